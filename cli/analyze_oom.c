@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-static const char *asked_by(const struct mt_reporter *reporter, uint32_t stack)
+static const char *requested_by(const struct mt_reporter *reporter, uint32_t stack)
 {
     const char *site = mt_site_label(reporter->arena, reporter->report->symbols, stack, false);
 
@@ -23,7 +23,7 @@ static void add_oom(struct mt_table *table, const struct mt_reporter *reporter,
              MT_BYTES(oom->then.allocated), MT_BYTES(oom->then.reserved),
              MT_BYTES(oom->device_free_bytes), MT_TEXT(oom->fatal ? "fatal" : "caught"),
              MT_TEXT(mt_report_where(reporter, oom->phase, oom->step)),
-             MT_SITE(asked_by(reporter, oom->stack)));
+             MT_SITE(requested_by(reporter, oom->stack)));
 }
 
 static void report_oom_table(const struct mt_reporter *reporter)

@@ -30,9 +30,9 @@ static int print(struct mt_diff_run *run, const struct arguments *arguments)
 /* The output is one JSON document, so no message announces the picture. */
 static int draw(const struct mt_diff_run *run, const struct arguments *arguments)
 {
-    const struct mt_common unasked = {0};
+    const struct mt_common no_options = {0};
 
-    return mt_diff_picture(run, &arguments->question, &arguments->picture, &unasked);
+    return mt_diff_picture(run, &arguments->question, &arguments->picture, &no_options);
 }
 
 static int diff(const struct arguments *arguments)

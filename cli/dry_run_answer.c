@@ -74,13 +74,13 @@ static void say_workspaces(struct mt_buf *out, const struct mt_dry_run_notes *no
     char measured[MT_UNITS_TEXT], asked[MT_UNITS_TEXT], ruled[MT_UNITS_TEXT];
     char guessed[MT_UNITS_TEXT];
 
-    if (notes->asked_workspaces || notes->ruled_workspaces || notes->guessed_workspaces)
+    if (notes->queried_workspaces || notes->ruled_workspaces || notes->guessed_workspaces)
         mt_buf_printf(
             out,
             "Workspaces of convolutions: %s measured on an H200, %s planned by the program's "
             "cuDNN, %s by rule, %s guessed; peaks may differ\n",
             mt_format_count(measured, notes->measured_workspaces),
-            mt_format_count(asked, notes->asked_workspaces),
+            mt_format_count(asked, notes->queried_workspaces),
             mt_format_count(ruled, notes->ruled_workspaces),
             mt_format_count(guessed, notes->guessed_workspaces));
 }
@@ -234,7 +234,7 @@ static void add_run(struct mt_json *json, const struct mt_dry_run_answer *answer
     mt_json_object_end(json);
     mt_json_object_begin(json, "convolution_workspaces");
     mt_json_u64(json, "measured", answer->notes->measured_workspaces);
-    mt_json_u64(json, "asked", answer->notes->asked_workspaces);
+    mt_json_u64(json, "asked", answer->notes->queried_workspaces);
     mt_json_u64(json, "by_rule", answer->notes->ruled_workspaces);
     mt_json_u64(json, "guessed", answer->notes->guessed_workspaces);
     mt_json_object_end(json);

@@ -105,7 +105,7 @@ static void read_note(struct mt_dry_run_notes *notes, const char *text, size_t l
         add_number(&notes->eager, &settings, "answers.eager.count");
         add_number(&notes->failures, &settings, "failure_count");
         add_number(&notes->measured_workspaces, &settings, "workspaces.measured");
-        add_number(&notes->asked_workspaces, &settings, "workspaces.asked");
+        add_number(&notes->queried_workspaces, &settings, "workspaces.asked");
         add_number(&notes->ruled_workspaces, &settings, "workspaces.by_rule");
         add_number(&notes->guessed_workspaces, &settings, "workspaces.guessed");
         keep_text(&notes->first_failure, &settings, "first_failure");

@@ -14,7 +14,7 @@ struct mt_dry_run_notes {
     uint64_t eager;            /* functions for torch.compile that ran without compilation */
     /* Numbers of workspaces of convolutions, by how their sizes were found: measured, planned by
      * the program's cuDNN, by a rule that measurements confirm, guessed. */
-    uint64_t measured_workspaces, asked_workspaces, ruled_workspaces, guessed_workspaces;
+    uint64_t measured_workspaces, queried_workspaces, ruled_workspaces, guessed_workspaces;
     uint64_t unreadable; /* notes that could not be parsed; 1 if there is no folder for notes */
     uint64_t failures;   /* number of failures of the Python part itself */
     char *first_failure; /* where and what; NULL: none */

@@ -77,7 +77,7 @@ static void add_axis(struct text *text, const struct mt_job_axis *axis)
     struct mt_table table;
     uint32_t omitted;
 
-    mt_job_say_axis(&text->words, axis);
+    mt_job_describe_axis(&text->words, axis);
     first = text->words.first;
     if (first)
         mt_add_note(text->out, 2, "%s", first->text);
@@ -95,7 +95,7 @@ static void add_axes(struct text *text)
     add_heading(text, mt_job_axes_title(text->report));
     for (uint32_t i = 0; i < text->report->axis_count; i++)
         add_axis(text, &text->report->axes[i]);
-    mt_job_say_overlap(&text->words);
+    mt_job_describe_overlap(&text->words);
     add_notes(text, text->words.first, 2);
 }
 
@@ -113,11 +113,11 @@ static void add_paths(const struct text *text)
 
 static void add_course(struct text *text)
 {
-    mt_job_say_growth(&text->words);
+    mt_job_describe_growth(&text->words);
     if (text->words.first)
         add_heading(text, "growth");
     add_notes(text, text->words.first, 2);
-    mt_job_say_steps(&text->words);
+    mt_job_describe_steps(&text->words);
     if (text->words.first)
         add_heading(text, "steps");
     add_notes(text, text->words.first, 2);
@@ -133,7 +133,7 @@ static void add_devices(struct text *text)
         return;
     add_heading(text, "devices that several processes share");
     for (uint32_t i = 0; i < count; i++) {
-        mt_job_say_device(&text->words, &text->report->devices[i]);
+        mt_job_describe_device(&text->words, &text->report->devices[i]);
         add_notes(text, text->words.first, 2);
         omitted = mt_job_tenants_table(&table, &text->rows, &text->report->devices[i]);
         add_table(text, &table, 4, omitted);
@@ -155,13 +155,13 @@ void mt_fleet_text(struct mt_buf *out, const struct mt_fleet_answer *answer,
                         .rows = {answer->report, answer->arena, answer->all ? UINT32_MAX : ROWS}};
 
     mt_fleet_gates_text(out, answer->gates, answer->report, style);
-    mt_job_say_death(&text.words);
+    mt_job_describe_death(&text.words);
     if (text.words.first) {
         add_answer(&text);
         mt_buf_add_char(out, '\n');
     }
     mt_fleet_tune_text(out, answer, style);
-    mt_job_say_peak(&text.words);
+    mt_job_describe_peak(&text.words);
     add_answer(&text);
     add_outliers(&text);
     add_axes(&text);

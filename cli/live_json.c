@@ -32,17 +32,17 @@ void mt_json_question(struct mt_json *json, const struct mt_question *question)
     mt_json_object_end(json);
 }
 
-static void add_asked_phase(struct mt_json *json, const struct mt_report *report,
-                            const struct mt_answer *answer)
+static void add_selected_phase(struct mt_json *json, const struct mt_report *report,
+                               const struct mt_answer *answer)
 {
-    if (answer->asked_phase == MT_NO_PHASE) {
+    if (answer->selected_phase == MT_NO_PHASE) {
         mt_json_null(json, "asked_phase");
         return;
     }
     mt_json_object_begin(json, "asked_phase");
-    mt_json_text(json, "path", report->phases[answer->asked_phase].path);
-    mt_json_u64(json, "number", answer->asked_number);
-    mt_json_u64(json, "count", answer->asked_count);
+    mt_json_text(json, "path", report->phases[answer->selected_phase].path);
+    mt_json_u64(json, "number", answer->selected_number);
+    mt_json_u64(json, "count", answer->selected_count);
     mt_json_object_end(json);
 }
 
@@ -90,7 +90,7 @@ void mt_json_answer(struct mt_json *json, const struct mt_report *report,
     mt_json_step(json, "step", instant->step);
     mt_json_text(json, "phase", mt_json_path_of(report, instant->phase));
     mt_json_object_end(json);
-    add_asked_phase(json, report, answer);
+    add_selected_phase(json, report, answer);
     mt_json_bytes(json, "bytes", &instant->bytes);
     mt_json_object_begin(json, "waiting");
     mt_json_u64(json, "blocks", answer->waiting_blocks);

@@ -23,11 +23,12 @@ static void add_question(struct mt_buf *out, const struct mt_question *question,
     case MT_AT_PHASE: break;
     }
     mt_buf_printf(out, "the peak within %s",
-                  answer->asked_phase == MT_NO_PHASE ? question->phase
-                                                     : report->phases[answer->asked_phase].path);
-    if (answer->asked_count > 1)
+                  answer->selected_phase == MT_NO_PHASE
+                      ? question->phase
+                      : report->phases[answer->selected_phase].path);
+    if (answer->selected_count > 1)
         mt_buf_printf(out, ", the highest of %s such phases",
-                      mt_format_count(text, answer->asked_count));
+                      mt_format_count(text, answer->selected_count));
 }
 
 void mt_add_instant(struct mt_buf *line, const struct mt_reporter *reporter,

@@ -189,7 +189,7 @@ static void advise(struct mt_gate_work *work, struct mt_gate_result *result,
     result->advice = base && best ? mt_arena_printf(&work->gates->arena, "%s%s", base, best) : NULL;
 }
 
-enum mt_status mt_gate_say_advice(struct mt_gate_work *work)
+enum mt_status mt_gate_describe_advice(struct mt_gate_work *work)
 {
     struct advice *advice = calloc(1, sizeof *advice);
     enum mt_status status = MT_OK;

@@ -5,6 +5,6 @@
 #include "gate_result.h"
 
 /* Replays, and fills all results that did not pass. */
-enum mt_status mt_gate_say_advice(struct mt_gate_work *work) MT_MUST_USE;
+enum mt_status mt_gate_describe_advice(struct mt_gate_work *work) MT_MUST_USE;
 
 #endif

@@ -56,9 +56,9 @@ static void judge(struct mt_gate_work *work, struct mt_gate_result *result, cons
     else
         result->state = MT_GATE_PASS;
     if (result->state == MT_GATE_NOT_EVALUATED)
-        mt_gate_say_not_evaluated(work, result, doubt);
+        mt_gate_describe_not_evaluated(work, result, doubt);
     else
-        mt_gate_say(work, result);
+        mt_gate_describe(work, result);
 }
 
 /* Sets the peak of a metric and returns NULL, or returns why it is unknown. */
@@ -108,7 +108,7 @@ static void judge_range(struct mt_gate_work *work, struct mt_gate_result *result
     result->may_fail = result->state != MT_GATE_FAIL && result->high_bytes > result->limit_bytes;
     if (result->may_fail ||
         (result->state == MT_GATE_FAIL && result->low_bytes <= result->limit_bytes))
-        mt_gate_say_range(work, result);
+        mt_gate_describe_range(work, result);
     if (result->may_fail)
         result->state = work->check->strict ? MT_GATE_FAIL : MT_GATE_WARN;
 }
@@ -120,7 +120,7 @@ static void check_peak(struct mt_gate_work *work, struct mt_gate_result *result)
     const char *why = peak_of(work, result, &bytes);
 
     if (why) {
-        mt_gate_say_not_evaluated(work, result, why);
+        mt_gate_describe_not_evaluated(work, result, why);
         return;
     }
     result->actual_bytes = clamp(bytes);
@@ -162,7 +162,7 @@ static void check_regression(struct mt_gate_work *work, struct mt_gate_result *r
     const char *why = base_of(work, result, &result->base_bytes);
 
     if (why) {
-        mt_gate_say_not_evaluated(work, result, why);
+        mt_gate_describe_not_evaluated(work, result, why);
         return;
     }
     result->has_base = true;
@@ -179,7 +179,7 @@ static void check_fragmentation(struct mt_gate_work *work, struct mt_gate_result
     if (!why && !reserved)
         why = "nothing was reserved";
     if (why) {
-        mt_gate_say_not_evaluated(work, result, why);
+        mt_gate_describe_not_evaluated(work, result, why);
         return;
     }
     unused = reserved > peak->then.allocated ? reserved - peak->then.allocated : 0;
@@ -214,7 +214,7 @@ static void check_growth(struct mt_gate_work *work, struct mt_gate_result *resul
     const char *doubt = NULL;
 
     if (why) {
-        mt_gate_say_not_evaluated(work, result, why);
+        mt_gate_describe_not_evaluated(work, result, why);
         return;
     }
     if (!find_rise(work->check->report, device, &result->rise_bytes))
@@ -250,7 +250,7 @@ static void judge_fit(struct mt_gate_work *work, struct mt_gate_result *result,
     const char *doubt = NULL;
 
     if (!fit) {
-        mt_gate_say_not_evaluated(work, result, "nothing was requested");
+        mt_gate_describe_not_evaluated(work, result, "nothing was requested");
         return;
     }
     if (fit->died_at != MT_FIT_NOT_DIED)
@@ -264,7 +264,7 @@ static void judge_fit(struct mt_gate_work *work, struct mt_gate_result *result,
     judge(work, result, doubt);
     if (result->rule->limit.text && !fit->limit_fits && result->state != MT_GATE_FAIL) {
         result->state = MT_GATE_FAIL;
-        mt_gate_say(work, result);
+        mt_gate_describe(work, result);
     }
     if (result->state == MT_GATE_FAIL)
         say_failing_request(work, result,
@@ -290,8 +290,8 @@ static enum mt_status check_fits(struct mt_gate_work *work, struct mt_gate_resul
         if (status == MT_OK)
             judge_fit(work, &results[i], fit_of(summary, results[i].device));
         else
-            mt_gate_say_not_evaluated(work, &results[i],
-                                      *error.text ? error.text : mt_status_text(status));
+            mt_gate_describe_not_evaluated(work, &results[i],
+                                           *error.text ? error.text : mt_status_text(status));
     }
     mt_fit_release(summary);
     free(summary);
@@ -340,9 +340,10 @@ static enum mt_status check_rule(struct mt_gate_work *work, const struct mt_gate
     size_t first = work->gates->count;
 
     if (!report->device_count)
-        mt_gate_say_not_evaluated(work, add(work, rule, rule->metric, 0),
-                                  report->devices_left_out ? "no memory events of devices 0 to 63"
-                                                           : "no memory events were recorded");
+        mt_gate_describe_not_evaluated(work, add(work, rule, rule->metric, 0),
+                                       report->devices_left_out
+                                           ? "no memory events of devices 0 to 63"
+                                           : "no memory events were recorded");
     for (uint32_t i = 0; i < report->device_count; i++)
         check_device(work, rule, report->devices[i].device);
     if (rule->kind == MT_GATE_FITS && report->device_count)
@@ -404,9 +405,9 @@ enum mt_status mt_gates_check(const struct mt_gate_check *check, struct mt_gates
         status = check_rule(&work, &check->rules->rules[i]);
     sort_and_count(gates);
     for (size_t i = 0; !status && i < gates->count; i++)
-        mt_gate_say_culprit(&work, &gates->results[i]);
+        mt_gate_describe_culprit(&work, &gates->results[i]);
     if (!status)
-        status = mt_gate_say_advice(&work);
+        status = mt_gate_describe_advice(&work);
     if (!status && !texts_are_whole(gates))
         status = mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of memory");
     return status;

@@ -255,13 +255,13 @@ static const char *verdict_of(struct mt_gate_work *work, const struct mt_gate_re
     return within(work, result);
 }
 
-void mt_gate_say(struct mt_gate_work *work, struct mt_gate_result *result)
+void mt_gate_describe(struct mt_gate_work *work, struct mt_gate_result *result)
 {
     result->name = name_of(work, result);
     result->verdict = verdict_of(work, result);
 }
 
-void mt_gate_say_range(struct mt_gate_work *work, struct mt_gate_result *result)
+void mt_gate_describe_range(struct mt_gate_work *work, struct mt_gate_result *result)
 {
     struct mt_arena *arena = &work->gates->arena;
     int64_t bytes = result->may_fail ? result->high_bytes : result->low_bytes;
@@ -285,8 +285,8 @@ void mt_gate_say_range(struct mt_gate_work *work, struct mt_gate_result *result)
                             result->verdict, text, exact);
 }
 
-void mt_gate_say_not_evaluated(struct mt_gate_work *work, struct mt_gate_result *result,
-                               const char *why)
+void mt_gate_describe_not_evaluated(struct mt_gate_work *work, struct mt_gate_result *result,
+                                    const char *why)
 {
     const char *subject = subject_of(work, result);
     char text[MT_UNITS_TEXT];
@@ -418,7 +418,7 @@ static const char *finding_of(struct mt_gate_work *work, const struct mt_device_
     return NULL;
 }
 
-void mt_gate_say_culprit(struct mt_gate_work *work, struct mt_gate_result *result)
+void mt_gate_describe_culprit(struct mt_gate_work *work, struct mt_gate_result *result)
 {
     const struct mt_device_report *device;
 

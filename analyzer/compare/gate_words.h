@@ -5,12 +5,12 @@
 #include "gate_result.h"
 
 /* Sets the name and the verdict of a result. `why`: the reason why the rule cannot be evaluated. */
-void mt_gate_say(struct mt_gate_work *work, struct mt_gate_result *result);
-void mt_gate_say_not_evaluated(struct mt_gate_work *work, struct mt_gate_result *result,
-                               const char *why);
+void mt_gate_describe(struct mt_gate_work *work, struct mt_gate_result *result);
+void mt_gate_describe_not_evaluated(struct mt_gate_work *work, struct mt_gate_result *result,
+                                    const char *why);
 /* Adds the effect of other orders of addresses; only if has_range. */
-void mt_gate_say_range(struct mt_gate_work *work, struct mt_gate_result *result);
+void mt_gate_describe_range(struct mt_gate_work *work, struct mt_gate_result *result);
 /* Adds the holders of the excess. */
-void mt_gate_say_culprit(struct mt_gate_work *work, struct mt_gate_result *result);
+void mt_gate_describe_culprit(struct mt_gate_work *work, struct mt_gate_result *result);
 
 #endif

@@ -120,9 +120,9 @@ struct mt_answer {
     const struct mt_question *question; /* borrowed from the caller */
     enum mt_no_answer missing;
     struct mt_instant instant; /* MT_INSTANT_ASKED */
-    int32_t asked_phase;       /* PHASE: of the instances of the path, that with the largest peak */
-    uint32_t asked_number,
-        asked_count;         /* index of asked_phase among these instances, and their number */
+    int32_t selected_phase;    /* PHASE: of the instances of the path, that with the largest peak */
+    uint32_t selected_number,
+        selected_count;      /* index of selected_phase among these instances, and their number */
     uint64_t waiting_blocks; /* freed, but other streams may still use them */
     uint64_t waiting_bytes, waiting_requested_bytes;
     struct mt_live_row *rows; /* by bytes descending */

@@ -25,7 +25,7 @@ struct trial {
     const struct mt_need *need; /* need of the device; NULL: not measured, or unknown */
 };
 
-static bool may_be_asked(const struct mt_finding_search *search)
+static bool is_worth_a_replay(const struct mt_finding_search *search)
 {
     const struct mt_device_report *device = search->device;
 
@@ -62,7 +62,7 @@ static void ask(struct mt_finding_search *search)
     struct mt_analysis *analysis = search->analysis;
     const uint64_t limit_bytes = mt_least_limit_bytes(&search->device->replay);
 
-    if (!may_be_asked(search))
+    if (!is_worth_a_replay(search))
         return;
     for (size_t i = 0; i < MT_SETTING_COUNT; i++) {
         struct mt_trial *trial = find_trial(analysis, &mt_settings[i], limit_bytes);
@@ -283,7 +283,7 @@ static enum mt_status find(struct mt_finding_search *search)
     enum mt_status status = MT_OK;
     size_t i, best;
 
-    if (!may_be_asked(search))
+    if (!is_worth_a_replay(search))
         return MT_OK;
     for (i = 0; status == MT_OK && i < MT_SETTING_COUNT; i++)
         if (!mt_setting_is_own(search->analysis->report, &mt_settings[i]))

@@ -134,7 +134,7 @@ static enum mt_status say(struct look *look)
 }
 
 /* Only for a run that the replay explains, in training. */
-static bool may_be_asked(const struct look *look)
+static bool is_worth_a_replay(const struct look *look)
 {
     const struct mt_report *report = look->analysis->report;
     const struct mt_device_report *device = look->search->device;
@@ -157,7 +157,7 @@ static enum mt_status find(struct mt_finding_search *search)
     const struct mt_device_report *device = search->device;
     enum mt_status status;
 
-    if (!may_be_asked(&look))
+    if (!is_worth_a_replay(&look))
         return MT_OK;
     status = mt_finding_lives(search, &look.lives);
     if (status != MT_OK || look.lives->too_many)

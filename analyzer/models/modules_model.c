@@ -13,16 +13,16 @@ struct builder {
     struct mt_forward_logs logs;
     struct mt_module_block *blocks; /* by life's block */
     size_t capacity;
-    uint64_t event;       /* of the instant */
-    bool is_past;         /* `blocks` has the state at the instant */
-    uint32_t calls_heard; /* when this many calls of a model have ended, all is known */
+    uint64_t event;      /* of the instant */
+    bool is_past;        /* `blocks` has the state at the instant */
+    uint32_t calls_seen; /* when this many calls of a model have ended, all is known */
 };
 
 /* The call around the instant must end, and there must be one. */
 static void freeze(struct builder *builder)
 {
     builder->is_past = true;
-    builder->calls_heard = builder->logs.closed + (builder->logs.open || !builder->logs.closed);
+    builder->calls_seen = builder->logs.closed + (builder->logs.open || !builder->logs.closed);
 }
 
 /* The part of the run that the program named. */
@@ -85,7 +85,7 @@ static enum mt_status hear_after(struct builder *builder, const struct mt_block_
     struct mt_forward_place place;
     enum mt_status status = MT_OK;
 
-    if (builder->logs.closed >= builder->calls_heard)
+    if (builder->logs.closed >= builder->calls_seen)
         return MT_OK;
     status = hear_call(builder, life, &place);
     if (!status)

@@ -134,19 +134,19 @@ static void at_phase(const struct mt_watch *watch, const struct mt_survey *surve
             continue;
         if (answer->missing == MT_NO_SUCH_PHASE)
             answer->missing = MT_NOT_IN_HISTORY;
-        answer->asked_count++;
+        answer->selected_count++;
         if (survey->source->header.starts_in_middle && phase->end_event < device->first_event)
             continue;
         if (chosen == MT_NO_PHASE || device->uses[i].peak.allocated > most) {
             chosen = (int32_t)i;
             most = device->uses[i].peak.allocated;
-            answer->asked_number = answer->asked_count - 1;
+            answer->selected_number = answer->selected_count - 1;
         }
     }
     if (chosen == MT_NO_PHASE)
         return;
     answer->missing = MT_ANSWERED;
-    answer->asked_phase = chosen;
+    answer->selected_phase = chosen;
     answer->instant = in_phase(phases, device, chosen);
 }
 
@@ -155,7 +155,7 @@ void mt_question_resolve(const struct mt_watch *watch, struct mt_survey *survey,
 {
     struct mt_survey_device *device = &survey->devices[slot];
 
-    *answer = (struct mt_answer){.question = watch->question, .asked_phase = MT_NO_PHASE};
+    *answer = (struct mt_answer){.question = watch->question, .selected_phase = MT_NO_PHASE};
     answer->instant.phase = MT_NO_PHASE;
     switch (watch->question->at) {
     case MT_AT_PEAK:

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-static bool hears(const struct mt_pass *pass)
+static bool receives_events(const struct mt_pass *pass)
 {
     return pass->batch || pass->drive;
 }
@@ -15,9 +15,9 @@ static bool pass_is_sound(const struct mt_pass *pass, const char **why)
     MT_SOUND(why, pass->name && *pass->name);
     MT_SOUND(why, pass->gives);
     MT_SOUND(why, !(pass->needs & pass->gives));
-    MT_SOUND(why, pass->begin || hears(pass));
+    MT_SOUND(why, pass->begin || receives_events(pass));
     MT_SOUND(why, !pass->batch || !pass->drive);
-    MT_SOUND(why, hears(pass) || !pass->hears_all_heaps);
+    MT_SOUND(why, receives_events(pass) || !pass->hears_all_heaps);
     /* a replay reads what is in view */
     MT_SOUND(why, !pass->drive || !pass->hears_all_heaps);
     return true;
@@ -75,10 +75,11 @@ static void drop_unwanted(struct schedule *schedule)
 }
 
 /* NULL = none. */
-static const struct mt_pass *next_pass(const struct schedule *schedule, bool that_hears)
+static const struct mt_pass *next_pass(const struct schedule *schedule, bool with_events)
 {
     for (size_t i = 0; i < schedule->count; i++)
-        if (can_begin(schedule, &schedule->passes[i]) && hears(&schedule->passes[i]) == that_hears)
+        if (can_begin(schedule, &schedule->passes[i]) &&
+            receives_events(&schedule->passes[i]) == with_events)
             return &schedule->passes[i];
     return NULL;
 }
@@ -121,7 +122,7 @@ static const struct mt_pass *choose_group(struct schedule *schedule, const struc
     for (size_t i = 0; i < schedule->count; i++) {
         const struct mt_pass *pass = &schedule->passes[i];
 
-        if (!can_begin(schedule, pass) || !hears(pass) || (driver && pass->drive) ||
+        if (!can_begin(schedule, pass) || !receives_events(pass) || (driver && pass->drive) ||
             pass->hears_all_heaps != first->hears_all_heaps)
             continue;
         driver = pass->drive ? pass : driver;

@@ -36,8 +36,8 @@ enum mt_status mt_begin_blocks(struct mt_analysis *analysis)
     return MT_OK;
 }
 
-enum mt_status mt_hear_blocks(struct mt_analysis *analysis, const struct mt_event *events,
-                              size_t count)
+enum mt_status mt_receive_blocks(struct mt_analysis *analysis, const struct mt_event *events,
+                                 size_t count)
 {
     enum mt_status status = MT_OK;
 

@@ -27,8 +27,8 @@ enum mt_status mt_begin_driver(struct mt_analysis *analysis)
     return status;
 }
 
-enum mt_status mt_hear_driver(struct mt_analysis *analysis, const struct mt_event *events,
-                              size_t count)
+enum mt_status mt_receive_driver(struct mt_analysis *analysis, const struct mt_event *events,
+                                 size_t count)
 {
     enum mt_status status = MT_OK;
 

@@ -361,7 +361,7 @@ static enum mt_status explain(struct search *search, uint64_t limit_bytes,
 }
 
 /* Whether the limit in question suffices in this order. */
-static enum mt_status try_asked(struct search *search, uint64_t limit_bytes)
+static enum mt_status try_given_limit(struct search *search, uint64_t limit_bytes)
 {
     struct mt_fit_result *result = search->result;
     bool fits = true;
@@ -438,7 +438,7 @@ static enum mt_status search_orders(struct search *search, const struct mt_fit_o
         mt_replay_use_order(&search->replay, i, recorded);
         status = search_order(search, &answer);
         if (status == MT_OK)
-            status = try_asked(search, options->limit_bytes);
+            status = try_given_limit(search, options->limit_bytes);
         if (status == MT_OK)
             widen(search, i, &answer);
     }
@@ -461,7 +461,7 @@ static enum mt_status search_device(struct search *search, const struct mt_fit_o
         status = explain(search, result->fits ? result->fails_at_bytes : MAX_LIMIT * MT_MIB,
                          &result->first_failure);
     if (status == MT_OK)
-        status = try_asked(search, options->limit_bytes);
+        status = try_given_limit(search, options->limit_bytes);
     return status == MT_OK ? search_orders(search, options) : status;
 }
 

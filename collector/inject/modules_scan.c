@@ -186,7 +186,7 @@ static void scan_modules(void)
  * calls alone do not count. */
 static void tell(void)
 {
-    if (scan.told || !mt_collect_has_asked_native())
+    if (scan.told || !mt_collect_requests_native())
         return;
     scan.told = true;
     mt_collect_fact("has_stacks", "1");

@@ -43,9 +43,9 @@ static const char *instant_title(struct mt_drawing *drawing, const struct mt_rep
                                     mt_format_count(text, answer->question->value)));
     case MT_AT_PHASE:
         return said(mt_arena_printf(&drawing->arena, "what holds memory at the peak of %s",
-                                    answer->asked_phase == MT_NO_PHASE
+                                    answer->selected_phase == MT_NO_PHASE
                                         ? answer->question->phase
-                                        : report->phases[answer->asked_phase].path));
+                                        : report->phases[answer->selected_phase].path));
     }
     return "what holds memory at the peak";
 }

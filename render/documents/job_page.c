@@ -129,14 +129,14 @@ static void add_axes(struct writer *writer)
         struct mt_table table;
         uint32_t omitted;
 
-        mt_job_say_axis(&writer->words, &report->axes[i]);
+        mt_job_describe_axis(&writer->words, &report->axes[i]);
         add_sentences(writer);
         if (!report->axes[i].separates || report->axes[i].group_count < 2)
             continue;
         omitted = mt_job_axis_table(&table, &rows, &report->axes[i]);
         add_table(writer, &table, "axis", i, omitted);
     }
-    mt_job_say_overlap(&writer->words);
+    mt_job_describe_overlap(&writer->words);
     add_sentences(writer);
 }
 
@@ -162,8 +162,8 @@ static void add_steps(struct writer *writer)
     if (!writer->report->step_count)
         return;
     add_heading(writer, "steps", "Table of steps");
-    mt_job_say_growth(&writer->words);
-    mt_job_say_steps(&writer->words);
+    mt_job_describe_growth(&writer->words);
+    mt_job_describe_steps(&writer->words);
     add_sentences(writer);
     omitted = mt_job_steps_table(&table, &rows);
     add_table(writer, &table, "step", 0, omitted);
@@ -182,7 +182,7 @@ static void add_devices(struct writer *writer)
         struct mt_table table;
         uint32_t omitted;
 
-        mt_job_say_device(&writer->words, &report->devices[i]);
+        mt_job_describe_device(&writer->words, &report->devices[i]);
         add_sentences(writer);
         omitted = mt_job_tenants_table(&table, &rows, &report->devices[i]);
         add_table(writer, &table, "tenants", i, omitted);

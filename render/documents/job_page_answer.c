@@ -21,9 +21,9 @@ void mt_add_job_verdict(struct mt_buf *out, const struct mt_job_document *docume
             mt_buf_printf(out, "; %u not evaluated", (unsigned)document->skipped_count);
         return;
     }
-    mt_job_say_death(&words);
+    mt_job_describe_death(&words);
     if (!words.first)
-        mt_job_say_peak(&words);
+        mt_job_describe_peak(&words);
     if (words.first)
         mt_buf_add_text(out, words.first->text);
     out->failed |= words.failed;
@@ -173,13 +173,13 @@ void mt_add_job_page_answer(struct mt_buf *out, const struct mt_job_document *do
     mt_add_page_words(out, verdict.data ? verdict.data : "");
     mt_buf_add_text(out, "</p>\n");
     add_gates(out, document);
-    mt_job_say_death(&words);
-    mt_job_say_peak(&words);
-    mt_job_say_outliers(&words);
-    mt_job_say_growth(&words);
+    mt_job_describe_death(&words);
+    mt_job_describe_peak(&words);
+    mt_job_describe_outliers(&words);
+    mt_job_describe_growth(&words);
     for (uint32_t i = 0; i < document->report->axis_count; i++)
-        mt_job_say_axis(&words, &document->report->axes[i]);
-    mt_job_say_overlap(&words);
+        mt_job_describe_axis(&words, &document->report->axes[i]);
+    mt_job_describe_overlap(&words);
     add_cards(out, &words, document->gate_count ? NULL : words.first);
     out->failed |= words.failed || verdict.failed;
     mt_buf_release(&verdict);

@@ -88,11 +88,11 @@ static void add_answer(struct page *page, const struct mt_job_document *document
 {
     const struct mt_job_sentence *first;
 
-    mt_job_say_death(&page->words);
-    mt_job_say_peak(&page->words);
-    mt_job_say_outliers(&page->words);
-    mt_job_say_growth(&page->words);
-    mt_job_say_steps(&page->words);
+    mt_job_describe_death(&page->words);
+    mt_job_describe_peak(&page->words);
+    mt_job_describe_outliers(&page->words);
+    mt_job_describe_growth(&page->words);
+    mt_job_describe_steps(&page->words);
     first = page->words.first;
     if (first && !document->gate_count) /* it is the heading */
         first = first->next;
@@ -120,8 +120,8 @@ static void add_axes(struct page *page)
     mt_buf_printf(page->out, "**%c%s**\n\n", mt_job_axes_title(report)[0] & ~0x20,
                   mt_job_axes_title(report) + 1);
     for (uint32_t i = 0; i < report->axis_count; i++)
-        mt_job_say_axis(&page->words, &report->axes[i]);
-    mt_job_say_overlap(&page->words);
+        mt_job_describe_axis(&page->words, &report->axes[i]);
+    mt_job_describe_overlap(&page->words);
     add_sentences(page, page->words.first);
 }
 

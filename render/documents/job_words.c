@@ -137,7 +137,7 @@ static void say_fitting(struct mt_job_words *words, const struct mt_job_death *d
         death->limit_is_device ? "device" : "limit", limit, median);
 }
 
-void mt_job_say_death(struct mt_job_words *words)
+void mt_job_describe_death(struct mt_job_words *words)
 {
     const struct mt_job_report *report = words->report;
     const struct mt_job_death *death = report->death;
@@ -307,7 +307,7 @@ static void say_unreadable(struct mt_job_words *words)
             (unsigned)(report->unreadable_count - count));
 }
 
-void mt_job_say_peak(struct mt_job_words *words)
+void mt_job_describe_peak(struct mt_job_words *words)
 {
     say_need(words);
     say_highest(words);
@@ -318,7 +318,7 @@ void mt_job_say_peak(struct mt_job_words *words)
 }
 
 /* Only for pages and summaries: in text the table shows it. */
-void mt_job_say_outliers(struct mt_job_words *words)
+void mt_job_describe_outliers(struct mt_job_words *words)
 {
     const struct mt_job_report *report = words->report;
     uint32_t count = report->outlier_count;
@@ -356,7 +356,7 @@ const char *mt_job_axes_title(const struct mt_job_report *report)
     return titles[report->axes_source];
 }
 
-void mt_job_say_axis(struct mt_job_words *words, const struct mt_job_axis *axis)
+void mt_job_describe_axis(struct mt_job_words *words, const struct mt_job_axis *axis)
 {
     char explained[MT_UNITS_TEXT], more[MT_UNITS_TEXT], role[MT_UNITS_TEXT];
 
@@ -378,7 +378,7 @@ void mt_job_say_axis(struct mt_job_words *words, const struct mt_job_axis *axis)
         axis->heavy_role_bytes ? mt_role_name(axis->heavy_role) : "");
 }
 
-void mt_job_say_overlap(struct mt_job_words *words)
+void mt_job_describe_overlap(struct mt_job_words *words)
 {
     const struct mt_job_report *report = words->report;
     uint32_t shares = 0;
@@ -391,7 +391,7 @@ void mt_job_say_overlap(struct mt_job_words *words)
             "axes");
 }
 
-void mt_job_say_growth(struct mt_job_words *words)
+void mt_job_describe_growth(struct mt_job_words *words)
 {
     const struct mt_job_report *report = words->report;
     char bytes[MT_UNITS_TEXT];
@@ -405,7 +405,7 @@ void mt_job_say_growth(struct mt_job_words *words)
         name_of(words, report->growth.max_row));
 }
 
-void mt_job_say_steps(struct mt_job_words *words)
+void mt_job_describe_steps(struct mt_job_words *words)
 {
     const struct mt_job_report *report = words->report;
     const struct mt_job_step *highest = report->steps;
@@ -424,7 +424,7 @@ void mt_job_say_steps(struct mt_job_words *words)
         last);
 }
 
-void mt_job_say_device(struct mt_job_words *words, const struct mt_job_device *device)
+void mt_job_describe_device(struct mt_job_words *words, const struct mt_job_device *device)
 {
     char peak[MT_UNITS_TEXT], total[MT_UNITS_TEXT];
 

@@ -2,7 +2,7 @@
  * writers escape them.
  *
  *     struct mt_job_words words = {.report = report};
- *     mt_job_say_death(&words);
+ *     mt_job_describe_death(&words);
  *     ... words.first, its next, ...
  *     mt_job_words_release(&words); */
 #ifndef MT_RENDER_JOB_WORDS_H
@@ -38,16 +38,16 @@ struct mt_job_words {
 };
 
 /* Each adds the sentences of its topics. It adds none if the report has no data for them. */
-void mt_job_say_death(struct mt_job_words *words);
-void mt_job_say_peak(struct mt_job_words *words); /* PEAK, RANKS, NEED; then RANKS */
-void mt_job_say_outliers(struct mt_job_words *words);
-void mt_job_say_axis(struct mt_job_words *words, const struct mt_job_axis *axis);
-/* Adds a sentence if the shares of the axes do not add up. Call it after mt_job_say_axis of all
- * axes. */
-void mt_job_say_overlap(struct mt_job_words *words);
-void mt_job_say_growth(struct mt_job_words *words);
-void mt_job_say_steps(struct mt_job_words *words);
-void mt_job_say_device(struct mt_job_words *words, const struct mt_job_device *device);
+void mt_job_describe_death(struct mt_job_words *words);
+void mt_job_describe_peak(struct mt_job_words *words); /* PEAK, RANKS, NEED; then RANKS */
+void mt_job_describe_outliers(struct mt_job_words *words);
+void mt_job_describe_axis(struct mt_job_words *words, const struct mt_job_axis *axis);
+/* Adds a sentence if the shares of the axes do not add up. Call it after mt_job_describe_axis of
+ * all axes. */
+void mt_job_describe_overlap(struct mt_job_words *words);
+void mt_job_describe_growth(struct mt_job_words *words);
+void mt_job_describe_steps(struct mt_job_words *words);
+void mt_job_describe_device(struct mt_job_words *words, const struct mt_job_device *device);
 
 /* "axes, as recorded"; "" if the job has no axes. */
 const char *mt_job_axes_title(const struct mt_job_report *report);
