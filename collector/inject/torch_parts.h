@@ -80,9 +80,10 @@ bool mt_torch_version_read(const char *library_path, char *text, size_t text_byt
 
 /* ---- source_torch_symbols.c: facts from the symbols of the library ---- */
 
-/* Fills in *version for a version that is not in the table, from the symbols in the library's file.
- * `functions` is the table of virtual functions in memory, `base` the load address of the library.
- * Returns false if the file has no symbols, or if they do not match the table in memory. */
+/* Sets the indexes in *version for a version that is not in the table, from the symbols in the
+ * library's file. `functions` is the allocator's table of virtual functions, which has
+ * version->functions entries; `base` is the load address of the library. Returns false if the file
+ * has no symbols, or if they do not match `functions`. */
 bool mt_torch_symbols_find(const char *library_path, uintptr_t base, const uintptr_t *functions,
                            struct mt_torch_version *version);
 

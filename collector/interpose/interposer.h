@@ -10,8 +10,8 @@
  *   - cuGetProcAddress, which is found in either way: the wrapper calls it and replaces the
  *     function that it returned.
  * Each function reports the call to libmemtrace-inject.so (driver_hooks.h) and forwards it. Calls
- * from within such a call are the driver's own and are not reported. Calls through
- * cuGetExportTable are not seen.
+ * made within such a call are the driver's own and are not reported. Calls through cuGetExportTable
+ * are not interposed.
  *
  * If libmemtrace-inject.so is missing or inactive, calls are only forwarded. Interposing dlsym in
  * every child process is the riskiest thing that memtrace can do, so this is a separate library,

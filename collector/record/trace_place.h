@@ -15,7 +15,7 @@
 struct mt_trace_place {
     char folder[PATH_MAX]; /* absolute, ends in / */
     char name[256];        /* of the file; empty: the collector names HOST-PID[-rankN] */
-    unsigned made_folders; /* number of created folders: `folder` and its parents */
+    unsigned made_folders; /* number of folders that were created: `folder` and its parents */
     bool named_by_process; /* `name` is a stem; the process appends -PID.trace.zst */
 };
 
