@@ -34,9 +34,9 @@ struct mt_cfi_rule {
     uint8_t base, fp; /* enums above */
 };
 
-/* Returns the rule at a code address (a return address minus 1). Takes a few microseconds, with the
- * lock of the loader's list. Never reads outside the segments of loaded modules, even if their
- * tables are damaged. */
+/* Returns the rule at a code address (a return address minus 1). Takes a few microseconds, during
+ * which it holds the lock of the loader's list. Never reads outside the segments of loaded modules,
+ * even if their tables are damaged. */
 struct mt_cfi_rule mt_cfi_find(uintptr_t pc);
 
 struct mt_cfi_program {

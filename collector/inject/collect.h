@@ -19,9 +19,9 @@
 
 /* Returns true if this thread may emit events now. The first call of a process starts the collector
  * (files, writer thread). Returns false if recording is off or could not start, if the process is a
- * forked child that is not followed, or inside another event of this thread (in a signal handler,
- * or in a callback that the collector caused); do not call mt_collect_leave then. Costs a few
- * ns. */
+ * forked child that is not followed, or if this thread is already recording an event (the call is
+ * in a signal handler, or in a callback that the collector caused). After false, do not call
+ * mt_collect_leave. Costs a few ns. */
 bool mt_collect_enter(void);
 void mt_collect_leave(void);
 

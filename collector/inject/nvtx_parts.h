@@ -1,6 +1,6 @@
 /* Interfaces between the files of the NVTX source.
  *
- *     source_nvtx.c          a copy of NVTX connects: slots, and the tool that was there before
+ *     source_nvtx.c          connects a copy of NVTX: its slots, and the previous tool
  *     source_nvtx_slots.c    the functions in the slots
  *     source_nvtx_ranges.c   open ranges of each thread, and started ranges
  *     source_nvtx_domains.c  domains, registered strings, categories and their handles

@@ -37,7 +37,7 @@ MT_HIDDEN void *mt_real_entry(const char *name);
 struct mt_interposed {
     const char *name;
     uint32_t since;        /* see interposed_list.h */
-    const char *arguments; /* ... */
+    const char *arguments; /* see interposed_list.h */
     void *ours;
     _Atomic(void *) real;
     _Atomic int number; /* the number from find() of driver_hooks.h, plus 2; 0 = not queried yet */

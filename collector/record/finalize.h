@@ -37,8 +37,8 @@ bool mt_finalize_available(void);
  *     line, the file is the module in brackets: "cuMemAlloc_v2 [libcuda.so.1]".
  *   - After Python frames, all frames up to the last one of the interpreter are removed. The stack
  *     then has the Python code, the native code that it called, and the call into the driver.
- *   - At the inner end, frames in libmemtrace-inject.so and libcupti.so.* are removed. If the
- *     frames before them are in libcuda.so.*, only the outermost of these stays, which is the call
+ *   - At the inner end, frames in libmemtrace-inject.so and libcupti.so.* are removed. If the stack
+ *     then ends with frames in libcuda.so.*, only the outermost of these stays, which is the call
  *     into the driver.
  * A frame whose module was changed or removed keeps its address; a later run resolves it if the
  * file is back. Without native frames in the trace, or without libdw, returns MT_OK and does

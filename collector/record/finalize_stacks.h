@@ -24,7 +24,8 @@ enum mt_status mt_stack_finalizer_get(struct mt_stack_finalizer *finalizer, uint
 void mt_stack_finalizer_count(const struct mt_stack_finalizer *finalizer, uint32_t *native,
                               uint32_t *named);
 
-/* Sets *native to the texts of a frame. Returns true if modules.h wrote them for a native frame. */
+/* Sets *native to the texts of a frame. Returns true if they have the form of a native frame
+ * (modules.h). */
 bool mt_frame_is_native_address(const struct mt_symbols *symbols, uint32_t frame,
                                 struct mt_native_frame *native);
 

@@ -21,7 +21,7 @@ enum mt_trace_state {
 struct mt_trace_end {
     const char *path; /* borrowed */
     enum mt_trace_state state;
-    struct mt_recovery recovery; /* has_tape: known, even if the recovery failed */
+    struct mt_recovery recovery; /* valid if has_tape is set, even if the recovery failed */
     struct mt_finalize_result native;
     struct mt_error native_error;    /* status MT_OK: names were resolved as far as possible */
     struct mt_error redaction_error; /* status MT_OK: redacted, or no redaction was requested */

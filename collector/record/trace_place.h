@@ -38,8 +38,8 @@ void mt_trace_place_leave(const struct mt_trace_place *place);
  * too long. */
 bool mt_trace_place_output(const struct mt_trace_place *place, pid_t root, char output[PATH_MAX]);
 
-/* The word that names a command in file names: "train" for `python -u train.py`, "pkg.main" for
- * `python -m pkg.main`, "app" for `./build/app`. Only letters, digits, and ._- */
+/* Sets `word` to the name of a command in file names: "train" for `python -u train.py`, "pkg.main"
+ * for `python -m pkg.main`, "app" for `./build/app`. It has only letters, digits, and ._- */
 void mt_command_word(char *const *command, char *word, size_t capacity);
 
 #endif

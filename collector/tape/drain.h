@@ -21,7 +21,7 @@ struct mt_drain_result {
     uint64_t events;  /* added to the writer by this pass */
     uint64_t missing; /* numbers that were passed without an event, and damaged events; the trace
                          reports their sum */
-    uint64_t waiting; /* committed events behind a number that is not (LIVE) */
+    uint64_t waiting; /* LIVE: committed events after a number that is not committed */
 };
 
 /* `symbols` (borrowed) are those of the writer that mt_drain_pass gets; they may contain

@@ -1,6 +1,6 @@
 /* The numbers of events that the writer recorded as missing after waiting for them. Their threads
- * may still deliver them. There are few such ranges, because the writer waits two seconds for
- * each. */
+ * may still deliver them. The list is short, because the writer waits two seconds before it gives
+ * up a range of numbers. */
 #ifndef MT_COLLECTOR_GIVEN_UP_H
 #define MT_COLLECTOR_GIVEN_UP_H
 

@@ -45,13 +45,13 @@ enum mt_raw_heap {
 
 /* 64 bytes: one cache line. Sources fill in everything but seq and ticks. */
 struct mt_raw_event {
-    uint64_t seq;   /* global order; dense, except where a thread died in between */
+    uint64_t seq;   /* global order; a thread that dies while it records leaves a gap */
     uint64_t ticks; /* of ticks.h */
     uint64_t addr;
     uint64_t size_bytes;
-    uint64_t aux_bytes;                  /* as event.h; PHASE_POP: number of the thread that
-                                            began the range, 0 = this one */
-    uint64_t stream;                     /* the driver's handle; PyTorch's is the same */
+    uint64_t aux_bytes; /* as in event.h; PHASE_POP: number of the thread that began the range, 0 =
+                           this one */
+    uint64_t stream;    /* the driver's handle; PyTorch's is the same */
     uint32_t python_stack, native_stack; /* ids of definitions, 0 = none */
     uint32_t id; /* of the name (phases, marks, contexts, drops) or the pool; 0 = none */
     uint8_t kind, flags, heap;

@@ -54,7 +54,7 @@ struct mt_job_class {
 
 /* The bytes of one site and one role. A site is a frame with the frame of its caller. */
 struct mt_job_diff_line {
-    uint32_t a_path, b_path; /* paths of the diff; two if the line number of the site changed.
+    uint32_t a_path, b_path; /* paths of the diff; they differ if the site's line number does.
                                 MT_NO_PATH: blocks without a site, or too small to be kept */
     bool is_in_a, is_in_b;   /* some compared row of that job has the line */
     enum mt_role role;

@@ -73,7 +73,7 @@ struct mt_job_row {
     uint64_t parameter_hash;             /* of the record, or of its stage; 0 = not known */
 };
 
-/* A process that has no row, because another process of the same rank has it. */
+/* A process without a row, because the row of its rank is that of another process. */
 struct mt_job_duplicate {
     const struct mt_rank_record *record;
     uint32_t row; /* the row of that rank */
@@ -104,8 +104,8 @@ struct mt_job_death {
      * ranks with SIGTERM. */
     struct mt_job_range *vanished;
     uint32_t vanished_ranges, vanished_count;
-    /* A comparison of the other rows with this one: of their reserved peaks with the limit of this
-     * row's allocator. If it had no limit, of their needed memory with the size of its device. */
+    /* Compares the reserved peaks of the other rows with the limit of this row's allocator. If the
+     * allocator had no limit, compares their needed memory with the size of this row's device. */
     uint64_t limit_bytes; /* 0: not known */
     bool limit_is_device;
     uint64_t median_bytes;

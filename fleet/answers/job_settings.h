@@ -49,7 +49,7 @@ struct mt_job_cell {
     uint64_t driver_calls; /* without a limit: allocations and frees */
     bool is_searched;      /* the members below are known */
     bool serves;           /* there is a limit with which the row can run */
-    bool is_exact;         /* need_bytes; otherwise it is a lower bound */
+    bool is_exact;         /* need_bytes is exact; otherwise it is a lower bound */
     uint64_t limit_bytes;  /* smallest limit of the allocator with which the row can run, in every
                               order of addresses */
     uint64_t need_bytes;   /* of the allocator at this limit */

@@ -22,7 +22,7 @@
 
 /* How a process ended, according to its identity and its trace. */
 enum mt_outcome {
-    MT_OUTCOME_UNKNOWN,  /* unknown */
+    MT_OUTCOME_UNKNOWN,
     MT_OUTCOME_FINISHED, /* exit status 0 */
     MT_OUTCOME_OOM,      /* a request was refused, and only frees followed */
     MT_OUTCOME_FAILED,   /* another exit status, and not OOM */

@@ -1,5 +1,5 @@
-/* The interface between the two stand-ins (libcuda.so.1, libcupti.so.13), and declarations shared
- * by the files of libcuda.so.1.
+/* The interface between the simulated driver (libcuda.so.1) and the simulated CUPTI
+ * (libcupti.so.13), and declarations shared by the files of libcuda.so.1.
  *
  * The simulated driver has devices whose memory is only address space: device allocations cannot be
  * accessed (host memory is real). It counts physical memory in pages of 2 MiB, so small allocations

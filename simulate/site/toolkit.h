@@ -19,7 +19,7 @@ const char *mt_toolkit_library_of(const char *function, const char *const *neede
  * functions of the simulated library, which have the vendor's names. */
 bool mt_toolkit_is_of(const char *function, const char *soname);
 
-/* Returns the stub for a function without an implementation, which returns a constant, or
+/* Returns the stub for a function without an implementation. The stub returns a constant, or
  * consecutive numbers as handles. */
 struct mt_stub mt_toolkit_stub(const char *function, const char *version);
 
