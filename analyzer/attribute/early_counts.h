@@ -1,18 +1,20 @@
-/* Number of blocks per parameter: itself, its gradient, the optimizer's state. Rules 3 to 6 of
- * initial_roles.h. */
+/* Infers the number of blocks per parameter: the parameter, its gradient, the optimizer's state.
+ * These are rules 3 to 6 of initial_roles.h. */
 #ifndef MT_ANALYZER_EARLY_COUNTS_H
 #define MT_ANALYZER_EARLY_COUNTS_H
 
 #include "early_evidence.h"
 
-/* Blocks per parameter: itself, its gradient, two of Adam's state. */
+/* Maximum number of blocks per parameter: the parameter, its gradient, and two blocks of Adam's
+ * state. */
 #define MT_EARLY_MAX_EACH 4
 
-/* Fills each, states and the fields after them from the evidence. O(sizes). */
+/* Sets the members of *evidence that rules 3 to 6 determine (`each`, `states` and those after
+ * them). O(sizes). */
 void mt_early_counts_infer(struct mt_early_evidence *evidence);
 
-/* Returns the number of parameters of a size that have a gradient, allocated in the trace or not.
- * Only if evidence->updates is not 0. */
+/* Returns the number of parameters of a size that have a gradient, including gradients that were
+ * not allocated in the trace. Call it only if evidence->updates is not 0. */
 uint32_t mt_early_pairs(const struct mt_early_evidence *evidence,
                         const struct mt_early_sizes *sizes);
 
@@ -21,7 +23,7 @@ uint32_t mt_early_pairs(const struct mt_early_evidence *evidence,
 uint32_t mt_early_left_over(const struct mt_early_evidence *evidence,
                             const struct mt_early_sizes *sizes);
 
-/* Returns whether no part of backward has its start in the trace. */
+/* Returns true if no part of backward starts within the trace. */
 bool mt_early_began_in_last_turn(const struct mt_early_blocks *early);
 
 #endif

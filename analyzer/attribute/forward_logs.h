@@ -1,6 +1,6 @@
-/* Allocations of each call of a model, in order: their stacks. module_calls.h later infers repeated
- * functions from them. A call begins with another part of the run, at another line of the program,
- * or when control returns to the first line of the previous call.
+/* The stacks of the allocations in each call of a model, in order. module_calls.h later infers
+ * repeated functions from them. A call begins with another part of the run, at another line of the
+ * program, or when control returns to the first line of the previous call.
  *
  * A log is kept while a block of its call lives, and the newest one of each calling line is always
  * kept. 8 bytes per allocation. */
@@ -11,7 +11,7 @@
 #include "site.h"
 #include "stack_kinds.h"
 
-/* Maximum allocations in all logs, and in one. Further ones have no log. */
+/* Maximum number of allocations in all logs, and in one log. Later allocations have no log. */
 #define MT_FORWARD_LOGS_MAX (UINT64_C(1) << 23)
 #define MT_FORWARD_LOG_MAX  (1u << 18)
 /* Calling lines for which the newest log is kept. */
@@ -19,22 +19,22 @@
 
 struct mt_forward_log {
     uint32_t call;  /* node of the outermost module's call */
-    int32_t owner;  /* the part of the run in which it happened */
-    uint32_t first; /* node of the model's own line that came first; MT_NO_ID */
-    uint32_t last;  /* ... that came last */
+    int32_t owner;  /* the part of the run in which the call happened */
+    uint32_t first; /* node of the first line of the model's own code; MT_NO_ID = none */
+    uint32_t last;  /* node of the last line of the model's own code */
     uint32_t *nodes;
     int32_t *phases; /* parallel to nodes: innermost range, MT_NO_PHASE */
     uint64_t first_event, last_event;
     uint32_t count;
     size_t capacity, phase_capacity;
-    uint64_t alive; /* blocks that refer to it */
+    uint64_t alive; /* number of live blocks that refer to the log */
     bool is_open, is_newest;
     struct mt_module_call *calls; /* parallel to nodes, after mt_forward_logs_settle */
 };
 
 /* The log and position of a block's allocation. */
 struct mt_forward_place {
-    uint32_t log; /* MT_NO_ID: in no tracked call of a model */
+    uint32_t log; /* MT_NO_ID: the allocation is in no tracked call of a model */
     uint32_t at;
 };
 
@@ -51,10 +51,11 @@ struct mt_forward_logs {
     size_t capacity;
     struct mt_forward_root {
         uint32_t call, top; /* the outermost module's call; the model's own line */
-        bool is_call;       /* is a module's call */
-        bool has_code;      /* below the call: code of a model's own, not only of a container */
-        bool is_inner;      /* in a module that the model's own code calls */
-    } * roots;              /* by stack */
+        bool is_call;       /* the frame calls a module */
+        bool has_code; /* below the call there is code of the model itself, not only of a container
+                        */
+        bool is_inner; /* the frame is in a module that the model's own code calls */
+    } * roots;         /* by stack */
     uint32_t root_count;
     size_t root_capacity;
     uint32_t newest[MT_FORWARD_LINES_MAX], newest_count;
@@ -62,10 +63,11 @@ struct mt_forward_logs {
     uint64_t held;   /* allocations in all logs */
 };
 
-/* Whether it is the framework's frame that calls a module's forward. */
+/* Returns true if the frame is that of the framework that calls the forward of a module. */
 bool mt_forward_logs_is_call(const struct mt_forward_logs *logs, uint32_t node);
 
-/* Whether it is in a module that a model's own code calls, not only a container's. */
+/* Returns true if the frame is in a module that the model's own code calls, not only a
+ * container. */
 bool mt_forward_logs_is_inner(const struct mt_forward_logs *logs, uint32_t node);
 
 /* Adds new stacks. */
@@ -87,7 +89,7 @@ enum mt_status mt_forward_logs_add(struct mt_forward_logs *logs,
 void mt_forward_logs_enter(struct mt_forward_logs *logs, struct mt_forward_place place);
 void mt_forward_logs_leave(struct mt_forward_logs *logs, struct mt_forward_place place);
 
-/* Part of a training step according to a stack (enum mt_phase_kind). */
+/* Returns the part of a training step according to a stack (enum mt_phase_kind). */
 static inline uint8_t mt_forward_logs_kind(const struct mt_forward_logs *logs, uint32_t stack)
 {
     return mt_stack_kind(&logs->kinds, stack) & MT_STACK_KIND_MASK;
@@ -97,7 +99,8 @@ static inline uint8_t mt_forward_logs_kind(const struct mt_forward_logs *logs, u
 enum mt_status mt_forward_logs_settle(struct mt_forward_logs *logs,
                                       const struct mt_symbols *symbols) MT_MUST_USE;
 
-/* Afterwards: returns the entry that the allocation at a place belongs to. */
+/* Call it after mt_forward_logs_settle. Returns the entry that the allocation at a place belongs
+ * to. */
 struct mt_module_call mt_forward_logs_call(const struct mt_forward_logs *logs,
                                            struct mt_forward_place place);
 void mt_forward_logs_release(struct mt_forward_logs *logs);

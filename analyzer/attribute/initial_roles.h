@@ -1,9 +1,9 @@
 /* Roles of blocks that were alive when the trace began. The allocation of such a block is unknown,
  * and usually it has no stack. The only evidence is later: when blocks of its size are allocated
- * and freed. This is weaker than an allocation in the trace, so the rules are tried in this order,
- * each for the blocks that earlier rules leave open:
+ * and freed. This evidence is weaker than an allocation in the trace. The rules are tried in this
+ * order, each for the blocks that earlier rules leave open:
  *
- * 1. The block's own stack identifies it (roles.c). Here such blocks are evidence.
+ * 1. The block's own stack identifies it (roles.c). Such blocks are evidence for the other rules.
  * 2. The place of a block's end. Blocks freed where gradients are cleared are gradients. Blocks
  *    that the optimizer frees while it leaves as many of that size behind are its state, which it
  *    makes again in each step. Blocks freed in the part that was running when the trace began are
@@ -15,33 +15,34 @@
  *    time: n of the blocks of that size that stay are parameters. If stacks name the parameters,
  *    the rule is reversed.
  * 4. Optimizers keep m blocks of the size of each parameter, the same m for all: 1 with momentum,
- *    2 with Adam, 3 with AMSGrad. The rule takes the largest m for which nearly all exist, and
- *    counts only blocks beyond rule 3. The third may also be a copy of the model (an average of
- *    its parameters, a teacher): both are made once and changed in place, so its role is unknown.
- *    The state of parameters in one block (cuDNN's flat weights) comes in pieces: m of each, which
- *    together have the missing bytes. If there are none, blocks of twice the size are the state,
- *    and the copy of the parameters, of a model that computes in half precision.
+ *    2 with Adam, 3 with AMSGrad. The rule takes the largest m for which nearly all of these blocks
+ * exist, and counts only blocks beyond those of rule 3. The third block may also be a copy of the
+ * model (an average of its parameters, a teacher). State and copies are both made once and changed
+ * in place, so the role of the third block is unknown. The state of parameters that share one block
+ * (cuDNN's flat weights) is in pieces: m of each, which together have the missing bytes. If there
+ * are no such blocks, blocks of twice the size are the state and the copy of the parameters in a
+ * model that computes in half precision.
  * 5. Blocks of other sizes with the total bytes of all gradients, in fewer blocks, are DDP's
  *    buckets, which are gradients.
- * 6. Gradients that are cleared in place are allocated once, so no allocation shows n. Then each
- *    parameter has as many blocks of its size as all others: itself, its gradient, its state.
- *    Embeddings exist once, so that number is the largest divisor of 2 to 4 that nearly all counts
- *    have. Blocks that backward makes and frees again, once for each parameter, are better
- *    evidence, if it makes no more of a size than exist; only parts of backward whose start is in
- *    the trace count. The rule does not apply if most gradients are freed where gradients are
+ * 6. Gradients that are cleared in place are allocated once, so no allocation shows n. Then every
+ * parameter has the same number of blocks of its size: the parameter, its gradient, its state.
+ * Embeddings exist once, so this number is the largest of 2 to 4 that divides nearly all counts of
+ * blocks of a size. Blocks that backward makes and frees again, once for each parameter, are better
+ * evidence, if it makes no more blocks of a size than exist. Only parts of backward whose start is
+ * in the trace count. The rule does not apply if most gradients are freed where gradients are
  *    cleared. It applies if the trace begins in backward and no later turn leaves gradients behind:
  *    then the first part left some of them, and later turns add to them. Without any part of
  *    backward whose start is in the trace, the optimizer identifies the sizes of parameters: it
  *    makes and frees blocks of their size, if it does so for most of the blocks that stay. It also
- *    does so for the pieces of a flat parameter. Of such pieces only the state exists, and
- *    together they have the bytes of the flat blocks: half of these blocks are parameters, and
- *    half are gradients.
+ * does so for the pieces of a flat parameter. Blocks of the size of such a piece are only state,
+ * and together they have the bytes of the flat blocks. Half of the flat blocks are then parameters,
+ * and half are gradients.
  * 7. Blocks with the sizes of cuBLAS's workspaces are workspaces if the model's calls made few of
  *    that size; 1 MiB counts if a stack shows the call.
  * 8. If the model's calls leave one more block of a size behind in each turn, older blocks of that
- *    size are the same, so activations. So are sizes that the call in which the trace begins keeps,
- *    if that call is all there is: it failed, and its earlier blocks stay. A range whose start is
- *    in the trace shows the whole call.
+ *    size are the same, so activations. Sizes that the call in which the trace begins keeps are
+ * also activations if the trace has only this call: it failed, and its earlier blocks stay. A range
+ * whose start is in the trace shows the whole call.
  * 9. Blocks that stay while the model works are its parameters: frozen ones, buffers, and all of
  *    them if nothing goes backward.
  *
@@ -51,10 +52,10 @@
 
 #include "early_blocks.h"
 
-/* The role of an initial block from its stack: MT_ROLE_OTHER = unknown. */
+/* Returns the role of an initial block according to its stack; MT_ROLE_OTHER = unknown. */
 enum mt_role mt_initial_role_by_stack(enum mt_phase_kind kind, bool kept);
 
-/* After the last event: sets the roles of initial blocks that are still unknown. */
+/* Call it after the last event. Sets the roles of initial blocks that are still unknown. */
 enum mt_status mt_initial_roles_infer(struct mt_early_blocks *initial) MT_MUST_USE;
 
 #endif

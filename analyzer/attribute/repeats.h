@@ -1,6 +1,6 @@
-/* Contiguous repetitions in a sequence of tokens: "e abc abc abc n" has abc three times. The
- * parameters of a model in the order in which they were made repeat like that, one layer after
- * another. */
+/* Finds contiguous repetitions in a sequence of tokens: "e abc abc abc n" has abc three times. The
+ * parameters of a model, in the order in which they were made, repeat in this way, layer by
+ * layer. */
 #ifndef MT_ANALYZER_REPEATS_H
 #define MT_ANALYZER_REPEATS_H
 
@@ -9,14 +9,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Longer sequences are skipped: the search takes the square of their length. */
+/* Longer sequences are skipped, because the time of the search is quadratic in their length. */
 #define MT_REPEATS_TOKENS_MAX 8192
 #define MT_REPEATS_MAX        64
 
 struct mt_repeat {
     size_t begin, period, times; /* tokens [begin, begin + period * times) */
-    size_t more; /* further tokens that continue the period, but not to its end: the repeat may
-                    begin up to this much later */
+    size_t more; /* number of further tokens that continue the period but do not complete it: the
+                    repeat may begin up to this many tokens later */
 };
 
 struct mt_repeats {
@@ -24,9 +24,9 @@ struct mt_repeats {
     uint32_t count;
 };
 
-/* Finds the repeat that covers most tokens, then the same to its left and to its right. Among
- * equals the one with the shortest period, then the first. A period has at least two tokens, and
- * two that differ: one size twice is no evidence. */
+/* Finds the repeat that covers the most tokens, then those to its left and to its right. Among
+ * equals, chooses the one with the shortest period, then the first. A period has at least two
+ * different tokens, because a repeated size alone is no evidence. */
 void mt_repeats_find(const uint64_t *tokens, size_t count, struct mt_repeats *repeats);
 
 #endif

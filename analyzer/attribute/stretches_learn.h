@@ -17,7 +17,7 @@ static inline bool mt_stretches_complete(const struct mt_stretches *stretches)
 /* Call it between the passes. */
 enum mt_status mt_stretches_prepare(struct mt_stretches *stretches) MT_MUST_USE;
 
-/* Maximum number of open ranges that are distinguished. */
+/* Maximum number of open ranges that are tracked. */
 #define MT_SEGMENTS_RANGES 32
 
 /* Facts about a name in one word: its kind, and */
@@ -25,7 +25,7 @@ enum mt_status mt_stretches_prepare(struct mt_stretches *stretches) MT_MUST_USE;
 #define MT_NAME_STEP     0x10u
 #define MT_NAME_PLUMBING 0x20u
 
-/* Index of a name in `names`; each name is parsed once. */
+/* Finds or adds the index of a name in `names`. Each name is parsed once. */
 enum mt_status mt_stretches_name(struct mt_stretches *stretches, uint32_t name,
                                  uint32_t *id) MT_MUST_USE;
 

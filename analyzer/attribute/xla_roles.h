@@ -1,6 +1,6 @@
-/* Roles of blocks of a program of XLA, from the modules that it runs. A module requests the memory
- * of its results and temporaries right before or inside its range, on the thread of the range: such
- * blocks belong to that run.
+/* Infers the roles of blocks in an XLA program from the modules that it runs. A module requests the
+ * memory of its results and temporaries right before or inside its range, on the thread of the
+ * range: such blocks belong to that run.
  *
  *   temporaries      end before another module runs
  *   parameters and   are made where modules of flax, equinox or haiku (parameters) or transforms of
@@ -11,7 +11,7 @@
  *   parameters
  *
  * Among blocks of one size that a step makes, it is a guess which is a parameter and which is
- * state; their sums are not. Everything else keeps the role from roles.h. */
+ * state. The sums of both are correct. Everything else keeps the role from roles.h. */
 #ifndef MT_ANALYZER_XLA_ROLES_H
 #define MT_ANALYZER_XLA_ROLES_H
 
@@ -21,7 +21,7 @@
 
 #define MT_XLA_END (UINT32_C(1) << 31)
 
-/* Zeroed memory and mt_xla_roles_init. */
+/* To initialize, zero the memory and call mt_xla_roles_init. */
 struct mt_xla_roles {
     const struct mt_symbols *symbols;
     bool is_on;
@@ -33,7 +33,7 @@ struct mt_xla_roles {
     struct mt_xla_runs runs;
     struct mt_xla_list { /* of blocks: number + 1 */
         uint32_t first, last;
-    } * threads; /* blocks that wait for the thread's next run */
+    } * threads; /* blocks that belong to the thread's next run of a module */
     size_t thread_capacity;
     struct mt_map lists; /* size -> list of results without a role */
     struct mt_xla_list *waiting;
@@ -47,10 +47,10 @@ struct mt_xla_roles {
 void mt_xla_roles_init(struct mt_xla_roles *roles, const struct mt_symbols *symbols, bool is_on);
 void mt_xla_roles_release(struct mt_xla_roles *roles);
 
-/* Takes each start or end of a range. Amortized O(1). */
+/* Takes the start or end of a range. Amortized O(1). */
 enum mt_status mt_xla_roles_range(struct mt_xla_roles *roles,
                                   const struct mt_event *event) MT_MUST_USE;
-/* Allocations in order: their numbers do not fall. */
+/* Takes allocations in the order of their numbers. */
 enum mt_status mt_xla_roles_birth(struct mt_xla_roles *roles, const struct mt_event *event,
                                   uint64_t allocation) MT_MUST_USE;
 enum mt_status mt_xla_roles_end(struct mt_xla_roles *roles, uint64_t allocation) MT_MUST_USE;

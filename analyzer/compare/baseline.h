@@ -1,5 +1,5 @@
-/* A baseline: the need of a run, small enough to commit; later runs are compared with it. The file
- * is JSON (memtrace.baseline/1). */
+/* A baseline: the memory that a run needed, in a file that is small enough to commit. Later runs
+ * are compared with it. The file is JSON (memtrace.baseline/1). */
 #ifndef MT_ANALYZER_BASELINE_H
 #define MT_ANALYZER_BASELINE_H
 
@@ -11,7 +11,7 @@
 #define MT_BASELINE_SITES  64
 
 struct mt_baseline_site {
-    const char *site, *phase; /* of the allocation; "" = none */
+    const char *site, *phase; /* of the allocations; "" = none */
     uint64_t bytes;
 };
 
@@ -29,16 +29,16 @@ struct mt_baseline_device {
 struct mt_baseline {
     struct mt_arena arena;
     const char *name, *sha256, *framework; /* NULL = unknown */
-    const char *options; /* of PyTorch's allocator, those other than its defaults; NULL = unknown,
-                            or another allocator */
+    const char *options; /* options of PyTorch's allocator that differ from its defaults; NULL =
+                            unknown, or another allocator */
     const char *doubt;   /* reason why its peaks may be too small, NULL = none */
     struct mt_baseline_device *devices; /* ascending */
     uint32_t device_count;
 };
 
-/* Returns a clause that says why the peaks of a device may be smaller than those of the whole
- * program: the trace is truncated, the run ended early, the caller knows a reason, ... NULL: they
- * are not smaller. */
+/* Returns a clause with the reason why the peaks of a device may be smaller than those of the whole
+ * program: the trace is truncated, the run ended early, or a reason that the caller passes. NULL:
+ * they are not smaller. */
 const char *mt_peaks_doubt(const struct mt_report *report, const struct mt_device_report *device);
 
 /* Sets *bytes to the process's largest use of a device, according to the driver's calls and NVML's

@@ -1,18 +1,18 @@
 /* The difference between the live memory of two runs at an instant: by role, by phase of
- * allocation, by site. A's bytes and all changes sum to B's, in each of the three. */
+ * allocation, by site. In each of the three, A's bytes plus all changes equal B's bytes. */
 #ifndef MT_ANALYZER_DIFF_H
 #define MT_ANALYZER_DIFF_H
 
 #include "report.h"
 
 struct mt_diff_row {
-    const char *label;   /* a role, a phase, a site: B's words, or A's if it is gone */
-    const char *label_a; /* SITE: A's words if they differ (a line that moved); otherwise NULL */
+    const char *label;   /* a role, phase or site: text from B, or from A if B lacks it */
+    const char *label_a; /* SITE: text from A if it differs (the line moved); otherwise NULL */
     const char *phase;   /* SITE: phase of allocation, "" = none */
     enum mt_role role;   /* of its largest blocks */
     bool several_roles;
-    bool moved;                                    /* SITE: to another line */
-    uint64_t a_bytes, b_bytes, a_blocks, b_blocks; /* blocks 0: new, or gone */
+    bool moved;                                    /* SITE: it moved to another line */
+    uint64_t a_bytes, b_bytes, a_blocks, b_blocks; /* 0 blocks in A: new; in B: gone */
 };
 
 /* By |change| descending. */
@@ -22,7 +22,7 @@ struct mt_diff_rows {
 };
 
 struct mt_device_diff {
-    const struct mt_device_report *a, *b; /* both with answers */
+    const struct mt_device_report *a, *b; /* both answered the question */
     struct mt_diff_rows roles, phases, sites;
 };
 
@@ -42,7 +42,7 @@ struct mt_run_difference {
 
 struct mt_diff {
     const struct mt_report *a, *b;
-    uint64_t only;                  /* as requested */
+    uint64_t only;                  /* the requested device */
     struct mt_device_diff *devices; /* pairs with the same number, or the only devices of both */
     uint32_t device_count;
     struct mt_run_difference runs[MT_RUN_DIFFERENCES];

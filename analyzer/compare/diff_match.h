@@ -1,7 +1,7 @@
 /* Matches the places of two versions of a program: by functions and files first, then by the order
  * of lines, so a line that moved still matches. Places with equal functions and files are aligned
- * in order; among these alignments the one with most equal lines, sizes and numbers of blocks is
- * chosen. */
+ * in order; among these alignments, the one with the most equal lines, sizes and numbers of blocks
+ * is chosen. */
 #ifndef MT_ANALYZER_DIFF_MATCH_H
 #define MT_ANALYZER_DIFF_MATCH_H
 
@@ -16,7 +16,7 @@ struct mt_place_item {
     const char *key;   /* everything except lines */
     uint32_t lines[2]; /* outer first */
     uint64_t bytes, blocks;
-    size_t partner; /* of the other side, or MT_NO_PARTNER */
+    size_t partner; /* index on the other side, or MT_NO_PARTNER */
 };
 
 /* Order of items: by key, then lines. */

@@ -30,8 +30,8 @@ struct mt_gate_result {
     uint16_t device;
     enum mt_gate_state state;
     bool excused; /* not evaluated, and the rule is optional */
-    /* Measured and allowed values, in bytes (growth: per step); fragmentation: unused bytes of
-     * `of_bytes`. Only if has_actual. */
+    /* Measured and allowed values, in bytes (growth: bytes per step; fragmentation: unused bytes of
+     * `of_bytes`). Valid only if has_actual. */
     bool has_actual, has_base;
     int64_t actual_bytes, limit_bytes, warn_bytes; /* limit, warn: INT64_MAX = none */
     uint64_t base_bytes, of_bytes;
@@ -41,7 +41,7 @@ struct mt_gate_result {
     int64_t low_bytes, high_bytes; /* the smallest and the largest such peak; only if has_range */
     bool may_fail;    /* actual_bytes is within the limit, but high_bytes is not: WARN, or FAIL if
                          strict */
-    const char *name; /* the rule without values of the run, so the same in every run */
+    const char *name; /* the rule without values of the run, so that it is the same in every run */
     const char *verdict; /* one clause: "peak reserved 19.3 GiB exceeds ..." */
     const char *culprit; /* site and phase, NULL = passed, or unknown */
     const char *advice;  /* a remedy, NULL = none known */
@@ -52,9 +52,9 @@ struct mt_gates {
     struct mt_gate_result *results; /* failures first, then not evaluated, warnings, passes;
                                        each in the order of rules, then devices */
     size_t count;
-    size_t states[4]; /* number of each; excludes excused ones */
+    size_t states[4]; /* number of results in each state, without excused ones */
     size_t excused;
-    enum mt_gate_state verdict; /* the worst: FAIL, then NOT_EVALUATED */
+    enum mt_gate_state verdict; /* the worst state: FAIL, then NOT_EVALUATED */
     const char *base;           /* its name, NULL = none */
 };
 
@@ -73,7 +73,7 @@ struct mt_gate_work {
     struct mt_error *error;
 };
 
-/* The device of the result, from the report; never NULL. */
+/* Returns the device of the result, from the report; never NULL. */
 static inline const struct mt_device_report *mt_gate_device(const struct mt_gate_work *work,
                                                             const struct mt_gate_result *result)
 {

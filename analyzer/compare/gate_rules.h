@@ -1,5 +1,4 @@
-/* Rules of a gate: limits for a run. They come from a budget file and from options, in the same
- * spelling:
+/* Rules of a gate: limits for a run. Budget files and options have the same spelling:
  *
  *     max-peak METRIC=10GiB      the largest number of bytes of one kind
  *     max-growth 1MiB/step       bytes left behind by each step
@@ -29,7 +28,7 @@ enum mt_gate_metric {
     MT_METRIC_ACTIVE,
     MT_METRIC_RESERVED,
     MT_METRIC_DEVICE, /* total use of the device by the process */
-    MT_METRIC_NONE    /* the rule's kind has none */
+    MT_METRIC_NONE    /* rules of this kind have no metric */
 };
 
 /* "requested", ...; "" for none. */
@@ -77,13 +76,14 @@ enum mt_status mt_gate_rules_check(const struct mt_gate_rules *rules,
                                    struct mt_error *error) MT_MUST_USE;
 enum mt_status mt_budget_schema_check(const struct mt_setting *entry,
                                       struct mt_error *error) MT_MUST_USE;
-/* Reads a bound as spelled in a rule of that kind, copied to `arena`. MT_ERR_USAGE. */
+/* Reads a bound as it is spelled in a rule of that kind. Copies texts to `arena`. MT_ERR_USAGE: the
+ * bound is invalid. */
 enum mt_status mt_gate_bound_read(struct mt_arena *arena, enum mt_gate_kind kind, const char *text,
                                   struct mt_gate_bound *bound) MT_MUST_USE;
-/* Returns whether two words are equal; '_' equals '-', as in "max_peak" and "max-peak". */
+/* Returns true if two words are equal. '_' equals '-', as in "max_peak" and "max-peak". */
 bool mt_budget_word_is(const char *a, size_t length, const char *b);
 
-/* Makes all rules optional, also those that say otherwise. */
+/* Makes all rules optional, including those that are not optional in the budget. */
 void mt_gate_rules_make_optional(struct mt_gate_rules *rules);
 void mt_gate_rules_release(struct mt_gate_rules *rules);
 

@@ -15,7 +15,7 @@ struct mt_setting {
 enum { MT_SETTING_COUNT = 2 };
 extern const struct mt_setting mt_settings[MT_SETTING_COUNT];
 
-/* Returns whether the run used this setting. */
+/* Returns true if the run used this setting. */
 bool mt_setting_is_own(const struct mt_report *report, const struct mt_setting *setting);
 
 /* Returns the setting with that policy, or NULL. */

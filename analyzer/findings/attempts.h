@@ -1,7 +1,8 @@
 /* Memory that a failed attempt leaves behind: blocks that the attempt allocated before a request
  * failed, and that still exist when the program returns to a place that the attempt had passed. A
- * program that catches an out-of-memory error and drops it has freed them before that; one that
- * keeps the exception holds the frames of its traceback with their local variables.
+ * program that catches an out-of-memory error and drops it has freed these blocks by then. A
+ * program that keeps the exception also keeps the frames of its traceback, with their local
+ * variables.
  *
  * An attempt begins with a step, or where the previous attempt failed. A place is a stack reduced
  * to the frames from its site inward. The program has returned to a place if it made more requests
@@ -17,13 +18,14 @@
 
 struct mt_attempt {
     uint64_t oom_event, oom_t_ns;
-    uint64_t again_event; /* when the program returned to the place; 0 = never */
+    uint64_t again_event; /* event at which the program returned to the place; 0 = never */
     uint32_t again_stack;
-    /* Blocks allocated since that place was passed that exist when the program returns. */
+    /* Blocks that were allocated after the first pass of that place, and exist when the program
+     * returns. */
     struct mt_life *blocks; /* without their ends and steps */
     uint32_t count, stacks; /* number of blocks, and of their stacks */
     uint64_t bytes;
-    /* Those that ended together: without a request between their ends. */
+    /* Those of them that ended together, without a request between their ends. */
     uint64_t together_bytes, together_t_ns;
     uint64_t left_bytes; /* bytes of `blocks` that still exist at the end of the trace */
 };

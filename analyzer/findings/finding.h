@@ -18,7 +18,7 @@ struct mt_finding_marks {
 
 /* Input of a finding. */
 struct mt_finding_search {
-    struct mt_analysis *analysis;             /* its report is filled; in `ask`, only the facts */
+    struct mt_analysis *analysis; /* its report is complete; in `ask`, it has only the facts */
     const struct mt_device_report *device;    /* the current device */
     struct mt_holders_device *held;           /* requested from the pass `blocks` */
     struct mt_finding_marks *marks;           /* shared by all devices; NULL in `ask` */
@@ -28,7 +28,8 @@ struct mt_finding_search {
 };
 
 struct mt_finding_ops {
-    /* Before the pass `blocks`: requests the data that the finding needs. NULL = none. */
+    /* Called before the pass `blocks`: requests the data that the finding needs. NULL = no
+     * request. */
     void (*ask)(struct mt_finding_search *search);
     /* Adds the findings of one device (mt_finding_say). */
     enum mt_status (*find)(struct mt_finding_search *search);
@@ -38,7 +39,7 @@ struct mt_finding_ops {
 enum mt_status mt_finding_lives(struct mt_finding_search *search,
                                 const struct mt_lives **lives) MT_MUST_USE;
 
-/* Returns whether a replay can show the effect of a change: it must fully explain the allocator of
+/* Returns true if a replay can show the effect of a change. It must fully explain the allocator of
  * the run. */
 bool mt_finding_replayable(const struct mt_finding_search *search);
 
@@ -76,12 +77,12 @@ static inline bool mt_finding_matters(uint64_t bytes, uint64_t peak_bytes)
 enum mt_status mt_finding_set_evidence(struct mt_finding *finding, const char **evidence,
                                        uint32_t count) MT_MUST_USE;
 
-/* Adds a finding, if there is room: a copy, with a copy of its evidence, in the report's arena.
+/* Adds a copy of a finding and of its evidence, in the report's arena, if there is room.
  * MT_ERR_MEMORY if a text is NULL because its allocation failed. */
 enum mt_status mt_finding_say(struct mt_finding_search *search,
                               const struct mt_finding *finding) MT_MUST_USE;
 
-/* Returns room for one more, NULL if there is none. */
+/* Returns the place for one more finding, or NULL if there is no room. */
 static inline struct mt_finding *mt_finding_add(struct mt_finding_search *search)
 {
     return search->count < MT_FINDINGS_MAX ? &search->found[search->count++] : NULL;

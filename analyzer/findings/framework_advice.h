@@ -5,7 +5,7 @@
 #include "finding.h"
 
 enum mt_framework {
-    MT_FRAMEWORK_UNKNOWN, /* none, or one that nothing names */
+    MT_FRAMEWORK_UNKNOWN, /* no framework, or one that is not named */
     MT_FRAMEWORK_TORCH,
     MT_FRAMEWORK_JAX,
     MT_FRAMEWORK_TENSORFLOW,
@@ -13,8 +13,8 @@ enum mt_framework {
 };
 
 /* Returns the framework whose requests are analyzed. PyTorch is identified by its allocator. JAX
- * and TensorFlow are identified by stacks or modules that name them, in a program that runs modules
- * of XLA. O(frames + modules). */
+ * and TensorFlow are identified by names in stacks or modules of a program that runs modules of
+ * XLA. O(frames + modules). */
 enum mt_framework mt_framework_of(const struct mt_finding_search *search);
 
 /* One text for each framework; NULL: uses the first one, which names no framework. */

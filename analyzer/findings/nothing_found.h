@@ -4,8 +4,8 @@
 
 #include "report.h"
 
-/* For a run without known refused requests. One sentence without a period, in the arena; NULL: no
- * memory. */
+/* Returns one sentence without a period, in the arena, for a run in which no request is known to
+ * have been refused. NULL: no memory. */
 const char *mt_nothing_found(struct mt_arena *arena, const struct mt_report *report,
                              const struct mt_device_report *device);
 

@@ -14,19 +14,19 @@
 struct mt_retime {
     struct mt_retimed {
         struct mt_overlay_event at;
-        size_t number; /* order in which they were added, which breaks ties */
+        size_t number; /* order in which the changes were added, which breaks ties */
     } * events;
     size_t count, capacity;
     bool within_reserved; /* give up if more is reserved than in the run */
 };
 
 struct mt_retimed_peaks {
-    /* False: requests failed that did not fail in the run, or the replay was given up. */
+    /* False if a request failed that did not fail in the run, or if the replay was given up. */
     bool known;
     uint64_t allocated_bytes, reserved_bytes;
 };
 
-/* The block ends before the event number `before`. */
+/* Ends the block before event number `before`. */
 enum mt_status mt_retime_free(struct mt_retime *retime, uint16_t device, uint64_t before,
                               const struct mt_life *life) MT_MUST_USE;
 

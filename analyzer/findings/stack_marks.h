@@ -1,5 +1,5 @@
-/* Marks of stacks, judged once per frame and once per stack: a stack has the mark of its innermost
- * frame that has one. */
+/* Marks of stacks. A stack has the mark of its innermost frame that has a mark. Each frame and each
+ * stack is judged once. */
 #ifndef MT_ANALYZER_STACK_MARKS_H
 #define MT_ANALYZER_STACK_MARKS_H
 

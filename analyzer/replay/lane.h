@@ -31,18 +31,18 @@ struct mt_lane {
     bool follows_options;            /* simulates the options of the recorded run */
     bool completes_at_request;       /* the trace has no free_completed events */
     bool restoring;                  /* INITIAL events are arriving */
-    bool is_restored;                /* INITIAL events have ended: later ones are out of place */
+    bool is_restored;                /* INITIAL events have ended: any later ones are lost */
     bool watches_reserved, given_up; /* see most_reserved_bytes */
     uint64_t most_reserved_bytes;
     const struct mt_lost_pools *pools;    /* NULL = those of the trace */
     const struct mt_foresight *foresight; /* NULL = none */
-    /* Empty if the policy follows the trace, because it needs no restores. */
+    /* Empty if the policy follows the trace, because such a policy needs no restores. */
     struct mt_pool_tracks tracks;
     struct mt_pool_restores restores;
-    bool serves_gap; /* allocations that a restore frees again are not part of a pool's state */
+    bool serves_gap; /* a gap of a restore is being served: it is not part of a pool's state */
 
     bool group_open;
-    size_t group_shown; /* operations that have been shown */
+    size_t group_shown; /* number of operations that were passed on */
     struct mt_counters before_group;
     bool served_ahead; /* the trigger was served when the group began */
     uint64_t trigger_seq;
@@ -56,7 +56,7 @@ struct mt_lane {
  * live blocks. Do not call it during a restore. */
 bool mt_lane_is_sound(const struct mt_lane *lane, const char **why);
 
-/* Asserts at random moments, or `always`, that the lane is sound. */
+/* Asserts that the lane is sound: at random moments, or on each call if `always` is set. */
 void mt_lane_check(struct mt_lane *lane, bool always);
 
 /* Allows the policy to complete waiting frees before it fails. Call it after mt_device_init. */
@@ -77,9 +77,9 @@ enum mt_status mt_lane_segment(struct mt_lane *lane, const struct mt_event *even
                                struct mt_replay_view *view) MT_MUST_USE;
 enum mt_status mt_lane_alloc(struct mt_lane *lane, const struct mt_event *event,
                              uint64_t allocation, struct mt_replay_view *view) MT_MUST_USE;
-/* Call it before mt_lane_alloc, or before the group that the allocation triggers. Returns whether
+/* Call it before mt_lane_alloc, or before the group that the allocation triggers. Returns true if
  * the allocation can begin a restore of a private pool. If so, pass the events after it to
- * mt_lane_scan until that returns false; mt_lane_settle then returns whether it is one. */
+ * mt_lane_scan until that returns false. mt_lane_settle then returns true if they are a restore. */
 bool mt_lane_may_restore(struct mt_lane *lane, const struct mt_event *event,
                          enum mt_status *status);
 bool mt_lane_scan(struct mt_lane *lane, const struct mt_event *event, enum mt_status *status);

@@ -13,15 +13,15 @@ struct mt_limit_evidence {
     uint64_t
         high_bytes; /* this much was refused, so the limit is below; UINT64_MAX = never refused */
     bool refused;   /* the program got an out-of-memory error */
-    bool garbage_collected; /* segments were freed without a refusal: the limit determines how much
-                               was collected, see limit_infer.h */
+    bool garbage_collected; /* segments were freed without a refusal; the amount depends on the
+                               limit (limit_infer.h) */
     /* PRIVATE: state of the scan */
     uint64_t reserved_bytes, at_group_start;
     uint64_t granted_bytes; /* largest single grant in the group */
     bool in_group, freed, explicit_flush;
 };
 
-/* Returns whether an event can change the evidence. Most events cannot and need not be observed,
+/* Returns true if an event can change the evidence. Most events cannot and need not be passed on,
  * such as requests that were served at once and frees outside of a group. */
 static inline bool mt_limit_tells(const struct mt_limit_evidence *evidence,
                                   const struct mt_event *event)

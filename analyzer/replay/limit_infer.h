@@ -28,10 +28,10 @@ static inline bool mt_limit_watch_event(struct mt_limit_watch *watch, const stru
 /* Forgets all events. */
 void mt_limit_watch_restart(struct mt_limit_watch *watch);
 
-/* Call it after a watched replay without a limit. Returns whether a limit that agrees with the
+/* Call it after a watched replay without a limit. Returns true if a limit that agrees with the
  * events would have changed that replay. */
 bool mt_limit_matters(const struct mt_limit_watch *watch);
-/* The same for one device, by the events so far. */
+/* Like mt_limit_matters, for one device and the events so far. */
 bool mt_limit_matters_on(const struct mt_limit_watch *watch, uint16_t device);
 
 /* Watches the whole source from its start, and rewinds it. */
@@ -47,8 +47,8 @@ struct mt_limit_trial {
                              struct mt_replay_verify *verify, struct mt_error *error);
 };
 
-/* After all events: narrows the evidence from garbage collection by trials with different
- * limits. */
+/* Call it after all events. Narrows the bounds that garbage collection gives, by trials with
+ * different limits. */
 enum mt_status mt_limit_search(struct mt_limit_watch *watch, const struct mt_limit_trial *trial,
                                struct mt_error *error) MT_MUST_USE;
 

@@ -20,7 +20,7 @@ struct mt_one_replay {
     const struct mt_replay_observer *observer;
     struct mt_replay_summary *summary;
     struct mt_source *source;
-    struct mt_window *window; /* while it runs; may be shared */
+    struct mt_window *window; /* valid while the replay runs; may be shared */
     struct mt_policy_text policy;
     const struct mt_foresight *foresight; /* NULL = none */
     bool as_recorded;                     /* options and limit of the recorded run */
@@ -29,24 +29,26 @@ struct mt_one_replay {
     bool stopped; /* an observed replay stopped at the first evidence of a limit */
     struct mt_lane *lanes[MT_MAX_DEVICES]; /* by device */
     const struct mt_lost_pools *pools;     /* NULL = those of the trace */
-    bool compares;        /* compares, to detect lost pools or another order of free blocks */
-    uint64_t allocations; /* so far, in the whole trace, including devices that no lane simulates */
+    bool compares; /* compares with the recording, to detect lost pools or another order of free
+                      blocks */
+    uint64_t allocations; /* number so far in the whole trace, including devices that no lane
+                             simulates */
     uint64_t left_out[(UINT16_MAX + 1) / 64]; /* bits: devices at or above MT_MAX_DEVICES */
     uint64_t left_out_count;                  /* number of bits set */
     bool restoring;
     bool over; /* ended by its observer, while other replays of the same pass go on */
 };
 
-/* Returns whether its source has only the driver's events (heap_view.h). */
+/* Returns true if the replay's source has only events of the driver (heap_view.h). */
 bool mt_one_replay_is_driver_level(const struct mt_one_replay *replay);
 
 /* Reads the source from its start to its end, or until the observer returns MT_END. Fills the
  * summary. */
 enum mt_status mt_one_replay_run(struct mt_one_replay *replay, struct mt_error *error) MT_MUST_USE;
 
-/* The same for one or more replays of one source, side by side. Each event goes to the replays in
- * their order, then to the listener (may be NULL). Stops early if every replay has ended and there
- * is no listener. */
+/* Like mt_one_replay_run, for one or more replays of one source, side by side. Each event goes to
+ * the replays in their order, then to the listener (may be NULL). Stops early if every replay has
+ * ended and there is no listener. */
 enum mt_status mt_one_replay_run_all(struct mt_one_replay *replays, size_t count,
                                      const struct mt_replay_listener *listener,
                                      struct mt_error *error) MT_MUST_USE;

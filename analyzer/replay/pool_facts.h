@@ -9,9 +9,9 @@
 #define MT_NO_INSTANCE UINT32_MAX
 
 struct mt_pool_instance {
-    uint64_t base, end; /* for an expandable one: the range that was ever mapped */
+    uint64_t base, end; /* for an expandable segment: all ranges that were mapped at some time */
     uint64_t mapped_bytes;
-    uint64_t first_release_seq; /* UINT64_MAX = no part of it was released */
+    uint64_t first_release_seq; /* UINT64_MAX = no part of the segment was released */
     uint64_t last_alloc_seq;    /* 0 = nothing was allocated from it */
     uint32_t stream;
     uint32_t group; /* number of the flush that last released it, 0 = it stayed */
@@ -26,7 +26,8 @@ struct mt_pool_pair {
     uint32_t a, b;
 };
 
-/* A set of pairs of small numbers, in order of arrival. Zeroed memory is an empty set. */
+/* A set of pairs of small numbers, in the order in which they were added. Zeroed memory is an empty
+ * set. */
 struct mt_pool_pairs {
     struct mt_pool_pair *items;
     size_t count, capacity;
@@ -47,7 +48,7 @@ struct mt_pool_evidence {
     struct mt_pool_pairs turns; /* a request from b directly followed one from a */
     uint32_t *instance_of;      /* by event number: the instance that the event concerns */
     size_t event_count, event_capacity;
-    bool gave_up; /* too large for this search */
+    bool gave_up; /* the trace is too large for this search */
 };
 
 void mt_pool_evidence_release(struct mt_pool_evidence *evidence);

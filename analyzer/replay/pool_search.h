@@ -6,9 +6,9 @@
 #include "lost_pools.h"
 #include "source.h"
 
-/* How far a replay agrees with the trace: up to which event, and how often. */
+/* How far a replay agrees with the trace. */
 struct mt_pool_reach {
-    uint64_t event; /* the first that differs, UINT64_MAX = none */
+    uint64_t event; /* the first event that differs, UINT64_MAX = none */
     uint64_t exact;
 };
 

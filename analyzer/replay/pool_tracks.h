@@ -1,8 +1,9 @@
-/* History of the blocks in a device's private pools: recorded places and those of the simulated
- * allocator. A restore (pool_restores.h) returns a pool to an earlier moment of this history.
+/* History of the blocks in a device's private pools: their places in the recording and in the
+ * simulated allocator. A restore (pool_restores.h) returns a pool to an earlier moment of this
+ * history.
  *
- * Moments are numbered by the allocations and frees of all private pools. Memory: about 130 bytes
- * for each of the newest 262,144 blocks of private pools; older ones are forgotten. */
+ * Moments are numbered: each allocation or free in a private pool is one moment. Memory: about 130
+ * bytes for each of the newest 262,144 blocks of private pools; older ones are forgotten. */
 #ifndef MT_ANALYZER_POOL_TRACKS_H
 #define MT_ANALYZER_POOL_TRACKS_H
 
@@ -37,7 +38,7 @@ struct mt_segment_track {
 struct mt_pool_track {
     uint64_t hash;    /* of the addresses of live blocks */
     uint32_t live;    /* blocks */
-    uint32_t *sinces; /* of its segments, ascending */
+    uint32_t *sinces; /* `since` of its segments, ascending */
     size_t since_count, since_capacity;
 };
 
@@ -87,12 +88,12 @@ uint32_t mt_pool_tracks_moment(const struct mt_pool_tracks *tracks, uint16_t poo
 /* Returns the previous moment with the same addresses, or MT_MAP_NONE. */
 uint32_t mt_pool_tracks_earlier(const struct mt_pool_tracks *tracks, uint32_t moment);
 
-/* Returns the block that lived at an address at a moment, or NULL if unknown. */
+/* Returns the block that was alive at an address at a moment, or NULL if it is unknown. */
 const struct mt_block_track *mt_pool_tracks_block(const struct mt_pool_tracks *tracks,
                                                   uint64_t addr, uint32_t moment);
 
-/* The same, starting from a block that was there at that moment or later: *id, which becomes the
- * result, or the last block examined. O(blocks in between). */
+/* Like mt_pool_tracks_block, but searches backward from block *id, which was at the address at that
+ * moment or later. Sets *id to the result, or to the last block examined. O(blocks in between). */
 const struct mt_block_track *mt_pool_tracks_back(const struct mt_pool_tracks *tracks, uint32_t *id,
                                                  uint32_t moment);
 
@@ -104,7 +105,7 @@ struct mt_segment_track *mt_pool_tracks_segment_at(struct mt_pool_tracks *tracks
 size_t mt_pool_tracks_segments_since(const struct mt_pool_tracks *tracks, uint16_t pool,
                                      uint32_t moment);
 
-/* Checks that pools count their live blocks, and that tables refer to existing entries. */
+/* Checks that the counts of live blocks are correct, and that tables refer to existing entries. */
 bool mt_pool_tracks_is_sound(const struct mt_pool_tracks *tracks, const char **why);
 
 #endif

@@ -12,12 +12,12 @@ struct mt_pool_lane {
     struct mt_replay_result result;
     uint32_t *alive; /* instances, ascending by base */
     size_t alive_count, alive_capacity;
-    uint32_t *idle; /* could be released when the cache was emptied */
+    uint32_t *idle; /* instances that could be released when the cache was emptied */
     size_t idle_count, idle_capacity;
-    uint32_t *gone; /* released in this group, at least partly */
+    uint32_t *gone; /* instances that were released in this group, at least partly */
     size_t gone_count, gone_capacity;
     uint32_t last; /* instance of the last request */
-    bool grew;     /* memory was added directly before the request */
+    bool grew;     /* memory was added immediately before the request */
     bool is_flush; /* the cache is being emptied */
 };
 

@@ -11,7 +11,7 @@
 #include "replay_view.h"
 #include "source.h"
 
-/* One policy as a user spells it: "pytorch", "recorded",
+/* `policy` is spelled as by users: "pytorch", "recorded",
  * "pytorch:expandable_segments:True,max_split_size_mb:64" (or with '='). A bare "pytorch" means the
  * options that the trace recorded. Pools that the run did not have (pool_routes.h) may follow the
  * options of "pytorch". */
@@ -25,7 +25,7 @@ struct mt_replay_options {
     bool verify;                /* compare with the recording */
     bool no_inferred_limit;     /* do not infer the limit from OOMs and flushes */
     bool no_inferred_pools;     /* do not infer lost pools (lost_pools.h) */
-    /* Prepared for `policy` by callers that replay often. NULL: mt_replay_run prepares it in one
+    /* Callers that replay often prepare it for `policy`. NULL: mt_replay_run prepares it in one
      * more pass. */
     const struct mt_foresight *foresight;
     /* MT_MAX_DEVICES limits, by device. Simulation of a device stops (given_up) if it reserves
@@ -40,8 +40,8 @@ struct mt_replay_observer {
     void *context;
     enum mt_status (*event)(void *context, const struct mt_event *event,
                             const struct mt_replay_view *view);
-    /* The replay restarts: discard the state. May be NULL: then only one attempt is made, and lost
-     * pools are not inferred. */
+    /* Called when the replay restarts: must discard the state. If NULL, only one attempt is made,
+     * and lost pools are not inferred. */
     enum mt_status (*restart)(void *context);
 };
 
@@ -73,19 +73,19 @@ struct mt_replay_listener {
 };
 
 /* Like mt_replay_run for one or more jobs, in one pass over the source from its start. Only for
- * replays that do not depend on another replay: no_inferred_limit and no_inferred_pools, or a
- * policy other than the recorded one. An observer that returns MT_END ends its own replay.
+ * jobs that do not depend on another replay: those with no_inferred_limit and no_inferred_pools, or
+ * with a policy other than the recorded one. An observer that returns MT_END ends its own replay.
  * listener: NULL = none. Memory: the sum of all replays. */
 enum mt_status mt_replay_run_together(struct mt_source *source, const struct mt_replay_job *jobs,
                                       size_t count, const struct mt_replay_listener *listener,
                                       struct mt_error *error) MT_MUST_USE;
 
-/* Returns whether the replay did what was recorded, on every device. Only valid with
- * options.verify. */
+/* Returns true if the actions of the replay equal the recorded ones on every device. Valid only
+ * with options.verify. */
 bool mt_replay_is_exact(const struct mt_replay_summary *summary);
 
 /* Replays the run as it was: by PyTorch's rules if they reproduce the recording. Otherwise, and for
- * a program without an allocator above the driver, it takes over the recorded actions. Calls
+ * a program without an allocator above the driver, repeats the recorded actions. Calls
  * mt_replay_run once or twice, and chooses the view if necessary. Ignores options->policy and
  * options->verify. The observer needs `restart`. `difference` becomes "", or the reason why
  * PyTorch's rules were rejected; block sizes are then the recorded ones. */

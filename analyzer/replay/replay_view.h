@@ -19,8 +19,9 @@ struct mt_replay_view {
     /* ALLOC, FREE_*, segment events: the pool of the run, including one that the trace does not
      * name (lost_pools.h). */
     uint16_t pool;
-    /* ALLOC: not passed to the policy, because it only cuts a restored pool, and the layout of the
-     * simulated one differs (pool_restores.h). It has 0 bytes, and did not fail. */
+    /* ALLOC: the request was not passed to the policy, because it only fills a gap of a restored
+     * pool, and the layout of the simulated pool differs (pool_restores.h). Its block has 0 bytes,
+     * but the request did not fail. */
     bool is_left_out;
 };
 #define MT_NO_ALLOCATION UINT64_MAX

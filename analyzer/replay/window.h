@@ -1,5 +1,5 @@
-/* A window on a source's events with lookahead. Batches are passed through unchanged, and joined
- * only if a caller looks beyond the end of one. */
+/* A window on a source's events with lookahead. Batches are passed through unchanged. They are
+ * joined only if a caller looks beyond the end of a batch. */
 #ifndef MT_ANALYZER_WINDOW_H
 #define MT_ANALYZER_WINDOW_H
 
@@ -9,7 +9,7 @@ struct mt_window {
     struct mt_source *source;
     struct mt_event *events; /* [at, count): not returned yet */
     size_t at, count;
-    struct mt_event *joined; /* own memory, when batches had to be joined */
+    struct mt_event *joined; /* memory of the window for batches that were joined */
     size_t joined_capacity;
     bool at_end;
 };

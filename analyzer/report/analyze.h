@@ -6,8 +6,8 @@
 #include "report.h"
 #include "source.h"
 
-/* Reads the source (more than once) and fills *report, released with
- * mt_report_release. `source` must outlive it. */
+/* Reads the source more than once and sets *report. Release it with mt_report_release. `source`
+ * must outlive the report. */
 enum mt_status mt_analyze(struct mt_source *source, const struct mt_analyze_options *options,
                           struct mt_report **report, struct mt_error *error) MT_MUST_USE;
 void mt_report_release(struct mt_report *report); /* accepts NULL */

@@ -1,4 +1,4 @@
-/* The parts of a device's memory while a model serves requests. */
+/* Computes the parts of a device's memory while a model serves requests. */
 #ifndef MT_ANALYZER_FILL_DEVICE_PARTS_H
 #define MT_ANALYZER_FILL_DEVICE_PARTS_H
 

@@ -1,5 +1,5 @@
-/* Memory use of each line of the program, like a line profiler: everything that happens while a
- * line is on the stack is charged to the line, so a line that calls a function includes the
+/* The memory use of each line of the program, as in a line profiler. All events that occur while a
+ * line is on the stack are charged to the line, so a line that calls a function includes the
  * function.
  *
  * The work of a thread without Python frames while a line waits for backward (autograd's threads)
@@ -15,12 +15,13 @@ struct mt_line_use {
     uint32_t frame; /* id: function, file and line */
     /* Blocks allocated while the line was on the stack. */
     uint64_t allocations, allocated_bytes;
-    uint64_t engine_bytes; /* of these: on a thread without the line's frames */
-    uint64_t own_bytes;    /* of these: it was the innermost line of user code, or of all code */
-    uint64_t site_bytes;   /* of these: it was the site (site.h) */
+    uint64_t engine_bytes; /* of these, bytes allocated on a thread without the line's frames */
+    uint64_t own_bytes; /* of these, bytes for which the line was the innermost one of user code, or
+                           of all code */
+    uint64_t site_bytes;   /* of these, bytes for which the line was the site (site.h) */
     int64_t growth_bytes;  /* total change of active bytes; see has_frees */
     struct mt_bytes peak;  /* largest of each level inside the line, including the level on entry */
-    struct mt_bytes after; /* when it was last exited */
+    struct mt_bytes after; /* when the line was last exited */
     uint64_t last_event;   /* PRIVATE: number of the device's event + 1 */
 };
 
@@ -37,7 +38,8 @@ struct mt_line_device {
     struct mt_line_function *functions; /* by site_bytes, largest first */
     uint32_t function_count;
     uint64_t allocations, allocated_bytes; /* of the whole trace */
-    /* Outside of any line: there was no Python stack, and no line waited for backward. */
+    /* Allocations outside of any line: without a Python stack, and while no line waited for
+     * backward. */
     uint64_t unseen_allocations, unseen_bytes;
 };
 

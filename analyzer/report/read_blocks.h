@@ -13,7 +13,7 @@
 
 struct mt_analysis;
 
-/* Returns whether findings requested replays under other settings. */
+/* Returns true if findings requested replays under other settings. */
 bool mt_trials_are_wanted(const struct mt_analysis *analysis);
 enum mt_status mt_replay_trials(struct mt_analysis *analysis,
                                 const struct mt_replay_listener *listener) MT_MUST_USE;

@@ -1,4 +1,5 @@
-/* The pass over all heaps: what the process took from the driver. For analyze.c only. */
+/* The pass over all heaps. It measures the memory that the process took from the driver. For
+ * analyze.c only. */
 #ifndef MT_ANALYZER_READ_DRIVER_H
 #define MT_ANALYZER_READ_DRIVER_H
 
@@ -11,7 +12,7 @@
 
 struct mt_analysis;
 
-/* Returns whether the trace has events other than those of a framework. */
+/* Returns true if the trace has events other than those of a framework. */
 bool mt_driver_is_wanted(const struct mt_analysis *analysis);
 enum mt_status mt_begin_driver(struct mt_analysis *analysis) MT_MUST_USE;
 enum mt_status mt_receive_driver(struct mt_analysis *analysis, const struct mt_event *events,

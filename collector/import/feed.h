@@ -9,7 +9,7 @@
 
 #include "status.h"
 
-/* Number of decoded bytes that mt_feed_start returns before they are read. */
+/* The most decoded bytes that mt_feed_start returns. */
 #define MT_FEED_START_BYTES 4096
 
 struct mt_feed;
@@ -18,7 +18,7 @@ struct mt_feed;
 enum mt_status mt_feed_open(const char *path, struct mt_feed **feed,
                             struct mt_error *error) MT_MUST_USE;
 
-/* Same, from memory that must stay valid until close. */
+/* Like mt_feed_open, for bytes in memory that must stay valid until mt_feed_close. */
 enum mt_status mt_feed_open_memory(const void *bytes, size_t length, struct mt_feed **feed,
                                    struct mt_error *error) MT_MUST_USE;
 
@@ -32,8 +32,8 @@ bool mt_feed_is_file(const struct mt_feed *feed);
 enum mt_status mt_feed_start(struct mt_feed *feed, const void **bytes, size_t *length,
                              struct mt_error *error) MT_MUST_USE;
 
-/* Returns raw (still compressed) bytes that were read but not decoded yet. Right after the file
- * was opened, these are at least its first 4 bytes. */
+/* Returns the raw (still compressed) bytes that were read from the file but not decoded yet. Right
+ * after the file was opened, these are at least its first 4 bytes. */
 const void *mt_feed_raw(const struct mt_feed *feed, size_t *length);
 
 /* Reads the next 1..capacity decoded bytes; *got is 0 at the end. A truncated or damaged

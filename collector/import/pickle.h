@@ -20,7 +20,7 @@ enum mt_status mt_pickle_read(struct mt_feed *feed, const struct mt_pickle_hooks
 
 void mt_pickle_free(struct mt_pickle *pickle); /* NULL is fine */
 
-/* Returns the items of a LIST, TUPLE, SET or DICT (in the order that hooks get them); NULL and 0
+/* Returns the items of a LIST, TUPLE, SET or DICT, in the order in which hooks get them; NULL and 0
  * for other kinds. Valid until the next call of a hook returns. A container can contain itself. */
 const struct mt_pickle_value *mt_pickle_items(const struct mt_pickle *pickle,
                                               struct mt_pickle_value value, size_t *count);
@@ -29,8 +29,8 @@ const struct mt_pickle_value *mt_pickle_items(const struct mt_pickle *pickle,
 const char *mt_pickle_text(const struct mt_pickle *pickle, struct mt_pickle_value value,
                            size_t *length);
 
-/* Call within a hook. Returns a number that identifies the keys of the current dictionary and
- * their order, so that a hook can cache what it found out about them; 0 if unknown. */
+/* Call it within a hook. Returns a number that identifies the keys of the current dictionary and
+ * their order, so that a hook can cache the positions of keys; 0 if unknown. */
 uint64_t mt_pickle_shape(const struct mt_pickle *pickle);
 
 /* Number of decoded bytes up to and including STOP. */

@@ -8,8 +8,9 @@
 #include "feed.h"
 #include "pickle_value.h"
 
-/* Size of the window in memory, and the number of bytes that a short opcode (at most 255 bytes of
- * payload) can rely on unless the file ends. */
+/* Bytes of the window in memory. Before each opcode the window has at least MT_PICKLE_MARGIN unread
+ * bytes, unless the file ends, so that opcodes with a payload of at most 255 bytes need no
+ * check. */
 enum { MT_PICKLE_WINDOW = 256 * 1024, MT_PICKLE_MARGIN = 16 * 1024 };
 
 #define MT_PICKLE_NO_SLOT    UINT32_MAX
@@ -89,17 +90,17 @@ struct mt_pickle {
     struct mt_flat_text flat_texts[MT_FLAT_FIELDS];
     uint64_t shape; /* changes with the keys */
     size_t shape_items;
-    bool shape_holds; /* while a hook sees flat_items */
+    bool shape_holds; /* true while a hook reads flat_items */
     struct mt_pickle_value flat_items[2 * MT_FLAT_FIELDS];
     struct mt_pickle_value flat_list[MT_FLAT_LIST_ITEMS];
 };
 
-/* Makes at least `count` (<= MT_PICKLE_MARGIN) bytes available in [at, end), unless the input
- * ends before. Moves the window. */
+/* Makes at least `count` (<= MT_PICKLE_MARGIN) bytes available in [at, end), unless the input has
+ * fewer. Moves the window. */
 enum mt_status mt_window_fill(struct mt_pickle *p, size_t count) MT_MUST_USE;
 
-/* Returns the next `length` bytes, from the window or gathered in p->scratch; fails if the input
- * ends before. Valid until the next call. */
+/* Returns the next `length` bytes, in the window or copied to p->scratch. Fails if the input has
+ * fewer. Valid until the next call. */
 enum mt_status mt_window_take_far(struct mt_pickle *p, uint64_t length,
                                   const unsigned char **bytes) MT_MUST_USE;
 
@@ -136,7 +137,7 @@ static inline uint64_t mt_window_offset(const struct mt_pickle *p)
  *     +----------+----------+-----------------------+   index into p->boxed */
 enum { MT_PICKLE_BOXED = 0xFE, MT_MEMO_BITS = 48 };
 
-/* The word of a value whose bits fit. */
+/* Returns the word of a value whose bits fit. */
 static inline uint64_t mt_memo_word(struct mt_pickle_value value)
 {
     return (uint64_t)value.kind << 56 | (uint64_t)value.host << MT_MEMO_BITS | value.bits;
@@ -192,7 +193,7 @@ enum mt_status mt_machine_grow_memo(struct mt_pickle *p, size_t slots) MT_MUST_U
 enum mt_status mt_machine_intern(struct mt_pickle *p, const unsigned char *bytes, size_t length,
                                  uint32_t *id) MT_MUST_USE;
 
-/* Interns and pushes. */
+/* Interns a text and pushes its value. */
 enum mt_status mt_machine_text(struct mt_pickle *p, uint8_t kind, const unsigned char *bytes,
                                size_t length) MT_MUST_USE;
 

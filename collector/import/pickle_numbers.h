@@ -8,20 +8,21 @@
 #include "feed.h"
 #include "pickle_value.h"
 
-/* "-12", "12L"; `true_false` also accepts "00" and "01" as booleans. */
+/* Parses "-12" or "12L". If `true_false` is set, "00" and "01" are booleans. */
 bool mt_pickle_parse_int(const unsigned char *text, size_t length, bool true_false,
                          struct mt_pickle_value *value);
 
-/* "-1.5e3", "inf", "nan"; exact to a few units in the last place. */
+/* Parses "-1.5e3", "inf" or "nan". The result is exact to a few units in the last place. */
 bool mt_pickle_parse_float(const unsigned char *text, size_t length, struct mt_pickle_value *value);
 
-/* Two's complement, any length. */
+/* Reads a two's complement number of any length. */
 struct mt_pickle_value mt_pickle_long(const unsigned char *bytes, size_t length);
 
-/* Python's repr of a byte string, quotes included -> its bytes. */
+/* Appends to `out` the bytes of Python's repr of a byte string, which includes its quotes. */
 bool mt_pickle_unquote(const unsigned char *text, size_t length, struct mt_buf *out);
 
-/* raw-unicode-escape: Latin-1 with \uXXXX and \UXXXXXXXX -> UTF-8. */
+/* Appends to `out` the UTF-8 of a text in raw-unicode-escape: Latin-1 with \uXXXX and
+ * \UXXXXXXXX. */
 bool mt_pickle_unescape(const unsigned char *text, size_t length, struct mt_buf *out);
 
 #endif

@@ -15,13 +15,13 @@ enum mt_pickle_kind {
     MT_PICKLE_UINT,  /* bits: uint64_t beyond INT64_MAX */
     MT_PICKLE_BIG,   /* an integer beyond 64 bits: its value is lost */
     MT_PICKLE_FLOAT, /* bits of a double */
-    MT_PICKLE_TEXT,  /* bits: id, see mt_pickle_text; equal texts, equal ids */
+    MT_PICKLE_TEXT,  /* bits: id (mt_pickle_text); equal texts have equal ids */
     MT_PICKLE_BYTES, /* like TEXT */
     MT_PICKLE_LIST,  /* these four: see mt_pickle_items */
     MT_PICKLE_TUPLE,
     MT_PICKLE_SET,
     MT_PICKLE_DICT,
-    MT_PICKLE_HOST /* a hook's replacement of a container: `host` and 48 `bits` are its own */
+    MT_PICKLE_HOST /* a hook's replacement of a container: the hook defines `host` and 48 `bits` */
 };
 
 struct mt_pickle_value {
@@ -32,12 +32,12 @@ struct mt_pickle_value {
 
 struct mt_pickle;
 
-/* Called for each list, tuple and dictionary when it is complete, before it becomes part of
- * another container. May be called again for a container that was left alone, or for a list whose
- * first result was not used. `items` are borrowed; those of a dictionary are key, value, key,
- * value (count includes both), in file order, so the last of several equal keys wins. The hook
- * may replace the container by setting *value to a HOST value; a replaced container cannot change
- * any more. */
+/* Called for each list, tuple and dictionary when it is complete, before it becomes part of another
+ * container. May be called again for a container that was not replaced, or for a list whose first
+ * result was not used. `items` are borrowed; those of a dictionary are key, value, key, value
+ * (count includes both), in file order, so the last of several equal keys wins. The hook may
+ * replace the container by setting *value to a HOST value; a replaced container cannot change any
+ * more. */
 struct mt_pickle_hooks {
     void *context;
     enum mt_status (*complete)(void *context, struct mt_pickle *pickle,

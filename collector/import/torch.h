@@ -27,16 +27,16 @@ struct mt_torch {
     struct mt_torch_records records;
     struct mt_torch_device *devices;
     uint32_t device_count;
-    bool has_host; /* one more entry after the devices, for pinned host memory */
+    bool has_host; /* there is one more entry after the devices, for pinned host memory */
     struct mt_torch_segment *segments; /* by device, then by address; those of the host last */
     size_t segment_count, device_segment_count, segment_capacity;
     bool has_segments;   /* the file has a list of segments, even if it is empty */
-    bool has_host_parts; /* it lists pinned host memory: PyTorch 2.14 and later */
+    bool has_host_parts; /* the file lists pinned host memory (PyTorch 2.14 and later) */
     bool is_profile;     /* converted from a torch.profiler trace: tensors, no times, no segments */
     struct mt_torch_annotation *annotations; /* in file order, matched */
     size_t annotation_count;
     struct mt_torch_options options;
-    /* entries that the history lacks, by kind of event (torch_missing.h) */
+    /* numbers of entries that the history lacks, by kind of event (torch_missing.h) */
     uint64_t missing[MT_EVENT_SEGMENT_FREE + 1];
     uint32_t missing_names[MT_EVENT_SEGMENT_FREE + 1];
     uint64_t latest_ns;       /* the latest time of all entries and phases */
@@ -46,8 +46,8 @@ struct mt_torch {
     uint16_t host_heap, pinned_heap; /* the host's allocator, and its requests to the driver */
     /* texts for the header */
     struct mt_buf allocator_options, settings, not_used;
-    /* where the reader is */
-    size_t *next_entry; /* of each device, relative to its first */
+    /* position of the reader */
+    size_t *next_entry; /* of each device, relative to its first entry */
     size_t next_initial, next_annotation;
     uint64_t next_seq;
     uint8_t next_missing; /* kind of event */
@@ -59,7 +59,7 @@ struct mt_torch {
 enum mt_status mt_torch_open(struct mt_feed *feed, bool no_short_cuts, struct mt_source **source,
                              struct mt_error *error) MT_MUST_USE;
 
-/* Number of devices, plus one if the snapshot has host memory. */
+/* Returns the number of devices, plus one if the snapshot has host memory. */
 static inline uint32_t mt_torch_lanes(const struct mt_torch *torch)
 {
     return torch->device_count + torch->has_host;
@@ -77,26 +77,27 @@ enum mt_status mt_torch_next(struct mt_source *source, struct mt_event_batch *ba
                              struct mt_error *error) MT_MUST_USE;
 enum mt_status mt_torch_rewind(struct mt_source *source, struct mt_error *error) MT_MUST_USE;
 
-/* Marks annotations that have a partner, or may get one after the end. An END matches the
- * innermost open START of its name. Sets *unmatched to the number of ENDs without a START. */
+/* Marks annotations that have a partner, and each START whose END may come after the end of the
+ * history. An END matches the innermost open START with its name. Sets *unmatched to the number of
+ * ENDs without a START. */
 enum mt_status mt_torch_match_phases(struct mt_torch_annotation *annotations, size_t count,
                                      size_t *unmatched) MT_MUST_USE;
 
-/* PyTorch 2.4 and 2.5 keep phases among the entries of every device. Turns those of one device
- * into phase entries (addr = name) and ignores the copies of the others. */
+/* PyTorch 2.4 and 2.5 repeat the phases among the entries of every device. Turns those of one
+ * device into phase entries (addr = name), and marks those of the other devices as ignored. */
 enum mt_status mt_torch_inline_phases(struct mt_torch *torch, size_t *unmatched) MT_MUST_USE;
 
-/* Flags the entries where an explicit empty_cache begins. */
+/* Flags each entry at which an explicit empty_cache begins. */
 void mt_torch_find_empty_cache(struct mt_torch *torch);
 
-/* Fills entry.pool from the segments that are left at the end. */
+/* Sets the pool of entries from the segments that exist at the end of the history. */
 enum mt_status mt_torch_route_pools(struct mt_torch *torch) MT_MUST_USE;
 
 /* Decides for each device whether its history is complete. If not, reconstructs the state at its
  * start in torch->initial. */
 enum mt_status mt_torch_find_start(struct mt_torch *torch) MT_MUST_USE;
 
-/* Reads the dictionary allocator_settings into options and texts. */
+/* Reads the dictionary allocator_settings into torch->options and the texts for the header. */
 void mt_torch_read_settings(struct mt_torch *torch, struct mt_pickle *pickle,
                             const struct mt_pickle_value *items, size_t count);
 

@@ -5,7 +5,7 @@
 #include "pickle.h"
 #include "symbols.h"
 
-/* `kind` of entries that are not memory events; the others use enum mt_event_kind. */
+/* `kind` of entries that are not memory events; other entries use enum mt_event_kind. */
 enum {
     MT_TORCH_UNKNOWN = 0,
     MT_TORCH_IGNORED = 100,
@@ -32,19 +32,19 @@ struct mt_torch_entry {
 #define MT_TORCH_MAX_TIME_US ((UINT64_C(1) << 52) - 1) /* reached in the year 2112 */
 #define MT_TORCH_CATEGORIES  8                         /* torch.profiler has 7 */
 
-/* Records [first .. first + count) of one kind, a list in the file. A list that shares or
- * reorders its records has more than one piece. */
+/* Records [first .. first + count) of one kind: a list in the file, or a piece of one. Most lists
+ * are one piece; a list that shares or reorders its records has several. */
 struct mt_torch_range {
     size_t first, count;
-    size_t next; /* next piece: index of a range, 0 = none */
-    size_t last; /* last piece of the list, kept in the first; 0 = the first one */
-    bool taken;  /* used by a segment or device: each list counts once */
+    size_t next; /* index of the next piece, 0 = none */
+    size_t last; /* first piece only: index of the last piece; 0 = there is one piece */
+    bool taken;  /* already used by a segment or device; each list is used once */
 };
 
 enum mt_torch_block_state { MT_TORCH_INACTIVE, MT_TORCH_ALLOCATED, MT_TORCH_PENDING };
 
 struct mt_torch_block {
-    uint64_t addr; /* 0 = not recorded: follows the previous block */
+    uint64_t addr; /* 0 = not recorded: the block follows the previous one */
     uint64_t size_bytes;
     uint64_t requested_bytes; /* 0 = not recorded */
     uint32_t stack;
@@ -82,7 +82,7 @@ enum mt_torch_host {
     MT_TORCH_PAIR   /* two numbers of 24 bits */
 };
 
-/* Keys and words with a meaning; the values are also their text ids in the pickle. */
+/* Keys and keywords of the format. Each value is also the id of its text in the pickle. */
 enum mt_torch_word {
     MT_WORD_ACTION,
     MT_WORD_ADDR,
@@ -154,7 +154,7 @@ enum mt_torch_record {
     MT_TORCH_RECORD_COUNT
 };
 
-/* A field that nothing reads. */
+/* A field that no code reads. */
 struct mt_torch_unused {
     uint64_t text; /* text id in the pickle */
     enum mt_torch_record of;
@@ -181,10 +181,9 @@ struct mt_torch_records {
     struct mt_torch_entry_plan entry_plan;
     uint64_t last_stream_handle, last_pool[2];
     uint32_t last_stream, last_pool_id;
-    /* purposes of blocks as the profiler names them: string ids; the first is unused */
+    /* string ids of the purposes that the profiler assigns to blocks; the first is unused */
     uint32_t categories[MT_TORCH_CATEGORIES], category_count;
-    /* the program's descriptions of blocks: string id by entry, 0 = none; entries from tag_count
-     * have none */
+    /* the program's descriptions of blocks: a string id for each entry below tag_count, 0 = none */
     uint32_t *tags;
     size_t tag_count;
     struct mt_torch_unused unused[MT_TORCH_MAX_UNUSED]; /* the first ones, in order of appearance */
@@ -204,8 +203,8 @@ static inline uint64_t mt_torch_number(struct mt_pickle_value value)
                                                                                      : 0;
 }
 
-/* Returns the records of a value if it is a list of this kind that was not taken before;
- * otherwise none. */
+/* Sets *range to the records of a value if it is a list of this kind that was not taken before;
+ * otherwise to an empty range. */
 enum mt_status mt_torch_take(struct mt_torch_records *records, const struct mt_pickle_value *value,
                              enum mt_torch_host host, struct mt_torch_range *range) MT_MUST_USE;
 

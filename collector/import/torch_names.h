@@ -1,4 +1,4 @@
-/* Converts values of a pickle to entries of the symbol tables, for all records of a snapshot. */
+/* Converts values of a pickle to symbols: strings, frames, stacks, streams and pools. */
 #ifndef MT_COLLECTOR_TORCH_NAMES_H
 #define MT_COLLECTOR_TORCH_NAMES_H
 
@@ -15,7 +15,8 @@ static inline void mt_torch_set(struct mt_pickle_value *value, enum mt_torch_hos
     *value = (struct mt_pickle_value){bits, MT_PICKLE_HOST, (uint8_t)host};
 }
 
-/* Addresses may be negative numbers: some devices have addresses beyond 2^63. */
+/* Addresses may be negative numbers in the file, because some devices have addresses beyond
+ * 2^63. */
 static inline uint64_t mt_torch_address(const struct mt_pickle_value *value)
 {
     return value->kind == MT_PICKLE_INT || value->kind == MT_PICKLE_UINT ? value->bits : 0;
@@ -29,24 +30,25 @@ static inline enum mt_torch_word mt_torch_word_of(const struct mt_pickle_value *
                : MT_WORD_COUNT;
 }
 
-/* Returns the string id of a pickled text; other values become the empty string. */
+/* Sets *id to the string id of a text; values of other kinds become the empty string. */
 enum mt_status mt_torch_string(struct mt_torch_records *r, struct mt_pickle *pickle,
                                const struct mt_pickle_value *value, uint32_t *id) MT_MUST_USE;
 
-/* A dictionary with "filename" becomes a FRAME. */
+/* Turns a dictionary with the key "filename" into a FRAME. */
 enum mt_status mt_torch_frame(struct mt_torch_records *r, struct mt_pickle *pickle,
                               const struct mt_pickle_value *items, size_t count,
                               struct mt_pickle_value *value) MT_MUST_USE;
 
-/* A list of FRAMEs, innermost first, becomes a STACK. */
+/* Turns a list of FRAMEs, innermost first, into a STACK. */
 enum mt_status mt_torch_stack(struct mt_torch_records *r, const struct mt_pickle_value *frames,
                               size_t count, struct mt_pickle_value *value) MT_MUST_USE;
 
-/* Stream id of a raw handle. */
+/* Sets *stream to the id of a stream handle. */
 enum mt_status mt_torch_stream(struct mt_torch_records *r, const struct mt_pickle_value *value,
                                uint32_t *stream) MT_MUST_USE;
 
-/* Sets the pool id of a pair; leaves *pool and *known unchanged if the value is not a pair. */
+/* Sets *pool to the id of a pair of numbers, and *known. Leaves both unchanged if the value is not
+ * a pair. */
 enum mt_status mt_torch_pool(struct mt_torch_records *r, struct mt_pickle *pickle,
                              const struct mt_pickle_value *value, uint16_t *pool,
                              bool *known) MT_MUST_USE;

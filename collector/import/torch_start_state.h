@@ -5,8 +5,7 @@
 
 #include "torch.h"
 
-/* Blocks and segments. Both structures begin with the address, by which torch_sizes.c searches
- * them. */
+/* Both structures begin with the address, because torch_sizes.c searches them by address. */
 struct mt_start_block {
     uint64_t addr, requested_bytes, size_bytes; /* addr first: sorted.h; size 0: not known yet */
     uint32_t stack, stream;
@@ -21,7 +20,8 @@ struct mt_start_segment {
     bool expandable;
 };
 
-/* An end point of a mapped range, where coverage changes by `change`. */
+/* An end of a mapped range. At this address, the number of overlapping ranges changes by
+ * `change`. */
 struct mt_start_edge {
     uint64_t addr;
     const struct mt_torch_segment *segment; /* of the final state, or NULL */
@@ -32,7 +32,7 @@ struct mt_start_edge {
 struct mt_torch_start {
     struct mt_torch *torch;
     const struct mt_torch_device *device;
-    uint16_t device_index, heap, segment_heap; /* of the events; the host's has two heaps */
+    uint16_t device_index, heap, segment_heap; /* of the events; the host has two heaps */
     struct mt_start_block *blocks;
     size_t block_count, block_capacity;
     struct mt_start_segment *segments;

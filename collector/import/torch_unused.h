@@ -1,4 +1,4 @@
-/* Names the fields of a snapshot that are not read, for the report. */
+/* Collects the names of fields of a snapshot that no code reads, for the report. */
 #ifndef MT_COLLECTOR_TORCH_UNUSED_H
 #define MT_COLLECTOR_TORCH_UNUSED_H
 

@@ -15,8 +15,8 @@
 bool mt_xplane_probe(const void *bytes, size_t length);
 
 /* Reads all of `feed`, which the caller keeps. Memory: the file while reading, 80 bytes for each
- * allocation or free, then 80 more for each event. A truncated or damaged file is an error as a
- * whole, because the events of one arena are in several parts of it. */
+ * allocation or free, then 80 more for each event. A truncated or damaged file is an error, and
+ * none of its events are used, because the events of one arena are spread over the file. */
 enum mt_status mt_xplane_open(struct mt_feed *feed, struct mt_source **source,
                               struct mt_error *error) MT_MUST_USE;
 

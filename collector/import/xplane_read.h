@@ -9,8 +9,8 @@
 /* One MemoryAllocation or MemoryDeallocation of a GPU's arena, or of host memory if the profile
  * has no GPU. */
 struct mt_xplane_record {
-    uint64_t t_ns;  /* since the profile's start, or Unix time, plus ... */
-    uint32_t t_ps;  /* ... this many picoseconds */
+    uint64_t t_ns;  /* since the profile's start, or Unix time; t_ps adds a fraction */
+    uint32_t t_ps;  /* picoseconds in addition to t_ns */
     uint64_t order; /* position in the file */
     uint64_t addr, requested_bytes, chunk_bytes;
     uint64_t in_use_bytes; /* of the arena, after this event */

@@ -7,7 +7,7 @@
 
 #include "xplane_read.h"
 
-/* Far more than needed: the sizes of regions double. */
+/* Enough for every arena, because the sizes of regions double. */
 #define MT_XPLANE_MAX_REGIONS 128
 
 struct mt_xplane_regions {
@@ -23,8 +23,9 @@ struct mt_xplane_regions {
 void mt_xplane_regions_init(struct mt_xplane_regions *regions, uint64_t limit_bytes,
                             bool preallocated);
 
-/* Adds an allocation, in order. *added: the arena requested a new region, the last of the list.
- * Returns false if no arena of this kind would have put the block there. O(regions). */
+/* Adds an allocation, in order. Sets *added if the arena requested a new region, which is then the
+ * last of the list. Returns false if no arena of this kind would have put the block at its address.
+ * O(regions). */
 bool mt_xplane_regions_add(struct mt_xplane_regions *regions, const struct mt_xplane_record *record,
                            bool *added);
 

@@ -1,6 +1,6 @@
-/* Call frame information (.eh_frame): how to find the caller's frame, for x86-64. Every module of
- * the process has it, because C++ exceptions need it. Only what a walk needs is read: the
- * caller's stack pointer, frame pointer and return address. */
+/* Reads call frame information (.eh_frame) to find the caller's frame, for x86-64. Compilers write
+ * it for nearly all code, because C++ exceptions need it. Only the rules that a stack walk needs
+ * are read: those for the caller's stack pointer, frame pointer and return address. */
 #ifndef MT_INJECT_CFI_H
 #define MT_INJECT_CFI_H
 
@@ -21,9 +21,9 @@ enum mt_cfi_base {
 
 enum mt_cfi_saved {
     MT_CFI_SAME,   /* the caller's frame pointer equals that of this frame */
-    MT_CFI_AT_CFA, /* ... is stored at CFA + fp_offset */
-    MT_CFI_AT_FP,  /* ... is stored where the frame pointer points */
-    MT_CFI_LOST    /* ... cannot be determined */
+    MT_CFI_AT_CFA, /* the caller's frame pointer is stored at CFA + fp_offset */
+    MT_CFI_AT_FP,  /* the caller's frame pointer is stored where the frame pointer points */
+    MT_CFI_LOST    /* the caller's frame pointer cannot be determined */
 };
 
 /* CFA (canonical frame address) = the caller's stack pointer; the return address is 8 bytes
@@ -34,14 +34,14 @@ struct mt_cfi_rule {
     uint8_t base, fp; /* enums above */
 };
 
-/* Returns the rule at a code address (a return address minus 1). Takes the loader's list lock
- * briefly; microseconds. Reads nothing outside of the segments of loaded modules, whatever their
- * tables contain. */
+/* Returns the rule at a code address (a return address minus 1). Takes a few microseconds, during
+ * which it holds the lock of the loader's list. Never reads outside the segments of loaded modules,
+ * even if their tables are damaged. */
 struct mt_cfi_rule mt_cfi_find(uintptr_t pc);
 
 struct mt_cfi_program {
-    struct mt_cursor initial, own; /* instructions of the common part, of the function */
-    uint64_t begin;                /* address of its first instruction */
+    struct mt_cursor initial, own; /* instructions of the CIE, of the FDE */
+    uint64_t begin;                /* address of the function's first instruction */
     uint64_t code_align;
     int64_t data_align;
 };

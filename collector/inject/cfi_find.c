@@ -1,5 +1,5 @@
-/* Address -> module (the loader's list) -> entry (binary search in
- * .eh_frame_hdr) -> its instructions. */
+/* Finds the module of an address (in the loader's list), then its entry (by binary search in
+ * .eh_frame_hdr), then the instructions of the entry. */
 #define _GNU_SOURCE 1
 #include "cfi.h"
 
@@ -7,7 +7,7 @@
 #include <link.h>
 #include <string.h>
 
-/* Encodings of pointers: the low bits are a format, the others what it is relative to. */
+/* Encodings of pointers: the low bits are the format, the other bits the base of the address. */
 enum { FORMAT = 0x0F, TO_FIELD = 0x10, TO_TABLE_4_BYTES = 0x3B };
 
 struct query {
@@ -18,7 +18,7 @@ struct query {
 static const struct mt_cfi_rule nowhere = {0, 0, MT_CFI_NOWHERE, MT_CFI_LOST};
 static const struct mt_cfi_rule guess = {16, -16, MT_CFI_GUESS, MT_CFI_AT_CFA};
 
-/* The bytes from `address` to the end of the readable segment that contains it. */
+/* Sets a cursor to the bytes from `address` to the end of the readable segment that contains it. */
 static bool bytes_at(const struct dl_phdr_info *info, uintptr_t address, struct mt_cursor *bytes)
 {
     for (ElfW(Half) i = 0; i < info->dlpi_phnum; i++) {

@@ -45,7 +45,8 @@ int64_t mt_cfi_signed(struct mt_cursor *in)
     return (int64_t)value;
 }
 
-/* Factored offsets. An overflow comes from invalid data; the ranges of the rule reject it. */
+/* Factored offsets. Only invalid data can overflow; the ranges of the rule then reject the
+ * result. */
 static int64_t factored(const struct machine *m, uint64_t value)
 {
     return (int64_t)(value * (uint64_t)m->program->data_align);

@@ -23,9 +23,9 @@ enum { WAIT_STEP_NS = 200000, MAX_WAIT_NS = 200000000 };
 /* The distinct stacks of this number of events fill at most a quarter of the tape's log. */
 enum { MAX_DRIVER_STACKS = 16384 };
 
-static _Atomic bool has_native;        /* an event of this process has a native stack ... */
-static _Atomic bool requests_native;   /* ... that --stacks requested */
-static _Atomic uint32_t driver_stacks; /* ... that --stacks did not request */
+static _Atomic bool has_native;        /* an event of this process has a native stack */
+static _Atomic bool requests_native;   /* an event has a native stack that --stacks requested */
+static _Atomic uint32_t driver_stacks; /* number of native stacks that --stacks did not request */
 
 static void close_slot(struct mt_thread *thread)
 {

@@ -17,18 +17,19 @@
 #include "tell_user.h"
 #include "tape.h"
 
-/* Returns true if this thread may emit events now. The first call of a process starts the
- * collector (files, writer thread). Returns false, and needs no leave, if recording is off, could
- * not start, is in a forked child that is not followed, or is nested inside another event of this
- * thread (a signal handler, or a callback that the collector caused). Costs a few ns. */
+/* Returns true if this thread may emit events now. The first call of a process starts the collector
+ * (files, writer thread). Returns false if recording is off or could not start, if the process is a
+ * forked child that is not followed, or if this thread is already recording an event (the call is
+ * in a signal handler, or in a callback that the collector caused). After false, do not call
+ * mt_collect_leave. Costs a few ns. */
 bool mt_collect_enter(void);
 void mt_collect_leave(void);
 
-/* Returns true if the collector is running in this process. Unlike mt_collect_enter, does not
- * start it; for sources that only observe what another source started. */
+/* Returns true if the collector is running in this process. Does not start it, unlike
+ * mt_collect_enter. */
 bool mt_collect_is_running(void);
 
-/* Call the functions below only between enter and leave, unless they can be called at any time. */
+/* Call the functions below only between enter and leave, unless their comments allow any time. */
 
 /* Stamps the event with the global order and the time, and appends it. <= 30 ns. */
 void mt_collect_emit(const struct mt_raw_event *event);
@@ -38,8 +39,8 @@ void mt_collect_emit(const struct mt_raw_event *event);
  * they identify the library that allocates. */
 void mt_collect_stacks(struct mt_raw_event *event);
 
-/* Returns whether stacks of this process have native frames: on request, or by default without
- * Python. Call it at any time. */
+/* Returns true if stacks of this process get native frames: if they were requested, or by default
+ * if the process has no Python. Call it at any time. */
 bool mt_collect_takes_native(void);
 /* The first returns true if an event has received a native stack, the second if one has received
  * a native stack that was requested. Call them at any time. */
@@ -50,11 +51,11 @@ bool mt_collect_requests_native(void);
  * text. Costs a hash lookup if the name is known. */
 uint32_t mt_collect_name(const char *text, size_t length);
 
-/* Id of a pool by its two numbers (PyTorch's MempoolId, or the driver's handle
- * and 0); (0, 0) is 0. */
+/* Returns the id of a pool from its two numbers (PyTorch's MempoolId, or the driver's handle and
+ * 0); the id of (0, 0) is 0. */
 uint32_t mt_collect_pool(uint64_t a, uint64_t b);
 
-/* Number of the calling thread in the tape, from 1. */
+/* Returns the number of the calling thread in the tape, at least 1. */
 uint32_t mt_collect_thread(void);
 
 /* Sets a fact in the trace's header; keys are in docs/trace-format.md 2.1. A second value is
@@ -63,8 +64,9 @@ uint32_t mt_collect_thread(void);
 void mt_collect_fact(const char *key, const char *value);
 void mt_collect_device(uint32_t index, uint64_t total_bytes, const char *name);
 
-/* Like mt_collect_say, and adds a fact `not_recorded`, for something that was requested and
- * cannot be recorded. Once per process, because each has its own trace. */
+/* Like mt_collect_say, and adds the text to the fact `not_recorded`. For something that was
+ * requested and cannot be recorded. Call it once per process, because each process has its own
+ * trace. */
 void mt_collect_not_recorded(bool *once, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 

@@ -5,8 +5,8 @@
  *     core <- intern <- collect <- {run_facts, trace_file, the sources}
  *          <- writer_thread <- lifecycle <- sources
  *
- * collect.c gets callbacks of lifecycle.c, and writer_thread.c those of the sources, when the
- * library is loaded. */
+ * When the library is loaded, lifecycle.c registers callbacks for collect.c, and sources.c those
+ * for writer_thread.c. */
 #ifndef MT_INJECT_CORE_H
 #define MT_INJECT_CORE_H
 
@@ -31,36 +31,36 @@ enum mt_core_state {
 
 struct mt_core {
     _Atomic int state;
-    _Atomic bool stop;                        /* the writer shall finish */
+    _Atomic bool stop;                        /* requests that the writer thread end */
     struct mt_tape *tape;                     /* valid in RUNNING and later states */
     struct mt_own_file tape_file, trace_file; /* used only by the writer thread once it runs */
     char trace_path[4400], tape_path[4400 + 8];
     struct mt_clock clock;
-    /* The number of this recording, in a page that the kernel zeroes in a forked child. Points
-     * to a zero before the start. */
+    /* Points to the number of this recording, in a page that the kernel zeroes in a forked child.
+     * Before the start, points to a zero. */
     const _Atomic uint32_t *generation;
     _Atomic uint32_t *generation_page;
     uint32_t last_generation;
-    pid_t process; /* as of loading or the last fork(); a bare clone() leaves it unchanged */
+    pid_t process; /* set when the library is loaded and after fork(); not after a bare clone() */
     pthread_t writer;
     _Atomic bool writer_runs;
-    sem_t writer_sleeps;   /* 1 while the writer sleeps and no thread keeps it asleep, else 0 */
-    _Atomic uint32_t wake; /* futex of the writer */
+    sem_t writer_sleeps;         /* 1 while the writer sleeps and no fork() holds it, else 0 */
+    _Atomic uint32_t wake;       /* futex of the writer */
     _Atomic uint32_t full_slots; /* number of slots filled since the writer last looked */
-    _Atomic bool disk_full;      /* the writer waits for disk space: no thread waits for it */
+    _Atomic bool disk_full; /* the writer waits for disk space, so no thread waits for the writer */
     pthread_key_t thread_key;
     bool thread_key_made;
 
-    /* Set by constructors that run after the one of the settings. Nothing starts while they are
-     * NULL. */
+    /* Set by constructors, which run after the constructor of settings.c. Nothing starts while they
+     * are NULL. */
     bool (*start)(void); /* lifecycle.c: true if the collector runs; the first call starts it */
-    void (*found_forked)(void); /* lifecycle.c: in a forked child, if no fork handler ran before */
+    void (*found_forked)(void); /* lifecycle.c: for a forked child in which no fork handler ran */
     const struct mt_inject_source *const *sources; /* sources.c: NULL at the end */
 };
 
 extern struct mt_core mt_core;
 
-/* What the collector keeps for each thread that emits. */
+/* A definition that the thread used recently. */
 struct mt_cached_id {
     uint64_t hash;
     uint32_t id, payload_offset; /* offset in the definitions log, in units of 8 bytes */
@@ -80,22 +80,23 @@ struct mt_thread {
 /* State of the calling thread; not NULL between enter and leave. */
 extern _Thread_local struct mt_thread *mt_self;
 
-/* Nothing is recorded until the next start. */
+/* Stops all recording until the next start, because the recording's number no longer matches that
+ * of any thread. */
 void mt_core_forget_generation(void);
 void mt_core_wake_writer(void);
 
 /* lifecycle.c: ends the recording before the process ends. Nothing is recorded afterwards. Events
  * of other threads at the same time may be lost. */
 enum mt_early_end {
-    MT_EARLY_END_WHOLE,   /* the trace is closed, and its tape is removed */
+    MT_EARLY_END_WHOLE,   /* the trace was closed, and its tape was removed */
     MT_EARLY_END_NOTHING, /* there is no trace: nothing was recorded */
-    MT_EARLY_END_REFUSED  /* `memtrace record` will end it, or it cannot be closed now: the rest of
-                             the trace is on the tape */
+    MT_EARLY_END_REFUSED  /* `memtrace record` will close the trace, or it cannot be closed now; the
+                             rest of the trace is on the tape */
 };
 enum mt_early_end mt_lifecycle_end(void);
 
 /* collect.c */
-void mt_thread_forget(void); /* in a forked child: this thread has emitted nothing */
+void mt_thread_forget(void); /* call it in a forked child: resets the calling thread */
 bool mt_thread_key_make(void);
 
 /* intern.c */
@@ -107,19 +108,19 @@ bool mt_writer_thread_start(void);
 void mt_writer_thread_finish(void);
 /* Call pause before fork(), resume after it in the parent, and resume_in_child after it in the
  * child. In between, the writer holds no lock of the C library or of the program's allocator. A
- * child has no writer, so such a lock would stay held there, and not every allocator resets its
- * own (AddressSanitizer's before GCC 13 does not). Waits at most a second for the writer, which
- * may itself wait for a lock that a prepare handler of the program has taken. */
+ * child has no writer, so such a lock would stay held there. Not every allocator resets its locks
+ * in a child (AddressSanitizer's does not before GCC 13). Waits at most a second for the writer,
+ * which may itself wait for a lock that a prepare handler of the program has taken. */
 void mt_writer_thread_pause(void);
 void mt_writer_thread_resume(void);
 void mt_writer_thread_resume_in_child(void);
 void mt_writer_thread_forget(void); /* in a forked child: no writer runs */
 
-/* run_facts.c: process, host, rank. */
+/* run_facts.c: records the process, the host and the rank as facts. */
 void mt_run_facts(void);
 
-/* trace_file.c: names and creates the trace (mt_core.trace_path, trace_file) and its tape, and
- * adds the trace to the manifest. Returns false after one line to the user if it cannot. */
+/* trace_file.c: names and creates the trace (mt_core.trace_path, trace_file) and its tape, and adds
+ * the trace to the manifest. On failure prints one line for the user and returns false. */
 bool mt_trace_file_create(void);
 
 #endif

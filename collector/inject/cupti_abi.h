@@ -123,7 +123,7 @@ struct mt_cu_node_params {
     };
 };
 
-struct mt_cu_alloc { /* all calls whose first arguments are the address and the size */
+struct mt_cu_alloc { /* for every call whose first two arguments are an address and a size */
     uint64_t *dptr;
     size_t bytesize;
 };
@@ -147,7 +147,7 @@ struct mt_cu_pitch {
     uint32_t ElementSizeBytes;
 };
 
-struct mt_cu_handle { /* all calls whose first argument is the handle or address to release */
+struct mt_cu_handle { /* for every call whose first argument is the handle or address to release */
     uint64_t value;
 };
 

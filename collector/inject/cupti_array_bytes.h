@@ -1,4 +1,4 @@
-/* Computes the size of arrays from their descriptors. */
+/* The size of CUDA arrays. */
 #ifndef MT_INJECT_CUPTI_ARRAY_BYTES_H
 #define MT_INJECT_CUPTI_ARRAY_BYTES_H
 
@@ -6,7 +6,8 @@
 
 #include "cupti_abi.h"
 
-/* Bytes of the texels of all levels: less than what the driver takes. NULL: 0. */
+/* Returns the bytes of the texels of all levels. The driver takes more. Returns 0 if `array` is
+ * NULL. */
 uint64_t mt_cupti_array_bytes(const struct mt_cu_array3d_descriptor *array, uint32_t levels);
 
 #endif

@@ -1,5 +1,4 @@
-/* Driver calls as CUPTI reports them: the input of decoders, their actions, and the table of the
- * decoder for each call.
+/* Decoders of driver calls that CUPTI reports, and the table that assigns them to entry points.
  *
  * Frees are recorded at ENTER, before the driver can return the address to another thread, and
  * undone at EXIT if the call failed. Everything else is recorded at EXIT. */
@@ -11,7 +10,7 @@
 #include <stdint.h>
 
 struct mt_cupti_call {
-    const void *params; /* of cupti_abi.h, by entry */
+    const void *params; /* the structure of cupti_abi.h for this entry point */
     uint64_t context;   /* current in the thread, 0 = none */
     uint32_t result;    /* EXIT: CUresult */
     bool captured;      /* EXIT: the call added a memory node to a graph */
@@ -29,14 +28,14 @@ struct mt_cupti_entry {
 extern const struct mt_cupti_entry mt_cupti_entries[];
 extern const size_t mt_cupti_entry_count;
 
-/* This number and higher ones are newer than the table (CUPTI 13.4). */
+/* Entry points with this number or a higher one are newer than the table (CUPTI 13.4). */
 #define MT_CUPTI_FIRST_NEWER_CBID 868u
 
-/* Returns true if the name suggests that the entry point allocates or frees. For entry points
- * that are newer than the table. */
+/* Returns true if the name suggests that the entry point allocates or frees memory. For entry
+ * points that are newer than the table. */
 bool mt_cupti_name_is_of_memory(const char *name);
 
-/* cupti_tell.c: EXIT of all calls that free */
+/* cupti_tell.c: the EXIT decoder of every call that frees */
 mt_cupti_decoder mt_cupti_exit_free;
 
 /* cupti_linear.c: device and host memory, arrays */

@@ -1,4 +1,4 @@
-/* Contexts of the driver: the device of each, and whether it still works. */
+/* Contexts of the driver: the device of each context, and whether the context still works. */
 #ifndef MT_INJECT_CUPTI_CONTEXTS_H
 #define MT_INJECT_CUPTI_CONTEXTS_H
 
@@ -16,16 +16,17 @@ uint32_t mt_cupti_contexts_devices(void);
 bool mt_cupti_is_broken(uint64_t context);
 void mt_cupti_see_result(const struct mt_cupti_call *call); /* at EXIT of a call that failed */
 
-/* Sets the function that returns the device of a context, for contexts whose creating call did
- * not name the device. CUPTI has one, which a callback may call. NULL: there is none. */
+/* Sets the function that returns the device of a context, for contexts whose creation did not name
+ * a device. CUPTI has such a function, and callbacks may call it. NULL: there is none. */
 void mt_cupti_contexts_ask(int (*device_id)(const void *context, uint32_t *device));
 
 /* CUPTI's resource callbacks. */
 void mt_cupti_context_created(uint64_t context);
 void mt_cupti_context_destroyed(uint64_t context);
 
-/* Handles calls that query a device's name or size. Keeps the answers and records them in the
- * trace: at once if there is a trace, otherwise in mt_cupti_contexts_tell_devices. */
+/* Returns true if the call queries the name or the size of a device. The decoders of these calls
+ * keep the results. They record them at once if there is a trace; otherwise
+ * mt_cupti_contexts_tell_devices does. */
 bool mt_cupti_asks_device(const struct mt_cupti_entry *entry);
 void mt_cupti_contexts_tell_devices(void);
 

@@ -1,7 +1,7 @@
 /* Shares CUPTI's single subscription with other code of the process. These functions replace those
  * of CUPTI that create and use a subscriber. Code that is linked to CUPTI (such as torch.profiler)
  * calls them, because this library is preloaded. Code that gets the functions from dlsym calls
- * CUPTI and gets CUPTI's answer.
+ * CUPTI itself.
  *
  * A guest gets everything that CUPTI provides: its handle, its results, its callbacks with their
  * data. It is served while memtrace records. Otherwise, and for a second guest or another copy of
@@ -31,7 +31,7 @@ EXPORT int cuptiGetCallbackState(uint32_t *enabled, void *subscriber, uint32_t d
                                  uint32_t cbid);
 EXPORT int cuptiFinalize(void);
 
-/* The function of CUPTI that the caller would have called; NULL if there is no CUPTI. */
+/* Returns the function of CUPTI that the caller would have called; NULL if there is no CUPTI. */
 static void *behind(const char *name, const void *caller)
 {
     int saved = errno;

@@ -1,5 +1,5 @@
-/* See cupti_library.h. Two copies of CUPTI in one process do not know about each other, so a mapped
- * copy comes first. The copy of a framework fits its CUDA better than that of the machine. */
+/* See cupti_library.h. Two copies of CUPTI in one process are independent, so a mapped copy comes
+ * first. The copy of a framework fits its CUDA better than that of the machine. */
 #include "cupti_library.h"
 
 #include <dlfcn.h>
@@ -81,8 +81,8 @@ static void try_folder(struct search *search, const char *folder)
 
 static const char *const cupti_names[] = {"libcupti.so", NULL};
 
-/* Paths of mapped libraries whose name begins in a certain way. They are collected first, because
- * nothing can be loaded while the loader's list is walked. */
+/* Paths of mapped libraries whose names have one of some prefixes. They are collected first,
+ * because nothing can be loaded while the loader's list is walked. */
 struct mapped {
     const char *const *beginnings; /* NULL at the end */
     char paths[8][1024];

@@ -26,15 +26,15 @@ struct mt_cupti_library {
     int (*finalize)(void);
 };
 
-/* Calls `try` with each library that can be loaded, best first, until it returns true. That
- * library stays loaded; the others are closed. `wanted`: the only path to try; empty: search.
- * Returns false if `try` accepted none; errno is then ENOMEM if the loader ran out of memory for
- * one of them, otherwise 0. Do not call it inside a lock. */
+/* Calls `try` with each library that can be loaded, best first, until it returns true. That library
+ * stays loaded; the others are closed. `wanted`: the only path to try; empty: search. Returns false
+ * if `try` accepted none; errno is then ENOMEM if the loader ran out of memory for one of them,
+ * otherwise 0. Do not call it while you hold a lock. */
 typedef bool mt_cupti_try(void *user, const struct mt_cupti_library *library);
 bool mt_cupti_search(const char *wanted, mt_cupti_try *try, void *user);
 
-/* Finds the copy that contains a function of CUPTI, and holds it open. Returns false if the
- * function is not in a shared library of CUPTI. */
+/* Finds the copy of CUPTI that contains `function`, and keeps it loaded. Returns false if
+ * `function` is not in such a library. */
 bool mt_cupti_library_of(const void *function, struct mt_cupti_library *library);
 
 /* Returns a function of a copy that the process has mapped, no matter how it was loaded. */

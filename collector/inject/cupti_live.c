@@ -1,6 +1,6 @@
-/* See cupti_live.h. Open addressing with linear probing, split into parts with a lock each. Tables
- * are mapped, not malloc'ed, because this code runs while the program may hold any lock. Removal
- * moves later entries of a run back, so there are no tombstones. */
+/* See cupti_live.h. A hash table with open addressing and linear probing, split into parts that
+ * have one lock each. Tables are mapped, not malloc'ed, because this code runs while the program
+ * may hold any lock. Removal moves later entries of a run back, so there are no tombstones. */
 #include "cupti_live.h"
 
 #include "hash.h"
@@ -41,7 +41,7 @@ static uint32_t home_of(const struct part *part, uint64_t hash)
     return (uint32_t)(hash >> 24) & (part->capacity - 1);
 }
 
-/* The slot of the block, or the empty slot for it. The part must have room. */
+/* Returns the slot of the block, or the empty slot for it. The part must have room. */
 static struct mt_live_block *slot_of(struct part *part, unsigned space, uint64_t addr)
 {
     uint32_t at = home_of(part, hash_of(space, addr));
@@ -164,7 +164,7 @@ enum mt_live_outcome mt_live_count(enum mt_live_space space, uint64_t addr, int 
 }
 
 /* Removing a slot moves another block into it, so the slot is visited again. A block that moves
- * around the end was visited before. */
+ * from the start of the table to its end was visited before. */
 static void take_from(struct part *part, uint64_t context, mt_live_visit *visit, void *user)
 {
     for (uint32_t at = 0; at < part->capacity; at++)

@@ -1,6 +1,6 @@
-/* See cupti_place.h. Callbacks run while a guest comes and goes: they read two pointers and a byte,
- * and take no lock. The target of a guest pointer is never freed (a profiler that subscribes again
- * uses the same one).
+/* See cupti_place.h. Callbacks run while a guest subscribes or unsubscribes. They read two pointers
+ * and a byte, and take no lock. The target of a guest pointer is never freed (a profiler that
+ * subscribes again uses the same one).
  *
  * Wishes are stored for the domains that the collector uses. In these domains each callback is
  * enabled individually in CUPTI, never the whole domain: after a whole domain was enabled and then
@@ -145,8 +145,8 @@ static bool is_no_call(uint32_t cbid)
     return cbid == 0;
 }
 
-/* Enables or disables the callback in CUPTI as both sides request, and repeats that if the requests
- * changed meanwhile. */
+/* Enables the callback in CUPTI if one of the sides wants it, otherwise disables it. Repeats this
+ * if the requests changed meanwhile. */
 static int settle(const _Atomic uint8_t *requests, uint32_t domain, uint32_t cbid)
 {
     void *subscriber = mt_cupti_place_subscriber();
@@ -179,7 +179,7 @@ int mt_cupti_place_request(enum mt_cupti_side side, bool enable, uint32_t domain
     return result;
 }
 
-/* Succeeds if any callback does: not all numbers below CBIDS are callbacks. */
+/* Succeeds if any callback succeeds, because not all numbers below CBIDS are callbacks. */
 static int wish_each(enum mt_cupti_side side, bool enable, uint32_t domain)
 {
     int result = MT_CUPTI_INVALID_PARAMETER;

@@ -1,8 +1,9 @@
-/* CUPTI accepts one subscriber. Two share it: the collector, and a guest, which is any other
- * code in the process that subscribes to the same copy of CUPTI (cupti_guest.c). Each has a
- * callback and its own enabled callbacks; CUPTI enables the union. The collector receives only
- * what it enabled. The guest receives what it enabled, and also what neither side enabled here,
- * because it must have enabled that in CUPTI directly. */
+/* CUPTI accepts one subscriber. Two sides share it: the collector, and a guest, which is any other
+ * code in the process that subscribes to the same copy of CUPTI (cupti_guest.c). Each side has a
+ * callback function and a set of callback ids that it enabled; CUPTI has the union of both sets
+ * enabled. The collector receives only the callbacks that it enabled. The guest receives those that
+ * it enabled, and also those that neither side enabled here, because the guest must have enabled
+ * them in CUPTI directly. */
 #ifndef MT_INJECT_CUPTI_PLACE_H
 #define MT_INJECT_CUPTI_PLACE_H
 
@@ -27,8 +28,8 @@ void mt_cupti_place_hold(const struct mt_cupti_library *library, void *subscribe
 /* Call it when the handle is no longer valid. Removes both callbacks and all requests. */
 void mt_cupti_place_forget(void);
 
-/* Sets the callback of a side; NULL removes it, and the callbacks that the side enabled stay
- * enabled. Returns false if memory runs out. */
+/* Set the callback function of a side; NULL removes it. The callback ids that the side enabled stay
+ * enabled. mt_cupti_place_set_guest returns false if memory runs out. */
 void mt_cupti_place_set_own(mt_cupti_callback *callback);
 bool mt_cupti_place_set_guest(mt_cupti_callback *callback, void *user);
 
@@ -38,7 +39,7 @@ mt_cupti_callback mt_cupti_place_callback;
 void *mt_cupti_place_subscriber(void);
 bool mt_cupti_place_has(enum mt_cupti_side side);
 
-/* Enable or disable callbacks for a side, or query one. They return the result of CUPTI. What
+/* Enable or disable callback ids for a side, or query one. They return the result of CUPTI. What
  * one side disables stays enabled for the other. mt_cupti_place_hold must have been called. They
  * take no lock, so callbacks may call them. */
 int mt_cupti_place_request(enum mt_cupti_side side, bool enable, uint32_t domain, uint32_t cbid);

@@ -53,7 +53,7 @@ static void learn(const struct pool *pool)
     pthread_mutex_unlock(&lock);
 }
 
-/* The known facts about a pool; for an unknown pool, only its handle. */
+/* Returns the known facts about a pool; for an unknown pool, only its handle. */
 static struct pool look_up(uint64_t handle)
 {
     struct pool pool = {.handle = handle, .device = MT_CU_UNKNOWN_DEVICE};

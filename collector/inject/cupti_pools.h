@@ -1,4 +1,4 @@
-/* Pools of stream-ordered memory: the device of each, and the current one. */
+/* Pools of stream-ordered memory: the device of each pool, and the current pool of each device. */
 #ifndef MT_INJECT_CUPTI_POOLS_H
 #define MT_INJECT_CUPTI_POOLS_H
 

@@ -1,4 +1,4 @@
-/* Decoders of memory that belongs to others (processes, graphics interfaces), and of memory nodes
+/* Decoders of memory that belongs to other processes or to graphics interfaces, and of memory nodes
  * of graphs. */
 #include "collect.h"
 #include "cupti_abi.h"
@@ -64,8 +64,7 @@ void mt_cupti_exit_external_mipmapped(const struct mt_cupti_call *call)
                       mt_cupti_array_bytes(&desc->arrayDesc, desc->numLevels));
 }
 
-/* ---- graphs: the memory of a node counts since the node was made; launches are not observed
- * ---- */
+/* ---- graphs: the memory of a node counts from its creation; launches are not observed ---- */
 
 static void tell_node(const struct mt_cupti_call *call, const struct mt_cu_mem_alloc_node *node)
 {

@@ -100,7 +100,8 @@ static int subscribe(const struct attempt *attempt, const struct mt_cupti_librar
     return subscribe_named(library, false, holder, subscriber);
 }
 
-/* Keeps the first reason, which is that of the best library, unless another tool has the place. */
+/* Keeps the first reason, which is that of the best library. A reason that names another tool in
+ * the place has priority. */
 static void explain(struct attempt *attempt, const struct mt_cupti_library *library, int result,
                     const char *holder)
 {

@@ -7,8 +7,8 @@
 /* The changes of a freeing call, so that they can be undone if it fails. */
 struct change {
     struct mt_live_block block;
-    int references, mappings; /* taken from the block */
-    bool gone;                /* and its end was reported */
+    int references, mappings; /* subtracted from those of the block */
+    bool gone;                /* the block's end was reported */
 };
 
 enum { MAX_CHANGES = 4 };

@@ -1,5 +1,5 @@
-/* Converts driver calls to events; call it between mt_collect_enter and leave. Keeps the live
- * memory (cupti_live.h) consistent with the recorded events. */
+/* Converts driver calls to events, and keeps the live blocks (cupti_live.h) consistent with them.
+ * Call these functions between mt_collect_enter and leave. */
 #ifndef MT_INJECT_CUPTI_TELL_H
 #define MT_INJECT_CUPTI_TELL_H
 
@@ -7,12 +7,12 @@
 #include "cupti_live.h"
 #include "tape.h"
 
-/* Records that the block was allocated. If its device is MT_CU_UNKNOWN_DEVICE, uses that of the
- * context of the call. `stream` is the driver's handle. */
+/* Records that the block was allocated. If its device is MT_CU_UNKNOWN_DEVICE, uses the device of
+ * the call's context. `stream` is the driver's handle. */
 void mt_cupti_tell_alloc(const struct mt_cupti_call *call, const struct mt_live_block *block,
                          uint64_t stream);
 
-/* Records that a call failed to allocate. */
+/* Records an allocation that failed. */
 void mt_cupti_tell_failed(const struct mt_cupti_call *call, enum mt_raw_heap heap, size_t bytes);
 
 /* Removes the block and records its end. Returns false if there is no such block. */

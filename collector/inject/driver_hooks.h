@@ -1,6 +1,6 @@
 /* Hooks through which libmemtrace-cuda.so, which interposes libcuda where CUPTI cannot be used,
- * reports driver calls to libmemtrace-inject.so. The only symbol between them is
- * memtrace_driver_hooks (found with dlsym). Both libraries are from one build. */
+ * reports driver calls to libmemtrace-inject.so. The only symbol that they share is
+ * memtrace_driver_hooks, which is found with dlsym. Both libraries are from one build. */
 #ifndef MT_INJECT_DRIVER_HOOKS_H
 #define MT_INJECT_DRIVER_HOOKS_H
 
@@ -11,8 +11,8 @@
 
 struct mt_interposed_call {
     const void *params; /* the arguments in their order, each at its alignment */
-    uint64_t context;   /* current in the thread before the call, 0 = none */
-    uint32_t result;    /* of leave: CUresult */
+    uint64_t context;   /* current in the thread before the call; 0 = none */
+    uint32_t result;    /* for `leave` only: CUresult */
     bool captured;      /* the stream is capturing, so the call adds a node to a graph */
 };
 
@@ -23,7 +23,8 @@ struct mt_driver_hooks {
     /* Returns false if calls need not be reported, because CUPTI reports them or recording is
      * off. Cheap. */
     bool (*wanted)(void);
-    /* Number of an entry point by the name that libcuda exports it with. */
+    /* Returns the number of the entry point that libcuda exports under `name`, or
+     * MT_INTERPOSED_UNKNOWN. */
     int (*find)(const char *name);
     void (*enter)(int number, const struct mt_interposed_call *call);
     void (*leave)(int number, const struct mt_interposed_call *call);

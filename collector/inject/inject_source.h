@@ -9,8 +9,8 @@ struct mt_inject_source {
     void (*start)(void);  /* once, when the collector has started */
     void (*poll)(void);   /* before every flush (at least every flush_ms) */
     void (*stop)(void);   /* before the last flush, at exit */
-    void (*forked)(void); /* in the fork handler of a child, which has one thread: discards all
-                             state, takes no lock, and does not call CUDA */
+    void (*forked)(void); /* in the fork handler of a child, which has one thread; must discard all
+                             state, and neither take a lock nor call CUDA */
 };
 
 #endif

@@ -7,10 +7,10 @@
 
 #include "tape.h"
 
-/* Returns the id of a payload (at least 1) and defines it in the tape at its first use; 0 if the
- * tape is full (counted). Fast if the calling thread has used it before: a hash of the payload
- * and one probe. Otherwise a lock-free lookup in the global table; only new payloads take a lock.
- * Call it between mt_collect_enter and leave. */
+/* Returns the id of a payload (at least 1), and defines it in the tape at its first use. Returns 0
+ * and counts a dropped definition if the tape is full. Fast if the calling thread has used the
+ * payload before: a hash and one probe. Otherwise a lock-free lookup in the global table; only new
+ * payloads take a lock. Call it between mt_collect_enter and leave. */
 uint32_t mt_intern(enum mt_definition_kind kind, const void *payload, size_t payload_bytes);
 
 /* Like mt_intern, for a stack of u64 words, outermost first. Keeps the innermost

@@ -32,7 +32,7 @@ static void fork_ends(void)
     forking = false;
 }
 
-/* Returns whether this is a child that libc does not know about (a bare clone). Threads that do not
+/* Returns true if this is a child that libc did not create (a bare clone). Threads that do not
  * exist in the child may hold its locks, so starting a thread could wait forever. */
 static bool is_bare_clone(void)
 {
@@ -193,9 +193,9 @@ __attribute__((constructor)) static void begin(void)
     (void)pthread_atfork(fork_begins, fork_ends, fork_ends_in_child);
 }
 
-/* Returns whether `memtrace record` will complete this trace. It locks its list of traces while it
- * lives; a process that finds the list without this lock removes it. The name comes from the
- * environment, so it may name any file. */
+/* Returns true if `memtrace record` will complete this trace. While `memtrace record` runs, it
+ * locks its list of traces. A process that finds the list unlocked removes it. The name comes from
+ * the environment, so it may be that of any file. */
 static bool launcher_waits(void)
 {
     const char *list = mt_recorder_settings->manifest;

@@ -1,9 +1,8 @@
-/* Locks that no signal handler can leave held. A handler of the program may leave the interrupted
- * code by longjmp, and a thread may be canceled asynchronously: a mutex would then stay held, and
- * later threads would block forever, in the program's own calls. All signals are blocked while
- * such a lock is held, including those of libc (cancellation), which pthread_sigmask does not
- * block. This takes two system calls, 0.2 us, so use it once for each new name, not for each
- * event.
+/* Locks that no signal handler can leave held. A signal handler of the program may leave the
+ * interrupted code with longjmp, and a thread may be canceled asynchronously. A mutex would then
+ * stay held, and later calls of the program would block forever. All signals are blocked while such
+ * a lock is held, including those of libc (cancellation), which pthread_sigmask does not block.
+ * This takes two system calls, 0.2 us, so use it once for each new name, not for each event.
  *
  * Locks that are taken only inside calls of the driver or of PyTorch's allocator do not need
  * this: a longjmp out of such a call leaves the driver's own locks held as well. */

@@ -1,5 +1,5 @@
-/* Address ranges of files: the loader's list, read on the writer thread after each load or
- * unload. */
+/* Reads the address ranges of files from the loader's list, on the writer thread, after each load
+ * or unload. */
 #define _GNU_SOURCE 1
 #include "modules_scan.h"
 
@@ -25,7 +25,7 @@
 static struct {
     uint64_t adds, subs;  /* counters of the loader at the last scan */
     struct mt_map known;  /* hashes of the definitions of modules that are loaded */
-    struct mt_map before; /* ... and that were loaded at the previous scan */
+    struct mt_map before; /* hashes of those that were loaded at the previous scan */
     struct mt_buf payload;
     bool told; /* the header lists the stacks */
 } scan;
@@ -93,8 +93,8 @@ static const uint8_t *find_build_id(const struct dl_phdr_info *info, uint32_t *b
     return NULL;
 }
 
-/* Path of an address in /proc/self/maps, for modules whose name in the loader is relative or
- * empty. */
+/* Finds the path of an address in /proc/self/maps, for modules whose name in the loader is relative
+ * or empty. */
 static bool path_of_mapping(uint64_t address, char path[PATH_MAX])
 {
     char line[PATH_MAX + 128];
@@ -182,8 +182,8 @@ static void scan_modules(void)
     dl_iterate_phdr(visit, NULL);
 }
 
-/* Sets the fact in the header once: that the blocks of a framework have stacks. Stacks of driver
- * calls alone do not count. */
+/* Records once, in the header, that the blocks of a framework have stacks. Stacks of driver calls
+ * alone do not count. */
 static void tell(void)
 {
     if (scan.told || !mt_collect_requests_native())

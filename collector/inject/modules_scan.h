@@ -1,5 +1,5 @@
 /* Defines the modules of the process in the tape (MT_DEFINE_MODULE) as they are loaded and
- * unloaded. Without them, native stacks are bare numbers. */
+ * unloaded. Without them, native stacks are only numbers. */
 #ifndef MT_INJECT_MODULES_SCAN_H
 #define MT_INJECT_MODULES_SCAN_H
 

@@ -160,14 +160,14 @@ static struct thread_room *make_room(void)
 
 struct walk {
     uintptr_t pc, sp, fp;
-    uintptr_t low, high;  /* readable range of addresses ... */
-    const uint8_t *bytes; /* ... and its bytes */
+    uintptr_t low, high;  /* readable range of addresses */
+    const uint8_t *bytes; /* the bytes of this range */
     bool fp_known;
     struct mt_stack_memo *memo; /* receives the words that are read; NULL on a copy */
 };
 
-/* May read memory that a sanitizer forbids: if the walk goes wrong, anything between the stack
- * pointer and the end of the stack. */
+/* May read memory that a sanitizer forbids. A walk with wrong rules may read any word between the
+ * stack pointer and the end of the stack. */
 __attribute__((no_sanitize_address)) static bool read_word(const struct walk *walk,
                                                            uintptr_t address, uintptr_t *word)
 {

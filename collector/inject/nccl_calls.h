@@ -1,6 +1,6 @@
-/* The functions of NCCL that this library interposes, and those that it calls. Own declarations
- * (nccl.h, 2.18 to 2.30), so that no NVIDIA header is needed to build. Communicators are
- * pointers; ncclResult_t is an int. */
+/* The functions of NCCL that this library interposes, and those that it calls. They are declared
+ * here as in nccl.h (2.18 to 2.30), so that no NVIDIA header is needed to build. Communicators are
+ * declared as void pointers, and ncclResult_t as int. */
 #ifndef MT_INJECT_NCCL_CALLS_H
 #define MT_INJECT_NCCL_CALLS_H
 

@@ -1,5 +1,5 @@
 /* The part of libnvidia-ml.so.1 that the sampler uses: its stable C interface, declared here so
- * that no NVIDIA header is needed. Results are 0 for success. */
+ * that no NVIDIA header is needed. Functions return 0 on success. */
 #ifndef MT_INJECT_NVML_ABI_H
 #define MT_INJECT_NVML_ABI_H
 
@@ -7,7 +7,7 @@
 
 enum { NVML_OK = 0, NVML_INSUFFICIENT_SIZE = 7 };
 
-/* The value of a field that the driver does not know. */
+/* The value of a field that the driver cannot determine. */
 #define NVML_NOT_AVAILABLE UINT64_MAX
 
 struct nvml_memory {

@@ -1,6 +1,7 @@
-/* Maps CUDA's devices to NVML's. NVML numbers all devices by bus address. CUDA numbers the
- * devices in CUDA_VISIBLE_DEVICES, in its order, and without CUDA_DEVICE_ORDER=PCI_BUS_ID the
- * fastest one is first. */
+/* Maps CUDA's devices to NVML's. NVML numbers all devices by bus address. CUDA numbers only the
+ * devices in CUDA_VISIBLE_DEVICES, in the order of that list. An index in the list refers to the
+ * order of bus addresses only with CUDA_DEVICE_ORDER=PCI_BUS_ID; otherwise index 0 is the fastest
+ * device. */
 #ifndef MT_INJECT_NVML_ORDER_H
 #define MT_INJECT_NVML_ORDER_H
 
@@ -11,7 +12,7 @@ enum { MT_NVML_TEXT = 96, MT_NVML_DEVICES = 64 };
 
 struct mt_nvml_device {
     char uuid[MT_NVML_TEXT], name[MT_NVML_TEXT];
-    bool split; /* into instances (MIG) */
+    bool split; /* it is split into instances (MIG) */
 };
 
 /* One of CUDA's devices. */

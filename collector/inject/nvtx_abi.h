@@ -1,11 +1,12 @@
 /* The part of the interface between NVTX (a header-only library in programs) and a tool that the
- * collector implements. Own declarations: no NVIDIA header is needed to build.
- * tests/inject/check_nvtx_abi.c compares them with the real headers where those are installed.
+ * collector implements. The declarations are memtrace's own, so that no NVIDIA header is needed to
+ * build. If the real headers are installed, tests/inject/check_nvtx_abi.c compares the declarations
+ * with them.
  *
- * Each executable and library that uses NVTX has its own copy. At its first call the copy loads
- * $NVTX_INJECTION64_PATH and calls InitializeInjectionNvtx2(get_export_table); the tool writes
- * its functions into the copy's slots. Extensions (here: memory) do the same with
- * InitializeInjectionNvtxExtension(module). */
+ * Each executable and library that uses NVTX has its own copy. When the copy is called for the
+ * first time, it loads $NVTX_INJECTION64_PATH and calls InitializeInjectionNvtx2(get_export_table),
+ * which writes the tool's functions into the slots of the copy. Extensions (here: memory and
+ * payloads) call InitializeInjectionNvtxExtension(module) instead. */
 #ifndef MT_INJECT_NVTX_ABI_H
 #define MT_INJECT_NVTX_ABI_H
 
@@ -17,14 +18,14 @@ typedef void (*nvtx_function)(void); /* cast before the call */
 
 enum nvtx_export_table { NVTX_TABLE_CALLBACKS = 1, NVTX_TABLE_VERSION = 3 };
 
-/* NVTX_TABLE_CALLBACKS. The table holds pointers to slots; entry 0 and the last
- * one are NULL. `size` is one more than the last number. */
+/* NVTX_TABLE_CALLBACKS. `table` is an array of pointers to slots, in which entry 0 and the last
+ * entry are NULL. `size` is one more than the last slot number. */
 struct nvtx_callbacks {
     size_t struct_size;
     int (*module_table)(int module, nvtx_function ***table, unsigned *size);
 };
 
-/* NVTX_TABLE_VERSION; NVTX 2 has none. A tool sets the version that it supports. */
+/* NVTX_TABLE_VERSION, which NVTX 2 does not have. A tool sets the version that it supports. */
 struct nvtx_version {
     size_t struct_size;
     uint32_t version, reserved;
@@ -36,7 +37,7 @@ typedef int (*nvtx_initialize)(nvtx_get_export_table get);
 
 enum nvtx_module { NVTX_CORE = 1, NVTX_CORE2 = 5 };
 
-/* Numbers of NVTX_CORE and NVTX_CORE2, and the shape of each function. */
+/* X(slot number, name, result, parameters) for each function of NVTX_CORE and NVTX_CORE2. */
 #define NVTX_CORE_SLOTS(X)                                                                         \
     X(1, mark_ex, void, (const struct nvtx_attributes *attributes))                                \
     X(2, mark_a, void, (const char *message))                                                      \
@@ -82,9 +83,9 @@ union nvtx_message {
     void *registered;
 };
 
-/* `size` is the size of the caller's structure; fields beyond it must not be read. Unchanged
- * since NVTX 1. The payload is a number, or (a type above 6) a pointer to structures of
- * extensions. */
+/* `size` is the size of the caller's structure; fields beyond it must not be read. The layout has
+ * not changed since NVTX 1. The payload is a number, or, if payload_type is above 6, a pointer to
+ * structures of an extension. */
 struct nvtx_attributes {
     uint16_t version, size;
     uint32_t category;
@@ -125,9 +126,9 @@ enum { NVTX_MEMORY_MODULE = 1, NVTX_MEMORY_COMPATIBILITY = 0x0102 };
 
 enum { NVTX_MEMORY_SLOT_COUNT = 7 };
 
-/* The payload extension, versions 1.3 and 1.4: ranges and marks with payloads, and the schemas
- * that describe payloads. NCCL begins a range with DomainRangePushEx and ends it with
- * range_pop_payload, when the payload is known. */
+/* The payload extension, versions 1.3 and 1.4: ranges and marks with payloads, and schemas that
+ * describe payloads. NCCL begins a range with DomainRangePushEx, and ends it with range_pop_payload
+ * because the payload is known only then. */
 enum {
     NVTX_PAYLOAD_MODULE = 2,
     NVTX_PAYLOAD_OLDEST_COMPATIBILITY = 0x0103,
@@ -140,13 +141,13 @@ struct nvtx_payload {
     const void *bytes;
 };
 
-/* A payload type of struct nvtx_attributes: `payload` is the address of
- * `payload_count` structures nvtx_payload. */
+/* A payload type of struct nvtx_attributes: `payload` is the address of `payload_count` elements of
+ * struct nvtx_payload. */
 #define NVTX_PAYLOAD_IS_EXTENDED ((int32_t)0xDFBD0009)
 
 enum { NVTX_ENTRY_IS_INT = 5, NVTX_ENTRY_IS_UINT64 = 18 };
 
-/* `type` is that of one value if `flags` are 0. */
+/* If `flags` is 0, the entry is one value of this `type`. */
 struct nvtx_schema_entry {
     uint64_t flags, type;
     const char *name, *description;
@@ -164,7 +165,7 @@ enum nvtx_schema_field {
 };
 
 struct nvtx_schema {
-    uint64_t fields; /* enum nvtx_schema_field: the others are not set */
+    uint64_t fields; /* bits of enum nvtx_schema_field: a member without its bit is not set */
     const char *name;
     uint64_t type, flags;
     const struct nvtx_schema_entry *entries;
@@ -186,8 +187,8 @@ struct nvtx_schema {
 
 enum { NVTX_PAYLOAD_SLOT_COUNT = 7 };
 
-/* Heaps and regions of this type are addresses: NVTX_MEM_TYPE_VIRTUAL_ADDRESS.
- * Their handles are their addresses. */
+/* NVTX_MEM_TYPE_VIRTUAL_ADDRESS: the heap or region is a range of addresses. Its handle is its
+ * address. */
 enum { NVTX_MEMORY_IS_VIRTUAL = 1 };
 enum nvtx_region_ref_type { NVTX_REGION_BY_POINTER = 1, NVTX_REGION_BY_HANDLE = 2 };
 
@@ -206,7 +207,8 @@ struct nvtx_heap {
     union nvtx_message message;
 };
 
-/* Elements may be larger than the structures here: they are `element_size` bytes apart. */
+/* Elements are `element_size` bytes apart, because the caller's structures may be larger than those
+ * here. */
 struct nvtx_regions {
     uint16_t compatibility, struct_size;
     uint32_t type;

@@ -1,6 +1,6 @@
 /* Interfaces between the files of the NVTX source.
  *
- *     source_nvtx.c          a copy of NVTX connects: slots, and the tool that was there before
+ *     source_nvtx.c          connects a copy of NVTX: its slots, and the previous tool
  *     source_nvtx_slots.c    the functions in the slots
  *     source_nvtx_ranges.c   open ranges of each thread, and started ranges
  *     source_nvtx_domains.c  domains, registered strings, categories and their handles
@@ -9,9 +9,9 @@
  *     source_nvtx_schemas.c  communicators in NCCL's payloads
  *     source_nvtx_memory.c   the memory extension: pools that register their blocks
  *
- * The trace gets PHASE_PUSH, PHASE_POP and MARK with names "message" (default domain) or "domain:
- * message". Payloads of NCCL's communicators become COMMUNICATOR; other payloads and colors are
- * not recorded. */
+ * The trace gets PHASE_PUSH, PHASE_POP and MARK. Their names are "message" in the default domain,
+ * and "domain: message" in others. Payloads of NCCL's communicators become COMMUNICATOR; other
+ * payloads and colors are not recorded. */
 #ifndef MT_INJECT_NVTX_PARTS_H
 #define MT_INJECT_NVTX_PARTS_H
 
@@ -31,7 +31,7 @@ extern const nvtx_function mt_nvtx_core2_slots[NVTX_SLOT_COUNT];
 extern const nvtx_function mt_nvtx_memory_slots[NVTX_MEMORY_SLOT_COUNT];
 extern const nvtx_function mt_nvtx_payload_slots[NVTX_PAYLOAD_SLOT_COUNT];
 
-/* Functions of the previous tool, which those of the collector call. */
+/* Functions of the previous tool. The collector's functions call them. */
 typedef _Atomic(nvtx_function) mt_nvtx_next_slot;
 extern mt_nvtx_next_slot mt_nvtx_next_core[NVTX_SLOT_COUNT];
 extern mt_nvtx_next_slot mt_nvtx_next_core2[NVTX_SLOT_COUNT];
@@ -42,13 +42,15 @@ extern mt_nvtx_next_slot mt_nvtx_next_payload[NVTX_PAYLOAD_SLOT_COUNT];
 
 #define MT_MAX_NVTX_TEXT_BYTES 1024u /* bytes of a name; longer ones are cut */
 
-/* Id of the event's name for mt_collect_emit; 0 if it could not be kept. Only
+/* Returns the id of the event's name for mt_collect_emit; 0 if it could not be stored. Call it
  * between mt_collect_enter and leave. */
 uint32_t mt_nvtx_name(uint32_t domain, const struct nvtx_attributes *attributes);
 
-/* UTF-8 of a wide text, cut at capacity; returns its length. No terminator. */
+/* Converts a wide text to UTF-8, cut at `capacity` bytes, without a terminator. Returns its
+ * length. */
 size_t mt_nvtx_from_wide(const wchar_t *wide, char *out, size_t capacity);
-/* Length of a text of at most `capacity` bytes, not cut inside a UTF-8 sequence. */
+/* Returns the length of the longest part of `text` that has at most `capacity` bytes and does not
+ * end inside a UTF-8 sequence. */
 size_t mt_nvtx_length(const char *text, size_t capacity);
 
 /* --- domains --- */
@@ -61,25 +63,26 @@ struct mt_nvtx_text {
 /* Returns the number of a domain, at least 1; 0 for the default domain and for unknown handles.
  * Equal names have one number. */
 uint32_t mt_nvtx_domain(void *handle);
-/* "domain: ", empty for 0. Lives forever. */
+/* Returns "domain: "; empty for 0. The text is never freed. */
 struct mt_nvtx_text mt_nvtx_domain_prefix(uint32_t domain);
-/* Return the handle for the program. `next` is the handle that the previous tool returned, which
- * the program then gets, or NULL. */
+/* Return the handle for the program. `next` is the handle that the previous tool returned, or NULL;
+ * if it is not NULL, it is the result. */
 void *mt_nvtx_domain_create(struct mt_nvtx_text name, void *next);
 
 void *mt_nvtx_string_register(uint32_t domain, struct mt_nvtx_text text, void *next);
-/* The whole name of a registered string, with its domain; empty if unknown.
- * Lives forever. */
+/* Returns the name of a registered string, with its domain; empty if the handle is unknown. The
+ * text is never freed. */
 struct mt_nvtx_text mt_nvtx_string(void *handle);
 
-/* Convert a handle or attributes for the previous tool, which does not know handles that the
- * collector made. */
+/* Convert a handle or attributes for the previous tool, which cannot use handles that the collector
+ * made. */
 void *mt_nvtx_next_handle(void *handle);
 const struct nvtx_attributes *mt_nvtx_next_attributes(const struct nvtx_attributes *attributes,
                                                       struct nvtx_attributes *copy);
 
 void mt_nvtx_category_set(uint32_t domain, uint32_t category, struct mt_nvtx_text name);
-/* Name of a category with its domain, empty if it has none. Lives forever. */
+/* Returns the name of a category, with its domain; empty if it has none. The text is never
+ * freed. */
 struct mt_nvtx_text mt_nvtx_category(uint32_t domain, uint32_t category);
 
 void mt_nvtx_domains_forked(void);
@@ -98,7 +101,7 @@ void mt_nvtx_end(uint64_t id);
 
 void mt_nvtx_mark(uint32_t domain, const struct nvtx_attributes *attributes);
 
-/* Id of the name of the innermost open range of this thread in a domain, 0 = none. */
+/* Returns the id of the name of the innermost open range of this thread in a domain; 0 = none. */
 uint32_t mt_nvtx_innermost_name(uint32_t domain);
 
 /* Call it in a forked child: discards open ranges, which belong to the trace of the parent. */
@@ -106,14 +109,14 @@ void mt_nvtx_ranges_forked(void);
 
 /* --- payloads --- */
 
-/* Adds a schema that a copy of NVTX registers. Takes a lock only for NCCL's. */
+/* Adds a schema that a copy of NVTX registers. Takes a lock only for schemas of NCCL. */
 void mt_nvtx_schema_add(uint32_t domain, const struct nvtx_schema *schema);
 
 /* Records COMMUNICATOR if the domain is that of NCCL and the payloads describe a communicator.
  * Call it between push and pop of their range. */
 void mt_nvtx_communicator_tell(uint32_t domain, const struct nvtx_payload *payloads, size_t count);
-/* Like mt_nvtx_communicator_tell, for the payloads in the attributes of a range that begins, if
- * there are any. */
+/* Like mt_nvtx_communicator_tell, for the payloads (if any) in the attributes with which a range
+ * begins. */
 void mt_nvtx_communicator_attached(uint32_t domain, const struct nvtx_attributes *attributes);
 
 /* Returns the id of the last communicator that NCCL named on this thread; 0 = none since

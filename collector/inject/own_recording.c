@@ -1,6 +1,6 @@
-/* A program that records itself: it loads this library with MEMTRACE_OUTPUT set, before it starts
- * CUDA (python/memtrace/recording.py). The functions are found by dlsym; docs/recording.md
- * describes them for programs. */
+/* Functions for a program that records itself. It loads this library with MEMTRACE_OUTPUT set,
+ * before it starts CUDA (python/memtrace/recording.py). The functions are found by dlsym;
+ * docs/recording.md describes them for programs. */
 #include <dlfcn.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -17,8 +17,8 @@ EXPORTED int memtrace_end(void);
 enum { BEGUN, BEGUN_WITHOUT_PYTORCH, NOT_BEGUN = -1 };
 enum { ENDED, ENDED_WITHOUT_TRACE, NOT_ENDED = -1 };
 
-/* If PyTorch is loaded, it calls its own functions, not those that this library exports under the
- * same names, so nothing would report that it starts CUDA. */
+/* A PyTorch that is already loaded calls its own functions, not those that this library exports
+ * under the same names. So nothing would report that it starts CUDA. */
 static bool meet_loaded_pytorch(void)
 {
     /* it depends on all libraries whose functions are needed */

@@ -1,5 +1,5 @@
-/* The interpreter's functions that may be called without the GIL, and those of the self-check.
- * Found by name: nothing here links to Python. */
+/* The interpreter's functions that may be called without the GIL, and those of the self-check. They
+ * are found by name, because this library is not linked to Python. */
 #ifndef MT_INJECT_PYTHON_API_H
 #define MT_INJECT_PYTHON_API_H
 
@@ -13,7 +13,7 @@ struct mt_python_api {
     /* to be called without the GIL, from any thread */
     int (*is_initialized)(void);
     int (*is_finalizing)(void);
-    void *(*this_thread)(void); /* thread state of the caller; NULL: runs no Python */
+    void *(*this_thread)(void); /* thread state of the caller; NULL: the thread runs no Python */
     int (*add_pending)(int (*call)(void *), void *argument);
     void *(*current_thread)(void); /* equals this_thread() if the caller has the GIL */
     /* to be called with the GIL */
@@ -33,10 +33,10 @@ struct mt_python_api {
     int (*gc_enable)(void);
 };
 
-/* Looks for an interpreter: in the program and its linked libraries, then in every library that
- * was loaded since. Returns false if there is none (yet), or, if `version` is set, if functions
- * are missing. Takes the loader's lock: call it from a constructor, or from a thread of the
- * collector. */
+/* Looks for an interpreter: in the program and its linked libraries, then in the first loaded
+ * library named libpython3*. Returns false if there is none yet. Also returns false, but with
+ * api->version set, if the interpreter lacks functions. Takes the loader's lock: call it from a
+ * constructor, or from a thread of the collector. */
 bool mt_python_api_find(struct mt_python_api *api);
 
 #endif

@@ -29,7 +29,7 @@ bool mt_python_walk(const struct mt_python_view *view, const char *state,
     return true;
 }
 
-/* Compares the line of an offset. A table that is too long to be read here counts as correct. */
+/* Compares the line of an offset. A table that is too long for the buffer counts as correct. */
 static bool same_line(const struct mt_python_view *view, struct mt_python_thread *thread,
                       const char *code, uint32_t offset, int theirs)
 {

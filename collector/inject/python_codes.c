@@ -1,5 +1,5 @@
-/* See python_codes.h. Objects that are new are read with guarded reads: that is rare, and texts and
- * tables are behind pointers that nothing else has checked. */
+/* See python_codes.h. New objects are read with guarded reads, because their texts and tables are
+ * behind pointers that have not been checked. New objects are rare. */
 #include "python_codes.h"
 
 #include <errno.h>

@@ -1,8 +1,8 @@
-/* Code objects by address: a cache per thread of the ids of their definitions. Addresses are
- * reused: a program that executes many snippets in sequence has them all at the same address,
- * with their texts and tables. So an entry is valid only while the object has the same mark:
- * since 3.12 the number that the interpreter assigned, before that a hash of the object's
- * references. */
+/* A cache, one for each thread, that maps the address of a code object to the id of its definition.
+ * Addresses are reused: a program that executes many snippets in sequence may have all of their
+ * code objects, texts and tables at the same addresses. So an entry is valid only while the object
+ * has the same mark. The mark is the number that the interpreter assigned (3.12 and later), or a
+ * hash of the object's references. */
 #ifndef MT_INJECT_PYTHON_CODES_H
 #define MT_INJECT_PYTHON_CODES_H
 
@@ -12,8 +12,8 @@
 struct mt_python_code {
     uintptr_t code;
     uint64_t mark;
-    uintptr_t begin; /* of the bytecode that this thread runs */
-    uint32_t bytes;  /* of it */
+    uintptr_t begin; /* start of the bytecode that this thread runs */
+    uint32_t bytes;  /* length of that bytecode */
     uint32_t id;
 };
 
@@ -40,8 +40,8 @@ struct mt_python_thread {
     char payload[MT_PYTHON_PAYLOAD_BYTES];
 };
 
-/* Returns the stack word of a frame that is not in the cache, 0 if it is not a code object or its
- * definition does not fit. Caches it under `mark` unless that is 0. Reads are guarded. */
+/* Returns the stack word of a frame that is not in the cache; 0 if the frame has no code object, or
+ * if the definition does not fit. Caches it under `mark` unless that is 0. Reads are guarded. */
 uint64_t mt_python_define(const struct mt_python_view *view, struct mt_python_thread *thread,
                           const struct mt_python_frame *frame, uint64_t mark);
 
@@ -50,8 +50,8 @@ uint64_t mt_python_define(const struct mt_python_view *view, struct mt_python_th
 struct mt_python_code mt_python_bytecode(const struct mt_python_layout *l, uintptr_t address,
                                          const char *code);
 
-/* Returns the offset of a frame whose instruction is outside of the bytecode at entry->begin: in
- * another copy of it, or in a frame that has not begun. */
+/* Returns the offset of a frame whose instruction is outside of the bytecode at entry->begin. Such
+ * a frame runs another copy of the bytecode, or has not begun. */
 uint32_t mt_python_find_offset(const struct mt_python_layout *l, struct mt_python_code *entry,
                                const struct mt_python_frame *frame);
 
@@ -59,12 +59,13 @@ uint32_t mt_python_find_offset(const struct mt_python_layout *l, struct mt_pytho
  * line table. Reads are not guarded: the layout has been checked. */
 uint64_t mt_python_fingerprint(const struct mt_python_layout *l, const char *code);
 
-/* UTF-8 of a str object, at most `capacity` bytes of whole characters; lone
- * surrogates become U+FFFD. False if it is no str, or cannot be read. */
+/* Converts a str object to UTF-8, at most `capacity` bytes of whole characters. Lone surrogates
+ * become U+FFFD. Returns false if the object is not a str, or cannot be read. */
 bool mt_python_text(const struct mt_python_view *view, uintptr_t text, char *out, size_t capacity,
                     size_t *bytes);
 
-/* Length of a bytes object; false if it is none, or cannot be read. */
+/* Sets *count to the length of a bytes object. Returns false if the object is not a bytes object,
+ * or cannot be read. */
 bool mt_python_bytes(const struct mt_python_view *view, uintptr_t object, size_t *count);
 
 static inline size_t mt_python_set(uintptr_t code)
@@ -88,14 +89,14 @@ static inline uint32_t mt_python_offset(const struct mt_python_layout *l,
 
         return offset < entry->bytes ? (uint32_t)offset : mt_python_find_offset(l, entry, frame);
     }
-    /* -1: has not begun */
+    /* -1: the frame has not begun */
     return (int32_t)frame->instruction < 0
                ? 0
                : (uint32_t)frame->instruction << (l->instruction == MT_PYTHON_UNITS);
 }
 
-/* The stack word of a frame: code id << 32 | offset; 0 if it has none. Reads
- * are not guarded. */
+/* Returns the stack word of a frame, code id << 32 | offset; 0 if the frame has no code object.
+ * Reads are not guarded. */
 static inline uint64_t mt_python_word(const struct mt_python_view *view,
                                       struct mt_python_thread *thread,
                                       const struct mt_python_frame *frame)

@@ -1,5 +1,5 @@
-/* The frames of a thread as they are in memory, innermost first. This file never calls Python and
- * does not depend on events. */
+/* Reads the frames of a thread from memory, innermost first. Never calls Python, and does not
+ * depend on events. */
 #ifndef MT_INJECT_PYTHON_FRAMES_H
 #define MT_INJECT_PYTHON_FRAMES_H
 
@@ -22,7 +22,7 @@ struct mt_python_frame {
     uint32_t copy;         /* number of the copy of the bytecode, in free-threaded builds */
 };
 
-/* A longer chain, counting frames of C code, is taken for a cycle. */
+/* A longer chain, counting frames of C code, is treated as a cycle. */
 #define MT_PYTHON_MAX_STEPS 65536u
 
 enum mt_python_step {
@@ -53,9 +53,9 @@ static inline bool mt_python_plausible(uintptr_t address)
     return address >= 4096 && !(address & 7);
 }
 
-/* Sets *frame to the innermost frame of the thread, 0 if it runs no Python. mt_python_step
- * checks whether the address is valid. Returns false if memory could not be read, or is not as
- * expected. */
+/* Sets *frame to the innermost frame of the thread, or to 0 if the thread runs no Python.
+ * mt_python_step checks whether the address is valid. Returns false if memory could not be read, or
+ * is not as expected. */
 static inline bool mt_python_top(const struct mt_python_layout *l, const char *thread, bool guarded,
                                  uintptr_t *frame)
 {
@@ -76,8 +76,9 @@ static inline bool mt_python_top(const struct mt_python_layout *l, const char *t
     return true;
 }
 
-/* Reads *frame and advances it to the caller's, 0 after the last. `guarded`, a constant, selects
- * reads that go through the kernel and may fail; other reads must be known to be safe. */
+/* Reads the frame at *frame and sets *frame to the caller's frame, or to 0 after the last one.
+ * `guarded` is a constant: if true, reads go through the kernel and may fail; if false, the caller
+ * guarantees that the memory can be read. */
 static inline __attribute__((always_inline)) enum mt_python_step mt_python_step(
     const struct mt_python_layout *l, bool guarded, uintptr_t *frame, struct mt_python_frame *out)
 {
@@ -95,7 +96,7 @@ static inline __attribute__((always_inline)) enum mt_python_step mt_python_step(
     if (l->frame_owner != MT_PYTHON_ABSENT && (uint8_t)at[l->frame_owner] >= MT_PYTHON_OWNER_C)
         return guarded && (uint8_t)at[l->frame_owner] > MT_PYTHON_OWNER_LAST ? MT_PYTHON_BROKEN
                                                                              : MT_PYTHON_SKIP;
-    /* the low bits of a reference are the interpreter's */
+    /* the interpreter uses the low bits of a reference as tags */
     out->code = mt_python_pointer(at, l->frame_code) & ~(uintptr_t)7;
     if (l->instruction == MT_PYTHON_POINTER)
         out->instruction = mt_python_pointer(at, l->frame_instruction);

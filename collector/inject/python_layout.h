@@ -27,18 +27,19 @@ struct mt_python_layout {
     uint16_t frame_previous, frame_code, frame_instruction, frame_owner, frame_copy;
     /* any object */
     uint16_t object_type;
-    /* code object; name: the qualified name if the version has one; number: u32, unique in the
-     * interpreter */
+    /* code object. code_name: the qualified name if the version has one. code_number: u32, unique
+     * in the interpreter */
     uint16_t code_first_line, code_file, code_plain_name, code_name, code_table, code_bytes,
         code_copies, code_number;
     /* bytes object, and text: see unicodeobject.h */
     uint16_t bytes_data, text_length, text_state, text_ascii, text_wide;
-    uint8_t text_kind_shift; /* of 3 bits in the state; then 1 bit compact, 1 bit ASCII */
-    /* bytes of a frame and of a code object that hold all of the above */
+    uint8_t text_kind_shift; /* position of the kind in the state: 3 bits, then 1 bit compact and 1
+                                bit ASCII */
+    /* sizes of the parts of a frame and of a code object that contain all fields above */
     uint16_t frame_span, code_span;
 };
 
-/* Frames with at least this owner are of C code: no Python function. */
+/* A frame whose owner is at least this number belongs to C code, not to a Python function. */
 #define MT_PYTHON_OWNER_C    3u
 #define MT_PYTHON_OWNER_LAST 4u
 
@@ -46,7 +47,7 @@ struct mt_python_layout {
 #define MT_PYTHON_FRAME_SPAN 128u
 #define MT_PYTHON_CODE_SPAN  256u
 
-/* Readable bytes of `_PyRuntime` that mt_python_layout() may look at. */
+/* The number of bytes of `_PyRuntime` that mt_python_layout() may read. */
 #define MT_PYTHON_RUNTIME_BYTES 1024u
 
 /* Sets the layout for `version` (0x030b07f0 = 3.11.7 final). `runtime` is a copy of the start of

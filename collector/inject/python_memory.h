@@ -1,4 +1,4 @@
-/* Guarded reads: a wrong address is an error, not a crash. About 0.1 us each. */
+/* Guarded reads: a wrong address is an error, not a crash. A read takes about 0.1 us. */
 #ifndef MT_INJECT_PYTHON_MEMORY_H
 #define MT_INJECT_PYTHON_MEMORY_H
 
@@ -6,12 +6,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Copies `bytes` from `address`; false if some of them cannot be read. Keeps
+/* Copies `bytes` bytes from `address`. Returns false if some of them cannot be read. Preserves
  * errno. */
 bool mt_python_copy(void *to, uintptr_t address, size_t bytes);
 
-/* Returns true if the system behaves as mt_python_copy() expects. If not, mt_python_copy() can
- * read nothing. */
+/* Returns true if the system behaves as mt_python_copy() expects. If not, every mt_python_copy()
+ * fails. */
 bool mt_python_memory_works(void);
 
 #endif

@@ -19,7 +19,7 @@
 enum state { ABSENT, UNCHECKED, CHECKED, OFF };
 
 /* Number of failed comparisons before the layout counts as wrong; fewer may come from a debugger or
- * a half-built frame. MIN_SHALLOW: comparisons of a single frame, after which no deeper
+ * a half-built frame. MIN_SHALLOW: number of comparisons of a single frame after which no deeper
  * stack is awaited. Each poll of the writer allows one comparison. */
 enum { MIN_DIFFERENT = 16, MIN_SHALLOW = 16 };
 
@@ -296,7 +296,7 @@ static void ask_for_check(void)
         atomic_exchange(&python.pending, true))
         return;
     if (python.api.add_pending(pending_check, NULL) != 0)
-        atomic_store(&python.pending, false); /* their queue is full: next time */
+        atomic_store(&python.pending, false); /* the queue is full: retry at the next poll */
 }
 
 static void tell(void)

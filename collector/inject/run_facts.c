@@ -1,4 +1,5 @@
-/* Identity of this process: host, number, place in its job; on request, its command. */
+/* Records the identity of this process: its host, its id, its place in the job and, on request, its
+ * command. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -155,7 +155,8 @@ static void kubernetes(const char *host, char job[MT_JOB_TEXT])
     (void)set_job(job, "kubernetes", name, NULL);
 }
 
-/* Numbers of a scheduler are unique, so they come first. The id of a run is chosen by a user. */
+/* Job numbers of a scheduler come first, because they are unique. The id of a run is chosen by a
+ * user. */
 void mt_run_job(const char *host, char job[MT_JOB_TEXT])
 {
     job[0] = '\0';

@@ -6,19 +6,19 @@
 
 enum { MT_JOB_TEXT = 256 };
 
-/* The values of one launcher: the first one whose variables have a rank. Numbers are -1 if they
- * are not known. */
+/* The numbers from the variables of one launcher, the first that sets a rank. A number that is not
+ * known is -1. */
 struct mt_run_place {
     long rank, local_rank, world;
 };
 
 struct mt_run_place mt_run_place(void);
 
-/* How often the launcher started this process again, -1 = not known. */
+/* Returns how often the launcher has restarted this process; -1 = not known. */
 long mt_run_restart(void);
 
-/* "slurm:1234", "slurm:1234_5", "pbs:...", "lsf:...", "ray:...", "torchelastic:...",
- * "kubernetes:..."; "" if there is none. `host` is the name of this machine. */
+/* Sets `job` to "slurm:1234", "slurm:1234_5", "pbs:...", "lsf:...", "ray:...", "torchelastic:..."
+ * or "kubernetes:..."; to "" if no launcher set a job. `host` is the name of this machine. */
 void mt_run_job(const char *host, char job[MT_JOB_TEXT]);
 
 #endif

@@ -15,7 +15,7 @@ __attribute__((visibility("default"))) int memtrace_set_mesh(const char *mesh);
 static const char *_Atomic said_by_program; /* NULL: none yet */
 static const char *told;                    /* used only by the writer thread */
 
-/* Returns NULL if the text is a valid mesh, otherwise what is wrong. */
+/* Returns NULL if the text is a valid mesh, otherwise the reason why it is not. */
 static const char *fault_of(const char *text)
 {
     struct mt_mesh mesh;

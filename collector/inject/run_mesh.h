@@ -1,16 +1,17 @@
-/* The position of this process among the ranks of its job (mesh.h): the argument of
- * memtrace_set_mesh, otherwise MEMTRACE_MESH.
+/* The position of this process among the ranks of its job (mesh.h). It is the argument of
+ * memtrace_set_mesh, otherwise the value of MEMTRACE_MESH.
  *
  *     int memtrace_set_mesh(const char *mesh);
  *
- * An exported function, for programs that learn their position only after the first CUDA call,
- * when the environment has been read: torch.cuda.set_device and init_process_group come before
- * init_device_mesh. It is in the global scope of a program that `memtrace record` started, so
- * dlsym, or ctypes.CDLL(None) in Python, finds it, and nothing has to be linked or installed. An
- * NVTX mark with an agreed text would need a package in the program and could not report an
- * invalid text. Any thread may call it, but no signal handler. It copies `mesh` and does not
- * start a recording. The last call replaces earlier ones. Returns 0, or -1 with one line for the
- * user if `mesh` is malformed; the previous value then stays. */
+ * This function is exported for programs that know their position only after their first CUDA call,
+ * when the environment has already been read. In PyTorch, torch.cuda.set_device and
+ * init_process_group come before init_device_mesh. The function is in the global scope of every
+ * program that `memtrace record` started: dlsym finds it, or ctypes.CDLL(None) in Python, and
+ * nothing has to be linked or installed. An NVTX mark with an agreed text would need a package in
+ * the program and could not report an invalid text. Any thread may call the function, but signal
+ * handlers must not. It copies `mesh` and does not start a recording. Each call replaces the
+ * position set by earlier calls. Returns 0, or -1 with one line for the user if `mesh` is
+ * malformed; the previous value then stays. */
 #ifndef MT_INJECT_RUN_MESH_H
 #define MT_INJECT_RUN_MESH_H
 

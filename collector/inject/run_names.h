@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-/* The host's name, safe as a part of a file's name. */
+/* Writes the host's name to `out`, in characters that are safe in a file name. */
 void mt_run_host(char *out, size_t capacity);
 
 #endif

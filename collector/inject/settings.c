@@ -31,7 +31,7 @@ static uint32_t read_number(const char *name, uint32_t usual, uint32_t least, ui
     return number < least ? least : number > most ? most : (uint32_t)number;
 }
 
-/* Returns whether `word` is one of the comma-separated words of the variable. */
+/* Returns true if `word` is one of the comma-separated words of the variable. */
 static bool has_word(const char *name, const char *word, bool usual)
 {
     const char *at = getenv(name);

@@ -13,11 +13,12 @@ struct mt_inject_settings {
     char manifest[4096]; /* MEMTRACE_MANIFEST: each process appends the path of its trace */
     bool python_stacks;  /* MEMTRACE_STACKS=python,native (either, both, none) */
     bool native_stacks;
-    bool native_without_python; /* ... or auto: native ones while there is no Python */
-    bool free_stacks;           /* ... and of frees */
+    bool native_without_python; /* MEMTRACE_STACKS=auto (default): Python stacks, or native stacks
+                                   while there is no Python */
+    bool free_stacks;           /* MEMTRACE_STACKS contains "frees": frees get stacks */
     bool phases_nvtx;           /* MEMTRACE_PHASES=nvtx,torch,autograd */
-    bool phases_torch;          /* RecordFunction USER_SCOPE */
-    bool phases_autograd;       /* ... and BACKWARD_FUNCTION */
+    bool phases_torch;          /* RecordFunction with USER_SCOPE */
+    bool phases_autograd;       /* RecordFunction with BACKWARD_FUNCTION */
     bool follow;                /* MEMTRACE_FOLLOW=all|none: record children (default all) */
     bool quiet;                 /* MEMTRACE_QUIET=1 */
     bool with_command;          /* MEMTRACE_WITH_ENV=1: the command line goes into the header */

@@ -27,7 +27,7 @@
 enum { MAX_CBIDS = 1024 };
 
 static _Atomic bool active;
-static _Atomic bool begun, initialised; /* by the driver: in its cuInit, and after it */
+static _Atomic bool begun, initialised; /* the driver is in cuInit; cuInit has ended */
 static _Atomic bool told;               /* the trace names the subscription */
 static uint8_t place_of[MAX_CBIDS];     /* index in the table + 1; not written while active */
 static struct mt_cupti_subscription subscription;

@@ -1,6 +1,6 @@
 /* Maps handles to numbers of the collector. A handle that the collector made contains its number,
- * so that an invalid one is detected and not dereferenced. Handles of an earlier tool are looked
- * up. Readers take no lock; entries are never removed. */
+ * so that an invalid handle is detected without dereferencing it. Handles of the previous tool are
+ * looked up in a table. Readers take no lock; entries are never removed. */
 #ifndef MT_INJECT_SOURCE_NVTX_HANDLES_H
 #define MT_INJECT_SOURCE_NVTX_HANDLES_H
 
@@ -15,10 +15,10 @@ struct mt_handles {
     uint32_t count;
 };
 
-/* The caller holds a lock that excludes other writers. A known key gets the new number. If
- * memory runs out, a new key stays unknown. */
+/* Assigns `number` to `key`, and replaces an earlier number. The caller holds a lock that excludes
+ * other writers. If memory runs out, a new key stays unknown. */
 void mt_handles_set(struct mt_handles *handles, const void *key, uint32_t number);
-/* 0 if not known. */
+/* Returns 0 if the key is not known. */
 uint32_t mt_handles_get(struct mt_handles *handles, const void *key);
 
 /* Handles that the collector makes. They differ from every address of a program. */

@@ -1,7 +1,7 @@
 /* A cache of stacks that a thread has walked. The result of a walk depends only on the initial
- * registers and the words that it reads: if they are unchanged, so is the result. Comparing them
- * costs a fraction of a walk (no search for rules, no dependent reads), and saves the lookup of
- * the stack. */
+ * registers and the words that it reads: if they are unchanged, so is the result. Comparing them is
+ * much cheaper than a walk, because it needs no search for rules and no dependent reads. It also
+ * saves the lookup of the stack's id. */
 #ifndef MT_INJECT_STACK_MEMO_H
 #define MT_INJECT_STACK_MEMO_H
 
@@ -12,7 +12,7 @@
 enum { MT_MEMO_READS = 128, MT_MEMO_SETS = 64, MT_MEMO_WAYS = 8 };
 
 struct mt_memo_key {
-    uint64_t generation; /* of the rules of frames */
+    uint64_t generation; /* counts changes of the unwind rules (code loaded or unloaded) */
     uintptr_t pc, sp, fp;
     unsigned skip;
 };
@@ -20,7 +20,7 @@ struct mt_memo_key {
 struct mt_stack_memo {
     struct mt_memo_key key;
     uint32_t id;    /* the result, 0 = none yet */
-    uint32_t count; /* number of reads; with more than MT_MEMO_READS the walk is not kept */
+    uint32_t count; /* number of reads; a walk with more than MT_MEMO_READS is not kept */
     uint16_t offsets[MT_MEMO_READS]; /* from the stack pointer, in words */
     uint64_t values[MT_MEMO_READS];
 };

@@ -14,9 +14,9 @@ uint32_t mt_python_stack(void) __attribute__((weak));
  * the search runs when the library is loaded, and then on the writer thread. */
 bool mt_python_is_absent(void) __attribute__((weak));
 
-/* Returns the return addresses (native_stack.c; 0 on unsupported machines). With `skip` 0 the
- * innermost is that of this call; exported hooks pass a larger `skip` to leave themselves out.
- * About 5 ns per frame. */
+/* Returns the return addresses (native_stack.c; 0 on unsupported machines). With `skip` 0, the
+ * innermost is the return address of the call of mt_native_stack; exported hooks pass a larger
+ * `skip` to omit their own frames. About 5 ns per frame. */
 uint32_t mt_native_stack(unsigned skip) __attribute__((weak));
 
 /* Discards the caches. Call it if code was unloaded, or if ids are no longer valid (in a forked

@@ -6,8 +6,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Limits of lines and reasons; longer ones end in "...". A line is on the stack of a thread of
- * the program, perhaps in a signal handler, so it is short. */
+/* Limits of lines and reasons; longer texts end in "...". The limits are low because a line is
+ * built on the stack of a thread of the program, perhaps in a signal handler. */
 enum { MT_COLLECT_LINE_BYTES = 512, MT_COLLECT_REASON_BYTES = 448 };
 
 /* Prints one line on stderr, "memtrace: ...", at most once for each `once` (a static flag of the

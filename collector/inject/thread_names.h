@@ -11,8 +11,8 @@
 
 extern const struct mt_inject_source mt_thread_names_source;
 
-/* Sets a deliberate name, which later renames do not replace. Copies it; the thread need not have
- * emitted an event. Any thread. */
+/* Sets a name that later renames of the thread do not replace. Copies it. The thread need not have
+ * emitted an event. Any thread may call it. */
 void mt_thread_name_set(uint32_t os_thread, const char *name, size_t length);
 
 #endif

@@ -1,17 +1,17 @@
 /* PyTorch's caching allocator of CUDA memory. Private to source_torch*.c.
  *
  * Its events come in two ways:
- * - tracker: the allocator's hook for observers, with the entries of
- *   torch.cuda.memory._record_memory_history: requested sizes, streams, pools, segments, both
- *   kinds of free.
- * - reports: the allocator's reports to the profiler, through functions that this library
- *   interposes: sizes of blocks, no stream, no segments.
- * The tracker is a C++ interface. It is used only with a known allocator
- * (source_torch_versions.c, source_torch_allocator.c) and only after its first allocation agrees
- * with the report of the same allocation. Until then its events are held back; if it does not
- * agree, only reports are used.
+ * - tracker: the allocator's hook for observers, which receives the entries that
+ *   torch.cuda.memory._record_memory_history records: requested sizes, streams, pools, segments,
+ *   both kinds of free.
+ * - reports: the allocator's reports to the profiler, in functions that this library interposes.
+ *   They have the sizes of blocks, but no streams and no segments.
+ * The tracker is a C++ interface. It is used only if the layout of the allocator is known
+ * (source_torch_versions.c, source_torch_symbols.c), and only after its first entry agrees with the
+ * report of the same allocation. Until then its events are held back. If they do not agree, only
+ * reports are used.
  *
- * Everything except the start of CUDA runs under the allocator's lock. */
+ * All of this code except that for the start of CUDA runs under the allocator's lock. */
 #ifndef MT_INJECT_TORCH_PARTS_H
 #define MT_INJECT_TORCH_PARTS_H
 
@@ -35,7 +35,7 @@ enum mt_torch_mode {
 enum mt_torch_mode mt_torch_mode(void);
 void mt_torch_set_mode(enum mt_torch_mode mode); /* the tracker decides */
 
-bool mt_torch_reports_seen(void); /* returns true if a report has become an event */
+bool mt_torch_reports_seen(void); /* true if a report has become an event */
 void mt_torch_note_report(void);
 
 enum { MT_TORCH_VERSION_BYTES = 64 };
@@ -47,8 +47,8 @@ void mt_torch_note_version(const char *text);
 /* Saves the user's options of the allocator for the header. Call it when CUDA starts. */
 void mt_torch_note_options(void);
 
-/* Records the kind of these events in the header as soon as it is decided: with the first event, so
- * that the trace of a killed process has it. */
+/* Records in the header whether events come from the tracker or from reports. It does so with the
+ * first event, so that the trace of a killed process has these facts. */
 void mt_torch_tell(void);
 
 void mt_torch_facts_forked(void);
@@ -57,14 +57,14 @@ void mt_torch_facts_forked(void);
 
 struct mt_torch_version {
     uint16_t major, minor;
-    /* the allocator's table of virtual functions: number of entries, and places */
+    /* the allocator's table of virtual functions: its length, and the indexes of four functions */
     uint16_t functions;
     uint16_t init, empty_cache, set_fraction, attach_tracker;
     bool has_pool; /* entries name their pool */
 };
 
-/* From text like "2.11.0+cu130"; NULL for versions that are not in the table, and for versions
- * that are not releases. */
+/* Finds the version of a text such as "2.11.0+cu130". Returns NULL if it is not in the table or is
+ * not a release. */
 const struct mt_torch_version *mt_torch_version_find(const char *text);
 
 /* Returns true if RecordFunctionCallback is known to have the layout that source_torch_scopes.c
@@ -80,23 +80,25 @@ bool mt_torch_version_read(const char *library_path, char *text, size_t text_byt
 
 /* ---- source_torch_symbols.c: facts from the symbols of the library ---- */
 
-/* Finds the offsets of a version that is not in the table: fills in version->functions and
- * returns the offsets. `functions` is the table in memory, `base` the load address of the
- * library. Returns false if its file has no symbols, or other ones. */
+/* Sets the indexes in *version for a version that is not in the table, from the symbols in the
+ * library's file. `functions` is the allocator's table of virtual functions, which has
+ * version->functions entries; `base` is the load address of the library. Returns false if the file
+ * has no symbols, or if they do not match `functions`. */
 bool mt_torch_symbols_find(const char *library_path, uintptr_t base, const uintptr_t *functions,
                            struct mt_torch_version *version);
 
-/* ---- source_torch_allocator.c: finding it, and hooking into it ---- */
+/* ---- source_torch_allocator.c: finds the allocator and attaches the tracker ---- */
 
-/* Called before the allocators of devices exist: when PyTorch starts CUDA, or before that by
- * memtrace_begin. Works once. `library` is a handle of a library that uses it, NULL if that is the
- * program. Without reports (PyTorch was linked before this library was loaded) entries of the
- * tracker cannot be checked, so only known releases are used, and their entries are events at once.
- * Returns true if the blocks of the allocator will be recorded as entries or as driver calls. */
+/* Called before the allocators of devices exist: when PyTorch starts CUDA, or earlier by
+ * memtrace_begin. Only the first call has an effect. `library` is a handle of a library that uses
+ * the allocator; NULL if the program itself uses it. If there are no reports (PyTorch was linked
+ * before this library was loaded), entries of the tracker cannot be checked. The tracker is then
+ * used only with known releases, and its entries become events immediately. Returns true if the
+ * blocks of the allocator will be recorded, as entries or as driver calls. */
 bool mt_torch_allocator_meet(void *library, bool has_reports);
 
-/* On the writer thread: sets a fact `not_recorded` if the allocator has blocks that no source
- * sees. cudaMallocAsync's blocks are visible as driver calls. */
+/* Call it on the writer thread. Sets the fact `not_recorded` if no source can record the
+ * allocator's blocks. The blocks of cudaMallocAsync are recorded as driver calls. */
 void mt_torch_allocator_tell(void);
 void mt_torch_allocator_forked(void);
 
@@ -121,7 +123,7 @@ void mt_torch_tracker_check_oom(uint64_t bytes, int device);
 /* Call it when a request of this thread to the allocator has ended. */
 void mt_torch_tracker_call_ended(void);
 
-/* This thread enters or leaves empty_cache(). */
+/* Call it when this thread enters or leaves empty_cache(). */
 void mt_torch_tracker_empty_cache(bool enters);
 
 /* Returns true if no request was refused and no memory was returned to the driver so far. */
@@ -131,21 +133,21 @@ void mt_torch_tracker_forked(void);
 
 /* ---- source_torch_reports.c ---- */
 
-/* Finds the functions that are interposed, ahead of time. */
+/* Looks up the original functions before they are needed. */
 void mt_torch_reports_resolve(void *library);
 
-/* ---- source_torch_limit.c: how much the allocator may take ---- */
+/* ---- source_torch_limit.c: the limit of the allocator's memory ---- */
 
-void mt_torch_limit_set(double fraction, int device); /* the program did */
+void mt_torch_limit_set(double fraction, int device); /* the program set this fraction */
 void mt_torch_limit_reserve(int device, uint64_t bytes, bool gives_back);
-void mt_torch_limit_tell(void); /* on the writer thread: into the header */
+void mt_torch_limit_tell(void); /* on the writer thread: records the limit in the header */
 
 /* ---- source_torch_scopes.c: RecordFunction ---- */
 
 void mt_torch_scopes_resolve(void *library);
 
-/* Registers for the scopes that the user requested, once. Must not be called under the
- * allocator's lock. Does nothing until the functions are resolved. */
+/* Registers for the scopes that the user requested, once. Do not call it under the allocator's
+ * lock. Does nothing until the functions are resolved. */
 void mt_torch_scopes_begin(void);
 void mt_torch_scopes_forked(void);
 

@@ -1,8 +1,9 @@
-/* INTERPOSED(name, since, arguments): entry points of libcuda that libmemtrace-cuda.so
- * interposes. `since`: the first version of the driver's interface for which cuGetProcAddress
- * returns this version of the function (UINT32_MAX: recognize it by its address only).
- * `arguments`: 8 or 4 bytes each. s is a stream: if the stream is being captured, the call adds a
- * node to a graph. The file is included once for each use, so it has no guard. */
+/* INTERPOSED(name, since, arguments): entry points of libcuda that libmemtrace-cuda.so interposes.
+ * `since`: the first version of the driver's interface for which cuGetProcAddress returns this
+ * version of the function (UINT32_MAX: recognize it by its address only). `arguments`: one
+ * character for each argument, its size in bytes (8 or 4), or s for a stream. If the stream is
+ * being captured, the call adds a node to a graph. The file is included once for each use, so it
+ * has no guard. */
 // clang-format off
 
 /* Linear device memory, host memory, arrays */
@@ -50,8 +51,8 @@ INTERPOSED(cuMemMap, 0, "88888")
 INTERPOSED(cuMemUnmap, 0, "88")
 INTERPOSED(cuMemImportFromShareableHandle, 0, "884")
 
-/* Memory of other processes and interfaces; calls that open an IPC handle pass a structure and
- * are in the code */
+/* Memory of other processes and interfaces. Calls that open an IPC handle pass a structure by
+ * value, so they are not here but in interposer_calls.c */
 INTERPOSED(cuIpcCloseMemHandle, 0, "8")
 INTERPOSED(cuExternalMemoryGetMappedBuffer, 0, "888")
 INTERPOSED(cuExternalMemoryGetMappedMipmappedArray, 0, "888")

@@ -10,8 +10,8 @@
  *   - cuGetProcAddress, which is found in either way: the wrapper calls it and replaces the
  *     function that it returned.
  * Each function reports the call to libmemtrace-inject.so (driver_hooks.h) and forwards it. Calls
- * from within such a call are the driver's own and are not reported. Calls through
- * cuGetExportTable are not seen.
+ * made within such a call are the driver's own and are not reported. Calls through cuGetExportTable
+ * are not interposed.
  *
  * If libmemtrace-inject.so is missing or inactive, calls are only forwarded. Interposing dlsym in
  * every child process is the riskiest thing that memtrace can do, so this is a separate library,
@@ -37,7 +37,7 @@ MT_HIDDEN void *mt_real_entry(const char *name);
 struct mt_interposed {
     const char *name;
     uint32_t since;        /* see interposed_list.h */
-    const char *arguments; /* ... */
+    const char *arguments; /* see interposed_list.h */
     void *ours;
     _Atomic(void *) real;
     _Atomic int number; /* the number from find() of driver_hooks.h, plus 2; 0 = not queried yet */

@@ -52,7 +52,7 @@ static enum mt_apart read_answer(const struct mt_apart_call *call, char *answer,
     return length == call->answer_bytes ? MT_APART_ANSWERED : MT_APART_LATE;
 }
 
-/* Waits for the process, which is killed unless it died, and kills the rest of its group. */
+/* Kills the process unless it has died, waits for it, and kills the rest of its group. */
 static int bury(pid_t child, enum mt_apart how)
 {
     int status = 0;
@@ -83,7 +83,7 @@ enum mt_apart mt_run_apart(const struct mt_apart_call *call, int *signal_number)
     if (ends[1] >= 0)
         close(ends[1]);
     if (child > 0) {
-        setpgid(child, child); /* in both processes: either may be the first */
+        setpgid(child, child); /* in both processes, because either may run first */
         how = read_answer(call, answer, ends[0]);
         *signal_number = bury(child, how);
         if (how == MT_APART_ANSWERED)

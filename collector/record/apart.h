@@ -8,14 +8,14 @@ enum mt_apart { MT_APART_ANSWERED, MT_APART_DIED, MT_APART_LATE, MT_APART_IMPOSS
 
 struct mt_apart_call {
     void (*body)(const void *subject, void *answer); /* `answer` is zeroed */
-    const void *subject;                             /* as it is at the time of the call */
-    void *answer;                                    /* plain data */
+    const void *subject; /* `body` sees its state at the time of the call */
+    void *answer;        /* plain data */
     size_t answer_bytes;
     unsigned limit_s;
 };
 
-/* Runs `body` in a child process, copies its answer and returns how it ended. *signal_number is
- * the signal that killed it, 0 if it exited. Its standard streams are /dev/null, and the
+/* Runs `body` in a child process, copies its answer and returns how it ended. *signal_number is the
+ * signal that killed it, 0 if it exited. The child's standard streams are /dev/null, and the
  * processes that it starts die with it. The answer is filled in only if the result is
  * MT_APART_ANSWERED. */
 enum mt_apart mt_run_apart(const struct mt_apart_call *call, int *signal_number);

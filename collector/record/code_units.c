@@ -1,5 +1,5 @@
-/* See code_units.h. Ranges of units overlap only in damaged files. In these, the unit that begins
- * last is used, and a search may have to visit all of them. */
+/* See code_units.h. Ranges of units overlap only in damaged files. In such a file, the unit that
+ * begins last is used, and a search may have to visit all ranges. */
 #include "code_units.h"
 
 #include <stdlib.h>

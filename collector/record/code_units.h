@@ -1,5 +1,5 @@
-/* Finds the compilation unit of an address where libdw cannot: libdw needs a table of addresses
- * that clang does not write. */
+/* Finds the compilation unit of an address in files without the table of addresses that libdw
+ * needs. clang does not write this table. */
 #ifndef MT_RECORD_CODE_UNITS_H
 #define MT_RECORD_CODE_UNITS_H
 

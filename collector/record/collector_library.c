@@ -14,7 +14,7 @@
  * (cmake/install.cmake). */
 static const char *const folders[] = {"", PRIVATE_FOLDER};
 
-/* The folder of this program, with a slash at the end. */
+/* Returns the folder of this program, with a slash at the end. */
 static bool own_folder(char folder[PATH_MAX])
 {
     ssize_t length = readlink("/proc/self/exe", folder, PATH_MAX - 1);
@@ -30,7 +30,7 @@ static bool own_folder(char folder[PATH_MAX])
     return true;
 }
 
-/* Resolves `candidate` without links and dots, if it is a readable file. */
+/* Resolves links and dots of `candidate`, if it is a readable file. */
 static bool resolve(const char *candidate, char path[PATH_MAX])
 {
     return realpath(candidate, path) && access(path, R_OK) == 0;

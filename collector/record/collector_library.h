@@ -1,4 +1,4 @@
-/* Paths of the libraries that are loaded into the traced process. */
+/* Finds the libraries that are loaded into the traced process. */
 #ifndef MT_RECORD_COLLECTOR_LIBRARY_H
 #define MT_RECORD_COLLECTOR_LIBRARY_H
 

@@ -29,7 +29,7 @@ static bool visit_pattern(const struct search *search, const char *folder, const
     return done;
 }
 
-/* The vendor's wheels are next to the framework; conda's package is in lib. */
+/* The vendor's wheels are beside the framework; conda's package is in `lib`. */
 static bool visit_packages(const struct search *search, const char *interpreter)
 {
     static const char *const rests[] = {
@@ -49,8 +49,8 @@ static bool visit_packages(const struct search *search, const char *interpreter)
     return false;
 }
 
-/* The folder of a script is searched (torchrun), and also that of a link: the interpreter of a
- * virtual environment is one. */
+/* Searches the folder of a script (torchrun) and the folder of a link, because the interpreter of a
+ * virtual environment is a link. */
 static bool visit_python(const struct search *search, const struct mt_program *program)
 {
     char real[PATH_MAX];

@@ -6,7 +6,7 @@
 
 #include "util.h"
 
-/* The demangler's work may grow much faster than the length of the name. */
+/* The time that the demangler takes may grow much faster than the length of the name. */
 enum { MAX_MANGLED_BYTES = 8192 };
 
 static void find_library(struct mt_demangler *demangler)

@@ -67,7 +67,7 @@ static bool is_separator(char c)
     return c == ':' || c == ' ';
 }
 
-/* The original LD_PRELOAD without the libraries that now come first. */
+/* Returns the inherited LD_PRELOAD without the libraries that are now put in front of it. */
 static char *others_preloaded(struct block *block, const struct mt_record_settings *settings)
 {
     const char *old = value_of(block, "LD_PRELOAD"), *at;
@@ -117,7 +117,8 @@ static void calm_sanitizer(struct block *block)
         block->failed = true;
 }
 
-/* Sets `name` to memtrace's library. The collector gets the library that it named before. */
+/* Sets the variable `name` to memtrace's library, and passes its previous value to the
+ * collector. */
 static void set_injection(struct block *block, const char *name, const char *next_name,
                           const char *library)
 {
@@ -148,8 +149,8 @@ static void set_stacks(struct block *block, const struct mt_record_settings *set
         block->failed = true;
 }
 
-/* jax/_src/xla_bridge.py, tensorflow/core/common_runtime/gpu: requests go to the driver's own pool,
- * and nothing is preallocated. */
+/* With these settings, requests go to the driver's own pool, and nothing is preallocated
+ * (jax/_src/xla_bridge.py, tensorflow/core/common_runtime/gpu). */
 static void set_xla_requests(struct block *block)
 {
     set(block, "XLA_PYTHON_CLIENT_ALLOCATOR", "cuda_async");

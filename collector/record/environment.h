@@ -1,5 +1,5 @@
-/* The environment of the command: it makes the loader, the driver and NVTX load the collector,
- * and configures the collector (settings.h in collector/inject reads it). */
+/* The environment of the command. It makes the loader, the driver and NVTX load the collector, and
+ * it has the settings of the collector (collector/inject/settings.h). */
 #ifndef MT_RECORD_ENVIRONMENT_H
 #define MT_RECORD_ENVIRONMENT_H
 
@@ -15,9 +15,9 @@ struct mt_record_settings {
     bool no_preload;        /* do not touch LD_PRELOAD */
     const char *output;     /* absolute; a folder if it ends in / */
     const char *manifest;   /* absolute */
-    bool auto_stacks;       /* of Python, or native ones without Python; overrides the next two */
+    bool auto_stacks; /* Python stacks, or native stacks without Python; overrides the next two */
     bool python_stacks, native_stacks;
-    bool free_stacks;   /* also of frees */
+    bool free_stacks;   /* frees also get stacks */
     const char *phases; /* "nvtx,torch,autograd", any of them; "none" */
     uint64_t sample_hz; /* 0 = never */
     bool follow, quiet, with_env;
@@ -28,8 +28,9 @@ struct mt_record_settings {
 /* Returns `inherited` with the changes of the settings. The array ends with NULL and is in the
  * arena; strings of `inherited` are borrowed. NULL: out of memory.
  *
- * LD_PRELOAD keeps its old value after ours. Other injection libraries that were set move to
- * MEMTRACE_CUDA_NEXT and MEMTRACE_NVTX_NEXT; the collector calls them first. */
+ * The inherited value of LD_PRELOAD follows the libraries of memtrace. Other injection libraries
+ * that were set move to MEMTRACE_CUDA_NEXT and MEMTRACE_NVTX_NEXT; the collector calls them
+ * first. */
 char **mt_record_environment(char *const *inherited, const struct mt_record_settings *settings,
                              struct mt_arena *arena);
 

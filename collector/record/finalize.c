@@ -108,7 +108,7 @@ static enum mt_status copy_events(struct rewriting *self, struct mt_error *error
     return status == MT_END ? MT_OK : status;
 }
 
-/* Anything lost here would be lost permanently and without notice. */
+/* The old trace is replaced, so data that is lost here is lost permanently. */
 static enum mt_status check_whole(const struct mt_source *source, struct mt_error *error)
 {
     const struct mt_integrity *integrity = &source->integrity;

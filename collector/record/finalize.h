@@ -1,5 +1,5 @@
-/* The last step of a recording: replaces native addresses, which is all that the traced process
- * can record, by functions, files and lines, so that the trace can be read on another machine. */
+/* The last step of a recording: replaces native addresses with functions, files and lines, so that
+ * the trace can be read on another machine. A traced process can record only addresses. */
 #ifndef MT_COLLECTOR_FINALIZE_H
 #define MT_COLLECTOR_FINALIZE_H
 
@@ -19,12 +19,12 @@ struct mt_finalize_options {
 struct mt_finalize_result {
     bool rewritten;           /* the file at `path` is a new one */
     uint64_t events;          /* in the file at `path` */
-    uint32_t native_frames;   /* distinct addresses in stacks of events ... */
-    uint32_t named_frames;    /* ... and how many got a name */
-    uint32_t modules;         /* files that contain these addresses ... */
-    uint32_t changed_modules; /* ... that are not what the process ran any more ... */
-    uint32_t missing_modules; /* ... or cannot be read: their addresses stay */
-    char example[256];        /* path of one of those, "" if there is none */
+    uint32_t native_frames;   /* distinct addresses in stacks of events */
+    uint32_t named_frames;    /* of these addresses, those that got a name */
+    uint32_t modules;         /* files that contain these addresses */
+    uint32_t changed_modules; /* of these files, those that changed since the process ran */
+    uint32_t missing_modules; /* of these files, those that cannot be read: their addresses stay */
+    char example[256];        /* path of a changed or missing file, "" if there is none */
 };
 
 /* Returns false if memtrace was built without libdw; mt_trace_finalize then changes nothing. */
@@ -35,11 +35,11 @@ bool mt_finalize_available(void);
  * are not followed. All facts and events stay equal, except stacks with native frames:
  *   - A frame becomes its function, and inlined calls become frames of their own. If there is no
  *     line, the file is the module in brackets: "cuMemAlloc_v2 [libcuda.so.1]".
- *   - After Python frames, all frames up to the interpreter's last one are removed, so that a
- *     stack has the Python code, the native code that it called, and the driver's call.
- *   - Frames of the collector at the inner end are removed: trailing frames in
- *     libmemtrace-inject.so and libcupti.so.*, and of a trailing run in libcuda.so.* all except
- *     the outermost, which is the call into the driver.
+ *   - After Python frames, all frames up to the last one of the interpreter are removed. The stack
+ *     then has the Python code, the native code that it called, and the call into the driver.
+ *   - At the inner end, frames in libmemtrace-inject.so and libcupti.so.* are removed. If the stack
+ *     then ends with frames in libcuda.so.*, only the outermost of these stays, which is the call
+ *     into the driver.
  * A frame whose module was changed or removed keeps its address; a later run resolves it if the
  * file is back. Without native frames in the trace, or without libdw, returns MT_OK and does
  * nothing.

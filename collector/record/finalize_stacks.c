@@ -13,8 +13,8 @@ struct frame_names {
     uint8_t role;
 };
 
-/* A named frame. Most resolved frames (main, the interpreter's, memtrace's own) are in no stack of
- * the new trace, so they are not defined there. */
+/* A named frame. Most resolved frames (main, those of the interpreter and of memtrace) are in no
+ * stack of the new trace, so they are not defined in it. */
 struct expanded {
     uint32_t frame;  /* in `looked_at` */
     uint32_t result; /* in the new trace, MT_NO_ID = not used so far */
@@ -195,8 +195,8 @@ static bool is_inside_driver(const struct frame_names *frame)
            (frame->role == MT_NATIVE_COLLECTOR || frame->role == MT_NATIVE_DRIVER);
 }
 
-/* Depth of the path without frames inside of the driver: the call into the driver is kept, but not
- * its callees, including CUPTI and memtrace's library. */
+/* Returns the depth of the path without frames inside the driver. The call into the driver is kept,
+ * but not its callees, which include CUPTI and memtrace's library. */
 static size_t find_end(struct mt_stack_finalizer *self, size_t depth)
 {
     size_t run = depth, i;
@@ -216,8 +216,8 @@ static uint32_t file_of(const struct mt_stack_finalizer *self, size_t i)
     return self->from->frames[self->path[i]].file;
 }
 
-/* Start of the native part that continues after the Python frames: it follows the interpreter's
- * last frame. Unnamed frames in the interpreter's file belong to the interpreter. */
+/* Returns the start of the native part that continues after the Python frames. It follows the last
+ * frame of the interpreter. Unnamed frames in the interpreter's file belong to the interpreter. */
 static size_t find_native_begin(const struct mt_stack_finalizer *self, size_t first, size_t depth)
 {
     size_t begin = first, i;

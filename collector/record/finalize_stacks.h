@@ -1,5 +1,5 @@
-/* Converts stacks of a recorded trace to stacks with names that contain only the program's own
- * calls (rules: finalize.h). Each distinct stack and frame is converted once. */
+/* Converts stacks of a recorded trace to stacks with names and without frames of the recorder
+ * (rules: finalize.h). Each distinct stack and frame is converted once. */
 #ifndef MT_COLLECTOR_FINALIZE_STACKS_H
 #define MT_COLLECTOR_FINALIZE_STACKS_H
 
@@ -19,11 +19,13 @@ void mt_stack_finalizer_free(struct mt_stack_finalizer *finalizer);
 enum mt_status mt_stack_finalizer_get(struct mt_stack_finalizer *finalizer, uint32_t stack,
                                       uint32_t *result) MT_MUST_USE;
 
-/* Counts distinct native frames, and those that got a name. */
+/* Sets *native to the number of distinct native frames, and *named to how many of them got a
+ * name. */
 void mt_stack_finalizer_count(const struct mt_stack_finalizer *finalizer, uint32_t *native,
                               uint32_t *named);
 
-/* Returns true if these are the texts of a native frame as modules.h writes them. */
+/* Sets *native to the texts of a frame. Returns true if they have the form of a native frame
+ * (modules.h). */
 bool mt_frame_is_native_address(const struct mt_symbols *symbols, uint32_t frame,
                                 struct mt_native_frame *native);
 

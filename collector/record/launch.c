@@ -29,7 +29,7 @@ void mt_launch_init(struct mt_launch *launch)
 }
 
 /* Blocks SIGCHLD and the signals to relay. Signals that were ignored at the start (nohup) stay
- * ignored, also for the command. */
+ * ignored, for the command as well. */
 static void hold_signals(struct mt_launch *launch)
 {
     struct sigaction usual = {.sa_handler = SIG_DFL}, found;
@@ -40,7 +40,7 @@ static void hold_signals(struct mt_launch *launch)
     for (number = relayed; *number; number++)
         if (sigaction(*number, NULL, &found) == 0 && found.sa_handler != SIG_IGN)
             sigaddset(&launch->relayed, *number);
-    sigaction(SIGCHLD, &usual, &launch->child_action); /* ignored: no status to wait for */
+    sigaction(SIGCHLD, &usual, &launch->child_action); /* if ignored, there is no status */
     sigprocmask(SIG_BLOCK, &launch->relayed, &launch->mask);
 }
 
@@ -135,8 +135,8 @@ static void relay(const struct mt_launch *launch, int number, const siginfo_t *i
         kill(launch->pid, number);
 }
 
-/* The terminal stopped the command, and the parent process must see that. A process that stopped it
- * in another way (SIGSTOP) will also wake it. */
+/* The terminal stopped the command, so this process also stops, which its parent must notice. A
+ * process that stops the command in another way (SIGSTOP) will also wake it. */
 static void stop_likewise(int number)
 {
     sigset_t pending;
@@ -148,8 +148,8 @@ static void stop_likewise(int number)
     raise(SIGSTOP);
 }
 
-/* The counter covers all processes of the group: a SIGKILL from another process after the kernel
- * killed any process of the group is attributed to the kernel. */
+/* The counter covers all processes of the group. So a SIGKILL from another process is attributed to
+ * the kernel if the kernel killed any process of the group before. */
 static void note_end(struct mt_launch *launch)
 {
     struct timespec now;
@@ -187,7 +187,7 @@ static uint64_t now_ms(void)
     return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
-/* When the command must end, and the signal for it. */
+/* The time at which the command must end, and the signal that ends it. */
 struct deadline {
     uint64_t at_ms; /* 0 = never */
     int signal;
@@ -226,7 +226,7 @@ void mt_launch_wait(struct mt_launch *launch, uint64_t timeout_ms)
             break;
     }
     mt_witness_stop(&launch->witness);
-    if (launch->timed_out) /* processes that outlived the command */
+    if (launch->timed_out) /* signal processes that outlived the command */
         mt_process_tree_end(0, SIGKILL);
     release_signals(launch);
 }

@@ -14,16 +14,17 @@
 
 struct mt_launch {
     pid_t pid;
-    int wait_status; /* as waitpid, once it has ended */
+    int wait_status; /* as from waitpid; set when the command has ended */
     int exec_errno;  /* not 0: the command could not be run */
-    bool timed_out;  /* it took too long and was ended */
-    bool oom_killed; /* it died of SIGKILL, and its control group has more victims than before */
-    uint64_t ended_t_ns; /* Unix time of its end */
+    bool timed_out;  /* it exceeded the timeout and was ended */
+    bool oom_killed; /* it died of SIGKILL, and its control group counts more OOM kills than before
+                      */
+    uint64_t ended_t_ns; /* Unix time at which it ended */
     /* PRIVATE: the state before mt_launch_init */
     sigset_t mask, relayed;
     struct sigaction child_action, pipe_action, size_action;
     struct mt_witness witness;
-    uint64_t oom_kills; /* in the control group before it began */
+    uint64_t oom_kills; /* of the control group before the command started */
     bool has_oom_kills;
 };
 
@@ -37,7 +38,7 @@ struct mt_launch_request {
      * command is not run. */
     char **(*environment)(void *context, pid_t pid);
     void *context;
-    bool ends_with_us; /* the command gets TERM if this process dies, even of SIGKILL */
+    bool ends_with_us; /* the command gets TERM if this process dies, even by SIGKILL */
 };
 
 /* Starts the command. MT_ERR_IO: no process can be created. A command that cannot be executed is
@@ -53,7 +54,7 @@ enum mt_status mt_launch_start(struct mt_launch *launch, const struct mt_launch_
 void mt_launch_wait(struct mt_launch *launch, uint64_t timeout_ms);
 #define MT_LAUNCH_PATIENCE_MS 5000
 
-/* Returns 0..255 like the command, or 128 + signal. */
+/* Returns the exit status of the command (0 to 255), or 128 + the signal that killed it. */
 int mt_launch_exit_code(const struct mt_launch *launch);
 
 /* Describes the end of the command for its trace. */

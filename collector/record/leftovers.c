@@ -28,7 +28,7 @@ static bool is_old(const struct stat *facts)
     return time(NULL) - facts->st_mtime > MIN_AGE_SECONDS;
 }
 
-/* Returns whether its first bytes match its name. */
+/* Returns true if the first bytes of a file match its name. */
 static bool is_unfinished_trace(int fd)
 {
     char bytes[64];
@@ -45,8 +45,8 @@ static void remove_if_left(int folder, const char *name)
 
     if (fd < 0)
         return;
-    /* The age is checked before the lock, so that a new file is never locked against its creator,
-     * and after it, in case it was written in between. */
+    /* The age is checked twice: before the lock is taken, so that a new file is never locked
+     * against its creator, and afterwards, because the file may have been written in between. */
     if (fstat(fd, &facts) == 0 && mt_own_file_is_mine(&facts) &&
         (!is_temporary || is_old(&facts)) && mt_io_lock(fd, LOCK_EX | LOCK_NB) &&
         fstat(fd, &facts) == 0) {

@@ -1,5 +1,5 @@
 /* Files that a killed memtrace left in a folder of traces: lists of traces (manifest.h) and
- * unfinished traces (temporary_file.h). A living owner has a lock on them. */
+ * unfinished traces (temporary_file.h). A memtrace that still runs holds a lock on its files. */
 #ifndef MT_RECORD_LEFTOVERS_H
 #define MT_RECORD_LEFTOVERS_H
 

@@ -31,8 +31,9 @@ enum mt_status mt_manifest_new(const char *folder, char path[PATH_MAX], int *loc
     fd = mkostemp(path, O_CLOEXEC);
     if (fd < 0)
         return mt_fail(error, MT_ERR_OUTPUT, MT_NO_OFFSET, "%s", strerror(errno));
-    /* A run that searches for leftovers holds the lock for a moment, and does not remove a list
-     * without its first line. On a file system without locks, this run counts as ended. */
+    /* Another run that searches for leftovers may hold the lock for a moment. It does not remove a
+     * list that has no first line yet. On a file system without locks, other runs treat this run as
+     * ended. */
     (void)mt_io_lock(fd, LOCK_EX);
     *lock = fd;
     if (mt_io_write(fd, MT_MANIFEST_FIRST_LINE, strlen(MT_MANIFEST_FIRST_LINE)))
@@ -81,7 +82,7 @@ static enum mt_status add_lines(struct mt_strings *paths, const struct mt_buf *t
     for (; at && at < end && status == MT_OK; at = next + 1) {
         next = memchr(at, '\n', (size_t)(end - at));
         if (!next)
-            break; /* a process is about to write it, or failed to */
+            break; /* a process is about to write the rest of the line, or failed to */
         status = add_line(paths, at, (size_t)(next - at));
     }
     return status;

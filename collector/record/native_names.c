@@ -71,7 +71,7 @@ static enum mt_native_role role_of_module(const char *path)
         {"libmemtrace-inject.so", MT_NATIVE_COLLECTOR},
         {"libcupti", MT_NATIVE_COLLECTOR},
         {"libcuda.so", MT_NATIVE_DRIVER},
-        {"libmemtrace-cuda.so", MT_NATIVE_DRIVER}, /* replaces its entry points */
+        {"libmemtrace-cuda.so", MT_NATIVE_DRIVER}, /* it replaces entry points of the driver */
     };
     const char *name = base_name(path);
     size_t i;

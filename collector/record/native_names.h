@@ -1,4 +1,4 @@
-/* Native frames of a trace (modules.h) -> names. Every module is opened once. */
+/* Finds the names of native frames of a trace (modules.h). Opens each module once. */
 #ifndef MT_COLLECTOR_NATIVE_NAMES_H
 #define MT_COLLECTOR_NATIVE_NAMES_H
 
@@ -7,17 +7,18 @@
 #include "modules.h"
 #include "symbolize.h"
 
-/* What a frame means for the shape of a stack. */
+/* The kind of code of a frame. It decides which frames of a stack are kept (finalize.h). */
 enum mt_native_role {
     MT_NATIVE_PLAIN,
-    MT_NATIVE_INTERPRETER, /* runs Python code, which called the frames inside this one */
-    MT_NATIVE_COLLECTOR,   /* this program's library, or CUPTI */
+    MT_NATIVE_INTERPRETER, /* the Python interpreter, whose Python code called the frames inside
+                              this one */
+    MT_NATIVE_COLLECTOR,   /* libmemtrace-inject.so or CUPTI */
     MT_NATIVE_DRIVER       /* libcuda */
 };
 
 struct mt_native_name {
     struct mt_code_place places[MT_MAX_CODE_PLACES]; /* outermost first; file never NULL */
-    size_t count;                                    /* 0 = no name, the address stays */
+    size_t count;                                    /* 0 = no name: the address stays */
     enum mt_native_role role;
 };
 

@@ -29,7 +29,7 @@ static void check(const void *subject, void *answer)
     const struct mt_probe *probe = subject;
 
     probe->check(answer);
-    if (mt_memory_has_failed()) /* then the result applies to this moment, not to the machine */
+    if (mt_memory_has_failed()) /* the result then describes this moment, not the machine */
         mt_probe_set(answer, MT_PROBE_MISSING, "", "out of memory");
 }
 

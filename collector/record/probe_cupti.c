@@ -38,7 +38,7 @@ struct cupti {
 
 struct search {
     struct mt_driver_library driver;
-    int driver_version; /* 0: try to subscribe, whatever the versions are */
+    int driver_version; /* 0: try to subscribe, regardless of versions */
     bool started;
     int start_error;
     struct mt_cupti_answer *answer;

@@ -1,4 +1,4 @@
-/* Can the collector have CUPTI on this machine? */
+/* Checks whether the collector can subscribe to CUPTI on this machine. */
 #ifndef MT_RECORD_PROBE_CUPTI_H
 #define MT_RECORD_PROBE_CUPTI_H
 
@@ -20,19 +20,20 @@ enum mt_cupti_state {
 struct mt_cupti_answer {
     enum mt_cupti_state state;
     char path[PATH_MAX], version[24]; /* of the last copy that was tried */
-    char holder[64];                  /* TAKEN: by whom */
+    char holder[64];                  /* TAKEN: name of the tool that is subscribed */
     char reason[64];
     int error;
 };
 
-/* Tries every copy (cupti_copies.h) until one accepts a subscriber. This includes the start of
- * the driver: up to seconds. If not `thorough`, assumes that a copy that is not newer than the
- * driver is available. Call it only in a separate process. */
+/* Tries every copy (cupti_copies.h) until one accepts a subscriber. Starts the driver, which can
+ * take seconds. If not `thorough`, does not subscribe: it assumes that any copy that is not newer
+ * than the driver accepts a subscriber. Call it only in a separate process. */
 void mt_cupti_try(const struct mt_program *program, bool thorough, struct mt_cupti_answer *answer);
 
 /* Returns true if the driver's functions must be interposed in `program` because CUPTI cannot be
- * used. `why` is then the reason for the user, unless the user chose this. Tries CUPTI in a
- * separate process; takes milliseconds where CUPTI fits. */
+ * used. `why` is then the reason as text for the user; it is empty if the user chose this with
+ * MEMTRACE_CUPTI=none. Tries CUPTI in a separate process. Takes milliseconds if CUPTI can be
+ * used. */
 bool mt_cupti_needs_substitute(const struct mt_program *program, char *why, size_t capacity);
 
 #endif

@@ -20,8 +20,8 @@ struct mt_driver_library {
  * Call it only in a separate process. */
 bool mt_driver_open(struct mt_driver_library *driver);
 
-/* dlsym into a pointer to a function. POSIX stores functions in void pointers; C does not allow
- * that. */
+/* Like dlsym, but stores the result at `function`, the address of a function pointer. ISO C does
+ * not allow the conversion of a void pointer to a function pointer; POSIX does. */
 void mt_find_function(void *library, const char *name, void *function);
 
 #endif

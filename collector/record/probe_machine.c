@@ -19,7 +19,7 @@
 
 enum { TAPE_BYTES = 32 << 20 };
 
-/* What helps where the library for recorded programs cannot be used. */
+/* Advice for machines on which the library for recorded programs cannot be used. */
 static const char *remedy(enum mt_status status)
 {
     if (!mt_collector_is_built())

@@ -1,5 +1,4 @@
-/* Checks of PyTorch and Python; see probe.h. They run the python3 in PATH and record it for a
- * moment. */
+/* Checks of PyTorch and Python; see probe.h. They record a short run of the python3 in PATH. */
 #include <errno.h>
 #include <limits.h>
 #include <signal.h>
@@ -112,7 +111,7 @@ void mt_probe_pytorch(struct mt_probe_result *result)
                      facts.version, facts.cuda);
 }
 
-/* Reports an allocation like PyTorch, from within memtrace_doctor(). */
+/* Script: reports an allocation like PyTorch, from within memtrace_doctor(). */
 static const char stack_script[] =
     "import ctypes, platform\n"
     "def memtrace_doctor():\n"
@@ -125,7 +124,7 @@ static const char stack_script[] =
     "        f(4096, -1024, 0, 1024, 1)\n"
     "memtrace_doctor()\n";
 
-/* Returns whether an allocation in the trace comes from that function. */
+/* Returns true if an allocation in the trace comes from that function. */
 static bool has_stack(const char *path)
 {
     struct mt_source *source = NULL;
@@ -151,7 +150,7 @@ static bool has_stack(const char *path)
     return found;
 }
 
-/* Makes a folder in the place for temporary files. Returns false and sets errno on failure. */
+/* Makes a folder among the temporary files. Returns false and sets errno on failure. */
 static bool make_folder(char folder[PATH_MAX])
 {
     const char *parent = getenv("TMPDIR");
@@ -164,8 +163,8 @@ static bool make_folder(char folder[PATH_MAX])
     return false;
 }
 
-/* Records python3 for a moment, in a temporary folder. Returns false and memtrace's messages in
- * `said` if the stack is missing. */
+/* Records a short run of python3 in a temporary folder. If the stack is missing, returns false and
+ * sets `said` to memtrace's messages. */
 static bool record_python(const char *library, char *said, size_t capacity)
 {
     struct mt_record_settings settings = {.library = library,

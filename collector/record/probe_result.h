@@ -7,17 +7,17 @@
 
 enum mt_probe_state {
     MT_PROBE_OK,
-    MT_PROBE_DEGRADED, /* a trace will lack something or record it less exactly */
+    MT_PROBE_DEGRADED, /* traces will lack some data, or record it less exactly */
     MT_PROBE_MISSING   /* the source cannot record anything */
 };
 
 struct mt_probe_result {
     enum mt_probe_state state;
-    char text[320]; /* what was found, or what fails */
+    char text[320]; /* what was found, or what failed */
     char fix[320];  /* what to do about it, "" = nothing */
 };
 
-/* For the checks: sets all three. `fix` may be "". */
+/* Sets all members of *result; `format` is for its text. For the checks. */
 void mt_probe_set(struct mt_probe_result *result, enum mt_probe_state state, const char *fix,
                   const char *format, ...) __attribute__((format(printf, 4, 5)));
 

@@ -1,4 +1,4 @@
-/* How a recorded process ended, as far as the launcher knows. */
+/* How a recorded process ended, according to the launcher. */
 #ifndef MT_RECORD_PROCESS_END_H
 #define MT_RECORD_PROCESS_END_H
 

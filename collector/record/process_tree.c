@@ -55,7 +55,7 @@ static int by_pid(const void *a, const void *b)
     return (x->pid > y->pid) - (x->pid < y->pid);
 }
 
-/* All processes of the machine, or as many as fit in memory. */
+/* Lists all processes of the machine, or as many as fit in memory. */
 static void read_processes(struct tree *tree)
 {
     DIR *folder = opendir("/proc");
@@ -103,7 +103,7 @@ static bool is_witness(pid_t pid)
     return !strcmp(name, "signal-witness\n");
 }
 
-/* Marks one more generation. Returns false if there is none. */
+/* Marks the children of marked processes. Returns false if there are none. */
 static bool mark_children(struct tree *tree)
 {
     bool any = false;

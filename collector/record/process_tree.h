@@ -4,16 +4,16 @@
 
 #include <sys/types.h>
 
-/* Afterwards, descendants whose parents have ended become children of this process, so that
- * every process of a command can be found. */
+/* After this call, a descendant whose parent ends becomes a child of this process, so that every
+ * process of a command can be found. */
 void mt_process_tree_keep(void);
 
-/* Sends the signal to `root` and its descendants, and to orphans that became our children and
- * their descendants; with root 0 only to those orphans. Reads /proc. Repeats SIGKILL up to eight
- * times, for processes that are created meanwhile. Any other signal is sent once. */
+/* Sends the signal to `root`, to the orphans that became children of this process, and to all their
+ * descendants; with root 0, only to the orphans and their descendants. Reads /proc. Sends SIGKILL
+ * up to eight times, because processes may be created meanwhile, and any other signal once. */
 void mt_process_tree_end(pid_t root, int signal);
 
-/* Like mt_process_tree_end, but spares `root`, which can clean up afterwards. */
+/* Like mt_process_tree_end, but does not signal `root`, which can then clean up. */
 void mt_process_tree_end_below(pid_t root, int signal);
 
 #endif

@@ -37,8 +37,8 @@ static enum mt_program_kind look_at_file(const char *path)
     return access(path, X_OK) == 0 ? MT_PROGRAM_DYNAMIC : MT_PROGRAM_NOT_EXECUTABLE;
 }
 
-/* Like execvp: returns the first file in PATH that may be executed. A file that may not is
- * remembered, and the search continues. */
+/* Like execvp: finds the first file in PATH that may be executed. A file that may not be executed
+ * is remembered, and the search continues. */
 static enum mt_program_kind search_path(const char *name, char path[PATH_MAX])
 {
     const char *at = getenv("PATH");
@@ -86,7 +86,7 @@ static bool script_interpreter(const char *bytes, size_t length, char path[PATH_
     return count > 0;
 }
 
-/* Returns whether the kernel would set AT_SECURE for the loader. */
+/* Returns true if the kernel would set AT_SECURE for the loader. */
 static bool is_secure(const char *path)
 {
     struct stat facts;
@@ -224,8 +224,8 @@ static size_t read_all(int fd, char *text, size_t capacity)
     return length;
 }
 
-/* The loader's message: the line with the name of the library and an error, without everything up
- * to the name. */
+/* Copies the loader's message: of the line with the name of the library and an error, the part
+ * after the name. */
 static void set_reason(struct mt_program *program, const char *text, const char *library)
 {
     const char *at = strstr(text, "ERROR: "), *name;

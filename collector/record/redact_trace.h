@@ -7,9 +7,10 @@
 #include "temporary_file.h"
 
 /* Replaces the trace at `path` by a redacted one in one step and keeps its mode. On failure the
- * file stays unchanged, unredacted. A damaged trace, and one with a tape beside it, is an error
- * (MT_ERR_USAGE); a truncated trace stays truncated. `unfinished` (may be NULL) lists the new
- * file while it is written. Costs reading and writing the trace; memory grows with symbols. */
+ * file stays unchanged, unredacted. A damaged trace is an error, and so is a trace with a tape
+ * beside it (MT_ERR_USAGE). A truncated trace stays truncated. `unfinished` (may be NULL) lists the
+ * new file while it is written. Reads and writes the trace once. Memory grows with the number of
+ * symbols. */
 enum mt_status mt_trace_redact(const char *path, const struct mt_redaction *redaction,
                                struct mt_unfinished *unfinished,
                                struct mt_error *error) MT_MUST_USE;

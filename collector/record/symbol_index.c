@@ -6,8 +6,8 @@
 #include "grow.h"
 #include "sorted.h"
 
-/* A symbol that contains an address begins at most this many symbols before it: only assembly nests
- * symbols. */
+/* A symbol that contains an address is at most this many symbols before it, because only assembly
+ * nests symbols. */
 enum { LOOK_BACK = 32 };
 
 enum mt_status mt_symbol_index_add(struct mt_symbol_index *index, struct mt_symbol symbol)
@@ -18,8 +18,8 @@ enum mt_status mt_symbol_index_add(struct mt_symbol_index *index, struct mt_symb
     return MT_OK;
 }
 
-/* Sorts by address. Of symbols at one address the best is last, because the search finds it first.
- * Plain names are better than those with underscores. */
+/* Sorts by address. Among symbols at one address the best one is last, because the search finds the
+ * last one first. Plain names are better than names with underscores. */
 static int compare(const void *left, const void *right)
 {
     const struct mt_symbol *a = left, *b = right;

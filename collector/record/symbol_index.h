@@ -1,4 +1,4 @@
-/* Names of functions by address: a symbol table made for looking up. */
+/* Finds the name of the function at an address, in a sorted symbol table. */
 #ifndef MT_COLLECTOR_SYMBOL_INDEX_H
 #define MT_COLLECTOR_SYMBOL_INDEX_H
 
@@ -25,7 +25,7 @@ struct mt_symbol_index {
 enum mt_status mt_symbol_index_add(struct mt_symbol_index *index,
                                    struct mt_symbol symbol) MT_MUST_USE;
 
-/* Once, after the last addition. */
+/* Call it once, after the last addition. */
 void mt_symbol_index_sort(struct mt_symbol_index *index);
 
 /* Returns the name of the symbol that contains `address`, or NULL between symbols: a wrong name

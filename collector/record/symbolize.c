@@ -32,8 +32,8 @@ bool mt_symbolize_available(void)
     return true;
 }
 
-/* If servers for debug files are configured, libdwfl would query them, which can take minutes that
- * no user requested. With a build id it queries none. */
+/* If servers for debug files are configured, libdwfl would query them, which can take minutes. With
+ * a build id it queries no server. */
 static int find_debug_file(Dwfl_Module *module, void **data, const char *name, Dwarf_Addr base,
                            const char *path, const char *link, GElf_Word checksum, char **found)
 {
@@ -50,7 +50,8 @@ static const Dwfl_Callbacks callbacks = {
     .section_address = dwfl_offline_section_address,
 };
 
-/* Opens a regular file, or returns -1: the name may refer to anything by now. */
+/* Opens a regular file. Returns -1 for other files, because the name may refer to anything by
+ * now. */
 static int open_file(const struct mt_code_file_id *id, enum mt_code_file_state *state)
 {
     int fd = *id->path == '/' ? mt_io_open(id->path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0) : -1;
@@ -143,7 +144,7 @@ static bool find_code(Elf *elf, GElf_Word section, GElf_Shdr *header)
     return found && gelf_getshdr(found, header) && header->sh_flags & SHF_EXECINSTR;
 }
 
-/* Rank 0: not a function. Functions of assembly often have neither type nor size. */
+/* Rank 0: not a function. Functions in assembly often have neither type nor size. */
 static void describe(const GElf_Sym *raw, Elf *elf, GElf_Word section, struct mt_symbol *symbol)
 {
     unsigned type = GELF_ST_TYPE(raw->st_info), binding = GELF_ST_BIND(raw->st_info);
@@ -182,7 +183,7 @@ static void read_symbols(struct mt_code_file *file)
             continue;
         describe(&raw, elf, section, &symbol);
         if (symbol.rank && mt_symbol_index_add(&file->symbols, symbol) != MT_OK)
-            break; /* no memory: the symbols so far are useful */
+            break; /* no memory: the symbols so far are still useful */
     }
     mt_symbol_index_sort(&file->symbols);
 }
@@ -194,7 +195,8 @@ static const char *symbol_at(struct mt_code_file *file, uint64_t address)
     return mt_symbol_index_find(&file->symbols, address);
 }
 
-/* Scopes around an address, outermost first: one function, and functions that are inlined in it. */
+/* Scopes around an address, outermost first: a function, and the functions that are inlined into
+ * it. */
 struct scopes {
     Dwarf_Die dies[MT_MAX_CODE_PLACES];
     size_t count;
@@ -292,7 +294,7 @@ static const char *absolute_path(struct mt_code_file *file, Dwarf_Die *unit, con
     return folder ? mt_arena_printf(&file->texts, "%s/%s", folder, path) : copy(file, path);
 }
 
-/* The place of the call of an inlined function. */
+/* Sets the position of the call of an inlined function. */
 static void set_call_place(struct mt_code_file *file, Dwarf_Die *unit, Dwarf_Die *inlined,
                            struct mt_code_place *place)
 {
@@ -310,7 +312,7 @@ static void set_call_place(struct mt_code_file *file, Dwarf_Die *unit, Dwarf_Die
 }
 
 /* Returns the file, or NULL if it is unknown. libdw finds a line through the table of addresses.
- * clang writes no such table, so then the unit is searched. */
+ * clang does not write such a table; the unit is then searched. */
 static const char *line_at(struct mt_code_file *file, const struct mt_code_unit *unit,
                            Dwarf_Addr address, int *number)
 {

@@ -1,6 +1,6 @@
-/* Maps an address in a file of machine code to functions, files and lines. Uses DWARF if there is
- * some (in the file, or in /usr/lib/debug by build id or debug link), otherwise symbol tables
- * (.symtab, .dynsym, .gnu_debugdata). Reads only local files and contacts no servers.
+/* Maps an address in an executable or shared library to functions, files and lines. Uses DWARF if
+ * it is available (in the file, or in /usr/lib/debug by build id or debug link), otherwise symbol
+ * tables (.symtab, .dynsym, .gnu_debugdata). Reads only local files and contacts no servers.
  *
  * Without libdw (symbolize_none.c), nothing is found. */
 #ifndef MT_COLLECTOR_SYMBOLIZE_H
@@ -20,17 +20,18 @@ struct mt_demangler;
 struct mt_code_file_id {
     const char *path;
     const uint8_t *build_id;
-    size_t build_id_bytes;    /* 0 = not known; then ... */
-    int64_t not_after_unix_s; /* ... the file must not be younger */
+    size_t build_id_bytes;    /* 0 = not known: not_after_unix_s identifies the file */
+    int64_t not_after_unix_s; /* without a build id, the file must not be newer than this */
 };
 
 enum mt_code_file_state {
     MT_CODE_FOUND,
     MT_CODE_MISSING, /* there is no such file, or it cannot be read */
-    MT_CODE_CHANGED  /* the file is there, but is another one */
+    MT_CODE_CHANGED  /* the file exists, but is not the one that was recorded */
 };
 
-/* The outermost of several is the function of the machine code; the others were inlined into it. */
+/* A source position. If an address has several places, the outermost is the function that contains
+ * the machine code; the others were inlined into it. */
 struct mt_code_place {
     const char *function; /* demangled if the machine has a C++ library */
     const char *file;     /* absolute as far as it is known, NULL = unknown */

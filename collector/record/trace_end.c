@@ -30,7 +30,7 @@ static enum mt_status recover(struct mt_trace_end *end, const struct mt_trace_en
 
     for (waited_ms = 0;; waited_ms += LOOK_AGAIN_MS) {
         if (!mt_recover_is_needed(end->path))
-            return MT_OK; /* may have happened just now: it was closed during the wait */
+            return MT_OK; /* the trace may have been closed during the wait */
         status = mt_recover(end->path, options->unfinished, &end->recovery, &end->error);
         if (status == MT_OK)
             end->state = end->recovery.was_closed ? MT_TRACE_WHOLE : MT_TRACE_RECOVERED;
@@ -63,7 +63,8 @@ static bool set_ending(const struct mt_trace_end *end, const struct mt_trace_end
     return true;
 }
 
-/* If the header cannot be read or has no room, it stays as it is: this is only one fact. */
+/* If the header cannot be read or has no room, it stays unchanged, because only one fact is
+ * lost. */
 static void tell_ending(const struct mt_trace_end *end, const struct mt_trace_end_options *options)
 {
     struct mt_trace_header header;
@@ -88,7 +89,7 @@ struct named {
     bool memory_failed;
 };
 
-/* libdw calls exit if it gets no memory. */
+/* libdw calls exit if memory runs out. */
 static void remove_unfinished(int status, void *list)
 {
     (void)status;
@@ -147,7 +148,7 @@ static void resolve_names(struct mt_trace_end *end, const struct mt_trace_end_op
     }
 }
 
-/* Without a tape, nothing else is left of the process: reports a trace that is damaged or has no
+/* Without a tape, the process has left no other data. Reports a trace that is damaged or has no
  * end. */
 static void judge(struct mt_trace_end *end)
 {

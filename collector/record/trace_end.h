@@ -1,6 +1,6 @@
-/* The steps after the end of a traced process: merges its tape into the trace if there still is
- * one, records in the header how the process ended, resolves addresses to names, redacts the
- * trace on request, and reads its totals. */
+/* Completes a trace after its process has ended: merges its tape if one is left, records in the
+ * header how the process ended, resolves addresses to names, redacts the trace on request, and
+ * reads its totals. */
 #ifndef MT_RECORD_TRACE_END_H
 #define MT_RECORD_TRACE_END_H
 
@@ -14,14 +14,14 @@ enum mt_trace_state {
     MT_TRACE_WHOLE,      /* its process closed it */
     MT_TRACE_RECOVERED,  /* its process did not close it; its tape has been added */
     MT_TRACE_INCOMPLETE, /* it can be read, but is damaged or has no end; see error */
-    MT_TRACE_RUNNING,    /* its process still runs: nothing was done */
+    MT_TRACE_RUNNING,    /* its process still runs, so nothing was done */
     MT_TRACE_FAILED      /* see error; the files were left as they are */
 };
 
 struct mt_trace_end {
     const char *path; /* borrowed */
     enum mt_trace_state state;
-    struct mt_recovery recovery; /* has_tape: the counts of the tape, even if the recovery failed */
+    struct mt_recovery recovery; /* valid if has_tape is set, even if the recovery failed */
     struct mt_finalize_result native;
     struct mt_error native_error;    /* status MT_OK: names were resolved as far as possible */
     struct mt_error redaction_error; /* status MT_OK: redacted, or no redaction was requested */
@@ -39,11 +39,11 @@ struct mt_trace_end_options {
     const struct mt_redaction *redaction; /* NULL: nothing is redacted */
     struct mt_unfinished *unfinished;     /* lists files while they are written; may be NULL */
     const struct mt_process_end *process; /* how one of the processes ended; may be NULL */
-    bool timed_out;                       /* after a timeout, running processes were ended */
+    bool timed_out; /* the command exceeded its timeout, and its processes were ended */
 };
 
-/* Whatever fails, the trace stays readable and keeps its contents. Cost: reads the trace once;
- * writes it again for a tape, for native frames and for the redaction. */
+/* If a step fails, the trace stays readable and keeps its contents. Reads the trace once; rewrites
+ * it once each for a tape, for native frames and for the redaction. */
 void mt_trace_end(struct mt_trace_end *end, const char *path,
                   const struct mt_trace_end_options *options);
 

@@ -34,7 +34,7 @@ static bool is_interpreter(const char *name)
     return strncmp(name, "python", 6) == 0 || strncmp(name, "pypy", 4) == 0;
 }
 
-/* The script or module in the arguments of a Python interpreter; NULL: none. */
+/* Returns the script or module in the arguments of a Python interpreter; NULL: none. */
 static const char *python_program(char *const *arguments)
 {
     for (; *arguments; arguments++) {

@@ -15,7 +15,7 @@
 struct mt_trace_place {
     char folder[PATH_MAX]; /* absolute, ends in / */
     char name[256];        /* of the file; empty: the collector names HOST-PID[-rankN] */
-    unsigned made_folders; /* number of created folders: `folder` and its parents */
+    unsigned made_folders; /* number of folders that were created: `folder` and its parents */
     bool named_by_process; /* `name` is a stem; the process appends -PID.trace.zst */
 };
 
@@ -38,8 +38,8 @@ void mt_trace_place_leave(const struct mt_trace_place *place);
  * too long. */
 bool mt_trace_place_output(const struct mt_trace_place *place, pid_t root, char output[PATH_MAX]);
 
-/* The word that names a command in file names: "train" for `python -u train.py`, "pkg.main" for
- * `python -m pkg.main`, "app" for `./build/app`. Only letters, digits, and ._- */
+/* Sets `word` to the name of a command in file names: "train" for `python -u train.py`, "pkg.main"
+ * for `python -m pkg.main`, "app" for `./build/app`. It has only letters, digits, and ._- */
 void mt_command_word(char *const *command, char *word, size_t capacity);
 
 #endif

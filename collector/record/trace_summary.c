@@ -58,7 +58,7 @@ static enum mt_status alive_add(struct alive *alive, uint64_t key, uint64_t size
     return mt_map_set(&alive->entries, key, index);
 }
 
-/* Returns its size, 0 if it is not known to be alive. */
+/* Returns the size of the block; 0 if it is not known to be alive. */
 static enum mt_status alive_take(struct alive *alive, uint64_t key, uint64_t *size_bytes)
 {
     uint32_t index = mt_map_take(&alive->entries, key);

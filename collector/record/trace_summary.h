@@ -13,21 +13,22 @@ struct mt_trace_summary {
     uint64_t begin_ns, end_ns; /* of the first and the last event */
     uint64_t process_id;
     int32_t rank; /* -1 = not known */
-    /* Peaks, each at its own instant; `..._known`: there were such events. */
+    /* Peaks, each at its own instant. `..._known`: the trace has such events. */
     bool device_known, reserved_known, blocks_known;
     uint64_t device_peak_bytes;   /* device memory that the program took from the driver */
     uint64_t reserved_peak_bytes; /* PyTorch's segments */
-    uint64_t blocks_peak_bytes;   /* PyTorch's blocks: requested bytes, or ... */
-    bool blocks_rounded;          /* ... allocated ones */
+    uint64_t blocks_peak_bytes;   /* PyTorch's blocks, in requested bytes unless blocks_rounded */
+    bool blocks_rounded;          /* blocks_peak_bytes counts allocated bytes */
     bool died_of_oom; /* nothing was allocated on a device after PyTorch's last OOM there */
-    bool xla_requests_missing; /* XLA ran modules, and an arena of its own served them */
+    bool xla_requests_missing; /* XLA ran modules, but its requests are not in the trace: its own
+                                  arena served them */
     uint64_t dropped, damaged; /* events lost while recording; damaged frames and invalid events */
     struct mt_lost_text {
         uint64_t events;
         char why[96]; /* the reason that the recorder gave; may be "" */
-    } lost[4];        /* of `dropped`, by reason; the last sums all further reasons */
+    } lost[4];        /* `dropped` by reason; the last entry is the sum of all further reasons */
     size_t lost_count;
-    bool closed; /* it has its end record and its index */
+    bool closed; /* it has an end record and an index */
     char sources[128];
     char not_recorded[1024]; /* what was requested but could not be recorded, as lines */
 };

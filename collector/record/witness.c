@@ -1,5 +1,5 @@
-/* See witness.h. It blocks all signals: the kernel lists those that it received as pending, so
- * nothing depends on when it runs. */
+/* See witness.h. The witness blocks all signals. The kernel lists those that it received as
+ * pending, so it does not matter when the witness runs. */
 #include "witness.h"
 
 #include <errno.h>

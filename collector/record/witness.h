@@ -1,7 +1,7 @@
 /* A child process that only receives signals. A signal that it also receives was sent to a whole
- * group: to the process group (timeout, a shell that ends), or to all processes of a service or
- * a job (systemd, Slurm). The command already has such a signal, so it must not be forwarded. A
- * signal that only this process received must be forwarded. */
+ * group: to the process group (timeout, a shell that ends), or to all processes of a service or a
+ * job (systemd, Slurm). The command has already received such a signal, so it must not be
+ * forwarded. A signal that only this process received must be forwarded. */
 #ifndef MT_RECORD_WITNESS_H
 #define MT_RECORD_WITNESS_H
 

@@ -1,6 +1,6 @@
-/* Tape -> trace: takes committed raw events in their global order, resolves their references, and
- * adds them to a writer. Used by the writer thread of the traced process, and by the recovery of
- * a dead process's tape. */
+/* Moves events from a tape to a trace: takes committed raw events in their global order, resolves
+ * their references, and adds them to a writer. The writer thread of the traced process uses it, and
+ * so does the recovery of a dead process's tape. */
 #ifndef MT_COLLECTOR_DRAIN_H
 #define MT_COLLECTOR_DRAIN_H
 
@@ -19,14 +19,14 @@ enum mt_drain_mode {
 
 struct mt_drain_result {
     uint64_t events;  /* added to the writer by this pass */
-    uint64_t missing; /* numbers passed without an event, and damaged events: the trace reports all
-                         of them */
-    uint64_t waiting; /* committed events behind a number that is not (LIVE) */
+    uint64_t missing; /* numbers that were passed without an event, and damaged events; the trace
+                         reports their sum */
+    uint64_t waiting; /* LIVE: committed events after a number that is not committed */
 };
 
-/* `symbols` (borrowed) belong to the writer of the passes; they may contain definitions of an
- * earlier part of the trace. Continues at `from`: zeroes for a new tape, the last commit for the
- * tape of a dead process. */
+/* `symbols` (borrowed) are those of the writer that mt_drain_pass gets; they may contain
+ * definitions of an earlier part of the trace. The first pass begins at `from`: all zeros for a new
+ * tape, the last commit for the tape of a dead process. */
 enum mt_status mt_drain_new(struct mt_tape *tape, struct mt_symbols *symbols,
                             const struct mt_tape_commit *from, struct mt_drain **drain,
                             struct mt_error *error) MT_MUST_USE;
@@ -35,8 +35,8 @@ void mt_drain_free(struct mt_drain *drain); /* NULL is fine */
 /* Reads new definitions. Sets whether header facts changed since the last mt_drain_header. */
 enum mt_status mt_drain_definitions(struct mt_drain *drain, bool *header_changed) MT_MUST_USE;
 
-/* Sets the header facts that the tape has and leaves the others. Strings are valid until the next
- * mt_drain_definitions. */
+/* Sets the header facts that the tape has, and leaves other facts unchanged. Strings are valid
+ * until the next mt_drain_definitions. */
 void mt_drain_header(struct mt_drain *drain, struct mt_trace_header *header);
 
 /* One pass over the committed events. Does not flush the writer. Cost: linear in the new events. */
@@ -44,8 +44,8 @@ enum mt_status mt_drain_pass(struct mt_drain *drain, struct mt_writer *writer,
                              enum mt_drain_mode mode, struct mt_drain_result *result,
                              struct mt_error *error) MT_MUST_USE;
 
-/* Call it after the writer flushed. Everything passed so far is in the file, which has
- * `trace_bytes`; its slots become free. */
+/* Call it after the writer was flushed: everything passed so far is then in the file, which has
+ * `trace_bytes` bytes. Frees the slots of these events. */
 void mt_drain_commit(struct mt_drain *drain, uint64_t trace_bytes);
 
 #endif

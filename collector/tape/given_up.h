@@ -1,5 +1,6 @@
-/* Numbers of events that the writer gave up on: recorded as missing, although their threads may
- * still deliver them. There are few: each range costs the writer two seconds of waiting. */
+/* The numbers of events that the writer recorded as missing after waiting for them. Their threads
+ * may still deliver them. The list is short, because the writer waits two seconds before it gives
+ * up a range of numbers. */
 #ifndef MT_COLLECTOR_GIVEN_UP_H
 #define MT_COLLECTOR_GIVEN_UP_H
 
@@ -16,12 +17,12 @@ struct mt_given_up {
 
 void mt_given_up_release(struct mt_given_up *self);
 
-/* Adds the numbers in [first, end). If memory runs out, they are forgotten: such an event then
- * also counts as damage if it arrives. */
+/* Adds the numbers in [first, end). If memory runs out, the numbers are not kept. If such an event
+ * arrives, it then also counts as damaged. */
 void mt_given_up_add(struct mt_given_up *self, uint64_t first, uint64_t end);
 
-/* Returns true if the number was given up, and removes it, so that a second event with this
- * number is an error. */
+/* Returns true if the number is in the list, and removes it. A second event with this number is
+ * thus an error. */
 bool mt_given_up_take(struct mt_given_up *self, uint64_t number);
 
 #endif

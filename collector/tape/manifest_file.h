@@ -1,16 +1,16 @@
-/* Recognizes the list of the traces of a run (record/manifest.h), for processes of the run and
- * for cleanup. */
+/* Recognizes the list of the traces of a run (record/manifest.h). Used by the processes of the run
+ * and by the cleanup. */
 #ifndef MT_COLLECTOR_MANIFEST_FILE_H
 #define MT_COLLECTOR_MANIFEST_FILE_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Prefix of its name; six letters of mkstemp follow. */
+/* Prefix of its name. Six characters from mkstemp follow. */
 #define MT_MANIFEST_PREFIX ".memtrace-"
 
-/* The first line allocates the file's first block, so that names can be appended when the disk is
- * full. */
+/* The first line makes the file system allocate the file's first block, so that names can be
+ * appended even when the disk is full. */
 #define MT_MANIFEST_FIRST_LINE "# traces of a run of memtrace record\n"
 
 /* Returns true if `name`, without folders, is the name of a list of traces. */

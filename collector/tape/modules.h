@@ -1,4 +1,5 @@
-/* Mapped files of the traced process in the tape: which file an address is in. */
+/* The mapped files of a traced process, from the definitions in its tape: finds the file that
+ * contains an address. */
 #ifndef MT_COLLECTOR_MODULES_H
 #define MT_COLLECTOR_MODULES_H
 
@@ -8,8 +9,8 @@
 
 #include "status.h"
 
-/* Payload of MT_DEFINE_MODULE: this, then the build id, then the path. A later definition
- * replaces the modules that it overlaps. */
+/* The payload of MT_DEFINE_MODULE is this structure, then the build id, then the path. A later
+ * definition replaces the modules that it overlaps. */
 struct mt_module_definition {
     uint64_t begin, end; /* address range that covers all its segments */
     uint64_t bias;       /* address - bias = address in the file's symbol table */
@@ -23,8 +24,8 @@ struct mt_modules; /* sorted by address */
 struct mt_modules *mt_modules_new(void); /* NULL: no memory */
 void mt_modules_free(struct mt_modules *modules);
 
-/* Invalid payloads are MT_ERR_FORMAT; more modules than any real process has are
- * MT_ERR_UNSUPPORTED. Both change nothing. */
+/* MT_ERR_FORMAT: the payload is invalid. MT_ERR_UNSUPPORTED: there are more modules than any real
+ * process has. On failure nothing changes. */
 enum mt_status mt_modules_add(struct mt_modules *modules, const void *payload,
                               size_t payload_bytes) MT_MUST_USE;
 
@@ -41,7 +42,7 @@ struct mt_native_frame {
 void mt_modules_frame(struct mt_modules *modules, uint64_t return_address,
                       struct mt_native_frame *frame);
 
-/* The same frame, parsed from the texts of a trace. */
+/* A native frame, parsed from the texts of a trace. */
 struct mt_native_place {
     uint64_t address;   /* in the file of the module; without a module, in the process */
     size_t path_length; /* of the module in `file`, 0 = none */

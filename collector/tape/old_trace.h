@@ -1,6 +1,7 @@
-/* The trace that a tape is added to. Anybody who can write to the folder can put another file
- * there, and a trace may have been replaced since its tape was left behind. So it is opened once,
- * never through a symbolic link, and used only if the tape names it. It is never written to. */
+/* The trace that a tape is added to. Any process that can write to the folder can put another file
+ * there, and the trace may have been replaced after its tape was left behind. So the file is opened
+ * once, never through a symbolic link, and is used only if the tape names it. It is never written
+ * to. */
 #ifndef MT_COLLECTOR_OLD_TRACE_H
 #define MT_COLLECTOR_OLD_TRACE_H
 

@@ -1,9 +1,9 @@
 /* A file that memtrace keeps open in a foreign process.
  *
  * Daemons and servers close descriptors that they do not know (closefrom, close_range,
- * os.closerange). The number then belongs to the program's next file or socket, so a number alone
- * proves nothing: each use compares device and inode first. A number that is no longer ours is
- * forgotten, never closed, and the file is opened again by its path.
+ * os.closerange). The program's next file or socket then gets the same number. So each use first
+ * compares the device and the inode. If they differ, the number belongs to the program: it is never
+ * closed, and the file is opened again by its path.
  *
  *     if (!mt_own_file_create(&file, path)) ...errno...
  *     done = mt_own_file_write(&file, bytes, length, offset);
@@ -48,10 +48,10 @@ ssize_t mt_own_file_write(void *file, const void *bytes, size_t length, uint64_t
 /* Reserves disk space for a part of the file; returns false and sets errno on failure. */
 bool mt_own_file_reserve(struct mt_own_file *file, uint64_t offset, uint64_t bytes);
 
-/* Closes the descriptor if it is still ours, and forgets it. */
+/* Closes the descriptor if it still refers to this file, and sets `file` to MT_OWN_FILE_NONE. */
 void mt_own_file_close(struct mt_own_file *file);
 
-/* Also removes the file, if its path still leads to it. */
+/* Like mt_own_file_close. Also removes the file if its path still leads to it. */
 void mt_own_file_remove(struct mt_own_file *file);
 
 /* The next two functions are for files that another process of this user created. */

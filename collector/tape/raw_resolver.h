@@ -1,5 +1,5 @@
-/* Converts an event of a tape to an event of a trace: its time, its device, and its symbols.
- * drain.h handles the order of events. */
+/* Converts an event of a tape to an event of a trace: resolves its time, its device and its
+ * symbols. drain.h puts events in order. */
 #ifndef MT_COLLECTOR_RAW_RESOLVER_H
 #define MT_COLLECTOR_RAW_RESOLVER_H
 

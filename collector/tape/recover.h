@@ -10,12 +10,12 @@
 
 struct mt_recovery {
     uint64_t events_written;   /* were already in the file, according to the tape */
-    uint64_t events_recovered; /* were on the tape only; 0 if recovery failed */
-    uint64_t events_missing;   /* were being recorded when the process ended */
+    uint64_t events_recovered; /* were only on the tape; 0 if the recovery failed */
+    uint64_t events_missing;   /* were not complete when the process ended */
     uint64_t events_dropped;   /* the process could not write them */
     uint64_t events_on_tape;   /* upper bound of those that the file did not have */
     bool has_tape;             /* the tape could be read: the numbers above are known */
-    bool was_closed;           /* the process had closed its trace in order */
+    bool was_closed;           /* the process had closed its trace */
 };
 
 /* Adds the events of PATH.tape to the trace PATH, closes the trace, and removes the tape. If the

@@ -21,7 +21,7 @@ enum mt_status mt_replacement_begin(struct mt_replacement *self, const char *pat
 
 struct mt_replacement_facts {
     const struct stat *old; /* of the file that is replaced; NULL = there is none */
-    uint64_t events;        /* that were written, the end record included */
+    uint64_t events;        /* number of events that were written, including the end record */
     bool ended;             /* the trace was finished */
 };
 

@@ -7,8 +7,8 @@
  *
  *     header | slots | definitions (append-only log)
  *
- * It belongs to one machine and one version of memtrace; only the trace is a
- * format. All integers are native. */
+ * A tape is read only on the machine and by the version of memtrace that wrote it, so its layout
+ * may change, unlike the format of the trace. All integers are native. */
 #ifndef MT_COLLECTOR_TAPE_H
 #define MT_COLLECTOR_TAPE_H
 
@@ -25,8 +25,8 @@ enum { MT_TAPE_HEADER_BYTES = 8192 };
 
 /* Raw event kinds are those of event.h. */
 
-/* Allocator instances, as sources number them; the trace names them. All but
- * MT_RAW_PYTORCH are the driver's. */
+/* Allocators, by the numbers that sources use; the trace has their names. All except MT_RAW_PYTORCH
+ * belong to the driver. */
 enum mt_raw_heap {
     MT_RAW_DRIVER = 0, /* "driver": linear device memory */
     MT_RAW_PYTORCH,    /* "pytorch": blocks and segments of its allocator */
@@ -45,21 +45,21 @@ enum mt_raw_heap {
 
 /* 64 bytes: one cache line. Sources fill in everything but seq and ticks. */
 struct mt_raw_event {
-    uint64_t seq;   /* global order; dense, except where a thread died in between */
+    uint64_t seq;   /* global order; a thread that dies while it records leaves a gap */
     uint64_t ticks; /* of ticks.h */
     uint64_t addr;
     uint64_t size_bytes;
-    uint64_t aux_bytes;                  /* as event.h; PHASE_POP: number of the thread that
-                                            began the range, 0 = this one */
-    uint64_t stream;                     /* the driver's handle; PyTorch's is the same */
-    uint32_t python_stack, native_stack; /* of definitions, 0 = none */
+    uint64_t aux_bytes; /* as in event.h; PHASE_POP: number of the thread that began the range, 0 =
+                           this one */
+    uint64_t stream;    /* the driver's handle; PyTorch's is the same */
+    uint32_t python_stack, native_stack; /* ids of definitions, 0 = none */
     uint32_t id; /* of the name (phases, marks, contexts, drops) or the pool; 0 = none */
     uint8_t kind, flags, heap;
-    uint8_t device; /* 255 = not known: the drain takes the thread's last one */
+    uint8_t device; /* 255 = not known: the drain uses the thread's last known device */
 };
 
-/* Used in MT_DEFINE_THREAD instead of a thread number. The definition then gives a name to the
- * thread with this OS id: */
+/* Used in MT_DEFINE_THREAD instead of a thread number. The definition then names the thread that
+ * has this OS id: */
 #define MT_THREAD_RENAMED UINT64_C(0) /* the name may change again */
 #define MT_THREAD_GIVEN   UINT64_MAX  /* no later definition replaces the name */
 
@@ -74,7 +74,7 @@ enum mt_definition_kind {
     MT_DEFINE_MODULE,       /* struct mt_module_definition and path (modules.h) */
     MT_DEFINE_POOL,         /* u64 words: the pool's two numbers */
     MT_DEFINE_DEVICE,       /* u64 total bytes, u64 index, text: name */
-    MT_DEFINE_THREAD,       /* u64 thread number, u64 OS id, text: name (later replaces) */
+    MT_DEFINE_THREAD,       /* u64 thread number, u64 OS id, text: name (a later one replaces it) */
     MT_DEFINE_KIND_COUNT
 };
 
@@ -105,9 +105,10 @@ struct mt_clock_point {
     uint64_t ticks, unix_ns;
 };
 
-/* What is certainly in the trace file. It is updated after each write to the file, so a reader
- * of a dead tape cuts the trace to trace_bytes and continues at raw event `next_raw`. A tape has
- * two of them, used in turn; `current_commit` is the index of the complete one. */
+/* The part of the recording that is certainly in the trace file. It is updated after each write to
+ * the file. A reader of a dead process's tape cuts the trace to `trace_bytes` and continues at raw
+ * event `next_raw`. A tape has two commits that are written alternately; `current_commit` is the
+ * index of the complete one. */
 struct mt_tape_commit {
     uint64_t trace_bytes, next_raw, events_written, dropped_written, last_t_ns;
 };
@@ -122,17 +123,17 @@ struct mt_tape {
      * it cannot be read, device and inode identify the file. */
     uint64_t recording_id, trace_device, trace_inode;
     struct mt_clock_point first_point;
-    struct mt_clock_point last_points[2]; /* used in turn; last_point is the valid one */
+    struct mt_clock_point last_points[2]; /* written alternately; last_point: the valid one */
     _Atomic uint32_t last_point, closed;
     struct mt_tape_commit commits[2];
     _Atomic uint32_t current_commit, thread_count;
     _Atomic uint64_t definitions_bytes;    /* committed */
-    _Atomic uint64_t definitions_reserved; /* of the log: has disk space */
+    _Atomic uint64_t definitions_reserved; /* bytes of the log that have disk space */
     _Atomic uint64_t dropped_definitions;
     _Atomic uint64_t dropped_events; /* no free slot, or no disk */
     uint64_t charged_bytes;          /* only in a copy (mt_tape_open): bytes in the budget */
     uint8_t pad[56];
-    _Atomic uint64_t next_seq; /* the hot line */
+    _Atomic uint64_t next_seq; /* alone in its cache line, because every event increments it */
     uint8_t pad_after[56];
 };
 

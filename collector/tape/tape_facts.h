@@ -15,12 +15,14 @@ struct mt_tape_facts {
     bool changed; /* since mt_tape_facts_header */
 };
 
-/* `text` is "key=value". Values of `sources` are joined with commas, each once; for other keys
- * the last one counts. MT_ERR_FORMAT without '='. */
+/* `text` is "key=value". Values of `sources` are joined with commas and those of `not_recorded`
+ * with newlines, each value once. For other keys the last value replaces earlier ones.
+ * MT_ERR_FORMAT: there is no '='. */
 enum mt_status mt_tape_facts_add(struct mt_tape_facts *facts, const char *text,
                                  size_t length) MT_MUST_USE;
 
-/* Sets the known facts. Strings are valid until the fact changes or the release. */
+/* Sets the facts that are known. Strings are valid until the fact changes or `facts` is
+ * released. */
 void mt_tape_facts_header(struct mt_tape_facts *facts, struct mt_trace_header *header);
 
 void mt_tape_facts_release(struct mt_tape_facts *facts);

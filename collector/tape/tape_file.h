@@ -14,7 +14,7 @@
 
 enum {
     MT_TAPE_DEFINITION_BYTES = 64 << 20, /* address space; disk space is allocated as needed */
-    MT_TAPE_PAGE_BYTES = 4096,           /* the header's */
+    MT_TAPE_PAGE_BYTES = 4096,           /* of the header */
     MT_TAPE_MIN_SLOTS = 16,
     MT_TAPE_MAX_SLOTS = 65536
 };
@@ -25,10 +25,11 @@ enum {
 enum mt_status mt_tape_create(const char *path, uint32_t slot_count, struct mt_tape **tape,
                               struct mt_own_file *file, struct mt_error *error) MT_MUST_USE;
 
-/* Records which file is the tape's trace. */
+/* Records in the tape which file is its trace. */
 void mt_tape_set_trace(struct mt_tape *tape, const struct mt_own_file *trace);
 
-/* Allocates disk space for the definitions log up to `bytes`; returns false if there is none. */
+/* Allocates disk space for the first `bytes` bytes of the definitions log. Returns false if there
+ * is none. */
 bool mt_tape_reserve_definitions(struct mt_own_file *file, const struct mt_tape *tape,
                                  uint64_t bytes);
 
@@ -41,13 +42,13 @@ bool mt_tape_reserve_definitions(struct mt_own_file *file, const struct mt_tape 
 enum mt_status mt_tape_open(const char *path, struct mt_tape **tape,
                             struct mt_error *error) MT_MUST_USE;
 
-/* Returns true if there is a tape at `path` whose process runs, or may run. */
+/* Returns true if there is a tape at `path` whose process runs or may still run. */
 bool mt_tape_is_in_use(const char *path);
 
-/* Makes `path` free for a new tape: removes a tape of this user whose process has ended, even if
- * it never wrote to the tape (the file is then empty, or begins with zeros). Returns true if
- * there is no file at `path` afterwards. A tape in use, and a file that is not a tape, stays.
- * Call it only if no other process can create this tape meanwhile. */
+/* Makes `path` available for a new tape: removes a tape of this user whose process has ended, even
+ * if the process never wrote to it (the file is then empty, or begins with zeros). Returns true if
+ * there is no file at `path` afterwards. A tape in use, and a file that is not a tape, stays. Call
+ * it only if no other process can create this tape meanwhile. */
 bool mt_tape_make_way(const char *path);
 
 void mt_tape_unmap(struct mt_tape *tape); /* created or opened; NULL is fine */

@@ -1,5 +1,5 @@
-/* The definitions of a tape, as symbols of a trace: made when an event first
- * refers to them. */
+/* Converts the definitions of a tape to symbols of a trace. A symbol is created when an event first
+ * refers to its definition. */
 #ifndef MT_COLLECTOR_TAPE_SYMBOLS_H
 #define MT_COLLECTOR_TAPE_SYMBOLS_H
 
@@ -13,18 +13,19 @@ struct mt_tape_symbols;
 struct mt_tape_symbols *mt_tape_symbols_new(struct mt_tape *tape, struct mt_symbols *symbols);
 void mt_tape_symbols_free(struct mt_tape_symbols *self); /* NULL is fine */
 
-/* Reads new definitions. A damaged definition ends the reading permanently; references to later
- * ones become none. */
+/* Reads new definitions. After a damaged definition, no more definitions are read, and references
+ * to them resolve to nothing. */
 enum mt_status mt_tape_symbols_read(struct mt_tape_symbols *self) MT_MUST_USE;
 
 /* Returns true if facts for the header changed since the last call of mt_tape_symbols_header. */
 bool mt_tape_symbols_header_changed(const struct mt_tape_symbols *self);
 
-/* Fills in the recorded facts and leaves the others. Strings live as long as `self`. */
+/* Sets the header facts that the tape has, and leaves other facts unchanged. Strings live as long
+ * as `self`. */
 void mt_tape_symbols_header(struct mt_tape_symbols *self, struct mt_trace_header *header);
 
-/* Maps the tape's ids to symbols. Undefined ids become MT_NO_ID (a name, a stack) or 0 (a thread,
- * a pool). */
+/* Map ids of the tape to symbols. Undefined ids become MT_NO_ID (names and stacks) or 0 (threads
+ * and pools). */
 enum mt_status mt_tape_symbols_name(struct mt_tape_symbols *self, uint32_t id,
                                     uint32_t *string) MT_MUST_USE;
 enum mt_status mt_tape_symbols_stack(struct mt_tape_symbols *self, uint32_t python_id,
@@ -36,8 +37,8 @@ enum mt_status mt_tape_symbols_pool(struct mt_tape_symbols *self, uint32_t id,
 enum mt_status mt_tape_symbols_heap(struct mt_tape_symbols *self, uint8_t raw_heap,
                                     uint16_t *heap) MT_MUST_USE;
 
-/* The name of an allocator in a trace's table of heaps: "driver", "pytorch", "driver:managed",
- * ... by enum mt_raw_heap; NULL for other numbers. */
+/* Returns the name of an allocator (enum mt_raw_heap) in a trace's table of heaps: "driver",
+ * "pytorch", "driver:managed", ...; NULL for other numbers. */
 const char *mt_raw_heap_name(unsigned heap);
 
 #endif

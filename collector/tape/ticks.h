@@ -38,10 +38,10 @@ static inline uint64_t mt_counter_ticks(void)
 }
 #endif
 
-/* Ticks and the Unix time that follows CLOCK_MONOTONIC after the start, so that changes of the
- * system clock have no effect. */
+/* Reads ticks, and converts them to Unix time. After the start, Unix time advances with
+ * CLOCK_MONOTONIC, so that changes of the system clock have no effect. */
 struct mt_clock {
-    bool counter;          /* ticks are the counter's */
+    bool counter;          /* ticks are read from the time stamp counter */
     uint64_t unix_less_ns; /* Unix time - CLOCK_MONOTONIC at the start */
 };
 

@@ -12,7 +12,7 @@ mt_job_answer mt_job_axes_of_groups;
 mt_job_answer mt_job_axes_of_communicators;
 mt_job_answer mt_job_axes_found;
 
-/* Process groups of a row. */
+/* The process groups that a row is in. */
 struct mt_job_groups {
     const struct mt_record_group *list;
     uint32_t count;
@@ -22,8 +22,8 @@ struct mt_job_groups {
 enum mt_status mt_job_axes_from(struct mt_job_work *work,
                                 const struct mt_job_groups *of_rows) MT_MUST_USE;
 
-/* Returns true if the rank is at the position that an axis with the group's size and stride gives
- * it: group->first + stride * (rank / stride % size). */
+/* Returns true if the rank has the position that an axis with the group's size and stride assigns
+ * to it: group->first + stride * (rank / stride % size). */
 bool mt_job_group_is_in_place(const struct mt_record_group *group, int32_t rank);
 
 /* Adds an axis. Returns false if there is no room. `name` is borrowed. */

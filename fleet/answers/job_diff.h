@@ -1,7 +1,7 @@
 /* The memory difference between two runs of a job: plain data, integers only.
  *
  * Rows of both jobs (job_report.h) are grouped into classes that should be equal. A class with rows
- * of both is compared; rows of other classes count as present in only one job. The change of a
+ * of both jobs is compared. Rows of other classes count as present in only one job. The change of a
  * class is the mean of B's rows minus the mean of A's rows, both rounded down. If rows match by
  * rank, a class has at most one row of each job, and changes are exact. The mean over several
  * classes is unweighted and rounded towards 0, so a missing rank does not shift it. Sums over rows
@@ -32,7 +32,7 @@ struct mt_job_change {
     uint32_t a_rows, b_rows;                    /* number of rows in the sums */
     uint32_t class_count;                       /* 0: nothing is known, and the rest is 0 */
     int64_t min_bytes, mean_bytes, max_bytes;   /* of the changes of classes */
-    uint32_t min_class, max_class; /* the first if several are equal; MT_NO_CLASS: a class without
+    uint32_t min_class, max_class; /* the first of several equal ones; MT_NO_CLASS: a class without
                                       this number, which counts as 0 */
 };
 
@@ -47,15 +47,15 @@ struct mt_job_class {
     uint32_t a_count, b_count;
     bool is_compared;                  /* it has rows of both */
     uint32_t coordinates[MT_JOB_AXES]; /* on the axes of the diff; MT_NO_ROW */
-    struct mt_job_class_change metrics[MT_JOB_METRIC_COUNT]; /* of a class that is compared */
+    struct mt_job_class_change metrics[MT_JOB_METRIC_COUNT]; /* known if the class is compared */
     uint32_t line; /* the line with the largest change; MT_NO_LINE: no line changes */
     int64_t line_bytes;
 };
 
-/* A site, which is a line below the caller of its function, and a role. */
+/* The bytes of one site and one role. A site is a frame with the frame of its caller. */
 struct mt_job_diff_line {
-    uint32_t a_path, b_path; /* paths of the diff; they differ if the line numbers do. MT_NO_PATH:
-                                no site, or too small to be kept */
+    uint32_t a_path, b_path; /* paths of the diff; they differ if the site's line number does.
+                                MT_NO_PATH: blocks without a site, or too small to be kept */
     bool is_in_a, is_in_b;   /* some compared row of that job has the line */
     enum mt_role role;
     struct mt_job_change change;
@@ -92,7 +92,7 @@ struct mt_job_diff {
     uint32_t a_compared_rows, b_compared_rows;
     struct mt_job_change metrics[MT_JOB_METRIC_COUNT];
     struct mt_job_change roles[MT_ROLE_COUNT];
-    struct mt_job_diff_axis *axes; /* those on which every compared class has one position */
+    struct mt_job_diff_axis *axes; /* the axes on which every compared class has one position */
     uint32_t axis_count;
     struct mt_job_diff_line *lines; /* by the size of the mean change, the largest first */
     uint32_t line_count;
@@ -103,13 +103,14 @@ struct mt_job_diff {
 
 void mt_job_diff_free(struct mt_job_diff *diff);
 
-/* b_bytes - a_bytes; 0 if it is not known. */
+/* Returns b_bytes - a_bytes of the metric, or 0 if they are not known. */
 int64_t mt_job_class_change(const struct mt_job_class *class, enum mt_job_metric metric);
 
-/* Returns whether anything differs between compared classes. */
+/* Returns true if any number of a compared class differs between A and B. */
 bool mt_job_diff_has_changes(const struct mt_job_diff *diff);
 
-/* "rank 3", "pp 0, tp 1", "parameters as of rank 3 of A", "all ranks". NULL: no memory. */
+/* Returns a name such as "rank 3", "pp 0, tp 1", "parameters as of rank 3 of A" or "all ranks".
+ * NULL: no memory. */
 const char *mt_job_class_name(struct mt_arena *arena, const struct mt_job_diff *diff,
                               uint32_t class_index);
 

@@ -1,4 +1,4 @@
-/* The diff of two jobs, made from their reports. */
+/* Makes the diff of two jobs from their reports. */
 #ifndef MT_FLEET_JOB_DIFF_MAKE_H
 #define MT_FLEET_JOB_DIFF_MAKE_H
 

@@ -4,13 +4,13 @@
 
 #include "job_diff.h"
 
-/* Changes of many numbers, class by class. */
+/* Sums up the changes of many numbers, class by class. */
 struct mt_job_tally {
     struct mt_job_change **changes;   /* the changes to fill, one for each number */
-    unsigned __int128 *a, *b;         /* sums of the current class */
-    __int128 *sums;                   /* of the changes of classes */
-    int64_t *now;                     /* the changes of the last class that was closed */
-    uint32_t *touched, touched_count; /* numbers that this class has */
+    unsigned __int128 *a, *b;         /* sums over the rows of the current class */
+    __int128 *sums;                   /* sums of the changes of the classes that were closed */
+    int64_t *now;                     /* changes of the class that was closed last */
+    uint32_t *touched, touched_count; /* numbers that the current class has */
     bool *is_touched;
     uint32_t count;
 };
@@ -28,30 +28,30 @@ void mt_job_tally_finish(struct mt_job_tally *tally);
 void mt_job_tally_finish_zeros(struct mt_job_tally *tally, uint32_t classes, uint32_t a_rows,
                                uint32_t b_rows);
 
-/* Assigns the leaves of a row to lines. */
+/* Maps the leaves of rows to lines. */
 struct mt_job_line_index {
     uint32_t *a_paths, *b_paths; /* path of the diff for each path of the jobs' sets */
     uint32_t *lines;             /* 1 + line by (path, role); 0 = none */
 };
 
-/* Fills diff->paths and diff->lines, which have no changes yet. */
+/* Fills diff->paths and diff->lines. The changes of the lines are filled later. */
 enum mt_status mt_job_diff_find_lines(struct mt_job_diff *diff,
                                       struct mt_job_line_index *index) MT_MUST_USE;
 void mt_job_line_index_release(struct mt_job_line_index *index);
 uint32_t mt_job_line_of(const struct mt_job_diff *diff, const struct mt_job_line_index *index,
                         bool is_of_b, const struct mt_record_leaf *leaf);
 
-/* < 0, 0, > 0: an order of call paths that does not depend on which job is A. */
+/* Compares call paths like strcmp. The order does not depend on which of the jobs is A. */
 int mt_job_diff_compare_paths(const struct mt_rank_set *paths, uint32_t x, uint32_t y);
 
 /* Fills match, classes and axes, with coordinates. */
 enum mt_status mt_job_diff_find_classes(struct mt_job_diff *diff) MT_MUST_USE;
 
-/* Adds the sites of a class, and closes it. */
+/* Adds the leaves of a class to the tally, and closes the class. */
 void mt_job_tally_lines(struct mt_job_tally *tally, const struct mt_job_diff *diff,
                         const struct mt_job_line_index *index, uint32_t class);
 
-/* Replaces the current line with `line` if `line` changes more. */
+/* Sets *chosen to `line` if `bytes` is a larger change than *chosen_bytes. */
 void mt_job_choose_line(const struct mt_job_diff *diff, uint32_t line, int64_t bytes,
                         uint32_t *chosen, int64_t *chosen_bytes);
 
@@ -59,8 +59,8 @@ void mt_job_choose_line(const struct mt_job_diff *diff, uint32_t line, int64_t b
 enum mt_status mt_job_diff_count_axes(struct mt_job_diff *diff,
                                       const struct mt_job_line_index *index) MT_MUST_USE;
 
-/* Sorts lines, drops those merged with their partner, and updates the line numbers in classes
- * and groups. Sorts libraries, drops those without bytes, and fills `order`. */
+/* Sorts lines, drops lines that were merged into another line, and updates the indexes of lines in
+ * classes and groups. Sorts libraries, drops those without bytes, and fills `order`. */
 enum mt_status mt_job_diff_order(struct mt_job_diff *diff) MT_MUST_USE;
 
 /* Fills the changes of classes, metrics, roles, lines and libraries. */

@@ -19,7 +19,7 @@
 #define MT_JOB_STEPS                 512           /* buckets of steps */
 #define MT_JOB_COLUMNS               512           /* time columns of a shared device */
 #define MT_JOB_DEFAULT_OUTLIER_PPM   10000         /* millionths of the median of the replicas */
-#define MT_JOB_DEFAULT_OUTLIER_BYTES (32 * MT_MIB) /* and at least this */
+#define MT_JOB_DEFAULT_OUTLIER_BYTES (32 * MT_MIB) /* the minimum of that threshold */
 
 /* A file that could not be read. */
 struct mt_job_file {
@@ -73,10 +73,10 @@ struct mt_job_row {
     uint64_t parameter_hash;             /* of the record, or of its stage; 0 = not known */
 };
 
-/* A process that does not count, because another one counts for its rank. */
+/* A process without a row, because the row of its rank is that of another process. */
 struct mt_job_duplicate {
     const struct mt_rank_record *record;
-    uint32_t row; /* the row that counts */
+    uint32_t row; /* the row of that rank */
 };
 
 /* One start of the job's processes. */
@@ -90,31 +90,31 @@ struct mt_job_epoch {
 struct mt_job_death {
     uint32_t row;
     uint64_t t_ns, wanted_bytes, free_bytes;
-    uint64_t after_ns; /* since the first begin of a rank */
+    uint64_t after_ns; /* since the first rank began */
     uint32_t path;     /* site of the request; MT_NO_PATH: not known */
     uint32_t count;    /* ranks that ran out, including this one */
-    /* Another death that may have been the first; MT_NO_ROW: none. That death came less than a
-     * second later and may have been on another host (clocks of hosts differ), or the time of day
-     * of one of the two deaths is unknown. */
+    /* The row of another death that may have been the first; MT_NO_ROW: none. Such a death was
+     * recorded less than a second later, and not on the same host (clocks of hosts differ), or its
+     * time of day is unknown. */
     uint32_t contested_row;
     bool contest_has_clock;        /* the time of day of both deaths is known */
     struct mt_job_range *followed; /* ranks that ended later by a signal, a time-out or a failure */
     uint32_t followed_ranges, followed_count;
-    /* Recorded ranks that did not exit by themselves. The cause is not known. For example, torchrun
-     * sends SIGTERM. */
+    /* Recorded ranks whose end was not recorded. The cause is not known; for example, torchrun ends
+     * ranks with SIGTERM. */
     struct mt_job_range *vanished;
     uint32_t vanished_ranges, vanished_count;
-    /* Compares the reserved peaks of the other rows with the limit of this row's allocator or, if
-     * it had none, their needed memory with the size of its device. */
+    /* Compares the reserved peaks of the other rows with the limit of this row's allocator. If the
+     * allocator had no limit, compares their needed memory with the size of this row's device. */
     uint64_t limit_bytes; /* 0: not known */
     bool limit_is_device;
     uint64_t median_bytes;
     uint32_t fitting_count,
-        other_count; /* other rows: those that would fit in limit_bytes, and all */
+        other_count; /* number of other rows that would fit in limit_bytes, and of all other rows */
 };
 
 enum mt_axes_source {
-    MT_AXES_NONE,          /* no source for the arrangement of ranks */
+    MT_AXES_NONE,          /* the arrangement of ranks is not known */
     MT_AXES_OPTION,        /* the user */
     MT_AXES_RECORDED,      /* MEMTRACE_MESH, memtrace_set_mesh */
     MT_AXES_GROUPS,        /* the framework's process groups */
@@ -141,7 +141,7 @@ struct mt_job_axis {
     uint32_t heavy; /* index */
     uint64_t mean_bytes;
     uint32_t imbalance_ppm;  /* 50,000: the heavy group exceeds the mean by 5% */
-    enum mt_role heavy_role; /* in which it exceeds the mean by the most bytes */
+    enum mt_role heavy_role; /* role in which the group exceeds the mean by the most bytes */
     uint64_t heavy_role_bytes;
 };
 
@@ -159,13 +159,13 @@ enum mt_outlier_cause {
 };
 const char *mt_outlier_cause_name(enum mt_outlier_cause cause);
 
-/* A row that differs from its replicas by more than they differ among themselves. */
+/* A row that differs from its replicas by more than the replicas differ from each other. */
 struct mt_job_outlier {
     uint32_t row, typical_row; /* typical: a replica with the median */
     uint32_t replicas;         /* including this row */
     enum mt_job_metric metric;
     bool is_less;
-    uint64_t bytes, median_bytes; /* distance from the median, and the median */
+    uint64_t bytes, median_bytes; /* difference from the median, and the median */
     enum mt_outlier_cause cause;
     uint32_t path; /* site of the largest difference from the typical row; MT_NO_PATH: not known */
     enum mt_role role;
@@ -174,7 +174,7 @@ struct mt_job_outlier {
     uint64_t growth_bytes_per_step; /* growth of this row minus that of the typical row */
 };
 
-/* A site over all rows, at their allocated peaks. Rows without it count with 0 bytes. */
+/* A site over all rows, at their allocated peaks. A row without the site counts as 0 bytes. */
 struct mt_job_path {
     uint32_t path; /* of the site; MT_NO_PATH: too small to be kept */
     enum mt_role role;
@@ -200,10 +200,10 @@ struct mt_job_tenant {
     uint64_t others_bytes; /* held by the other tenants, at peak_t_ns */
 };
 
-/* A device that several processes used at the same time; each period of use without a gap is one
- * entry. Sums count what the allocators of its processes had reserved. They are exact if each
- * process lists its levels (struct mt_record_level). Otherwise records have the largest level of
- * each column of time, and sums over processes are upper bounds. */
+/* A device that several processes used at the same time. Each period in which it is used without a
+ * gap is one entry. Sums count what the allocators of its processes had reserved. They are exact if
+ * each process lists its levels (struct mt_record_level). Otherwise records have the largest level
+ * of each column of time, and sums over processes are upper bounds. */
 struct mt_job_device {
     const char *uuid, *pci, *host; /* uuid or pci may be "" */
     struct mt_job_tenant *tenants;
@@ -224,11 +224,11 @@ struct mt_job_report {
 
     struct mt_job_row *rows;
     uint32_t row_count;
-    uint32_t seen_count; /* distinct rank numbers among the rows */
-    /* Rows with unknown rank, which come first, and the number of their processes. */
+    uint32_t seen_count; /* number of distinct ranks among the rows */
+    /* Number of rows with unknown rank, which come first, and number of their processes. */
     uint32_t unranked_row_count, unranked_count;
-    /* Number of ranks of the job, according to the traces or the user's mesh; otherwise up to the
-     * largest number seen. */
+    /* Number of ranks of the job, according to the traces or the user's mesh; at least the largest
+     * rank seen + 1. */
     uint32_t world;
     bool world_is_known, worlds_differ;
     struct mt_job_range *missing;
@@ -246,13 +246,14 @@ struct mt_job_report {
     struct mt_job_spread reserved, allocated, needed;
     bool needed_is_exact;   /* false: lower bounds, because a rank or a part of a need is unknown */
     bool limit_is_known;    /* every row has a known limit */
-    uint64_t limit_bytes;   /* smallest allocator limit that serves all rows */
+    uint64_t limit_bytes;   /* smallest allocator limit with which all rows can run */
     uint32_t imbalance_ppm; /* how far the largest reserved peak exceeds the mean */
 
     enum mt_axes_source axes_source;
     struct mt_job_axis *axes;
     uint32_t axis_count;
-    bool axes_overlap; /* rows are spread unevenly over two axes: explained_ppm do not add up */
+    bool axes_overlap; /* rows are spread unevenly over two axes, so their explained_ppm must not be
+                          added */
     struct mt_job_cluster *clusters;
     uint32_t cluster_count;
 
@@ -270,12 +271,12 @@ struct mt_job_report {
     uint32_t device_count;
 };
 
-/* The jobs of a set in canonical form, by name. The set owns the names. O(records). */
+/* Lists the jobs of a set in canonical form, by name. The set owns the names. O(records). */
 enum mt_status mt_job_names(const struct mt_rank_set *set, struct mt_arena *arena,
                             struct mt_job_name **names, uint32_t *count) MT_MUST_USE;
 
-/* Returns whether a time of a record is Unix time. If not, the file has no clock, and the time can
- * be compared only with times of the same trace. */
+/* Returns true if a time of a record is Unix time. If not, the trace has no time of day, and the
+ * time can be compared only with times of the same trace. */
 bool mt_job_has_clock(uint64_t t_ns);
 
 void mt_job_report_free(struct mt_job_report *report);
@@ -288,16 +289,16 @@ uint64_t mt_job_column_t_ns(const struct mt_job_device *device, uint32_t column)
  * record). */
 uint64_t mt_job_tenant_bytes(const struct mt_job_device *device, uint32_t tenant, uint32_t column);
 
-/* "rank 3"; "rank 3, device 1" if the rank has several; "train-77.trace" if the rank is not known,
- * and "train-77.trace, device 1" if such a process has several. The text is in `arena` or the set.
- * NULL: no memory. */
+/* Returns "rank 3", or "rank 3, device 1" if the rank has several devices. If the rank is not
+ * known, returns "train-77.trace" or "train-77.trace, device 1". The text is in `arena` or in the
+ * set. NULL: no memory. */
 const char *mt_job_row_name(struct mt_arena *arena, const struct mt_job_report *report,
                             uint32_t row);
 
-/* The innermost frame of a path, "step train.py:47"; "" for MT_NO_PATH. */
+/* Returns the innermost frame of a path, such as "step train.py:47"; "" for MT_NO_PATH. */
 const char *mt_job_site(const struct mt_job_report *report, uint32_t path);
-/* The same with its caller: "forward linear.py:134 < step train.py:47". Memory as for
- * mt_job_row_name. */
+/* Like mt_job_site, with the caller: "forward linear.py:134 < step train.py:47". The text is in
+ * `arena` or in the set. NULL: no memory. */
 const char *mt_job_site_text(struct mt_arena *arena, const struct mt_job_report *report,
                              uint32_t path);
 

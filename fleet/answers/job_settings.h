@@ -1,9 +1,9 @@
 /* One setting of the allocator for all ranks of a job: which ranks to replay, and which setting to
  * choose. Plain data; the caller replays (cli/fleet_tune.h).
  *
- *     mt_job_settings_plan()      which rows are replayed, and which of them are tuned
+ *     mt_job_settings_plan()      chooses the rows to replay, and those of them to tune
  *     ... candidates from tune of the tuned rows; a replay of each on each row ...
- *     mt_job_trial_shortlist()    for which the smallest limits are searched
+ *     mt_job_trial_shortlist()    chooses the settings whose smallest limits are searched
  *     ... the searches ...
  *     mt_job_trial_choose(), mt_job_trial_own_best()
  *
@@ -25,9 +25,9 @@ struct mt_job_check {
     bool is_tuned; /* it represents its cluster */
 };
 
-/* Returns the need of the record in bytes, by which rows are ordered. If the need of its
- * allocator is unknown, as for a long trace, the record has only a lower bound, and the result
- * is at least the reserved peak. */
+/* Returns the need of the record in bytes. Rows are ordered by it. If the need of its allocator is
+ * unknown, as for a long trace, the record has only a lower bound, and the result is at least the
+ * reserved peak. */
 uint64_t mt_job_largest_need(const struct mt_rank_record *record);
 
 /* Chooses the rows to replay among those with `can_replay` (one per row): the row with the largest
@@ -40,17 +40,18 @@ enum mt_status mt_job_settings_plan(const struct mt_job_report *report, const bo
                                     struct mt_arena *arena, struct mt_job_check **checks,
                                     uint32_t *count) MT_MUST_USE;
 
-/* Returns whether the rows are devices of one process. */
+/* Returns true if the records are devices of one process. */
 bool mt_job_is_one_process(const struct mt_rank_record *a, const struct mt_rank_record *b);
 
-/* A row under a setting. */
+/* The result of a row under one setting. */
 struct mt_job_cell {
     uint64_t peak_bytes;   /* reserved, without a limit */
     uint64_t driver_calls; /* without a limit: allocations and frees */
-    bool is_searched;      /* the rest is known */
-    bool serves;           /* some limit serves the row */
-    bool is_exact;         /* need_bytes; otherwise it is a lower bound */
-    uint64_t limit_bytes;  /* smallest limit of the allocator, in every order of addresses */
+    bool is_searched;      /* the members below are known */
+    bool serves;           /* there is a limit with which the row can run */
+    bool is_exact;         /* need_bytes is exact; otherwise it is a lower bound */
+    uint64_t limit_bytes;  /* smallest limit of the allocator with which the row can run, in every
+                              order of addresses */
     uint64_t need_bytes;   /* of the allocator at this limit */
 };
 
@@ -69,12 +70,13 @@ struct mt_job_trial {
  * rows). */
 void mt_job_trial_shortlist(const struct mt_job_trial *trial, uint32_t most, bool *is_listed);
 
-/* The largest of all rows. */
+/* The largest need over all rows. */
 struct mt_job_largest {
     uint32_t row; /* of the trial: the first with the largest need */
     uint64_t needed_bytes;
-    uint64_t limit_bytes; /* the smallest limit that serves all rows; may be of another row */
-    bool is_exact;        /* of all rows */
+    uint64_t limit_bytes; /* the smallest limit with which all rows can run; may be that of another
+                             row */
+    bool is_exact;        /* the needs of all rows are exact */
 };
 
 struct mt_job_choice {
@@ -82,15 +84,15 @@ struct mt_job_choice {
     struct mt_job_largest before, after; /* after: equal to `before` if no setting is chosen */
 };
 
-/* Among the settings that were searched on every row and serve all rows, chooses the one whose
- * largest need over the rows is smallest. Ties are decided, in this order, by the smaller limit,
- * the smaller sum of needs, fewer calls of the driver, fewer options, and the order.
+/* Among the settings that were searched on every row and with which all rows can run, chooses the
+ * one whose largest need over the rows is smallest. Ties are decided by the smaller limit, then by
+ * the smaller sum of needs, fewer calls of the driver, fewer options, and the lower index.
  * O(settings * rows). */
 void mt_job_trial_choose(const struct mt_job_trial *trial, struct mt_job_choice *choice);
 
-/* Among the settings that were searched on this row, returns the one with the smallest need.
- * Ties are decided as above. MT_NO_SETTING: none needs less than the row did under its own
- * setting. */
+/* Among the settings that were searched on this row, returns the one with the smallest need. Ties
+ * are decided as in mt_job_trial_choose. MT_NO_SETTING: no setting needs less than the row's
+ * own. */
 uint32_t mt_job_trial_own_best(const struct mt_job_trial *trial, uint32_t row);
 
 /* Returns the memory that the process needs in this cell. */
@@ -110,19 +112,19 @@ enum mt_status mt_job_settings_states(const struct mt_job_report *report,
                                       struct mt_arena *arena,
                                       enum mt_job_row_check *states) MT_MUST_USE;
 
-/* The answer: all arrays are of `arena`. */
+/* The answer. All arrays are in `arena`. */
 struct mt_job_settings {
     struct mt_arena arena;
     struct mt_job_check *checks; /* trial.row_count of them */
     struct mt_job_trial trial;
     struct mt_job_choice choice;
-    const char **own_confs;        /* for a check that was tuned: its setting; otherwise NULL */
+    const char **own_confs; /* the setting of the run, for a check that was tuned; otherwise NULL */
     enum mt_job_row_check *states; /* one per row of the report */
     const char **reasons;          /* one per row: why it cannot be replayed; NULL: it can */
-    uint64_t tune_settings;        /* number that tune tried, over all tuned traces */
+    uint64_t tune_settings;        /* number of settings that tune tried, over all tuned traces */
     uint64_t readings;             /* passes over traces: replays, and their preparation */
     uint32_t trace_count;          /* traces that were replayed */
-    uint32_t tuned_count;          /* of those */
+    uint32_t tuned_count;          /* those of them that were tuned */
 };
 
 void mt_job_settings_free(struct mt_job_settings *settings);

@@ -1,16 +1,17 @@
 /* The call tree of all ranks of a job at their allocated peaks.
  *
- * A node is a call path. Its bytes on a row are those of the whole subtree there, so minimum and
- * maximum are those of these sums, not sums of the children's minima and maxima. The children of
- * a node add up to it, and the root is the sum of the allocated peaks of all rows. A leaf has
- * the bytes of one role. Its parent is the call path that holds them, or the node NO_PATH, which
- * represents memory without a stack and paths that were too small to keep. */
+ * A node is a call path. Its bytes on a row are the sum over its subtree on that row. The minimum
+ * and the maximum of a node are taken over these sums; they are not sums of the children's minima
+ * and maxima. The children of a node add up to it, and the root is the sum of the allocated peaks
+ * of all rows. A leaf has the bytes of one role. Its parent is the call path that holds them, or
+ * the node NO_PATH, which represents memory without a stack and paths that were too small to
+ * keep. */
 #ifndef MT_FLEET_JOB_TREE_H
 #define MT_FLEET_JOB_TREE_H
 
 #include "job_report.h"
 
-/* Deeper call paths count for their caller at this depth. It bounds the work for a row. */
+/* A deeper call path counts for its caller at this depth, which bounds the work for each row. */
 #define MT_JOB_TREE_DEPTH 128
 
 enum mt_job_node_kind {
@@ -22,14 +23,14 @@ enum mt_job_node_kind {
 
 struct mt_job_node {
     enum mt_job_node_kind kind;
-    uint32_t path;        /* FRAME: its path; ROLE: its parent's path; otherwise MT_NO_PATH */
+    uint32_t path;        /* FRAME: its call path; ROLE: that of its parent; otherwise MT_NO_PATH */
     enum mt_role role;    /* ROLE only */
     uint32_t parent, end; /* index; one past the last descendant */
     uint32_t depth;       /* 0: the root */
     unsigned __int128 sum_bytes;    /* over rows */
     unsigned __int128 before_bytes; /* position of the node within the root's bytes: the sum of all
                                        nodes to its left */
-    uint32_t row_count;             /* rows that have any of it */
+    uint32_t row_count;             /* rows on which the node has bytes */
     /* A row without the node counts as 0 bytes. Ties go to the first row. */
     uint64_t min_bytes, mean_bytes, max_bytes;
     uint32_t min_row, max_row;

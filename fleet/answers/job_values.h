@@ -12,22 +12,22 @@ struct mt_job_value {
 /* Sorts by value, then by row. O(n log n). */
 void mt_job_values_sort(struct mt_job_value *values, uint32_t count);
 
-/* Sorts `values`. */
+/* Returns the distribution of the values. Sorts `values`. */
 struct mt_job_spread mt_job_spread_of(struct mt_job_value *values, uint32_t count);
 
 /* Returns the median of the distances from `middle`. For an even count it is the upper of the
  * middle two. Overwrites and sorts `values`. */
 uint64_t mt_job_distance(struct mt_job_value *values, uint32_t count, uint64_t middle);
 
-/* value * 1,000,000 / whole, at most UINT32_MAX; 0 if whole is 0. */
+/* Returns value * 1,000,000 / whole, at most UINT32_MAX; 0 if whole is 0. */
 uint32_t mt_job_ppm(unsigned __int128 value, unsigned __int128 whole);
 
 /* Adds a rank to ascending ranges. `rank` must not be less than the ranks added before. */
 void mt_job_range_add(struct mt_job_range *ranges, uint32_t *count, int32_t rank);
 
-/* Splits classes of rows by another key: rows keep a common class only if their keys are equal.
- * Classes are 0, 1, ... in the order of (class, key). Sorts `keys`. Returns the number of classes.
- * O(n log n). */
+/* Splits classes of rows by another key: two rows stay in the same class only if their keys are
+ * equal. Classes are 0, 1, ... in the order of (class, key). Sorts `keys`. Returns the number of
+ * classes. O(n log n). */
 struct mt_job_key {
     uint32_t class, row;
     uint64_t key;

@@ -13,7 +13,7 @@ struct mt_job_work {
     struct mt_job_report *report;
     const struct mt_rank_record *records; /* of the job */
     uint32_t record_count;
-    struct mt_job_value *values; /* scratch room for a value of each row */
+    struct mt_job_value *values; /* scratch space for one value of each row */
     uint64_t outlier_bytes;      /* the smallest relevant difference between replicas */
 };
 
@@ -34,14 +34,14 @@ mt_job_answer mt_job_find_growth;
 mt_job_answer mt_job_find_steps;
 mt_job_answer mt_job_find_devices;
 
-/* The smallest relevant difference between replicas, for values around `median`. */
+/* Returns the smallest relevant difference between replicas, for values around `median`. */
 uint64_t mt_job_least_difference(const struct mt_job_options *options, uint64_t median);
 
-/* Returns whether the process ran to its end and its trace is complete. Only then can its roles at
+/* Returns true if the process ran to its end and its trace is complete. Only then can its roles at
  * the peak be compared with those of other ranks. */
 bool mt_job_is_whole(const struct mt_rank_record *record);
 
-/* Sums exactly the memory of a device's processes; sets all fields about sums in struct
+/* Computes the exact sums of a device's processes, and sets all fields about sums in struct
  * mt_job_device. Returns MT_END and sets nothing if a process has no list of its levels, or if
  * there are too many processes. O(changes * processes). */
 enum mt_status mt_job_device_sum(struct mt_job_work *work,

@@ -1,7 +1,7 @@
 /* The record of one device of one process of a job: plain data, integers and texts.
  *
  * A rank is a process of a job; with N devices it has N records. A record has the identity of the
- * process, how it ended, how much memory it had, and which call paths held it at the peak. Records
+ * process, its outcome, its memory, and the call paths that held the memory at the peak. Records
  * live in a set (rank_set.h), which owns all memory and the tree of call paths. Times are Unix
  * times in nanoseconds, or have no epoch if the trace has no time of day. `event` is a sequence
  * number of the trace. */
@@ -15,17 +15,17 @@
 #define MT_RECORD_COLUMNS       512  /* parts of the time of a run */
 #define MT_RECORD_LEVELS        2048 /* changes of the reserved level; above that, none are kept */
 #define MT_RECORD_STEPS         256  /* above that, neighbors are merged */
-#define MT_RECORD_LEAVES        256  /* above that, the smallest of a role become one leaf */
+#define MT_RECORD_LEAVES        256  /* above that, the smallest leaves of a role become one */
 #define MT_RECORD_OWNERS        64
 #define MT_RECORD_COMMUNICATORS 64
 #define MT_RECORD_FINDINGS      32 /* above that, the most severe are kept, then the largest */
 
-/* How a process ended, from the identity and the trace. */
+/* How a process ended, according to its identity and its trace. */
 enum mt_outcome {
-    MT_OUTCOME_UNKNOWN,  /* unknown */
+    MT_OUTCOME_UNKNOWN,
     MT_OUTCOME_FINISHED, /* exit status 0 */
     MT_OUTCOME_OOM,      /* a request was refused, and only frees followed */
-    MT_OUTCOME_FAILED,   /* another exit status, without such a request */
+    MT_OUTCOME_FAILED,   /* another exit status, and not OOM */
     MT_OUTCOME_KILLED,   /* by a signal */
     MT_OUTCOME_CUT       /* the trace has no end: the recording was cut off */
 };
@@ -40,12 +40,12 @@ struct mt_record_peak {
     int64_t step; /* MT_NO_STEP: outside of all steps */
 };
 
-/* A step, or neighboring steps that were merged: peaks are the largest of them. */
+/* A step, or neighboring steps that were merged. The peaks are the largest of these steps. */
 struct mt_record_step {
     int64_t first, last; /* numbers of the program's steps */
     uint64_t begin_t_ns, end_t_ns;
     uint64_t allocated_peak_bytes, reserved_peak_bytes;
-    uint64_t end_allocated_bytes; /* of the last of them */
+    uint64_t end_allocated_bytes; /* of the last of these steps */
 };
 
 /* The largest levels in one of MT_RECORD_COLUMNS equal parts of the time from begin_t_ns to
@@ -85,7 +85,7 @@ struct mt_record_owner {
 /* A communicator of NCCL that the rank is in. Ranks with the same id are its members. */
 struct mt_record_communicator {
     uint64_t id;          /* never 0 */
-    uint32_t ranks, rank; /* its size, and the rank's number in it */
+    uint32_t ranks, rank; /* number of its ranks, and the number of this rank in it */
     uint64_t bytes;       /* device memory that it took from the driver */
 };
 
@@ -133,12 +133,13 @@ struct mt_rank_record {
     uint64_t device_bytes;                                           /* total; 0 = unknown */
     bool is_dry_run;                                                 /* planned: no device */
     bool is_complete;     /* recorded from the start, nothing is missing */
-    bool is_driver_level; /* no allocator above the driver: levels are the driver's */
+    bool is_driver_level; /* there is no allocator above the driver: levels are those of the driver
+                           */
     uint64_t lost_events; /* known to be missing */
     uint64_t begin_t_ns, end_t_ns;
 
     enum mt_outcome outcome;
-    bool has_death; /* OOM: its last request; otherwise the rest is 0 */
+    bool has_death; /* outcome OOM: the last request is known; otherwise the members below are 0 */
     uint64_t death_t_ns, death_event, death_wanted_bytes, death_free_bytes;
     uint32_t death_path, death_site; /* MT_NO_PATH = not known */
     int64_t last_step;               /* the last step that began; MT_NO_STEP: none */
@@ -165,11 +166,11 @@ struct mt_rank_record {
 
     bool growth_is_judged;
     uint64_t growth_bytes_per_step;
-    uint32_t growth_site; /* of the line that leaves the most bytes behind; MT_NO_PATH: none, or
-                             unknown */
+    uint32_t growth_site; /* site that leaves the most bytes behind in each step; MT_NO_PATH: none,
+                             or unknown */
 
-    /* Equal for ranks that do the same work: hashes of the sizes that the last complete step
-     * requested, in order, and of the sizes of parameters, in any order. 0 = unknown. */
+    /* Hashes that are equal for ranks that do the same work: of the sizes that the last complete
+     * step requested, in order, and of the sizes of parameters, in any order. 0 = unknown. */
     uint64_t step_hash, parameter_hash;
 
     struct mt_record_step *steps; /* by number */

@@ -46,13 +46,13 @@ const char *mt_rank_set_frame(const struct mt_rank_set *set, uint32_t path);
 enum mt_status mt_rank_set_add(struct mt_rank_set *set,
                                const struct mt_rank_record *record) MT_MUST_USE;
 
-/* Adds the records of `other` to `set`. O(bytes of other). After a failure `set` has some of them
- * and may only be released. */
+/* Adds the records of `other` to `set`. O(bytes of other). After a failure `set` has only some of
+ * the records, and may only be released. */
 enum mt_status mt_rank_set_unite(struct mt_rank_set *set,
                                  const struct mt_rank_set *other) MT_MUST_USE;
 
 /* Like mt_rank_set_unite, but moves the records of `other` instead of copying them, which saves the
- * memory of a copy. `other` is empty afterwards, also on failure. */
+ * memory of a copy. `other` is empty afterwards, even after a failure. */
 enum mt_status mt_rank_set_take(struct mt_rank_set *set, struct mt_rank_set *other) MT_MUST_USE;
 
 /* Brings the set into canonical form: sorts it, and drops repeated records and paths that no record
@@ -60,7 +60,7 @@ enum mt_status mt_rank_set_take(struct mt_rank_set *set, struct mt_rank_set *oth
 enum mt_status mt_rank_set_sort(struct mt_rank_set *set) MT_MUST_USE;
 
 /* Compares like strcmp: by job, rank, device, restart, host, process, then by all other fields.
- * Both records belong to one set in canonical form. */
+ * Both records must belong to one set in canonical form. */
 int mt_rank_record_compare(const struct mt_rank_record *a, const struct mt_rank_record *b);
 
 /* Checks that sums agree, indexes are in range, leaves of a record are distinct, and lists are

@@ -5,7 +5,7 @@
 
 #include "rank_set.h"
 
-/* A file that could not be read. It adds nothing to the set. */
+/* A file that could not be read. It added nothing to the set. */
 struct mt_gather_failure {
     uint32_t file; /* index into the paths */
     enum mt_status status;
@@ -21,8 +21,8 @@ struct mt_gather_failures {
 struct mt_gather {
     const char *const *paths;
     uint32_t path_count;
-    /* Every `share_count`-th path is read, starting at number `share`: the share of an MPI
-     * process or of a shard. With share 0 and share_count 1, all paths are read. */
+    /* Only every `share_count`-th path is read, starting with path number `share`. Each MPI process
+     * or shard has its own `share`. With share 0 and share_count 1, all paths are read. */
     uint32_t share, share_count;
     uint32_t threads; /* at least 1 */
     /* Adds the records of the file to an empty set. Several threads call it at the same time. */

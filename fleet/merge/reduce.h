@@ -8,11 +8,11 @@
 #include "exchange.h"
 #include "gather.h"
 
-/* On success process 0 has the records of all processes and their failures, sorted by file. The
- * other processes keep the sets that they sent. All processes must see the same paths in
- * `gather`. A process that had an error (`status`, MT_OK = none) must also call this function,
- * because others wait for it; its files then count as failed with that status. The files of a
- * process whose message cannot be read, or that saw other paths, also count as failed.
+/* On success, *set and *failures of process 0 have the records and the failures of all processes,
+ * sorted by file. The other processes keep the sets that they sent. All processes must see the same
+ * paths in `gather`. A process that had an error (`status`; MT_OK = none) must also call this
+ * function, because others wait for it. Its files then count as failed with that status. The files
+ * of a process also count as failed if its message cannot be read, or if it saw other paths.
  * MT_ERR_MEMORY: another process may still wait for this one. */
 enum mt_status mt_reduce(const struct mt_exchange *exchange, const struct mt_gather *gather,
                          enum mt_status status, struct mt_rank_set *set,

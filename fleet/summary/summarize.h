@@ -1,4 +1,4 @@
-/* Makes the records of a rank from a report: one for each device. */
+/* Makes the records of a rank from a report, one record for each device. */
 #ifndef MT_FLEET_SUMMARIZE_H
 #define MT_FLEET_SUMMARIZE_H
 

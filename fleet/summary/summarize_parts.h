@@ -8,7 +8,7 @@
 #include "report.h"
 #include "site.h"
 
-/* One device of a report, on its way into a record. */
+/* One device of a report, and the record that is made from it. */
 struct mt_summarizing {
     const struct mt_report *report;
     const struct mt_device_report *device;
@@ -18,23 +18,25 @@ struct mt_summarizing {
     struct mt_rank_record *record; /* zeroed at first; the functions fill it */
 };
 
-/* identity, device_uuid, device_pci, device_mig. */
+/* Sets identity, device_uuid, device_pci and device_mig. */
 enum mt_status mt_summarize_identity(const struct mt_summarizing *work) MT_MUST_USE;
 
-/* Finds the path of a site in the set, MT_NO_PATH for no frame. See struct mt_record_leaf. */
+/* Finds or adds the path of a site in the set; MT_NO_PATH if the site has no frame. See struct
+ * mt_record_leaf. */
 enum mt_status mt_summarize_site(const struct mt_summarizing *work, struct mt_site site,
                                  uint32_t *path) MT_MUST_USE;
 
-/* outcome, has_death and the fields after it. */
+/* Sets outcome, has_death and the fields of the death. */
 enum mt_status mt_summarize_outcome(const struct mt_summarizing *work) MT_MUST_USE;
 
-/* Steps, last_step, and the steps of the peaks. */
+/* Sets steps, last_step, and the steps of the peaks. */
 enum mt_status mt_summarize_steps(const struct mt_summarizing *work) MT_MUST_USE;
 
-/* Leaves, growth_site and parameter_hash. */
+/* Sets leaves, growth_site and parameter_hash. */
 enum mt_status mt_summarize_leaves(const struct mt_summarizing *work) MT_MUST_USE;
 
-/* Memory outside of the allocator, communicators, and the need of the device. */
+/* Sets the memory outside of the allocator, the communicators, and the memory that the device must
+ * have. */
 enum mt_status mt_summarize_needs(const struct mt_summarizing *work) MT_MUST_USE;
 
 #endif

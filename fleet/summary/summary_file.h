@@ -1,6 +1,6 @@
 /* The file of a summary, FILE.mtsum: a set of records, of one rank or of many. docs/rank-summary.md
- * is the specification. Versioned, checksummed, compressed; the same set in canonical form gives
- * the same bytes. */
+ * is the specification. The file has a version and a checksum, and is compressed. The same set in
+ * canonical form gives the same bytes. */
 #ifndef MT_FLEET_SUMMARY_FILE_H
 #define MT_FLEET_SUMMARY_FILE_H
 
@@ -11,12 +11,12 @@
  * suffice. */
 bool mt_summary_probe(const void *bytes, size_t length);
 
-/* Appends the whole file. Brings `set` into canonical form first. */
+/* Brings `set` into canonical form, then appends the whole file to `out`. */
 enum mt_status mt_summary_encode(struct mt_rank_set *set, struct mt_buf *out,
                                  struct mt_error *error) MT_MUST_USE;
 
-/* Adds the records of a file to `set`. Hostile input: sizes are checked before they allocate, and a
- * damaged file adds nothing. At most 1 GiB of decoded bytes. */
+/* Adds the records of a file to `set`. The input may be hostile: sizes are checked before memory is
+ * allocated, a damaged file adds nothing, and a file may have at most 1 GiB of decoded bytes. */
 enum mt_status mt_summary_decode(const void *bytes, size_t length, struct mt_rank_set *set,
                                  struct mt_error *error) MT_MUST_USE;
 

@@ -1,14 +1,15 @@
-/* The uncompressed contents of a summary's file: texts, call paths, records (docs/rank-summary.md,
- * "The payload"). Pure functions of memory. Private to summary_file.c. */
+/* The uncompressed contents of a summary's file: texts, call paths and records
+ * (docs/rank-summary.md, "The payload"). These functions only read and write memory. Private to
+ * summary_file.c. */
 #ifndef MT_FLEET_SUMMARY_PAYLOAD_H
 #define MT_FLEET_SUMMARY_PAYLOAD_H
 
 #include "buf.h"
 #include "rank_set.h"
 
-/* Limit for all texts in paths and records, counted once for each use. Each use is hashed and
- * copied, so without a limit, a file of 2 KiB with one long text could keep a reader busy for
- * hours. */
+/* Limit for the bytes of all texts in paths and records, counted once for each use. Each use is
+ * hashed and copied, so without a limit a compressed file of 2 KiB with one long text could keep a
+ * reader busy for hours. */
 #define MT_SUMMARY_MAX_NAMED_BYTES (UINT64_C(1) << 31)
 
 /* Appends the payload of a set in canonical form. MT_ERR_MEMORY. MT_ERR_UNSUPPORTED: the set has

@@ -1,4 +1,4 @@
-/* A convolution as cuDNN's graphs describe it. */
+/* A convolution, as cuDNN's operation graphs describe it. */
 #ifndef MT_CONVOLUTION_H
 #define MT_CONVOLUTION_H
 

@@ -8,16 +8,16 @@
 
 struct cudnn_heuristics;
 
-/* Loads the library of graphs, libcudnn_graph.so.9, which loads its other parts itself, and
- * describes the device to it in the JSON text of CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION.
- * Takes 0.2 to 0.5 s and 70 to 170 MB, depending on the version. NULL: it cannot be loaded, does
- * not have the functions, or does not take descriptions of devices. A process may open it only
- * once, and it stays until the process ends. */
+/* Loads cuDNN's graph library (libcudnn_graph.so.9), which loads the other parts of cuDNN, and
+ * passes it the description of the device, the JSON text of
+ * CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION. Takes 0.2 to 0.5 s and 70 to 170 MB, depending on the
+ * version. NULL: the library cannot be loaded, lacks functions, or does not accept descriptions of
+ * devices. A process may open it only once, and it stays loaded until the process ends. */
 struct cudnn_heuristics *cudnn_heuristics_open(const char *library, const char *device_json);
 
-/* Writes the configurations that cuDNN would try for `convolution` to `found`, the best one
- * first, without those whose workspace is unknown. Returns their number; 0: there are none, or
- * cuDNN refused the convolution. Takes 1 ms, or 0.4 s for the first convolution of a kind. */
+/* Writes the configurations that cuDNN would try for `convolution` to `found`, the best one first.
+ * Omits those whose workspace is unknown. Returns their number; 0 if there are none, or if cuDNN
+ * rejects the convolution. Takes 1 ms, or 0.4 s for the first convolution of a kind. */
 uint32_t cudnn_heuristics_ask(struct cudnn_heuristics *heuristics,
                               const struct convolution *convolution,
                               struct cudnn_configuration found[MAX_CUDNN_CONFIGURATIONS]);

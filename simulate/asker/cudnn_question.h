@@ -1,5 +1,5 @@
-/* Messages between the simulated cuDNN and the asker, two processes of one machine and one version
- * of memtrace: one packet per question, one packet per answer. */
+/* Messages between the simulated cuDNN and the asker, which are two processes on one machine with
+ * one version of memtrace. Each question and each answer is one packet. */
 #ifndef MT_CUDNN_QUESTION_H
 #define MT_CUDNN_QUESTION_H
 
@@ -27,7 +27,7 @@ struct cudnn_question {
 struct cudnn_configuration {
     int64_t workspace_bytes;
     uint32_t numerical_notes;        /* 1 << cudnnBackendNumericalNote_t */
-    int32_t engine;                  /* its global index */
+    int32_t engine;                  /* global index of the engine */
     int32_t knobs[CUDNN_KNOB_TYPES]; /* by type, or CUDNN_NO_KNOB */
 };
 

@@ -11,9 +11,9 @@ struct batch_norm {
     bool is_float;
 };
 
-/* Return bytes. For channels-last tensors they equal those on an H200 (cuDNN 9.19) for all
- * tested shapes: 106 each of float32 and float16. For bfloat16 PyTorch uses its own kernels. For
- * other layouts cuDNN requests nothing. */
+/* Return bytes. For channels-last tensors they equal those on an H200 (cuDNN 9.19) for all shapes
+ * that were tested, 106 in float32 and 106 in float16. For bfloat16 PyTorch uses its own kernels.
+ * For other layouts cuDNN requests nothing. */
 size_t sim_batch_norm_forward_bytes(const struct batch_norm *norm);
 size_t sim_batch_norm_backward_bytes(const struct batch_norm *norm);
 

@@ -21,10 +21,10 @@ struct convolution_workspace {
     enum workspace_source source;
 };
 
-/* Returns what an H200 requests if the shape is in convolution_workspaces.def. Otherwise a rule
- * applies: channels-last copies of the operands, which tensor cores need, or nothing if the
- * operands are already channels-last. For an invalid shape, or one whose size overflows, the result
- * is 0 bytes and WORKSPACE_GUESSED. Never WORKSPACE_ASKED. */
+/* Returns the size that was measured on an H200 if the shape is in convolution_workspaces.def.
+ * Otherwise a rule applies: the size is that of channels-last copies of the operands, which tensor
+ * cores need, or 0 if the operands are already channels-last. For an invalid shape, or one whose
+ * size overflows, the result is 0 bytes and WORKSPACE_GUESSED. Never WORKSPACE_ASKED. */
 struct convolution_workspace sim_convolution_workspace(const struct convolution *convolution);
 
 #endif

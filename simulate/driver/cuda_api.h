@@ -1,6 +1,6 @@
-/* The declarations of cuda.h that the stand-ins and their driver program need, with the vendor's
- * names. With -DMEMTRACE_VENDOR_HEADERS the vendor's own header replaces them, and the compiler
- * compares every signature. */
+/* The declarations of cuda.h that the simulated libraries and their test program need, with the
+ * vendor's names. With -DMEMTRACE_VENDOR_HEADERS the vendor's own header replaces them, and the
+ * compiler compares every signature. */
 #ifndef MT_CUDA_API_H
 #define MT_CUDA_API_H
 

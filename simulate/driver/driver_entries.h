@@ -1,4 +1,5 @@
-/* The entry points of the simulated driver that its runtime and its NCCL call. */
+/* The entry points of the simulated driver that the simulated runtime and the simulated NCCL
+ * call. */
 #ifndef MT_DRIVER_ENTRIES_H
 #define MT_DRIVER_ENTRIES_H
 

@@ -27,7 +27,7 @@ size_t sim_rnn_workspace_bytes(const struct rnn_shape *shape, bool is_training);
  * networks, and for all after rounding to 512 bytes. */
 size_t sim_rnn_reserve_bytes(const struct rnn_shape *shape);
 
-/* Elements of the matrices of all layers, without biases. */
+/* Returns the number of elements in the matrices of all layers, without biases. */
 size_t sim_rnn_matrix_elements(const struct rnn_shape *shape);
 
 #endif

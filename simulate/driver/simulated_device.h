@@ -20,8 +20,8 @@ const struct sim_card *sim_card(void);
 
 enum { SIM_UUID_BYTES = 16 };
 
-/* Sets the UUID of a device. It is the same in each run. It differs between the devices of a
- * node, and between the nodes of a job whose ranks run one at a time. */
+/* Sets `uuid` to the UUID of a device, which is the same in each run. It differs between the
+ * devices of a node, and between the nodes of a job whose ranks run one at a time. */
 void sim_uuid(int device, unsigned char uuid[SIM_UUID_BYTES]);
 
 enum sim_attribute {

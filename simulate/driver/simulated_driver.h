@@ -1,9 +1,9 @@
-/* The interface between the two stand-ins (libcuda.so.1, libcupti.so.13), and declarations shared
- * by the files of libcuda.so.1.
+/* The interface between the simulated driver (libcuda.so.1) and the simulated CUPTI
+ * (libcupti.so.13), and declarations shared by the files of libcuda.so.1.
  *
- * The stand-in of the driver has devices whose memory is address space only: its allocations cannot
- * be accessed (host memory is real). It takes physical memory in pages of 2 MiB, so small
- * allocations share one, and refuses what does not fit. Environment variables:
+ * The simulated driver has devices whose memory is only address space: device allocations cannot be
+ * accessed (host memory is real). It counts physical memory in pages of 2 MiB, so small allocations
+ * share a page, and it refuses allocations that do not fit. Environment variables:
  *   MEMTRACE_SIMULATED_MEMORY   bytes of each device (default 80 GiB)
  *   MEMTRACE_SIMULATED_DEVICE   the card, by its name in base/cards.h (default H200)
  *   MEMTRACE_SIMULATED_DEVICES  1 to 8 (default 1)
@@ -48,18 +48,18 @@ enum sd_resource_kind {
 };
 
 struct sd_tool {
-    const char *name; /* the tool that holds the single slot */
+    const char *name; /* name of the tool in the only slot */
     void (*call)(struct sd_call *call);
     void (*resource)(enum sd_resource_kind kind, CUcontext context, CUstream stream,
                      const void *descriptor);
 };
 
-/* Exported by libcuda.so.1. attach registers the tool and returns NULL. If another tool is
- * registered, it returns the name of that tool and registers nothing. */
+/* Exported by libcuda.so.1. memtrace_simulated_attach registers the tool and returns NULL. If
+ * another tool is already registered, it returns the name of that tool and changes nothing. */
 const char *memtrace_simulated_attach(const struct sd_tool *tool);
 void memtrace_simulated_detach(const struct sd_tool *tool);
 unsigned memtrace_simulated_context_uid(CUcontext context);
-/* Used bytes of a device, including contexts: for libnvidia-ml.so.1. */
+/* Returns the used bytes of a device, including contexts. For libnvidia-ml.so.1. */
 uint64_t memtrace_simulated_used_bytes(int device);
 
 /* The descriptor of graph events, as CUPTI lays it out. */
@@ -101,8 +101,8 @@ struct CUctx_st {
     CUresult sticky; /* an error that every call returns until the context ends */
 };
 
-/* Returns CUDA_SUCCESS if the driver was initialized in this process, not only in its parent before
- * a fork. */
+/* Returns CUDA_SUCCESS if the driver was initialized in this process. An initialization in the
+ * parent before a fork does not count. */
 CUresult sd_initialized(void);
 /* Returns true on the first call in the process. The caller holds the lock. */
 bool sd_begin(void);
@@ -116,8 +116,8 @@ bool sd_is_device(CUdevice device);
 
 enum sd_kind {
     SD_LINEAR,   /* freed with cuMemFree; also managed and mapped external memory */
-    SD_POOLED,   /* ... or cuMemFreeAsync */
-    SD_GRAPHED,  /* address of a graph's memory node */
+    SD_POOLED,   /* freed with cuMemFree or cuMemFreeAsync */
+    SD_GRAPHED,  /* the address that a memory node of a graph has */
     SD_RESERVED, /* address range */
     SD_MAPPING,  /* physical memory that is mapped into an address range */
     SD_ARRAY,    /* addr is the handle */
@@ -130,10 +130,10 @@ enum sd_kind {
 
 struct sd_block {
     uint64_t addr, bytes;
-    uint64_t physical; /* physical bytes to return in addition to pages */
+    uint64_t physical; /* physical bytes that the block has in addition to pages */
     enum sd_kind kind;
     int device;
-    bool paged; /* takes pages of the device */
+    bool paged; /* it takes pages of the device */
     CUcontext context;
     void *owner; /* pool, physical memory */
     struct sd_block *next;
@@ -143,7 +143,7 @@ void sd_memory_init(int devices);
 uint64_t sd_memory_total(int device);
 uint64_t sd_memory_used(int device);
 
-/* Takes physical memory without an address. Returns false if it does not fit. */
+/* Takes physical memory that has no address. Returns false if it does not fit. */
 bool sd_take(int device, uint64_t bytes);
 void sd_give(int device, uint64_t bytes);
 
@@ -173,7 +173,7 @@ struct CUstream_st {
     CUcontext context;
     CUgraph capture; /* NULL: not capturing */
 };
-/* Adds a memory node to a graph; an alloc node's *addr is filled in. */
+/* Adds a memory node to a graph. For an allocation node, sets *addr. */
 CUresult sd_add_memory_node(CUgraph graph, CUgraphNodeType type, uint64_t bytes, uint64_t *addr,
                             CUgraphNode *node);
 

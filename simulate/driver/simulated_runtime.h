@@ -20,8 +20,7 @@
 #include "runtime_api.h"
 #include "wheel_versions.h"
 
-/* The first call that needs the driver initializes it. Returns false if it cannot be
- * initialized. */
+/* Initializes the driver on the first call. Returns false if it cannot be initialized. */
 bool sim_driver_is_ready(void);
 
 /* Makes the primary context of this thread's device current, as every runtime call that needs a
@@ -36,7 +35,7 @@ cudaError_t cudaPeekAtLastError(void);
 /* Returns a number from the environment; 0 if the variable is not set. */
 unsigned sim_option(const char *name);
 
-/* The state of capture of streams. Work on a capturing stream becomes a node of its graph. */
+/* The capture state of streams. Work on a capturing stream becomes a node of its graph. */
 bool sim_stream_capturing(cudaStream_t stream);
 uint64_t sim_stream_capture(cudaStream_t stream);
 void sim_stream_join_capture(cudaStream_t stream, uint64_t capture);
@@ -45,13 +44,14 @@ void sim_stream_work(cudaStream_t stream);
 /* Completes every event that has been recorded. */
 void sim_complete_all(void);
 
-/* The contents of device memory, if they are kept (MEMTRACE_SIMULATED_CONTENTS). */
+/* Write, read and move the contents of device memory, if they are kept
+ * (MEMTRACE_SIMULATED_CONTENTS). */
 void sim_contents_write(uint64_t device, const void *host, size_t bytes);
 void sim_contents_read(uint64_t device, void *host, size_t bytes);
 void sim_contents_move(uint64_t to, uint64_t from, size_t bytes);
 
-/* Fills `host` with the answer of memtrace_simulated_answer() to a small copy to the host.
- * Returns false if there is none. */
+/* Fills `host`, the target of a small copy to the host, with the answer of
+ * memtrace_simulated_answer(). Returns false if there is none. */
 bool sim_answer_read(void *host, size_t bytes);
 
 #endif

@@ -1,6 +1,6 @@
-/* The versions that the libraries of the program's PyTorch were built for. The library that
- * simulate/site makes for the wheel returns them. Without that library, the versions are those of
- * CUDA 13.0. */
+/* The versions that the libraries of the program's PyTorch were built for. A library that
+ * simulate/site makes for the wheel returns them. Without it, the versions are those of CUDA
+ * 13.0. */
 #ifndef MT_WHEEL_VERSIONS_H
 #define MT_WHEEL_VERSIONS_H
 

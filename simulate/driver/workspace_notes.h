@@ -4,9 +4,10 @@
 
 #include "convolution_workspace.h"
 
-/* Counts one plan. The counts of the process go to $MEMTRACE_DRY_RUN_NOTES.convolutions.PID when a
- * count has doubled and when the process ends; they are dropped if the variable is not set or the
- * file cannot be written. Safe to call from several threads. */
+/* Counts one plan. The counts of the process are written to
+ * $MEMTRACE_DRY_RUN_NOTES.convolutions.PID when a count has doubled, and when the process ends.
+ * They are discarded if the variable is not set or the file cannot be written. Any thread may call
+ * it. */
 void sim_note_workspace(enum workspace_source source);
 
 #endif

@@ -1,6 +1,6 @@
 /* The loader's information in a shared library of x86-64 Linux: its name, the libraries that it
- * needs, the functions that it defines and those that it imports, with their versions. The file is
- * hostile input: every offset and size is checked, nothing is executed or mapped. */
+ * needs, the functions that it defines and those that it imports, with their versions. The file may
+ * be hostile: every offset and size is checked, and nothing is executed or mapped. */
 #ifndef MT_ELF_READER_H
 #define MT_ELF_READER_H
 

@@ -1,4 +1,4 @@
-/* A function of a library that elf_writer.h writes, and its code. */
+/* The functions of a library that elf_writer.h writes, and their machine code. */
 #ifndef MT_ELF_STUB_H
 #define MT_ELF_STUB_H
 
@@ -20,8 +20,8 @@ struct mt_stub {
 
 enum { MT_STUB_BYTES = 32 };
 
-/* `distance`: bytes from the start of the code to the counter, or to the slot that has the
- * address to jump to. */
+/* Writes the machine code of a function. `distance`: bytes from the start of the code to the
+ * counter, or to the slot with the address to jump to. */
 void mt_stub_encode(const struct mt_stub *stub, int32_t distance,
                     unsigned char code[MT_STUB_BYTES]);
 

@@ -1,4 +1,4 @@
-/* Writes a shared library of x86-64 Linux as a file, without compiler or linker. Its functions
+/* Writes a shared library of x86-64 Linux as a file, without a compiler or linker. Its functions
  * are stubs: each returns a constant, returns consecutive numbers as handles, or jumps to the
  * function of the same name in another library. */
 #ifndef MT_ELF_WRITER_H

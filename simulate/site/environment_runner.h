@@ -6,7 +6,7 @@
 
 /* Returns the number of words that choose the environment, that is, the words before the program to
  * run: 4 for `uv run --with numpy python train.py`. Returns 0 if words[0] is not such a program, or
- * if it runs nothing. Compares only names and reads no file. */
+ * if no program to run follows. Compares only names and reads no file. */
 size_t mt_environment_runner(char *const *words);
 
 #endif

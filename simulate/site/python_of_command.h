@@ -11,7 +11,8 @@
 
 struct mt_python_choice {
     char path[PATH_MAX]; /* of the Python, or of the program that selects it (uv) */
-    char from[64]; /* what chose it: "the command", "first line of torchrun", "VIRTUAL_ENV", ... */
+    char from[64];       /* the source of the choice: "the command", "first line of torchrun",
+                            "VIRTUAL_ENV", ... */
     /* The words of the command that choose the environment, such as "uv run --with numpy", and the
      * name of the Python to run after them. NULL and 0 if `path` is a Python. */
     char *const *runner;
@@ -20,11 +21,11 @@ struct mt_python_choice {
 };
 
 /* Finds the interpreter that the command or the first line of its script names. If there is none,
- * uses the interpreter that an argument names (env, timeout, numactl), or that of the environment
- * in which an argument runs (uv run) or that it activates (sh -c 'source venv/bin/activate'). If
- * there is none of these, as for a shell script, uses the python3 of $VIRTUAL_ENV, of
- * $CONDA_PREFIX, or of PATH. Runs nothing. MT_ERR_USAGE: there is none. The words in *choice are
- * borrowed from `command`. */
+ * uses the interpreter that an argument names (env, timeout, numactl), that of the environment in
+ * which the command runs a program (uv run), or that of the environment which it activates (sh -c
+ * 'source venv/bin/activate'). Otherwise, as for a shell script, uses the python3 of $VIRTUAL_ENV,
+ * of $CONDA_PREFIX, or of PATH. Runs nothing. MT_ERR_USAGE: no interpreter was found. The words in
+ * *choice are borrowed from `command`. */
 enum mt_status mt_python_of_command(char *const *command, struct mt_python_choice *choice,
                                     struct mt_error *error) MT_MUST_USE;
 

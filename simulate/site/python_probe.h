@@ -7,10 +7,10 @@
 #include "status.h"
 
 /* Appends to `output` at most 64 KiB of what `python -B -c script` prints on standard output. The
- * standard input of the Python is empty. Its standard error is discarded, but that of a runner is
- * shown, because it may report that packages are installed or which environment is missing. After
- * `timeout_s` seconds the Python is killed with its children. MT_ERR_IO: it could not be started,
- * or was killed. Ignores its exit status. */
+ * standard input of the Python is empty. The standard error of a Python is discarded; that of a
+ * runner is shown, because a runner may report that it installs packages, or which environment is
+ * missing. After `timeout_s` seconds the Python is killed with its children. MT_ERR_IO: it could
+ * not be started, or was killed. Ignores its exit status. */
 enum mt_status mt_python_probe(const struct mt_python_choice *python, const char *script,
                                int timeout_s, struct mt_buf *output,
                                struct mt_error *error) MT_MUST_USE;

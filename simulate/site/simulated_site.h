@@ -2,9 +2,9 @@
  * names, functions and versions that PyTorch's libraries require. The user's environment is not
  * changed, and no GPU or compiler is needed.
  *
- * The program gets them by LD_PRELOAD of one library that needs all of them: for later requests,
- * the loader uses a loaded library of the same name before it searches anywhere, including DT_RPATH
- * and installed nvidia-* packages. */
+ * LD_PRELOAD loads one library that needs all of them. For later requests, the loader uses a loaded
+ * library of the same name before it searches anywhere, including DT_RPATH and installed nvidia-*
+ * packages. */
 #ifndef MT_SIMULATED_SITE_H
 #define MT_SIMULATED_SITE_H
 
@@ -29,19 +29,20 @@ struct mt_simulated_site {
     char python_path[PATH_MAX]; /* to put in front of PYTHONPATH; empty: nothing */
     char torch_version[64];     /* "2.11.0+cu130" */
     char torch_folder[PATH_MAX];
-    char cuda_version[16];    /* "13.0": what PyTorch was built for */
-    char python[PATH_MAX];    /* the interpreter that was queried */
-    char python_version[16];  /* "3.12" */
-    char python_from[64];     /* why this one: "the command", "VIRTUAL_ENV", ...; also on failure */
-    unsigned library_count;   /* libraries in the site */
-    unsigned function_count;  /* in them */
-    unsigned simulated_count; /* of those, functions with an implementation, not a constant */
+    char cuda_version[16];   /* "13.0": what PyTorch was built for */
+    char python[PATH_MAX];   /* the interpreter that was queried */
+    char python_version[16]; /* "3.12" */
+    char python_from[64];   /* the source of the choice: "the command", "VIRTUAL_ENV", ...; also set
+                               on failure */
+    unsigned library_count; /* libraries in the site */
+    unsigned function_count;  /* functions in these libraries */
+    unsigned simulated_count; /* of these functions, those with an implementation */
     bool was_made;            /* true: built by this call; false: from the cache */
 };
 
-/* Finds the Python and its PyTorch (mt_wheel_find), which it does not import. Then builds the
- * libraries, or takes them from the cache. Takes 0.1 s, the first time 1 s. MT_ERR_UNSUPPORTED:
- * this machine, Python or PyTorch cannot be simulated; MT_ERR_USAGE: there is no Python or PyTorch;
+/* Finds the Python and its PyTorch without importing it (mt_wheel_find). Then builds the libraries,
+ * or takes them from the cache. Takes 0.1 s, the first time 1 s. MT_ERR_UNSUPPORTED: this machine,
+ * Python or PyTorch cannot be simulated; MT_ERR_USAGE: there is no Python or PyTorch;
  * MT_ERR_OUTPUT: no folder can be written; MT_ERR_IO, MT_ERR_FORMAT: a library of PyTorch cannot be
  * read. The text of *error is one line that states what to do. */
 enum mt_status mt_simulated_site_prepare(const struct mt_simulated_site_request *request,

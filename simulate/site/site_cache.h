@@ -1,5 +1,6 @@
-/* The folder that has the sites: one folder each, named by its key. Several processes may use it
- * at the same time: a site is built under another name and renamed when it is complete. */
+/* The folder of all sites. Each site is a folder in it, named by its key. Several processes may use
+ * the cache at the same time: a site is built under another name, and renamed when it is
+ * complete. */
 #ifndef MT_SITE_CACHE_H
 #define MT_SITE_CACHE_H
 
@@ -34,7 +35,7 @@ enum mt_status mt_cache_finish(const char *made, const char *site,
 /* Returns true if no other user can have written libraries to this site. */
 bool mt_cache_site_is_ours(const char *site);
 
-/* Removes a folder of files, as far as it can. */
+/* Removes a folder and its files, as far as possible. */
 void mt_cache_remove(const char *folder);
 
 /* Marks `site` as used now. Removes the least recently used sites beyond MT_SITES_KEPT, and

@@ -24,10 +24,9 @@ struct mt_library_list {
 enum mt_status mt_list_libraries(const char *folder, struct mt_arena *arena,
                                  struct mt_library_list *list, struct mt_error *error) MT_MUST_USE;
 
-/* Adds the extension modules and libraries of other packages in `folder`, which may need
- * functions of CUDA that PyTorch does not need: files in it, in the packages, and in their
- * folders `lib` and `_C`. Leaves out those of PyTorch and of the vendor. Skips what cannot be
- * read. */
+/* Adds the extension modules and libraries of other packages in `folder`, which may need functions
+ * of CUDA that PyTorch does not need: files in it, in the packages, and in their folders `lib` and
+ * `_C`. Omits those of PyTorch and of the vendor. Skips files and folders that cannot be read. */
 enum mt_status mt_list_extensions(const char *folder, struct mt_arena *arena,
                                   struct mt_library_list *list, struct mt_error *error) MT_MUST_USE;
 
@@ -50,8 +49,8 @@ enum mt_status mt_wanted_add_file(struct mt_wanted *wanted, const char *path,
 enum mt_status mt_wanted_add(struct mt_wanted *wanted, const char *library, const char *name,
                              const char *version) MT_MUST_USE;
 
-/* Adds functions of NVML that a library looks up by name: strings in its bytes that look like
- * one. */
+/* Adds functions of NVML that a library looks up by name: those whose names are strings in its
+ * file. */
 enum mt_status mt_wanted_add_names(struct mt_wanted *wanted, const char *path,
                                    struct mt_error *error) MT_MUST_USE;
 
