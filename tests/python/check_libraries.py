@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""check_libraries.py BUILD plugin|callbacks|ipython: plugin_cases.py, callback_cases.py or
-ipython_cases.py with real libraries, on a simulated GPU. Exits with 77 if the libraries cannot be had; tests/real_wheel installs them."""
+"""check_libraries.py BUILD plugin|callbacks|ipython: the cases of that name with real libraries, on a
+simulated GPU. Exits with 77 if the libraries cannot be had; tests/real_wheel installs them."""
 import os
 import pathlib
 import subprocess
