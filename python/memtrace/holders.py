@@ -15,6 +15,7 @@ from typing import Any, Optional, Union
 
 from . import graph, references, tensors
 from .errors import Error
+from .pages import ShownAsText
 
 _MAX_OBJECTS = 200_000
 _MAX_CHAINS = 10
@@ -37,8 +38,8 @@ class Chain:
         return self.root + "".join(self.links)
 
 
-@dataclass(frozen=True)
-class Holders:
+@dataclass(frozen=True, repr=False)
+class Holders(ShownAsText):
     """The result of memtrace.who_holds. `tensors`: how many tensor objects show the memory.
     `complete` is False if the search stopped at its limit. `is_allocated`: whether PyTorch's
     allocator has a block at the address in question, None if the question was no address on a GPU."""

@@ -13,6 +13,16 @@ if TYPE_CHECKING:
 _STYLE = "line-height: 1.3; font-size: 12px; overflow-x: auto"
 
 
+class ShownAsText:
+    """Prompts and notebooks show the text of the object."""
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_html_(self) -> str:
+        return preformatted(str(self))
+
+
 def of_report(report: Report) -> str:
     """The text of the answer, and the timeline below it if there is one."""
     parts = [preformatted(report.text().rstrip())]

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Optional
 
 from . import tensors
+from .pages import ShownAsText
 from .units import text_of_bytes
 
 _WIDTH = 79
@@ -40,8 +41,8 @@ class DeviceTotal:
     beyond_blocks: Optional[int]
 
 
-@dataclass(frozen=True)
-class TensorReport:
+@dataclass(frozen=True, repr=False)
+class TensorReport(ShownAsText):
     """The result of memtrace.report. Rows are sorted by device, then by size, largest first."""
 
     rows: tuple[TensorRow, ...]

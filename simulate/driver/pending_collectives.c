@@ -14,8 +14,8 @@
 
 enum {
     LAUNCHES_EACH_ROUND = 2048,
-    /* A collective that ended this long ago is complete for the watchdog too: it would end a
-     * program whose collectives take longer than the timeout of the group. */
+    /* A collective that ended this long ago is also complete for the watchdog, which would
+     * end a program whose collectives take longer than the timeout of the group. */
     HIDDEN_SECONDS = 15,
     /* Without a watchdog (TORCH_NCCL_BLOCKING_WAIT, NCCL without ProcessGroupNCCL) nothing is
      * looked at. */

@@ -331,7 +331,7 @@ def main(path):
             lines += initial(d, trace, of[d], min(times, default=0))
     latest = max([0] + [e.get("time_us", 0) for t in traces + [pinned] for e in t] + [a["time_us"] for a in annotations])
     missing = [lacking(trace, of[d], has_segments) for d, trace in enumerate(traces)]
-    lost = [line("dropped", latest, 0, 0, sum(m[kind] for m in missing), name=f"{kind} entries that the history lacks")
+    lost = [line("dropped", latest, 0, 0, sum(m[kind] for m in missing), name=f"{kind} entries missing from the history")
             for kind in (missing[0] if missing else ()) if any(m[kind] for m in missing)]
     sys.stdout.write("\n".join(lines + merge(devices, marks) + lost + ["end", ""]))
 

@@ -93,7 +93,7 @@ static uint64_t lacks(const char *kind)
     uint64_t events = 0;
     char why[64];
 
-    snprintf(why, sizeof why, "%s entries that the history lacks", kind);
+    snprintf(why, sizeof why, "%s entries missing from the history", kind);
     assert_int_equal(mt_source_rewind(source, &error), MT_OK);
     while (mt_source_next(source, &batch, &error) == MT_OK)
         for (size_t i = 0; i < batch.count; i++)

@@ -151,7 +151,7 @@ static void test_older_cupti(void **unused)
     start();
     cupti.end_of_cbids = 677; /* CUPTI 11.8 */
     InitializeInjection();
-    assert_non_null(strstr(recorded.facts, " 48 calls watched, 9 it does not know\n"));
+    assert_non_null(strstr(recorded.facts, " 48 calls watched, 9 unknown to it\n"));
 }
 
 static void test_calls_the_tool_before(void **unused)

@@ -188,13 +188,13 @@ static void a_library_that_does_not_start(void **state)
     poll_again();
     assert_int_equal(recorded.count, 0);
     assert_string_equal(recorded.facts,
-                        "not_recorded=what the process uses is not sampled: NVML "
+                        "not_recorded=the memory of the process is not sampled: NVML "
                         "(libnvidia-ml.so.1) cannot be used; use --sample-hz 0 to record without "
                         "samples\n");
 }
 
 #define NO_DEVICES                                                                                 \
-    "not_recorded=what the process uses is not sampled: "                                          \
+    "not_recorded=the memory of the process is not sampled: "                                      \
     "NVML reports none of the devices that the program sees\n"
 
 static void a_process_that_ends_before_a_pass(void **state)
@@ -204,7 +204,8 @@ static void a_process_that_ends_before_a_pass(void **state)
     mt_nvml_sample_soon(0);
     mt_nvml_source.stop();
     assert_int_equal(recorded.count, 0);
-    assert_non_null(strstr(recorded.facts, "not_recorded=what the process uses is not sampled"));
+    assert_non_null(
+        strstr(recorded.facts, "not_recorded=the memory of the process is not sampled"));
 }
 
 static void a_library_without_devices(void **state)
@@ -258,11 +259,12 @@ static void an_order_that_is_not_known(void **state)
     mt_nvml_sample_soon(0);
     poll_again();
     assert_int_equal(recorded.count, 0);
-    assert_string_equal(recorded.facts,
-                        "not_recorded=what the process uses is not sampled: the devices differ, "
-                        "and CUDA_DEVICE_ORDER is not PCI_BUS_ID\n");
+    assert_string_equal(
+        recorded.facts,
+        "not_recorded=the memory of the process is not sampled: the devices differ, "
+        "and CUDA_DEVICE_ORDER is not PCI_BUS_ID\n");
     assert_string_equal(recorded.said,
-                        "what the process uses is not sampled: the devices differ, and "
+                        "the memory of the process is not sampled: the devices differ, and "
                         "CUDA_DEVICE_ORDER is not PCI_BUS_ID");
     setenv("CUDA_DEVICE_ORDER", "PCI_BUS_ID", 1);
     mt_nvml_source.forked();

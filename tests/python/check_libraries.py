@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""check_libraries.py BUILD plugin|callbacks: plugin_cases.py or callback_cases.py with real libraries,
-on a simulated GPU. Exits with 77 if the libraries cannot be had; tests/real_wheel installs them."""
+"""check_libraries.py BUILD plugin|callbacks|ipython: the cases of that name with real libraries, on a
+simulated GPU. Exits with 77 if the libraries cannot be had; tests/real_wheel installs them."""
 import os
 import pathlib
 import subprocess
@@ -14,6 +14,7 @@ import check_real_wheel as wheel  # noqa: E402  pylint: disable=wrong-import-pos
 import python_libraries  # noqa: E402  pylint: disable=wrong-import-position
 
 LIMIT_SECONDS = 400
+CASES = {"callbacks": "callback_cases.py", "ipython": "ipython_cases.py"}
 
 
 def words_of(name, program, python):
@@ -22,7 +23,7 @@ def words_of(name, program, python):
         return [python, "-B", "-m", "pytest", "-q", "-p", "no:cacheprovider",
                 HERE / "plugin_cases.py"], " passed"
     return [program, "dry-run", "--quiet", "-o", "cases/", "--", python, "-B",
-            HERE / "callback_cases.py"], "\nOK"
+            HERE / CASES[name]], "\nOK"
 
 
 def main(build, name):
@@ -31,10 +32,11 @@ def main(build, name):
     words, ending = words_of(name, build / "memtrace", python_libraries.python_with_libraries())
     with tempfile.TemporaryDirectory() as work:
         done = subprocess.run(words, cwd=work, timeout=LIMIT_SECONDS, capture_output=True, text=True,
-                              check=False, env={**os.environ, "PYTHONPATH": str(PACKAGE),
+                              check=False, env={**os.environ, "PYTHONPATH": str(PACKAGE), "IPYTHONDIR": work,
                                                 "MEMTRACE_PROGRAM": str(build / "memtrace")})
     output = done.stdout + done.stderr
-    if done.returncode not in (0, 1) or ending not in output or "FAILED" in output:
+    if done.returncode not in (0, 1) or ending not in output or "FAILED" in output \
+            or "Ran 0 tests" in output:
         print(output)
         return 1
     return 0

@@ -200,8 +200,13 @@ class DryRun(WithTorch):
             import os, signal, subprocess, threading, time
             import memtrace
 
+            def interrupt():
+                while not os.path.exists("runs"):
+                    time.sleep(0.1)
+                os.kill(os.getpid(), signal.SIGINT)
+
             begin = time.monotonic()
-            threading.Timer(4, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+            threading.Thread(target=interrupt, daemon=True).start()
             try:
                 memtrace.dry_run(["python", "-c", "import time; open('runs', 'w'); time.sleep(90)"])
             except KeyboardInterrupt:

@@ -92,7 +92,7 @@ static void errors_name_their_line(void **unused)
     } cases[] = {{"a = 1\na = 2", "line 2: 'a' is given twice"},
                  {"[a]\nb = 1\n[a]\nb = 1", "line 4: 'a.b' is given twice"},
                  {"{\"a\":1,\"a\":1}", "line 1: 'a' is given twice"},
-                 {"a = 1 2", "line 1: something follows"},
+                 {"a = 1 2", "line 1: unexpected text"},
                  {"a = x", "line 1: this is not a value"},
                  {"a = 01", "line 1: this is not a value"},
                  {"a = 1.", "line 1: this is not a value"},
@@ -120,7 +120,7 @@ static void errors_name_their_line(void **unused)
                  {"{\"a\": 1 \"b\": 2}", "line 1: ',' or '}' is missing"},
                  {"{\"a\": [1 2]}", "line 1: ',' or ']' is missing"},
                  {"{\"a\": [1,]}", "line 1: a value is missing"},
-                 {"{\"a\": 1}}", "line 1: something follows"},
+                 {"{\"a\": 1}}", "line 1: unexpected text"},
                  {"{\"a\": 'x'}", "line 1: a value is missing"},
                  {"{\"a\": True}", "line 1: this is not a value"}};
 
