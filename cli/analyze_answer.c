@@ -23,15 +23,16 @@ static void report_in_red(const struct mt_reporter *reporter, const char *text)
 /* Describes the request that ended the run. With other settings, the bytes held are simulated. */
 static const char *death(const struct mt_reporter *reporter, const struct mt_oom *oom)
 {
+    const char *in = mt_report_in(reporter, oom->phase, oom->step);
     char wanted[MT_UNITS_TEXT], allocated[MT_UNITS_TEXT], reserved[MT_UNITS_TEXT];
 
     return mt_report_format(
         reporter,
         reporter->report->what_if
-            ? "an OUT OF MEMORY %s: a request for %s failed; with the simulated settings, %s would "
-              "be allocated and %s reserved at that point."
-            : "an OUT OF MEMORY %s: a request for %s failed with %s allocated and %s reserved.",
-        mt_report_in(reporter, oom->phase, oom->step), mt_format_mib(wanted, oom->request_bytes),
+            ? "an OUT OF MEMORY%s%s: a request for %s failed; with the simulated settings, %s "
+              "would be allocated and %s reserved at that point."
+            : "an OUT OF MEMORY%s%s: a request for %s failed with %s allocated and %s reserved.",
+        *in ? " " : "", in, mt_format_mib(wanted, oom->request_bytes),
         mt_format_mib(allocated, oom->then.allocated), mt_format_mib(reserved, oom->then.reserved));
 }
 
@@ -255,17 +256,18 @@ static void report_failure(const struct mt_reporter *reporter)
     const struct mt_oom *failure = &reporter->device->first_failure;
     const uint64_t failures = reporter->device->replay.failed_requests;
     char wanted[MT_UNITS_TEXT], allocated[MT_UNITS_TEXT], reserved[MT_UNITS_TEXT];
+    const char *in;
     char count[MT_UNITS_TEXT];
     struct mt_buf line = {0};
 
     if (!reporter->device->has_failure)
         return;
+    in = mt_report_in(reporter, failure->phase, failure->step);
     mt_buf_printf(
         &line,
-        "Would RUN OUT OF MEMORY %s, at %s: a request for %s fails with %s allocated and %s "
+        "Would RUN OUT OF MEMORY%s%s, at %s: a request for %s fails with %s allocated and %s "
         "reserved. %s request%s in total; what follows the first failure is hypothetical.",
-        mt_report_in(reporter, failure->phase, failure->step),
-        mt_report_at(reporter, failure->t_ns, failure->event),
+        *in ? " " : "", in, mt_report_at(reporter, failure->t_ns, failure->event),
         mt_format_mib(wanted, failure->request_bytes),
         mt_format_mib(allocated, failure->then.allocated),
         mt_format_mib(reserved, failure->then.reserved), mt_format_count(count, failures),

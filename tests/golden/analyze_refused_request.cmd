@@ -1,0 +1,1 @@
+memtrace analyze no_history/refused.pickle
