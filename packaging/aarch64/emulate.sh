@@ -1,11 +1,11 @@
 #!/bin/sh
 # emulate.sh COMMAND...: runs a command in which this machine starts programs for aarch64 through
-# qemu-user, also those that other programs start. Needs qemu-aarch64-static and Linux 6.7, whose user
-# namespaces have a table of foreign programs (binfmt_misc) of their own: nothing outside of the
-# command changes, and no root is needed. MEMTRACE_SYSROOT is the folder of make_sysroot.sh.
+# qemu-user, also those that other programs start. Needs qemu-aarch64-static and Linux 6.7, whose
+# user namespaces have a table of foreign programs (binfmt_misc) of their own: nothing outside of
+# the command changes, and no root is needed. MEMTRACE_SYSROOT is the folder of make_sysroot.sh.
 # QEMU_PAGE_BYTES is the size of a page that programs see, 4096 if it is not set. Tests find
-# MEMTRACE_EMULATED set: the other programs of the machine are not for aarch64. objcopy and strip are
-# those of the cross compiler.
+# MEMTRACE_EMULATED set: the other programs of the machine are not for aarch64. objcopy and strip
+# are those of the cross compiler.
 set -eu
 if [ "${1:-}" != --inside ]; then
     qemu=$(command -v qemu-aarch64-static) || {

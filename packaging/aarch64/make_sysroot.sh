@@ -1,9 +1,9 @@
 #!/bin/sh
 # make_sysroot.sh FOLDER: unpacks Debian's arm64 libraries that memtrace and its tests link into
 # FOLDER, for toolchain.cmake. Needs apt-get, dpkg-deb, 400 MB of disk space, and the address of a
-# mirror of Debian in DEBIAN_MIRROR; no root. apt keeps its state in FOLDER, so this system's packages
-# and architectures stay as they are. It checks the signatures of the mirror. A finished FOLDER is
-# left alone; delete it to get newer packages.
+# mirror of Debian in DEBIAN_MIRROR; no root. apt keeps its state in FOLDER, so this system's
+# packages and architectures stay as they are. It checks the signatures of the mirror. A finished
+# FOLDER is left alone; delete it to get newer packages.
 set -eu
 folder=${1:?usage: make_sysroot.sh FOLDER}
 suite=${DEBIAN_SUITE:-bookworm}

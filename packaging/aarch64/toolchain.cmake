@@ -1,5 +1,5 @@
-# For cmake --toolchain: a cross build for aarch64 Linux with Debian's gcc. Its libraries are those of
-# make_sysroot.sh, in MEMTRACE_SYSROOT. Tests run in emulate.sh, not through
+# For cmake --toolchain: a cross build for aarch64 Linux with Debian's gcc. Its libraries are those
+# of make_sysroot.sh, in MEMTRACE_SYSROOT. Tests run in emulate.sh, not through
 # CMAKE_CROSSCOMPILING_EMULATOR, which would also start this system's Python in the emulator.
 set(MEMTRACE_SYSROOT ${CMAKE_CURRENT_LIST_DIR}/../../build/aarch64-sysroot CACHE PATH
   "Folder of make_sysroot.sh")
