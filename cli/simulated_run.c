@@ -16,10 +16,9 @@
 #include "python_of_command.h"
 #include "record_output.h"
 
-/* The library is next to the program, or in the program's private folder (collector_library.h). */
-#define SIMULATED_LIBRARY "libmemtrace-simulated-cuda.so"
-#define PYTHON_SHIM       "memtrace-python"
-#define CUDNN_ASKER       "memtrace-ask-cudnn"
+/* Each is next to the program, or in the program's private folder (collector_library.h). */
+#define PYTHON_SHIM "memtrace-python"
+#define CUDNN_ASKER "memtrace-ask-cudnn"
 
 void mt_simulated_run_init(struct mt_simulated_run *run)
 {
@@ -94,7 +93,7 @@ static int prepare_site(struct mt_simulated_run *run)
         return -1;
     find_asker(run);
     /* without the shim, programs take other branches, and their peaks would be wrong */
-    if (mt_collector_library(SIMULATED_LIBRARY, library, &error) == MT_OK &&
+    if (mt_collector_library(MT_SIMULATED_NAME, library, &error) == MT_OK &&
         mt_collector_library(PYTHON_SHIM, shim, &error) == MT_OK &&
         mt_simulated_site_prepare(&request, &run->site, &error) == MT_OK)
         return -1;

@@ -30,7 +30,8 @@ endfunction()
 if(MEMTRACE_HARDENING)
   mt_harden_compile(STACK_PROTECTOR -fstack-protector-strong)
   mt_harden_compile(STACK_CLASH -fstack-clash-protection)
-  mt_harden_compile(CF_PROTECTION -fcf-protection=full)
+  mt_harden_compile(CF_PROTECTION -fcf-protection=full) # x86-64
+  mt_harden_compile(BRANCH_PROTECTION -mbranch-protection=standard) # aarch64
   mt_harden_link(RELRO -Wl,-z,relro)
   mt_harden_link(NOW -Wl,-z,now)
   mt_harden_link(NOEXECSTACK -Wl,-z,noexecstack)

@@ -15,8 +15,9 @@ struct query {
     struct mt_cfi_rule rule;
 };
 
-static const struct mt_cfi_rule nowhere = {0, 0, MT_CFI_NOWHERE, MT_CFI_LOST};
-static const struct mt_cfi_rule guess = {16, -16, MT_CFI_GUESS, MT_CFI_AT_CFA};
+static const struct mt_cfi_rule nowhere = {0, 0, 0, MT_CFI_NOWHERE, MT_CFI_LOST};
+static const struct mt_cfi_rule last = {0, 0, 0, MT_CFI_LAST, MT_CFI_LOST};
+static const struct mt_cfi_rule guess = {16, -2, -1, MT_CFI_GUESS, MT_CFI_AT_CFA};
 
 /* Sets a cursor to the bytes from `address` to the end of the readable segment that contains it. */
 static bool bytes_at(const struct dl_phdr_info *info, uintptr_t address, struct mt_cursor *bytes)
@@ -128,7 +129,7 @@ static bool read_common(struct mt_cursor in, struct mt_cfi_program *program,
     in.at = end + 1;
     program->code_align = mt_cursor_varint(&in);
     program->data_align = mt_cfi_signed(&in);
-    mt_cursor_varint(&in); /* column of the return address: 16, one byte in both encodings */
+    mt_cursor_varint(&in); /* column of the return address: one byte in both encodings */
     if (!read_augmentation(letters, &in, common))
         return false;
     program->initial = in;
@@ -139,7 +140,7 @@ static bool read_common(struct mt_cursor in, struct mt_cfi_program *program,
 static struct mt_cfi_rule read_entry(const struct dl_phdr_info *info, struct mt_cursor in,
                                      uintptr_t pc)
 {
-    struct mt_cfi_program program = {.code_align = 1};
+    struct mt_cfi_program program = {.registers = MT_CFI_OWN, .code_align = 1};
     struct common_part common = {0, false, false};
     const uint8_t *head = mt_cursor_take(&in, 8);
     struct mt_cursor common_bytes;
@@ -159,7 +160,7 @@ static struct mt_cfi_rule read_entry(const struct dl_phdr_info *info, struct mt_
     if (pc - program.begin >= size)
         return guess;
     if (common.is_signal)
-        return (struct mt_cfi_rule){0, 0, MT_CFI_LAST, MT_CFI_LOST};
+        return last;
     program.own = in;
     return mt_cfi_execute(&program, pc);
 }
@@ -192,6 +193,22 @@ static struct mt_cfi_rule search(const struct dl_phdr_info *info, struct mt_curs
     return read_entry(info, entry, pc);
 }
 
+/* Linux on aarch64 returns from a signal handler through these two instructions, for which the
+ * kernel has no call frame information: mov x8, #139 (rt_sigreturn); svc #0. `pc` is a return
+ * address minus 1. */
+static bool is_signal_return(const struct dl_phdr_info *info, uintptr_t pc)
+{
+#if defined(__aarch64__)
+    struct mt_cursor code;
+    const uint8_t *at = bytes_at(info, pc + 1, &code) ? mt_cursor_take(&code, 8) : NULL;
+
+    return at && mt_get_u32(at) == 0xD2801168 && mt_get_u32(at + 4) == 0xD4000001;
+#else
+    (void)info, (void)pc;
+    return false;
+#endif
+}
+
 static int visit(struct dl_phdr_info *info, size_t size, void *context)
 {
     struct query *query = context;
@@ -207,6 +224,8 @@ static int visit(struct dl_phdr_info *info, size_t size, void *context)
             bytes_at(info, info->dlpi_addr + part->p_vaddr, &table))
             query->rule = search(info, table, query->pc);
     }
+    if (query->rule.base == MT_CFI_GUESS && is_signal_return(info, query->pc))
+        query->rule = last;
     return 1;
 }
 

@@ -3,8 +3,10 @@
  * address are followed. */
 #include "cfi.h"
 
-enum { FRAME_POINTER = 6, STACK_POINTER = 7, RETURN_ADDRESS = 16 };
-enum { MAX_REMEMBERED = 8, RETURN_OFFSET = -8 };
+enum { MAX_REMEMBERED = 8, WORD = 8, MAX_CFA_OFFSET = 1 << 29 };
+
+const struct mt_cfi_registers mt_cfi_x86_64 = {6, 7, 16, true, false};
+const struct mt_cfi_registers mt_cfi_aarch64 = {29, 31, 30, false, true};
 
 enum { OP_BREG0 = 0x70, OP_DEREF = 0x06 };
 
@@ -13,7 +15,8 @@ enum saved_kind { SAME, AT_CFA, AT_FP, ELSEWHERE };
 struct row {
     enum mt_cfi_base base; /* NOWHERE: another register or an expression */
     int64_t cfa_offset, fp_offset, return_offset;
-    enum saved_kind fp, return_address; /* return_address is SAME if there is no caller */
+    /* return_address is SAME if there is no caller, or if it is still in its register */
+    enum saved_kind fp, return_address;
 };
 
 struct machine {
@@ -72,10 +75,10 @@ static void advance_by_bytes(struct machine *m, unsigned bytes)
 
 static void set_register(struct machine *m, uint64_t number, enum saved_kind kind, int64_t offset)
 {
-    if (number == FRAME_POINTER) {
+    if (number == m->program->registers->frame_pointer) {
         m->row.fp = kind;
         m->row.fp_offset = offset;
-    } else if (number == RETURN_ADDRESS) {
+    } else if (number == m->program->registers->return_address) {
         m->row.return_address = kind;
         m->row.return_offset = offset;
     }
@@ -83,26 +86,29 @@ static void set_register(struct machine *m, uint64_t number, enum saved_kind kin
 
 static void restore_register(struct machine *m, uint64_t number)
 {
-    if (number == FRAME_POINTER)
+    if (number == m->program->registers->frame_pointer)
         set_register(m, number, m->initial.fp, m->initial.fp_offset);
-    else if (number == RETURN_ADDRESS)
+    else if (number == m->program->registers->return_address)
         set_register(m, number, m->initial.return_address, m->initial.return_offset);
 }
 
 static void set_base(struct machine *m, uint64_t number)
 {
-    m->row.base = number == STACK_POINTER   ? MT_CFI_SP
-                  : number == FRAME_POINTER ? MT_CFI_FP
-                                            : MT_CFI_NOWHERE;
+    const struct mt_cfi_registers *registers = m->program->registers;
+
+    m->row.base = number == registers->stack_pointer   ? MT_CFI_SP
+                  : number == registers->frame_pointer ? MT_CFI_FP
+                                                       : MT_CFI_NOWHERE;
 }
 
-/* "breg6 N", optionally with "deref": the only expression that compilers use, in functions that
- * align their frame. */
-static bool is_fp_expression(struct mt_cursor block, bool deref, int64_t *offset)
+/* "breg N" of the frame pointer, optionally with "deref": the only expression that compilers use,
+ * in functions that align their frame. */
+static bool is_fp_expression(const struct machine *m, struct mt_cursor block, bool deref,
+                             int64_t *offset)
 {
     const uint8_t *operation = mt_cursor_take(&block, 1);
 
-    if (!operation || *operation != OP_BREG0 + FRAME_POINTER)
+    if (!operation || *operation != OP_BREG0 + m->program->registers->frame_pointer)
         return false;
     *offset = mt_cfi_signed(&block);
     if (deref) {
@@ -126,7 +132,7 @@ static void set_cfa_expression(struct machine *m)
     struct mt_cursor block = take_block(m);
 
     m->row.base =
-        is_fp_expression(block, true, &m->row.cfa_offset) ? MT_CFI_FP_CELL : MT_CFI_NOWHERE;
+        is_fp_expression(m, block, true, &m->row.cfa_offset) ? MT_CFI_FP_CELL : MT_CFI_NOWHERE;
 }
 
 static void set_register_expression(struct machine *m, bool is_place)
@@ -135,7 +141,7 @@ static void set_register_expression(struct machine *m, bool is_place)
     struct mt_cursor block = take_block(m);
     int64_t offset;
 
-    if (is_place && is_fp_expression(block, false, &offset) && offset == 0)
+    if (is_place && is_fp_expression(m, block, false, &offset) && offset == 0)
         set_register(m, number, AT_FP, 0);
     else
         set_register(m, number, ELSEWHERE, 0);
@@ -175,7 +181,8 @@ static void execute_extended(struct machine *m, uint8_t op)
     case 0x06: restore_register(m, mt_cursor_varint(in)); break; /* restore_extended */
     case 0x07:                                                   /* undefined */
         number = mt_cursor_varint(in);
-        set_register(m, number, number == RETURN_ADDRESS ? SAME : ELSEWHERE, 0);
+        set_register(m, number, number == m->program->registers->return_address ? SAME : ELSEWHERE,
+                     0);
         break;
     case 0x08: set_register(m, mt_cursor_varint(in), SAME, 0); break; /* same_value */
     case 0x09:                                                        /* register */
@@ -207,7 +214,10 @@ static void execute_extended(struct machine *m, uint8_t op)
         mt_cfi_signed(in);
         break;
     case 0x16: set_register_expression(m, false); break; /* val_expression */
-    case 0x2E: mt_cursor_varint(in); break;              /* GNU_args_size */
+    case 0x2C: /* AARCH64_negate_ra_state_with_pc, AARCH64_negate_ra_state: the walk reads signed
+                  and plain return addresses */
+    case 0x2D: in->bad |= !m->program->registers->signs_return; break;
+    case 0x2E: mt_cursor_varint(in); break; /* GNU_args_size */
     default: in->bad = true;
     }
 }
@@ -226,24 +236,39 @@ static void execute(struct machine *m, struct mt_cursor instructions)
     }
 }
 
-static const struct mt_cfi_rule nowhere = {0, 0, MT_CFI_NOWHERE, MT_CFI_LOST};
+static const struct mt_cfi_rule nowhere = {0, 0, 0, MT_CFI_NOWHERE, MT_CFI_LOST};
 
-static struct mt_cfi_rule rule_of(const struct row *row)
+/* Stores an offset from the CFA in words. Returns false if it is none of a rule's. */
+static bool in_words(int64_t offset, int16_t *words)
 {
-    struct mt_cfi_rule rule = {0, 0, (uint8_t)row->base, MT_CFI_LOST};
+    if (offset % WORD || offset / WORD < INT16_MIN || offset / WORD > INT16_MAX)
+        return false;
+    *words = (int16_t)(offset / WORD);
+    return true;
+}
+
+static bool has_return(const struct machine *m, int16_t *words)
+{
+    return m->row.return_address == AT_CFA && in_words(m->row.return_offset, words) &&
+           (*words == -1 || !m->program->registers->has_fixed_return);
+}
+
+static struct mt_cfi_rule rule_of(const struct machine *m)
+{
+    const struct row *row = &m->row;
+    struct mt_cfi_rule rule = {0, 0, 0, (uint8_t)row->base, MT_CFI_LOST};
 
     if (row->return_address == SAME)
         rule.base = MT_CFI_LAST;
-    else if (row->return_address != AT_CFA || row->return_offset != RETURN_OFFSET ||
-             row->cfa_offset < INT32_MIN || row->cfa_offset > INT32_MAX)
+    else if (!has_return(m, &rule.return_words) || row->cfa_offset % WORD ||
+             row->cfa_offset <= -MAX_CFA_OFFSET || row->cfa_offset >= MAX_CFA_OFFSET)
         return nowhere;
-    rule.cfa_offset = (int32_t)row->cfa_offset;
+    else
+        rule.cfa_offset = (int32_t)row->cfa_offset;
     if (row->fp == SAME || row->fp == AT_FP)
         rule.fp = row->fp == SAME ? MT_CFI_SAME : MT_CFI_AT_FP;
-    if (row->fp == AT_CFA && row->fp_offset >= INT16_MIN && row->fp_offset <= INT16_MAX) {
+    if (row->fp == AT_CFA && in_words(row->fp_offset, &rule.fp_words))
         rule.fp = MT_CFI_AT_CFA;
-        rule.fp_offset = (int16_t)row->fp_offset;
-    }
     return rule;
 }
 
@@ -255,5 +280,5 @@ struct mt_cfi_rule mt_cfi_execute(const struct mt_cfi_program *program, uint64_t
     m.initial = m.row;
     if (!m.in.bad)
         execute(&m, program->own);
-    return m.in.bad ? nowhere : rule_of(&m.row);
+    return m.in.bad ? nowhere : rule_of(&m);
 }

@@ -239,7 +239,7 @@ void mt_collect_leave(void)
 
 bool mt_collect_is_running(void)
 {
-    return atomic_load_explicit(&mt_core.state, memory_order_relaxed) == MT_CORE_RUNNING &&
+    return atomic_load_explicit(&mt_core.state, memory_order_acquire) == MT_CORE_RUNNING &&
            atomic_load_explicit(mt_core.generation, memory_order_relaxed) != 0;
 }
 

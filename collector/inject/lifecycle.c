@@ -15,7 +15,7 @@
 #include "settings.h"
 #include "inject_source.h"
 
-enum { PAGE = 4096, MAX_START_WAIT_NS = 2000000000 };
+enum { MAX_START_WAIT_NS = 2000000000 };
 
 /* This thread is in libc's fork, so fork handlers will run. */
 static _Thread_local bool forking;
@@ -42,11 +42,12 @@ static bool is_bare_clone(void)
 /* Kernels before 4.14 lack MADV_WIPEONFORK. The fork handlers suffice there. */
 static bool make_generation_page(void)
 {
-    void *page = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    size_t page_bytes = (size_t)sysconf(_SC_PAGESIZE);
+    void *page = mmap(NULL, page_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
     if (page == MAP_FAILED)
         return false;
-    (void)madvise(page, PAGE, MADV_WIPEONFORK);
+    (void)madvise(page, page_bytes, MADV_WIPEONFORK);
     mt_core.generation_page = page;
     return true;
 }

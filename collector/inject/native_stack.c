@@ -16,6 +16,8 @@
 
 #include "cfi.h"
 #include "intern.h"
+#include "native_machine.h"
+#include "python_memory.h"
 #include "stack_memo.h"
 #include "util.h"
 
@@ -30,7 +32,29 @@ struct cell {
 static struct cell cache[1 << CACHE_BITS];
 static _Atomic uint64_t generation;
 
-_Static_assert(sizeof(struct mt_cfi_rule) == sizeof(uint64_t), "a rule is one word");
+/* A rule in one word: its base in bits 0 to 2, fp in 3 and 4, the offset of the CFA in words in 5
+ * to 31, the other two in 16 bits each. */
+enum { BASE_MASK = 7, SAVED_SHIFT = 3, SAVED_MASK = 3, KIND_BITS = 5, WORD = 8 };
+
+static uint64_t packed(struct mt_cfi_rule rule)
+{
+    uint32_t cfa = (uint32_t)(rule.cfa_offset / WORD) << KIND_BITS;
+
+    return (uint64_t)(uint16_t)rule.return_words << 48 | (uint64_t)(uint16_t)rule.fp_words << 32 |
+           cfa | (uint32_t)rule.fp << SAVED_SHIFT | rule.base;
+}
+
+static struct mt_cfi_rule unpacked(uint64_t word)
+{
+    uint32_t kinds = (1U << KIND_BITS) - 1;
+    int32_t cfa = (int32_t)((uint32_t)word & ~kinds);
+
+    return (struct mt_cfi_rule){.cfa_offset = cfa / (1 << KIND_BITS) * WORD,
+                                .fp_words = (int16_t)(word >> 32),
+                                .return_words = (int16_t)(word >> 48),
+                                .base = word & BASE_MASK,
+                                .fp = word >> SAVED_SHIFT & SAVED_MASK};
+}
 
 static struct cell *cell_at(uint64_t key, unsigned probe)
 {
@@ -42,7 +66,7 @@ static struct cell *cell_at(uint64_t key, unsigned probe)
 static void remember(uint64_t key, struct mt_cfi_rule rule)
 {
     struct cell *cell = cell_at(key, 0);
-    uint64_t word, old = 0;
+    uint64_t old = 0;
     unsigned probe;
 
     for (probe = 0; probe < PROBES; probe++) {
@@ -56,8 +80,7 @@ static void remember(uint64_t key, struct mt_cfi_rule rule)
     if (old == BUSY || !atomic_compare_exchange_strong(&cell->key, &old, BUSY))
         return; /* another thread changes the cell: try again next time */
     atomic_thread_fence(memory_order_release);
-    memcpy(&word, &rule, sizeof word);
-    atomic_store_explicit(&cell->rule, word, memory_order_relaxed);
+    atomic_store_explicit(&cell->rule, packed(rule), memory_order_relaxed);
     atomic_store_explicit(&cell->key, key, memory_order_release);
 }
 
@@ -72,7 +95,7 @@ static bool recall(uint64_t key, struct mt_cfi_rule *rule)
             continue;
         word = atomic_load_explicit(&cell->rule, memory_order_relaxed);
         atomic_thread_fence(memory_order_acquire);
-        memcpy(rule, &word, sizeof *rule);
+        *rule = unpacked(word);
         return atomic_load_explicit(&cell->key, memory_order_relaxed) == key;
     }
     return false;
@@ -80,7 +103,7 @@ static bool recall(uint64_t key, struct mt_cfi_rule *rule)
 
 static struct mt_cfi_rule find_rule(uintptr_t pc)
 {
-    struct mt_cfi_rule rule = {0, 0, MT_CFI_NOWHERE, MT_CFI_LOST};
+    struct mt_cfi_rule rule = {0, 0, 0, MT_CFI_NOWHERE, MT_CFI_LOST};
     uint64_t key;
 
     if (pc <= BUSY || pc >> GENERATION_SHIFT)
@@ -98,6 +121,7 @@ void mt_native_stack_forget(void)
     atomic_fetch_add(&generation, 1);
 }
 
+/* Pages may be larger; no smaller ones exist. */
 enum { COPY_BYTES = 16384, PAGE_BYTES = 4096 };
 
 struct thread_room {
@@ -162,7 +186,7 @@ struct walk {
     uintptr_t pc, sp, fp;
     uintptr_t low, high;  /* readable range of addresses */
     const uint8_t *bytes; /* the bytes of this range */
-    bool fp_known;
+    bool fp_known, sp_known;
     struct mt_stack_memo *memo; /* receives the words that are read; NULL on a copy */
 };
 
@@ -179,6 +203,25 @@ __attribute__((no_sanitize_address)) static bool read_word(const struct walk *wa
     return true;
 }
 
+static size_t bytes_in_page(uintptr_t at, size_t done)
+{
+    return mt_min_u64(PAGE_BYTES - at % PAGE_BYTES, COPY_BYTES - done);
+}
+
+/* Works where process_vm_readv is not allowed. Nothing unmaps the stack of the running code between
+ * the test of a page and its copy. */
+__attribute__((no_sanitize_address)) static size_t copy_tested(uintptr_t sp, uint8_t *copy)
+{
+    size_t done = 0;
+
+    while (done < COPY_BYTES && mt_python_readable(sp + done)) {
+        size_t end = done + bytes_in_page(sp + done, done);
+        for (; done < end; done++)
+            copy[done] = *(const uint8_t *)(sp + done);
+    }
+    return done;
+}
+
 /* Copies the readable bytes above the stack pointer. The kernel copies them page by page and stops
  * at unmapped memory. */
 static size_t copy_stack(uintptr_t sp, uint8_t *copy)
@@ -189,13 +232,13 @@ static size_t copy_stack(uintptr_t sp, uint8_t *copy)
     ssize_t copied;
 
     while (done < COPY_BYTES) {
-        uintptr_t at = sp + done;
-        size_t part = mt_min_u64(PAGE_BYTES - at % PAGE_BYTES, COPY_BYTES - done);
-        remote[parts].iov_base = (void *)at;
-        remote[parts++].iov_len = part;
-        done += part;
+        remote[parts].iov_base = (void *)(sp + done);
+        remote[parts].iov_len = bytes_in_page(sp + done, done);
+        done += remote[parts++].iov_len;
     }
     copied = process_vm_readv(getpid(), &local, 1, remote, parts, 0);
+    if (copied < 0 && (errno == ENOSYS || errno == EPERM) && mt_python_memory_works())
+        copied = (ssize_t)copy_tested(sp, copy);
     errno = kept_errno;
     return copied > 0 ? (size_t)copied : 0;
 }
@@ -222,25 +265,41 @@ static bool caller_fp(struct walk *walk, struct mt_cfi_rule rule, uintptr_t cfa)
     switch (rule.fp) {
     case MT_CFI_SAME: return true;
     case MT_CFI_AT_CFA:
-        return read_word(walk, cfa + (uintptr_t)(intptr_t)rule.fp_offset, &walk->fp);
+        return read_word(walk, cfa + (uintptr_t)(intptr_t)(rule.fp_words * WORD), &walk->fp);
     case MT_CFI_AT_FP: return walk->fp_known && read_word(walk, walk->fp, &walk->fp);
     default: walk->fp_known = false; return true;
     }
 }
 
-/* Moves to the caller, whose pc is the return address. */
-static bool step(struct walk *walk, struct mt_cfi_rule rule)
+static bool find_cfa(const struct walk *walk, struct mt_cfi_rule rule, uintptr_t *cfa)
 {
-    uintptr_t offset = (uintptr_t)(intptr_t)rule.cfa_offset, cfa, pc;
+    uintptr_t offset = (uintptr_t)(intptr_t)rule.cfa_offset;
 
     if (rule.base <= MT_CFI_LAST || (rule.base != MT_CFI_SP && !walk->fp_known))
         return false;
-    cfa = (rule.base == MT_CFI_SP ? walk->sp : walk->fp) + offset;
-    if (rule.base == MT_CFI_FP_CELL && !read_word(walk, cfa, &cfa))
+    if (rule.base != MT_CFI_SP)
+        *cfa = walk->fp + offset;
+    else if (walk->sp_known)
+        *cfa = walk->sp + offset;
+    else if (walk->fp_known && rule.fp == MT_CFI_AT_CFA) /* its own frame pointer leads there */
+        *cfa = walk->fp - (uintptr_t)(intptr_t)(rule.fp_words * WORD);
+    else
         return false;
-    if (cfa <= walk->sp || !read_word(walk, cfa - sizeof pc, &pc) || pc <= PAGE_BYTES ||
-        !caller_fp(walk, rule, cfa))
+    return rule.base != MT_CFI_FP_CELL || read_word(walk, *cfa, cfa);
+}
+
+/* Moves to the caller, whose pc is the return address. */
+static bool step(struct walk *walk, struct mt_cfi_rule rule)
+{
+    uintptr_t cfa, pc;
+
+    if (!find_cfa(walk, rule, &cfa) || cfa <= walk->sp ||
+        !read_word(walk, cfa + (uintptr_t)(intptr_t)(rule.return_words * WORD), &pc))
         return false;
+    pc = mt_without_signature(pc);
+    if (pc <= PAGE_BYTES || !caller_fp(walk, rule, cfa))
+        return false;
+    walk->sp_known = rule.base != MT_CFI_GUESS || MT_GUESS_IS_CFA;
     walk->sp = cfa;
     walk->pc = pc;
     return true;
@@ -280,15 +339,12 @@ static uint32_t walk_and_intern(struct walk *walk, struct thread_room *room, uns
 
 __attribute__((noinline)) uint32_t mt_native_stack(unsigned skip)
 {
-    struct walk walk = {.fp_known = true};
+    struct walk walk = {.fp_known = true, .sp_known = true};
     struct thread_room *room = thread_room ? thread_room : make_room();
     struct mt_memo_key key = {.skip = skip};
     uint32_t id;
 
-    __asm__ volatile("leaq 0(%%rip), %0\n\t"
-                     "movq %%rsp, %1\n\t"
-                     "movq %%rbp, %2"
-                     : "=a"(walk.pc), "=d"(walk.sp), "=c"(walk.fp));
+    MT_READ_REGISTERS(walk.pc, walk.sp, walk.fp);
     if (!room)
         return 0;
     if (!is_own_stack(&walk, room))

@@ -8,9 +8,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+/* The smallest page of a kernel. Larger ones are only tested more often. */
 enum { PAGE = 4096, MASK_BYTES = 8 };
 
-static bool readable(uintptr_t address)
+bool mt_python_readable(uintptr_t address)
 {
     uintptr_t aligned = address & ~(uintptr_t)(MASK_BYTES - 1);
 
@@ -24,7 +25,7 @@ bool mt_python_copy(void *to, uintptr_t address, size_t bytes)
     bool good = end >= address && address >= PAGE;
 
     for (uintptr_t at = address; good && at < end; at = (at | (PAGE - 1)) + 1)
-        good = readable(at);
+        good = mt_python_readable(at);
     if (good)
         memcpy(to, (const void *)address, bytes);
     errno = kept;
@@ -36,7 +37,7 @@ bool mt_python_memory_works(void)
     static const char there = 'x';
     char copy = 0;
     int kept = errno;
-    bool works = !readable(MASK_BYTES);
+    bool works = !mt_python_readable(MASK_BYTES);
 
     errno = kept;
     return works && mt_python_copy(&copy, (uintptr_t)&there, 1) && copy == there;

@@ -10,7 +10,11 @@
  * errno. */
 bool mt_python_copy(void *to, uintptr_t address, size_t bytes);
 
-/* Returns true if the system behaves as mt_python_copy() expects. If not, every mt_python_copy()
+/* Returns true if the word that contains `address` can be read. Changes errno. Use it only if
+ * mt_python_memory_works() returns true. */
+bool mt_python_readable(uintptr_t address);
+
+/* Returns true if the system behaves as the functions above expect. If not, every mt_python_copy()
  * fails. */
 bool mt_python_memory_works(void);
 

@@ -192,11 +192,19 @@ static bool find_places(const struct table *table, const struct place *library)
     return count < MAX_FUNCTIONS && places_are_code(table, library);
 }
 
+/* The caller loaded the address of the replaced table without an order. This load has one, so that
+ * the originals, which were stored before that address, are visible to this thread. */
+static void see_originals(void *self)
+{
+    (void)__atomic_load_n((void **)self, __ATOMIC_ACQUIRE);
+}
+
 static void our_init(void *self, int device_count)
 {
     struct mt_torch_functor functor;
     attach_function attach;
 
+    see_originals(self);
     ((init_function)hooked.init)(self, device_count);
     if (atomic_flag_test_and_set(&hooked.attached))
         return;
@@ -211,6 +219,7 @@ static void our_init(void *self, int device_count)
 /* If the original throws, the mark stays until the next event that cannot occur during the call. */
 static void our_empty_cache(void *self, uint64_t pool_a, uint64_t pool_b)
 {
+    see_originals(self);
     mt_torch_tracker_empty_cache(true);
     ((empty_cache_function)hooked.empty_cache)(self, pool_a, pool_b);
     mt_torch_tracker_empty_cache(false);
@@ -219,6 +228,7 @@ static void our_empty_cache(void *self, uint64_t pool_a, uint64_t pool_b)
 /* The device is an int8 in most versions; the higher bits are undefined. */
 static void our_set_fraction(void *self, double fraction, int device)
 {
+    see_originals(self);
     ((set_fraction_function)hooked.set_fraction)(self, fraction, device);
     mt_torch_limit_set(fraction, (int8_t)device);
 }

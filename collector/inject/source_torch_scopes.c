@@ -1,8 +1,9 @@
 /* RecordFunction: named ranges of torch.profiler.record_function, of optimizers and data loaders
  * (user scope), and of the nodes of the backward pass. A callback for all threads is a struct of 40
  * bytes, passed by value. It has the same layout from 1.13 to 2.15 (compiled from the headers of
- * each minor version). The result of begin(), a unique_ptr<ObserverContext>, is passed to end(): an
- * object with a virtual destructor, which here only frees. */
+ * each minor version); x86-64 and aarch64 are supported. The result of begin(), a
+ * unique_ptr<ObserverContext>, is passed to end(): an object with a virtual destructor, which here
+ * only frees. */
 #include <errno.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -79,7 +80,8 @@ static void pop(const struct context *context)
     mt_collect_emit(&event);
 }
 
-/* A unique_ptr is returned in memory of the caller. */
+/* A unique_ptr is returned in memory of the caller. x86-64 passes its address as the first argument
+ * and gets it back. */
 static void *begin(struct context **result, const void *scope)
 {
     int saved = errno;
@@ -92,6 +94,27 @@ static void *begin(struct context **result, const void *scope)
     errno = saved;
     return result;
 }
+
+#if defined(__aarch64__)
+/* aarch64 passes the address in x8. Structures of C that are returned in memory are larger than a
+ * unique_ptr, so no C function is called that way. */
+void *mt_torch_scope_begin(struct context **result, const void *scope)
+    __attribute__((alias("begin"), visibility("hidden")));
+__asm__(".text\n"
+        ".hidden mt_torch_scope_begin_x8\n"
+        ".globl mt_torch_scope_begin_x8\n"
+        ".type mt_torch_scope_begin_x8, %function\n"
+        "mt_torch_scope_begin_x8:\n"
+        "    hint #34\n" /* bti c: an indirect branch leads here */
+        "    mov x1, x0\n"
+        "    mov x0, x8\n"
+        "    b mt_torch_scope_begin\n"
+        ".size mt_torch_scope_begin_x8, . - mt_torch_scope_begin_x8\n");
+void *mt_torch_scope_begin_x8(struct context **result, const void *scope);
+#define BEGIN mt_torch_scope_begin_x8
+#else
+#define BEGIN begin
+#endif
 
 static void end(const void *scope, struct context *context)
 {
@@ -117,9 +140,9 @@ void mt_torch_scopes_resolve(void *library)
 
 void mt_torch_scopes_begin(void)
 {
-#if defined __x86_64__
+#if defined(__x86_64__) || defined(__aarch64__)
     add_function add = atomic_load_explicit(&scopes.add, memory_order_acquire);
-    struct callback callback = {.begin = begin, .end = end, .probability = 1.0};
+    struct callback callback = {.begin = BEGIN, .end = end, .probability = 1.0};
 
     callback.scopes[SCOPE_USER] = mt_recorder_settings->phases_torch;
     callback.scopes[SCOPE_BACKWARD] = mt_recorder_settings->phases_autograd;

@@ -15,7 +15,7 @@
  *
  * If libmemtrace-inject.so is missing or inactive, calls are only forwarded. Interposing dlsym in
  * every child process is the riskiest thing that memtrace can do, so this is a separate library,
- * for x86-64 only. */
+ * for x86-64 and aarch64. */
 #ifndef MT_INTERPOSE_INTERPOSER_H
 #define MT_INTERPOSE_INTERPOSER_H
 

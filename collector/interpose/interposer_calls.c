@@ -1,8 +1,8 @@
 /* See interposer.h: the functions that replace those of libcuda.
  *
- * All arguments of these functions are integers and pointers, at most six. On x86-64 they are in
- * registers, independent of their type. So one body serves all functions, and a text describes the
- * arguments and their widths. */
+ * All arguments of these functions are integers and pointers, at most six. On x86-64 and aarch64
+ * they are in registers, independent of their type. So one body serves all functions, and a text
+ * describes the arguments and their widths. */
 #include "interposer.h"
 
 #include <stddef.h>
@@ -160,7 +160,7 @@ enum {
 #include "interposed_list.h"
 #undef INTERPOSED
 
-/* The handle is passed on the stack. */
+/* x86-64 passes the handle on the stack, aarch64 a pointer to a copy. */
 struct ipc_handle {
     char bytes[64];
 };

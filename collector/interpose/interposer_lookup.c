@@ -15,6 +15,13 @@ static void *find_nothing(void *handle, const char *name)
 MT_HIDDEN extern _Atomic(mt_dlsym_fn *) mt_real_dlsym;
 _Atomic(mt_dlsym_fn *) mt_real_dlsym;
 
+/* The version of dlsym before glibc 2.34: the first one of glibc on this machine. */
+#if defined(__aarch64__)
+#define OLD_DLSYM "GLIBC_2.17"
+#else
+#define OLD_DLSYM "GLIBC_2.2.5"
+#endif
+
 /* dlvsym is not interposed, so it finds the next dlsym. The version of dlsym depends on the age of
  * libc. */
 mt_dlsym_fn *mt_find_real_dlsym(void)
@@ -26,7 +33,7 @@ mt_dlsym_fn *mt_find_real_dlsym(void)
         return known;
     found = dlvsym(RTLD_NEXT, "dlsym", "GLIBC_2.34");
     if (!found)
-        found = dlvsym(RTLD_NEXT, "dlsym", "GLIBC_2.2.5");
+        found = dlvsym(RTLD_NEXT, "dlsym", OLD_DLSYM);
     known = found ? (mt_dlsym_fn *)found : find_nothing;
     atomic_store_explicit(&mt_real_dlsym, known, memory_order_relaxed);
     return known;
@@ -181,6 +188,36 @@ void *mt_dlsym_of_handle(void *handle, const char *name)
 /* dlsym(handle, name). The meaning of RTLD_NEXT (-1) and RTLD_DEFAULT (0) depends on the caller, so
  * the real function must see the caller's return address: it is reached by a jump, not a call. This
  * applies to all names except those that begin with "cu". */
+#if defined(__aarch64__)
+__asm__(".text\n"
+        ".globl dlsym\n"
+        ".type dlsym, %function\n"
+        "dlsym:\n"
+        "    hint #34\n" /* bti c: an indirect branch may lead here */
+        "    adrp x16, mt_real_dlsym\n"
+        "    ldr x16, [x16, :lo12:mt_real_dlsym]\n"
+        "    cbnz x16, 1f\n"
+        "    stp x29, x30, [sp, -32]!\n"
+        "    mov x29, sp\n"
+        "    stp x0, x1, [sp, 16]\n"
+        "    bl mt_find_real_dlsym\n"
+        "    mov x16, x0\n"
+        "    ldp x0, x1, [sp, 16]\n"
+        "    ldp x29, x30, [sp], 32\n"
+        "1:  add x17, x0, 1\n"
+        "    cmp x17, 1\n"
+        "    b.ls 2f\n"
+        "    cbz x1, 2f\n"
+        "    ldrb w17, [x1]\n"
+        "    cmp w17, 'c'\n"
+        "    b.ne 2f\n"
+        "    ldrb w17, [x1, 1]\n"
+        "    cmp w17, 'u'\n"
+        "    b.ne 2f\n"
+        "    b mt_dlsym_of_handle\n"
+        "2:  br x16\n"
+        ".size dlsym, . - dlsym\n");
+#else
 __asm__(".text\n"
         ".globl dlsym\n"
         ".type dlsym, @function\n"
@@ -207,3 +244,4 @@ __asm__(".text\n"
         "    jmp mt_dlsym_of_handle\n"
         "2:  jmp *mt_real_dlsym(%rip)\n"
         ".size dlsym, . - dlsym\n");
+#endif

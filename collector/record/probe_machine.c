@@ -63,10 +63,11 @@ void mt_probe_nvtx(struct mt_probe_result *result)
 /* The collector reads call frame information itself on architectures whose registers it knows. */
 void mt_probe_native(struct mt_probe_result *result)
 {
-#if defined(__x86_64__)
+#if defined(__x86_64__) || defined(__aarch64__)
     mt_probe_set(result, MT_PROBE_OK, "", "from call frame information");
 #else
-    mt_probe_set(result, MT_PROBE_MISSING, "use --stacks python", "supported only on x86-64");
+    mt_probe_set(result, MT_PROBE_MISSING, "use --stacks python",
+                 "supported only on x86-64 and aarch64");
 #endif
 }
 
@@ -77,6 +78,25 @@ void mt_probe_symbols(struct mt_probe_result *result)
     else
         mt_probe_set(result, MT_PROBE_DEGRADED, "install libdw-dev and build memtrace again",
                      "built without libdw: native frames are addresses without names");
+}
+
+/* The simulated libraries are machine code that memtrace writes (simulate/site). */
+void mt_probe_dry_run(struct mt_probe_result *result)
+{
+#if defined(__x86_64__)
+    struct mt_error error = {.offset = MT_NO_OFFSET};
+    char path[PATH_MAX];
+
+    if (mt_collector_library(MT_SIMULATED_NAME, path, &error) == MT_OK)
+        mt_probe_set(result, MT_PROBE_OK, "", "ready");
+    else
+        mt_probe_set(result, MT_PROBE_DEGRADED, remedy(error.status), "no dry runs: %s",
+                     error.text);
+#else
+    mt_probe_set(result, MT_PROBE_DEGRADED,
+                 "run memtrace dry-run on an x86-64 machine; its trace can be analyzed here",
+                 "no dry runs: they need an x86-64 processor");
+#endif
 }
 
 /* Returns 0, or the error of the file system. */

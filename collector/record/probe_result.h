@@ -32,5 +32,6 @@ void mt_probe_native(struct mt_probe_result *result);
 void mt_probe_symbols(struct mt_probe_result *result);
 void mt_probe_tape(struct mt_probe_result *result);
 void mt_probe_clock(struct mt_probe_result *result);
+void mt_probe_dry_run(struct mt_probe_result *result);
 
 #endif

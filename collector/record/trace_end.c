@@ -89,11 +89,23 @@ struct named {
     bool memory_failed;
 };
 
-/* libdw calls exit if memory runs out. */
+#if defined(__GLIBC__)
 static void remove_unfinished(int status, void *list)
 {
     (void)status;
     mt_unfinished_unlink(list);
+}
+#endif
+
+/* libdw calls exit if memory runs out. musl has no on_exit: there such a file stays. */
+static void remove_at_exit(struct mt_unfinished *list)
+{
+#if defined(__GLIBC__)
+    if (list)
+        (void)on_exit(remove_unfinished, list);
+#else
+    (void)list;
+#endif
 }
 
 /* Runs in a process with its own group, which does not get signals to the group of memtrace. */
@@ -103,8 +115,7 @@ static void name_frames(const void *subject, void *answer)
     struct named *named = answer;
 
     (void)prctl(PR_SET_PDEATHSIG, SIGTERM);
-    if (naming->options.unfinished)
-        (void)on_exit(remove_unfinished, naming->options.unfinished);
+    remove_at_exit(naming->options.unfinished);
     named->error.offset = MT_NO_OFFSET;
     named->error.status =
         mt_trace_finalize(naming->path, &naming->options, &named->result, &named->error);

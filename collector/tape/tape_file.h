@@ -14,7 +14,7 @@
 
 enum {
     MT_TAPE_DEFINITION_BYTES = 64 << 20, /* address space; disk space is allocated as needed */
-    MT_TAPE_PAGE_BYTES = 4096,           /* of the header */
+    MT_TAPE_PAGE_BYTES = 4096,           /* of the header, whatever the page size of the system */
     MT_TAPE_MIN_SLOTS = 16,
     MT_TAPE_MAX_SLOTS = 65536
 };

@@ -162,7 +162,8 @@ bool mt_tape_make_way(const char *path)
     return lstat(path, &facts) && errno == ENOENT;
 }
 
-/* Counts memory that is about to be used, in whole pages of the mapping. */
+/* Counts memory that is about to be used, in pages of 4096 bytes. Where pages are larger, parts
+ * that follow each other share them. */
 static enum mt_status charge(struct mt_tape *tape, uint64_t bytes, struct mt_error *error)
 {
     uint64_t pages = mt_round_up(bytes, MT_TAPE_PAGE_BYTES);

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 static CUresult allocate(CUdeviceptr *addr, uint64_t bytes)
 {
@@ -58,10 +59,10 @@ SD_EXPORT CUresult cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pPitch, size_t 
 /* The host may touch it: its pages, also where others share them, become memory when they are. */
 static CUresult allocate_managed(CUdeviceptr *addr, uint64_t bytes)
 {
-    enum { HOST_PAGE = 4096 };
+    uint64_t host_page = (uint64_t)sysconf(_SC_PAGESIZE);
     CUresult result = allocate(addr, bytes);
     if (!result) {
-        uint64_t first = *addr / HOST_PAGE * HOST_PAGE;
+        uint64_t first = *addr / host_page * host_page;
         (void)mprotect((void *)(uintptr_t)first, *addr + bytes - first, PROT_READ | PROT_WRITE);
     }
     return result;

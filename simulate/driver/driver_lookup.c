@@ -6,12 +6,19 @@
 #include <stdio.h>
 #include <string.h>
 
+/* The version of dlsym before glibc 2.34: the first one of glibc on this machine. */
+#if defined(__aarch64__)
+#define OLD_DLSYM "GLIBC_2.17"
+#else
+#define OLD_DLSYM "GLIBC_2.2.5"
+#endif
+
 /* The driver's table is its own: no tool's dlsym comes in between. */
 static void *own_dlsym(void *library, const char *name)
 {
     void *found = dlvsym(RTLD_DEFAULT, "dlsym", "GLIBC_2.34");
     if (!found)
-        found = dlvsym(RTLD_DEFAULT, "dlsym", "GLIBC_2.2.5");
+        found = dlvsym(RTLD_DEFAULT, "dlsym", OLD_DLSYM);
     return found ? ((void *(*)(void *, const char *))found)(library, name) : NULL;
 }
 

@@ -427,12 +427,23 @@ static void test_in_a_signal_handler_the_stack_ends_at_it(void **state)
  * its first argument with the second, in a frame of 40 bytes. */
 static void test_unknown_code_ends_the_stack(void **state)
 {
+#if defined(__aarch64__)
+    static const uint32_t code[] = {0xD100C3FF,  /* sub sp, sp, #48 */
+                                    0xF90017FE,  /* str x30, [sp, #40] */
+                                    0xAA0003E8,  /* mov x8, x0 */
+                                    0xAA0103E0,  /* mov x0, x1 */
+                                    0xD63F0100,  /* blr x8 */
+                                    0xF94017FE,  /* ldr x30, [sp, #40] */
+                                    0x9100C3FF,  /* add sp, sp, #48 */
+                                    0xD65F03C0}; /* ret */
+#else
     static const uint8_t code[] = {0x48, 0x83, 0xEC, 0x28, /* sub $40, %rsp */
                                    0x48, 0x89, 0xF8,       /* mov %rdi, %rax */
                                    0x48, 0x89, 0xF7,       /* mov %rsi, %rdi */
                                    0xFF, 0xD0,             /* call *%rax */
                                    0x48, 0x83, 0xC4, 0x28, /* add $40, %rsp */
                                    0xC3};
+#endif
     struct seen *into = calloc(1, sizeof *into);
     uint8_t *page =
         mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -441,6 +452,7 @@ static void test_unknown_code_ends_the_stack(void **state)
     (void)state;
     assert_true(page != MAP_FAILED);
     memcpy(page, code, sizeof code);
+    __builtin___clear_cache((char *)page, (char *)page + sizeof code);
     memcpy(&function, &page, sizeof function);
     function(plain, into);
     assert_int_equal(into->count, 3); /* plain, the code, nothing that was guessed */
@@ -452,6 +464,60 @@ static void test_unknown_code_ends_the_stack(void **state)
 /* Code of a module without unwind information: calls its first argument with the
  * second, in a frame with a frame pointer. And the same with a frame pointer that
  * leads to words that are no frame: the third argument. */
+#if defined(__aarch64__)
+__asm__(".text\n"
+        ".type with_pointer_only, %function\n"
+        "with_pointer_only:\n\t"
+        "stp x29, x30, [sp, -48]!\n\t"
+        "mov x29, sp\n\t"
+        "mov x8, x0\n\t"
+        "mov x0, x1\n\t"
+        "blr x8\n\t"
+        "ldp x29, x30, [sp], 48\n\t"
+        "ret\n"
+        ".size with_pointer_only, . - with_pointer_only\n"
+        ".type with_nothing, %function\n"
+        "with_nothing:\n\t"
+        "stp x29, x30, [sp, -16]!\n\t"
+        "mov x29, x2\n\t"
+        "mov x8, x0\n\t"
+        "mov x0, x1\n\t"
+        "blr x8\n\t"
+        "ldp x29, x30, [sp], 16\n\t"
+        "ret\n"
+        ".size with_nothing, . - with_nothing\n"
+        /* what follows the call is the kernel's return from a signal handler */
+        ".type with_signal_return, %function\n"
+        "with_signal_return:\n\t"
+        "stp x29, x30, [sp, -16]!\n\t"
+        "mov x29, sp\n\t"
+        "mov x8, x0\n\t"
+        "mov x0, x1\n\t"
+        "blr x8\n\t"
+        "mov x8, 139\n\t"
+        "svc 0\n"
+        ".size with_signal_return, . - with_signal_return\n");
+
+void with_signal_return(inner function, struct seen *into);
+
+/* backtrace() would take what it finds there for registers. */
+__attribute__((noinline, noreturn)) static void leaves_without_reference(struct seen *into)
+{
+    take(into, mt_native_stack(0));
+    longjmp(back, 1);
+}
+
+static void test_the_kernels_return_from_a_signal_ends_the_stack(void **state)
+{
+    struct seen *into = calloc(1, sizeof *into);
+
+    (void)state;
+    if (setjmp(back) == 0)
+        with_signal_return(leaves_without_reference, into);
+    assert_int_equal(into->count, 2); /* the function, the code, nothing behind it */
+    free(into);
+}
+#else
 __asm__(".text\n"
         ".type with_pointer_only, @function\n"
         "with_pointer_only:\n\t"
@@ -473,6 +539,7 @@ __asm__(".text\n"
         "popq %rbp\n\t"
         "ret\n"
         ".size with_nothing, . - with_nothing\n");
+#endif
 
 void with_pointer_only(inner function, struct seen *into);
 void with_nothing(inner function, struct seen *into, const uintptr_t *frame);
@@ -500,6 +567,21 @@ __attribute__((noinline, used)) static void look_at_nonsense(void)
 }
 
 /* look_at_nonsense() with a wrong frame pointer. */
+#if defined(__aarch64__)
+#define CALL_WITH_FRAME_POINTER(nonsense)                                                          \
+    __asm__ volatile("mov x19, x29\n\t"                                                            \
+                     "mov x20, sp\n\t"                                                             \
+                     "sub sp, sp, 256\n\t"                                                         \
+                     "mov x29, %0\n\t"                                                             \
+                     "blr %1\n\t"                                                                  \
+                     "mov sp, x20\n\t"                                                             \
+                     "mov x29, x19"                                                                \
+                     :                                                                             \
+                     : "r"(nonsense), "r"(look_at_nonsense)                                        \
+                     : "x0", "x1", "x2", "x3", "x4", "x5", "x6", "x7", "x8", "x9", "x10", "x11",   \
+                       "x12", "x13", "x14", "x15", "x16", "x17", "x18", "x19", "x20", "x30",       \
+                       "memory", "cc")
+#else
 #define CALL_WITH_FRAME_POINTER(nonsense)                                                          \
     __asm__ volatile("movq %%rbp, %%rbx\n\t"                                                       \
                      "movq %%rsp, %%r12\n\t"                                                       \
@@ -513,6 +595,7 @@ __attribute__((noinline, used)) static void look_at_nonsense(void)
                      : "r"(nonsense), "r"(look_at_nonsense)                                        \
                      : "rax", "rbx", "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11", "r12",  \
                        "memory", "cc")
+#endif
 
 /* Functions whose frames are found by the frame pointer. */
 WITH_FRAME_POINTER static void with_wrong_frame_pointer(uintptr_t nonsense)
@@ -585,6 +668,9 @@ int main(void)
         cmocka_unit_test(test_in_a_signal_handler_the_stack_ends_at_it),
         cmocka_unit_test(test_unknown_code_ends_the_stack),
         cmocka_unit_test(test_without_information_the_frame_pointer_is_tried),
+#if defined(__aarch64__)
+        cmocka_unit_test(test_the_kernels_return_from_a_signal_ends_the_stack),
+#endif
         cmocka_unit_test(test_wrong_registers_do_no_harm),
     };
 

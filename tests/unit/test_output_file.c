@@ -95,11 +95,13 @@ static void assert_written(const char *path, const struct mt_output_rules *rules
     assert_holds(path, RESULT);
 }
 
-/* Root bypasses permissions: these tests run as the user nobody. */
+/* Root bypasses permissions: these tests run as the user nobody, whom a user namespace may not
+ * have. */
 static void become_nobody(void)
 {
     if (geteuid() == 0) {
-        assert_int_equal(chown(folder, 65534, 65534), 0);
+        if (chown(folder, 65534, 65534) && errno == EINVAL)
+            skip();
         assert_int_equal(seteuid(65534), 0);
     }
 }
