@@ -31,7 +31,10 @@ if(MEMTRACE_HARDENING)
   mt_harden_compile(STACK_PROTECTOR -fstack-protector-strong)
   mt_harden_compile(STACK_CLASH -fstack-clash-protection)
   mt_harden_compile(CF_PROTECTION -fcf-protection=full) # x86-64
-  mt_harden_compile(BRANCH_PROTECTION -mbranch-protection=standard) # aarch64
+  # clang accepts the option for every processor, and warns that it is not used.
+  if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(aarch64|arm64)")
+    mt_harden_compile(BRANCH_PROTECTION -mbranch-protection=standard)
+  endif()
   mt_harden_link(RELRO -Wl,-z,relro)
   mt_harden_link(NOW -Wl,-z,now)
   mt_harden_link(NOEXECSTACK -Wl,-z,noexecstack)
