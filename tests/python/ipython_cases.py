@@ -295,7 +295,7 @@ class Live(Case):
         self.run_cell("%memtrace_live on")
         shell.run_cell("since = ones(7)")
         ran = self.run_cell("%memtrace_live")
-        self.assertRegex(ran.output, r"7\.00 MiB  70\.0%       1  other  no phase  ones cell\[\d+\]:4")
+        self.assertRegex(ran.output, r"7\.00 MiB +70\.0% +1 +other +no phase +ones cell\[\d+\]:4")
         self.assertIn("Alive at the end: 10.0 MiB allocated (10,485,760 B)", ran.output)
         self.assertIn("<pre", ran.value._repr_html_())
         self.run_cell("%memtrace_live off")
