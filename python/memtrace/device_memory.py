@@ -15,6 +15,11 @@ def machine_has_gpu() -> bool:
     return any(os.path.exists(path) for path in _GPU_FILES)
 
 
+def is_simulated() -> bool:
+    """Whether `memtrace dry-run` runs this process."""
+    return "MEMTRACE_DRY_RUN_FACT" in os.environ
+
+
 def _cuda() -> Any:
     """torch.cuda if PyTorch is loaded and has started CUDA, else None."""
     cuda = getattr(sys.modules.get("torch"), "cuda", None)

@@ -26,23 +26,43 @@ def _has_limit(item: pytest.Item) -> bool:
     return any(item.get_closest_marker(name) for name in (LIMIT, LEAK))
 
 
+# Options that the parent serves: the child would write the same file, empty the same folder, wait
+# for a debugger's input, or stop before the tests that the parent waits for.
+_OF_THE_PARENT = {
+    "xmlpath": None, "htmlpath": None, "report_log": None, "json_report_file": None,
+    "allure_report_dir": None, "basetemp": None, "usepdb": False, "trace": False, "maxfail": 0,
+    "lf": False, "failedfirst": False, "newfirst": False, "stepwise": False, "stepwise_skip": False,
+}
+_CACHES = ("lfplugin", "nfplugin", "stepwiseplugin")
+
+
 class Child:
     """In the simulated process: runs only the tests that the parent names, and writes reports."""
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
         self._path = config.getoption("--memtrace-reports")
+        for name, value in _OF_THE_PARENT.items():
+            if hasattr(config.option, name):
+                setattr(config.option, name, value)
+
+    def pytest_sessionstart(self) -> None:
+        manager = self._config.pluginmanager
+        for name in _CACHES:
+            if manager.get_plugin(name) is not None:
+                manager.unregister(name=name)
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         with open(os.environ[_ONLY], encoding="utf-8") as file:
-            wanted = set(json.load(file))
-        items[:] = [item for item in items if item.nodeid in wanted]
+            place = {nodeid: index for index, nodeid in enumerate(json.load(file))}
+        items[:] = sorted((item for item in items if item.nodeid in place),
+                          key=lambda item: place[item.nodeid])
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         data = self._config.hook.pytest_report_to_serializable(config=self._config, report=report)
         with open(self._path, "a", encoding="utf-8") as file:
-            file.write(json.dumps(data) + "\n")
+            file.write(json.dumps(data, default=str) + "\n")
 
 
 class Parent:
@@ -59,7 +79,8 @@ class Parent:
         self._items = [item.nodeid for item in items if _has_limit(item)]
 
     @pytest.hookimpl(tryfirst=True)
-    def pytest_runtest_protocol(self, item: pytest.Item) -> bool | None:
+    def pytest_runtest_protocol(self, item: pytest.Item,
+                                nextitem: pytest.Item | None) -> bool | None:
         if not _has_limit(item):
             return None
         if self._reports is None:
@@ -69,8 +90,21 @@ class Parent:
             if report.failed and report.when == "call":
                 report.sections.append(("dry run", _NOTE))
             item.ihook.pytest_runtest_logreport(report=report)
+        self._end_fixtures(item, nextitem)
         item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
         return True
+
+    @staticmethod
+    def _end_fixtures(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+        """Ends the fixtures of earlier tests that pytest left for this one. Otherwise it would
+        refuse to start a test of the next module. The hook for this is no use: other plugins
+        expect there that the test was set up."""
+        call = pytest.CallInfo.from_call(
+            lambda: item.session._setupstate.teardown_exact(nextitem), when="teardown",
+            reraise=(KeyboardInterrupt, pytest.exit.Exception))
+        if call.excinfo is not None:
+            report = pytest.TestReport.from_item_and_call(item, call)
+            item.ihook.pytest_runtest_logreport(report=report)
 
     def _not_run(self, item: pytest.Item) -> pytest.TestReport:
         return pytest.TestReport(
@@ -85,7 +119,7 @@ class Parent:
             try:
                 words = [program.find(), "dry-run", "--quiet", "-o",
                          os.path.join(folder, "traces", ""), "--", sys.executable, "-m", "pytest",
-                         *self._config.invocation_params.args, f"--memtrace-reports={path}"]
+                         f"--memtrace-reports={path}", *self._config.invocation_params.args]
             except Error as error:
                 self._failure = str(error)
                 return {}

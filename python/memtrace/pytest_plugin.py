@@ -2,11 +2,12 @@
 from __future__ import annotations
 
 import gc
+import hashlib
 import os
 import re
 import sys
 from collections.abc import Generator, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -14,12 +15,16 @@ from . import device_memory
 from .errors import Error
 from .units import bytes_of_text, text_of_bytes
 
+if TYPE_CHECKING:
+    from .history import History
+
 # pytest loads this file in every project where memtrace is installed: it imports little, and
 # PyTorch never.
 
 LIMIT, LEAK = "limit_gpu_memory", "limit_gpu_leak"
 METRICS = ("requested", "allocated")
 _ANSWER_LINES = 12
+_NAME_CHARACTERS = 150
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -34,6 +39,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--memtrace-reports", metavar="FILE", help="internal: for dry runs")
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers", f"{LIMIT}(size, metric='requested'): fail if the peak of GPU memory in the test "
@@ -53,7 +59,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def _uses_dry_run(config: pytest.Config) -> bool:
     choice = config.getoption("--memtrace-dry-run")
-    if choice == "never" or hasattr(config, "workerinput"):
+    if choice == "never" or hasattr(config, "workerinput") or device_memory.is_simulated():
         return False
     return choice == "always" or not device_memory.machine_has_gpu()
 
@@ -96,6 +102,7 @@ class Plugin:
         self._config = config
         self._keeps = bool(config.getoption("--memtrace"))
         self._rows: list[dict[str, Any]] = []
+        self._measured: dict[pytest.Item, _Measured] = {}  # tests that have no report yet
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
@@ -109,24 +116,32 @@ class Plugin:
             yield
             return
         measured = _Measured(limits, item, self._config.getoption("--memtrace-dir"), self._keeps)
+        self._measured[item] = measured
         outcome = yield
-        measured.end(_has_failed(outcome.excinfo))
-        item.stash[_KEY] = measured
+        measured.end()
+        # An exception, so that pytest treats it as any other failure: xfail, --pdb, --maxfail.
+        if measured.failure and outcome.excinfo is None:
+            _fail(outcome, measured.failure)
 
     @pytest.hookimpl(hookwrapper=True)
     def pytest_runtest_makereport(self, item: pytest.Item,
                                   call: Any) -> Generator[None, Any, None]:
         outcome = yield
-        measured = item.stash.get(_KEY, None)
-        if call.when != "call" or measured is None:
+        measured = self._measured.pop(item, None) if call.when == "call" else None
+        if measured is None:
             return
+        # Only the report says whether the test failed: a unittest.TestCase keeps its exception to
+        # itself, and skips and expected failures are exceptions also.
+        measured.end_trace(outcome.excinfo is not None or outcome.get_result().failed)
         report = outcome.get_result()
         report.memtrace = measured.row(report.nodeid)
-        if measured.failure and report.outcome == "passed":
-            report.outcome = "failed"
-            report.longrepr = measured.failure
         if measured.answer:
             report.sections.append(("GPU memory", measured.answer))
+
+    def pytest_sessionfinish(self) -> None:
+        for measured in self._measured.values():  # Ctrl-C: no report
+            measured.end_trace(False)
+        self._measured.clear()
 
     def pytest_runtest_logreport(self, report: Any) -> None:
         row = getattr(report, "memtrace", None)
@@ -142,13 +157,12 @@ class Plugin:
             terminalreporter.write_line(line)
 
 
-def _has_failed(found: tuple[type[BaseException], Any, Any] | None) -> bool:
-    """Whether a test that raised this has failed: pytest skips a test by an exception also."""
-    return found is not None and not issubclass(found[0], (pytest.skip.Exception,
-                                                           pytest.xfail.Exception))
-
-
-_KEY = pytest.StashKey["_Measured"]()
+def _fail(outcome: Any, text: str) -> None:
+    error = pytest.fail.Exception(text, pytrace=False)
+    if hasattr(outcome, "force_exception"):
+        outcome.force_exception(error)
+    else:  # pluggy before 1.1
+        outcome._result, outcome._excinfo = None, (type(error), error, None)
 
 
 class _Measured:
@@ -160,10 +174,11 @@ class _Measured:
         self.answer = ""
         self.trace = ""
         self._why_no_trace = ""
-        self._is_simulated = bool(item.config.getoption("--memtrace-reports"))
         self._keeps = keeps
-        self._recorder: Any = None
-        self._path = os.path.join(folder, f"{_file_name(item.nodeid)}.trace.zst")
+        self._history: History | None = None
+        # Tests and their fixtures change the working directory.
+        self._base = os.path.realpath(item.config.invocation_params.dir)
+        self._path = os.path.join(self._base, folder, f"{_file_name(item.nodeid)}.trace.zst")
         self._peaks: dict[int, int] = {}
         self._left: dict[int, int] = {}
         if keeps:
@@ -171,25 +186,25 @@ class _Measured:
         self._counters = device_memory.Counters(limits.metric)
 
     def _begin(self) -> None:
-        from .recording import HISTORY, record
+        """Begins PyTorch's history, not a `memtrace.record`: the test may use that itself."""
+        from . import output
+        from .history import History
 
         if "torch" not in sys.modules:
             self._why_no_trace = "no trace: PyTorch was not loaded when the test began"
             return
         try:
-            recorder = record(self._path, method=HISTORY, clear_history=True, quiet=True)
-            recorder.__enter__()
-            self._recorder = recorder
+            self._path = output.check(self._path)
+            self._history = History(None, clear=True)
         except Error as error:
             self._why_no_trace = f"no trace: {error}"
 
-    def end(self, has_failed: bool) -> None:
+    def end(self) -> None:
         self._peaks = self._counters.peaks()
         if self.limits.leak_bytes is not None:
             gc.collect()
         self._left = self._counters.left()
         self.failure = self._judge()
-        self._end_trace(has_failed or bool(self.failure))
         if self.failure and not self._keeps:
             self.failure += "\nTo see who holds it, run pytest with --memtrace."
 
@@ -206,34 +221,47 @@ class _Measured:
         ]
         return "\n".join(lines)
 
-    def _end_trace(self, is_kept: bool) -> None:
-        recorder, self._recorder = self._recorder, None
-        if recorder is None:
+    def end_trace(self, is_kept: bool) -> None:
+        """Ends the history, after a test that failed with a trace."""
+        from .ranges import restart_steps
+
+        history, self._history = self._history, None
+        if history is None:
             self.answer = self._why_no_trace if is_kept else ""
             return
         try:
-            if not is_kept:
-                recorder.discard()
-                return
-            recorder.__exit__()
-            self.trace = recorder.recording.trace or ""
-            self.answer = self._answer()
+            if is_kept:
+                self._write(history)
         except Error as error:
             self.answer = f"no trace: {error}"
+        finally:
+            history.stop()
+            restart_steps()
+        if self.trace:
+            self.answer = self._answer()
+
+    def _write(self, history: History) -> None:
+        from . import output
+
+        unfinished = output.unfinished(self._path)
+        history.write_trace(unfinished)
+        output.publish(unfinished, self._path)
+        self.trace = self._path
 
     def _answer(self) -> str:
         """What is alive at the peak or, after a leak, at the end; without a limit that failed, the
         first lines of the analysis."""
         from .program import run
 
-        if not self.trace:
-            return ""
         words = ["analyze", self.trace]
         if self.failure:
             has_peak = any(size > (self.limits.peak_bytes or 0) for size in self._peaks.values())
             is_leak = self.limits.peak_bytes is None or not has_peak
             words = ["live", self.trace, f"--at={'end' if is_leak else 'peak'}"]
-        lines = run([*words, "--quiet"], (0, 1, 3, 5)).text.splitlines()
+        try:
+            lines = run([*words, "--quiet"], (0, 1, 3, 5)).text.splitlines()
+        except Error as error:
+            return f"{self.trace} could not be analyzed: {error}"
         return "\n".join([*lines[:_ANSWER_LINES], f"... memtrace {' '.join(words)}"])
 
     def row(self, nodeid: str) -> dict[str, Any]:
@@ -245,13 +273,27 @@ class _Measured:
             "left_bytes": max(self._left.values(), default=0),
             "limit_bytes": self.limits.peak_bytes,
             "has_limit": self.limits.exist(),
-            "is_simulated": self._is_simulated,
-            "trace": self.trace,
+            "is_simulated": device_memory.is_simulated(),
+            "trace": self._shown_path(),
         }
 
 
+    def _shown_path(self) -> str:
+        start = os.path.join(self._base, "")
+        return self.trace[len(start):] if self.trace.startswith(start) else self.trace
+
+
+# Two such tests have different names when separators and brackets are "-".
+_PLAIN = re.compile(r"[\w./]+(::\w+)+(\[[\w.=-]*\w\])?", re.ASCII)
+
+
 def _file_name(nodeid: str) -> str:
-    return re.sub(r"[^A-Za-z0-9._=-]+", "-", nodeid).strip("-.")[-150:]
+    """A name that no other test has: otherwise one trace would replace another one."""
+    name = re.sub(r"[^A-Za-z0-9._=-]+", "-", nodeid).strip("-.")
+    if _PLAIN.fullmatch(nodeid) and "[-" not in nodeid and len(name) <= _NAME_CHARACTERS:
+        return name
+    digest = hashlib.sha256(nodeid.encode("utf-8", "surrogatepass")).hexdigest()[:12]
+    return f"{name[-_NAME_CHARACTERS:].lstrip('-.')}-{digest}"
 
 
 def lines_of(rows: list[dict[str, Any]]) -> Iterator[str]:

@@ -83,6 +83,104 @@ def test_traces_of_failing_tests(pytester):
     assert "run pytest with --memtrace" not in text
 
 
+HARD = """
+    import pytest, unittest
+
+    def ones(mib):
+        import torch
+        return torch.ones(mib, 1 << 18, device="cuda")
+
+    @pytest.mark.xfail
+    @pytest.mark.limit_gpu_memory("1 MiB")
+    def test_known_to_exceed():
+        ones(2)
+
+    class TestCase(unittest.TestCase):
+        @pytest.mark.limit_gpu_memory("1 GiB")
+        def test_fails(self):
+            ones(1)
+            self.fail("for another reason")
+
+    @pytest.mark.limit_gpu_memory("1 GiB")
+    def test_records(tmp_path):
+        import memtrace
+        ones(1)
+        with memtrace.record(tmp_path / "own.trace.zst", method="pytorch-history", quiet=True):
+            ones(1)
+
+    @pytest.fixture
+    def elsewhere(tmp_path, monkeypatch):
+        monkeypatch.chdir(tmp_path)
+
+    @pytest.mark.limit_gpu_memory("1 MiB")
+    @pytest.mark.parametrize("name", ["a/b", "a-b", "a b"])
+    def test_similar_names(name, elsewhere):
+        ones(2)
+
+    @pytest.mark.limit_gpu_memory("1 MiB")
+    def test_property(record_property):
+        record_property("a set has no JSON", {1})
+"""
+
+
+def test_failures_that_are_hard_to_see(pytester):
+    pytester.makepyfile(HARD)
+    result = run(pytester, "--memtrace", "--memtrace-dir=kept")
+    result.assert_outcomes(passed=2, failed=4, xfailed=1)
+    names = sorted(path.name for path in (pytester.path / "kept").iterdir())
+    file = re.escape("test_failures_that_are_hard_to_see.py")
+    expected = [rf"{file}-TestCase-test_fails", rf"{file}-test_similar_names-a-b",
+                rf"{file}-test_similar_names-a-b-\w{{12}}", rf"{file}-test_similar_names-a-b-\w{{12}}"]
+    assert len(names) == len(expected), names
+    for pattern in expected:
+        assert any(re.fullmatch(rf"{pattern}\.trace\.zst", name) for name in names), names
+    # Relative paths, and each trace once.
+    assert sorted(re.findall(r"^ +kept/(\S+)$", result.stdout.str(), re.MULTILINE)) == names
+
+
+def test_fixtures_of_two_modules(pytester):
+    """pytest leaves fixtures of a module for a test that runs in the other process."""
+    pytester.makepyfile(test_first="""
+        import pytest
+
+        @pytest.fixture(scope="module")
+        def shared():
+            yield
+            raise RuntimeError("the fixture ends")
+
+        def test_plain(shared): pass
+
+        @pytest.mark.limit_gpu_memory("1 MiB")
+        def test_limit(): pass
+    """, test_second="def test_plain(): pass\n")
+    result = run(pytester)
+    result.assert_outcomes(passed=3, errors=1)
+    assert "the fixture ends" in result.stdout.str()
+
+
+def test_options_of_the_parent(pytester):
+    """The dry run shares neither the folder nor the report, and runs all its tests."""
+    pytester.makepyfile("""
+        import pathlib, pytest
+
+        def test_makes(tmp_path_factory):
+            tmp_path_factory.getbasetemp().joinpath("kept").touch()
+
+        @pytest.mark.limit_gpu_memory("1 MiB")
+        @pytest.mark.parametrize("number", [1, 2])
+        def test_limit(number, tmp_path):
+            assert number == 2
+
+        def test_finds(tmp_path_factory):
+            assert tmp_path_factory.getbasetemp().joinpath("kept").exists()
+            assert not pathlib.Path("report.xml").exists()
+    """)
+    result = run(pytester, f"--basetemp={pytester.path / 'base'}", "--junitxml=report.xml",
+                 "--maxfail=2", "--", "test_options_of_the_parent.py")
+    result.assert_outcomes(passed=3, failed=1)
+    assert (pytester.path / "report.xml").read_text().count("<testcase") == 4
+
+
 def test_wrong_marks(pytester):
     for mark in ('limit_gpu_memory("2 apples")', "limit_gpu_memory()", 'limit_gpu_leak(-1)',
                  'limit_gpu_memory(1, metric="reserved")', "limit_gpu_leak(1, metric='requested')"):
