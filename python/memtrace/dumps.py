@@ -29,6 +29,7 @@ class Dumps:
         self.folder = os.fspath(folder)
         self.traces: list[str] = []
         self.is_recorded_elsewhere = is_recorded_already()
+        self._max_entries = max_entries
         self._max_traces = max_traces
         self._failures = 0
         # Reentrant: what runs while a trace is written may allocate and fail.
@@ -76,6 +77,13 @@ class Dumps:
             self._history = None
         if self in _observed:
             _observed.remove(self)
+
+    def resume(self) -> None:
+        """Begins another history after `stop`. Without `stop`, does nothing. Raises Error."""
+        with self._lock:
+            if self._history is None and not self.is_recorded_elsewhere:
+                self._history = History(self._max_entries)
+                _observed.append(self)
 
     def __enter__(self) -> Dumps:
         return self

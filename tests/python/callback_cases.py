@@ -5,6 +5,7 @@ import pathlib
 import tempfile
 import unittest
 import warnings
+import weakref
 
 # The process must not look recorded: traces would be left to `memtrace dry-run`.
 os.environ.pop("MEMTRACE_OUTPUT", None)
@@ -93,6 +94,14 @@ class Callbacks(unittest.TestCase):
         for row in trainer.state.log_history[:STEPS]:
             self.assertGreater(row["memtrace/allocated_peak_gib"], 0)
 
+    def test_transformers_twice(self):
+        callback, trainer = self.transformers(Model(), steps=[1])
+        callback.attach(trainer)
+        for _ in range(2):
+            trainer.train()
+        self.assertEqual([pathlib.Path(path).name for path in callback.traces],
+                         [f"step1-pid{os.getpid()}{again}.trace.zst" for again in ("", "-2")])
+
     def test_transformers_oom(self):
         callback, trainer = self.transformers(Model(fails_at=1), steps=[2])
         with self.assertRaises(torch.OutOfMemoryError), self.assertLogs("memtrace") as log:
@@ -157,6 +166,22 @@ class Callbacks(unittest.TestCase):
         watched = self.accelerate(Model(), steps=[1])
         phases = self.check_step(watched.traces)
         self.assertTrue(any("backward" in path for path in phases), phases)
+
+    def test_accelerate_frees_memory(self):
+        from accelerate import Accelerator
+
+        accelerator = Accelerator()
+        watch(accelerator)
+        for _ in range(2):  # as accelerate.utils.find_executable_batch_size does
+            model = Model()
+            model, optimizer = accelerator.prepare(model, torch.optim.Adam(model.parameters()))
+            accelerator.backward(model(torch.ones(2, 64, device="cuda"), 0)["loss"])
+            optimizer.step()
+            freed = weakref.ref(optimizer)
+            model, optimizer = accelerator.free_memory(model, optimizer)
+            self.assertIsNone(freed())
+        accelerator.end_training()
+        accelerator.end_training()
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import functools
+import weakref
 from collections.abc import Collection
 from typing import Any, Callable
 
@@ -19,7 +20,8 @@ class Watch:
         self._accelerator = accelerator
         self._training = training
         self._number = 0
-        self._optimizers: list[Any] = []
+        # Weak: accelerator.free_memory() drops optimizers, and their memory with them.
+        self._optimizers: list[weakref.ref[Any]] = []
         accelerator.backward = _in_phase("backward", accelerator.backward)
         accelerator.prepare = self._then(accelerator.prepare, self._find_optimizers)
         accelerator.end_training = self._then(accelerator.end_training, self.end)
@@ -49,11 +51,13 @@ class Watch:
     def _find_optimizers(self) -> None:
         """Wraps `step` of optimizers that `prepare` has made since the last call."""
         for optimizer in getattr(self._accelerator, "_optimizers", ()):
-            if not any(optimizer is known for known in self._optimizers):
-                self._optimizers.append(optimizer)
-                optimizer.step = self._step_of(optimizer.step, optimizer)
+            if not any(optimizer is known() for known in self._optimizers):
+                known = weakref.ref(optimizer)
+                self._optimizers.append(known)
+                optimizer.step = self._step_of(optimizer.step, known)
 
-    def _step_of(self, function: Callable[..., Any], optimizer: Any) -> Callable[..., Any]:
+    def _step_of(self, function: Callable[..., Any],
+                 optimizer: weakref.ref[Any]) -> Callable[..., Any]:
         in_phase = _in_phase("optimizer", function)
 
         @functools.wraps(function)
@@ -62,13 +66,17 @@ class Watch:
                 return function(*words, **named)
             result = in_phase(*words, **named)
             # A step ends with the last optimizer of the program.
-            if optimizer is self._optimizers[-1]:
+            if optimizer is self._last():
                 self._training.end_step(self._number)
                 self._number += 1
                 self._training.begin_step(self._number)
             return result
 
         return call
+
+    def _last(self) -> weakref.ref[Any] | None:
+        self._optimizers = [known for known in self._optimizers if known() is not None]
+        return self._optimizers[-1] if self._optimizers else None
 
     def _with_peaks(self, function: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(function)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import sys
+from collections import Counter
 from collections.abc import Collection
 from typing import Any
 
@@ -32,6 +33,7 @@ class Training:
         self._max_entries = max_entries
         self._dumps: Dumps | None = None
         self._phases: list[phase] = []
+        self._times: Counter[int] = Counter()  # how often a step has a trace
 
     @property
     def traces(self) -> list[str]:
@@ -39,10 +41,14 @@ class Training:
         return [] if self._dumps is None else list(self._dumps.traces)
 
     def begin(self) -> None:
-        """The training begins: from now on, a failed request leaves a trace."""
-        if self._folder is None or self._dumps is not None:
+        """The training begins, or another one after `end`: from now on, a failed request leaves a
+        trace."""
+        if self._folder is None:
             return
         try:
+            if self._dumps is not None:
+                self._dumps.resume()
+                return
             self._dumps = dump_on_oom(self._folder, max_entries=self._max_entries)
         except Error as error:
             _LOG.warning("no traces are written: %s", error)
@@ -62,8 +68,10 @@ class Training:
         self.end_phases()
         end_step()
         if number in self._steps and self._dumps is not None:
+            self._times[number] += 1
+            again = f"-{self._times[number]}" if self._times[number] > 1 else ""
             try:
-                self._dumps.write(f"step{number}-{rank_and_process()}")
+                self._dumps.write(f"step{number}-{rank_and_process()}{again}")
             except Error as error:
                 _LOG.warning("no trace of step %d: %s", number, error)
 

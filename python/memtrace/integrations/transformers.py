@@ -12,8 +12,8 @@ from .training import Training, peaks
 
 
 class MemtraceCallback(TrainerCallback):  # type: ignore[misc,unused-ignore]
-    """Marks steps, the optimizer and evaluation in recordings, writes a trace when memory runs out
-    and at the end of chosen steps, and adds peaks to the log of the trainer.
+    """Marks steps and the optimizer in recordings, writes a trace when memory runs out and at the
+    end of chosen steps, and adds peaks to the log of the trainer.
 
         trainer = Trainer(..., callbacks=[MemtraceCallback("oom")])
 
@@ -31,8 +31,9 @@ class MemtraceCallback(TrainerCallback):  # type: ignore[misc,unused-ignore]
         return self._training.traces
 
     def attach(self, trainer: Any) -> MemtraceCallback:
-        """Adds the callback to a trainer, before its other callbacks."""
-        trainer.callback_handler.callbacks.insert(0, self)
+        """Adds the callback to a trainer, or moves it, before its other callbacks."""
+        callbacks = trainer.callback_handler.callbacks
+        callbacks[:] = [self, *(callback for callback in callbacks if callback is not self)]
         return self
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **more: Any) -> None:
