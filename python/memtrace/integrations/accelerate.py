@@ -54,7 +54,7 @@ class Watch:
             if not any(optimizer is known() for known in self._optimizers):
                 known = weakref.ref(optimizer)
                 self._optimizers.append(known)
-                optimizer.step = self._step_of(optimizer.step, known)
+                optimizer.step = self._step_of(_weak(optimizer.step, known), known)
 
     def _step_of(self, function: Callable[..., Any],
                  optimizer: weakref.ref[Any]) -> Callable[..., Any]:
@@ -84,6 +84,19 @@ class Watch:
             return function({**values, **peaks()}, *words, **named)
 
         return call
+
+
+def _weak(function: Callable[..., Any], owner: weakref.ref[Any]) -> Callable[..., Any]:
+    """A method that does not keep its object alive: the object holds it, which would be a cycle."""
+    if getattr(function, "__self__", None) is not owner():
+        return function
+    plain: Callable[..., Any] = getattr(function, "__func__")
+
+    @functools.wraps(plain)
+    def call(*words: Any, **named: Any) -> Any:
+        return plain(owner(), *words, **named)
+
+    return call
 
 
 def _in_phase(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
