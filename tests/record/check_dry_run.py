@@ -303,6 +303,13 @@ def sweep_runs_again_if_timing_matters(bench):
     done = dry_run(bench, *words)
     table = done.stdout.partition(b"The peaks depend on timing")[2]
     check([line.split()[:4] for line in table.splitlines()[3:4]] == [[b"7", b"finished", b"50.0", b"MiB"]], f"{done}")
+    done = dry_run(bench, "--json", *words, MEMTRACE_SIMULATED_EARLY_RELEASE="1")
+    runs = json.loads(done.stdout)["runs"]
+    check([run["allocated_peak_bytes"] for run in runs] == [104857600] * 2, f"an outer dry run decides: {done}")
+    done = dry_run(bench, "--json", *words[:-1], script + '; [ ! "$MEMTRACE_SIMULATED_EARLY_RELEASE" ]')
+    check(json.loads(done.stdout)["runs"][1]["depended_on_timing"] == {
+        "collectives": 7, "early_outcome": "failed", "early_allocated_peak_bytes": None, "early_reserved_peak_bytes": None},
+        f"the peaks of a second run that failed: {done}")
 
 
 def sweep_is_interrupted(bench):
