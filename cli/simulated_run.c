@@ -175,6 +175,13 @@ static bool set_asker(const struct mt_simulated_run *run)
                     : !unsetenv("MEMTRACE_DRY_RUN_ASKER") && !unsetenv("MEMTRACE_DRY_RUN_CUDNN");
 }
 
+/* An outer dry run may have set the variable. */
+static bool set_release(const struct mt_simulated_run *run)
+{
+    return run->frees_early ? set_number("MEMTRACE_SIMULATED_EARLY_RELEASE", 1)
+                            : !unsetenv("MEMTRACE_SIMULATED_EARLY_RELEASE");
+}
+
 /* Runs in the process of the command. */
 static bool set_environment(void *context)
 {
@@ -194,8 +201,7 @@ static bool set_environment(void *context)
            !setenv("USE_PYTORCH_KERNEL_CACHE", "0", 1) &&
            !setenv("MEMTRACE_DRY_RUN_FACT", run->fact.data, 1) &&
            !setenv("MEMTRACE_SIMULATED_DEVICE", run->card->name, 1) && set_context(run) &&
-           set_asker(run) &&
-           (!run->frees_early || set_number("MEMTRACE_SIMULATED_EARLY_RELEASE", 1)) &&
+           set_asker(run) && set_release(run) &&
            (!run->rank || mt_rank_set_environment(run->rank)) &&
            set_number("MEMTRACE_SIMULATED_DEVICES", run->devices) &&
            set_number("MEMTRACE_SIMULATED_MEMORY", mt_simulated_memory_bytes(run));

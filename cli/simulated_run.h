@@ -25,7 +25,7 @@ struct mt_simulated_run {
     uint64_t devices;           /* 1 to MT_MAX_SIMULATED_DEVICES */
     uint64_t limit_bytes;       /* memory of each device; 0 = that of the card */
     const struct mt_rank *rank; /* the rank that runs; NULL: the command is not distributed */
-    bool frees_early; /* frees the memory of collectives as early as any real run; else as late */
+    bool frees_early; /* frees the memory of collectives as early as any real run, else late */
     /* set by mt_simulated_run_finish */
     struct mt_dry_run_notes notes;
     struct mt_dry_run_trace *traces; /* traces that have events */

@@ -25,8 +25,20 @@ static void discard_output(void)
     }
 }
 
+/* Compares the same device as in the first run. That one was chosen by the smallest limit, which is
+ * not computed here. */
+static void take_peaks(struct mt_sweep_result *early, const struct mt_report *report,
+                       uint32_t device)
+{
+    for (uint32_t i = 0; i < report->device_count; i++)
+        if (report->devices[i].device == device) {
+            early->allocated_peak_bytes = report->devices[i].allocated_peak.bytes;
+            early->reserved_peak_bytes = report->devices[i].reserved_peak.bytes;
+        }
+}
+
 static void measure(struct mt_sweep_result *early, const struct mt_dry_run_answer *answer,
-                    const struct mt_common *common)
+                    const struct mt_common *common, uint32_t device)
 {
     const struct mt_dry_run_trace *worst = mt_dry_run_worst_trace(answer);
     const struct mt_analyze_options options = {.path = worst ? worst->path : NULL};
@@ -41,6 +53,7 @@ static void measure(struct mt_sweep_result *early, const struct mt_dry_run_answe
                          : answer->exit_status ? MT_SWEEP_FAILED
                                                : MT_SWEEP_FINISHED;
         mt_sweep_measure(early, report);
+        take_peaks(early, report, device);
         mt_report_release(report);
     }
     mt_source_close(source);
@@ -60,7 +73,7 @@ void mt_sweep_run_early(struct mt_simulated_run *second, const struct mt_common 
         !second->failed) {
         const struct mt_dry_run_answer answer = mt_simulated_run_answer(second);
 
-        measure(&early, &answer, common);
+        measure(&early, &answer, common, result->device);
     }
     for (size_t i = 0; i < second->trace_count; i++)
         if (second->traces[i].path)
@@ -73,15 +86,24 @@ void mt_sweep_run_early(struct mt_simulated_run *second, const struct mt_common 
     result->early.reserved_peak_bytes = early.reserved_peak_bytes;
 }
 
+/* A second run that ended for another reason, for example because the files of the first run exist,
+ * has lower peaks that say nothing about timing. */
+static bool has_early_peaks(const struct mt_sweep_result *result)
+{
+    return result->early.outcome == MT_SWEEP_FINISHED ||
+           result->early.outcome == MT_SWEEP_OUT_OF_MEMORY;
+}
+
 static void add_row(struct mt_table *table, const struct mt_sweep *sweep,
                     const struct mt_sweep_run *run)
 {
     const struct mt_sweep_result *result = &run->result;
     bool is_known = result->early.outcome != MT_SWEEP_NOT_RUN;
+    bool has_peaks = has_early_peaks(result);
 
     MT_CELLS(table, MT_TEXT(sweep->name_count == 1 ? run->values[0] : run->label),
              MT_TEXT(is_known ? mt_sweep_outcome_name(result->early.outcome) : "not known"));
-    if (is_known)
+    if (has_peaks)
         MT_CELLS(table, MT_BYTES(result->early.allocated_peak_bytes),
                  MT_BYTES(result->early.reserved_peak_bytes));
     else
@@ -118,9 +140,9 @@ void mt_json_sweep_timing(struct mt_json *json, const struct mt_sweep_result *re
     mt_json_u64(json, "collectives", result->undecided_collectives);
     mt_json_text(json, "early_outcome",
                  is_known ? mt_sweep_outcome_name(result->early.outcome) : NULL);
-    mt_json_u64_or_null(json, "early_allocated_peak_bytes", is_known,
+    mt_json_u64_or_null(json, "early_allocated_peak_bytes", has_early_peaks(result),
                         result->early.allocated_peak_bytes);
-    mt_json_u64_or_null(json, "early_reserved_peak_bytes", is_known,
+    mt_json_u64_or_null(json, "early_reserved_peak_bytes", has_early_peaks(result),
                         result->early.reserved_peak_bytes);
     mt_json_object_end(json);
 }

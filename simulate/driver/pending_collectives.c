@@ -57,7 +57,6 @@ static atomic_size_t work_count;
 static atomic_ullong launches;
 static uint64_t undecided; /* collectives that a real run may have found complete earlier */
 static bool has_no_watchdog;
-static pid_t owner; /* the process of the works */
 
 static bool is_watchdog(void)
 {
@@ -166,9 +165,6 @@ static void wait_for_watchdog(time_t seconds)
  * looks at collectives that are not over, and must not do that while these destructors run. */
 static void end_all(void)
 {
-    if (owner != getpid()) {
-        return; /* a child of fork has no watchdog */
-    }
     pthread_mutex_lock(&lock);
     for (struct work *work = works; work != NULL; work = work->next) {
         work->has_ended = true;
@@ -178,16 +174,27 @@ static void end_all(void)
     pthread_mutex_unlock(&lock);
 }
 
-static void end_all_at_exit(void)
+/* A child of fork has no watchdog, and the parent reports the collectives. Another thread may have
+ * held the lock. */
+static void forget_all_in_child(void)
 {
-    owner = getpid();
+    pthread_mutex_init(&lock, NULL);
+    pthread_cond_init(&handled, NULL);
+    works = NULL;
+    atomic_store(&work_count, 0);
+    undecided = 0;
+}
+
+static void prepare_for_end(void)
+{
     (void)atexit(end_all);
+    (void)pthread_atfork(NULL, NULL, forget_all_in_child);
 }
 
 static void add(struct work *work)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, end_all_at_exit);
+    pthread_once(&once, prepare_for_end);
     pthread_mutex_lock(&lock);
     if (has_no_watchdog) {
         free(work);

@@ -169,7 +169,9 @@ result ncclAllGather(const void *from, void *to, size_t count, int type, struct 
 {
     enum { DEVICE_TO_DEVICE = 3 };
     size_t bytes = bytes_of(count, type);
-    starts(comm, stream);
+    if (starts(comm, stream) != SUCCESS) {
+        return INVALID_ARGUMENT;
+    }
     for (int rank = 0; rank < comm->ranks; rank++) {
         cudaMemcpyAsync((char *)to + (size_t)rank * bytes, from, bytes, DEVICE_TO_DEVICE, stream);
     }

@@ -99,7 +99,7 @@ def timeout(bench):
     script = "trap '' TERM; echo $$ >>pids; (setsid sh -c 'echo $$ >>pids; sleep 50'; sleep 50) & sleep 50; sleep 50"
     began = time.monotonic()
     done = dry_run(bench, "--timeout", "1s", "--", "sh", "-c", script)
-    check(done.returncode == 124 and b"still ran after --timeout 1s" in done.stderr, f"{done}")
+    check(done.returncode == 124 and b"still running after --timeout 1s" in done.stderr, f"{done}")
     check(time.monotonic() - began < 20, "it took too long")
     for pid in (bench.work / "pids").read_text().split():
         state = pathlib.Path(f"/proc/{pid}/stat")
@@ -303,6 +303,13 @@ def sweep_runs_again_if_timing_matters(bench):
     done = dry_run(bench, *words)
     table = done.stdout.partition(b"The peaks depend on timing")[2]
     check([line.split()[:4] for line in table.splitlines()[3:4]] == [[b"7", b"finished", b"50.0", b"MiB"]], f"{done}")
+    done = dry_run(bench, "--json", *words, MEMTRACE_SIMULATED_EARLY_RELEASE="1")
+    runs = json.loads(done.stdout)["runs"]
+    check([run["allocated_peak_bytes"] for run in runs] == [104857600] * 2, f"an outer dry run decides: {done}")
+    done = dry_run(bench, "--json", *words[:-1], script + '; [ ! "$MEMTRACE_SIMULATED_EARLY_RELEASE" ]')
+    check(json.loads(done.stdout)["runs"][1]["depended_on_timing"] == {
+        "collectives": 7, "early_outcome": "failed", "early_allocated_peak_bytes": None, "early_reserved_peak_bytes": None},
+        f"the peaks of a second run that failed: {done}")
 
 
 def sweep_is_interrupted(bench):
@@ -398,7 +405,7 @@ def rank_of_several_processes(bench):
 
 def rank_refusals(bench):
     for words, text in ((("--ranks", "0", "true"), "needs '--world N'"), (("--world", "8", "true"), "needs --ranks"),
-                        (("--ranks", "8", "--world", "8", "true"), "the last of 8 ranks is 7"), (("--ranks", "all", "--world", "72", "true"), "more than 64"),
+                        (("--ranks", "8", "--world", "8", "true"), "the last of 8 ranks is rank 7"), (("--ranks", "all", "--world", "72", "true"), "more than 64"),
                         (("--ranks", "0", "--world", "9", "--devices", "8", "true"), "9 ranks cannot be divided into nodes of 8"),
                         (("--ranks", "0", "--world", "2", "--sweep", "a=1", "echo", "{a}"), "cannot be combined"),
                         (("--ranks", "0", "--world", "2", "deepspeed", "train.py"), "name the script"),

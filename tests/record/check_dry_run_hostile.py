@@ -223,7 +223,7 @@ def lost_environment(bench):
     place = Place(bench)
     script = "import os, torch; print(os.environ.get('CUDA_VISIBLE_DEVICES'))"
     for wrapper, seen, text in (((), "None", "requested no device memory"), (("env", "-u", "LD_PRELOAD"), "-1", "removed LD_PRELOAD"),
-                                (("env", "-i"), None, "the environment was lost"), (("sh", "-c", 'unset LD_PRELOAD; "$@"', "sh"), "-1", "LD_PRELOAD")):
+                                (("env", "-i"), None, "the environment was cleared"), (("sh", "-c", 'unset LD_PRELOAD; "$@"', "sh"), "-1", "LD_PRELOAD")):
         done = place.dry_run("-q", "--", *wrapper, place.python, "-c", script)
         check(text in done.stdout.decode(), f"{wrapper}: {done}")
         check(seen is None or lines(done)[0] == seen, f"{wrapper}: {done}")

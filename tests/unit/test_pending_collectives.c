@@ -2,6 +2,7 @@
 #include "cmocka_all.h"
 
 #include <string.h>
+#include <sys/wait.h>
 
 #include "../../simulate/driver/note_file.c"
 #include "../../simulate/driver/pending_collectives.c"
@@ -156,6 +157,27 @@ static void a_collective_waits_for_the_watchdog(void **state)
     assert_false(what.is_hidden);
 }
 
+static void a_child_of_fork_has_no_collectives(void **state)
+{
+    struct sim_order order = {0};
+    int status;
+    pid_t child;
+
+    (void)state;
+    collect(&order, 100);
+    collect(&order, 101);
+    assert_int_equal(undecided, 1);
+    pthread_mutex_lock(&lock); /* as another thread may hold it */
+    child = fork();
+    if (child == 0)
+        _exit(works || work_count || undecided || pthread_mutex_trylock(&lock));
+    pthread_mutex_unlock(&lock);
+    assert_true(child > 0);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    assert_int_equal(undecided, 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -163,6 +185,7 @@ int main(void)
         cmocka_unit_test_setup(waiting_decides, forget_all),
         cmocka_unit_test_setup(collectives_on_streams_of_the_program_do_not_count, forget_all),
         cmocka_unit_test_setup(a_communicator_ends, forget_all),
+        cmocka_unit_test_setup(a_child_of_fork_has_no_collectives, forget_all),
         cmocka_unit_test_setup(a_collective_waits_for_the_watchdog, forget_all)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -134,6 +134,7 @@ static void peaks_that_depend_on_timing_are_in_a_table(void **state)
     static const char wanted[] = "once:\n"
                                  "batch  outcome    allocated  reserved\n"
                                  "4      finished    5.00 GiB  6.00 GiB\n"
+                                 "8      failed\n"
                                  "16     not known\n";
     struct mt_buf out = {0};
 
@@ -149,6 +150,8 @@ static void peaks_that_depend_on_timing_are_in_a_table(void **state)
     }
     sweep.runs[0].result.early.allocated_peak_bytes -= MT_GIB;
     sweep.runs[0].result.early.reserved_peak_bytes -= MT_GIB;
+    sweep.runs[1].result.early.outcome = MT_SWEEP_FAILED; /* its peaks are not those of a run */
+    sweep.runs[1].result.early.allocated_peak_bytes = 1;
     sweep.runs[2].result.early.outcome = MT_SWEEP_NOT_RUN;
     mt_add_sweep_text(&out, &sweep);
     mt_buf_add_char(&out, '\0');

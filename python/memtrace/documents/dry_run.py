@@ -31,6 +31,19 @@ class Simulated(Document):
 
 
 @dataclass(frozen=True)
+class DependedOnTiming(Document):
+    collectives: int
+    raw: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> DependedOnTiming:
+        return cls(
+            collectives=data["collectives"],
+            raw=data,
+        )
+
+
+@dataclass(frozen=True)
 class DependedOnData(Document):
     sizes: int
     decisions: int
@@ -51,16 +64,6 @@ class DependedOnData(Document):
             failures=data["failures"],
             raw=data,
         )
-
-
-@dataclass(frozen=True)
-class DependedOnTiming(Document):
-    collectives: int
-    raw: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> DependedOnTiming:
-        return cls(collectives=data["collectives"], raw=data)
 
 
 @dataclass(frozen=True)
@@ -237,8 +240,8 @@ class DryRun(Document):
     exit_status: int | None
     timed_out: bool
     simulated: Simulated
-    depended_on_data: DependedOnData
     depended_on_timing: DependedOnTiming
+    depended_on_data: DependedOnData
     processes: Processes
     convolution_workspaces: ConvolutionWorkspaces
     traces: tuple[Trace, ...]
@@ -259,8 +262,8 @@ class DryRun(Document):
             exit_status=data["exit_status"],
             timed_out=data["timed_out"],
             simulated=Simulated.from_json(data["simulated"]),
-            depended_on_data=DependedOnData.from_json(data["depended_on_data"]),
             depended_on_timing=DependedOnTiming.from_json(data["depended_on_timing"]),
+            depended_on_data=DependedOnData.from_json(data["depended_on_data"]),
             processes=Processes.from_json(data["processes"]),
             convolution_workspaces=ConvolutionWorkspaces.from_json(data["convolution_workspaces"]),
             traces=many(Trace.from_json, data["traces"]),
