@@ -281,7 +281,7 @@ def check_budget_words(bench):
     lines = bench.complaints_of(folder, "--base", base, "--max-regression", "2%", status=2)
     expect("a base of several jobs", lines[0],
            "memtrace: fleet: the base has 2 jobs; --base takes files of one job: name a folder or a "
-           "summary that has no other")
+           "summary with only one job")
     expect("their names", len(lines), 3)
 
 

@@ -11,6 +11,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     size_t length;
     uint64_t pc;
 
+    /* Either processor; the bytes stay those of the corpus. */
+    program.registers = size % 2 ? &mt_cfi_aarch64 : &mt_cfi_x86_64;
     program.begin = fuzz_number(&input, 4);
     pc = program.begin + fuzz_number(&input, 2);
     program.code_align = fuzz_number(&input, 1);

@@ -65,12 +65,15 @@ def a_list_of_traces_that_is_full(bench):
     """The process says what to run, since `memtrace record` does not know its trace."""
     full = full_list(bench.work / "lists")
     done = bench.record("sh", "-c", f'MEMTRACE_MANIFEST="{full}" "{bench.recorded}" exit 0')
-    check(b"/.memtrace-full12': File too large; when the program has ended, "
+    check(b"/.memtrace-full12': File too large\nmemtrace: when the program has ended, "
           b"run: memtrace recover /" in done.stderr, f"{done}")
     deep = full_list(bench.work / ("d" * 200) / ("e" * 200))
     done = bench.record("sh", "-c", f'MEMTRACE_MANIFEST="{deep}" "{bench.recorded}" exit 0')
-    line = next(line for line in done.stderr.splitlines() if b"/.memtrace-full12': " in line)
-    check(len(line) == 511 and line.endswith(b"..."), f"a line that is too long: {line}")
+    lines = done.stderr.splitlines()
+    at = next(i for i, line in enumerate(lines) if b"/.memtrace-full12': " in line)
+    check(lines[at].endswith(b"': File too large") and
+          lines[at + 1].startswith(b"memtrace: when the program has ended, run: memtrace recover /") and
+          lines[at + 1].endswith(b".trace.zst"), f"the command is not whole: {lines}")
 
 
 def files_that_are_not_lists(bench):

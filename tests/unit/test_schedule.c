@@ -91,7 +91,7 @@ static void broken_tables_are_found(void **unused)
     assert_broken(bad, "~known");
     bad = good;
     bad.batch = NULL; /* nothing to do */
-    assert_broken(bad, "hears(pass)");
+    assert_broken(bad, "receives_events(pass)");
     bad = good;
     bad.drive = drive_nothing;
     assert_broken(bad, "!pass->batch || !pass->drive");
