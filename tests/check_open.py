@@ -29,8 +29,9 @@ class Desktop:
         self.browser = folder / "my-browser"
         self.state = folder / "state"
         # The shell's own descriptors are above 9. Written first, because the test waits for `given`.
+        # grep shows the signals that it inherits: a shell that waits for it may block its own.
         self.browser.write_text(f'''#!/bin/sh
-{{ ls -l /proc/$$/fd; grep SigIgn /proc/$$/status; grep SigBlk /proc/$$/status; }} >"{self.state}.new"
+{{ ls -l /proc/$$/fd; grep -E "Sig(Ign|Blk)" /proc/self/status; }} >"{self.state}.new"
 mv "{self.state}.new" "{self.state}"
 printf "%s" "$#:$1" >"{self.given}.new"; mv "{self.given}.new" "{self.given}"
 ''')
