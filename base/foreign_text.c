@@ -173,3 +173,14 @@ void mt_buf_add_printable_text(struct mt_buf *out, const char *text)
     else
         out->failed = true;
 }
+
+bool mt_foreign_is_shown(const char *text)
+{
+    struct mt_foreign_text foreign = mt_foreign_text(text, strlen(text));
+    struct mt_foreign_char c;
+
+    while (mt_foreign_next(&foreign, &c))
+        if (!c.is_shown)
+            return false;
+    return true;
+}

@@ -58,4 +58,7 @@ void mt_buf_add_printable_text(struct mt_buf *out, const char *text);
  * Does not read past the first byte that does not fit. */
 size_t mt_utf8_read(const char *at, size_t left, uint32_t *code);
 
+/* Returns true if every character of the text is shown as it is. */
+bool mt_foreign_is_shown(const char *text);
+
 #endif

@@ -4,17 +4,6 @@
 
 #include "foreign_text.h"
 
-static bool all_shown(const char *text)
-{
-    struct mt_foreign_text foreign = mt_foreign_text(text, strlen(text));
-    struct mt_foreign_char c;
-
-    while (mt_foreign_next(&foreign, &c))
-        if (!c.is_shown)
-            return false;
-    return true;
-}
-
 /* zsh expands a word that begins with "=". */
 static bool is_bare(const char *text)
 {
@@ -60,7 +49,7 @@ static void add_escaped(struct mt_buf *out, const char *before, const char *text
 
 static void add_word(struct mt_buf *out, const char *before, const char *text)
 {
-    if (!all_shown(text)) {
+    if (!mt_foreign_is_shown(text)) {
         add_escaped(out, before, text);
     } else if (is_bare(text)) {
         mt_buf_add_text(out, before);

@@ -81,18 +81,6 @@ static const char *trace_of(const struct candidates *found)
     return NULL;
 }
 
-/* A candidate is one line, and a shell shows it as it is. */
-static bool is_shown(const char *text)
-{
-    struct mt_foreign_text foreign = mt_foreign_text(text, strlen(text));
-    struct mt_foreign_char c;
-
-    while (mt_foreign_next(&foreign, &c))
-        if (!c.is_shown)
-            return false;
-    return true;
-}
-
 static void give_up(int signal_number)
 {
     (void)signal_number;
@@ -123,7 +111,7 @@ static void add_phases(struct candidates *found)
             struct mt_buf phase = {0};
 
             mt_buf_printf(&phase, "phase:%s", report->phases[i].path);
-            if (!phase.failed && is_shown(phase.data))
+            if (!phase.failed && mt_foreign_is_shown(phase.data))
                 add(found, phase.data);
             mt_buf_release(&phase);
         }
