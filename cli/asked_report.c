@@ -4,16 +4,12 @@
 #include "debug.h"
 #include "file_hash.h"
 #include "instant_option.h"
+#include "shown_analysis.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #define ANALYZED "only devices 0 to 63 are"
-
-static void show_progress(void *progress, const char *what, double share)
-{
-    mt_progress_update(progress, what, share);
-}
 
 int mt_ask(const char *path, const struct mt_common *common, const struct mt_question *question,
            struct mt_asked_report *asked)
@@ -26,23 +22,18 @@ int mt_ask(const char *path, const struct mt_common *common, const struct mt_que
 int mt_ask_for(const char *path, const struct mt_common *common,
                const struct mt_analyze_options *wanted, struct mt_asked_report *asked)
 {
-    struct mt_progress progress = {0};
-    struct mt_analyze_options options = *wanted;
     struct mt_file_hash hash;
     struct mt_error error;
     enum mt_status status, hashed;
     char sha256[MT_SHA256_TEXT];
     int code;
 
-    options.progress = (struct mt_analyze_progress){show_progress, &progress};
     *asked = (struct mt_asked_report){.path = path};
     asked->source = mt_open_input(path, common, &code);
     if (!asked->source)
         return code;
     mt_file_hash_start(&hash, path);
-    mt_progress_start(&progress, common);
-    status = mt_analyze(asked->source, &options, &asked->report, &error);
-    mt_progress_end(&progress);
+    status = mt_analyze_shown(asked->source, wanted, common->quiet, &asked->report, &error);
     hashed = mt_file_hash_finish(&hash, sha256, status ? NULL : &error);
     if (status || hashed)
         return mt_report_error(path, &error);

@@ -136,17 +136,6 @@ int mt_print_and_release(struct mt_buf *buf);
 int mt_print_answer(const struct mt_buf *buf, bool is_json);
 int mt_print_answer_and_release(struct mt_buf *buf, bool is_json);
 
-/* Shows progress on stderr after one second if stderr is a terminal. Zeroed memory is an idle
- * progress. */
-struct mt_progress {
-    uint64_t started_ns, shown_ns;
-    bool off, shown;
-};
-void mt_progress_start(struct mt_progress *progress, const struct mt_common *common);
-void mt_progress_update(struct mt_progress *progress, const char *what, double share);
-uint64_t mt_progress_elapsed_ns(const struct mt_progress *progress); /* 0 if nothing is shown */
-void mt_progress_end(struct mt_progress *progress);
-
 /* Escape sequences of colors. mt_stdout_style has empty strings if stdout is not a terminal, if
  * NO_COLOR is not empty, or if TERM is "dumb" or not set. */
 struct mt_style {

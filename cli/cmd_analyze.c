@@ -10,7 +10,9 @@
 #include "gate_run.h"
 #include "junit.h"
 #include "open_page.h"
+#include "progress.h"
 #include "report_html.h"
+#include "shown_analysis.h"
 #include "summary_md.h"
 #include "text_chart.h"
 #include "util.h"
@@ -219,17 +221,26 @@ static int check_pictures(const struct mt_report *report, const struct arguments
     return code;
 }
 
-static int write_pictures(const struct mt_report *report, const struct arguments *arguments,
-                          struct mt_buf *names)
+static void show_drawing(void *progress, double share)
 {
-    const struct mt_gallery_options options = gallery_options(arguments);
+    mt_progress_update(progress, "drawing", share);
+}
+
+static int write_pictures(const struct mt_report *report, const struct arguments *arguments,
+                          struct mt_progress *progress, struct mt_buf *names)
+{
+    struct mt_gallery_options options = gallery_options(arguments);
     struct mt_gallery gallery;
     struct mt_error error;
     int code;
 
+    options.progress = show_drawing;
+    options.context = progress;
     if (mt_gallery_write(report, &options, &gallery, &error) == MT_OK) {
+        mt_progress_end(progress);
         code = MT_EXIT_OK;
     } else {
+        mt_progress_end(progress);
         code = report_failures(&gallery);
         if (!code)
             code = mt_report_output_error(arguments->directory, &error);
@@ -247,13 +258,15 @@ static int write_files(const struct mt_report *report, const struct mt_gate_run 
     const struct mt_extra_pictures extra =
         extra_pictures(arguments, report->path, report->what_if ? NULL : run->base_trace);
     struct mt_buf names = {0};
+    struct mt_progress progress;
     int code = check_pictures(report, arguments);
 
+    mt_progress_start(&progress, arguments->common.quiet);
     mt_buf_add_text(&names, "\nFiles\n");
     if (!code)
         code = write_documents(report, run, arguments, &names);
     if (!code) {
-        code = write_pictures(report, arguments, &names);
+        code = write_pictures(report, arguments, &progress, &names);
         if (!code)
             code = mt_extra_pictures_write(&extra, &names);
         if (!arguments->common.json) {
@@ -282,11 +295,6 @@ static int print_result(const struct mt_report *report, const struct mt_gates *g
     return mt_print_answer_and_release(&out, arguments->common.json);
 }
 
-static void show_progress(void *progress, const char *what, double share)
-{
-    mt_progress_update(progress, what, share);
-}
-
 /* Prints gates and answer, and writes files. The first failure determines the exit code. */
 static int report_all(struct mt_source *source, const struct mt_report *report,
                       struct mt_gate_run *run, const struct arguments *arguments)
@@ -304,8 +312,7 @@ static int report_all(struct mt_source *source, const struct mt_report *report,
 static int analyze(struct mt_source *source, const char *path, struct mt_gate_run *run,
                    const struct arguments *arguments)
 {
-    struct mt_analyze_options options = options_of(arguments, path);
-    struct mt_progress progress = {0};
+    const struct mt_analyze_options options = options_of(arguments, path);
     struct mt_report *report;
     struct mt_file_hash hash;
     struct mt_error error;
@@ -315,10 +322,7 @@ static int analyze(struct mt_source *source, const char *path, struct mt_gate_ru
 
     source->overlay.hides_ranges = arguments->unnamed;
     mt_file_hash_start(&hash, path);
-    mt_progress_start(&progress, &arguments->common);
-    options.progress = (struct mt_analyze_progress){show_progress, &progress};
-    status = mt_analyze(source, &options, &report, &error);
-    mt_progress_end(&progress);
+    status = mt_analyze_shown(source, &options, arguments->common.quiet, &report, &error);
     hashed = mt_file_hash_finish(&hash, sha256, status ? NULL : &error);
     if (status || hashed) {
         if (!status)

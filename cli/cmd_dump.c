@@ -1,6 +1,8 @@
 /* memtrace dump: the events of a trace, one per line. */
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "asked_report.h"
 #include "cli.h"
@@ -8,6 +10,7 @@
 #include "instant_option.h"
 #include "json.h"
 #include "phase_names.h"
+#include "reading.h"
 #include "units.h"
 #include "util.h"
 
@@ -19,6 +22,7 @@ struct dump {
     struct mt_instant_option from, to;
     struct mt_source *source;
     uint64_t start_t_ns;
+    struct mt_reading reading;
     struct mt_buf out;
     int exit_code; /* exit code of writing */
 };
@@ -233,6 +237,18 @@ static int compare(const struct dump *dump, const struct mt_event *event,
     return value < instant->value ? -1 : value > instant->value;
 }
 
+/* Prints the lines so far. Lines that a person may see end the progress, which would mix with them
+ * on the terminal. Lines in a file do not. */
+static void flush(struct dump *dump)
+{
+    struct stat info;
+
+    if (fstat(STDOUT_FILENO, &info) != 0 || !S_ISREG(info.st_mode))
+        mt_reading_end(&dump->reading);
+    dump->exit_code = mt_print_answer(&dump->out, dump->common.json);
+    mt_buf_reset(&dump->out);
+}
+
 /* Prints a batch. Returns true if more events may follow. */
 static bool dump_batch(struct dump *dump, const struct mt_event_batch *batch)
 {
@@ -250,8 +266,7 @@ static bool dump_batch(struct dump *dump, const struct mt_event_batch *batch)
             text_event(dump, event);
         if (dump->out.length < FLUSH_BYTES && !dump->out.failed)
             continue;
-        dump->exit_code = mt_print_answer(&dump->out, dump->common.json);
-        mt_buf_reset(&dump->out);
+        flush(dump);
         if (dump->exit_code != MT_EXIT_OK)
             return false;
     }
@@ -283,14 +298,17 @@ static int dump_source(struct dump *dump, const char *path)
     struct mt_error error = {.offset = MT_NO_OFFSET};
     struct mt_event_batch batch;
     bool more = true;
-    enum mt_status status = go_to_start(dump, &error);
+    enum mt_status status;
 
+    mt_reading_start(&dump->reading, dump->source, "printing", dump->common.quiet);
+    status = go_to_start(dump, &error);
     while (status == MT_OK && more) {
         status = mt_source_next(dump->source, &batch, &error);
         more = status == MT_OK && dump_batch(dump, &batch);
     }
     if (dump->exit_code == MT_EXIT_OK)
-        dump->exit_code = mt_print_answer(&dump->out, dump->common.json);
+        flush(dump);
+    mt_reading_end(&dump->reading);
     if (dump->exit_code != MT_EXIT_OK)
         return dump->exit_code;
     if (status != MT_OK && status != MT_END)

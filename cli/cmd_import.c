@@ -7,6 +7,7 @@
 #include "flight_recorder.h"
 #include "json.h"
 #include "outputs.h"
+#include "reading.h"
 #include "recorded_summaries.h"
 #include "redacted_source.h"
 #include "redaction_key.h"
@@ -106,12 +107,15 @@ static int import_to(struct mt_source *source, const char *input, const char *pa
     struct mt_error error = {.offset = MT_NO_OFFSET};
     struct written written = {0, 0};
     struct mt_output output;
+    struct mt_reading reading;
     int verdict, printed;
     enum mt_status status;
 
     if (mt_output_open(&output, path, &rules, &error) != MT_OK)
         return mt_report_output_error(path, &error);
+    mt_reading_start(&reading, source, "writing", arguments->common.quiet);
     status = write_trace(source, output.fd, &written, &error);
+    mt_reading_end(&reading);
     if (status != MT_OK) {
         mt_output_abandon(&output);
         error.status = status;

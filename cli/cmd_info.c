@@ -9,6 +9,7 @@
 #include "info_summary.h"
 #include "json.h"
 #include "json_list.h"
+#include "reading.h"
 #include "report_json.h"
 #include "summary_of_trace.h"
 #include "trace.h"
@@ -415,6 +416,8 @@ int mt_cmd_info(const struct mt_command *command, int argc, char **argv)
         {NULL, 0, MT_OPTION_FLAG, NULL, NULL, NULL},
     };
     struct mt_error error = {.offset = MT_NO_OFFSET};
+    struct mt_reading reading;
+    enum mt_status status;
     char **arguments;
     int count, code = mt_options_parse(command, options, argc, argv, 1, 1, &arguments, &count);
 
@@ -426,7 +429,10 @@ int mt_cmd_info(const struct mt_command *command, int argc, char **argv)
     info.source = mt_open_input(info.path, &info.common, &code);
     if (!info.source)
         return code;
-    if (count_events(&info, &error) != MT_OK)
+    mt_reading_start(&reading, info.source, "reading", info.common.quiet);
+    status = count_events(&info, &error);
+    mt_reading_end(&reading);
+    if (status != MT_OK)
         code = mt_report_error(info.path, &error);
     else if ((code = print_info(&info)) == MT_EXIT_OK)
         code = mt_input_verdict(info.source, info.path, &info.common);

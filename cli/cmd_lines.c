@@ -2,6 +2,7 @@
 
 #include "asked_report.h"
 #include "lines_output.h"
+#include "reading.h"
 
 struct arguments {
     struct mt_common common;
@@ -108,9 +109,14 @@ static int lines(struct mt_source *source, const char *path, struct arguments *a
                                      arguments->all,
                                      arguments->source ? &arguments->sources : NULL};
     struct mt_error error = {.offset = MT_NO_OFFSET};
+    struct mt_reading reading;
+    enum mt_status status;
     int code;
 
-    if (mt_line_table_read(source, &table, &error) != MT_OK) {
+    mt_reading_start(&reading, source, "reading", arguments->common.quiet);
+    status = mt_line_table_read(source, &table, &error);
+    mt_reading_end(&reading);
+    if (status != MT_OK) {
         mt_line_table_release(&table);
         return mt_report_error(path, &error);
     }

@@ -9,6 +9,7 @@
 #include "optimal.h"
 #include "outputs.h"
 #include "policy_runs.h"
+#include "reading.h"
 #include "text_table.h"
 #include "units.h"
 #include "memory_limit.h"
@@ -106,6 +107,8 @@ static enum mt_status read_csv(struct optimal *optimal, bool *is_csv, struct mt_
 static int read_trace(struct optimal *optimal, struct mt_source **source)
 {
     struct mt_error error = {.offset = MT_NO_OFFSET};
+    struct mt_reading reading;
+    enum mt_status status;
     int code;
 
     *source = mt_open_input(optimal->path, &optimal->common, &code);
@@ -114,7 +117,10 @@ static int read_trace(struct optimal *optimal, struct mt_source **source)
     code = mt_choose_heap(*source, optimal->path, optimal->heap);
     if (code != MT_EXIT_OK)
         return code;
-    if (mt_buffers_from_source(*source, optimal->devices, &error) != MT_OK)
+    mt_reading_start(&reading, *source, "reading", optimal->common.quiet);
+    status = mt_buffers_from_source(*source, optimal->devices, &error);
+    mt_reading_end(&reading);
+    if (status != MT_OK)
         return mt_report_error(optimal->path, &error);
     optimal->source = *source;
     return MT_EXIT_OK;
@@ -129,15 +135,16 @@ static unsigned count_devices(const struct optimal *optimal, unsigned from)
     return count;
 }
 
-/* Shows the share of the time limit. Without a limit the progress is unknown. */
+/* Shows the share of the time limit. */
 static void show_progress(void *context)
 {
     struct optimal *optimal = context;
     uint64_t all_ns = optimal->options.time_ns;
+    double share = MT_SHARE_UNKNOWN;
 
     if (all_ns)
-        mt_progress_update(&optimal->progress, "searching",
-                           (double)mt_progress_elapsed_ns(&optimal->progress) / (double)all_ns);
+        share = (double)mt_progress_elapsed_ns(&optimal->progress) / (double)all_ns;
+    mt_progress_update(&optimal->progress, "searching", share);
 }
 
 /* Each device gets an equal share of the time that is left. */
@@ -166,7 +173,7 @@ static int solve_all(struct optimal *optimal)
 
     optimal->options.progress = show_progress;
     optimal->options.context = optimal;
-    mt_progress_start(&optimal->progress, &optimal->common);
+    mt_progress_start(&optimal->progress, optimal->common.quiet);
     code = solve_devices(optimal);
     mt_progress_end(&optimal->progress);
     return code;

@@ -19,6 +19,7 @@
 #include "question.h"
 #include "report.h"
 #include "report_query.h"
+#include "shown_analysis.h"
 #include "util.h"
 
 #define WALL       2400.0 /* pixels; larger pictures use finer models */
@@ -316,7 +317,7 @@ static int render(struct mt_source *source, const struct arguments *arguments)
     struct mt_error error;
     int exit_code;
 
-    if (mt_analyze(source, &options, &report, &error) != MT_OK)
+    if (mt_analyze_shown(source, &options, arguments->common.quiet, &report, &error) != MT_OK)
         return mt_report_error(arguments->path, &error);
     mt_debug_passes(report);
     exit_code = draw(report, arguments);

@@ -1,5 +1,6 @@
 /* memtrace tune: the allocator options that minimize the memory of a run. */
 #include "cli.h"
+#include "progress.h"
 #include "tune_output.h"
 
 struct arguments {
@@ -35,7 +36,7 @@ static int tune(struct mt_source *source, const char *path, const struct argumen
     enum mt_status status;
     int exit_code;
 
-    mt_progress_start(&progress, &arguments->common);
+    mt_progress_start(&progress, arguments->common.quiet);
     status = mt_tune_run(source, &options, &summary, &error);
     mt_progress_end(&progress);
     if (status == MT_ERR_UNSUPPORTED && summary.is_not_pytorch) {

@@ -9,6 +9,7 @@
 #include "json.h"
 #include "report_json.h"
 #include "report_query.h"
+#include "shown_analysis.h"
 #include "units.h"
 #include "util.h"
 
@@ -331,7 +332,7 @@ static int print_result(struct mt_source *source, const struct mt_dry_run_answer
     struct mt_error error;
     int checked, printed, code;
 
-    if (mt_analyze(source, &options, &report, &error) != MT_OK)
+    if (mt_analyze_shown(source, &options, answer->common->quiet, &report, &error) != MT_OK)
         return mt_report_error(path, &error);
     report->doubt = mt_dry_run_lower_bound(answer);
     checked = mt_dry_run_check_gates(answer, told, source, report, &failing);

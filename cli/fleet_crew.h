@@ -3,6 +3,7 @@
 #define MT_CLI_FLEET_CREW_H
 
 #include "cli.h"
+#include "progress.h"
 
 /* Shows which share of an item is done, from 0 to 1. Both members are NULL on a thread that shows
  * no progress. */

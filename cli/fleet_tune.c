@@ -386,7 +386,7 @@ int mt_fleet_tune(const struct mt_fleet_tuning *tuning, struct mt_job_settings *
                                          .format = tuning->common->format,
                                          .jobs = tuning->jobs,
                                          .settings = *settings};
-    mt_progress_start(&search->work.progress, tuning->common);
+    mt_progress_start(&search->work.progress, tuning->common->quiet);
     code = tune(search);
     mt_progress_end(&search->work.progress);
     mt_fleet_traces_release(&search->files);

@@ -4,6 +4,7 @@
 
 #include "cli.h"
 #include "job_settings.h"
+#include "progress.h"
 #include "setting_trial.h"
 
 /* A trace that is replayed. It is from one process, which may use several devices. */

@@ -10,6 +10,7 @@
 #include "debug.h"
 #include "io.h"
 #include "memory_limit.h"
+#include "shown_analysis.h"
 
 /* Reads at most one byte more than the maximum size of settings, so larger files are rejected. */
 static enum mt_status read_start(const char *path, struct mt_buf *text, struct mt_error *error)
@@ -103,7 +104,7 @@ static int base_of_trace(struct mt_gate_run *run, const char *path, const struct
     source = mt_open_input(path, &as_found, &code);
     if (!source)
         return code;
-    status = mt_analyze(source, &options, &report, &error);
+    status = mt_analyze_shown(source, &options, common->quiet, &report, &error);
     if (!status && mt_baseline_of_report(&run->base, report, &source->header))
         status = mt_fail(&error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of memory");
     if (!status)

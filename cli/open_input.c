@@ -7,6 +7,7 @@
 #include "import.h"
 #include "next_step.h"
 #include "pytorch_config.h"
+#include "reading.h"
 #include "recover.h"
 #include "several_inputs.h"
 #include "summary_of_trace.h"
@@ -64,6 +65,19 @@ static bool is_directory(const char *path)
     return strcmp(path, "-") != 0 && stat(path, &info) == 0 && S_ISDIR(info.st_mode);
 }
 
+static enum mt_status open_shown(const char *path, const struct mt_common *common,
+                                 struct mt_source **source, struct mt_error *error)
+{
+    struct mt_progress progress;
+    const struct mt_feed_watch watch = {mt_reading_of_feed, &progress};
+    enum mt_status status;
+
+    mt_progress_start(&progress, common->quiet);
+    status = mt_open_any_watched(path, common->format, &watch, source, error);
+    mt_progress_end(&progress);
+    return status;
+}
+
 struct mt_source *mt_open_input(const char *path, const struct mt_common *common, int *exit_code)
 {
     struct mt_source *source = NULL;
@@ -86,7 +100,7 @@ struct mt_source *mt_open_input(const char *path, const struct mt_common *common
         *exit_code = MT_EXIT_INPUT;
         return NULL;
     }
-    status = mt_open_any(path, common->format, &source, &error);
+    status = open_shown(path, common, &source, &error);
     if (!common->quiet)
         say_tape(path);
     if (status == MT_OK) {

@@ -11,6 +11,7 @@
 #include "policies_chart.h"
 #include "policy.h"
 #include "policy_runs.h"
+#include "progress.h"
 #include "report.h"
 #include "report_query.h"
 #include "tune.h"
@@ -58,7 +59,7 @@ static void add_best(struct work *work)
     struct mt_tune_summary *summary = calloc(1, sizeof *summary);
     struct mt_error error = {.offset = MT_NO_OFFSET};
 
-    mt_progress_start(&progress, work->common);
+    mt_progress_start(&progress, work->common->quiet);
     if (summary && mt_tune_run(work->source, &options, summary, &error) == MT_OK &&
         summary->best != MT_TUNE_CURRENT) {
         snprintf(work->best, sizeof work->best, "pytorch:%s", summary->front[summary->best].conf);

@@ -1,6 +1,7 @@
 #include "policy_runs.h"
 
 #include <pthread.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -10,10 +11,11 @@
 #include "import.h"
 #include "address_space.h"
 #include "policy.h"
+#include "reading.h"
 #include "wrapped_text.h"
 #include "util.h"
 
-enum { MAX_POLICIES = 64, MAX_THREADS = 32 };
+enum { MAX_POLICIES = 64, MAX_THREADS = 32, WHAT_BYTES = 48 };
 
 struct outcome {
     enum mt_status status;
@@ -24,9 +26,10 @@ struct crew {
     const struct mt_policy_runs *runs;
     /* one for each policy */
     struct outcome outcomes[MT_ARRAY_LEN(((struct mt_text_list *)0)->items)];
-    struct mt_progress progress; /* shown by the calling thread */
-    pthread_mutex_t lock;        /* protects the fields below */
-    size_t next, done;           /* next policy to take; number of finished policies */
+    struct mt_reading reading; /* by the calling thread, which shows its progress */
+    char what[WHAT_BYTES];     /* the text of this progress */
+    pthread_mutex_t lock;      /* protects the fields below */
+    size_t next, done;         /* next policy to take; number of finished policies */
     bool failed;
 };
 
@@ -44,15 +47,27 @@ static bool take_policy(struct crew *crew, size_t *index)
     return more;
 }
 
-static double finish_policy(struct crew *crew, enum mt_status status)
+/* Returns the number of finished policies. */
+static size_t finish_policy(struct crew *crew, enum mt_status status)
 {
-    double share;
+    size_t done;
 
     pthread_mutex_lock(&crew->lock);
     crew->failed = crew->failed || status != MT_OK;
-    share = (double)++crew->done / (double)crew->runs->policies->count;
+    done = ++crew->done;
     pthread_mutex_unlock(&crew->lock);
-    return share;
+    return done;
+}
+
+static void show_done(struct crew *crew, size_t done)
+{
+    size_t count = crew->runs->policies->count;
+
+    if (count > 1)
+        snprintf(crew->what, sizeof crew->what, "%s, %zu of %zu policies done", crew->runs->what,
+                 done, count);
+    else
+        snprintf(crew->what, sizeof crew->what, "%s", crew->runs->what);
 }
 
 /* Runs the taken policy with this source, which is at its start. Then takes and runs other policies
@@ -64,16 +79,17 @@ static void work(struct crew *crew, struct mt_source *source, size_t index, bool
 
     do {
         struct outcome *outcome = &crew->outcomes[index];
-        double share;
+        size_t done;
+
         outcome->error = (struct mt_error){MT_OK, MT_NO_OFFSET, ""};
         outcome->status = at_start ? MT_OK : mt_source_rewind(source, &outcome->error);
         if (outcome->status == MT_OK)
             outcome->status = runs->run(runs->context, source, runs->policies->items[index], index,
                                         &outcome->error);
         at_start = false;
-        share = finish_policy(crew, outcome->status);
+        done = finish_policy(crew, outcome->status);
         if (shows_progress)
-            mt_progress_update(&crew->progress, runs->what, share);
+            show_done(crew, done);
     } while (take_policy(crew, &index));
 }
 
@@ -120,14 +136,14 @@ int mt_run_policies(const struct mt_policy_runs *runs)
 
     if (!take_policy(&crew, &first))
         return MT_EXIT_OK;
-    mt_progress_start(&crew.progress, runs->common);
-    mt_progress_update(&crew.progress, runs->what, 0);
+    show_done(&crew, 0);
+    mt_reading_start(&crew.reading, runs->source, crew.what, runs->common->quiet);
     while (started < wanted && pthread_create(&threads[started], NULL, help, &crew) == 0)
         started++;
     work(&crew, runs->source, first, true);
     for (i = 0; i < started; i++)
         pthread_join(threads[i], NULL);
-    mt_progress_end(&crew.progress);
+    mt_reading_end(&crew.reading);
     for (i = 0; exit_code == MT_EXIT_OK && i < crew.next; i++) {
         struct outcome *outcome = &crew.outcomes[i];
         /* Some errors of the host have no text of their own, so the status must be right. */

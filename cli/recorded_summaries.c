@@ -28,9 +28,9 @@ static uint64_t now_ms(void)
     return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
-static void say_missing(const struct mt_recorded_summaries *summaries, const char *path,
-                        const char *why)
+static void say_missing(struct mt_recorded_summaries *summaries, const char *path, const char *why)
 {
+    mt_progress_end(&summaries->progress);
     if (!summaries->is_quiet)
         mt_say("'%s': no summary for 'memtrace fleet' was written: %s; to write it later, use "
                "'memtrace fleet --summarize'",
@@ -54,7 +54,7 @@ static void let_sigterm_end_this(void)
 }
 
 /* Makes the summary, in a separate process. Returns the exit status of that process. */
-static int work(const struct mt_recorded_summaries *summaries, const char *path)
+static int work(struct mt_recorded_summaries *summaries, const char *path)
 {
     struct mt_error error = {.offset = MT_NO_OFFSET};
     struct mt_buf out_path = {0};
@@ -93,7 +93,7 @@ static void end_job(const struct mt_summary_job *job)
 }
 
 /* Returns true if the job has ended. Ends a job that exceeds its timeout. */
-static bool has_ended(const struct mt_recorded_summaries *summaries, struct mt_summary_job *job)
+static bool has_ended(struct mt_recorded_summaries *summaries, struct mt_summary_job *job)
 {
     uint64_t timeout_ms =
         summaries->timeout_ms ? summaries->timeout_ms : MT_SUMMARY_DEFAULT_TIMEOUT_MS;
@@ -130,16 +130,22 @@ static struct mt_summary_job *wait_for(struct mt_recorded_summaries *summaries, 
         if (running <= most && place)
             return place;
         (void)nanosleep(&pause_time, NULL);
+        mt_progress_update(&summaries->progress, "writing the summary", MT_SHARE_UNKNOWN);
     }
 }
 
 void mt_recorded_summaries_add(struct mt_recorded_summaries *summaries, const char *path)
 {
-    struct mt_summary_job *job = wait_for(summaries, most_jobs() - 1);
+    struct mt_summary_job *job;
 
+    if (!summaries->is_begun)
+        mt_progress_start(&summaries->progress, summaries->is_quiet);
+    summaries->is_begun = true;
+    job = wait_for(summaries, most_jobs() - 1);
     *job = (struct mt_summary_job){.process = fork(), .path = path, .started_ms = now_ms()};
     if (job->process == 0) {
         let_sigterm_end_this();
+        summaries->progress.shown = !summaries->progress.off; /* by the parent, perhaps */
         _exit(work(summaries, path));
     }
     if (job->process < 0) {
@@ -151,4 +157,5 @@ void mt_recorded_summaries_add(struct mt_recorded_summaries *summaries, const ch
 void mt_recorded_summaries_finish(struct mt_recorded_summaries *summaries)
 {
     (void)wait_for(summaries, 0);
+    mt_progress_end(&summaries->progress);
 }

@@ -13,6 +13,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "progress.h"
+
 enum {
     MT_SUMMARY_JOBS = 16,                     /* maximum number in parallel */
     MT_SUMMARY_DEFAULT_TIMEOUT_MS = 60 * 1000 /* for each summary */
@@ -24,6 +26,8 @@ struct mt_recorded_summaries {
     bool force;          /* also replaces a file that is not a summary */
     uint64_t timeout_ms; /* for each summary; 0 = MT_SUMMARY_DEFAULT_TIMEOUT_MS */
     /* PRIVATE */
+    struct mt_progress progress;
+    bool is_begun;
     struct mt_summary_job {
         pid_t process; /* 0 = none */
         const char *path;

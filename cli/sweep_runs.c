@@ -18,6 +18,7 @@
 #include "io.h"
 #include "memory_limit.h"
 #include "process_tree.h"
+#include "progress.h"
 #include "sweep_log.h"
 #include "util.h"
 
@@ -223,7 +224,7 @@ static int run_all(struct crew *crew)
 
     mt_process_tree_keep();
     hold_signals(crew);
-    mt_progress_start(&crew->progress, crew->request->common);
+    mt_progress_start(&crew->progress, crew->request->common->quiet);
     start_more(crew);
     while (crew->running) {
         wait_for_news(crew);

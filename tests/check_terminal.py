@@ -3,11 +3,13 @@
 memory over time, lines that fit, colors and Unicode only where they work; and
 nothing of that in a pipe without --all. And every command of text keeps to 80 columns, with policies
 and sites whole."""
+import contextlib
 import fcntl
 import os
 import pathlib
 import pty
 import re
+import select
 import struct
 import subprocess
 import sys
@@ -135,22 +137,56 @@ def short(program, fixtures):
         yield from (f"{name}: {len(line)} columns: {line}" for line in lines if len(line) > 80 and not line.startswith(PASTED))
 
 
-def progress(program, fixtures):
-    """A search that goes on for seconds says how far it is, on standard error, and clears the line."""
+@contextlib.contextmanager
+def with_terminal_for_errors(arguments, stdin=subprocess.DEVNULL):
+    """A running command, and the terminal on its standard error."""
     master, slave = pty.openpty()
-    child = subprocess.Popen([program, "optimal", "--time", "2", str(fixtures / "minimalloc" / "D.1048576.csv")],
-                             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=slave, env=environment())
+    child = subprocess.Popen(arguments, stdin=stdin, stdout=subprocess.DEVNULL, stderr=slave, env=environment())
     os.close(slave)
+    try:
+        yield child, master
+    finally:
+        child.kill()
+        child.wait()
+        os.close(master)
+
+
+def rest_of(terminal):
     said = b""
     try:
-        while chunk := os.read(master, 65536):
+        while chunk := os.read(terminal, 65536):
             said += chunk
     except OSError:  # the other end is closed
         pass
-    os.close(master)
-    child.wait()
-    if not re.search(rb"\rsearching +\d+%", said) or not said.endswith(b"\r\033[K"):
+    return said
+
+
+def progress(program, fixtures):
+    """A search that goes on for seconds says how far it is, on standard error, and clears the line."""
+    command = [program, "optimal", "--time", "2", str(fixtures / "minimalloc" / "D.1048576.csv")]
+    with with_terminal_for_errors(command) as (_, terminal):
+        said = rest_of(terminal)
+    if not re.search(rb"\r\033\[Ksearching +\d+%", said) or not said.endswith(b"\r\033[K"):
         yield f"no progress of optimal: {said!r}"
+
+
+def progress_of_reading(program, fixtures):
+    """A command that waits for its input says how much it has read. The rest of the input comes only after this line."""
+    text = subprocess.run(["zstd", "-dc", fixtures / "captures" / "leak.pickle.zst"], check=True, stdout=subprocess.PIPE).stdout
+    with with_terminal_for_errors([program, "lines", "-"], stdin=subprocess.PIPE) as (child, terminal):
+        said, at = b"", 0
+        while not re.search(rb"\r\033\[Kreading, [\d.]+ KiB, \d+ s", said) and at < len(text) // 2:
+            child.stdin.write(text[at:at + 1000])
+            child.stdin.flush()
+            at += 1000
+            if select.select([terminal], [], [], 0.02)[0]:
+                said += os.read(terminal, 65536)
+        child.stdin.write(text[at:])
+        child.stdin.close()
+        said += rest_of(terminal)
+        code = child.wait()
+    if code or b"reading" not in said or not said.endswith(b"\r\033[K"):
+        yield f"no progress of lines: {said!r}, exit code {code}"
 
 
 def main(program, fixtures):
@@ -164,6 +200,7 @@ def main(program, fixtures):
     wrong += every_command(program, fixtures)
     wrong += short(program, fixtures)
     wrong += progress(program, fixtures)
+    wrong += progress_of_reading(program, fixtures)
     print("\n".join(wrong) if wrong else "terminals show it")
     return bool(wrong)
 

@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "util.h"
+
 /* The times of a simulated device show the speed of the simulation. Readers treat such a trace like
  * a snapshot without times. */
 static void forget_times(struct mt_event_batch *batch)
@@ -23,6 +25,8 @@ static enum mt_status decode(struct mt_source *source, struct mt_event_batch *ba
     source->events_read += batch->count;
     if (source->header.dry_run)
         forget_times(batch);
+    if (source->watch.was_read)
+        source->watch.was_read(source->watch.context, source);
     return status;
 }
 
@@ -57,6 +61,14 @@ enum mt_status mt_source_rewind(struct mt_source *source, struct mt_error *error
     source->reading_begun = false;
     mt_overlay_rewind(&source->overlay);
     return source->ops->rewind(source, error);
+}
+
+double mt_source_share(const struct mt_source *source)
+{
+    if (!source->input_bytes)
+        return 0;
+    return (double)mt_min_u64(source->progress_bytes, source->input_bytes) /
+           (double)source->input_bytes;
 }
 
 enum mt_status mt_source_each(struct mt_source *source,

@@ -93,6 +93,14 @@ struct mt_source_ops {
     void (*close)(struct mt_source *);
 };
 
+/* Somebody who follows how far a source was read, to show it to a person. */
+struct mt_source_watch {
+    /* Called after each batch, in the thread that reads. It must not read the source. NULL: nobody
+     * follows. */
+    void (*was_read)(void *context, const struct mt_source *source);
+    void *context;
+};
+
 struct mt_source {
     const struct mt_source_ops *ops;
     const char *format; /* "memtrace/1", "pytorch-snapshot", ... */
@@ -104,7 +112,8 @@ struct mt_source {
     struct mt_event_batch unread; /* PRIVATE: the first batch, if heap_choice.c read it */
     uint64_t input_bytes;         /* size of the file on disk */
     uint64_t decoded_bytes;       /* after decompression, 0 = unknown so far */
-    uint64_t progress_bytes;      /* of input_bytes consumed so far */
+    uint64_t progress_bytes;      /* of input_bytes, by this pass so far */
+    struct mt_source_watch watch; /* may be changed between two calls */
     uint64_t readings;            /* number of passes from the start, including partial ones */
     uint64_t events_read;         /* in all passes and all heaps, unfiltered */
     bool reading_begun;           /* PRIVATE: something was read after the last rewind */
@@ -118,6 +127,9 @@ struct mt_source {
 enum mt_status mt_source_next(struct mt_source *source, struct mt_event_batch *batch,
                               struct mt_error *error) MT_MUST_USE;
 enum mt_status mt_source_rewind(struct mt_source *source, struct mt_error *error) MT_MUST_USE;
+
+/* Returns the share of the input that this pass has read, 0 to 1. */
+double mt_source_share(const struct mt_source *source);
 
 /* Calls on_event for each remaining event. Returns MT_OK at the end of the source, or the first
  * other status of on_event or of the source. */

@@ -25,6 +25,8 @@ struct mt_feed {
     const unsigned char *raw;
     size_t raw_at, raw_end;
     uint64_t raw_bytes, decoded_bytes;
+    uint64_t size_bytes; /* of a regular file; otherwise 0 */
+    struct mt_feed_watch watch;
     unsigned char *buffer; /* owned storage of raw when reading from fd */
     unsigned char start[MT_FEED_START_BYTES];
     size_t start_length, start_at;
@@ -40,6 +42,8 @@ static enum mt_status read_fd(struct mt_feed *feed, void *bytes, size_t capacity
     *got = (size_t)count;
     feed->raw_bytes += *got;
     feed->raw_ended = count == 0;
+    if (feed->watch.was_read)
+        feed->watch.was_read(feed->watch.context, feed->raw_bytes, feed->size_bytes);
     return MT_OK;
 }
 
@@ -211,10 +215,14 @@ static enum mt_status finish_open(struct mt_feed *fresh, struct mt_feed **feed,
 
 static enum mt_status open_fd(struct mt_feed *fresh, const char *path, struct mt_error *error)
 {
+    struct stat info;
+
     fresh->owns_fd = strcmp(path, "-") != 0;
     fresh->fd = fresh->owns_fd ? mt_io_open(path, O_RDONLY, 0) : STDIN_FILENO;
     if (fresh->fd < 0)
         return mt_fail(error, MT_ERR_IO, MT_NO_OFFSET, "%s", strerror(errno));
+    if (fstat(fresh->fd, &info) == 0 && S_ISREG(info.st_mode))
+        fresh->size_bytes = (uint64_t)info.st_size;
     fresh->buffer = malloc(RAW_BYTES);
     fresh->raw = fresh->buffer;
     if (!fresh->buffer)
@@ -235,6 +243,11 @@ enum mt_status mt_feed_open(const char *path, struct mt_feed **feed, struct mt_e
         return status;
     }
     return finish_open(fresh, feed, error);
+}
+
+void mt_feed_set_watch(struct mt_feed *feed, const struct mt_feed_watch *watch)
+{
+    feed->watch = *watch;
 }
 
 enum mt_status mt_feed_open_memory(const void *bytes, size_t length, struct mt_feed **feed,

@@ -14,6 +14,13 @@
 
 struct mt_feed;
 
+/* Somebody who follows the reading of a file, to show it to a person. */
+struct mt_feed_watch {
+    /* Called after each piece. size_bytes is that of the file; 0 if it has none, like a pipe. */
+    void (*was_read)(void *context, uint64_t read_bytes, uint64_t size_bytes);
+    void *context;
+};
+
 /* Opens `path` for reading; "-" is standard input. */
 enum mt_status mt_feed_open(const char *path, struct mt_feed **feed,
                             struct mt_error *error) MT_MUST_USE;
@@ -23,6 +30,9 @@ enum mt_status mt_feed_open_memory(const void *bytes, size_t length, struct mt_f
                                    struct mt_error *error) MT_MUST_USE;
 
 void mt_feed_close(struct mt_feed *feed); /* NULL is fine */
+
+/* Replaces the watch of a feed that was just opened; the struct is copied. */
+void mt_feed_set_watch(struct mt_feed *feed, const struct mt_feed_watch *watch);
 
 /* True if the feed was opened by a path that can be opened again and gives the same bytes. */
 bool mt_feed_is_file(const struct mt_feed *feed);

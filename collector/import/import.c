@@ -135,11 +135,21 @@ static enum mt_status open_feed(struct mt_feed *feed, const char *path, const ch
 enum mt_status mt_open_any(const char *path, const char *format, struct mt_source **source,
                            struct mt_error *error)
 {
+    const struct mt_feed_watch nobody = {NULL, NULL};
+
+    return mt_open_any_watched(path, format, &nobody, source, error);
+}
+
+enum mt_status mt_open_any_watched(const char *path, const char *format,
+                                   const struct mt_feed_watch *watch, struct mt_source **source,
+                                   struct mt_error *error)
+{
     struct mt_feed *feed;
     enum mt_status status = mt_feed_open(path, &feed, error);
 
     if (status != MT_OK)
         return status;
+    mt_feed_set_watch(feed, watch);
     status = open_feed(feed, path, format, source, error);
     mt_feed_close(feed);
     return status;

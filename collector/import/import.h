@@ -6,6 +6,7 @@
 #include "source.h"
 
 struct mt_feed;
+struct mt_feed_watch;
 
 struct mt_importer {
     const char *name;    /* "pytorch-snapshot" */
@@ -24,5 +25,10 @@ extern const struct mt_importer mt_importers[];
  * standard input. `format` selects an importer by name, or "memtrace"; NULL probes the file. */
 enum mt_status mt_open_any(const char *path, const char *format, struct mt_source **source,
                            struct mt_error *error) MT_MUST_USE;
+
+/* Like mt_open_any. The watch (feed.h) follows the reading of a file that is read as a whole. */
+enum mt_status mt_open_any_watched(const char *path, const char *format,
+                                   const struct mt_feed_watch *watch, struct mt_source **source,
+                                   struct mt_error *error) MT_MUST_USE;
 
 #endif

@@ -247,6 +247,20 @@ static size_t next_initial(struct mt_torch *torch, struct mt_event *events, size
     return count;
 }
 
+/* Entries are nearly all events, so their share is that of the events. */
+static void note_progress(struct mt_torch *torch)
+{
+    uint64_t passed = 0, all = 0;
+
+    for (uint32_t i = 0; i < mt_torch_lanes(torch); i++) {
+        passed += torch->next_entry[i];
+        all += torch->devices[i].count;
+    }
+    if (all)
+        torch->source.progress_bytes =
+            (uint64_t)((double)torch->source.input_bytes * (double)passed / (double)all);
+}
+
 enum mt_status mt_torch_next(struct mt_source *source, struct mt_event_batch *batch,
                              struct mt_error *error)
 {
@@ -262,6 +276,7 @@ enum mt_status mt_torch_next(struct mt_source *source, struct mt_event_batch *ba
         count++;
     }
     source->integrity.events_read = mt_max_u64(source->integrity.events_read, torch->next_seq);
+    note_progress(torch);
     batch->events = torch->batch;
     batch->count = count;
     batch->only_heap = torch->has_host ? 0 : torch->heap + 1u;
@@ -278,5 +293,6 @@ enum mt_status mt_torch_rewind(struct mt_source *source, struct mt_error *error)
     torch->next_seq = 0;
     torch->next_missing = 0;
     torch->half_told = false;
+    source->progress_bytes = 0;
     return MT_OK;
 }

@@ -387,7 +387,6 @@ static enum mt_status read_pickle(struct mt_torch *torch, struct mt_feed *feed, 
         return status;
     torch->source.decoded_bytes = mt_pickle_bytes(pickle);
     torch->source.input_bytes = mt_feed_raw_bytes(feed);
-    torch->source.progress_bytes = torch->source.input_bytes;
     status = take_root(torch, pickle, root, error);
     mt_pickle_free(pickle);
     return status;

@@ -356,6 +356,8 @@ static enum mt_status next_batch(struct mt_source *source, struct mt_event_batch
     memcpy(profile->batch, profile->events + profile->next, batch->count * sizeof *profile->batch);
     batch->events = profile->batch;
     profile->next += batch->count;
+    source->progress_bytes =
+        (uint64_t)((double)source->input_bytes * (double)profile->next / (double)profile->count);
     return MT_OK;
 }
 
@@ -363,6 +365,7 @@ static enum mt_status rewind_to_start(struct mt_source *source, struct mt_error 
 {
     (void)error;
     ((struct profile *)source)->next = 0;
+    source->progress_bytes = 0;
     return MT_OK;
 }
 
@@ -430,7 +433,7 @@ static enum mt_status read_profile(struct profile *profile, struct mt_feed *feed
             (void)no_memory(error);
     }
     profile->source.decoded_bytes = bytes.length;
-    profile->source.input_bytes = profile->source.progress_bytes = mt_feed_raw_bytes(feed);
+    profile->source.input_bytes = mt_feed_raw_bytes(feed);
     mt_buf_release(&bytes);
     return status;
 }

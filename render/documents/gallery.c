@@ -72,17 +72,35 @@ static void write_picture(const struct work *work, size_t index)
     mt_drawing_release(&drawing);
 }
 
+/* Returns picture_count if all pictures were taken. */
+static size_t take_picture(struct work *work)
+{
+    size_t index;
+
+    pthread_mutex_lock(&work->mutex);
+    index = work->next < work->picture_count ? work->next++ : work->picture_count;
+    pthread_mutex_unlock(&work->mutex);
+    return index;
+}
+
 static void *run_jobs(void *context)
 {
     struct work *work = context;
     size_t index;
 
-    for (;;) {
-        pthread_mutex_lock(&work->mutex);
-        index = work->next++;
-        pthread_mutex_unlock(&work->mutex);
-        if (index >= work->picture_count)
-            return NULL;
+    while ((index = take_picture(work)) < work->picture_count)
+        write_picture(work, index);
+    return NULL;
+}
+
+static void run_own_jobs(struct work *work)
+{
+    const struct mt_gallery_options *options = work->options;
+    size_t index;
+
+    while ((index = take_picture(work)) < work->picture_count) {
+        if (options->progress)
+            options->progress(options->context, (double)index / (double)work->picture_count);
         write_picture(work, index);
     }
 }
@@ -103,7 +121,7 @@ static void run_threads(struct work *work, unsigned wanted)
     /* This thread also takes jobs, so they are done even if no thread can be started. */
     while (started + 1 < wanted && !pthread_create(&threads[started], NULL, run_jobs, work))
         started++;
-    run_jobs(work);
+    run_own_jobs(work);
     for (i = 0; i < started; i++)
         pthread_join(threads[i], NULL);
     pthread_mutex_destroy(&work->mutex);

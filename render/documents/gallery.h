@@ -16,6 +16,9 @@ struct mt_gallery_options {
     /* which existing files may be replaced: [0] by SVGs, [1] by PNGs */
     struct mt_output_rules rules[2];
     unsigned threads; /* 0 = as many as there are processors, at most 8 */
+    /* Called in the calling thread, with the share of pictures that were begun. May be NULL. */
+    void (*progress)(void *context, double share);
+    void *context;
 };
 
 struct mt_gallery_file {

@@ -2,6 +2,7 @@
  * expands without limit. */
 #include "cmocka_all.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -225,12 +226,72 @@ static void test_files(void **state)
     mt_feed_close(NULL);
 }
 
+struct followed {
+    uint64_t read_bytes, size_bytes, calls;
+};
+
+static void was_read(void *context, uint64_t read_bytes, uint64_t size_bytes)
+{
+    struct followed *followed = context;
+
+    assert_true(read_bytes >= followed->read_bytes);
+    *followed = (struct followed){read_bytes, size_bytes, followed->calls + 1};
+}
+
+static struct followed follow(const char *path)
+{
+    struct followed followed = {0, 0, 0};
+    const struct mt_feed_watch watch = {was_read, &followed};
+    struct mt_error error = {.text = ""};
+    struct mt_feed *feed = NULL;
+    char bytes[256];
+    size_t got = 1;
+
+    assert_int_equal(mt_feed_open(path, &feed, &error), MT_OK);
+    mt_feed_set_watch(feed, &watch);
+    while (got)
+        assert_int_equal(mt_feed_read(feed, bytes, sizeof bytes, &got, &error), MT_OK);
+    mt_feed_close(feed);
+    return followed;
+}
+
+/* A file has a size that the reading reaches. A pipe has none. */
+static void test_watch(void **state)
+{
+    enum { LENGTH = 300000, PIPE_LENGTH = 1000 };
+    static const char text[LENGTH];
+    char path[] = "/tmp/memtrace-feed-XXXXXX", name[32];
+    struct followed followed;
+    int fd = mkstemp(path), ends[2];
+
+    (void)state;
+    assert_true(fd >= 0 && write(fd, text, LENGTH) == LENGTH);
+    followed = follow(path);
+    assert_int_equal(followed.size_bytes, LENGTH);
+    assert_int_equal(followed.read_bytes, LENGTH);
+    assert_true(followed.calls > 1);
+    close(fd);
+    unlink(path);
+    assert_int_equal(pipe(ends), 0);
+    assert_int_equal(write(ends[1], text, PIPE_LENGTH), PIPE_LENGTH);
+    close(ends[1]);
+    snprintf(name, sizeof name, "/dev/fd/%d", ends[0]);
+    followed = follow(name);
+    close(ends[0]);
+    assert_int_equal(followed.size_bytes, 0);
+    assert_int_equal(followed.read_bytes, PIPE_LENGTH);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_plain_and_compressed), cmocka_unit_test(test_start_stays_unread),
-        cmocka_unit_test(test_cut_and_damaged),      cmocka_unit_test(test_bomb),
-        cmocka_unit_test(test_large_bomb),           cmocka_unit_test(test_files),
+        cmocka_unit_test(test_plain_and_compressed),
+        cmocka_unit_test(test_start_stays_unread),
+        cmocka_unit_test(test_cut_and_damaged),
+        cmocka_unit_test(test_bomb),
+        cmocka_unit_test(test_large_bomb),
+        cmocka_unit_test(test_files),
+        cmocka_unit_test(test_watch),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,5 @@
-/* Finds a trace in a file, in a pipe, and inside another zstd frame. */
+/* Finds a trace in a file, in a pipe, and inside another zstd frame. The share of an input that was
+ * read rises to 1, whatever its format. */
 #include "cmocka_all.h"
 
 #include <stdio.h>
@@ -129,9 +130,53 @@ static void test_no_trace(void **state)
     close(ends[0]);
 }
 
+static void share_rises(void *context, const struct mt_source *source)
+{
+    double *share = context, now = mt_source_share(source);
+
+    assert_true(now >= *share);
+    *share = now;
+}
+
+/* `least_batches` is a lower limit for the number of batches. */
+static void expect_rising_share(const char *path, unsigned least_batches)
+{
+    struct mt_event_batch batch;
+    struct mt_source *source;
+    struct mt_error error = {.text = ""};
+    double share;
+
+    if (mt_open_any(path, NULL, &source, &error) != MT_OK)
+        fail_msg("%s: %s", path, error.text);
+    source->watch = (struct mt_source_watch){share_rises, &share};
+    for (int reading = 0; reading < 2; reading++) {
+        unsigned steps = 0;
+        double last = 0;
+
+        share = 0;
+        assert_int_equal(mt_source_rewind(source, &error), MT_OK);
+        assert_true(mt_source_share(source) == 0);
+        for (; mt_source_next(source, &batch, &error) == MT_OK; last = share)
+            steps += share > last;
+        if (steps < least_batches || share < 0.99)
+            fail_msg("%s: %u steps to a share of %g", path, steps, share);
+    }
+    mt_source_close(source);
+}
+
+static void test_shares(void **state)
+{
+    (void)state;
+    expect_rising_share(MEMTRACE_FIXTURES "/captures/gpt_default.pickle.zst", 2);
+    expect_rising_share(MEMTRACE_FIXTURES "/captures/twogpu.pickle.zst", 1);
+    expect_rising_share(MEMTRACE_FIXTURES "/xplane/keras_conv.xplane.pb.zst", 1);
+    expect_rising_share(MEMTRACE_FIXTURES "/recorded/paged_pool.trace.zst", 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_wrappings),
-                                       cmocka_unit_test(test_no_trace)};
+                                       cmocka_unit_test(test_no_trace),
+                                       cmocka_unit_test(test_shares)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,29 @@
+/* Progress of reading an input: of a file that is opened, and of passes over a source. */
+#ifndef MT_CLI_READING_H
+#define MT_CLI_READING_H
+
+#include "feed.h"
+#include "progress.h"
+#include "source.h"
+
+/* Follows a feed. `context` is a started struct mt_progress. Without the size of the input, the
+ * progress is what was read so far. */
+void mt_reading_of_feed(void *context, uint64_t read_bytes, uint64_t size_bytes);
+
+/* A command that reads a source one or more times. */
+struct mt_reading {
+    struct mt_progress progress;
+    struct mt_source *source;
+    const char *what;         /* "reading" */
+    uint64_t readings_before; /* of the source, before the start */
+};
+
+/* From now on, shows `what` and the share of the source that is read, and in later passes their
+ * number. The struct stays in place and the source open until mt_reading_end. */
+void mt_reading_start(struct mt_reading *reading, struct mt_source *source, const char *what,
+                      bool quiet);
+
+/* Removes the line; nothing is shown afterwards. May be called more than once. */
+void mt_reading_end(struct mt_reading *reading);
+
+#endif
