@@ -17,6 +17,8 @@
 #include "site_cache.h"
 #include "util.h"
 
+#define FOLDER_PREFIX "report-"
+
 int mt_add_page_folder(struct mt_buf *folder, const char *trace)
 {
     struct mt_error error = {.offset = MT_NO_OFFSET};
@@ -27,7 +29,9 @@ int mt_add_page_folder(struct mt_buf *folder, const char *trace)
         mt_say("--open needs a folder for the page: use -o DIR");
         return MT_EXIT_OUTPUT;
     }
-    mt_buf_printf(folder, "%s/report-%s", cache, strcmp(name, "-") == 0 ? "stdin" : name);
+    mt_buf_printf(folder, "%s/" FOLDER_PREFIX "%.*s", cache,
+                  NAME_MAX - (int)(sizeof FOLDER_PREFIX - 1),
+                  strcmp(name, "-") == 0 ? "stdin" : name);
     return folder->failed ? MT_EXIT_INPUT : -1;
 }
 

@@ -79,6 +79,9 @@ def main(program):
         desktop.analyze(BROWSER="my-browser", PATH=f"{desktop.folder}:/usr/bin:/bin")
         page = desktop.page()
         check(page.is_file() and (desktop.folder / "cache") in page.parents, f"the page is {page}")
+        desktop.trace = desktop.trace.rename(desktop.folder / ("n" * 255))  # the longest name of a file
+        desktop.analyze(BROWSER="my-browser", PATH=f"{desktop.folder}:/usr/bin:/bin")
+        check(desktop.page().parent.name == "report-" + "n" * 248, "the folder of a trace with a long name")
         check("no display" in desktop.analyze("-o", "out"), "no display")
         check("no browser was found" in desktop.analyze("-o", "out", BROWSER="/nowhere"), "a missing browser")
         check("no browser was found" in desktop.analyze("-o", "out", BROWSER=name), "a folder is not a browser")
