@@ -56,6 +56,7 @@ static struct work *works;
 static atomic_size_t work_count;
 static atomic_ullong launches;
 static uint64_t undecided; /* collectives that a real run may have found complete earlier */
+static uint64_t noted;     /* `undecided` in the last note of this process */
 static bool has_no_watchdog;
 
 static bool is_watchdog(void)
@@ -151,11 +152,11 @@ static void wait_for_watchdog(time_t seconds)
     while (is_to_handle() && error == 0) {
         error = pthread_cond_timedwait(&handled, &lock, &end);
     }
-    if (error != 0) {
+    if (is_to_handle()) {
         has_no_watchdog = true;
-    }
-    while (error != 0 && works != NULL) {
-        drop(&works);
+        while (works != NULL) {
+            drop(&works);
+        }
     }
 }
 
@@ -183,6 +184,7 @@ static void forget_all_in_child(void)
     works = NULL;
     atomic_store(&work_count, 0);
     undecided = 0;
+    noted = 0;
 }
 
 static void prepare_for_end(void)
@@ -215,17 +217,18 @@ static void write_note(void)
              "{\"version\": 1, \"pid\": %ld, \"collectives\": {\"undecided\": %llu}}\n",
              (long)getpid(), (unsigned long long)undecided);
     sim_note_write("collectives", text);
+    noted = undecided;
 }
 
-/* Only whether there are any matters, and about how many. */
+/* Writes a note each time the count has doubled, so that the note of a killed process has at least
+ * half of them. */
 static void count_undecided(void)
 {
-    uint64_t before = undecided;
     for (struct work *work = works; work != NULL; work = work->next) {
         undecided += !work->is_counted && !work->is_likely;
         work->is_counted |= !work->is_likely;
     }
-    if (before != undecided && (before == 0 || undecided / before > 1)) {
+    if (undecided > 0 && undecided / 2 >= noted) {
         write_note();
     }
 }
@@ -358,7 +361,7 @@ void sim_watchdog_moves_on(void)
 
 __attribute__((destructor)) static void write_at_end(void)
 {
-    if (undecided > 0) {
+    if (undecided > noted) {
         write_note();
     }
 }
