@@ -410,7 +410,8 @@ def rank_refusals(bench):
                         (("--ranks", "0", "--world", "2", "--sweep", "a=1", "echo", "{a}"), "cannot be combined"),
                         (("--ranks", "0", "--world", "2", "deepspeed", "train.py"), "name the script"),
                         (("--ranks", "0", "python3", "-m", "torch.distributed.run", "--nproc-per-node=16", "train.py"), "at most 8"),
-                        (("--ranks", "0", "--world", "4", "python3", "-m", "torch.distributed.run", "--nnodes=1", "--nproc-per-node=2", "t.py"), "torchrun's nodes")):
+                        (("--ranks", "0", "--world", "4", "python3", "-m", "torch.distributed.run", "--nnodes=1", "--nproc-per-node=2", "t.py"),
+                         "torchrun has 1 node of 2 ranks, which are not 4 ranks")):
         done = dry_run(bench, *words)
         check(done.returncode == 2 and text in done.stderr.decode() and not done.stdout, f"{words}: {done}")
     bench.check_left()
