@@ -310,6 +310,13 @@ def sweep_runs_again_if_timing_matters(bench):
     check(json.loads(done.stdout)["runs"][1]["depended_on_timing"] == {
         "collectives": 7, "early_outcome": "failed", "early_allocated_peak_bytes": None, "early_reserved_peak_bytes": None},
         f"the peaks of a second run that failed: {done}")
+    (bench.work / "flag").write_text("")
+    outlives = f'if [ "$MEMTRACE_SIMULATED_EARLY_RELEASE" ]; then {bench.recorded} wait flag & sleep 1; fi; '
+    done = dry_run(bench, "--json", *words[:-1], outlives + script)
+    left = list((bench.work / "out").glob("*early*"))
+    (bench.work / "flag").unlink()
+    check(json.loads(done.stdout)["runs"][1]["depended_on_timing"]["early_outcome"] == "finished", f"{done}")
+    check(not left, f"the trace of a process that outlives the second run is still there: {left}")
 
 
 def sweep_is_interrupted(bench):
