@@ -16,17 +16,17 @@
 static void report_in_red(const struct mt_reporter *reporter, const char *text)
 {
     mt_buf_add_text(reporter->out, reporter->style->red);
-    mt_report_line(reporter, 0, text);
+    mt_reporter_line(reporter, 0, text);
     mt_buf_add_text(reporter->out, reporter->style->reset);
 }
 
 /* Describes the request that ended the run. With other settings, the bytes held are simulated. */
 static const char *death(const struct mt_reporter *reporter, const struct mt_oom *oom)
 {
-    const char *in = mt_report_in(reporter, oom->phase, oom->step);
+    const char *in = mt_reporter_in(reporter, oom->phase, oom->step);
     char wanted[MT_UNITS_TEXT], allocated[MT_UNITS_TEXT], reserved[MT_UNITS_TEXT];
 
-    return mt_report_format(
+    return mt_reporter_format(
         reporter,
         reporter->report->what_if
             ? "an OUT OF MEMORY%s%s: a request for %s failed; with the simulated settings, %s "
@@ -41,7 +41,7 @@ static void report_death(const struct mt_reporter *reporter)
     const struct mt_oom *oom = mt_fatal_oom(reporter->device);
 
     if (oom && !reporter->device->has_failure) /* otherwise it fails earlier (report_failure) */
-        report_in_red(reporter, mt_report_format(reporter, "R%s", death(reporter, oom)));
+        report_in_red(reporter, mt_reporter_format(reporter, "R%s", death(reporter, oom)));
 }
 
 /* Without a framework, nothing retries a refused request, so the program usually ends there. */
@@ -59,17 +59,17 @@ static void report_refused(const struct mt_reporter *reporter)
     if (failure->stack != MT_NO_ID)
         site = mt_site_label(reporter->arena, reporter->report->symbols, failure->stack, false);
     reporter->out->failed |= !site;
-    report_in_red(
-        reporter,
-        mt_report_format(reporter, "The driver REFUSED %s of %s, at %s%s%s%s",
-                         mt_format_bytes(wanted, failure->request_bytes),
-                         mt_heap_meaning(reporter->report->symbols, failure->heap),
-                         mt_report_at(reporter, failure->t_ns, failure->event),
-                         site && *site ? ", requested by " : "", site ? site : "",
-                         driver->failures_in_all == 1
-                             ? ""
-                             : mt_report_format(reporter, "; %s requests were refused in total",
-                                                mt_format_count(count, driver->failures_in_all))));
+    report_in_red(reporter,
+                  mt_reporter_format(
+                      reporter, "The driver REFUSED %s of %s, at %s%s%s%s",
+                      mt_format_bytes(wanted, failure->request_bytes),
+                      mt_heap_meaning(reporter->report->symbols, failure->heap),
+                      mt_reporter_at(reporter, failure->t_ns, failure->event),
+                      site && *site ? ", requested by " : "", site ? site : "",
+                      driver->failures_in_all == 1
+                          ? ""
+                          : mt_reporter_format(reporter, "; %s requests were refused in total",
+                                               mt_format_count(count, driver->failures_in_all))));
 }
 
 /* Prints a line of the answer. If it is the first one, `begin` is bold: "Needs 8.06 GiB". */
@@ -79,8 +79,8 @@ static void report_first(const struct mt_reporter *reporter, bool is_first, cons
     const struct mt_style *style = reporter->style;
 
     if (!is_first) {
-        mt_report_line(reporter, 2,
-                       mt_report_format(reporter, "%s%s", begin, rest->data ? rest->data : ""));
+        mt_reporter_line(reporter, 2,
+                         mt_reporter_format(reporter, "%s%s", begin, rest->data ? rest->data : ""));
         return;
     }
     mt_buf_printf(reporter->out, "%s%s%s", style->bold, begin, style->reset);
@@ -124,8 +124,8 @@ static void report_need(const struct mt_reporter *reporter)
     if (need->depends_on_memory)
         mt_buf_add_text(&line, ", if it makes the same requests as it did when memory ran out");
     report_first(reporter, true,
-                 mt_report_format(reporter, "Needs %s%s", is_doubtful ? "at least " : "",
-                                  mt_need_text(text, need)),
+                 mt_reporter_format(reporter, "Needs %s%s", is_doubtful ? "at least " : "",
+                                    mt_need_text(text, need)),
                  &line);
     reporter->out->failed |= line.failed;
     mt_buf_release(&line);
@@ -142,15 +142,15 @@ static void report_beside(const struct mt_reporter *reporter)
         mt_is_host_memory(reporter->device))
         return;
     if (!mt_card_need(reporter->report, reporter->device, &card)) {
-        mt_report_line(
+        mt_reporter_line(
             reporter, 2,
             "A card also needs memory for the CUDA context and libraries, usually 0.5 to "
             "1 GiB; this recording did not measure it");
         return;
     }
-    mt_report_line(
+    mt_reporter_line(
         reporter, 2,
-        mt_report_format(
+        mt_reporter_format(
             reporter,
             "A card needs %s %s in total: this limit, %s outside the framework (as at the "
             "allocated peak), and %s for CUDA itself",
@@ -179,12 +179,12 @@ static void report_peak(const struct mt_reporter *reporter)
 {
     const struct mt_device_report *device = reporter->device;
     const struct mt_peak *peak = &device->allocated_peak;
-    const char *in = mt_report_in(reporter, peak->phase, peak->step);
+    const char *in = mt_reporter_in(reporter, peak->phase, peak->step);
     char bytes[MT_UNITS_TEXT], exact[MT_UNITS_TEXT], reserved[MT_UNITS_TEXT];
     struct mt_buf line = {0};
 
     mt_buf_printf(&line, " (%s B)%s%s, at %s", mt_format_count(exact, peak->bytes), *in ? " " : "",
-                  in, mt_report_at(reporter, peak->t_ns, peak->event));
+                  in, mt_reporter_at(reporter, peak->t_ns, peak->event));
     if (device->peak_orders)
         add_peak_range(&line, device->peak_orders->allocated_low_bytes,
                        device->peak_orders->allocated_high_bytes, device->peak_orders->order_count);
@@ -192,7 +192,7 @@ static void report_peak(const struct mt_reporter *reporter)
         mt_buf_printf(&line, ", with %s reserved", mt_format_bytes(reserved, peak->then.reserved));
     report_first(
         reporter, !mt_has_allocator(reporter->report),
-        mt_report_format(reporter, "Allocated peak %s", mt_format_bytes(bytes, peak->bytes)),
+        mt_reporter_format(reporter, "Allocated peak %s", mt_format_bytes(bytes, peak->bytes)),
         &line);
     reporter->out->failed |= line.failed;
     mt_buf_release(&line);
@@ -215,7 +215,7 @@ static void report_roles(const struct mt_reporter *reporter)
                       mt_format_bytes(size, bytes[order[i]]),
                       mt_format_percent(share, (double)bytes[order[i]] / peak));
     if (line.data && bytes[order[0]])
-        mt_report_line(reporter, 2, line.data);
+        mt_reporter_line(reporter, 2, line.data);
     reporter->out->failed |= line.failed;
     mt_buf_release(&line);
 }
@@ -225,13 +225,13 @@ static void report_reserved(const struct mt_reporter *reporter)
 {
     const struct mt_device_report *device = reporter->device;
     const struct mt_peak *most = &device->reserved_peak;
-    const char *in = mt_report_in(reporter, most->phase, most->step);
+    const char *in = mt_reporter_in(reporter, most->phase, most->step);
     char bytes[MT_UNITS_TEXT], exact[MT_UNITS_TEXT], unused[MT_UNITS_TEXT];
     char share[MT_UNITS_TEXT];
     struct mt_buf line = {0};
 
     mt_buf_printf(&line, " (%s B)%s%s, at %s", mt_format_count(exact, most->bytes), *in ? " " : "",
-                  in, mt_report_at(reporter, most->t_ns, most->event));
+                  in, mt_reporter_at(reporter, most->t_ns, most->event));
     if (most->bytes > most->then.allocated)
         mt_buf_printf(&line, ", %s of it (%s) unused",
                       mt_format_bytes(unused, most->bytes - most->then.allocated),
@@ -245,7 +245,8 @@ static void report_reserved(const struct mt_reporter *reporter)
                       mt_format_bytes(unused, device->end.reserved));
     report_first(
         reporter, !device->need,
-        mt_report_format(reporter, "Reserved peak %s", mt_format_bytes(bytes, most->bytes)), &line);
+        mt_reporter_format(reporter, "Reserved peak %s", mt_format_bytes(bytes, most->bytes)),
+        &line);
     reporter->out->failed |= line.failed;
     mt_buf_release(&line);
 }
@@ -262,12 +263,12 @@ static void report_failure(const struct mt_reporter *reporter)
 
     if (!reporter->device->has_failure)
         return;
-    in = mt_report_in(reporter, failure->phase, failure->step);
+    in = mt_reporter_in(reporter, failure->phase, failure->step);
     mt_buf_printf(
         &line,
         "Would RUN OUT OF MEMORY%s%s, at %s: a request for %s fails with %s allocated and %s "
         "reserved. %s request%s in total; what follows the first failure is hypothetical.",
-        *in ? " " : "", in, mt_report_at(reporter, failure->t_ns, failure->event),
+        *in ? " " : "", in, mt_reporter_at(reporter, failure->t_ns, failure->event),
         mt_format_mib(wanted, failure->request_bytes),
         mt_format_mib(allocated, failure->then.allocated),
         mt_format_mib(reserved, failure->then.reserved), mt_format_count(count, failures),
@@ -295,7 +296,7 @@ static void report_setup_peak(const struct mt_reporter *reporter)
                   "This peak is in setup, before the first phase; within phases the peak is %s",
                   mt_format_bytes(size, most));
     if (line.data)
-        mt_report_line(reporter, 2, line.data);
+        mt_reporter_line(reporter, 2, line.data);
     reporter->out->failed |= line.failed;
     mt_buf_release(&line);
 }
@@ -323,13 +324,13 @@ static void report_one_instant(const struct mt_reporter *reporter)
     report_first(reporter, true, "No history", &line);
     reporter->out->failed |= line.failed;
     mt_buf_release(&line);
-    mt_report_line(reporter, 2, MT_NO_HISTORY_HELP);
+    mt_reporter_line(reporter, 2, MT_NO_HISTORY_HELP);
 }
 
 static void report_notice(const struct mt_reporter *reporter, const char *title, const char *help)
 {
     mt_buf_printf(reporter->out, "%s%s%s\n", reporter->style->bold, title, reporter->style->reset);
-    mt_report_line(reporter, 2, help);
+    mt_reporter_line(reporter, 2, help);
 }
 
 /* Peaks before the first event may have been higher. */
@@ -354,8 +355,8 @@ static void report_missing_entries(const struct mt_reporter *reporter)
         return;
     report_notice(
         reporter,
-        mt_report_format(reporter, "Events are missing (at least %s): no number below is exact",
-                         mt_format_count(count, report->integrity.events_dropped)),
+        mt_reporter_format(reporter, "Events are missing (at least %s): no number below is exact",
+                           mt_format_count(count, report->integrity.events_dropped)),
         report->is_snapshot ? "PyTorch leaves out the actions in skip_actions of "
                               "_record_memory_history(); 'memtrace info' shows what is missing"
         : report->is_imported
@@ -411,30 +412,30 @@ void mt_report_worst_device(const struct mt_reporter *shared)
         mt_has_allocator(shared->report) ? &device->reserved_peak : &device->allocated_peak;
     const struct mt_oom *oom = mt_fatal_oom(device);
     struct mt_reporter reporter = *shared;
-    const char *in = mt_report_in(&reporter, peak->phase, peak->step);
+    const char *in = mt_reporter_in(&reporter, peak->phase, peak->step);
     char bytes[MT_UNITS_TEXT], exact[MT_UNITS_TEXT], need[MT_NEED_TEXT];
 
     reporter.device = device;
     if (oom) {
-        report_in_red(&reporter, mt_report_format(&reporter, "Device %u r%s", device->device,
-                                                  death(&reporter, oom)));
+        report_in_red(&reporter, mt_reporter_format(&reporter, "Device %u r%s", device->device,
+                                                    death(&reporter, oom)));
         return;
     }
     if (mt_lacks_requests(device))
         mt_report_missing_requests(&reporter);
     else if (device->need)
-        mt_report_line(
+        mt_reporter_line(
             &reporter, 0,
-            mt_report_format(
+            mt_reporter_format(
                 &reporter, "Device %u needs %s%s (%s B) and has the largest reserved peak",
                 device->device, mt_peaks_doubt(reporter.report, device) ? "at least " : "",
                 mt_need_text(need, device->need), mt_format_count(exact, device->need->bytes)));
     else
-        mt_report_line(
+        mt_reporter_line(
             &reporter, 0,
-            mt_report_format(&reporter, "Device %u has the largest %s peak: %s (%s B)%s%s",
-                             device->device,
-                             mt_has_allocator(reporter.report) ? "reserved" : "allocated",
-                             mt_format_bytes(bytes, peak->bytes),
-                             mt_format_count(exact, peak->bytes), *in ? " " : "", in));
+            mt_reporter_format(&reporter, "Device %u has the largest %s peak: %s (%s B)%s%s",
+                               device->device,
+                               mt_has_allocator(reporter.report) ? "reserved" : "allocated",
+                               mt_format_bytes(bytes, peak->bytes),
+                               mt_format_count(exact, peak->bytes), *in ? " " : "", in));
 }

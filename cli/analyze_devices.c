@@ -16,17 +16,18 @@ void mt_report_devices_left_out(const struct mt_reporter *reporter)
     char count[MT_UNITS_TEXT];
 
     if (report->devices_left_out)
-        mt_report_line(reporter, 2,
-                       mt_report_format(
-                           reporter, "devices not analyzed because their numbers are above 63: %s",
-                           mt_format_count(count, report->devices_left_out)));
-    if (not_followed)
-        mt_report_line(
+        mt_reporter_line(
             reporter, 2,
-            mt_report_format(reporter,
-                             "devices not analyzed because the trace has too many phases "
-                             "for another device: %d",
-                             not_followed));
+            mt_reporter_format(reporter,
+                               "devices not analyzed because their numbers are above 63: %s",
+                               mt_format_count(count, report->devices_left_out)));
+    if (not_followed)
+        mt_reporter_line(
+            reporter, 2,
+            mt_reporter_format(reporter,
+                               "devices not analyzed because the trace has too many phases "
+                               "for another device: %d",
+                               not_followed));
 }
 
 /* "158 MiB to 160 MiB"; "" if the range is unknown or every order gives the same number. */
@@ -39,7 +40,7 @@ static const char *other_orders(const struct mt_reporter *reporter,
     if (!orders || orders->reserved_low_bytes == orders->reserved_high_bytes)
         return "";
     mt_format_bytes_apart(low, orders->reserved_low_bytes, high, orders->reserved_high_bytes);
-    return mt_report_format(reporter, "%s to %s", low, high);
+    return mt_reporter_format(reporter, "%s to %s", low, high);
 }
 
 /* True for a dry run whose reserved peak depends on addresses. */
@@ -62,8 +63,8 @@ static void add_row(const struct mt_reporter *reporter, struct mt_table *table,
         MT_CELLS(table, MT_TEXT(other_orders(reporter, device)));
     MT_CELLS(table, MT_TEXT(mt_format_percent(text, device->fragmentation_at_reserved_peak)),
              MT_BYTES(device->end.allocated),
-             MT_TEXT(mt_report_where(reporter, device->allocated_peak.phase,
-                                     device->allocated_peak.step)));
+             MT_TEXT(mt_reporter_where(reporter, device->allocated_peak.phase,
+                                       device->allocated_peak.step)));
 }
 
 /* Lists the other devices that ran out of memory, because the table does not show them. */
@@ -84,10 +85,10 @@ static void report_other_deaths(const struct mt_reporter *reporter,
         count++;
     }
     if (count && numbers.data)
-        mt_report_line(reporter, 2,
-                       mt_report_format(reporter, "%u other device%s ran OUT OF MEMORY: %s%s",
-                                        count, count == 1 ? "" : "s", numbers.data,
-                                        count > MAX_NAMED_DEATHS ? ", ..." : ""));
+        mt_reporter_line(reporter, 2,
+                         mt_reporter_format(reporter, "%u other device%s ran OUT OF MEMORY: %s%s",
+                                            count, count == 1 ? "" : "s", numbers.data,
+                                            count > MAX_NAMED_DEATHS ? ", ..." : ""));
     reporter->out->failed |= numbers.failed;
     mt_buf_release(&numbers);
 }
@@ -97,9 +98,9 @@ static void report_worst_alone(const struct mt_reporter *reporter)
     const struct mt_device_report *worst = mt_worst_device(reporter->report);
 
     report_other_deaths(reporter, worst);
-    mt_report_line(
-        reporter, 2,
-        mt_report_format(reporter, "Only device %u is reported below; --all reports all %u devices",
+    mt_reporter_line(reporter, 2,
+                     mt_reporter_format(
+                         reporter, "Only device %u is reported below; --all reports all %u devices",
                          worst->device, reporter->report->device_count));
 }
 
@@ -134,10 +135,10 @@ void mt_report_devices_together(const struct mt_reporter *reporter,
     mt_add_text_table(reporter->out, &table, 2, reporter->style);
     mt_report_devices_left_out(reporter);
     if (rows < report->device_count)
-        mt_report_line(reporter, 2,
-                       mt_report_format(reporter,
-                                        "%u of %u devices are shown: %s; --all shows all of them",
-                                        rows, report->device_count, mt_device_choice_text(report)));
+        mt_reporter_line(
+            reporter, 2,
+            mt_reporter_format(reporter, "%u of %u devices are shown: %s; --all shows all of them",
+                               rows, report->device_count, mt_device_choice_text(report)));
     if (is_worst_alone)
         report_worst_alone(reporter);
 }

@@ -31,7 +31,7 @@ static const char *owner_words(const struct mt_reporter *reporter,
 {
     const char *text = mt_owner_text(reporter->arena, driver, owner);
 
-    return text && owner->call ? mt_report_format(reporter, "%s (%s)", text, owner->call) : text;
+    return text && owner->call ? mt_reporter_format(reporter, "%s (%s)", text, owner->call) : text;
 }
 
 static void report_owners(const struct mt_reporter *reporter, const struct mt_driver_report *driver)
@@ -70,11 +70,11 @@ static void report_registered(const struct mt_reporter *reporter,
         if (!of->registered_peak_bytes)
             continue;
         if (of->communicator != MT_NO_COMMUNICATOR && driver->communicator_count > 1)
-            which = mt_report_format(reporter, " %d of %u", of->communicator + 1,
-                                     driver->communicator_count);
-        mt_report_line(
+            which = mt_reporter_format(reporter, " %d of %u", of->communicator + 1,
+                                       driver->communicator_count);
+        mt_reporter_line(
             reporter, 2,
-            mt_report_format(
+            mt_reporter_format(
                 reporter,
                 "Buffers that the program registered with NCCL communicator%s: %s (%s B) at most",
                 which, mt_format_bytes(bytes, of->registered_peak_bytes),
@@ -90,16 +90,16 @@ static void report_outside(const struct mt_reporter *reporter,
 
     if (!driver->has_calls || !driver->has_then)
         return;
-    mt_report_line(
+    mt_reporter_line(
         reporter, 2,
-        mt_report_format(reporter,
-                         "At the framework's peak, the process held %s from the driver: %s "
-                         "in segments of the framework and %s (%s B) outside them%s",
-                         mt_format_bytes(all, then->bytes),
-                         mt_format_bytes(own, then->framework_bytes),
-                         mt_format_bytes(outside, then->bytes - then->framework_bytes),
-                         mt_format_count(exact, then->bytes - then->framework_bytes),
-                         driver->owner_count && has_tables(reporter) ? ":" : ""));
+        mt_reporter_format(reporter,
+                           "At the framework's peak, the process held %s from the driver: %s "
+                           "in segments of the framework and %s (%s B) outside them%s",
+                           mt_format_bytes(all, then->bytes),
+                           mt_format_bytes(own, then->framework_bytes),
+                           mt_format_bytes(outside, then->bytes - then->framework_bytes),
+                           mt_format_count(exact, then->bytes - then->framework_bytes),
+                           driver->owner_count && has_tables(reporter) ? ":" : ""));
     if (has_tables(reporter)) {
         report_owners(reporter, driver);
         report_registered(reporter, driver);
@@ -109,7 +109,7 @@ static void report_outside(const struct mt_reporter *reporter,
 static void report_peak(const struct mt_reporter *reporter, const struct mt_driver_report *driver)
 {
     const struct mt_driver_level *peak = &driver->peak;
-    const char *in = mt_report_in(reporter, peak->phase, step_of(reporter, peak->phase));
+    const char *in = mt_reporter_in(reporter, peak->phase, step_of(reporter, peak->phase));
     char bytes[MT_UNITS_TEXT], exact[MT_UNITS_TEXT], own[MT_UNITS_TEXT], outside[MT_UNITS_TEXT];
     const char *split = "";
 
@@ -117,14 +117,14 @@ static void report_peak(const struct mt_reporter *reporter, const struct mt_driv
         (driver->has_then && driver->then.bytes == peak->bytes)) /* report_outside prints it */
         return;
     if (driver->has_then)
-        split = mt_report_format(reporter, ": %s for the framework, %s outside",
-                                 mt_format_bytes(own, peak->framework_bytes),
-                                 mt_format_bytes(outside, peak->bytes - peak->framework_bytes));
-    mt_report_line(reporter, 2,
-                   mt_report_format(reporter, "Peak from the driver: %s (%s B)%s%s, at %s%s",
-                                    mt_format_bytes(bytes, peak->bytes),
-                                    mt_format_count(exact, peak->bytes), *in ? " " : "", in,
-                                    mt_report_at(reporter, peak->t_ns, peak->event), split));
+        split = mt_reporter_format(reporter, ": %s for the framework, %s outside",
+                                   mt_format_bytes(own, peak->framework_bytes),
+                                   mt_format_bytes(outside, peak->bytes - peak->framework_bytes));
+    mt_reporter_line(reporter, 2,
+                     mt_reporter_format(reporter, "Peak from the driver: %s (%s B)%s%s, at %s%s",
+                                        mt_format_bytes(bytes, peak->bytes),
+                                        mt_format_count(exact, peak->bytes), *in ? " " : "", in,
+                                        mt_reporter_at(reporter, peak->t_ns, peak->event), split));
 }
 
 static void report_heaps(const struct mt_reporter *reporter, const struct mt_driver_report *driver)
@@ -139,8 +139,8 @@ static void report_heaps(const struct mt_reporter *reporter, const struct mt_dri
 
         MT_CELLS(&table, MT_TEXT(heap->name), MT_BYTES(heap->peak_bytes),
                  MT_BYTES(heap->live_bytes), MT_COUNT(heap->allocations),
-                 MT_TEXT(mt_report_format(reporter, "%s%s", heap->what,
-                                          heap->is_device_memory ? "" : " (not counted)")));
+                 MT_TEXT(mt_reporter_format(reporter, "%s%s", heap->what,
+                                            heap->is_device_memory ? "" : " (not counted)")));
     }
     mt_add_text_table(reporter->out, &table, 2, reporter->style);
 }
@@ -160,10 +160,10 @@ static const char *which_sample(const struct mt_reporter *reporter,
 
     if (residual->samples == 1)
         return "the only sample";
-    return mt_report_format(reporter, "the highest use of %s samples; %s to %s over all samples",
-                            mt_format_count(count, residual->samples),
-                            difference(least, residual->least_bytes),
-                            difference(most, residual->most_bytes));
+    return mt_reporter_format(reporter, "the highest use of %s samples; %s to %s over all samples",
+                              mt_format_count(count, residual->samples),
+                              difference(least, residual->least_bytes),
+                              difference(most, residual->most_bytes));
 }
 
 static void report_residual(const struct mt_reporter *reporter,
@@ -176,25 +176,27 @@ static void report_residual(const struct mt_reporter *reporter,
     if (reporter->report->is_dry_run) /* the answer has the memory of CUDA, taken from a table */
         return;
     if (!residual->samples) {
-        mt_report_line(reporter, 2,
-                       residual->unknown_samples
-                           ? "NVML does not report the memory used by this process, so what CUDA "
-                             "itself takes (context, modules) is unknown"
-                           : "The memory used by the process was not sampled, so what CUDA itself "
-                             "takes (context, modules) is unknown");
+        mt_reporter_line(
+            reporter, 2,
+            residual->unknown_samples
+                ? "NVML does not report the memory used by this process, so what CUDA "
+                  "itself takes (context, modules) is unknown"
+                : "The memory used by the process was not sampled, so what CUDA itself "
+                  "takes (context, modules) is unknown");
         return;
     }
-    mt_report_line(reporter, 2,
-                   mt_report_format(
-                       reporter, "%s: %s = %s used by the process (NVML) - %s tracked%s, at %s, %s",
-                       from_driver ? "CUDA itself (context, modules, ...)"
-                                   : "CUDA itself and everything else outside the framework",
-                       difference(rest, (int64_t)(residual->used_bytes - residual->tracked_bytes)),
-                       mt_format_bytes(used, residual->used_bytes),
-                       mt_format_bytes(tracked, residual->tracked_bytes),
-                       from_driver ? "" : " (segments; driver calls were not recorded)",
-                       mt_report_at(reporter, residual->t_ns, residual->event),
-                       which_sample(reporter, residual)));
+    mt_reporter_line(
+        reporter, 2,
+        mt_reporter_format(
+            reporter, "%s: %s = %s used by the process (NVML) - %s tracked%s, at %s, %s",
+            from_driver ? "CUDA itself (context, modules, ...)"
+                        : "CUDA itself and everything else outside the framework",
+            difference(rest, (int64_t)(residual->used_bytes - residual->tracked_bytes)),
+            mt_format_bytes(used, residual->used_bytes),
+            mt_format_bytes(tracked, residual->tracked_bytes),
+            from_driver ? "" : " (segments; driver calls were not recorded)",
+            mt_reporter_at(reporter, residual->t_ns, residual->event),
+            which_sample(reporter, residual)));
 }
 
 static void report_failures(const struct mt_reporter *reporter,
@@ -205,36 +207,39 @@ static void report_failures(const struct mt_reporter *reporter,
 
     if (!driver->failures_in_all)
         return;
-    mt_report_line(reporter, 2,
-                   mt_report_format(reporter, "The driver refused %s request%s:",
-                                    mt_format_count(count, driver->failures_in_all),
-                                    driver->failures_in_all == 1 ? "" : "s"));
+    mt_reporter_line(reporter, 2,
+                     mt_reporter_format(reporter, "The driver refused %s request%s:",
+                                        mt_format_count(count, driver->failures_in_all),
+                                        driver->failures_in_all == 1 ? "" : "s"));
     for (uint32_t i = 0; i < driver->failure_count && i < MAX_FAILURES; i++) {
         const struct mt_driver_failure *failure = &driver->failures[i];
-        const char *in = mt_report_in(reporter, failure->phase, step_of(reporter, failure->phase));
+        const char *in =
+            mt_reporter_in(reporter, failure->phase, step_of(reporter, failure->phase));
         const char *by = "";
 
         if (failure->stack != MT_NO_ID)
             by = mt_site_label(reporter->arena, symbols, failure->stack, false);
-        mt_report_line(reporter, 4,
-                       mt_report_format(reporter, "%s of %s%s%s, at %s%s%s",
-                                        mt_format_bytes(bytes, failure->request_bytes),
-                                        mt_heap_meaning(symbols, failure->heap), *in ? ", " : "",
-                                        in, mt_report_at(reporter, failure->t_ns, failure->event),
-                                        by && *by ? ", by " : "", by ? by : ""));
+        mt_reporter_line(reporter, 4,
+                         mt_reporter_format(reporter, "%s of %s%s%s, at %s%s%s",
+                                            mt_format_bytes(bytes, failure->request_bytes),
+                                            mt_heap_meaning(symbols, failure->heap),
+                                            *in ? ", " : "", in,
+                                            mt_reporter_at(reporter, failure->t_ns, failure->event),
+                                            by && *by ? ", by " : "", by ? by : ""));
     }
     if (driver->failures_in_all > MAX_FAILURES)
-        mt_report_line(reporter, 4, "and more");
+        mt_reporter_line(reporter, 4, "and more");
 }
 
 static void report_driver(const struct mt_reporter *reporter, const struct mt_driver_report *driver)
 {
-    mt_report_heading(reporter, reporter->report->is_driver_level ? "From the driver"
-                                                                  : "Outside the framework");
+    mt_reporter_heading(reporter, reporter->report->is_driver_level ? "From the driver"
+                                                                    : "Outside the framework");
     if (!driver->has_calls)
-        mt_report_line(reporter, 2,
-                       "Driver calls were not recorded: memory that libraries take from the driver "
-                       "is not shown separately");
+        mt_reporter_line(
+            reporter, 2,
+            "Driver calls were not recorded: memory that libraries take from the driver "
+            "is not shown separately");
     report_outside(reporter, driver);
     report_peak(reporter, driver);
     report_heaps(reporter, driver);
@@ -261,12 +266,12 @@ static void count_other_devices(const struct mt_reporter *reporter)
     if (!count)
         return;
     mt_buf_add_char(reporter->out, '\n');
-    mt_report_line(
+    mt_reporter_line(
         reporter, 0,
-        mt_report_format(reporter,
-                         "%u other device%s no memory of the framework; --all shows what "
-                         "the driver allocated there",
-                         count, count == 1 ? " has" : "s have"));
+        mt_reporter_format(reporter,
+                           "%u other device%s no memory of the framework; --all shows what "
+                           "the driver allocated there",
+                           count, count == 1 ? " has" : "s have"));
 }
 
 void mt_report_other_devices(const struct mt_reporter *reporter)

@@ -21,7 +21,7 @@ void mt_report_dry_run(const struct mt_reporter *reporter)
     mt_add_simulated_card(&line, &reporter->report->dry_run);
     mt_buf_add_text(&line, ": times and values are meaningless");
     if (line.data)
-        mt_report_line(reporter, 0, line.data);
+        mt_reporter_line(reporter, 0, line.data);
     reporter->out->failed |= line.failed;
     mt_buf_release(&line);
 }
@@ -100,7 +100,7 @@ static void report_in_all(const struct mt_reporter *reporter, const struct mt_be
                   mt_format_bytes(all, mt_add_most_u64(need_bytes, beside->most_bytes)));
     add_beside(&line, beside, card);
     if (line.data)
-        mt_report_line(reporter, 2, line.data);
+        mt_reporter_line(reporter, 2, line.data);
     reporter->out->failed |= line.failed;
     mt_buf_release(&line);
 }
@@ -147,7 +147,7 @@ static void report_cards(const struct mt_reporter *reporter, uint64_t need_bytes
         mt_buf_release(&cards);
     }
     if (line.data)
-        mt_report_line(reporter, 2, line.data);
+        mt_reporter_line(reporter, 2, line.data);
     reporter->out->failed |= line.failed;
     mt_buf_release(&line);
 }

@@ -7,10 +7,10 @@
 
 static void report_finding(const struct mt_reporter *reporter, const struct mt_finding *finding)
 {
-    mt_report_line(reporter, 2, finding->title);
-    mt_report_line(reporter, 4, mt_report_format(reporter, "Try: %s", finding->advice));
+    mt_reporter_line(reporter, 2, finding->title);
+    mt_reporter_line(reporter, 4, mt_reporter_format(reporter, "Try: %s", finding->advice));
     if (finding->cost && reporter->detail->findings > 1)
-        mt_report_line(reporter, 4, mt_report_format(reporter, "Cost: %s", finding->cost));
+        mt_reporter_line(reporter, 4, mt_reporter_format(reporter, "Cost: %s", finding->cost));
     if (!finding->proved_by)
         return;
     mt_buf_add_text(reporter->out, "    Check: "); /* one line, so that it can be copied */
@@ -28,9 +28,9 @@ static void report_no_finding(const struct mt_reporter *reporter)
     if (!reporter->device->no_finding || !reporter->detail->findings || !has_room)
         return;
     mt_buf_add_char(reporter->out, '\n');
-    mt_report_line(
+    mt_reporter_line(
         reporter, 0,
-        mt_report_format(reporter, "Nothing stands out: %s", reporter->device->no_finding));
+        mt_reporter_format(reporter, "Nothing stands out: %s", reporter->device->no_finding));
 }
 
 void mt_report_findings(const struct mt_reporter *reporter)
@@ -42,12 +42,13 @@ void mt_report_findings(const struct mt_reporter *reporter)
         report_no_finding(reporter);
         return;
     }
-    mt_report_heading(reporter, "What to change");
+    mt_reporter_heading(reporter, "What to change");
     for (uint32_t i = 0; i < device->finding_count && i < most; i++)
         report_finding(reporter, &device->findings[i]);
     if (device->finding_count > most)
-        mt_report_line(reporter, 2,
-                       mt_report_format(reporter, "%u more: --all", device->finding_count - most));
+        mt_reporter_line(
+            reporter, 2,
+            mt_reporter_format(reporter, "%u more: --all", device->finding_count - most));
 }
 
 void mt_json_findings(struct mt_json *json, const struct mt_device_report *device)

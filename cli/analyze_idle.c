@@ -49,15 +49,15 @@ static const char *roles_of(const struct mt_reporter *reporter, const struct sta
         return "";
     if (!movable[1])
         return mt_role_name(movable[0]->role);
-    return mt_report_format(reporter, "%s, %s", mt_role_name(movable[0]->role),
-                            mt_role_name(movable[1]->role));
+    return mt_reporter_format(reporter, "%s, %s", mt_role_name(movable[0]->role),
+                              mt_role_name(movable[1]->role));
 }
 
 static void add_row(const struct mt_reporter *reporter, struct mt_table *table,
                     const struct stay *stay)
 {
     const char *where =
-        mt_report_where(reporter, stay->phase, reporter->report->phases[stay->phase].step);
+        mt_reporter_where(reporter, stay->phase, reporter->report->phases[stay->phase].step);
 
     MT_CELLS(
         table, MT_TEXT(where), MT_BYTES(reporter->device->phase_uses[stay->phase].peak.allocated),
@@ -76,8 +76,8 @@ void mt_report_idle(const struct mt_reporter *reporter)
         movable_bytes += device->idle[at].movable_bytes;
     if (!movable_bytes || !reporter->detail->whole)
         return;
-    mt_report_heading(reporter,
-                      "Memory idle throughout each phase (the instance with the highest peak)");
+    mt_reporter_heading(reporter,
+                        "Memory idle throughout each phase (the instance with the highest peak)");
     mt_table_begin(&table, "~phase|#peak|#stays allocated|#not used|");
     for (at = 0; at < device->idle_count;) {
         struct stay stay = stay_of(device, &at);

@@ -23,7 +23,7 @@ void mt_report_modules(const struct mt_reporter *reporter)
 
         reporter->out->failed |= !group;
         if (group)
-            mt_report_line(reporter, 2, group);
+            mt_reporter_line(reporter, 2, group);
     }
     mt_table_begin(&table, MT_MODULE_TITLES);
     mt_add_module_rows(&table, modules, MAX_MODULES);
@@ -34,7 +34,7 @@ void mt_report_peak_modules(const struct mt_reporter *reporter)
 {
     if (!reporter->detail->whole || !mt_modules_tell(reporter->device->modules))
         return;
-    mt_report_heading(reporter, "At the allocated peak, by module");
+    mt_reporter_heading(reporter, "At the allocated peak, by module");
     mt_report_modules(reporter);
 }
 
@@ -69,7 +69,7 @@ void mt_report_largest_modules(const struct mt_reporter *reporter)
         add_part(reporter, &line, &parts[i]);
     }
     if (count && line.data)
-        mt_report_line(reporter, 2, line.data);
+        mt_reporter_line(reporter, 2, line.data);
     reporter->out->failed |= line.failed;
     mt_buf_release(&line);
 }

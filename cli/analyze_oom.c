@@ -22,7 +22,7 @@ static void add_oom(struct mt_table *table, const struct mt_reporter *reporter,
     MT_CELLS(table, MT_TIME(reporter->report->first_t_ns, oom->t_ns), MT_BYTES(oom->request_bytes),
              MT_BYTES(oom->then.allocated), MT_BYTES(oom->then.reserved),
              MT_BYTES(oom->device_free_bytes), MT_TEXT(oom->fatal ? "fatal" : "caught"),
-             MT_TEXT(mt_report_where(reporter, oom->phase, oom->step)),
+             MT_TEXT(mt_reporter_where(reporter, oom->phase, oom->step)),
              MT_SITE(requested_by(reporter, oom->stack)));
 }
 
@@ -49,9 +49,9 @@ static void report_limit(const struct mt_reporter *reporter)
     if (!mt_limit_is_known(replay))
         return;
     if (reporter->report->what_if) {
-        mt_report_line(reporter, 2,
-                       mt_report_format(reporter, "The simulated limit is %s",
-                                        mt_format_mib(low, replay->limit_bytes)));
+        mt_reporter_line(reporter, 2,
+                         mt_reporter_format(reporter, "The simulated limit is %s",
+                                            mt_format_mib(low, replay->limit_bytes)));
         return;
     }
     limit = mt_replay_limit_text(reporter->arena, replay);
@@ -59,11 +59,11 @@ static void report_limit(const struct mt_reporter *reporter)
     if (!limit)
         return;
     if (replay->limit_inferred && replay->limit_high_bytes > replay->limit_low_bytes)
-        limit = mt_report_format(
+        limit = mt_reporter_format(
             reporter, "%s: at least %s B, which was granted, and less than %s B, which was refused",
             limit, mt_format_count(low, replay->limit_low_bytes),
             mt_format_count(high, replay->limit_high_bytes));
-    mt_report_line(reporter, 2, mt_report_format(reporter, "T%s", limit + 1));
+    mt_reporter_line(reporter, 2, mt_reporter_format(reporter, "T%s", limit + 1));
 }
 
 /* Reports whether the unused memory would have been enough in one piece. */
@@ -78,22 +78,23 @@ static void report_shortage(const struct mt_reporter *reporter, const struct mt_
     mt_format_bytes(have, answer->unused_bytes);
     mt_format_bytes(more, growth);
     if (answer->cause == MT_OOM_DEMAND)
-        mt_report_line(
+        mt_reporter_line(
             reporter, 2,
-            mt_report_format(reporter,
-                             "Not fragmentation: %s of reserved memory was unused and %s "
-                             "more was available; even as one piece they could not hold %s.",
-                             have, more, wanted));
+            mt_reporter_format(reporter,
+                               "Not fragmentation: %s of reserved memory was unused and %s "
+                               "more was available; even as one piece they could not hold %s.",
+                               have, more, wanted));
     else if (answer->unused_bytes >= oom->request_bytes)
-        mt_report_line(reporter, 2,
-                       mt_report_format(reporter,
-                                        "Fragmentation: %s of reserved memory was unused, but no "
-                                        "single piece of it could hold %s.",
-                                        have, wanted));
-    else
-        mt_report_line(
+        mt_reporter_line(
             reporter, 2,
-            mt_report_format(
+            mt_reporter_format(reporter,
+                               "Fragmentation: %s of reserved memory was unused, but no "
+                               "single piece of it could hold %s.",
+                               have, wanted));
+    else
+        mt_reporter_line(
+            reporter, 2,
+            mt_reporter_format(
                 reporter,
                 "%s: %s of reserved memory was unused and at most %s more was available; as one "
                 "piece they would %s %s.",
@@ -157,7 +158,7 @@ void mt_report_oom_help(const struct mt_reporter *reporter)
     if (answer->way_count)
         add_ways(reporter, answer, &line);
     if (line.data)
-        mt_report_line(reporter, 2, line.data);
+        mt_reporter_line(reporter, 2, line.data);
     reporter->out->failed |= line.failed;
     mt_buf_release(&line);
 }
@@ -180,10 +181,10 @@ static void report_ways(const struct mt_reporter *reporter, const struct mt_oom_
 
         MT_CELLS(&table,
                  MT_TEXT(i ? setting_of(way)
-                           : mt_report_format(reporter, "unchanged (%s)", setting_of(way))),
+                           : mt_reporter_format(reporter, "unchanged (%s)", setting_of(way))),
                  MT_TEXT(!way->fits ? "no limit"
-                                    : mt_report_format(reporter, "%s%s", about(way),
-                                                       mt_format_mib(fit, way->fit_bytes))),
+                                    : mt_reporter_format(reporter, "%s%s", about(way),
+                                                         mt_format_mib(fit, way->fit_bytes))),
                  MT_TEXT(under_same(answer, way)));
     }
     mt_add_text_table(reporter->out, &table, 2, reporter->style);
@@ -231,7 +232,7 @@ void mt_report_ooms(const struct mt_reporter *reporter)
 
     if (!device->oom_count && !device->retries)
         return;
-    mt_report_heading(reporter, "Out of memory");
+    mt_reporter_heading(reporter, "Out of memory");
     report_retries(reporter);
     report_limit(reporter);
     if (!device->oom_count)

@@ -35,6 +35,8 @@ struct mt_detail {
                    idle memory and modules come first */
 };
 
+/* What a text is made from. Functions mt_reporter_* return or append pieces of it, functions
+ * mt_report_* append a part of the report. */
 struct mt_reporter {
     struct mt_buf *out;
     const struct mt_report *report;
@@ -71,27 +73,27 @@ void mt_report_devices_left_out(const struct mt_reporter *reporter);
 void mt_report_devices_together(const struct mt_reporter *reporter,
                                 const struct mt_device_choice *shown);
 /* Formats into the scratch arena. If memory runs out, returns "" and sets reporter->out->failed. */
-const char *mt_report_format(const struct mt_reporter *reporter, const char *format, ...)
+const char *mt_reporter_format(const struct mt_reporter *reporter, const char *format, ...)
     MT_PRINTF(2, 3);
 /* Returns "step 1, backward", "backward" or "outside any phase". */
-const char *mt_report_where(const struct mt_reporter *reporter, int32_t phase, int64_t step);
+const char *mt_reporter_where(const struct mt_reporter *reporter, int32_t phase, int64_t step);
 /* Returns "in step 1, backward" or "outside any phase"; "" if the trace has no phases. */
-const char *mt_report_in(const struct mt_reporter *reporter, int32_t phase, int64_t step);
+const char *mt_reporter_in(const struct mt_reporter *reporter, int32_t phase, int64_t step);
 /* Appends the title of a device's report: "Device 1: NVIDIA H200". The name is from the trace. */
 void mt_report_device_title(const struct mt_reporter *reporter);
 /* Returns the time since the first event: "3.76 s". */
-const char *mt_report_when(const struct mt_reporter *reporter, uint64_t t_ns);
-/* Like mt_report_when, but "event 4,496" if the trace has no times. */
-const char *mt_report_at(const struct mt_reporter *reporter, uint64_t t_ns, uint64_t event);
+const char *mt_reporter_when(const struct mt_reporter *reporter, uint64_t t_ns);
+/* Like mt_reporter_when, but "event 4,496" if the trace has no times. */
+const char *mt_reporter_at(const struct mt_reporter *reporter, uint64_t t_ns, uint64_t event);
 /* Returns the phase in which blocks were allocated: "optimizer (step 0)". Omits the step if it is
  * `spoken_of`, which the text has already named. */
-const char *mt_report_birth(const struct mt_reporter *reporter, const struct mt_contribution *part,
-                            int64_t spoken_of);
+const char *mt_reporter_birth(const struct mt_reporter *reporter,
+                              const struct mt_contribution *part, int64_t spoken_of);
 /* Appends a wrapped paragraph. Its continuation lines are indented by two more columns. */
-void mt_report_line(const struct mt_reporter *reporter, size_t indent, const char *text);
+void mt_reporter_line(const struct mt_reporter *reporter, size_t indent, const char *text);
 /* Appends the first line of an answer in bold, and releases `line`. */
 void mt_report_headline(const struct mt_reporter *reporter, struct mt_buf *line);
-void mt_report_heading(const struct mt_reporter *reporter, const char *text);
+void mt_reporter_heading(const struct mt_reporter *reporter, const char *text);
 
 /* Appends how far to trust the numbers of reporter->device. */
 void mt_report_trust(const struct mt_reporter *reporter);

@@ -47,15 +47,15 @@ static void report_sample(const struct mt_reporter *reporter,
 
     if (!device_parts->context_is_known)
         return;
-    mt_report_line(reporter, 2,
-                   mt_report_format(
-                       reporter,
-                       "Context and modules: use reported by NVML at %s minus all allocations, %s",
-                       mt_report_when(reporter, device_parts->context_t_ns),
-                       device_parts->samples == 1
-                           ? "the only sample"
-                           : mt_report_format(reporter, "the sample nearest the peak (of %s)",
-                                              mt_format_count(count, device_parts->samples))));
+    mt_reporter_line(
+        reporter, 2,
+        mt_reporter_format(
+            reporter, "Context and modules: use reported by NVML at %s minus all allocations, %s",
+            mt_reporter_when(reporter, device_parts->context_t_ns),
+            device_parts->samples == 1
+                ? "the only sample"
+                : mt_reporter_format(reporter, "the sample nearest the peak (of %s)",
+                                     mt_format_count(count, device_parts->samples))));
 }
 
 static void report_limit(const struct mt_reporter *reporter,
@@ -64,16 +64,16 @@ static void report_limit(const struct mt_reporter *reporter,
     uint64_t most = mt_largest_kv_cache(device_parts);
     char bytes[MT_UNITS_TEXT], exact[MT_UNITS_TEXT], spare[MT_UNITS_TEXT];
 
-    mt_report_line(
+    mt_reporter_line(
         reporter, 2,
-        mt_report_format(reporter,
-                         "These requests leave room for a KV cache of %s (%s B), %s more "
-                         "than it has, if no other process uses the device%s",
-                         mt_format_bytes(bytes, most), mt_format_count(exact, most),
-                         mt_format_bytes(spare, device_parts->spare_bytes),
-                         device_parts->context_is_known
-                             ? ""
-                             : ", minus what CUDA itself takes, which was not sampled"));
+        mt_reporter_format(reporter,
+                           "These requests leave room for a KV cache of %s (%s B), %s more "
+                           "than it has, if no other process uses the device%s",
+                           mt_format_bytes(bytes, most), mt_format_count(exact, most),
+                           mt_format_bytes(spare, device_parts->spare_bytes),
+                           device_parts->context_is_known
+                               ? ""
+                               : ", minus what CUDA itself takes, which was not sampled"));
 }
 
 void mt_report_device_parts(const struct mt_reporter *reporter)
@@ -82,7 +82,7 @@ void mt_report_device_parts(const struct mt_reporter *reporter)
 
     if (!device_parts)
         return;
-    mt_report_heading(reporter, "The whole device at the allocated peak");
+    mt_reporter_heading(reporter, "The whole device at the allocated peak");
     report_parts(reporter, device_parts);
     report_sample(reporter, device_parts);
     if (!device_parts->died)

@@ -12,7 +12,7 @@ void mt_report_pools(const struct mt_reporter *reporter)
 
     if (!reporter->detail->whole || !reporter->device->pool_count)
         return;
-    mt_report_heading(reporter, "Pools of the allocator, at the end");
+    mt_reporter_heading(reporter, "Pools of the allocator, at the end");
     mt_table_begin(&table, MT_POOL_TITLES);
     mt_add_pool_rows(&table, reporter->device, MAX_POOLS);
     mt_add_text_table(reporter->out, &table, 2, reporter->style);

@@ -70,7 +70,7 @@ static void add_dots(const struct mt_reporter *reporter, struct mt_table *table,
 {
     MT_CELLS(table, MT_TEXT("…"));
     mt_table_skip(table, 6);
-    MT_CELLS(table, MT_TEXT(mt_report_format(reporter, "%u more steps", steps)));
+    MT_CELLS(table, MT_TEXT(mt_reporter_format(reporter, "%u more steps", steps)));
 }
 
 /* Adds a line for the hidden steps before `end`. A single hidden step is printed itself, because it
@@ -90,7 +90,7 @@ static void report_steps(const struct mt_reporter *reporter)
     struct mt_table table;
     uint32_t hidden = 0;
 
-    mt_report_heading(reporter, "Steps");
+    mt_reporter_heading(reporter, "Steps");
     mt_table_begin(&table, mt_report_has_times(reporter->report)
                                ? "#step|#before|#peak|#after|#change|#reserved|#time|~peak in"
                                : "#step|#before|#peak|#after|#change|#reserved|#events|~peak in");
@@ -113,7 +113,7 @@ static void add_phase(const struct mt_reporter *reporter, struct mt_table *table
     const struct mt_phase_use *use = &reporter->device->phase_uses[index];
     uint64_t before = use->enter.allocated, after = use->exit.allocated;
 
-    MT_CELLS(table, MT_TEXT(mt_report_where(reporter, (int32_t)index, phase->step)));
+    MT_CELLS(table, MT_TEXT(mt_reporter_where(reporter, (int32_t)index, phase->step)));
     if (!mt_report_covers(reporter->report, reporter->device, phase->end_event)) {
         mt_table_skip(table, 4);
         MT_CELLS(table, mt_length_cell(reporter->report, phase), MT_TEXT(not_recorded));
@@ -154,11 +154,11 @@ static void report_phase_list(const struct mt_reporter *reporter, int64_t step)
     struct mt_table table;
     uint32_t left_out = 0;
 
-    mt_report_heading(reporter,
-                      step == MT_NO_STEP
-                          ? "Phases"
-                          : mt_report_format(reporter, "Phases of step %lld, which has the peak",
-                                             (long long)step));
+    mt_reporter_heading(
+        reporter, step == MT_NO_STEP
+                      ? "Phases"
+                      : mt_reporter_format(reporter, "Phases of step %lld, which has the peak",
+                                           (long long)step));
     mt_table_begin(&table, mt_report_has_times(report)
                                ? "~phase|#before|#peak|#after|#change|#time|"
                                : "~phase|#before|#peak|#after|#change|#events|");
@@ -184,7 +184,7 @@ static void report_folded_phases(const struct mt_reporter *reporter)
 
     if (mt_sum_phases(reporter->report, reporter->device, sums, MAX_PHASES, &count))
         reporter->out->failed = true;
-    mt_report_heading(reporter, "Phases, by name");
+    mt_reporter_heading(reporter, "Phases, by name");
     mt_table_begin(&table, has_times ? "~phase|#times|#peak|#total change|#largest|#total time"
                                      : "~phase|#times|#peak|#total change|#largest|");
     for (size_t i = 0; i < count && i < reporter->detail->phases && i < MAX_PHASES; i++)
@@ -238,12 +238,12 @@ static void add_part(const struct mt_reporter *reporter, struct mt_table *table,
                  MT_COUNT((uint64_t)part->blocks));
     else
         MT_CELLS(table, MT_CHANGE(bytes),
-                 MT_TEXT(mt_report_format(reporter, part->blocks < 0 ? "−%lld" : "%lld",
-                                          (long long)llabs(part->blocks))));
+                 MT_TEXT(mt_reporter_format(reporter, part->blocks < 0 ? "−%lld" : "%lld",
+                                            (long long)llabs(part->blocks))));
     if (has_roles(reporter))
         MT_CELLS(table, MT_TEXT(part->site ? mt_role_name(part->role) : ""));
     if (has_phases(reporter))
-        MT_CELLS(table, MT_TEXT(part->site ? mt_report_birth(reporter, part, parts->step) : ""));
+        MT_CELLS(table, MT_TEXT(part->site ? mt_reporter_birth(reporter, part, parts->step) : ""));
     MT_CELLS(table, part->site ? MT_SITE(part->site) : MT_TEXT("all others together"));
 }
 
@@ -330,8 +330,8 @@ static void report_stacks(const struct mt_reporter *reporter, const struct mt_in
 
     if (!reporter->detail->stacks)
         return;
-    mt_report_heading(reporter, reporter->device->events ? "Largest stacks at the peak"
-                                                         : "Largest stacks at that instant");
+    mt_reporter_heading(reporter, reporter->device->events ? "Largest stacks at the peak"
+                                                           : "Largest stacks at that instant");
     for (uint32_t i = 0; i < instant->holding_count && told < reporter->detail->stacks; i++) {
         const struct mt_holding *holding = &instant->holdings[i];
         char bytes[MT_UNITS_TEXT], each[MT_UNITS_TEXT], blocks[MT_UNITS_TEXT];
@@ -339,7 +339,7 @@ static void report_stacks(const struct mt_reporter *reporter, const struct mt_in
 
         if (holding->stack == MT_NO_ID)
             continue;
-        in = mt_report_in(reporter, holding->phase, step_of(reporter, holding->phase));
+        in = mt_reporter_in(reporter, holding->phase, step_of(reporter, holding->phase));
         mt_buf_printf(reporter->out, "  %s: %s × %s%s%s%s", mt_format_bytes(bytes, holding->bytes),
                       mt_format_count(blocks, holding->blocks),
                       mt_format_bytes(each, holding->block_bytes), has_roles(reporter) ? ", " : "",
@@ -367,8 +367,8 @@ void mt_report_sites(const struct mt_reporter *reporter)
     if (!device->peak_site_count || !reporter->detail->holders)
         return;
     if (!peak_is_told(device)) {
-        mt_report_heading(reporter, device->events ? "Held at the peak, by site"
-                                                   : "Held at that instant, by site");
+        mt_reporter_heading(reporter, device->events ? "Held at the peak, by site"
+                                                     : "Held at that instant, by site");
         mt_report_holders(reporter, &device->instants[0]);
     }
     if (device->frameless_peak_bytes < device->allocated_peak.bytes)

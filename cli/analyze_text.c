@@ -24,7 +24,7 @@ static void report_chart(const struct mt_reporter *reporter)
         return;
     chart.columns = (unsigned)mt_min_u64(reporter->chart->columns, MAX_CHART_COLUMNS);
     chart.unicode = reporter->chart->unicode;
-    mt_report_heading(reporter, "Memory over time");
+    mt_reporter_heading(reporter, "Memory over time");
     mt_add_text_chart(reporter->out, reporter->report, reporter->device, &chart);
 }
 

@@ -11,7 +11,7 @@
 /* Nothing is simulated, so nothing can differ. */
 static void report_driver_level(const struct mt_reporter *reporter)
 {
-    mt_report_line(
+    mt_reporter_line(
         reporter, 2,
         "no allocator above the driver was seen: \"allocated\" is the sum of requests to "
         "the driver, over all its heaps; it excludes what the driver rounds up");
@@ -29,17 +29,18 @@ static void report_rules(const struct mt_reporter *reporter)
 
     if (!share->was_tried)
         return;
-    mt_report_line(
+    mt_reporter_line(
         reporter, 2,
         share->segment_events
-            ? mt_report_format(reporter,
-                               "%s rules reproduce %s of %s addresses and %s of %s segment events, "
-                               "so addresses and block sizes are taken from the recording",
-                               whose, mt_format_count(n[0], share->addresses_exact),
-                               mt_format_count(n[1], replay->verify.allocations),
-                               mt_format_count(n[2], share->segment_events_exact),
-                               mt_format_count(n[3], share->segment_events))
-            : mt_report_format(
+            ? mt_reporter_format(
+                  reporter,
+                  "%s rules reproduce %s of %s addresses and %s of %s segment events, "
+                  "so addresses and block sizes are taken from the recording",
+                  whose, mt_format_count(n[0], share->addresses_exact),
+                  mt_format_count(n[1], replay->verify.allocations),
+                  mt_format_count(n[2], share->segment_events_exact),
+                  mt_format_count(n[3], share->segment_events))
+            : mt_reporter_format(
                   reporter,
                   "%s rules reproduce %s of %s addresses, so addresses and block sizes "
                   "are taken from the recording",
@@ -62,9 +63,9 @@ static void report_taken_over(const struct mt_reporter *reporter)
                       mt_format_count(n[2], verify->segment_events_exact),
                       mt_format_count(n[3], verify->segment_events));
     if (line.data)
-        mt_report_line(reporter, 2, line.data);
+        mt_reporter_line(reporter, 2, line.data);
     if (verify->first_difference[0])
-        mt_report_line(reporter, 4, verify->first_difference);
+        mt_reporter_line(reporter, 4, verify->first_difference);
     report_rules(reporter);
     reporter->out->failed |= line.failed;
     mt_buf_release(&line);
@@ -77,7 +78,7 @@ static void report_exactness(const struct mt_reporter *reporter)
     struct mt_buf line = {0};
 
     if (reporter->report->what_if && !verify->exact) {
-        mt_report_line(
+        mt_reporter_line(
             reporter, 2,
             "simulated: the program did not run with these settings, so there is nothing "
             "to compare with");
@@ -98,16 +99,16 @@ static void report_exactness(const struct mt_reporter *reporter)
         mt_buf_printf(&line, ", the private pools of %s segments inferred",
                       mt_format_count(a, reporter->device->replay.pools_inferred));
     if (reporter->device->replay.restores.restores)
-        mt_buf_printf(
-            &line, ", %s replayed",
-            reporter->device->replay.restores.restores == 1
-                ? "1 restore of a private pool"
-                : mt_report_format(reporter, "%s restores of private pools",
-                                   mt_format_count(a, reporter->device->replay.restores.restores)));
+        mt_buf_printf(&line, ", %s replayed",
+                      reporter->device->replay.restores.restores == 1
+                          ? "1 restore of a private pool"
+                          : mt_reporter_format(
+                                reporter, "%s restores of private pools",
+                                mt_format_count(a, reporter->device->replay.restores.restores)));
     if (line.data)
-        mt_report_line(reporter, 2, line.data);
+        mt_reporter_line(reporter, 2, line.data);
     if (verify->first_difference[0])
-        mt_report_line(reporter, 4, verify->first_difference);
+        mt_reporter_line(reporter, 4, verify->first_difference);
     reporter->out->failed |= line.failed;
     mt_buf_release(&line);
 }
@@ -131,7 +132,7 @@ static void report_frameless(const struct mt_reporter *reporter)
     bool listed = false;
 
     if (!reporter->report->has_stacks) {
-        mt_report_line(
+        mt_reporter_line(
             reporter, 2,
             reporter->report->is_plain
                 ? "no stacks were recorded, so call sites are unknown; 'memtrace record' "
@@ -145,12 +146,12 @@ static void report_frameless(const struct mt_reporter *reporter)
     if (!frameless)
         return;
     if (reporter->report->names_operations) {
-        mt_report_line(
+        mt_reporter_line(
             reporter, 2,
-            mt_report_format(reporter,
-                             "%s at the peak was allocated outside TensorFlow operations; "
-                             "operation names replace stacks here",
-                             mt_format_bytes(size, frameless)));
+            mt_reporter_format(reporter,
+                               "%s at the peak was allocated outside TensorFlow operations; "
+                               "operation names replace stacks here",
+                               mt_format_bytes(size, frameless)));
         return;
     }
     mt_buf_printf(&line,
@@ -164,13 +165,13 @@ static void report_frameless(const struct mt_reporter *reporter)
                       mt_format_bytes(size, device->tie_peak_bytes[tie]), words[tie]);
         listed = true;
     }
-    mt_report_line(reporter, 2, line.data ? line.data : "");
+    mt_reporter_line(reporter, 2, line.data ? line.data : "");
     if (nothing) {
         line.length = 0;
         mt_buf_printf(
             &line, "unattributed at the peak: %s (%s)", mt_format_bytes(size, nothing),
             mt_format_percent(share, (double)nothing / (double)device->allocated_peak.bytes));
-        mt_report_line(reporter, 2, line.data ? line.data : "");
+        mt_reporter_line(reporter, 2, line.data ? line.data : "");
     }
     reporter->out->failed |= line.failed;
     mt_buf_release(&line);
@@ -203,7 +204,7 @@ static void report_found(const struct mt_reporter *reporter)
                       words[parts]);
     if (line.data) {
         mt_buf_add_text(&line, ", because the program did not name them");
-        mt_report_line(reporter, 2, line.data);
+        mt_reporter_line(reporter, 2, line.data);
     }
     reporter->out->failed |= line.failed;
     mt_buf_release(&line);
@@ -215,7 +216,7 @@ static void report_restores(const struct mt_reporter *reporter)
 
     for (unsigned i = 0; i < MT_RESTORE_DOUBTS; i++)
         if (mt_restore_doubt(&reporter->device->replay.restores, i, text))
-            mt_report_line(reporter, 2, text);
+            mt_reporter_line(reporter, 2, text);
 }
 
 /* Information that the trace lacks. */
@@ -226,24 +227,24 @@ static void report_missing(const struct mt_reporter *reporter)
     char text[MT_UNITS_TEXT];
 
     if (device->start.allocated)
-        mt_report_line(
+        mt_reporter_line(
             reporter, 2,
-            mt_report_format(reporter,
-                             "the trace starts in the middle of the run: %s was allocated "
-                             "before the recorded history; peaks are those since then",
-                             mt_format_bytes(text, device->start.allocated)));
+            mt_reporter_format(reporter,
+                               "the trace starts in the middle of the run: %s was allocated "
+                               "before the recorded history; peaks are those since then",
+                               mt_format_bytes(text, device->start.allocated)));
     else if (!integrity->events_dropped && /* with dropped events, an import cannot distinguish this
                                               case */
              (device->replay.starts_in_middle || reporter->report->starts_in_middle))
-        mt_report_line(reporter, 2,
-                       "the trace starts in the middle of the run: what came before is unknown");
+        mt_reporter_line(reporter, 2,
+                         "the trace starts in the middle of the run: what came before is unknown");
     if (integrity->events_dropped)
-        mt_report_line(reporter, 2,
-                       mt_report_format(reporter,
-                                        "events are missing (at least %s): nothing is exact",
-                                        mt_format_count(text, integrity->events_dropped)));
+        mt_reporter_line(reporter, 2,
+                         mt_reporter_format(reporter,
+                                            "events are missing (at least %s): nothing is exact",
+                                            mt_format_count(text, integrity->events_dropped)));
     if (integrity->cut)
-        mt_report_line(reporter, 2, "the file is cut: what came after is unknown");
+        mt_reporter_line(reporter, 2, "the file is cut: what came after is unknown");
 }
 
 static void report_where_roles_are_from(const struct mt_reporter *reporter)
@@ -256,14 +257,14 @@ static void report_where_roles_are_from(const struct mt_reporter *reporter)
     for (int role = 0; role < MT_ROLE_COUNT; role++)
         bytes += device->peak_recorded_role_bytes[role];
     if (!reporter->report->roles_inferred) {
-        mt_report_line(reporter, 2, "roles are as recorded");
+        mt_reporter_line(reporter, 2, "roles are as recorded");
         return;
     }
     if (bytes)
         mt_buf_printf(&line, "the roles of %s at the peak were recorded; other ",
                       mt_format_bytes(recorded, bytes));
     mt_buf_add_text(&line, "roles are inferred from where blocks were allocated and freed");
-    mt_report_line(reporter, 2, line.data);
+    mt_reporter_line(reporter, 2, line.data);
     reporter->out->failed |= line.failed;
     mt_buf_release(&line);
 }
@@ -279,7 +280,7 @@ static void report_roles_of_the_start(const struct mt_reporter *reporter)
                   "%s at the peak was allocated before recording started: its roles are inferred "
                   "from sizes and lifetimes",
                   mt_format_bytes(size, reporter->device->peak_start_role_bytes));
-    mt_report_line(reporter, 2, line.data);
+    mt_reporter_line(reporter, 2, line.data);
     reporter->out->failed |= line.failed;
     mt_buf_release(&line);
 }
@@ -289,12 +290,12 @@ static void report_steps_and_roles(const struct mt_reporter *reporter)
     const struct mt_report *report = reporter->report;
 
     if (!report->step_count)
-        mt_report_line(reporter, 2, "no steps were named or inferred");
+        mt_reporter_line(reporter, 2, "no steps were named or inferred");
     report_found(reporter);
     report_where_roles_are_from(reporter);
     report_roles_of_the_start(reporter);
     if (report->roles_inferred && !report->saw_backward && !reporter->device->ooms)
-        mt_report_line(
+        mt_reporter_line(
             reporter, 2,
             report->has_stacks
                 ? "no backward pass was seen: roles may be wrong, call sites are reliable"
@@ -305,7 +306,7 @@ void mt_report_trust(const struct mt_reporter *reporter)
 {
     const struct mt_report *report = reporter->report;
 
-    mt_report_heading(reporter, "How far to trust this");
+    mt_reporter_heading(reporter, "How far to trust this");
     if (report->is_driver_level && !report->what_if)
         report_driver_level(reporter);
     else if (reporter->device->replay.is_taken_over)
@@ -315,8 +316,9 @@ void mt_report_trust(const struct mt_reporter *reporter)
     report_restores(reporter);
     report_missing(reporter);
     if (!report->has_segments && !report->is_driver_level)
-        mt_report_line(reporter, 2,
-                       "segments were not recorded: only the blocks of reserved memory are known");
+        mt_reporter_line(
+            reporter, 2,
+            "segments were not recorded: only the blocks of reserved memory are known");
     if (!report->is_plain && !mt_lacks_requests(reporter->device))
         report_steps_and_roles(reporter);
     if (reporter->detail->holders)

@@ -7,7 +7,7 @@
 
 static const char *number(const struct mt_reporter *reporter, int64_t step)
 {
-    return mt_report_format(reporter, "%lld", (long long)step);
+    return mt_reporter_format(reporter, "%lld", (long long)step);
 }
 
 static const char *subject_of_left(const struct mt_reporter *reporter,
@@ -16,17 +16,18 @@ static const char *subject_of_left(const struct mt_reporter *reporter,
     const struct mt_phase *phase = &reporter->report->phases[why->phase];
 
     if (phase->is_step)
-        return mt_report_format(
+        return mt_reporter_format(
             reporter, "Memory is higher at the end of step %s than at the end of step %s,",
             number(reporter, why->step), number(reporter, why->other_step));
     if (why->other_phase != MT_NO_PHASE)
-        return mt_report_format(reporter, "Memory is higher after %s than after the %s before it,",
-                                phase->name, phase->name);
+        return mt_reporter_format(reporter,
+                                  "Memory is higher after %s than after the %s before it,",
+                                  phase->name, phase->name);
     if (why->step == MT_NO_STEP)
-        return mt_report_format(reporter, "Memory is higher after the first %s than before it,",
-                                phase->name);
-    return mt_report_format(reporter, "Memory is higher after %s of step %s than before it,",
-                            phase->name, number(reporter, why->step));
+        return mt_reporter_format(reporter, "Memory is higher after the first %s than before it,",
+                                  phase->name);
+    return mt_reporter_format(reporter, "Memory is higher after %s of step %s than before it,",
+                              phase->name, number(reporter, why->step));
 }
 
 static const char *subject_of_rise(const struct mt_reporter *reporter,
@@ -34,15 +35,15 @@ static const char *subject_of_rise(const struct mt_reporter *reporter,
 {
     if (why->phase == MT_NO_PHASE)
         return "The maximum rises outside any phase,";
-    return mt_report_format(reporter, "The maximum rises in %s,",
-                            mt_report_where(reporter, why->phase, why->step));
+    return mt_reporter_format(reporter, "The maximum rises in %s,",
+                              mt_reporter_where(reporter, why->phase, why->step));
 }
 
 static const char *subject(const struct mt_reporter *reporter, const struct mt_explanation *why)
 {
     if (why->kind == MT_WHY_STEP_PEAK_ROSE)
-        return mt_report_format(reporter, "The peak of step %s is higher than that of step %s,",
-                                number(reporter, why->step), number(reporter, why->other_step));
+        return mt_reporter_format(reporter, "The peak of step %s is higher than that of step %s,",
+                                  number(reporter, why->step), number(reporter, why->other_step));
     if (why->kind == MT_WHY_PHASE_LEFT_MORE)
         return subject_of_left(reporter, why);
     return subject_of_rise(reporter, why);
@@ -92,8 +93,8 @@ static const char *first_maximum(const struct mt_reporter *reporter,
         return "Allocated when the trace starts:";
     if (why->phase == MT_NO_PHASE)
         return "Setup, outside any phase, takes";
-    return mt_report_format(reporter, "Memory rises in %s from 0 to",
-                            mt_report_where(reporter, why->phase, why->step));
+    return mt_reporter_format(reporter, "Memory rises in %s from 0 to",
+                              mt_reporter_where(reporter, why->phase, why->step));
 }
 
 /* A step often has a higher peak because the previous step allocated blocks after its own peak. */
@@ -169,7 +170,7 @@ void mt_report_explanations(const struct mt_reporter *reporter)
         if (!is_told_later(device, i))
             sizes[count++] = size_of(&device->explanations[i]);
     largest = mt_largest_of(sizes, count, most);
-    mt_report_heading(reporter, "Why");
+    mt_reporter_heading(reporter, "Why");
     for (uint32_t i = 0; i < device->explanation_count; i++)
         if (!is_told_later(device, i) && mt_is_large(&largest, size_of(&device->explanations[i])))
             report_explanation(reporter, &device->explanations[i]);

@@ -18,7 +18,7 @@ static int32_t named_phase(const struct mt_report *report, int32_t phase)
     return at == MT_NO_PHASE ? phase : at;
 }
 
-const char *mt_report_format(const struct mt_reporter *reporter, const char *format, ...)
+const char *mt_reporter_format(const struct mt_reporter *reporter, const char *format, ...)
 {
     char text[512];
     const char *kept;
@@ -32,7 +32,7 @@ const char *mt_report_format(const struct mt_reporter *reporter, const char *for
     return kept ? kept : "";
 }
 
-const char *mt_report_where(const struct mt_reporter *reporter, int32_t phase, int64_t step)
+const char *mt_reporter_where(const struct mt_reporter *reporter, int32_t phase, int64_t step)
 {
     const struct mt_phase *named;
     const char *where;
@@ -42,30 +42,30 @@ const char *mt_report_where(const struct mt_reporter *reporter, int32_t phase, i
     if (step == MT_NO_STEP)
         where = named ? named->name : NULL;
     else if (!named || named->is_step)
-        where = mt_report_format(reporter, "step %lld, between phases", (long long)step);
+        where = mt_reporter_format(reporter, "step %lld, between phases", (long long)step);
     else
-        where = mt_report_format(reporter, "step %lld, %s", (long long)step, named->name);
+        where = mt_reporter_format(reporter, "step %lld, %s", (long long)step, named->name);
     return where ? where : "outside any phase";
 }
 
-const char *mt_report_in(const struct mt_reporter *reporter, int32_t phase, int64_t step)
+const char *mt_reporter_in(const struct mt_reporter *reporter, int32_t phase, int64_t step)
 {
-    const char *where = mt_report_where(reporter, phase, step);
+    const char *where = mt_reporter_where(reporter, phase, step);
 
     if (reporter->report->phase_count == 0)
         return "";
     if (phase == MT_NO_PHASE && step == MT_NO_STEP)
         return where;
-    return mt_report_format(reporter, "in %s", where);
+    return mt_reporter_format(reporter, "in %s", where);
 }
 
-const char *mt_report_when(const struct mt_reporter *reporter, uint64_t t_ns)
+const char *mt_reporter_when(const struct mt_reporter *reporter, uint64_t t_ns)
 {
     uint64_t begin = reporter->report->first_t_ns;
     char text[MT_UNITS_TEXT];
 
-    return mt_report_format(reporter, "%s",
-                            mt_format_duration(text, t_ns > begin ? t_ns - begin : 0));
+    return mt_reporter_format(reporter, "%s",
+                              mt_format_duration(text, t_ns > begin ? t_ns - begin : 0));
 }
 
 void mt_report_device_title(const struct mt_reporter *reporter)
@@ -80,33 +80,33 @@ void mt_report_device_title(const struct mt_reporter *reporter)
     mt_buf_printf(reporter->out, "%s\n", reporter->style->reset);
 }
 
-const char *mt_report_at(const struct mt_reporter *reporter, uint64_t t_ns, uint64_t event)
+const char *mt_reporter_at(const struct mt_reporter *reporter, uint64_t t_ns, uint64_t event)
 {
     char number[MT_UNITS_TEXT];
 
     if (mt_report_has_times(reporter->report))
-        return mt_report_when(reporter, t_ns);
-    return mt_report_format(reporter, "event %s", mt_format_count(number, event));
+        return mt_reporter_when(reporter, t_ns);
+    return mt_reporter_format(reporter, "event %s", mt_format_count(number, event));
 }
 
-const char *mt_report_birth(const struct mt_reporter *reporter, const struct mt_contribution *part,
-                            int64_t spoken_of)
+const char *mt_reporter_birth(const struct mt_reporter *reporter,
+                              const struct mt_contribution *part, int64_t spoken_of)
 {
     if (!*part->phase)
         return "no phase";
     if (part->step == MT_NO_STEP || part->step == spoken_of)
         return part->phase;
     if (!strcmp(part->phase, "step"))
-        return mt_report_format(reporter, "step %lld", (long long)part->step);
-    return mt_report_format(reporter, "%s (step %lld)", part->phase, (long long)part->step);
+        return mt_reporter_format(reporter, "step %lld", (long long)part->step);
+    return mt_reporter_format(reporter, "%s (step %lld)", part->phase, (long long)part->step);
 }
 
-void mt_report_heading(const struct mt_reporter *reporter, const char *text)
+void mt_reporter_heading(const struct mt_reporter *reporter, const char *text)
 {
     mt_buf_printf(reporter->out, "\n%s%s%s\n", reporter->style->bold, text, reporter->style->reset);
 }
 
-void mt_report_line(const struct mt_reporter *reporter, size_t indent, const char *text)
+void mt_reporter_line(const struct mt_reporter *reporter, size_t indent, const char *text)
 {
     for (size_t i = 0; i < indent; i++)
         mt_buf_add_char(reporter->out, ' ');
@@ -118,7 +118,7 @@ void mt_report_headline(const struct mt_reporter *reporter, struct mt_buf *line)
 {
     mt_buf_add_text(reporter->out, reporter->style->bold);
     if (line->data)
-        mt_report_line(reporter, 0, line->data);
+        mt_reporter_line(reporter, 0, line->data);
     mt_buf_add_text(reporter->out, reporter->style->reset);
     reporter->out->failed |= line->failed;
     mt_buf_release(line);

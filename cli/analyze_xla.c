@@ -18,9 +18,9 @@ void mt_report_missing_requests(const struct mt_reporter *reporter)
     char held[MT_UNITS_TEXT], exact[MT_UNITS_TEXT];
 
     mt_add_missing_requests(reporter->out, reporter->style);
-    mt_report_line(
+    mt_reporter_line(
         reporter, 2,
-        mt_report_format(
+        mt_reporter_format(
             reporter,
             "The arena takes regions from the driver and hands out parts of them. The driver calls "
             "show a peak of %s (%s B), but not how much of it the program used, or for what",
@@ -42,7 +42,7 @@ void mt_report_arenas(const struct mt_reporter *reporter)
 
     if (!xla || xla->requests_missing)
         return;
-    mt_report_heading(reporter, "In XLA's own arena (bfc, the default)");
+    mt_reporter_heading(reporter, "In XLA's own arena (bfc, the default)");
     mt_table_begin(&table, "arena|#peak pool|#peak in use|#requests|#refused|~policy");
     for (uint32_t i = 0; i < xla->arena_count; i++) {
         const struct mt_xla_arena *arena = &xla->arenas[i];
@@ -53,7 +53,8 @@ void mt_report_arenas(const struct mt_reporter *reporter)
     }
     mt_add_text_table(reporter->out, &table, 2, reporter->style);
     if (has_ties(xla))
-        mt_report_line(reporter, 2,
-                       "from replays; approximate, because the addresses of regions decide between "
-                       "equal free blocks");
+        mt_reporter_line(
+            reporter, 2,
+            "from replays; approximate, because the addresses of regions decide between "
+            "equal free blocks");
 }

@@ -102,8 +102,10 @@ static void add_phases(struct candidates *found)
     struct mt_source *source = NULL;
     struct mt_error error = {.offset = MT_NO_OFFSET};
 
-    if (path)
+    if (path) {
+        (void)mt_print_and_release(&found->out); /* give_up would lose it */
         limit_time();
+    }
     if (!path || mt_open_any(path, NULL, &source, &error) != MT_OK)
         return;
     if (mt_analyze(source, &options, &report, &error) == MT_OK)

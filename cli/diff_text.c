@@ -32,9 +32,9 @@ static void report_inputs(const struct mt_reporter *reporter, const struct mt_di
     for (size_t i = 0; i < diff->run_count; i++) {
         const struct mt_run_difference *run = &diff->runs[i];
 
-        mt_report_line(reporter, 0,
-                       mt_report_format(reporter, "The runs differ in %s: %s in A, %s in B.",
-                                        run->what, run->a, run->b));
+        mt_reporter_line(reporter, 0,
+                         mt_reporter_format(reporter, "The runs differ in %s: %s in A, %s in B.",
+                                            run->what, run->a, run->b));
     }
 }
 
@@ -50,7 +50,7 @@ static void report_instant(const struct mt_reporter *reporter, const char *side,
     mt_buf_printf(&line, "%s: ", side);
     mt_add_instant(&line, &one, question);
     if (line.data)
-        mt_report_line(reporter, 2, line.data);
+        mt_reporter_line(reporter, 2, line.data);
     reporter->out->failed |= line.failed;
     mt_buf_release(&line);
 }
@@ -90,7 +90,7 @@ static void report_roles(const struct mt_reporter *reporter, const struct mt_dev
     const struct mt_answer *a = device->a->answer, *b = device->b->answer;
     struct mt_table table;
 
-    mt_report_heading(reporter, "By role, in bytes");
+    mt_reporter_heading(reporter, "By role, in bytes");
     mt_table_begin(&table, "|#A|#change|#B|#|~");
     for (uint32_t i = 0; i < device->roles.count; i++)
         add_exact(&table, i ? "+" : "", device->roles.rows[i].a_bytes,
@@ -146,8 +146,8 @@ static const char *block_counts(const struct mt_reporter *reporter, const struct
 
     mt_format_count(a, row->a_blocks);
     mt_format_count(b, row->b_blocks);
-    return row->a_blocks == row->b_blocks ? mt_report_format(reporter, "%s", a)
-                                          : mt_report_format(reporter, "%s → %s", a, b);
+    return row->a_blocks == row->b_blocks ? mt_reporter_format(reporter, "%s", a)
+                                          : mt_reporter_format(reporter, "%s → %s", a, b);
 }
 
 static void add_amounts(const struct mt_reporter *reporter, struct mt_table *table,
@@ -164,7 +164,7 @@ static void report_phases(const struct mt_reporter *reporter, const struct mt_di
 
     if (!listed.told)
         return;
-    mt_report_heading(reporter, "By the phase in which blocks were allocated");
+    mt_reporter_heading(reporter, "By the phase in which blocks were allocated");
     mt_table_begin(&table, "#change|#A|#B|#blocks|~allocated in");
     for (uint32_t i = 0; i < listed.told; i++) {
         add_amounts(reporter, &table, &rows->rows[i]);
@@ -206,7 +206,7 @@ static void report_sites(const struct mt_reporter *reporter, const struct mt_dif
 
     if (!listed.told)
         return;
-    mt_report_heading(reporter, "By site");
+    mt_reporter_heading(reporter, "By site");
     mt_table_begin(&table, "#change|#A|#B|#blocks||role|allocated in|~site");
     for (uint32_t i = 0; i < listed.told; i++)
         add_site(reporter, &table, &rows->rows[i], false);
@@ -244,10 +244,10 @@ static void report_left_out(const struct mt_reporter *reporter, const struct mt_
         for (size_t j = 0; j < diff->device_count; j++)
             told |= (of_a ? diff->devices[j].a : diff->devices[j].b) == device;
         if (!told)
-            mt_report_line(reporter, 0,
-                           mt_report_format(reporter, "Device %u of %s is not compared: %s.",
-                                            device->device, of_a ? "A" : "B",
-                                            why_left_out(diff, device, of_a)));
+            mt_reporter_line(reporter, 0,
+                             mt_reporter_format(reporter, "Device %u of %s is not compared: %s.",
+                                                device->device, of_a ? "A" : "B",
+                                                why_left_out(diff, device, of_a)));
     }
 }
 
@@ -275,7 +275,7 @@ static void report_device(const struct mt_reporter *reporter, const struct mt_di
     report_instant(reporter, "A", output->question, diff->a, device->a);
     report_instant(reporter, "B", output->question, diff->b, device->b);
     if (is_same(device)) {
-        mt_report_line(reporter, 0, "The two are equal.");
+        mt_reporter_line(reporter, 0, "The two are equal.");
         return;
     }
     report_roles(reporter, device, has_reserved);

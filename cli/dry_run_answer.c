@@ -93,8 +93,8 @@ static void say_timing(struct mt_buf *out, const struct mt_dry_run_notes *notes)
     mt_buf_add_text(out, "The program did not wait for ");
     add_counted(out, notes->undecided, "collective");
     mt_buf_add_text(out,
-                    " of NCCL: PyTorch frees their memory when its watchdog thread notices that "
-                    "they ended, which is late here; a real run may need less\n");
+                    " of NCCL: PyTorch frees the memory of such a collective when its watchdog "
+                    "thread notices that it ended, which is late here; a real run may need less\n");
 }
 
 /* Reasons why the peaks may differ from those of a real run. */

@@ -9,7 +9,7 @@
 _Static_assert((int)MT_MAX_RANKS == (int)MT_MAX_SWEEP_RUNS, "a run for each rank");
 
 /* By default torchrun starts one process on one node. */
-static int choose_world(struct mt_sweep *sweep, const struct mt_rank_request *arguments,
+static int choose_world(struct mt_sweep *sweep, const struct mt_rank_arguments *arguments,
                         const struct mt_rank_command *command, uint64_t devices)
 {
     uint64_t local = command->local_world, world = arguments->world;
@@ -32,10 +32,16 @@ static int choose_world(struct mt_sweep *sweep, const struct mt_rank_request *ar
                (unsigned long long)local);
         return MT_EXIT_USAGE;
     }
-    if (world % local || (command->nodes && world != nodes * local)) {
-        mt_say("option '--world': %llu ranks cannot be divided into %snodes of %llu",
-               (unsigned long long)world, command->nodes ? "torchrun's " : "",
-               (unsigned long long)local);
+    if (command->nodes && world != nodes * local) {
+        mt_say(
+            "option '--world': torchrun has %llu node%s of %llu rank%s, which are not %llu ranks",
+            (unsigned long long)nodes, nodes == 1 ? "" : "s", (unsigned long long)local,
+            local == 1 ? "" : "s", (unsigned long long)world);
+        return MT_EXIT_USAGE;
+    }
+    if (world % local) {
+        mt_say("option '--world': %llu ranks cannot be divided into nodes of %llu",
+               (unsigned long long)world, (unsigned long long)local);
         return MT_EXIT_USAGE;
     }
     sweep->world = world;
@@ -52,7 +58,7 @@ static bool add_run(struct mt_sweep_plan *plan, const struct mt_rank *rank)
     return run->label;
 }
 
-int mt_rank_plan_make(struct mt_sweep_plan *plan, const struct mt_rank_request *arguments,
+int mt_rank_plan_make(struct mt_sweep_plan *plan, const struct mt_rank_arguments *arguments,
                       struct mt_simulated_run *each, struct mt_rank ranks[MT_MAX_RANKS])
 {
     struct mt_sweep *sweep = &plan->sweep;

@@ -7,7 +7,7 @@
 #include "simulated_run.h"
 #include "sweep_worker.h"
 
-struct mt_rank_request {
+struct mt_rank_arguments {
     const char *ranks; /* --ranks; NULL = not given */
     uint64_t world;    /* --world; 0 = as in the options of torchrun */
 };
@@ -15,7 +15,7 @@ struct mt_rank_request {
 /* Makes the runs of the plan, and sets ranks[i] for run i. If each->devices is 0, sets it to the
  * number of ranks of a node. Returns -1, or the exit code after an error message. Release the plan
  * in any case. */
-int mt_rank_plan_make(struct mt_sweep_plan *plan, const struct mt_rank_request *arguments,
+int mt_rank_plan_make(struct mt_sweep_plan *plan, const struct mt_rank_arguments *arguments,
                       struct mt_simulated_run *each, struct mt_rank ranks[MT_MAX_RANKS]);
 
 /* Prints the full answer for the process with the largest reserved peak of all ranks. Call it after

@@ -9,7 +9,7 @@
 
 struct mt_sweep_arguments {
     struct mt_text_list sweeps;    /* "batch=1,2,4" */
-    struct mt_rank_request rank;   /* --ranks instead of --sweep */
+    struct mt_rank_arguments rank; /* --ranks instead of --sweep */
     uint64_t jobs;                 /* parallel runs; 0 = as many as processors and memory allow */
     struct mt_simulated_run *each; /* `command` has placeholders; `output` is the folder */
     const struct mt_gate_options *gates;

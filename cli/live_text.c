@@ -36,8 +36,8 @@ void mt_add_instant(struct mt_buf *line, const struct mt_reporter *reporter,
 {
     const struct mt_answer *answer = reporter->device->answer;
     const struct mt_instant *instant = &answer->instant;
-    const char *in = mt_report_in(reporter, instant->phase, instant->step);
-    const char *when = mt_report_when(reporter, instant->t_ns);
+    const char *in = mt_reporter_in(reporter, instant->phase, instant->step);
+    const char *when = mt_reporter_when(reporter, instant->t_ns);
     char bytes[MT_UNITS_TEXT], exact[MT_UNITS_TEXT], asked[MT_UNITS_TEXT];
     bool is_earlier =
         question->at == MT_AT_TIME && strcmp(when, mt_format_duration(asked, question->value)) != 0;
@@ -74,7 +74,7 @@ static const char *birth(const struct mt_reporter *reporter, const struct mt_liv
 {
     const struct mt_contribution part = {.phase = row->phase, .step = row->step};
 
-    return row->phase ? mt_report_birth(reporter, &part, spoken_of) : "several phases";
+    return row->phase ? mt_reporter_birth(reporter, &part, spoken_of) : "several phases";
 }
 
 static void add_row(const struct mt_reporter *reporter, struct mt_table *table,
@@ -138,7 +138,7 @@ static void report_stack_row(const struct mt_reporter *reporter, const struct mt
             mt_buf_printf(&line, ", allocated in %s", birth(reporter, row, instant->step));
     }
     if (line.data)
-        mt_report_line(reporter, 2, line.data);
+        mt_reporter_line(reporter, 2, line.data);
     mt_buf_add_text(reporter->out, "      ");
     mt_add_wrapped(reporter->out, row->label ? row->label : "all others together", 6, 8);
     mt_buf_add_char(reporter->out, '\n');
@@ -169,7 +169,7 @@ static void report_totals(const struct mt_reporter *reporter)
     uint64_t requested = mt_requested_bytes(answer);
     struct mt_table table;
 
-    mt_report_heading(reporter, "Total");
+    mt_reporter_heading(reporter, "Total");
     mt_table_begin(&table, "|#bytes|#|~");
     add_total(&table, "", requested, "requested");
     if (bytes->allocated != requested)
@@ -196,9 +196,9 @@ static void report_device(const struct mt_reporter *reporter, const struct mt_qu
     if (reporter->report->device_count > 1)
         mt_report_device_title(reporter);
     if (device->answer->missing) {
-        mt_report_line(reporter, 0,
-                       mt_report_format(reporter, "Nothing to show: %s.",
-                                        mt_no_answer_text(device->answer->missing)));
+        mt_reporter_line(reporter, 0,
+                         mt_reporter_format(reporter, "Nothing to show: %s.",
+                                            mt_no_answer_text(device->answer->missing)));
         return;
     }
     if (mt_lacks_requests(device))

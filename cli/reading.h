@@ -18,8 +18,8 @@ struct mt_reading {
     uint64_t readings_before; /* of the source, before the start */
 };
 
-/* From now on, shows `what` and the share of the source that is read, and in later passes their
- * number. The struct stays in place and the source open until mt_reading_end. */
+/* Shows `what` and the share of the source that is read, until mt_reading_end. Later passes also
+ * show their number. Until the end, the struct must not move, and the source must stay open. */
 void mt_reading_start(struct mt_reading *reading, struct mt_source *source, const char *what,
                       bool quiet);
 

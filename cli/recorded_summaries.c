@@ -145,7 +145,7 @@ void mt_recorded_summaries_add(struct mt_recorded_summaries *summaries, const ch
     *job = (struct mt_summary_job){.process = fork(), .path = path, .started_ms = now_ms()};
     if (job->process == 0) {
         let_sigterm_end_this();
-        summaries->progress.shown = !summaries->progress.off; /* by the parent, perhaps */
+        summaries->progress.shown = !summaries->progress.off; /* the parent may show it */
         _exit(work(summaries, path));
     }
     if (job->process < 0) {

@@ -1,8 +1,10 @@
 /* See sweep_early.h. */
 #include "sweep_early.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "analyze.h"
@@ -10,6 +12,7 @@
 #include "io.h"
 #include "sweep_measure.h"
 #include "text_table.h"
+#include "trace_place.h"
 #include "units.h"
 #include "wrapped_text.h"
 
@@ -59,6 +62,27 @@ static void measure(struct mt_sweep_result *early, const struct mt_dry_run_answe
     mt_source_close(source);
 }
 
+/* Removes all files whose name begins like that of the trace at `path`, without its suffix.
+ * Processes that outlive the command have traces and tapes that are in no list. */
+static void remove_files(const char *path)
+{
+    const char *name = strrchr(path, '/') + 1;
+    size_t length = strlen(name) - strlen(MT_TRACE_SUFFIX);
+    struct mt_buf folder = {0};
+    DIR *open = NULL;
+
+    mt_buf_add(&folder, path, (size_t)(name - path));
+    mt_buf_add_char(&folder, '\0');
+    if (!folder.failed)
+        open = opendir(folder.data);
+    for (const struct dirent *entry; open && (entry = readdir(open));)
+        if (strncmp(entry->d_name, name, length) == 0)
+            (void)unlinkat(dirfd(open), entry->d_name, 0);
+    if (open)
+        (void)closedir(open);
+    mt_buf_release(&folder);
+}
+
 void mt_sweep_run_early(struct mt_simulated_run *second, const struct mt_common *common,
                         struct mt_sweep_result *result)
 {
@@ -75,10 +99,8 @@ void mt_sweep_run_early(struct mt_simulated_run *second, const struct mt_common 
 
         measure(&early, &answer, common, result->device);
     }
-    for (size_t i = 0; i < second->trace_count; i++)
-        if (second->traces[i].path)
-            (void)unlink(second->traces[i].path);
     mt_simulated_run_release(second);
+    remove_files(second->recording.output);
     if (!early.is_measured)
         return;
     result->early.outcome = early.outcome;

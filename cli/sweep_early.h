@@ -12,7 +12,7 @@
 #define MT_EARLY_SUFFIX "~early.trace.zst"
 
 /* Completes `second`, which has the command, the rank and the name of a trace, runs it, fills
- * result->early and removes the traces. Call it in the process of the run, if
+ * result->early and removes its files. Call it in the process of the run, if
  * result->undecided_collectives. What the command prints is lost. */
 void mt_sweep_run_early(struct mt_simulated_run *second, const struct mt_common *common,
                         struct mt_sweep_result *result);

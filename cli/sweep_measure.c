@@ -53,7 +53,7 @@ static void fill_place(struct mt_sweep_result *result, const struct mt_report *r
 
     snprintf(result->oom_site, sizeof result->oom_site, "%s", site ? site : "");
     snprintf(result->oom_phase, sizeof result->oom_phase, "%s",
-             mt_report_where(&reporter, oom->phase, oom->step));
+             mt_reporter_where(&reporter, oom->phase, oom->step));
     mt_buf_release(&unused);
     mt_arena_release(&arena);
 }

@@ -6,8 +6,9 @@
 #include "memory_limit.h"
 #include "util.h"
 
-/* A file name has at most 255 bytes, including ".trace.zst". */
-enum { MAX_FILE = 240 };
+/* A file name has at most 255 bytes. The longest one is "NAME~early-4194303-10.trace.zst.tape", of
+ * a second run (sweep_early.h) with many processes. Longer names would lose traces. */
+enum { MAX_FILE = 220 };
 
 /* The values of one name. */
 struct axis {

@@ -24,7 +24,7 @@ int mt_sweep_plan_make(struct mt_sweep_plan *plan, const struct mt_text_list *op
 char **mt_sweep_plan_command(struct mt_sweep_plan *plan, const struct mt_sweep_run *run);
 
 /* Returns a file name that is unique for the run, "batch=4,seq=128", in the plan's arena. It has at
- * most 240 bytes and consists of letters, digits and -_.+=,%. Other bytes of a value are escaped:
+ * most 220 bytes and consists of letters, digits and -_.+=,%. Other bytes of a value are escaped:
  * %2F. Returns NULL if memory runs out. */
 char *mt_sweep_plan_file(struct mt_sweep_plan *plan, const struct mt_sweep_run *run);
 

@@ -85,8 +85,8 @@ static void fill_run(struct mt_sweep_result *result, const struct mt_dry_run_ans
     result->undecided_collectives = answer->notes->undecided;
 }
 
-static void print_result(const struct mt_sweep_request *request, const struct mt_simulated_run *run,
-                         struct mt_sweep_result *result)
+static void fill_result(const struct mt_sweep_request *request, const struct mt_simulated_run *run,
+                        struct mt_sweep_result *result)
 {
     struct mt_gate_run gate_run = *request->gate_run; /* the results belong to this process */
     struct mt_dry_run_answer answer = mt_simulated_run_answer(run);
@@ -100,7 +100,8 @@ static void print_result(const struct mt_sweep_request *request, const struct mt
     else
         measure(&answer, result);
     for (size_t i = 0; !request->keeps_traces && !request->ranks && i < run->trace_count; i++)
-        (void)unlink(run->traces[i].path);
+        if (run->traces[i].path)
+            (void)unlink(run->traces[i].path);
 }
 
 static void run_again(const struct mt_sweep_request *request, const struct mt_sweep_run *run,
@@ -138,7 +139,7 @@ void mt_sweep_work(const struct mt_sweep_request *request, const struct mt_sweep
     if (code < 0)
         code = mt_simulated_run_finish(&simulated);
     if (code < 0)
-        print_result(request, &simulated, result);
+        fill_result(request, &simulated, result);
     else
         result->exit_code = code;
     if (result->undecided_collectives &&

@@ -93,10 +93,10 @@ struct mt_source_ops {
     void (*close)(struct mt_source *);
 };
 
-/* Somebody who follows how far a source was read, to show it to a person. */
+/* Follows how far a source is read, to show the progress. */
 struct mt_source_watch {
-    /* Called after each batch, in the thread that reads. It must not read the source. NULL: nobody
-     * follows. */
+    /* Called after each batch, in the thread that reads. It must not read the source. May be
+     * NULL. */
     void (*was_read)(void *context, const struct mt_source *source);
     void *context;
 };

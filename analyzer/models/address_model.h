@@ -79,7 +79,7 @@ struct mt_address_builder;
 
 /* The model is in the arena; temporary memory is on the heap. */
 enum mt_status mt_address_builder_new(struct mt_arena *arena,
-                                      const struct mt_address_options *request,
+                                      const struct mt_address_options *options,
                                       struct mt_address_builder **builder) MT_MUST_USE;
 void mt_address_builder_release(void *builder);
 

@@ -15,10 +15,10 @@
 
 static enum mt_status find_policy(struct mt_one_replay *replay, struct mt_error *error)
 {
-    const char *no_options = mt_one_replay_is_driver_level(replay)
-                                 ? "recorded"
-                                 : mt_policy_of_run(&replay->source->header);
-    const char *asked = replay->options->policy ? replay->options->policy : no_options;
+    const char *default_policy = mt_one_replay_is_driver_level(replay)
+                                     ? "recorded"
+                                     : mt_policy_of_run(&replay->source->header);
+    const char *asked = replay->options->policy ? replay->options->policy : default_policy;
     struct mt_policy_text *policy = &replay->policy;
     enum mt_status status = mt_policy_text_parse(asked, policy, error);
 

@@ -14,9 +14,9 @@
 
 struct mt_feed;
 
-/* Somebody who follows the reading of a file, to show it to a person. */
+/* Follows the reading of a file, to show the progress. */
 struct mt_feed_watch {
-    /* Called after each piece. size_bytes is that of the file; 0 if it has none, like a pipe. */
+    /* Called after each piece. size_bytes is the size of the file, or 0 for a pipe. May be NULL. */
     void (*was_read)(void *context, uint64_t read_bytes, uint64_t size_bytes);
     void *context;
 };

@@ -135,9 +135,9 @@ static enum mt_status open_feed(struct mt_feed *feed, const char *path, const ch
 enum mt_status mt_open_any(const char *path, const char *format, struct mt_source **source,
                            struct mt_error *error)
 {
-    const struct mt_feed_watch nobody = {NULL, NULL};
+    const struct mt_feed_watch none = {NULL, NULL};
 
-    return mt_open_any_watched(path, format, &nobody, source, error);
+    return mt_open_any_watched(path, format, &none, source, error);
 }
 
 enum mt_status mt_open_any_watched(const char *path, const char *format,

@@ -238,7 +238,7 @@ static void execute(struct machine *m, struct mt_cursor instructions)
 
 static const struct mt_cfi_rule nowhere = {0, 0, 0, MT_CFI_NOWHERE, MT_CFI_LOST};
 
-/* Stores an offset from the CFA in words. Returns false if it is none of a rule's. */
+/* Stores an offset from the CFA in words. Returns false if a rule cannot have this offset. */
 static bool in_words(int64_t offset, int16_t *words)
 {
     if (offset % WORD || offset / WORD < INT16_MIN || offset / WORD > INT16_MAX)

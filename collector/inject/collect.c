@@ -23,8 +23,8 @@ enum { WAIT_STEP_NS = 200000, MAX_WAIT_NS = 200000000 };
 /* The distinct stacks of this number of events fill at most a quarter of the tape's log. */
 enum { MAX_DRIVER_STACKS = 16384 };
 
-static _Atomic bool has_native;        /* an event of this process has a native stack */
-static _Atomic bool requests_native;   /* an event has a native stack that --stacks requested */
+static _Atomic bool has_native;           /* an event of this process has a native stack */
+static _Atomic bool has_requested_native; /* an event has a native stack that --stacks requested */
 static _Atomic uint32_t driver_stacks; /* number of native stacks that --stacks did not request */
 
 static void close_slot(struct mt_thread *thread)
@@ -143,7 +143,7 @@ bool mt_thread_key_make(void)
 void mt_thread_forget(void)
 {
     atomic_store_explicit(&has_native, false, memory_order_relaxed);
-    atomic_store_explicit(&requests_native, false, memory_order_relaxed);
+    atomic_store_explicit(&has_requested_native, false, memory_order_relaxed);
     atomic_store_explicit(&driver_stacks, 0, memory_order_relaxed);
     if (mt_self)
         mt_self->generation = 0;
@@ -270,9 +270,9 @@ bool mt_collect_has_native(void)
     return atomic_load_explicit(&has_native, memory_order_relaxed);
 }
 
-bool mt_collect_requests_native(void)
+bool mt_collect_has_requested_native(void)
 {
-    return atomic_load_explicit(&requests_native, memory_order_relaxed);
+    return atomic_load_explicit(&has_requested_native, memory_order_relaxed);
 }
 
 /* Only native frames show which library requests memory from the driver: the threads of a
@@ -315,7 +315,7 @@ void mt_collect_stacks(struct mt_raw_event *event)
         return;
     set_once(&has_native);
     if (asked)
-        set_once(&requests_native);
+        set_once(&has_requested_native);
 }
 
 uint32_t mt_collect_name(const char *text, size_t length)

@@ -45,7 +45,7 @@ bool mt_collect_takes_native(void);
 /* The first returns true if an event has received a native stack, the second if one has received
  * a native stack that was requested. Call them at any time. */
 bool mt_collect_has_native(void);
-bool mt_collect_requests_native(void);
+bool mt_collect_has_requested_native(void);
 
 /* Returns the id of a name (of a phase, mark, ...), or 0 if it could not be stored. Copies the
  * text. Costs a hash lookup if the name is known. */

@@ -180,7 +180,7 @@ int mt_cupti_place_request(enum mt_cupti_side side, bool enable, uint32_t domain
 }
 
 /* Succeeds if any callback succeeds, because not all numbers below CBIDS are callbacks. */
-static int wish_each(enum mt_cupti_side side, bool enable, uint32_t domain)
+static int request_each(enum mt_cupti_side side, bool enable, uint32_t domain)
 {
     int result = MT_CUPTI_INVALID_PARAMETER;
     for (uint32_t cbid = 0; cbid < CBIDS; cbid++)
@@ -192,7 +192,7 @@ static int wish_each(enum mt_cupti_side side, bool enable, uint32_t domain)
 int mt_cupti_place_request_domain(enum mt_cupti_side side, bool enable, uint32_t domain)
 {
     if (requests_of(domain, 0))
-        return wish_each(side, enable, domain);
+        return request_each(side, enable, domain);
     if (!place.library.enable_domain)
         return MT_CUPTI_NOT_INITIALIZED;
     return place.library.enable_domain(enable, mt_cupti_place_subscriber(), domain);

@@ -186,7 +186,7 @@ static void scan_modules(void)
  * alone do not count. */
 static void tell(void)
 {
-    if (scan.told || !mt_collect_requests_native())
+    if (scan.told || !mt_collect_has_requested_native())
         return;
     scan.told = true;
     mt_collect_fact("has_stacks", "1");

@@ -1,14 +1,15 @@
-/* The parts of CUDA that cuDNN opens while it plans. The asker must not touch a GPU, so it lets
- * nobody open the driver, and cuDNN would leave out the engines that want one or another:
+/* The parts of CUDA that cuDNN opens while it plans. The asker must not use a GPU, so no library
+ * can open the driver. Without the driver, cuDNN would omit engines of two kinds:
  *
- *  - engines that are compiled at run time look up functions of the driver, and call none before a
- *    plan is made;
- *  - engines that are products of matrices ask cuBLASLt for an algorithm, and a real cuBLASLt
- *    begins with the driver.
+ *  - Engines that are compiled at run time look up functions of the driver, and call none before a
+ *    plan is made.
+ *  - Engines that are matrix products ask cuBLASLt for an algorithm, and a real cuBLASLt begins
+ *    with the driver.
  *
- * So both are this program: a driver without a device, and a cuBLASLt that always has an algorithm
- * without workspace. cuDNN's list for a described H200 then has the same engines, in the same
- * order, as on an H200: the first one of all 1,499 convolutions that were tried (cuDNN 9.19). */
+ * So this program contains both: a driver without a device, and a cuBLASLt that always has an
+ * algorithm without workspace. cuDNN's list for a described H200 then has the same engines as on an
+ * H200, in the same order: the first engine was the same for all 1,499 tested convolutions (cuDNN
+ * 9.19). */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stddef.h>
@@ -26,8 +27,8 @@ static int begins_with(const char *text, const char *beginning)
     return strncmp(text, beginning, strlen(beginning)) == 0;
 }
 
-/* Every library of this process finds this function and not libc's, because the loader searches the
- * program first. */
+/* Libraries of this process call this function instead of that of libc, because the loader searches
+ * the program first. */
 void *dlopen(const char *file, int flags)
 {
     static void *(*real)(const char *, int);
@@ -75,7 +76,7 @@ int cublasLtDestroy(void *handle)
     return SUCCESS;
 }
 
-/* Major, minor, patch: as new as any that cuDNN may want. */
+/* Major, minor, patch: newer than any version that cuDNN may require. */
 enum { MAJOR = 13, MINOR = 1 };
 
 int cublasLtGetProperty(int property, int *value)
@@ -99,7 +100,7 @@ int cublasLtMatrixTransform(void)
     return NOT_SUPPORTED;
 }
 
-/* Objects keep nothing: the answer depends on none of it. */
+/* Objects have no contents, because the answer does not depend on them. */
 #define OBJECT(name)                                                                               \
     int name##Create(void **made)                                                                  \
     {                                                                                              \
@@ -135,7 +136,7 @@ OBJECT(cublasLtMatrixLayout)
 OBJECT(cublasLtMatrixTransformDesc)
 OBJECT(cublasLtMatmulPreference)
 
-/* As cublasLt.h lays it out. */
+/* Layout as in cublasLt.h. */
 struct algorithm {
     uint64_t opaque[8];
     size_t workspace_bytes;

@@ -1,7 +1,7 @@
-/* memtrace-ask-cudnn LIBRARY DEVICE PROCESS: answers the questions of the simulated cuDNN with
- * those of a real one, in a process of its own. The real library has the names of the simulated
- * ones, and what it does wrong must not hurt the program. The other end is standard input. Ends
- * with PROCESS, the program, and when a question takes too long. */
+/* memtrace-ask-cudnn LIBRARY DEVICE PROCESS: answers the questions of the simulated cuDNN with a
+ * real one. It is a separate process, because the real library has the same names as the simulated
+ * one, and its failures must not harm the program. Standard input is the socket to the program. The
+ * process ends when PROCESS (the program) ends, and if a question takes too long. */
 #include <dirent.h>
 #include <errno.h>
 #include <poll.h>
@@ -15,7 +15,7 @@
 
 enum { LOOK_FOR_PROGRAM_MS = 1000, LOAD_S = 60, QUESTION_S = 20, USAGE = 2 };
 
-/* The files of the program that came along. */
+/* Closes files that were inherited from the program. */
 static void close_others(void)
 {
     DIR *folder = opendir("/proc/self/fd");
@@ -32,7 +32,8 @@ static void close_others(void)
     }
 }
 
-/* The program got no signals while it started us, and those of its terminal are not for us. */
+/* The program blocked all signals while it started this process. Signals of its terminal are not
+ * meant for this process. */
 static void set_signals(void)
 {
     sigset_t none;
@@ -50,7 +51,7 @@ static bool is_alive(pid_t process)
     return kill(process, 0) == 0 || errno == EPERM;
 }
 
-/* A child of the program may hold the other end open. */
+/* A child of the program may keep the other end open. */
 static bool wait_for_question(pid_t program)
 {
     struct pollfd wait = {.fd = CUDNN_ASKER_SOCKET, .events = POLLIN};

@@ -1,4 +1,4 @@
-/* cuDNN's graph interface, version 9, as far as one convolution needs it. The numbers are those of
+/* The part of cuDNN's graph interface (version 9) that one convolution needs. The numbers are from
  * cudnn_graph.h. */
 #include "cudnn_heuristics.h"
 
@@ -68,7 +68,7 @@ enum attribute {
     DEVICE_JSON = 2702
 };
 
-/* From the first attribute of an operation. */
+/* Offset from the first attribute of an operation. */
 enum operation_part { ALPHA, BETA, GEOMETRY, OPERAND_W, OPERAND_X, OPERAND_Y };
 
 static const struct {
@@ -91,7 +91,7 @@ struct cudnn_heuristics {
     descriptor device;
     descriptor made[MAX_DESCRIPTORS]; /* of one question */
     size_t made_count;
-    bool failed; /* a call of this question */
+    bool failed; /* a call for this question */
 };
 
 static bool find(void *library, const char *name, void *function)

@@ -1,5 +1,5 @@
 /* Two partial sums for each channel of each block of rows, and a flag for each block. A block has
- * 64 channels, or, where there are no more than 4, 4 of them and more rows. */
+ * 64 channels. If there are at most 4 channels, a block has 4 channels and more rows. */
 #include "batch_norm_workspace.h"
 
 enum {

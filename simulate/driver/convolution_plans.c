@@ -10,7 +10,7 @@
 /* The cards that stream_k_tail.h describes. */
 enum { CAPABILITY_MAJOR = 9, MULTIPROCESSORS = 132 };
 
-/* Of convolution_workspaces.def. */
+/* The card and the cuDNN of convolution_workspaces.def. */
 #define MEASURED_CARD "NVIDIA H200"
 enum { MEASURED_CUDNN = 919 };
 
@@ -22,7 +22,7 @@ static bool was_measured_here(void)
            sim_cudnn_version() / 100 == MEASURED_CUDNN;
 }
 
-/* Another card, or another cuDNN, may want another workspace: there the table is a rule. */
+/* For another card or another cuDNN, the table is only a rule: their workspace may differ. */
 struct convolution_workspace sim_workspace_unasked(const struct convolution *convolution)
 {
     struct convolution_workspace workspace = sim_convolution_workspace(convolution);
@@ -37,7 +37,7 @@ static bool has_described_tail(void)
     return sim_card()->major == CAPABILITY_MAJOR && sim_card()->multiprocessors == MULTIPROCESSORS;
 }
 
-/* Negative: the answer makes no sense. */
+/* Negative: the answer is invalid. */
 static int64_t bytes_of(const struct convolution *convolution,
                         const struct cudnn_configuration *configuration)
 {

@@ -1,6 +1,6 @@
-/* A table of measured shapes, and a rule for all others. Tensor cores read channels last; cuDNN
- * copies operands that lie otherwise into its workspace, few channels filled up to the next size
- * that an instruction takes. */
+/* A table of measured shapes, and a rule for all others. Tensor cores read channels-last operands.
+ * cuDNN copies operands with another layout into its workspace, and pads the channels to the next
+ * size that an instruction supports. */
 #include "convolution_workspace.h"
 
 enum {
@@ -46,7 +46,7 @@ static int64_t groups_of(const struct convolution *c)
     return c->w.sizes[1] > 0 ? c->x.sizes[1] / c->w.sizes[1] : 1;
 }
 
-/* Leading spatial dimensions of size 1 are how PyTorch spells a convolution of one dimension. */
+/* PyTorch represents a convolution of one dimension by leading spatial dimensions of size 1. */
 static int first_spatial(const struct convolution *c)
 {
     int first = 2;
@@ -106,14 +106,13 @@ static int64_t positions(const struct convolution_tensor *t)
     return count;
 }
 
-/* BYTES of a tensor whose CHANNELS are filled up to a multiple of STEP. */
+/* Returns the size of a tensor of `bytes` with its `channels` padded to a multiple of `step`. */
 static int64_t filled(int64_t bytes, int64_t channels, int64_t step)
 {
     return channels > 0 ? bytes / channels * ((channels + step - 1) / step * step) : 0;
 }
 
-/* A product of matrices needs no copies; its filter gradient is summed over the batch afterwards.
- */
+/* A matrix product needs no copies. Its filter gradient is summed over the batch afterwards. */
 static int64_t product_bytes(const struct convolution *c)
 {
     int64_t bytes;
@@ -134,7 +133,7 @@ static int64_t channels_last_bytes(const struct convolution *c)
            filled(bytes_of(&c->w), c->w.sizes[1], CHANNELS_OF_AN_INSTRUCTION) + ALIGNMENT_BYTES;
 }
 
-/* Kernels that write their result where it belongs: single precision, few channels. */
+/* Kernels that write directly to the result: single precision, few channels. */
 static bool keeps_output(const struct convolution *c)
 {
     return c->kind == CONVOLUTION_FORWARD && c->x.element_bytes == 4 && !has_stride(c) &&
@@ -159,7 +158,7 @@ static int64_t copies_bytes(const struct convolution *c)
 
 static int64_t by_rule(const struct convolution *c)
 {
-    if (groups_of(c) > 1 && c->w.sizes[1] == 1) { /* by channel: kernels of their own */
+    if (groups_of(c) > 1 && c->w.sizes[1] == 1) { /* depthwise convolutions have special kernels */
         return 0;
     }
     if (is_channels_last(&c->x)) {
@@ -180,8 +179,7 @@ static const struct row *find_row(const struct convolution *c)
     return NULL;
 }
 
-/* All sums of products below stay far from the largest number if each tensor, filled up to the
- * channels of an instruction, is below 2^56 bytes. */
+/* The sums of products below cannot overflow if each padded tensor has less than 2^56 bytes. */
 static bool makes_sense(const struct convolution *c)
 {
     const struct convolution_tensor *tensors[] = {&c->x, &c->w, &c->y};

@@ -22,24 +22,24 @@
 
 enum { MAX_FAILURES = 3, STACK_BYTES = 64 << 10, CANNOT_RUN = 127, NO_SOCKET = -1 };
 
-/* The libraries may come from a slow disk. Only tests wait less. */
+/* The libraries may be on a slow disk. Only tests use a shorter time. */
 static int64_t first_timeout_ms = 60000, timeout_ms = 20000;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct {
     int socket;
-    dev_t device; /* of the socket: a program may close files that are not its own */
+    dev_t device; /* identity of the socket: a program may close files that it did not open */
     ino_t inode;
     bool cannot_plan;
     int failures;
     uint32_t questions;
 } asker = {.socket = NO_SOCKET};
 
-/* What a new process needs, made before it is there: it shares our memory until it is another
- * program. */
+/* The data of the new process. It is prepared before the process starts, because that process
+ * shares the memory of this one until it executes another program. */
 struct beginning {
     int socket;
-    pid_t asker; /* not positive: there is none */
+    pid_t asker; /* not positive: there is no asker */
     char *stack_of_asker;
     char owner[16];
     const char *arguments[5];
@@ -48,7 +48,7 @@ struct beginning {
     char device[MAX_DEVICE_JSON];
 };
 
-static struct beginning beginning; /* under the lock: too large for a stack */
+static struct beginning beginning; /* protected by the lock; too large for a stack */
 
 static int64_t now_ms(void)
 {
@@ -66,7 +66,7 @@ static bool is_our_socket(void)
            info.st_dev == asker.device && info.st_ino == asker.inode;
 }
 
-/* The asker ends when it sees this, or when its question takes too long. */
+/* The asker ends when it detects this, or when its question takes too long. */
 static void stop_asker(void)
 {
     if (is_our_socket()) {
@@ -75,7 +75,8 @@ static void stop_asker(void)
     asker.socket = NO_SOCKET;
 }
 
-/* Where cuDNN finds its other parts and the compiler of run time, as its own search path has it. */
+/* The folders in which cuDNN finds its other parts and the run-time compiler, as in its own search
+ * path. */
 static bool make_library_path(struct beginning *b, const char *library)
 {
     const char *slash = strrchr(library, '/');
@@ -106,7 +107,8 @@ static bool prepare(struct beginning *b)
     return true;
 }
 
-/* In the new process, on its own stack, with all signals blocked: the asker lets them in. */
+/* Runs in the new process, on a separate stack. All signals are blocked until the asker unblocks
+ * them. */
 static int become_asker(void *argument)
 {
     const struct beginning *b = argument;
@@ -129,9 +131,9 @@ static int start_asker(void *argument)
     return 0;
 }
 
-/* The asker is not a child of the program: an intermediate process ends immediately. That one has
- * no signal for its end and stays this program, so that only a wait with __WCLONE sees it; a
- * process that becomes another program gets SIGCHLD back. */
+/* The asker is not a child of the program: an intermediate process starts it and ends immediately.
+ * The intermediate process has no exit signal, so only a wait with __WCLONE returns it. It must not
+ * execute a program, because that would restore SIGCHLD. */
 static bool start_apart(struct beginning *b, char *stacks)
 {
     sigset_t all, before;
@@ -161,8 +163,8 @@ static bool start_process(struct beginning *b)
     return is_started;
 }
 
-/* A program may have closed its standard files: their numbers are for what it opens next, and the
- * new process gives them away. */
+/* A program may have closed its standard files. Their numbers must stay free for the next files
+ * that it opens, and the new process replaces files 0 to 2. */
 static int above_standard_files(int fd)
 {
     return fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
@@ -253,7 +255,7 @@ static void after_fork_here(void)
     pthread_mutex_unlock(&lock);
 }
 
-/* The asker stays the parent's. */
+/* The asker still belongs to the parent. */
 static void after_fork_in_child(void)
 {
     stop_asker();

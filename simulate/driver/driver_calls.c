@@ -1,4 +1,4 @@
-/* ENTER and EXIT of every entry point, and the one place for a tool. */
+/* ENTER and EXIT of every entry point, and the only slot for a tool. */
 #include "simulated_driver.h"
 
 #include <pthread.h>

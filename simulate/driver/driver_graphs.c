@@ -1,6 +1,6 @@
-/* Graphs of memory nodes, built by hand or by stream capture. The address of an
- * alloc node is fixed when the node is made; memory is behind it from a launch
- * of the graph until it is freed, by the graph or by the program. */
+/* Graphs of memory nodes, built by the program or by stream capture. An allocation node gets its
+ * address when it is added. The address has memory from a launch of the graph until the graph or
+ * the program frees it. */
 #include "simulated_driver.h"
 
 #include <stdlib.h>
@@ -212,7 +212,7 @@ SD_EXPORT CUresult cuGraphInstantiateWithFlags(CUgraphExec *phGraphExec, CUgraph
     SD_CALL(cuGraphInstantiateWithFlags, params, instantiate(phGraphExec, hGraph));
 }
 
-/* Memory behind every address in order; what the graph frees goes again. */
+/* Maps memory to the addresses of the nodes in order, and releases what the graph frees. */
 static CUresult launch(CUgraphExec exec)
 {
     CUresult result = CUDA_SUCCESS;

@@ -56,7 +56,8 @@ SD_EXPORT CUresult cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pPitch, size_t 
     SD_CALL(cuMemAllocPitch_v2, params, allocate_pitch(dptr, pPitch, WidthInBytes, Height));
 }
 
-/* The host may touch it: its pages, also where others share them, become memory when they are. */
+/* The host may access managed memory, so its pages become accessible, including pages that it
+ * shares with other blocks. The kernel provides memory at the first access. */
 static CUresult allocate_managed(CUdeviceptr *addr, uint64_t bytes)
 {
     uint64_t host_page = (uint64_t)sysconf(_SC_PAGESIZE);

@@ -13,7 +13,8 @@
 #define OLD_DLSYM "GLIBC_2.2.5"
 #endif
 
-/* The driver's table is its own: no tool's dlsym comes in between. */
+/* Uses libc's dlsym, because the real driver looks its functions up in its own table, where no tool
+ * intervenes. */
 static void *own_dlsym(void *library, const char *name)
 {
     void *found = dlvsym(RTLD_DEFAULT, "dlsym", "GLIBC_2.34");
@@ -22,8 +23,8 @@ static void *own_dlsym(void *library, const char *name)
     return found ? ((void *(*)(void *, const char *))found)(library, name) : NULL;
 }
 
-/* Looks the name up among our own exports: first with the suffix of per-thread
- * default streams if asked for, then newest version first. */
+/* Searches the name among the exports of this library: first with the suffix of per-thread default
+ * streams if that is requested, then from the newest version to the oldest. */
 static void *find_entry(const char *name, cuuint64_t flags)
 {
     static const char *const versions[] = {"_v4", "_v2", ""};
@@ -43,7 +44,7 @@ static void *find_entry(const char *name, cuuint64_t flags)
     return found;
 }
 
-/* Contexts got their present shape with 13.0. */
+/* cuCtxCreate has its current arguments since 13.0. */
 static const char *name_for(const char *name, int version)
 {
     return strcmp(name, "cuCtxCreate") == 0 && version < 13000 ? "cuCtxCreate_v2" : name;

@@ -1,5 +1,5 @@
-/* The memory of the simulated devices. Each has a range of addresses in which
- * blocks are placed first-fit, and pages of 2 MiB that count who uses them. */
+/* The memory of the simulated devices. Each device has a range of addresses, in which blocks are
+ * placed first-fit, and pages of 2 MiB, which count their users. */
 #include "simulated_driver.h"
 
 #include <stdlib.h>
@@ -7,14 +7,14 @@
 
 struct device {
     uint64_t total, base, span;
-    _Atomic uint64_t used; /* NVML reads it from a thread of its own, without the lock */
+    _Atomic uint64_t used; /* NVML reads it in another thread, without the lock */
     uint32_t *page_users;
     struct sd_block *blocks; /* by address */
 };
 
 static struct device devices[SD_DEVICES_MAX];
 static int device_count;
-static struct sd_block *others; /* blocks whose address is not the device's */
+static struct sd_block *others; /* blocks whose address is outside the range of the device */
 
 static uint64_t bytes_from_environment(const char *name, uint64_t otherwise)
 {
@@ -76,8 +76,8 @@ void sd_give(int device, uint64_t bytes)
     devices[device].used -= bytes;
 }
 
-/* The link behind which a block of these bytes fits highest, and where: the
- * driver hands out falling addresses. */
+/* Returns the link after which a block of these bytes fits at the highest address, and sets that
+ * address: the driver assigns descending addresses. */
 static struct sd_block **last_fit(struct device *device, uint64_t bytes, uint64_t *addr)
 {
     uint64_t alignment = bytes >= SD_PAGE / 2 ? SD_PAGE : 512;
@@ -163,7 +163,8 @@ bool sd_note(const struct sd_block *block)
     return true;
 }
 
-/* List number `index`: the devices', then the others'; NULL behind the last. */
+/* Returns list number `index`: those of the devices, then those of other blocks; NULL after the
+ * last one. */
 static struct sd_block **list(int index)
 {
     if (index < device_count)

@@ -35,7 +35,7 @@ static CUresult capture_alloc(CUstream stream, CUdeviceptr *addr, uint64_t bytes
     return result;
 }
 
-/* `pool` NULL: the current one of the stream's device. */
+/* `pool` NULL: the current pool of the stream's device. */
 static CUresult allocate(CUdeviceptr *addr, uint64_t bytes, CUmemoryPool pool, CUstream stream)
 {
     CUcontext context;
@@ -142,7 +142,7 @@ SD_EXPORT CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *poo
             poolProps ? create_pool(pool, poolProps->location.id) : CUDA_ERROR_INVALID_VALUE);
 }
 
-/* Like the driver, keeps a pool until its last allocation is freed: here forever. */
+/* The driver keeps a pool until its last allocation is freed. This one keeps it forever. */
 SD_EXPORT CUresult cuMemPoolDestroy(CUmemoryPool pool)
 {
     struct {

@@ -1,8 +1,7 @@
-/* What programs ask of the driver about contexts, pointers and handles. */
+/* Queries about contexts, pointers and handles. */
 #include "simulated_driver.h"
 
-/* The context of a device is alive if a thread could make it current: it was
- * retained, which the device's memory shows. */
+/* Returns true if a context exists on the device: a retained context takes memory of the device. */
 SD_EXPORT CUresult cuDevicePrimaryCtxGetState(CUdevice dev, unsigned int *flags, int *active)
 {
     CUresult result = sd_initialized();

@@ -1,4 +1,4 @@
-/* Memory of other processes and other interfaces: IPC handles, external memory. */
+/* Memory of other processes (IPC handles) and of other interfaces (external memory). */
 #include "simulated_driver.h"
 
 #include <stdlib.h>
@@ -99,7 +99,7 @@ struct CUextMemory_st {
     uint64_t bytes;
 };
 
-/* The file descriptor becomes the driver's. */
+/* The driver takes ownership of the file descriptor. */
 static CUresult import_memory(CUexternalMemory *memory,
                               const CUDA_EXTERNAL_MEMORY_HANDLE_DESC *wanted)
 {

@@ -1,5 +1,5 @@
-/* Streams, events, and work for them that takes no time: copies, launches,
- * modules. An address that is not alive breaks the context, as on a device. */
+/* Streams, events, and their work, which takes no time: copies, launches, modules. An access to an
+ * address without memory makes the context unusable, as on a device. */
 #include "simulated_driver.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* Address ranges, physical memory, and mappings of one into the other. Physical
- * memory goes back to the device when no handle and no mapping holds it. */
+/* Address ranges, physical memory, and mappings between them. Physical memory returns to the device
+ * when no handle and no mapping refers to it. */
 #define _GNU_SOURCE
 #include "simulated_driver.h"
 
@@ -203,7 +203,7 @@ SD_EXPORT CUresult cuMemMap(CUdeviceptr ptr, size_t size, size_t offset,
     SD_CALL(cuMemMap, params, map(ptr, size, offset, handle));
 }
 
-/* Takes away the mappings that lie one after the other in the range. */
+/* Removes the adjacent mappings in the range. */
 static CUresult unmap(CUdeviceptr addr, uint64_t bytes)
 {
     uint64_t end = addr + bytes;

@@ -25,7 +25,7 @@ void sim_note_write(const char *subject, const char *text)
     if (length <= 0 || length >= (int)sizeof path) {
         return;
     }
-    /* The reader leaves this name out; it stays if the process is killed here. */
+    /* The reader ignores this name. The file stays if the process is killed here. */
     snprintf(half, sizeof half, "%s.half", path);
     if (!write_to(half, text) || rename(half, path) != 0) {
         unlink(half);

@@ -14,30 +14,32 @@
 
 enum {
     LAUNCHES_EACH_ROUND = 2048,
-    /* A collective that ended this long ago is also complete for the watchdog, which would
-     * end a program whose collectives take longer than the timeout of the group. */
+    /* After this time, a collective is also complete for the watchdog. Otherwise the watchdog would
+     * end the program, because its collectives exceed the timeout of the group. */
     HIDDEN_SECONDS = 15,
-    /* Without a watchdog (TORCH_NCCL_BLOCKING_WAIT, NCCL without ProcessGroupNCCL) nothing is
-     * looked at. */
+    /* Without a watchdog (TORCH_NCCL_BLOCKING_WAIT, NCCL without ProcessGroupNCCL), no thread
+     * queries the events. */
     PATIENCE_SECONDS = 10,
     PATIENCE_AT_END_SECONDS = 2,
     NAME_BYTES = 16, /* PR_GET_NAME */
     NOTE_BYTES = 160
 };
 
-/* An asynchronous collective that nobody waited for and that the watchdog has not handled. */
+/* An asynchronous collective for which the program has not waited, and which the watchdog has not
+ * handled. */
 struct work {
     struct work *next;
     cudaEvent_t event; /* behind it */
     const struct sim_order *order;
     uint64_t round;
     time_t recorded_s;
-    pthread_t finder; /* the watchdog that found it complete and still handles it */
-    bool is_likely;   /* the first collective of a communicator: the second one confirms it */
+    pthread_t finder; /* the watchdog that found it complete and is handling it */
+    bool is_likely;   /* the first collective of a communicator; the second one shows whether it was
+                         asynchronous */
     bool is_found, has_ended, is_counted;
 };
 
-/* What this thread knows. */
+/* State of this thread. */
 #define OF_THREAD static __thread __attribute__((tls_model("initial-exec")))
 OF_THREAD struct {
     cudaStream_t stream;
@@ -56,6 +58,7 @@ static struct work *works;
 static atomic_size_t work_count;
 static atomic_ullong launches;
 static uint64_t undecided; /* collectives that a real run may have found complete earlier */
+static uint64_t noted;     /* `undecided` in the last note of this process */
 static bool has_no_watchdog;
 
 static bool is_watchdog(void)
@@ -151,18 +154,18 @@ static void wait_for_watchdog(time_t seconds)
     while (is_to_handle() && error == 0) {
         error = pthread_cond_timedwait(&handled, &lock, &end);
     }
-    if (error != 0) {
+    if (is_to_handle()) {
         has_no_watchdog = true;
-    }
-    while (error != 0 && works != NULL) {
-        drop(&works);
+        while (works != NULL) {
+            drop(&works);
+        }
     }
 }
 
 /* ---- the end of the program */
 
 /* Runs before the destructors of PyTorch's libraries, because it is registered later. The watchdog
- * looks at collectives that are not over, and must not do that while these destructors run. */
+ * queries collectives that are not complete, and must not do that while these destructors run. */
 static void end_all(void)
 {
     pthread_mutex_lock(&lock);
@@ -183,6 +186,7 @@ static void forget_all_in_child(void)
     works = NULL;
     atomic_store(&work_count, 0);
     undecided = 0;
+    noted = 0;
 }
 
 static void prepare_for_end(void)
@@ -215,24 +219,25 @@ static void write_note(void)
              "{\"version\": 1, \"pid\": %ld, \"collectives\": {\"undecided\": %llu}}\n",
              (long)getpid(), (unsigned long long)undecided);
     sim_note_write("collectives", text);
+    noted = undecided;
 }
 
-/* Only whether there are any matters, and about how many. */
+/* Writes a note each time the count has doubled, so that the note of a killed process has at least
+ * half of them. */
 static void count_undecided(void)
 {
-    uint64_t before = undecided;
     for (struct work *work = works; work != NULL; work = work->next) {
         undecided += !work->is_counted && !work->is_likely;
         work->is_counted |= !work->is_likely;
     }
-    if (before != undecided && (before == 0 || undecided / before > 1)) {
+    if (undecided > 0 && undecided / 2 >= noted) {
         write_note();
     }
 }
 
 /* ---- the thread of the collectives */
 
-/* Decides about the first collective of the communicator. */
+/* Keeps the first collective of the communicator if it was asynchronous, otherwise removes it. */
 static void confirm(const struct sim_order *order, bool was_asynchronous)
 {
     for (struct work **at = &works; *at != NULL;) {
@@ -246,7 +251,8 @@ static void confirm(const struct sim_order *order, bool was_asynchronous)
 }
 
 /* An asynchronous collective runs on a stream of its communicator, which waits for the same event
- * each time. Others run on the program's stream, and nothing is kept for them. */
+ * each time. Other collectives run on the stream of the program, and PyTorch keeps no tensors for
+ * them. */
 static void note_start(struct sim_order *order, cudaStream_t stream)
 {
     bool waits = last_wait.stream == stream && last_wait.event != 0;
@@ -289,7 +295,7 @@ void sim_event_is_recorded(cudaEvent_t event, cudaStream_t stream, bool is_captu
     forget(event);
     struct work *work = calloc(1, sizeof *work);
     if (work == NULL || is_captured) {
-        free(work); /* the watchdog does not see collectives of graphs */
+        free(work); /* the watchdog does not query collectives in graphs */
         return;
     }
     *work = (struct work){.event = event,
@@ -358,7 +364,7 @@ void sim_watchdog_moves_on(void)
 
 __attribute__((destructor)) static void write_at_end(void)
 {
-    if (undecided > 0) {
+    if (undecided > noted) {
         write_note();
     }
 }

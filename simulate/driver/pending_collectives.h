@@ -22,31 +22,32 @@
 
 #include "runtime_api.h"
 
-/* What is known about a communicator: zeroed at first. */
+/* State of a communicator; initially zero. */
 struct sim_order {
     uint64_t
         sync_event; /* the event that its stream waits for before each asynchronous collective */
 };
 
-/* This thread starts a collective on `stream`. May wait for the watchdog. */
+/* Call it when this thread starts a collective on `stream`. May wait for the watchdog. */
 void sim_collective_starts(struct sim_order *order, cudaStream_t stream);
 
-/* The communicator ends: so do its collectives. */
+/* Call it when a communicator is destroyed. Its collectives are then complete. */
 void sim_collectives_end(const struct sim_order *order);
 
-/* What happens to events. `id` is never used again for another event. */
+/* Call them when an event is recorded, when a stream waits for it, and when it is destroyed. `id`
+ * is never reused for another event. */
 void sim_event_is_recorded(cudaEvent_t event, cudaStream_t stream, bool is_captured);
 void sim_stream_waits(cudaStream_t stream, cudaEvent_t event, uint64_t id);
 void sim_event_is_gone(cudaEvent_t event);
 
-/* Returns whether this thread must not find `event` complete yet. */
+/* Returns true if a query by this thread must report that `event` is not complete. */
 bool sim_event_is_hidden(cudaEvent_t event);
 
-/* This thread changed its mode of capture, as the watchdog does before and after each collective
- * that it looks at. */
+/* Call it when a thread changes its capture mode. The watchdog does that before and after each
+ * collective that it examines. */
 void sim_watchdog_moves_on(void);
 
-/* A kernel, a copy, or a graph was launched. */
+/* Call it when a kernel, a copy or a graph is launched. */
 void sim_count_launch(void);
 
 #endif

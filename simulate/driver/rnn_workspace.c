@@ -1,5 +1,6 @@
-/* The workspace is 8 MiB and a copy of the matrices for each layer and direction, buffers as long
- * as the sequence, states of one step, and counters. The factors were fitted to integers. */
+/* The workspace has 8 MiB and a copy of the matrices for each layer and direction. It also has
+ * buffers as long as the sequence, states of one step, and counters. The factors were fitted as
+ * integers. */
 #include "rnn_workspace.h"
 
 #include <stdint.h>
@@ -7,12 +8,12 @@
 enum {
     ALIGNMENT_BYTES = 256,
     BYTES_OF_A_LAYER = 8 << 20,
-    COUNTER_BYTES = 8, /* for each sequence of the batch, up to the next COUNTER_ALIGNMENT */
+    COUNTER_BYTES = 8, /* for each sequence of the batch, rounded up to COUNTER_ALIGNMENT */
     COUNTER_ALIGNMENT = 32,
-    STEPS_OF_A_CHUNK = 24 /* about; backward of several layers in one direction */
+    STEPS_OF_A_CHUNK = 24 /* approximate: backward of several layers in one direction */
 };
 
-/* Far below the sizes that make a sum of such products overflow. */
+/* Sums of such products stay far below the largest number. */
 static const size_t MAX_PRODUCT = (size_t)1 << 56;
 
 /* Buffers of steps x batch x hidden_size, and, for each layer, of batch x hidden_size. */
@@ -21,7 +22,7 @@ struct factors {
     int persistent_states, persistent_backward; /* the latter is added */
 };
 
-/* By cell and directions - 1. */
+/* Indexed by cell and by the number of directions minus 1. */
 static const struct factors factors[3][2] = {
     {{2, 3, 5, 4, 9}, {8, 10, 14, 10, 9}},
     {{4, 5, 5, 4, 14}, {12, 14, 14, 10, 14}},
@@ -98,7 +99,8 @@ static size_t forward_bytes(const struct rnn_shape *shape)
            (size_t)states * state_bytes(shape);
 }
 
-/* Backward of several layers in one direction goes by chunks of steps, unless it is persistent. */
+/* Unless it is persistent, backward of several layers in one direction processes chunks of steps,
+ * and needs this memory for the steps after the first chunk. */
 static size_t not_at_once_bytes(const struct rnn_shape *shape)
 {
     if (shape->layers == 1 || shape->directions == 2 || shape->is_persistent ||

@@ -1,6 +1,5 @@
-/* What small copies to the host bring where somebody outside of the runtime knows better: the
- * Python part of a dry run says how many elements a mask selects before PyTorch reads that count.
- */
+/* Results of small copies to the host that code outside of the runtime sets: the Python part of a
+ * dry run sets the number of elements that a mask selects before PyTorch reads it. */
 #include <string.h>
 
 #include "simulated_runtime.h"
@@ -12,9 +11,8 @@ static _Thread_local struct {
     size_t size_bytes; /* 0: there is none */
 } answer;
 
-/* After this call, copies to the host of at most 8 bytes on this thread return BYTES, cut to their
- * size; until a call with SIZE_BYTES of 0. More than 8 bytes are refused: then there is no
- * answer. */
+/* After this call, copies to the host of at most 8 bytes on this thread return the first bytes of
+ * BYTES, until a call with a SIZE_BYTES of 0. A SIZE_BYTES above 8 is the same as 0. */
 void memtrace_simulated_answer(const void *bytes, size_t size_bytes);
 
 void memtrace_simulated_answer(const void *bytes, size_t size_bytes)

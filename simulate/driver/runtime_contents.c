@@ -1,5 +1,5 @@
-/* What small copies brought to the device, by words of 8 bytes, in a table that
- * is never emptied and stops to learn when it is full. */
+/* Data of small copies to the device, as words of 8 bytes. Words are never removed from the table.
+ * When it is full, it accepts no new ones. */
 #include <pthread.h>
 #include <string.h>
 
@@ -24,7 +24,7 @@ static bool asked(void)
     return answer > 0;
 }
 
-/* The slot of an address, or a free one, or NULL. Locked. */
+/* Returns the slot of an address, a free one, or NULL. The caller holds the lock. */
 static struct word *slot_of(uint64_t address)
 {
     uint64_t at = (address >> 3) * UINT64_C(0x9E3779B97F4A7C15) >> 48;

@@ -1,5 +1,4 @@
-/* Devices: the current one of each thread, its primary context, and what the card
- * answers about itself. */
+/* Devices: the current one of each thread, its primary context, and the properties of the card. */
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,7 +9,7 @@
 enum { MAX_DEVICES = 64 };
 
 static _Thread_local int current_device;
-static _Thread_local int bound_device = -1; /* whose context is current in this thread */
+static _Thread_local int bound_device = -1; /* the device whose context is current in this thread */
 static _Thread_local cudaError_t last_error;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -195,7 +194,7 @@ cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *prop, int device)
     return cudaSuccess;
 }
 
-/* What CUDA 12 calls cudaGetDeviceProperties. */
+/* The name of cudaGetDeviceProperties in CUDA 12. */
 cudaError_t cudaGetDeviceProperties_v2(struct cudaDeviceProp_v2 *prop, int device)
 {
     struct cudaDeviceProp now;

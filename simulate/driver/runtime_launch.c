@@ -1,4 +1,4 @@
-/* Kernels: registered, described, launched; none runs. */
+/* Kernels are registered, described and launched, but never run. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,7 +13,7 @@ struct configuration {
 static _Thread_local struct configuration pushed[16];
 static _Thread_local unsigned depth;
 
-/* What compiled programs call; declared in no header for C. */
+/* Compiled programs call these functions. No header for C declares them. */
 void **__cudaRegisterFatBinary(void *binary);
 void __cudaRegisterFatBinaryEnd(void **handle);
 void __cudaUnregisterFatBinary(void **handle);
@@ -176,7 +176,7 @@ cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, const voi
                                                                   shared_bytes, 0);
 }
 
-/* A variable of the device lives where its shadow in the host does. */
+/* A variable of the device has the address of its shadow variable in the host. */
 cudaError_t cudaGetSymbolAddress(void **address, const void *symbol)
 {
     *address = (void *)(uintptr_t)symbol;

@@ -1,4 +1,4 @@
-/* Memory: each runtime call nests the driver call that the real runtime nests. */
+/* Memory: each function of the runtime calls the driver as the real runtime does. */
 #include <string.h>
 
 #include "simulated_runtime.h"
@@ -68,7 +68,7 @@ cudaError_t cudaMallocHost(void **pointer, size_t size)
     return cudaHostAlloc(pointer, size, 0);
 }
 
-/* The host may touch it, as the real one lets it. */
+/* The host may access it, as with the real runtime. */
 cudaError_t cudaMallocManaged(void **pointer, size_t size, unsigned flags)
 {
     CUdeviceptr got = 0;

@@ -1,5 +1,5 @@
-/* Streams, events, captures and graphs. Nothing runs: a stream only knows the
- * capture that it is part of, an event only how often it must be asked. */
+/* Streams, events, captures and graphs. Nothing runs: a stream only has the capture that it belongs
+ * to, and an event only the number of queries until it is complete. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@ struct stream {
     uint64_t capture; /* 0: not capturing */
 };
 
-/* One event: it is done once `epoch` has passed or after some queries. */
+/* An event is complete when `epoch` has changed, or after some queries. */
 struct CUevent_st {
     uint64_t id;
     uint64_t epoch;
@@ -35,7 +35,7 @@ struct CUgraphExec_st {
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct stream *streams;
-static struct stream no_stream;     /* what nobody has memory for */
+static struct stream no_stream;     /* used if there is no memory for a stream */
 static struct CUgraph_st *captured; /* the graph that is being captured */
 static uint64_t capture_count;
 static atomic_int captures_underway;
@@ -278,7 +278,7 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event)
 cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t start, cudaEvent_t end)
 {
     (void)start, (void)end;
-    *ms = 1; /* nothing happens between them, and programs divide by it */
+    *ms = 1; /* never 0, because programs divide by it */
     return cudaSuccess;
 }
 
@@ -294,7 +294,7 @@ cudaError_t cudaThreadExchangeStreamCaptureMode(enum cudaStreamCaptureMode *mode
     return cudaSuccess;
 }
 
-/* false: another capture is under way. */
+/* Returns false if another capture is in progress. */
 static bool begin_capture(cudaStream_t stream, struct CUgraph_st *graph)
 {
     pthread_mutex_lock(&lock);
@@ -330,7 +330,7 @@ cudaError_t cudaGraphCreate(cudaGraph_t *graph, unsigned flags)
     return *graph != NULL ? cudaSuccess : sim_result(cudaErrorMemoryAllocation);
 }
 
-/* Into a graph that is there: its nodes are the capture's. */
+/* Captures into an existing graph, which gets the nodes of the capture. */
 cudaError_t cudaStreamBeginCaptureToGraph(cudaStream_t stream, cudaGraph_t graph,
                                           const cudaGraphNode_t *dependencies,
                                           const cudaGraphEdgeData *edges, size_t count,
@@ -364,7 +364,7 @@ cudaError_t cudaStreamIsCapturing(cudaStream_t stream, enum cudaStreamCaptureSta
     return cudaSuccess;
 }
 
-/* The two outputs that all forms of the call have. */
+/* The two outputs that all versions of the call have. */
 static uint64_t capture_info(cudaStream_t stream, enum cudaStreamCaptureStatus *status,
                              unsigned long long *id)
 {

@@ -11,7 +11,7 @@ typedef struct cublasLtMatmulDescOpaque *cublasLtMatmulDesc_t;
 typedef struct cublasLtMatrixLayoutOpaque *cublasLtMatrixLayout_t;
 typedef struct cublasLtMatmulPreferenceOpaque *cublasLtMatmulPreference_t;
 
-/* As cublasLt.h lays it out. */
+/* Layout as in cublasLt.h. */
 typedef struct {
     uint64_t algorithm[8];
     size_t workspaceSize;

@@ -1,5 +1,5 @@
-/* The parts of cuDNN whose results PyTorch uses: versions, recurrent networks (whose weights it
- * lays out by what cuDNN says), dropout states, and one plan for every convolution. */
+/* The parts of cuDNN whose results PyTorch uses: versions, recurrent networks (cuDNN determines the
+ * layout of their weights), dropout states, and one plan for every convolution. */
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -166,14 +166,13 @@ static size_t columns(const struct rnn_shape *rnn, int pseudo_layer, bool recurr
     return (size_t)rnn->projected_size * (size_t)rnn->directions;
 }
 
-/* Layers one after the other; each has the matrices of its input, of its state, and a projection.
- */
+/* Layers are in order. Each has the matrices of its input and of its state, and a projection. */
 static size_t matrices_before(const struct rnn_shape *rnn, int pseudo_layer)
 {
     struct rnn_shape before = *rnn;
     before.layers = pseudo_layer / rnn->directions;
     size_t sum = before.layers > 0 ? sim_rnn_matrix_elements(&before) : 0;
-    if (pseudo_layer % rnn->directions != 0) { /* the other direction of the same layer */
+    if (pseudo_layer % rnn->directions != 0) { /* the other direction in the same layer */
         before.layers++;
         sum += (sim_rnn_matrix_elements(&before) - sum) / 2;
     }
@@ -307,7 +306,7 @@ cudnnStatus_t cudnnDropoutGetStatesSize(cudnnHandle_t handle, size_t *bytes)
     return CUDNN_STATUS_SUCCESS;
 }
 
-/* ---- batch normalization: nothing, as on an H200, unless the channels come last */
+/* ---- batch normalization: no workspace unless the channels are last, as on an H200 */
 
 static bool is_channels_last(const struct cudnnTensorStruct *x)
 {

@@ -1,7 +1,8 @@
-/* cuDNN's graphs: the plans of convolution_plans.h for a convolution, one engine and one plan for
- * every other graph. What a graph computes is followed from tensors over operations, graph, engine
- * and configuration to the plan, because the plan's workspace depends on it. Descriptors copy what
- * they are given: a program may destroy the first before it uses the last. */
+/* cuDNN's graphs: the plans of convolution_plans.h for a convolution, and one engine and one plan
+ * for every other graph. The workspace of a plan depends on what its graph computes, so this
+ * information is passed from tensors to operations, graph, engine, configuration and plan.
+ * Descriptors copy their inputs, because a program may destroy the inputs before it uses the
+ * descriptor. */
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,8 +11,8 @@
 #include "cudnn_api.h"
 #include "workspace_notes.h"
 
-/* Attention of more than one query asks for this little beside what its parts need (H200, cuDNN
- * 9.19). */
+/* Attention with more than one query needs this workspace in addition to that of its parts (H200,
+ * cuDNN 9.19). */
 enum { ATTENTION_BYTES = 256, QUERY_DIMENSION = 2 };
 
 enum work { WORK_OTHER, WORK_CONVOLUTION, WORK_ATTENTION };
@@ -19,13 +20,13 @@ enum work { WORK_OTHER, WORK_CONVOLUTION, WORK_ATTENTION };
 struct backend {
     cudnnBackendDescriptorType_t type;
     struct convolution_tensor tensor; /* of a tensor */
-    struct convolution convolution;   /* of a convolution, and of what contains one */
+    struct convolution convolution;   /* of a convolution, and of a descriptor that contains one */
     enum work work;
     int64_t operations;              /* of a graph */
-    struct convolution_plans *plans; /* of heuristics; NULL: not asked yet */
+    struct convolution_plans *plans; /* of heuristics; NULL: not queried yet */
     struct convolution_plan plan;    /* of a configuration, its engine and its plan */
     bool has_plan;
-    bool falls_back; /* heuristics that name only what always works */
+    bool falls_back; /* heuristics that return only engines that always work */
 };
 
 cudnnStatus_t cudnnBackendCreateDescriptor(cudnnBackendDescriptorType_t type,
@@ -59,7 +60,7 @@ static int element_bytes(int data_type)
                                                                   : 1;
 }
 
-/* COUNT numbers, as many as there is room for. */
+/* Copies as many of COUNT numbers as there is room for. */
 static int take_numbers(int64_t *to, int64_t count, const void *elements)
 {
     int64_t taken = count < MAX_CONVOLUTION_DIMENSIONS ? count : MAX_CONVOLUTION_DIMENSIONS;
@@ -106,7 +107,7 @@ static enum work work_of(cudnnBackendDescriptorType_t type)
     }
 }
 
-/* The first operation that says what it is about decides. */
+/* The first operation with a known kind determines the result. */
 static void take_operations(struct backend *graph, int64_t count, const void *elements)
 {
     const struct backend *const *operations = elements;
@@ -194,7 +195,8 @@ static int64_t attention_bytes(const struct convolution_tensor *queries)
     return several ? ATTENTION_BYTES : 0;
 }
 
-/* A graph of more than a convolution, or an engine that the program chose by its number. */
+/* Without a plan, the graph has more than a convolution, or the program selected the engine by its
+ * number. */
 static struct convolution_workspace workspace_of(const struct backend *desc)
 {
     return desc->has_plan ? desc->plan.workspace : sim_workspace_unasked(&desc->convolution);
@@ -219,7 +221,7 @@ static bool is_one_convolution(const struct backend *desc)
     return desc->work == WORK_CONVOLUTION && desc->operations == 1;
 }
 
-/* NULL: one configuration, of which nothing is known. */
+/* NULL: one configuration without known properties. */
 static const struct convolution_plans *plans_of(struct backend *heuristics)
 {
     if (heuristics->plans == NULL && is_one_convolution(heuristics) && !heuristics->falls_back) {
@@ -231,7 +233,7 @@ static const struct convolution_plans *plans_of(struct backend *heuristics)
     return heuristics->plans;
 }
 
-/* How many there are if nobody wants one. */
+/* Returns the number of available items if the caller requests none. */
 static int64_t answer_heuristics(struct backend *desc, int64_t requested, void *elements)
 {
     const struct convolution_plans *plans = plans_of(desc);

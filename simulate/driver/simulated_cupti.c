@@ -1,10 +1,9 @@
-/* Stand-in for libcupti: one subscriber, callbacks that are enabled one by one,
- * for calls of the stand-in driver. Chosen by environment:
- *   MEMTRACE_SIMULATED_CUPTI_VERSION  what cuptiGetVersion says (default 130000)
- *   MEMTRACE_SIMULATED_CUPTI_NAMES    how many entry points it knows (default 807)
- *   MEMTRACE_SIMULATED_CUPTI_HOLDER   name of another tool that is there already
- *   MEMTRACE_SIMULATED_CUPTI_ERROR    what cuptiSubscribe answers
- */
+/* Stand-in for libcupti: one subscriber, and callbacks for calls of the stand-in driver, which are
+ * enabled one at a time. Environment:
+ *   MEMTRACE_SIMULATED_CUPTI_VERSION  result of cuptiGetVersion (default 130000)
+ *   MEMTRACE_SIMULATED_CUPTI_NAMES    number of known entry points (default 807)
+ *   MEMTRACE_SIMULATED_CUPTI_HOLDER   name of another tool that is subscribed
+ *   MEMTRACE_SIMULATED_CUPTI_ERROR    result of cuptiSubscribe */
 #define _GNU_SOURCE
 #include "simulated_driver.h"
 
@@ -62,7 +61,7 @@ static struct {
     _Atomic bool active;
     _Atomic uint8_t enabled[DOMAIN_COUNT][CBIDS_MAX]; /* what it says */
     _Atomic uint8_t heard[DOMAIN_COUNT][CBIDS_MAX];   /* what it does */
-    atomic_bool whole[DOMAIN_COUNT];                  /* enabled as a whole, it thinks */
+    atomic_bool whole[DOMAIN_COUNT];                  /* reported as enabled as a whole */
     atomic_bool zero;                                 /* the driver's callback 0 is enabled */
     char name[64];
     struct sd_tool tool;
@@ -114,7 +113,7 @@ static void on_resource(enum sd_resource_kind kind, CUcontext context, CUstream 
     subscriber.function(subscriber.user, DOMAIN_RESOURCE, kind, &data);
 }
 
-/* An entry point of the stand-in driver, which the program has loaded. */
+/* Returns an entry point of the stand-in driver, which the program has loaded. */
 static void *driver_symbol(const char *name)
 {
     void *driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
@@ -221,8 +220,8 @@ static bool is_callback(int domain, uint32_t cbid)
     return domain >= 1 && domain < DOMAIN_COUNT && cbid < cbid_limit(domain);
 }
 
-/* The driver's callback 0 is no call but all of them: enabling it by itself lets those
- * be heard that are called enabled, disabling it then ends them. So does CUPTI 13.0. */
+/* Callback 0 of the driver stands for all calls. Enabling it activates the callbacks that are
+ * marked as enabled, and disabling it deactivates them. CUPTI 13.0 does the same. */
 static void choose_zero(bool enable)
 {
     bool was = atomic_exchange(&subscriber.zero, enable);

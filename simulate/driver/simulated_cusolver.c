@@ -13,7 +13,7 @@ static int64_t area(int64_t rows, int64_t columns)
     return rows > 0 && columns > 0 ? rows * columns : 0;
 }
 
-/* A copy of the matrix, and bands beside it. */
+/* A copy of the matrix, and bands. */
 static int64_t eigenvalues(int64_t n)
 {
     return area(n, n) + 38 * (n > 0 ? n : 0);
@@ -24,13 +24,13 @@ static int64_t singular_values(int m, int n)
     return 2 * area(m, n) + 71 * (int64_t)(m > n ? m : n);
 }
 
-/* In elements, as the older functions count. */
+/* In elements, as in the older functions. */
 static void answer_elements(int64_t wanted, int *elements)
 {
     *elements = wanted > INT32_MAX ? INT32_MAX : (int)wanted;
 }
 
-/* In bytes, for the element type TYPE of cudaDataType. */
+/* In bytes, for the element type TYPE (cudaDataType). */
 static size_t element_bytes(int type)
 {
     enum { REAL_64 = 1, COMPLEX_32 = 4, COMPLEX_64 = 5 };

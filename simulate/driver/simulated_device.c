@@ -7,8 +7,8 @@
 
 #include "cards.h"
 
-/* What the card table does not have, as an H200 answers (fixtures/device_attributes/h200.txt). No
- * size in PyTorch follows from it. */
+/* Attributes that the table of cards does not have, with the values of an H200
+ * (fixtures/device_attributes/h200.txt). No size in PyTorch depends on them. */
 enum { BUS_BITS = 6016, CLOCK_KHZ = 1980000, MEMORY_CLOCK_KHZ = 3201000 };
 
 /* CUDA C++ Programming Guide, "Technical Specifications per Compute Capability". */
@@ -34,7 +34,7 @@ static struct sim_card describe(const struct mt_card *card)
         .shared_bytes_per_multiprocessor = card->shared_bytes_per_multiprocessor,
         .shared_bytes_per_block_optin = card->shared_bytes_per_block,
         .l2_bytes = (int)card->l2_bytes,
-        /* 39,321,600 of the H200's 62,914,560; devices before 8.0 have no such part */
+        /* H200: 39,321,600 of 62,914,560; devices before 8.0 have no persisting cache */
         .l2_persisting_bytes = card->capability_major >= 8 ? (int)(card->l2_bytes / 8 * 5) : 0,
         .bus_bits = BUS_BITS,
         .clock_khz = CLOCK_KHZ,
@@ -62,7 +62,7 @@ const struct sim_card *sim_card(void)
     return &model;
 }
 
-/* GROUP_RANK is the number of the node, as torchrun has it. */
+/* GROUP_RANK is the number of the node in torchrun. */
 void sim_uuid(int device, unsigned char uuid[SIM_UUID_BYTES])
 {
     const char *node = getenv("MEMTRACE_DRY_RUN_ALONE") ? getenv("GROUP_RANK") : NULL;
@@ -75,7 +75,7 @@ void sim_uuid(int device, unsigned char uuid[SIM_UUID_BYTES])
     uuid[15] = (unsigned char)device;
 }
 
-/* Units for 64-bit numbers: a half, or the few that games have. */
+/* Units for 64-bit numbers: half as many, or the few of cards for games. */
 static int single_to_double_ratio(const struct sim_card *card)
 {
     if (card->minor == 0 && card->major < 12)

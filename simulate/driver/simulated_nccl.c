@@ -1,6 +1,7 @@
-/* NCCL between ranks that never talk: every collective succeeds at once, and what is gathered is
- * everybody's own. Each communicator takes device memory as the real one does: through the driver's
- * virtual memory, past the framework's allocator. It is one block; NCCL makes many. */
+/* NCCL between ranks that do not communicate. Every collective succeeds immediately, and a gather
+ * returns copies of this rank's data. Each communicator takes device memory like a real one:
+ * through the driver's virtual memory interface, outside of the framework's allocator. It is one
+ * block here, and many blocks in NCCL. */
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -42,15 +43,15 @@ static __thread __attribute__((tls_model("initial-exec"))) struct {
 
 void memtrace_simulated_split(int ranks, int rank);
 
-/* A rank learns from the others how large a communicator is that it splits off; the process group
- * knows that beforehand. */
+/* In NCCL, a rank gets the size of a split communicator from the other ranks. Here the process
+ * group, which knows the size, sets it before the call. */
 void memtrace_simulated_split(int ranks, int rank)
 {
     next_split.ranks = ranks;
     next_split.rank = rank;
 }
 
-/* As measured with one rank and with two; four took what two take. */
+/* Measured with one rank and with two. Four ranks took the same memory as two. */
 static size_t measured_bytes(int ranks)
 {
     const struct mt_card_cost *cost =
@@ -81,8 +82,8 @@ static CUresult map(struct buffer *buffer, CUmemLocation here)
 
 int cudaFree(void *pointer);
 
-/* A communicator may be the first that a thread does with CUDA: NCCL then uses the current device
- * of the runtime, whose context cudaFree(NULL) makes. */
+/* Creating a communicator may be the first use of CUDA in a thread. NCCL then uses the current
+ * device of the runtime. cudaFree(NULL) creates its context. */
 static CUresult current_device(CUdevice *device)
 {
     CUcontext context = NULL;
@@ -92,7 +93,7 @@ static CUresult current_device(CUdevice *device)
     return cuCtxGetDevice(device);
 }
 
-/* All of it or nothing: then `buffer` is empty. */
+/* If any step fails, takes no memory and leaves `buffer` empty. */
 static result take(struct buffer *buffer, size_t bytes)
 {
     CUdevice device = 0;
@@ -284,8 +285,8 @@ static bool set_device(CUdevice device)
 
 result ncclCommDestroy(struct communicator *comm);
 
-/* All ranks are in this process, each on a device of its own. It may be the program's first call:
- * then no context is current, before or after. */
+/* All ranks are in this process, each on its own device. This may be the program's first call of
+ * CUDA. Then no context is current, neither before nor afterwards. */
 result ncclCommInitAll(struct communicator **comms, int ranks, const int *devices)
 {
     CUcontext before = NULL;
@@ -309,8 +310,8 @@ result ncclCommInitAll(struct communicator **comms, int ranks, const int *device
     return error;
 }
 
-/* `key` orders the new ranks; without a word on them (memtrace_simulated_split) every rank is
- * taken to have the same color. */
+/* `key` determines the order of the new ranks. Unless memtrace_simulated_split was called, all
+ * ranks are assumed to have the same color. */
 result ncclCommSplit(struct communicator *comm, int color, int key, struct communicator **made,
                      void *config)
 {
@@ -324,7 +325,7 @@ result ncclCommSplit(struct communicator *comm, int color, int key, struct commu
     return ranks > 0 ? make(made, ranks, rank) : make(made, comm->ranks, comm->rank);
 }
 
-/* The ranks that stay keep their order. */
+/* The remaining ranks keep their order. */
 result ncclCommShrink(struct communicator *comm, int *excluded, int count,
                       struct communicator **made, void *config, int flags)
 {
@@ -381,7 +382,7 @@ result ncclCommRegister(struct communicator *comm, void *memory, size_t bytes, v
     return 0;
 }
 
-/* What ncclMemAlloc gave, so that ncclMemFree knows its handle. */
+/* The blocks of ncclMemAlloc. ncclMemFree needs their handles. */
 static struct memory {
     struct memory *next;
     struct buffer buffer;

@@ -1,13 +1,12 @@
-/* A stand-in for libnvidia-ml.so.1. What a device's processes use it asks the
- * stand-in driver of the same process (memtrace_simulated_used_bytes); beside
- * that, 1 GiB is in use by another process. Chosen by environment:
- *   MEMTRACE_SIMULATED_DEVICES  how many (default 1)
- *   MEMTRACE_SIMULATED_MEMORY   bytes of each (default 80 GiB)
- *   MEMTRACE_SIMULATED_NVML     words: "hide" our process is not listed (as in a
- *                             pid namespace), "mixed" device 1 is another model,
- *                             "split" device 0 has an instance, "old" only the
- *                             first versions of calls work, "broken" no start
- */
+/* A stand-in for libnvidia-ml.so.1. It gets the memory that this process uses on a device from the
+ * stand-in driver in the same process (memtrace_simulated_used_bytes). Another process uses 1 GiB
+ * more. Environment:
+ *   MEMTRACE_SIMULATED_DEVICES  number of devices (default 1)
+ *   MEMTRACE_SIMULATED_MEMORY   bytes of each device (default 80 GiB)
+ *   MEMTRACE_SIMULATED_NVML     words: "hide" omits this process from the list (as in a pid
+ *                               namespace), "mixed" makes device 1 another model, "split" enables
+ *                               MIG on device 0, "old" has only the first versions of calls,
+ *                               "broken" fails to start */
 #define _GNU_SOURCE
 #include "simulated_device.h"
 
@@ -25,7 +24,7 @@ enum { OK = 0, INVALID = 2, NOT_SUPPORTED = 3, NOT_FOUND = 6, TOO_SMALL = 7, UNK
 #define RESERVED_BYTES (UINT64_C(512) << 20)
 #define OTHERS_BYTES   (UINT64_C(1) << 30)
 
-static char devices[8], instance; /* their addresses are handles */
+static char devices[8], instance; /* the addresses of the elements are handles */
 
 static int is(const char *word)
 {
@@ -163,7 +162,7 @@ EXPORT int nvmlDeviceGetComputeRunningProcesses_v3(void *device, unsigned *count
     return OK;
 }
 
-/* The bus is 1 + the device's number (runtime_device.c). */
+/* The bus number is 1 + the number of the device (runtime_device.c). */
 EXPORT int nvmlDeviceGetHandleByPciBusId_v2(const char *address, void **device)
 {
     unsigned domain, bus;
@@ -173,7 +172,7 @@ EXPORT int nvmlDeviceGetHandleByPciBusId_v2(const char *address, void **device)
     return nvmlDeviceGetHandleByIndex_v2(bus - 1, device);
 }
 
-/* PyTorch asks it before it says that memory is short: no process. */
+/* PyTorch calls it before it reports that memory ran out. There are no processes. */
 EXPORT int nvmlDeviceGetComputeRunningProcesses(void *device, unsigned *count, void *processes)
 {
     (void)device, (void)processes;
@@ -181,7 +180,7 @@ EXPORT int nvmlDeviceGetComputeRunningProcesses(void *device, unsigned *count, v
     return OK;
 }
 
-/* nvmlGpuFabricInfoV_t, as far as it is written. */
+/* The part of nvmlGpuFabricInfoV_t that is written. */
 struct fabric {
     unsigned version;
     unsigned char cluster[16];

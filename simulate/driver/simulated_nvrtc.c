@@ -1,5 +1,5 @@
-/* NVRTC on a device that is not there. PyTorch builds some kernels when they are first used (a
- * product of integers, gcd, special functions): every program compiles, to nothing. */
+/* NVRTC for a simulated device. PyTorch compiles some kernels when they are first used (products of
+ * integers, gcd, special functions). Every program compiles, to an empty result. */
 #define _GNU_SOURCE
 #include <stddef.h>
 #include <stdlib.h>
@@ -51,7 +51,7 @@ result nvrtcGetLoweredName(struct program *program, const char *expression, cons
     return SUCCESS;
 }
 
-/* An empty text, with its end. */
+/* The size of an empty text, including the NUL. */
 static result size_of_nothing(size_t *bytes)
 {
     *bytes = 1;

@@ -1,7 +1,7 @@
-/* The model of CUTLASS's stream-K scheduler: whole waves of tiles run without sharing; the tiles of
- * the last wave are split along the summed dimension as often as the idle multiprocessors allow,
- * while enough steps remain for each share. Which tile a configuration means, and how many
- * multiprocessors clusters of each size can occupy, was fitted to the answers of an H200. */
+/* A model of CUTLASS's stream-K scheduler. Complete waves of tiles run without sharing. The tiles
+ * of the last wave are split along the summed dimension as often as the idle multiprocessors allow,
+ * as long as each share has enough steps. The tile of each configuration, and the number of
+ * multiprocessors that clusters of each size can occupy, were fitted to results of an H200. */
 #include "stream_k_tail.h"
 
 #include <stdbool.h>
@@ -21,7 +21,8 @@ enum {
     LEAST_STEPS_AFTER_FLOAT = 8
 };
 
-/* The product of matrices that a convolution is: ROWS x COLUMNS numbers, each a sum over DEPTH. */
+/* The matrix product that is equivalent to a convolution: ROWS x COLUMNS numbers, each a sum over
+ * DEPTH. */
 struct product {
     int64_t rows, columns, depth;
 };
@@ -35,14 +36,14 @@ struct schedule {
     int64_t steps; /* for each tile */
 };
 
-/* By the value of the knob. */
+/* Indexed by the value of the knob. */
 static const struct tile tiles[] = {
     [0] = {128, 128}, [1] = {64, 128},  [3] = {128, 256}, [4] = {256, 64},
     [5] = {64, 64},   [6] = {256, 128}, [7] = {128, 64},  [9] = {64, 256},
 };
 
-/* Multiprocessors that clusters of each size can occupy; where 0, all that whole clusters fit in.
- */
+/* Multiprocessors that clusters of each size can occupy. 0: the largest multiple of the cluster
+ * size. */
 static const int8_t occupied[MAX_CLUSTER + 1] = {
     [3] = 117, [4] = 120, [5] = 110, [6] = 102, [7] = 105, [8] = 120, [16] = 112,
 };
@@ -84,7 +85,7 @@ static int64_t multiprocessors(int64_t cluster, bool is_described)
     return occupied[cluster] > 0 ? occupied[cluster] : MULTIPROCESSORS / cluster * cluster;
 }
 
-/* Shares are a power of two where steps, not multiprocessors, limit them. */
+/* The number of shares is a power of two if the steps, not the multiprocessors, limit it. */
 static int64_t shares_of_a_tile(int64_t most, int64_t steps, int64_t least_steps)
 {
     int64_t by_steps = steps / least_steps, shares = 1;
@@ -97,8 +98,9 @@ static int64_t shares_of_a_tile(int64_t most, int64_t steps, int64_t least_steps
     return shares;
 }
 
-/* What is shared of the last wave: partial sums, each of one tile, and flags. A last wave that is
- * three quarters full is not shared. Two shares of a tile need one flag, more need one each. */
+/* The memory that the last wave shares: partial sums of one tile each, and flags. A last wave that
+ * is at least three quarters full is not shared. Two shares of a tile need one flag; more shares
+ * need one flag each. */
 static int64_t shared_bytes(const struct schedule *schedule, int64_t wave, bool is_float)
 {
     int64_t last = schedule->tiles % wave;
@@ -141,7 +143,7 @@ int64_t sim_stream_k_tail(const struct convolution *c,
     int64_t rows = divided_up(divided_up(product.rows, tile->rows), high) * high;
     int64_t columns = divided_up(divided_up(product.columns, tile->columns), wide) * wide;
     int64_t count;
-    if (__builtin_mul_overflow(rows, columns, &count)) { /* sizes that do not fit each other */
+    if (__builtin_mul_overflow(rows, columns, &count)) { /* sizes that are inconsistent */
         return 0;
     }
     struct schedule schedule = {

@@ -1,5 +1,4 @@
-/* The notes of the Python part have this form too (simulate/python/memtrace_dry_run/notes.py): a
- * file is complete or not there. */
+/* The notes of the Python part have the same form (simulate/python/memtrace_dry_run/notes.py). */
 #include "workspace_notes.h"
 
 #include <pthread.h>
@@ -10,7 +9,7 @@
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static unsigned long counts[WORKSPACE_SOURCES];
-static pid_t counted_in; /* a child of fork begins with no counts */
+static pid_t counted_in; /* the process of the counts: in a forked child they start at 0 */
 
 static void write_counts(void)
 {
@@ -44,8 +43,8 @@ void sim_note_workspace(enum workspace_source source)
     pthread_mutex_unlock(&lock);
 }
 
-/* Other threads may still count. In a child of fork that counted nothing the lock may be held by a
- * thread that it does not have. */
+/* Other threads may still count. In a forked child that has counted nothing, a thread that does not
+ * exist there may hold the lock. */
 __attribute__((destructor)) static void write_at_end(void)
 {
     if (counted_in == getpid()) {

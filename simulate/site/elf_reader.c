@@ -26,9 +26,9 @@ struct reading {
     struct mt_error *error;
     const Elf64_Shdr *sections;
     size_t section_count;
-    struct part names; /* of the dynamic symbols; one NUL more than its length */
+    struct part names; /* of the dynamic symbols; a NUL follows its length */
     struct version *versions;
-    size_t version_count, version_records; /* records: read so far, also of one index */
+    size_t version_count, version_records; /* records include repeated ones */
 };
 
 static enum mt_status damaged(const struct reading *reading, uint64_t offset, const char *what)
@@ -36,7 +36,7 @@ static enum mt_status damaged(const struct reading *reading, uint64_t offset, co
     return mt_fail(reading->error, MT_ERR_FORMAT, offset, "%s", what);
 }
 
-/* Bytes of the file, followed by a NUL. */
+/* Copies bytes of the file to *part, followed by a NUL. */
 static enum mt_status read_part(const struct reading *reading, uint64_t offset, uint64_t length,
                                 struct part *part)
 {
@@ -71,7 +71,7 @@ static const Elf64_Shdr *find_section(const struct reading *reading, uint32_t ty
     return NULL;
 }
 
-/* NULL: not within the names. */
+/* Returns NULL if the offset is outside the names. */
 static const char *name_at(const struct reading *reading, uint64_t offset)
 {
     return offset < reading->names.length ? (const char *)reading->names.bytes + offset : NULL;
@@ -101,7 +101,7 @@ static enum mt_status read_headers(struct reading *reading)
     return status;
 }
 
-/* A record of a chain, copied; false: it is not within the section. */
+/* Copies a record of a chain. Returns false if it is outside the section. */
 static bool record_at(const struct part *part, uint64_t offset, void *record, size_t length)
 {
     if (offset > part->length || length > part->length - offset)
@@ -114,7 +114,7 @@ static enum mt_status note_version(struct reading *reading, unsigned index, cons
                                    const char *library)
 {
     index &= ~(unsigned)VERSION_HIDDEN;
-    /* records may overlap: a chain of one byte each would take hours */
+    /* records may overlap: a chain with steps of one byte would take hours */
     if (!name || index >= reading->version_count ||
         reading->version_records++ == reading->version_count)
         return damaged(reading, MT_NO_OFFSET, "a version of a function is damaged");
@@ -122,7 +122,7 @@ static enum mt_status note_version(struct reading *reading, unsigned index, cons
     return MT_OK;
 }
 
-/* The versions that are asked of one library. */
+/* The versions that are required of one library. */
 static enum mt_status read_needed_file(struct reading *reading, const struct part *part,
                                        uint64_t at, const Elf64_Verneed *need)
 {

@@ -24,7 +24,7 @@ static const unsigned char jump[] = {
     0xff, 0x25, 0, 0, 0, 0, /* jmp [rip + SLOT] */
 };
 
-/* Behind the number: where rip is when the number counts. */
+/* The offset is relative to rip, which is the address after the number. */
 enum { ANSWER_NUMBER = 1, COUNTER_NUMBER = 9, COUNTER_RIP = 13, JUMP_NUMBER = 2, JUMP_RIP = 6 };
 
 static void put(unsigned char *code, int32_t number)

@@ -1,6 +1,6 @@
-/* The file: the ELF header and the tables that are only read, in one segment; code; what is written
- * (the dynamic section, a slot for each jump, one counter); names and headers of the sections,
- * which the loader does not need and debuggers do. An address is the offset in the file. */
+/* The parts of the file: a read-only segment with the ELF header and tables; code; a writable
+ * segment with the dynamic section, a slot for each jump, and one counter; names and headers of the
+ * sections, which debuggers need and the loader does not. Addresses equal file offsets. */
 #include "elf_writer.h"
 
 #include "elf_stub.h"
@@ -39,7 +39,7 @@ struct span {
 
 struct writing {
     const struct mt_elf_recipe *recipe;
-    struct mt_buf part[SECTIONS]; /* their contents, before they have a place */
+    struct mt_buf part[SECTIONS]; /* contents of the parts, before they have an offset */
     struct span span[SECTIONS];
     struct mt_buf headers; /* of sections */
     const char *versions[MAX_VERSIONS];
@@ -114,10 +114,10 @@ static unsigned target_index(const struct writing *writing)
     return FIRST_VERSION + (unsigned)writing->version_count;
 }
 
-/* The loader shall take the target's function of this version and no other: the first one of this
- * name that it meets is the stub itself, which may have no version, and that would do if the
- * version were not hidden. Linkers know the version by its plain number: hence two entries, the
- * last of which the loader keeps. */
+/* The loader must bind to the target's function of this version. The first function of this name
+ * that it finds is the stub itself. If the stub has no version, it would match unless the version
+ * is hidden. Linkers need the plain number of the version. So there are two entries, and the loader
+ * uses the last one. */
 static void add_target_version(struct writing *writing)
 {
     const struct mt_elf_recipe *recipe = writing->recipe;
@@ -157,7 +157,8 @@ static void add_symbol(struct writing *writing, const Elf64_Sym *symbol, unsigne
     writing->symbol_count++;
 }
 
-/* The functions of the target first, then the own ones, whose values are offsets in the code. */
+/* The functions of the target come first. The values of the file's own functions are offsets in the
+ * code. */
 static void add_symbols(struct writing *writing)
 {
     const struct mt_elf_recipe *recipe = writing->recipe;
@@ -183,7 +184,7 @@ static void add_symbols(struct writing *writing)
     }
 }
 
-/* A chain for each bucket; as many buckets as functions. */
+/* A chain for each bucket. There are as many buckets as functions. */
 static void add_hash(struct writing *writing)
 {
     uint32_t bucket_count = (uint32_t)writing->recipe->stub_count + 1;
@@ -216,7 +217,8 @@ static void place(struct writing *writing, enum section section, uint64_t *end, 
     *end += length;
 }
 
-/* Where everything lies. The parts whose contents depend on that have their length already. */
+/* Assigns offsets to all parts. Parts whose contents depend on offsets already have their final
+ * length. */
 static uint64_t place_all(struct writing *writing)
 {
     uint64_t end = sizeof(Elf64_Ehdr) + SEGMENTS * sizeof(Elf64_Phdr);

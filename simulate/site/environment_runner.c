@@ -5,9 +5,9 @@
 #include <stdbool.h>
 #include <string.h>
 
-/* `options` are those whose value is a word of its own, as the help of uv 0.13, conda 25,
- * micromamba 2, pixi 0.50, poetry 2, pdm 2 and pipenv 2025 has them. Of others the value is part
- * of the word, or there is none. */
+/* `options` are the options whose value is a separate word, from the help of uv 0.13, conda 25,
+ * micromamba 2, pixi 0.50, poetry 2, pdm 2 and pipenv 2025. Other options have no value, or include
+ * it in their word. */
 struct runner {
     const char *name, *options;
 };
@@ -35,7 +35,7 @@ static const struct runner runners[] = {
     {"pipenv", " --python --pypi-mirror "},
 };
 
-/* The word after these is the program, which is not a Python. */
+/* The word after these is a program that is not a Python. */
 static const char module_options[] = " -m --module -s --script --gui-script - ";
 
 static bool is_among(const char *list, const char *word)

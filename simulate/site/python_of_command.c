@@ -50,7 +50,7 @@ static bool copy_path(char path[PATH_MAX], const char *text)
     return true;
 }
 
-/* As execvp looks it up. */
+/* Searches for the program as execvp does. */
 static bool find_program(const char *name, char path[PATH_MAX])
 {
     const char *at = getenv("PATH");
@@ -70,7 +70,7 @@ static bool find_program(const char *name, char path[PATH_MAX])
     return false;
 }
 
-/* The next word of a line, without quotes. */
+/* Reads the next word of a line, without quotes. */
 static bool next_word(const char **at, char word[PATH_MAX])
 {
     size_t length = 0;
@@ -93,7 +93,7 @@ static bool python_of_env_line(const char *at, char path[PATH_MAX])
     return false;
 }
 
-/* What installers write if the path is too long for a first line: the second one is
+/* Handles the second line that installers write if the path is too long for the first line:
  * '''exec' /path/python "$0" "$@" */
 static bool python_of_second_line(const char *text, char path[PATH_MAX])
 {
@@ -113,7 +113,7 @@ static void read_first_bytes(const char *path, char text[FIRST_BYTES + 1])
     text[length > 0 ? length : 0] = '\0';
 }
 
-/* The Python that a script's first lines name. */
+/* Finds the Python in the first lines of a script. */
 static bool python_of_script(const char *script, char path[PATH_MAX])
 {
     char text[FIRST_BYTES + 1];
@@ -129,7 +129,7 @@ static bool python_of_script(const char *script, char path[PATH_MAX])
     return python_of_second_line(text, path);
 }
 
-/* A word of the command: an interpreter, or a script of one. */
+/* Handles a word of the command that may be an interpreter or a script. */
 static bool python_of_word(const char *word, bool is_command, struct mt_python_choice *choice)
 {
     char program[PATH_MAX];
@@ -147,7 +147,7 @@ static bool python_of_word(const char *word, bool is_command, struct mt_python_c
     return true;
 }
 
-/* Is the word at `word` read by the shell? "source WORD" or ". WORD", not in a comment. */
+/* Returns true if the shell reads the file `word`: "source WORD" or ". WORD", not in a comment. */
 static bool is_sourced(const char *text, const char *word)
 {
     const char *line = word, *end = word;
@@ -161,8 +161,8 @@ static bool is_sourced(const char *text, const char *word)
     return end[-1] == '.' || (end - line >= 6 && memcmp(end - 6, "source", 6) == 0);
 }
 
-/* A program of shell that activates an environment: "cd x; source venv/bin/activate; ...". Names
- * with variables or blanks are not followed. */
+/* Handles a shell program that activates an environment: "cd x; source venv/bin/activate; ...".
+ * Ignores names with variables or blanks. */
 static bool python_of_activation(const char *text, char path[PATH_MAX])
 {
     static const char file[] = "bin/activate";
@@ -180,7 +180,7 @@ static bool python_of_activation(const char *text, char path[PATH_MAX])
     return false;
 }
 
-/* An argument of a shell, or a script of one, is a program of shell. */
+/* The argument of `sh -c`, or the script that a shell runs, is a shell program. */
 static bool python_of_shell(char *const *command, struct mt_python_choice *choice)
 {
     char text[FIRST_BYTES + 1], program[PATH_MAX];

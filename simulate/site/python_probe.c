@@ -25,7 +25,7 @@ static int64_t now_ms(void)
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-/* The script as one line: conda run refuses others. */
+/* Writes the script as one line, because conda run refuses more than one. */
 static void add_one_line(struct mt_buf *line, const char *script)
 {
     mt_buf_add_text(line, "exec(\"");
@@ -37,7 +37,7 @@ static void add_one_line(struct mt_buf *line, const char *script)
     mt_buf_add(line, "\")", sizeof "\")");
 }
 
-/* The words to run, to be given back with free; NULL: no memory. */
+/* Returns the words to run, or NULL if memory runs out. Release them with free. */
 static char **new_arguments(const struct mt_python_choice *python, const char *line)
 {
     char **words = malloc((python->runner_words + 5) * sizeof *words);
@@ -55,7 +55,7 @@ static char **new_arguments(const struct mt_python_choice *python, const char *l
     return words;
 }
 
-/* 0, or an errno. The process leads a group of its own. */
+/* Returns 0 or an errno. The process is the leader of a new process group. */
 static int spawn(const struct mt_python_choice *python, char *const *arguments, const int ends[2],
                  pid_t *child)
 {
@@ -95,7 +95,7 @@ static int start(const struct mt_python_choice *python, const char *script, cons
     return failure;
 }
 
-/* Until the other end is closed; false: the time is up. */
+/* Reads until the other end is closed. Returns false if the time is over. */
 static bool read_all(int fd, int64_t until_ms, struct mt_buf *output)
 {
     char part[PART_BYTES];

@@ -17,10 +17,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* To be raised when other libraries come out of the same input. */
+/* Increment it when the same input produces different libraries. */
 enum { SITE_FORMAT = 2 };
 
-/* In a site: what was made, as numbers in a text. Written last. */
+/* A file in a site with the numbers of what was made, as text. It is written last. */
 #define FACTS "facts"
 
 struct preparing {
@@ -59,7 +59,7 @@ static void hash_file(struct mt_sha256 *sha, const struct mt_library_file *file)
     hash_number(sha, (uint64_t)file->modified_ns);
 }
 
-/* What the libraries of the site depend on. */
+/* Everything that the libraries of the site depend on. */
 static enum mt_status make_key(struct preparing *preparing, char key[MT_SHA256_TEXT])
 {
     const char *simulated = preparing->request->simulated_library;
@@ -99,7 +99,7 @@ static enum mt_status collect_wanted(struct preparing *preparing, struct mt_want
     for (size_t i = 0; i < preparing->extensions.count && !status; i++) {
         status = mt_wanted_add_file(wanted, preparing->extensions.files[i].path, preparing->error);
         if (status && status != MT_ERR_MEMORY)
-            status = MT_OK; /* of another machine, or no library: not PyTorch's concern */
+            status = MT_OK; /* of another machine, or not a library: PyTorch does not load it */
     }
     if (!status)
         mt_wanted_sort(wanted);
@@ -148,15 +148,15 @@ static bool read_facts(struct mt_simulated_site *site)
                   &site->simulated_count) == 3;
 }
 
-/* Without the library that is preloaded the loader would go on with the vendor's. A user
- * who could write to the cache earlier may have made a site there. */
+/* If the preloaded library were missing, the loader would use the vendor's libraries. Another user
+ * who could write to the cache earlier may have created a site in it. */
 static bool is_complete(struct mt_simulated_site *site)
 {
     return mt_cache_site_is_ours(site->folder) && access(site->preload, R_OK) == 0 &&
            read_facts(site);
 }
 
-/* Makes the libraries in `folder`, which is new. */
+/* Creates the libraries in `folder`, which is empty. */
 static enum mt_status fill_folder(struct preparing *preparing, const char *folder)
 {
     const char *simulated_path = preparing->request->simulated_library;
@@ -213,8 +213,8 @@ static enum mt_status find_site(struct preparing *preparing)
         !join(site->cupti, site->folder, cupti))
         return mt_fail(preparing->error, MT_ERR_OUTPUT, MT_NO_OFFSET,
                        "the path of the cache is too long");
-    /* A folder gets its name when it is complete: one that was there before and is not complete
-     * was damaged. One that comes now is another process's, which is about to use it. */
+    /* A folder is renamed when it is complete, so an existing one that is incomplete was damaged. A
+     * folder that appears now belongs to another process, which is about to use it. */
     bool was_there = access(site->folder, F_OK) == 0;
     if (!is_complete(site)) {
         if (was_there)

@@ -16,7 +16,7 @@
 
 #define UNFINISHED "making-"
 
-/* The loader takes LD_PRELOAD apart at the first two, paths of searches at the last two. */
+/* The loader splits LD_PRELOAD at the first two characters, and search paths at the last two. */
 static bool can_be_preloaded(const char *path)
 {
     return !strpbrk(path, " :;$");
@@ -35,8 +35,8 @@ static bool is_closed(const struct stat *info)
            !(info->st_mode & (S_IWGRP | S_IWOTH));
 }
 
-/* A umask of 002 makes folders that the group may write. A group can have other members, and the
- * folder is ours alone: it gives no permission that anybody needs. */
+/* With a umask of 002, the group may write to new folders, and it may have other members. Only this
+ * user needs the folder, so the permission is removed. */
 static void close_to_group(const char *path, struct stat *info)
 {
     if (info->st_mode & S_IWGRP && info->st_uid == geteuid() &&
@@ -44,7 +44,7 @@ static void close_to_group(const char *path, struct stat *info)
         info->st_mode &= ~(mode_t)S_IWGRP;
 }
 
-/* Writable, and nobody else can put a library there. */
+/* Fails unless the folder is writable and no other user can put a library there. */
 static enum mt_status use_folder(const char *path, struct mt_error *error)
 {
     struct mt_error reason = {0};
@@ -75,8 +75,9 @@ static bool cache_of_user(char path[PATH_MAX])
     return home && home[0] == '/' && join(path, home, ".cache/memtrace");
 }
 
-/* The same name for all processes of a user; made with its mode, so that it is never open. Not a
- * link: another user's may lead to any folder of ours. */
+/* All processes of a user have the same name for it. It is created with its final mode, so it is
+ * never accessible to others. A symbolic link is refused, because another user's link may point to
+ * any folder of this user. */
 static bool temporary_cache(char path[PATH_MAX])
 {
     const char *folder = getenv("TMPDIR");
@@ -129,7 +130,7 @@ void mt_cache_remove(const char *folder)
     char path[PATH_MAX];
 
     for (const struct dirent *entry; entries && (entry = readdir(entries)) != NULL;)
-        if (join(path, folder, entry->d_name)) /* hidden files are halves of notes */
+        if (join(path, folder, entry->d_name)) /* hidden files are incomplete notes */
             (void)unlink(path);                /* fails for "." and ".." */
     if (entries)
         (void)closedir(entries);
@@ -163,7 +164,7 @@ static bool is_unfinished(const char *name)
     return strncmp(name, UNFINISHED, strlen(UNFINISHED)) == 0;
 }
 
-/* Nothing else in the folder is ours to remove. */
+/* Other files in the folder do not belong to memtrace. */
 static bool is_ours(const char *name)
 {
     return is_unfinished(name) || (strlen(name) == MT_SITE_KEY_DIGITS &&

@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* As in simulated.map of simulate/driver. */
+/* The same name as in simulated.map of simulate/driver. */
 #define SIMULATED_VERSION "MEMTRACE_SIMULATED"
 
 struct making {
@@ -75,9 +75,9 @@ static enum mt_status write_file(const struct making *making, const char *name,
                : mt_fail(making->error, reason.status, MT_NO_OFFSET, "%s", reason.text);
 }
 
-/* PyTorch 2.11 looks for "libcudart.so" in the map of its process, and opens the vendor's libraries
- * by their paths if it is there. So the runtime's file has another name, and a link has this one.
- */
+/* PyTorch 2.11 searches the memory map of its process for "libcudart.so". If it finds that name, it
+ * opens the vendor's libraries by their paths. So the file of the runtime has another name, and a
+ * link has this one. */
 #define RUNTIME "libcudart.so"
 
 static enum mt_status write_runtime(const struct making *making, const char *name,
@@ -126,7 +126,7 @@ static int by_stub_name(const void *a, const void *b)
     return order ? order : (y->kind == MT_STUB_JUMP) - (x->kind == MT_STUB_JUMP);
 }
 
-/* One stub a name; a jump wins. */
+/* Keeps one stub per name; a jump has priority. */
 static void keep_one_each(struct making *making)
 {
     size_t kept = 0;
@@ -139,7 +139,8 @@ static void keep_one_each(struct making *making)
     making->stub_count = kept;
 }
 
-/* The functions that are wanted of one library, and all that the simulated library has of it. */
+/* The functions that are required of one library, and all functions that the simulated library has
+ * of it. */
 static enum mt_status collect_stubs(struct making *making, const struct mt_wanted_function *wanted,
                                     size_t count)
 {
@@ -192,7 +193,7 @@ static enum mt_status make_library(struct making *making, const struct mt_wanted
     return write_library(making, &recipe);
 }
 
-/* Its functions say the versions (wheel_versions.h of simulate/driver). */
+/* Its functions return the versions (wheel_versions.h of simulate/driver). */
 static enum mt_status make_preload(struct making *making, const struct mt_wheel *wheel)
 {
     const struct mt_stub versions[] = {

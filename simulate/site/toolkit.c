@@ -27,8 +27,8 @@ bool mt_toolkit_has(const char *soname)
            starts_with(soname, "libnccl");
 }
 
-/* Beginnings of functions, and of libraries before their version, first match wins; `upper`: a
- * capital follows. */
+/* Prefixes of functions, and names of libraries without their version. The first match counts.
+ * `upper`: a capital letter follows. */
 static const struct {
     const char *function;
     bool upper;

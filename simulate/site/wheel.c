@@ -10,8 +10,8 @@
 
 enum { TIMEOUT_S = 60, TIMEOUT_RUNNER_S = 1800, MIN_PYTHON_MINOR = 9 };
 
-/* Prints what it finds as "memtrace-KEY=VALUE" lines: a Python may print other things as it
- * starts. `''` in sys.path would be the working folder, which `python FILE` does not search. */
+/* Prints its results as lines "memtrace-KEY=VALUE", because a Python may print other text when it
+ * starts. `''` in sys.path is the working folder, which `python FILE` does not search. */
 static const char script[] =
     "import sys\n"
     "def say(key, value):\n"
@@ -59,7 +59,7 @@ static const char script[] =
     "elif find('jax'):\n"
     "    say('jax', 'yes')\n";
 
-/* The text after "memtrace-KEY="; false: it is missing, or does not fit. */
+/* Finds the text after "memtrace-KEY=". Returns false if it is missing or does not fit. */
 static bool find_value(const struct mt_buf *output, const char *key, char *value, size_t capacity)
 {
     char line[64];

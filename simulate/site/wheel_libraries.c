@@ -70,7 +70,7 @@ enum mt_status mt_list_libraries(const char *folder, struct mt_arena *arena,
     return MT_OK;
 }
 
-/* A folder of packages may be anything that is in PYTHONPATH. */
+/* Any folder in PYTHONPATH can be a folder of packages. */
 enum { MAX_EXTENSIONS = 20000, MAX_DEPTH = 3 };
 
 static bool is_searched(const char *name, int depth)
@@ -96,7 +96,7 @@ static bool is_folder(const char *path, const struct dirent *entry)
     return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
 }
 
-/* Goes down at most MAX_DEPTH folders. */
+/* Descends at most MAX_DEPTH folders. */
 static enum mt_status add_extensions(const char *folder, int depth, struct mt_arena *arena,
                                      struct mt_library_list *list)
 {
@@ -149,7 +149,7 @@ enum mt_status mt_wanted_add(struct mt_wanted *wanted, const char *library, cons
     return MT_OK;
 }
 
-/* Texts of a damaged library may share their bytes: copies of long ones would take all memory. */
+/* Texts of a damaged library may overlap, so copies of long ones would take all memory. */
 static bool is_short(const char *text)
 {
     return !text || strnlen(text, MAX_TEXT + 1) <= MAX_TEXT;
@@ -265,7 +265,7 @@ void mt_wanted_sort(struct mt_wanted *wanted)
         struct mt_wanted_function *last = kept ? &wanted->functions[kept - 1] : NULL;
         if (!last || !is_same(last, &wanted->functions[i]))
             wanted->functions[kept++] = wanted->functions[i];
-        else if (!last->version) /* the one with a version stays */
+        else if (!last->version) /* keeps the one with a version */
             last->version = wanted->functions[i].version;
     }
     wanted->count = kept;

@@ -457,7 +457,7 @@ static void test_domains(void **unused)
     assert_int_equal(happens(DRIVER, ALLOC), 1);
 }
 
-static void test_refused_wishes(void **unused)
+static void test_refused_requests(void **unused)
 {
     (void)unused;
     own_comes();
@@ -596,7 +596,7 @@ int main(void)
         cmocka_unit_test_setup(test_no_cupti, set_up),
         cmocka_unit_test_setup(test_several, set_up),
         cmocka_unit_test_setup(test_domains, set_up),
-        cmocka_unit_test_setup(test_refused_wishes, set_up),
+        cmocka_unit_test_setup(test_refused_requests, set_up),
         cmocka_unit_test_setup(test_ways_that_we_do_not_see, set_up),
         cmocka_unit_test_setup(test_forked_child, set_up),
         cmocka_unit_test_setup(test_finalize, set_up),

@@ -48,7 +48,7 @@ uint32_t mt_define(enum mt_definition_kind kind, const void *payload, size_t pay
     return ++defined;
 }
 
-static bool has_native, requests_native;
+static bool has_native, has_requested_native;
 static unsigned facts;
 
 bool mt_collect_takes_native(void)
@@ -61,9 +61,9 @@ bool mt_collect_has_native(void)
     return has_native;
 }
 
-bool mt_collect_requests_native(void)
+bool mt_collect_has_requested_native(void)
 {
-    return requests_native;
+    return has_requested_native;
 }
 
 void mt_collect_fact(const char *key, const char *value)
@@ -134,7 +134,7 @@ static void test_the_header_says_that_there_are_stacks(void **state)
     has_native = true; /* of a call of the driver: the framework's blocks have none */
     mt_modules_source.poll();
     assert_int_equal(facts, 0);
-    requests_native = true;
+    has_requested_native = true;
     mt_modules_source.poll();
     mt_modules_source.poll();
     mt_modules_source.stop();

@@ -310,6 +310,13 @@ def sweep_runs_again_if_timing_matters(bench):
     check(json.loads(done.stdout)["runs"][1]["depended_on_timing"] == {
         "collectives": 7, "early_outcome": "failed", "early_allocated_peak_bytes": None, "early_reserved_peak_bytes": None},
         f"the peaks of a second run that failed: {done}")
+    (bench.work / "flag").write_text("")
+    outlives = f'if [ "$MEMTRACE_SIMULATED_EARLY_RELEASE" ]; then {bench.recorded} wait flag & sleep 1; fi; '
+    done = dry_run(bench, "--json", *words[:-1], outlives + script)
+    left = list((bench.work / "out").glob("*early*"))
+    (bench.work / "flag").unlink()
+    check(json.loads(done.stdout)["runs"][1]["depended_on_timing"]["early_outcome"] == "finished", f"{done}")
+    check(not left, f"the trace of a process that outlives the second run is still there: {left}")
 
 
 def sweep_is_interrupted(bench):
@@ -410,7 +417,8 @@ def rank_refusals(bench):
                         (("--ranks", "0", "--world", "2", "--sweep", "a=1", "echo", "{a}"), "cannot be combined"),
                         (("--ranks", "0", "--world", "2", "deepspeed", "train.py"), "name the script"),
                         (("--ranks", "0", "python3", "-m", "torch.distributed.run", "--nproc-per-node=16", "train.py"), "at most 8"),
-                        (("--ranks", "0", "--world", "4", "python3", "-m", "torch.distributed.run", "--nnodes=1", "--nproc-per-node=2", "t.py"), "torchrun's nodes")):
+                        (("--ranks", "0", "--world", "4", "python3", "-m", "torch.distributed.run", "--nnodes=1", "--nproc-per-node=2", "t.py"),
+                         "torchrun has 1 node of 2 ranks, which are not 4 ranks")):
         done = dry_run(bench, *words)
         check(done.returncode == 2 and text in done.stderr.decode() and not done.stdout, f"{words}: {done}")
     bench.check_left()

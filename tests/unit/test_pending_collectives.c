@@ -72,6 +72,7 @@ static int forget_all(void **state)
     while (works)
         drop(&works);
     undecided = 0;
+    noted = 0;
     return 0;
 }
 
@@ -157,6 +158,45 @@ static void a_collective_waits_for_the_watchdog(void **state)
     assert_false(what.is_hidden);
 }
 
+/* Reads the count in the note of this process, as `memtrace dry-run` does after a kill. */
+static unsigned long long noted_in(const char *base)
+{
+    char path[128], text[NOTE_BYTES];
+    unsigned long long count = 0;
+    const char *member;
+    size_t length;
+    FILE *file;
+
+    snprintf(path, sizeof path, "%s.collectives.%ld", base, (long)getpid());
+    file = fopen(path, "re");
+    assert_non_null(file);
+    length = fread(text, 1, sizeof text - 1, file);
+    fclose(file);
+    text[length] = '\0';
+    member = strstr(text, "\"undecided\": ");
+    assert_non_null(member);
+    assert_int_equal(sscanf(member, "\"undecided\": %llu", &count), 1);
+    assert_int_equal(unlink(path), 0);
+    return count;
+}
+
+static void a_killed_process_has_noted_at_least_half(void **state)
+{
+    char folder[] = "/tmp/memtrace-collectives-XXXXXX", base[64];
+    struct sim_order order = {0};
+
+    (void)state;
+    assert_non_null(mkdtemp(folder));
+    snprintf(base, sizeof base, "%s/note", folder);
+    setenv("MEMTRACE_DRY_RUN_NOTES", base, 1);
+    for (uintptr_t i = 0; i < 100; i++)
+        collect(&order, 100 + i);
+    unsetenv("MEMTRACE_DRY_RUN_NOTES");
+    assert_int_equal(undecided, 99); /* the last one has no successor */
+    assert_in_range(noted_in(base), 50, 99);
+    assert_int_equal(rmdir(folder), 0);
+}
+
 static void a_child_of_fork_has_no_collectives(void **state)
 {
     struct sim_order order = {0};
@@ -185,6 +225,7 @@ int main(void)
         cmocka_unit_test_setup(waiting_decides, forget_all),
         cmocka_unit_test_setup(collectives_on_streams_of_the_program_do_not_count, forget_all),
         cmocka_unit_test_setup(a_communicator_ends, forget_all),
+        cmocka_unit_test_setup(a_killed_process_has_noted_at_least_half, forget_all),
         cmocka_unit_test_setup(a_child_of_fork_has_no_collectives, forget_all),
         cmocka_unit_test_setup(a_collective_waits_for_the_watchdog, forget_all)};
 

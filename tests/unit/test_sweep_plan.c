@@ -1,6 +1,7 @@
 /* --sweep: values, runs, the command of each run, and refused input. */
 #include "cmocka_all.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -110,7 +111,10 @@ static void invalid_sweeps_are_refused(void **state)
     mt_sweep_plan_release(&plan);
 }
 
-/* Four names of 32 bytes with values that are all escaped as %XX. */
+/* Room for "~early-4194303-100.trace.zst.tape" and one byte. */
+enum { SUFFIX_BYTES = 35 };
+
+/* Names of 32 bytes with values that are all escaped as %XX. */
 static void names_of_files_are_bounded(void **state)
 {
     struct mt_text_list options = {.count = 0};
@@ -126,6 +130,16 @@ static void names_of_files_are_bounded(void **state)
         snprintf(word + 34 * i, sizeof word - 34 * i, "{%s}", name);
         options.items[options.count++] = texts[i];
     }
+    assert_int_equal(mt_sweep_plan_make(&plan, &options, command), MT_EXIT_USAGE);
+    mt_sweep_plan_release(&plan);
+    options.count = 2;
+    texts[1][33 + 19] = '\0'; /* 32 + 1 + 3 * 32 bytes, a comma, and 32 + 1 + 3 * 19 bytes */
+    word[2 * 34] = '\0';
+    assert_int_equal(mt_sweep_plan_make(&plan, &options, command), -1);
+    assert_int_equal(strlen(mt_sweep_plan_file(&plan, plan.sweep.runs)), NAME_MAX - SUFFIX_BYTES);
+    mt_sweep_plan_release(&plan);
+    texts[1][33 + 19] = '-';
+    texts[1][33 + 20] = '\0';
     assert_int_equal(mt_sweep_plan_make(&plan, &options, command), MT_EXIT_USAGE);
     mt_sweep_plan_release(&plan);
 }
