@@ -4,7 +4,6 @@ from __future__ import annotations
 import logging
 import os
 import threading
-from collections.abc import Sequence
 from typing import Any
 
 from . import output, program
@@ -15,10 +14,8 @@ from .history import History
 _LOG = logging.getLogger("memtrace")
 # An entry with a Python stack takes about 1 KB of host memory, as long as the program runs.
 DEFAULT_ENTRIES = 100_000
-_ANSWER_LINES = 12
 # The variables with the rank of a process, by launcher: torchrun, Open MPI, MPICH and Slurm.
 _RANKS = ("RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID")
-_ANALYZED = (0, 1, 3, 5)
 
 
 class Dumps:
@@ -65,7 +62,8 @@ class Dumps:
             number = f"-{failure}" if failure > 1 else ""
             path = self.write(f"oom-{rank_and_process()}{number}")
             if path:
-                _LOG.error("GPU memory ran out; trace: %s\n%s", path, _answer(path))
+                _LOG.error("GPU memory ran out; trace: %s\n%s", path,
+                           program.first_lines(["analyze", path]))
         except Exception as error:  # pylint: disable=broad-exception-caught
             _LOG.error("GPU memory ran out, and no trace could be written: %s", error)
 
@@ -98,16 +96,6 @@ def rank_and_process() -> str:
         if os.environ.get(name, "").isdigit():
             return f"rank{os.environ[name]}-pid{os.getpid()}"
     return f"pid{os.getpid()}"
-
-
-def _answer(path: str) -> str:
-    try:
-        text = program.run(["analyze", path, "--quiet"], _ANALYZED).text
-    except Error as error:
-        return f"it could not be analyzed: {error}"
-    lines: Sequence[str] = text.splitlines()
-    more = [f"... memtrace analyze {path}"] if len(lines) > _ANSWER_LINES else []
-    return "\n".join([*lines[:_ANSWER_LINES], *more])
 
 
 _observed: list[Dumps] = []

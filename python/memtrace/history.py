@@ -6,7 +6,7 @@ import sys
 from typing import Any
 
 from . import output, program, ranges
-from .errors import Error
+from .errors import Error, first_line
 
 # The oldest arguments last: PyTorch has changed them three times.
 _ARGUMENTS: tuple[dict[str, Any], ...] = (
@@ -77,7 +77,7 @@ class History:
                 return
             start(True, trace_alloc_max_entries=max_entries, trace_alloc_record_context=True)
         except (RuntimeError, TypeError, AssertionError) as error:
-            raise Error(f"PyTorch cannot record its history: {_line(error)}") from None
+            raise Error(f"PyTorch cannot record its history: {first_line(error)}") from None
 
     def write_trace(self, path: str) -> None:
         """Writes the history so far as a trace, through a snapshot beside it. Raises Error. If only
@@ -86,7 +86,7 @@ class History:
         try:
             self._memory._dump_snapshot(snapshot)
         except (OSError, RuntimeError, AssertionError) as error:
-            raise Error(f"PyTorch cannot write its history: {_line(error)}") from None
+            raise Error(f"PyTorch cannot write its history: {first_line(error)}") from None
         try:
             program.run(["import", snapshot, "-o", path, "--quiet", "--no-summary"])
         except Error as error:
@@ -121,7 +121,3 @@ class History:
             found.append("phases and steps" if not self.is_of_the_program else "phases and steps, unless the "
                          "program's own history records annotations")
         return tuple(found)
-
-
-def _line(error: BaseException) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0]

@@ -12,17 +12,15 @@ from IPython.core import magic, magic_arguments
 from IPython.core.error import UsageError
 from IPython.display import display
 
-from .errors import Error
+from .analysis import Report, analyze
+from .errors import Error, first_line
 from .history import History
 from .line_table import check_columns
 from .mlrun_options import MlrunOptions
 from .pages import preformatted
 from .profiling import LineProfiler
-from .program import run
+from .program import answered
 from .recording import HISTORY, LAUNCHER, Recording, record
-from .analysis import Report, analyze
-
-_DAMAGED_OR_INCOMPLETE = (0, 3, 5)
 
 
 class Text:
@@ -45,8 +43,8 @@ class CellFailed(Exception):
 
     def __init__(self, error: BaseException) -> None:
         self.has_run = not isinstance(error, SyntaxError)
-        first = (str(error).splitlines() or [""])[0]
-        super().__init__(f"{type(error).__name__}: {first}" if first else type(error).__name__)
+        kind, text = type(error).__name__, first_line(error)
+        super().__init__(f"{kind}: {text}" if text != kind else kind)
         self.__traceback__ = error.__traceback__
 
     def _render_traceback_(self) -> list[str]:
@@ -245,5 +243,4 @@ def _live(by: str) -> str:
     with tempfile.TemporaryDirectory(prefix="memtrace-") as folder:
         path = os.path.join(folder, "live.trace.zst")
         history.write_trace(path)
-        return run(["live", path, "--at=end", f"--by={by}", "--quiet"],
-                   _DAMAGED_OR_INCOMPLETE).text.rstrip()
+        return answered(["live", path, "--at=end", f"--by={by}", "--quiet"]).text.rstrip()

@@ -13,7 +13,7 @@ from typing import Any, Optional
 
 from . import tensors
 from .around import Function, around
-from .errors import Error, NotRestored
+from .errors import Error, NotRestored, first_line
 from .units import text_of_bytes
 
 
@@ -274,9 +274,8 @@ class parked:  # pylint: disable=invalid-name
         failed = self._parked[-1]
         if failed.storage.nbytes():
             failed.free()
-        reason = (str(error).splitlines() or [type(error).__name__])[0]
         return NotRestored(
-            f"{text_of_bytes(rest)} could not be restored, beginning with '{failed.name}': {reason}. "
+            f"{text_of_bytes(rest)} could not be restored, beginning with '{failed.name}': {first_line(error)}. "
             "The bytes are still in host memory: free GPU memory and call restore() again, here the "
             "method of the attribute `parked` of this exception", self)
 

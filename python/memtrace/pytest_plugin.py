@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 LIMIT, LEAK = "limit_gpu_memory", "limit_gpu_leak"
 METRICS = ("requested", "allocated")
-_ANSWER_LINES = 12
 _NAME_CHARACTERS = 150
 
 
@@ -251,18 +250,14 @@ class _Measured:
     def _answer(self) -> str:
         """What is alive at the peak or, after a leak, at the end; without a limit that failed, the
         first lines of the analysis."""
-        from .program import run
+        from .program import first_lines
 
         words = ["analyze", self.trace]
         if self.failure:
             has_peak = any(size > (self.limits.peak_bytes or 0) for size in self._peaks.values())
             is_leak = self.limits.peak_bytes is None or not has_peak
             words = ["live", self.trace, f"--at={'end' if is_leak else 'peak'}"]
-        try:
-            lines = run([*words, "--quiet"], (0, 1, 3, 5)).text.splitlines()
-        except Error as error:
-            return f"{self.trace} could not be analyzed: {error}"
-        return "\n".join([*lines[:_ANSWER_LINES], f"... memtrace {' '.join(words)}"])
+        return first_lines(words)
 
     def row(self, nodeid: str) -> dict[str, Any]:
         """What the summary shows, as plain values: it may cross processes."""
@@ -276,7 +271,6 @@ class _Measured:
             "is_simulated": device_memory.is_simulated(),
             "trace": self._shown_path(),
         }
-
 
     def _shown_path(self) -> str:
         start = os.path.join(self._base, "")
