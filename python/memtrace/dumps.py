@@ -8,7 +8,7 @@ from typing import Any
 
 from . import output, program
 from .collector import is_recorded_already
-from .errors import Error
+from .errors import Error, first_line
 from .history import History
 
 _LOG = logging.getLogger("memtrace")
@@ -120,9 +120,11 @@ def dump_on_oom(folder: program.Path, *, max_entries: int = DEFAULT_ENTRIES,
     no other one is written. Call it after the device of the process is set. The result ends the
     history with `stop()`, and writes a trace at any time with `write(name)`. Raises Error without
     PyTorch."""
-    import torch
-
     global _attached
+    try:
+        import torch
+    except ImportError as error:
+        raise Error(f"PyTorch cannot be imported: {first_line(error)}") from None
     dumps = Dumps(folder, max_entries, max_traces)
     if dumps.is_recorded_elsewhere:
         _LOG.info("memtrace already records this process: no traces are written to %s",

@@ -15,6 +15,8 @@ _ARGUMENTS: tuple[dict[str, Any], ...] = (
     {"context": "all", "stacks": "python"},
 )
 DEFAULT_ENTRIES = 1_000_000
+# Its Python functions exist in such a build, and the functions of C++ behind them do not.
+_WITHOUT_CUDA = "it is built without CUDA"
 
 
 class _Shared:
@@ -78,6 +80,8 @@ class History:
             start(True, trace_alloc_max_entries=max_entries, trace_alloc_record_context=True)
         except (RuntimeError, TypeError, AssertionError) as error:
             raise Error(f"PyTorch cannot record its history: {first_line(error)}") from None
+        except AttributeError:
+            raise Error(f"PyTorch cannot record its history: {_WITHOUT_CUDA}") from None
 
     def write_trace(self, path: str) -> None:
         """Writes the history so far as a trace, through a snapshot beside it. Raises Error. If only
@@ -87,6 +91,8 @@ class History:
             self._memory._dump_snapshot(snapshot)
         except (OSError, RuntimeError, AssertionError) as error:
             raise Error(f"PyTorch cannot write its history: {first_line(error)}") from None
+        except AttributeError:
+            raise Error(f"PyTorch cannot write its history: {_WITHOUT_CUDA}") from None
         try:
             program.run(["import", snapshot, "-o", path, "--quiet", "--no-summary"])
         except Error as error:
@@ -118,6 +124,6 @@ class History:
             "call stacks of blocks that were allocated before the recording",
         ]
         if not self.has_annotations:
-            found.append("phases and steps" if not self.is_of_the_program else "phases and steps, unless the "
-                         "program's own history records annotations")
+            found.append("phases and steps" if not self.is_of_the_program else
+                         "phases and steps, unless the program's own history records annotations")
         return tuple(found)

@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 import tempfile
 import weakref
@@ -17,6 +16,7 @@ from .errors import Error, first_line
 from .history import History
 from .line_table import check_columns
 from .mlrun_options import MlrunOptions
+from .output import remove_folder
 from .pages import preformatted
 from .profiling import LineProfiler
 from .program import answered
@@ -198,9 +198,9 @@ def _result(shown: Any, failure: CellFailed | None) -> Any:
 def _remove_with(report: Report | None, folder: str) -> None:
     """Removes a folder as soon as the report that reads its trace is gone."""
     if report is None:
-        shutil.rmtree(folder, ignore_errors=True)
+        remove_folder(folder, os.getpid())
     else:
-        weakref.finalize(report, shutil.rmtree, folder, ignore_errors=True)
+        weakref.finalize(report, remove_folder, folder, os.getpid())
 
 
 def _answer(recording: Recording) -> tuple[Any, Report | None]:

@@ -77,6 +77,15 @@ def unfinished(path: str, suffix: str = _SUFFIX) -> str:
     raise Error(f"cannot write '{path}': too many unfinished recordings are beside it")
 
 
+def remove_folder(folder: str, process: int) -> None:
+    """Removes a temporary folder of the process that made it. A forked child also runs what its
+    parent has registered for the end of the program, and must not take the folder away."""
+    import shutil
+
+    if os.getpid() == process:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
 def publish(complete: str, path: str) -> None:
     """Gives the complete file its name. A file that has the name by now is replaced only if it is a
     trace. Raises Error, and then the complete file stays."""
