@@ -58,7 +58,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def _uses_dry_run(config: pytest.Config) -> bool:
     choice = config.getoption("--memtrace-dry-run")
-    if choice == "never" or hasattr(config, "workerinput") or device_memory.is_simulated():
+    if choice == "never" or device_memory.is_simulated():
         return False
     return choice == "always" or not device_memory.machine_has_gpu()
 
