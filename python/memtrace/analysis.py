@@ -200,7 +200,7 @@ def analyze(
 
     Without `all_rows`, long tables end early, and a document has at most 1 MB. `policy`, `limit`,
     `max_peak`, `max_growth`, `fits` and `base` are the options of the command with these names.
-    `options` are further words of its command line. A gate that fails is no error: see
+    `options` are further words of its command line. A rule that fails does not raise: see
     `Report.verdict`. Raises Error with the line of the program if there is no answer."""
     from .documents.analyze import Analyze
 

@@ -131,7 +131,7 @@ def dump_on_oom(folder: program.Path, *, max_entries: int = DEFAULT_ENTRIES,
                   dumps.folder)
         return dumps
     if not _attached:
-        # PyTorch cannot detach an observer: one serves all calls.
+        # PyTorch cannot detach an observer, so all calls share one.
         torch._C._cuda_attach_out_of_memory_observer(_observe)
         _attached = True
     _observed.append(dumps)

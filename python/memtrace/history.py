@@ -44,7 +44,7 @@ class History:
 
     @classmethod
     def existing(cls) -> History:
-        """What PyTorch has recorded until now, also if that is no history: a view without an end."""
+        """What PyTorch has recorded until now, even if it keeps no history. `stop` does nothing."""
         history = cls.__new__(cls)
         history._memory = cls._find()
         history.is_of_the_program = True
@@ -118,7 +118,7 @@ class History:
                 self._memory._record_memory_history(False)
 
     def missing(self) -> tuple[str, ...]:
-        """What a snapshot does not have, and a recording of the collector has."""
+        """What a recording of the collector has, and a snapshot lacks."""
         found = [
             "memory outside of PyTorch's allocator: CUDA context, libraries, calls of the driver",
             "call stacks of blocks that were allocated before the recording",

@@ -109,20 +109,20 @@ class Magics(magic.Magics):  # type: ignore[misc,unused-ignore]
         -T, --dump-profile FILE   write the table as text to a new file
         """
         try:
-            asked = MlrunOptions(line)
-            _check(asked, cell)
-            profiler = LineProfiler(*[self._function(name) for name in asked.functions])
-            check_columns(asked.columns)
+            options = MlrunOptions(line)
+            _check(options, cell)
+            profiler = LineProfiler(*[self._function(name) for name in options.functions])
+            check_columns(options.columns)
             with profiler:
-                failure = self._run_cell(cell) if cell is not None else self._run(asked.statement)
-            table = profiler.table(asked.columns, asked.device)
+                failure = self._run_cell(cell) if cell is not None else self._run(options.statement)
+            table = profiler.table(options.columns, options.device)
         except (Error, ValueError) as error:
             raise UsageError(str(error)) from None
-        if asked.file:
-            _write_new(asked.file, table.text() + "\n")
-        if asked.returns_profiler and failure is None:
+        if options.file:
+            _write_new(options.file, table.text() + "\n")
+        if options.returns_profiler and failure is None:
             return profiler
-        return _result(None if asked.is_quiet else table, failure)
+        return _result(None if options.is_quiet else table, failure)
 
     def _run_cell(self, cell: str) -> CellFailed | None:
         """Runs a cell, and shows what it shows."""
@@ -131,7 +131,7 @@ class Magics(magic.Magics):  # type: ignore[misc,unused-ignore]
         return CellFailed(failure) if failure else None
 
     def _run(self, statement: str) -> CellFailed | None:
-        """The same for a statement, without the value that a cell would show."""
+        """Runs a statement. Unlike a cell, it shows no value."""
         try:
             exec(compile(statement, "<mlrun>", "exec"), self.shell.user_ns)
         except Exception as error:  # pylint: disable=broad-exception-caught
@@ -215,12 +215,12 @@ def _answer(recording: Recording) -> tuple[Any, Report | None]:
     return Shown(report), report
 
 
-def _check(asked: MlrunOptions, cell: str | None) -> None:
-    if cell is None and not asked.statement:
+def _check(options: MlrunOptions, cell: str | None) -> None:
+    if cell is None and not options.statement:
         raise UsageError("%mlrun needs a statement, such as: %mlrun -f train_step train_step()")
-    if cell is not None and asked.statement:
-        raise UsageError(f"%%mlrun runs the cell: move '{asked.statement}' to a line below")
-    if not asked.functions:
+    if cell is not None and options.statement:
+        raise UsageError(f"%%mlrun runs the cell: move '{options.statement}' to a line below")
+    if not options.functions:
         raise UsageError("name the function whose lines to show: -f FUNCTION")
 
 

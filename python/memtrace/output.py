@@ -16,7 +16,7 @@ _TAPE = ".tape"
 
 def check(path: Path) -> str:
     """Returns the absolute path of a trace that may be written. Makes its folder. Raises Error if
-    the name is taken by a file that is no finished trace."""
+    a file that is not a finished trace has this name."""
     text = os.fsdecode(path)
     if "\0" in text or not text or text.endswith(os.sep) or os.path.isdir(text):
         raise Error(f"cannot write '{_printable(text)}': it is not the name of a file")

@@ -74,7 +74,7 @@ class LineProfiler:
             recorder.__exit__()
             trace = recorder.recording.trace if recorder.recording else None
             if trace and self._codes:
-                # A function without events is no error here: ask for all, not by name.
+                # By name, a function without events would be an error.
                 self._document = lines(trace, all_functions=True)
         finally:
             self._remove()

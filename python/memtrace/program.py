@@ -128,8 +128,8 @@ def answered(arguments: Sequence[str], file: str | None = None) -> Output:
 
 
 def first_lines(arguments: Sequence[str]) -> str:
-    """The first lines of an answer, and the command for the whole of it if there are more. If there
-    is no answer, the reason."""
+    """The first lines of an answer, and the command for the whole answer if there are more. If
+    there is no answer, the reason."""
     try:
         output = answered([*arguments, "--quiet"])
     except Error as error:

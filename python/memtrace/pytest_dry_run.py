@@ -119,8 +119,8 @@ class Parent:
     @staticmethod
     def _end_fixtures(item: pytest.Item, nextitem: pytest.Item | None) -> None:
         """Ends the fixtures of earlier tests that pytest left for this one. Otherwise it would
-        refuse to start a test of the next module. The hook for this is no use: other plugins
-        expect there that the test was set up."""
+        refuse to start a test of the next module. The hook for this cannot be used: other
+        plugins expect that the test was set up."""
         call = pytest.CallInfo.from_call(
             lambda: item.session._setupstate.teardown_exact(nextitem), when="teardown",
             reraise=(KeyboardInterrupt, pytest.exit.Exception))

@@ -129,8 +129,8 @@ class Plugin:
         measured = self._measured.pop(item, None) if call.when == "call" else None
         if measured is None:
             return
-        # Only the report says whether the test failed: a unittest.TestCase keeps its exception to
-        # itself, and skips and expected failures are exceptions also.
+        # Only the report shows whether the test failed: a unittest.TestCase does not pass on its
+        # exception, and skips and expected failures are exceptions as well.
         measured.end_trace(outcome.excinfo is not None or outcome.get_result().failed)
         report = outcome.get_result()
         report.memtrace = measured.row(report.nodeid)

@@ -19,7 +19,7 @@ def fit(path: program.Path, *, limit: int | str | None = None, policies: Sequenc
     """Returns the smallest memory limits that serve the requests of a trace: `memtrace fit`.
 
     `limit` is a limit to test, such as "24GiB", and `policies` are allocators to simulate, such as
-    "pytorch:expandable_segments:True". A limit that is too small is no error: see the document."""
+    "pytorch:expandable_segments:True". A limit that is too small does not raise: see the document."""
     from .documents.fit import Fit
 
     words = ["fit", program.as_argument(path), "--all", *words_of(limit=limit),

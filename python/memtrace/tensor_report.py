@@ -32,7 +32,7 @@ class TensorRow:
 @dataclass(frozen=True)
 class DeviceTotal:
     """One device. `allocated_bytes`: what PyTorch's allocator counts as allocated, None where there
-    is none. `beyond_bytes`: the part of it in blocks that no tensor of the rows lies in."""
+    is none. `beyond_bytes`: the part of it in blocks that no tensor of the rows uses."""
 
     device: str
     size_bytes: int
