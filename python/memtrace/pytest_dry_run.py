@@ -158,6 +158,8 @@ class Parent:
         only = os.path.join(folder, "only.json")
         with open(only, "w", encoding="utf-8") as file:
             json.dump(list(self._names.values()), file)
+        with open(reports, "w", encoding="utf-8"):
+            pass  # a worker that died may have left some
         try:
             words = [program.find(), "dry-run", "--quiet", "-o", os.path.join(folder, "traces", ""),
                      "--", sys.executable, "-m", "pytest", f"--memtrace-reports={reports}",
@@ -172,8 +174,6 @@ class Parent:
 
     def _read(self, path: str) -> dict[str, list[Any]]:
         found: dict[str, list[Any]] = {}
-        if not os.path.exists(path):
-            return found
         with open(path, encoding="utf-8") as file:
             for line in file:
                 report = self._config.hook.pytest_report_from_serializable(

@@ -224,6 +224,7 @@ line      peak  reserved peak     after    growth  allocated  times  code
         self.assertEqual(page.count("<tr>"), 4)
         self.assertIn("<h4><code>inner</code></h4>", page)
         self.assertIn("#9ecae199 100%", page)
+        self.assertRegex(page, r"white-space: nowrap[^>]*>8\.00 MiB</td>")
         self.assertIn(">    r = v * 2</td>", page)
 
     def test_a_frame(self):
