@@ -3,7 +3,7 @@
 .github/workflows/ci.yml on this machine, in a clone of the last commit.
 
 NAME=VALUE chooses from the job's matrix; without it, the first value. The image of the job is not
-started: the steps run on this system, and a line says if it is another one. `actions/checkout` is
+started: the steps run on this system, and a line reports a different one. `actions/checkout` is
 the clone, and `actions/upload-artifact` checks that the files are there. --list prints the steps of
 all jobs."""
 import argparse
@@ -78,7 +78,7 @@ def run_job(job, words, folder):
     values = chosen(job, words)
     image = expanded(job.get("container", ""), values)
     if image and image != system():
-        print(f"the job wants {image}; this is {system()}")
+        print(f"the job runs on {image}; this is {system()}")
     clone(folder)
     for step in job["steps"]:
         run_step(step, values, folder)
@@ -102,7 +102,7 @@ def main():
             raise Fault(f"there is no job '{words.job}': {', '.join(jobs)}")
         with tempfile.TemporaryDirectory(prefix="memtrace-workflow-") as temporary:
             run_job(jobs[words.job], words.values, words.folder or pathlib.Path(temporary) / "clone")
-    except Fault as fault:
+    except (Fault, subprocess.CalledProcessError) as fault:
         print(f"run_workflow.py: {fault}", file=sys.stderr)
         return 1
     return 0

@@ -130,7 +130,11 @@ class Runner:
             self.fault(f"'{command}' exits with {done.returncode}: {done.stdout[-400:]}")
         if not done.stdout.strip() and not QUIET.search(command):
             self.fault(f"'{command}' prints nothing")
-        return done.stdout.splitlines(keepends=True)
+        lines = done.stdout.splitlines(keepends=True)
+        # The status of a pipe is that of its last command: an error of the first one is all that is shown.
+        if "|" in command and "2>&1" not in command and lines and all(line.startswith("memtrace: ") for line in lines):
+            self.fault(f"'{command}' prints only a message")
+        return lines
 
     def refreshed_block(self, lines, words):
         """The lines of a block ```console with what its commands print now."""

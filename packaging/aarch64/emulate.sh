@@ -15,7 +15,7 @@ if [ "${1:-}" != --inside ]; then
     here=$(cd "$(dirname "$0")" && pwd)
     sysroot=${MEMTRACE_SYSROOT:-$here/../../build/aarch64-sysroot}
     [ -f "$sysroot/complete" ] || {
-        echo "emulate.sh: '$sysroot' is no folder of make_sysroot.sh: set MEMTRACE_SYSROOT" >&2
+        echo "emulate.sh: make_sysroot.sh did not make '$sysroot': set MEMTRACE_SYSROOT" >&2
         exit 77
     }
     QEMU_LD_PREFIX=$(cd "$sysroot" && pwd)
@@ -31,7 +31,7 @@ mount -t binfmt_misc binfmt_misc "$table" || {
     echo "emulate.sh: this kernel has no binfmt_misc for user namespaces (Linux 6.7)" >&2
     exit 77
 }
-# The recorder starts the program's loader by its path, so the loader must be where it says.
+# The recorder starts the loader that the program names, so it must exist at this path.
 mount -t overlay overlay -o "lowerdir=/usr/lib:$QEMU_LD_PREFIX/lib:$QEMU_LD_PREFIX/usr/lib" /usr/lib || {
     echo "emulate.sh: this kernel has no overlay file system for user namespaces (Linux 5.11)" >&2
     exit 77

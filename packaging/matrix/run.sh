@@ -5,7 +5,7 @@
 # table of docs/install.md, "Compilers and systems".
 # Logs are in FOLDER/SYSTEM.log. debootstrap checks signatures: Ubuntu needs its archive keyring.
 set -eu
-folder=${1:?is the folder of the root file systems}
+folder=${1:?usage: run.sh FOLDER [SYSTEM...]}
 shift
 here=$(cd "$(dirname "$0")" && pwd)
 source=$(cd "$here/../.." && git rev-parse --show-toplevel)

@@ -14,9 +14,6 @@ if TYPE_CHECKING:
     from .documents.analyze import Analyze, Device, Finding, Gate
     from .documents.live import Live
 
-# A gate that failed (1), damaged parts (3) and missing events (5) still have an answer.
-ANSWERED = (0, 1, 3, 5)
-
 T = TypeVar("T")
 
 
@@ -41,6 +38,35 @@ def warn(lines: Sequence[str], status: int) -> None:
         level, frame = level + 1, frame.f_back
     for line in lines:
         warnings.warn(line, stacklevel=level)
+
+
+def answer(make: Callable[[Mapping[str, Any]], T], arguments: Sequence[str]) -> T:
+    """Runs a command and returns its document. Raises Error if it has no answer."""
+    document, output = program.run_json([*arguments, "--quiet"])
+    found = build(make, document)
+    warn(output.lines, output.status)
+    return found
+
+
+def words_of(**values: int | str | Mapping[str, int | str] | None) -> list[str]:
+    """Options of a command with these names. A mapping gives one option for each of its items, and
+    None gives no option."""
+    words = []
+    for name, value in values.items():
+        option = f"--{name.replace('_', '-')}="
+        if isinstance(value, Mapping):
+            words += [f"{option}{key}={item}" for key, item in value.items()]
+        elif value is not None:
+            words.append(f"{option}{value}")
+    return words
+
+
+def _table(name: str, description: str) -> property:
+    """An attribute of Report: a table as a pandas frame, or as rows without pandas."""
+    def table(report: Report) -> Any:
+        return frame_or_rows(report.rows(name))
+
+    return property(table, doc=description)
 
 
 class Report:
@@ -87,44 +113,15 @@ class Report:
         pools, instants, ooms or explanations."""
         if name not in _TABLES:
             raise Error(f"there is no table '{name}': use one of {', '.join(sorted(_TABLES))}")
-        rows: list[Any] = []
-        extra: list[dict[str, Any]] = []
-        for device in self.devices:
-            found = list(_TABLES[name](device))
-            rows += found
-            extra += [{"device": device.device}] * len(found)
-        return Rows(rows, extra)
+        return Rows.of_devices(self.devices, _TABLES[name])
 
-    @property
-    def steps(self) -> Any:
-        return frame_or_rows(self.rows("steps"))
-
-    @property
-    def phases(self) -> Any:
-        return frame_or_rows(self.rows("phases"))
-
-    @property
-    def sites(self) -> Any:
-        """Call sites that hold memory at the allocated peak."""
-        return frame_or_rows(self.rows("sites"))
-
-    @property
-    def modules(self) -> Any:
-        """The allocated peak by layer and module."""
-        return frame_or_rows(self.rows("modules"))
-
-    @property
-    def roles(self) -> Any:
-        """The allocated peak by role: parameters, gradients, activations and so on."""
-        return frame_or_rows(self.rows("roles"))
-
-    @property
-    def pools(self) -> Any:
-        return frame_or_rows(self.rows("pools"))
-
-    @property
-    def instants(self) -> Any:
-        return frame_or_rows(self.rows("instants"))
+    steps = _table("steps", "Steps, with their peaks.")
+    phases = _table("phases", "Phases, with their peaks.")
+    sites = _table("sites", "Call sites that hold memory at the allocated peak.")
+    modules = _table("modules", "The allocated peak by layer and module.")
+    roles = _table("roles", "The allocated peak by role: parameters, activations and so on.")
+    pools = _table("pools", "Pools of the allocator.")
+    instants = _table("instants", "Instants of interest, such as peaks.")
 
     def to_frame(self, name: str = "steps") -> Any:
         """A table as a pandas frame. Raises ImportError without pandas."""
@@ -132,12 +129,13 @@ class Report:
 
     def live(self, at: str = "peak", by: str = "site") -> Any:
         """What is alive at an instant (`memtrace live --at AT --by BY`), as a table."""
-        return frame_or_rows(live_rows(live(self.path, at=at, by=by)))
+        found = live(self.path, at=at, by=by)
+        return frame_or_rows(Rows.of_devices(found.devices, lambda device: device.rows or ()))
 
     def text(self) -> str:
         """What `memtrace analyze` prints."""
-        return program.run(["analyze", program.as_argument(self.path), "--quiet", *self._options],
-                           ANSWERED).text
+        words = ["analyze", program.as_argument(self.path), "--quiet", *self._options]
+        return program.answered(words).text
 
     def picture(self, chart: str = "timeline", format: str = "png",
                 options: Sequence[str] = ()) -> bytes:
@@ -147,8 +145,8 @@ class Report:
 
         with tempfile.TemporaryDirectory(prefix="memtrace-") as folder:
             path = os.path.join(folder, f"{chart}.{format}")
-            program.run(["render", chart, program.as_argument(self.path), "-o", path, "--quiet",
-                         *options], ANSWERED)
+            words = ["render", chart, program.as_argument(self.path), "-o", path, "--quiet"]
+            program.answered([*words, *options], path)
             with open(path, "rb") as file:
                 return file.read()
 
@@ -202,26 +200,17 @@ def analyze(
 
     Without `all_rows`, long tables end early, and a document has at most 1 MB. `policy`, `limit`,
     `max_peak`, `max_growth`, `fits` and `base` are the options of the command with these names.
-    `options` are further words of its command line. A gate that fails is no error: see
+    `options` are further words of its command line. A rule that fails does not raise: see
     `Report.verdict`. Raises Error with the line of the program if there is no answer."""
     from .documents.analyze import Analyze
 
     chosen = list(options)
     chosen += ["--all"] if all_rows else []
-    chosen += pairs(policy=policy, limit=limit, max_growth=max_growth, fits=fits)
-    chosen += [f"--max-peak={metric}={size}" for metric, size in (max_peak or {}).items()]
+    chosen += words_of(policy=policy, limit=limit, max_growth=max_growth, fits=fits,
+                       max_peak=max_peak)
     chosen += [f"--base={program.as_argument(base)}"] if base is not None else []
-    arguments = ["analyze", program.as_argument(path), "--quiet", *chosen]
-    document, output = program.run_json(arguments, ANSWERED)
-    report = Report(path, build(Analyze.from_json, document), chosen)
-    warn(output.lines, output.status)
-    return report
-
-
-def pairs(**values: int | str | None) -> list[str]:
-    return [
-        f"--{name.replace('_', '-')}={value}" for name, value in values.items() if value is not None
-    ]
+    document = answer(Analyze.from_json, ["analyze", program.as_argument(path), *chosen])
+    return Report(path, document, chosen)
 
 
 def live(path: program.Path, *, at: str = "peak", by: str = "site",
@@ -229,18 +218,5 @@ def live(path: program.Path, *, at: str = "peak", by: str = "site",
     """What is alive at an instant: `memtrace live`."""
     from .documents.live import Live
 
-    arguments = ["live", program.as_argument(path), f"--at={at}", f"--by={by}", "--all", "--quiet",
-                 *options]
-    document, output = program.run_json(arguments, ANSWERED)
-    found = build(Live.from_json, document)
-    warn(output.lines, output.status)
-    return found
-
-
-def live_rows(found: Live) -> Rows:
-    rows: list[Any] = []
-    extra: list[dict[str, Any]] = []
-    for device in found.devices:
-        rows += device.rows or ()
-        extra += [{"device": device.device}] * len(device.rows or ())
-    return Rows(rows, extra)
+    return answer(Live.from_json, ["live", program.as_argument(path), f"--at={at}", f"--by={by}",
+                                   "--all", *options])

@@ -2,17 +2,44 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from typing import Any
 
-# The control devices of the driver: a desktop or server, Jetson, and the Linux of Windows.
-_GPU_FILES = ("/dev/nvidiactl", "/dev/nvhost-gpu", "/dev/nvgpu", "/dev/dxg")
+# The control devices of the driver: a desktop or server, and the Linux of Windows. Both exist without
+# a GPU that can be used, so NVML counts the devices.
+_DRIVER_FILES = ("/dev/nvidiactl", "/dev/dxg")
+# Jetson, which has no other GPU and, in older releases, no NVML.
+_JETSON_FILES = ("/dev/nvhost-gpu", "/dev/nvgpu")
+_NVML = "libnvidia-ml.so.1"
+_VISIBLE = re.compile(r"\s*(\d|GPU-|MIG-)")
 
 
 def machine_has_gpu() -> bool:
-    """Whether the machine has a GPU, without starting CUDA: a process that has started it cannot
+    """Whether this process can use a GPU, without starting CUDA: a process that has started it cannot
     fork workers that use it."""
-    return any(os.path.exists(path) for path in _GPU_FILES)
+    # CUDA ignores the first device that does not exist in this list, and all devices after it.
+    if not _VISIBLE.match(os.environ.get("CUDA_VISIBLE_DEVICES", "0")):
+        return False
+    if any(os.path.exists(path) for path in _JETSON_FILES):
+        return True
+    return any(os.path.exists(path) for path in _DRIVER_FILES) and _nvml_count() > 0
+
+
+def _nvml_count() -> int:
+    """How many GPUs the driver reports, 0 without a driver that works."""
+    import ctypes
+
+    count = ctypes.c_uint()
+    try:
+        nvml = ctypes.CDLL(_NVML)
+        if nvml.nvmlInit_v2():
+            return 0
+        found = count.value if nvml.nvmlDeviceGetCount_v2(ctypes.byref(count)) == 0 else 0
+        nvml.nvmlShutdown()
+    except (OSError, AttributeError):
+        return 0
+    return found
 
 
 def is_simulated() -> bool:

@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Callable, Union
 
 from . import collector, program
+from .analysis import build, words_of
 from .errors import Error
 from .function_script import IMPORTED_MAIN, source_of_call
-from .analysis import build, pairs
 
 if TYPE_CHECKING:
     from .documents.dry_run import DryRun
@@ -40,8 +40,8 @@ def dry_run(target: Target, *arguments: Any, device: str | None = None, devices:
 
     if collector.is_recorded_already():
         raise Error(_nested())
-    words = pairs(device=device, devices=devices, limit=limit, timeout=timeout)
-    words += [f"--max-peak={metric}={size}" for metric, size in (max_peak or {}).items()]
+    words = words_of(device=device, devices=devices, limit=limit, timeout=timeout,
+                     max_peak=max_peak)
     with tempfile.TemporaryDirectory(prefix="memtrace-") as folder:
         kept = os.path.join(folder, "traces", "") if output is None else program.as_argument(output)
         words = ["dry-run", "--json", *words, "-o", kept, *options, "--"]

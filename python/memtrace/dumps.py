@@ -4,21 +4,18 @@ from __future__ import annotations
 import logging
 import os
 import threading
-from collections.abc import Sequence
 from typing import Any
 
 from . import output, program
 from .collector import is_recorded_already
-from .errors import Error
+from .errors import Error, first_line
 from .history import History
 
 _LOG = logging.getLogger("memtrace")
 # An entry with a Python stack takes about 1 KB of host memory, as long as the program runs.
 DEFAULT_ENTRIES = 100_000
-_ANSWER_LINES = 12
 # The variables with the rank of a process, by launcher: torchrun, Open MPI, MPICH and Slurm.
 _RANKS = ("RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID")
-_ANALYZED = (0, 1, 3, 5)
 
 
 class Dumps:
@@ -65,7 +62,8 @@ class Dumps:
             number = f"-{failure}" if failure > 1 else ""
             path = self.write(f"oom-{rank_and_process()}{number}")
             if path:
-                _LOG.error("GPU memory ran out; trace: %s\n%s", path, _answer(path))
+                _LOG.error("GPU memory ran out; trace: %s\n%s", path,
+                           program.first_lines(["analyze", path]))
         except Exception as error:  # pylint: disable=broad-exception-caught
             _LOG.error("GPU memory ran out, and no trace could be written: %s", error)
 
@@ -100,16 +98,6 @@ def rank_and_process() -> str:
     return f"pid{os.getpid()}"
 
 
-def _answer(path: str) -> str:
-    try:
-        text = program.run(["analyze", path, "--quiet"], _ANALYZED).text
-    except Error as error:
-        return f"it could not be analyzed: {error}"
-    lines: Sequence[str] = text.splitlines()
-    more = [f"... memtrace analyze {path}"] if len(lines) > _ANSWER_LINES else []
-    return "\n".join([*lines[:_ANSWER_LINES], *more])
-
-
 _observed: list[Dumps] = []
 _attached = False
 
@@ -132,16 +120,18 @@ def dump_on_oom(folder: program.Path, *, max_entries: int = DEFAULT_ENTRIES,
     no other one is written. Call it after the device of the process is set. The result ends the
     history with `stop()`, and writes a trace at any time with `write(name)`. Raises Error without
     PyTorch."""
-    import torch
-
     global _attached
+    try:
+        import torch
+    except ImportError as error:
+        raise Error(f"PyTorch cannot be imported: {first_line(error)}") from None
     dumps = Dumps(folder, max_entries, max_traces)
     if dumps.is_recorded_elsewhere:
         _LOG.info("memtrace already records this process: no traces are written to %s",
                   dumps.folder)
         return dumps
     if not _attached:
-        # PyTorch cannot detach an observer: one serves all calls.
+        # PyTorch cannot detach an observer, so all calls share one.
         torch._C._cuda_attach_out_of_memory_observer(_observe)
         _attached = True
     _observed.append(dumps)

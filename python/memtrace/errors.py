@@ -23,3 +23,8 @@ class NotRestored(Error):
     def __init__(self, text: str, owner: parked) -> None:
         super().__init__(text)
         self.parked = owner
+
+
+def first_line(error: BaseException) -> str:
+    """The first line of an exception's text, or its type if it has none."""
+    return (str(error).splitlines() or [""])[0] or type(error).__name__

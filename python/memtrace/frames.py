@@ -1,7 +1,7 @@
 """Rows of documents as a pandas frame, if pandas is installed."""
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,12 @@ class Rows(list[Any]):
     def __init__(self, rows: Iterable[Document] = (), extra: Sequence[Mapping[str, Any]] = ()):
         super().__init__(rows)
         self.extra = extra or [{} for _ in self]
+
+    @classmethod
+    def of_devices(cls, devices: Iterable[Any], rows_of: Callable[[Any], Iterable[Any]]) -> Rows:
+        """The rows of all devices. Each has the number of its device."""
+        pairs = [(row, {"device": device.device}) for device in devices for row in rows_of(device)]
+        return cls([row for row, _ in pairs], [extra for _, extra in pairs])
 
     def columns(self) -> list[dict[str, Any]]:
         """The rows as mappings of columns to plain values: `peak.allocated` is

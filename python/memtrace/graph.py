@@ -1,5 +1,5 @@
 """The tensors that the graph of autograd holds, and gradients: C++ holds them, so Python's garbage
-collector does not know of them."""
+collector does not see them."""
 from __future__ import annotations
 
 from collections import deque

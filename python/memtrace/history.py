@@ -6,7 +6,7 @@ import sys
 from typing import Any
 
 from . import output, program, ranges
-from .errors import Error
+from .errors import Error, first_line
 
 # The oldest arguments last: PyTorch has changed them three times.
 _ARGUMENTS: tuple[dict[str, Any], ...] = (
@@ -15,6 +15,8 @@ _ARGUMENTS: tuple[dict[str, Any], ...] = (
     {"context": "all", "stacks": "python"},
 )
 DEFAULT_ENTRIES = 1_000_000
+# Its Python functions exist in such a build, and the functions of C++ behind them do not.
+_WITHOUT_CUDA = "it is built without CUDA"
 
 
 class _Shared:
@@ -42,7 +44,7 @@ class History:
 
     @classmethod
     def existing(cls) -> History:
-        """What PyTorch has recorded until now, also if that is no history: a view without an end."""
+        """What PyTorch has recorded until now, even if it keeps no history. `stop` does nothing."""
         history = cls.__new__(cls)
         history._memory = cls._find()
         history.is_of_the_program = True
@@ -77,7 +79,9 @@ class History:
                 return
             start(True, trace_alloc_max_entries=max_entries, trace_alloc_record_context=True)
         except (RuntimeError, TypeError, AssertionError) as error:
-            raise Error(f"PyTorch cannot record its history: {_line(error)}") from None
+            raise Error(f"PyTorch cannot record its history: {first_line(error)}") from None
+        except AttributeError:
+            raise Error(f"PyTorch cannot record its history: {_WITHOUT_CUDA}") from None
 
     def write_trace(self, path: str) -> None:
         """Writes the history so far as a trace, through a snapshot beside it. Raises Error. If only
@@ -86,7 +90,9 @@ class History:
         try:
             self._memory._dump_snapshot(snapshot)
         except (OSError, RuntimeError, AssertionError) as error:
-            raise Error(f"PyTorch cannot write its history: {_line(error)}") from None
+            raise Error(f"PyTorch cannot write its history: {first_line(error)}") from None
+        except AttributeError:
+            raise Error(f"PyTorch cannot write its history: {_WITHOUT_CUDA}") from None
         try:
             program.run(["import", snapshot, "-o", path, "--quiet", "--no-summary"])
         except Error as error:
@@ -112,16 +118,12 @@ class History:
                 self._memory._record_memory_history(False)
 
     def missing(self) -> tuple[str, ...]:
-        """What a snapshot does not have, and a recording of the collector has."""
+        """What a recording of the collector has, and a snapshot lacks."""
         found = [
             "memory outside of PyTorch's allocator: CUDA context, libraries, calls of the driver",
             "call stacks of blocks that were allocated before the recording",
         ]
         if not self.has_annotations:
-            found.append("phases and steps" if not self.is_of_the_program else "phases and steps, unless the "
-                         "program's own history records annotations")
+            found.append("phases and steps" if not self.is_of_the_program else
+                         "phases and steps, unless the program's own history records annotations")
         return tuple(found)
-
-
-def _line(error: BaseException) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0]

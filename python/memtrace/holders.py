@@ -58,8 +58,8 @@ class Holders(ShownAsText):
             lines.append("no tensor object of Python has this memory: C++ holds it, for example "
                          "autograd for backward, or a library")
         elif not self.chains and self.complete:
-            lines.append("no reference from Python was found: C++ or an extension holds the tensor, "
-                         "and has no name")
+            lines.append("no reference from Python was found: C++ code or an extension holds the "
+                         "tensor")
         if not self.complete:
             lines.append(f"the search stopped at its limit, {_MAX_CHAINS} chains, {_MAX_LINKS} links or "
                          "the number of objects: more references may exist")
@@ -88,7 +88,7 @@ class _Search:
         self._next: Level = {}
         self._seen = set(self._level)
         self._limit = limit
-        # What this search itself holds is no answer.
+        # References that the search itself holds are not part of the answer.
         self._own = {id(self), id(self.__dict__), id(targets)}
         self._frames: set[int] = set()
         self._locals: dict[int, list[str]] = {}
@@ -142,7 +142,7 @@ class _Search:
             return
         children = {id(child): child for child in gc.get_referents(owner) if id(child) in level}
         for number, child in children.items():
-            if id(owner) in self._seen:  # to find the place of each one in a long list takes too long
+            if id(owner) in self._seen:  # the position of each one in a long list takes too long to find
                 return
             self._visit(owner, child, level[number][0])
 
@@ -222,7 +222,7 @@ def _at_site(site: str) -> list[Any]:
     """The tensors in blocks that a line of code allocated, from PyTorch's history of memory."""
     file, _, line = site.rpartition(":")
     if not file or not line.isdigit():
-        raise Error(f"'{site}' is no site: FILE:LINE, for example train.py:13")
+        raise Error(f"'{site}' is not a site: write FILE:LINE, for example train.py:13")
     addresses, has_frames = [], False
     for _, address, block in tensors.blocks():
         frames = block.get("frames") or ()
@@ -250,7 +250,7 @@ def _same_storage(tensor: Any) -> list[Any]:
 
 def who_holds(target: Union[Any, int, str], *, limit: int = _MAX_OBJECTS) -> Holders:
     """Returns what keeps memory alive. `target`: a tensor, an address on a device, or a site such as
-    "train.py:13". A tensor stands for all tensors that share its storage. The search looks at `limit`
+    "train.py:13". A tensor means all tensors that share its storage. The search looks at `limit`
     objects at most; Ctrl-C ends it."""
     is_allocated = None
     with tensors.without_overrides():

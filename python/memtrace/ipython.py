@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 import tempfile
 import weakref
@@ -12,17 +11,16 @@ from IPython.core import magic, magic_arguments
 from IPython.core.error import UsageError
 from IPython.display import display
 
-from .errors import Error
+from .analysis import Report, analyze
+from .errors import Error, first_line
 from .history import History
 from .line_table import check_columns
 from .mlrun_options import MlrunOptions
+from .output import remove_folder
 from .pages import preformatted
 from .profiling import LineProfiler
-from .program import run
+from .program import answered
 from .recording import HISTORY, LAUNCHER, Recording, record
-from .analysis import Report, analyze
-
-_DAMAGED_OR_INCOMPLETE = (0, 3, 5)
 
 
 class Text:
@@ -45,8 +43,8 @@ class CellFailed(Exception):
 
     def __init__(self, error: BaseException) -> None:
         self.has_run = not isinstance(error, SyntaxError)
-        first = (str(error).splitlines() or [""])[0]
-        super().__init__(f"{type(error).__name__}: {first}" if first else type(error).__name__)
+        kind, text = type(error).__name__, first_line(error)
+        super().__init__(f"{kind}: {text}" if text != kind else kind)
         self.__traceback__ = error.__traceback__
 
     def _render_traceback_(self) -> list[str]:
@@ -111,20 +109,20 @@ class Magics(magic.Magics):  # type: ignore[misc,unused-ignore]
         -T, --dump-profile FILE   write the table as text to a new file
         """
         try:
-            asked = MlrunOptions(line)
-            _check(asked, cell)
-            profiler = LineProfiler(*[self._function(name) for name in asked.functions])
-            check_columns(asked.columns)
+            options = MlrunOptions(line)
+            _check(options, cell)
+            profiler = LineProfiler(*[self._function(name) for name in options.functions])
+            check_columns(options.columns)
             with profiler:
-                failure = self._run_cell(cell) if cell is not None else self._run(asked.statement)
-            table = profiler.table(asked.columns, asked.device)
+                failure = self._run_cell(cell) if cell is not None else self._run(options.statement)
+            table = profiler.table(options.columns, options.device)
         except (Error, ValueError) as error:
             raise UsageError(str(error)) from None
-        if asked.file:
-            _write_new(asked.file, table.text() + "\n")
-        if asked.returns_profiler and failure is None:
+        if options.file:
+            _write_new(options.file, table.text() + "\n")
+        if options.returns_profiler and failure is None:
             return profiler
-        return _result(None if asked.is_quiet else table, failure)
+        return _result(None if options.is_quiet else table, failure)
 
     def _run_cell(self, cell: str) -> CellFailed | None:
         """Runs a cell, and shows what it shows."""
@@ -133,7 +131,7 @@ class Magics(magic.Magics):  # type: ignore[misc,unused-ignore]
         return CellFailed(failure) if failure else None
 
     def _run(self, statement: str) -> CellFailed | None:
-        """The same for a statement, without the value that a cell would show."""
+        """Runs a statement. Unlike a cell, it shows no value."""
         try:
             exec(compile(statement, "<mlrun>", "exec"), self.shell.user_ns)
         except Exception as error:  # pylint: disable=broad-exception-caught
@@ -200,9 +198,9 @@ def _result(shown: Any, failure: CellFailed | None) -> Any:
 def _remove_with(report: Report | None, folder: str) -> None:
     """Removes a folder as soon as the report that reads its trace is gone."""
     if report is None:
-        shutil.rmtree(folder, ignore_errors=True)
+        remove_folder(folder, os.getpid())
     else:
-        weakref.finalize(report, shutil.rmtree, folder, ignore_errors=True)
+        weakref.finalize(report, remove_folder, folder, os.getpid())
 
 
 def _answer(recording: Recording) -> tuple[Any, Report | None]:
@@ -217,12 +215,12 @@ def _answer(recording: Recording) -> tuple[Any, Report | None]:
     return Shown(report), report
 
 
-def _check(asked: MlrunOptions, cell: str | None) -> None:
-    if cell is None and not asked.statement:
+def _check(options: MlrunOptions, cell: str | None) -> None:
+    if cell is None and not options.statement:
         raise UsageError("%mlrun needs a statement, such as: %mlrun -f train_step train_step()")
-    if cell is not None and asked.statement:
-        raise UsageError(f"%%mlrun runs the cell: move '{asked.statement}' to a line below")
-    if not asked.functions:
+    if cell is not None and options.statement:
+        raise UsageError(f"%%mlrun runs the cell: move '{options.statement}' to a line below")
+    if not options.functions:
         raise UsageError("name the function whose lines to show: -f FUNCTION")
 
 
@@ -245,5 +243,4 @@ def _live(by: str) -> str:
     with tempfile.TemporaryDirectory(prefix="memtrace-") as folder:
         path = os.path.join(folder, "live.trace.zst")
         history.write_trace(path)
-        return run(["live", path, "--at=end", f"--by={by}", "--quiet"],
-                   _DAMAGED_OR_INCOMPLETE).text.rstrip()
+        return answered(["live", path, "--at=end", f"--by={by}", "--quiet"]).text.rstrip()

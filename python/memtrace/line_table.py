@@ -32,6 +32,7 @@ _HEADINGS = {
     "allocated_bytes.all.allocated": "allocated",
     "allocation.all.allocated": "times",
 }
+_NUMBER = "text-align: right; white-space: nowrap"  # of a cell in HTML
 _METRICS = ("requested", "allocated", "active", "reserved")
 
 
@@ -170,7 +171,7 @@ class LineTable:
     def _html_of(self, code: Code, rows: Sequence[Row]) -> str:
         largest = {name: max([abs(row.values[name] or 0) for row in rows if row.values] or [0])
                    for name in self.columns}
-        head = "".join(f'<th style="text-align: right">{html.escape(_heading(name))}</th>'
+        head = "".join(f'<th style="{_NUMBER}">{html.escape(_heading(name))}</th>'
                        for name in self.columns)
         body = "".join(self._html_row(row, largest) for row in rows)
         return (f"<h4><code>{html.escape(code.name)}</code></h4>"
@@ -179,7 +180,7 @@ class LineTable:
 
     def _html_row(self, row: Row, largest: Mapping[str, int]) -> str:
         cells = "".join(
-            f'<td style="text-align: right; {_bar((row.values or {}).get(name), largest[name])}">'
+            f'<td style="{_NUMBER}; {_bar((row.values or {}).get(name), largest[name])}">'
             f"{html.escape(text)}</td>" for name, text in zip(self.columns, self._texts(row)))
         return (f"<tr><td>{row.line}</td>{cells}<td style=\"text-align: left; white-space: pre; "
                 f'font-family: monospace">{html.escape(row.code)}</td></tr>')

@@ -1,4 +1,4 @@
-"""The options of %mlrun, which have the names of those of pytorch_memlab."""
+"""The options of %mlrun. They have the same names as in pytorch_memlab."""
 from __future__ import annotations
 
 import re

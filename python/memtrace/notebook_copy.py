@@ -108,7 +108,7 @@ class Copy:
 
 
 def _import(name: str, value: Any) -> str | None:
-    """An import of the value from the module that it says it is from, or None."""
+    """An import of the value from the module that its `__module__` names, or None."""
     of = getattr(value, "__module__", None)
     module = sys.modules.get(of) if isinstance(of, str) else None
     for found in (getattr(value, "__qualname__", None), name):
@@ -127,7 +127,7 @@ def _assignment(name: str, value: Any, user: str) -> str:
 
 
 def _global_names(source: str) -> list[str]:
-    """The global names that the source reads. Local variables with such a name are none."""
+    """The global names that the source reads, without local variables of the same name."""
     found: set[str] = set()
     tables = [symtable.symtable(source, "<cell>", "exec")]
     while tables:
@@ -163,7 +163,7 @@ def _defines(tree: ast.Module, name: str) -> bool:
 
 
 def _source_of_class(value: type) -> str:
-    """Before Python 3.13, `inspect` knows no place of a class; its methods know their cell."""
+    """Before Python 3.13, `inspect` does not find a class in a cell, but it finds its methods."""
     for lines in _cells_of(value):
         try:
             tree = ast.parse("".join(lines))

@@ -2,8 +2,8 @@
 
 At its first call a copy loads the library that NVTX_INJECTION64_PATH names, and passes it a function
 that returns a table of slots. The library writes its functions into the slots. The interface is in
-the header of NVTX; collector/inject/nvtx_abi.h describes the part that is used. Other tools than
-memtrace's collector may rely on other parts of it, so they are left to the copy of PyTorch."""
+the header of NVTX; collector/inject/nvtx_abi.h describes the part that is used. Tools other
+than memtrace's collector may rely on other parts of it, so they are left to the copy of PyTorch."""
 from __future__ import annotations
 
 import ctypes
@@ -91,7 +91,7 @@ def forget() -> None:
 
 
 def is_other_tool() -> bool:
-    """Whether another tool than memtrace's collector wants to see ranges."""
+    """Whether a tool other than memtrace's collector reads ranges."""
     path = os.environ.get("NVTX_INJECTION64_PATH", "")
     return bool(path) and os.path.basename(path) != COLLECTOR
 

@@ -16,7 +16,7 @@ _TAPE = ".tape"
 
 def check(path: Path) -> str:
     """Returns the absolute path of a trace that may be written. Makes its folder. Raises Error if
-    the name is taken by a file that is no finished trace."""
+    a file that is not a finished trace has this name."""
     text = os.fsdecode(path)
     if "\0" in text or not text or text.endswith(os.sep) or os.path.isdir(text):
         raise Error(f"cannot write '{_printable(text)}': it is not the name of a file")
@@ -75,6 +75,15 @@ def unfinished(path: str, suffix: str = _SUFFIX) -> str:
         if not os.path.lexists(candidate) and not os.path.lexists(candidate + _TAPE):
             return candidate
     raise Error(f"cannot write '{path}': too many unfinished recordings are beside it")
+
+
+def remove_folder(folder: str, process: int) -> None:
+    """Removes a temporary folder of the process that made it. A forked child also runs what its
+    parent has registered for the end of the program, and must not take the folder away."""
+    import shutil
+
+    if os.getpid() == process:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def publish(complete: str, path: str) -> None:

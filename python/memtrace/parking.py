@@ -9,11 +9,11 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable, Iterator
 from types import TracebackType
-from typing import Any, Optional
+from typing import Any, Callable, Optional
 
 from . import tensors
 from .around import Function, around
-from .errors import Error, NotRestored
+from .errors import Error, NotRestored, first_line
 from .units import text_of_bytes
 
 
@@ -254,31 +254,41 @@ class parked:  # pylint: disable=invalid-name
 
     def _restore_all(self) -> Optional[BaseException]:
         """Restores all storages. Returns the interrupt that arrived in between, or None."""
-        interrupt: Optional[BaseException] = None
         devices = {item.storage.device for item in self._parked}
         try:
-            while self._parked:
-                try:
-                    self._parked[-1].restore()
-                    self._parked.pop()
-                except (KeyboardInterrupt, SystemExit) as error:
-                    interrupt = error
+            interrupt = _uninterrupted(self._restore_each)
         except Exception as error:  # pylint: disable=broad-except
+            _uninterrupted(lambda: _wait(devices))
             raise self._not_restored(error) from error
-        finally:
-            _wait(devices)
-        return interrupt
+        # Copies are asynchronous, so Ctrl-C most often arrives here.
+        return _uninterrupted(lambda: _wait(devices)) or interrupt
+
+    def _restore_each(self) -> None:
+        """Continues where an interrupt left off."""
+        while self._parked:
+            self._parked[-1].restore()
+            self._parked.pop()
 
     def _not_restored(self, error: Exception) -> NotRestored:
         rest = sum(item.size_bytes for item in self._parked)
         failed = self._parked[-1]
         if failed.storage.nbytes():
             failed.free()
-        reason = (str(error).splitlines() or [type(error).__name__])[0]
         return NotRestored(
-            f"{text_of_bytes(rest)} could not be restored, beginning with '{failed.name}': {reason}. "
+            f"{text_of_bytes(rest)} could not be restored, beginning with '{failed.name}': {first_line(error)}. "
             "The bytes are still in host memory: free GPU memory and call restore() again, here the "
             "method of the attribute `parked` of this exception", self)
+
+
+def _uninterrupted(action: Callable[[], None]) -> Optional[BaseException]:
+    """Repeats an action until it ends without an interrupt. Returns the last interrupt, or None."""
+    interrupt: Optional[BaseException] = None
+    while True:
+        try:
+            action()
+            return interrupt
+        except (KeyboardInterrupt, SystemExit) as error:
+            interrupt = error
 
 
 def _wait(devices: Iterable[Any]) -> None:

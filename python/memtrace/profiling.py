@@ -7,12 +7,14 @@ import os
 import sys
 import tempfile
 import threading
+import weakref
 from collections.abc import Sequence
 from types import TracebackType
 from typing import Any, Callable, TypeVar, cast
 
 from .errors import Error
 from .line_table import DEFAULT_COLUMNS, Code, LineTable, code_of
+from .output import remove_folder
 from .questions import lines
 from .recording import HISTORY, LAUNCHER, record
 
@@ -32,7 +34,7 @@ class LineProfiler:
 
     def __init__(self, *functions: Callable[..., Any]) -> None:
         self._codes: list[Code] = []
-        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._remove: Callable[[], Any] | None = None
         self._record: record | None = None
         self._document: Any = None
         for function in functions:
@@ -49,9 +51,10 @@ class LineProfiler:
         `memtrace record` started this process."""
         if self._record is not None:
             raise Error("this profiler has already started")
-        self._folder = tempfile.TemporaryDirectory(prefix="memtrace-")
+        folder = tempfile.mkdtemp(prefix="memtrace-")
+        self._remove = weakref.finalize(self, remove_folder, folder, os.getpid())
         self._record = record(
-            os.path.join(self._folder.name, "lines.trace.zst"), stacks="python", free_stacks=True,
+            os.path.join(folder, "lines.trace.zst"), stacks="python", free_stacks=True,
             method=HISTORY if "torch" in sys.modules else None, quiet=True, clear_history=True)
         try:
             if self._record.__enter__().method == LAUNCHER:
@@ -59,22 +62,22 @@ class LineProfiler:
                 raise Error("memtrace started this process: use 'memtrace lines' on its trace")
         except BaseException:
             self._record = None
-            self._folder.cleanup()
+            self._remove()
             raise
 
     def stop(self) -> None:
         """Ends the recording and reads the lines."""
-        if self._record is None or self._folder is None:
+        if self._record is None or self._remove is None:
             return
         recorder, self._record = self._record, None
         try:
             recorder.__exit__()
             trace = recorder.recording.trace if recorder.recording else None
             if trace and self._codes:
-                # A function without events is no error here: ask for all, not by name.
+                # By name, a function without events would be an error.
                 self._document = lines(trace, all_functions=True)
         finally:
-            self._folder.cleanup()
+            self._remove()
 
     def __enter__(self) -> LineProfiler:
         self.start()
@@ -97,12 +100,14 @@ class _Session:
         self.profiler = LineProfiler()
         self._lock = threading.Lock()
         self._is_begun = False
+        self._process = 0
 
     def begin(self) -> None:
         with self._lock:
             if self._is_begun:
                 return
             self._is_begun = True
+            self._process = os.getpid()
             try:
                 self.profiler.start()
             except Error as error:
@@ -111,6 +116,8 @@ class _Session:
             atexit.register(self._print)
 
     def _print(self) -> None:
+        if os.getpid() != self._process:  # a forked child: the table is that of its parent
+            return
         try:
             self.profiler.stop()
             print(self.profiler.table().text())

@@ -10,6 +10,10 @@ from .errors import Error
 
 Path = Union[str, "os.PathLike[str]"]
 
+# A gate that failed (1), damaged parts (3) and missing events (5) still have an answer.
+ANSWERED = (0, 1, 3, 5)
+_LINES = 12  # of an answer in a log
+
 _PACKAGE = os.path.dirname(os.path.abspath(__file__))
 _ELF = b"\x7fELF"
 # Relative to the folder of the program: a build folder, then folders of an installation.
@@ -114,15 +118,49 @@ def _first_line(lines: Sequence[str], command: Sequence[str], status: int) -> st
     return f"memtrace {name} failed with status {status}"
 
 
-def run_json(arguments: Sequence[str], accepted: Collection[int] = (0,)) -> tuple[Any, Output]:
+def answered(arguments: Sequence[str], file: str | None = None) -> Output:
+    """Runs a command that prints an answer, or writes it to `file`. Raises Error if there is none,
+    for example because the input cannot be read at all."""
+    output = run(arguments, ANSWERED)
+    if not (os.path.exists(file) if file else output.text):
+        raise Error(_first_line(output.lines, ["", *arguments], output.status), output.status)
+    return output
+
+
+def first_lines(arguments: Sequence[str]) -> str:
+    """The first lines of an answer, and the command for the whole answer if there are more. If
+    there is no answer, the reason."""
+    try:
+        output = answered([*arguments, "--quiet"])
+    except Error as error:
+        return f"it could not be analyzed: {error}"
+    lines = output.text.splitlines()
+    more = [f"... memtrace {' '.join(map(shell_word, arguments))}"] if len(lines) > _LINES else []
+    return "\n".join([*lines[:_LINES], *more])
+
+
+def shell_word(word: str) -> str:
+    """A word for the command line of a shell, without characters that change a terminal."""
+    import shlex
+
+    if word.isprintable():
+        return shlex.quote(word)
+    text = "".join(c if c.isprintable() and c not in "\\'" else _escaped(c) for c in word)
+    return f"$'{text}'"
+
+
+def _escaped(character: str) -> str:
+    if character in "\\'":
+        return f"\\{character}"
+    return "".join(f"\\x{byte:02x}" for byte in os.fsencode(character))
+
+
+def run_json(arguments: Sequence[str]) -> tuple[Any, Output]:
     """Runs a command that prints one JSON document. Returns the document and the output."""
     import json
 
-    output = run([*arguments, "--json"], accepted)
+    output = answered([*arguments, "--json"])
     try:
         return json.loads(output.text), output
     except ValueError:
-        if output.status:
-            raise Error(_first_line(output.lines, ["", *arguments], output.status),
-                        output.status) from None
         raise Error(f"memtrace {arguments[0]} printed no JSON document") from None

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 LIMIT, LEAK = "limit_gpu_memory", "limit_gpu_leak"
 METRICS = ("requested", "allocated")
-_ANSWER_LINES = 12
 _NAME_CHARACTERS = 150
 
 
@@ -59,7 +58,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def _uses_dry_run(config: pytest.Config) -> bool:
     choice = config.getoption("--memtrace-dry-run")
-    if choice == "never" or hasattr(config, "workerinput") or device_memory.is_simulated():
+    if choice == "never" or device_memory.is_simulated():
         return False
     return choice == "always" or not device_memory.machine_has_gpu()
 
@@ -130,8 +129,8 @@ class Plugin:
         measured = self._measured.pop(item, None) if call.when == "call" else None
         if measured is None:
             return
-        # Only the report says whether the test failed: a unittest.TestCase keeps its exception to
-        # itself, and skips and expected failures are exceptions also.
+        # Only the report shows whether the test failed: a unittest.TestCase does not pass on its
+        # exception, and skips and expected failures are exceptions as well.
         measured.end_trace(outcome.excinfo is not None or outcome.get_result().failed)
         report = outcome.get_result()
         report.memtrace = measured.row(report.nodeid)
@@ -251,18 +250,14 @@ class _Measured:
     def _answer(self) -> str:
         """What is alive at the peak or, after a leak, at the end; without a limit that failed, the
         first lines of the analysis."""
-        from .program import run
+        from .program import first_lines
 
         words = ["analyze", self.trace]
         if self.failure:
             has_peak = any(size > (self.limits.peak_bytes or 0) for size in self._peaks.values())
             is_leak = self.limits.peak_bytes is None or not has_peak
             words = ["live", self.trace, f"--at={'end' if is_leak else 'peak'}"]
-        try:
-            lines = run([*words, "--quiet"], (0, 1, 3, 5)).text.splitlines()
-        except Error as error:
-            return f"{self.trace} could not be analyzed: {error}"
-        return "\n".join([*lines[:_ANSWER_LINES], f"... memtrace {' '.join(words)}"])
+        return first_lines(words)
 
     def row(self, nodeid: str) -> dict[str, Any]:
         """What the summary shows, as plain values: it may cross processes."""
@@ -276,7 +271,6 @@ class _Measured:
             "is_simulated": device_memory.is_simulated(),
             "trace": self._shown_path(),
         }
-
 
     def _shown_path(self) -> str:
         start = os.path.join(self._base, "")

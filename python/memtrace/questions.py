@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from . import program
-from .analysis import ANSWERED, build, pairs, warn
+from .analysis import answer, words_of
 
 if TYPE_CHECKING:
     from .documents.diff import Diff
@@ -19,15 +19,12 @@ def fit(path: program.Path, *, limit: int | str | None = None, policies: Sequenc
     """Returns the smallest memory limits that serve the requests of a trace: `memtrace fit`.
 
     `limit` is a limit to test, such as "24GiB", and `policies` are allocators to simulate, such as
-    "pytorch:expandable_segments:True". A limit that is too small is no error: see the document."""
+    "pytorch:expandable_segments:True". A limit that is too small does not raise: see the document."""
     from .documents.fit import Fit
 
-    words = ["fit", program.as_argument(path), "--all", *pairs(limit=limit),
+    words = ["fit", program.as_argument(path), "--all", *words_of(limit=limit),
              *[f"--policy={policy}" for policy in policies], *options]
-    document, output = program.run_json([*words, "--quiet"], ANSWERED)
-    found = build(Fit.from_json, document)
-    warn(output.lines, output.status)
-    return found
+    return answer(Fit.from_json, words)
 
 
 def tune(path: program.Path, *, limit: int | str | None = None,
@@ -35,11 +32,8 @@ def tune(path: program.Path, *, limit: int | str | None = None,
     """Returns the settings of PyTorch's allocator that need the least memory: `memtrace tune`."""
     from .documents.tune import Tune
 
-    words = ["tune", program.as_argument(path), *pairs(limit=limit), *options]
-    document, output = program.run_json([*words, "--quiet"], ANSWERED)
-    found = build(Tune.from_json, document)
-    warn(output.lines, output.status)
-    return found
+    words = ["tune", program.as_argument(path), *words_of(limit=limit), *options]
+    return answer(Tune.from_json, words)
 
 
 def diff(base: program.Path, new: program.Path, *, at: str = "peak",
@@ -49,10 +43,7 @@ def diff(base: program.Path, new: program.Path, *, at: str = "peak",
 
     words = ["diff", program.as_argument(base), program.as_argument(new), f"--at={at}", "--all",
              *options]
-    document, output = program.run_json([*words, "--quiet"], ANSWERED)
-    found = build(Diff.from_json, document)
-    warn(output.lines, output.status)
-    return found
+    return answer(Diff.from_json, words)
 
 
 def lines(path: program.Path, *, functions: Sequence[str] = (), source: bool = False,
@@ -68,7 +59,4 @@ def lines(path: program.Path, *, functions: Sequence[str] = (), source: bool = F
              *(["--all"] if functions or all_functions else []),
              *[f"--function={function}" for function in functions],
              *(["--source"] if source else []), *options]
-    document, output = program.run_json([*words, "--quiet"], ANSWERED)
-    found = build(Lines.from_json, document)
-    warn(output.lines, output.status)
-    return found
+    return answer(Lines.from_json, words)

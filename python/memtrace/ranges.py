@@ -106,16 +106,18 @@ class phase:
         @memtrace.phase("load batch")
         def load(): ...
 
-    Without a recorder it does nothing, and costs about two microseconds. A `with` statement belongs to
-    one thread. Coroutines and generators may interleave, so a decorated one gets ranges that may
-    overlap others; PyTorch's profiler does not see those."""
+    Without a recorder it does nothing, and costs about two microseconds. Threads may share an object,
+    but a range ends in the thread in which it began. Coroutines and generators may interleave, so a
+    decorated one gets ranges that may overlap others; PyTorch's profiler does not see those."""
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self._open: list[_Range] = []
+        # By thread, the innermost last: other threads have ranges of their own.
+        self._open: dict[int, list[_Range]] = {}
 
     def __enter__(self) -> phase:
-        self._open.append(_Range(self.name, nested=True))
+        opened = _Range(self.name, nested=True)
+        self._open.setdefault(threading.get_ident(), []).append(opened)
         return self
 
     def __exit__(
@@ -124,7 +126,13 @@ class phase:
         error: BaseException | None = None,
         trace: TracebackType | None = None,
     ) -> None:
-        self._open.pop().close()
+        thread = threading.get_ident()
+        opened = self._open.get(thread)
+        if not opened:  # another thread began it, and only that one can end it
+            return
+        opened.pop().close()
+        if not opened:
+            del self._open[thread]
 
     def __call__(self, function: Function) -> Function:
         return around(function, lambda: _Range(self.name, nested=True),

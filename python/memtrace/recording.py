@@ -95,8 +95,8 @@ class record:
     records PyTorch's history of memory and imports it. One line on standard error names the
     method and what it does not record; `Recording` has the same facts.
 
-    The file appears when the recording ends, complete, also if the block raises an exception. A file
-    that has the name is replaced only if it is a finished trace. A process that the block forks does
+    The file appears when the recording ends, complete, even if the block raises an exception. A file
+    with this name is replaced only if it is a finished trace. A process that the block forks does
     not end the recording.
 
     `stacks` ("auto", "none", "python", "native", "both"), `free_stacks`, `phases`

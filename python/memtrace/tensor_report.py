@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Optional
 
 from . import tensors
+from .frames import frame
 from .pages import ShownAsText
 from .units import text_of_bytes
 
@@ -31,7 +32,7 @@ class TensorRow:
 @dataclass(frozen=True)
 class DeviceTotal:
     """One device. `allocated_bytes`: what PyTorch's allocator counts as allocated, None where there
-    is none. `beyond_bytes`: the part of it in blocks that no tensor of the rows lies in."""
+    is none. `beyond_bytes`: the part of it in blocks that no tensor of the rows uses."""
 
     device: str
     size_bytes: int
@@ -51,9 +52,7 @@ class TensorReport(ShownAsText):
 
     def to_frame(self) -> Any:
         """Returns the rows as a pandas frame. Raises ImportError without pandas."""
-        import pandas  # type: ignore[import-not-found,import-untyped,unused-ignore]
-
-        return pandas.DataFrame([row.__dict__ for row in self.rows])
+        return frame([row.__dict__ for row in self.rows])
 
     def __str__(self) -> str:
         lines: list[str] = []

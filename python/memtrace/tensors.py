@@ -119,7 +119,7 @@ def blocks() -> Iterator[tuple[str, int, Any]]:
 
 
 def _gradient(tensor: Any) -> Any:
-    # Reading .grad of a tensor that is no leaf makes PyTorch warn.
+    # PyTorch warns if .grad is read from a tensor that is not a leaf.
     if not tensor.is_leaf:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

@@ -2,12 +2,15 @@
 """Breaks core rules one line at a time and shows that the program's own invariants find each fault.
 
     check_mutations.py [--work FOLDER] [--jobs N] [NAME...]
+    check_mutations.py --lines
 
 Copies the tree to FOLDER (default: build/mutation), builds it with assertions and without tests,
 and checks that all runs pass. Then, for each mutation of mutations.py whose name holds one of the
 words: changes the line, builds, makes the runs, and restores the file. A mutation is caught if a
 run stops at an assertion or ends with exit status 6 (MT_CHECK). Prints a table; the exit status is 1
 if one was not caught. Takes minutes: part of the long checks, not of ./dev test.
+
+--lines builds nothing: it checks that each line is in its file once. This is a test of ctest.
 """
 import argparse
 import pathlib
@@ -93,7 +96,7 @@ def check_unchanged(work, scratch):
 def try_mutation(work, mutation, scratch, jobs):
     path = work / mutation.file
     text = path.read_text()
-    if text.count(mutation.before) < 1:
+    if mutation.before not in text:
         return "the line is not there: fix tests/mutation/mutations.py", False
     path.write_text(text.replace(mutation.before, mutation.after, 1))
     try:
@@ -110,12 +113,27 @@ def try_mutation(work, mutation, scratch, jobs):
         path.write_text(text)
 
 
+def check_lines():
+    """A mutation of a line that has changed since would test nothing."""
+    faults = 0
+    for mutation in table.MUTATIONS:
+        path = TREE / mutation.file
+        if not path.is_file() or path.read_text(encoding="utf-8").count(mutation.before) != 1:
+            faults += 1
+            print(f"{mutation.file} does not have the line of '{mutation.name}' once: "
+                  "fix tests/mutation/mutations.py")
+    return 1 if faults else 0
+
+
 def main():
     parser = argparse.ArgumentParser()
+    parser.add_argument("--lines", action="store_true")
     parser.add_argument("--work", type=pathlib.Path, default=TREE / "build" / "mutation")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("names", nargs="*")
     args = parser.parse_args()
+    if args.lines:
+        return check_lines()
     copy_tree(args.work)
     configure(args.work)
     trouble = build(args.work, args.jobs)

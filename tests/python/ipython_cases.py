@@ -224,6 +224,7 @@ line      peak  reserved peak     after    growth  allocated  times  code
         self.assertEqual(page.count("<tr>"), 4)
         self.assertIn("<h4><code>inner</code></h4>", page)
         self.assertIn("#9ecae199 100%", page)
+        self.assertRegex(page, r"white-space: nowrap[^>]*>8\.00 MiB</td>")
         self.assertIn(">    r = v * 2</td>", page)
 
     def test_a_frame(self):
@@ -352,6 +353,25 @@ line      peak  reserved peak +after +growth +allocated  times  code
    5 +def step\(mib\):
    6  5.00 MiB +2\d.0 MiB +5.00 MiB +8.00 MiB +8.00 MiB +2      a = torch.ones""")
         self.assertRegex(done.stdout, r"2.00 MiB +2.00 MiB +1      yield torch.ones")
+
+    def test_a_forked_child(self):
+        """It prints no table, and leaves the folder with the recording to its parent."""
+        done = self.python("""
+            import os, sys
+            import memtrace, torch
+
+            @memtrace.profile
+            def step(mib):
+                return torch.ones(mib, 1 << 18, device="cuda").numel()
+
+            step(3)
+            child = os.fork()
+            if not child:
+                sys.exit(0)
+            assert os.waitpid(child, 0)[1] == 0
+            """)
+        self.assertEqual(done.stdout.count("def step(mib):"), 1, done.stderr)
+        self.assertIn("3.00 MiB", done.stdout)
 
     def test_without_pytorch(self):
         done = self.python("""

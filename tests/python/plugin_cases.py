@@ -181,6 +181,39 @@ def test_options_of_the_parent(pytester):
     assert (pytester.path / "report.xml").read_text().count("<testcase") == 4
 
 
+def test_workers_of_xdist(pytester):
+    """They share one dry run, which has no workers."""
+    pytester.makepyfile("""
+        import os, pytest
+
+        def ones(mib):
+            import torch
+            return torch.ones(mib, 1 << 18, device="cuda")
+
+        @pytest.mark.xdist_group("group")
+        @pytest.mark.limit_gpu_memory("1 MiB")
+        @pytest.mark.parametrize("mib", [1, 2])
+        def test_group(mib):
+            with open("runs", "a") as file:
+                file.write(f"{os.getpid()} ")
+            ones(mib)
+
+        @pytest.mark.limit_gpu_memory("1 MiB")
+        def test_one():
+            ones(1)
+
+        def test_plain(worker_id):
+            assert worker_id.startswith("gw")
+    """)
+    for distribution in ("load", "loadgroup"):
+        result = run(pytester, "-n", "2", "--dist", distribution)
+        result.assert_outcomes(passed=3, failed=1)
+        assert re.search(r"^ *2.00 MiB requested, limit 1.00 MiB, simulated: ", result.stdout.str(), re.MULTILINE)
+        processes = (pytester.path / "runs").read_text().split()
+        assert len(processes) == 2 and len(set(processes)) == 1
+        (pytester.path / "runs").unlink()
+
+
 def test_wrong_marks(pytester):
     for mark in ('limit_gpu_memory("2 apples")', "limit_gpu_memory()", 'limit_gpu_leak(-1)',
                  'limit_gpu_memory(1, metric="reserved")', "limit_gpu_leak(1, metric='requested')"):

@@ -180,6 +180,35 @@ asyncio.run(y())
                            variables={"NVTX_INJECTION64_PATH": "/opt/tool.so"})
         self.assertEqual(done.stdout.split("\n"), ["push x", "pop", "start y", "end 7", ""])
 
+    def test_threads_share_an_object(self):
+        """Each thread ends its own range, in whichever order they leave."""
+        done = self.python("PROFILER = True" + TORCH + """
+import threading
+import memtrace
+class record_function:
+    def __init__(self, name): pass
+    def __enter__(self): self.thread = threading.get_ident()
+    def __exit__(self, *error): print(self.thread == threading.get_ident())
+torch.profiler.record_function = record_function
+shared, first, second = memtrace.phase("x"), threading.Event(), threading.Event()
+def work():
+    first.wait()
+    with shared:
+        second.set()
+        ended.wait()
+ended = threading.Event()
+thread = threading.Thread(target=work)
+thread.start()
+with shared:
+    first.set()
+    second.wait()
+ended.set()
+thread.join()
+shared.__exit__()  # nothing is open
+assert not shared._open
+""")
+        self.assertEqual(done.stdout.split(), ["True", "True"])
+
     def test_recorded_once_with_a_profiler(self):
         """The collector reads record_function itself, so NVTX would be a second phase."""
         done = self.record("PROFILER = True" + TORCH + DRIVER + "start_cuda()" + self.CODE)

@@ -309,6 +309,35 @@ with memtrace.record("run.trace.zst", quiet=True):
 assert Memory.calls == [], Memory.calls
 """)
 
+    def test_a_pytorch_without_cuda(self):
+        self.history("""
+import memtrace
+def missing(*words, **options):
+    raise AttributeError("module 'torch._C' has no attribute '_cuda_record_memory_history'")
+Memory._record_memory_history = staticmethod(missing)
+for begin in (lambda: memtrace.record("run.trace.zst", method="pytorch-history").__enter__(),
+              lambda: memtrace.dump_on_oom("oom")):
+    try:
+        begin()
+    except memtrace.Error as error:
+        assert "it is built without CUDA" in str(error), error
+    else:
+        raise SystemExit("it was accepted")
+""")
+
+    def test_no_pytorch(self):
+        self.python("""
+import sys
+import memtrace
+sys.modules["torch"] = None
+try:
+    memtrace.dump_on_oom("oom")
+except memtrace.Error as error:
+    assert "PyTorch cannot be imported" in str(error), error
+else:
+    raise SystemExit("it was accepted")
+""")
+
     def test_a_forked_child_writes_nothing(self):
         self.history("""
 import memtrace, os

@@ -84,7 +84,39 @@ class Analysis(Case):
         self.assertNotEqual(report.document.policy, memtrace.analyze(LEAK).document.policy)
 
 
+class Commands(Case):
+    def test_words_for_a_shell(self):
+        """The command below an answer can be pasted, and is one line, whatever the file is called."""
+        for word in ("a b", "it's", "$(touch evil)", "esc\x1b[31m", "new\nline", "\u202egnp", "\udcff", "\\\x01'", ""):
+            shown = program.shell_word(word)
+            self.assertTrue(shown.isprintable(), shown)
+            done = subprocess.run(["bash", "-c", f"printf '%s' {shown}"], capture_output=True, check=True,
+                                  env={"LC_ALL": "C"}, cwd=self.work)
+            self.assertEqual(done.stdout, os.fsencode(word), shown)
+        self.assertEqual(self.left(), [])
+
+    def test_the_first_lines_of_an_answer(self):
+        copy = self.work / "it's.pickle.zst"
+        shutil.copy(GPT, copy)
+        lines = program.first_lines(["analyze", str(copy)]).splitlines()
+        self.assertEqual(len(lines), 13)
+        done = subprocess.run(["bash", "-c", lines[-1].replace("... memtrace", PROGRAM, 1)], capture_output=True,
+                              check=True, text=True)
+        self.assertEqual(done.stdout.splitlines()[:12], lines[:-1])
+        self.assertNotIn("...", program.first_lines(["info", str(copy), "--json"])[-40:])
+        self.assertIn("it could not be analyzed: ", program.first_lines(["analyze", "/nosuch"]))
+
+
 class Errors(Case):
+    def test_a_trace_that_is_gone(self):
+        copy = self.work / "leak.pickle.zst"
+        shutil.copy(LEAK, copy)
+        report = memtrace.analyze(copy)
+        copy.unlink()
+        for question in (report.text, report.picture, report.live):
+            with self.assertRaisesRegex(memtrace.Error, "cannot read '.*leak.pickle.zst': No such file"):
+                question()
+
     def test_line_of_the_program(self):
         with self.assertRaises(memtrace.Error) as caught:
             memtrace.analyze(self.work / "missing")

@@ -195,6 +195,17 @@ class Parked(unittest.TestCase):
                         self.assertEqual(torch.cuda.memory_allocated(), before)
                         self.check_restored(model, optimizer, values)
 
+    def test_interrupts_while_it_waits_for_the_copies(self):
+        """The copies are complete then, and the model can be used."""
+        model, optimizer, values, before, away = self.both()
+        # The first two calls are those of the way to the host.
+        effects = [None, None, KeyboardInterrupt, KeyboardInterrupt, None]
+        with unittest.mock.patch.object(memtrace.parking, "_wait", side_effect=effects):
+            with self.assertRaises(KeyboardInterrupt):
+                with away:
+                    pass
+        self.check(model, optimizer, values, before)
+
     def test_the_exception_leads_back(self):
         """Also where the program has no name for the object."""
         model, optimizer, values, before, _ = self.both()
