@@ -64,7 +64,11 @@ def output(*command):
 
 def package_of(archive):
     """Returns the Debian package that installed the archive."""
-    return output("dpkg", "-S", os.path.realpath(archive)).split(":")[0]
+    try:
+        return output("dpkg", "-S", os.path.realpath(archive)).split(":")[0]
+    except subprocess.CalledProcessError as error:
+        raise LicenseError(f"{archive}: no Debian package contains it, so its terms are unknown; "
+                           "install it as a package") from error
 
 
 def source_of(package):
