@@ -17,8 +17,9 @@ set(CPACK_DEBIAN_PACKAGE_SUGGESTS "python3, zstd")
 # The recorder calls libzstd, libcairo and libdw of the system; it opens CUDA only if it is there.
 if(MEMTRACE_COMPRESS_MAN)
   add_custom_command(OUTPUT ${CMAKE_BINARY_DIR}/changelog.gz
-    COMMAND gzip -9nc ${PROJECT_SOURCE_DIR}/packaging/debian/changelog >${CMAKE_BINARY_DIR}/changelog.gz
-    DEPENDS ${PROJECT_SOURCE_DIR}/packaging/debian/changelog)
+    COMMAND gzip -9nc ${PROJECT_SOURCE_DIR}/packaging/debian/changelog
+      > ${CMAKE_BINARY_DIR}/changelog.gz
+    DEPENDS ${PROJECT_SOURCE_DIR}/packaging/debian/changelog VERBATIM)
   add_custom_target(debian_changelog ALL DEPENDS ${CMAKE_BINARY_DIR}/changelog.gz)
   install(FILES ${CMAKE_BINARY_DIR}/changelog.gz ${PROJECT_SOURCE_DIR}/packaging/debian/copyright
     DESTINATION ${CMAKE_INSTALL_DOCDIR})

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 import xml.etree.ElementTree
+import zipfile
 
 import yaml
 
@@ -20,24 +21,62 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 CAPTURES = ROOT / "fixtures" / "captures"
 
 
-def run_gate(program, folder, **settings):
-    """Runs the action's step: its `run`, with its `env` filled in. (status, summary, text)"""
-    action = (ROOT / ".ci" / "github" / "action.yml").read_text()
-    # The last step; the first one installs, as project.wheel does.
-    step = re.findall(r"^      run: '(.*)'$", action, re.MULTILINE)[-1]
-    values = {"install": "", "program": program, "trace": "", "budget": "", "base": "", "output": "memtrace-report",
-              **settings}
+def run_step(number, folder, settings, **more):
+    """Runs a step of the action: its `run`, with its `env` filled in from the settings."""
+    step = yaml.safe_load((ROOT / ".ci" / "github" / "action.yml").read_text())["runs"]["steps"][number]
+    values = {"inputs.output": "memtrace-report", "github.action_path": str(ROOT / ".ci" / "github"),
+              **{f"inputs.{name}": value for name, value in settings.items()}}
     environment = {name: value for name, value in os.environ.items()
                    if not name.startswith("MEMTRACE")}
-    for name, value in re.findall(r"^        (\w+): \$\{\{ (.*?) \}\}$", action, re.MULTILINE):
-        environment[name] = str(ROOT / ".ci" / "github") if value == "github.action_path" \
-            else values[value.removeprefix("inputs.")]
+    for name, value in step["env"].items():
+        environment[name] = values.get(re.fullmatch(r"\$\{\{ (.*) \}\}", value).group(1), "")
+    return subprocess.run([step["shell"], "-e", "-c", step["run"]], cwd=folder,
+                          env={**environment, **more}, capture_output=True, text=True, check=False)
+
+
+def run_gate(program, folder, **settings):
+    """Runs the action's last step. (status, summary, text)"""
     summary = pathlib.Path(folder, "step_summary")
     summary.write_text("before\n")
-    environment["GITHUB_STEP_SUMMARY"] = str(summary)
-    done = subprocess.run(["sh", "-e", "-c", step], cwd=folder, env=environment,
-                          capture_output=True, text=True, check=False)
+    done = run_step(-1, folder, {"program": program, **settings}, GITHUB_STEP_SUMMARY=str(summary))
     return done.returncode, summary.read_text(), done.stdout
+
+
+def write_wheel(folder):
+    """A wheel that pip installs without an index: `memtrace` prints a line."""
+    info = "memtrace_gpu-0.dist-info"
+    files = {"memtrace/__init__.py": "def main():\n    print('the program')\n",
+             f"{info}/METADATA": "Metadata-Version: 2.1\nName: memtrace-gpu\nVersion: 0\n",
+             f"{info}/WHEEL": "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+             f"{info}/entry_points.txt": "[console_scripts]\nmemtrace = memtrace:main\n"}
+    files[f"{info}/RECORD"] = "".join(f"{name},,\n" for name in [*files, f"{info}/RECORD"])
+    path = pathlib.Path(folder, "memtrace_gpu-0-py3-none-any.whl")
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, text in files.items():
+            archive.writestr(name, text)
+    return str(path)
+
+
+def check_install(folder):
+    """The action's first step, with the python3 of this system: it installs into the folder of the
+    job, puts only the program on the path, and takes nothing for an option of pip."""
+    folder = pathlib.Path(folder, "a job")
+    folder.mkdir()
+    added = folder / "path"
+    runner = {"RUNNER_TEMP": str(folder), "GITHUB_PATH": str(added), "PIP_NO_INDEX": "1",
+              "PATH": f"/usr/bin:/bin:{os.environ['PATH']}"}
+    done = run_step(0, folder, {"install": write_wheel(folder)}, **runner)
+    if done.returncode != 0:
+        return [f"action.yml does not install: {done.stdout}{done.stderr}"]
+    binaries = pathlib.Path(added.read_text().strip())
+    complaints = []
+    if [path.name for path in binaries.iterdir()] != ["memtrace"] or folder not in binaries.parents:
+        complaints.append(f"action.yml adds {binaries} with {os.listdir(binaries)} to the path")
+    if subprocess.run([binaries / "memtrace"], capture_output=True, check=False).stdout != b"the program\n":
+        complaints.append("action.yml installs a program that does not run")
+    if run_step(0, folder, {"install": "--help"}, **runner).returncode == 0:
+        complaints.append("action.yml passes an option to pip")
+    return complaints
 
 
 def example_budget():
@@ -141,6 +180,14 @@ def check_workflows():
     return complaints
 
 
+def check_pins():
+    """The project's own workflow names the actions of others by commit: a tag can be moved."""
+    lines = (ROOT / ".github" / "workflows" / "ci.yml").read_text().splitlines()
+    used = [line.partition("uses: ")[2] for line in lines if "uses: " in line]
+    return [f"ci.yml uses {name}, which names no commit and tag" for name in used
+            if not re.fullmatch(r"[\w-]+/[\w-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", name)]
+
+
 def check_template():
     """The template runs the same script, and keeps what docs/ci.md says."""
     job = yaml.safe_load((ROOT / ".ci" / "gitlab" / "memtrace.yml").read_text())[".memtrace"]
@@ -231,8 +278,8 @@ def main(program):
     with tempfile.TemporaryDirectory() as folder:
         program = str(pathlib.Path(program).resolve())
         complaints = check(program, folder) + check_pasted(program, folder)
-        complaints += check_dry_run_workflow(program, folder)
-    complaints += check_action() + check_template() + check_workflows()
+        complaints += check_dry_run_workflow(program, folder) + check_install(folder)
+    complaints += check_action() + check_template() + check_workflows() + check_pins()
     print("\n".join(complaints) or "the gates of docs/ci.md and docs/dry-run.md do what they say")
     return 1 if complaints else 0
 

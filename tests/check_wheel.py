@@ -13,9 +13,42 @@ import tempfile
 import zipfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "packaging/wheel"))
+
+import licenses
+
 CAPTURE = ROOT / "fixtures/captures/seq2seq.pickle.zst"
 PNG_MARK = b"\x89PNG\r\n\x1a\n"
 SKIP = 77
+# Bytes that are in the code of each library: they show what is linked.
+MARKS = {
+    "libbrotli-dev": b"timedownlifeleft", "libbz2-dev": b"bzip2/libbzip2: internal error",
+    "libcairo2-dev": b"CAIRO_STATUS_LAST_STATUS", "libdw-dev": b"no DWARF information",
+    "libelf-dev": b"invalid size of source operand",
+    "libexpat1-dev": b"XML or text declaration not at start", "libfontconfig-dev": b"Fontconfig error",
+    "libfreetype-dev": b"FREETYPE_PROPERTIES",
+    "liblzma-dev": bytes.fromhex("6f5fa703be4c2eb3"),  # of the table of CRC64
+    "libpixman-1-dev": b"PIXMAN_DISABLE", "libpng-dev": b"libpng version",
+    "libzstd-dev": b"Cannot create Dictionary from provided", "zlib1g-dev": b" inflate 1.",
+}
+# Words of the text of each license.
+WORDS = {
+    "BSD-3-Clause": "Neither the name of",
+    "FTL": "The FreeType Project LICENSE",
+    "GCC-exception-2.0": "unlimited permission to link the compiled version of this file",
+    "GPL-2.0-only": "GNU GENERAL PUBLIC LICENSE Version 2",
+    "GPL-2.0-or-later": "GNU GENERAL PUBLIC LICENSE Version 2",
+    "HPND-sell-variant": "Permission to use, copy, modify, distribute, and sell this software",
+    "LGPL-2.1-only": "GNU LESSER GENERAL PUBLIC LICENSE Version 2",
+    "LGPL-2.1-or-later": "GNU LESSER GENERAL PUBLIC LICENSE Version 2",
+    "LGPL-3.0-or-later": "GNU LESSER GENERAL PUBLIC LICENSE Version 3",
+    "LicenseRef-Public-Domain": "put in the public domain",
+    "MIT": "Permission is hereby granted, free of charge",
+    "MPL-1.1": "MOZILLA PUBLIC LICENSE",
+    "Zlib": "Altered source versions must be plainly marked",
+    "bzip2-1.0.6": "The name of the author may not be used to endorse",
+    "libpng-2.0": "PNG Reference Library License version 2",
+}
 
 
 def check(condition, message):
@@ -45,20 +78,50 @@ def check_names(wheel):
     for name in ("memtrace/bin/memtrace", "memtrace/py.typed"):
         check(name in names, f"{name} is not in {wheel.name}")
     check(any(name.endswith("libmemtrace-inject.so") for name in names), "no injected library")
-    check(any(name.endswith("licenses/LICENSE") for name in names), "no license")
+    for name in ("LICENSE", "NOTICE", "render/glyphs.OFL.txt"):
+        check(any(found.endswith(f"licenses/{name}") for found in names), f"{name} is not in {wheel.name}")
+
+
+def third_party(archive):
+    """{name: text} of the licenses of what is linked."""
+    return {name.rpartition("/")[2]: archive.read(name).decode("utf-8", "replace")
+            for name in archive.namelist() if "licenses/third-party/" in name}
+
+
+def identifiers(*expressions):
+    """The licenses and exceptions that SPDX expressions name."""
+    return set(re.findall(r"[\w.-]+", " ".join(expressions))) - {"AND", "OR", "WITH"}
+
+
+def check_terms(expression, texts):
+    """The license expression names the terms of each text, and the texts have the words of each
+    license that it names."""
+    terms = identifiers(expression)
+    check(set(licenses.OWN) <= terms, f"our own license is not in {expression}")
+    wanted = {**licenses.PACKAGES, **licenses.COMPILER}
+    unnamed = {name for name in wanted if name in texts and not identifiers(*wanted[name]) <= terms}
+    check(not unnamed, f"the terms of {sorted(unnamed)} are not in {expression}")
+    everything = re.sub(r"\s+([.*]\s+)?", " ", "\n".join(texts.values()))
+    missing = {term for term in terms - set(licenses.OWN) if WORDS[term] not in everything}
+    check(not missing, f"the wheel lacks the text of {sorted(missing)}")
 
 
 def check_licenses(wheel):
-    """Each linked library has its license, and no license is only a path of the system that built."""
+    """Each linked library has its license, the metadata name it, and no license is only a path of
+    the system that built."""
     with zipfile.ZipFile(wheel) as archive:
-        texts = {name.rpartition("/")[2]: archive.read(name).decode("utf-8", "replace")
-                 for name in archive.namelist() if "licenses/third-party/" in name}
+        texts = third_party(archive)
         (metadata,) = [archive.read(name).decode() for name in archive.namelist() if name.endswith("/METADATA")]
-    check({"libzstd-dev", "libcairo2-dev", "libdw-dev"} <= set(texts), f"licenses of {sorted(texts)}")
+        binaries = b"".join(archive.read(name) for name in archive.namelist()
+                            if name.startswith(("memtrace/bin/", "memtrace/libexec/")))
+    linked = {name for name, mark in MARKS.items() if mark in binaries}
+    check({"libzstd-dev", "libcairo2-dev", "libdw-dev"} <= linked, f"the marks of {sorted(linked)} only")
+    check(linked <= set(texts), f"{sorted(linked - set(texts))} have no license")
     named = {name.rstrip(".") for text in texts.values() for name in re.findall(r"common-licenses/([\w.+-]+)", text)}
     check(named <= set(texts), f"the text of {sorted(named - set(texts))} is missing")
     listed = set(re.findall(r"^License-File: third-party/(.*)$", metadata, re.MULTILINE))
     check(listed == set(texts), f"METADATA lists {sorted(listed ^ set(texts))}")
+    check_terms(re.search(r"^License-Expression: (.*)$", metadata, re.MULTILINE).group(1), texts)
 
 
 def check_same_everywhere(wheel):

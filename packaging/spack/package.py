@@ -1,4 +1,6 @@
-# A recipe for Spack: copy it to a repository as packages/memtrace/package.py.
+# A recipe for Spack 1.0 and later: copy it to a repository as packages/memtrace/package.py.
+from spack_repo.builtin.build_systems.cmake import CMakePackage
+
 from spack.package import *
 
 
@@ -6,10 +8,11 @@ class Memtrace(CMakePackage):
     """Records the GPU memory allocations of unchanged CUDA programs and explains their peak."""
 
     homepage = "https://example.org/memtrace"
-    url = "file:///path/to/memtrace-0.1.0.tar.gz"
+    url = "file:///path/to/memtrace_gpu-0.1.0.tar.gz"
 
-    license("Apache-2.0")
+    license("Apache-2.0 AND OFL-1.1")
 
+    # The release has no checksum yet: use `spack install --no-checksum`, or `spack dev-build`.
     version("0.1.0")
 
     variant("cairo", default=True, description="PNG pictures")
@@ -29,7 +32,7 @@ class Memtrace(CMakePackage):
     def cmake_args(self):
         return [
             self.define("BUILD_TESTING", False),
-            self.define("MEMTRACE_CAIRO", "ON" if "+cairo" in self.spec else "OFF"),
-            self.define("MEMTRACE_LIBDW", "ON" if "+libdw" in self.spec else "OFF"),
-            self.define("MEMTRACE_MPI", "ON" if "+mpi" in self.spec else "OFF"),
+            self.define_from_variant("MEMTRACE_CAIRO", "cairo"),
+            self.define_from_variant("MEMTRACE_LIBDW", "libdw"),
+            self.define_from_variant("MEMTRACE_MPI", "mpi"),
         ]

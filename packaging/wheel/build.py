@@ -16,12 +16,14 @@ import subprocess
 import sys
 import tempfile
 
+import licenses
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 HERE = pathlib.Path(__file__).resolve().parent
 VENV = ROOT / "build/wheel-venv"
+BUILD = ROOT / "build/wheel"
 DIST = ROOT / "dist"
 LOG = ROOT / "build/wheel.log"
-COMMON_LICENSES = pathlib.Path("/usr/share/common-licenses")
 FLOOR = (2, 28)
 PLATFORM = "manylinux_2_28_x86_64"
 LIMIT_BYTES = 8_000_000
@@ -69,7 +71,7 @@ def build(python, kind, folder):
     environment = dict(os.environ, MEMTRACE_WHEEL_PYTHON=str(python),
                        CMAKE_TOOLCHAIN_FILE=str(HERE / "toolchain.cmake"),
                        CMAKE_ARGS=" ".join(CMAKE_ARGS), CMAKE_GENERATOR="Ninja",
-                       SKBUILD_BUILD_DIR=str(ROOT / "build/wheel"),
+                       SKBUILD_BUILD_DIR=str(BUILD),
                        SOURCE_DATE_EPOCH=commit_time())
     environment.pop("CMAKE_C_COMPILER_LAUNCHER", None)
     with open(LOG, "w", encoding="utf-8") as log:
@@ -102,33 +104,31 @@ def symbols(path, *options):
     return {words[2] for words in map(str.split, lines) if len(words) == 3}
 
 
-def linked_archives(program, cache):
-    """Yields the archives of which some code is in the program."""
-    inside = symbols(program)
+def linked_archives(programs, cache):
+    """Yields the archives of which some code is in the programs or libraries."""
+    inside = set().union(*(symbols(program) for program in programs))
     configured = re.findall(r"archives of \w+: (.*)", cache)
     for archive in sorted({path for line in configured for path in line.split(";")}):
         if archive.endswith(".a") and symbols(archive, "-g") & inside:
             yield archive
 
 
-def copy_licenses(archives, folder):
-    """Copies the copyright file of each archive's Debian package; returns the packages."""
-    folder.mkdir(parents=True)
-    packages = {output("dpkg", "-S", os.path.realpath(archive)).split(":")[0] for archive in archives}
-    for package in packages:
-        shutil.copyfile(f"/usr/share/doc/{package}/copyright", folder / package)
-    return sorted(packages)
-
-
-def copy_common_licenses(folder):
-    """Copies the licenses that the copyright files name instead of quoting: a system that is not
-    Debian does not have them."""
-    named = set()
-    for path in folder.iterdir():
-        text = path.read_text(encoding="utf-8", errors="replace")
-        named |= {name.rstrip(".") for name in re.findall(r"/usr/share/common-licenses/([\w.+-]+)", text)}
-    for name in named:
-        shutil.copyfile(COMMON_LICENSES / name, folder / name)
+def add_licenses(python, info, programs):
+    """Adds the licenses of what is linked to the metadata of the wheel; returns the packages."""
+    archives = linked_archives(programs, (BUILD / "archives.txt").read_text())
+    packages = sorted({licenses.package_of(archive) for archive in archives})
+    terms = licenses.expression(packages)
+    zig = output(python, "-c", "import importlib.metadata as m, ziglang; "
+                 "print(ziglang.__path__[0], m.version('ziglang'))").split()
+    folder = info / "licenses/third-party"
+    licenses.copy_texts(packages, pathlib.Path(zig[0]), folder)
+    licenses.write_sources(packages, zig[1], info.name.split("-")[1].removesuffix(".dist"),
+                           folder / "SOURCES")
+    lines = "".join(f"License-File: third-party/{name}\n"
+                    for name in sorted(path.name for path in folder.iterdir()))
+    replace_in(info / "METADATA", r"^(License-File: LICENSE)\n", r"\1\n" + lines)
+    replace_in(info / "METADATA", r"^License-Expression: .*$", f"License-Expression: {terms}")
+    return packages
 
 
 def set_modes(folder):
@@ -152,15 +152,9 @@ def finish(python, wheel, folder):
     (content,) = (folder / "content").iterdir()
     (info,) = content.glob("*.dist-info")
     newest = max(check_elf(path) for path in elf_files(content))
-    build_folder = ROOT / "build/wheel"
-    archives = list(linked_archives(build_folder / "memtrace",
-                                    (build_folder / "archives.txt").read_text()))
-    third_party = info / "licenses/third-party"
-    packages = copy_licenses(archives, third_party)
-    copy_common_licenses(third_party)
-    lines = "".join(f"License-File: third-party/{name}\n"
-                    for name in sorted(path.name for path in third_party.iterdir()))
-    replace_in(info / "METADATA", r"^(License-File: LICENSE)\n", r"\1\n" + lines)
+    # The programs in the wheel have no symbols; those that were built have them.
+    names = {path.name for path in elf_files(content)}
+    packages = add_licenses(python, info, [path for path in elf_files(BUILD) if path.name in names])
     replace_in(info / "WHEEL", r"^Tag: .*$", f"Tag: py3-none-{PLATFORM}")
     set_modes(content)
     DIST.mkdir(exist_ok=True)
@@ -198,6 +192,6 @@ def main(arguments):
 if __name__ == "__main__":
     try:
         sys.exit(main(sys.argv[1:]))
-    except (WheelError, OSError, subprocess.CalledProcessError) as error:
+    except (WheelError, licenses.LicenseError, OSError, subprocess.CalledProcessError) as error:
         print(f"packaging/wheel/build.py: {error}; see {LOG.relative_to(ROOT)}", file=sys.stderr)
         sys.exit(1)
