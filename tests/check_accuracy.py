@@ -3,6 +3,8 @@
 again, from the captures and from the counters of the allocators of those runs,
 and compares (or rewrites) them. Uses only the command line of memtrace."""
 import bisect
+import collections
+import functools
 import json
 import pathlib
 import subprocess
@@ -29,13 +31,16 @@ def replay(program, capture, *options):
     return ask(program, "replay", capture, *options)
 
 
-def counters_of(program, capture, device, *options):
-    """[(t_us, level...)] after each event of a device."""
+def replay_with_counters(program, capture, *options):
+    """The policies, and {device: [(t_us, level...) after each event]}."""
+    counters = collections.defaultdict(list)
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder, "counters.csv")
-        replay(program, capture, "--counters", str(path), *options)
-        rows = [line.split(",") for line in path.read_text().splitlines()[1:]]
-    return [(int(row[1]) // 1000, *map(int, row[3:])) for row in rows if int(row[2]) == device]
+        policies = replay(program, capture, "--counters", str(path), *options)
+        for line in path.read_text().splitlines()[1:]:
+            row = line.split(",")
+            counters[int(row[2])].append((int(row[1]) // 1000, *map(int, row[3:])))
+    return policies, counters
 
 
 def matches(row, states, first, last, peaks):
@@ -55,10 +60,10 @@ def rows_exact(truth, states):
     peaks = [tuple(base[f"{name}_peak"] for name in LEVELS)]
     for state in states:
         peaks.append(tuple(map(max, peaks[-1], state[1:])))
-    exact = 0
+    exact, times = 0, sorted(state[0] for state in states)
     for row in truth["rows"]:
-        first = sum(state[0] < row["time_us"] for state in states)
-        last = sum(state[0] <= row["time_us"] for state in states)
+        first = bisect.bisect_left(times, row["time_us"])
+        last = bisect.bisect_right(times, row["time_us"])
         exact += matches(row, states, first, last, peaks)
     return exact
 
@@ -73,13 +78,15 @@ def exactness(program):
     for path in sorted(CAPTURES.glob("*.truth.json")):
         capture = path.name.removesuffix(".truth.json")
         truth = json.loads(path.read_text())
-        for answer in replay(program, capture, "--policy", "pytorch", "--verify"):
+        answers, counters = replay_with_counters(program, capture, "--policy", "pytorch", "--verify")
+        blind_answers = {answer["device"]: answer for answer in replay(program, capture, "--policy", "pytorch", "--blind")}
+        truth_device = min(answer["device"] for answer in answers)  # the first that the capture has events of
+        for answer in answers:
             verify, device = answer["verify"], answer["device"]
-            has_truth = device == truth_device(program, capture)
+            has_truth = device == truth_device
             rows = "" if not has_truth else ("see below" if answer["starts_in_middle"] else of(
-                rows_exact(truth, counters_of(program, capture, device)), len(truth["rows"])))
-            blind = next(b for b in replay(program, capture, "--policy", "pytorch", "--blind")
-                         if b["device"] == device)
+                rows_exact(truth, counters[device]), len(truth["rows"])))
+            blind = blind_answers[device]
             off = blind["reserved_peak_bytes"] - answer["reserved_peak_bytes"]
             lines.append(
                 f"| {capture}{f', device {device}' if not has_truth or device else ''} "
@@ -88,11 +95,6 @@ def exactness(program):
                 f"| {of(verify['ooms_exact'], verify['ooms'])} | {rows} "
                 f"| {f'{off:+d} B' if off else '0'} |")
     return lines
-
-
-def truth_device(program, capture):
-    """Rows speak of one device: the first that the capture has events of."""
-    return min(answer["device"] for answer in replay(program, capture))
 
 
 def other_options(program):
@@ -119,8 +121,12 @@ def cuda_async(program):
     lines = ["| capture | reserved peak, real run | " + " | ".join(f"`gpu={mode}`" for mode in modes) + " |", "|---|---|---|---|---|"]
     for capture, real in json.loads((CAPTURES / "cuda_async_peaks.json").read_text())["reserved_peak_bytes"].items():
         cells = []
-        for mode in modes:
-            peak = replay(program, capture, "--policy", f"cuda-async:gpu={mode}")[0]["reserved_peak_bytes"]
+        policies = [word for mode in modes for word in ("--policy", f"cuda-async:gpu={mode}")]
+        answers = replay(program, capture, *policies)
+        if len(answers) != len(modes):
+            raise SystemExit(f"{capture}: {len(answers)} answers for {len(modes)} policies of one device")
+        for answer in answers:
+            peak = answer["reserved_peak_bytes"]
             cells.append(f"{peak} B ({100 * (peak - real) / real:+.1f}%)" if peak != real else f"{peak} B")
         lines.append(f"| {capture} | {real} B | {' | '.join(cells)} |")
     return lines
@@ -154,6 +160,7 @@ ANNOTATED = ("seq2seq", "gpt_default", "leakval", "ddp_rank0", "seq2seq_native",
 MUST_AGREE = ANNOTATED[:5]
 
 
+@functools.cache  # two tables need the same answers
 def analyze(program, capture, *options):
     done = subprocess.run([program, "analyze", "--json", "--quiet", CAPTURES / f"{capture}.pickle.zst", *options],
                           stdout=subprocess.PIPE, check=True)

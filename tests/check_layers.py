@@ -130,23 +130,25 @@ def check_output(root, files):
 
 def symbols_of(build, files):
     """Defined and undefined symbols by source file."""
-    defined, needed = defaultdict(list), defaultdict(set)
+    objects, defined, needed = [], defaultdict(list), defaultdict(set)
     for folder, _, names in os.walk(build):
         if f"{os.sep}tests" in folder[len(build):]:
             continue
         for name in names:
             source = files.get(name[:-2]) if name.endswith(".c.o") else None
             # A build folder may hold objects of files that have moved since.
-            if not source or os.path.basename(os.path.dirname(source)) not in folder.split(os.sep):
-                continue
-            listing = subprocess.run(["nm", "-P", os.path.join(folder, name)], text=True,
-                                     capture_output=True, check=True).stdout
-            for line in listing.splitlines():
-                symbol, kind = line.split()[:2]
-                if kind == "U":
-                    needed[name[:-2]].add(symbol)
-                elif kind.isupper():
-                    defined[symbol].append(name[:-2])
+            if source and os.path.basename(os.path.dirname(source)) in folder.split(os.sep):
+                objects.append(os.path.join(folder, name))
+    # One program for all objects: nm loads plugins when it starts, which takes longer than reading.
+    listing = subprocess.run(["xargs", "-0", "nm", "-A", "-P"], input="\0".join(objects), text=True,
+                             capture_output=True, check=True).stdout if objects else ""
+    for line in listing.splitlines():
+        path, _, columns = line.partition(".o: ")
+        user, (symbol, kind) = os.path.basename(path), columns.split()[:2]
+        if kind == "U":
+            needed[user].add(symbol)
+        elif kind.isupper():
+            defined[symbol].append(user)
     return defined, needed
 
 
