@@ -1,8 +1,9 @@
 #!/bin/sh
-# run.sh FOLDER [SYSTEM...]: builds and tests memtrace in root file systems that debootstrap makes in
-# FOLDER, one after the other, and removes them. Needs root, debootstrap, a package index, 3 GiB of
-# disk space and ten minutes for each. A root file system that is already there is used. Prints the
-# table of docs/install.md, "Compilers and systems".
+# run.sh FOLDER [SYSTEM[:COMPILER,...]...]: builds and tests memtrace in root file systems that
+# debootstrap makes in FOLDER, one after the other, and removes them. COMPILER is a package, such as
+# clang-19; without it, run.sh uses the compilers of its own list. Needs root, debootstrap, a package
+# index, 3 GiB of disk space and ten minutes for each. A root file system that is already there is
+# used. Prints the table of docs/install.md, "Compilers and systems".
 # Logs are in FOLDER/SYSTEM.log. debootstrap checks signatures: Ubuntu needs its archive keyring.
 set -eu
 folder=${1:?is the folder of the root file systems}
@@ -28,12 +29,15 @@ describe() {
 }
 
 try() {
-    system=$1
+    system=${1%%:*}
     root=$folder/$system
+    chosen=$(echo "${1#"$system"}" | tr ':,' '  ')
     # shellcheck disable=SC2046 # words of the description
     set -- $(describe "$system")
     mirror=$1 components=$2
     shift 2
+    # shellcheck disable=SC2086 # one word a compiler
+    [ -z "$chosen" ] || set -- $chosen
     packages=$common
     for compiler in "$@"; do packages=$packages,$compiler; done
     script=/usr/share/debootstrap/scripts/$system
@@ -72,17 +76,18 @@ clean() {
 [ $# != 0 ] || set -- bullseye bookworm trixie sid jammy noble
 # Before anything is done: FOLDER/SYSTEM is removed at the end, whatever SYSTEM is.
 for system in "$@"; do
-    describe "$system" >/dev/null || {
+    describe "${system%%:*}" >/dev/null || {
         echo "run.sh: unknown system '$system'" >&2
         exit 2
     }
 done
 mkdir -p "$folder"
 failed=0
-for system in "$@"; do
+for word in "$@"; do
+    system=${word%%:*}
     # Not behind || or if, where the shell would ignore -e in the function.
     set +e
-    (set -e; try "$system") 3>&1 >"$folder/$system.log" 2>&1
+    (set -e; try "$word") 3>&1 >"$folder/$system.log" 2>&1
     status=$?
     set -e
     [ "$status" = 0 ] || {
