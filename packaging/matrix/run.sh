@@ -4,7 +4,8 @@
 # clang-19; without it, run.sh uses the compilers of its own list. Needs root, debootstrap, a package
 # index, 3 GiB of disk space and ten minutes for each. A root file system that is already there is
 # used. Prints the table of docs/install.md, "Compilers and systems".
-# Logs are in FOLDER/SYSTEM.log. debootstrap checks signatures: Ubuntu needs its archive keyring.
+# Logs are in FOLDER/SYSTEM.log. debootstrap checks signatures with the keys in DEBIAN_KEYRING and
+# UBUNTU_KEYRING, by default the files of the packages debian-archive-keyring and ubuntu-keyring.
 set -eu
 folder=${1:?is the folder of the root file systems}
 shift
@@ -12,6 +13,8 @@ here=$(cd "$(dirname "$0")" && pwd)
 source=$(cd "$here/../.." && git rev-parse --show-toplevel)
 debian=${DEBIAN_MIRROR:?is the address of a mirror of Debian}
 ubuntu=${UBUNTU_MIRROR:?is the address of a mirror of Ubuntu}
+debian_keyring=${DEBIAN_KEYRING:-/usr/share/keyrings/debian-archive-keyring.gpg}
+ubuntu_keyring=${UBUNTU_KEYRING:-/usr/share/keyrings/ubuntu-archive-keyring.gpg}
 common=build-essential,ca-certificates,git,ninja-build,pkg-config,libzstd-dev,libcairo2-dev,libpng-dev
 common=$common,libdw-dev,libcmocka-dev,libjansson-dev,python3,python3-venv,python3-yaml,zstd,binutils
 
@@ -46,8 +49,10 @@ try() {
         script=/usr/share/debootstrap/scripts/sid
         [ "$mirror" = "$debian" ] || script=/usr/share/debootstrap/scripts/gutsy
     fi
-    [ -f "$root/etc/os-release" ] || debootstrap --variant=minbase --components="$components" --include="$packages,cmake" \
-        "$system" "$root" "$mirror" "$script"
+    keyring=$debian_keyring
+    [ "$mirror" = "$debian" ] || keyring=$ubuntu_keyring
+    [ -f "$root/etc/os-release" ] || debootstrap --variant=minbase --keyring="$keyring" --components="$components" \
+        --include="$packages,cmake" "$system" "$root" "$mirror" "$script"
     cp /etc/resolv.conf "$root/etc/resolv.conf"
     cp -L /etc/ssl/certs/ca-certificates.crt "$root/etc/ssl/certs/ca-certificates.crt"
     mountpoint -q "$root/proc" || mount -t proc proc "$root/proc"
