@@ -219,7 +219,7 @@ static void add_lines(struct mt_buf *out, const char *label, const char *lines)
     while (lines) {
         add_fact(out, label, lines);
         lines = strchr(lines, '\n');
-        lines += lines != NULL;
+        lines = lines ? lines + 1 : NULL;
         label = "";
     }
 }

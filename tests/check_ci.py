@@ -2,7 +2,8 @@
 """check_ci.py PROGRAM: what docs/ci.md, the GitHub action and the GitLab template
 run does what the documents say, run here as it is, on committed traces; and
 whatever a name says, junit.xml stays XML with one case a rule. The workflow of
-docs/dry-run.md is one that GitHub accepts, and memtrace accepts its options."""
+docs/dry-run.md is one that GitHub accepts, and memtrace accepts its options.
+The project's own pipelines of GitHub and GitLab run the same commands."""
 import json
 import os
 import pathlib
@@ -160,6 +161,21 @@ def check_action():
     return complaints
 
 
+def differing_jobs(github, gitlab):
+    """Jobs of both pipelines run the same commands of ./dev, with the same variables."""
+    complaints = []
+    for name in sorted(set(github) & set(gitlab)):
+        steps = [step["run"] for step in github[name]["steps"] if step.get("run", "").startswith("./dev ")]
+        scripts = [line for line in gitlab[name]["script"] if line.startswith("./dev ")]
+        if steps != scripts or not steps:
+            complaints.append(f"job {name}: GitHub runs {steps}, GitLab {scripts}")
+        if github[name].get("env") != gitlab[name].get("variables"):
+            complaints.append(f"job {name}: the variables of GitHub and GitLab differ")
+    if set(github) - set(gitlab) != {"build"}:
+        complaints.append(f"jobs only of GitHub: {sorted(set(github) - set(gitlab))}")
+    return complaints
+
+
 def check_workflows():
     """The project's own pipelines parse, and call commands of ./dev that exist."""
     known = set(re.findall(r"^dev_(\w+)\(\)", (ROOT / "dev").read_text(), re.MULTILINE))
@@ -173,6 +189,9 @@ def check_workflows():
         names = [step.get("name", step.get("uses", "")) for step in github["jobs"][name]["steps"]]
         if "git" not in names or not any(word.startswith("actions/checkout@") for word in names[names.index("git"):]):
             complaints.append(f"job {name} has no git before it checks out the tree, so tests cannot list the files")
+    if not any("install" in line and "git" in line for line in gitlab["default"]["before_script"]):
+        complaints.append("the jobs of GitLab have no git, so tests cannot list the files")
+    complaints += differing_jobs(github["jobs"], gitlab)
     if not called <= known:
         complaints.append(f"pipelines call ./dev {called - known}")
     if not {"test", "wheel", "docs", "fuzz"} <= called:

@@ -15,7 +15,7 @@ enum mt_status mt_replay_trials(struct mt_analysis *analysis,
     struct mt_replay_options options[MT_MAX_TRIALS];
     struct mt_replay_job jobs[MT_MAX_TRIALS];
 
-    for (uint32_t i = 0; i < analysis->trial_count; i++) {
+    for (uint32_t i = 0; i < analysis->trial_count && i < MT_MAX_TRIALS; i++) {
         struct mt_trial *trial = &analysis->trials[i];
 
         trial->summary = calloc(1, sizeof *trial->summary);

@@ -16,7 +16,7 @@ for compiler in "$@"; do
     cmake -S /src/memtrace -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_C_COMPILER="$compiler" \
         -DMEMTRACE_MPI=OFF -DMEMTRACE_LTO=OFF -DBUILD_TESTING=ON \
         >"$build.log" 2>&1 || result="configure failed"
-    [ "$result" != built ] || cmake --build "$build" >>"$build.log" 2>&1 || result="build failed"
+    [ "$result" != built ] || cmake --build "$build" -- -k 0 >>"$build.log" 2>&1 || result="build failed"
     if [ "$result" = built ]; then
         (cd "$build" && ctest -R '^(unit\..*|golden|record\.(ends|installed|doctor))$' -j2 --timeout 300) \
             >>"$build.log" 2>&1 || result="tests failed"

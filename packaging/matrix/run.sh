@@ -1,9 +1,11 @@
 #!/bin/sh
-# run.sh FOLDER [SYSTEM...]: builds and tests memtrace in root file systems that debootstrap makes in
-# FOLDER, one after the other, and removes them. Needs root, debootstrap, a package index, 3 GiB of
-# disk space and ten minutes for each. A root file system that is already there is used. Prints the
-# table of docs/install.md, "Compilers and systems".
-# Logs are in FOLDER/SYSTEM.log. debootstrap checks signatures: Ubuntu needs its archive keyring.
+# run.sh FOLDER [SYSTEM[:COMPILER,...]...]: builds and tests memtrace in root file systems that
+# debootstrap makes in FOLDER, one after the other, and removes them. COMPILER is a package, such as
+# clang-19; without it, run.sh uses the compilers of its own list. Needs root, debootstrap, a package
+# index, 3 GiB of disk space and ten minutes for each. A root file system that is already there is
+# used. Prints the table of docs/install.md, "Compilers and systems".
+# Logs are in FOLDER/SYSTEM.log. debootstrap checks signatures with the keys in DEBIAN_KEYRING and
+# UBUNTU_KEYRING, by default the files of the packages debian-archive-keyring and ubuntu-keyring.
 set -eu
 folder=${1:?usage: run.sh FOLDER [SYSTEM...]}
 shift
@@ -11,6 +13,8 @@ here=$(cd "$(dirname "$0")" && pwd)
 source=$(cd "$here/../.." && git rev-parse --show-toplevel)
 debian=${DEBIAN_MIRROR:?is the address of a mirror of Debian}
 ubuntu=${UBUNTU_MIRROR:?is the address of a mirror of Ubuntu}
+debian_keyring=${DEBIAN_KEYRING:-/usr/share/keyrings/debian-archive-keyring.gpg}
+ubuntu_keyring=${UBUNTU_KEYRING:-/usr/share/keyrings/ubuntu-archive-keyring.gpg}
 common=build-essential,ca-certificates,git,ninja-build,pkg-config,libzstd-dev,libcairo2-dev,libpng-dev
 common=$common,libdw-dev,libcmocka-dev,libjansson-dev,python3,python3-venv,python3-yaml,zstd,binutils
 
@@ -28,12 +32,15 @@ describe() {
 }
 
 try() {
-    system=$1
+    system=${1%%:*}
     root=$folder/$system
+    chosen=$(echo "${1#"$system"}" | tr ':,' '  ')
     # shellcheck disable=SC2046 # words of the description
     set -- $(describe "$system")
     mirror=$1 components=$2
     shift 2
+    # shellcheck disable=SC2086 # one word a compiler
+    [ -z "$chosen" ] || set -- $chosen
     packages=$common
     for compiler in "$@"; do packages=$packages,$compiler; done
     script=/usr/share/debootstrap/scripts/$system
@@ -42,8 +49,10 @@ try() {
         script=/usr/share/debootstrap/scripts/sid
         [ "$mirror" = "$debian" ] || script=/usr/share/debootstrap/scripts/gutsy
     fi
-    [ -f "$root/etc/os-release" ] || debootstrap --variant=minbase --components="$components" --include="$packages,cmake" \
-        "$system" "$root" "$mirror" "$script"
+    keyring=$debian_keyring
+    [ "$mirror" = "$debian" ] || keyring=$ubuntu_keyring
+    [ -f "$root/etc/os-release" ] || debootstrap --variant=minbase --keyring="$keyring" --components="$components" \
+        --include="$packages,cmake" "$system" "$root" "$mirror" "$script"
     cp /etc/resolv.conf "$root/etc/resolv.conf"
     cp -L /etc/ssl/certs/ca-certificates.crt "$root/etc/ssl/certs/ca-certificates.crt"
     mountpoint -q "$root/proc" || mount -t proc proc "$root/proc"
@@ -72,17 +81,18 @@ clean() {
 [ $# != 0 ] || set -- bullseye bookworm trixie sid jammy noble
 # Before anything is done: FOLDER/SYSTEM is removed at the end, whatever SYSTEM is.
 for system in "$@"; do
-    describe "$system" >/dev/null || {
+    describe "${system%%:*}" >/dev/null || {
         echo "run.sh: unknown system '$system'" >&2
         exit 2
     }
 done
 mkdir -p "$folder"
 failed=0
-for system in "$@"; do
+for word in "$@"; do
+    system=${word%%:*}
     # Not behind || or if, where the shell would ignore -e in the function.
     set +e
-    (set -e; try "$system") 3>&1 >"$folder/$system.log" 2>&1
+    (set -e; try "$word") 3>&1 >"$folder/$system.log" 2>&1
     status=$?
     set -e
     [ "$status" = 0 ] || {

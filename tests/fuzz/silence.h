@@ -1,5 +1,5 @@
 /* Standard output and error are /dev/null in between, for targets that run code of
- * the command line. libFuzzer's own messages go to standard error. */
+ * the command line. libFuzzer's own messages and reports of sanitizers go to standard error. */
 #ifndef MT_TESTS_SILENCE_H
 #define MT_TESTS_SILENCE_H
 
@@ -7,6 +7,9 @@
 #include <unistd.h>
 
 #include "fuzz.h"
+
+/* Part of the sanitizers; null in builds without them. */
+__attribute__((weak)) void __sanitizer_set_report_fd(void *descriptor);
 
 static int silence_saved[2] = {-1, -1}, silence_null = -1;
 
@@ -17,6 +20,8 @@ static inline void silence_begin(void)
         silence_saved[0] = dup(STDOUT_FILENO);
         silence_saved[1] = dup(STDERR_FILENO);
         FUZZ_CHECK(silence_null >= 0 && silence_saved[0] >= 0 && silence_saved[1] >= 0);
+        if (__sanitizer_set_report_fd)
+            __sanitizer_set_report_fd((void *)(intptr_t)silence_saved[1]);
     }
     dup2(silence_null, STDOUT_FILENO);
     dup2(silence_null, STDERR_FILENO);

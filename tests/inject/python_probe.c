@@ -178,7 +178,7 @@ static void *poll_once(void *unused)
     return NULL;
 }
 
-static void *call_once(void *call)
+static void *call_one(void *call)
 {
     void (*function)(void);
 
@@ -203,7 +203,7 @@ void probe_poll(void)
 
 void probe_call_elsewhere(void (*call)(void))
 {
-    elsewhere(call_once, &call);
+    elsewhere(call_one, &call);
 }
 
 void probe_stop(void)

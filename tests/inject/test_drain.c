@@ -428,7 +428,7 @@ static void definitions_become_symbols(void **state)
     struct {
         uint64_t facts[2];
         char name[4];
-    } device = {{80, 2}, "H200"};
+    } device = {{80, 2}, {'H', '2', '0', '0'}};
     struct mt_trace_header header = {.rank = -1};
     struct mt_event_batch batch;
     struct mt_source *source;

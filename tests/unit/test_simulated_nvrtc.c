@@ -55,7 +55,7 @@ static void a_program_compiles_to_nothing(void **state)
     void *program = NULL;
     const char *name = NULL;
     size_t size_bytes = 0;
-    char code[2] = "xx";
+    char code[2] = {'x', 'x'};
 
     (void)state;
     assert_int_equal(api.create(&program, "source", "name", 0, NULL, NULL), 0);
