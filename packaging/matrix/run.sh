@@ -11,8 +11,8 @@ folder=${1:?usage: run.sh FOLDER [SYSTEM...]}
 shift
 here=$(cd "$(dirname "$0")" && pwd)
 source=$(cd "$here/../.." && git rev-parse --show-toplevel)
-debian=${DEBIAN_MIRROR:?is the address of a mirror of Debian}
-ubuntu=${UBUNTU_MIRROR:?is the address of a mirror of Ubuntu}
+debian=${DEBIAN_MIRROR:?set it to the address of a mirror of Debian}
+ubuntu=${UBUNTU_MIRROR:?set it to the address of a mirror of Ubuntu}
 debian_keyring=${DEBIAN_KEYRING:-/usr/share/keyrings/debian-archive-keyring.gpg}
 ubuntu_keyring=${UBUNTU_KEYRING:-/usr/share/keyrings/ubuntu-archive-keyring.gpg}
 common=build-essential,ca-certificates,git,ninja-build,pkg-config,libzstd-dev,libcairo2-dev,libpng-dev
