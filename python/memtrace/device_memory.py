@@ -53,6 +53,15 @@ def _cuda() -> Any:
     return cuda if cuda is not None and cuda.is_initialized() else None
 
 
+def why_not_counted(metric: str) -> str:
+    """Why PyTorch does not count a metric on this machine, or "". Its counters would be zero."""
+    backend = getattr(_cuda(), "get_allocator_backend", lambda: "native")()
+    if backend == "native" or (backend == "cudaMallocAsync" and metric == "allocated"):
+        return ""
+    advice = ": use metric='allocated'" if backend == "cudaMallocAsync" else ""
+    return f"PyTorch does not count {metric} bytes with the allocator '{backend}'{advice}"
+
+
 class Counters:
     """The peak and the change of a metric ("requested" or "allocated") since this moment.
 

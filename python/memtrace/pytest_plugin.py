@@ -199,6 +199,10 @@ class _Measured:
             self._why_no_trace = f"no trace: {error}"
 
     def end(self) -> None:
+        reason = device_memory.why_not_counted(self.limits.metric)
+        if reason:
+            self.failure = reason if self.limits.exist() else ""
+            return
         self._peaks = self._counters.peaks()
         if self.limits.leak_bytes is not None:
             gc.collect()

@@ -223,6 +223,37 @@ def test_wrong_marks(pytester):
         assert mark.split("(", maxsplit=1)[0] in result.stderr.str(), mark
 
 
+def test_an_allocator_without_the_counters(pytester):
+    """Its requested bytes are always zero, so the limit would never fail."""
+    pytester.makeconftest("""
+        import sys, types
+        cuda = types.SimpleNamespace(
+            is_initialized=lambda: True, device_count=lambda: 1, reset_peak_memory_stats=lambda device: None,
+            get_allocator_backend=lambda: "cudaMallocAsync",
+            memory_stats=lambda device: {"allocated_bytes.all.peak": 2 << 20})
+        sys.modules["torch"] = types.ModuleType("torch")
+        sys.modules["torch"].cuda = cuda
+    """)
+    pytester.makepyfile("""
+        import pytest
+
+        @pytest.mark.limit_gpu_memory("1 GiB")
+        def test_requested(): pass
+
+        @pytest.mark.limit_gpu_memory("1 GiB", metric="allocated")
+        def test_allocated(): pass
+
+        @pytest.mark.limit_gpu_memory("1 MiB", metric="allocated")
+        def test_exceeds(): pass
+
+        def test_plain(): pass
+    """)
+    result = run(pytester, "--memtrace-dry-run=never")
+    result.assert_outcomes(passed=2, failed=2)
+    assert "PyTorch does not count requested bytes with the allocator 'cudaMallocAsync': use metric='allocated'" \
+        in result.stdout.str()
+
+
 def test_never_without_a_gpu(pytester):
     pytester.makepyfile("""
         import os, pytest
