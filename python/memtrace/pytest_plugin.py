@@ -209,7 +209,7 @@ class _Measured:
         self._left = self._counters.left()
         self.failure = self._judge()
         if self.failure and not self._keeps:
-            self.failure += "\nTo see who holds it, run pytest with --memtrace."
+            self.failure += "\nTo see what holds it, run pytest with --memtrace."
 
     def _judge(self) -> str:
         peak, left = self.limits.peak_bytes, self.limits.leak_bytes
