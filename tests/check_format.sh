@@ -11,14 +11,19 @@ case $("$tool" --version) in
     exit 1
     ;;
 esac
-status=0
-for file in $(find base trace collector simulate analyzer fleet render cli tests fixtures -name '*.[ch]' | sort); do
-    "$tool" --style=file "$file" | cmp -s - "$file" && continue
-    if [ "${1:-}" = --fix ]; then
-        "$tool" -i --style=file "$file"
-    else
-        echo "check_format: $file is not formatted; run ./dev format" >&2
-        status=1
-    fi
-done
-exit $status
+
+# for_files OPTION...: clang-format with these options, a start for 100 files: a start takes longer than a file.
+for_files() {
+    find base trace collector simulate analyzer fleet render cli tests fixtures -name '*.[ch]' -print0 |
+        sort -z | xargs -0 -n 100 -P "$(nproc 2>/dev/null || echo 2)" "$tool" --style=file "$@"
+}
+
+if [ "${1:-}" = --fix ]; then
+    for_files -i
+    exit
+fi
+output=$(for_files --dry-run -Werror 2>&1) && exit
+printf '%s\n' "$output" | sed 's/^\([^:]*\):[0-9]*:[0-9]*: error: code should be clang-formatted.*/\1/; t; d' | sort -u |
+    sed 's/.*/check_format: & is not formatted; run .\/dev format/' >&2
+printf '%s\n' "$output" | grep -q 'error: code should be clang-formatted' || printf '%s\n' "$output" >&2
+exit 1

@@ -6,8 +6,11 @@ that glibc, and the archives of the other libraries are in the program. This scr
 then gives the wheel its platform tag. It does not call `auditwheel repair`, which renames libraries:
 the program and the loader find the injected libraries by their names.
 
+--wheel-only makes no sdist, and uses the compiler cache that CMAKE_C_COMPILER_LAUNCHER names.
+
 Usage: packaging/wheel/build.py [--wheel-only | --environment-only]
 """
+import hashlib
 import os
 import pathlib
 import re
@@ -66,14 +69,31 @@ def commit_time():
         return "1577836800"
 
 
-def build(python, kind, folder):
-    """Returns the file that `python -m build` makes: kind is "wheel" or "sdist"."""
-    environment = dict(os.environ, MEMTRACE_WHEEL_PYTHON=str(python),
+def zig_of(python):
+    """Returns the path of the compiler."""
+    return output(python, "-c", "import ziglang; print(ziglang.__path__[0] + '/zig')").strip()
+
+
+def set_cache(environment, zig):
+    """Names the compiler for a compiler cache, which sees only the wrapper zig-cc."""
+    wrapper = hashlib.sha256((HERE / "zig-cc").read_bytes()).hexdigest()
+    environment["CCACHE_COMPILERCHECK"] = f"string:zig {output(zig, 'version').strip()} {wrapper}"
+    environment["CCACHE_COMPILERTYPE"] = "clang"
+
+
+def build(python, kind, folder, cached=False):
+    """Returns the file that `python -m build` makes: kind is "wheel" or "sdist". CACHED: with the
+    compiler cache of CMAKE_C_COMPILER_LAUNCHER, if there is one."""
+    zig = zig_of(python)
+    environment = dict(os.environ, MEMTRACE_WHEEL_PYTHON=str(python), MEMTRACE_ZIG=zig,
                        CMAKE_TOOLCHAIN_FILE=str(HERE / "toolchain.cmake"),
                        CMAKE_ARGS=" ".join(CMAKE_ARGS), CMAKE_GENERATOR="Ninja",
                        SKBUILD_BUILD_DIR=str(BUILD),
                        SOURCE_DATE_EPOCH=commit_time())
-    environment.pop("CMAKE_C_COMPILER_LAUNCHER", None)
+    if cached:
+        set_cache(environment, zig)
+    else:
+        environment.pop("CMAKE_C_COMPILER_LAUNCHER", None)
     with open(LOG, "w", encoding="utf-8") as log:
         run(python, "-m", "build", f"--{kind}", "--no-isolation", "--outdir", folder, ROOT,
             env=environment, stdout=log, stderr=log)
@@ -180,7 +200,8 @@ def main(arguments):
     with tempfile.TemporaryDirectory(dir=ROOT / "build") as temporary:
         folder = pathlib.Path(temporary)
         (folder / "built").mkdir()
-        finish(python, build(python, "wheel", folder / "built"), folder)
+        made = build(python, "wheel", folder / "built", cached=arguments == ["--wheel-only"])
+        finish(python, made, folder)
         if not arguments:
             (folder / "sdist").mkdir()
             made = build(python, "sdist", folder / "sdist")
