@@ -221,7 +221,7 @@ static int verdict_of(const struct run *run, const struct mt_job_report *report)
 {
     if (run->gates.failed)
         return MT_EXIT_BUDGET;
-    if (run->failures.count)
+    if (run->failures.count || (run->settings && run->settings->unreadable_count))
         return MT_EXIT_INPUT;
     if (run->arguments->common.strict && (report->missing_count || report->incomplete_count))
         return MT_EXIT_INCOMPLETE;

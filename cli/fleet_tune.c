@@ -371,6 +371,19 @@ static int tune(struct search *search)
     return code;
 }
 
+/* The answer says that these traces were not replayed; the message is for the exit status. */
+static void say_unreadable(const struct search *search)
+{
+    for (uint32_t i = 0; i < search->known_count; i++) {
+        const struct mt_tuned_trace *trace = search->known[i];
+
+        if (trace->status != MT_ERR_IO)
+            continue;
+        mt_say("cannot read '%s': %s", trace->path, trace->error.text);
+        search->work.settings->unreadable_count++;
+    }
+}
+
 int mt_fleet_tune(const struct mt_fleet_tuning *tuning, struct mt_job_settings **settings)
 {
     struct search *search = calloc(1, sizeof *search);
@@ -389,6 +402,8 @@ int mt_fleet_tune(const struct mt_fleet_tuning *tuning, struct mt_job_settings *
     mt_progress_start(&search->work.progress, tuning->common->quiet);
     code = tune(search);
     mt_progress_end(&search->work.progress);
+    if (code == MT_EXIT_OK)
+        say_unreadable(search);
     mt_fleet_traces_release(&search->files);
     free(search);
     return code;

@@ -174,6 +174,7 @@ def check_missing(program, folder):
     for summary in folder.glob("*.mtsum"):
         summary.touch()
     check_stand_in(program, folder, "the file is not the one that was summarized")
+    check_unreadable(program, folder, trace)
     for trace in folder.glob("*.zst"):
         trace.unlink()
     done = run(program, "fleet", folder, "--tune", status=3)
@@ -193,6 +194,17 @@ def check_stand_in(program, folder, reason):
                   "rank 1 needs at least 250 MiB as it ran, more than any rank that was checked",
                   f"Not replayed: rank 1: {reason}"):
         expect(f"words of '{text[:600]}'", words in text, True)
+
+
+def check_unreadable(program, folder, trace):
+    """A trace that is there but cannot be read: the answer is for the others, and the status is 3."""
+    trace.unlink()
+    trace.symlink_to("/proc/self/mem")  # nothing is mapped at its start, so reading fails
+    for summary in folder.glob("*.mtsum"):
+        summary.touch()
+    done = run(program, "fleet", folder, "--tune", "-q", status=3)
+    expect("others are tuned", "Checked by replay: rank 0" in done.stdout, True)
+    expect("error", done.stderr, f"memtrace: cannot read '{trace}': no SHA-256: Input/output error\n")
 
 
 def check_other_cluster(program, folder):

@@ -125,6 +125,7 @@ struct mt_job_settings {
     uint64_t readings;             /* passes over traces: replays, and their preparation */
     uint32_t trace_count;          /* traces that were replayed */
     uint32_t tuned_count;          /* those of them that were tuned */
+    uint32_t unreadable_count;     /* traces that are there but cannot be read */
 };
 
 void mt_job_settings_free(struct mt_job_settings *settings);
