@@ -46,6 +46,9 @@ static const struct {
     {"", "from_pretrained", MT_PHASE_SETUP},
     /* vLLM and SGLang allocate their pools of pages once, before the first request */
     {"", "_allocate_kv_cache", MT_PHASE_SETUP | MT_STACK_KV_CACHE},
+    /* of vLLM's engine: also runs the model, to measure what it needs and to warm up */
+    {"core.py", "_initialize_kv_caches", MT_PHASE_UNKNOWN},
+    {"llm_engine.py", "_initialize_kv_caches", MT_PHASE_UNKNOWN},
     {"", "KVPool", MT_PHASE_SETUP | MT_STACK_KV_CACHE},
     {"mem_cache/", "_create_buffers", MT_PHASE_SETUP | MT_STACK_KV_CACHE},
     {"", "ReqToTokenPool", MT_PHASE_DATA}, /* the pages of each request */

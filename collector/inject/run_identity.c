@@ -74,6 +74,27 @@ static void complete(struct mt_run_place *place, const struct mt_run_place *task
         place->world = task->world;
 }
 
+/* A program that calls MPI_Init without a launcher: Open MPI 4 starts a server for it alone and
+ * sets the variables of a rank 0. mpi4py does so in each process that imports it. */
+static bool is_singleton_of_mpi(void)
+{
+    const char *way = getenv("OMPI_MCA_ess");
+
+    return way && strcmp(way, "singleton") == 0;
+}
+
+/* Lightning starts the other ranks of a machine itself and does not set RANK. The ranks of the
+ * first machine start at 0; those of the next machines depend on a number that no variable has. */
+static struct mt_run_place lightning(void)
+{
+    const struct mt_run_place none = {-1, -1, -1};
+    long local_rank = number_of("LOCAL_RANK");
+
+    if (number_of("NODE_RANK") != 0 || local_rank < 0 || number_of("WORLD_SIZE") <= local_rank)
+        return none;
+    return (struct mt_run_place){local_rank, local_rank, number_of("WORLD_SIZE")};
+}
+
 struct mt_run_place mt_run_place(void)
 {
     const struct mt_run_place task = slurm_task();
@@ -81,12 +102,14 @@ struct mt_run_place mt_run_place(void)
     for (size_t i = 0; i < MT_ARRAY_LEN(launchers); i++) {
         struct mt_run_place place = place_of(&launchers[i]);
 
-        if (place.rank < 0)
+        if (place.rank < 0 || (is_singleton_of_mpi() && !launchers[i].world))
             continue;
         complete(&place, &task);
         return place;
     }
-    return task;
+    if (task.rank >= 0)
+        return task;
+    return lightning();
 }
 
 long mt_run_restart(void)

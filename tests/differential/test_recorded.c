@@ -173,6 +173,29 @@ static void a_model_that_is_served(void **state)
     close_run(&run);
 }
 
+/* vLLM's engine runs the model and warms up below the function that creates its cache: only the
+ * pool is the cache. The peaks are those of PyTorch's counters, to the byte. */
+static void the_engine_of_vllm(void **state)
+{
+    const struct mt_device_report *device;
+    struct run run;
+    uint64_t sum = 0;
+
+    (void)state;
+    open_run(&run, "vllm");
+    device = &run.report->devices[0];
+    assert_int_equal(device->allocated_peak.bytes, truth(&run, "allocated_peak"));
+    assert_int_equal(device->reserved_peak.bytes, truth(&run, "reserved_peak"));
+    assert_non_null(device->device_parts);
+    for (int i = 0; i < MT_DEVICE_PART_COUNT; i++)
+        sum += device->device_parts->parts[i];
+    assert_int_equal(sum, truth(&run, "device"));
+    /* 16 layers, each rounded up to 2 MiB, and some tables */
+    assert_in_range(device->device_parts->parts[MT_DEVICE_KV_CACHE], truth(&run, "kv_cache"),
+                    truth(&run, "kv_cache") + 16 * 2 * MT_MIB);
+    close_run(&run);
+}
+
 static uint64_t communicator_bytes(const struct mt_driver_report *driver, int32_t communicator)
 {
     uint64_t bytes = 0;
@@ -208,9 +231,13 @@ static void two_communicators(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(pytorch_beside_others),         cmocka_unit_test(phases_on_threads),
-        cmocka_unit_test(a_program_without_a_framework), cmocka_unit_test(every_way_to_allocate),
-        cmocka_unit_test(a_model_that_is_served),        cmocka_unit_test(two_communicators),
+        cmocka_unit_test(pytorch_beside_others),
+        cmocka_unit_test(phases_on_threads),
+        cmocka_unit_test(a_program_without_a_framework),
+        cmocka_unit_test(every_way_to_allocate),
+        cmocka_unit_test(a_model_that_is_served),
+        cmocka_unit_test(the_engine_of_vllm),
+        cmocka_unit_test(two_communicators),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

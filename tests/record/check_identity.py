@@ -17,7 +17,7 @@ import trace_decoder  # pylint: disable=wrong-import-position
 
 UUID = "GPU-5d000000-0000-0000-0000-0000000000{:02x}"
 LAUNCHERS = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "SLURM_", "TORCHELASTIC_", "OMPI_", "PMI_", "PMIX_", "RAY_",
-             "LSB_", "PBS_", "MV2_")
+             "LSB_", "PBS_", "MV2_", "NODE_RANK")
 
 
 def environment(bench, **more):
@@ -63,6 +63,19 @@ def nothing_is_made_up(bench):
     """Without a launcher there is no job and no rank."""
     _, header = recorded(bench, "exit", "0")
     check(not {"rank", "world_size", "local_rank", "restart", "job", "mesh"} & set(header), f"{header}")
+
+
+def lightning_numbers_its_processes(bench):
+    """It sets no RANK. mpi4py, which Lightning imports, makes each process a rank 0 of its own."""
+    alone = {"OMPI_MCA_ess": "singleton", "PMIX_RANK": "0"}
+    for variables, place in (({"NODE_RANK": "0", "LOCAL_RANK": "1", "WORLD_SIZE": "2", **alone}, ("1", "1", "2")),
+                             ({"NODE_RANK": "1", "LOCAL_RANK": "1", "WORLD_SIZE": "4"}, (None, None, None)),
+                             ({"NODE_RANK": "0", "LOCAL_RANK": "1"}, (None, None, None)),
+                             ({"NODE_RANK": "0", "LOCAL_RANK": "1", "WORLD_SIZE": "4", "RANK": "3"}, ("3", "1", "4")),
+                             (alone, (None, None, None)), ({"PMIX_RANK": "2"}, ("2", None, None))):
+        _, header = recorded(bench, "exit", "0", **variables)
+        found = tuple(header.get(key) for key in ("rank", "local_rank", "world_size"))
+        check(found == place, f"{variables}: {found}")
 
 
 def a_bad_mesh_is_left_out(bench):
@@ -263,7 +276,8 @@ def hostile_dumps_are_refused(bench):
 
 
 if __name__ == "__main__":
-    sys.exit(main([known_from_the_start, nothing_is_made_up, a_bad_mesh_is_left_out, the_program_says_its_place,
+    sys.exit(main([known_from_the_start, nothing_is_made_up, lightning_numbers_its_processes, a_bad_mesh_is_left_out,
+                   the_program_says_its_place,
                    a_wrong_place_is_refused, scripts_of_slurm_are_no_ranks, instances_have_profiles,
                    ends_of_the_command, ends_in_the_answer_for_the_job, ends_of_others, killed_with_the_launcher,
                    redacted, counted_as_secrets,
