@@ -219,7 +219,7 @@ static enum mt_status descend(struct search *search, uint64_t *low, uint64_t *hi
 static enum mt_status bisect(struct search *search, uint64_t *low, uint64_t *high)
 {
     enum mt_status status = MT_OK;
-    bool fits;
+    bool fits = false;
 
     MT_ASSERT(*low < *high);
     while (status == MT_OK && *high - *low > 1) {

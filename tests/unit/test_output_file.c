@@ -1,4 +1,5 @@
 /* Results are written completely or not at all, and never overwrite other files. */
+#define _GNU_SOURCE 1 /* setresuid */
 #include "cmocka_all.h"
 
 #include <dirent.h>
@@ -102,7 +103,8 @@ static void become_nobody(void)
     if (geteuid() == 0) {
         if (chown(folder, 65534, 65534) && errno == EINVAL)
             skip();
-        assert_int_equal(seteuid(65534), 0);
+        /* The real user as well: faccessat before glibc 2.33 asks for that one. */
+        assert_int_equal(setresuid(65534, 65534, 0), 0);
     }
 }
 
@@ -119,7 +121,7 @@ static int leave(void **state)
     char command[64];
 
     (void)state;
-    (void)!seteuid(getuid());
+    (void)!setresuid(0, 0, 0);
     (void)umask(022);
     (void)snprintf(command, sizeof command, "rm -rf %s", folder);
     return chdir("/") != 0 || system(command) != 0;
