@@ -42,7 +42,7 @@ def check_keys(what, mapping, known):
 
 
 def name_of(step):
-    return step.get("name") or step.get("uses") or step["run"].splitlines()[0]
+    return step.get("name") or step.get("uses") or step.get("run", "").partition("\n")[0]
 
 
 def check_step(step):
@@ -52,11 +52,18 @@ def check_step(step):
         raise Refused(f"step '{name_of(step)}' uses {found.group()}, which is not supported")
 
 
+def has_plain_matrix(job):
+    """Whether the matrix has only lists of values, each with at least one."""
+    matrix = matrix_of(job)
+    return (isinstance(matrix, dict) and not {"include", "exclude"} & set(matrix)
+            and all(isinstance(options, list) and options for options in matrix.values()))
+
+
 def check_job(name, job):
     check_keys(f"job '{name}'", job, JOB_KEYS)
     check_keys(f"the strategy of job '{name}'", job.get("strategy", {}), {"matrix", "fail-fast"})
-    if not all(isinstance(options, list) for options in matrix_of(job).values()) or {"include", "exclude"} & set(matrix_of(job)):
-        raise Refused(f"the matrix of job '{name}' is more than lists of values, which is not supported")
+    if not has_plain_matrix(job):
+        raise Refused(f"the matrix of job '{name}' is not lists of values, which is not supported")
     if not isinstance(job.get("container", ""), str):
         raise Refused(f"the container of job '{name}' is more than an image, which is not supported")
     for step in job["steps"]:

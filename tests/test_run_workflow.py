@@ -63,6 +63,12 @@ jobs:
   includes:
     strategy: {matrix: {color: [red], include: [{color: green}]}}
     steps: [{name: first, run: echo never}]
+  computed:
+    strategy: {matrix: "${{ fromJSON('{}') }}"}
+    steps: [{name: first, run: echo never}]
+  empty:
+    strategy: {matrix: {color: []}}
+    steps: [{name: first, run: echo never}]
 """
 LEVELS = """== actions/checkout@v4: done by the clone
 == actions/cache@v4: skipped, because actions are not run here
@@ -105,7 +111,9 @@ CASES = [
     (["shell"], 2, "step 'snake' has 'shell', which is not supported"),
     (["contains"], 2, "the condition 'contains('a', 'b')' is not supported"),
     (["exports"], 2, "step 'export' uses GITHUB_ENV, which is not supported"),
-    (["includes"], 2, "the matrix of job 'includes' is more than lists of values, which is not supported"),
+    (["includes"], 2, "the matrix of job 'includes' is not lists of values, which is not supported"),
+    (["computed"], 2, "the matrix of job 'computed' is not lists of values, which is not supported"),
+    (["empty"], 2, "the matrix of job 'empty' is not lists of values, which is not supported"),
     (["levels", "color=green"], 2, "'green' is not a value of color: red, light blue"),
     (["levels", "shape=round"], 2, "neither a matrix nor an env has shape"),
     (["--skip", "nothing", "levels"], 2, "job 'levels' has no step 'nothing'"),
