@@ -18,9 +18,10 @@ for compiler in "$@"; do
         >"$build.log" 2>&1 || result="configure failed"
     [ "$result" != built ] || cmake --build "$build" -- -k 0 >>"$build.log" 2>&1 || result="build failed"
     if [ "$result" = built ]; then
+        # Before the tests: their output may contain the word.
+        warnings=$(grep -c 'warning: ' "$build.log")
         (cd "$build" && ctest -R '^(unit\..*|golden|record\.(ends|installed|doctor))$' -j2 --timeout 300 --output-on-failure) \
             >>"$build.log" 2>&1 || result="tests failed"
-        warnings=$(grep -c 'warning: ' "$build.log")
         result="$result, $warnings warnings: $(grep -E '^[0-9]+% tests passed' "$build.log" | tail -1)"
     fi
     case $result in
