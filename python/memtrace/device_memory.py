@@ -6,8 +6,8 @@ import re
 import sys
 from typing import Any
 
-# The control devices of the driver: a desktop or server, and the Linux of Windows. Both exist without
-# a GPU that can be used, so NVML counts the devices.
+# The control devices of the driver: a desktop or server, and the Linux of Windows. Both may exist
+# although no GPU can be used, so NVML counts the devices.
 _DRIVER_FILES = ("/dev/nvidiactl", "/dev/dxg")
 # Jetson, which has no other GPU and, in older releases, no NVML.
 _JETSON_FILES = ("/dev/nvhost-gpu", "/dev/nvgpu")
@@ -16,9 +16,9 @@ _VISIBLE = re.compile(r"\s*(\d|GPU-|MIG-)")
 
 
 def machine_has_gpu() -> bool:
-    """Whether this process can use a GPU, without starting CUDA: a process that has started it cannot
+    """Whether this process can use a GPU. Does not start CUDA: a process that has started it cannot
     fork workers that use it."""
-    # CUDA ignores the first device that does not exist in this list, and all devices after it.
+    # CUDA stops at the first entry of this list that does not name a device.
     if not _VISIBLE.match(os.environ.get("CUDA_VISIBLE_DEVICES", "0")):
         return False
     if any(os.path.exists(path) for path in _JETSON_FILES):

@@ -133,7 +133,7 @@ def first_lines(arguments: Sequence[str]) -> str:
     try:
         output = answered([*arguments, "--quiet"])
     except Error as error:
-        return f"it could not be analyzed: {error}"
+        return f"the trace could not be analyzed: {error}"
     lines = output.text.splitlines()
     more = [f"... memtrace {' '.join(map(shell_word, arguments))}"] if len(lines) > _LINES else []
     return "\n".join([*lines[:_LINES], *more])

@@ -92,8 +92,8 @@ class Parent:
 
     @pytest.hookimpl(hookwrapper=True, tryfirst=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> Generator[None, Any, None]:
-        # pytest-xdist appends groups to the names in its workers, and the other process has none.
-        # The hash of an item is that of its name.
+        # In its workers, pytest-xdist appends groups to the names; the other process has no groups.
+        # The hash of an item changes with its name, so the first mapping needs id().
         names = {id(item): item.nodeid for item in items}
         yield
         self._names = {item: names.get(id(item), item.nodeid) for item in items

@@ -104,7 +104,7 @@ class Commands(Case):
                               check=True, text=True)
         self.assertEqual(done.stdout.splitlines()[:12], lines[:-1])
         self.assertNotIn("...", program.first_lines(["info", str(copy), "--json"])[-40:])
-        self.assertIn("it could not be analyzed: ", program.first_lines(["analyze", "/nosuch"]))
+        self.assertIn("the trace could not be analyzed: ", program.first_lines(["analyze", "/nosuch"]))
 
 
 class Errors(Case):
