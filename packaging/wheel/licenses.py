@@ -34,8 +34,8 @@ PACKAGES = {
     "libzstd-dev": ("BSD-3-Clause OR GPL-2.0-only",),
     "zlib1g-dev": ("Zlib",),
 }
-# What every program of zig contains: crt1.o and libc_nonshared.a of glibc, which permit programs of
-# any license, and functions of the compiler's runtime.
+# What every program that zig links contains: crt1.o and libc_nonshared.a of glibc, whose terms
+# permit programs of any license, and functions of the compiler's runtime.
 COMPILER = {"glibc-startup": ("LGPL-2.1-or-later WITH GCC-exception-2.0",), "zig": ("MIT",)}
 
 SOURCES = """\
