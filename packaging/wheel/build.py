@@ -139,7 +139,7 @@ def add_licenses(python, info, programs):
     packages = sorted({licenses.package_of(archive) for archive in archives})
     terms = licenses.expression(packages)
     zig = output(python, "-c", "import importlib.metadata as m, ziglang; "
-                 "print(ziglang.__path__[0], m.version('ziglang'))").split()
+                 "print(ziglang.__path__[0]); print(m.version('ziglang'))").splitlines()
     folder = info / "licenses/third-party"
     licenses.copy_texts(packages, pathlib.Path(zig[0]), folder)
     licenses.write_sources(packages, zig[1], info.name.split("-")[1].removesuffix(".dist"),
