@@ -18,9 +18,9 @@ set(slow_tests
   property.test_snapshot_damage property.test_stack_charts property.test_trace_damage record.attacks
   record.closing record.doctor record.ends record.killed record.processes record.stacks
   unit.test_pickle unit.test_timeline_chart)
-# Seconds that the longest tests take in ./dev test, unless a test has a cost of its own: ctest starts
-# them first, in this order. So tests that mostly wait (record) run beside tests that compute, and no
-# long test runs alone at the end.
+# Seconds that the longest tests take in ./dev test. A test that sets its own COST keeps it. ctest
+# starts them first, in this order, so tests that mostly wait (record) run beside tests that
+# compute, and no long test runs alone at the end.
 set(seconds_of_tests
   golden=100 project.fleet_tune=85 differential.accuracy=60 golden.pages=60 project.report=60
   golden.terminal=48 differential.jobs=45 differential.trace_decoder=36 golden.text=34
@@ -28,12 +28,14 @@ set(seconds_of_tests
   project.fleet_page=22 differential.test_pictures=21 inject.test_collect=21 project.layout=19
   fleet.test_job_charts=19 project.site=18 python.report=17 golden.ci=16 record.places=16
   record.dry_run_hostile=16 record.closing=15 record.ends=15 project.fleet_processes=14
-  differential.test_needs=14 golden.charts=13 golden.cases=13 record.identity=13 record.processes=13)
+  differential.test_needs=14 golden.charts=13 golden.cases=13 record.identity=13
+  record.processes=13)
 get_property(tests DIRECTORY PROPERTY TESTS)
 foreach(test IN LISTS tests)
   string(REGEX REPLACE "\\..*" "" family ${test})
   set_property(TEST ${test} APPEND PROPERTY LABELS ${family})
-  # Threads of PyTorch's OpenMP sleep while they wait: a fifth of the CPU time of a dry run was spinning.
+  # Threads of PyTorch's OpenMP sleep while they wait. Without this, they spin for a fifth of the
+  # CPU time of a dry run.
   set_property(TEST ${test} APPEND PROPERTY ENVIRONMENT OMP_WAIT_POLICY=PASSIVE)
   get_property(cost TEST ${test} PROPERTY COST)
   if(NOT cost AND ";${seconds_of_tests};" MATCHES ";${test}=([0-9]+);")

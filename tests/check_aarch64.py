@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The library in recorded programs, and what else has code for aarch64, compiles for it, as far as Debian's cross
-compiler checks without an output: a fault of `./dev aarch64` that shows in seconds. Skipped without that compiler."""
+"""The recorder's library and other files with code for aarch64 compile for it. Debian's cross compiler only checks the
+syntax, so this finds in seconds what `./dev aarch64` finds in minutes. Skipped if that compiler is missing."""
 import pathlib
 import shutil
 import subprocess

@@ -12,7 +12,8 @@ case $("$tool" --version) in
     ;;
 esac
 
-# for_files OPTION...: clang-format with these options, a start for 100 files: a start takes longer than a file.
+# for_files OPTION...: runs clang-format with these options, once per 100 files, because its start
+# takes longer than a file.
 for_files() {
     find base trace collector simulate analyzer fleet render cli tests fixtures -name '*.[ch]' -print0 |
         sort -z | xargs -0 -n 100 -P "$(nproc 2>/dev/null || echo 2)" "$tool" --style=file "$@"

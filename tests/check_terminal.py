@@ -171,14 +171,15 @@ def progress(program, fixtures):
 
 
 def progress_of_reading(program, fixtures):
-    """A command that waits for its input says how much it has read. The rest of the input comes only after this line."""
+    """A command that waits for its input says how much it has read. The rest of the input comes only after this line.
+    The pieces are small, so the line has 25 seconds: the program may start slowly."""
     text = subprocess.run(["zstd", "-dc", fixtures / "captures" / "leak.pickle.zst"], check=True, stdout=subprocess.PIPE).stdout
     with with_terminal_for_errors([program, "lines", "-"], stdin=subprocess.PIPE) as (child, terminal):
         said, at = b"", 0
         while not re.search(rb"\r\033\[Kreading, [\d.]+ KiB, \d+ s", said) and at < len(text) // 2:
-            child.stdin.write(text[at:at + 1000])
+            child.stdin.write(text[at:at + 50])
             child.stdin.flush()
-            at += 1000
+            at += 50
             if select.select([terminal], [], [], 0.02)[0]:
                 said += os.read(terminal, 65536)
         child.stdin.write(text[at:])

@@ -74,8 +74,9 @@ static void complete(struct mt_run_place *place, const struct mt_run_place *task
         place->world = task->world;
 }
 
-/* A program that calls MPI_Init without a launcher: Open MPI 4 starts a server for it alone and
- * sets the variables of a rank 0. mpi4py does so in each process that imports it. */
+/* Returns true if the process called MPI_Init without a launcher. Open MPI 4 then starts a server
+ * for this process alone, and sets the variables of rank 0. mpi4py calls MPI_Init in each process
+ * that imports it. */
 static bool is_singleton_of_mpi(void)
 {
     const char *way = getenv("OMPI_MCA_ess");

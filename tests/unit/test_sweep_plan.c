@@ -111,7 +111,7 @@ static void invalid_sweeps_are_refused(void **state)
     mt_sweep_plan_release(&plan);
 }
 
-/* Room for "~early-4194303-100.trace.zst.tape" and one byte. */
+/* Room for "~early-4194303-100.trace.zst.tape" and two bytes. */
 enum { SUFFIX_BYTES = 35 };
 
 /* Names of 32 bytes with values that are all escaped as %XX. */
