@@ -142,6 +142,7 @@ void mt_recorded_summaries_add(struct mt_recorded_summaries *summaries, const ch
         mt_progress_start(&summaries->progress, summaries->is_quiet);
     summaries->is_begun = true;
     job = wait_for(summaries, most_jobs() - 1);
+    mt_progress_end(&summaries->progress); /* the caller prints between two traces */
     *job = (struct mt_summary_job){.process = fork(), .path = path, .started_ms = now_ms()};
     if (job->process == 0) {
         let_sigterm_end_this();
