@@ -298,10 +298,9 @@ static int dump_source(struct dump *dump, const char *path)
     struct mt_error error = {.offset = MT_NO_OFFSET};
     struct mt_event_batch batch;
     bool more = true;
-    enum mt_status status;
+    enum mt_status status = go_to_start(dump, &error);
 
     mt_reading_start(&dump->reading, dump->source, "printing", dump->common.quiet);
-    status = go_to_start(dump, &error);
     while (status == MT_OK && more) {
         status = mt_source_next(dump->source, &batch, &error);
         more = status == MT_OK && dump_batch(dump, &batch);
