@@ -46,7 +46,7 @@ void mt_progress_update(struct mt_progress *progress, const char *what, double s
 {
     uint64_t now;
 
-    if (progress->off)
+    if (progress->off || !progress->started_ns)
         return;
     now = now_ns();
     if (now - progress->started_ns < DELAY_NS || now - progress->shown_ns < PAUSE_NS)
