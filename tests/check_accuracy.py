@@ -11,6 +11,8 @@ import subprocess
 import sys
 import tempfile
 
+from replay_program import replay_program
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 FIXTURES = ROOT / "fixtures"
 CAPTURES = FIXTURES / "captures"
@@ -269,4 +271,4 @@ def main(program, rewrite):
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1], "--update" in sys.argv[2:]))
+    sys.exit(main(replay_program(sys.argv[1]), "--update" in sys.argv[2:]))

@@ -14,6 +14,7 @@ import sys
 import tempfile
 
 from json_schema import Schemas
+from replay_program import replay_program
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 SCHEMAS = Schemas(ROOT / "docs" / "schema")
@@ -295,4 +296,4 @@ def main(program, *folders):
 
 
 if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:]))
+    sys.exit(main(replay_program(sys.argv[1]), *sys.argv[2:]))
