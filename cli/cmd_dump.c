@@ -300,6 +300,7 @@ static int dump_source(struct dump *dump, const char *path)
     bool more = true;
     enum mt_status status = go_to_start(dump, &error);
 
+    /* after go_to_start, which reads the first batch: passes are counted from here */
     mt_reading_start(&dump->reading, dump->source, "printing", dump->common.quiet);
     while (status == MT_OK && more) {
         status = mt_source_next(dump->source, &batch, &error);

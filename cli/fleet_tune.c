@@ -371,7 +371,7 @@ static int tune(struct search *search)
     return code;
 }
 
-/* The answer says that these traces were not replayed. The messages explain the exit status. */
+/* Names the traces that could not be read, and counts them for the exit status. */
 static void say_unreadable(const struct search *search)
 {
     for (uint32_t i = 0; i < search->known_count; i++) {

@@ -1,8 +1,8 @@
-"""The program of tests that replay for a minute of processor time."""
+"""The program of tests that mostly replay."""
 import os
 
 
 def replay_program(program):
-    """`./dev test` names the program without sanitizers, which has the same assertions. The goldens run
-    the same commands with sanitizers."""
+    """Returns the program that `./dev test` names, which has assertions but no sanitizers, or PROGRAM.
+    The goldens run most of the same commands with sanitizers."""
     return os.environ.get("MEMTRACE_REPLAY_PROGRAM", program)
