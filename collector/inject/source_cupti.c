@@ -163,7 +163,7 @@ static void tell_facts(void)
 static bool has_substitute(void)
 {
     const char *preloaded = getenv("LD_PRELOAD");
-    return preloaded && strstr(preloaded, "/libmemtrace-cuda.so");
+    return preloaded && strstr(preloaded, "libmemtrace-cuda.so");
 }
 
 /* True if driver events were requested and cannot be recorded. */

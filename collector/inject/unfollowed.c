@@ -51,16 +51,29 @@ static char *value_of(const char *name)
     return entry ? *entry + strlen(name) + 1 : NULL;
 }
 
-/* Returns whether it is this library, or the library with the driver's functions next to it. */
+static size_t folder_length(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+
+    return slash ? (size_t)(slash - path) + 1 : 0;
+}
+
+static bool is_text(const char *at, size_t length, const char *text)
+{
+    return length == strlen(text) && !memcmp(at, text, length);
+}
+
+/* Returns whether it is this library, or the library with the driver's functions next to it. The
+ * launcher sets only their names if the folder has a space. */
 static bool is_ours(const char *path, size_t length, const char *own)
 {
-    const char *slash = strrchr(own, '/');
-    size_t folder = slash ? (size_t)(slash - own) + 1 : 0;
-    size_t name = sizeof interposer_name - 1;
+    size_t folder = folder_length(own);
 
-    return (length == strlen(own) && !memcmp(path, own, length)) ||
-           (length == folder + name && !memcmp(path, own, folder) &&
-            !memcmp(path + folder, interposer_name, name));
+    if (length > folder && !memcmp(path, own, folder)) {
+        path += folder;
+        length -= folder;
+    }
+    return is_text(path, length, own + folder) || is_text(path, length, interposer_name);
 }
 
 static void restore_preload(const char *own)
@@ -82,6 +95,22 @@ static void restore_preload(const char *own)
         *to = '\0';
     if (value && !*value)
         unset("LD_PRELOAD");
+}
+
+/* The folder of memtrace is the last one, and is there only if it has a space. */
+static void restore_search_path(const char *own)
+{
+    char *value = value_of("LD_LIBRARY_PATH"), *colon = value ? strrchr(value, ':') : NULL;
+    const char *last = colon ? colon + 1 : value;
+    size_t folder = folder_length(own);
+
+    if (!value || !folder || !memchr(own, ' ', folder) || strlen(last) != folder - 1 ||
+        memcmp(last, own, folder - 1) != 0)
+        return;
+    if (colon)
+        *colon = '\0';
+    else
+        unset("LD_LIBRARY_PATH");
 }
 
 /* The option of memtrace is the last one. */
@@ -126,6 +155,7 @@ __attribute__((constructor(102))) static void restore_environment(void)
         (uint32_t)getpid() == mt_recorder_settings->root_process || !dladdr(&here, &facts))
         return;
     restore_preload(facts.dli_fname);
+    restore_search_path(facts.dli_fname);
     restore_sanitizer();
     restore_injection("CUDA_INJECTION64_PATH", mt_recorder_settings->next_cuda, cuda, sizeof cuda);
     restore_injection("NVTX_INJECTION64_PATH", mt_recorder_settings->next_nvtx, nvtx, sizeof nvtx);

@@ -36,13 +36,17 @@ static bool resolve(const char *candidate, char path[PATH_MAX])
     return realpath(candidate, path) && access(path, R_OK) == 0;
 }
 
-/* LD_PRELOAD is a list separated by blanks or colons, without quoting. */
+/* The loader splits LD_PRELOAD at spaces and colons, and LD_LIBRARY_PATH, which replaces the former
+ * for a path with a space (mt_record_preload_word), at colons and semicolons. Neither has quotes.
+ */
 static enum mt_status check_path(const char *path, struct mt_error *error)
 {
-    if (!strpbrk(path, " :\t\n"))
+    if (!strchr(path, ':') && !(strchr(path, ' ') && strchr(path, ';')))
         return MT_OK;
     return mt_fail(error, MT_ERR_UNSUPPORTED, MT_NO_OFFSET,
-                   "LD_PRELOAD does not support the space or colon in '%.150s'", path);
+                   "the loader cannot preload '%.150s' because of its colon or semicolon: install "
+                   "memtrace in another folder",
+                   path);
 }
 
 bool mt_collector_is_built(void)

@@ -67,6 +67,20 @@ static bool is_separator(char c)
     return c == ':' || c == ' ';
 }
 
+const char *mt_record_preload_word(const char *library)
+{
+    const char *slash = strrchr(library, '/');
+
+    return strchr(library, ' ') && slash ? slash + 1 : library;
+}
+
+static bool is_word(const char *at, size_t length, const char *library)
+{
+    const char *word = library ? mt_record_preload_word(library) : "";
+
+    return strlen(word) == length && !memcmp(at, word, length);
+}
+
 /* Returns the inherited LD_PRELOAD without the libraries that are now put in front of it. */
 static char *others_preloaded(struct block *block, const struct mt_record_settings *settings)
 {
@@ -76,9 +90,7 @@ static char *others_preloaded(struct block *block, const struct mt_record_settin
     for (at = old ? old : ""; *at && text;) {
         size_t length = strcspn(at, ": ");
         bool ours =
-            (strlen(settings->library) == length && !memcmp(at, settings->library, length)) ||
-            (settings->interposer && strlen(settings->interposer) == length &&
-             !memcmp(at, settings->interposer, length));
+            is_word(at, length, settings->library) || is_word(at, length, settings->interposer);
         if (length && !ours)
             text = mt_arena_printf(block->arena, "%s:%.*s", text, (int)length, at);
         for (at += length; is_separator(*at);)
@@ -93,11 +105,42 @@ static void set_preload(struct block *block, const struct mt_record_settings *se
     char *text = NULL;
 
     if (others)
-        text = mt_arena_printf(block->arena, "%s%s%s%s", settings->library,
-                               settings->interposer ? ":" : "",
-                               settings->interposer ? settings->interposer : "", others);
+        text = mt_arena_printf(
+            block->arena, "%s%s%s%s", mt_record_preload_word(settings->library),
+            settings->interposer ? ":" : "",
+            settings->interposer ? mt_record_preload_word(settings->interposer) : "", others);
     if (text)
         set(block, "LD_PRELOAD", text);
+    else
+        block->failed = true;
+}
+
+static bool has_element(const char *list, const char *element, size_t length)
+{
+    for (; list && *list; list += strspn(list, ":")) {
+        size_t next = strcspn(list, ":");
+
+        if (next == length && !memcmp(list, element, length))
+            return true;
+        list += next;
+    }
+    return false;
+}
+
+/* Lets the loader find a library whose path LD_PRELOAD cannot contain. The folder goes last, so
+ * that it changes nothing for other libraries. */
+static void set_search_path(struct block *block, const char *library)
+{
+    const char *old = value_of(block, MT_SEARCH_PATH);
+    size_t length = (size_t)(mt_record_preload_word(library) - library);
+    char *text;
+
+    if (!length || has_element(old, library, length - 1))
+        return;
+    text = mt_arena_printf(block->arena, "%s%s%.*s", old ? old : "", old && *old ? ":" : "",
+                           (int)length - 1, library);
+    if (text)
+        set(block, MT_SEARCH_PATH, text);
     else
         block->failed = true;
 }
@@ -163,6 +206,7 @@ static void set_all(struct block *block, const struct mt_record_settings *settin
 {
     if (!settings->no_preload) {
         set_preload(block, settings);
+        set_search_path(block, settings->library);
         calm_sanitizer(block);
     }
     set_injection(block, "CUDA_INJECTION64_PATH", "MEMTRACE_CUDA_NEXT", settings->library);

@@ -9,6 +9,8 @@
 
 #include "arena.h"
 
+#define MT_SEARCH_PATH "LD_LIBRARY_PATH"
+
 struct mt_record_settings {
     const char *library;    /* libmemtrace-inject.so; NULL: leave everything as it is */
     const char *interposer; /* libmemtrace-cuda.so, also preloaded; NULL = no */
@@ -28,10 +30,16 @@ struct mt_record_settings {
 /* Returns `inherited` with the changes of the settings. The array ends with NULL and is in the
  * arena; strings of `inherited` are borrowed. NULL: out of memory.
  *
- * The inherited value of LD_PRELOAD follows the libraries of memtrace. Other injection libraries
+ * The inherited value of LD_PRELOAD follows the libraries of memtrace. If their folder has a space,
+ * it follows the inherited value of LD_LIBRARY_PATH. Other injection libraries
  * that were set move to MEMTRACE_CUDA_NEXT and MEMTRACE_NVTX_NEXT; the collector calls them
  * first. */
 char **mt_record_environment(char *const *inherited, const struct mt_record_settings *settings,
                              struct mt_arena *arena);
+
+/* Returns the word for a library in LD_PRELOAD, which cannot contain a space: `library`, an
+ * absolute path, or only its file name if the path has one. The loader then needs its folder in
+ * MT_SEARCH_PATH. Borrowed from `library`. */
+const char *mt_record_preload_word(const char *library);
 
 #endif

@@ -26,7 +26,7 @@ static const char *remedy(enum mt_status status)
         return "install a complete package (pip install memtrace-gpu), or build with "
                "-DMEMTRACE_COLLECTOR=ON";
     if (status == MT_ERR_UNSUPPORTED)
-        return "install memtrace in a folder without spaces or colons in its path";
+        return "install memtrace in a folder without colons or semicolons in its path";
     return "reinstall memtrace: the program and its libraries";
 }
 

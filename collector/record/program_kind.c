@@ -14,6 +14,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include "environment.h"
 #include "io.h"
 
 enum { MAX_SCRIPTS = 4, MAX_HEADERS = 64, FIRST_BYTES = 256 };
@@ -190,14 +191,18 @@ bool mt_program_runs(const struct mt_program *program)
  * run. */
 static void list_libraries(const struct mt_program *program, const char *library, int output)
 {
-    char *preload = NULL, *arguments[] = {(char *)(uintptr_t)program->binary, NULL};
-    char trace[] = "LD_TRACE_LOADED_OBJECTS=1", *environment[] = {trace, NULL, NULL};
-    size_t capacity = strlen(library) + 16;
+    char *preload, *search, *arguments[] = {(char *)(uintptr_t)program->binary, NULL};
+    char trace[] = "LD_TRACE_LOADED_OBJECTS=1", *environment[] = {trace, NULL, NULL, NULL};
+    const char *word = mt_record_preload_word(library);
+    size_t capacity = strlen(library) + sizeof MT_SEARCH_PATH + 16;
 
     preload = malloc(capacity);
-    if (preload) {
-        snprintf(preload, capacity, "LD_PRELOAD=%s", library);
+    search = malloc(capacity);
+    if (preload && search) {
+        snprintf(preload, capacity, "LD_PRELOAD=%s", word);
+        snprintf(search, capacity, MT_SEARCH_PATH "=%.*s", (int)(word - library), library);
         environment[1] = preload;
+        environment[2] = word > library ? search : NULL;
         dup2(output, STDOUT_FILENO);
         dup2(output, STDERR_FILENO);
         execve(program->binary, arguments, environment);
@@ -228,11 +233,11 @@ static size_t read_all(int fd, char *text, size_t capacity)
  * after the name. */
 static void set_reason(struct mt_program *program, const char *text, const char *library)
 {
-    const char *at = strstr(text, "ERROR: "), *name;
+    const char *at = strstr(text, "ERROR: "), *name, *word = mt_record_preload_word(library);
 
-    name = strstr(at ? at : text, library);
+    name = strstr(at ? at : text, word);
     if (name)
-        at = name + strlen(library);
+        at = name + strlen(word);
     if (!at)
         at = "its loader fails without a message";
     at += strspn(at, "': ");

@@ -38,13 +38,13 @@ def all_there(bench):
     check("80.0 GiB" in checks["driver"]["text"] and "13.0" in checks["cupti"]["text"], f"{checks}")
 
 
-def library_in_a_folder_with_a_blank(bench):
+def library_in_a_folder_with_a_colon(bench):
     """LD_PRELOAD cannot name it: another place helps, to install it again does not."""
-    with tempfile.TemporaryDirectory(prefix="a blank ") as folder:
+    with tempfile.TemporaryDirectory(prefix="a:colon ") as folder:
         library = pathlib.Path(folder, "libmemtrace-inject.so")
         shutil.copyfile(bench.build / library.name, library)
         entry = ask(bench, MEMTRACE_INJECT=str(library))["collector"]
-    check(entry["state"] == "missing" and "spaces" in entry["mend"], f"{entry}")
+    check(entry["state"] == "missing" and "colons" in entry["mend"], f"{entry}")
     entry = ask(bench, MEMTRACE_INJECT="/nowhere/library.so")["collector"]
     check("reinstall memtrace" in entry["mend"], f"{entry}")
 
@@ -111,4 +111,4 @@ def text(bench):
 
 
 if __name__ == "__main__":
-    sys.exit(main([all_there, library_in_a_folder_with_a_blank, no_driver, cupti_in_trouble, broken_libraries, other_pythons, text]))
+    sys.exit(main([all_there, library_in_a_folder_with_a_colon, no_driver, cupti_in_trouble, broken_libraries, other_pythons, text]))

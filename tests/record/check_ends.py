@@ -132,14 +132,21 @@ def without_the_library(bench):
     check(done.returncode == 5 and b"runs without being recorded" in done.stderr, f"{done}")
 
 
-def library_in_a_folder_with_a_blank(bench):
-    folder = bench.work / "my programs"
-    folder.mkdir()
-    library = folder / "libmemtrace-inject.so"
-    library.write_bytes((bench.build / "libmemtrace-inject.so").read_bytes())
-    done = bench.record(bench.recorded, "exit", "5",
-                        environment=bench.environment(MEMTRACE_INJECT=str(library)))
-    check(done.returncode == 5 and b"space or colon" in done.stderr, f"{done}")
+def library_in_a_folder_with_a_space_or_colon(bench):
+    """A space is no obstacle. A colon is one for the loader, and the command runs without a recording."""
+    for name in ("my programs", "my:programs"):
+        folder = bench.work / name
+        folder.mkdir()
+        library = folder / "libmemtrace-inject.so"
+        library.write_bytes((bench.build / "libmemtrace-inject.so").read_bytes())
+        done = bench.record(bench.recorded, "exit", "5",
+                            environment=bench.environment(MEMTRACE_INJECT=str(library)))
+        check(done.returncode == 5, f"{done}")
+        check((b"colon or semicolon" in done.stderr) == (":" in name), f"{done}")
+        check((bench.work / "run.trace.zst").exists() == (":" not in name), f"{done}")
+        for trace in bench.work.glob("*.trace.zst"):
+            bench.check_whole(trace)
+            trace.unlink()
 
 
 def standard_input(bench):
@@ -186,7 +193,7 @@ def summaries(bench):
 
 if __name__ == "__main__":
     cases = [every_way, summaries, statuses_of_a_shell, commands_that_cannot_run, scripts, without_cuda,
-             static_program, without_the_library, library_in_a_folder_with_a_blank, standard_input,
+             static_program, without_the_library, library_in_a_folder_with_a_space_or_colon, standard_input,
              says_what_to_do_next,
              json_at_the_end]
     if not REAL: # a real NVML works

@@ -118,7 +118,7 @@ def run_to_its_end(bench, meanwhile):
     tapes.wait_until_written(tape)
     meanwhile(tape)
     flag.unlink()
-    process.communicate(timeout=60)
+    process.communicate(timeout=600)
     return tape
 
 
@@ -213,7 +213,7 @@ def folders_that_many_ranks_make(bench):
     command = [bench.memtrace, "record", "-q", "-o", "a/b/c/d/e/", bench.recorded, "exit", "0"]
     ranks = [bench.start(*command) for _ in range(7)]
     for rank in ranks:
-        said = rank.communicate(timeout=60)
+        said = rank.communicate(timeout=600)
         check(rank.returncode == 0, f"{said}")
     check(len(bench.traces(bench.work / "a/b/c/d/e")) == 7, "a trace is missing")
 
@@ -252,7 +252,7 @@ def follow_none(bench):
 def follow_none_leaves_no_environment(bench):
     """A child that is not recorded passes on the environment that it would have without
     memtrace; the command itself may become another program, and is recorded."""
-    words = ("LD_PRELOAD", "ASAN_OPTIONS", "CUDA_INJECTION", "NVTX_INJECTION", "MEMTRACE_")
+    words = ("LD_PRELOAD", "LD_LIBRARY_PATH", "ASAN_OPTIONS", "CUDA_INJECTION", "NVTX_INJECTION", "MEMTRACE_")
     for more in ({}, {"ASAN_OPTIONS": "verify_asan_link_order=0",
                       "CUDA_INJECTION64_PATH": "/opt/tool.so"}):
         environment = bench.environment(**more)
@@ -280,11 +280,11 @@ def leftovers(bench):
         time.sleep(0.001)
     child = command_of(process, "recorded")
     process.kill()
-    process.wait(timeout=60)
+    process.wait(timeout=600)
     os.kill(child, signal.SIGKILL)
     while is_running(child):
         time.sleep(0.001)
-    process.communicate(timeout=60)
+    process.communicate(timeout=600)
     stale = list(bench.work.glob(".memtrace-*"))
     check(len(stale) == 1, f"{stale}")
     kept = [bench.work / name for name in (".memtrace-abcdef", ".memtrace-notes", "mine")]

@@ -106,6 +106,27 @@ static void environment_shows_requests_of_xla(void **state)
     check_value(inherited, &settings, "TF_FORCE_GPU_ALLOW_GROWTH", "true");
 }
 
+/* LD_PRELOAD has no quotes: the loader searches for the file's name. */
+static void folder_with_a_space(void **state)
+{
+    char preload[] = "LD_PRELOAD=inject.so:/a.so", search[] = "LD_LIBRARY_PATH=/x:/y",
+         *none[] = {NULL}, *inherited[] = {preload, search, NULL}, **again;
+    struct mt_record_settings settings = usual;
+    struct mt_arena arena = {0};
+
+    (void)state;
+    check_value(inherited, &usual, "LD_LIBRARY_PATH", "/x:/y");
+    settings.library = "/a folder/inject.so";
+    settings.interposer = "/a folder/cuda.so";
+    check_value(inherited, &settings, "LD_PRELOAD", "inject.so:cuda.so:/a.so");
+    check_value(inherited, &settings, "LD_LIBRARY_PATH", "/x:/y:/a folder");
+    check_value(inherited, &settings, "CUDA_INJECTION64_PATH", "/a folder/inject.so");
+    check_value(none, &settings, "LD_LIBRARY_PATH", "/a folder");
+    again = mt_record_environment(inherited, &settings, &arena);
+    check_value(again, &settings, "LD_LIBRARY_PATH", "/x:/y:/a folder");
+    mt_arena_release(&arena);
+}
+
 static void others_keep_working(void **state)
 {
     char preload[] = "LD_PRELOAD=/a.so /lib/inject.so::/b.so", quiet[] = "MEMTRACE_QUIET=1",
@@ -347,6 +368,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(environment_has_all_settings),
         cmocka_unit_test(environment_shows_requests_of_xla),
+        cmocka_unit_test(folder_with_a_space),
         cmocka_unit_test(others_keep_working),
         cmocka_unit_test(commands_have_words),
         cmocka_unit_test(programs_have_kinds),
