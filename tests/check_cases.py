@@ -21,7 +21,7 @@ def output_of(program, command, cwd):
         (pathlib.Path(folder) / "memtrace").symlink_to(pathlib.Path(program).resolve())
         environment = {**os.environ, "PATH": f"{folder}:{os.environ['PATH']}", "LC_ALL": "C.UTF-8", "TERM": "dumb"}
         done = subprocess.run(["sh", "-c", command], cwd=cwd, env=environment, text=True,
-                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=120, check=False)
+                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=900, check=False)
     return done.stdout
 
 

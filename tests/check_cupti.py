@@ -33,7 +33,7 @@ class Runner:
         self.program, self.inject = Path(program), Path(inject).resolve()
         self.on_gpu = folder == "--gpu"
         self.folder = self.inject.parent / "standin" if self.on_gpu else Path(folder).resolve()
-        self.preload, self.executable = str(self.inject), "every_allocation"
+        self.preload, self.executable = self.inject.name, "every_allocation"
 
     def run(self, arguments, program=None, **settings):
         """Exit status, truth, stderr, and the events of each trace (by process)."""
@@ -45,10 +45,12 @@ class Runner:
         with tempfile.TemporaryDirectory() as out:
             environment.update({"MEMTRACE_OUTPUT": f"{out}/", "LD_PRELOAD": self.preload,
                                 "CUDA_INJECTION64_PATH": str(self.inject), **settings})
+            # The loader searches for the library, because LD_PRELOAD cannot contain a space.
+            environment["LD_LIBRARY_PATH"] = str(self.inject.parent)
             if not self.on_gpu:
-                environment["LD_LIBRARY_PATH"] = str(self.folder)
+                environment["LD_LIBRARY_PATH"] += f":{self.folder}"
             done = subprocess.run([program or self.folder / self.executable, *arguments],
-                                  env=environment, capture_output=True, text=True, timeout=120)
+                                  env=environment, capture_output=True, text=True, timeout=900)
             traces = {int(path.name.split(".")[0].rsplit("-", 1)[1]): self.dump(path)
                       for path in Path(out).glob("*.trace.zst")}
         return done.returncode, done.stdout.splitlines(), done.stderr, traces

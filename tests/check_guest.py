@@ -17,7 +17,7 @@ WAYS = ("before", "after", "v2", "finalize", "fork")
 
 def alone(runner, program, way, **settings):
     environment = {k: v for k, v in os.environ.items() if not k.startswith(("MEMTRACE_", "LD_PRELOAD", "CUDA_"))}
-    done = subprocess.run([runner.folder / program[0], *program[1:], way], capture_output=True, text=True, timeout=120,
+    done = subprocess.run([runner.folder / program[0], *program[1:], way], capture_output=True, text=True, timeout=900,
                           env=environment | {"LD_LIBRARY_PATH": str(runner.folder)} | settings)
     return done.returncode, done.stdout.splitlines()
 

@@ -20,7 +20,7 @@ WAYS = {"linked": "driver", "dlsym": "driver", "old": "driver", "global": "drive
 class Runner(check_cupti.Runner):
     def __init__(self, program, inject, folder, interposer):
         super().__init__(program, inject, folder)
-        self.preload = f"{self.inject}:{interposer}"
+        self.preload = f"{self.inject.name}:{Path(interposer).name}"
 
     def run_plain(self, arguments, program=None, **settings):
         return super().run_plain(arguments, program, **{"MEMTRACE_CUPTI": "none", **settings})
@@ -74,9 +74,9 @@ def quiet_beside_cupti(runner):
 def alone(runner, interposer):
     """Without the library that listens, and with it if nobody asked."""
     runner.executable = "lookup_program"
-    for preload, output in ((interposer, None), (runner.preload, "")):
+    for preload, output in ((Path(interposer).name, None), (runner.preload, "")):
         settings = {"CUDA_INJECTION64_PATH": ""} if output is None else {"MEMTRACE_OUTPUT": output}
-        runner.preload = str(preload)
+        runner.preload = preload
         for way in WAYS:
             if runner.on_gpu and way == "context":
                 continue

@@ -16,7 +16,7 @@ failures = []
 
 def run(command, folder):
     done = subprocess.run(command, cwd=folder, capture_output=True, stdin=subprocess.DEVNULL,
-                          timeout=280, check=False)
+                          timeout=1500, check=False)
     if done.returncode:
         failures.append(f"{' '.join(map(str, command[1:]))}: status {done.returncode}, "
                         f"{done.stderr.decode(errors='replace')}")

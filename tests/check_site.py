@@ -16,7 +16,7 @@ import urllib.parse
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 REQUIREMENTS = ROOT / "docs" / "requirements.txt"
-MAX_SECONDS = 300
+MAX_SECONDS = 900
 HOST = re.compile(r"^(https?:)?//")
 # Attributes that make a browser fetch something.
 FETCHED = {("script", "src"), ("img", "src"), ("iframe", "src"), ("source", "src"), ("object", "data"),

@@ -21,7 +21,7 @@ def snapshot(paths):
 def lines(program, work, paths, *options):
     (work / "t.pickle").write_bytes(pickle.dumps(snapshot([str(path) for path in paths])))
     done = subprocess.run([program, "lines", "--all", "--source", "t.pickle", *options], cwd=work, text=True,
-                          capture_output=True, check=False, timeout=60)
+                          capture_output=True, check=False, timeout=600)
     assert done.returncode == 0, done.stderr
     return done.stdout, done.stderr
 

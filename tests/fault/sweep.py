@@ -14,6 +14,7 @@ which may hold those of others. Each command has one line of summary:
 followed by the runs that were wrong: three of each kind, with -v all of them. Exit status 0 if no run
 was wrong and every command ran, 1 if not, 3 if --only chooses no command of this sweep."""
 import argparse
+import atexit
 import collections
 import concurrent.futures
 import json
@@ -21,6 +22,7 @@ import os
 import pathlib
 import re
 import sys
+import tempfile
 import time
 
 SIGNAL, OTHER_ANSWER, HALF_FILE = "signals", "other answers with status 0", "half files"
@@ -48,11 +50,20 @@ def options(text):
     parser.add_argument("-v", "--verbose", action="store_true")
     chosen = parser.parse_args()
     folder = (chosen.shims or chosen.program.parent / "tests").resolve()
-    chosen.alloc_shim, chosen.file_shim = folder / "fail_alloc.so", folder / "fail_file_calls.so"
+    chosen.alloc_shim, chosen.file_shim = preloadable(folder, "fail_alloc.so"), preloadable(folder, "fail_file_calls.so")
     for path in (chosen.program, chosen.alloc_shim, chosen.file_shim):
         if not path.exists():
-            sys.exit(f"{path} does not exist; `./dev sweep` builds it")
+            sys.exit(f"{path.resolve()} does not exist; `./dev sweep` builds it")
     return chosen
+
+
+def preloadable(folder, name):
+    """A link to the library, in a folder without spaces: LD_PRELOAD cannot contain one."""
+    place = tempfile.TemporaryDirectory(prefix="shims-")
+    atexit.register(place.cleanup)
+    link = pathlib.Path(place.name, name)
+    link.symlink_to(folder / name)
+    return link
 
 
 def choose(arguments, commands):

@@ -26,7 +26,7 @@ from support import Bench, check  # noqa: E402
 from sweep import (HALF_FILE, INPUT, OTHER, OTHER_ANSWER, SIGNAL, TIME_OUT, Summary, Verdict, choose,  # noqa: E402
                    options, right, run_all)
 
-LIMIT_SECONDS = 60
+LIMIT_SECONDS = 600
 PAGE_BYTES = 4096
 SAMPLE = 4  # of a sample: the first ones of each kind, then the distance doubles
 NAME = "run.trace.zst"

@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
 """Golden tests of the command line.
 
-    run.py PROGRAM [--update] [CASE...]
+    run.py PROGRAM [--update] [--part K/N | CASE...]
 
 A case is CASE.cmd, a line or more of shell in which `memtrace` is PROGRAM and `drawing_list` is
 tests/drawing_list beside it, which writes pictures as display lists. It is run in an empty folder
 that holds some of the fixtures (FOLDERS). What it writes is compared byte for byte with CASE.stdout
 and CASE.stderr (missing = empty), its status with CASE.exit (missing = 0). --update writes what came
-out instead: read the difference before you commit it.
+out instead: read the difference before you commit it. --part runs every Nth case, from the Kth.
 """
+import argparse
 import difflib
 import os
 import pathlib
@@ -20,7 +21,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 FIXTURES = HERE.parent.parent / "fixtures"
 FOLDERS = ("captures", "categories", "dry_run", "findings", "graph_trees", "modules", "no_history",
            "recorded", "skipped", "tags", "xplane")
-LIMIT_SECONDS = 120
+LIMIT_SECONDS = 900
 
 
 def drawing_list_beside(program):
@@ -82,15 +83,19 @@ def check(case, result):
 
 
 def main(arguments):
-    rewrite = "--update" in arguments
-    words = [word for word in arguments if word != "--update"]
-    program, names = words[0], words[1:]
+    parser = argparse.ArgumentParser()
+    parser.add_argument("program")
+    parser.add_argument("--update", action="store_true")
+    parser.add_argument("--part", default="1/1")
+    parser.add_argument("names", nargs="*")
+    options = parser.parse_args(arguments)
+    program, rewrite = options.program, options.update
     lister = drawing_list_beside(program)
     if not os.access(lister, os.X_OK):
         sys.exit(f"run.py: no {lister}; build it: ninja tests/drawing_list")
-    cases = sorted(HERE.glob("*.cmd"))
-    if names:
-        cases = [case for case in cases if case.stem in names]
+    part, parts = map(int, options.part.split("/"))
+    cases = [case for case in sorted(HERE.glob("*.cmd")) if not options.names or case.stem in options.names]
+    cases = cases[part - 1::parts]
     failed = []
     for case in cases:
         result = run(program, case.read_text())

@@ -24,10 +24,10 @@ def run(program, inject, folder, **settings):
         environment.update({
             "MEMTRACE_OUTPUT": f"{out}/", "MEMTRACE_STACKS": "none", "MEMTRACE_FLUSH_MS": "5",
             "MEMTRACE_SAMPLE_HZ": "100", "MEMTRACE_SIMULATED_CONTEXT": str(CONTEXT),
-            "MEMTRACE_SIMULATED_MEMORY": str(MEMORY), "LD_LIBRARY_PATH": str(folder),
-            "CUDA_INJECTION64_PATH": str(inject), "LD_PRELOAD": str(inject), **settings})
+            "MEMTRACE_SIMULATED_MEMORY": str(MEMORY), "LD_LIBRARY_PATH": f"{folder}:{inject.parent}",
+            "CUDA_INJECTION64_PATH": str(inject), "LD_PRELOAD": inject.name, **settings})
         done = subprocess.run([folder / "lookup_program", "dlsym", "1000", "1000"],
-                              env=environment, capture_output=True, text=True, timeout=60)
+                              env=environment, capture_output=True, text=True, timeout=600)
         if done.returncode or done.stderr:
             failures.append(f"status {done.returncode}: {done.stderr}")
         trace, = Path(out).glob("*.trace.zst")

@@ -50,7 +50,7 @@ class Runner:
                                 "NVTX_INJECTION64_PATH": str(self.inject), **settings})
             started = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE,
                                        stderr=subprocess.PIPE, text=True)
-            output, stderr = started.communicate(timeout=60)
+            output, stderr = started.communicate(timeout=600)
             if started.returncode or stderr:
                 failures.append(f"{where}: status {started.returncode}, {stderr}")
             traces = [path for path in Path(out).glob("*.trace.zst")

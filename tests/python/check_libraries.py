@@ -13,7 +13,7 @@ sys.path.insert(0, str(HERE.parent / "real_wheel"))
 import check_real_wheel as wheel  # noqa: E402  pylint: disable=wrong-import-position
 import python_libraries  # noqa: E402  pylint: disable=wrong-import-position
 
-LIMIT_SECONDS = 400
+LIMIT_SECONDS = 1500
 CASES = {"callbacks": "callback_cases.py", "ipython": "ipython_cases.py"}
 
 

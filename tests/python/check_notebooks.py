@@ -14,7 +14,7 @@ sys.path.insert(0, str(HERE.parent / "real_wheel"))
 import check_real_wheel as wheel  # noqa: E402  pylint: disable=wrong-import-position
 import python_libraries  # noqa: E402  pylint: disable=wrong-import-position
 
-LIMIT_SECONDS = 500
+LIMIT_SECONDS = 1500
 PNG = "data:image/png;base64,iVBORw0KGgo"
 # What the outputs of a notebook have, as text or as HTML, in this order. The bytes are those of the dry
 # run. Requests are equal on a GPU, but allocated peaks depend on the order of addresses.

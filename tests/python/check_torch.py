@@ -10,7 +10,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "real_wheel"))
 import check_real_wheel as wheel  # noqa: E402  pylint: disable=wrong-import-position
 
-LIMIT_SECONDS = 400
+LIMIT_SECONDS = 1500
 
 
 def main(build):

@@ -324,7 +324,7 @@ class Processes(Case):
     def python(self, code, status=0):
         script = self.work / "program.py"
         script.write_text(textwrap.dedent(code), encoding="utf-8")
-        done = subprocess.run([sys.executable, "-B", script], capture_output=True, text=True, timeout=100,
+        done = subprocess.run([sys.executable, "-B", script], capture_output=True, text=True, timeout=900,
                               cwd=self.work, check=False)
         self.assertEqual(done.returncode, status, done.stderr)
         return done

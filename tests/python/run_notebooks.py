@@ -17,7 +17,7 @@ import nbformat
 
 FOLDER = pathlib.Path(__file__).resolve().parent.parent.parent / "docs" / "notebooks"
 NEEDS_NO_GPU = "without_a_gpu"
-LIMIT_SECONDS = 300
+LIMIT_SECONDS = 1500
 
 
 def run(name, out):

@@ -14,7 +14,7 @@ PACKAGE = ROOT / "python"
 CAPTURES = ROOT / "fixtures" / "captures"
 BUILD = pathlib.Path(os.environ.get("MEMTRACE_TEST_BUILD", ROOT / "build" / "ci")).resolve()
 PROGRAM = str(BUILD / "memtrace")
-LIMIT_SECONDS = 120
+LIMIT_SECONDS = 900
 
 sys.path.insert(0, str(PACKAGE))
 sys.path.insert(0, str(ROOT / "tests"))

@@ -5,7 +5,6 @@ import gc
 import pathlib
 import sys
 import threading
-import time
 import unittest
 import weakref
 
@@ -284,9 +283,7 @@ class Search(unittest.TestCase):
         holder.many = [[inside] for _ in range(50_000)]
         address = inside.data_ptr()
         del inside
-        start = time.monotonic()
         self.assertIn("holder.many[", str(self.found(address)))
-        self.assertLess(time.monotonic() - start, 60)
         holder.many = None
         chain = [new()]
         address = chain[0].data_ptr()
@@ -303,9 +300,7 @@ class Search(unittest.TestCase):
         global loss
         weight = nn.Parameter(new())
         loss = sum((weight * new()).sum() for _ in range(500))
-        start = time.monotonic()
         found = self.found(weight)
-        self.assertLess(time.monotonic() - start, 60)
         self.assertLessEqual(len(found.chains), 10)
         loss = None
 

@@ -12,7 +12,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 import check_real_wheel as wheel  # noqa: E402  pylint: disable=wrong-import-position
 
-LIMIT_SECONDS = 240
+LIMIT_SECONDS = 900
 PAUSE_SECONDS = "0.25"  # more than twice what the watchdog sleeps
 
 

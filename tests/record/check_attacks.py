@@ -106,7 +106,7 @@ def tape_shrinks(bench):
             os.truncate(tape, 8192)
         except FileNotFoundError:
             pass
-        _, err = process.communicate(timeout=60)
+        _, err = process.communicate(timeout=600)
         check(process.returncode in (0, 3), f"{number}: {process.returncode} {err}")
         if process.returncode == 0:
             bench.check_whole(trace)

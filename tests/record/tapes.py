@@ -64,11 +64,11 @@ def leave(bench, name="run.trace.zst"):
     child = command_of(process, "recorded")
     wait_until_written(tape)
     process.kill()
-    process.wait(timeout=60)
+    process.wait(timeout=600)
     os.kill(child, signal.SIGKILL)
     while is_running(child):
         time.sleep(0.001)
-    process.communicate(timeout=60)  # the command held the pipes, too
+    process.communicate(timeout=600)  # the command held the pipes, too
     flag.unlink()
     for left in bench.work.glob(".memtrace-*"):
         left.unlink()
