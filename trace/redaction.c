@@ -164,12 +164,23 @@ static bool ends_word(char c)
     return (unsigned char)c <= ' ' || strchr("\"'`()[]{}<>,;|=", c);
 }
 
+/* "redacted-0123456789ab", "redacted/0123456789ab" */
+static bool begins_redacted(const char *text, size_t length)
+{
+    size_t name = strlen(hashed_name);
+
+    return length >= name + HASH_DIGITS && begins_with(text, length, "redacted") &&
+           (text[name - 1] == '-' || text[name - 1] == '/') && is_hash(text + name, HASH_DIGITS);
+}
+
 /* Length of "(...)" if it is part of an element in the path of an operation: "jit(f)/add"; or 0. */
 static size_t call_length(const char *text, size_t length)
 {
     enum { MAX_CALL = 256 };
     size_t at = 0, depth = 0;
 
+    if (begins_redacted(text + 1, length - 1))
+        return 0;
     do {
         depth += text[at] == '(';
         depth -= text[at] == ')';
@@ -305,15 +316,6 @@ static bool is_operator(const char *text, size_t length)
                             count_separators(text, length) == 1);
 }
 
-/* "redacted-0123456789ab", "redacted/0123456789ab" */
-static bool begins_redacted(const char *text, size_t length)
-{
-    size_t name = strlen(hashed_name);
-
-    return length >= name + HASH_DIGITS && begins_with(text, length, "redacted") &&
-           (text[name - 1] == '-' || text[name - 1] == '/') && is_hash(text + name, HASH_DIGITS);
-}
-
 /* Whether a name follows at once behind one of the marks: "/home/a/lr=0.1,b". */
 static bool goes_on(const char *text, size_t length, size_t at, const char *marks)
 {
@@ -321,11 +323,13 @@ static bool goes_on(const char *text, size_t length, size_t at, const char *mark
            !begins_redacted(text + at + 1, length - at - 1);
 }
 
-static bool has_letter(const char *text, size_t length)
+/* "1/8": a comma may follow. */
+static bool is_number(const char *text, size_t length)
 {
-    while (length && !(is_alnum(text[length - 1]) && text[length - 1] > '9'))
-        length--;
-    return length > 0;
+    for (size_t i = 0; i < length; i++)
+        if (is_alnum(text[i]) && text[i] > '9')
+            return false;
+    return are_elements_known(text, length);
 }
 
 /* `word` bytes of the `length` bytes of text are the word. */
@@ -336,7 +340,7 @@ static enum word classify(const char *text, size_t length, size_t word)
     if (!count_separators(text, word) || is_operator(text, word))
         return has_user(text, word, false) ? WORD_USER : WORD_PLAIN;
     if (!has_elements(text, word) || has_user(text, word, true) ||
-        (has_letter(text, word) && goes_on(text, length, word, "=,[{'")))
+        (!is_number(text, word) && goes_on(text, length, word, "=,[{'")))
         return WORD_PATH;
     if (are_elements_known(text, word))
         return WORD_PLAIN;

@@ -15,7 +15,7 @@
  *   thread    hashed, except for the names that Python, PyTorch and CUDA give
  *   host, command, boot id, job, UUID of a device   hashed
  *
- * Hashed names stay if a text is redacted again. */
+ * Redacting a redacted text does not change it. */
 #ifndef MT_TRACE_REDACTION_H
 #define MT_TRACE_REDACTION_H
 
