@@ -3,11 +3,16 @@
  * salt, equal texts become equal texts. The salt is random, so nobody without it can find a text by
  * trial. Only `--redact-key` stores it (cli/redaction_key.h).
  *
- *   file      the folder is hashed, the name of the file stays. Only the start is hashed if the
- *             rest is public: site-packages/, dist-packages/, lib/python3.12/, aten/src/,
- *             torch/csrc/. Folders of the system stay.
- *   words     (functions, phases, marks, settings) paths in them, as above
- *   thread    hashed, except for the names that Python and PyTorch give
+ * Nothing stays because it does not look like a path: what stays is known (public_names.h).
+ *
+ *   file      the folder is hashed, the name of the file stays. Only the start is replaced if the
+ *             rest is public, such as site-packages/, lib/python3.12/ or torch/nn/.
+ *   words     (functions, phases, marks, settings) a word with '/', a backslash or "%2F" is a path
+ *             or a sequence of elements, such as "step/forward". In a sequence, each unknown
+ *             element is hashed alone. In a path, a public end stays, and the name of a file if its
+ *             extension or the whole name is known. "~user" and "user@host" are hashed. Single
+ *             names stay.
+ *   thread    hashed, except for the names that Python, PyTorch and CUDA give
  *   host, command, boot id, job, UUID of a device   hashed
  *
  * Redacting a redacted text does not change it. */

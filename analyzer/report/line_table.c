@@ -1,6 +1,7 @@
 /* One row for each device and frame: a frame is a line of a function. */
 #include "line_table.h"
 
+#include "grow.h"
 #include "replay.h"
 #include "stack_kinds.h"
 #include "util.h"
@@ -16,9 +17,18 @@ struct line_rows {
     struct mt_line_device sums;
 };
 
+/* Computed once for each stack, because an event walks its whole stack. */
+struct walk {
+    uint32_t outer; /* the next stack outside of this one that is another line; MT_NO_ID */
+    uint32_t root;
+};
+
 struct reading {
     struct mt_source *source;
     struct line_rows devices[MT_MAX_DEVICES];
+    struct walk *walks; /* by stack */
+    size_t walk_capacity;
+    uint32_t walk_count;
     struct mt_stack_kinds kinds;
     struct mt_site_table sites;
     bool has_frees;
@@ -33,17 +43,48 @@ static bool is_line(const struct reading *reading, uint32_t frame)
            reading->source->symbols.frames[frame].line;
 }
 
-static const struct mt_frame *root_of(const struct mt_symbols *symbols, uint32_t stack)
+static bool is_line_of_stack(const struct reading *reading, uint32_t stack)
 {
-    while (symbols->stacks[stack].parent < stack)
-        stack = symbols->stacks[stack].parent;
-    return &symbols->frames[symbols->stacks[stack].frame];
+    const struct mt_symbols *symbols = &reading->source->symbols;
+    uint32_t frame = symbols->stacks[stack].frame;
+
+    return frame < symbols->frame_count && is_line(reading, frame);
+}
+
+/* A frame that follows itself is one line: a recursive function. */
+static enum mt_status update_walks(struct reading *reading)
+{
+    const struct mt_symbols *symbols = &reading->source->symbols;
+
+    if (mt_grow(&reading->walks, &reading->walk_capacity, symbols->stack_count,
+                sizeof *reading->walks))
+        return MT_ERR_MEMORY;
+    for (; reading->walk_count < symbols->stack_count; reading->walk_count++) {
+        uint32_t stack = reading->walk_count, outer = symbols->stacks[stack].parent;
+        struct walk walk = {MT_NO_ID, stack};
+
+        if (outer < stack) {
+            walk = reading->walks[outer];
+            if (symbols->stacks[outer].frame != symbols->stacks[stack].frame &&
+                is_line_of_stack(reading, outer))
+                walk.outer = outer;
+        }
+        reading->walks[stack] = walk;
+    }
+    return MT_OK;
+}
+
+static const struct mt_frame *root_of(const struct reading *reading, uint32_t stack)
+{
+    const struct mt_symbols *symbols = &reading->source->symbols;
+
+    return &symbols->frames[symbols->stacks[reading->walks[stack].root].frame];
 }
 
 /* Whether both begin in one function and so may belong to one thread. */
-static bool same_root(const struct mt_symbols *symbols, uint32_t stack, uint32_t other)
+static bool same_root(const struct reading *reading, uint32_t stack, uint32_t other)
 {
-    const struct mt_frame *a = root_of(symbols, stack), *b = root_of(symbols, other);
+    const struct mt_frame *a = root_of(reading, stack), *b = root_of(reading, other);
 
     return a->function == b->function && a->file == b->file;
 }
@@ -56,7 +97,7 @@ static uint32_t waits_for(struct reading *reading, uint32_t stack)
     bool has_stack = stack < symbols->stack_count;
 
     if (!has_stack ||
-        (reading->waiting != MT_NO_ID && !same_root(symbols, stack, reading->waiting)))
+        (reading->waiting != MT_NO_ID && !same_root(reading, stack, reading->waiting)))
         return reading->waiting;
     reading->waiting =
         (mt_stack_kind(&reading->kinds, stack) & MT_STACK_KIND_MASK) == MT_PHASE_BACKWARD
@@ -120,17 +161,16 @@ static bool charge_stack(const struct reading *reading, struct line_rows *rows, 
     uint32_t site = mt_site_table_site(&reading->sites, stack);
     bool charged = false, has_user = false;
 
-    while (stack < symbols->stack_count) {
-        const struct mt_stack *node = &symbols->stacks[stack];
+    for (; stack < symbols->stack_count; stack = reading->walks[stack].outer) {
+        uint32_t frame = symbols->stacks[stack].frame;
 
-        if (node->frame < symbols->frame_count && is_line(reading, node->frame)) {
-            bool is_user = mt_site_table_origin(&reading->sites, node->frame) == MT_ORIGIN_USER;
-            struct part part = {is_user ? !has_user : !charged, node->frame == site};
+        if (is_line_of_stack(reading, stack)) {
+            bool is_user = mt_site_table_origin(&reading->sites, frame) == MT_ORIGIN_USER;
+            struct part part = {is_user ? !has_user : !charged, frame == site};
 
-            charged |= charge_line(rows, node->frame, charge, part);
+            charged |= charge_line(rows, frame, charge, part);
             has_user |= is_user;
         }
-        stack = node->parent < stack ? node->parent : MT_NO_ID;
     }
     return charged;
 }
@@ -170,7 +210,8 @@ static enum mt_status on_event(void *context, const struct mt_event *event,
         return MT_OK;
     }
     if (mt_stack_kinds_update(&reading->kinds, symbols) ||
-        mt_site_table_update(&reading->sites, symbols) || make_room(rows, symbols->frame_count))
+        mt_site_table_update(&reading->sites, symbols) || update_walks(reading) ||
+        make_room(rows, symbols->frame_count))
         return MT_ERR_MEMORY;
     rows->events++;
     reading->has_frees |= event->kind == MT_EVENT_FREE_REQUESTED && event->stack != MT_NO_ID;
@@ -357,6 +398,7 @@ enum mt_status mt_line_table_read(struct mt_source *source, struct mt_line_table
         (void)on_restart(reading);
         mt_stack_kinds_release(&reading->kinds);
         mt_site_table_release(&reading->sites);
+        free(reading->walks);
     } else {
         status = mt_fail(error, status, MT_NO_OFFSET, "%s", mt_status_text(status));
     }

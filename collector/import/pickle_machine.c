@@ -7,7 +7,10 @@
 #include "grow.h"
 #include "util.h"
 
-enum { BATCH_ITEMS = 2000 };
+/* Values of a pickle take at most 128 bytes of memory per byte, so only a compressed one reaches
+ * the limit. A snapshot that compresses to a hundredth takes about 100 bytes per byte of the file.
+ */
+enum { BATCH_ITEMS = 2000, FREE_MEMORY_BYTES = 64 << 20, MEMORY_PER_BYTE = 512 };
 #define MT_PICKLE_EMPTY_SLOT UINT64_MAX
 
 enum mt_status mt_pickle_damaged(struct mt_pickle *p, const char *what)
@@ -20,11 +23,26 @@ enum mt_status mt_pickle_no_memory(struct mt_pickle *p)
     return mt_fail(p->error, MT_ERR_MEMORY, p->opcode_offset, "out of memory");
 }
 
+static enum mt_status count_memory(struct mt_pickle *p, size_t bytes)
+{
+    p->memory_bytes += bytes;
+    if (p->memory_bytes <= FREE_MEMORY_BYTES ||
+        (p->memory_bytes - FREE_MEMORY_BYTES) / MEMORY_PER_BYTE <= mt_feed_raw_bytes(p->feed))
+        return MT_OK;
+    return mt_fail(p->error, MT_ERR_UNSUPPORTED, p->opcode_offset,
+                   "its values take more than %d bytes of memory per byte of the compressed file",
+                   MEMORY_PER_BYTE);
+}
+
 /* Doubles the array *array until it has room for `needed` entries. */
 static enum mt_status grow(struct mt_pickle *p, void *array, size_t *capacity, size_t needed,
                            size_t entry_bytes)
 {
-    return mt_grow(array, capacity, needed, entry_bytes) == MT_OK ? MT_OK : mt_pickle_no_memory(p);
+    size_t before = *capacity;
+
+    if (mt_grow(array, capacity, needed, entry_bytes) != MT_OK)
+        return mt_pickle_no_memory(p);
+    return count_memory(p, (*capacity - before) * entry_bytes);
 }
 
 enum mt_status mt_machine_grow_stack(struct mt_pickle *p)
@@ -273,6 +291,9 @@ static enum mt_status add_items(struct mt_pickle *p, struct mt_pickle_object *ob
             object->as.items = malloc(capacity * sizeof *items);
             if (!object->as.items)
                 return mt_pickle_no_memory(p);
+            status = count_memory(p, capacity * sizeof *items);
+            if (status != MT_OK)
+                return status;
         } else if ((status = grow(p, &object->as.items, &capacity, object->count + count,
                                   sizeof *items)) != MT_OK) {
             return status;
@@ -304,6 +325,7 @@ static enum mt_status replace_object(struct mt_pickle *p, uint32_t index,
         p->memo[object->memo_slot] = mt_memo_word(value);
     if (object->shared || object->capacity > BATCH_ITEMS) {
         free(object->as.items);
+        p->memory_bytes -= object->capacity * sizeof *object->as.items;
         object->as.items = NULL;
         object->capacity = object->count = 0;
     }

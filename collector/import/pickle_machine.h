@@ -80,6 +80,8 @@ struct mt_pickle {
     uint32_t *unused; /* objects that can be reused */
     size_t unused_count, unused_capacity;
 
+    uint64_t memory_bytes; /* of the arrays above and of the items of containers */
+
     struct mt_strings strings;
     struct mt_recent_text recent_texts[64];
     struct mt_buf scratch; /* texts that do not fit in the window */

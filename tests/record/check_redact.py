@@ -7,9 +7,12 @@ import json
 import os
 import pathlib
 import pickle
+import random
 import re
 import signal
+import string
 import struct
+import subprocess
 import sys
 
 from support import check, main, only
@@ -68,6 +71,78 @@ def imported(bench):
         check(not any(kind["distinct"] for kind in secrets(bench, name).values() if kind["redacted"]), name)
     check(contents(bench, "b.trace")[0] == contents(bench, "d.trace")[0], "twice is as once")
     check(contents(bench, "b.trace")[0] != contents(bench, "c.trace")[0], "each import draws its own salt")
+
+
+SECRET = "quxzvwjkq"  # no piece of four letters occurs in other text
+BEFORE = [*string.punctuation, *string.digits, *"xZ_", "", "-I", "a+", "key=", "step ", "\u00a0", "\u200b", "\u2192",
+          "\u201c", "\u00ab", "\u00e9", "\u6f22"]
+PATHS = [
+    "/home/§/x", "/home/§", "/§", "/home/§/", "/mnt/§/data", "~§", "~§/x", "~/§/x", "/Users/§/a b/§/x", "/home/§ §/x",
+    "C:\\Users\\§\\x", "C:\\§", "d:/§/x.py", "\\\\host\\§\\x", "\\§\\x", "file:///home/§/x.py", "file:/§", "s3://§/§/x",
+    "https://§:§@§.com:80/§?a=§/x", "http://§", "ssh://§@host", "§@§.com", "§@10.0.0.1:/x", "§@host:§/x.py",
+    "%2Fhome%2F§%2Fx", "%2f§", "%252Fhome%252f§", "%5CUsers%5C§", "$HOME/§/x", "${HOME}/§/x", "./§/x.py", "../§/§",
+    "/usr/../§/x.py", "/usr/share/§/x.py", "/usr/local/cuda-§/x.py", "/usr/lib/§", "/lib/§/x.py", "/lib/python3-§/x.py",
+    "/lib/python3.12/§/x.py", "/lib/python3.12/../§/x.py", "/a/site-packages/../§/x.py", "/dev/shm/§/x.py", "/dev/§",
+    "/redacted/§/x.py", "/redacted/§", "/redacted/0123456789ab/§/x.py", "/redacted/site-packages/../§/x.py",
+    "torch/§/x.py", "torch/nn/§/x.py", "/a/torch/_§/x.py", "/c10/§/x.cpp", "aten/src/§/x.cpp", "data/§/x", "§/§/§",
+    "§/train.py", "§/§.part", "jit(f)/jit(main)/§/add", "StatefulPartitionedCall/§/Add", "/run/lr=0.1,§/x", "/run/a=§",
+    "/run/[§]/x", "/run/a(§)/x", "/run/'§'/x", "/home/§:/opt/§:/usr/bin", "/home/§/`/home/§/x`", "/proc/self/root/§/x"]
+AFTER = ["", "", " (cold)", ", 13.0", ":12", "/x", ".", ": failed", " and /home/§/y", " to s3://§"]
+
+
+def generated(count, seed):
+    """Names with a path, each distinct."""
+    dice = random.Random(seed)
+    names = []
+    for i in range(count):
+        path = PATHS[i % len(PATHS)]
+        before = dice.choice(BEFORE)
+        if path == "~§" and before in string.digits + string.ascii_letters:
+            before = " "
+        names.append(f"n{i} {before}{path}{dice.choice(AFTER)}".replace("§", SECRET))
+    return names
+
+
+def left_over(text):
+    text = text.decode(errors="replace").lower()
+    return [text[max(0, at - 60):at + 60] for piece in (SECRET[i:i + 4] for i in range(len(SECRET) - 3))
+            for at in [text.find(piece)] if at >= 0]
+
+
+def names_of_paths(bench):
+    """No piece of a secret in 500 names is in a redacted trace, or in what is made of it."""
+    seed = int.from_bytes(os.urandom(4), "little")
+    print(f"seed {seed}")
+    names = generated(500, seed)
+    files = [path.replace("§", SECRET) + "/m.py" for path in PATHS]
+    entries = [{"action": "segment_alloc", "addr": 1 << 40, "size": 2 << 20, "stream": 0, "frames": [], "time_us": 1}]
+    for i, name in enumerate(names):
+        entries.append({"action": "alloc", "addr": (1 << 40) + 512 * i, "size": 512, "stream": 0, "time_us": 2 + 2 * i,
+                        "frames": [{"filename": files[i % len(files)], "name": name, "line": i}]})
+    marks = [{"name": name, "stage": stage, "device": 0, "time_us": 2 + 2 * i + (stage == "END")}
+             for i, name in enumerate(names) for stage in ("START", "END")]
+    (bench.work / "a.pickle").write_bytes(pickle.dumps(
+        {"segments": [], "device_traces": [entries], "external_annotations": marks,
+         "allocator_settings": {"PYTORCH_CUDA_ALLOC_CONF": f"a:/home/{SECRET}/x"}}))
+    found = secrets(bench, "a.pickle")
+    check(found["paths_in_names"]["distinct"] >= len(names), f"each name counts: {found}")
+    done = bench.run(bench.memtrace, "import", "-q", "--redact", "a.pickle", "-o", "b.trace")
+    check(done.returncode == 0, f"{done}")
+    (bench.work / "a.pickle").unlink()
+    for words in (("dump", "-q", "--stacks"), ("dump", "-q", "--stacks", "--json"), ("analyze", "-q", "--all"),
+                  ("analyze", "-q", "--json", "--all"), ("analyze", "-q", "-o", "page"), ("info", "--json"),
+                  ("fleet", "-q", "--shard", "1/1", "-o", "b.mtsum")):
+        done = bench.run(bench.memtrace, *words, "b.trace")
+        check(done.returncode == 0, f"{words}: {done}")
+        check(not left_over(done.stdout), f"{words}: {left_over(done.stdout)}")
+    made = [path for path in bench.work.rglob("*") if path.is_file()]
+    check({"b.trace", "b.mtsum", "report.html", "report.json"} <= {path.name for path in made}, f"{made}")
+    for path in made:
+        unpacked = subprocess.run(["zstd", "-dcqf", path], stdout=subprocess.PIPE, check=True).stdout
+        for text in (path.read_bytes(), unpacked):
+            check(not left_over(text), f"{path.name}: {left_over(text)}")
+    found = secrets(bench, "b.trace")
+    check(not any(kind["distinct"] for kind in found.values() if kind["redacted"]), f"{found}")
 
 
 def recorded(bench):
@@ -170,4 +245,4 @@ def fixtures(bench):
 
 
 if __name__ == "__main__":
-    sys.exit(main([imported, recorded, not_redacted, sizes, without_random, fixtures]))
+    sys.exit(main([imported, names_of_paths, recorded, not_redacted, sizes, without_random, fixtures]))

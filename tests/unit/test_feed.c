@@ -11,6 +11,7 @@
 #include "buf.h"
 #include "dice.h"
 #include "feed.h"
+#include "pickle.h"
 #include "util.h"
 
 static void add_frame(struct mt_buf *out, const void *bytes, size_t length)
@@ -203,6 +204,37 @@ static void test_large_bomb(void **state)
     mt_buf_release(&raw);
 }
 
+/* Nested tuples: 500 bytes of pickle per byte of the file, and 100 bytes of memory for each. */
+static void test_pickle_bomb(void **state)
+{
+    enum { NOISE = 8000, TUPLES = NOISE * 500 };
+    struct mt_buf plain = {0}, raw = {0};
+    struct mt_pickle *pickle = NULL;
+    struct mt_pickle_value root;
+    struct mt_feed *feed = NULL;
+    struct mt_error error = {.text = ""};
+    uint64_t seed = 1;
+
+    (void)state;
+    mt_buf_add(&plain,
+               "\x80\x04"
+               "B\x40\x1f\0\0",
+               7);
+    for (size_t i = 0; i < NOISE; i++)
+        mt_buf_add_char(&plain, (char)((seed = seed * UINT64_C(6364136223846793005) + 1) >> 56));
+    mt_buf_add_text(&plain, "0N");
+    memset(mt_buf_reserve(&plain, TUPLES), 0x85, TUPLES);
+    plain.length += TUPLES;
+    mt_buf_add_char(&plain, '.');
+    add_frame(&raw, plain.data, plain.length);
+    assert_int_equal(mt_feed_open_memory(raw.data, raw.length, &feed, &error), MT_OK);
+    assert_int_equal(mt_pickle_read(feed, NULL, &pickle, &root, &error), MT_ERR_UNSUPPORTED);
+    assert_non_null(strstr(error.text, "more than 512 bytes of memory per byte"));
+    mt_feed_close(feed);
+    mt_buf_release(&plain);
+    mt_buf_release(&raw);
+}
+
 static void test_files(void **state)
 {
     char path[] = "/tmp/memtrace-feed-XXXXXX", bytes[16];
@@ -290,6 +322,7 @@ int main(void)
         cmocka_unit_test(test_cut_and_damaged),
         cmocka_unit_test(test_bomb),
         cmocka_unit_test(test_large_bomb),
+        cmocka_unit_test(test_pickle_bomb),
         cmocka_unit_test(test_files),
         cmocka_unit_test(test_watch),
     };
