@@ -63,7 +63,7 @@ static void say_no_site(const struct mt_simulated_run *run, const struct mt_erro
 {
     const char *from = run->site.python_from;
 
-    if (*from && strcmp(from, MT_PYTHON_FROM_COMMAND) != 0)
+    if (error->status != MT_ERR_OUTPUT && *from && strcmp(from, MT_PYTHON_FROM_COMMAND) != 0)
         mt_say("cannot do a dry run: %s; this Python comes from %s; to use another one, activate "
                "its environment or name it in the command",
                error->text, from);
@@ -303,7 +303,7 @@ int mt_simulated_run_finish(struct mt_simulated_run *run)
 
     mt_dry_run_notes_open(&run->notes, run->site.cache);
     run->notes_path = mt_dry_run_notes_path(&run->notes);
-    run->failed = run->notes.failed || (run->notes.folder && !run->notes_path);
+    run->failed = run->notes.failed || (run->notes.folder.path && !run->notes_path);
     if (recording->timeout_ms)
         mt_process_tree_keep();
     recording->before = set_environment;

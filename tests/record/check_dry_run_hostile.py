@@ -348,12 +348,47 @@ def cache_folders(bench):
     place.tmp.mkdir()
     done = place.dry_run("--", bench.recorded, "exit", "0")
     site, = place.sites()
-    if os.geteuid() == 0:  # another user's site is not used
+    if os.geteuid() == 0:  # another user's site is neither used nor changed
+        before = sorted(site.iterdir())
         os.chown(site, 65534, 65534)
         site.chmod(0o777)
         done = place.dry_run("--", bench.recorded, "exit", "0")
-        check(done.returncode == 0 and site.stat().st_uid == 0, f"{done}")
-    (site / "libmemtrace-simulated-preload.so").unlink(missing_ok=True)
+        check(done.returncode == 4 and f"{site} belongs to another user" in done.stderr.decode(), f"{done}")
+        check(sorted(site.iterdir()) == before and not place.unfinished(), f"{sorted(site.iterdir())}")
+
+
+def documents(bench):
+    """A folder of the user, with a file that has a name as memtrace's."""
+    folder = bench.work / "documents"
+    folder.mkdir(mode=0o700)
+    for name in ("thesis.tex", "libmine.so", ".hidden"):
+        (folder / name).write_text("years of work")
+    return folder
+
+
+def links_in_the_cache(bench):
+    """What they lead to stays: a link in the place of a site, of the user or planted by another one, and one above it."""
+    place = Place(bench)
+    place.dry_run("--", bench.recorded, "exit", "0")
+    site, = place.sites()
+    folder = documents(bench)
+    names = sorted(folder.iterdir())
+    for planted in (False, True):
+        shutil.rmtree(site)
+        site.symlink_to(folder)
+        if planted and os.geteuid() == 0:
+            os.lchown(site, 65534, 65534)
+            (place.cache / "memtrace").chmod(0o775)
+        done = place.dry_run("--", bench.recorded, "exit", "0")
+        check(done.returncode == 0 and not site.is_symlink() and site.is_dir(), f"{done}")
+        check(sorted(folder.iterdir()) == names, f"{planted}: {sorted(folder.iterdir())}")
+    open_to_all = bench.work / "open"
+    (open_to_all / "tmp").mkdir(parents=True)
+    open_to_all.chmod(0o777)
+    done = place.dry_run("--", "touch", "ran", XDG_CACHE_HOME=str(open_to_all), TMPDIR=str(open_to_all / "tmp"))
+    check(done.returncode == 4 and not (place.run_folder / "ran").exists(), f"{done}")
+    check(done.stderr.decode().endswith(f": other users can write to {open_to_all}; set XDG_CACHE_HOME to a folder that "
+                                        "only you can write to\n"), f"{done}")
 
 
 def two_at_once(bench):
@@ -386,4 +421,4 @@ def two_at_once(bench):
 if __name__ == "__main__":
     sys.exit(main([crashes, processes, endless, large_binary_output, closed_output, reads_input, signals_of_the_user,
                    foreign_output, no_file_elsewhere, lost_environment, memtrace_is_killed, which_python, environments_that_cannot, failures_of_the_python_part, hopeless,
-                   cache_folders, two_at_once]))
+                   cache_folders, links_in_the_cache, two_at_once]))
