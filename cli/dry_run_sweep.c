@@ -69,6 +69,7 @@ static int check_first(const struct mt_sweep_arguments *arguments, struct mt_swe
     run.recording.command = mt_sweep_plan_command(plan, &plan->sweep.runs[0]);
     if (!run.recording.command)
         return mt_say_no_memory("cannot run the command");
+    run.names_python = !arguments->common->quiet && !arguments->common->json;
     code = mt_simulated_run_check(&run);
     mt_simulated_run_release(&run);
     return code;

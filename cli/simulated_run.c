@@ -81,13 +81,24 @@ static void find_asker(struct mt_simulated_run *run)
         run->asker[0] = '\0';
 }
 
+/* Prints which Python memtrace itself runs, if that is not simply the first word of the command. */
+static void say_python(void *context, const struct mt_python_choice *choice)
+{
+    const struct mt_simulated_run *run = context;
+
+    if (run->names_python && strcmp(choice->from, MT_PYTHON_FROM_COMMAND) != 0)
+        mt_say("running %s (from %s) to find its PyTorch", choice->path, choice->from);
+}
+
 static int prepare_site(struct mt_simulated_run *run)
 {
     char library[PATH_MAX], shim[PATH_MAX];
     struct mt_error error = {.offset = MT_NO_OFFSET};
     const struct mt_simulated_site_request request = {.command = run->recording.command,
                                                       .simulated_library = library,
-                                                      .python_shim_folder = shim};
+                                                      .python_shim_folder = shim,
+                                                      .before_python = say_python,
+                                                      .context = run};
 
     if (has_own_site())
         return -1;
