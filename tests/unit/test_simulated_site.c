@@ -408,9 +408,15 @@ static void test_documents_stay(void **state)
 /* As after a power failure. */
 static void test_cut_library(void **state)
 {
-    struct mt_simulated_site site = prepared();
+    struct mt_simulated_site site = prepared(), read;
     char file[PATH_MAX + 16];
     (void)state;
+
+    assert_true(mt_site_facts_read("14 4 3 2\n", &read));
+    assert_int_equal(read.simulated_count, 3);
+    assert_false(mt_site_facts_read("14 4 3 2", &read));
+    assert_false(mt_site_facts_read("14 4 -4 2\n", &read));
+    assert_false(mt_site_facts_read("14 4 3\n", &read));
 
     snprintf(file, sizeof file, "%s/libcuda.so.1", site.folder);
     assert_false(prepared().was_made);
