@@ -431,6 +431,7 @@ def interrupted_early(bench):
                               start_new_session=True, stderr=subprocess.DEVNULL) as process:
             while not pid_file.exists() or not pid_file.read_text():
                 check(process.poll() is None, "it has ended")
+                time.sleep(0.01)
             os.killpg(process.pid, number)
             check(process.wait(LIMIT_SECONDS) == -number, f"{process.returncode}")
         end = time.monotonic() + LIMIT_SECONDS
