@@ -14,10 +14,17 @@ output=${MEMTRACE_OUTPUT:-memtrace-report}
 set -- analyze "$MEMTRACE_TRACE" -o "$output"
 [ -z "${MEMTRACE_BUDGET:-}" ] || set -- "$@" --budget "$MEMTRACE_BUDGET"
 [ -z "${MEMTRACE_BASE:-}" ] || set -- "$@" --base "$MEMTRACE_BASE"
-rm -f "$output/summary.md" "$output/junit.xml" # of another run
+# own NAME: memtrace wrote this file.
+own() {
+    head -n 2 "$output/$1" 2>/dev/null |
+        grep -q -e '^### memtrace: ' -e '^<testsuites name="memtrace"'
+}
+for name in summary.md junit.xml; do
+    ! own "$name" || rm -f "$output/$name" # of another run
+done
 status=0
 "${MEMTRACE:-memtrace}" "$@" || status=$?
-if [ -n "${GITHUB_STEP_SUMMARY:-}" ] && [ -f "$output/summary.md" ]; then
+if [ -n "${GITHUB_STEP_SUMMARY:-}" ] && own summary.md; then
     cat "$output/summary.md" >>"$GITHUB_STEP_SUMMARY"
 fi
 exit "$status"

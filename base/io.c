@@ -7,14 +7,19 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-int mt_io_open(const char *path, int flags, mode_t mode)
+int mt_io_open_at(int folder, const char *name, int flags, mode_t mode)
 {
     int fd;
 
     do
-        fd = open(path, flags | O_CLOEXEC, mode);
+        fd = openat(folder, name, flags | O_CLOEXEC, mode);
     while (fd < 0 && errno == EINTR);
     return fd;
+}
+
+int mt_io_open(const char *path, int flags, mode_t mode)
+{
+    return mt_io_open_at(AT_FDCWD, path, flags, mode);
 }
 
 ssize_t mt_io_read(int fd, void *bytes, size_t length)

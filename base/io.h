@@ -7,7 +7,6 @@
  * - run_facts.c, source_torch_symbols.c, source_torch_versions.c, thread_names.c and lifecycle.c in
  *   the traced process read with plain calls: after a failure the fact is simply missing.
  * - collect.c writes one line to standard error, and check.c writes one before it aborts.
- * - leftovers.c opens with openat, which has no counterpart here.
  * - main.c opens /dev/null to fill closed standard streams.
  * - launch.c sends one error number through a pipe, and mkostemp has no counterpart here. */
 #ifndef MT_BASE_IO_H
@@ -22,6 +21,8 @@
 
 /* open with O_CLOEXEC; `mode` is used only with O_CREAT. Returns -1 and sets errno on failure. */
 int mt_io_open(const char *path, int flags, mode_t mode);
+/* The same with openat: `name` is relative to the open folder. */
+int mt_io_open_at(int folder, const char *name, int flags, mode_t mode);
 
 /* read, and pread. The result may be short; 0 is the end. */
 ssize_t mt_io_read(int fd, void *bytes, size_t length);

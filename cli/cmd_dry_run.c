@@ -199,6 +199,7 @@ static int run(struct dry_run *dry_run)
         return code;
     if (dry_run->sweep.sweeps.count || dry_run->sweep.rank.ranks)
         return sweep(dry_run);
+    dry_run->simulated.names_python = !dry_run->common.quiet && !dry_run->common.json;
     code = mt_simulated_run_check(&dry_run->simulated);
     if (code < 0)
         code = refuse_hopeless(dry_run);

@@ -12,28 +12,39 @@
 #include "io.h"
 #include "settings_text.h"
 #include "site_cache.h"
-#include "temporary_folder.h"
 #include "util.h"
 
 enum { MAX_NOTE_BYTES = 1024 * 1024 };
 
+/* Creates the folder in the cache of simulated libraries. */
+static bool make_in_cache(struct mt_dry_run_notes *notes, const char *path)
+{
+    struct mt_cache_making making = {.fd = -1};
+    struct mt_error error = {.offset = MT_NO_OFFSET};
+    struct mt_buf made = {0};
+    struct mt_cache cache;
+
+    if (mt_cache_open(path, &cache, &error) != MT_OK)
+        return false;
+    if (mt_cache_begin(&cache, &making, &error) == MT_OK) {
+        mt_buf_printf(&made, "%s/%s", cache.path, making.name);
+        if (made.failed || !mt_temporary_folder_take(&notes->folder, made.data))
+            mt_cache_abandon(&cache, &making);
+        else
+            (void)mt_io_close(making.fd);
+    }
+    mt_buf_release(&made);
+    mt_cache_close(&cache);
+    return notes->folder.path != NULL;
+}
+
 void mt_dry_run_notes_open(struct mt_dry_run_notes *notes, const char *cache)
 {
-    char path[PATH_MAX];
-    struct mt_error error;
-
-    *notes = (struct mt_dry_run_notes){.folder = NULL};
-    if (!*cache) {
-        notes->folder = mt_temporary_folder_new("memtrace-dry-run");
-        notes->failed = !notes->folder && errno == ENOMEM;
-    } else if (mt_cache_begin(cache, path, &error) == MT_OK) {
-        notes->folder = strdup(path);
-        notes->failed = !notes->folder;
-        if (notes->failed)
-            (void)rmdir(path);
-    }
-    notes->unreadable = !notes->folder;
-    notes->folder_was_made = notes->folder != NULL;
+    *notes = (struct mt_dry_run_notes){.folder = MT_TEMPORARY_FOLDER_NONE};
+    notes->folder_was_made = *cache ? make_in_cache(notes, cache)
+                                    : mt_temporary_folder_new(&notes->folder, "memtrace-dry-run");
+    notes->failed = !notes->folder_was_made && errno == ENOMEM;
+    notes->unreadable = !notes->folder_was_made;
 }
 
 static char *path_of(const struct mt_dry_run_notes *notes, const char *name)
@@ -41,7 +52,7 @@ static char *path_of(const struct mt_dry_run_notes *notes, const char *name)
     struct mt_buf path = {0};
     char *copy;
 
-    mt_buf_printf(&path, "%s/%s", notes->folder, name);
+    mt_buf_printf(&path, "%s/%s", notes->folder.path, name);
     copy = path.data && !path.failed ? strdup(path.data) : NULL;
     mt_buf_release(&path);
     return copy;
@@ -49,7 +60,7 @@ static char *path_of(const struct mt_dry_run_notes *notes, const char *name)
 
 char *mt_dry_run_notes_path(const struct mt_dry_run_notes *notes)
 {
-    return notes->folder ? path_of(notes, "notes") : NULL;
+    return notes->folder.path ? path_of(notes, "notes") : NULL;
 }
 
 static uint64_t number_of(const struct mt_settings *settings, const char *path)
@@ -99,7 +110,7 @@ static bool is_of_libraries(const struct mt_settings *settings)
            mt_settings_find(settings, "collectives.undecided");
 }
 
-static void read_note(struct mt_dry_run_notes *notes, const char *text, size_t length)
+void mt_dry_run_notes_add(struct mt_dry_run_notes *notes, const char *text, size_t length)
 {
     struct mt_settings settings = {0};
     struct mt_error error;
@@ -133,7 +144,7 @@ static void read_file(struct mt_dry_run_notes *notes, const char *path)
     ssize_t length = text && fd >= 0 ? mt_io_read_full(fd, text, MAX_NOTE_BYTES) : -1;
 
     if (length >= 0)
-        read_note(notes, text, (size_t)length);
+        mt_dry_run_notes_add(notes, text, (size_t)length);
     else
         notes->unreadable++;
     if (fd >= 0)
@@ -153,7 +164,7 @@ static bool is_complete(const char *name)
 
 void mt_dry_run_notes_close(struct mt_dry_run_notes *notes)
 {
-    DIR *folder = notes->folder ? opendir(notes->folder) : NULL;
+    DIR *folder = notes->folder.path ? opendir(notes->folder.path) : NULL;
     const struct dirent *entry;
 
     while (folder && (entry = readdir(folder))) {
@@ -167,8 +178,7 @@ void mt_dry_run_notes_close(struct mt_dry_run_notes *notes)
     }
     if (folder)
         closedir(folder);
-    mt_temporary_folder_remove(notes->folder);
-    notes->folder = NULL;
+    mt_temporary_folder_remove(&notes->folder);
 }
 
 bool mt_dry_run_notes_has(const struct mt_dry_run_notes *notes, uint64_t process_id)

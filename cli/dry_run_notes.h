@@ -7,8 +7,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "temporary_folder.h"
+
 struct mt_dry_run_notes {
-    char *folder;              /* folder of the notes; NULL = none */
+    struct mt_temporary_folder folder;
     uint64_t sizes, decisions; /* sums over all processes that left notes */
     uint64_t compiled;         /* functions that Inductor compiled without building kernels */
     uint64_t eager;            /* functions of torch.compile that ran without compilation */
@@ -36,6 +38,8 @@ void mt_dry_run_notes_open(struct mt_dry_run_notes *notes, const char *cache);
 /* Returns the value of MEMTRACE_DRY_RUN_NOTES: FOLDER/notes, to which each process appends .PID.
  * Returns NULL if memory runs out or there is no folder. Free the result with free(). */
 char *mt_dry_run_notes_path(const struct mt_dry_run_notes *notes);
+/* Adds the note of one process, a JSON document. */
+void mt_dry_run_notes_add(struct mt_dry_run_notes *notes, const char *text, size_t length);
 /* Reads all complete notes, and removes the folder and its files. */
 void mt_dry_run_notes_close(struct mt_dry_run_notes *notes);
 /* Returns true if the process `process_id` left notes. O(processes). */

@@ -69,6 +69,7 @@ static int check_first(const struct mt_sweep_arguments *arguments, struct mt_swe
     run.recording.command = mt_sweep_plan_command(plan, &plan->sweep.runs[0]);
     if (!run.recording.command)
         return mt_say_no_memory("cannot run the command");
+    run.names_python = !arguments->common->quiet && !arguments->common->json;
     code = mt_simulated_run_check(&run);
     mt_simulated_run_release(&run);
     return code;
@@ -209,24 +210,20 @@ int mt_dry_run_sweep(const struct mt_sweep_arguments *arguments)
     struct mt_sweep_plan *plan = calloc(1, sizeof *plan);
     const char *output = arguments->each->recording.output;
     struct mt_rank ranks[MT_MAX_RANKS];
-    char *folder = NULL;
+    struct mt_temporary_folder folder = MT_TEMPORARY_FOLDER_NONE;
     int code;
 
     if (!plan)
         return mt_say_no_memory("cannot run the command");
     code = prepare(arguments, plan, ranks);
-    if (code < 0 && !output) {
-        folder = mt_temporary_folder_new("memtrace-sweep");
-        if (!folder) {
-            mt_say("cannot create a folder for the traces in $TMPDIR: %s; to name a folder, use -o "
-                   "DIR",
-                   strerror(errno));
-            code = MT_EXIT_OUTPUT;
-        }
+    if (code < 0 && !output && !mt_temporary_folder_new(&folder, "memtrace-sweep")) {
+        mt_say("cannot create a folder for the traces in $TMPDIR: %s; to name a folder, use -o DIR",
+               strerror(errno));
+        code = MT_EXIT_OUTPUT;
     }
     if (code < 0)
-        code = run(arguments, plan, ranks, output ? output : folder);
-    mt_temporary_folder_remove(folder);
+        code = run(arguments, plan, ranks, output ? output : folder.path);
+    mt_temporary_folder_remove(&folder);
     mt_sweep_plan_release(plan);
     free(plan);
     return code;

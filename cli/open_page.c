@@ -23,13 +23,14 @@ int mt_add_page_folder(struct mt_buf *folder, const char *trace)
 {
     struct mt_error error = {.offset = MT_NO_OFFSET};
     const char *slash = strrchr(trace, '/'), *name = slash ? slash + 1 : trace;
-    char cache[PATH_MAX];
+    struct mt_cache cache;
 
-    if (mt_cache_folder(NULL, cache, &error) != MT_OK) {
+    if (mt_cache_open(NULL, &cache, &error) != MT_OK) {
         mt_say("--open needs a folder for the page: use -o DIR");
         return MT_EXIT_OUTPUT;
     }
-    mt_buf_printf(folder, "%s/" FOLDER_PREFIX "%.*s", cache,
+    mt_cache_close(&cache);
+    mt_buf_printf(folder, "%s/" FOLDER_PREFIX "%.*s", cache.path,
                   NAME_MAX - (int)(sizeof FOLDER_PREFIX - 1),
                   strcmp(name, "-") == 0 ? "stdin" : name);
     return folder->failed ? MT_EXIT_INPUT : -1;

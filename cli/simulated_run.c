@@ -63,7 +63,7 @@ static void say_no_site(const struct mt_simulated_run *run, const struct mt_erro
 {
     const char *from = run->site.python_from;
 
-    if (*from && strcmp(from, MT_PYTHON_FROM_COMMAND) != 0)
+    if (error->status != MT_ERR_OUTPUT && *from && strcmp(from, MT_PYTHON_FROM_COMMAND) != 0)
         mt_say("cannot do a dry run: %s; this Python comes from %s; to use another one, activate "
                "its environment or name it in the command",
                error->text, from);
@@ -81,13 +81,24 @@ static void find_asker(struct mt_simulated_run *run)
         run->asker[0] = '\0';
 }
 
+/* Prints which Python memtrace itself runs, if that is not simply the first word of the command. */
+static void say_python(void *context, const struct mt_python_choice *choice)
+{
+    const struct mt_simulated_run *run = context;
+
+    if (run->names_python && strcmp(choice->from, MT_PYTHON_FROM_COMMAND) != 0)
+        mt_say("running %s (from %s) to find its PyTorch", choice->path, choice->from);
+}
+
 static int prepare_site(struct mt_simulated_run *run)
 {
     char library[PATH_MAX], shim[PATH_MAX];
     struct mt_error error = {.offset = MT_NO_OFFSET};
     const struct mt_simulated_site_request request = {.command = run->recording.command,
                                                       .simulated_library = library,
-                                                      .python_shim_folder = shim};
+                                                      .python_shim_folder = shim,
+                                                      .before_python = say_python,
+                                                      .context = run};
 
     if (has_own_site())
         return -1;
@@ -303,7 +314,7 @@ int mt_simulated_run_finish(struct mt_simulated_run *run)
 
     mt_dry_run_notes_open(&run->notes, run->site.cache);
     run->notes_path = mt_dry_run_notes_path(&run->notes);
-    run->failed = run->notes.failed || (run->notes.folder && !run->notes_path);
+    run->failed = run->notes.failed || (run->notes.folder.path && !run->notes_path);
     if (recording->timeout_ms)
         mt_process_tree_keep();
     recording->before = set_environment;

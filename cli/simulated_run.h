@@ -25,6 +25,8 @@ struct mt_simulated_run {
     uint64_t devices;           /* 1 to MT_MAX_SIMULATED_DEVICES */
     uint64_t limit_bytes;       /* memory of each device; 0 = that of the card */
     const struct mt_rank *rank; /* the rank that runs; NULL: the command is not distributed */
+    bool
+        names_python; /* prints which Python it runs to find PyTorch, unless it is the first word */
     bool frees_early; /* frees the memory of collectives as early as any real run, else late */
     /* set by mt_simulated_run_finish */
     struct mt_dry_run_notes notes;

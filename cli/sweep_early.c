@@ -11,9 +11,11 @@
 #include "dry_run_answer.h"
 #include "io.h"
 #include "sweep_measure.h"
+#include "tape_file.h"
 #include "text_table.h"
 #include "trace_place.h"
 #include "units.h"
+#include "util.h"
 #include "wrapped_text.h"
 
 /* The log of the run has the output of the first run already. */
@@ -62,8 +64,23 @@ static void measure(struct mt_sweep_result *early, const struct mt_dry_run_answe
     mt_source_close(source);
 }
 
-/* Removes all files whose name begins like that of the trace at `path`, without its suffix.
- * Processes that outlive the command have traces and tapes that are in no list. */
+/* Returns true for what follows the stem in the names of traces, tapes and summaries:
+ * "-PID.trace.zst", or "-PID-N.trace.zst". */
+static bool is_end_of_name(const char *end)
+{
+    static const char *const ends[] = {MT_TRACE_SUFFIX, MT_TRACE_SUFFIX MT_TAPE_SUFFIX,
+                                       MT_TRACE_SUFFIX ".mtsum", ".mtsum"};
+
+    if (*end == '-')
+        end += strspn(end, "-0123456789");
+    for (size_t i = 0; i < MT_ARRAY_LEN(ends); i++)
+        if (strcmp(end, ends[i]) == 0)
+            return true;
+    return false;
+}
+
+/* Removes the files of a run whose trace has this path. Processes that outlive the command have
+ * traces and tapes that are in no list. Other files in the folder belong to the user. */
 static void remove_files(const char *path)
 {
     const char *name = strrchr(path, '/') + 1;
@@ -76,7 +93,7 @@ static void remove_files(const char *path)
     if (!folder.failed)
         open = opendir(folder.data);
     for (const struct dirent *entry; open && (entry = readdir(open));)
-        if (strncmp(entry->d_name, name, length) == 0)
+        if (strncmp(entry->d_name, name, length) == 0 && is_end_of_name(entry->d_name + length))
             (void)unlinkat(dirfd(open), entry->d_name, 0);
     if (open)
         (void)closedir(open);

@@ -137,6 +137,12 @@ def check(program, folder):
                                  budget="memory/budget.toml")
     if found != 3 or summary != "before\n" or pathlib.Path(folder, "evil").exists():
         complaints.append(f"a trace that is not there: exit status {found}, summary {summary!r}")
+    mine = pathlib.Path(folder, "memtrace-report", "summary.md")
+    mine.write_text("a file of the user\n")
+    found, summary, _ = run_gate(program, folder, trace=str(CAPTURES / "gpt_default.pickle.zst"))
+    if found != 4 or summary != "before\n" or mine.read_text() != "a file of the user\n":
+        complaints.append(f"a file that memtrace did not write: exit status {found}, summary {summary!r}")
+    mine.unlink()
     return complaints
 
 

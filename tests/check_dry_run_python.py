@@ -532,6 +532,17 @@ class Shim(Programs):
         self.assertEqual({path.name for path in parent.iterdir()}, {"memtrace-compiled-link", "memtrace-compiled-other"})
         self.assertTrue((self.folder / "torch").exists())
 
+    def test_where_others_could_exchange_folders_nothing_is_removed(self):
+        self.compiler()
+        parent = self.folder / "tmp"
+        parent.mkdir()
+        self.run_program("import os, signal, torch._dynamo.convert_frame\nos.kill(os.getpid(), signal.SIGKILL)", TMPDIR=str(parent))
+        left, = parent.iterdir()
+        for mode, stays in ((0o777, True), (0o1777, False)):
+            parent.chmod(mode)
+            self.run_program("import torch._dynamo.convert_frame", TMPDIR=str(parent))
+            self.assertEqual(left.exists(), stays, oct(mode))
+
     def test_padding_is_never_chosen_and_counts(self):
         """Inductor measures whether padding a product pays; here both take the same time."""
         self.compiler()

@@ -53,7 +53,8 @@ NOT_CODE = re.compile(  # comments, strings and characters
     r"""/\*.*?\*/|"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'""", re.S)
 OUTPUT = re.compile(
     r"(?:^|[^a-z_])(?:printf|puts|putchar|perror|exit|_exit|abort) ?\(|\bstd(?:out|err)\b")
-PRINTERS = ("collector/record/", "base/check.c")  # programs' own folder; MT_ASSERT
+PRINTERS = ("collector/record/", "base/check.c",  # programs' own folder; MT_ASSERT
+            "simulate/site/python_probe.c")  # a forked child
 
 problems = []
 

@@ -41,7 +41,7 @@ static void remove_if_left(int folder, const char *name)
 {
     bool is_temporary = mt_is_temporary_name(name);
     struct stat facts;
-    int fd = openat(folder, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    int fd = mt_io_open_at(folder, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK, 0);
 
     if (fd < 0)
         return;

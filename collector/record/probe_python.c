@@ -1,5 +1,6 @@
 /* Checks of PyTorch and Python; see probe.h. They record a short run of the python3 in PATH. */
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -176,19 +177,25 @@ static bool record_python(const char *library, char *said, size_t capacity)
     struct mt_arena arena = {0};
     char **environment;
     bool found;
+    int opened;
 
     if (!make_folder(folder)) {
         snprintf(said, capacity, "cannot create a temporary folder: %s", strerror(errno));
         return false;
     }
+    /* another folder may get its name, if other users may write to $TMPDIR */
+    opened = mt_io_open(folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
     snprintf(path, sizeof path, "%s/python.trace.zst", folder);
     settings.output = path;
     environment = mt_record_environment(environ, &settings, &arena);
     if (environment)
         (void)ask_python(stack_script, environment, STDERR_FILENO, said, capacity);
     found = has_stack(path);
-    unlink(path);
-    rmdir(folder);
+    if (opened >= 0) {
+        (void)unlinkat(opened, "python.trace.zst", 0);
+        (void)mt_io_close(opened);
+    }
+    (void)rmdir(folder);
     mt_arena_release(&arena);
     return found;
 }

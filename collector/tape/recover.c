@@ -19,6 +19,7 @@ struct job {
     struct mt_unfinished *unfinished;
     char tape_path[PATH_MAX];
     struct mt_tape *tape;
+    struct stat tape_file;
     struct mt_tape_commit commit;
     struct mt_old_trace old;
     struct mt_symbols own_symbols; /* used if the trace has no contents yet */
@@ -220,12 +221,12 @@ enum mt_status mt_recover(const char *path, struct mt_unfinished *unfinished,
     if (!name_tape(path, job.tape_path))
         status = mt_fail(error, MT_ERR_IO, MT_NO_OFFSET, "the path is too long");
     else
-        status = mt_tape_open(job.tape_path, &job.tape, error);
+        status = mt_tape_open(job.tape_path, &job.tape, &job.tape_file, error);
     if (status == MT_OK) {
         note_tape(&job, recovery);
         status = complete(&job, recovery, error);
     }
-    if (status == MT_OK && unlink(job.tape_path))
+    if (status == MT_OK && !mt_tape_remove(job.tape_path, &job.tape_file))
         status = mt_fail(error, MT_ERR_OUTPUT, MT_NO_OFFSET, "the tape cannot be removed: %s",
                          strerror(errno));
     release(&job);

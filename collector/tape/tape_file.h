@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/stat.h>
 
 #include "own_file.h"
 #include "status.h"
@@ -38,9 +39,13 @@ bool mt_tape_reserve_definitions(struct mt_own_file *file, const struct mt_tape 
  * the used part of the tape, at most 2.1 GiB; the memory counts in the budget (process_memory.h).
  * MT_ERR_FORMAT if it is not a regular file, not a tape or damaged, MT_ERR_USAGE if its process
  * is still running, MT_ERR_IO if the system cannot determine that. Does not follow symbolic
- * links. */
-enum mt_status mt_tape_open(const char *path, struct mt_tape **tape,
+ * links. Sets *file (may be NULL) to the facts of the file, for mt_tape_remove. */
+enum mt_status mt_tape_open(const char *path, struct mt_tape **tape, struct stat *file,
                             struct mt_error *error) MT_MUST_USE;
+
+/* Removes the tape that was opened. Returns false and sets errno on failure, which is ESTALE if
+ * another file has its name. */
+bool mt_tape_remove(const char *path, const struct stat *file);
 
 /* Returns true if there is a tape at `path` whose process runs or may still run. */
 bool mt_tape_is_in_use(const char *path);

@@ -237,7 +237,21 @@ static enum mt_status read_tape(int fd, struct mt_tape **tape, struct mt_error *
     return status;
 }
 
-enum mt_status mt_tape_open(const char *path, struct mt_tape **tape, struct mt_error *error)
+/* Not atomic: the kernel has no call that removes a name only if it refers to a certain file. */
+bool mt_tape_remove(const char *path, const struct stat *file)
+{
+    struct stat named;
+
+    if (lstat(path, &named))
+        return false;
+    if (named.st_dev == file->st_dev && named.st_ino == file->st_ino)
+        return unlink(path) == 0;
+    errno = ESTALE;
+    return false;
+}
+
+enum mt_status mt_tape_open(const char *path, struct mt_tape **tape, struct stat *file,
+                            struct mt_error *error)
 {
     int fd = open_file(path);
     enum mt_status status;
@@ -245,7 +259,10 @@ enum mt_status mt_tape_open(const char *path, struct mt_tape **tape, struct mt_e
     if (fd < 0)
         return errno == ELOOP ? mt_fail(error, MT_ERR_FORMAT, MT_NO_OFFSET, "is a symbolic link")
                               : mt_io_fail(error, MT_ERR_IO, "cannot be opened");
-    status = read_tape(fd, tape, error);
+    if (file && fstat(fd, file))
+        status = mt_io_fail(error, MT_ERR_IO, "cannot be read");
+    else
+        status = read_tape(fd, tape, error);
     close(fd);
     return status;
 }

@@ -1,6 +1,7 @@
 """PyTorch's own history of memory, where the collector cannot be used."""
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from typing import Any
@@ -86,13 +87,13 @@ class History:
     def write_trace(self, path: str) -> None:
         """Writes the history so far as a trace, through a snapshot beside it. Raises Error. If only
         the import failed, the snapshot stays."""
-        snapshot = output.unfinished(path, ".pickle")
+        snapshot = output.unfinished(path, ".pickle", create=True)
         try:
-            self._memory._dump_snapshot(snapshot)
-        except (OSError, RuntimeError, AssertionError) as error:
-            raise Error(f"PyTorch cannot write its history: {first_line(error)}") from None
-        except AttributeError:
-            raise Error(f"PyTorch cannot write its history: {_WITHOUT_CUDA}") from None
+            self._dump(snapshot)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.unlink(snapshot)
+            raise
         try:
             program.run(["import", snapshot, "-o", path, "--quiet", "--no-summary"])
         except Error as error:
@@ -102,6 +103,14 @@ class History:
                   file=sys.stderr)
             raise
         os.unlink(snapshot)
+
+    def _dump(self, snapshot: str) -> None:
+        try:
+            self._memory._dump_snapshot(snapshot)
+        except (OSError, RuntimeError, AssertionError) as error:
+            raise Error(f"PyTorch cannot write its history: {first_line(error)}") from None
+        except AttributeError:
+            raise Error(f"PyTorch cannot write its history: {_WITHOUT_CUDA}") from None
 
     def stop(self) -> None:
         """Ends the history for this user."""

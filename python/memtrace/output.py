@@ -66,14 +66,24 @@ def _is_trace(path: str) -> bool:
     return start[:4] == _MAGIC and start[8:] == _WORD
 
 
-def unfinished(path: str, suffix: str = _SUFFIX) -> str:
-    """A name beside the trace for what is written until it is complete."""
+def unfinished(path: str, suffix: str = _SUFFIX, create: bool = False) -> str:
+    """A name beside the trace for what is written until it is complete. `create` makes an empty
+    file, for writers that follow a link which somebody put there in the meantime."""
     stem = path[: -len(_SUFFIX)] if path.endswith(_SUFFIX) else path
     for number in range(1000):
         again = f"-{number}" if number else ""
         candidate = f"{stem}.unfinished-{os.getpid()}{again}{suffix}"
-        if not os.path.lexists(candidate) and not os.path.lexists(candidate + _TAPE):
-            return candidate
+        if os.path.lexists(candidate) or os.path.lexists(candidate + _TAPE):
+            continue
+        if create:
+            try:
+                flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+                os.close(os.open(candidate, flags, 0o600))
+            except FileExistsError:
+                continue
+            except OSError as error:
+                raise Error(f"cannot write '{path}': {error.strerror}") from None
+        return candidate
     raise Error(f"cannot write '{path}': too many unfinished recordings are beside it")
 
 

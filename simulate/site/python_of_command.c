@@ -2,6 +2,8 @@
 
 #include "environment_runner.h"
 #include "io.h"
+#include "safe_path.h"
+#include "util.h"
 
 #include <ctype.h>
 #include <fcntl.h>
@@ -129,8 +131,8 @@ static bool python_of_script(const char *script, char path[PATH_MAX])
     return python_of_second_line(text, path);
 }
 
-/* Handles a word of the command that may be an interpreter or a script. */
-static bool python_of_word(const char *word, bool is_command, struct mt_python_choice *choice)
+/* Handles a program that is an interpreter or a script. */
+static bool python_of_program(const char *word, bool is_first, struct mt_python_choice *choice)
 {
     char program[PATH_MAX];
 
@@ -138,7 +140,7 @@ static bool python_of_word(const char *word, bool is_command, struct mt_python_c
         return false;
     if (is_python_name(word)) {
         snprintf(choice->from, sizeof choice->from, "%s",
-                 is_command ? MT_PYTHON_FROM_COMMAND : "an argument");
+                 is_first ? MT_PYTHON_FROM_COMMAND : "an argument");
         return copy_path(choice->path, program);
     }
     if (!python_of_script(program, choice->path))
@@ -180,28 +182,91 @@ static bool python_of_activation(const char *text, char path[PATH_MAX])
     return false;
 }
 
-/* The argument of `sh -c`, or the script that a shell runs, is a shell program. */
-static bool python_of_shell(char *const *command, struct mt_python_choice *choice)
+static bool is_shell_name(const char *path)
 {
-    char text[FIRST_BYTES + 1], program[PATH_MAX];
+    static const char *const shells[] = {"sh", "bash", "dash", "ash", "ksh", "mksh", "zsh"};
 
-    for (size_t i = 0; command[i]; i++) {
-        struct stat info;
-        bool is_found = python_of_activation(command[i], choice->path);
-
-        if (!is_found && (find_program(command[i], program) ||
-                          (stat(command[i], &info) == 0 && S_ISREG(info.st_mode) &&
-                           copy_path(program, command[i])))) {
-            read_first_bytes(program, text);
-            is_found = python_of_activation(text, choice->path);
-        }
-        if (is_found) {
-            snprintf(choice->from, sizeof choice->from,
-                     "the environment that the command activates");
+    for (size_t i = 0; i < MT_ARRAY_LEN(shells); i++)
+        if (strcmp(base_name(path), shells[i]) == 0)
             return true;
-        }
-    }
     return false;
+}
+
+/* Returns the word that a shell runs, and whether it is the program itself (-c) or its file. NULL:
+ * it reads its standard input. */
+static const char *shell_program(char *const *words, bool *is_text)
+{
+    static const char *const with_value[] = {"--rcfile", "--init-file"};
+    size_t i;
+
+    *is_text = false;
+    for (i = 1; words[i] && (words[i][0] == '-' || words[i][0] == '+') && words[i][1]; i++) {
+        const char *word = words[i];
+        bool is_long = word[1] == '-', has_value = false;
+
+        if (is_long && !word[2])
+            return words[i + 1];
+        *is_text |= !is_long && word[0] == '-' && strchr(word, 'c');
+        for (size_t j = 0; j < MT_ARRAY_LEN(with_value) && is_long; j++)
+            has_value |= strcmp(word, with_value[j]) == 0;
+        if (!is_long) /* "-euo pipefail" */
+            has_value = strchr("oO", word[strlen(word) - 1]) != NULL;
+        if (has_value && !words[++i])
+            return NULL;
+    }
+    return words[i];
+}
+
+/* Returns true if a shell runs the file that begins so. Without "#!", execvp starts one. */
+static bool is_shell_script(const char *text)
+{
+    char word[PATH_MAX];
+    const char *at = text + 2;
+
+    if (strncmp(text, "#!", 2) != 0)
+        return strncmp(text, "\177ELF", 4) != 0;
+    if (next_word(&at, word) && strcmp(base_name(word), "env") == 0)
+        (void)next_word(&at, word);
+    return is_shell_name(word);
+}
+
+/* memtrace runs this Python although it does not know whether the command would. So other users
+ * must not be able to replace it. */
+static enum mt_status check_guess(const char *path, struct mt_error *error)
+{
+    struct mt_error reason = {0};
+    struct stat info;
+    int fd = mt_safe_path_open(path, &reason);
+    bool is_safe = fd >= 0 && fstat(fd, &info) == 0 && mt_safe_is_closed(&info);
+
+    if (fd >= 0)
+        (void)mt_io_close(fd);
+    return is_safe ? MT_OK
+                   : mt_fail(error, MT_ERR_USAGE, MT_NO_OFFSET,
+                             "the command activates the environment of %.80s, which is not run, "
+                             "because %.60s; name the Python in the command",
+                             path, fd < 0 ? reason.text : "other users can write to it");
+}
+
+/* The argument of `sh -c`, and the script that a shell runs, are shell programs. Returns MT_END if
+ * the command is none, or activates no environment. */
+static enum mt_status python_of_shell(char *const *words, struct mt_python_choice *choice,
+                                      struct mt_error *error)
+{
+    char text[FIRST_BYTES + 1] = "", program[PATH_MAX];
+    bool is_shell = words[0] && is_shell_name(words[0]), is_text = false;
+    const char *shown = is_shell ? shell_program(words, &is_text) : words[0];
+
+    if (!shown)
+        return MT_END;
+    if (!is_text && (is_shell ? copy_path(program, shown) : find_program(shown, program)))
+        read_first_bytes(program, text);
+    if (!is_text && !is_shell && !is_shell_script(text))
+        return MT_END;
+    if (!python_of_activation(is_text ? shown : text, choice->path))
+        return MT_END;
+    snprintf(choice->from, sizeof choice->from, "the environment that the command activates");
+    return check_guess(choice->path, error);
 }
 
 /* "uv run ..." */
@@ -234,17 +299,22 @@ static bool python_of_variable(const char *variable, struct mt_python_choice *ch
 enum mt_status mt_python_of_command(char *const *command, struct mt_python_choice *choice,
                                     struct mt_error *error)
 {
+    char *const *words = command;
+
     choice->runner = NULL;
     choice->runner_words = 0;
     choice->runner_python = NULL;
-    for (size_t i = 0; command[i]; i++)
-        if (python_of_runner(command + i, choice) || python_of_word(command[i], i == 0, choice))
-            return MT_OK;
-    if (python_of_shell(command, choice))
+    for (size_t count; (count = mt_program_launcher(words)) > 0;)
+        words += count;
+    if (words[0] &&
+        (python_of_runner(words, choice) || python_of_program(words[0], words == command, choice)))
         return MT_OK;
-    if (command[0] && is_python_name(command[0]))
+    enum mt_status status = python_of_shell(words, choice, error);
+    if (status != MT_END)
+        return status;
+    if (words[0] && is_python_name(words[0]))
         return mt_fail(error, MT_ERR_USAGE, MT_NO_OFFSET, "the program %.150s does not exist",
-                       command[0]);
+                       words[0]);
     if (python_of_variable("VIRTUAL_ENV", choice) || python_of_variable("CONDA_PREFIX", choice))
         return MT_OK;
     snprintf(choice->from, sizeof choice->from, "PATH");

@@ -6,16 +6,18 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { MAX_OUTPUT_BYTES = 64 << 10, PART_BYTES = 4096 };
+#include "util.h"
 
-extern char **environ;
+enum { MAX_OUTPUT_BYTES = 64 << 10, PART_BYTES = 4096, GRACE_MS = 5000, CANNOT_RUN = 127 };
 
 static int64_t now_ms(void)
 {
@@ -55,89 +57,242 @@ static char **new_arguments(const struct mt_python_choice *python, const char *l
     return words;
 }
 
-/* Returns 0 or an errno. The process is the leader of a new process group. */
-static int spawn(const struct mt_python_choice *python, char *const *arguments, const int ends[2],
-                 pid_t *child)
-{
-    posix_spawn_file_actions_t files;
-    posix_spawnattr_t attributes;
-    int failure = posix_spawn_file_actions_init(&files);
+/* The signals that end this process. They are blocked while the Python runs, and received from a
+ * descriptor. */
+struct signals {
+    sigset_t waited, before;
+    struct sigaction child_before;
+    int fd, caught; /* caught: a number; 0: none */
+};
 
-    if (failure)
-        return failure;
-    failure = posix_spawnattr_init(&attributes);
-    if (!failure) {
-        posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
-        failure = posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
-        if (!failure)
-            failure = posix_spawn_file_actions_adddup2(&files, ends[1], 1);
-        if (!failure && !python->runner)
-            failure = posix_spawn_file_actions_addopen(&files, 2, "/dev/null", O_WRONLY, 0);
-        if (!failure)
-            failure = posix_spawn(child, python->path, &files, &attributes, arguments, environ);
-        posix_spawnattr_destroy(&attributes);
+/* Signals that are ignored (nohup) stay ignored. */
+static bool hold_signals(struct signals *signals)
+{
+    static const int ending[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+    struct sigaction usual = {.sa_handler = SIG_DFL}, found;
+
+    signals->caught = 0;
+    sigemptyset(&signals->waited);
+    sigaddset(&signals->waited, SIGCHLD);
+    for (size_t i = 0; i < MT_ARRAY_LEN(ending); i++)
+        if (sigaction(ending[i], NULL, &found) == 0 && found.sa_handler != SIG_IGN)
+            sigaddset(&signals->waited, ending[i]);
+    sigaction(SIGCHLD, &usual, &signals->child_before); /* if ignored, it is not sent */
+    sigprocmask(SIG_BLOCK, &signals->waited, &signals->before);
+    signals->fd = signalfd(-1, &signals->waited, SFD_CLOEXEC | SFD_NONBLOCK);
+    return signals->fd >= 0;
+}
+
+/* The signal that was caught takes effect here. */
+static void release_signals(struct signals *signals)
+{
+    if (signals->fd >= 0)
+        (void)mt_io_close(signals->fd);
+    if (signals->caught)
+        (void)raise(signals->caught);
+    sigaction(SIGCHLD, &signals->child_before, NULL);
+    sigprocmask(SIG_SETMASK, &signals->before, NULL);
+}
+
+struct child {
+    pid_t pid;
+    int output, failed; /* ends of pipes: for reading, or in the new process for writing */
+};
+
+/* Runs in the new process, which becomes the leader of a process group. Sends errno through
+ * `failed`, which exec closes. */
+static void become(const struct mt_python_choice *python, char *const *arguments,
+                   const struct signals *signals, const struct child *self)
+{
+    int nothing = open("/dev/null", O_RDWR | O_CLOEXEC), why;
+
+    (void)setpgid(0, 0);
+    sigaction(SIGCHLD, &signals->child_before, NULL);
+    sigprocmask(SIG_SETMASK, &signals->before, NULL);
+    if (nothing >= 0 && dup2(nothing, STDIN_FILENO) >= 0 &&
+        dup2(self->output, STDOUT_FILENO) >= 0 &&
+        (python->runner || dup2(nothing, STDERR_FILENO) >= 0))
+        execv(python->path, arguments);
+    why = errno;
+    (void)!write(self->failed, &why, sizeof why);
+    _exit(CANNOT_RUN);
+}
+
+/* Returns 0, or the errno of exec. */
+static int wait_for_exec(const struct child *child)
+{
+    int why = 0;
+    ssize_t got = mt_io_read(child->failed, &why, sizeof why);
+
+    if (got != sizeof why)
+        return 0;
+    while (waitpid(child->pid, NULL, 0) < 0 && errno == EINTR)
+        continue;
+    return why;
+}
+
+/* Returns 0, or an errno. */
+static int fork_on(const struct mt_python_choice *python, char *const *arguments,
+                   const struct signals *signals, const int pipes[4], struct child *child)
+{
+    const struct child self = {0, pipes[1], pipes[3]};
+    pid_t parent = getpid();
+
+    *child = (struct child){fork(), pipes[0], pipes[2]};
+    if (child->pid == 0) {
+        (void)prctl(PR_SET_PDEATHSIG, (unsigned long)SIGTERM, 0UL, 0UL, 0UL);
+        if (getppid() == parent) /* otherwise it has died before */
+            become(python, arguments, signals, &self);
+        _exit(CANNOT_RUN);
     }
-    posix_spawn_file_actions_destroy(&files);
+    return child->pid < 0 ? errno : 0;
+}
+
+static void close_if_open(int *fd)
+{
+    if (*fd >= 0)
+        (void)mt_io_close(*fd);
+    *fd = -1;
+}
+
+/* Returns 0, or an errno. On success, the caller closes child->output. */
+static int spawn(const struct mt_python_choice *python, char *const *arguments,
+                 const struct signals *signals, struct child *child)
+{
+    int pipes[4] = {-1, -1, -1, -1};
+    int failure = pipe2(pipes, O_CLOEXEC) < 0 || pipe2(pipes + 2, O_CLOEXEC) < 0 ||
+                          fcntl(pipes[0], F_SETFL, O_NONBLOCK) < 0
+                      ? errno
+                      : 0;
+
+    if (!failure)
+        failure = fork_on(python, arguments, signals, pipes, child);
+    close_if_open(&pipes[1]);
+    close_if_open(&pipes[3]);
+    if (!failure)
+        failure = wait_for_exec(child);
+    close_if_open(&pipes[2]);
+    if (failure)
+        close_if_open(&pipes[0]);
     return failure;
 }
 
-/* 0, or an errno. */
-static int start(const struct mt_python_choice *python, const char *script, const int ends[2],
-                 pid_t *child)
+/* Returns 0, or an errno. */
+static int start(const struct mt_python_choice *python, const char *script,
+                 const struct signals *signals, struct child *child)
 {
     struct mt_buf line = {0};
 
     add_one_line(&line, script);
     char **arguments = line.failed ? NULL : new_arguments(python, line.data);
-    int failure = arguments ? spawn(python, arguments, ends, child) : ENOMEM;
+    int failure = arguments ? spawn(python, arguments, signals, child) : ENOMEM;
     free(arguments);
     mt_buf_release(&line);
     return failure;
 }
 
-/* Reads until the other end is closed. Returns false if the time is over. */
-static bool read_all(int fd, int64_t until_ms, struct mt_buf *output)
+/* Reads what is there. Sets child->output to -1 at the end. Returns false if it is too much. */
+static bool read_part(struct child *child, struct mt_buf *output)
 {
     char part[PART_BYTES];
-    struct pollfd wait = {.fd = fd, .events = POLLIN};
+    ssize_t got = 1;
 
-    for (;;) {
-        int64_t left_ms = until_ms - now_ms();
-        int ready = left_ms <= 0 ? 0 : poll(&wait, 1, (int)left_ms);
-        if (ready < 0 && errno == EINTR)
-            continue;
-        if (ready <= 0)
-            return false;
-        ssize_t got = mt_io_read(fd, part, sizeof part);
-        if (got <= 0)
-            return got == 0;
-        if (output->length + (size_t)got <= MAX_OUTPUT_BYTES)
+    while (child->output >= 0 && output->length <= MAX_OUTPUT_BYTES) {
+        got = mt_io_read(child->output, part, sizeof part);
+        if (got > 0)
             mt_buf_add(output, part, (size_t)got);
+        else if (got < 0 && errno == EAGAIN)
+            return true;
+        else
+            close_if_open(&child->output);
     }
+    return output->length <= MAX_OUTPUT_BYTES;
+}
+
+/* Does not take its status, so that its number still identifies the process group. */
+static bool has_ended(const struct child *child)
+{
+    siginfo_t info = {.si_pid = 0};
+
+    return waitid(P_PID, (id_t)child->pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+           info.si_pid == child->pid;
+}
+
+/* Sends a signal to the group, and gives it some time. The second signal takes effect at once. */
+static void take_signals(struct signals *signals, const struct child *child, int64_t *until_ms)
+{
+    struct signalfd_siginfo info;
+
+    while (mt_io_read(signals->fd, &info, sizeof info) == (ssize_t)sizeof info) {
+        if (info.ssi_signo == SIGCHLD)
+            continue;
+        int64_t now = now_ms(), later = signals->caught ? now : now + GRACE_MS;
+        *until_ms = later < *until_ms ? later : *until_ms;
+        signals->caught = (int)info.ssi_signo;
+        (void)kill(-child->pid, signals->caught);
+    }
+}
+
+enum outcome { ENDED, TOO_LATE, TOO_LONG };
+
+/* A process that outlives the Python may keep the pipe open. */
+static enum outcome read_answer(struct child *child, struct signals *signals, int64_t until_ms,
+                                struct mt_buf *output)
+{
+    for (;;) {
+        struct pollfd waits[] = {{.fd = signals->fd, .events = POLLIN},
+                                 {.fd = child->output, .events = POLLIN}};
+        bool is_over = has_ended(child); /* before the last read */
+
+        if (!read_part(child, output))
+            return TOO_LONG;
+        if (is_over)
+            return ENDED;
+        int64_t left_ms = until_ms - now_ms();
+        if (left_ms <= 0)
+            return TOO_LATE;
+        if (child->output < 0)
+            waits[1].fd = -1;
+        if (poll(waits, MT_ARRAY_LEN(waits), (int)left_ms) > 0 && waits[0].revents)
+            take_signals(signals, child, &until_ms);
+    }
+}
+
+static enum mt_status run(const struct mt_python_choice *python, const char *script, int timeout_s,
+                          struct signals *signals, struct mt_buf *output, struct mt_error *error)
+{
+    struct child child;
+    int failure = start(python, script, signals, &child);
+
+    if (failure)
+        return mt_fail(error, MT_ERR_IO, MT_NO_OFFSET, "cannot run %.150s: %s", python->path,
+                       strerror(failure));
+    enum outcome outcome =
+        read_answer(&child, signals, now_ms() + (int64_t)timeout_s * 1000, output);
+    if (outcome != ENDED || signals->caught)
+        (void)kill(-child.pid, SIGKILL);
+    close_if_open(&child.output);
+    while (waitpid(child.pid, NULL, 0) < 0 && errno == EINTR)
+        continue;
+    if (outcome == TOO_LONG)
+        return mt_fail(error, MT_ERR_IO, MT_NO_OFFSET,
+                       "%.120s printed more than %d KiB; it may not be a working Python",
+                       python->path, MAX_OUTPUT_BYTES >> 10);
+    if (outcome == TOO_LATE)
+        return mt_fail(error, MT_ERR_IO, MT_NO_OFFSET,
+                       "%.120s did not report the folder of its packages within %d s", python->path,
+                       timeout_s);
+    return output->failed ? mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "no memory") : MT_OK;
 }
 
 enum mt_status mt_python_probe(const struct mt_python_choice *python, const char *script,
                                int timeout_s, struct mt_buf *output, struct mt_error *error)
 {
-    int ends[2];
-    pid_t child = 0;
+    struct signals signals;
+    enum mt_status status = hold_signals(&signals)
+                                ? run(python, script, timeout_s, &signals, output, error)
+                                : mt_io_fail(error, MT_ERR_IO, "no descriptor for signals");
 
-    if (pipe2(ends, O_CLOEXEC) < 0)
-        return mt_io_fail(error, MT_ERR_IO, "no pipe for Python");
-    int failure = start(python, script, ends, &child);
-    (void)mt_io_close(ends[1]);
-    bool in_time = !failure && read_all(ends[0], now_ms() + (int64_t)timeout_s * 1000, output);
-    (void)mt_io_close(ends[0]);
-    if (failure)
-        return mt_fail(error, MT_ERR_IO, MT_NO_OFFSET, "cannot run %.150s: %s", python->path,
-                       strerror(failure));
-    if (!in_time)
-        (void)kill(-child, SIGKILL);
-    while (waitpid(child, NULL, 0) < 0 && errno == EINTR)
-        continue;
-    if (!in_time)
-        return mt_fail(error, MT_ERR_IO, MT_NO_OFFSET,
-                       "%.120s did not report the folder of its packages within %d s", python->path,
-                       timeout_s);
-    return output->failed ? mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "no memory") : MT_OK;
+    release_signals(&signals);
+    return status;
 }

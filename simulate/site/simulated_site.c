@@ -1,7 +1,6 @@
 #include "simulated_site.h"
 
 #include "io.h"
-#include "python_of_command.h"
 #include "sha256.h"
 #include "site_cache.h"
 #include "site_libraries.h"
@@ -9,6 +8,7 @@
 #include "wheel_cudnn.h"
 #include "wheel_libraries.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -18,10 +18,7 @@
 #include <unistd.h>
 
 /* Increment it when the same input produces different libraries. */
-enum { SITE_FORMAT = 2 };
-
-/* A file in a site with the numbers of what was made, as text. It is written last. */
-#define FACTS "facts"
+enum { SITE_FORMAT = 3 };
 
 struct preparing {
     const struct mt_simulated_site_request *request;
@@ -31,7 +28,8 @@ struct preparing {
     struct mt_arena arena;
     struct mt_library_list libraries;  /* of PyTorch */
     struct mt_library_list extensions; /* of other packages */
-    char cache[PATH_MAX];
+    struct mt_cache cache;
+    char key[MT_SHA256_TEXT];
     char cudnn[PATH_MAX];
 };
 
@@ -60,7 +58,7 @@ static void hash_file(struct mt_sha256 *sha, const struct mt_library_file *file)
 }
 
 /* Everything that the libraries of the site depend on. */
-static enum mt_status make_key(struct preparing *preparing, char key[MT_SHA256_TEXT])
+static enum mt_status make_key(struct preparing *preparing)
 {
     const char *simulated = preparing->request->simulated_library;
     struct mt_sha256 sha;
@@ -81,8 +79,8 @@ static enum mt_status make_key(struct preparing *preparing, char key[MT_SHA256_T
         hash_file(&sha, &preparing->libraries.files[i]);
     for (size_t i = 0; i < preparing->extensions.count; i++)
         hash_file(&sha, &preparing->extensions.files[i]);
-    mt_sha256_finish(&sha, key);
-    key[MT_SITE_KEY_DIGITS] = '\0';
+    mt_sha256_finish(&sha, preparing->key);
+    preparing->key[MT_SITE_KEY_DIGITS] = '\0';
     return MT_OK;
 }
 
@@ -118,13 +116,33 @@ static enum mt_status list_extensions(struct preparing *preparing)
     return status;
 }
 
-static enum mt_status write_facts(const char *folder, const struct mt_site_counts *counts,
+/* The sum of the sizes of all libraries, which a power failure may have cut short. */
+static uint64_t count_bytes(int folder)
+{
+    int copy = mt_io_open_at(folder, ".", O_RDONLY | O_DIRECTORY, 0);
+    DIR *entries = copy < 0 ? NULL : fdopendir(copy);
+    uint64_t bytes = 0;
+    struct stat info;
+
+    for (const struct dirent *entry; entries && (entry = readdir(entries)) != NULL;)
+        if (entry->d_name[0] == 'l' &&
+            fstatat(folder, entry->d_name, &info, AT_SYMLINK_NOFOLLOW) == 0)
+            bytes += (uint64_t)info.st_size;
+    if (entries)
+        (void)closedir(entries);
+    else if (copy >= 0)
+        (void)mt_io_close(copy);
+    return bytes;
+}
+
+static enum mt_status write_facts(int folder, const struct mt_site_counts *counts,
                                   struct mt_error *error)
 {
-    char path[PATH_MAX], text[64];
-    int length = snprintf(text, sizeof text, "%u %u %u\n", counts->libraries, counts->functions,
-                          counts->simulated);
-    int fd = join(path, folder, FACTS) ? mt_io_open(path, O_WRONLY | O_CREAT | O_EXCL, 0600) : -1;
+    char text[96];
+    int length =
+        snprintf(text, sizeof text, "%u %u %u %llu\n", counts->libraries, counts->functions,
+                 counts->simulated, (unsigned long long)count_bytes(folder));
+    int fd = mt_io_open_at(folder, MT_SITE_FACTS, O_WRONLY | O_CREAT | O_EXCL, 0600);
 
     if (fd < 0)
         return mt_io_fail_output(error);
@@ -135,29 +153,44 @@ static enum mt_status write_facts(const char *folder, const struct mt_site_count
     return status;
 }
 
-static bool read_facts(struct mt_simulated_site *site)
+bool mt_site_facts_read(const char *text, struct mt_simulated_site *site)
 {
-    char path[PATH_MAX], text[64];
-    int fd = join(path, site->folder, FACTS) ? mt_io_open(path, O_RDONLY | O_NONBLOCK, 0) : -1;
+    unsigned long long bytes = 0;
+    bool is_whole = text[strspn(text, "0123456789 ")] == '\n' &&
+                    sscanf(text, "%9u %9u %9u %19llu", &site->library_count, &site->function_count,
+                           &site->simulated_count, &bytes) == 4;
+
+    site->library_bytes = bytes;
+    return is_whole;
+}
+
+static bool read_facts(int folder, struct mt_simulated_site *site)
+{
+    char text[96];
+    int fd = mt_io_open_at(folder, MT_SITE_FACTS, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
     ssize_t length = fd < 0 ? -1 : mt_io_read_full(fd, text, sizeof text - 1);
 
     if (fd >= 0)
         (void)mt_io_close(fd);
     text[length > 0 ? length : 0] = '\0';
-    return sscanf(text, "%u %u %u", &site->library_count, &site->function_count,
-                  &site->simulated_count) == 3;
+    return mt_site_facts_read(text, site) && site->library_bytes == count_bytes(folder);
 }
 
 /* If the preloaded library were missing, the loader would use the vendor's libraries. Another user
  * who could write to the cache earlier may have created a site in it. */
-static bool is_complete(struct mt_simulated_site *site)
+static bool is_complete(const struct preparing *preparing)
 {
-    return mt_cache_site_is_ours(site->folder) && access(site->preload, R_OK) == 0 &&
-           read_facts(site);
+    int folder = mt_cache_site_open(&preparing->cache, preparing->key);
+    bool is_whole = folder >= 0 && faccessat(folder, MT_SITE_PRELOAD, R_OK, 0) == 0 &&
+                    read_facts(folder, preparing->site);
+
+    if (folder >= 0)
+        (void)mt_io_close(folder);
+    return is_whole;
 }
 
 /* Creates the libraries in `folder`, which is empty. */
-static enum mt_status fill_folder(struct preparing *preparing, const char *folder)
+static enum mt_status fill_folder(struct preparing *preparing, int folder)
 {
     const char *simulated_path = preparing->request->simulated_library;
     struct mt_wanted wanted = {0};
@@ -179,21 +212,21 @@ static enum mt_status fill_folder(struct preparing *preparing, const char *folde
 
 static enum mt_status make_site(struct preparing *preparing)
 {
-    char made[PATH_MAX];
-    enum mt_status status = mt_cache_begin(preparing->cache, made, preparing->error);
+    struct mt_cache_making making;
+    enum mt_status status = mt_cache_begin(&preparing->cache, &making, preparing->error);
 
     if (!status) {
-        status = fill_folder(preparing, made);
+        status = fill_folder(preparing, making.fd);
         if (status)
-            mt_cache_remove(made);
+            mt_cache_abandon(&preparing->cache, &making);
         else
-            status = mt_cache_finish(made, preparing->site->folder, preparing->error);
+            status = mt_cache_finish(&preparing->cache, &making, preparing->key, preparing->error);
     }
     if (status == MT_ERR_OUTPUT) {
         struct mt_error reason = *preparing->error;
         return mt_fail(preparing->error, status, MT_NO_OFFSET,
-                       "cannot write the simulated libraries to %.100s: %.60s", preparing->cache,
-                       reason.text);
+                       "cannot write the simulated libraries to %.100s: %.60s",
+                       preparing->cache.path, reason.text);
     }
     preparing->site->was_made = true;
     return status;
@@ -202,32 +235,32 @@ static enum mt_status make_site(struct preparing *preparing)
 static enum mt_status find_site(struct preparing *preparing)
 {
     struct mt_simulated_site *site = preparing->site;
-    char key[MT_SHA256_TEXT], cupti[32];
-    enum mt_status status = make_key(preparing, key);
+    char cupti[32];
+    enum mt_status status = make_key(preparing);
 
     if (status)
         return status;
     snprintf(cupti, sizeof cupti, "libcupti.so.%d", preparing->wheel.cuda / 1000);
-    if (!join(site->folder, preparing->cache, key) ||
+    if (!join(site->folder, preparing->cache.path, preparing->key) ||
         !join(site->preload, site->folder, MT_SITE_PRELOAD) ||
         !join(site->cupti, site->folder, cupti))
         return mt_fail(preparing->error, MT_ERR_OUTPUT, MT_NO_OFFSET,
                        "the path of the cache is too long");
     /* A folder is renamed when it is complete, so an existing one that is incomplete was damaged. A
      * folder that appears now belongs to another process, which is about to use it. */
-    bool was_there = access(site->folder, F_OK) == 0;
-    if (!is_complete(site)) {
+    bool was_there = faccessat(preparing->cache.fd, preparing->key, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+    if (!is_complete(preparing)) {
         if (was_there)
-            mt_cache_remove(site->folder);
+            mt_cache_remove(&preparing->cache, preparing->key);
         status = make_site(preparing);
-        if (!status && !is_complete(site))
+        if (!status && !is_complete(preparing))
             status = mt_fail(preparing->error, MT_ERR_OUTPUT, MT_NO_OFFSET,
-                             "%.160s belongs to another user or was changed by another process; "
-                             "remove it",
+                             "%.140s belongs to another user or has files that memtrace did not "
+                             "make; remove it",
                              site->folder);
     }
     if (!status)
-        mt_cache_tidy(preparing->cache, site->folder);
+        mt_cache_tidy(&preparing->cache, preparing->key);
     return status;
 }
 
@@ -242,7 +275,7 @@ static void tell(struct preparing *preparing)
     snprintf(site->cuda_version, sizeof site->cuda_version, "%s", wheel->cuda_version);
     snprintf(site->python, sizeof site->python, "%s", wheel->python);
     snprintf(site->python_version, sizeof site->python_version, "%s", wheel->python_version);
-    snprintf(site->cache, sizeof site->cache, "%s", preparing->cache);
+    snprintf(site->cache, sizeof site->cache, "%s", preparing->cache.path);
     snprintf(site->cudnn, sizeof site->cudnn, "%s", preparing->cudnn);
     snprintf(site->python_path, sizeof site->python_path, "%s", shim ? shim : "");
 }
@@ -257,6 +290,8 @@ static enum mt_status prepare(struct preparing *preparing)
     if (!status) {
         snprintf(preparing->site->python_from, sizeof preparing->site->python_from, "%s",
                  choice.from);
+        if (preparing->request->before_python)
+            preparing->request->before_python(preparing->request->context, &choice);
         status = mt_wheel_find(&choice, &preparing->wheel, preparing->error);
     }
     if (!status && !join(folder, preparing->wheel.folder, "lib"))
@@ -271,7 +306,7 @@ static enum mt_status prepare(struct preparing *preparing)
     }
     if (!status)
         status =
-            mt_cache_folder(preparing->request->cache_folder, preparing->cache, preparing->error);
+            mt_cache_open(preparing->request->cache_folder, &preparing->cache, preparing->error);
     if (status)
         return status;
     tell(preparing);
@@ -281,7 +316,7 @@ static enum mt_status prepare(struct preparing *preparing)
 enum mt_status mt_simulated_site_prepare(const struct mt_simulated_site_request *request,
                                          struct mt_simulated_site *site, struct mt_error *error)
 {
-    struct preparing preparing = {.request = request, .site = site, .error = error};
+    struct preparing preparing = {.request = request, .site = site, .error = error, .cache.fd = -1};
 
     *site = (struct mt_simulated_site){0};
 #if !defined(__x86_64__) || !defined(__linux__)
@@ -289,6 +324,7 @@ enum mt_status mt_simulated_site_prepare(const struct mt_simulated_site_request 
                    "a dry run works on Linux with an x86-64 processor only");
 #endif
     enum mt_status status = prepare(&preparing);
+    mt_cache_close(&preparing.cache);
     mt_arena_release(&preparing.arena);
     free(preparing.libraries.files);
     free(preparing.extensions.files);

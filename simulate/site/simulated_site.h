@@ -10,7 +10,9 @@
 
 #include <limits.h>
 #include <stdbool.h>
+#include <stdint.h>
 
+#include "python_of_command.h"
 #include "status.h"
 
 struct mt_simulated_site_request {
@@ -18,6 +20,9 @@ struct mt_simulated_site_request {
     const char *cache_folder;       /* NULL: the user's (site_cache.h) */
     const char *simulated_library;  /* absolute path of libmemtrace-simulated-cuda.so */
     const char *python_shim_folder; /* folder to put in front of PYTHONPATH; NULL: none */
+    /* Called before a Python is run. NULL: not */
+    void (*before_python)(void *context, const struct mt_python_choice *choice);
+    void *context;
 };
 
 struct mt_simulated_site {
@@ -37,6 +42,7 @@ struct mt_simulated_site {
     unsigned library_count; /* libraries in the site */
     unsigned function_count;  /* functions in these libraries */
     unsigned simulated_count; /* of these functions, those with an implementation */
+    uint64_t library_bytes;   /* sum of the sizes of the libraries */
     bool was_made;            /* true: built by this call; false: from the cache */
 };
 
@@ -48,5 +54,9 @@ struct mt_simulated_site {
 enum mt_status mt_simulated_site_prepare(const struct mt_simulated_site_request *request,
                                          struct mt_simulated_site *site,
                                          struct mt_error *error) MT_MUST_USE;
+
+/* Reads the counts of a site from the text of its file MT_SITE_FACTS. Returns false if it is cut.
+ */
+bool mt_site_facts_read(const char *text, struct mt_simulated_site *site);
 
 #endif

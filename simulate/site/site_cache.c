@@ -3,6 +3,8 @@
 #include "grow.h"
 #include "io.h"
 #include "output_file.h"
+#include "random.h"
+#include "safe_path.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -29,26 +31,64 @@ static bool join(char path[PATH_MAX], const char *folder, const char *name)
     return length > 0 && length < PATH_MAX;
 }
 
+/* Unlike mt_safe_is_closed, also refuses this user's private group: memtrace makes these folders,
+ * so its permission to write is removed. */
 static bool is_closed(const struct stat *info)
 {
-    return (info->st_uid == geteuid() || info->st_uid == 0) &&
-           !(info->st_mode & (S_IWGRP | S_IWOTH));
+    return mt_safe_is_closed(info) && !(info->st_mode & S_IWGRP);
+}
+
+/* Opens a folder, but not a link to one. */
+static int open_in(int parent, const char *name)
+{
+    return mt_io_open_at(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
 }
 
 /* With a umask of 002, the group may write to new folders, and it may have other members. Only this
  * user needs the folder, so the permission is removed. */
-static void close_to_group(const char *path, struct stat *info)
+static void close_to_group(int fd, struct stat *info)
 {
     if (info->st_mode & S_IWGRP && info->st_uid == geteuid() &&
-        chmod(path, info->st_mode & 07777 & ~(mode_t)S_IWGRP) == 0)
+        fchmod(fd, info->st_mode & 07777 & ~(mode_t)S_IWGRP) == 0)
         info->st_mode &= ~(mode_t)S_IWGRP;
 }
 
-/* Fails unless the folder is writable and no other user can put a library there. */
-static enum mt_status use_folder(const char *path, struct mt_error *error)
+static enum mt_status check_folder(int fd, const char *path, struct mt_error *error)
+{
+    struct stat info;
+
+    if (fstat(fd, &info) != 0 || faccessat(fd, ".", W_OK | X_OK, AT_EACCESS) != 0)
+        return mt_fail(error, MT_ERR_OUTPUT, MT_NO_OFFSET, "%.150s: %s", path, strerror(errno));
+    close_to_group(fd, &info);
+    if (!is_closed(&info))
+        return mt_fail(error, MT_ERR_OUTPUT, MT_NO_OFFSET, "other users can write to %.150s", path);
+    return MT_OK;
+}
+
+/* Fails unless the folder is writable and no other user can put a library there, or another folder
+ * in its place. */
+static enum mt_status open_folder(struct mt_cache *cache, struct mt_error *error)
 {
     struct mt_error reason = {0};
-    struct stat info;
+    int place = mt_safe_path_open(cache->path, &reason);
+
+    cache->fd = -1;
+    if (place < 0)
+        return mt_fail(error, MT_ERR_OUTPUT, MT_NO_OFFSET, "%.220s", reason.text);
+    cache->fd = open_in(place, ".");
+    if (cache->fd < 0)
+        (void)mt_fail(error, MT_ERR_OUTPUT, MT_NO_OFFSET, "%.150s: %s", cache->path,
+                      strerror(errno));
+    (void)mt_io_close(place);
+    if (cache->fd >= 0 && check_folder(cache->fd, cache->path, error))
+        mt_cache_close(cache);
+    return cache->fd < 0 ? MT_ERR_OUTPUT : MT_OK;
+}
+
+static enum mt_status use_folder(struct mt_cache *cache, struct mt_error *error)
+{
+    struct mt_error reason = {0};
+    const char *path = cache->path;
 
     if (path[0] != '/')
         return mt_fail(error, MT_ERR_OUTPUT, MT_NO_OFFSET, "%.200s is not an absolute path", path);
@@ -58,12 +98,7 @@ static enum mt_status use_folder(const char *path, struct mt_error *error)
     enum mt_status status = mt_make_folders(path, &reason);
     if (status)
         return mt_fail(error, status, MT_NO_OFFSET, "%.150s: %.60s", path, reason.text);
-    if (stat(path, &info) != 0 || access(path, W_OK | X_OK) != 0)
-        return mt_fail(error, MT_ERR_OUTPUT, MT_NO_OFFSET, "%.150s: %s", path, strerror(errno));
-    close_to_group(path, &info);
-    if (!is_closed(&info))
-        return mt_fail(error, MT_ERR_OUTPUT, MT_NO_OFFSET, "other users can write to %.150s", path);
-    return MT_OK;
+    return open_folder(cache, error);
 }
 
 static bool cache_of_user(char path[PATH_MAX])
@@ -76,8 +111,8 @@ static bool cache_of_user(char path[PATH_MAX])
 }
 
 /* All processes of a user have the same name for it. It is created with its final mode, so it is
- * never accessible to others. A symbolic link is refused, because another user's link may point to
- * any folder of this user. */
+ * never accessible to others. A symbolic link is refused: in a shared folder, it could be another
+ * user's, and point to any folder of this user. */
 static bool temporary_cache(char path[PATH_MAX])
 {
     const char *folder = getenv("TMPDIR");
@@ -90,60 +125,140 @@ static bool temporary_cache(char path[PATH_MAX])
     return mkdir(path, 0700) == 0 || (lstat(path, &info) == 0 && S_ISDIR(info.st_mode));
 }
 
-enum mt_status mt_cache_folder(const char *wanted, char folder[PATH_MAX], struct mt_error *error)
+enum mt_status mt_cache_open(const char *wanted, struct mt_cache *cache, struct mt_error *error)
 {
     struct mt_error reason = {0};
 
+    cache->fd = -1;
     if (wanted) {
         if (strlen(wanted) >= PATH_MAX)
             return mt_fail(error, MT_ERR_OUTPUT, MT_NO_OFFSET, "the path of the cache is too long");
-        memcpy(folder, wanted, strlen(wanted) + 1);
-        return use_folder(folder, error);
+        memcpy(cache->path, wanted, strlen(wanted) + 1);
+        return use_folder(cache, error);
     }
-    if (cache_of_user(folder) && use_folder(folder, &reason) == MT_OK)
+    if (cache_of_user(cache->path) && use_folder(cache, &reason) == MT_OK)
         return MT_OK;
-    if (temporary_cache(folder) && use_folder(folder, reason.status ? NULL : &reason) == MT_OK)
+    if (temporary_cache(cache->path) && use_folder(cache, reason.status ? NULL : &reason) == MT_OK)
         return MT_OK;
     return mt_fail(error, MT_ERR_OUTPUT, MT_NO_OFFSET,
-                   "no folder for the simulated libraries: %.150s; set XDG_CACHE_HOME to one that "
-                   "can be written",
+                   "no folder for the simulated libraries: %.130s; set XDG_CACHE_HOME to a folder "
+                   "that only you can write to",
                    reason.status ? reason.text : "neither HOME nor TMPDIR can be used");
 }
 
-enum mt_status mt_cache_begin(const char *folder, char made[PATH_MAX], struct mt_error *error)
+void mt_cache_close(struct mt_cache *cache)
 {
-    if (!join(made, folder, UNFINISHED "XXXXXX"))
-        return mt_fail(error, MT_ERR_OUTPUT, MT_NO_OFFSET, "the path of the cache is too long");
-    return mkdtemp(made) ? MT_OK : mt_io_fail_output(error);
+    if (cache->fd >= 0)
+        (void)mt_io_close(cache->fd);
+    cache->fd = -1;
 }
 
-bool mt_cache_site_is_ours(const char *site)
+enum mt_status mt_cache_begin(const struct mt_cache *cache, struct mt_cache_making *making,
+                              struct mt_error *error)
 {
+    int result;
+
+    making->fd = -1;
+    do {
+        snprintf(making->name, sizeof making->name, UNFINISHED "%016llx",
+                 (unsigned long long)mt_random_number(making));
+        result = mkdirat(cache->fd, making->name, 0700);
+    } while (result != 0 && errno == EEXIST);
+    if (result == 0)
+        making->fd = open_in(cache->fd, making->name);
+    return making->fd < 0 ? mt_io_fail_output(error) : MT_OK;
+}
+
+int mt_cache_site_open(const struct mt_cache *cache, const char *key)
+{
+    int fd = open_in(cache->fd, key);
     struct stat info;
 
-    return lstat(site, &info) == 0 && S_ISDIR(info.st_mode) && is_closed(&info);
+    if (fd < 0 || (fstat(fd, &info) == 0 && is_closed(&info)))
+        return fd;
+    (void)mt_io_close(fd);
+    return -1;
 }
 
-void mt_cache_remove(const char *folder)
+/* The files in sites, and the notes of programs (dry_run_notes.h). */
+static bool is_file_of_memtrace(const char *name)
 {
-    DIR *entries = opendir(folder);
-    char path[PATH_MAX];
+    return (strncmp(name, "lib", 3) == 0 && strstr(name, ".so")) ||
+           strcmp(name, MT_SITE_FACTS) == 0 || strncmp(name, "notes.", 6) == 0 ||
+           strncmp(name, ".notes.", 7) == 0;
+}
+
+/* Returns the entries of an open folder, which stays open, or NULL. */
+static DIR *list_folder(int fd)
+{
+    int copy = open_in(fd, ".");
+    DIR *entries = copy < 0 ? NULL : fdopendir(copy);
+
+    if (!entries && copy >= 0)
+        (void)mt_io_close(copy);
+    return entries;
+}
+
+static void remove_files(int fd)
+{
+    DIR *entries = list_folder(fd);
 
     for (const struct dirent *entry; entries && (entry = readdir(entries)) != NULL;)
-        if (join(path, folder, entry->d_name)) /* hidden files are incomplete notes */
-            (void)unlink(path);                /* fails for "." and ".." */
+        if (is_file_of_memtrace(entry->d_name))
+            (void)unlinkat(fd, entry->d_name, 0);
     if (entries)
         (void)closedir(entries);
-    (void)rmdir(folder);
 }
 
-enum mt_status mt_cache_finish(const char *made, const char *site, struct mt_error *error)
+/* Fails if a file is left in it. */
+static void remove_folder(const struct mt_cache *cache, const char *name, int fd)
 {
-    if (mt_io_rename(made, site))
+    remove_files(fd);
+    (void)unlinkat(cache->fd, name, AT_REMOVEDIR);
+}
+
+void mt_cache_remove(const struct mt_cache *cache, const char *name)
+{
+    int fd = open_in(cache->fd, name);
+    struct stat info;
+
+    if (fd >= 0) {
+        if (fstat(fd, &info) == 0 && info.st_uid == geteuid())
+            remove_folder(cache, name, fd);
+        (void)mt_io_close(fd);
+    } else if (fstatat(cache->fd, name, &info, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(info.st_mode)) {
+        (void)unlinkat(cache->fd, name, 0);
+    }
+}
+
+void mt_cache_abandon(const struct mt_cache *cache, struct mt_cache_making *making)
+{
+    remove_folder(cache, making->name, making->fd);
+    (void)mt_io_close(making->fd);
+    making->fd = -1;
+}
+
+static bool rename_in(int folder, const char *from, const char *to)
+{
+    int result;
+
+    do
+        result = renameat(folder, from, folder, to);
+    while (result < 0 && errno == EINTR);
+    return result == 0;
+}
+
+enum mt_status mt_cache_finish(const struct mt_cache *cache, struct mt_cache_making *making,
+                               const char *key, struct mt_error *error)
+{
+    if (rename_in(cache->fd, making->name, key)) {
+        (void)mt_io_close(making->fd);
+        making->fd = -1;
         return MT_OK;
-    bool is_there = errno == ENOTEMPTY || errno == EEXIST;
+    }
+    bool is_there = errno == ENOTEMPTY || errno == EEXIST || errno == ENOTDIR;
     enum mt_status status = is_there ? MT_OK : mt_io_fail_output(error);
-    mt_cache_remove(made);
+    mt_cache_abandon(cache, making);
     return status;
 }
 
@@ -165,22 +280,22 @@ static bool is_unfinished(const char *name)
 }
 
 /* Other files in the folder do not belong to memtrace. */
-static bool is_ours(const char *name)
+static bool is_folder_of_memtrace(const char *name)
 {
     return is_unfinished(name) || (strlen(name) == MT_SITE_KEY_DIGITS &&
                                    strspn(name, "0123456789abcdef") == MT_SITE_KEY_DIGITS);
 }
 
-static size_t list_entries(const char *folder, struct entry **list)
+static size_t list_entries(const struct mt_cache *cache, struct entry **list)
 {
-    DIR *entries = opendir(folder);
+    DIR *entries = list_folder(cache->fd);
     size_t count = 0, capacity = 0;
-    char path[PATH_MAX];
     struct stat info;
 
     for (const struct dirent *entry; entries && (entry = readdir(entries)) != NULL;) {
-        if (!is_ours(entry->d_name) || !join(path, folder, entry->d_name) ||
-            lstat(path, &info) != 0 || !S_ISDIR(info.st_mode))
+        if (!is_folder_of_memtrace(entry->d_name) ||
+            fstatat(cache->fd, entry->d_name, &info, AT_SYMLINK_NOFOLLOW) != 0 ||
+            !S_ISDIR(info.st_mode))
             continue;
         if (count == capacity && mt_grow(list, &capacity, count + 1, sizeof **list))
             break;
@@ -192,23 +307,21 @@ static size_t list_entries(const char *folder, struct entry **list)
     return count;
 }
 
-void mt_cache_tidy(const char *folder, const char *site)
+void mt_cache_tidy(const struct mt_cache *cache, const char *key)
 {
     struct entry *list = NULL;
-    char path[PATH_MAX];
     time_t now = time(NULL);
     size_t kept = 0;
 
-    (void)utimensat(AT_FDCWD, site, NULL, 0);
-    size_t count = list_entries(folder, &list);
+    (void)utimensat(cache->fd, key, NULL, AT_SYMLINK_NOFOLLOW);
+    size_t count = list_entries(cache, &list);
     if (count)
         qsort(list, count, sizeof *list, newest_first);
     for (size_t i = 0; i < count; i++) {
         bool was_left = is_unfinished(list[i].name);
         kept += !was_left;
-        if ((was_left || kept > MT_SITES_KEPT) && now - list[i].used > MT_SITE_MIN_AGE_S &&
-            join(path, folder, list[i].name))
-            mt_cache_remove(path);
+        if ((was_left || kept > MT_SITES_KEPT) && now - list[i].used > MT_SITE_MIN_AGE_S)
+            mt_cache_remove(cache, list[i].name);
     }
     free(list);
 }

@@ -1,6 +1,8 @@
 /* The folder of all sites. Each site is a folder in it, named by its key. Several processes may use
- * the cache at the same time: a site is built under another name, and renamed when it is
- * complete. */
+ * the cache at the same time: a site is built under another name, and renamed when it is complete.
+ *
+ * Everything is checked and used through descriptors, so no name is followed that changed in
+ * between. Nothing is removed except the files that memtrace makes, in folders of this user. */
 #ifndef MT_SITE_CACHE_H
 #define MT_SITE_CACHE_H
 
@@ -15,31 +17,51 @@ enum {
     MT_SITE_KEY_DIGITS = 32 /* digits in the name of a site, 0-9 and a-f */
 };
 
-/* Creates the folder and sets `folder` to its path: `wanted`, or the first writable one of
- * $XDG_CACHE_HOME/memtrace, ~/.cache/memtrace, and memtrace-UID in $TMPDIR (/tmp), which only its
- * owner may enter. The group loses its permission to write there. Skips paths with a space, a colon
- * or a semicolon, which cannot be in LD_PRELOAD. MT_ERR_OUTPUT: none is usable; *error has the
- * reason for the first one. */
-enum mt_status mt_cache_folder(const char *wanted, char folder[PATH_MAX],
-                               struct mt_error *error) MT_MUST_USE;
+/* The file in a site that is written last. */
+#define MT_SITE_FACTS "facts"
 
-/* Creates an empty folder beside the sites. */
-enum mt_status mt_cache_begin(const char *folder, char made[PATH_MAX],
+struct mt_cache {
+    int fd;
+    char path[PATH_MAX];
+};
+
+/* Creates and opens the folder: `wanted`, or the first that can be used of
+ * $XDG_CACHE_HOME/memtrace,
+ * ~/.cache/memtrace, and memtrace-UID in $TMPDIR (/tmp), which only its owner may enter. Its group
+ * loses the permission to write there. Skips paths that other users can change (safe_path.h), and
+ * paths with a space, a colon or a semicolon, which cannot be in LD_PRELOAD. MT_ERR_OUTPUT: none is
+ * usable; *error has the reason for the first one, and nothing is to be closed. */
+enum mt_status mt_cache_open(const char *wanted, struct mt_cache *cache,
+                             struct mt_error *error) MT_MUST_USE;
+void mt_cache_close(struct mt_cache *cache);
+
+/* A folder beside the sites that is being filled. */
+struct mt_cache_making {
+    int fd;
+    char name[32];
+};
+
+/* Creates an empty one. */
+enum mt_status mt_cache_begin(const struct mt_cache *cache, struct mt_cache_making *making,
                               struct mt_error *error) MT_MUST_USE;
 
-/* Renames `made` to `site`. If another process has completed this site first, keeps that site and
- * removes `made`. */
-enum mt_status mt_cache_finish(const char *made, const char *site,
-                               struct mt_error *error) MT_MUST_USE;
+/* Renames it to `key` and closes it. If another process has completed this site first, keeps that
+ * site and abandons this one. */
+enum mt_status mt_cache_finish(const struct mt_cache *cache, struct mt_cache_making *making,
+                               const char *key, struct mt_error *error) MT_MUST_USE;
 
-/* Returns true if no other user can have written libraries to this site. */
-bool mt_cache_site_is_ours(const char *site);
+/* Removes and closes it. */
+void mt_cache_abandon(const struct mt_cache *cache, struct mt_cache_making *making);
 
-/* Removes a folder and its files, as far as possible. */
-void mt_cache_remove(const char *folder);
+/* Opens a site, or returns -1 if there is none, or if other users can have written to it. */
+int mt_cache_site_open(const struct mt_cache *cache, const char *key);
 
-/* Marks `site` as used now. Removes the least recently used sites beyond MT_SITES_KEPT, and
+/* Removes a site or unfinished folder of this user: the files that memtrace makes there, then the
+ * folder if it is empty. If the name is a symbolic link, removes the link. */
+void mt_cache_remove(const struct mt_cache *cache, const char *name);
+
+/* Marks the site `key` as used now. Removes the least recently used sites beyond MT_SITES_KEPT, and
  * folders that killed processes left, if they have not been used for MT_SITE_MIN_AGE_S. */
-void mt_cache_tidy(const char *folder, const char *site);
+void mt_cache_tidy(const struct mt_cache *cache, const char *key);
 
 #endif

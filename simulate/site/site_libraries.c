@@ -17,7 +17,8 @@
 #define SIMULATED_VERSION "MEMTRACE_SIMULATED"
 
 struct making {
-    const char *folder, *simulated_path;
+    int folder;
+    const char *simulated_path;
     const struct mt_elf *simulated;
     struct mt_stub *stubs;
     size_t stub_count, stub_capacity;
@@ -55,11 +56,9 @@ enum mt_status mt_site_add_expected(struct mt_wanted *wanted, const struct mt_wh
 static enum mt_status write_file(const struct making *making, const char *name,
                                  const struct mt_buf *bytes)
 {
-    char path[PATH_MAX];
-    int length = snprintf(path, sizeof path, "%s/%s", making->folder, name);
-    int fd = length > 0 && length < PATH_MAX && !strchr(name, '/')
-                 ? mt_io_open(path, O_WRONLY | O_CREAT | O_EXCL, 0600)
-                 : -1;
+    int fd = strchr(name, '/')
+                 ? -1
+                 : mt_io_open_at(making->folder, name, O_WRONLY | O_CREAT | O_EXCL, 0600);
     struct mt_error reason;
 
     if (fd < 0)
@@ -83,14 +82,13 @@ static enum mt_status write_file(const struct making *making, const char *name,
 static enum mt_status write_runtime(const struct making *making, const char *name,
                                     const struct mt_buf *bytes)
 {
-    char file[NAME_MAX + 1], link[PATH_MAX];
+    char file[NAME_MAX + 1];
     int length = snprintf(file, sizeof file, "libcudart-simulated.so%s", name + strlen(RUNTIME));
-    int link_length = snprintf(link, sizeof link, "%s/%s", making->folder, name);
 
-    if (length > NAME_MAX || link_length >= PATH_MAX)
-        return mt_fail(making->error, MT_ERR_OUTPUT, MT_NO_OFFSET, "a path is too long");
+    if (length > NAME_MAX)
+        return mt_fail(making->error, MT_ERR_OUTPUT, MT_NO_OFFSET, "a name is too long");
     enum mt_status status = write_file(making, file, bytes);
-    if (!status && symlink(file, link) != 0)
+    if (!status && symlinkat(file, making->folder, name) != 0)
         status = mt_io_fail_output(making->error);
     return status;
 }
@@ -225,7 +223,7 @@ static enum mt_status make_all(struct making *making, const struct mt_wanted *wa
     return status ? status : make_preload(making, wheel);
 }
 
-enum mt_status mt_site_write(const char *folder, const struct mt_wanted *wanted,
+enum mt_status mt_site_write(int folder, const struct mt_wanted *wanted,
                              const struct mt_wheel *wheel, const struct mt_elf *simulated,
                              const char *simulated_path, struct mt_site_counts *counts,
                              struct mt_error *error)

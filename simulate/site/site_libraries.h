@@ -17,9 +17,9 @@ struct mt_site_counts {
 enum mt_status mt_site_add_expected(struct mt_wanted *wanted, const struct mt_wheel *wheel,
                                     struct mt_error *error) MT_MUST_USE;
 
-/* Writes the libraries of `wanted`, which must be sorted, to `folder`, and MT_SITE_PRELOAD,
+/* Writes the libraries of `wanted`, which must be sorted, to an open folder, and MT_SITE_PRELOAD,
  * which needs all of them. `simulated` has the symbols of the library at `simulated_path`. */
-enum mt_status mt_site_write(const char *folder, const struct mt_wanted *wanted,
+enum mt_status mt_site_write(int folder, const struct mt_wanted *wanted,
                              const struct mt_wheel *wheel, const struct mt_elf *simulated,
                              const char *simulated_path, struct mt_site_counts *counts,
                              struct mt_error *error) MT_MUST_USE;

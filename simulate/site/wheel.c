@@ -1,6 +1,5 @@
 #include "wheel.h"
 
-#include "buf.h"
 #include "python_probe.h"
 
 #include <stdbool.h>
@@ -152,6 +151,10 @@ static enum mt_status check_torch(const struct mt_buf *output, struct mt_wheel *
                        "%.100s has %s; a dry run needs PyTorch: pip install torch", wheel->python,
                        has_jax ? "JAX and no PyTorch" : "no PyTorch");
     }
+    if (wheel->folder[0] != '/')
+        return mt_fail(error, MT_ERR_IO, MT_NO_OFFSET,
+                       "%.100s reports a folder of PyTorch that is not an absolute path",
+                       wheel->python);
     if (!find_value(output, "torch-__version__", wheel->torch_version, sizeof wheel->torch_version))
         return mt_fail(error, MT_ERR_UNSUPPORTED, MT_NO_OFFSET,
                        "%.150s/version.py has no version, so it is not an installed PyTorch",
@@ -166,6 +169,14 @@ static enum mt_status check_torch(const struct mt_buf *output, struct mt_wheel *
     return check_built(output, wheel, error);
 }
 
+enum mt_status mt_wheel_read(const struct mt_buf *output, const char *path, struct mt_wheel *wheel,
+                             struct mt_error *error)
+{
+    *wheel = (struct mt_wheel){0};
+    enum mt_status status = check_python(output, path, wheel, error);
+    return status ? status : check_torch(output, wheel, error);
+}
+
 enum mt_status mt_wheel_find(const struct mt_python_choice *choice, struct mt_wheel *wheel,
                              struct mt_error *error)
 {
@@ -175,9 +186,7 @@ enum mt_status mt_wheel_find(const struct mt_python_choice *choice, struct mt_wh
     enum mt_status status = mt_python_probe(
         choice, script, choice->runner ? TIMEOUT_RUNNER_S : TIMEOUT_S, &output, error);
     if (!status)
-        status = check_python(&output, choice->path, wheel, error);
-    if (!status)
-        status = check_torch(&output, wheel, error);
+        status = mt_wheel_read(&output, choice->path, wheel, error);
     mt_buf_release(&output);
     return status;
 }

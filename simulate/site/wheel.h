@@ -4,6 +4,7 @@
 
 #include <limits.h>
 
+#include "buf.h"
 #include "python_of_command.h"
 #include "status.h"
 
@@ -23,6 +24,10 @@ struct mt_wheel {
  * PyTorch is built only for CPUs or for another CUDA, or it or its Python is too old. MT_ERR_IO:
  * the Python cannot be run or does not answer. */
 enum mt_status mt_wheel_find(const struct mt_python_choice *choice, struct mt_wheel *wheel,
+                             struct mt_error *error) MT_MUST_USE;
+
+/* Reads what the Python at `path` printed: mt_wheel_find without running it. */
+enum mt_status mt_wheel_read(const struct mt_buf *output, const char *path, struct mt_wheel *wheel,
                              struct mt_error *error) MT_MUST_USE;
 
 #endif

@@ -310,11 +310,11 @@ static void the_tape_stays_locked_when_its_descriptors_are_closed(void **state)
     close(file.fd);
     child = fork();
     if (!child)
-        _exit(mt_tape_open(t->other, &seen, &error) != MT_ERR_USAGE);
+        _exit(mt_tape_open(t->other, &seen, NULL, &error) != MT_ERR_USAGE);
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_int_equal(status, 0);
     mt_tape_unmap(tape);
-    assert_int_equal(mt_tape_open(t->other, &seen, &error), MT_OK);
+    assert_int_equal(mt_tape_open(t->other, &seen, NULL, &error), MT_OK);
     mt_tape_unmap(seen);
 }
 

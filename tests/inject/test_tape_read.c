@@ -63,7 +63,7 @@ static void leave(struct left *left, void (*change)(struct mt_tape *tape))
 static enum mt_status read_tape(struct left *left)
 {
     struct mt_tape *tape = NULL;
-    enum mt_status status = mt_tape_open(left->path, &tape, &left->error);
+    enum mt_status status = mt_tape_open(left->path, &tape, NULL, &left->error);
 
     mt_tape_unmap(tape);
     return status;
@@ -205,11 +205,36 @@ static void what_was_done_last_counts(void **state)
     leave(&left, NULL);
     dying_path = left.path;
     last_words = commit_once_more;
-    assert_int_equal(mt_tape_open(left.path, &tape, &left.error), MT_OK);
+    assert_int_equal(mt_tape_open(left.path, &tape, NULL, &left.error), MT_OK);
     last_words = NULL;
     assert_int_equal(atomic_load(&tape->next_seq), 7);
     mt_tape_unmap(tape);
     unlink(left.path);
+}
+
+/* A file that got the name of the tape after the tape was read stays. */
+static void only_the_tape_that_was_read_is_removed(void **state)
+{
+    struct mt_tape *tape = NULL;
+    struct left left;
+    struct stat file;
+    char aside[sizeof left.path + 8];
+
+    (void)state;
+    leave(&left, NULL);
+    assert_int_equal(mt_tape_open(left.path, &tape, &file, &left.error), MT_OK);
+    mt_tape_unmap(tape);
+    snprintf(aside, sizeof aside, "%s.aside", left.path);
+    assert_int_equal(rename(left.path, aside), 0);
+    int fd = open(left.path, O_WRONLY | O_CREAT | O_EXCL, 0600);
+    assert_true(fd >= 0);
+    close(fd);
+    assert_false(mt_tape_remove(left.path, &file));
+    assert_int_equal(errno, ESTALE);
+    assert_int_equal(rename(aside, left.path), 0);
+    assert_true(mt_tape_remove(left.path, &file));
+    assert_false(mt_tape_remove(left.path, &file));
+    assert_int_equal(errno, ENOENT);
 }
 
 enum { USED_SLOTS = 8 };
@@ -245,6 +270,7 @@ int main(void)
         cmocka_unit_test(counters_out_of_bounds),
         cmocka_unit_test(lock_that_cannot_be_read),
         cmocka_unit_test(what_was_done_last_counts),
+        cmocka_unit_test(only_the_tape_that_was_read_is_removed),
         cmocka_unit_test(memory_counts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

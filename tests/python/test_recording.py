@@ -351,6 +351,20 @@ if not child:
 """)
         self.assertEqual(self.left(), ["run.trace.zst"])
 
+    def test_pytorch_writes_to_a_file_that_is_already_there(self):
+        """Otherwise another user of the folder could put a link in its place, which PyTorch follows."""
+        self.history("""
+import memtrace, os, stat
+def dump(self, path):
+    found = os.lstat(path)
+    assert stat.S_ISREG(found.st_mode) and found.st_mode & 0o777 == 0o600 and not found.st_size, found
+    shutil.copyfile(SNAPSHOT, path)
+Memory._dump_snapshot = dump
+with memtrace.record("run.trace.zst"):
+    pass
+""")
+        self.assertEqual(self.left(), ["run.trace.zst"])
+
     def test_a_full_disk_is_no_other_exception(self):
         done = self.history("""
 import memtrace

@@ -348,12 +348,96 @@ def cache_folders(bench):
     place.tmp.mkdir()
     done = place.dry_run("--", bench.recorded, "exit", "0")
     site, = place.sites()
-    if os.geteuid() == 0:  # another user's site is not used
+    if os.geteuid() == 0:  # another user's site is neither used nor changed
+        before = sorted(site.iterdir())
         os.chown(site, 65534, 65534)
         site.chmod(0o777)
         done = place.dry_run("--", bench.recorded, "exit", "0")
-        check(done.returncode == 0 and site.stat().st_uid == 0, f"{done}")
-    (site / "libmemtrace-simulated-preload.so").unlink(missing_ok=True)
+        check(done.returncode == 4 and f"{site} belongs to another user" in done.stderr.decode(), f"{done}")
+        check(sorted(site.iterdir()) == before and not place.unfinished(), f"{sorted(site.iterdir())}")
+
+
+def documents(bench):
+    """A folder of the user, with a file that has a name as memtrace's."""
+    folder = bench.work / "documents"
+    folder.mkdir(mode=0o700)
+    for name in ("thesis.tex", "libmine.so", ".hidden"):
+        (folder / name).write_text("years of work")
+    return folder
+
+
+def links_in_the_cache(bench):
+    """What they lead to stays: a link in the place of a site, of the user or planted by another one, and one above it."""
+    place = Place(bench)
+    place.dry_run("--", bench.recorded, "exit", "0")
+    site, = place.sites()
+    folder = documents(bench)
+    names = sorted(folder.iterdir())
+    for planted in (False, True):
+        shutil.rmtree(site)
+        site.symlink_to(folder)
+        if planted and os.geteuid() == 0:
+            os.lchown(site, 65534, 65534)
+            (place.cache / "memtrace").chmod(0o775)
+        done = place.dry_run("--", bench.recorded, "exit", "0")
+        check(done.returncode == 0 and not site.is_symlink() and site.is_dir(), f"{done}")
+        check(sorted(folder.iterdir()) == names, f"{planted}: {sorted(folder.iterdir())}")
+    open_to_all = bench.work / "open"
+    (open_to_all / "tmp").mkdir(parents=True)
+    open_to_all.chmod(0o777)
+    done = place.dry_run("--", "touch", "ran", XDG_CACHE_HOME=str(open_to_all), TMPDIR=str(open_to_all / "tmp"))
+    check(done.returncode == 4 and not (place.run_folder / "ran").exists(), f"{done}")
+    check(done.stderr.decode().endswith(f": other users can write to {open_to_all}; set XDG_CACHE_HOME to a folder that "
+                                        "only you can write to\n") and len(done.stderr.splitlines()) == 2, f"{done}")
+
+
+def data_is_not_run(bench):
+    """A file that the command names as data, and whose name is python3; the Python that is run is printed before."""
+    place = Place(bench)
+    untrusted = bench.work / "untrusted"
+    (untrusted / "bin").mkdir(parents=True)
+    for path in (untrusted / "python3", untrusted / "bin" / "python3"):
+        path.write_text(f"#!/bin/sh\ntouch {bench.work}/was_run\nexit 1\n")
+        path.chmod(0o755)
+    for name, text in (("tool.py", f"#!{untrusted}/python3\n"), ("train.sh", f"#!/bin/sh\n. {untrusted}/bin/activate\n")):
+        (untrusted / name).write_text(text)
+        (untrusted / name).chmod(0o755)
+    for words in (("ls", "-l", untrusted / "python3"), ("cp", untrusted / "tool.py", "/dev/null"),
+                  ("cp", untrusted / "train.sh", "/dev/null"), ("grep", "-r", "x", untrusted / "python3"),
+                  ("env", "ls", untrusted / "python3"), ("sh", "-c", "exit 0", untrusted / "python3")):
+        done = place.dry_run("--", *words)
+        check(f"running {place.python} (from PATH) to find its PyTorch" in done.stderr.decode().splitlines()[0], f"{words}: {done}")
+        check(not (bench.work / "was_run").exists(), f"{words}: {done}")
+    untrusted.chmod(0o777)
+    done = place.dry_run("--", "sh", untrusted / "train.sh")
+    check(done.returncode == 2 and f"other users can write to {untrusted}; name the Python in the command" in done.stderr.decode(), f"{done}")
+    check(not (bench.work / "was_run").exists(), f"{done}")
+
+
+def is_alive(pid):
+    try:
+        return pathlib.Path(f"/proc/{pid}/stat").read_text().split()[2] != "Z"
+    except OSError:
+        return False
+
+
+def interrupted_early(bench):
+    """Ctrl-C while a Python looks for its PyTorch: it ends with memtrace, and so do its children."""
+    place = Place(bench)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        pid_file = bench.work / f"pid{number}"
+        place.python.write_text(f"#!/bin/sh\nsleep 600 & echo $! >{pid_file}\nwait\n")
+        with subprocess.Popen([bench.memtrace, "dry-run", "--", "true"], env=place.environment(), cwd=place.run_folder,
+                              start_new_session=True, stderr=subprocess.DEVNULL) as process:
+            while not pid_file.exists() or not pid_file.read_text():
+                check(process.poll() is None, "it has ended")
+                time.sleep(0.01)
+            os.killpg(process.pid, number)
+            check(process.wait(LIMIT_SECONDS) == -number, f"{process.returncode}")
+        end = time.monotonic() + LIMIT_SECONDS
+        while is_alive(pid_file.read_text().strip()):
+            check(time.monotonic() < end, f"{number}: a child of the Python lives")
+    check(not place.left(), f"{place.left()}")
 
 
 def two_at_once(bench):
@@ -386,4 +470,4 @@ def two_at_once(bench):
 if __name__ == "__main__":
     sys.exit(main([crashes, processes, endless, large_binary_output, closed_output, reads_input, signals_of_the_user,
                    foreign_output, no_file_elsewhere, lost_environment, memtrace_is_killed, which_python, environments_that_cannot, failures_of_the_python_part, hopeless,
-                   cache_folders, two_at_once]))
+                   cache_folders, links_in_the_cache, data_is_not_run, interrupted_early, two_at_once]))

@@ -22,6 +22,7 @@ static void test_python_of_commands(void **state)
     struct mt_error error = {0};
     struct mt_python_choice choice;
     char program[] = "python3", env[] = "env", variable[] = "A=b", train[] = "train.py";
+    char nice[] = "nice", timeout[] = "timeout", minute[] = "60";
     (void)state;
 
     snprintf(script, sizeof script, "%s/torchrun", root);
@@ -36,6 +37,7 @@ static void test_python_of_commands(void **state)
     expect_python(COMMAND(script, train), python, "first line of torchrun");
     expect_python(COMMAND(second, train), python, "first line of accelerate");
     expect_python(COMMAND(env, variable, python, train), python, "an argument");
+    expect_python(COMMAND(nice, timeout, minute, script), python, "first line of torchrun");
     setenv("PATH", root, 1);
     expect_python(COMMAND(program, train), python, "the command");
     write_text(script, "#!/usr/bin/env -S A=b python3 -u\n", 0700);
@@ -56,6 +58,8 @@ static void test_python_of_commands(void **state)
 static void test_python_of_activation(void **state)
 {
     char shell[] = "sh", option[] = "-c", program[PATH_MAX], file[PATH_MAX];
+    char bash[] = "/bin/bash", options[] = "-euo", value[] = "pipefail", login[] = "-lc";
+    char env[] = "env", nice[] = "nice";
     const char *activated = "the environment that the command activates", *path = getenv("PATH");
     (void)state;
 
@@ -67,6 +71,10 @@ static void test_python_of_activation(void **state)
     write_text(file, program, 0600);
     expect_python(COMMAND(shell, option, program), format("%s/venv/bin/python3", root), activated);
     expect_python(COMMAND(shell, file), format("%s/venv/bin/python3", root), activated);
+    expect_python(COMMAND(bash, options, value, file), format("%s/venv/bin/python3", root),
+                  activated);
+    expect_python(COMMAND(env, nice, bash, options, value, login, program),
+                  format("%s/venv/bin/python3", root), activated);
     snprintf(program, sizeof program, "cd a; source \t'%s/venv/bin/activate'; make", root);
     expect_python(COMMAND(shell, option, program), format("%s/venv/bin/python3", root), activated);
     snprintf(program, sizeof program,
@@ -77,8 +85,52 @@ static void test_python_of_activation(void **state)
     setenv("PATH", path, 1);
 }
 
-/* Number of words, separated by spaces, that select an environment. */
-static size_t runner_words(const char *command)
+/* A Python that only data names, or that other users can replace, is never chosen. */
+static void test_data_is_not_run(void **state)
+{
+    char data[64 + 16], script[64 + 16], listed[64 + 16], program[PATH_MAX], text[256];
+    char ls[] = "ls", cp[] = "cp", git[] = "git", grep[] = "grep", shell[] = "sh", option[] = "-c";
+    char print[] = "print", nowhere[] = "/dev/null";
+    struct mt_python_choice choice;
+    struct mt_error error = {0};
+    (void)state;
+
+    mkdir(format("%s/data", root), 0700);
+    mkdir(format("%s/data/bin", root), 0700);
+    snprintf(data, sizeof data, "%s/data/python3", root);
+    snprintf(script, sizeof script, "%s/data/tool.py", root);
+    snprintf(listed, sizeof listed, "%s/data/train.sh", root);
+    write_text(data, "#!/bin/sh\n", 0700);
+    write_text(format("%s/data/bin/python3", root), "#!/bin/sh\n", 0700);
+    snprintf(text, sizeof text, "#!%s\n", data);
+    write_text(script, text, 0700);
+    snprintf(text, sizeof text, "#!/bin/sh\n. %s/data/bin/activate\n", root);
+    write_text(listed, text, 0700);
+    setenv("VIRTUAL_ENV", format("%s/ours", root), 1);
+    mkdir(format("%s/ours", root), 0700);
+    mkdir(format("%s/ours/bin", root), 0700);
+    assert_int_equal(symlink(python, format("%s/ours/bin/python3", root)), 0);
+    const char *ours = format("%s/ours/bin/python3", root);
+    expect_python(COMMAND(ls, data), ours, "VIRTUAL_ENV");
+    expect_python(COMMAND(cp, script, nowhere), ours, "VIRTUAL_ENV");
+    expect_python(COMMAND(cp, listed, nowhere), ours, "VIRTUAL_ENV");
+    expect_python(COMMAND(git, grep, data), ours, "VIRTUAL_ENV");
+    expect_python(COMMAND(shell, option, print, data), ours, "VIRTUAL_ENV");
+    snprintf(program, sizeof program, ". %s/data/bin/activate", root);
+    expect_python(COMMAND(ls, program), ours, "VIRTUAL_ENV");
+    unsetenv("VIRTUAL_ENV");
+
+    expect_python(COMMAND(script), data, "first line of tool.py");
+    expect_python(COMMAND(listed), format("%s/data/bin/python3", root),
+                  "the environment that the command activates");
+    assert_int_equal(chmod(format("%s/data", root), 0777), 0);
+    assert_int_equal(mt_python_of_command(COMMAND(listed), &choice, &error), MT_ERR_USAGE);
+    assert_non_null(strstr(error.text, "other users can write to"));
+    assert_non_null(strstr(error.text, "name the Python in the command"));
+}
+
+/* Number of words, separated by spaces, before the program to run. */
+static size_t words_before(const char *command, size_t (*count_words)(char *const *words))
 {
     char text[256], *words[16], *rest = NULL;
     size_t count = 0;
@@ -87,7 +139,36 @@ static size_t runner_words(const char *command)
     for (char *word = strtok_r(text, " ", &rest); word; word = strtok_r(NULL, " ", &rest))
         words[count++] = word;
     words[count] = NULL;
-    return mt_environment_runner(words);
+    return count_words(words);
+}
+
+static size_t runner_words(const char *command)
+{
+    return words_before(command, mt_environment_runner);
+}
+
+static size_t launcher_words(const char *command)
+{
+    return words_before(command, mt_program_launcher);
+}
+
+static void test_program_launchers(void **state)
+{
+    (void)state;
+    assert_int_equal(launcher_words("env -i A=b -x=c D=e python train.py F=g"), 5);
+    assert_int_equal(launcher_words("/usr/bin/env -u A -- B=c python"), 5);
+    assert_int_equal(launcher_words("env -S python"), 0);
+    assert_int_equal(launcher_words("nice -n 5 python"), 3);
+    assert_int_equal(launcher_words("nice -5 env python"), 2);
+    assert_int_equal(launcher_words("timeout -v -k 5 60 python -k 5"), 5);
+    assert_int_equal(launcher_words("timeout 60"), 0);
+    assert_int_equal(launcher_words("taskset -c 0-3 python"), 3);
+    assert_int_equal(launcher_words("taskset -p 7"), 0);
+    assert_int_equal(launcher_words("numactl --cpunodebind=0 -m 0 python"), 4);
+    assert_int_equal(launcher_words("numactl --show python"), 0);
+    assert_int_equal(launcher_words("nohup"), 0);
+    assert_int_equal(launcher_words("ls python"), 0);
+    assert_int_equal(launcher_words(""), 0);
 }
 
 static void test_environment_runners(void **state)
@@ -161,19 +242,29 @@ static void test_probe_behind_a_runner(void **state)
     mt_buf_release(&output);
 }
 
-/* Ended, or dead and not yet reaped by its new parent, within five seconds. */
+static long pid_in(const char *pid_file)
+{
+    FILE *file = fopen(pid_file, "r");
+    long pid = 0;
+
+    if (file && fscanf(file, "%ld", &pid) != 1)
+        pid = 0;
+    if (file)
+        fclose(file);
+    return pid;
+}
+
+/* Ended, or dead and not yet reaped by its new parent, within a minute. */
 static bool has_ended(const char *pid_file)
 {
     char path[64], text[512] = "";
-    long pid = 0;
+    long pid = pid_in(pid_file);
 
-    FILE *file = fopen(pid_file, "r");
-    if (!file || fscanf(file, "%ld", &pid) != 1)
+    if (!pid)
         fail_msg("no process was started");
-    fclose(file);
     snprintf(path, sizeof path, "/proc/%ld/stat", pid);
-    for (int i = 0; i < 500; i++) {
-        file = fopen(path, "r");
+    for (int i = 0; i < 6000; i++) {
+        FILE *file = fopen(path, "r");
         if (!file)
             return true;
         size_t length = fread(text, 1, sizeof text - 1, file);
@@ -183,6 +274,7 @@ static bool has_ended(const char *pid_file)
             return true;
         usleep(10000);
     }
+    kill((pid_t)pid, SIGKILL);
     return false;
 }
 
@@ -207,12 +299,112 @@ static void test_probe_ends(void **state)
     python_says(torch_lines("2.4.1+cu121", "12.1"));
 }
 
+/* Runs the Python in another process, and sends that process a signal as soon as the Python has
+ * written its number. */
+static int interrupted(int signal_number, const char *script)
+{
+    struct mt_python_choice choice = {.path = ""};
+    struct mt_buf output = {0};
+    struct mt_error error = {0};
+    const char *pid_file = format("%s/pid", root);
+    int status = 0;
+
+    (void)unlink(pid_file);
+    write_text(python, script, 0700);
+    snprintf(choice.path, sizeof choice.path, "%s", python);
+    pid_t child = fork();
+    if (child == 0)
+        setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
+    if (child == 0)
+        _exit(mt_python_probe(&choice, "", 600, &output, &error) == MT_OK ? 0 : 1);
+    while (!pid_in(pid_file) && waitpid(child, &status, WNOHANG) == 0)
+        usleep(10000);
+    kill(child, signal_number);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    return WIFSIGNALED(status) ? WTERMSIG(status) : -WEXITSTATUS(status);
+}
+
+/* Ctrl-C, and what a job scheduler or a terminal that goes away sends: the signal ends this process
+ * as ever, after the Python and its children. */
+static void test_signals_end_the_python(void **state)
+{
+    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+    char script[256];
+    (void)state;
+
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        snprintf(script, sizeof script, "#!/bin/sh\nsleep 600 & echo $! >%s/pid\nwait\n", root);
+        assert_int_equal(interrupted(numbers[i], script), numbers[i]);
+        assert_true(has_ended(format("%s/pid", root)));
+    }
+    snprintf(script, sizeof script, "#!/bin/sh\necho $$ >%s/pid\nexec sleep 600\n", root);
+    assert_int_equal(interrupted(SIGKILL, script), SIGKILL);
+    assert_true(has_ended(format("%s/pid", root)));
+    python_says(torch_lines("2.4.1+cu121", "12.1"));
+}
+
+static enum mt_status probed(const char *script, int timeout_s, struct mt_buf *output,
+                             struct mt_error *error)
+{
+    struct mt_python_choice choice = {.path = ""};
+
+    *output = (struct mt_buf){0};
+    write_text(python, script, 0700);
+    snprintf(choice.path, sizeof choice.path, "%s", python);
+    return mt_python_probe(&choice, "", timeout_s, output, error);
+}
+
+static void test_probe_reads_no_flood(void **state)
+{
+    struct mt_error error = {0};
+    struct mt_buf output;
+    (void)state;
+
+    assert_int_equal(probed("#!/bin/sh\nexec yes memtrace\n", 60, &output, &error), MT_ERR_IO);
+    assert_non_null(strstr(error.text, "more than 64 KiB"));
+    mt_buf_release(&output);
+    python_says(torch_lines("2.4.1+cu121", "12.1"));
+}
+
+/* A process that outlives the Python keeps the pipe open. */
+static void test_probe_waits_for_the_python_only(void **state)
+{
+    char script[256];
+    struct mt_error error = {0};
+    struct mt_buf output;
+    (void)state;
+
+    snprintf(script, sizeof script,
+             "#!/bin/sh\nsetsid sh -c 'echo $$ >%s/pid; exec sleep 600' &\n"
+             "while [ ! -s %s/pid ]; do :; done\necho answer\n",
+             root, root);
+    (void)unlink(format("%s/pid", root));
+    enum mt_status status = probed(script, 60, &output, &error);
+    kill((pid_t)pid_in(format("%s/pid", root)), SIGKILL);
+    assert_int_equal(status, MT_OK);
+    assert_string_equal(output.data, "answer\n");
+    mt_buf_release(&output);
+    assert_int_equal(probed("#!/bin/sh\nexec >/dev/null\nsleep 600\n", 1, &output, &error),
+                     MT_ERR_IO);
+    assert_non_null(strstr(error.text, "within 1 s"));
+    mt_buf_release(&output);
+    python_says(torch_lines("2.4.1+cu121", "12.1"));
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_python_of_commands),    cmocka_unit_test(test_python_of_activation),
-        cmocka_unit_test(test_environment_runners),   cmocka_unit_test(test_runner_is_asked),
-        cmocka_unit_test(test_probe_behind_a_runner), cmocka_unit_test(test_probe_ends),
+        cmocka_unit_test(test_python_of_commands),
+        cmocka_unit_test(test_python_of_activation),
+        cmocka_unit_test(test_data_is_not_run),
+        cmocka_unit_test(test_program_launchers),
+        cmocka_unit_test(test_environment_runners),
+        cmocka_unit_test(test_runner_is_asked),
+        cmocka_unit_test(test_probe_behind_a_runner),
+        cmocka_unit_test(test_probe_ends),
+        cmocka_unit_test(test_signals_end_the_python),
+        cmocka_unit_test(test_probe_reads_no_flood),
+        cmocka_unit_test(test_probe_waits_for_the_python_only),
     };
     return cmocka_run_group_tests(tests, make_root, remove_root);
 }

@@ -360,7 +360,6 @@ static mode_t mode_of(const char *path)
 static void test_only_the_owner_writes(void **state)
 {
     struct mt_simulated_site site;
-    char link[PATH_MAX];
     (void)state;
 
     snprintf(cache, sizeof cache, "%s/shared", root);
@@ -370,14 +369,59 @@ static void test_only_the_owner_writes(void **state)
     assert_int_equal(chmod(cache, 0775), 0);
     site = prepared();
     assert_int_equal(mode_of(cache), 0755);
-    assert_true(mt_cache_site_is_ours(site.folder));
-    snprintf(link, sizeof link, "%.100s/link", cache);
-    assert_int_equal(symlink(site.folder, link), 0);
-    assert_false(mt_cache_site_is_ours(link));
     assert_int_equal(chmod(site.folder, 0770), 0);
     assert_true(prepared().was_made); /* what was there is removed */
     assert_int_equal(mode_of(site.folder), 0700);
     snprintf(cache, sizeof cache, "%s/cache", root);
+}
+
+/* A link in the place of a site, and a damaged site with a file of the user. */
+static void test_documents_stay(void **state)
+{
+    struct mt_simulated_site site;
+    char aside[PATH_MAX + 8], file[PATH_MAX + 16];
+    (void)state;
+
+    snprintf(cache, sizeof cache, "%s/documents-cache", root);
+    site = prepared();
+    mkdir(format("%s/documents", root), 0700);
+    write_text(format("%s/documents/thesis.tex", root), "years", 0600);
+    write_text(format("%s/documents/facts", root), "years", 0600);
+    snprintf(aside, sizeof aside, "%s-aside", site.folder);
+    assert_int_equal(rename(site.folder, aside), 0);
+    assert_int_equal(symlink(format("%s/documents", root), site.folder), 0);
+    assert_true(prepared().was_made);
+    assert_int_equal(count_entries(format("%s/documents", root)), 2);
+    assert_int_equal(access(site.preload, R_OK), 0);
+
+    snprintf(file, sizeof file, "%s/weights.pt", site.folder);
+    write_text(file, "x", 0600);
+    assert_false(prepared().was_made);
+    assert_int_equal(unlink(site.preload), 0);
+    expect_failure(MT_ERR_OUTPUT, "has files that memtrace did not make; remove it");
+    assert_int_equal(access(file, R_OK), 0);
+    assert_int_equal(unlink(file), 0);
+    assert_true(prepared().was_made);
+    snprintf(cache, sizeof cache, "%s/cache", root);
+}
+
+/* As after a power failure. */
+static void test_cut_library(void **state)
+{
+    struct mt_simulated_site site = prepared(), read;
+    char file[PATH_MAX + 16];
+    (void)state;
+
+    assert_true(mt_site_facts_read("14 4 3 2\n", &read));
+    assert_int_equal(read.simulated_count, 3);
+    assert_false(mt_site_facts_read("14 4 3 2", &read));
+    assert_false(mt_site_facts_read("14 4 -4 2\n", &read));
+    assert_false(mt_site_facts_read("14 4 3\n", &read));
+
+    snprintf(file, sizeof file, "%s/libcuda.so.1", site.folder);
+    assert_false(prepared().was_made);
+    assert_int_equal(truncate(file, 100), 0);
+    assert_true(prepared().was_made);
 }
 
 static void test_what_cannot_be_simulated(void **state)
@@ -393,6 +437,9 @@ static void test_what_cannot_be_simulated(void **state)
     expect_failure(MT_ERR_UNSUPPORTED, "too old");
     python_says(torch_lines("2.5.0+cu118", "11.8"));
     expect_failure(MT_ERR_UNSUPPORTED, "CUDA 11.8");
+    python_says("memtrace-torch=../torch\nmemtrace-torch-__version__=2.4.1+cu121\n"
+                "memtrace-torch-cuda=12.1");
+    expect_failure(MT_ERR_IO, "not an absolute path");
     write_text(python, "#!/bin/sh\necho; echo memtrace-version=3.8; echo memtrace-executable=x\n",
                0700);
     expect_failure(MT_ERR_UNSUPPORTED, "is Python 3.8");
@@ -447,6 +494,8 @@ int main(void)
         cmocka_unit_test(test_many_at_once),
         cmocka_unit_test(test_no_room),
         cmocka_unit_test(test_only_the_owner_writes),
+        cmocka_unit_test(test_documents_stay),
+        cmocka_unit_test(test_cut_library),
         cmocka_unit_test(test_what_cannot_be_simulated),
         cmocka_unit_test(test_damaged_library),
         cmocka_unit_test(test_tidy_keeps_eight),

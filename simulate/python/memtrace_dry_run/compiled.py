@@ -136,7 +136,11 @@ def _lock(path, flags=os.O_CREAT):
 
 
 def _remove_stale(parent):
-    """Folders of runs that were killed: this user's own, and locked by nobody."""
+    """Folders of runs that were killed: this user's own, and locked by nobody. Not where another user could put another
+    folder of this user in the place of one that was checked."""
+    place = os.stat(parent)
+    if place.st_mode & (stat.S_IWGRP | stat.S_IWOTH) and not place.st_mode & stat.S_ISVTX:
+        return
     for folder in glob.glob(os.path.join(glob.escape(parent), FOLDER_PREFIX + "*")):
         try:
             found = os.lstat(folder)
