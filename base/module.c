@@ -1,6 +1,7 @@
 #include "module.h"
 
 #include <dlfcn.h>
+#include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -47,11 +48,17 @@ enum mt_status mt_private_file(const char *name, char path[PATH_MAX], struct mt_
                    name, own, PRIVATE_FOLDER);
 }
 
-/* The loader reports only a text. */
-static void note_memory(const char *why)
+/* The loader reports a text, in which the reason may be missing. */
+static bool is_about_memory(const char *why)
 {
-    if (strstr(why, "annot allocate memory") || strstr(why, "out of memory"))
-        mt_memory_note_failure();
+    static const char *const words[] = {"annot allocate", "out of memory",
+                                        "cannot create shared object descriptor",
+                                        "cannot create search path array"};
+
+    for (size_t i = 0; i < MT_ARRAY_LEN(words); i++)
+        if (strstr(why, words[i]))
+            return true;
+    return errno == ENOMEM;
 }
 
 void *mt_module_function(const struct mt_module *module, const char *name, struct mt_error *error)
@@ -64,13 +71,18 @@ void *mt_module_function(const struct mt_module *module, const char *name, struc
         mt_fail(error, MT_ERR_UNSUPPORTED, MT_NO_OFFSET, "%s", module->absent);
         return NULL;
     }
+    errno = 0;
     library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     function = library ? dlsym(library, name) : NULL;
     if (function)
         return function;
     why = dlerror();
-    why = why ? why : "it cannot be loaded";
-    note_memory(why);
+    why = why ? why : "out of memory";
+    if (is_about_memory(why)) {
+        mt_memory_note_failure();
+        mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "no memory to load %s", module->file);
+        return NULL;
+    }
     mt_fail(error, MT_ERR_UNSUPPORTED, MT_NO_OFFSET, "%.120s; install %s", why, module->install);
     return NULL;
 }

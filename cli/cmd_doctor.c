@@ -23,9 +23,11 @@ static void check_pictures(struct mt_probe_result *result)
     if (mt_png_available(&error))
         mt_probe_set(result, MT_PROBE_OK, "", "cairo and libpng");
     else
-        mt_probe_set(result, MT_PROBE_DEGRADED,
-                     "install the libraries, or memtrace with pip, which needs none",
-                     "only .svg pictures: %s", error.text);
+        mt_probe_set(
+            result, MT_PROBE_DEGRADED,
+            "install them, and build memtrace again if it was built without; memtrace from "
+            "pip needs none",
+            "only .svg pictures: %s", error.text);
 }
 
 /* After those of the collector. */

@@ -59,7 +59,7 @@ bool mt_picture_read(struct mt_picture *picture, const struct mt_common *common)
     if (!parse_output(picture->output, &picture->is_png))
         mt_say("'%s': the name must end in .svg or .png", picture->output);
     else if (picture->is_png && !mt_png_available(&error))
-        mt_say("no .png: %s; an .svg file needs neither", error.text);
+        mt_say("no .png: %s; write an .svg file instead", error.text);
     else if (picture->size && !parse_size(picture->size, picture))
         mt_say("option '--size' needs WIDTHxHEIGHT in pixels, from %dx%d to %dx%d, such as "
                "1200x680, not '%s'",

@@ -21,7 +21,7 @@ enum mt_status mt_png_stream(const struct mt_drawing *drawing, enum mt_theme the
     enum mt_status status;
 
     if (!symbol)
-        return MT_ERR_UNSUPPORTED;
+        return error ? error->status : MT_ERR_UNSUPPORTED;
     memcpy(&stream, &symbol, sizeof stream);
     status = stream(drawing, theme, scale, sink, error);
     mt_module_note_memory(&module);

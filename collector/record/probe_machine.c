@@ -79,7 +79,8 @@ void mt_probe_symbols(struct mt_probe_result *result)
         mt_probe_set(result, MT_PROBE_OK, "", "elfutils libdw");
     else
         mt_probe_set(result, MT_PROBE_DEGRADED,
-                     "install the library, or memtrace with pip, which needs none",
+                     "install it, and build memtrace again if it was built without; memtrace from "
+                     "pip needs none",
                      "native frames are addresses without names: %s", error.text);
 }
 

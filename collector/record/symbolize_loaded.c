@@ -6,9 +6,7 @@
 #include "symbolize.h"
 
 static const struct mt_module module = {
-    "libmemtrace-names.so",
-    "this memtrace was built without libdw; install libdw-dev and build it again",
-    "elfutils (Debian: libdw1)"};
+    "libmemtrace-names.so", "this memtrace was built without libdw", "elfutils (Debian: libdw1)"};
 
 /* The module's file, and the functions for it: they are called for every address. */
 struct mt_code_file {

@@ -94,7 +94,7 @@ def pictures(bench):
         return
     path = bench.work / "timeline.png"
     done = run(bench, "render", "timeline", CAPTURE, "-o", path, status=2)
-    check(text_of(done.stderr) == f"memtrace: no .png: {NO_PNG}; an .svg file needs neither",
+    check(text_of(done.stderr) == f"memtrace: no .png: {NO_PNG}; write an .svg file instead",
           f"{done.stderr}")
     check(not path.exists(), "a picture")
     run(bench, "render", "timeline", CAPTURE, "-o", path.with_suffix(".svg"))
