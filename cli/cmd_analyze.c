@@ -10,6 +10,7 @@
 #include "gate_run.h"
 #include "junit.h"
 #include "open_page.h"
+#include "picture_option.h"
 #include "progress.h"
 #include "report_html.h"
 #include "shown_analysis.h"
@@ -178,8 +179,7 @@ static void name_pictures(struct mt_buf *out, const struct mt_report *report,
                       "render CHART TRACE -o FILE.svg --device N')\n",
                       gallery->devices, gallery->devices + gallery->devices_omitted,
                       mt_device_choice_text(report));
-    if (gallery->without_png)
-        mt_buf_add_text(out, "  (no .png: this memtrace was built without cairo and libpng)\n");
+    mt_add_no_png(out, &gallery->no_png);
 }
 
 /* A picture that cannot be written is an output error. If memory ran out, `main` returns the exit

@@ -1,6 +1,7 @@
 /* memtrace doctor: what the collector can record on this machine. */
 #include <string.h>
 
+#include "backends.h"
 #include "cli.h"
 #include "json.h"
 #include "probe.h"
@@ -14,6 +15,23 @@ static const char *state_word(enum mt_probe_state state)
     }
     return "missing";
 }
+
+static void check_pictures(struct mt_probe_result *result)
+{
+    struct mt_error error = {.offset = MT_NO_OFFSET};
+
+    if (mt_png_available(&error))
+        mt_probe_set(result, MT_PROBE_OK, "", "cairo and libpng");
+    else
+        mt_probe_set(
+            result, MT_PROBE_DEGRADED,
+            "install them, and build memtrace again if it was built without; memtrace from "
+            "pip needs none",
+            "only .svg pictures: %s", error.text);
+}
+
+/* After those of the collector. */
+static const struct mt_probe pictures = {"pictures", "PNG pictures", check_pictures, 10};
 
 static void add_text(struct mt_buf *out, const struct mt_probe *probe,
                      const struct mt_probe_result *result)
@@ -46,12 +64,28 @@ static void add_json(struct mt_json *json, const struct mt_probe *probe,
     mt_json_object_end(json);
 }
 
+/* Runs a check and returns true if it is not missing. Without `json`, prints the result. */
+static bool check_one(const struct mt_probe *probe, struct mt_json *json, struct mt_buf *out,
+                      int *printed)
+{
+    struct mt_probe_result result;
+
+    mt_probe_run(probe, &result);
+    if (json)
+        add_json(json, probe, &result);
+    else {
+        add_text(out, probe, &result);
+        *printed = mt_print_answer(out, false);
+        mt_buf_reset(out);
+    }
+    return result.state != MT_PROBE_MISSING;
+}
+
 /* Runs all checks and returns true if nothing is missing. As text, prints each result
  * immediately. */
 static bool check_all(bool as_json, struct mt_buf *out, int *printed)
 {
     const struct mt_probe *probe;
-    struct mt_probe_result result;
     struct mt_json json;
     bool complete = true;
 
@@ -61,17 +95,10 @@ static bool check_all(bool as_json, struct mt_buf *out, int *printed)
         mt_json_text(&json, "schema", "memtrace.doctor/1");
         mt_json_array_begin(&json, "checks");
     }
-    for (probe = mt_probes; probe->name && *printed == MT_EXIT_OK; probe++) {
-        mt_probe_run(probe, &result);
-        complete = complete && result.state != MT_PROBE_MISSING;
-        if (as_json) {
-            add_json(&json, probe, &result);
-            continue;
-        }
-        add_text(out, probe, &result);
-        *printed = mt_print_answer(out, false);
-        mt_buf_reset(out);
-    }
+    for (probe = mt_probes; probe->name && *printed == MT_EXIT_OK; probe++)
+        complete &= check_one(probe, as_json ? &json : NULL, out, printed);
+    if (*printed == MT_EXIT_OK)
+        complete &= check_one(&pictures, as_json ? &json : NULL, out, printed);
     if (as_json) {
         mt_json_array_end(&json);
         mt_json_bool(&json, "complete", complete);

@@ -37,7 +37,7 @@ static const struct {
 
 static bool is_written(size_t file)
 {
-    return answer_files[file].kind != MT_FILE_PNG || mt_png_available();
+    return answer_files[file].kind != MT_FILE_PNG || mt_png_available(NULL);
 }
 
 /* Creates the folder of -o and checks that its files may be written. Returns -1 or an exit code. */

@@ -19,7 +19,7 @@ static int precheck_both(const struct mt_extra_pictures *pictures, const char *n
 {
     int code = MT_EXIT_OK, i;
 
-    for (i = 0; i <= mt_png_available() && !code; i++) {
+    for (i = 0; i <= mt_png_available(NULL) && !code; i++) {
         struct mt_picture picture = {.is_png = i, .outputs = pictures->outputs};
         struct mt_buf path = {0};
 
@@ -39,7 +39,7 @@ static int write_both(const struct mt_extra_pictures *pictures, const char *name
     size_t bytes;
     int code = MT_EXIT_OK, i;
 
-    for (i = 0; i <= mt_png_available() && !code; i++) {
+    for (i = 0; i <= mt_png_available(NULL) && !code; i++) {
         struct mt_picture picture = {.is_png = i, .outputs = pictures->outputs};
         struct mt_buf path = {0};
 
@@ -53,7 +53,7 @@ static int write_both(const struct mt_extra_pictures *pictures, const char *name
         mt_buf_release(&path);
     }
     if (!code)
-        mt_buf_add_text(names, mt_png_available() ? " and .png\n" : "\n");
+        mt_buf_add_text(names, mt_png_available(NULL) ? " and .png\n" : "\n");
     return code;
 }
 

@@ -6,6 +6,7 @@
 #include "memory_limit.h"
 #include "job_page.h"
 #include "job_summary_md.h"
+#include "picture_option.h"
 
 enum { FLEET_JSON, SUMMARY_MD, JUNIT_XML, REPORT_HTML };
 
@@ -139,10 +140,10 @@ static void name_charts(struct mt_buf *out, const struct mt_gallery *gallery)
             continue;
         mt_buf_add_text(out, "  ");
         mt_buf_add_printable(out, file->path, strlen(file->path));
-        mt_buf_add_text(out, gallery->without_png ? "\n" : " and .png\n");
+        mt_buf_add_text(out, gallery->no_png.status ? "\n" : " and .png\n");
     }
-    if (gallery->count && gallery->without_png)
-        mt_buf_add_text(out, "  (no .png: this memtrace was built without cairo and libpng)\n");
+    if (gallery->count)
+        mt_add_no_png(out, &gallery->no_png);
 }
 
 static int write_charts(struct writing *writing)

@@ -54,10 +54,12 @@ static bool parse_output(const char *path, bool *is_png)
 
 bool mt_picture_read(struct mt_picture *picture, const struct mt_common *common)
 {
+    struct mt_error error = {.offset = MT_NO_OFFSET};
+
     if (!parse_output(picture->output, &picture->is_png))
         mt_say("'%s': the name must end in .svg or .png", picture->output);
-    else if (picture->is_png && !mt_png_available())
-        mt_say("this memtrace was built without cairo and libpng; write an .svg file instead");
+    else if (picture->is_png && !mt_png_available(&error))
+        mt_say("no .png: %s; write an .svg file instead", error.text);
     else if (picture->size && !parse_size(picture->size, picture))
         mt_say("option '--size' needs WIDTHxHEIGHT in pixels, from %dx%d to %dx%d, such as "
                "1200x680, not '%s'",
@@ -69,6 +71,15 @@ bool mt_picture_read(struct mt_picture *picture, const struct mt_common *common)
     else
         return true;
     return false;
+}
+
+void mt_add_no_png(struct mt_buf *out, const struct mt_error *why)
+{
+    if (why->status == MT_OK)
+        return;
+    mt_buf_add_text(out, "  (no .png: ");
+    mt_buf_add_printable(out, why->text, strlen(why->text));
+    mt_buf_add_text(out, ")\n");
 }
 
 static enum mt_file_kind kind_of(const struct mt_picture *picture)

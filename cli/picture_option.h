@@ -30,6 +30,9 @@ struct mt_picture {
  * invalid. */
 bool mt_picture_read(struct mt_picture *picture, const struct mt_common *common);
 
+/* Adds the line of a report that was written without PNG pictures, unless `why` is MT_OK. */
+void mt_add_no_png(struct mt_buf *out, const struct mt_error *why);
+
 /* Calls mt_output_precheck for the file of the picture. */
 int mt_picture_precheck(const struct mt_picture *picture);
 

@@ -14,7 +14,7 @@ set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SECTION devel)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_PACKAGE_SUGGESTS "python3, zstd")
-# The recorder calls libzstd, libcairo and libdw of the system; it opens CUDA only if it is there.
+# dpkg-shlibdeps also reads the modules, so the package depends on cairo and libdw.
 if(MEMTRACE_COMPRESS_MAN)
   add_custom_command(OUTPUT ${CMAKE_BINARY_DIR}/changelog.gz
     COMMAND gzip -9nc ${PROJECT_SOURCE_DIR}/packaging/debian/changelog

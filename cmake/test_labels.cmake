@@ -27,7 +27,7 @@ set(seconds_of_tests
   golden.commands_1=25 golden.commands_2=25 golden.commands_3=25 golden.commands_4=25
   record.attacks=31 record.dry_run=30 record.killed=29 project.outputs=28 project.bombs=24
   project.fleet_page=22 project.fleet_tune=19 differential.test_pictures=21 inject.test_collect=21 project.layout=19
-  fleet.test_job_charts=19 project.site=18 python.report=17 golden.ci=16 record.places=16
+  fleet.test_job_charts=19 project.site=18 python.endings=20 python.report=17 golden.ci=16 record.places=16
   record.dry_run_hostile=16 record.closing=15 record.ends=15 project.fleet_processes=14
   differential.test_needs=14 golden.charts=13 golden.cases=13 record.identity=13
   record.processes=13)

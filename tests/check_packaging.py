@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """check_packaging.py: the scripts of packaging/ that remove or mount folders refuse arguments that are not theirs. They
-need root for their work, so only the refusals run here."""
+need root for their work, so only the refusals run here. What the build of the wheel downloads has versions and hashes."""
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -36,7 +37,16 @@ def wheel_is_tried_only_in_a_root_file_system(folder):
     assert kept.exists(), "a folder of a system that is none was removed"
 
 
+def requirements_have_hashes():
+    lines = (PACKAGING / "wheel" / "requirements.txt").read_text(encoding="utf-8").splitlines()
+    for line in lines:
+        assert line.startswith("#") or re.fullmatch(
+            r"[\w-]+==[\w.]+(; python_version < \"[\d.]+\")? --hash=sha256:[0-9a-f]{64}", line), line
+    assert "--require-hashes" in (PACKAGING / "wheel" / "build.py").read_text(encoding="utf-8")
+
+
 def main():
+    requirements_have_hashes()
     with tempfile.TemporaryDirectory() as folder:
         matrix_removes_only_known_systems(pathlib.Path(folder))
         wheel_is_tried_only_in_a_root_file_system(pathlib.Path(folder))

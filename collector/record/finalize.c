@@ -30,11 +30,6 @@ struct rewriting {
     struct mt_replacement made;
 };
 
-bool mt_finalize_available(void)
-{
-    return mt_symbolize_available();
-}
-
 static enum mt_status host_error(struct mt_error *error, enum mt_status status)
 {
     return mt_fail(error, status, MT_NO_OFFSET, "%s", mt_status_text(status));
@@ -194,6 +189,8 @@ static enum mt_status rewrite(struct rewriting *self, struct mt_error *error)
         status = read_symbols(self->source, error);
     if (status != MT_OK || !has_native_frames(&self->source->symbols))
         return status;
+    if (!mt_symbolize_available(error))
+        return MT_ERR_UNSUPPORTED;
     status = prepare(self, error);
     if (status == MT_OK)
         status = replace(self, error);
@@ -226,8 +223,6 @@ enum mt_status mt_trace_finalize(const char *path, const struct mt_finalize_opti
     enum mt_status status;
 
     memset(self.result, 0, sizeof *self.result);
-    if (!mt_finalize_available())
-        return MT_OK;
     status = rewrite(&self, error);
     release(&self);
     return status;

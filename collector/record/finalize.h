@@ -27,9 +27,6 @@ struct mt_finalize_result {
     char example[256];        /* path of a changed or missing file, "" if there is none */
 };
 
-/* Returns false if memtrace was built without libdw; mt_trace_finalize then changes nothing. */
-bool mt_finalize_available(void);
-
 /* Rewrites the trace at `path` in place: writes a new file beside it, reads it back, and replaces
  * the trace in one step. On any failure the trace stays unchanged, byte for byte. Symbolic links
  * are not followed. All facts and events stay equal, except stacks with native frames:
@@ -41,8 +38,8 @@ bool mt_finalize_available(void);
  *     then ends with frames in libcuda.so.*, only the outermost of these stays, which is the call
  *     into the driver.
  * A frame whose module was changed or removed keeps its address; a later run resolves it if the
- * file is back. Without native frames in the trace, or without libdw, returns MT_OK and does
- * nothing.
+ * file is back. Without native frames in the trace, returns MT_OK and does nothing. Without
+ * libdw, returns MT_ERR_UNSUPPORTED and the reason.
  *
  * `options`, `result` and `error` may be NULL. Costs about as much as reading and writing the
  * trace, plus milliseconds for each distinct module. Memory grows with symbols, not with events. */

@@ -13,9 +13,9 @@
 #include <unistd.h>
 
 #include "collector_library.h"
-#include "finalize.h"
 #include "io.h"
 #include "probe_result.h"
+#include "symbolize.h"
 
 enum { TAPE_BYTES = 32 << 20 };
 
@@ -73,11 +73,15 @@ void mt_probe_native(struct mt_probe_result *result)
 
 void mt_probe_symbols(struct mt_probe_result *result)
 {
-    if (mt_finalize_available())
+    struct mt_error error = {.offset = MT_NO_OFFSET};
+
+    if (mt_symbolize_available(&error))
         mt_probe_set(result, MT_PROBE_OK, "", "elfutils libdw");
     else
-        mt_probe_set(result, MT_PROBE_DEGRADED, "install libdw-dev and build memtrace again",
-                     "built without libdw: native frames are addresses without names");
+        mt_probe_set(result, MT_PROBE_DEGRADED,
+                     "install it, and build memtrace again if it was built without; memtrace from "
+                     "pip needs none",
+                     "native frames are addresses without names: %s", error.text);
 }
 
 /* The simulated libraries are machine code that memtrace writes (simulate/site). */

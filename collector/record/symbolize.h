@@ -2,7 +2,7 @@
  * it is available (in the file, or in /usr/lib/debug by build id or debug link), otherwise symbol
  * tables (.symtab, .dynsym, .gnu_debugdata). Reads only local files and contacts no servers.
  *
- * Without libdw (symbolize_none.c), nothing is found. */
+ * Without libdw, nothing is found. The program loads this code as a module (symbolize_loaded.c). */
 #ifndef MT_COLLECTOR_SYMBOLIZE_H
 #define MT_COLLECTOR_SYMBOLIZE_H
 
@@ -40,7 +40,9 @@ struct mt_code_place {
 
 #define MT_MAX_CODE_PLACES 32u
 
-bool mt_symbolize_available(void);
+/* Returns whether libdw is in the program, or its module finds it. If not, `error` (may be NULL)
+ * has the reason, and what to do. */
+bool mt_symbolize_available(struct mt_error *error);
 
 /* *file is NULL unless *state is FOUND. The demangler is borrowed. */
 enum mt_status mt_code_file_open(const struct mt_code_file_id *id, struct mt_demangler *demangler,

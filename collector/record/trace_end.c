@@ -132,8 +132,6 @@ static void resolve_names(struct mt_trace_end *end, const struct mt_trace_end_op
     struct mt_error *error = &end->native_error;
     int number;
 
-    if (!mt_finalize_available())
-        return;
     switch (mt_run_apart(&call, &number)) {
     case MT_APART_ANSWERED:
         end->native = named.result;

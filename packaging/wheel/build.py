@@ -56,8 +56,8 @@ def make_environment():
     python = VENV / "bin/python"
     if not python.exists():
         run(sys.executable, "-m", "venv", VENV)
-    run(python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-r",
-        HERE / "requirements.txt")
+    run(python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--require-hashes",
+        "--only-binary", ":all:", "-r", HERE / "requirements.txt")
     return python
 
 

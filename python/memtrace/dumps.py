@@ -1,6 +1,7 @@
 """A trace of what PyTorch's allocator did until memory ran out, written before the process dies."""
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import threading
@@ -38,17 +39,22 @@ class Dumps:
     def write(self, name: str) -> str | None:
         """Writes the history so far to `name`.trace.zst in the folder and returns its path, or None
         after `stop` or if memtrace itself started this process. Raises Error if that fails."""
-        with self._lock:
-            return self._write(name) if self._history else None
+        return self._write(self._path(name))
 
-    def _write(self, name: str) -> str:
-        assert self._history is not None
-        path = output.check(os.path.join(str(self.folder), f"{name}.trace.zst"))
-        unfinished = output.unfinished(path)
-        self._history.write_trace(unfinished)
-        output.publish(unfinished, path)
-        self.traces.append(path)
-        return path
+    def _path(self, name: str) -> str:
+        return os.path.join(str(self.folder), f"{name}.trace.zst")
+
+    def _write(self, path: str) -> str | None:
+        with self._lock:
+            if self._history is None:
+                return None
+            path = output.check(path)
+            replaced = output.identity(path)
+            unfinished = output.unfinished(path)
+            self._history.write_trace(unfinished)
+            path = output.publish(unfinished, path, replaced)
+            self.traces.append(path)
+            return path
 
     def failed(self) -> None:
         """A request of memory has failed: the exception of the program is next. Nothing may escape
@@ -59,13 +65,14 @@ class Dumps:
         if failure > self._max_traces:
             return
         try:
-            number = f"-{failure}" if failure > 1 else ""
-            path = self.write(f"oom-{rank_and_process()}{number}")
+            # A file of another process or program keeps its name: this one gets the next number.
+            path = self._write(output.free(self._path(f"oom-{rank_and_process()}")))
             if path:
                 _LOG.error("GPU memory ran out; trace: %s\n%s", path,
                            program.first_lines(["analyze", path]))
         except Exception as error:  # pylint: disable=broad-exception-caught
-            _LOG.error("GPU memory ran out, and no trace could be written: %s", error)
+            with contextlib.suppress(Exception):  # a handler of the log may be the program's
+                _LOG.error("GPU memory ran out, and no trace could be written: %s", error)
 
     def stop(self) -> None:
         """Ends the history. Failures after this are not recorded."""
@@ -93,8 +100,9 @@ class Dumps:
 def rank_and_process() -> str:
     """Part of the name of a trace: "rank3-pid4711", or "pid4711" outside of a launcher."""
     for name in _RANKS:
-        if os.environ.get(name, "").isdigit():
-            return f"rank{os.environ[name]}-pid{os.getpid()}"
+        rank = os.environ.get(name, "")
+        if rank.isascii() and rank.isdecimal():
+            return f"rank{rank}-pid{os.getpid()}"
     return f"pid{os.getpid()}"
 
 
@@ -132,7 +140,11 @@ def dump_on_oom(folder: program.Path, *, max_entries: int = DEFAULT_ENTRIES,
         return dumps
     if not _attached:
         # PyTorch cannot detach an observer, so all calls share one.
-        torch._C._cuda_attach_out_of_memory_observer(_observe)
+        try:
+            torch._C._cuda_attach_out_of_memory_observer(_observe)
+        except (AttributeError, RuntimeError) as error:
+            dumps.stop()
+            raise Error(f"PyTorch reports no failed requests: {first_line(error)}") from None
         _attached = True
     _observed.append(dumps)
     return dumps

@@ -35,11 +35,17 @@ class History:
         self._memory = self._find()
         self.is_of_the_program = self._is_on() and not _Shared.users
         self._is_used = not self.is_of_the_program
-        if not self._is_on() or (clear and self._is_used):
-            self._start(max_entries or DEFAULT_ENTRIES)
-        self.has_annotations = self._is_used and _Shared.has_annotations
+        self.has_annotations = False
+        starts = not self._is_on() or (clear and self._is_used)
         if self._is_used:
             _Shared.users += 1
+        try:
+            if starts:
+                self._start(max_entries or DEFAULT_ENTRIES)
+        except BaseException:  # Ctrl-C: PyTorch may have begun
+            self.stop()
+            raise
+        self.has_annotations = self._is_used and _Shared.has_annotations
         if self.has_annotations:
             ranges.annotated += 1
 
@@ -87,30 +93,31 @@ class History:
     def write_trace(self, path: str) -> None:
         """Writes the history so far as a trace, through a snapshot beside it. Raises Error. If only
         the import failed, the snapshot stays."""
-        snapshot = output.unfinished(path, ".pickle", create=True)
+        snapshot = output.claim(path, ".pickle")
         try:
             self._dump(snapshot)
-        except BaseException:
-            with contextlib.suppress(OSError):
-                os.unlink(snapshot)
+        except BaseException:  # a full disk, Ctrl-C: a part of a snapshot cannot be read
+            os.unlink(snapshot)
             raise
         try:
             program.run(["import", snapshot, "-o", path, "--quiet", "--no-summary"])
         except Error as error:
             raise Error(f"{error}; the snapshot is '{snapshot}'", error.status) from None
         except BaseException:  # Ctrl-C
-            print(f"memtrace: '{path}' is not written; the snapshot is '{snapshot}'",
-                  file=sys.stderr)
+            with contextlib.suppress(OSError, ValueError):
+                print(f"memtrace: '{path}' is not written; the snapshot is '{snapshot}'",
+                      file=sys.stderr)
             raise
-        os.unlink(snapshot)
+        with contextlib.suppress(OSError):
+            os.unlink(snapshot)
 
     def _dump(self, snapshot: str) -> None:
         try:
             self._memory._dump_snapshot(snapshot)
-        except (OSError, RuntimeError, AssertionError) as error:
-            raise Error(f"PyTorch cannot write its history: {first_line(error)}") from None
         except AttributeError:
             raise Error(f"PyTorch cannot write its history: {_WITHOUT_CUDA}") from None
+        except Exception as error:  # of the disk, pickle, host memory; pylint: disable=broad-exception-caught
+            raise Error(f"PyTorch cannot write its history: {first_line(error)}") from None
 
     def stop(self) -> None:
         """Ends the history for this user."""
@@ -125,6 +132,8 @@ class History:
                 self._memory._record_memory_history(None)
             except TypeError:
                 self._memory._record_memory_history(False)
+            except (RuntimeError, AttributeError, AssertionError):
+                pass  # a PyTorch that cannot begin a history has none to end
 
     def missing(self) -> tuple[str, ...]:
         """What a recording of the collector has, and a snapshot lacks."""

@@ -1,6 +1,7 @@
 """The file of a recording: when it may be replaced, and how it gets its name."""
 from __future__ import annotations
 
+import errno
 import os
 import stat
 
@@ -12,6 +13,7 @@ _MAGIC = b"\x5d\x2a\x4d\x18"
 _WORD = b"memtrace"
 _SUFFIX = ".trace.zst"
 _TAPE = ".tape"
+_AT_FDCWD, _RENAME_EXCHANGE = -100, 2
 
 
 def check(path: Path) -> str:
@@ -66,24 +68,14 @@ def _is_trace(path: str) -> bool:
     return start[:4] == _MAGIC and start[8:] == _WORD
 
 
-def unfinished(path: str, suffix: str = _SUFFIX, create: bool = False) -> str:
-    """A name beside the trace for what is written until it is complete. `create` makes an empty
-    file, for writers that follow a link which somebody put there in the meantime."""
+def unfinished(path: str, suffix: str = _SUFFIX) -> str:
+    """A name beside the trace for what is written until it is complete."""
     stem = path[: -len(_SUFFIX)] if path.endswith(_SUFFIX) else path
     for number in range(1000):
         again = f"-{number}" if number else ""
         candidate = f"{stem}.unfinished-{os.getpid()}{again}{suffix}"
-        if os.path.lexists(candidate) or os.path.lexists(candidate + _TAPE):
-            continue
-        if create:
-            try:
-                flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
-                os.close(os.open(candidate, flags, 0o600))
-            except FileExistsError:
-                continue
-            except OSError as error:
-                raise Error(f"cannot write '{path}': {error.strerror}") from None
-        return candidate
+        if not os.path.lexists(candidate) and not os.path.lexists(candidate + _TAPE):
+            return candidate
     raise Error(f"cannot write '{path}': too many unfinished recordings are beside it")
 
 
@@ -96,26 +88,112 @@ def remove_folder(folder: str, process: int) -> None:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def publish(complete: str, path: str) -> None:
-    """Gives the complete file its name. A file that has the name by now is replaced only if it is a
-    trace. Raises Error, and then the complete file stays."""
-    try:
+def claim(path: str, suffix: str) -> str:
+    """Makes an empty file with such a name. The name cannot be a link, nor a file of anyone else."""
+    while True:
+        candidate = unfinished(path, suffix)
         try:
-            os.link(complete, path)
+            os.close(os.open(candidate, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+            return candidate
         except FileExistsError:
-            reason = _why_not(path)
-            if reason:
-                raise Error(f"cannot write '{path}': {reason}; the trace is '{complete}'") from None
-            os.replace(complete, path)
-            return
-        except OSError:  # a file system without hard links
-            reason = _why_not(path)
-            if reason:
-                raise Error(f"cannot write '{path}': {reason}; the trace is '{complete}'") from None
-            os.replace(complete, path)
-            return
-        os.unlink(complete)
+            continue
+        except OSError as error:
+            raise Error(f"cannot write '{_printable(candidate)}': {error.strerror}") from None
+
+
+def free(path: str) -> str:
+    """The first of `path`, its name with -2, with -3 and so on that no file has."""
+    number = 1
+    while os.path.lexists(_numbered(path, number)) or os.path.lexists(
+            _numbered(path, number) + _TAPE):
+        number += 1
+    return _numbered(path, number)
+
+
+def _numbered(path: str, number: int) -> str:
+    if number == 1:
+        return path
+    stem, suffix = (path[: -len(_SUFFIX)], _SUFFIX) if path.endswith(_SUFFIX) \
+        else os.path.splitext(path)
+    return f"{stem}-{number}{suffix}"
+
+
+Identity = tuple[int, int, int, int]
+
+
+def identity(path: str) -> Identity | None:
+    """What a file is compared by, or None if there is none."""
+    try:
+        found = os.lstat(path)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
+
+
+def publish(complete: str, path: str, replaced: Identity | None = None) -> str:
+    """Gives the complete file its name, and returns it. The file that was there when the recording
+    began is replaced (`replaced`: its identity). A trace that has got the name since is that of
+    another recording and keeps it: then the name gets a number. Raises Error if another file has
+    the name, and then the complete file stays."""
+    try:
+        if replaced is not None and _replace(complete, path, replaced):
+            return path
+        if _give_name(complete, path):
+            return path
+        reason = _why_not(path)
+        if reason:
+            raise Error(f"cannot write '{path}': {reason}; the trace is '{complete}'")
+        while True:
+            numbered = free(path)
+            if _give_name(complete, numbered):
+                return numbered
     except OSError as error:
         raise Error(
             f"cannot write '{path}': {error.strerror}; the trace is '{complete}'"
         ) from None
+
+
+def _give_name(complete: str, path: str) -> bool:
+    """Returns False if a file has the name."""
+    try:
+        os.link(complete, path)
+    except FileExistsError:
+        return False
+    except OSError:  # a file system without hard links
+        try:
+            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+        except FileExistsError:
+            return False
+        os.replace(complete, path)
+    else:
+        os.unlink(complete)
+    return True
+
+
+def _replace(complete: str, path: str, replaced: Identity) -> bool:
+    """Replaces one file and no other: returns False if the name belongs to another one."""
+    if identity(path) != replaced:
+        return False
+    try:
+        _exchange(complete, path)
+    except OSError:  # a file system, kernel or libc without this call
+        os.replace(complete, path)
+        return True
+    if identity(complete) != replaced:  # it changed between the two calls
+        _exchange(complete, path)
+        return False
+    os.unlink(complete)
+    return True
+
+
+def _exchange(one: str, other: str) -> None:
+    """Exchanges the names of two files in one step."""
+    import ctypes
+
+    try:
+        call = ctypes.CDLL(None, use_errno=True).renameat2
+    except AttributeError:
+        raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS)) from None
+    if call(_AT_FDCWD, os.fsencode(one), _AT_FDCWD, os.fsencode(other), _RENAME_EXCHANGE):
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))

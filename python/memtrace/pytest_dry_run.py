@@ -135,6 +135,13 @@ class Parent:
 
     def _run(self) -> dict[str, list[Any]]:
         """Runs all tests with a limit. Returns their reports by the name of the test."""
+        try:
+            return self._run_shared()
+        except OSError as error:  # a full disk, no memory for a process
+            self._failure = str(error)
+            return {}
+
+    def _run_shared(self) -> dict[str, list[Any]]:
         shared = getattr(self._config, "workerinput", {}).get(_SHARED)
         if shared and os.path.isdir(shared):  # a worker on another machine does not have it
             with open(os.path.join(shared, "lock"), "w", encoding="utf-8") as lock:
@@ -166,16 +173,24 @@ class Parent:
                      *self._config.invocation_params.args]
         except Error as error:
             return str(error)
-        done = subprocess.run(words, cwd=self._config.invocation_params.dir,
+        with subprocess.Popen(words, cwd=self._config.invocation_params.dir,
                               env={**os.environ, _ONLY: only}, stdin=subprocess.DEVNULL,
-                              capture_output=True, text=True, errors="replace", check=False)
-        return "\n".join([f"pytest ended there with status {done.returncode}",
-                          *(done.stdout + done.stderr).splitlines()[-_LAST_LINES:]])
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                              errors="replace") as process:
+            try:
+                printed = "".join(process.communicate())
+            except BaseException:  # Ctrl-C: killed, it would leave its tests running
+                process.terminate()
+                raise
+        return "\n".join([f"pytest ended there with status {process.returncode}",
+                          *printed.splitlines()[-_LAST_LINES:]])
 
     def _read(self, path: str) -> dict[str, list[Any]]:
         found: dict[str, list[Any]] = {}
         with open(path, encoding="utf-8") as file:
             for line in file:
+                if not line.endswith("\n"):  # the process died, or the disk is full
+                    break
                 report = self._config.hook.pytest_report_from_serializable(
                     config=self._config, data=json.loads(line))
                 if isinstance(report.longrepr, list):  # a skip's place: JSON has no tuples

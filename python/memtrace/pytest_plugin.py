@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from . import device_memory
-from .errors import Error
+from .errors import Error, first_line
 from .units import bytes_of_text, text_of_bytes
 
 if TYPE_CHECKING:
@@ -178,11 +178,16 @@ class _Measured:
         # Tests and their fixtures change the working directory.
         self._base = os.path.realpath(item.config.invocation_params.dir)
         self._path = os.path.join(self._base, folder, f"{_file_name(item.nodeid)}.trace.zst")
+        self._replaced: tuple[int, int, int, int] | None = None
         self._peaks: dict[int, int] = {}
         self._left: dict[int, int] = {}
+        self._counters: device_memory.Counters | None = None
         if keeps:
             self._begin()
-        self._counters = device_memory.Counters(limits.metric)
+        try:
+            self._counters = device_memory.Counters(limits.metric)
+        except Exception as error:  # pylint: disable=broad-exception-caught
+            self._cannot_count(error)
 
     def _begin(self) -> None:
         """Begins PyTorch's history, not a `memtrace.record`: the test may use that itself."""
@@ -194,19 +199,35 @@ class _Measured:
             return
         try:
             self._path = output.check(self._path)
+            self._replaced = output.identity(self._path)
             self._history = History(None, clear=True)
-        except Error as error:
-            self._why_no_trace = f"no trace: {error}"
+        except Exception as error:  # pylint: disable=broad-exception-caught
+            self._why_no_trace = f"no trace: {first_line(error)}"
+
+    def _cannot_count(self, error: Exception) -> None:
+        """PyTorch's counters fail, for example after an error of the device. A test without a limit
+        goes on, and the exception of the test itself is more important."""
+        self._counters = None
+        if self.limits.exist():
+            self.failure = f"GPU memory could not be measured: {first_line(error)}"
 
     def end(self) -> None:
+        if self._counters is None:
+            return
+        try:
+            self._measure(self._counters)
+        except Exception as error:  # pylint: disable=broad-exception-caught
+            self._cannot_count(error)
+
+    def _measure(self, counters: device_memory.Counters) -> None:
         reason = device_memory.why_not_counted(self.limits.metric)
         if reason:
             self.failure = reason if self.limits.exist() else ""
             return
-        self._peaks = self._counters.peaks()
+        self._peaks = counters.peaks()
         if self.limits.leak_bytes is not None:
             gc.collect()
-        self._left = self._counters.left()
+        self._left = counters.left()
         self.failure = self._judge()
         if self.failure and not self._keeps:
             self.failure += "\nTo see what holds it, run pytest with --memtrace."
@@ -235,8 +256,8 @@ class _Measured:
         try:
             if is_kept:
                 self._write(history)
-        except Error as error:
-            self.answer = f"no trace: {error}"
+        except Exception as error:  # pylint: disable=broad-exception-caught
+            self.answer = f"no trace: {first_line(error)}"
         finally:
             history.stop()
             restart_steps()
@@ -248,8 +269,7 @@ class _Measured:
 
         unfinished = output.unfinished(self._path)
         history.write_trace(unfinished)
-        output.publish(unfinished, self._path)
-        self.trace = self._path
+        self.trace = output.publish(unfinished, self._path, self._replaced)
 
     def _answer(self) -> str:
         """What is alive at the peak or, after a leak, at the end; without a limit that failed, the

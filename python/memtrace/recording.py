@@ -60,8 +60,8 @@ class Recording:
 
     `method`: "collector", "pytorch-history", or "memtrace record" if that has started the process,
     so that nothing is recorded twice. `reason`: why it is not the collector, or "". `missing`: what
-    this method does not record. `path`: where the trace will be. `trace`: the trace, as soon as it
-    is complete; None if there is none, for example because the program did not use CUDA."""
+    this method does not record. `path`: where the trace will be. `trace`: its path as soon as it is
+    complete; None if there is none, for example because the program did not use CUDA."""
 
     def __init__(self, path: str, method: str, reason: str, missing: Sequence[str]) -> None:
         self.path = path
@@ -96,8 +96,9 @@ class record:
     method and what it does not record; `Recording` has the same facts.
 
     The file appears when the recording ends, complete, even if the block raises an exception. A file
-    with this name is replaced only if it is a finished trace. A process that the block forks does
-    not end the recording.
+    with this name is replaced only if it is a finished trace that was there at the start. If another
+    recording has written one since, the new trace gets the next free name. A process that the block
+    forks does not end the recording.
 
     `stacks` ("auto", "none", "python", "native", "both"), `free_stacks`, `phases`
     ("nvtx,torch,autograd" or "none") and `sample_hz` are options of `memtrace record`.
@@ -133,6 +134,7 @@ class record:
         self._clear_history = clear_history
         self._quiet = quiet
         self._whole = ""
+        self._replaced: output.Identity | None = None
         self._unfinished = ""
         self._collector: Collector | None = None
         self._history: History | None = None
@@ -154,6 +156,7 @@ class record:
             if _active:
                 raise Error(f"'{_active[0]._path}' is already being recorded")
             self._whole = output.check(self._path)
+            self._replaced = output.identity(self._whole)
             self.recording = self._begin()
             _active.append(self)
         try:
@@ -215,10 +218,11 @@ class record:
         ranges.restart_steps()
         try:
             self._end()
-        except Error as failure:
+        except Exception as failure:  # pylint: disable=broad-exception-caught
             if error is None:
                 raise
-            self._print(str(failure))  # the exception of the program is more important
+            # The exception of the program is more important.
+            self._print(str(failure) or type(failure).__name__)
 
     def discard(self) -> None:
         """Ends the recording without a trace, as quickly as the method allows."""
@@ -244,8 +248,16 @@ class record:
         if not complete:
             self._print(f"'{self._path}' is not written: the program did not use CUDA")
             return
-        output.publish(self._unfinished, self._whole)
-        self.recording.trace = self._whole
+        try:
+            if self.recording.method == COLLECTOR:
+                # Names of native frames. Without them the trace is complete all the same.
+                with contextlib.suppress(Error):
+                    program.run(["recover", "--quiet", "--no-summary", self._unfinished])
+        finally:  # also after Ctrl-C
+            self.recording.trace = output.publish(self._unfinished, self._whole, self._replaced)
+        if self.recording.trace != self._whole:
+            self._print(f"'{self._path}' is the trace of another recording that ended earlier; this "
+                        f"one is '{self.recording.trace}'")
 
     def _end_collector(self, collector: Collector) -> bool:
         ended = collector.end()
@@ -255,12 +267,7 @@ class record:
                 f"the trace is not complete yet: when the program has ended, run "
                 f"'memtrace recover {self._unfinished}'"
             )
-        if ended > 0:
-            return False
-        # Names of native frames. Without them the trace is complete all the same.
-        with contextlib.suppress(Error):
-            program.run(["recover", "--quiet", "--no-summary", self._unfinished])
-        return True
+        return ended == 0
 
     def _end_history(self, history: History) -> bool:
         self._history = None

@@ -54,7 +54,7 @@ static void write_file(const struct work *work, const struct mt_drawing *drawing
 static void write_picture(const struct work *work, size_t index)
 {
     const struct picture *picture = &work->pictures[index];
-    size_t files = work->gallery->without_png ? 1 : 2;
+    size_t files = work->gallery->no_png.status ? 1 : 2;
     struct mt_gallery_file *file = &work->gallery->files[index * files];
     struct mt_drawing drawing = {.failed = false};
     struct mt_error error = {.offset = MT_NO_OFFSET};
@@ -150,7 +150,7 @@ static enum mt_status add_files(struct work *work, const struct mt_chart *chart,
 
     if (chart->called_for && !chart->called_for(work->report, device))
         return MT_OK;
-    for (is_png = 0; is_png <= !gallery->without_png; is_png++) {
+    for (is_png = 0; is_png <= !gallery->no_png.status; is_png++) {
         struct mt_gallery_file *file = &gallery->files[gallery->count];
 
         file->path = file_path(work, chart, device, is_png ? "png" : "svg");
@@ -192,7 +192,7 @@ static enum mt_status list_files(struct work *work)
 static enum mt_status begin(struct work *work, struct mt_error *error)
 {
     memset(work->gallery, 0, sizeof *work->gallery);
-    work->gallery->without_png = !mt_png_available();
+    (void)mt_png_available(&work->gallery->no_png);
     if (list_files(work) != MT_OK) {
         work->gallery->count = 0; /* files with status MT_OK would count as written */
         return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "no memory for the list of pictures");

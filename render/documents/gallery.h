@@ -36,7 +36,7 @@ struct mt_gallery {
     struct mt_gallery_file *files; /* sorted by device and chart, SVG before PNG */
     size_t count;
     uint32_t devices, devices_omitted; /* number of devices that are drawn, and that are not */
-    bool without_png;                  /* built without cairo or libpng: only SVGs are tried */
+    struct mt_error no_png;            /* if not MT_OK, why only SVGs are tried */
 };
 
 /* Checks whether every file may be written. Call it before the work begins. Fills *gallery and

@@ -29,7 +29,7 @@ static enum mt_status list_files(const struct mt_job_report *report, const char 
 
         if (chart->called_for && !chart->called_for(report))
             continue;
-        for (int is_png = 0; is_png <= !gallery->without_png; is_png++) {
+        for (int is_png = 0; is_png <= !gallery->no_png.status; is_png++) {
             struct mt_gallery_file *file = &gallery->files[gallery->count];
 
             file->path = path_of(&gallery->arena, directory, chart->name, is_png ? "png" : "svg");
@@ -47,7 +47,7 @@ static enum mt_status begin(const struct mt_job_report *report, const char *dire
                             struct mt_gallery *gallery, struct mt_error *error)
 {
     memset(gallery, 0, sizeof *gallery);
-    gallery->without_png = !mt_png_available();
+    (void)mt_png_available(&gallery->no_png);
     if (list_files(report, directory, gallery) == MT_OK)
         return MT_OK;
     gallery->count = 0; /* files with status MT_OK would count as written */
@@ -121,7 +121,7 @@ enum mt_status mt_job_gallery_write(const struct mt_job_report *report,
 
     if (begin(report, options->directory, gallery, error) != MT_OK)
         return MT_ERR_MEMORY;
-    kinds = gallery->without_png ? 1 : 2;
+    kinds = gallery->no_png.status ? 1 : 2;
     for (size_t i = 0; i < gallery->count; i += kinds)
         write_chart(report, options, &gallery->files[i], kinds);
     return first_failure(gallery, error);

@@ -9,7 +9,8 @@
  *                          must be loaded when the program starts
  *   FAIL_ALLOC_THREAD=NAME with FAIL_ALLOC_CALLER: counts what threads of that name ask for in
  *                          addition, with what the C library asks for on their behalf
- *   FAIL_ALLOC_NOT_IN=TEXT the opposite of FAIL_ALLOC_IN: does not count those
+ *   FAIL_ALLOC_NOT_IN=TEXT the opposite of FAIL_ALLOC_IN: does not count those; TEXT may be a list,
+ *                          separated by colons
  *   FAIL_ALLOC_STACK=1     prints the call stack of the first failure on standard error
  *   FAIL_ALLOC_SITES=FILE  writes "N SITE" for every allocation, where SITE is a number of its call
  *                          stack: sweeps fail the first and the last allocation of each
@@ -105,12 +106,25 @@ __attribute__((constructor)) static void start(void)
     shim.ready = true;
 }
 
+/* `list` has parts of names, separated by colons. */
+static bool is_named(const char *list, const char *path)
+{
+    char part[64];
+
+    for (; *list; list += strcspn(list, ":"), list += *list == ':') {
+        snprintf(part, sizeof part, "%.*s", (int)strcspn(list, ":"), list);
+        if (strstr(path, part))
+            return true;
+    }
+    return false;
+}
+
 static bool is_in(const char *wanted, void *const *frames, int count)
 {
     for (int i = 0; i < count; i++) {
         Dl_info info;
 
-        if (dladdr(frames[i], &info) && info.dli_fname && strstr(info.dli_fname, wanted))
+        if (dladdr(frames[i], &info) && info.dli_fname && is_named(wanted, info.dli_fname))
             return true;
     }
     return false;

@@ -7,7 +7,7 @@ follow. A failure must be told with the word "memory".
 
 Allocations that cairo makes do not fail: docs/security.md says why.
 
-To repeat a run use FAIL_ALLOC=N [FAIL_ALLOC_FROM=1] FAIL_ALLOC_NOT_IN=libcairo \\
+To repeat a run use FAIL_ALLOC=N [FAIL_ALLOC_FROM=1] FAIL_ALLOC_NOT_IN=libcairo:libpixman \\
     LD_PRELOAD=.../fail_alloc.so PROGRAM ...
 """
 import collections
@@ -28,7 +28,7 @@ class MemorySweep(CommandSweep):
         more = {"LD_PRELOAD": str(self.arguments.alloc_shim),
                 "FAIL_ALLOC_PROGRAM": str(self.program), "FAIL_ALLOC_LOG": str(log)}
         if "png" in line or "report" in line:
-            more["FAIL_ALLOC_NOT_IN"] = "libcairo"
+            more["FAIL_ALLOC_NOT_IN"] = "libcairo:libpixman"
         if fault.number:
             more["FAIL_ALLOC"] = str(fault.number)
         else:

@@ -58,7 +58,7 @@ static void a_report_without_memory_for_its_pictures(void **state)
     char *words[] = {analyze, trace, output, folder, NULL};
 
     (void)state;
-    if (!mt_png_available())
+    if (!mt_png_available(NULL))
         skip();
     assert_non_null(mkdtemp(folder));
     assert_int_equal(run_command(mt_cmd_analyze, words, text), MT_EXIT_INPUT);
@@ -74,7 +74,7 @@ static void one_picture_without_memory(void **state)
     char *words[] = {render, timeline, trace, output, path, NULL};
 
     (void)state;
-    if (!mt_png_available())
+    if (!mt_png_available(NULL))
         skip();
     close(mkstemps(path, 4));
     unlink(path);

@@ -13,6 +13,7 @@
 #include "finalize.h"
 #include "modules.h"
 #include "outputs.h"
+#include "symbolize.h"
 #include "trace_end.h"
 #include "trace_maker.h"
 
@@ -300,7 +301,7 @@ static void test_all_but_stacks_stays(void **state)
     uint64_t seed;
 
     (void)state;
-    if (!mt_finalize_available())
+    if (!mt_symbolize_available(NULL))
         skip();
     for (seed = 1; seed <= 12; seed++) {
         struct made_trace made;
@@ -410,7 +411,7 @@ static void expect_shape(const char *letters, const char *expected)
 static void test_shapes_of_stacks(void **state)
 {
     (void)state;
-    if (!mt_finalize_available())
+    if (!mt_symbolize_available(NULL))
         skip();
     expect_shape("pq", "p>q");
     expect_shape("mn", "callee>other_callee");
@@ -449,7 +450,7 @@ static void test_damaged_traces_stay_as_they_are(void **state)
     uint8_t *bytes;
 
     (void)state;
-    if (!mt_finalize_available())
+    if (!mt_symbolize_available(NULL))
         skip();
     make_trace(&made, 6, 3000, 10);
     add_native_stacks(&made);
@@ -476,7 +477,7 @@ static void test_links_are_not_followed(void **state)
     uint8_t *bytes;
 
     (void)state;
-    if (!mt_finalize_available())
+    if (!mt_symbolize_available(NULL))
         skip();
     make_trace(&made, 7, 100, 10);
     add_native_stacks(&made);
@@ -518,7 +519,7 @@ static void test_a_death_in_libdw_is_survived(void **state)
     uint8_t *bytes, *after;
 
     (void)state;
-    if (!mt_finalize_available())
+    if (!mt_symbolize_available(NULL))
         skip();
     mt_outputs_handle_signals();
     make_trace(&made, 9, 1000, 10);
@@ -578,7 +579,7 @@ static void test_signals_leave_nothing_behind(void **state)
     uint8_t *bytes, *after;
 
     (void)state;
-    if (!mt_finalize_available())
+    if (!mt_symbolize_available(NULL))
         skip();
     make_trace(&made, 8, 1000, 10);
     add_native_stacks(&made);

@@ -77,7 +77,7 @@ static void png_has_size_resolution_and_words(void **state)
     uint32_t length;
 
     (void)state;
-    if (!mt_png_available())
+    if (!mt_png_available(NULL))
         skip();
     synthetic_report(&report, &options);
     write_png(&report, MT_THEME_LIGHT, &png);
@@ -111,7 +111,7 @@ static void png_is_the_same_everywhere(void **state)
     struct mt_buf here = {0}, there = {0}, dark = {0};
 
     (void)state;
-    if (!mt_png_available() || !set_german())
+    if (!mt_png_available(NULL) || !set_german())
         skip();
     setlocale(LC_ALL, "C");
     synthetic_report(&report, &options);
@@ -159,7 +159,7 @@ static void files_are_named_by_chart_and_device(void **state)
         charts +=
             !mt_charts[i]->called_for || mt_charts[i]->called_for(&report, &report.devices[0]);
     assert_int_equal(mt_gallery_write(&report, &where, &gallery, NULL), MT_OK);
-    assert_int_equal(gallery.count, 2 * charts * (mt_png_available() ? 2 : 1));
+    assert_int_equal(gallery.count, 2 * charts * (mt_png_available(NULL) ? 2 : 1));
     snprintf(want, sizeof want, "%s/%s.device0.svg", directory, mt_charts[0]->name);
     assert_string_equal(gallery.files[0].path, want);
     for (i = 0; i < gallery.count; i++) {

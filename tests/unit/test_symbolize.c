@@ -147,7 +147,7 @@ static void test_functions_lines_and_inlined_calls(void **state)
     struct mt_code_file *file;
 
     (void)state;
-    if (!mt_symbolize_available())
+    if (!mt_symbolize_available(NULL))
         skip();
     file = open_file(wanted(program), MT_CODE_FOUND);
     expect_all(file);
@@ -176,7 +176,7 @@ static void test_without_the_table_of_addresses(void **state)
     struct mt_code_file *file;
 
     (void)state;
-    if (!mt_symbolize_available())
+    if (!mt_symbolize_available(NULL))
         skip();
     file = open_file(
         wanted(make_file("units", "objcopy --remove-section=.debug_aranges \"$P\" \"$O\"")),
@@ -196,7 +196,7 @@ static void test_without_lines_there_are_names(void **state)
     struct place place;
 
     (void)state;
-    if (!mt_symbolize_available())
+    if (!mt_symbolize_available(NULL))
         skip();
     file =
         open_file(wanted(make_file("names", "objcopy --strip-debug \"$P\" \"$O\"")), MT_CODE_FOUND);
@@ -215,7 +215,7 @@ static void test_without_names_there_is_nothing(void **state)
     struct place place;
 
     (void)state;
-    if (!mt_symbolize_available())
+    if (!mt_symbolize_available(NULL))
         skip();
     file = open_file(wanted(make_file("stripped", "strip -o \"$O\" \"$P\"")), MT_CODE_FOUND);
     calls_plainly(&place);
@@ -228,7 +228,7 @@ static void test_debug_information_in_a_file_beside(void **state)
     struct mt_code_file *file;
 
     (void)state;
-    if (!mt_symbolize_available())
+    if (!mt_symbolize_available(NULL))
         skip();
     unsetenv("DEBUGINFOD_URLS");
     file = open_file(
@@ -247,7 +247,7 @@ static void test_another_file_is_not_taken_for_the_one(void **state)
     struct stat info;
 
     (void)state;
-    if (!mt_symbolize_available())
+    if (!mt_symbolize_available(NULL))
         skip();
     assert_in_range(self.build_id_bytes, 8, sizeof other_id);
     memcpy(other_id, self.build_id, self.build_id_bytes);
@@ -267,7 +267,7 @@ static void test_another_file_is_not_taken_for_the_one(void **state)
 static void test_what_is_no_file_of_code_is_missing(void **state)
 {
     (void)state;
-    if (!mt_symbolize_available())
+    if (!mt_symbolize_available(NULL))
         skip();
     open_file(wanted("/nonexistent/lib.so"), MT_CODE_MISSING);
     open_file(wanted("relative/lib.so"), MT_CODE_MISSING);

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import sys
+import weakref
 from collections import Counter
 from collections.abc import Collection
 from typing import Any
@@ -43,6 +44,8 @@ class Training:
     def begin(self) -> None:
         """The training begins, or another one after `end`: from now on, a failed request leaves a
         trace."""
+        self.end_phases()
+        end_step()
         if self._folder is None:
             return
         try:
@@ -50,6 +53,8 @@ class Training:
                 self._dumps.resume()
                 return
             self._dumps = dump_on_oom(self._folder, max_entries=self._max_entries)
+            # Trainers without a hook for exceptions leave the history on.
+            weakref.finalize(self, self._dumps.stop).atexit = False
         except Error as error:
             _LOG.warning("no traces are written: %s", error)
 
