@@ -285,7 +285,9 @@ def leftovers(bench):
     while is_running(child):
         time.sleep(0.001)
     process.communicate(timeout=60)
-    stale = list(bench.work.glob(".memtrace-*"))
+    stale = list(bench.work.glob(".memtrace-??????"))
+    claim = only(bench.work.glob(".memtrace-*.tmp"))  # of run.trace.zst
+    os.utime(claim, (1, 1))
     check(len(stale) == 1, f"{stale}")
     kept = [bench.work / name for name in (".memtrace-abcdef", ".memtrace-notes", "mine")]
     for path in kept:
@@ -306,6 +308,7 @@ def leftovers(bench):
     done = bench.run(bench.memtrace, "record", "-o", "other.trace.zst", bench.recorded, "exit", "0")
     check(done.returncode == 0, f"{done}")
     check(not stale[0].exists(), f"the list of the killed run is left: {stale}")
+    check(not claim.exists(), "the claim of the killed run is left")
     check(all(path.read_text() == "mine\n" for path in kept), "a file of the user is gone")
     check((bench.work / ".memtrace-linked").is_symlink(), "a link is gone")
     check((bench.work / ".memtrace-locked").exists(), "a list that is in use is gone")
