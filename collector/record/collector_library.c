@@ -53,8 +53,8 @@ bool mt_collector_is_built(void)
 enum mt_status mt_collector_library(const char *name, char path[PATH_MAX], struct mt_error *error)
 {
     const char *told = strcmp(name, MT_COLLECTOR_NAME) == 0 ? getenv("MEMTRACE_INJECT") : NULL;
-    char own[PATH_MAX], candidate[2 * PATH_MAX];
-    size_t i;
+    char own[PATH_MAX]; /* the folder, then the name of a candidate */
+    size_t i, length;
 
     if (told && *told) {
         if (resolve(told, path))
@@ -67,11 +67,13 @@ enum mt_status mt_collector_library(const char *name, char path[PATH_MAX], struc
                        "this memtrace was built without the recorder: install a complete package");
     if (!own_folder(own))
         return mt_fail(error, MT_ERR_IO, MT_NO_OFFSET, "the folder of memtrace is unknown");
+    length = strlen(own);
     for (i = 0; i < MT_ARRAY_LEN(folders); i++) {
-        snprintf(candidate, sizeof candidate, "%s%s%s", own, folders[i], name);
-        if (resolve(candidate, path))
+        int more = snprintf(own + length, sizeof own - length, "%s%s", folders[i], name);
+        if (more > 0 && (size_t)more < sizeof own - length && resolve(own, path))
             return check_path(path, error);
     }
+    own[length] = '\0';
     return mt_fail(error, MT_ERR_IO, MT_NO_OFFSET,
                    "%s is neither in %.100s nor in its %s: reinstall memtrace with all its files",
                    name, own, PRIVATE_FOLDER);
