@@ -147,6 +147,19 @@ static void add_kept(struct mt_buf *out, const struct mt_trace_end *end)
     mt_buf_printf(out, "%s lost", mt_format_count(digits, recovery->events_dropped));
 }
 
+static void add_lost_trace(struct mt_buf *out, const struct mt_trace_end *end)
+{
+    if (end->has_trace) {
+        mt_buf_add_text(out, "; it could not be checked, and no tape is left");
+        return;
+    }
+    mt_buf_add_text(out, "; lost: ");
+    if (end->recovery.has_tape)
+        add_events(out, end->recovery.events_written);
+    else
+        mt_buf_add_text(out, "the recording of this process");
+}
+
 /* Reports why a trace could not be completed. */
 static void add_failure(const struct lines *lines)
 {
@@ -156,13 +169,8 @@ static void add_failure(const struct lines *lines)
 
     begin_line(lines);
     mt_buf_add_printable(out, end->error.text, strlen(end->error.text));
-    if (mt_trace_end_is_lost(end)) {
-        mt_buf_add_text(out, "; lost: ");
-        if (recovery->has_tape)
-            add_events(out, recovery->events_written);
-        else
-            mt_buf_add_text(out, "the recording of this process");
-    }
+    if (mt_trace_end_is_lost(end))
+        add_lost_trace(out, end);
     if (recovery->has_tape && end->has_tape && end->state == MT_TRACE_FAILED)
         add_kept(out, end);
     if (recovery->has_tape && end->has_tape && end->error.status == MT_ERR_OUTPUT)

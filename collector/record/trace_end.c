@@ -1,6 +1,7 @@
 /* See trace_end.h. */
 #include "trace_end.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -234,6 +235,6 @@ void mt_trace_end(struct mt_trace_end *end, const char *path,
         judge(end);
     else if (end->state == MT_TRACE_FAILED)
         end->error.status = status;
-    end->has_trace = lstat(path, &facts) == 0;
+    end->has_trace = lstat(path, &facts) == 0 || (errno != ENOENT && errno != ENOTDIR);
     end->has_tape = mt_recover_is_needed(path);
 }

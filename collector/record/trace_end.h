@@ -22,7 +22,8 @@ struct mt_trace_end {
     const char *path; /* borrowed */
     enum mt_trace_state state;
     struct mt_recovery recovery; /* valid if has_tape is set, even if the recovery failed */
-    bool has_trace, has_tape;    /* these files exist at the end */
+    bool has_trace;              /* the trace exists at the end, or that cannot be determined */
+    bool has_tape;               /* a tape is beside the trace at the end */
     struct mt_finalize_result native;
     struct mt_error native_error;    /* status MT_OK: names were resolved as far as possible */
     struct mt_error redaction_error; /* status MT_OK: redacted, or no redaction was requested */
