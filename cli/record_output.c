@@ -153,11 +153,12 @@ static void add_lost_trace(struct mt_buf *out, const struct mt_trace_end *end)
         mt_buf_add_text(out, "; it could not be checked, and no tape is left");
         return;
     }
-    mt_buf_add_text(out, "; lost: ");
-    if (end->recovery.has_tape)
+    if (!end->recovery.has_tape) {
+        mt_buf_add_text(out, "; lost: the recording of this process");
+    } else if (end->recovery.events_written) {
+        mt_buf_add_text(out, "; lost: ");
         add_events(out, end->recovery.events_written);
-    else
-        mt_buf_add_text(out, "the recording of this process");
+    }
 }
 
 /* Reports why a trace could not be completed. */
