@@ -77,8 +77,11 @@ static void tell_manifest(void)
     if (!manifest[0])
         return;
     fd = mt_io_open(manifest, O_RDWR | O_APPEND | O_NOFOLLOW | O_NONBLOCK, 0);
-    if (fd < 0)
+    if (fd < 0) {
+        if (errno != ENOENT && errno != ELOOP)
+            say_unlisted(manifest, errno);
         return;
+    }
     length = snprintf(line, sizeof line, "\n%s\n", mt_core.trace_path);
     if (mt_manifest_is_mine(fd, manifest) && !mt_io_write(fd, line, (size_t)length))
         say_unlisted(manifest, errno);

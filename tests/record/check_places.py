@@ -68,6 +68,10 @@ def a_list_of_traces_that_is_full(bench):
     done = bench.record("sh", "-c", f'MEMTRACE_MANIFEST="{full}" "{bench.recorded}" exit 0')
     check(b"/.memtrace-full12': File too large\nmemtrace: when the program has ended, "
           b"run: memtrace recover /" in done.stderr, f"{done}")
+    (bench.work / "file").touch()  # a list that cannot be opened
+    done = bench.record("sh", "-c", f'MEMTRACE_MANIFEST="{bench.work}/file/.memtrace-abcdef" "{bench.recorded}" exit 0')
+    check(b"file/.memtrace-abcdef': Not a directory\nmemtrace: when the program has ended, run: memtrace recover /"
+          in done.stderr, f"{done}")
     deep = full_list(bench.work / ("d" * 200) / ("e" * 200))
     done = bench.record("sh", "-c", f'MEMTRACE_MANIFEST="{deep}" "{bench.recorded}" exit 0')
     lines = done.stderr.splitlines()
