@@ -6,12 +6,13 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "decimal.h"
 #include "io.h"
 
-enum { FILE_BYTES = 16384, FOLDER_BYTES = 2048, MAX_LEVELS = 64 };
+enum { LIST_BYTES = 16384, FILE_BYTES = 1024, FOLDER_BYTES = 2048, MAX_LEVELS = 64 };
 
 /* Version 1 writes "no limit" as the largest number of whole pages. */
 #define NO_LIMIT_BYTES (UINT64_C(1) << 62)
@@ -23,7 +24,7 @@ struct group {
 };
 
 /* Reads the file as text; returns false if it cannot be read completely. */
-static bool read_text(const char *folder, const char *name, char text[FILE_BYTES])
+static bool read_text(const char *folder, const char *name, char *text, size_t capacity)
 {
     char path[FOLDER_BYTES + 64];
     ssize_t length;
@@ -34,10 +35,10 @@ static bool read_text(const char *folder, const char *name, char text[FILE_BYTES
     fd = mt_io_open(path, O_RDONLY, 0);
     if (fd < 0)
         return false;
-    length = mt_io_read_full(fd, text, FILE_BYTES - 1);
+    length = mt_io_read_full(fd, text, capacity - 1);
     (void)mt_io_close(fd);
     text[length > 0 ? length : 0] = '\0';
-    return length > 0 && length < FILE_BYTES - 1;
+    return length > 0 && (size_t)length < capacity - 1;
 }
 
 /* Returns whether "memory" is in the list, which is separated by commas. */
@@ -90,9 +91,9 @@ static bool counts_memory(const struct group *group)
     char text[FILE_BYTES];
 
     return read_text(group->folder, group->is_unified ? "/memory.events" : "/memory.oom_control",
-                     text) ||
+                     text, sizeof text) ||
            read_text(group->folder, group->is_unified ? "/memory.max" : "/memory.limit_in_bytes",
-                     text);
+                     text, sizeof text);
 }
 
 /* The nearest ancestor with the memory controller accounts for a group that lacks it. In a
@@ -133,10 +134,13 @@ static bool find_group_of(struct group *group, const char *root, const char *lis
 /* Version 1 first: if both are mounted, it has the memory controller. */
 static bool find_group(struct group *group, const char *root)
 {
-    char list[FILE_BYTES];
+    char *list = malloc(LIST_BYTES);
+    bool found =
+        list && read_text(root, "/proc/self/cgroup", list, LIST_BYTES) &&
+        (find_group_of(group, root, list, false) || find_group_of(group, root, list, true));
 
-    return read_text(root, "/proc/self/cgroup", list) &&
-           (find_group_of(group, root, list, false) || find_group_of(group, root, list, true));
+    free(list);
+    return found;
 }
 
 /* 0 = no limit. */
@@ -146,7 +150,7 @@ static uint64_t limit_here(const struct group *group)
     uint64_t bytes;
 
     if (!read_text(group->folder, group->is_unified ? "/memory.max" : "/memory.limit_in_bytes",
-                   text) ||
+                   text, sizeof text) ||
         !mt_decimal_read(text, strcspn(text, "\n"), &bytes) || bytes >= NO_LIMIT_BYTES)
         return 0;
     return bytes;
@@ -179,7 +183,8 @@ bool mt_cgroup_oom_kills(const char *root, uint64_t *kills)
     char text[FILE_BYTES];
 
     if (!find_group(&group, root) ||
-        !read_text(group.folder, group.is_unified ? "/memory.events" : "/memory.oom_control", text))
+        !read_text(group.folder, group.is_unified ? "/memory.events" : "/memory.oom_control", text,
+                   sizeof text))
         return false;
     for (const char *line = text; *line; line += *line == '\n') {
         size_t length = strcspn(line, "\n");

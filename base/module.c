@@ -33,16 +33,20 @@ static bool own_folder(char folder[PATH_MAX])
 
 enum mt_status mt_private_file(const char *name, char path[PATH_MAX], struct mt_error *error)
 {
-    char own[PATH_MAX], candidate[2 * PATH_MAX];
-    size_t i;
+    char own[PATH_MAX]; /* the folder, then the name of a candidate */
+    size_t length, i;
 
     if (!own_folder(own))
         return mt_fail(error, MT_ERR_IO, MT_NO_OFFSET, "the folder of memtrace is unknown");
+    length = strlen(own);
     for (i = 0; i < MT_ARRAY_LEN(folders); i++) {
-        snprintf(candidate, sizeof candidate, "%s%s%s", own, folders[i], name);
-        if (realpath(candidate, path) && access(path, R_OK) == 0)
+        int more = snprintf(own + length, sizeof own - length, "%s%s", folders[i], name);
+
+        if (more > 0 && (size_t)more < sizeof own - length && realpath(own, path) &&
+            access(path, R_OK) == 0)
             return MT_OK;
     }
+    own[length] = '\0';
     return mt_fail(error, MT_ERR_IO, MT_NO_OFFSET,
                    "%s is neither in %.100s nor in its %s: reinstall memtrace with all its files",
                    name, own, PRIVATE_FOLDER);

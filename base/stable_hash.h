@@ -15,4 +15,12 @@ static inline uint64_t mt_stable_hash_u64(uint64_t hash, uint64_t value)
     return hash;
 }
 
+/* Extends `hash` by the bytes of a text. */
+static inline uint64_t mt_stable_hash_text(uint64_t hash, const char *text)
+{
+    for (; *text; text++)
+        hash = (hash ^ (unsigned char)*text) * UINT64_C(0x100000001b3);
+    return hash;
+}
+
 #endif

@@ -18,6 +18,17 @@
 
 enum { DIGITS = 16, NAME_BYTES = sizeof PREFIX - 1 + DIGITS + sizeof SUFFIX, MAX_NAMES = 64 };
 
+char *mt_temporary_path(const char *target, uint64_t number)
+{
+    size_t folder = mt_folder_length(target), bytes = folder + NAME_BYTES;
+    char *path = malloc(bytes);
+
+    if (path)
+        (void)snprintf(path, bytes, "%.*s" PREFIX "%016llx" SUFFIX, (int)folder, target,
+                       (unsigned long long)number);
+    return path;
+}
+
 bool mt_is_temporary_name(const char *name)
 {
     return strlen(name) == NAME_BYTES - 1 && strncmp(name, PREFIX, sizeof PREFIX - 1) == 0 &&
@@ -48,18 +59,18 @@ static int open_listed(struct mt_unfinished *list, char *name, mode_t mode, bool
 enum mt_status mt_temporary_open(struct mt_temporary *file, const char *target, mode_t mode,
                                  struct mt_unfinished *list, struct mt_error *error)
 {
-    size_t folder = mt_folder_length(target), bytes = folder + NAME_BYTES;
-    char *name = malloc(bytes);
     bool is_ours = true; /* false: a signal handler owns it, and the process is about to end */
+    char *name = NULL;
     int fd = -1;
 
     *file = MT_TEMPORARY_NONE;
     /* O_EXCL fails if the name exists */
-    for (int i = 0; name && is_ours && fd < 0 && i < MAX_NAMES; i++) {
-        (void)snprintf(name, bytes, "%.*s" PREFIX "%016llx" SUFFIX, (int)folder, target,
-                       (unsigned long long)mt_random_number(file));
-        fd = open_listed(list, name, mode, &is_ours);
-        if (fd < 0 && errno != EEXIST)
+    for (int i = 0; is_ours && fd < 0 && i < MAX_NAMES; i++) {
+        free(name);
+        name = mt_temporary_path(target, mt_random_number(file));
+        if (name)
+            fd = open_listed(list, name, mode, &is_ours);
+        if (!name || (fd < 0 && errno != EEXIST))
             break;
     }
     if (fd < 0) {

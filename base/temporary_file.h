@@ -15,6 +15,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #include "status.h"
@@ -65,6 +66,10 @@ bool mt_temporary_rename(struct mt_temporary *file, const char *target);
 /* Closes the file, and removes it if it was not renamed. Accepts MT_TEMPORARY_NONE and zeroed
  * memory with fd -1. */
 void mt_temporary_discard(struct mt_temporary *file);
+
+/* Returns the path of temporary file `number` in the folder of `target`, from malloc; NULL: out of
+ * memory. Does not create it. */
+char *mt_temporary_path(const char *target, uint64_t number);
 
 /* Returns whether `name`, without folders, is the name of a temporary file. */
 bool mt_is_temporary_name(const char *name);

@@ -1,5 +1,6 @@
 /* memtrace record: runs a command under the collector and exits with its status. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -175,15 +176,14 @@ static void report_trace(void *context, const struct mt_trace_end *end)
     mt_next_step_note(&telling->next, end);
 }
 
-/* Returns false if any recorded event is missing from the traces. */
-static bool finish(struct mt_recording *recording)
+static enum mt_recording_end finish(struct mt_recording *recording)
 {
     struct telling telling = {.json = recording->json, .quiet = recording->quiet};
-    bool complete;
+    enum mt_recording_end end;
 
     if (recording->json && recording->settings.library)
         json_begin(recording, &telling);
-    complete = mt_recording_finish(recording, report_trace, &telling);
+    end = mt_recording_finish(recording, report_trace, &telling);
     if (recording->place.made_folders) /* so it has no traces of other runs */
         telling.next.folder = recording->place.folder;
     if (!recording->json && !recording->quiet)
@@ -191,33 +191,46 @@ static bool finish(struct mt_recording *recording)
     if (recording->json && recording->settings.library)
         json_end(&telling.document);
     say_buffer(&telling.out);
-    return complete;
+    return end;
 }
 
-int mt_cmd_record(const struct mt_command *command, int argc, char **argv)
+/* Returns the exit code of the command, or of memtrace. */
+static int run(struct record *record, const struct mt_command *command, int argc, char **argv)
 {
-    struct record record = {.recording = {.settings = {.sample_hz = DEFAULT_SAMPLE_HZ}},
-                            .stacks = "auto",
-                            .phases = "nvtx,torch",
-                            .follow = "all"};
-    struct mt_recording *recording = &record.recording;
+    struct mt_recording *recording = &record->recording;
+    enum mt_recording_end end;
     int code;
 
     mt_launch_init(&recording->launch);
-    code = parse(command, &record, argc, argv);
+    code = parse(command, record, argc, argv);
     if (code < 0)
         code = mt_recording_prepare(recording);
     if (code < 0)
         code = mt_recording_run(recording);
-    if (code < 0) {
-        bool complete = finish(recording);
+    if (code >= 0)
+        return code;
+    end = finish(recording);
+    code = mt_launch_exit_code(&recording->launch);
+    if (code == MT_EXIT_OK &&
+        (end == MT_RECORDING_LOST || (record->strict && end != MT_RECORDING_COMPLETE)))
+        code = MT_EXIT_INCOMPLETE;
+    mt_launch_die_likewise(&recording->launch);
+    return code;
+}
 
-        code = mt_launch_exit_code(&recording->launch);
-        if (code == MT_EXIT_OK && record.strict && !complete)
-            code = MT_EXIT_INCOMPLETE;
-        mt_recording_release(recording);
-        mt_launch_die_likewise(&recording->launch);
-    }
-    mt_recording_release(recording);
+int mt_cmd_record(const struct mt_command *command, int argc, char **argv)
+{
+    struct record *record = calloc(1, sizeof *record); /* has too many paths for a small stack */
+    int code;
+
+    if (!record)
+        return mt_say_no_memory("cannot run the command");
+    record->recording.settings.sample_hz = DEFAULT_SAMPLE_HZ;
+    record->stacks = "auto";
+    record->phases = "nvtx,torch";
+    record->follow = "all";
+    code = run(record, command, argc, argv);
+    mt_recording_release(&record->recording);
+    free(record);
     return code;
 }

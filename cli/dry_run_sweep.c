@@ -63,15 +63,21 @@ static int prepare_folder(const struct mt_sweep_arguments *arguments, struct mt_
 /* Reports a fault that affects all runs once, before the first run. */
 static int check_first(const struct mt_sweep_arguments *arguments, struct mt_sweep_plan *plan)
 {
-    struct mt_simulated_run run = *arguments->each;
+    struct mt_simulated_run *run = malloc(sizeof *run); /* too large for a small stack */
     int code;
 
-    run.recording.command = mt_sweep_plan_command(plan, &plan->sweep.runs[0]);
-    if (!run.recording.command)
+    if (run) {
+        *run = *arguments->each;
+        run->recording.command = mt_sweep_plan_command(plan, &plan->sweep.runs[0]);
+    }
+    if (!run || !run->recording.command) {
+        free(run);
         return mt_say_no_memory("cannot run the command");
-    run.names_python = !arguments->common->quiet && !arguments->common->json;
-    code = mt_simulated_run_check(&run);
-    mt_simulated_run_release(&run);
+    }
+    run->names_python = !arguments->common->quiet && !arguments->common->json;
+    code = mt_simulated_run_check(run);
+    mt_simulated_run_release(run);
+    free(run);
     return code;
 }
 

@@ -2,28 +2,34 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "io.h"
 
-#define PIECE_BYTES ((size_t)1 << 16) /* on the stack */
+#define PIECE_BYTES ((size_t)1 << 16)
 
 /* Returns 0 or errno. */
 static int hash_descriptor(int fd, char text[MT_SHA256_TEXT])
 {
-    unsigned char piece[PIECE_BYTES];
+    unsigned char *piece = malloc(PIECE_BYTES); /* the stack of a thread may be small */
     struct mt_sha256 sha;
     ssize_t length;
+    int why = 0;
 
+    if (!piece)
+        return ENOMEM;
     mt_sha256_init(&sha);
-    while ((length = mt_io_read(fd, piece, sizeof piece)) > 0)
+    while ((length = mt_io_read(fd, piece, PIECE_BYTES)) > 0)
         mt_sha256_add(&sha, piece, (size_t)length);
     if (length < 0)
-        return errno;
-    mt_sha256_finish(&sha, text);
-    return 0;
+        why = errno;
+    else
+        mt_sha256_finish(&sha, text);
+    free(piece);
+    return why;
 }
 
 static void *run(void *context)

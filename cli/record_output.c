@@ -132,25 +132,49 @@ static void add_not_recorded(const struct lines *lines)
     }
 }
 
-/* Reports why a trace could not be completed, and the numbers of events in the trace and on the
- * tape. */
+/* Reports the numbers of events in the trace and on the tape. */
+static void add_kept(struct mt_buf *out, const struct mt_trace_end *end)
+{
+    const struct mt_recovery *recovery = &end->recovery;
+    char digits[MT_UNITS_TEXT];
+
+    mt_buf_add_text(out, "; its tape is kept: ");
+    if (end->has_trace) {
+        add_events(out, recovery->events_written);
+        mt_buf_add_text(out, " in the trace, ");
+    }
+    mt_buf_printf(out, "%s more on the tape, ", mt_format_count(digits, recovery->events_on_tape));
+    mt_buf_printf(out, "%s lost", mt_format_count(digits, recovery->events_dropped));
+}
+
+static void add_lost_trace(struct mt_buf *out, const struct mt_trace_end *end)
+{
+    if (end->has_trace) {
+        mt_buf_add_text(out, "; it could not be checked, and no tape is left");
+        return;
+    }
+    if (!end->recovery.has_tape) {
+        mt_buf_add_text(out, "; lost: the recording of this process");
+    } else if (end->recovery.events_written) {
+        mt_buf_add_text(out, "; lost: ");
+        add_events(out, end->recovery.events_written);
+    }
+}
+
+/* Reports why a trace could not be completed. */
 static void add_failure(const struct lines *lines)
 {
     const struct mt_trace_end *end = lines->end;
     const struct mt_recovery *recovery = &end->recovery;
     struct mt_buf *out = lines->out;
-    char digits[MT_UNITS_TEXT];
 
     begin_line(lines);
     mt_buf_add_printable(out, end->error.text, strlen(end->error.text));
-    if (recovery->has_tape && end->state == MT_TRACE_FAILED) {
-        mt_buf_add_text(out, "; its tape is kept: ");
-        add_events(out, recovery->events_written);
-        mt_buf_printf(out, " in the trace, %s more on the tape, ",
-                      mt_format_count(digits, recovery->events_on_tape));
-        mt_buf_printf(out, "%s lost", mt_format_count(digits, recovery->events_dropped));
-    }
-    if (recovery->has_tape && end->error.status == MT_ERR_OUTPUT)
+    if (mt_trace_end_is_lost(end))
+        add_lost_trace(out, end);
+    if (recovery->has_tape && end->has_tape && end->state == MT_TRACE_FAILED)
+        add_kept(out, end);
+    if (recovery->has_tape && end->has_tape && end->error.status == MT_ERR_OUTPUT)
         mt_buf_add_text(out, "; to complete the trace later, use 'memtrace recover'");
     mt_buf_add_char(out, '\n');
 }

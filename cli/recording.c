@@ -12,6 +12,7 @@
 #include "leftovers.h"
 #include "manifest.h"
 #include "memory_limit.h"
+#include "next_step.h"
 #include "outputs.h"
 #include "probe_cupti.h"
 #include "recorded_summaries.h"
@@ -149,28 +150,44 @@ static void choose_interposer(struct mt_recording *recording)
                                               : "calls of the driver may be missing");
 }
 
-/* Prepares the collector's list of traces in the output folder. Returns -1 or an exit code. */
-static int prepare_place(struct mt_recording *recording)
+/* How much room the files of a recording need at first. */
+static uint64_t room_bytes(void)
 {
     const char *arena = getenv("MEMTRACE_ARENA_MIB");
     long arena_mib = arena ? strtol(arena, NULL, 10) : DEFAULT_ARENA_MIB;
-    uint64_t room_bytes =
-        (uint64_t)(arena_mib > 0 && arena_mib <= 1024 ? arena_mib : DEFAULT_ARENA_MIB) * MT_MIB +
-        ROOM_MIB * MT_MIB;
+
+    return (uint64_t)(arena_mib > 0 && arena_mib <= 1024 ? arena_mib : DEFAULT_ARENA_MIB) * MT_MIB +
+           ROOM_MIB * MT_MIB;
+}
+
+/* Claims the name of the trace and prepares the collector's list of traces in the output folder.
+ * Returns -1 or an exit code. */
+static int prepare_place(struct mt_recording *recording)
+{
+    const struct mt_trace_place_request request = {.output = recording->output,
+                                                   .command = recording->command,
+                                                   .room_bytes = room_bytes(),
+                                                   .began_ns = recording->launch.began_t_ns,
+                                                   .is_simulated = recording->is_simulated,
+                                                   .unfinished = mt_outputs_unfinished()};
+    struct mt_trace_place *place = &recording->place;
     struct mt_error error = {.offset = MT_NO_OFFSET};
-    enum mt_status status = mt_trace_place_prepare(&recording->place, recording->output,
-                                                   recording->command, room_bytes, &error);
+    enum mt_status status = mt_trace_place_prepare(place, &request, &error);
 
     if (status == MT_OK) {
-        mt_leftovers_remove(recording->place.folder);
-        status = mt_manifest_new(recording->place.folder, recording->manifest,
-                                 &recording->manifest_lock, &error);
+        mt_leftovers_remove(place->folder);
+        status =
+            mt_manifest_new(place->folder, recording->manifest, &recording->manifest_lock, &error);
     }
     if (status == MT_OK) {
-        mt_trace_place_clear(&recording->place);
+        if (place->is_renamed)
+            mt_say("'%s' belongs to another recording that runs; this one writes '%s'",
+                   recording->output, mt_short_path(place->path));
+        mt_trace_place_clear(place);
         recording->settings.manifest = recording->manifest;
         return -1;
     }
+    mt_trace_place_leave(place);
     error.status = status;
     mt_report_error(recording->output ? recording->output : ".", &error);
     if (!recording->output)
@@ -264,10 +281,25 @@ static bool is_worth_a_summary(const struct mt_recording *recording, const struc
            end->summary.events;
 }
 
+static enum mt_recording_end worse(enum mt_recording_end one, enum mt_recording_end other)
+{
+    return one > other ? one : other;
+}
+
+static enum mt_recording_end judge(const struct mt_trace_end *end)
+{
+    if (mt_trace_end_is_lost(end))
+        return MT_RECORDING_LOST;
+    return mt_trace_end_is_complete(end) && end->redaction_error.status == MT_OK
+               ? MT_RECORDING_COMPLETE
+               : MT_RECORDING_INCOMPLETE;
+}
+
 /* All traces share a salt, so equal names stay equal. */
-static bool end_traces(struct mt_recording *recording,
-                       void (*on_trace)(void *context, const struct mt_trace_end *end),
-                       void *context)
+static enum mt_recording_end end_traces(struct mt_recording *recording,
+                                        void (*on_trace)(void *context,
+                                                         const struct mt_trace_end *end),
+                                        void *context)
 {
     const struct mt_process_end process = mt_launch_end(&recording->launch);
     struct mt_trace_end_options options = {.redaction =
@@ -278,14 +310,15 @@ static bool end_traces(struct mt_recording *recording,
     struct mt_recorded_summaries summaries = {.is_quiet = recording->quiet || recording->json};
     struct mt_trace_end end;
     uint64_t last_ms = now_ms() + TIMEOUT_MS, now;
-    bool complete = true, redacted = true;
+    enum mt_recording_end all = MT_RECORDING_COMPLETE;
+    bool redacted = true;
 
     for (size_t i = 0; i < recording->trace_count; i++) {
         now = now_ms();
         options.patience_ms = now < last_ms ? (unsigned)(last_ms - now) : 0;
         mt_trace_end(&end, recording->traces[i], &options);
         redacted &= end.redaction_error.status == MT_OK;
-        complete &= mt_trace_end_is_complete(&end) && redacted;
+        all = worse(all, judge(&end));
         on_trace(context, &end);
         if (is_worth_a_summary(recording, &end))
             mt_recorded_summaries_add(&summaries, recording->traces[i]);
@@ -294,18 +327,20 @@ static bool end_traces(struct mt_recording *recording,
     /* print this even if memory ran out and the report was lost; the message allocates nothing */
     if (!redacted && mt_memory_ran_out())
         mt_say("not every trace is redacted: use 'memtrace import --redact'");
-    return complete;
+    return all;
 }
 
-bool mt_recording_finish(struct mt_recording *recording,
-                         void (*on_trace)(void *context, const struct mt_trace_end *end),
-                         void *context)
+enum mt_recording_end mt_recording_finish(struct mt_recording *recording,
+                                          void (*on_trace)(void *context,
+                                                           const struct mt_trace_end *end),
+                                          void *context)
 {
     struct mt_error error = {.offset = MT_NO_OFFSET};
-    bool listed, complete;
+    enum mt_recording_end end;
+    bool listed;
 
     if (!recording->settings.library)
-        return true;
+        return MT_RECORDING_COMPLETE;
     listed = mt_manifest_read(recording->manifest, &recording->arena, &recording->traces,
                               &recording->trace_count, &error) == MT_OK;
     if (!listed)
@@ -316,9 +351,9 @@ bool mt_recording_finish(struct mt_recording *recording,
         mt_say("no trace was written: no process used CUDA, or processes that used CUDA could not "
                "be recorded");
     unlink(recording->manifest);
-    complete = end_traces(recording, on_trace, context);
+    end = end_traces(recording, on_trace, context);
     mt_trace_place_leave(&recording->place);
-    return listed && complete;
+    return listed ? end : MT_RECORDING_LOST;
 }
 
 void mt_recording_release(struct mt_recording *recording)

@@ -60,11 +60,14 @@ int mt_recording_check_command(struct mt_recording *recording);
 int mt_recording_prepare(struct mt_recording *recording);
 /* Runs the command to its end. Returns -1, or an exit code if nothing was recorded. */
 int mt_recording_run(struct mt_recording *recording);
-/* Completes every trace and calls `on_trace` for it. Returns false if recorded events are missing
- * from a trace, or if a trace could not be redacted. */
-bool mt_recording_finish(struct mt_recording *recording,
-                         void (*on_trace)(void *context, const struct mt_trace_end *end),
-                         void *context);
+/* Completes every trace and calls `on_trace` for it. Returns MT_RECORDING_INCOMPLETE if recorded
+ * events are missing from a trace, or if a trace could not be redacted; MT_RECORDING_LOST if a
+ * trace is gone, or the list of traces, so that nothing is known about them. */
+enum mt_recording_end { MT_RECORDING_COMPLETE, MT_RECORDING_INCOMPLETE, MT_RECORDING_LOST };
+enum mt_recording_end mt_recording_finish(struct mt_recording *recording,
+                                          void (*on_trace)(void *context,
+                                                           const struct mt_trace_end *end),
+                                          void *context);
 void mt_recording_release(struct mt_recording *recording);
 
 #endif

@@ -1,6 +1,7 @@
 #include "sweep_worker.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -104,46 +105,71 @@ static void fill_result(const struct mt_sweep_request *request, const struct mt_
             (void)unlink(run->traces[i].path);
 }
 
+/* A run has too many paths for a small stack. The caller frees it. */
+static struct mt_simulated_run *new_run(const struct mt_sweep_request *request)
+{
+    struct mt_simulated_run *run = malloc(sizeof *run);
+
+    if (run)
+        *run = *request->each;
+    return run;
+}
+
 static void run_again(const struct mt_sweep_request *request, const struct mt_sweep_run *run,
                       const struct mt_simulated_run *first, struct mt_sweep_result *result)
 {
-    struct mt_simulated_run second = *request->each;
+    struct mt_simulated_run *second = new_run(request);
 
-    second.recording.command = first->recording.command;
-    second.recording.output = mt_sweep_path(request->plan, request->folder, run, MT_EARLY_SUFFIX);
-    second.rank = first->rank;
-    if (second.recording.output)
-        mt_sweep_run_early(&second, request->common, result);
+    if (!second) {
+        (void)mt_say_no_memory("cannot run the command again");
+        return;
+    }
+    second->recording.command = first->recording.command;
+    second->recording.output = mt_sweep_path(request->plan, request->folder, run, MT_EARLY_SUFFIX);
+    second->rank = first->rank;
+    if (second->recording.output)
+        mt_sweep_run_early(second, request->common, result);
+    free(second);
+}
+
+/* Returns false if memory runs out. */
+static bool set_up(struct mt_simulated_run *simulated, const struct mt_sweep_request *request,
+                   const struct mt_sweep_run *run)
+{
+    struct mt_recording *recording = &simulated->recording;
+
+    recording->command = mt_sweep_plan_command(request->plan, run);
+    recording->output = mt_sweep_path(request->plan, request->folder, run, MT_TRACE_SUFFIX);
+    recording->json = false;
+    recording->summarizes = request->ranks && request->keeps_traces;
+    recording->quiet = true;
+    simulated->rank = request->ranks ? &request->ranks[run - request->plan->sweep.runs] : NULL;
+    return recording->command && recording->output;
 }
 
 void mt_sweep_work(const struct mt_sweep_request *request, const struct mt_sweep_run *run,
                    struct mt_sweep_result *result)
 {
-    struct mt_simulated_run simulated = *request->each;
+    struct mt_simulated_run *simulated = new_run(request);
     int code;
 
     *result = (struct mt_sweep_result){.outcome = MT_SWEEP_NOT_RUN};
-    simulated.recording.command = mt_sweep_plan_command(request->plan, run);
-    simulated.recording.output =
-        mt_sweep_path(request->plan, request->folder, run, MT_TRACE_SUFFIX);
-    simulated.recording.json = false;
-    simulated.recording.summarizes = request->ranks && request->keeps_traces;
-    simulated.rank = request->ranks ? &request->ranks[run - request->plan->sweep.runs] : NULL;
-    simulated.recording.quiet = true;
-    if (!simulated.recording.command || !simulated.recording.output) {
+    if (!simulated || !set_up(simulated, request, run)) {
         result->exit_code = mt_say_no_memory("cannot run the command");
+        free(simulated);
         return;
     }
-    mt_simulated_run_init(&simulated);
-    code = mt_simulated_run_prepare(&simulated);
+    mt_simulated_run_init(simulated);
+    code = mt_simulated_run_prepare(simulated);
     if (code < 0)
-        code = mt_simulated_run_finish(&simulated);
+        code = mt_simulated_run_finish(simulated);
     if (code < 0)
-        fill_result(request, &simulated, result);
+        fill_result(request, simulated, result);
     else
         result->exit_code = code;
     if (result->undecided_collectives &&
         (result->outcome == MT_SWEEP_FINISHED || result->outcome == MT_SWEEP_OUT_OF_MEMORY))
-        run_again(request, run, &simulated, result);
-    mt_simulated_run_release(&simulated);
+        run_again(request, run, simulated, result);
+    mt_simulated_run_release(simulated);
+    free(simulated);
 }

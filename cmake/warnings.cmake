@@ -11,6 +11,14 @@ if(MEMTRACE_LTO STREQUAL "ON" OR
   message(STATUS "optimised as a whole: ${supported}")
 endif()
 
+# Programs run with stacks of 64 KiB, and the injected library on any stack of its process. Other
+# builds have larger frames: sanitizers put space around each variable, and without optimization
+# variables share no space.
+if(NOT MEMTRACE_SANITIZE AND NOT MEMTRACE_THREAD_SANITIZE AND NOT MEMTRACE_FUZZ AND
+   NOT CMAKE_C_FLAGS_DEBUG MATCHES "-O0")
+  add_compile_options(-Wframe-larger-than=16384)
+endif()
+
 # Everything that all our own targets are compiled with...
 add_library(mt_plain_flags INTERFACE)
 target_compile_definitions(mt_plain_flags INTERFACE _POSIX_C_SOURCE=200809L _DEFAULT_SOURCE)

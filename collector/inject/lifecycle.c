@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
+#include <string.h>
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -13,6 +14,7 @@
 #include "exit_note.h"
 #include "manifest_file.h"
 #include "settings.h"
+#include "trace_claim.h"
 #include "inject_source.h"
 
 enum { MAX_START_WAIT_NS = 2000000000 };
@@ -194,6 +196,19 @@ __attribute__((constructor)) static void begin(void)
     (void)pthread_atfork(fork_begins, fork_ends, fork_ends_in_child);
 }
 
+/* Removes what reserved the name of the trace for a `memtrace record` that was killed. */
+static void remove_claim(void)
+{
+    const char *output = mt_recorder_settings->output;
+    struct mt_error error = {0};
+    struct mt_trace_claim claim;
+    bool is_ours;
+
+    if (output[strlen(output) - 1] != '/' &&
+        mt_trace_claim_take(&claim, output, NULL, &is_ours, &error) == MT_OK)
+        mt_trace_claim_release(&claim);
+}
+
 /* Returns true if `memtrace record` will complete this trace. While `memtrace record` runs, it
  * locks its list of traces. A process that finds the list unlocked removes it. The name comes from
  * the environment, so it may be that of any file. */
@@ -210,8 +225,10 @@ static bool launcher_waits(void)
         return false;
     if (mt_manifest_is_mine(fd, list)) { /* else this trace is not listed there */
         waits = flock(fd, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
-        if (!waits)
+        if (!waits) {
             mt_manifest_remove(fd, AT_FDCWD, list);
+            remove_claim();
+        }
     }
     close(fd);
     return waits;

@@ -17,27 +17,15 @@
 #include "shell_word.h"
 #include "tape_file.h"
 #include "tell_user.h"
+#include "trace_name.h"
 
 enum { MAX_TRIES = 100, FIRST_DEFINITION_BYTES = 4 << 20 };
-
-/* Length up to the last extension. ".trace.zst" counts as one. */
-static size_t stem_length(const char *path)
-{
-    static const char usual[] = ".trace.zst";
-    const char *name = strrchr(path, '/'), *dot;
-    size_t length = strlen(path);
-
-    if (length > sizeof usual - 1 && !strcmp(path + length - (sizeof usual - 1), usual))
-        return length - (sizeof usual - 1);
-    dot = strrchr(name ? name : path, '.');
-    return dot ? (size_t)(dot - path) : length;
-}
 
 /* The path of attempt 0, 1, 2, ... Returns false if it is too long. */
 static bool name_trace(unsigned attempt)
 {
     const char *output = mt_recorder_settings->output;
-    size_t length = strlen(output), stem = stem_length(output);
+    size_t length = strlen(output), stem = mt_trace_stem_length(output);
     char *path = mt_core.trace_path, host[128], rank[32] = "", again[32] = "";
     int written;
 
@@ -89,8 +77,11 @@ static void tell_manifest(void)
     if (!manifest[0])
         return;
     fd = mt_io_open(manifest, O_RDWR | O_APPEND | O_NOFOLLOW | O_NONBLOCK, 0);
-    if (fd < 0)
+    if (fd < 0) {
+        if (errno != ENOENT && errno != ELOOP)
+            say_unlisted(manifest, errno);
         return;
+    }
     length = snprintf(line, sizeof line, "\n%s\n", mt_core.trace_path);
     if (mt_manifest_is_mine(fd, manifest) && !mt_io_write(fd, line, (size_t)length))
         say_unlisted(manifest, errno);

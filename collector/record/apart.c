@@ -4,24 +4,62 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "io.h"
 
+enum { USUAL_STACK_BYTES = 8 << 20 };
+
+struct work {
+    const struct mt_apart_call *call;
+    void *answer;
+};
+
+static void *do_work(void *context)
+{
+    const struct work *work = context;
+
+    work->call->body(work->call->subject, work->answer);
+    return NULL;
+}
+
+/* Foreign libraries expect a stack of the usual size, whatever `ulimit -s` is: libdw needs more
+ * than 64 KiB. The limit does not apply to threads. */
+static void run_on_usual_stack(struct work *work)
+{
+    struct rlimit limit;
+    pthread_attr_t attributes;
+    pthread_t thread;
+    bool is_small = getrlimit(RLIMIT_STACK, &limit) == 0 && limit.rlim_cur < USUAL_STACK_BYTES;
+
+    if (is_small && pthread_attr_init(&attributes) == 0) {
+        is_small = pthread_attr_setstacksize(&attributes, USUAL_STACK_BYTES) == 0 &&
+                   pthread_create(&thread, &attributes, do_work, work) == 0;
+        (void)pthread_attr_destroy(&attributes);
+        if (is_small && pthread_join(thread, NULL) == 0)
+            return;
+    }
+    (void)do_work(work);
+}
+
 static void run_in_child(const struct mt_apart_call *call, void *answer, int output)
 {
     int nothing = mt_io_open("/dev/null", O_RDWR, 0), fd;
+    struct work work = {call, answer};
 
     setpgid(0, 0);
     for (fd = STDIN_FILENO; fd <= STDERR_FILENO && nothing >= 0; fd++)
         dup2(nothing, fd);
-    call->body(call->subject, answer);
+    run_on_usual_stack(&work);
     (void)mt_io_write(output, answer, call->answer_bytes); /* else the parent sees the child die */
     _exit(0);
 }

@@ -16,8 +16,8 @@ struct mt_apart_call {
 
 /* Runs `body` in a child process, copies its answer and returns how it ended. *signal_number is the
  * signal that killed it, 0 if it exited. The child's standard streams are /dev/null, and the
- * processes that it starts die with it. The answer is filled in only if the result is
- * MT_APART_ANSWERED. */
+ * processes that it starts die with it. `body` has a stack of at least 8 MiB. The answer is filled
+ * in only if the result is MT_APART_ANSWERED. */
 enum mt_apart mt_run_apart(const struct mt_apart_call *call, int *signal_number);
 
 #endif

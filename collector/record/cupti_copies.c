@@ -3,10 +3,10 @@
 
 #include <glob.h>
 #include <limits.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "buf.h"
 #include "util.h"
 
 struct search {
@@ -14,18 +14,22 @@ struct search {
     void *context;
 };
 
-static bool visit_pattern(const struct search *search, const char *folder, const char *rest)
+/* The pattern is `rest` after the first `length` bytes of `folder`. */
+static bool visit_pattern(const struct search *search, const char *folder, size_t length,
+                          const char *rest)
 {
-    char pattern[2 * PATH_MAX];
+    struct mt_buf pattern = {0};
     glob_t found = {0};
     bool done = false;
     size_t i;
 
-    snprintf(pattern, sizeof pattern, "%s%s", folder, rest);
-    if (glob(pattern, 0, NULL, &found) == 0)
+    mt_buf_add(&pattern, folder, length);
+    mt_buf_add(&pattern, rest, strlen(rest) + 1);
+    if (!pattern.failed && glob(pattern.data, 0, NULL, &found) == 0)
         for (i = found.gl_pathc; i > 0 && !done; i--) /* the highest version first */
             done = search->visit(search->context, found.gl_pathv[i - 1]);
     globfree(&found);
+    mt_buf_release(&pattern);
     return done;
 }
 
@@ -37,14 +41,10 @@ static bool visit_packages(const struct search *search, const char *interpreter)
         "/../lib/python3*/*-packages/nvidia/cuda_cupti/lib/libcupti.so.1*",
         "/../lib/libcupti.so.1*"};
     const char *slash = strrchr(interpreter, '/');
-    char folder[PATH_MAX];
     size_t i;
 
-    if (!slash)
-        return false;
-    snprintf(folder, sizeof folder, "%.*s", (int)(slash - interpreter), interpreter);
-    for (i = 0; i < MT_ARRAY_LEN(rests); i++)
-        if (visit_pattern(search, folder, rests[i]))
+    for (i = 0; slash && i < MT_ARRAY_LEN(rests); i++)
+        if (visit_pattern(search, interpreter, (size_t)(slash - interpreter), rests[i]))
             return true;
     return false;
 }
@@ -69,7 +69,7 @@ static bool visit_toolkits(const struct search *search)
 
     for (i = 0; i < MT_ARRAY_LEN(folders); i++)
         for (k = 0; folders[i] && *folders[i] && k < MT_ARRAY_LEN(rests); k++)
-            if (visit_pattern(search, folders[i], rests[k]))
+            if (visit_pattern(search, folders[i], strlen(folders[i]), rests[k]))
                 return true;
     return false;
 }

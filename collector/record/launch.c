@@ -13,17 +13,28 @@
 
 #include "cgroup.h"
 #include "process_tree.h"
+#include "ticks.h"
 
 extern char **environ;
 
 static const int relayed[] = {SIGINT,  SIGTERM,  SIGHUP,  SIGQUIT, SIGUSR1,
                               SIGUSR2, SIGWINCH, SIGTSTP, SIGCONT, 0};
 
+static uint64_t unix_time_ns(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
 void mt_launch_init(struct mt_launch *launch)
 {
     struct sigaction ignore = {.sa_handler = SIG_IGN};
 
     memset(launch, 0, sizeof *launch);
+    launch->began_t_ns = unix_time_ns();
+    launch->began_monotonic_ns = mt_monotonic_ns();
     sigaction(SIGPIPE, &ignore, &launch->pipe_action);
     sigaction(SIGXFSZ, &ignore, &launch->size_action);
 }
@@ -152,11 +163,9 @@ static void stop_likewise(int number)
  * the kernel if the kernel killed any process of the group before. */
 static void note_end(struct mt_launch *launch)
 {
-    struct timespec now;
     uint64_t kills;
 
-    clock_gettime(CLOCK_REALTIME, &now);
-    launch->ended_t_ns = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+    launch->ended_t_ns = launch->began_t_ns + (mt_monotonic_ns() - launch->began_monotonic_ns);
     launch->oom_killed = WIFSIGNALED(launch->wait_status) &&
                          WTERMSIG(launch->wait_status) == SIGKILL && launch->has_oom_kills &&
                          mt_cgroup_oom_kills("", &kills) && kills > launch->oom_kills;
@@ -181,10 +190,7 @@ static bool has_ended(struct mt_launch *launch)
 
 static uint64_t now_ms(void)
 {
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+    return mt_monotonic_ns() / 1000000;
 }
 
 /* The time at which the command must end, and the signal that ends it. */

@@ -19,8 +19,11 @@ struct mt_launch {
     bool timed_out;  /* it exceeded the timeout and was ended */
     bool oom_killed; /* it died of SIGKILL, and its control group counts more OOM kills than before
                       */
-    uint64_t ended_t_ns; /* Unix time at which it ended */
-    /* PRIVATE: the state before mt_launch_init */
+    uint64_t began_t_ns; /* Unix time of mt_launch_init */
+    uint64_t ended_t_ns; /* Unix time at which it ended; as in traces, later changes of the
+                          * machine's clock have no effect */
+    /* PRIVATE: the state at mt_launch_init */
+    uint64_t began_monotonic_ns;
     sigset_t mask, relayed;
     struct sigaction child_action, pipe_action, size_action;
     struct mt_witness witness;

@@ -17,7 +17,7 @@
 #include "environment.h"
 #include "io.h"
 
-enum { MAX_SCRIPTS = 4, MAX_HEADERS = 64, FIRST_BYTES = 256 };
+enum { MAX_SCRIPTS = 4, MAX_HEADERS = 64, FIRST_BYTES = 256, OUTPUT_BYTES = 65536 };
 
 #if defined(__x86_64__)
 #define OWN_MACHINE EM_X86_64
@@ -247,12 +247,14 @@ static void set_reason(struct mt_program *program, const char *text, const char 
 
 void mt_program_try_preload(struct mt_program *program, const char *library)
 {
-    char text[65536];
+    char *text = malloc(OUTPUT_BYTES);
     int ends[2], status = 0;
     pid_t child;
 
-    if (program->kind != MT_PROGRAM_DYNAMIC || pipe(ends) < 0)
+    if (!text || program->kind != MT_PROGRAM_DYNAMIC || pipe(ends) < 0) {
+        free(text);
         return;
+    }
     child = fork();
     if (child == 0) {
         close(ends[0]);
@@ -260,13 +262,14 @@ void mt_program_try_preload(struct mt_program *program, const char *library)
     }
     close(ends[1]);
     if (child > 0) {
-        read_all(ends[0], text, sizeof text);
+        read_all(ends[0], text, OUTPUT_BYTES);
         while (waitpid(child, &status, 0) < 0 && errno == EINTR)
             continue;
         if (status != 0 || strstr(text, "cannot be preloaded"))
             set_reason(program, text, library);
     }
     close(ends[0]);
+    free(text);
 }
 
 int mt_program_exit_code(const struct mt_program *program)

@@ -1,10 +1,12 @@
 /* See trace_end.h. */
 #include "trace_end.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <time.h>
 
 #include "amend.h"
@@ -182,6 +184,12 @@ bool mt_trace_end_is_complete(const struct mt_trace_end *end)
            !end->summary.dropped && !*end->summary.not_recorded;
 }
 
+bool mt_trace_end_is_lost(const struct mt_trace_end *end)
+{
+    return end->state == MT_TRACE_FAILED && end->error.status != MT_ERR_MEMORY &&
+           !(end->has_trace && end->has_tape);
+}
+
 /* A tape belongs to the original trace, so only a trace without a tape is redacted. */
 static void redact(struct mt_trace_end *end, const struct mt_trace_end_options *options)
 {
@@ -201,6 +209,7 @@ void mt_trace_end(struct mt_trace_end *end, const char *path,
                   const struct mt_trace_end_options *options)
 {
     enum mt_status status;
+    struct stat facts;
 
     memset(end, 0, sizeof *end);
     end->path = path;
@@ -224,4 +233,6 @@ void mt_trace_end(struct mt_trace_end *end, const char *path,
         judge(end);
     else if (end->state == MT_TRACE_FAILED)
         end->error.status = status;
+    end->has_trace = lstat(path, &facts) == 0 || (errno != ENOENT && errno != ENOTDIR);
+    end->has_tape = mt_recover_is_needed(path);
 }

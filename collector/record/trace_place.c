@@ -13,9 +13,14 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include "decimal.h"
 #include "io.h"
+#include "run_identity.h"
 #include "tape_file.h"
 #include "trace.h"
+#include "trace_name.h"
+
+enum { MAX_NUMBER = 10000, WORD_BYTES = 32 };
 
 static enum mt_status refuse(struct mt_error *error, const char *text)
 {
@@ -50,9 +55,14 @@ static const char *python_program(char *const *arguments)
     return NULL;
 }
 
+static bool is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
 static bool is_plain(char c)
 {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || is_digit(c) || c == '.' ||
            c == '_' || c == '-';
 }
 
@@ -203,29 +213,83 @@ static enum mt_status check_room(const struct mt_trace_place *place, uint64_t ro
                    strerror(why), (unsigned long long)(room_bytes >> 20));
 }
 
-static bool is_being_recorded(const char *path)
+/* Sets the name and the path of the trace. Returns false if they are too long, also for its tape.
+ */
+static bool set_name(struct mt_trace_place *place, const char *given, const char *word)
 {
-    char tape_path[2 * PATH_MAX];
+    size_t stem = mt_trace_stem_length(given);
+    int length = snprintf(place->name, sizeof place->name - sizeof MT_TAPE_SUFFIX, "%.*s%s%s",
+                          (int)stem, given, word, given + stem);
 
-    snprintf(tape_path, sizeof tape_path, "%s" MT_TAPE_SUFFIX, path);
-    return mt_tape_is_in_use(tape_path);
+    if (length < 0 || (size_t)length >= sizeof place->name - sizeof MT_TAPE_SUFFIX)
+        return false;
+    length = snprintf(place->path, sizeof place->path, "%s%s", place->folder, place->name);
+    return length > 0 && (size_t)length < sizeof place->path - sizeof MT_TAPE_SUFFIX;
+}
+
+static void name_tape(const struct mt_trace_place *place, char tape[PATH_MAX])
+{
+    (void)snprintf(tape, PATH_MAX, "%.*s" MT_TAPE_SUFFIX, PATH_MAX - (int)sizeof MT_TAPE_SUFFIX,
+                   place->path);
+}
+
+/* Returns true if the last number in the name is the rank: the name was made for this rank. */
+static bool is_named_for(const char *name, long rank)
+{
+    size_t end = mt_trace_stem_length(name), begin;
+    uint64_t number;
+
+    while (end && !is_digit(name[end - 1]))
+        end--;
+    for (begin = end; begin && is_digit(name[begin - 1]);)
+        begin--;
+    return mt_decimal_read(name + begin, end - begin, &number) && number == (uint64_t)rank;
+}
+
+/* Each rank of a job has its own name, even if the ranks run one after the other, or on machines
+ * that share a folder without locks. */
+static bool add_rank(struct mt_trace_place *place, const char *given)
+{
+    const struct mt_run_place run = mt_run_place();
+    char word[WORD_BYTES] = "";
+
+    if (run.rank >= 0 && run.world != 1 && !is_named_for(given, run.rank))
+        (void)snprintf(word, sizeof word, "-rank%ld", run.rank);
+    return set_name(place, given, word);
+}
+
+static uint64_t changed_ns(const struct stat *facts)
+{
+    return (uint64_t)facts->st_ctim.tv_sec * 1000000000 + (uint64_t)facts->st_ctim.tv_nsec;
+}
+
+/* Returns true if another run still needs the name, although no running `memtrace record` has it: a
+ * process that outlived its `memtrace record` writes to the trace, or the trace was written after
+ * this run began. */
+static bool is_busy(const struct mt_trace_place *place, uint64_t began_ns)
+{
+    char tape[PATH_MAX];
+    struct stat facts;
+
+    name_tape(place, tape);
+    return mt_tape_is_in_use(tape) ||
+           (stat(place->path, &facts) == 0 && changed_ns(&facts) > began_ns);
 }
 
 /* A file that is replaced must be a trace: `-o train.py` is a mistake. */
-static enum mt_status check_replaced(const char *path, struct mt_error *error)
+static enum mt_status check_replaced(struct mt_trace_place *place, struct mt_error *error)
 {
     unsigned char bytes[16];
     struct stat facts;
     ssize_t count = 0;
     int fd;
 
-    if (is_being_recorded(path))
-        return refuse(error, "the recording of a running process writes to it");
-    if (stat(path, &facts) < 0)
+    place->has_old = lstat(place->path, &place->old) == 0;
+    if (stat(place->path, &facts) < 0)
         return errno == ENOENT ? MT_OK : refuse(error, strerror(errno));
     if (!S_ISREG(facts.st_mode))
         return refuse(error, "it is not a regular file");
-    fd = mt_io_open(path, O_RDWR | O_NONBLOCK, 0);
+    fd = mt_io_open(place->path, O_RDWR | O_NONBLOCK, 0);
     if (fd < 0)
         return refuse(error, strerror(errno));
     if (facts.st_size)
@@ -240,11 +304,63 @@ static enum mt_status check_replaced(const char *path, struct mt_error *error)
     return MT_OK;
 }
 
-enum mt_status mt_trace_place_prepare(struct mt_trace_place *place, const char *output,
-                                      char *const *command, uint64_t room_bytes,
+static bool exists(const struct mt_trace_place *place)
+{
+    char tape[PATH_MAX];
+    struct stat facts;
+
+    name_tape(place, tape);
+    return lstat(place->path, &facts) == 0 || lstat(tape, &facts) == 0;
+}
+
+/* Claims the name of attempt `number`: 1 is the name that the user gave, which may replace a trace.
+ * The others are used only if no file has them. Returns MT_END if another run has the name. */
+static enum mt_status claim_name(struct mt_trace_place *place,
+                                 const struct mt_trace_place_request *request, unsigned number,
+                                 struct mt_error *error)
+{
+    bool is_ours;
+    enum mt_status status =
+        mt_trace_claim_take(&place->claim, place->path, request->unfinished, &is_ours, error);
+
+    if (status != MT_OK)
+        return status;
+    if (!is_ours || (number > 1 ? exists(place) : is_busy(place, request->began_ns)))
+        status = MT_END;
+    else if (number == 1)
+        status = check_replaced(place, error);
+    if (status != MT_OK)
+        mt_trace_claim_release(&place->claim);
+    return status;
+}
+
+static enum mt_status choose_name(struct mt_trace_place *place,
+                                  const struct mt_trace_place_request *request,
+                                  struct mt_error *error)
+{
+    char given[sizeof place->name], word[WORD_BYTES] = "";
+    enum mt_status status = MT_END;
+
+    memcpy(given, place->name, sizeof given);
+    if (!request->is_simulated && !add_rank(place, given))
+        return refuse(error, "the name is too long");
+    memcpy(given, place->name, sizeof given);
+    for (unsigned number = 1; status == MT_END; number++) {
+        if (number > 1)
+            (void)snprintf(word, sizeof word, "-%u", number);
+        if (number > MAX_NUMBER || !set_name(place, given, word))
+            return refuse(error, "it is being recorded by another process");
+        place->is_renamed = number > 1;
+        status = claim_name(place, request, number, error);
+    }
+    return status;
+}
+
+enum mt_status mt_trace_place_prepare(struct mt_trace_place *place,
+                                      const struct mt_trace_place_request *request,
                                       struct mt_error *error)
 {
-    char path[PATH_MAX + sizeof place->name];
+    const char *output = request->output;
     enum mt_status status;
     struct stat facts;
 
@@ -253,18 +369,21 @@ enum mt_status mt_trace_place_prepare(struct mt_trace_place *place, const char *
         return refuse(error, "the name is empty");
     if (!output) {
         place->named_by_process = true;
-        mt_command_word(command, place->name, 128);
+        mt_command_word(request->command, place->name, 128);
         status = set_folder(place, ".", error);
     } else if (output[strlen(output) - 1] == '/' ||
-               (stat(output, &facts) == 0 && S_ISDIR(facts.st_mode)))
+               (stat(output, &facts) == 0 && S_ISDIR(facts.st_mode))) {
         status = take_folder(place, output, error);
-    else
+    } else {
         status = take_file(place, output, error);
-    if (status == MT_OK && *place->name && !place->named_by_process) {
-        snprintf(path, sizeof path, "%s%s", place->folder, place->name);
-        status = check_replaced(path, error);
+        if (status == MT_OK)
+            status = choose_name(place, request, error);
     }
-    return status == MT_OK ? check_room(place, room_bytes, error) : status;
+    if (status == MT_OK)
+        status = check_room(place, request->room_bytes, error);
+    if (status != MT_OK)
+        mt_trace_claim_release(&place->claim);
+    return status;
 }
 
 bool mt_trace_place_output(const struct mt_trace_place *place, pid_t root, char output[PATH_MAX])
@@ -277,28 +396,23 @@ bool mt_trace_place_output(const struct mt_trace_place *place, pid_t root, char 
     return length > 0 && length < PATH_MAX;
 }
 
-/* Never removes a device or a pipe, whatever was checked before. */
-static void remove_file(const char *path)
-{
-    struct stat facts;
-
-    if (lstat(path, &facts) == 0 && (S_ISREG(facts.st_mode) || S_ISLNK(facts.st_mode)))
-        unlink(path);
-}
-
+/* The trace stays if it is not the file that was checked. While it exists, no process creates a
+ * tape of this name, so the old tape goes first. */
 void mt_trace_place_clear(const struct mt_trace_place *place)
 {
-    char path[2 * PATH_MAX];
+    char tape[PATH_MAX];
+    struct stat facts;
 
-    if (!*place->name || place->named_by_process)
+    if (!place->has_old || lstat(place->path, &facts) || facts.st_dev != place->old.st_dev ||
+        facts.st_ino != place->old.st_ino || changed_ns(&facts) != changed_ns(&place->old))
         return;
-    snprintf(path, sizeof path, "%s%s", place->folder, place->name);
-    remove_file(path);
-    snprintf(path, sizeof path, "%s%s" MT_TAPE_SUFFIX, place->folder, place->name);
-    (void)mt_tape_make_way(path); /* otherwise the process chooses another name */
+    name_tape(place, tape);
+    (void)mt_tape_make_way(tape); /* otherwise the process chooses another name */
+    (void)unlink(place->path);
 }
 
-void mt_trace_place_leave(const struct mt_trace_place *place)
+void mt_trace_place_leave(struct mt_trace_place *place)
 {
+    mt_trace_claim_release(&place->claim);
     remove_folders(place->folder, place->made_folders);
 }

@@ -96,7 +96,9 @@ enum mt_status mt_replacement_finish(struct mt_replacement *self,
     enum mt_status status = mt_trace_read_back(self->file.fd, facts->events, facts->ended, &found);
 
     if (status != MT_OK)
-        return mt_fail(error, status, found.offset, "the new trace is not valid: %.180s",
+        return mt_fail(error, status, found.offset, "%s: %.180s",
+                       status == MT_ERR_FORMAT ? "the new trace is not valid"
+                                               : "the new trace cannot be read back",
                        found.text);
     status = take_over(self, facts->old, error);
     if (status != MT_OK)
