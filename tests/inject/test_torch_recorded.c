@@ -34,11 +34,11 @@ static void run(const char *threads, const char *count)
     assert_true(child >= 0);
     if (child == 0) {
         const char *slash = strrchr(MEMTRACE_INJECT, '/');
-        char folder[sizeof MEMTRACE_INJECT];
+        char place[sizeof MEMTRACE_INJECT];
 
         /* the loader searches for the library, because LD_PRELOAD cannot contain a space */
-        snprintf(folder, sizeof folder, "%.*s", (int)(slash - MEMTRACE_INJECT), MEMTRACE_INJECT);
-        setenv("LD_LIBRARY_PATH", folder, 1);
+        snprintf(place, sizeof place, "%.*s", (int)(slash - MEMTRACE_INJECT), MEMTRACE_INJECT);
+        setenv("LD_LIBRARY_PATH", place, 1);
         setenv("LD_PRELOAD", slash + 1, 1);
         setenv("MEMTRACE_OUTPUT", trace, 1);
         setenv("MEMTRACE_STACKS", "none", 1);
