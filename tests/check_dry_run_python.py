@@ -267,6 +267,25 @@ class Programs(unittest.TestCase):
 
 
 class Shim(Programs):
+    def test_notes_that_cannot_be_written_are_empty(self):
+        """As on a full disk. Old notes would pass for all that was made up."""
+        notes = self.folder / "notes"
+        program = f"""
+import os, resource, signal, sys
+sys.path.insert(0, {str(SHIM)!r})
+from memtrace_dry_run import notes
+notes.start({str(notes)!r})
+notes.made_up("count")
+assert os.path.getsize("{notes}.%d" % os.getpid())
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+usual = resource.getrlimit(resource.RLIMIT_FSIZE)
+resource.setrlimit(resource.RLIMIT_FSIZE, (10, usual[1]))
+notes.made_up("count", 100)
+sys.exit(os.path.getsize("{notes}.%d" % os.getpid()))
+"""
+        done = subprocess.run([sys.executable, "-B", "-c", program], capture_output=True, text=True, check=False)
+        self.assertEqual((done.returncode, done.stdout + done.stderr), (0, ""))
+
     def test_a_program_without_torch_runs_as_it_is(self):
         status, output, notes = self.run_program("import sys; print('torch' in sys.modules); sys.exit(7)")
         self.assertEqual((status, output, notes), (7, "False\n", {}))
