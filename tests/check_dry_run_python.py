@@ -689,6 +689,41 @@ class Alone(Programs):
         self.assertEqual(lines, ["([1, 2, 3, 4], 2)", "None", "([7], 0)", "([7], 2)", "None", "([1], 2)"])
         self.assertEqual([name for name in self.only(notes)["failures"] if not name.startswith("hook of ")], [])
 
+    def test_an_interrupt_leaves_the_hooks_as_they_were(self):
+        """In a rule, and where hooks are switched off: later operations would not be followed, or get an
+        answer that was meant for this one."""
+        lines, _ = self.alone('''
+import types
+from memtrace_dry_run import hooks, rules
+on, entered = [True], []
+hooks._is_on = lambda: on[0]
+hooks._switch = lambda value: on.__setitem__(0, value)
+hooks._is_traced = lambda: interrupt()
+def interrupt(*_):
+    raise KeyboardInterrupt
+def attempt(call):
+    try:
+        call()
+    except KeyboardInterrupt:
+        print(getattr(hooks._here, "inside", False), on[0], len(entered))
+class Guard:
+    def __enter__(self): entered.append(self)
+    def __exit__(self, *_): entered.remove(self)
+torch._C.DisableTorchFunction = torch._C._AutoDispatchBelowAutograd = Guard
+torch._C._DisableTorchDispatch = interrupt
+attempt(lambda: hooks.Quiet().__enter__())
+torch._C._DisableTorchDispatch = Guard
+attempt(hooks._with_hooks(print, True))
+rules.abandon = lambda: print("abandoned")
+hooks._device_tensor = lambda values: True
+op = types.SimpleNamespace(_handle=types.SimpleNamespace(redispatch_boxed=lambda *_: 7), _schema=types.SimpleNamespace(arguments=[]))
+for before, after in ((interrupt, None), (lambda *_: None, interrupt)):
+    rule = types.SimpleNamespace(before=before, after=after, also_from_device=False)
+    attempt(lambda: hooks._kernel(op, rule, "name", "key")(torch.Keys()))
+''')
+        whole = "False True 0"
+        self.assertEqual(lines, [whole, whole, "abandoned", whole, "abandoned", whole])
+
     def test_a_rank_that_only_sends_gathers_nothing(self):
         lines, _ = self.alone(FAKE_SHADOWS + "print(call('gather_', [], [torch.Tensor(7)], dist.ProcessGroup(dist.new_gloo()), 0)[1], torch.ran)\n")
         self.assertEqual(lines, ["the barrier's work []"])
