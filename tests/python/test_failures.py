@@ -92,6 +92,22 @@ assert dict(os.environ) == before, set(os.environ.items()) ^ set(before.items())
 """)
 
 
+class History(Case):
+    def test_it_ends_where_no_file_can_be_named(self):
+        self.python(PROFILER + """
+def fail(*words):
+    raise memtrace.Error("too many unfinished recordings")
+try:
+    with memtrace.record("run.trace.zst", quiet=True, method="pytorch-history"):
+        memtrace.output.unfinished = fail
+except memtrace.Error:
+    pass
+else:
+    raise SystemExit("no error")
+assert [call[0] for call in Memory.calls] == ["all", None], Memory.calls
+""")
+
+
 class Profiler(Case):
     def test_the_exception_of_the_program_stays(self):
         done = self.python(PROFILER + """
