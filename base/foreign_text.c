@@ -85,19 +85,16 @@ static bool opens_command(const char *at, const char *end)
     return at == end || *at == '[';
 }
 
-static bool is_space(char c)
-{
-    return c == ' ' || (c >= '\t' && c <= '\r');
-}
-
 static bool begins_command(const struct mt_foreign_text *text)
 {
     const char *at = text->at;
 
     if (*at == '#' && text->before == '#')
         return opens_command(at + 1, text->end);
+    /* GitHub ignores all white space of Unicode before a command. Only visible ASCII is known to be
+     * none. */
     return *at == ':' && text->end - at > 1 && at[1] == ':' &&
-           (!text->before || is_space(text->before));
+           (text->before <= ' ' || text->before > '~');
 }
 
 struct mt_foreign_text mt_foreign_text(const char *text, size_t length)

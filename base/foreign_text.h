@@ -5,8 +5,8 @@
  *     them, they end lines, reverse the order of text, or are invisible;
  *   - other characters that are not visible by default, and noncharacters;
  *   - bytes that are not UTF-8;
- *   - the second '#' of "##[" and "##word[", and the first ':' of a "::" that follows
- *     white space or begins the text: CI systems execute such lines of a job's log.
+ *   - the second '#' of "##[" and "##word[", and the first ':' of a "::" that begins the text or
+ *     follows another character than visible ASCII: CI systems execute such lines of a job's log.
  * Variation selectors 1 to 16 stay: emoji need them. */
 #ifndef MT_BASE_FOREIGN_TEXT_H
 #define MT_BASE_FOREIGN_TEXT_H

@@ -118,15 +118,43 @@ static int compare(const void *a, const void *b)
     return strcmp(*one, *other);
 }
 
+struct key {
+    const char *text;
+    size_t length;
+};
+
+static int compare_key(const void *a, const void *b)
+{
+    const struct key *key = a;
+    const char *const *path = b;
+    int order = strncmp(key->text, *path, key->length);
+
+    return order ? order : (*path)[key->length] ? -1 : 0;
+}
+
+/* Returns true if the path is that of the summary of one of the traces. */
+static bool is_summary_of_one(const char *path, const char *const *traces, uint32_t count)
+{
+    struct key key = {.text = path};
+
+    if (!ends_with(path, ".mtsum"))
+        return false;
+    key.length = strlen(path) - strlen(".mtsum");
+    return bsearch(&key, traces, count, sizeof *traces, compare_key) != NULL;
+}
+
 void mt_fleet_files_sort(struct mt_fleet_files *files)
 {
+    const char **paths = files->paths;
     uint32_t kept = 0;
 
     if (files->count)
-        qsort(files->paths, files->count, sizeof *files->paths, compare);
+        qsort(paths, files->count, sizeof *paths, compare);
+    /* the path of a trace is before that of its summary */
     for (uint32_t i = 0; i < files->count; i++)
-        if (!kept || strcmp(files->paths[i], files->paths[kept - 1]) != 0)
-            files->paths[kept++] = files->paths[i];
+        if (!kept ||
+            (strcmp(paths[i], paths[kept - 1]) != 0 && !is_summary_of_one(paths[i], paths, kept)))
+            paths[kept++] = paths[i];
     files->count = kept;
 }
 

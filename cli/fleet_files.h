@@ -21,7 +21,9 @@ struct mt_fleet_files {
 enum mt_status mt_fleet_files_add(struct mt_fleet_files *files, const char *path,
                                   struct mt_error *error) MT_MUST_USE;
 
-/* Sorts the paths and removes duplicates. Call it after the last file was added. */
+/* Sorts the paths, and removes duplicates and the summaries of traces that are in the list: such a
+ * summary is older than its trace, or is read in its place. Call it after the last file was added.
+ */
 void mt_fleet_files_sort(struct mt_fleet_files *files);
 void mt_fleet_files_release(struct mt_fleet_files *files);
 

@@ -267,6 +267,25 @@ class Programs(unittest.TestCase):
 
 
 class Shim(Programs):
+    def test_notes_that_cannot_be_written_are_empty(self):
+        """As on a full disk. Old notes would pass for all that was made up."""
+        notes = self.folder / "notes"
+        program = f"""
+import os, resource, signal, sys
+sys.path.insert(0, {str(SHIM)!r})
+from memtrace_dry_run import notes
+notes.start({str(notes)!r})
+notes.made_up("count")
+assert os.path.getsize("{notes}.%d" % os.getpid())
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+usual = resource.getrlimit(resource.RLIMIT_FSIZE)
+resource.setrlimit(resource.RLIMIT_FSIZE, (10, usual[1]))
+notes.made_up("count", 100)
+sys.exit(os.path.getsize("{notes}.%d" % os.getpid()))
+"""
+        done = subprocess.run([sys.executable, "-B", "-c", program], capture_output=True, text=True, check=False)
+        self.assertEqual((done.returncode, done.stdout + done.stderr), (0, ""))
+
     def test_a_program_without_torch_runs_as_it_is(self):
         status, output, notes = self.run_program("import sys; print('torch' in sys.modules); sys.exit(7)")
         self.assertEqual((status, output, notes), (7, "False\n", {}))
@@ -669,6 +688,41 @@ class Alone(Programs):
             "t = on_device(7); call('scatter_', [t], [[on_device(n) for n in range(4)]], group, 1); print(known(t))\n"))
         self.assertEqual(lines, ["([1, 2, 3, 4], 2)", "None", "([7], 0)", "([7], 2)", "None", "([1], 2)"])
         self.assertEqual([name for name in self.only(notes)["failures"] if not name.startswith("hook of ")], [])
+
+    def test_an_interrupt_leaves_the_hooks_as_they_were(self):
+        """In a rule, and where hooks are switched off: later operations would not be followed, or get an
+        answer that was meant for this one."""
+        lines, _ = self.alone('''
+import types
+from memtrace_dry_run import hooks, rules
+on, entered = [True], []
+hooks._is_on = lambda: on[0]
+hooks._switch = lambda value: on.__setitem__(0, value)
+hooks._is_traced = lambda: interrupt()
+def interrupt(*_):
+    raise KeyboardInterrupt
+def attempt(call):
+    try:
+        call()
+    except KeyboardInterrupt:
+        print(getattr(hooks._here, "inside", False), on[0], len(entered))
+class Guard:
+    def __enter__(self): entered.append(self)
+    def __exit__(self, *_): entered.remove(self)
+torch._C.DisableTorchFunction = torch._C._AutoDispatchBelowAutograd = Guard
+torch._C._DisableTorchDispatch = interrupt
+attempt(lambda: hooks.Quiet().__enter__())
+torch._C._DisableTorchDispatch = Guard
+attempt(hooks._with_hooks(print, True))
+rules.abandon = lambda: print("abandoned")
+hooks._device_tensor = lambda values: True
+op = types.SimpleNamespace(_handle=types.SimpleNamespace(redispatch_boxed=lambda *_: 7), _schema=types.SimpleNamespace(arguments=[]))
+for before, after in ((interrupt, None), (lambda *_: None, interrupt)):
+    rule = types.SimpleNamespace(before=before, after=after, also_from_device=False)
+    attempt(lambda: hooks._kernel(op, rule, "name", "key")(torch.Keys()))
+''')
+        whole = "False True 0"
+        self.assertEqual(lines, [whole, whole, "abandoned", whole, "abandoned", whole])
 
     def test_a_rank_that_only_sends_gathers_nothing(self):
         lines, _ = self.alone(FAKE_SHADOWS + "print(call('gather_', [], [torch.Tensor(7)], dist.ProcessGroup(dist.new_gloo()), 0)[1], torch.ran)\n")

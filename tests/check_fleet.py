@@ -5,6 +5,7 @@ WRITE_JOB (tests/fleet/write_job.c) writes the summaries of a simulated job. Wha
 be in the answer, and nothing else; how the files are dealt out, in which order they are named, how
 many threads read them and which shards come first must not change a byte of it."""
 import json
+import os
 import pathlib
 import random
 import subprocess
@@ -521,6 +522,19 @@ def check_restarts(bench):
     expect("death of an earlier start", answer["first_death"], None)
 
 
+def check_old_summary(bench):
+    """A summary that is older than its trace is of another run: only the trace is read."""
+    folder = bench.folder / "old"
+    folder.mkdir()
+    trace, summary = folder / "r.trace.zst", folder / "r.trace.zst.mtsum"
+    subprocess.run([bench.program, "import", "--quiet", "--no-summary", CAPTURE, "-o", trace], check=True)
+    wanted = bench.fleet("--json", folder)
+    summary.write_bytes((bench.job(1, 1, 1, 1) / "rank00000.mtsum").read_bytes())
+    os.utime(summary, (0, 0))
+    for words in ([folder], [trace, summary]):
+        expect("the same without its old summary", bench.fleet("--json", *words), wanted)
+
+
 def main(program, writer):
     with tempfile.TemporaryDirectory() as folder:
         bench = Bench(program, writer, pathlib.Path(folder))
@@ -529,7 +543,7 @@ def main(program, writer):
                       check_doubt_breaks_no_rule, check_counts_of_gates, check_budget_words,
                       check_output_is_no_input,
                       check_inputs, check_nothing, check_many_damaged, check_memory, check_restarts,
-                      check_planted_diff, check_other_worlds, check_diff_inputs):
+                      check_planted_diff, check_other_worlds, check_diff_inputs, check_old_summary):
             check(bench)
     print("\n".join(complaints) or "fleet: every planted fact, and the same bytes in any order")
     return 1 if complaints else 0

@@ -20,8 +20,8 @@ from check_charts import charts_of
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 NAMES = ["a\u202egnp.exe", "\u2066x\u2069", "line\u2028end\u2029", "csi\x9b31m", "esc\x1b[31m", "nl\n::error::n",
          "cr\r##[error]r", "##[error]git", "x##vso[task.setvariable]y", "##teamcity[x]", "::set-output name=a::b",
-         " ::warning::w", "zero\u200bwidth\ufeff", "soft\u00adhyphen", "tag\U000e0061", "\u061c", "del\x7f", "nul\x00",
-         "non\ufffe", "plain", "tab\tx", "##"]
+         " ::warning::w", "\u00a0::error::s", "\u3000::error::w", "zero\u200bwidth\ufeff", "soft\u00adhyphen",
+         "tag\U000e0061", "\u061c", "del\x7f", "nul\x00", "non\ufffe", "plain", "tab\tx", "##"]
 SPOKEN = {"\n", "\t"}  # of memtrace's own
 HIDDEN = {"Cc", "Cf", "Zl", "Zp"}
 OTHER_CHARTS = {"diff", "policies"}  # made of two traces, of many replays

@@ -23,7 +23,7 @@ static uint32_t read_number(const char *name, uint32_t usual, uint32_t least, ui
     char *end;
     unsigned long number;
 
-    if (!value || !*value)
+    if (!value || *value < '0' || *value > '9') /* strtoul also reads "-1" */
         return usual;
     number = strtoul(value, &end, 10);
     if (*end)

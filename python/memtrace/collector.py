@@ -72,6 +72,7 @@ class Collector:
             path = program.library()
         except Error as error:
             raise Refused(str(error)) from None
+        self._library: Any = None
         self._injection = ("CUDA_INJECTION64_PATH", "NVTX_INJECTION64_PATH")
         self._before = {name: os.environ.get(name) for name in self._injection}
         self._begin(path, output, settings)
@@ -88,13 +89,15 @@ class Collector:
             wanted[following] = self._before[name] or ""
         kept = {name: os.environ.get(name) for name in wanted}
         started = driver_has_started()
-        os.environ.update(wanted)
-        for name in self._injection:
-            os.environ[name] = path
         try:
+            os.environ.update(wanted)
+            for name in self._injection:
+                os.environ[name] = path
             self._load(path, started)
-        except Refused:
+        except BaseException as error:
             self._restore(self._before)
+            if self._library is not None and not isinstance(error, Refused):  # Ctrl-C
+                self._library.memtrace_end()
             raise
         finally:
             # The library has read its settings. Processes that this one starts are not recorded.
@@ -129,7 +132,8 @@ class Collector:
     def end(self) -> int:
         """Ends the recording: 0 if the trace is complete, 1 if there is none, because nothing was
         recorded, -1 if a part of it is only on its tape."""
-        ended = int(self._library.memtrace_end())
-        self._restore(self._before)
-        nvtx.forget()
-        return ended
+        try:
+            return int(self._library.memtrace_end())
+        finally:
+            self._restore(self._before)
+            nvtx.forget()

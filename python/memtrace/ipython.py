@@ -18,7 +18,7 @@ from .line_table import check_columns
 from .mlrun_options import MlrunOptions
 from .output import remove_folder
 from .pages import preformatted
-from .profiling import LineProfiler
+from .profiling import LineProfiler, keep_if_used
 from .program import answered
 from .recording import HISTORY, LAUNCHER, Recording, record
 
@@ -80,17 +80,22 @@ class Magics(magic.Magics):  # type: ignore[misc,unused-ignore]
             raise UsageError(f"'{variable}' is not the name of a variable")
         folder = tempfile.mkdtemp(prefix="memtrace-")
         kept: Report | None = None
+        has_ended = False
         try:
             path = _unquoted(arguments.output) or os.path.join(folder, "cell.trace.zst")
             with record(path, method=_method(), clear_history=True, quiet=True) as recording:
                 failure = self._run_cell(cell)
+            has_ended = True
             shown, report = _answer(recording)
             if variable and report is not None:
                 self.shell.user_ns[variable] = kept = report
         except Error as error:
             raise UsageError(str(error)) from None
         finally:
-            _remove_with(kept, folder)
+            if has_ended:
+                _remove_with(kept, folder)
+            else:  # a message names what the recording has left in the folder
+                keep_if_used(folder)
         return _result(None if arguments.quiet else shown, failure)
 
     @magic.no_var_expand

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import functools
 import os
 import sys
@@ -21,6 +22,12 @@ from .recording import HISTORY, LAUNCHER, record
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
+def keep_if_used(folder: str) -> None:
+    """Removes a temporary folder, unless a recording that failed has left something in it."""
+    with contextlib.suppress(OSError):
+        os.rmdir(folder)
+
+
 class LineProfiler:
     """Records between `start` and `stop`, or in a `with` block, and then has the table of the
     functions.
@@ -34,7 +41,8 @@ class LineProfiler:
 
     def __init__(self, *functions: Callable[..., Any]) -> None:
         self._codes: list[Code] = []
-        self._remove: Callable[[], Any] | None = None
+        self._remove: weakref.finalize[..., LineProfiler] | None = None
+        self._folder = ""
         self._record: record | None = None
         self._document: Any = None
         for function in functions:
@@ -51,10 +59,10 @@ class LineProfiler:
         `memtrace record` started this process."""
         if self._record is not None:
             raise Error("this profiler has already started")
-        folder = tempfile.mkdtemp(prefix="memtrace-")
-        self._remove = weakref.finalize(self, remove_folder, folder, os.getpid())
+        self._folder = tempfile.mkdtemp(prefix="memtrace-")
+        self._remove = weakref.finalize(self, remove_folder, self._folder, os.getpid())
         self._record = record(
-            os.path.join(folder, "lines.trace.zst"), stacks="python", free_stacks=True,
+            os.path.join(self._folder, "lines.trace.zst"), stacks="python", free_stacks=True,
             method=HISTORY if "torch" in sys.modules else None, quiet=True, clear_history=True)
         try:
             if self._record.__enter__().method == LAUNCHER:
@@ -72,6 +80,11 @@ class LineProfiler:
         recorder, self._record = self._record, None
         try:
             recorder.__exit__()
+        except BaseException:  # its message names what it has left in the folder
+            self._remove.detach()
+            keep_if_used(self._folder)
+            raise
+        try:
             trace = recorder.recording.trace if recorder.recording else None
             if trace and self._codes:
                 # By name, a function without events would be an error.
@@ -85,7 +98,14 @@ class LineProfiler:
 
     def __exit__(self, kind: type[BaseException] | None = None,
                  error: BaseException | None = None, trace: TracebackType | None = None) -> None:
-        self.stop()
+        try:
+            self.stop()
+        except Error as failure:
+            if error is None:
+                raise
+            # The exception of the program is more important.
+            with contextlib.suppress(OSError, ValueError, AttributeError):
+                print(f"memtrace: no lines are profiled: {failure}", file=sys.stderr)
 
     def table(self, columns: Sequence[str] = DEFAULT_COLUMNS,
               device: int | None = None) -> LineTable:

@@ -270,10 +270,10 @@ class record:
         return ended == 0
 
     def _end_history(self, history: History) -> bool:
-        self._history = None
-        self._unfinished = output.unfinished(self._whole)
         try:
+            self._unfinished = output.unfinished(self._whole)
             history.write_trace(self._unfinished)
         finally:
+            self._history = None
             history.stop()
         return True

@@ -55,12 +55,14 @@ static void words_and_numbers(void **state)
     expect("MEMTRACE_OUTPUT=/x MEMTRACE_STACKS=native MEMTRACE_PHASES=torch,autograd "
            "MEMTRACE_FOLLOW=none MEMTRACE_SAMPLE_HZ=0 MEMTRACE_FLUSH_MS=9999",
            "1 python=0 native=1/0 nvtx=0 autograd=1 follow=0 hz=0 flush=200\n");
+    expect("MEMTRACE_OUTPUT=/x MEMTRACE_SAMPLE_HZ=-1 MEMTRACE_FLUSH_MS=5x",
+           "1 python=1 native=0/1 nvtx=1 autograd=0 follow=1 hz=10 flush=100\n");
     expect("MEMTRACE_OUTPUT=/x MEMTRACE_STACKS=python",
            "1 python=1 native=0/0 nvtx=1 autograd=0 follow=1 hz=10 flush=100\n");
     expect("MEMTRACE_OUTPUT=/x MEMTRACE_STACKS=auto,frees",
            "1 python=1 native=0/1 nvtx=1 autograd=0 follow=1 hz=10 flush=100\n");
     expect("MEMTRACE_OUTPUT=/x MEMTRACE_STACKS= MEMTRACE_SAMPLE_HZ=2x MEMTRACE_FLUSH_MS=-1",
-           "1 python=0 native=0/0 nvtx=1 autograd=0 follow=1 hz=10 flush=200\n");
+           "1 python=0 native=0/0 nvtx=1 autograd=0 follow=1 hz=10 flush=100\n");
 }
 
 int main(int argc, char **argv)

@@ -12,6 +12,7 @@ import tempfile
 import textwrap
 import traceback
 import unittest
+import unittest.mock
 
 import torch
 from IPython.core.interactiveshell import InteractiveShell
@@ -156,6 +157,18 @@ class Cell(Case):
         self.run_cell("%%memtrace -o .\nstep(5)", "UsageError: cannot write")
         self.assertEqual([path for path in pathlib.Path(tempfile.gettempdir()).glob("memtrace-*")
                           if path not in left and not path.name.startswith("memtrace-dry")], [])
+
+    def test_what_a_message_names_exists(self):
+        """Only the import of the snapshot failed, so the snapshot is all that there is of the cell."""
+        def fail(arguments):
+            raise memtrace.Error(f"{arguments[0]} failed")
+
+        with unittest.mock.patch("memtrace.program.run", fail):
+            ran = self.run_cell("%%memtrace\nstep(1)", "UsageError: import failed; the snapshot is '")
+        snapshot = pathlib.Path(re.search(r"the snapshot is '(.*)'", ran.error).group(1))
+        self.assertGreater(snapshot.stat().st_size, 0)
+        snapshot.unlink()
+        snapshot.parent.rmdir()
 
     def test_out_of_memory(self):
         ran = self.run_cell("%%memtrace -v report\ntoo_much()", "CellFailed: OutOfMemoryError: CUDA out of")

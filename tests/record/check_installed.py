@@ -92,7 +92,7 @@ def uninstall_removes_what_was_installed(bench):
 def uninstall_reads_any_prefix(bench):
     """No character of the prefix means something to CMake: files of others stay, ours go."""
     root = bench.work / "root"
-    for prefix in ("opt/[x]", "opt/gr\u00f6\u00dfe", "opt/a;b", "opt/a b", "opt/a]b", "opt/$x${y}", "opt/a*"):
+    for prefix in ("opt/[x]", "opt/gr\u00f6\u00dfe", "opt/a;b", "opt/a b", "opt/a]b", "opt/a[b", "opt/$x${y}", "opt/a*"):
         private = root / prefix / "libexec" / "memtrace"
         private.mkdir(parents=True)
         ours, other = private / "libmemtrace-inject.so", private / "other"
@@ -102,7 +102,7 @@ def uninstall_reads_any_prefix(bench):
         for path in (ours, other, *([part] if cut else [])):
             path.write_text("a file\n")
         manifest = bench.work / "manifest.txt"
-        manifest.write_text(f"/{ours.relative_to(root)}\n", encoding="utf-8")
+        manifest.write_text(f"/{ours.relative_to(root)}\n" * 2, encoding="utf-8")
         done = uninstall(bench, root, manifest)
         check(done.returncode == 0 and not ours.exists(), f"{prefix}: {done}")
         check(other.exists() and (part.exists() or not cut), f"{prefix}: a file of another program was removed")
@@ -111,6 +111,18 @@ def uninstall_reads_any_prefix(bench):
               f"{prefix}: an empty folder of memtrace is left")
 
 
+def uninstall_removes_nothing_of_others(bench):
+    """CMake 3.25 writes the prefix "a;b" as two lines; the first is the name of another file."""
+    root = bench.work / "root"
+    (root / "opt").mkdir(parents=True)
+    (root / "opt" / "a").write_text("not ours\n")
+    manifest = bench.work / "manifest.txt"
+    manifest.write_text("/opt/a\n/opt/b/libexec/memtrace/libmemtrace-inject.so", encoding="utf-8")
+    done = uninstall(bench, root, manifest)
+    check(done.returncode != 0 and (root / "opt" / "a").exists(), f"a file of others was removed: {done}")
+
+
 if __name__ == "__main__":
     sys.exit(main([commands_find_their_parts, only_the_program_is_public,
-                   uninstall_removes_what_was_installed, uninstall_reads_any_prefix]))
+                   uninstall_removes_what_was_installed, uninstall_reads_any_prefix,
+                   uninstall_removes_nothing_of_others]))

@@ -61,6 +61,8 @@ static void commands_of_ci_systems_are_broken(void **state)
         {"  ::error::x", "  \\x3a:error::x"},
         {"x ::warning::y", "x \\x3a:warning::y"}, /* a wrapped line may begin with it */
         {"\n::error::x", "\\x0a\\x3a:error::x"},
+        {"\u00A0::error::x", "\u00A0\\x3a:error::x"}, /* white space for GitHub's runner */
+        {"\u3000::error::x", "\u3000\\x3a:error::x"},
         {"at::native::add", "at::native::add"},
         {":", ":"},
     };

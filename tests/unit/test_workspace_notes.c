@@ -1,7 +1,10 @@
 /* Counts of workspaces: complete files, one for each process. */
 #include "cmocka_all.h"
 
+#include <signal.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 #include <stdlib.h>
@@ -74,6 +77,27 @@ static void a_child_counts_its_own(void **state)
     assert_string_equal(text, "");
 }
 
+/* As on a full disk. An old note would pass for all that was made up. */
+static void a_note_that_cannot_be_written_is_empty(void **state)
+{
+    struct rlimit usual, none;
+    struct stat facts;
+    char path[sizeof base + 64];
+
+    (void)state;
+    snprintf(path, sizeof path, "%s.full.%ld", base, (long)getpid());
+    sim_note_write("full", "an old note");
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &usual), 0);
+    none = (struct rlimit){.rlim_cur = 0, .rlim_max = usual.rlim_max};
+    signal(SIGXFSZ, SIG_IGN);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &none), 0);
+    sim_note_write("full", "a new note");
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &usual), 0);
+    assert_int_equal(stat(path, &facts), 0);
+    assert_int_equal(facts.st_size, 0);
+    unlink(path);
+}
+
 static void without_a_place_nothing_is_written(void **state)
 {
     char text[256];
@@ -93,6 +117,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(counts_are_written_when_they_double),
         cmocka_unit_test(a_child_counts_its_own),
+        cmocka_unit_test(a_note_that_cannot_be_written_is_empty),
         cmocka_unit_test(without_a_place_nothing_is_written),
     };
     return cmocka_run_group_tests(tests, make_folder, NULL);

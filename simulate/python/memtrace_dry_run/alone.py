@@ -168,9 +168,9 @@ def _splits(modules, distributed):
 
     @functools.wraps(make)
     def _new_process_group_helper(group_size, group_rank, *arguments, **named):
-        if group_rank is not None and group_rank >= 0:
-            tell(group_size, group_rank)
         try:
+            if group_rank is not None and group_rank >= 0:
+                tell(group_size, group_rank)
             return make(group_size, group_rank, *arguments, **named)
         finally:
             tell(0, 0) # not for a later group, if this one splits nothing
@@ -185,10 +185,10 @@ def _splits(modules, distributed):
         bound = _bind(split, arguments, named)
         parent = bound.arguments.get("parent_pg")
         rank = distributed.get_rank(parent)
-        for ranks in bound.arguments.get("split_ranks") or ():
-            if rank in ranks:
-                tell(len(ranks), sorted(ranks).index(rank))
         try:
+            for ranks in bound.arguments.get("split_ranks") or ():
+                if rank in ranks:
+                    tell(len(ranks), sorted(ranks).index(rank))
             return split(*arguments, **named)
         finally:
             tell(0, 0)

@@ -169,11 +169,12 @@ def plumbing(function):
     """FUNCTION, which exchanges what ranks have alike, such as shapes: no size and no decision depends on their data."""
     @functools.wraps(function)
     def call(*arguments, **named):
-        _plumbing.depth = getattr(_plumbing, "depth", 0) + 1
+        before = getattr(_plumbing, "depth", 0)
         try:
+            _plumbing.depth = before + 1
             return function(*arguments, **named)
         finally:
-            _plumbing.depth -= 1
+            _plumbing.depth = before
 
     return call
 
@@ -357,8 +358,8 @@ def _hear_functional(library, name):
 @contextlib.contextmanager
 def _saying(operation):
     outer = getattr(_said, "operation", None)
-    _said.operation = operation
     try:
+        _said.operation = operation
         yield
     finally:
         _said.operation = outer

@@ -29,12 +29,18 @@ class Quiet:
     """No modes, no hooks: inside, operators run on the host's shadows only."""
 
     def __enter__(self):
-        _here.inside = True
+        self._guards = []
         self._was_on = _is_on()
-        _switch(False)
-        self._guards = (torch._C.DisableTorchFunction(), torch._C._DisableTorchDispatch(), torch._C._AutoDispatchBelowAutograd())
-        for guard in self._guards:
-            guard.__enter__()
+        try:
+            _here.inside = True
+            _switch(False)
+            for kind in (torch._C.DisableTorchFunction, torch._C._DisableTorchDispatch, torch._C._AutoDispatchBelowAutograd):
+                guard = kind()
+                guard.__enter__()
+                self._guards.append(guard)
+        except BaseException: # an interrupt: the hooks of this thread would stay off
+            self.__exit__()
+            raise
 
     def __exit__(self, *raised):
         for guard in reversed(self._guards):
@@ -118,9 +124,11 @@ def _kernel(op, rule, name, key):
             if concerned and before is not None:
                 with Quiet():
                     before(op, arguments, named)
-        except Exception as error:
+        except BaseException as error:
             concerned = False # what `after` would use is not there
             _abandon(before)
+            if not isinstance(error, Exception):
+                raise
             notes.failed(name, error)
         try:
             out = redispatch(keys, *arguments, **named)
@@ -134,8 +142,10 @@ def _kernel(op, rule, name, key):
                     answer = after(op, arguments, named, out)
                 if answer is not None:
                     return answer
-            except Exception as error:
+            except BaseException as error:
                 _abandon(before)
+                if not isinstance(error, Exception):
+                    raise
                 notes.failed(name, error)
         return out
 
@@ -229,8 +239,8 @@ def _with_hooks(function, on):
     @functools.wraps(function)
     def switched(*arguments, **named):
         before = _is_on()
-        _switch(on and not _is_traced())
         try:
+            _switch(on and not _is_traced())
             return function(*arguments, **named)
         finally:
             _switch(before)
@@ -244,9 +254,9 @@ def switched_off(function):
     @functools.wraps(function)
     def switched(*arguments, **named):
         before, outer = _is_on(), getattr(_here, "outside", False)
-        _here.outside = before
-        _switch(False)
         try:
+            _here.outside = before
+            _switch(False)
             return function(*arguments, **named)
         finally:
             _switch(before)
@@ -261,8 +271,8 @@ def switched_as_outside(function):
     @functools.wraps(function)
     def switched(*arguments, **named):
         before = _is_on()
-        _switch(getattr(_here, "outside", before))
         try:
+            _switch(getattr(_here, "outside", before))
             return function(*arguments, **named)
         finally:
             _switch(before)

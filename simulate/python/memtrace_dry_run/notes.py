@@ -4,6 +4,7 @@ Written as JSON to $MEMTRACE_DRY_RUN_NOTES.PID: when PyTorch is imported, when a
 doubled, and at the end.
 A file is complete or not there. Nothing is written if the variable is not set."""
 import atexit
+import contextlib
 import json
 import os
 import sys
@@ -140,4 +141,6 @@ def write():
                 f.write("\n")
             os.replace(half, path)
         except OSError:
-            pass
+            # Notes that were written earlier would pass for all of them.
+            with contextlib.suppress(OSError):
+                os.truncate(path, 0)

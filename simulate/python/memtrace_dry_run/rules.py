@@ -96,8 +96,9 @@ def among_probabilities(function):
     """FUNCTION, in which unknown floating-point values that are compared with 0 are probabilities: none is below."""
     @functools.wraps(function)
     def call(*arguments, **named):
-        before, _context.probabilities = _context.probabilities, True
+        before = _context.probabilities
         try:
+            _context.probabilities = True
             return function(*arguments, **named)
         finally:
             _context.probabilities = before
