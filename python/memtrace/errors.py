@@ -34,3 +34,9 @@ class NotRestored(Error):
 def first_line(error: BaseException) -> str:
     """The first line of an exception's text, or its type if it has none."""
     return (str(error).splitlines() or [""])[0] or type(error).__name__
+
+
+def printable(text: str) -> str:
+    """The text with escapes for what a terminal or a page would not show as a character."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape", "replace").decode()
+                   for c in text)

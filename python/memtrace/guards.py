@@ -30,17 +30,17 @@ class _Guard:
         self._users: set[Guards] = set()
 
     @classmethod
-    def add(cls, owner: Any, method: str, text: str, user: Guards) -> _Guard:
+    def of(cls, owner: Any, method: str, text: str) -> _Guard:
+        """Returns the guard that is in place, or one that is not in place yet."""
         current = owner.__dict__.get(method)
-        if isinstance(current, cls):
-            current._users.add(user)
-            return current
-        guard = cls(owner, method, text)
-        guard._users.add(user)
-        if method in owner.__dict__:
-            guard._before = {method: current}
-        owner.__dict__[method] = guard
-        return guard
+        return current if isinstance(current, cls) else cls(owner, method, text)
+
+    def add(self, user: Guards) -> None:
+        self._users.add(user)
+        current = self._attributes.get(self._method)
+        if current is not self:
+            self._before = {} if self._method not in self._attributes else {self._method: current}
+            self._attributes[self._method] = self
 
     def remove(self, user: Guards) -> None:
         """Does nothing the second time."""
@@ -91,8 +91,10 @@ class Guards:
             self._guards.pop()
 
     def _refuse(self, owner: Any, methods: tuple[str, ...], text: str) -> None:
-        if hasattr(owner, "__dict__"):
-            self._guards += [_Guard.add(owner, method, f"{text}: {_HINT}", self) for method in methods]
+        for method in methods if hasattr(owner, "__dict__") else ():
+            # Listed before it is in place, so that no failure in between leaves it there.
+            self._guards.append(_Guard.of(owner, method, f"{text}: {_HINT}"))
+            self._guards[-1].add(self)
 
     def add_module(self, module: Any) -> None:
         methods = _OF_MODULE + tuple(name for name in _OF_SCRIPT if hasattr(type(module), name))

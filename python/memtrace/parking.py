@@ -404,7 +404,7 @@ class parked:  # pylint: disable=invalid-name
             raise Error("parked takes models (torch.nn.Module) and optimizers (torch.optim.Optimizer)")
         self._pin, self._empty_cache, self._allow_graphs = pin, empty_cache, allow_graphs
         self._block: Optional[_Block] = None
-        # Of each thread, the block that its `with` statement is about to enter.
+        # By thread: the block that its `with` statement is about to enter.
         self._entering: dict[int, _Block] = {}
 
     @property
