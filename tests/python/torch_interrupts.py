@@ -287,6 +287,22 @@ class Others(Case):
         self.assertEqual(faults, [])
         self.check()
 
+    def test_other_ways_to_leave(self):
+        """The functions of the protocol, also looked up at the class, and in any order."""
+        with contextlib.ExitStack() as stack:
+            away = stack.enter_context(self.parked())
+            self.assertEqual(self.layer.weight.untyped_storage().nbytes(), 0)
+        self.check()
+        for leave in (away.__exit__, lambda *words: type(away).__exit__(away, *words)):
+            away.__enter__()
+            self.assertEqual(self.layer.weight.untyped_storage().nbytes(), 0)
+            leave(None, None, None)
+            self.check()
+        away.__enter__()
+        parking.restore_all()
+        self.check()
+        away.restore()
+
     def test_an_inner_block_of_an_alias(self):
         """The guards of its module stay as long as the weight is empty."""
         other = nn.Linear(3, 2)
