@@ -29,21 +29,20 @@ NOT_CODE = re.compile(r"/\*.*?\*/|//[^\n]*", re.S)
 ALLOWED = {
     "base/io.c": ("rename", "mt_io_rename, for files that O_EXCL made"),
     "base/temporary_file.c": ("unlink", "files that O_EXCL made"),
-    "cli/dry_run_notes.c": ("rmdir", "an empty folder of mkdtemp"),
     "cli/recording.c": ("unlink", "the list of traces: a file of mkostemp"),
     "cli/redaction_key.c": ("link unlink", "link replaces nothing; a file of mkostemp"),
     "cli/sweep_worker.c": ("unlink", "traces of this run, in its own folder"),
     "cli/temporary_folder.c": ("rmdir", "an empty folder of mkdtemp"),
     "collector/record/manifest.c": ("unlink", "a file of mkostemp"),
     "collector/record/probe_machine.c": ("unlink", "a file of mkostemp"),
-    "collector/record/probe_python.c": ("rmdir unlink", "in a folder of mkdtemp"),
+    "collector/record/probe_python.c": ("rmdir", "an empty folder of mkdtemp"),
     "collector/record/trace_place.c": ("rmdir unlink", "empty folders; a file of mkostemp; a trace that was checked"),
     "collector/tape/own_file.c": ("unlink", "a file of this process: compared with its descriptor first"),
-    "collector/tape/recover.c": ("unlink", "the tape, after the trace was read back"),
+    "collector/tape/tape_read.c": ("unlink", "the tape that was read: compared with its descriptor first"),
     "python/memtrace/around.py": ("catches", "passes it on to the generator"),
-    "python/memtrace/dumps.py": ("isdigit", "the rank in a name"),
     "python/memtrace/history.py": ("unlink", "the snapshot that it has written"),
     "python/memtrace/holders.py": ("isdigit", "a line number that a person typed"),
+    "python/memtrace/host_copies.py": ("replace unlink", "a file of mkstemp gets the name that the user gave"),
     "python/memtrace/output.py": ("link replace rmtree unlink", "only a finished trace is replaced; folders of mkdtemp"),
     "python/memtrace/parking.py": ("catches", "raises the interrupt at the end"),
     "python/memtrace/profiling.py": ("rmdir", "an empty folder of mkdtemp"),
@@ -53,8 +52,6 @@ ALLOWED = {
     "simulate/driver/note_file.c": ("rename unlink", "in the folder of the run"),
     "simulate/python/memtrace_dry_run/compiled.py": ("O_CREAT rmtree", "folders of mkdtemp, of this user, locked by nobody"),
     "simulate/python/memtrace_dry_run/notes.py": ("replace truncate", "in the folder of the run"),
-    "simulate/site/site_cache.c": ("chmod rmdir unlink", "the cache of this user"),
-    "simulate/site/site_libraries.c": ("symlink", "in a folder of mkdtemp"),
 }
 
 

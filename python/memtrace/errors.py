@@ -1,6 +1,7 @@
 """The exceptions of this package."""
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -17,14 +18,25 @@ class Error(Exception):
 
 
 class NotRestored(Error):
-    """memtrace.parked could not restore everything. The bytes are in host memory as long as `parked`
-    is alive; its method restore() tries again."""
+    """memtrace.parked could not restore everything. The bytes stay in host memory until the method
+    restore() of `parked` succeeds."""
 
     def __init__(self, text: str, owner: parked) -> None:
         super().__init__(text)
         self.parked = owner
 
+    def save(self, path: str | os.PathLike[str]) -> list[str]:
+        """Writes {name: tensor} to a file that torch.load reads, without the GPU. Returns a line for
+        each tensor that could not be read."""
+        return self.parked.save(path)
+
 
 def first_line(error: BaseException) -> str:
     """The first line of an exception's text, or its type if it has none."""
     return (str(error).splitlines() or [""])[0] or type(error).__name__
+
+
+def printable(text: str) -> str:
+    """The text with escapes for what a terminal or a page would not show as a character."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape", "replace").decode()
+                   for c in text)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Optional, Union
 
 from . import graph, references, tensors
-from .errors import Error
+from .errors import Error, printable
 from .pages import ShownAsText
 
 _MAX_OBJECTS = 200_000
@@ -35,7 +35,8 @@ class Chain:
     links: tuple[str, ...]
 
     def __str__(self) -> str:
-        return self.root + "".join(self.links)
+        # Names of attributes, threads and modules may have any characters.
+        return printable(self.root + "".join(self.links))
 
 
 @dataclass(frozen=True, repr=False)
@@ -97,7 +98,9 @@ class _Search:
     def _read_frames(self) -> None:
         """The garbage collector does not report the variables of running frames. This package's
         frames hold the question, and are left out."""
-        threads = {thread.ident: thread.name for thread in threading.enumerate()}
+        # The properties of Thread itself: the program may have replaced them in its own kinds.
+        name, number = (vars(threading.Thread)[key].fget for key in ("name", "ident"))
+        threads = {number(thread): name(thread) for thread in threading.enumerate()}
         for ident, running in sys._current_frames().items():
             where = "" if threads.get(ident) == "MainThread" else f", thread {threads.get(ident, ident)}"
             frame: Optional[types.FrameType] = running
@@ -195,7 +198,8 @@ class _Search:
 
 
 def _is_own(frame: types.FrameType) -> bool:
-    return frame.f_globals.get("__name__") in _OWN_MODULES
+    name = dict.get(frame.f_globals, "__name__")
+    return type(name) is str and name in _OWN_MODULES
 
 
 # ---- the question -----------------------------------------------------------

@@ -5,7 +5,7 @@ import errno
 import os
 import stat
 
-from .errors import Error
+from .errors import Error, printable
 from .program import Path
 
 # docs/trace-format.md: a skippable frame of zstd whose payload begins with this word.
@@ -21,24 +21,19 @@ def check(path: Path) -> str:
     a file that is not a finished trace has this name."""
     text = os.fsdecode(path)
     if "\0" in text or not text or text.endswith(os.sep) or os.path.isdir(text):
-        raise Error(f"cannot write '{_printable(text)}': it is not the name of a file")
+        raise Error(f"cannot write '{printable(text)}': it is not the name of a file")
     whole = os.path.join(os.path.realpath(os.path.dirname(os.path.abspath(text))),
                          os.path.basename(text))
     reason = _why_not(whole)
     if reason:
-        raise Error(f"cannot write '{_printable(text)}': {reason}")
+        raise Error(f"cannot write '{printable(text)}': {reason}")
     try:
         os.makedirs(os.path.dirname(whole), exist_ok=True)
     except OSError as error:
-        raise Error(f"cannot write '{_printable(text)}': {error.strerror}") from None
+        raise Error(f"cannot write '{printable(text)}': {error.strerror}") from None
     if not os.access(os.path.dirname(whole), os.W_OK | os.X_OK):
-        raise Error(f"cannot write '{_printable(text)}': its folder cannot be written")
+        raise Error(f"cannot write '{printable(text)}': its folder cannot be written")
     return whole
-
-
-def _printable(text: str) -> str:
-    return "".join(c if c.isprintable() else c.encode("unicode_escape", "replace").decode()
-                   for c in text)
 
 
 def _why_not(path: str) -> str | None:

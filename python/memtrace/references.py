@@ -1,7 +1,8 @@
 """How one object refers to another one, in words: for memtrace.who_holds.
 
-Nothing here runs code of the program: no __getattr__, no properties, no methods of subclasses of
-containers, no __class__ of proxies, and no repr of other types than those of Python."""
+Nothing here runs code of the program: no __getattr__ or __getattribute__ of objects and classes, no
+properties, no methods of subclasses of containers, no __class__ of proxies, and no repr of other types
+than those of Python."""
 from __future__ import annotations
 
 import re
@@ -24,6 +25,9 @@ _GETTERS = frozenset((
 _SUSPENDED = {types.GeneratorType: ("gi_frame", "generator"),
               types.CoroutineType: ("cr_frame", "coroutine"),
               types.AsyncGeneratorType: ("ag_frame", "asynchronous generator")}
+# Of a class, without the __getattribute__ of its metaclass.
+_mro_of, _namespace_of, _name_of = (vars(type)[name].__get__ for name in (
+    "__mro__", "__dict__", "__name__"))
 
 
 def is_a(value: Any, kinds: Any) -> bool:
@@ -39,8 +43,10 @@ def variables(frame: types.FrameType) -> list[tuple[str, Any]]:
     that the frame keeps, so it would keep alive what the function deletes: the copies are removed
     again."""
     copies = frame.f_locals
-    found = list(copies.items())
     code = frame.f_code
+    if not code.co_flags & _OPTIMIZED and not is_a(copies, dict):
+        return []  # of a class whose metaclass has a mapping of its own, or of exec()
+    found = list(dict.items(copies) if is_a(copies, dict) else copies.items())
     # References: the frame, `copies`, and the argument. One more: the program called locals().
     if (type(copies) is dict and code.co_flags & _OPTIMIZED and sys.getrefcount(copies) <= 3
             and not _is_traced(frame)):
@@ -96,7 +102,7 @@ def _short(value: Any) -> str:
     if type(value) is tuple and len(value) <= 4:
         return f"({', '.join(map(_short, value))})"
     is_plain = type(value) in (str, int, float, bool, bytes, type(None))
-    text = repr(value) if is_plain else f"<{type(value).__name__}>"
+    text = repr(value) if is_plain else f"<{_name_of(type(value))}>"
     return text if len(text) <= _MAX_TEXT else text[:_MAX_TEXT - 3] + "..."
 
 
@@ -122,10 +128,13 @@ def _suspended_link(owner: Any, child: Any) -> str:
 
 
 def own_dictionary(owner: Any) -> Any:
-    try:
-        return object.__getattribute__(owner, "__dict__")
-    except AttributeError:
-        return None
+    """Returns the dictionary of an object, or None. A class may have a property of that name."""
+    for base in _mro_of(type(owner)):
+        found = _namespace_of(base).get("__dict__")
+        if found is not None:
+            is_plain = type(found) in (types.GetSetDescriptorType, types.MemberDescriptorType)
+            return found.__get__(owner) if is_plain else None
+    return None
 
 
 def _as_attribute(links: tuple[str, ...]) -> tuple[str, ...]:
@@ -139,8 +148,8 @@ def _attribute(owner: Any, child: Any) -> str:
         for name, value in list(dict.items(attributes)):
             if value is child:
                 return str(name)
-    for base in type(owner).__mro__:
-        for name, descriptor in list(base.__dict__.items()):
+    for base in _mro_of(type(owner)):
+        for name, descriptor in list(_namespace_of(base).items()):
             if type(descriptor) is types.MemberDescriptorType or (
                     name in _GETTERS and type(descriptor) is types.GetSetDescriptorType):
                 try:
@@ -148,4 +157,4 @@ def _attribute(owner: Any, child: Any) -> str:
                         return str(name)
                 except Exception:  # pylint: disable=broad-except
                     continue
-    return f"<{type(owner).__name__}>"
+    return f"<{_name_of(type(owner))}>"

@@ -5,7 +5,7 @@ import subprocess
 
 from support import CAPTURES, PROGRAM, ROOT, Case, main
 
-# Examples that python.torch or python.dry_runs cover with a real PyTorch.
+# Examples that python.torch_parked, python.torch_cases or python.dry_runs cover with a real PyTorch.
 NEEDS_PYTORCH = re.compile(r"import torch|dump_on_oom")
 
 

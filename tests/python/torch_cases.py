@@ -237,6 +237,14 @@ class Search(unittest.TestCase):
                 runs.append(name)
                 raise AttributeError(name)
 
+        class Meta(type):
+            def __getattribute__(cls, name):
+                runs.append(f"meta {name}")
+                return type.__getattribute__(cls, name)
+
+        class Made(metaclass=Meta):
+            __slots__ = ("slot",)
+
         class Mapping(dict):
             def items(self):
                 runs.append("items")
@@ -248,18 +256,34 @@ class Search(unittest.TestCase):
                 runs.append(function)
                 raise ValueError(function)
 
-        strange = Strange()
+        strange, made = Strange(), Made()
+        made.slot = [new()]
         strange.field = Mapping(key=[new()])
         kept_list.append(strange)
+        kept_list.append(made)
         address = dict.__getitem__(strange.field, "key")[0].data_ptr()
+        in_made = made.slot[0].data_ptr()
         other = new().as_subclass(Tensor)
         lazy = nn.LazyLinear(4)
-        del strange
+        del strange, made
         runs.clear()
         self.assertIn(".field['key'][0]", str(self.found(address)))
+        self.assertIn("].slot[0]", str(self.found(in_made)))
         memtrace.report(lazy)
         self.assertEqual(runs, [])
-        del kept_list[-1], other
+        del kept_list[-2:], other
+
+    def test_names_are_escaped(self):
+        """They may have escapes of a terminal, or characters that change the order of a line."""
+        name, one = "x\u202e\x1b[31m", Holder()
+        setattr(one, name, new())
+        address, holder.many = getattr(one, name).data_ptr(), [one]
+        del one
+        held = self.found(address)
+        holder.many = None
+        for text in (str(held), held._repr_html_()):
+            self.assertIn(r"x\u202e\x1b[31m", text)
+            self.assertFalse({"\x1b", "\u202e"} & set(text))
 
     def test_coroutines_and_classes(self):
         async def waits():
