@@ -26,9 +26,9 @@ MOST_ZIP_BYTES = 15 << 20
 def run_one(python, name, conf, folder):
     environment = os.environ | ({"PYTORCH_CUDA_ALLOC_CONF": conf} if conf else {})
     try:
-        done = subprocess.run([python, WORKLOAD, name, folder / name], capture_output=True, text=True, env=environment, timeout=120)
+        done = subprocess.run([python, WORKLOAD, name, folder / name], capture_output=True, text=True, env=environment, timeout=240)
     except subprocess.TimeoutExpired:
-        return f"{name}: did not end within 120 s"
+        return f"{name}: did not end within 240 s"
     lines = (done.stdout if done.returncode == 0 else done.stderr).strip().splitlines()
     return lines[-1] if done.returncode == 0 and lines else f"{name}: FAILED, status {done.returncode}: {' / '.join(lines[-3:])}"
 
