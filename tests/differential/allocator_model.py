@@ -488,3 +488,20 @@ class Program:
         start = trail[cut - 1] if cut else dict.fromkeys(trail[0], 0)
         found = {name: (max(row[name] for row in [start, *trail[cut:]]), trail[-1][name]) for name in device.levels}
         return found, {name: trail[-1][name] - start[name] for name in device.counts}
+
+
+class Waiting(Program):
+    """Frees wait from before the history, or are requested in it, until after its end: none completes in it."""
+
+    def __init__(self, seed, expandable, is_requested_in_it):
+        self.dice = random.Random(seed)
+        self.options, self.streams, self.kind = Options(expandable=expandable), [0, 7], "late"
+        device = Device(0, self.dice, self.options)
+        self.devices, device.completes = [device], 0
+        blocks = [device.malloc(size, 0) for size in (10 * MIB, 3 * MIB, 500_000)]
+        begin = len(device.trace)
+        for block in blocks:
+            device.free(block, self.streams)
+        self.cut = [begin if is_requested_in_it else len(device.trace)]
+        for size in (39 * MIB, 400_000):
+            device.malloc(size, 0)
