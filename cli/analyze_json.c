@@ -119,6 +119,7 @@ static void add_verify(struct mt_json *json, const struct mt_report *report,
     mt_json_u64(json, "segment_events_exact", verify->segment_events_exact);
     mt_json_u64(json, "ooms", verify->ooms);
     mt_json_u64(json, "ooms_exact", verify->ooms_exact);
+    mt_json_covered(json, verify);
     mt_json_text(json, "first_difference",
                  verify->first_difference[0] ? verify->first_difference : NULL);
     mt_json_bool(json, "taken_over", device->replay.is_taken_over);

@@ -48,6 +48,26 @@ static void report_rules(const struct mt_reporter *reporter)
                   mt_format_count(n[1], replay->verify.allocations)));
 }
 
+static void add_frees(struct mt_buf *line, const struct mt_replay_verify *verify)
+{
+    char n[2][MT_UNITS_TEXT];
+
+    if (verify->frees_exact != verify->frees)
+        mt_buf_printf(line, ", %s of %s frees", mt_format_count(n[0], verify->frees_exact),
+                      mt_format_count(n[1], verify->frees));
+}
+
+/* Begins the claim with the counters that it covers: all of them, or their names. */
+static void add_covered(struct mt_buf *line, const struct mt_replay_verify *verify)
+{
+    if (verify->covered == MT_COVERS_ALL)
+        mt_buf_add_text(line, "counters exact, ");
+    else if (verify->covered) {
+        mt_add_covered(line, verify->covered);
+        mt_buf_add_text(line, " exact, ");
+    }
+}
+
 /* Nothing was simulated, so agreement would only compare the recording with itself. */
 static void report_taken_over(const struct mt_reporter *reporter)
 {
@@ -55,13 +75,15 @@ static void report_taken_over(const struct mt_reporter *reporter)
     char n[4][MT_UNITS_TEXT];
     struct mt_buf line = {0};
 
-    mt_buf_printf(&line, "taken from the recording, not replayed by rule: %s of %s addresses",
-                  mt_format_count(n[0], verify->addresses_exact),
+    mt_buf_add_text(&line, "taken from the recording, not replayed by rule: ");
+    add_covered(&line, verify);
+    mt_buf_printf(&line, "%s of %s addresses", mt_format_count(n[0], verify->addresses_exact),
                   mt_format_count(n[1], verify->allocations));
     if (verify->segment_events)
         mt_buf_printf(&line, ", %s of %s segment events",
                       mt_format_count(n[2], verify->segment_events_exact),
                       mt_format_count(n[3], verify->segment_events));
+    add_frees(&line, verify);
     if (line.data)
         mt_reporter_line(reporter, 2, line.data);
     if (verify->first_difference[0])
@@ -84,10 +106,13 @@ static void report_exactness(const struct mt_reporter *reporter)
             "to compare with");
         return;
     }
-    mt_buf_printf(&line, "replay (%s): %s of %s addresses %s", reporter->report->policy,
-                  mt_format_count(a, verify->addresses_exact),
+    mt_buf_printf(&line, "replay (%s): ", reporter->report->policy);
+    add_covered(&line, verify);
+    mt_buf_printf(&line, "%s of %s addresses%s", mt_format_count(a, verify->addresses_exact),
                   mt_format_count(b, verify->allocations),
-                  verify->events_missing ? "as recorded" : "exact");
+                  verify->covered          ? ""
+                  : verify->events_missing ? " as recorded"
+                                           : " exact");
     if (verify->segment_events)
         mt_buf_printf(&line, ", %s of %s segment events",
                       mt_format_count(c, verify->segment_events_exact),
@@ -95,6 +120,7 @@ static void report_exactness(const struct mt_reporter *reporter)
     if (verify->ooms)
         mt_buf_printf(&line, ", %s of %s OOMs", mt_format_count(a, verify->ooms_exact),
                       mt_format_count(b, verify->ooms));
+    add_frees(&line, verify);
     if (reporter->device->replay.pools_inferred)
         mt_buf_printf(&line, ", the private pools of %s segments inferred",
                       mt_format_count(a, reporter->device->replay.pools_inferred));

@@ -81,7 +81,7 @@ static void say_verify(struct mt_buf *out, const struct mt_replay_result *result
 {
     const struct mt_replay_verify *verify = &result->verify;
     char n[4][MT_UNITS_TEXT];
-    struct mt_buf line = {0};
+    struct mt_buf line = {0}, covered = {0};
 
     if (!verify->wanted)
         return;
@@ -97,14 +97,21 @@ static void say_verify(struct mt_buf *out, const struct mt_replay_result *result
         mt_buf_printf(&line, ", %s of %s out-of-memory errors",
                       mt_format_count(n[0], verify->ooms_exact),
                       mt_format_count(n[1], verify->ooms));
+    if (verify->frees_exact != verify->frees)
+        mt_buf_printf(&line, ", %s of %s frees", mt_format_count(n[0], verify->frees_exact),
+                      mt_format_count(n[1], verify->frees));
+    mt_add_covered(&covered, verify->covered);
+    if (covered.length)
+        mt_add_note(out, 2, "counters that are exact: %s", covered.data);
     mt_add_note(out, 2, "%s as recorded", line.data ? line.data : "");
     if (verify->events_missing)
         mt_add_note(out, 2, "the recording lacks at least %s events",
                     mt_format_count(n[0], verify->events_missing));
     if (verify->first_difference[0])
         mt_add_note(out, 2, "first difference: %s", verify->first_difference);
-    out->failed |= line.failed;
+    out->failed |= line.failed | covered.failed;
     mt_buf_release(&line);
+    mt_buf_release(&covered);
 }
 
 static void say_pools(struct mt_buf *out, const struct mt_replay_result *result)

@@ -7,8 +7,22 @@
 #include "report.h"
 #include "report_query.h"
 
+void mt_json_covered(struct mt_json *json, const struct mt_replay_verify *verify)
+{
+    mt_json_u64(json, "frees", verify->frees);
+    mt_json_u64(json, "frees_exact", verify->frees_exact);
+    mt_json_u64(json, "end_levels", verify->end_levels);
+    mt_json_u64(json, "end_levels_exact", verify->end_levels_exact);
+    mt_json_array_begin(json, "exact_counters");
+    for (unsigned i = 0; i < MT_COVERED_COUNTERS; i++)
+        if (verify->covered >> i & 1)
+            mt_json_text(json, NULL, mt_covered_name(i));
+    mt_json_array_end(json);
+}
+
 /* {policy, allocations, addresses_exact, segment_events, segment_events_exact,
- * ooms, ooms_exact, exact, taken_over, first_difference}; null if nothing was compared. */
+ * ooms, ooms_exact, exact, frees, frees_exact, end_levels, end_levels_exact, exact_counters,
+ * taken_over, first_difference}; null if nothing was compared. */
 static void json_verify(struct mt_json *json, const char *key, const char *policy,
                         const struct mt_replay_result *result)
 {
@@ -28,6 +42,7 @@ static void json_verify(struct mt_json *json, const char *key, const char *polic
     mt_json_u64(json, "ooms", verify->ooms);
     mt_json_u64(json, "ooms_exact", verify->ooms_exact);
     mt_json_bool(json, "exact", mt_replay_is_the_run(verify));
+    mt_json_covered(json, verify);
     mt_json_bool(json, "taken_over", result->is_taken_over);
     mt_json_text(json, "first_difference",
                  verify->first_difference[0] ? verify->first_difference : NULL);

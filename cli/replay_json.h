@@ -13,6 +13,9 @@ void mt_json_limit(struct mt_json *json, const struct mt_replay_result *result);
 void mt_json_replay_result(struct mt_json *json, const char *policy,
                            const struct mt_replay_result *result);
 
+/* Adds the members "frees" to "exact_counters": what a claim of exactness compared and covers. */
+void mt_json_covered(struct mt_json *json, const struct mt_replay_verify *verify);
+
 /* Adds the member "restores". */
 void mt_json_restores(struct mt_json *json, const struct mt_restore_share *share);
 

@@ -6,7 +6,8 @@
 #            three seconds in a sanitized build on two cores (measured on 2026-11-23), and whose
 #            faults quicker tests mostly find; `golden.commands_*` take 25 s each and stay in
 set(slow_tests
-  differential.accuracy differential.cut_snapshots differential.guest differential.test_block_pictures
+  differential.accuracy differential.cut_snapshots differential.exactness differential.guest
+  differential.test_block_pictures
   differential.real_wheel differential.test_findings_truth differential.test_fit_truth differential.test_model_findings
   differential.test_phases_truth differential.test_pictures differential.test_snapshot_events
   differential.test_table_pictures differential.test_truth differential.test_tune

@@ -70,9 +70,10 @@ enum mt_table {
     MT_TABLE_POOLS = 5,
     MT_TABLE_DEVICES = 6,
     MT_TABLE_HEAPS = 7,
-    MT_TABLE_THREADS = 8
+    MT_TABLE_THREADS = 8,
+    MT_TABLE_ENDS = 9
 };
-#define MT_TABLE_COUNT 9
+#define MT_TABLE_COUNT 10
 
 struct mt_event_block_header {
     uint64_t first_seq, base_t_ns;

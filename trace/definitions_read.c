@@ -49,7 +49,8 @@ static enum mt_status make_lost(struct mt_symbols *symbols, enum mt_table table,
     case MT_TABLE_POOLS: return mt_symbols_pool(symbols, UINT64_MAX, UINT64_MAX, id);
     case MT_TABLE_HEAPS: return mt_symbols_heap(symbols, text, id);
     case MT_TABLE_THREADS: return mt_symbols_thread(symbols, text, 0, id);
-    case MT_TABLE_DEVICES: break;
+    case MT_TABLE_DEVICES:
+    case MT_TABLE_ENDS: break;
     }
     return MT_ERR_FORMAT;
 }
@@ -207,6 +208,29 @@ static enum mt_status define_thread(struct mt_ids *ids, struct mt_symbols *symbo
     return MT_OK;
 }
 
+static enum mt_status define_end(struct mt_ids *ids, struct mt_symbols *symbols,
+                                 struct mt_cursor *in, uint32_t *id)
+{
+    uint64_t device = mt_cursor_bounded(in, MT_MAX_DEVICES - 1), heap = mt_cursor_varint(in);
+    struct mt_segment_end end = {.device = (uint16_t)device};
+    enum mt_status status;
+    uint32_t heap_id;
+    bool lost = false;
+
+    end.addr = mt_cursor_varint(in);
+    end.size_bytes = mt_cursor_varint(in);
+    end.allocated_bytes = mt_cursor_varint(in) - 1;
+    end.active_bytes = mt_cursor_varint(in) - 1;
+    end.requested_bytes = mt_cursor_varint(in) - 1;
+    if (in->bad)
+        return MT_ERR_FORMAT;
+    if (*id != MT_NO_ID)
+        return MT_OK;
+    status = mt_ids_resolve(ids, symbols, MT_TABLE_HEAPS, heap, &heap_id, &lost);
+    end.heap = (uint16_t)heap_id;
+    return status == MT_OK ? mt_symbols_end(symbols, &end, id) : status;
+}
+
 static enum mt_status define_device(struct mt_ids *ids, struct mt_symbols *symbols,
                                     struct mt_cursor *in, uint32_t file_id)
 {
@@ -236,6 +260,7 @@ static enum mt_status define_entry(struct mt_ids *ids, struct mt_symbols *symbol
     case MT_TABLE_DEVICES: return define_device(ids, symbols, in, file_id);
     case MT_TABLE_HEAPS: return define_heap(ids, symbols, in, id);
     case MT_TABLE_THREADS: return define_thread(ids, symbols, in, file_id, id);
+    case MT_TABLE_ENDS: return define_end(ids, symbols, in, id);
     }
     return MT_ERR_FORMAT;
 }
@@ -287,7 +312,7 @@ enum mt_status mt_ids_define(struct mt_ids *ids, struct mt_symbols *symbols,
             *reason = "definitions are cut short";
             return MT_ERR_FORMAT;
         }
-        if (table < MT_TABLE_STRINGS || table > MT_TABLE_THREADS)
+        if (table < MT_TABLE_STRINGS || table >= MT_TABLE_COUNT)
             continue; /* of a later version */
         status =
             define_table(ids, symbols, (enum mt_table)table,

@@ -6,7 +6,7 @@
 
 #include "check.h"
 
-enum { MAX_ENTRY_BYTES = 3 * MT_VARINT_MAX_BYTES };
+enum { MAX_ENTRY_BYTES = 7 * MT_VARINT_MAX_BYTES };
 
 static void add_varint(struct mt_buf *out, uint64_t value)
 {
@@ -101,6 +101,21 @@ static void add_thread(const struct mt_symbols *symbols, uint32_t id, struct mt_
     add_varint(out, symbols->threads[id].os_id);
 }
 
+/* Levels that may be missing: 0 = missing, else the level + 1. */
+static void add_end(const struct mt_symbols *symbols, uint32_t id, struct mt_buf *out)
+{
+    const struct mt_segment_end *end = &symbols->ends[id];
+
+    MT_ASSERT(end->heap < symbols->heap_count);
+    add_varint(out, end->device);
+    add_varint(out, end->heap);
+    add_varint(out, end->addr);
+    add_varint(out, end->size_bytes);
+    add_varint(out, end->allocated_bytes + 1);
+    add_varint(out, end->active_bytes + 1);
+    add_varint(out, end->requested_bytes + 1);
+}
+
 static uint32_t table_count(const struct mt_symbols *symbols, enum mt_table table)
 {
     switch (table) {
@@ -112,6 +127,7 @@ static uint32_t table_count(const struct mt_symbols *symbols, enum mt_table tabl
     case MT_TABLE_DEVICES: return symbols->device_count;
     case MT_TABLE_HEAPS: return symbols->heap_count;
     case MT_TABLE_THREADS: return symbols->thread_count;
+    case MT_TABLE_ENDS: return symbols->end_count;
     }
     return 0;
 }
@@ -127,6 +143,7 @@ static void write_table(const struct mt_symbols *symbols, enum mt_table table,
         [MT_TABLE_STACKS] = add_stack, [MT_TABLE_STREAMS] = add_stream,
         [MT_TABLE_POOLS] = add_pool,   [MT_TABLE_DEVICES] = add_device,
         [MT_TABLE_HEAPS] = add_heap,   [MT_TABLE_THREADS] = add_thread,
+        [MT_TABLE_ENDS] = add_end,
     };
     uint32_t count = table_count(symbols, table), base = written->count[table], id;
     struct mt_buf entries = {0};
@@ -173,7 +190,7 @@ bool mt_definitions_write(const struct mt_symbols *symbols, struct mt_definition
     if (devices_hash != written->devices_hash)
         written->count[MT_TABLE_DEVICES] = 0;
     written->devices_hash = devices_hash;
-    for (table = MT_TABLE_STRINGS; table <= MT_TABLE_THREADS; table++) {
+    for (table = MT_TABLE_STRINGS; table < MT_TABLE_COUNT; table++) {
         uint32_t *count = &written->count[table];
         size_t used = out->length - start;
         MT_ASSERT(*count <= table_count(symbols, (enum mt_table)table));

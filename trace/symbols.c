@@ -6,7 +6,7 @@
 #include "check.h"
 #include "grow.h"
 
-enum { FRAMES, STACKS, STREAMS, POOLS, DEVICES, HEAPS, THREADS };
+enum { FRAMES, STACKS, STREAMS, POOLS, DEVICES, HEAPS, THREADS, ENDS };
 enum { MAX_DEVICES = 1024, MAX_SMALL_IDS = UINT16_MAX };
 
 /* Makes room for one more entry of the table behind `array`. */
@@ -170,6 +170,19 @@ enum mt_status mt_symbols_thread(struct mt_symbols *symbols, uint32_t name, uint
     return MT_OK;
 }
 
+enum mt_status mt_symbols_end(struct mt_symbols *symbols, const struct mt_segment_end *end,
+                              uint32_t *id)
+{
+    enum mt_status status =
+        make_room(symbols, ENDS, &symbols->ends, symbols->end_count, sizeof *symbols->ends);
+
+    if (status != MT_OK)
+        return status;
+    symbols->ends[symbols->end_count] = *end;
+    *id = symbols->end_count++;
+    return MT_OK;
+}
+
 enum mt_status mt_symbols_device(struct mt_symbols *symbols, uint32_t index, uint32_t name,
                                  uint64_t total_memory_bytes)
 {
@@ -219,6 +232,7 @@ void mt_symbols_release(struct mt_symbols *symbols)
     free(symbols->devices);
     free(symbols->heaps);
     free(symbols->threads);
+    free(symbols->ends);
     mt_map_release(&symbols->frame_ids);
     mt_map_release(&symbols->stack_ids);
     mt_map_release(&symbols->stream_ids);

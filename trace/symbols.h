@@ -1,6 +1,6 @@
 /* The objects that events refer to by id: strings, frames, stacks, streams, threads, heaps, pools,
- * devices. Ids are dense and assigned in order of first appearance. Tables only grow, so ids and
- * string pointers stay valid until mt_symbols_release. */
+ * devices; and what the allocator counted at the end. Ids are dense and assigned in order of first
+ * appearance. Tables only grow, so ids and string pointers stay valid until mt_symbols_release. */
 #ifndef MT_TRACE_SYMBOLS_H
 #define MT_TRACE_SYMBOLS_H
 
@@ -51,6 +51,15 @@ struct mt_thread_info {
     uint64_t os_id; /* 0 = not recorded */
 };
 
+/* What the allocator itself counted in one segment at the end of the history. No event refers to
+ * it. */
+struct mt_segment_end {
+    uint64_t addr, size_bytes;
+    uint64_t allocated_bytes, active_bytes, requested_bytes; /* MT_NOT_COUNTED = not recorded */
+    uint16_t device, heap;
+};
+#define MT_NOT_COUNTED UINT64_MAX
+
 /* Zeroed memory is an empty table; mt_symbols_init adds the fixed ids (string
  * 0 = "", stream 0 = handle 0, pool 0 = (0,0), heap 0 = "driver", thread 0). */
 struct mt_symbols {
@@ -62,11 +71,12 @@ struct mt_symbols {
     struct mt_device_info *devices;
     struct mt_heap_info *heaps;
     struct mt_thread_info *threads;
+    struct mt_segment_end *ends; /* in the order of the file */
     uint32_t frame_count, stack_count, stream_count, pool_count;
-    uint32_t device_count, heap_count, thread_count;
+    uint32_t device_count, heap_count, thread_count, end_count;
     uint64_t frames_cut; /* removed from stacks deeper than MT_MAX_STACK_DEPTH */
     /* PRIVATE: capacities and lookup tables */
-    size_t capacity[7];
+    size_t capacity[8];
     struct mt_map frame_ids, stack_ids, stream_ids;
 };
 
@@ -92,6 +102,8 @@ enum mt_status mt_symbols_heap(struct mt_symbols *symbols, uint32_t name,
                                uint32_t *id) MT_MUST_USE; /* linear in the number of heaps */
 enum mt_status mt_symbols_thread(struct mt_symbols *symbols, uint32_t name, uint64_t os_id,
                                  uint32_t *id) MT_MUST_USE; /* always a new id */
+enum mt_status mt_symbols_end(struct mt_symbols *symbols, const struct mt_segment_end *end,
+                              uint32_t *id) MT_MUST_USE; /* always a new id */
 /* Ensures that devices 0..index exist (index < 1024) and describes one. */
 enum mt_status mt_symbols_device(struct mt_symbols *symbols, uint32_t index, uint32_t name,
                                  uint64_t total_memory_bytes) MT_MUST_USE;

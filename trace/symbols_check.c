@@ -51,6 +51,8 @@ static bool small_tables_are_sound(const struct mt_symbols *symbols, const char 
         MT_SOUND(why, is_string(symbols, symbols->heaps[id].name));
     for (id = 0; id < symbols->thread_count; id++)
         MT_SOUND(why, is_string(symbols, symbols->threads[id].name));
+    for (id = 0; id < symbols->end_count; id++)
+        MT_SOUND(why, symbols->ends[id].heap < symbols->heap_count);
     return true;
 }
 

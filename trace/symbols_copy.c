@@ -104,6 +104,8 @@ enum mt_status mt_symbols_copy_tables(const struct mt_symbols_copy *copy)
         status = copy_devices(copy);
     if (status == MT_OK)
         status = copy_heaps(copy);
+    for (i = copy->to->end_count; i < from->end_count && status == MT_OK; i++)
+        status = mt_symbols_end(copy->to, &from->ends[i], &id);
     for (i = copy->to->stream_count; i < from->stream_count && status == MT_OK; i++)
         status = same_id(mt_symbols_stream(copy->to, from->streams[i].handle, &id), &id, i);
     for (i = copy->to->pool_count; i < from->pool_count && status == MT_OK; i++)

@@ -1,5 +1,5 @@
-/* Copies one symbol table into another. Small tables (threads, devices, heaps, streams, pools) keep
- * their ids; strings, frames and stacks get new ones. */
+/* Copies one symbol table into another. Small tables (threads, devices, heaps, streams, pools,
+ * ends) keep their ids; strings, frames and stacks get new ones. */
 #ifndef MT_TRACE_SYMBOLS_COPY_H
 #define MT_TRACE_SYMBOLS_COPY_H
 

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "buf.h"
 #include "counters.h"
 #include "source.h"
 
@@ -43,13 +44,34 @@ struct mt_restore_share {
                                     detected */
 };
 
+/* Counters that a claim of exactness covers: bits. */
+enum mt_covered {
+    MT_COVERS_REQUESTED = 1 << 0,
+    MT_COVERS_ALLOCATED = 1 << 1,
+    MT_COVERS_ACTIVE = 1 << 2,
+    MT_COVERS_RESERVED = 1 << 3
+};
+
+#define MT_COVERED_COUNTERS 4
+#define MT_COVERS_ALL       ((1 << MT_COVERED_COUNTERS) - 1)
+
+/* The name of bit `i`. */
+const char *mt_covered_name(unsigned i);
+
+/* Adds "requested, allocated, active and reserved", or fewer of them. */
+void mt_add_covered(struct mt_buf *out, uint8_t covered);
+
 struct mt_replay_verify {
     bool wanted;
     uint64_t allocations, addresses_exact;
     uint64_t segment_events, segment_events_exact;
     uint64_t unexpected_segment_events; /* the replay did more than was recorded */
     uint64_t ooms, ooms_exact;
-    bool exact; /* all of them agree */
+    uint64_t frees, frees_exact;           /* completed ones; exact: the block waited for it */
+    uint64_t end_levels, end_levels_exact; /* of the device and its segments (end_levels.h) */
+    bool actions_exact;                    /* all of them agree, except end levels */
+    bool exact;                            /* all of them agree */
+    uint8_t covered;                       /* enum mt_covered; 0 unless exact */
     uint64_t
         events_missing; /* lost by the recorder: the rest may agree, but is not the whole run */
     char first_difference[240]; /* "" = none; names event, wanted and got */

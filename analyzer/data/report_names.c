@@ -71,3 +71,23 @@ const char *mt_layer_by_name(enum mt_layer_by by)
 
     return names[by];
 }
+
+const char *mt_covered_name(unsigned i)
+{
+    static const char *const names[] = {"requested", "allocated", "active", "reserved"};
+    _Static_assert(sizeof names / sizeof *names == MT_COVERED_COUNTERS, "one entry for each");
+
+    return names[i];
+}
+
+void mt_add_covered(struct mt_buf *out, uint8_t covered)
+{
+    for (unsigned i = 0, added = 0; i < MT_COVERED_COUNTERS; i++) {
+        bool is_last = covered >> i == 1;
+
+        if (!(covered >> i & 1))
+            continue;
+        mt_buf_printf(out, "%s%s", !added ? "" : is_last ? " and " : ", ", mt_covered_name(i));
+        added++;
+    }
+}

@@ -49,7 +49,9 @@ static void show(const struct mt_lane *lane, struct mt_replay_view *view)
     view->counters = lane->ops->counters(lane->policy);
 }
 
-/* The events that complete them later find no block. */
+/* What a flush does before it releases memory. The events that complete these frees later find no
+ * block. A replay of the recorded run does not need it: there, the frees that the run's own flush
+ * completed have events before the flush, and all others wait on. */
 static enum mt_status complete_waiting(void *context)
 {
     struct mt_lane *lane = context;
@@ -280,8 +282,12 @@ static enum mt_status remember(struct mt_lane *lane, const struct mt_event *even
                                const struct mt_policy_block *block, uint64_t allocation,
                                struct mt_replay_view *view)
 {
-    struct mt_live live = {block->addr, block->size_bytes,       allocation, block->handle, false,
-                           false,       own_pool_of(lane, event)};
+    struct mt_live live = {.block_addr = block->addr,
+                           .block_bytes = block->size_bytes,
+                           .requested_bytes = event->size_bytes,
+                           .allocation = allocation,
+                           .handle = block->handle,
+                           .pool = own_pool_of(lane, event)};
     const struct mt_block_track track = {.addr = event->addr,
                                          .size_bytes = event->size_bytes,
                                          .block_addr = block->addr,
@@ -312,6 +318,8 @@ enum mt_status mt_lane_alloc(struct mt_lane *lane, const struct mt_event *event,
 
     if (before) { /* its free was lost */
         lane->result->orphan_frees++;
+        if (lane->result->verify.wanted)
+            mt_verify_lost_free(&lane->result->verify, event);
         status = finish_free(lane, before, event->addr);
         if (status != MT_OK)
             return status;
@@ -337,9 +345,13 @@ enum mt_status mt_lane_free(struct mt_lane *lane, const struct mt_event *event,
                             struct mt_replay_view *view)
 {
     struct mt_live *live = mt_live_find(&lane->live, event->addr);
+    bool completes = event->kind == MT_EVENT_FREE_COMPLETED || lane->completes_at_request;
     enum mt_status status = MT_OK;
 
     lane->group_open = false;
+    if (completes && lane->result->verify.wanted)
+        mt_verify_free(&lane->result->verify, event, live,
+                       lane->frees_are_requested && event->kind == MT_EVENT_FREE_COMPLETED);
     if (!live) {
         lane->result->orphan_frees++;
         show(lane, view);
@@ -349,7 +361,7 @@ enum mt_status mt_lane_free(struct mt_lane *lane, const struct mt_event *event,
     view->block_bytes = live->block_bytes;
     view->allocation = live->allocation;
     view->pool = live->pool;
-    if (event->kind == MT_EVENT_FREE_COMPLETED || lane->completes_at_request) {
+    if (completes) {
         status = finish_free(lane, live, event->addr);
     } else if (!live->free_requested) {
         live->free_requested = true;

@@ -30,6 +30,7 @@ struct mt_lane {
     struct mt_replay_result *result;
     bool follows_options;            /* simulates the options of the recorded run */
     bool completes_at_request;       /* the trace has no free_completed events */
+    bool frees_are_requested;        /* the trace has free_requested events */
     bool restoring;                  /* INITIAL events are arriving */
     bool is_restored;                /* INITIAL events have ended: any later ones are lost */
     bool watches_reserved, given_up; /* see most_reserved_bytes */

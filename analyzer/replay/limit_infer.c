@@ -77,7 +77,7 @@ static enum mt_status search_one(struct mt_limit_evidence *evidence,
         status = trial->replay(trial->context, limit_bytes, &compared, &verify, error);
         if (status != MT_OK || !compared)
             break;
-        found = verify.exact;
+        found = verify.actions_exact;
         if (!found && verify.excess_release_bytes < 0)
             high = middle;
         else if (!found)

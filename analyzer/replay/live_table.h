@@ -11,8 +11,9 @@
 
 struct mt_live {
     uint64_t block_addr, block_bytes; /* the policy's block */
-    uint64_t allocation;              /* number of the allocation in the trace */
-    uint32_t handle;                  /* the policy's name for the block */
+    uint64_t requested_bytes;
+    uint64_t allocation; /* number of the allocation in the trace */
+    uint32_t handle;     /* the policy's name for the block */
     bool free_requested;
     bool is_tracked; /* the block is in the pool tracks (pool_tracks.h) */
     uint16_t pool;   /* the pool in the run */

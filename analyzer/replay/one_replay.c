@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "check.h"
+#include "end_levels.h"
 #include "lane.h"
 #include "pytorch_config.h"
 #include "util.h"
@@ -72,6 +73,13 @@ static bool is_initial(const struct mt_event *event)
     return (event->flags & MT_EVENT_INITIAL) && event->kind != MT_EVENT_EMPTY_CACHE;
 }
 
+/* Whether frees complete exactly where the recording completes them. */
+static bool follows_completions(const struct mt_one_replay *replay)
+{
+    return replay->as_recorded && replay->source->header.has_free_completed &&
+           (replay->options->verify || !replay->options->limit_bytes);
+}
+
 static enum mt_status open_lane(struct mt_one_replay *replay, const struct mt_event *first,
                                 struct mt_error *error)
 {
@@ -108,10 +116,12 @@ static enum mt_status open_lane(struct mt_one_replay *replay, const struct mt_ev
     lane->foresight = replay->foresight;
     result->pool_count = replay->foresight ? replay->foresight->routes.pool_count : 0;
     lane->completes_at_request = !replay->source->header.has_free_completed;
+    lane->frees_are_requested = replay->source->header.has_free_requested;
     mt_device_init(&lane->device, limit_of(replay, device, result), memory,
                    result->recorded_addresses);
     mt_device_order_addresses(&lane->device, replay->options->order);
-    mt_lane_let_complete(lane);
+    if (!follows_completions(replay))
+        mt_lane_let_complete(lane);
     lane->watches_reserved = replay->options->most_reserved_bytes != NULL;
     if (lane->watches_reserved)
         lane->most_reserved_bytes = replay->options->most_reserved_bytes[device];
@@ -149,7 +159,7 @@ static void close_lane(struct mt_lane *lane, const struct mt_source *source)
     lane->result->restores.segments_unwatched = lane->tracks.segments_left_out;
     mt_lane_tell_plan(lane);
     lane->result->verify.events_missing = source->integrity.events_dropped;
-    mt_verify_finish(&lane->result->verify);
+    mt_verify_finish(&lane->result->verify, &source->header);
     mt_device_release(&lane->device);
     mt_live_release(&lane->live);
     mt_pool_tracks_release(&lane->tracks);
@@ -384,11 +394,30 @@ static void begin(struct mt_one_replay *replay, struct mt_window *window)
     replay->window = window;
 }
 
+/* Whether all events of the run were replayed and compared, so that the levels at the end are
+ * comparable. */
+static bool has_whole_run(const struct mt_one_replay *replay)
+{
+    const struct mt_integrity *integrity = &replay->source->integrity;
+
+    return replay->window->at_end && replay->window->at == replay->window->count && !replay->over &&
+           !integrity->cut && !integrity->frames_damaged && !integrity->events_dropped &&
+           !integrity->events_invalid;
+}
+
+static enum mt_status compare_end(struct mt_lane *lane, const struct mt_source *source)
+{
+    return lane->result->verify.wanted && !lane->given_up && source->view.level == MT_VIEW_FRAMEWORK
+               ? mt_end_levels_compare(lane, source)
+               : MT_OK;
+}
+
 /* `status`: how the pass ended, MT_END at the end of the trace. Always releases the replay's
  * memory. */
 static enum mt_status finish(struct mt_one_replay *replay, enum mt_status status,
                              struct mt_error *error)
 {
+    bool reached_end = status == MT_END && has_whole_run(replay);
     size_t i;
 
     if (status == MT_END)
@@ -396,6 +425,8 @@ static enum mt_status finish(struct mt_one_replay *replay, enum mt_status status
     for (i = 0; i < MT_MAX_DEVICES; i++) {
         if (replay->lanes[i] && status == MT_OK)
             mt_lane_check(replay->lanes[i], true);
+        if (replay->lanes[i] && status == MT_OK && reached_end)
+            status = compare_end(replay->lanes[i], replay->source);
         if (replay->watching && replay->lanes[i])
             replay->watch->tested_bytes[i] = replay->lanes[i]->device.most_tested_bytes;
         close_lane(replay->lanes[i], replay->source);

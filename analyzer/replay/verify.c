@@ -116,12 +116,75 @@ void mt_verify_oom(struct mt_replay_verify *verify, const struct mt_event *event
             (unsigned long long)event->seq, mt_format_bytes(size, event->size_bytes));
 }
 
-void mt_verify_finish(struct mt_replay_verify *verify)
+void mt_verify_free(struct mt_replay_verify *verify, const struct mt_event *event,
+                    const struct mt_live *live, bool needs_request)
+{
+    bool is_served = live && live->handle != MT_LIVE_NO_HANDLE;
+
+    verify->frees++;
+    if (is_served && (live->free_requested || !needs_request)) {
+        verify->frees_exact++;
+        return;
+    }
+    differs(verify, event->seq, "event %llu: %s of 0x%llx recorded, but in the replay %s",
+            (unsigned long long)event->seq, mt_event_kind_name(event->kind),
+            (unsigned long long)event->addr,
+            is_served ? "its free was not requested" : "there is no such block");
+}
+
+void mt_verify_lost_free(struct mt_replay_verify *verify, const struct mt_event *event)
+{
+    verify->frees++;
+    differs(verify, event->seq, "event %llu: alloc recorded at 0x%llx, where a block is live",
+            (unsigned long long)event->seq, (unsigned long long)event->addr);
+}
+
+void mt_verify_level(struct mt_replay_verify *verify, const struct mt_end_level *level,
+                     uint64_t recorded, uint64_t replayed)
+{
+    uint64_t off = recorded > replayed ? recorded - replayed : replayed - recorded;
+    char place[48] = "", n[2][MT_UNITS_TEXT];
+
+    if (recorded == MT_NOT_COUNTED)
+        return;
+    verify->end_levels++;
+    if (!off) {
+        verify->end_levels_exact++;
+        return;
+    }
+    if (level->segment_addr)
+        snprintf(place, sizeof place, " in the segment at 0x%llx",
+                 (unsigned long long)level->segment_addr);
+    differs(verify, MT_MAX_SEQ, "at the end, %s%s: recorded %s B, replay %s B %s", level->name,
+            place, mt_format_count(n[0], recorded), mt_format_count(n[1], off),
+            replayed > recorded ? "more" : "less");
+}
+
+/* Without segments, the sizes of blocks are not known. Without completed frees, a block of PyTorch
+ * that waits counts as free, and only levels that do not depend on it are covered. */
+static uint8_t covered_by(const struct mt_replay_verify *verify,
+                          const struct mt_trace_header *header)
+{
+    uint8_t requested = header->sizes_rounded ? 0 : MT_COVERS_REQUESTED;
+
+    if (!header->has_segments && mt_header_is_imported(header))
+        return requested;
+    if (mt_header_is_snapshot(header) && !header->has_free_completed && verify->frees)
+        return MT_COVERS_ALLOCATED | MT_COVERS_RESERVED;
+    return requested | MT_COVERS_ALLOCATED | MT_COVERS_ACTIVE | MT_COVERS_RESERVED;
+}
+
+void mt_verify_finish(struct mt_replay_verify *verify, const struct mt_trace_header *header)
 {
     MT_ASSERT(verify->addresses_exact <= verify->allocations);
     MT_ASSERT(verify->segment_events_exact <= verify->segment_events);
-    MT_ASSERT(verify->ooms_exact <= verify->ooms);
-    verify->exact = verify->wanted && verify->allocations == verify->addresses_exact &&
-                    verify->segment_events == verify->segment_events_exact &&
-                    !verify->unexpected_segment_events && verify->ooms == verify->ooms_exact;
+    MT_ASSERT(verify->ooms_exact <= verify->ooms && verify->frees_exact <= verify->frees);
+    MT_ASSERT(verify->end_levels_exact <= verify->end_levels);
+    verify->actions_exact = verify->wanted && verify->allocations == verify->addresses_exact &&
+                            verify->segment_events == verify->segment_events_exact &&
+                            !verify->unexpected_segment_events &&
+                            verify->ooms == verify->ooms_exact &&
+                            verify->frees == verify->frees_exact;
+    verify->exact = verify->actions_exact && verify->end_levels == verify->end_levels_exact;
+    verify->covered = mt_replay_is_the_run(verify) ? covered_by(verify, header) : 0;
 }

@@ -4,6 +4,7 @@
 #define MT_ANALYZER_VERIFY_H
 
 #include "device_model.h"
+#include "live_table.h"
 #include "replay_result.h"
 
 /* Compares the operations on the device with the recorded group of segment events: the same number,
@@ -17,7 +18,25 @@ void mt_verify_address(struct mt_replay_verify *verify, const struct mt_event *e
 void mt_verify_oom(struct mt_replay_verify *verify, const struct mt_event *event,
                    enum mt_status got);
 
-/* Sets verify->exact from the counts. */
-void mt_verify_finish(struct mt_replay_verify *verify);
+/* Compares a completed free: the block has to be live (NULL: it is not) and served by the policy,
+ * and its free requested before if `needs_request`. */
+void mt_verify_free(struct mt_replay_verify *verify, const struct mt_event *event,
+                    const struct mt_live *live, bool needs_request);
+
+/* An allocation at the address of a live block: the block's free is missing. */
+void mt_verify_lost_free(struct mt_replay_verify *verify, const struct mt_event *event);
+
+/* A level at the end of the history, in bytes. */
+struct mt_end_level {
+    const char *name;
+    uint64_t segment_addr; /* 0 = of the whole device */
+};
+
+/* `recorded`: MT_NOT_COUNTED = not recorded, so there is nothing to compare. */
+void mt_verify_level(struct mt_replay_verify *verify, const struct mt_end_level *level,
+                     uint64_t recorded, uint64_t replayed);
+
+/* Sets the results from the counts. */
+void mt_verify_finish(struct mt_replay_verify *verify, const struct mt_trace_header *header);
 
 #endif

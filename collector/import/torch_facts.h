@@ -46,13 +46,14 @@ enum mt_torch_block_state { MT_TORCH_INACTIVE, MT_TORCH_ALLOCATED, MT_TORCH_PEND
 struct mt_torch_block {
     uint64_t addr; /* 0 = not recorded: the block follows the previous one */
     uint64_t size_bytes;
-    uint64_t requested_bytes; /* 0 = not recorded */
+    uint64_t requested_bytes; /* MT_NOT_COUNTED = not recorded */
     uint32_t stack;
     uint8_t state;
 };
 
 struct mt_torch_segment {
     uint64_t addr, size_bytes;
+    uint64_t allocated_bytes, active_bytes, requested_bytes; /* MT_NOT_COUNTED = not recorded */
     size_t first_block, block_count;
     uint32_t stack, stream;
     uint16_t pool, device;
@@ -97,6 +98,8 @@ enum mt_torch_word {
     MT_WORD_DEVICE,
     MT_WORD_ADDRESS,
     MT_WORD_TOTAL_SIZE,
+    MT_WORD_ALLOCATED_SIZE,
+    MT_WORD_ACTIVE_SIZE,
     MT_WORD_REQUESTED_SIZE,
     MT_WORD_REAL_SIZE,
     MT_WORD_IS_EXPANDABLE,

@@ -126,39 +126,99 @@ static void count_kinds(const struct mt_torch *torch, uint32_t device, uint64_t 
         of_kind[torch->records.entries[d->first + i].kind]++;
 }
 
-static uint8_t end_kind(const uint64_t of_kind[256])
+/* Adds the addresses of the blocks that wait at the end. */
+static enum mt_status add_waiting(const struct mt_torch *torch,
+                                  const struct mt_torch_device *device, struct mt_map *waiting)
 {
-    return of_kind[MT_EVENT_FREE_REQUESTED] && !of_kind[MT_EVENT_FREE_COMPLETED]
-               ? MT_EVENT_FREE_REQUESTED
-               : MT_EVENT_FREE_COMPLETED;
+    enum mt_status status = MT_OK;
+    size_t i, j;
+
+    for (i = 0; i < device->segment_count; i++) {
+        const struct mt_torch_segment *segment = &torch->segments[device->first_segment + i];
+
+        for (j = 0; j < segment->block_count && !status; j++) {
+            const struct mt_torch_block *block = &torch->records.blocks[segment->first_block + j];
+            if (block->state == MT_TORCH_PENDING)
+                status = mt_map_set(waiting, block->addr, ALIVE);
+        }
+    }
+    return status;
+}
+
+/* Whether blocks wait at the end, and all those whose free was requested. */
+static enum mt_status find_waiting(const struct mt_torch *torch,
+                                   const struct mt_torch_device *device, bool *some, bool *all)
+{
+    struct mt_map waiting = {0};
+    enum mt_status status = add_waiting(torch, device, &waiting);
+
+    *some |= waiting.count > 0;
+    for (size_t i = 0; i < device->count && *all && !status; i++) {
+        const struct mt_torch_entry *entry = &torch->records.entries[device->first + i];
+
+        if (entry->kind == MT_EVENT_FREE_REQUESTED)
+            *all = mt_map_take(&waiting, entry->addr) == ALIVE;
+    }
+    mt_map_release(&waiting);
+    return status;
+}
+
+enum mt_status mt_torch_find_frees(struct mt_torch *torch, const size_t of_kind[256])
+{
+    struct mt_trace_header *header = &torch->source.header;
+    bool some_wait = false, all_wait = true;
+    enum mt_status status = MT_OK;
+
+    header->has_free_requested = of_kind[MT_EVENT_FREE_REQUESTED] > 0;
+    header->has_free_completed = of_kind[MT_EVENT_FREE_COMPLETED] > 0;
+    if (header->has_free_completed)
+        return MT_OK;
+    for (uint32_t i = 0; i < torch->device_count && !status; i++)
+        status = find_waiting(torch, &torch->devices[i], &some_wait, &all_wait);
+    header->has_free_completed = some_wait && all_wait;
+    return status;
+}
+
+bool mt_torch_frees_are_requested(const struct mt_torch *torch, uint32_t device)
+{
+    uint64_t of_kind[256] = {0};
+
+    if (!mt_torch_is_host(torch, device))
+        return torch->source.header.has_free_requested;
+    count_kinds(torch, device, of_kind);
+    return of_kind[MT_EVENT_FREE_REQUESTED] > 0;
 }
 
 uint8_t mt_torch_end_kind(const struct mt_torch *torch, uint32_t device)
 {
+    bool completed = torch->source.header.has_free_completed;
     uint64_t of_kind[256] = {0};
 
-    count_kinds(torch, device, of_kind);
-    return end_kind(of_kind);
+    if (mt_torch_is_host(torch, device)) {
+        count_kinds(torch, device, of_kind);
+        completed = of_kind[MT_EVENT_FREE_COMPLETED] > 0;
+    }
+    return mt_torch_frees_are_requested(torch, device) && !completed ? MT_EVENT_FREE_REQUESTED
+                                                                     : MT_EVENT_FREE_COMPLETED;
 }
 
 enum mt_status mt_torch_find_missing(struct mt_torch *torch, uint32_t device, bool starts_empty)
 {
     const struct mt_torch_device *d = &torch->devices[device];
     uint64_t of_kind[256] = {0};
-    enum mt_status status = MT_OK;
-    bool is_requested;
+    uint8_t end_kind = mt_torch_end_kind(torch, device);
+    enum mt_status status;
 
     if (torch->is_profile)
         return MT_OK;
     count_kinds(torch, device, of_kind);
-    is_requested = end_kind(of_kind) == MT_EVENT_FREE_REQUESTED;
-    if (!of_kind[MT_EVENT_FREE_REQUESTED]) /* completed frees were requested */
+    if (!mt_torch_frees_are_requested(torch, device)) /* completed frees were requested */
         torch->missing[MT_EVENT_FREE_REQUESTED] += of_kind[MT_EVENT_FREE_COMPLETED];
-    if (is_requested)
+    if (end_kind == MT_EVENT_FREE_REQUESTED)
         torch->missing[MT_EVENT_FREE_COMPLETED] += of_kind[MT_EVENT_FREE_REQUESTED];
     if (d->complete || !d->count || !torch->has_segments)
         return MT_OK;
-    status = walk_blocks(torch, d, end_kind(of_kind));
+    status = walk_blocks(torch, d, end_kind);
     return status ? status : walk_segments(torch, d, starts_empty);
 }
 

@@ -13,9 +13,16 @@
 enum mt_status mt_torch_find_missing(struct mt_torch *torch, uint32_t device,
                                      bool starts_empty) MT_MUST_USE;
 
-/* Returns the kind of entry that ends a block: MT_EVENT_FREE_COMPLETED, or MT_EVENT_FREE_REQUESTED
- * if the history has only requested frees because completed ones were skipped. Reads the kinds of
- * all entries. */
+/* Decides which kinds of frees PyTorch recorded, on all devices alike, and sets them in the header.
+ * `of_kind`: the number of entries of each kind on all devices. If the history has only requested
+ * frees, completed ones were skipped, unless all blocks with a requested free still wait at the
+ * end. */
+enum mt_status mt_torch_find_frees(struct mt_torch *torch, const size_t of_kind[256]) MT_MUST_USE;
+
+/* Return whether requested frees were recorded, and the kind of entry that ends a block:
+ * MT_EVENT_FREE_COMPLETED, or MT_EVENT_FREE_REQUESTED if completed frees were skipped. Call them
+ * after mt_torch_find_frees. They read the kinds of all entries of the host. */
+bool mt_torch_frees_are_requested(const struct mt_torch *torch, uint32_t device);
 uint8_t mt_torch_end_kind(const struct mt_torch *torch, uint32_t device);
 
 /* Sets *event to the next event that reports a number of missing entries; returns false after the

@@ -236,7 +236,7 @@ static void apply_history(struct mt_torch_records *r, struct mt_pickle *pickle,
     if (list->kind != MT_PICKLE_LIST || !count || !mt_torch_is(&items[0], MT_TORCH_HISTORY))
         return;
     history = &r->histories[items[0].bits];
-    if (!block->requested_bytes)
+    if (block->requested_bytes == MT_NOT_COUNTED)
         block->requested_bytes = history->real_size_bytes;
     if (block->stack == MT_NO_ID)
         block->stack = history->stack;
@@ -263,6 +263,7 @@ static enum mt_status make_block(struct mt_torch_records *r, struct mt_pickle *p
     if (!block)
         return MT_ERR_MEMORY;
     block->stack = MT_NO_ID;
+    block->requested_bytes = MT_NOT_COUNTED;
     for (i = 0; i + 1 < count; i += 2) {
         const struct mt_pickle_value *field = &items[i + 1];
         switch (mt_torch_word_of(&items[i])) {
@@ -308,12 +309,16 @@ static enum mt_status make_segment(struct mt_torch_records *r, struct mt_pickle 
     if (!segment)
         return MT_ERR_MEMORY;
     segment->stack = MT_NO_ID;
+    segment->allocated_bytes = segment->active_bytes = segment->requested_bytes = MT_NOT_COUNTED;
     for (i = 0; i + 1 < count && status == MT_OK; i += 2) {
         const struct mt_pickle_value *field = &items[i + 1];
         switch (mt_torch_word_of(&items[i])) {
         case MT_WORD_DEVICE: segment->device = device_of(field); break;
         case MT_WORD_ADDRESS: segment->addr = mt_torch_address(field); break;
         case MT_WORD_TOTAL_SIZE: segment->size_bytes = mt_torch_number(*field); break;
+        case MT_WORD_ALLOCATED_SIZE: segment->allocated_bytes = mt_torch_number(*field); break;
+        case MT_WORD_ACTIVE_SIZE: segment->active_bytes = mt_torch_number(*field); break;
+        case MT_WORD_REQUESTED_SIZE: segment->requested_bytes = mt_torch_number(*field); break;
         case MT_WORD_IS_EXPANDABLE: segment->expandable = mt_torch_number(*field) != 0; break;
         case MT_WORD_FRAMES: segment->stack = stack_of(field); break;
         case MT_WORD_STREAM: status = mt_torch_stream(r, field, &segment->stream); break;

@@ -198,6 +198,26 @@ static bool has_private_pools(const struct mt_torch *torch)
     return false;
 }
 
+/* What PyTorch itself counted at the end, for comparison. */
+static enum mt_status add_ends(struct mt_torch *torch)
+{
+    enum mt_status status = MT_OK;
+    uint32_t id;
+
+    for (size_t i = 0; i < torch->device_segment_count && !torch->is_profile && !status; i++) {
+        const struct mt_torch_segment *segment = &torch->segments[i];
+        const struct mt_segment_end end = {.addr = segment->addr,
+                                           .size_bytes = segment->size_bytes,
+                                           .allocated_bytes = segment->allocated_bytes,
+                                           .active_bytes = segment->active_bytes,
+                                           .requested_bytes = segment->requested_bytes,
+                                           .device = segment->device,
+                                           .heap = torch->heap};
+        status = mt_symbols_end(&torch->source.symbols, &end, &id);
+    }
+    return status;
+}
+
 static void fill_header(struct mt_torch *torch, const struct census *census)
 {
     struct mt_trace_header *header = &torch->source.header;
@@ -217,8 +237,6 @@ static void fill_header(struct mt_torch *torch, const struct census *census)
     header->has_segments = (torch->device_segment_count && !torch->is_profile) ||
                            of_kind[MT_EVENT_SEGMENT_ALLOC] || of_kind[MT_EVENT_SEGMENT_MAP] ||
                            of_kind[MT_EVENT_SEGMENT_FREE] || of_kind[MT_EVENT_SEGMENT_UNMAP];
-    header->has_free_requested = of_kind[MT_EVENT_FREE_REQUESTED] > 0;
-    header->has_free_completed = of_kind[MT_EVENT_FREE_COMPLETED] > 0;
     header->never_refused = !of_kind[MT_EVENT_OOM] && !of_kind[MT_EVENT_SEGMENT_FREE] &&
                             !of_kind[MT_EVENT_SEGMENT_UNMAP];
     torch->source.integrity.events_unknown += of_kind[MT_TORCH_UNKNOWN];
@@ -269,9 +287,13 @@ static enum mt_status infer(struct mt_torch *torch)
         mt_torch_find_empty_cache(torch);
     if (has_private_pools(torch) && (status = mt_torch_route_pools(torch)) != MT_OK)
         return status;
-    status = mt_torch_find_start(torch);
+    status = mt_torch_find_frees(torch, census.of_kind);
+    if (status == MT_OK)
+        status = mt_torch_find_start(torch);
     if (status == MT_OK)
         status = mt_torch_name_missing(torch);
+    if (status == MT_OK)
+        status = add_ends(torch);
     torch->latest_ns = mt_max_u64(census.latest_us, of_host.latest_us) * 1000;
     if (torch->annotation_count)
         torch->latest_ns = mt_max_u64(

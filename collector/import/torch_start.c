@@ -63,7 +63,7 @@ static void weigh_final_state(const struct mt_torch_start *start, uint8_t end_ki
                 continue;
             balance->live--;
             requested += block->requested_bytes;
-            requested_known &= block->requested_bytes != 0;
+            requested_known &= block->requested_bytes != MT_NOT_COUNTED;
         }
     }
     balance->live_bytes = requested_known ? balance->live_bytes - requested : 0;
@@ -123,7 +123,8 @@ static enum mt_status see_final_block(struct mt_torch_start *start,
                                       const struct mt_torch_block *block)
 {
     uint32_t known = mt_map_get(&start->seen, block->addr);
-    uint64_t requested = block->requested_bytes ? block->requested_bytes : block->size_bytes;
+    uint64_t requested =
+        block->requested_bytes == MT_NOT_COUNTED ? block->size_bytes : block->requested_bytes;
 
     if (block->state == MT_TORCH_INACTIVE || known == 0)
         return MT_OK;
@@ -143,8 +144,6 @@ static enum mt_status find_blocks(struct mt_torch_start *start)
     enum mt_status status = MT_OK;
     size_t i, j;
 
-    for (i = 0; i < start->device->count && !start->frees_are_requested; i++)
-        start->frees_are_requested = entry_at(start, i)->kind == MT_EVENT_FREE_REQUESTED;
     for (i = 0; i < start->device->count && status == MT_OK; i++) {
         const struct mt_torch_entry *entry = entry_at(start, i);
         if (entry->kind >= MT_EVENT_ALLOC && entry->kind <= MT_EVENT_FREE_COMPLETED)
@@ -413,7 +412,9 @@ enum mt_status mt_torch_find_start(struct mt_torch *torch)
                                        .device = &torch->devices[device],
                                        .device_index = is_host ? 0 : (uint16_t)device,
                                        .heap = is_host ? torch->host_heap : torch->heap,
-                                       .segment_heap = is_host ? torch->pinned_heap : torch->heap};
+                                       .segment_heap = is_host ? torch->pinned_heap : torch->heap,
+                                       .frees_are_requested =
+                                           mt_torch_frees_are_requested(torch, device)};
 
         torch->devices[device].complete =
             !torch->has_segments || is_complete(&start, mt_torch_end_kind(torch, device));

@@ -499,14 +499,30 @@ static void add_data(const struct writer *writer, struct mt_buf *out)
     mt_buf_add_text(out, "</script>\n");
 }
 
+/* Counters that are exact on every device: bits of enum mt_covered. */
+static uint8_t covered_on_all(const struct mt_report *report)
+{
+    uint8_t covered = report->device_count ? UINT8_MAX : 0;
+
+    for (uint32_t i = 0; i < report->device_count; i++)
+        covered &= report->devices[i].replay.verify.covered;
+    return covered;
+}
+
 static void add_footer(struct mt_buf *out, const struct mt_report *report)
 {
+    uint8_t covered = covered_on_all(report);
+
     mt_buf_add_text(out, "<footer>memtrace \xC2\xB7 ");
     mt_add_page_name(out, report->path ? report->path : report->name);
     if (*report->sha256)
         mt_buf_printf(out, " \xC2\xB7 sha256 %s", report->sha256);
     mt_buf_add_text(out, " \xC2\xB7 replayed with ");
     mt_add_page_name(out, report->policy);
+    if (covered) {
+        mt_buf_add_text(out, " \xC2\xB7 exact: ");
+        mt_add_covered(out, covered);
+    }
     mt_buf_add_text(out, "</footer>\n");
 }
 

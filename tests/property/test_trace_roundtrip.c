@@ -80,6 +80,16 @@ static void check_symbols(const struct mt_symbols *got, const struct mt_symbols 
         assert_int_equal(got->threads[i].name, expected->threads[i].name);
         assert_int_equal(got->threads[i].os_id, expected->threads[i].os_id);
     }
+    assert_int_equal(got->end_count, expected->end_count);
+    for (i = 0; i < got->end_count; i++) {
+        assert_int_equal(got->ends[i].addr, expected->ends[i].addr);
+        assert_int_equal(got->ends[i].size_bytes, expected->ends[i].size_bytes);
+        assert_int_equal(got->ends[i].allocated_bytes, expected->ends[i].allocated_bytes);
+        assert_int_equal(got->ends[i].active_bytes, expected->ends[i].active_bytes);
+        assert_int_equal(got->ends[i].requested_bytes, expected->ends[i].requested_bytes);
+        assert_int_equal(got->ends[i].device, expected->ends[i].device);
+        assert_int_equal(got->ends[i].heap, expected->ends[i].heap);
+    }
 }
 
 static void check_header(const struct mt_trace_header *got)

@@ -64,6 +64,16 @@ static inline void make_symbols(struct made_trace *made, uint32_t scale)
         made_ok(mt_symbols_thread(symbols, i ? i + 3 : MT_NO_ID, random_u64(made), &id));
     }
     made_ok(mt_symbols_device(symbols, 1, 2, UINT64_C(80) << 30));
+    for (i = 0; i < scale; i++) {
+        const struct mt_segment_end end = {.addr = UINT64_C(0x7f0000000000) + i * 4096,
+                                           .size_bytes = i % 3 ? i * 4096 : MT_NOT_COUNTED - 1,
+                                           .allocated_bytes = i % 5 ? i : MT_NOT_COUNTED,
+                                           .active_bytes = i % 7 ? i * 2 : MT_NOT_COUNTED - 1,
+                                           .requested_bytes = 0,
+                                           .device = (uint16_t)(i % 2),
+                                           .heap = (uint16_t)(i % 3)};
+        made_ok(mt_symbols_end(symbols, &end, &id));
+    }
 }
 
 /* Every kind but END, which the writer adds. */

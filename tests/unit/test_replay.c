@@ -30,6 +30,7 @@ static const struct mt_replay_result *replay(struct mt_event *events, size_t cou
     struct mt_error error;
 
     memory_source_init(&source, events, count, batch);
+    source.source.header.has_free_requested = true;
     assert_int_equal(memory_source_heap(&source, "pytorch"), 1);
     if (mt_replay_run(&source.source, options, NULL, &summary, &error) != MT_OK)
         fail_msg("%s", error.text);
@@ -306,6 +307,114 @@ static void traces_without_completions_complete_at_the_request(void **unused)
     assert_int_equal(summary.devices[0].counters.active.peak, 4096);
 }
 
+/* The run released a segment, under a limit, while a free waited, and completed nothing: PyTorch's
+ * garbage collection does that. The block is still active at the end. */
+static void a_replay_of_the_run_completes_only_what_the_run_did(void **unused)
+{
+    struct mt_replay_options options = {.verify = true, .limit_bytes = 70 * MT_MIB};
+    struct mt_event events[] = {
+        event(MT_EVENT_SEGMENT_ALLOC, BASE, 20 * MT_MIB),
+        event(MT_EVENT_ALLOC, BASE, 8 * MT_MIB),
+        event(MT_EVENT_ALLOC, BASE + 8 * MT_MIB, 8 * MT_MIB),
+        event(MT_EVENT_SEGMENT_ALLOC, BASE + 64 * MT_MIB, 32 * MT_MIB),
+        event(MT_EVENT_ALLOC, BASE + 64 * MT_MIB, 32 * MT_MIB),
+        event(MT_EVENT_FREE_REQUESTED, BASE + 64 * MT_MIB, 32 * MT_MIB),
+        event(MT_EVENT_FREE_COMPLETED, BASE + 64 * MT_MIB, 32 * MT_MIB),
+        event(MT_EVENT_FREE_REQUESTED, BASE, 8 * MT_MIB),
+        event(MT_EVENT_SEGMENT_FREE, BASE + 64 * MT_MIB, 32 * MT_MIB),
+        event(MT_EVENT_SEGMENT_ALLOC, BASE + 128 * MT_MIB, 40 * MT_MIB),
+        event(MT_EVENT_ALLOC, BASE + 128 * MT_MIB, 40 * MT_MIB),
+    };
+    const struct mt_replay_result *result = replay(events, MT_ARRAY_LEN(events), 64, &options);
+
+    (void)unused;
+    if (!result->verify.exact)
+        fail_msg("%s", result->verify.first_difference);
+    assert_int_equal(result->counters.active.now, 56 * MT_MIB);
+    options.verify = false; /* a question about that limit: a flush waits for the streams */
+    result = replay(events, MT_ARRAY_LEN(events), 64, &options);
+    assert_int_equal(result->counters.active.now, 48 * MT_MIB);
+}
+
+static void completed_frees_need_a_block_that_waits(void **unused)
+{
+    struct mt_replay_options options = {.policy = "recorded", .verify = true};
+    struct mt_event events[] = {
+        event(MT_EVENT_SEGMENT_ALLOC, BASE, 2 * MT_MIB),
+        event(MT_EVENT_ALLOC, BASE, 512),
+        event(MT_EVENT_FREE_REQUESTED, BASE, 512),
+        event(MT_EVENT_FREE_COMPLETED, BASE, 512),
+        event(MT_EVENT_ALLOC, BASE, 512),
+        event(MT_EVENT_FREE_COMPLETED, BASE, 512),
+        event(MT_EVENT_FREE_COMPLETED, BASE, 512),
+        event(MT_EVENT_ALLOC, BASE, 512),
+        event(MT_EVENT_ALLOC, BASE, 512),
+    };
+    const struct mt_replay_verify *verify;
+
+    (void)unused;
+    verify = &replay(events, 4, 64, &options)->verify;
+    assert_true(verify->exact);
+    assert_int_equal(verify->covered, MT_COVERS_REQUESTED | MT_COVERS_ALLOCATED | MT_COVERS_ACTIVE |
+                                          MT_COVERS_RESERVED);
+    verify = &replay(events, 6, 64, &options)->verify;
+    assert_true(!verify->exact && !verify->covered);
+    assert_int_equal(verify->frees, 2);
+    assert_int_equal(verify->frees_exact, 1);
+    assert_string_equal(verify->first_difference,
+                        "event 5: free_completed of 0x7f0000000000 recorded, but in the replay its "
+                        "free was not requested");
+    verify = &replay(events, MT_ARRAY_LEN(events), 64, &options)->verify;
+    assert_int_equal(verify->frees, 4); /* and the one that the last alloc shows to be missing */
+    assert_int_equal(verify->frees_exact, 1);
+}
+
+/* What a snapshot counts at its end, with `active_bytes` in the first of two segments. */
+static const struct mt_replay_verify *replay_to_an_end(uint64_t active_bytes)
+{
+    struct mt_event events[] = {
+        event(MT_EVENT_SEGMENT_ALLOC, BASE, 2 * MT_MIB),
+        event(MT_EVENT_ALLOC, BASE, 1000),
+        event(MT_EVENT_ALLOC, BASE + 1024, 512),
+        event(MT_EVENT_FREE_REQUESTED, BASE, 1000),
+        event(MT_EVENT_SEGMENT_ALLOC, BASE + 32 * MT_MIB, 20 * MT_MIB),
+        event(MT_EVENT_ALLOC, BASE + 32 * MT_MIB, 3 * MT_MIB),
+    };
+    const struct mt_segment_end ends[] = {
+        {BASE + 32 * MT_MIB, 20 * MT_MIB, 3 * MT_MIB, 3 * MT_MIB, MT_NOT_COUNTED, 0, 1},
+        {BASE, 2 * MT_MIB, 512, active_bytes, 1512, 0, 1},
+        {BASE, 2 * MT_MIB, 7, 7, 7, 1, 1}, /* another device */
+        {BASE, 2 * MT_MIB, 7, 7, 7, 0, 0}, /* another heap */
+    };
+    const struct mt_replay_options options = {.policy = "pytorch", .verify = true};
+    struct memory_source source;
+    struct mt_error error;
+    uint32_t id;
+
+    memory_source_init(&source, events, MT_ARRAY_LEN(events), 64);
+    assert_int_equal(memory_source_heap(&source, "pytorch"), 1);
+    for (size_t i = 0; i < MT_ARRAY_LEN(ends); i++)
+        assert_int_equal(mt_symbols_end(&source.source.symbols, &ends[i], &id), MT_OK);
+    assert_int_equal(mt_replay_run(&source.source, &options, NULL, &summary, &error), MT_OK);
+    memory_source_release(&source);
+    return &summary.devices[0].verify;
+}
+
+static void levels_at_the_end_are_compared(void **unused)
+{
+    const struct mt_replay_verify *verify = replay_to_an_end(1536);
+
+    (void)unused;
+    if (!verify->exact)
+        fail_msg("%s", verify->first_difference);
+    assert_int_equal(verify->end_levels, 3 + 2 + 3); /* not all segments count requested bytes */
+    verify = replay_to_an_end(512);
+    assert_true(verify->actions_exact && !verify->exact && !verify->covered);
+    assert_int_equal(verify->end_levels - verify->end_levels_exact, 2);
+    assert_string_equal(verify->first_difference,
+                        "at the end, active: recorded 3,146,240 B, replay 1,024 B more");
+}
+
 static void state_at_the_start_is_restored(void **unused)
 {
     static const char *const policies[] = {"pytorch", "recorded"};
@@ -448,6 +557,9 @@ int main(void)
         cmocka_unit_test(observers_see_one_run),
         cmocka_unit_test(ooms_bound_the_limit),
         cmocka_unit_test(traces_without_completions_complete_at_the_request),
+        cmocka_unit_test(a_replay_of_the_run_completes_only_what_the_run_did),
+        cmocka_unit_test(completed_frees_need_a_block_that_waits),
+        cmocka_unit_test(levels_at_the_end_are_compared),
         cmocka_unit_test(state_at_the_start_is_restored),
         cmocka_unit_test(an_initial_segment_of_no_bytes_holds_nothing),
         cmocka_unit_test(late_initial_events_are_not_restored),

@@ -267,6 +267,11 @@ class Verify(Document):
     segment_events_exact: int
     ooms: int
     ooms_exact: int
+    frees: int
+    frees_exact: int
+    end_levels: int
+    end_levels_exact: int
+    exact_counters: tuple[str, ...]
     first_difference: str | None
     taken_over: bool
     addresses_exact_by_rule: int | None
@@ -289,6 +294,11 @@ class Verify(Document):
             segment_events_exact=data["segment_events_exact"],
             ooms=data["ooms"],
             ooms_exact=data["ooms_exact"],
+            frees=data["frees"],
+            frees_exact=data["frees_exact"],
+            end_levels=data["end_levels"],
+            end_levels_exact=data["end_levels_exact"],
+            exact_counters=many(same, data["exact_counters"]),
             first_difference=data["first_difference"],
             taken_over=data["taken_over"],
             addresses_exact_by_rule=data["addresses_exact_by_rule"],
