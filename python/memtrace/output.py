@@ -93,7 +93,7 @@ def claim(path: str, suffix: str) -> str:
         except FileExistsError:
             continue
         except OSError as error:
-            raise Error(f"cannot write '{_printable(candidate)}': {error.strerror}") from None
+            raise Error(f"cannot write '{printable(candidate)}': {error.strerror}") from None
 
 
 def free(path: str) -> str:

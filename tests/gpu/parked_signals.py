@@ -194,7 +194,7 @@ class Worker:
 
         self.torch, self.memtrace, self.parking, self.values = torch, memtrace, parking, values
         self.model, self.optimizer, self.use = make(name)
-        self.before = {key: value.clone() for key, value in tensors_of(self.model, self.optimizer).items()}
+        self.remember()
         self.attributes = attributes(self.model, self.optimizer)
         # `parked` looks at all objects of Python: without the frozen ones a block is short, and more
         # of the signals arrive while it copies.
@@ -202,6 +202,9 @@ class Worker:
         gc.freeze()
         self.counts = dict.fromkeys(("rounds", "interrupts", "double", "late", "lost", "guards_left",
                                      "restored_later", "not_restored", "used"), 0)
+
+    def remember(self):
+        self.before = {key: value.clone() for key, value in tensors_of(self.model, self.optimizer).items()}
 
     def block(self, dice):
         """The statement: with what a user does inside, and memory that others overwrite."""
@@ -275,6 +278,7 @@ class Worker:
             self.check()
             if self.counts["rounds"] % 50 == 0:
                 self.use()
+                self.remember()  # batch normalization counts what it sees
         self.use()
         self.torch.cuda.synchronize()
         return {**self.counts, "block_s": round(seconds, 4), "backend": backend,
