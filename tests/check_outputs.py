@@ -10,6 +10,7 @@ and a file system that is full.
 import os
 import pathlib
 import resource
+import shlex
 import shutil
 import signal
 import subprocess
@@ -50,7 +51,7 @@ HUGE = [("huge.png", "render timeline IN --size 5000x4000 --force -o OUT")] if H
 
 def run(arguments, source, target, **how):
     words = [str(source) if word == "IN" else str(target) if word == "OUT" else word
-             for word in arguments.split()]
+             for word in shlex.split(arguments)]
     how.setdefault("stdin", subprocess.DEVNULL)
     how.setdefault("stdout", subprocess.PIPE)
     return subprocess.run([PROGRAM, *words], stderr=subprocess.PIPE, timeout=LIMIT_SECONDS, **how)
@@ -297,7 +298,7 @@ class Outputs(unittest.TestCase):
     def test_a_folder_is_written_whole_or_not_at_all(self):
         """A picture of the user's is in the way: found before the documents are written."""
         for name, more in (("icicle.svg", ""), ("policies.svg", " --policies"),
-                           ("diff.svg", f" --base {CAPTURE}")):
+                           ("diff.svg", f" --base {shlex.quote(str(CAPTURE))}")):
             with self.subTest(name):
                 report = self.folder / f"report-{name}"
                 report.mkdir()

@@ -192,6 +192,10 @@ def progress_of_reading(program, fixtures):
 
 
 def main(program, fixtures):
+    # Lines of output begin with the names that are given: those of the fixtures have ASCII characters.
+    program = os.path.abspath(program)
+    os.chdir(fixtures)
+    fixtures = pathlib.Path()
     captures = fixtures / "captures"
     wrong = []
     for name, widths in (("gpt_split64", (80, 100, 137)), ("oom_adam", (80,)), ("leak", (80, 100)), ("twogpu", (100,))):

@@ -186,8 +186,8 @@ bool mt_trace_end_is_complete(const struct mt_trace_end *end)
 
 bool mt_trace_end_is_lost(const struct mt_trace_end *end)
 {
-    return end->state == MT_TRACE_FAILED && end->error.status != MT_ERR_MEMORY &&
-           !(end->has_trace && end->has_tape);
+    return end->has_process && end->state == MT_TRACE_FAILED &&
+           end->error.status != MT_ERR_MEMORY && !(end->has_trace && end->has_tape);
 }
 
 /* A tape belongs to the original trace, so only a trace without a tape is redacted. */
@@ -233,6 +233,7 @@ void mt_trace_end(struct mt_trace_end *end, const char *path,
         judge(end);
     else if (end->state == MT_TRACE_FAILED)
         end->error.status = status;
+    end->has_process = options->process != NULL;
     end->has_trace = lstat(path, &facts) == 0 || (errno != ENOENT && errno != ENOTDIR);
     end->has_tape = mt_recover_is_needed(path);
 }

@@ -24,6 +24,7 @@ struct mt_trace_end {
     struct mt_recovery recovery; /* valid if has_tape is set, even if the recovery failed */
     bool has_trace;              /* the trace exists at the end, or that cannot be determined */
     bool has_tape;               /* a tape is beside the trace at the end */
+    bool has_process;            /* options->process is set: `record` saw the process end */
     struct mt_finalize_result native;
     struct mt_error native_error;    /* status MT_OK: names were resolved as far as possible */
     struct mt_error redaction_error; /* status MT_OK: redacted, or no redaction was requested */
@@ -36,8 +37,8 @@ struct mt_trace_end {
  * event reports that in other header facts, such as `sizes_rounded`. */
 bool mt_trace_end_is_complete(const struct mt_trace_end *end);
 
-/* Returns true if the trace is gone, or if it cannot be read and no tape is left. False if only
- * memory ran out. */
+/* Returns true if `record` saw the process end and the trace is gone, or cannot be read and no tape
+ * is left. False if only memory ran out. */
 bool mt_trace_end_is_lost(const struct mt_trace_end *end);
 
 struct mt_trace_end_options {

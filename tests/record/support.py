@@ -19,7 +19,7 @@ class Bench:
     """Programs and folders of one build; `work` is an empty folder of the test."""
 
     def __init__(self, build, work):
-        self.build = pathlib.Path(build).resolve()
+        self.build = pathlib.Path(build)
         self.memtrace = str(self.build / "memtrace")
         self.recorded = str(self.build / "tests" / "recorded")
         self.static = str(self.build / "tests" / "recorded_static")
@@ -113,19 +113,28 @@ def only(things):
     return things[0]
 
 
+def without_spaces(build, place):
+    """A link to the build if its path has a space: scripts of the tests name programs without quotes."""
+    link = place / "build"
+    if " " in str(build) and not link.is_symlink():
+        link.symlink_to(build)
+    return link if link.is_symlink() else build
+
+
 def main(cases):
     """run.py BUILD [CASE...]: runs the cases, each in an empty folder."""
     build, names = sys.argv[1], sys.argv[2:]
     failed = []
     chosen = [case for case in cases if not names or case.__name__ in names]
-    for case in chosen:
-        with tempfile.TemporaryDirectory() as work:
-            try:
-                case(Bench(build, work))
-            except Exception as error:  # pylint: disable=broad-except
-                failed.append(case.__name__)
-                print(f"{case.__name__}: {error}")
-                if not isinstance(error, Wrong):
-                    traceback.print_exc()
+    with tempfile.TemporaryDirectory() as place:
+        for case in chosen:
+            with tempfile.TemporaryDirectory() as work:
+                try:
+                    case(Bench(without_spaces(pathlib.Path(build).resolve(), pathlib.Path(place)), work))
+                except Exception as error:  # pylint: disable=broad-except
+                    failed.append(case.__name__)
+                    print(f"{case.__name__}: {error}")
+                    if not isinstance(error, Wrong):
+                        traceback.print_exc()
     print(f"{len(chosen)} cases, {len(failed)} failed")
     return 1 if failed or not chosen else 0
