@@ -483,6 +483,8 @@ static enum mt_status on_memory(struct mt_survey *survey, const struct mt_event 
         status = mt_pool_ledger_segment(&device->pools, event, view);
     if (event->flags & MT_EVENT_INITIAL) {
         device->start = now;
+        if (survey->begun) /* damaged: begin_devices has taken the level at the start before it */
+            note_levels(device, event, &device->start, MT_NO_PHASE);
         return status;
     }
     device->events++;

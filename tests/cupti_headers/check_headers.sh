@@ -56,6 +56,12 @@ compare_list() {
     [ ! -s "$work/different" ] || complain "driver_cbids.def: $(cat "$work/different")"
 }
 
+# compile OPTION...: with the headers in $includes.
+compile() {
+    # shellcheck disable=SC2086 # one word an option
+    "$compiler" -std=gnu11 "-I$work" "-I$here" "-I$root/collector/inject" $includes "$@"
+}
+
 check() {
     folders=$(echo "$1" | tr , ' ')
     # shellcheck disable=SC2086 # one word a folder
@@ -74,10 +80,9 @@ check() {
     [ "$all" -gt 50 ] || complain "the table of calls was not found"
     includes=
     for folder in $folders; do includes="$includes -isystem $folder"; done
-    compile="$compiler -std=gnu11 -I$work -I$here -I$root/collector/inject $includes"
     version=$(sed -n 's/^#define CUPTI_API_VERSION *//p' "$(dirname "$ids")/cupti_version.h")
-    if $compile -fsyntax-only "$here/check_headers.c"; then
-        asserts=$($compile -E "$here/check_headers.c" | grep -o _Static_assert | wc -l)
+    if compile -fsyntax-only "$here/check_headers.c"; then
+        asserts=$(compile -E "$here/check_headers.c" | grep -o _Static_assert | wc -l)
         echo "CUPTI_API_VERSION $version: $known of $all calls known, $asserts assertions hold"
     else
         complain "$1"

@@ -20,7 +20,7 @@ static json_t *analyze(const char *capture)
     json_t *document;
     FILE *pipe;
 
-    snprintf(command, sizeof command, "%s analyze --json -q %s/captures/%s.pickle.zst",
+    snprintf(command, sizeof command, "'%s' analyze --json -q '%s/captures/%s.pickle.zst'",
              MEMTRACE_PROGRAM, MEMTRACE_FIXTURES, capture);
     pipe = popen(command, "r");
     assert_non_null(pipe);

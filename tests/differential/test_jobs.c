@@ -8,7 +8,7 @@
 #include "buf.h"
 #include "util.h"
 
-#define CAPTURE MEMTRACE_FIXTURES "/captures/streams_cap.pickle.zst"
+#define CAPTURE "'" MEMTRACE_FIXTURES "/captures/streams_cap.pickle.zst'"
 
 /* What the command prints on both streams, and its exit code. */
 static void say(const char *arguments, unsigned jobs, struct mt_buf *said)

@@ -67,7 +67,7 @@ static void copy_to(const char *source, const char *folder, const char *name)
 {
     char command[1024];
     make_folder(folder);
-    snprintf(command, sizeof command, "cp %s %s/%s/%s", source, root, folder, name);
+    snprintf(command, sizeof command, "cp '%s' '%s/%s/%s'", source, root, folder, name);
     assert_int_equal(system(command), 0);
 }
 

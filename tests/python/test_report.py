@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import shlex
 import shutil
 import subprocess
 import sys
@@ -100,7 +101,7 @@ class Commands(Case):
         shutil.copy(GPT, copy)
         lines = program.first_lines(["analyze", str(copy)]).splitlines()
         self.assertEqual(len(lines), 13)
-        done = subprocess.run(["bash", "-c", lines[-1].replace("... memtrace", PROGRAM, 1)], capture_output=True,
+        done = subprocess.run(["bash", "-c", lines[-1].replace("... memtrace", shlex.quote(PROGRAM), 1)], capture_output=True,
                               check=True, text=True)
         self.assertEqual(done.stdout.splitlines()[:12], lines[:-1])
         self.assertNotIn("...", program.first_lines(["info", str(copy), "--json"])[-40:])
