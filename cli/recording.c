@@ -181,8 +181,8 @@ static int prepare_place(struct mt_recording *recording)
     }
     if (status == MT_OK) {
         if (place->is_renamed)
-            mt_say("'%s' belongs to another recording that runs; this one writes '%s'",
-                   recording->output, mt_short_path(place->path));
+            mt_say("the name of this trace belongs to another recording: this one writes '%s'",
+                   mt_short_path(place->path));
         mt_trace_place_clear(place);
         recording->settings.manifest = recording->manifest;
         return -1;

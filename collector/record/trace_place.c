@@ -272,8 +272,8 @@ static bool is_busy(const struct mt_trace_place *place, uint64_t began_ns)
     struct stat facts;
 
     name_tape(place, tape);
-    return mt_tape_is_in_use(tape) ||
-           (stat(place->path, &facts) == 0 && changed_ns(&facts) > began_ns);
+    return mt_tape_is_in_use(tape) || (stat(place->path, &facts) == 0 && S_ISREG(facts.st_mode) &&
+                                       changed_ns(&facts) > began_ns);
 }
 
 /* A file that is replaced must be a trace: `-o train.py` is a mistake. */

@@ -35,18 +35,25 @@ static int open_claim(const char *file, bool *is_new, enum outcome *otherwise)
     return fd;
 }
 
+static bool has_name(int fd, const char *file, struct stat *opened)
+{
+    struct stat named;
+
+    return !fstat(fd, opened) && !lstat(file, &named) && opened->st_dev == named.st_dev &&
+           opened->st_ino == named.st_ino;
+}
+
 /* Another process may have removed the file between open and flock. Then the lock is worth
- * nothing. */
+ * nothing. A new file may have another owner than this process: NFS maps root to nobody. */
 static enum outcome judge(const char *file, int fd, bool is_new)
 {
-    struct stat opened, named;
+    struct stat opened;
 
     if (!mt_io_lock(fd, LOCK_EX | LOCK_NB))
         return is_new && errno != EWOULDBLOCK ? OURS : THEIRS; /* no locks here: see the header */
-    if (fstat(fd, &opened) || lstat(file, &named) || opened.st_dev != named.st_dev ||
-        opened.st_ino != named.st_ino)
+    if (!has_name(fd, file, &opened))
         return AGAIN;
-    return mt_own_file_is_mine(&opened) ? OURS : THEIRS;
+    return is_new || mt_own_file_is_mine(&opened) ? OURS : THEIRS;
 }
 
 static enum outcome try_once(struct mt_trace_claim *claim)
@@ -91,14 +98,19 @@ enum mt_status mt_trace_claim_take(struct mt_trace_claim *claim, const char *pat
     return outcome == IMPOSSIBLE ? MT_ERR_OUTPUT : MT_OK;
 }
 
-/* The file is removed while it is locked, so it cannot be the claim of another process. */
+/* The file is removed while it is locked, so it cannot be the claim of another process. For the
+ * same reason, a handler that owns the path and is about to end the process keeps the lock. */
 void mt_trace_claim_release(struct mt_trace_claim *claim)
 {
+    struct stat opened;
+
     if (!claim->file)
         return;
-    mt_own_file_unlink(claim->fd, AT_FDCWD, claim->file);
-    if (!claim->list || mt_unfinished_take(claim->list, claim->file))
+    if (!claim->list || mt_unfinished_take(claim->list, claim->file)) {
+        if (has_name(claim->fd, claim->file, &opened))
+            (void)unlink(claim->file);
         free(claim->file);
-    (void)mt_io_close(claim->fd);
+        (void)mt_io_close(claim->fd);
+    }
     *claim = (struct mt_trace_claim){0};
 }

@@ -17,7 +17,15 @@
 int __real_flock(int fd, int operation);
 int __wrap_flock(int fd, int operation);
 
+uid_t __wrap_geteuid(void);
+
 static int flock_error; /* of a file system without locks */
+static uid_t user;
+
+uid_t __wrap_geteuid(void)
+{
+    return user;
+}
 
 int __wrap_flock(int fd, int operation)
 {
@@ -33,14 +41,19 @@ struct folder {
 
 static int enter(void **state)
 {
+    static const char *const variables[] = {
+        "RANK",         "LOCAL_RANK", "NODE_RANK", "WORLD_SIZE",          "OMPI_COMM_WORLD_RANK",
+        "SLURM_PROCID", "PMI_RANK",   "PMIX_RANK", "MV2_COMM_WORLD_RANK",
+    };
     struct folder *folder = test_calloc(1, sizeof *folder);
 
     snprintf(folder->path, sizeof folder->path, "/tmp/test_trace_place-XXXXXX");
     assert_non_null(mkdtemp(folder->path));
     snprintf(folder->trace, sizeof folder->trace, "%s/run.trace.zst", folder->path);
-    unsetenv("RANK");
-    unsetenv("WORLD_SIZE");
+    for (size_t i = 0; i < sizeof variables / sizeof *variables; i++)
+        unsetenv(variables[i]);
     flock_error = 0;
+    user = getuid();
     *state = folder;
     return 0;
 }
@@ -154,6 +167,18 @@ static void without_locks_the_file_counts(void **state)
     }
 }
 
+/* As NFS, which maps root to nobody. */
+static void a_new_claim_may_have_another_owner(void **state)
+{
+    const struct folder *folder = *state;
+    struct mt_trace_place *place;
+
+    user = getuid() + 1;
+    place = prepare(folder->trace);
+    assert_string_equal(place->name, "run.trace.zst");
+    end(place);
+}
+
 static void only_the_checked_trace_is_removed(void **state)
 {
     const struct folder *folder = *state;
@@ -230,6 +255,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_number_is_free, enter, leave),
         cmocka_unit_test_setup_teardown(a_claim_without_an_owner_is_taken_over, enter, leave),
         cmocka_unit_test_setup_teardown(without_locks_the_file_counts, enter, leave),
+        cmocka_unit_test_setup_teardown(a_new_claim_may_have_another_owner, enter, leave),
         cmocka_unit_test_setup_teardown(only_the_checked_trace_is_removed, enter, leave),
         cmocka_unit_test_setup_teardown(a_trace_that_is_newer_than_this_run_stays, enter, leave),
         cmocka_unit_test_setup_teardown(a_rank_has_its_own_name, enter, leave),
