@@ -261,7 +261,7 @@ static enum outcome read_answer(struct child *child, struct signals *signals, in
 static enum mt_status run(const struct mt_python_choice *python, const char *script, int timeout_s,
                           struct signals *signals, struct mt_buf *output, struct mt_error *error)
 {
-    struct child child;
+    struct child child = {.output = -1};
     int failure = start(python, script, signals, &child);
 
     if (failure)
