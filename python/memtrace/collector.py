@@ -59,11 +59,18 @@ class Refused(Exception):
 
 
 class Collector:
-    """The collector in this process. It records once: later recordings are refused."""
+    """The collector in this process, between `begin` and `end`. It records once: later recordings
+    are refused."""
 
     used = False
 
-    def __init__(self, output: str, settings: Mapping[str, str]) -> None:
+    def __init__(self) -> None:
+        self._library: Any = None
+        self._injection = ("CUDA_INJECTION64_PATH", "NVTX_INJECTION64_PATH")
+        self._before = {name: os.environ.get(name) for name in self._injection}
+
+    def begin(self, output: str, settings: Mapping[str, str]) -> None:
+        """Raises Refused if the collector cannot record this process."""
         if Collector.used:
             raise Refused("the collector has already recorded this process once")
         if has_context():
@@ -72,9 +79,6 @@ class Collector:
             path = program.library()
         except Error as error:
             raise Refused(str(error)) from None
-        self._library: Any = None
-        self._injection = ("CUDA_INJECTION64_PATH", "NVTX_INJECTION64_PATH")
-        self._before = {name: os.environ.get(name) for name in self._injection}
         self._begin(path, output, settings)
 
     def _begin(self, path: str, output: str, settings: Mapping[str, str]) -> None:
@@ -94,10 +98,8 @@ class Collector:
             for name in self._injection:
                 os.environ[name] = path
             self._load(path, started)
-        except BaseException as error:
+        except BaseException:
             self._restore(self._before)
-            if self._library is not None and not isinstance(error, Refused):  # Ctrl-C
-                self._library.memtrace_end()
             raise
         finally:
             # The library has read its settings. Processes that this one starts are not recorded.
@@ -131,9 +133,10 @@ class Collector:
 
     def end(self) -> int:
         """Ends the recording: 0 if the trace is complete, 1 if there is none, because nothing was
-        recorded, -1 if a part of it is only on its tape."""
+        recorded, -1 if a part of it is only on its tape. An interrupt may have come before the
+        library was loaded, or before it began."""
         try:
-            return int(self._library.memtrace_end())
+            return int(self._library.memtrace_end()) if self._library is not None else 1
         finally:
             self._restore(self._before)
             nvtx.forget()

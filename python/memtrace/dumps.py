@@ -34,7 +34,8 @@ class Dumps:
         self._lock = threading.RLock()
         self._history: History | None = None
         if not self.is_recorded_elsewhere:
-            self._history = History(max_entries)
+            self._history = History()
+            self._history.start(max_entries)
 
     def write(self, name: str) -> str | None:
         """Writes the history so far to `name`.trace.zst in the folder and returns its path, or None
@@ -87,7 +88,9 @@ class Dumps:
         """Begins another history after `stop`. Without `stop`, does nothing. Raises Error."""
         with self._lock:
             if self._history is None and not self.is_recorded_elsewhere:
-                self._history = History(self._max_entries)
+                history = History()
+                history.start(self._max_entries)
+                self._history = history
                 _observed.append(self)
 
     def __enter__(self) -> Dumps:

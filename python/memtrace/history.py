@@ -23,31 +23,37 @@ _WITHOUT_CUDA = "it is built without CUDA"
 class _Shared:
     """The state of PyTorch's one history, as far as this package began it."""
 
-    users = 0
+    users: set[History] = set()
     has_annotations = False
 
 
-class History:
-    """The history of the allocator from now on, for one user in this package. The last user ends
-    it. A history that the program began itself is used and never ended."""
+def _count_annotated() -> None:
+    ranges.annotated = sum(user.has_annotations for user in _Shared.users)
 
-    def __init__(self, max_entries: int | None, *, clear: bool = False) -> None:
+
+class History:
+    """The history of the allocator between `start` and `stop`, for one user in this package. The
+    last user ends it. A history that the program began itself is used and never ended."""
+
+    def __init__(self) -> None:
         self._memory = self._find()
         self.is_of_the_program = self._is_on() and not _Shared.users
-        self._is_used = not self.is_of_the_program
         self.has_annotations = False
-        starts = not self._is_on() or (clear and self._is_used)
-        if self._is_used:
-            _Shared.users += 1
+
+    def start(self, max_entries: int | None, *, clear: bool = False) -> None:
+        """Begins the history, or uses that of another user. After an exception, it is not used."""
+        is_used = not self.is_of_the_program
+        starts = not self._is_on() or (clear and is_used)
         try:
+            if is_used:
+                _Shared.users.add(self)
             if starts:
                 self._start(max_entries or DEFAULT_ENTRIES)
+            self.has_annotations = is_used and _Shared.has_annotations
+            _count_annotated()
         except BaseException:  # Ctrl-C: PyTorch may have begun
             self.stop()
             raise
-        self.has_annotations = self._is_used and _Shared.has_annotations
-        if self.has_annotations:
-            ranges.annotated += 1
 
     @classmethod
     def existing(cls) -> History:
@@ -55,7 +61,7 @@ class History:
         history = cls.__new__(cls)
         history._memory = cls._find()
         history.is_of_the_program = True
-        history._is_used = history.has_annotations = False
+        history.has_annotations = False
         return history
 
     @staticmethod
@@ -120,20 +126,21 @@ class History:
             raise Error(f"PyTorch cannot write its history: {first_line(error)}") from None
 
     def stop(self) -> None:
-        """Ends the history for this user."""
-        if not self._is_used:
-            return
-        self._is_used = False
-        if self.has_annotations:
-            ranges.annotated -= 1
-        _Shared.users -= 1
-        if not _Shared.users:
-            try:
-                self._memory._record_memory_history(None)
-            except TypeError:
-                self._memory._record_memory_history(False)
-            except (RuntimeError, AttributeError, AssertionError):
-                pass  # a PyTorch that cannot begin a history has none to end
+        """Ends the history for this user. Does nothing before `start` and the second time."""
+        try:
+            if _Shared.users == {self}:
+                self._stop()
+        finally:
+            _Shared.users.discard(self)
+            _count_annotated()
+
+    def _stop(self) -> None:
+        try:
+            self._memory._record_memory_history(None)
+        except TypeError:
+            self._memory._record_memory_history(False)
+        except (RuntimeError, AttributeError, AssertionError):
+            pass  # a PyTorch that cannot begin a history has none to end
 
     def missing(self) -> tuple[str, ...]:
         """What a recording of the collector has, and a snapshot lacks."""

@@ -169,7 +169,9 @@ class Magics(magic.Magics):  # type: ignore[misc,unused-ignore]
 
     def _keep(self, on: bool) -> None:
         if on and self._history is None:
-            self._history = History(None)
+            history = History()
+            history.start(None)
+            self._history = history
         elif not on and self._history is not None:
             self._history.stop()
             self._history = None

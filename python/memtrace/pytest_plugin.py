@@ -200,8 +200,10 @@ class _Measured:
         try:
             self._path = output.check(self._path)
             self._replaced = output.identity(self._path)
-            self._history = History(None, clear=True)
+            self._history = History()
+            self._history.start(None, clear=True)
         except Exception as error:  # pylint: disable=broad-exception-caught
+            self._history = None
             self._why_no_trace = f"no trace: {first_line(error)}"
 
     def _cannot_count(self, error: Exception) -> None:

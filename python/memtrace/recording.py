@@ -32,6 +32,8 @@ _STACKS = {"auto": "auto", "none": "none", "python": "python", "native": "native
            "both": "python,native"}
 _PHASES = {name: name for name in ("none", "nvtx", "torch", "autograd")}
 
+_MAX_SAMPLE_HZ = 1000
+
 _lock = threading.Lock()
 _active: list[record] = []
 
@@ -121,6 +123,8 @@ class record:
     ) -> None:
         if method not in (None, COLLECTOR, HISTORY):
             raise Error(f"method '{method}' is unknown: use '{COLLECTOR}' or '{HISTORY}'")
+        if not isinstance(sample_hz, int) or not 0 <= sample_hz <= _MAX_SAMPLE_HZ:
+            raise Error(f"sample_hz is {sample_hz!r}: use a whole number from 0 to {_MAX_SAMPLE_HZ}")
         self._path = os.fsdecode(path)
         self._settings = {
             "MEMTRACE_STACKS": _setting("stacks", stacks, _STACKS)
@@ -157,8 +161,13 @@ class record:
                 raise Error(f"'{_active[0]._path}' is already being recorded")
             self._whole = output.check(self._path)
             self._replaced = output.identity(self._whole)
-            self.recording = self._begin()
-            _active.append(self)
+            try:
+                # Known before it begins, so that Ctrl-C at any line leads to its end.
+                _active.append(self)
+                self.recording = self._begin()
+            except BaseException:
+                self._undo()
+                raise
         try:
             self._print(self._first_line(self.recording))
         except BaseException:  # Ctrl-C
@@ -174,14 +183,17 @@ class record:
         if self._method != HISTORY:
             try:
                 self._unfinished = output.unfinished(self._whole)
-                self._collector = Collector(self._unfinished, self._settings)
+                self._collector = Collector()
+                self._collector.begin(self._unfinished, self._settings)
                 return Recording(self._whole, COLLECTOR, "", _COLLECTOR_MISSES)
             except Refused as error:
+                self._collector = None
                 reason = str(error)
         if self._method == COLLECTOR:
             raise Error(f"cannot record with the collector: {reason}")
         try:
-            self._history = History(self._max_entries, clear=self._clear_history)
+            self._history = History()
+            self._history.start(self._max_entries, clear=self._clear_history)
         except Error as error:
             raise Error(f"cannot record: {reason + '; ' if reason else ''}{error}") from None
         return Recording(self._whole, HISTORY, reason, self._history.missing())
@@ -231,6 +243,18 @@ class record:
                 return
             _active.remove(self)
         ranges.restart_steps()
+        self._drop()
+
+    def _undo(self) -> None:
+        """Ends what has begun, after an interrupt or an error. That exception goes on."""
+        if self in _active:
+            _active.remove(self)
+        try:
+            self._drop()
+        except Exception as failure:  # pylint: disable=broad-exception-caught
+            self._print(str(failure) or type(failure).__name__)
+
+    def _drop(self) -> None:
         if self._history is not None:
             self._history.stop()
             self._history = None

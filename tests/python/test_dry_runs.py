@@ -270,7 +270,7 @@ class Dumps(WithTorch):
             assert fails() and dumps.traces == []
             dumps.stop()
             dumps = memtrace.dump_on_oom("oom")
-            dumps.write = lambda name: 1 / 0
+            dumps._write = lambda path: 1 / 0
             assert fails()
             dumps.stop()
             os.environ["MEMTRACE_PROGRAM"] = "/nosuch/program"

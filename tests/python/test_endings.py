@@ -127,6 +127,55 @@ with memtrace.record({OPTIONS}) as recording:
 assert recording.trace
 """)
 
+    def test_an_interrupt_at_every_line_of_the_start(self):
+        """PyTorch's history is off, nothing is being recorded, and the next recording works."""
+        done = self.run_torch(f"""
+import inspect
+from memtrace import history, recording
+# Not __enter__: an exception at the end of `with _lock` would leave the lock taken.
+names = ("_begin", "start", "_start", "__init__", "_count_annotated")
+files = (inspect.getfile(history), inspect.getfile(recording))
+
+def interrupted(number):
+    # Whether the start has this many lines. The ends of functions count.
+    left = number
+    def trace(frame, event, _):
+        nonlocal left
+        if frame.f_code.co_filename not in files or frame.f_code.co_name not in names:
+            return None
+        if event in ("line", "return"):
+            left -= 1
+            if not left:
+                raise KeyboardInterrupt
+        return trace
+    one = memtrace.record({OPTIONS})
+    sys.settrace(trace)
+    try:
+        one.__enter__()
+    except KeyboardInterrupt:
+        pass
+    finally:
+        sys.settrace(None)
+    if left > 0:
+        one.__exit__()
+    return left <= 0
+
+number, faults = 1, []
+while interrupted(number):
+    state = (torch._C._cuda_isHistoryEnabled(), len(history._Shared.users), len(recording._active),
+             memtrace.ranges.annotated)
+    if state != (False, 0, 0, 0):
+        faults.append((number, state))
+        for one in list(recording._active):
+            one.discard()
+        for user in list(history._Shared.users):
+            user.stop()
+    number += 1
+assert number > 20, number
+print(faults)
+""")
+        self.assertEqual(done.stdout, "[]\n")
+
     def test_without_the_program_the_snapshot_stays(self):
         for found in ("/nowhere/memtrace", "/bin/false"):
             done = self.run_torch(f"""

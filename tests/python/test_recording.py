@@ -325,6 +325,18 @@ for begin in (lambda: memtrace.record("run.trace.zst", method="pytorch-history")
         raise SystemExit("it was accepted")
 """)
 
+    def test_a_rate_that_is_no_rate(self):
+        self.python("""
+import memtrace
+for rate in (-1, 1001, 0.5, "10"):
+    try:
+        memtrace.record("run.trace.zst", sample_hz=rate)
+    except memtrace.Error as error:
+        assert str(error) == f"sample_hz is {rate!r}: use a whole number from 0 to 1000", error
+    else:
+        raise SystemExit(f"{rate} was accepted")
+""")
+
     def test_no_pytorch(self):
         self.python("""
 import sys
