@@ -77,6 +77,13 @@ def wait(devices: Iterable[Any]) -> None:
             tensors.loaded_torch().cuda.synchronize(device)
 
 
+def streams(devices: Iterable[Any]) -> list[Any]:
+    """Returns the current streams of this thread. PyTorch assigns memory to the stream for which it
+    was allocated: what comes back must belong to the stream that uses it."""
+    current = tensors.loaded_torch().cuda
+    return [current.current_stream(device) for device in devices if device.type == "cuda"]
+
+
 # ---- what can move ----------------------------------------------------------
 
 

@@ -11,6 +11,7 @@ reaches that thread only. So nothing interrupts the keeper, whatever handlers th
 from __future__ import annotations
 
 import _thread
+import contextlib
 import functools
 import os
 import queue
@@ -65,6 +66,18 @@ _copies: dict[tuple[str, int], HostCopy] = {}
 _local = threading.local()
 
 
+def _forked() -> None:
+    """The blocks belong to the parent: the child has neither their keepers nor the GPU."""
+    global _mutex
+    _mutex = threading.Lock()
+    _blocks.clear()
+    _copies.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forked)
+
+
 class _Request:
     """Asks a keeper to begin its block, which is the first request, or to end it."""
 
@@ -107,7 +120,9 @@ class _Block:
         self._owner = owner
         self.kept: list[tuple[str, str]] = []
         self.moved_bytes = 0
-        self._is_started = self._has_begun = self._is_over = self._is_unwanted = False
+        self._is_started = self._is_launched = self._is_over = self._is_unwanted = False
+        self._has_begun = False
+        self._streams: list[Any] = []
         self._modules: list[Any] = []
         self._views: list[View] = []
         self._copies: list[HostCopy] = []
@@ -195,10 +210,12 @@ class _Block:
         """A second keeper waits for the first one, so one more does no harm."""
         try:
             _thread.start_new_thread(self._keep, ())
+            self._is_launched = True
         except RuntimeError as error:
-            if not self._has_begun:
-                self._is_over = True
-                _blocks.discard(self)
+            if self._is_launched:
+                return  # the first one comes later: the machine is busy
+            self._is_over = True
+            _blocks.discard(self)
             raise Error(f"parked cannot start a thread: {first_line(error)}") from None
 
     def _not_restored(self, error: BaseException) -> NotRestored:
@@ -228,6 +245,7 @@ class _Block:
                 if key not in seen and not is_on_host:
                     seen.add(key)
                     self._copies.append(HostCopy(name, storage))
+        self._streams = host_copies.streams({copy.storage.device for copy in self._copies})
 
     def save(self, path: Any) -> list[str]:
         if not self.is_open:
@@ -252,7 +270,9 @@ class _Block:
     def _serve(self) -> None:
         """Parks, which is the first request, or restores."""
         begins, self._has_begun = not self._has_begun, True
-        with tensors.without_overrides():
+        with tensors.without_overrides(), contextlib.ExitStack() as stack:
+            for stream in self._streams:
+                stack.enter_context(tensors.loaded_torch().cuda.stream(stream))
             if begins:
                 self._park()
             else:

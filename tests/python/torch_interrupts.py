@@ -287,6 +287,27 @@ class Others(Case):
         self.assertEqual(faults, [])
         self.check()
 
+    def test_a_forked_child(self):
+        """Another thread held the lock of the keepers at the time of the fork."""
+        with self.parked():
+            held = parking._mutex
+            held.acquire()
+            child = os.fork()
+            if child:
+                held.release()
+            else:
+                signal.alarm(LIMIT_SECONDS)
+                try:
+                    with memtrace.parked(nn.Linear(3, 2), pin=False, empty_cache=False,
+                                         allow_graphs=True):
+                        pass
+                    parking.restore_all()
+                    os._exit(0)
+                finally:
+                    os._exit(1)
+            self.assertEqual(os.waitpid(child, 0)[1], 0)
+        self.check()
+
     def test_other_ways_to_leave(self):
         """The functions of the protocol, also looked up at the class, and in any order."""
         with contextlib.ExitStack() as stack:

@@ -284,6 +284,18 @@ class Parked(unittest.TestCase):
         gc.collect()
         self.check(model, optimizer, values, before)
 
+    def test_the_stream_of_the_program(self):
+        """PyTorch reuses a block on its own stream without waiting for others."""
+        stream = torch.cuda.Stream()
+        with torch.cuda.stream(stream):
+            layer = nn.Linear(1024, 1024, device="cuda")
+            with memtrace.parked(layer):
+                pass
+        address = layer.weight.data_ptr()
+        (found,) = [segment["stream"] for segment in torch.cuda.memory_snapshot()
+                    if 0 <= address - segment["address"] < segment["total_size"]]
+        self.assertEqual(found, stream.cuda_stream)
+
     def test_compiled_functions(self):
         """Compiled code ignores hooks that modules get later. It must not run with freed memory."""
         if os.environ.get("TORCHDYNAMO_DISABLE") == "1":
