@@ -3,7 +3,6 @@ from __future__ import annotations
 
 import os
 import sys
-import tempfile
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple, Optional
 
@@ -214,7 +213,9 @@ def save(path: Any, views: Iterable[View], copies: dict[tuple[str, int], HostCop
 
 def _write(path: str, value: Any) -> None:
     folder = os.path.dirname(os.path.abspath(path))
-    descriptor, part = tempfile.mkstemp(dir=folder, prefix=".memtrace-")
+    # Not mkstemp: others may read a checkpoint as far as the umask allows it.
+    part = os.path.join(folder, f".memtrace-{os.getpid()}-{os.urandom(8).hex()}")
+    descriptor = os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)
     try:
         with os.fdopen(descriptor, "wb") as file:
             tensors.loaded_torch().save(value, file)

@@ -360,7 +360,12 @@ class Others(Case):
 
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder, "state.pt")
-            self.assertEqual(save(path), [])
+            before = os.umask(0o027)
+            try:
+                self.assertEqual(save(path), [])
+            finally:
+                os.umask(before)
+            self.assertEqual(path.stat().st_mode & 0o777, 0o640)
             found = torch.load(path, weights_only=True)
             self.assertEqual([child.name for child in path.parent.iterdir()], ["state.pt"])
             with self.assertRaises(FileNotFoundError):
