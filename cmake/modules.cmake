@@ -10,7 +10,7 @@ function(mt_add_module module library source exports)
     return()
   endif()
   add_library(${module} MODULE ${source})
-  target_link_libraries(${module} PRIVATE ${library})
+  target_link_libraries(${module} PRIVATE mt_flags ${library})
   target_include_directories(${module} PRIVATE $<TARGET_PROPERTY:${library},INCLUDE_DIRECTORIES>)
   target_link_options(${module} PRIVATE -Wl,-u,mt_memory_has_failed
     -Wl,--version-script=${CMAKE_CURRENT_SOURCE_DIR}/${exports} -Wl,-z,nodelete)
