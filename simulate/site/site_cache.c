@@ -101,13 +101,11 @@ static enum mt_status use_folder(struct mt_cache *cache, struct mt_error *error)
     return open_folder(cache, error);
 }
 
-static bool cache_of_user(char path[PATH_MAX])
+static bool cache_of_variable(const char *variable, const char *name, char path[PATH_MAX])
 {
-    const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+    const char *folder = getenv(variable);
 
-    if (cache && cache[0] == '/')
-        return join(path, cache, "memtrace");
-    return home && home[0] == '/' && join(path, home, ".cache/memtrace");
+    return folder && folder[0] == '/' && join(path, folder, name);
 }
 
 /* All processes of a user have the same name for it. It is created with its final mode, so it is
@@ -136,7 +134,11 @@ enum mt_status mt_cache_open(const char *wanted, struct mt_cache *cache, struct 
         memcpy(cache->path, wanted, strlen(wanted) + 1);
         return use_folder(cache, error);
     }
-    if (cache_of_user(cache->path) && use_folder(cache, &reason) == MT_OK)
+    if (cache_of_variable("XDG_CACHE_HOME", "memtrace", cache->path) &&
+        use_folder(cache, &reason) == MT_OK)
+        return MT_OK;
+    if (cache_of_variable("HOME", ".cache/memtrace", cache->path) &&
+        use_folder(cache, reason.status ? NULL : &reason) == MT_OK)
         return MT_OK;
     if (temporary_cache(cache->path) && use_folder(cache, reason.status ? NULL : &reason) == MT_OK)
         return MT_OK;

@@ -62,7 +62,7 @@ class Place:
         kept = {name: value for name, value in self.bench.environment().items()
                 if name not in ("LD_LIBRARY_PATH", "MEMTRACE_CUPTI", "VIRTUAL_ENV", "CONDA_PREFIX", "PYTHONPATH")}
         return {**kept, "XDG_CACHE_HOME": str(self.cache), "TMPDIR": str(self.tmp), "PYTHONPATH": str(self.torch.parent),
-                "PATH": f"{self.env}/bin:{os.environ['PATH']}", "PYTHONDONTWRITEBYTECODE": "1", **more}
+                "HOME": "/proc/nowhere", "PATH": f"{self.env}/bin:{os.environ['PATH']}", "PYTHONDONTWRITEBYTECODE": "1", **more}
 
     def dry_run(self, *words, stdin=b"", **more):
         environment = self.environment(**more)
@@ -341,6 +341,10 @@ def cache_folders(bench):
     (place.cache / "memtrace").write_text("")
     done = place.dry_run("--", bench.recorded, "exit", "0")
     check(done.returncode == 0 and [path.name for path in place.tmp.iterdir()] == [f"memtrace-{os.geteuid()}"], f"{done}")
+    home = bench.work / "home"
+    home.mkdir()
+    done = place.dry_run("--", bench.recorded, "exit", "0", HOME=str(home), TMPDIR="/proc/nowhere")
+    check(done.returncode == 0 and (home / ".cache" / "memtrace").is_dir(), f"{done}")
     done = place.dry_run("--", bench.recorded, "exit", "0", TMPDIR="/proc/nowhere")
     check(done.returncode == 4 and "XDG_CACHE_HOME" in done.stderr.decode(), f"{done}")
     shutil.rmtree(place.tmp)

@@ -228,6 +228,30 @@ static void folders_above_must_be_closed(void **state)
     assert_int_equal(error.status, MT_ERR_IO);
 }
 
+/* As on a cluster whose XDG_CACHE_HOME is in a folder of a group. */
+static void the_next_folder_is_used(void **state)
+{
+    struct mt_error error = {0};
+    struct mt_cache cache;
+    (void)state;
+
+    make_folder("group", 0777);
+    make_folder("home", 0700);
+    setenv("XDG_CACHE_HOME", at("group"), 1);
+    setenv("HOME", at("home"), 1);
+    setenv("TMPDIR", at("home"), 1);
+    assert_int_equal(mt_cache_open(NULL, &cache, &error), MT_OK);
+    assert_string_equal(cache.path, at("home/.cache/memtrace"));
+    mt_cache_close(&cache);
+    assert_int_equal(chmod(at("home/.cache"), 0777), 0);
+    assert_int_equal(mt_cache_open(NULL, &cache, &error), MT_OK);
+    assert_ptr_equal(strstr(cache.path, at("home/memtrace-")), cache.path);
+    mt_cache_close(&cache);
+    assert_int_equal(chmod(at("home"), 0777), 0);
+    assert_int_equal(mt_cache_open(NULL, &cache, &error), MT_ERR_OUTPUT);
+    assert_non_null(strstr(error.text, at("group"))); /* the first reason */
+}
+
 static void folders_above_must_not_be_of_others(void **state)
 {
     char text[PATH_MAX];
@@ -292,6 +316,7 @@ int main(void)
         cmocka_unit_test(an_existing_site_or_file_is_not_replaced),
         cmocka_unit_test(tidying_follows_no_link),
         cmocka_unit_test(folders_above_must_be_closed),
+        cmocka_unit_test(the_next_folder_is_used),
         cmocka_unit_test(folders_above_must_not_be_of_others),
         cmocka_unit_test(a_site_of_another_user_is_not_touched),
         cmocka_unit_test(a_safe_path_may_be_relative),
