@@ -230,22 +230,46 @@ static bool is_shell_script(const char *text)
     return is_shell_name(word);
 }
 
+static bool python_of_variable(const char *variable, struct mt_python_choice *choice)
+{
+    const char *folder = getenv(variable);
+    int length = !folder || !*folder
+                     ? -1
+                     : snprintf(choice->path, sizeof choice->path, "%s/bin/python3", folder);
+
+    if (length < 0 || length >= PATH_MAX || !is_program(choice->path))
+        return false;
+    snprintf(choice->from, sizeof choice->from, "%s", variable);
+    return true;
+}
+
+/* Returns true if the user has activated the environment of this Python. */
+static bool is_activated(const char *path)
+{
+    struct mt_python_choice own;
+
+    return (python_of_variable("VIRTUAL_ENV", &own) && strcmp(own.path, path) == 0) ||
+           (python_of_variable("CONDA_PREFIX", &own) && strcmp(own.path, path) == 0);
+}
+
 /* memtrace runs this Python although it does not know whether the command would. So other users
- * must not be able to replace it. */
+ * must not be able to replace it, except if the user trusts it already. */
 static enum mt_status check_guess(const char *path, struct mt_error *error)
 {
     struct mt_error reason = {0};
     struct stat info;
+
+    if (is_activated(path))
+        return MT_OK;
     int fd = mt_safe_path_open(path, &reason);
     bool is_safe = fd >= 0 && fstat(fd, &info) == 0 && mt_safe_is_closed(&info);
-
     if (fd >= 0)
         (void)mt_io_close(fd);
     return is_safe ? MT_OK
                    : mt_fail(error, MT_ERR_USAGE, MT_NO_OFFSET,
-                             "the command activates the environment of %.80s, which is not run, "
-                             "because %.60s; name the Python in the command",
-                             path, fd < 0 ? reason.text : "other users can write to it");
+                             "%.70s, which the command activates, is not run: %.70s; activate its "
+                             "environment first, or name it in the command",
+                             path, fd < 0 ? reason.text : "other users can change it");
 }
 
 /* The argument of `sh -c`, and the script that a shell runs, are shell programs. Returns MT_END if
@@ -280,19 +304,6 @@ static bool python_of_runner(char *const *words, struct mt_python_choice *choice
     choice->runner_words = count;
     choice->runner_python = is_python_name(words[count]) ? words[count] : "python";
     snprintf(choice->from, sizeof choice->from, "%.40s run", base_name(words[0]));
-    return true;
-}
-
-static bool python_of_variable(const char *variable, struct mt_python_choice *choice)
-{
-    const char *folder = getenv(variable);
-    int length = !folder || !*folder
-                     ? -1
-                     : snprintf(choice->path, sizeof choice->path, "%s/bin/python3", folder);
-
-    if (length < 0 || length >= PATH_MAX || !is_program(choice->path))
-        return false;
-    snprintf(choice->from, sizeof choice->from, "%s", variable);
     return true;
 }
 

@@ -24,9 +24,10 @@ struct mt_python_choice {
  * as `env A=b` and `timeout 60` run. Other words are data, and what they name is never chosen.
  * Finds the interpreter that this program is, or that the first line of its script names; that of
  * the environment in which it runs a program (uv run); or that of the environment which it
- * activates (sh -c 'source venv/bin/activate'), unless other users can replace it. Otherwise, uses
- * the python3 of $VIRTUAL_ENV, of $CONDA_PREFIX, or of PATH. Runs nothing. MT_ERR_USAGE: no
- * interpreter was found. The words in *choice are borrowed from `command`. */
+ * activates (sh -c 'source venv/bin/activate'). Otherwise, uses the python3 of $VIRTUAL_ENV, of
+ * $CONDA_PREFIX, or of PATH. Runs nothing. MT_ERR_USAGE: no interpreter was found, or the command
+ * activates one that other users can replace and that is not in $VIRTUAL_ENV or $CONDA_PREFIX. The
+ * words in *choice are borrowed from `command`. */
 enum mt_status mt_python_of_command(char *const *command, struct mt_python_choice *choice,
                                     struct mt_error *error) MT_MUST_USE;
 

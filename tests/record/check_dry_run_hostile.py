@@ -414,7 +414,7 @@ def data_is_not_run(bench):
         check(not (bench.work / "was_run").exists(), f"{words}: {done}")
     untrusted.chmod(0o777)
     done = place.dry_run("--", "sh", untrusted / "train.sh")
-    check(done.returncode == 2 and f"other users can write to {untrusted}; name the Python in the command" in done.stderr.decode(), f"{done}")
+    check(done.returncode == 2 and f"other users can write to {untrusted}; activate its environment first" in done.stderr.decode(), f"{done}")
     check(not (bench.work / "was_run").exists(), f"{done}")
 
 

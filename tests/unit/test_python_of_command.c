@@ -126,7 +126,11 @@ static void test_data_is_not_run(void **state)
     assert_int_equal(chmod(format("%s/data", root), 0777), 0);
     assert_int_equal(mt_python_of_command(COMMAND(listed), &choice, &error), MT_ERR_USAGE);
     assert_non_null(strstr(error.text, "other users can write to"));
-    assert_non_null(strstr(error.text, "name the Python in the command"));
+    assert_non_null(strstr(error.text, "name it in the command"));
+    setenv("VIRTUAL_ENV", format("%s/data", root), 1); /* the user trusts it */
+    expect_python(COMMAND(listed), format("%s/data/bin/python3", root),
+                  "the environment that the command activates");
+    unsetenv("VIRTUAL_ENV");
 }
 
 /* Number of words, separated by spaces, before the program to run. */
