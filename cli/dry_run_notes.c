@@ -28,7 +28,9 @@ static bool make_in_cache(struct mt_dry_run_notes *notes, const char *path)
         return false;
     if (mt_cache_begin(&cache, &making, &error) == MT_OK) {
         mt_buf_printf(&made, "%s/%s", cache.path, making.name);
-        if (made.failed || !mt_temporary_folder_take(&notes->folder, made.data))
+        notes->failed = made.failed ||
+                        (!mt_temporary_folder_take(&notes->folder, made.data) && errno == ENOMEM);
+        if (!notes->folder.path)
             mt_cache_abandon(&cache, &making);
         else
             (void)mt_io_close(making.fd);
@@ -41,9 +43,12 @@ static bool make_in_cache(struct mt_dry_run_notes *notes, const char *path)
 void mt_dry_run_notes_open(struct mt_dry_run_notes *notes, const char *cache)
 {
     *notes = (struct mt_dry_run_notes){.folder = MT_TEMPORARY_FOLDER_NONE};
-    notes->folder_was_made = *cache ? make_in_cache(notes, cache)
-                                    : mt_temporary_folder_new(&notes->folder, "memtrace-dry-run");
-    notes->failed = !notes->folder_was_made && errno == ENOMEM;
+    if (*cache) {
+        notes->folder_was_made = make_in_cache(notes, cache);
+    } else {
+        notes->folder_was_made = mt_temporary_folder_new(&notes->folder, "memtrace-dry-run");
+        notes->failed = !notes->folder_was_made && errno == ENOMEM;
+    }
     notes->unreadable = !notes->folder_was_made;
 }
 

@@ -2,10 +2,12 @@
 #include "cmocka_all.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "cli.h"
+#include "dry_run_notes.h"
 #include "failing_alloc.h"
 #include "file_hash.h"
 #include "html_table.h"
@@ -197,6 +199,27 @@ static void a_failure_is_remembered(void **state)
     assert_string_equal(text, "memtrace: cannot read 'x.trace': out of memory");
 }
 
+/* The name of the folder is the last allocation. */
+static void notes_without_memory_are_no_empty_notes(void **state)
+{
+    char cache[] = "/tmp/memtrace-notes-XXXXXX";
+    struct mt_dry_run_notes notes;
+
+    (void)state;
+    assert_non_null(mkdtemp(cache));
+    fail_allocation(0, false);
+    mt_dry_run_notes_open(&notes, cache);
+    size_t count = stop_failing();
+    assert_false(notes.failed);
+    mt_dry_run_notes_close(&notes);
+    fail_allocation(count, false);
+    mt_dry_run_notes_open(&notes, cache);
+    stop_failing();
+    assert_true(notes.failed);
+    mt_dry_run_notes_close(&notes);
+    assert_int_equal(rmdir(cache), 0); /* nothing is left in it */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -206,6 +229,7 @@ int main(void)
         cmocka_unit_test(settings_never_blame_the_syntax),
         cmocka_unit_test(a_hash_that_cannot_be_had_is_an_error),
         cmocka_unit_test(a_failure_is_remembered),
+        cmocka_unit_test(notes_without_memory_are_no_empty_notes),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
