@@ -88,7 +88,7 @@ def main(arguments):
     parser.add_argument("--update", action="store_true")
     parser.add_argument("--part", default="1/1")
     parser.add_argument("names", nargs="*")
-    options = parser.parse_args(arguments)
+    options = parser.parse_intermixed_args(arguments)  # --update may stand before the names
     program, rewrite = options.program, options.update
     lister = drawing_list_beside(program)
     if not os.access(lister, os.X_OK):
