@@ -160,15 +160,16 @@ void mt_verify_level(struct mt_replay_verify *verify, const struct mt_end_level 
             replayed > recorded ? "more" : "less");
 }
 
-/* Without segments, the sizes of blocks are not known. Without completed frees, a block of PyTorch
- * that waits counts as free, and only levels that do not depend on it are covered. */
+/* Without segments, the sizes of blocks are not known, nor what was live before the first event.
+ * Without completed frees, a block of PyTorch that waits counts as free, and only levels that do
+ * not depend on it are covered. */
 static uint8_t covered_by(const struct mt_replay_verify *verify,
                           const struct mt_trace_header *header)
 {
     uint8_t requested = header->sizes_rounded ? 0 : MT_COVERS_REQUESTED;
 
-    if (!header->has_segments && mt_header_is_imported(header))
-        return requested;
+    if (!header->has_segments)
+        return header->starts_in_middle ? 0 : requested;
     if (mt_header_is_snapshot(header) && !header->has_free_completed && verify->frees)
         return MT_COVERS_ALLOCATED | MT_COVERS_RESERVED;
     return requested | MT_COVERS_ALLOCATED | MT_COVERS_ACTIVE | MT_COVERS_RESERVED;

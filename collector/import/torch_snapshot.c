@@ -232,7 +232,9 @@ static void fill_header(struct mt_torch *torch, const struct census *census)
     header->rank = header->world_size = -1;
     for (i = 0; i < torch->device_count; i++)
         header->starts_in_middle |= !torch->devices[i].complete;
-    header->sizes_rounded = of_kind[MT_EVENT_ALLOC] >= ROUNDED_SAMPLE && !census->odd_sizes;
+    /* the profiler reports the sizes of blocks, and those of tensors in host memory are odd */
+    header->sizes_rounded =
+        torch->is_profile || (of_kind[MT_EVENT_ALLOC] >= ROUNDED_SAMPLE && !census->odd_sizes);
     header->has_stacks = census->stacks > 0;
     header->has_segments = (torch->device_segment_count && !torch->is_profile) ||
                            of_kind[MT_EVENT_SEGMENT_ALLOC] || of_kind[MT_EVENT_SEGMENT_MAP] ||

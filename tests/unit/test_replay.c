@@ -30,7 +30,7 @@ static const struct mt_replay_result *replay(struct mt_event *events, size_t cou
     struct mt_error error;
 
     memory_source_init(&source, events, count, batch);
-    source.source.header.has_free_requested = true;
+    source.source.header.has_free_requested = source.source.header.has_segments = true;
     assert_int_equal(memory_source_heap(&source, "pytorch"), 1);
     if (mt_replay_run(&source.source, options, NULL, &summary, &error) != MT_OK)
         fail_msg("%s", error.text);
@@ -369,6 +369,35 @@ static void completed_frees_need_a_block_that_waits(void **unused)
     assert_int_equal(verify->frees_exact, 1);
 }
 
+/* The counters that a claim covers, for a trace with these facts in its header. */
+static unsigned covered_with(bool has_segments, bool starts_in_middle, bool sizes_rounded)
+{
+    const struct mt_replay_options options = {.policy = "recorded", .verify = true};
+    struct mt_event events[] = {event(MT_EVENT_ALLOC, BASE, 512)};
+    struct memory_source source;
+    struct mt_error error;
+
+    memory_source_init(&source, events, 1, 64);
+    source.source.header.has_segments = has_segments;
+    source.source.header.starts_in_middle = starts_in_middle;
+    source.source.header.sizes_rounded = sizes_rounded;
+    assert_int_equal(memory_source_heap(&source, "pytorch"), 1);
+    assert_int_equal(mt_replay_run(&source.source, &options, NULL, &summary, &error), MT_OK);
+    memory_source_release(&source);
+    assert_true(summary.devices[0].verify.exact);
+    return summary.devices[0].verify.covered;
+}
+
+static void claims_cover_only_what_was_recorded(void **unused)
+{
+    (void)unused;
+    assert_int_equal(covered_with(true, false, false), MT_COVERS_ALL);
+    assert_int_equal(covered_with(true, false, true), MT_COVERS_ALL & ~MT_COVERS_REQUESTED);
+    assert_int_equal(covered_with(false, false, false), MT_COVERS_REQUESTED);
+    assert_int_equal(covered_with(false, false, true), 0);
+    assert_int_equal(covered_with(false, true, false), 0);
+}
+
 /* What a snapshot counts at its end, with `active_bytes` in the first of two segments. */
 static const struct mt_replay_verify *replay_to_an_end(uint64_t active_bytes)
 {
@@ -559,6 +588,7 @@ int main(void)
         cmocka_unit_test(traces_without_completions_complete_at_the_request),
         cmocka_unit_test(a_replay_of_the_run_completes_only_what_the_run_did),
         cmocka_unit_test(completed_frees_need_a_block_that_waits),
+        cmocka_unit_test(claims_cover_only_what_was_recorded),
         cmocka_unit_test(levels_at_the_end_are_compared),
         cmocka_unit_test(state_at_the_start_is_restored),
         cmocka_unit_test(an_initial_segment_of_no_bytes_holds_nothing),
