@@ -151,17 +151,24 @@ static bool has_stack(const char *path)
     return found;
 }
 
-/* Makes a folder among the temporary files. Returns false and sets errno on failure. */
-static bool make_folder(char folder[PATH_MAX])
+/* Makes a folder among the temporary files. Returns its descriptor, because another folder may get
+ * its name if other users may write to $TMPDIR. Returns -1 and sets errno on failure. */
+static int make_folder(char folder[PATH_MAX])
 {
     const char *parent = getenv("TMPDIR");
     int length = snprintf(folder, PATH_MAX, "%s/memtrace-doctor-XXXXXX",
                           parent && *parent ? parent : "/tmp");
+    int fd, why;
 
-    if (length < PATH_MAX)
-        return mkdtemp(folder) != NULL;
     errno = ENAMETOOLONG;
-    return false;
+    if (length >= PATH_MAX || !mkdtemp(folder))
+        return -1;
+    fd = mt_io_open(folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+    why = errno;
+    if (fd < 0)
+        (void)rmdir(folder);
+    errno = why;
+    return fd;
 }
 
 /* Records a short run of python3 in a temporary folder. If the stack is missing, returns false and
@@ -179,22 +186,19 @@ static bool record_python(const char *library, char *said, size_t capacity)
     bool found;
     int opened;
 
-    if (!make_folder(folder)) {
+    opened = make_folder(folder);
+    if (opened < 0) {
         snprintf(said, capacity, "cannot create a temporary folder: %s", strerror(errno));
         return false;
     }
-    /* another folder may get its name, if other users may write to $TMPDIR */
-    opened = mt_io_open(folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
     snprintf(path, sizeof path, "%s/python.trace.zst", folder);
     settings.output = path;
     environment = mt_record_environment(environ, &settings, &arena);
     if (environment)
         (void)ask_python(stack_script, environment, STDERR_FILENO, said, capacity);
     found = has_stack(path);
-    if (opened >= 0) {
-        (void)unlinkat(opened, "python.trace.zst", 0);
-        (void)mt_io_close(opened);
-    }
+    (void)unlinkat(opened, "python.trace.zst", 0);
+    (void)mt_io_close(opened);
     (void)rmdir(folder);
     mt_arena_release(&arena);
     return found;
