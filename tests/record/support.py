@@ -39,7 +39,7 @@ class Bench:
     def run(self, *command, stdin=b"", environment=None, **more):
         words = [str(word) for word in command]
         environment = environment or self.environment()
-        if sys.executable in words:
+        if any(sys.executable in word for word in words):
             environment.update(self.preload)
         return subprocess.run(words, cwd=more.pop("cwd", self.work), env=environment, input=stdin,
                               capture_output=True, timeout=LIMIT_SECONDS, **more)
