@@ -110,9 +110,9 @@ static void report_exactness(const struct mt_reporter *reporter)
     add_covered(&line, verify);
     mt_buf_printf(&line, "%s of %s addresses%s", mt_format_count(a, verify->addresses_exact),
                   mt_format_count(b, verify->allocations),
-                  verify->covered          ? ""
-                  : verify->events_missing ? " as recorded"
-                                           : " exact");
+                  verify->covered                ? ""
+                  : mt_replay_is_the_run(verify) ? " exact"
+                                                 : " as recorded");
     if (verify->segment_events)
         mt_buf_printf(&line, ", %s of %s segment events",
                       mt_format_count(c, verify->segment_events_exact),

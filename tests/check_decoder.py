@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 """check_decoder.py PROGRAM: the decoder that was written from the format's page
-and `memtrace dump` agree on every capture and recorded trace; traces of old versions still read."""
+and `memtrace dump` agree on every capture and recorded trace; traces of old versions still read.
+Traces of captures have what the snapshot counted in each segment at the end."""
 import json
 import pathlib
+import pickle
 import subprocess
 import sys
 import tempfile
@@ -36,9 +38,26 @@ def compare(program, trace):
     return first_difference(decoded, [json.loads(line) for line in lines])
 
 
+def segment_ends(capture):
+    """The rows of the table of ends, without the heap, of what a snapshot counts."""
+    snapshot = pickle.loads(run("zstd", "-dcq", "--", capture))
+    ends = [(segment["device"], segment["address"], segment["total_size"],
+             *(segment.get(level) for level in ("allocated_size", "active_size", "requested_size")))
+            for segment in snapshot["segments"]]
+    with_segments = {end[0] for end in ends}
+    return sorted(ends + [(device, 0, 0, 0, 0, 0) for device, trace in enumerate(snapshot["device_traces"])
+                          if trace and device not in with_segments])
+
+
 def check_capture(program, capture, folder):
     trace = folder / "capture.trace"
     run(program, "import", "--quiet", capture, "-o", trace)
+    symbols = max(trace_decoder.decode(trace), key=lambda one: one[0]["seq"])[1]
+    ends = list(symbols.tables[9].values())
+    if {symbols.text(symbols.tables[7][heap]) for _, heap, *_ in ends} != {"pytorch"}:
+        return "ends of another heap"
+    if sorted((device, *rest) for device, _, *rest in ends) != segment_ends(capture):
+        return "other levels at the end than in the snapshot"
     return compare(program, trace)
 
 

@@ -3,7 +3,7 @@ keyword that is not known here is an error, so that none is ignored silently."""
 import json
 import pathlib
 
-KEYWORDS = {"$schema", "title", "$defs", "$ref", "type", "properties", "required",
+KEYWORDS = {"$schema", "title", "$defs", "$ref", "description", "type", "properties", "required",
             "additionalProperties", "items", "enum", "const", "minimum", "anyOf"}
 TYPES = {
     "null": lambda value: value is None,

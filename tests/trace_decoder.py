@@ -96,7 +96,7 @@ def raw_lengths(data):
 
 class Symbols:
     def __init__(self):
-        self.tables = {table: {} for table in range(1, 9)}
+        self.tables = {table: {} for table in range(1, 10)}
 
     def define(self, data):
         while data.left():
@@ -126,7 +126,10 @@ class Symbols:
             return [data.varint(), data.varint()]
         if table == 7:
             return data.optional()
-        return data.optional(), data.varint()
+        if table in (6, 8):
+            return data.optional(), data.varint()
+        place = [data.varint() for _ in range(4)]
+        return *place, *(data.optional() for _ in range(3))
 
     def text(self, string):
         """As the program prints it: up to the first zero byte."""

@@ -227,8 +227,10 @@ static enum mt_status define_end(struct mt_ids *ids, struct mt_symbols *symbols,
     if (*id != MT_NO_ID)
         return MT_OK;
     status = mt_ids_resolve(ids, symbols, MT_TABLE_HEAPS, heap, &heap_id, &lost);
+    if (status != MT_OK)
+        return status;
     end.heap = (uint16_t)heap_id;
-    return status == MT_OK ? mt_symbols_end(symbols, &end, id) : status;
+    return mt_symbols_end(symbols, &end, id);
 }
 
 static enum mt_status define_device(struct mt_ids *ids, struct mt_symbols *symbols,

@@ -45,7 +45,8 @@ static enum mt_status account(struct walk *walk, uint64_t addr)
     return was == MT_MAP_NONE ? MT_OK : mt_map_set(&walk->state, addr, ACCOUNTED);
 }
 
-/* An empty list of segments is not a state to compare with: some writers do not fill it. */
+/* An empty list of segments does not show which entries are missing, since some writers do not fill
+ * it. A claim of exactness is compared with it nevertheless (add_ends). */
 static void note(struct mt_torch *torch, const struct mt_torch_device *device,
                  const struct walk *walk, uint8_t taken, uint8_t given)
 {

@@ -198,13 +198,20 @@ static bool has_private_pools(const struct mt_torch *torch)
     return false;
 }
 
-/* What PyTorch itself counted at the end, for comparison. */
+/* What PyTorch itself counted at the end, for comparison: nothing, on a device without segments. */
 static enum mt_status add_ends(struct mt_torch *torch)
 {
+    bool has_ends = torch->has_segments && !torch->is_profile;
     enum mt_status status = MT_OK;
     uint32_t id;
 
-    for (size_t i = 0; i < torch->device_segment_count && !torch->is_profile && !status; i++) {
+    for (uint32_t i = 0; i < torch->device_count && has_ends && !status; i++) {
+        const struct mt_segment_end nothing = {.device = (uint16_t)i, .heap = torch->heap};
+
+        if (torch->devices[i].count && !torch->devices[i].segment_count)
+            status = mt_symbols_end(&torch->source.symbols, &nothing, &id);
+    }
+    for (size_t i = 0; i < torch->device_segment_count && has_ends && !status; i++) {
         const struct mt_torch_segment *segment = &torch->segments[i];
         const struct mt_segment_end end = {.addr = segment->addr,
                                            .size_bytes = segment->size_bytes,

@@ -44,6 +44,21 @@ static void check_symbols(const struct mt_symbols *symbols)
         FUZZ_CHECK(stack->depth ==
                    (stack->parent == MT_NO_ID ? 1 : symbols->stacks[stack->parent].depth + 1));
     }
+    for (uint32_t i = 0; i < symbols->end_count; i++)
+        FUZZ_CHECK(symbols->ends[i].heap < symbols->heap_count);
+}
+
+static void check_same_ends(const struct mt_symbols *a, const struct mt_symbols *b)
+{
+    FUZZ_CHECK(a->end_count == b->end_count);
+    for (uint32_t i = 0; i < a->end_count; i++) {
+        const struct mt_segment_end *x = &a->ends[i], *y = &b->ends[i];
+
+        FUZZ_CHECK(x->addr == y->addr && x->size_bytes == y->size_bytes);
+        FUZZ_CHECK(x->allocated_bytes == y->allocated_bytes && x->active_bytes == y->active_bytes);
+        FUZZ_CHECK(x->requested_bytes == y->requested_bytes);
+        FUZZ_CHECK(x->device == y->device && x->heap == y->heap);
+    }
 }
 
 static void check_same(const struct mt_symbols *a, const struct mt_symbols *b)
@@ -52,6 +67,7 @@ static void check_same(const struct mt_symbols *a, const struct mt_symbols *b)
     FUZZ_CHECK(a->stack_count == b->stack_count && a->stream_count == b->stream_count);
     FUZZ_CHECK(a->pool_count == b->pool_count && a->heap_count == b->heap_count);
     FUZZ_CHECK(a->device_count == b->device_count && a->thread_count == b->thread_count);
+    check_same_ends(a, b);
     for (uint32_t i = 0; i < a->strings.count; i++)
         FUZZ_CHECK(strcmp(mt_symbols_text(a, i), mt_symbols_text(b, i)) == 0);
 }

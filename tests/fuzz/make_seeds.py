@@ -143,6 +143,28 @@ TEXTS = {
 }
 
 
+def varints(*values):
+    """Each with seven bits a byte, the lowest first."""
+    out = bytearray()
+    for value in values:
+        while value > 127:
+            out.append(value & 127 | 128)
+            value >>= 7
+        out.append(value)
+    return bytes(out)
+
+
+def table_of_definitions(table, first, *entries):
+    data = b"".join(entries)
+    return varints(table, first, len(entries), len(data)) + data
+
+
+def ends():
+    """A heap's name, the heap, and the ends of a segment, of one that counts nothing, and of one in a heap that is lost."""
+    return table_of_definitions(1, 1, varints(7) + b"pytorch") + table_of_definitions(7, 1, varints(2)) + table_of_definitions(
+        9, 0, varints(0, 1, BASE, 2 * MIB, 513, 1025, 1501), varints(1, 1, BASE, 2 * MIB, 0, 0, 0), varints(2, 5, 0, 0, 1, 1, 1))
+
+
 def summary_seeds(folder, name, summary):
     """The file, and its payload."""
     payload = subprocess.run(["zstd", "-dcq"], input=summary[24:], stdout=subprocess.PIPE, check=True)
@@ -165,6 +187,7 @@ def main(folder, program=None):
             summary = pathlib.Path(f"{trace}.mtsum")
             summary_seeds(folder, name, summary.read_bytes())
             summary.unlink()
+    (folder / "definitions_ends").write_bytes(ends())
     for name, text in TEXTS.items():
         (folder / name).write_bytes(text.encode())
 

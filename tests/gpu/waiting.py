@@ -5,7 +5,9 @@
     waiting.py check PROGRAM FOLDER              compares `memtrace analyze` and `replay` with what PyTorch counted
 
 `record` writes FOLDER/waiting_N.zip, each at most 15 MiB, with a snapshot and the counters of each program. `check`
-needs no GPU. It prints a row for each program, and exits with 1 if a claim of exactness is wrong."""
+needs no GPU. It reads these archives, and what lies in FOLDER without one, as in fixtures/waiting (there the snapshots
+are compressed). It prints a row for each program. It exits with 1 if a claim of exactness is wrong, if the counters of
+a whole history differ at a mark, or if a program is not exact."""
 import argparse
 import concurrent.futures
 import json
@@ -73,34 +75,36 @@ def differences(summary, truth, is_ring):
 
 
 def rows_agree(program, path, truth):
-    """The counters at every mark of a whole history, as tests/check_accuracy.py compares them."""
+    """At how many marks of a whole history the counters agree, as tests/check_accuracy.py compares them."""
     import check_accuracy
     with tempfile.TemporaryDirectory() as folder:
         csv = pathlib.Path(folder, "counters.csv")
         subprocess.run([program, "replay", "-q", "--policy", "pytorch", "--counters", csv, path], capture_output=True, check=False)
         states = [line.split(",") for line in csv.read_text().splitlines()[1:]] if csv.exists() else []
     states = [(int(row[1]) // 1000, *map(int, row[3:])) for row in states if row[2] == "0"]
-    return f"{check_accuracy.rows_exact(truth, states)} of {len(truth['rows'])}"
+    return check_accuracy.rows_exact(truth, states)
 
 
 def check_one(program, folder, name):
     truth = json.loads((folder / f"{name}.truth.json").read_text())
-    path = folder / f"{name}.pickle"
+    (path,) = folder.glob(f"{name}.pickle*")
     done = subprocess.run([program, "analyze", "-q", "--json", path], capture_output=True, text=True)
     if done.returncode:
         return False, f"{name}: analyze ends with {done.returncode}: {done.stderr.strip()[-200:]}"
     device = json.loads(done.stdout)["devices"][0]
     verify, summary = device["verify"], device["summary"]
     wrong = differences(summary, truth, name == "ring")
-    rows = rows_agree(program, path, truth) if summary["complete"] else "begins in the middle"
+    count = len(truth["rows"])
+    rows = rows_agree(program, path, truth) if summary["complete"] else count
     waiting = truth["rows"][-1]["active"] - truth["rows"][-1]["allocated"]
-    text = f"{name}: {'exact' if verify['exact'] else 'NOT EXACT'} ({verify['policy']}), rows {rows}, {waiting} bytes wait at the end"
+    text = f"{name}: {'exact' if verify['exact'] else 'NOT EXACT'} ({verify['policy']}), {waiting} bytes wait at the end, "
+    text += f"{rows} of {count} rows agree" if summary["complete"] else "begins in the middle"
     text += "".join(f"; {name} {at} off by {by}" for (name, at), by in wrong.items())
     if not verify["exact"]:
         text += f"; {verify['first_difference'] or verify['pytorch_first_difference']}"
     covered = verify.get("exact_counters", LEVELS) if verify["exact"] else []
-    is_good = not any(name in covered or (name == "OOMs" and covered) for name, _ in wrong)
-    return is_good, text + ("" if is_good else "  <-- WRONG CLAIM")
+    is_wrong = any(name in covered or (name == "OOMs" and covered) for name, _ in wrong)
+    return verify["exact"] and rows == count and not is_wrong, text + ("  <-- WRONG CLAIM" if is_wrong else "")
 
 
 def check(arguments):
@@ -108,11 +112,11 @@ def check(arguments):
     with tempfile.TemporaryDirectory() as name:
         for archive in sorted(arguments.folder.glob("waiting_*.zip")):
             zipfile.ZipFile(archive).extractall(name)
-        for truth in sorted(pathlib.Path(name).glob("*.truth.json")):
-            is_good, text = check_one(arguments.program, pathlib.Path(name), truth.name.removesuffix(".truth.json"))
+        for truth in sorted([*pathlib.Path(name).glob("*.truth.json"), *arguments.folder.glob("*.truth.json")]):
+            is_good, text = check_one(arguments.program, truth.parent, truth.name.removesuffix(".truth.json"))
             good.append(is_good)
             print(text)
-    print(f"{len(good)} programs, {good.count(False)} wrong claims")
+    print(f"{len(good)} programs, {good.count(True)} exact as PyTorch counted")
     return not good or not all(good)
 
 

@@ -22,6 +22,8 @@ static size_t count_of(const char *text, const char *part)
     return count;
 }
 
+static unsigned claims; /* of all pages: a check of no claim would be none */
+
 static json_t *data_of(const char *page)
 {
     static const char begin[] = "<script type=\"application/json\" id=\"mt-data\">";
@@ -68,6 +70,24 @@ static void check_device(const json_t *told, const struct mt_device_report *devi
     }
 }
 
+/* The last line names the counters that are exact on every device, and no others. */
+static void check_claim(const char *page, const struct mt_report *report)
+{
+    const char *claim = strstr(page, " \xC2\xB7 exact: ");
+    char *words = claim ? strndup(claim, (size_t)(strstr(claim, "</footer>") - claim)) : strdup("");
+
+    assert_non_null(words);
+    for (unsigned i = 0; i < MT_COVERED_COUNTERS; i++) {
+        bool is_exact = report->device_count > 0;
+
+        for (uint32_t j = 0; j < report->device_count; j++)
+            is_exact &= report->devices[j].replay.verify.covered >> i & 1;
+        assert_int_equal(strstr(words, mt_covered_name(i)) != NULL, is_exact);
+        claims += is_exact;
+    }
+    free(words);
+}
+
 static void check_page(const struct mt_report *report)
 {
     const struct mt_report_html page = {.report = report, .answer = "</pre><script>a"};
@@ -82,6 +102,7 @@ static void check_page(const struct mt_report *report)
     assert_int_equal(count_of(out.data, "<script"), 2);
     assert_int_equal(count_of(out.data, "</script"), 2);
     assert_int_equal(count_of(out.data, " src="), 0);
+    check_claim(out.data, report);
     data = data_of(out.data);
     devices = json_object_get(data, "devices");
     for (size_t i = 0; i < json_array_size(devices); i++) {
@@ -175,6 +196,7 @@ static void random_traces(void **state)
     (void)state;
     for (uint64_t round = 0; round < 16; round++)
         run(round, false);
+    assert_true(claims > 0);
 }
 
 static void random_rings(void **state)
