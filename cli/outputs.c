@@ -26,7 +26,8 @@ static void die_tidily(int number)
 
 void mt_outputs_handle_signals(void)
 {
-    static const int fatal[] = {SIGHUP, SIGINT, SIGTERM, SIGQUIT, SIGABRT};
+    /* the last three end a process in which another library, such as libdw, fails */
+    static const int fatal[] = {SIGHUP, SIGINT, SIGTERM, SIGQUIT, SIGABRT, SIGSEGV, SIGBUS, SIGFPE};
     struct sigaction tidy = {.sa_handler = die_tidily};
     struct sigaction found;
 

@@ -27,9 +27,15 @@ struct mt_code_file {
     struct mt_arena texts; /* of the last call */
 };
 
+/* If there is no memory for the thread-local data of a library that was loaded late, glibc ends the
+ * process at the first use, and no handler runs. This use comes before there is a file to remove.
+ */
 bool mt_symbolize_available(struct mt_error *error)
 {
     (void)error;
+    (void)elf_errno();
+    (void)dwarf_errno();
+    (void)dwfl_errno();
     return true;
 }
 

@@ -17,7 +17,13 @@ struct mt_code_file {
 
 bool mt_symbolize_available(struct mt_error *error)
 {
-    return mt_module_function(&module, "mt_code_file_open", error) != NULL;
+    void *available = mt_module_function(&module, "mt_symbolize_available", error);
+    __typeof__(&mt_symbolize_available) available_in_module;
+
+    if (!available)
+        return false;
+    memcpy(&available_in_module, &available, sizeof available);
+    return available_in_module(error);
 }
 
 enum mt_status mt_code_file_open(const struct mt_code_file_id *id, struct mt_demangler *demangler,
