@@ -78,7 +78,7 @@ struct other_chart {
 };
 
 static const struct other_chart others[] = {
-    {"diff", "what changed between two runs (two traces)", "scatter", 2, render_diff},
+    {"diff", "what changed between two runs (two traces)", "trend", 2, render_diff},
     {"policies", "the same requests with several allocators", "address", 1, render_policies},
 };
 
