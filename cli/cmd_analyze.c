@@ -27,7 +27,7 @@ struct arguments {
     struct mt_outputs outputs;
     const char *directory, *policy;
     uint64_t limit_bytes;
-    bool unnamed, all, policies, opens;
+    bool unnamed, all, opens;
 };
 
 /* For interactive use only: it costs time that scripts need not pay. */
@@ -66,9 +66,8 @@ enum { REPORT_JSON, SUMMARY_MD, JUNIT_XML, REPORT_HTML };
 static struct mt_extra_pictures extra_pictures(const struct arguments *arguments, const char *trace,
                                                const char *base)
 {
-    return (struct mt_extra_pictures){
-        arguments->directory, trace, base, arguments->policies, &arguments->common,
-        &arguments->outputs};
+    return (struct mt_extra_pictures){arguments->directory, trace, base, &arguments->common,
+                                      &arguments->outputs};
 }
 
 /* Checks before the analysis that the command may write its files. */
@@ -348,8 +347,6 @@ int mt_cmd_analyze(const struct mt_command *command, int argc, char **argv)
         MT_FORCE_OPTION(arguments.outputs),
         {"policy", 0, MT_OPTION_TEXT, "P", "simulate this allocator instead of the recorded one",
          &arguments.policy},
-        {"policies", 0, MT_OPTION_FLAG, NULL,
-         "with -o: also draw other allocators (slow: hundreds of replays)", &arguments.policies},
         {"limit", 0, MT_OPTION_BYTES, "BYTES", "simulate a device with this much memory",
          &arguments.limit_bytes},
         {"all", 'a', MT_OPTION_FLAG, NULL, "print everything, not only what fits in 60 lines",

@@ -15,7 +15,6 @@
 #include "phase_names.h"
 #include "picture_option.h"
 #include "policies_picture.h"
-#include "policy_runs.h"
 #include "question.h"
 #include "report.h"
 #include "report_query.h"
@@ -29,8 +28,6 @@
 struct arguments {
     struct mt_common common;
     struct mt_picture picture;
-    struct mt_text_list policies;
-    uint64_t jobs;
     const char *axis, *order;
     uint64_t device; /* MT_EVERY_DEVICE: no option */
     bool whole;
@@ -61,12 +58,7 @@ static int render_diff(const struct arguments *arguments, char **paths)
 
 static int render_policies(const struct arguments *arguments, char **paths)
 {
-    const struct mt_policies_request request = {.path = paths[0],
-                                                .policies = &arguments->policies,
-                                                .device = arguments->device,
-                                                .jobs = arguments->jobs};
-
-    return mt_policies_render(&request, &arguments->picture, &arguments->common);
+    return mt_policies_render(paths[0], arguments->device, &arguments->picture, &arguments->common);
 }
 
 /* Charts that do not come from the report of one trace. */
@@ -79,7 +71,8 @@ struct other_chart {
 
 static const struct other_chart others[] = {
     {"diff", "what changed between two runs (two traces)", "trend", 2, render_diff},
-    {"policies", "the same requests with several allocators", "address", 1, render_policies},
+    {"policies", "the same requests with other settings of the allocator", "address", 1,
+     render_policies},
 };
 
 static const struct other_chart *find_other(const char *name)
@@ -371,9 +364,6 @@ static int run(const struct mt_command *command, int argc, char **argv)
         {"whole", 0, MT_OPTION_FLAG, NULL, "flamechart, blocks: draw the whole run",
          &arguments.whole},
         MT_BLOCKS_OPTIONS(arguments.blocks, "icicle: "),
-        {"policy", 'p', MT_OPTION_LIST, "P", "policies: draw this allocator; repeatable",
-         &arguments.policies},
-        MT_JOBS_OPTION(&arguments.jobs),
         {"flame", 0, MT_OPTION_FLAG, NULL, "icicle: callers at the bottom",
          &arguments.options.flame},
         {"reverse", 0, MT_OPTION_FLAG, NULL, "icicle: innermost frames first, their callers below",
