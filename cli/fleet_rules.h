@@ -13,7 +13,7 @@ struct mt_fleet_gate_options {
 
 /* clang-format off */
 #define MT_FLEET_GATE_OPTIONS(gates)                                                               \
-    {"budget", 0, MT_OPTION_TEXT, "FILE", "rules for the job, as TOML or JSON",                    \
+    {"budget", 0, MT_OPTION_TEXT, "FILE", "rules for the job, as TOML",                    \
      &(gates).budget},                                                                             \
     {"max-peak", 0, MT_OPTION_LIST, "METRIC=BYTES",                                                \
      "exit with 1 if a rank's peak is larger: requested, allocated, active, reserved, device",     \

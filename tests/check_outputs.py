@@ -98,13 +98,13 @@ class Outputs(unittest.TestCase):
                 hard.unlink()
 
     def test_the_base_and_the_budget_are_inputs(self):
-        base, budget = self.folder / "base.json", self.folder / "budget.json"
+        base, budget = self.folder / "base.json", self.folder / "budget.toml"
         self.assert_done(run("analyze IN --write-baseline OUT", self.capture, base))
         before = base.read_bytes()
         self.assert_fails(run("analyze IN --base base.json --write-baseline OUT", self.capture,
                               base), 2, "it is an input of this command")
-        budget.write_text('{"base": "base.json", "rules": []}')
-        run("analyze IN --budget budget.json --write-baseline OUT --force", self.capture, base)
+        budget.write_text('base = "base.json"\n')
+        run("analyze IN --budget budget.toml --write-baseline OUT --force", self.capture, base)
         self.assertEqual(base.read_bytes(), before)
 
     def test_standard_input_is_an_input(self):

@@ -137,7 +137,7 @@ static void settings_never_blame_the_syntax(void **state)
         size_t made;
 
         fail_allocation(n, false);
-        status = mt_settings_parse(document, sizeof document - 1, &settings, &error);
+        status = mt_settings_parse_toml(document, sizeof document - 1, &settings, &error);
         made = stop_failing();
         total = n ? total : made;
         if (status && strcmp(error.text, "out of memory") != 0)
