@@ -308,27 +308,29 @@ static int report_all(struct mt_source *source, const struct mt_report *report,
     return checked ? checked : told ? told : written;
 }
 
+/* Whether an output shows the hash of the trace. */
+static bool shows_hash(const struct arguments *arguments)
+{
+    return arguments->common.json || arguments->directory || arguments->gates.write_baseline;
+}
+
 static int analyze(struct mt_source *source, const char *path, struct mt_gate_run *run,
                    const struct arguments *arguments)
 {
     const struct mt_analyze_options options = options_of(arguments, path);
-    struct mt_report *report;
-    struct mt_file_hash hash;
+    struct mt_report *report = NULL;
     struct mt_error error;
-    enum mt_status status, hashed;
-    char sha256[MT_SHA256_TEXT];
+    enum mt_status status;
     int code;
 
     source->overlay.hides_ranges = arguments->unnamed;
-    mt_file_hash_start(&hash, path);
     status = mt_analyze_shown(source, &options, arguments->common.quiet, &report, &error);
-    hashed = mt_file_hash_finish(&hash, sha256, status ? NULL : &error);
-    if (status || hashed) {
-        if (!status)
-            mt_report_release(report);
+    if (!status && shows_hash(arguments))
+        status = mt_file_hash(path, report->sha256, &error);
+    if (status) {
+        mt_report_release(report);
         return mt_report_error(path, &error);
     }
-    memcpy(report->sha256, sha256, sizeof report->sha256);
     mt_debug_passes(report);
     code = report_all(source, report, run, arguments);
     code = mt_answer_verdict(code, source, path, &arguments->common);

@@ -31,21 +31,16 @@ static enum mt_status summarize_source(struct mt_source *source, const char *pat
         .path = path, .needs = true, .models = MT_MODEL_COURSE, .bins = MT_RECORD_COLUMNS};
     struct mt_identity *identity = malloc(sizeof *identity);
     struct mt_report *report = NULL;
-    struct mt_file_hash hash;
-    enum mt_status status, hashed;
+    enum mt_status status;
 
     if (!identity)
         return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of memory");
-    mt_file_hash_start(&hash, path);
     status = mt_analyze(source, &options, &report, error);
+    if (status == MT_OK)
+        status = mt_file_hash(path, report->sha256, error);
     if (status == MT_OK) {
-        hashed = mt_file_hash_finish(&hash, report->sha256, error);
         mt_identity_read(&source->header, path, identity);
-        status = hashed == MT_OK ? mt_summarize(report, identity, set, error) : hashed;
-    } else {
-        char unused[MT_SHA256_TEXT];
-
-        (void)!mt_file_hash_finish(&hash, unused, NULL);
+        status = mt_summarize(report, identity, set, error);
     }
     mt_report_release(report);
     free(identity);
