@@ -51,8 +51,7 @@ struct mt_option {
 /* Options of every command (MT_COMMON_OPTIONS). */
 struct mt_common {
     bool json, quiet, strict;
-    bool all;           /* MT_ALL_OPTION: no limits on what --json prints */
-    const char *format; /* name of an importer; NULL = detect the format */
+    bool all; /* MT_ALL_OPTION: no limits on what --json prints */
 };
 /* clang-format off */
 #define MT_COMMON_OPTIONS(common)                                                                  \
@@ -62,7 +61,6 @@ struct mt_common {
     {"json", 0, MT_OPTION_FLAG, NULL, json_help, &(common).json},                                  \
     {"quiet", 'q', MT_OPTION_FLAG, NULL, "print no progress and no notes", &(common).quiet},                \
     {"strict", 0, MT_OPTION_FLAG, NULL, strict_help, &(common).strict},                            \
-    {"format", 0, MT_OPTION_TEXT, "NAME", "read the input as this format, without detection", &(common).format},      \
     {"max-memory", 0, MT_OPTION_MEMORY, "BYTES", "limit for memtrace's own memory (default: half of the machine's)",     \
      NULL}
 #define MT_ALL_OPTION(common)                                                                      \

@@ -38,7 +38,7 @@ static int draw(const struct mt_diff_run *run, const struct arguments *arguments
 static int diff(const struct arguments *arguments)
 {
     const struct mt_diff_request request = {arguments->a, arguments->b, &arguments->question,
-                                            arguments->device, false};
+                                            arguments->device};
     struct mt_diff_run run;
     int code = mt_diff_run_open(&request, &arguments->common, &run);
 

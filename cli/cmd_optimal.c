@@ -18,7 +18,6 @@
 #define DEFAULT_SECONDS  10
 #define MAX_SECONDS      (UINT64_C(1) << 30)
 #define MAX_CSV_BYTES    ((size_t)1 << 30)
-#define CSV_FORMAT       "minimalloc"
 #define CSV_READ_AT_ONCE ((size_t)1 << 16)
 
 struct optimal {
@@ -75,23 +74,22 @@ static enum mt_status read_rest(struct mt_feed *feed, struct mt_buf *text, struc
     return status;
 }
 
-/* Reads the file and sets *is_csv if it is CSV or declared as CSV. */
+/* Reads the file and sets *is_csv if it is CSV, which cannot come from standard input. */
 static enum mt_status read_csv(struct optimal *optimal, bool *is_csv, struct mt_error *error)
 {
-    const char *format = optimal->common.format;
     struct mt_feed *feed = NULL;
     struct mt_buf text = {0};
     const void *start;
     size_t length;
     enum mt_status status;
 
-    *is_csv = format && strcmp(format, CSV_FORMAT) == 0;
-    if (!*is_csv && (format || strcmp(optimal->path, "-") == 0))
+    *is_csv = false;
+    if (strcmp(optimal->path, "-") == 0)
         return MT_OK;
     status = mt_feed_open(optimal->path, &feed, error);
     if (status == MT_OK)
         status = mt_feed_start(feed, &start, &length, error);
-    if (status == MT_OK && !*is_csv)
+    if (status == MT_OK)
         *is_csv = mt_buffers_csv_probe(start, length);
     if (status == MT_OK && *is_csv)
         status = read_rest(feed, &text, error);

@@ -59,11 +59,8 @@ static int write_both(const struct mt_extra_pictures *pictures, const char *name
 static int write_diff(const struct mt_extra_pictures *pictures, struct mt_buf *names)
 {
     const struct mt_question at_peak = {.at = MT_AT_PEAK};
-    const struct mt_diff_request request = {.a = pictures->base,
-                                            .b = pictures->path,
-                                            .question = &at_peak,
-                                            .device = MT_EVERY_DEVICE,
-                                            .finds_format_of_a = true};
+    const struct mt_diff_request request = {
+        .a = pictures->base, .b = pictures->path, .question = &at_peak, .device = MT_EVERY_DEVICE};
     struct mt_drawing drawing;
     struct mt_diff_run run;
     int code = mt_diff_run_open(&request, pictures->common, &run);

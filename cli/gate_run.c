@@ -102,15 +102,13 @@ static bool is_document(const char *path)
 static int base_of_trace(struct mt_gate_run *run, const char *path, const struct mt_common *common)
 {
     const struct mt_analyze_options options = {.path = path};
-    struct mt_common as_found = *common;
     struct mt_report *report = NULL;
     struct mt_error error = {.offset = MT_NO_OFFSET};
     struct mt_source *source;
     enum mt_status status;
     int code;
 
-    as_found.format = NULL; /* --format applies to the trace, not to the base */
-    source = mt_open_input(path, &as_found, &code);
+    source = mt_open_input(path, common, &code);
     if (!source)
         return code;
     status = mt_analyze_shown(source, &options, common->quiet, &report, &error);
@@ -118,7 +116,7 @@ static int base_of_trace(struct mt_gate_run *run, const char *path, const struct
         status = mt_fail(&error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of memory");
     if (!status)
         mt_debug_passes(report);
-    code = status ? mt_report_error(path, &error) : mt_input_verdict(source, path, &as_found);
+    code = status ? mt_report_error(path, &error) : mt_input_verdict(source, path, common);
     mt_report_release(report);
     mt_source_close(source);
     return code;

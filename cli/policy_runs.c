@@ -103,7 +103,7 @@ static void *help(void *context)
     struct mt_error error;
     size_t index;
 
-    if (mt_open_any(runs->path, runs->common->format, &source, &error) == MT_OK &&
+    if (mt_open_any(runs->path, &source, &error) == MT_OK &&
         (!runs->heap || mt_heap_view_choose_heap(source, runs->heap, &error) == MT_OK) &&
         take_policy(crew, &index))
         work(crew, source, index, false);

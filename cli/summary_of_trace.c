@@ -47,11 +47,11 @@ static enum mt_status summarize_source(struct mt_source *source, const char *pat
     return status;
 }
 
-enum mt_status mt_summary_add_trace(const char *path, const char *format, struct mt_rank_set *set,
+enum mt_status mt_summary_add_trace(const char *path, struct mt_rank_set *set,
                                     struct mt_error *error)
 {
     struct mt_source *source = NULL;
-    enum mt_status status = mt_open_any(path, format, &source, error);
+    enum mt_status status = mt_open_any(path, &source, error);
 
     if (status != MT_OK)
         return status;
@@ -60,14 +60,14 @@ enum mt_status mt_summary_add_trace(const char *path, const char *format, struct
     return status;
 }
 
-enum mt_status mt_summary_of_trace(const char *path, const char *format, const char *out_path,
-                                   bool force, struct mt_error *error)
+enum mt_status mt_summary_of_trace(const char *path, const char *out_path, bool force,
+                                   struct mt_error *error)
 {
     struct mt_outputs outputs = {.force = force};
     struct mt_output_rules rules;
     struct mt_rank_set set = {0};
     struct mt_buf bytes = {0};
-    enum mt_status status = mt_summary_add_trace(path, format, &set, error);
+    enum mt_status status = mt_summary_add_trace(path, &set, error);
 
     mt_outputs_add_input(&outputs, path);
     rules = mt_output_rules_of(&outputs, MT_FILE_RANK_SUMMARY);

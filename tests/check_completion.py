@@ -21,7 +21,6 @@ ACCEPTED = [
     (["render", "address", CAPTURE, "-o", "p.svg", "--force", "--order"], 5),
     (["live", CAPTURE, "--by"], 6),
     (["live", CAPTURE, "--at"], 10),
-    (["live", CAPTURE, "--format"], 3),
     (["replay", CAPTURE, "--policy"], 5),
     (["record", "-q", "--stacks"], 5),
     (["record", "-q", "--follow"], 2),
