@@ -356,7 +356,7 @@ int mt_cmd_analyze(const struct mt_command *command, int argc, char **argv)
         {"unnamed", 0, MT_OPTION_FLAG, NULL, "ignore recorded ranges and infer phases",
          &arguments.unnamed},
         MT_GATE_OPTIONS(arguments.gates),
-        MT_COMMON_OPTIONS(arguments.common),
+        MT_STRICT_OPTIONS(arguments.common),
         {NULL, 0, MT_OPTION_FLAG, NULL, NULL, NULL}};
     struct mt_buf folder = {0};
     struct mt_gate_run run;
