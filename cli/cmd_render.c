@@ -28,7 +28,7 @@
 struct arguments {
     struct mt_common common;
     struct mt_picture picture;
-    const char *axis, *order;
+    const char *axis;
     uint64_t device; /* MT_EVERY_DEVICE: no option */
     bool whole;
     struct mt_outputs outputs;
@@ -168,31 +168,11 @@ static bool check_blocks(struct arguments *arguments)
     return !blocks->zoom || arguments->zoom;
 }
 
-static bool parse_order(const char *text, enum mt_address_order *order)
-{
-    static const char *const names[MT_ADDRESS_ORDERS] = {"creation", "address", "size", "pool",
-                                                         "stream"};
-    int i;
-
-    for (i = 0; i < MT_ADDRESS_ORDERS; i++) {
-        if (!strcmp(text, names[i])) {
-            *order = (enum mt_address_order)i;
-            return true;
-        }
-    }
-    return false;
-}
-
 /* Checks the options of a chart of a report. */
 static bool check_report_chart(struct arguments *arguments)
 {
     if (arguments->axis && strcmp(arguments->axis, "time") && strcmp(arguments->axis, "events")) {
         mt_say("option '--x' needs time or events, not '%s'", arguments->axis);
-        return false;
-    }
-    if (arguments->order && !parse_order(arguments->order, &arguments->options.address_order)) {
-        mt_say("option '--order' needs creation, address, size, pool or stream, not '%s'",
-               arguments->order);
         return false;
     }
     arguments->options.event_axis = arguments->axis && !strcmp(arguments->axis, "events");
@@ -364,12 +344,8 @@ static int run(const struct mt_command *command, int argc, char **argv)
         {"whole", 0, MT_OPTION_FLAG, NULL, "flamechart, blocks: draw the whole run",
          &arguments.whole},
         MT_BLOCKS_OPTIONS(arguments.blocks, "icicle: "),
-        {"flame", 0, MT_OPTION_FLAG, NULL, "icicle: callers at the bottom",
-         &arguments.options.flame},
         {"reverse", 0, MT_OPTION_FLAG, NULL, "icicle: innermost frames first, their callers below",
          &arguments.options.reversed},
-        {"order", 0, MT_OPTION_TEXT, "NAME",
-         "address: segments by creation, address, size, pool or stream", &arguments.order},
         {"force", 0, MT_OPTION_FLAG, NULL,
          "replace files that memtrace did not write; allow a PNG too large for most viewers",
          &arguments.outputs.force},

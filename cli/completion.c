@@ -144,7 +144,6 @@ static const struct value_source sources[] = {
     {"max-peak", NULL, NULL, "requested= allocated= active= reserved= device="},
     {"theme", NULL, NULL, "auto light dark"},
     {"x", NULL, NULL, "time events"},
-    {"order", "render", NULL, "creation address size pool stream"},
     {"stacks", "record", NULL, "auto none python native both"},
     {"follow", "record", NULL, "all none"},
     {"phases", "record", NULL, "nvtx torch autograd"},

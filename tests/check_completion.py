@@ -18,7 +18,6 @@ ACCEPTED = [
     (["render", "timeline", CAPTURE, "-o", "p.svg", "--force", "--by"], 4),
     (["render", "timeline", CAPTURE, "-o", "p.svg", "--force", "--theme"], 3),
     (["render", "timeline", CAPTURE, "-o", "p.svg", "--force", "--x"], 2),
-    (["render", "address", CAPTURE, "-o", "p.svg", "--force", "--order"], 5),
     (["live", CAPTURE, "--by"], 6),
     (["live", CAPTURE, "--at"], 10),
     (["replay", CAPTURE, "--policy"], 5),
