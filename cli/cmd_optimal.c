@@ -23,7 +23,6 @@
 struct optimal {
     struct mt_common common;
     const char *path, *time, *plan_path;
-    const char *heap;
     struct mt_outputs outputs;
     const struct mt_source *source; /* NULL if the buffers come from a CSV file */
     struct mt_optimal_options options;
@@ -111,9 +110,6 @@ static int read_trace(struct optimal *optimal, struct mt_source **source)
 
     *source = mt_open_input(optimal->path, &optimal->common, &code);
     if (!*source)
-        return code;
-    code = mt_choose_heap(*source, optimal->path, optimal->heap);
-    if (code != MT_EXIT_OK)
         return code;
     mt_reading_start(&reading, *source, "reading", optimal->common.quiet);
     status = mt_buffers_from_source(*source, optimal->devices, &error);
@@ -305,10 +301,6 @@ static int run(struct optimal *optimal)
 
     if (read_csv(optimal, &is_csv, &error) != MT_OK)
         return mt_report_error(optimal->path, &error);
-    if (is_csv && optimal->heap) {
-        mt_say("--heap needs a trace: buffers of a CSV file belong to no heap");
-        return MT_EXIT_USAGE;
-    }
     code = is_csv ? MT_EXIT_OK : read_trace(optimal, &source);
     if (code == MT_EXIT_OK)
         code = solve_all(optimal);
@@ -348,8 +340,6 @@ int mt_cmd_optimal(const struct mt_command *command, int argc, char **argv)
          &optimal->time},
         {"capacity", 0, MT_OPTION_BYTES, "BYTES", "stop at a plan that fits in this many bytes",
          &optimal->options.capacity_bytes},
-        {"heap", 0, MT_OPTION_TEXT, "NAME", "only the requests of this heap (see 'memtrace info')",
-         &optimal->heap},
         {"output", 'o', MT_OPTION_TEXT, "FILE", "write the plan as CSV", &optimal->plan_path},
         MT_FORCE_OPTION(optimal->outputs),
         MT_ALL_OPTION(optimal->common),
