@@ -148,8 +148,6 @@ static int add_rules(struct mt_gate_run *run, const struct mt_gate_options *opti
         code = add_rule(run, MT_GATE_PEAK, options->peaks.items[i]);
     if (!code)
         code = add_rule(run, MT_GATE_GROWTH, options->growth);
-    if (!code)
-        code = add_rule(run, MT_GATE_FRAGMENTATION, options->fragmentation);
     for (size_t i = 0; !code && i < options->regressions.count; i++)
         code = add_rule(run, MT_GATE_REGRESSION, options->regressions.items[i]);
     if (!code)

@@ -10,7 +10,7 @@
 struct mt_gate_options {
     const char *budget, *base, *write_baseline;
     struct mt_text_list peaks, regressions;
-    const char *growth, *fragmentation, *fits;
+    const char *growth, *fits;
     bool allow_not_evaluated;
     /* a gate of a dry run also fails if it may fail under another order of addresses */
     bool strict;
@@ -26,8 +26,6 @@ struct mt_gate_options {
      &(gates).peaks},                                                                              \
     {"max-growth", 0, MT_OPTION_TEXT, "BYTES/step", "exit with 1 if steps leave more behind",      \
      &(gates).growth},                                                                             \
-    {"max-fragmentation", 0, MT_OPTION_TEXT, "SHARE",                                              \
-     "exit with 1 if more of the reserved peak is unused", &(gates).fragmentation},                \
     {"max-regression", 0, MT_OPTION_LIST, "[METRIC=]SHARE",                                        \
      "exit with 1 if a peak exceeds that of the base by more", &(gates).regressions},              \
     {"fits", 0, MT_OPTION_TEXT, "BYTES", "exit with 1 if the run does not fit under this limit",   \
