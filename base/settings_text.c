@@ -405,6 +405,9 @@ static enum mt_status read_toml_document(struct cursor *cursor)
 {
     enum mt_status status = MT_OK;
 
+    skip_space(cursor);
+    if (peek(cursor) == '{')
+        return fail(cursor, "JSON is not supported: write TOML");
     for (;;) {
         skip_space(cursor);
         if (status || cursor->at == cursor->end)
@@ -413,11 +416,15 @@ static enum mt_status read_toml_document(struct cursor *cursor)
     }
 }
 
-enum mt_status mt_settings_parse(const char *text, size_t length, struct mt_settings *settings,
-                                 struct mt_error *error)
+static enum mt_status parse(const char *text, size_t length, bool is_toml,
+                            struct mt_settings *settings, struct mt_error *error)
 {
-    struct cursor cursor = {
-        .at = text, .end = text + length, .line = 1, .settings = settings, .error = error};
+    struct cursor cursor = {.at = text,
+                            .end = text + length,
+                            .line = 1,
+                            .is_toml = is_toml,
+                            .settings = settings,
+                            .error = error};
     enum mt_status status;
 
     memset(settings, 0, sizeof *settings);
@@ -426,15 +433,25 @@ enum mt_status mt_settings_parse(const char *text, size_t length, struct mt_sett
                        MT_SETTINGS_BYTES);
     if (memchr(text, '\0', length))
         return mt_fail(error, MT_ERR_FORMAT, MT_NO_OFFSET, "not a text");
-    skip_space(&cursor);
-    cursor.is_toml = peek(&cursor) != '{';
-    status = cursor.is_toml ? read_toml_document(&cursor) : read_json_document(&cursor);
+    status = is_toml ? read_toml_document(&cursor) : read_json_document(&cursor);
     if (cursor.path.failed || cursor.text.failed)
         status =
             no_memory(&cursor); /* without memory there is no text whose syntax could be wrong */
     mt_buf_release(&cursor.path);
     mt_buf_release(&cursor.text);
     return status;
+}
+
+enum mt_status mt_settings_parse_toml(const char *text, size_t length, struct mt_settings *settings,
+                                      struct mt_error *error)
+{
+    return parse(text, length, true, settings, error);
+}
+
+enum mt_status mt_settings_parse_json(const char *text, size_t length, struct mt_settings *settings,
+                                      struct mt_error *error)
+{
+    return parse(text, length, false, settings, error);
 }
 
 void mt_settings_release(struct mt_settings *settings)

@@ -1,6 +1,6 @@
-/* Small documents of settings that people write and commit: JSON, or a strict subset of TOML
- * (tables, dotted keys, strings, whole numbers, true and false, comments). The result is flat: one
- * entry per value, named by its path. */
+/* Small documents of settings: those that people write are a strict subset of TOML (tables, dotted
+ * keys, strings, whole numbers, true and false, comments), those that memtrace writes are JSON. The
+ * result is flat: one entry per value, named by its path. */
 #ifndef MT_BASE_SETTINGS_TEXT_H
 #define MT_BASE_SETTINGS_TEXT_H
 
@@ -36,11 +36,12 @@ struct mt_settings {
 #define MT_MAX_SETTINGS        16384
 #define MT_SETTINGS_PATH_BYTES 4096
 
-/* Parses JSON if the first character other than white space is '{', otherwise TOML. MT_ERR_FORMAT
- * names the line. A duplicate key is an error; null is treated as a missing key. Release *settings
- * even after an error. */
-enum mt_status mt_settings_parse(const char *text, size_t length, struct mt_settings *settings,
-                                 struct mt_error *error) MT_MUST_USE;
+/* MT_ERR_FORMAT names the line. A duplicate key is an error; null is treated as a missing key.
+ * Release *settings even after an error. */
+enum mt_status mt_settings_parse_toml(const char *text, size_t length, struct mt_settings *settings,
+                                      struct mt_error *error) MT_MUST_USE;
+enum mt_status mt_settings_parse_json(const char *text, size_t length, struct mt_settings *settings,
+                                      struct mt_error *error) MT_MUST_USE;
 void mt_settings_release(struct mt_settings *settings);
 
 /* Returns NULL if there is no such entry. O(length of the path). */

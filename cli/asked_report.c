@@ -22,22 +22,19 @@ int mt_ask(const char *path, const struct mt_common *common, const struct mt_que
 int mt_ask_for(const char *path, const struct mt_common *common,
                const struct mt_analyze_options *wanted, struct mt_asked_report *asked)
 {
-    struct mt_file_hash hash;
     struct mt_error error;
-    enum mt_status status, hashed;
-    char sha256[MT_SHA256_TEXT];
+    enum mt_status status;
     int code;
 
     *asked = (struct mt_asked_report){.path = path};
     asked->source = mt_open_input(path, common, &code);
     if (!asked->source)
         return code;
-    mt_file_hash_start(&hash, path);
     status = mt_analyze_shown(asked->source, wanted, common->quiet, &asked->report, &error);
-    hashed = mt_file_hash_finish(&hash, sha256, status ? NULL : &error);
-    if (status || hashed)
+    if (!status && common->json)
+        status = mt_file_hash(path, asked->report->sha256, &error);
+    if (status)
         return mt_report_error(path, &error);
-    memcpy(asked->report->sha256, sha256, sizeof asked->report->sha256);
     mt_debug_passes(asked->report);
     return -1;
 }

@@ -1,5 +1,5 @@
-/* The options --at, --of, --metric, --zoom and --step of render and export. They select the blocks
- * and the metric of an icicle. */
+/* The options --at, --of and --metric of render and export, and --zoom and --step of render. They
+ * select the blocks and the metric of an icicle. */
 #ifndef MT_CLI_BLOCKS_OPTION_H
 #define MT_CLI_BLOCKS_OPTION_H
 
@@ -17,7 +17,7 @@ struct mt_blocks_option {
     enum mt_weigh weigh;
 };
 
-/* Rows for a command's table of options. Each command adds --step itself. */
+/* Rows for a command's table of options. */
 /* clang-format off */
 #define MT_BLOCKS_OPTIONS(blocks, prefix)                                                          \
     {"at", 0, MT_OPTION_TEXT, "INSTANT",                                                           \

@@ -48,23 +48,27 @@ struct mt_option {
     void *target;
 };
 
-/* Options of every command (MT_COMMON_OPTIONS). */
+/* Options of most commands (MT_COMMON_OPTIONS, MT_STRICT_OPTIONS). */
 struct mt_common {
     bool json, quiet, strict;
-    bool all;           /* MT_ALL_OPTION: no limits on what --json prints */
-    const char *format; /* name of an importer; NULL = detect the format */
+    bool all; /* MT_ALL_OPTION: no limits on what --json prints */
 };
 /* clang-format off */
+#define MT_JSON_OPTION(common, help) {"json", 0, MT_OPTION_FLAG, NULL, help, &(common).json}
+#define MT_QUIET_OPTION(common)                                                                    \
+    {"quiet", 'q', MT_OPTION_FLAG, NULL, "print no progress and no notes", &(common).quiet}
+#define MT_MAX_MEMORY_OPTION                                                                       \
+    {"max-memory", 0, MT_OPTION_MEMORY, "BYTES",                                                   \
+     "limit for memtrace's own memory (default: half of the machine's)", NULL}
 #define MT_COMMON_OPTIONS(common)                                                                  \
+    MT_JSON_OPTION(common, "print one JSON document"), MT_QUIET_OPTION(common), MT_MAX_MEMORY_OPTION
+/* For commands that check a trace, import it, or print all of it. */
+#define MT_STRICT_OPTIONS(common)                                                                  \
     MT_COMMON_OPTIONS_WITH(common, "print one JSON document",                                      \
                            "exit with 5 if the trace is incomplete")
 #define MT_COMMON_OPTIONS_WITH(common, json_help, strict_help)                                     \
-    {"json", 0, MT_OPTION_FLAG, NULL, json_help, &(common).json},                                  \
-    {"quiet", 'q', MT_OPTION_FLAG, NULL, "print no progress and no notes", &(common).quiet},                \
-    {"strict", 0, MT_OPTION_FLAG, NULL, strict_help, &(common).strict},                            \
-    {"format", 0, MT_OPTION_TEXT, "NAME", "read the input as this format, without detection", &(common).format},      \
-    {"max-memory", 0, MT_OPTION_MEMORY, "BYTES", "limit for memtrace's own memory (default: half of the machine's)",     \
-     NULL}
+    MT_JSON_OPTION(common, json_help), MT_QUIET_OPTION(common),                                    \
+    {"strict", 0, MT_OPTION_FLAG, NULL, strict_help, &(common).strict}, MT_MAX_MEMORY_OPTION
 #define MT_ALL_OPTION(common)                                                                      \
     {"all", 'a', MT_OPTION_FLAG, NULL, "with --json: print all rows, complete stacks and texts",           \
      &(common).all}

@@ -27,7 +27,7 @@ struct arguments {
     struct mt_outputs outputs;
     const char *directory, *policy;
     uint64_t limit_bytes;
-    bool unnamed, all, policies, opens;
+    bool unnamed, all, opens;
 };
 
 /* For interactive use only: it costs time that scripts need not pay. */
@@ -66,9 +66,8 @@ enum { REPORT_JSON, SUMMARY_MD, JUNIT_XML, REPORT_HTML };
 static struct mt_extra_pictures extra_pictures(const struct arguments *arguments, const char *trace,
                                                const char *base)
 {
-    return (struct mt_extra_pictures){
-        arguments->directory, trace, base, arguments->policies, &arguments->common,
-        &arguments->outputs};
+    return (struct mt_extra_pictures){arguments->directory, trace, base, &arguments->common,
+                                      &arguments->outputs};
 }
 
 /* Checks before the analysis that the command may write its files. */
@@ -309,27 +308,29 @@ static int report_all(struct mt_source *source, const struct mt_report *report,
     return checked ? checked : told ? told : written;
 }
 
+/* Whether an output shows the hash of the trace. */
+static bool shows_hash(const struct arguments *arguments)
+{
+    return arguments->common.json || arguments->directory || arguments->gates.write_baseline;
+}
+
 static int analyze(struct mt_source *source, const char *path, struct mt_gate_run *run,
                    const struct arguments *arguments)
 {
     const struct mt_analyze_options options = options_of(arguments, path);
-    struct mt_report *report;
-    struct mt_file_hash hash;
+    struct mt_report *report = NULL;
     struct mt_error error;
-    enum mt_status status, hashed;
-    char sha256[MT_SHA256_TEXT];
+    enum mt_status status;
     int code;
 
     source->overlay.hides_ranges = arguments->unnamed;
-    mt_file_hash_start(&hash, path);
     status = mt_analyze_shown(source, &options, arguments->common.quiet, &report, &error);
-    hashed = mt_file_hash_finish(&hash, sha256, status ? NULL : &error);
-    if (status || hashed) {
-        if (!status)
-            mt_report_release(report);
+    if (!status && shows_hash(arguments))
+        status = mt_file_hash(path, report->sha256, &error);
+    if (status) {
+        mt_report_release(report);
         return mt_report_error(path, &error);
     }
-    memcpy(report->sha256, sha256, sizeof report->sha256);
     mt_debug_passes(report);
     code = report_all(source, report, run, arguments);
     code = mt_answer_verdict(code, source, path, &arguments->common);
@@ -348,8 +349,6 @@ int mt_cmd_analyze(const struct mt_command *command, int argc, char **argv)
         MT_FORCE_OPTION(arguments.outputs),
         {"policy", 0, MT_OPTION_TEXT, "P", "simulate this allocator instead of the recorded one",
          &arguments.policy},
-        {"policies", 0, MT_OPTION_FLAG, NULL,
-         "with -o: also draw other allocators (slow: hundreds of replays)", &arguments.policies},
         {"limit", 0, MT_OPTION_BYTES, "BYTES", "simulate a device with this much memory",
          &arguments.limit_bytes},
         {"all", 'a', MT_OPTION_FLAG, NULL, "print everything, not only what fits in 60 lines",
@@ -357,7 +356,7 @@ int mt_cmd_analyze(const struct mt_command *command, int argc, char **argv)
         {"unnamed", 0, MT_OPTION_FLAG, NULL, "ignore recorded ranges and infer phases",
          &arguments.unnamed},
         MT_GATE_OPTIONS(arguments.gates),
-        MT_COMMON_OPTIONS(arguments.common),
+        MT_STRICT_OPTIONS(arguments.common),
         {NULL, 0, MT_OPTION_FLAG, NULL, NULL, NULL}};
     struct mt_buf folder = {0};
     struct mt_gate_run run;

@@ -38,7 +38,7 @@ static int draw(const struct mt_diff_run *run, const struct arguments *arguments
 static int diff(const struct arguments *arguments)
 {
     const struct mt_diff_request request = {arguments->a, arguments->b, &arguments->question,
-                                            arguments->device, false};
+                                            arguments->device};
     struct mt_diff_run run;
     int code = mt_diff_run_open(&request, &arguments->common, &run);
 
@@ -56,13 +56,12 @@ static bool check_picture(struct arguments *arguments)
 {
     struct mt_picture *picture = &arguments->picture;
 
-    if (picture->output && !strcmp(picture->output, "-"))
-        mt_say("diff: -o needs the name of a file; to write to standard output use 'memtrace "
-               "render diff A B -o -'");
-    else if (!picture->output && (picture->size || picture->theme))
-        mt_say("diff: --size and --theme need a picture: add -o FILE.svg or -o FILE.png");
-    else
-        return !picture->output || mt_picture_read(picture, &arguments->common);
+    if (!picture->output)
+        return true;
+    if (strcmp(picture->output, "-") != 0)
+        return mt_picture_read(picture, &arguments->common);
+    mt_say("diff: -o needs the name of a file; to write to standard output use 'memtrace "
+           "render diff A B -o -'");
     return false;
 }
 
@@ -77,7 +76,6 @@ int mt_cmd_diff(const struct mt_command *command, int argc, char **argv)
         {"output", 'o', MT_OPTION_TEXT, "FILE", "also draw the difference: .svg or .png",
          &arguments.picture.output},
         MT_FORCE_OPTION(arguments.outputs),
-        MT_PICTURE_SIZE_OPTIONS(arguments.picture),
         MT_ALL_OPTION(arguments.common),
         MT_COMMON_OPTIONS(arguments.common),
         {NULL, 0, MT_OPTION_FLAG, NULL, NULL, NULL}};

@@ -12,8 +12,7 @@
 struct arguments {
     struct mt_common common;
     struct mt_text_list policies, pools;
-    const char *heap;
-    uint64_t limit_bytes, jobs, orders;
+    uint64_t limit_bytes, jobs;
     bool no_cards;
 };
 
@@ -26,9 +25,8 @@ static enum mt_status fit_policy(void *context, struct mt_source *source, const 
                                  size_t index, struct mt_error *error)
 {
     const struct fit_run *run = context;
-    const struct mt_fit_options options = {.policy = policy,
-                                           .limit_bytes = run->arguments->limit_bytes,
-                                           .orders = (uint32_t)run->arguments->orders};
+    const struct mt_fit_options options = {
+        .policy = policy, .limit_bytes = run->arguments->limit_bytes, .orders = MT_BASE_ORDERS};
 
     return mt_fit_run(source, &options, &run->summaries[index], error);
 }
@@ -84,15 +82,9 @@ static int fit(struct mt_source *source, const char *path, const struct argument
     size_t count = arguments->policies.count, i;
     struct mt_fit_summary *summaries = calloc(count, sizeof *summaries);
     struct fit_run run = {arguments, summaries};
-    const struct mt_policy_runs runs = {source,
-                                        path,
-                                        arguments->heap,
-                                        &arguments->common,
-                                        &arguments->policies,
-                                        "searching",
-                                        arguments->jobs,
-                                        fit_policy,
-                                        &run};
+    const struct mt_policy_runs runs = {
+        source,          path,       NULL, &arguments->common, &arguments->policies, "searching",
+        arguments->jobs, fit_policy, &run};
     int exit_code;
 
     if (!summaries)
@@ -120,9 +112,6 @@ int mt_cmd_fit(const struct mt_command *command, int argc, char **argv)
          "give the requests that match a separate memory pool", &arguments.pools},
         {"limit", 0, MT_OPTION_BYTES, "BYTES",
          "test this limit; exit with 1 if the run does not fit", &arguments.limit_bytes},
-        {"heap", 0, MT_OPTION_TEXT, "NAME", "only the requests of this heap (see 'memtrace info')",
-         &arguments.heap},
-        MT_ORDERS_OPTION(&arguments.orders),
         {"no-cards", 0, MT_OPTION_FLAG, NULL, "omit the table of common cards",
          &arguments.no_cards},
         MT_JOBS_OPTION(&arguments.jobs),
@@ -137,15 +126,11 @@ int mt_cmd_fit(const struct mt_command *command, int argc, char **argv)
     exit_code = mt_options_parse(command, options, argc, argv, 1, 1, &paths, &path_count);
     if (exit_code >= 0)
         return exit_code;
-    if (!mt_orders_are_valid(&arguments.orders))
-        return MT_EXIT_USAGE;
     if (!arguments.policies.count)
         arguments.policies.items[arguments.policies.count++] = NULL; /* the policy of the trace */
     exit_code = mt_pools_to_policies(&arguments.pools, &arguments.policies, &arena);
     source = exit_code ? NULL : mt_open_input(paths[0], &arguments.common, &exit_code);
     if (source)
-        exit_code = mt_choose_heap(source, paths[0], arguments.heap);
-    if (source && exit_code == MT_EXIT_OK)
         exit_code = fit(source, paths[0], &arguments);
     mt_source_close(source);
     mt_arena_release(&arena);

@@ -113,8 +113,7 @@ static int check_output_is_no_input(const struct run *run)
 static int read_files(struct run *run)
 {
     const struct mt_exchange *exchange = &run->exchange;
-    struct mt_fleet_reading reading = {.format = run->arguments->common.format,
-                                       .summarize = run->arguments->summarize,
+    struct mt_fleet_reading reading = {.summarize = run->arguments->summarize,
                                        .force = run->arguments->outputs.force};
     const struct mt_gather gather = {.paths = run->files.paths,
                                      .path_count = run->files.count,

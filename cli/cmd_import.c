@@ -217,7 +217,7 @@ int mt_cmd_import(const struct mt_command *command, int argc, char **argv)
         {"no-summary", 0, MT_OPTION_FLAG, NULL, "do not write a summary (.mtsum) beside the trace",
          &arguments.no_summary},
         MT_FORCE_OPTION(arguments.outputs),
-        MT_COMMON_OPTIONS(arguments.common),
+        MT_STRICT_OPTIONS(arguments.common),
         {NULL, 0, MT_OPTION_FLAG, NULL, NULL, NULL},
     };
     struct mt_source *source;

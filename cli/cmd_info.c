@@ -412,7 +412,7 @@ int mt_cmd_info(const struct mt_command *command, int argc, char **argv)
         {"secrets", 0, MT_OPTION_FLAG, NULL,
          "list data that could identify a person, machine or project", &info.secrets},
         MT_ALL_OPTION(info.common),
-        MT_COMMON_OPTIONS(info.common),
+        MT_STRICT_OPTIONS(info.common),
         {NULL, 0, MT_OPTION_FLAG, NULL, NULL, NULL},
     };
     struct mt_error error = {.offset = MT_NO_OFFSET};

@@ -18,13 +18,11 @@
 #define DEFAULT_SECONDS  10
 #define MAX_SECONDS      (UINT64_C(1) << 30)
 #define MAX_CSV_BYTES    ((size_t)1 << 30)
-#define CSV_FORMAT       "minimalloc"
 #define CSV_READ_AT_ONCE ((size_t)1 << 16)
 
 struct optimal {
     struct mt_common common;
     const char *path, *time, *plan_path;
-    const char *heap;
     struct mt_outputs outputs;
     const struct mt_source *source; /* NULL if the buffers come from a CSV file */
     struct mt_optimal_options options;
@@ -75,23 +73,22 @@ static enum mt_status read_rest(struct mt_feed *feed, struct mt_buf *text, struc
     return status;
 }
 
-/* Reads the file and sets *is_csv if it is CSV or declared as CSV. */
+/* Reads the file and sets *is_csv if it is CSV, which cannot come from standard input. */
 static enum mt_status read_csv(struct optimal *optimal, bool *is_csv, struct mt_error *error)
 {
-    const char *format = optimal->common.format;
     struct mt_feed *feed = NULL;
     struct mt_buf text = {0};
     const void *start;
     size_t length;
     enum mt_status status;
 
-    *is_csv = format && strcmp(format, CSV_FORMAT) == 0;
-    if (!*is_csv && (format || strcmp(optimal->path, "-") == 0))
+    *is_csv = false;
+    if (strcmp(optimal->path, "-") == 0)
         return MT_OK;
     status = mt_feed_open(optimal->path, &feed, error);
     if (status == MT_OK)
         status = mt_feed_start(feed, &start, &length, error);
-    if (status == MT_OK && !*is_csv)
+    if (status == MT_OK)
         *is_csv = mt_buffers_csv_probe(start, length);
     if (status == MT_OK && *is_csv)
         status = read_rest(feed, &text, error);
@@ -113,9 +110,6 @@ static int read_trace(struct optimal *optimal, struct mt_source **source)
 
     *source = mt_open_input(optimal->path, &optimal->common, &code);
     if (!*source)
-        return code;
-    code = mt_choose_heap(*source, optimal->path, optimal->heap);
-    if (code != MT_EXIT_OK)
         return code;
     mt_reading_start(&reading, *source, "reading", optimal->common.quiet);
     status = mt_buffers_from_source(*source, optimal->devices, &error);
@@ -307,10 +301,6 @@ static int run(struct optimal *optimal)
 
     if (read_csv(optimal, &is_csv, &error) != MT_OK)
         return mt_report_error(optimal->path, &error);
-    if (is_csv && optimal->heap) {
-        mt_say("--heap needs a trace: buffers of a CSV file belong to no heap");
-        return MT_EXIT_USAGE;
-    }
     code = is_csv ? MT_EXIT_OK : read_trace(optimal, &source);
     if (code == MT_EXIT_OK)
         code = solve_all(optimal);
@@ -350,8 +340,6 @@ int mt_cmd_optimal(const struct mt_command *command, int argc, char **argv)
          &optimal->time},
         {"capacity", 0, MT_OPTION_BYTES, "BYTES", "stop at a plan that fits in this many bytes",
          &optimal->options.capacity_bytes},
-        {"heap", 0, MT_OPTION_TEXT, "NAME", "only the requests of this heap (see 'memtrace info')",
-         &optimal->heap},
         {"output", 'o', MT_OPTION_TEXT, "FILE", "write the plan as CSV", &optimal->plan_path},
         MT_FORCE_OPTION(optimal->outputs),
         MT_ALL_OPTION(optimal->common),

@@ -15,7 +15,6 @@
 #include "phase_names.h"
 #include "picture_option.h"
 #include "policies_picture.h"
-#include "policy_runs.h"
 #include "question.h"
 #include "report.h"
 #include "report_query.h"
@@ -29,9 +28,7 @@
 struct arguments {
     struct mt_common common;
     struct mt_picture picture;
-    struct mt_text_list policies;
-    uint64_t jobs;
-    const char *axis, *order;
+    const char *axis;
     uint64_t device; /* MT_EVERY_DEVICE: no option */
     bool whole;
     struct mt_outputs outputs;
@@ -61,12 +58,7 @@ static int render_diff(const struct arguments *arguments, char **paths)
 
 static int render_policies(const struct arguments *arguments, char **paths)
 {
-    const struct mt_policies_request request = {.path = paths[0],
-                                                .policies = &arguments->policies,
-                                                .device = arguments->device,
-                                                .jobs = arguments->jobs};
-
-    return mt_policies_render(&request, &arguments->picture, &arguments->common);
+    return mt_policies_render(paths[0], arguments->device, &arguments->picture, &arguments->common);
 }
 
 /* Charts that do not come from the report of one trace. */
@@ -78,8 +70,9 @@ struct other_chart {
 };
 
 static const struct other_chart others[] = {
-    {"diff", "what changed between two runs (two traces)", "scatter", 2, render_diff},
-    {"policies", "the same requests with several allocators", "address", 1, render_policies},
+    {"diff", "what changed between two runs (two traces)", "trend", 2, render_diff},
+    {"policies", "the same requests with other settings of the allocator", "address", 1,
+     render_policies},
 };
 
 static const struct other_chart *find_other(const char *name)
@@ -175,31 +168,11 @@ static bool check_blocks(struct arguments *arguments)
     return !blocks->zoom || arguments->zoom;
 }
 
-static bool parse_order(const char *text, enum mt_address_order *order)
-{
-    static const char *const names[MT_ADDRESS_ORDERS] = {"creation", "address", "size", "pool",
-                                                         "stream"};
-    int i;
-
-    for (i = 0; i < MT_ADDRESS_ORDERS; i++) {
-        if (!strcmp(text, names[i])) {
-            *order = (enum mt_address_order)i;
-            return true;
-        }
-    }
-    return false;
-}
-
 /* Checks the options of a chart of a report. */
 static bool check_report_chart(struct arguments *arguments)
 {
     if (arguments->axis && strcmp(arguments->axis, "time") && strcmp(arguments->axis, "events")) {
         mt_say("option '--x' needs time or events, not '%s'", arguments->axis);
-        return false;
-    }
-    if (arguments->order && !parse_order(arguments->order, &arguments->options.address_order)) {
-        mt_say("option '--order' needs creation, address, size, pool or stream, not '%s'",
-               arguments->order);
         return false;
     }
     arguments->options.event_axis = arguments->axis && !strcmp(arguments->axis, "events");
@@ -371,15 +344,8 @@ static int run(const struct mt_command *command, int argc, char **argv)
         {"whole", 0, MT_OPTION_FLAG, NULL, "flamechart, blocks: draw the whole run",
          &arguments.whole},
         MT_BLOCKS_OPTIONS(arguments.blocks, "icicle: "),
-        {"policy", 'p', MT_OPTION_LIST, "P", "policies: draw this allocator; repeatable",
-         &arguments.policies},
-        MT_JOBS_OPTION(&arguments.jobs),
-        {"flame", 0, MT_OPTION_FLAG, NULL, "icicle: callers at the bottom",
-         &arguments.options.flame},
         {"reverse", 0, MT_OPTION_FLAG, NULL, "icicle: innermost frames first, their callers below",
          &arguments.options.reversed},
-        {"order", 0, MT_OPTION_TEXT, "NAME",
-         "address: segments by creation, address, size, pool or stream", &arguments.order},
         {"force", 0, MT_OPTION_FLAG, NULL,
          "replace files that memtrace did not write; allow a PNG too large for most viewers",
          &arguments.outputs.force},

@@ -4,6 +4,7 @@
 
 #include "cli.h"
 #include "counters_csv.h"
+#include "heap_choice.h"
 #include "json_list.h"
 #include "policy.h"
 #include "policy_runs.h"
@@ -25,7 +26,7 @@ struct arguments {
     struct mt_text_list policies, pools;
     const char *counters_path, *heap;
     struct mt_outputs outputs;
-    uint64_t jobs, orders;
+    uint64_t jobs;
     bool list_policies;
     struct mt_replay_options replay;
 };
@@ -325,7 +326,6 @@ struct replay_run {
     const struct mt_replay_options *options;
     const struct mt_replay_observer *observer; /* of the only policy, may be NULL */
     struct mt_replay_summary *summaries;       /* one per policy */
-    uint32_t orders;
 };
 
 static enum mt_status replay_policy(void *context, struct mt_source *source, const char *policy,
@@ -338,7 +338,7 @@ static enum mt_status replay_policy(void *context, struct mt_source *source, con
     options.policy = policy;
     status = mt_replay_run(source, &options, run->observer, &run->summaries[index], error);
     if (status == MT_OK && !run->observer)
-        status = mt_replay_orders(source, &options, run->orders, &run->summaries[index], error);
+        status = mt_replay_orders(source, &options, MT_BASE_ORDERS, &run->summaries[index], error);
     return status;
 }
 
@@ -346,7 +346,7 @@ static enum mt_status replay_policy(void *context, struct mt_source *source, con
 static int run_policies(struct mt_source *source, const char *path,
                         const struct arguments *arguments, struct mt_replay_summary *summaries)
 {
-    struct replay_run run = {&arguments->replay, NULL, summaries, (uint32_t)arguments->orders};
+    struct replay_run run = {&arguments->replay, NULL, summaries};
     const struct mt_policy_runs runs = {source,
                                         path,
                                         arguments->heap,
@@ -410,6 +410,19 @@ static int replay(struct mt_source *source, const char *path, const struct argum
     return exit_code;
 }
 
+/* Selects the heap that --heap names. Prints errors; returns enum mt_exit. */
+static int choose_heap(struct mt_source *source, const char *path, const char *name)
+{
+    struct mt_error error = {MT_OK, MT_NO_OFFSET, ""};
+
+    if (!name || mt_heap_view_choose_heap(source, name, &error) == MT_OK)
+        return MT_EXIT_OK;
+    if (error.status != MT_ERR_USAGE)
+        return mt_report_error(path, &error);
+    mt_say("--heap: %s", error.text);
+    return MT_EXIT_USAGE;
+}
+
 int mt_cmd_replay(const struct mt_command *command, int argc, char **argv)
 {
     struct arguments arguments = {0};
@@ -422,7 +435,6 @@ int mt_cmd_replay(const struct mt_command *command, int argc, char **argv)
          &arguments.list_policies},
         {"limit", 0, MT_OPTION_BYTES, "BYTES", "memory limit of the device, such as 12GiB",
          &arguments.replay.limit_bytes},
-        MT_ORDERS_OPTION(&arguments.orders),
         {"heap", 0, MT_OPTION_TEXT, "NAME", "only the requests of this heap (see 'memtrace info')",
          &arguments.heap},
         {"verify", 0, MT_OPTION_FLAG, NULL, "compare every address and segment with the trace",
@@ -444,8 +456,6 @@ int mt_cmd_replay(const struct mt_command *command, int argc, char **argv)
     exit_code = mt_options_parse(command, options, argc, argv, 0, 1, &paths, &path_count);
     if (exit_code >= 0)
         return exit_code;
-    if (!mt_orders_are_valid(&arguments.orders))
-        return MT_EXIT_USAGE;
     if (arguments.list_policies)
         return print_policies();
     if (path_count < 1)
@@ -468,7 +478,7 @@ int mt_cmd_replay(const struct mt_command *command, int argc, char **argv)
     exit_code = mt_pools_to_policies(&arguments.pools, &arguments.policies, &arena);
     source = exit_code ? NULL : mt_open_input(paths[0], &arguments.common, &exit_code);
     if (source)
-        exit_code = mt_choose_heap(source, paths[0], arguments.heap);
+        exit_code = choose_heap(source, paths[0], arguments.heap);
     if (source && exit_code == MT_EXIT_OK)
         exit_code = replay(source, paths[0], &arguments);
     mt_source_close(source);

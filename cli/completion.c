@@ -48,13 +48,6 @@ static void add_charts(struct candidates *found)
     add(found, "policies");
 }
 
-static void add_importers(struct candidates *found)
-{
-    add(found, "memtrace");
-    for (size_t i = 0; mt_importers[i].name; i++)
-        add(found, mt_importers[i].name);
-}
-
 static void add_exports(struct candidates *found)
 {
     for (size_t i = 0; mt_export_formats[i]; i++)
@@ -106,7 +99,7 @@ static void add_phases(struct candidates *found)
         (void)mt_print_and_release(&found->out); /* give_up would lose it */
         limit_time();
     }
-    if (!path || mt_open_any(path, NULL, &source, &error) != MT_OK)
+    if (!path || mt_open_any(path, &source, &error) != MT_OK)
         return;
     if (mt_analyze(source, &options, &report, &error) == MT_OK)
         for (uint32_t i = 0; i < report->phase_count; i++) {
@@ -141,7 +134,6 @@ struct value_source {
 
 static const struct value_source sources[] = {
     {"policy", NULL, add_policies, NULL},
-    {"format", NULL, add_importers, NULL},
     {"device", "dry-run", add_cards, NULL},
     {"at", NULL, add_instants, NULL},
     {"from", NULL, add_phases, NULL},
@@ -152,7 +144,6 @@ static const struct value_source sources[] = {
     {"max-peak", NULL, NULL, "requested= allocated= active= reserved= device="},
     {"theme", NULL, NULL, "auto light dark"},
     {"x", NULL, NULL, "time events"},
-    {"order", "render", NULL, "creation address size pool stream"},
     {"stacks", "record", NULL, "auto none python native both"},
     {"follow", "record", NULL, "all none"},
     {"phases", "record", NULL, "nvtx torch autograd"},

@@ -30,13 +30,10 @@ static int compare(const struct mt_diff_request *request, struct mt_diff_run *ru
 int mt_diff_run_open(const struct mt_diff_request *request, const struct mt_common *common,
                      struct mt_diff_run *run)
 {
-    struct mt_common of_a = *common;
     int code;
 
     memset(run, 0, sizeof *run);
-    if (request->finds_format_of_a)
-        of_a.format = NULL;
-    code = mt_ask(request->a, &of_a, request->question, &run->a);
+    code = mt_ask(request->a, common, request->question, &run->a);
     if (code < 0)
         code = mt_ask(request->b, common, request->question, &run->b);
     return code < 0 ? compare(request, run) : code;

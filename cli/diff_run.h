@@ -9,8 +9,7 @@
 struct mt_diff_request {
     const char *a, *b; /* paths */
     const struct mt_question *question;
-    uint64_t device;        /* device of A, or MT_EVERY_DEVICE */
-    bool finds_format_of_a; /* detects the format of A; --format applies only to B */
+    uint64_t device; /* device of A, or MT_EVERY_DEVICE */
 };
 
 struct mt_diff_run {

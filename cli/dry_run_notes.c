@@ -120,7 +120,7 @@ void mt_dry_run_notes_add(struct mt_dry_run_notes *notes, const char *text, size
     struct mt_settings settings = {0};
     struct mt_error error;
 
-    if (mt_settings_parse(text, length, &settings, &error) == MT_OK &&
+    if (mt_settings_parse_json(text, length, &settings, &error) == MT_OK &&
         number_of(&settings, "version") == 1) {
         add_number(&notes->sizes, &settings, "sizes_from_data");
         add_number(&notes->decisions, &settings, "answers.condition.count");

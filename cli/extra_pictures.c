@@ -5,7 +5,6 @@
 #include "backends.h"
 #include "diff_chart.h"
 #include "diff_run.h"
-#include "policies_picture.h"
 
 /* DIR/NAME.svg or DIR/NAME.png. */
 static void add_path(struct mt_buf *path, const struct mt_extra_pictures *pictures,
@@ -60,11 +59,8 @@ static int write_both(const struct mt_extra_pictures *pictures, const char *name
 static int write_diff(const struct mt_extra_pictures *pictures, struct mt_buf *names)
 {
     const struct mt_question at_peak = {.at = MT_AT_PEAK};
-    const struct mt_diff_request request = {.a = pictures->base,
-                                            .b = pictures->path,
-                                            .question = &at_peak,
-                                            .device = MT_EVERY_DEVICE,
-                                            .finds_format_of_a = true};
+    const struct mt_diff_request request = {
+        .a = pictures->base, .b = pictures->path, .question = &at_peak, .device = MT_EVERY_DEVICE};
     struct mt_drawing drawing;
     struct mt_diff_run run;
     int code = mt_diff_run_open(&request, pictures->common, &run);
@@ -79,47 +75,20 @@ static int write_diff(const struct mt_extra_pictures *pictures, struct mt_buf *n
     return code;
 }
 
-static int write_policies(const struct mt_extra_pictures *pictures, struct mt_buf *names)
-{
-    const struct mt_text_list usual = {.count = 0};
-    const struct mt_policies_request request = {
-        .path = pictures->path, .policies = &usual, .device = UINT64_MAX};
-    struct mt_drawing drawing;
-    uint16_t device;
-    int code = mt_policies_picture(&request, pictures->common, NULL, &drawing, &device);
-
-    if (!code)
-        code = write_both(pictures, "policies", &drawing, names);
-    mt_drawing_release(&drawing);
-    return code;
-}
-
 int mt_extra_pictures_precheck(const struct mt_extra_pictures *pictures)
 {
-    int code = MT_EXIT_OK;
-
-    if (!strcmp(pictures->path, "-"))
-        return MT_EXIT_OK; /* the other charts have none */
-    if (pictures->base)
-        code = precheck_both(pictures, "diff");
-    if (!code && pictures->wants_policies)
-        code = precheck_both(pictures, "policies");
-    return code;
+    if (!pictures->base || !strcmp(pictures->path, "-"))
+        return MT_EXIT_OK;
+    return precheck_both(pictures, "diff");
 }
 
 int mt_extra_pictures_write(const struct mt_extra_pictures *pictures, struct mt_buf *names)
 {
-    int code = MT_EXIT_OK;
-
-    if (!strcmp(pictures->path, "-")) {
-        if ((pictures->base || pictures->wants_policies) && !pictures->common->quiet)
-            mt_say("standard input cannot be read a second time: no picture of the difference or "
-                   "of the policies");
+    if (!pictures->base)
         return MT_EXIT_OK;
-    }
-    if (pictures->base)
-        code = write_diff(pictures, names);
-    if (!code && pictures->wants_policies)
-        code = write_policies(pictures, names);
-    return code;
+    if (strcmp(pictures->path, "-") != 0)
+        return write_diff(pictures, names);
+    if (!pictures->common->quiet)
+        mt_say("standard input cannot be read a second time: no picture of the difference");
+    return MT_EXIT_OK;
 }

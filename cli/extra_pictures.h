@@ -9,7 +9,6 @@
 struct mt_extra_pictures {
     const char *directory, *path; /* directory: for the pictures; path: of the trace */
     const char *base;             /* trace for a comparison; NULL = none */
-    bool wants_policies;
     const struct mt_common *common;
     const struct mt_outputs *outputs;
 };

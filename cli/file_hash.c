@@ -14,7 +14,7 @@
 /* Returns 0 or errno. */
 static int hash_descriptor(int fd, char text[MT_SHA256_TEXT])
 {
-    unsigned char *piece = malloc(PIECE_BYTES); /* the stack of a thread may be small */
+    unsigned char *piece = malloc(PIECE_BYTES);
     struct mt_sha256 sha;
     ssize_t length;
     int why = 0;
@@ -32,41 +32,20 @@ static int hash_descriptor(int fd, char text[MT_SHA256_TEXT])
     return why;
 }
 
-static void *run(void *context)
+enum mt_status mt_file_hash(const char *path, char text[MT_SHA256_TEXT], struct mt_error *error)
 {
-    struct mt_file_hash *hash = context;
-    int fd = mt_io_open(hash->path, O_RDONLY | O_NONBLOCK, 0);
+    int fd = -1, why = 0;
     struct stat facts;
 
+    text[0] = '\0';
+    if (strcmp(path, "-") == 0)
+        return MT_OK;
+    fd = mt_io_open(path, O_RDONLY | O_NONBLOCK, 0);
     if (fd < 0 || fstat(fd, &facts) != 0)
-        hash->error_number = errno;
-    else if (S_ISREG(facts.st_mode)) /* a pipe can be read only once, by the command */
-        hash->error_number = hash_descriptor(fd, hash->text);
+        why = errno;
+    else if (S_ISREG(facts.st_mode))
+        why = hash_descriptor(fd, text);
     if (fd >= 0)
         close(fd);
-    return NULL;
-}
-
-void mt_file_hash_start(struct mt_file_hash *hash, const char *path)
-{
-    memset(hash, 0, sizeof *hash);
-    if (strcmp(path, "-") == 0)
-        return;
-    hash->path = path;
-    hash->is_running = pthread_create(&hash->thread, NULL, run, hash) == 0;
-}
-
-enum mt_status mt_file_hash_finish(struct mt_file_hash *hash, char text[MT_SHA256_TEXT],
-                                   struct mt_error *error)
-{
-    if (hash->is_running)
-        pthread_join(hash->thread, NULL);
-    else if (hash->path)
-        run(hash);
-    hash->is_running = false;
-    hash->path = NULL;
-    memcpy(text, hash->text, sizeof hash->text);
-    return hash->error_number ? mt_fail(error, MT_ERR_IO, MT_NO_OFFSET, "no SHA-256: %s",
-                                        strerror(hash->error_number))
-                              : MT_OK;
+    return why ? mt_fail(error, MT_ERR_IO, MT_NO_OFFSET, "no SHA-256: %s", strerror(why)) : MT_OK;
 }

@@ -161,7 +161,7 @@ static void say_orders(struct mt_buf *out, const struct mt_fit_result *result)
     else
         mt_add_note(out, 2,
                     "addresses decided %s times between equal free blocks: other addresses may "
-                    "give another limit (--orders)",
+                    "give another limit",
                     mt_format_count(text[0], result->address_ties));
 }
 

@@ -70,8 +70,7 @@ static int answer(const struct arguments *arguments, const struct mt_fleet_job *
 
 static int diff(const struct arguments *arguments)
 {
-    const struct mt_fleet_reading reading = {.format = arguments->common.format,
-                                             .name_all = arguments->common.all};
+    const struct mt_fleet_reading reading = {.name_all = arguments->common.all};
     const struct mt_fleet_naming of_a = {.path = arguments->paths[0],
                                          .option = "job-a",
                                          .job = arguments->job_a,

@@ -17,7 +17,7 @@ int mt_fleet_gates_open_base(struct mt_fleet_gates *gates, const char *mesh, uin
 {
     const struct mt_fleet_naming naming = {
         .path = gates->rules.base, .mesh = mesh, .is_base = true};
-    const struct mt_fleet_reading reading = {.format = NULL};
+    const struct mt_fleet_reading reading = {0};
 
     return gates->rules.base ? mt_fleet_job_open(&gates->base, &naming, &reading, jobs)
                              : MT_EXIT_OK;

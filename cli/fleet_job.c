@@ -38,9 +38,8 @@ static enum mt_status summarize(const struct mt_fleet_reading *reading, const ch
     enum mt_status status;
 
     mt_summary_add_path(&path, trace);
-    status = path.failed
-                 ? mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of memory")
-                 : mt_summary_of_trace(trace, reading->format, path.data, reading->force, error);
+    status = path.failed ? mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of memory")
+                         : mt_summary_of_trace(trace, path.data, reading->force, error);
     mt_buf_release(&path);
     return status;
 }
@@ -56,7 +55,7 @@ enum mt_status mt_fleet_load(void *context, const char *path, struct mt_rank_set
     if (mt_fleet_has_summary(path))
         return read_summary_of(path, set, error);
     if (!reading->summarize)
-        return mt_summary_add_trace(path, reading->format, set, error);
+        return mt_summary_add_trace(path, set, error);
     status = summarize(reading, path, error);
     return status == MT_OK ? read_summary_of(path, set, error) : status;
 }

@@ -9,10 +9,9 @@
 
 /* How files are read. */
 struct mt_fleet_reading {
-    const char *format; /* NULL: detected from the first bytes */
-    bool summarize;     /* write a summary beside each trace without one */
-    bool force;         /* such a summary may replace a file that memtrace did not write */
-    bool name_all;      /* print the names of all unreadable files of a job */
+    bool summarize; /* write a summary beside each trace without one */
+    bool force;     /* such a summary may replace a file that memtrace did not write */
+    bool name_all;  /* print the names of all unreadable files of a job */
 };
 
 /* `load` of struct mt_gather; `context` is a const struct mt_fleet_reading. */

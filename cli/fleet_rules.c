@@ -234,7 +234,7 @@ static int read_budget(struct mt_fleet_rules *rules, const char *path)
 {
     struct mt_error error = {.offset = MT_NO_OFFSET};
     struct mt_settings settings;
-    enum mt_status status = mt_read_settings(path, &settings, &error);
+    enum mt_status status = mt_read_budget(path, &settings, &error);
 
     if (status == MT_OK)
         status = read_entries(rules, &settings, path, &error);
@@ -257,7 +257,7 @@ static int add(struct mt_fleet_rules *rules, enum mt_gate_kind kind, const char 
 {
     struct mt_error error = {.offset = MT_NO_OFFSET};
 
-    if (!text || mt_gate_rules_add(&rules->all, kind, text, &error) == MT_OK)
+    if (mt_gate_rules_add(&rules->all, kind, text, &error) == MT_OK)
         return MT_EXIT_OK;
     return refuse(mt_gate_kind_name(kind), text, error.text);
 }
@@ -277,17 +277,13 @@ static int add_own(struct mt_fleet_rules *rules, enum mt_job_rule rule, const ch
 
 static int read_options(struct mt_fleet_rules *rules, const struct mt_fleet_gate_options *options)
 {
-    int code = add(rules, MT_GATE_GROWTH, options->growth);
+    int code = MT_EXIT_OK;
 
     for (size_t i = 0; code == MT_EXIT_OK && i < options->peaks.count; i++)
         code = add(rules, MT_GATE_PEAK, options->peaks.items[i]);
     for (size_t i = 0; code == MT_EXIT_OK && i < options->regressions.count; i++)
         code = add(rules, MT_GATE_REGRESSION, options->regressions.items[i]);
-    if (code == MT_EXIT_OK)
-        code = add_own(rules, MT_JOB_RULE_NEEDED, options->needed);
-    if (code == MT_EXIT_OK)
-        code = add_own(rules, MT_JOB_RULE_IMBALANCE, options->imbalance);
-    return code == MT_EXIT_OK ? add_own(rules, MT_JOB_RULE_MISSING, options->missing) : code;
+    return code == MT_EXIT_OK ? add_own(rules, MT_JOB_RULE_IMBALANCE, options->imbalance) : code;
 }
 
 int mt_fleet_rules_read(struct mt_fleet_rules *rules, const struct mt_fleet_gate_options *options)

@@ -7,25 +7,19 @@
 
 struct mt_fleet_gate_options {
     struct mt_text_list peaks, regressions;
-    const char *imbalance, *needed, *growth, *missing, *budget, *base;
+    const char *imbalance, *budget, *base;
     bool allow_not_evaluated;
 };
 
 /* clang-format off */
 #define MT_FLEET_GATE_OPTIONS(gates)                                                               \
-    {"budget", 0, MT_OPTION_TEXT, "FILE", "rules for the job, as TOML or JSON",                    \
+    {"budget", 0, MT_OPTION_TEXT, "FILE", "rules for the job, as TOML",                    \
      &(gates).budget},                                                                             \
     {"max-peak", 0, MT_OPTION_LIST, "METRIC=BYTES",                                                \
      "exit with 1 if a rank's peak is larger: requested, allocated, active, reserved, device",     \
      &(gates).peaks},                                                                              \
-    {"max-needed", 0, MT_OPTION_TEXT, "BYTES", "exit with 1 if a rank needs a larger device",      \
-     &(gates).needed},                                                                             \
-    {"max-growth", 0, MT_OPTION_TEXT, "BYTES/step",                                                \
-     "exit with 1 if steps of a rank leave more behind", &(gates).growth},                         \
     {"max-imbalance", 0, MT_OPTION_TEXT, "SHARE",                                                  \
      "exit with 1 if a rank's reserved peak exceeds the mean by more", &(gates).imbalance},        \
-    {"max-missing", 0, MT_OPTION_TEXT, "N",                                                        \
-     "exit with 1 if more ranks are missing; other rules ignore up to N", &(gates).missing},       \
     {"base", 0, MT_OPTION_TEXT, "JOB", "compare with this job: a folder, a summary or a trace",    \
      &(gates).base},                                                                               \
     {"max-regression", 0, MT_OPTION_LIST, "[METRIC=]SHARE",                                        \

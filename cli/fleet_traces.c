@@ -125,7 +125,6 @@ static bool is_file(const char *path)
 static const char *hash_of(struct mt_fleet_traces *traces, size_t index)
 {
     struct mt_fleet_trace *trace = &traces->list[index];
-    struct mt_file_hash hash;
     struct mt_error ignored;
 
     if (trace->is_hashed)
@@ -134,8 +133,7 @@ static const char *hash_of(struct mt_fleet_traces *traces, size_t index)
     if (!is_file(trace->path))
         return trace->sha256;
     traces->hashed_count++;
-    mt_file_hash_start(&hash, trace->path);
-    if (mt_file_hash_finish(&hash, trace->sha256, &ignored) != MT_OK)
+    if (mt_file_hash(trace->path, trace->sha256, &ignored) != MT_OK)
         trace->sha256[0] = '\0';
     return trace->sha256;
 }
@@ -163,13 +161,11 @@ enum mt_status mt_fleet_trace_check(const char *path, const struct mt_rank_recor
                                     struct mt_error *error)
 {
     char text[MT_SHA256_TEXT];
-    struct mt_file_hash hash;
     enum mt_status status;
 
     if (!*record->trace_sha256)
         return MT_OK;
-    mt_file_hash_start(&hash, path);
-    status = mt_file_hash_finish(&hash, text, error);
+    status = mt_file_hash(path, text, error);
     if (status == MT_OK && strcmp(text, record->trace_sha256) != 0)
         status = mt_fail(error, MT_ERR_FORMAT, MT_NO_OFFSET,
                          "the file is not the one that was summarized");

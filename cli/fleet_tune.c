@@ -395,10 +395,8 @@ int mt_fleet_tune(const struct mt_fleet_tuning *tuning, struct mt_job_settings *
         return say_no_memory();
     }
     search->asked = tuning;
-    search->work = (struct mt_tune_work){.report = tuning->report,
-                                         .format = tuning->common->format,
-                                         .jobs = tuning->jobs,
-                                         .settings = *settings};
+    search->work = (struct mt_tune_work){
+        .report = tuning->report, .jobs = tuning->jobs, .settings = *settings};
     mt_progress_start(&search->work.progress, tuning->common->quiet);
     code = tune(search);
     mt_progress_end(&search->work.progress);

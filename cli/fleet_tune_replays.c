@@ -38,7 +38,7 @@ static enum mt_status tune_trace(void *context, uint32_t index, const struct mt_
     trace->error = (struct mt_error){.offset = MT_NO_OFFSET};
     trace->status = mt_fleet_trace_check(trace->path, trace->record, &trace->error);
     if (trace->status == MT_OK)
-        trace->status = mt_open_any(trace->path, work->format, &source, &trace->error);
+        trace->status = mt_open_any(trace->path, &source, &trace->error);
     if (trace->status == MT_OK)
         trace->status = measure(trace, source, share);
     if (source)
@@ -66,7 +66,7 @@ static enum mt_status run_settings(struct mt_tune_work *work, uint32_t index,
     struct mt_source *source = NULL;
 
     trace->error = (struct mt_error){.offset = MT_NO_OFFSET};
-    trace->status = mt_open_any(trace->path, work->format, &source, &trace->error);
+    trace->status = mt_open_any(trace->path, &source, &trace->error);
     for (uint32_t i = 0; trace->status == MT_OK && i < work->setting_count; i++) {
         if (run == mt_setting_search && !is_searched(work, trace, i))
             continue;

@@ -23,8 +23,7 @@ struct mt_tuned_trace {
 
 struct mt_tune_work {
     const struct mt_job_report *report;
-    const char *format; /* NULL = detected from the first bytes */
-    uint64_t jobs;      /* traces in parallel; 0 = the number of processors */
+    uint64_t jobs; /* traces in parallel; 0 = the number of processors */
     struct mt_job_settings *settings;
     struct mt_tuned_trace **traces; /* in the order of the plan */
     uint32_t trace_count;

@@ -35,17 +35,26 @@ static enum mt_status read_start(const char *path, struct mt_buf *text, struct m
     return got < 0 ? mt_fail(error, MT_ERR_IO, MT_NO_OFFSET, "%s", strerror(why)) : MT_OK;
 }
 
-enum mt_status mt_read_settings(const char *path, struct mt_settings *settings,
-                                struct mt_error *error)
+/* Reads a file of settings. Release *settings in any case. */
+static enum mt_status read_settings(const char *path, bool is_json, struct mt_settings *settings,
+                                    struct mt_error *error)
 {
     struct mt_buf text = {0};
     enum mt_status status = read_start(path, &text, error);
+    const char *start = text.data ? text.data : "";
 
     memset(settings, 0, sizeof *settings);
     if (!status)
-        status = mt_settings_parse(text.data ? text.data : "", text.length, settings, error);
+        status = is_json ? mt_settings_parse_json(start, text.length, settings, error)
+                         : mt_settings_parse_toml(start, text.length, settings, error);
     mt_buf_release(&text);
     return status;
+}
+
+enum mt_status mt_read_budget(const char *path, struct mt_settings *settings,
+                              struct mt_error *error)
+{
+    return read_settings(path, false, settings, error);
 }
 
 /* Reads a budget or a baseline. */
@@ -53,7 +62,7 @@ static int read_document(struct mt_gate_run *run, const char *path, bool is_base
 {
     struct mt_error error = {.offset = MT_NO_OFFSET};
     struct mt_settings settings;
-    enum mt_status status = mt_read_settings(path, &settings, &error);
+    enum mt_status status = read_settings(path, is_base, &settings, &error);
 
     if (!status)
         status = is_base ? mt_baseline_read(&run->base, &settings, &error)
@@ -93,15 +102,13 @@ static bool is_document(const char *path)
 static int base_of_trace(struct mt_gate_run *run, const char *path, const struct mt_common *common)
 {
     const struct mt_analyze_options options = {.path = path};
-    struct mt_common as_found = *common;
     struct mt_report *report = NULL;
     struct mt_error error = {.offset = MT_NO_OFFSET};
     struct mt_source *source;
     enum mt_status status;
     int code;
 
-    as_found.format = NULL; /* --format applies to the trace, not to the base */
-    source = mt_open_input(path, &as_found, &code);
+    source = mt_open_input(path, common, &code);
     if (!source)
         return code;
     status = mt_analyze_shown(source, &options, common->quiet, &report, &error);
@@ -109,7 +116,7 @@ static int base_of_trace(struct mt_gate_run *run, const char *path, const struct
         status = mt_fail(&error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of memory");
     if (!status)
         mt_debug_passes(report);
-    code = status ? mt_report_error(path, &error) : mt_input_verdict(source, path, &as_found);
+    code = status ? mt_report_error(path, &error) : mt_input_verdict(source, path, common);
     mt_report_release(report);
     mt_source_close(source);
     return code;
@@ -141,8 +148,6 @@ static int add_rules(struct mt_gate_run *run, const struct mt_gate_options *opti
         code = add_rule(run, MT_GATE_PEAK, options->peaks.items[i]);
     if (!code)
         code = add_rule(run, MT_GATE_GROWTH, options->growth);
-    if (!code)
-        code = add_rule(run, MT_GATE_FRAGMENTATION, options->fragmentation);
     for (size_t i = 0; !code && i < options->regressions.count; i++)
         code = add_rule(run, MT_GATE_REGRESSION, options->regressions.items[i]);
     if (!code)

@@ -10,7 +10,7 @@
 struct mt_gate_options {
     const char *budget, *base, *write_baseline;
     struct mt_text_list peaks, regressions;
-    const char *growth, *fragmentation, *fits;
+    const char *growth, *fits;
     bool allow_not_evaluated;
     /* a gate of a dry run also fails if it may fail under another order of addresses */
     bool strict;
@@ -19,15 +19,13 @@ struct mt_gate_options {
 
 /* clang-format off */
 #define MT_GATE_OPTIONS(gates)                                                                     \
-    {"budget", 0, MT_OPTION_TEXT, "FILE", "rules for the run, as TOML or JSON",                    \
+    {"budget", 0, MT_OPTION_TEXT, "FILE", "rules for the run, as TOML",                    \
      &(gates).budget},                                                                             \
     {"max-peak", 0, MT_OPTION_LIST, "METRIC=BYTES",                                                \
      "exit with 1 if a peak is larger: requested, allocated, active, reserved, device",            \
      &(gates).peaks},                                                                              \
     {"max-growth", 0, MT_OPTION_TEXT, "BYTES/step", "exit with 1 if steps leave more behind",      \
      &(gates).growth},                                                                             \
-    {"max-fragmentation", 0, MT_OPTION_TEXT, "SHARE",                                              \
-     "exit with 1 if more of the reserved peak is unused", &(gates).fragmentation},                \
     {"max-regression", 0, MT_OPTION_LIST, "[METRIC=]SHARE",                                        \
      "exit with 1 if a peak exceeds that of the base by more", &(gates).regressions},              \
     {"fits", 0, MT_OPTION_TEXT, "BYTES", "exit with 1 if the run does not fit under this limit",   \
@@ -65,9 +63,9 @@ void mt_gate_run_release(struct mt_gate_run *run);
 const struct mt_gates *mt_gate_run_gates(const struct mt_gate_run *run);
 const struct mt_baseline *mt_gate_run_base(const struct mt_gate_run *run);
 
-/* Reads a file of settings, such as a budget. Release *settings in any case. */
-enum mt_status mt_read_settings(const char *path, struct mt_settings *settings,
-                                struct mt_error *error) MT_MUST_USE;
+/* Reads the entries of a budget. Release *settings in any case. */
+enum mt_status mt_read_budget(const char *path, struct mt_settings *settings,
+                              struct mt_error *error) MT_MUST_USE;
 
 /* Returns the path of a base that a budget names. The name is relative to the folder of the budget.
  * NULL: memory ran out. */

@@ -13,40 +13,6 @@
 #include "summary_of_trace.h"
 #include "units.h"
 
-enum { MAX_FORMATS = 32 };
-
-static void say_formats(const char *format, const char *const *names, size_t count)
-{
-    struct mt_buf known = {0};
-
-    for (size_t i = 0; i < count; i++) {
-        mt_buf_add_text(&known, i ? ", " : "");
-        mt_buf_add_text(&known, names[i]);
-    }
-    mt_say("unknown format '%s'; known formats are %s", format,
-           known.data && !known.failed ? known.data : "");
-    mt_buf_release(&known);
-}
-
-/* Returns true if `format` is the name of a format. Otherwise prints a message. */
-static bool known_format(const char *format)
-{
-    const char *names[MAX_FORMATS] = {"memtrace"}, *near;
-    size_t count = 1, i;
-
-    for (i = 0; mt_importers[i].name && count < MAX_FORMATS; i++)
-        names[count++] = mt_importers[i].name;
-    for (i = 0; i < count; i++)
-        if (strcmp(names[i], format) == 0)
-            return true;
-    near = mt_did_you_mean(format, names, count);
-    if (near)
-        mt_say("unknown format '%s'; did you mean '%s'?", format, near);
-    else
-        say_formats(format, names, count);
-    return false;
-}
-
 /* Reports a trace whose process was killed together with `memtrace record`. */
 static void say_tape(const char *path)
 {
@@ -73,7 +39,7 @@ static enum mt_status open_shown(const char *path, const struct mt_common *commo
     enum mt_status status;
 
     mt_progress_start(&progress, common->quiet);
-    status = mt_open_any_watched(path, common->format, &watch, source, error);
+    status = mt_open_any_watched(path, &watch, source, error);
     mt_progress_end(&progress);
     return status;
 }
@@ -84,10 +50,6 @@ struct mt_source *mt_open_input(const char *path, const struct mt_common *common
     struct mt_error error = {.offset = MT_NO_OFFSET};
     enum mt_status status;
 
-    if (common->format && !known_format(common->format)) {
-        *exit_code = MT_EXIT_USAGE;
-        return NULL;
-    }
     if (is_directory(path)) {
         mt_say_folder(path);
         *exit_code = MT_EXIT_INPUT;

@@ -9,7 +9,7 @@
 #include "heap_choice.h"
 #include "heap_view.h"
 #include "policies_chart.h"
-#include "policy.h"
+#include "policy_options.h"
 #include "policy_runs.h"
 #include "progress.h"
 #include "report.h"
@@ -21,7 +21,8 @@
 #define BEST_TEXT (MT_TUNE_CONF_BYTES + 16)
 
 struct work {
-    const struct mt_policies_request *request;
+    const char *path;
+    uint64_t device; /* MT_EVERY_DEVICE: the device that reserves the most */
     const struct mt_common *common;
     struct mt_source *source;
     struct mt_text_list policies;
@@ -33,17 +34,8 @@ struct work {
 
 static void add(struct work *work, const char *policy, const char *what)
 {
-    if (work->policies.count == MT_MAX_POLICY_ROWS)
-        return;
     work->whats[work->policies.count] = what;
     work->policies.items[work->policies.count++] = policy;
-}
-
-static const char *summary_of(const char *policy)
-{
-    const struct mt_policy_ops *ops = mt_policy_find(policy, strcspn(policy, ":"));
-
-    return ops && strcmp(ops->name, "pytorch") != 0 ? ops->summary : "";
 }
 
 static void show_progress(void *progress, double share)
@@ -69,39 +61,23 @@ static void add_best(struct work *work)
     free(summary);
 }
 
-/* Chooses the policies in addition to that of the run. If a policy is equal to that of the run,
- * keeps only the row of the run. */
-static bool choose(struct work *work)
+/* Chooses other settings of the run's own allocator. If a setting is equal to that of the run, the
+ * table keeps only the row of the run. */
+static void choose(struct work *work)
 {
-    const struct mt_text_list *asked = work->request->policies;
-    size_t i;
-
-    if (asked->count >= MT_MAX_POLICY_ROWS) {
-        mt_say("at most %d policies", MT_MAX_POLICY_ROWS - 1);
-        return false;
+    if (strcmp(mt_policy_of_run(&work->source->header), "pytorch") != 0) {
+        add(work, "bfc:preallocate=False", "without preallocation");
+        return;
     }
-    for (i = 0; i < asked->count; i++)
-        add(work, asked->items[i], summary_of(asked->items[i]));
-    if (asked->count)
-        return true;
-    if (work->source->view.level == MT_VIEW_FRAMEWORK) {
-        add_best(work);
-        add(work, "pytorch:", "PyTorch's defaults");
-        add(work, "pytorch:expandable_segments=True", "expandable segments");
-    } else {
-        add(work, "pytorch:", "PyTorch's defaults");
-        add(work, "bfc", "TensorFlow's, JAX's");
-    }
-    add(work, "cuda-async", "cudaMallocAsync");
-    add(work, "rmm-pool", "RAPIDS (RMM), a pool");
-    return true;
+    add_best(work);
+    add(work, "pytorch:", "PyTorch's defaults");
+    add(work, "pytorch:expandable_segments=True", "expandable segments");
 }
 
 static enum mt_status measure_one(void *context, struct mt_source *source, const char *policy,
                                   size_t index, struct mt_error *error)
 {
     struct work *work = context;
-
     uint16_t unused;
 
     return mt_policy_row_measure(source, policy, work->table->device, &work->table->rows[index + 1],
@@ -124,7 +100,7 @@ static enum mt_status measure_own(struct work *work, struct mt_error *error)
     enum mt_status status = mt_source_rewind(work->source, error);
 
     if (status == MT_OK)
-        status = mt_policy_row_measure(work->source, NULL, work->request->device, &table->rows[0],
+        status = mt_policy_row_measure(work->source, NULL, work->device, &table->rows[0],
                                        &table->device, error);
     if (status == MT_OK)
         status = mt_source_rewind(work->source, error);
@@ -134,20 +110,23 @@ static enum mt_status measure_own(struct work *work, struct mt_error *error)
 
 static int measure_others(struct work *work)
 {
-    const struct mt_policy_runs runs = {work->source,        work->request->path, NULL,
-                                        work->common,        &work->policies,     "replaying",
-                                        work->request->jobs, measure_one,         work};
+    const struct mt_policy_runs runs = {.source = work->source,
+                                        .path = work->path,
+                                        .common = work->common,
+                                        .policies = &work->policies,
+                                        .what = "replaying",
+                                        .run = measure_one,
+                                        .context = work};
 
     return mt_run_policies(&runs);
 }
 
-static int say_no_requests(const struct mt_policies_request *request)
+static int say_no_requests(const struct work *work)
 {
-    if (request->device == MT_EVERY_DEVICE)
-        mt_say("'%s': no requests", request->path);
+    if (work->device == MT_EVERY_DEVICE)
+        mt_say("'%s': no requests", work->path);
     else
-        mt_say("'%s': no requests on device %llu", request->path,
-               (unsigned long long)request->device);
+        mt_say("'%s': no requests on device %llu", work->path, (unsigned long long)work->device);
     return MT_EXIT_INPUT;
 }
 
@@ -179,9 +158,9 @@ static int measure(struct work *work)
 
     status = measure_own(work, &error);
     if (status == MT_END)
-        return say_no_requests(work->request);
+        return say_no_requests(work);
     if (status != MT_OK)
-        return mt_report_error(work->request->path, &error);
+        return mt_report_error(work->path, &error);
     code = measure_others(work);
     if (code)
         return code;
@@ -190,18 +169,17 @@ static int measure(struct work *work)
         table->rows[i + 1].what = work->whats[i];
     table->row_count = (uint32_t)work->policies.count + 1;
     leave_out_refusing(table);
-    table->name = mt_report_name(&table->arena, work->request->path);
+    table->name = mt_report_name(&table->arena, work->path);
     add_cards(work);
     if (mt_policy_table_finish(table, &error) == MT_OK)
         return MT_EXIT_OK;
-    return mt_report_error(work->request->path, &error);
+    return mt_report_error(work->path, &error);
 }
 
 static int draw(const struct work *work, const struct mt_picture *picture,
                 struct mt_drawing *drawing)
 {
-    const struct mt_chart_options options = {.width = picture ? picture->width : 0,
-                                             .height = picture ? picture->height : 0};
+    const struct mt_chart_options options = {.width = picture->width, .height = picture->height};
     struct mt_error error = {.offset = MT_NO_OFFSET};
 
     if (mt_policies_draw(work->table, &options, drawing, &error) == MT_OK)
@@ -210,64 +188,60 @@ static int draw(const struct work *work, const struct mt_picture *picture,
 }
 
 static int measure_and_draw(struct work *work, const struct mt_picture *picture,
-                            struct mt_drawing *drawing, uint16_t *device)
+                            struct mt_drawing *drawing)
 {
     struct mt_error error = {.offset = MT_NO_OFFSET};
-    int code = MT_EXIT_OK;
+    int code;
 
     if (mt_heap_view_choose(work->source, &error) != MT_OK)
-        return mt_report_error(work->request->path, &error);
-    if (!choose(work))
-        return MT_EXIT_USAGE;
+        return mt_report_error(work->path, &error);
+    if (work->source->view.level != MT_VIEW_FRAMEWORK) {
+        mt_say("'%s': its requests did not go to an allocator of a framework; 'memtrace replay "
+               "--policies' lists allocators",
+               work->path);
+        return MT_EXIT_INPUT;
+    }
+    choose(work);
     code = measure(work);
-    *device = work->table->device;
     return code ? code : draw(work, picture, drawing);
 }
 
-int mt_policies_picture(const struct mt_policies_request *request, const struct mt_common *common,
-                        const struct mt_picture *picture, struct mt_drawing *drawing,
-                        uint16_t *device)
+static int write_picture(const struct work *work, const struct mt_picture *picture,
+                         const struct mt_drawing *drawing)
+{
+    size_t bytes;
+    int code = mt_picture_write(picture, drawing, &bytes);
+
+    if (code == MT_EXIT_OK && work->common->json)
+        code = mt_picture_tell(picture, "policies", work->table->device, bytes);
+    return code;
+}
+
+int mt_policies_render(const char *path, uint64_t device, const struct mt_picture *picture,
+                       const struct mt_common *common)
 {
     struct work *work = calloc(1, sizeof *work);
     struct mt_policy_table *table = calloc(1, sizeof *table);
-    int code;
+    struct mt_drawing drawing = {0};
+    int code = MT_EXIT_INPUT;
 
-    memset(drawing, 0, sizeof *drawing);
-    if (work && table) {
-        *work = (struct work){.request = request, .common = common, .table = table};
-        work->source = mt_open_input(request->path, common, &code);
-    } else {
-        code = mt_say_no_memory("cannot draw the allocators");
+    if (!work || !table) {
+        code = mt_say_no_memory("cannot draw the settings");
+    } else if (!mt_refuses_device(device)) {
+        *work = (struct work){.path = path, .device = device, .common = common, .table = table};
+        work->source = mt_open_input(path, common, &code);
     }
     if (work && work->source) {
-        code = measure_and_draw(work, picture, drawing, device);
-        code = mt_answer_verdict(code, work->source, request->path, common);
+        code = measure_and_draw(work, picture, &drawing);
+        if (code == MT_EXIT_OK)
+            code = write_picture(work, picture, &drawing);
+        code = mt_answer_verdict(code, work->source, path, common);
         mt_source_close(work->source);
     }
+    mt_drawing_release(&drawing);
     if (table)
         mt_policy_table_release(table);
     free(table);
     free(work);
-    return code;
-}
-
-int mt_policies_render(const struct mt_policies_request *request, const struct mt_picture *picture,
-                       const struct mt_common *common)
-{
-    struct mt_drawing drawing;
-    uint16_t device = 0;
-    size_t bytes;
-    bool is_drawn;
-    int code;
-
-    if (mt_refuses_device(request->device))
-        return MT_EXIT_INPUT;
-    code = mt_policies_picture(request, common, picture, &drawing, &device);
-    is_drawn = code == MT_EXIT_OK;
-    if (is_drawn)
-        code = mt_picture_write(picture, &drawing, &bytes);
-    if (code == MT_EXIT_OK && common->json)
-        code = mt_picture_tell(picture, "policies", device, bytes);
-    mt_drawing_release(&drawing);
     return code;
 }

@@ -103,7 +103,7 @@ static void *help(void *context)
     struct mt_error error;
     size_t index;
 
-    if (mt_open_any(runs->path, runs->common->format, &source, &error) == MT_OK &&
+    if (mt_open_any(runs->path, &source, &error) == MT_OK &&
         (!runs->heap || mt_heap_view_choose_heap(source, runs->heap, &error) == MT_OK) &&
         take_policy(crew, &index))
         work(crew, source, index, false);
@@ -152,18 +152,6 @@ int mt_run_policies(const struct mt_policy_runs *runs)
             exit_code = mt_policy_error(runs->path, runs->policies->items[i], &outcome->error);
     }
     return exit_code;
-}
-
-int mt_choose_heap(struct mt_source *source, const char *path, const char *name)
-{
-    struct mt_error error = {MT_OK, MT_NO_OFFSET, ""};
-
-    if (!name || mt_heap_view_choose_heap(source, name, &error) == MT_OK)
-        return MT_EXIT_OK;
-    if (error.status != MT_ERR_USAGE)
-        return mt_report_error(path, &error);
-    mt_say("--heap: %s", error.text);
-    return MT_EXIT_USAGE;
 }
 
 /* Returns true if the view has physical memory that the program mapped. */
@@ -222,14 +210,4 @@ int mt_policy_error(const char *path, const char *policy, const struct mt_error 
     else
         mt_say("policy '%s': %s", policy, error->text);
     return MT_EXIT_USAGE;
-}
-
-bool mt_orders_are_valid(uint64_t *orders)
-{
-    if (*orders > MT_BASE_ORDERS) {
-        mt_say("option '--orders' needs a number from 1 to %d", MT_BASE_ORDERS);
-        return false;
-    }
-    *orders = *orders ? *orders : MT_BASE_ORDERS;
-    return true;
 }

@@ -13,7 +13,7 @@ typedef enum mt_status mt_policy_run(void *context, struct mt_source *source, co
 
 struct mt_policy_runs {
     struct mt_source *source; /* used by the calling thread, which runs the first policy */
-    const char *path, *heap; /* for opening the source again; heap: NULL, or as in mt_choose_heap */
+    const char *path, *heap;  /* for opening the source again; heap: NULL, or that of --heap */
     const struct mt_common *common;
     const struct mt_text_list *policies;
     const char *what; /* text of the progress */
@@ -26,24 +26,10 @@ struct mt_policy_runs {
  * error of the first policy in the list that failed; returns enum mt_exit. */
 int mt_run_policies(const struct mt_policy_runs *runs);
 
-#define MT_ORDERS_OPTION(target)                                                                   \
-    {                                                                                              \
-        "orders", 0, MT_OPTION_POSITIVE, "N",                                                      \
-            "number of orders of addresses to try, 1 to 8 (default: 8)", target                    \
-    }
-
-/* Checks *orders, the value of --orders. Replaces 0 with the maximum. Prints an error and returns
- * false if the value exceeds the maximum. */
-bool mt_orders_are_valid(uint64_t *orders);
-
 #define MT_JOBS_OPTION(target)                                                                     \
     {                                                                                              \
         "jobs", 'j', MT_OPTION_POSITIVE, "N", "simulate at most N policies in parallel", target    \
     }
-
-/* Selects the heap that --heap names. NULL keeps the heaps that mt_heap_view_choose() chose. Prints
- * errors; returns enum mt_exit. */
-int mt_choose_heap(struct mt_source *source, const char *path, const char *name);
 
 /* Add a remark if the requests are not from an allocator above the driver: a note, or "requests":
  * "driver" (or the heap of --heap). Otherwise, or for a NULL source, add nothing. */

@@ -63,7 +63,7 @@ static int work(struct mt_recorded_summaries *summaries, const char *path)
 
     mt_summary_add_path(&out_path, path);
     if (!out_path.failed)
-        status = mt_summary_of_trace(path, NULL, out_path.data, summaries->force, &error);
+        status = mt_summary_of_trace(path, out_path.data, summaries->force, &error);
     error.status = status;
     if (status != MT_OK)
         say_missing(summaries, path,

@@ -31,32 +31,27 @@ static enum mt_status summarize_source(struct mt_source *source, const char *pat
         .path = path, .needs = true, .models = MT_MODEL_COURSE, .bins = MT_RECORD_COLUMNS};
     struct mt_identity *identity = malloc(sizeof *identity);
     struct mt_report *report = NULL;
-    struct mt_file_hash hash;
-    enum mt_status status, hashed;
+    enum mt_status status;
 
     if (!identity)
         return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of memory");
-    mt_file_hash_start(&hash, path);
     status = mt_analyze(source, &options, &report, error);
+    if (status == MT_OK)
+        status = mt_file_hash(path, report->sha256, error);
     if (status == MT_OK) {
-        hashed = mt_file_hash_finish(&hash, report->sha256, error);
         mt_identity_read(&source->header, path, identity);
-        status = hashed == MT_OK ? mt_summarize(report, identity, set, error) : hashed;
-    } else {
-        char unused[MT_SHA256_TEXT];
-
-        (void)!mt_file_hash_finish(&hash, unused, NULL);
+        status = mt_summarize(report, identity, set, error);
     }
     mt_report_release(report);
     free(identity);
     return status;
 }
 
-enum mt_status mt_summary_add_trace(const char *path, const char *format, struct mt_rank_set *set,
+enum mt_status mt_summary_add_trace(const char *path, struct mt_rank_set *set,
                                     struct mt_error *error)
 {
     struct mt_source *source = NULL;
-    enum mt_status status = mt_open_any(path, format, &source, error);
+    enum mt_status status = mt_open_any(path, &source, error);
 
     if (status != MT_OK)
         return status;
@@ -65,14 +60,14 @@ enum mt_status mt_summary_add_trace(const char *path, const char *format, struct
     return status;
 }
 
-enum mt_status mt_summary_of_trace(const char *path, const char *format, const char *out_path,
-                                   bool force, struct mt_error *error)
+enum mt_status mt_summary_of_trace(const char *path, const char *out_path, bool force,
+                                   struct mt_error *error)
 {
     struct mt_outputs outputs = {.force = force};
     struct mt_output_rules rules;
     struct mt_rank_set set = {0};
     struct mt_buf bytes = {0};
-    enum mt_status status = mt_summary_add_trace(path, format, &set, error);
+    enum mt_status status = mt_summary_add_trace(path, &set, error);
 
     mt_outputs_add_input(&outputs, path);
     rules = mt_output_rules_of(&outputs, MT_FILE_RANK_SUMMARY);

@@ -10,15 +10,14 @@
 void mt_summary_add_path(struct mt_buf *out, const char *trace);
 
 /* Analyzes the trace or snapshot at `path` and adds a record for each of its devices to `set`.
- * `format` is the name of an importer; NULL detects the format. Takes as long as `analyze
- * --json`. */
-enum mt_status mt_summary_add_trace(const char *path, const char *format, struct mt_rank_set *set,
+ * Takes as long as `analyze --json`. */
+enum mt_status mt_summary_add_trace(const char *path, struct mt_rank_set *set,
                                     struct mt_error *error) MT_MUST_USE;
 
 /* Writes the same records as a file, completely or not at all. Never replaces `path`. Without
  * `force`, replaces only a summary. Returns MT_ERR_OUTPUT if the file could not be written. */
-enum mt_status mt_summary_of_trace(const char *path, const char *format, const char *out_path,
-                                   bool force, struct mt_error *error) MT_MUST_USE;
+enum mt_status mt_summary_of_trace(const char *path, const char *out_path, bool force,
+                                   struct mt_error *error) MT_MUST_USE;
 
 /* Adds the records of a summary file to `set`. */
 enum mt_status mt_summary_read(const char *path, struct mt_rank_set *set,

@@ -23,7 +23,7 @@ CASES = {"phases": (500, 8192), "nested_names": (500, 8192), "steps": (250, 6553
          "texts": (5000, 1024), "nested_lists": (5000, 1024), "zstd_lists": (50000, 256)}
 BASE = 32 << 20
 COMMANDS = ("analyze", "json", "replay", "lines", "folded", "speedscope", "live", "dump", "info",
-            "import", "icicle", "blocks", "scatter")
+            "import", "icicle", "blocks")
 FINE = (0, 1, 3)  # an answer, a gate, a refusal of the input
 
 

@@ -194,13 +194,12 @@ limit = 0
             ("max-imbalance", "all ranks", "pass"), ("max-missing", "all ranks", "pass")])
     growth = answer["gates"][2]
     expect("growth", (growth["rank"], growth["actual_bytes"]), (7, 64 * MIB))
-    bench.fleet(folder, "--budget", budget, "--max-growth", "64MiB/step")
     for wrong in ("", "max-peak = 1", "[max-fragmentation]\nlimit = \"5%\"", "max-missing = \"x\"",
                   "group.pp.max-peak.reserved = \"1GiB\"", "nothing = 1", "schema = \"x/1\"",
                   "[group.pp.0.max-regression]\nlimit = \"1%\""):
         budget.write_text(wrong)
         bench.fleet(folder, "--budget", budget, status=3)
-    bench.fleet(folder, "--max-missing", "-1", status=2)
+    bench.fleet(folder, "--max-imbalance", "-1", status=2)
     bench.fleet(folder, "--budget", bench.folder / "none.toml", status=3)
 
 
@@ -211,8 +210,11 @@ def check_not_evaluated(bench):
     answer = bench.answer(folder, *rule, status=1)
     expect("a missing rank", states(answer), [("max-peak reserved", "pp 0", "not evaluated"),
                                               ("max-peak reserved", "pp 1", "pass")])
-    bench.fleet(folder, *rule, "--max-missing", "1")
-    text = bench.fleet(folder, *rule, "--max-missing", "0", status=1)
+    budget = bench.folder / "missing.toml"
+    budget.write_text("max-missing = 1")
+    bench.fleet(folder, *rule, "--budget", budget)
+    budget.write_text("max-missing = 0")
+    text = bench.fleet(folder, *rule, "--budget", budget, status=1)
     expect("one rank too few", "max-missing: 1 rank is missing, above 0\n" in text, True)
     bench.fleet(folder, *rule, "--allow-not-evaluated")
     bench.fleet(folder, "--max-imbalance", "90%", status=1)

@@ -29,8 +29,6 @@ def answers(program, capture, jobs, folder):
     many = ["--jobs", str(jobs)]
     found = {"replay": run([program, "replay", capture, *policies, *many], folder),
              "fit": run([program, "fit", capture, *policies, *many], folder)}
-    for kind in ("svg", "png"):
-        run([program, "render", "policies", capture, *policies, *many, "-o", f"policies.{kind}"], folder)
     run([program, "analyze", capture, "-o", "pictures"], folder)
     for path in sorted(path for path in folder.rglob("*") if path.is_file()):
         found[str(path.relative_to(folder))] = path.read_bytes()

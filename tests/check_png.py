@@ -18,7 +18,7 @@ GOLDEN = ROOT / "tests" / "golden" / "png"
 SIZE = "600x400"
 PICTURES = [("timeline", "oom_adam"), ("icicle", "seq2seq"), ("flamechart", "seq2seq"), ("blocks", "seq2seq"),
             ("address", "gpt_split64"),
-            ("trend", "leakval"), ("scatter", "gpt_split64")]
+            ("trend", "leakval")]
 COMPARED = {"timeline", "address"}  # hatches, halos, turned text; cells, tints
 MAX_PIXELS, MAX_LEVELS = 1 / 200, 48
 ELSEWHERE = {"LC_ALL": "de_DE.UTF-8", "LANG": "ja_JP.UTF-8", "TZ": "Asia/Tokyo", "FONTCONFIG_FILE": "/dev/null",

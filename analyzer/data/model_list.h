@@ -14,7 +14,6 @@
     ROW(TIMELINE, timeline)                                                                        \
     ROW(FLAMECHART, flamechart)                                                                    \
     ROW(BLOCKS, blocks)                                                                            \
-    ROW(LIFETIMES, lifetimes)                                                                      \
     ROW(HISTORY, history)                                                                          \
     ROW(POPULATION, population)                                                                    \
     ROW(ADDRESS, address)                                                                          \

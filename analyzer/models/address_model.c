@@ -297,8 +297,6 @@ static enum mt_status new_place(struct mt_address_builder *builder, const struct
                                                      .bytes = expandable ? 0 : event->size_bytes,
                                                      .created_t_ns = event->t_ns,
                                                      .created_event = event->seq,
-                                                     .stream = event->stream,
-                                                     .pool = event->pool,
                                                      .is_expandable = expandable,
                                                      .initial = event->flags & MT_EVENT_INITIAL},
                                              .settled_t_ns = builder->now_t_ns};

@@ -24,8 +24,6 @@ struct mt_address_place {
     uint64_t bytes; /* of the largest segment there; expandable: the most that was mapped */
     uint64_t created_t_ns, created_event;
     uint32_t *rows, row_count; /* from the lowest address upwards */
-    uint32_t stream;           /* symbols */
-    uint16_t pool;             /* symbols */
     bool is_expandable, initial;
     uint32_t segments;     /* number of segments there, one after the other */
     uint64_t blocks;       /* number of blocks ever in it */

@@ -7,16 +7,22 @@
 #include "pickle.h"
 #include "torch_snapshot.h"
 #include "trace.h"
+#include "util.h"
 #include "xplane.h"
 
 enum { PIECE_BYTES = 256 * 1024 };
 
-const struct mt_importer mt_importers[] = {
-    {"pytorch-snapshot", "torch.cuda.memory._dump_snapshot, 1.12 and later", mt_pickle_probe,
-     mt_torch_snapshot_open},
-    {MT_SOURCES_XPLANE, "*.xplane.pb of jax.profiler and of TensorFlow's profiler", mt_xplane_probe,
-     mt_xplane_open},
-    {NULL, NULL, NULL, NULL},
+struct importer {
+    /* Returns true if the first bytes (decompressed, at most 4096) look like this format. */
+    bool (*probe)(const void *bytes, size_t length);
+    /* Reads `feed` (feed.h) up to the end of what the source needs. The caller keeps the feed;
+     * the source does not need it afterwards. */
+    enum mt_status (*open)(struct mt_feed *feed, struct mt_source **source, struct mt_error *error);
+};
+
+static const struct importer importers[] = {
+    {mt_pickle_probe, mt_torch_snapshot_open}, /* torch.cuda.memory._dump_snapshot, since 1.12 */
+    {mt_xplane_probe, mt_xplane_open}, /* *.xplane.pb of jax.profiler and TensorFlow's profiler */
 };
 
 static bool is_trace(const struct mt_feed *feed)
@@ -27,22 +33,12 @@ static bool is_trace(const struct mt_feed *feed)
     return mt_trace_probe(raw, length);
 }
 
-static const struct mt_importer *named(const char *format)
+static const struct importer *probe(const void *bytes, size_t length)
 {
-    const struct mt_importer *importer = mt_importers;
-
-    while (importer->name && strcmp(importer->name, format) != 0)
-        importer++;
-    return importer->name ? importer : NULL;
-}
-
-static const struct mt_importer *probe(const void *bytes, size_t length)
-{
-    const struct mt_importer *importer = mt_importers;
-
-    while (importer->name && !importer->probe(bytes, length))
-        importer++;
-    return importer->name ? importer : NULL;
+    for (size_t i = 0; i < MT_ARRAY_LEN(importers); i++)
+        if (importers[i].probe(bytes, length))
+            return &importers[i];
+    return NULL;
 }
 
 typedef enum mt_status (*read_piece_fn)(struct mt_feed *feed, void *bytes, size_t capacity,
@@ -84,7 +80,7 @@ static enum mt_status open_trace(struct mt_feed *feed, const char *path, struct 
 static enum mt_status open_content(struct mt_feed *feed, struct mt_source **source,
                                    struct mt_error *error)
 {
-    const struct mt_importer *importer;
+    const struct importer *importer;
     const void *bytes;
     size_t length;
     enum mt_status status = mt_feed_start(feed, &bytes, &length, error);
@@ -101,48 +97,15 @@ static enum mt_status open_content(struct mt_feed *feed, struct mt_source **sour
                               "neither a memtrace trace nor a format that can be imported");
 }
 
-/* Even a file whose first bytes are lost is searched for frames. */
-static enum mt_status open_as_trace(struct mt_feed *feed, const char *path,
-                                    struct mt_source **source, struct mt_error *error)
-{
-    struct mt_error ignored;
-    const void *bytes;
-    size_t length;
-
-    if (is_trace(feed))
-        return open_trace(feed, path, source, error);
-    if (mt_feed_start(feed, &bytes, &length, &ignored) == MT_OK && mt_trace_probe(bytes, length))
-        return open_trace_in_memory(feed, mt_feed_read, source, error);
-    return mt_feed_is_file(feed) ? mt_trace_open(path, source, error)
-                                 : mt_fail(error, MT_ERR_FORMAT, 0, "not a memtrace trace");
-}
-
-static enum mt_status open_feed(struct mt_feed *feed, const char *path, const char *format,
-                                struct mt_source **source, struct mt_error *error)
-{
-    const struct mt_importer *importer = format ? named(format) : NULL;
-
-    if (importer)
-        return importer->open(feed, source, error);
-    if (format && strcmp(format, "memtrace") != 0)
-        return mt_fail(error, MT_ERR_USAGE, MT_NO_OFFSET, "unknown format '%s'", format);
-    if (format)
-        return open_as_trace(feed, path, source, error);
-    return is_trace(feed) ? open_trace(feed, path, source, error)
-                          : open_content(feed, source, error);
-}
-
-enum mt_status mt_open_any(const char *path, const char *format, struct mt_source **source,
-                           struct mt_error *error)
+enum mt_status mt_open_any(const char *path, struct mt_source **source, struct mt_error *error)
 {
     const struct mt_feed_watch none = {NULL, NULL};
 
-    return mt_open_any_watched(path, format, &none, source, error);
+    return mt_open_any_watched(path, &none, source, error);
 }
 
-enum mt_status mt_open_any_watched(const char *path, const char *format,
-                                   const struct mt_feed_watch *watch, struct mt_source **source,
-                                   struct mt_error *error)
+enum mt_status mt_open_any_watched(const char *path, const struct mt_feed_watch *watch,
+                                   struct mt_source **source, struct mt_error *error)
 {
     struct mt_feed *feed;
     enum mt_status status = mt_feed_open(path, &feed, error);
@@ -150,7 +113,8 @@ enum mt_status mt_open_any_watched(const char *path, const char *format,
     if (status != MT_OK)
         return status;
     mt_feed_set_watch(feed, watch);
-    status = open_feed(feed, path, format, source, error);
+    status =
+        is_trace(feed) ? open_trace(feed, path, source, error) : open_content(feed, source, error);
     mt_feed_close(feed);
     return status;
 }

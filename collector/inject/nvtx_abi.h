@@ -5,8 +5,8 @@
  *
  * Each executable and library that uses NVTX has its own copy. When the copy is called for the
  * first time, it loads $NVTX_INJECTION64_PATH and calls InitializeInjectionNvtx2(get_export_table),
- * which writes the tool's functions into the slots of the copy. Extensions (here: memory and
- * payloads) call InitializeInjectionNvtxExtension(module) instead. */
+ * which writes the tool's functions into the slots of the copy. Extensions (here: payloads)
+ * call InitializeInjectionNvtxExtension(module) instead. */
 #ifndef MT_INJECT_NVTX_ABI_H
 #define MT_INJECT_NVTX_ABI_H
 
@@ -113,19 +113,6 @@ struct nvtx_module_info {
 
 typedef int (*nvtx_initialize_extension)(struct nvtx_module_info *module);
 
-enum { NVTX_MEMORY_MODULE = 1, NVTX_MEMORY_COMPATIBILITY = 0x0102 };
-
-#define NVTX_MEMORY_SLOTS(X)                                                                       \
-    X(0, heap_register, void *, (void *domain, const struct nvtx_heap *heap))                      \
-    X(1, heap_unregister, void, (void *domain, void *heap))                                        \
-    X(2, heap_reset, void, (void *domain, void *heap))                                             \
-    X(3, regions_register, void, (void *domain, const struct nvtx_regions *regions))               \
-    X(4, regions_resize, void, (void *domain, const struct nvtx_regions_resized *regions))         \
-    X(5, regions_unregister, void, (void *domain, const struct nvtx_region_refs *regions))         \
-    X(6, regions_name, void, (void *domain, const struct nvtx_region_names *regions))
-
-enum { NVTX_MEMORY_SLOT_COUNT = 7 };
-
 /* The payload extension, versions 1.3 and 1.4: ranges and marks with payloads, and schemas that
  * describe payloads. NCCL begins a range with DomainRangePushEx, and ends it with range_pop_payload
  * because the payload is known only then. */
@@ -185,66 +172,6 @@ struct nvtx_schema {
     X(6, range_end_payload, void,                                                                  \
       (void *domain, uint64_t id, const struct nvtx_payload *payloads, size_t count))
 
-enum { NVTX_PAYLOAD_SLOT_COUNT = 7 };
-
-/* NVTX_MEM_TYPE_VIRTUAL_ADDRESS: the heap or region is a range of addresses. Its handle is its
- * address. */
-enum { NVTX_MEMORY_IS_VIRTUAL = 1 };
-enum nvtx_region_ref_type { NVTX_REGION_BY_POINTER = 1, NVTX_REGION_BY_HANDLE = 2 };
-
-struct nvtx_virtual_range {
-    size_t size;
-    const void *address;
-};
-
-struct nvtx_heap {
-    uint16_t compatibility, struct_size;
-    uint32_t reserved;
-    uint32_t usage, type;
-    size_t range_size;
-    const struct nvtx_virtual_range *range; /* if type is NVTX_MEMORY_IS_VIRTUAL */
-    uint32_t category, message_type;
-    union nvtx_message message;
-};
-
-/* Elements are `element_size` bytes apart, because the caller's structures may be larger than those
- * here. */
-struct nvtx_regions {
-    uint16_t compatibility, struct_size;
-    uint32_t type;
-    void *heap; /* NULL: the whole process */
-    size_t count, element_size;
-    const void *elements; /* struct nvtx_virtual_range */
-    void **handles_out;   /* may be NULL */
-};
-
-struct nvtx_regions_resized {
-    uint16_t compatibility, struct_size;
-    uint32_t type;
-    size_t count, element_size;
-    const void *elements; /* struct nvtx_virtual_range */
-};
-
-struct nvtx_region_refs {
-    uint16_t compatibility, struct_size;
-    uint32_t ref_type;
-    size_t count, element_size;
-    const void *elements; /* pointers */
-};
-
-struct nvtx_region_name {
-    uint32_t ref_type, name_type;
-    const void *region;
-    union nvtx_message name;
-    uint32_t category, reserved;
-};
-
-struct nvtx_region_names {
-    uint16_t compatibility, struct_size;
-    uint32_t reserved;
-    size_t count, element_size;
-    const void *elements; /* struct nvtx_region_name */
-    size_t reserved_too;
-};
+enum { NVTX_PAYLOAD_SEGMENT = 0, NVTX_PAYLOAD_SLOT_COUNT = 7 };
 
 #endif

@@ -7,7 +7,6 @@
  *     source_nvtx_text.c     the name of an event
  *     source_nvtx_payload.c  the payload extension: ranges that end with a payload
  *     source_nvtx_schemas.c  communicators in NCCL's payloads
- *     source_nvtx_memory.c   the memory extension: pools that register their blocks
  *
  * The trace gets PHASE_PUSH, PHASE_POP and MARK. Their names are "message" in the default domain,
  * and "domain: message" in others. Payloads of NCCL's communicators become COMMUNICATOR; other
@@ -28,14 +27,12 @@ extern const struct mt_inject_source mt_nvtx_source;
 /* Functions of the collector, by slot number; NULL = none. */
 extern const nvtx_function mt_nvtx_core_slots[NVTX_SLOT_COUNT];
 extern const nvtx_function mt_nvtx_core2_slots[NVTX_SLOT_COUNT];
-extern const nvtx_function mt_nvtx_memory_slots[NVTX_MEMORY_SLOT_COUNT];
 extern const nvtx_function mt_nvtx_payload_slots[NVTX_PAYLOAD_SLOT_COUNT];
 
 /* Functions of the previous tool. The collector's functions call them. */
 typedef _Atomic(nvtx_function) mt_nvtx_next_slot;
 extern mt_nvtx_next_slot mt_nvtx_next_core[NVTX_SLOT_COUNT];
 extern mt_nvtx_next_slot mt_nvtx_next_core2[NVTX_SLOT_COUNT];
-extern mt_nvtx_next_slot mt_nvtx_next_memory[NVTX_MEMORY_SLOT_COUNT];
 extern mt_nvtx_next_slot mt_nvtx_next_payload[NVTX_PAYLOAD_SLOT_COUNT];
 
 /* --- text --- */
@@ -126,9 +123,5 @@ void mt_nvtx_communicator_forget(void);
 
 /* Call it in a forked child: keeps the schemas and resets their lock. */
 void mt_nvtx_schemas_forked(void);
-
-/* --- memory extension --- */
-
-void mt_nvtx_memory_forked(void);
 
 #endif

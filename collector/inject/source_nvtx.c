@@ -190,55 +190,36 @@ int InitializeInjectionNvtx(nvtx_get_export_table get)
     return InitializeInjectionNvtx2(get);
 }
 
-/* A supported extension: its number, and the versions that have these slots. */
-struct extension {
-    uint16_t module, oldest, newest;
-    size_t segment_id;
-    const nvtx_function *ours;
-    mt_nvtx_next_slot *next;
-    size_t count;
-};
-
-static const struct extension extensions[] = {
-    {NVTX_MEMORY_MODULE, NVTX_MEMORY_COMPATIBILITY, NVTX_MEMORY_COMPATIBILITY, 1,
-     mt_nvtx_memory_slots, mt_nvtx_next_memory, NVTX_MEMORY_SLOT_COUNT},
-    {NVTX_PAYLOAD_MODULE, NVTX_PAYLOAD_OLDEST_COMPATIBILITY, NVTX_PAYLOAD_COMPATIBILITY, 0,
-     mt_nvtx_payload_slots, mt_nvtx_next_payload, NVTX_PAYLOAD_SLOT_COUNT},
-};
-
-static const struct extension *known_extension(const struct nvtx_module_info *module)
+static bool is_payload_extension(const struct nvtx_module_info *module)
 {
-    for (size_t i = 0; i < sizeof extensions / sizeof *extensions; i++)
-        if (extensions[i].module == module->module &&
-            extensions[i].oldest <= module->compatibility &&
-            module->compatibility <= extensions[i].newest)
-            return &extensions[i];
-    return NULL;
+    return module->module == NVTX_PAYLOAD_MODULE &&
+           module->compatibility >= NVTX_PAYLOAD_OLDEST_COMPATIBILITY &&
+           module->compatibility <= NVTX_PAYLOAD_COMPATIBILITY;
 }
 
-static struct nvtx_segment *find_segment(const struct nvtx_module_info *module, size_t id)
+static struct nvtx_segment *find_segment(const struct nvtx_module_info *module)
 {
     for (size_t i = 0; module->segments && i < module->segment_count; i++)
-        if (module->segments[i].id == id && module->segments[i].slots)
+        if (module->segments[i].id == NVTX_PAYLOAD_SEGMENT && module->segments[i].slots)
             return &module->segments[i];
     return NULL;
 }
 
-static bool install_extension(const struct extension *extension, const struct nvtx_segment *segment)
+static bool install_payloads(const struct nvtx_segment *segment)
 {
     size_t count = segment->slot_count;
 
-    if (count > extension->count)
-        count = extension->count;
+    if (count > NVTX_PAYLOAD_SLOT_COUNT)
+        count = NVTX_PAYLOAD_SLOT_COUNT;
     /* Slot values up to 1 are states, not functions. */
     for (size_t i = 0; i < count; i++) {
         nvtx_function now = segment->slots[i] > 1 ? (nvtx_function)segment->slots[i] : NULL;
-        if (!note_next(&extension->ours[i], NULL, now, &extension->next[i]))
+        if (!note_next(&mt_nvtx_payload_slots[i], NULL, now, &mt_nvtx_next_payload[i]))
             return false;
     }
     for (size_t i = 0; i < count; i++)
-        if (extension->ours[i])
-            segment->slots[i] = (intptr_t)extension->ours[i];
+        if (mt_nvtx_payload_slots[i])
+            segment->slots[i] = (intptr_t)mt_nvtx_payload_slots[i];
     return true;
 }
 
@@ -247,14 +228,13 @@ static int initialize_extension(struct nvtx_module_info *module)
     void *entry = next_entry("InitializeInjectionNvtxExtension",
                              (nvtx_function)InitializeInjectionNvtxExtension);
     bool next = entry && ((nvtx_initialize_extension)entry)(module) != 0;
-    const struct extension *extension = known_extension(module);
-    struct nvtx_segment *segment = extension ? find_segment(module, extension->segment_id) : NULL;
+    struct nvtx_segment *segment = is_payload_extension(module) ? find_segment(module) : NULL;
 
     if (!mt_recorder_settings->asked || !mt_recorder_settings->phases_nvtx || !segment)
         return next;
     if (!next)
         memset(segment->slots, 0, segment->slot_count * sizeof *segment->slots);
-    return install_extension(extension, segment) || next;
+    return install_payloads(segment) || next;
 }
 
 /* Each copy of an NVTX extension calls it. */
@@ -289,7 +269,6 @@ static void forked(void)
     mt_nvtx_ranges_forked();
     mt_nvtx_domains_forked();
     mt_nvtx_schemas_forked();
-    mt_nvtx_memory_forked();
 }
 
 const struct mt_inject_source mt_nvtx_source = {

@@ -39,7 +39,6 @@ enum mt_raw_heap {
     MT_RAW_RESERVED,   /* "driver:reserved": address ranges without memory */
     MT_RAW_MAPPED,     /* "driver:mapped": where physical memory is mapped; aux = its handle */
     MT_RAW_IMPORTED,   /* "driver:imported": another process owns it */
-    MT_RAW_USER,       /* "user": sub-allocations that NVTX's memory extension reports */
     MT_RAW_HEAP_COUNT
 };
 

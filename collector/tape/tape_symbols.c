@@ -289,7 +289,6 @@ static const char *const heap_names[] = {
     [MT_RAW_RESERVED] = "driver:reserved",
     [MT_RAW_MAPPED] = "driver:mapped",
     [MT_RAW_IMPORTED] = "driver:imported",
-    [MT_RAW_USER] = "user",
 };
 
 _Static_assert(MT_ARRAY_LEN(heap_names) == MT_RAW_HEAP_COUNT, "every heap has a name");

@@ -36,8 +36,9 @@ struct mt_address_layout {
     bool has_tail, narrow, keyed;
 };
 
-/* Sorts the places into slots. If memory runs out, sets `failed` of the drawing. */
-void mt_address_plan_slots(struct mt_address_layout *layout, enum mt_address_order order);
+/* Puts the places into slots, in the order of the model. If memory runs out, sets `failed` of the
+ * drawing. */
+void mt_address_plan_slots(struct mt_address_layout *layout);
 
 double mt_address_y(const struct mt_address_layout *layout, uint64_t bytes);
 

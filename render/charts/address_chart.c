@@ -72,18 +72,16 @@ static double draw_tiles(const struct mt_address_layout *layout, double y)
     return mt_chart_frame_tiles(layout->drawing, y, tiles, 4);
 }
 
-static const char *const order_names[MT_ADDRESS_ORDERS] = {
-    "in order of creation", "in order of address", "by size", "by pool", "by stream"};
-
-static const char *facts_of(const struct mt_address_layout *layout, enum mt_address_order order)
+static const char *facts_of(const struct mt_address_layout *layout)
 {
     char row[MT_UNITS_TEXT], count[MT_UNITS_TEXT];
     const char *options = layout->report->options;
     const char *text =
         mt_arena_printf(&layout->drawing->arena,
-                        "each pixel row is %s of device memory · segments stacked %s · %s · %s %s",
+                        "each pixel row is %s of device memory · segments stacked in order of "
+                        "creation · %s · %s %s",
                         mt_format_bytes(row, (uint64_t)((double)layout->top / layout->plot.height)),
-                        order_names[order], options && *options ? options : "default allocator",
+                        options && *options ? options : "default allocator",
                         mt_format_count(count, layout->address->place_count),
                         layout->address->place_count == 1 ? "place" : "places");
 
@@ -244,7 +242,7 @@ static void draw_picture(struct mt_address_layout *layout, const char *title,
     double y, bottom;
 
     layout->model = options->event_axis ? &layout->address->event : &layout->address->time;
-    mt_address_plan_slots(layout, options->address_order);
+    mt_address_plan_slots(layout);
     if (drawing->failed)
         return;
     layout->top = mt_max_u64((uint64_t)((double)layout->bytes * 1.04), 1);
@@ -257,7 +255,7 @@ static void draw_picture(struct mt_address_layout *layout, const char *title,
     layout->plot.height = down_to_grid(bottom - y - ABOVE);
     layout->plot.y = bottom - layout->plot.height;
     place_width(layout);
-    mt_chart_frame_header(drawing, title, facts_of(layout, options->address_order));
+    mt_chart_frame_header(drawing, title, facts_of(layout));
     draw_plot(layout);
     if (drawing->failed)
         return;

@@ -23,54 +23,8 @@ double mt_address_y(const struct mt_address_layout *layout, uint64_t bytes)
     return layout->plot.y + layout->plot.height * (1 - (double)bytes / (double)layout->top);
 }
 
-static int by_creation(const void *a, const void *b)
+void mt_address_plan_slots(struct mt_address_layout *layout)
 {
-    const struct mt_address_place *x = ((const struct mt_address_slot *)a)->place;
-    const struct mt_address_place *y = ((const struct mt_address_slot *)b)->place;
-
-    return (x > y) - (x < y); /* the order of the model */
-}
-
-static int by_address(const void *a, const void *b)
-{
-    const struct mt_address_place *x = ((const struct mt_address_slot *)a)->place;
-    const struct mt_address_place *y = ((const struct mt_address_slot *)b)->place;
-
-    return x->base != y->base ? (x->base > y->base ? 1 : -1) : by_creation(a, b);
-}
-
-static int by_size(const void *a, const void *b)
-{
-    const struct mt_address_place *x = ((const struct mt_address_slot *)a)->place;
-    const struct mt_address_place *y = ((const struct mt_address_slot *)b)->place;
-
-    return x->bytes != y->bytes ? (x->bytes < y->bytes ? 1 : -1) : by_creation(a, b);
-}
-
-static int by_pool(const void *a, const void *b)
-{
-    const struct mt_address_place *x = ((const struct mt_address_slot *)a)->place;
-    const struct mt_address_place *y = ((const struct mt_address_slot *)b)->place;
-
-    return x->pool != y->pool ? (x->pool > y->pool ? 1 : -1) : by_creation(a, b);
-}
-
-static int by_stream(const void *a, const void *b)
-{
-    const struct mt_address_place *x = ((const struct mt_address_slot *)a)->place;
-    const struct mt_address_place *y = ((const struct mt_address_slot *)b)->place;
-
-    return x->stream != y->stream ? (x->stream > y->stream ? 1 : -1) : by_creation(a, b);
-}
-
-void mt_address_plan_slots(struct mt_address_layout *layout, enum mt_address_order order)
-{
-    static int (*const orders[])(const void *,
-                                 const void *) = {[MT_ADDRESS_BY_CREATION] = by_creation,
-                                                  [MT_ADDRESS_BY_ADDRESS] = by_address,
-                                                  [MT_ADDRESS_BY_SIZE] = by_size,
-                                                  [MT_ADDRESS_BY_POOL] = by_pool,
-                                                  [MT_ADDRESS_BY_STREAM] = by_stream};
     const struct mt_address *address = layout->address;
 
     layout->slots = mt_arena_array(&layout->drawing->arena, (size_t)address->place_count + 1,
@@ -82,7 +36,6 @@ void mt_address_plan_slots(struct mt_address_layout *layout, enum mt_address_ord
     for (uint32_t i = 0; i < address->place_count; i++)
         layout->slots[i].place = &address->places[i];
     layout->slot_count = address->place_count;
-    qsort(layout->slots, layout->slot_count, sizeof *layout->slots, orders[order]);
     for (uint32_t i = 0; i < layout->slot_count; i++) {
         layout->slots[i].begin = layout->bytes;
         layout->bytes += layout->slots[i].place->bytes;

@@ -7,23 +7,12 @@
 #include "icicle.h"
 #include "report.h"
 
-enum mt_address_order {
-    MT_ADDRESS_BY_CREATION,
-    MT_ADDRESS_BY_ADDRESS,
-    MT_ADDRESS_BY_SIZE,
-    MT_ADDRESS_BY_POOL,
-    MT_ADDRESS_BY_STREAM
-};
-#define MT_ADDRESS_ORDERS 5
-
 struct mt_chart_options {
     double width, height; /* logical pixels; 0 = the default of the chart */
     bool event_axis;      /* --x=events */
-    bool flame;           /* icicle: root at the bottom */
     bool keyed;           /* blocks have keys (mt_block_key), so that a script can find them */
     bool reversed;        /* icicle: innermost frames first */
     enum mt_weigh weigh;  /* icicle: the quantity that the width of a cell shows */
-    enum mt_address_order address_order;
 };
 
 struct mt_chart {

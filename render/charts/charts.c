@@ -10,7 +10,6 @@
     ROW(flamechart)                                                                                \
     ROW(blocks)                                                                                    \
     ROW(trend)                                                                                     \
-    ROW(scatter)                                                                                   \
     ROW(address)
 
 #define DECLARE(name)  extern const struct mt_chart mt_chart_##name;

@@ -24,7 +24,7 @@ enum { HOLDERS = 8, MAX_CELLS = 320 };
 
 static double row_y(const struct mt_icicle_view *view, uint32_t depth)
 {
-    return view->top + view->pitch * (view->flame ? view->rows - 1 - depth : depth);
+    return view->top + view->pitch * depth;
 }
 
 static struct mt_cell_box cell_box(const struct mt_icicle_view *view, const struct mt_node *node,
@@ -328,7 +328,6 @@ static enum mt_status draw_chart(const struct mt_report *report,
                                   .report = report,
                                   .subject = &subject,
                                   .symbols = report->symbols,
-                                  .flame = options->flame,
                                   .reversed = options->reversed};
     struct mt_icicle *icicle = NULL;
     const char *title;

@@ -47,7 +47,7 @@ struct mt_icicle_view {
     double least;           /* adjacent cells that are narrower than this are drawn as one cell */
     /* number of rows of cells that are drawn, and that do not fit into the picture */
     uint32_t rows, rows_cut;
-    bool flame, reversed;      /* flame: root at the bottom; reversed: innermost frames first */
+    bool reversed;             /* innermost frames first */
     struct mt_holder *holders; /* largest first */
     size_t holder_count;
     /* cells that are drawn as part of a sum, and cells that are not drawn */

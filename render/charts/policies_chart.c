@@ -1,4 +1,4 @@
-/* Compares allocators and options: the memory that each reserves for the same requests, and the
+/* Compares settings of an allocator: the memory that each reserves for the same requests, and the
  * smallest limit under which it succeeds. */
 #include "policies_chart.h"
 
@@ -24,7 +24,7 @@
 static const char *title_of(struct mt_drawing *drawing, const struct mt_policy_table *table)
 {
     const char *title = mt_arena_printf(
-        &drawing->arena, "%s \xE2\x80\x94 the same requests under %u allocator%s",
+        &drawing->arena, "%s \xE2\x80\x94 the same requests under %u setting%s",
         mt_chart_frame_short(drawing, table->name && *table->name ? table->name : "trace", 120),
         (unsigned)table->row_count, table->row_count == 1 ? "" : "s");
 

@@ -86,12 +86,10 @@ static const char *label_of(const struct mt_policy_row *row)
 
 static const char *note_of(struct mt_drawing *drawing, const struct mt_policy_row *row)
 {
-    const char *what = row->what ? row->what : "", *note;
+    const char *note =
+        mt_arena_printf(&drawing->arena, "%s%s%s", row->what, row->is_measured ? ", measured" : "",
+                        row->exact ? "" : ", approximate");
 
-    if (!*what)
-        what = strncmp(row->policy, "pytorch", 7) == 0 ? "PyTorch" : "replayed";
-    note = mt_arena_printf(&drawing->arena, "%s%s%s", what, row->is_measured ? ", measured" : "",
-                           row->exact ? "" : ", approximate");
     return note ? note : "";
 }
 

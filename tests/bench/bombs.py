@@ -8,7 +8,7 @@ import subprocess
 
 READ = ("analyze", "json", "info")
 EVERY = ("analyze", "json", "folder", "replay", "fit", "tune", "diff", "lines", "folded",
-         "speedscope", "live", "dump", "info", "import", "icicle", "blocks", "scatter")
+         "speedscope", "live", "dump", "info", "import", "icicle", "blocks")
 LEAK = pathlib.Path(__file__).resolve().parents[2] / "fixtures" / "captures" / "leak.pickle.zst"
 
 # n is the middle size: each input is made with n / 2, n and 2 n things.
@@ -208,7 +208,7 @@ WORDS = {
     "folded": ["export", "folded"], "speedscope": ["export", "speedscope"], "live": ["live"],
     "dump": ["dump"], "info": ["info"], "import": ["import", "-o", "{out}"],
     "icicle": ["render", "-o", "{out}.svg", "icicle"], "blocks": ["render", "-o", "{out}.svg", "blocks"],
-    "scatter": ["render", "-o", "{out}.svg", "scatter"], "optimal": ["optimal"], "diff": ["diff"],
+    "optimal": ["optimal"], "diff": ["diff"],
 }
 
 

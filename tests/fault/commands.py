@@ -64,8 +64,7 @@ COMMANDS = {
     "fleet": "fleet captures/leak.pickle.zst recorded/mixed.trace.zst --job '' -j 1",
     "fleet json": "fleet --json captures/leak.pickle.zst --max-peak reserved=1GiB --junit junit.xml "
                   "-o part.mtsum -j 1",
-    "fleet base": "fleet captures/leak.pickle.zst --base captures/keeps.pickle.zst --max-regression 2% "
-                  "--max-needed 1GiB --max-missing 0 -j 1",
+    "fleet base": "fleet captures/leak.pickle.zst --base captures/keeps.pickle.zst --max-regression 2% -j 1",
     "fleet diff": "fleet diff captures/leak.pickle.zst captures/keeps.pickle.zst -j 1",
     "fleet diff json": "fleet diff --json captures/ddp_rank0.pickle.zst captures/ddp_leak_rank0.pickle.zst "
                        "-j 1",

@@ -16,7 +16,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct mt_settings settings;
     struct mt_error error;
 
-    if (mt_settings_parse(text, size, &settings, &error) == MT_OK &&
+    if (mt_settings_parse_json(text, size, &settings, &error) == MT_OK &&
         mt_baseline_read(&baseline, &settings, &error) == MT_OK)
         for (uint32_t i = 0; i < baseline.device_count; i++) {
             check_device(&baseline.devices[i]);

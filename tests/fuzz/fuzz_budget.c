@@ -30,7 +30,7 @@ static void read_budget(const char *text, size_t size)
     struct mt_settings settings;
     struct mt_error error;
 
-    if (mt_settings_parse(text, size, &settings, &error) == MT_OK &&
+    if (mt_settings_parse_toml(text, size, &settings, &error) == MT_OK &&
         mt_gate_rules_read(&rules, &settings, &error) == MT_OK)
         check_rules(&rules);
     mt_gate_rules_release(&rules);

@@ -33,7 +33,6 @@ static const char *const lines[] = {
     "render flamechart F -o OUT.svg --whole",
     "render blocks F -o OUT.svg --whole",
     "render trend F -o OUT.svg",
-    "render scatter F -o OUT.svg",
     "render address F -o OUT.svg",
     "export folded F",
     "export speedscope F --blocks",

@@ -1,4 +1,4 @@
-/* Any bytes as a document of settings, JSON or TOML. */
+/* Any bytes as a document of settings, read as JSON and as TOML. */
 #include "fuzz.h"
 #include "settings_text.h"
 
@@ -9,20 +9,26 @@ static void check_entry(const struct mt_settings *settings, const struct mt_sett
     FUZZ_CHECK(entry->kind != MT_SETTING_BOOL || entry->number <= 1);
 }
 
+static void check(enum mt_status status, struct mt_settings *settings, const struct mt_error *error)
+{
+    if (status == MT_OK) {
+        FUZZ_CHECK(settings->count <= MT_MAX_SETTINGS);
+        for (size_t i = 0; i < settings->count; i++)
+            check_entry(settings, &settings->entries[i]);
+    } else {
+        FUZZ_CHECK(error->text[0]);
+    }
+    mt_settings_release(settings);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     char *text = fuzz_text(data, size);
     struct mt_settings settings;
     struct mt_error error;
 
-    if (mt_settings_parse(text, size, &settings, &error) == MT_OK) {
-        FUZZ_CHECK(settings.count <= MT_MAX_SETTINGS);
-        for (size_t i = 0; i < settings.count; i++)
-            check_entry(&settings, &settings.entries[i]);
-    } else {
-        FUZZ_CHECK(error.text[0]);
-    }
-    mt_settings_release(&settings);
+    check(mt_settings_parse_json(text, size, &settings, &error), &settings, &error);
+    check(mt_settings_parse_toml(text, size, &settings, &error), &settings, &error);
     free(text);
     return 0;
 }

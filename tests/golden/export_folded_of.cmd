@@ -1,1 +1,1 @@
-memtrace export folded captures/leak.pickle.zst --of kept --step 3 --blocks --reverse --metric count; memtrace export folded captures/keeps.pickle.zst --of grew
+memtrace export folded captures/leak.pickle.zst --of kept --blocks --reverse --metric count; memtrace export folded captures/keeps.pickle.zst --of grew

@@ -1,1 +1,1 @@
-echo speedscope:; memtrace export speedscope captures/leak.pickle.zst --of allocated-total --zoom phase:step#2/forward --metric requested
+echo speedscope:; memtrace export speedscope captures/leak.pickle.zst --of allocated-total --metric requested

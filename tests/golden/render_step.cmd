@@ -1,1 +1,1 @@
-memtrace render flamechart captures/leak.pickle.zst -o - --step 3 | grep -o "<title>step[^<]*"; memtrace render flamechart captures/leak.pickle.zst -o - --whole | grep -o "<title>step[^<]*" | head -2; memtrace render icicle captures/leak.pickle.zst -o - --flame --reverse | grep -c "<title>"
+memtrace render flamechart captures/leak.pickle.zst -o - --step 3 | grep -o "<title>step[^<]*"; memtrace render flamechart captures/leak.pickle.zst -o - --whole | grep -o "<title>step[^<]*" | head -2; memtrace render icicle captures/leak.pickle.zst -o - --reverse | grep -c "<title>"

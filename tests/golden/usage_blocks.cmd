@@ -3,12 +3,12 @@ memtrace export folded captures/leak.pickle.zst --json; echo $?
 memtrace export folded captures/leak.pickle.zst --metric bytes; echo $?
 memtrace export folded captures/leak.pickle.zst --of keptt; echo $?
 memtrace export folded captures/leak.pickle.zst --of kept --at peak; echo $?
-memtrace export folded captures/leak.pickle.zst --of kept --step 99; echo $?
-memtrace export folded captures/leak.pickle.zst --of allocated-total --zoom phase:fowrard; echo $?
-memtrace export folded captures/leak.pickle.zst --of allocated-total --zoom forward; echo $?
+memtrace render icicle captures/leak.pickle.zst -o - --of kept --step 99; echo $?
+memtrace render icicle captures/leak.pickle.zst -o - --of allocated-total --zoom phase:fowrard; echo $?
+memtrace render icicle captures/leak.pickle.zst -o - --of allocated-total --zoom forward; echo $?
 memtrace export folded captures/leak.pickle.zst --at oom; echo $?
 memtrace export folded captures/twogpu.pickle.zst --device 7; echo $?
-memtrace export folded captures/twogpu.pickle.zst --step 1; echo $?
+memtrace render icicle captures/twogpu.pickle.zst -o - --step 1; echo $?
 memtrace export folded captures/oom_adam.pickle.zst --of grew; echo $?
 memtrace render icicle captures/leak.pickle.zst -o - --at phase:nowhere; echo $?
 memtrace render timeline captures/leak.pickle.zst -o - --at end; echo $?

@@ -1,3 +1,3 @@
 memtrace fit captures/leak.pickle.zst -j 0
 echo "$?"
-memtrace replay captures/leak.pickle.zst --orders 0
+memtrace replay captures/leak.pickle.zst --jobs 0

@@ -26,8 +26,6 @@ STORY = ["push outer", "push wide \u20ac", "push shared: message", "push shared:
          "mark library", "pop shared: inside", "pop wide \u20ac", "pop shared: message",
          "push across threads"]
 ENDER = ["mark on another thread", "pop across threads"]
-POOL = ["segment_alloc 65536", "alloc 100", "alloc 200", "free_requested 100",
-        "free_completed 100", "free_requested 200", "free_completed 200", "segment_free 65536"]
 
 failures = []
 
@@ -112,10 +110,8 @@ def with_real_headers(runner, compiler):
     for folder in folders:
         if not (Path(folder) / "nvtx3/nvToolsExt.h").exists():
             continue
-        memory = (Path(folder) / "nvtx3/nvToolsExtMem.h").exists()
         with tempfile.TemporaryDirectory() as out:
             flags = ["-std=c11", "-D_GNU_SOURCE", "-w", f"-isystem{folder}", f"-Wl,-rpath,{out}"]
-            flags += ["-DHAVE_MEMORY"] if memory else []
             subprocess.run([compiler, *flags, "-shared", "-fPIC", "-o", f"{out}/libcopy.so",
                             HERE / "nvtx_real_library.c", "-ldl"], check=True)
             subprocess.run([compiler, *flags, "-o", f"{out}/program",
@@ -124,10 +120,7 @@ def with_real_headers(runner, compiler):
                                               **thread_sanitizer.preload(runner.inject))
         expect(folder, "answers", output, ANSWERS)
         expect(folder, "events", story(events), STORY + ["pop across threads", "pop outer"])
-        blocks = [f"{event['kind']} {event['size']}" for event in events
-                  if event["heap"] == "user"]
-        expect(folder, "blocks", blocks, POOL if memory else [])
-        print(f"with {folder}" + (" and its memory extension" if memory else ""))
+        print(f"with {folder}")
 
 
 def main():

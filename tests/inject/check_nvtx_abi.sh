@@ -10,11 +10,9 @@ checked=0
 IFS=:
 for folder in ${MEMTRACE_NVTX_HEADERS:-/usr/local/cuda/include}; do
     [ -e "$folder/nvtx3/nvToolsExt.h" ] || continue
-    memory=
-    [ ! -e "$folder/nvtx3/nvToolsExtMem.h" ] || memory=-DHAVE_MEMORY
     payload=
     [ ! -e "$folder/nvtx3/nvToolsExtPayload.h" ] || payload=-DHAVE_PAYLOAD
-    "$compiler" $memory $payload -std=c11 -D_DEFAULT_SOURCE -fsyntax-only -w -isystem "$folder" -Icollector/inject \
+    "$compiler" $payload -std=c11 -D_DEFAULT_SOURCE -fsyntax-only -w -isystem "$folder" -Icollector/inject \
         tests/inject/nvtx_abi_check.c
     checked=$((checked + 1))
 done

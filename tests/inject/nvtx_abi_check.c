@@ -1,10 +1,7 @@
 /* Our declarations of NVTX against its own headers. Compiled by
- * check_nvtx_abi.sh (which defines HAVE_MEMORY and HAVE_PAYLOAD if those headers
- * are there), never run: all of it is static assertions. */
+ * check_nvtx_abi.sh (which defines HAVE_PAYLOAD if that header is there), never run: all of it is
+ * static assertions. */
 #include <nvtx3/nvToolsExt.h>
-#ifdef HAVE_MEMORY
-#include <nvtx3/nvToolsExtMem.h>
-#endif
 #ifdef HAVE_PAYLOAD
 #include <nvtx3/nvToolsExtPayload.h>
 #endif
@@ -78,74 +75,6 @@ enum {
 NVTX_CORE_SLOTS(CHECK_SLOT)
 NVTX_CORE2_SLOTS(CHECK_SLOT)
 
-#ifdef HAVE_MEMORY
-SAME_SIZE(struct nvtx_segment, nvtxExtModuleSegment_t);
-SAME_FIELD(struct nvtx_segment, id, nvtxExtModuleSegment_t, segmentId);
-SAME_FIELD(struct nvtx_segment, slot_count, nvtxExtModuleSegment_t, slotCount);
-SAME_FIELD(struct nvtx_segment, slots, nvtxExtModuleSegment_t, functionSlots);
-SAME_SIZE(struct nvtx_module_info, nvtxExtModuleInfo_t);
-SAME_FIELD(struct nvtx_module_info, struct_size, nvtxExtModuleInfo_t, structSize);
-SAME_FIELD(struct nvtx_module_info, module, nvtxExtModuleInfo_t, moduleId);
-SAME_FIELD(struct nvtx_module_info, compatibility, nvtxExtModuleInfo_t, compatId);
-SAME_FIELD(struct nvtx_module_info, segment_count, nvtxExtModuleInfo_t, segmentsCount);
-SAME_FIELD(struct nvtx_module_info, segments, nvtxExtModuleInfo_t, segments);
-SAME_NUMBER(NVTX_MEMORY_MODULE, NVTX_EXT_MODULEID_MEM);
-SAME_NUMBER(NVTX_MEMORY_COMPATIBILITY, NVTX_EXT_COMPATID_MEM);
-SAME_NUMBER(NVTX_MEMORY_IS_VIRTUAL, NVTX_MEM_TYPE_VIRTUAL_ADDRESS);
-SAME_NUMBER(NVTX_REGION_BY_POINTER, NVTX_MEM_REGION_REF_TYPE_POINTER);
-SAME_NUMBER(NVTX_REGION_BY_HANDLE, NVTX_MEM_REGION_REF_TYPE_HANDLE);
-
-SAME_SIZE(struct nvtx_virtual_range, nvtxMemVirtualRangeDesc_t);
-SAME_FIELD(struct nvtx_virtual_range, size, nvtxMemVirtualRangeDesc_t, size);
-SAME_FIELD(struct nvtx_virtual_range, address, nvtxMemVirtualRangeDesc_t, ptr);
-SAME_SIZE(struct nvtx_heap, nvtxMemHeapDesc_t);
-SAME_FIELD(struct nvtx_heap, compatibility, nvtxMemHeapDesc_t, extCompatID);
-SAME_FIELD(struct nvtx_heap, struct_size, nvtxMemHeapDesc_t, structSize);
-SAME_FIELD(struct nvtx_heap, usage, nvtxMemHeapDesc_t, usage);
-SAME_FIELD(struct nvtx_heap, type, nvtxMemHeapDesc_t, type);
-SAME_FIELD(struct nvtx_heap, range_size, nvtxMemHeapDesc_t, typeSpecificDescSize);
-SAME_FIELD(struct nvtx_heap, range, nvtxMemHeapDesc_t, typeSpecificDesc);
-SAME_SIZE(struct nvtx_regions, nvtxMemRegionsRegisterBatch_t);
-SAME_FIELD(struct nvtx_regions, type, nvtxMemRegionsRegisterBatch_t, regionType);
-SAME_FIELD(struct nvtx_regions, heap, nvtxMemRegionsRegisterBatch_t, heap);
-SAME_FIELD(struct nvtx_regions, count, nvtxMemRegionsRegisterBatch_t, regionCount);
-SAME_FIELD(struct nvtx_regions, element_size, nvtxMemRegionsRegisterBatch_t, regionDescElementSize);
-SAME_FIELD(struct nvtx_regions, elements, nvtxMemRegionsRegisterBatch_t, regionDescElements);
-SAME_FIELD(struct nvtx_regions, handles_out, nvtxMemRegionsRegisterBatch_t,
-           regionHandleElementsOut);
-SAME_SIZE(struct nvtx_regions_resized, nvtxMemRegionsResizeBatch_t);
-SAME_FIELD(struct nvtx_regions_resized, type, nvtxMemRegionsResizeBatch_t, regionType);
-SAME_FIELD(struct nvtx_regions_resized, count, nvtxMemRegionsResizeBatch_t, regionDescCount);
-SAME_FIELD(struct nvtx_regions_resized, element_size, nvtxMemRegionsResizeBatch_t,
-           regionDescElementSize);
-SAME_FIELD(struct nvtx_regions_resized, elements, nvtxMemRegionsResizeBatch_t, regionDescElements);
-SAME_SIZE(struct nvtx_region_refs, nvtxMemRegionsUnregisterBatch_t);
-SAME_FIELD(struct nvtx_region_refs, ref_type, nvtxMemRegionsUnregisterBatch_t, refType);
-SAME_FIELD(struct nvtx_region_refs, count, nvtxMemRegionsUnregisterBatch_t, refCount);
-SAME_FIELD(struct nvtx_region_refs, element_size, nvtxMemRegionsUnregisterBatch_t, refElementSize);
-SAME_FIELD(struct nvtx_region_refs, elements, nvtxMemRegionsUnregisterBatch_t, refElements);
-SAME_SIZE(struct nvtx_region_name, nvtxMemRegionNameDesc_t);
-SAME_FIELD(struct nvtx_region_name, name_type, nvtxMemRegionNameDesc_t, nameType);
-SAME_FIELD(struct nvtx_region_name, region, nvtxMemRegionNameDesc_t, region);
-SAME_FIELD(struct nvtx_region_name, name, nvtxMemRegionNameDesc_t, name);
-SAME_FIELD(struct nvtx_region_name, category, nvtxMemRegionNameDesc_t, category);
-SAME_SIZE(struct nvtx_region_names, nvtxMemRegionsNameBatch_t);
-SAME_FIELD(struct nvtx_region_names, count, nvtxMemRegionsNameBatch_t, regionCount);
-SAME_FIELD(struct nvtx_region_names, element_size, nvtxMemRegionsNameBatch_t, regionElementSize);
-SAME_FIELD(struct nvtx_region_names, elements, nvtxMemRegionsNameBatch_t, regionElements);
-
-enum {
-    THEIR_heap_register = NVTX3EXT_CBID_nvtxMemHeapRegister,
-    THEIR_heap_unregister = NVTX3EXT_CBID_nvtxMemHeapUnregister,
-    THEIR_heap_reset = NVTX3EXT_CBID_nvtxMemHeapReset,
-    THEIR_regions_register = NVTX3EXT_CBID_nvtxMemRegionsRegister,
-    THEIR_regions_resize = NVTX3EXT_CBID_nvtxMemRegionsResize,
-    THEIR_regions_unregister = NVTX3EXT_CBID_nvtxMemRegionsUnregister,
-    THEIR_regions_name = NVTX3EXT_CBID_nvtxMemRegionsName
-};
-NVTX_MEMORY_SLOTS(CHECK_SLOT)
-#endif
-
 #ifdef HAVE_PAYLOAD
 /* Headers differ in these names, not in the numbers. */
 #ifndef NVTX_PAYLOAD_SCHEMA_ATTR_TYPE
@@ -157,6 +86,16 @@ NVTX_MEMORY_SLOTS(CHECK_SLOT)
 #ifndef NVTX_PAYLOAD_ENTRY_TYPE_SCHEMA_ID_STATIC_START
 #define NVTX_PAYLOAD_ENTRY_TYPE_SCHEMA_ID_STATIC_START NVTX_PAYLOAD_SCHEMA_ID_STATIC_START
 #endif
+SAME_SIZE(struct nvtx_segment, nvtxExtModuleSegment_t);
+SAME_FIELD(struct nvtx_segment, id, nvtxExtModuleSegment_t, segmentId);
+SAME_FIELD(struct nvtx_segment, slot_count, nvtxExtModuleSegment_t, slotCount);
+SAME_FIELD(struct nvtx_segment, slots, nvtxExtModuleSegment_t, functionSlots);
+SAME_SIZE(struct nvtx_module_info, nvtxExtModuleInfo_t);
+SAME_FIELD(struct nvtx_module_info, struct_size, nvtxExtModuleInfo_t, structSize);
+SAME_FIELD(struct nvtx_module_info, module, nvtxExtModuleInfo_t, moduleId);
+SAME_FIELD(struct nvtx_module_info, compatibility, nvtxExtModuleInfo_t, compatId);
+SAME_FIELD(struct nvtx_module_info, segment_count, nvtxExtModuleInfo_t, segmentsCount);
+SAME_FIELD(struct nvtx_module_info, segments, nvtxExtModuleInfo_t, segments);
 SAME_NUMBER(NVTX_PAYLOAD_MODULE, NVTX_EXT_PAYLOAD_MODULEID);
 _Static_assert(NVTX_PAYLOAD_OLDEST_COMPATIBILITY <= NVTX_EXT_PAYLOAD_COMPATID &&
                    NVTX_EXT_PAYLOAD_COMPATID <= NVTX_PAYLOAD_COMPATIBILITY,

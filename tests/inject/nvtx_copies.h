@@ -30,12 +30,8 @@ void mt_thread_name_set(uint32_t os_thread, const char *name, size_t length)
     snprintf(thread_name_told, sizeof thread_name_told, "%u %.*s", os_thread, (int)length, name);
 }
 
-void mt_nvtx_memory_forked(void) {}
-
-const nvtx_function mt_nvtx_memory_slots[NVTX_MEMORY_SLOT_COUNT];
 const nvtx_function mt_nvtx_payload_slots[NVTX_PAYLOAD_SLOT_COUNT];
 mt_nvtx_next_slot mt_nvtx_next_payload[NVTX_PAYLOAD_SLOT_COUNT];
-mt_nvtx_next_slot mt_nvtx_next_memory[NVTX_MEMORY_SLOT_COUNT];
 
 struct copy {
     nvtx_function core[NVTX_SLOT_COUNT], core2[NVTX_SLOT_COUNT];

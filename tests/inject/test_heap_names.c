@@ -31,8 +31,6 @@ static void levels_are_those_of_the_tape(void **state)
             is_beside |= heap == beside[i];
         if (heap == MT_RAW_PYTORCH)
             assert_int_equal(is.level, MT_HEAP_FRAMEWORK);
-        else if (heap == MT_RAW_USER)
-            assert_int_equal(is.level, MT_HEAP_USER);
         else
             assert_int_equal(is.level, MT_HEAP_DRIVER);
         assert_int_equal(is.is_device_memory, is.level == MT_HEAP_DRIVER && !is_beside);

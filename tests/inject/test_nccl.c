@@ -11,12 +11,8 @@
 static void nothing(void) {}
 
 const struct mt_inject_source mt_thread_names_source = {.forked = nothing};
-const nvtx_function mt_nvtx_memory_slots[NVTX_MEMORY_SLOT_COUNT];
-mt_nvtx_next_slot mt_nvtx_next_memory[NVTX_MEMORY_SLOT_COUNT];
 const nvtx_function mt_nvtx_payload_slots[NVTX_PAYLOAD_SLOT_COUNT];
 mt_nvtx_next_slot mt_nvtx_next_payload[NVTX_PAYLOAD_SLOT_COUNT];
-
-void mt_nvtx_memory_forked(void) {}
 
 void mt_thread_name_set(uint32_t os_thread, const char *name, size_t length)
 {

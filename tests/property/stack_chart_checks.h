@@ -11,7 +11,7 @@
 static const struct mt_chart_options all_options[] = {
     {.width = 1200},
     {.width = 830},
-    {.width = 1200, .event_axis = true, .flame = true},
+    {.width = 1200, .event_axis = true},
     {.width = 830, .reversed = true, .event_axis = true},
     {.width = 600, .height = 400},
 };

@@ -320,40 +320,6 @@ static void the_smallest_block_tints_its_pixel(void **state)
     mt_arena_release(&device.arena);
 }
 
-static void every_order_draws_the_same_memory(void **state)
-{
-    struct mt_address *address;
-    double first = -1;
-
-    (void)state;
-    begin(600 * MIB);
-    for (uint64_t i = 0; i < 20; i++)
-        segment(MT_EVENT_SEGMENT_ALLOC, BASE + (i * 7 % 20) * 100 * MIB, (2 + i % 5 * 10) * MIB);
-    for (uint64_t i = 0; i < 20; i++) {
-        at(100 + i * 20);
-        take(BASE + (i * 7 % 20) * 100 * MIB, (1 + i % 5 * 5) * MIB,
-             (enum mt_role)(i % MT_ROLE_COUNT));
-    }
-    address = end();
-    for (int order = 0; order < MT_ADDRESS_ORDERS; order++) {
-        struct mt_chart_options options = {.address_order = (enum mt_address_order)order};
-        struct mt_drawing drawing;
-        double area = 0;
-
-        draw(address, &options, &drawing);
-        for (size_t i = 0; i < drawing.op_count; i++)
-            for (uint32_t j = 0;
-                 drawing_is(&drawing.ops[i], "map") && j < drawing.ops[i].cell_count; j++)
-                area += (double)drawing.ops[i].cells[j].width * drawing.ops[i].cells[j].height *
-                        (drawing.ops[i].paint.tint - 1) / 15 * drawing.ops[i].unit *
-                        drawing.ops[i].unit;
-        first = first < 0 ? area : first;
-        assert_true(fabs(area - first) < 0.02 * first);
-        mt_drawing_release(&drawing);
-    }
-    mt_arena_release(&device.arena);
-}
-
 static const struct mt_op *op_of_key(const struct mt_drawing *drawing, const char *key)
 {
     for (size_t i = 0; i < drawing->op_count; i++)
@@ -446,7 +412,6 @@ int main(void)
         cmocka_unit_test(damaged_input_is_counted),
         cmocka_unit_test(rows_are_bounded),
         cmocka_unit_test(the_smallest_block_tints_its_pixel),
-        cmocka_unit_test(every_order_draws_the_same_memory),
         cmocka_unit_test(blocks_lie_where_they_were),
         cmocka_unit_test(the_largest_blocks_are_kept),
     };

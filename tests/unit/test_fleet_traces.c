@@ -29,7 +29,6 @@ static void make_place(struct place *place)
     strcpy(place->folder, "/tmp/memtrace-traces-XXXXXX");
     assert_non_null(mkdtemp(place->folder));
     for (int i = 0; i < RANKS; i++) {
-        struct mt_file_hash hash;
         char path[PATH_MAX];
         FILE *file;
 
@@ -40,8 +39,7 @@ static void make_place(struct place *place)
         assert_non_null(file);
         assert_true(fprintf(file, "trace of rank %d", i) > 0);
         assert_int_equal(fclose(file), 0);
-        mt_file_hash_start(&hash, place->paths[i]);
-        assert_int_equal(mt_file_hash_finish(&hash, place->hashes[i], &error), MT_OK);
+        assert_int_equal(mt_file_hash(place->paths[i], place->hashes[i], &error), MT_OK);
     }
     assert_int_equal(mt_fleet_files_add(&place->files, place->folder, &error), MT_OK);
     assert_int_equal(place->files.count, RANKS);

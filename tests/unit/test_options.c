@@ -248,10 +248,6 @@ static void help(void **state)
                             "  -n, --top N             rows\n"
                             "      --json              print one JSON document\n"
                             "  -q, --quiet             print no progress and no notes\n"
-                            "      --strict            exit with 5 if the trace is "
-                            "incomplete\n"
-                            "      --format NAME       read the input as this format, without "
-                            "detection\n"
                             "      --max-memory BYTES  limit for memtrace's own memory (default: "
                             "half of the\n"
                             "                          machine's)\n"
@@ -266,9 +262,8 @@ static void completions(void **state)
     (void)state;
     parse(&outcome, "replay --completion-helper");
     assert_int_equal(outcome.code, MT_EXIT_OK);
-    assert_string_equal(outcome.said,
-                        "--policy=\n-p\n--limit=\n--output=\n-o\n--top=\n-n\n--json\n"
-                        "--quiet\n-q\n--strict\n--format=\n--max-memory=\n--help\n-h\n");
+    assert_string_equal(outcome.said, "--policy=\n-p\n--limit=\n--output=\n-o\n--top=\n-n\n--json\n"
+                                      "--quiet\n-q\n--max-memory=\n--help\n-h\n");
 }
 
 static void suggestions(void **state)

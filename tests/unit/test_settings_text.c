@@ -1,4 +1,4 @@
-/* Settings: both grammars give the same entries. Invalid input is refused with its line. */
+/* Settings: JSON and TOML give the same entries. Invalid input is refused with its line. */
 #include "cmocka_all.h"
 
 #include <stdlib.h>
@@ -20,7 +20,10 @@ static enum mt_status parse(const char *text)
     assert_non_null(copy);
     memcpy(copy, text, length);
     memset(&error, 0, sizeof error);
-    status = mt_settings_parse(copy, length, &settings, &error);
+    if (text[strspn(text, " \n")] == '{')
+        status = mt_settings_parse_json(copy, length, &settings, &error);
+    else
+        status = mt_settings_parse_toml(copy, length, &settings, &error);
     free(copy);
     return status;
 }
@@ -161,7 +164,10 @@ static void no_document_is_too_much(void **unused)
     mt_settings_release(&settings);
     add_many(&text, " ", MT_SETTINGS_BYTES + 1);
     assert_int_equal(parse(text.data), MT_ERR_FORMAT);
-    assert_int_equal(mt_settings_parse("a\0= 1", 5, &settings, &error), MT_ERR_FORMAT);
+    assert_int_equal(mt_settings_parse_toml("a\0= 1", 5, &settings, &error), MT_ERR_FORMAT);
+    assert_int_equal(mt_settings_parse_toml("\n{}", 3, &settings, &error), MT_ERR_FORMAT);
+    assert_string_equal(error.text, "line 2: JSON is not supported: write TOML");
+    mt_settings_release(&settings);
     mt_buf_release(&text);
 }
 

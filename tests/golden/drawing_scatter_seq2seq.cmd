@@ -1,1 +1,0 @@
-drawing_list scatter captures/seq2seq.pickle.zst -o -

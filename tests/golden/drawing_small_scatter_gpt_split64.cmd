@@ -1,1 +1,0 @@
-drawing_list scatter captures/gpt_split64.pickle.zst -q -o - --size 600x400

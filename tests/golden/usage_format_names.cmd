@@ -1,1 +1,0 @@
-memtrace info --format foo captures/leak.pickle.zst

@@ -1,1 +1,0 @@
-memtrace info --format pytorch-snapshut captures/oom_adam.pickle.zst

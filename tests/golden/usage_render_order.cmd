@@ -1,1 +1,0 @@
-memtrace render address captures/churn.pickle.zst -o a.svg --order=random
