@@ -239,7 +239,7 @@ static enum mt_status run_passes(struct mt_analysis *analysis)
     /* the arena of XLA itself */
     PASS("arenas", mt_arenas_are_wanted(analysis), mt_fill_arenas);
 
-    PASS("findings", is_whole, mt_findings_fill);
+    PASS("findings", is_whole && !options->no_findings, mt_findings_fill);
     return status;
 }
 
