@@ -270,6 +270,7 @@ static struct mt_analyze_options options_of(const struct arguments *arguments)
     struct mt_analyze_options options = {
         .path = arguments->path,
         .models = arguments->chart->models,
+        .no_findings = !arguments->chart->shows_findings,
         .layer_by = arguments->layer_by,
         .window = {.whole = arguments->whole, .phase = arguments->zoom}};
 

@@ -89,7 +89,7 @@ static void limit_time(void)
 
 static void add_phases(struct candidates *found)
 {
-    const struct mt_analyze_options options = {0};
+    const struct mt_analyze_options options = {.no_findings = true};
     const char *path = trace_of(found);
     struct mt_report *report = NULL;
     struct mt_source *source = NULL;

@@ -101,7 +101,7 @@ static bool is_document(const char *path)
 
 static int base_of_trace(struct mt_gate_run *run, const char *path, const struct mt_common *common)
 {
-    const struct mt_analyze_options options = {.path = path};
+    const struct mt_analyze_options options = {.path = path, .no_findings = true};
     struct mt_report *report = NULL;
     struct mt_error error = {.offset = MT_NO_OFFSET};
     struct mt_source *source;

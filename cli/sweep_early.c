@@ -46,7 +46,8 @@ static void measure(struct mt_sweep_result *early, const struct mt_dry_run_answe
                     const struct mt_common *common, uint32_t device)
 {
     const struct mt_dry_run_trace *worst = mt_dry_run_worst_trace(answer);
-    const struct mt_analyze_options options = {.path = worst ? worst->path : NULL};
+    const struct mt_analyze_options options = {.path = worst ? worst->path : NULL,
+                                               .no_findings = true};
     struct mt_source *source;
     struct mt_report *report;
     struct mt_error error;

@@ -8,6 +8,7 @@
 set(slow_tests
   differential.accuracy differential.cut_snapshots differential.exactness differential.guest
   differential.test_block_pictures
+  differential.readings
   differential.real_wheel differential.test_findings_truth differential.test_fit_truth differential.test_model_findings
   differential.test_phases_truth differential.test_pictures differential.test_snapshot_events
   differential.test_table_pictures differential.test_truth differential.test_tune

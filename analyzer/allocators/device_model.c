@@ -14,6 +14,7 @@ void mt_device_init(struct mt_device_model *device, uint64_t limit_bytes,
     device->limit_bytes = limit_bytes;
     device->total_memory_bytes = total_memory_bytes;
     device->use_bases = use_bases;
+    device->least_refused_bytes = UINT64_MAX;
     mt_address_space_init(&device->space, (struct mt_base_order){MT_ADDRESSES_DRIVER, 0});
 }
 

@@ -52,6 +52,8 @@ struct mt_device_model {
     uint64_t refusals;          /* requests refused by the limit, retried or not */
     uint64_t most_tested_bytes; /* largest sum that PyTorch compared, or would have compared, with a
                                    limit: a limit of at least this changes nothing */
+    bool only_compares;         /* the policy uses the limit in mt_device_refuses only */
+    uint64_t most_accepted_bytes, least_refused_bytes; /* sums that it compared */
 
     /* For the policy `planned` (step_plan.h), set by the lane. */
     const struct mt_device_plan *plan; /* NULL = there is none */
@@ -76,6 +78,18 @@ void mt_device_order_addresses(struct mt_device_model *device, struct mt_base_or
 static inline uint64_t mt_device_memory(const struct mt_device_model *device)
 {
     return device->limit_bytes ? device->limit_bytes : device->total_memory_bytes;
+}
+
+/* Whether the limit, if there is one, refuses this sum of reserved bytes. */
+static inline bool mt_device_refuses(struct mt_device_model *device, uint64_t sum_bytes)
+{
+    const bool refuses = device->limit_bytes && sum_bytes > device->limit_bytes;
+
+    if (refuses && sum_bytes < device->least_refused_bytes)
+        device->least_refused_bytes = sum_bytes;
+    if (!refuses && sum_bytes > device->most_accepted_bytes)
+        device->most_accepted_bytes = sum_bytes;
+    return refuses;
 }
 
 /* Choices between equal free blocks that a real run may make differently: all those since the first

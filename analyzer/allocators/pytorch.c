@@ -80,6 +80,7 @@ static enum mt_status create(const struct mt_policy_setup *setup, struct mt_poli
         !device->limit_bytes)
         device->limit_bytes =
             (uint64_t)(self->pytorch.config.memory_fraction * (double)device->total_memory_bytes);
+    device->only_compares = self->pytorch.config.gc_threshold <= 0;
     *policy = self;
     return MT_OK;
 }
@@ -207,7 +208,7 @@ static bool exceeds_limit(const struct mt_pytorch *self, const struct mt_pytorch
     uint64_t tested = mt_pytorch_total(self) + search->segment_bytes;
 
     device->most_tested_bytes = mt_max_u64(device->most_tested_bytes, tested);
-    return tested > MT_MAX_TOTAL_BYTES || (device->limit_bytes && tested > device->limit_bytes);
+    return mt_device_refuses(device, tested) || tested > MT_MAX_TOTAL_BYTES;
 }
 
 /* New memory from the driver; MT_ERR_DEVICE_OOM beyond the limit. */

@@ -21,7 +21,8 @@ struct mt_analyze_options {
     unsigned models;                 /* built only if requested: enum mt_model_bit */
     uint32_t bins;                   /* resolution of the models, 0 = 4096 */
     struct mt_window_request window;
-    bool needs;       /* the devices' needs (mt_need), by hundreds of replays */
+    bool no_findings; /* no output shows them, nor whether memory grows */
+    bool needs;       /* the devices' needs (mt_need), by dozens of replays */
     bool peak_orders; /* for a dry run: its peaks under other orders of addresses, by several
                          replays; `needs` includes them */
     enum mt_population_of population; /* of its model */

@@ -144,6 +144,21 @@ static void forget_idle_limit(struct mt_lane *lane)
     lane->device.limit_bytes = 0;
 }
 
+static void note_equal_limits(struct mt_lane *lane)
+{
+    const struct mt_device_model *device = &lane->device;
+    struct mt_replay_result *result = lane->result;
+
+    result->same_from_bytes = device->limit_bytes;
+    result->same_until_bytes = device->limit_bytes + 1;
+    if (!device->only_compares || !device->limit_bytes)
+        return;
+    result->same_from_bytes = mt_max_u64(device->most_accepted_bytes, 1);
+    result->same_until_bytes = device->least_refused_bytes;
+    MT_ASSERT(result->same_from_bytes <= device->limit_bytes &&
+              result->same_until_bytes > device->limit_bytes);
+}
+
 static void close_lane(struct mt_lane *lane, const struct mt_source *source)
 {
     if (!lane)
@@ -155,6 +170,7 @@ static void close_lane(struct mt_lane *lane, const struct mt_source *source)
     }
     lane->result->given_up = lane->given_up;
     lane->result->limit_bytes = lane->device.limit_bytes;
+    note_equal_limits(lane);
     lane->result->address_ties = mt_device_open_ties(&lane->device);
     lane->result->restores.segments_unwatched = lane->tracks.segments_left_out;
     mt_lane_tell_plan(lane);

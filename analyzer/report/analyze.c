@@ -1,42 +1,184 @@
-/* The passes of an analysis, in order. A pass starts when its inputs are known. Passes that receive
- * events and can start together share one pass over the source (schedule.h). The total number of
- * passes over the source depends on the run: MEMTRACE_DEBUG=passes prints it. */
+/* An analysis: its passes, in the order of run_passes. Most of them read the source; the number of
+ * readings depends on the run, and MEMTRACE_DEBUG=passes prints it. */
 #include "analysis.h"
 #include "analyze.h"
 #include "check.h"
+#include "choose_wanted.h"
 #include "fill_report.h"
 #include "findings.h"
-#include "choose_wanted.h"
+#include "found_phases.h"
+#include "heap_choice.h"
+#include "ledger_instants.h"
 #include "needs.h"
-#include "peak_orders.h"
 #include "oom_answers.h"
+#include "peak_orders.h"
 #include "read_arenas.h"
-#include "read_blocks.h"
-#include "read_driver.h"
-#include "read_run.h"
+#include "read_again.h"
+#include "replay.h"
 #include "report_check.h"
-#include "schedule.h"
 #include "util.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* Results that are available, one bit each. */
-enum {
-    RANGES = 1,   /* heaps in view; inferred steps and phases */
-    RUN = 2,      /* history: peaks, phases, steps; block sizes and roles */
-    FACTS = 4,    /* the results of RUN in the report */
-    DRIVER = 8,   /* memory outside of the framework */
-    WANTED = 16,  /* requested instants, models, lives, pins and trials */
-    TRIALS = 32,  /* the run under other settings */
-    BLOCKS = 64,  /* holders of the memory at those instants; models; lives; pins */
-    REPORT = 128, /* the report, except the parts below */
-    FINDINGS = 256,
-    ANSWERS = 512, /* to fatal OOMs */
-    NEEDS = 1024,  /* memory that the devices need */
-    ARENAS = 2048, /* the arena of XLA itself */
-    ORDERS = 4096  /* peaks of a dry run under other orders of addresses */
-};
+/* Chooses the heaps in view, and inserts inferred steps and phases if the program did not name
+ * them. */
+static enum mt_status read_ranges(struct mt_analysis *analysis)
+{
+    enum mt_status status = mt_heap_view_choose(analysis->source, analysis->error);
+
+    return status ? status : mt_found_phases_lay(analysis->source, analysis->error);
+}
+
+static void restart_watch(struct mt_analysis *analysis)
+{
+    mt_watch_release(&analysis->watch);
+    analysis->watch.question = analysis->options->question;
+}
+
+static enum mt_status watch_and_survey(void *context, const struct mt_event *event,
+                                       const struct mt_replay_view *view)
+{
+    struct mt_analysis *analysis = context;
+    enum mt_status status = mt_watch_event(&analysis->watch, &analysis->survey, event);
+
+    return status ? status : mt_survey_event(&analysis->survey, event, view);
+}
+
+static enum mt_status restart(void *context)
+{
+    struct mt_analysis *analysis = context;
+
+    restart_watch(analysis);
+    return mt_survey_restart(&analysis->survey);
+}
+
+static enum mt_status replay_as_run(struct mt_analysis *analysis,
+                                    const struct mt_replay_observer *observer)
+{
+    struct mt_arena *arena = &analysis->report->arena;
+    char difference[240];
+    enum mt_status status;
+
+    status = mt_replay_as_run(analysis->source, &analysis->options->replay, observer,
+                              analysis->summary, difference, analysis->error);
+    if (!status && *difference)
+        analysis->report->pytorch_difference = mt_arena_text(arena, difference, strlen(difference));
+    return status;
+}
+
+/* Replays the run for the survey and the question: as it was, unless the options request something
+ * else. A replay that searches for a limit or for lost pools restarts. */
+static enum mt_status read_run(struct mt_analysis *analysis)
+{
+    struct mt_replay_options options = analysis->options->replay;
+    const struct mt_replay_observer observer = {analysis, watch_and_survey, restart};
+    enum mt_status status;
+
+    mt_survey_init(&analysis->survey, &analysis->report->arena, analysis->source);
+    analysis->survey.progress = analysis->options->progress;
+    restart_watch(analysis);
+    options.verify = true;
+    status = options.policy ? mt_replay_run(analysis->source, &options, &observer,
+                                            analysis->summary, analysis->error)
+                            : replay_as_run(analysis, &observer);
+    if (!status)
+        status = mt_watch_finish(&analysis->watch, &analysis->survey);
+    if (!status)
+        status = mt_survey_finish(&analysis->survey);
+    mt_readings_hold(&analysis->readings, mt_alloc_log_bytes(&analysis->survey.log));
+    return status;
+}
+
+/* Whether the trace has events other than those of a framework. */
+static bool has_driver_events(const struct mt_analysis *analysis)
+{
+    const struct mt_heap_view *view = &analysis->source->view;
+
+    return view->level != MT_VIEW_FRAMEWORK || view->has_more;
+}
+
+static enum mt_status receive_driver(void *context, struct mt_event *event)
+{
+    return mt_driver_ledger_event(context, event);
+}
+
+/* Reads all heaps, and measures the memory that the process took from the driver. */
+static enum mt_status read_driver(struct mt_analysis *analysis)
+{
+    struct mt_driver_ledger *ledger = &analysis->ledger;
+    const struct mt_survey *survey = &analysis->survey;
+    struct mt_heap_view *view = &analysis->source->view;
+    const enum mt_view_level level = view->level;
+    enum mt_status status = MT_OK;
+
+    ledger->arena = &analysis->report->arena;
+    ledger->phases = &analysis->survey.phases;
+    mt_driver_ledger_begin(ledger, analysis->source);
+    for (uint32_t i = 0; i < survey->device_count && !status && ledger->has_framework; i++) {
+        const struct mt_high *peak = mt_highs_since(&survey->devices[i].high[MT_HIGH_ALLOCATED], 0);
+
+        status = mt_driver_ledger_want(ledger, survey->devices[i].device, peak->event, peak->t_ns);
+    }
+    view->level = MT_VIEW_EVERYTHING;
+    if (!status)
+        status = mt_read_events(analysis, ledger, receive_driver);
+    view->level = level;
+    if (!status)
+        status = mt_driver_ledger_finish(ledger);
+    mt_readings_hold(&analysis->readings, mt_driver_ledger_bytes(ledger));
+    return status;
+}
+
+static enum mt_status receive_block(void *context, const struct mt_event *event)
+{
+    return mt_holders_event(context, event);
+}
+
+/* Replays the run under the settings of the trials, and passes the events on. */
+static enum mt_status replay_trials(struct mt_analysis *analysis,
+                                    const struct mt_replay_listener *listener)
+{
+    struct mt_replay_options options[MT_MAX_TRIALS];
+    struct mt_replay_job jobs[MT_MAX_TRIALS];
+
+    for (uint32_t i = 0; i < analysis->trial_count && i < MT_MAX_TRIALS; i++) {
+        struct mt_trial *trial = &analysis->trials[i];
+
+        trial->summary = calloc(1, sizeof *trial->summary);
+        if (!trial->summary)
+            return MT_ERR_MEMORY;
+        options[i] = (struct mt_replay_options){.policy = trial->policy,
+                                                .limit_bytes = trial->limit_bytes,
+                                                .most_reserved_bytes = trial->most_reserved_bytes};
+        jobs[i] = (struct mt_replay_job){&options[i], NULL, trial->summary};
+    }
+    return mt_replay_run_together(analysis->source, jobs, analysis->trial_count, listener,
+                                  analysis->error);
+}
+
+/* Follows live blocks, and simultaneously replays the trials. */
+static enum mt_status read_blocks(struct mt_analysis *analysis)
+{
+    struct mt_holders *holders = &analysis->holders;
+    const struct mt_replay_listener listener = {holders, receive_block};
+    struct mt_event_batch batch;
+    enum mt_status status = mt_source_rewind(analysis->source, analysis->error);
+
+    mt_holders_begin(holders, analysis->source);
+    if (!status && analysis->trial_count)
+        status = replay_trials(analysis, &listener);
+    while (!status && !analysis->trial_count) {
+        status = mt_source_next(analysis->source, &batch, analysis->error);
+        for (size_t i = 0; !status && i < batch.count; i++)
+            status = mt_holders_event(holders, &batch.events[i]);
+    }
+    status = status == MT_END ? MT_OK : status;
+    if (!status)
+        status = mt_holders_finish(holders);
+    mt_readings_hold(&analysis->readings, mt_holders_bytes(holders));
+    return status;
+}
 
 static enum mt_status fill_report(struct mt_analysis *analysis)
 {
@@ -48,74 +190,56 @@ static enum mt_status fill_report(struct mt_analysis *analysis)
     return status;
 }
 
-static bool is_whole_report(const struct mt_analysis *analysis)
+static enum mt_status run_pass(struct mt_analysis *analysis, const char *name,
+                               enum mt_status (*pass)(struct mt_analysis *analysis))
 {
-    return !analysis->options->question;
-}
-
-static const struct mt_pass passes[] = {
-    {.name = "ranges", .gives = RANGES, .begin = mt_read_ranges},
-    {.name = "run",
-     .needs = RANGES,
-     .gives = RUN,
-     .begin = mt_read_run,
-     .end = mt_finish_run,
-     .memory_bytes = mt_run_memory_bytes},
-    {.name = "facts", .needs = RUN, .gives = FACTS, .begin = mt_fill_facts},
-    {.name = "driver",
-     .needs = RUN,
-     .gives = DRIVER,
-     .is_wanted = mt_driver_is_wanted,
-     .begin = mt_begin_driver,
-     .batch = mt_receive_driver,
-     .hears_all_heaps = true,
-     .end = mt_finish_driver,
-     .memory_bytes = mt_driver_memory_bytes},
-    {.name = "wanted", .needs = FACTS, .gives = WANTED, .begin = mt_choose_wanted},
-    {.name = "trials",
-     .needs = WANTED,
-     .gives = TRIALS,
-     .is_wanted = mt_trials_are_wanted,
-     .drive = mt_replay_trials},
-    {.name = "blocks",
-     .needs = WANTED,
-     .gives = BLOCKS,
-     .begin = mt_begin_blocks,
-     .batch = mt_receive_blocks,
-     .end = mt_finish_blocks,
-     .memory_bytes = mt_blocks_memory_bytes},
-    {.name = "report", .needs = DRIVER | BLOCKS, .gives = REPORT, .begin = fill_report},
-    {.name = "answers", .needs = REPORT, .gives = ANSWERS, .begin = mt_fill_oom_answers},
-    {.name = "needs",
-     .needs = REPORT,
-     .gives = NEEDS,
-     .is_wanted = mt_needs_are_wanted,
-     .begin = mt_fill_needs},
-    {.name = "orders",
-     .needs = REPORT,
-     .gives = ORDERS,
-     .is_wanted = mt_peak_orders_are_wanted,
-     .begin = mt_fill_peak_orders},
-    {.name = "arenas",
-     .needs = REPORT,
-     .gives = ARENAS,
-     .is_wanted = mt_arenas_are_wanted,
-     .begin = mt_fill_arenas},
-    {.name = "findings",
-     .needs = REPORT | TRIALS | ANSWERS | NEEDS,
-     .gives = FINDINGS,
-     .is_wanted = is_whole_report,
-     .begin = mt_findings_fill},
-};
-
-static enum mt_status run(struct mt_analysis *analysis)
-{
-    enum mt_status status;
+    const uint32_t outer = mt_readings_enter(&analysis->readings, name);
+    const enum mt_status status = pass(analysis);
     const char *why = "";
 
-    mt_readings_begin(&analysis->readings, analysis->source, &analysis->report->passes);
-    status = mt_schedule_run(passes, MT_ARRAY_LEN(passes), analysis);
+    mt_readings_leave(&analysis->readings, outer);
     MT_ASSERT_SOUND(mt_readings_is_sound(&analysis->readings, &why), why);
+    return status;
+}
+
+/* Runs a pass if it is wanted and all earlier ones succeeded. */
+#define PASS(name, wanted, function)                                                               \
+    status = !status && (wanted) ? run_pass(analysis, name, function) : status
+
+static enum mt_status run_passes(struct mt_analysis *analysis)
+{
+    const struct mt_analyze_options *options = analysis->options;
+    const bool is_whole = !options->question;
+    enum mt_status status = MT_OK;
+
+    mt_readings_begin(&analysis->readings, analysis->source, &analysis->report->passes);
+
+    /* heaps in view; inferred steps and phases */
+    PASS("ranges", true, read_ranges);
+
+    /* peaks, phases, steps; block sizes and roles */
+    PASS("run", true, read_run);
+    PASS("facts", true, mt_fill_facts);
+
+    /* memory outside of the framework */
+    PASS("driver", is_whole && has_driver_events(analysis), read_driver);
+
+    /* live blocks at the instants of interest; models, lives, pins; the run under other settings */
+    PASS("wanted", true, mt_choose_wanted);
+    PASS(analysis->trial_count ? "trials, blocks" : "blocks", true, read_blocks);
+    PASS("report", true, fill_report);
+
+    /* limits that would have served the run, and that it needs */
+    PASS("answers", true, mt_fill_oom_answers);
+    PASS("needs", mt_needs_are_wanted(analysis), mt_fill_needs);
+
+    /* peaks of a dry run under other orders of addresses */
+    PASS("orders", mt_peak_orders_are_wanted(analysis), mt_fill_peak_orders);
+
+    /* the arena of XLA itself */
+    PASS("arenas", mt_arenas_are_wanted(analysis), mt_fill_arenas);
+
+    PASS("findings", is_whole && !options->no_findings, mt_findings_fill);
     return status;
 }
 
@@ -132,7 +256,7 @@ enum mt_status mt_analyze(struct mt_source *source, const struct mt_analyze_opti
     analysis.report = calloc(1, sizeof *analysis.report);
     analysis.summary = calloc(1, sizeof *analysis.summary);
     if (analysis.report && analysis.summary)
-        status = run(&analysis);
+        status = run_passes(&analysis);
     if (status && !analysis.error->status)
         (void)mt_fail(analysis.error, status, MT_NO_OFFSET, "%s", mt_status_text(status));
     mt_attribution_release(&analysis.attribution);

@@ -124,7 +124,9 @@ enum mt_status mt_choose_wanted(struct mt_analysis *analysis)
     holders->devices = calloc((size_t)analysis->survey.device_count + 1, sizeof *holders->devices);
     if (!holders->devices)
         return MT_ERR_MEMORY;
-    status = analysis->options->question ? MT_OK : mt_findings_begin(analysis);
+    status = analysis->options->question || analysis->options->no_findings
+                 ? MT_OK
+                 : mt_findings_begin(analysis);
     if (!status)
         status = choose_instants(analysis);
     for (uint32_t i = 0; i < analysis->survey.device_count && !status; i++)

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fit_trials.h"
 #include "heap_choice.h"
 #include "replay_orders.h"
 #include "policy.h"
@@ -17,170 +18,122 @@ static const uint64_t distances[] = {2, 4, 6, 8, 16, 32};
 enum {
     FIRST_STEP = 64,   /* upwards, if the peak without a limit does not suffice */
     MAX_ROUNDS = 16,   /* searches for one answer, if limits contradict each other */
+    MAX_GUESSES = 3,   /* of one search before a reading */
     MAX_LIMIT_LOG = 40 /* no limit above 2^40 MiB is tried */
 };
 #define MAX_LIMIT ((uint64_t)1 << MAX_LIMIT_LOG)
 
+/* For one device. It runs again after each reading, until every outcome that it needs is known.
+ * Until then it continues with guesses, so that one reading answers for many of its limits. */
 struct search {
-    struct mt_source *source;
-    struct mt_replay_options replay;
-    struct mt_replay_summary *trial;
-    struct mt_replay_summary *fitting; /* for the last limit that fits, among those tried alone */
-    uint64_t fitting_bytes;            /* that limit, 0 = none so far */
-    struct mt_arena *arena;
-    struct mt_error *error;
+    struct mt_fit_trials *trials;
     struct mt_fit_result *result;
-    uint16_t device;
+    struct mt_fit_result start;            /* *result when a run of the search begins */
+    struct mt_replay_options replay;       /* with the order of addresses that is searched */
+    struct mt_replay_options limit_failed; /* with the first order in which the given limit fails */
     uint64_t unplaced;     /* blocks of the initial state that fail without a limit */
+    uint64_t likely_bytes; /* guess of the answer in the order that is searched */
     bool addresses_matter; /* in some replay so far */
     bool recorded;         /* recorded addresses are used where possible */
-    struct mt_analyze_progress progress;
-    uint32_t orders;
+    bool is_complete;      /* no outcome was guessed */
+    uint32_t guesses;      /* in this order, that decided which limits come next */
 };
 
-/* A trial of one limit. */
-struct attempt {
-    struct search *search;
-    struct mt_replay_options replay;
-    struct mt_replay_observer observer;
-    struct mt_replay_summary *summary;
-    uint64_t limit_bytes, unplaced;
-    bool failed;
-};
-
-/* One answer takes about 30 replays, and about 15 for each further order; if it needs more,
- * progress waits at the end. */
-static void tell_progress(const struct search *search)
+static struct mt_fit_subject subject_of(const struct search *search)
 {
-    const double expected = 30 + 15 * (double)(search->orders ? search->orders - 1 : 0);
-    const double share = (double)search->result->limits_tried / expected;
-
-    if (search->progress.tell)
-        search->progress.tell(search->progress.context, "searching for the smallest limit",
-                              share < 1 ? share : 1);
+    return (struct mt_fit_subject){search->result->device, search->replay.blind,
+                                   search->replay.order};
 }
 
-static enum mt_status stop_at_failure(void *context, const struct mt_event *event,
-                                      const struct mt_replay_view *view)
+static bool has_fit(struct search *search, const struct mt_fit_trial *trial, uint64_t limit_bytes)
 {
-    struct attempt *attempt = context;
-
-    if (event->device != attempt->search->device || view->block_bytes || view->is_left_out)
-        return MT_OK;
-    if (mt_fit_is_failure(event, view, attempt->search->result->died_at)) {
-        attempt->failed = true;
-        return MT_END;
-    }
-    if (event->kind == MT_EVENT_ALLOC)
-        attempt->unplaced++;
-    return MT_OK;
+    search->addresses_matter |= trial->address_ties > 0;
+    search->recorded |= trial->recorded_addresses;
+    return trial->has_events && !trial->failed && trial->unplaced <= search->unplaced &&
+           limit_bytes >= search->result->initial_bytes;
 }
 
-static void prepare(struct search *search, uint64_t limit_bytes, struct mt_replay_summary *summary,
-                    struct attempt *attempt)
+/* Guesses that this limit and larger ones fit. */
+static uint64_t likely_bytes(const struct search *search)
 {
-    *attempt = (struct attempt){.search = search,
-                                .replay = search->replay,
-                                .observer = {attempt, stop_at_failure, NULL},
-                                .summary = summary,
-                                .limit_bytes = limit_bytes};
-    attempt->replay.limit_bytes = mt_max_u64(limit_bytes, 1); /* 0 would mean no limit */
+    const struct mt_fit_subject subject = subject_of(search);
+
+    return mt_min_u64(mt_fit_trials_smallest(search->trials, &subject), search->likely_bytes);
 }
 
-static const struct mt_replay_result *result_of(const struct search *search,
-                                                const struct mt_replay_summary *summary)
+/* Requests the outcome from the next reading. MT_END: that is full. */
+static enum mt_status want(struct search *search, uint64_t limit_bytes)
 {
-    size_t i;
+    const struct mt_fit_subject subject = subject_of(search);
 
-    for (i = 0; i < summary->device_count; i++) {
-        if (summary->devices[i].device == search->device)
-            return &summary->devices[i];
-    }
-    return NULL;
+    search->is_complete = false;
+    return mt_fit_trials_want(search->trials, &subject, limit_bytes) ? MT_OK : MT_END;
 }
 
-static bool has_fit(const struct attempt *attempt)
+/* *fits is a guess if this returns false. */
+static bool knows(struct search *search, uint64_t limit_bytes, bool *fits)
 {
-    struct search *search = attempt->search;
-    const struct mt_replay_result *found = result_of(search, attempt->summary);
+    const struct mt_fit_subject subject = subject_of(search);
+    const struct mt_fit_trial *trial = mt_fit_trials_find(search->trials, &subject, limit_bytes);
 
-    search->addresses_matter |= found && found->address_ties;
-    search->recorded |= found && found->recorded_addresses;
-    return found && !attempt->failed && attempt->unplaced <= search->unplaced &&
-           attempt->limit_bytes >= search->result->initial_bytes;
+    *fits = trial ? has_fit(search, trial, limit_bytes) : limit_bytes >= likely_bytes(search);
+    return trial;
 }
 
 static enum mt_status try_bytes(struct search *search, uint64_t limit_bytes, bool *fits)
 {
-    struct attempt attempt;
-    enum mt_status status = mt_source_rewind(search->source, search->error);
-
-    prepare(search, limit_bytes, search->trial, &attempt);
-    if (status == MT_OK)
-        status = mt_replay_run(search->source, &attempt.replay, &attempt.observer, search->trial,
-                               search->error);
-    if (status != MT_OK)
-        return status;
-    *fits = has_fit(&attempt);
-    if (*fits) { /* kept for measure */
-        search->trial = search->fitting;
-        search->fitting = attempt.summary;
-        search->fitting_bytes = limit_bytes;
-    }
-    return MT_OK;
+    return knows(search, limit_bytes, fits) ? MT_OK : want(search, limit_bytes);
 }
 
-/* Tries independent limits in one pass. */
-static enum mt_status try_limits(struct search *search, const uint64_t *limits, size_t count,
-                                 bool *fits)
+/* Replays under the first and the last of the unknown limits: the others probably have the same
+ * outcomes. MT_END: they are the neighbors of a guess that is probably wrong. */
+static enum mt_status try_neighbors(struct search *search, const uint64_t *limits, size_t count,
+                                    bool *fits)
 {
-    struct attempt attempts[MT_ARRAY_LEN(distances)];
-    struct mt_replay_job jobs[MT_ARRAY_LEN(distances)];
-    struct mt_replay_summary *summaries;
-    enum mt_status status;
-    size_t i;
-
-    MT_ASSERT(count <= MT_ARRAY_LEN(distances));
-    if (!count)
-        return MT_OK;
-    summaries = malloc(count * sizeof *summaries);
-    if (!summaries)
-        return MT_ERR_MEMORY;
-    for (i = 0; i < count; i++) {
-        prepare(search, limits[i] * MT_MIB, &summaries[i], &attempts[i]);
-        jobs[i] = (struct mt_replay_job){&attempts[i].replay, &attempts[i].observer, &summaries[i]};
-    }
-    search->result->limits_tried += (uint32_t)count;
-    status = mt_source_rewind(search->source, search->error);
-    if (status == MT_OK)
-        status = mt_replay_run_together(search->source, jobs, count, NULL, search->error);
-    for (i = 0; status == MT_OK && i < count; i++)
-        fits[i] = has_fit(&attempts[i]);
-    free(summaries);
-    return status;
-}
-
-static enum mt_status try_limit(struct search *search, uint64_t limit, bool *fits)
-{
-    search->result->limits_tried++;
-    tell_progress(search);
-    return try_bytes(search, limit * MT_MIB, fits);
-}
-
-/* Memory at the peak under the answer: the search usually ended with a replay of it. */
-static enum mt_status measure(struct search *search)
-{
-    const struct mt_replay_result *found;
+    const bool is_first_order = !search->result->order_count;
+    uint64_t first = 0, last = 0;
     enum mt_status status = MT_OK;
 
-    if (search->fitting_bytes != search->result->fit_bytes)
-        status = try_bytes(search, search->result->fit_bytes, &search->result->fits);
-    if (status != MT_OK || !search->result->fits)
-        return status;
-    found = result_of(search, search->fitting);
-    search->result->fit_reserved_bytes = found->counters.reserved.peak;
-    search->result->address_ties = found->address_ties;
-    return MT_OK;
+    if (search->guesses && is_first_order)
+        return MT_END;
+    search->result->limits_tried += count;
+    for (size_t i = 0; i < count; i++) {
+        if (knows(search, limits[i] * MT_MIB, &fits[i]))
+            continue;
+        first = first ? first : limits[i];
+        last = limits[i];
+    }
+    if (first)
+        status = want(search, first * MT_MIB);
+    return last == first || status != MT_OK ? status : want(search, last * MT_MIB);
+}
+
+/* After a few guesses, the answers are worth more than further guesses. */
+static enum mt_status try_limit(struct search *search, uint64_t limit, bool *fits)
+{
+    enum mt_status status = MT_OK;
+
+    search->result->limits_tried++;
+    if (knows(search, limit * MT_MIB, fits))
+        return MT_OK;
+    if (!search->guesses++ && likely_bytes(search) > MT_MIB)
+        status = want(search, mt_round_up(likely_bytes(search), MT_MIB) - MT_MIB);
+    if (search->guesses > MAX_GUESSES)
+        return MT_END;
+    return status == MT_OK ? want(search, limit * MT_MIB) : status;
+}
+
+/* Memory at the peak under the answer. */
+static void measure(struct search *search)
+{
+    const struct mt_fit_subject subject = subject_of(search);
+    const struct mt_fit_trial *trial =
+        mt_fit_trials_find(search->trials, &subject, search->result->fit_bytes);
+
+    if (!trial)
+        return; /* a guess */
+    search->result->fit_reserved_bytes = trial->reserved_peak_bytes;
+    search->result->address_ties = trial->address_ties;
 }
 
 /* From *high upwards to the first limit that fits; *fits is false if there is none. */
@@ -241,7 +194,7 @@ static enum mt_status look_above(struct search *search, uint64_t fit, uint64_t *
     *fails = 0;
     for (i = 0; i < MT_ARRAY_LEN(distances); i++)
         limits[i] = fit + distances[i];
-    status = try_limits(search, limits, MT_ARRAY_LEN(distances), fits);
+    status = try_neighbors(search, limits, MT_ARRAY_LEN(distances), fits);
     for (i = 0; status == MT_OK && i < MT_ARRAY_LEN(distances); i++)
         *fails = fits[i] ? *fails : limits[i];
     return status;
@@ -259,7 +212,7 @@ static enum mt_status look_below(struct search *search, uint64_t fit)
         limits[count] = fit - distances[count];
         count++;
     }
-    status = try_limits(search, limits, count, fits);
+    status = try_neighbors(search, limits, count, fits);
     for (i = 0; status == MT_OK && i < count; i++)
         if (fits[i])
             search->result->smaller_fit_bytes = limits[i] * MT_MIB;
@@ -327,8 +280,8 @@ static enum mt_status search_fit(struct search *search)
     result->fails_at_bytes = answer.fails * MT_MIB;
     result->larger_fail_bytes = answer.larger_fail * MT_MIB;
     result->smaller_fit_bytes = answer.smaller_fit * MT_MIB;
-    status = look_below(search, answer.fits);
-    return status == MT_OK ? measure(search) : status;
+    measure(search);
+    return look_below(search, answer.fits);
 }
 
 /* With addresses in another order; the search starts at the answer of the driver's order. */
@@ -351,15 +304,6 @@ static enum mt_status search_order(struct search *search, struct answer *answer)
     return status;
 }
 
-static enum mt_status explain(struct search *search, uint64_t limit_bytes,
-                              struct mt_fit_failure *failure)
-{
-    search->replay.limit_bytes = mt_max_u64(limit_bytes, 1);
-    return mt_fit_failure_find(search->source, &search->replay, search->device,
-                               search->result->died_at, search->trial, search->arena, failure,
-                               search->error);
-}
-
 /* Whether the limit in question suffices in this order. */
 static enum mt_status try_given_limit(struct search *search, uint64_t limit_bytes)
 {
@@ -370,8 +314,9 @@ static enum mt_status try_given_limit(struct search *search, uint64_t limit_byte
     if (status != MT_OK || fits)
         return status;
     result->limit_fits = false;
-    return result->limit_fail_count++ ? MT_OK
-                                      : explain(search, limit_bytes, &result->limit_failure);
+    if (!result->limit_fail_count++)
+        search->limit_failed = search->replay;
+    return MT_OK;
 }
 
 static void note_order(struct search *search, uint32_t index, uint64_t fit_bytes)
@@ -416,6 +361,21 @@ static enum mt_status look_without_recorded(struct search *search)
     return status;
 }
 
+/* In one order after the first. */
+static enum mt_status try_order(struct search *search, uint32_t index, uint64_t limit_bytes)
+{
+    struct answer answer;
+    enum mt_status status;
+
+    search->guesses = 0;
+    status = search_order(search, &answer);
+    if (status == MT_OK)
+        status = try_given_limit(search, limit_bytes);
+    if (status == MT_OK)
+        widen(search, index, &answer);
+    return status == MT_END ? MT_OK : status; /* the next order can be tried in the same reading */
+}
+
 /* Answers with other addresses. An order in which no limit suffices leaves the range unchanged: it
  * requires more than any device has. */
 static enum mt_status search_orders(struct search *search, const struct mt_fit_options *options)
@@ -425,7 +385,7 @@ static enum mt_status search_orders(struct search *search, const struct mt_fit_o
     enum mt_status status = MT_OK;
 
     note_order(search, 0, result->fit_bytes);
-    result->low_bytes = result->high_bytes = result->fit_bytes;
+    result->low_bytes = result->high_bytes = search->likely_bytes = result->fit_bytes;
     result->high_fails_at_bytes = result->fails_at_bytes;
     if (!result->fits || options->orders < 2)
         return MT_OK;
@@ -433,37 +393,44 @@ static enum mt_status search_orders(struct search *search, const struct mt_fit_o
     if (status != MT_OK || !search->addresses_matter)
         return status;
     for (uint32_t i = 1; status == MT_OK && i < options->orders && i < MT_BASE_ORDERS; i++) {
-        struct answer answer;
-
         mt_replay_use_order(&search->replay, i, recorded);
-        status = search_order(search, &answer);
-        if (status == MT_OK)
-            status = try_given_limit(search, options->limit_bytes);
-        if (status == MT_OK)
-            widen(search, i, &answer);
+        status = try_order(search, i, options->limit_bytes);
     }
-    mt_replay_use_order(&search->replay, 0, recorded);
     return status;
 }
 
+/* Sets search->is_complete if it is. */
 static enum mt_status search_device(struct search *search, const struct mt_fit_options *options)
 {
     struct mt_fit_result *result = search->result;
     enum mt_status status;
 
+    *result = search->start;
     result->limit_fits = options->limit_bytes > 0;
+    search->is_complete = true;
     if (!result->reserved_peak_bytes && !result->requested_peak_bytes) {
         result->fits = result->limit_fits = true; /* there were no requests */
         return MT_OK;
     }
+    search->replay = search->trials->replay;
+    search->likely_bytes = result->reserved_peak_bytes;
+    search->addresses_matter = search->recorded = false;
+    search->guesses = 0;
     status = search_fit(search);
     if (status == MT_OK)
-        status = explain(search, result->fits ? result->fails_at_bytes : MAX_LIMIT * MT_MIB,
-                         &result->first_failure);
-    if (status == MT_OK)
         status = try_given_limit(search, options->limit_bytes);
-    return status == MT_OK ? search_orders(search, options) : status;
+    if (status == MT_OK)
+        status = search_orders(search, options);
+    return status == MT_END ? MT_OK : status;
 }
+
+struct fit {
+    const struct mt_fit_options *options;
+    struct mt_fit_summary *summary;
+    struct mt_fit_trials trials;
+    struct mt_replay_summary *scratch; /* of replays that are not trials */
+    struct mt_error *error;
+};
 
 /* Facts about the trace from a replay without a limit, by device. */
 struct baseline {
@@ -504,42 +471,52 @@ static enum mt_status watch(void *context, const struct mt_event *event,
     return MT_OK;
 }
 
-/* Retries of the run: those of its own allocator under the recorded or inferred limit. A trace
- * whose options cannot be simulated has none. */
-static enum mt_status count_retries(struct search *search, struct baseline *baseline)
+static void note_retries(const struct mt_replay_summary *run, struct baseline *baseline)
 {
-    const struct mt_replay_options as_recorded = {.policy =
-                                                      mt_policy_of_run(&search->source->header)};
-    enum mt_status status;
-    size_t i;
+    for (size_t i = 0; i < run->device_count; i++) {
+        const struct mt_replay_result *result = &run->devices[i];
 
-    if (search->source->header.never_refused)
-        return MT_OK;
-    status = mt_replay_run(search->source, &as_recorded, NULL, search->trial, search->error);
-    if (status == MT_ERR_UNSUPPORTED || status == MT_ERR_USAGE)
-        search->trial->device_count = 0;
-    else if (status != MT_OK)
-        return status;
-    for (i = 0; i < search->trial->device_count; i++) {
-        const struct mt_replay_result *result = &search->trial->devices[i];
         baseline->retries[result->device] = result->counters.retries;
         baseline->lost_segments[result->device] = result->pools_inferred;
     }
-    return mt_source_rewind(search->source, search->error);
 }
 
-static enum mt_status replay_unlimited(struct search *search, struct baseline *baseline,
-                                       struct mt_fit_summary *summary)
+/* Retries of the run: those of its own allocator under the recorded or inferred limit. A trace
+ * whose options cannot be simulated has none. */
+static enum mt_status count_retries(struct fit *fit, struct baseline *baseline)
+{
+    struct mt_source *source = fit->trials.source;
+    const struct mt_replay_options as_recorded = {.policy = mt_policy_of_run(&source->header)};
+    enum mt_status status;
+
+    if (source->header.never_refused)
+        return MT_OK;
+    if (fit->options->run) {
+        note_retries(fit->options->run, baseline);
+        return MT_OK;
+    }
+    status = mt_replay_run(source, &as_recorded, NULL, fit->scratch, fit->error);
+    if (status == MT_OK)
+        note_retries(fit->scratch, baseline);
+    else if (status != MT_ERR_UNSUPPORTED && status != MT_ERR_USAGE)
+        return status;
+    return mt_source_rewind(source, fit->error);
+}
+
+static enum mt_status replay_unlimited(struct fit *fit, struct baseline *baseline)
 {
     const struct mt_replay_observer observer = {baseline, watch, NULL};
+    struct mt_fit_summary *summary = fit->summary;
     enum mt_status status;
-    size_t i;
 
+    memset(baseline->died_at, 0xff, sizeof baseline->died_at);
     status =
-        mt_replay_run(search->source, &search->replay, &observer, search->trial, search->error);
-    memcpy(summary->policy, search->trial->policy, sizeof summary->policy);
-    for (i = 0; status == MT_OK && i < search->trial->device_count; i++) {
-        const struct mt_replay_result *from = &search->trial->devices[i];
+        mt_replay_run(fit->trials.source, &fit->trials.replay, &observer, fit->scratch, fit->error);
+    fit->trials.at_end = true;
+    memcpy(fit->trials.died_at, baseline->died_at, sizeof fit->trials.died_at);
+    memcpy(summary->policy, fit->scratch->policy, sizeof summary->policy);
+    for (size_t i = 0; status == MT_OK && i < fit->scratch->device_count; i++) {
+        const struct mt_replay_result *from = &fit->scratch->devices[i];
         struct mt_fit_result *result = &summary->devices[summary->device_count++];
         result->device = from->device;
         memcpy(result->pools, from->pools, sizeof result->pools);
@@ -561,39 +538,118 @@ static enum mt_status replay_unlimited(struct search *search, struct baseline *b
     return status;
 }
 
-/* Damage of the input is known only after a complete pass, and the last replay may have stopped
- * before. */
-static enum mt_status read_to_the_end(struct search *search)
+/* Damage of the input is known only after a complete pass. */
+static enum mt_status read_to_the_end(struct mt_source *source, struct mt_error *error)
 {
     struct mt_event_batch batch;
-    enum mt_status status = mt_source_rewind(search->source, search->error);
+    enum mt_status status = mt_source_rewind(source, error);
 
     while (status == MT_OK)
-        status = mt_source_next(search->source, &batch, search->error);
+        status = mt_source_next(source, &batch, error);
     return status == MT_END ? MT_OK : status;
 }
 
-static enum mt_status run(struct search *search, const struct mt_fit_options *options,
-                          struct mt_fit_summary *summary)
+/* Readings for an answer, and for its further orders: if it needs more, progress waits at the
+ * end. */
+static void tell_progress(const struct fit *fit)
 {
-    struct baseline baseline = {0};
-    enum mt_status status = count_retries(search, &baseline);
-    size_t i;
+    const double expected = fit->options->orders > 1 ? 12 : 6;
+    const double share = (double)fit->trials.readings / expected;
+    const struct mt_analyze_progress *progress = &fit->options->progress;
 
-    for (i = 0; i < MT_MAX_DEVICES; i++)
-        baseline.died_at[i] = MT_FIT_NOT_DIED;
+    if (progress->tell)
+        progress->tell(progress->context, "searching for the smallest limit",
+                       share < 1 ? share : 1);
+}
 
-    if (status == MT_OK)
-        status = replay_unlimited(search, &baseline, summary);
-    for (i = 0; status == MT_OK && i < summary->device_count; i++) {
-        search->result = &summary->devices[i];
-        search->device = search->result->device;
-        search->fitting_bytes = 0;
-        search->unplaced = baseline.unplaced[search->device];
-        search->addresses_matter = search->recorded = false;
-        status = search_device(search, options);
+static enum mt_status search_all(struct fit *fit, struct search *searches)
+{
+    bool are_complete = false;
+    enum mt_status status = MT_OK;
+
+    while (status == MT_OK && !are_complete) {
+        are_complete = true;
+        for (size_t i = 0; status == MT_OK && i < fit->summary->device_count; i++) {
+            if (!searches[i].is_complete)
+                status = search_device(&searches[i], fit->options);
+            are_complete &= searches[i].is_complete;
+        }
+        if (status != MT_OK || are_complete)
+            break;
+        tell_progress(fit);
+        status = mt_fit_trials_read(&fit->trials, fit->error);
     }
-    return status == MT_OK ? read_to_the_end(search) : status;
+    return status;
+}
+
+/* Replays up to the first failure under a limit. */
+static enum mt_status explain(struct fit *fit, const struct mt_replay_options *replay,
+                              const struct mt_fit_result *result, uint64_t limit_bytes,
+                              struct mt_fit_failure *failure)
+{
+    struct mt_replay_options with = *replay;
+
+    fit->trials.at_end = false;
+    with.limit_bytes = mt_max_u64(limit_bytes, 1);
+    return mt_fit_failure_find(fit->trials.source, &with, result->device, result->died_at,
+                               fit->scratch, &fit->summary->arena, failure, fit->error);
+}
+
+static enum mt_status explain_failures(struct fit *fit, const struct search *search)
+{
+    struct mt_fit_result *result = search->result;
+    enum mt_status status;
+
+    if (!result->reserved_peak_bytes && !result->requested_peak_bytes)
+        return MT_OK;
+    status =
+        explain(fit, &fit->trials.replay, result,
+                result->fits ? result->fails_at_bytes : MAX_LIMIT * MT_MIB, &result->first_failure);
+    if (status == MT_OK && result->limit_fail_count)
+        status = explain(fit, &search->limit_failed, result, fit->options->limit_bytes,
+                         &result->limit_failure);
+    return status;
+}
+
+static enum mt_status run_searches(struct fit *fit, struct search *searches,
+                                   const struct baseline *baseline)
+{
+    enum mt_status status;
+
+    for (size_t i = 0; i < fit->summary->device_count; i++) {
+        struct mt_fit_result *result = &fit->summary->devices[i];
+
+        searches[i] = (struct search){.trials = &fit->trials,
+                                      .result = result,
+                                      .start = *result,
+                                      .unplaced = baseline->unplaced[result->device]};
+    }
+    status = search_all(fit, searches);
+    for (size_t i = 0; i < fit->summary->device_count && status == MT_OK; i++)
+        if (!fit->options->limits_only)
+            status = explain_failures(fit, &searches[i]);
+    return status;
+}
+
+static enum mt_status run(struct fit *fit)
+{
+    struct baseline *baseline = calloc(1, sizeof *baseline);
+    struct search *searches = calloc(MT_MAX_DEVICES, sizeof *searches);
+    enum mt_status status = MT_ERR_MEMORY;
+
+    fit->scratch = malloc(sizeof *fit->scratch);
+    if (baseline && searches && fit->scratch)
+        status = count_retries(fit, baseline);
+    if (status == MT_OK)
+        status = replay_unlimited(fit, baseline);
+    if (status == MT_OK)
+        status = run_searches(fit, searches, baseline);
+    if (status == MT_OK && !fit->trials.at_end)
+        status = read_to_the_end(fit->trials.source, fit->error);
+    free(fit->scratch);
+    free(searches);
+    free(baseline);
+    return status;
 }
 
 /* A program that calls the driver for each block would also do so on a smaller device. */
@@ -605,11 +661,9 @@ static const char *usual_policy(const struct mt_source *source)
 enum mt_status mt_fit_run(struct mt_source *source, const struct mt_fit_options *options,
                           struct mt_fit_summary *summary, struct mt_error *error)
 {
-    struct search search = {.source = source,
-                            .error = error,
-                            .arena = &summary->arena,
-                            .progress = options->progress,
-                            .orders = options->orders};
+    struct fit fit = {
+        .options = options, .summary = summary, .error = error, .trials = {.source = source}};
+    struct mt_replay_options *replay = &fit.trials.replay;
     struct mt_foresight *foresight;
     struct mt_policy_text policy;
     enum mt_status status;
@@ -618,31 +672,25 @@ enum mt_status mt_fit_run(struct mt_source *source, const struct mt_fit_options 
     status = mt_heap_view_choose(source, error);
     if (status != MT_OK)
         return status;
-    search.replay.policy = options->policy ? options->policy : usual_policy(source);
-    search.replay.no_inferred_limit = true;
-    search.replay.no_inferred_pools =
-        true; /* inference compares with the recording, and limits differ */
-    status = mt_policy_text_parse(search.replay.policy, &policy, error);
+    replay->policy = options->policy ? options->policy : usual_policy(source);
+    replay->no_inferred_limit = true;
+    replay->no_inferred_pools = true; /* inference compares with the recording, and limits differ */
+    status = mt_policy_text_parse(replay->policy, &policy, error);
     if (status == MT_OK && policy.ops->follow_segment)
         status = mt_fail(error, MT_ERR_USAGE, MT_NO_OFFSET,
                          "simulates nothing, so it has no smallest limit");
     if (status != MT_OK)
         return status;
     foresight = calloc(1, sizeof *foresight);
-    search.trial = malloc(sizeof *search.trial);
-    search.fitting = malloc(sizeof *search.fitting);
-    search.replay.foresight = foresight;
-    if (!foresight || !search.trial || !search.fitting)
-        status = mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of host memory");
+    replay->foresight = foresight;
+    if (!foresight)
+        return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of host memory");
+    status = mt_foresight_make(source, &policy, foresight, error);
     if (status == MT_OK)
-        status = mt_foresight_make(source, &policy, foresight, error);
-    if (status == MT_OK)
-        status = run(&search, options, summary);
-    if (foresight)
-        mt_foresight_release(foresight);
+        status = run(&fit);
+    mt_fit_trials_release(&fit.trials);
+    mt_foresight_release(foresight);
     free(foresight);
-    free(search.trial);
-    free(search.fitting);
     return status;
 }
 

@@ -17,6 +17,9 @@ struct mt_fit_options {
     uint32_t orders; /* of addresses (replay_orders.h), 1 to MT_BASE_ORDERS; 0 = 1. Further orders
                         are tried only if addresses decided a choice: in the search, or in one
                         replay that ignores the run's own */
+    /* The run as it was, if the caller has replayed it; NULL: one more replay. Borrowed. */
+    const struct mt_replay_summary *run;
+    bool limits_only; /* first_failure and limit_failure stay unknown: a reading less for each */
     struct mt_analyze_progress progress;
 };
 
@@ -102,7 +105,8 @@ static inline uint32_t mt_fit_affordable_orders(uint64_t events)
     return events <= 200000 ? MT_BASE_ORDERS : events <= 500000;
 }
 
-/* Makes about 30 passes over the source, from the start, and about 15 for each further order.
+/* Reads the source about six times, from the start, for all devices and orders of addresses
+ * together; up to MT_FIT_TOGETHER replays share a reading (fit_trials.h), so their memory adds up.
  * `summary` is large: keep it on the heap; release it even after an error. MT_ERR_USAGE for a
  * policy that simulates nothing. */
 enum mt_status mt_fit_run(struct mt_source *source, const struct mt_fit_options *options,

@@ -33,8 +33,12 @@ static struct mt_need need_of(const struct mt_fit_result *result, uint32_t order
 static enum mt_status search(struct mt_analysis *analysis, const char *policy, uint32_t orders,
                              struct mt_fit_summary *summary)
 {
-    const struct mt_fit_options options = {
-        .policy = policy, .orders = orders, .progress = analysis->options->progress};
+    const struct mt_fit_options options = {.policy = policy,
+                                           .orders = orders,
+                                           .run =
+                                               analysis->report->what_if ? NULL : analysis->summary,
+                                           .limits_only = true,
+                                           .progress = analysis->options->progress};
     struct mt_error error = {.offset = MT_NO_OFFSET};
     enum mt_status status = mt_source_rewind(analysis->source, analysis->error);
 

@@ -1,5 +1,5 @@
 /* Possible remedies: the smallest limit under the run's own settings and under those that PyTorch's
- * error message and its defaults suggest, each found by about 30 replays (fit.h). */
+ * error message and its defaults suggest (fit.h). */
 #include "oom_answers.h"
 
 #include "analysis.h"
@@ -72,6 +72,8 @@ static enum mt_status try_policy(struct mt_analysis *analysis,
     struct mt_oom_answer *answer = device->oom_answer;
     const struct mt_fit_options options = {.policy = policy,
                                            .limit_bytes = answer->least_limit_bytes,
+                                           .run = analysis->summary,
+                                           .limits_only = true,
                                            .orders =
                                                mt_fit_affordable_orders(analysis->survey.events)};
     enum mt_status status = mt_source_rewind(analysis->source, analysis->error);

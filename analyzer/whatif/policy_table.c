@@ -70,7 +70,8 @@ enum mt_status mt_policy_row_measure(struct mt_source *source, const char *polic
                                      struct mt_policy_row *row, uint16_t *of,
                                      struct mt_error *error)
 {
-    const struct mt_fit_options options = {.policy = policy, .orders = MT_BASE_ORDERS};
+    const struct mt_fit_options options = {
+        .policy = policy, .orders = MT_BASE_ORDERS, .limits_only = true};
     struct mt_fit_summary *summary = calloc(1, sizeof *summary);
     const struct mt_fit_result *result = NULL;
     enum mt_status status = MT_ERR_MEMORY;

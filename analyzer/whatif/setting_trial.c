@@ -67,8 +67,8 @@ enum mt_status mt_setting_search(struct mt_source *source, const char *conf,
 {
     struct mt_fit_summary *summary = calloc(1, sizeof *summary);
     char text[MT_TUNE_CONF_BYTES + 16];
-    const struct mt_fit_options options = {.policy = policy_of(conf, text),
-                                           .orders = MT_BASE_ORDERS};
+    const struct mt_fit_options options = {
+        .policy = policy_of(conf, text), .orders = MT_BASE_ORDERS, .limits_only = true};
     enum mt_status status = summary ? mt_source_rewind(source, error)
                                     : mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of memory");
 

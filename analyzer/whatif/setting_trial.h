@@ -35,8 +35,8 @@ enum mt_status mt_setting_replay(struct mt_source *source, const char *conf,
                                  struct mt_setting_trial *trial,
                                  struct mt_error *error) MT_MUST_USE;
 
-/* Searches for the smallest limit for each device of a trial that mt_setting_replay filled (fit.h):
- * about 30 passes, and about 15 for each further order of addresses. */
+/* Searches for the smallest limit for each device of a trial that mt_setting_replay filled, as
+ * mt_fit_run (fit.h). */
 enum mt_status mt_setting_search(struct mt_source *source, const char *conf,
                                  struct mt_setting_trial *trial,
                                  struct mt_error *error) MT_MUST_USE;

@@ -16,7 +16,7 @@
 
 enum {
     MAX_ROWS = 1024,
-    MAX_FIT_ROWS = 6,         /* on the front: each costs about 30 replays */
+    MAX_FIT_ROWS = 6,         /* on the front: each costs a search (fit.h) */
     LARGE_SEGMENT_SINCE = 211 /* PyTorch 2.11 */
 };
 
@@ -247,7 +247,8 @@ static enum mt_status try_around_front(struct search *search)
 
 static enum mt_status find_fit(struct search *search, const char *policy, struct mt_tune_row *row)
 {
-    const struct mt_fit_options options = {.policy = policy, .orders = MT_BASE_ORDERS};
+    const struct mt_fit_options options = {
+        .policy = policy, .orders = MT_BASE_ORDERS, .limits_only = true};
     struct mt_fit_summary *fit = calloc(1, sizeof *fit);
     enum mt_status status =
         fit ? mt_source_rewind(search->source, search->error)

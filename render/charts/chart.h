@@ -19,6 +19,7 @@ struct mt_chart {
     const char *name;    /* "timeline"; also the name of the file */
     const char *summary; /* one line for --help */
     unsigned models;     /* models of the report that the chart reads: enum mt_model_bit */
+    bool shows_findings; /* or whether memory grows */
     bool is_enlarged; /* in report.html, a reader can enlarge the chart and click its small parts */
     /* Returns true if the chart is useful for the trace; used if the user named no chart. NULL =
      * always. */

@@ -298,6 +298,7 @@ static enum mt_status draw_chart(const struct mt_report *report,
 const struct mt_chart mt_chart_trend = {
     .name = "trend",
     .summary = "memory from step to step: does it grow?",
+    .shows_findings = true,
     .called_for = has_trend,
     .draw = draw_chart,
 };

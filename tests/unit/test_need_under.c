@@ -134,8 +134,8 @@ static void each_setting_is_searched_once(void **unused)
     (void)unused;
     program_end(one);
     two = analyze_program(0, 2);
-    assert_true(readings > 10);
-    assert_true(readings_of(two, "finding better_settings") <= 2 * readings);
+    assert_true(readings > 1);
+    assert_true(readings_of(two, "finding better_settings") < 2 * readings);
     for (uint32_t i = 0; i < 2; i++)
         assert_int_equal(two->devices[i].findings[0].saved_need_bytes, 90 * MT_MIB);
     program_end(two);

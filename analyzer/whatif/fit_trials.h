@@ -1,0 +1,58 @@
+/* Replays under limits, many in one reading, each at most once. An allocator only compares sums
+ * with its limit, so a replay also answers for every limit that would have given the same answers
+ * to it (mt_replay_result.same_from_bytes): most limits of a search need no replay. */
+#ifndef MT_ANALYZER_FIT_TRIALS_H
+#define MT_ANALYZER_FIT_TRIALS_H
+
+#include "replay.h"
+
+enum { MT_FIT_TOGETHER = 32 }; /* replays in one reading */
+
+/* What is replayed: an allocator on one device, with addresses in some order. */
+struct mt_fit_subject {
+    uint16_t device;
+    bool blind;
+    struct mt_base_order order;
+};
+
+struct mt_fit_trial {
+    struct mt_fit_subject subject;
+    uint64_t from_bytes, until_bytes; /* the limits in [from, until) have this outcome */
+    bool has_events;                  /* of the device */
+    bool failed;                      /* a request of the run */
+    bool recorded_addresses;
+    uint64_t unplaced; /* blocks of the initial state that failed */
+    uint64_t address_ties, reserved_peak_bytes;
+};
+
+struct mt_fit_trials {
+    struct mt_source *source;
+    struct mt_replay_options replay;  /* without limit and order */
+    uint64_t died_at[MT_MAX_DEVICES]; /* see mt_fit_is_failure */
+    struct mt_fit_trial *known;
+    size_t known_count, known_capacity;
+    struct mt_fit_trial wanted[MT_FIT_TOGETHER]; /* in the next reading */
+    size_t wanted_count;
+    uint64_t readings;
+    bool at_end; /* the last reading reached the end of the source */
+};
+
+void mt_fit_trials_release(struct mt_fit_trials *trials);
+
+/* Returns the outcome under a limit, NULL if it is unknown. Valid until the next reading. */
+const struct mt_fit_trial *mt_fit_trials_find(const struct mt_fit_trials *trials,
+                                              const struct mt_fit_subject *subject,
+                                              uint64_t limit_bytes);
+
+/* Requests the outcome under a limit from the next reading. Returns false if that is full. */
+bool mt_fit_trials_want(struct mt_fit_trials *trials, const struct mt_fit_subject *subject,
+                        uint64_t limit_bytes);
+
+/* Replays under all wanted limits, in one reading. */
+enum mt_status mt_fit_trials_read(struct mt_fit_trials *trials, struct mt_error *error) MT_MUST_USE;
+
+/* The smallest limit that is known to serve every request, UINT64_MAX = none. */
+uint64_t mt_fit_trials_smallest(const struct mt_fit_trials *trials,
+                                const struct mt_fit_subject *subject);
+
+#endif

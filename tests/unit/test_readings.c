@@ -1,0 +1,117 @@
+/* How the readings of a source, and their events, are charged to the parts of an analysis. */
+#include "cmocka_all.h"
+
+#include <string.h>
+
+#include "analysis.h"
+#include "heap_choice.h"
+#include "memory_source.h"
+#include "read_again.h"
+
+enum { EVENTS = 10, BATCH = 4 };
+
+struct run {
+    struct memory_source source;
+    struct mt_event events[EVENTS];
+    struct mt_report report;
+    struct mt_analysis analysis;
+    struct mt_error error;
+};
+
+static void begin_run(struct run *run)
+{
+    memset(run, 0, sizeof *run);
+    for (size_t i = 0; i < EVENTS; i++)
+        run->events[i].kind = MT_EVENT_MARK;
+    memory_source_init(&run->source, run->events, EVENTS, BATCH);
+    run->analysis = (struct mt_analysis){
+        .source = &run->source.source, .report = &run->report, .error = &run->error};
+    run->source.source.view.level = MT_VIEW_FRAMEWORK;
+    mt_readings_begin(&run->analysis.readings, run->analysis.source, &run->report.passes);
+}
+
+static enum mt_status count_event(void *context, struct mt_event *event)
+{
+    size_t *count = context;
+
+    ++*count;
+    return event->seq == 5 ? MT_END : MT_OK;
+}
+
+static void read_six_events(struct mt_analysis *analysis)
+{
+    size_t count = 0;
+
+    assert_int_equal(mt_read_events(analysis, &count, count_event), MT_OK);
+    assert_int_equal(count, 6); /* up to the event at which it ended */
+}
+
+static void each_reading_is_charged_once(void **unused)
+{
+    struct mt_readings *readings;
+    struct mt_pass_log *log;
+    const char *why = "";
+    uint32_t outer, whole;
+    struct run run;
+
+    (void)unused;
+    begin_run(&run);
+    readings = &run.analysis.readings;
+    log = &run.report.passes;
+    whole = mt_readings_enter(readings, "parts");
+    outer = mt_readings_enter(readings, "part");
+    read_six_events(&run.analysis);
+    mt_readings_leave(readings, outer);
+    outer = mt_readings_enter(readings, "part"); /* the same entry */
+    mt_readings_leave(readings, outer);
+    read_six_events(&run.analysis);
+    mt_readings_hold(readings, 100);
+    mt_readings_leave(readings, whole);
+    assert_int_equal(log->count, 2);
+    assert_string_equal(log->costs[0].name, "parts");
+    assert_string_equal(log->costs[1].name, "part");
+    assert_int_equal(log->costs[0].memory_bytes, 100);
+    for (size_t i = 0; i < 2; i++) {
+        assert_int_equal(log->costs[i].readings, 1);
+        assert_int_equal(log->costs[i].events, 2 * BATCH); /* it ended in the second batch */
+    }
+    assert_true(mt_readings_is_sound(readings, &why));
+    log->costs[1].readings++; /* this one has no producer */
+    assert_false(mt_readings_is_sound(readings, &why));
+    log->costs[1].readings--;
+    run.source.source.readings++; /* this one is charged to no pass */
+    assert_false(mt_readings_is_sound(readings, &why));
+    run.source.source.readings--;
+    mt_arena_release(&run.report.arena);
+    memory_source_release(&run.source);
+}
+
+/* The batch read to choose the heaps is passed on, so it is decoded once. */
+static void a_look_ahead_is_part_of_the_reading(void **unused)
+{
+    struct mt_event_batch batch;
+    struct run run;
+    size_t events = 0;
+
+    (void)unused;
+    begin_run(&run);
+    run.events[0].kind = MT_EVENT_SEGMENT_ALLOC;
+    assert_int_equal(mt_heap_view_choose(&run.source.source, &run.error), MT_OK);
+    assert_int_equal(run.source.source.events_read, BATCH);
+    while (mt_source_next(&run.source.source, &batch, &run.error) == MT_OK)
+        events += batch.count;
+    assert_int_equal(events, EVENTS);
+    assert_int_equal(run.source.source.readings, 1);
+    assert_int_equal(run.source.source.events_read, EVENTS);
+    memory_source_release(&run.source);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_reading_is_charged_once),
+        cmocka_unit_test(a_look_ahead_is_part_of_the_reading),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
