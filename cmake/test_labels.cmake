@@ -2,37 +2,48 @@
 #
 #   family   the first part of the name: unit, property, golden, record, ...
 #   browser  draws in a browser
-#   slow     what `./dev test --quick` leaves out, with `browser`: what takes long, more than about
-#            three seconds in a sanitized build on two cores (measured on 2026-11-23), and whose
-#            faults quicker tests mostly find; `golden.commands_*` take 25 s each and stay in
-set(slow_tests
-  differential.accuracy differential.cut_snapshots differential.exactness differential.guest
-  differential.test_block_pictures
-  differential.readings
-  differential.real_wheel differential.test_findings_truth differential.test_fit_truth differential.test_model_findings
-  differential.test_phases_truth differential.test_pictures differential.test_snapshot_events
-  differential.test_table_pictures differential.test_truth differential.test_tune
-  differential.trace_decoder fuzz.input fuzz.pickle golden.ci golden.text inject.python_stacks
-  inject.test_collect project.bombs project.json_bounds project.layers project.left_out
-  project.outputs project.parallel project.schemas property.test_analyze_random
-  property.test_fit_random property.test_flamechart_model property.test_policies
-  property.test_policy_oracles property.test_pool_routes_random property.test_report_html
-  property.test_snapshot_damage property.test_stack_charts property.test_trace_damage record.attacks
-  record.closing record.doctor record.ends record.killed record.processes record.stacks
-  unit.test_pickle unit.test_timeline_chart)
-# Seconds that the longest tests take in ./dev test. A test that sets its own COST keeps it. ctest
-# starts them first, in this order, so tests that mostly wait (record) run beside tests that
-# compute, and no long test runs alone at the end.
+#   slow     what is in the table below or sets its own COST, except the goldens of commands;
+#            `./dev test --quick` leaves out `slow` and `browser`
+#
+# Seconds that tests take in ./dev test, with sanitizers on two idle cores, if at least about two.
+# Those below 13 are estimates of a run on a busy machine. ctest starts the longest ones first, so
+# tests that mostly wait (record) run beside tests that compute, and no long test runs alone at the
+# end.
 set(seconds_of_tests
-  golden.pages=60 project.report=60 golden.terminal=48
-  differential.jobs=45 differential.trace_decoder=36 golden.text=34
-  golden.commands_1=25 golden.commands_2=25 golden.commands_3=25 golden.commands_4=25
-  record.attacks=31 record.dry_run=30 record.killed=29 project.outputs=28 project.bombs=24
-  project.fleet_page=22 project.fleet_tune=19 differential.test_pictures=21 inject.test_collect=21 project.layout=19
-  fleet.test_job_charts=19 project.site=18 python.endings=20 python.report=17 golden.ci=16 record.places=16
-  record.dry_run_hostile=16 record.closing=15 record.ends=15 project.fleet_processes=14
-  differential.test_needs=14 golden.charts=13 golden.cases=13 record.identity=13
-  record.processes=13)
+  golden.pages=60 project.report=60 golden.terminal=48 differential.jobs=45
+  differential.trace_decoder=36 golden.text=34 differential.accuracy=32 record.attacks=31
+  record.dry_run=30 record.killed=29 project.outputs=28 golden.commands_1=25 golden.commands_2=25
+  golden.commands_3=25 golden.commands_4=25 project.bombs=24 project.fleet_page=22 project.open=22
+  differential.test_pictures=21 inject.test_collect=21 project.parallel=20 python.endings=20
+  fleet.test_job_charts=19 project.fleet_tune=19 project.layout=19 project.fleet_folder=18
+  project.left_out=18 project.site=18 differential.test_snapshot_events=17 python.report=17
+  golden.ci=16 property.test_snapshot_damage=16 record.dry_run_hostile=16 record.places=16
+  differential.cut_snapshots=15 property.test_policies=15 record.closing=15 record.ends=15
+  differential.guest=14 differential.summaries=14 differential.test_block_pictures=14
+  differential.test_needs=14 differential.test_table_pictures=14 differential.test_tune=14
+  project.fleet_processes=14 project.json_bounds=14 property.test_policy_oracles=14
+  differential.backends=13 golden.cases=13 golden.charts=13 inject.python_stacks=13
+  project.fleet=13 record.identity=13 record.processes=13 project.hostile_names=12 record.stacks=12
+  unit.test_timeline_chart=12 project.schemas=11 record.redact=10 record.same_name=10
+  project.completion=8 property.test_analyze_random=8 property.test_fit_random=8 record.absent=8
+  differential.test_findings_truth=7 differential.test_phases_truth=7 fleet.test_job_heat_maps=7
+  project.dry_run_python=7 project.language=7 property.test_stack_charts=7
+  property.test_stack_charts_made=7 record.doctor=7 differential.test_truth=6
+  fleet.test_job_tree_chart=6 golden.hash_key_1=6 golden.hash_key_2=6 property.test_trace_damage=6
+  differential.test_model_findings=5 differential.test_view_pictures=5
+  property.test_pool_routes_random=5 python.recording=5 differential.graph_trees=4
+  differential.interposer=4 differential.test_fit_truth=4 differential.test_oom_answer=4
+  differential.test_snapshot_start=4 inject.test_collect_disk=4 property.test_lifetimes_random=4
+  python.page=4 record.installed=4 record.ladder=4 differential.folded=3 fuzz.input=3
+  project.layers=3 property.test_flamechart_model=3 property.test_live_random=3
+  property.test_recorded_twin=3 property.test_report_html=3 property.test_summarize_random=3
+  record.counts=3 unit.test_trend_chart=3 differential.cupti=2 differential.exactness=2
+  differential.test_module_table=2 fault.test_answer_memory=2 fault.test_job_chart_memory=2
+  fleet.test_devices_chart=2 fuzz.cli=2 fuzz.pickle=2 golden.png=2 project.kinds=2
+  project.layers_check=2 project.run_workflow=2 property.test_diff_random=2
+  property.test_optimal_random=2 property.test_population_random=2 property.test_rank_sets=2
+  property.test_summary_file=2 property.test_trace_roundtrip=2 python.ranges=2 record.python=2
+  unit.test_foreign_text=2 unit.test_pickle=2 unit.test_text_chart=2 unit.test_xplane=2)
 get_property(tests DIRECTORY PROPERTY TESTS)
 foreach(test IN LISTS tests)
   # The limit ends a test that hangs. No test may reach it on a busy machine: it is more than ten
@@ -45,9 +56,10 @@ foreach(test IN LISTS tests)
   set_property(TEST ${test} APPEND PROPERTY ENVIRONMENT OMP_WAIT_POLICY=PASSIVE)
   get_property(cost TEST ${test} PROPERTY COST)
   if(NOT cost AND ";${seconds_of_tests};" MATCHES ";${test}=([0-9]+);")
-    set_property(TEST ${test} PROPERTY COST ${CMAKE_MATCH_1})
+    set(cost ${CMAKE_MATCH_1})
+    set_property(TEST ${test} PROPERTY COST ${cost})
   endif()
-  if(test IN_LIST slow_tests)
+  if(cost AND NOT test MATCHES "^golden\\.commands_")
     set_property(TEST ${test} APPEND PROPERTY LABELS slow)
   endif()
 endforeach()

@@ -3,21 +3,24 @@
 import base64
 import json
 import os
+import pathlib
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 import urllib.request
 
 ELEMENT = "element-6066-11e4-a52e-4f735466cecf"
+SKIPPED = 77
 
 
-def missing():
-    """Why there is no browser, or None."""
+def need():
+    """Ends the test if there is no browser: skipped, but failed in CI."""
     for name in ("chromedriver", "chromium"):
         if not shutil.which(name):
-            return f"no {name}"
-    return None
+            print(f"SKIP: no {name}" if not os.environ.get("CI") else f"FAILED: no {name}")
+            sys.exit(1 if os.environ.get("CI") else SKIPPED)
 
 
 class Browser:
@@ -146,3 +149,34 @@ class Browser:
                              clip={"x": 0, "y": 0, "width": width, "height": height, "scale": 1})
         with open(path, "wb") as file:
             file.write(base64.b64decode(shot["data"]))
+
+
+class Checks:
+    """Checks of pages in a browser; `folder` is for what they write."""
+
+    def __init__(self, program, folder, browser):
+        self.program = program
+        self.folder = pathlib.Path(folder)
+        self.browser = browser
+        self.failures = []
+
+    def expect(self, condition, words):
+        if not condition:
+            self.failures.append(words)
+            print(f"FAILED: {words}")
+
+    def open(self, page, state=""):
+        self.browser.open(page, state)
+        self.expect(self.browser.run("return document.documentElement.dataset.ready") == "yes",
+                    f"{page.parent.name}{state}: the script has run to its end")
+        twice = self.browser.run("""const seen = new Set();
+            return [...document.querySelectorAll('[id]')].map((each) => each.id)
+              .filter((id) => seen.size === seen.add(id).size);""")
+        self.expect(not twice, f"{page.parent.name}: ids are unique, not {twice[:3]}")
+
+    def is_quiet(self, what):
+        complaints = self.browser.complaints()
+        self.expect(not complaints, f"{what}: nothing on the console, not {complaints[:3]}")
+        asked = [url for url in self.browser.requests()
+                 if not url.startswith(("file:", "about:", "data:", "chrome:"))]
+        self.expect(not asked, f"{what}: no request, not {asked[:3]}")

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 
-from replay_program import replay_program
+from support.program import fast_program
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 FIXTURES = ROOT / "fixtures"
@@ -271,4 +271,4 @@ def main(program, rewrite):
 
 
 if __name__ == "__main__":
-    sys.exit(main(replay_program(sys.argv[1]), "--update" in sys.argv[2:]))
+    sys.exit(main(fast_program(sys.argv[1]), "--update" in sys.argv[2:]))

@@ -12,6 +12,8 @@ import subprocess
 import sys
 import tempfile
 
+from support.program import fast_program
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 BEGIN, END, PROMPT = "```console\n", "```\n", "$ "
 
@@ -64,4 +66,4 @@ def main(program, update):
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1], "--update" in sys.argv[2:]))
+    sys.exit(main(fast_program(sys.argv[1]), "--update" in sys.argv[2:]))

@@ -5,22 +5,18 @@ Traces of captures have what the snapshot counted in each segment at the end."""
 import json
 import pathlib
 import pickle
-import subprocess
 import sys
 import tempfile
 
 import trace_decoder
+from support.program import fast_program, output
 
 FIXTURES = pathlib.Path(__file__).resolve().parent.parent / "fixtures"
 LONG = 15000  # events of captures that are compared without their stacks
 
 
-def run(*words):
-    return subprocess.run([str(word) for word in words], stdout=subprocess.PIPE, check=True).stdout
-
-
 def dump(program, trace, *options):
-    return run(program, "dump", "--json", *options, trace)
+    return output(program, "dump", "--json", *options, trace)
 
 
 def first_difference(decoded, dumped):
@@ -40,7 +36,7 @@ def compare(program, trace):
 
 def segment_ends(capture):
     """The rows of the table of ends, without the heap, of what a snapshot counts."""
-    snapshot = pickle.loads(run("zstd", "-dcq", "--", capture))
+    snapshot = pickle.loads(output("zstd", "-dcq", "--", capture))
     ends = [(segment["device"], segment["address"], segment["total_size"],
              *(segment.get(level) for level in ("allocated_size", "active_size", "requested_size")))
             for segment in snapshot["segments"]]
@@ -51,7 +47,7 @@ def segment_ends(capture):
 
 def check_capture(program, capture, folder):
     trace = folder / "capture.trace"
-    run(program, "import", "--quiet", capture, "-o", trace)
+    output(program, "import", "--quiet", capture, "-o", trace)
     symbols = max(trace_decoder.decode(trace), key=lambda one: one[0]["seq"])[1]
     ends = list(symbols.tables[9].values())
     if {symbols.text(symbols.tables[7][heap]) for _, heap, *_ in ends} != {"pytorch"}:
@@ -83,4 +79,4 @@ def main(program):
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1]))
+    sys.exit(main(fast_program(sys.argv[1])))

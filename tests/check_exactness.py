@@ -21,7 +21,7 @@ import tempfile
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE / "differential"))
 from allocator_model import Program, Waiting  # noqa: E402
-from replay_program import replay_program  # noqa: E402
+from support.program import fast_program  # noqa: E402
 
 LEVELS = ("requested", "allocated", "active", "reserved")
 LEAST_EXACT = 0.85  # of the devices: a check that claims nothing is never wrong
@@ -142,9 +142,9 @@ def main():
     seeds = [arguments.only] if arguments.only is not None else [*range(4), *(dice.randrange(1 << 40) for _ in range(arguments.snapshots))]
     print(f"seed {arguments.seed}", flush=True)
     with tempfile.TemporaryDirectory() as folder, concurrent.futures.ProcessPoolExecutor(arguments.jobs) as pool:
-        work = pool.map(try_seed, [(replay_program(arguments.program), seed, folder) for seed in seeds], chunksize=4)
+        work = pool.map(try_seed, [(fast_program(arguments.program), seed, folder) for seed in seeds], chunksize=4)
         outcomes = [outcome for outcomes in work for outcome in outcomes]
-        outcomes += [{"seed": None, "failed": what} for what in claims_despite_other_ends(replay_program(arguments.program), folder)]
+        outcomes += [{"seed": None, "failed": what} for what in claims_despite_other_ends(fast_program(arguments.program), folder)]
     if arguments.json:
         arguments.json.write_text("\n".join(map(json.dumps, outcomes)) + "\n")
     print_outcomes(outcomes)

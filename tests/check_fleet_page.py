@@ -6,8 +6,6 @@ says; no request leaves, nothing complains, no text crosses another at three wid
 all but single ranks is there without scripts, and whatever a name says, it stays text. Without a
 browser: skipped, but not in CI."""
 import json
-import os
-import pathlib
 import pickle
 import re
 import subprocess
@@ -17,8 +15,8 @@ import tempfile
 import browser as driver
 import check_layout
 import check_report
+from support.program import fast_program
 
-SKIPPED = 77
 BIG = ["waves=1", "logs=0", "talk=1", "leak=1023", "die=1022", "miss=100", "cut=5"]
 VIEW = """
 const fact = (name) => [...document.querySelectorAll('.rank-facts > div')]
@@ -41,16 +39,10 @@ return {
 """
 
 
-class Check:
+class Check(driver.Checks):
     def __init__(self, program, writer, folder, browser):
-        self.program, self.writer, self.browser = program, writer, browser
-        self.folder = pathlib.Path(folder)
-        self.made, self.failures = 0, []
-
-    def expect(self, condition, words):
-        if not condition:
-            self.failures.append(words)
-            print(f"FAILED: {words}")
+        super().__init__(program, folder, browser)
+        self.writer = writer
 
     def fleet(self, name, *inputs):
         out = self.folder / name
@@ -64,15 +56,6 @@ class Check:
         subprocess.run([self.writer, *facts[:4], folder, *facts[4:]], check=True)
         return self.fleet(name, folder)
 
-    def open(self, page, state=""):
-        self.browser.open(page, state)
-        self.expect(self.browser.run("return document.documentElement.dataset.ready") == "yes",
-                    f"{page.parent.name}{state}: the script has run to its end")
-        twice = self.browser.run("""const seen = new Set();
-            return [...document.querySelectorAll('[id]')].map((each) => each.id)
-              .filter((id) => seen.size === seen.add(id).size);""")
-        self.expect(not twice, f"{page.parent.name}: ids are unique, not {twice[:3]}")
-
     def view(self):
         return self.browser.run(VIEW)
 
@@ -80,13 +63,6 @@ class Check:
         self.browser.run("""const input = document.getElementById('rank-input');
             input.value = arguments[0]; input.dispatchEvent(new Event('input'));""", words)
         return self.view()
-
-    def is_quiet(self, what):
-        complaints = self.browser.complaints()
-        self.expect(not complaints, f"{what}: nothing on the console, not {complaints[:3]}")
-        asked = [url for url in self.browser.requests()
-                 if not url.startswith(("file:", "about:", "data:", "chrome:"))]
-        self.expect(not asked, f"{what}: no request, not {asked[:3]}")
 
 
 def exact(view):
@@ -256,12 +232,9 @@ def check_all(program, writer, folder, browser):
 
 
 def main():
-    why = driver.missing()
-    if why:
-        print(f"SKIP: {why}" if not os.environ.get("CI") else f"FAILED: {why}")
-        return 1 if os.environ.get("CI") else SKIPPED
+    driver.need()
     with tempfile.TemporaryDirectory(prefix="memtrace-fleet-page-") as folder, driver.Browser() as browser:
-        failures = check_all(sys.argv[1], sys.argv[2], folder, browser)
+        failures = check_all(fast_program(sys.argv[1]), sys.argv[2], folder, browser)
     print(f"{len(failures)} faults" if failures else "the page of a job does what it says")
     return 1 if failures else 0
 

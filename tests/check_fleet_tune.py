@@ -15,7 +15,7 @@ import sys
 import tempfile
 
 from json_schema import Schemas
-from replay_program import replay_program
+from support.program import fast_program
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 SCHEMAS = Schemas(ROOT / "docs" / "schema")
@@ -297,4 +297,4 @@ def main(program, *folders):
 
 
 if __name__ == "__main__":
-    sys.exit(main(replay_program(sys.argv[1]), *sys.argv[2:]))
+    sys.exit(main(fast_program(sys.argv[1]), *sys.argv[2:]))

@@ -7,8 +7,9 @@ import html
 import json
 import pathlib
 import re
-import subprocess
 import sys
+
+from support.program import fast_program, output
 
 WIDTH, MARGIN = 1200, 24
 CELL = re.compile(r'<rect x="([\d.]+)" y="([\d.]+)" width="([\d.]+)"[^>]*><title>(.*?)</title>')
@@ -17,10 +18,6 @@ TITLE = re.compile(r"^(.*): (?:\S+ \S+ \(([\d,]+) B\), \S+ \S+ %|\S+ \S+ \(([\d,
 CASES = [("seq2seq", []), ("gpt_split64", ["--at", "reserved-peak", "--metric", "requested"]), ("gpt_split64", ["--of", "allocated-total"]),
          ("oom_adam", ["--at", "oom", "--metric", "count"]), ("keeps", ["--of", "grew"]), ("resnet50_cap1900", ["--reverse"]),
          ("gpt_default", ["--of", "kept", "--step", "2"]), ("twogpu", ["--device", "1", "--at", "end"]), ("leakval", ["--metric", "count"])]
-
-
-def run(program, *words):
-    return subprocess.run([program, *words], capture_output=True, text=True, check=True).stdout
 
 
 # ---- another renderer: flamegraph.pl's rules ------------------------------------------------
@@ -63,7 +60,7 @@ def cells(svg):
 
 
 def faults(program, path, options):
-    svg = run(program, "render", "icicle", path, *options, "-o", "-")
+    svg = output(program, "render", "icicle", path, *options, "-o", "-", text=True)
     ours = cells(svg)
     if not ours:
         yield "nothing was drawn"
@@ -72,7 +69,7 @@ def faults(program, path, options):
     least = float(narrow.group(1)) + 0.1 if narrow else 0
     rows = sorted({y for _, y, _, _ in ours})
     root = ours[0]
-    plain = run(program, "export", "folded", path, *options)
+    plain = output(program, "export", "folded", path, *options, text=True)
     theirs = flame(plain, WIDTH - 2 * MARGIN)
     if sum(value for _, depth, value, _ in theirs if depth == 0) != root[2]:
         yield f"folded sums to {theirs[-1][2]}, the picture to {root[2]}"
@@ -94,10 +91,10 @@ def faults(program, path, options):
     left = [key for key, widths in frames.items() if [width for width in widths if width >= least]]
     if left or not seen:
         yield f"drawn, but not in the folded stacks: {left[:3]}"
-    blocks = run(program, "export", "folded", path, *options, "--blocks")
+    blocks = output(program, "export", "folded", path, *options, "--blocks", text=True)
     if sum(int(line.rpartition(" ")[2]) for line in blocks.splitlines()) != root[2]:
         yield "with leaves it sums to something else"
-    yield from speedscope_faults(json.loads(run(program, "export", "speedscope", path, *options)), plain)
+    yield from speedscope_faults(json.loads(output(program, "export", "speedscope", path, *options, text=True)), plain)
 
 
 def speedscope_faults(document, folded):
@@ -130,4 +127,4 @@ def main(program, fixtures):
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1], pathlib.Path(sys.argv[2])))
+    sys.exit(main(fast_program(sys.argv[1]), pathlib.Path(sys.argv[2])))

@@ -5,9 +5,10 @@ import html
 import json
 import pathlib
 import re
-import subprocess
 import sys
 import tempfile
+
+from support.program import fast_program, output
 
 JOBS = pathlib.Path(__file__).resolve().parent.parent / "fixtures" / "jobs"
 MIB = 1 << 20
@@ -20,13 +21,9 @@ def expect(what, actual, wanted):
         complaints.append(f"{what}: {actual!r:.300}, not {wanted!r:.300}")
 
 
-def run(*words):
-    return subprocess.run([str(word) for word in words], stdout=subprocess.PIPE, check=True).stdout
-
-
 def records_of(program, summary):
     """All records of the job's traces, also of restarts that are not in the answer."""
-    return json.loads(run(program, "info", summary, "--json", "--all"))["records"]
+    return json.loads(output(program, "info", summary, "--json", "--all"))["records"]
 
 
 def check_peaks(name, records, truth):
@@ -55,11 +52,10 @@ class Jobs:
         self.program = program
         self.summaries = {name: folder / f"{name}.mtsum" for name in names}
         for name, summary in self.summaries.items():
-            run(program, "fleet", JOBS / name, "--quiet", "-o", summary)
+            output(program, "fleet", JOBS / name, "--quiet", "-o", summary)
 
     def fleet(self, name):
-        return json.loads(run(self.program, "fleet", self.summaries[name], "--json", "--all",
-                              "--quiet"))
+        return json.loads(output(self.program, "fleet", self.summaries[name], "--json", "--all", "--quiet"))
 
 
 def outliers(answer):
@@ -173,7 +169,7 @@ def check_charts(jobs, folder):
     """Charts, text and fleet.json have the same numbers."""
     for name in ("pipeline4", "share", "ddp"):
         out = folder / f"{name}-charts"
-        text = run(jobs.program, "fleet", jobs.summaries[name], "--quiet", "-o", out).decode()
+        text = output(jobs.program, "fleet", jobs.summaries[name], "--quiet", "-o", out).decode()
         answer = json.loads((out / "fleet.json").read_text())
         check_ranks_chart(name, out, answer, text)
         check_tree_chart(name, out, answer)
@@ -185,7 +181,7 @@ def check_charts(jobs, folder):
 def check_one_rank(jobs, folder):
     """A page of one rank compares it with nothing."""
     out = folder / "one-charts"
-    run(jobs.program, "fleet", JOBS / "ddp" / "2018-rank0.trace.zst", "--quiet", "-o", out)
+    output(jobs.program, "fleet", JOBS / "ddp" / "2018-rank0.trace.zst", "--quiet", "-o", out)
     facts = [text for text in texts_of(out / "tree.svg", "text") if text.startswith("width = ")]
     expect("one rank: facts of the tree", [re.sub(r"\(.*?\) ", "", text) for text in facts],
            ["width = bytes \u00b7 5.17 GiB on rank 0 \u00b7 1 of 4 ranks"])
@@ -197,15 +193,15 @@ def check_overlap(jobs, folder):
     """Without one of four ranks, both axes explain a part of the same variance."""
     traces = sorted((JOBS / "pipeline4").glob("*.zst"))
     note = "the shares overlap and do not add up"
-    run(jobs.program, "fleet", *traces[:3], "--quiet", "-o", folder / "three-ranks.mtsum")
+    output(jobs.program, "fleet", *traces[:3], "--quiet", "-o", folder / "three-ranks.mtsum")
     for ranks, summary, overlaps in ((4, jobs.summaries["pipeline4"], False), (3, folder / "three-ranks.mtsum", True)):
         words = [jobs.program, "fleet", summary, "--quiet", "--mesh", "pp:2,dp:2"]
-        answer = json.loads(run(*words, "--json"))
+        answer = json.loads(output(*words, "--json"))
         expect(f"{ranks} ranks are in the answer", len(answer["ranks"]), ranks)
         expect(f"{ranks} ranks: axes overlap", answer["axes_overlap"], overlaps)
         expect(f"{ranks} ranks: more than the whole",
                sum(axis["explained_ppm"] for axis in answer["axes"]) > 1000000, overlaps)
-        expect(f"{ranks} ranks: the text says so", note in run(*words).decode(), overlaps)
+        expect(f"{ranks} ranks: the text says so", note in output(*words).decode(), overlaps)
 
 
 def main(program):
@@ -228,4 +224,4 @@ def main(program):
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1]))
+    sys.exit(main(fast_program(sys.argv[1])))

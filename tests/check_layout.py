@@ -12,6 +12,7 @@ import sys
 import tempfile
 
 import browser as driver
+from support.program import fast_program
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 FIXTURES = [ROOT / "fixtures" / name for name in (
@@ -20,7 +21,6 @@ OPTIONS = ["--max-peak", "reserved=1GiB", "--max-growth", "64KiB/step"]
 WIDTHS = (1400, 900, 420)
 SCHEMES = ("light", "dark")
 FONTS = ("DejaVu Sans", "DejaVu Sans Mono")  # wider than Inter, and much wider
-SKIPPED = 77
 
 # Texts as boxes in the window, cut by what clips them. What is stuck to the window or to a box
 # while that scrolls covers other text on purpose, so it is put where it belongs.
@@ -194,14 +194,11 @@ def check(program, traces, folder, shots):
 
 
 def main():
-    why = driver.missing()
-    if why:
-        print(f"SKIP: {why}" if not os.environ.get("CI") else f"FAILED: {why}")
-        return 1 if os.environ.get("CI") else SKIPPED
+    driver.need()
     traces = [pathlib.Path(name) for name in sys.argv[2:]] or FIXTURES
     shots = pathlib.Path(os.environ["LAYOUT_SHOTS"]) if "LAYOUT_SHOTS" in os.environ else None
     with tempfile.TemporaryDirectory(prefix="memtrace-layout-") as folder:
-        failures = check(sys.argv[1], traces, folder, shots)
+        failures = check(fast_program(sys.argv[1]), traces, folder, shots)
     print(f"{failures} faults of layout" if failures else
           f"no text crosses text, on {len(traces)} pages at {WIDTHS} px, light and dark")
     return 1 if failures else 0

@@ -10,6 +10,8 @@ import subprocess
 import sys
 import tempfile
 
+from support.program import fast_program
+
 POLICIES = ("pytorch", "bfc", "ort", "cupy", "cub", "first-fit", "best-fit", "buddy", "tlsf", "paged", "none")
 failures = []
 
@@ -52,4 +54,4 @@ def main(program, fixtures):
 
 
 if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:]))
+    sys.exit(main(fast_program(sys.argv[1]), sys.argv[2]))

@@ -4,7 +4,6 @@ request leaves, nothing complains, every number is the one of `memtrace live`, a
 shows what it was taken of, all is there without scripts, and whatever a name says, it
 stays text. Without a browser: skipped, but not in CI."""
 import json
-import os
 import pathlib
 import pickle
 import random
@@ -15,11 +14,11 @@ import sys
 import tempfile
 
 import browser as driver
+from support.program import fast_program
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 CAPTURES = ROOT / "fixtures" / "captures"
 MAX_BYTES = 1_000_000
-SKIPPED = 77
 
 # What a page shows: the instant, the rows of the table, the cells of the icicle.
 VIEW = """
@@ -43,18 +42,7 @@ return {
 """
 
 
-class Check:
-    def __init__(self, program, folder, browser):
-        self.program = program
-        self.folder = pathlib.Path(folder)
-        self.browser = browser
-        self.failures = []
-
-    def expect(self, condition, words):
-        if not condition:
-            self.failures.append(words)
-            print(f"FAILED: {words}")
-
+class Check(driver.Checks):
     # ---- what the program says --------------------------------------------
 
     def analyze(self, trace, name, *options):
@@ -73,22 +61,6 @@ class Check:
 
     def view(self):
         return self.browser.run(VIEW)
-
-    def open(self, page, state=""):
-        self.browser.open(page, state)
-        self.expect(self.browser.run("return document.documentElement.dataset.ready") == "yes",
-                    f"{page.parent.name}: the script has run to its end")
-        twice = self.browser.run("""const seen = new Set();
-            return [...document.querySelectorAll('[id]')].map((each) => each.id)
-              .filter((id) => seen.size === seen.add(id).size);""")
-        self.expect(not twice, f"{page.parent.name}: ids are unique, not {twice[:3]}")
-
-    def is_quiet(self, what):
-        complaints = self.browser.complaints()
-        self.expect(not complaints, f"{what}: nothing on the console, not {complaints[:3]}")
-        asked = [url for url in self.browser.requests()
-                 if not url.startswith(("file:", "about:", "data:", "chrome:"))]
-        self.expect(not asked, f"{what}: no request, not {asked[:3]}")
 
     def same_as_live(self, trace, what, grouped=True):
         """The table is that of `memtrace live` at the same event, to the byte."""
@@ -794,12 +766,9 @@ def check_all(check):
 
 
 def main():
-    why = driver.missing()
-    if why:
-        print(f"SKIP: {why}" if not os.environ.get("CI") else f"FAILED: {why}")
-        return 1 if os.environ.get("CI") else SKIPPED
+    driver.need()
     with tempfile.TemporaryDirectory(prefix="memtrace-report-") as folder, driver.Browser() as browser:
-        check = Check(sys.argv[1], folder, browser)
+        check = Check(fast_program(sys.argv[1]), folder, browser)
         check_all(check)
     print("report.html: as it should be" if not check.failures else f"{len(check.failures)} failures")
     return 1 if check.failures else 0

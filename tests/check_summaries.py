@@ -8,11 +8,11 @@ import csv
 import json
 import os
 import pathlib
-import subprocess
 import sys
 import tempfile
 
 import summary_decoder
+from support.program import output
 
 FIXTURES = pathlib.Path(__file__).resolve().parent.parent / "fixtures"
 LARGEST_BYTES = 64 * 1024
@@ -21,13 +21,8 @@ ORACLES = ("seq2seq.pickle.zst", "twogpu.pickle.zst", "oom_adam.pickle.zst", "le
 COLUMNS, LEAVES, STEPS = 512, 256, 256
 
 
-def run(*words, **variables):
-    return subprocess.run([str(word) for word in words], stdout=subprocess.PIPE, check=True,
-                          env={**os.environ, **variables}).stdout
-
-
 def check_decoder(program, summary):
-    said = json.loads(run(program, "info", "--json", "--all", summary))
+    said = json.loads(output(program, "info", "--json", "--all", summary))
     decoded = summary_decoder.decode(summary)
     for key in ("records", "paths"):
         if said[key] != decoded[key]:
@@ -79,7 +74,7 @@ def check_device(record, device):
 
 
 def check_analysis(program, trace, decoded):
-    devices = json.loads(run(program, "analyze", "--json", "--all", trace))["devices"]
+    devices = json.loads(output(program, "analyze", "--json", "--all", trace))["devices"]
     records = decoded["records"]
     if [record["device"] for record in records] != [device["device"] for device in devices]:
         return "other devices than analyze has"
@@ -124,10 +119,10 @@ def step_hash_of(events, device):
 def check_oracles(program, name, folder):
     """Columns and hash, from other commands' answers."""
     trace, counters = folder / "run.trace.zst", folder / "counters.csv"
-    run(program, "import", "--quiet", "--force", FIXTURES / "captures" / name, "-o", trace)
-    run(program, "replay", trace, "--counters", counters)
+    output(program, "import", "--quiet", "--force", FIXTURES / "captures" / name, "-o", trace)
+    output(program, "replay", trace, "--counters", counters)
     rows = list(csv.DictReader(counters.open()))
-    events = [json.loads(line) for line in run(program, "dump", "--json", trace).splitlines()]
+    events = [json.loads(line) for line in output(program, "dump", "--json", trace).splitlines()]
     names_steps = any((event["name"] or "").startswith("step#") for event in events)
     for record in summary_decoder.decode(f"{trace}.mtsum")["records"]:
         device = record["device"]
@@ -142,13 +137,13 @@ def check_oracles(program, name, folder):
 def check(program, fixture, folder):
     trace, again = folder / "run.trace.zst", folder / "again" / "run.trace.zst"
     summary = pathlib.Path(f"{trace}.mtsum")
-    run(program, "import", "--quiet", "--force", fixture, "-o", trace, MEMTRACE_DEBUG_HASH_KEY="1")
+    output(program, "import", "--quiet", "--force", fixture, "-o", trace, env={**os.environ, "MEMTRACE_DEBUG_HASH_KEY": "1"})
     if not summary.exists():
         return "import wrote no summary"
     first = summary.read_bytes()
     again.parent.mkdir(exist_ok=True)
     again.write_bytes(trace.read_bytes())
-    run(program, "import", "--quiet", "--force", trace, "-o", again, MEMTRACE_DEBUG_HASH_KEY="2")
+    output(program, "import", "--quiet", "--force", trace, "-o", again, env={**os.environ, "MEMTRACE_DEBUG_HASH_KEY": "2"})
     if again.read_bytes() == trace.read_bytes() and \
        pathlib.Path(f"{again}.mtsum").read_bytes() != first:
         return "the same trace gave other bytes"

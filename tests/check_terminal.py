@@ -15,6 +15,8 @@ import subprocess
 import sys
 import termios
 
+from support.program import fast_program
+
 HEADING = "Memory over time"
 BLOCKS, COLOUR = re.compile("[\u2500-\u259f]"), "\033["
 PASTED = "    Check: "  # a command stays in one line
@@ -212,4 +214,4 @@ def main(program, fixtures):
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1], pathlib.Path(sys.argv[2])))
+    sys.exit(main(fast_program(sys.argv[1]), pathlib.Path(sys.argv[2])))

@@ -2,8 +2,9 @@
 """check_text.py PROGRAM FIXTURES: what analyze prints of each fixture has less than
 60 lines of at most 100 columns, and says that there is more if there is."""
 import pathlib
-import subprocess
 import sys
+
+from support.program import fast_program, output
 
 MAX_LINES, MAX_COLUMNS, MORE = 59, 100, "(abridged: --all has the rest)"
 CHART = "Memory over time"
@@ -11,9 +12,7 @@ PASTED = "    Check: "  # a command stays in one line
 
 
 def analyze(program, path, *options):
-    done = subprocess.run([program, "analyze", "-q", str(path), *options], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, f"{path.name}: exit {done.returncode}: {done.stderr}"
-    return done.stdout.splitlines()
+    return output(program, "analyze", "-q", path, *options, text=True).splitlines()
 
 
 def without_chart(lines):
@@ -49,4 +48,4 @@ def main(program, fixtures):
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1], pathlib.Path(sys.argv[2])))
+    sys.exit(main(fast_program(sys.argv[1]), pathlib.Path(sys.argv[2])))

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""check_wheel.py BUILD: the wheel, built as ./dev wheel builds it, installed where only Python is.
+"""check_wheel.py BUILD: the wheel, installed where only Python is.
 
-Its build downloads a compiler (packaging/wheel/requirements.txt). Where the package index cannot be
-reached, prints why and exits with 77. BUILD has the stand-ins for a GPU and the recorded program."""
+It is built as `./dev wheel` builds it, but optimized less. The build downloads a compiler
+(packaging/wheel/requirements.txt). Where the package index cannot be reached, prints why and exits
+with 77. BUILD has the stand-ins for a GPU and the recorded program."""
 import json
 import os
 import pathlib
@@ -66,10 +67,10 @@ def index_is_reached():
 
 
 def build_wheel():
-    done = subprocess.run([ROOT / "packaging/wheel/build.py", "--wheel-only"], text=True,
+    done = subprocess.run([ROOT / "packaging/wheel/build.py", "--test"], text=True,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
     check(done.returncode == 0, done.stdout)
-    (wheel,) = (ROOT / "dist").glob("memtrace_gpu-*.whl")
+    (wheel,) = (ROOT / "build/wheel-test/dist").glob("memtrace_gpu-*.whl")
     return wheel
 
 

@@ -6,9 +6,10 @@ that glibc, and the archives of the other libraries are in the program. This scr
 then gives the wheel its platform tag. It does not call `auditwheel repair`, which renames libraries:
 the program and the loader find the injected libraries by their names.
 
---wheel-only makes no sdist, and uses the compiler cache that CMAKE_C_COMPILER_LAUNCHER names.
+--test makes a wheel for the tests, in build/wheel-test/dist: less optimized, in a fraction of the
+time, with the compiler cache that CMAKE_C_COMPILER_LAUNCHER names.
 
-Usage: packaging/wheel/build.py [--wheel-only | --environment-only]
+Usage: packaging/wheel/build.py [--test | --environment-only]
 """
 import hashlib
 import os
@@ -36,6 +37,7 @@ SYSTEM_LIBRARIES = {"libc.so.6", "libm.so.6", "libpthread.so.0", "libdl.so.2", "
                     "ld-linux-x86-64.so.2"}
 CMAKE_ARGS = ["-DMEMTRACE_STATIC_LIBRARIES=ON", "-DMEMTRACE_ZSTD=STATIC", "-DMEMTRACE_CAIRO=ON",
               "-DMEMTRACE_LIBDW=ON"]
+TEST_ARGS = ["-DMEMTRACE_LTO=OFF", "-DCMAKE_C_FLAGS_RELEASE=-O1"]
 
 
 class WheelError(Exception):
@@ -81,16 +83,15 @@ def set_cache(environment, zig):
     environment["CCACHE_COMPILERTYPE"] = "clang"
 
 
-def build(python, kind, folder, cached=False):
-    """Returns the file that `python -m build` makes: kind is "wheel" or "sdist". CACHED: with the
-    compiler cache of CMAKE_C_COMPILER_LAUNCHER, if there is one."""
+def build(python, kind, folder, is_test=False):
+    """Returns the file that `python -m build` makes: kind is "wheel" or "sdist"."""
     zig = zig_of(python)
     environment = dict(os.environ, MEMTRACE_WHEEL_PYTHON=str(python), MEMTRACE_ZIG=zig,
                        CMAKE_TOOLCHAIN_FILE=str(HERE / "toolchain.cmake"),
-                       CMAKE_ARGS=" ".join(CMAKE_ARGS), CMAKE_GENERATOR="Ninja",
+                       CMAKE_ARGS=" ".join(CMAKE_ARGS + TEST_ARGS * is_test), CMAKE_GENERATOR="Ninja",
                        SKBUILD_BUILD_DIR=str(BUILD),
                        SOURCE_DATE_EPOCH=commit_time())
-    if cached:
+    if is_test:
         set_cache(environment, zig)
     else:
         environment.pop("CMAKE_C_COMPILER_LAUNCHER", None)
@@ -189,18 +190,23 @@ def finish(python, wheel, folder):
 
 
 def main(arguments):
-    if arguments not in ([], ["--wheel-only"], ["--environment-only"]):
+    global BUILD, DIST  # pylint: disable=global-statement
+    if arguments not in ([], ["--test"], ["--environment-only"]):
         print(__doc__.rstrip().rpartition("\n")[2], file=sys.stderr)
         return 2
     python = make_environment()
     if arguments == ["--environment-only"]:
         return 0
+    is_test = arguments == ["--test"]
+    if is_test:
+        BUILD = ROOT / "build/wheel-test"
+        DIST = BUILD / "dist"
     for old in DIST.glob("memtrace_gpu-*"):
         old.unlink()
     with tempfile.TemporaryDirectory(dir=ROOT / "build") as temporary:
         folder = pathlib.Path(temporary)
         (folder / "built").mkdir()
-        made = build(python, "wheel", folder / "built", cached=arguments == ["--wheel-only"])
+        made = build(python, "wheel", folder / "built", is_test)
         finish(python, made, folder)
         if not arguments:
             (folder / "sdist").mkdir()

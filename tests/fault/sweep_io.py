@@ -15,7 +15,7 @@ import sys
 from command_sweep import CommandSweep, sweep_commands
 from sweep import OTHER, Verdict
 
-SAMPLE_RUNS = 4  # of each command
+SAMPLE_RUNS = 3  # of each command
 READS = ("EIO", "EINTR", "SHORT")
 WRITES = ("EIO", "ENOSPC", "EINTR", "SHORT")
 ERRORS = {

@@ -15,7 +15,7 @@ import sys
 
 from command_sweep import CommandSweep, sweep_commands
 
-SAMPLE_RUNS = 5  # of each command
+SAMPLE_RUNS = 3  # of each command
 
 Fault = collections.namedtuple("Fault", "number from_there_on")
 

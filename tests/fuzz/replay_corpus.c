@@ -1,17 +1,37 @@
-/* A fuzz target without libFuzzer, for ctest: every seed as it is, cut at many
- * places, and with many single bytes changed; every input of a packed corpus
- * (corpus.py) as it is. Deterministic.
+/* The fuzz targets without libFuzzer, for ctest: every seed as it is, cut at many places, and with
+ * many single bytes changed; every input of a packed corpus (corpus.py) as it is. Deterministic.
  *
- *     fuzz_NAME TRIES SEED|NAME.corpus...
+ *     fuzz_tests TARGET TRIES SEED|NAME.corpus...
  */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+typedef int fuzz_target(const uint8_t *data, size_t size);
+#define TARGET(name) fuzz_target fuzz_##name;
+#include FUZZ_TARGETS
+#undef TARGET
 
 enum { MAX_FILE_BYTES = 1 << 20 };
+
+static fuzz_target *target;
+
+static fuzz_target *find_target(const char *name)
+{
+    static const struct {
+        const char *name;
+        fuzz_target *run;
+    } targets[] = {
+#define TARGET(name) {#name, fuzz_##name},
+#include FUZZ_TARGETS
+    };
+
+    for (size_t i = 0; i < sizeof targets / sizeof *targets; i++)
+        if (!strcmp(targets[i].name, name))
+            return targets[i].run;
+    return NULL;
+}
 
 /* A copy of exactly the size, so that AddressSanitizer sees its end. */
 static void run(const uint8_t *bytes, size_t size)
@@ -21,7 +41,7 @@ static void run(const uint8_t *bytes, size_t size)
     if (!copy)
         abort();
     memcpy(copy, bytes, size);
-    LLVMFuzzerTestOneInput(copy, size);
+    target(copy, size);
     free(copy);
 }
 
@@ -81,14 +101,14 @@ static int run_file(const char *path, size_t tries)
 
 int main(int argc, char **argv)
 {
-    size_t tries = argc > 1 ? strtoul(argv[1], NULL, 10) : 0;
-    int i;
+    size_t tries = argc > 2 ? strtoul(argv[2], NULL, 10) : 0;
 
-    if (!tries || argc < 3) {
-        fprintf(stderr, "usage: %s TRIES SEED|NAME.corpus...\n", argv[0]);
+    target = argc > 3 ? find_target(argv[1]) : NULL;
+    if (!tries || !target) {
+        fprintf(stderr, "usage: %s TARGET TRIES SEED|NAME.corpus...\n", argv[0]);
         return 2;
     }
-    for (i = 2; i < argc; i++)
+    for (int i = 3; i < argc; i++)
         if (run_file(argv[i], tries))
             return 1;
     return 0;

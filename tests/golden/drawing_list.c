@@ -2,15 +2,17 @@
  * a line. It is `memtrace render` with another writer in place of that of SVG, so that a golden
  * shows which label moved, not which pixel. Tests only.
  *
- * Long lists of points and cells are written as their number, both ends and a hash. */
+ * Long lists of points, cells and operations of one kind are written as their number, both ends and
+ * a hash. */
 #include "backends.h"
 #include "check.h"
 #include "cli.h"
 #include "util.h"
 
 #include <math.h>
+#include <string.h>
 
-enum { MAX_POINTS = 6 }; /* that are written out */
+enum { MAX_POINTS = 6, MAX_SERIES = 12, SERIES_END = 3 }; /* that are written out */
 
 static const char *const colors[] = {
     [MT_COLOR_BACKGROUND] = "background",
@@ -215,6 +217,45 @@ static void add_operation(struct mt_buf *out, const struct mt_op *op)
     mt_buf_add_char(out, '\n');
 }
 
+static bool is_alike(const struct mt_op *op, const struct mt_op *other)
+{
+    return op->kind == other->kind && op->kind != MT_OP_TEXT && op->role && other->role &&
+           !strcmp(op->role, other->role);
+}
+
+/* FNV-1a of the lines of the operations. */
+static void add_hash(struct mt_buf *out, const struct mt_op *ops, size_t count)
+{
+    uint64_t sum = HASH_OF_NOTHING;
+    struct mt_buf lines = {0};
+
+    for (size_t i = 0; i < count; i++)
+        add_operation(&lines, &ops[i]);
+    for (size_t i = 0; i < lines.length; i++)
+        sum = (sum ^ (uint8_t)lines.data[i]) * UINT64_C(0x100000001b3);
+    mt_buf_printf(out, "... %zu more, %016llx\n", count, (unsigned long long)sum);
+    mt_buf_release(&lines);
+}
+
+static void add_operations(struct mt_buf *out, const struct mt_op *ops, size_t count)
+{
+    for (size_t first = 0, next; first < count; first = next) {
+        size_t written, left = 0;
+
+        for (next = first + 1; next < count && is_alike(&ops[first], &ops[next]); next++)
+            continue;
+        if (next - first > MAX_SERIES)
+            left = next - first - 2 * SERIES_END;
+        written = left ? first + SERIES_END : next;
+        for (size_t i = first; i < written; i++)
+            add_operation(out, &ops[i]);
+        if (left)
+            add_hash(out, &ops[written], left);
+        for (size_t i = written + left; i < next; i++)
+            add_operation(out, &ops[i]);
+    }
+}
+
 /* The linker puts it in the place of mt_svg_write. */
 enum mt_status __wrap_mt_svg_write(const struct mt_drawing *drawing, enum mt_theme theme,
                                    struct mt_buf *out, struct mt_error *error);
@@ -234,8 +275,7 @@ enum mt_status __wrap_mt_svg_write(const struct mt_drawing *drawing, enum mt_the
     for (size_t i = 0; i < drawing->metadata_count; i++)
         mt_buf_printf(out, "metadata %s=%s\n", drawing->metadata[i].key,
                       drawing->metadata[i].value);
-    for (size_t i = 0; i < drawing->op_count; i++)
-        add_operation(out, &drawing->ops[i]);
+    add_operations(out, drawing->ops, drawing->op_count);
     return out->failed ? MT_ERR_MEMORY : MT_OK;
 }
 

@@ -1,13 +1,11 @@
 # NVTX, NVML, thread names.
-mt_inject_test(thread_names thread_names.c)
-set(nvtx_files source_nvtx.c source_nvtx_slots.c source_nvtx_ranges.c source_nvtx_domains.c
-  source_nvtx_handles.c source_nvtx_schemas.c source_nvtx_text.c)
-mt_inject_test(nvtx ${nvtx_files})
-mt_inject_test(nvtx_tool ${nvtx_files})
+mt_inject_test(thread_names)
+mt_inject_test(nvtx)
+mt_inject_test(nvtx_tool)
 target_compile_definitions(test_nvtx_tool PRIVATE NVTX_TOOL="$<TARGET_FILE:standin_nvtx_tool>")
 add_dependencies(test_nvtx_tool standin_nvtx_tool)
-mt_inject_test(nvtx_payload ${nvtx_files} source_nvtx_payload.c)
-mt_inject_test(nccl ${nvtx_files} source_nccl.c originals.c)
+mt_inject_test(nvtx_payload)
+mt_inject_test(nccl)
 target_compile_definitions(test_nccl PRIVATE _GNU_SOURCE)
 target_link_libraries(test_nccl PRIVATE standin_nccl)
 set_target_properties(test_nccl PROPERTIES ENABLE_EXPORTS ON)
@@ -16,7 +14,7 @@ add_test(NAME inject.nvtx_abi COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/check_nvtx_abi
 set_tests_properties(inject.nvtx_abi PROPERTIES SKIP_RETURN_CODE 77)
 
 # NVML: the test is the driver, for the stand-in that asks it.
-mt_inject_test(nvml source_nvml.c nvml_order.c)
+mt_inject_test(nvml)
 set_target_properties(test_nvml PROPERTIES ENABLE_EXPORTS ON)
 target_compile_definitions(test_nvml PRIVATE STANDIN="${CMAKE_BINARY_DIR}/standin")
 add_dependencies(test_nvml standin_nvml standin_driver)

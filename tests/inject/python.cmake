@@ -1,7 +1,7 @@
 # The reader of Python stacks, loaded into the machine's own interpreter. Any
 # other one: python3.X tests/inject/check_python_stacks.py BUILD/tests/libpython_probe.so
 mt_inject_test(python_line)
-mt_inject_test(python_layout python_layout.c)
+mt_inject_test(python_layout)
 
 set(inject ${PROJECT_SOURCE_DIR}/collector/inject)
 add_library(python_probe SHARED python_probe.c ${inject}/python_api.c ${inject}/python_check.c

@@ -14,13 +14,6 @@ enum { EVENTS = 300, LIVE = 20, PROGRAMS = 40, LIMITS = 700 };
 /* After this, one program in eight has limits that contradict each other. */
 #define FIRST_SEED UINT64_C(2654512769)
 
-static uint64_t state;
-
-static uint64_t random_below(uint64_t end)
-{
-    return dice_xorshift(&state) % end;
-}
-
 static struct mt_event event(uint8_t kind, uint64_t slot, uint64_t size_bytes)
 {
     struct mt_event event = {0};
@@ -38,13 +31,13 @@ static size_t make_program(struct mt_event *events)
     size_t count = 0;
 
     while (count + 2 < EVENTS) {
-        size_t slot = random_below(LIVE);
+        size_t slot = xorshift_below(LIVE);
         if (sizes[slot]) {
             events[count++] = event(MT_EVENT_FREE_REQUESTED, slot, sizes[slot]);
             events[count++] = event(MT_EVENT_FREE_COMPLETED, slot, sizes[slot]);
             sizes[slot] = 0;
         } else {
-            sizes[slot] = 1 + random_below((uint64_t)1 << (18 + random_below(8)));
+            sizes[slot] = 1 + xorshift_below((uint64_t)1 << (18 + xorshift_below(8)));
             events[count++] = event(MT_EVENT_ALLOC, slot, sizes[slot]);
         }
     }
@@ -102,7 +95,7 @@ static unsigned run_program(uint64_t seed, const char *policy)
     uint64_t limit;
     size_t count;
 
-    state = seed;
+    random_state = seed;
     count = make_program(events);
     for (limit = 1; limit < LIMITS; limit++)
         fits[limit] = serves(events, count, policy, limit * MT_MIB);

@@ -24,13 +24,6 @@ struct world {
     uint64_t begin_allocated, last_t_ns, last_seq;
 };
 
-static uint64_t random_state;
-
-static uint32_t random_below(uint32_t limit)
-{
-    return (uint32_t)((dice_linear(&random_state) >> 33) % limit);
-}
-
 static void make_symbols(struct mt_symbols *symbols)
 {
     uint32_t frames[FRAMES], stack;
@@ -47,9 +40,9 @@ static void make_symbols(struct mt_symbols *symbols)
         assert_int_equal(mt_symbols_frame(symbols, function, file, i, &frames[i]), MT_OK);
     }
     for (uint32_t i = 0; i < STACKS; i++) {
-        uint32_t parent = i && random_below(8) ? random_below(symbols->stack_count) : MT_NO_ID;
+        uint32_t parent = i && linear_below(8) ? linear_below(symbols->stack_count) : MT_NO_ID;
 
-        assert_int_equal(mt_symbols_stack(symbols, parent, frames[random_below(FRAMES)], &stack),
+        assert_int_equal(mt_symbols_stack(symbols, parent, frames[linear_below(FRAMES)], &stack),
                          MT_OK);
     }
 }
@@ -58,22 +51,22 @@ static void make_symbols(struct mt_symbols *symbols)
 static void make_world(struct world *world, bool framed_frees)
 {
     int32_t open = MT_NO_PHASE;
-    uint64_t seq = random_below(5), t_ns = 1000;
+    uint64_t seq = linear_below(5), t_ns = 1000;
     uint64_t allocated = 1000000;
-    size_t wanted = 1 + random_below(MAX_EVENTS - 1);
+    size_t wanted = 1 + linear_below(MAX_EVENTS - 1);
 
     memset(world, 0, sizeof *world);
     make_symbols(&world->symbols);
     world->begin_allocated = allocated;
     while (world->count < wanted) {
-        uint32_t what = random_below(10);
+        uint32_t what = linear_below(10);
 
-        t_ns += random_below(4) ? random_below(100) : 0;
+        t_ns += linear_below(4) ? linear_below(100) : 0;
         if (what == 0 && world->phase_count < MAX_PHASES) {
             struct mt_phase *phase = &world->phases[world->phase_count];
 
-            phase->is_plumbing = random_below(5) == 0;
-            phase->is_step = open == MT_NO_PHASE && random_below(2);
+            phase->is_plumbing = linear_below(5) == 0;
+            phase->is_step = open == MT_NO_PHASE && linear_below(2);
             phase->parent = open;
             phase->depth = open == MT_NO_PHASE ? 0 : world->phases[open].depth + 1;
             phase->begin_t_ns = t_ns;
@@ -86,20 +79,20 @@ static void make_world(struct world *world, bool framed_frees)
             open = world->phases[open].parent;
         } else {
             size_t i = world->count++;
-            uint32_t amount = random_below(1000);
-            bool is_alloc = random_below(2);
+            uint32_t amount = linear_below(1000);
+            bool is_alloc = linear_below(2);
 
             world->events[i].kind = is_alloc ? MT_EVENT_ALLOC : MT_EVENT_FREE_REQUESTED;
             world->events[i].seq = seq;
             world->events[i].t_ns = t_ns;
-            world->events[i].stack = random_below(6) && (is_alloc || framed_frees)
-                                         ? random_below(world->symbols.stack_count)
+            world->events[i].stack = linear_below(6) && (is_alloc || framed_frees)
+                                         ? linear_below(world->symbols.stack_count)
                                          : MT_NO_ID;
             world->delta[i] = is_alloc ? (int64_t)amount : -(int64_t)amount;
             allocated += (uint64_t)world->delta[i];
             world->after[i] = allocated;
             world->event_phase[i] = open;
-            seq += 1 + random_below(2);
+            seq += 1 + linear_below(2);
         }
     }
     for (uint32_t i = 0; i < world->phase_count; i++)
@@ -399,9 +392,9 @@ static void windows_cut_what_they_do_not_hold(void **state)
 
         random_state = seed;
         make_world(&world, true);
-        first = random_below((uint32_t)world.count);
-        last = first + random_below((uint32_t)(world.count - first));
-        bins = 1 + random_below(100);
+        first = linear_below((uint32_t)world.count);
+        last = first + linear_below((uint32_t)(world.count - first));
+        bins = 1 + linear_below(100);
         chart = build(&world, world.events[first].seq, world.events[last].seq,
                       world.events[first].t_ns, world.events[last].t_ns, bins);
         check_order(chart);
@@ -523,10 +516,10 @@ static void size_depends_on_the_resolution_alone(void **state)
         mt_flamechart_builder_new(&world.arena, &window, NULL, 0, &world.symbols, &builder), MT_OK);
     for (uint64_t i = 0; i < EVENTS; i++) {
         struct mt_event event = {.seq = i,
-                                 .t_ns = i * 10 + random_below(10),
-                                 .stack = random_below(STACKS + 2),
+                                 .t_ns = i * 10 + linear_below(10),
+                                 .stack = linear_below(STACKS + 2),
                                  .kind = MT_EVENT_ALLOC};
-        int64_t delta = (int64_t)random_below(2000) - 1000;
+        int64_t delta = (int64_t)linear_below(2000) - 1000;
 
         event.stack = event.stack < world.symbols.stack_count ? event.stack : MT_NO_ID;
         allocated += (uint64_t)delta;

@@ -21,13 +21,6 @@ struct world {
     uint64_t bytes, requested_bytes, blocks;
 };
 
-static uint64_t random_state;
-
-static uint32_t random_below(uint32_t limit)
-{
-    return (uint32_t)((dice_linear(&random_state) >> 33) % limit);
-}
-
 static void make_symbols(struct world *world)
 {
     static const char *const files[] = {
@@ -38,7 +31,7 @@ static void make_symbols(struct world *world)
 
     assert_int_equal(mt_symbols_init(&world->symbols), MT_OK);
     for (uint32_t i = 0; i < FRAMES; i++) {
-        const char *file = files[random_below(4)], *function = functions[random_below(5)];
+        const char *file = files[linear_below(4)], *function = functions[linear_below(5)];
         uint32_t file_id, function_id;
 
         assert_int_equal(mt_symbols_string(&world->symbols, file, strlen(file), &file_id), MT_OK);
@@ -49,10 +42,10 @@ static void make_symbols(struct world *world)
     }
     for (uint32_t i = 0; i < STACKS; i++) {
         uint32_t count = world->symbols.stack_count;
-        uint32_t parent = count && random_below(6) ? count - 1 - random_below(count) / 2 : MT_NO_ID;
+        uint32_t parent = count && linear_below(6) ? count - 1 - linear_below(count) / 2 : MT_NO_ID;
 
         assert_int_equal(
-            mt_symbols_stack(&world->symbols, parent, frames[random_below(FRAMES)], &stack), MT_OK);
+            mt_symbols_stack(&world->symbols, parent, frames[linear_below(FRAMES)], &stack), MT_OK);
     }
 }
 
@@ -70,24 +63,24 @@ static void make_world(struct world *world)
                                              .parent = parents[i],
                                              .is_step = i == 0,
                                              .is_plumbing = i == 2 || i == 4};
-    world->count = random_below(MAX_HOLDINGS);
+    world->count = linear_below(MAX_HOLDINGS);
     for (uint32_t i = 0; i < world->count; i++) {
         struct mt_holding *holding = &world->holdings[i];
-        uint32_t stack = random_below(STACKS + 10);
+        uint32_t stack = linear_below(STACKS + 10);
 
         holding->stack = stack < world->symbols.stack_count ? stack : MT_NO_ID;
         holding->tied = MT_NO_ID;
         holding->tie =
-            holding->stack == MT_NO_ID ? (enum mt_tie)random_below(MT_TIE_COUNT) : MT_TIE_NONE;
+            holding->stack == MT_NO_ID ? (enum mt_tie)linear_below(MT_TIE_COUNT) : MT_TIE_NONE;
         if (holding->tie == MT_TIE_PARAMETER || holding->tie == MT_TIE_FORWARD)
-            holding->tied = random_below(world->symbols.stack_count);
-        holding->phase = (int32_t)random_below(PHASES + 1) - 1;
-        holding->role = (enum mt_role)random_below(MT_ROLE_COUNT);
-        holding->block_bytes = 512u << random_below(20);
-        holding->blocks = 1 + random_below(9);
+            holding->tied = linear_below(world->symbols.stack_count);
+        holding->phase = (int32_t)linear_below(PHASES + 1) - 1;
+        holding->role = (enum mt_role)linear_below(MT_ROLE_COUNT);
+        holding->block_bytes = 512u << linear_below(20);
+        holding->blocks = 1 + linear_below(9);
         holding->bytes = holding->blocks * holding->block_bytes;
-        holding->first_birth_event = 1 + random_below(40);
-        holding->requested_bytes = holding->bytes - random_below(512);
+        holding->first_birth_event = 1 + linear_below(40);
+        holding->requested_bytes = holding->bytes - linear_below(512);
         world->bytes += holding->bytes;
         world->requested_bytes += holding->requested_bytes;
         world->blocks += holding->blocks;

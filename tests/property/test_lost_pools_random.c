@@ -13,13 +13,6 @@
 
 enum { STREAMS = 2, POOLS = 3, LIVE = 120, STEPS = 900, EVENTS = 8 * STEPS, PROGRAMS = 40 };
 
-static uint64_t state;
-
-static uint64_t random_below(uint64_t end)
-{
-    return dice_xorshift(&state) % end;
-}
-
 struct held {
     struct mt_policy_block block;
     uint64_t size_bytes;
@@ -75,8 +68,8 @@ static void take(void)
 
     if (program.count == LIVE)
         return;
-    request.size_bytes = 1 + random_below((uint64_t)1 << (9 + random_below(16)));
-    request.stream = (uint32_t)random_below(STREAMS);
+    request.size_bytes = 1 + xorshift_below((uint64_t)1 << (9 + xorshift_below(16)));
+    request.stream = (uint32_t)xorshift_below(STREAMS);
     request.pool = program.pool;
     assert_int_equal(mt_policy_pytorch.alloc(program.policy, &request, &held->block), MT_OK);
     held->size_bytes = request.size_bytes;
@@ -121,7 +114,7 @@ static void delete_pool(uint16_t pool)
         if (program.held[i].pool == pool)
             give_back(i);
     }
-    if (random_below(2))
+    if (xorshift_below(2))
         flush(pools, 2);
     else
         flush(&pool, 1);
@@ -132,17 +125,17 @@ static void delete_pool(uint16_t pool)
 static void step(void)
 {
     static const uint16_t default_pool = 0;
-    uint64_t choice = random_below(1000);
+    uint64_t choice = xorshift_below(1000);
 
     if (choice < 40) {
-        uint16_t pool = (uint16_t)random_below(program.pool_count);
+        uint16_t pool = (uint16_t)xorshift_below(program.pool_count);
         program.pool = program.deleted[pool] ? 0 : pool;
     } else if (choice < 50) {
         flush(&default_pool, 1);
     } else if (choice < 560) {
         take();
     } else if (program.count) {
-        give_back(random_below(program.count));
+        give_back(xorshift_below(program.count));
     }
 }
 
@@ -184,7 +177,7 @@ static bool is_found(uint64_t seed, const char *options, uint16_t pool_count)
     struct memory_source source;
     struct mt_error error;
 
-    state = seed * UINT64_C(0x9e3779b97f4a7c15) + 1;
+    random_state = seed * UINT64_C(0x9e3779b97f4a7c15) + 1;
     play(options, pool_count);
     memory_source_init(&source, program.events, program.event_count, 64);
     source.source.header.allocator_options = options;

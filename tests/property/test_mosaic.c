@@ -13,13 +13,6 @@
 #define EVENTS 600
 #define PLACES 4000 /* of the axis, at most */
 
-static uint64_t seed;
-
-static uint64_t dice(uint64_t below)
-{
-    return (dice_linear(&seed) >> 33) % below;
-}
-
 /* All rows after each event, and where on the axis it was. */
 struct history {
     struct mt_mosaic_row states[EVENTS + 1][ROWS];
@@ -31,14 +24,14 @@ struct history {
 /* A change that leaves no sum below zero. */
 static struct mt_mosaic_change random_change(const struct mt_mosaic_row *rows)
 {
-    struct mt_mosaic_change change = {.row = (uint32_t)dice(ROWS),
-                                      .role = (uint8_t)dice(MT_ROLE_COUNT + 1),
-                                      .bytes = 1 + (int64_t)dice(400)};
+    struct mt_mosaic_change change = {.row = (uint32_t)linear_below(ROWS),
+                                      .role = (uint8_t)linear_below(MT_ROLE_COUNT + 1),
+                                      .bytes = 1 + (int64_t)linear_below(400)};
     const struct mt_mosaic_row *row = &rows[change.row];
     uint64_t there = change.role == MT_ROLE_COUNT ? row->reserved : row->role_bytes[change.role];
 
-    if (dice(2) && there)
-        change.bytes = -(int64_t)(1 + dice(there));
+    if (linear_below(2) && there)
+        change.bytes = -(int64_t)(1 + linear_below(there));
     return change;
 }
 
@@ -71,9 +64,10 @@ static void play(struct history *history, struct mt_mosaic_rows *rows, struct mt
     for (uint32_t event = 1; event <= history->events; event++) {
         struct mt_mosaic_column now = {.event = event, .t_ns = event};
 
-        place = mt_min_u64(place + (dice(3) ? dice(3) : dice(60)), history->length - 1);
+        place = mt_min_u64(place + (linear_below(3) ? linear_below(3) : linear_below(60)),
+                           history->length - 1);
         assert_int_equal(mt_mosaic_advance(mosaic, place), MT_OK);
-        for (uint64_t changes = dice(3); changes; changes--) {
+        for (uint64_t changes = linear_below(3); changes; changes--) {
             struct mt_mosaic_change change = random_change(rows->rows);
 
             apply(&rows->rows[change.row], &change);
@@ -145,21 +139,21 @@ static void check(const struct history *history, const struct mt_mosaic *mosaic,
 static void one_round(struct history *history)
 {
     struct mt_mosaic_row *state = calloc(ROWS, sizeof *state);
-    struct mt_mosaic_rows rows = {state, ROWS, ROWS, 1 + dice(4000)};
+    struct mt_mosaic_rows rows = {state, ROWS, ROWS, 1 + linear_below(4000)};
     struct mt_arena arena = {0};
     struct mt_mosaic mosaic;
     struct mt_mosaic_run *runs;
     uint32_t *first_run;
 
-    history->events = 1 + (uint32_t)dice(EVENTS);
-    history->length = 1 + dice(PLACES);
-    assert_int_equal(
-        mt_mosaic_init(&mosaic, &rows, history->length, 1 + (uint32_t)dice(dice(2) ? 9 : 300)),
-        MT_OK);
-    if (dice(2))
-        mosaic.most_log = 1 + dice(6);
-    if (dice(2))
-        mosaic.most_runs = 1 + dice(60);
+    history->events = 1 + (uint32_t)linear_below(EVENTS);
+    history->length = 1 + linear_below(PLACES);
+    assert_int_equal(mt_mosaic_init(&mosaic, &rows, history->length,
+                                    1 + (uint32_t)linear_below(linear_below(2) ? 9 : 300)),
+                     MT_OK);
+    if (linear_below(2))
+        mosaic.most_log = 1 + linear_below(6);
+    if (linear_below(2))
+        mosaic.most_runs = 1 + linear_below(60);
     play(history, &rows, &mosaic);
     assert_int_equal(mt_mosaic_finish(&mosaic, &arena, &runs, &first_run), MT_OK);
     check(history, &mosaic, runs, first_run);
@@ -174,7 +168,7 @@ static void columns_show_their_fullest_instant(void **state)
 
     (void)state;
     for (uint64_t round = 0; round < 400; round++) {
-        seed = 20261120 + round;
+        random_state = 20261120 + round;
         one_round(&history);
     }
 }

@@ -15,19 +15,13 @@
 
 enum { TINY_CASES = 150, MIDDLE_CASES = 60, CHECKER_CASES = 3000, OCCUPANCY_CASES = 200 };
 
-static uint64_t state_of_random;
-
-static uint64_t below(uint64_t limit)
-{
-    return dice_xorshift(&state_of_random) % limit;
-}
-
 static void make_buffers(struct mt_buffers *buffers, uint64_t count, uint64_t times, uint64_t sizes)
 {
     memset(buffers, 0, sizeof *buffers);
     for (; count > 0; count--) {
-        uint64_t begin = below(times);
-        struct mt_buffer buffer = {begin, begin + 1 + below(times - begin), 1 + below(sizes)};
+        uint64_t begin = xorshift_below(times);
+        struct mt_buffer buffer = {begin, begin + 1 + xorshift_below(times - begin),
+                                   1 + xorshift_below(sizes)};
         assert_int_equal(mt_buffers_add(buffers, &buffer, NULL), MT_OK);
     }
 }
@@ -42,14 +36,14 @@ static void make_full_memory(struct mt_buffers *buffers, size_t count, uint64_t 
     memset(buffers, 0, sizeof *buffers);
     while (buffers->count < count) {
         while (live < load && buffers->count < count) {
-            struct mt_buffer buffer = {now, UINT64_C(1) << 40, 1 + below(load - live)};
+            struct mt_buffer buffer = {now, UINT64_C(1) << 40, 1 + xorshift_below(load - live)};
             buffer.bytes = buffer.bytes > load / 2 ? load / 2 : buffer.bytes;
             assert_int_equal(mt_buffers_add(buffers, &buffer, NULL), MT_OK);
             live += buffer.bytes;
         }
         now++;
         for (i = 0; i < buffers->count; i++) {
-            if (buffers->items[i].end > now && below(3) == 0) {
+            if (buffers->items[i].end > now && xorshift_below(3) == 0) {
                 buffers->items[i].end = now;
                 live -= buffers->items[i].bytes;
             }
@@ -63,7 +57,7 @@ static void make_above_load(struct mt_buffers *buffers, uint64_t scale)
 {
     static const struct mt_buffer known[] = {{0, 2, 2}, {0, 4, 2}, {2, 6, 1}, {8, 11, 2},
                                              {3, 8, 1}, {4, 8, 1}, {7, 10, 2}};
-    uint64_t more = below(2);
+    uint64_t more = xorshift_below(2);
     size_t i;
 
     make_buffers(buffers, more, 12, 1);
@@ -78,9 +72,11 @@ static void make_above_load(struct mt_buffers *buffers, uint64_t scale)
 static void make_tiny(struct mt_buffers *buffers, int number)
 {
     switch (number % 3) {
-    case 0: make_buffers(buffers, 1 + below(7), 2 + below(8), 1 + below(9)); return;
-    case 1: make_full_memory(buffers, 6 + below(3), 3 + below(8)); return;
-    default: make_above_load(buffers, 1 + below(3)); return;
+    case 0:
+        make_buffers(buffers, 1 + xorshift_below(7), 2 + xorshift_below(8), 1 + xorshift_below(9));
+        return;
+    case 1: make_full_memory(buffers, 6 + xorshift_below(3), 3 + xorshift_below(8)); return;
+    default: make_above_load(buffers, 1 + xorshift_below(3)); return;
     }
 }
 
@@ -136,7 +132,7 @@ static void exact_search_decides(void **state)
         for (k = 0; k < instance.count; k++)
             order[k] = k;
         for (k = instance.count - 1; k > 0; k--) {
-            uint32_t other = (uint32_t)below(k + 1), spare = order[k];
+            uint32_t other = (uint32_t)xorshift_below(k + 1), spare = order[k];
             order[k] = order[other];
             order[other] = spare;
         }
@@ -164,11 +160,11 @@ static void larger_plans_are_valid(void **state)
     (void)state;
     for (i = 0; i < MIDDLE_CASES; i++) {
         /* every third beyond what the exact search takes; short lives: many parts */
-        uint64_t count = i % 3 ? 1 + below(120) : 1000 + below(400);
-        struct mt_optimal_options options = {.time_ns = 1 + below(20000000)};
+        uint64_t count = i % 3 ? 1 + xorshift_below(120) : 1000 + xorshift_below(400);
+        struct mt_optimal_options options = {.time_ns = 1 + xorshift_below(20000000)};
         struct mt_optimal_result result;
         struct mt_buffers buffers;
-        make_buffers(&buffers, count, 2 + below(2000), (uint64_t)1 << below(30));
+        make_buffers(&buffers, count, 2 + xorshift_below(2000), (uint64_t)1 << xorshift_below(30));
         assert_int_equal(mt_optimal_solve(&buffers, &options, &result, NULL), MT_OK);
         assert_sound(&buffers, &result);
         mt_optimal_release(&result);
@@ -202,13 +198,13 @@ static void checker_agrees_with_all_pairs(void **state)
 
     (void)state;
     for (i = 0; i < CHECKER_CASES; i++) {
-        uint64_t addresses[8], height, count = 2 + below(6);
+        uint64_t addresses[8], height, count = 2 + xorshift_below(6);
         struct mt_buffers buffers;
         bool valid;
         size_t k;
-        make_buffers(&buffers, count, 2 + below(6), 1 + below(4));
+        make_buffers(&buffers, count, 2 + xorshift_below(6), 1 + xorshift_below(4));
         for (k = 0; k < buffers.count; k++)
-            addresses[k] = below(16);
+            addresses[k] = xorshift_below(16);
         assert_int_equal(mt_placement_check(&buffers, addresses, &valid, &height), MT_OK);
         assert_int_equal(valid, oracle_valid(&buffers, addresses));
         assert_int_equal(height, oracle_height(&buffers, addresses));
@@ -227,16 +223,17 @@ static void occupancy_agrees_with_a_bitmap(void **state)
 
     (void)state;
     for (i = 0; i < OCCUPANCY_CASES; i++) {
-        uint32_t sections = 1 + (uint32_t)below(SECTIONS);
+        uint32_t sections = 1 + (uint32_t)xorshift_below(SECTIONS);
         struct mt_occupancy occupancy;
         memset(taken, 0, sizeof taken);
         assert_int_equal(mt_occupancy_init(&occupancy, sections), MT_OK);
         for (step = 0; step < 24; step++) {
-            uint32_t first = (uint32_t)below(sections), s;
-            uint32_t last = first + 1 + (uint32_t)below(sections - first);
-            uint64_t bytes = 1 + below(9), a, begin = 0, lowest = UINT64_MAX, best = UINT64_MAX;
+            uint32_t first = (uint32_t)xorshift_below(sections), s;
+            uint32_t last = first + 1 + (uint32_t)xorshift_below(sections - first);
+            uint64_t bytes = 1 + xorshift_below(9), a, begin = 0, lowest = UINT64_MAX,
+                     best = UINT64_MAX;
             uint64_t best_gap = UINT64_MAX, run = 0;
-            bool fit = below(2);
+            bool fit = xorshift_below(2);
             for (a = 0; a <= ADDRESSES; a++) {
                 bool free_here = a < ADDRESSES;
                 for (s = first; a < ADDRESSES && s < last; s++)
@@ -279,6 +276,6 @@ int main(void)
     uint64_t seed = given ? strtoull(given, NULL, 10) : (uint64_t)time(NULL);
 
     print_message("MEMTRACE_SEED=%llu\n", (unsigned long long)seed);
-    state_of_random = seed * 2 + 1;
+    random_state = seed * 2 + 1;
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

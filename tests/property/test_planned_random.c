@@ -13,16 +13,10 @@
 
 enum { MOST = 2000, STEPS = 6, SEQUENCE = 60, PROGRAMS = 150, ALIVE = 400 };
 
-static uint64_t state;
 static struct mt_event events[MOST];
 static size_t count;
 static bool deviates;
 static struct mt_replay_summary summary;
-
-static uint64_t random_below(uint64_t end)
-{
-    return dice_xorshift(&state) % end;
-}
 
 static void add(uint8_t kind, uint64_t addr, uint64_t bytes)
 {
@@ -47,16 +41,16 @@ static void make_step(const uint64_t *sizes, uint64_t *next_addr, bool usual)
 
     add(MT_EVENT_PHASE_PUSH, 0, 0);
     for (i = 0; i < SEQUENCE; i++) {
-        if (!usual && random_below(20) == 0)
+        if (!usual && xorshift_below(20) == 0)
             continue;
         live[alive++] = *next_addr += 4096;
         add(MT_EVENT_ALLOC, *next_addr,
-            !usual && random_below(20) == 0 ? 1 + random_below(MT_MIB) : sizes[i]);
-        while (alive && random_below(100) < 45)
-            give(live, &alive, random_below(alive));
+            !usual && xorshift_below(20) == 0 ? 1 + xorshift_below(MT_MIB) : sizes[i]);
+        while (alive && xorshift_below(100) < 45)
+            give(live, &alive, xorshift_below(alive));
     }
-    while (alive > (usual ? 0 : random_below(3)) && alive)
-        give(live, &alive, random_below(alive));
+    while (alive > (usual ? 0 : xorshift_below(3)) && alive)
+        give(live, &alive, xorshift_below(alive));
     add(MT_EVENT_PHASE_POP, 0, 0);
 }
 
@@ -67,7 +61,7 @@ static void make_program(void)
 
     count = 0;
     for (i = 0; i < SEQUENCE; i++)
-        sizes[i] = 1 + random_below((uint64_t)1 << (10 + random_below(14)));
+        sizes[i] = 1 + xorshift_below((uint64_t)1 << (10 + xorshift_below(14)));
     for (i = 0; i < STEPS; i++)
         make_step(sizes, &next_addr, !deviates || i % 3 != 0);
 }
@@ -154,7 +148,7 @@ static void each_program(bool with_deviations, void (*check)(const struct mt_rep
 
     deviates = with_deviations;
     for (program = 0; program < PROGRAMS; program++) {
-        state = 0x9E3779B97F4A7C15u + program;
+        random_state = 0x9E3779B97F4A7C15u + program;
         make_program();
         check(replay());
     }

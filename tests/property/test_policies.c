@@ -12,13 +12,6 @@
 
 enum { STREAMS = 3, POOLS = 3, LIVE = 160, STEPS = 2500, PROGRAMS = 6 };
 
-static uint64_t state;
-
-static uint64_t random_below(uint64_t end)
-{
-    return dice_xorshift(&state) % end;
-}
-
 struct program {
     struct policy_observer observer;
     struct mt_policy *policy;
@@ -33,14 +26,14 @@ static uint64_t random_size(void)
     static const uint64_t edges[] = {
         1, 512, MT_MIB, MT_MIB + 1, 10 * MT_MIB, 10 * MT_MIB - 1, 20 * MT_MIB, 64 * MT_MIB};
 
-    if (random_below(10) == 0)
-        return edges[random_below(MT_ARRAY_LEN(edges))];
-    return 1 + random_below((uint64_t)1 << (6 + random_below(21)));
+    if (xorshift_below(10) == 0)
+        return edges[xorshift_below(MT_ARRAY_LEN(edges))];
+    return 1 + xorshift_below((uint64_t)1 << (6 + xorshift_below(21)));
 }
 
 static void check(struct program *program)
 {
-    if (random_below(4) == 0) /* it looks at everything there is */
+    if (xorshift_below(4) == 0) /* it looks at everything there is */
         observer_look_inside(&program->observer);
     else
         observer_compare(&program->observer);
@@ -50,8 +43,8 @@ static void check(struct program *program)
 
 static void take(struct program *program)
 {
-    struct mt_policy_request request = {random_size(), (uint32_t)random_below(STREAMS),
-                                        (uint16_t)random_below(POOLS), program->next_addr, 0};
+    struct mt_policy_request request = {random_size(), (uint32_t)xorshift_below(STREAMS),
+                                        (uint16_t)xorshift_below(POOLS), program->next_addr, 0};
     struct mt_policy_block block;
     enum mt_status status;
 
@@ -73,7 +66,7 @@ static void give(struct program *program, size_t i)
         assert_int_equal(program->observer.ops->free_requested(program->policy, held.block.handle),
                          MT_OK);
         observer_free_requested(&program->observer, i);
-        if (random_below(4) == 0)
+        if (xorshift_below(4) == 0)
             return; /* waits for another stream */
     }
     assert_int_equal(program->observer.ops->free_completed(program->policy, held.block.handle),
@@ -91,7 +84,7 @@ static void run(struct program *program)
     size_t step, held;
 
     for (step = 0; step < STEPS || program->observer.count; step++) {
-        uint64_t dice = random_below(100);
+        uint64_t dice = xorshift_below(100);
         mt_device_clear(&program->device);
         observer_new_log(&program->observer);
         held = program->observer.count;
@@ -102,7 +95,7 @@ static void run(struct program *program)
         else if (held < LIVE && (dice < 52 || !held))
             take(program);
         else
-            give(program, random_below(held));
+            give(program, xorshift_below(held));
         check(program);
     }
     mt_device_clear(&program->device);
@@ -225,8 +218,8 @@ static void random_programs_keep_every_invariant(void **unused)
 
     (void)unused;
     for (program = 0; program < PROGRAMS; program++) {
-        state = 0x9E3779B97F4A7C15u + program;
-        print_message("seed %llu\n", (unsigned long long)state);
+        random_state = 0x9E3779B97F4A7C15u + program;
+        print_message("seed %llu\n", (unsigned long long)random_state);
         run_every_policy(program % 2 == 0 ? 600 * MT_MIB : 0);
     }
 }
@@ -238,7 +231,7 @@ static void the_limit_is_never_passed(void **unused)
 
     (void)unused;
     for (limit = 40 * MT_MIB; limit < 400 * MT_MIB; limit += 119 * MT_MIB) {
-        state = limit;
+        random_state = limit;
         run_every_policy(limit);
     }
 }

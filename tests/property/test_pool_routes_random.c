@@ -23,15 +23,9 @@
 
 enum { EVENTS = 260, LIVE = 40, PROGRAMS = 300, STREAMS = 2 };
 
-static uint64_t state;
 static struct mt_event whole[EVENTS], part[EVENTS];
 static bool chosen[EVENTS]; /* by the event of a block's request */
 static size_t birth_of[EVENTS];
-
-static uint64_t random_below(uint64_t end)
-{
-    return dice_xorshift(&state) % end;
-}
 
 struct level {
     uint64_t reserved, device_allocs, device_frees;
@@ -47,7 +41,7 @@ static struct mt_replay_summary summary;
 
 static uint64_t random_size(void)
 {
-    return 1 + random_below((uint64_t)1 << (15 + random_below(12)));
+    return 1 + xorshift_below((uint64_t)1 << (15 + xorshift_below(12)));
 }
 
 static struct mt_event event(uint8_t kind, uint64_t addr, uint64_t size_bytes, uint32_t stream)
@@ -64,18 +58,18 @@ static void make_program(unsigned emptied_of_1000)
     size_t live[LIVE], count = 0, at = 0;
 
     while (at + 2 <= EVENTS) {
-        if (random_below(1000) < emptied_of_1000) {
+        if (xorshift_below(1000) < emptied_of_1000) {
             birth_of[at] = at;
             whole[at++] = event(MT_EVENT_EMPTY_CACHE, 0, 0, 0);
             birth_of[at] = at; /* a free of nothing, which shows what is left */
             whole[at++] = event(MT_EVENT_FREE_COMPLETED, 0x10, 1, 0);
-        } else if (count < LIVE && (!count || random_below(100) < 54)) {
+        } else if (count < LIVE && (!count || xorshift_below(100) < 54)) {
             live[count++] = birth_of[at] = at;
             whole[at] = event(MT_EVENT_ALLOC, 0x1000 * (at + 1), random_size(),
-                              (uint32_t)random_below(STREAMS));
+                              (uint32_t)xorshift_below(STREAMS));
             at++;
         } else {
-            size_t which = random_below(count), birth = live[which];
+            size_t which = xorshift_below(count), birth = live[which];
             live[which] = live[--count];
             birth_of[at] = birth_of[at + 1] = birth;
             whole[at] = whole[at + 1] = whole[birth];
@@ -176,7 +170,7 @@ static void each_program(void (*check)(const char *with, const char *without))
         snprintf(without_pools[i], sizeof *without_pools, "%.*s",
                  (int)(strchr(policies[i], ' ') - policies[i]), policies[i]);
     for (program = 0; program < PROGRAMS; program++) {
-        state = 0x9E3779B97F4A7C15u + program;
+        random_state = 0x9E3779B97F4A7C15u + program;
         make_program(program % 2 ? 0 : 20);
         for (i = 0; i < MT_ARRAY_LEN(policies); i++)
             check(policies[i], without_pools[i]);
@@ -229,7 +223,7 @@ static void check_split(const char *with, const char *without)
     size_t i;
 
     for (i = 0; i < EVENTS; i++) {
-        chosen[i] = whole[i].kind == MT_EVENT_ALLOC && random_below(3) == 0;
+        chosen[i] = whole[i].kind == MT_EVENT_ALLOC && xorshift_below(3) == 0;
         of_event[i] = chosen[i];
     }
     observe(whole, with, &foresight, &seen);

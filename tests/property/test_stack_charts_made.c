@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "dice.h"
 #include "flamechart_model.h"
 #include "icicle.h"
 #include "util.h"
@@ -124,14 +125,6 @@ static void large_reports_are_bounded(void **state)
 
 enum { RANDOM_PHASES = 200, RANDOM_EVENTS = 3000, RANDOM_STACKS = 200 };
 
-static uint64_t random_state;
-
-static uint32_t random_below(uint32_t limit)
-{
-    random_state = random_state * 6364136223846793005u + 1442695040888963407u;
-    return (uint32_t)((random_state >> 33) % limit);
-}
-
 struct random_world {
     struct mt_symbols symbols;
     struct mt_report report;
@@ -157,7 +150,7 @@ static const char *random_name(void)
                                         "nccl:all_reduce",
                                         ""};
 
-    return names[random_below(MT_ARRAY_LEN(names))];
+    return names[linear_below(MT_ARRAY_LEN(names))];
 }
 
 static void random_symbols(struct mt_symbols *symbols)
@@ -167,13 +160,13 @@ static void random_symbols(struct mt_symbols *symbols)
 
     assert_int_equal(mt_symbols_init(symbols), MT_OK);
     for (uint32_t i = 0; i < RANDOM_STACKS; i++) {
-        const char *name = random_name(), *path = files[random_below(5)];
+        const char *name = random_name(), *path = files[linear_below(5)];
         uint32_t function, file, frame, stack, count = symbols->stack_count;
-        uint32_t parent = count && random_below(9) ? random_below(count) : MT_NO_ID;
+        uint32_t parent = count && linear_below(9) ? linear_below(count) : MT_NO_ID;
 
         assert_int_equal(mt_symbols_string(symbols, name, strlen(name), &function), MT_OK);
         assert_int_equal(mt_symbols_string(symbols, path, strlen(path), &file), MT_OK);
-        assert_int_equal(mt_symbols_frame(symbols, function, file, random_below(50), &frame),
+        assert_int_equal(mt_symbols_frame(symbols, function, file, linear_below(50), &frame),
                          MT_OK);
         assert_int_equal(mt_symbols_stack(symbols, parent, frame, &stack), MT_OK);
     }
@@ -184,7 +177,7 @@ static void random_run(struct random_world *world)
 {
     struct mt_report *report = &world->report;
     uint64_t t_ns = 1000, allocated = 1u << 30, seq = 0;
-    uint32_t scale = 1u << random_below(20), count = 1 + random_below(RANDOM_EVENTS - 1);
+    uint32_t scale = 1u << linear_below(20), count = 1 + linear_below(RANDOM_EVENTS - 1);
     struct mt_flamechart_window window = {.begin_t_ns = t_ns, .step = MT_NO_STEP, .bins = 0};
     struct mt_flamechart_builder *builder;
     static struct mt_event events[RANDOM_EVENTS];
@@ -192,28 +185,28 @@ static void random_run(struct random_world *world)
     int32_t open = MT_NO_PHASE;
 
     for (uint32_t i = 0; i < count; seq++) {
-        t_ns += random_below(scale);
-        if (random_below(20) == 0 && report->phase_count < RANDOM_PHASES) {
+        t_ns += linear_below(scale);
+        if (linear_below(20) == 0 && report->phase_count < RANDOM_PHASES) {
             struct mt_phase *phase = &world->phases[report->phase_count];
 
             *phase = (struct mt_phase){.name = random_name(),
                                        .path = "path",
                                        .step = MT_NO_STEP,
                                        .parent = open,
-                                       .is_step = open == MT_NO_PHASE && random_below(2),
-                                       .is_plumbing = random_below(6) == 0,
+                                       .is_step = open == MT_NO_PHASE && linear_below(2),
+                                       .is_plumbing = linear_below(6) == 0,
                                        .begin_t_ns = t_ns,
                                        .begin_event = seq,
                                        .end_event = UINT64_MAX};
             open = (int32_t)report->phase_count++;
-        } else if (random_below(20) == 0 && open != MT_NO_PHASE) {
+        } else if (linear_below(20) == 0 && open != MT_NO_PHASE) {
             world->phases[open].end_event = seq;
             world->phases[open].end_t_ns = t_ns;
             open = world->phases[open].parent;
         } else {
-            uint32_t stack = random_below(RANDOM_STACKS + 30);
+            uint32_t stack = linear_below(RANDOM_STACKS + 30);
 
-            events[i] = (struct mt_event){.kind = random_below(2) ? MT_EVENT_ALLOC
+            events[i] = (struct mt_event){.kind = linear_below(2) ? MT_EVENT_ALLOC
                                                                   : MT_EVENT_FREE_REQUESTED,
                                           .seq = seq,
                                           .t_ns = t_ns,
@@ -233,16 +226,16 @@ static void random_run(struct random_world *world)
                                                report->phase_count, &world->symbols, &builder),
                      MT_OK);
     for (uint32_t i = 0; i < count; i++) {
-        int64_t delta = (int64_t)random_below(1u << 21) - (1 << 20);
+        int64_t delta = (int64_t)linear_below(1u << 21) - (1 << 20);
 
         allocated += (uint64_t)delta;
         assert_int_equal(
             mt_flamechart_builder_add(builder, &events[i], phase_of[i], delta, allocated), MT_OK);
         world->holdings[i] = (struct mt_holding){.stack = events[i].stack,
                                                  .phase = phase_of[i],
-                                                 .role = random_below(MT_ROLE_COUNT),
-                                                 .block_bytes = 512u << random_below(16),
-                                                 .blocks = 1 + random_below(3)};
+                                                 .role = linear_below(MT_ROLE_COUNT),
+                                                 .block_bytes = 512u << linear_below(16),
+                                                 .blocks = 1 + linear_below(3)};
         world->holdings[i].bytes = world->holdings[i].block_bytes * world->holdings[i].blocks;
     }
     assert_int_equal(mt_flamechart_builder_finish(builder, &world->device.flamechart), MT_OK);

@@ -13,4 +13,9 @@
 /* cmocka 2 has this macro; sources of the recorder have a member of this name. */
 #undef stop
 
+/* The name of one of the files of a family (family.c). */
+#ifdef main
+int main(void);
+#endif
+
 #endif

@@ -19,6 +19,19 @@ static inline uint64_t dice_linear(uint64_t *state)
     return *state = *state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
 }
 
+/* The state of a file that needs one sequence: 0 until the file sets it. */
+static uint64_t random_state;
+
+static inline uint64_t xorshift_below(uint64_t end)
+{
+    return dice_xorshift(&random_state) % end;
+}
+
+static inline uint32_t linear_below(uint64_t end)
+{
+    return (uint32_t)((dice_linear(&random_state) >> 33) % end);
+}
+
 struct dice {
     uint64_t state;
 };

@@ -13,13 +13,6 @@
 
 enum { SITES = 5, SIZES = 6, BLOCKS = 64, MAX_EVENTS = 4000 };
 
-static uint64_t random_state;
-
-static uint64_t random_below(uint64_t limit)
-{
-    return (dice_linear(&random_state) >> 33) % limit;
-}
-
 /* All live bytes and blocks by role, site and size. */
 struct sums {
     uint64_t bytes[MT_ROLE_COUNT][SITES][SIZES], blocks[MT_ROLE_COUNT][SITES][SIZES], total;
@@ -88,8 +81,8 @@ static void toggle(struct run *run, unsigned index)
     uint64_t bytes;
 
     if (birth)
-        *block = (struct live){true, (unsigned)random_below(3), (unsigned)random_below(SITES),
-                               (unsigned)random_below(SIZES)};
+        *block = (struct live){true, (unsigned)linear_below(3), (unsigned)linear_below(SITES),
+                               (unsigned)linear_below(SIZES)};
     block->alive = birth;
     bytes = size_of(block->size);
     run->now.bytes[block->role][block->site][block->size] += birth ? bytes : 0 - bytes;
@@ -115,12 +108,12 @@ static void play(struct run *run, unsigned events)
     for (unsigned i = 0; i < events; i++) {
         struct mt_bytes bytes;
 
-        t_ns += random_below(2 * 100000 / events + 1);
+        t_ns += linear_below(2 * 100000 / events + 1);
         if (t_ns > 51000 && t_ns < 90000)
             t_ns = 90000;
         if (t_ns > 140000)
             t_ns = 140000;
-        toggle(run, (unsigned)random_below(BLOCKS));
+        toggle(run, (unsigned)linear_below(BLOCKS));
         bytes = (struct mt_bytes){run->now.total, run->now.total, run->now.total, 1 << 30};
         assert_int_equal(mt_history_state(run->builder, t_ns, i + 1, MT_NO_PHASE, &bytes), MT_OK);
         run->times[i] = t_ns;

@@ -1,1 +1,0 @@
-memtrace render address captures/churn_exp_ring.pickle.zst -o - --x=events

@@ -1,1 +1,0 @@
-memtrace render timeline captures/oom_adam.pickle.zst -o -
