@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include "analyze.h"
-#include "asked_report.h"
 #include "cards.h"
 #include "chart.h"
 #include "export_format.h"
