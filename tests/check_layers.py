@@ -31,7 +31,7 @@ FOLDERS = {
     "analyzer": ["data", "allocators", "attribute", "optimal", "foresight", "replay", "passes",
                  "models", "whatif", "findings", "compare", "report"],
     "render": ["", "charts", "documents"],
-    "cli": [""],
+    "cli": ["output", "tables", "answer", "replays", "compare", "record", ""],
     "simulate": ["asker", "driver", "site", "commands"],
     "fleet": ["data", "summary", "merge", "mpi", "answers", "charts", "pages", "job", "commands"],
 }
