@@ -176,7 +176,7 @@ int mt_gate_run_open(struct mt_gate_run *run, const struct mt_gate_options *opti
     mt_outputs_add_input(options->outputs, options->budget);
     mt_outputs_add_input(options->outputs, base);
     if (!code)
-        code = mt_output_precheck(options->write_baseline, options->outputs, MT_FILE_BASELINE);
+        code = mt_output_precheck(options->write_baseline, options->outputs, &mt_file_baseline);
     return !code && base ? open_base(run, base, common) : code;
 }
 
@@ -199,7 +199,7 @@ static int write_baseline(const struct mt_gate_options *options, const struct mt
         mt_add_baseline_json(&json, &baseline);
     else
         json.failed = true;
-    code = mt_write_file(path, options->outputs, MT_FILE_BASELINE, &json);
+    code = mt_write_file(path, options->outputs, &mt_file_baseline, &json);
     if (!code && baseline.doubt)
         mt_say("'%s': peaks in this baseline may be too small (%s), so later runs will not be "
                "compared with it",

@@ -23,4 +23,4 @@ static void add_folded(struct mt_buf *out, const struct mt_export *what)
     mt_buf_release(&lines);
 }
 
-const struct mt_export_format mt_export_folded = {"folded", MT_FILE_FOLDED, add_folded};
+const struct mt_export_format mt_export_folded = {"folded", &mt_file_folded, add_folded};

@@ -17,7 +17,7 @@ struct mt_export {
 
 struct mt_export_format {
     const char *name;
-    enum mt_file_kind kind;
+    const struct mt_file_kind *kind;
     /* Appends the document; sets out->failed if memory runs out. */
     void (*add)(struct mt_buf *out, const struct mt_export *what);
 };

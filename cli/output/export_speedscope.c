@@ -132,5 +132,5 @@ static void add_speedscope(struct mt_buf *out, const struct mt_export *what)
     free(indices);
 }
 
-const struct mt_export_format mt_export_speedscope = {"speedscope", MT_FILE_SPEEDSCOPE,
+const struct mt_export_format mt_export_speedscope = {"speedscope", &mt_file_speedscope,
                                                       add_speedscope};

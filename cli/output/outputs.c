@@ -45,15 +45,15 @@ void mt_outputs_add_input(struct mt_outputs *outputs, const char *path)
     outputs->inputs[outputs->input_count++] = path;
 }
 
-struct mt_output_rules mt_output_rules_of(const struct mt_outputs *outputs, enum mt_file_kind kind)
+struct mt_output_rules mt_output_rules_of(const struct mt_outputs *outputs,
+                                          const struct mt_file_kind *kind)
 {
     return (struct mt_output_rules){
         .force = outputs->force,
-        /* these files contain paths, the host and the command line of the run, or its output */
-        .is_private = kind == MT_FILE_TRACE || kind == MT_FILE_LOG,
-        .is_durable = kind == MT_FILE_TRACE, /* the snapshot may be deleted after the import */
-        .kind = mt_file_kinds[kind].name,
-        .is_own = mt_file_kinds[kind].is_own,
+        .is_private = kind->is_private,
+        .is_durable = kind->is_durable,
+        .kind = kind->name,
+        .is_own = kind->is_own,
         .inputs = outputs->inputs,
         .input_count = outputs->input_count,
         .unfinished = &unfinished,
@@ -87,7 +87,8 @@ int mt_report_drawing_error(const char *what, const struct mt_error *error)
     return MT_EXIT_OUTPUT;
 }
 
-int mt_output_precheck(const char *path, const struct mt_outputs *outputs, enum mt_file_kind kind)
+int mt_output_precheck(const char *path, const struct mt_outputs *outputs,
+                       const struct mt_file_kind *kind)
 {
     const struct mt_output_rules rules = mt_output_rules_of(outputs, kind);
     struct mt_error error = {.offset = MT_NO_OFFSET};
@@ -112,8 +113,8 @@ void mt_add_path_in(struct mt_buf *path, const char *folder, const char *name)
     mt_buf_printf(path, "/%s", name);
 }
 
-int mt_write_file(const char *path, const struct mt_outputs *outputs, enum mt_file_kind kind,
-                  const struct mt_buf *bytes)
+int mt_write_file(const char *path, const struct mt_outputs *outputs,
+                  const struct mt_file_kind *kind, const struct mt_buf *bytes)
 {
     const struct mt_output_rules rules = mt_output_rules_of(outputs, kind);
     struct mt_error error = {.offset = MT_NO_OFFSET};

@@ -27,11 +27,13 @@ struct mt_outputs {
 void mt_outputs_add_input(struct mt_outputs *outputs, const char *path);
 
 /* Returns the rules for a file of this kind, which borrow `outputs`. */
-struct mt_output_rules mt_output_rules_of(const struct mt_outputs *outputs, enum mt_file_kind kind);
+struct mt_output_rules mt_output_rules_of(const struct mt_outputs *outputs,
+                                          const struct mt_file_kind *kind);
 
 /* Prints why the file cannot be written, if that is already known. Call it before the work begins.
  * Returns enum mt_exit; after MT_EXIT_OK, writing can still fail. Accepts a NULL path. */
-int mt_output_precheck(const char *path, const struct mt_outputs *outputs, enum mt_file_kind kind);
+int mt_output_precheck(const char *path, const struct mt_outputs *outputs,
+                       const struct mt_file_kind *kind);
 
 /* Returns true for "-". The output is then the answer, so commands print no messages about it. */
 bool mt_is_standard_output(const char *path);
@@ -41,8 +43,8 @@ void mt_add_path_in(struct mt_buf *path, const char *folder, const char *name);
 
 /* Writes a whole file, or to standard output if `path` is "-". Prints errors; returns enum
  * mt_exit. */
-int mt_write_file(const char *path, const struct mt_outputs *outputs, enum mt_file_kind kind,
-                  const struct mt_buf *bytes);
+int mt_write_file(const char *path, const struct mt_outputs *outputs,
+                  const struct mt_file_kind *kind, const struct mt_buf *bytes);
 
 /* Prints "memtrace: cannot write 'path': <error>" and returns the exit code for it. */
 int mt_report_output_error(const char *path, const struct mt_error *error);

@@ -3,7 +3,6 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "summary_file.h"
 #include "trace.h"
 
 static bool is_space(char c)
@@ -11,75 +10,63 @@ static bool is_space(char c)
     return c == ' ' || c == '\t' || c == '\r' || c == '\n';
 }
 
-/* Returns true if `start` begins with `wanted`, with any white space between its tokens. */
-static bool begins(const char *start, size_t length, const char *wanted)
+bool mt_file_begins_json(const char *start, size_t length, const char *text)
 {
     const char *end = start + length;
 
-    for (; *wanted; wanted++) {
+    for (; *text; text++) {
         while (start < end && is_space(*start))
             start++;
-        if (start == end || *start++ != *wanted)
+        if (start == end || *start++ != *text)
             return false;
     }
     return true;
 }
 
-static bool begins_exactly(const char *start, size_t length, const char *wanted)
+bool mt_file_begins(const char *start, size_t length, const char *text)
 {
-    size_t bytes = strlen(wanted);
+    size_t bytes = strlen(text);
 
-    return length >= bytes && memcmp(start, wanted, bytes) == 0;
+    return length >= bytes && memcmp(start, text, bytes) == 0;
 }
 
 static bool is_report(const void *start, size_t length)
 {
-    return begins(start, length, "{\"schema\":\"memtrace.analyze/");
+    return mt_file_begins_json(start, length, "{\"schema\":\"memtrace.analyze/");
 }
 
 static bool is_baseline(const void *start, size_t length)
 {
-    return begins(start, length, "{\"schema\":\"memtrace.baseline/");
-}
-
-static bool is_sweep(const void *start, size_t length)
-{
-    return begins(start, length, "{\"schema\":\"memtrace.sweep/");
-}
-
-static bool is_log(const void *start, size_t length)
-{
-    return begins_exactly(start, length, MT_LOG_MARK);
+    return mt_file_begins_json(start, length, "{\"schema\":\"memtrace.baseline/");
 }
 
 static bool is_speedscope(const void *start, size_t length)
 {
-    return begins(start, length,
-                  "{\"$schema\":\"https://www.speedscope.app/file-format-schema.json\","
-                  "\"exporter\":\"memtrace\"");
+    return mt_file_begins_json(
+        start, length,
+        "{\"$schema\":\"https://www.speedscope.app/file-format-schema.json\","
+        "\"exporter\":\"memtrace\"");
 }
 
 static bool is_summary(const void *start, size_t length)
 {
-    return begins_exactly(start, length, "### memtrace: ");
+    return mt_file_begins(start, length, "### memtrace: ");
 }
 
 static bool is_junit(const void *start, size_t length)
 {
-    return begins_exactly(
+    return mt_file_begins(
         start, length, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"memtrace\"");
 }
 
-/* Returns true if the page has this title. The title is after the meta elements, in the first
- * kilobytes. */
-static bool has_title(const void *start, size_t length, const char *title)
+bool mt_file_has_title(const void *start, size_t length, const char *title)
 {
     const char *at = start, *end = at + (length < 4096 ? length : 4096);
 
-    if (!begins_exactly(start, length, "<!doctype html>\n<html lang=\"en\">"))
+    if (!mt_file_begins(start, length, "<!doctype html>\n<html lang=\"en\">"))
         return false;
     while (at < end && (at = memchr(at, '\n', (size_t)(end - at))) != NULL) {
-        if (begins_exactly(at, (size_t)(end - at), title))
+        if (mt_file_begins(at, (size_t)(end - at), title))
             return true;
         at++;
     }
@@ -88,33 +75,18 @@ static bool has_title(const void *start, size_t length, const char *title)
 
 static bool is_page(const void *start, size_t length)
 {
-    return has_title(start, length, "\n<title>memtrace: ");
-}
-
-static bool is_fleet_page(const void *start, size_t length)
-{
-    return has_title(start, length, "\n<title>memtrace fleet: ");
-}
-
-static bool is_fleet_summary(const void *start, size_t length)
-{
-    return begins_exactly(start, length, "### memtrace fleet: ");
-}
-
-static bool is_fleet(const void *start, size_t length)
-{
-    return begins(start, length, "{\"schema\":\"memtrace.fleet/");
+    return mt_file_has_title(start, length, "\n<title>memtrace: ");
 }
 
 static bool is_counters(const void *start, size_t length)
 {
-    return begins_exactly(start, length,
+    return mt_file_begins(start, length,
                           "event,t_ns,device,requested,allocated,active,reserved,inactive_split\n");
 }
 
 static bool is_plan(const void *start, size_t length)
 {
-    return begins_exactly(start, length, "device,lower,upper,size,offset\n");
+    return mt_file_begins(start, length, "device,lower,upper,size,offset\n");
 }
 
 /* Returns true for text, a space, and a number: "a;b;c 512". */
@@ -139,11 +111,11 @@ static bool has_frames(const char *line, size_t length)
     for (size_t i = 0; i + 1 < length; i++)
         if (line[i] == ';' || (line[i] == ':' && line[i + 1] >= '0' && line[i + 1] <= '9'))
             return true;
-    return begins_exactly(line, length, "no stack") ||
-           begins_exactly(line, length, "allocated before recording started") ||
+    return mt_file_begins(line, length, "no stack") ||
+           mt_file_begins(line, length, "allocated before recording started") ||
            /* text of older versions */
-           begins_exactly(line, length, "alive before recording began") ||
-           begins_exactly(line, length, "born before the trace");
+           mt_file_begins(line, length, "alive before recording began") ||
+           mt_file_begins(line, length, "born before the trace");
 }
 
 static bool is_folded(const void *start, size_t length)
@@ -209,23 +181,21 @@ static bool is_png(const void *start, size_t length)
     return false;
 }
 
-const struct mt_file_kind_facts mt_file_kinds[MT_FILE_KINDS] = {
-    [MT_FILE_TRACE] = {"a trace that 'memtrace import' wrote", mt_trace_is_imported},
-    [MT_FILE_SVG] = {"an SVG picture by memtrace", is_svg},
-    [MT_FILE_PNG] = {"a PNG picture by memtrace", is_png},
-    [MT_FILE_PAGE] = {"a report by memtrace", is_page},
-    [MT_FILE_REPORT] = {"a report by memtrace", is_report},
-    [MT_FILE_SUMMARY] = {"a summary by memtrace", is_summary},
-    [MT_FILE_JUNIT] = {"a JUnit file by memtrace", is_junit},
-    [MT_FILE_BASELINE] = {"a baseline by memtrace", is_baseline},
-    [MT_FILE_COUNTERS] = {"a table of counters by memtrace", is_counters},
-    [MT_FILE_PLAN] = {"a plan by memtrace", is_plan},
-    [MT_FILE_FOLDED] = {"a file of folded stacks", is_folded},
-    [MT_FILE_SPEEDSCOPE] = {"a speedscope document by memtrace", is_speedscope},
-    [MT_FILE_SWEEP] = {"a table of dry runs by memtrace", is_sweep},
-    [MT_FILE_LOG] = {"the log of a dry run by memtrace", is_log},
-    [MT_FILE_RANK_SUMMARY] = {"the summary of a rank by memtrace", mt_summary_probe},
-    [MT_FILE_FLEET] = {"a JSON document by memtrace fleet", is_fleet},
-    [MT_FILE_FLEET_PAGE] = {"a page by memtrace fleet", is_fleet_page},
-    [MT_FILE_FLEET_SUMMARY] = {"a summary by memtrace fleet", is_fleet_summary},
-};
+const struct mt_file_kind mt_file_trace = {.name = "a trace that 'memtrace import' wrote",
+                                           .is_own = mt_trace_is_imported,
+                                           .is_private = true,
+                                           .is_durable = true};
+const struct mt_file_kind mt_file_svg = {.name = "an SVG picture by memtrace", .is_own = is_svg};
+const struct mt_file_kind mt_file_png = {.name = "a PNG picture by memtrace", .is_own = is_png};
+const struct mt_file_kind mt_file_page = {.name = "a report by memtrace", .is_own = is_page};
+const struct mt_file_kind mt_file_report = {.name = "a report by memtrace", .is_own = is_report};
+const struct mt_file_kind mt_file_summary = {.name = "a summary by memtrace", .is_own = is_summary};
+const struct mt_file_kind mt_file_junit = {.name = "a JUnit file by memtrace", .is_own = is_junit};
+const struct mt_file_kind mt_file_baseline = {.name = "a baseline by memtrace",
+                                              .is_own = is_baseline};
+const struct mt_file_kind mt_file_counters = {.name = "a table of counters by memtrace",
+                                              .is_own = is_counters};
+const struct mt_file_kind mt_file_plan = {.name = "a plan by memtrace", .is_own = is_plan};
+const struct mt_file_kind mt_file_folded = {.name = "a file of folded stacks", .is_own = is_folded};
+const struct mt_file_kind mt_file_speedscope = {.name = "a speedscope document by memtrace",
+                                                .is_own = is_speedscope};

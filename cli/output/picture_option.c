@@ -82,9 +82,9 @@ void mt_add_no_png(struct mt_buf *out, const struct mt_error *why)
     mt_buf_add_text(out, ")\n");
 }
 
-static enum mt_file_kind kind_of(const struct mt_picture *picture)
+static const struct mt_file_kind *kind_of(const struct mt_picture *picture)
 {
-    return picture->is_png ? MT_FILE_PNG : MT_FILE_SVG;
+    return picture->is_png ? &mt_file_png : &mt_file_svg;
 }
 
 int mt_picture_precheck(const struct mt_picture *picture)

@@ -16,7 +16,7 @@ int mt_counters_csv_open(struct mt_counters_csv *csv, const char *path,
     struct mt_error error = {.offset = MT_NO_OFFSET};
 
     *csv = (struct mt_counters_csv){.path = path,
-                                    .rules = mt_output_rules_of(outputs, MT_FILE_COUNTERS)};
+                                    .rules = mt_output_rules_of(outputs, &mt_file_counters)};
     if (mt_output_open(&csv->output, path, &csv->rules, &error) != MT_OK)
         return mt_report_output_error(path, &error);
     add_header(csv);

@@ -143,8 +143,8 @@ static int write_set(struct run *run)
     if (mt_summary_encode(&run->set, &bytes, &error) != MT_OK)
         code = mt_report_output_error(run->arguments->output, &error);
     else
-        code = mt_write_file(run->arguments->output, &run->arguments->outputs, MT_FILE_RANK_SUMMARY,
-                             &bytes);
+        code = mt_write_file(run->arguments->output, &run->arguments->outputs,
+                             &mt_file_rank_summary, &bytes);
     mt_buf_release(&bytes);
     return code;
 }
@@ -155,7 +155,7 @@ static int write_junit(struct run *run, const struct mt_job_report *report)
     int code;
 
     mt_fleet_gates_junit(&out, &run->gates, report);
-    code = mt_write_file(run->arguments->junit, &run->arguments->outputs, MT_FILE_JUNIT, &out);
+    code = mt_write_file(run->arguments->junit, &run->arguments->outputs, &mt_file_junit, &out);
     mt_buf_release(&out);
     return code;
 }
@@ -343,9 +343,9 @@ static int precheck(const struct run *run)
         code = mt_fleet_folder_precheck(arguments->output, &arguments->outputs,
                                         run->gates.rules.is_given);
     else if (arguments->output)
-        code = mt_output_precheck(arguments->output, &arguments->outputs, MT_FILE_RANK_SUMMARY);
+        code = mt_output_precheck(arguments->output, &arguments->outputs, &mt_file_rank_summary);
     if (code == MT_EXIT_OK && arguments->junit)
-        code = mt_output_precheck(arguments->junit, &arguments->outputs, MT_FILE_JUNIT);
+        code = mt_output_precheck(arguments->junit, &arguments->outputs, &mt_file_junit);
     return code;
 }
 

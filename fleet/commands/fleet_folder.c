@@ -8,16 +8,38 @@
 #include "job_summary_md.h"
 #include "picture_option.h"
 
+static bool is_json(const void *start, size_t length)
+{
+    return mt_file_begins_json(start, length, "{\"schema\":\"memtrace.fleet/");
+}
+
+static bool is_page(const void *start, size_t length)
+{
+    return mt_file_has_title(start, length, "\n<title>memtrace fleet: ");
+}
+
+static bool is_summary(const void *start, size_t length)
+{
+    return mt_file_begins(start, length, "### memtrace fleet: ");
+}
+
+static const struct mt_file_kind json_kind = {.name = "a JSON document by memtrace fleet",
+                                              .is_own = is_json};
+static const struct mt_file_kind page_kind = {.name = "a page by memtrace fleet",
+                                              .is_own = is_page};
+static const struct mt_file_kind summary_kind = {.name = "a summary by memtrace fleet",
+                                                 .is_own = is_summary};
+
 enum { FLEET_JSON, SUMMARY_MD, JUNIT_XML, REPORT_HTML };
 
 static const struct {
     const char *name;
-    enum mt_file_kind kind;
+    const struct mt_file_kind *kind;
 } documents[] = {
-    [FLEET_JSON] = {"fleet.json", MT_FILE_FLEET},
-    [SUMMARY_MD] = {"summary.md", MT_FILE_FLEET_SUMMARY},
-    [JUNIT_XML] = {"junit.xml", MT_FILE_JUNIT},
-    [REPORT_HTML] = {"report.html", MT_FILE_FLEET_PAGE},
+    [FLEET_JSON] = {"fleet.json", &json_kind},
+    [SUMMARY_MD] = {"summary.md", &summary_kind},
+    [JUNIT_XML] = {"junit.xml", &mt_file_junit},
+    [REPORT_HTML] = {"report.html", &page_kind},
 };
 
 struct writing {
@@ -99,8 +121,8 @@ static struct mt_job_gallery_options gallery_options(const struct mt_fleet_folde
 {
     return (struct mt_job_gallery_options){
         .directory = folder->directory,
-        .rules = {mt_output_rules_of(folder->outputs, MT_FILE_SVG),
-                  mt_output_rules_of(folder->outputs, MT_FILE_PNG)}};
+        .rules = {mt_output_rules_of(folder->outputs, &mt_file_svg),
+                  mt_output_rules_of(folder->outputs, &mt_file_png)}};
 }
 
 /* Prints an error for each missing picture, or the error that prevented all pictures. */

@@ -18,6 +18,9 @@
 enum { PIECE_BYTES = 1 << 16 };
 #define MAX_FILE_BYTES ((uint64_t)1 << 30)
 
+const struct mt_file_kind mt_file_rank_summary = {.name = "the summary of a rank by memtrace",
+                                                  .is_own = mt_summary_probe};
+
 void mt_summary_add_path(struct mt_buf *out, const char *trace)
 {
     mt_buf_add_text(out, trace);
@@ -75,7 +78,7 @@ enum mt_status mt_summary_of_trace(const char *path, const char *format, const c
     enum mt_status status = mt_summary_add_trace(path, format, &set, error);
 
     mt_outputs_add_input(&outputs, path);
-    rules = mt_output_rules_of(&outputs, MT_FILE_RANK_SUMMARY);
+    rules = mt_output_rules_of(&outputs, &mt_file_rank_summary);
     rules.is_private = true; /* the summary names code and machines, as the trace does */
     if (status == MT_OK)
         status = mt_summary_encode(&set, &bytes, error);

@@ -4,7 +4,11 @@
 #define MT_CLI_SUMMARY_OF_TRACE_H
 
 #include "buf.h"
+#include "own_files.h"
 #include "rank_set.h"
+
+/* TRACE.mtsum. It begins with the magic of its format. */
+extern const struct mt_file_kind mt_file_rank_summary;
 
 /* Appends the name of the summary of a trace: "run.trace.zst.mtsum". */
 void mt_summary_add_path(struct mt_buf *out, const char *trace);

@@ -29,15 +29,23 @@ static char *path_in(struct mt_sweep_plan *plan, const char *folder, const char 
     return copy;
 }
 
+static bool is_table(const void *start, size_t length)
+{
+    return mt_file_begins_json(start, length, "{\"schema\":\"memtrace.sweep/");
+}
+
+static const struct mt_file_kind table_kind = {.name = "a table of dry runs by memtrace",
+                                               .is_own = is_table};
+
 static const struct {
     const char *name;
-    enum mt_file_kind kind;
+    const struct mt_file_kind *kind;
 } answer_files[] = {
-    {"sweep.json", MT_FILE_SWEEP}, {"sweep.svg", MT_FILE_SVG}, {"sweep.png", MT_FILE_PNG}};
+    {"sweep.json", &table_kind}, {"sweep.svg", &mt_file_svg}, {"sweep.png", &mt_file_png}};
 
 static bool is_written(size_t file)
 {
-    return answer_files[file].kind != MT_FILE_PNG || mt_png_available(NULL);
+    return answer_files[file].kind != &mt_file_png || mt_png_available(NULL);
 }
 
 /* Creates the folder of -o and checks that its files may be written. Returns -1 or an exit code. */
@@ -141,7 +149,7 @@ static int write_pictures(const struct mt_sweep_arguments *arguments, struct mt_
         struct mt_picture picture = {
             .output = path_in(plan, arguments->each->recording.output, answer_files[i].name),
             .outputs = arguments->outputs,
-            .is_png = answer_files[i].kind == MT_FILE_PNG};
+            .is_png = answer_files[i].kind == &mt_file_png};
         size_t bytes;
 
         if (!picture.output)

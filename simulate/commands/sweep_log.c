@@ -13,6 +13,17 @@ enum {
     LOG_BYTES = 4096 /* maximum size of these lines */
 };
 
+/* The beginning of a log, before the label of the run. */
+#define LOG_MARK "# memtrace dry-run: "
+
+static bool is_log(const void *start, size_t length)
+{
+    return mt_file_begins(start, length, LOG_MARK);
+}
+
+static const struct mt_file_kind log_kind = {
+    .name = "the log of a dry run by memtrace", .is_own = is_log, .is_private = true};
+
 static char *log_path(struct mt_sweep_plan *plan, const char *folder,
                       const struct mt_sweep_run *run)
 {
@@ -29,7 +40,7 @@ int mt_sweep_precheck_logs(struct mt_sweep_plan *plan, const char *folder,
 
         if (!path)
             return mt_say_no_memory("cannot list the files");
-        code = mt_output_precheck(path, outputs, MT_FILE_LOG);
+        code = mt_output_precheck(path, outputs, &log_kind);
     }
     return code ? code : -1;
 }
@@ -38,7 +49,7 @@ int mt_sweep_precheck_logs(struct mt_sweep_plan *plan, const char *folder,
 int mt_sweep_log_open(const struct mt_sweep_request *request, const struct mt_sweep_run *run)
 {
     const char *path = log_path(request->plan, request->folder, run);
-    const struct mt_output_rules rules = mt_output_rules_of(request->outputs, MT_FILE_LOG);
+    const struct mt_output_rules rules = mt_output_rules_of(request->outputs, &log_kind);
     struct mt_error error = {.offset = MT_NO_OFFSET};
     struct mt_buf mark = {0};
     struct mt_output output;
@@ -48,7 +59,7 @@ int mt_sweep_log_open(const struct mt_sweep_request *request, const struct mt_sw
         (void)mt_say_no_memory("cannot write the log");
         return -1;
     }
-    mt_buf_add_text(&mark, MT_LOG_MARK);
+    mt_buf_add_text(&mark, LOG_MARK);
     mt_buf_add_printable_text(&mark, run->label);
     mt_buf_add_char(&mark, '\n');
     if (mark.failed)
