@@ -166,12 +166,10 @@ int mt_cmd_live(const struct mt_command *command, int argc, char **argv);
 int mt_cmd_info(const struct mt_command *command, int argc, char **argv);
 int mt_cmd_dump(const struct mt_command *command, int argc, char **argv);
 int mt_cmd_doctor(const struct mt_command *command, int argc, char **argv);
-int mt_cmd_dry_run(const struct mt_command *command, int argc, char **argv);
 int mt_cmd_record(const struct mt_command *command, int argc, char **argv);
 int mt_cmd_recover(const struct mt_command *command, int argc, char **argv);
 int mt_cmd_tune(const struct mt_command *command, int argc, char **argv);
 int mt_cmd_export(const struct mt_command *command, int argc, char **argv);
-int mt_cmd_fleet(const struct mt_command *command, int argc, char **argv);
 int mt_cmd_fit(const struct mt_command *command, int argc, char **argv);
 
 #endif

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "annexes.h"
 #include "outputs.h"
 #include "shell_word.h"
 #include "util.h"
@@ -43,7 +44,8 @@ const char *mt_fleet_path(const char *path)
 /* If there are too many traces to name, suggests to analyze one at a time. */
 void mt_add_next_step(struct mt_buf *out, const struct mt_next_step *next)
 {
-    bool is_job = next->count > 1 && (next->folder || next->count <= MT_NEXT_TRACES);
+    bool is_job =
+        mt_annex_files && next->count > 1 && (next->folder || next->count <= MT_NEXT_TRACES);
     size_t named = is_job ? next->count : 1;
 
     if (!next->count)
@@ -150,11 +152,12 @@ static void add_recording(struct mt_buf *out, const char *folder)
     mt_buf_release(&path);
 }
 
-void mt_add_first_steps(struct mt_buf *out, const char *folder)
+void mt_add_first_steps(struct mt_buf *out, const char *folder, bool has_dry_run)
 {
     add_recording(out, folder);
     add_step(out, "record -- python train.py", NULL, "record a program on a GPU");
-    add_step(out, "dry-run -- python train.py", NULL, "get its peak without a GPU");
+    if (has_dry_run)
+        add_step(out, "dry-run -- python train.py", NULL, "get its peak without a GPU");
     add_step(out, "doctor", NULL, "check what can be recorded on this machine");
     add_step(out, "--help", NULL, "list all commands");
 }

@@ -3,14 +3,13 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "annexes.h"
 #include "cli.h"
 #include "import.h"
 #include "next_step.h"
 #include "pytorch_config.h"
 #include "reading.h"
 #include "recover.h"
-#include "several_inputs.h"
-#include "summary_of_trace.h"
 #include "units.h"
 
 enum { MAX_FORMATS = 32 };
@@ -89,14 +88,15 @@ struct mt_source *mt_open_input(const char *path, const struct mt_common *common
         return NULL;
     }
     if (is_directory(path)) {
-        mt_say_folder(path);
+        if (mt_annex_files)
+            mt_annex_files->say_folder(path);
+        else
+            mt_say("cannot read '%s': it is a directory", path);
         *exit_code = MT_EXIT_INPUT;
         return NULL;
     }
-    if (mt_is_summary_file(path)) {
-        mt_say("cannot read '%s': it is the summary of a rank, not a trace; 'memtrace info' shows "
-               "it, and 'memtrace fleet' compares it with others",
-               path);
+    if (mt_annex_files && mt_annex_files->is_own(path)) {
+        mt_annex_files->say_own(path);
         *exit_code = MT_EXIT_INPUT;
         return NULL;
     }

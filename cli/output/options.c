@@ -4,10 +4,10 @@
 #include <getopt.h>
 #include <string.h>
 
+#include "annexes.h"
 #include "cli.h"
 #include "completion.h"
 #include "memory_limit.h"
-#include "several_inputs.h"
 #include "units.h"
 #include "util.h"
 
@@ -242,8 +242,8 @@ static int check_argument_count(const struct mt_command *command, int count, int
     reads_one = max == 1 && strncmp(command->arguments, "TRACE", 5) == 0;
     mt_say("%s: unexpected argument '%s'%s", command->name, arguments[max],
            reads_one ? "; this command reads one trace" : "");
-    if (reads_one)
-        mt_say_several(arguments, count);
+    if (reads_one && mt_annex_files)
+        mt_annex_files->say_several(arguments, count);
     return usage_hint(command);
 }
 

@@ -7,11 +7,11 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "annexes.h"
 #include "cli.h"
 #include "io.h"
 #include "memory_limit.h"
 #include "outputs.h"
-#include "summary_of_trace.h"
 #include "util.h"
 
 enum {
@@ -57,18 +57,13 @@ static void let_sigterm_end_this(void)
 static int work(struct mt_recorded_summaries *summaries, const char *path)
 {
     struct mt_error error = {.offset = MT_NO_OFFSET};
-    struct mt_buf out_path = {0};
-    enum mt_status status = MT_ERR_MEMORY;
+    enum mt_status status = mt_annex_files->summarize(path, summaries->force, &error);
     char memory[MT_MEMORY_TEXT];
 
-    mt_summary_add_path(&out_path, path);
-    if (!out_path.failed)
-        status = mt_summary_of_trace(path, NULL, out_path.data, summaries->force, &error);
     error.status = status;
     if (status != MT_OK)
         say_missing(summaries, path,
                     mt_is_memory_failure(&error) ? mt_memory_reason(memory) : error.text);
-    mt_buf_release(&out_path);
     return status == MT_OK ? MT_EXIT_OK : MT_EXIT_OUTPUT;
 }
 
@@ -138,6 +133,8 @@ void mt_recorded_summaries_add(struct mt_recorded_summaries *summaries, const ch
 {
     struct mt_summary_job *job;
 
+    if (!mt_annex_files)
+        return;
     if (!summaries->is_begun)
         mt_progress_start(&summaries->progress, summaries->is_quiet);
     summaries->is_begun = true;

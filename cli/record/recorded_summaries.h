@@ -1,6 +1,7 @@
 /* Writes summaries of traces that a command has just recorded. Each summary has its own process,
  * and several run in parallel. A failure of such a process, including lack of memory or time, does
- * not change the trace or the exit status of the command.
+ * not change the trace or the exit status of the command. A build without the annex fleet writes
+ * none.
  *
  *     struct mt_recorded_summaries summaries = {.is_quiet = quiet};
  *     mt_recorded_summaries_add(&summaries, path);      // for each trace

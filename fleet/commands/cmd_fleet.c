@@ -4,6 +4,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "fleet_annex.h"
 #include "fleet_diff.h"
 #include "fleet_folder.h"
 #include "fleet_job.h"

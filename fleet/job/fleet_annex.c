@@ -1,11 +1,11 @@
-#include "several_inputs.h"
+#include "fleet_annex.h"
 
 #include <string.h>
 #include <sys/stat.h>
 
-#include "cli.h"
 #include "fleet_files.h"
 #include "identity.h"
+#include "info_summary.h"
 #include "next_step.h"
 #include "summary_of_trace.h"
 #include "units.h"
@@ -126,7 +126,7 @@ static void say_file(const char *path)
     mt_buf_release(&line);
 }
 
-void mt_say_folder(const char *path)
+static void say_folder(const char *path)
 {
     struct mt_fleet_files files = {0};
     struct mt_error unused;
@@ -146,7 +146,7 @@ void mt_say_folder(const char *path)
     mt_fleet_files_release(&files);
 }
 
-void mt_say_several(char *const *paths, int count)
+static void say_several(char *const *paths, int count)
 {
     for (int i = 0; i < count && i < MAX_LINES; i++)
         say_file(paths[i]);
@@ -156,3 +156,25 @@ void mt_say_several(char *const *paths, int count)
         "'memtrace fleet A B ...' reads the ranks of a job together, 'memtrace diff A B' compares "
         "two traces, and 'memtrace fleet diff A B' two jobs");
 }
+
+static void say_summary(const char *path)
+{
+    mt_say("cannot read '%s': it is the summary of a rank, not a trace; 'memtrace info' shows it, "
+           "and 'memtrace fleet' compares it with others",
+           path);
+}
+
+static enum mt_status summarize(const char *trace, bool force, struct mt_error *error)
+{
+    struct mt_buf path = {0};
+    enum mt_status status = MT_ERR_MEMORY;
+
+    mt_summary_add_path(&path, trace);
+    if (!path.failed)
+        status = mt_summary_of_trace(trace, NULL, path.data, force, error);
+    mt_buf_release(&path);
+    return status;
+}
+
+const struct mt_annex_files mt_fleet_annex = {mt_is_summary_file, mt_info_summary, say_summary,
+                                              say_folder,         say_several,     summarize};

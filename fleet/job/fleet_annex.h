@@ -1,12 +1,12 @@
-/* Messages for a command that reads one trace but got several inputs or a folder. Standard error
- * shows a line for each input, and then which commands read several inputs. */
-#ifndef MT_CLI_SEVERAL_INPUTS_H
-#define MT_CLI_SEVERAL_INPUTS_H
+/* What jobs of many ranks add to the core: a command, and for other commands (annexes.h) summaries
+ * of ranks, folders and several inputs. */
+#ifndef MT_FLEET_FLEET_ANNEX_H
+#define MT_FLEET_FLEET_ANNEX_H
 
-/* Prints the message for a folder. */
-void mt_say_folder(const char *path);
+#include "annexes.h"
 
-/* Prints the message for several arguments. Prints no line for an argument that is not a file. */
-void mt_say_several(char *const *paths, int count);
+int mt_cmd_fleet(const struct mt_command *command, int argc, char **argv);
+
+extern const struct mt_annex_files mt_fleet_annex;
 
 #endif

@@ -12,11 +12,13 @@
 #include "job_page_data.h"
 #include "job_tables.h"
 #include "job_words.h"
-#include "page_assets.h"
 #include "page_head.h"
 #include "page_policy.h"
 #include "page_words.h"
 #include "units.h"
+
+/* The style and the script: report.css and job.css, page.js and job.js. The build embeds them. */
+extern const char mt_job_css[], mt_job_js[];
 
 enum {
     RANK_BYTES = 2500000, /* limit for the data of single ranks */

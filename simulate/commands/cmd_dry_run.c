@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "dry_run_annex.h"
 #include "dry_run_answer.h"
 #include "dry_run_sweep.h"
 #include "memory_limit.h"
