@@ -4,6 +4,7 @@
 #define MT_CLI_ANNEXES_H
 
 #include "cli.h"
+#include "probe.h"
 
 /* Files of an annex that are no traces, and messages for commands that read one trace. */
 struct mt_annex_files {
@@ -21,5 +22,8 @@ struct mt_annex_files {
 
 /* NULL: no annex of this build has files. */
 extern const struct mt_annex_files *const mt_annex_files;
+
+/* More checks of `doctor`; ends with NULL. */
+extern const struct mt_probe *const mt_annex_probes[];
 
 #endif
