@@ -54,12 +54,12 @@ static struct mt_analyze_options options_of(const struct arguments *arguments, c
 /* Files that -o writes in addition to pictures. */
 static const struct {
     const char *name;
-    enum mt_file_kind kind;
+    const struct mt_file_kind *kind;
 } documents[] = {
-    {"report.json", MT_FILE_REPORT},
-    {"summary.md", MT_FILE_SUMMARY},
-    {"junit.xml", MT_FILE_JUNIT},
-    {"report.html", MT_FILE_PAGE},
+    {"report.json", &mt_file_report},
+    {"summary.md", &mt_file_summary},
+    {"junit.xml", &mt_file_junit},
+    {"report.html", &mt_file_page},
 };
 enum { REPORT_JSON, SUMMARY_MD, JUNIT_XML, REPORT_HTML };
 
@@ -197,8 +197,8 @@ static struct mt_gallery_options gallery_options(const struct arguments *argumen
 {
     return (struct mt_gallery_options){
         .directory = arguments->directory,
-        .rules = {mt_output_rules_of(&arguments->outputs, MT_FILE_SVG),
-                  mt_output_rules_of(&arguments->outputs, MT_FILE_PNG)}};
+        .rules = {mt_output_rules_of(&arguments->outputs, &mt_file_svg),
+                  mt_output_rules_of(&arguments->outputs, &mt_file_png)}};
 }
 
 /* The report determines which pictures are written, so this check runs after the analysis and

@@ -1,6 +1,7 @@
 /* memtrace doctor: what the collector can record on this machine. */
 #include <string.h>
 
+#include "annexes.h"
 #include "backends.h"
 #include "cli.h"
 #include "json.h"
@@ -97,6 +98,8 @@ static bool check_all(bool as_json, struct mt_buf *out, int *printed)
     }
     for (probe = mt_probes; probe->name && *printed == MT_EXIT_OK; probe++)
         complete &= check_one(probe, as_json ? &json : NULL, out, printed);
+    for (size_t i = 0; mt_annex_probes[i] && *printed == MT_EXIT_OK; i++)
+        complete &= check_one(mt_annex_probes[i], as_json ? &json : NULL, out, printed);
     if (*printed == MT_EXIT_OK)
         complete &= check_one(&pictures, as_json ? &json : NULL, out, printed);
     if (as_json) {

@@ -103,7 +103,7 @@ static void summarize(const char *path, const struct arguments *arguments)
 static int import_to(struct mt_source *source, const char *input, const char *path,
                      const struct arguments *arguments)
 {
-    const struct mt_output_rules rules = mt_output_rules_of(&arguments->outputs, MT_FILE_TRACE);
+    const struct mt_output_rules rules = mt_output_rules_of(&arguments->outputs, &mt_file_trace);
     struct mt_error error = {.offset = MT_NO_OFFSET};
     struct written written = {0, 0};
     struct mt_output output;
@@ -144,7 +144,7 @@ static int check(struct arguments *arguments, const char *input)
         mt_outputs_add_input(&arguments->outputs, arguments->groups);
     if (arguments->redaction_key)
         mt_outputs_add_input(&arguments->outputs, arguments->redaction_key);
-    return mt_output_precheck(arguments->output, &arguments->outputs, MT_FILE_TRACE);
+    return mt_output_precheck(arguments->output, &arguments->outputs, &mt_file_trace);
 }
 
 static int draw_salt(struct mt_redaction *redaction)

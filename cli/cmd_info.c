@@ -2,16 +2,15 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "annexes.h"
 #include "cli.h"
 #include "info_identity.h"
 #include "info_recorded.h"
 #include "info_secrets.h"
-#include "info_summary.h"
 #include "json.h"
 #include "json_list.h"
 #include "reading.h"
 #include "report_json.h"
-#include "summary_of_trace.h"
 #include "trace.h"
 #include "wrapped_text.h"
 #include "units.h"
@@ -424,8 +423,8 @@ int mt_cmd_info(const struct mt_command *command, int argc, char **argv)
     if (code >= 0)
         return code;
     info.path = arguments[0];
-    if (!info.secrets && mt_is_summary_file(info.path))
-        return mt_info_summary(info.path, &info.common);
+    if (!info.secrets && mt_annex_files && mt_annex_files->is_own(info.path))
+        return mt_annex_files->info(info.path, &info.common);
     info.source = mt_open_input(info.path, &info.common, &code);
     if (!info.source)
         return code;

@@ -271,7 +271,7 @@ static int write_plan(const struct optimal *optimal)
                           (unsigned long long)optimal->results[d].addresses[i]);
         }
     }
-    code = mt_write_file(optimal->plan_path, &optimal->outputs, MT_FILE_PLAN, &out);
+    code = mt_write_file(optimal->plan_path, &optimal->outputs, &mt_file_plan, &out);
     mt_buf_release(&out);
     return code;
 }
@@ -322,7 +322,7 @@ static int check_and_run(struct optimal *optimal, const char *path)
     }
     optimal->path = path;
     mt_outputs_add_input(&optimal->outputs, path);
-    code = mt_output_precheck(optimal->plan_path, &optimal->outputs, MT_FILE_PLAN);
+    code = mt_output_precheck(optimal->plan_path, &optimal->outputs, &mt_file_plan);
     return code ? code : run(optimal);
 }
 

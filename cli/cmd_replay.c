@@ -470,7 +470,7 @@ int mt_cmd_replay(const struct mt_command *command, int argc, char **argv)
         return MT_EXIT_USAGE;
     }
     mt_outputs_add_input(&arguments.outputs, paths[0]);
-    exit_code = mt_output_precheck(arguments.counters_path, &arguments.outputs, MT_FILE_COUNTERS);
+    exit_code = mt_output_precheck(arguments.counters_path, &arguments.outputs, &mt_file_counters);
     if (exit_code != MT_EXIT_OK)
         return exit_code;
     if (!arguments.policies.count)

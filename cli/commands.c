@@ -1,6 +1,13 @@
 /* All commands in alphabetical order. Each command is one file, cmd_<name>.c. --help prints its
- * texts here. */
+ * texts here. The annexes have their rows with them. */
 #include "cli.h"
+
+#if MEMTRACE_DRY_RUN
+#include "dry_run_annex.h"
+#endif
+#if MEMTRACE_FLEET
+#include "fleet_annex.h"
+#endif
 
 const struct mt_command mt_commands[] = {
     {"analyze", "TRACE [-o DIR] [options]", "show the peak, what holds it, and why it rose",
@@ -35,37 +42,9 @@ const struct mt_command mt_commands[] = {
      "Tests each part of a recording in a separate process. A part is ok, degraded\n"
      "(the trace will lack something) or missing. For each problem it prints a fix.",
      mt_cmd_doctor},
-    {"dry-run", "[options] [--] COMMAND [ARGUMENT ...]",
-     "run a command without a GPU and estimate its GPU memory",
-     "Runs COMMAND with its own PyTorch on a simulated device and records it as\n"
-     "'memtrace record' does. Prints what 'memtrace analyze' prints, the memory that\n"
-     "a card must have, and the common cards on which the run fits. Most sizes are\n"
-     "those of a real run. Kernels compute nothing, so values and times are\n"
-     "meaningless. No GPU of this machine is used.\n"
-     "\n"
-     "Cards: RTX 3060, T4, V100 16 GB, L4, RTX 4090, RTX 3090, RTX 5090, V100 32 GB,\n"
-     "A100 40 GB, L40S, H100, A100 80 GB, H200, B200.\n"
-     "\n"
-     "The exit status is that of COMMAND. It is 1 if the memory of --limit is not\n"
-     "enough or if a peak exceeds --max-peak, and 124 after --timeout.\n"
-     "\n"
-     "--sweep runs COMMAND once for each value and replaces {NAME} with it. Values\n"
-     "are a list (1,2,4), a range (1..8), or a range of doubled values (1..64*2).\n"
-     "Several --sweep options run all combinations, at most 64. -o DIR keeps traces,\n"
-     "logs, the table and a picture. The exit status is that of the first run that\n"
-     "fails, or 0.\n"
-     "\n"
-     "--ranks runs the listed ranks of a distributed run, each one alone. It reads\n"
-     "the options of torchrun. Without torchrun, give the total number of ranks with\n"
-     "--world.\n"
-     "\n"
-     "Examples:\n"
-     "  memtrace dry-run python train.py --epochs 1\n"
-     "  memtrace dry-run --device 'RTX 4090' --timeout 10m -- python train.py\n"
-     "  memtrace dry-run --max-peak reserved=24GiB -- python train.py\n"
-     "  memtrace dry-run --sweep batch=1,2,4,8 -- python train.py --batch {batch}\n"
-     "  memtrace dry-run --ranks 0,1,7 -- torchrun --nproc-per-node 8 train.py",
-     mt_cmd_dry_run},
+#if MEMTRACE_DRY_RUN
+#include "dry_run_command.def"
+#endif
     {"dump", "TRACE [options]", "print the events of a trace, one per line",
      "With --json, it prints one JSON object per line, not one document. Times for\n"
      "--from and --to count from the first event. Both ends are included.\n"
@@ -98,27 +77,9 @@ const struct mt_command mt_commands[] = {
      "  memtrace fit run.pickle -p pytorch -p pytorch:expandable_segments:True\n"
      "  memtrace fit run.pickle --limit 24GiB --json",
      mt_cmd_fit},
-    {"fleet", "FILE|DIR ... [options]", "analyze the memory of all ranks of a job",
-     "Reads the traces, snapshots and summaries (.mtsum) of a job, one or more per\n"
-     "rank. Prints the ranks that are missing, the memory that a device must have,\n"
-     "the rank that ran out of memory first, the differences along each axis of the\n"
-     "job, and the ranks that differ from their replicas, with the responsible source\n"
-     "lines. With -o DIR it also writes a page, charts, JSON and a summary for CI.\n"
-     "With --tune it replays traces to find one allocator setting for all ranks.\n"
-     "\n"
-     "To share the work between machines, use --shard. The files that it writes are\n"
-     "read like any other summary. 'memtrace fleet diff JOB1 JOB2' compares two runs\n"
-     "of a job.\n"
-     "\n"
-     "Examples:\n"
-     "  memtrace fleet traces/\n"
-     "  memtrace fleet traces/ -o report\n"
-     "  memtrace fleet traces/ --mesh pp:8,dp:32,tp:8 --max-imbalance 10%\n"
-     "  memtrace fleet traces/ --tune\n"
-     "  memtrace fleet traces/ --shard 3/64 -o part3.mtsum\n"
-     "  memtrace fleet part*.mtsum --json\n"
-     "  memtrace fleet diff monday/ tuesday/",
-     mt_cmd_fleet},
+#if MEMTRACE_FLEET
+#include "fleet_command.def"
+#endif
     {"import", "FILE -o TRACE [options]", "convert a supported file to a memtrace trace",
      "Reads PyTorch memory snapshots (torch.cuda.memory._dump_snapshot) and profiles\n"
      "of JAX and TensorFlow (*.xplane.pb), with or without zstd compression. Every\n"

@@ -122,7 +122,7 @@ static int say_first_steps(void)
     struct mt_buf out = {0};
 
     mt_buf_add_text(&out, "memtrace: no command given. To start:\n");
-    mt_add_first_steps(&out, ".");
+    mt_add_first_steps(&out, ".", find_command("dry-run") != NULL);
     (void)!mt_io_write(STDERR_FILENO, out.data, out.length);
     mt_buf_release(&out);
     return MT_EXIT_USAGE;

@@ -19,6 +19,8 @@ option(MEMTRACE_STATIC_LIBRARIES
   "Link archives (.a) of all libraries except libc: the program runs where they are missing" OFF)
 option(MEMTRACE_COMPRESS_MAN "Install man pages compressed, as packages have them" OFF)
 option(MEMTRACE_COLLECTOR "Build what runs inside recorded programs: record, dry-run" ON)
+option(MEMTRACE_DRY_RUN "Build the annex of dry runs (simulate)" ON)
+option(MEMTRACE_FLEET "Build the annex of jobs of many ranks (fleet)" ON)
 option(MEMTRACE_WERROR "Treat warnings as errors" OFF)
 option(MEMTRACE_SANITIZE "Build with AddressSanitizer and UndefinedBehaviorSanitizer" OFF)
 option(MEMTRACE_THREAD_SANITIZE "Build with ThreadSanitizer, the injected library included" OFF)

@@ -54,6 +54,9 @@ foreach(test IN LISTS tests)
   # Threads of PyTorch's OpenMP sleep while they wait. Without this, they spin for a fifth of the
   # CPU time of a dry run.
   set_property(TEST ${test} APPEND PROPERTY ENVIRONMENT OMP_WAIT_POLICY=PASSIVE)
+  if(test IN_LIST absent_tests) # tests/annexes.cmake
+    set_property(TEST ${test} PROPERTY DISABLED ON)
+  endif()
   get_property(cost TEST ${test} PROPERTY COST)
   if(NOT cost AND ";${seconds_of_tests};" MATCHES ";${test}=([0-9]+);")
     set(cost ${CMAKE_MATCH_1})

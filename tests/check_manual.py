@@ -7,6 +7,8 @@ import re
 import subprocess
 import sys
 
+from annexes import absent_words
+
 SUBCOMMANDS = {"fleet": ["diff"]}  # each has a section of its command's page
 PAGES = pathlib.Path(__file__).resolve().parent.parent / "docs" / "commands"
 
@@ -74,7 +76,7 @@ def check(program, command):
 
 def main(program):
     commands = set(ask(program, "--completion-helper").split()) - {"help", "version"}
-    pages = {page.stem for page in PAGES.glob("*.md")} - {"README"}
+    pages = {page.stem for page in PAGES.glob("*.md")} - {"README"} - set(absent_words(program))
     complaints = [f"docs/commands/{page}.md: no such command" for page in sorted(pages - commands)]
     for command in sorted(commands):
         complaints += check(program, command)

@@ -10,7 +10,7 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
-from replay_program import replay_program
+from support.program import fast_program
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "architecture.md"
@@ -48,7 +48,7 @@ def page_with(page, rows):
 
 
 def main():
-    program = replay_program(sys.argv[1])
+    program = fast_program(sys.argv[1])
     paths = sorted(path for pattern in PATTERNS for path in (ROOT / "fixtures").rglob(pattern))
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         rows = [row for row in pool.map(lambda path: readings_of(program, path), paths) if row]

@@ -271,8 +271,10 @@ def check_broken(schemas, document, where, optional):
 def check_names(schemas):
     """Every document of the program has a schema, and no schema is without one."""
     printed = set()
-    for path in [*(ROOT / "cli").glob("*.c"), *(ROOT / "analyzer" / "compare").glob("*.h")]:
+    for path in [*(ROOT / "cli").rglob("*.c"), *(ROOT / "fleet").rglob("*.c"),
+                 *(ROOT / "simulate").rglob("*.c"), *(ROOT / "analyzer" / "compare").glob("*.h")]:
         printed.update(re.findall(r'"memtrace\.([\w-]+)/1"', path.read_text(encoding="utf-8")))
+    printed.discard("picture")  # metadata in a picture
     described = {pathlib.Path(name).stem for name in schemas.files} - {"common", "dump"}
     return [f"docs/schema/{name}.json is missing" for name in sorted(printed - described)] + \
            [f"docs/schema/{name}.json: no such document" for name in sorted(described - printed)]
@@ -280,7 +282,7 @@ def check_names(schemas):
 
 def check_costs(schemas):
     """No document here has a communicator: its names are those in the source."""
-    source = (ROOT / "cli" / "dry_run_answer.c").read_text(encoding="utf-8")
+    source = (ROOT / "simulate" / "commands" / "dry_run_answer.c").read_text(encoding="utf-8")
     body = re.search(r"\*cost_name\(.*?\n}", source, re.DOTALL).group(0)
     device = schemas.files["dry-run.json"]["properties"]["devices"]["items"]["properties"]
     listed = device["outside"]["properties"]["measured"]["items"]["properties"]["what"]["enum"]

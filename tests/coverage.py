@@ -13,7 +13,7 @@ import pathlib
 import subprocess
 import sys
 
-LAYERS = ("base", "trace", "collector", "simulate", "analyzer", "render", "cli")
+LAYERS = ("base", "trace", "collector", "simulate", "analyzer", "fleet", "render", "cli")
 
 
 def counts_of(build, root):

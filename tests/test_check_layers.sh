@@ -57,6 +57,16 @@ must_fail "a folder calls one above it" "must not call replay"
 
 plant
 compile
+mkdir -p "$tree/fleet/data"
+echo 'int c;' >"$tree/fleet/data/rank.h"
+echo '#include "rank.h"' >"$tree/cli/main.c"
+must_fail "the core includes an annex" "cli/main.c must not include fleet/data/rank.h"
+echo '#include "rank.h"' >"$tree/cli/annexes.c"
+rm "$tree/cli/main.c"
+must_pass
+
+plant
+compile
 echo '#include "unknown.h"' >"$tree/cli/main.c"
 must_fail "an include is nobody's" "which is in no layer"
 

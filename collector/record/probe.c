@@ -21,7 +21,6 @@ const struct mt_probe mt_probes[] = {
     {"symbols", "function names of native frames", mt_probe_symbols, 10},
     {"tape", "events that survive a killed process", mt_probe_tape, 30},
     {"clock", "timestamps", mt_probe_clock, 10},
-    {"dry-run", "runs on a simulated GPU", mt_probe_dry_run, 10},
     {NULL, NULL, NULL, 0},
 };
 

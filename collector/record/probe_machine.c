@@ -19,8 +19,7 @@
 
 enum { TAPE_BYTES = 32 << 20 };
 
-/* Advice for machines on which the library for recorded programs cannot be used. */
-static const char *remedy(enum mt_status status)
+const char *mt_probe_remedy(enum mt_status status)
 {
     if (!mt_collector_is_built())
         return "install a complete package (pip install memtrace-gpu), or build with "
@@ -36,7 +35,7 @@ void mt_probe_library(struct mt_probe_result *result)
     char path[PATH_MAX];
 
     if (mt_collector_library(MT_COLLECTOR_NAME, path, &error) != MT_OK)
-        mt_probe_set(result, MT_PROBE_MISSING, remedy(error.status), "%s", error.text);
+        mt_probe_set(result, MT_PROBE_MISSING, mt_probe_remedy(error.status), "%s", error.text);
     else if (!dlopen(path, RTLD_NOW | RTLD_LOCAL))
         mt_probe_set(result, MT_PROBE_MISSING, "build memtrace on this machine", "%s", dlerror());
     else
@@ -82,25 +81,6 @@ void mt_probe_symbols(struct mt_probe_result *result)
                      "install it, and build memtrace again if it was built without; memtrace from "
                      "pip needs none",
                      "native frames are addresses without names: %s", error.text);
-}
-
-/* The simulated libraries are machine code that memtrace writes (simulate/site). */
-void mt_probe_dry_run(struct mt_probe_result *result)
-{
-#if defined(__x86_64__)
-    struct mt_error error = {.offset = MT_NO_OFFSET};
-    char path[PATH_MAX];
-
-    if (mt_collector_library(MT_SIMULATED_NAME, path, &error) == MT_OK)
-        mt_probe_set(result, MT_PROBE_OK, "", "ready");
-    else
-        mt_probe_set(result, MT_PROBE_DEGRADED, remedy(error.status), "no dry runs: %s",
-                     error.text);
-#else
-    mt_probe_set(result, MT_PROBE_DEGRADED,
-                 "run memtrace dry-run on an x86-64 machine; its trace can be analyzed here",
-                 "no dry runs: they need an x86-64 processor");
-#endif
 }
 
 /* Returns 0, or the error of the file system. */

@@ -5,6 +5,8 @@
 
 #include <stddef.h>
 
+#include "status.h"
+
 enum mt_probe_state {
     MT_PROBE_OK,
     MT_PROBE_DEGRADED, /* traces will lack some data, or record it less exactly */
@@ -21,6 +23,9 @@ struct mt_probe_result {
 void mt_probe_set(struct mt_probe_result *result, enum mt_probe_state state, const char *fix,
                   const char *format, ...) __attribute__((format(printf, 4, 5)));
 
+/* Advice for machines on which a library for recorded programs cannot be used. */
+const char *mt_probe_remedy(enum mt_status status);
+
 void mt_probe_library(struct mt_probe_result *result);
 void mt_probe_driver(struct mt_probe_result *result);
 void mt_probe_cupti(struct mt_probe_result *result);
@@ -32,6 +37,5 @@ void mt_probe_native(struct mt_probe_result *result);
 void mt_probe_symbols(struct mt_probe_result *result);
 void mt_probe_tape(struct mt_probe_result *result);
 void mt_probe_clock(struct mt_probe_result *result);
-void mt_probe_dry_run(struct mt_probe_result *result);
 
 #endif

@@ -6,10 +6,9 @@
 #ifndef MT_SITE_CACHE_H
 #define MT_SITE_CACHE_H
 
-#include <limits.h>
 #include <stdbool.h>
 
-#include "status.h"
+#include "cache_folder.h"
 
 enum {
     MT_SITES_KEPT = 8,
@@ -19,21 +18,6 @@ enum {
 
 /* The file in a site that is written last. */
 #define MT_SITE_FACTS "facts"
-
-struct mt_cache {
-    int fd;
-    char path[PATH_MAX];
-};
-
-/* Creates and opens the folder: `wanted`, or the first that can be used of
- * $XDG_CACHE_HOME/memtrace, ~/.cache/memtrace, and memtrace-UID in $TMPDIR (/tmp), which only its
- * owner may enter. Its group loses the permission to write there. Skips paths that other users can
- * change (safe_path.h), and paths with a space, a colon or a semicolon, which cannot be in
- * LD_PRELOAD. MT_ERR_OUTPUT: none is usable; *error has the reason for the first one, and nothing
- * is to be closed. */
-enum mt_status mt_cache_open(const char *wanted, struct mt_cache *cache,
-                             struct mt_error *error) MT_MUST_USE;
-void mt_cache_close(struct mt_cache *cache);
 
 /* A folder beside the sites that is being filled. */
 struct mt_cache_making {

@@ -348,10 +348,10 @@ static void files_that_cannot_be_written(void **state)
 
     (void)state;
     mt_buf_add_char(&bytes, 'x');
-    missing = mt_write_file("/dev/null/file", &outputs, MT_FILE_SVG, &bytes);
-    full = mt_write_file("/dev/full", &outputs, MT_FILE_SVG, &bytes);
+    missing = mt_write_file("/dev/null/file", &outputs, &mt_file_svg, &bytes);
+    full = mt_write_file("/dev/full", &outputs, &mt_file_svg, &bytes);
     bytes.failed = true;
-    no_memory = mt_write_file("/dev/full", &outputs, MT_FILE_SVG, &bytes);
+    no_memory = mt_write_file("/dev/full", &outputs, &mt_file_svg, &bytes);
     capture_end(fd, kept, said, sizeof said);
     assert_int_equal(missing, MT_EXIT_OUTPUT);
     assert_int_equal(full, MT_EXIT_OUTPUT);

@@ -1,0 +1,29 @@
+/* What an annex of the build (simulate, fleet) adds to commands of the core. The core includes and
+ * calls no annex: annexes.c and commands.c list what is linked. */
+#ifndef MT_CLI_ANNEXES_H
+#define MT_CLI_ANNEXES_H
+
+#include "cli.h"
+#include "probe.h"
+
+/* Files of an annex that are no traces, and messages for commands that read one trace. */
+struct mt_annex_files {
+    /* Returns true if the file begins like one of the annex. */
+    bool (*is_own)(const char *path);
+    /* `memtrace info` of such a file. Returns enum mt_exit. */
+    int (*info)(const char *path, const struct mt_common *common);
+    /* Prints why a command cannot read such a file, a folder or several arguments. */
+    void (*say_own)(const char *path);
+    void (*say_folder)(const char *path);
+    void (*say_several)(char *const *paths, int count);
+    /* Writes a summary beside a trace. Without `force`, replaces only a summary. */
+    enum mt_status (*summarize)(const char *trace, bool force, struct mt_error *error) MT_MUST_USE;
+};
+
+/* NULL: no annex of this build has files. */
+extern const struct mt_annex_files *const mt_annex_files;
+
+/* More checks of `doctor`; ends with NULL. */
+extern const struct mt_probe *const mt_annex_probes[];
+
+#endif

@@ -1,0 +1,31 @@
+/* Formats of other programs in which `memtrace export` writes blocks. */
+#ifndef MT_CLI_EXPORT_FORMAT_H
+#define MT_CLI_EXPORT_FORMAT_H
+
+#include "buf.h"
+#include "icicle.h"
+#include "own_files.h"
+#include "report.h"
+
+struct mt_export {
+    const struct mt_report *report;
+    const struct mt_icicle *icicle;
+    const char *title;    /* "gpt: live at the peak" */
+    const char *exporter; /* "memtrace 0.1.0" */
+    bool with_blocks;     /* adds a leaf for each size and role */
+};
+
+struct mt_export_format {
+    const char *name;
+    const struct mt_file_kind *kind;
+    /* Appends the document; sets out->failed if memory runs out. */
+    void (*add)(struct mt_buf *out, const struct mt_export *what);
+};
+
+/* All formats; ends with NULL. */
+extern const struct mt_export_format *const mt_export_formats[];
+
+/* Each format has a file: export_<name>.c. */
+extern const struct mt_export_format mt_export_folded, mt_export_speedscope;
+
+#endif

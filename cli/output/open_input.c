@@ -1,0 +1,193 @@
+/* Opens the input of a command, and reports problems of the input after it is read. */
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "annexes.h"
+#include "cli.h"
+#include "import.h"
+#include "next_step.h"
+#include "pytorch_config.h"
+#include "reading.h"
+#include "recover.h"
+#include "units.h"
+
+/* Reports a trace whose process was killed together with `memtrace record`. */
+static void say_tape(const char *path)
+{
+    if (strcmp(path, "-") == 0 || !mt_recover_is_needed(path))
+        return;
+    mt_say("'%s': a tape exists beside this trace: its recording still runs or was killed", path);
+    mt_say_command("to complete the trace of a killed recording", "recover", path);
+}
+
+/* Returns true for a directory, which is not an input: a trace has one run, or one rank of a
+ * run. */
+static bool is_directory(const char *path)
+{
+    struct stat info;
+
+    return strcmp(path, "-") != 0 && stat(path, &info) == 0 && S_ISDIR(info.st_mode);
+}
+
+static enum mt_status open_shown(const char *path, const struct mt_common *common,
+                                 struct mt_source **source, struct mt_error *error)
+{
+    struct mt_progress progress;
+    const struct mt_feed_watch watch = {mt_reading_of_feed, &progress};
+    enum mt_status status;
+
+    mt_progress_start(&progress, common->quiet);
+    status = mt_open_any_watched(path, &watch, source, error);
+    mt_progress_end(&progress);
+    return status;
+}
+
+struct mt_source *mt_open_input(const char *path, const struct mt_common *common, int *exit_code)
+{
+    struct mt_source *source = NULL;
+    struct mt_error error = {.offset = MT_NO_OFFSET};
+    enum mt_status status;
+
+    if (is_directory(path)) {
+        if (mt_annex_files)
+            mt_annex_files->say_folder(path);
+        else
+            mt_say("cannot read '%s': it is a directory", path);
+        *exit_code = MT_EXIT_INPUT;
+        return NULL;
+    }
+    if (mt_annex_files && mt_annex_files->is_own(path)) {
+        mt_annex_files->say_own(path);
+        *exit_code = MT_EXIT_INPUT;
+        return NULL;
+    }
+    status = open_shown(path, common, &source, &error);
+    if (!common->quiet)
+        say_tape(path);
+    if (status == MT_OK) {
+        *exit_code = MT_EXIT_OK;
+        return source;
+    }
+    error.status = status;
+    *exit_code = mt_report_error(path, &error);
+    return NULL;
+}
+
+static void say_count(bool aloud, const char *path, uint64_t count, const char *one,
+                      const char *many)
+{
+    const char *what = count == 1 ? one : many;
+    char digits[MT_UNITS_TEXT];
+
+    if (count && aloud)
+        mt_say("'%s': %s %s", path, mt_format_count(digits, count), what);
+}
+
+static void say_frames_cut(bool aloud, const char *path, uint64_t count)
+{
+    char digits[MT_UNITS_TEXT], depth[MT_UNITS_TEXT];
+
+    if (count && aloud)
+        mt_say("'%s': %s %s omitted from stacks deeper than %s frames", path,
+               mt_format_count(digits, count), count == 1 ? "frame was" : "frames were",
+               mt_format_count(depth, MT_MAX_STACK_DEPTH));
+}
+
+const char *mt_missing_events_text(const struct mt_source *source, char text[MT_MISSING_TEXT])
+{
+    const uint64_t count = source->integrity.events_dropped;
+    char digits[MT_UNITS_TEXT];
+
+    snprintf(text, MT_MISSING_TEXT, "at least %s event%s %s", mt_format_count(digits, count),
+             count == 1 ? "" : "s",
+             mt_header_is_imported(&source->header)
+                 ? count == 1 ? "is missing from the history" : "are missing from the history"
+             : count == 1 ? "was dropped by the recorder"
+                          : "were dropped by the recorder");
+    return text;
+}
+
+/* Reports frames or events that are damaged. The command fails because of them, so the message is
+ * printed even with --quiet. */
+static bool say_damage(const struct mt_integrity *integrity, const char *path)
+{
+    const struct mt_error *first = &integrity->first_error;
+    char place[40] = "";
+
+    say_count(true, path, integrity->frames_damaged, "damaged frame was skipped",
+              "damaged frames were skipped");
+    say_count(true, path, integrity->events_invalid, "event refers to a lost definition",
+              "events refer to lost definitions");
+    if (first->status != MT_OK) {
+        if (first->offset != MT_NO_OFFSET)
+            snprintf(place, sizeof place, " (at byte %llu)", (unsigned long long)first->offset);
+        mt_say("'%s': first: %s%s", path, first->text, place);
+    }
+    return integrity->frames_damaged || integrity->events_invalid;
+}
+
+/* Reports missing history of an undamaged file: as a note, or with --strict as an error. */
+static bool say_incomplete(const struct mt_source *source, const char *path,
+                           const struct mt_common *common)
+{
+    const struct mt_integrity *integrity = &source->integrity;
+    uint64_t not_followed = (uint64_t)__builtin_popcountll(source->devices_not_followed);
+    bool aloud = common->strict || !common->quiet;
+    char missing[MT_MISSING_TEXT];
+
+    if (integrity->cut && aloud)
+        mt_say("'%s': cut at byte %llu; read up to that byte", path,
+               (unsigned long long)integrity->cut_offset);
+    if (integrity->events_dropped && aloud)
+        mt_say("'%s': %s", path, mt_missing_events_text(source, missing));
+    say_count(aloud, path, integrity->events_unknown,
+              "event has a kind that this version does not know",
+              "events have kinds that this version does not know");
+    say_frames_cut(!common->quiet, path, source->symbols.frames_cut);
+    say_count(aloud, path, source->devices_left_out,
+              "device is omitted: only devices 0 to 63 are replayed",
+              "devices are omitted: only devices 0 to 63 are replayed");
+    say_count(aloud, path, not_followed,
+              "device is omitted: the trace has too many phases to follow it",
+              "devices are omitted: the trace has too many phases to follow them");
+    if (source->header.starts_in_middle && common->strict)
+        mt_say("'%s': starts in the middle: earlier history is missing", path);
+    return integrity->cut || integrity->events_dropped || integrity->events_unknown ||
+           source->devices_left_out || not_followed || source->header.starts_in_middle;
+}
+
+/* Reports options of a newer PyTorch that this version of memtrace does not know. */
+static void say_unknown_option(const struct mt_source *source, const char *path)
+{
+    struct mt_pytorch_config config;
+    struct mt_error unused;
+
+    if (mt_pytorch_config_recorded(&source->header, &config, &unused) == MT_OK && config.unknown[0])
+        mt_say("'%s': the run had the allocator option '%s', which this version does not know or "
+               "cannot read: replays ignore it and are approximate",
+               path, config.unknown);
+}
+
+int mt_input_verdict(const struct mt_source *source, const char *path,
+                     const struct mt_common *common)
+{
+    const char *name = strcmp(path, "-") == 0 ? "standard input" : path;
+    bool damaged = say_damage(&source->integrity, name);
+    bool incomplete = say_incomplete(source, name, common);
+
+    if (!common->quiet)
+        say_unknown_option(source, name);
+
+    if (damaged)
+        return MT_EXIT_INPUT;
+    return incomplete && common->strict ? MT_EXIT_INCOMPLETE : MT_EXIT_OK;
+}
+
+int mt_answer_verdict(int code, const struct mt_source *source, const char *path,
+                      const struct mt_common *common)
+{
+    int verdict = mt_input_verdict(source, path, common);
+
+    return code ? code : verdict;
+}

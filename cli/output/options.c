@@ -1,0 +1,276 @@
+/* Parses options with getopt_long and one table for each command. Only this table defines an
+ * option: parsing, --help, completion and the test of the manual read it. */
+#include <assert.h>
+#include <getopt.h>
+#include <string.h>
+
+#include "annexes.h"
+#include "cli.h"
+#include "completion.h"
+#include "memory_limit.h"
+#include "units.h"
+#include "util.h"
+
+#define MAX_OPTIONS 60
+
+/* Values that getopt_long returns for long options. They are larger than any letter. */
+enum { VALUE_OF_FIRST_OPTION = 256, VALUE_OF_HELP = 512 };
+
+struct parser {
+    const struct mt_command *command;
+    const struct mt_option *options;
+    size_t count;
+    struct option longs[MAX_OPTIONS + 3];
+    char letters[2 * MAX_OPTIONS + 4];
+};
+
+static size_t count_options(const struct mt_option *options)
+{
+    size_t count = 0;
+
+    while (options[count].name)
+        count++;
+    assert(count <= MAX_OPTIONS);
+    return count;
+}
+
+/* "-" keeps the order of argv (and ignores POSIXLY_CORRECT). ":" distinguishes a missing value from
+ * an unknown option. */
+static void parser_init(struct parser *parser, const struct mt_command *command,
+                        const struct mt_option *options)
+{
+    char *letter = parser->letters;
+    size_t i;
+
+    memset(parser, 0, sizeof *parser);
+    parser->command = command;
+    parser->options = options;
+    parser->count = count_options(options);
+    *letter++ = '-';
+    *letter++ = ':';
+    *letter++ = 'h';
+    for (i = 0; i < parser->count; i++) {
+        bool has_value = options[i].kind != MT_OPTION_FLAG;
+        parser->longs[i].name = options[i].name;
+        parser->longs[i].has_arg = has_value ? required_argument : no_argument;
+        parser->longs[i].val = VALUE_OF_FIRST_OPTION + (int)i;
+        if (options[i].letter) {
+            *letter++ = options[i].letter;
+            if (has_value)
+                *letter++ = ':';
+        }
+    }
+    parser->longs[i] = (struct option){"help", no_argument, NULL, VALUE_OF_HELP};
+}
+
+/* Returns the option for the `value` of getopt_long, or NULL. */
+static const struct mt_option *option_of(const struct parser *parser, int value)
+{
+    size_t i;
+
+    if (value >= VALUE_OF_FIRST_OPTION) {
+        i = (size_t)(value - VALUE_OF_FIRST_OPTION);
+        return i < parser->count ? &parser->options[i] : NULL;
+    }
+    for (i = 0; i < parser->count; i++)
+        if (parser->options[i].letter && parser->options[i].letter == value)
+            return &parser->options[i];
+    return NULL;
+}
+
+static int usage_hint(const struct mt_command *command)
+{
+    mt_say("see 'memtrace %s --help'", command->name);
+    return MT_EXIT_USAGE;
+}
+
+static int wrong_value(const struct parser *parser, const struct mt_option *option,
+                       const char *wanted, const char *value)
+{
+    mt_say("option '--%s' needs %s, not '%s'", option->name, wanted, value);
+    return usage_hint(parser->command);
+}
+
+/* Returns the text after "step " or "step#", or `text` itself if it begins with neither. */
+static const char *skip_step(const char *text)
+{
+    return strncmp(text, "step ", 5) == 0 || strncmp(text, "step#", 5) == 0 ? text + 5 : text;
+}
+
+static bool parse_count(const char *text, uint64_t *count)
+{
+    uint64_t value = 0;
+    const char *at = text;
+
+    for (; *at >= '0' && *at <= '9'; at++)
+        if (!mt_mul_ok(value, 10, &value) || !mt_add_ok(value, (uint64_t)(*at - '0'), &value))
+            return false;
+    if (at == text || *at)
+        return false;
+    *count = value;
+    return true;
+}
+
+static int add_to_list(const struct parser *parser, const struct mt_option *option,
+                       const char *value)
+{
+    struct mt_text_list *list = option->target;
+
+    if (list->count == MT_ARRAY_LEN(list->items)) {
+        mt_say("option '--%s' may be given at most %zu times", option->name, list->count);
+        return usage_hint(parser->command);
+    }
+    list->items[list->count++] = value;
+    return -1;
+}
+
+static int store_memory(const struct parser *parser, const struct mt_option *option,
+                        const char *value)
+{
+    uint64_t bytes;
+
+    if (mt_parse_bytes(value, &bytes) != MT_OK || !bytes)
+        return wrong_value(parser, option, "a number of bytes such as 12GiB", value);
+    mt_memory_limit_set(bytes);
+    return -1;
+}
+
+/* Stores the value at the target in the table. Returns -1 or an exit code. */
+static int store(const struct parser *parser, const struct mt_option *option, const char *value)
+{
+    switch (option->kind) {
+    case MT_OPTION_FLAG: *(bool *)option->target = true; return -1;
+    case MT_OPTION_TEXT: *(const char **)option->target = value; return -1;
+    case MT_OPTION_LIST: return add_to_list(parser, option, value);
+    case MT_OPTION_BYTES:
+        if (mt_parse_bytes(value, option->target) == MT_OK && *(uint64_t *)option->target)
+            return -1;
+        return wrong_value(parser, option, "a number of bytes such as 12GiB", value);
+    case MT_OPTION_MEMORY: return store_memory(parser, option, value);
+    case MT_OPTION_COUNT:
+        if (parse_count(value, option->target))
+            return -1;
+        return wrong_value(parser, option, "a whole number", value);
+    case MT_OPTION_STEP:
+        if (parse_count(skip_step(value), option->target))
+            return -1;
+        return wrong_value(parser, option, "the number of a step", value);
+    case MT_OPTION_POSITIVE:
+        if (parse_count(value, option->target) && *(uint64_t *)option->target)
+            return -1;
+        return wrong_value(parser, option, "a whole number of at least 1", value);
+    }
+    return -1;
+}
+
+/* Prints what is wrong with the long option `word` ("--lmit=3"), which getopt_long rejected. */
+static int unknown_long(const struct parser *parser, const char *word)
+{
+    const char *names[MAX_OPTIONS + 1], *near;
+    size_t length = strcspn(word + 2, "="), count = 0, starting = 0, i;
+    char typed[64];
+
+    for (i = 0; i < parser->count; i++) {
+        names[count++] = parser->options[i].name;
+        starting += strncmp(parser->options[i].name, word + 2, length) == 0;
+    }
+    names[count++] = "help";
+    if (starting > 1) {
+        mt_say("option '--%.*s' is ambiguous", (int)length, word + 2);
+        return usage_hint(parser->command);
+    }
+    length = length < sizeof typed ? length : sizeof typed - 1;
+    memcpy(typed, word + 2, length);
+    typed[length] = '\0';
+    near = mt_did_you_mean(typed, names, count);
+    if (near)
+        mt_say("unknown option '--%s'; did you mean '--%s'?", typed, near);
+    else
+        mt_say("unknown option '--%s'", typed);
+    return usage_hint(parser->command);
+}
+
+/* Reports an option that getopt_long rejected. `value` is optopt, and `word` is the argument that
+ * contains the option. */
+static int refused(const struct parser *parser, int value, const char *word)
+{
+    if (value == 0)
+        return unknown_long(parser, word);
+    if (value >= VALUE_OF_FIRST_OPTION)
+        mt_say("option '%.*s' takes no value", (int)strcspn(word, "="), word);
+    else
+        mt_say("unknown option '-%c'", value);
+    return usage_hint(parser->command);
+}
+
+static int missing_value(const struct parser *parser, int value)
+{
+    const struct mt_option *option = option_of(parser, value);
+
+    mt_say("option '--%s' needs a value: %s", option->name, option->value);
+    return usage_hint(parser->command);
+}
+
+/* Handles one result of getopt_long that is not positional. Returns -1 or an exit code. */
+static int handle(const struct parser *parser, int value, const char *word)
+{
+    switch (value) {
+    case '?': return refused(parser, optopt, word);
+    case ':': return missing_value(parser, optopt);
+    case 'h':
+    case VALUE_OF_HELP: return mt_print_help(parser->command, parser->options);
+    default: return store(parser, option_of(parser, value), optarg);
+    }
+}
+
+int mt_missing_argument(const struct mt_command *command)
+{
+    mt_say("%s: missing argument; usage: memtrace %s %s", command->name, command->name,
+           command->arguments);
+    return usage_hint(command);
+}
+
+static int check_argument_count(const struct mt_command *command, int count, int min, int max,
+                                char **arguments)
+{
+    bool reads_one;
+
+    if (count < min)
+        return mt_missing_argument(command);
+    if (count <= max)
+        return -1;
+    reads_one = max == 1 && strncmp(command->arguments, "TRACE", 5) == 0;
+    mt_say("%s: unexpected argument '%s'%s", command->name, arguments[max],
+           reads_one ? "; this command reads one trace" : "");
+    if (reads_one && mt_annex_files)
+        mt_annex_files->say_several(arguments, count);
+    return usage_hint(command);
+}
+
+int mt_options_parse(const struct mt_command *command, const struct mt_option *options, int argc,
+                     char **argv, int min_arguments, int max_arguments, char ***arguments,
+                     int *argument_count)
+{
+    struct parser parser;
+    int value, code, count = 0;
+
+    if (argc > 1 && strcmp(argv[1], MT_COMPLETION_WORD) == 0)
+        return mt_print_candidates(command, options, argv + 2, argc - 2);
+    parser_init(&parser, command, options);
+    optind = 0; /* restart getopt_long after an earlier call */
+    opterr = 0;
+    while ((value = getopt_long(argc, argv, parser.letters, parser.longs, NULL)) != -1) {
+        if (value == 1) { /* getopt_long has read this part of argv */
+            argv[++count] = optarg;
+            continue;
+        }
+        code = handle(&parser, value, argv[optind - 1]);
+        if (code >= 0)
+            return code;
+    }
+    while (optind < argc)
+        argv[++count] = argv[optind++];
+    *arguments = argv + 1;
+    *argument_count = count;
+    return check_argument_count(command, count, min_arguments, max_arguments, *arguments);
+}

@@ -1,0 +1,161 @@
+#include "picture_option.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "backends.h"
+#include "gallery.h"
+#include "json.h"
+
+#define MIN_WIDTH  480
+#define MIN_HEIGHT 320
+#define MAX_SIDE   8192
+
+/* Parses "1200x680". A picture below MIN_WIDTH x MIN_HEIGHT has no room for labels, and sides of
+ * PNGs are limited to twice MAX_SIDE. */
+static bool parse_size(const char *text, struct mt_picture *picture)
+{
+    char *end;
+    unsigned long width = strtoul(text, &end, 10), height;
+
+    if (end == text || *text == '-' || (*end != 'x' && *end != 'X'))
+        return false;
+    text = end + 1;
+    height = strtoul(text, &end, 10);
+    if (end == text || *text == '-' || *end || width < MIN_WIDTH || height < MIN_HEIGHT ||
+        width > MAX_SIDE || height > MAX_SIDE)
+        return false;
+    picture->width = (double)width;
+    picture->height = (double)height;
+    return true;
+}
+
+static bool parse_theme(const char *text, enum mt_theme *theme)
+{
+    static const char *const names[] = {"auto", "light", "dark"};
+    size_t i;
+
+    for (i = 0; i < 3; i++) {
+        if (!strcmp(text, names[i])) {
+            *theme = (enum mt_theme)i;
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool parse_output(const char *path, bool *is_png)
+{
+    const char *dot = strrchr(path, '.');
+
+    *is_png = dot && !strcmp(dot, ".png");
+    return !strcmp(path, "-") || *is_png || (dot && !strcmp(dot, ".svg"));
+}
+
+bool mt_picture_read(struct mt_picture *picture, const struct mt_common *common)
+{
+    struct mt_error error = {.offset = MT_NO_OFFSET};
+
+    if (!parse_output(picture->output, &picture->is_png))
+        mt_say("'%s': the name must end in .svg or .png", picture->output);
+    else if (picture->is_png && !mt_png_available(&error))
+        mt_say("no .png: %s; write an .svg file instead", error.text);
+    else if (picture->size && !parse_size(picture->size, picture))
+        mt_say("option '--size' needs WIDTHxHEIGHT in pixels, from %dx%d to %dx%d, such as "
+               "1200x680, not '%s'",
+               MIN_WIDTH, MIN_HEIGHT, MAX_SIDE, MAX_SIDE, picture->size);
+    else if (common->json && !strcmp(picture->output, "-"))
+        mt_say("--json and -o - both write to standard output: name a file with -o");
+    else if (picture->theme && !parse_theme(picture->theme, &picture->theme_kind))
+        mt_say("option '--theme' needs auto, light or dark, not '%s'", picture->theme);
+    else
+        return true;
+    return false;
+}
+
+void mt_add_no_png(struct mt_buf *out, const struct mt_error *why)
+{
+    if (why->status == MT_OK)
+        return;
+    mt_buf_add_text(out, "  (no .png: ");
+    mt_buf_add_printable(out, why->text, strlen(why->text));
+    mt_buf_add_text(out, ")\n");
+}
+
+static const struct mt_file_kind *kind_of(const struct mt_picture *picture)
+{
+    return picture->is_png ? &mt_file_png : &mt_file_svg;
+}
+
+int mt_picture_precheck(const struct mt_picture *picture)
+{
+    return mt_output_precheck(picture->output, picture->outputs, kind_of(picture));
+}
+
+static bool to_file(void *context, const void *bytes, size_t length)
+{
+    return mt_output_add(context, bytes, length);
+}
+
+static int cannot_draw(const struct mt_picture *picture, const struct mt_error *error)
+{
+    return mt_report_drawing_error(picture->output, error);
+}
+
+/* Writes in pieces, because a huge picture does not fit in memory. */
+static int write_huge(const struct mt_picture *picture, const struct mt_drawing *drawing,
+                      size_t *bytes)
+{
+    const struct mt_output_rules rules = mt_output_rules_of(picture->outputs, kind_of(picture));
+    struct mt_error error = {.offset = MT_NO_OFFSET};
+    struct mt_output output;
+    const struct mt_png_sink sink = {to_file, &output};
+    enum mt_status status;
+
+    *bytes = 0;
+    if (mt_output_open(&output, picture->output, &rules, &error) != MT_OK)
+        return mt_report_output_error(picture->output, &error);
+    status = mt_png_stream(drawing, picture->theme_kind, MT_PNG_SCALE, &sink, &error);
+    if (status != MT_OK && status != MT_ERR_OUTPUT) {
+        mt_output_abandon(&output);
+        return cannot_draw(picture, &error);
+    }
+    *bytes = (size_t)output.bytes;
+    if (mt_output_finish(&output, &error) != MT_OK)
+        return mt_report_output_error(picture->output, &error);
+    return MT_EXIT_OK;
+}
+
+int mt_picture_write(const struct mt_picture *picture, const struct mt_drawing *drawing,
+                     size_t *bytes)
+{
+    struct mt_error error = {.offset = MT_NO_OFFSET};
+    struct mt_buf out = {0};
+    int code;
+
+    if (picture->is_png && drawing->huge)
+        return write_huge(picture, drawing, bytes);
+    if (mt_drawing_write(drawing, picture->theme_kind, picture->is_png, &out, &error) != MT_OK)
+        code = cannot_draw(picture, &error);
+    else
+        code = mt_write_file(picture->output, picture->outputs, kind_of(picture), &out);
+    *bytes = out.length;
+    mt_buf_release(&out);
+    return code;
+}
+
+int mt_picture_tell(const struct mt_picture *picture, const char *chart, long device, size_t bytes)
+{
+    struct mt_buf out = {0};
+    struct mt_json json;
+
+    mt_json_init(&json, &out, true);
+    mt_json_object_begin(&json, NULL);
+    mt_json_text(&json, "schema", "memtrace.render/1");
+    mt_json_text(&json, "chart", chart);
+    mt_json_text(&json, "path", picture->output);
+    mt_json_u64(&json, "bytes", bytes);
+    mt_json_u64_or_null(&json, "device", device >= 0, (uint64_t)device);
+    mt_json_object_end(&json);
+    return mt_print_and_release(&out);
+}

@@ -1,0 +1,405 @@
+/* memtrace fleet: the memory use of all ranks of a job. */
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "fleet_annex.h"
+#include "fleet_diff.h"
+#include "fleet_folder.h"
+#include "fleet_job.h"
+#include "fleet_output.h"
+#include "fleet_processes.h"
+#include "fleet_tune.h"
+#include "outputs.h"
+#include "reduce.h"
+#include "summary_file.h"
+#include "summary_of_trace.h"
+#include "shell_word.h"
+
+enum { MAX_COMMAND_BYTES = 1000 }; /* limit for a path in a command that the page shows */
+
+struct arguments {
+    struct mt_common common;
+    struct mt_outputs outputs;
+    struct mt_fleet_gate_options gates;
+    const char *job, *mesh, *shard, *output, *junit;
+    bool summarize, tune;
+    uint64_t jobs;
+    char **paths;
+    int path_count;
+};
+
+struct run {
+    const struct arguments *arguments;
+    struct mt_fleet_files files;
+    struct mt_fleet_gates gates;
+    struct mt_rank_set set;
+    struct mt_gather_failures failures;
+    struct mt_job_settings *settings; /* with --tune */
+    struct mt_exchange exchange;      /* with the other processes of mpirun */
+    bool has_shared;                  /* no other process waits for this one */
+    uint32_t share, share_count;
+};
+
+static bool is_summary_name(const char *path)
+{
+    size_t length = strlen(path);
+
+    return length > 6 && !strcmp(path + length - 6, ".mtsum");
+}
+
+static int find_files(struct run *run)
+{
+    for (int i = 0; i < run->arguments->path_count; i++) {
+        struct mt_error error = {.offset = MT_NO_OFFSET};
+        const char *path = run->arguments->paths[i];
+        enum mt_status status = mt_fleet_files_add(&run->files, path, &error);
+
+        if (status != MT_OK) {
+            error.status = status;
+            return mt_report_error(path, &error);
+        }
+    }
+    mt_fleet_files_sort(&run->files);
+    if (run->files.count)
+        return MT_EXIT_OK;
+    mt_say("fleet: no trace, snapshot or summary is in '%s'; their names end with .trace, "
+           ".trace.zst, .pickle, .pickle.zst or .mtsum",
+           run->arguments->paths[0]);
+    return MT_EXIT_INPUT;
+}
+
+static bool is_same_file(const char *path, const struct stat *output)
+{
+    struct stat facts;
+
+    return stat(path, &facts) == 0 && facts.st_ino == output->st_ino &&
+           facts.st_dev == output->st_dev;
+}
+
+/* Returns true if the output is the summary of this trace. */
+static bool is_summary_of(const char *trace, const struct stat *output)
+{
+    struct mt_buf path = {0};
+    bool is_same;
+
+    mt_summary_add_path(&path, trace);
+    is_same = path.data && !path.failed && is_same_file(path.data, output);
+    mt_buf_release(&path);
+    return is_same;
+}
+
+/* Refuses to replace an input, because the command may be a mistake, such as "fleet part*.mtsum -o
+ * part1.mtsum". */
+static int check_output_is_no_input(const struct run *run)
+{
+    const char *output = run->arguments->output;
+    struct stat facts;
+
+    if (!output || !is_summary_name(output) || stat(output, &facts) != 0)
+        return MT_EXIT_OK;
+    for (uint32_t i = 0; i < run->files.count; i++)
+        if (is_same_file(run->files.paths[i], &facts) ||
+            (!is_summary_name(run->files.paths[i]) && is_summary_of(run->files.paths[i], &facts))) {
+            mt_say("fleet: -o '%s' is one of the files to read, and would be replaced: name "
+                   "another file",
+                   output);
+            return MT_EXIT_USAGE;
+        }
+    return MT_EXIT_OK;
+}
+
+/* With several processes, each reads a share and the first one collects all. */
+static int read_files(struct run *run)
+{
+    const struct mt_exchange *exchange = &run->exchange;
+    struct mt_fleet_reading reading = {.summarize = run->arguments->summarize,
+                                       .force = run->arguments->outputs.force};
+    const struct mt_gather gather = {.paths = run->files.paths,
+                                     .path_count = run->files.count,
+                                     .share = exchange->size > 1 ? exchange->rank : run->share,
+                                     .share_count =
+                                         exchange->size > 1 ? exchange->size : run->share_count,
+                                     .threads = mt_fleet_threads(run->arguments->jobs),
+                                     .load = mt_fleet_load,
+                                     .context = &reading};
+    struct mt_error error = {.offset = MT_NO_OFFSET, .text = "out of memory"};
+    enum mt_status status = mt_gather_files(&gather, &run->set, &run->failures);
+
+    if (exchange->size > 1)
+        status = mt_reduce(exchange, &gather, status, &run->set, &run->failures, &error);
+    run->has_shared = status == MT_OK;
+    error.status = status;
+    return status == MT_OK ? MT_EXIT_OK : mt_report_error(run->arguments->paths[0], &error);
+}
+
+static int write_set(struct run *run)
+{
+    struct mt_error error = {.offset = MT_NO_OFFSET};
+    struct mt_buf bytes = {0};
+    int code;
+
+    if (mt_summary_encode(&run->set, &bytes, &error) != MT_OK)
+        code = mt_report_output_error(run->arguments->output, &error);
+    else
+        code = mt_write_file(run->arguments->output, &run->arguments->outputs,
+                             &mt_file_rank_summary, &bytes);
+    mt_buf_release(&bytes);
+    return code;
+}
+
+static int write_junit(struct run *run, const struct mt_job_report *report)
+{
+    struct mt_buf out = {0};
+    int code;
+
+    mt_fleet_gates_junit(&out, &run->gates, report);
+    code = mt_write_file(run->arguments->junit, &run->arguments->outputs, &mt_file_junit, &out);
+    mt_buf_release(&out);
+    return code;
+}
+
+static int print(struct run *run, const struct mt_job_report *report)
+{
+    struct mt_arena arena = {0};
+    const struct mt_fleet_answer answer = {report, &run->gates, &arena, run->arguments->common.all,
+                                           run->settings};
+    struct mt_buf out = {0};
+
+    if (run->arguments->common.json)
+        mt_fleet_json(&out, &answer);
+    else
+        mt_fleet_text(&out, &answer, mt_stdout_style());
+    mt_arena_release(&arena);
+    return mt_print_answer_and_release(&out, run->arguments->common.json);
+}
+
+/* -o DIR */
+static const char *folder_of(const struct arguments *arguments)
+{
+    return arguments->output && !is_summary_name(arguments->output) ? arguments->output : NULL;
+}
+
+/* "memtrace fleet traces/", if it is short enough to be copied. */
+static const char *command_of(struct mt_arena *arena, const struct arguments *arguments)
+{
+    const char *path =
+        arguments->path_count == 1 ? mt_shell_path(arena, arguments->paths[0]) : NULL;
+
+    if (!path || strlen(path) > MAX_COMMAND_BYTES)
+        return "memtrace fleet DIR";
+    return mt_arena_printf(arena, "memtrace fleet %s", path);
+}
+
+static int write_folder(struct run *run, const struct mt_job_report *report)
+{
+    const struct arguments *arguments = run->arguments;
+    struct mt_arena arena = {0};
+    const struct mt_fleet_answer answer = {report, &run->gates, &arena, arguments->common.all,
+                                           run->settings};
+    const struct mt_fleet_folder folder = {.directory = arguments->output,
+                                           .outputs = &arguments->outputs,
+                                           .command = command_of(&arena, arguments),
+                                           .is_quiet = arguments->common.json};
+    int code = mt_fleet_folder_write(&folder, &answer);
+
+    mt_arena_release(&arena);
+    return code;
+}
+
+static int tune(struct run *run, const struct mt_job_report *report)
+{
+    const struct mt_fleet_tuning tuning = {report, &run->files, &run->arguments->common,
+                                           run->arguments->jobs};
+
+    return run->arguments->tune ? mt_fleet_tune(&tuning, &run->settings) : MT_EXIT_OK;
+}
+
+/* Returns the exit status of an answer. */
+static int verdict_of(const struct run *run, const struct mt_job_report *report)
+{
+    if (run->gates.failed)
+        return MT_EXIT_BUDGET;
+    if (run->failures.count || (run->settings && run->settings->unreadable_count))
+        return MT_EXIT_INPUT;
+    if (run->arguments->common.strict && (report->missing_count || report->incomplete_count))
+        return MT_EXIT_INCOMPLETE;
+    return MT_EXIT_OK;
+}
+
+static int answer(struct run *run)
+{
+    struct mt_error error = {
+        .status = MT_ERR_MEMORY, .offset = MT_NO_OFFSET, .text = "out of memory"};
+    const struct mt_fleet_naming naming = {.path = run->arguments->paths[0],
+                                           .option = "job",
+                                           .job = run->arguments->job,
+                                           .mesh = run->arguments->mesh};
+    struct mt_job_report *report = NULL;
+    int code = mt_fleet_make_report(&run->set, &run->files, &run->failures, &naming, &report);
+
+    if (code == MT_EXIT_OK)
+        code = mt_fleet_gates_open_base(&run->gates, run->arguments->mesh, run->arguments->jobs);
+    if (code == MT_EXIT_OK &&
+        (error.status = mt_fleet_gates_check(&run->gates, report, &error)) != MT_OK)
+        code = mt_report_error(run->arguments->paths[0], &error);
+    if (code == MT_EXIT_OK)
+        code = tune(run, report);
+    if (code == MT_EXIT_OK)
+        code = print(run, report);
+    if (code == MT_EXIT_OK && run->arguments->junit)
+        code = write_junit(run, report);
+    if (code == MT_EXIT_OK && folder_of(run->arguments))
+        code = write_folder(run, report);
+    if (code == MT_EXIT_OK)
+        code = verdict_of(run, report);
+    mt_job_settings_free(run->settings);
+    mt_job_report_free(report);
+    return code;
+}
+
+static int fleet(struct run *run)
+{
+    int code = find_files(run);
+
+    if (code == MT_EXIT_OK)
+        code = check_output_is_no_input(run);
+    if (code == MT_EXIT_OK)
+        code = read_files(run);
+    if (code != MT_EXIT_OK || run->exchange.rank)
+        return code;
+    mt_fleet_say_failures(&run->files, &run->failures, run->arguments->common.all);
+    if (!run->set.record_count && !run->arguments->shard) {
+        mt_say("fleet: no file has a record of a rank: either none was read, or no process used a "
+               "device");
+        return MT_EXIT_INPUT;
+    }
+    if (run->arguments->output && !folder_of(run->arguments))
+        code = write_set(run);
+    if (code != MT_EXIT_OK)
+        return code;
+    if (run->arguments->shard)
+        return run->failures.count ? MT_EXIT_INPUT : MT_EXIT_OK;
+    return answer(run);
+}
+
+/* Reads "3/64": the third of 64 shares. */
+static bool read_shard(struct run *run)
+{
+    const char *text = run->arguments->shard;
+    char *end;
+    unsigned long number, count;
+
+    run->share_count = 1;
+    if (!text)
+        return true;
+    number = strtoul(text, &end, 10);
+    if (*text < '0' || *text > '9' || *end != '/' || end[1] < '0' || end[1] > '9')
+        return false;
+    count = strtoul(end + 1, &end, 10);
+    if (*end || !number || number > count || count > UINT32_MAX)
+        return false;
+    run->share = (uint32_t)number - 1;
+    run->share_count = (uint32_t)count;
+    return true;
+}
+
+static int check(struct run *run)
+{
+    const struct arguments *arguments = run->arguments;
+
+    if (!read_shard(run)) {
+        mt_say(
+            "fleet: --shard needs the number of a part and the number of parts, such as 3/64; the "
+            "first part is 1");
+        return MT_EXIT_USAGE;
+    }
+    if (arguments->shard && (!arguments->output || folder_of(arguments))) {
+        mt_say("fleet: --shard needs -o FILE.mtsum; afterwards, 'memtrace fleet' reads the files "
+               "of all "
+               "shards");
+        return MT_EXIT_USAGE;
+    }
+    if (arguments->shard && arguments->tune) {
+        mt_say(
+            "fleet: --tune needs all ranks: use it in the command that reads the summaries of all "
+            "shards");
+        return MT_EXIT_USAGE;
+    }
+    if (mt_is_standard_output(arguments->output)) {
+        mt_say("fleet: -o needs a folder or FILE.mtsum; to write to standard output, use --json");
+        return MT_EXIT_USAGE;
+    }
+    return mt_fleet_gates_read(&run->gates, &arguments->gates);
+}
+
+static int precheck(const struct run *run)
+{
+    const struct arguments *arguments = run->arguments;
+    int code = MT_EXIT_OK;
+
+    if (folder_of(arguments))
+        code = mt_fleet_folder_precheck(arguments->output, &arguments->outputs,
+                                        run->gates.rules.is_given);
+    else if (arguments->output)
+        code = mt_output_precheck(arguments->output, &arguments->outputs, &mt_file_rank_summary);
+    if (code == MT_EXIT_OK && arguments->junit)
+        code = mt_output_precheck(arguments->junit, &arguments->outputs, &mt_file_junit);
+    return code;
+}
+
+int mt_cmd_fleet(const struct mt_command *command, int argc, char **argv)
+{
+    struct arguments arguments = {.jobs = 0};
+    struct run run = {.arguments = &arguments};
+    const struct mt_option options[] = {
+        {"job", 0, MT_OPTION_TEXT, "NAME", "the job to analyze, if the files are of several jobs",
+         &arguments.job},
+        {"mesh", 0, MT_OPTION_TEXT, "AXES",
+         "names and sizes of the axes of the job: pp:8,dp:32,tp:8", &arguments.mesh},
+        MT_FLEET_GATE_OPTIONS(arguments.gates),
+        {"junit", 0, MT_OPTION_TEXT, "FILE",
+         "write rules as JUnit XML, one case per rule and group", &arguments.junit},
+        {"summarize", 0, MT_OPTION_FLAG, NULL, "write TRACE.mtsum beside each trace that has none",
+         &arguments.summarize},
+        {"tune", 0, MT_OPTION_FLAG, NULL,
+         "replay traces to find one allocator setting for all ranks", &arguments.tune},
+        {"shard", 0, MT_OPTION_TEXT, "I/N",
+         "read only part I of N of the files; needs -o FILE.mtsum", &arguments.shard},
+        {"output", 'o', MT_OPTION_TEXT, "OUT",
+         "write a page, charts and JSON to this folder; if OUT ends in .mtsum, write one summary",
+         &arguments.output},
+        {"jobs", 'j', MT_OPTION_POSITIVE, "N", "read at most N files at the same time",
+         &arguments.jobs},
+        MT_FORCE_OPTION(arguments.outputs),
+        MT_ALL_OPTION(arguments.common),
+        MT_COMMON_OPTIONS_WITH(arguments.common, "print one JSON document",
+                               "exit with 5 if ranks are missing or a trace is incomplete"),
+        {NULL, 0, MT_OPTION_FLAG, NULL, NULL, NULL}};
+    int code;
+
+    if (argc > 1 && !strcmp(argv[1], "diff"))
+        return mt_fleet_diff(argc - 1, argv + 1);
+    code = mt_options_parse(command, options, argc, argv, 1, INT_MAX, &arguments.paths,
+                            &arguments.path_count);
+    if (code >= 0)
+        return code;
+    code = check(&run);
+    if (code == MT_EXIT_OK)
+        code = mt_fleet_processes_begin(&run.exchange);
+    if (code == MT_EXIT_OK && run.exchange.size > 1 && arguments.shard) {
+        mt_say("fleet: MPI processes already share the files: omit --shard");
+        code = MT_EXIT_USAGE;
+    }
+    if (code == MT_EXIT_OK && !run.exchange.rank)
+        code = precheck(&run);
+    if (code == MT_EXIT_OK)
+        code = fleet(&run);
+    mt_fleet_processes_end(&run.exchange, run.has_shared, code);
+    mt_fleet_gates_release(&run.gates);
+    mt_gather_failures_release(&run.failures);
+    mt_rank_set_release(&run.set);
+    mt_fleet_files_release(&run.files);
+    return code;
+}

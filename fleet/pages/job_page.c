@@ -1,0 +1,387 @@
+/* The page is made in parts. The answer, tables and charts take their room first, and single ranks
+ * use the rest. */
+#include "job_page.h"
+
+#include <string.h>
+
+#include "backends.h"
+#include "escape.h"
+#include "html_table.h"
+#include "job_chart.h"
+#include "job_page_answer.h"
+#include "job_page_data.h"
+#include "job_tables.h"
+#include "job_words.h"
+#include "page_head.h"
+#include "page_policy.h"
+#include "page_words.h"
+#include "units.h"
+
+/* The style and the script: report.css and job.css, page.js and job.js. The build embeds them. */
+extern const char mt_job_css[], mt_job_js[];
+
+enum {
+    RANK_BYTES = 2500000, /* limit for the data of single ranks */
+    END_BYTES = 20000,    /* reserved for headings and for the list of missing parts */
+    TABLE_ROWS = 100,
+    RANK_ROWS = 200,
+    MAX_DEVICES = 16
+};
+
+struct writer {
+    const struct mt_job_document *document;
+    const struct mt_job_report *report;
+    struct mt_arena arena;
+    struct mt_page_policy policy;
+    struct mt_buf nav, charts, tables, data;
+    struct mt_job_words words;
+    struct mt_page_ranks ranks;
+    struct mt_job_page_data embedded;
+    struct mt_error *error;
+    enum mt_status status;
+};
+
+static void add_buf(struct mt_buf *out, const struct mt_buf *part)
+{
+    mt_buf_add(out, part->data ? part->data : "", part->length);
+    out->failed |= part->failed;
+}
+
+static void add_link(struct writer *writer, const char *id, const char *words)
+{
+    mt_buf_printf(&writer->nav, "<a href=\"#%s\">%s</a>\n", id, words);
+}
+
+/* ---- tables -----------------------------------------------------------------------------------
+ */
+
+static void add_heading(struct writer *writer, const char *id, const char *title)
+{
+    add_link(writer, id, title);
+    mt_buf_printf(&writer->tables, "<h2 id=\"%s\">%s</h2>\n", id, title);
+}
+
+/* Prints the sentences and clears them. */
+static void add_sentences(struct writer *writer)
+{
+    for (const struct mt_job_sentence *at = writer->words.first; at; at = at->next) {
+        mt_buf_add_text(&writer->tables, "<p>");
+        mt_add_page_words(&writer->tables, at->text);
+        mt_buf_add_text(&writer->tables, "</p>\n");
+    }
+    writer->tables.failed |= writer->words.failed;
+    mt_job_words_reset(&writer->words);
+}
+
+static void add_table(struct writer *writer, struct mt_table *table, const char *name,
+                      unsigned number, uint32_t omitted)
+{
+    const struct mt_html_table html = {"sortable job", name, number, 0};
+    char count[MT_UNITS_TEXT];
+
+    mt_add_html_table(&writer->tables, table, &html);
+    if (omitted)
+        mt_buf_printf(&writer->tables,
+                      "<p class=\"omitted\">%s more rows are not on this page: <code>memtrace "
+                      "fleet --json --all</code> prints all of them.</p>\n",
+                      mt_format_count(count, omitted));
+}
+
+static struct mt_job_rows rows_of(struct writer *writer, uint32_t limit)
+{
+    return (struct mt_job_rows){writer->report, &writer->arena, limit};
+}
+
+static void add_outliers(struct writer *writer)
+{
+    const struct mt_job_rows rows = rows_of(writer, TABLE_ROWS);
+    struct mt_table table;
+    uint32_t omitted;
+
+    if (!writer->report->outlier_count)
+        return;
+    add_heading(writer, "outliers", "Ranks that differ from their replicas");
+    omitted = mt_job_outliers_table(&table, &rows);
+    add_table(writer, &table, "outlier", 0, omitted);
+}
+
+static void add_deaths(struct writer *writer)
+{
+    const struct mt_job_rows rows = rows_of(writer, TABLE_ROWS);
+    struct mt_table table;
+    uint32_t omitted;
+
+    if (!writer->report->death)
+        return;
+    add_heading(writer, "deaths", "Ranks that ran out of memory");
+    omitted = mt_job_deaths_table(&table, &rows);
+    add_table(writer, &table, "death", 0, omitted);
+}
+
+static void add_axes(struct writer *writer)
+{
+    const struct mt_job_rows rows = rows_of(writer, TABLE_ROWS);
+    const struct mt_job_report *report = writer->report;
+
+    if (!report->axis_count)
+        return;
+    add_heading(writer, "axes", "Axes");
+    mt_buf_printf(&writer->tables, "<p class=\"small\">%s</p>\n", mt_job_axes_title(report));
+    for (uint32_t i = 0; i < report->axis_count; i++) {
+        struct mt_table table;
+        uint32_t omitted;
+
+        mt_job_describe_axis(&writer->words, &report->axes[i]);
+        add_sentences(writer);
+        if (!report->axes[i].separates || report->axes[i].group_count < 2)
+            continue;
+        omitted = mt_job_axis_table(&table, &rows, &report->axes[i]);
+        add_table(writer, &table, "axis", i, omitted);
+    }
+    mt_job_describe_overlap(&writer->words);
+    add_sentences(writer);
+}
+
+static void add_paths(struct writer *writer)
+{
+    const struct mt_job_rows rows = rows_of(writer, TABLE_ROWS);
+    struct mt_table table;
+    uint32_t omitted;
+
+    if (!writer->report->path_count)
+        return;
+    add_heading(writer, "sites", "What holds the allocated peaks");
+    omitted = mt_job_paths_table(&table, &rows);
+    add_table(writer, &table, "site", 0, omitted);
+}
+
+static void add_steps(struct writer *writer)
+{
+    const struct mt_job_rows rows = rows_of(writer, TABLE_ROWS);
+    struct mt_table table;
+    uint32_t omitted;
+
+    if (!writer->report->step_count)
+        return;
+    add_heading(writer, "steps", "Table of steps");
+    mt_job_describe_growth(&writer->words);
+    mt_job_describe_steps(&writer->words);
+    add_sentences(writer);
+    omitted = mt_job_steps_table(&table, &rows);
+    add_table(writer, &table, "step", 0, omitted);
+}
+
+static void add_devices(struct writer *writer)
+{
+    const struct mt_job_rows rows = rows_of(writer, TABLE_ROWS);
+    const struct mt_job_report *report = writer->report;
+    uint32_t count = (uint32_t)mt_min_u64(report->device_count, MAX_DEVICES);
+
+    if (!count)
+        return;
+    add_heading(writer, "devices", "Shared devices");
+    for (uint32_t i = 0; i < count; i++) {
+        struct mt_table table;
+        uint32_t omitted;
+
+        mt_job_describe_device(&writer->words, &report->devices[i]);
+        add_sentences(writer);
+        omitted = mt_job_tenants_table(&table, &rows, &report->devices[i]);
+        add_table(writer, &table, "tenants", i, omitted);
+    }
+    if (report->device_count > count)
+        mt_buf_printf(&writer->tables,
+                      "<p class=\"omitted\">%u more shared devices are not on this page.</p>\n",
+                      (unsigned)(report->device_count - count));
+    mt_buf_printf(&writer->tables, "<p class=\"small\">%s</p>\n", mt_job_devices_caveat(report));
+}
+
+static void add_ranks(struct writer *writer)
+{
+    const struct mt_job_rows rows = rows_of(writer, RANK_ROWS);
+    struct mt_table table;
+    uint32_t omitted;
+
+    add_heading(writer, "ranks", "Table of ranks");
+    omitted = mt_job_ranks_table(&table, &rows);
+    if (omitted)
+        mt_buf_printf(&writer->tables,
+                      "<p class=\"small\">The %d with the highest reserved peaks.</p>\n",
+                      RANK_ROWS);
+    add_table(writer, &table, "rank-rows", 0, omitted);
+}
+
+/* ---- charts -----------------------------------------------------------------------------------
+ */
+
+static void add_picture(struct writer *writer, const struct mt_job_chart *chart,
+                        const struct mt_drawing *drawing)
+{
+    struct mt_buf *out = &writer->charts, style = {0};
+
+    mt_buf_printf(out, "<figure class=\"chart\" id=\"chart-%s\">\n", chart->name);
+    writer->status = mt_svg_write(drawing, MT_THEME_AUTO, out, writer->error);
+    mt_buf_add_text(out, "</figure>\n");
+    mt_svg_add_style(drawing, MT_THEME_AUTO, &style);
+    out->failed |= style.failed;
+    if (!style.failed)
+        mt_page_policy_allow_style(&writer->policy, style.data);
+    mt_buf_release(&style);
+}
+
+static void add_chart(struct writer *writer, const struct mt_job_chart *chart)
+{
+    const struct mt_job_chart_options options = {.width = 0};
+    struct mt_drawing drawing;
+
+    memset(&drawing, 0, sizeof drawing);
+    writer->status = chart->draw(writer->report, &options, &drawing, writer->error);
+    if (writer->status == MT_OK) {
+        mt_buf_printf(&writer->nav, "<a href=\"#chart-%s\">%c%s</a>\n", chart->name,
+                      chart->name[0] & ~0x20, chart->name + 1);
+        add_picture(writer, chart, &drawing);
+    }
+    mt_drawing_release(&drawing);
+}
+
+static void add_charts(struct writer *writer)
+{
+    for (size_t i = 0; mt_job_charts[i] && writer->status == MT_OK; i++)
+        if (!mt_job_charts[i]->called_for || mt_job_charts[i]->called_for(writer->report))
+            add_chart(writer, mt_job_charts[i]);
+}
+
+/* ---- single ranks -----------------------------------------------------------------------------
+ */
+
+/* Adds how to see a rank that is not on the page. */
+static void add_other_ranks(const struct writer *writer, struct mt_buf *out)
+{
+    const char *command = writer->document->command;
+    char shown[MT_UNITS_TEXT], all[MT_UNITS_TEXT];
+
+    if (writer->embedded.rank_count == writer->report->row_count)
+        return;
+    mt_buf_printf(out,
+                  "<p class=\"omitted\">%s of %s %s can be chosen: the notable ones, one of "
+                  "each group of replicas, and others while the page has room. For another one: ",
+                  mt_format_count(shown, writer->embedded.rank_count),
+                  mt_format_count(all, writer->report->row_count),
+                  mt_job_rows_noun(writer->report));
+    mt_add_page_command(out, "memtrace fleet TRACE.mtsum -o DIR");
+    mt_buf_add_text(out, " writes the page of one rank, ");
+    mt_add_page_command(out, "memtrace analyze TRACE");
+    mt_buf_add_text(out, " analyzes its trace. For the trace of each rank, run ");
+    mt_add_page_command(out, command ? command : "memtrace fleet DIR");
+    mt_buf_add_text(out, " with ");
+    mt_add_page_command(out, "--json --all");
+    mt_buf_add_text(out, ".</p>\n");
+}
+
+static void add_picker(const struct writer *writer, struct mt_buf *out)
+{
+    mt_buf_add_text(out, "<section id=\"one\">\n<h2>One rank</h2>\n"
+                         "<noscript><p>Choosing a rank needs JavaScript, which this browser does "
+                         "not run. The charts and tables are complete without it.</p></noscript>\n"
+                         "<div id=\"picker\"></div>\n<div id=\"rank-view\"></div>\n");
+    add_other_ranks(writer, out);
+    mt_buf_add_text(out, "</section>\n");
+}
+
+static void add_data(struct writer *writer, size_t used_bytes)
+{
+    size_t left = used_bytes < MT_JOB_PAGE_BYTES ? MT_JOB_PAGE_BYTES - used_bytes : 0;
+    size_t index_bytes = writer->report->row_count <= MT_PAGE_INDEX_ROWS
+                             ? (size_t)writer->report->row_count * 45
+                             : 0; /* 20 digits of a peak, and two numbers of each of two runs */
+
+    left = left > index_bytes ? left - index_bytes : 0;
+    if (writer->status == MT_OK)
+        writer->status = mt_page_ranks_choose(writer->report, &writer->arena, &writer->ranks);
+    if (writer->status == MT_OK)
+        writer->status =
+            mt_add_job_page_data(&writer->data, writer->report, &writer->ranks,
+                                 (size_t)mt_min_u64(left, RANK_BYTES), &writer->embedded);
+}
+
+/* ---- all of it --------------------------------------------------------------------------------
+ */
+
+static const char *job_name(const struct mt_job_report *report)
+{
+    return *report->job ? report->job : "a job";
+}
+
+static void assemble(struct writer *writer, const struct mt_buf *head, const struct mt_buf *answer,
+                     struct mt_buf *out)
+{
+    mt_add_page_start(out, &writer->policy);
+    add_buf(out, head);
+    mt_buf_add_text(out, "<nav class=\"page-nav\"><div>");
+    add_buf(out, &writer->nav);
+    mt_buf_add_text(out, "<span id=\"tools\"></span></div></nav>\n");
+    mt_add_job_page_title(out, writer->report, job_name(writer->report));
+    mt_buf_add_text(out, "<main>\n");
+    add_buf(out, answer);
+    add_buf(out, &writer->charts);
+    add_picker(writer, out);
+    add_buf(out, &writer->tables);
+    mt_buf_add_text(out, "</main>\n<footer>memtrace \xC2\xB7 ");
+    mt_add_page_name(out, job_name(writer->report));
+    mt_buf_add_text(out, "</footer>\n<script type=\"application/json\" id=\"mt-data\">");
+    add_buf(out, &writer->data);
+    mt_buf_add_text(out, "</script>\n<script>");
+    mt_buf_add_text(out, mt_job_js);
+    mt_buf_add_text(out, "</script>\n</body></html>\n");
+}
+
+static void add_tables(struct writer *writer)
+{
+    add_outliers(writer);
+    add_deaths(writer);
+    add_axes(writer);
+    add_paths(writer);
+    add_steps(writer);
+    add_devices(writer);
+    add_ranks(writer);
+}
+
+static void release(struct writer *writer)
+{
+    mt_page_policy_release(&writer->policy);
+    mt_job_words_release(&writer->words);
+    mt_arena_release(&writer->arena);
+    mt_buf_release(&writer->nav);
+    mt_buf_release(&writer->charts);
+    mt_buf_release(&writer->tables);
+    mt_buf_release(&writer->data);
+}
+
+enum mt_status mt_add_job_page(struct mt_buf *out, const struct mt_job_document *document,
+                               struct mt_error *error)
+{
+    struct writer writer = {.document = document,
+                            .report = document->report,
+                            .words = {.report = document->report},
+                            .error = error};
+    const struct mt_page_head facts = {"memtrace fleet", job_name(document->report), mt_job_css};
+    struct mt_buf head = {0}, answer = {0};
+
+    mt_add_page_head(&head, &facts, &writer.policy);
+    mt_page_policy_allow_script(&writer.policy, mt_job_js);
+    add_link(&writer, "verdict", "Answer");
+    mt_add_job_page_answer(&answer, document);
+    add_charts(&writer);
+    add_link(&writer, "one", "One rank");
+    add_tables(&writer);
+    add_data(&writer, END_BYTES + strlen(mt_job_js) + head.length + answer.length +
+                          writer.charts.length + writer.tables.length);
+    if (writer.status == MT_OK)
+        assemble(&writer, &head, &answer, out);
+    if (writer.status == MT_ERR_MEMORY || out->failed)
+        writer.status = mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "no memory for the page");
+    mt_buf_release(&head);
+    mt_buf_release(&answer);
+    release(&writer);
+    return writer.status;
+}

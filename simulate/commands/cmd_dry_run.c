@@ -1,0 +1,241 @@
+/* memtrace dry-run: runs a command on a simulated device and prints how much memory it needs. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "dry_run_annex.h"
+#include "dry_run_answer.h"
+#include "dry_run_sweep.h"
+#include "memory_limit.h"
+#include "simulated_run.h"
+#include "util.h"
+
+struct dry_run {
+    struct mt_simulated_run simulated;
+    struct mt_common common;
+    struct mt_gate_options gates;
+    struct mt_gate_run gate_run;
+    struct mt_outputs outputs;
+    struct mt_sweep_arguments sweep;
+    const char *device, *timeout;
+};
+
+static int choose_card(const struct mt_command *command, struct dry_run *dry_run)
+{
+    const char *near;
+
+    dry_run->simulated.card = mt_card_find(dry_run->device ? dry_run->device : "H200", &near);
+    if (dry_run->simulated.card)
+        return -1;
+    if (near)
+        mt_say("option '--device': '%s' does not name one card; did you mean '%s'?",
+               dry_run->device, near);
+    else
+        mt_say("option '--device': no card is called '%s'; 'memtrace %s --help' lists them",
+               dry_run->device, command->name);
+    return MT_EXIT_USAGE;
+}
+
+/* Reads "90", "90s", "10m", "2h". Returns -1 or an exit code. */
+static int read_timeout(struct dry_run *dry_run)
+{
+    static const struct {
+        const char *unit;
+        uint64_t ms;
+    } units[] = {{"", 1000}, {"s", 1000}, {"m", 60000}, {"h", 3600000}};
+    const char *at = dry_run->timeout;
+    uint64_t number = 0;
+    bool fits = true;
+
+    if (!at)
+        return -1;
+    for (; *at >= '0' && *at <= '9' && fits; at++)
+        fits = mt_mul_ok(number, 10, &number) && mt_add_ok(number, (uint64_t)(*at - '0'), &number);
+    for (size_t i = 0; i < MT_ARRAY_LEN(units) && fits && number; i++)
+        if (!strcmp(at, units[i].unit) &&
+            mt_mul_ok(number, units[i].ms, &dry_run->simulated.recording.timeout_ms))
+            return -1;
+    mt_say("option '--timeout' needs seconds or a time such as 90s, 10m or 2h, not '%s'",
+           dry_run->timeout);
+    return MT_EXIT_USAGE;
+}
+
+static int check_sweep(const struct mt_sweep_arguments *sweep)
+{
+    const char *wrong = NULL;
+
+    if (sweep->jobs && !sweep->sweeps.count && !sweep->rank.ranks)
+        wrong = "option '--jobs' needs --sweep or --ranks";
+    else if (sweep->rank.world && !sweep->rank.ranks)
+        wrong = "option '--world' needs --ranks";
+    else if (sweep->rank.ranks && sweep->sweeps.count)
+        wrong = "options '--ranks' and '--sweep' cannot be combined";
+    if (wrong)
+        mt_say("%s", wrong);
+    return wrong ? MT_EXIT_USAGE : -1;
+}
+
+static int check_options(const struct mt_command *command, struct dry_run *dry_run)
+{
+    struct mt_recording *recording = &dry_run->simulated.recording;
+    int code = choose_card(command, dry_run);
+
+    if (code < 0)
+        code = read_timeout(dry_run);
+    if (code < 0 && dry_run->simulated.devices > MT_MAX_SIMULATED_DEVICES) {
+        mt_say("option '--devices' must be at most %d", MT_MAX_SIMULATED_DEVICES);
+        code = MT_EXIT_USAGE;
+    }
+    if (!dry_run->simulated.devices && !dry_run->sweep.rank.ranks)
+        dry_run->simulated.devices = 1;
+    recording->quiet = dry_run->common.quiet;
+    recording->json = dry_run->common.json;
+    mt_simulated_run_init(&dry_run->simulated);
+    return code < 0 ? check_sweep(&dry_run->sweep) : code;
+}
+
+static int parse(const struct mt_command *command, struct dry_run *dry_run, int argc, char **argv)
+{
+    const struct mt_option options[] = {
+        {"output", 'o', MT_OPTION_TEXT, "FILE|DIR",
+         "write the trace to FILE, or one trace per process to DIR",
+         &dry_run->simulated.recording.output},
+        {"device", 0, MT_OPTION_TEXT, "NAME", "the card to simulate (default: H200)",
+         &dry_run->device},
+        {"devices", 0, MT_OPTION_POSITIVE, "N", "number of devices (default: 1)",
+         &dry_run->simulated.devices},
+        {"limit", 0, MT_OPTION_BYTES, "BYTES",
+         "memory of each device; exit with 1 if the run does not fit",
+         &dry_run->simulated.limit_bytes},
+        {"timeout", 0, MT_OPTION_TEXT, "TIME",
+         "end the command and its processes after this time (90s, 10m, 2h); exit with 124",
+         &dry_run->timeout},
+        {"max-peak", 0, MT_OPTION_LIST, "METRIC=BYTES",
+         "exit with 1 if a peak is larger: requested, allocated, active, reserved, device",
+         &dry_run->gates.peaks},
+        {"strict", 0, MT_OPTION_FLAG, NULL,
+         "with --max-peak: also exit with 1 if a peak may exceed it in another order of addresses",
+         &dry_run->gates.strict},
+        {"sweep", 0, MT_OPTION_LIST, "NAME=VALUES",
+         "run once per value, such as batch=1,2,4 or batch=1..64*2; replaces {batch}",
+         &dry_run->sweep.sweeps},
+        {"ranks", 0, MT_OPTION_TEXT, "LIST",
+         "run these ranks of a distributed run, each alone: 0,1,7 or 0-3 or all",
+         &dry_run->sweep.rank.ranks},
+        {"world", 0, MT_OPTION_POSITIVE, "N", "with --ranks: the total number of ranks",
+         &dry_run->sweep.rank.world},
+        {"jobs", 'j', MT_OPTION_POSITIVE, "N",
+         "with --sweep or --ranks: at most N runs in parallel", &dry_run->sweep.jobs},
+        MT_FORCE_OPTION(dry_run->outputs),
+        {"json", 0, MT_OPTION_FLAG, NULL,
+         "print one JSON document; output of the command goes to standard error",
+         &dry_run->common.json},
+        {"quiet", 'q', MT_OPTION_FLAG, NULL, "print no notes", &dry_run->common.quiet},
+        {NULL, 0, MT_OPTION_FLAG, NULL, NULL, NULL},
+    };
+    int code =
+        mt_parse_command(command, options, argc, argv, &dry_run->simulated.recording.command);
+
+    return code < 0 ? check_options(command, dry_run) : code;
+}
+
+static struct mt_dry_run_answer answer_of(struct dry_run *dry_run)
+{
+    struct mt_dry_run_answer answer = mt_simulated_run_answer(&dry_run->simulated);
+
+    answer.common = &dry_run->common;
+    answer.gates = &dry_run->gates;
+    answer.gate_run = &dry_run->gate_run;
+    return answer;
+}
+
+static int answer(struct dry_run *dry_run)
+{
+    const struct mt_simulated_run *run = &dry_run->simulated;
+    const struct mt_dry_run_answer answer = answer_of(dry_run);
+
+    if (answer.timed_out)
+        mt_say("'%s' was ended because it was still running after --timeout %s",
+               run->recording.command[0], dry_run->timeout);
+    if (run->failed)
+        return mt_say_no_memory("cannot list the traces");
+    return mt_report_dry_run_answer(&answer);
+}
+
+/* Returns -1 or an exit code. */
+static int refuse_hopeless(struct dry_run *dry_run)
+{
+    struct mt_dry_run_answer answer = answer_of(dry_run);
+    uint64_t least_bytes = mt_simulated_run_lacks(&dry_run->simulated);
+
+    answer.was_not_run = true;
+    return least_bytes ? mt_report_hopeless_dry_run(&answer, least_bytes) : -1;
+}
+
+/* Prints which Python was found, in case it is the wrong one. */
+static void say_site(const struct dry_run *dry_run)
+{
+    const struct mt_simulated_site *site = mt_simulated_run_site(&dry_run->simulated);
+
+    if (!dry_run->common.quiet && !dry_run->common.json && site)
+        mt_say("PyTorch %s of %s (from %s)", site->torch_version, site->python, site->python_from);
+}
+
+static int sweep(struct dry_run *dry_run)
+{
+    dry_run->sweep.each = &dry_run->simulated;
+    dry_run->sweep.gates = &dry_run->gates;
+    dry_run->sweep.gate_run = &dry_run->gate_run;
+    dry_run->sweep.common = &dry_run->common;
+    dry_run->sweep.outputs = &dry_run->outputs;
+    return mt_dry_run_sweep(&dry_run->sweep);
+}
+
+/* Returns an exit code. */
+static int run(struct dry_run *dry_run)
+{
+    int code = mt_gate_run_open(&dry_run->gate_run, &dry_run->gates, &dry_run->common);
+
+    if (code)
+        return code;
+    if (dry_run->sweep.sweeps.count || dry_run->sweep.rank.ranks)
+        return sweep(dry_run);
+    dry_run->simulated.names_python = !dry_run->common.quiet && !dry_run->common.json;
+    code = mt_simulated_run_check(&dry_run->simulated);
+    if (code < 0)
+        code = refuse_hopeless(dry_run);
+    if (code < 0)
+        code = mt_simulated_run_prepare(&dry_run->simulated);
+    if (code >= 0)
+        return code;
+    say_site(dry_run);
+    code = mt_simulated_run_finish(&dry_run->simulated);
+    return code < 0 ? answer(dry_run) : code;
+}
+
+static void release(struct dry_run *dry_run)
+{
+    mt_gate_run_release(&dry_run->gate_run);
+    mt_simulated_run_release(&dry_run->simulated);
+}
+
+int mt_cmd_dry_run(const struct mt_command *command, int argc, char **argv)
+{
+    struct dry_run *dry_run = calloc(1, sizeof *dry_run);
+    int code;
+
+    if (!dry_run)
+        return mt_say_no_memory("cannot run the command");
+    dry_run->gates.outputs = &dry_run->outputs;
+    mt_launch_init(&dry_run->simulated.recording.launch);
+    code = parse(command, dry_run, argc, argv);
+    if (code < 0) {
+        code = run(dry_run);
+        if (code ==
+            mt_launch_exit_code(&dry_run->simulated.recording.launch)) /* not one of memtrace */
+            mt_launch_die_likewise(&dry_run->simulated.recording.launch);
+    }
+    release(dry_run);
+    free(dry_run);
+    return code;
+}

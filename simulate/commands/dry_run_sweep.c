@@ -1,0 +1,244 @@
+#include "dry_run_sweep.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "backends.h"
+#include "memory_limit.h"
+#include "picture_option.h"
+#include "sweep_chart.h"
+#include "sweep_log.h"
+#include "sweep_output.h"
+#include "sweep_runs.h"
+#include "temporary_folder.h"
+#include "util.h"
+
+enum { SHOWN_LOGS = 3 }; /* the last lines of this many failed runs are printed */
+
+/* Path of one output file in the folder of -o. */
+static char *path_in(struct mt_sweep_plan *plan, const char *folder, const char *name)
+{
+    struct mt_buf path = {0};
+    char *copy = NULL;
+
+    mt_add_path_in(&path, folder, name);
+    if (path.data && !path.failed)
+        copy = mt_arena_text(&plan->arena, path.data, path.length);
+    mt_buf_release(&path);
+    return copy;
+}
+
+static bool is_table(const void *start, size_t length)
+{
+    return mt_file_begins_json(start, length, "{\"schema\":\"memtrace.sweep/");
+}
+
+static const struct mt_file_kind table_kind = {.name = "a table of dry runs by memtrace",
+                                               .is_own = is_table};
+
+static const struct {
+    const char *name;
+    const struct mt_file_kind *kind;
+} answer_files[] = {
+    {"sweep.json", &table_kind}, {"sweep.svg", &mt_file_svg}, {"sweep.png", &mt_file_png}};
+
+static bool is_written(size_t file)
+{
+    return answer_files[file].kind != &mt_file_png || mt_png_available(NULL);
+}
+
+/* Creates the folder of -o and checks that its files may be written. Returns -1 or an exit code. */
+static int prepare_folder(const struct mt_sweep_arguments *arguments, struct mt_sweep_plan *plan)
+{
+    const char *folder = arguments->each->recording.output;
+    struct mt_error error = {.offset = MT_NO_OFFSET};
+    int code = MT_EXIT_OK;
+
+    if (mt_make_folders(folder, &error) != MT_OK)
+        return mt_report_output_error(folder, &error);
+    for (size_t i = 0; !code && i < MT_ARRAY_LEN(answer_files); i++) {
+        const char *path = path_in(plan, folder, answer_files[i].name);
+
+        if (!path)
+            return mt_say_no_memory("cannot list the files");
+        if (is_written(i))
+            code = mt_output_precheck(path, arguments->outputs, answer_files[i].kind);
+    }
+    return code ? code : mt_sweep_precheck_logs(plan, folder, arguments->outputs);
+}
+
+/* Reports a fault that affects all runs once, before the first run. */
+static int check_first(const struct mt_sweep_arguments *arguments, struct mt_sweep_plan *plan)
+{
+    struct mt_simulated_run *run = malloc(sizeof *run); /* too large for a small stack */
+    int code;
+
+    if (run) {
+        *run = *arguments->each;
+        run->recording.command = mt_sweep_plan_command(plan, &plan->sweep.runs[0]);
+    }
+    if (!run || !run->recording.command) {
+        free(run);
+        return mt_say_no_memory("cannot run the command");
+    }
+    run->names_python = !arguments->common->quiet && !arguments->common->json;
+    code = mt_simulated_run_check(run);
+    mt_simulated_run_release(run);
+    free(run);
+    return code;
+}
+
+static bool is_unexpected(const struct mt_sweep_result *result)
+{
+    return result->outcome == MT_SWEEP_FAILED || result->outcome == MT_SWEEP_NOT_RUN ||
+           result->outcome == MT_SWEEP_TIMED_OUT;
+}
+
+/* Without -o, the output of these runs is kept nowhere else. */
+static void show_failures(const struct mt_sweep_request *request)
+{
+    const struct mt_sweep *sweep = &request->plan->sweep;
+    size_t count = 0;
+
+    for (size_t i = 0; i < sweep->run_count; i++) {
+        const struct mt_sweep_run *run = &sweep->runs[i];
+
+        if (is_unexpected(&run->result) && count++ < SHOWN_LOGS)
+            mt_sweep_log_show(request, run);
+    }
+    if (count > SHOWN_LOGS)
+        mt_say("%zu more run%s failed%s", count - SHOWN_LOGS, count == SHOWN_LOGS + 1 ? "" : "s",
+               request->keeps_traces ? "" : "; to keep their output, use -o DIR");
+}
+
+/* Returns the exit code of the first run that failed, or MT_EXIT_OK. */
+static int exit_code_of(const struct mt_sweep *sweep)
+{
+    for (size_t i = 0; i < sweep->run_count; i++)
+        if (sweep->runs[i].result.exit_code)
+            return sweep->runs[i].result.exit_code;
+    return MT_EXIT_OK;
+}
+
+static int write_json(const struct mt_sweep_arguments *arguments, struct mt_sweep_plan *plan)
+{
+    const char *path = path_in(plan, arguments->each->recording.output, answer_files[0].name);
+    struct mt_buf out = {0};
+    int code;
+
+    if (!path)
+        return mt_say_no_memory("cannot write the table");
+    mt_add_sweep_json(&out, plan, true);
+    code = mt_write_file(path, arguments->outputs, answer_files[0].kind, &out);
+    mt_buf_release(&out);
+    return code;
+}
+
+/* Writes sweep.svg, and sweep.png if this memtrace can write PNGs. */
+static int write_pictures(const struct mt_sweep_arguments *arguments, struct mt_sweep_plan *plan)
+{
+    const struct mt_chart_options options = {.width = 0};
+    struct mt_error error = {.offset = MT_NO_OFFSET};
+    struct mt_drawing drawing;
+    int code = MT_EXIT_OK;
+
+    if (mt_sweep_draw(&plan->sweep, &options, &drawing, &error) != MT_OK)
+        code = mt_report_drawing_error("sweep", &error);
+    for (size_t i = 1; !code && i < MT_ARRAY_LEN(answer_files); i++) {
+        struct mt_picture picture = {
+            .output = path_in(plan, arguments->each->recording.output, answer_files[i].name),
+            .outputs = arguments->outputs,
+            .is_png = answer_files[i].kind == &mt_file_png};
+        size_t bytes;
+
+        if (!picture.output)
+            code = mt_say_no_memory("cannot draw the sweep");
+        else if (is_written(i))
+            code = mt_picture_write(&picture, &drawing, &bytes);
+    }
+    mt_drawing_release(&drawing);
+    return code;
+}
+
+static int print_result(const struct mt_sweep_arguments *arguments,
+                        const struct mt_sweep_request *request)
+{
+    struct mt_buf out = {0};
+    int code = MT_EXIT_OK, printed;
+
+    show_failures(request);
+    if (request->keeps_traces)
+        code = write_json(arguments, request->plan);
+    if (!code && request->keeps_traces)
+        code = write_pictures(arguments, request->plan);
+    if (arguments->common->json)
+        mt_add_sweep_json(&out, request->plan, request->keeps_traces);
+    else
+        mt_add_sweep_text(&out, &request->plan->sweep);
+    printed = mt_print_answer_and_release(&out, arguments->common->json);
+    if (!printed && request->ranks && !arguments->common->json)
+        printed = mt_report_worst_rank(request);
+    return code ? code : printed ? printed : exit_code_of(&request->plan->sweep);
+}
+
+/* Returns -1 or an exit code. */
+static int prepare(const struct mt_sweep_arguments *arguments, struct mt_sweep_plan *plan,
+                   struct mt_rank ranks[MT_MAX_RANKS])
+{
+    struct mt_simulated_run *each = arguments->each;
+    int code = arguments->rank.ranks
+                   ? mt_rank_plan_make(plan, &arguments->rank, each, ranks)
+                   : mt_sweep_plan_make(plan, &arguments->sweeps, each->recording.command);
+
+    plan->sweep.card = each->card;
+    plan->sweep.devices = each->devices;
+    plan->sweep.memory_bytes = mt_simulated_memory_bytes(each);
+    if (code < 0)
+        code = check_first(arguments, plan);
+    if (code < 0 && each->recording.output)
+        code = prepare_folder(arguments, plan);
+    return code;
+}
+
+static int run(const struct mt_sweep_arguments *arguments, struct mt_sweep_plan *plan,
+               const struct mt_rank *ranks, const char *folder)
+{
+    const struct mt_sweep_request request = {.plan = plan,
+                                             .each = arguments->each,
+                                             .gates = arguments->gates,
+                                             .gate_run = arguments->gate_run,
+                                             .common = arguments->common,
+                                             .folder = folder,
+                                             .outputs = arguments->outputs,
+                                             .ranks = arguments->rank.ranks ? ranks : NULL,
+                                             .keeps_traces = arguments->each->recording.output,
+                                             .jobs = arguments->jobs};
+    int code = mt_sweep_run_all(&request);
+
+    return code < 0 ? print_result(arguments, &request) : code;
+}
+
+int mt_dry_run_sweep(const struct mt_sweep_arguments *arguments)
+{
+    struct mt_sweep_plan *plan = calloc(1, sizeof *plan);
+    const char *output = arguments->each->recording.output;
+    struct mt_rank ranks[MT_MAX_RANKS];
+    struct mt_temporary_folder folder = MT_TEMPORARY_FOLDER_NONE;
+    int code;
+
+    if (!plan)
+        return mt_say_no_memory("cannot run the command");
+    code = prepare(arguments, plan, ranks);
+    if (code < 0 && !output && !mt_temporary_folder_new(&folder, "memtrace-sweep")) {
+        mt_say("cannot create a folder for the traces in $TMPDIR: %s; to name a folder, use -o DIR",
+               strerror(errno));
+        code = MT_EXIT_OUTPUT;
+    }
+    if (code < 0)
+        code = run(arguments, plan, ranks, output ? output : folder.path);
+    mt_temporary_folder_remove(&folder);
+    mt_sweep_plan_release(plan);
+    free(plan);
+    return code;
+}
