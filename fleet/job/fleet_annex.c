@@ -171,7 +171,7 @@ static enum mt_status summarize(const char *trace, bool force, struct mt_error *
 
     mt_summary_add_path(&path, trace);
     if (!path.failed)
-        status = mt_summary_of_trace(trace, NULL, path.data, force, error);
+        status = mt_summary_of_trace(trace, path.data, force, error);
     mt_buf_release(&path);
     return status;
 }
