@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""check_accuracy.py PROGRAM [--update]: measures the tables of docs/accuracy.md
+"""check_accuracy.py PROGRAM [--update]: measures the tables of docs/evidence/accuracy.md
 again, from the captures and from the counters of the allocators of those runs,
 and compares (or rewrites) them. Uses only the command line of memtrace."""
 import bisect
@@ -16,7 +16,7 @@ from replay_program import replay_program
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 FIXTURES = ROOT / "fixtures"
 CAPTURES = FIXTURES / "captures"
-PAGE = ROOT / "docs" / "accuracy.md"
+PAGE = ROOT / "docs" / "evidence" / "accuracy.md"
 LEVELS = ("requested", "allocated", "active", "reserved", "inactive_split")
 
 
@@ -264,9 +264,9 @@ def main(program, rewrite):
         for old, new in zip(text.splitlines(), fresh.splitlines()):
             if old != new:
                 print(f"- {old}\n+ {new}")
-        print("docs/accuracy.md does not say what was measured: tests/check_accuracy.py PROGRAM --update")
+        print("docs/evidence/accuracy.md does not say what was measured: tests/check_accuracy.py PROGRAM --update")
         return 1
-    print("docs/accuracy.md agrees with what was measured")
+    print("docs/evidence/accuracy.md agrees with what was measured")
     return 0
 
 

@@ -30,7 +30,7 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 FOLDERS = ("start", "guides", "concepts")
-SINGLE_PAGES = ("index.md", "faq.md", "troubleshooting.md", "comparison.md")
+SINGLE_PAGES = ("index.md", "faq.md", "troubleshooting.md", "evidence/other-tools.md")
 PROMPT = "$ "
 LIMIT_SECONDS = 900
 WORDS = {"standin", "torch", "packages", "vary", "fails", "gpu", "install"}

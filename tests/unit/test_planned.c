@@ -1,4 +1,5 @@
-/* The policy `planned`, by hand: the example of docs/policies.md, and which requests are planned.
+/* The policy `planned`, by hand: the example of docs/internals/policies.md, and which requests are
+ * planned.
  */
 #include "cmocka_all.h"
 
