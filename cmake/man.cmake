@@ -1,25 +1,27 @@
-# Man pages, made from docs/commands, if Python is there.
+# Man pages, made from the sections of docs/reference.md, if Python is there.
 find_package(Python3 3.9 QUIET COMPONENTS Interpreter)
 if(NOT Python3_Interpreter_FOUND)
   message(STATUS "man pages: OFF (no Python)")
   return()
 endif()
-file(GLOB pages CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/docs/commands/*.md)
+set(reference ${PROJECT_SOURCE_DIR}/docs/reference.md)
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${reference})
+file(STRINGS ${reference} sections REGEX "^## memtrace ")
 if(NOT MEMTRACE_DRY_RUN)
-  list(FILTER pages EXCLUDE REGEX "/dry-run\\.md$")
+  list(FILTER sections EXCLUDE REGEX " dry-run$")
 endif()
 if(NOT MEMTRACE_FLEET)
-  list(FILTER pages EXCLUDE REGEX "/fleet\\.md$")
+  list(FILTER sections EXCLUDE REGEX " fleet$")
 endif()
 set(manuals ${CMAKE_BINARY_DIR}/man/memtrace.1)
-foreach(page IN LISTS pages)
-  get_filename_component(command ${page} NAME_WE)
+foreach(section IN LISTS sections)
+  string(REPLACE "## memtrace " "" command ${section})
   list(APPEND manuals ${CMAKE_BINARY_DIR}/man/memtrace-${command}.1)
 endforeach()
 add_custom_command(OUTPUT ${manuals}
   COMMAND Python3::Interpreter ${PROJECT_SOURCE_DIR}/packaging/make_man.py ${PROJECT_VERSION}
-    ${PROJECT_SOURCE_DIR}/docs/commands ${CMAKE_BINARY_DIR}/man
-  DEPENDS ${pages} ${PROJECT_SOURCE_DIR}/packaging/make_man.py VERBATIM)
+    ${reference} ${CMAKE_BINARY_DIR}/man
+  DEPENDS ${reference} ${PROJECT_SOURCE_DIR}/packaging/make_man.py VERBATIM)
 # Packages of Debian have them compressed, without a time.
 if(MEMTRACE_COMPRESS_MAN)
   list(TRANSFORM manuals APPEND .gz OUTPUT_VARIABLE compressed)

@@ -63,7 +63,7 @@ def linked(match, page_path):
         place = path.removeprefix("docs/")
     elif path.endswith(".md") and (ROOT / path).is_file():
         place = "source/" + path
-    elif path in ("docs/commands", "docs/cases", "docs/schema") and (ROOT / path / "README.md").is_file():
+    elif path == "docs/schema" and (ROOT / path / "README.md").is_file():
         place = path.removeprefix("docs/") + "/README.md"
     elif (ROOT / path).exists():
         return text if text.startswith("`") else f"{text} (`{path}`)" if path not in text else f"`{text}`"

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""make_man.py VERSION SOURCE FOLDER: writes man pages of SOURCE (docs/commands) to FOLDER:
-memtrace-COMMAND.1 for each page, and memtrace.1, which lists them.
+"""make_man.py VERSION SOURCE FOLDER: writes man pages of SOURCE (docs/reference.md) to FOLDER:
+memtrace-COMMAND.1 for each section "memtrace COMMAND", and memtrace.1, which lists them. Sections
+that all commands share are part of each page.
 
 The pages use a part of Markdown: headings, paragraphs, lists, tables, code and links. Links become
 their text: a terminal has no pages to go to."""
@@ -8,6 +9,8 @@ import pathlib
 import re
 import sys
 
+PREFIX = "memtrace "
+SHARED = ("Common options", "Exit status")
 LINK = re.compile(r"!?\[([^\]]*)\]\([^)]*\)", re.DOTALL)
 
 
@@ -80,6 +83,14 @@ def blocks(markdown):
                 block.append(line)
 
 
+def sections(reference):
+    """{command: its section, with the sections that all commands share after it}"""
+    parts = dict(part.split("\n", 1) for part in re.split(r"^## ", reference, flags=re.MULTILINE)[1:])
+    shared = "".join(f"## {name}\n{parts[name]}" for name in SHARED)
+    return {name.removeprefix(PREFIX): f"# {name}\n" + re.sub(r"^### ", "## ", text, flags=re.MULTILINE) + shared
+            for name, text in parts.items() if name.startswith(PREFIX)}
+
+
 def page(markdown, command, version):
     title = re.search(r"^# (.*)", markdown).group(1)
     body = re.sub(r"<!--.*?-->", "", markdown[len(title) + 3:], flags=re.DOTALL)
@@ -101,7 +112,7 @@ def page(markdown, command, version):
             after_heading = not roff or roff[-1].startswith((".SH", ".SS"))
             roff += [*([] if after_heading else [".PP"]), words_of(text)]
     name = f"memtrace-{command}"
-    return "\n".join([f".\\\" Made by packaging/make_man.py from docs/commands/{command}.md.",
+    return "\n".join([f".\\\" Made by packaging/make_man.py from docs/reference.md.",
                       f'.TH {name.upper()} 1 "" "memtrace {version}" "memtrace"', ".SH NAME",
                       f"{escape(name)} \\- {escape(question)}", ".SH DESCRIPTION",
                       *roff, ".SH SEE ALSO",
@@ -120,9 +131,9 @@ def overview(questions, version):
 def main(version, source, folder):
     folder.mkdir(parents=True, exist_ok=True)
     questions = {}
-    for path in sorted(source.glob("*.md")):
-        roff, questions[path.stem] = page(path.read_text(encoding="utf-8"), path.stem, version)
-        (folder / f"memtrace-{path.stem}.1").write_text(roff, encoding="utf-8")
+    for command, markdown in sections(source.read_text(encoding="utf-8")).items():
+        roff, questions[command] = page(markdown, command, version)
+        (folder / f"memtrace-{command}.1").write_text(roff, encoding="utf-8")
     (folder / "memtrace.1").write_text(overview(questions, version), encoding="utf-8")
 
 

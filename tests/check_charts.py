@@ -82,7 +82,7 @@ def complaints(program, update):
             yield from (wrong for wrong in wrongs if wrong)
     yield from (f"nothing on {PAGE.name} draws {name}" for name in sorted(shown))
     used = text + "".join(page.read_text(encoding="utf-8")
-                          for page in [ROOT / "README.md", *(ROOT / "docs" / "commands").glob("*.md")])
+                          for page in [ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
     yield from (f"docs/pictures/{path.name} is not used" for path in PICTURES.iterdir() if path.name not in used)
 
 

@@ -2,7 +2,7 @@
 """check_ci.py PROGRAM: what docs/ci.md, the GitHub action and the GitLab template
 run does what the documents say, run here as it is, on committed traces; and
 whatever a name says, junit.xml stays XML with one case a rule. The workflow of
-docs/dry-run.md is one that GitHub accepts, and memtrace accepts its options.
+docs/ci.md is one that GitHub accepts, and memtrace accepts its options.
 The project's own pipelines of GitHub and GitLab run the same commands."""
 import json
 import os
@@ -224,7 +224,7 @@ def check_template():
 
 
 def lines_of_documents():
-    """{where: shell lines} of what docs/ci.md gives to paste, except the lines that record on a GPU."""
+    """{where: shell lines} of what docs/ci.md gives to paste, except its workflow."""
     lines = {}
     for text in re.findall(r"^```yaml\n(.*?)^```$", (ROOT / "docs" / "ci.md").read_text(),
                            re.MULTILINE | re.DOTALL):
@@ -232,15 +232,10 @@ def lines_of_documents():
         if isinstance(document, list):
             for step in document:
                 lines[step["name"]] = step["run"]
-        elif "jobs" in document:
-            for job in document["jobs"].values():
-                assert all(("uses" in step) != ("run" in step) for step in job["steps"]), job
-                lines.update({step["name"]: step["run"] for step in job["steps"] if "run" in step})
-        else:
+        elif "jobs" not in document:
             for name, job in document.items():
                 lines[name] = "\n".join(job["script"])
-    assert lines.pop("install") == "pip install memtrace-gpu"  # project.wheel installs the wheel
-    return {name: text for name, text in lines.items() if "memtrace record" not in text}
+    return lines
 
 
 def check_pasted(program, folder):
@@ -266,8 +261,8 @@ def check_pasted(program, folder):
 
 
 def dry_run_steps():
-    """The steps of the workflow in docs/dry-run.md."""
-    text = re.findall(r"^```yaml\n(.*?)^```$", (ROOT / "docs" / "dry-run.md").read_text(),
+    """The steps of the workflow in docs/ci.md."""
+    text = re.findall(r"^```yaml\n(name: .*?)^```$", (ROOT / "docs" / "ci.md").read_text(),
                       re.MULTILINE | re.DOTALL)
     document = yaml.safe_load("\n".join(text))
     # YAML 1.1 reads the key `on` as true
@@ -281,9 +276,9 @@ def check_dry_run_workflow(program, folder):
     complaints, ids = [], set()
     for step in dry_run_steps():
         if ("uses" in step) == ("run" in step):
-            complaints.append(f"docs/dry-run.md: step {step}")
+            complaints.append(f"docs/ci.md: step {step}")
         if not set(re.findall(r"steps\.(\w+)\.", step.get("if", ""))) <= ids:
-            complaints.append(f"docs/dry-run.md: {step['name']} names a step that is not before it")
+            complaints.append(f"docs/ci.md: {step['name']} names a step that is not before it")
         ids.add(step.get("id"))
     binaries = pathlib.Path(folder, "memtrace", "bin")
     binaries.mkdir(parents=True)
@@ -295,7 +290,7 @@ def check_dry_run_workflow(program, folder):
                                "PATH": f"{binaries}:{os.environ['PATH']}"},
                           capture_output=True, text=True, check=False)
     if done.returncode != 1 or "was not evaluated" not in done.stdout:
-        complaints.append(f"docs/dry-run.md: the last step says {done}")
+        complaints.append(f"docs/ci.md: the last step says {done}")
     return complaints
 
 
@@ -305,7 +300,7 @@ def main(program):
         complaints = check(program, folder) + check_pasted(program, folder)
         complaints += check_dry_run_workflow(program, folder) + check_install(folder)
     complaints += check_action() + check_template() + check_workflows() + check_pins()
-    print("\n".join(complaints) or "the gates of docs/ci.md and docs/dry-run.md do what they say")
+    print("\n".join(complaints) or "the gates of docs/ci.md do what they say")
     return 1 if complaints else 0
 
 

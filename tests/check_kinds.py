@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""check_kinds.py [ROOT]: calls and handlers of kinds that have caused faults (docs/security.md, "Kinds
+"""check_kinds.py [ROOT]: calls and handlers of kinds that have caused faults (docs/internals/robustness.md, "Kinds
 of faults") are only where ALLOWED lists them with a reason. For a new place, read the row of its kind
 there, and then add it here with the reason why it is safe."""
 import ast

@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
-"""check_manual.py PROGRAM: docs/commands has a page for every command and no
-other; each page lists exactly the options that the command takes, and shows
-the usage line and the exit statuses."""
+"""check_manual.py PROGRAM: docs/reference.md has a section for every command and no other. Each section
+lists exactly the options that the command takes, and shows the usage line and examples."""
 import pathlib
 import re
 import subprocess
@@ -9,8 +8,8 @@ import sys
 
 from annexes import absent_words
 
-SUBCOMMANDS = {"fleet": ["diff"]}  # each has a section of its command's page
-PAGES = pathlib.Path(__file__).resolve().parent.parent / "docs" / "commands"
+SUBCOMMANDS = {"fleet": ["diff"]}  # each has a section in that of its command
+PAGE = pathlib.Path(__file__).resolve().parent.parent / "docs" / "reference.md"
 
 
 def ask(program, *words):
@@ -22,7 +21,7 @@ def options_of_program(program, *command):
     return set(ask(program, *command, "--completion-helper").split())
 
 
-def options_of_page(text):
+def options_of_section(text):
     """Items such as: - `-o`, `--output FILE`: ... (several spellings allowed)"""
     found = set()
     for line in re.findall(r"^- (`-.*?):", text, re.MULTILINE):
@@ -36,18 +35,24 @@ def usage_of_program(program, *command):
     return re.search(r"^usage: (.*)$", ask(program, *command, "--help"), re.MULTILINE).group(1)
 
 
-def split_page(command, text):
-    """The page without the sections of its subcommands, and these by name."""
+def sections_of_page():
+    """{command: text of its section}"""
+    parts = re.split(r"^## ", PAGE.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    return {part.split("\n", 1)[0].removeprefix("memtrace "): part for part in parts if part.startswith("memtrace ")}
+
+
+def split_section(command, text):
+    """The section without those of its subcommands, and these by name."""
     sections = {}
     for name in SUBCOMMANDS.get(command, []):
-        section = re.search(rf"^## {name}$.*?(?=^## )", text, re.MULTILINE | re.DOTALL)
+        section = re.search(rf"^### {command} {name}$.*?(?=^### |\Z)", text, re.MULTILINE | re.DOTALL)
         sections[name] = section.group(0) if section else ""
         text = text.replace(sections[name], "") if section else text
     return text, sections
 
 
 def check_subcommand(program, command, name, text):
-    documented, taken = options_of_page(text), options_of_program(program, command, name)
+    documented, taken = options_of_section(text), options_of_program(program, command, name)
     complaints = [f"{command} {name}: {option} is not in its section" for option in sorted(taken - documented)]
     complaints += [f"{command} {name}: its section has {o}, it does not" for o in sorted(documented - taken)]
     usage = usage_of_program(program, command, name)
@@ -56,19 +61,16 @@ def check_subcommand(program, command, name, text):
     return complaints
 
 
-def check(program, command):
-    page = PAGES / f"{command}.md"
-    if not page.exists():
-        return [f"{command}: no page docs/commands/{command}.md"]
-    text, sections = split_page(command, page.read_text())
-    documented, taken = options_of_page(text), options_of_program(program, command)
-    complaints = [f"{command}: {option} is not in its page" for option in sorted(taken - documented)]
-    complaints += [f"{command}: its page has {o}, it does not" for o in sorted(documented - taken)]
+def check(program, command, text):
+    text, sections = split_section(command, text)
+    documented, taken = options_of_section(text), options_of_program(program, command)
+    complaints = [f"{command}: {option} is not in its section" for option in sorted(taken - documented)]
+    complaints += [f"{command}: its section has {o}, it does not" for o in sorted(documented - taken)]
     usage = usage_of_program(program, command)
     if usage not in text:
-        complaints.append(f"{command}: its page lacks the usage line '{usage}'")
-    complaints += [f"{command}: its page lacks '## {part}'" for part in
-                   ("Options", "Examples", "Exit status") if f"## {part}" not in text]
+        complaints.append(f"{command}: its section lacks the usage line '{usage}'")
+    complaints += [f"{command}: its section lacks '### {part}'" for part in
+                   ("Options", "Examples") if f"### {part}\n" not in text]
     for name, section in sections.items():
         complaints += check_subcommand(program, command, name, section)
     return complaints
@@ -76,10 +78,10 @@ def check(program, command):
 
 def main(program):
     commands = set(ask(program, "--completion-helper").split()) - {"help", "version"}
-    pages = {page.stem for page in PAGES.glob("*.md")} - {"README"} - set(absent_words(program))
-    complaints = [f"docs/commands/{page}.md: no such command" for page in sorted(pages - commands)]
+    sections = sections_of_page()
+    complaints = [f"{PAGE.name} has {command}: no such command" for command in sorted(set(sections) - commands - set(absent_words(program)))]
     for command in sorted(commands):
-        complaints += check(program, command)
+        complaints += check(program, command, sections.get(command, ""))
     print("\n".join(complaints) or f"{len(commands)} commands, all documented")
     return 1 if complaints else 0
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""check_pages.py BUILD [--update] [--torch|--python PYTHON] [--list] [PAGE...]: runs the commands of the guides, and compares their
-output with the pages; --update writes it into the pages.
+"""check_pages.py BUILD [--update] [--torch|--python PYTHON] [--list] [PAGE...]: runs the commands of the user's pages, and
+compares their output with the pages; --update writes it into the pages.
 
 A page's commands run in a folder of its own, in the order of the page, with the program of BUILD. A command is a line
 "$ ..." of a block ```console; the lines up to the next command, or the end of the block, are its output. A command that
@@ -15,7 +15,6 @@ prints nothing is a fault, unless it redirects or ends in `-o NAME`. HTML commen
         vary      times, process numbers and temporary names may differ from the page
         fails     the command exits with another status than 0
         gpu       not run: needs a GPU. The options of memtrace's own commands are checked
-        install   not run: installs memtrace from the package index, where it is not before a release
 
 A block ```python without a `file:` must compile. --list prints the commands that need a GPU."""
 import argparse
@@ -29,12 +28,10 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-FOLDERS = ("start", "guides", "concepts")
-SINGLE_PAGES = ("index.md", "faq.md", "troubleshooting.md", "comparison.md")
+OTHER_TESTS = ("cases.md",)  # check_cases.py
 PROMPT = "$ "
 LIMIT_SECONDS = 900
-WORDS = {"standin", "torch", "packages", "vary", "fails", "gpu", "install"}
-NOT_RUN = {"gpu", "install"}
+WORDS = {"standin", "torch", "packages", "vary", "fails", "gpu"}
 BY_PYTHON = {"torch", "packages"}
 QUIET = re.compile(r" -o \S+$|>>? *\S+$|^(cd|cp|export|mkdir|test) |^mv |^\. ")
 # Parts of an output that differ from run to run.
@@ -60,9 +57,8 @@ class Page:
 
 
 def pages():
-    docs = ROOT / "docs"
-    found = [page for folder in FOLDERS for page in sorted((docs / folder).glob("*.md"))]
-    return [Page(page) for page in found + [docs / name for name in SINGLE_PAGES if (docs / name).exists()]]
+    return [Page(page) for page in sorted((ROOT / "docs").glob("*.md")) if page.name not in OTHER_TESTS and
+            re.search(r"^```(console|python)$", page.read_text(encoding="utf-8"), re.MULTILINE)]
 
 
 class Runner:
@@ -91,12 +87,12 @@ class Runner:
 
     def is_left_out(self, words):
         lacks_packages = "packages" in words and self.options.torch
-        return bool(words & NOT_RUN) or lacks_packages or (bool(words & BY_PYTHON) and not self.options.python)
+        if "standin" in words and self.options.python:
+            return True  # runs without --torch and --python
+        return "gpu" in words or lacks_packages or (bool(words & BY_PYTHON) and not self.options.python)
 
     def check_not_run(self, command, words):
         """What can be said about a command without a GPU: its options exist."""
-        if "install" in words and not command.startswith("pip install memtrace-gpu"):
-            self.fault(f"'{command}' installs something else")
         if "gpu" not in words:
             return
         self.not_run.append(f"{self.page.name}: {command}")

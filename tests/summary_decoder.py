@@ -2,7 +2,7 @@
 """summary_decoder.py FILE: the summary of ranks (.mtsum) as JSON, as `memtrace info --json --all`
 prints it.
 
-A second implementation of docs/rank-summary.md: its tables of fields are read from that page. It
+A second implementation of docs/internals/rank-summary.md: its tables of fields are read from that page. It
 needs Python and the command `zstd`, and trusts the file."""
 import json
 import pathlib
@@ -12,7 +12,7 @@ import subprocess
 import sys
 import zlib
 
-PAGE = pathlib.Path(__file__).resolve().parent.parent / "docs" / "rank-summary.md"
+PAGE = pathlib.Path(__file__).resolve().parent.parent / "docs" / "internals" / "rank-summary.md"
 ROW = re.compile(r"^\| `([\w.]+)` \| (\w+) \|", re.MULTILINE)
 LIST = re.compile(r"^`([\w.]+)`: ", re.MULTILINE)
 

@@ -2,7 +2,7 @@
 """trace_decoder.py TRACE [--stacks]: the events of a memtrace trace as JSON
 lines, as `memtrace dump --json` prints them.
 
-A second implementation of docs/trace-format.md, written from that page alone.
+A second implementation of docs/internals/trace-format.md, written from that page alone.
 It needs Python and the command `zstd`, and trusts the file."""
 import json
 import struct

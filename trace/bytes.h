@@ -1,5 +1,5 @@
 /* Little-endian integers, varints (LEB128) and zigzag: the encoding of numbers in the trace format
- * (docs/trace-format.md, "Numbers"). Readers never read past the given end. */
+ * (docs/internals/trace-format.md, "Numbers"). Readers never read past the given end. */
 #ifndef MT_TRACE_BYTES_H
 #define MT_TRACE_BYTES_H
 

@@ -1,5 +1,5 @@
 /* One block of events <-> bytes. A block is what one zstd frame decompresses
- * to: header, definitions, columns (docs/trace-format.md, "Blocks"). Pure
+ * to: header, definitions, columns (docs/internals/trace-format.md, "Blocks"). Pure
  * functions of memory: no files, no compression.
  *
  * Order of calls to read a block: mt_event_block_parse, mt_ids_define, then

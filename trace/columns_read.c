@@ -1,5 +1,5 @@
 /* First pass of the decoder: columns -> tables and indexes, all checked
- * (docs/trace-format.md, "Columns"). */
+ * (docs/internals/trace-format.md, "Columns"). */
 #include "check.h"
 #include "decoder.h"
 

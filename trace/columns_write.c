@@ -1,5 +1,5 @@
 /* Second pass of the encoder: tables and indexes -> columns
- * (docs/trace-format.md, "Columns"). */
+ * (docs/internals/trace-format.md, "Columns"). */
 #include "encoder.h"
 
 enum { MAX_FORM_BYTES = 9 * MT_VARINT_MAX_BYTES };

@@ -1,5 +1,5 @@
 /* The file around the blocks: header frame, event frames, index frame, seek
- * table (docs/trace-format.md, "The file"). Private to reader and writer. */
+ * table (docs/internals/trace-format.md, "The file"). Private to reader and writer. */
 #ifndef MT_TRACE_CONTAINER_H
 #define MT_TRACE_CONTAINER_H
 

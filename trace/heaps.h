@@ -1,6 +1,7 @@
-/* Classifies heaps by name. Names are part of the trace format by convention (docs/trace-format.md,
- * 5.3): "driver" and "driver:KIND" are the driver's, "user" and "user:KIND" are parts of other
- * allocations that a library reported, and any other name is an allocator above the driver. */
+/* Classifies heaps by name. Names are part of the trace format by convention
+ * (docs/internals/trace-format.md, 5.3): "driver" and "driver:KIND" are the driver's, "user" and
+ * "user:KIND" are parts of other allocations that a library reported, and any other name is an
+ * allocator above the driver. */
 #ifndef MT_TRACE_HEAPS_H
 #define MT_TRACE_HEAPS_H
 

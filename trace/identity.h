@@ -1,6 +1,6 @@
 /* The identity of a rank: which process of which job on which machine and device made a trace, its
  * position among the others, and how it ended. Plain data, filled from the header of a trace
- * (docs/trace-format.md 2.1), and from the name of the file if the header has no rank.
+ * (docs/internals/trace-format.md 2.1), and from the name of the file if the header has no rank.
  *
  * Every input is hostile: a text that is too long or malformed is unknown, and so is a number out
  * of its range. Nothing here points into the trace. */

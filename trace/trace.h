@@ -1,5 +1,5 @@
-/* The memtrace trace file: reader and writer. docs/trace-format.md is the specification; this
- * header describes how to use the code. */
+/* The memtrace trace file: reader and writer. docs/internals/trace-format.md is the specification;
+ * this header describes how to use the code. */
 #ifndef MT_TRACE_TRACE_H
 #define MT_TRACE_TRACE_H
 

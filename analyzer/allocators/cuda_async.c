@@ -1,5 +1,6 @@
 /* The policy `cuda-async`: the driver's stream-ordered pool (cudaMallocAsync). Its source is
- * closed; the rules were inferred from the addresses of programs on an H200 (docs/policies.md).
+ * closed; the rules were inferred from the addresses of programs on an H200
+ * (docs/internals/policies.md).
  *
  * All blocks are adjacent in one endless range of addresses. Physical memory comes in pages of 32
  * MiB, mapped where blocks are. Each stream has a free list of blocks it freed until the free has

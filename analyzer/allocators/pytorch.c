@@ -1,6 +1,6 @@
 /* The policy `pytorch`: PyTorch's native caching allocator, rule by rule (source read: PyTorch
  * 2.11, c10/cuda/CUDACachingAllocator.cpp). Verified with captures that have the allocator's own
- * counters: see docs/accuracy.md. */
+ * counters: see docs/evidence/accuracy.md. */
 #include "policy.h"
 
 #include <stdlib.h>

@@ -58,9 +58,9 @@ uint32_t mt_collect_pool(uint64_t a, uint64_t b);
 /* Returns the number of the calling thread in the tape, at least 1. */
 uint32_t mt_collect_thread(void);
 
-/* Sets a fact in the trace's header; keys are in docs/trace-format.md 2.1. A second value is
- * appended for `sources` and `not_recorded` and replaces the first for other keys. Call it at any
- * time after the start. */
+/* Sets a fact in the trace's header; keys are in docs/internals/trace-format.md 2.1. A second value
+ * is appended for `sources` and `not_recorded` and replaces the first for other keys. Call it at
+ * any time after the start. */
 void mt_collect_fact(const char *key, const char *value);
 void mt_collect_device(uint32_t index, uint64_t total_bytes, const char *name);
 

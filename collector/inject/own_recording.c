@@ -1,6 +1,6 @@
 /* Functions for a program that records itself. It loads this library with MEMTRACE_OUTPUT set,
  * before it starts CUDA (python/memtrace/recording.py). The functions are found by dlsym;
- * docs/recording.md describes them for programs. */
+ * docs/internals/recorder.md describes them for programs. */
 #include <dlfcn.h>
 #include <stdatomic.h>
 #include <stdbool.h>

@@ -1,5 +1,5 @@
-/* Python stacks of the calling thread: see stacks.h, and docs/recording.md for why frames may be
- * read without the interpreter's lock.
+/* Python stacks of the calling thread: see stacks.h, and docs/internals/recorder.md for why frames
+ * may be read without the interpreter's lock.
  *
  * The frames that are read are compared with those that Python reports, in a thread that has the
  * lock: at its first event, or in a pending call of the main thread, whichever comes first. Until

@@ -133,7 +133,7 @@ bool mt_cupti_is_active(void)
     return active;
 }
 
-/* Facts for the header of the trace (docs/trace-format.md, 2.1). */
+/* Facts for the header of the trace (docs/internals/trace-format.md, 2.1). */
 static void tell_facts(void)
 {
     struct mt_buf text = {0};

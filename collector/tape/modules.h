@@ -29,10 +29,10 @@ void mt_modules_free(struct mt_modules *modules);
 enum mt_status mt_modules_add(struct mt_modules *modules, const void *payload,
                               size_t payload_bytes) MT_MUST_USE;
 
-/* A frame in a trace before symbols are resolved (docs/trace-format.md): `file` is the path of
- * the module, followed by " (build id HEX)" if it has one. `function` is "+0x" and the address in
- * the file minus 1, because the frame is the call and not its return address. Without a module,
- * `function` is "0x" and the address minus 1, and `file` is "". */
+/* A frame in a trace before symbols are resolved (docs/internals/trace-format.md): `file` is the
+ * path of the module, followed by " (build id HEX)" if it has one. `function` is "+0x" and the
+ * address in the file minus 1, because the frame is the call and not its return address. Without a
+ * module, `function` is "0x" and the address minus 1, and `file` is "". */
 struct mt_native_frame {
     const char *file, *function;
     size_t file_length, function_length;

@@ -1,5 +1,5 @@
 /* Facts about the run that sources set ("key=value"), for the trace's header. Keys are those of
- * docs/trace-format.md 2.1. */
+ * docs/internals/trace-format.md 2.1. */
 #ifndef MT_COLLECTOR_TAPE_FACTS_H
 #define MT_COLLECTOR_TAPE_FACTS_H
 

@@ -1,6 +1,6 @@
 /* The fields of a record as tables. All code that compares, copies, writes or reads records
  * iterates over these tables, so no code can omit a field. A new field is one line in
- * record_fields.c and changes the format (docs/rank-summary.md, "Versions"). */
+ * record_fields.c and changes the format (docs/internals/rank-summary.md, "Versions"). */
 #ifndef MT_FLEET_RECORD_FIELDS_H
 #define MT_FLEET_RECORD_FIELDS_H
 

@@ -1,4 +1,4 @@
-/* `memtrace info` for a summary of ranks (docs/rank-summary.md). */
+/* `memtrace info` for a summary of ranks (docs/internals/rank-summary.md). */
 #ifndef MT_CLI_INFO_SUMMARY_H
 #define MT_CLI_INFO_SUMMARY_H
 

@@ -1,5 +1,5 @@
-/* Makes the summary of a trace (docs/rank-summary.md): analyzes the trace, makes a record for each
- * device, and writes the file. Prints nothing; the caller prints *error. */
+/* Makes the summary of a trace (docs/internals/rank-summary.md): analyzes the trace, makes a record
+ * for each device, and writes the file. Prints nothing; the caller prints *error. */
 #ifndef MT_CLI_SUMMARY_OF_TRACE_H
 #define MT_CLI_SUMMARY_OF_TRACE_H
 

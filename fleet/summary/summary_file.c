@@ -1,5 +1,5 @@
-/* The file around a payload (docs/rank-summary.md, "The file"): magic, version, checksum, length,
- * one zstd frame. */
+/* The file around a payload (docs/internals/rank-summary.md, "The file"): magic, version, checksum,
+ * length, one zstd frame. */
 #include "summary_file.h"
 
 #include <stdlib.h>

@@ -1,6 +1,6 @@
-/* The file of a summary, FILE.mtsum: a set of records, of one rank or of many. docs/rank-summary.md
- * is the specification. The file has a version and a checksum, and is compressed. The same set in
- * canonical form gives the same bytes. */
+/* The file of a summary, FILE.mtsum: a set of records, of one rank or of many.
+ * docs/internals/rank-summary.md is the specification. The file has a version and a checksum, and
+ * is compressed. The same set in canonical form gives the same bytes. */
 #ifndef MT_FLEET_SUMMARY_FILE_H
 #define MT_FLEET_SUMMARY_FILE_H
 

@@ -1,6 +1,6 @@
 /* The uncompressed contents of a summary's file: texts, call paths and records
- * (docs/rank-summary.md, "The payload"). These functions only read and write memory. Private to
- * summary_file.c. */
+ * (docs/internals/rank-summary.md, "The payload"). These functions only read and write memory.
+ * Private to summary_file.c. */
 #ifndef MT_FLEET_SUMMARY_PAYLOAD_H
 #define MT_FLEET_SUMMARY_PAYLOAD_H
 

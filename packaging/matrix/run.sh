@@ -3,7 +3,7 @@
 # debootstrap makes in FOLDER, one after the other, and removes them. COMPILER is a package, such as
 # clang-19. Without it, run.sh uses the compilers of its own list. Needs root, debootstrap, a
 # package index, and 3 GiB of disk space and ten minutes for each system. A root file system that is
-# already there is used. Prints the table of docs/install.md, "Compilers and systems".
+# already there is used. Prints a table of what failed (docs/install.md, "Compilers and systems").
 # Logs are in FOLDER/SYSTEM.log. debootstrap checks signatures with the keys in DEBIAN_KEYRING and
 # UBUNTU_KEYRING, by default the files of the packages debian-archive-keyring and ubuntu-keyring.
 set -eu

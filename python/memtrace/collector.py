@@ -1,4 +1,4 @@
-"""Loads the collector into this process (docs/recording.md, "A program that records itself")."""
+"""Loads the collector into this process (docs/internals/recorder.md, "A program that records itself")."""
 from __future__ import annotations
 
 import ctypes

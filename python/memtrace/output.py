@@ -8,7 +8,7 @@ import stat
 from .errors import Error, printable
 from .program import Path
 
-# docs/trace-format.md: a skippable frame of zstd whose payload begins with this word.
+# docs/internals/trace-format.md: a skippable frame of zstd whose payload begins with this word.
 _MAGIC = b"\x5d\x2a\x4d\x18"
 _WORD = b"memtrace"
 _SUFFIX = ".trace.zst"

@@ -1,4 +1,4 @@
-"""pytest: limits for the GPU memory of a test, and traces of failing tests (docs/pytest.md)."""
+"""pytest: limits for the GPU memory of a test, and traces of failing tests (docs/ci.md)."""
 from __future__ import annotations
 
 import gc

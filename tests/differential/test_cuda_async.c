@@ -1,7 +1,7 @@
 /* Compares the policy `cuda-async` with the driver's own pool on a GPU: 10,617 random requests,
  * frees and trims of six programs, with the address that the driver returned, or its failure, and
  * the memory that it held afterwards. Everything is equal. A real run also has the times at which
- * the GPU completes frees; docs/accuracy.md shows their effect for PyTorch. */
+ * the GPU completes frees; docs/evidence/accuracy.md shows their effect for PyTorch. */
 #include "cmocka_all.h"
 
 #include <stdio.h>

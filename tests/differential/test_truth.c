@@ -369,7 +369,7 @@ static uint64_t final_reserved_peak(const char *capture)
 
 /* Among equal free blocks, the lowest address wins, and addresses are the driver's. Where the
  * choice matters, a blind replay may be off at the peak by this many MiB, on these captures
- * (docs/accuracy.md). In the jobs of two ranks, NCCL takes address space between PyTorch's
+ * (docs/evidence/accuracy.md). In the jobs of two ranks, NCCL takes address space between PyTorch's
  * segments. */
 static const struct {
     const char *capture;

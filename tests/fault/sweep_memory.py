@@ -5,7 +5,7 @@ Every command runs once undisturbed, and once to learn where it allocates. Then,
 that allocates, its first and its last allocation fail, each alone, and the first one with all that
 follow. A failure must be told with the word "memory".
 
-Allocations that cairo makes do not fail: docs/security.md says why.
+Allocations that cairo makes do not fail: docs/internals/robustness.md says why.
 
 To repeat a run use FAIL_ALLOC=N [FAIL_ALLOC_FROM=1] FAIL_ALLOC_NOT_IN=libcairo:libpixman \\
     LD_PRELOAD=.../fail_alloc.so PROGRAM ...

@@ -15,7 +15,7 @@ the traced program's output and exit status are those without memtrace, and
   - leave the trace as the process left it, and say so.
 With --redact a trace is redacted, or one line says that it is not.
 
-Allocations that libdw makes in `memtrace record` do not fail: docs/security.md says why."""
+Allocations that libdw makes in `memtrace record` do not fail: docs/internals/robustness.md says why."""
 import pathlib
 import re
 import subprocess
@@ -87,7 +87,7 @@ class Sweep:
         more = {"LD_PRELOAD": str(self.arguments.alloc_shim), "FAIL_ALLOC": str(number),
                 "FAIL_ALLOC_LOG": str(bench.work / "log"), "FAIL_ALLOC_PROGRAM": str(self.program)}
         if not self.place:
-            more["FAIL_ALLOC_NOT_IN"] = "libdw"  # docs/security.md says why
+            more["FAIL_ALLOC_NOT_IN"] = "libdw"  # docs/internals/robustness.md says why
         else:
             more.update(FAIL_ALLOC_PROGRAM="tests/recorded", FAIL_ALLOC_IN=self.place)
         if from_there_on:

@@ -1,6 +1,6 @@
 /* Slow, obvious models of the simulated allocators, to compare the policies
  * with. A model keeps all memory as one array of pieces and finds everything by
- * looking at every piece. It is written from docs/policies.md, and shares no
+ * looking at every piece. It is written from docs/internals/policies.md, and shares no
  * code with analyzer/allocators.
  *
  * Only one thing is taken from the policy under test: where the driver put a

@@ -1,5 +1,5 @@
-/* The policy `planned`, by hand: the example of docs/policies.md, and which requests are planned.
- */
+/* The policy `planned` (docs/internals/policies.md): an example by hand, and which requests are
+ * planned. */
 #include "cmocka_all.h"
 
 #include <stdio.h>

@@ -1,4 +1,5 @@
-/* An example for every simulated allocator, computed by hand: the same as in docs/policies.md. */
+/* An example for every simulated allocator, computed by hand from the rules in
+ * docs/internals/policies.md. */
 #include "cmocka_all.h"
 
 #include <string.h>

@@ -1,6 +1,6 @@
 /* The allocators' own tests, run on the simulated allocators: sequences of RMM, ONNX Runtime and
- * TensorFlow, without checks of state that a trace does not show. docs/policies.md lists the files,
- * and the tests that have no counterpart here. */
+ * TensorFlow, without checks of state that a trace does not show. docs/internals/policies.md lists
+ * the files, and the tests that have no counterpart here. */
 #include "cmocka_all.h"
 
 #include "policy_bench.h"

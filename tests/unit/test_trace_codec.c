@@ -115,7 +115,7 @@ static void encode(const struct mt_symbols *symbols, const struct mt_event *even
 /* The bytes between the marks of the example, as the page shows them. */
 static size_t read_page_example(uint8_t *bytes, size_t capacity)
 {
-    FILE *file = fopen(MEMTRACE_FIXTURES "/../docs/trace-format.md", "r");
+    FILE *file = fopen(MEMTRACE_FIXTURES "/../docs/internals/trace-format.md", "r");
     char line[1024];
     bool in_example = false, in_bytes = false;
     size_t count = 0;
