@@ -23,8 +23,7 @@ static void say_formats(const char *format, const char *const *names, size_t cou
         mt_buf_add_text(&known, i ? ", " : "");
         mt_buf_add_text(&known, names[i]);
     }
-    mt_say("unknown format '%s'; known formats are %s", format,
-           known.data && !known.failed ? known.data : "");
+    mt_say("unknown format '%s'; known formats are %s", format, known.data ? known.data : "");
     mt_buf_release(&known);
 }
 

@@ -11,6 +11,7 @@
 #include "policies_chart.h"
 #include "policy.h"
 #include "policy_runs.h"
+#include "process_memory.h"
 #include "progress.h"
 #include "report.h"
 #include "report_query.h"
@@ -56,11 +57,11 @@ static void add_best(struct work *work)
 {
     struct mt_progress progress = {0};
     const struct mt_tune_options options = {.progress = show_progress, .context = &progress};
-    struct mt_tune_summary *summary = calloc(1, sizeof *summary);
+    struct mt_tune_summary *summary = mt_memory_zeroed(1, sizeof *summary);
     struct mt_error error = {.offset = MT_NO_OFFSET};
 
     mt_progress_start(&progress, work->common->quiet);
-    if (summary && mt_tune_run(work->source, &options, summary, &error) == MT_OK &&
+    if (mt_tune_run(work->source, &options, summary, &error) == MT_OK &&
         summary->best != MT_TUNE_CURRENT) {
         snprintf(work->best, sizeof work->best, "pytorch:%s", summary->front[summary->best].conf);
         add(work, work->best, "the best that tune finds");
@@ -202,11 +203,9 @@ static int draw(const struct work *work, const struct mt_picture *picture,
 {
     const struct mt_chart_options options = {.width = picture ? picture->width : 0,
                                              .height = picture ? picture->height : 0};
-    struct mt_error error = {.offset = MT_NO_OFFSET};
 
-    if (mt_policies_draw(work->table, &options, drawing, &error) == MT_OK)
-        return MT_EXIT_OK;
-    return mt_report_drawing_error("policies", &error);
+    mt_policies_draw(work->table, &options, drawing);
+    return MT_EXIT_OK;
 }
 
 static int measure_and_draw(struct work *work, const struct mt_picture *picture,
@@ -228,24 +227,19 @@ int mt_policies_picture(const struct mt_policies_request *request, const struct 
                         const struct mt_picture *picture, struct mt_drawing *drawing,
                         uint16_t *device)
 {
-    struct work *work = calloc(1, sizeof *work);
-    struct mt_policy_table *table = calloc(1, sizeof *table);
+    struct work *work = mt_memory_zeroed(1, sizeof *work);
+    struct mt_policy_table *table = mt_memory_zeroed(1, sizeof *table);
     int code;
 
     memset(drawing, 0, sizeof *drawing);
-    if (work && table) {
-        *work = (struct work){.request = request, .common = common, .table = table};
-        work->source = mt_open_input(request->path, common, &code);
-    } else {
-        code = mt_say_no_memory("cannot draw the allocators");
-    }
-    if (work && work->source) {
+    *work = (struct work){.request = request, .common = common, .table = table};
+    work->source = mt_open_input(request->path, common, &code);
+    if (work->source) {
         code = measure_and_draw(work, picture, drawing, device);
         code = mt_answer_verdict(code, work->source, request->path, common);
         mt_source_close(work->source);
     }
-    if (table)
-        mt_policy_table_release(table);
+    mt_policy_table_release(table);
     free(table);
     free(work);
     return code;

@@ -10,6 +10,7 @@
 #include "cli.h"
 #include "io.h"
 #include "memory_limit.h"
+#include "process_memory.h"
 #include "outputs.h"
 #include "summary_of_trace.h"
 #include "util.h"
@@ -58,16 +59,15 @@ static int work(struct mt_recorded_summaries *summaries, const char *path)
 {
     struct mt_error error = {.offset = MT_NO_OFFSET};
     struct mt_buf out_path = {0};
-    enum mt_status status = MT_ERR_MEMORY;
-    char memory[MT_MEMORY_TEXT];
+    enum mt_status status;
 
+    mt_memory_return_failures(false);
+    mt_memory_exit_code_set(MT_EXIT_OUTPUT);
+    mt_memory_input_set(path);
     mt_summary_add_path(&out_path, path);
-    if (!out_path.failed)
-        status = mt_summary_of_trace(path, NULL, out_path.data, summaries->force, &error);
-    error.status = status;
+    status = mt_summary_of_trace(path, NULL, out_path.data, summaries->force, &error);
     if (status != MT_OK)
-        say_missing(summaries, path,
-                    mt_is_memory_failure(&error) ? mt_memory_reason(memory) : error.text);
+        say_missing(summaries, path, error.text);
     mt_buf_release(&out_path);
     return status == MT_OK ? MT_EXIT_OK : MT_EXIT_OUTPUT;
 }

@@ -54,6 +54,7 @@ NOT_CODE = re.compile(  # comments, strings and characters
 OUTPUT = re.compile(
     r"(?:^|[^a-z_])(?:printf|puts|putchar|perror|exit|_exit|abort) ?\(|\bstd(?:out|err)\b")
 PRINTERS = ("collector/record/", "base/check.c",  # programs' own folder; MT_ASSERT
+            "base/memory_end.c",  # out of memory
             "simulate/site/python_probe.c")  # a forked child
 
 problems = []

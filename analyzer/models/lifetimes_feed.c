@@ -7,7 +7,7 @@
 #include "model_ops.h"
 #include "pytorch_config.h"
 
-static enum mt_status on_end(void *builder, const struct mt_block_life *life)
+static void on_end(void *builder, const struct mt_block_life *life)
 {
     const struct mt_lifetime lifetime = {.bytes = life->requested_bytes,
                                          .ns = life->end_t_ns - life->birth_t_ns,
@@ -15,17 +15,17 @@ static enum mt_status on_end(void *builder, const struct mt_block_life *life)
                                          .is_older = life->initial,
                                          .role = (enum mt_role)life->role};
 
-    return mt_lifetimes_builder_add(builder, &lifetime);
+    mt_lifetimes_builder_add(builder, &lifetime);
 }
 
 static enum mt_status begin(struct mt_analysis *analysis, uint32_t slot, struct mt_model_feed *feed)
 {
     struct mt_lifetimes_builder *builder = NULL;
-    enum mt_status status = mt_lifetimes_builder_new(&analysis->report->arena, &builder);
 
+    mt_lifetimes_builder_new(&analysis->report->arena, &builder);
     (void)slot;
     *feed = (struct mt_model_feed){.builder = builder, .on_end = on_end};
-    return status;
+    return MT_OK;
 }
 
 static bool is_pytorch(const struct mt_source *source)

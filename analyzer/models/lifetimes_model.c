@@ -53,39 +53,32 @@ uint32_t mt_life_row(uint64_t ns)
     return row;
 }
 
-enum mt_status mt_lifetimes_builder_new(struct mt_arena *arena,
-                                        struct mt_lifetimes_builder **builder)
+void mt_lifetimes_builder_new(struct mt_arena *arena, struct mt_lifetimes_builder **builder)
 {
     struct mt_lifetimes_builder *made = mt_arena_alloc(arena, sizeof *made);
 
-    if (!made)
-        return MT_ERR_MEMORY;
     made->arena = arena;
     made->lifetimes = mt_arena_alloc(arena, sizeof *made->lifetimes);
     made->index =
         mt_arena_array(arena, (size_t)MT_LIFE_ROWS * MT_SIZE_COLUMNS, sizeof *made->index);
     *builder = made;
-    return made->lifetimes && made->index ? MT_OK : MT_ERR_MEMORY;
 }
 
 /* Cells are in the arena: a larger array leaves the smaller ones behind, which together are
  * smaller. */
-static enum mt_status make_room(struct mt_lifetimes_builder *builder)
+static void make_room(struct mt_lifetimes_builder *builder)
 {
     struct mt_lifetimes *lifetimes = builder->lifetimes;
     uint32_t capacity = builder->capacity ? 2 * builder->capacity : 64, i;
     struct mt_lifetime_cell *bigger;
 
     if (lifetimes->cell_count < builder->capacity)
-        return MT_OK;
+        return;
     bigger = mt_arena_array(builder->arena, capacity, sizeof *bigger);
-    if (!bigger)
-        return MT_ERR_MEMORY;
     for (i = 0; i < lifetimes->cell_count; i++)
         bigger[i] = lifetimes->cells[i];
     lifetimes->cells = bigger;
     builder->capacity = capacity;
-    return MT_OK;
 }
 
 static void count(struct mt_lifetime_sum *sum, uint64_t bytes)
@@ -108,8 +101,7 @@ static void count_all(struct mt_lifetimes *lifetimes, const struct mt_lifetime *
     lifetimes->largest_bytes = mt_max_u64(lifetimes->largest_bytes, life->bytes);
 }
 
-enum mt_status mt_lifetimes_builder_add(struct mt_lifetimes_builder *builder,
-                                        const struct mt_lifetime *life)
+void mt_lifetimes_builder_add(struct mt_lifetimes_builder *builder, const struct mt_lifetime *life)
 {
     struct mt_lifetimes *lifetimes = builder->lifetimes;
     uint32_t column = mt_size_column(life->bytes);
@@ -118,8 +110,7 @@ enum mt_status mt_lifetimes_builder_add(struct mt_lifetimes_builder *builder,
     struct mt_lifetime_cell *cell;
 
     if (*place == NO_CELL) {
-        if (make_room(builder))
-            return MT_ERR_MEMORY;
+        make_room(builder);
         lifetimes->cells[lifetimes->cell_count] =
             (struct mt_lifetime_cell){.size = (uint16_t)column, .life = (uint16_t)row};
         *place = ++lifetimes->cell_count;
@@ -129,7 +120,6 @@ enum mt_status mt_lifetimes_builder_add(struct mt_lifetimes_builder *builder,
     cell->bytes += life->bytes;
     cell->role_bytes[life->role] += life->bytes;
     count_all(lifetimes, life);
-    return MT_OK;
 }
 
 static int by_place(const void *a, const void *b)

@@ -55,10 +55,8 @@ struct mt_lifetime {
     enum mt_role role;
 };
 
-enum mt_status mt_lifetimes_builder_new(struct mt_arena *arena,
-                                        struct mt_lifetimes_builder **builder) MT_MUST_USE;
-enum mt_status mt_lifetimes_builder_add(struct mt_lifetimes_builder *builder,
-                                        const struct mt_lifetime *life) MT_MUST_USE;
+void mt_lifetimes_builder_new(struct mt_arena *arena, struct mt_lifetimes_builder **builder);
+void mt_lifetimes_builder_add(struct mt_lifetimes_builder *builder, const struct mt_lifetime *life);
 /* The model, in the arena of the builder. */
 struct mt_lifetimes *mt_lifetimes_builder_finish(struct mt_lifetimes_builder *builder);
 

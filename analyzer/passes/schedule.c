@@ -90,15 +90,15 @@ static enum mt_status begin_pass(struct schedule *schedule, const struct mt_pass
     return pass->begin ? pass->begin(schedule->analysis) : MT_OK;
 }
 
-static enum mt_status end_pass(struct schedule *schedule, const struct mt_pass *pass)
+static void end_pass(struct schedule *schedule, const struct mt_pass *pass)
 {
     struct mt_analysis *analysis = schedule->analysis;
-    enum mt_status status = pass->end ? pass->end(analysis) : MT_OK;
 
-    if (status == MT_OK && pass->memory_bytes)
+    if (pass->end)
+        pass->end(analysis);
+    if (pass->memory_bytes)
         mt_readings_hold(&analysis->readings, pass->memory_bytes(analysis));
     finish(schedule, pass);
-    return status;
 }
 
 static enum mt_status run_alone(struct schedule *schedule, const struct mt_pass *pass)
@@ -108,7 +108,7 @@ static enum mt_status run_alone(struct schedule *schedule, const struct mt_pass 
     enum mt_status status = begin_pass(schedule, pass);
 
     if (status == MT_OK)
-        status = end_pass(schedule, pass);
+        end_pass(schedule, pass);
     mt_readings_leave(readings, outer);
     return status;
 }
@@ -142,20 +142,17 @@ static const char *name_group(const struct schedule *schedule)
     return name;
 }
 
-static enum mt_status tell_batch(struct schedule *schedule, const struct mt_event *events,
-                                 size_t count)
+static void tell_batch(struct schedule *schedule, const struct mt_event *events, size_t count)
 {
-    enum mt_status status = MT_OK;
-
-    for (size_t i = 0; i < schedule->group_count && status == MT_OK; i++)
+    for (size_t i = 0; i < schedule->group_count; i++)
         if (schedule->group[i]->batch)
-            status = schedule->group[i]->batch(schedule->analysis, events, count);
-    return status;
+            schedule->group[i]->batch(schedule->analysis, events, count);
 }
 
 static enum mt_status tell_event(void *context, const struct mt_event *event)
 {
-    return tell_batch(context, event, 1);
+    tell_batch(context, event, 1);
+    return MT_OK;
 }
 
 static enum mt_status read_source(struct schedule *schedule)
@@ -167,7 +164,7 @@ static enum mt_status read_source(struct schedule *schedule)
     while (status == MT_OK) {
         status = mt_source_next(analysis->source, &batch, analysis->error);
         if (status == MT_OK)
-            status = tell_batch(schedule, batch.events, batch.count);
+            tell_batch(schedule, batch.events, batch.count);
     }
     return status == MT_END ? MT_OK : status;
 }
@@ -196,15 +193,13 @@ static enum mt_status run_together(struct schedule *schedule, const struct mt_pa
     enum mt_status status = MT_OK;
     uint32_t outer;
 
-    if (!name)
-        return MT_ERR_MEMORY;
     outer = mt_readings_enter(readings, name);
     for (size_t i = 0; i < schedule->group_count && status == MT_OK; i++)
         status = begin_pass(schedule, schedule->group[i]);
     if (status == MT_OK)
         status = read_for_group(schedule, driver);
     for (size_t i = 0; i < schedule->group_count && status == MT_OK; i++)
-        status = end_pass(schedule, schedule->group[i]);
+        end_pass(schedule, schedule->group[i]);
     mt_readings_leave(readings, outer);
     return status;
 }

@@ -34,8 +34,7 @@ struct mt_pass {
      * to do. */
     enum mt_status (*begin)(struct mt_analysis *analysis);
     /* Receives the events of the source, in batches and in order. NULL = receives none. */
-    enum mt_status (*batch)(struct mt_analysis *analysis, const struct mt_event *events,
-                            size_t count);
+    void (*batch)(struct mt_analysis *analysis, const struct mt_event *events, size_t count);
     /* Reads the source from its start to its end, once, for all passes that share this: passes each
      * event to the listener. NULL = the schedule reads. */
     enum mt_status (*drive)(struct mt_analysis *analysis,
@@ -43,7 +42,7 @@ struct mt_pass {
     /* Receives events of all heaps, not only those in view (heap_view.h). A pass over the source
      * has one view. */
     bool hears_all_heaps;
-    enum mt_status (*end)(struct mt_analysis *analysis); /* after the events; NULL = nothing */
+    void (*end)(struct mt_analysis *analysis); /* after the events; NULL = nothing */
     uint64_t (*memory_bytes)(const struct mt_analysis *analysis); /* after `end`; NULL: unknown */
 };
 

@@ -10,6 +10,7 @@
 #include "needs.h"
 #include "peak_orders.h"
 #include "oom_answers.h"
+#include "process_memory.h"
 #include "read_arenas.h"
 #include "read_blocks.h"
 #include "read_driver.h"
@@ -129,10 +130,9 @@ enum mt_status mt_analyze(struct mt_source *source, const struct mt_analyze_opti
     *report = NULL;
     analysis.error = error ? error : &unused;
     memset(analysis.error, 0, sizeof *analysis.error);
-    analysis.report = calloc(1, sizeof *analysis.report);
-    analysis.summary = calloc(1, sizeof *analysis.summary);
-    if (analysis.report && analysis.summary)
-        status = run(&analysis);
+    analysis.report = mt_memory_zeroed(1, sizeof *analysis.report);
+    analysis.summary = mt_memory_zeroed(1, sizeof *analysis.summary);
+    status = run(&analysis);
     if (status && !analysis.error->status)
         (void)mt_fail(analysis.error, status, MT_NO_OFFSET, "%s", mt_status_text(status));
     mt_attribution_release(&analysis.attribution);

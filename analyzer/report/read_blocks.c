@@ -1,6 +1,7 @@
 #include "read_blocks.h"
 
 #include "analysis.h"
+#include "process_memory.h"
 
 #include <stdlib.h>
 
@@ -18,9 +19,7 @@ enum mt_status mt_replay_trials(struct mt_analysis *analysis,
     for (uint32_t i = 0; i < analysis->trial_count && i < MT_MAX_TRIALS; i++) {
         struct mt_trial *trial = &analysis->trials[i];
 
-        trial->summary = calloc(1, sizeof *trial->summary);
-        if (!trial->summary)
-            return MT_ERR_MEMORY;
+        trial->summary = mt_memory_zeroed(1, sizeof *trial->summary);
         options[i] = (struct mt_replay_options){.policy = trial->policy,
                                                 .limit_bytes = trial->limit_bytes,
                                                 .most_reserved_bytes = trial->most_reserved_bytes};
@@ -36,19 +35,15 @@ enum mt_status mt_begin_blocks(struct mt_analysis *analysis)
     return MT_OK;
 }
 
-enum mt_status mt_receive_blocks(struct mt_analysis *analysis, const struct mt_event *events,
-                                 size_t count)
+void mt_receive_blocks(struct mt_analysis *analysis, const struct mt_event *events, size_t count)
 {
-    enum mt_status status = MT_OK;
-
-    for (size_t i = 0; i < count && !status; i++)
-        status = mt_holders_event(&analysis->holders, &events[i]);
-    return status;
+    for (size_t i = 0; i < count; i++)
+        mt_holders_event(&analysis->holders, &events[i]);
 }
 
-enum mt_status mt_finish_blocks(struct mt_analysis *analysis)
+void mt_finish_blocks(struct mt_analysis *analysis)
 {
-    return mt_holders_finish(&analysis->holders);
+    mt_holders_finish(&analysis->holders);
 }
 
 uint64_t mt_blocks_memory_bytes(const struct mt_analysis *analysis)

@@ -19,9 +19,8 @@ enum mt_status mt_replay_trials(struct mt_analysis *analysis,
                                 const struct mt_replay_listener *listener) MT_MUST_USE;
 
 enum mt_status mt_begin_blocks(struct mt_analysis *analysis) MT_MUST_USE;
-enum mt_status mt_receive_blocks(struct mt_analysis *analysis, const struct mt_event *events,
-                                 size_t count) MT_MUST_USE;
-enum mt_status mt_finish_blocks(struct mt_analysis *analysis) MT_MUST_USE;
+void mt_receive_blocks(struct mt_analysis *analysis, const struct mt_event *events, size_t count);
+void mt_finish_blocks(struct mt_analysis *analysis);
 uint64_t mt_blocks_memory_bytes(const struct mt_analysis *analysis);
 
 #endif

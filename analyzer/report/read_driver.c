@@ -14,32 +14,27 @@ enum mt_status mt_begin_driver(struct mt_analysis *analysis)
 {
     struct mt_driver_ledger *ledger = &analysis->ledger;
     struct mt_survey *survey = &analysis->survey;
-    enum mt_status status = MT_OK;
 
     ledger->arena = &analysis->report->arena;
     ledger->phases = &survey->phases;
     mt_driver_ledger_begin(ledger, analysis->source);
-    for (uint32_t i = 0; i < survey->device_count && !status && ledger->has_framework; i++) {
+    for (uint32_t i = 0; i < survey->device_count && ledger->has_framework; i++) {
         const struct mt_high *peak = mt_highs_since(&survey->devices[i].high[MT_HIGH_ALLOCATED], 0);
 
-        status = mt_driver_ledger_want(ledger, survey->devices[i].device, peak->event, peak->t_ns);
+        mt_driver_ledger_want(ledger, survey->devices[i].device, peak->event, peak->t_ns);
     }
-    return status;
+    return MT_OK;
 }
 
-enum mt_status mt_receive_driver(struct mt_analysis *analysis, const struct mt_event *events,
-                                 size_t count)
+void mt_receive_driver(struct mt_analysis *analysis, const struct mt_event *events, size_t count)
 {
-    enum mt_status status = MT_OK;
-
-    for (size_t i = 0; i < count && !status; i++)
-        status = mt_driver_ledger_event(&analysis->ledger, &events[i]);
-    return status;
+    for (size_t i = 0; i < count; i++)
+        mt_driver_ledger_event(&analysis->ledger, &events[i]);
 }
 
-enum mt_status mt_finish_driver(struct mt_analysis *analysis)
+void mt_finish_driver(struct mt_analysis *analysis)
 {
-    return mt_driver_ledger_finish(&analysis->ledger);
+    mt_driver_ledger_finish(&analysis->ledger);
 }
 
 uint64_t mt_driver_memory_bytes(const struct mt_analysis *analysis)

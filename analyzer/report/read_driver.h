@@ -15,9 +15,8 @@ struct mt_analysis;
 /* Returns true if the trace has events other than those of a framework. */
 bool mt_driver_is_wanted(const struct mt_analysis *analysis);
 enum mt_status mt_begin_driver(struct mt_analysis *analysis) MT_MUST_USE;
-enum mt_status mt_receive_driver(struct mt_analysis *analysis, const struct mt_event *events,
-                                 size_t count) MT_MUST_USE;
-enum mt_status mt_finish_driver(struct mt_analysis *analysis) MT_MUST_USE;
+void mt_receive_driver(struct mt_analysis *analysis, const struct mt_event *events, size_t count);
+void mt_finish_driver(struct mt_analysis *analysis);
 uint64_t mt_driver_memory_bytes(const struct mt_analysis *analysis);
 
 #endif

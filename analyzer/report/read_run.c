@@ -17,9 +17,10 @@ static enum mt_status watch_and_survey(void *context, const struct mt_event *eve
                                        const struct mt_replay_view *view)
 {
     struct mt_analysis *analysis = context;
-    enum mt_status status = mt_watch_event(&analysis->watch, &analysis->survey, event);
 
-    return status ? status : mt_survey_event(&analysis->survey, event, view);
+    mt_watch_event(&analysis->watch, &analysis->survey, event);
+    mt_survey_event(&analysis->survey, event, view);
+    return MT_OK;
 }
 
 static enum mt_status restart(void *context)
@@ -27,7 +28,8 @@ static enum mt_status restart(void *context)
     struct mt_analysis *analysis = context;
 
     restart_watch(analysis);
-    return mt_survey_restart(&analysis->survey);
+    mt_survey_restart(&analysis->survey);
+    return MT_OK;
 }
 
 static enum mt_status replay_as_run(struct mt_analysis *analysis,
@@ -66,11 +68,10 @@ enum mt_status mt_read_run(struct mt_analysis *analysis)
     return mt_replay_run(analysis->source, &options, &observer, analysis->summary, analysis->error);
 }
 
-enum mt_status mt_finish_run(struct mt_analysis *analysis)
+void mt_finish_run(struct mt_analysis *analysis)
 {
-    enum mt_status status = mt_watch_finish(&analysis->watch, &analysis->survey);
-
-    return status ? status : mt_survey_finish(&analysis->survey);
+    mt_watch_finish(&analysis->watch, &analysis->survey);
+    mt_survey_finish(&analysis->survey);
 }
 
 uint64_t mt_run_memory_bytes(const struct mt_analysis *analysis)

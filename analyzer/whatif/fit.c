@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "heap_choice.h"
+#include "process_memory.h"
 #include "replay_orders.h"
 #include "policy.h"
 #include "policy_options.h"
@@ -143,9 +144,7 @@ static enum mt_status try_limits(struct search *search, const uint64_t *limits, 
     MT_ASSERT(count <= MT_ARRAY_LEN(distances));
     if (!count)
         return MT_OK;
-    summaries = malloc(count * sizeof *summaries);
-    if (!summaries)
-        return MT_ERR_MEMORY;
+    summaries = mt_memory_new(count * sizeof *summaries);
     for (i = 0; i < count; i++) {
         prepare(search, limits[i] * MT_MIB, &summaries[i], &attempts[i]);
         jobs[i] = (struct mt_replay_job){&attempts[i].replay, &attempts[i].observer, &summaries[i]};
@@ -628,18 +627,14 @@ enum mt_status mt_fit_run(struct mt_source *source, const struct mt_fit_options 
                          "simulates nothing, so it has no smallest limit");
     if (status != MT_OK)
         return status;
-    foresight = calloc(1, sizeof *foresight);
-    search.trial = malloc(sizeof *search.trial);
-    search.fitting = malloc(sizeof *search.fitting);
+    foresight = mt_memory_zeroed(1, sizeof *foresight);
+    search.trial = mt_memory_new(sizeof *search.trial);
+    search.fitting = mt_memory_new(sizeof *search.fitting);
     search.replay.foresight = foresight;
-    if (!foresight || !search.trial || !search.fitting)
-        status = mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of host memory");
-    if (status == MT_OK)
-        status = mt_foresight_make(source, &policy, foresight, error);
+    status = mt_foresight_make(source, &policy, foresight, error);
     if (status == MT_OK)
         status = run(&search, options, summary);
-    if (foresight)
-        mt_foresight_release(foresight);
+    mt_foresight_release(foresight);
     free(foresight);
     free(search.trial);
     free(search.fitting);

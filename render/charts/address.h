@@ -36,7 +36,7 @@ struct mt_address_layout {
     bool has_tail, narrow, keyed;
 };
 
-/* Sorts the places into slots. If memory runs out, sets `failed` of the drawing. */
+/* Sorts the places into slots. */
 void mt_address_plan_slots(struct mt_address_layout *layout, enum mt_address_order order);
 
 double mt_address_y(const struct mt_address_layout *layout, uint64_t bytes);

@@ -112,21 +112,19 @@ static uint32_t fill_cells(struct mt_scatter_layout *layout)
     return used;
 }
 
-enum mt_status mt_scatter_fill(struct mt_drawing *drawing, struct mt_scatter_layout *layout,
-                               uint32_t most_columns, uint32_t most_rows)
+void mt_scatter_fill(struct mt_drawing *drawing, struct mt_scatter_layout *layout,
+                     uint32_t most_columns, uint32_t most_rows)
 {
     uint32_t coarse;
 
     set_ranges(layout, 1);
     layout->cells = mt_arena_array(&drawing->arena, (size_t)(layout->rows + 1) * layout->columns,
                                    sizeof *layout->cells);
-    if (!layout->cells)
-        return MT_ERR_MEMORY;
     for (coarse = 1;; coarse++) {
         set_ranges(layout, coarse);
         if (fill_cells(layout) <= MAX_CELLS && layout->columns <= most_columns &&
             layout->rows <= most_rows)
-            return MT_OK;
+            return;
     }
 }
 
@@ -143,7 +141,7 @@ static const char *footnote(struct mt_drawing *drawing, const struct mt_scatter_
             ? " blocks are older than the recorded history and lived longer than shown"
             : "");
 
-    return text ? text : "";
+    return text;
 }
 
 /* The right and lower edge of the room for the grid and the sums. */
@@ -178,7 +176,7 @@ static struct room place_around(struct mt_drawing *drawing, struct mt_scatter_la
 }
 
 /* Places all parts. Cells are whole pixels, so that they are not blurred. */
-static enum mt_status place(struct mt_drawing *drawing, struct mt_scatter_layout *layout, double y)
+static void place(struct mt_drawing *drawing, struct mt_scatter_layout *layout, double y)
 {
     struct room room = place_around(drawing, layout, y);
     double left =
@@ -188,9 +186,8 @@ static enum mt_status place(struct mt_drawing *drawing, struct mt_scatter_layout
     double height = room.bottom - AXIS_HEIGHT - top;
     double rows_height;
 
-    if (mt_scatter_fill(drawing, layout, (uint32_t)(width / MIN_CELL),
-                        (uint32_t)((height - END_GAP) / MIN_CELL) - 1))
-        return MT_ERR_MEMORY;
+    mt_scatter_fill(drawing, layout, (uint32_t)(width / MIN_CELL),
+                    (uint32_t)((height - END_GAP) / MIN_CELL) - 1);
     layout->cell_width = fmin(floor(width / layout->columns), MAX_CELL_WIDE);
     layout->cell_height = fmin(floor((height - END_GAP) / (layout->rows + 1)), MAX_CELL_HIGH);
     rows_height = layout->rows * layout->cell_height;
@@ -206,7 +203,6 @@ static enum mt_status place(struct mt_drawing *drawing, struct mt_scatter_layout
     layout->beside.x = left + layout->plot.width + 12;
     layout->beside.y = layout->end_y;
     layout->beside.height = layout->plot.y + layout->plot.height - layout->end_y;
-    return MT_OK;
 }
 
 static void draw_nothing(struct mt_drawing *drawing, const struct mt_report *report,
@@ -223,10 +219,7 @@ static void draw(struct mt_drawing *drawing, struct mt_scatter_layout *layout, c
     double y = mt_chart_frame_header(drawing, title,
                                      mt_chart_frame_facts(drawing, layout->report, layout->device));
 
-    if (place(drawing, layout, y)) {
-        drawing->failed = true;
-        return;
-    }
+    place(drawing, layout, y);
     mt_scatter_draw_plot(drawing, layout);
     mt_scatter_draw_sums(drawing, layout);
     mt_scatter_draw_legend(drawing, layout);
@@ -239,10 +232,8 @@ static bool is_crowd(const struct mt_report *report, const struct mt_device_repo
     return mt_report_has_times(report) && device && device->allocations >= CROWD;
 }
 
-static enum mt_status draw_chart(const struct mt_report *report,
-                                 const struct mt_device_report *device,
-                                 const struct mt_chart_options *options, struct mt_drawing *drawing,
-                                 struct mt_error *error)
+static void draw_chart(const struct mt_report *report, const struct mt_device_report *device,
+                       const struct mt_chart_options *options, struct mt_drawing *drawing)
 {
     struct mt_scatter_layout layout = {.report = report, .device = device};
     const char *title;
@@ -256,9 +247,6 @@ static enum mt_status draw_chart(const struct mt_report *report,
         draw(drawing, &layout, title);
     else
         draw_nothing(drawing, report, device, title);
-    if (drawing->failed)
-        return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "no memory to draw the lifetimes");
-    return MT_OK;
 }
 
 const struct mt_chart mt_chart_scatter = {

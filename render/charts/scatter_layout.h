@@ -36,8 +36,8 @@ struct mt_scatter_layout {
 
 /* Sets `coarse`, the ranges and the cells. At most `most_columns` columns and `most_rows` rows fit
  * into the picture. */
-enum mt_status mt_scatter_fill(struct mt_drawing *drawing, struct mt_scatter_layout *layout,
-                               uint32_t most_columns, uint32_t most_rows) MT_MUST_USE;
+void mt_scatter_fill(struct mt_drawing *drawing, struct mt_scatter_layout *layout,
+                     uint32_t most_columns, uint32_t most_rows);
 
 static inline const struct mt_scatter_cell *mt_scatter_at(const struct mt_scatter_layout *layout,
                                                           uint32_t row, uint32_t column)
