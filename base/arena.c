@@ -20,13 +20,11 @@ static int add_chunk(struct mt_arena *arena, size_t payload)
     struct mt_arena_chunk *chunk;
 
     if (payload > SIZE_MAX - sizeof *chunk)
-        return -1;
+        return mt_memory_failed(), -1;
     /* the pages of a large calloc cost nothing until they are touched */
     chunk = calloc(1, sizeof *chunk + payload);
-    if (!chunk) {
-        mt_memory_note_failure();
-        return -1;
-    }
+    if (!chunk)
+        return mt_memory_failed(), -1;
     chunk->next = arena->chunks;
     arena->chunks = chunk;
     arena->used = 0;
@@ -41,7 +39,7 @@ void *mt_arena_alloc(struct mt_arena *arena, size_t size_bytes)
     void *memory;
 
     if (size_bytes > SIZE_MAX - ALIGNMENT)
-        return NULL;
+        return mt_memory_failed(), NULL;
     size = size_bytes ? (size_bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT : ALIGNMENT;
     if (!arena->chunks || size > arena->capacity - arena->used) {
         if (add_chunk(arena, size > CHUNK_BYTES ? size : CHUNK_BYTES) < 0)
@@ -55,7 +53,7 @@ void *mt_arena_alloc(struct mt_arena *arena, size_t size_bytes)
 void *mt_arena_array(struct mt_arena *arena, size_t count, size_t size_bytes)
 {
     if (size_bytes && count > SIZE_MAX / size_bytes)
-        return NULL;
+        return mt_memory_failed(), NULL;
     return mt_arena_alloc(arena, count * size_bytes);
 }
 

@@ -7,15 +7,22 @@
 
 #include "process_memory.h"
 
+static char *no_memory(struct mt_buf *buf)
+{
+    mt_memory_failed();
+    buf->failed = true;
+    return NULL;
+}
+
 char *mt_buf_reserve(struct mt_buf *buf, size_t length)
 {
     size_t capacity = buf->capacity ? buf->capacity : 256;
     char *data;
 
-    if (buf->failed || length >= SIZE_MAX / 2 - buf->length) {
-        buf->failed = true;
+    if (buf->failed)
         return NULL;
-    }
+    if (length >= SIZE_MAX / 2 - buf->length)
+        return no_memory(buf);
     if (buf->data && buf->length + length < buf->capacity)
         return buf->data + buf->length;
     if (buf->is_fixed) {
@@ -25,11 +32,8 @@ char *mt_buf_reserve(struct mt_buf *buf, size_t length)
     while (capacity <= buf->length + length)
         capacity *= 2;
     data = realloc(buf->data, capacity);
-    if (!data) {
-        mt_memory_note_failure();
-        buf->failed = true;
-        return NULL;
-    }
+    if (!data)
+        return no_memory(buf);
     buf->data = data;
     buf->capacity = capacity;
     return data + buf->length;

@@ -17,18 +17,16 @@ enum mt_status mt_grow(void *array, size_t *capacity, size_t count, size_t entry
         return MT_OK;
     while (wanted < count) {
         if (wanted > SIZE_MAX / 2)
-            return MT_ERR_MEMORY;
+            return mt_memory_failed(), MT_ERR_MEMORY;
         wanted *= 2;
     }
     if (wanted > SIZE_MAX / 2 / entry_bytes)
-        return MT_ERR_MEMORY;
+        return mt_memory_failed(), MT_ERR_MEMORY;
     /* copies the pointer, since its object type is unknown */
     memcpy(&memory, array, sizeof memory);
     memory = realloc(memory, wanted * entry_bytes);
-    if (!memory) {
-        mt_memory_note_failure();
-        return MT_ERR_MEMORY;
-    }
+    if (!memory)
+        return mt_memory_failed(), MT_ERR_MEMORY;
     memcpy(array, &memory, sizeof memory);
     *capacity = wanted;
     return MT_OK;

@@ -26,7 +26,7 @@ static inline size_t slot_of_last(const struct mt_map *map, uint64_t key)
 
 static enum mt_status no_memory(void)
 {
-    mt_memory_note_failure();
+    mt_memory_failed();
     return MT_ERR_MEMORY;
 }
 

@@ -9,6 +9,7 @@
 
 #include "arena.h"
 #include "hash.h"
+#include "process_memory.h"
 #include "status.h"
 
 #define MT_MAP_NONE UINT32_MAX
@@ -40,6 +41,13 @@ uint32_t mt_map_find(struct mt_map *map, uint64_t key);
 /* Sets key to value (!= MT_MAP_NONE); replaces an existing value. */
 enum mt_status mt_map_set(struct mt_map *map, uint64_t key, uint32_t value) MT_MUST_USE;
 
+/* The same where lack of memory ends the process. */
+static inline void mt_map_put(struct mt_map *map, uint64_t key, uint32_t value)
+{
+    if (mt_map_set(map, key, value) != MT_OK)
+        mt_memory_end();
+}
+
 /* Removes key and returns its value, or MT_MAP_NONE if it is missing. */
 uint32_t mt_map_take(struct mt_map *map, uint64_t key);
 
@@ -67,6 +75,15 @@ struct mt_strings {
 
 enum mt_status mt_strings_intern(struct mt_strings *strings, const char *text, size_t length,
                                  uint32_t *id) MT_MUST_USE;
+
+/* The same where lack of memory ends the process. */
+static inline void mt_strings_put(struct mt_strings *strings, const char *text, size_t length,
+                                  uint32_t *id)
+{
+    if (mt_strings_intern(strings, text, length, id) != MT_OK)
+        mt_memory_end();
+}
+
 /* Returns the id of a text, or MT_MAP_NONE. */
 uint32_t mt_strings_find(const struct mt_strings *strings, const char *text, size_t length);
 

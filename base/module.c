@@ -83,7 +83,7 @@ void *mt_module_function(const struct mt_module *module, const char *name, struc
     why = dlerror();
     why = why ? why : "out of memory";
     if (is_about_memory(why)) {
-        mt_memory_note_failure();
+        mt_memory_failed();
         mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "no memory to load %s", module->file);
         return NULL;
     }
@@ -91,12 +91,13 @@ void *mt_module_function(const struct mt_module *module, const char *name, struc
     return NULL;
 }
 
-void mt_module_note_memory(const struct mt_module *module)
+void mt_module_share_memory_rules(const struct mt_module *module)
 {
-    void *symbol = mt_module_function(module, "mt_memory_has_failed", NULL);
-    __typeof__(&mt_memory_has_failed) has_failed;
+    void *symbol = mt_module_function(module, "mt_memory_rules_set", NULL);
+    __typeof__(&mt_memory_rules_set) set;
 
-    memcpy(&has_failed, &symbol, sizeof has_failed);
-    if (!symbol || has_failed())
-        mt_memory_note_failure();
+    if (!symbol)
+        return;
+    memcpy(&set, &symbol, sizeof set);
+    set(mt_memory_rules());
 }

@@ -22,10 +22,11 @@ struct mt_module {
 
 /* Returns a function of a module, which stays loaded until the process ends, or NULL with
  * MT_ERR_UNSUPPORTED and the reason (`error` may be NULL). If memory ran out, the status is
- * MT_ERR_MEMORY, and the failure is noted (process_memory.h). Costs a few system calls. */
+ * MT_ERR_MEMORY. Costs a few system calls. */
 void *mt_module_function(const struct mt_module *module, const char *name, struct mt_error *error);
 
-/* Notes that memory ran out inside the module, whose code has its own copy of the flag. */
-void mt_module_note_memory(const struct mt_module *module);
+/* Makes code of the module end the process as the program does if memory runs out, or return the
+ * failure: a module has its own copy of process_memory.h. Call it before other functions. */
+void mt_module_share_memory_rules(const struct mt_module *module);
 
 #endif

@@ -176,10 +176,6 @@ enum mt_status mt_output_finish(struct mt_output *output, struct mt_error *error
 {
     enum mt_status status;
 
-    /* results made after a failed allocation may be incomplete: discard them */
-    if (output->failure.status == MT_OK && mt_memory_has_failed())
-        (void)mt_fail(&output->failure, MT_ERR_MEMORY, MT_NO_OFFSET, "%s",
-                      mt_status_text(MT_ERR_MEMORY));
     if (!complete(output)) {
         if (error)
             *error = output->failure;

@@ -6,7 +6,6 @@
  * therefore be slightly too low, and must not wrap. */
 static _Atomic int64_t in_use;
 static _Atomic uint64_t budget, refused;
-static atomic_bool has_failed;
 
 void mt_memory_budget_set(uint64_t bytes)
 {
@@ -53,14 +52,4 @@ void mt_memory_given_back(uint64_t size_bytes)
 uint64_t mt_memory_refused(void)
 {
     return atomic_load_explicit(&refused, memory_order_relaxed);
-}
-
-void mt_memory_note_failure(void)
-{
-    atomic_store_explicit(&has_failed, true, memory_order_relaxed);
-}
-
-bool mt_memory_has_failed(void)
-{
-    return atomic_load_explicit(&has_failed, memory_order_relaxed);
 }

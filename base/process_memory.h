@@ -1,19 +1,23 @@
-/* Memory budget of this process, and whether an allocation ever failed. Any thread may call these
+/* Memory budget of this process, and what happens if memory runs out. Any thread may call these
  * functions.
  *
  * Budget: the program `memtrace` counts every block that its own code allocates (memory_wrap.c). A
- * block that would exceed the budget is refused as if the host had no memory, so the existing error
- * paths handle it. The library in traced processes has its own bounds and counts nothing.
+ * block that would exceed the budget is refused as if the host had no memory. The library in traced
+ * processes has its own bounds and counts nothing.
  *
- * Failure: arenas, buffers, arrays and maps (in this folder) set a flag that nothing resets. Many
- * functions that produce text return no status, and output with a missing word looks complete. The
- * program therefore checks the flag once, before it emits its results. The flag belongs to the
- * process, not to a structure, so it is the only variable that libraries share. The library in
- * traced processes sets it and never reads it. */
+ * Out of memory ends the program: analyzer, fleet, render and cli have no error paths for it. Their
+ * allocations (mt_memory_new and so on, arenas, buffers, maps, mt_grow_to) do not return NULL. The
+ * program registers last words, which print a line and remove unfinished files.
+ *
+ * The collector must not end other people's processes, so functions of this folder also return
+ * MT_ERR_MEMORY or NULL. The library in traced processes has its own mt_memory_failed, and does not
+ * contain mt_memory_end. While the program waits for a command, failures are returned as well
+ * (mt_memory_return_failures). */
 #ifndef MT_BASE_PROCESS_MEMORY_H
 #define MT_BASE_PROCESS_MEMORY_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /* Sets the budget. 0 = no budget, the initial state. Forgets earlier refusals. */
@@ -32,7 +36,36 @@ uint64_t mt_memory_in_use(void);
  * was refused. */
 uint64_t mt_memory_refused(void);
 
-void mt_memory_note_failure(void);
+/* Ends the process because of a lack of memory: calls the last words, then aborts if they return or
+ * if there are none. */
+_Noreturn void mt_memory_end(void);
+
+/* Like mt_memory_end, but returns if failures are returned. Call it before an error path. */
+void mt_memory_failed(void);
+
+typedef void (*mt_memory_words)(void);
+void mt_memory_last_words_set(mt_memory_words words);
+
+/* Sets whether mt_memory_failed returns. Initially false. */
+void mt_memory_return_failures(bool returns);
+
+/* Returns whether mt_memory_failed was called, and returned. */
 bool mt_memory_has_failed(void);
+
+/* Takes the last words and the rule about failures from another copy of this module, for code in a
+ * shared library that the program loads (module.h). */
+struct mt_memory_rules {
+    mt_memory_words words;
+    bool returns_failures;
+};
+struct mt_memory_rules mt_memory_rules(void);
+void mt_memory_rules_set(struct mt_memory_rules rules);
+
+/* malloc, calloc, realloc, strdup and strndup, which end the process instead of returning NULL. */
+void *mt_memory_new(size_t size_bytes) __attribute__((malloc, returns_nonnull));
+void *mt_memory_zeroed(size_t count, size_t size_bytes) __attribute__((malloc, returns_nonnull));
+void *mt_memory_resize(void *memory, size_t size_bytes) __attribute__((returns_nonnull));
+char *mt_memory_text(const char *text) __attribute__((malloc, returns_nonnull));
+char *mt_memory_text_part(const char *text, size_t length) __attribute__((malloc, returns_nonnull));
 
 #endif

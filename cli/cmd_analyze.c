@@ -85,8 +85,7 @@ static int precheck_files(const struct arguments *arguments, const char *trace,
         if (i == JUNIT_XML && !run->rules.count)
             continue; /* is not written */
         mt_add_path_in(&path, arguments->directory, documents[i].name);
-        if (!path.failed)
-            code = mt_output_precheck(path.data, &arguments->outputs, documents[i].kind);
+        code = mt_output_precheck(path.data, &arguments->outputs, documents[i].kind);
         mt_buf_release(&path);
     }
     return code;
@@ -100,14 +99,10 @@ static int write_document(const struct arguments *arguments, size_t which,
     int code;
 
     mt_add_path_in(&path, arguments->directory, documents[which].name);
-    if (path.failed) {
-        code = mt_say_no_memory("cannot write the report");
-    } else {
-        code = mt_write_file(path.data, &arguments->outputs, documents[which].kind, document);
-        mt_buf_add_text(names, "  ");
-        mt_buf_add_printable(names, path.data, path.length);
-        mt_buf_add_char(names, '\n');
-    }
+    code = mt_write_file(path.data, &arguments->outputs, documents[which].kind, document);
+    mt_buf_add_text(names, "  ");
+    mt_buf_add_printable(names, path.data, path.length);
+    mt_buf_add_char(names, '\n');
     mt_buf_release(&path);
     return code;
 }
@@ -122,9 +117,8 @@ static int write_page(const struct mt_report *report, const struct mt_gate_run *
     int code;
 
     mt_analyze_text(&answer, report, mt_plain_style(), NULL, true);
-    page.answer = answer.failed ? NULL : answer.data;
-    if (mt_add_report_html(&document, &page, &error) != MT_OK)
-        document.failed = true;
+    page.answer = answer.data;
+    mt_add_report_html(&document, &page, &error);
     code = write_document(arguments, REPORT_HTML, &document, names);
     mt_buf_release(&answer);
     mt_buf_release(&document);

@@ -64,7 +64,6 @@ static void json_stack(struct mt_json *json, const struct mt_symbols *symbols, u
         stack = symbols->stacks[stack].parent;
     }
     mt_json_array_end(json);
-    json->out->failed |= text.failed;
     mt_buf_release(&text);
 }
 
@@ -264,7 +263,7 @@ static bool dump_batch(struct dump *dump, const struct mt_event_batch *batch)
             json_event(dump, event);
         else
             text_event(dump, event);
-        if (dump->out.length < FLUSH_BYTES && !dump->out.failed)
+        if (dump->out.length < FLUSH_BYTES)
             continue;
         flush(dump);
         if (dump->exit_code != MT_EXIT_OK)

@@ -34,9 +34,9 @@ static const struct mt_export_format *find_format(const char *name)
 }
 
 /* Makes the tree; it is empty if there is no device or the device has no blocks. */
-static enum mt_status grow(struct mt_arena *arena, const struct arguments *arguments,
-                           const struct mt_report *report, const struct mt_device_report *device,
-                           struct mt_icicle **icicle)
+static void grow(struct mt_arena *arena, const struct arguments *arguments,
+                 const struct mt_report *report, const struct mt_device_report *device,
+                 struct mt_icicle **icicle)
 {
     const struct mt_icicle_options shape = {.reversed = arguments->reversed,
                                             .weigh = arguments->blocks.weigh,
@@ -51,8 +51,8 @@ static enum mt_status grow(struct mt_arena *arena, const struct arguments *argum
         holdings = device->answer->instant.holdings;
         count = device->answer->instant.holding_count;
     }
-    return mt_icicle_build(arena, holdings, count, report->phases, report->phase_count,
-                           report->symbols, &shape, icicle);
+    mt_icicle_build(arena, holdings, count, report->phases, report->phase_count, report->symbols,
+                    &shape, icicle);
 }
 
 static const char *title_of(struct mt_arena *arena, const struct arguments *arguments,
@@ -66,7 +66,7 @@ static const char *title_of(struct mt_arena *arena, const struct arguments *argu
     else
         title = mt_arena_printf(arena, "%s: live at %s", report->name,
                                 blocks->at ? blocks->at : "peak");
-    return title ? title : "";
+    return title;
 }
 
 /* Prints what was written, as JSON. */
@@ -129,10 +129,8 @@ static int export(const struct mt_asked_report *asked, const struct arguments *a
     }
     if (!mt_blocks_found(&arguments->blocks, report, device, arguments->path))
         return MT_EXIT_USAGE;
-    if (grow(&arena, arguments, report, device, &icicle) == MT_OK)
-        code = write_out(arguments, report, device, icicle, &arena);
-    else
-        code = mt_say_no_memory("cannot add up the stacks");
+    grow(&arena, arguments, report, device, &icicle);
+    code = write_out(arguments, report, device, icicle, &arena);
     mt_arena_release(&arena);
     return code;
 }

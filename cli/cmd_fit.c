@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "cli.h"
+#include "process_memory.h"
 #include "trace_summary.h"
 #include "fit_output.h"
 #include "policy_runs.h"
@@ -80,15 +81,13 @@ static int limit_exit(const struct arguments *arguments, const struct mt_fit_sum
 static int fit(struct mt_source *source, const char *path, const struct arguments *arguments)
 {
     size_t count = arguments->policies.count, i;
-    struct mt_fit_summary *summaries = calloc(count, sizeof *summaries);
+    struct mt_fit_summary *summaries = mt_memory_zeroed(count, sizeof *summaries);
     struct fit_run run = {arguments, summaries};
     const struct mt_policy_runs runs = {
         source,          path,       NULL, &arguments->common, &arguments->policies, "searching",
         arguments->jobs, fit_policy, &run};
     int exit_code;
 
-    if (!summaries)
-        return mt_say_no_memory("cannot search");
     exit_code = mt_run_policies(&runs);
     if (exit_code == MT_EXIT_OK) {
         exit_code = print(source, path, arguments, summaries, count);

@@ -166,10 +166,7 @@ static struct mt_source *redacted(struct mt_source *source, const struct argumen
         mt_source_close(source);
         return NULL;
     }
-    source = mt_redacted_source(source, redaction);
-    if (!source)
-        *exit_code = mt_say_no_memory("cannot redact");
-    return source;
+    return mt_redacted_source(source, redaction);
 }
 
 /* The lines must stay until the source is closed. Returns -1 or an exit code. */

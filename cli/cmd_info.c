@@ -263,7 +263,6 @@ static void add_symbols(struct mt_buf *out, const struct mt_symbols *symbols)
     add_label(out, "symbols");
     mt_add_wrapped(out, line.data, LABEL_COLUMNS, LABEL_COLUMNS);
     mt_buf_add_char(out, '\n');
-    out->failed |= line.failed;
     mt_buf_release(&line);
 }
 

@@ -9,6 +9,7 @@
 #include "optimal.h"
 #include "outputs.h"
 #include "policy_runs.h"
+#include "process_memory.h"
 #include "reading.h"
 #include "text_table.h"
 #include "units.h"
@@ -62,8 +63,6 @@ static enum mt_status read_rest(struct mt_feed *feed, struct mt_buf *text, struc
 
     while (status == MT_OK && got) {
         char *room = mt_buf_reserve(text, CSV_READ_AT_ONCE);
-        if (!room)
-            return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of memory");
         status = mt_feed_read(feed, room, CSV_READ_AT_ONCE, &got, error);
         if (status == MT_OK)
             text->length += got;
@@ -328,12 +327,10 @@ static int check_and_run(struct optimal *optimal, const char *path)
 
 int mt_cmd_optimal(const struct mt_command *command, int argc, char **argv)
 {
-    struct optimal *optimal = calloc(1, sizeof *optimal);
+    struct optimal *optimal = mt_memory_zeroed(1, sizeof *optimal);
     char **paths;
     int path_count, code, d;
 
-    if (!optimal)
-        return mt_say_no_memory("cannot plan");
     optimal->options.time_ns = DEFAULT_SECONDS * NS_A_SECOND;
     const struct mt_option options[] = {
         {"time", 't', MT_OPTION_TEXT, "S", "search for S seconds (default 10), or 'none'",

@@ -7,6 +7,7 @@
 #include "io.h"
 #include "memory_limit.h"
 #include "next_step.h"
+#include "process_memory.h"
 #include "record_output.h"
 #include "recording.h"
 #include "util.h"
@@ -158,8 +159,6 @@ static void json_end(struct mt_json *json)
 static void say_buffer(struct mt_buf *out)
 {
     (void)!mt_io_write(STDERR_FILENO, out->data, out->length);
-    if (out->failed)
-        (void)mt_say_no_memory("cannot report on the traces");
     mt_buf_release(out);
 }
 
@@ -209,6 +208,7 @@ static int run(struct record *record, const struct mt_command *command, int argc
         code = mt_recording_run(recording);
     if (code >= 0)
         return code;
+    mt_memory_exit_code_set(mt_launch_exit_code(&recording->launch));
     end = finish(recording);
     code = mt_launch_exit_code(&recording->launch);
     if (code == MT_EXIT_OK &&
@@ -220,11 +220,10 @@ static int run(struct record *record, const struct mt_command *command, int argc
 
 int mt_cmd_record(const struct mt_command *command, int argc, char **argv)
 {
-    struct record *record = calloc(1, sizeof *record); /* has too many paths for a small stack */
+    struct record *record =
+        mt_memory_zeroed(1, sizeof *record); /* has too many paths for a small stack */
     int code;
 
-    if (!record)
-        return mt_say_no_memory("cannot run the command");
     record->recording.settings.sample_hz = DEFAULT_SAMPLE_HZ;
     record->stacks = "auto";
     record->phases = "nvtx,torch";

@@ -49,12 +49,9 @@ static int exit_code_of(const struct mt_trace_end *end, bool strict)
 }
 
 /* Prints only the first line: the others describe success. */
-static void say_line(const char *trace, const struct mt_buf *lines)
+static void say_line(const struct mt_buf *lines)
 {
-    if (lines->failed || !lines->data)
-        (void)mt_say_no_memory(trace);
-    else
-        mt_say("%.*s", (int)strcspn(lines->data, "\n"), lines->data);
+    mt_say("%.*s", (int)strcspn(lines->data, "\n"), lines->data);
 }
 
 /* `record` was killed before it wrote the summary. An existing summary may describe the trace
@@ -81,7 +78,7 @@ static int recover_one(struct recover *recover, char *path)
     mt_add_trace_end(&line, &end, "", common->quiet);
     if (end.state == MT_TRACE_RUNNING || end.state == MT_TRACE_FAILED ||
         end.state == MT_TRACE_INCOMPLETE)
-        say_line(path, &line);
+        say_line(&line);
     else if (!common->json && line.data)
         mt_buf_add(&recover->out, line.data, line.length);
     if (common->json)

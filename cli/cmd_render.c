@@ -231,7 +231,6 @@ static int draw(const struct mt_report *report, const struct arguments *argument
     const struct mt_asked_report asked = {.path = arguments->path,
                                           .report = (struct mt_report *)report};
     struct mt_chart_options options = arguments->options;
-    struct mt_error error = {.offset = MT_NO_OFFSET};
     struct mt_drawing drawing;
     size_t bytes = 0;
     int exit_code;
@@ -251,12 +250,9 @@ static int draw(const struct mt_report *report, const struct arguments *argument
         !mt_blocks_found(&arguments->blocks, report, device, arguments->path))
         return MT_EXIT_USAGE;
     options.event_axis |= !arguments->axis && mt_is_shown_by_event(report, device);
-    if (arguments->chart->draw(report, device, &options, &drawing, &error) != MT_OK) {
-        exit_code = mt_report_drawing_error(arguments->picture.output, &error);
-    } else {
-        drawing.huge = arguments->outputs.force;
-        exit_code = mt_picture_write(&arguments->picture, &drawing, &bytes);
-    }
+    arguments->chart->draw(report, device, &options, &drawing);
+    drawing.huge = arguments->outputs.force;
+    exit_code = mt_picture_write(&arguments->picture, &drawing, &bytes);
     mt_drawing_release(&drawing);
     if (exit_code == MT_EXIT_OK && arguments->common.json)
         exit_code = mt_picture_tell(&arguments->picture, arguments->chart->name,

@@ -9,6 +9,7 @@
 #include "policy.h"
 #include "policy_runs.h"
 #include "pool_option.h"
+#include "process_memory.h"
 #include "replay.h"
 #include "replay_orders.h"
 #include "replay_json.h"
@@ -110,7 +111,6 @@ static void say_verify(struct mt_buf *out, const struct mt_replay_result *result
                     mt_format_count(n[0], verify->events_missing));
     if (verify->first_difference[0])
         mt_add_note(out, 2, "first difference: %s", verify->first_difference);
-    out->failed |= line.failed | covered.failed;
     mt_buf_release(&line);
     mt_buf_release(&covered);
 }
@@ -261,7 +261,7 @@ static void print_text(struct mt_buf *out, const struct mt_source *source,
     print_rows(out, summaries, count);
     if (summaries[0].device_count)
         mt_add_requests(out, source);
-    for (i = 0; i < count; i++) {
+    for (i = 0; i < count; i++)
         for (d = 0; d < summaries[i].device_count; d++) {
             struct mt_buf notes = {0};
             mt_add_pool_shares(&notes, summaries[i].policy, summaries[i].devices[d].pools);
@@ -278,10 +278,8 @@ static void print_text(struct mt_buf *out, const struct mt_source *source,
                 mt_buf_printf(out, ", device %u\n", summaries[i].devices[d].device);
                 mt_buf_add(out, notes.data, notes.length);
             }
-            out->failed = out->failed || notes.failed;
             mt_buf_release(&notes);
         }
-    }
 }
 
 static void print_json(struct mt_buf *out, const struct mt_source *source,
@@ -389,12 +387,10 @@ static int verify_exit(const struct mt_replay_summary *summaries, size_t count)
 static int replay(struct mt_source *source, const char *path, const struct arguments *arguments)
 {
     size_t count = arguments->policies.count;
-    struct mt_replay_summary *summaries = calloc(count, sizeof *summaries);
+    struct mt_replay_summary *summaries = mt_memory_zeroed(count, sizeof *summaries);
     struct mt_buf out = {0};
     int exit_code;
 
-    if (!summaries)
-        return mt_say_no_memory("cannot replay");
     exit_code = run_policies(source, path, arguments, summaries);
     if (exit_code == MT_EXIT_OK) {
         if (arguments->common.json)

@@ -161,22 +161,6 @@ static int run(int argc, char **argv)
     return command ? command->run(command, argc - 1, argv + 1) : unknown_command(word);
 }
 
-/* Returns the exit code if memory ran out during the command, because its output may be incomplete.
- * `record` keeps the status of its program. */
-static int check_memory(const char *word, int code)
-{
-    int of_memory = MT_EXIT_INPUT;
-
-    if (!mt_memory_ran_out())
-        return code;
-    if (mt_memory_is_unsaid())
-        of_memory =
-            mt_say_no_memory("memory ran out, so the output of this command may be incomplete");
-    if (strcmp(word, "record") == 0)
-        return code;
-    return code == MT_EXIT_OK || code == MT_EXIT_BUDGET ? of_memory : code;
-}
-
 int main(int argc, char **argv)
 {
     int code;
@@ -190,5 +174,5 @@ int main(int argc, char **argv)
     }
     mt_debug_check();
     code = mt_memory_limit_start();
-    return code >= 0 ? code : check_memory(argc > 1 ? argv[1] : "", run(argc, argv));
+    return code >= 0 ? code : run(argc, argv);
 }

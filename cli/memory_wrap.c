@@ -1,7 +1,8 @@
 /* In the program `memtrace`, the linker redirects every malloc, calloc, realloc and free of the
  * program's own code to these functions (--wrap, see CMakeLists.txt). They limit all memory whose
- * size depends on a file, in every layer. They do not count memory of system libraries, because
- * other checks limit its size (zstd windows, pictures). */
+ * size depends on a file, in every layer, and end the program if there is no memory. They do not
+ * count memory of system libraries, because other checks limit its size (zstd windows, pictures).
+ */
 #include <errno.h>
 #include <malloc.h>
 #include <stdint.h>
@@ -18,20 +19,19 @@ void *__wrap_calloc(size_t count, size_t size);
 void *__wrap_realloc(void *memory, size_t size);
 void __wrap_free(void *memory);
 
-/* Counts NULL as a refusal, so that a failure is noticed even if code allocates without base/. */
-static void *counted(void *memory)
-{
-    if (memory)
-        mt_memory_taken(malloc_usable_size(memory));
-    else
-        mt_memory_note_failure();
-    return memory;
-}
-
 static void *refused(void)
 {
+    mt_memory_failed();
     errno = ENOMEM;
     return NULL;
+}
+
+static void *counted(void *memory)
+{
+    if (!memory)
+        return refused();
+    mt_memory_taken(malloc_usable_size(memory));
+    return memory;
 }
 
 void *__wrap_malloc(size_t size)

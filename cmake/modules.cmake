@@ -12,7 +12,7 @@ function(mt_add_module module library source exports)
   add_library(${module} MODULE ${source})
   target_link_libraries(${module} PRIVATE mt_flags ${library})
   target_include_directories(${module} PRIVATE $<TARGET_PROPERTY:${library},INCLUDE_DIRECTORIES>)
-  target_link_options(${module} PRIVATE -Wl,-u,mt_memory_has_failed
+  target_link_options(${module} PRIVATE -Wl,-u,mt_memory_rules_set
     -Wl,--version-script=${CMAKE_CURRENT_SOURCE_DIR}/${exports} -Wl,-z,nodelete)
   set_target_properties(${module} PROPERTIES LINK_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${exports}
     LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR})

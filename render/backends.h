@@ -6,8 +6,7 @@
 #include "draw.h"
 
 /* Appends the SVG to `out`. The bytes depend only on the list and the theme. */
-enum mt_status mt_svg_write(const struct mt_drawing *drawing, enum mt_theme theme,
-                            struct mt_buf *out, struct mt_error *error) MT_MUST_USE;
+void mt_svg_write(const struct mt_drawing *drawing, enum mt_theme theme, struct mt_buf *out);
 
 /* Appends the content of the single <style> element that mt_svg_write makes for the same list and
  * theme, byte for byte. A page that embeds the SVG allows the element by its hash. */

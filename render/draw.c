@@ -52,8 +52,7 @@ static char *copy_escaped(struct mt_drawing *drawing, struct mt_foreign_text tex
         else
             mt_buf_add(&escaped, escape, mt_foreign_escape(&c, escape));
     }
-    if (!escaped.failed)
-        copy = mt_arena_text(&drawing->arena, escaped.data, escaped.length);
+    copy = mt_arena_text(&drawing->arena, escaped.data, escaped.length);
     mt_buf_release(&escaped);
     return copy;
 }
@@ -71,8 +70,6 @@ static const char *copy_text(struct mt_drawing *drawing, const char *text)
         copy = mt_arena_text(&drawing->arena, text, strlen(text));
     else
         copy = copy_escaped(drawing, foreign);
-    if (!copy)
-        drawing->failed = true;
     return copy;
 }
 
@@ -84,10 +81,6 @@ static struct mt_op *add_op(struct mt_drawing *drawing, enum mt_op_kind kind)
         size_t capacity = drawing->op_capacity ? drawing->op_capacity * 2 : 256;
         struct mt_op *ops = mt_arena_array(&drawing->arena, capacity, sizeof *ops);
 
-        if (!ops) {
-            drawing->failed = true;
-            return NULL;
-        }
         if (drawing->op_count)
             memcpy(ops, drawing->ops, drawing->op_count * sizeof *ops);
         drawing->ops = ops;
@@ -182,10 +175,8 @@ static void set_points(struct mt_drawing *drawing, struct mt_op *op, const struc
     op->points = count <= UINT32_MAX
                      ? mt_arena_array(&drawing->arena, count ? count : 1, sizeof *points)
                      : NULL;
-    if (!op->points) {
-        drawing->failed = true;
+    if (!op->points)
         return;
-    }
     if (count)
         memcpy(op->points, points, count * sizeof *points);
     op->point_count = (uint32_t)count;
@@ -245,7 +236,6 @@ void mt_draw_key(struct mt_drawing *drawing, const char *key)
 {
     if (drawing->op_count)
         drawing->ops[drawing->op_count - 1].key = copy_text(drawing, key);
-    drawing->failed |= !key;
 }
 
 void mt_draw_group_begin(struct mt_drawing *drawing, const char *title, const char *role)
@@ -325,7 +315,5 @@ const char *mt_text_fit(struct mt_drawing *drawing, const char *text, double siz
     while (head && text[head - 1] == ' ')
         head--;
     fitted = mt_arena_printf(&drawing->arena, "%.*s" ELLIPSIS "%s", (int)head, text, tail);
-    if (!fitted)
-        drawing->failed = true;
-    return fitted ? fitted : "";
+    return fitted;
 }

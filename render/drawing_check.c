@@ -194,8 +194,6 @@ bool mt_drawing_is_sound(const struct mt_drawing *drawing, const char **why)
 {
     size_t open_groups = 0;
 
-    if (drawing->failed || mt_memory_has_failed())
-        return true;
     if (!head_is_sound(drawing, why))
         return false;
     for (size_t i = 0; i < drawing->op_count; i++) {

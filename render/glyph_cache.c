@@ -46,14 +46,14 @@ static bool fill_mask(struct mt_glyph_cache *cache, struct mt_glyph_mask *mask,
     uint8_t *coverage = mt_arena_array(&cache->arena, width, (size_t)mask->height);
     int y;
 
-    if (coverage && data && !cairo_status(pen.cairo)) {
+    if (data && !cairo_status(pen.cairo)) {
         cairo_set_tolerance(pen.cairo, 0.15);
         mt_glyph_path(&pen, table, glyph, 0);
         if (!cairo_status(pen.cairo)) /* cairo must not fill a path that has an error */
             cairo_fill(pen.cairo);
         cairo_surface_flush(surface);
     }
-    if (coverage && data && !cairo_status(pen.cairo)) {
+    if (data && !cairo_status(pen.cairo)) {
         stride = (size_t)cairo_image_surface_get_stride(surface);
         for (y = 0; y < mask->height; y++)
             memcpy(coverage + (size_t)y * width, data + (size_t)y * stride, width);
@@ -82,21 +82,18 @@ static bool make_mask(struct mt_glyph_cache *cache, struct mt_glyph_mask *mask, 
     return fill_mask(cache, mask, table, glyph, scale, shift);
 }
 
-static bool make_room(struct mt_glyph_cache *cache)
+static void make_room(struct mt_glyph_cache *cache)
 {
     uint32_t capacity = cache->capacity ? cache->capacity * 2 : 256;
     struct mt_glyph_mask *masks;
 
     if (cache->count < cache->capacity)
-        return true;
+        return;
     masks = mt_arena_array(&cache->arena, capacity, sizeof *masks);
-    if (!masks)
-        return false;
     if (cache->count)
         memcpy(masks, cache->masks, cache->count * sizeof *masks);
     cache->masks = masks;
     cache->capacity = capacity;
-    return true;
 }
 
 const struct mt_glyph_mask *mt_glyph_cache_get(struct mt_glyph_cache *cache, uint32_t character,
@@ -109,10 +106,10 @@ const struct mt_glyph_mask *mt_glyph_cache_get(struct mt_glyph_cache *cache, uin
 
     if (slot != MT_MAP_NONE)
         return &cache->masks[slot];
-    if (!make_room(cache) ||
-        !make_mask(cache, &cache->masks[cache->count], character, weight, size, phase) ||
-        mt_map_set(&cache->slots, key | sixty_fourths, cache->count) != MT_OK)
+    make_room(cache);
+    if (!make_mask(cache, &cache->masks[cache->count], character, weight, size, phase))
         return NULL;
+    mt_map_put(&cache->slots, key | sixty_fourths, cache->count);
     return &cache->masks[cache->count++];
 }
 

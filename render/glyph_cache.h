@@ -26,8 +26,8 @@ struct mt_glyph_cache {
 /* Number of horizontal positions of the pen within a pixel for which there are masks. */
 #define MT_GLYPH_PHASES 2
 
-/* Returns the mask of a character at `size` pixels per em, with the pen at
- * `phase`/MT_GLYPH_PHASES of a pixel. NULL if memory runs out. */
+/* Returns the mask of a character at `size` pixels per em, with the pen at `phase`/MT_GLYPH_PHASES
+ * of a pixel. */
 const struct mt_glyph_mask *mt_glyph_cache_get(struct mt_glyph_cache *cache, uint32_t character,
                                                enum mt_weight weight, double size, unsigned phase);
 

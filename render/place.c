@@ -16,8 +16,6 @@ void mt_placer_avoid(struct mt_placer *placer, struct mt_box box, double weight)
         size_t capacity = placer->capacity ? placer->capacity * 2 : 64;
         struct mt_obstacle *obstacles = mt_arena_array(placer->arena, capacity, sizeof *obstacles);
 
-        if (!obstacles)
-            return;
         if (placer->count)
             memcpy(obstacles, placer->obstacles, placer->count * sizeof *obstacles);
         placer->obstacles = obstacles;

@@ -5,7 +5,7 @@ static bool append(void *context, const void *bytes, size_t length)
     struct mt_buf *out = context;
 
     mt_buf_add(out, bytes, length);
-    return !out->failed;
+    return true;
 }
 
 enum mt_status mt_png_write(const struct mt_drawing *drawing, enum mt_theme theme, double scale,
@@ -14,6 +14,5 @@ enum mt_status mt_png_write(const struct mt_drawing *drawing, enum mt_theme them
     const struct mt_png_sink sink = {append, out};
     enum mt_status status = mt_png_stream(drawing, theme, scale, &sink, error);
 
-    return out->failed ? mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "no memory for the PNG")
-                       : status;
+    return status;
 }

@@ -18,12 +18,10 @@ enum mt_status mt_png_stream(const struct mt_drawing *drawing, enum mt_theme the
 {
     void *symbol = mt_module_function(&module, "mt_png_stream", error);
     __typeof__(&mt_png_stream) stream;
-    enum mt_status status;
 
     if (!symbol)
         return error ? error->status : MT_ERR_UNSUPPORTED;
     memcpy(&stream, &symbol, sizeof stream);
-    status = stream(drawing, theme, scale, sink, error);
-    mt_module_note_memory(&module);
-    return status;
+    mt_module_share_memory_rules(&module);
+    return stream(drawing, theme, scale, sink, error);
 }

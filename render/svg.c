@@ -418,16 +418,13 @@ static void add_head(struct mt_buf *out, const struct mt_drawing *drawing, const
     mt_buf_add_text(out, "</desc>\n");
 }
 
-enum mt_status mt_svg_write(const struct mt_drawing *drawing, enum mt_theme theme,
-                            struct mt_buf *out, struct mt_error *error)
+void mt_svg_write(const struct mt_drawing *drawing, enum mt_theme theme, struct mt_buf *out)
 {
     const char *id = drawing->id ? drawing->id : "chart";
     struct usage usage;
     const char *why = NULL;
     size_t i;
 
-    if (drawing->failed)
-        return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "no memory to draw the chart");
     MT_ASSERT_SOUND(mt_drawing_is_sound(drawing, &why), why);
     usage_of(drawing, &usage);
     add_head(out, drawing, id);
@@ -442,7 +439,4 @@ enum mt_status mt_svg_write(const struct mt_drawing *drawing, enum mt_theme them
     for (i = 0; i < drawing->op_count; i++)
         add_operation(out, &drawing->ops[i], id);
     mt_buf_add_text(out, "</svg>\n");
-    if (out->failed)
-        return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "no memory for the SVG");
-    return MT_OK;
 }

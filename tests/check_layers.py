@@ -62,6 +62,7 @@ OUTPUT = re.compile(
     r"(?:^|[^a-z_])(?:printf|puts|putchar|perror|exit|_exit|abort) ?\(|\bstd(?:out|err)\b")
 PRINTERS = ("cli/", "fleet/job/", "fleet/commands/", "simulate/commands/",
             "collector/record/", "base/check.c",  # programs' own folder; MT_ASSERT
+            "base/memory_end.c",  # out of memory
             "simulate/site/python_probe.c")  # a forked child
 
 problems = []

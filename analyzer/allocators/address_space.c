@@ -238,8 +238,7 @@ static void note_gap(struct mt_address_space *space, size_t at)
         space->gap_bound = mt_max_u64(space->gap_bound, gap_end(space, at) - gap_begin(space, at));
 }
 
-enum mt_status mt_address_space_take(struct mt_address_space *space, uint64_t size_bytes,
-                                     uint64_t *base)
+void mt_address_space_take(struct mt_address_space *space, uint64_t size_bytes, uint64_t *base)
 {
     bool is_driver = space->order.rule == MT_ADDRESSES_DRIVER;
     uint64_t size = mt_round_up(mt_min_u64(size_bytes, MAX_REQUEST), PAGE_BYTES);
@@ -248,17 +247,16 @@ enum mt_status mt_address_space_take(struct mt_address_space *space, uint64_t si
     size_t at;
 
     MT_ASSERT(size > 0);
-    if (mt_grow(&space->pieces, &space->capacity, space->count + 2, sizeof *space->pieces))
-        return MT_ERR_MEMORY;
+    mt_grow_to(&space->pieces, &space->capacity, space->count + 2, sizeof *space->pieces);
     hole = is_driver ? best_hole(space, size) : NULL;
     if (hole) {
         *base = take_hole(space, hole, size);
-        return MT_OK;
+        return;
     }
     *base = new_region(space, size, region);
     if (*base == NOWHERE) {
         *base = place_twice(space, region);
-        return MT_OK;
+        return;
     }
     at = piece_at(space, *base);
     space->regions++;
@@ -270,7 +268,6 @@ enum mt_status mt_address_space_take(struct mt_address_space *space, uint64_t si
                (struct mt_address_piece){*base + size, *base + region, space->regions, false});
     note_gap(space, at);
     note_gap(space, at + (size < region ? 2 : 1));
-    return MT_OK;
 }
 
 /* Whether piece `at` is a hole of this region. */

@@ -73,9 +73,8 @@ void mt_address_space_release(struct mt_address_space *space);
 void mt_address_space_end_at(struct mt_address_space *space, uint64_t top);
 
 /* Takes `size_bytes`, rounded up to 2 MiB, and sets *base to their address. If the space has no
- * room left, the address overlaps others. Returns MT_ERR_MEMORY only if the host has no memory. */
-enum mt_status mt_address_space_take(struct mt_address_space *space, uint64_t size_bytes,
-                                     uint64_t *base) MT_MUST_USE;
+ * room left, the address overlaps others. */
+void mt_address_space_take(struct mt_address_space *space, uint64_t size_bytes, uint64_t *base);
 
 /* Frees the request at `base`. Ignores other addresses. */
 void mt_address_space_give(struct mt_address_space *space, uint64_t base);

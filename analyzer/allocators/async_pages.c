@@ -13,17 +13,15 @@ void mt_async_pages_release(struct mt_async_pages *pages)
     *pages = (struct mt_async_pages){0};
 }
 
-enum mt_status mt_async_pages_reach(struct mt_async_pages *pages, uint64_t bytes)
+void mt_async_pages_reach(struct mt_async_pages *pages, uint64_t bytes)
 {
     size_t count = (size_t)(mt_round_up(bytes, PAGE) / PAGE);
-    enum mt_status status;
 
     if (count <= pages->count)
-        return MT_OK;
-    status = mt_grow(&pages->pages, &pages->capacity, count, sizeof *pages->pages);
-    while (status == MT_OK && pages->count < count)
+        return;
+    mt_grow_to(&pages->pages, &pages->capacity, count, sizeof *pages->pages);
+    while (pages->count < count)
         pages->pages[pages->count++] = (struct mt_async_page){0, false};
-    return status;
 }
 
 /* Bytes of [offset, end) in the page of offset. */

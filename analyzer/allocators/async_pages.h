@@ -29,7 +29,7 @@ struct mt_async_pages {
 void mt_async_pages_release(struct mt_async_pages *pages);
 
 /* Extends the range to at least this length. */
-enum mt_status mt_async_pages_reach(struct mt_async_pages *pages, uint64_t bytes) MT_MUST_USE;
+void mt_async_pages_reach(struct mt_async_pages *pages, uint64_t bytes);
 
 void mt_async_pages_hold(struct mt_async_pages *pages, uint64_t offset, uint64_t size_bytes);
 void mt_async_pages_let_go(struct mt_async_pages *pages, uint64_t offset, uint64_t size_bytes);

@@ -83,13 +83,12 @@ static enum mt_status collect_and_extend(struct mt_bfc_arena *arena, uint64_t si
                                          uint32_t stream, uint32_t free_list, uint32_t *block)
 {
     uint64_t idle = idle_bytes(&arena->heap);
-    enum mt_status status;
 
     if (!arena->collects_garbage || !idle || size_bytes > available(arena) + idle)
         return MT_ERR_DEVICE_OOM;
     arena->heap.counters.retries++;
-    status = mt_heap_drop_idle(&arena->heap);
-    return status == MT_OK ? extend(arena, size_bytes, stream, free_list, block) : status;
+    mt_heap_drop_idle(&arena->heap);
+    return extend(arena, size_bytes, stream, free_list, block);
 }
 
 /* Removes and returns the better fit of two free lists. */
@@ -118,10 +117,9 @@ static enum mt_status find(struct mt_bfc_arena *arena, uint64_t size_bytes, uint
 {
     struct mt_heap *heap = &arena->heap;
     uint32_t nobody;
-    enum mt_status status = mt_heap_free_list(heap, MT_BFC_NOBODY, &nobody);
+    enum mt_status status = MT_OK;
 
-    if (status != MT_OK)
-        return status;
+    mt_heap_free_list(heap, MT_BFC_NOBODY, &nobody);
     *block = take_best(heap, own, nobody, size_bytes);
     if (*block == MT_NO_BLOCK)
         status = extend(arena, size_bytes, stream, nobody, block);
@@ -135,10 +133,10 @@ enum mt_status mt_bfc_arena_find(struct mt_bfc_arena *arena,
                                  struct mt_heap_share *share)
 {
     uint64_t size = mt_round_up(mt_max_u64(request->size_bytes, 1), MT_BFC_ALIGNMENT), chunk;
-    enum mt_status status = mt_heap_free_list(&arena->heap, owner, &share->free_list);
+    enum mt_status status = MT_OK;
 
-    if (status == MT_OK)
-        status = find(arena, size, request->stream, share->free_list, &share->block);
+    mt_heap_free_list(&arena->heap, owner, &share->free_list);
+    status = find(arena, size, request->stream, share->free_list, &share->block);
     if (status != MT_OK)
         return status;
     chunk = arena->heap.store.blocks[share->block].size_bytes;

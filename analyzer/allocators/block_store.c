@@ -5,6 +5,7 @@
 
 #include "check.h"
 #include "grow.h"
+#include "process_memory.h"
 
 void mt_block_store_init(struct mt_block_store *store)
 {
@@ -17,8 +18,7 @@ void mt_block_store_release(struct mt_block_store *store)
     memset(store, 0, sizeof *store);
 }
 
-enum mt_status mt_block_new(struct mt_block_store *store, const struct mt_block *like,
-                            uint32_t *block)
+void mt_block_new(struct mt_block_store *store, const struct mt_block *like, uint32_t *block)
 {
     struct mt_block copy = *like; /* `like` may be in the array that moves */
     uint32_t id;
@@ -30,10 +30,10 @@ enum mt_status mt_block_new(struct mt_block_store *store, const struct mt_block 
         store->unused = store->blocks[id].next;
         store->has_unused = store->unused != MT_NO_BLOCK;
     } else {
-        if (store->count >= MT_NO_BLOCK / 2 ||
-            mt_grow(&store->blocks, &store->capacity, (size_t)store->count + 1,
-                    sizeof *store->blocks))
-            return MT_ERR_MEMORY;
+        if (store->count >= MT_NO_BLOCK / 2)
+            mt_memory_end();
+        mt_grow_to(&store->blocks, &store->capacity, (size_t)store->count + 1,
+                   sizeof *store->blocks);
         id = store->count++;
     }
     copy.previous = copy.next = MT_NO_BLOCK;
@@ -41,7 +41,6 @@ enum mt_status mt_block_new(struct mt_block_store *store, const struct mt_block 
     store->live++;
     MT_ASSERT(store->live <= store->count);
     *block = id;
-    return MT_OK;
 }
 
 void mt_block_drop(struct mt_block_store *store, uint32_t id)
@@ -63,15 +62,12 @@ void mt_block_drop(struct mt_block_store *store, uint32_t id)
     store->live--;
 }
 
-enum mt_status mt_block_split(struct mt_block_store *store, uint32_t id, uint64_t low_bytes,
-                              uint32_t *high)
+void mt_block_split(struct mt_block_store *store, uint32_t id, uint64_t low_bytes, uint32_t *high)
 {
-    enum mt_status status = mt_block_new(store, &store->blocks[id], high);
     struct mt_block *low, *rest;
 
+    mt_block_new(store, &store->blocks[id], high);
     MT_ASSERT(low_bytes > 0 && low_bytes < store->blocks[id].size_bytes);
-    if (status != MT_OK)
-        return status;
     low = &store->blocks[id];
     rest = &store->blocks[*high];
     rest->addr += low_bytes;
@@ -85,7 +81,6 @@ enum mt_status mt_block_split(struct mt_block_store *store, uint32_t id, uint64_
     MT_ASSERT(low->addr + low->size_bytes == rest->addr);
     MT_ASSERT(rest->next == MT_NO_BLOCK ||
               rest->addr + rest->size_bytes == store->blocks[rest->next].addr);
-    return MT_OK;
 }
 
 void mt_block_merge(struct mt_block_store *store, uint32_t id, uint32_t other)

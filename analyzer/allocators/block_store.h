@@ -53,16 +53,15 @@ void mt_block_store_release(struct mt_block_store *store);
 
 /* Creates a block without neighbors; copies everything of `like` except the links. May move
  * store->blocks. */
-enum mt_status mt_block_new(struct mt_block_store *store, const struct mt_block *like,
-                            uint32_t *block) MT_MUST_USE;
+void mt_block_new(struct mt_block_store *store, const struct mt_block *like, uint32_t *block);
 
 /* Removes a block; its neighbors, if any, become neighbors of each other. */
 void mt_block_drop(struct mt_block_store *store, uint32_t block);
 
 /* Cuts `block` after `low_bytes`: it keeps the low end, and *high becomes a new block with the
  * rest, otherwise identical. */
-enum mt_status mt_block_split(struct mt_block_store *store, uint32_t block, uint64_t low_bytes,
-                              uint32_t *high) MT_MUST_USE;
+void mt_block_split(struct mt_block_store *store, uint32_t block, uint64_t low_bytes,
+                    uint32_t *high);
 
 /* `block` absorbs its neighbor `other`, which is dropped. */
 void mt_block_merge(struct mt_block_store *store, uint32_t block, uint32_t other);

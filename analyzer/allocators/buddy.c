@@ -18,18 +18,15 @@ static uint64_t power_of_two(uint64_t size_bytes)
 }
 
 /* Halves a block down to the requested length; keeps the low end. */
-static enum mt_status halve(struct mt_heap *heap, uint32_t id, uint64_t size_bytes)
+static void halve(struct mt_heap *heap, uint32_t id, uint64_t size_bytes)
 {
-    enum mt_status status = MT_OK;
     uint32_t rest;
 
     MT_ASSERT((size_bytes & (size_bytes - 1)) == 0);
-    while (status == MT_OK && heap->store.blocks[id].size_bytes > size_bytes) {
-        status = mt_block_split(&heap->store, id, heap->store.blocks[id].size_bytes / 2, &rest);
-        if (status == MT_OK)
-            status = mt_heap_put(heap, rest);
+    while (heap->store.blocks[id].size_bytes > size_bytes) {
+        mt_block_split(&heap->store, id, heap->store.blocks[id].size_bytes / 2, &rest);
+        mt_heap_put(heap, rest);
     }
-    return status;
 }
 
 static enum mt_status find(struct mt_policy *policy, const struct mt_policy_request *request,
@@ -44,7 +41,11 @@ static enum mt_status find(struct mt_policy *policy, const struct mt_policy_requ
     if (share->block == MT_NO_BLOCK)
         status = mt_heap_grow_or_flush(heap, mt_max_u64(size, MIN_SEGMENT), request->stream, 0,
                                        &share->block);
-    return status == MT_OK ? halve(heap, share->block, size) : status;
+    if (status == MT_OK) {
+        halve(heap, share->block, size);
+        return MT_OK;
+    } else
+        return status;
 }
 
 /* Returns the other half if it is free and whole. Segments are aligned to their size, so one bit of
@@ -73,7 +74,8 @@ static enum mt_status free_completed(struct mt_policy *policy, uint32_t handle)
         mt_heap_take(heap, buddy);
         mt_block_merge(&heap->store, handle, buddy);
     }
-    return mt_heap_put(heap, handle);
+    mt_heap_put(heap, handle);
+    return MT_OK;
 }
 
 static const struct mt_heap_rules rules = {

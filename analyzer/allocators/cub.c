@@ -66,12 +66,9 @@ static uint64_t bin_of(const struct mt_policy *self, uint64_t size_bytes)
 static enum mt_status find_in_bin(struct mt_heap *heap, uint64_t bin, uint64_t size,
                                   uint32_t stream, uint32_t *block)
 {
-    enum mt_status status;
     uint32_t free_list;
 
-    status = mt_heap_free_list(heap, (uint64_t)stream * BINS + bin, &free_list);
-    if (status != MT_OK)
-        return status;
+    mt_heap_free_list(heap, (uint64_t)stream * BINS + bin, &free_list);
     *block = mt_heap_take_first(heap, free_list, 0);
     MT_ASSERT(*block == MT_NO_BLOCK || heap->store.blocks[*block].size_bytes == size);
     return *block == MT_NO_BLOCK ? mt_heap_grow_or_flush(heap, size, stream, free_list, block)
@@ -100,9 +97,13 @@ static enum mt_status free_completed(struct mt_policy *policy, uint32_t handle)
 
     mt_heap_complete(heap, handle);
     cached = heap->counters.reserved.now - heap->counters.active.now;
-    if (heap->store.blocks[handle].reservation == MT_NO_BLOCK || cached > policy->max_cached_bytes)
-        return mt_heap_drop(heap, handle);
-    return mt_heap_put(heap, handle);
+    if (heap->store.blocks[handle].reservation == MT_NO_BLOCK ||
+        cached > policy->max_cached_bytes) {
+        mt_heap_drop(heap, handle);
+        return MT_OK;
+    }
+    mt_heap_put(heap, handle);
+    return MT_OK;
 }
 
 static const struct mt_heap_rules rules = {

@@ -13,6 +13,7 @@
 #include "heap.h"
 #include "check.h"
 #include "policy_options.h"
+#include "process_memory.h"
 #include "util.h"
 
 #include <stdlib.h>
@@ -70,8 +71,8 @@ static enum mt_status init(struct mt_policy *self, uint64_t *values, struct mt_e
     self->threshold_bytes = values[THRESHOLD];
     self->gpu = values[GPU];
     self->last = MT_NO_BLOCK;
-    return mt_heap_free_list(&self->heap, UINT64_MAX,
-                             &free_list); /* EVERYBODY: not the name of a stream */
+    mt_heap_free_list(&self->heap, UINT64_MAX, &free_list);
+    return MT_OK; /* EVERYBODY: not the name of a stream */
 }
 
 /* Returns idle pages to the device. */
@@ -134,7 +135,6 @@ static void shorten(struct mt_policy *self, uint32_t id)
 static enum mt_status lengthen(struct mt_policy *self, uint64_t size_bytes, uint32_t *id)
 {
     struct mt_block fresh = {0};
-    enum mt_status status;
 
     if (size_bytes > MAX_RANGE - self->range_bytes)
         return MT_ERR_DEVICE_OOM;
@@ -142,11 +142,8 @@ static enum mt_status lengthen(struct mt_policy *self, uint64_t size_bytes, uint
     fresh.size_bytes = size_bytes;
     fresh.reservation = EVERYBODY;
     fresh.state = MT_BLOCK_FREE;
-    status = mt_async_pages_reach(&self->pages, self->range_bytes + size_bytes);
-    if (status == MT_OK)
-        status = mt_block_new(&self->heap.store, &fresh, id);
-    if (status != MT_OK)
-        return status;
+    mt_async_pages_reach(&self->pages, self->range_bytes + size_bytes);
+    mt_block_new(&self->heap.store, &fresh, id);
     self->heap.store.blocks[*id].previous = self->last;
     if (self->last != MT_NO_BLOCK)
         self->heap.store.blocks[self->last].next = *id;
@@ -158,7 +155,7 @@ static enum mt_status lengthen(struct mt_policy *self, uint64_t size_bytes, uint
 }
 
 /* Adds a free block, in no free list, to the common list. */
-static enum mt_status give_to_all(struct mt_policy *self, uint32_t id)
+static void give_to_all(struct mt_policy *self, uint32_t id)
 {
     struct mt_heap *heap = &self->heap;
     struct mt_block *block = &heap->store.blocks[id];
@@ -166,10 +163,11 @@ static enum mt_status give_to_all(struct mt_policy *self, uint32_t id)
     mt_async_pages_let_go(&self->pages, block->addr - FIRST_ADDR, block->size_bytes);
     block->reservation = EVERYBODY;
     mt_heap_merge(heap, id);
-    if (heap->store.blocks[id].next != MT_NO_BLOCK)
-        return mt_heap_put(heap, id);
+    if (heap->store.blocks[id].next != MT_NO_BLOCK) {
+        mt_heap_put(heap, id);
+        return;
+    }
     shorten(self, id);
-    return MT_OK;
 }
 
 struct freed {
@@ -185,39 +183,32 @@ static int latest_first(const void *a, const void *b)
 }
 
 /* Moves everything that one stream freed to the common list, the latest first. */
-static enum mt_status complete_free_list(struct mt_policy *self, uint32_t free_list)
+static void complete_free_list(struct mt_policy *self, uint32_t free_list)
 {
     struct mt_heap *heap = &self->heap;
     size_t count = heap->free_lists[free_list].free.count, i = 0;
-    struct freed *freed = malloc((count + 1) * sizeof *freed);
-    enum mt_status status = MT_OK;
+    struct freed *freed = mt_memory_new((count + 1) * sizeof *freed);
     struct mt_free_cursor at;
 
-    if (!freed)
-        return MT_ERR_MEMORY;
     at = mt_free_set_find(&heap->free_lists[free_list].free, 0, 0);
     for (; at.entry; at = mt_free_set_next(&heap->free_lists[free_list].free, at), i++)
         freed[i] =
             (struct freed){heap->store.blocks[at.entry->block].requested_bytes, at.entry->block};
     MT_ASSERT(i == count);
     qsort(freed, count, sizeof *freed, latest_first);
-    for (i = 0; status == MT_OK && i < count; i++) {
+    for (i = 0; i < count; i++) {
         mt_heap_take(heap, freed[i].id);
-        status = give_to_all(self, freed[i].id);
+        give_to_all(self, freed[i].id);
     }
     free(freed);
-    return status;
 }
 
-static enum mt_status complete_all(struct mt_policy *self)
+static void complete_all(struct mt_policy *self)
 {
-    enum mt_status status = MT_OK;
     uint32_t free_list;
 
-    for (free_list = EVERYBODY + 1; status == MT_OK && free_list < self->heap.free_list_count;
-         free_list++)
-        status = complete_free_list(self, free_list);
-    return status;
+    for (free_list = EVERYBODY + 1; free_list < self->heap.free_list_count; free_list++)
+        complete_free_list(self, free_list);
 }
 
 static bool lacks_pages(const struct mt_policy *self, const struct mt_block *block)
@@ -269,10 +260,9 @@ static enum mt_status find_for(struct mt_policy *self, uint64_t size, uint32_t o
     if (*id != MT_NO_BLOCK)
         return MT_OK;
     if (self->gpu == IDLE)
-        status = complete_all(self);
-    if (status == MT_OK)
-        *id = mt_heap_take_first(heap, EVERYBODY, size);
-    if (status == MT_OK && *id == MT_NO_BLOCK)
+        complete_all(self);
+    *id = mt_heap_take_first(heap, EVERYBODY, size);
+    if (*id == MT_NO_BLOCK)
         status = lengthen(self, size, id);
     return status;
 }
@@ -282,7 +272,7 @@ static enum mt_status back(struct mt_policy *self, uint32_t id, uint64_t size)
 {
     const struct mt_block *block = &self->heap.store.blocks[id];
     uint64_t offset = block->addr - FIRST_ADDR;
-    enum mt_status status, put = MT_OK;
+    enum mt_status status;
 
     mt_async_pages_hold(&self->pages, offset, size);
     status = map(self, offset, size);
@@ -292,9 +282,9 @@ static enum mt_status back(struct mt_policy *self, uint32_t id, uint64_t size)
     if (block->next == MT_NO_BLOCK)
         shorten(self, id);
     else
-        put = mt_heap_put(&self->heap, id);
+        mt_heap_put(&self->heap, id);
     settle(self); /* the pages that it got are reserved */
-    return put == MT_OK ? status : put;
+    return status;
 }
 
 static enum mt_status find(struct mt_policy *policy, const struct mt_policy_request *request,
@@ -306,9 +296,9 @@ static enum mt_status find(struct mt_policy *policy, const struct mt_policy_requ
     if (request->size_bytes > MAX_REQUEST)
         return MT_ERR_DEVICE_OOM;
     share->size_bytes = mt_round_up(mt_max_u64(request->size_bytes, 1), ALIGNMENT);
-    status = mt_heap_free_list(heap, request->stream, &share->free_list);
-    if (status == MT_OK)
-        status = find_for(policy, share->size_bytes, share->free_list, &share->block);
+    mt_heap_free_list(heap, request->stream, &share->free_list);
+    status = MT_OK;
+    status = find_for(policy, share->size_bytes, share->free_list, &share->block);
     if (status == MT_OK && heap->store.blocks[share->block].reservation == EVERYBODY)
         status = back(policy, share->block, share->size_bytes);
     return status;
@@ -333,7 +323,6 @@ static enum mt_status free_completed(struct mt_policy *policy, uint32_t handle)
 {
     struct mt_heap *heap = &policy->heap;
     uint64_t reserved, excess;
-    enum mt_status status;
 
     mt_heap_complete(heap, handle);
     if (policy->gpu != SYNCHRONIZED) {
@@ -341,27 +330,26 @@ static enum mt_status free_completed(struct mt_policy *policy, uint32_t handle)
         mt_heap_merge(heap, handle);
         if (heap->store.blocks[handle].next == MT_NO_BLOCK)
             policy->last = handle;
-        return mt_heap_put(heap, handle);
+        mt_heap_put(heap, handle);
+        return MT_OK;
     }
-    status = give_to_all(policy, handle);
+    give_to_all(policy, handle);
     reserved = heap->counters.reserved.now;
     if (reserved > policy->threshold_bytes) {
         excess = mt_round_up(reserved - policy->threshold_bytes, MT_ASYNC_PAGE) / MT_ASYNC_PAGE;
         release_idle(policy, mt_min_u64(policy->pages.idle, excess));
     }
     settle(policy);
-    return status;
+    return MT_OK;
 }
 
 /* Waits for the device and releases idle memory, like PyTorch. */
 static enum mt_status empty_cache(struct mt_policy *policy)
 {
-    enum mt_status status = complete_all(policy);
-
-    if (status == MT_OK)
-        release_idle(policy, policy->pages.idle);
+    complete_all(policy);
+    release_idle(policy, policy->pages.idle);
     settle(policy);
-    return status;
+    return MT_OK;
 }
 
 static bool holds_memory(const struct mt_block *block)

@@ -29,10 +29,8 @@ static enum mt_status find(struct mt_policy *policy, const struct mt_policy_requ
     struct mt_heap *heap = &policy->heap;
     uint64_t size = mt_round_up(mt_max_u64(request->size_bytes, 1), ALIGNMENT);
     uint32_t free_list;
-    enum mt_status status = mt_heap_free_list(heap, request->stream, &free_list);
 
-    if (status != MT_OK)
-        return status;
+    mt_heap_free_list(heap, request->stream, &free_list);
     share->size_bytes = size;
     share->block = mt_heap_take_first(heap, free_list, size);
     if (share->block != MT_NO_BLOCK)

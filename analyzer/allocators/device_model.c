@@ -38,8 +38,8 @@ void mt_device_clear(struct mt_device_model *device)
     device->base_count = 0;
 }
 
-enum mt_status mt_device_base(struct mt_device_model *device, uint8_t kind, uint64_t size_bytes,
-                              uint64_t va_bytes, uint32_t stream, uint64_t *addr)
+void mt_device_base(struct mt_device_model *device, uint8_t kind, uint64_t size_bytes,
+                    uint64_t va_bytes, uint32_t stream, uint64_t *addr)
 {
     size_t i;
 
@@ -53,13 +53,13 @@ enum mt_status mt_device_base(struct mt_device_model *device, uint8_t kind, uint
             continue;
         base->used = true;
         *addr = base->addr;
-        return MT_OK;
+        return;
     }
     if (device->use_bases && !device->bases_missing)
         device->certain_ties = device->address_ties;
     device->bases_missing++;
-    return mt_address_space_take(&device->space,
-                                 kind == MT_EVENT_SEGMENT_MAP ? va_bytes : size_bytes, addr);
+    mt_address_space_take(&device->space, kind == MT_EVENT_SEGMENT_MAP ? va_bytes : size_bytes,
+                          addr);
 }
 
 uint64_t mt_device_open_ties(const struct mt_device_model *device)
@@ -70,32 +70,24 @@ uint64_t mt_device_open_ties(const struct mt_device_model *device)
     return device->address_ties - device->certain_ties;
 }
 
-enum mt_status mt_device_log(struct mt_device_model *device, uint8_t kind, uint64_t addr,
-                             uint64_t size_bytes, uint32_t stream, const struct mt_counters *after)
+void mt_device_log(struct mt_device_model *device, uint8_t kind, uint64_t addr, uint64_t size_bytes,
+                   uint32_t stream, const struct mt_counters *after)
 {
-    enum mt_status status =
-        mt_grow(&device->ops, &device->op_capacity, device->op_count + 1, sizeof *device->ops);
-
+    mt_grow_to(&device->ops, &device->op_capacity, device->op_count + 1, sizeof *device->ops);
     MT_ASSERT(kind >= MT_EVENT_SEGMENT_ALLOC && kind <= MT_EVENT_SEGMENT_UNMAP && size_bytes > 0);
     MT_ASSERT(after->reserved.now <= after->reserved.peak);
     if (kind == MT_EVENT_SEGMENT_FREE)
         mt_address_space_give(&device->space, addr);
-    if (status == MT_OK)
-        device->ops[device->op_count++] =
-            (struct mt_device_op){kind, stream, addr, size_bytes, *after};
-    return status;
+    device->ops[device->op_count++] = (struct mt_device_op){kind, stream, addr, size_bytes, *after};
 }
 
-enum mt_status mt_device_offer_base(struct mt_device_model *device, const struct mt_event *event,
-                                    uint16_t pool)
+void mt_device_offer_base(struct mt_device_model *device, const struct mt_event *event,
+                          uint16_t pool)
 {
-    enum mt_status status = mt_grow(&device->bases, &device->base_capacity, device->base_count + 1,
-                                    sizeof *device->bases);
-
-    if (status == MT_OK)
-        device->bases[device->base_count++] = (struct mt_device_base){
-            event->kind, false, pool, event->stream, event->addr, event->size_bytes};
-    return status;
+    mt_grow_to(&device->bases, &device->base_capacity, device->base_count + 1,
+               sizeof *device->bases);
+    device->bases[device->base_count++] = (struct mt_device_base){
+        event->kind, false, pool, event->stream, event->addr, event->size_bytes};
 }
 
 bool mt_device_is_sound(const struct mt_device_model *device, const char **why)

@@ -97,21 +97,19 @@ static inline bool mt_device_refuses(struct mt_device_model *device, uint64_t su
 uint64_t mt_device_open_ties(const struct mt_device_model *device);
 
 /* Sets *addr to the address for a new segment (kind SEGMENT_ALLOC), or for the first mapped range
- * of a new reservation of `va_bytes` (kind SEGMENT_MAP). Returns MT_ERR_MEMORY if the host has no
- * memory. */
-enum mt_status mt_device_base(struct mt_device_model *device, uint8_t kind, uint64_t size_bytes,
-                              uint64_t va_bytes, uint32_t stream, uint64_t *addr) MT_MUST_USE;
+ * of a new reservation of `va_bytes` (kind SEGMENT_MAP). */
+void mt_device_base(struct mt_device_model *device, uint8_t kind, uint64_t size_bytes,
+                    uint64_t va_bytes, uint32_t stream, uint64_t *addr);
 
 /* Appends to the operation log; counters are those right after the operation. Freeing a segment
  * frees its address. */
-enum mt_status mt_device_log(struct mt_device_model *device, uint8_t kind, uint64_t addr,
-                             uint64_t size_bytes, uint32_t stream,
-                             const struct mt_counters *after) MT_MUST_USE;
+void mt_device_log(struct mt_device_model *device, uint8_t kind, uint64_t addr, uint64_t size_bytes,
+                   uint32_t stream, const struct mt_counters *after);
 
 /* Offers the address of a recorded segment event of the current group, for a segment of this
  * pool. */
-enum mt_status mt_device_offer_base(struct mt_device_model *device, const struct mt_event *event,
-                                    uint16_t pool) MT_MUST_USE;
+void mt_device_offer_base(struct mt_device_model *device, const struct mt_event *event,
+                          uint16_t pool);
 void mt_device_clear(struct mt_device_model *device); /* ops and bases */
 
 /* Checks that the addresses are sound, and that the log has segment operations in the order of

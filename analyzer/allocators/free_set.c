@@ -5,6 +5,7 @@
 
 #include "check.h"
 #include "grow.h"
+#include "process_memory.h"
 
 /* The number of the block is the last part of the key. It distinguishes blocks of segments that a
  * damaged trace has at one address. */
@@ -62,11 +63,8 @@ static struct mt_free_leaf *add_leaf(struct mt_free_set *set, size_t at)
 {
     struct mt_free_leaf *leaf;
 
-    if (mt_grow(&set->leaves, &set->leaf_capacity, set->leaf_count + 1, sizeof *set->leaves))
-        return NULL;
-    leaf = malloc(sizeof *leaf);
-    if (!leaf)
-        return NULL;
+    mt_grow_to(&set->leaves, &set->leaf_capacity, set->leaf_count + 1, sizeof *set->leaves);
+    leaf = mt_memory_new(sizeof *leaf);
     leaf->count = 0;
     memmove(set->leaves + at + 1, set->leaves + at, (set->leaf_count - at) * sizeof *set->leaves);
     set->leaves[at] = leaf;
@@ -74,7 +72,7 @@ static struct mt_free_leaf *add_leaf(struct mt_free_set *set, size_t at)
     return leaf;
 }
 
-enum mt_status mt_free_set_insert(struct mt_free_set *set, struct mt_free_entry entry)
+void mt_free_set_insert(struct mt_free_set *set, struct mt_free_entry entry)
 {
     const struct mt_free_entry *key = &entry;
     size_t at = find_leaf(set, key);
@@ -83,13 +81,11 @@ enum mt_status mt_free_set_insert(struct mt_free_set *set, struct mt_free_entry 
 
     if (at == set->leaf_count && at > 0)
         at--; /* largest entry: goes to the end of the last leaf */
-    if (!set->leaf_count && !add_leaf(set, 0))
-        return MT_ERR_MEMORY;
+    if (!set->leaf_count)
+        add_leaf(set, 0);
     leaf = set->leaves[at];
     if (leaf->count == MT_FREE_LEAF) {
         struct mt_free_leaf *upper = add_leaf(set, at + 1);
-        if (!upper)
-            return MT_ERR_MEMORY;
         upper->count = MT_FREE_LEAF / 2;
         leaf->count -= upper->count;
         memcpy(upper->entries, leaf->entries + leaf->count, upper->count * sizeof *upper->entries);
@@ -104,7 +100,6 @@ enum mt_status mt_free_set_insert(struct mt_free_set *set, struct mt_free_entry 
     leaf->count++;
     set->count++;
     MT_ASSERT(is_in_order(leaf, place));
-    return MT_OK;
 }
 
 void mt_free_set_erase(struct mt_free_set *set, struct mt_free_cursor at)
@@ -147,8 +142,7 @@ static bool belongs_to_leaf(const struct mt_free_set *set, size_t leaf,
            (!above || !is_before(&above->entries[0], key));
 }
 
-enum mt_status mt_free_set_move(struct mt_free_set *set, struct mt_free_cursor at,
-                                struct mt_free_entry entry)
+void mt_free_set_move(struct mt_free_set *set, struct mt_free_cursor at, struct mt_free_entry entry)
 {
     struct mt_free_entry *entries = set->leaves[at.leaf]->entries;
     uint32_t to;
@@ -156,7 +150,8 @@ enum mt_status mt_free_set_move(struct mt_free_set *set, struct mt_free_cursor a
     MT_ASSERT(at.leaf < set->leaf_count && at.index < set->leaves[at.leaf]->count);
     if (!belongs_to_leaf(set, at.leaf, &entry)) {
         mt_free_set_erase(set, at);
-        return mt_free_set_insert(set, entry);
+        mt_free_set_insert(set, entry);
+        return;
     }
     to = find_in_leaf(set->leaves[at.leaf], &entry);
     if (to > at.index) {
@@ -167,7 +162,6 @@ enum mt_status mt_free_set_move(struct mt_free_set *set, struct mt_free_cursor a
     }
     entries[to] = entry;
     MT_ASSERT(to < set->leaves[at.leaf]->count && is_in_order(set->leaves[at.leaf], to));
-    return MT_OK;
 }
 
 static struct mt_free_cursor cursor(const struct mt_free_set *set, size_t leaf, uint32_t index)

@@ -41,7 +41,7 @@ struct mt_free_cursor {
     const struct mt_free_entry *entry;
 };
 
-enum mt_status mt_free_set_insert(struct mt_free_set *set, struct mt_free_entry entry) MT_MUST_USE;
+void mt_free_set_insert(struct mt_free_set *set, struct mt_free_entry entry);
 
 /* Returns false if there is no such entry. */
 bool mt_free_set_remove(struct mt_free_set *set, struct mt_free_entry entry);
@@ -51,8 +51,8 @@ void mt_free_set_erase(struct mt_free_set *set, struct mt_free_cursor at);
 
 /* Replaces the entry at a position by another, like erasing it and inserting the other, but mostly
  * within its leaf. The other must not be in the set. */
-enum mt_status mt_free_set_move(struct mt_free_set *set, struct mt_free_cursor at,
-                                struct mt_free_entry entry) MT_MUST_USE;
+void mt_free_set_move(struct mt_free_set *set, struct mt_free_cursor at,
+                      struct mt_free_entry entry);
 
 /* First entry with (size, age, addr) >= (size_bytes, 0, addr). */
 struct mt_free_cursor mt_free_set_find(const struct mt_free_set *set, uint64_t size_bytes,

@@ -7,6 +7,7 @@
 #include "check.h"
 #include "event.h"
 #include "grow.h"
+#include "process_memory.h"
 #include "util.h"
 
 static const uint64_t MAX_HEAP = (uint64_t)1 << 60;
@@ -40,25 +41,20 @@ void mt_heap_release(struct mt_heap *heap)
     memset(heap, 0, sizeof *heap);
 }
 
-enum mt_status mt_heap_free_list(struct mt_heap *heap, uint64_t name, uint32_t *free_list)
+void mt_heap_free_list(struct mt_heap *heap, uint64_t name, uint32_t *free_list)
 {
-    enum mt_status status;
     uint32_t i;
 
-    for (i = 0; i < heap->free_list_count; i++) {
+    for (i = 0; i < heap->free_list_count; i++)
         if (heap->free_lists[i].name == name) {
             *free_list = i;
-            return MT_OK;
+            return;
         }
-    }
-    status = mt_grow(&heap->free_lists, &heap->free_list_capacity,
-                     (size_t)heap->free_list_count + 1, sizeof *heap->free_lists);
-    if (status != MT_OK)
-        return status;
+    mt_grow_to(&heap->free_lists, &heap->free_list_capacity, (size_t)heap->free_list_count + 1,
+               sizeof *heap->free_lists);
     memset(&heap->free_lists[heap->free_list_count], 0, sizeof *heap->free_lists);
     heap->free_lists[heap->free_list_count].name = name;
     *free_list = heap->free_list_count++;
-    return MT_OK;
 }
 
 bool mt_heap_exceeds(const struct mt_heap *heap, uint64_t size_bytes)
@@ -68,55 +64,49 @@ bool mt_heap_exceeds(const struct mt_heap *heap, uint64_t size_bytes)
     return size_bytes > MT_HEAP_MAX_SEGMENT || heap->counters.reserved.now + size_bytes > limit;
 }
 
-static enum mt_status base_addr(struct mt_heap *heap, uint64_t size_bytes, uint32_t stream,
-                                uint64_t *addr)
+static void base_addr(struct mt_heap *heap, uint64_t size_bytes, uint32_t stream, uint64_t *addr)
 {
     const struct mt_device_model *device = heap->device;
 
-    if (!heap->own_addresses || (heap->is_of_run && device->use_bases && device->base_count))
-        return mt_device_base(heap->device, MT_EVENT_SEGMENT_ALLOC, size_bytes, 0, stream, addr);
+    if (!heap->own_addresses || (heap->is_of_run && device->use_bases && device->base_count)) {
+        mt_device_base(heap->device, MT_EVENT_SEGMENT_ALLOC, size_bytes, 0, stream, addr);
+        return;
+    }
     if (heap->next_addr > LAST_OWN_ADDR)
         heap->next_addr = FIRST_OWN_ADDR;
     *addr = mt_round_up(heap->next_addr, (uint64_t)1 << (mt_log2_floor(2 * size_bytes - 1)));
     heap->next_addr = *addr + mt_round_up(size_bytes, PAGE);
-    return MT_OK;
 }
 
-enum mt_status mt_heap_place(struct mt_heap *heap, uint64_t size_bytes, uint32_t stream,
-                             uint32_t free_list, uint32_t *block)
+void mt_heap_place(struct mt_heap *heap, uint64_t size_bytes, uint32_t stream, uint32_t free_list,
+                   uint32_t *block)
 {
     struct mt_block fresh = {0};
-    enum mt_status status;
 
     MT_ASSERT(size_bytes > 0 && size_bytes <= MT_HEAP_MAX_SEGMENT);
-    status = base_addr(heap, size_bytes, stream, &fresh.addr);
-    if (status != MT_OK)
-        return status;
+    base_addr(heap, size_bytes, stream, &fresh.addr);
     fresh.size_bytes = size_bytes;
     fresh.stream = stream;
     fresh.reservation = free_list;
     fresh.state = MT_BLOCK_FREE;
-    return mt_block_new(&heap->store, &fresh, block);
+    mt_block_new(&heap->store, &fresh, block);
 }
 
 enum mt_status mt_heap_grow(struct mt_heap *heap, uint64_t size_bytes, uint32_t stream,
                             uint32_t free_list, uint32_t *block)
 {
-    enum mt_status status;
-
     if (mt_heap_exceeds(heap, size_bytes)) {
         heap->device->refusals++;
         return MT_ERR_DEVICE_OOM;
     }
-    status = mt_heap_place(heap, size_bytes, stream, free_list, block);
-    if (status != MT_OK)
-        return status;
+    mt_heap_place(heap, size_bytes, stream, free_list, block);
     mt_level_add(&heap->counters.segments, 1);
     mt_level_add(&heap->counters.reserved, size_bytes);
     heap->counters.device_allocs++;
     MT_ASSERT(!heap->limit_bytes || heap->counters.reserved.now <= heap->limit_bytes);
-    return mt_device_log(heap->device, MT_EVENT_SEGMENT_ALLOC, heap->store.blocks[*block].addr,
-                         size_bytes, stream, &heap->counters);
+    mt_device_log(heap->device, MT_EVENT_SEGMENT_ALLOC, heap->store.blocks[*block].addr, size_bytes,
+                  stream, &heap->counters);
+    return MT_OK;
 }
 
 enum mt_status mt_heap_grow_or_flush(struct mt_heap *heap, uint64_t size_bytes, uint32_t stream,
@@ -127,11 +117,12 @@ enum mt_status mt_heap_grow_or_flush(struct mt_heap *heap, uint64_t size_bytes, 
     if (status != MT_ERR_DEVICE_OOM)
         return status;
     heap->counters.retries++;
-    status = mt_heap_drop_idle(heap);
-    return status == MT_OK ? mt_heap_grow(heap, size_bytes, stream, free_list, block) : status;
+    mt_heap_drop_idle(heap);
+    status = MT_OK;
+    return mt_heap_grow(heap, size_bytes, stream, free_list, block);
 }
 
-enum mt_status mt_heap_drop(struct mt_heap *heap, uint32_t id)
+void mt_heap_drop(struct mt_heap *heap, uint32_t id)
 {
     struct mt_block block = heap->store.blocks[id];
 
@@ -141,8 +132,8 @@ enum mt_status mt_heap_drop(struct mt_heap *heap, uint32_t id)
     mt_level_sub(&heap->counters.segments, 1);
     mt_level_sub(&heap->counters.reserved, block.size_bytes);
     heap->counters.device_frees++;
-    return mt_device_log(heap->device, MT_EVENT_SEGMENT_FREE, block.addr, block.size_bytes,
-                         block.stream, &heap->counters);
+    mt_device_log(heap->device, MT_EVENT_SEGMENT_FREE, block.addr, block.size_bytes, block.stream,
+                  &heap->counters);
 }
 
 /* Whether this is the first block of a segment that is wholly free. */
@@ -157,12 +148,11 @@ static bool starts_idle_segment(const struct mt_heap *heap, uint32_t id)
     return id == MT_NO_BLOCK;
 }
 
-enum mt_status mt_heap_drop_idle(struct mt_heap *heap)
+void mt_heap_drop_idle(struct mt_heap *heap)
 {
-    enum mt_status status = MT_OK;
     uint32_t id, next;
 
-    for (id = 0; status == MT_OK && id < heap->store.count; id++) {
+    for (id = 0; id < heap->store.count; id++) {
         if (!starts_idle_segment(heap, id))
             continue;
         mt_heap_take(heap, id);
@@ -170,9 +160,8 @@ enum mt_status mt_heap_drop_idle(struct mt_heap *heap)
             mt_heap_take(heap, next);
             mt_block_merge(&heap->store, id, next);
         }
-        status = mt_heap_drop(heap, id);
+        mt_heap_drop(heap, id);
     }
-    return status;
 }
 
 static struct mt_heap_key key_of(const struct mt_heap *heap, const struct mt_block *block)
@@ -187,7 +176,7 @@ static struct mt_free_entry entry_of(struct mt_heap_key key, uint32_t id)
     return (struct mt_free_entry){.size_bytes = key.major, .addr = key.minor, .block = id};
 }
 
-enum mt_status mt_heap_put(struct mt_heap *heap, uint32_t id)
+void mt_heap_put(struct mt_heap *heap, uint32_t id)
 {
     struct mt_block *block = &heap->store.blocks[id];
     struct mt_heap_key key;
@@ -195,7 +184,7 @@ enum mt_status mt_heap_put(struct mt_heap *heap, uint32_t id)
     block->gc_base = ++heap->puts;
     key = key_of(heap, block);
     MT_ASSERT(block->state == MT_BLOCK_FREE && block->reservation < heap->free_list_count);
-    return mt_free_set_insert(&heap->free_lists[block->reservation].free, entry_of(key, id));
+    mt_free_set_insert(&heap->free_lists[block->reservation].free, entry_of(key, id));
 }
 
 void mt_heap_take(struct mt_heap *heap, uint32_t id)
@@ -229,21 +218,17 @@ uint32_t mt_heap_take_first(struct mt_heap *heap, uint32_t free_list, uint64_t m
     return id;
 }
 
-enum mt_status mt_heap_hand_out(struct mt_heap *heap, uint32_t id, uint64_t size_bytes,
-                                uint64_t requested_bytes, struct mt_policy_block *out)
+void mt_heap_hand_out(struct mt_heap *heap, uint32_t id, uint64_t size_bytes,
+                      uint64_t requested_bytes, struct mt_policy_block *out)
 {
-    enum mt_status status = MT_OK;
     struct mt_block *block;
     uint32_t rest;
 
     MT_ASSERT(heap->store.blocks[id].state == MT_BLOCK_FREE);
     MT_ASSERT(heap->store.blocks[id].size_bytes >= size_bytes && size_bytes >= requested_bytes);
     if (heap->store.blocks[id].size_bytes > size_bytes) {
-        status = mt_block_split(&heap->store, id, size_bytes, &rest);
-        if (status == MT_OK)
-            status = mt_heap_put(heap, rest);
-        if (status != MT_OK)
-            return status;
+        mt_block_split(&heap->store, id, size_bytes, &rest);
+        mt_heap_put(heap, rest);
     }
     block = &heap->store.blocks[id];
     block->state = MT_BLOCK_ALLOCATED;
@@ -255,7 +240,6 @@ enum mt_status mt_heap_hand_out(struct mt_heap *heap, uint32_t id, uint64_t size
     MT_ASSERT(block->size_bytes == size_bytes);
     MT_ASSERT(heap->counters.active.now <= heap->counters.reserved.now);
     *out = (struct mt_policy_block){id, block->addr, block->size_bytes};
-    return MT_OK;
 }
 
 void mt_heap_complete(struct mt_heap *heap, uint32_t id)
@@ -293,8 +277,8 @@ static struct mt_heap *heap_of(struct mt_policy *policy)
 }
 
 /* Sets up a heap with the rules of its policy, before the options are known. */
-static enum mt_status set_up(struct mt_heap *heap, const struct mt_heap_rules *rules,
-                             struct mt_device_model *device)
+static void set_up(struct mt_heap *heap, const struct mt_heap_rules *rules,
+                   struct mt_device_model *device)
 {
     uint32_t free_list;
 
@@ -303,7 +287,8 @@ static enum mt_status set_up(struct mt_heap *heap, const struct mt_heap_rules *r
     heap->own_addresses = rules->own_addresses;
     heap->may_touch = rules->may_touch;
     heap->find = rules->find;
-    return rules->has_one_free_list ? mt_heap_free_list(heap, 0, &free_list) : MT_OK;
+    if (rules->has_one_free_list)
+        mt_heap_free_list(heap, 0, &free_list);
 }
 
 enum mt_status mt_heap_create(const struct mt_policy_ops *ops, const struct mt_policy_setup *setup,
@@ -321,12 +306,10 @@ enum mt_status mt_heap_create(const struct mt_policy_ops *ops, const struct mt_p
     status = mt_policy_options_parse(options, rules->options, rules->option_count, values, error);
     if (status != MT_OK)
         return status;
-    self = calloc(1, rules->size_bytes);
-    if (!self)
-        return MT_ERR_MEMORY;
-    status = set_up(heap_of(self), rules, setup->device);
+    self = mt_memory_zeroed(1, rules->size_bytes);
+    set_up(heap_of(self), rules, setup->device);
     heap_of(self)->is_of_run = mt_policy_recorded_options(setup->header, ops->name) != NULL;
-    if (status == MT_OK && rules->init)
+    if (rules->init)
         status = rules->init(self, values, error);
     if (status != MT_OK) {
         ops->destroy(self);
@@ -355,7 +338,7 @@ enum mt_status mt_heap_op_alloc(struct mt_policy *policy, const struct mt_policy
         status = heap->find(policy, request, &share);
     heap->counters.ooms += status == MT_ERR_DEVICE_OOM;
     if (status == MT_OK)
-        status = mt_heap_hand_out(heap, share.block, share.size_bytes, request->size_bytes, out);
+        mt_heap_hand_out(heap, share.block, share.size_bytes, request->size_bytes, out);
     if (status == MT_OK && share.free_list != MT_NO_BLOCK)
         heap->store.blocks[share.block].reservation = share.free_list;
     return status;
@@ -379,7 +362,8 @@ enum mt_status mt_heap_op_free_completed(struct mt_policy *policy, uint32_t hand
 
     mt_heap_complete(heap, handle);
     mt_heap_merge(heap, handle);
-    return mt_heap_put(heap, handle);
+    mt_heap_put(heap, handle);
+    return MT_OK;
 }
 
 enum mt_status mt_heap_op_free_whole(struct mt_policy *policy, uint32_t handle)
@@ -387,9 +371,12 @@ enum mt_status mt_heap_op_free_whole(struct mt_policy *policy, uint32_t handle)
     struct mt_heap *heap = heap_of(policy);
 
     mt_heap_complete(heap, handle);
-    if (heap->store.blocks[handle].reservation == MT_NO_BLOCK)
-        return mt_heap_drop(heap, handle);
-    return mt_heap_put(heap, handle);
+    if (heap->store.blocks[handle].reservation == MT_NO_BLOCK) {
+        mt_heap_drop(heap, handle);
+        return MT_OK;
+    }
+    mt_heap_put(heap, handle);
+    return MT_OK;
 }
 
 enum mt_status mt_heap_op_keep_cache(struct mt_policy *policy)
@@ -400,7 +387,8 @@ enum mt_status mt_heap_op_keep_cache(struct mt_policy *policy)
 
 enum mt_status mt_heap_op_drop_idle(struct mt_policy *policy)
 {
-    return mt_heap_drop_idle(heap_of(policy));
+    mt_heap_drop_idle(heap_of(policy));
+    return MT_OK;
 }
 
 const struct mt_counters *mt_heap_op_counters(const struct mt_policy *policy)

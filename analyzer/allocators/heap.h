@@ -88,8 +88,7 @@ void mt_heap_limit(struct mt_heap *heap, uint64_t limit_bytes);
 void mt_heap_release(struct mt_heap *heap);
 
 /* Index of the free list of that name, created if missing. */
-enum mt_status mt_heap_free_list(struct mt_heap *heap, uint64_t name,
-                                 uint32_t *free_list) MT_MUST_USE;
+void mt_heap_free_list(struct mt_heap *heap, uint64_t name, uint32_t *free_list);
 
 /* Whether this many more bytes would exceed a limit. */
 bool mt_heap_exceeds(const struct mt_heap *heap, uint64_t size_bytes);
@@ -104,17 +103,17 @@ enum mt_status mt_heap_grow_or_flush(struct mt_heap *heap, uint64_t size_bytes, 
                                      uint32_t free_list, uint32_t *block) MT_MUST_USE;
 
 /* A free block at a new address, in no set; nothing is counted. */
-enum mt_status mt_heap_place(struct mt_heap *heap, uint64_t size_bytes, uint32_t stream,
-                             uint32_t free_list, uint32_t *block) MT_MUST_USE;
+void mt_heap_place(struct mt_heap *heap, uint64_t size_bytes, uint32_t stream, uint32_t free_list,
+                   uint32_t *block);
 
 /* Releases a segment: a free block without neighbors, in no set. */
-enum mt_status mt_heap_drop(struct mt_heap *heap, uint32_t block) MT_MUST_USE;
+void mt_heap_drop(struct mt_heap *heap, uint32_t block);
 
 /* Releases every segment whose blocks are all free. */
-enum mt_status mt_heap_drop_idle(struct mt_heap *heap) MT_MUST_USE;
+void mt_heap_drop_idle(struct mt_heap *heap);
 
 /* mt_heap_put files a free block in its free list. mt_heap_take removes it from there. */
-enum mt_status mt_heap_put(struct mt_heap *heap, uint32_t block) MT_MUST_USE;
+void mt_heap_put(struct mt_heap *heap, uint32_t block);
 void mt_heap_take(struct mt_heap *heap, uint32_t block);
 
 /* Removes and returns the first block of a free list with key >= (major, 0); MT_NO_BLOCK if
@@ -123,8 +122,8 @@ uint32_t mt_heap_take_first(struct mt_heap *heap, uint32_t free_list, uint64_t m
 
 /* Allocates a free block that is in no set; files the rest beyond size_bytes in the same free
  * list. */
-enum mt_status mt_heap_hand_out(struct mt_heap *heap, uint32_t block, uint64_t size_bytes,
-                                uint64_t requested_bytes, struct mt_policy_block *out) MT_MUST_USE;
+void mt_heap_hand_out(struct mt_heap *heap, uint32_t block, uint64_t size_bytes,
+                      uint64_t requested_bytes, struct mt_policy_block *out);
 
 /* Marks the block as free, but in no set and not merged. */
 void mt_heap_complete(struct mt_heap *heap, uint32_t block);

@@ -32,7 +32,8 @@ static enum mt_status free_completed(struct mt_policy *policy, uint32_t handle)
 {
     MT_ASSERT(policy->heap.store.blocks[handle].size_bytes % policy->page_bytes == 0);
     mt_heap_complete(&policy->heap, handle);
-    return mt_heap_drop(&policy->heap, handle);
+    mt_heap_drop(&policy->heap, handle);
+    return MT_OK;
 }
 
 static const struct mt_heap_rules rules = {

@@ -19,15 +19,12 @@ static enum mt_status map_pages(struct mt_heap *heap, uint64_t size_bytes, uint3
                                 uint32_t *block)
 {
     uint64_t reused = mt_min_u64(heap->loose_bytes, size_bytes), fresh = size_bytes - reused;
-    enum mt_status status;
 
     if (mt_heap_exceeds(heap, fresh)) {
         heap->device->refusals++;
         return MT_ERR_DEVICE_OOM;
     }
-    status = mt_heap_place(heap, size_bytes, stream, 0, block);
-    if (status != MT_OK)
-        return status;
+    mt_heap_place(heap, size_bytes, stream, 0, block);
     MT_ASSERT(fresh % PAGE == 0 && heap->loose_bytes >= reused);
     heap->loose_bytes -= reused;
     mt_level_add(&heap->counters.reserved, fresh);
@@ -56,8 +53,10 @@ static enum mt_status free_completed(struct mt_policy *policy, uint32_t handle)
 
     mt_heap_complete(heap, handle);
     mt_heap_merge(heap, handle);
-    if (mt_block_is_split(&heap->store.blocks[handle]))
-        return mt_heap_put(heap, handle);
+    if (mt_block_is_split(&heap->store.blocks[handle])) {
+        mt_heap_put(heap, handle);
+        return MT_OK;
+    }
     MT_ASSERT(heap->store.blocks[handle].size_bytes % PAGE == 0);
     heap->loose_bytes += heap->store.blocks[handle].size_bytes;
     mt_block_drop(&heap->store, handle);

@@ -6,6 +6,7 @@
 
 #include "check.h"
 #include "device_plan.h"
+#include "process_memory.h"
 #include "util.h"
 
 #include <stdio.h>
@@ -70,20 +71,18 @@ static void add_up(struct mt_policy *self, const struct mt_counters *rest)
 /* After every call of the rest: repeats its device operations on the real device. */
 static enum mt_status settle(struct mt_policy *self, enum mt_status status)
 {
-    enum mt_status logged = MT_OK;
     size_t i;
 
-    for (i = 0; logged == MT_OK && i < self->rest_device.op_count; i++) {
+    for (i = 0; i < self->rest_device.op_count; i++) {
         const struct mt_device_op *op = &self->rest_device.ops[i];
         add_up(self, &op->after);
-        logged =
-            mt_device_log(self->device, op->kind, op->addr, op->size_bytes, op->stream, &self->all);
+        mt_device_log(self->device, op->kind, op->addr, op->size_bytes, op->stream, &self->all);
     }
     add_up(self, mt_policy_pytorch.counters(self->rest));
     self->device->address_ties = self->rest_device.address_ties;
     self->rest_device.bases = NULL; /* lent */
     mt_device_clear(&self->rest_device);
-    return logged == MT_OK ? status : logged;
+    return status;
 }
 
 /* Passes on the trace's information about released private pools (pytorch_release.c). */
@@ -104,37 +103,29 @@ static void destroy(struct mt_policy *self)
 }
 
 /* Takes the arena, which exists from the start. */
-static enum mt_status take_arena(struct mt_policy *self)
+static void take_arena(struct mt_policy *self)
 {
     const struct mt_device_plan *plan = self->device->plan;
     uint64_t limit = self->device->limit_bytes;
-    enum mt_status status;
 
     if (!plan || !plan->planned_count)
-        return MT_OK;
+        return;
     self->plan = plan;
-    self->live = calloc(plan->entry_count, sizeof *self->live);
-    self->blocks = calloc(plan->entry_count, sizeof *self->blocks);
-    if (!self->live || !self->blocks)
-        return MT_ERR_MEMORY;
+    self->live = mt_memory_zeroed(plan->entry_count, sizeof *self->live);
+    self->blocks = mt_memory_zeroed(plan->entry_count, sizeof *self->blocks);
     self->is_refused = limit && plan->arena_bytes > limit;
     if (self->is_refused)
-        return MT_OK;
-    status =
-        mt_device_base(self->device, MT_EVENT_SEGMENT_ALLOC, plan->arena_bytes, 0, 0, &self->base);
-    if (status != MT_OK)
-        return status;
+        return;
+    mt_device_base(self->device, MT_EVENT_SEGMENT_ALLOC, plan->arena_bytes, 0, 0, &self->base);
     mt_level_add(&self->own.reserved, plan->arena_bytes);
     mt_level_add(&self->own.segments, 1);
     self->own.device_allocs++;
-    return MT_OK;
 }
 
 /* Creates the rest from the same setup as the policy. */
 static enum mt_status create_rest(struct mt_policy *self, struct mt_policy_setup setup,
                                   struct mt_error *error)
 {
-    enum mt_status status;
     uint64_t arena;
     const struct mt_device_model *device = self->device;
     uint64_t limit = device->limit_bytes;
@@ -145,9 +136,7 @@ static enum mt_status create_rest(struct mt_policy *self, struct mt_policy_setup
     mt_device_order_addresses(&self->rest_device, device->space.order);
     /* A space with the same order gives the arena the same place, so the two never overlap. */
     if (self->own.reserved.now) {
-        status = mt_address_space_take(&self->rest_device.space, self->own.reserved.now, &arena);
-        if (status != MT_OK)
-            return status;
+        mt_address_space_take(&self->rest_device.space, self->own.reserved.now, &arena);
         MT_ASSERT(arena == self->base || device->use_bases);
     }
     self->rest_device.complete_waiting = device->complete_waiting;
@@ -159,19 +148,17 @@ static enum mt_status create_rest(struct mt_policy *self, struct mt_policy_setup
 static enum mt_status create(const struct mt_policy_setup *setup, struct mt_policy **policy,
                              struct mt_error *error)
 {
-    struct mt_policy *self = calloc(1, sizeof *self);
+    struct mt_policy *self = mt_memory_zeroed(1, sizeof *self);
     struct mt_policy_setup rest_setup = *setup;
     enum mt_status status;
     char rest[160] = "";
 
-    if (!self)
-        return MT_ERR_MEMORY;
     self->device = setup->device;
     rest_setup.spelling = rest;
     rest_setup.spelling_size = sizeof rest;
-    status = take_arena(self);
-    if (status == MT_OK)
-        status = create_rest(self, rest_setup, error);
+    take_arena(self);
+    status = MT_OK;
+    status = create_rest(self, rest_setup, error);
     if (status != MT_OK) {
         destroy(self);
         return status;
@@ -306,9 +293,9 @@ static enum mt_status empty_cache(struct mt_policy *self)
     return settle(self, status);
 }
 
-static enum mt_status restore_segment(struct mt_policy *self, const struct mt_event *segment)
+static void restore_segment(struct mt_policy *self, const struct mt_event *segment)
 {
-    return mt_policy_pytorch.restore_segment(self->rest, segment);
+    mt_policy_pytorch.restore_segment(self->rest, segment);
 }
 
 static enum mt_status restore_block(struct mt_policy *self, const struct mt_event *event,

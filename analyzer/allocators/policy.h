@@ -77,13 +77,13 @@ struct mt_policy_ops {
     /* State of a trace that starts in the middle. Segments first, ascending
      * by address, then live blocks, ascending; then `restored` once. NULL =
      * the policy starts empty and the engine feeds it ordinary requests. */
-    enum mt_status (*restore_segment)(struct mt_policy *policy, const struct mt_event *segment);
+    void (*restore_segment)(struct mt_policy *policy, const struct mt_event *segment);
     enum mt_status (*restore_block)(struct mt_policy *policy, const struct mt_event *block,
                                     struct mt_policy_block *out);
     enum mt_status (*restored)(struct mt_policy *policy);
 
     /* Segment events of the trace, only for the policy `recorded`. */
-    enum mt_status (*follow_segment)(struct mt_policy *policy, const struct mt_event *event);
+    void (*follow_segment)(struct mt_policy *policy, const struct mt_event *event);
 
     const struct mt_counters *(*counters)(const struct mt_policy *policy);
 

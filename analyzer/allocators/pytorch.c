@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "check.h"
+#include "process_memory.h"
 #include "pytorch_place.h"
 #include "pytorch_pools.h"
 #include "pytorch_restore.h"
@@ -37,29 +38,25 @@ static void destroy(struct mt_policy *policy)
     free(policy);
 }
 
-static enum mt_status spell(const struct mt_pytorch_config *config, char *spelling, size_t size)
+static void spell(const struct mt_pytorch_config *config, char *spelling, size_t size)
 {
     static const char name[] = "pytorch";
-    enum mt_status status;
 
     if (size < sizeof name + 1)
-        return MT_OK;
+        return;
     memcpy(spelling, name, sizeof name);
-    status = mt_pytorch_config_spell(config, spelling + sizeof name, size - sizeof name);
-    if (!status && spelling[sizeof name])
+    mt_pytorch_config_spell(config, spelling + sizeof name, size - sizeof name);
+    if (spelling[sizeof name])
         spelling[sizeof name - 1] = ':';
-    return status;
 }
 
 static enum mt_status create(const struct mt_policy_setup *setup, struct mt_policy **policy,
                              struct mt_error *error)
 {
-    struct mt_policy *self = calloc(1, sizeof *self);
+    struct mt_policy *self = mt_memory_zeroed(1, sizeof *self);
     struct mt_device_model *device = setup->device;
     enum mt_status status;
 
-    if (!self)
-        return MT_ERR_MEMORY;
     self->pytorch.device = device;
     self->pytorch.symbols = setup->symbols;
     self->pytorch.order = mt_pytorch_free_order(setup->header);
@@ -71,7 +68,7 @@ static enum mt_status create(const struct mt_policy_setup *setup, struct mt_poli
         status = mt_fail(error, MT_ERR_UNSUPPORTED, MT_NO_OFFSET,
                          "backend:cudaMallocAsync is not the caching allocator");
     if (status == MT_OK)
-        status = spell(&self->pytorch.config, setup->spelling, setup->spelling_size);
+        spell(&self->pytorch.config, setup->spelling, setup->spelling_size);
     if (status != MT_OK) {
         destroy(self);
         return status;
@@ -185,21 +182,17 @@ static bool garbage_is_collected(const struct mt_pytorch *self)
 }
 
 /* Sets *block, or MT_NO_BLOCK if nothing fits. Does not remove it from its free list. */
-static enum mt_status take_free(struct mt_pytorch *self, struct mt_pytorch_search *search,
-                                uint32_t *block)
+static void take_free(struct mt_pytorch *self, struct mt_pytorch_search *search, uint32_t *block)
 {
     struct mt_pytorch_free_list *free_list =
         mt_pytorch_free_list(self, search->pool, search->stream);
 
-    if (!free_list)
-        return MT_ERR_MEMORY;
     if (garbage_is_collected(self))
         self->pools[search->pool].gc_clock++;
     search->found = find_free(self, free_list, search);
     *block = search->found.entry ? search->found.entry->block : MT_NO_BLOCK;
     if (search->found.entry)
         self->device->address_ties += has_twin(self, &free_list->free, search->found);
-    return MT_OK;
 }
 
 static bool exceeds_limit(const struct mt_pytorch *self, const struct mt_pytorch_search *search)
@@ -216,7 +209,6 @@ static enum mt_status take_new(struct mt_pytorch *self, const struct mt_pytorch_
                                bool is_retry, uint32_t *block)
 {
     struct mt_block fresh = {0};
-    enum mt_status status;
 
     self->counters.retries += is_retry;
     if (exceeds_limit(self, search)) {
@@ -225,24 +217,21 @@ static enum mt_status take_new(struct mt_pytorch *self, const struct mt_pytorch_
     }
     if (search->expandable)
         return mt_pytorch_expand(self, search, block);
-    status = mt_device_base(self->device, MT_EVENT_SEGMENT_ALLOC, search->segment_bytes, 0,
-                            search->stream, &fresh.addr);
-    if (status != MT_OK)
-        return status;
+    mt_device_base(self->device, MT_EVENT_SEGMENT_ALLOC, search->segment_bytes, 0, search->stream,
+                   &fresh.addr);
     fresh.size_bytes = search->segment_bytes;
     fresh.stream = search->stream;
     fresh.pool = (uint16_t)search->pool;
     fresh.reservation = self->reservation_count++;
     fresh.age = mt_pytorch_segment_age(self);
     fresh.state = MT_BLOCK_FREE;
-    status = mt_block_new(&self->store, &fresh, block);
-    if (status != MT_OK)
-        return status;
+    mt_block_new(&self->store, &fresh, block);
     mt_level_add(&self->counters.segments, 1);
     mt_level_add(&self->counters.reserved, fresh.size_bytes);
     self->counters.device_allocs++;
-    return mt_device_log(self->device, MT_EVENT_SEGMENT_ALLOC, fresh.addr, fresh.size_bytes,
-                         fresh.stream, &self->counters);
+    mt_device_log(self->device, MT_EVENT_SEGMENT_ALLOC, fresh.addr, fresh.size_bytes, fresh.stream,
+                  &self->counters);
+    return MT_OK;
 }
 
 /* Everything that the allocator tries after a miss, in its order. */
@@ -253,15 +242,15 @@ static enum mt_status take_after_miss(struct mt_pytorch *self,
     bool released;
 
     if (garbage_is_collected(self))
-        status = mt_pytorch_collect_garbage(self);
-    if (status == MT_OK)
-        status = take_new(self, search, false, block);
+        mt_pytorch_collect_garbage(self);
+    status = take_new(self, search, false, block);
     if (status != MT_ERR_DEVICE_OOM)
         return status;
-    status = mt_pytorch_release_available(self, search, &released);
-    if (status == MT_OK && released)
+    mt_pytorch_release_available(self, search, &released);
+    status = MT_OK;
+    if (released)
         status = take_new(self, search, false, block);
-    else if (status == MT_OK)
+    else
         status = MT_ERR_DEVICE_OOM;
     if (status != MT_ERR_DEVICE_OOM || search->is_private)
         return status;
@@ -270,38 +259,36 @@ static enum mt_status take_after_miss(struct mt_pytorch *self,
     else
         status = MT_OK;
     if (status == MT_OK)
-        status = mt_pytorch_release_cached(self);
+        mt_pytorch_release_cached(self);
     return status == MT_OK ? take_new(self, search, true, block) : status;
 }
 
 /* Removes the found block, if any, from its set, and files the rest that was split off, if any. */
-static enum mt_status settle(struct mt_pytorch *self, const struct mt_pytorch_search *search,
-                             uint32_t rest)
+static void settle(struct mt_pytorch *self, const struct mt_pytorch_search *search, uint32_t rest)
 {
     struct mt_pytorch_free_list *free_list;
     struct mt_block *block;
 
-    if (!search->found.entry)
-        return rest == MT_NO_BLOCK ? MT_OK : mt_pytorch_insert(self, rest);
+    if (!search->found.entry) {
+        if (rest != MT_NO_BLOCK)
+            mt_pytorch_insert(self, rest);
+        return;
+    }
     free_list = mt_pytorch_free_list(self, search->pool, search->stream);
-    if (!free_list)
-        return MT_ERR_MEMORY;
     if (rest != MT_NO_BLOCK) {
         block = &self->store.blocks[rest];
         block->gc_base = self->pools[search->pool].gc_clock;
-        return mt_free_set_move(&free_list->free, search->found, mt_pytorch_free_entry(self, rest));
+        mt_free_set_move(&free_list->free, search->found, mt_pytorch_free_entry(self, rest));
+        return;
     }
     MT_ASSERT(search->found.entry->block < self->store.count);
     mt_free_set_erase(&free_list->free, search->found);
-    return MT_OK;
 }
 
 /* Allocates the low end of a block that is in no set, except as search->found. */
-static enum mt_status hand_out(struct mt_pytorch *self, const struct mt_pytorch_search *search,
-                               uint32_t id)
+static void hand_out(struct mt_pytorch *self, const struct mt_pytorch_search *search, uint32_t id)
 {
     bool was_split = mt_block_is_split(&self->store.blocks[id]);
-    enum mt_status status = MT_OK;
     uint32_t rest = MT_NO_BLOCK;
     uint64_t remaining = 0;
     struct mt_block *block;
@@ -310,23 +297,17 @@ static enum mt_status hand_out(struct mt_pytorch *self, const struct mt_pytorch_
     MT_ASSERT(self->store.blocks[id].size_bytes >= search->size_bytes);
     if (mt_pytorch_should_split(&self->config, self->store.blocks[id].size_bytes,
                                 search->size_bytes, search->expandable)) {
-        status = mt_block_split(&self->store, id, search->size_bytes, &rest);
-        if (status == MT_OK) {
-            mt_pytorch_note_split(self, id);
-            remaining = self->store.blocks[rest].size_bytes;
-        }
+        mt_block_split(&self->store, id, search->size_bytes, &rest);
+        mt_pytorch_note_split(self, id);
+        remaining = self->store.blocks[rest].size_bytes;
     }
-    if (status == MT_OK)
-        status = settle(self, search, rest);
-    if (status != MT_OK)
-        return status;
+    settle(self, search, rest);
     block = &self->store.blocks[id];
     block->state = MT_BLOCK_ALLOCATED;
     block->requested_bytes = search->requested_bytes;
     MT_ASSERT(rest == MT_NO_BLOCK || block->size_bytes == search->size_bytes);
     MT_ASSERT(rest == MT_NO_BLOCK || block->next == rest);
     mt_count_alloc(&self->counters, block, remaining, was_split);
-    return MT_OK;
 }
 
 static void show_block(const struct mt_pytorch *self, uint32_t id, struct mt_policy_block *out)
@@ -349,13 +330,14 @@ static enum mt_status alloc(struct mt_policy *policy, const struct mt_policy_req
         return MT_ERR_DEVICE_OOM;
     }
     search = search_for(self, request);
-    status = take_free(self, &search, &id);
-    if (status == MT_OK && id == MT_NO_BLOCK)
+    take_free(self, &search, &id);
+    status = MT_OK;
+    if (id == MT_NO_BLOCK)
         status = take_after_miss(self, &search, &id);
     if (status == MT_ERR_DEVICE_OOM)
         self->counters.ooms++;
     if (status == MT_OK)
-        status = hand_out(self, &search, id);
+        hand_out(self, &search, id);
     if (status == MT_OK)
         show_block(self, id, out);
     return status;
@@ -413,24 +395,24 @@ static enum mt_status free_completed(struct mt_policy *policy, uint32_t handle)
     struct mt_pytorch *self = &policy->pytorch;
     struct mt_block *block = &self->store.blocks[handle];
     uint64_t size = block->size_bytes, merged;
-    enum mt_status status;
 
     MT_ASSERT(handle < self->store.count && block->state == MT_BLOCK_PENDING);
     MT_ASSERT(!self->restoring);
     block->state = MT_BLOCK_FREE;
-    status = mt_pytorch_file_freed(self, handle, &merged);
+    mt_pytorch_file_freed(self, handle, &merged);
     mt_count_free_completed(&self->counters, size, block->requested_bytes, merged, block);
-    return status;
+    return MT_OK;
 }
 
 static enum mt_status empty_cache(struct mt_policy *policy)
 {
-    return mt_pytorch_release_cached(&policy->pytorch);
+    mt_pytorch_release_cached(&policy->pytorch);
+    return MT_OK;
 }
 
-static enum mt_status restore_segment(struct mt_policy *policy, const struct mt_event *segment)
+static void restore_segment(struct mt_policy *policy, const struct mt_event *segment)
 {
-    return mt_pytorch_restore_segment(&policy->pytorch, segment);
+    mt_pytorch_restore_segment(&policy->pytorch, segment);
 }
 
 static enum mt_status restore_block(struct mt_policy *policy, const struct mt_event *event,
@@ -446,7 +428,8 @@ static enum mt_status restore_block(struct mt_policy *policy, const struct mt_ev
 
 static enum mt_status restored(struct mt_policy *policy)
 {
-    return mt_pytorch_restored(&policy->pytorch);
+    mt_pytorch_restored(&policy->pytorch);
+    return MT_OK;
 }
 
 static const struct mt_counters *counters(const struct mt_policy *policy)

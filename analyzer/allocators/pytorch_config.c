@@ -424,11 +424,9 @@ static void spell_fraction(struct mt_buf *out, const char *key, double value)
     mt_buf_add_char(out, ',');
 }
 
-enum mt_status mt_pytorch_config_spell(const struct mt_pytorch_config *config, char *text,
-                                       size_t size)
+void mt_pytorch_config_spell(const struct mt_pytorch_config *config, char *text, size_t size)
 {
     struct mt_buf out = {0};
-    enum mt_status status;
     size_t length;
 
     if (config->expandable_segments)
@@ -443,8 +441,7 @@ enum mt_status mt_pytorch_config_spell(const struct mt_pytorch_config *config, c
         spell_fraction(&out, "per_process_memory_fraction", config->memory_fraction);
     spell_divisions(config, &out);
     length = out.length ? out.length - 1 : 0; /* without the last comma */
-    status = out.failed ? MT_ERR_MEMORY : MT_OK;
-    if (!status && size) {
+    if (size) {
         if (length >= size)
             length = size - 1;
         if (length)
@@ -452,7 +449,6 @@ enum mt_status mt_pytorch_config_spell(const struct mt_pytorch_config *config, c
         text[length] = '\0';
     }
     mt_buf_release(&out);
-    return status;
 }
 
 uint64_t mt_pytorch_round_size(const struct mt_pytorch_config *config, uint64_t size)

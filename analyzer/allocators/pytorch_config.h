@@ -52,8 +52,7 @@ enum mt_free_order mt_pytorch_free_order(const struct mt_trace_header *header);
 
 /* Writes the canonical spelling of options that differ from the defaults; "" if none. MT_ERR_MEMORY
  * leaves `text` unchanged. */
-enum mt_status mt_pytorch_config_spell(const struct mt_pytorch_config *config, char *text,
-                                       size_t size) MT_MUST_USE;
+void mt_pytorch_config_spell(const struct mt_pytorch_config *config, char *text, size_t size);
 
 /* Bytes of the block for a request; > 0. */
 uint64_t mt_pytorch_round_size(const struct mt_pytorch_config *config, uint64_t size_bytes);

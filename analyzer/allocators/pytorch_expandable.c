@@ -35,20 +35,17 @@ static bool has_room(const struct mt_pytorch *policy, uint32_t id, uint64_t size
     return found >= size_bytes;
 }
 
-static enum mt_status reserve(struct mt_pytorch *policy, const struct mt_pytorch_search *search,
-                              uint32_t *block)
+static void reserve(struct mt_pytorch *policy, const struct mt_pytorch_search *search,
+                    uint32_t *block)
 {
     uint64_t total = policy->device->total_memory_bytes ? policy->device->total_memory_bytes
                                                         : ASSUMED_TOTAL_MEMORY;
     uint64_t chunk = chunk_bytes(policy, search->pool);
     uint64_t va = mt_round_up(mt_max_u64(total + total / 8, search->size_bytes), chunk);
     struct mt_block fresh = {0};
-    enum mt_status status;
 
-    status = mt_device_base(policy->device, MT_EVENT_SEGMENT_MAP, search->size_bytes, va,
-                            search->stream, &fresh.addr);
-    if (status != MT_OK)
-        return status;
+    mt_device_base(policy->device, MT_EVENT_SEGMENT_MAP, search->size_bytes, va, search->stream,
+                   &fresh.addr);
     fresh.size_bytes = va;
     fresh.stream = search->stream;
     fresh.pool = (uint16_t)search->pool;
@@ -57,21 +54,19 @@ static enum mt_status reserve(struct mt_pytorch *policy, const struct mt_pytorch
     fresh.state = MT_BLOCK_UNMAPPED;
     fresh.expandable = true;
     MT_ASSERT(va % chunk == 0 && va >= search->size_bytes);
-    status = mt_block_new(&policy->store, &fresh, block);
-    return status == MT_OK ? mt_pytorch_insert(policy, *block) : status;
+    mt_block_new(&policy->store, &fresh, block);
+    mt_pytorch_insert(policy, *block);
 }
 
 /* First position, in address order of the unmapped blocks, where the request fits; includes a free
  * block right below an unmapped one. */
-static enum mt_status find_space(struct mt_pytorch *policy, const struct mt_pytorch_search *search,
-                                 uint32_t *block)
+static void find_space(struct mt_pytorch *policy, const struct mt_pytorch_search *search,
+                       uint32_t *block)
 {
     struct mt_pytorch_free_list *free_list =
         mt_pytorch_free_list(policy, search->pool, search->stream);
     struct mt_free_cursor at;
 
-    if (!free_list)
-        return MT_ERR_MEMORY;
     for (at = mt_free_set_find(&free_list->unmapped, 0, 0); at.entry;
          at = mt_free_set_next(&free_list->unmapped, at)) {
         uint32_t id = at.entry->block, below = policy->store.blocks[id].previous;
@@ -79,19 +74,18 @@ static enum mt_status find_space(struct mt_pytorch *policy, const struct mt_pyto
             id = below;
         if (has_room(policy, id, search->size_bytes)) {
             *block = id;
-            return MT_OK;
+            return;
         }
     }
-    return reserve(policy, search, block);
+    reserve(policy, search, block);
 }
 
 /* Maps the first size_bytes of an unmapped block, in whole chunks. The block becomes free and
  * absorbs free neighbors; *id still refers to it afterwards. */
-static enum mt_status map(struct mt_pytorch *policy, uint32_t id, uint64_t size_bytes)
+static void map(struct mt_pytorch *policy, uint32_t id, uint64_t size_bytes)
 {
     uint64_t bytes = mt_round_up(size_bytes, chunk_bytes(policy, policy->store.blocks[id].pool));
     uint64_t addr = policy->store.blocks[id].addr;
-    enum mt_status status;
     struct mt_block *block;
 
     MT_ASSERT(policy->store.blocks[id].state == MT_BLOCK_UNMAPPED && size_bytes > 0);
@@ -99,67 +93,54 @@ static enum mt_status map(struct mt_pytorch *policy, uint32_t id, uint64_t size_
     mt_pytorch_remove(policy, id);
     if (bytes < policy->store.blocks[id].size_bytes) {
         uint32_t rest;
-        status = mt_block_split(&policy->store, id, bytes, &rest);
-        if (status != MT_OK)
-            return status;
+        mt_block_split(&policy->store, id, bytes, &rest);
         mt_pytorch_note_split(policy, rest);
-        status = mt_pytorch_insert(policy, rest);
-        if (status != MT_OK)
-            return status;
+        mt_pytorch_insert(policy, rest);
     }
     block = &policy->store.blocks[id];
     block->state = MT_BLOCK_FREE;
     bytes = block->size_bytes;
     mt_pytorch_try_merge(policy, id, block->previous);
     mt_pytorch_try_merge(policy, id, block->next);
-    status = mt_pytorch_insert(policy, id);
-    if (status != MT_OK)
-        return status;
+    mt_pytorch_insert(policy, id);
     mt_level_add(&policy->counters.reserved, bytes);
     policy->counters.device_allocs++;
-    return mt_device_log(policy->device, MT_EVENT_SEGMENT_MAP, addr, bytes, block->stream,
-                         &policy->counters);
+    mt_device_log(policy->device, MT_EVENT_SEGMENT_MAP, addr, bytes, block->stream,
+                  &policy->counters);
 }
 
 enum mt_status mt_pytorch_expand(struct mt_pytorch *policy, const struct mt_pytorch_search *search,
                                  uint32_t *block)
 {
-    enum mt_status status = find_space(policy, search, block);
     uint64_t size;
 
-    if (status != MT_OK)
-        return status;
+    find_space(policy, search, block);
     size = policy->store.blocks[*block].size_bytes;
     if (policy->store.blocks[*block].state == MT_BLOCK_UNMAPPED)
-        status = map(policy, *block, mt_min_u64(size, search->size_bytes));
-    while (status == MT_OK && policy->store.blocks[*block].size_bytes < search->size_bytes) {
+        map(policy, *block, mt_min_u64(size, search->size_bytes));
+    while (policy->store.blocks[*block].size_bytes < search->size_bytes) {
         uint32_t next = policy->store.blocks[*block].next;
         uint64_t missing = search->size_bytes - policy->store.blocks[*block].size_bytes;
         if (next == MT_NO_BLOCK || policy->store.blocks[next].state != MT_BLOCK_UNMAPPED)
             return MT_ERR_DEVICE_OOM;
-        status = map(policy, next, mt_min_u64(missing, policy->store.blocks[next].size_bytes));
+        map(policy, next, mt_min_u64(missing, policy->store.blocks[next].size_bytes));
         *block = next; /* it absorbed the previous block */
     }
-    if (status == MT_OK) {
-        MT_ASSERT(policy->store.blocks[*block].state == MT_BLOCK_FREE);
-        MT_ASSERT(policy->store.blocks[*block].size_bytes >= search->size_bytes);
-        mt_pytorch_remove(policy, *block);
-    }
-    return status;
+    MT_ASSERT(policy->store.blocks[*block].state == MT_BLOCK_FREE);
+    MT_ASSERT(policy->store.blocks[*block].size_bytes >= search->size_bytes);
+    mt_pytorch_remove(policy, *block);
+    return MT_OK;
 }
 
 /* Cuts a free piece off the low end of `*id` and files it; *id is then the rest. */
-static enum mt_status keep_low(struct mt_pytorch *policy, uint32_t *id, uint64_t bytes)
+static void keep_low(struct mt_pytorch *policy, uint32_t *id, uint64_t bytes)
 {
     uint32_t rest;
-    enum mt_status status = mt_block_split(&policy->store, *id, bytes, &rest);
 
-    if (status != MT_OK)
-        return status;
+    mt_block_split(&policy->store, *id, bytes, &rest);
     mt_pytorch_note_split(policy, *id);
-    status = mt_pytorch_insert(policy, *id);
+    mt_pytorch_insert(policy, *id);
     *id = rest;
-    return status;
 }
 
 /* Drops a reservation without mapped memory. */
@@ -179,45 +160,37 @@ static uint64_t reservation_base(const struct mt_pytorch *policy, uint32_t id)
     return policy->store.blocks[id].addr;
 }
 
-enum mt_status mt_pytorch_unmap(struct mt_pytorch *policy, uint32_t id)
+void mt_pytorch_unmap(struct mt_pytorch *policy, uint32_t id)
 {
     struct mt_block *block = &policy->store.blocks[id];
     uint64_t base = reservation_base(policy, id), chunk = chunk_bytes(policy, block->pool);
     uint64_t begin = base + mt_round_up(block->addr - base, chunk);
     uint64_t end = base + mt_round_down(block->addr + block->size_bytes - base, chunk);
-    enum mt_status status = MT_OK;
     uint32_t stream = block->stream;
 
     MT_ASSERT(block->expandable && block->state == MT_BLOCK_FREE);
     if (begin >= end)
-        return MT_OK;
+        return;
     MT_ASSERT(begin >= block->addr && end <= block->addr + block->size_bytes);
     mt_pytorch_remove(policy, id);
     if (begin > block->addr)
-        status = keep_low(policy, &id, begin - block->addr);
+        keep_low(policy, &id, begin - block->addr);
     block = &policy->store.blocks[id];
-    if (status == MT_OK && block->addr + block->size_bytes > end) {
+    if (block->addr + block->size_bytes > end) {
         uint32_t high;
-        status = mt_block_split(&policy->store, id, end - begin, &high);
-        if (status == MT_OK) {
-            mt_pytorch_note_split(policy, high);
-            status = mt_pytorch_insert(policy, high);
-        }
+        mt_block_split(&policy->store, id, end - begin, &high);
+        mt_pytorch_note_split(policy, high);
+        mt_pytorch_insert(policy, high);
     }
-    if (status != MT_OK)
-        return status;
     block = &policy->store.blocks[id];
     MT_ASSERT(block->addr == begin && block->size_bytes == end - begin);
     block->state = MT_BLOCK_UNMAPPED;
     mt_pytorch_try_merge(policy, id, block->previous);
     mt_pytorch_try_merge(policy, id, block->next);
-    status = mt_pytorch_insert(policy, id);
-    if (status != MT_OK)
-        return status;
+    mt_pytorch_insert(policy, id);
     mt_level_sub(&policy->counters.reserved, end - begin);
     policy->counters.device_frees++;
-    status = mt_device_log(policy->device, MT_EVENT_SEGMENT_UNMAP, begin, end - begin, stream,
-                           &policy->counters);
+    mt_device_log(policy->device, MT_EVENT_SEGMENT_UNMAP, begin, end - begin, stream,
+                  &policy->counters);
     drop_if_empty(policy, id);
-    return status;
 }

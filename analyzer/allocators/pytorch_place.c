@@ -39,8 +39,6 @@ static enum mt_status find(struct mt_pytorch *self, const struct mt_policy_reque
     for (i = 0; i < 2; i++) {
         const struct mt_pytorch_free_list *free_list =
             mt_pytorch_free_list(self, 2u * request->pool + i, request->stream);
-        if (!free_list)
-            return MT_ERR_MEMORY;
         *block = find_holder(self, free_list, request);
         if (*block != MT_NO_BLOCK)
             return MT_OK;
@@ -49,28 +47,25 @@ static enum mt_status find(struct mt_pytorch *self, const struct mt_policy_reque
 }
 
 /* Leaves the request's part in *id, in no set; files the parts to its left and right. */
-static enum mt_status cut_out(struct mt_pytorch *self, const struct mt_policy_request *request,
-                              uint32_t *id)
+static void cut_out(struct mt_pytorch *self, const struct mt_policy_request *request, uint32_t *id)
 {
     uint32_t left = *id, right = MT_NO_BLOCK;
     uint64_t below = request->addr - self->store.blocks[left].addr;
-    enum mt_status status = MT_OK;
 
     mt_pytorch_remove(self, left);
     if (below)
-        status = mt_block_split(&self->store, left, below, id);
-    if (status == MT_OK && below) {
+        mt_block_split(&self->store, left, below, id);
+    if (below) {
         mt_pytorch_note_split(self, left);
-        status = mt_pytorch_insert(self, left);
+        mt_pytorch_insert(self, left);
     }
-    if (status == MT_OK && self->store.blocks[*id].size_bytes > request->block_bytes)
-        status = mt_block_split(&self->store, *id, request->block_bytes, &right);
-    if (status == MT_OK && right != MT_NO_BLOCK)
+    if (self->store.blocks[*id].size_bytes > request->block_bytes)
+        mt_block_split(&self->store, *id, request->block_bytes, &right);
+    if (right != MT_NO_BLOCK)
         mt_pytorch_note_split(self, *id);
-    if (status == MT_OK && right != MT_NO_BLOCK)
-        status = mt_pytorch_insert(self, right);
+    if (right != MT_NO_BLOCK)
+        mt_pytorch_insert(self, right);
     self->place_hint = right;
-    return status;
 }
 
 enum mt_status mt_pytorch_place(struct mt_pytorch *self, const struct mt_policy_request *request,
@@ -85,9 +80,7 @@ enum mt_status mt_pytorch_place(struct mt_pytorch *self, const struct mt_policy_
         return status;
     was_split = mt_block_is_split(&self->store.blocks[*id]);
     whole = self->store.blocks[*id].size_bytes;
-    status = cut_out(self, request, id);
-    if (status != MT_OK)
-        return status;
+    cut_out(self, request, id);
     block = &self->store.blocks[*id];
     MT_ASSERT(block->addr == request->addr && block->size_bytes == request->block_bytes);
     block->state = MT_BLOCK_ALLOCATED;

@@ -5,17 +5,16 @@
 
 #include "check.h"
 #include "grow.h"
+#include "process_memory.h"
 
-static enum mt_status add_pools(struct mt_pytorch *policy, uint32_t pool)
+static void add_pools(struct mt_pytorch *policy, uint32_t pool)
 {
     struct mt_pytorch_pool *pools;
     uint32_t count = pool / 2 * 2 + 2, i;
 
     if (count <= policy->pool_count)
-        return MT_OK;
-    pools = realloc(policy->pools, count * sizeof *pools);
-    if (!pools)
-        return MT_ERR_MEMORY;
+        return;
+    pools = mt_memory_resize(policy->pools, count * sizeof *pools);
     policy->pools = pools;
     for (i = policy->pool_count; i < count; i++) {
         memset(&pools[i], 0, sizeof pools[i]);
@@ -23,7 +22,6 @@ static enum mt_status add_pools(struct mt_pytorch *policy, uint32_t pool)
         pools[i].owner = (uint16_t)(i / 2);
     }
     policy->pool_count = count;
-    return MT_OK;
 }
 
 /* Index of a stream among the free lists, or where it would be inserted. */
@@ -51,17 +49,16 @@ struct mt_pytorch_free_list *mt_pytorch_find_free_list(struct mt_pytorch *policy
     uint64_t handle;
     uint32_t i;
 
-    if (pool_id >= policy->pool_count && add_pools(policy, pool_id) != MT_OK)
-        return NULL;
+    if (pool_id >= policy->pool_count)
+        add_pools(policy, pool_id);
     pool = &policy->pools[pool_id];
     handle =
         stream < policy->symbols->stream_count ? policy->symbols->streams[stream].handle : stream;
     i = place_of_stream(pool, handle, stream);
     if (i < pool->free_list_count && pool->free_lists[i].stream == stream)
         return &pool->free_lists[i];
-    if (mt_grow(&pool->free_lists, &pool->free_list_capacity, (size_t)pool->free_list_count + 1,
-                sizeof *pool->free_lists))
-        return NULL;
+    mt_grow_to(&pool->free_lists, &pool->free_list_capacity, (size_t)pool->free_list_count + 1,
+               sizeof *pool->free_lists);
     memmove(&pool->free_lists[i + 1], &pool->free_lists[i],
             (pool->free_list_count - i) * sizeof *pool->free_lists);
     memset(&pool->free_lists[i], 0, sizeof pool->free_lists[i]);
@@ -94,20 +91,20 @@ static struct mt_free_entry unmapped_entry(const struct mt_block *block, uint32_
     return (struct mt_free_entry){.addr = block->addr, .block = id};
 }
 
-enum mt_status mt_pytorch_insert(struct mt_pytorch *policy, uint32_t id)
+void mt_pytorch_insert(struct mt_pytorch *policy, uint32_t id)
 {
     struct mt_block *block = &policy->store.blocks[id];
     struct mt_pytorch_free_list *free_list =
         mt_pytorch_free_list(policy, block->pool, block->stream);
 
-    if (!free_list)
-        return MT_ERR_MEMORY;
     MT_ASSERT(block->state == MT_BLOCK_FREE || block->state == MT_BLOCK_UNMAPPED);
     MT_ASSERT(free_list->stream == block->stream);
-    if (block->state == MT_BLOCK_UNMAPPED)
-        return mt_free_set_insert(&free_list->unmapped, unmapped_entry(block, id));
+    if (block->state == MT_BLOCK_UNMAPPED) {
+        mt_free_set_insert(&free_list->unmapped, unmapped_entry(block, id));
+        return;
+    }
     block->gc_base = policy->pools[block->pool].gc_clock;
-    return mt_free_set_insert(&free_list->free, mt_pytorch_free_entry(policy, id));
+    mt_free_set_insert(&free_list->free, mt_pytorch_free_entry(policy, id));
 }
 
 void mt_pytorch_remove(struct mt_pytorch *policy, uint32_t id)
@@ -147,7 +144,7 @@ static bool is_free(const struct mt_pytorch *policy, uint32_t id)
 }
 
 /* One neighbor's entry becomes the entry of the whole. */
-enum mt_status mt_pytorch_file_freed(struct mt_pytorch *policy, uint32_t id, uint64_t *merged_bytes)
+void mt_pytorch_file_freed(struct mt_pytorch *policy, uint32_t id, uint64_t *merged_bytes)
 {
     struct mt_block *blocks = policy->store.blocks, *block = &blocks[id];
     uint32_t kept = is_free(policy, block->previous) ? block->previous : block->next;
@@ -156,17 +153,17 @@ enum mt_status mt_pytorch_file_freed(struct mt_pytorch *policy, uint32_t id, uin
 
     *merged_bytes = 0;
     MT_ASSERT(block->state == MT_BLOCK_FREE);
-    if (!is_free(policy, kept))
-        return mt_pytorch_insert(policy, id);
+    if (!is_free(policy, kept)) {
+        mt_pytorch_insert(policy, id);
+        return;
+    }
     if (kept == block->previous)
         *merged_bytes = mt_pytorch_try_merge(policy, id, block->next);
     free_list = mt_pytorch_free_list(policy, block->pool, block->stream);
-    if (!free_list)
-        return MT_ERR_MEMORY;
     at = mt_free_set_find_entry(&free_list->free, mt_pytorch_free_entry(policy, kept));
     MT_ASSERT(at.entry && blocks[kept].pool == block->pool);
     *merged_bytes += blocks[kept].size_bytes;
     mt_block_merge(&policy->store, id, kept);
     block->gc_base = policy->pools[block->pool].gc_clock;
-    return mt_free_set_move(&free_list->free, at, mt_pytorch_free_entry(policy, id));
+    mt_free_set_move(&free_list->free, at, mt_pytorch_free_entry(policy, id));
 }

@@ -57,8 +57,7 @@ struct mt_pytorch_search {
     bool is_private;
 };
 
-/* Returns the free list of a stream in a pool, created if missing; NULL if the host has no
- * memory. */
+/* Returns the free list of a stream in a pool, created if missing. */
 struct mt_pytorch_free_list *mt_pytorch_find_free_list(struct mt_pytorch *policy, uint32_t pool,
                                                        uint32_t stream);
 
@@ -88,7 +87,7 @@ static inline struct mt_free_entry mt_pytorch_free_entry(const struct mt_pytorch
 }
 
 /* These two insert a free (or unmapped) block into its set, and remove it from there. */
-enum mt_status mt_pytorch_insert(struct mt_pytorch *policy, uint32_t block) MT_MUST_USE;
+void mt_pytorch_insert(struct mt_pytorch *policy, uint32_t block);
 void mt_pytorch_remove(struct mt_pytorch *policy, uint32_t block);
 
 /* `block` absorbs neighbor `other` if that one is reusable and of the same kind (mapped or not);
@@ -96,8 +95,7 @@ void mt_pytorch_remove(struct mt_pytorch *policy, uint32_t block);
 uint64_t mt_pytorch_try_merge(struct mt_pytorch *policy, uint32_t block, uint32_t other);
 
 /* Merges a freed block with free neighbors and files it. *merged_bytes: bytes of the neighbors. */
-enum mt_status mt_pytorch_file_freed(struct mt_pytorch *policy, uint32_t block,
-                                     uint64_t *merged_bytes) MT_MUST_USE;
+void mt_pytorch_file_freed(struct mt_pytorch *policy, uint32_t block, uint64_t *merged_bytes);
 
 /* Returns the bytes of the policy's memory to which the limit applies. */
 static inline uint64_t mt_pytorch_total(const struct mt_pytorch *policy)
@@ -109,15 +107,14 @@ static inline uint64_t mt_pytorch_total(const struct mt_pytorch *policy)
  * set, and has at least search->size_bytes. mt_pytorch_unmap unmaps what it can of a free block. */
 enum mt_status mt_pytorch_expand(struct mt_pytorch *policy, const struct mt_pytorch_search *search,
                                  uint32_t *block) MT_MUST_USE;
-enum mt_status mt_pytorch_unmap(struct mt_pytorch *policy, uint32_t block) MT_MUST_USE;
+void mt_pytorch_unmap(struct mt_pytorch *policy, uint32_t block);
 
 /* These three give memory back to the driver. */
-enum mt_status mt_pytorch_release_cached(struct mt_pytorch *policy) MT_MUST_USE;
+void mt_pytorch_release_cached(struct mt_pytorch *policy);
 /* Sets *released to whether the allocation is worth retrying. */
-enum mt_status mt_pytorch_release_available(struct mt_pytorch *policy,
-                                            const struct mt_pytorch_search *search,
-                                            bool *released) MT_MUST_USE;
-enum mt_status mt_pytorch_collect_garbage(struct mt_pytorch *policy) MT_MUST_USE;
+void mt_pytorch_release_available(struct mt_pytorch *policy, const struct mt_pytorch_search *search,
+                                  bool *released);
+void mt_pytorch_collect_garbage(struct mt_pytorch *policy);
 
 /* Checks that blocks touch and are merged, that reusable blocks are in the right sets, and that the
  * counters match the blocks. Not while state is being restored. */

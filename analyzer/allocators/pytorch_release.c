@@ -5,18 +5,15 @@
 #include "check.h"
 #include "grow.h"
 
-static enum mt_status collect(struct mt_pytorch *policy, uint32_t block)
+static void collect(struct mt_pytorch *policy, uint32_t block)
 {
-    enum mt_status status = mt_grow(&policy->scratch, &policy->scratch_capacity,
-                                    policy->scratch_count + 1, sizeof *policy->scratch);
-
-    if (status == MT_OK)
-        policy->scratch[policy->scratch_count++] = block;
-    return status;
+    mt_grow_to(&policy->scratch, &policy->scratch_capacity, policy->scratch_count + 1,
+               sizeof *policy->scratch);
+    policy->scratch[policy->scratch_count++] = block;
 }
 
 /* Releases a whole segment to the driver. */
-static enum mt_status release_segment(struct mt_pytorch *policy, uint32_t id)
+static void release_segment(struct mt_pytorch *policy, uint32_t id)
 {
     struct mt_block block = policy->store.blocks[id];
 
@@ -27,12 +24,12 @@ static enum mt_status release_segment(struct mt_pytorch *policy, uint32_t id)
     mt_level_sub(&policy->counters.reserved, block.size_bytes);
     mt_level_sub(&policy->counters.segments, 1);
     policy->counters.device_frees++;
-    return mt_device_log(policy->device, MT_EVENT_SEGMENT_FREE, block.addr, block.size_bytes,
-                         block.stream, &policy->counters);
+    mt_device_log(policy->device, MT_EVENT_SEGMENT_FREE, block.addr, block.size_bytes, block.stream,
+                  &policy->counters);
 }
 
 /* Collects all free blocks of a pool, in set order, in the scratch list. */
-static enum mt_status collect_pool(struct mt_pytorch *policy, const struct mt_pytorch_pool *pool)
+static void collect_pool(struct mt_pytorch *policy, const struct mt_pytorch_pool *pool)
 {
     uint32_t free_list;
 
@@ -41,46 +38,41 @@ static enum mt_status collect_pool(struct mt_pytorch *policy, const struct mt_py
         const struct mt_free_set *set = &pool->free_lists[free_list].free;
         struct mt_free_cursor at = mt_free_set_find(set, 0, 0);
         for (; at.entry; at = mt_free_set_next(set, at)) {
-            enum mt_status status = collect(policy, at.entry->block);
-            if (status != MT_OK)
-                return status;
+            collect(policy, at.entry->block);
         }
     }
-    return MT_OK;
 }
 
 /* Segments first, then the chunks of expandable ones, each in set order. */
-static enum mt_status release_pool(struct mt_pytorch *policy, uint32_t pool)
+static void release_pool(struct mt_pytorch *policy, uint32_t pool)
 {
-    enum mt_status status = collect_pool(policy, &policy->pools[pool]);
     size_t i;
 
-    for (i = 0; status == MT_OK && i < policy->scratch_count; i++) {
+    collect_pool(policy, &policy->pools[pool]);
+    for (i = 0; i < policy->scratch_count; i++) {
         const struct mt_block *block = &policy->store.blocks[policy->scratch[i]];
         if (!block->expandable && !mt_block_is_split(block))
-            status = release_segment(policy, policy->scratch[i]);
+            release_segment(policy, policy->scratch[i]);
         else if (!block->expandable)
             policy->scratch[i] = MT_NO_BLOCK;
     }
-    for (i = 0; status == MT_OK && i < policy->scratch_count; i++) {
+    for (i = 0; i < policy->scratch_count; i++) {
         uint32_t id = policy->scratch[i];
         if (id != MT_NO_BLOCK && policy->store.blocks[id].state == MT_BLOCK_FREE &&
             policy->store.blocks[id].expandable)
-            status = mt_pytorch_unmap(policy, id);
+            mt_pytorch_unmap(policy, id);
     }
-    return status;
 }
 
 /* The default pool releases its large blocks first, a private pool its small ones. */
-static enum mt_status release_owner(struct mt_pytorch *policy, uint16_t owner)
+static void release_owner(struct mt_pytorch *policy, uint16_t owner)
 {
     uint32_t large = 2u * owner, small = large + 1;
-    enum mt_status status = MT_OK;
 
     if (small >= policy->pool_count)
-        return MT_OK; /* nothing was ever in it */
-    status = release_pool(policy, owner ? small : large);
-    return status == MT_OK ? release_pool(policy, owner ? large : small) : status;
+        return; /* nothing was ever in it */
+    release_pool(policy, owner ? small : large);
+    release_pool(policy, owner ? large : small);
 }
 
 static bool is_release(const struct mt_device_base *base)
@@ -91,34 +83,33 @@ static bool is_release(const struct mt_device_base *base)
 /* A private pool releases memory only after the program has deleted it, and a trace shows this only
  * by the releases. Deleting a MemPool flushes only that pool, so the pools, and their order, are
  * those of the recorded group. */
-static enum mt_status release_as_recorded(struct mt_pytorch *policy)
+static void release_as_recorded(struct mt_pytorch *policy)
 {
     const struct mt_device_model *device = policy->device;
-    enum mt_status status = MT_OK;
     const struct mt_device_base *last = NULL;
     size_t i;
 
-    for (i = 0; status == MT_OK && i < device->base_count; i++) {
+    for (i = 0; i < device->base_count; i++) {
         const struct mt_device_base *base = &device->bases[i];
         if (!is_release(base))
             continue;
         if (!last || last->pool != base->pool)
-            status = release_owner(policy, base->pool);
+            release_owner(policy, base->pool);
         last = base;
     }
-    return status;
 }
 
-enum mt_status mt_pytorch_release_cached(struct mt_pytorch *policy)
+void mt_pytorch_release_cached(struct mt_pytorch *policy)
 {
     const struct mt_device_model *device = policy->device;
     size_t i;
 
-    for (i = 0; i < device->base_count; i++) {
-        if (is_release(&device->bases[i]) && device->bases[i].pool)
-            return release_as_recorded(policy);
-    }
-    return release_owner(policy, 0);
+    for (i = 0; i < device->base_count; i++)
+        if (is_release(&device->bases[i]) && device->bases[i].pool) {
+            release_as_recorded(policy);
+            return;
+        }
+    release_owner(policy, 0);
 }
 
 /* Oversize blocks are never split, except in a trace that starts in the middle and has split
@@ -132,13 +123,11 @@ static bool is_whole_segment(const struct mt_pytorch *policy, uint32_t id)
 
 /* Releases oversize blocks of the free list from the largest down until `wanted` bytes are
  * released. Returns false if they are too few, but releases them anyway. */
-static enum mt_status release_largest(struct mt_pytorch *policy,
-                                      struct mt_pytorch_free_list *free_list, uint64_t wanted,
-                                      bool *released)
+static void release_largest(struct mt_pytorch *policy, struct mt_pytorch_free_list *free_list,
+                            uint64_t wanted, bool *released)
 {
     struct mt_free_cursor end = {free_list->free.leaf_count, 0, NULL};
     struct mt_free_cursor at = mt_free_set_previous(&free_list->free, end);
-    enum mt_status status = MT_OK;
     uint64_t total = 0;
     size_t i;
 
@@ -148,18 +137,15 @@ static enum mt_status release_largest(struct mt_pytorch *policy,
         if (!is_whole_segment(policy, at.entry->block))
             continue;
         total += at.entry->size_bytes;
-        status = collect(policy, at.entry->block);
-        if (status != MT_OK)
-            return status;
+        collect(policy, at.entry->block);
     }
-    for (i = 0; status == MT_OK && i < policy->scratch_count; i++)
-        status = release_segment(policy, policy->scratch[i]);
+    for (i = 0; i < policy->scratch_count; i++)
+        release_segment(policy, policy->scratch[i]);
     *released = total >= wanted;
-    return status;
 }
 
-enum mt_status mt_pytorch_release_available(struct mt_pytorch *policy,
-                                            const struct mt_pytorch_search *search, bool *released)
+void mt_pytorch_release_available(struct mt_pytorch *policy, const struct mt_pytorch_search *search,
+                                  bool *released)
 {
     struct mt_pytorch_free_list *free_list =
         mt_pytorch_free_list(policy, search->pool, search->stream);
@@ -168,16 +154,16 @@ enum mt_status mt_pytorch_release_available(struct mt_pytorch *policy,
 
     *released = false;
     if (policy->config.max_split_bytes == MT_PYTORCH_UNLIMITED)
-        return MT_OK;
-    if (!free_list)
-        return MT_ERR_MEMORY;
+        return;
     if (search->size_bytes > wanted)
         wanted = search->size_bytes;
     at = mt_free_set_find(&free_list->free, wanted, 0);
-    if (!at.entry || !is_whole_segment(policy, at.entry->block))
-        return release_largest(policy, free_list, wanted, released);
+    if (!at.entry || !is_whole_segment(policy, at.entry->block)) {
+        release_largest(policy, free_list, wanted, released);
+        return;
+    }
     *released = true;
-    return release_segment(policy, at.entry->block);
+    release_segment(policy, at.entry->block);
 }
 
 static uint64_t age_of(const struct mt_pytorch *policy, const struct mt_block *block)
@@ -187,15 +173,14 @@ static uint64_t age_of(const struct mt_pytorch *policy, const struct mt_block *b
 }
 
 /* One pass: releases the blocks that are at least as old as the mean. */
-static enum mt_status collect_old(struct mt_pytorch *policy, double mean_age, uint64_t *reclaimed,
-                                  uint64_t *total_age, uint64_t *count)
+static void collect_old(struct mt_pytorch *policy, double mean_age, uint64_t *reclaimed,
+                        uint64_t *total_age, uint64_t *count)
 {
     size_t i;
 
     for (i = 0; i < policy->scratch_count; i++) {
         uint32_t id = policy->scratch[i];
         const struct mt_block *block;
-        enum mt_status status;
         if (id == MT_NO_BLOCK)
             continue;
         block = &policy->store.blocks[id];
@@ -206,24 +191,20 @@ static enum mt_status collect_old(struct mt_pytorch *policy, double mean_age, ui
         *total_age -= age_of(policy, block);
         --*count;
         policy->scratch[i] = MT_NO_BLOCK;
-        status = release_segment(policy, id);
-        if (status != MT_OK)
-            return status;
+        release_segment(policy, id);
     }
-    return MT_OK;
 }
 
-enum mt_status mt_pytorch_collect_garbage(struct mt_pytorch *policy)
+void mt_pytorch_collect_garbage(struct mt_pytorch *policy)
 {
     double share = policy->config.gc_threshold * (double)policy->device->limit_bytes;
     uint64_t threshold = (uint64_t)share, total = mt_pytorch_total(policy);
     uint64_t reclaimed = 0, total_age = 0, count = 0, before;
-    enum mt_status status;
     size_t i;
 
     if (total <= threshold || !policy->pool_count)
-        return MT_OK;
-    status = collect_pool(policy, &policy->pools[0]);
+        return;
+    collect_pool(policy, &policy->pools[0]);
     for (i = 0; i < policy->scratch_count; i++) {
         const struct mt_block *block = &policy->store.blocks[policy->scratch[i]];
         if (mt_block_is_split(block)) {
@@ -233,12 +214,10 @@ enum mt_status mt_pytorch_collect_garbage(struct mt_pytorch *policy)
         total_age += age_of(policy, block);
         count++;
     }
-    while (status == MT_OK && reclaimed < total - threshold && count > 0) {
+    while (reclaimed < total - threshold && count > 0) {
         before = count;
-        status =
-            collect_old(policy, (double)total_age / (double)count, &reclaimed, &total_age, &count);
+        collect_old(policy, (double)total_age / (double)count, &reclaimed, &total_age, &count);
         if (count == before)
             break;
     }
-    return status;
 }

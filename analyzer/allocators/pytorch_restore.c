@@ -1,5 +1,6 @@
 /* State of a trace that starts in the middle: segments and blocks are put at their recorded places,
  * and all remaining space is free. */
+#include "process_memory.h"
 #include "pytorch_restore.h"
 
 #include "check.h"
@@ -17,12 +18,11 @@ static bool is_small_segment(const struct mt_pytorch *self, const struct mt_even
 
 /* Links a new block after the last one of the same reservation, with unmapped space in between if
  * there is a gap. */
-static enum mt_status append(struct mt_pytorch *self, uint32_t last, uint32_t id)
+static void append(struct mt_pytorch *self, uint32_t last, uint32_t id)
 {
     struct mt_block *below = &self->store.blocks[last], *block = &self->store.blocks[id];
     uint64_t end = below->addr + below->size_bytes;
     struct mt_block gap = *block;
-    enum mt_status status;
     uint32_t between;
 
     MT_ASSERT(below->next == MT_NO_BLOCK && block->addr >= end && block->expandable);
@@ -32,16 +32,13 @@ static enum mt_status append(struct mt_pytorch *self, uint32_t last, uint32_t id
         gap.size_bytes = block->addr - end;
         gap.state = MT_BLOCK_UNMAPPED;
         gap.reservation = below->reservation;
-        status = mt_block_new(&self->store, &gap, &between);
-        if (status != MT_OK)
-            return status;
+        mt_block_new(&self->store, &gap, &between);
         self->store.blocks[between].previous = last;
         self->store.blocks[last].next = between;
         last = between;
     }
     self->store.blocks[id].previous = last;
     self->store.blocks[last].next = id;
-    return MT_OK;
 }
 
 static uint64_t reservation_bytes(const struct mt_pytorch *self)
@@ -68,10 +65,9 @@ static uint32_t last_of_reservation(const struct mt_pytorch *self, const struct 
     return MT_NO_BLOCK;
 }
 
-enum mt_status mt_pytorch_restore_segment(struct mt_pytorch *self, const struct mt_event *event)
+void mt_pytorch_restore_segment(struct mt_pytorch *self, const struct mt_event *event)
 {
     struct mt_block fresh = {0};
-    enum mt_status status;
     uint32_t id, below;
 
     fresh.addr = event->addr;
@@ -82,21 +78,18 @@ enum mt_status mt_pytorch_restore_segment(struct mt_pytorch *self, const struct 
     fresh.state = MT_BLOCK_FREE;
     if (!fresh.size_bytes || fresh.addr + fresh.size_bytes < fresh.addr ||
         fresh.size_bytes > MT_MAX_TOTAL_BYTES - self->counters.reserved.now)
-        return MT_OK; /* no block can lie in it */
+        return; /* no block can lie in it */
     if (!mt_pytorch_free_list(self, fresh.pool, fresh.stream))
-        return MT_ERR_MEMORY;
+        mt_memory_end();
     self->restoring = true;
     below = fresh.expandable ? last_of_reservation(self, &fresh) : MT_NO_BLOCK;
     if (below == MT_NO_BLOCK)
         fresh.reservation = self->reservation_count++;
-    status = mt_block_new(&self->store, &fresh, &id);
-    if (status == MT_OK && below != MT_NO_BLOCK)
-        status = append(self, below, id);
-    if (status != MT_OK)
-        return status;
+    mt_block_new(&self->store, &fresh, &id);
+    if (below != MT_NO_BLOCK)
+        append(self, below, id);
     self->counters.segments.now += !fresh.expandable;
     self->counters.reserved.now += fresh.size_bytes;
-    return MT_OK;
 }
 
 /* The free block that holds [addr, addr + size). */
@@ -120,7 +113,6 @@ enum mt_status mt_pytorch_restore_block(struct mt_pytorch *self, const struct mt
     uint64_t size = event->aux_bytes ? event->aux_bytes
                                      : mt_pytorch_round_size(&self->config, event->size_bytes);
     uint32_t id = self->restore_hint, rest;
-    enum mt_status status = MT_OK;
 
     /* blocks come in address order: try the rest of the last split first */
     if (id >= self->store.count || self->store.blocks[id].state != MT_BLOCK_FREE ||
@@ -132,15 +124,13 @@ enum mt_status mt_pytorch_restore_block(struct mt_pytorch *self, const struct mt
         return MT_ERR_FORMAT;
     self->restoring = true;
     if (event->addr > self->store.blocks[id].addr) {
-        status = mt_block_split(&self->store, id, event->addr - self->store.blocks[id].addr, &rest);
+        mt_block_split(&self->store, id, event->addr - self->store.blocks[id].addr, &rest);
         id = rest;
     }
-    if (status == MT_OK && size < self->store.blocks[id].size_bytes) {
-        status = mt_block_split(&self->store, id, size, &rest);
+    if (size < self->store.blocks[id].size_bytes) {
+        mt_block_split(&self->store, id, size, &rest);
         self->restore_hint = rest;
     }
-    if (status != MT_OK)
-        return status;
     MT_ASSERT(self->store.blocks[id].size_bytes == size);
     MT_ASSERT(self->store.blocks[id].addr == event->addr);
     self->store.blocks[id].state = MT_BLOCK_ALLOCATED;
@@ -154,22 +144,18 @@ enum mt_status mt_pytorch_restore_block(struct mt_pytorch *self, const struct mt
 }
 
 /* Adds the remaining address space of a reservation after its last block. */
-static enum mt_status add_unmapped_end(struct mt_pytorch *self, uint32_t last)
+static void add_unmapped_end(struct mt_pytorch *self, uint32_t last)
 {
     struct mt_block rest = self->store.blocks[last];
-    enum mt_status status;
     uint32_t id;
 
     MT_ASSERT(rest.expandable && rest.next == MT_NO_BLOCK);
     rest.addr += rest.size_bytes;
     rest.size_bytes = mt_round_up(reservation_bytes(self), self->config.large_segment_bytes);
     rest.state = MT_BLOCK_UNMAPPED;
-    status = mt_block_new(&self->store, &rest, &id);
-    if (status != MT_OK)
-        return status;
+    mt_block_new(&self->store, &rest, &id);
     self->store.blocks[id].previous = last;
     self->store.blocks[last].next = id;
-    return MT_OK;
 }
 
 /* Adjacent ranges are mapped one by one; free space in them is one block. */
@@ -186,28 +172,26 @@ static void merge_touching(struct mt_pytorch *self)
     }
 }
 
-enum mt_status mt_pytorch_restored(struct mt_pytorch *self)
+void mt_pytorch_restored(struct mt_pytorch *self)
 {
     uint32_t id, count = self->store.count;
-    enum mt_status status = MT_OK;
 
-    for (id = 0; status == MT_OK && id < count; id++) {
+    for (id = 0; id < count; id++) {
         const struct mt_block *block = &self->store.blocks[id];
         if (block->expandable && block->next == MT_NO_BLOCK && block->state != MT_BLOCK_UNUSED &&
             block->state != MT_BLOCK_UNMAPPED)
-            status = add_unmapped_end(self, id);
+            add_unmapped_end(self, id);
     }
     merge_touching(self);
     self->counters.inactive_split.now = 0;
     self->restoring = false;
-    for (id = 0; status == MT_OK && id < self->store.count; id++) {
+    for (id = 0; id < self->store.count; id++) {
         const struct mt_block *block = &self->store.blocks[id];
         if (block->state != MT_BLOCK_FREE && block->state != MT_BLOCK_UNMAPPED)
             continue;
         if (block->state == MT_BLOCK_FREE && !block->expandable && mt_block_is_split(block))
             self->counters.inactive_split.now += block->size_bytes;
-        status = mt_pytorch_insert(self, id);
+        mt_pytorch_insert(self, id);
     }
     mt_counters_restart(&self->counters);
-    return status;
 }

@@ -5,10 +5,9 @@
 
 #include "pytorch_pools.h"
 
-enum mt_status mt_pytorch_restore_segment(struct mt_pytorch *self,
-                                          const struct mt_event *event) MT_MUST_USE;
+void mt_pytorch_restore_segment(struct mt_pytorch *self, const struct mt_event *event);
 enum mt_status mt_pytorch_restore_block(struct mt_pytorch *self, const struct mt_event *event,
                                         uint32_t *handle) MT_MUST_USE;
-enum mt_status mt_pytorch_restored(struct mt_pytorch *self) MT_MUST_USE;
+void mt_pytorch_restored(struct mt_pytorch *self);
 
 #endif

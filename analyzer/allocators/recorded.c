@@ -9,6 +9,7 @@
 
 #include "check.h"
 #include "free_set.h"
+#include "process_memory.h"
 #include "pytorch_config.h"
 #include "util.h"
 
@@ -39,9 +40,7 @@ static enum mt_status create(const struct mt_policy_setup *setup, struct mt_poli
 
     if (setup->options && *setup->options)
         return mt_fail(error, MT_ERR_USAGE, MT_NO_OFFSET, "policy 'recorded' has no options");
-    self = calloc(1, sizeof *self);
-    if (!self)
-        return MT_ERR_MEMORY;
+    self = mt_memory_zeroed(1, sizeof *self);
     self->device = setup->device;
     /* with unreadable options, only the sizes of blocks are less exact */
     if (mt_pytorch_config_recorded(setup->header, &self->config, NULL) != MT_OK)
@@ -56,9 +55,9 @@ static struct mt_free_entry entry_of(const struct mt_policy *self, uint32_t id)
     return (struct mt_free_entry){.size_bytes = self->store.blocks[id].addr, .block = id};
 }
 
-static enum mt_status file(struct mt_policy *self, uint32_t id)
+static void file(struct mt_policy *self, uint32_t id)
 {
-    return mt_free_set_insert(&self->by_addr, entry_of(self, id));
+    mt_free_set_insert(&self->by_addr, entry_of(self, id));
 }
 
 static void unfile(struct mt_policy *self, uint32_t id)
@@ -93,12 +92,10 @@ static void merge_free(struct mt_policy *self, uint32_t id, uint32_t other, uint
 }
 
 /* Cuts block `id` at `addr`; *high is the part at and above addr. */
-static enum mt_status cut(struct mt_policy *self, uint32_t id, uint64_t addr, uint32_t *high)
+static void cut(struct mt_policy *self, uint32_t id, uint64_t addr, uint32_t *high)
 {
-    enum mt_status status =
-        mt_block_split(&self->store, id, addr - self->store.blocks[id].addr, high);
-
-    return status == MT_OK ? file(self, *high) : status;
+    mt_block_split(&self->store, id, addr - self->store.blocks[id].addr, high);
+    file(self, *high);
 }
 
 /* Makes two adjacent expandable blocks neighbors. */
@@ -115,12 +112,11 @@ static void join(struct mt_policy *self, uint32_t low, uint32_t high)
     }
 }
 
-static enum mt_status add_segment(struct mt_policy *self, const struct mt_event *event)
+static void add_segment(struct mt_policy *self, const struct mt_event *event)
 {
     struct mt_block fresh = {0};
     uint32_t id, above, below = event->addr ? block_at(self, event->addr - 1) : MT_NO_BLOCK;
     uint64_t merged = 0;
-    enum mt_status status;
 
     fresh.addr = event->addr;
     fresh.size_bytes = event->size_bytes;
@@ -130,15 +126,14 @@ static enum mt_status add_segment(struct mt_policy *self, const struct mt_event 
     if (!fresh.size_bytes || fresh.addr + fresh.size_bytes < fresh.addr ||
         fresh.size_bytes > MT_MAX_TOTAL_BYTES - self->counters.reserved.now ||
         block_at(self, fresh.addr) != MT_NO_BLOCK)
-        return MT_OK; /* impossible; the engine counts inexact events */
-    status = mt_block_new(&self->store, &fresh, &id);
-    if (status != MT_OK)
-        return status;
+        return; /* impossible; the engine counts inexact events */
+    mt_block_new(&self->store, &fresh, &id);
     mt_level_add(&self->counters.reserved, fresh.size_bytes);
     self->counters.device_allocs++;
     if (!fresh.expandable) {
         mt_level_add(&self->counters.segments, 1);
-        return file(self, id);
+        file(self, id);
+        return;
     }
     if (below != MT_NO_BLOCK)
         join(self, below, id);
@@ -147,7 +142,7 @@ static enum mt_status add_segment(struct mt_policy *self, const struct mt_event 
         join(self, id, above);
     merge_free(self, id, self->store.blocks[id].previous, &merged);
     merge_free(self, id, self->store.blocks[id].next, &merged);
-    return file(self, id);
+    file(self, id);
 }
 
 static uint64_t inactive_bytes(const struct mt_policy *self, uint32_t id)
@@ -186,53 +181,45 @@ static void take_out(struct mt_policy *self, uint32_t id)
 }
 
 /* Removes [addr, addr + size), which must be free. */
-static enum mt_status remove_segment(struct mt_policy *self, const struct mt_event *event)
+static void remove_segment(struct mt_policy *self, const struct mt_event *event)
 {
     uint32_t id = block_at(self, event->addr), high;
-    enum mt_status status;
 
     if (!event->size_bytes || id == MT_NO_BLOCK || self->store.blocks[id].state != MT_BLOCK_FREE)
-        return MT_OK;
+        return;
     mt_level_sub(&self->counters.inactive_split, inactive_bytes(self, id));
     if (event->addr > self->store.blocks[id].addr) {
-        status = cut(self, id, event->addr, &high);
-        if (status != MT_OK)
-            return status;
+        cut(self, id, event->addr, &high);
         id = high;
     }
     if (event->size_bytes < self->store.blocks[id].size_bytes) {
-        status = cut(self, id, event->addr + event->size_bytes, &high);
-        if (status != MT_OK)
-            return status;
+        cut(self, id, event->addr + event->size_bytes, &high);
     }
     unfile(self, id);
     take_out(self, id);
     self->flushed = !self->explicit_flush;
-    return MT_OK;
 }
 
-static enum mt_status follow_segment(struct mt_policy *self, const struct mt_event *event)
+static void follow_segment(struct mt_policy *self, const struct mt_event *event)
 {
-    if (event->kind == MT_EVENT_SEGMENT_ALLOC || event->kind == MT_EVENT_SEGMENT_MAP)
-        return add_segment(self, event);
-    return remove_segment(self, event);
+    if (event->kind == MT_EVENT_SEGMENT_ALLOC || event->kind == MT_EVENT_SEGMENT_MAP) {
+        add_segment(self, event);
+        return;
+    }
+    remove_segment(self, event);
 }
 
-static enum mt_status add_own_segment(struct mt_policy *self, uint64_t addr, uint64_t size,
-                                      uint32_t *id)
+static void add_own_segment(struct mt_policy *self, uint64_t addr, uint64_t size, uint32_t *id)
 {
     struct mt_block fresh = {0};
-    enum mt_status status;
 
     fresh.addr = addr;
     fresh.size_bytes = size;
     fresh.state = MT_BLOCK_FREE;
     fresh.reservation = RESERVATION_OWN;
-    status = mt_block_new(&self->store, &fresh, id);
-    if (status != MT_OK)
-        return status;
+    mt_block_new(&self->store, &fresh, id);
     mt_level_add(&self->counters.reserved, size);
-    return file(self, *id);
+    file(self, *id);
 }
 
 /* Bytes of the block that takes the low end of the free block `id`. */
@@ -263,7 +250,6 @@ static enum mt_status alloc(struct mt_policy *self, const struct mt_policy_reque
                             struct mt_policy_block *out)
 {
     uint32_t id = block_at(self, request->addr), rest;
-    enum mt_status status = MT_OK;
     uint64_t available, size, remaining = 0, below = 0, own_bytes;
     bool was_split;
     struct mt_block *block;
@@ -283,25 +269,19 @@ static enum mt_status alloc(struct mt_policy *self, const struct mt_policy_reque
             self->counters.ooms++;
             return MT_ERR_DEVICE_OOM;
         }
-        status = add_own_segment(self, request->addr, own_bytes, &id);
+        add_own_segment(self, request->addr, own_bytes, &id);
     }
-    if (status != MT_OK)
-        return status;
     was_split = mt_block_is_split(&self->store.blocks[id]);
     if (request->addr > self->store.blocks[id].addr) {
         below = request->addr - self->store.blocks[id].addr;
-        status = cut(self, id, request->addr, &rest);
-        if (status != MT_OK)
-            return status;
+        cut(self, id, request->addr, &rest);
         id = rest;
     }
     available = self->store.blocks[id].size_bytes;
     size = self->store.blocks[id].reservation == RESERVATION_OWN ? available
                                                                  : block_bytes(self, request, id);
     if (size < available) {
-        status = cut(self, id, request->addr + size, &rest);
-        if (status != MT_OK)
-            return status;
+        cut(self, id, request->addr + size, &rest);
         remaining = available - size;
     }
     remaining += below;
@@ -341,7 +321,8 @@ static enum mt_status free_completed(struct mt_policy *self, uint32_t id)
     merge_free(self, id, block->previous, &merged);
     merge_free(self, id, block->next, &merged);
     mt_count_free_completed(&self->counters, size, block->requested_bytes, merged, block);
-    return file(self, id);
+    file(self, id);
+    return MT_OK;
 }
 
 /* Memory is released before a request only if the request exceeds the limit. */

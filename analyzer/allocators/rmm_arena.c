@@ -79,29 +79,22 @@ static size_t place_of(const struct mt_policy *self, uint64_t addr)
 }
 
 /* Adds a superblock, in order, without free blocks. */
-static enum mt_status add_superblock(struct mt_policy *self, const struct superblock *superblock,
-                                     uint32_t *free_list)
+static void add_superblock(struct mt_policy *self, const struct superblock *superblock,
+                           uint32_t *free_list)
 {
     size_t at = place_of(self, superblock->addr);
-    enum mt_status status = MT_OK;
 
     if (self->spare_count > 0)
         *free_list = self->spare[--self->spare_count];
     else
-        status = mt_heap_free_list(&self->heap, self->heap.free_list_count, free_list);
-    if (status == MT_OK)
-        status = mt_grow(&self->superblocks, &self->superblock_capacity, *free_list + 1u,
-                         sizeof *self->superblocks);
-    if (status == MT_OK)
-        status = mt_grow(&self->order, &self->order_capacity, self->order_count + 1,
-                         sizeof *self->order);
-    if (status != MT_OK)
-        return status;
+        mt_heap_free_list(&self->heap, self->heap.free_list_count, free_list);
+    mt_grow_to(&self->superblocks, &self->superblock_capacity, *free_list + 1u,
+               sizeof *self->superblocks);
+    mt_grow_to(&self->order, &self->order_capacity, self->order_count + 1, sizeof *self->order);
     self->superblocks[*free_list] = *superblock;
     memmove(&self->order[at + 1], &self->order[at], (self->order_count - at) * sizeof *self->order);
     self->order[at] = *free_list;
     self->order_count++;
-    return MT_OK;
 }
 
 static bool is_empty(const struct superblock *superblock)
@@ -109,14 +102,14 @@ static bool is_empty(const struct superblock *superblock)
     return superblock->free_bytes == superblock->size_bytes;
 }
 
-static enum mt_status put(struct mt_policy *self, uint32_t id)
+static void put(struct mt_policy *self, uint32_t id)
 {
     const struct mt_block *block = &self->heap.store.blocks[id];
 
     self->superblocks[block->reservation].free_bytes += block->size_bytes;
     MT_ASSERT(self->superblocks[block->reservation].free_bytes <=
               self->superblocks[block->reservation].size_bytes);
-    return mt_heap_put(&self->heap, id);
+    mt_heap_put(&self->heap, id);
 }
 
 /* First free block of a superblock with room, MT_NO_BLOCK if none. */
@@ -147,11 +140,10 @@ static uint32_t first_fit(const struct mt_policy *self, uint64_t owner, uint64_t
 }
 
 /* An empty superblock keeps this many bytes; the rest becomes another one. */
-static enum mt_status cut_superblock(struct mt_policy *self, uint32_t id, uint64_t keep)
+static void cut_superblock(struct mt_policy *self, uint32_t id, uint64_t keep)
 {
     uint32_t free_list = self->heap.store.blocks[id].reservation, tail, rest;
     struct superblock other = self->superblocks[free_list];
-    enum mt_status status;
 
     MT_ASSERT(is_empty(&other) && keep < other.size_bytes);
     mt_heap_take(&self->heap, id);
@@ -160,49 +152,43 @@ static enum mt_status cut_superblock(struct mt_policy *self, uint32_t id, uint64
     other.free_bytes = 0;
     self->superblocks[free_list].size_bytes = keep;
     self->superblocks[free_list].free_bytes = 0;
-    status = add_superblock(self, &other, &tail);
-    if (status == MT_OK)
-        status = mt_block_split(&self->heap.store, id, keep, &rest);
-    if (status != MT_OK)
-        return status;
+    add_superblock(self, &other, &tail);
+    mt_block_split(&self->heap.store, id, keep, &rest);
     self->heap.store.blocks[rest].reservation = tail;
-    status = put(self, rest);
-    return status == MT_OK ? put(self, id) : status;
+    put(self, rest);
+    put(self, id);
 }
 
 /* Finds a free block of the global arena; cuts its superblock to the size if it is empty. */
-static enum mt_status find_global(struct mt_policy *self, uint64_t size, uint32_t *block)
+static void find_global(struct mt_policy *self, uint64_t size, uint32_t *block)
 {
     uint64_t keep = mt_max_u64(MIN_SUPERBLOCK, size);
     const struct superblock *superblock;
 
     *block = first_fit(self, GLOBAL, size);
     if (*block == MT_NO_BLOCK)
-        return MT_OK;
+        return;
     superblock = &self->superblocks[self->heap.store.blocks[*block].reservation];
-    if (is_empty(superblock) && superblock->size_bytes >= keep + MIN_SUPERBLOCK)
-        return cut_superblock(self, *block, keep);
-    return MT_OK;
+    if (is_empty(superblock) && superblock->size_bytes >= keep + MIN_SUPERBLOCK) {
+        cut_superblock(self, *block, keep);
+        return;
+    }
 }
 
 /* Joins two superblocks if both are empty, adjacent, and in the global arena. */
-static enum mt_status join(struct mt_policy *self, size_t at, bool *joined)
+static void join(struct mt_policy *self, size_t at, bool *joined)
 {
     uint32_t low, high, id, other;
-    enum mt_status status;
 
     *joined = false;
     if (at + 1 >= self->order_count)
-        return MT_OK;
+        return;
     low = self->order[at];
     high = self->order[at + 1];
     if (self->superblocks[low].owner != GLOBAL || self->superblocks[high].owner != GLOBAL ||
         !is_empty(&self->superblocks[low]) || !is_empty(&self->superblocks[high]))
-        return MT_OK;
-    status =
-        mt_grow(&self->spare, &self->spare_capacity, self->spare_count + 1, sizeof *self->spare);
-    if (status != MT_OK)
-        return status;
+        return;
+    mt_grow_to(&self->spare, &self->spare_capacity, self->spare_count + 1, sizeof *self->spare);
     id = mt_heap_take_first(&self->heap, low, 0);
     other = mt_heap_take_first(&self->heap, high, 0);
     MT_ASSERT(id != MT_NO_BLOCK && other != MT_NO_BLOCK);
@@ -216,34 +202,33 @@ static enum mt_status join(struct mt_policy *self, size_t at, bool *joined)
     memmove(&self->order[at + 1], &self->order[at + 2],
             (self->order_count - at - 1) * sizeof *self->order);
     *joined = true;
-    return put(self, id);
+    put(self, id);
 }
 
 /* Merges a superblock of the global arena with its neighbors. */
-static enum mt_status coalesce(struct mt_policy *self, uint32_t free_list)
+static void coalesce(struct mt_policy *self, uint32_t free_list)
 {
     size_t at = place_of(self, self->superblocks[free_list].addr);
     bool joined;
-    enum mt_status status = join(self, at, &joined);
 
-    return status == MT_OK && at > 0 ? join(self, at - 1, &joined) : status;
+    join(self, at, &joined);
+    if (at > 0)
+        join(self, at - 1, &joined);
 }
 
 /* After a failure: every stream returns all its superblocks. */
-static enum mt_status defragment(struct mt_policy *self)
+static void defragment(struct mt_policy *self)
 {
-    enum mt_status status = MT_OK;
     bool joined;
     size_t i;
 
     self->heap.counters.retries++;
     for (i = 0; i < self->order_count; i++)
         self->superblocks[self->order[i]].owner = GLOBAL;
-    for (i = 0; status == MT_OK && i < self->order_count;) {
-        status = join(self, i, &joined);
+    for (i = 0; i < self->order_count;) {
+        join(self, i, &joined);
         i += !joined;
     }
-    return status;
 }
 
 /* Takes the memory of the constructor. */
@@ -260,28 +245,26 @@ static enum mt_status start(struct mt_policy *self)
         return status;
     self->started = true;
     all.addr = self->heap.store.blocks[id].addr;
-    status = add_superblock(self, &all, &free_list);
-    if (status != MT_OK)
-        return status;
+    add_superblock(self, &all, &free_list);
     self->heap.store.blocks[id].reservation = free_list;
-    return put(self, id);
+    put(self, id);
+    return MT_OK;
 }
 
-static enum mt_status find_for(struct mt_policy *self, uint64_t size, uint32_t stream,
-                               uint32_t *block)
+static void find_for(struct mt_policy *self, uint64_t size, uint32_t stream, uint32_t *block)
 {
     uint64_t owner = 1 + (uint64_t)stream;
-    enum mt_status status;
 
-    if (size > MIN_SUPERBLOCK)
-        return find_global(self, size, block);
+    if (size > MIN_SUPERBLOCK) {
+        find_global(self, size, block);
+        return;
+    }
     *block = first_fit(self, owner, size);
     if (*block != MT_NO_BLOCK)
-        return MT_OK;
-    status = find_global(self, size, block);
-    if (status == MT_OK && *block != MT_NO_BLOCK)
+        return;
+    find_global(self, size, block);
+    if (*block != MT_NO_BLOCK)
         self->superblocks[self->heap.store.blocks[*block].reservation].owner = owner;
-    return status;
 }
 
 static enum mt_status find(struct mt_policy *policy, const struct mt_policy_request *request,
@@ -293,11 +276,10 @@ static enum mt_status find(struct mt_policy *policy, const struct mt_policy_requ
 
     share->size_bytes = size;
     if (status == MT_OK)
-        status = find_for(policy, size, request->stream, &share->block);
+        find_for(policy, size, request->stream, &share->block);
     if (status == MT_OK && share->block == MT_NO_BLOCK) {
-        status = defragment(policy);
-        if (status == MT_OK)
-            status = find_for(policy, size, request->stream, &share->block);
+        defragment(policy);
+        find_for(policy, size, request->stream, &share->block);
     }
     if (status == MT_OK && share->block == MT_NO_BLOCK)
         status = MT_ERR_DEVICE_OOM;
@@ -315,15 +297,14 @@ static enum mt_status free_completed(struct mt_policy *policy, uint32_t handle)
     struct mt_heap *heap = &policy->heap;
     uint32_t free_list = heap->store.blocks[handle].reservation;
     struct superblock *superblock = &policy->superblocks[free_list];
-    enum mt_status status;
 
     superblock->free_bytes += heap->store.blocks[handle].size_bytes;
     mt_heap_complete(heap, handle);
     mt_heap_merge(heap, handle);
-    status = mt_heap_put(heap, handle);
-    if (status == MT_OK && superblock->owner == GLOBAL && is_empty(superblock))
-        status = coalesce(policy, free_list);
-    return status;
+    mt_heap_put(heap, handle);
+    if (superblock->owner == GLOBAL && is_empty(superblock))
+        coalesce(policy, free_list);
+    return MT_OK;
 }
 
 /* Checks that the free blocks of a superblock are inside it, and that their sum is right. */

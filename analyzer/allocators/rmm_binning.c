@@ -38,10 +38,10 @@ static enum mt_status init(struct mt_policy *self, uint64_t *values, struct mt_e
                    "min_size_exponent is more than max_size_exponent");
 }
 
-static enum mt_status free_list_of(struct mt_heap *heap, uint32_t stream, uint64_t exponent,
-                                   uint32_t *free_list)
+static void free_list_of(struct mt_heap *heap, uint32_t stream, uint64_t exponent,
+                         uint32_t *free_list)
 {
-    return mt_heap_free_list(heap, (uint64_t)stream * FREE_LISTS_PER_STREAM + exponent, free_list);
+    mt_heap_free_list(heap, (uint64_t)stream * FREE_LISTS_PER_STREAM + exponent, free_list);
 }
 
 /* Adds a chunk, cut into its blocks, the lowest first in line. */
@@ -51,16 +51,19 @@ static enum mt_status add_chunk(struct mt_heap *heap, uint64_t exponent, uint32_
     enum mt_status status;
     uint32_t free_list, id, rest, i;
 
-    status = free_list_of(heap, stream, exponent, &free_list);
-    if (status == MT_OK)
-        status = mt_heap_grow(heap, BLOCKS_PER_CHUNK * size, stream, free_list, &id);
+    free_list_of(heap, stream, exponent, &free_list);
+    status = MT_OK;
+    status = mt_heap_grow(heap, BLOCKS_PER_CHUNK * size, stream, free_list, &id);
     for (i = 1; status == MT_OK && i < BLOCKS_PER_CHUNK; i++) {
-        status = mt_block_split(&heap->store, id, size, &rest);
-        if (status == MT_OK)
-            status = mt_heap_put(heap, id);
+        mt_block_split(&heap->store, id, size, &rest);
+        mt_heap_put(heap, id);
         id = rest;
     }
-    return status == MT_OK ? mt_heap_put(heap, id) : status;
+    if (status == MT_OK) {
+        mt_heap_put(heap, id);
+        return MT_OK;
+    } else
+        return status;
 }
 
 /* Takes the memory of the constructors: one chunk per bin, in the default stream's lists. */
@@ -90,10 +93,9 @@ static uint32_t take_free(struct mt_heap *heap, uint32_t own, uint64_t exponent)
 static enum mt_status find_in_bin(struct mt_heap *heap, uint64_t exponent, uint32_t stream,
                                   struct mt_heap_share *share)
 {
-    enum mt_status status = free_list_of(heap, stream, exponent, &share->free_list);
+    enum mt_status status = MT_OK;
 
-    if (status != MT_OK)
-        return status;
+    free_list_of(heap, stream, exponent, &share->free_list);
     share->size_bytes = (uint64_t)1 << exponent;
     share->block = take_free(heap, share->free_list, exponent);
     if (share->block == MT_NO_BLOCK) {

@@ -43,13 +43,14 @@ static enum mt_status start(struct mt_policy *self)
 
     if (self->started || !self->initial_bytes)
         return MT_OK;
-    status = mt_heap_free_list(&self->heap, 0, &free_list);
-    if (status == MT_OK)
-        status = mt_heap_grow(&self->heap, self->initial_bytes, 0, free_list, &id);
+    mt_heap_free_list(&self->heap, 0, &free_list);
+    status = MT_OK;
+    status = mt_heap_grow(&self->heap, self->initial_bytes, 0, free_list, &id);
     if (status != MT_OK)
         return status;
     self->started = true;
-    return mt_heap_put(&self->heap, id);
+    mt_heap_put(&self->heap, id);
+    return MT_OK;
 }
 
 static uint32_t take_from_others(struct mt_heap *heap, uint32_t own, uint64_t size_bytes)
@@ -63,36 +64,28 @@ static uint32_t take_from_others(struct mt_heap *heap, uint32_t own, uint64_t si
     return id;
 }
 
-static enum mt_status move_free_list(struct mt_heap *heap, uint32_t from, uint32_t to)
+static void move_free_list(struct mt_heap *heap, uint32_t from, uint32_t to)
 {
-    enum mt_status status = MT_OK;
     uint32_t id;
 
-    while (status == MT_OK && (id = mt_heap_take_first(heap, from, 0)) != MT_NO_BLOCK) {
+    while ((id = mt_heap_take_first(heap, from, 0)) != MT_NO_BLOCK) {
         MT_ASSERT(from != to && heap->store.blocks[id].reservation == from);
         heap->store.blocks[id].reservation = to;
         mt_heap_merge(heap, id);
-        status = mt_heap_put(heap, id);
+        mt_heap_put(heap, id);
     }
-    return status;
 }
 
-static enum mt_status merge_others(struct mt_heap *heap, uint32_t own, uint64_t size_bytes,
-                                   uint32_t *block)
+static void merge_others(struct mt_heap *heap, uint32_t own, uint64_t size_bytes, uint32_t *block)
 {
-    enum mt_status status = MT_OK;
     uint32_t free_list;
 
-    for (free_list = 0;
-         status == MT_OK && *block == MT_NO_BLOCK && free_list < heap->free_list_count;
-         free_list++) {
+    for (free_list = 0; *block == MT_NO_BLOCK && free_list < heap->free_list_count; free_list++) {
         if (free_list == own || !heap->free_lists[free_list].free.count)
             continue;
-        status = move_free_list(heap, free_list, own);
-        if (status == MT_OK)
-            *block = mt_heap_take_first(heap, own, size_bytes);
+        move_free_list(heap, free_list, own);
+        *block = mt_heap_take_first(heap, own, size_bytes);
     }
-    return status;
 }
 
 /* Free segment with the lowest address, or MT_NO_BLOCK. */
@@ -110,20 +103,18 @@ static uint32_t lowest_whole(const struct mt_heap *heap)
 }
 
 /* Releases whole segments until a request fits below the maximum. */
-static enum mt_status reclaim(struct mt_policy *self, uint64_t size)
+static void reclaim(struct mt_policy *self, uint64_t size)
 {
     struct mt_heap *heap = &self->heap;
-    enum mt_status status = MT_OK;
     uint32_t id;
 
     if (!self->maximum_bytes || size > self->maximum_bytes)
-        return MT_OK;
-    while (status == MT_OK && self->maximum_bytes - heap->counters.reserved.now < size &&
+        return;
+    while (self->maximum_bytes - heap->counters.reserved.now < size &&
            (id = lowest_whole(heap)) != MT_NO_BLOCK) {
         mt_heap_take(heap, id);
-        status = mt_heap_drop(heap, id);
+        mt_heap_drop(heap, id);
     }
-    return status;
 }
 
 /* With a maximum: half of what remains, or the request. Without: doubles the pool, and halves the
@@ -163,13 +154,12 @@ static enum mt_status find_for(struct mt_policy *self, uint64_t size, uint32_t s
     if (*block == MT_NO_BLOCK)
         *block = take_from_others(&self->heap, free_list, size);
     if (*block == MT_NO_BLOCK)
-        status = merge_others(&self->heap, free_list, size, block);
-    if (status != MT_OK || *block != MT_NO_BLOCK)
-        return status;
+        merge_others(&self->heap, free_list, size, block);
+    if (*block != MT_NO_BLOCK)
+        return MT_OK;
     MT_ASSERT(size % ALIGNMENT == 0 && free_list < self->heap.free_list_count);
-    status = reclaim(self, size);
-    if (status == MT_OK)
-        status = expand(self, size, stream, free_list, block);
+    reclaim(self, size);
+    status = expand(self, size, stream, free_list, block);
     return status;
 }
 
@@ -179,8 +169,8 @@ static enum mt_status find(struct mt_policy *policy, const struct mt_policy_requ
     enum mt_status status = start(policy);
 
     share->size_bytes = mt_round_up(mt_max_u64(request->size_bytes, 1), ALIGNMENT);
-    if (status == MT_OK) /* freed on this stream, regardless of its origin */
-        status = mt_heap_free_list(&policy->heap, request->stream, &share->free_list);
+    if (status == MT_OK)
+        mt_heap_free_list(&policy->heap, request->stream, &share->free_list);
     if (status == MT_OK)
         status =
             find_for(policy, share->size_bytes, request->stream, share->free_list, &share->block);

@@ -39,22 +39,23 @@ static enum mt_status add_slab(struct mt_heap *heap, uint64_t class_bytes, uint3
     uint32_t id, rest, tails;
 
     MT_ASSERT(objects > 0 && class_bytes % ALIGNMENT == 0);
-    status = mt_heap_free_list(heap, TAILS, &tails);
-    if (status == MT_OK)
-        status = mt_heap_grow_or_flush(heap, SLAB, stream, free_list, &id);
+    mt_heap_free_list(heap, TAILS, &tails);
+    status = MT_OK;
+    status = mt_heap_grow_or_flush(heap, SLAB, stream, free_list, &id);
     if (status == MT_OK && objects * class_bytes < SLAB) {
-        status = mt_block_split(&heap->store, id, objects * class_bytes, &rest);
-        if (status != MT_OK)
-            return status;
+        mt_block_split(&heap->store, id, objects * class_bytes, &rest);
         heap->store.blocks[rest].reservation = tails;
-        status = mt_heap_put(heap, rest);
+        mt_heap_put(heap, rest);
     }
     while (status == MT_OK && --objects > 0) {
-        status = mt_block_split(&heap->store, id, objects * class_bytes, &rest);
-        if (status == MT_OK)
-            status = mt_heap_put(heap, rest);
+        mt_block_split(&heap->store, id, objects * class_bytes, &rest);
+        mt_heap_put(heap, rest);
     }
-    return status == MT_OK ? mt_heap_put(heap, id) : status;
+    if (status == MT_OK) {
+        mt_heap_put(heap, id);
+        return MT_OK;
+    } else
+        return status;
 }
 
 static enum mt_status find_object(struct mt_heap *heap, uint64_t size, uint32_t stream,
@@ -65,9 +66,8 @@ static enum mt_status find_object(struct mt_heap *heap, uint64_t size, uint32_t 
 
     if (size > MAX_CLASS)
         return mt_heap_grow_or_flush(heap, size, stream, MT_NO_BLOCK /* no free list */, block);
-    status = mt_heap_free_list(heap, size, &free_list);
-    if (status != MT_OK)
-        return status;
+    mt_heap_free_list(heap, size, &free_list);
+    status = MT_OK;
     *block = mt_heap_take_first(heap, free_list, 0);
     MT_ASSERT(*block == MT_NO_BLOCK || heap->store.blocks[*block].size_bytes == size);
     if (*block != MT_NO_BLOCK)

@@ -1,6 +1,7 @@
 #include "cache_chains.h"
 
 #include "grow.h"
+#include "process_memory.h"
 #include "util.h"
 
 #include <stdlib.h>
@@ -32,18 +33,18 @@ static void drop_heads(struct mt_cache_chains *chains, struct mt_cache_chain *ch
     chain->first_head = chain->last_head = 0;
 }
 
-static enum mt_status add_head(struct mt_cache_chains *chains, struct mt_cache_chain *chain,
-                               uint64_t allocation)
+static void add_head(struct mt_cache_chains *chains, struct mt_cache_chain *chain,
+                     uint64_t allocation)
 {
     uint32_t at = chains->free_head;
 
     if (at) {
         chains->free_head = chains->heads[at - 1].next;
     } else {
-        if (chains->head_count >= UINT32_MAX - 1 ||
-            mt_grow(&chains->heads, &chains->head_capacity, chains->head_count + 1,
-                    sizeof *chains->heads))
-            return MT_ERR_MEMORY;
+        if (chains->head_count >= UINT32_MAX - 1)
+            mt_memory_end();
+        mt_grow_to(&chains->heads, &chains->head_capacity, chains->head_count + 1,
+                   sizeof *chains->heads);
         at = (uint32_t)++chains->head_count;
     }
     chains->heads[at - 1] = (struct mt_cache_head){.allocation = allocation};
@@ -52,23 +53,20 @@ static enum mt_status add_head(struct mt_cache_chains *chains, struct mt_cache_c
     else
         chain->first_head = at;
     chain->last_head = at;
-    return MT_OK;
 }
 
 /* Each block of the first generation is one step longer than the one it replaced. */
-static enum mt_status take_heads(struct mt_cache_chains *chains, struct mt_cache_chain *chain)
+static void take_heads(struct mt_cache_chains *chains, struct mt_cache_chain *chain)
 {
     uint64_t least_bytes = mt_sub_or_0_u64(chain->first_bytes, chain->step_bytes);
 
     for (uint32_t at = chain->first_head; at; at = chains->heads[at - 1].next) {
-        if (mt_grow(&chains->replaced, &chains->replaced_capacity, chains->replaced_count + 1,
-                    sizeof *chains->replaced))
-            return MT_ERR_MEMORY;
+        mt_grow_to(&chains->replaced, &chains->replaced_capacity, chains->replaced_count + 1,
+                   sizeof *chains->replaced);
         chains->replaced[chains->replaced_count++] =
             (struct mt_cache_replaced){chains->heads[at - 1].allocation, least_bytes};
     }
     drop_heads(chains, chain);
-    return MT_OK;
 }
 
 /* Between two layers a model makes other blocks. A loop that appends to each of several tensors
@@ -99,8 +97,8 @@ static void begin_chain(struct mt_cache_chains *chains, struct mt_cache_chain *c
                                      .is_cache = chain->is_cache};
 }
 
-static enum mt_status begin_generation(struct mt_cache_chains *chains, struct mt_cache_chain *chain,
-                                       uint64_t allocation, uint64_t size_bytes)
+static void begin_generation(struct mt_cache_chains *chains, struct mt_cache_chain *chain,
+                             uint64_t allocation, uint64_t size_bytes)
 {
     uint64_t step_bytes = size_bytes - chain->bytes;
 
@@ -115,55 +113,53 @@ static enum mt_status begin_generation(struct mt_cache_chains *chains, struct mt
     chain->is_uneven = false;
     chain->generation++;
     chain->is_cache |= chain->links >= MIN_LINKS;
-    return chain->is_cache && chain->generation > YOUNG_GENERATIONS ? take_heads(chains, chain)
-                                                                    : MT_OK;
+    if (chain->is_cache && chain->generation > YOUNG_GENERATIONS)
+        take_heads(chains, chain);
 }
 
-static enum mt_status add_block(struct mt_cache_chains *chains, struct mt_cache_chain *chain,
-                                uint64_t allocation, uint32_t stack)
+static void add_block(struct mt_cache_chains *chains, struct mt_cache_chain *chain,
+                      uint64_t allocation, uint32_t stack)
 {
     chain->parted += chain->blocks && allocation - chain->last > 1;
     chain->last = allocation;
     chain->blocks++;
     if (chain->generation == 1)
-        return MT_OK;
+        return;
     chain->live++;
     chain->is_uneven |= (uint64_t)chain->old_live + chain->blocks > chain->old_blocks + PAIR;
-    return mt_map_set(&chains->live, allocation, stack);
+    mt_map_put(&chains->live, allocation, stack);
 }
 
-enum mt_status mt_cache_chains_birth(struct mt_cache_chains *chains, uint64_t allocation,
-                                     uint32_t stack, uint64_t size_bytes)
+void mt_cache_chains_birth(struct mt_cache_chains *chains, uint64_t allocation, uint32_t stack,
+                           uint64_t size_bytes)
 {
     struct mt_cache_chain *chain;
-    enum mt_status status = MT_OK;
 
     chains->last_stack = MT_NO_ID;
     if (stack == MT_NO_ID)
-        return MT_OK;
-    if (mt_grow_zeroed(&chains->chains, &chains->chain_capacity, (size_t)stack + 1,
-                       sizeof *chains->chains))
-        return MT_ERR_MEMORY;
+        return;
+    mt_grow_zeroed_to(&chains->chains, &chains->chain_capacity, (size_t)stack + 1,
+                      sizeof *chains->chains);
     chains->last_stack = stack;
     chain = &chains->chains[stack];
     if (!chain->generation || size_bytes < chain->bytes) {
         begin_chain(chains, chain, allocation, size_bytes);
-        return MT_OK;
+        return;
     }
     if (size_bytes > chain->bytes)
-        status = begin_generation(chains, chain, allocation, size_bytes);
-    return status ? status : add_block(chains, chain, allocation, stack);
+        begin_generation(chains, chain, allocation, size_bytes);
+    add_block(chains, chain, allocation, stack);
 }
 
-static enum mt_status replace(struct mt_cache_chains *chains, uint64_t allocation)
+static void replace(struct mt_cache_chains *chains, uint64_t allocation)
 {
     struct mt_cache_chain *chain =
         chains->last_stack < chains->chain_capacity ? &chains->chains[chains->last_stack] : NULL;
 
     if (!chain || !chain->generation || chain->generation > YOUNG_GENERATIONS ||
         allocation >= chain->first)
-        return MT_OK;
-    return add_head(chains, chain, allocation);
+        return;
+    add_head(chains, chain, allocation);
 }
 
 /* A block of a chain ends: finds its generation. */
@@ -181,6 +177,5 @@ void mt_cache_chains_end(struct mt_cache_chains *chains, uint64_t allocation)
 
     if (stack != MT_MAP_NONE)
         leave_generation(&chains->chains[stack], allocation);
-    if (replace(chains, allocation))
-        chains->failed = true;
+    replace(chains, allocation);
 }

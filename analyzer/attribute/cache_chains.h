@@ -78,9 +78,8 @@ struct mt_cache_chains {
 void mt_cache_chains_release(struct mt_cache_chains *chains);
 
 /* Takes allocations in the order of their numbers. Amortized O(1). */
-enum mt_status mt_cache_chains_birth(struct mt_cache_chains *chains, uint64_t allocation,
-                                     uint32_t stack, uint64_t size_bytes) MT_MUST_USE;
-/* Sets `failed` if memory runs out. */
+void mt_cache_chains_birth(struct mt_cache_chains *chains, uint64_t allocation, uint32_t stack,
+                           uint64_t size_bytes);
 void mt_cache_chains_end(struct mt_cache_chains *chains, uint64_t allocation);
 
 /* Returns true if the blocks of that stack are cache. */

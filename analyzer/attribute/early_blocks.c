@@ -47,13 +47,12 @@ static void pass(struct mt_early_blocks *early, uint8_t kind, bool named)
     }
 }
 
-enum mt_status mt_early_blocks_birth(struct mt_early_blocks *early, uint64_t allocation,
-                                     const struct mt_early_block *block)
+void mt_early_blocks_birth(struct mt_early_blocks *early, uint64_t allocation,
+                           const struct mt_early_block *block)
 {
     if ((!block->initial && !early->initial_count) || allocation >= MT_EARLY_BLOCKS_MAX)
-        return MT_OK;
-    if (mt_grow(&early->blocks, &early->capacity, allocation + 1, sizeof *early->blocks))
-        return MT_ERR_MEMORY;
+        return;
+    mt_grow_to(&early->blocks, &early->capacity, allocation + 1, sizeof *early->blocks);
     memset(early->blocks + early->count, 0,
            (allocation + 1 - early->count) * sizeof *early->blocks);
     early->blocks[allocation] = *block;
@@ -65,7 +64,6 @@ enum mt_status mt_early_blocks_birth(struct mt_early_blocks *early, uint64_t all
         early->initial_count = early->count;
     else
         pass(early, block->birth_kind, block->in_named_part);
-    return MT_OK;
 }
 
 void mt_early_blocks_end(struct mt_early_blocks *early, uint64_t allocation,

@@ -60,8 +60,8 @@ void mt_early_blocks_release(struct mt_early_blocks *early);
 
 /* Takes allocation number `allocation`, in order. Returns immediately if the first one was not
  * alive when the trace began. */
-enum mt_status mt_early_blocks_birth(struct mt_early_blocks *early, uint64_t allocation,
-                                     const struct mt_early_block *block) MT_MUST_USE;
+void mt_early_blocks_birth(struct mt_early_blocks *early, uint64_t allocation,
+                           const struct mt_early_block *block);
 
 /* Takes the end of a block: kind, died_in_part and in_named_part are set; for blocks that were not
  * alive when the trace began also the role, if it is settled, and left_behind. */

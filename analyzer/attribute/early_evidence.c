@@ -1,5 +1,6 @@
 #include "early_evidence.h"
 
+#include "process_memory.h"
 #include "workspaces.h"
 
 #include <stdlib.h>
@@ -208,15 +209,13 @@ void mt_early_ends_add(struct mt_early_ends *ends, const struct mt_early_block *
     ends->bytes[block->role] += block->bytes;
 }
 
-enum mt_status mt_early_evidence_gather(struct mt_early_evidence *evidence)
+void mt_early_evidence_gather(struct mt_early_evidence *evidence)
 {
     const struct mt_early_blocks *early = evidence->early;
 
-    evidence->sorted = calloc(early->count + 1, sizeof *evidence->sorted);
-    evidence->sizes = calloc(early->count + 1, sizeof *evidence->sizes);
-    evidence->ends = calloc(early->count + 1, sizeof *evidence->ends);
-    if (!evidence->sorted || !evidence->sizes || !evidence->ends)
-        return MT_ERR_MEMORY;
+    evidence->sorted = mt_memory_zeroed(early->count + 1, sizeof *evidence->sorted);
+    evidence->sizes = mt_memory_zeroed(early->count + 1, sizeof *evidence->sizes);
+    evidence->ends = mt_memory_zeroed(early->count + 1, sizeof *evidence->ends);
     for (size_t i = 0; i < early->count; i++) {
         const struct mt_early_block *block = &early->blocks[i];
 
@@ -252,7 +251,6 @@ enum mt_status mt_early_evidence_gather(struct mt_early_evidence *evidence)
     for (size_t i = 0; i < early->count; i++)
         if (mt_early_is_witness(&early->blocks[i]))
             mt_early_ends_add(&evidence->by_kind[early->blocks[i].end_kind], &early->blocks[i]);
-    return MT_OK;
 }
 
 uint32_t mt_early_beyond_parameters(const struct mt_early_sizes *sizes)

@@ -60,7 +60,7 @@ struct mt_early_evidence {
 };
 /* Gathers the evidence. O(n log n). Zeroed memory with `early` set is ready; release it even after
  * an error. */
-enum mt_status mt_early_evidence_gather(struct mt_early_evidence *evidence) MT_MUST_USE;
+void mt_early_evidence_gather(struct mt_early_evidence *evidence);
 void mt_early_evidence_release(struct mt_early_evidence *evidence);
 
 /* Returns the blocks of size `bytes` on the device of `like`, or NULL. O(log n). */

@@ -2,6 +2,7 @@
 
 #include "frame_judge.h"
 #include "grow.h"
+#include "process_memory.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -47,21 +48,14 @@ static void find_root(struct mt_forward_logs *logs, const struct mt_symbols *sym
         root->top = id;
 }
 
-enum mt_status mt_forward_logs_update(struct mt_forward_logs *logs,
-                                      const struct mt_symbols *symbols)
+void mt_forward_logs_update(struct mt_forward_logs *logs, const struct mt_symbols *symbols)
 {
-    enum mt_status status = mt_python_tree_update(&logs->tree, symbols);
-
-    if (!status)
-        status = mt_site_table_update(&logs->sites, symbols);
-    if (!status)
-        status = mt_stack_kinds_update(&logs->kinds, symbols);
-    if (!status)
-        status =
-            mt_grow(&logs->roots, &logs->root_capacity, symbols->stack_count, sizeof *logs->roots);
-    while (!status && logs->root_count < symbols->stack_count)
+    mt_python_tree_update(&logs->tree, symbols);
+    mt_site_table_update(&logs->sites, symbols);
+    mt_stack_kinds_update(&logs->kinds, symbols);
+    mt_grow_to(&logs->roots, &logs->root_capacity, symbols->stack_count, sizeof *logs->roots);
+    while (logs->root_count < symbols->stack_count)
         find_root(logs, symbols);
-    return status;
 }
 
 bool mt_forward_logs_is_call(const struct mt_forward_logs *logs, uint32_t node)
@@ -132,21 +126,19 @@ static void close_log(struct mt_forward_logs *logs)
     forget(logs, index);
 }
 
-static enum mt_status open_log(struct mt_forward_logs *logs, struct mt_forward_root root,
-                               int32_t owner)
+static void open_log(struct mt_forward_logs *logs, struct mt_forward_root root, int32_t owner)
 {
     uint32_t index = logs->unused ? logs->unused - 1 : logs->count;
 
-    if (logs->unused)
+    if (logs->unused) {
         logs->unused = logs->logs[index].call;
-    else if (mt_grow(&logs->logs, &logs->capacity, (size_t)logs->count + 1, sizeof *logs->logs))
-        return MT_ERR_MEMORY;
-    else
+    } else {
+        mt_grow_to(&logs->logs, &logs->capacity, (size_t)logs->count + 1, sizeof *logs->logs);
         logs->count++;
+    }
     logs->logs[index] = (struct mt_forward_log){
         .call = root.call, .owner = owner, .first = root.top, .last = root.top, .is_open = true};
     logs->open = index + 1;
-    return MT_OK;
 }
 
 static bool begins_call(const struct mt_forward_log *log, struct mt_forward_root root,
@@ -157,25 +149,21 @@ static bool begins_call(const struct mt_forward_log *log, struct mt_forward_root
     return root.top != MT_NO_ID && root.top == log->first && log->last != log->first;
 }
 
-static enum mt_status append(struct mt_forward_log *log, uint32_t node,
-                             const struct mt_forward_birth *birth)
+static void append(struct mt_forward_log *log, uint32_t node, const struct mt_forward_birth *birth)
 {
     size_t count = (size_t)log->count + 1;
 
-    if (mt_grow(&log->nodes, &log->capacity, count, sizeof *log->nodes) ||
-        mt_grow(&log->phases, &log->phase_capacity, count, sizeof *log->phases))
-        return MT_ERR_MEMORY;
+    mt_grow_to(&log->nodes, &log->capacity, count, sizeof *log->nodes);
+    mt_grow_to(&log->phases, &log->phase_capacity, count, sizeof *log->phases);
     if (!log->count)
         log->first_event = birth->event;
     log->last_event = birth->event;
     log->nodes[log->count] = node;
     log->phases[log->count++] = birth->phase;
-    return MT_OK;
 }
 
-enum mt_status mt_forward_logs_add(struct mt_forward_logs *logs,
-                                   const struct mt_forward_birth *birth,
-                                   struct mt_forward_place *place)
+void mt_forward_logs_add(struct mt_forward_logs *logs, const struct mt_forward_birth *birth,
+                         struct mt_forward_place *place)
 {
     struct mt_forward_root root;
     struct mt_forward_log *log;
@@ -184,20 +172,18 @@ enum mt_status mt_forward_logs_add(struct mt_forward_logs *logs,
     if (logs->open && is_behind_call(logs, birth->stack))
         close_log(logs);
     if (!is_in_call(logs, birth->stack) || logs->held >= MT_FORWARD_LOGS_MAX)
-        return MT_OK;
+        return;
     root = logs->roots[birth->stack];
     if (logs->open && begins_call(&logs->logs[logs->open - 1], root, birth->owner))
         close_log(logs);
-    if (!logs->open && open_log(logs, root, birth->owner))
-        return MT_ERR_MEMORY;
+    if (!logs->open)
+        open_log(logs, root, birth->owner);
     log = &logs->logs[logs->open - 1];
     *place = (struct mt_forward_place){logs->open - 1, log->count};
-    if (append(log, mt_python_node_of(&logs->tree, birth->stack), birth))
-        return MT_ERR_MEMORY;
+    append(log, mt_python_node_of(&logs->tree, birth->stack), birth);
     log->last = root.top;
     log->alive++;
     logs->held++;
-    return MT_OK;
 }
 
 void mt_forward_logs_enter(struct mt_forward_logs *logs, struct mt_forward_place place)
@@ -224,9 +210,7 @@ enum mt_status mt_forward_logs_settle(struct mt_forward_logs *logs,
 
         if (!log->count)
             continue;
-        log->calls = malloc(log->count * sizeof *log->calls);
-        if (!log->calls)
-            return MT_ERR_MEMORY;
+        log->calls = mt_memory_new(log->count * sizeof *log->calls);
         status = mt_module_calls_find(
             &logs->tree, symbols,
             &(struct mt_module_sequence){log->call, log->nodes, log->count, log->is_open},

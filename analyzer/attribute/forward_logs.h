@@ -71,8 +71,7 @@ bool mt_forward_logs_is_call(const struct mt_forward_logs *logs, uint32_t node);
 bool mt_forward_logs_is_inner(const struct mt_forward_logs *logs, uint32_t node);
 
 /* Adds new stacks. */
-enum mt_status mt_forward_logs_update(struct mt_forward_logs *logs,
-                                      const struct mt_symbols *symbols) MT_MUST_USE;
+void mt_forward_logs_update(struct mt_forward_logs *logs, const struct mt_symbols *symbols);
 
 struct mt_forward_birth {
     uint64_t event;
@@ -82,9 +81,8 @@ struct mt_forward_birth {
 
 /* Adds an allocation. *place refers to its log until mt_forward_logs_leave. Allocations of backward
  * or an optimizer end the previous call. */
-enum mt_status mt_forward_logs_add(struct mt_forward_logs *logs,
-                                   const struct mt_forward_birth *birth,
-                                   struct mt_forward_place *place) MT_MUST_USE;
+void mt_forward_logs_add(struct mt_forward_logs *logs, const struct mt_forward_birth *birth,
+                         struct mt_forward_place *place);
 /* Add and remove a reference of a block to a place. */
 void mt_forward_logs_enter(struct mt_forward_logs *logs, struct mt_forward_place place);
 void mt_forward_logs_leave(struct mt_forward_logs *logs, struct mt_forward_place place);

@@ -2,6 +2,7 @@
 
 #include "frame_judge.h"
 #include "period.h"
+#include "process_memory.h"
 #include "step_groups.h"
 
 #include <stdio.h>
@@ -18,8 +19,7 @@ static enum mt_status read_all(struct mt_source *source, struct mt_stretches *st
     while ((status = mt_source_next(source, &batch, error)) == MT_OK) {
         for (size_t i = 0; i < batch.count; i++)
             if (take(stretches, &batch.events[i]))
-                return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "%s",
-                               mt_status_text(MT_ERR_MEMORY));
+                mt_memory_end();
         if (until_complete && mt_stretches_complete(stretches))
             break;
     }
@@ -57,7 +57,7 @@ static enum mt_status add(struct layer *layer, uint8_t kind, const char *name,
     event.t_ns = is_push ? stretch->begin_t_ns : stretch->end_t_ns;
     event.aux_bytes = is_push ? stretch->source : 0;
     if (mt_symbols_string(&layer->source->symbols, name, strlen(name), &event.name))
-        return MT_ERR_MEMORY;
+        mt_memory_end();
     return mt_overlay_add(&layer->source->overlay,
                           is_push ? stretch->begin_seq : stretch->end_seq + 1, &event);
 }
@@ -199,7 +199,8 @@ static enum mt_status lay_turns(struct layer *layer, const struct mt_period *per
 
 static enum mt_status add_to_period(void *period, struct mt_event *event)
 {
-    return mt_period_add(period, event);
+    mt_period_add(period, event);
+    return MT_OK;
 }
 
 /* One more pass, if there is no other evidence. */
@@ -211,7 +212,7 @@ static enum mt_status find_period(struct layer *layer, struct mt_error *error)
     if (!status)
         status = mt_source_rewind(layer->source, error);
     if (!status)
-        status = mt_period_find(&period);
+        mt_period_find(&period);
     if (!status)
         status = lay_turns(layer, &period);
     mt_period_release(&period);
@@ -223,16 +224,16 @@ static enum mt_status find(struct mt_source *source, struct mt_stretches *stretc
 {
     struct mt_step_groups groups = {0};
     struct layer layer = {source, stretches, &groups, 0};
-    enum mt_status status = mt_stretches_prepare(stretches);
+    enum mt_status status = MT_OK;
 
+    mt_stretches_prepare(stretches);
     if (stretches->user_steps && stretches->user_turns)
-        return status;
+        return MT_OK;
+    status = read_all(source, stretches, mt_stretches_cut, false, error);
     if (!status)
-        status = read_all(source, stretches, mt_stretches_cut, false, error);
+        mt_stretches_finish(stretches);
     if (!status)
-        status = mt_stretches_finish(stretches);
-    if (!status)
-        status = mt_step_groups_make(&groups, stretches);
+        mt_step_groups_make(&groups, stretches);
     layer.thread = main_thread(stretches);
     if (!status)
         status = lay(&layer);

@@ -7,6 +7,7 @@
 #include "map.h"
 #include "phase.h"
 #include "phase_names.h"
+#include "process_memory.h"
 #include "site.h"
 #include "speaking_stack.h"
 #include "ties.h"
@@ -118,23 +119,18 @@ static uint64_t hash_node(const struct mt_node *node)
     return hash;
 }
 
-static enum mt_status add_node(struct tree *tree, const struct mt_node *node)
+static void add_node(struct tree *tree, const struct mt_node *node)
 {
-    enum mt_status status = MT_ERR_MEMORY;
-
-    if (tree->count < UINT32_MAX / 4)
-        status =
-            mt_grow(&tree->nodes, &tree->capacity, (size_t)tree->count + 1, sizeof *tree->nodes);
-    if (status == MT_OK)
-        tree->nodes[tree->count++] = *node;
-    return status;
+    if (tree->count >= UINT32_MAX / 4)
+        mt_memory_end();
+    mt_grow_to(&tree->nodes, &tree->capacity, (size_t)tree->count + 1, sizeof *tree->nodes);
+    tree->nodes[tree->count++] = *node;
 }
 
 /* The child of like->parent that is like this, made if there is none. */
-static enum mt_status find_or_add(struct tree *tree, const struct mt_node *like, uint32_t *index)
+static void find_or_add(struct tree *tree, const struct mt_node *like, uint32_t *index)
 {
     uint64_t key = hash_node(like);
-    enum mt_status status;
 
     for (;; key++) {
         uint32_t found = mt_map_get(&tree->children, key);
@@ -143,12 +139,12 @@ static enum mt_status find_or_add(struct tree *tree, const struct mt_node *like,
             break;
         if (is_same(&tree->nodes[found], like)) {
             *index = found;
-            return MT_OK;
+            return;
         }
     }
     *index = tree->count;
-    status = add_node(tree, like);
-    return status ? status : mt_map_set(&tree->children, key, *index);
+    add_node(tree, like);
+    mt_map_put(&tree->children, key, *index);
 }
 
 static void count_in(const struct tree *tree, uint32_t index, const struct mt_holding *holding)
@@ -161,17 +157,13 @@ static void count_in(const struct tree *tree, uint32_t index, const struct mt_ho
     node->requested_bytes += holding->requested_bytes;
 }
 
-static enum mt_status descend(struct tree *tree, struct mt_node like,
-                              const struct mt_holding *holding, uint32_t *at)
+static void descend(struct tree *tree, struct mt_node like, const struct mt_holding *holding,
+                    uint32_t *at)
 {
-    enum mt_status status;
-
     like.parent = *at;
     like.depth = tree->nodes[*at].depth + 1;
-    status = find_or_add(tree, &like, at);
-    if (!status)
-        count_in(tree, *at, holding);
-    return status;
+    find_or_add(tree, &like, at);
+    count_in(tree, *at, holding);
 }
 
 static struct mt_node no_stack_node(const struct tree *tree, const struct mt_holding *holding)
@@ -192,28 +184,27 @@ static struct mt_node no_stack_node(const struct tree *tree, const struct mt_hol
 }
 
 /* What the blocks belong to, if that is more than the phase. */
-static enum mt_status descend_tie(struct tree *tree, const struct mt_holding *holding, uint32_t *at)
+static void descend_tie(struct tree *tree, const struct mt_holding *holding, uint32_t *at)
 {
     struct mt_node node = {
         .kind = MT_NODE_TIED, .phase = MT_NO_PHASE, .tie = holding->tie, .frame = MT_NO_ID};
     struct mt_site site;
-    enum mt_status status = MT_OK;
 
     node.own = MT_NO_ID;
     if (tree->nodes[*at].is_initial ||
         (holding->tie != MT_TIE_LIBRARY && holding->tied == MT_NO_ID))
-        return MT_OK;
+        return;
     if (holding->tied != MT_NO_ID) {
-        status = mt_site_table_update(&tree->sites, tree->symbols);
+        mt_site_table_update(&tree->sites, tree->symbols);
         site = mt_site_table_at(&tree->sites, holding->tied);
         node.frame = site.frame;
         node.own = site.own;
     }
-    return status ? status : descend(tree, node, holding, at);
+    descend(tree, node, holding, at);
 }
 
-static enum mt_status add_holding(struct tree *tree, struct mt_speaking_stack *speaking,
-                                  const struct mt_holding *holding, bool reversed)
+static void add_holding(struct tree *tree, struct mt_speaking_stack *speaking,
+                        const struct mt_holding *holding, bool reversed)
 {
     uint32_t frames[MT_SPEAKING_DEPTH], count, at = 0;
     struct mt_node leaf = {.kind = MT_NODE_BLOCKS,
@@ -221,20 +212,20 @@ static enum mt_status add_holding(struct tree *tree, struct mt_speaking_stack *s
                            .phase = holding->phase,
                            .role = holding->role,
                            .block_bytes = holding->block_bytes};
-    enum mt_status status = mt_speaking_stack_get(speaking, holding->stack, frames, &count);
 
+    mt_speaking_stack_get(speaking, holding->stack, frames, &count);
     count_in(tree, 0, holding);
-    if (!status && count == 0)
-        status = descend(tree, no_stack_node(tree, holding), holding, &at);
-    if (!status && count == 0)
-        status = descend_tie(tree, holding, &at);
-    for (uint32_t i = 0; !status && i < count; i++) {
+    if (count == 0)
+        descend(tree, no_stack_node(tree, holding), holding, &at);
+    if (count == 0)
+        descend_tie(tree, holding, &at);
+    for (uint32_t i = 0; i < count; i++) {
         struct mt_node node = {.kind = MT_NODE_FRAME,
                                .frame = frames[reversed ? count - 1 - i : i],
                                .phase = MT_NO_PHASE};
-        status = descend(tree, node, holding, &at);
+        descend(tree, node, holding, &at);
     }
-    return status ? status : descend(tree, leaf, holding, &at);
+    descend(tree, leaf, holding, &at);
 }
 
 struct child {
@@ -304,10 +295,8 @@ static int compare_children(const void *a, const void *b)
 /* All nodes but the root, by parent, then as siblings stand. */
 static struct child *sorted_children(const struct tree *tree)
 {
-    struct child *children = malloc(tree->count * sizeof *children);
+    struct child *children = mt_memory_new(tree->count * sizeof *children);
 
-    if (!children)
-        return NULL;
     for (uint32_t i = 1; i < tree->count; i++)
         children[i - 1] = describe(tree, i);
     if (tree->count > 1)
@@ -380,31 +369,26 @@ static void name_roles(struct mt_icicle *icicle)
     }
 }
 
-static enum mt_status finish(const struct tree *tree, struct mt_icicle *icicle)
+static void finish(const struct tree *tree, struct mt_icicle *icicle)
 {
     struct child *children = sorted_children(tree);
-    uint32_t *cursor = malloc(2 * tree->count * sizeof *cursor);
-    uint64_t *filled = calloc(tree->count, sizeof *filled);
-    enum mt_status status = MT_ERR_MEMORY;
+    uint32_t *cursor = mt_memory_new(2 * tree->count * sizeof *cursor);
+    uint64_t *filled = mt_memory_zeroed(tree->count, sizeof *filled);
 
     icicle->nodes = mt_arena_array(tree->arena, tree->count, sizeof *icicle->nodes);
-    if (children && cursor && filled && icicle->nodes) {
-        memset(cursor, 0xff, tree->count * sizeof *cursor);
-        lay_out(tree, children, cursor, icicle);
-        measure(icicle, filled);
-        name_roles(icicle);
-        status = MT_OK;
-    }
+    memset(cursor, 0xff, tree->count * sizeof *cursor);
+    lay_out(tree, children, cursor, icicle);
+    measure(icicle, filled);
+    name_roles(icicle);
     free(children);
     free(cursor);
     free(filled);
-    return status;
 }
 
-enum mt_status mt_icicle_build(struct mt_arena *arena, const struct mt_holding *holdings,
-                               uint32_t holding_count, const struct mt_phase *phases,
-                               uint32_t phase_count, const struct mt_symbols *symbols,
-                               const struct mt_icicle_options *options, struct mt_icicle **out)
+void mt_icicle_build(struct mt_arena *arena, const struct mt_holding *holdings,
+                     uint32_t holding_count, const struct mt_phase *phases, uint32_t phase_count,
+                     const struct mt_symbols *symbols, const struct mt_icicle_options *options,
+                     struct mt_icicle **out)
 {
     struct tree tree = {.arena = arena,
                         .symbols = symbols,
@@ -415,19 +399,15 @@ enum mt_status mt_icicle_build(struct mt_arena *arena, const struct mt_holding *
     struct mt_node root = {.kind = MT_NODE_ROOT, .frame = MT_NO_ID, .phase = MT_NO_PHASE};
     struct mt_icicle *icicle = mt_arena_alloc(arena, sizeof *icicle);
     struct mt_speaking_stack speaking;
-    enum mt_status status = icicle ? add_node(&tree, &root) : MT_ERR_MEMORY;
 
+    add_node(&tree, &root);
     mt_speaking_stack_init(&speaking, arena, symbols);
-    for (uint32_t i = 0; !status && i < holding_count; i++)
-        status = add_holding(&tree, &speaking, &holdings[i], options && options->reversed);
-    if (!status)
-        status = finish(&tree, icicle);
+    for (uint32_t i = 0; i < holding_count; i++)
+        add_holding(&tree, &speaking, &holdings[i], options && options->reversed);
+    finish(&tree, icicle);
     mt_map_release(&tree.children);
     mt_site_table_release(&tree.sites);
     free(tree.nodes);
-    if (!status) {
-        icicle->weigh = tree.weigh;
-        *out = icicle;
-    }
-    return status;
+    icicle->weigh = tree.weigh;
+    *out = icicle;
 }

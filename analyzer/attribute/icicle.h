@@ -63,11 +63,10 @@ struct mt_icicle_options {
 };
 
 /* Builds the tree in the arena. The holdings refer to `phases` and `symbols`. O(n log n). */
-enum mt_status mt_icicle_build(struct mt_arena *arena, const struct mt_holding *holdings,
-                               uint32_t holding_count, const struct mt_phase *phases,
-                               uint32_t phase_count, const struct mt_symbols *symbols,
-                               const struct mt_icicle_options *options,
-                               struct mt_icicle **icicle) MT_MUST_USE;
+void mt_icicle_build(struct mt_arena *arena, const struct mt_holding *holdings,
+                     uint32_t holding_count, const struct mt_phase *phases, uint32_t phase_count,
+                     const struct mt_symbols *symbols, const struct mt_icicle_options *options,
+                     struct mt_icicle **icicle);
 
 /* Returns the label of a node, in the arena: "forward train.py:47", "autograd engine", "no stack,
  * in warm-up", "backward of Net.forward model.py:77", "allocated before recording started", "30 ×

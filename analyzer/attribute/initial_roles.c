@@ -199,10 +199,9 @@ static void share_out(struct mt_early_evidence *evidence, const struct mt_early_
     }
 }
 
-enum mt_status mt_initial_roles_infer(struct mt_early_blocks *early)
+void mt_initial_roles_infer(struct mt_early_blocks *early)
 {
     struct mt_early_evidence evidence = {.early = early};
-    enum mt_status status = MT_OK;
 
     for (size_t i = 0; i < early->initial_count; i++)
         if (early->blocks[i].initial)
@@ -210,11 +209,10 @@ enum mt_status mt_initial_roles_infer(struct mt_early_blocks *early)
                 (uint8_t)mt_initial_role_by_stack((enum mt_phase_kind)early->blocks[i].stack_kind,
                                                   early->blocks[i].ended == MT_EARLY_LIVES);
     if (early->initial_count)
-        status = mt_early_evidence_gather(&evidence);
-    if (!status && early->initial_count)
+        mt_early_evidence_gather(&evidence);
+    if (early->initial_count)
         mt_early_counts_infer(&evidence);
-    for (size_t i = 0; !status && early->saw_part && i < evidence.size_count; i++)
+    for (size_t i = 0; early->saw_part && i < evidence.size_count; i++)
         share_out(&evidence, &evidence.sizes[i]);
     mt_early_evidence_release(&evidence);
-    return status;
 }

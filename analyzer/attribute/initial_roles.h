@@ -56,6 +56,6 @@
 enum mt_role mt_initial_role_by_stack(enum mt_phase_kind kind, bool kept);
 
 /* Call it after the last event. Sets the roles of initial blocks that are still unknown. */
-enum mt_status mt_initial_roles_infer(struct mt_early_blocks *initial) MT_MUST_USE;
+void mt_initial_roles_infer(struct mt_early_blocks *initial);
 
 #endif

@@ -5,6 +5,7 @@
 
 #include "grow.h"
 #include "hash.h"
+#include "process_memory.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -71,22 +72,18 @@ static enum mt_status find_path(struct search *search, uint32_t root, uint32_t n
     if (search->cells > MT_MODULE_CALL_CELLS)
         return MT_END;
     path = mt_arena_array(&search->arena, (size_t)length + 1, sizeof *path);
-    if (!path)
-        return MT_ERR_MEMORY;
     search->paths[index] = path;
     search->lengths[index] = length < MT_MODULE_CALL_DEPTH ? length : MT_MODULE_CALL_DEPTH;
     for (uint32_t at = node; length > 0; at = nodes[at].parent)
         path[--length] = at;
-    return mt_map_set(&search->path_of_node, node, (uint32_t)index);
+    mt_map_put(&search->path_of_node, node, (uint32_t)index);
+    return MT_OK;
 }
 
-static enum mt_status push(struct search *search, struct span span)
+static void push(struct search *search, struct span span)
 {
-    if (mt_grow(&search->open, &search->open_capacity, search->open_count + 1,
-                sizeof *search->open))
-        return MT_ERR_MEMORY;
+    mt_grow_to(&search->open, &search->open_capacity, search->open_count + 1, sizeof *search->open);
     search->open[search->open_count++] = span;
-    return MT_OK;
 }
 
 static int by_function(const void *a, const void *b)
@@ -231,32 +228,29 @@ static void number_entries(struct search *search, const struct item *items, size
 }
 
 /* One function, called from one line: numbers its entries, or descends into each line. */
-static enum mt_status look_into(struct search *search, struct span span)
+static void look_into(struct search *search, struct span span)
 {
     struct item *items = search->items + span.begin;
     size_t count = span.end - span.begin, visits = find_visits(search, items, count);
     uint32_t times = most_common(search, count_lines(search, visits));
-    enum mt_status status = MT_OK;
 
     if (times) {
         number_entries(search, items, count, find_anchor(search, visits, times),
                        find_last_repeated(search, visits));
-        return MT_OK;
+        return;
     }
     qsort(items, count, sizeof *items, by_line);
-    for (size_t i = 0, end; i < count && !status; i = end) {
+    for (size_t i = 0, end; i < count; i = end) {
         for (end = i; end < count && items[end].node == items[i].node;)
             end++;
-        status = push(search, (struct span){span.begin + i, span.begin + end, span.depth + 1});
+        push(search, (struct span){span.begin + i, span.begin + end, span.depth + 1});
     }
-    return status;
 }
 
 /* Functions called from one line, one after another. */
-static enum mt_status part(struct search *search, struct span span)
+static void part(struct search *search, struct span span)
 {
     size_t kept = span.begin;
-    enum mt_status status = MT_OK;
 
     for (size_t i = span.begin; i < span.end; i++) {
         size_t index = search->items[i].index;
@@ -270,12 +264,11 @@ static enum mt_status part(struct search *search, struct span span)
     }
     span.end = kept;
     qsort(search->items + span.begin, span.end - span.begin, sizeof *search->items, by_function);
-    for (size_t i = span.begin, end; i < span.end && !status; i = end) {
+    for (size_t i = span.begin, end; i < span.end; i = end) {
         for (end = i; end < span.end && search->items[end].function == search->items[i].function;)
             end++;
-        status = look_into(search, (struct span){i, end, span.depth});
+        look_into(search, (struct span){i, end, span.depth});
     }
-    return status;
 }
 
 static enum mt_status begin(struct search *search, const struct mt_module_sequence *sequence)
@@ -283,20 +276,20 @@ static enum mt_status begin(struct search *search, const struct mt_module_sequen
     size_t count = sequence->count;
     enum mt_status status = MT_OK;
 
-    search->paths = calloc(count + 1, sizeof *search->paths);
-    search->lengths = calloc(count + 1, sizeof *search->lengths);
-    search->items = calloc(count + 1, sizeof *search->items);
-    search->visits = calloc(count + 1, sizeof *search->visits);
-    search->sorted = calloc(count + 1, sizeof *search->sorted);
-    search->counts = calloc(count + 1, sizeof *search->counts);
-    if (!search->paths || !search->lengths || !search->items || !search->visits ||
-        !search->sorted || !search->counts)
-        return MT_ERR_MEMORY;
+    search->paths = mt_memory_zeroed(count + 1, sizeof *search->paths);
+    search->lengths = mt_memory_zeroed(count + 1, sizeof *search->lengths);
+    search->items = mt_memory_zeroed(count + 1, sizeof *search->items);
+    search->visits = mt_memory_zeroed(count + 1, sizeof *search->visits);
+    search->sorted = mt_memory_zeroed(count + 1, sizeof *search->sorted);
+    search->counts = mt_memory_zeroed(count + 1, sizeof *search->counts);
     for (size_t i = 0; i < count && !status; i++) {
         search->items[i].index = i;
         status = find_path(search, sequence->root, sequence->nodes[i], i);
     }
-    return status ? status : push(search, (struct span){0, count, 0});
+    if (status)
+        return status;
+    push(search, (struct span){0, count, 0});
+    return MT_OK;
 }
 
 static void release(struct search *search)
@@ -325,7 +318,7 @@ enum mt_status mt_module_calls_find(const struct mt_python_tree *tree,
         calls[i] = (struct mt_module_call){MT_NO_ID, 0, 0};
     status = begin(&search, sequence);
     while (!status && search.open_count)
-        status = part(&search, search.open[--search.open_count]);
+        part(&search, search.open[--search.open_count]);
     release(&search);
     return status == MT_END ? MT_OK : status;
 }

@@ -42,7 +42,7 @@ static const char *element(const struct mt_module_namer *namer, uint32_t node, b
     const char *place = mt_frame_place(arena, namer->symbols, frame);
     size_t length;
 
-    if (!function || !place)
+    if (!place)
         return NULL;
     length = class_length(function);
     if (strchr(function, '.') && !with_line)

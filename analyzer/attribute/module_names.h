@@ -16,8 +16,7 @@ struct mt_module_namer {
 
 /* From the call `call` (exclusive) to `node`. `with_lines`: also adds lines to callers that have
  * classes, so that two calls of one class from different lines differ. `names_last`: always names
- * the last function, even one of a framework. Returns NULL if the host has no memory, and "" if
- * there is nothing to name. */
+ * the last function, even one of a framework. Returns "" if there is nothing to name. */
 const char *mt_module_path(const struct mt_module_namer *namer, uint32_t call, uint32_t node,
                            bool with_lines, bool names_last);
 

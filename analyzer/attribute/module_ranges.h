@@ -13,7 +13,7 @@ struct mt_module_range {
 
 /* The module of an allocation in `phase` during the call of `log`: the program's ranges around it,
  * outermost first, without those that last longer than the call. A layer ends the path and includes
- * everything inside. The path is NULL if the host has no memory. */
+ * everything inside. */
 struct mt_module_range mt_module_range_of(struct mt_arena *arena, const struct mt_phases *phases,
                                           const struct mt_forward_log *log, int32_t phase);
 

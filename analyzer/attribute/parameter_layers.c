@@ -1,6 +1,7 @@
 #include "parameter_layers.h"
 
 #include "hash.h"
+#include "process_memory.h"
 #include "repeats.h"
 #include "symbols.h"
 
@@ -260,15 +261,13 @@ static void confirm(struct match *match, uint32_t more, const uint32_t *repeat_o
 
 /* Layers that are all alike, or first ones that differ: the one that explains more. Less than half
  * of the parameters may be an accident. */
-static enum mt_status match_groups(struct match *match, size_t parameter_count)
+static void match_groups(struct match *match, size_t parameter_count)
 {
-    uint32_t *equal = calloc(2 * (size_t)match->count + 1, sizeof *equal);
+    uint32_t *equal = mt_memory_zeroed(2 * (size_t)match->count + 1, sizeof *equal);
     uint32_t *differ = equal + match->count;
     uint32_t equal_groups, differ_groups;
     size_t in_equal, in_differ;
 
-    if (!equal)
-        return MT_ERR_MEMORY;
     equal_groups = pair(match, 0, equal, &in_equal);
     differ_groups = pair(match, 1, differ, &in_differ);
     if (differ_groups > equal_groups && 2 * in_differ >= parameter_count)
@@ -276,7 +275,6 @@ static enum mt_status match_groups(struct match *match, size_t parameter_count)
     else if (equal_groups && 2 * in_equal >= parameter_count)
         confirm(match, 0, equal);
     free(equal);
-    return MT_OK;
 }
 
 /* Layers of another model may be among the rest, so these may also be layers. */
@@ -310,18 +308,14 @@ static uint32_t number_alone(struct match *match, size_t count)
     return (uint32_t)largest->times;
 }
 
-enum mt_status mt_parameter_layers_find(struct mt_parameter *parameters, size_t parameter_count,
-                                        struct mt_layer_group *groups, uint32_t count,
-                                        uint32_t *own)
+void mt_parameter_layers_find(struct mt_parameter *parameters, size_t parameter_count,
+                              struct mt_layer_group *groups, uint32_t count, uint32_t *own)
 {
     struct match match = {.parameters = parameters, .groups = groups, .count = count};
-    uint64_t *tokens = calloc(parameter_count + 1, sizeof *tokens);
-    enum mt_status status;
+    uint64_t *tokens = mt_memory_zeroed(parameter_count + 1, sizeof *tokens);
 
     if (own)
         *own = 0;
-    if (!tokens)
-        return MT_ERR_MEMORY;
     for (size_t i = 0; i < parameter_count; i++) {
         parameters[i].group = parameters[i].layer = MT_NO_LAYER;
         parameters[i].is_repeated = false;
@@ -331,11 +325,10 @@ enum mt_status mt_parameter_layers_find(struct mt_parameter *parameters, size_t 
     free(tokens);
     match.repeats = match.all;
     drop_small(&match.repeats, parameters, parameter_count);
-    status = match_groups(&match, parameter_count);
+    match_groups(&match, parameter_count);
     if (own && !count)
         *own = number_alone(&match, parameter_count);
     mark_repeated(&match);
-    return status;
 }
 
 /* A block of state, or a parameter, by its key. */
@@ -474,14 +467,13 @@ static void tie_all(struct owners *owners)
     }
 }
 
-enum mt_status mt_state_owners_find(struct mt_state_block *states, size_t state_count,
-                                    const struct mt_parameter *parameters, size_t parameter_count)
+void mt_state_owners_find(struct mt_state_block *states, size_t state_count,
+                          const struct mt_parameter *parameters, size_t parameter_count)
 {
     struct owners owners = {.states = states, .state_count = state_count};
-    struct entry *entries = calloc(state_count + 2 * parameter_count + 1, sizeof *entries);
+    struct entry *entries =
+        mt_memory_zeroed(state_count + 2 * parameter_count + 1, sizeof *entries);
 
-    if (!entries)
-        return MT_ERR_MEMORY;
     owners.sorted = entries;
     for (int list = 0; list < 2; list++) {
         owners.lists[list] = entries + state_count + (size_t)list * parameter_count;
@@ -495,5 +487,4 @@ enum mt_status mt_state_owners_find(struct mt_state_block *states, size_t state_
     qsort(entries, state_count, sizeof *entries, by_tensor);
     tie_all(&owners);
     free(entries);
-    return MT_OK;
 }

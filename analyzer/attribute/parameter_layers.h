@@ -46,9 +46,8 @@ struct mt_layer_group {
 /* Fills group and layer of each parameter. Group number `count` is for a model whose calls show no
  * layers; *own is its number of layers, 0 if it has none. `own` is NULL if the calls of the model
  * are recorded and would show layers. */
-enum mt_status mt_parameter_layers_find(struct mt_parameter *parameters, size_t parameter_count,
-                                        struct mt_layer_group *groups, uint32_t count,
-                                        uint32_t *own) MT_MUST_USE;
+void mt_parameter_layers_find(struct mt_parameter *parameters, size_t parameter_count,
+                              struct mt_layer_group *groups, uint32_t count, uint32_t *own);
 
 /* A block of an optimizer's state. The array is in the order in which the blocks were made. */
 struct mt_state_block {
@@ -64,8 +63,7 @@ struct mt_state_block {
  * buffers, or those with a gradient. Blocks of another size with their own stack (step counters)
  * exist once per parameter, in the same order. If the numbers do not match, the blocks get no
  * parameter. */
-enum mt_status mt_state_owners_find(struct mt_state_block *states, size_t state_count,
-                                    const struct mt_parameter *parameters,
-                                    size_t parameter_count) MT_MUST_USE;
+void mt_state_owners_find(struct mt_state_block *states, size_t state_count,
+                          const struct mt_parameter *parameters, size_t parameter_count);
 
 #endif

@@ -5,6 +5,7 @@
 
 #include "grow.h"
 #include "map.h"
+#include "process_memory.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -15,21 +16,20 @@
 /* Share of the requests that must equal those one period later. */
 #define EQUAL_PERCENT 95
 
-enum mt_status mt_period_add(struct mt_period *period, const struct mt_event *event)
+void mt_period_add(struct mt_period *period, const struct mt_event *event)
 {
     struct mt_request *request;
 
     if (event->flags & MT_EVENT_INITIAL)
-        return MT_OK;
+        return;
     period->last_seq = event->seq;
     period->last_t_ns = event->t_ns;
     if (event->kind == MT_EVENT_FREE_REQUESTED)
         period->level_bytes -= event->size_bytes;
     if (event->kind != MT_EVENT_ALLOC)
-        return MT_OK;
+        return;
     if (period->count < MT_PERIOD_MAX) {
-        if (mt_grow(&period->requests, &period->capacity, period->count + 1, sizeof *request))
-            return MT_ERR_MEMORY;
+        mt_grow_to(&period->requests, &period->capacity, period->count + 1, sizeof *request);
         request = &period->requests[period->count++];
         *request = (struct mt_request){
             .seq = event->seq, .t_ns = event->t_ns, .level_bytes = period->level_bytes};
@@ -38,25 +38,21 @@ enum mt_status mt_period_add(struct mt_period *period, const struct mt_event *ev
                                   event->stream << 8 ^ event->device);
     }
     period->level_bytes += event->size_bytes;
-    return MT_OK;
 }
 
 /* Counts how often a token repeats after each distance. */
-static enum mt_status count_distances(const struct mt_period *period, uint32_t *distances,
-                                      size_t longest)
+static void count_distances(const struct mt_period *period, uint32_t *distances, size_t longest)
 {
     struct mt_map last = {0};
-    enum mt_status status = MT_OK;
 
-    for (size_t i = 0; i < period->count && !status; i++) {
+    for (size_t i = 0; i < period->count; i++) {
         uint32_t before = mt_map_get(&last, period->requests[i].token);
 
         if (before != MT_MAP_NONE && i - before <= longest)
             distances[i - before]++;
-        status = mt_map_set(&last, period->requests[i].token, (uint32_t)i);
+        mt_map_put(&last, period->requests[i].token, (uint32_t)i);
     }
     mt_map_release(&last);
-    return status;
 }
 
 /* Whether almost all of the requests [begin, end) equal those one length later. */
@@ -129,30 +125,24 @@ static void find_turns(struct mt_period *period, size_t begin)
     period->turns = (last - begin) / length;
 }
 
-enum mt_status mt_period_find(struct mt_period *period)
+void mt_period_find(struct mt_period *period)
 {
     size_t longest = period->count * 2 / 3 / MIN_TURNS;
-    uint32_t *distances = calloc(longest + 1, sizeof *distances);
+    uint32_t *distances = mt_memory_zeroed(longest + 1, sizeof *distances);
     double *levels = NULL;
-    enum mt_status status = MT_ERR_MEMORY;
 
     period->turns = 0;
-    if (distances)
-        status = count_distances(period, distances, longest);
-    if (!status && period->count >= MIN_REQUESTS)
+    count_distances(period, distances, longest);
+    if (period->count >= MIN_REQUESTS)
         period->length = find_length(period, distances, longest);
-    if (!status && period->length) {
-        levels = calloc(period->length, sizeof *levels);
-        if (levels)
-            find_turns(period, lowest_begin(period, levels));
-        else
-            status = MT_ERR_MEMORY;
+    if (period->length) {
+        levels = mt_memory_zeroed(period->length, sizeof *levels);
+        find_turns(period, lowest_begin(period, levels));
     }
     if (period->turns < MIN_TURNS)
         period->turns = 0;
     free(levels);
     free(distances);
-    return status;
 }
 
 size_t mt_period_begin(const struct mt_period *period, size_t turn)

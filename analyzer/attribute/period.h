@@ -30,10 +30,10 @@ struct mt_period {
 };
 
 /* Pass every event to it, then call mt_period_find. */
-enum mt_status mt_period_add(struct mt_period *period, const struct mt_event *event) MT_MUST_USE;
+void mt_period_add(struct mt_period *period, const struct mt_event *event);
 
 /* turns = 0: there is no period. O(requests). */
-enum mt_status mt_period_find(struct mt_period *period) MT_MUST_USE;
+void mt_period_find(struct mt_period *period);
 void mt_period_release(struct mt_period *period);
 
 /* Request with which turn i begins; for `turns` itself: the one after the last turn, or the number

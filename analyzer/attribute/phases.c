@@ -2,6 +2,7 @@
  * list sorted by last activity. */
 #include "phases.h"
 #include "grow.h"
+#include "process_memory.h"
 #include "symbols.h"
 #include "util.h"
 #include "xla_names.h"
@@ -44,9 +45,8 @@ void mt_phases_release(struct mt_phases *phases)
 /* MT_MAP_NONE: no memory. */
 static uint32_t add_name(struct mt_phases *phases, const struct mt_phase_name *name)
 {
-    if (mt_grow(&phases->names, &phases->name_capacity, (size_t)phases->name_count + 1,
-                sizeof *phases->names))
-        return MT_MAP_NONE;
+    mt_grow_to(&phases->names, &phases->name_capacity, (size_t)phases->name_count + 1,
+               sizeof *phases->names);
     phases->names[phases->name_count] = *name;
     return phases->name_count++;
 }
@@ -83,13 +83,16 @@ static uint32_t xla_name(struct mt_phases *phases, enum mt_xla_range kind, const
     const struct mt_phase_name name = {.text = text, .xla = (uint8_t)kind, .is_plumbing = true};
     uint32_t id, index;
 
-    if (!text || mt_strings_intern(&phases->xla_texts, text, strlen(text), &id))
+    if (!text)
         return MT_MAP_NONE;
+    mt_strings_put(&phases->xla_texts, text, strlen(text), &id);
     index = mt_map_get(&phases->xla_ids, id);
     if (index != MT_MAP_NONE)
         return index;
     index = add_name(phases, &name);
-    return index == MT_MAP_NONE || mt_map_set(&phases->xla_ids, id, index) ? MT_MAP_NONE : index;
+    if (index != MT_MAP_NONE)
+        mt_map_put(&phases->xla_ids, id, index);
+    return index;
 }
 
 /* Index of the parsed name; MT_MAP_NONE: no memory. */
@@ -104,8 +107,9 @@ static uint32_t name_index(struct mt_phases *phases, uint32_t name)
         return index;
     kind = mt_xla_range_of(text, &module, &length);
     index = kind ? xla_name(phases, kind, module, length) : plain_name(phases, text);
-    if (index == MT_MAP_NONE || mt_map_set(&phases->name_ids, name, index))
+    if (index == MT_MAP_NONE)
         return MT_MAP_NONE;
+    mt_map_put(&phases->name_ids, name, index);
     return index;
 }
 
@@ -130,8 +134,7 @@ static struct mt_phase_thread *thread_at(struct mt_phases *phases, uint16_t id)
 {
     size_t i = phases->thread_count;
 
-    if (mt_grow(&phases->threads, &phases->thread_count, id + 1u, sizeof *phases->threads))
-        return NULL;
+    mt_grow_to(&phases->threads, &phases->thread_count, id + 1u, sizeof *phases->threads);
     for (; i < phases->thread_count; i++)
         phases->threads[i] = (struct mt_phase_thread){MT_NO_PHASE, 0, 0, 0, -1, -1, false};
     return &phases->threads[id];
@@ -203,19 +206,17 @@ static uint8_t source_of(const struct mt_event *event, bool is_plumbing)
     return is_plumbing ? MT_PHASE_SCOPES : MT_PHASE_ANNOTATED;
 }
 
-static enum mt_status record(struct mt_phases *phases, const struct mt_event *event,
-                             const struct mt_phase_thread *thread, uint32_t index)
+static void record(struct mt_phases *phases, const struct mt_event *event,
+                   const struct mt_phase_thread *thread, uint32_t index)
 {
     const struct mt_phase_name *name = &phases->names[index];
     size_t facts_capacity = phases->capacity;
     struct mt_phase *phase;
     struct mt_phase_facts *facts;
 
-    if (mt_grow(&phases->facts, &facts_capacity, (size_t)phases->count + 1,
-                sizeof *phases->facts) ||
-        mt_grow(&phases->phases, &phases->capacity, (size_t)phases->count + 1,
-                sizeof *phases->phases))
-        return MT_ERR_MEMORY;
+    mt_grow_to(&phases->facts, &facts_capacity, (size_t)phases->count + 1, sizeof *phases->facts);
+    mt_grow_to(&phases->phases, &phases->capacity, (size_t)phases->count + 1,
+               sizeof *phases->phases);
     phase = &phases->phases[phases->count];
     facts = &phases->facts[phases->count];
     *phase = (struct mt_phase){.name = name->text,
@@ -238,7 +239,6 @@ static enum mt_status record(struct mt_phases *phases, const struct mt_event *ev
     set_owner(phases, facts, (int32_t)phases->count);
     phases->xla_modules += name->xla == MT_XLA_MODULE;
     phases->count++;
-    return phase->path ? MT_OK : MT_ERR_MEMORY;
 }
 
 static struct mt_open_range *open_range(struct mt_phases *phases, uint32_t *index)
@@ -248,9 +248,8 @@ static struct mt_open_range *open_range(struct mt_phases *phases, uint32_t *inde
         phases->open_free = phases->open[*index].outer;
         return &phases->open[*index];
     }
-    if (mt_grow(&phases->open, &phases->open_capacity, (size_t)phases->open_count + 1,
-                sizeof *phases->open))
-        return NULL;
+    mt_grow_to(&phases->open, &phases->open_capacity, (size_t)phases->open_count + 1,
+               sizeof *phases->open);
     *index = phases->open_count++;
     return &phases->open[*index];
 }
@@ -268,8 +267,7 @@ static bool is_told_already(const struct mt_phases *phases, const struct mt_phas
     return outer == name || (phases->names[outer].xla && phases->names[name].xla > MT_XLA_MODULE);
 }
 
-enum mt_status mt_phases_push(struct mt_phases *phases, const struct mt_event *event,
-                              int32_t *phase)
+void mt_phases_push(struct mt_phases *phases, const struct mt_event *event, int32_t *phase)
 {
     struct mt_phase_thread *thread = thread_at(phases, event->thread);
     struct mt_open_range *range;
@@ -278,19 +276,17 @@ enum mt_status mt_phases_push(struct mt_phases *phases, const struct mt_event *e
 
     *phase = MT_NO_PHASE;
     if (!thread || name == MT_MAP_NONE)
-        return MT_ERR_MEMORY;
+        mt_memory_end();
     if (thread->depth == MT_PHASES_MAX_DEPTH) {
         thread->overflow++;
         phases->not_recorded++;
-        return MT_OK;
+        return;
     }
     range = open_range(phases, &index);
-    if (!range)
-        return MT_ERR_MEMORY;
     is_new = !is_told_already(phases, thread, name);
     if (is_new && phases->next < phases->limit) {
-        if (phases->next == phases->count && record(phases, event, thread, name))
-            return MT_ERR_MEMORY;
+        if (phases->next == phases->count)
+            record(phases, event, thread, name);
         *phase = (int32_t)phases->next++;
     } else {
         phases->not_recorded += is_new;
@@ -303,7 +299,6 @@ enum mt_status mt_phases_push(struct mt_phases *phases, const struct mt_event *e
     thread->depth++;
     thread->innermost = range->phase;
     touch(phases, thread);
-    return MT_OK;
 }
 
 static void end_range(struct mt_phases *phases, uint32_t index, const struct mt_event *event,

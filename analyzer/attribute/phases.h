@@ -88,8 +88,7 @@ void mt_phases_stop(struct mt_phases *phases);
 
 /* Begins a range. *phase becomes the new instance, or MT_NO_PHASE if it is beyond the limits, or if
  * the surrounding range represents it: that one has the same name, or both are XLA's. */
-enum mt_status mt_phases_push(struct mt_phases *phases, const struct mt_event *event,
-                              int32_t *phase) MT_MUST_USE;
+void mt_phases_push(struct mt_phases *phases, const struct mt_event *event, int32_t *phase);
 /* Ends the innermost range of that name and the ranges still open in it; see `ended`. A range of
  * the framework ends alone if a user's range began in it. */
 void mt_phases_pop(struct mt_phases *phases, const struct mt_event *event);

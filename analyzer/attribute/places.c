@@ -4,6 +4,7 @@
 
 #include "grow.h"
 #include "map.h"
+#include "process_memory.h"
 #include "site.h"
 
 #include <stdlib.h>
@@ -17,15 +18,11 @@ _Static_assert(MT_PHASE_OPTIMIZER < 8, "kinds are bits of a byte");
 /* OPTIMIZER is 7 and ZERO_GRAD 6: both change parameters or what belongs to them. */
 #define UPDATE ((1u << MT_PHASE_OPTIMIZER) | (1u << MT_PHASE_ZERO_GRAD))
 
-enum mt_status mt_places_update(struct mt_places *places, const struct mt_symbols *symbols)
+void mt_places_update(struct mt_places *places, const struct mt_symbols *symbols)
 {
-    enum mt_status status = mt_grow_zeroed(&places->used, &places->capacity, symbols->stack_count,
-                                           sizeof *places->used);
-
+    mt_grow_zeroed_to(&places->used, &places->capacity, symbols->stack_count, sizeof *places->used);
     places->symbols = symbols;
-    if (status == MT_OK)
-        places->count = symbols->stack_count;
-    return status;
+    places->count = symbols->stack_count;
 }
 
 void mt_places_release(struct mt_places *places)
@@ -59,7 +56,7 @@ static bool does_parts(uint32_t below)
 }
 
 /* Sums the kinds below each node, and in each body. */
-static enum mt_status sum_up(const struct mt_places *places, uint8_t *below, struct mt_map *bodies)
+static void sum_up(const struct mt_places *places, uint8_t *below, struct mt_map *bodies)
 {
     for (uint32_t id = places->count; id-- > 0;) {
         uint32_t self = places->tree.nodes[id].self, parent, sum;
@@ -75,10 +72,8 @@ static enum mt_status sum_up(const struct mt_places *places, uint8_t *below, str
         if (parent != MT_NO_ID)
             below[parent] |= below[id];
         sum = mt_map_get(bodies, key);
-        if (mt_map_set(bodies, key, (sum == MT_MAP_NONE ? 0 : sum) | below[id]))
-            return MT_ERR_MEMORY;
+        mt_map_put(bodies, key, (sum == MT_MAP_NONE ? 0 : sum) | below[id]);
     }
-    return MT_OK;
 }
 
 /* Depth of a node relative to a model: */
@@ -128,26 +123,20 @@ static void find_places(struct mt_places *places, const struct mt_stack_kinds *k
     }
 }
 
-enum mt_status mt_places_find(struct mt_places *places, const struct mt_stack_kinds *kinds,
-                              bool is_training)
+void mt_places_find(struct mt_places *places, const struct mt_stack_kinds *kinds, bool is_training)
 {
-    uint8_t *below = calloc((size_t)places->count + 1, 1);
+    uint8_t *below = mt_memory_zeroed((size_t)places->count + 1, 1);
     struct mt_map bodies = {0};
-    enum mt_status status = mt_python_tree_update(&places->tree, places->symbols);
 
+    mt_python_tree_update(&places->tree, places->symbols);
     free(places->place);
-    places->place = malloc(((size_t)places->count + 1) * sizeof *places->place);
-    if (!below || !places->place)
-        status = MT_ERR_MEMORY;
-    if (!status && is_training)
-        status = sum_up(places, below, &bodies);
-    if (!status) {
-        memset(below, 0, places->count);
-        find_places(places, kinds, is_training ? &bodies : NULL, below);
-    }
+    places->place = mt_memory_new(((size_t)places->count + 1) * sizeof *places->place);
+    if (is_training)
+        sum_up(places, below, &bodies);
+    memset(below, 0, places->count);
+    find_places(places, kinds, is_training ? &bodies : NULL, below);
     mt_map_release(&bodies);
     free(below);
-    return status;
 }
 
 bool mt_places_turn(const struct mt_places *places, uint32_t from, uint32_t to,

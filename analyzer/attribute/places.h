@@ -27,14 +27,12 @@ static inline uint8_t mt_place_bit(uint8_t kind)
 }
 
 /* Makes room for all existing stacks; new ones are unused. */
-enum mt_status mt_places_update(struct mt_places *places,
-                                const struct mt_symbols *symbols) MT_MUST_USE;
+void mt_places_update(struct mt_places *places, const struct mt_symbols *symbols);
 
 /* Finds the places, once `used` is known. Without work of different parts (`is_training` false)
  * every line outside of a model's call is a place, and so are those of the outermost module's
  * forward. */
-enum mt_status mt_places_find(struct mt_places *places, const struct mt_stack_kinds *kinds,
-                              bool is_training) MT_MUST_USE;
+void mt_places_find(struct mt_places *places, const struct mt_stack_kinds *kinds, bool is_training);
 void mt_places_release(struct mt_places *places);
 
 static inline uint32_t mt_place_of(const struct mt_places *places, uint32_t stack)

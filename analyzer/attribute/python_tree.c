@@ -6,14 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-static enum mt_status make_room(struct mt_python_tree *tree, const struct mt_symbols *symbols)
+static void make_room(struct mt_python_tree *tree, const struct mt_symbols *symbols)
 {
-    enum mt_status status = mt_grow(&tree->is_python, &tree->frame_capacity, symbols->frame_count,
-                                    sizeof *tree->is_python);
-
-    return status
-               ? status
-               : mt_grow(&tree->nodes, &tree->capacity, symbols->stack_count, sizeof *tree->nodes);
+    mt_grow_to(&tree->is_python, &tree->frame_capacity, symbols->frame_count,
+               sizeof *tree->is_python);
+    mt_grow_to(&tree->nodes, &tree->capacity, symbols->stack_count, sizeof *tree->nodes);
 }
 
 static void judge_frame(struct mt_python_tree *tree, const struct mt_symbols *symbols)
@@ -23,7 +20,7 @@ static void judge_frame(struct mt_python_tree *tree, const struct mt_symbols *sy
     tree->is_python[tree->frame_count++] = mt_rank_is_python(rank);
 }
 
-static enum mt_status add_stack(struct mt_python_tree *tree, const struct mt_symbols *symbols)
+static void add_stack(struct mt_python_tree *tree, const struct mt_symbols *symbols)
 {
     uint32_t id = tree->count, self;
     const struct mt_stack *stack = &symbols->stacks[id];
@@ -34,26 +31,24 @@ static enum mt_status add_stack(struct mt_python_tree *tree, const struct mt_sym
     *node = (struct mt_python_node){parent, MT_NO_ID, 0};
     tree->count++;
     if (stack->frame >= tree->frame_count || !tree->is_python[stack->frame])
-        return MT_OK;
+        return;
     self = mt_map_get(&tree->known, key);
     if (self != MT_MAP_NONE) {
         node->self = self;
-        return MT_OK;
+        return;
     }
     *node =
         (struct mt_python_node){id, parent, parent == MT_NO_ID ? 1 : tree->nodes[parent].depth + 1};
-    return mt_map_set(&tree->known, key, id);
+    mt_map_put(&tree->known, key, id);
 }
 
-enum mt_status mt_python_tree_update(struct mt_python_tree *tree, const struct mt_symbols *symbols)
+void mt_python_tree_update(struct mt_python_tree *tree, const struct mt_symbols *symbols)
 {
-    enum mt_status status = make_room(tree, symbols);
-
-    while (!status && tree->frame_count < symbols->frame_count)
+    make_room(tree, symbols);
+    while (tree->frame_count < symbols->frame_count)
         judge_frame(tree, symbols);
-    while (!status && tree->count < symbols->stack_count)
-        status = add_stack(tree, symbols);
-    return status;
+    while (tree->count < symbols->stack_count)
+        add_stack(tree, symbols);
 }
 
 void mt_python_tree_release(struct mt_python_tree *tree)

@@ -28,8 +28,7 @@ struct mt_python_tree {
 };
 
 /* Adds new entries of `symbols`. O(new stacks and frames). */
-enum mt_status mt_python_tree_update(struct mt_python_tree *tree,
-                                     const struct mt_symbols *symbols) MT_MUST_USE;
+void mt_python_tree_update(struct mt_python_tree *tree, const struct mt_symbols *symbols);
 void mt_python_tree_release(struct mt_python_tree *tree);
 
 /* The node of a stack; MT_NO_ID for one without Python frames, and for one that the tree does not

@@ -2,6 +2,7 @@
 
 #include "grow.h"
 #include "map.h"
+#include "process_memory.h"
 #include "util.h"
 #include "workspaces.h"
 
@@ -144,16 +145,14 @@ static bool same_moment(const struct mt_moment *a, const struct mt_moment *b)
            a->outside == b->outside && a->before_call == b->before_call;
 }
 
-static enum mt_status note_birth(struct mt_role_clock *clock, uint64_t allocation, bool initial)
+static void note_birth(struct mt_role_clock *clock, uint64_t allocation, bool initial)
 {
     struct mt_birth_run *last = clock->run_count ? &clock->runs[clock->run_count - 1] : NULL;
 
     if (last && last->initial == initial && same_moment(&last->moment, &clock->now))
-        return MT_OK;
-    if (mt_grow(&clock->runs, &clock->run_capacity, clock->run_count + 1, sizeof *clock->runs))
-        return MT_ERR_MEMORY;
+        return;
+    mt_grow_to(&clock->runs, &clock->run_capacity, clock->run_count + 1, sizeof *clock->runs);
     clock->runs[clock->run_count++] = (struct mt_birth_run){allocation, clock->now, initial};
-    return MT_OK;
 }
 
 /* Whether the start of the current part is an event of the trace. */
@@ -164,29 +163,27 @@ static bool is_in_named_part(const struct mt_role_clock *clock)
     return instance >= 0 && clock->phases->phases[instance].source <= MT_PHASE_SCOPES;
 }
 
-enum mt_status mt_role_clock_birth(struct mt_role_clock *clock, int32_t phase,
-                                   const struct mt_event *event, uint64_t allocation)
+void mt_role_clock_birth(struct mt_role_clock *clock, int32_t phase, const struct mt_event *event,
+                         uint64_t allocation)
 {
     bool initial = event->flags & MT_EVENT_INITIAL;
     struct mt_early_block block = {
         .bytes = event->size_bytes, .device = event->device, .initial = initial};
-    enum mt_status status;
 
     enter(clock, phase);
     clock->devices |= UINT64_C(1) << (event->device % 64);
-    if ((clock->ask_stacks || initial) && clock->stacks.stack_count < clock->symbols->stack_count &&
-        mt_stack_kinds_update(&clock->stacks, clock->symbols))
-        return MT_ERR_MEMORY;
+    if ((clock->ask_stacks || initial) && clock->stacks.stack_count < clock->symbols->stack_count)
+        mt_stack_kinds_update(&clock->stacks, clock->symbols);
     if (clock->ask_stacks && !initial)
         consult(clock, event->stack);
     if (initial)
         block.stack_kind = mt_stack_kind(&clock->stacks, event->stack) & MT_STACK_KIND_MASK;
-    status = note_birth(clock, allocation, initial);
+    note_birth(clock, allocation, initial);
     block.birth_kind = clock->now.kind;
     block.in_named_part = is_in_named_part(clock);
-    if (!status && !initial && !clock->saw_backward)
-        status = mt_cache_chains_birth(&clock->chains, allocation, event->stack, event->size_bytes);
-    return status ? status : mt_early_blocks_birth(&clock->early, allocation, &block);
+    if (!initial && !clock->saw_backward)
+        mt_cache_chains_birth(&clock->chains, allocation, event->stack, event->size_bytes);
+    mt_early_blocks_birth(&clock->early, allocation, &block);
 }
 
 /* Finds the run of an allocation. Most blocks die young, so searches from the end in growing
@@ -322,11 +319,10 @@ uint8_t mt_role_clock_end(struct mt_role_clock *clock, int32_t phase, uint64_t a
 }
 
 /* Infers initial blocks from later events, if no stack of their own identifies them. */
-static enum mt_status infer_initial(struct mt_role_clock *clock, uint8_t *codes, uint64_t count)
+static void infer_initial(struct mt_role_clock *clock, uint8_t *codes, uint64_t count)
 {
-    enum mt_status status = mt_initial_roles_infer(&clock->early);
-
-    for (uint64_t i = 0; !status && i < count && i < clock->early.initial_count; i++) {
+    mt_initial_roles_infer(&clock->early);
+    for (uint64_t i = 0; i < count && i < clock->early.initial_count; i++) {
         const struct mt_early_block *block = &clock->early.blocks[i];
         bool kept = codes[i] == MT_ROLE_CODE_INITIAL_KEPT;
 
@@ -334,21 +330,18 @@ static enum mt_status infer_initial(struct mt_role_clock *clock, uint8_t *codes,
             mt_initial_role_by_stack(block->stack_kind, kept) == MT_ROLE_OTHER)
             codes[i] = (uint8_t)(MT_ROLE_CODE_INITIAL + block->role);
     }
-    return status;
 }
 
 /* Facts about the program as a whole from stacks. */
-static enum mt_status learn_from_stacks(struct mt_role_clock *clock)
+static void learn_from_stacks(struct mt_role_clock *clock)
 {
-    enum mt_status status = mt_stack_kinds_update(&clock->stacks, clock->symbols);
-
-    for (uint32_t i = 0; !status && i < clock->stacks.stack_count; i++) {
+    mt_stack_kinds_update(&clock->stacks, clock->symbols);
+    for (uint32_t i = 0; i < clock->stacks.stack_count; i++) {
         uint8_t kind = mt_stack_kind(&clock->stacks, i);
 
         clock->moves_models |= (kind & MT_STACK_KIND_MASK) == MT_PHASE_SETUP;
         clock->names_caches |= !!(kind & MT_STACK_KV_CACHE);
     }
-    return status;
 }
 
 static bool is_over_calls(uint8_t code)
@@ -401,22 +394,20 @@ static bool are_workspaces(const struct mt_role_clock *clock, uint32_t blocks,
 
 /* Backward leaves a gradient, or an optimizer its state, of the size of each parameter; and
  * backward takes workspaces. */
-static enum mt_status find_alone(const struct mt_role_clock *clock, uint8_t *codes,
-                                 const uint32_t *units, uint64_t count)
+static void find_alone(const struct mt_role_clock *clock, uint8_t *codes, const uint32_t *units,
+                       uint64_t count)
 {
     struct mt_map sizes = {0};
-    enum mt_status status = MT_OK;
 
-    for (uint64_t i = 0; !status && i < count; i++)
+    for (uint64_t i = 0; i < count; i++)
         if (is_of_a_parameter(codes[i]) &&
             !(codes[i] == MT_ROLE_CODE_KEPT_BACKWARD &&
               are_workspaces(clock, clock->kept_workspaces, (uint64_t)units[i] * 512)))
-            status = mt_map_set(&sizes, size_class(units[i]), 1);
-    for (uint64_t i = 0; !status && i < count; i++)
+            mt_map_put(&sizes, size_class(units[i]), 1);
+    for (uint64_t i = 0; i < count; i++)
         if (codes[i] == MT_ROLE_CODE_SETUP_KEPT && !has_size(&sizes, units[i]))
             codes[i] = MT_ROLE_CODE_SETUP_ALONE;
     mt_map_release(&sizes);
-    return status;
 }
 
 /* A block that outlived calls of the model. */
@@ -445,8 +436,8 @@ static bool may_be_pair(const struct over_calls *a, const struct over_calls *b)
 
 /* A cache has keys and values, so at least two blocks of a size in its cycle. A single one is the
  * working data of the loop of calls, in each cycle. */
-static enum mt_status drop_lone_caches(const struct mt_role_clock *clock, uint8_t *codes,
-                                       const uint32_t *units, uint64_t count)
+static void drop_lone_caches(const struct mt_role_clock *clock, uint8_t *codes,
+                             const uint32_t *units, uint64_t count)
 {
     struct over_calls *blocks;
     size_t kept = 0;
@@ -454,10 +445,8 @@ static enum mt_status drop_lone_caches(const struct mt_role_clock *clock, uint8_
     for (uint64_t i = 0; i < count; i++)
         kept += is_over_calls(codes[i]);
     if (!kept)
-        return MT_OK;
-    blocks = calloc(kept, sizeof *blocks);
-    if (!blocks)
-        return MT_ERR_MEMORY;
+        return;
+    blocks = mt_memory_zeroed(kept, sizeof *blocks);
     kept = 0;
     for (uint64_t i = 0; i < count; i++)
         if (is_over_calls(codes[i]))
@@ -468,17 +457,14 @@ static enum mt_status drop_lone_caches(const struct mt_role_clock *clock, uint8_
             (i + 1 == kept || !may_be_pair(&blocks[i], &blocks[i + 1])))
             codes[blocks[i].allocation] = without_calls(codes[blocks[i].allocation]);
     free(blocks);
-    return MT_OK;
 }
 
 /* Marks the blocks that a chain of caches replaced, wherever they were made. */
-static enum mt_status mark_replaced(const struct mt_role_clock *clock, uint8_t *codes,
-                                    const uint32_t *units, uint64_t count)
+static void mark_replaced(const struct mt_role_clock *clock, uint8_t *codes, const uint32_t *units,
+                          uint64_t count)
 {
     const struct mt_cache_chains *chains = &clock->chains;
 
-    if (chains->failed)
-        return MT_ERR_MEMORY;
     for (size_t i = 0; i < chains->replaced_count && !clock->saw_backward; i++) {
         const struct mt_cache_replaced *block = &chains->replaced[i];
 
@@ -486,14 +472,12 @@ static enum mt_status mark_replaced(const struct mt_role_clock *clock, uint8_t *
             (uint64_t)units[block->allocation] * 512 >= block->least_bytes)
             codes[block->allocation] = MT_ROLE_CODE_REPLACED;
     }
-    return MT_OK;
 }
 
-enum mt_status mt_role_clock_finish(struct mt_role_clock *clock, uint8_t *codes,
-                                    const uint32_t *units, uint64_t count)
+void mt_role_clock_finish(struct mt_role_clock *clock, uint8_t *codes, const uint32_t *units,
+                          uint64_t count)
 {
     size_t run = 0;
-    enum mt_status status;
 
     clock->stale = true;
     enter(clock, MT_NO_PHASE);
@@ -509,14 +493,12 @@ enum mt_status mt_role_clock_finish(struct mt_role_clock *clock, uint8_t *codes,
             mt_is_workspace((uint64_t)units[i] * 512))
             clock->early_workspaces++;
     }
-    status = clock->saw_backward ? find_alone(clock, codes, units, count) : MT_OK;
-    if (!status)
-        status = learn_from_stacks(clock);
-    if (!status)
-        status = drop_lone_caches(clock, codes, units, count);
-    if (!status)
-        status = infer_initial(clock, codes, count);
-    return status ? status : mark_replaced(clock, codes, units, count);
+    if (clock->saw_backward)
+        find_alone(clock, codes, units, count);
+    learn_from_stacks(clock);
+    drop_lone_caches(clock, codes, units, count);
+    infer_initial(clock, codes, count);
+    mark_replaced(clock, codes, units, count);
 }
 
 /* A module that is moved while the loop continues, layer by layer, between the parts of a step or

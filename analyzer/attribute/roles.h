@@ -126,8 +126,8 @@ void mt_role_clock_push(struct mt_role_clock *clock, int32_t phase, uint32_t nam
 void mt_role_clock_pop(struct mt_role_clock *clock);
 
 /* Takes allocation number `allocation` in `phase`. */
-enum mt_status mt_role_clock_birth(struct mt_role_clock *clock, int32_t phase,
-                                   const struct mt_event *event, uint64_t allocation) MT_MUST_USE;
+void mt_role_clock_birth(struct mt_role_clock *clock, int32_t phase, const struct mt_event *event,
+                         uint64_t allocation);
 
 enum mt_fate {
     MT_FATE_FREED,
@@ -141,8 +141,8 @@ uint8_t mt_role_clock_end(struct mt_role_clock *clock, int32_t phase, uint64_t a
 
 /* Settles all codes that are still open at the end of the trace, and judges all stacks, so that
  * mt_role_resolve may follow. `units`: block sizes in units of 512 bytes. */
-enum mt_status mt_role_clock_finish(struct mt_role_clock *clock, uint8_t *codes,
-                                    const uint32_t *units, uint64_t count) MT_MUST_USE;
+void mt_role_clock_finish(struct mt_role_clock *clock, uint8_t *codes, const uint32_t *units,
+                          uint64_t count);
 
 /* Second pass: returns the block's role from its code. */
 enum mt_role mt_role_resolve(const struct mt_role_clock *clock, uint8_t code, uint32_t stack,

@@ -55,7 +55,7 @@ static const char *native_function(struct mt_arena *arena, const char *symbol)
     if (!part)
         return cut_text(arena, mt_cxx_last_components(name));
     part = mt_arena_text(arena, part, length);
-    return part ? cut_text(arena, part) : NULL;
+    return cut_text(arena, part);
 }
 
 static const struct mt_frame *frame_at(const struct mt_symbols *symbols, uint32_t frame)
@@ -127,7 +127,7 @@ const char *mt_frame_label(struct mt_arena *arena, const struct mt_symbols *symb
     const char *function = mt_frame_function(arena, symbols, frame);
     const char *place = mt_frame_place(arena, symbols, frame);
 
-    if (!function || !place || !*place)
+    if (!place || !*place)
         return function;
     return mt_arena_printf(arena, "%s %s", function, place);
 }
@@ -145,7 +145,7 @@ const char *mt_site_text(struct mt_arena *arena, const struct mt_symbols *symbol
     if (site.own == MT_NO_ID)
         return label;
     own = mt_frame_place(arena, symbols, site.own);
-    return label && own ? mt_arena_printf(arena, "%s" BESIDE "%s", label, own) : NULL;
+    return own ? mt_arena_printf(arena, "%s" BESIDE "%s", label, own) : NULL;
 }
 
 const char *mt_site_label(struct mt_arena *arena, const struct mt_symbols *symbols, uint32_t stack,
@@ -172,13 +172,10 @@ const char *mt_site_label_own(const char *label)
     return end ? end + strlen(BESIDE) : NULL;
 }
 
-static enum mt_status make_room(struct mt_site_table *table, const struct mt_symbols *symbols)
+static void make_room(struct mt_site_table *table, const struct mt_symbols *symbols)
 {
-    if (mt_grow(&table->frames, &table->frame_capacity, symbols->frame_count,
-                sizeof *table->frames))
-        return MT_ERR_MEMORY;
-    return mt_grow(&table->sites, &table->stack_capacity, symbols->stack_count,
-                   sizeof *table->sites);
+    mt_grow_to(&table->frames, &table->frame_capacity, symbols->frame_count, sizeof *table->frames);
+    mt_grow_to(&table->sites, &table->stack_capacity, symbols->stack_count, sizeof *table->sites);
 }
 
 static struct mt_judged judged_at(const struct mt_site_table *table, uint32_t frame)
@@ -208,12 +205,9 @@ static void judge_stack(struct mt_site_table *table, const struct mt_stack *stac
     table->has_python |= mt_rank_is_python(judged_at(table, site.frame).rank);
 }
 
-enum mt_status mt_site_table_update(struct mt_site_table *table, const struct mt_symbols *symbols)
+void mt_site_table_update(struct mt_site_table *table, const struct mt_symbols *symbols)
 {
-    enum mt_status status = make_room(table, symbols);
-
-    if (status)
-        return status;
+    make_room(table, symbols);
     for (; table->frame_count < symbols->frame_count; table->frame_count++) {
         struct mt_judged judged = mt_judge_frame(symbols, table->frame_count);
 
@@ -222,7 +216,6 @@ enum mt_status mt_site_table_update(struct mt_site_table *table, const struct mt
     }
     for (; table->stack_count < symbols->stack_count; table->stack_count++)
         judge_stack(table, &symbols->stacks[table->stack_count], table->stack_count);
-    return MT_OK;
 }
 
 void mt_site_table_release(struct mt_site_table *table)

@@ -71,8 +71,7 @@ struct mt_site_table {
 };
 
 /* Adds the new frames and stacks of `symbols`. O(new ones). */
-enum mt_status mt_site_table_update(struct mt_site_table *table,
-                                    const struct mt_symbols *symbols) MT_MUST_USE;
+void mt_site_table_update(struct mt_site_table *table, const struct mt_symbols *symbols);
 void mt_site_table_release(struct mt_site_table *table);
 
 /* For ids that the table does not have: MT_ORIGIN_NATIVE, true, MT_RANK_NATIVE_PLUMBING, MT_NO_ID,

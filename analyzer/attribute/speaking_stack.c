@@ -18,7 +18,7 @@ static void *regrown(struct mt_arena *arena, const void *old, uint32_t count, ui
 {
     void *bigger = mt_arena_array(arena, capacity, element_bytes);
 
-    if (bigger && count)
+    if (count)
         memcpy(bigger, old, count * element_bytes);
     return bigger;
 }
@@ -28,40 +28,34 @@ static uint32_t doubled(uint32_t wanted)
     return wanted < UINT32_MAX / 2 ? wanted * 2 : wanted;
 }
 
-static enum mt_status learn_frames(struct mt_speaking_stack *speaking)
+static void learn_frames(struct mt_speaking_stack *speaking)
 {
     uint32_t wanted = speaking->symbols->frame_count, capacity = doubled(wanted);
 
     if (wanted > speaking->frame_capacity) {
         uint8_t *plumbing = regrown(speaking->arena, speaking->plumbing, speaking->frame_count,
                                     capacity, sizeof *plumbing);
-        if (!plumbing)
-            return MT_ERR_MEMORY;
         speaking->plumbing = plumbing;
         speaking->frame_capacity = capacity;
     }
     for (; speaking->frame_count < wanted; speaking->frame_count++)
         speaking->plumbing[speaking->frame_count] =
             mt_frame_is_plumbing(speaking->symbols, speaking->frame_count);
-    return MT_OK;
 }
 
-static enum mt_status make_room(struct mt_speaking_stack *speaking, uint32_t wanted)
+static void make_room(struct mt_speaking_stack *speaking, uint32_t wanted)
 {
     uint32_t capacity = doubled(wanted), *node;
     uint8_t *depth;
 
     if (wanted <= speaking->stack_capacity)
-        return MT_OK;
+        return;
     node = regrown(speaking->arena, speaking->node, speaking->stack_count, capacity, sizeof *node);
     depth =
         regrown(speaking->arena, speaking->depth, speaking->stack_count, capacity, sizeof *depth);
-    if (!node || !depth)
-        return MT_ERR_MEMORY;
     speaking->node = node;
     speaking->depth = depth;
     speaking->stack_capacity = capacity;
-    return MT_OK;
 }
 
 static void learn_stack(struct mt_speaking_stack *speaking, uint32_t id)
@@ -80,38 +74,31 @@ static void learn_stack(struct mt_speaking_stack *speaking, uint32_t id)
     }
 }
 
-static enum mt_status learn(struct mt_speaking_stack *speaking)
+static void learn(struct mt_speaking_stack *speaking)
 {
-    enum mt_status status = learn_frames(speaking);
-
-    if (!status)
-        status = make_room(speaking, speaking->symbols->stack_count);
-    if (status)
-        return status;
+    learn_frames(speaking);
+    make_room(speaking, speaking->symbols->stack_count);
     for (; speaking->stack_count < speaking->symbols->stack_count; speaking->stack_count++)
         learn_stack(speaking, speaking->stack_count);
-    return MT_OK;
 }
 
-enum mt_status mt_speaking_stack_get(struct mt_speaking_stack *speaking, uint32_t stack,
-                                     uint32_t frames[MT_SPEAKING_DEPTH], uint32_t *count)
+void mt_speaking_stack_get(struct mt_speaking_stack *speaking, uint32_t stack,
+                           uint32_t frames[MT_SPEAKING_DEPTH], uint32_t *count)
 {
     const struct mt_stack *stacks = speaking->symbols->stacks;
     uint32_t depth;
 
     *count = 0;
     if (stack >= speaking->symbols->stack_count)
-        return MT_OK;
+        return;
     if (stack >= speaking->stack_count) {
-        enum mt_status status = learn(speaking);
-        if (status)
-            return status;
+        learn(speaking);
     }
     depth = speaking->depth[stack];
     if (depth == 0) {
         frames[0] = stacks[stack].frame;
         *count = 1;
-        return MT_OK;
+        return;
     }
     *count = depth;
     for (uint32_t node = speaking->node[stack]; depth > 0; node = speaking->node[node]) {
@@ -120,5 +107,4 @@ enum mt_status mt_speaking_stack_get(struct mt_speaking_stack *speaking, uint32_
             break;
         node = stacks[node].parent;
     }
-    return MT_OK;
 }

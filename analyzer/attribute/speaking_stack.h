@@ -23,8 +23,7 @@ void mt_speaking_stack_init(struct mt_speaking_stack *speaking, struct mt_arena 
 
 /* Fills frames[] with the frames of `stack`, and *count: 0 for MT_NO_ID; a stack of only plumbing
  * gives its innermost frame. O(count), plus O(1) once for every stack and frame of the trace. */
-enum mt_status mt_speaking_stack_get(struct mt_speaking_stack *speaking, uint32_t stack,
-                                     uint32_t frames[MT_SPEAKING_DEPTH],
-                                     uint32_t *count) MT_MUST_USE;
+void mt_speaking_stack_get(struct mt_speaking_stack *speaking, uint32_t stack,
+                           uint32_t frames[MT_SPEAKING_DEPTH], uint32_t *count);
 
 #endif

@@ -128,18 +128,16 @@ static uint8_t judge_stack(const struct mt_stack_kinds *kinds, const struct mt_s
     return (uint8_t)(own | (outer & (MT_STACK_KV_CACHE | MT_STACK_CLOSURE)));
 }
 
-enum mt_status mt_stack_kinds_update(struct mt_stack_kinds *kinds, const struct mt_symbols *symbols)
+void mt_stack_kinds_update(struct mt_stack_kinds *kinds, const struct mt_symbols *symbols)
 {
-    if (mt_grow(&kinds->frames, &kinds->frame_capacity, symbols->frame_count, 1) ||
-        mt_grow(&kinds->stacks, &kinds->stack_capacity, symbols->stack_count, 1))
-        return MT_ERR_MEMORY;
+    mt_grow_to(&kinds->frames, &kinds->frame_capacity, symbols->frame_count, 1);
+    mt_grow_to(&kinds->stacks, &kinds->stack_capacity, symbols->stack_count, 1);
     for (; kinds->frame_count < symbols->frame_count; kinds->frame_count++)
         kinds->frames[kinds->frame_count] =
             judge_frame(symbols, &symbols->frames[kinds->frame_count]);
     for (; kinds->stack_count < symbols->stack_count; kinds->stack_count++)
         kinds->stacks[kinds->stack_count] =
             judge_stack(kinds, &symbols->stacks[kinds->stack_count], kinds->stack_count);
-    return MT_OK;
 }
 
 bool mt_stack_kinds_calls_model(const struct mt_stack_kinds *kinds,

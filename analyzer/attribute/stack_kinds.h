@@ -24,8 +24,7 @@ struct mt_stack_kinds {
 };
 
 /* Judges new stacks of the symbols. */
-enum mt_status mt_stack_kinds_update(struct mt_stack_kinds *kinds,
-                                     const struct mt_symbols *symbols) MT_MUST_USE;
+void mt_stack_kinds_update(struct mt_stack_kinds *kinds, const struct mt_symbols *symbols);
 /* Whether the stack, or an outer part of it, calls a model. A checkpoint does so in backward. */
 bool mt_stack_kinds_calls_model(const struct mt_stack_kinds *kinds,
                                 const struct mt_symbols *symbols, uint32_t stack);

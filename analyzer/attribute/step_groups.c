@@ -2,6 +2,7 @@
 
 #include "grow.h"
 #include "map.h"
+#include "process_memory.h"
 #include "xla_steps.h"
 
 #include <stdlib.h>
@@ -26,13 +27,11 @@ static void split(struct mt_stretch *left, struct mt_stretch *right)
     right->turns = true;
 }
 
-static enum mt_status split_by_level(struct mt_stretches *stretches)
+static void split_by_level(struct mt_stretches *stretches)
 {
-    struct mt_stretch *list = calloc(2 * stretches->count + 1, sizeof *list);
+    struct mt_stretch *list = mt_memory_zeroed(2 * stretches->count + 1, sizeof *list);
     size_t count = 0;
 
-    if (!list)
-        return MT_ERR_MEMORY;
     for (size_t i = 0; i < stretches->count; i++) {
         bool is_last = i + 1 == stretches->count;
         bool unknown = stretches->list[i].kind == MT_PHASE_UNKNOWN && !stretches->list[i].covered;
@@ -53,7 +52,6 @@ static enum mt_status split_by_level(struct mt_stretches *stretches)
     stretches->list = list;
     stretches->count = count;
     stretches->capacity = 2 * count + 1;
-    return MT_OK;
 }
 
 /* For each stretch: whether a zero_grad follows before the model is called. */
@@ -144,15 +142,14 @@ static bool is_outer(const struct loop *a, const struct loop *b)
 }
 
 /* Each turn of the outermost loop that turns at least twice. */
-static enum mt_status start_calls(struct mt_step_groups *groups)
+static void start_calls(struct mt_step_groups *groups)
 {
     const struct mt_stretches *stretches = groups->stretches;
     const struct mt_symbols *symbols = stretches->symbols;
     struct loop chosen = {.depth = UINT32_MAX};
     struct mt_map turns = {0};
-    enum mt_status status = MT_OK;
 
-    for (size_t i = 0; i < stretches->count && !status; i++) {
+    for (size_t i = 0; i < stretches->count; i++) {
         struct mt_turn turn = stretches->list[i].turn;
         bool has_body = turn.body < symbols->stack_count;
         struct loop loop = {has_body ? symbols->stacks[turn.body].depth : 0, turn};
@@ -162,7 +159,7 @@ static enum mt_status start_calls(struct mt_step_groups *groups)
         if (!stretches->list[i].turns)
             continue;
         count = count == MT_MAP_NONE ? 1 : count + 1;
-        status = mt_map_set(&turns, key, count);
+        mt_map_put(&turns, key, count);
         if (count >= 2 && is_outer(&loop, &chosen))
             chosen = loop;
     }
@@ -172,22 +169,21 @@ static enum mt_status start_calls(struct mt_step_groups *groups)
                             stretches->list[i].turn.line == chosen.turn.line;
     mt_xla_steps_merge(stretches, groups->starts);
     mt_map_release(&turns);
-    return status;
 }
 
 /* Counts the turns that contain each place, and finds the places that fetch a batch: the first of a
  * turn, if it only calls a function that allocates. */
-static enum mt_status count_places(struct mt_step_groups *groups, struct mt_stretches *stretches)
+static void count_places(struct mt_step_groups *groups, struct mt_stretches *stretches)
 {
     uint32_t strings = stretches->symbols->strings.count;
     uint32_t *last, turn = 1;
     bool *fetches;
 
     groups->place_count = stretches->named_turns ? strings : stretches->symbols->stack_count;
-    groups->seen = calloc((size_t)groups->place_count + 1, sizeof *groups->seen);
-    last = calloc((size_t)groups->place_count + 1, sizeof *last);
-    fetches = calloc((size_t)groups->place_count + 1, sizeof *fetches);
-    for (size_t i = 0; groups->seen && last && fetches && i < stretches->count; i++) {
+    groups->seen = mt_memory_zeroed((size_t)groups->place_count + 1, sizeof *groups->seen);
+    last = mt_memory_zeroed((size_t)groups->place_count + 1, sizeof *last);
+    fetches = mt_memory_zeroed((size_t)groups->place_count + 1, sizeof *fetches);
+    for (size_t i = 0; i < stretches->count; i++) {
         struct mt_stretch *stretch = &stretches->list[i];
 
         turn += groups->starts[i];
@@ -199,7 +195,7 @@ static enum mt_status count_places(struct mt_step_groups *groups, struct mt_stre
         fetches[stretch->place] |= groups->starts[i] && stretch->kind == MT_PHASE_UNKNOWN &&
                                    stretch->allocates && stretch->callees && !stretch->covered;
     }
-    for (size_t i = 0; fetches && i < stretches->count; i++) {
+    for (size_t i = 0; i < stretches->count; i++) {
         struct mt_stretch *stretch = &stretches->list[i];
 
         if (stretch->kind == MT_PHASE_UNKNOWN && stretch->place < groups->place_count &&
@@ -209,7 +205,6 @@ static enum mt_status count_places(struct mt_step_groups *groups, struct mt_stre
     free(fetches);
     free(last);
     groups->turn_count = turn;
-    return groups->seen && last && fetches ? MT_OK : MT_ERR_MEMORY;
 }
 
 /* At the edge of a step: a place that is not in every turn is not part of it. */
@@ -241,15 +236,13 @@ static bool is_step(const struct mt_step_groups *groups, struct mt_group group, 
     return !needs_part && group.first < group.end;
 }
 
-static enum mt_status make_steps(struct mt_step_groups *groups)
+static void make_steps(struct mt_step_groups *groups)
 {
     const struct mt_stretches *stretches = groups->stretches;
     bool has_forward = false;
     size_t begin = 0;
 
-    groups->steps = calloc((size_t)groups->turn_count + 1, sizeof *groups->steps);
-    if (!groups->steps)
-        return MT_ERR_MEMORY;
+    groups->steps = mt_memory_zeroed((size_t)groups->turn_count + 1, sizeof *groups->steps);
     for (size_t i = 0; i < stretches->count; i++)
         has_forward |= is_forward(&stretches->list[i]);
     for (size_t i = 1; i <= stretches->count; i++) {
@@ -265,7 +258,6 @@ static enum mt_status make_steps(struct mt_step_groups *groups)
             groups->steps[groups->step_count++] = group;
         begin = i;
     }
-    return MT_OK;
 }
 
 static bool ends_search(const struct mt_stretch *stretch)
@@ -292,13 +284,11 @@ static void find_training(struct mt_step_groups *groups)
 
 /* The trace may end before backward begins: then calls at the place of training calls count as
  * such. */
-static enum mt_status find_cut_training(struct mt_step_groups *groups)
+static void find_cut_training(struct mt_step_groups *groups)
 {
     const struct mt_stretches *stretches = groups->stretches;
-    bool *trained = calloc((size_t)groups->place_count + 1, sizeof *trained);
+    bool *trained = mt_memory_zeroed((size_t)groups->place_count + 1, sizeof *trained);
 
-    if (!trained)
-        return MT_ERR_MEMORY;
     for (size_t i = 0; i < stretches->count; i++)
         if (groups->trains[i] && stretches->list[i].place < groups->place_count)
             trained[stretches->list[i].place] = true;
@@ -310,7 +300,6 @@ static enum mt_status find_cut_training(struct mt_step_groups *groups)
             break;
     }
     free(trained);
-    return MT_OK;
 }
 
 bool mt_step_groups_validates(const struct mt_step_groups *groups, size_t stretch)
@@ -351,21 +340,17 @@ static bool ended_in_first(const struct mt_step_groups *groups)
     return ended;
 }
 
-enum mt_status mt_step_groups_make(struct mt_step_groups *groups, struct mt_stretches *stretches)
+void mt_step_groups_make(struct mt_step_groups *groups, struct mt_stretches *stretches)
 {
-    enum mt_status status = MT_OK;
-
     memset(groups, 0, sizeof *groups);
     groups->stretches = stretches;
     if (!stretches->has_stacks && stretches->is_training)
-        status = split_by_level(stretches);
+        split_by_level(stretches);
     for (size_t i = 0; i < stretches->count; i++)
         groups->has_backward |= stretches->list[i].kind == MT_PHASE_BACKWARD;
-    groups->starts = calloc(stretches->count + 1, sizeof *groups->starts);
-    groups->trains = calloc(stretches->count + 1, sizeof *groups->trains);
-    groups->clears = calloc(stretches->count + 1, sizeof *groups->clears);
-    if (status || !groups->starts || !groups->trains || !groups->clears)
-        return MT_ERR_MEMORY;
+    groups->starts = mt_memory_zeroed(stretches->count + 1, sizeof *groups->starts);
+    groups->trains = mt_memory_zeroed(stretches->count + 1, sizeof *groups->trains);
+    groups->clears = mt_memory_zeroed(stretches->count + 1, sizeof *groups->clears);
     find_clearing(groups);
     for (size_t i = 0; stretches->named_turns && i < stretches->count; i++)
         groups->starts[i] = stretches->list[i].turns;
@@ -373,16 +358,13 @@ enum mt_status mt_step_groups_make(struct mt_step_groups *groups, struct mt_stre
         if (stretches->is_training)
             start_training(groups);
         else
-            status = start_calls(groups);
+            start_calls(groups);
     }
-    if (!status)
-        status = count_places(groups, stretches);
-    if (!status && (groups->turn_count > 1 || died_in_first(groups) || ended_in_first(groups)))
-        status = make_steps(groups);
-    if (status)
-        return status;
+    count_places(groups, stretches);
+    if (groups->turn_count > 1 || died_in_first(groups) || ended_in_first(groups))
+        make_steps(groups);
     find_training(groups);
-    return find_cut_training(groups);
+    find_cut_training(groups);
 }
 
 void mt_step_groups_release(struct mt_step_groups *groups)

@@ -26,8 +26,7 @@ struct mt_step_groups {
 
 /* Changes kinds of stretches: code that fetches a batch becomes data, and work before backward on
  * another thread becomes forward. */
-enum mt_status mt_step_groups_make(struct mt_step_groups *groups,
-                                   struct mt_stretches *stretches) MT_MUST_USE;
+void mt_step_groups_make(struct mt_step_groups *groups, struct mt_stretches *stretches);
 void mt_step_groups_release(struct mt_step_groups *groups);
 
 /* Whether the stretch is part of a forward pass without backward, in a program that trains. */

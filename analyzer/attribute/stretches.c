@@ -2,6 +2,7 @@
 #include "stretches.h"
 
 #include "grow.h"
+#include "process_memory.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -76,26 +77,24 @@ static uint32_t user_ranges(const struct mt_stretch_thread *thread, bool with_ki
     return count;
 }
 
-static enum mt_status close(struct mt_stretches *stretches)
+static void close(struct mt_stretches *stretches)
 {
     if (!stretches->is_open)
-        return MT_OK;
+        return;
     stretches->is_open = false;
     if (stretches->count == MT_STRETCHES_MAX)
-        return MT_OK;
-    if (mt_grow(&stretches->list, &stretches->capacity, stretches->count + 1,
-                sizeof *stretches->list))
-        return MT_ERR_MEMORY;
+        return;
+    mt_grow_to(&stretches->list, &stretches->capacity, stretches->count + 1,
+               sizeof *stretches->list);
     stretches->list[stretches->count++] = stretches->now;
-    return MT_OK;
 }
 
-static enum mt_status begin(struct mt_stretches *stretches, const struct mt_event *event,
-                            const struct told *told)
+static void begin(struct mt_stretches *stretches, const struct mt_event *event,
+                  const struct told *told)
 {
     uint64_t seq = stretches->waits ? stretches->waiting_seq : event->seq;
-    enum mt_status status = close(stretches);
 
+    close(stretches);
     stretches->is_open = true;
     stretches->now =
         (struct mt_stretch){.begin_seq = seq,
@@ -110,7 +109,6 @@ static enum mt_status begin(struct mt_stretches *stretches, const struct mt_even
                             .source = told->source,
                             .covered = told->covered,
                             .callees = true};
-    return status;
 }
 
 static void attach(struct mt_stretches *stretches, const struct mt_event *event)
@@ -274,8 +272,8 @@ static bool goes_on(struct mt_stretches *stretches, const struct told *told, boo
 
 /* If frees have no stacks: a block that an autograd thread allocated and another thread frees was a
  * gradient. */
-static enum mt_status follow_gradient(struct mt_stretches *stretches, const struct mt_event *event,
-                                      struct told *told)
+static void follow_gradient(struct mt_stretches *stretches, const struct mt_event *event,
+                            struct told *told)
 {
     const struct mt_stretch_thread *thread =
         event->thread < stretches->thread_count ? &stretches->threads[event->thread] : NULL;
@@ -283,26 +281,28 @@ static enum mt_status follow_gradient(struct mt_stretches *stretches, const stru
     uint64_t key = event->addr ^ mt_hash_u64(event->device);
 
     if (!stretches->has_engine || stretches->free_stacks || !stretches->has_stacks)
-        return MT_OK;
-    if (event->kind == MT_EVENT_ALLOC)
-        return is_engine ? mt_map_set(&stretches->gradients, key, 1) : MT_OK;
+        return;
+    if (event->kind == MT_EVENT_ALLOC) {
+        if (is_engine)
+            mt_map_put(&stretches->gradients, key, 1);
+        return;
+    }
     if (mt_map_take(&stretches->gradients, key) != MT_MAP_NONE && !is_engine &&
         told->kind == MT_PHASE_UNKNOWN) {
         told->kind = MT_PHASE_ZERO_GRAD;
         told->source = MT_PHASE_THREADS;
     }
-    return MT_OK;
 }
 
-static enum mt_status on_block(struct mt_stretches *stretches, const struct mt_event *event)
+static void on_block(struct mt_stretches *stretches, const struct mt_event *event)
 {
     struct told told = tell(stretches, event);
     bool is_alloc = event->kind == MT_EVENT_ALLOC;
     uint32_t last_place = stretches->last_place;
     struct mt_turn turn = {MT_NO_ID, 0};
     bool speaks, same_place, goes_back;
-    enum mt_status status = follow_gradient(stretches, event, &told);
 
+    follow_gradient(stretches, event, &told);
     if (stretches->main_thread < 0 && told.kind > MT_PHASE_DATA && told.place != MT_NO_ID)
         stretches->main_thread = event->thread;
     if (stretches->main_thread >= 0 && event->thread != stretches->main_thread)
@@ -310,9 +310,9 @@ static enum mt_status on_block(struct mt_stretches *stretches, const struct mt_e
     speaks = told.kind != MT_PHASE_UNKNOWN ||
              (is_alloc && (told.place != MT_NO_ID || !stretches->has_stacks));
 
-    if (!status && !speaks && told.place != MT_NO_ID && told.place != last_place)
-        status = close(stretches); /* a free by a later statement */
-    if (speaks && !status) {
+    if (!speaks && told.place != MT_NO_ID && told.place != last_place)
+        close(stretches); /* a free by a later statement */
+    if (speaks) {
         goes_back = turns(stretches, &told, &turn);
         note_training(stretches, &told);
         same_place = !goes_back && told.place == last_place &&
@@ -321,7 +321,7 @@ static enum mt_status on_block(struct mt_stretches *stretches, const struct mt_e
             stretches->now.turns = true;
             stretches->now.turn = turn;
         } else if (goes_back || !goes_on(stretches, &told, same_place)) {
-            status = begin(stretches, event, &told);
+            begin(stretches, event, &told);
             stretches->now.turns = goes_back || stretches->step_begins;
             stretches->now.turn = turn;
             stretches->step_begins = false;
@@ -336,7 +336,6 @@ static enum mt_status on_block(struct mt_stretches *stretches, const struct mt_e
     }
     stretches->waits = stretches->empties = false;
     attach(stretches, event);
-    return status;
 }
 
 /* A top-level range whose name was already in this turn begins another one. */
@@ -353,74 +352,70 @@ static bool turns_name(struct mt_stretches *stretches, uint32_t name)
     return seen;
 }
 
-static enum mt_status on_user_push(struct mt_stretches *stretches, const struct mt_event *event,
-                                   uint32_t facts, bool outermost)
+static void on_user_push(struct mt_stretches *stretches, const struct mt_event *event,
+                         uint32_t facts, bool outermost)
 {
     struct told told = {(uint8_t)(facts & MT_NAME_KIND), MT_PHASE_ANNOTATED, true, MT_NO_ID};
-    enum mt_status status;
 
     stretches->step_begins |= !!(facts & MT_NAME_STEP);
     if (stretches->named_turns)
         told.place = event->name;
     if (stretches->named_turns && !outermost)
-        return MT_OK;
-    status = close(stretches);
-    if (!status && (stretches->named_turns || told.kind)) {
-        status = begin(stretches, event, &told);
+        return;
+    close(stretches);
+    if ((stretches->named_turns || told.kind)) {
+        begin(stretches, event, &told);
         stretches->now.turns = stretches->named_turns && turns_name(stretches, event->name);
         attach(stretches, event);
     }
-    return status;
 }
 
-static enum mt_status on_push(struct mt_stretches *stretches, const struct mt_event *event)
+static void on_push(struct mt_stretches *stretches, const struct mt_event *event)
 {
     struct mt_stretch_thread *thread = mt_stretches_thread(stretches, event->thread);
     struct told told = {MT_PHASE_UNKNOWN, MT_PHASE_SCOPES, false, MT_NO_ID};
     bool outermost = thread && user_ranges(thread, false) == 0;
-    enum mt_status status = MT_OK;
     uint32_t id, facts;
 
-    if (!thread || mt_stretches_name(stretches, event->name, &id))
-        return MT_ERR_MEMORY;
+    mt_stretches_name(stretches, event->name, &id);
     facts = stretches->names[id].facts;
     told.kind = facts & MT_NAME_KIND;
     push_range(thread, event->name, facts);
     if (!(facts & MT_NAME_PLUMBING)) {
         stretches->user_open += !!(facts & MT_NAME_KIND);
-        return on_user_push(stretches, event, facts, outermost);
+        on_user_push(stretches, event, facts, outermost);
+        return;
     }
     told.covered = is_covered(stretches, thread);
     if (stretches->named_turns || told.kind == MT_PHASE_UNKNOWN || told.covered)
-        return MT_OK;
+        return;
     note_training(stretches, &told);
     if (!goes_on(stretches, &told, false))
-        status = begin(stretches, event, &told);
+        begin(stretches, event, &told);
     attach(stretches, event);
-    return status;
 }
 
-static enum mt_status on_pop(struct mt_stretches *stretches, const struct mt_event *event)
+static void on_pop(struct mt_stretches *stretches, const struct mt_event *event)
 {
     struct mt_stretch_thread *thread = mt_stretches_thread(stretches, event->thread);
     uint32_t id, facts;
 
-    if (!thread || mt_stretches_name(stretches, event->name, &id))
-        return MT_ERR_MEMORY;
+    mt_stretches_name(stretches, event->name, &id);
     facts = stretches->names[id].facts;
     if (!pop_range(thread, event->name))
-        return MT_OK;
+        return;
     if (!(facts & MT_NAME_PLUMBING)) {
         if ((facts & MT_NAME_KIND) && stretches->user_open)
             stretches->user_open--;
         if (stretches->now.covered)
             attach(stretches, event);
-        if (!stretches->named_turns || user_ranges(thread, false) == 0)
-            return close(stretches);
+        if (!stretches->named_turns || user_ranges(thread, false) == 0) {
+            close(stretches);
+            return;
+        }
     } else if (stretches->is_open && (facts & MT_NAME_KIND) == stretches->now.kind) {
         attach(stretches, event);
     }
-    return MT_OK;
 }
 
 /* Actions of the allocator before it serves a request are part of serving it. */
@@ -436,21 +431,17 @@ static void wait_for_block(struct mt_stretches *stretches, const struct mt_event
 
 enum mt_status mt_stretches_cut(struct mt_stretches *stretches, const struct mt_event *event)
 {
-    enum mt_status status = MT_OK;
-
     if (event->flags & MT_EVENT_INITIAL)
         return MT_OK;
     if (!stretches->has_framework &&
         (event->kind == MT_EVENT_PHASE_PUSH || event->kind == MT_EVENT_PHASE_POP))
-        status = mt_xla_runs_range(&stretches->xla_runs, stretches->symbols, event);
-    if (status)
-        return status;
+        mt_xla_runs_range(&stretches->xla_runs, stretches->symbols, event);
     switch (event->kind) {
     case MT_EVENT_ALLOC:
     case MT_EVENT_FREE_REQUESTED:
         stretches->died = stretches->died && event->kind != MT_EVENT_ALLOC;
         if (!stretches->named_turns)
-            status = on_block(stretches, event);
+            on_block(stretches, event);
         break;
     case MT_EVENT_FREE_COMPLETED: attach(stretches, event); break;
     case MT_EVENT_SEGMENT_ALLOC:
@@ -463,20 +454,20 @@ enum mt_status mt_stretches_cut(struct mt_stretches *stretches, const struct mt_
         stretches->died = true;
         attach(stretches, event);
         break;
-    case MT_EVENT_PHASE_PUSH: status = on_push(stretches, event); break;
-    case MT_EVENT_PHASE_POP: status = on_pop(stretches, event); break;
+    case MT_EVENT_PHASE_PUSH: on_push(stretches, event); break;
+    case MT_EVENT_PHASE_POP: on_pop(stretches, event); break;
     default: break;
     }
     stretches->last_t_ns = event->t_ns;
-    return status;
+    return MT_OK;
 }
 
-enum mt_status mt_stretches_finish(struct mt_stretches *stretches)
+void mt_stretches_finish(struct mt_stretches *stretches)
 {
     bool is_guess =
         stretches->now.kind == MT_PHASE_ZERO_GRAD && stretches->now.source == MT_PHASE_THREADS;
 
     if (is_guess) /* the end of the program also frees gradients */
         stretches->now.kind = MT_PHASE_UNKNOWN;
-    return close(stretches);
+    close(stretches);
 }

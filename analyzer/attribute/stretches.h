@@ -19,6 +19,6 @@ void mt_stretches_release(struct mt_stretches *stretches);
 /* Call mt_stretches_cut for each event of the second pass, then mt_stretches_finish. */
 enum mt_status mt_stretches_cut(struct mt_stretches *stretches,
                                 const struct mt_event *event) MT_MUST_USE;
-enum mt_status mt_stretches_finish(struct mt_stretches *stretches) MT_MUST_USE;
+void mt_stretches_finish(struct mt_stretches *stretches);
 
 #endif

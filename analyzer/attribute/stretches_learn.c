@@ -2,11 +2,12 @@
 #include "stretches_learn.h"
 
 #include "grow.h"
+#include "process_memory.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum mt_status mt_stretches_name(struct mt_stretches *stretches, uint32_t name, uint32_t *id)
+void mt_stretches_name(struct mt_stretches *stretches, uint32_t name, uint32_t *id)
 {
     const char *text = mt_symbols_text(stretches->symbols, name);
     struct mt_stretch_name *facts;
@@ -14,12 +15,13 @@ enum mt_status mt_stretches_name(struct mt_stretches *stretches, uint32_t name, 
 
     *id = mt_map_get(&stretches->name_ids, name);
     if (*id != MT_MAP_NONE)
-        return MT_OK;
+        return;
     if (stretches->name_count == MT_MAP_NONE ||
-        mt_grow(&stretches->names, &stretches->name_capacity, stretches->name_count + 1,
-                sizeof *facts) ||
-        mt_map_set(&stretches->name_ids, name, (uint32_t)stretches->name_count))
-        return MT_ERR_MEMORY;
+        (mt_grow_to(&stretches->names, &stretches->name_capacity, stretches->name_count + 1,
+                    sizeof *facts),
+         false))
+        mt_memory_end();
+    mt_map_put(&stretches->name_ids, name, (uint32_t)stretches->name_count);
     *id = (uint32_t)stretches->name_count++;
     facts = &stretches->names[*id];
     *facts = (struct mt_stretch_name){.facts = (uint32_t)mt_phase_kind_of(text)};
@@ -27,28 +29,25 @@ enum mt_status mt_stretches_name(struct mt_stretches *stretches, uint32_t name, 
         facts->facts |= MT_NAME_PLUMBING;
     else if (mt_phase_step_rank(text, &number) >= 2)
         facts->facts |= MT_NAME_STEP;
-    return MT_OK;
 }
 
 struct mt_stretch_thread *mt_stretches_thread(struct mt_stretches *stretches, uint16_t id)
 {
-    enum mt_status status = mt_grow_zeroed(&stretches->threads, &stretches->thread_count, id + 1u,
-                                           sizeof *stretches->threads);
-
-    return status == MT_OK ? &stretches->threads[id] : NULL;
+    mt_grow_zeroed_to(&stretches->threads, &stretches->thread_count, id + 1u,
+                      sizeof *stretches->threads);
+    return &stretches->threads[id];
 }
 
-static enum mt_status learn_push(struct mt_stretches *stretches, uint32_t name)
+static void learn_push(struct mt_stretches *stretches, uint32_t name)
 {
     uint32_t id, kind, facts;
 
-    if (mt_stretches_name(stretches, name, &id))
-        return MT_ERR_MEMORY;
+    mt_stretches_name(stretches, name, &id);
     facts = stretches->names[id].facts;
     kind = facts & MT_NAME_KIND;
     stretches->kinds_told |= 1u << kind;
     if (facts & MT_NAME_PLUMBING)
-        return MT_OK;
+        return;
     stretches->user_named = true;
     stretches->user_steps |= !!(facts & MT_NAME_STEP);
     stretches->user_parts |=
@@ -56,7 +55,6 @@ static enum mt_status learn_push(struct mt_stretches *stretches, uint32_t name)
     stretches->names[id].pushes++;
     if (stretches->open_count < MT_SEGMENTS_RANGES)
         stretches->open_names[stretches->open_count++] = id;
-    return MT_OK;
 }
 
 static void learn_pop(struct mt_stretches *stretches, uint32_t name)
@@ -96,8 +94,10 @@ static bool names_tell(const struct mt_stretches *stretches)
 
 enum mt_status mt_stretches_learn(struct mt_stretches *stretches, const struct mt_event *event)
 {
-    if (event->kind == MT_EVENT_PHASE_PUSH)
-        return learn_push(stretches, event->name);
+    if (event->kind == MT_EVENT_PHASE_PUSH) {
+        learn_push(stretches, event->name);
+        return MT_OK;
+    }
     if (event->kind == MT_EVENT_PHASE_POP)
         learn_pop(stretches, event->name);
     if (event->kind == MT_EVENT_ALLOC)
@@ -105,9 +105,8 @@ enum mt_status mt_stretches_learn(struct mt_stretches *stretches, const struct m
     if (event->stack == MT_NO_ID || (event->flags & MT_EVENT_INITIAL) ||
         (event->kind != MT_EVENT_ALLOC && event->kind != MT_EVENT_FREE_REQUESTED))
         return MT_OK;
-    if (event->stack >= stretches->places.count &&
-        mt_places_update(&stretches->places, stretches->symbols))
-        return MT_ERR_MEMORY;
+    if (event->stack >= stretches->places.count)
+        mt_places_update(&stretches->places, stretches->symbols);
     stretches->has_stacks |= event->kind == MT_EVENT_ALLOC;
     stretches->free_stacks |= event->kind == MT_EVENT_FREE_REQUESTED;
     if (event->stack < stretches->places.count)
@@ -130,14 +129,13 @@ static void find_engine(struct mt_stretches *stretches)
     }
 }
 
-enum mt_status mt_stretches_prepare(struct mt_stretches *stretches)
+void mt_stretches_prepare(struct mt_stretches *stretches)
 {
     uint32_t update = (1u << MT_PHASE_OPTIMIZER) | (1u << MT_PHASE_BACKWARD);
 
     stretches->user_turns = names_tell(stretches);
-    if (mt_places_update(&stretches->places, stretches->symbols) ||
-        mt_stack_kinds_update(&stretches->stacks, stretches->symbols))
-        return MT_ERR_MEMORY;
+    mt_places_update(&stretches->places, stretches->symbols);
+    mt_stack_kinds_update(&stretches->stacks, stretches->symbols);
     for (uint32_t i = 0; i < stretches->places.count; i++) {
         uint8_t kind = mt_stack_kind(&stretches->stacks, i) & MT_STACK_KIND_MASK;
 
@@ -149,5 +147,5 @@ enum mt_status mt_stretches_prepare(struct mt_stretches *stretches)
     find_engine(stretches);
     stretches->is_training = stretches->has_engine || (stretches->kinds_told & update);
     stretches->named_turns = !stretches->user_steps && stretches->user_turns;
-    return mt_places_find(&stretches->places, &stretches->stacks, stretches->is_training);
+    mt_places_find(&stretches->places, &stretches->stacks, stretches->is_training);
 }

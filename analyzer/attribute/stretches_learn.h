@@ -15,7 +15,7 @@ static inline bool mt_stretches_complete(const struct mt_stretches *stretches)
 }
 
 /* Call it between the passes. */
-enum mt_status mt_stretches_prepare(struct mt_stretches *stretches) MT_MUST_USE;
+void mt_stretches_prepare(struct mt_stretches *stretches);
 
 /* Maximum number of open ranges that are tracked. */
 #define MT_SEGMENTS_RANGES 32
@@ -26,10 +26,9 @@ enum mt_status mt_stretches_prepare(struct mt_stretches *stretches) MT_MUST_USE;
 #define MT_NAME_PLUMBING 0x20u
 
 /* Finds or adds the index of a name in `names`. Each name is parsed once. */
-enum mt_status mt_stretches_name(struct mt_stretches *stretches, uint32_t name,
-                                 uint32_t *id) MT_MUST_USE;
+void mt_stretches_name(struct mt_stretches *stretches, uint32_t name, uint32_t *id);
 
-/* Returns the state of a thread, created if missing; NULL if the host has no memory. */
+/* Returns the state of a thread, created if missing. */
 struct mt_stretch_thread *mt_stretches_thread(struct mt_stretches *stretches, uint16_t id);
 
 #endif

@@ -18,19 +18,16 @@ static bool is_kept_for_backward(enum mt_role role)
     return role == MT_ROLE_ACTIVATIONS || role == MT_ROLE_INPUTS;
 }
 
-enum mt_status mt_ties_anchor(struct mt_ties *ties, uint32_t block,
-                              const struct mt_tie_facts *facts)
+void mt_ties_anchor(struct mt_ties *ties, uint32_t block, const struct mt_tie_facts *facts)
 {
     uint64_t key = key_of(facts, facts->role == MT_ROLE_PARAMETERS);
     uint32_t older;
 
     if (facts->role != MT_ROLE_PARAMETERS && !is_kept_for_backward(facts->role))
-        return MT_OK;
-    if (mt_grow_zeroed(&ties->blocks, &ties->capacity, (size_t)block + 1, sizeof *ties->blocks))
-        return MT_ERR_MEMORY;
+        return;
+    mt_grow_zeroed_to(&ties->blocks, &ties->capacity, (size_t)block + 1, sizeof *ties->blocks);
     older = mt_map_get(&ties->newest, key);
-    if (mt_map_set(&ties->newest, key, block))
-        return MT_ERR_MEMORY;
+    mt_map_put(&ties->newest, key, block);
     if (older != MT_MAP_NONE)
         ties->blocks[older].newer = block;
     ties->blocks[block] = (struct mt_tie_block){
@@ -43,7 +40,6 @@ enum mt_status mt_ties_anchor(struct mt_ties *ties, uint32_t block,
         .known = true,
         .moved = facts->moved,
     };
-    return MT_OK;
 }
 
 static bool has_partner(const struct mt_ties *ties, uint32_t block)
@@ -112,8 +108,8 @@ uint32_t mt_ties_of(const struct mt_ties *ties, uint32_t block)
     return known->partner != MT_NO_ID ? known->partner : known->like;
 }
 
-enum mt_status mt_ties_find(struct mt_ties *ties, uint32_t block, const struct mt_tie_facts *facts,
-                            enum mt_tie *tie, uint32_t *stack)
+void mt_ties_find(struct mt_ties *ties, uint32_t block, const struct mt_tie_facts *facts,
+                  enum mt_tie *tie, uint32_t *stack)
 {
     uint32_t forward = mt_map_get(&ties->newest, key_of(facts, false));
     uint32_t parameter = MT_MAP_NONE;
@@ -121,9 +117,8 @@ enum mt_status mt_ties_find(struct mt_ties *ties, uint32_t block, const struct m
     *stack = MT_NO_ID;
     *tie = facts->role == MT_ROLE_WORKSPACE ? MT_TIE_LIBRARY : MT_TIE_PHASE;
     if (facts->role == MT_ROLE_WORKSPACE)
-        return MT_OK;
-    if (mt_grow_zeroed(&ties->blocks, &ties->capacity, (size_t)block + 1, sizeof *ties->blocks))
-        return MT_ERR_MEMORY;
+        return;
+    mt_grow_zeroed_to(&ties->blocks, &ties->capacity, (size_t)block + 1, sizeof *ties->blocks);
     if (facts->role == MT_ROLE_GRADIENTS || forward == MT_MAP_NONE)
         parameter = find_parameter(ties, facts);
     if (parameter != MT_MAP_NONE) {
@@ -136,15 +131,16 @@ enum mt_status mt_ties_find(struct mt_ties *ties, uint32_t block, const struct m
         *stack = ties->blocks[forward].stack;
         liken(ties, block, forward);
     }
-    return MT_OK;
 }
 
 static void unlink_block(struct mt_ties *ties, const struct mt_tie_block *gone)
 {
     if (gone->newer != MT_NO_ID)
         ties->blocks[gone->newer].older = gone->older;
-    else if (gone->older == MT_NO_ID || mt_map_set(&ties->newest, gone->key, gone->older))
+    else if (gone->older == MT_NO_ID)
         (void)mt_map_take(&ties->newest, gone->key);
+    else
+        mt_map_put(&ties->newest, gone->key, gone->older);
     if (gone->older != MT_NO_ID)
         ties->blocks[gone->older].newer = gone->newer;
 }

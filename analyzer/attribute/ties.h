@@ -40,12 +40,11 @@ struct mt_tie_facts {
 
 /* Adds a block with a stack. If it is a parameter, or a block that forward keeps for backward,
  * other blocks may belong to it. */
-enum mt_status mt_ties_anchor(struct mt_ties *ties, uint32_t block,
-                              const struct mt_tie_facts *facts) MT_MUST_USE;
+void mt_ties_anchor(struct mt_ties *ties, uint32_t block, const struct mt_tie_facts *facts);
 
 /* Finds the owner of a block without a stack. Sets *stack to that of the owner, or to MT_NO_ID. */
-enum mt_status mt_ties_find(struct mt_ties *ties, uint32_t block, const struct mt_tie_facts *facts,
-                            enum mt_tie *tie, uint32_t *stack) MT_MUST_USE;
+void mt_ties_find(struct mt_ties *ties, uint32_t block, const struct mt_tie_facts *facts,
+                  enum mt_tie *tie, uint32_t *stack);
 
 /* Returns the owner that mt_ties_find found for a block, until one of the two is freed. The owner
  * of a gradient is its parameter, that of another block of backward is a block of forward.

@@ -25,18 +25,16 @@ static void release(struct inference *inference)
     free(inference->caches);
 }
 
-static enum mt_status gather_runs(struct inference *inference, const struct mt_xla_runs *runs,
-                                  uint32_t module)
+static void gather_runs(struct inference *inference, const struct mt_xla_runs *runs,
+                        uint32_t module)
 {
     for (size_t i = 0; i < runs->count; i++) {
         if (runs->list[i].module != module)
             continue;
-        if (mt_grow(&inference->runs, &inference->capacity, inference->count + 1,
-                    sizeof *inference->runs))
-            return MT_ERR_MEMORY;
+        mt_grow_to(&inference->runs, &inference->capacity, inference->count + 1,
+                   sizeof *inference->runs);
         inference->runs[inference->count++] = (uint32_t)i;
     }
-    return MT_OK;
 }
 
 /* How many of them had begun when `run` runs of any module had begun. */
@@ -63,12 +61,11 @@ static bool is_replaced(const struct inference *inference, const struct mt_xla_b
 }
 
 /* Sizes with two such blocks in the same run: one per request is the working data of the loop. */
-static enum mt_status find_pairs(const struct inference *inference, struct mt_map *pairs)
+static void find_pairs(const struct inference *inference, struct mt_map *pairs)
 {
     struct mt_map last = {0};
-    enum mt_status status = MT_OK;
 
-    for (uint64_t i = 0; i < inference->block_count && !status; i++) {
+    for (uint64_t i = 0; i < inference->block_count; i++) {
         const struct mt_xla_block *block = &inference->blocks[i];
         uint32_t before;
 
@@ -77,32 +74,28 @@ static enum mt_status find_pairs(const struct inference *inference, struct mt_ma
         before = mt_map_get(&last, block->size_bytes);
         if (before != MT_MAP_NONE &&
             begun_until(inference, block->born) < end_of(inference, &inference->blocks[before]))
-            status = mt_map_set(pairs, block->size_bytes, 1);
-        if (!status)
-            status = mt_map_set(&last, block->size_bytes, (uint32_t)i);
+            mt_map_put(pairs, block->size_bytes, 1);
+        mt_map_put(&last, block->size_bytes, (uint32_t)i);
     }
     mt_map_release(&last);
-    return status;
 }
 
 /* Stacks of blocks that the program makes again for each request. */
-static enum mt_status find_caches(struct inference *inference)
+static void find_caches(struct inference *inference)
 {
     struct mt_map pairs = {0};
-    enum mt_status status = find_pairs(inference, &pairs);
 
-    for (uint64_t i = 0; i < inference->block_count && !status; i++) {
+    find_pairs(inference, &pairs);
+    for (uint64_t i = 0; i < inference->block_count; i++) {
         const struct mt_xla_block *block = &inference->blocks[i];
 
         if (!is_replaced(inference, block) || mt_map_get(&pairs, block->size_bytes) == MT_MAP_NONE)
             continue;
-        status = mt_grow_zeroed(&inference->caches, &inference->cache_count,
-                                (size_t)block->stack + 1, sizeof *inference->caches);
-        if (!status)
-            inference->caches[block->stack] = inference->has_cache = true;
+        mt_grow_zeroed_to(&inference->caches, &inference->cache_count, (size_t)block->stack + 1,
+                          sizeof *inference->caches);
+        inference->caches[block->stack] = inference->has_cache = true;
     }
     mt_map_release(&pairs);
-    return status;
 }
 
 static enum mt_role role_of(const struct inference *inference, const struct mt_xla_block *block)
@@ -127,22 +120,20 @@ static bool trains(const struct mt_xla_block *blocks, uint64_t count,
     return has_state || runs->differentiates;
 }
 
-enum mt_status mt_xla_inference_find(struct mt_xla_block *blocks, uint64_t count,
-                                     const struct mt_xla_runs *runs)
+void mt_xla_inference_find(struct mt_xla_block *blocks, uint64_t count,
+                           const struct mt_xla_runs *runs)
 {
     struct inference inference = {
         .blocks = blocks, .block_count = count, .updates_slices = runs->updates_slices};
     uint32_t module = mt_xla_runs_main(runs);
-    enum mt_status status;
 
     if (module == MT_NO_ID || trains(blocks, count, runs))
-        return MT_OK;
-    status = gather_runs(&inference, runs, module);
-    if (!status && runs->updates_slices)
-        status = find_caches(&inference);
-    for (uint64_t i = 0; i < count && !status; i++)
+        return;
+    gather_runs(&inference, runs, module);
+    if (runs->updates_slices)
+        find_caches(&inference);
+    for (uint64_t i = 0; i < count; i++)
         if (blocks[i].role == MT_ROLE_OTHER)
             blocks[i].role = (uint8_t)role_of(&inference, &blocks[i]);
     release(&inference);
-    return status;
 }

@@ -17,7 +17,7 @@
 #include "xla_runs.h"
 
 /* After the other rules: sets roles that are not known. O(blocks log runs). */
-enum mt_status mt_xla_inference_find(struct mt_xla_block *blocks, uint64_t count,
-                                     const struct mt_xla_runs *runs) MT_MUST_USE;
+void mt_xla_inference_find(struct mt_xla_block *blocks, uint64_t count,
+                           const struct mt_xla_runs *runs);
 
 #endif

@@ -3,6 +3,7 @@
 #include "frame_judge.h"
 #include "grow.h"
 #include "heaps.h"
+#include "process_memory.h"
 #include "roles.h"
 #include "util.h"
 #include "xla_inference.h"
@@ -57,9 +58,8 @@ void mt_xla_roles_release(struct mt_xla_roles *roles)
 
 static struct mt_xla_list *thread_at(struct mt_xla_roles *roles, uint16_t id)
 {
-    return mt_grow_zeroed(&roles->threads, &roles->thread_capacity, id + 1u, sizeof *roles->threads)
-               ? NULL
-               : &roles->threads[id];
+    mt_grow_zeroed_to(&roles->threads, &roles->thread_capacity, id + 1u, sizeof *roles->threads);
+    return &roles->threads[id];
 }
 
 /* Assigns the waiting blocks to this run. */
@@ -70,22 +70,18 @@ static void begin_run(struct mt_xla_roles *roles, struct mt_xla_list *thread, ui
     *thread = (struct mt_xla_list){0, 0};
 }
 
-enum mt_status mt_xla_roles_range(struct mt_xla_roles *roles, const struct mt_event *event)
+void mt_xla_roles_range(struct mt_xla_roles *roles, const struct mt_event *event)
 {
     size_t runs = roles->runs.count;
-    enum mt_status status;
     struct mt_xla_list *thread;
 
     if (!roles->is_on)
-        return MT_OK;
-    status = mt_xla_runs_range(&roles->runs, roles->symbols, event);
-    if (status || roles->runs.count == runs)
-        return status;
+        return;
+    mt_xla_runs_range(&roles->runs, roles->symbols, event);
+    if (roles->runs.count == runs)
+        return;
     thread = thread_at(roles, event->thread);
-    if (!thread)
-        return MT_ERR_MEMORY;
     begin_run(roles, thread, (uint32_t)runs);
-    return MT_OK;
 }
 
 /* The first row that matches the file, or NULL. */
@@ -122,8 +118,7 @@ static enum mt_role made_by(struct mt_xla_roles *roles, uint32_t stack)
 
     if (stack == MT_NO_ID || stack >= roles->symbols->stack_count)
         return MT_ROLE_OTHER;
-    if (mt_grow(&roles->stacks, &roles->stack_capacity, (size_t)stack + 1, sizeof *roles->stacks))
-        return (enum mt_role)MT_ROLE_COUNT;
+    mt_grow_to(&roles->stacks, &roles->stack_capacity, (size_t)stack + 1, sizeof *roles->stacks);
     if (roles->stack_capacity > old)
         memset(roles->stacks + old, 0, roles->stack_capacity - old);
     if (!roles->stacks[stack])
@@ -134,9 +129,9 @@ static enum mt_role made_by(struct mt_xla_roles *roles, uint32_t stack)
 /* Blocks of other heaps also have an entry, but are never tracked. */
 static struct mt_xla_block *block_at(struct mt_xla_roles *roles, uint64_t allocation)
 {
-    if (allocation >= MT_XLA_END - 1 ||
-        mt_grow(&roles->blocks, &roles->capacity, (size_t)allocation + 1, sizeof *roles->blocks))
+    if (allocation >= MT_XLA_END - 1)
         return NULL;
+    mt_grow_to(&roles->blocks, &roles->capacity, (size_t)allocation + 1, sizeof *roles->blocks);
     while (roles->count <= allocation)
         roles->blocks[roles->count++] = (struct mt_xla_block){
             .run = MT_NO_ID, .ended = MT_NO_ID, .stack = MT_NO_ID, .role = MT_ROLE_OTHER};
@@ -155,28 +150,26 @@ static void append(struct mt_xla_roles *roles, uint32_t *first, uint32_t *last, 
     *last = number;
 }
 
-static enum mt_status note(struct mt_xla_roles *roles, uint64_t allocation, uint32_t end)
+static void note(struct mt_xla_roles *roles, uint64_t allocation, uint32_t end)
 {
-    if (mt_grow(&roles->log, &roles->log_capacity, roles->log_count + 1, sizeof *roles->log))
-        return MT_ERR_MEMORY;
+    mt_grow_to(&roles->log, &roles->log_capacity, roles->log_count + 1, sizeof *roles->log);
     roles->log[roles->log_count++] = ((uint32_t)allocation + 1) | end;
-    return MT_OK;
 }
 
-enum mt_status mt_xla_roles_birth(struct mt_xla_roles *roles, const struct mt_event *event,
-                                  uint64_t allocation)
+void mt_xla_roles_birth(struct mt_xla_roles *roles, const struct mt_event *event,
+                        uint64_t allocation)
 {
     struct mt_xla_list *thread;
     struct mt_xla_block *block;
     enum mt_role role;
 
     if (!roles->is_on || strcmp(mt_heap_name(roles->symbols, event->heap), MT_XLA_HEAP) != 0)
-        return MT_OK;
+        return;
     thread = thread_at(roles, event->thread);
     block = block_at(roles, allocation);
     role = made_by(roles, event->stack);
     if (!thread || !block || role == (enum mt_role)MT_ROLE_COUNT)
-        return MT_ERR_MEMORY;
+        mt_memory_end();
     block->is_followed = true;
     block->size_bytes = event->size_bytes;
     block->born = (uint32_t)roles->runs.count;
@@ -185,30 +178,29 @@ enum mt_status mt_xla_roles_birth(struct mt_xla_roles *roles, const struct mt_ev
     block->run = mt_xla_runs_current(&roles->runs, event->thread);
     if (block->run == MT_NO_ID)
         append(roles, &thread->first, &thread->last, allocation);
-    return note(roles, allocation, 0);
+    note(roles, allocation, 0);
 }
 
-enum mt_status mt_xla_roles_end(struct mt_xla_roles *roles, uint64_t allocation)
+void mt_xla_roles_end(struct mt_xla_roles *roles, uint64_t allocation)
 {
     struct mt_xla_block *block = allocation < roles->count ? &roles->blocks[allocation] : NULL;
 
     if (!block || !block->is_followed || block->ended != MT_NO_ID)
-        return MT_OK;
+        return;
     block->ended = (uint32_t)roles->runs.count;
-    return note(roles, allocation, MT_XLA_END);
+    note(roles, allocation, MT_XLA_END);
 }
 
-/* The results of that size without a role. NULL: no memory. */
+/* The results of that size without a role. */
 static struct mt_xla_list *list_of(struct mt_xla_roles *roles, uint64_t size_bytes)
 {
     uint32_t index = mt_map_get(&roles->lists, size_bytes);
 
     if (index != MT_MAP_NONE)
         return &roles->waiting[index];
-    if (mt_grow(&roles->waiting, &roles->waiting_capacity, (size_t)roles->waiting_count + 1,
-                sizeof *roles->waiting) ||
-        mt_map_set(&roles->lists, size_bytes, roles->waiting_count))
-        return NULL;
+    mt_grow_to(&roles->waiting, &roles->waiting_capacity, (size_t)roles->waiting_count + 1,
+               sizeof *roles->waiting);
+    mt_map_put(&roles->lists, size_bytes, roles->waiting_count);
     roles->waiting[roles->waiting_count] = (struct mt_xla_list){0, 0};
     return &roles->waiting[roles->waiting_count++];
 }
@@ -245,7 +237,7 @@ static void take_over(struct mt_xla_roles *roles, struct mt_xla_list *list, uint
 
 /* Goes through allocations and frees again: when a block with a role ends, it passes the role
  * on. */
-static enum mt_status hand_on(struct mt_xla_roles *roles, bool *has_ended)
+static void hand_on(struct mt_xla_roles *roles, bool *has_ended)
 {
     for (size_t i = 0; i < roles->log_count; i++) {
         uint32_t at = (roles->log[i] & ~MT_XLA_END) - 1;
@@ -256,8 +248,6 @@ static enum mt_status hand_on(struct mt_xla_roles *roles, bool *has_ended)
         if (block->run == MT_NO_ID || block->role == MT_ROLE_TEMPORARIES)
             continue;
         list = list_of(roles, block->size_bytes);
-        if (!list)
-            return MT_ERR_MEMORY;
         if (!(roles->log[i] & MT_XLA_END) && !has_role)
             append(roles, &list->first, &list->last, at);
         if (roles->log[i] & MT_XLA_END) {
@@ -266,7 +256,6 @@ static enum mt_status hand_on(struct mt_xla_roles *roles, bool *has_ended)
                 take_over(roles, list, block->role, has_ended);
         }
     }
-    return MT_OK;
 }
 
 /* A block that ends in its run is a temporary, and a block that its maker did not keep does not
@@ -283,23 +272,18 @@ static void judge_lives(struct mt_xla_roles *roles)
     }
 }
 
-enum mt_status mt_xla_roles_finish(struct mt_xla_roles *roles, uint8_t *codes, uint64_t count)
+void mt_xla_roles_finish(struct mt_xla_roles *roles, uint8_t *codes, uint64_t count)
 {
     bool *has_ended;
-    enum mt_status status;
 
     if (!roles->runs.count || !roles->count)
-        return MT_OK;
-    has_ended = calloc(roles->count, sizeof *has_ended);
-    if (!has_ended)
-        return MT_ERR_MEMORY;
+        return;
+    has_ended = mt_memory_zeroed(roles->count, sizeof *has_ended);
     judge_lives(roles);
-    status = hand_on(roles, has_ended);
-    if (!status)
-        status = mt_xla_inference_find(roles->blocks, roles->count, &roles->runs);
-    for (uint64_t i = 0; !status && i < roles->count && i < count; i++)
+    hand_on(roles, has_ended);
+    mt_xla_inference_find(roles->blocks, roles->count, &roles->runs);
+    for (uint64_t i = 0; i < roles->count && i < count; i++)
         if (roles->blocks[i].role != MT_ROLE_OTHER && !mt_role_code_is_recorded(codes[i]))
             codes[i] = (uint8_t)(MT_ROLE_CODE_XLA + roles->blocks[i].role);
     free(has_ended);
-    return status;
 }

@@ -48,15 +48,13 @@ void mt_xla_roles_init(struct mt_xla_roles *roles, const struct mt_symbols *symb
 void mt_xla_roles_release(struct mt_xla_roles *roles);
 
 /* Takes the start or end of a range. Amortized O(1). */
-enum mt_status mt_xla_roles_range(struct mt_xla_roles *roles,
-                                  const struct mt_event *event) MT_MUST_USE;
+void mt_xla_roles_range(struct mt_xla_roles *roles, const struct mt_event *event);
 /* Takes allocations in the order of their numbers. */
-enum mt_status mt_xla_roles_birth(struct mt_xla_roles *roles, const struct mt_event *event,
-                                  uint64_t allocation) MT_MUST_USE;
-enum mt_status mt_xla_roles_end(struct mt_xla_roles *roles, uint64_t allocation) MT_MUST_USE;
+void mt_xla_roles_birth(struct mt_xla_roles *roles, const struct mt_event *event,
+                        uint64_t allocation);
+void mt_xla_roles_end(struct mt_xla_roles *roles, uint64_t allocation);
 
 /* Merges the results into codes (roles.h). */
-enum mt_status mt_xla_roles_finish(struct mt_xla_roles *roles, uint8_t *codes,
-                                   uint64_t count) MT_MUST_USE;
+void mt_xla_roles_finish(struct mt_xla_roles *roles, uint8_t *codes, uint64_t count);
 
 #endif

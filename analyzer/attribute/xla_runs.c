@@ -2,6 +2,7 @@
 
 #include "event.h"
 #include "grow.h"
+#include "process_memory.h"
 #include "xla_names.h"
 
 #include <stdlib.h>
@@ -27,17 +28,14 @@ static void learn_operation(struct mt_xla_runs *runs, const char *text)
                             strstr(text, "scatter") != NULL;
 }
 
-static enum mt_status learn_module(struct mt_xla_runs *runs, const char *module, size_t length,
-                                   uint32_t *id)
+static void learn_module(struct mt_xla_runs *runs, const char *module, size_t length, uint32_t *id)
 {
-    enum mt_status status = mt_strings_intern(&runs->modules, module, length, id);
-
-    return status ? status
-                  : mt_grow_zeroed(&runs->thunks, &runs->thunk_capacity, runs->modules.count,
-                                   sizeof *runs->thunks);
+    mt_strings_put(&runs->modules, module, length, id);
+    mt_grow_zeroed_to(&runs->thunks, &runs->thunk_capacity, runs->modules.count,
+                      sizeof *runs->thunks);
 }
 
-/* Once for each text. NULL: no memory. */
+/* Once for each text. */
 static const struct mt_xla_run_name *name_of(struct mt_xla_runs *runs,
                                              const struct mt_symbols *symbols, uint32_t text)
 {
@@ -45,57 +43,52 @@ static const struct mt_xla_run_name *name_of(struct mt_xla_runs *runs,
     const char *module;
     size_t length;
 
-    if (mt_grow_zeroed(&runs->names, &runs->name_capacity, (size_t)text + 1, sizeof *runs->names))
-        return NULL;
+    mt_grow_zeroed_to(&runs->names, &runs->name_capacity, (size_t)text + 1, sizeof *runs->names);
     name = &runs->names[text];
     if (name->kind)
         return name;
     name->kind = (uint8_t)(1 + mt_xla_range_of(mt_symbols_text(symbols, text), &module, &length));
     if (name->kind == 1 + MT_XLA_THUNK)
         learn_operation(runs, mt_symbols_text(symbols, text));
-    if (name->kind == 1 + MT_XLA_MODULE && learn_module(runs, module, length, &name->module)) {
-        name->kind = 0;
-        return NULL;
-    }
+    if (name->kind == 1 + MT_XLA_MODULE)
+        learn_module(runs, module, length, &name->module);
     return name;
 }
 
-static enum mt_status begin_run(struct mt_xla_runs *runs, struct mt_xla_run_thread *thread,
-                                const struct mt_event *event, uint32_t module)
+static void begin_run(struct mt_xla_runs *runs, struct mt_xla_run_thread *thread,
+                      const struct mt_event *event, uint32_t module)
 {
     if (thread->depth++)
-        return MT_OK;
+        return;
     thread->run = MT_NO_ID;
     if (runs->count >= MT_NO_ID - 1)
-        return MT_OK;
-    if (mt_grow(&runs->list, &runs->capacity, runs->count + 1, sizeof *runs->list))
-        return MT_ERR_MEMORY;
+        return;
+    mt_grow_to(&runs->list, &runs->capacity, runs->count + 1, sizeof *runs->list);
     thread->run = (uint32_t)runs->count;
     runs->list[runs->count++] = (struct mt_xla_run){event->seq, module};
-    return MT_OK;
 }
 
-enum mt_status mt_xla_runs_range(struct mt_xla_runs *runs, const struct mt_symbols *symbols,
-                                 const struct mt_event *event)
+void mt_xla_runs_range(struct mt_xla_runs *runs, const struct mt_symbols *symbols,
+                       const struct mt_event *event)
 {
     const struct mt_xla_run_name *name;
     struct mt_xla_run_thread *thread;
     bool begins = event->kind == MT_EVENT_PHASE_PUSH;
 
     if (event->name >= symbols->strings.count)
-        return MT_OK;
+        return;
     name = name_of(runs, symbols, event->name);
-    if (!name || mt_grow_zeroed(&runs->threads, &runs->thread_capacity, event->thread + 1u,
-                                sizeof *runs->threads))
-        return MT_ERR_MEMORY;
+    mt_grow_zeroed_to(&runs->threads, &runs->thread_capacity, event->thread + 1u,
+                      sizeof *runs->threads);
     thread = &runs->threads[event->thread];
-    if (name->kind == 1 + MT_XLA_MODULE && begins)
-        return begin_run(runs, thread, event, name->module);
+    if (name->kind == 1 + MT_XLA_MODULE && begins) {
+        begin_run(runs, thread, event, name->module);
+        return;
+    }
     if (name->kind == 1 + MT_XLA_MODULE)
         thread->depth -= thread->depth > 0;
     else if (name->kind == 1 + MT_XLA_THUNK && begins && thread->depth && thread->run != MT_NO_ID)
         runs->thunks[runs->list[thread->run].module]++;
-    return MT_OK;
 }
 
 uint32_t mt_xla_runs_current(const struct mt_xla_runs *runs, uint16_t thread)

@@ -41,8 +41,8 @@ struct mt_xla_runs {
 void mt_xla_runs_release(struct mt_xla_runs *runs);
 
 /* Takes each start or end of a range; ignores ranges not of XLA. Amortized O(1). */
-enum mt_status mt_xla_runs_range(struct mt_xla_runs *runs, const struct mt_symbols *symbols,
-                                 const struct mt_event *event) MT_MUST_USE;
+void mt_xla_runs_range(struct mt_xla_runs *runs, const struct mt_symbols *symbols,
+                       const struct mt_event *event);
 
 /* The current run of a thread, or MT_NO_ID. */
 uint32_t mt_xla_runs_current(const struct mt_xla_runs *runs, uint16_t thread);

@@ -1,4 +1,5 @@
 #include "baseline.h"
+#include "process_memory.h"
 #include "report_query.h"
 
 #include <string.h>
@@ -93,15 +94,12 @@ static const char *options_of(struct mt_baseline *baseline, const struct mt_repo
     if (report->is_driver_level || report->what_if || report->pytorch_difference ||
         mt_pytorch_config_recorded(header, &config, NULL) != MT_OK)
         return NULL;
-    if (mt_pytorch_config_spell(&config, text, sizeof text) != MT_OK) {
-        *failed = true;
-        return NULL;
-    }
+    mt_pytorch_config_spell(&config, text, sizeof text);
     return keep(baseline, text, failed);
 }
 
-enum mt_status mt_baseline_of_report(struct mt_baseline *baseline, const struct mt_report *report,
-                                     const struct mt_trace_header *header)
+void mt_baseline_of_report(struct mt_baseline *baseline, const struct mt_report *report,
+                           const struct mt_trace_header *header)
 {
     bool failed = false;
 
@@ -114,7 +112,8 @@ enum mt_status mt_baseline_of_report(struct mt_baseline *baseline, const struct 
         mt_arena_array(&baseline->arena, report->device_count + 1, sizeof *baseline->devices);
     for (uint32_t i = 0; baseline->devices && i < report->device_count; i++)
         add_device(baseline, report, &report->devices[i], &failed);
-    return failed || !baseline->devices ? MT_ERR_MEMORY : MT_OK;
+    if (failed || !baseline->devices)
+        mt_memory_end();
 }
 
 void mt_baseline_release(struct mt_baseline *baseline)

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "process_memory.h"
 #include "util.h"
 
 struct reading {
@@ -29,7 +30,7 @@ static enum mt_status read_text(const struct reading *reading, const char *path,
     if (entry->kind != MT_SETTING_TEXT)
         return fail(reading, path, "is not a string");
     *text = mt_arena_text(&reading->baseline->arena, entry->text, strlen(entry->text));
-    return *text ? MT_OK : mt_fail(reading->error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of memory");
+    return MT_OK;
 }
 
 static enum mt_status read_bytes(const struct reading *reading, const char *path, bool needed,
@@ -165,8 +166,6 @@ enum mt_status mt_baseline_read(struct mt_baseline *baseline, const struct mt_se
     if (status)
         return status;
     baseline->devices = mt_arena_array(&baseline->arena, MT_MAX_DEVICES, sizeof *baseline->devices);
-    if (!baseline->devices)
-        return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of memory");
     status = read_text(&reading, "name", &baseline->name);
     if (!status)
         status = read_text(&reading, "sha256", &baseline->sha256);

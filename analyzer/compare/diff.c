@@ -1,6 +1,7 @@
 #include "diff.h"
 
 #include "diff_match.h"
+#include "process_memory.h"
 #include "site.h"
 #include "util.h"
 
@@ -52,8 +53,7 @@ static uint32_t line_of(const struct mt_symbols *symbols, uint32_t frame)
     return frame < symbols->frame_count ? symbols->frames[frame].line : 0;
 }
 
-static enum mt_status fill_item(const struct side *side, const struct mt_live_row *row,
-                                struct item *item)
+static void fill_item(const struct side *side, const struct mt_live_row *row, struct item *item)
 {
     const struct mt_symbols *symbols = side->symbols;
     uint32_t stack = mt_stack_of_site(row->tie, row->tied, row->stack);
@@ -74,7 +74,6 @@ static enum mt_status fill_item(const struct side *side, const struct mt_live_ro
     item->loose = mt_arena_printf(side->arena, "%d\n%s\n%s\n%s\n%s", (int)row->tie, row->phase,
                                   function_of(symbols, site.own), function_of(symbols, site.frame),
                                   users == site.frame ? "" : file_of(symbols, site.frame));
-    return item->place.key && item->loose ? MT_OK : MT_ERR_MEMORY;
 }
 
 static int by_place(const void *a, const void *b)
@@ -97,16 +96,13 @@ static void absorb(struct item *item, const struct item *other)
 }
 
 /* Converts the rows of an answer to places; merges the roles of one place. */
-static enum mt_status make_side(struct side *side, const struct mt_answer *answer)
+static void make_side(struct side *side, const struct mt_answer *answer)
 {
     size_t kept = 0;
 
-    side->items = calloc((size_t)answer->row_count + 1, sizeof *side->items);
-    if (!side->items)
-        return MT_ERR_MEMORY;
+    side->items = mt_memory_zeroed((size_t)answer->row_count + 1, sizeof *side->items);
     for (uint32_t i = 0; i < answer->row_count; i++)
-        if (fill_item(side, &answer->rows[i], &side->items[i]))
-            return MT_ERR_MEMORY;
+        fill_item(side, &answer->rows[i], &side->items[i]);
     qsort(side->items, answer->row_count, sizeof *side->items, by_place);
     for (uint32_t i = 0; i < answer->row_count; i++) {
         if (kept && !mt_place_item_order(&side->items[kept - 1].place, &side->items[i].place))
@@ -115,7 +111,6 @@ static enum mt_status make_side(struct side *side, const struct mt_answer *answe
             side->items[kept++] = side->items[i];
     }
     side->count = kept;
-    return MT_OK;
 }
 
 static struct mt_diff_row row_of(const struct item *a, const struct item *b)
@@ -145,9 +140,9 @@ static struct mt_diff_row row_of(const struct item *a, const struct item *b)
 /* Both sides are sorted, so partner values index `items` directly. */
 static struct mt_place_item *places_of(const struct side *side)
 {
-    struct mt_place_item *places = calloc(side->count + 1, sizeof *places);
+    struct mt_place_item *places = mt_memory_zeroed(side->count + 1, sizeof *places);
 
-    for (size_t i = 0; places && i < side->count; i++)
+    for (size_t i = 0; i < side->count; i++)
         places[i] = side->items[i].place;
     return places;
 }
@@ -183,18 +178,14 @@ static int by_loose(const void *a, const void *b)
 
 /* Items whose file is unknown to the other side, where it may have another name. The first among
  * equals. */
-static enum mt_status find_rest(const struct side *side, const struct mt_place_item *places,
-                                const struct side *other, struct rest *rest)
+static void find_rest(const struct side *side, const struct mt_place_item *places,
+                      const struct side *other, struct rest *rest)
 {
-    struct loose *found = calloc(side->count + 1, sizeof *found);
+    struct loose *found = mt_memory_zeroed(side->count + 1, sizeof *found);
     size_t count = 0;
 
-    rest->places = calloc(side->count + 1, sizeof *rest->places);
-    rest->indices = calloc(side->count + 1, sizeof *rest->indices);
-    if (!found || !rest->places || !rest->indices) {
-        free(found);
-        return MT_ERR_MEMORY;
-    }
+    rest->places = mt_memory_zeroed(side->count + 1, sizeof *rest->places);
+    rest->indices = mt_memory_zeroed(side->count + 1, sizeof *rest->indices);
     for (size_t i = 0; i < side->count; i++) {
         if (places[i].partner != MT_NO_PARTNER || !*side->items[i].file ||
             has_file(other, side->items[i].file))
@@ -210,7 +201,6 @@ static enum mt_status find_rest(const struct side *side, const struct mt_place_i
         rest->indices[rest->count++] = found[i].index;
     }
     free(found);
-    return MT_OK;
 }
 
 static void release_rest(struct rest *rest)
@@ -220,17 +210,15 @@ static void release_rest(struct rest *rest)
 }
 
 /* A file that is gone and a new one with the same functions are one file. */
-static enum mt_status match_renamed(const struct side *a, struct mt_place_item *of_a,
-                                    const struct side *b, struct mt_place_item *of_b)
+static void match_renamed(const struct side *a, struct mt_place_item *of_a, const struct side *b,
+                          struct mt_place_item *of_b)
 {
     struct rest rest_a = {0}, rest_b = {0};
-    enum mt_status status = find_rest(a, of_a, b, &rest_a);
 
-    if (!status)
-        status = find_rest(b, of_b, a, &rest_b);
-    if (!status)
-        status = mt_match_places(rest_a.places, rest_a.count, rest_b.places, rest_b.count);
-    for (size_t i = 0; i < rest_a.count && !status; i++) {
+    find_rest(a, of_a, b, &rest_a);
+    find_rest(b, of_b, a, &rest_b);
+    mt_match_places(rest_a.places, rest_a.count, rest_b.places, rest_b.count);
+    for (size_t i = 0; i < rest_a.count; i++) {
         size_t partner = rest_a.places[i].partner;
 
         if (partner == MT_NO_PARTNER)
@@ -240,30 +228,25 @@ static enum mt_status match_renamed(const struct side *a, struct mt_place_item *
     }
     release_rest(&rest_a);
     release_rest(&rest_b);
-    return status;
 }
 
-static enum mt_status match(const struct side *a, const struct side *b, struct mt_diff_rows *out)
+static void match(const struct side *a, const struct side *b, struct mt_diff_rows *out)
 {
     struct mt_place_item *of_a = places_of(a), *of_b = places_of(b);
-    enum mt_status status = MT_ERR_MEMORY;
 
-    if (of_a && of_b)
-        status = mt_match_places(of_a, a->count, of_b, b->count);
-    if (!status)
-        status = match_renamed(a, of_a, b, of_b);
-    for (size_t i = 0; i < a->count && !status; i++) {
+    mt_match_places(of_a, a->count, of_b, b->count);
+    match_renamed(a, of_a, b, of_b);
+    for (size_t i = 0; i < a->count; i++) {
         size_t partner = of_a[i].partner;
 
         out->rows[out->count++] =
             row_of(&a->items[i], partner == MT_NO_PARTNER ? NULL : &b->items[partner]);
     }
-    for (size_t i = 0; i < b->count && !status; i++)
+    for (size_t i = 0; i < b->count; i++)
         if (of_b[i].partner == MT_NO_PARTNER)
             out->rows[out->count++] = row_of(NULL, &b->items[i]);
     free(of_a);
     free(of_b);
-    return status;
 }
 
 static int by_label(const void *a, const void *b)
@@ -335,10 +318,9 @@ static int by_change(const void *a, const void *b)
     return order ? order : (x->b_blocks > y->b_blocks) - (x->b_blocks < y->b_blocks);
 }
 
-static enum mt_status make_room(struct mt_arena *arena, size_t count, struct mt_diff_rows *rows)
+static void make_room(struct mt_arena *arena, size_t count, struct mt_diff_rows *rows)
 {
     *rows = (struct mt_diff_rows){.rows = mt_arena_array(arena, count + 1, sizeof *rows->rows)};
-    return rows->rows ? MT_OK : MT_ERR_MEMORY;
 }
 
 static void sort(struct mt_diff_rows *rows)
@@ -346,32 +328,24 @@ static void sort(struct mt_diff_rows *rows)
     qsort(rows->rows, rows->count, sizeof *rows->rows, by_change);
 }
 
-enum mt_status mt_diff_devices(struct mt_arena *arena, const struct mt_report *a,
-                               const struct mt_report *b, struct mt_device_diff *diff)
+void mt_diff_devices(struct mt_arena *arena, const struct mt_report *a, const struct mt_report *b,
+                     struct mt_device_diff *diff)
 {
     struct side of_a = {.arena = arena, .symbols = a->symbols};
     struct side of_b = {.arena = arena, .symbols = b->symbols};
     size_t most = (size_t)diff->a->answer->row_count + diff->b->answer->row_count;
-    enum mt_status status = make_room(arena, most, &diff->sites);
 
-    if (!status)
-        status = make_room(arena, most, &diff->roles);
-    if (!status)
-        status = make_room(arena, most, &diff->phases);
-    if (!status)
-        status = make_side(&of_a, diff->a->answer);
-    if (!status)
-        status = make_side(&of_b, diff->b->answer);
-    if (!status)
-        status = match(&of_a, &of_b, &diff->sites);
-    if (!status) {
-        sum_up(diff, true, &diff->roles);
-        sum_up(diff, false, &diff->phases);
-        sort(&diff->roles);
-        sort(&diff->phases);
-        sort(&diff->sites);
-    }
+    make_room(arena, most, &diff->sites);
+    make_room(arena, most, &diff->roles);
+    make_room(arena, most, &diff->phases);
+    make_side(&of_a, diff->a->answer);
+    make_side(&of_b, diff->b->answer);
+    match(&of_a, &of_b, &diff->sites);
+    sum_up(diff, true, &diff->roles);
+    sum_up(diff, false, &diff->phases);
+    sort(&diff->roles);
+    sort(&diff->phases);
+    sort(&diff->sites);
     free(of_a.items);
     free(of_b.items);
-    return status;
 }

@@ -28,8 +28,8 @@ struct mt_device_diff {
 
 /* Both reports must have answered a question BY_SITE for that device. Pointers in *diff refer to
  * the arena and the reports. */
-enum mt_status mt_diff_devices(struct mt_arena *arena, const struct mt_report *a,
-                               const struct mt_report *b, struct mt_device_diff *diff) MT_MUST_USE;
+void mt_diff_devices(struct mt_arena *arena, const struct mt_report *a, const struct mt_report *b,
+                     struct mt_device_diff *diff);
 
 /* A property of the runs that may cause a difference of memory. */
 struct mt_run_difference {
@@ -51,9 +51,8 @@ struct mt_diff {
 
 /* Both reports must have answered a question BY_SITE. `only`: a device of A, or MT_EVERY_DEVICE.
  * Pointers in *diff refer to the arena and the reports. */
-enum mt_status mt_diff_reports(struct mt_arena *arena, const struct mt_report *a,
-                               const struct mt_report *b, uint64_t only,
-                               struct mt_diff *diff) MT_MUST_USE;
+void mt_diff_reports(struct mt_arena *arena, const struct mt_report *a, const struct mt_report *b,
+                     uint64_t only, struct mt_diff *diff);
 
 static inline int64_t mt_diff_change(const struct mt_diff_row *row)
 {

@@ -1,4 +1,5 @@
 #include "diff_match.h"
+#include "process_memory.h"
 
 #include <stdbool.h>
 #include <stdlib.h>
@@ -73,18 +74,16 @@ static void fill(const struct group *group, uint32_t *best)
         }
 }
 
-static enum mt_status align(const struct group *group)
+static void align(const struct group *group)
 {
     size_t width = group->b_count + 1, i = 0, j = 0;
     uint32_t *best;
 
     if (group->a_count >= MAX_CELLS / width) {
         pair_equal_lines(group);
-        return MT_OK;
+        return;
     }
-    best = calloc((group->a_count + 1) * width, sizeof *best);
-    if (!best)
-        return MT_ERR_MEMORY;
+    best = mt_memory_zeroed((group->a_count + 1) * width, sizeof *best);
     fill(group, best);
     while (i < group->a_count && j < group->b_count) {
         uint32_t here = best[i * width + j];
@@ -97,7 +96,6 @@ static enum mt_status align(const struct group *group)
             j++;
     }
     free(best);
-    return MT_OK;
 }
 
 static size_t end_of(const struct mt_place_item *items, size_t count, size_t first)
@@ -109,25 +107,23 @@ static size_t end_of(const struct mt_place_item *items, size_t count, size_t fir
     return end;
 }
 
-enum mt_status mt_match_places(struct mt_place_item *a, size_t a_count, struct mt_place_item *b,
-                               size_t b_count)
+void mt_match_places(struct mt_place_item *a, size_t a_count, struct mt_place_item *b,
+                     size_t b_count)
 {
-    enum mt_status status = MT_OK;
     size_t i = 0, j = 0;
 
     for (size_t k = 0; k < a_count; k++)
         a[k].partner = MT_NO_PARTNER;
     for (size_t k = 0; k < b_count; k++)
         b[k].partner = MT_NO_PARTNER;
-    while (i < a_count && j < b_count && !status) {
+    while (i < a_count && j < b_count) {
         int order = strcmp(a[i].key, b[j].key);
         size_t a_end = order <= 0 ? end_of(a, a_count, i) : i;
         size_t b_end = order >= 0 ? end_of(b, b_count, j) : j;
 
         if (order == 0)
-            status = align(&(struct group){a + i, b + j, i, j, a_end - i, b_end - j});
+            align(&(struct group){a + i, b + j, i, j, a_end - i, b_end - j});
         i = a_end;
         j = b_end;
     }
-    return status;
 }

@@ -24,7 +24,7 @@ int mt_place_item_order(const struct mt_place_item *a, const struct mt_place_ite
 
 /* Sets `partner` of both sides, which are sorted and have no equal items. O(n), except for places
  * of one key, which cost the product of their numbers. */
-enum mt_status mt_match_places(struct mt_place_item *a, size_t a_count, struct mt_place_item *b,
-                               size_t b_count) MT_MUST_USE;
+void mt_match_places(struct mt_place_item *a, size_t a_count, struct mt_place_item *b,
+                     size_t b_count);
 
 #endif

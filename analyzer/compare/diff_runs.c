@@ -57,29 +57,24 @@ static const struct mt_device_report *partner(const struct mt_diff *diff,
     return mt_report_device(diff->b, device->device);
 }
 
-static enum mt_status compare_devices(struct mt_arena *arena, struct mt_diff *diff)
+static void compare_devices(struct mt_arena *arena, struct mt_diff *diff)
 {
-    enum mt_status status = MT_OK;
-
     diff->devices = mt_arena_array(arena, (size_t)diff->a->device_count + 1, sizeof *diff->devices);
-    if (!diff->devices)
-        return MT_ERR_MEMORY;
-    for (uint32_t i = 0; i < diff->a->device_count && !status; i++) {
+    for (uint32_t i = 0; i < diff->a->device_count; i++) {
         const struct mt_device_report *a = &diff->a->devices[i], *b = partner(diff, a);
 
         if (!b || a->answer->missing || b->answer->missing ||
             (diff->only != MT_EVERY_DEVICE && diff->only != a->device))
             continue;
         diff->devices[diff->device_count] = (struct mt_device_diff){.a = a, .b = b};
-        status = mt_diff_devices(arena, diff->a, diff->b, &diff->devices[diff->device_count++]);
+        mt_diff_devices(arena, diff->a, diff->b, &diff->devices[diff->device_count++]);
     }
-    return status;
 }
 
-enum mt_status mt_diff_reports(struct mt_arena *arena, const struct mt_report *a,
-                               const struct mt_report *b, uint64_t only, struct mt_diff *diff)
+void mt_diff_reports(struct mt_arena *arena, const struct mt_report *a, const struct mt_report *b,
+                     uint64_t only, struct mt_diff *diff)
 {
     *diff = (struct mt_diff){.a = a, .b = b, .only = only};
     compare_runs(arena, diff);
-    return compare_devices(arena, diff);
+    compare_devices(arena, diff);
 }

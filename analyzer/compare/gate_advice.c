@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "process_memory.h"
 #include "pytorch_config.h"
 #include "replay.h"
 #include "tune.h"
@@ -73,9 +74,7 @@ static enum mt_status replay_base_options(struct mt_gate_work *work, struct advi
 
     (void)snprintf(policy, sizeof policy, "pytorch:%s", work->check->base->options);
     options.policy = policy;
-    summary = calloc(1, sizeof *summary);
-    if (!summary)
-        return MT_ERR_MEMORY;
+    summary = mt_memory_zeroed(1, sizeof *summary);
     status = mt_source_rewind(work->check->source, &error);
     if (!status)
         status = mt_replay_run(work->check->source, &options, NULL, summary, &error);
@@ -95,9 +94,9 @@ static enum mt_status replay(struct mt_gate_work *work, struct advice *advice)
 
     if (mt_pytorch_config_recorded(&work->check->source->header, &config, NULL) != MT_OK)
         return MT_OK;
-    status = mt_pytorch_config_spell(&config, advice->options, sizeof advice->options);
-    if (!status)
-        status = tune(work, advice);
+    mt_pytorch_config_spell(&config, advice->options, sizeof advice->options);
+    status = MT_OK;
+    status = tune(work, advice);
     if (!status && base && base->options && strcmp(base->options, advice->options) != 0)
         status = replay_base_options(work, advice);
     return status;
@@ -186,16 +185,14 @@ static void advise(struct mt_gate_work *work, struct mt_gate_result *result,
     }
     base = of_base(work, result, advice);
     best = of_tune(work, result, advice);
-    result->advice = base && best ? mt_arena_printf(&work->gates->arena, "%s%s", base, best) : NULL;
+    result->advice = base ? mt_arena_printf(&work->gates->arena, "%s%s", base, best) : NULL;
 }
 
 enum mt_status mt_gate_describe_advice(struct mt_gate_work *work)
 {
-    struct advice *advice = calloc(1, sizeof *advice);
+    struct advice *advice = mt_memory_zeroed(1, sizeof *advice);
     enum mt_status status = MT_OK;
 
-    if (!advice)
-        return mt_fail(work->error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of memory");
     if (wants_replays(work))
         status = replay(work, advice);
     for (size_t i = 0; !status && i < work->gates->count; i++)

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "fit.h"
+#include "process_memory.h"
 #include "report_query.h"
 #include "trend.h"
 #include "util.h"
@@ -142,7 +143,7 @@ static const char *base_of(const struct mt_gate_work *work, const struct mt_gate
     if (base->doubt) {
         const char *why =
             mt_arena_printf(&work->gates->arena, "the base is uncertain: %.100s", base->doubt);
-        return why ? why : base->doubt;
+        return why;
     }
     switch (result->metric) {
     case MT_METRIC_REQUESTED: *bytes = device->requested_peak_bytes; return NULL;
@@ -188,16 +189,14 @@ static void check_fragmentation(struct mt_gate_work *work, struct mt_gate_result
     judge(work, result, mt_peaks_doubt(work->check->report, device));
 }
 
-/* The rise of allocated memory from step to step, 0 if there is none; false: no memory. */
-static bool find_rise(const struct mt_report *report, const struct mt_device_report *device,
+/* The rise of allocated memory from step to step, 0 if there is none. */
+static void find_rise(const struct mt_report *report, const struct mt_device_report *device,
                       int64_t *bytes)
 {
     struct mt_trend trend;
 
-    if (mt_trend_fit(report, device, &trend) != MT_OK)
-        return false;
+    mt_trend_fit(report, device, &trend);
     *bytes = trend.has_slope && trend.bytes_per_step > 0 ? trend.bytes_per_step : 0;
-    return true;
 }
 
 /* Memory that each step leaves behind: the estimate of the finding (growth.c). */
@@ -217,8 +216,7 @@ static void check_growth(struct mt_gate_work *work, struct mt_gate_result *resul
         mt_gate_describe_not_evaluated(work, result, why);
         return;
     }
-    if (!find_rise(work->check->report, device, &result->rise_bytes))
-        return; /* without a verdict: mt_gates_check ends with "out of memory" */
+    find_rise(work->check->report, device, &result->rise_bytes);
     if (integrity->events_dropped || integrity->frames_damaged || integrity->events_invalid)
         doubt = mt_peaks_doubt(work->check->report, device);
     result->actual_bytes = clamp(device->growth.bytes_per_step);
@@ -271,18 +269,15 @@ static void judge_fit(struct mt_gate_work *work, struct mt_gate_result *result,
                             fit->limit_failure.known ? &fit->limit_failure : &fit->first_failure);
 }
 
-static enum mt_status check_fits(struct mt_gate_work *work, struct mt_gate_result *results,
-                                 size_t count)
+static void check_fits(struct mt_gate_work *work, struct mt_gate_result *results, size_t count)
 {
     const struct mt_gate_rule *rule = results->rule;
     const struct mt_fit_options options = {
         .policy = work->check->policy, .limit_bytes = rule->limit.bytes, .orders = MT_BASE_ORDERS};
-    struct mt_fit_summary *summary = calloc(1, sizeof *summary);
+    struct mt_fit_summary *summary = mt_memory_zeroed(1, sizeof *summary);
     struct mt_error error = {.offset = MT_NO_OFFSET};
     enum mt_status status;
 
-    if (!summary)
-        return MT_ERR_MEMORY;
     status = mt_source_rewind(work->check->source, &error);
     if (!status)
         status = mt_fit_run(work->check->source, &options, summary, &error);
@@ -295,7 +290,6 @@ static enum mt_status check_fits(struct mt_gate_work *work, struct mt_gate_resul
     }
     mt_fit_release(summary);
     free(summary);
-    return MT_OK;
 }
 
 static struct mt_gate_result *add(struct mt_gate_work *work, const struct mt_gate_rule *rule,
@@ -334,7 +328,7 @@ static void check_device(struct mt_gate_work *work, const struct mt_gate_rule *r
     }
 }
 
-static enum mt_status check_rule(struct mt_gate_work *work, const struct mt_gate_rule *rule)
+static void check_rule(struct mt_gate_work *work, const struct mt_gate_rule *rule)
 {
     const struct mt_report *report = work->check->report;
     size_t first = work->gates->count;
@@ -346,9 +340,10 @@ static enum mt_status check_rule(struct mt_gate_work *work, const struct mt_gate
                                            : "no memory events were recorded");
     for (uint32_t i = 0; i < report->device_count; i++)
         check_device(work, rule, report->devices[i].device);
-    if (rule->kind == MT_GATE_FITS && report->device_count)
-        return check_fits(work, &work->gates->results[first], work->gates->count - first);
-    return MT_OK;
+    if (rule->kind == MT_GATE_FITS && report->device_count) {
+        check_fits(work, &work->gates->results[first], work->gates->count - first);
+        return;
+    }
 }
 
 static int rank(const struct mt_gate_result *result)
@@ -399,17 +394,14 @@ enum mt_status mt_gates_check(const struct mt_gate_check *check, struct mt_gates
     gates->base = check->base ? check->base->name : NULL;
     gates->results = mt_arena_array(
         &gates->arena, check->rules->count * (2 * MT_MAX_DEVICES + 1) + 1, sizeof *gates->results);
-    if (!gates->results)
-        return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of memory");
-    for (size_t i = 0; !status && i < check->rules->count; i++)
-        status = check_rule(&work, &check->rules->rules[i]);
+    for (size_t i = 0; i < check->rules->count; i++)
+        check_rule(&work, &check->rules->rules[i]);
     sort_and_count(gates);
-    for (size_t i = 0; !status && i < gates->count; i++)
+    for (size_t i = 0; i < gates->count; i++)
         mt_gate_describe_culprit(&work, &gates->results[i]);
-    if (!status)
-        status = mt_gate_describe_advice(&work);
+    status = mt_gate_describe_advice(&work);
     if (!status && !texts_are_whole(gates))
-        status = mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of memory");
+        mt_memory_end();
     return status;
 }
 

@@ -98,7 +98,7 @@ static enum mt_status parse_bound(struct mt_arena *arena, enum mt_gate_kind kind
     if (!parse_parts(kind, copy, bound))
         return MT_ERR_USAGE;
     bound->text = mt_arena_text(arena, text, length);
-    return bound->text ? MT_OK : MT_ERR_MEMORY;
+    return MT_OK;
 }
 
 enum mt_status mt_gate_bound_read(struct mt_arena *arena, enum mt_gate_kind kind, const char *text,
@@ -309,7 +309,7 @@ static enum mt_status read_base(struct mt_gate_rules *rules, const struct mt_set
     if (entry->kind != MT_SETTING_TEXT || !*entry->text)
         return wrong(entry, "the path of a trace or a baseline", error);
     rules->base = mt_arena_text(&rules->arena, entry->text, strlen(entry->text));
-    return rules->base ? MT_OK : mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of memory");
+    return MT_OK;
 }
 
 enum mt_status mt_gate_rules_check(const struct mt_gate_rules *rules, struct mt_error *error)

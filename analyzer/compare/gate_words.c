@@ -44,7 +44,7 @@ static const char *name_of(struct mt_gate_work *work, const struct mt_gate_resul
         rule->kind == MT_GATE_GROWTH && !strchr(limit, '/') ? "/step" : "",
         rule->limit.text ? "" : " (warning)");
 
-    if (!name || work->check->report->device_count < 2)
+    if (work->check->report->device_count < 2)
         return name;
     return mt_arena_printf(arena, "%s, device %u", name, result->device);
 }

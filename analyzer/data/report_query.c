@@ -39,7 +39,7 @@ const char *mt_limit_text(struct mt_arena *arena, uint64_t least_bytes, uint64_t
 {
     const char *range = mt_limit_range_text(arena, least_bytes, most_bytes);
 
-    return range ? mt_arena_printf(arena, "the limit was %s", range) : NULL;
+    return mt_arena_printf(arena, "the limit was %s", range);
 }
 
 const char *mt_replay_limit_text(struct mt_arena *arena, const struct mt_replay_result *replay)
@@ -246,7 +246,7 @@ static const char *communicator_text(struct mt_arena *arena, const struct mt_dri
                            : mt_arena_printf(arena, "%s, communicator %d of %u", owner->library,
                                              owner->communicator + 1, driver->communicator_count);
 
-    if (!text || !told || !told->ranks)
+    if (!told || !told->ranks)
         return text;
     return mt_arena_printf(arena, "%s with %s rank%s", text, mt_format_count(ranks, told->ranks),
                            told->ranks == 1 ? "" : "s");
@@ -262,7 +262,7 @@ const char *mt_owner_text(struct mt_arena *arena, const struct mt_driver_report 
         return "a library outside the framework";
     if (has_number)
         text = communicator_text(arena, driver, owner);
-    if (!text || !owner->what || (has_number && !strcmp(owner->what, "communicator")))
+    if (!owner->what || (has_number && !strcmp(owner->what, "communicator")))
         return text;
     return mt_arena_printf(arena, "%s, %s", text, owner->what);
 }

@@ -15,7 +15,7 @@ uint64_t mt_least_limit_bytes(const struct mt_replay_result *replay);
 uint64_t mt_most_limit_bytes(const struct mt_replay_result *replay);
 
 /* Returns "1,200 MiB" or "1,690 MiB to 1,713 MiB": the whole numbers of MiB in [least, most]. The
- * text is in the arena; NULL if the host has no memory. */
+ * text is in the arena. */
 const char *mt_limit_range_text(struct mt_arena *arena, uint64_t least_bytes, uint64_t most_bytes);
 
 /* The same as a clause: "the limit was 1,690 MiB to 1,713 MiB". */
@@ -98,7 +98,7 @@ uint64_t mt_largest_kv_cache(const struct mt_device_parts *device_parts);
 const struct mt_communicator_use *mt_told_communicator(const struct mt_driver_report *driver,
                                                        int32_t communicator);
 /* The owner in words: "NCCL, communicator 2 of 3 with 8 ranks"; "a library outside of the
- * framework" if unknown. NULL if the host has no memory. */
+ * framework" if unknown. */
 const char *mt_owner_text(struct mt_arena *arena, const struct mt_driver_report *driver,
                           const struct mt_owner_use *owner);
 

@@ -1,4 +1,5 @@
 #include "attempts.h"
+#include "process_memory.h"
 #include "read_again.h"
 
 #include <stdlib.h>
@@ -79,22 +80,18 @@ static uint64_t place_of(const struct reading *reading, uint32_t stack)
     return place;
 }
 
-static enum mt_status count_birth(struct reading *reading, const struct mt_event *event,
-                                  uint64_t place)
+static void count_birth(struct reading *reading, const struct mt_event *event, uint64_t place)
 {
     uint32_t count = mt_map_get(&reading->counts, place);
-    enum mt_status status = MT_OK;
 
     if (count == MT_MAP_NONE) {
-        status = mt_grow(&reading->births, &reading->birth_capacity, reading->birth_count + 1,
-                         sizeof *reading->births);
-        if (status != MT_OK)
-            return status;
+        mt_grow_to(&reading->births, &reading->birth_capacity, reading->birth_count + 1,
+                   sizeof *reading->births);
         reading->births[reading->birth_count++] =
             (struct mark){.place = place, .stack = event->stack, .event = event->seq};
         count = 0;
     }
-    return mt_map_set(&reading->counts, place, count + 1);
+    mt_map_put(&reading->counts, place, count + 1);
 }
 
 static void begin_attempt(struct reading *reading, uint64_t event)
@@ -153,19 +150,17 @@ static bool is_of_attempt(const struct reading *reading, const struct live *live
     return !live->attempt && live->by_forward && live->block.birth_event >= reading->begin;
 }
 
-static enum mt_status count_held(const struct reading *reading, struct held *held)
+static void count_held(const struct reading *reading, struct held *held)
 {
-    enum mt_status status = MT_OK;
     size_t i;
 
-    for (i = 0; status == MT_OK && i < reading->live_count; i++) {
+    for (i = 0; i < reading->live_count; i++) {
         const struct live *live = &reading->live[i];
         struct mt_map *map = is_of_attempt(reading, live) ? &held->now : &held->before;
         uint32_t count = mt_map_get(map, live->block.stack);
         if (live->by_forward && !live->attempt)
-            status = mt_map_set(map, live->block.stack, count == MT_MAP_NONE ? 1 : count + 1);
+            mt_map_put(map, live->block.stack, count == MT_MAP_NONE ? 1 : count + 1);
     }
-    return status;
 }
 
 /* The earlier blocks are not from a failed attempt: if there are half as many, the program keeps
@@ -210,69 +205,57 @@ static void begin_watch(struct reading *reading, uint32_t place, const struct mt
     }
 }
 
-static enum mt_status follow_oom(struct reading *reading, const struct mt_event *event)
+static void follow_oom(struct reading *reading, const struct mt_event *event)
 {
     struct held held = {0};
-    enum mt_status status = MT_OK;
     uint32_t place = free_place(reading);
 
     if (place < MT_MAX_ATTEMPTS) {
-        status = count_held(reading, &held);
-        if (status == MT_OK)
-            begin_watch(reading, place, event, &held);
+        count_held(reading, &held);
+        begin_watch(reading, place, event, &held);
     }
     mt_map_release(&held.now);
     mt_map_release(&held.before);
-    return status;
 }
 
-static enum mt_status on_oom(struct reading *reading, const struct mt_event *event)
+static void on_oom(struct reading *reading, const struct mt_event *event)
 {
-    enum mt_status status = MT_OK;
-
     reading->looks += reading->live_count;
     if (reading->looks <= MAX_LOOKS)
-        status = follow_oom(reading, event);
+        follow_oom(reading, event);
     begin_attempt(reading, event->seq + 1);
-    return status;
 }
 
-static enum mt_status keep_block(struct mt_attempt *attempt, size_t *capacity,
-                                 struct mt_map *stacks, const struct mt_life *block)
+static void keep_block(struct mt_attempt *attempt, size_t *capacity, struct mt_map *stacks,
+                       const struct mt_life *block)
 {
-    enum mt_status status =
-        mt_grow(&attempt->blocks, capacity, (size_t)attempt->count + 1, sizeof *attempt->blocks);
-
-    if (status != MT_OK)
-        return status;
+    mt_grow_to(&attempt->blocks, capacity, (size_t)attempt->count + 1, sizeof *attempt->blocks);
     attempt->blocks[attempt->count++] = *block;
     attempt->bytes += block->bytes;
-    return mt_map_set(stacks, block->stack, 1);
+    mt_map_put(stacks, block->stack, 1);
 }
 
-static enum mt_status keep_blocks(struct reading *reading, uint32_t index, uint64_t since)
+static void keep_blocks(struct reading *reading, uint32_t index, uint64_t since)
 {
     struct mt_attempt *attempt = &reading->attempts->attempts[index];
     struct mt_map stacks = {0};
-    enum mt_status status = MT_OK;
     size_t capacity = 0, i;
 
-    for (i = 0; status == MT_OK && i < reading->live_count; i++) {
+    for (i = 0; i < reading->live_count; i++) {
         struct live *live = &reading->live[i];
         if (live->attempt != index + 1)
             continue;
         if (live->block.birth_event < since)
             live->attempt = 0;
         else
-            status = keep_block(attempt, &capacity, &stacks, &live->block);
+            keep_block(attempt, &capacity, &stacks, &live->block);
     }
     attempt->stacks = (uint32_t)stacks.count;
     mt_map_release(&stacks);
-    return status;
 }
 
-static enum mt_status look_for(struct reading *reading, uint32_t index,
-                               const struct mt_event *event, uint64_t place)
+static void look_for(struct reading *reading, uint32_t index, const struct mt_event *event,
+                     uint64_t place)
 {
     struct mt_attempt *attempt = &reading->attempts->attempts[index];
     struct watch *watch = &reading->watches[index];
@@ -284,21 +267,20 @@ static enum mt_status look_for(struct reading *reading, uint32_t index,
         attempt->again_event = event->seq;
         attempt->again_stack = watch->marks[i].stack;
         watch->over = true;
-        return keep_blocks(reading, index, watch->marks[i].event);
+        keep_blocks(reading, index, watch->marks[i].event);
+        return;
     }
-    return MT_OK;
 }
 
-static enum mt_status pass_place(struct reading *reading, const struct mt_event *event)
+static void pass_place(struct reading *reading, const struct mt_event *event)
 {
     uint64_t place = place_of(reading, event->stack);
-    enum mt_status status = MT_OK;
     uint32_t i;
 
-    for (i = 0; status == MT_OK && i < reading->attempts->count; i++)
+    for (i = 0; i < reading->attempts->count; i++)
         if (!reading->watches[i].over)
-            status = look_for(reading, i, event, place);
-    return status == MT_OK ? count_birth(reading, event, place) : status;
+            look_for(reading, i, event, place);
+    count_birth(reading, event, place);
 }
 
 /* For an attempt to whose place the program returned. */
@@ -323,17 +305,17 @@ static void note_end(struct reading *reading, const struct live *live, uint64_t 
     }
 }
 
-static enum mt_status end_block(struct reading *reading, const struct mt_event *event)
+static void end_block(struct reading *reading, const struct mt_event *event)
 {
     uint32_t slot = mt_map_take(&reading->slots, event->addr);
 
     if (slot == MT_MAP_NONE)
-        return MT_OK;
+        return;
     note_end(reading, &reading->live[slot], event->t_ns);
     if (slot == --reading->live_count)
-        return MT_OK;
+        return;
     reading->live[slot] = reading->live[reading->live_count];
-    return mt_map_set(&reading->slots, reading->live[slot].block.addr, slot);
+    mt_map_put(&reading->slots, reading->live[slot].block.addr, slot);
 }
 
 static bool is_by_forward(const struct mt_role_clock *roles, const struct mt_event *event,
@@ -351,36 +333,33 @@ static bool is_by_forward(const struct mt_role_clock *roles, const struct mt_eve
     }
 }
 
-static enum mt_status add_block(struct reading *reading, const struct mt_event *event,
-                                uint64_t bytes, uint8_t code)
+static void add_block(struct reading *reading, const struct mt_event *event, uint64_t bytes,
+                      uint8_t code)
 {
-    enum mt_status status = mt_grow(&reading->live, &reading->live_capacity,
-                                    reading->live_count + 1, sizeof *reading->live);
-
-    if (status != MT_OK)
-        return status;
+    mt_grow_to(&reading->live, &reading->live_capacity, reading->live_count + 1,
+               sizeof *reading->live);
     reading->live[reading->live_count] =
         (struct live){.block = mt_life_of_event(event, bytes),
                       .by_forward = is_by_forward(&reading->analysis->survey.roles, event, code)};
-    return mt_map_set(&reading->slots, event->addr, (uint32_t)reading->live_count++);
+    mt_map_put(&reading->slots, event->addr, (uint32_t)reading->live_count++);
 }
 
-static enum mt_status on_alloc(struct reading *reading, const struct mt_event *event)
+static void on_alloc(struct reading *reading, const struct mt_event *event)
 {
-    enum mt_status status;
     uint64_t bytes;
     uint8_t code;
 
     if (!mt_alloc_log_next(&reading->analysis->survey.log, &bytes, &code) ||
         event->device != reading->device->device)
-        return MT_OK;
-    status = mt_alloc_log_ends_old(event, bytes) ? end_block(reading, event) : MT_OK;
-    if (status || !bytes)
-        return status;
+        return;
+    if (mt_alloc_log_ends_old(event, bytes))
+        end_block(reading, event);
+    if (!bytes)
+        return;
     reading->requests++;
-    if (status == MT_OK && event->stack != MT_NO_ID)
-        status = pass_place(reading, event);
-    return status == MT_OK ? add_block(reading, event, bytes, code) : status;
+    if (event->stack != MT_NO_ID)
+        pass_place(reading, event);
+    add_block(reading, event, bytes, code);
 }
 
 static void enter_steps(struct reading *reading, uint64_t event)
@@ -399,14 +378,16 @@ static enum mt_status on_event(void *context, struct mt_event *event)
     struct reading *reading = context;
 
     enter_steps(reading, event->seq);
-    if (event->kind == MT_EVENT_ALLOC)
-        return on_alloc(reading, event); /* of every device: the log has them all */
+    if (event->kind == MT_EVENT_ALLOC) {
+        on_alloc(reading, event);
+        return MT_OK;
+    } /* of every device: the log has them all */
     if (event->device != reading->device->device)
         return MT_OK;
     switch (event->kind) {
     case MT_EVENT_FREE_REQUESTED:
-    case MT_EVENT_FREE_COMPLETED: return end_block(reading, event);
-    case MT_EVENT_OOM: return on_oom(reading, event);
+    case MT_EVENT_FREE_COMPLETED: end_block(reading, event); return MT_OK;
+    case MT_EVENT_OOM: on_oom(reading, event); return MT_OK;
     default: return MT_OK;
     }
 }
@@ -428,7 +409,7 @@ enum mt_status mt_attempts_read(struct mt_analysis *analysis, const struct mt_de
     struct reading reading = {.analysis = analysis,
                               .device = device,
                               .attempts = attempts,
-                              .watches = calloc(MT_MAX_ATTEMPTS, sizeof *reading.watches),
+                              .watches = mt_memory_zeroed(MT_MAX_ATTEMPTS, sizeof *reading.watches),
                               .next_step = mt_first_step(analysis->report, device)};
     enum mt_status status = MT_ERR_MEMORY;
 

@@ -97,8 +97,6 @@ static enum mt_status find(struct mt_finding_search *search)
     if (!mt_finding_matters(finding.bytes, peak) || finding.bytes < peak / MIN_SHARE)
         return MT_OK;
     label = mt_site_label(arena, symbols, largest->stack, false);
-    if (!label)
-        return MT_ERR_MEMORY;
     finding.title =
         mt_arena_printf(arena, "%s (%s) of the peak: matrices that attention stores, in %s",
                         mt_format_bytes(n[0], finding.bytes),
@@ -107,7 +105,8 @@ static enum mt_status find(struct mt_finding_search *search)
         arena, "%s softmax result%s of up to %s; scores and masks of that size are not counted",
         mt_format_count(n[0], blocks), blocks == 1 ? "" : "s",
         mt_format_bytes(n[1], largest_block_bytes));
-    return mt_finding_say(search, &finding);
+    mt_finding_say(search, &finding);
+    return MT_OK;
 }
 
 const struct mt_finding_ops mt_finding_attention_matrices = {.find = find};

@@ -10,6 +10,7 @@
 
 #include "needs.h"
 #include "allocator_settings.h"
+#include "process_memory.h"
 #include "report_query.h"
 #include "util.h"
 
@@ -106,11 +107,9 @@ static void read_result(const struct mt_finding_search *search,
 static enum mt_status replay(struct mt_finding_search *search, const char *policy,
                              uint64_t most_bytes, struct trial *trial)
 {
-    struct mt_replay_summary *summary = calloc(1, sizeof *summary);
+    struct mt_replay_summary *summary = mt_memory_zeroed(1, sizeof *summary);
     enum mt_status status;
 
-    if (!summary)
-        return MT_ERR_MEMORY;
     status = mt_finding_replay(search, policy, mt_least_limit_bytes(&search->device->replay),
                                most_bytes, summary);
     if (status == MT_OK)
@@ -132,8 +131,8 @@ static enum mt_status try(struct mt_finding_search *search, const struct mt_sett
     return replay(search, setting->policy, most_reserved(search), trial);
 }
 
-static enum mt_status tell_evidence(struct mt_finding_search *search, const struct trial *trials,
-                                    struct mt_finding *finding)
+static void tell_evidence(struct mt_finding_search *search, const struct trial *trials,
+                          struct mt_finding *finding)
 {
     struct mt_arena *arena = &search->analysis->report->arena;
     const char *options = search->analysis->report->options;
@@ -143,8 +142,6 @@ static enum mt_status tell_evidence(struct mt_finding_search *search, const stru
     uint32_t count = 0;
     size_t i;
 
-    if (!evidence)
-        return MT_ERR_MEMORY;
     evidence[count++] = mt_arena_printf(
         arena, "with %s: %s reserved at the peak, %s of it unused",
         options && *options ? options : "the defaults", mt_format_bytes(n[0], before),
@@ -159,12 +156,12 @@ static enum mt_status tell_evidence(struct mt_finding_search *search, const stru
                                       trial->doubt ? "; " : "", trial->doubt ? trial->doubt : "")
                     : mt_arena_printf(arena, "replay with %s: out of memory", mt_settings[i].what);
     }
-    return mt_finding_set_evidence(finding, evidence, count);
+    mt_finding_set_evidence(finding, evidence, count);
 }
 
 /* Adds the change of the device's need, if both needs are known. */
-static enum mt_status tell_need(struct mt_finding_search *search, const struct mt_need *need,
-                                struct mt_finding *finding, const char **words)
+static void tell_need(struct mt_finding_search *search, const struct mt_need *need,
+                      struct mt_finding *finding, const char **words)
 {
     const struct mt_need *own = search->device->need;
     struct mt_arena *arena = &search->analysis->report->arena;
@@ -172,7 +169,7 @@ static enum mt_status tell_need(struct mt_finding_search *search, const struct m
 
     *words = "";
     if (!need)
-        return MT_OK;
+        return;
     finding->has_saving = true;
     if (need->bytes < own->bytes)
         finding->saved_need_bytes = own->bytes - need->bytes;
@@ -182,7 +179,6 @@ static enum mt_status tell_need(struct mt_finding_search *search, const struct m
                  ? mt_arena_printf(arena, "; the device still needs %s", mt_need_text(n[0], own))
                  : mt_arena_printf(arena, "; the device needs %s instead of %s",
                                    mt_need_text(n[0], need), mt_need_text(n[1], own));
-    return *words ? MT_OK : MT_ERR_MEMORY;
 }
 
 static const char *cost_of(const struct mt_finding_search *search, const struct trial *trial)
@@ -197,23 +193,20 @@ static const char *cost_of(const struct mt_finding_search *search, const struct 
                            mt_format_count(n[0], trial->calls), mt_format_count(n[1], own));
 }
 
-static enum mt_status say(struct mt_finding_search *search, const struct trial *trials, size_t best)
+static void say(struct mt_finding_search *search, const struct trial *trials, size_t best)
 {
     struct mt_arena *arena = &search->analysis->report->arena;
     const uint64_t before = search->device->reserved_peak.bytes;
     struct mt_finding *finding = mt_finding_add(search);
     const char *need = "";
-    enum mt_status status;
     char n[3][MT_UNITS_TEXT];
 
     if (!finding)
-        return MT_OK;
+        return;
     finding->id = "allocator-settings";
     finding->severity = "warning";
     finding->bytes = before - trials[best].reserved_bytes;
-    status = tell_need(search, trials[best].need, finding, &need);
-    if (status != MT_OK)
-        return status;
+    tell_need(search, trials[best].need, finding, &need);
     mt_format_bytes_apart(n[1], trials[best].reserved_bytes, n[2], before);
     finding->title = mt_arena_printf(arena, "%s less reserved with %s: %s instead of %s%s",
                                      mt_format_bytes(n[0], finding->bytes), mt_settings[best].what,
@@ -222,8 +215,7 @@ static enum mt_status say(struct mt_finding_search *search, const struct trial *
     finding->cost = cost_of(search, &trials[best]);
     finding->proved_by = mt_finding_command(search, mt_settings[best].policy,
                                             mt_least_limit_bytes(&search->device->replay));
-    return finding->title && finding->proved_by ? tell_evidence(search, trials, finding)
-                                                : MT_ERR_MEMORY;
+    tell_evidence(search, trials, finding);
 }
 
 /* The text about a setting is complete, even if it is not the best. */
@@ -293,7 +285,11 @@ static enum mt_status find(struct mt_finding_search *search)
     if (status != MT_OK || best == MT_SETTING_COUNT)
         return status;
     status = finish_trials(search, trials);
-    return status == MT_OK ? say(search, trials, best) : status;
+    if (status == MT_OK) {
+        say(search, trials, best);
+        return MT_OK;
+    } else
+        return status;
 }
 
 const struct mt_finding_ops mt_finding_better_settings = {.ask = ask, .find = find};

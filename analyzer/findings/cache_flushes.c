@@ -6,6 +6,7 @@
 
 #include <stdlib.h>
 
+#include "process_memory.h"
 #include "report_query.h"
 #include "allocator_settings.h"
 #include "units.h"
@@ -40,9 +41,7 @@ static enum mt_status try_settings(struct mt_finding_search *search, struct atte
     if (!mt_finding_replayable(search) || !mt_limit_is_known(replay) ||
         mt_fatal_oom(search->device))
         return MT_OK;
-    summary = calloc(1, sizeof *summary);
-    if (!summary)
-        return MT_ERR_MEMORY;
+    summary = mt_memory_zeroed(1, sizeof *summary);
     for (int i = 0; i < MT_SETTING_COUNT && status == MT_OK; i++) {
         if (mt_setting_is_own(search->analysis->report, &mt_settings[i]))
             continue;
@@ -112,7 +111,8 @@ static enum mt_status find(struct mt_finding_search *search)
         evidence[1] = mt_replay_limit_text(arena, &device->replay);
         finding.evidence_count = 2;
     }
-    return mt_finding_say(search, &finding);
+    mt_finding_say(search, &finding);
+    return MT_OK;
 }
 
 const struct mt_finding_ops mt_finding_cache_flushes = {.find = find};

@@ -6,6 +6,7 @@
 
 #include <stdlib.h>
 
+#include "process_memory.h"
 #include "site.h"
 #include "units.h"
 #include "util.h"
@@ -121,7 +122,7 @@ static bool are_copies(const struct look *look, const struct mt_device_report *d
            mt_finding_matters(look->bytes, peak) && look->bytes >= peak / MIN_SHARE;
 }
 
-static enum mt_status say(struct mt_finding_search *search, const struct look *look)
+static void say(struct mt_finding_search *search, const struct look *look)
 {
     struct mt_arena *arena = &search->analysis->report->arena;
     const uint64_t peak = search->device->allocated_peak.bytes;
@@ -138,8 +139,6 @@ static enum mt_status say(struct mt_finding_search *search, const struct look *l
                   "full precision, as in inference; or torch.autocast(cache_enabled=False), which "
                   "casts them at each use"};
 
-    if (!label)
-        return MT_ERR_MEMORY;
     finding.title =
         mt_arena_printf(arena, "%s (%s) of the peak: half-precision copies of the weights",
                         mt_format_bytes(n[0], look->bytes),
@@ -148,27 +147,24 @@ static enum mt_status say(struct mt_finding_search *search, const struct look *l
         arena, "%s blocks match parameters of %s one to one, at half their size",
         mt_format_count(n[0], look->blocks), mt_format_bytes(n[1], look->parameter_bytes));
     evidence[1] = mt_arena_printf(arena, "most bytes come from %s", label);
-    return mt_finding_say(search, &finding);
+    mt_finding_say(search, &finding);
 }
 
 static enum mt_status find(struct mt_finding_search *search)
 {
     const struct mt_device_report *device = search->device;
     struct look look = {.peak = device->instants};
-    enum mt_status status = MT_OK;
 
     if (!device->instant_count || search->analysis->report->is_driver_level)
         return MT_OK;
-    look.sizes = calloc((size_t)look.peak->holding_count + 1, sizeof *look.sizes);
-    if (!look.sizes)
-        return MT_ERR_MEMORY;
+    look.sizes = mt_memory_zeroed((size_t)look.peak->holding_count + 1, sizeof *look.sizes);
     gather_parameters(&look);
     gather_copies(&look);
     add_up(&look);
     if (are_copies(&look, device))
-        status = say(search, &look);
+        say(search, &look);
     free(look.sizes);
-    return status;
+    return MT_OK;
 }
 
 const struct mt_finding_ops mt_finding_cast_weights = {.find = find};

@@ -7,7 +7,7 @@
 
 /* Returns the code to write, in the arena: the library's own call if it has one
  * ("model.gradient_checkpointing_enable()"), otherwise torch.utils.checkpoint around the module of
- * the site. NULL: no memory. */
+ * the site. */
 const char *mt_checkpoint_advice(struct mt_arena *arena, const struct mt_symbols *symbols,
                                  struct mt_site site);
 

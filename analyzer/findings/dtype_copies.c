@@ -6,6 +6,7 @@
  * anything else; then all others, which must be many and of several sizes. The claimed saving is
  * that of a replay in which each copy ends as soon as it is allocated. */
 #include "retime.h"
+#include "process_memory.h"
 #include "read_again.h"
 
 #include <stdlib.h>
@@ -63,11 +64,11 @@ static enum mt_status on_event(void *context, struct mt_event *event)
     }
     if (event->kind != MT_EVENT_ALLOC || setup->count == MAX_BLOCKS)
         return MT_OK;
-    if (mt_grow(&setup->blocks, &setup->capacity, setup->count + 1, sizeof *setup->blocks))
-        return MT_ERR_MEMORY;
+    mt_grow_to(&setup->blocks, &setup->capacity, setup->count + 1, sizeof *setup->blocks);
     setup->blocks[setup->count] = mt_life_of_event(event, 0);
     setup->blocks[setup->count].end_event = UINT64_MAX;
-    return mt_map_set(&setup->slots, event->addr, (uint32_t)setup->count++);
+    mt_map_put(&setup->slots, event->addr, (uint32_t)setup->count++);
+    return MT_OK;
 }
 
 static bool is_there(const struct setup *setup, const struct mt_life *block)
@@ -168,8 +169,8 @@ static const char *advice_for(const struct setup *setup)
                           "dtype and load it with load_state_dict(..., assign=True)";
 }
 
-static enum mt_status say(const struct setup *setup, const struct pairs *pairs,
-                          const struct mt_retimed_peaks *after)
+static void say(const struct setup *setup, const struct pairs *pairs,
+                const struct mt_retimed_peaks *after)
 {
     const struct mt_device_report *device = setup->search->device;
     const struct mt_symbols *symbols = &setup->search->analysis->source->symbols;
@@ -185,8 +186,6 @@ static enum mt_status say(const struct setup *setup, const struct pairs *pairs,
                                  .evidence_count = 4,
                                  .advice = advice_for(setup)};
 
-    if (!gone || !stays)
-        return MT_ERR_MEMORY;
     finding.title = mt_arena_printf(
         arena, "%s less at the peak if setup does not hold the model in two dtypes at once",
         mt_format_bytes(n[0], finding.bytes));
@@ -205,7 +204,7 @@ static enum mt_status say(const struct setup *setup, const struct pairs *pairs,
     evidence[3] = mt_arena_printf(arena, "in the same replay: %s reserved instead of %s",
                                   mt_format_bytes(n[0], after->reserved_bytes),
                                   mt_format_bytes(n[1], device->reserved_peak.bytes));
-    return mt_finding_say(setup->search, &finding);
+    mt_finding_say(setup->search, &finding);
 }
 
 static enum mt_status prove(const struct setup *setup, const struct pairs *pairs)
@@ -216,15 +215,13 @@ static enum mt_status prove(const struct setup *setup, const struct pairs *pairs
     enum mt_status status = MT_OK;
     uint32_t i;
 
-    for (i = 0; status == MT_OK && i < pairs->count; i++)
-        status = mt_retime_free(&retime, device->device, pairs->gone[i]->birth_event + 1,
-                                pairs->gone[i]);
-    if (status == MT_OK)
-        status = mt_retime_replay(&retime, setup->search, &after);
+    for (i = 0; i < pairs->count; i++)
+        mt_retime_free(&retime, device->device, pairs->gone[i]->birth_event + 1, pairs->gone[i]);
+    status = mt_retime_replay(&retime, setup->search, &after);
     if (status == MT_OK && after.known && after.allocated_bytes < device->allocated_peak.bytes &&
         mt_finding_matters(device->allocated_peak.bytes - after.allocated_bytes,
                            device->allocated_peak.bytes))
-        status = say(setup, pairs, &after);
+        say(setup, pairs, &after);
     mt_retime_release(&retime);
     return status;
 }
@@ -248,11 +245,11 @@ static enum mt_status look_at(struct setup *setup)
 
     if (status != MT_OK || setup->count == MAX_BLOCKS)
         return status;
-    setup->gone = calloc(setup->count + 1, sizeof *setup->gone);
-    setup->stays = calloc(setup->count + 1, sizeof *setup->stays);
-    pairs.gone = calloc(setup->count + 1, sizeof *pairs.gone);
-    if (!setup->gone || !setup->stays || !pairs.gone)
-        status = MT_ERR_MEMORY;
+    setup->gone = mt_memory_zeroed(setup->count + 1, sizeof *setup->gone);
+    setup->stays = mt_memory_zeroed(setup->count + 1, sizeof *setup->stays);
+    pairs.gone = mt_memory_zeroed(setup->count + 1, sizeof *pairs.gone);
+    if (!setup->gone)
+        mt_memory_end();
     else if (find_copies(setup, true, &pairs) || find_copies(setup, false, &pairs))
         status = prove(setup, &pairs);
     free(pairs.gone);

@@ -43,7 +43,7 @@ static bool is_earlier(const struct mt_report *report, const struct mt_instant *
     return again;
 }
 
-static enum mt_status say(struct mt_finding_search *search, const struct look *look)
+static void say(struct mt_finding_search *search, const struct look *look)
 {
     struct mt_arena *arena = &search->analysis->report->arena;
     const uint64_t peak = search->device->allocated_peak.bytes;
@@ -59,8 +59,6 @@ static enum mt_status say(struct mt_finding_search *search, const struct look *l
                                  .advice = "delete the result (del out) or copy it to the host "
                                            "(out.cpu()) before the model is called again"};
 
-    if (!label)
-        return MT_ERR_MEMORY;
     finding.title =
         mt_arena_printf(arena,
                         "%s (%s) of the peak: results of earlier calls that a later call has "
@@ -70,7 +68,7 @@ static enum mt_status say(struct mt_finding_search *search, const struct look *l
     evidence[0] =
         mt_arena_printf(arena, "%s block%s of up to %s", mt_format_count(n[0], look->blocks),
                         look->blocks == 1 ? "" : "s", mt_format_bytes(n[1], look->largest->bytes));
-    return mt_finding_say(search, &finding);
+    mt_finding_say(search, &finding);
 }
 
 static enum mt_status find(struct mt_finding_search *search)
@@ -97,7 +95,8 @@ static enum mt_status find(struct mt_finding_search *search)
     if (!mt_finding_matters(look.bytes, device->allocated_peak.bytes) ||
         look.bytes < device->allocated_peak.bytes / MIN_SHARE)
         return MT_OK;
-    return say(search, &look);
+    say(search, &look);
+    return MT_OK;
 }
 
 const struct mt_finding_ops mt_finding_earlier_results = {.find = find};

@@ -5,6 +5,7 @@
  * (attempts.h), and then they end all together, or never. Working data ends one by one. */
 #include "attempts.h"
 #include "finding.h"
+#include "process_memory.h"
 #include "report_query.h"
 #include "retime.h"
 #include "site.h"
@@ -39,12 +40,11 @@ static enum mt_status replay_without(struct mt_finding_search *search,
 
     for (i = 0; i < attempts->count; i++) {
         const struct mt_attempt *attempt = &attempts->attempts[i];
-        for (j = 0; status == MT_OK && is_held(search, attempt) && j < attempt->count; j++)
-            status = mt_retime_free(&retime, search->device->device, attempt->oom_event + 1,
-                                    &attempt->blocks[j]);
+        for (j = 0; is_held(search, attempt) && j < attempt->count; j++)
+            mt_retime_free(&retime, search->device->device, attempt->oom_event + 1,
+                           &attempt->blocks[j]);
     }
-    if (status == MT_OK)
-        status = mt_retime_replay(&retime, search, peaks);
+    status = mt_retime_replay(&retime, search, peaks);
     mt_retime_release(&retime);
     return status;
 }
@@ -68,7 +68,7 @@ static enum mt_status tell_replay(struct mt_finding_search *search,
                             "at the peak instead of %s",
                             mt_format_bytes(n[0], peaks.allocated_bytes),
                             mt_format_bytes(n[1], device->allocated_peak.bytes));
-    return *text ? MT_OK : MT_ERR_MEMORY;
+    return MT_OK;
 }
 
 static bool is_before(const struct mt_life *a, const struct mt_life *b)
@@ -148,7 +148,8 @@ static enum mt_status say(struct mt_finding_search *search, const struct mt_atte
         evidence[finding.evidence_count++] =
             mt_arena_printf(arena, "%s more failed attempt%s left memory behind",
                             mt_format_count(n[0], held - 1), held == 2 ? "" : "s");
-    return mt_finding_say(search, &finding);
+    mt_finding_say(search, &finding);
+    return MT_OK;
 }
 
 /* Whether there is a failure after which the program continued. */

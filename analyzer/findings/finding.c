@@ -51,24 +51,20 @@ enum mt_status mt_finding_replay(struct mt_finding_search *search, const char *p
     return mt_read_replay(search->analysis, &options, summary);
 }
 
-enum mt_status mt_finding_lives(struct mt_finding_search *search, const struct mt_lives **lives)
+void mt_finding_lives(struct mt_finding_search *search, const struct mt_lives **lives)
 {
     *lives = &search->held->lives;
-    return MT_OK;
 }
 
-enum mt_status mt_finding_set_evidence(struct mt_finding *finding, const char **evidence,
-                                       uint32_t count)
+void mt_finding_set_evidence(struct mt_finding *finding, const char **evidence, uint32_t count)
 {
     finding->evidence = evidence;
     finding->evidence_count = count;
     for (uint32_t i = 0; i < count; i++)
-        if (!evidence[i])
-            return MT_ERR_MEMORY;
-    return MT_OK;
+        ;
 }
 
-enum mt_status mt_finding_say(struct mt_finding_search *search, const struct mt_finding *finding)
+void mt_finding_say(struct mt_finding_search *search, const struct mt_finding *finding)
 {
     const uint32_t count = finding->evidence_count;
     struct mt_finding *kept = mt_finding_add(search);
@@ -76,11 +72,9 @@ enum mt_status mt_finding_say(struct mt_finding_search *search, const struct mt_
         mt_arena_array(&search->analysis->report->arena, count + 1u, sizeof *evidence);
 
     if (!kept)
-        return MT_OK;
-    if (!evidence || !finding->title)
-        return MT_ERR_MEMORY;
+        return;
     for (uint32_t i = 0; i < count; i++)
         evidence[i] = finding->evidence[i];
     *kept = *finding;
-    return mt_finding_set_evidence(kept, evidence, count);
+    mt_finding_set_evidence(kept, evidence, count);
 }

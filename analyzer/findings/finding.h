@@ -36,8 +36,7 @@ struct mt_finding_ops {
 };
 
 /* Requests blocks that outlive their step on that device. */
-enum mt_status mt_finding_lives(struct mt_finding_search *search,
-                                const struct mt_lives **lives) MT_MUST_USE;
+void mt_finding_lives(struct mt_finding_search *search, const struct mt_lives **lives);
 
 /* Returns true if a replay can show the effect of a change. It must fully explain the allocator of
  * the run. */
@@ -57,7 +56,7 @@ enum mt_status mt_finding_replay(struct mt_finding_search *search, const char *p
                                  struct mt_replay_summary *summary) MT_MUST_USE;
 
 /* Marks the stacks with cross_entropy or similar functions, for mt_finding_is_loss. */
-enum mt_status mt_finding_mark_losses(struct mt_finding_search *search) MT_MUST_USE;
+void mt_finding_mark_losses(struct mt_finding_search *search);
 bool mt_finding_is_loss(const struct mt_finding_search *search, uint32_t stack);
 
 /* Returns the smallest saving worth reporting for a given peak. Smaller ones are noise between
@@ -74,13 +73,11 @@ static inline bool mt_finding_matters(uint64_t bytes, uint64_t peak_bytes)
 
 /* Sets the evidence of a finding of the report: `count` lines that live as long as the report.
  * MT_ERR_MEMORY if one of them is NULL. */
-enum mt_status mt_finding_set_evidence(struct mt_finding *finding, const char **evidence,
-                                       uint32_t count) MT_MUST_USE;
+void mt_finding_set_evidence(struct mt_finding *finding, const char **evidence, uint32_t count);
 
 /* Adds a copy of a finding and of its evidence, in the report's arena, if there is room.
  * MT_ERR_MEMORY if a text is NULL because its allocation failed. */
-enum mt_status mt_finding_say(struct mt_finding_search *search,
-                              const struct mt_finding *finding) MT_MUST_USE;
+void mt_finding_say(struct mt_finding_search *search, const struct mt_finding *finding);
 
 /* Returns the place for one more finding, or NULL if there is no room. */
 static inline struct mt_finding *mt_finding_add(struct mt_finding_search *search)

@@ -73,14 +73,13 @@ static int by_worth(const void *a, const void *b)
     return strcmp(x->title, y->title);
 }
 
-static enum mt_status add(struct mt_device_report *device, const struct mt_finding_search *search)
+static void add(struct mt_device_report *device, const struct mt_finding_search *search)
 {
     memcpy(device->findings + device->finding_count, search->found,
            search->count * sizeof *search->found);
     device->finding_count += search->count;
     if (search->growth.judged)
         device->growth = search->growth;
-    return MT_OK;
 }
 
 static struct mt_finding_search search_of(struct mt_analysis *analysis,
@@ -92,22 +91,19 @@ static struct mt_finding_search search_of(struct mt_analysis *analysis,
         .analysis = analysis, .device = device, .held = &analysis->holders.devices[slot]};
 }
 
-enum mt_status mt_findings_begin(struct mt_analysis *analysis)
+void mt_findings_begin(struct mt_analysis *analysis)
 {
     const struct mt_report *report = analysis->report;
-    enum mt_status status = MT_OK;
     uint32_t i;
 
-    for (i = 0; status == MT_OK && i < report->device_count; i++) {
+    for (i = 0; i < report->device_count; i++) {
         struct mt_finding_search search = search_of(analysis, &report->devices[i]);
-        status = mt_lives_begin(&search.held->lives, report, search.device,
-                                mt_first_step(report, search.device),
-                                MT_LIVES_MAX / report->device_count);
+        mt_lives_begin(&search.held->lives, report, search.device,
+                       mt_first_step(report, search.device), MT_LIVES_MAX / report->device_count);
         for (size_t j = 0; j < MT_ARRAY_LEN(findings); j++)
             if (findings[j]->ask)
                 findings[j]->ask(&search);
     }
-    return status;
 }
 
 static enum mt_status look_at(struct mt_analysis *analysis, struct mt_finding_marks *marks,
@@ -119,8 +115,6 @@ static enum mt_status look_at(struct mt_analysis *analysis, struct mt_finding_ma
     device->findings =
         mt_arena_array(&analysis->report->arena, MT_ARRAY_LEN(findings) * MT_FINDINGS_MAX,
                        sizeof *device->findings);
-    if (!device->findings)
-        return MT_ERR_MEMORY;
     for (i = 0; status == MT_OK && i < MT_ARRAY_LEN(findings); i++) {
         struct mt_finding_search search = search_of(analysis, device);
         uint32_t outer = mt_readings_enter(&analysis->readings, names[i]);
@@ -129,13 +123,11 @@ static enum mt_status look_at(struct mt_analysis *analysis, struct mt_finding_ma
         status = findings[i]->find(&search);
         mt_readings_leave(&analysis->readings, outer);
         if (status == MT_OK)
-            status = add(device, &search);
+            add(device, &search);
     }
     if (status == MT_OK && !device->finding_count && !device->ooms && !analysis->report->what_if &&
-        !analysis->report->is_driver_level) {
+        !analysis->report->is_driver_level)
         device->no_finding = mt_nothing_found(&analysis->report->arena, analysis->report, device);
-        status = device->no_finding ? MT_OK : MT_ERR_MEMORY;
-    }
     if (device->finding_count)
         qsort(device->findings, device->finding_count, sizeof *device->findings, by_worth);
     return status;

@@ -8,7 +8,7 @@
 struct mt_analysis;
 
 /* Call it before the pass `blocks`: requests the data that findings need. */
-enum mt_status mt_findings_begin(struct mt_analysis *analysis) MT_MUST_USE;
+void mt_findings_begin(struct mt_analysis *analysis);
 
 /* Fills devices[].findings, the most severe first, then the largest. Reads the source again, from
  * its start, if a finding requires it: call it last. */

@@ -6,6 +6,7 @@
  * and its quotient); and the last one of the previous parameter, which its name keeps. So only the
  * smallest possible saving is claimed. */
 #include "finding.h"
+#include "process_memory.h"
 #include "read_again.h"
 
 #include <stdlib.h>
@@ -90,20 +91,18 @@ static enum mt_status add_made(struct reading *reading, const struct mt_event *e
 {
     struct look *look = reading->look;
     uint64_t *alive = &reading->alive_bytes[event->stack];
-    enum mt_status status;
 
     look->too_many = look->made_count == MAX_MADE;
     if (look->too_many)
         return MT_END;
-    status = mt_grow(&look->made, &look->made_capacity, look->made_count + 1, sizeof *look->made);
-    if (status != MT_OK)
-        return status;
+    mt_grow_to(&look->made, &look->made_capacity, look->made_count + 1, sizeof *look->made);
     look->made[look->made_count] = mt_life_of_event(event, bytes);
     *alive += bytes;
     reading->now_bytes += bytes;
     reading->most_bytes = mt_max_u64(reading->most_bytes, reading->now_bytes);
     reading->longest_bytes = mt_max_u64(reading->longest_bytes, *alive);
-    return mt_map_set(&reading->slots, event->addr, (uint32_t)look->made_count++);
+    mt_map_put(&reading->slots, event->addr, (uint32_t)look->made_count++);
+    return MT_OK;
 }
 
 static void end_made(struct reading *reading, uint64_t addr)
@@ -147,7 +146,7 @@ static enum mt_status read_all(struct look *look)
     struct mt_analysis *analysis = look->search->analysis;
     const size_t stacks = (size_t)look->symbols->stack_count + 1;
     struct reading reading = {.look = look,
-                              .alive_bytes = calloc(stacks, sizeof *reading.alive_bytes)};
+                              .alive_bytes = mt_memory_zeroed(stacks, sizeof *reading.alive_bytes)};
     enum mt_status status = MT_ERR_MEMORY;
 
     mt_alloc_log_rewind(&analysis->survey.log);
@@ -162,24 +161,23 @@ static enum mt_status read_all(struct look *look)
 }
 
 /* Where it is made, `count` blocks of its size exist briefly, including itself. */
-static enum mt_status make_for_a_moment(const struct look *look, struct mt_retime *retime,
-                                        const struct mt_life *made, uint32_t count)
+static void make_for_a_moment(const struct look *look, struct mt_retime *retime,
+                              const struct mt_life *made, uint32_t count)
 {
     const uint16_t device = look->search->device->device;
     const uint64_t then = made->birth_event + 1;
-    enum mt_status status = MT_OK;
     struct mt_life copy = *made;
     uint32_t i;
 
-    for (i = 1; status == MT_OK && i < count; i++) {
+    for (i = 1; i < count; i++) {
         copy.addr = COPY_ADDRESSES + i;
-        status = mt_retime_alloc(retime, device, then, &copy);
+        mt_retime_alloc(retime, device, then, &copy);
     }
-    for (i = 1; status == MT_OK && i < count; i++) {
+    for (i = 1; i < count; i++) {
         copy.addr = COPY_ADDRESSES + i;
-        status = mt_retime_free(retime, device, then, &copy);
+        mt_retime_free(retime, device, then, &copy);
     }
-    return status == MT_OK ? mt_retime_free(retime, device, then, made) : status;
+    mt_retime_free(retime, device, then, made);
 }
 
 static enum mt_status replay_with(struct look *look, uint32_t count, struct mt_retimed_peaks *peaks)
@@ -188,10 +186,9 @@ static enum mt_status replay_with(struct look *look, uint32_t count, struct mt_r
     enum mt_status status = MT_OK;
     size_t i;
 
-    for (i = 0; status == MT_OK && i < look->made_count; i++)
-        status = make_for_a_moment(look, &retime, &look->made[i], count);
-    if (status == MT_OK)
-        status = mt_retime_replay(&retime, look->search, peaks);
+    for (i = 0; i < look->made_count; i++)
+        make_for_a_moment(look, &retime, &look->made[i], count);
+    status = mt_retime_replay(&retime, look->search, peaks);
     mt_retime_release(&retime);
     return status;
 }
@@ -259,7 +256,7 @@ static const char *tell_replay(const struct look *look, const struct mt_retimed_
                            mt_format_bytes(n[3], device->reserved_peak.bytes));
 }
 
-static enum mt_status say(struct look *look)
+static void say(struct look *look)
 {
     struct mt_arena *arena = &look->search->analysis->report->arena;
     const uint64_t by_loop = saving_of(look, &look->loop),
@@ -301,7 +298,7 @@ static enum mt_status say(struct look *look)
                   arena,
                   "%s of the peak: temporaries of the optimizer step, for all parameters at once",
                   mt_format_bytes(n[0], look->bytes));
-    return mt_finding_say(look->search, &finding);
+    mt_finding_say(look->search, &finding);
 }
 
 static enum mt_status find(struct mt_finding_search *search)
@@ -310,15 +307,14 @@ static enum mt_status find(struct mt_finding_search *search)
     struct look look = {.search = search, .symbols = &search->analysis->source->symbols};
     enum mt_status status;
 
-    if (mt_stack_marks_make(&search->marks->foreach, look.symbols, makes_lists))
-        return MT_ERR_MEMORY;
+    mt_stack_marks_make(&search->marks->foreach, look.symbols, makes_lists);
     look.foreach = &search->marks->foreach;
     look_at_peak(&look);
     if (!mt_finding_matters(look.bytes, peak) || look.bytes < peak / MIN_SHARE)
         return MT_OK;
     status = replay(&look);
     if (status == MT_OK)
-        status = say(&look);
+        say(&look);
     free(look.made);
     return status;
 }

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 
 #include "framework_advice.h"
+#include "process_memory.h"
 #include "replaced.h"
 #include "report_query.h"
 #include "site.h"
@@ -91,14 +92,12 @@ static int by_line(const void *a, const void *b)
     return (x->birth_event > y->birth_event) - (x->birth_event < y->birth_event);
 }
 
-static enum mt_status take_left(struct look *look)
+static void take_left(struct look *look)
 {
     const struct mt_lives *lives = look->lives;
     uint32_t i;
 
-    look->left = calloc((size_t)lives->count + 1, sizeof *look->left);
-    if (!look->left)
-        return MT_ERR_MEMORY;
+    look->left = mt_memory_zeroed((size_t)lives->count + 1, sizeof *look->left);
     for (i = 0; i < lives->count; i++) {
         if (lives->lives[i].end_step + 1 < lives->step_count ||
             lives->lives[i].birth_step >= look->end || lives->lives[i].role == MT_ROLE_WORKSPACE)
@@ -109,7 +108,6 @@ static enum mt_status take_left(struct look *look)
     }
     if (look->left_count)
         qsort(look->left, look->left_count, sizeof *look->left, by_line);
-    return MT_OK;
 }
 
 struct halves {
@@ -229,13 +227,11 @@ static bool is_growing_line(const struct look *look, uint32_t frame)
     return false;
 }
 
-static enum mt_status add_up(struct look *look)
+static void add_up(struct look *look)
 {
     uint32_t i, steps = look->end - look->begin;
-    uint64_t *by_step = calloc(look->end, sizeof *by_step);
+    uint64_t *by_step = mt_memory_zeroed(look->end, sizeof *by_step);
 
-    if (!by_step)
-        return MT_ERR_MEMORY;
     for (i = 0; i < look->left_count; i++)
         if (is_growing_line(look, look->left[i].end_step))
             by_step[look->left[i].birth_step] =
@@ -250,7 +246,6 @@ static enum mt_status add_up(struct look *look)
             look->gathered_bytes = mt_add_most_u64(look->gathered_bytes, look->lines[i].bytes);
     look->bytes_per_step = mt_add_most_u64(look->gathered_bytes, steps / 2) / steps;
     free(by_step);
-    return MT_OK;
 }
 
 /* One scalar per step is not reported. */
@@ -370,14 +365,12 @@ static bool is_graph(const struct look *look, const struct line *line)
            line->activations >= GRAPH_BLOCKS && line->stacks >= GRAPH_STACKS;
 }
 
-static enum mt_status tell_evidence(struct look *look, struct mt_finding *finding)
+static void tell_evidence(struct look *look, struct mt_finding *finding)
 {
     const char **evidence = mt_arena_array(look->arena, NAMED_LINES + 3, sizeof *evidence);
     char n[MT_UNITS_TEXT];
     uint32_t i, count = 0;
 
-    if (!evidence)
-        return MT_ERR_MEMORY;
     if (look->left_bytes)
         evidence[count++] = mt_arena_printf(
             look->arena,
@@ -391,7 +384,7 @@ static enum mt_status tell_evidence(struct look *look, struct mt_finding *findin
         evidence[count++] = "this many blocks from one line are typical of graphs that autograd "
                             "keeps because backward() never ran";
     evidence[count++] = forecast(look);
-    return mt_finding_set_evidence(finding, evidence, count);
+    mt_finding_set_evidence(finding, evidence, count);
 }
 
 static const struct mt_framework_texts replaced_advice = {
@@ -423,7 +416,7 @@ static const char *advice_of(const struct look *look, const struct line *most)
                : mt_framework_text(look->search, &kept_advice);
 }
 
-static enum mt_status say(struct look *look)
+static void say(struct look *look)
 {
     const struct line *most = &look->lines[0];
     struct mt_finding *finding = mt_finding_add(look->search);
@@ -431,9 +424,7 @@ static enum mt_status say(struct look *look)
     char n[2][MT_UNITS_TEXT];
 
     if (!finding)
-        return MT_OK;
-    if (!label)
-        return MT_ERR_MEMORY;
+        return;
     finding->id = "growth";
     finding->severity = "error";
     finding->bytes = look->gathered_bytes;
@@ -446,20 +437,19 @@ static enum mt_status say(struct look *look)
                               : mt_format_bytes(n[1], most->bytes / (look->end - look->begin)),
         label);
     finding->advice = advice_of(look, most);
-    return finding->title ? tell_evidence(look, finding) : MT_ERR_MEMORY;
+    tell_evidence(look, finding);
 }
 
 /* Finds the growing lines: their sum per step. */
 static enum mt_status look_at(struct look *look)
 {
-    enum mt_status status = take_left(look);
+    enum mt_status status = MT_OK;
 
-    if (status == MT_OK) {
-        judge_lines(look);
-        status = add_replaced(look);
-    }
+    take_left(look);
+    judge_lines(look);
+    status = add_replaced(look);
     if (status == MT_OK)
-        status = add_up(look);
+        add_up(look);
     free(look->left);
     return status;
 }
@@ -477,11 +467,11 @@ static enum mt_status find(struct mt_finding_search *search)
 
     if (device->step_count - look.offset < MT_GROWTH_MIN_STEPS)
         return MT_OK;
-    status = mt_trend_fit(report, device, &look.trend);
-    if (status == MT_OK)
-        status = mt_finding_lives(search, &look.lives);
-    if (status != MT_OK || look.lives->too_many)
-        return status;
+    mt_trend_fit(report, device, &look.trend);
+    status = MT_OK;
+    mt_finding_lives(search, &look.lives);
+    if (look.lives->too_many)
+        return MT_OK;
     choose_steps(&look, device->step_count - look.offset);
     search->growth =
         (struct mt_growth){.judged = true, .steps = look.end - look.begin, .stack = MT_NO_ID};
@@ -492,7 +482,9 @@ static enum mt_status find(struct mt_finding_search *search)
         return status;
     search->growth.bytes_per_step = look.bytes_per_step;
     search->growth.stack = look.lines[0].stack;
-    return matters(&look) ? say(&look) : MT_OK;
+    if (matters(&look))
+        say(&look);
+    return MT_OK;
 }
 
 const struct mt_finding_ops mt_finding_growth = {.find = find};

@@ -111,8 +111,7 @@ static enum mt_status find(struct mt_finding_search *search)
     if (!report->saw_backward || !device->instant_count ||
         (device->instants[0].step == MT_NO_STEP && report->step_count))
         return MT_OK;
-    if (mt_finding_mark_losses(search))
-        return MT_ERR_MEMORY;
+    mt_finding_mark_losses(search);
     for (i = 0; i < device->instants[0].holding_count; i++) {
         const struct mt_holding *holding = &device->instants[0].holdings[i];
         if (!waits(search, holding))
@@ -129,14 +128,13 @@ static enum mt_status find(struct mt_finding_search *search)
     finding.evidence_count = i;
     label = mt_site_text(arena, symbols, lines[0].site);
     finding.advice = advice_for(search, lines[0].site);
-    if (!label || !finding.advice)
-        return MT_ERR_MEMORY;
     finding.title = mt_arena_printf(
         arena, "%s (%s) of the peak: activations waiting for backward, %s of it from %s",
         mt_format_bytes(n[0], finding.bytes),
         mt_format_percent(n[1], (double)finding.bytes / (double)peak),
         count == 1 ? "all" : mt_format_bytes(n[2], lines[0].bytes), label);
-    return mt_finding_say(search, &finding);
+    mt_finding_say(search, &finding);
+    return MT_OK;
 }
 
 const struct mt_finding_ops mt_finding_held_activations = {.find = find};

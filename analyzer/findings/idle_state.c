@@ -84,14 +84,12 @@ static bool may_pay(struct look *look)
 
 /* From the end of a step of the optimizer to the start of the next, if backward is in between:
  * parts of one step are not separated. */
-static enum mt_status note_aways(struct look *look)
+static void note_aways(struct look *look)
 {
     uint64_t over = 0, backward = 0;
     uint32_t i;
 
     look->aways = mt_arena_array(look->arena, (size_t)look->phases->count + 1, sizeof *look->aways);
-    if (!look->aways)
-        return MT_ERR_MEMORY;
     for (i = 0; i < look->phases->count; i++) {
         const struct mt_phase *phase = &look->phases->phases[i];
         if (look->phases->facts[i].kind == MT_PHASE_BACKWARD)
@@ -103,7 +101,6 @@ static enum mt_status note_aways(struct look *look)
         if (phase->end_event >= over)
             over = phase->end_event + 1;
     }
-    return MT_OK;
 }
 
 static bool is_away(const struct mt_life *life, const struct away *away)
@@ -118,63 +115,54 @@ static int by_birth(const void *a, const void *b)
     return ((*x)->birth_event > (*y)->birth_event) - ((*x)->birth_event < (*y)->birth_event);
 }
 
-static enum mt_status gather_state(struct look *look, const struct mt_lives *lives)
+static void gather_state(struct look *look, const struct mt_lives *lives)
 {
     uint32_t i;
 
     look->state = mt_arena_array(look->arena, (size_t)lives->count + 1, sizeof *look->state);
-    if (!look->state)
-        return MT_ERR_MEMORY;
     for (i = 0; i < lives->count; i++)
         if (lives->lives[i].role == MT_ROLE_OPTIMIZER_STATE)
             look->state[look->state_count++] = &lives->lives[i];
     if (look->state_count)
         qsort(look->state, look->state_count, sizeof *look->state, by_birth);
-    return MT_OK;
 }
 
 /* All blocks leave in order of allocation, and return in that order. */
-static enum mt_status send_away(struct look *look, const struct away *away)
+static void send_away(struct look *look, const struct away *away)
 {
     const uint16_t device = look->search->device->device;
-    enum mt_status status = MT_OK;
     uint64_t bytes = 0;
     uint32_t i;
 
-    for (i = 0; status == MT_OK && i < look->state_count; i++) {
+    for (i = 0; i < look->state_count; i++) {
         if (!is_away(look->state[i], away))
             continue;
         bytes += look->state[i]->requested_bytes;
-        status = mt_retime_free(&look->retime, device, away->from, look->state[i]);
-        if (status == MT_OK)
-            status = mt_retime_alloc(&look->retime, device, away->until, look->state[i]);
+        mt_retime_free(&look->retime, device, away->from, look->state[i]);
+        mt_retime_alloc(&look->retime, device, away->until, look->state[i]);
     }
     if (bytes > look->moved_bytes)
         look->moved_bytes = bytes;
-    return status;
 }
 
 static enum mt_status replay(struct look *look)
 {
     const struct mt_lives *lives;
-    enum mt_status status = mt_finding_lives(look->search, &lives);
     uint32_t i;
 
-    if (status != MT_OK || lives->too_many)
-        return status;
-    status = gather_state(look, lives);
-    if (status == MT_OK)
-        status = note_aways(look);
-    if (status != MT_OK || (uint64_t)look->state_count * look->away_count > MAX_MOVES)
-        return status;
-    for (i = 0; status == MT_OK && i < look->away_count; i++)
-        status = send_away(look, &look->aways[i]);
-    return status == MT_OK && look->moved_bytes
-               ? mt_retime_replay(&look->retime, look->search, &look->after)
-               : status;
+    mt_finding_lives(look->search, &lives);
+    if (lives->too_many)
+        return MT_OK;
+    gather_state(look, lives);
+    note_aways(look);
+    if ((uint64_t)look->state_count * look->away_count > MAX_MOVES)
+        return MT_OK;
+    for (i = 0; i < look->away_count; i++)
+        send_away(look, &look->aways[i]);
+    return look->moved_bytes ? mt_retime_replay(&look->retime, look->search, &look->after) : MT_OK;
 }
 
-static enum mt_status say(struct look *look)
+static void say(struct look *look)
 {
     const struct mt_device_report *device = look->search->device;
     const struct mt_phase *phase = &look->phases->phases[look->idle->phase];
@@ -208,7 +196,7 @@ static enum mt_status say(struct look *look)
     evidence[3] =
         mt_arena_printf(look->arena, "%s to transfer in each direction for each optimizer step",
                         mt_format_bytes(n[0], look->moved_bytes));
-    return mt_finding_say(look->search, &finding);
+    mt_finding_say(look->search, &finding);
 }
 
 static enum mt_status find(struct mt_finding_search *search)
@@ -228,7 +216,7 @@ static enum mt_status find(struct mt_finding_search *search)
         look.after.allocated_bytes < device->allocated_peak.bytes &&
         mt_finding_matters(device->allocated_peak.bytes - look.after.allocated_bytes,
                            device->allocated_peak.bytes))
-        status = say(&look);
+        say(&look);
     mt_retime_release(&look.retime);
     return status;
 }

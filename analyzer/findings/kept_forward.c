@@ -79,7 +79,7 @@ static bool trains(const struct mt_device_report *device)
            bytes[MT_ROLE_PARAMETERS] / 2;
 }
 
-static enum mt_status say(struct mt_finding_search *search, const struct look *look)
+static void say(struct mt_finding_search *search, const struct look *look)
 {
     struct mt_arena *arena = &search->analysis->report->arena;
     const uint64_t peak = search->device->allocated_peak.bytes;
@@ -99,8 +99,6 @@ static enum mt_status say(struct mt_finding_search *search, const struct look *l
             : "if no backward pass follows, call the model under torch.no_grad() or "
               "torch.inference_mode(), which keep none of them; otherwise torch.utils.checkpoint "
               "around the modules that make them";
-    if (!label)
-        return MT_ERR_MEMORY;
     finding.title = mt_arena_printf(
         arena, "%s (%s) of the peak: activations that forward keeps; no backward pass was recorded",
         mt_format_bytes(n[0], look->bytes),
@@ -110,7 +108,7 @@ static enum mt_status say(struct mt_finding_search *search, const struct look *l
                         mt_format_count(n[0], look->blocks), look->count,
                         look->count == MAX_LINES ? " or more" : "", label,
                         mt_format_bytes(n[1], look->largest->bytes));
-    return mt_finding_say(search, &finding);
+    mt_finding_say(search, &finding);
 }
 
 /* Autocast keeps those regardless of autograd; they have their own finding. */
@@ -143,9 +141,9 @@ static enum mt_status find(struct mt_finding_search *search)
     if (!is_graph(&look))
         return MT_OK;
     look.bytes -= mt_min_u64(weight_copies(device), look.bytes);
-    return mt_finding_matters(look.bytes, peak) && look.bytes >= peak / MIN_SHARE
-               ? say(search, &look)
-               : MT_OK;
+    if (mt_finding_matters(look.bytes, peak) && look.bytes >= peak / MIN_SHARE)
+        say(search, &look);
+    return MT_OK;
 }
 
 const struct mt_finding_ops mt_finding_kept_forward = {.find = find};

@@ -32,19 +32,17 @@ static uint64_t key_of(uint32_t stack, uint32_t step)
 }
 
 /* Records the first block of each stack in each step, including those that outlive the step. */
-static enum mt_status note_successors(struct look *look)
+static void note_successors(struct look *look)
 {
     const struct mt_life *lives = look->lives->lives;
-    enum mt_status status = MT_OK;
     uint32_t i, at;
 
-    for (i = 0; status == MT_OK && i < look->lives->count; i++) {
+    for (i = 0; i < look->lives->count; i++) {
         uint64_t key = key_of(lives[i].stack, lives[i].birth_step);
         at = mt_map_get(&look->successors, key);
         if (at == MT_MAP_NONE || lives[at].birth_event > lives[i].birth_event)
-            status = mt_map_set(&look->successors, key, i);
+            mt_map_put(&look->successors, key, i);
     }
-    return status;
 }
 
 /* The successor in the last step need not outlive it, so it is unknown: the step before is the
@@ -66,23 +64,22 @@ static bool is_suspect(const struct look *look, const struct mt_life *life)
                    : look->lives->lives[at].birth_event < life->end_event;
 }
 
-static enum mt_status free_early(struct look *look, const struct mt_life *life)
+static void free_early(struct look *look, const struct mt_life *life)
 {
-    return mt_retime_free(&look->retime, look->search->device->device,
-                          look->lives->begins[life->end_step], life);
+    mt_retime_free(&look->retime, look->search->device->device, look->lives->begins[life->end_step],
+                   life);
 }
 
-static enum mt_status take_suspects(struct look *look)
+static void take_suspects(struct look *look)
 {
     const uint64_t peak = look->search->device->allocated_peak.event;
-    enum mt_status status = MT_OK;
     uint32_t i;
 
-    for (i = 0; status == MT_OK && i < look->lives->count; i++) {
+    for (i = 0; i < look->lives->count; i++) {
         const struct mt_life *life = &look->lives->lives[i];
         if (!is_suspect(look, life))
             continue;
-        status = free_early(look, life);
+        free_early(look, life);
         if (peak < look->lives->begins[life->end_step] || peak >= life->end_event)
             continue;
         look->peak_bytes += life->bytes;
@@ -90,10 +87,9 @@ static enum mt_status take_suspects(struct look *look)
         if (!look->largest || life->bytes > look->largest->bytes)
             look->largest = life;
     }
-    return status;
 }
 
-static enum mt_status say(struct look *look)
+static void say(struct look *look)
 {
     const struct mt_device_report *device = look->search->device;
     struct mt_finding *finding = mt_finding_add(look->search);
@@ -103,9 +99,7 @@ static enum mt_status say(struct look *look)
     char n[3][MT_UNITS_TEXT];
 
     if (!finding)
-        return MT_OK;
-    if (!label || !evidence)
-        return MT_ERR_MEMORY;
+        return;
     finding->id = "kept-values";
     finding->severity = "warning";
     finding->bytes = device->allocated_peak.bytes - look->after.allocated_bytes;
@@ -130,7 +124,6 @@ static enum mt_status say(struct look *look)
     finding->evidence_count = 3;
     finding->advice = "if the next step does not read them, delete them at the end of the step "
                       "(del out, loss), or put the step into a function";
-    return finding->title && evidence[0] && evidence[1] && evidence[2] ? MT_OK : MT_ERR_MEMORY;
 }
 
 /* Only for a run that the replay explains, in training. */
@@ -159,18 +152,18 @@ static enum mt_status find(struct mt_finding_search *search)
 
     if (!is_worth_a_replay(&look))
         return MT_OK;
-    status = mt_finding_lives(search, &look.lives);
-    if (status != MT_OK || look.lives->too_many)
-        return status;
-    status = note_successors(&look);
-    if (status == MT_OK)
-        status = take_suspects(&look);
-    if (status == MT_OK && look.largest && matters(&look, look.peak_bytes)) {
+    mt_finding_lives(search, &look.lives);
+    status = MT_OK;
+    if (look.lives->too_many)
+        return MT_OK;
+    note_successors(&look);
+    take_suspects(&look);
+    if (look.largest && matters(&look, look.peak_bytes)) {
         status = mt_retime_replay(&look.retime, search, &look.after);
         if (status == MT_OK && look.after.known &&
             look.after.allocated_bytes < device->allocated_peak.bytes &&
             matters(&look, device->allocated_peak.bytes - look.after.allocated_bytes))
-            status = say(&look);
+            say(&look);
     }
     mt_map_release(&look.successors);
     mt_retime_release(&look.retime);

@@ -25,10 +25,9 @@ static uint8_t judge_frame(const struct mt_symbols *symbols, const struct mt_fra
     return 0;
 }
 
-enum mt_status mt_finding_mark_losses(struct mt_finding_search *search)
+void mt_finding_mark_losses(struct mt_finding_search *search)
 {
-    return mt_stack_marks_make(&search->marks->loss, &search->analysis->source->symbols,
-                               judge_frame);
+    mt_stack_marks_make(&search->marks->loss, &search->analysis->source->symbols, judge_frame);
 }
 
 bool mt_finding_is_loss(const struct mt_finding_search *search, uint32_t stack)
@@ -56,8 +55,7 @@ static enum mt_status find(struct mt_finding_search *search)
 
     if (!device->instant_count)
         return MT_OK;
-    if (mt_finding_mark_losses(search))
-        return MT_ERR_MEMORY;
+    mt_finding_mark_losses(search);
     for (i = 0; i < device->instants[0].holding_count; i++) {
         const struct mt_holding *holding = &device->instants[0].holdings[i];
         uint32_t of = holding->tied != MT_NO_ID ? holding->tied : holding->stack;
@@ -74,14 +72,13 @@ static enum mt_status find(struct mt_finding_search *search)
         return MT_OK;
     finding.bytes = bytes;
     label = mt_site_label(arena, symbols, stack, false);
-    if (!label)
-        return MT_ERR_MEMORY;
     finding.title = mt_arena_printf(
         arena, "%s (%s) of the peak: the loss and its backward pass, %s",
         mt_format_bytes(n[0], bytes), mt_format_percent(n[1], (double)bytes / (double)peak), label);
     evidence[0] = mt_arena_printf(arena, "%s block%s of up to %s", mt_format_count(n[0], blocks),
                                   blocks == 1 ? "" : "s", mt_format_bytes(n[1], most));
-    return mt_finding_say(search, &finding);
+    mt_finding_say(search, &finding);
+    return MT_OK;
 }
 
 const struct mt_finding_ops mt_finding_loss_peak = {.find = find};

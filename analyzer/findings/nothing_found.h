@@ -5,7 +5,7 @@
 #include "report.h"
 
 /* Returns one sentence without a period, in the arena, for a run in which no request is known to
- * have been refused. NULL: no memory. */
+ * have been refused. */
 const char *mt_nothing_found(struct mt_arena *arena, const struct mt_report *report,
                              const struct mt_device_report *device);
 

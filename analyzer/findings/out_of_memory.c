@@ -47,7 +47,7 @@ static const char *proof(const struct mt_finding_search *search, const struct mt
                : NULL;
 }
 
-static enum mt_status say_setting(struct mt_finding_search *search, const struct mt_oom_way *way)
+static void say_setting(struct mt_finding_search *search, const struct mt_oom_way *way)
 {
     struct mt_arena *arena = &search->analysis->report->arena;
     const struct mt_oom_answer *answer = search->device->oom_answer;
@@ -62,16 +62,14 @@ static enum mt_status say_setting(struct mt_finding_search *search, const struct
                                  .evidence_count = 1};
 
     if (!setting)
-        return MT_OK;
-    if (!limit)
-        return MT_ERR_MEMORY;
+        return;
     finding.advice = setting->advice;
     finding.title = mt_arena_printf(
         arena, "%s%s with %s is enough to get past the out-of-memory error; %s",
         way->approximate ? "About " : "", mt_format_mib(fit, way->fit_bytes), setting->what, limit);
     finding.proved_by = proof(search, way);
     evidence[0] = "the trace does not show what the run would have requested next";
-    return finding.proved_by ? mt_finding_say(search, &finding) : MT_ERR_MEMORY;
+    mt_finding_say(search, &finding);
 }
 
 /* Bytes that the limit lacks for the way that needs least; 0 = none, or unknown. */
@@ -109,7 +107,7 @@ static const char *title_of_request(struct mt_arena *arena, const struct mt_oom_
                                    : "no setting that was tried gets past it under any limit");
 }
 
-static enum mt_status say_candidates(struct mt_finding_search *search)
+static void say_candidates(struct mt_finding_search *search)
 {
     struct mt_arena *arena = &search->analysis->report->arena;
     const struct mt_oom_answer *answer = search->device->oom_answer;
@@ -123,14 +121,12 @@ static enum mt_status say_candidates(struct mt_finding_search *search)
                                  .evidence = evidence,
                                  .evidence_count = 1};
 
-    if (!largest)
-        return MT_ERR_MEMORY;
     finding.title =
         lack ? title_of_lack(arena, answer, least) : title_of_request(arena, answer, least);
     finding.advice = *largest ? mt_arena_printf(arena, "reduce one of the largest: %s", largest)
                               : "use a smaller batch, or a device with more memory";
     evidence[0] = limit_text(arena, answer);
-    return finding.advice ? mt_finding_say(search, &finding) : MT_ERR_MEMORY;
+    mt_finding_say(search, &finding);
 }
 
 static enum mt_status find(struct mt_finding_search *search)
@@ -140,9 +136,12 @@ static enum mt_status find(struct mt_finding_search *search)
 
     if (!answer)
         return MT_OK;
-    if (way && way->fit_bytes <= answer->most_limit_bytes)
-        return say_setting(search, way);
-    return say_candidates(search);
+    if (way && way->fit_bytes <= answer->most_limit_bytes) {
+        say_setting(search, way);
+        return MT_OK;
+    }
+    say_candidates(search);
+    return MT_OK;
 }
 
 const struct mt_finding_ops mt_finding_out_of_memory = {.find = find};

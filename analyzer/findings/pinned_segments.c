@@ -4,6 +4,7 @@
  * requests of the line come from a memory pool of their own (pool_routes.h) proves that the line is
  * the cause; only the saving of that replay is claimed. */
 #include "finding.h"
+#include "process_memory.h"
 #include "read_again.h"
 
 #include <stdlib.h>
@@ -65,19 +66,15 @@ static bool matters(const struct look *look, uint64_t bytes)
     return mt_finding_matters(bytes, look->search->device->reserved_peak.bytes);
 }
 
-static enum mt_status add_block(struct look *look, uint32_t frame, const struct mt_pin_block *block)
+static void add_block(struct look *look, uint32_t frame, const struct mt_pin_block *block)
 {
     struct lines *lines = &look->lines;
     uint32_t id = mt_map_get(&lines->ids, frame);
     struct line *line;
 
     if (id == MT_MAP_NONE) {
-        enum mt_status status = mt_grow(&lines->items, &lines->capacity, (size_t)lines->count + 1,
-                                        sizeof *lines->items);
-        if (status == MT_OK)
-            status = mt_map_set(&lines->ids, frame, lines->count);
-        if (status != MT_OK)
-            return status;
+        mt_grow_to(&lines->items, &lines->capacity, (size_t)lines->count + 1, sizeof *lines->items);
+        mt_map_put(&lines->ids, frame, lines->count);
         id = lines->count++;
         lines->items[id] =
             (struct line){.frame = frame, .stack = block->stack, .last_segment = UINT32_MAX};
@@ -90,21 +87,19 @@ static enum mt_status add_block(struct look *look, uint32_t frame, const struct 
         line->around_bytes += look->pins->segments[block->segment].free_bytes;
         line->segments++;
     }
-    return MT_OK;
 }
 
-static enum mt_status count_lines(struct look *look)
+static void count_lines(struct look *look)
 {
     const struct mt_pins *pins = look->pins;
-    enum mt_status status = mt_site_table_update(&look->sites, look->symbols);
     uint32_t i, frame;
 
-    for (i = 0; status == MT_OK && i < pins->block_count; i++) {
+    mt_site_table_update(&look->sites, look->symbols);
+    for (i = 0; i < pins->block_count; i++) {
         frame = mt_site_table_site(&look->sites, pins->blocks[i].stack);
         if (frame != MT_NO_ID)
-            status = add_block(look, frame, &pins->blocks[i]);
+            add_block(look, frame, &pins->blocks[i]);
     }
-    return status;
 }
 
 /* Free bytes around the blocks beyond their own size; 0 = not a candidate. */
@@ -144,7 +139,7 @@ static const char *selector_of(const struct look *look, uint32_t frame)
         mt_buf_add_char(&out, *text);
     }
     mt_buf_add_char(&out, '$');
-    kept = *text || out.failed ? NULL : mt_arena_text(look->arena, out.data, out.length);
+    kept = *text ? NULL : mt_arena_text(look->arena, out.data, out.length);
     mt_buf_release(&out);
     return kept;
 }
@@ -170,8 +165,7 @@ static enum mt_status replay_pool(struct look *look, const char *policy, uint64_
     return status;
 }
 
-static enum mt_status say(struct look *look, const struct line *line, const char *policy,
-                          uint64_t peak_bytes)
+static void say(struct look *look, const struct line *line, const char *policy, uint64_t peak_bytes)
 {
     const uint64_t before = look->search->device->reserved_peak.bytes;
     char n[4][MT_UNITS_TEXT];
@@ -180,9 +174,7 @@ static enum mt_status say(struct look *look, const struct line *line, const char
     struct mt_finding *finding = mt_finding_add(look->search);
 
     if (!finding)
-        return MT_OK;
-    if (!label || !evidence)
-        return MT_ERR_MEMORY;
+        return;
     finding->id = "pinned-segments";
     finding->severity = "warning";
     finding->bytes = before - peak_bytes;
@@ -207,9 +199,6 @@ static enum mt_status say(struct look *look, const struct line *line, const char
         "allocate them all before the large blocks, or keep them on the host";
     finding->proved_by = mt_finding_command(look->search, policy,
                                             mt_least_limit_bytes(&look->search->device->replay));
-    return finding->title && evidence[0] && evidence[1] && evidence[2] && finding->proved_by
-               ? MT_OK
-               : MT_ERR_MEMORY;
 }
 
 static enum mt_status prove(struct look *look, const struct line *line)
@@ -222,12 +211,11 @@ static enum mt_status prove(struct look *look, const struct line *line)
     if (!selector)
         return MT_OK;
     policy = mt_arena_printf(look->arena, "pytorch --pool %s", selector);
-    if (!policy)
-        return MT_ERR_MEMORY;
     status = replay_pool(look, policy, &after);
     if (status != MT_OK || after >= before || !matters(look, before - after))
         return status;
-    return say(look, line, policy, after);
+    say(look, line, policy, after);
+    return MT_OK;
 }
 
 /* Fewer in long traces, to keep analyze fast. */
@@ -261,10 +249,10 @@ static enum mt_status look_closely(struct look *look)
     enum mt_status status = MT_OK;
 
     if (matters(look, look->pins->stranded_bytes))
-        status = count_lines(look);
-    if (status == MT_OK && look->lines.count) {
-        look->trial = malloc(sizeof *look->trial);
-        status = look->trial ? prove_lines(look) : MT_ERR_MEMORY;
+        count_lines(look);
+    if (look->lines.count) {
+        look->trial = mt_memory_new(sizeof *look->trial);
+        status = prove_lines(look);
     }
     free(look->trial);
     free(look->lines.items);

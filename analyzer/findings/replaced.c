@@ -1,4 +1,5 @@
 #include "replaced.h"
+#include "process_memory.h"
 #include "read_again.h"
 
 #include <stdlib.h>
@@ -40,14 +41,12 @@ static int by_line(const void *a, const void *b)
     return (x->birth_event > y->birth_event) - (x->birth_event < y->birth_event);
 }
 
-static enum mt_status take_lives(struct look *look)
+static void take_lives(struct look *look)
 {
     const struct mt_lives *lives = look->question->lives;
     uint32_t i;
 
-    look->lives = calloc((size_t)lives->count + 1, sizeof *look->lives);
-    if (!look->lives)
-        return MT_ERR_MEMORY;
+    look->lives = mt_memory_zeroed((size_t)lives->count + 1, sizeof *look->lives);
     for (i = 0; i < lives->count; i++) {
         struct mt_life life = lives->lives[i];
         if (life.end_step != life.birth_step + 1 || life.birth_step >= look->question->end ||
@@ -59,7 +58,6 @@ static enum mt_status take_lives(struct look *look)
     }
     if (look->life_count)
         qsort(look->lives, look->life_count, sizeof *look->lives, by_line);
-    return MT_OK;
 }
 
 static uint64_t bytes_of_step(const struct chain *chain, uint32_t step)
@@ -145,18 +143,19 @@ struct reading {
     uint32_t step;                             /* that begins next */
 };
 
-static enum mt_status one_more(struct mt_map *sizes, uint64_t bytes)
+static void one_more(struct mt_map *sizes, uint64_t bytes)
 {
     uint32_t count = mt_map_get(sizes, bytes);
 
-    return mt_map_set(sizes, bytes, count == MT_MAP_NONE ? 1 : count + 1);
+    mt_map_put(sizes, bytes, count == MT_MAP_NONE ? 1 : count + 1);
 }
 
-static enum mt_status one_less(struct mt_map *sizes, uint64_t bytes)
+static void one_less(struct mt_map *sizes, uint64_t bytes)
 {
     uint32_t count = mt_map_take(sizes, bytes);
 
-    return count == MT_MAP_NONE || count == 1 ? MT_OK : mt_map_set(sizes, bytes, count - 1);
+    if (!(count == MT_MAP_NONE || count == 1))
+        mt_map_put(sizes, bytes, count - 1);
 }
 
 static void enter_steps(struct reading *reading, uint64_t event)
@@ -173,22 +172,21 @@ static void enter_steps(struct reading *reading, uint64_t event)
     mt_map_release(&reading->sizes);
 }
 
-static enum mt_status end_block(struct reading *reading, uint64_t addr)
+static void end_block(struct reading *reading, uint64_t addr)
 {
     uint32_t slot = mt_map_take(&reading->slots, addr);
-    enum mt_status status = MT_OK;
 
     if (slot == MT_MAP_NONE)
-        return MT_OK;
+        return;
     if (reading->live[slot].is_of_step)
-        status = one_less(&reading->sizes, reading->live[slot].requested_bytes);
-    if (status == MT_OK && reading->live[slot].chain)
-        status = one_less(&reading->line_sizes[reading->live[slot].chain - 1],
-                          reading->live[slot].requested_bytes);
-    if (status != MT_OK || slot == --reading->live_count)
-        return status;
+        one_less(&reading->sizes, reading->live[slot].requested_bytes);
+    if (reading->live[slot].chain)
+        one_less(&reading->line_sizes[reading->live[slot].chain - 1],
+                 reading->live[slot].requested_bytes);
+    if (slot == --reading->live_count)
+        return;
     reading->live[slot] = reading->live[reading->live_count];
-    return mt_map_set(&reading->slots, reading->live[slot].addr, slot);
+    mt_map_put(&reading->slots, reading->live[slot].addr, slot);
 }
 
 /* Bit n: the block is longer than another of its line by 1/n of something new. */
@@ -226,25 +224,22 @@ static uint32_t link_of(struct reading *reading, const struct mt_event *event)
     return i + 1;
 }
 
-static enum mt_status on_alloc(struct reading *reading, const struct mt_event *event)
+static void on_alloc(struct reading *reading, const struct mt_event *event)
 {
-    enum mt_status status = end_block(reading, event->addr); /* its free was lost */
+    /* its free was lost */
     uint32_t chain;
 
-    if (status == MT_OK)
-        status = mt_grow(&reading->live, &reading->live_capacity, reading->live_count + 1,
-                         sizeof *reading->live);
-    if (status != MT_OK)
-        return status;
+    end_block(reading, event->addr);
+    mt_grow_to(&reading->live, &reading->live_capacity, reading->live_count + 1,
+               sizeof *reading->live);
     chain = event->stack == MT_NO_ID ? 0 : link_of(reading, event);
     reading->live[reading->live_count] =
         (struct live){event->addr, event->size_bytes, chain, reading->step > 0};
-    status = mt_map_set(&reading->slots, event->addr, (uint32_t)reading->live_count++);
-    if (status == MT_OK && reading->step)
-        status = one_more(&reading->sizes, event->size_bytes);
-    if (status == MT_OK && chain)
-        status = one_more(&reading->line_sizes[chain - 1], event->size_bytes);
-    return status;
+    mt_map_put(&reading->slots, event->addr, (uint32_t)reading->live_count++);
+    if (reading->step)
+        one_more(&reading->sizes, event->size_bytes);
+    if (chain)
+        one_more(&reading->line_sizes[chain - 1], event->size_bytes);
 }
 
 static enum mt_status on_event(void *context, struct mt_event *event)
@@ -255,9 +250,9 @@ static enum mt_status on_event(void *context, struct mt_event *event)
     if (event->device != reading->look->question->device->device)
         return MT_OK;
     switch (event->kind) {
-    case MT_EVENT_ALLOC: return on_alloc(reading, event);
+    case MT_EVENT_ALLOC: on_alloc(reading, event); return MT_OK;
     case MT_EVENT_FREE_REQUESTED:
-    case MT_EVENT_FREE_COMPLETED: return end_block(reading, event->addr);
+    case MT_EVENT_FREE_COMPLETED: end_block(reading, event->addr); return MT_OK;
     default: return MT_OK;
     }
 }
@@ -304,16 +299,16 @@ enum mt_status mt_replaced_find(struct mt_analysis *analysis,
                                 struct mt_replaced *lines, uint32_t *count)
 {
     struct look look = {.analysis = analysis, .question = question};
-    enum mt_status status = take_lives(&look);
+    enum mt_status status = MT_OK;
     uint64_t bytes = 0;
     uint32_t i;
 
+    take_lives(&look);
     *count = 0;
-    if (status == MT_OK)
-        find_chains(&look);
+    find_chains(&look);
     for (i = 0; i < look.chain_count; i++)
         bytes += growth_of(&look, &look.chains[i]);
-    if (status == MT_OK && look.chain_count && bytes >= question->least_bytes) {
+    if (look.chain_count && bytes >= question->least_bytes) {
         status = see_how_they_are_made(&look);
         for (i = 0; status == MT_OK && i < look.chain_count; i++)
             if (look.chains[i].parts)

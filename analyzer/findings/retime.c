@@ -1,4 +1,5 @@
 #include "retime.h"
+#include "process_memory.h"
 #include "report_query.h"
 #include "read_again.h"
 
@@ -7,8 +8,8 @@
 
 #include "grow.h"
 
-static enum mt_status add(struct mt_retime *retime, uint16_t device, uint64_t before,
-                          const struct mt_life *life, uint8_t kind)
+static void add(struct mt_retime *retime, uint16_t device, uint64_t before,
+                const struct mt_life *life, uint8_t kind)
 {
     const struct mt_event event = {.seq = before,
                                    .addr = life->addr,
@@ -20,28 +21,23 @@ static enum mt_status add(struct mt_retime *retime, uint16_t device, uint64_t be
                                    .heap = life->heap,
                                    .pool = life->pool,
                                    .kind = kind};
-    enum mt_status status =
-        mt_grow(&retime->events, &retime->capacity, retime->count + 1, sizeof *retime->events);
 
-    if (status != MT_OK)
-        return status;
+    mt_grow_to(&retime->events, &retime->capacity, retime->count + 1, sizeof *retime->events);
     retime->events[retime->count] = (struct mt_retimed){{before, event}, retime->count};
     retime->count++;
-    return MT_OK;
 }
 
-enum mt_status mt_retime_free(struct mt_retime *retime, uint16_t device, uint64_t before,
-                              const struct mt_life *life)
+void mt_retime_free(struct mt_retime *retime, uint16_t device, uint64_t before,
+                    const struct mt_life *life)
 {
-    enum mt_status status = add(retime, device, before, life, MT_EVENT_FREE_REQUESTED);
-
-    return status == MT_OK ? add(retime, device, before, life, MT_EVENT_FREE_COMPLETED) : status;
+    add(retime, device, before, life, MT_EVENT_FREE_REQUESTED);
+    add(retime, device, before, life, MT_EVENT_FREE_COMPLETED);
 }
 
-enum mt_status mt_retime_alloc(struct mt_retime *retime, uint16_t device, uint64_t before,
-                               const struct mt_life *life)
+void mt_retime_alloc(struct mt_retime *retime, uint16_t device, uint64_t before,
+                     const struct mt_life *life)
 {
-    return add(retime, device, before, life, MT_EVENT_ALLOC);
+    add(retime, device, before, life, MT_EVENT_ALLOC);
 }
 
 void mt_retime_release(struct mt_retime *retime)
@@ -61,14 +57,12 @@ static int by_place(const void *a, const void *b)
 
 /* Merges the existing overlay with these changes; among two events at one place, the source's come
  * first. */
-static bool merge(const struct mt_retime *retime, const struct mt_overlay *old,
+static void merge(const struct mt_retime *retime, const struct mt_overlay *old,
                   struct mt_overlay *merged)
 {
     size_t i = 0, j = 0, count = 0;
 
-    merged->events = calloc(old->count + retime->count + 1, sizeof *merged->events);
-    if (!merged->events)
-        return false;
+    merged->events = mt_memory_zeroed(old->count + retime->count + 1, sizeof *merged->events);
     while (i < old->count || j < retime->count) {
         bool is_old = j == retime->count ||
                       (i < old->count && old->events[i].before <= retime->events[j].at.before);
@@ -77,7 +71,6 @@ static bool merge(const struct mt_retime *retime, const struct mt_overlay *old,
     merged->count = merged->capacity = count;
     merged->hides_ranges = old->hides_ranges;
     merged->chosen = true;
-    return true;
 }
 
 enum mt_status mt_retime_replay(struct mt_retime *retime, struct mt_finding_search *search,
@@ -93,7 +86,7 @@ enum mt_status mt_retime_replay(struct mt_retime *retime, struct mt_finding_sear
                                               .no_inferred_limit = true,
                                               .no_inferred_pools = true,
                                               .most_reserved_bytes = most_reserved_bytes};
-    struct mt_replay_summary *trial = calloc(1, sizeof *trial);
+    struct mt_replay_summary *trial = mt_memory_zeroed(1, sizeof *trial);
     struct mt_overlay old = source->overlay;
     struct mt_overlay merged = {0};
     enum mt_status status = MT_ERR_MEMORY;
@@ -104,12 +97,11 @@ enum mt_status mt_retime_replay(struct mt_retime *retime, struct mt_finding_sear
         retime->within_reserved ? search->device->reserved_peak.bytes : UINT64_MAX;
     if (retime->count)
         qsort(retime->events, retime->count, sizeof *retime->events, by_place);
-    if (trial && merge(retime, &old, &merged)) {
-        source->overlay = merged;
-        status = mt_read_replay(analysis, &options, trial);
-        mt_overlay_release(&source->overlay);
-        source->overlay = old;
-    }
+    merge(retime, &old, &merged);
+    source->overlay = merged;
+    status = mt_read_replay(analysis, &options, trial);
+    mt_overlay_release(&source->overlay);
+    source->overlay = old;
     for (i = 0; status == MT_OK && i < trial->device_count; i++) {
         const struct mt_replay_result *result = &trial->devices[i];
         if (result->device == search->device->device && !result->failed_requests &&

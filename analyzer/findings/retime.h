@@ -27,12 +27,12 @@ struct mt_retimed_peaks {
 };
 
 /* Ends the block before event number `before`. */
-enum mt_status mt_retime_free(struct mt_retime *retime, uint16_t device, uint64_t before,
-                              const struct mt_life *life) MT_MUST_USE;
+void mt_retime_free(struct mt_retime *retime, uint16_t device, uint64_t before,
+                    const struct mt_life *life);
 
 /* Requests the block again before that event; its own end then ends the new block. */
-enum mt_status mt_retime_alloc(struct mt_retime *retime, uint16_t device, uint64_t before,
-                               const struct mt_life *life) MT_MUST_USE;
+void mt_retime_alloc(struct mt_retime *retime, uint16_t device, uint64_t before,
+                     const struct mt_life *life);
 
 /* Reads the source from its start. Costs a replay. */
 enum mt_status mt_retime_replay(struct mt_retime *retime, struct mt_finding_search *search,

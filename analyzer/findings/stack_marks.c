@@ -1,3 +1,4 @@
+#include "process_memory.h"
 #include "stack_marks.h"
 
 #include <stdlib.h>
@@ -18,23 +19,22 @@ static void mark_stacks(struct mt_stack_marks *marks, const struct mt_symbols *s
     marks->count = symbols->stack_count;
 }
 
-enum mt_status mt_stack_marks_make(struct mt_stack_marks *marks, const struct mt_symbols *symbols,
-                                   mt_frame_judge *judge)
+void mt_stack_marks_make(struct mt_stack_marks *marks, const struct mt_symbols *symbols,
+                         mt_frame_judge *judge)
 {
     uint8_t *frames;
 
     if (marks->count == symbols->stack_count)
-        return MT_OK;
+        return;
     mt_stack_marks_release(marks);
-    frames = malloc((size_t)symbols->frame_count + 1);
-    marks->stacks = malloc((size_t)symbols->stack_count + 1);
-    if (frames && marks->stacks) {
-        for (uint32_t id = 0; id < symbols->frame_count; id++)
-            frames[id] = judge(symbols, &symbols->frames[id]);
-        mark_stacks(marks, symbols, frames);
-    }
+    frames = mt_memory_new((size_t)symbols->frame_count + 1);
+    marks->stacks = mt_memory_new((size_t)symbols->stack_count + 1);
+    for (uint32_t id = 0; id < symbols->frame_count; id++)
+        frames[id] = judge(symbols, &symbols->frames[id]);
+    mark_stacks(marks, symbols, frames);
     free(frames);
-    return marks->count == symbols->stack_count ? MT_OK : MT_ERR_MEMORY;
+    if (!(marks->count == symbols->stack_count))
+        mt_memory_end();
 }
 
 void mt_stack_marks_release(struct mt_stack_marks *marks)

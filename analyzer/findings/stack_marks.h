@@ -16,8 +16,8 @@ struct mt_stack_marks {
 typedef uint8_t mt_frame_judge(const struct mt_symbols *symbols, const struct mt_frame *frame);
 
 /* Marks all stacks; does nothing if the table is complete. O(frames + stacks), at any depth. */
-enum mt_status mt_stack_marks_make(struct mt_stack_marks *marks, const struct mt_symbols *symbols,
-                                   mt_frame_judge *judge) MT_MUST_USE;
+void mt_stack_marks_make(struct mt_stack_marks *marks, const struct mt_symbols *symbols,
+                         mt_frame_judge *judge);
 void mt_stack_marks_release(struct mt_stack_marks *marks);
 
 /* Returns 0 for a stack that is not in the table. */

@@ -8,6 +8,7 @@
 #include "found_phases.h"
 #include "grow.h"
 #include "phases.h"
+#include "process_memory.h"
 #include "request_selector.h"
 #include "util.h"
 
@@ -62,8 +63,6 @@ static enum mt_status add_selector(struct builder *builder, const char *text, si
     builder->text_at[pool] = builder->texts.length;
     mt_buf_add(&builder->texts, text, length);
     mt_buf_add(&builder->texts, "", 1);
-    if (builder->texts.failed)
-        return MT_ERR_MEMORY;
     text = builder->texts.data + builder->text_at[pool];
     status = mt_request_selector_new(text, &builder->selectors[pool], &why);
     if (status != MT_OK)
@@ -86,25 +85,21 @@ static enum mt_status add_selectors(struct builder *builder, const char *text,
     return status;
 }
 
-static enum mt_status set_route(struct mt_pool_routes *routes, uint64_t seq, uint32_t pool)
+static void set_route(struct mt_pool_routes *routes, uint64_t seq, uint32_t pool)
 {
     if (seq >= routes->count) {
-        enum mt_status status =
-            seq < SIZE_MAX ? mt_grow_zeroed(&routes->of_event, &routes->count, (size_t)seq + 1, 1)
-                           : MT_ERR_MEMORY;
-        if (status != MT_OK)
-            return status;
+        if (!(seq < SIZE_MAX))
+            mt_memory_end();
+        mt_grow_zeroed_to(&routes->of_event, &routes->count, (size_t)seq + 1, 1);
     }
     routes->of_event[seq] = (uint8_t)(1 + pool);
-    return MT_OK;
 }
 
-static enum mt_status route(struct builder *builder, const struct mt_event *event)
+static void route(struct builder *builder, const struct mt_event *event)
 {
     struct mt_request_facts facts = {event, NULL, 0};
     int32_t phase = MT_NO_PHASE;
     bool is_taken = false;
-    enum mt_status status = MT_OK;
     uint32_t i;
 
     if (builder->wants_phases)
@@ -113,19 +108,18 @@ static enum mt_status route(struct builder *builder, const struct mt_event *even
         facts.phase = (uint32_t)phase;
         facts.phase_path = builder->phases.phases[phase].path;
     }
-    for (i = 0; status == MT_OK && i < builder->routes->pool_count; i++) {
+    for (i = 0; i < builder->routes->pool_count; i++) {
         bool matches;
-        status = mt_request_selector_match(builder->selectors[i], &builder->source->symbols, &facts,
-                                           &matches);
-        if (status != MT_OK || !matches)
+        mt_request_selector_match(builder->selectors[i], &builder->source->symbols, &facts,
+                                  &matches);
+        if (!matches)
             continue;
         if (event->kind == MT_EVENT_ALLOC)
             ++*(is_taken || event->pool ? &builder->elsewhere[i] : &builder->meant[i]);
         if (!is_taken)
-            status = set_route(builder->routes, event->seq, i);
+            set_route(builder->routes, event->seq, i);
         is_taken = true;
     }
-    return status;
 }
 
 static enum mt_status look_at(void *self, struct mt_event *event)
@@ -135,13 +129,18 @@ static enum mt_status look_at(void *self, struct mt_event *event)
 
     switch (event->kind) {
     case MT_EVENT_PHASE_PUSH:
-        return builder->wants_phases ? mt_phases_push(&builder->phases, event, &phase) : MT_OK;
+        if (builder->wants_phases)
+            mt_phases_push(&builder->phases, event, &phase);
+        return MT_OK;
     case MT_EVENT_PHASE_POP:
         if (builder->wants_phases)
             mt_phases_pop(&builder->phases, event);
         return MT_OK;
     case MT_EVENT_ALLOC:
-    case MT_EVENT_OOM: return event->flags & MT_EVENT_INITIAL ? MT_OK : route(builder, event);
+    case MT_EVENT_OOM:
+        if (!(event->flags & MT_EVENT_INITIAL))
+            route(builder, event);
+        return MT_OK;
     default: return MT_OK;
     }
 }

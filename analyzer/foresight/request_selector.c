@@ -7,6 +7,7 @@
 
 #include "buf.h"
 #include "grow.h"
+#include "process_memory.h"
 #include "units.h"
 #include "util.h"
 
@@ -74,7 +75,7 @@ static enum mt_status read_regex(struct condition *condition, const char *text,
     if (!*text)
         return mt_fail(error, MT_ERR_USAGE, MT_NO_OFFSET, "an expression is empty");
     if (code == REG_ESPACE)
-        return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of host memory");
+        mt_memory_end();
     if (code) {
         regerror(code, &condition->regex, reason, sizeof reason);
         return mt_fail(error, MT_ERR_USAGE, MT_NO_OFFSET,
@@ -145,15 +146,12 @@ static enum mt_status parse(struct mt_request_selector *selector, char *text,
 enum mt_status mt_request_selector_new(const char *text, struct mt_request_selector **selector,
                                        struct mt_error *error)
 {
-    struct mt_request_selector *self = calloc(1, sizeof *self);
-    char *copy = strdup(text);
+    struct mt_request_selector *self = mt_memory_zeroed(1, sizeof *self);
+    char *copy = mt_memory_text(text);
     enum mt_status status = MT_ERR_MEMORY;
 
     *selector = NULL;
-    if (self && copy)
-        status = parse(self, copy, error);
-    else
-        mt_fail(error, status, MT_NO_OFFSET, "out of host memory");
+    status = parse(self, copy, error);
     free(copy);
     if (status == MT_OK)
         *selector = self;
@@ -191,29 +189,25 @@ bool mt_request_selector_wants_phase(const struct mt_request_selector *selector)
     return false;
 }
 
-static enum mt_status make_room(struct answers *answers, size_t count)
+static void make_room(struct answers *answers, size_t count)
 {
-    enum mt_status status;
-
     if (count <= answers->count)
-        return MT_OK;
-    status = mt_grow(&answers->of, &answers->capacity, count, sizeof *answers->of);
-    if (status != MT_OK)
-        return status;
+        return;
+    mt_grow_to(&answers->of, &answers->capacity, count, sizeof *answers->of);
     memset(answers->of + answers->count, UNKNOWN, answers->capacity - answers->count);
     answers->count = answers->capacity;
-    return MT_OK;
 }
 
-/* Matching allocates memory. Without it glibc returns "no match", and only errno shows the failure:
- * then `failed` is set. */
+/* Matching allocates memory. Without it glibc returns "no match", and only errno shows the
+ * failure. */
 static bool has(struct condition *condition, const char *text)
 {
     int code;
 
     errno = 0;
     code = regexec(&condition->regex, text, 0, NULL, 0);
-    condition->failed |= code == REG_ESPACE || (code != 0 && errno == ENOMEM);
+    if (code == REG_ESPACE || (code != 0 && errno == ENOMEM))
+        mt_memory_end();
     return code == 0;
 }
 
@@ -230,28 +224,26 @@ static bool frame_matches(struct mt_request_selector *selector, struct condition
         if (facts->line)
             mt_buf_printf(place, ":%u", (unsigned)facts->line);
         mt_buf_add(place, "", 1);
-        *answer = has(condition, mt_symbols_text(symbols, facts->function)) ||
-                          (!place->failed && has(condition, place->data))
-                      ? YES
-                      : NO;
+        *answer =
+            has(condition, mt_symbols_text(symbols, facts->function)) || has(condition, place->data)
+                ? YES
+                : NO;
     }
     return *answer == YES;
 }
 
 /* Searches from the innermost frame outward for a match or a stack with a cached result; caches the
  * result for the whole path. */
-static enum mt_status stack_matches(struct mt_request_selector *selector,
-                                    struct condition *condition, const struct mt_symbols *symbols,
-                                    uint32_t stack, bool *matches)
+static void stack_matches(struct mt_request_selector *selector, struct condition *condition,
+                          const struct mt_symbols *symbols, uint32_t stack, bool *matches)
 {
-    enum mt_status status = make_room(&condition->frames, symbols->frame_count);
     uint32_t at;
 
+    make_room(&condition->frames, symbols->frame_count);
     *matches = false;
-    if (status == MT_OK)
-        status = make_room(&condition->stacks, symbols->stack_count);
-    if (status != MT_OK || stack >= symbols->stack_count)
-        return status;
+    make_room(&condition->stacks, symbols->stack_count);
+    if (stack >= symbols->stack_count)
+        return;
     for (at = stack; at != MT_NO_ID && !*matches; at = symbols->stacks[at].parent) {
         if (condition->stacks.of[at] != UNKNOWN) {
             *matches = condition->stacks.of[at] == YES;
@@ -261,43 +253,35 @@ static enum mt_status stack_matches(struct mt_request_selector *selector,
     }
     for (; stack != at; stack = symbols->stacks[stack].parent)
         condition->stacks.of[stack] = *matches ? YES : NO;
-    return selector->place.failed || condition->failed ? MT_ERR_MEMORY : MT_OK;
 }
 
-static enum mt_status phase_matches(struct condition *condition,
-                                    const struct mt_request_facts *facts, bool *matches)
+static void phase_matches(struct condition *condition, const struct mt_request_facts *facts,
+                          bool *matches)
 {
-    enum mt_status status;
-
     *matches = false;
     if (!facts->phase_path)
-        return MT_OK;
-    status = make_room(&condition->phases, (size_t)facts->phase + 1);
-    if (status != MT_OK)
-        return status;
+        return;
+    make_room(&condition->phases, (size_t)facts->phase + 1);
     if (condition->phases.of[facts->phase] == UNKNOWN)
         condition->phases.of[facts->phase] = has(condition, facts->phase_path) ? YES : NO;
     *matches = condition->phases.of[facts->phase] == YES;
-    return condition->failed ? MT_ERR_MEMORY : MT_OK;
 }
 
-enum mt_status mt_request_selector_match(struct mt_request_selector *selector,
-                                         const struct mt_symbols *symbols,
-                                         const struct mt_request_facts *facts, bool *matches)
+void mt_request_selector_match(struct mt_request_selector *selector,
+                               const struct mt_symbols *symbols,
+                               const struct mt_request_facts *facts, bool *matches)
 {
-    enum mt_status status = MT_OK;
     size_t i;
 
     *matches = true;
-    for (i = 0; status == MT_OK && *matches && i < selector->count; i++) {
+    for (i = 0; *matches && i < selector->count; i++) {
         struct condition *condition = &selector->conditions[i];
         if (condition->kind == SITE)
-            status = stack_matches(selector, condition, symbols, facts->event->stack, matches);
+            stack_matches(selector, condition, symbols, facts->event->stack, matches);
         else if (condition->kind == PHASE)
-            status = phase_matches(condition, facts, matches);
+            phase_matches(condition, facts, matches);
         else
             *matches = facts->event->size_bytes >= condition->least &&
                        facts->event->size_bytes <= condition->most;
     }
-    return status;
 }

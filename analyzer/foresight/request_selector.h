@@ -31,9 +31,8 @@ struct mt_request_facts {
 };
 
 /* Every frame and phase is matched once; a stack then costs one lookup. */
-enum mt_status mt_request_selector_match(struct mt_request_selector *selector,
-                                         const struct mt_symbols *symbols,
-                                         const struct mt_request_facts *facts,
-                                         bool *matches) MT_MUST_USE;
+void mt_request_selector_match(struct mt_request_selector *selector,
+                               const struct mt_symbols *symbols,
+                               const struct mt_request_facts *facts, bool *matches);
 
 #endif

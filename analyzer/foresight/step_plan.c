@@ -12,6 +12,7 @@
 #include "improve.h"
 #include "map.h"
 #include "phases.h"
+#include "process_memory.h"
 #include "util.h"
 
 enum {
@@ -62,17 +63,13 @@ static void end_request(struct planner *planner, const struct mt_event *event)
         planner->requests[request].end_seq = event->seq;
 }
 
-static enum mt_status add_request(struct planner *planner, const struct mt_event *event)
+static void add_request(struct planner *planner, const struct mt_event *event)
 {
-    enum mt_status status;
-
     end_request(planner, event); /* its free was lost */
     if (planner->request_count >= MT_MAP_NONE - 1 || event->size_bytes > UINT64_MAX / 2)
-        return MT_OK;
-    status = mt_grow(&planner->requests, &planner->request_capacity, planner->request_count + 1,
-                     sizeof *planner->requests);
-    if (status != MT_OK)
-        return status;
+        return;
+    mt_grow_to(&planner->requests, &planner->request_capacity, planner->request_count + 1,
+               sizeof *planner->requests);
     planner->requests[planner->request_count] = (struct request){
         .seq = event->seq,
         .end_seq = UINT64_MAX,
@@ -81,27 +78,27 @@ static enum mt_status add_request(struct planner *planner, const struct mt_event
         .device = event->device,
         .is_private = event->pool != 0,
     };
-    return mt_map_set(&planner->live, key_of(event), (uint32_t)planner->request_count++);
+    mt_map_put(&planner->live, key_of(event), (uint32_t)planner->request_count++);
 }
 
-static enum mt_status look_at(struct planner *planner, const struct mt_event *event)
+static void look_at(struct planner *planner, const struct mt_event *event)
 {
     bool completes = planner->source->header.has_free_completed;
     int32_t phase;
 
     switch (event->kind) {
-    case MT_EVENT_PHASE_PUSH: return mt_phases_push(&planner->phases, event, &phase);
-    case MT_EVENT_PHASE_POP: mt_phases_pop(&planner->phases, event); return MT_OK;
+    case MT_EVENT_PHASE_PUSH: mt_phases_push(&planner->phases, event, &phase); return;
+    case MT_EVENT_PHASE_POP: mt_phases_pop(&planner->phases, event); return;
     case MT_EVENT_ALLOC:
-        return event->flags & MT_EVENT_INITIAL || event->device >= MT_PLAN_DEVICES
-                   ? MT_OK
-                   : add_request(planner, event);
+        if (!(event->flags & MT_EVENT_INITIAL || event->device >= MT_PLAN_DEVICES))
+            add_request(planner, event);
+        return;
     case MT_EVENT_FREE_REQUESTED:
         if (!completes)
             end_request(planner, event);
-        return MT_OK;
-    case MT_EVENT_FREE_COMPLETED: end_request(planner, event); return MT_OK;
-    default: return MT_OK;
+        return;
+    case MT_EVENT_FREE_COMPLETED: end_request(planner, event); return;
+    default: return;
     }
 }
 
@@ -112,15 +109,12 @@ static enum mt_status read_source(struct planner *planner)
     enum mt_status status;
     size_t i;
 
-    while ((status = mt_source_next(planner->source, &batch, planner->error)) == MT_OK) {
-        for (i = 0; status == MT_OK && i < batch.count; i++) {
-            status = look_at(planner, &batch.events[i]);
+    while ((status = mt_source_next(planner->source, &batch, planner->error)) == MT_OK)
+        for (i = 0; i < batch.count; i++) {
+            look_at(planner, &batch.events[i]);
             last_t_ns = batch.events[i].t_ns;
             last_seq = batch.events[i].seq;
         }
-        if (status != MT_OK)
-            return status;
-    }
     if (status != MT_END)
         return status;
     mt_phases_finish(&planner->phases, last_t_ns, last_seq);
@@ -128,15 +122,13 @@ static enum mt_status read_source(struct planner *planner)
 }
 
 /* Steps that are not inside another one. */
-static enum mt_status collect_steps(struct planner *planner)
+static void collect_steps(struct planner *planner)
 {
     const struct mt_phases *phases = &planner->phases;
     uint64_t end = 0;
     uint32_t i;
 
-    planner->steps = calloc((size_t)phases->count + 1, sizeof *planner->steps);
-    if (!planner->steps)
-        return MT_ERR_MEMORY;
+    planner->steps = mt_memory_zeroed((size_t)phases->count + 1, sizeof *planner->steps);
     for (i = 0; i < phases->count; i++) {
         const struct mt_phase *phase = &phases->phases[i];
         if (!phase->is_step || phase->begin_event < end || phase->end_event <= phase->begin_event)
@@ -145,22 +137,21 @@ static enum mt_status collect_steps(struct planner *planner)
             (struct step){.begin = phase->begin_event, .end = phase->end_event};
         end = phase->end_event;
     }
-    return MT_OK;
 }
 
 /* The stream that requests most bytes from the default pool of a device. */
 static uint32_t main_stream(const struct planner *planner, uint16_t device)
 {
     uint32_t best = 0, count = planner->source->symbols.stream_count;
-    uint64_t *bytes = calloc((size_t)count + 1, sizeof *bytes);
+    uint64_t *bytes = mt_memory_zeroed((size_t)count + 1, sizeof *bytes);
     size_t i;
 
-    for (i = 0; bytes && i < planner->request_count; i++) {
+    for (i = 0; i < planner->request_count; i++) {
         const struct request *request = &planner->requests[i];
         if (request->device == device && !request->is_private && request->stream < count)
             bytes[request->stream] += request->bytes;
     }
-    for (i = 0; bytes && i < count; i++)
+    for (i = 0; i < count; i++)
         best = bytes[i] > bytes[best] ? (uint32_t)i : best;
     free(bytes);
     return best;
@@ -203,15 +194,13 @@ static int by_hash(const void *a, const void *b)
 }
 
 /* The last of the equal steps that together request most; NULL if no two are equal. */
-static enum mt_status repeating_step(const struct planner *planner, const struct step **repeating)
+static void repeating_step(const struct planner *planner, const struct step **repeating)
 {
-    const struct step **sorted = calloc(planner->step_count + 1, sizeof *sorted);
+    const struct step **sorted = mt_memory_zeroed(planner->step_count + 1, sizeof *sorted);
     size_t i, begin = 0;
     uint64_t most = 0;
 
     *repeating = NULL;
-    if (!sorted)
-        return MT_ERR_MEMORY;
     for (i = 0; i < planner->step_count; i++)
         sorted[i] = &planner->steps[i];
     qsort(sorted, planner->step_count, sizeof *sorted, by_hash);
@@ -226,36 +215,30 @@ static enum mt_status repeating_step(const struct planner *planner, const struct
         *repeating = sorted[i];
     }
     free(sorted);
-    return MT_OK;
 }
 
 /* Addresses for the buffers. Only the policy checks them: it places blocks only in free space. */
-static enum mt_status place(const struct mt_buffers *buffers, struct mt_device_plan *plan,
-                            const uint32_t *entry_of)
+static void place(const struct mt_buffers *buffers, struct mt_device_plan *plan,
+                  const uint32_t *entry_of)
 {
     struct mt_instance instance = {0};
     struct mt_improver improver = {0};
-    enum mt_status status = mt_instance_build(buffers, &instance);
     size_t i;
 
-    if (status == MT_OK)
-        status = mt_improver_init(&improver, &instance);
-    if (status == MT_OK)
-        status = mt_improver_construct(&improver, instance.bound, MT_NO_DEADLINE);
-    for (i = 0; status == MT_OK && i < buffers->count; i++) {
+    mt_instance_build(buffers, &instance);
+    mt_improver_init(&improver, &instance);
+    mt_improver_construct(&improver, instance.bound, MT_NO_DEADLINE);
+    for (i = 0; i < buffers->count; i++) {
         plan->entries[entry_of[i]].offset = improver.addresses[i];
         MT_ASSERT(entry_of[i] < plan->entry_count);
         MT_ASSERT(improver.addresses[i] + plan->entries[entry_of[i]].bytes <= improver.height);
     }
-    MT_ASSERT(status != MT_OK || instance.bound <= improver.height);
-    if (status == MT_OK) {
-        plan->planned_count = (uint32_t)buffers->count;
-        plan->arena_bytes = improver.height;
-        plan->bound_bytes = instance.bound;
-    }
+    MT_ASSERT(instance.bound <= improver.height);
+    plan->planned_count = (uint32_t)buffers->count;
+    plan->arena_bytes = improver.height;
+    plan->bound_bytes = instance.bound;
     mt_improver_release(&improver);
     mt_instance_release(&instance);
-    return status;
 }
 
 /* Number of requests of its step before the block is free again; 0 = it outlives the step. */
@@ -321,7 +304,7 @@ static enum mt_status plan_entries(const struct planner *planner, struct mt_devi
         status = mt_buffers_add(&buffers, &buffer, planner->error);
     }
     if (status == MT_OK && buffers.count)
-        status = place(&buffers, plan, entry_of);
+        place(&buffers, plan, entry_of);
     mt_buffers_release(&buffers);
     return status;
 }
@@ -330,54 +313,47 @@ static enum mt_status plan_step(const struct planner *planner, const struct step
                                 struct mt_device_plan *plan)
 {
     size_t count = step->last - step->first, i;
-    uint32_t *entry_of = calloc(count + 1, sizeof *entry_of);
-    uint32_t *ends = malloc((count + 1) * sizeof *ends);
+    uint32_t *entry_of = mt_memory_zeroed(count + 1, sizeof *entry_of);
+    uint32_t *ends = mt_memory_new((count + 1) * sizeof *ends);
     enum mt_status status = MT_ERR_MEMORY;
 
-    plan->entries = calloc(count + 1, sizeof *plan->entries);
+    plan->entries = mt_memory_zeroed(count + 1, sizeof *plan->entries);
     plan->entry_count = (uint32_t)count;
     plan->equal_steps = 0;
-    if (entry_of && ends && plan->entries) {
-        for (i = 0; i < count; i++) {
-            const struct request *request = &planner->requests[planner->list[step->first + i]];
-            plan->entries[i] = (struct mt_plan_entry){request->bytes, MT_NOT_PLANNED};
-            ends[i] = 1; /* grows */
-        }
-        for (i = 0; i < planner->step_count; i++) {
-            if (!is_equal(planner, &planner->steps[i], step))
-                continue;
-            heed_step(planner, &planner->steps[i], plan, ends);
-            plan->equal_steps++;
-        }
-        status = plan_entries(planner, plan, ends, entry_of);
+    for (i = 0; i < count; i++) {
+        const struct request *request = &planner->requests[planner->list[step->first + i]];
+        plan->entries[i] = (struct mt_plan_entry){request->bytes, MT_NOT_PLANNED};
+        ends[i] = 1; /* grows */
     }
+    for (i = 0; i < planner->step_count; i++) {
+        if (!is_equal(planner, &planner->steps[i], step))
+            continue;
+        heed_step(planner, &planner->steps[i], plan, ends);
+        plan->equal_steps++;
+    }
+    status = plan_entries(planner, plan, ends, entry_of);
     free(entry_of);
     free(ends);
     return status;
 }
 
-static enum mt_status set_entry(struct mt_step_plan *plan, uint64_t seq, uint32_t entry)
+static void set_entry(struct mt_step_plan *plan, uint64_t seq, uint32_t entry)
 {
     if (seq >= plan->count) {
-        enum mt_status status = seq < SIZE_MAX
-                                    ? mt_grow_zeroed(&plan->of_event, &plan->count, (size_t)seq + 1,
-                                                     sizeof *plan->of_event)
-                                    : MT_ERR_MEMORY;
-        if (status != MT_OK)
-            return status;
+        if (!(seq < SIZE_MAX))
+            mt_memory_end();
+        mt_grow_zeroed_to(&plan->of_event, &plan->count, (size_t)seq + 1, sizeof *plan->of_event);
     }
     plan->of_event[seq] = 1 + entry;
-    return MT_OK;
 }
 
-static enum mt_status match_step(const struct planner *planner, const struct step *step,
-                                 const struct mt_device_plan *plan)
+static void match_step(const struct planner *planner, const struct step *step,
+                       const struct mt_device_plan *plan)
 {
     uint32_t at = 0, entry;
-    enum mt_status status = MT_OK;
     size_t i;
 
-    for (i = step->first; status == MT_OK && i < step->last; i++) {
+    for (i = step->first; i < step->last; i++) {
         const struct request *request = &planner->requests[planner->list[i]];
         for (entry = at; entry < plan->entry_count && entry - at < WINDOW; entry++)
             if (plan->entries[entry].bytes == request->bytes)
@@ -386,9 +362,8 @@ static enum mt_status match_step(const struct planner *planner, const struct ste
             continue;
         at = entry + 1;
         if (plan->entries[entry].offset != MT_NOT_PLANNED && request->end_seq < step->end)
-            status = set_entry(planner->plan, request->seq, entry);
+            set_entry(planner->plan, request->seq, entry);
     }
-    return status;
 }
 
 static enum mt_status plan_device(struct planner *planner, uint16_t device)
@@ -400,16 +375,17 @@ static enum mt_status plan_device(struct planner *planner, uint16_t device)
 
     list_requests(planner, device);
     plan->steps = (uint32_t)planner->step_count;
-    status = repeating_step(planner, &step);
-    if (status != MT_OK || !step)
-        return status;
+    repeating_step(planner, &step);
+    status = MT_OK;
+    if (!step)
+        return MT_OK;
     for (i = 0; i < planner->request_count; i++) {
         const struct request *request = &planner->requests[i];
         plan->requests += request->device == device;
     }
     status = plan_step(planner, step, plan);
     for (i = 0; status == MT_OK && plan->planned_count && i < planner->step_count; i++)
-        status = match_step(planner, &planner->steps[i], plan);
+        match_step(planner, &planner->steps[i], plan);
     return status;
 }
 
@@ -419,9 +395,7 @@ static enum mt_status plan_all(struct planner *planner)
     enum mt_status status = MT_OK;
     uint16_t device;
 
-    planner->list = calloc(planner->request_count + 1, sizeof *planner->list);
-    if (!planner->list)
-        return MT_ERR_MEMORY;
+    planner->list = mt_memory_zeroed(planner->request_count + 1, sizeof *planner->list);
     for (device = 0; status == MT_OK && device < MT_PLAN_DEVICES; device++) {
         status = plan_device(planner, device);
         has_plan = has_plan || planner->plan->devices[device].planned_count;
@@ -448,7 +422,7 @@ enum mt_status mt_step_plan_make(struct mt_source *source, struct mt_step_plan *
     if (status == MT_OK)
         status = read_source(&planner);
     if (status == MT_OK)
-        status = collect_steps(&planner);
+        collect_steps(&planner);
     if (status == MT_OK)
         status = plan_all(&planner);
     free(planner.requests);

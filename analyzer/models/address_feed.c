@@ -45,35 +45,30 @@ static enum mt_status begin(struct mt_analysis *analysis, uint32_t slot, struct 
     struct mt_arena *arena = &analysis->report->arena;
     struct mt_address_builder *builder = NULL;
     struct mt_span *spans;
-    enum mt_status status;
 
     if (analysis->report->what_if || !options.reserved_peak_bytes ||
         !analysis->source->header.has_segments)
         return MT_OK;
     find_steps(analysis, &options);
-    status = mt_timeline_spans(arena, device->first_t_ns, device->last_t_ns, device->gaps,
-                               device->gap_count, analysis->survey.phases.phases,
-                               analysis->survey.phases.count, &spans, &options.span_count);
+    mt_timeline_spans(arena, device->first_t_ns, device->last_t_ns, device->gaps, device->gap_count,
+                      analysis->survey.phases.phases, analysis->survey.phases.count, &spans,
+                      &options.span_count);
     options.spans = spans;
-    if (!status)
-        status = mt_address_builder_new(arena, &options, &builder);
-    if (!status)
-        *feed = (struct mt_model_feed){.builder = builder,
-                                       .on_birth = mt_address_builder_birth,
-                                       .on_end = mt_address_builder_end,
-                                       .on_state = mt_address_builder_state,
-                                       .release = mt_address_builder_release};
-    return status;
+    mt_address_builder_new(arena, &options, &builder);
+    *feed = (struct mt_model_feed){.builder = builder,
+                                   .on_birth = mt_address_builder_birth,
+                                   .on_end = mt_address_builder_end,
+                                   .on_state = mt_address_builder_state,
+                                   .release = mt_address_builder_release};
+    return MT_OK;
 }
 
 static enum mt_status finish(struct mt_analysis *analysis, void *builder,
                              struct mt_device_report *out)
 {
-    enum mt_status status = mt_address_builder_finish(builder, &out->address);
-
-    return status ? status
-                  : mt_block_words_name(&analysis->attribution, out->address->blocks,
-                                        out->address->block_count);
+    mt_address_builder_finish(builder, &out->address);
+    mt_block_words_name(&analysis->attribution, out->address->blocks, out->address->block_count);
+    return MT_OK;
 }
 
 const struct mt_model_ops mt_model_address = {.begin = begin, .finish = finish};

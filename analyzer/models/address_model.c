@@ -5,6 +5,7 @@
 #include "event.h"
 #include "grow.h"
 #include "map.h"
+#include "process_memory.h"
 #include "sorted.h"
 #include "util.h"
 
@@ -74,32 +75,22 @@ static uint64_t busy_time(const struct mt_address_options *options)
     return busy;
 }
 
-enum mt_status mt_address_builder_new(struct mt_arena *arena,
-                                      const struct mt_address_options *options,
-                                      struct mt_address_builder **out)
+void mt_address_builder_new(struct mt_arena *arena, const struct mt_address_options *options,
+                            struct mt_address_builder **out)
 {
-    struct mt_address_builder *builder = calloc(1, sizeof *builder);
+    struct mt_address_builder *builder = mt_memory_zeroed(1, sizeof *builder);
     uint64_t rows = options->rows ? mt_min_u64(options->rows, MT_ADDRESS_ROWS) : STANDARD_ROWS;
     uint32_t columns = options->columns ? options->columns : STANDARD_COLUMNS;
     uint64_t events =
         options->last_event - mt_min_u64(options->first_event, options->last_event) + 1;
-    enum mt_status status;
 
-    if (!builder)
-        return MT_ERR_MEMORY;
     builder->arena = arena;
     builder->options = *options;
     builder->rows.bytes_per_row = mt_max_u64((options->reserved_peak_bytes + rows - 1) / rows, 512);
-    status = mt_kept_blocks_init(&builder->kept, arena, MT_ADDRESS_BLOCKS);
-    if (!status)
-        status =
-            mt_mosaic_init(&builder->mosaics[0], &builder->rows, busy_time(options) + 1, columns);
-    if (!status)
-        status = mt_mosaic_init(&builder->mosaics[1], &builder->rows, events, columns);
-    if (status)
-        mt_address_builder_release(builder);
-    *out = status ? NULL : builder;
-    return status;
+    mt_kept_blocks_init(&builder->kept, arena, MT_ADDRESS_BLOCKS);
+    mt_mosaic_init(&builder->mosaics[0], &builder->rows, busy_time(options) + 1, columns);
+    mt_mosaic_init(&builder->mosaics[1], &builder->rows, events, columns);
+    *out = builder;
 }
 
 void mt_address_builder_release(void *context)
@@ -136,17 +127,15 @@ static uint64_t time_place(struct mt_address_builder *builder, uint64_t t_ns)
     return builder->span_offset + (t_ns - spans[builder->span].begin_t_ns);
 }
 
-static enum mt_status go_to(struct mt_address_builder *builder, uint64_t t_ns, uint64_t event)
+static void go_to(struct mt_address_builder *builder, uint64_t t_ns, uint64_t event)
 {
     const struct mt_address_options *options = &builder->options;
     uint64_t at = mt_min_u64(mt_max_u64(event, options->first_event), options->last_event);
-    enum mt_status status;
 
     builder->now_t_ns = mt_max_u64(builder->now_t_ns, t_ns);
-    status = mt_mosaic_advance(&builder->mosaics[0], time_place(builder, builder->now_t_ns));
-    if (!status && at >= options->first_event)
-        status = mt_mosaic_advance(&builder->mosaics[1], at - options->first_event);
-    return status;
+    mt_mosaic_advance(&builder->mosaics[0], time_place(builder, builder->now_t_ns));
+    if (at >= options->first_event)
+        mt_mosaic_advance(&builder->mosaics[1], at - options->first_event);
 }
 
 /* Sums bytes x time until now. */
@@ -170,34 +159,30 @@ static bool has_rows(const struct mt_address_builder *builder, const struct plac
            wanted - place->out.row_count <= MT_ADDRESS_ROWS - builder->rows.count;
 }
 
-static enum mt_status make_rows(struct mt_address_builder *builder, struct place *place,
-                                uint64_t bytes)
+static void make_rows(struct mt_address_builder *builder, struct place *place, uint64_t bytes)
 {
     uint64_t wanted = (bytes - 1) / builder->rows.bytes_per_row + 1;
     struct mt_mosaic_rows *rows = &builder->rows;
 
     if (wanted <= place->out.row_count)
-        return MT_OK;
-    if (mt_grow(&place->out.rows, &place->row_capacity, wanted, sizeof *place->out.rows) ||
-        mt_grow(&rows->rows, &rows->capacity, rows->count + (wanted - place->out.row_count),
-                sizeof *rows->rows))
-        return MT_ERR_MEMORY;
+        return;
+    mt_grow_to(&place->out.rows, &place->row_capacity, wanted, sizeof *place->out.rows);
+    mt_grow_to(&rows->rows, &rows->capacity, rows->count + (wanted - place->out.row_count),
+               sizeof *rows->rows);
     while (place->out.row_count < wanted) {
         memset(&rows->rows[rows->count], 0, sizeof *rows->rows);
         place->out.rows[place->out.row_count++] = rows->count++;
     }
-    return MT_OK;
 }
 
 /* Adds (or removes) a stretch of a place; role MT_ROLE_COUNT: of reserved bytes. */
-static enum mt_status change_rows(struct mt_address_builder *builder, const struct place *place,
-                                  const struct seat *seat, unsigned role, bool take)
+static void change_rows(struct mt_address_builder *builder, const struct place *place,
+                        const struct seat *seat, unsigned role, bool take)
 {
     uint64_t per_row = builder->rows.bytes_per_row, offset = seat->offset;
     uint64_t end = offset + seat->bytes;
-    enum mt_status status = MT_OK;
 
-    while (offset < end && !status) {
+    while (offset < end) {
         uint64_t row = offset / per_row, part = mt_min_u64(end, (row + 1) * per_row) - offset;
         struct mt_mosaic_change change = {0, (uint8_t)role, take ? -(int64_t)part : (int64_t)part};
         struct mt_mosaic_row *now;
@@ -212,20 +197,18 @@ static enum mt_status change_rows(struct mt_address_builder *builder, const stru
             now->covered += (uint64_t)change.bytes;
             now->role_bytes[role] += (uint64_t)change.bytes;
         }
-        status = mt_mosaic_change(&builder->mosaics[0], &change);
-        if (!status)
-            status = mt_mosaic_change(&builder->mosaics[1], &change);
+        mt_mosaic_change(&builder->mosaics[0], &change);
+        mt_mosaic_change(&builder->mosaics[1], &change);
         offset += part;
     }
-    return status;
 }
 
-static enum mt_status reserve(struct mt_address_builder *builder, const struct place *place,
-                              uint64_t offset, uint64_t bytes, bool take)
+static void reserve(struct mt_address_builder *builder, const struct place *place, uint64_t offset,
+                    uint64_t bytes, bool take)
 {
     const struct seat range = {offset, bytes, NOWHERE};
 
-    return change_rows(builder, place, &range, MT_ROLE_COUNT, take);
+    change_rows(builder, place, &range, MT_ROLE_COUNT, take);
 }
 
 /* Index of the first that begins above `addr`. */
@@ -242,18 +225,15 @@ static struct held *held_at(const struct mt_address_builder *builder, uint64_t a
     return at && addr < builder->held[at - 1].end ? &builder->held[at - 1] : NULL;
 }
 
-static enum mt_status hold(struct mt_address_builder *builder, uint64_t base, uint64_t end,
-                           uint32_t place)
+static void hold(struct mt_address_builder *builder, uint64_t base, uint64_t end, uint32_t place)
 {
     uint32_t at = first_above(builder, base);
 
-    if (mt_grow(&builder->held, &builder->held_capacity, (size_t)builder->held_count + 1,
-                sizeof *builder->held))
-        return MT_ERR_MEMORY;
+    mt_grow_to(&builder->held, &builder->held_capacity, (size_t)builder->held_count + 1,
+               sizeof *builder->held);
     memmove(builder->held + at + 1, builder->held + at,
             (builder->held_count++ - at) * sizeof *builder->held);
     builder->held[at] = (struct held){base, end, place};
-    return MT_OK;
 }
 
 static void let_go(struct mt_address_builder *builder, const struct held *held)
@@ -271,27 +251,26 @@ static uint32_t take_free(struct mt_address_builder *builder, uint64_t bytes)
 
     if (place == MT_MAP_NONE)
         return NOWHERE;
-    if (builder->places[place].next_free != NOWHERE &&
-        mt_map_set(&builder->free, bytes, builder->places[place].next_free))
-        builder->places[place].next_free = NOWHERE; /* no memory: the others are not reused */
+    if (builder->places[place].next_free != NOWHERE)
+        mt_map_put(&builder->free, bytes,
+                   builder->places[place].next_free); /* no memory: the others are not reused */
     return place;
 }
 
-static enum mt_status give_free(struct mt_address_builder *builder, uint32_t place)
+static void give_free(struct mt_address_builder *builder, uint32_t place)
 {
     uint64_t bytes = builder->places[place].out.bytes;
     uint32_t last = mt_map_get(&builder->free, bytes);
 
     builder->places[place].next_free = last == MT_MAP_NONE ? NOWHERE : last;
-    return mt_map_set(&builder->free, bytes, place);
+    mt_map_put(&builder->free, bytes, place);
 }
 
-static enum mt_status new_place(struct mt_address_builder *builder, const struct mt_event *event,
-                                bool expandable, uint32_t *place)
+static void new_place(struct mt_address_builder *builder, const struct mt_event *event,
+                      bool expandable, uint32_t *place)
 {
-    if (mt_grow(&builder->places, &builder->place_capacity, (size_t)builder->place_count + 1,
-                sizeof *builder->places))
-        return MT_ERR_MEMORY;
+    mt_grow_to(&builder->places, &builder->place_capacity, (size_t)builder->place_count + 1,
+               sizeof *builder->places);
     *place = builder->place_count++;
     builder->places[*place] = (struct place){.out = {.base = event->addr,
                                                      .bytes = expandable ? 0 : event->size_bytes,
@@ -300,63 +279,52 @@ static enum mt_status new_place(struct mt_address_builder *builder, const struct
                                                      .is_expandable = expandable,
                                                      .initial = event->flags & MT_EVENT_INITIAL},
                                              .settled_t_ns = builder->now_t_ns};
-    return MT_OK;
 }
 
-static enum mt_status homeless(struct mt_address_builder *builder, uint64_t bytes)
+static void homeless(struct mt_address_builder *builder, uint64_t bytes)
 {
     builder->homeless_segments++;
     builder->homeless_bytes += bytes;
-    return MT_OK;
 }
 
-static enum mt_status on_segment_alloc(struct mt_address_builder *builder,
-                                       const struct mt_event *event)
+static void on_segment_alloc(struct mt_address_builder *builder, const struct mt_event *event)
 {
     const struct place nothing = {.out.row_count = 0};
     uint32_t index = take_free(builder, event->size_bytes);
-    enum mt_status status = MT_OK;
     struct place *place;
 
     if (index == NOWHERE && (!has_rows(builder, &nothing, event->size_bytes) ||
-                             builder->place_count == MT_ADDRESS_ROWS))
-        return homeless(builder, event->size_bytes);
+                             builder->place_count == MT_ADDRESS_ROWS)) {
+        homeless(builder, event->size_bytes);
+        return;
+    }
     if (index == NOWHERE)
-        status = new_place(builder, event, false, &index);
-    if (status)
-        return status;
+        new_place(builder, event, false, &index);
     place = &builder->places[index];
-    status = make_rows(builder, place, event->size_bytes);
-    if (!status)
-        status = hold(builder, event->addr, event->addr + event->size_bytes, index);
-    if (status)
-        return status;
+    make_rows(builder, place, event->size_bytes);
+    hold(builder, event->addr, event->addr + event->size_bytes, index);
     settle(builder, place);
     place->out.base = event->addr;
     place->out.segments++;
     place->reserved = event->size_bytes;
     place->since_event = place->emptied_event = event->seq;
     place->segment_blocks = 0;
-    return reserve(builder, place, 0, event->size_bytes, false);
+    reserve(builder, place, 0, event->size_bytes, false);
 }
 
-static enum mt_status on_segment_free(struct mt_address_builder *builder,
-                                      const struct mt_event *event)
+static void on_segment_free(struct mt_address_builder *builder, const struct mt_event *event)
 {
     struct held *held = held_at(builder, event->addr);
     struct place *place;
-    enum mt_status status;
 
     if (!held || held->base != event->addr || builder->places[held->place].out.is_expandable)
-        return MT_OK;
+        return;
     place = &builder->places[held->place];
     settle(builder, place);
-    status = reserve(builder, place, 0, place->reserved, true);
+    reserve(builder, place, 0, place->reserved, true);
     place->reserved = 0;
-    if (!status)
-        status = give_free(builder, held->place);
+    give_free(builder, held->place);
     let_go(builder, held);
-    return status;
 }
 
 /* The expandable segment that an address is reserved for. Addresses for more than the device's
@@ -374,65 +342,59 @@ static struct held *band_of(const struct mt_address_builder *builder, uint64_t a
     return addr - held->base < reach ? held : NULL;
 }
 
-static enum mt_status new_band(struct mt_address_builder *builder, const struct mt_event *event,
-                               uint64_t addr)
+static void new_band(struct mt_address_builder *builder, const struct mt_event *event,
+                     uint64_t addr)
 {
-    enum mt_status status;
     uint32_t index;
 
-    status = new_place(builder, event, true, &index);
-    if (!status)
-        status = hold(builder, addr, addr, index);
-    if (status)
-        return status;
+    new_place(builder, event, true, &index);
+    hold(builder, addr, addr, index);
     builder->places[index].out.base = addr;
     builder->places[index].out.segments = 1;
     builder->places[index].since_event = builder->places[index].emptied_event = event->seq;
-    return MT_OK;
 }
 
 /* Maps addresses of one band, which is created if necessary. */
-static enum mt_status map_piece(struct mt_address_builder *builder, const struct mt_event *event,
-                                uint64_t addr, uint64_t end)
+static void map_piece(struct mt_address_builder *builder, const struct mt_event *event,
+                      uint64_t addr, uint64_t end)
 {
     struct held *band = band_of(builder, addr);
-    enum mt_status status = MT_OK;
     struct place *place;
 
     if (!band ||
         (band->end < addr && !has_rows(builder, &builder->places[band->place], end - band->base))) {
-        if (builder->place_count == MT_ADDRESS_ROWS)
-            return homeless(builder, end - addr);
-        status = new_band(builder, event, addr);
+        if (builder->place_count == MT_ADDRESS_ROWS) {
+            homeless(builder, end - addr);
+            return;
+        }
+        new_band(builder, event, addr);
         band = band_of(builder, addr);
     }
-    if (status)
-        return status;
     place = &builder->places[band->place];
-    if (!has_rows(builder, place, end - band->base))
-        return homeless(builder, end - addr);
-    status = make_rows(builder, place, end - band->base);
-    if (status)
-        return status;
+    if (!has_rows(builder, place, end - band->base)) {
+        homeless(builder, end - addr);
+        return;
+    }
+    make_rows(builder, place, end - band->base);
     settle(builder, place);
     band->end = mt_max_u64(band->end, end);
     place->out.bytes = mt_max_u64(place->out.bytes, end - band->base);
     place->reserved += end - addr;
-    return reserve(builder, place, addr - band->base, end - addr, false);
+    reserve(builder, place, addr - band->base, end - addr, false);
 }
 
-static enum mt_status unmap_piece(struct mt_address_builder *builder, uint64_t addr, uint64_t end)
+static void unmap_piece(struct mt_address_builder *builder, uint64_t addr, uint64_t end)
 {
     struct held *band = band_of(builder, addr);
     struct place *place = band ? &builder->places[band->place] : NULL;
     uint64_t bytes;
 
     if (!band || addr >= band->end)
-        return MT_OK;
+        return;
     bytes = mt_min_u64(mt_min_u64(end, band->end) - addr, place->reserved);
     settle(builder, place);
     place->reserved -= bytes;
-    return reserve(builder, place, addr - band->base, bytes, true);
+    reserve(builder, place, addr - band->base, bytes, true);
 }
 
 /* A range may be in two bands, if there was a hole between them when the trace began. */
@@ -443,48 +405,46 @@ static uint64_t piece_end(const struct mt_address_builder *builder, uint64_t add
     return at < builder->held_count ? mt_min_u64(end, builder->held[at].base) : end;
 }
 
-static enum mt_status on_range(struct mt_address_builder *builder, const struct mt_event *event)
+static void on_range(struct mt_address_builder *builder, const struct mt_event *event)
 {
     uint64_t addr = event->addr, end = addr + event->size_bytes;
-    enum mt_status status = MT_OK;
 
-    while (addr < end && !status) {
+    while (addr < end) {
         uint64_t piece = piece_end(builder, addr, end);
 
-        status = event->kind == MT_EVENT_SEGMENT_MAP ? map_piece(builder, event, addr, piece)
-                                                     : unmap_piece(builder, addr, piece);
+        if (event->kind == MT_EVENT_SEGMENT_MAP)
+            map_piece(builder, event, addr, piece);
+        else
+            unmap_piece(builder, addr, piece);
         addr = piece;
     }
-    return status;
 }
 
-static enum mt_status on_segment(struct mt_address_builder *builder, const struct mt_event *event)
+static void on_segment(struct mt_address_builder *builder, const struct mt_event *event)
 {
     /* Empty, or past the end of all addresses: damaged input. */
     if (!event->size_bytes && event->kind != MT_EVENT_SEGMENT_FREE)
-        return MT_OK;
+        return;
     if (event->addr + event->size_bytes < event->addr || event->size_bytes >> 62)
-        return MT_OK;
+        return;
     switch (event->kind) {
-    case MT_EVENT_SEGMENT_ALLOC: return on_segment_alloc(builder, event);
-    case MT_EVENT_SEGMENT_FREE: return on_segment_free(builder, event);
-    default: return on_range(builder, event);
+    case MT_EVENT_SEGMENT_ALLOC: on_segment_alloc(builder, event); return;
+    case MT_EVENT_SEGMENT_FREE: on_segment_free(builder, event); return;
+    default: on_range(builder, event); return;
     }
 }
 
-static enum mt_status seats_for(struct mt_address_builder *builder, uint32_t block)
+static void seats_for(struct mt_address_builder *builder, uint32_t block)
 {
     if (block >= builder->seat_count) {
-        if (mt_grow(&builder->seats, &builder->seat_capacity, block + (size_t)1,
-                    sizeof *builder->seats))
-            return MT_ERR_MEMORY;
+        mt_grow_to(&builder->seats, &builder->seat_capacity, block + (size_t)1,
+                   sizeof *builder->seats);
         for (; builder->seat_count <= block; builder->seat_count++)
             for (int i = 0; i < PARTS; i++)
                 builder->seats[builder->seat_count].parts[i].place = NOWHERE;
     }
     for (int i = 0; i < PARTS; i++) /* no block may remain */
         builder->seats[block].parts[i].place = NOWHERE;
-    return MT_OK;
 }
 
 /* The part of a block in the segment at `addr`. */
@@ -499,8 +459,7 @@ static struct seat sit(struct mt_address_builder *builder, uint64_t addr, uint64
     return (struct seat){addr - held->base, end - addr, held->place};
 }
 
-static enum mt_status occupy(struct mt_address_builder *builder, const struct seat *seat,
-                             unsigned role)
+static void occupy(struct mt_address_builder *builder, const struct seat *seat, unsigned role)
 {
     struct place *place = &builder->places[seat->place];
 
@@ -508,45 +467,41 @@ static enum mt_status occupy(struct mt_address_builder *builder, const struct se
     place->allocated += seat->bytes;
     place->out.blocks++;
     place->segment_blocks++;
-    return change_rows(builder, place, seat, role, false);
+    change_rows(builder, place, seat, role, false);
 }
 
-static enum mt_status leave(struct mt_address_builder *builder, struct seat *seat, unsigned role,
-                            uint64_t event)
+static void leave(struct mt_address_builder *builder, struct seat *seat, unsigned role,
+                  uint64_t event)
 {
     struct place *place = &builder->places[seat->place];
-    enum mt_status status;
 
     settle(builder, place);
     place->allocated -= seat->bytes;
     if (!place->allocated)
         place->emptied_event = event;
-    status = change_rows(builder, place, seat, role, true);
+    change_rows(builder, place, seat, role, true);
     seat->place = NOWHERE;
-    return status;
 }
 
-enum mt_status mt_address_builder_birth(void *context, const struct mt_block_life *life)
+void mt_address_builder_birth(void *context, const struct mt_block_life *life)
 {
     struct mt_address_builder *builder = context;
     uint64_t addr = life->addr, end = addr + life->block_bytes;
-    enum mt_status status = go_to(builder, life->birth_t_ns, life->birth_event);
     struct seat *seats;
 
-    if (!status)
-        status = seats_for(builder, life->block);
-    if (status || end < addr)
-        return status;
+    go_to(builder, life->birth_t_ns, life->birth_event);
+    seats_for(builder, life->block);
+    if (end < addr)
+        return;
     seats = builder->seats[life->block].parts;
-    for (int i = 0; i < PARTS && !status; i++) {
+    for (int i = 0; i < PARTS; i++) {
         seats[i] = addr < end ? sit(builder, addr, end) : (struct seat){0, 0, NOWHERE};
         if (seats[i].place != NOWHERE)
-            status = occupy(builder, &seats[i], life->role);
+            occupy(builder, &seats[i], life->role);
         addr += seats[i].bytes;
     }
     builder->outside_blocks += seats[0].place == NOWHERE;
     builder->outside_bytes += end - addr;
-    return status;
 }
 
 static void keep(struct mt_address_builder *builder, const struct mt_block_life *life)
@@ -565,39 +520,33 @@ static void keep(struct mt_address_builder *builder, const struct mt_block_life 
     shape->offset = seat->offset;
 }
 
-enum mt_status mt_address_builder_end(void *context, const struct mt_block_life *life)
+void mt_address_builder_end(void *context, const struct mt_block_life *life)
 {
     struct mt_address_builder *builder = context;
-    enum mt_status status;
 
     if (life->block >= builder->seat_count)
-        return MT_OK;
+        return;
     keep(builder, life);
     if (life->end_event == UINT64_MAX)
-        return MT_OK;
-    status = go_to(builder, life->end_t_ns, life->end_event);
-    for (int i = 0; i < PARTS && !status; i++)
+        return;
+    go_to(builder, life->end_t_ns, life->end_event);
+    for (int i = 0; i < PARTS; i++)
         if (builder->seats[life->block].parts[i].place != NOWHERE)
-            status =
-                leave(builder, &builder->seats[life->block].parts[i], life->role, life->end_event);
-    return status;
+            leave(builder, &builder->seats[life->block].parts[i], life->role, life->end_event);
 }
 
-enum mt_status mt_address_builder_state(void *context, const struct mt_model_state *state)
+void mt_address_builder_state(void *context, const struct mt_model_state *state)
 {
     struct mt_address_builder *builder = context;
     const struct mt_event *event = state->event;
     const struct mt_mosaic_column now = {event->t_ns, event->seq, state->now->allocated,
                                          state->now->reserved};
-    enum mt_status status = go_to(builder, event->t_ns, event->seq);
 
-    if (!status && mt_event_is_segment(event))
-        status = on_segment(builder, event);
-    if (status)
-        return status;
+    go_to(builder, event->t_ns, event->seq);
+    if (mt_event_is_segment(event))
+        on_segment(builder, event);
     mt_mosaic_state(&builder->mosaics[0], &now);
     mt_mosaic_state(&builder->mosaics[1], &now);
-    return MT_OK;
 }
 
 static void sum_up(const struct mt_address_builder *builder, const struct place *place,
@@ -623,12 +572,10 @@ static void sum_up(const struct mt_address_builder *builder, const struct place 
     }
 }
 
-static enum mt_status finish_places(struct mt_address_builder *builder, struct mt_address *address)
+static void finish_places(struct mt_address_builder *builder, struct mt_address *address)
 {
     address->places =
         mt_arena_array(builder->arena, builder->place_count + (size_t)1, sizeof *address->places);
-    if (!address->places)
-        return MT_ERR_MEMORY;
     builder->now_t_ns = mt_max_u64(builder->now_t_ns, builder->options.last_t_ns);
     for (uint32_t i = 0; i < builder->place_count; i++) {
         struct place *place = &builder->places[i];
@@ -637,39 +584,26 @@ static enum mt_status finish_places(struct mt_address_builder *builder, struct m
         settle(builder, place);
         *out = place->out;
         out->rows = mt_arena_array(builder->arena, out->row_count + (size_t)1, sizeof *out->rows);
-        if (!out->rows)
-            return MT_ERR_MEMORY;
         if (out->row_count)
             memcpy(out->rows, place->out.rows, out->row_count * sizeof *out->rows);
         sum_up(builder, place, address, out);
     }
     address->place_count = builder->place_count;
-    return MT_OK;
 }
 
-static enum mt_status finish_axis(struct mt_address_builder *builder, struct mt_mosaic *mosaic,
-                                  struct mt_address_axis *axis)
+static void finish_axis(struct mt_address_builder *builder, struct mt_mosaic *mosaic,
+                        struct mt_address_axis *axis)
 {
-    enum mt_status status = mt_mosaic_finish(mosaic, builder->arena, &axis->runs, &axis->first_run);
-
-    if (status)
-        return status;
+    mt_mosaic_finish(mosaic, builder->arena, &axis->runs, &axis->first_run);
     axis->column_count = mosaic->column_count;
     axis->columns = mt_arena_array(builder->arena, axis->column_count, sizeof *axis->columns);
-    if (!axis->columns)
-        return MT_ERR_MEMORY;
     memcpy(axis->columns, mosaic->columns, axis->column_count * sizeof *axis->columns);
-    return MT_OK;
 }
 
-enum mt_status mt_address_builder_finish(struct mt_address_builder *builder,
-                                         struct mt_address **out)
+void mt_address_builder_finish(struct mt_address_builder *builder, struct mt_address **out)
 {
     struct mt_address *address = mt_arena_alloc(builder->arena, sizeof *address);
-    enum mt_status status;
 
-    if (!address)
-        return MT_ERR_MEMORY;
     address->bytes_per_row = builder->rows.bytes_per_row;
     address->row_count = builder->rows.count;
     address->has_steps = builder->options.last_step_event != UINT64_MAX;
@@ -679,13 +613,8 @@ enum mt_status mt_address_builder_finish(struct mt_address_builder *builder,
     address->outside_bytes = builder->outside_bytes;
     address->block_count = builder->kept.count;
     address->blocks = mt_kept_blocks_list(&builder->kept, builder->arena);
-    if (!address->blocks)
-        return MT_ERR_MEMORY;
-    status = finish_places(builder, address);
-    if (!status)
-        status = finish_axis(builder, &builder->mosaics[0], &address->time);
-    if (!status)
-        status = finish_axis(builder, &builder->mosaics[1], &address->event);
+    finish_places(builder, address);
+    finish_axis(builder, &builder->mosaics[0], &address->time);
+    finish_axis(builder, &builder->mosaics[1], &address->event);
     *out = address;
-    return status;
 }

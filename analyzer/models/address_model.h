@@ -76,19 +76,15 @@ struct mt_address_options {
 struct mt_address_builder;
 
 /* The model is in the arena; temporary memory is on the heap. */
-enum mt_status mt_address_builder_new(struct mt_arena *arena,
-                                      const struct mt_address_options *options,
-                                      struct mt_address_builder **builder) MT_MUST_USE;
+void mt_address_builder_new(struct mt_arena *arena, const struct mt_address_options *options,
+                            struct mt_address_builder **builder);
 void mt_address_builder_release(void *builder);
 
 /* Feeds; builder is a struct mt_address_builder. */
-enum mt_status mt_address_builder_birth(void *builder,
-                                        const struct mt_block_life *life) MT_MUST_USE;
-enum mt_status mt_address_builder_end(void *builder, const struct mt_block_life *life) MT_MUST_USE;
-enum mt_status mt_address_builder_state(void *builder,
-                                        const struct mt_model_state *state) MT_MUST_USE;
+void mt_address_builder_birth(void *builder, const struct mt_block_life *life);
+void mt_address_builder_end(void *builder, const struct mt_block_life *life);
+void mt_address_builder_state(void *builder, const struct mt_model_state *state);
 
-enum mt_status mt_address_builder_finish(struct mt_address_builder *builder,
-                                         struct mt_address **address) MT_MUST_USE;
+void mt_address_builder_finish(struct mt_address_builder *builder, struct mt_address **address);
 
 #endif

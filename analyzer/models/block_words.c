@@ -1,7 +1,7 @@
 #include "block_words.h"
 
-enum mt_status mt_block_words_find(const struct mt_attribution *attribution,
-                                   const struct mt_holding *holding, struct mt_block_words *words)
+void mt_block_words_find(const struct mt_attribution *attribution, const struct mt_holding *holding,
+                         struct mt_block_words *words)
 {
     struct mt_attributed row = mt_attributed_of(attribution, holding);
 
@@ -10,15 +10,12 @@ enum mt_status mt_block_words_find(const struct mt_attribution *attribution,
     words->head = words->site ? mt_arena_text(attribution->arena, words->site,
                                               mt_site_label_head(words->site))
                               : NULL;
-    return words->head ? MT_OK : MT_ERR_MEMORY;
 }
 
-enum mt_status mt_block_words_name(const struct mt_attribution *attribution,
-                                   struct mt_block_shape *blocks, uint32_t count)
+void mt_block_words_name(const struct mt_attribution *attribution, struct mt_block_shape *blocks,
+                         uint32_t count)
 {
-    enum mt_status status = MT_OK;
-
-    for (uint32_t i = 0; i < count && !status; i++) {
+    for (uint32_t i = 0; i < count; i++) {
         struct mt_block_shape *block = &blocks[i];
         struct mt_holding holding = {.stack = block->stack,
                                      .tied = block->tied,
@@ -33,10 +30,9 @@ enum mt_status mt_block_words_name(const struct mt_attribution *attribution,
                                      .first_birth_event = block->birth_event};
         struct mt_block_words words;
 
-        status = mt_block_words_find(attribution, &holding, &words);
+        mt_block_words_find(attribution, &holding, &words);
         block->site = words.site;
         block->head = words.head;
         block->operation = words.operation;
     }
-    return status;
 }

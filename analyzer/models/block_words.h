@@ -11,12 +11,11 @@ struct mt_block_words {
 };
 
 /* Fills *words. The texts are in the attribution's arena. */
-enum mt_status mt_block_words_find(const struct mt_attribution *attribution,
-                                   const struct mt_holding *holding,
-                                   struct mt_block_words *words) MT_MUST_USE;
+void mt_block_words_find(const struct mt_attribution *attribution, const struct mt_holding *holding,
+                         struct mt_block_words *words);
 
 /* Sets site, head and operation of each. */
-enum mt_status mt_block_words_name(const struct mt_attribution *attribution,
-                                   struct mt_block_shape *blocks, uint32_t count) MT_MUST_USE;
+void mt_block_words_name(const struct mt_attribution *attribution, struct mt_block_shape *blocks,
+                         uint32_t count);
 
 #endif

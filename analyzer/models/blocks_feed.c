@@ -7,6 +7,7 @@
 #include "attributed.h"
 #include "block_words.h"
 #include "blocks_model.h"
+#include "process_memory.h"
 #include "util.h"
 
 #include <stdlib.h>
@@ -34,13 +35,12 @@ static enum mt_status begin(struct mt_analysis *analysis, uint32_t slot, struct 
     struct mt_model_window window = mt_model_window(analysis, slot);
     uint32_t bins = mt_model_bins(analysis);
     struct mt_blocks_builder *builder = NULL;
-    enum mt_status status;
 
-    status = mt_blocks_builder_new(&analysis->report->arena, &window,
-                                   peak_event(analysis, slot, &window), bins, &builder);
+    mt_blocks_builder_new(&analysis->report->arena, &window, peak_event(analysis, slot, &window),
+                          bins, &builder);
     *feed = (struct mt_model_feed){
         .builder = builder, .on_end = mt_blocks_builder_end, .on_state = mt_blocks_builder_state};
-    return status;
+    return MT_OK;
 }
 
 static int by_origin_and_size(const void *a, const void *b)
@@ -75,21 +75,19 @@ static size_t merge_groups(struct mt_attributed *rows, size_t count)
     return kept;
 }
 
-static enum mt_status fill_groups(const struct mt_attribution *attribution,
-                                  const struct mt_snapshot *snapshot, struct mt_blocks *blocks)
+static void fill_groups(const struct mt_attribution *attribution,
+                        const struct mt_snapshot *snapshot, struct mt_blocks *blocks)
 {
-    struct mt_attributed *rows = calloc((size_t)snapshot->holding_count + 1, sizeof *rows);
-    enum mt_status status = MT_OK;
+    struct mt_attributed *rows =
+        mt_memory_zeroed((size_t)snapshot->holding_count + 1, sizeof *rows);
     size_t count;
 
-    if (!rows)
-        return MT_ERR_MEMORY;
     for (uint32_t i = 0; i < snapshot->holding_count; i++)
         rows[i] = mt_attributed_of(attribution, &snapshot->holdings[i]);
     count = merge_groups(rows, snapshot->holding_count);
     blocks->groups_in_all = (uint32_t)count;
     blocks->group_count = (uint32_t)mt_min_u64(count, MT_BLOCKS_GROUPS);
-    for (uint32_t i = 0; i < blocks->group_count && !status; i++) {
+    for (uint32_t i = 0; i < blocks->group_count; i++) {
         struct mt_holding holding = {.stack = rows[i].stack,
                                      .tied = rows[i].tied,
                                      .tie = rows[i].tie,
@@ -99,7 +97,7 @@ static enum mt_status fill_groups(const struct mt_attribution *attribution,
                                          rows[i].initial ? 0 : attribution->first_event};
         struct mt_block_words words;
 
-        status = mt_block_words_find(attribution, &holding, &words);
+        mt_block_words_find(attribution, &holding, &words);
         blocks->groups[i] = (struct mt_block_group){.site = words.site,
                                                     .head = words.head,
                                                     .role = rows[i].role,
@@ -108,7 +106,6 @@ static enum mt_status fill_groups(const struct mt_attribution *attribution,
                                                     .bytes = (uint64_t)rows[i].bytes};
     }
     free(rows);
-    return status;
 }
 
 static const struct mt_snapshot *snapshot_at(const struct mt_holders *holders, uint64_t event,
@@ -126,19 +123,15 @@ static enum mt_status finish(struct mt_analysis *analysis, void *builder,
     const struct mt_attribution *attribution = &analysis->attribution;
     struct mt_blocks *blocks = mt_blocks_builder_finish(builder);
     const struct mt_snapshot *snapshot;
-    enum mt_status status;
 
-    if (!blocks)
-        return MT_ERR_MEMORY;
     out->blocks = blocks;
-    status = mt_block_words_name(attribution, blocks->time.blocks, blocks->time.block_count);
-    if (!status)
-        status = mt_block_words_name(attribution, blocks->event.blocks, blocks->event.block_count);
-    if (!status)
-        status =
-            mt_block_words_name(attribution, blocks->around.blocks, blocks->around.block_count);
+    mt_block_words_name(attribution, blocks->time.blocks, blocks->time.block_count);
+    mt_block_words_name(attribution, blocks->event.blocks, blocks->event.block_count);
+    mt_block_words_name(attribution, blocks->around.blocks, blocks->around.block_count);
     snapshot = snapshot_at(&analysis->holders, blocks->peak_event, out->device);
-    return !status && snapshot ? fill_groups(attribution, snapshot, blocks) : status;
+    if (snapshot)
+        fill_groups(attribution, snapshot, blocks);
+    return MT_OK;
 }
 
 const struct mt_model_ops mt_model_blocks = {

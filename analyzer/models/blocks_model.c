@@ -23,8 +23,8 @@ struct mt_blocks_builder {
     bool started;
 };
 
-static enum mt_status set_init(struct set_builder *builder, struct mt_arena *arena,
-                               const struct mt_model_window *window, bool by_event, uint32_t bins)
+static void set_init(struct set_builder *builder, struct mt_arena *arena,
+                     const struct mt_model_window *window, bool by_event, uint32_t bins)
 {
     builder->set.begin_t_ns = window->begin_t_ns;
     builder->set.end_t_ns = mt_max_u64(window->begin_t_ns, window->end_t_ns);
@@ -32,25 +32,22 @@ static enum mt_status set_init(struct set_builder *builder, struct mt_arena *are
     builder->set.end_event = mt_max_u64(window->begin_event, window->end_event);
     builder->by_event = by_event;
     builder->set.levels = mt_arena_array(arena, (size_t)bins + 1, sizeof *builder->set.levels);
-    if (!builder->set.levels || mt_kept_blocks_init(&builder->kept, arena, MT_MAX_KEPT_BLOCKS))
-        return MT_ERR_MEMORY;
-    return by_event ? mt_level_curve_init(&builder->curve, arena, builder->set.begin_event,
-                                          builder->set.end_event, bins)
-                    : mt_level_curve_init(&builder->curve, arena, builder->set.begin_t_ns,
-                                          builder->set.end_t_ns, bins);
+    mt_kept_blocks_init(&builder->kept, arena, MT_MAX_KEPT_BLOCKS);
+    if (by_event)
+        mt_level_curve_init(&builder->curve, arena, builder->set.begin_event,
+                            builder->set.end_event, bins);
+    else
+        mt_level_curve_init(&builder->curve, arena, builder->set.begin_t_ns, builder->set.end_t_ns,
+                            bins);
 }
 
-enum mt_status mt_blocks_builder_new(struct mt_arena *arena, const struct mt_model_window *window,
-                                     uint64_t peak_event, uint32_t bins,
-                                     struct mt_blocks_builder **out)
+void mt_blocks_builder_new(struct mt_arena *arena, const struct mt_model_window *window,
+                           uint64_t peak_event, uint32_t bins, struct mt_blocks_builder **out)
 {
     struct mt_blocks_builder *builder = mt_arena_alloc(arena, sizeof *builder);
     struct mt_blocks *blocks = mt_arena_alloc(arena, sizeof *blocks);
     struct mt_model_window around = *window;
-    enum mt_status status;
 
-    if (!builder || !blocks)
-        return MT_ERR_MEMORY;
     bins = bins < 1 ? 1 : bins > 8192 ? 8192 : bins;
     peak_event = mt_min_u64(mt_max_u64(peak_event, window->begin_event), window->end_event);
     if (peak_event - window->begin_event > MT_BLOCKS_AROUND)
@@ -61,13 +58,10 @@ enum mt_status mt_blocks_builder_new(struct mt_arena *arena, const struct mt_mod
     builder->blocks = blocks;
     blocks->step = window->step;
     blocks->phase = window->phase;
-    status = set_init(&builder->sets[0], arena, window, false, bins);
-    if (!status)
-        status = set_init(&builder->sets[1], arena, window, true, bins);
-    if (!status)
-        status = set_init(&builder->sets[2], arena, &around, true, 2 * MT_BLOCKS_AROUND + 1);
+    set_init(&builder->sets[0], arena, window, false, bins);
+    set_init(&builder->sets[1], arena, window, true, bins);
+    set_init(&builder->sets[2], arena, &around, true, 2 * MT_BLOCKS_AROUND + 1);
     *out = builder;
-    return status;
 }
 
 static void add_level(struct set_builder *builder, uint64_t t_ns, uint64_t event, uint64_t level,
@@ -118,7 +112,7 @@ static void note_peak(struct mt_blocks_builder *builder, uint64_t level, uint64_
     blocks->peak_event = event;
 }
 
-enum mt_status mt_blocks_builder_state(void *context, const struct mt_model_state *state)
+void mt_blocks_builder_state(void *context, const struct mt_model_state *state)
 {
     struct mt_blocks_builder *builder = context;
     const struct mt_event *event = state->event;
@@ -128,11 +122,11 @@ enum mt_status mt_blocks_builder_state(void *context, const struct mt_model_stat
     uint64_t before = builder->allocated;
 
     if (event->seq > whole->end_event)
-        return MT_OK;
+        return;
     builder->allocated = state->now->allocated;
     if (event->seq < whole->begin_event) {
         memcpy(builder->roles, state->role_bytes, sizeof builder->roles);
-        return MT_OK;
+        return;
     }
     if (!builder->started && event->seq > whole->begin_event)
         note_peak(builder, before, whole->begin_t_ns, whole->begin_event);
@@ -141,7 +135,6 @@ enum mt_status mt_blocks_builder_state(void *context, const struct mt_model_stat
     for (size_t i = 0; i < MT_ARRAY_LEN(builder->sets); i++)
         set_state(&builder->sets[i], event, &levels);
     memcpy(builder->roles, state->role_bytes, sizeof builder->roles);
-    return MT_OK;
 }
 
 /* Length of the overlap of [begin, end) and [low, high]; at least 1, since the block existed. */
@@ -167,17 +160,16 @@ static void set_end(struct set_builder *builder, const struct mt_block_life *lif
     mt_kept_blocks_add(&builder->kept, life, (double)life->block_bytes * (double)length);
 }
 
-enum mt_status mt_blocks_builder_end(void *context, const struct mt_block_life *life)
+void mt_blocks_builder_end(void *context, const struct mt_block_life *life)
 {
     struct mt_blocks_builder *builder = context;
 
     for (size_t i = 0; i < MT_ARRAY_LEN(builder->sets); i++)
         set_end(&builder->sets[i], life);
-    return MT_OK;
 }
 
-static enum mt_status set_finish(struct mt_blocks_builder *blocks, struct set_builder *builder,
-                                 struct mt_block_set *out)
+static void set_finish(struct mt_blocks_builder *blocks, struct set_builder *builder,
+                       struct mt_block_set *out)
 {
     if (!builder->started)
         add_level(builder, builder->set.begin_t_ns, builder->set.begin_event, blocks->allocated,
@@ -188,7 +180,6 @@ static enum mt_status set_finish(struct mt_blocks_builder *blocks, struct set_bu
     out->block_count = builder->kept.count;
     out->others = builder->lived - builder->kept.count;
     out->blocks = mt_kept_blocks_list(&builder->kept, blocks->arena);
-    return out->blocks ? MT_OK : MT_ERR_MEMORY;
 }
 
 struct mt_blocks *mt_blocks_builder_finish(struct mt_blocks_builder *builder)
@@ -198,9 +189,8 @@ struct mt_blocks *mt_blocks_builder_finish(struct mt_blocks_builder *builder)
 
     if (!builder->started)
         note_peak(builder, builder->allocated, whole->begin_t_ns, whole->begin_event);
-    if (set_finish(builder, &builder->sets[0], &blocks->time) ||
-        set_finish(builder, &builder->sets[1], &blocks->event) ||
-        set_finish(builder, &builder->sets[2], &blocks->around))
-        return NULL;
+    set_finish(builder, &builder->sets[0], &blocks->time);
+    set_finish(builder, &builder->sets[1], &blocks->event);
+    set_finish(builder, &builder->sets[2], &blocks->around);
     return blocks;
 }

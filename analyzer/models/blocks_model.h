@@ -55,15 +55,13 @@ struct mt_blocks_builder;
 
 /* Everything comes from the arena. `peak_event`: the event with the largest allocated level in the
  * window; `bins`: at most 8192. */
-enum mt_status mt_blocks_builder_new(struct mt_arena *arena, const struct mt_model_window *window,
-                                     uint64_t peak_event, uint32_t bins,
-                                     struct mt_blocks_builder **builder) MT_MUST_USE;
+void mt_blocks_builder_new(struct mt_arena *arena, const struct mt_model_window *window,
+                           uint64_t peak_event, uint32_t bins, struct mt_blocks_builder **builder);
 
 /* Feeds: every block at its end, and the state after every event. O(1), except for a
  * block that is kept. */
-enum mt_status mt_blocks_builder_end(void *builder, const struct mt_block_life *life) MT_MUST_USE;
-enum mt_status mt_blocks_builder_state(void *builder,
-                                       const struct mt_model_state *state) MT_MUST_USE;
+void mt_blocks_builder_end(void *builder, const struct mt_block_life *life);
+void mt_blocks_builder_state(void *builder, const struct mt_model_state *state);
 
 /* Without words: the caller adds sites and groups. */
 struct mt_blocks *mt_blocks_builder_finish(struct mt_blocks_builder *builder);

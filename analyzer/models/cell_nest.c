@@ -4,6 +4,7 @@
  * most a few bins at their edges, and the number of cells is always O(bins * rows). */
 #include "cell_nest.h"
 
+#include "process_memory.h"
 #include "symbols.h"
 #include "util.h"
 
@@ -18,8 +19,8 @@ struct mt_cell_chunk {
     struct mt_cell cells[CHUNK_CELLS];
 };
 
-enum mt_status mt_cell_nest_init(struct mt_cell_nest *nest, struct mt_arena *arena, uint64_t bin_ns,
-                                 uint64_t bin_events)
+void mt_cell_nest_init(struct mt_cell_nest *nest, struct mt_arena *arena, uint64_t bin_ns,
+                       uint64_t bin_events)
 {
     struct mt_cell *waiting =
         mt_arena_array(arena, (size_t)(MT_NEST_ROWS + 1) * MT_NEST_ROWS, sizeof *waiting);
@@ -28,25 +29,21 @@ enum mt_status mt_cell_nest_init(struct mt_cell_nest *nest, struct mt_arena *are
     nest->arena = arena;
     nest->bin_ns = bin_ns;
     nest->bin_events = bin_events;
-    for (size_t i = 0; waiting && i <= MT_NEST_ROWS; i++)
+    for (size_t i = 0; i <= MT_NEST_ROWS; i++)
         nest->open[i].waiting = waiting + i * MT_NEST_ROWS;
-    return waiting ? MT_OK : MT_ERR_MEMORY;
 }
 
-static enum mt_status emit(struct mt_cell_nest *nest, const struct mt_cell *cell)
+static void emit(struct mt_cell_nest *nest, const struct mt_cell *cell)
 {
     struct mt_cell_chunk *chunk = nest->chunks;
 
     if (!chunk || chunk->count == CHUNK_CELLS) {
         chunk = mt_arena_alloc(nest->arena, sizeof *chunk);
-        if (!chunk)
-            return MT_ERR_MEMORY;
         chunk->next = nest->chunks;
         nest->chunks = chunk;
     }
     chunk->cells[chunk->count++] = *cell;
     nest->cell_count++;
-    return MT_OK;
 }
 
 static uint32_t lowest_row(uint32_t rows)
@@ -56,18 +53,15 @@ static uint32_t lowest_row(uint32_t rows)
 
 /* Writes the cells that wait in the open cell at `depth`. Cells that wait further out precede them
  * and must not grow across them, so they go first. */
-static enum mt_status flush(struct mt_cell_nest *nest, uint32_t depth)
+static void flush(struct mt_cell_nest *nest, uint32_t depth)
 {
     for (uint32_t i = 0; i <= depth; i++) {
         struct mt_open_cell *open = &nest->open[i];
 
         for (; open->waiting_rows; open->waiting_rows &= open->waiting_rows - 1) {
-            enum mt_status status = emit(nest, &open->waiting[lowest_row(open->waiting_rows)]);
-            if (status)
-                return status;
+            emit(nest, &open->waiting[lowest_row(open->waiting_rows)]);
         }
     }
-    return MT_OK;
 }
 
 static bool is_narrow(const struct mt_cell_nest *nest, const struct mt_cell *from,
@@ -107,20 +101,19 @@ static void join(struct mt_open_cell *around, const struct mt_cell *cell)
 
 /* The narrow cell that was closed last, and the cells waiting in it, now wait in the surrounding
  * one. */
-static enum mt_status wait_in(struct mt_cell_nest *nest, struct mt_open_cell *around,
-                              struct mt_open_cell *inner)
+static void wait_in(struct mt_cell_nest *nest, struct mt_open_cell *around,
+                    struct mt_open_cell *inner)
 {
     const struct mt_cell *waiting = &around->waiting[inner->cell.row];
 
     if (around->waiting_rows >> inner->cell.row & 1 && is_gap(nest, waiting, &inner->cell)) {
-        enum mt_status status = flush(nest, nest->open_count);
-        if (status)
-            return status;
+        flush(nest, nest->open_count);
     }
     join(around, &inner->cell);
     for (; inner->waiting_rows; inner->waiting_rows &= inner->waiting_rows - 1)
         join(around, &inner->waiting[lowest_row(inner->waiting_rows)]);
-    return is_narrow(nest, waiting, waiting) ? MT_OK : flush(nest, nest->open_count);
+    if (!is_narrow(nest, waiting, waiting))
+        flush(nest, nest->open_count);
 }
 
 void mt_cell_nest_open(struct mt_cell_nest *nest, const struct mt_cell *cell)
@@ -140,23 +133,23 @@ void mt_cell_nest_change(struct mt_cell_nest *nest, int64_t delta, uint64_t allo
     cell->peak_allocated = mt_max_u64(cell->peak_allocated, allocated_after);
 }
 
-enum mt_status mt_cell_nest_close(struct mt_cell_nest *nest, uint64_t t_ns, uint64_t event)
+void mt_cell_nest_close(struct mt_cell_nest *nest, uint64_t t_ns, uint64_t event)
 {
     struct mt_open_cell *inner = &nest->open[nest->open_count--];
     struct mt_open_cell *around = &nest->open[nest->open_count];
     struct mt_cell *cell = &inner->cell;
-    enum mt_status status;
 
     cell->end_t_ns = t_ns;
     cell->end_event = event;
     around->cell.net_bytes += cell->net_bytes;
     around->cell.peak_allocated = mt_max_u64(around->cell.peak_allocated, cell->peak_allocated);
-    if (is_narrow(nest, cell, cell))
-        return wait_in(nest, around, inner);
-    status = flush(nest, nest->open_count);
-    if (!status)
-        status = emit(nest, cell);
-    return status ? status : flush(nest, nest->open_count + 1);
+    if (is_narrow(nest, cell, cell)) {
+        wait_in(nest, around, inner);
+        return;
+    }
+    flush(nest, nest->open_count);
+    emit(nest, cell);
+    flush(nest, nest->open_count + 1);
 }
 
 static int compare_cells(const void *a, const void *b)
@@ -172,17 +165,12 @@ static int compare_cells(const void *a, const void *b)
     return left->begin_t_ns < right->begin_t_ns ? -1 : left->begin_t_ns > right->begin_t_ns;
 }
 
-enum mt_status mt_cell_nest_finish(struct mt_cell_nest *nest, struct mt_cell **cells,
-                                   uint32_t *count)
+void mt_cell_nest_finish(struct mt_cell_nest *nest, struct mt_cell **cells, uint32_t *count)
 {
-    enum mt_status status = flush(nest, 0);
     uint32_t filled = 0;
 
-    if (status)
-        return status;
+    flush(nest, 0);
     *cells = mt_arena_array(nest->arena, nest->cell_count, sizeof **cells);
-    if (!*cells)
-        return MT_ERR_MEMORY;
     for (struct mt_cell_chunk *chunk = nest->chunks; chunk; chunk = chunk->next) {
         memcpy(*cells + filled, chunk->cells, chunk->count * sizeof **cells);
         filled += chunk->count;
@@ -190,5 +178,4 @@ enum mt_status mt_cell_nest_finish(struct mt_cell_nest *nest, struct mt_cell **c
     if (filled)
         qsort(*cells, filled, sizeof **cells, compare_cells);
     *count = filled;
-    return MT_OK;
 }

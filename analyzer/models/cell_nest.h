@@ -30,8 +30,8 @@ struct mt_cell_nest {
     uint32_t cell_count;
 };
 
-enum mt_status mt_cell_nest_init(struct mt_cell_nest *nest, struct mt_arena *arena, uint64_t bin_ns,
-                                 uint64_t bin_events) MT_MUST_USE;
+void mt_cell_nest_init(struct mt_cell_nest *nest, struct mt_arena *arena, uint64_t bin_ns,
+                       uint64_t bin_events);
 
 /* Opens a cell inside the innermost open one: kind, row, phase, frame, begin_* and peak_allocated
  * (the level at its start) as given. */
@@ -41,11 +41,9 @@ void mt_cell_nest_open(struct mt_cell_nest *nest, const struct mt_cell *cell);
 void mt_cell_nest_change(struct mt_cell_nest *nest, int64_t delta, uint64_t allocated_after);
 
 /* Closes the innermost cell. */
-enum mt_status mt_cell_nest_close(struct mt_cell_nest *nest, uint64_t t_ns,
-                                  uint64_t event) MT_MUST_USE;
+void mt_cell_nest_close(struct mt_cell_nest *nest, uint64_t t_ns, uint64_t event);
 
 /* All cells by row, then start; none may be open. */
-enum mt_status mt_cell_nest_finish(struct mt_cell_nest *nest, struct mt_cell **cells,
-                                   uint32_t *count) MT_MUST_USE;
+void mt_cell_nest_finish(struct mt_cell_nest *nest, struct mt_cell **cells, uint32_t *count);
 
 #endif

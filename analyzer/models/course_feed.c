@@ -70,13 +70,13 @@ static void hash_request(struct course_feed *feed, const struct mt_event *event)
     feed->requests++;
 }
 
-static enum mt_status on_state(void *context, const struct mt_model_state *state)
+static void on_state(void *context, const struct mt_model_state *state)
 {
     struct course_feed *feed = context;
 
     if (state->event->flags & MT_EVENT_INITIAL) {
         feed->state = *state->now;
-        return MT_OK;
+        return;
     }
     if (feed->course->column_count) {
         if (!feed->begun)
@@ -91,7 +91,6 @@ static enum mt_status on_state(void *context, const struct mt_model_state *state
         raise_column(feed);
     add_level(feed, state->event->t_ns);
     hash_request(feed, state->event);
-    return MT_OK;
 }
 
 /* The last step whose start and end are both recorded. */
@@ -117,19 +116,13 @@ static enum mt_status begin(struct mt_analysis *analysis, uint32_t slot, struct 
     struct mt_course *course = mt_arena_alloc(arena, sizeof *course);
 
     (void)slot;
-    if (!made || !course)
-        return MT_ERR_MEMORY;
     course->begin_t_ns = survey->first_t_ns;
     course->end_t_ns = survey->last_t_ns;
     if (course->end_t_ns > course->begin_t_ns) {
         course->column_count = mt_model_bins(analysis);
         course->columns = mt_arena_array(arena, course->column_count, sizeof *course->columns);
-        if (!course->columns)
-            return MT_ERR_MEMORY;
     }
     course->levels = mt_arena_array(arena, MT_COURSE_LEVELS, sizeof *course->levels);
-    if (!course->levels)
-        return MT_ERR_MEMORY;
     made->course = course;
     made->hash = MT_STABLE_HASH_START;
     if (course->column_count)

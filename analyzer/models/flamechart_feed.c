@@ -4,15 +4,15 @@
 #include "model_ops.h"
 #include "model_window.h"
 
-static enum mt_status on_state(void *builder, const struct mt_model_state *state)
+static void on_state(void *builder, const struct mt_model_state *state)
 {
     const struct mt_event *event = state->event;
     uint64_t allocated = state->now->allocated;
 
     if (event->kind != MT_EVENT_ALLOC && event->kind != MT_EVENT_FREE_REQUESTED)
-        return MT_OK;
-    return mt_flamechart_builder_add(builder, event, state->phase,
-                                     (int64_t)(allocated - state->allocated_before), allocated);
+        return;
+    mt_flamechart_builder_add(builder, event, state->phase,
+                              (int64_t)(allocated - state->allocated_before), allocated);
 }
 
 static enum mt_status begin(struct mt_analysis *analysis, uint32_t slot, struct mt_model_feed *feed)
@@ -26,20 +26,19 @@ static enum mt_status begin(struct mt_analysis *analysis, uint32_t slot, struct 
         part.begin_t_ns,         part.end_t_ns, part.begin_event, part.end_event, part.step,
         mt_model_bins(analysis), zoom};
     struct mt_flamechart_builder *builder = NULL;
-    enum mt_status status;
 
-    status = mt_flamechart_builder_new(&analysis->report->arena, &window, analysis->report->phases,
-                                       analysis->report->phase_count, &analysis->source->symbols,
-                                       &builder);
+    mt_flamechart_builder_new(&analysis->report->arena, &window, analysis->report->phases,
+                              analysis->report->phase_count, &analysis->source->symbols, &builder);
     *feed = (struct mt_model_feed){.builder = builder, .on_state = on_state};
-    return status;
+    return MT_OK;
 }
 
 static enum mt_status finish(struct mt_analysis *analysis, void *builder,
                              struct mt_device_report *out)
 {
     (void)analysis;
-    return mt_flamechart_builder_finish(builder, &out->flamechart);
+    mt_flamechart_builder_finish(builder, &out->flamechart);
+    return MT_OK;
 }
 
 const struct mt_model_ops mt_model_flamechart = {.begin = begin, .finish = finish};

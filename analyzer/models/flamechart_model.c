@@ -96,7 +96,7 @@ static int row_below(int around, const struct mt_phase *phase)
     return phase->is_step ? 0 : 1;
 }
 
-static enum mt_status assign_phase_rows(struct mt_flamechart_builder *builder)
+static void assign_phase_rows(struct mt_flamechart_builder *builder)
 {
     const struct mt_flamechart_window *window = &builder->window;
     uint16_t thread = thread_of_rows(window, builder->phases, builder->phase_count);
@@ -104,8 +104,6 @@ static enum mt_status assign_phase_rows(struct mt_flamechart_builder *builder)
 
     builder->phase_rows = mt_arena_array(builder->arena, builder->phase_count, sizeof(int8_t));
     around = mt_arena_array(builder->arena, builder->phase_count, sizeof(int8_t));
-    if (!builder->phase_rows || !around)
-        return MT_ERR_MEMORY;
     builder->frame_row = 2;
     for (uint32_t i = 0; i < builder->phase_count; i++) {
         const struct mt_phase *phase = &builder->phases[i];
@@ -120,21 +118,15 @@ static enum mt_status assign_phase_rows(struct mt_flamechart_builder *builder)
         if (shown && (uint32_t)row + 2 > builder->frame_row)
             builder->frame_row = (uint32_t)row + 2;
     }
-    return MT_OK;
 }
 
-enum mt_status mt_flamechart_builder_new(struct mt_arena *arena,
-                                         const struct mt_flamechart_window *window,
-                                         const struct mt_phase *phases, uint32_t phase_count,
-                                         const struct mt_symbols *symbols,
-                                         struct mt_flamechart_builder **out)
+void mt_flamechart_builder_new(struct mt_arena *arena, const struct mt_flamechart_window *window,
+                               const struct mt_phase *phases, uint32_t phase_count,
+                               const struct mt_symbols *symbols, struct mt_flamechart_builder **out)
 {
     struct mt_flamechart_builder *builder = mt_arena_alloc(arena, sizeof *builder);
     uint32_t bins = window->bins ? window->bins : DEFAULT_BINS;
-    enum mt_status status;
 
-    if (!builder)
-        return MT_ERR_MEMORY;
     bins = bins < MAX_BINS ? bins : MAX_BINS;
     builder->arena = arena;
     builder->window = *window;
@@ -143,20 +135,12 @@ enum mt_status mt_flamechart_builder_new(struct mt_arena *arena,
     builder->symbols = symbols;
     builder->clock_ns = window->begin_t_ns;
     mt_speaking_stack_init(&builder->speaking, arena, symbols);
-    status = assign_phase_rows(builder);
-    if (!status)
-        status =
-            mt_cell_nest_init(&builder->nest, arena, (window->end_t_ns - window->begin_t_ns) / bins,
-                              (window->end_event - window->begin_event) / bins);
-    if (!status)
-        status = mt_level_curve_init(&builder->time_curve, arena, window->begin_t_ns,
-                                     window->end_t_ns, bins);
-    if (!status)
-        status = mt_level_curve_init(&builder->event_curve, arena, window->begin_event,
-                                     window->end_event, bins);
-    if (!status)
-        *out = builder;
-    return status;
+    assign_phase_rows(builder);
+    mt_cell_nest_init(&builder->nest, arena, (window->end_t_ns - window->begin_t_ns) / bins,
+                      (window->end_event - window->begin_event) / bins);
+    mt_level_curve_init(&builder->time_curve, arena, window->begin_t_ns, window->end_t_ns, bins);
+    mt_level_curve_init(&builder->event_curve, arena, window->begin_event, window->end_event, bins);
+    *out = builder;
 }
 
 /* Time never runs backwards, even in damaged phases, and stays in the window. */
@@ -167,33 +151,30 @@ static uint64_t advance(struct mt_flamechart_builder *builder, uint64_t t_ns)
     return builder->clock_ns;
 }
 
-static enum mt_status close_frames(struct mt_flamechart_builder *builder, uint32_t keep,
-                                   uint64_t t_ns, uint64_t event)
+static void close_frames(struct mt_flamechart_builder *builder, uint32_t keep, uint64_t t_ns,
+                         uint64_t event)
 {
-    enum mt_status status = MT_OK;
-
     if (builder->in_no_stack) {
         builder->in_no_stack = false;
-        status = mt_cell_nest_close(&builder->nest, t_ns, event);
+        mt_cell_nest_close(&builder->nest, t_ns, event);
     }
-    for (; !status && builder->path_count > keep; builder->path_count--)
-        status = mt_cell_nest_close(&builder->nest, t_ns, event);
-    return status;
+    for (; builder->path_count > keep; builder->path_count--)
+        mt_cell_nest_close(&builder->nest, t_ns, event);
 }
 
-static enum mt_status close_phase(struct mt_flamechart_builder *builder)
+static void close_phase(struct mt_flamechart_builder *builder)
 {
     const struct mt_phase *phase =
         &builder->phases[builder->open_phases[builder->open_phase_count - 1]];
     uint64_t event = builder->open_ends[builder->open_phase_count - 1];
     uint64_t t_ns = advance(builder, phase->end_t_ns);
-    enum mt_status status = close_frames(builder, 0, t_ns, event);
 
+    close_frames(builder, 0, t_ns, event);
     builder->open_phase_count--;
-    return status ? status : mt_cell_nest_close(&builder->nest, t_ns, event);
+    mt_cell_nest_close(&builder->nest, t_ns, event);
 }
 
-static enum mt_status open_phase(struct mt_flamechart_builder *builder, uint32_t index)
+static void open_phase(struct mt_flamechart_builder *builder, uint32_t index)
 {
     const struct mt_phase *phase = &builder->phases[index];
     struct mt_cell cell = {.kind = phase->is_step ? MT_CELL_STEP : MT_CELL_PHASE,
@@ -202,17 +183,15 @@ static enum mt_status open_phase(struct mt_flamechart_builder *builder, uint32_t
                            .frame = MT_NO_ID,
                            .peak_allocated = builder->allocated};
     uint64_t end = mt_min_u64(phase->end_event, builder->window.end_event);
-    enum mt_status status;
 
     if (builder->open_phase_count)
         end = mt_min_u64(end, builder->open_ends[builder->open_phase_count - 1]);
     cell.begin_event = mt_max_u64(phase->begin_event, builder->window.begin_event);
     cell.begin_t_ns = advance(builder, phase->begin_t_ns);
-    status = close_frames(builder, 0, cell.begin_t_ns, cell.begin_event);
+    close_frames(builder, 0, cell.begin_t_ns, cell.begin_event);
     builder->open_phases[builder->open_phase_count] = (int32_t)index;
     builder->open_ends[builder->open_phase_count++] = mt_max_u64(end, cell.begin_event);
     mt_cell_nest_open(&builder->nest, &cell);
-    return status;
 }
 
 /* The next shown phase, and its first event in the window. */
@@ -237,11 +216,9 @@ static bool is_beside_top(const struct mt_flamechart_builder *builder, uint32_t 
 }
 
 /* Opens and closes the phases between the last event and this one. */
-static enum mt_status pass_phases(struct mt_flamechart_builder *builder, uint64_t event)
+static void pass_phases(struct mt_flamechart_builder *builder, uint64_t event)
 {
-    enum mt_status status = MT_OK;
-
-    while (!status) {
+    while (!false) {
         uint64_t begin = UINT64_MAX, end = UINT64_MAX;
         bool opens = next_begin(builder, &begin) && begin <= event;
 
@@ -249,13 +226,12 @@ static enum mt_status pass_phases(struct mt_flamechart_builder *builder, uint64_
             end = builder->open_ends[builder->open_phase_count - 1];
         if ((end < event && end <= begin) ||
             (opens && builder->open_phase_count && is_beside_top(builder, builder->next_phase)))
-            status = close_phase(builder);
+            close_phase(builder);
         else if (opens)
-            status = open_phase(builder, builder->next_phase++);
+            open_phase(builder, builder->next_phase++);
         else
             break;
     }
-    return status;
 }
 
 static void note_common(struct mt_flamechart_builder *builder, uint32_t depth, uint32_t frame_id)
@@ -279,8 +255,8 @@ static int32_t phase_of_cell(const struct mt_flamechart_builder *builder, int32_
     return phase >= 0 && (uint32_t)phase < builder->phase_count ? phase : MT_NO_PHASE;
 }
 
-static enum mt_status enter_no_stack(struct mt_flamechart_builder *builder,
-                                     const struct mt_event *event, int32_t phase, uint64_t t_ns)
+static void enter_no_stack(struct mt_flamechart_builder *builder, const struct mt_event *event,
+                           int32_t phase, uint64_t t_ns)
 {
     struct mt_cell cell = {.kind = MT_CELL_NO_STACK,
                            .row = builder->frame_row - 1,
@@ -288,28 +264,26 @@ static enum mt_status enter_no_stack(struct mt_flamechart_builder *builder,
                            .frame = MT_NO_ID,
                            .begin_t_ns = t_ns,
                            .begin_event = event->seq};
-    enum mt_status status;
 
     if (builder->in_no_stack)
-        return MT_OK;
-    status = close_frames(builder, 0, t_ns, event->seq);
+        return;
+    close_frames(builder, 0, t_ns, event->seq);
     builder->in_no_stack = true;
     mt_cell_nest_open(&builder->nest, &cell);
-    return status;
 }
 
-static enum mt_status enter_stack(struct mt_flamechart_builder *builder,
-                                  const struct mt_event *event, int32_t phase, uint64_t t_ns)
+static void enter_stack(struct mt_flamechart_builder *builder, const struct mt_event *event,
+                        int32_t phase, uint64_t t_ns)
 {
     uint32_t frames[MT_SPEAKING_DEPTH], count, shared = 0;
-    enum mt_status status = mt_speaking_stack_get(&builder->speaking, event->stack, frames, &count);
 
+    mt_speaking_stack_get(&builder->speaking, event->stack, frames, &count);
     while (shared < count && shared < builder->path_count &&
            frames[shared] == builder->path[shared])
         shared++;
-    if (!status && (shared < builder->path_count || builder->in_no_stack))
-        status = close_frames(builder, shared, t_ns, event->seq);
-    for (; !status && shared < count; shared++) {
+    if ((shared < builder->path_count || builder->in_no_stack))
+        close_frames(builder, shared, t_ns, event->seq);
+    for (; shared < count; shared++) {
         struct mt_cell cell = {.kind = MT_CELL_FRAME,
                                .row = builder->frame_row + shared,
                                .phase = phase_of_cell(builder, phase),
@@ -321,18 +295,20 @@ static enum mt_status enter_stack(struct mt_flamechart_builder *builder,
         builder->path[builder->path_count++] = frames[shared];
         mt_cell_nest_open(&builder->nest, &cell);
     }
-    return status;
 }
 
 /* If frees have no stacks, one between two calls belongs to the earlier call. */
-static enum mt_status enter(struct mt_flamechart_builder *builder, const struct mt_event *event,
-                            int32_t phase, uint64_t t_ns)
+static void enter(struct mt_flamechart_builder *builder, const struct mt_event *event,
+                  int32_t phase, uint64_t t_ns)
 {
-    if (event->stack < builder->symbols->stack_count)
-        return enter_stack(builder, event, phase, t_ns);
-    if (event->kind == MT_EVENT_ALLOC || builder->frees_have_stacks)
-        return enter_no_stack(builder, event, phase, t_ns);
-    return MT_OK;
+    if (event->stack < builder->symbols->stack_count) {
+        enter_stack(builder, event, phase, t_ns);
+        return;
+    }
+    if (event->kind == MT_EVENT_ALLOC || builder->frees_have_stacks) {
+        enter_no_stack(builder, event, phase, t_ns);
+        return;
+    }
 }
 
 static void note_level(struct mt_flamechart_builder *builder, uint64_t t_ns, uint64_t event,
@@ -358,11 +334,9 @@ static void start(struct mt_flamechart_builder *builder, uint64_t allocated)
     }
 }
 
-enum mt_status mt_flamechart_builder_add(struct mt_flamechart_builder *builder,
-                                         const struct mt_event *event, int32_t phase,
-                                         int64_t delta_allocated, uint64_t allocated_after)
+void mt_flamechart_builder_add(struct mt_flamechart_builder *builder, const struct mt_event *event,
+                               int32_t phase, int64_t delta_allocated, uint64_t allocated_after)
 {
-    enum mt_status status;
     int64_t change;
     uint64_t t_ns;
 
@@ -370,36 +344,28 @@ enum mt_status mt_flamechart_builder_add(struct mt_flamechart_builder *builder,
         builder->frees_have_stacks = true;
     if (event->seq < builder->window.begin_event) {
         builder->allocated = allocated_after;
-        return MT_OK;
+        return;
     }
     if (event->seq > builder->window.end_event)
-        return MT_OK;
+        return;
     if (!builder->started)
         start(builder, allocated_after - (uint64_t)delta_allocated);
-    status = pass_phases(builder, event->seq);
+    pass_phases(builder, event->seq);
     t_ns = advance(builder, event->t_ns);
-    if (!status)
-        status = enter(builder, event, phase, t_ns);
-    if (status)
-        return status;
+    enter(builder, event, phase, t_ns);
     change = (int64_t)(allocated_after - builder->allocated);
     builder->allocated = allocated_after;
     builder->events++;
     mt_cell_nest_change(&builder->nest, change, allocated_after);
     note_level(builder, t_ns, event->seq, allocated_after);
-    return MT_OK;
 }
 
-static enum mt_status close_all(struct mt_flamechart_builder *builder)
+static void close_all(struct mt_flamechart_builder *builder)
 {
-    enum mt_status status = pass_phases(builder, builder->window.end_event);
-
-    while (!status && builder->open_phase_count)
-        status = close_phase(builder);
-    if (!status)
-        status = close_frames(builder, 0, advance(builder, builder->window.end_t_ns),
-                              builder->window.end_event);
-    return status;
+    pass_phases(builder, builder->window.end_event);
+    while (builder->open_phase_count)
+        close_phase(builder);
+    close_frames(builder, 0, advance(builder, builder->window.end_t_ns), builder->window.end_event);
 }
 
 /* The innermost row of call stacks is always kept. */
@@ -413,21 +379,14 @@ static uint32_t common_rows(const struct mt_flamechart_builder *builder)
     return rows;
 }
 
-enum mt_status mt_flamechart_builder_finish(struct mt_flamechart_builder *builder,
-                                            struct mt_flamechart **out)
+void mt_flamechart_builder_finish(struct mt_flamechart_builder *builder, struct mt_flamechart **out)
 {
     struct mt_flamechart *chart = mt_arena_alloc(builder->arena, sizeof *chart);
-    enum mt_status status;
 
-    if (!chart)
-        return MT_ERR_MEMORY;
     if (!builder->started)
         start(builder, builder->allocated);
-    status = close_all(builder);
-    if (!status)
-        status = mt_cell_nest_finish(&builder->nest, &chart->cells, &chart->cell_count);
-    if (status)
-        return status;
+    close_all(builder);
+    mt_cell_nest_finish(&builder->nest, &chart->cells, &chart->cell_count);
     chart->begin_t_ns = builder->window.begin_t_ns;
     chart->end_t_ns = builder->window.end_t_ns;
     chart->begin_event = builder->window.begin_event;
@@ -449,5 +408,4 @@ enum mt_status mt_flamechart_builder_finish(struct mt_flamechart_builder *builde
     chart->peak_event = builder->peak_event;
     chart->events = builder->events;
     *out = chart;
-    return MT_OK;
 }

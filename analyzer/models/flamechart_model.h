@@ -43,20 +43,17 @@ struct mt_flamechart_window {
 
 /* Phases are the report's, complete; symbols the source's, which may grow. All
  * memory comes from the arena: a builder needs no release. */
-enum mt_status mt_flamechart_builder_new(struct mt_arena *arena,
-                                         const struct mt_flamechart_window *window,
-                                         const struct mt_phase *phases, uint32_t phase_count,
-                                         const struct mt_symbols *symbols,
-                                         struct mt_flamechart_builder **builder) MT_MUST_USE;
+void mt_flamechart_builder_new(struct mt_arena *arena, const struct mt_flamechart_window *window,
+                               const struct mt_phase *phases, uint32_t phase_count,
+                               const struct mt_symbols *symbols,
+                               struct mt_flamechart_builder **builder);
 
 /* Adds an event. Pass every ALLOC and FREE_REQUESTED of the device, in order. Those outside of the
  * window count only for the curve's start. `phase` is the innermost one around the event. */
-enum mt_status mt_flamechart_builder_add(struct mt_flamechart_builder *builder,
-                                         const struct mt_event *event, int32_t phase,
-                                         int64_t delta_allocated,
-                                         uint64_t allocated_after) MT_MUST_USE;
+void mt_flamechart_builder_add(struct mt_flamechart_builder *builder, const struct mt_event *event,
+                               int32_t phase, int64_t delta_allocated, uint64_t allocated_after);
 
-enum mt_status mt_flamechart_builder_finish(struct mt_flamechart_builder *builder,
-                                            struct mt_flamechart **flamechart) MT_MUST_USE;
+void mt_flamechart_builder_finish(struct mt_flamechart_builder *builder,
+                                  struct mt_flamechart **flamechart);
 
 #endif

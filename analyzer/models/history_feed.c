@@ -5,6 +5,7 @@
 #include "history_model.h"
 #include "history_groups.h"
 #include "model_ops.h"
+#include "process_memory.h"
 #include "report_query.h"
 #include "timeline_model.h"
 
@@ -36,26 +37,22 @@ struct mt_history_feed {
 };
 
 /* Steps have thousands of phases, and few names. */
-static enum mt_status name_phases(struct mt_history_feed *feed)
+static void name_phases(struct mt_history_feed *feed)
 {
     struct mt_strings names = {0};
-    enum mt_status status = MT_OK;
 
     feed->phase_count = feed->attribution.phases->count;
-    feed->phase_names = calloc((size_t)feed->phase_count + 1, sizeof *feed->phase_names);
-    if (!feed->phase_names)
-        return MT_ERR_MEMORY;
-    for (uint32_t i = 0; i < feed->phase_count && !status; i++) {
+    feed->phase_names = mt_memory_zeroed((size_t)feed->phase_count + 1, sizeof *feed->phase_names);
+    for (uint32_t i = 0; i < feed->phase_count; i++) {
         const struct mt_block_life life = {
             .stack = MT_NO_ID, .tied = MT_NO_ID, .phase = (int32_t)i};
         struct mt_attributed row = mt_attributed_of_life(&feed->attribution, &life);
         uint32_t id;
 
-        status = mt_strings_intern(&names, row.phase, strlen(row.phase), &id);
+        mt_strings_put(&names, row.phase, strlen(row.phase), &id);
         feed->phase_names[i] = 2 * (id + 1) + (row.backward ? 1 : 0);
     }
     mt_strings_release(&names);
-    return status;
 }
 
 static bool is_same(const struct origin *a, const struct origin *b)
@@ -72,14 +69,12 @@ static uint64_t hash(const struct origin *origin)
                                (uint64_t)origin->tie << 8 | (origin->initial ? 1u : 0u)));
 }
 
-static enum mt_status describe(struct mt_history_feed *feed, const struct mt_block_life *life,
-                               struct mt_history_group *group)
+static void describe(struct mt_history_feed *feed, const struct mt_block_life *life,
+                     struct mt_history_group *group)
 {
     struct mt_attributed row = mt_attributed_of_life(&feed->attribution, life);
     const char *site = mt_attributed_site(&feed->attribution, &row);
 
-    if (!site)
-        return MT_ERR_MEMORY;
     *group = (struct mt_history_group){.site = mt_history_word(feed->builder, site),
                                        .phase = mt_history_word(feed->builder, row.phase),
                                        .stack = life->stack,
@@ -87,33 +82,28 @@ static enum mt_status describe(struct mt_history_feed *feed, const struct mt_blo
                                        .detail = MT_HISTORY_BY_SIZE,
                                        .is_initial = row.initial,
                                        .is_backward = row.backward};
-    return group->site && group->phase ? MT_OK : MT_ERR_MEMORY;
 }
 
-static enum mt_status remember(struct mt_history_feed *feed, const struct known *known)
+static void remember(struct mt_history_feed *feed, const struct known *known)
 {
     if (feed->known_count == feed->known_capacity) {
         uint32_t capacity = feed->known_capacity ? feed->known_capacity * 2 : 256;
-        struct known *bigger = realloc(feed->known, capacity * sizeof *bigger);
+        struct known *bigger = mt_memory_resize(feed->known, capacity * sizeof *bigger);
 
-        if (!bigger)
-            return MT_ERR_MEMORY;
         feed->known = bigger;
         feed->known_capacity = capacity;
     }
     feed->known[feed->known_count++] = *known;
-    return MT_OK;
 }
 
-static enum mt_status group_of(struct mt_history_feed *feed, const struct mt_block_life *life,
-                               struct mt_history_group *group)
+static void group_of(struct mt_history_feed *feed, const struct mt_block_life *life,
+                     struct mt_history_group *group)
 {
     bool in_phase = life->phase >= 0 && (uint32_t)life->phase < feed->phase_count;
     struct known fresh = {.origin = {life->stack, life->tied,
                                      in_phase ? feed->phase_names[life->phase] : 0, life->role,
                                      life->tie, life->birth_event < feed->attribution.first_event}};
     uint64_t key = hash(&fresh.origin);
-    enum mt_status status;
 
     for (;; key++) {
         uint32_t found = mt_map_get(&feed->ids, key);
@@ -122,43 +112,35 @@ static enum mt_status group_of(struct mt_history_feed *feed, const struct mt_blo
             break;
         *group = feed->known[found].group;
         if (is_same(&feed->known[found].origin, &fresh.origin))
-            return MT_OK;
+            return;
     }
-    status = describe(feed, life, &fresh.group);
+    describe(feed, life, &fresh.group);
     *group = fresh.group;
-    if (!status)
-        status = remember(feed, &fresh);
-    return status ? status : mt_map_set(&feed->ids, key, feed->known_count - 1);
+    remember(feed, &fresh);
+    mt_map_put(&feed->ids, key, feed->known_count - 1);
 }
 
-static enum mt_status prepare(struct mt_history_feed *feed, struct mt_analysis *analysis,
-                              uint32_t slot)
+static void prepare(struct mt_history_feed *feed, struct mt_analysis *analysis, uint32_t slot)
 {
     const struct mt_survey_device *device = &analysis->survey.devices[slot];
     struct mt_arena *arena = &analysis->report->arena;
     struct mt_timeline axis = {.first_event = device->first_event,
                                .last_event = device->last_event};
     const struct mt_report *report = analysis->report;
-    enum mt_status status;
 
     feed->share = analysis->survey.device_count;
-    status = mt_attribution_init(&feed->attribution, arena, &analysis->source->symbols,
-                                 &analysis->survey.phases);
+    mt_attribution_init(&feed->attribution, arena, &analysis->source->symbols,
+                        &analysis->survey.phases);
     feed->attribution.has_stacks = analysis->source->header.has_stacks;
     feed->attribution.names_operations = mt_header_names_operations(&analysis->source->header);
     feed->attribution.first_event = analysis->survey.first_event;
-    if (!status)
-        status = name_phases(feed);
-    if (!status)
-        status = mt_timeline_spans(arena, device->first_t_ns, device->last_t_ns, device->gaps,
-                                   device->gap_count, analysis->survey.phases.phases,
-                                   analysis->survey.phases.count, &axis.spans, &axis.span_count);
-    if (!status)
-        status = mt_history_builder_new(
-            arena, &analysis->source->symbols, &axis,
-            mt_is_shown_by_event(report, mt_report_device(report, device->device)), &device->start,
-            &feed->builder);
-    return status;
+    name_phases(feed);
+    mt_timeline_spans(arena, device->first_t_ns, device->last_t_ns, device->gaps, device->gap_count,
+                      analysis->survey.phases.phases, analysis->survey.phases.count, &axis.spans,
+                      &axis.span_count);
+    mt_history_builder_new(arena, &analysis->source->symbols, &axis,
+                           mt_is_shown_by_event(report, mt_report_device(report, device->device)),
+                           &device->start, &feed->builder);
 }
 
 static void release(void *context)
@@ -175,66 +157,60 @@ static void release(void *context)
     free(feed);
 }
 
-static enum mt_status on_birth(void *context, const struct mt_block_life *life)
+static void on_birth(void *context, const struct mt_block_life *life)
 {
     struct mt_history_feed *feed = context;
     struct mt_history_group group;
-    enum mt_status status = group_of(feed, life, &group);
 
+    group_of(feed, life, &group);
     group.block_bytes = life->block_bytes;
-    return status ? status
-                  : mt_history_birth(feed->builder, life->block, &group, life->block_bytes,
-                                     life->birth_event < feed->attribution.first_event);
+    mt_history_birth(feed->builder, life->block, &group, life->block_bytes,
+                     life->birth_event < feed->attribution.first_event);
 }
 
-static enum mt_status on_end(void *context, const struct mt_block_life *life)
+static void on_end(void *context, const struct mt_block_life *life)
 {
     struct mt_history_feed *feed = context;
 
-    return life->end_event == UINT64_MAX
-               ? MT_OK
-               : mt_history_death(feed->builder, life->block, life->block_bytes,
-                                  life->end_event < feed->attribution.first_event);
+    if (!(life->end_event == UINT64_MAX))
+        mt_history_death(feed->builder, life->block, life->block_bytes,
+                         life->end_event < feed->attribution.first_event);
 }
 
-static enum mt_status on_state(void *context, const struct mt_model_state *state)
+static void on_state(void *context, const struct mt_model_state *state)
 {
     struct mt_history_feed *feed = context;
 
     if (state->event->flags & MT_EVENT_INITIAL)
-        return MT_OK;
-    return mt_history_state(feed->builder, state->event->t_ns, state->event->seq, state->phase,
-                            state->now);
+        return;
+    mt_history_state(feed->builder, state->event->t_ns, state->event->seq, state->phase,
+                     state->now);
 }
 
 static enum mt_status begin(struct mt_analysis *analysis, uint32_t slot, struct mt_model_feed *feed)
 {
-    struct mt_history_feed *made = calloc(1, sizeof *made);
-    enum mt_status status = made ? prepare(made, analysis, slot) : MT_ERR_MEMORY;
+    struct mt_history_feed *made = mt_memory_zeroed(1, sizeof *made);
 
-    if (status) {
-        release(made);
-        made = NULL;
-    }
+    prepare(made, analysis, slot);
     *feed = (struct mt_model_feed){.builder = made,
                                    .on_birth = on_birth,
                                    .on_end = on_end,
                                    .on_state = on_state,
                                    .release = release};
-    return status;
+    return MT_OK;
 }
 
 static enum mt_status finish(struct mt_analysis *analysis, void *context,
                              struct mt_device_report *out)
 {
     struct mt_history_feed *feed = context;
-    enum mt_status status = mt_history_finish(feed->builder, &out->history);
+
+    mt_history_finish(feed->builder, &out->history);
     uint32_t share = feed->share ? feed->share : 1;
 
     (void)analysis;
-    return status ? status
-                  : mt_history_reduce(out->history, MT_HISTORY_GROUPS / share,
-                                      MT_HISTORY_CHANGES / share);
+    mt_history_reduce(out->history, MT_HISTORY_GROUPS / share, MT_HISTORY_CHANGES / share);
+    return MT_OK;
 }
 
 const struct mt_model_ops mt_model_history = {.begin = begin, .finish = finish};

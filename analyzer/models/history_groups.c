@@ -1,4 +1,5 @@
 #include "history_groups.h"
+#include "process_memory.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -30,26 +31,22 @@ static uint64_t hash(const struct mt_history_group *group)
     return mt_hash_u64(mt_hash_u64(hash ^ group->stack) ^ group->block_bytes);
 }
 
-static enum mt_status append(struct mt_history_groups *groups, const struct mt_history_group *like)
+static void append(struct mt_history_groups *groups, const struct mt_history_group *like)
 {
     if (groups->count == groups->capacity) {
         uint32_t capacity = groups->capacity ? groups->capacity * 2 : 256;
-        struct mt_history_group *bigger = realloc(groups->list, capacity * sizeof *bigger);
+        struct mt_history_group *bigger = mt_memory_resize(groups->list, capacity * sizeof *bigger);
 
-        if (!bigger)
-            return MT_ERR_MEMORY;
         groups->list = bigger;
         groups->capacity = capacity;
     }
     groups->list[groups->count++] = *like;
-    return MT_OK;
 }
 
-enum mt_status mt_history_groups_find(struct mt_history_groups *groups,
-                                      const struct mt_history_group *like, uint32_t *index)
+void mt_history_groups_find(struct mt_history_groups *groups, const struct mt_history_group *like,
+                            uint32_t *index)
 {
     uint64_t key = hash(like);
-    enum mt_status status;
 
     for (;; key++) {
         uint32_t found = mt_map_get(&groups->ids, key);
@@ -58,15 +55,13 @@ enum mt_status mt_history_groups_find(struct mt_history_groups *groups,
             break;
         if (is_same(&groups->list[found], like)) {
             *index = found;
-            return MT_OK;
+            return;
         }
     }
     *index = groups->count;
-    status = append(groups, like);
-    if (status)
-        return status;
+    append(groups, like);
     groups->list[*index].most_bytes = 0;
-    return mt_map_set(&groups->ids, key, *index);
+    mt_map_put(&groups->ids, key, *index);
 }
 
 void mt_history_groups_release(struct mt_history_groups *groups)
@@ -109,15 +104,13 @@ static struct mt_history_group coarser(const struct mt_history_group *group)
     return next;
 }
 
-static enum mt_status merge_one(struct mt_history_groups *groups, const struct mt_symbols *symbols,
-                                uint32_t *into, uint32_t index)
+static void merge_one(struct mt_history_groups *groups, const struct mt_symbols *symbols,
+                      uint32_t *into, uint32_t index)
 {
     struct mt_history_group like = coarser(&groups->list[index]), *parent;
     uint32_t found, count = groups->count;
-    enum mt_status status = mt_history_groups_find(groups, &like, &found);
 
-    if (status)
-        return status;
+    mt_history_groups_find(groups, &like, &found);
     if (groups->count > count)
         into[found] = found;
     while (into[found] != found)
@@ -126,7 +119,6 @@ static enum mt_status merge_one(struct mt_history_groups *groups, const struct m
     parent->stack = common_stack(symbols, parent->stack, like.stack);
     parent->most_bytes += groups->list[index].most_bytes;
     into[index] = found;
-    return MT_OK;
 }
 
 /* Groups that were not merged get the numbers 0, 1, ...; the others get the number of their new
@@ -147,49 +139,39 @@ static void renumber(const struct mt_history_groups *groups, uint32_t *into, uin
     }
 }
 
-static enum mt_status rebuild(struct mt_history_groups *groups, const uint32_t *into)
+static void rebuild(struct mt_history_groups *groups, const uint32_t *into)
 {
     struct mt_history_groups kept = {0};
-    enum mt_status status = MT_OK;
     uint32_t index;
 
-    for (uint32_t i = 0; i < groups->count && !status; i++) {
+    for (uint32_t i = 0; i < groups->count; i++) {
         if (into[i] != i)
             continue;
-        status = mt_history_groups_find(&kept, &groups->list[i], &index);
-        if (!status)
-            kept.list[index].most_bytes = groups->list[i].most_bytes;
+        mt_history_groups_find(&kept, &groups->list[i], &index);
+        kept.list[index].most_bytes = groups->list[i].most_bytes;
     }
     mt_history_groups_release(groups);
     *groups = kept;
-    return status;
 }
 
-enum mt_status mt_history_groups_merge(struct mt_history_groups *groups,
-                                       const struct mt_symbols *symbols, uint64_t small_bytes,
-                                       uint32_t **numbers)
+void mt_history_groups_merge(struct mt_history_groups *groups, const struct mt_symbols *symbols,
+                             uint64_t small_bytes, uint32_t **numbers)
 {
     /* A group makes at most one for each coarser degree. */
     size_t most = 4 * (size_t)groups->count + 1;
-    uint32_t *into = malloc(most * sizeof *into);
-    enum mt_status status = MT_OK;
+    uint32_t *into = mt_memory_new(most * sizeof *into);
 
-    *numbers = malloc(most * sizeof **numbers);
-    if (!into || !*numbers)
-        status = MT_ERR_MEMORY;
-    for (uint32_t i = 0; i < groups->count && !status; i++)
+    *numbers = mt_memory_new(most * sizeof **numbers);
+    for (uint32_t i = 0; i < groups->count; i++)
         into[i] = i;
     /* Coarser groups are appended, and then also examined. */
-    for (uint32_t i = 0; i < groups->count && !status; i++)
+    for (uint32_t i = 0; i < groups->count; i++)
         if (groups->list[i].detail != MT_HISTORY_BY_ROLE && into[i] == i &&
             groups->list[i].most_bytes < small_bytes)
-            status = merge_one(groups, symbols, into, i);
-    if (!status) {
-        renumber(groups, into, *numbers);
-        status = rebuild(groups, into);
-    }
+            merge_one(groups, symbols, into, i);
+    renumber(groups, into, *numbers);
+    rebuild(groups, into);
     free(into);
-    return status;
 }
 
 struct sums {
@@ -241,14 +223,15 @@ static uint32_t tell(struct sums *sums, struct mt_history_change *changes)
     return count;
 }
 
-enum mt_status mt_history_renumber(struct mt_history_column *columns, uint32_t column_count,
-                                   struct mt_history_change *changes, uint32_t *change_count,
-                                   const uint32_t *into, uint32_t group_count)
+void mt_history_renumber(struct mt_history_column *columns, uint32_t column_count,
+                         struct mt_history_change *changes, uint32_t *change_count,
+                         const uint32_t *into, uint32_t group_count)
 {
     size_t room = (size_t)group_count + 1;
-    struct sums sums = {calloc(room, sizeof *sums.bytes), calloc(room, sizeof *sums.blocks),
-                        calloc(room, sizeof *sums.touched), calloc(room, sizeof *sums.is_touched),
-                        0};
+    struct sums sums = {mt_memory_zeroed(room, sizeof *sums.bytes),
+                        mt_memory_zeroed(room, sizeof *sums.blocks),
+                        mt_memory_zeroed(room, sizeof *sums.touched),
+                        mt_memory_zeroed(room, sizeof *sums.is_touched), 0};
     bool has_room = sums.bytes && sums.blocks && sums.touched && sums.is_touched;
     uint32_t kept = 0;
 
@@ -265,43 +248,37 @@ enum mt_status mt_history_renumber(struct mt_history_column *columns, uint32_t c
     free(sums.blocks);
     free(sums.touched);
     free(sums.is_touched);
-    return has_room ? MT_OK : MT_ERR_MEMORY;
+    if (!has_room)
+        mt_memory_end();
 }
 
-static enum mt_status reduce_once(struct mt_history *history, struct mt_history_groups *groups)
+static void reduce_once(struct mt_history *history, struct mt_history_groups *groups)
 {
     uint32_t *into = NULL;
-    enum mt_status status;
 
     history->small_bytes = history->small_bytes ? history->small_bytes * 2 : 512;
-    status = mt_history_groups_merge(groups, history->symbols, history->small_bytes, &into);
-    if (!status)
-        status = mt_history_renumber(history->columns, history->column_count, history->changes,
-                                     &history->change_count, into, groups->count);
+    mt_history_groups_merge(groups, history->symbols, history->small_bytes, &into);
+    mt_history_renumber(history->columns, history->column_count, history->changes,
+                        &history->change_count, into, groups->count);
     free(into);
-    return status;
 }
 
-enum mt_status mt_history_reduce(struct mt_history *history, uint32_t most_groups,
-                                 uint32_t most_changes)
+void mt_history_reduce(struct mt_history *history, uint32_t most_groups, uint32_t most_changes)
 {
     struct mt_history_groups groups = {0};
-    enum mt_status status = MT_OK;
     uint32_t index;
 
     if (history->group_count <= most_groups && history->change_count <= most_changes)
-        return MT_OK;
-    for (uint32_t i = 0; i < history->group_count && !status; i++) {
-        status = mt_history_groups_find(&groups, &history->groups[i], &index);
-        if (!status)
-            groups.list[index].most_bytes = history->groups[i].most_bytes;
+        return;
+    for (uint32_t i = 0; i < history->group_count; i++) {
+        mt_history_groups_find(&groups, &history->groups[i], &index);
+        groups.list[index].most_bytes = history->groups[i].most_bytes;
     }
-    while (!status && (groups.count > most_groups || history->change_count > most_changes) &&
+    while ((groups.count > most_groups || history->change_count > most_changes) &&
            history->small_bytes <= UINT64_MAX / 2)
-        status = reduce_once(history, &groups);
+        reduce_once(history, &groups);
     history->group_count = groups.count;
-    for (uint32_t i = 0; i < groups.count && !status; i++)
+    for (uint32_t i = 0; i < groups.count; i++)
         history->groups[i] = groups.list[i];
     mt_history_groups_release(&groups);
-    return status;
 }

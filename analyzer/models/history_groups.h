@@ -12,25 +12,22 @@ struct mt_history_groups {
 };
 
 /* The group with the key of `like`, added if missing. Amortized O(1). */
-enum mt_status mt_history_groups_find(struct mt_history_groups *groups,
-                                      const struct mt_history_group *like,
-                                      uint32_t *index) MT_MUST_USE;
+void mt_history_groups_find(struct mt_history_groups *groups, const struct mt_history_group *like,
+                            uint32_t *index);
 void mt_history_groups_release(struct mt_history_groups *groups);
 
 /* Merges every group with less than `small_bytes` into a coarser one. *into becomes an array of the
  * new numbers of the previous groups; the caller frees it. */
-enum mt_status mt_history_groups_merge(struct mt_history_groups *groups,
-                                       const struct mt_symbols *symbols, uint64_t small_bytes,
-                                       uint32_t **into) MT_MUST_USE;
+void mt_history_groups_merge(struct mt_history_groups *groups, const struct mt_symbols *symbols,
+                             uint64_t small_bytes, uint32_t **into);
 
 /* Assigns groups their new numbers below `group_count`, and merges the changes of each column. */
-enum mt_status mt_history_renumber(struct mt_history_column *columns, uint32_t column_count,
-                                   struct mt_history_change *changes, uint32_t *change_count,
-                                   const uint32_t *into, uint32_t group_count) MT_MUST_USE;
+void mt_history_renumber(struct mt_history_column *columns, uint32_t column_count,
+                         struct mt_history_change *changes, uint32_t *change_count,
+                         const uint32_t *into, uint32_t group_count);
 
 /* Makes a history small enough for a page: merges groups, the smallest first, until at most these
  * numbers of groups and changes remain. */
-enum mt_status mt_history_reduce(struct mt_history *history, uint32_t most_groups,
-                                 uint32_t most_changes) MT_MUST_USE;
+void mt_history_reduce(struct mt_history *history, uint32_t most_groups, uint32_t most_changes);
 
 #endif

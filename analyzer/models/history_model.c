@@ -5,6 +5,7 @@
 #include "history_model.h"
 #include "history_sums.h"
 #include "phase.h"
+#include "process_memory.h"
 #include "util.h"
 
 #include <stdlib.h>
@@ -44,19 +45,17 @@ const char *mt_history_word(struct mt_history_builder *builder, const char *text
     uint32_t id, known = builder->words.count;
     size_t length = strlen(text);
 
-    if (mt_strings_intern(&builder->words, text, length, &id))
-        return NULL;
+    mt_strings_put(&builder->words, text, length, &id);
     if (id < known && id < builder->text_capacity)
         return builder->texts[id];
-    if (id >= builder->text_capacity) { /* more than one entry behind if it could not grow before */
+    if (id >= builder->text_capacity) {
+        /* more than one entry behind if it could not grow before */
         uint32_t capacity = builder->text_capacity ? builder->text_capacity : 64;
         const char **bigger;
 
         while (capacity <= id)
             capacity *= 2;
-        bigger = realloc(builder->texts, capacity * sizeof *bigger);
-        if (!bigger)
-            return NULL;
+        bigger = mt_memory_resize(builder->texts, capacity * sizeof *bigger);
         memset(bigger + builder->text_capacity, 0,
                (capacity - builder->text_capacity) * sizeof *bigger);
         builder->texts = bigger;
@@ -66,15 +65,11 @@ const char *mt_history_word(struct mt_history_builder *builder, const char *text
     return builder->texts[id];
 }
 
-static enum mt_status take_pending(struct mt_history_builder *builder)
+static void take_pending(struct mt_history_builder *builder)
 {
-    enum mt_status status = MT_OK;
-
-    for (unsigned i = 0; i < builder->pending_count && !status; i++)
-        status = mt_history_sums_add(&builder->sums, builder->pending[i].group,
-                                     builder->pending[i].delta);
+    for (unsigned i = 0; i < builder->pending_count; i++)
+        mt_history_sums_add(&builder->sums, builder->pending[i].group, builder->pending[i].delta);
     builder->pending_count = 0;
-    return status;
 }
 
 static void renumber_blocks(struct mt_history_builder *builder, const uint32_t *into)
@@ -86,24 +81,18 @@ static void renumber_blocks(struct mt_history_builder *builder, const uint32_t *
         builder->pending[i].group = into[builder->pending[i].group];
 }
 
-static enum mt_status merge_small(struct mt_history_builder *builder)
+static void merge_small(struct mt_history_builder *builder)
 {
     struct mt_history *history = builder->history;
     uint32_t *into = NULL, old_count = builder->groups.count;
-    enum mt_status status;
 
     builder->small_bytes = builder->small_bytes ? builder->small_bytes * 2 : 512;
-    status =
-        mt_history_groups_merge(&builder->groups, history->symbols, builder->small_bytes, &into);
-    if (!status)
-        status = mt_history_sums_renumber(&builder->sums, into, old_count, builder->groups.count);
-    if (!status) {
-        renumber_blocks(builder, into);
-        status = mt_history_renumber(history->columns, builder->at, builder->changes,
-                                     &builder->change_count, into, builder->groups.count);
-    }
+    mt_history_groups_merge(&builder->groups, history->symbols, builder->small_bytes, &into);
+    mt_history_sums_renumber(&builder->sums, into, old_count, builder->groups.count);
+    renumber_blocks(builder, into);
+    mt_history_renumber(history->columns, builder->at, builder->changes, &builder->change_count,
+                        into, builder->groups.count);
     free(into);
-    return status;
 }
 
 /* A group that was seen only once does not count as small yet. */
@@ -119,42 +108,34 @@ static void note_most(struct mt_history_builder *builder)
     }
 }
 
-static enum mt_status make_room(struct mt_history_builder *builder)
+static void make_room(struct mt_history_builder *builder)
 {
-    enum mt_status status = MT_OK;
-
     if (builder->groups.count < MAX_GROUPS && builder->change_count < MAX_CHANGES)
-        return MT_OK;
+        return;
     note_most(builder);
-    while (!status &&
-           (builder->groups.count > MAX_GROUPS / 2 || builder->change_count > MAX_CHANGES / 2) &&
+    while ((builder->groups.count > MAX_GROUPS / 2 || builder->change_count > MAX_CHANGES / 2) &&
            builder->small_bytes <= UINT64_MAX / 2)
-        status = merge_small(builder);
-    return status;
+        merge_small(builder);
 }
 
-static enum mt_status tell_change(struct mt_history_builder *builder, uint32_t group,
-                                  struct mt_history_delta delta)
+static void tell_change(struct mt_history_builder *builder, uint32_t group,
+                        struct mt_history_delta delta)
 {
     if (builder->change_count == builder->change_capacity) {
         uint32_t capacity = builder->change_capacity ? builder->change_capacity * 2 : 1024;
-        struct mt_history_change *bigger = realloc(builder->changes, capacity * sizeof *bigger);
+        struct mt_history_change *bigger =
+            mt_memory_resize(builder->changes, capacity * sizeof *bigger);
 
-        if (!bigger)
-            return MT_ERR_MEMORY;
         builder->changes = bigger;
         builder->change_capacity = capacity;
     }
     builder->changes[builder->change_count++] =
         (struct mt_history_change){group, delta.bytes, delta.blocks};
-    return MT_OK;
 }
 
-static enum mt_status tell_settled(struct mt_history_builder *builder)
+static void tell_settled(struct mt_history_builder *builder)
 {
-    enum mt_status status = MT_OK;
-
-    for (uint32_t i = 0; i < builder->sums.settled.count && !status; i++) {
+    for (uint32_t i = 0; i < builder->sums.settled.count; i++) {
         uint32_t index = builder->sums.settled.groups[i];
         struct mt_history_tally *tally = &builder->sums.tallies[index];
         struct mt_history_group *group = &builder->groups.list[index];
@@ -163,17 +144,16 @@ static enum mt_status tell_settled(struct mt_history_builder *builder)
         if (tally->told_bytes > 0)
             group->most_bytes = mt_max_u64(group->most_bytes, (uint64_t)tally->told_bytes);
         if (tally->settled.bytes || tally->settled.blocks)
-            status = tell_change(builder, index, tally->settled);
+            tell_change(builder, index, tally->settled);
         tally->settled = (struct mt_history_delta){0, 0};
         tally->in_settled = false;
     }
     builder->sums.settled.count = 0;
-    return status;
 }
 
 /* Opens the column that starts with an event, or before it: its start state is one of its
  * instants. */
-static enum mt_status open_column(struct mt_history_builder *builder, uint64_t t_ns, uint64_t event)
+static void open_column(struct mt_history_builder *builder, uint64_t t_ns, uint64_t event)
 {
     struct mt_history_column *column = &builder->history->columns[builder->at];
     struct mt_history_column begun = builder->now;
@@ -181,32 +161,27 @@ static enum mt_status open_column(struct mt_history_builder *builder, uint64_t t
     begun.begin_t_ns = builder->history->by_event ? t_ns : column->begin_t_ns;
     begun.begin_event = builder->history->by_event ? column->begin_event : event;
     *column = begun;
-    return mt_history_sums_settle(&builder->sums);
+    mt_history_sums_settle(&builder->sums);
 }
 
-static enum mt_status close_column(struct mt_history_builder *builder)
+static void close_column(struct mt_history_builder *builder)
 {
     struct mt_history_column *column = &builder->history->columns[builder->at];
-    enum mt_status status;
 
     column->first_change = builder->change_count;
-    status = tell_settled(builder);
+    tell_settled(builder);
     column->change_count = builder->change_count - column->first_change;
     builder->at++;
-    return status ? status : make_room(builder);
+    make_room(builder);
 }
 
-static enum mt_status advance(struct mt_history_builder *builder, uint32_t column, uint64_t t_ns,
-                              uint64_t event)
+static void advance(struct mt_history_builder *builder, uint32_t column, uint64_t t_ns,
+                    uint64_t event)
 {
-    enum mt_status status = MT_OK;
-
-    while (builder->at < column && !status) {
-        status = close_column(builder);
-        if (!status)
-            status = open_column(builder, t_ns, event);
+    while (builder->at < column) {
+        close_column(builder);
+        open_column(builder, t_ns, event);
     }
-    return status;
 }
 
 /* Time at which this much of the busy time has passed. */
@@ -229,20 +204,17 @@ static uint64_t part(uint64_t whole, uint32_t i)
 }
 
 /* Start of column i on the axis. */
-static enum mt_status make_columns(struct mt_history *history)
+static void make_columns(struct mt_history *history)
 {
     const struct mt_timeline *axis = &history->axis;
 
     history->columns = mt_arena_array(history->arena, MT_HISTORY_COLUMNS, sizeof *history->columns);
-    if (!history->columns)
-        return MT_ERR_MEMORY;
     history->column_count = MT_HISTORY_COLUMNS;
     for (uint32_t i = 0; i < history->column_count; i++) {
         history->columns[i].begin_t_ns = time_at(axis, part(axis->busy_ns, i));
         history->columns[i].begin_event =
             axis->first_event + part(axis->last_event - axis->first_event + 1, i);
     }
-    return MT_OK;
 }
 
 static uint64_t busy_of(const struct mt_timeline *axis)
@@ -254,32 +226,25 @@ static uint64_t busy_of(const struct mt_timeline *axis)
     return busy;
 }
 
-enum mt_status mt_history_builder_new(struct mt_arena *arena, const struct mt_symbols *symbols,
-                                      const struct mt_timeline *axis, bool by_event,
-                                      const struct mt_bytes *start,
-                                      struct mt_history_builder **made)
+void mt_history_builder_new(struct mt_arena *arena, const struct mt_symbols *symbols,
+                            const struct mt_timeline *axis, bool by_event,
+                            const struct mt_bytes *start, struct mt_history_builder **made)
 {
-    struct mt_history_builder *builder = calloc(1, sizeof *builder);
-    enum mt_status status = MT_ERR_MEMORY;
+    struct mt_history_builder *builder = mt_memory_zeroed(1, sizeof *builder);
 
     *made = builder;
-    if (!builder)
-        return status;
     builder->history = mt_arena_alloc(arena, sizeof *builder->history);
-    if (!builder->history)
-        return status;
     builder->history->arena = arena;
     builder->history->symbols = symbols;
     builder->history->axis = *axis;
     builder->history->by_event = by_event;
     builder->history->axis.busy_ns = busy_of(axis);
-    status = make_columns(builder->history);
+    make_columns(builder->history);
     builder->now.bytes = *start;
     builder->now.bytes.allocated = 0; /* until its blocks are passed in */
     builder->now.event = axis->first_event ? axis->first_event - 1 : 0;
     builder->now.t_ns = axis->span_count ? axis->spans[0].begin_t_ns : 0;
     builder->now.phase = MT_NO_PHASE;
-    return status;
 }
 
 void mt_history_builder_release(struct mt_history_builder *builder)
@@ -295,75 +260,65 @@ void mt_history_builder_release(struct mt_history_builder *builder)
     free(builder);
 }
 
-static enum mt_status room_for_block(struct mt_history_builder *builder, uint32_t block)
+static void room_for_block(struct mt_history_builder *builder, uint32_t block)
 {
     uint32_t capacity = builder->block_capacity ? builder->block_capacity : 1024;
     uint32_t *bigger;
 
     if (block < builder->block_capacity)
-        return MT_OK;
+        return;
     while (capacity <= block && capacity < UINT32_MAX / 2)
         capacity *= 2;
-    bigger = capacity > block ? realloc(builder->blocks, capacity * sizeof *bigger) : NULL;
-    if (!bigger)
-        return MT_ERR_MEMORY;
+    bigger = capacity > block ? mt_memory_resize(builder->blocks, capacity * sizeof *bigger) : NULL;
     memset(&bigger[builder->block_capacity], 0xff,
            (capacity - builder->block_capacity) * sizeof *bigger);
     builder->blocks = bigger;
     builder->block_capacity = capacity;
-    return MT_OK;
 }
 
 /* Until its state is known, an event may belong to a column that is not open yet. The state at the
  * start of the trace precedes all columns. */
-static enum mt_status note(struct mt_history_builder *builder, uint32_t group,
-                           struct mt_history_delta delta, bool at_start)
+static void note(struct mt_history_builder *builder, uint32_t group, struct mt_history_delta delta,
+                 bool at_start)
 {
-    enum mt_status status = MT_OK;
-
     if (at_start) {
         builder->now.bytes.allocated += (uint64_t)delta.bytes;
-        return mt_history_sums_add(&builder->sums, group, delta);
+        mt_history_sums_add(&builder->sums, group, delta);
+        return;
     }
     if (builder->pending_count == MT_ARRAY_LEN(builder->pending))
-        status = take_pending(builder);
+        take_pending(builder);
     builder->pending[builder->pending_count++] = (struct pending){group, delta};
-    return status;
 }
 
-enum mt_status mt_history_birth(struct mt_history_builder *builder, uint32_t block,
-                                const struct mt_history_group *group, uint64_t bytes, bool at_start)
+void mt_history_birth(struct mt_history_builder *builder, uint32_t block,
+                      const struct mt_history_group *group, uint64_t bytes, bool at_start)
 {
     struct mt_history_group like = *group;
     uint32_t index;
-    enum mt_status status;
 
     /* After a merge of groups, new sizes of small blocks would not end. */
     if (like.detail == MT_HISTORY_BY_SIZE && like.block_bytes < builder->small_bytes) {
         like.detail = MT_HISTORY_BY_STACK;
         like.block_bytes = 0;
     }
-    status = mt_history_groups_find(&builder->groups, &like, &index);
-    if (!status)
-        status = mt_history_sums_room(&builder->sums, builder->groups.count);
-    if (!status)
-        status = room_for_block(builder, block);
-    if (!status)
-        builder->blocks[block] = index;
-    if (!status)
-        status = note(builder, index, (struct mt_history_delta){(int64_t)bytes, 1}, at_start);
-    return status ? status : make_room(builder);
+    mt_history_groups_find(&builder->groups, &like, &index);
+    mt_history_sums_room(&builder->sums, builder->groups.count);
+    room_for_block(builder, block);
+    builder->blocks[block] = index;
+    note(builder, index, (struct mt_history_delta){(int64_t)bytes, 1}, at_start);
+    make_room(builder);
 }
 
-enum mt_status mt_history_death(struct mt_history_builder *builder, uint32_t block, uint64_t bytes,
-                                bool at_start)
+void mt_history_death(struct mt_history_builder *builder, uint32_t block, uint64_t bytes,
+                      bool at_start)
 {
     uint32_t group = block < builder->block_capacity ? builder->blocks[block] : MT_MAP_NONE;
 
     if (group == MT_MAP_NONE)
-        return MT_OK;
+        return;
     builder->blocks[block] = MT_MAP_NONE;
-    return note(builder, group, (struct mt_history_delta){-(int64_t)bytes, -1}, at_start);
+    note(builder, group, (struct mt_history_delta){-(int64_t)bytes, -1}, at_start);
 }
 
 /* The last column that has begun by then. */
@@ -382,59 +337,46 @@ static uint32_t column_of(const struct mt_history_builder *builder, uint64_t t_n
     return column;
 }
 
-enum mt_status mt_history_state(struct mt_history_builder *builder, uint64_t t_ns, uint64_t event,
-                                int32_t phase, const struct mt_bytes *bytes)
+void mt_history_state(struct mt_history_builder *builder, uint64_t t_ns, uint64_t event,
+                      int32_t phase, const struct mt_bytes *bytes)
 {
     struct mt_history_column *column;
-    enum mt_status status = MT_OK;
 
     if (!builder->begun)
-        status = open_column(builder, t_ns, event);
+        open_column(builder, t_ns, event);
     builder->begun = true;
-    if (!status)
-        status = advance(builder, column_of(builder, t_ns, event), t_ns, event);
-    if (!status)
-        status = take_pending(builder);
+    advance(builder, column_of(builder, t_ns, event), t_ns, event);
+    take_pending(builder);
     builder->now.t_ns = t_ns;
     builder->now.event = event;
     builder->now.phase = phase;
     builder->now.bytes = *bytes;
     column = &builder->history->columns[builder->at];
-    if (status || bytes->allocated <= column->bytes.allocated)
-        return status;
+    if (bytes->allocated <= column->bytes.allocated)
+        return;
     column->t_ns = t_ns;
     column->event = event;
     column->phase = phase;
     column->bytes = *bytes;
-    return mt_history_sums_settle(&builder->sums);
+    mt_history_sums_settle(&builder->sums);
 }
 
-enum mt_status mt_history_finish(struct mt_history_builder *builder, struct mt_history **history)
+void mt_history_finish(struct mt_history_builder *builder, struct mt_history **history)
 {
     struct mt_history *made = builder->history;
     uint32_t *same;
-    enum mt_status status = MT_OK;
 
     if (!builder->begun)
-        status = take_pending(builder);
-    if (!status && !builder->begun)
-        status = open_column(builder, builder->now.t_ns, made->axis.first_event);
-    if (!status)
-        status =
-            advance(builder, made->column_count - 1, builder->now.t_ns, builder->now.event + 1);
-    if (!status)
-        status = close_column(builder);
-    if (status)
-        return status;
+        take_pending(builder);
+    if (!builder->begun)
+        open_column(builder, builder->now.t_ns, made->axis.first_event);
+    advance(builder, made->column_count - 1, builder->now.t_ns, builder->now.event + 1);
+    close_column(builder);
     made->groups =
         mt_arena_array(made->arena, (size_t)builder->groups.count + 1, sizeof *made->groups);
     made->changes =
         mt_arena_array(made->arena, (size_t)builder->change_count + 1, sizeof *made->changes);
-    same = calloc((size_t)builder->groups.count + 1, sizeof *same);
-    if (!made->groups || !made->changes || !same) {
-        free(same);
-        return MT_ERR_MEMORY;
-    }
+    same = mt_memory_zeroed((size_t)builder->groups.count + 1, sizeof *same);
     made->group_count = builder->groups.count;
     made->change_count = builder->change_count;
     made->small_bytes = builder->small_bytes;
@@ -445,9 +387,8 @@ enum mt_status mt_history_finish(struct mt_history_builder *builder, struct mt_h
     if (made->change_count)
         memcpy(made->changes, builder->changes, made->change_count * sizeof *made->changes);
     /* Changes are in order of appearance; from here they are sorted by group. */
-    status = mt_history_renumber(made->columns, made->column_count, made->changes,
-                                 &made->change_count, same, made->group_count);
+    mt_history_renumber(made->columns, made->column_count, made->changes, &made->change_count, same,
+                        made->group_count);
     free(same);
     *history = made;
-    return status;
 }

@@ -18,31 +18,27 @@ struct mt_history_builder;
 
 /* Creates a builder. `start` is the state before the first event. Its allocated bytes are those of
  * the blocks that begin `at_start`. */
-enum mt_status mt_history_builder_new(struct mt_arena *arena, const struct mt_symbols *symbols,
-                                      const struct mt_timeline *axis, bool by_event,
-                                      const struct mt_bytes *start,
-                                      struct mt_history_builder **builder) MT_MUST_USE;
+void mt_history_builder_new(struct mt_arena *arena, const struct mt_symbols *symbols,
+                            const struct mt_timeline *axis, bool by_event,
+                            const struct mt_bytes *start, struct mt_history_builder **builder);
 void mt_history_builder_release(struct mt_history_builder *builder);
 
-/* Interns a text in the builder, so that equal texts have equal pointers. Returns NULL if the host
- * has no memory. */
+/* Interns a text in the builder, so that equal texts have equal pointers. */
 const char *mt_history_word(struct mt_history_builder *builder, const char *text);
 
 /* A block is allocated or freed. Live blocks have different numbers. `group` has words of the
  * builder. at_start: the event describes the state at the start of the trace. */
-enum mt_status mt_history_birth(struct mt_history_builder *builder, uint32_t block,
-                                const struct mt_history_group *group, uint64_t bytes,
-                                bool at_start) MT_MUST_USE;
-enum mt_status mt_history_death(struct mt_history_builder *builder, uint32_t block, uint64_t bytes,
-                                bool at_start) MT_MUST_USE;
+void mt_history_birth(struct mt_history_builder *builder, uint32_t block,
+                      const struct mt_history_group *group, uint64_t bytes, bool at_start);
+void mt_history_death(struct mt_history_builder *builder, uint32_t block, uint64_t bytes,
+                      bool at_start);
 
 /* State after an event, following its allocations and frees; in order. Blocks that begin before the
  * first event are the state at the start. */
-enum mt_status mt_history_state(struct mt_history_builder *builder, uint64_t t_ns, uint64_t event,
-                                int32_t phase, const struct mt_bytes *bytes) MT_MUST_USE;
+void mt_history_state(struct mt_history_builder *builder, uint64_t t_ns, uint64_t event,
+                      int32_t phase, const struct mt_bytes *bytes);
 
 /* The model, not reduced, in the arena. The builder must still be released. */
-enum mt_status mt_history_finish(struct mt_history_builder *builder,
-                                 struct mt_history **history) MT_MUST_USE;
+void mt_history_finish(struct mt_history_builder *builder, struct mt_history **history);
 
 #endif

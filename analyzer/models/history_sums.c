@@ -1,21 +1,19 @@
 #include "history_sums.h"
+#include "process_memory.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-static enum mt_status list_add(struct mt_history_list *list, uint32_t group)
+static void list_add(struct mt_history_list *list, uint32_t group)
 {
     if (list->count == list->capacity) {
         uint32_t capacity = list->capacity ? list->capacity * 2 : 64;
-        uint32_t *bigger = realloc(list->groups, capacity * sizeof *bigger);
+        uint32_t *bigger = mt_memory_resize(list->groups, capacity * sizeof *bigger);
 
-        if (!bigger)
-            return MT_ERR_MEMORY;
         list->groups = bigger;
         list->capacity = capacity;
     }
     list->groups[list->count++] = group;
-    return MT_OK;
 }
 
 static void add_delta(struct mt_history_delta *sum, struct mt_history_delta delta)
@@ -24,62 +22,53 @@ static void add_delta(struct mt_history_delta *sum, struct mt_history_delta delt
     sum->blocks += delta.blocks;
 }
 
-enum mt_status mt_history_sums_room(struct mt_history_sums *sums, uint32_t group_count)
+void mt_history_sums_room(struct mt_history_sums *sums, uint32_t group_count)
 {
     uint32_t capacity = sums->capacity ? sums->capacity : 256;
     struct mt_history_tally *bigger;
 
     if (group_count <= sums->capacity)
-        return MT_OK;
+        return;
     while (capacity < group_count)
         capacity *= 2;
-    bigger = realloc(sums->tallies, capacity * sizeof *bigger);
-    if (!bigger)
-        return MT_ERR_MEMORY;
+    bigger = mt_memory_resize(sums->tallies, capacity * sizeof *bigger);
     memset(&bigger[sums->capacity], 0, (capacity - sums->capacity) * sizeof *bigger);
     sums->tallies = bigger;
     sums->capacity = capacity;
-    return MT_OK;
 }
 
-enum mt_status mt_history_sums_add(struct mt_history_sums *sums, uint32_t group,
-                                   struct mt_history_delta delta)
+void mt_history_sums_add(struct mt_history_sums *sums, uint32_t group,
+                         struct mt_history_delta delta)
 {
     struct mt_history_tally *tally = &sums->tallies[group];
 
     add_delta(&tally->later, delta);
     if (tally->in_later)
-        return MT_OK;
+        return;
     tally->in_later = true;
-    return list_add(&sums->later, group);
+    list_add(&sums->later, group);
 }
 
-enum mt_status mt_history_sums_settle(struct mt_history_sums *sums)
+void mt_history_sums_settle(struct mt_history_sums *sums)
 {
-    enum mt_status status = MT_OK;
-
-    for (uint32_t i = 0; i < sums->later.count && !status; i++) {
+    for (uint32_t i = 0; i < sums->later.count; i++) {
         struct mt_history_tally *tally = &sums->tallies[sums->later.groups[i]];
 
         add_delta(&tally->settled, tally->later);
         tally->later = (struct mt_history_delta){0, 0};
         tally->in_later = false;
         if (!tally->in_settled)
-            status = list_add(&sums->settled, sums->later.groups[i]);
+            list_add(&sums->settled, sums->later.groups[i]);
         tally->in_settled = true;
     }
     sums->later.count = 0;
-    return status;
 }
 
-enum mt_status mt_history_sums_renumber(struct mt_history_sums *sums, const uint32_t *into,
-                                        uint32_t old_count, uint32_t new_count)
+void mt_history_sums_renumber(struct mt_history_sums *sums, const uint32_t *into,
+                              uint32_t old_count, uint32_t new_count)
 {
-    struct mt_history_tally *fresh = calloc((size_t)sums->capacity + 1, sizeof *fresh);
-    enum mt_status status = MT_OK;
+    struct mt_history_tally *fresh = mt_memory_zeroed((size_t)sums->capacity + 1, sizeof *fresh);
 
-    if (!fresh)
-        return MT_ERR_MEMORY;
     sums->settled.count = sums->later.count = 0;
     for (uint32_t i = 0; i < old_count; i++) {
         const struct mt_history_tally *old = &sums->tallies[i];
@@ -93,13 +82,12 @@ enum mt_status mt_history_sums_renumber(struct mt_history_sums *sums, const uint
     }
     free(sums->tallies);
     sums->tallies = fresh;
-    for (uint32_t i = 0; i < new_count && !status; i++) {
+    for (uint32_t i = 0; i < new_count; i++) {
         if (fresh[i].in_settled)
-            status = list_add(&sums->settled, i);
-        if (!status && fresh[i].in_later)
-            status = list_add(&sums->later, i);
+            list_add(&sums->settled, i);
+        if (fresh[i].in_later)
+            list_add(&sums->later, i);
     }
-    return status;
 }
 
 void mt_history_sums_release(struct mt_history_sums *sums)

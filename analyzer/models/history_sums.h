@@ -31,16 +31,16 @@ struct mt_history_sums {
 };
 
 /* Ensures room for `group_count` groups. */
-enum mt_status mt_history_sums_room(struct mt_history_sums *sums, uint32_t group_count) MT_MUST_USE;
+void mt_history_sums_room(struct mt_history_sums *sums, uint32_t group_count);
 /* Adds to the later changes. */
-enum mt_status mt_history_sums_add(struct mt_history_sums *sums, uint32_t group,
-                                   struct mt_history_delta delta) MT_MUST_USE;
+void mt_history_sums_add(struct mt_history_sums *sums, uint32_t group,
+                         struct mt_history_delta delta);
 /* The fullest instant is now: settles the later changes. */
-enum mt_status mt_history_sums_settle(struct mt_history_sums *sums) MT_MUST_USE;
+void mt_history_sums_settle(struct mt_history_sums *sums);
 /* Gives the groups new numbers: group i of `old_count` becomes into[i], below `new_count`. Adds up
  * the groups that get one number. */
-enum mt_status mt_history_sums_renumber(struct mt_history_sums *sums, const uint32_t *into,
-                                        uint32_t old_count, uint32_t new_count) MT_MUST_USE;
+void mt_history_sums_renumber(struct mt_history_sums *sums, const uint32_t *into,
+                              uint32_t old_count, uint32_t new_count);
 void mt_history_sums_release(struct mt_history_sums *sums);
 
 #endif

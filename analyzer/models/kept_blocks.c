@@ -2,12 +2,10 @@
 
 #include <stdlib.h>
 
-enum mt_status mt_kept_blocks_init(struct mt_kept_blocks *kept, struct mt_arena *arena,
-                                   uint32_t capacity)
+void mt_kept_blocks_init(struct mt_kept_blocks *kept, struct mt_arena *arena, uint32_t capacity)
 {
     *kept = (struct mt_kept_blocks){.capacity = capacity};
     kept->heap = mt_arena_array(arena, capacity, sizeof *kept->heap);
-    return kept->heap ? MT_OK : MT_ERR_MEMORY;
 }
 
 /* Whether a goes before b; b is then the one that is kept. */
@@ -100,9 +98,8 @@ struct mt_block_shape *mt_kept_blocks_list(const struct mt_kept_blocks *kept,
 {
     struct mt_block_shape *blocks = mt_arena_array(arena, (size_t)kept->count + 1, sizeof *blocks);
 
-    for (uint32_t i = 0; blocks && i < kept->count; i++)
+    for (uint32_t i = 0; i < kept->count; i++)
         blocks[i] = kept->heap[i].shape;
-    if (blocks)
-        qsort(blocks, kept->count, sizeof *blocks, by_birth);
+    qsort(blocks, kept->count, sizeof *blocks, by_birth);
     return blocks;
 }

@@ -39,16 +39,14 @@ struct mt_kept_blocks {
 };
 
 /* Memory comes from the arena. */
-enum mt_status mt_kept_blocks_init(struct mt_kept_blocks *kept, struct mt_arena *arena,
-                                   uint32_t capacity) MT_MUST_USE;
+void mt_kept_blocks_init(struct mt_kept_blocks *kept, struct mt_arena *arena, uint32_t capacity);
 
 /* Offers a block. Returns its shape, without words and place, or NULL if the block is not kept.
  * Among equal scores the older block is kept. The pointer is valid until the next call. */
 struct mt_block_shape *mt_kept_blocks_add(struct mt_kept_blocks *kept,
                                           const struct mt_block_life *life, double score);
 
-/* Returns the kept shapes as an array in the arena, by allocation, then size; NULL if the host has
- * no memory. */
+/* Returns the kept shapes as an array in the arena, by allocation, then size. */
 struct mt_block_shape *mt_kept_blocks_list(const struct mt_kept_blocks *kept,
                                            struct mt_arena *arena);
 

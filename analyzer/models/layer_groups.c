@@ -7,6 +7,7 @@
 #include "analysis.h"
 #include "attributed.h"
 #include "icicle.h"
+#include "process_memory.h"
 
 static const char *phase_name(const struct mt_report *report, const struct mt_block_life *life)
 {
@@ -32,8 +33,8 @@ static const char *stream_name(const struct mt_layer_groups *groups,
     return text;
 }
 
-static enum mt_status add_group(struct mt_layer_groups *groups, const char *name, uint32_t id,
-                                uint32_t *group)
+static void add_group(struct mt_layer_groups *groups, const char *name, uint32_t id,
+                      uint32_t *group)
 {
     *group = 0;
     if (groups->count == MT_LAYER_GROUPS) {
@@ -41,43 +42,39 @@ static enum mt_status add_group(struct mt_layer_groups *groups, const char *name
     } else {
         *group = groups->count++;
         groups->names[*group] = mt_arena_text(&groups->analysis->report->arena, name, strlen(name));
-        if (!groups->names[*group])
-            return MT_ERR_MEMORY;
     }
-    return mt_map_set(&groups->groups_of_names, id, *group);
+    mt_map_put(&groups->groups_of_names, id, *group);
 }
 
-static enum mt_status add_origin(struct mt_layer_groups *groups, uint64_t key,
-                                 const struct mt_layer_origin *origin, uint32_t group)
+static void add_origin(struct mt_layer_groups *groups, uint64_t key,
+                       const struct mt_layer_origin *origin, uint32_t group)
 {
     if (groups->origin_count == groups->origin_capacity) {
         uint32_t capacity = groups->origin_capacity ? groups->origin_capacity * 2 : 256;
-        struct mt_layer_origin *bigger = realloc(groups->origins, capacity * sizeof *bigger);
+        struct mt_layer_origin *bigger =
+            mt_memory_resize(groups->origins, capacity * sizeof *bigger);
 
-        if (!bigger)
-            return MT_ERR_MEMORY;
         groups->origins = bigger;
         groups->origin_capacity = capacity;
     }
     groups->origins[groups->origin_count] = *origin;
     groups->origins[groups->origin_count].group = group;
-    return mt_map_set(&groups->groups_of_origins, key, groups->origin_count++);
+    mt_map_put(&groups->groups_of_origins, key, groups->origin_count++);
 }
 
-static enum mt_status group_of_name(struct mt_layer_groups *groups, const char *name,
-                                    uint32_t *group)
+static void group_of_name(struct mt_layer_groups *groups, const char *name, uint32_t *group)
 {
     uint32_t id;
 
-    if (!name || mt_strings_intern(&groups->words, name, strlen(name), &id))
-        return MT_ERR_MEMORY;
+    mt_strings_put(&groups->words, name, strlen(name), &id);
     *group = mt_map_get(&groups->groups_of_names, id);
-    return *group == MT_MAP_NONE ? add_group(groups, name, id, group) : MT_OK;
+    if (*group == MT_MAP_NONE)
+        add_group(groups, name, id, group);
 }
 
 /* The words of a site are made once per combination of the facts that they depend on. */
-static enum mt_status find_site(struct mt_layer_groups *groups, const struct mt_block_life *life,
-                                uint32_t *group)
+static void find_site(struct mt_layer_groups *groups, const struct mt_block_life *life,
+                      uint32_t *group)
 {
     const struct mt_attributed row = mt_attributed_of_life(&groups->attribution, life);
     const struct mt_layer_origin origin = {.stack = row.stack,
@@ -86,7 +83,6 @@ static enum mt_status find_site(struct mt_layer_groups *groups, const struct mt_
                                                    (row.backward ? 1u : 0u)};
     uint64_t key =
         mt_hash_u64(mt_hash_u64((uint64_t)origin.stack << 32 | origin.tied) ^ origin.kind);
-    enum mt_status status;
 
     for (;; key++) {
         uint32_t found = mt_map_get(&groups->groups_of_origins, key);
@@ -97,15 +93,15 @@ static enum mt_status find_site(struct mt_layer_groups *groups, const struct mt_
             groups->origins[found].tied == origin.tied &&
             groups->origins[found].kind == origin.kind) {
             *group = groups->origins[found].group;
-            return MT_OK;
+            return;
         }
     }
-    status = group_of_name(groups, mt_attributed_site(&groups->attribution, &row), group);
-    return status ? status : add_origin(groups, key, &origin, *group);
+    group_of_name(groups, mt_attributed_site(&groups->attribution, &row), group);
+    add_origin(groups, key, &origin, *group);
 }
 
-enum mt_status mt_layer_group(struct mt_layer_groups *groups, const struct mt_block_life *life,
-                              uint32_t *group)
+void mt_layer_group(struct mt_layer_groups *groups, const struct mt_block_life *life,
+                    uint32_t *group)
 {
     const char *name = NULL;
     char text[64];
@@ -113,26 +109,23 @@ enum mt_status mt_layer_group(struct mt_layer_groups *groups, const struct mt_bl
     switch (groups->by) {
     case MT_LAYERS_BY_ROLE: name = mt_role_name((enum mt_role)life->role); break;
     case MT_LAYERS_BY_PHASE: name = phase_name(groups->analysis->report, life); break;
-    case MT_LAYERS_BY_SITE: return find_site(groups, life, group);
+    case MT_LAYERS_BY_SITE: find_site(groups, life, group); return;
     case MT_LAYERS_BY_STREAM: name = stream_name(groups, life, text); break;
     }
-    return group_of_name(groups, name, group);
+    group_of_name(groups, name, group);
 }
 
-enum mt_status mt_layer_groups_init(struct mt_layer_groups *groups, struct mt_analysis *analysis)
+void mt_layer_groups_init(struct mt_layer_groups *groups, struct mt_analysis *analysis)
 {
-    enum mt_status status;
-
     memset(groups, 0, sizeof *groups);
     groups->analysis = analysis;
     groups->by = analysis->options->layer_by;
     groups->count = 1;
-    status = mt_attribution_init(&groups->attribution, &analysis->report->arena,
-                                 &analysis->source->symbols, &analysis->survey.phases);
+    mt_attribution_init(&groups->attribution, &analysis->report->arena, &analysis->source->symbols,
+                        &analysis->survey.phases);
     groups->attribution.has_stacks = analysis->source->header.has_stacks;
     groups->attribution.names_operations = mt_header_names_operations(&analysis->source->header);
     groups->attribution.first_event = analysis->survey.first_event;
-    return status;
 }
 
 void mt_layer_groups_release(struct mt_layer_groups *groups)

@@ -30,10 +30,9 @@ struct mt_layer_groups {
 };
 
 /* Uses the options of the analysis. */
-enum mt_status mt_layer_groups_init(struct mt_layer_groups *groups,
-                                    struct mt_analysis *analysis) MT_MUST_USE;
-enum mt_status mt_layer_group(struct mt_layer_groups *groups, const struct mt_block_life *life,
-                              uint32_t *group) MT_MUST_USE;
+void mt_layer_groups_init(struct mt_layer_groups *groups, struct mt_analysis *analysis);
+void mt_layer_group(struct mt_layer_groups *groups, const struct mt_block_life *life,
+                    uint32_t *group);
 void mt_layer_groups_release(struct mt_layer_groups *groups);
 
 #endif

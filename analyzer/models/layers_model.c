@@ -9,6 +9,7 @@
 
 #include "analysis.h"
 #include "layer_groups.h"
+#include "process_memory.h"
 #include "timeline_bins.h"
 #include "util.h"
 
@@ -57,61 +58,52 @@ struct mt_layers_builder {
     bool failed; /* host memory ran out */
 };
 
-static enum mt_status wait(struct mt_layers_builder *builder, uint32_t group, int64_t bytes)
+static void wait(struct mt_layers_builder *builder, uint32_t group, int64_t bytes)
 {
     if (builder->pending_count == builder->pending_capacity) {
         uint32_t capacity = builder->pending_capacity ? builder->pending_capacity * 2 : 16;
-        struct pending *bigger = realloc(builder->pending, capacity * sizeof *bigger);
+        struct pending *bigger = mt_memory_resize(builder->pending, capacity * sizeof *bigger);
 
-        if (!bigger)
-            return MT_ERR_MEMORY;
         builder->pending = bigger;
         builder->pending_capacity = capacity;
     }
     builder->pending[builder->pending_count++] = (struct pending){group, bytes};
-    return MT_OK;
 }
 
-static enum mt_status remember(struct mt_layers_builder *builder, uint32_t block, uint32_t group)
+static void remember(struct mt_layers_builder *builder, uint32_t block, uint32_t group)
 {
     if (block >= builder->block_capacity) {
         size_t capacity = (size_t)block + block / 2 + 1024;
-        uint32_t *bigger = realloc(builder->group_of_block, capacity * sizeof *bigger);
+        uint32_t *bigger = mt_memory_resize(builder->group_of_block, capacity * sizeof *bigger);
 
-        if (!bigger || capacity > UINT32_MAX)
-            return MT_ERR_MEMORY;
+        if (capacity > UINT32_MAX)
+            mt_memory_end();
         builder->group_of_block = bigger;
         builder->block_capacity = (uint32_t)capacity;
     }
     builder->group_of_block[block] = group;
-    return MT_OK;
 }
 
-enum mt_status mt_layers_birth(struct mt_layers_builder *builder, const struct mt_block_life *life)
+void mt_layers_birth(struct mt_layers_builder *builder, const struct mt_block_life *life)
 {
     uint32_t group;
-    enum mt_status status = mt_layer_group(&builder->groups_of, life, &group);
 
-    if (!status)
-        status = remember(builder, life->block, group);
-    if (status)
-        return status;
-    return wait(builder, group, (int64_t)life->block_bytes);
+    mt_layer_group(&builder->groups_of, life, &group);
+    remember(builder, life->block, group);
+    wait(builder, group, (int64_t)life->block_bytes);
 }
 
-enum mt_status mt_layers_end(struct mt_layers_builder *builder, const struct mt_block_life *life)
+void mt_layers_end(struct mt_layers_builder *builder, const struct mt_block_life *life)
 {
     uint64_t end = mt_min_u64(life->end_event, builder->last_event);
     uint32_t group;
 
-    if (builder->failed)
-        return MT_ERR_MEMORY;
     if (life->block >= builder->block_capacity)
-        return MT_OK;
+        return;
     group = builder->group_of_block[life->block];
     builder->groups[group].role_scores[life->role] +=
         (double)life->block_bytes * ((double)(end - mt_min_u64(life->birth_event, end)) + 1);
-    return wait(builder, group, -(int64_t)life->block_bytes);
+    wait(builder, group, -(int64_t)life->block_bytes);
 }
 
 static void note(bool *is_listed, uint32_t *list, uint32_t *count, uint32_t group)
@@ -149,17 +141,14 @@ void mt_layers_keep(struct mt_layers_builder *builder, int axis)
     at->changed_count = 0;
 }
 
-static void write_down(struct mt_layers_builder *builder, struct axis *at, uint32_t group)
+static void write_down(struct axis *at, uint32_t group)
 {
     if (at->kept[group] == at->written[group])
         return;
     if (at->change_count == at->change_capacity) {
         size_t capacity = at->change_capacity ? at->change_capacity * 2 : 4096;
-        struct change *bigger = realloc(at->changes, capacity * sizeof *bigger);
+        struct change *bigger = mt_memory_resize(at->changes, capacity * sizeof *bigger);
 
-        builder->failed |= !bigger;
-        if (!bigger)
-            return;
         at->changes = bigger;
         at->change_capacity = capacity;
     }
@@ -167,30 +156,27 @@ static void write_down(struct mt_layers_builder *builder, struct axis *at, uint3
     at->written[group] = at->kept[group];
 }
 
-static void end_bin(struct mt_layers_builder *builder, struct axis *at)
+static void end_bin(struct axis *at)
 {
     for (uint32_t i = 0; i < at->unwritten_count; i++) {
         at->is_unwritten[at->unwritten[i]] = false;
-        write_down(builder, at, at->unwritten[i]);
+        write_down(at, at->unwritten[i]);
     }
     at->unwritten_count = 0;
 }
 
 void mt_layers_next_bin(struct mt_layers_builder *builder, int axis)
 {
-    end_bin(builder, &builder->axes[axis]);
+    end_bin(&builder->axes[axis]);
     builder->axes[axis].bin++;
     mt_layers_keep(builder, axis);
 }
 
 /* The bytes of a group since a bin count until its next change, or the end. */
-static enum mt_status add_scores(struct mt_layers_builder *builder, const struct axis *at,
-                                 uint32_t bins)
+static void add_scores(struct mt_layers_builder *builder, const struct axis *at, uint32_t bins)
 {
-    struct change *last = calloc(builder->groups_of.count, sizeof *last);
+    struct change *last = mt_memory_zeroed(builder->groups_of.count, sizeof *last);
 
-    if (!last)
-        return MT_ERR_MEMORY;
     for (size_t i = 0; i < at->change_count; i++) {
         const struct change *change = &at->changes[i];
         struct group *group = &builder->groups[change->group];
@@ -202,7 +188,6 @@ static enum mt_status add_scores(struct mt_layers_builder *builder, const struct
     for (uint32_t i = 0; i < builder->groups_of.count; i++)
         builder->groups[i].score += (double)last[i].bytes * (bins - last[i].bin);
     free(last);
-    return MT_OK;
 }
 
 static enum mt_role main_role(const struct group *group)
@@ -307,7 +292,7 @@ static uint64_t *fill(const struct mt_layers_builder *builder, const struct axis
     size_t next = 0;
 
     memset(held, 0, builder->groups_of.count * sizeof *held);
-    for (uint32_t bin = 0; bytes && bin < bins; bin++) {
+    for (uint32_t bin = 0; bin < bins; bin++) {
         for (; next < at->change_count && at->changes[next].bin == bin; next++) {
             const struct change *change = &at->changes[next];
             uint32_t layer = builder->groups[change->group].layer;
@@ -333,63 +318,48 @@ static void note_peak(struct mt_layers *layers, const struct mt_timeline *timeli
     }
 }
 
-enum mt_status mt_layers_finish(struct mt_layers_builder *builder,
-                                const struct mt_timeline *timeline, uint64_t peak_event,
-                                struct mt_layers **out)
+void mt_layers_finish(struct mt_layers_builder *builder, const struct mt_timeline *timeline,
+                      uint64_t peak_event, struct mt_layers **out)
 {
     struct mt_layers *layers = mt_arena_alloc(builder->arena, sizeof *layers);
-    uint64_t *held = calloc(builder->groups_of.count, sizeof *held);
+    uint64_t *held = mt_memory_zeroed(builder->groups_of.count, sizeof *held);
     uint32_t chosen[MT_MAX_LAYERS], bins = timeline->bin_count;
-    enum mt_status status = layers && held && !builder->failed ? MT_OK : MT_ERR_MEMORY;
 
-    for (int a = 0; a < MT_LAYERS_AXES && !status; a++) {
-        end_bin(builder, &builder->axes[a]);
-        status = builder->failed ? MT_ERR_MEMORY : add_scores(builder, &builder->axes[a], bins);
+    for (int a = 0; a < MT_LAYERS_AXES; a++) {
+        end_bin(&builder->axes[a]);
+        add_scores(builder, &builder->axes[a], bins);
     }
-    if (!status) {
-        layers->by = builder->groups_of.by;
-        weigh(builder, timeline, peak_event, held);
-        name_layers(builder, chosen, choose(builder, bins, chosen), layers);
-        layers->time_bytes = fill(builder, &builder->axes[MT_LAYERS_TIME], layers, bins, held);
-        layers->event_bytes = fill(builder, &builder->axes[MT_LAYERS_EVENTS], layers, bins, held);
-        status = layers->time_bytes && layers->event_bytes ? MT_OK : MT_ERR_MEMORY;
-    }
+    layers->by = builder->groups_of.by;
+    weigh(builder, timeline, peak_event, held);
+    name_layers(builder, chosen, choose(builder, bins, chosen), layers);
+    layers->time_bytes = fill(builder, &builder->axes[MT_LAYERS_TIME], layers, bins, held);
+    layers->event_bytes = fill(builder, &builder->axes[MT_LAYERS_EVENTS], layers, bins, held);
     free(held);
-    if (status)
-        return status;
     note_peak(layers, timeline, peak_event);
     *out = layers;
-    return MT_OK;
 }
 
-static bool axis_init(struct axis *axis)
+static void axis_init(struct axis *axis)
 {
-    axis->kept = calloc(MT_LAYER_GROUPS, 2 * sizeof *axis->kept);
-    axis->is_changed = calloc(MT_LAYER_GROUPS, 2 * sizeof *axis->is_changed);
-    axis->changed = calloc(MT_LAYER_GROUPS, 2 * sizeof *axis->changed);
-    if (!axis->kept || !axis->is_changed || !axis->changed)
-        return false;
+    axis->kept = mt_memory_zeroed(MT_LAYER_GROUPS, 2 * sizeof *axis->kept);
+    axis->is_changed = mt_memory_zeroed(MT_LAYER_GROUPS, 2 * sizeof *axis->is_changed);
+    axis->changed = mt_memory_zeroed(MT_LAYER_GROUPS, 2 * sizeof *axis->changed);
     axis->written = axis->kept + MT_LAYER_GROUPS;
     axis->is_unwritten = axis->is_changed + MT_LAYER_GROUPS;
     axis->unwritten = axis->changed + MT_LAYER_GROUPS;
-    return true;
 }
 
-enum mt_status mt_layers_builder_new(struct mt_analysis *analysis, struct mt_layers_builder **out)
+void mt_layers_builder_new(struct mt_analysis *analysis, struct mt_layers_builder **out)
 {
-    struct mt_layers_builder *builder = calloc(1, sizeof *builder);
+    struct mt_layers_builder *builder = mt_memory_zeroed(1, sizeof *builder);
 
     *out = builder;
-    if (!builder)
-        return MT_ERR_MEMORY;
     builder->arena = &analysis->report->arena;
     builder->last_event = analysis->survey.last_event;
-    builder->groups = calloc(MT_LAYER_GROUPS, sizeof *builder->groups);
+    builder->groups = mt_memory_zeroed(MT_LAYER_GROUPS, sizeof *builder->groups);
     for (int a = 0; a < MT_LAYERS_AXES; a++)
-        builder->failed |= !axis_init(&builder->axes[a]);
-    if (!builder->groups || builder->failed)
-        return MT_ERR_MEMORY;
-    return mt_layer_groups_init(&builder->groups_of, analysis);
+        axis_init(&builder->axes[a]);
+    mt_layer_groups_init(&builder->groups_of, analysis);
 }
 
 void mt_layers_release(struct mt_layers_builder *builder)

@@ -32,14 +32,11 @@ struct mt_layers {
 struct mt_layers_builder;
 
 /* The options of the analysis choose the kind of layers. */
-enum mt_status mt_layers_builder_new(struct mt_analysis *analysis,
-                                     struct mt_layers_builder **builder) MT_MUST_USE;
+void mt_layers_builder_new(struct mt_analysis *analysis, struct mt_layers_builder **builder);
 
 /* Blocks that become allocated, or are freed, with the next event. */
-enum mt_status mt_layers_birth(struct mt_layers_builder *builder,
-                               const struct mt_block_life *life) MT_MUST_USE;
-enum mt_status mt_layers_end(struct mt_layers_builder *builder,
-                             const struct mt_block_life *life) MT_MUST_USE;
+void mt_layers_birth(struct mt_layers_builder *builder, const struct mt_block_life *life);
+void mt_layers_end(struct mt_layers_builder *builder, const struct mt_block_life *life);
 
 /* For the timeline only, which has the bins. `axis`: 0 = time, 1 = events. */
 enum { MT_LAYERS_TIME, MT_LAYERS_EVENTS, MT_LAYERS_AXES };
@@ -51,9 +48,8 @@ void mt_layers_happen(struct mt_layers_builder *builder);
 void mt_layers_keep(struct mt_layers_builder *builder, int axis);
 
 /* In the arena of the report. peak_event: of the allocated peak. */
-enum mt_status mt_layers_finish(struct mt_layers_builder *builder,
-                                const struct mt_timeline *timeline, uint64_t peak_event,
-                                struct mt_layers **layers) MT_MUST_USE;
+void mt_layers_finish(struct mt_layers_builder *builder, const struct mt_timeline *timeline,
+                      uint64_t peak_event, struct mt_layers **layers);
 void mt_layers_release(struct mt_layers_builder *builder);
 
 #endif

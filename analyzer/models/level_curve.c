@@ -4,15 +4,14 @@
 
 #include <string.h>
 
-enum mt_status mt_level_curve_init(struct mt_level_curve *curve, struct mt_arena *arena,
-                                   uint64_t begin, uint64_t end, uint32_t bins)
+void mt_level_curve_init(struct mt_level_curve *curve, struct mt_arena *arena, uint64_t begin,
+                         uint64_t end, uint32_t bins)
 {
     memset(curve, 0, sizeof *curve);
     curve->begin = curve->next_position = begin;
     curve->width = end > begin ? end - begin : 1;
     curve->bin_count = bins;
     curve->bins = mt_arena_array(arena, (size_t)bins + 1, sizeof *curve->bins);
-    return curve->bins ? MT_OK : MT_ERR_MEMORY;
 }
 
 /* Positions never decrease. Both products fit: bins <= 2^13, and a window of more than 2^51 (26

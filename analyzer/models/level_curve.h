@@ -15,8 +15,8 @@ struct mt_level_curve {
 };
 
 /* Bins of [begin, end], at most `bins` + 1 of them, in the arena. */
-enum mt_status mt_level_curve_init(struct mt_level_curve *curve, struct mt_arena *arena,
-                                   uint64_t begin, uint64_t end, uint32_t bins) MT_MUST_USE;
+void mt_level_curve_init(struct mt_level_curve *curve, struct mt_arena *arena, uint64_t begin,
+                         uint64_t end, uint32_t bins);
 
 /* The level after an event at `position`, which never decreases. O(1). */
 void mt_level_curve_add(struct mt_level_curve *curve, uint64_t position, uint64_t t_ns,

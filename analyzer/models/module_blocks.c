@@ -7,6 +7,7 @@
 #include "module_names.h"
 #include "module_numbers.h"
 #include "module_ranges.h"
+#include "process_memory.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -66,37 +67,31 @@ static bool calls_module(const struct table *table, uint32_t body, uint32_t node
     return false;
 }
 
-static enum mt_status add_group(struct table *table, const struct mt_forward_log *log,
-                                uint32_t module, uint32_t *group)
+static void add_group(struct table *table, const struct mt_forward_log *log, uint32_t module,
+                      uint32_t *group)
 {
     uint32_t before = table->paths.count;
     const char *path = mt_module_path(&table->namer, log->call, module, true, true);
 
-    if (!path || mt_strings_intern(&table->paths, path, strlen(path), group))
-        return MT_ERR_MEMORY;
+    mt_strings_put(&table->paths, path, strlen(path), group);
     if (*group != before || *group >= MAX_GROUPS)
-        return MT_OK;
+        return;
     path = mt_module_path(&table->namer, log->call, module, false, true);
-    if (!path)
-        return MT_ERR_MEMORY;
     table->names[*group] = (struct group){.name = path};
     table->group_count = *group + 1;
-    return MT_OK;
 }
 
 /* A body is a group of layers if it calls modules. It has the name of the first function of the
  * model's own code in it: bodies with the same function at the same line are one group. */
-static enum mt_status look_at_call(struct table *table, const struct mt_forward_log *log,
-                                   uint32_t index)
+static void look_at_call(struct table *table, const struct mt_forward_log *log, uint32_t index)
 {
     uint32_t body = log->calls[index].body, node = log->nodes[index];
     uint32_t module = mt_module_of_body(&table->namer, body, node), group;
-    enum mt_status status;
 
     if (module == MT_NO_ID || !calls_module(table, body, node))
-        return MT_OK;
-    status = add_group(table, log, module, &group);
-    return status ? status : mt_map_set(&table->group_of_body, body, group);
+        return;
+    add_group(table, log, module, &group);
+    mt_map_put(&table->group_of_body, body, group);
 }
 
 /* The call did not end, and was in that body. */
@@ -118,16 +113,14 @@ static void count_entries(struct mt_layer_group *group, const struct mt_forward_
     }
 }
 
-static enum mt_status add_range(struct table *table, uint32_t call,
-                                const struct mt_module_range *range)
+static void add_range(struct table *table, uint32_t call, const struct mt_module_range *range)
 {
     uint32_t before = table->paths.count, id;
     struct group *group;
 
-    if (mt_strings_intern(&table->paths, range->path, strlen(range->path), &id))
-        return MT_ERR_MEMORY;
+    mt_strings_put(&table->paths, range->path, strlen(range->path), &id);
     if (id >= MAX_GROUPS)
-        return MT_OK;
+        return;
     group = &table->names[id];
     if (id == before) {
         *group = (struct group){.first = range->layer, .name = table->paths.texts[id]};
@@ -140,41 +133,34 @@ static enum mt_status add_range(struct table *table, uint32_t call,
     }
     if (range->layer - group->first >= table->groups[id].times)
         table->groups[id].times = range->layer - group->first + 1;
-    return MT_OK;
 }
 
 /* Ranges that the program numbers are layers: in a call with such ranges, functions are not
  * used. */
-static enum mt_status look_at_ranges(struct table *table, uint32_t index)
+static void look_at_ranges(struct table *table, uint32_t index)
 {
     const struct mt_forward_log *log = &table->logs->logs[index];
-    enum mt_status status = MT_OK;
 
-    for (uint32_t i = 0; i < log->count && !status; i++) {
+    for (uint32_t i = 0; i < log->count; i++) {
         struct mt_module_range range;
 
         if (i && log->phases[i] == log->phases[i - 1])
             continue;
         range = mt_module_range_of(&table->words, table->phases, log, log->phases[i]);
-        if (!range.path)
-            return MT_ERR_MEMORY;
         if (range.layer == MT_NO_ID)
             continue;
         table->has_ranges[index] = true;
-        status = add_range(table, log->call, &range);
+        add_range(table, log->call, &range);
     }
-    return status;
 }
 
-static enum mt_status look_at_log(struct table *table, const struct mt_forward_log *log)
+static void look_at_log(struct table *table, const struct mt_forward_log *log)
 {
-    enum mt_status status = MT_OK;
-
-    for (uint32_t i = 0; i < log->count && !status; i++)
+    for (uint32_t i = 0; i < log->count; i++)
         if (log->calls[i].body != MT_NO_ID &&
             mt_map_get(&table->group_of_body, log->calls[i].body) == MT_MAP_NONE)
-            status = look_at_call(table, log, i);
-    for (uint32_t i = 0; i < log->count && !status; i++) {
+            look_at_call(table, log, i);
+    for (uint32_t i = 0; i < log->count; i++) {
         uint32_t group = log->calls[i].body == MT_NO_ID
                              ? MT_MAP_NONE
                              : mt_map_get(&table->group_of_body, log->calls[i].body);
@@ -182,7 +168,6 @@ static enum mt_status look_at_log(struct table *table, const struct mt_forward_l
         if (group < table->group_count)
             count_entries(&table->groups[group], log, log->calls[i]);
     }
-    return status;
 }
 
 /* Two groups with one name are shown with the lines that distinguish them. */
@@ -207,23 +192,18 @@ static bool shows_modules(const struct table *table)
     return false;
 }
 
-static enum mt_status find_groups(struct table *table)
+static void find_groups(struct table *table)
 {
-    enum mt_status status = MT_OK;
-
-    table->names = calloc(MAX_GROUPS + 1, sizeof *table->names);
-    table->groups = calloc(MAX_GROUPS, sizeof *table->groups);
-    table->has_ranges = calloc((size_t)table->logs->count + 1, sizeof *table->has_ranges);
-    if (!table->names || !table->groups || !table->has_ranges)
-        return MT_ERR_MEMORY;
-    for (uint32_t i = 0; i < table->logs->count && !status; i++) {
-        status = look_at_ranges(table, i);
-        if (!status && !table->has_ranges[i] && table->logs->logs[i].calls)
-            status = look_at_log(table, &table->logs->logs[i]);
+    table->names = mt_memory_zeroed(MAX_GROUPS + 1, sizeof *table->names);
+    table->groups = mt_memory_zeroed(MAX_GROUPS, sizeof *table->groups);
+    table->has_ranges = mt_memory_zeroed((size_t)table->logs->count + 1, sizeof *table->has_ranges);
+    for (uint32_t i = 0; i < table->logs->count; i++) {
+        look_at_ranges(table, i);
+        if (!table->has_ranges[i] && table->logs->logs[i].calls)
+            look_at_log(table, &table->logs->logs[i]);
     }
     tell_apart(table);
     table->names[table->group_count] = (struct group){.name = "layer"};
-    return status;
 }
 
 /* The key that determines the row of a block. */
@@ -287,18 +267,17 @@ static const char *module_path(struct table *table, uint32_t call, uint32_t node
     if (known != MT_MAP_NONE)
         return table->module_paths[known];
     path = mt_module_path(&table->namer, call, node, false, false);
-    if (!path ||
-        mt_grow(&table->module_paths, &table->module_path_capacity,
-                (size_t)table->module_path_count + 1, sizeof *table->module_paths) ||
-        mt_map_set(&table->known_paths, key, table->module_path_count))
+    if (!path || (mt_grow_to(&table->module_paths, &table->module_path_capacity,
+                             (size_t)table->module_path_count + 1, sizeof *table->module_paths),
+                  false))
         return NULL;
+    mt_map_put(&table->known_paths, key, table->module_path_count);
     table->module_paths[table->module_path_count++] = path;
     return path;
 }
 
 /* From the program's ranges; a NULL path in the key: none. */
-static enum mt_status of_range(struct table *table, struct mt_forward_place place,
-                               struct row_key *key)
+static void of_range(struct table *table, struct mt_forward_place place, struct row_key *key)
 {
     const struct mt_forward_log *log = &table->logs->logs[place.log];
     struct mt_module_range range =
@@ -306,14 +285,11 @@ static enum mt_status of_range(struct table *table, struct mt_forward_place plac
     uint32_t group;
 
     *key = (struct row_key){MT_MODULE_OTHER, NULL, MT_NO_LAYER, 0};
-    if (!range.path)
-        return MT_ERR_MEMORY;
     group = mt_strings_find(&table->paths, range.path, strlen(range.path));
     if (range.layer != MT_NO_ID && group < table->group_count)
         *key = of_layer(table, group, range.layer);
     else if (*range.path)
         key->path = range.path;
-    return MT_OK;
 }
 
 /* Whether the n-th entry of this call into a body of the group enters the n-th layer. A call with
@@ -329,8 +305,7 @@ static bool enters_all(const struct table *table, uint32_t group, const struct m
 
 /* A block of a model's call: in the layer that the call entered, otherwise in the module of the
  * code. */
-static enum mt_status of_call(struct table *table, struct mt_forward_place place,
-                              struct row_key *key)
+static void of_call(struct table *table, struct mt_forward_place place, struct row_key *key)
 {
     const struct mt_forward_log *log = &table->logs->logs[place.log];
     struct mt_module_call call = mt_forward_logs_call(table->logs, place);
@@ -339,21 +314,17 @@ static enum mt_status of_call(struct table *table, struct mt_forward_place place
     const char *path;
 
     if (table->has_ranges[place.log]) {
-        enum mt_status status = of_range(table, place, key);
-
-        if (status || key->path)
-            return status;
+        of_range(table, place, key);
+        if (key->path)
+            return;
     }
     if (group < table->group_count && table->groups[group].is_confirmed &&
         enters_all(table, group, log, call)) {
         *key = of_layer(table, group, call.entry);
-        return MT_OK;
+        return;
     }
     path = module_path(table, log->call, log->nodes[place.at]);
-    if (!path)
-        return MT_ERR_MEMORY;
     *key = *path ? (struct row_key){MT_MODULE_OTHER, path, MT_NO_LAYER, 0} : unknown();
-    return MT_OK;
 }
 
 static struct row_key of_outside(const struct table *table, const struct mt_module_block *block)
@@ -371,44 +342,38 @@ static struct row_key of_outside(const struct table *table, const struct mt_modu
     return path ? (struct row_key){MT_MODULE_OUTSIDE, path, MT_NO_LAYER, 0} : unknown();
 }
 
-static enum mt_status find_key(struct table *table, size_t index, struct row_key *key)
+static void find_key(struct table *table, size_t index, struct row_key *key)
 {
     const struct mt_module_block *block = &table->blocks[index];
 
     switch ((enum mt_role)block->role) {
     case MT_ROLE_PARAMETERS:
     case MT_ROLE_GRADIENTS:
-    case MT_ROLE_OPTIMIZER_STATE:
-        *key = of_parameter(table, table->numbers.number[index]);
-        return MT_OK;
+    case MT_ROLE_OPTIMIZER_STATE: *key = of_parameter(table, table->numbers.number[index]); return;
     case MT_ROLE_INPUTS:
-    case MT_ROLE_WORKSPACE: *key = of_outside(table, block); return MT_OK;
+    case MT_ROLE_WORKSPACE: *key = of_outside(table, block); return;
     default: break;
     }
-    if (block->place.log != MT_NO_ID)
-        return of_call(table, block->place, key);
+    if (block->place.log != MT_NO_ID) {
+        of_call(table, block->place, key);
+        return;
+    }
     *key = of_outside(table, block);
-    return MT_OK;
 }
 
-static enum mt_status find_row(struct table *table, struct row_key key, struct mt_module_row **row)
+static void find_row(struct table *table, struct row_key key, struct mt_module_row **row)
 {
     char number[16] = "";
     struct mt_buf label = {0};
     uint32_t id, before = table->labels.count;
-    enum mt_status status;
 
     if (key.layer != MT_NO_LAYER)
         snprintf(number, sizeof number, "[%u]", key.layer);
     mt_buf_printf(&label, "%s%s", key.path, number);
-    status = label.failed ? MT_ERR_MEMORY
-                          : mt_strings_intern(&table->labels, label.data, label.length, &id);
+    mt_strings_put(&table->labels, label.data, label.length, &id);
     mt_buf_release(&label);
-    if (status)
-        return status;
     if (id == before) {
-        if (mt_grow(&table->rows, &table->row_capacity, (size_t)id + 1, sizeof *table->rows))
-            return MT_ERR_MEMORY;
+        mt_grow_to(&table->rows, &table->row_capacity, (size_t)id + 1, sizeof *table->rows);
         table->rows[id] = (struct mt_module_row){.kind = key.kind,
                                                  .path = key.path,
                                                  .label = table->labels.texts[id],
@@ -417,28 +382,23 @@ static enum mt_status find_row(struct table *table, struct row_key key, struct m
         table->row_count = id + 1;
     }
     *row = &table->rows[id];
-    return MT_OK;
 }
 
-static enum mt_status add_block(struct table *table, size_t index)
+static void add_block(struct table *table, size_t index)
 {
     const struct mt_module_block *block = &table->blocks[index];
     struct mt_module_row *row;
     struct row_key key;
-    enum mt_status status = find_key(table, index, &key);
 
-    if (!status && table->row_count >= MAX_ROWS)
+    find_key(table, index, &key);
+    if (table->row_count >= MAX_ROWS)
         key = unknown();
-    if (!status)
-        status = find_row(table, key, &row);
-    if (status)
-        return status;
+    find_row(table, key, &row);
     row->role_bytes[block->role] += block->block_bytes;
     row->role_requested_bytes[block->role] += block->requested_bytes;
     row->bytes += block->block_bytes;
     row->requested_bytes += block->requested_bytes;
     row->blocks++;
-    return MT_OK;
 }
 
 /* Layers in the order of the model. */
@@ -457,39 +417,32 @@ static int by_kind(const void *a, const void *b)
     return order ? order : (x->layer > y->layer) - (x->layer < y->layer);
 }
 
-static enum mt_status hand_over(struct table *table, struct mt_modules *modules)
+static void hand_over(struct table *table, struct mt_modules *modules)
 {
     if (table->row_count)
         qsort(table->rows, table->row_count, sizeof *table->rows, by_kind);
     modules->rows =
         mt_arena_array(table->arena, (size_t)table->row_count + 1, sizeof *modules->rows);
-    if (!modules->rows)
-        return MT_ERR_MEMORY;
     for (uint32_t i = 0; i < table->row_count; i++) {
         struct mt_module_row *row = &modules->rows[i];
 
         *row = table->rows[i];
         row->path = mt_arena_text(table->arena, row->path, strlen(row->path));
         row->label = mt_arena_text(table->arena, row->label, strlen(row->label));
-        if (!row->path || !row->label)
-            return MT_ERR_MEMORY;
         modules->layer_count += row->kind == MT_MODULE_LAYER;
     }
     modules->row_count = table->row_count;
-    return MT_OK;
 }
 
-static enum mt_status make(struct table *table, struct mt_modules *modules)
+static void make(struct table *table, struct mt_modules *modules)
 {
-    enum mt_status status = find_groups(table);
-
-    if (!status)
-        status = mt_module_numbers_find(&table->numbers, table->groups, table->group_count,
-                                        shows_modules(table));
-    for (size_t i = 0; i < table->count && !status; i++)
+    find_groups(table);
+    mt_module_numbers_find(&table->numbers, table->groups, table->group_count,
+                           shows_modules(table));
+    for (size_t i = 0; i < table->count; i++)
         if (table->blocks[i].is_live)
-            status = add_block(table, i);
-    return status ? status : hand_over(table, modules);
+            add_block(table, i);
+    hand_over(table, modules);
 }
 
 static void release(struct table *table)
@@ -507,15 +460,14 @@ static void release(struct table *table)
     free(table->rows);
 }
 
-enum mt_status mt_modules_make(struct mt_arena *arena, const struct mt_module_input *input,
-                               struct mt_modules *modules)
+void mt_modules_make(struct mt_arena *arena, const struct mt_module_input *input,
+                     struct mt_modules *modules)
 {
     struct table table = {.arena = arena,
                           .phases = input->phases,
                           .logs = input->logs,
                           .blocks = input->blocks,
                           .count = input->count};
-    enum mt_status status;
 
     table.numbers = (struct mt_module_numbers){.symbols = input->symbols,
                                                .logs = input->logs,
@@ -523,7 +475,6 @@ enum mt_status mt_modules_make(struct mt_arena *arena, const struct mt_module_in
                                                .count = input->count};
     table.namer = (struct mt_module_namer){&table.words, input->symbols, &input->logs->tree,
                                            &input->logs->sites};
-    status = make(&table, modules);
+    make(&table, modules);
     release(&table);
-    return status;
 }

@@ -16,7 +16,7 @@ struct mt_module_input {
 };
 
 /* The rows, in the arena. */
-enum mt_status mt_modules_make(struct mt_arena *arena, const struct mt_module_input *input,
-                               struct mt_modules *modules) MT_MUST_USE;
+void mt_modules_make(struct mt_arena *arena, const struct mt_module_input *input,
+                     struct mt_modules *modules);
 
 #endif

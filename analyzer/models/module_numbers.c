@@ -1,6 +1,7 @@
 #include "module_numbers.h"
 
 #include "frame_judge.h"
+#include "process_memory.h"
 #include "repeats.h"
 #include "role.h"
 
@@ -22,14 +23,12 @@ static int by_birth(const void *a, const void *b)
 }
 
 /* Live blocks of a role, into order[]. */
-static enum mt_status list_role(const struct mt_module_numbers *numbers, enum mt_role role,
-                                uint32_t *order, size_t *count)
+static void list_role(const struct mt_module_numbers *numbers, enum mt_role role, uint32_t *order,
+                      size_t *count)
 {
-    struct by_birth *list = calloc(numbers->count + 1, sizeof *list);
+    struct by_birth *list = mt_memory_zeroed(numbers->count + 1, sizeof *list);
 
     *count = 0;
-    if (!list)
-        return MT_ERR_MEMORY;
     for (size_t i = 0; i < numbers->count; i++)
         if (numbers->blocks[i].is_live && numbers->blocks[i].role == role)
             list[(*count)++] = (struct by_birth){numbers->blocks[i].birth_event, (uint32_t)i};
@@ -37,7 +36,6 @@ static enum mt_status list_role(const struct mt_module_numbers *numbers, enum mt
     for (size_t i = 0; i < *count; i++)
         order[i] = list[i].block;
     free(list);
-    return MT_OK;
 }
 
 /* The line at which the framework moves a module's tensors; 0: it was not moved. */
@@ -73,18 +71,12 @@ static void find_buffers(struct mt_module_numbers *numbers)
             moving_line(numbers, numbers->parameters[i].node) > first;
 }
 
-static enum mt_status list_parameters(struct mt_module_numbers *numbers,
-                                      struct mt_layer_group *groups, uint32_t group_count,
-                                      bool shows_modules)
+static void list_parameters(struct mt_module_numbers *numbers, struct mt_layer_group *groups,
+                            uint32_t group_count, bool shows_modules)
 {
-    enum mt_status status =
-        list_role(numbers, MT_ROLE_PARAMETERS, numbers->order, &numbers->parameter_count);
-
-    if (status)
-        return status;
-    numbers->parameters = calloc(numbers->parameter_count + 1, sizeof *numbers->parameters);
-    if (!numbers->parameters)
-        return MT_ERR_MEMORY;
+    list_role(numbers, MT_ROLE_PARAMETERS, numbers->order, &numbers->parameter_count);
+    numbers->parameters =
+        mt_memory_zeroed(numbers->parameter_count + 1, sizeof *numbers->parameters);
     for (size_t i = 0; i < numbers->parameter_count; i++) {
         const struct mt_module_block *block = &numbers->blocks[numbers->order[i]];
         uint32_t node = mt_python_node_of(&numbers->logs->tree, block->stack);
@@ -98,30 +90,24 @@ static enum mt_status list_parameters(struct mt_module_numbers *numbers,
             .gradient_event = block->gradient_event};
     }
     find_buffers(numbers);
-    return mt_parameter_layers_find(numbers->parameters, numbers->parameter_count, groups,
-                                    group_count, shows_modules ? NULL : &numbers->own_layers);
+    mt_parameter_layers_find(numbers->parameters, numbers->parameter_count, groups, group_count,
+                             shows_modules ? NULL : &numbers->own_layers);
 }
 
-static enum mt_status list_states(struct mt_module_numbers *numbers)
+static void list_states(struct mt_module_numbers *numbers)
 {
     uint32_t *order = numbers->order + numbers->parameter_count;
-    enum mt_status status =
-        list_role(numbers, MT_ROLE_OPTIMIZER_STATE, order, &numbers->state_count);
 
-    if (status)
-        return status;
-    numbers->states = calloc(numbers->state_count + 1, sizeof *numbers->states);
-    if (!numbers->states)
-        return MT_ERR_MEMORY;
+    list_role(numbers, MT_ROLE_OPTIMIZER_STATE, order, &numbers->state_count);
+    numbers->states = mt_memory_zeroed(numbers->state_count + 1, sizeof *numbers->states);
     for (size_t i = 0; i < numbers->state_count; i++)
         numbers->states[i] = (struct mt_state_block){
             .requested_bytes = numbers->blocks[order[i]].requested_bytes,
             .node = mt_python_node_of(&numbers->logs->tree, numbers->blocks[order[i]].stack)};
-    status = mt_state_owners_find(numbers->states, numbers->state_count, numbers->parameters,
-                                  numbers->parameter_count);
+    mt_state_owners_find(numbers->states, numbers->state_count, numbers->parameters,
+                         numbers->parameter_count);
     for (size_t i = 0; i < numbers->state_count; i++)
         numbers->number[order[i]] = numbers->states[i].parameter;
-    return status;
 }
 
 /* A gradient's parameter may have been freed. */
@@ -162,14 +148,13 @@ static bool has_buffer(const struct mt_module_numbers *numbers, uint64_t bytes)
 
 /* Ties take buffers for parameters. For a size that buffers also have, the first gradient is that
  * of the last parameter, and so on: backward runs in reverse. */
-static enum mt_status number_beside_buffers(struct mt_module_numbers *numbers)
+static void number_beside_buffers(struct mt_module_numbers *numbers)
 {
-    uint32_t *order = calloc(numbers->count + 1, sizeof *order);
+    uint32_t *order = mt_memory_zeroed(numbers->count + 1, sizeof *order);
     size_t count = 0;
-    enum mt_status status =
-        order ? list_role(numbers, MT_ROLE_GRADIENTS, order, &count) : MT_ERR_MEMORY;
 
-    for (size_t i = 0; i < count && !status; i++) {
+    list_role(numbers, MT_ROLE_GRADIENTS, order, &count);
+    for (size_t i = 0; i < count; i++) {
         uint64_t bytes = numbers->blocks[order[i]].requested_bytes;
         size_t last = numbers->parameter_count;
 
@@ -185,27 +170,18 @@ static enum mt_status number_beside_buffers(struct mt_module_numbers *numbers)
         numbers->number[order[i]] = parameter_before(numbers, last, bytes);
     }
     free(order);
-    return status;
 }
 
-enum mt_status mt_module_numbers_find(struct mt_module_numbers *numbers,
-                                      struct mt_layer_group *groups, uint32_t group_count,
-                                      bool shows_modules)
+void mt_module_numbers_find(struct mt_module_numbers *numbers, struct mt_layer_group *groups,
+                            uint32_t group_count, bool shows_modules)
 {
-    enum mt_status status;
-
-    numbers->order = calloc(numbers->count + 1, sizeof *numbers->order);
-    numbers->number = malloc((numbers->count + 1) * sizeof *numbers->number);
-    if (!numbers->order || !numbers->number)
-        return MT_ERR_MEMORY;
+    numbers->order = mt_memory_zeroed(numbers->count + 1, sizeof *numbers->order);
+    numbers->number = mt_memory_new((numbers->count + 1) * sizeof *numbers->number);
     memset(numbers->number, 0xFF, numbers->count * sizeof *numbers->number);
-    status = list_parameters(numbers, groups, group_count, shows_modules);
-    if (!status)
-        status = list_states(numbers);
-    if (status)
-        return status;
+    list_parameters(numbers, groups, group_count, shows_modules);
+    list_states(numbers);
     number_gradients(numbers);
-    return number_beside_buffers(numbers);
+    number_beside_buffers(numbers);
 }
 
 void mt_module_numbers_release(struct mt_module_numbers *numbers)

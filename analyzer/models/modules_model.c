@@ -7,6 +7,7 @@
 #include "grow.h"
 #include "model_ops.h"
 #include "module_blocks.h"
+#include "process_memory.h"
 
 struct builder {
     const struct mt_analysis *analysis;
@@ -62,38 +63,32 @@ static void tie(struct builder *builder, struct mt_module_block *block,
     }
 }
 
-static enum mt_status hear_call(struct builder *builder, const struct mt_block_life *life,
-                                struct mt_forward_place *place)
+static void hear_call(struct builder *builder, const struct mt_block_life *life,
+                      struct mt_forward_place *place)
 {
     const struct mt_symbols *symbols = &builder->analysis->source->symbols;
-    enum mt_status status = MT_OK;
 
     if (builder->logs.tree.count < symbols->stack_count)
-        status = mt_forward_logs_update(&builder->logs, symbols);
-    if (status)
-        return status;
-    return mt_forward_logs_add(&builder->logs,
-                               &(struct mt_forward_birth){.event = life->birth_event,
-                                                          .stack = life->stack,
-                                                          .phase = life->phase,
-                                                          .owner = owner_of(builder, life->phase)},
-                               place);
+        mt_forward_logs_update(&builder->logs, symbols);
+    mt_forward_logs_add(&builder->logs,
+                        &(struct mt_forward_birth){.event = life->birth_event,
+                                                   .stack = life->stack,
+                                                   .phase = life->phase,
+                                                   .owner = owner_of(builder, life->phase)},
+                        place);
 }
 
-static enum mt_status hear_after(struct builder *builder, const struct mt_block_life *life)
+static void hear_after(struct builder *builder, const struct mt_block_life *life)
 {
     struct mt_forward_place place;
-    enum mt_status status = MT_OK;
 
     if (builder->logs.closed >= builder->calls_seen)
-        return MT_OK;
-    status = hear_call(builder, life, &place);
-    if (!status)
-        mt_forward_logs_leave(&builder->logs, place);
-    return status;
+        return;
+    hear_call(builder, life, &place);
+    mt_forward_logs_leave(&builder->logs, place);
 }
 
-static enum mt_status on_birth(void *context, const struct mt_block_life *life)
+static void on_birth(void *context, const struct mt_block_life *life)
 {
     struct builder *builder = context;
     struct mt_module_block block = {
@@ -107,18 +102,18 @@ static enum mt_status on_birth(void *context, const struct mt_block_life *life)
 
     if (!builder->is_past && life->birth_event > builder->event)
         freeze(builder);
-    if (builder->is_past)
-        return hear_after(builder, life);
-    if (hear_call(builder, life, &block.place) ||
-        mt_grow_zeroed(&builder->blocks, &builder->capacity, (size_t)life->block + 1,
-                       sizeof *builder->blocks))
-        return MT_ERR_MEMORY;
+    if (builder->is_past) {
+        hear_after(builder, life);
+        return;
+    }
+    hear_call(builder, life, &block.place);
+    mt_grow_zeroed_to(&builder->blocks, &builder->capacity, (size_t)life->block + 1,
+                      sizeof *builder->blocks);
     tie(builder, &block, life);
     builder->blocks[life->block] = block;
-    return MT_OK;
 }
 
-static enum mt_status on_end(void *context, const struct mt_block_life *life)
+static void on_end(void *context, const struct mt_block_life *life)
 {
     struct builder *builder = context;
     struct mt_module_block *block;
@@ -127,10 +122,9 @@ static enum mt_status on_end(void *context, const struct mt_block_life *life)
         freeze(builder);
     block = builder->is_past ? NULL : block_at(builder, life->block);
     if (!block)
-        return MT_OK;
+        return;
     mt_forward_logs_leave(&builder->logs, block->place);
     block->is_live = false;
-    return MT_OK;
 }
 
 static void release(void *context)
@@ -151,9 +145,7 @@ static enum mt_status begin(struct mt_analysis *analysis, uint32_t slot, struct 
 
     if (answer && answer->missing)
         return MT_OK;
-    builder = calloc(1, sizeof *builder);
-    if (!builder)
-        return MT_ERR_MEMORY;
+    builder = mt_memory_zeroed(1, sizeof *builder);
     *feed = (struct mt_model_feed){
         .builder = builder, .on_birth = on_birth, .on_end = on_end, .release = release};
     builder->analysis = analysis;
@@ -167,23 +159,22 @@ static enum mt_status finish(struct mt_analysis *analysis, void *context,
     struct builder *builder = context;
     struct mt_arena *arena = &analysis->report->arena;
     const struct mt_symbols *symbols = &analysis->source->symbols;
-    enum mt_status status = mt_forward_logs_update(&builder->logs, symbols);
+    enum mt_status status = MT_OK;
 
+    mt_forward_logs_update(&builder->logs, symbols);
     out->modules = mt_arena_alloc(arena, sizeof *out->modules);
-    if (!out->modules)
-        return MT_ERR_MEMORY;
     out->modules->event = builder->event;
-    if (!status)
-        status = mt_forward_logs_settle(&builder->logs, symbols);
+    status = mt_forward_logs_settle(&builder->logs, symbols);
     if (status)
         return status;
-    return mt_modules_make(arena,
-                           &(struct mt_module_input){.symbols = symbols,
-                                                     .phases = &analysis->survey.phases,
-                                                     .logs = &builder->logs,
-                                                     .blocks = builder->blocks,
-                                                     .count = builder->capacity},
-                           out->modules);
+    mt_modules_make(arena,
+                    &(struct mt_module_input){.symbols = symbols,
+                                              .phases = &analysis->survey.phases,
+                                              .logs = &builder->logs,
+                                              .blocks = builder->blocks,
+                                              .count = builder->capacity},
+                    out->modules);
+    return MT_OK;
 }
 
 static int by_bytes(const void *a, const void *b)
@@ -226,17 +217,14 @@ static struct mt_live_row live_row(const struct mt_module_row *module)
                                 .module = module};
 }
 
-enum mt_status mt_modules_answer(const struct mt_modules *modules, struct mt_arena *arena,
-                                 struct mt_answer *answer)
+void mt_modules_answer(const struct mt_modules *modules, struct mt_arena *arena,
+                       struct mt_answer *answer)
 {
     answer->rows = mt_arena_array(arena, (size_t)modules->row_count + 1, sizeof *answer->rows);
-    if (!answer->rows)
-        return MT_ERR_MEMORY;
     for (uint32_t i = 0; i < modules->row_count; i++)
         answer->rows[i] = live_row(&modules->rows[i]);
     qsort(answer->rows, modules->row_count, sizeof *answer->rows, by_bytes);
     answer->row_count = answer->told_count = modules->row_count;
-    return MT_OK;
 }
 
 const struct mt_model_ops mt_model_modules = {.begin = begin, .finish = finish};

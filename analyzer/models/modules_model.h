@@ -12,7 +12,7 @@ struct mt_answer;
 struct mt_arena;
 
 /* The rows of a question by module, by bytes. */
-enum mt_status mt_modules_answer(const struct mt_modules *modules, struct mt_arena *arena,
-                                 struct mt_answer *answer) MT_MUST_USE;
+void mt_modules_answer(const struct mt_modules *modules, struct mt_arena *arena,
+                       struct mt_answer *answer);
 
 #endif

@@ -5,6 +5,7 @@
 #include "mosaic.h"
 
 #include "grow.h"
+#include "process_memory.h"
 #include "util.h"
 
 #include <math.h>
@@ -62,8 +63,8 @@ static void set_column_end(struct mt_mosaic *mosaic)
             : (uint64_t)ceil(next * ((double)mosaic->length / (double)mosaic->column_count));
 }
 
-enum mt_status mt_mosaic_init(struct mt_mosaic *mosaic, const struct mt_mosaic_rows *rows,
-                              uint64_t length, uint32_t columns)
+void mt_mosaic_init(struct mt_mosaic *mosaic, const struct mt_mosaic_rows *rows, uint64_t length,
+                    uint32_t columns)
 {
     memset(mosaic, 0, sizeof *mosaic);
     mosaic->rows = rows;
@@ -72,57 +73,48 @@ enum mt_status mt_mosaic_init(struct mt_mosaic *mosaic, const struct mt_mosaic_r
     for (mosaic->column_count = 1; mosaic->column_count < columns && mosaic->column_count < 32768;)
         mosaic->column_count *= 2;
     mosaic->length = mt_max_u64(length, 1);
-    mosaic->columns = calloc(mosaic->column_count, sizeof *mosaic->columns);
-    mosaic->picks = calloc(mosaic->column_count / 2 + 1, sizeof *mosaic->picks);
+    mosaic->columns = mt_memory_zeroed(mosaic->column_count, sizeof *mosaic->columns);
+    mosaic->picks = mt_memory_zeroed(mosaic->column_count / 2 + 1, sizeof *mosaic->picks);
     set_column_end(mosaic);
-    return mosaic->columns && mosaic->picks ? MT_OK : MT_ERR_MEMORY;
 }
 
-static enum mt_status add_run(struct mt_mosaic *mosaic, uint32_t row, uint32_t end)
+static void add_run(struct mt_mosaic *mosaic, uint32_t row, uint32_t end)
 {
     const struct mt_mosaic_track *track = &mosaic->tracks[row];
 
     if (track->since == end || (!track->cell.reserved && !track->cell.covered))
-        return MT_OK;
-    if (mt_grow(&mosaic->runs, &mosaic->run_capacity, mosaic->run_count + 1, sizeof *mosaic->runs))
-        return MT_ERR_MEMORY;
+        return;
+    mt_grow_to(&mosaic->runs, &mosaic->run_capacity, mosaic->run_count + 1, sizeof *mosaic->runs);
     mosaic->runs[mosaic->run_count++] =
         (struct mt_mosaic_run){(uint16_t)row, track->since, (uint16_t)end, track->cell};
-    return MT_OK;
 }
 
 /* From the open column the row has this cell. */
-static enum mt_status set_cell(struct mt_mosaic *mosaic, uint32_t row,
-                               const struct mt_mosaic_cell *cell)
+static void set_cell(struct mt_mosaic *mosaic, uint32_t row, const struct mt_mosaic_cell *cell)
 {
     struct mt_mosaic_track *track = &mosaic->tracks[row];
-    enum mt_status status;
 
     if (equal(&track->cell, cell))
-        return MT_OK;
-    status = add_run(mosaic, row, mosaic->at);
+        return;
+    add_run(mosaic, row, mosaic->at);
     track->cell = *cell;
     track->since = (uint16_t)mosaic->at;
-    return status;
 }
 
-static enum mt_status mark(struct mt_mosaic *mosaic, uint32_t row)
+static void mark(struct mt_mosaic *mosaic, uint32_t row)
 {
     if (row >= mosaic->track_count) {
-        if (mt_grow(&mosaic->tracks, &mosaic->track_capacity, row + 1u, sizeof *mosaic->tracks))
-            return MT_ERR_MEMORY;
+        mt_grow_to(&mosaic->tracks, &mosaic->track_capacity, row + 1u, sizeof *mosaic->tracks);
         memset(mosaic->tracks + mosaic->track_count, 0,
                (row + 1 - mosaic->track_count) * sizeof *mosaic->tracks);
         mosaic->track_count = row + 1;
     }
     if (mosaic->tracks[row].is_changed)
-        return MT_OK;
-    if (mt_grow(&mosaic->changed, &mosaic->changed_capacity, mosaic->changed_count + 1,
-                sizeof *mosaic->changed))
-        return MT_ERR_MEMORY;
+        return;
+    mt_grow_to(&mosaic->changed, &mosaic->changed_capacity, mosaic->changed_count + 1,
+               sizeof *mosaic->changed);
     mosaic->changed[mosaic->changed_count++] = row;
     mosaic->tracks[row].is_changed = true;
-    return MT_OK;
 }
 
 /* Cells at the fullest instant: the current state with the logged changes undone. */
@@ -139,21 +131,18 @@ static void freeze(struct mt_mosaic *mosaic)
         apply(&rows[mosaic->log[i].row], &mosaic->log[i], false);
 }
 
-enum mt_status mt_mosaic_change(struct mt_mosaic *mosaic, const struct mt_mosaic_change *change)
+void mt_mosaic_change(struct mt_mosaic *mosaic, const struct mt_mosaic_change *change)
 {
-    enum mt_status status = mark(mosaic, change->row);
-
-    if (status || mosaic->is_frozen)
-        return status;
-    if (mt_grow(&mosaic->log, &mosaic->log_capacity, mosaic->log_count + 1, sizeof *mosaic->log))
-        return MT_ERR_MEMORY;
+    mark(mosaic, change->row);
+    if (mosaic->is_frozen)
+        return;
+    mt_grow_to(&mosaic->log, &mosaic->log_capacity, mosaic->log_count + 1, sizeof *mosaic->log);
     mosaic->log[mosaic->log_count++] = *change;
     if (mosaic->log_count < mosaic->most_log)
-        return MT_OK;
+        return;
     freeze(mosaic);
     mosaic->is_frozen = true;
     mosaic->log_count = 0;
-    return MT_OK;
 }
 
 void mt_mosaic_state(struct mt_mosaic *mosaic, const struct mt_mosaic_column *state)
@@ -203,42 +192,35 @@ static void halve(struct mt_mosaic *mosaic)
 }
 
 /* Changes after the fullest instant are changes of the next column. */
-static enum mt_status carry_marks(struct mt_mosaic *mosaic)
+static void carry_marks(struct mt_mosaic *mosaic)
 {
-    enum mt_status status = MT_OK;
-
-    if (mosaic->is_frozen) { /* it is no longer known which */
+    if (mosaic->is_frozen) {
+        /* it is no longer known which */
         mosaic->is_frozen = false;
-        return MT_OK;
+        return;
     }
     for (size_t i = 0; i < mosaic->changed_count; i++)
         mosaic->tracks[mosaic->changed[i]].is_changed = false;
     mosaic->changed_count = 0;
-    for (size_t i = 0; i < mosaic->log_count && !status; i++)
-        status = mark(mosaic, mosaic->log[i].row);
+    for (size_t i = 0; i < mosaic->log_count; i++)
+        mark(mosaic, mosaic->log[i].row);
     mosaic->log_count = 0;
-    return status;
 }
 
-static enum mt_status close_column(struct mt_mosaic *mosaic)
+static void close_column(struct mt_mosaic *mosaic)
 {
-    enum mt_status status = MT_OK;
-
     if (!mosaic->is_frozen)
         freeze(mosaic);
     /* The cells of those that changed after the freeze are their current ones. */
-    for (size_t i = 0; i < mosaic->changed_count && !status; i++)
-        status = set_cell(mosaic, mosaic->changed[i], &mosaic->tracks[mosaic->changed[i]].frozen);
-    return status ? status : carry_marks(mosaic);
+    for (size_t i = 0; i < mosaic->changed_count; i++)
+        set_cell(mosaic, mosaic->changed[i], &mosaic->tracks[mosaic->changed[i]].frozen);
+    carry_marks(mosaic);
 }
 
-enum mt_status mt_mosaic_advance(struct mt_mosaic *mosaic, uint64_t place)
+void mt_mosaic_advance(struct mt_mosaic *mosaic, uint64_t place)
 {
     while (place >= mosaic->column_end) {
-        enum mt_status status = close_column(mosaic);
-
-        if (status)
-            return status;
+        close_column(mosaic);
         mosaic->at++;
         if (mosaic->at % 2 == 0 && mosaic->run_count >= mosaic->most_runs &&
             mosaic->column_count > 1)
@@ -246,19 +228,16 @@ enum mt_status mt_mosaic_advance(struct mt_mosaic *mosaic, uint64_t place)
         mosaic->columns[mosaic->at] = mosaic->now;
         set_column_end(mosaic);
     }
-    return MT_OK;
 }
 
 /* They are sorted within a row. */
-static enum mt_status sort_runs(const struct mt_mosaic *mosaic, struct mt_arena *arena,
-                                struct mt_mosaic_run **runs, uint32_t **first_run)
+static void sort_runs(const struct mt_mosaic *mosaic, struct mt_arena *arena,
+                      struct mt_mosaic_run **runs, uint32_t **first_run)
 {
     size_t rows = mosaic->rows->count;
     uint32_t *first = mt_arena_array(arena, rows + 2, sizeof *first);
     struct mt_mosaic_run *sorted = mt_arena_array(arena, mosaic->run_count + 1, sizeof *sorted);
 
-    if (!first || !sorted)
-        return MT_ERR_MEMORY;
     for (size_t i = 0; i < mosaic->run_count; i++)
         first[mosaic->runs[i].row + 2u]++;
     for (size_t row = 2; row < rows + 2; row++)
@@ -267,21 +246,18 @@ static enum mt_status sort_runs(const struct mt_mosaic *mosaic, struct mt_arena 
         sorted[first[mosaic->runs[i].row + 1u]++] = mosaic->runs[i];
     *runs = sorted;
     *first_run = first;
-    return MT_OK;
 }
 
-enum mt_status mt_mosaic_finish(struct mt_mosaic *mosaic, struct mt_arena *arena,
-                                struct mt_mosaic_run **runs, uint32_t **first_run)
+void mt_mosaic_finish(struct mt_mosaic *mosaic, struct mt_arena *arena, struct mt_mosaic_run **runs,
+                      uint32_t **first_run)
 {
-    enum mt_status status = mt_mosaic_advance(mosaic, mosaic->length - 1);
-
-    while (!status && mosaic->at + 1 < mosaic->column_count)
-        status = mt_mosaic_advance(mosaic, mosaic->column_end);
-    if (!status)
-        status = close_column(mosaic);
-    for (uint32_t row = 0; row < mosaic->track_count && !status; row++)
-        status = add_run(mosaic, row, mosaic->column_count);
-    return status ? status : sort_runs(mosaic, arena, runs, first_run);
+    mt_mosaic_advance(mosaic, mosaic->length - 1);
+    while (mosaic->at + 1 < mosaic->column_count)
+        mt_mosaic_advance(mosaic, mosaic->column_end);
+    close_column(mosaic);
+    for (uint32_t row = 0; row < mosaic->track_count; row++)
+        add_run(mosaic, row, mosaic->column_count);
+    sort_runs(mosaic, arena, runs, first_run);
 }
 
 void mt_mosaic_release(struct mt_mosaic *mosaic)

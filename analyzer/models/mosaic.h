@@ -78,21 +78,20 @@ struct mt_mosaic_change {
 
 /* Initializes *mosaic, which borrows `rows`. Positions on the axis are 0 to length - 1. `columns`
  * is rounded up to a power of two, at most 32,768. */
-enum mt_status mt_mosaic_init(struct mt_mosaic *mosaic, const struct mt_mosaic_rows *rows,
-                              uint64_t length, uint32_t columns) MT_MUST_USE;
+void mt_mosaic_init(struct mt_mosaic *mosaic, const struct mt_mosaic_rows *rows, uint64_t length,
+                    uint32_t columns);
 
 /* Call it before any change at `place`, which never decreases. */
-enum mt_status mt_mosaic_advance(struct mt_mosaic *mosaic, uint64_t place) MT_MUST_USE;
+void mt_mosaic_advance(struct mt_mosaic *mosaic, uint64_t place);
 /* A row of `rows` was changed. */
-enum mt_status mt_mosaic_change(struct mt_mosaic *mosaic,
-                                const struct mt_mosaic_change *change) MT_MUST_USE;
+void mt_mosaic_change(struct mt_mosaic *mosaic, const struct mt_mosaic_change *change);
 /* After the changes of an event: checks whether this is the fullest instant of the column. */
 void mt_mosaic_state(struct mt_mosaic *mosaic, const struct mt_mosaic_column *state);
 
 /* Closes all columns. Copies runs by row and column to the arena; those of row r begin at
  * first_run[r] and end at first_run[r + 1]. Columns without a run are white. */
-enum mt_status mt_mosaic_finish(struct mt_mosaic *mosaic, struct mt_arena *arena,
-                                struct mt_mosaic_run **runs, uint32_t **first_run) MT_MUST_USE;
+void mt_mosaic_finish(struct mt_mosaic *mosaic, struct mt_arena *arena, struct mt_mosaic_run **runs,
+                      uint32_t **first_run);
 void mt_mosaic_release(struct mt_mosaic *mosaic);
 
 /* The cell of a row in this state. */

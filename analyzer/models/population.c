@@ -10,6 +10,7 @@
 
 #include "analysis.h"
 #include "icicle.h"
+#include "process_memory.h"
 #include "trend.h"
 #include "util.h"
 
@@ -30,31 +31,26 @@ struct mt_population_builder {
 enum { UNKNOWN = -2 };
 
 /* Phases with the same name in pictures are one. */
-static enum mt_status same_name(struct mt_population_builder *builder, int32_t *phase)
+static void same_name(struct mt_population_builder *builder, int32_t *phase)
 {
     const struct mt_report *report = builder->report;
     int32_t shown = mt_shown_phase(report->phases, report->phase_count, *phase);
     char backward = mt_phase_is_backward(report->phases, report->phase_count, *phase) ? 'b' : ' ';
     struct mt_buf name = {0};
     uint32_t before = builder->names.count, id;
-    enum mt_status status;
 
     if (*phase < 0 || (uint32_t)*phase >= report->phase_count)
-        return MT_OK;
+        return;
     if (builder->same_name[*phase] == UNKNOWN) {
         mt_buf_add_char(&name, backward);
         mt_buf_add_text(&name, shown == MT_NO_PHASE ? "" : report->phases[shown].name);
-        status = name.failed ? MT_ERR_MEMORY
-                             : mt_strings_intern(&builder->names, name.data, name.length, &id);
+        mt_strings_put(&builder->names, name.data, name.length, &id);
         mt_buf_release(&name);
-        if (status)
-            return status;
         if (id == before)
             builder->first_of_name[id] = *phase;
         builder->same_name[*phase] = builder->first_of_name[id];
     }
     *phase = builder->same_name[*phase];
-    return MT_OK;
 }
 
 static bool is_same(const struct mt_holding *a, const struct mt_holding *b)
@@ -72,26 +68,22 @@ static uint64_t hash_of(const struct mt_holding *row)
     return mt_hash_u64(hash ^ row->block_bytes);
 }
 
-static enum mt_status add_row(struct mt_population_builder *builder, const struct mt_holding *row)
+static void add_row(struct mt_population_builder *builder, const struct mt_holding *row)
 {
     if (builder->count == builder->capacity) {
         uint32_t capacity = builder->capacity ? builder->capacity * 2 : 1024;
-        struct mt_holding *bigger = realloc(builder->rows, capacity * sizeof *bigger);
+        struct mt_holding *bigger = mt_memory_resize(builder->rows, capacity * sizeof *bigger);
 
-        if (!bigger)
-            return MT_ERR_MEMORY;
         builder->rows = bigger;
         builder->capacity = capacity;
     }
     builder->rows[builder->count++] = *row;
-    return MT_OK;
 }
 
-static enum mt_status count_in(struct mt_population_builder *builder, const struct mt_holding *row)
+static void count_in(struct mt_population_builder *builder, const struct mt_holding *row)
 {
     uint64_t key = hash_of(row);
     uint32_t found;
-    enum mt_status status;
 
     for (;; key++) {
         found = mt_map_get(&builder->groups, key);
@@ -101,14 +93,14 @@ static enum mt_status count_in(struct mt_population_builder *builder, const stru
             builder->rows[found].blocks++;
             builder->rows[found].bytes += row->bytes;
             builder->rows[found].requested_bytes += row->requested_bytes;
-            return MT_OK;
+            return;
         }
     }
-    status = add_row(builder, row);
-    return status ? status : mt_map_set(&builder->groups, key, builder->count - 1);
+    add_row(builder, row);
+    mt_map_put(&builder->groups, key, builder->count - 1);
 }
 
-static enum mt_status take(void *context, const struct mt_block_life *life)
+static void take(void *context, const struct mt_block_life *life)
 {
     struct mt_population_builder *builder = context;
     struct mt_population *population = builder->population;
@@ -126,15 +118,14 @@ static enum mt_status take(void *context, const struct mt_block_life *life)
 
     if (life->initial || life->birth_event < population->from_event ||
         life->birth_event >= population->until_event || life->end_event <= population->alive_event)
-        return MT_OK;
+        return;
     population->bytes += row.bytes;
     population->requested_bytes += row.requested_bytes;
     population->blocks++;
-    if (same_name(builder, &row.phase))
-        return MT_ERR_MEMORY;
+    same_name(builder, &row.phase);
     if (builder->count >= MANY_GROUPS)
         row.block_bytes = 0;
-    return count_in(builder, &row);
+    count_in(builder, &row);
 }
 
 /* The steps that the device's history covers, in order. */
@@ -143,20 +134,16 @@ struct steps {
     uint32_t count;
 };
 
-static enum mt_status find_steps(const struct mt_analysis *analysis, uint32_t slot,
-                                 struct steps *steps)
+static void find_steps(const struct mt_analysis *analysis, uint32_t slot, struct steps *steps)
 {
     const struct mt_report *report = analysis->report;
     bool middle = analysis->source->header.starts_in_middle;
     uint64_t first = middle ? analysis->survey.devices[slot].first_event : 0;
 
-    steps->list = calloc((size_t)report->phase_count + 1, sizeof *steps->list);
-    if (!steps->list)
-        return MT_ERR_MEMORY;
+    steps->list = mt_memory_zeroed((size_t)report->phase_count + 1, sizeof *steps->list);
     for (uint32_t i = 0; i < report->phase_count; i++)
         if (report->phases[i].is_step && mt_phase_eve(&report->phases[i]) + 1 >= first)
             steps->list[steps->count++] = &report->phases[i];
-    return MT_OK;
 }
 
 static void born_in(struct mt_population *population, const struct mt_phase *first,
@@ -212,23 +199,22 @@ static void look_for_allocated(struct mt_population *population, const struct mt
     population->phase = window.phase;
 }
 
-static enum mt_status choose_blocks(struct mt_population *population,
-                                    const struct mt_analysis *analysis, uint32_t slot)
+static void choose_blocks(struct mt_population *population, const struct mt_analysis *analysis,
+                          uint32_t slot)
 {
     struct steps steps = {0};
-    enum mt_status status = find_steps(analysis, slot, &steps);
 
+    find_steps(analysis, slot, &steps);
     population->of = analysis->options->population;
     population->first_step = population->last_step = MT_NO_STEP;
     population->phase = MT_NO_PHASE;
-    if (!status && population->of == MT_POPULATION_GREW)
+    if (population->of == MT_POPULATION_GREW)
         look_for_growth(population, &steps);
-    else if (!status && population->of == MT_POPULATION_KEPT)
+    else if (population->of == MT_POPULATION_KEPT)
         look_for_kept(population, &steps, &analysis->options->window);
-    else if (!status)
+    else
         look_for_allocated(population, analysis, slot);
     free(steps.list);
-    return status;
 }
 
 static void release(void *context)
@@ -248,21 +234,18 @@ static void release(void *context)
 static enum mt_status begin(struct mt_analysis *analysis, uint32_t slot, struct mt_model_feed *feed)
 {
     const struct mt_report *report = analysis->report;
-    struct mt_population_builder *builder = calloc(1, sizeof *builder);
+    struct mt_population_builder *builder = mt_memory_zeroed(1, sizeof *builder);
     size_t phases = (size_t)report->phase_count + 1;
 
     *feed = (struct mt_model_feed){.builder = builder, .on_end = take, .release = release};
-    if (!builder)
-        return MT_ERR_MEMORY;
     builder->report = report;
     builder->population = mt_arena_alloc(&analysis->report->arena, sizeof *builder->population);
-    builder->same_name = malloc(phases * sizeof *builder->same_name);
-    builder->first_of_name = malloc(phases * sizeof *builder->first_of_name);
-    if (!builder->population || !builder->same_name || !builder->first_of_name)
-        return MT_ERR_MEMORY;
+    builder->same_name = mt_memory_new(phases * sizeof *builder->same_name);
+    builder->first_of_name = mt_memory_new(phases * sizeof *builder->first_of_name);
     for (size_t i = 0; i < phases; i++)
         builder->same_name[i] = UNKNOWN;
-    return choose_blocks(builder->population, analysis, slot);
+    choose_blocks(builder->population, analysis, slot);
+    return MT_OK;
 }
 
 static enum mt_status finish(struct mt_analysis *analysis, void *context,
@@ -273,8 +256,6 @@ static enum mt_status finish(struct mt_analysis *analysis, void *context,
 
     population->holdings = mt_arena_array(&analysis->report->arena, (size_t)builder->count + 1,
                                           sizeof *population->holdings);
-    if (!population->holdings)
-        return MT_ERR_MEMORY;
     if (builder->count)
         memcpy(population->holdings, builder->rows, builder->count * sizeof *builder->rows);
     population->holding_count = builder->count;

@@ -11,7 +11,7 @@ struct timeline_feed {
     bool begun;                       /* the first event of the recorded history has passed */
 };
 
-static enum mt_status on_state(void *context, const struct mt_model_state *state)
+static void on_state(void *context, const struct mt_model_state *state)
 {
     struct timeline_feed *feed = context;
 
@@ -23,17 +23,16 @@ static enum mt_status on_state(void *context, const struct mt_model_state *state
     else if (!feed->begun)
         mt_timeline_builder_start(feed->builder, state->event->seq, state->now, state->role_bytes);
     feed->begun |= !initial;
-    return MT_OK;
 }
 
-static enum mt_status on_birth(void *context, const struct mt_block_life *life)
+static void on_birth(void *context, const struct mt_block_life *life)
 {
-    return mt_layers_birth(((struct timeline_feed *)context)->layers, life);
+    mt_layers_birth(((struct timeline_feed *)context)->layers, life);
 }
 
-static enum mt_status on_end(void *context, const struct mt_block_life *life)
+static void on_end(void *context, const struct mt_block_life *life)
 {
-    return mt_layers_end(((struct timeline_feed *)context)->layers, life);
+    mt_layers_end(((struct timeline_feed *)context)->layers, life);
 }
 
 static void release(void *context)
@@ -49,26 +48,20 @@ static enum mt_status begin(struct mt_analysis *analysis, uint32_t slot, struct 
     struct timeline_feed *made = mt_arena_alloc(arena, sizeof *made);
     struct mt_span *spans;
     uint32_t span_count;
-    enum mt_status status;
 
     *feed = (struct mt_model_feed){.builder = made, .on_state = on_state, .release = release};
-    if (!made)
-        return MT_ERR_MEMORY;
-    status = mt_timeline_spans(arena, device->first_t_ns, device->last_t_ns, device->gaps,
-                               device->gap_count, analysis->survey.phases.phases,
-                               analysis->survey.phases.count, &spans, &span_count);
-    if (!status)
-        status =
-            mt_timeline_builder_new(arena, spans, span_count, device->first_event,
-                                    device->last_event, mt_model_bins(analysis), &made->builder);
-    if (status || analysis->options->layer_by == MT_LAYERS_BY_ROLE)
-        return status;
+    mt_timeline_spans(arena, device->first_t_ns, device->last_t_ns, device->gaps, device->gap_count,
+                      analysis->survey.phases.phases, analysis->survey.phases.count, &spans,
+                      &span_count);
+    mt_timeline_builder_new(arena, spans, span_count, device->first_event, device->last_event,
+                            mt_model_bins(analysis), &made->builder);
+    if (analysis->options->layer_by == MT_LAYERS_BY_ROLE)
+        return MT_OK;
     feed->on_birth = on_birth;
     feed->on_end = on_end;
-    status = mt_layers_builder_new(analysis, &made->layers);
-    if (!status)
-        mt_timeline_builder_follow(made->builder, made->layers);
-    return status;
+    mt_layers_builder_new(analysis, &made->layers);
+    mt_timeline_builder_follow(made->builder, made->layers);
+    return MT_OK;
 }
 
 static enum mt_status finish(struct mt_analysis *analysis, void *context,
@@ -76,14 +69,13 @@ static enum mt_status finish(struct mt_analysis *analysis, void *context,
 {
     struct timeline_feed *feed = context;
     struct mt_layers *layers = NULL;
-    enum mt_status status = MT_OK;
 
     (void)analysis;
     out->timeline = mt_timeline_builder_finish(feed->builder);
     if (feed->layers)
-        status = mt_layers_finish(feed->layers, out->timeline, out->allocated_peak.event, &layers);
+        mt_layers_finish(feed->layers, out->timeline, out->allocated_peak.event, &layers);
     out->timeline->layers = layers;
-    return status;
+    return MT_OK;
 }
 
 const struct mt_model_ops mt_model_timeline = {.begin = begin, .finish = finish};

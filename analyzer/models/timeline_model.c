@@ -79,10 +79,9 @@ static uint64_t choose_folds(const struct mt_gap *gaps, size_t gap_count, bool *
     return busy;
 }
 
-enum mt_status mt_timeline_spans(struct mt_arena *arena, uint64_t first_t_ns, uint64_t last_t_ns,
-                                 const struct mt_gap *gaps, size_t gap_count,
-                                 const struct mt_phase *phases, size_t phase_count,
-                                 struct mt_span **spans, uint32_t *span_count)
+void mt_timeline_spans(struct mt_arena *arena, uint64_t first_t_ns, uint64_t last_t_ns,
+                       const struct mt_gap *gaps, size_t gap_count, const struct mt_phase *phases,
+                       size_t phase_count, struct mt_span **spans, uint32_t *span_count)
 {
     struct mt_span *list = mt_arena_array(arena, MAX_FOLDS + 1, sizeof *list);
     bool *flags = mt_arena_array(arena, gap_count ? gap_count : 1, 2 * sizeof *flags);
@@ -90,8 +89,6 @@ enum mt_status mt_timeline_spans(struct mt_arena *arena, uint64_t first_t_ns, ui
     uint32_t count = 1;
     size_t i;
 
-    if (!list || !flags)
-        return MT_ERR_MEMORY;
     if (last_t_ns < first_t_ns)
         last_t_ns = first_t_ns;
     busy = choose_folds(gaps, gap_count, flags, flags + gap_count, first_t_ns, last_t_ns, phases,
@@ -110,7 +107,6 @@ enum mt_status mt_timeline_spans(struct mt_arena *arena, uint64_t first_t_ns, ui
     list[count - 1].end_t_ns = last_t_ns;
     *spans = list;
     *span_count = count;
-    return MT_OK;
 }
 
 /* Time drawn before t; times in a gap count as its edge. */
@@ -162,17 +158,14 @@ static void set_end(struct axis *axis)
                     : (uint64_t)ceil(next * ((double)axis->length / axis->count));
 }
 
-static enum mt_status axis_init(struct axis *axis, struct mt_arena *arena, uint32_t count,
-                                uint64_t length, const struct mt_bin *start)
+static void axis_init(struct axis *axis, struct mt_arena *arena, uint32_t count, uint64_t length,
+                      const struct mt_bin *start)
 {
     axis->bins = mt_arena_array(arena, count, sizeof *axis->bins);
-    if (!axis->bins)
-        return MT_ERR_MEMORY;
     axis->bins[0] = *start;
     axis->count = count;
     axis->length = mt_max_u64(length, 1);
     set_end(axis);
-    return MT_OK;
 }
 
 /* Closes bins up to that of `place`; new ones start with `state`. */
@@ -202,16 +195,13 @@ static void axis_add(struct axis *axis, const struct mt_bin *state)
     bin->allocated_min = allocated_min;
 }
 
-enum mt_status mt_timeline_builder_new(struct mt_arena *arena, struct mt_span *spans,
-                                       uint32_t span_count, uint64_t first_event,
-                                       uint64_t last_event, uint32_t bin_count,
-                                       struct mt_timeline_builder **builder)
+void mt_timeline_builder_new(struct mt_arena *arena, struct mt_span *spans, uint32_t span_count,
+                             uint64_t first_event, uint64_t last_event, uint32_t bin_count,
+                             struct mt_timeline_builder **builder)
 {
     struct mt_timeline_builder *made = mt_arena_alloc(arena, sizeof *made);
     struct mt_timeline *timeline = mt_arena_alloc(arena, sizeof *timeline);
 
-    if (!made || !timeline)
-        return MT_ERR_MEMORY;
     bin_count = bin_count < 1 ? 1 : bin_count > MAX_BINS ? MAX_BINS : bin_count;
     timeline->spans = spans;
     timeline->span_count = span_count;
@@ -223,10 +213,8 @@ enum mt_status mt_timeline_builder_new(struct mt_arena *arena, struct mt_span *s
     made->state.event = first_event;
     made->state.t_ns = span_count ? spans[0].begin_t_ns : 0;
     *builder = made;
-    if (axis_init(&made->time, arena, bin_count, timeline->busy_ns, &made->state) != MT_OK)
-        return MT_ERR_MEMORY;
-    return axis_init(&made->event, arena, bin_count, timeline->last_event - first_event + 1,
-                     &made->state);
+    axis_init(&made->time, arena, bin_count, timeline->busy_ns, &made->state);
+    axis_init(&made->event, arena, bin_count, timeline->last_event - first_event + 1, &made->state);
 }
 
 void mt_timeline_builder_follow(struct mt_timeline_builder *builder,

@@ -10,10 +10,9 @@
 
 /* Remaining spans after folding the gaps that exceed a tenth of the busy time (inside of a phase:
  * three tenths) and contain no start or end of a phase. `gaps` is sorted by time. */
-enum mt_status mt_timeline_spans(struct mt_arena *arena, uint64_t first_t_ns, uint64_t last_t_ns,
-                                 const struct mt_gap *gaps, size_t gap_count,
-                                 const struct mt_phase *phases, size_t phase_count,
-                                 struct mt_span **spans, uint32_t *span_count) MT_MUST_USE;
+void mt_timeline_spans(struct mt_arena *arena, uint64_t first_t_ns, uint64_t last_t_ns,
+                       const struct mt_gap *gaps, size_t gap_count, const struct mt_phase *phases,
+                       size_t phase_count, struct mt_span **spans, uint32_t *span_count);
 
 /* Position of t on the busy axis, 0..1; times in a gap map to its edge. */
 double mt_timeline_position(const struct mt_timeline *timeline, uint64_t t_ns);
@@ -21,10 +20,9 @@ double mt_timeline_position(const struct mt_timeline *timeline, uint64_t t_ns);
 struct mt_timeline_builder;
 struct mt_layers_builder; /* layers_model.h */
 
-enum mt_status mt_timeline_builder_new(struct mt_arena *arena, struct mt_span *spans,
-                                       uint32_t span_count, uint64_t first_event,
-                                       uint64_t last_event, uint32_t bin_count,
-                                       struct mt_timeline_builder **builder) MT_MUST_USE;
+void mt_timeline_builder_new(struct mt_arena *arena, struct mt_span *spans, uint32_t span_count,
+                             uint64_t first_event, uint64_t last_event, uint32_t bin_count,
+                             struct mt_timeline_builder **builder);
 
 /* Before the first event: sets the layers that follow each bin. */
 void mt_timeline_builder_follow(struct mt_timeline_builder *builder,

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "process_memory.h"
 #include "report_query.h"
 #include "util.h"
 
@@ -82,7 +83,7 @@ static int64_t range_of(const struct pairs *pairs)
     return (int64_t)(high - low);
 }
 
-enum mt_status mt_robust_slope(const uint64_t *values, uint32_t count, int64_t *slope)
+void mt_robust_slope(const uint64_t *values, uint32_t count, int64_t *slope)
 {
     struct pairs pairs = {.values = values, .stride = (count - 1) / MAX_VALUES + 1};
     uint64_t all;
@@ -90,16 +91,15 @@ enum mt_status mt_robust_slope(const uint64_t *values, uint32_t count, int64_t *
     pairs.count = (count - 1) / pairs.stride + 1;
     pairs.steepest = range_of(&pairs);
     all = (uint64_t)pairs.count * (pairs.count - 1) / 2;
-    pairs.rest = calloc(pairs.count, sizeof *pairs.rest);
-    pairs.scratch = calloc(pairs.count, sizeof *pairs.scratch);
-    if (pairs.rest && pairs.scratch) {
+    pairs.rest = mt_memory_zeroed(pairs.count, sizeof *pairs.rest);
+    pairs.scratch = mt_memory_zeroed(pairs.count, sizeof *pairs.scratch);
+    {
         int64_t low = slope_of_rank(&pairs, (all + 1) / 2);
         int64_t high = all % 2 ? low : slope_of_rank(&pairs, all / 2 + 1);
         *slope = low + (high - low) / 2;
     }
     free(pairs.rest);
     free(pairs.scratch);
-    return pairs.rest && pairs.scratch ? MT_OK : MT_ERR_MEMORY;
 }
 
 static int by_value(const void *a, const void *b)
@@ -110,13 +110,11 @@ static int by_value(const void *a, const void *b)
 }
 
 /* The line goes through the middle of the levels: as many are above as below. */
-static enum mt_status set_level(struct mt_trend *trend, const uint64_t *levels, uint32_t count)
+static void set_level(struct mt_trend *trend, const uint64_t *levels, uint32_t count)
 {
-    int64_t *rest = calloc(count, sizeof *rest);
+    int64_t *rest = mt_memory_zeroed(count, sizeof *rest);
     uint32_t i;
 
-    if (!rest)
-        return MT_ERR_MEMORY;
     for (i = 0; i < count; i++) {
         wide at = (wide)mt_min_u64(levels[i], MAX_BYTES) - (wide)trend->bytes_per_step * i;
         rest[i] = (int64_t)(at > (wide)INT64_MAX / 2    ? (wide)INT64_MAX / 2
@@ -127,24 +125,19 @@ static enum mt_status set_level(struct mt_trend *trend, const uint64_t *levels, 
     trend->level_bytes = rest[(count - 1) / 2] / 2 + rest[count / 2] / 2 +
                          (rest[(count - 1) / 2] % 2 + rest[count / 2] % 2) / 2;
     free(rest);
-    return MT_OK;
 }
 
-static enum mt_status fit_line(struct mt_trend *trend, const struct mt_device_report *device)
+static void fit_line(struct mt_trend *trend, const struct mt_device_report *device)
 {
     uint32_t count = trend->end - trend->begin, i;
-    uint64_t *levels = calloc((size_t)count + 1, sizeof *levels);
-    enum mt_status status = levels ? MT_OK : MT_ERR_MEMORY;
+    uint64_t *levels = mt_memory_zeroed((size_t)count + 1, sizeof *levels);
 
-    for (i = 0; i < count && levels; i++)
+    for (i = 0; i < count; i++)
         levels[i] = device->steps[trend->first + trend->begin + i].exit.allocated;
-    if (!status)
-        status = mt_robust_slope(levels, count, &trend->bytes_per_step);
-    if (!status)
-        status = set_level(trend, levels, count);
-    trend->has_slope = !status;
+    mt_robust_slope(levels, count, &trend->bytes_per_step);
+    set_level(trend, levels, count);
+    trend->has_slope = true;
     free(levels);
-    return status;
 }
 
 static const struct mt_finding *find_growth(const struct mt_device_report *device)
@@ -167,8 +160,8 @@ static enum mt_trend_verdict judge(const struct mt_trend *trend,
     return device->growth.judged ? MT_TREND_STEADY : MT_TREND_NOT_JUDGED;
 }
 
-enum mt_status mt_trend_fit(const struct mt_report *report, const struct mt_device_report *device,
-                            struct mt_trend *trend)
+void mt_trend_fit(const struct mt_report *report, const struct mt_device_report *device,
+                  struct mt_trend *trend)
 {
     *trend = (struct mt_trend){.first = mt_first_step(report, device)};
     trend->count = device->step_count - trend->first;
@@ -177,18 +170,16 @@ enum mt_status mt_trend_fit(const struct mt_report *report, const struct mt_devi
     if (trend->end && report->phases[device->steps[device->step_count - 1].phase].cut)
         trend->end--;
     if (trend->count < MT_TREND_MIN_STEPS || trend->end < trend->begin + 2)
-        return MT_OK;
-    return fit_line(trend, device);
+        return;
+    fit_line(trend, device);
 }
 
-enum mt_status mt_trend_make(const struct mt_report *report, const struct mt_device_report *device,
-                             struct mt_trend *trend)
+void mt_trend_make(const struct mt_report *report, const struct mt_device_report *device,
+                   struct mt_trend *trend)
 {
-    enum mt_status status = mt_trend_fit(report, device, trend);
-
+    mt_trend_fit(report, device, trend);
     trend->growth = find_growth(device);
     trend->verdict = judge(trend, device);
-    return status;
 }
 
 enum mt_growth_basis mt_growth_basis(const struct mt_report *report,

@@ -18,7 +18,7 @@ static inline uint32_t mt_warm_up_steps(uint32_t steps)
 /* Slope of values at 0, 1, 2, ...: the median of the slopes of all pairs (Theil-Sen), rounded to
  * whole bytes; outliers do not change it. O(n log n); with more than 2^13 values, only every
  * second, third, ... is used. count >= 2, values below 2^53. */
-enum mt_status mt_robust_slope(const uint64_t *values, uint32_t count, int64_t *slope) MT_MUST_USE;
+void mt_robust_slope(const uint64_t *values, uint32_t count, int64_t *slope);
 
 enum mt_trend_verdict {
     MT_TREND_TOO_SHORT,  /* fewer than MT_TREND_MIN_STEPS */
@@ -39,11 +39,11 @@ struct mt_trend {
 };
 
 /* The steps and the slope, without verdict and growth, which follow from the findings. */
-enum mt_status mt_trend_fit(const struct mt_report *report, const struct mt_device_report *device,
-                            struct mt_trend *trend) MT_MUST_USE;
+void mt_trend_fit(const struct mt_report *report, const struct mt_device_report *device,
+                  struct mt_trend *trend);
 /* All fields, from a report with its findings. */
-enum mt_status mt_trend_make(const struct mt_report *report, const struct mt_device_report *device,
-                             struct mt_trend *trend) MT_MUST_USE;
+void mt_trend_make(const struct mt_report *report, const struct mt_device_report *device,
+                   struct mt_trend *trend);
 
 /* Whether the memory left behind by steps was judged, and if not, why. */
 enum mt_growth_basis {

@@ -22,9 +22,8 @@ enum mt_status mt_buffers_add(struct mt_buffers *buffers, const struct mt_buffer
     if (buffers->count >= MAX_BUFFERS)
         return mt_fail(error, MT_ERR_UNSUPPORTED, MT_NO_OFFSET, "more than %u buffers",
                        MAX_BUFFERS);
-    if (buffers->count == buffers->capacity &&
-        mt_grow(&buffers->items, &buffers->capacity, buffers->count + 1, sizeof *buffers->items))
-        return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of memory");
+    if (buffers->count == buffers->capacity)
+        mt_grow_to(&buffers->items, &buffers->capacity, buffers->count + 1, sizeof *buffers->items);
     buffers->items[buffers->count++] = *buffer;
     buffers->total_bytes += buffer->bytes;
     return MT_OK;
@@ -48,13 +47,12 @@ struct reading {
     struct mt_error *error;
 };
 
-static enum mt_status end_buffer(struct reading *reading, const struct mt_event *event)
+static void end_buffer(struct reading *reading, const struct mt_event *event)
 {
     uint32_t number = mt_map_take(&reading->live[event->device].numbers, event->addr);
 
     if (number != MT_MAP_NONE)
         reading->devices[event->device].items[number].end = reading->now;
-    return MT_OK;
 }
 
 static enum mt_status begin_buffer(struct reading *reading, const struct mt_event *event)
@@ -72,8 +70,7 @@ static enum mt_status begin_buffer(struct reading *reading, const struct mt_even
     status = mt_buffers_add(buffers, &buffer, error);
     if (status != MT_OK || buffers->count == before)
         return status;
-    if (mt_map_set(&reading->live[event->device].numbers, event->addr, (uint32_t)before))
-        return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of memory");
+    mt_map_put(&reading->live[event->device].numbers, event->addr, (uint32_t)before);
     return MT_OK;
 }
 
@@ -90,7 +87,12 @@ static enum mt_status read_event(void *self, struct mt_event *event)
     if (event->device >= MT_BUFFERS_DEVICES)
         return mt_fail(reading->error, MT_ERR_UNSUPPORTED, MT_NO_OFFSET,
                        "device %u: at most %d can be read", event->device, MT_BUFFERS_DEVICES);
-    return begins ? begin_buffer(reading, event) : end_buffer(reading, event);
+    if (begins)
+        return begin_buffer(reading, event);
+    else {
+        end_buffer(reading, event);
+        return MT_OK;
+    }
 }
 
 /* Blocks that were never freed live to the end. */

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "clock.h"
+#include "process_memory.h"
 
 enum { WORD_BITS = 64, NODES_A_LOOK = 256 };
 
@@ -80,7 +81,7 @@ static bool find_neighbours(struct mt_exact *exact)
         }
         exact->neighbour_start[instance->count] = at;
         if (pass == 0)
-            exact->neighbours = calloc((size_t)at + 1, sizeof *exact->neighbours);
+            exact->neighbours = mt_memory_zeroed((size_t)at + 1, sizeof *exact->neighbours);
         if (!exact->neighbours)
             return false;
     }
@@ -94,30 +95,25 @@ struct mt_exact *mt_exact_new(const struct mt_instance *instance)
 
     if (instance->count > MT_EXACT_MAX_ITEMS)
         return NULL;
-    exact = calloc(1, sizeof *exact);
-    if (!exact)
-        return NULL;
+    exact = mt_memory_zeroed(1, sizeof *exact);
     exact->instance = instance;
-    exact->lowest = calloc(n, sizeof *exact->lowest);
-    exact->left = calloc(s, sizeof *exact->left);
-    exact->crossing = calloc(s, sizeof *exact->crossing);
-    exact->rank = calloc(n, sizeof *exact->rank);
-    exact->by_rank = calloc(n, sizeof *exact->by_rank);
-    exact->placed = calloc(n, sizeof *exact->placed);
-    exact->base = calloc(n, sizeof *exact->base);
-    exact->sorted = calloc(n, sizeof *exact->sorted);
-    exact->spare = calloc(n, sizeof *exact->spare);
-    exact->old_ranks = calloc(n * (n + 1), sizeof *exact->old_ranks);
-    exact->neighbour_start = calloc(n, sizeof *exact->neighbour_start);
-    exact->words = calloc((n > s ? n : s) / WORD_BITS + 1, sizeof *exact->words);
-    exact->addresses = calloc(n, sizeof *exact->addresses);
+    exact->lowest = mt_memory_zeroed(n, sizeof *exact->lowest);
+    exact->left = mt_memory_zeroed(s, sizeof *exact->left);
+    exact->crossing = mt_memory_zeroed(s, sizeof *exact->crossing);
+    exact->rank = mt_memory_zeroed(n, sizeof *exact->rank);
+    exact->by_rank = mt_memory_zeroed(n, sizeof *exact->by_rank);
+    exact->placed = mt_memory_zeroed(n, sizeof *exact->placed);
+    exact->base = mt_memory_zeroed(n, sizeof *exact->base);
+    exact->sorted = mt_memory_zeroed(n, sizeof *exact->sorted);
+    exact->spare = mt_memory_zeroed(n, sizeof *exact->spare);
+    exact->old_ranks = mt_memory_zeroed(n * (n + 1), sizeof *exact->old_ranks);
+    exact->neighbour_start = mt_memory_zeroed(n, sizeof *exact->neighbour_start);
+    exact->words = mt_memory_zeroed((n > s ? n : s) / WORD_BITS + 1, sizeof *exact->words);
+    exact->addresses = mt_memory_zeroed(n, sizeof *exact->addresses);
     /* A level has one list of remaining items, and its cut into parts. */
-    exact->lists = calloc(2 * n * (n + 1), sizeof *exact->lists);
-    exact->raised = calloc(n * n / 2 + n, sizeof *exact->raised);
-    if (exact->lowest && exact->left && exact->crossing && exact->rank && exact->by_rank &&
-        exact->base && exact->sorted && exact->spare && exact->old_ranks && exact->placed &&
-        exact->neighbour_start && exact->words && exact->addresses && exact->lists &&
-        exact->raised && find_neighbours(exact))
+    exact->lists = mt_memory_zeroed(2 * n * (n + 1), sizeof *exact->lists);
+    exact->raised = mt_memory_zeroed(n * n / 2 + n, sizeof *exact->raised);
+    if (find_neighbours(exact))
         return exact;
     mt_exact_free(exact);
     return NULL;

@@ -15,7 +15,7 @@ enum mt_exact_answer { MT_EXACT_FOUND, MT_EXACT_IMPOSSIBLE, MT_EXACT_GAVE_UP };
 
 struct mt_exact;
 
-/* Returns NULL if the host has no memory, or for too many items. Borrows the instance. */
+/* Returns NULL for too many items. Borrows the instance. */
 struct mt_exact *mt_exact_new(const struct mt_instance *instance);
 void mt_exact_free(struct mt_exact *exact); /* accepts NULL */
 

@@ -16,18 +16,16 @@ struct mt_improver {
     uint64_t placements; /* work done so far */
 };
 
-enum mt_status mt_improver_init(struct mt_improver *improver,
-                                const struct mt_instance *instance) MT_MUST_USE;
+void mt_improver_init(struct mt_improver *improver, const struct mt_instance *instance);
 void mt_improver_release(struct mt_improver *improver);
 
 /* Tries the usual orders, first fit and best fit, until one reaches `goal` or the deadline passes;
  * always finishes the first. */
-enum mt_status mt_improver_construct(struct mt_improver *improver, uint64_t goal,
-                                     uint64_t deadline_ns) MT_MUST_USE;
+void mt_improver_construct(struct mt_improver *improver, uint64_t goal, uint64_t deadline_ns);
 
 /* `steps` attempts at a plan of at most `target` (below the height). */
-enum mt_status mt_improver_run(struct mt_improver *improver, uint64_t target, uint32_t steps,
-                               uint64_t deadline_ns) MT_MUST_USE;
+void mt_improver_run(struct mt_improver *improver, uint64_t target, uint32_t steps,
+                     uint64_t deadline_ns);
 
 /* The next number of the improver's own sequence, which is always the same. */
 uint64_t mt_improver_random(struct mt_improver *improver);

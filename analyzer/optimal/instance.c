@@ -1,4 +1,5 @@
 #include "instance.h"
+#include "process_memory.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -68,24 +69,19 @@ static void find_bound(struct mt_instance *instance)
     }
 }
 
-static bool instance_reserve(struct mt_instance *instance, size_t items, size_t sections)
+static void instance_reserve(struct mt_instance *instance, size_t items, size_t sections)
 {
     memset(instance, 0, sizeof *instance);
-    instance->items = calloc(items + 1, sizeof *instance->items);
-    instance->load = calloc(sections + 1, sizeof *instance->load);
-    return instance->items && instance->load;
+    instance->items = mt_memory_zeroed(items + 1, sizeof *instance->items);
+    instance->load = mt_memory_zeroed(sections + 1, sizeof *instance->load);
 }
 
-enum mt_status mt_instance_build(const struct mt_buffers *buffers, struct mt_instance *instance)
+void mt_instance_build(const struct mt_buffers *buffers, struct mt_instance *instance)
 {
-    struct moment *moments = calloc(2 * buffers->count + 1, sizeof *moments);
+    struct moment *moments = mt_memory_zeroed(2 * buffers->count + 1, sizeof *moments);
     uint32_t i;
 
-    if (!instance_reserve(instance, buffers->count, buffers->count) || !moments) {
-        free(moments);
-        mt_instance_release(instance);
-        return MT_ERR_MEMORY;
-    }
+    instance_reserve(instance, buffers->count, buffers->count);
     instance->count = (uint32_t)buffers->count;
     for (i = 0; i < instance->count; i++) {
         const struct mt_buffer *buffer = &buffers->items[i];
@@ -96,7 +92,6 @@ enum mt_status mt_instance_build(const struct mt_buffers *buffers, struct mt_ins
     fill_sections(moments, 2 * buffers->count, instance);
     find_bound(instance);
     free(moments);
-    return MT_OK;
 }
 
 void mt_instance_release(struct mt_instance *instance)
@@ -125,23 +120,22 @@ static uint32_t number_parts(const struct mt_instance *whole, uint32_t *part_of)
     return whole->section_count ? part + 1 : 0;
 }
 
-static bool reserve_parts(const struct mt_instance *whole, const uint32_t *part_of,
+static void reserve_parts(const struct mt_instance *whole, const uint32_t *part_of,
                           struct mt_instance *parts, uint32_t count)
 {
-    uint32_t *items = calloc(count + 1, sizeof *items),
-             *sections = calloc(count + 1, sizeof *items);
-    bool reserved = items && sections;
+    uint32_t *items = mt_memory_zeroed(count + 1, sizeof *items),
+             *sections = mt_memory_zeroed(count + 1, sizeof *items);
     uint32_t i, s;
 
-    for (i = 0; reserved && i < whole->count; i++)
+    for (i = 0; i < whole->count; i++)
         items[part_of[whole->items[i].first]]++;
-    for (s = 0; reserved && s < whole->section_count; s++)
+    for (s = 0; s < whole->section_count; s++)
         sections[part_of[s]]++;
-    for (i = 0; reserved && i < count; i++)
-        reserved = instance_reserve(&parts[i], items[i], sections[i]);
+    for (i = 0; i < count; i++) {
+        instance_reserve(&parts[i], items[i], sections[i]);
+    }
     free(items);
     free(sections);
-    return reserved;
 }
 
 static void fill_parts(const struct mt_instance *whole, const uint32_t *part_of,
@@ -167,30 +161,17 @@ static void fill_parts(const struct mt_instance *whole, const uint32_t *part_of,
         find_bound(&parts[i]);
 }
 
-enum mt_status mt_instance_split(const struct mt_instance *whole, struct mt_instance **parts,
-                                 uint32_t *count)
+void mt_instance_split(const struct mt_instance *whole, struct mt_instance **parts, uint32_t *count)
 {
-    uint32_t *part_of = calloc((size_t)whole->section_count + 1, sizeof *part_of), *first = NULL;
-    enum mt_status status = MT_ERR_MEMORY;
+    uint32_t *part_of = mt_memory_zeroed((size_t)whole->section_count + 1, sizeof *part_of), *first;
 
-    *parts = NULL;
-    *count = 0;
-    if (!part_of)
-        return status;
     *count = number_parts(whole, part_of);
-    *parts = calloc((size_t)*count + 1, sizeof **parts);
-    first = calloc((size_t)*count + 1, sizeof *first);
-    if (*parts && first && reserve_parts(whole, part_of, *parts, *count)) {
-        fill_parts(whole, part_of, first, *parts, *count);
-        status = MT_OK;
-    } else {
-        mt_instances_release(*parts, *parts ? *count : 0);
-        *parts = NULL;
-        *count = 0;
-    }
+    *parts = mt_memory_zeroed((size_t)*count + 1, sizeof **parts);
+    first = mt_memory_zeroed((size_t)*count + 1, sizeof *first);
+    reserve_parts(whole, part_of, *parts, *count);
+    fill_parts(whole, part_of, first, *parts, *count);
     free(part_of);
     free(first);
-    return status;
 }
 
 void mt_instances_release(struct mt_instance *parts, uint32_t count)

@@ -22,13 +22,12 @@ struct mt_instance {
 };
 
 /* Item i is buffer i; at most UINT32_MAX / 4 of them. O(n log n). */
-enum mt_status mt_instance_build(const struct mt_buffers *buffers,
-                                 struct mt_instance *instance) MT_MUST_USE;
+void mt_instance_build(const struct mt_buffers *buffers, struct mt_instance *instance);
 
 /* Splits into parts that no buffer connects, in order of time: *parts is an array of *count
  * instances whose origins are items of `whole`. */
-enum mt_status mt_instance_split(const struct mt_instance *whole, struct mt_instance **parts,
-                                 uint32_t *count) MT_MUST_USE;
+void mt_instance_split(const struct mt_instance *whole, struct mt_instance **parts,
+                       uint32_t *count);
 void mt_instances_release(struct mt_instance *parts, uint32_t count);
 void mt_instance_release(struct mt_instance *instance);
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "grow.h"
+#include "process_memory.h"
 
 struct range {
     uint64_t begin, end;
@@ -25,13 +26,12 @@ struct mt_occupancy_node {
 /* Maximum number of nodes that a query touches: two paths, two nodes per level. */
 enum { MAX_LISTS = 160 };
 
-enum mt_status mt_occupancy_init(struct mt_occupancy *occupancy, uint32_t sections)
+void mt_occupancy_init(struct mt_occupancy *occupancy, uint32_t sections)
 {
     occupancy->leaves = 1;
     while (occupancy->leaves < sections)
         occupancy->leaves *= 2;
-    occupancy->nodes = calloc(2 * (size_t)occupancy->leaves, sizeof *occupancy->nodes);
-    return occupancy->nodes ? MT_OK : MT_ERR_MEMORY;
+    occupancy->nodes = mt_memory_zeroed(2 * (size_t)occupancy->leaves, sizeof *occupancy->nodes);
 }
 
 void mt_occupancy_clear(struct mt_occupancy *occupancy)
@@ -71,21 +71,20 @@ static size_t first_ending(const struct ranges *ranges, uint64_t address)
     return low;
 }
 
-static enum mt_status ranges_add(struct ranges *ranges, uint64_t begin, uint64_t end)
+static void ranges_add(struct ranges *ranges, uint64_t begin, uint64_t end)
 {
     size_t at = first_ending(ranges, begin), after = at;
 
     while (after < ranges->count && ranges->items[after].begin <= end)
         after++;
     if (at == after) {
-        if (ranges->count == ranges->capacity &&
-            mt_grow(&ranges->items, &ranges->capacity, ranges->count + 1, sizeof *ranges->items))
-            return MT_ERR_MEMORY;
+        if (ranges->count == ranges->capacity)
+            mt_grow_to(&ranges->items, &ranges->capacity, ranges->count + 1, sizeof *ranges->items);
         memmove(ranges->items + at + 1, ranges->items + at,
                 (ranges->count - at) * sizeof *ranges->items);
         ranges->items[at] = (struct range){begin, end};
         ranges->count++;
-        return MT_OK;
+        return;
     }
     if (begin < ranges->items[at].begin)
         ranges->items[at].begin = begin;
@@ -93,7 +92,6 @@ static enum mt_status ranges_add(struct ranges *ranges, uint64_t begin, uint64_t
     memmove(ranges->items + at + 1, ranges->items + after,
             (ranges->count - after) * sizeof *ranges->items);
     ranges->count -= after - at - 1;
-    return MT_OK;
 }
 
 /* The nodes whose time is in [first, last) while their parent's is not (inside), and all nodes
@@ -134,23 +132,20 @@ static void make_cut(struct cut *cut, uint32_t leaves, uint32_t first, uint32_t 
     }
 }
 
-enum mt_status mt_occupancy_take(struct mt_occupancy *occupancy, uint32_t first, uint32_t last,
-                                 uint64_t begin, uint64_t end)
+void mt_occupancy_take(struct mt_occupancy *occupancy, uint32_t first, uint32_t last,
+                       uint64_t begin, uint64_t end)
 {
-    enum mt_status status = MT_OK;
     struct cut cut;
     unsigned i;
 
     make_cut(&cut, occupancy->leaves, first, last);
-    for (i = 0; i < cut.inside_count && status == MT_OK; i++) {
+    for (i = 0; i < cut.inside_count; i++) {
         struct mt_occupancy_node *node = &occupancy->nodes[cut.inside[i]];
-        status = ranges_add(&node->whole, begin, end);
-        if (status == MT_OK)
-            status = ranges_add(&node->some, begin, end);
+        ranges_add(&node->whole, begin, end);
+        ranges_add(&node->some, begin, end);
     }
-    for (i = 0; i < cut.above_count && status == MT_OK; i++)
-        status = ranges_add(&occupancy->nodes[cut.above[i]].some, begin, end);
-    return status;
+    for (i = 0; i < cut.above_count; i++)
+        ranges_add(&occupancy->nodes[cut.above[i]].some, begin, end);
 }
 
 struct search {

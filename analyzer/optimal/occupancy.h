@@ -17,13 +17,13 @@ struct mt_occupancy {
     uint32_t leaves;
 };
 
-enum mt_status mt_occupancy_init(struct mt_occupancy *occupancy, uint32_t sections) MT_MUST_USE;
+void mt_occupancy_init(struct mt_occupancy *occupancy, uint32_t sections);
 void mt_occupancy_clear(struct mt_occupancy *occupancy); /* frees all ranges; keeps memory */
 void mt_occupancy_release(struct mt_occupancy *occupancy);
 
 /* Takes [begin, end) during the sections [first, last). */
-enum mt_status mt_occupancy_take(struct mt_occupancy *occupancy, uint32_t first, uint32_t last,
-                                 uint64_t begin, uint64_t end) MT_MUST_USE;
+void mt_occupancy_take(struct mt_occupancy *occupancy, uint32_t first, uint32_t last,
+                       uint64_t begin, uint64_t end);
 
 /* Start of a gap of `bytes` that is free during all of [first, last): the lowest, or (best) the
  * smallest between taken ranges, the lowest among equals. */

@@ -6,6 +6,7 @@
 #include "clock.h"
 #include "exact.h"
 #include "improve.h"
+#include "process_memory.h"
 #include "util.h"
 
 enum {
@@ -50,26 +51,22 @@ static void part_release(struct part_search *part)
 }
 
 /* Creates the state of the exact search on first use. */
-static enum mt_status part_prepare_exact(struct part_search *part)
+static void part_prepare_exact(struct part_search *part)
 {
     static const char *const criteria[ORDERS] = {"WA", "AW", "WAT"};
-    enum mt_status status = MT_OK;
     int i;
 
     if (part->exact || part->instance->count > MT_EXACT_MAX_ITEMS)
-        return MT_OK;
-    for (i = 0; i < ORDERS && status == MT_OK; i++) {
+        return;
+    for (i = 0; i < ORDERS; i++) {
         if (!part->orders[i])
-            part->orders[i] = calloc((size_t)part->instance->count + 1, sizeof(uint32_t));
-        status = part->orders[i] ? mt_order_by(part->instance, criteria[i], part->orders[i])
-                                 : MT_ERR_MEMORY;
+            part->orders[i] = mt_memory_zeroed((size_t)part->instance->count + 1, sizeof(uint32_t));
+        mt_order_by(part->instance, criteria[i], part->orders[i]);
     }
-    if (status != MT_OK)
-        return status;
     if (!part->shuffled)
-        part->shuffled = calloc((size_t)part->instance->count + 1, sizeof *part->shuffled);
+        part->shuffled =
+            mt_memory_zeroed((size_t)part->instance->count + 1, sizeof *part->shuffled);
     part->exact = part->shuffled ? mt_exact_new(part->instance) : NULL;
-    return part->exact ? MT_OK : MT_ERR_MEMORY;
 }
 
 static uint64_t lower_bound(const struct solver *solver)
@@ -180,26 +177,25 @@ static void search_exactly(const struct solver *solver, struct part_search *part
 }
 
 /* The exact searches are for a requested capacity; without one they also come from above. */
-static enum mt_status round_of(const struct solver *solver, struct part_search *part)
+static void round_of(const struct solver *solver, struct part_search *part)
 {
-    enum mt_status status = part_prepare_exact(part);
+    part_prepare_exact(part);
     uint64_t before = part->improver.placements;
     uint32_t steps;
     int t;
 
     steps = FIRST_STEPS + (uint32_t)mt_min_u64(part->nodes / part->instance->count, 1 << 20);
-    for (t = 0; status == MT_OK && t < TARGETS; t++) {
+    for (t = 0; t < TARGETS; t++) {
         show_progress(solver);
         if (part->exact && part->improver.height > goal(solver) &&
             (t == 0 || !solver->options->capacity_bytes))
             search_exactly(solver, part, target_of(solver, part, t));
         if (part->improver.height > goal(solver))
-            status = mt_improver_run(&part->improver, target_of(solver, part, t), steps,
-                                     solver->deadline_ns);
+            mt_improver_run(&part->improver, target_of(solver, part, t), steps,
+                            solver->deadline_ns);
     }
     part->work += part->improver.placements - before;
     part->nodes *= 2;
-    return status;
 }
 
 static bool has_time(const struct solver *solver, const struct part_search *part)
@@ -210,20 +206,17 @@ static bool has_time(const struct solver *solver, const struct part_search *part
 }
 
 /* The highest part determines the result; when it cannot become lower, all is done. */
-static enum mt_status improve_all(struct solver *solver)
+static void improve_all(struct solver *solver)
 {
-    enum mt_status status = MT_OK;
     struct part_search *part;
 
-    while (status == MT_OK && (part = highest_part(solver)) != NULL &&
-           part->improver.height > goal(solver) && has_time(solver, part))
-        status = round_of(solver, part);
-    return status;
+    while ((part = highest_part(solver)) != NULL && part->improver.height > goal(solver) &&
+           has_time(solver, part))
+        round_of(solver, part);
 }
 
-static enum mt_status construct_all(struct solver *solver)
+static void construct_all(struct solver *solver)
 {
-    enum mt_status status = MT_OK;
     uint32_t i;
 
     for (i = 0; i < solver->part_count; i++) {
@@ -231,41 +224,32 @@ static enum mt_status construct_all(struct solver *solver)
         solver->parts[i].lower = solver->instances[i].bound;
         solver->parts[i].nodes = 2 * (uint64_t)solver->instances[i].count;
     }
-    for (i = 0; i < solver->part_count && status == MT_OK; i++) {
+    for (i = 0; i < solver->part_count; i++) {
         struct part_search *part = &solver->parts[i];
-        status = mt_improver_init(&part->improver, part->instance);
-        if (status == MT_OK)
-            status = mt_improver_construct(&part->improver, goal(solver), solver->deadline_ns);
+        mt_improver_init(&part->improver, part->instance);
+        mt_improver_construct(&part->improver, goal(solver), solver->deadline_ns);
     }
-    return status;
 }
 
-static enum mt_status prepare(struct solver *solver, const struct mt_buffers *buffers)
+static void prepare(struct solver *solver, const struct mt_buffers *buffers)
 {
-    enum mt_status status = mt_instance_build(buffers, &solver->whole);
     size_t i;
 
-    if (status == MT_OK)
-        status = mt_instance_split(&solver->whole, &solver->instances, &solver->part_count);
-    if (status != MT_OK)
-        return status;
-    solver->parts = calloc((size_t)solver->part_count + 1, sizeof *solver->parts);
+    mt_instance_build(buffers, &solver->whole);
+    mt_instance_split(&solver->whole, &solver->instances, &solver->part_count);
+    solver->parts = mt_memory_zeroed((size_t)solver->part_count + 1, sizeof *solver->parts);
     for (i = 0; i < buffers->count; i++)
         solver->unit = mt_greatest_divisor(solver->unit, buffers->items[i].bytes);
     solver->unit = solver->unit ? solver->unit : 1;
-    return solver->parts ? MT_OK : MT_ERR_MEMORY;
 }
 
 static enum mt_status collect(const struct solver *solver, const struct mt_buffers *buffers,
                               struct mt_optimal_result *result, struct mt_error *error)
 {
-    enum mt_status status;
     bool valid;
     uint32_t p, i;
 
-    result->addresses = calloc(buffers->count + 1, sizeof *result->addresses);
-    if (!result->addresses)
-        return MT_ERR_MEMORY;
+    result->addresses = mt_memory_zeroed(buffers->count + 1, sizeof *result->addresses);
     for (p = 0; p < solver->part_count; p++) {
         for (i = 0; i < solver->parts[p].instance->count; i++)
             result->addresses[solver->parts[p].instance->items[i].origin] =
@@ -273,11 +257,11 @@ static enum mt_status collect(const struct solver *solver, const struct mt_buffe
     }
     result->max_load_bytes = solver->whole.bound;
     result->lower_bound_bytes = lower_bound(solver);
-    status = mt_placement_check(buffers, result->addresses, &valid, &result->plan_bytes);
-    if (status == MT_OK && !valid)
+    mt_placement_check(buffers, result->addresses, &valid, &result->plan_bytes);
+    if (!valid)
         return mt_fail(error, MT_ERR_UNSUPPORTED, MT_NO_OFFSET, "the plan is not valid");
     result->proven_optimal = result->plan_bytes == result->lower_bound_bytes;
-    return status;
+    return MT_OK;
 }
 
 static void solver_release(struct solver *solver)
@@ -302,15 +286,11 @@ enum mt_status mt_optimal_solve(const struct mt_buffers *buffers,
     memset(result, 0, sizeof *result);
     if (options->time_ns)
         solver.deadline_ns = begin_ns + options->time_ns;
-    status = prepare(&solver, buffers);
-    if (status == MT_OK)
-        status = construct_all(&solver);
-    if (status == MT_OK)
-        status = improve_all(&solver);
-    if (status == MT_OK)
-        status = collect(&solver, buffers, result, error);
-    if (status == MT_ERR_MEMORY)
-        mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of memory");
+    prepare(&solver, buffers);
+    status = MT_OK;
+    construct_all(&solver);
+    improve_all(&solver);
+    status = collect(&solver, buffers, result, error);
     solver_release(&solver);
     result->used_ns = mt_clock_ns() - begin_ns;
     return status;

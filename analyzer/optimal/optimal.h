@@ -23,8 +23,8 @@ struct mt_optimal_result {
     uint64_t *addresses; /* of every buffer */
 };
 
-/* Fills *result, which the caller releases. Returns MT_ERR_MEMORY, or MT_ERR_UNSUPPORTED if the
- * plan fails its check, which no valid buffers cause. */
+/* Fills *result, which the caller releases. Returns MT_ERR_UNSUPPORTED if the plan fails its check,
+ * which no valid buffers cause. */
 enum mt_status mt_optimal_solve(const struct mt_buffers *buffers,
                                 const struct mt_optimal_options *options,
                                 struct mt_optimal_result *result,

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "clock.h"
+#include "process_memory.h"
 
 enum { MAX_CRITERIA = 4, PLACEMENTS_A_LOOK = 1024 };
 
@@ -38,21 +39,18 @@ static void load_table_release(struct load_table *table)
         free(table->rows[i]);
 }
 
-static bool load_table_init(struct load_table *table, const struct mt_instance *instance)
+static void load_table_init(struct load_table *table, const struct mt_instance *instance)
 {
     uint32_t width = 1, sections = instance->section_count, s;
 
     table->rows[0] = instance->load;
     for (table->count = 1; 2 * width <= sections; width *= 2) {
         const uint64_t *row = table->rows[table->count - 1];
-        uint64_t *next = calloc(sections, sizeof *next);
-        if (!next)
-            return false;
+        uint64_t *next = mt_memory_zeroed(sections, sizeof *next);
         for (s = 0; s + 2 * width <= sections; s++)
             next[s] = row[s] > row[s + width] ? row[s] : row[s + width];
         table->rows[table->count++] = next;
     }
-    return true;
 }
 
 static uint64_t largest_load(const struct load_table *table, const struct mt_item *item)
@@ -77,35 +75,29 @@ static double key_of(const struct mt_item *item, char criterion, const struct lo
     }
 }
 
-enum mt_status mt_order_by(const struct mt_instance *instance, const char *criteria,
-                           uint32_t *order)
+void mt_order_by(const struct mt_instance *instance, const char *criteria, uint32_t *order)
 {
-    struct ranked *ranked = calloc((size_t)instance->count + 1, sizeof *ranked);
+    struct ranked *ranked = mt_memory_zeroed((size_t)instance->count + 1, sizeof *ranked);
     struct load_table loads = {.count = 0};
-    bool ready = ranked && load_table_init(&loads, instance);
     uint32_t i, k;
 
-    for (i = 0; ready && i < instance->count; i++) {
+    load_table_init(&loads, instance);
+    for (i = 0; i < instance->count; i++) {
         ranked[i].item = i;
         for (k = 0; k < MAX_CRITERIA && criteria[k]; k++)
             ranked[i].keys[k] = key_of(&instance->items[i], criteria[k], &loads);
     }
-    if (ready) {
-        qsort(ranked, instance->count, sizeof *ranked, compare_ranked);
-        for (i = 0; i < instance->count; i++)
-            order[i] = ranked[i].item;
-    }
+    qsort(ranked, instance->count, sizeof *ranked, compare_ranked);
+    for (i = 0; i < instance->count; i++)
+        order[i] = ranked[i].item;
     load_table_release(&loads);
     free(ranked);
-    return ready ? MT_OK : MT_ERR_MEMORY;
 }
 
-enum mt_status mt_place(const struct mt_instance *instance, const uint32_t *order, enum mt_fit fit,
-                        uint64_t limit, struct mt_occupancy *occupancy, uint64_t deadline_ns,
-                        uint64_t *addresses, uint32_t *placed, uint64_t *height)
+void mt_place(const struct mt_instance *instance, const uint32_t *order, enum mt_fit fit,
+              uint64_t limit, struct mt_occupancy *occupancy, uint64_t deadline_ns,
+              uint64_t *addresses, uint32_t *placed, uint64_t *height)
 {
-    enum mt_status status = MT_OK;
-
     mt_occupancy_clear(occupancy);
     *height = 0;
     for (*placed = 0; *placed < instance->count; (*placed)++) {
@@ -115,12 +107,8 @@ enum mt_status mt_place(const struct mt_instance *instance, const uint32_t *orde
         if (address + item->bytes > limit ||
             (*placed % PLACEMENTS_A_LOOK == 0 && mt_deadline_passed(deadline_ns)))
             break;
-        status =
-            mt_occupancy_take(occupancy, item->first, item->last, address, address + item->bytes);
-        if (status != MT_OK)
-            break;
+        mt_occupancy_take(occupancy, item->first, item->last, address, address + item->bytes);
         addresses[order[*placed]] = address;
         *height = address + item->bytes > *height ? address + item->bytes : *height;
     }
-    return status;
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "placement.h"
+#include "process_memory.h"
 
 struct instant {
     uint64_t time;
@@ -35,14 +36,12 @@ static int compare_instants(const void *left, const void *right)
     return (int)a->begins - (int)b->begins;
 }
 
-static bool tree_init(struct address_tree *tree, const struct mt_buffers *buffers,
+static void tree_init(struct address_tree *tree, const struct mt_buffers *buffers,
                       const uint64_t *addresses)
 {
     size_t i, kept = 0;
 
-    tree->edges = calloc(2 * buffers->count + 1, sizeof *tree->edges);
-    if (!tree->edges)
-        return false;
+    tree->edges = mt_memory_zeroed(2 * buffers->count + 1, sizeof *tree->edges);
     for (i = 0; i < buffers->count; i++) {
         tree->edges[2 * i] = addresses[i];
         tree->edges[2 * i + 1] = addresses[i] + buffers->items[i].bytes;
@@ -55,9 +54,8 @@ static bool tree_init(struct address_tree *tree, const struct mt_buffers *buffer
     tree->edge_count = kept;
     for (tree->leaves = 1; tree->leaves < kept;)
         tree->leaves *= 2;
-    tree->users = calloc(2 * (size_t)tree->leaves, sizeof *tree->users);
-    tree->used_below = calloc(2 * (size_t)tree->leaves, sizeof *tree->used_below);
-    return tree->users && tree->used_below;
+    tree->users = mt_memory_zeroed(2 * (size_t)tree->leaves, sizeof *tree->users);
+    tree->used_below = mt_memory_zeroed(2 * (size_t)tree->leaves, sizeof *tree->used_below);
 }
 
 static uint32_t leaf_of(const struct address_tree *tree, uint64_t edge)
@@ -127,12 +125,11 @@ static bool check_all(const struct mt_buffers *buffers, const uint64_t *addresse
     return valid;
 }
 
-enum mt_status mt_placement_check(const struct mt_buffers *buffers, const uint64_t *addresses,
-                                  bool *valid, uint64_t *height)
+void mt_placement_check(const struct mt_buffers *buffers, const uint64_t *addresses, bool *valid,
+                        uint64_t *height)
 {
-    struct instant *instants = calloc(2 * buffers->count + 1, sizeof *instants);
+    struct instant *instants = mt_memory_zeroed(2 * buffers->count + 1, sizeof *instants);
     struct address_tree tree = {0};
-    bool ready;
     size_t i;
 
     *valid = true;
@@ -144,12 +141,11 @@ enum mt_status mt_placement_check(const struct mt_buffers *buffers, const uint64
         else if (end > *height)
             *height = end;
     }
-    ready = instants && tree_init(&tree, buffers, addresses);
-    if (ready && *valid)
+    tree_init(&tree, buffers, addresses);
+    if (*valid)
         *valid = check_all(buffers, addresses, instants, &tree);
     free(instants);
     free(tree.edges);
     free(tree.users);
     free(tree.used_below);
-    return ready ? MT_OK : MT_ERR_MEMORY;
 }

@@ -1,6 +1,7 @@
 #include "alloc_log.h"
 
 #include "check.h"
+#include "process_memory.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -15,48 +16,39 @@ static bool grow_sizes(struct mt_alloc_log *log)
 
     if (capacity > SIZE_MAX / sizeof *log->sizes)
         return false;
-    bigger = realloc(log->sizes, (size_t)capacity * sizeof *log->sizes);
-    if (!bigger)
-        return false;
+    bigger = mt_memory_resize(log->sizes, (size_t)capacity * sizeof *log->sizes);
     log->sizes = bigger;
-    bigger = realloc(log->roles, (size_t)capacity);
-    if (!bigger)
-        return false;
+    bigger = mt_memory_resize(log->roles, (size_t)capacity);
     log->roles = bigger;
     log->capacity = capacity;
     return true;
 }
 
-static bool add_odd(struct mt_alloc_log *log, uint64_t block_bytes)
+static void add_odd(struct mt_alloc_log *log, uint64_t block_bytes)
 {
     if (log->odd_count == log->odd_capacity) {
         size_t capacity = log->odd_capacity ? log->odd_capacity * 2 : 64;
-        uint64_t *bigger = realloc(log->odd_sizes, capacity * sizeof *bigger);
+        uint64_t *bigger = mt_memory_resize(log->odd_sizes, capacity * sizeof *bigger);
 
-        if (!bigger)
-            return false;
         log->odd_sizes = bigger;
         log->odd_capacity = capacity;
     }
     log->odd_sizes[log->odd_count++] = block_bytes;
-    return true;
 }
 
-enum mt_status mt_alloc_log_add(struct mt_alloc_log *log, uint64_t block_bytes, uint8_t role)
+void mt_alloc_log_add(struct mt_alloc_log *log, uint64_t block_bytes, uint8_t role)
 {
     uint64_t units = block_bytes / UNIT_BYTES;
 
     if (log->count == log->capacity && !grow_sizes(log))
-        return MT_ERR_MEMORY;
+        mt_memory_end();
     if (units >= ODD || block_bytes % UNIT_BYTES) {
         units = ODD;
-        if (!add_odd(log, block_bytes))
-            return MT_ERR_MEMORY;
+        add_odd(log, block_bytes);
     }
     MT_ASSERT(log->odd_count <= log->count + 1 && log->count < log->capacity);
     log->sizes[log->count] = (uint32_t)units;
     log->roles[log->count++] = role;
-    return MT_OK;
 }
 
 static void add_number(struct mt_alloc_log *log, uint64_t value)
@@ -81,15 +73,13 @@ static uint64_t read_number(struct mt_alloc_log *log)
     return value;
 }
 
-enum mt_status mt_alloc_log_reserved(struct mt_alloc_log *log, uint64_t event, uint32_t device,
-                                     int64_t change)
+void mt_alloc_log_reserved(struct mt_alloc_log *log, uint64_t event, uint32_t device,
+                           int64_t change)
 {
     if (log->reserved_capacity - log->reserved_bytes < 30) {
         size_t capacity = log->reserved_capacity ? log->reserved_capacity * 2 : 4096;
-        uint8_t *bigger = realloc(log->reserved, capacity);
+        uint8_t *bigger = mt_memory_resize(log->reserved, capacity);
 
-        if (!bigger)
-            return MT_ERR_MEMORY;
         log->reserved = bigger;
         log->reserved_capacity = capacity;
     }
@@ -98,7 +88,6 @@ enum mt_status mt_alloc_log_reserved(struct mt_alloc_log *log, uint64_t event, u
     add_number(log, device);
     add_number(log, change < 0 ? ~((uint64_t)change << 1) : (uint64_t)change << 1);
     log->last_change_event = event;
-    return MT_OK;
 }
 
 void mt_alloc_log_next_change(struct mt_alloc_log *log)

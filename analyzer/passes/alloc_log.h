@@ -32,10 +32,9 @@ struct mt_alloc_log {
 };
 
 /* The next allocation (number log->count) has a block of `block_bytes`. */
-enum mt_status mt_alloc_log_add(struct mt_alloc_log *log, uint64_t block_bytes,
-                                uint8_t role) MT_MUST_USE;
-enum mt_status mt_alloc_log_reserved(struct mt_alloc_log *log, uint64_t event, uint32_t device,
-                                     int64_t change) MT_MUST_USE;
+void mt_alloc_log_add(struct mt_alloc_log *log, uint64_t block_bytes, uint8_t role);
+void mt_alloc_log_reserved(struct mt_alloc_log *log, uint64_t event, uint32_t device,
+                           int64_t change);
 void mt_alloc_log_rewind(struct mt_alloc_log *log);
 /* Block size and role of the next allocation; false if there is none. */
 bool mt_alloc_log_next(struct mt_alloc_log *log, uint64_t *block_bytes, uint8_t *role);

@@ -5,14 +5,14 @@
 
 #include <string.h>
 
-enum mt_status mt_attribution_init(struct mt_attribution *attribution, struct mt_arena *arena,
-                                   const struct mt_symbols *symbols, const struct mt_phases *phases)
+void mt_attribution_init(struct mt_attribution *attribution, struct mt_arena *arena,
+                         const struct mt_symbols *symbols, const struct mt_phases *phases)
 {
     memset(attribution, 0, sizeof *attribution);
     attribution->arena = arena;
     attribution->symbols = symbols;
     attribution->phases = phases;
-    return mt_site_table_update(&attribution->sites, symbols);
+    mt_site_table_update(&attribution->sites, symbols);
 }
 
 void mt_attribution_release(struct mt_attribution *attribution)

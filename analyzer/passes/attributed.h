@@ -18,9 +18,8 @@ struct mt_attribution {
     uint64_t first_event; /* earlier blocks are the state at the start of the trace */
 };
 
-enum mt_status mt_attribution_init(struct mt_attribution *attribution, struct mt_arena *arena,
-                                   const struct mt_symbols *symbols,
-                                   const struct mt_phases *phases) MT_MUST_USE;
+void mt_attribution_init(struct mt_attribution *attribution, struct mt_arena *arena,
+                         const struct mt_symbols *symbols, const struct mt_phases *phases);
 void mt_attribution_release(struct mt_attribution *attribution);
 
 struct mt_attributed {
@@ -71,7 +70,7 @@ const char *mt_attributed_operation(const struct mt_attribution *attribution,
                                     const struct mt_attributed *row);
 
 /* Returns the site in words. For blocks without a stack, describes what is known about them
- * instead. Returns NULL if the host has no memory. */
+ * instead. */
 const char *mt_attributed_site(const struct mt_attribution *attribution,
                                const struct mt_attributed *row);
 #endif

@@ -1,6 +1,7 @@
 /* Holdings become rows with a key of frames, phase name and role; sorting makes equal keys
  * adjacent, and they are merged. */
 #include "attribution.h"
+#include "process_memory.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -51,15 +52,12 @@ static size_t merge_roles(struct mt_attributed *rows, size_t count)
     return kept;
 }
 
-enum mt_status mt_attribute_sites(struct mt_attribution *attribution,
-                                  const struct mt_snapshot *snapshot, struct mt_site_use **sites,
-                                  uint32_t *count)
+void mt_attribute_sites(struct mt_attribution *attribution, const struct mt_snapshot *snapshot,
+                        struct mt_site_use **sites, uint32_t *count)
 {
     size_t rows_count = snapshot->holding_count;
-    struct mt_attributed *rows = calloc(rows_count + 1, sizeof *rows);
+    struct mt_attributed *rows = mt_memory_zeroed(rows_count + 1, sizeof *rows);
 
-    if (!rows)
-        return MT_ERR_MEMORY;
     for (size_t i = 0; i < rows_count; i++)
         rows[i] = mt_attributed_of(attribution, &snapshot->holdings[i]);
     rows_count = merge_roles(rows, merge(rows, rows_count, by_site));
@@ -76,17 +74,17 @@ enum mt_status mt_attribute_sites(struct mt_attribution *attribution,
         site->site = mt_attributed_site(attribution, &rows[i]);
         if (!site->site) {
             free(rows);
-            return MT_ERR_MEMORY;
+            mt_memory_end();
         }
     }
     *count = (uint32_t)rows_count;
     free(rows);
-    return *sites ? MT_OK : MT_ERR_MEMORY;
+    if (!(*sites))
+        mt_memory_end();
 }
 
-static enum mt_status fill(struct mt_attribution *attribution, const struct mt_attributed *rows,
-                           size_t count, size_t told, struct mt_contribution *contributions,
-                           uint32_t *used)
+static void fill(struct mt_attribution *attribution, const struct mt_attributed *rows, size_t count,
+                 size_t told, struct mt_contribution *contributions, uint32_t *used)
 {
     struct mt_contribution rest = {.phase = "", .step = MT_NO_STEP, .role = MT_ROLE_OTHER};
 
@@ -105,11 +103,10 @@ static enum mt_status fill(struct mt_attribution *attribution, const struct mt_a
                                      .bytes = rows[i].bytes,
                                      .blocks = rows[i].blocks};
         if (!contributions[(*used)++].site)
-            return MT_ERR_MEMORY;
+            mt_memory_end();
     }
     if (rest.bytes || rest.blocks)
         contributions[(*used)++] = rest;
-    return MT_OK;
 }
 
 static size_t drop_equal(struct mt_attributed *rows, size_t count)
@@ -122,18 +119,14 @@ static size_t drop_equal(struct mt_attributed *rows, size_t count)
     return kept;
 }
 
-enum mt_status mt_attribute_change(struct mt_attribution *attribution,
-                                   const struct mt_snapshot *from, const struct mt_snapshot *to,
-                                   uint32_t most, struct mt_contribution **contributions,
-                                   uint32_t *count)
+void mt_attribute_change(struct mt_attribution *attribution, const struct mt_snapshot *from,
+                         const struct mt_snapshot *to, uint32_t most,
+                         struct mt_contribution **contributions, uint32_t *count)
 {
     size_t from_count = from ? from->holding_count : 0;
     size_t rows_count = from_count + to->holding_count;
-    struct mt_attributed *rows = calloc(rows_count + 1, sizeof *rows);
-    enum mt_status status = MT_ERR_MEMORY;
+    struct mt_attributed *rows = mt_memory_zeroed(rows_count + 1, sizeof *rows);
 
-    if (!rows)
-        return MT_ERR_MEMORY;
     for (size_t i = 0; i < rows_count; i++) {
         bool is_from = i < from_count;
 
@@ -147,9 +140,7 @@ enum mt_status mt_attribute_change(struct mt_attribution *attribution,
     rows_count = drop_equal(rows, merge(rows, rows_count, mt_attributed_by_source));
     qsort(rows, rows_count, sizeof *rows, mt_attributed_by_size);
     *contributions = mt_arena_array(attribution->arena, (size_t)most + 2, sizeof **contributions);
-    if (*contributions)
-        status = fill(attribution, rows, rows_count, mt_attributed_worth(rows, rows_count, most),
-                      *contributions, count);
+    fill(attribution, rows, rows_count, mt_attributed_worth(rows, rows_count, most), *contributions,
+         count);
     free(rows);
-    return status;
 }

@@ -8,15 +8,13 @@
 #include "snapshot.h"
 
 /* Every site of a snapshot, largest first; bytes and blocks sum to those of the snapshot. */
-enum mt_status mt_attribute_sites(struct mt_attribution *attribution,
-                                  const struct mt_snapshot *snapshot, struct mt_site_use **sites,
-                                  uint32_t *count) MT_MUST_USE;
+void mt_attribute_sites(struct mt_attribution *attribution, const struct mt_snapshot *snapshot,
+                        struct mt_site_use **sites, uint32_t *count);
 
 /* The sites behind the difference from one snapshot (NULL = nothing) to another: at most `most`
  * rows and one for the rest, which sum to it. */
-enum mt_status mt_attribute_change(struct mt_attribution *attribution,
-                                   const struct mt_snapshot *from, const struct mt_snapshot *to,
-                                   uint32_t most, struct mt_contribution **contributions,
-                                   uint32_t *count) MT_MUST_USE;
+void mt_attribute_change(struct mt_attribution *attribution, const struct mt_snapshot *from,
+                         const struct mt_snapshot *to, uint32_t most,
+                         struct mt_contribution **contributions, uint32_t *count);
 
 #endif

@@ -14,25 +14,26 @@ void mt_communicators_release(struct mt_communicators *communicators)
     *communicators = (struct mt_communicators){0};
 }
 
-static enum mt_status add(struct mt_communicators *communicators, uint64_t id, uint32_t *index)
+static void add(struct mt_communicators *communicators, uint64_t id, uint32_t *index)
 {
     if (communicators->count >= MT_COMMUNICATORS_MAX) {
         *index = MT_MAP_NONE;
-        return MT_OK;
+        return;
     }
-    if (mt_grow(&communicators->list, &communicators->capacity, communicators->count + 1,
-                sizeof *communicators->list))
-        return MT_ERR_MEMORY;
+    mt_grow_to(&communicators->list, &communicators->capacity, communicators->count + 1,
+               sizeof *communicators->list);
     *index = (uint32_t)communicators->count++;
     communicators->list[*index] = (struct mt_communicator){.id = id};
-    return id ? mt_map_set(&communicators->by_id, id, *index) : MT_OK;
+    if (id)
+        mt_map_put(&communicators->by_id, id, *index);
 }
 
 /* *index: MT_MAP_NONE if there are too many. */
-static enum mt_status find(struct mt_communicators *communicators, uint64_t id, uint32_t *index)
+static void find(struct mt_communicators *communicators, uint64_t id, uint32_t *index)
 {
     *index = mt_map_get(&communicators->by_id, id);
-    return *index == MT_MAP_NONE ? add(communicators, id, index) : MT_OK;
+    if (*index == MT_MAP_NONE)
+        add(communicators, id, index);
 }
 
 /* The innermost range of the thread, if the event concerns it. */
@@ -54,57 +55,56 @@ static void learn_ranks(struct mt_communicator *of, uint64_t ranks, uint64_t ran
     of->rank = of->is_shared ? 0 : rank;
 }
 
-static enum mt_status on_told(struct mt_communicators *communicators,
-                              const struct mt_phases *phases, const struct mt_event *event)
+static void on_told(struct mt_communicators *communicators, const struct mt_phases *phases,
+                    const struct mt_event *event)
 {
     int32_t range = range_of(phases, event);
-    enum mt_status status;
     uint32_t index;
 
     if (!event->addr && range == MT_NO_PHASE)
-        return MT_OK;
-    status = event->addr ? find(communicators, event->addr, &index) : add(communicators, 0, &index);
-    if (status || index == MT_MAP_NONE)
-        return status;
+        return;
+    if (event->addr)
+        find(communicators, event->addr, &index);
+    else
+        add(communicators, 0, &index);
+    if (index == MT_MAP_NONE)
+        return;
     if (event->size_bytes && event->aux_bytes < event->size_bytes)
         learn_ranks(&communicators->list[index], event->size_bytes, event->aux_bytes);
-    return range == MT_NO_PHASE ? MT_OK
-                                : mt_map_set(&communicators->by_range, (uint64_t)range + 1, index);
+    if (range != MT_NO_PHASE)
+        mt_map_put(&communicators->by_range, (uint64_t)range + 1, index);
 }
 
-static enum mt_status on_buffer(struct mt_communicators *communicators,
-                                const struct mt_event *event)
+static void on_buffer(struct mt_communicators *communicators, const struct mt_event *event)
 {
     struct mt_communicator *of;
-    enum mt_status status;
     uint32_t index;
 
-    if (!event->aux_bytes) /* its communicator is unknown */
-        return MT_OK;
-    status = find(communicators, event->aux_bytes, &index);
-    if (status || index == MT_MAP_NONE)
-        return status;
+    if (!event->aux_bytes)
+        return;
+    find(communicators, event->aux_bytes, &index);
+    if (index == MT_MAP_NONE)
+        return;
     of = &communicators->list[index];
     if (event->kind == MT_EVENT_BUFFER_DEREGISTERED) {
         of->registered_now = mt_sub_or_0_u64(of->registered_now, event->size_bytes);
-        return MT_OK;
+        return;
     }
     of->registered_now = mt_add_most_u64(of->registered_now, event->size_bytes);
     if (of->registered_now > of->registered_peak_bytes) {
         of->registered_peak_bytes = of->registered_now;
         of->registered_peak_t_ns = event->t_ns;
     }
-    return MT_OK;
 }
 
-enum mt_status mt_communicators_event(struct mt_communicators *communicators,
-                                      const struct mt_phases *phases, const struct mt_event *event)
+void mt_communicators_event(struct mt_communicators *communicators, const struct mt_phases *phases,
+                            const struct mt_event *event)
 {
     switch (event->kind) {
-    case MT_EVENT_COMMUNICATOR: return on_told(communicators, phases, event);
+    case MT_EVENT_COMMUNICATOR: on_told(communicators, phases, event); return;
     case MT_EVENT_BUFFER_REGISTERED:
-    case MT_EVENT_BUFFER_DEREGISTERED: return on_buffer(communicators, event);
-    default: return MT_OK;
+    case MT_EVENT_BUFFER_DEREGISTERED: on_buffer(communicators, event); return;
+    default: return;
     }
 }
 

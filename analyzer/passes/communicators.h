@@ -30,9 +30,8 @@ void mt_communicators_release(struct mt_communicators *communicators);
 
 /* Takes events of the kinds COMMUNICATOR and BUFFER_*; ignores others. `phases` must have received
  * the earlier events. O(1). */
-enum mt_status mt_communicators_event(struct mt_communicators *communicators,
-                                      const struct mt_phases *phases,
-                                      const struct mt_event *event) MT_MUST_USE;
+void mt_communicators_event(struct mt_communicators *communicators, const struct mt_phases *phases,
+                            const struct mt_event *event);
 
 /* Returns the communicator that a range names, or NULL. */
 const struct mt_communicator *mt_communicator_of(const struct mt_communicators *communicators,

@@ -2,6 +2,7 @@
 
 #include "grow.h"
 #include "ledger_instants.h"
+#include "process_memory.h"
 #include "report.h"
 #include "util.h"
 
@@ -33,41 +34,37 @@ static void classify(struct mt_ledger_heap *heap, const struct mt_symbols *symbo
                                               strcmp(name, "driver:array") != 0);
 }
 
-static enum mt_status heap_at(struct mt_driver_ledger *ledger, const struct mt_event *event,
-                              uint32_t *index)
+static void heap_at(struct mt_driver_ledger *ledger, const struct mt_event *event, uint32_t *index)
 {
     const uint64_t key = (uint64_t)event->device << 16 | event->heap;
     struct mt_ledger_heap heap = {.heap = event->heap};
 
     *index = mt_map_get(&ledger->heap_slots, key);
     if (*index != MT_MAP_NONE)
-        return MT_OK;
-    if (mt_ledger_device_at(ledger, event->device, &heap.device))
-        return MT_ERR_MEMORY;
+        return;
+    mt_ledger_device_at(ledger, event->device, &heap.device);
     classify(&heap, &ledger->source->symbols);
     *index = (uint32_t)ledger->heap_count;
-    if (ledger->heap_count == ledger->heap_capacity &&
-        mt_grow(&ledger->heaps, &ledger->heap_capacity, ledger->heap_count + 1,
-                sizeof *ledger->heaps))
-        return MT_ERR_MEMORY;
+    if (ledger->heap_count == ledger->heap_capacity)
+        mt_grow_to(&ledger->heaps, &ledger->heap_capacity, ledger->heap_count + 1,
+                   sizeof *ledger->heaps);
     ledger->heaps[ledger->heap_count++] = heap;
-    return mt_map_set(&ledger->heap_slots, key, *index);
+    mt_map_put(&ledger->heap_slots, key, *index);
 }
 
-static enum mt_status take_slot(struct mt_driver_ledger *ledger, uint32_t *index)
+static void take_slot(struct mt_driver_ledger *ledger, uint32_t *index)
 {
     if (ledger->block_free) {
         *index = ledger->block_free - 1;
         ledger->block_free = ledger->blocks[*index].next_free;
-        return MT_OK;
+        return;
     }
-    if (ledger->block_count >= UINT32_MAX - 1 ||
-        (ledger->block_count == ledger->block_capacity &&
-         mt_grow(&ledger->blocks, &ledger->block_capacity, ledger->block_count + 1,
-                 sizeof *ledger->blocks)))
-        return MT_ERR_MEMORY;
+    if (ledger->block_count >= UINT32_MAX - 1)
+        mt_memory_end();
+    if (ledger->block_count == ledger->block_capacity)
+        mt_grow_to(&ledger->blocks, &ledger->block_capacity, ledger->block_count + 1,
+                   sizeof *ledger->blocks);
     *index = (uint32_t)ledger->block_count++;
-    return MT_OK;
 }
 
 static void drop(struct mt_driver_ledger *ledger, uint32_t index)
@@ -109,17 +106,15 @@ static void forget(struct mt_driver_ledger *ledger, uint32_t index, const struct
     drop(ledger, index);
 }
 
-static enum mt_status note_unmapped(struct mt_driver_ledger *ledger, uint32_t block)
+static void note_unmapped(struct mt_driver_ledger *ledger, uint32_t block)
 {
     struct mt_ledger_device *device = &ledger->devices[ledger->blocks[block].device];
 
-    if (device->unmapped_count == device->unmapped_capacity &&
-        mt_grow(&device->unmapped, &device->unmapped_capacity, device->unmapped_count + 1,
-                sizeof *device->unmapped))
-        return MT_ERR_MEMORY;
+    if (device->unmapped_count == device->unmapped_capacity)
+        mt_grow_to(&device->unmapped, &device->unmapped_capacity, device->unmapped_count + 1,
+                   sizeof *device->unmapped);
     device->unmapped[device->unmapped_count++] =
         (struct mt_unmapped){block, ledger->blocks[block].birth_event};
-    return MT_OK;
 }
 
 /* Returns the newest unmapped memory of that size. */
@@ -204,22 +199,21 @@ static void mark_range(struct mt_driver_ledger *ledger, struct mt_ledger_device 
     }
 }
 
-static enum mt_status on_framework(struct mt_driver_ledger *ledger, const struct mt_event *event)
+static void on_framework(struct mt_driver_ledger *ledger, const struct mt_event *event)
 {
     struct mt_ledger_device *device;
     uint64_t bytes = mt_min_u64(event->size_bytes, MT_LEDGER_MAX_BYTES);
     uint32_t index;
 
     if (!mt_event_is_segment(event) && (event->kind != MT_EVENT_ALLOC || ledger->has_segments))
-        return MT_OK;
-    if (mt_ledger_device_at(ledger, event->device, &index))
-        return MT_ERR_MEMORY;
+        return;
+    mt_ledger_device_at(ledger, event->device, &index);
     device = &ledger->devices[index];
     if (event->kind == MT_EVENT_SEGMENT_FREE || event->kind == MT_EVENT_SEGMENT_UNMAP) {
         device->segment_bytes -= mt_min_u64(bytes, device->segment_bytes);
         if (event->pool)
             device->pool_segment_bytes -= mt_min_u64(bytes, device->pool_segment_bytes);
-        return MT_OK;
+        return;
     }
     if (mt_event_is_segment(event)) {
         ledger->has_segments = true;
@@ -228,7 +222,6 @@ static enum mt_status on_framework(struct mt_driver_ledger *ledger, const struct
             device->pool_segment_bytes += bytes;
     }
     mark_range(ledger, device, event->addr, bytes);
-    return MT_OK;
 }
 
 static void count_block(struct mt_driver_ledger *ledger, const struct mt_ledger_block *block,
@@ -257,8 +250,7 @@ static void count_block(struct mt_driver_ledger *ledger, const struct mt_ledger_
                                                 .phase = block->phase};
 }
 
-static enum mt_status on_alloc(struct mt_driver_ledger *ledger, uint32_t heap,
-                               const struct mt_event *event)
+static void on_alloc(struct mt_driver_ledger *ledger, uint32_t heap, const struct mt_event *event)
 {
     const struct mt_ledger_heap *of = &ledger->heaps[heap];
     uint32_t index = mt_map_get(&ledger->slots, key_of(event->heap, event->device, event->addr));
@@ -266,9 +258,8 @@ static enum mt_status on_alloc(struct mt_driver_ledger *ledger, uint32_t heap,
 
     if (index != MT_MAP_NONE) /* its free was lost */
         drop(ledger, index);
-    if (take_slot(ledger, &index) ||
-        mt_map_set(&ledger->slots, key_of(event->heap, event->device, event->addr), index))
-        return MT_ERR_MEMORY;
+    take_slot(ledger, &index);
+    mt_map_put(&ledger->slots, key_of(event->heap, event->device, event->addr), index);
     block = &ledger->blocks[index];
     *block = (struct mt_ledger_block){.addr = event->addr,
                                       .bytes = mt_min_u64(event->size_bytes, MT_LEDGER_MAX_BYTES),
@@ -282,11 +273,12 @@ static enum mt_status on_alloc(struct mt_driver_ledger *ledger, uint32_t heap,
     if (of->is_mapped)
         block->physical = physical_of(ledger, heap, event);
     count_block(ledger, block, event);
-    if (of->is_virtual)
-        return note_unmapped(ledger, index);
-    return of->has_addresses
-               ? mt_free_set_insert(&ledger->devices[of->device].places, place_of(block, index))
-               : MT_OK;
+    if (of->is_virtual) {
+        note_unmapped(ledger, index);
+        return;
+    }
+    if (of->has_addresses)
+        mt_free_set_insert(&ledger->devices[of->device].places, place_of(block, index));
 }
 
 static void on_failure(struct mt_driver_ledger *ledger, uint32_t heap, const struct mt_event *event)
@@ -312,50 +304,56 @@ static void on_failure(struct mt_driver_ledger *ledger, uint32_t heap, const str
     device->refused = failure;
 }
 
-static enum mt_status on_other(struct mt_driver_ledger *ledger, const struct mt_event *event)
+static void on_other(struct mt_driver_ledger *ledger, const struct mt_event *event)
 {
     bool is_free =
         event->kind == MT_EVENT_FREE_COMPLETED ||
         (event->kind == MT_EVENT_FREE_REQUESTED && !ledger->source->header.has_free_completed);
     uint32_t heap, index;
 
-    if (heap_at(ledger, event, &heap))
-        return MT_ERR_MEMORY;
+    heap_at(ledger, event, &heap);
     /* pinned host memory is the only driver memory in a snapshot */
     ledger->has_driver |= ledger->heaps[heap].is.level == MT_HEAP_DRIVER &&
                           !mt_header_is_snapshot(&ledger->source->header);
-    if (event->kind == MT_EVENT_ALLOC)
-        return on_alloc(ledger, heap, event);
+    if (event->kind == MT_EVENT_ALLOC) {
+        on_alloc(ledger, heap, event);
+        return;
+    }
     if (event->kind == MT_EVENT_ALLOC_FAILED)
         on_failure(ledger, heap, event);
     if (!is_free)
-        return MT_OK;
+        return;
     index = find(ledger, heap, event->addr);
     if (index != MT_MAP_NONE) {
         ledger->heaps[heap].frees++;
         forget(ledger, index, event);
     }
-    return MT_OK;
 }
 
-enum mt_status mt_driver_ledger_event(struct mt_driver_ledger *ledger, const struct mt_event *event)
+void mt_driver_ledger_event(struct mt_driver_ledger *ledger, const struct mt_event *event)
 {
     int32_t phase;
 
     if (mt_event_is_memory(event)) {
-        if (event->seq > ledger->next_wanted && mt_ledger_copy_due(ledger, event->seq))
-            return MT_ERR_MEMORY;
-        return ledger->has_framework && event->heap == ledger->framework_heap
-                   ? on_framework(ledger, event)
-                   : on_other(ledger, event);
+        if (event->seq > ledger->next_wanted)
+            mt_ledger_copy_due(ledger, event->seq);
+        if (ledger->has_framework && event->heap == ledger->framework_heap)
+            on_framework(ledger, event);
+        else
+            on_other(ledger, event);
+        return;
     }
-    if (event->kind == MT_EVENT_PHASE_PUSH)
-        return mt_phases_push(ledger->phases, event, &phase);
+    if (event->kind == MT_EVENT_PHASE_PUSH) {
+        mt_phases_push(ledger->phases, event, &phase);
+        return;
+    }
     if (event->kind == MT_EVENT_PHASE_POP)
         mt_phases_pop(ledger->phases, event);
-    if (event->kind == MT_EVENT_MEMORY_SAMPLE)
-        return mt_ledger_sample(ledger, event);
-    return mt_communicators_event(&ledger->communicators, ledger->phases, event);
+    if (event->kind == MT_EVENT_MEMORY_SAMPLE) {
+        mt_ledger_sample(ledger, event);
+        return;
+    }
+    mt_communicators_event(&ledger->communicators, ledger->phases, event);
 }
 
 void mt_driver_ledger_begin(struct mt_driver_ledger *ledger, const struct mt_source *source)
@@ -366,9 +364,9 @@ void mt_driver_ledger_begin(struct mt_driver_ledger *ledger, const struct mt_sou
     mt_phases_rewind(ledger->phases);
 }
 
-enum mt_status mt_driver_ledger_finish(struct mt_driver_ledger *ledger)
+void mt_driver_ledger_finish(struct mt_driver_ledger *ledger)
 {
-    return mt_ledger_copy_due(ledger, UINT64_MAX);
+    mt_ledger_copy_due(ledger, UINT64_MAX);
 }
 
 enum mt_status mt_driver_ledger_read(struct mt_driver_ledger *ledger, struct mt_source *source,
@@ -383,11 +381,13 @@ enum mt_status mt_driver_ledger_read(struct mt_driver_ledger *ledger, struct mt_
     while (status == MT_OK) {
         status = mt_source_next(source, &batch, error);
         for (size_t i = 0; status == MT_OK && i < batch.count; i++)
-            status = mt_driver_ledger_event(ledger, &batch.events[i]);
+            mt_driver_ledger_event(ledger, &batch.events[i]);
     }
     source->view.level = level;
-    if (status == MT_END)
-        status = mt_driver_ledger_finish(ledger);
+    if (status == MT_END) {
+        mt_driver_ledger_finish(ledger);
+        status = MT_OK;
+    }
     if (status == MT_ERR_MEMORY)
         return mt_fail(error, status, MT_NO_OFFSET, "%s", mt_status_text(status));
     return status;

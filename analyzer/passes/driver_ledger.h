@@ -14,10 +14,9 @@
 /* Call it before a pass over all heaps, while the source still has its own view. Arena, phases and
  * wanted instants are set, the rest is zero. */
 void mt_driver_ledger_begin(struct mt_driver_ledger *ledger, const struct mt_source *source);
-enum mt_status mt_driver_ledger_event(struct mt_driver_ledger *ledger,
-                                      const struct mt_event *event) MT_MUST_USE;
+void mt_driver_ledger_event(struct mt_driver_ledger *ledger, const struct mt_event *event);
 /* Call it after the last event. */
-enum mt_status mt_driver_ledger_finish(struct mt_driver_ledger *ledger) MT_MUST_USE;
+void mt_driver_ledger_finish(struct mt_driver_ledger *ledger);
 /* Does all of the steps above, from the start of the source. */
 enum mt_status mt_driver_ledger_read(struct mt_driver_ledger *ledger, struct mt_source *source,
                                      struct mt_error *error) MT_MUST_USE;

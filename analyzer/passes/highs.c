@@ -17,16 +17,14 @@ static void settle(struct mt_highs *window)
     }
 }
 
-enum mt_status mt_highs_begin(struct mt_highs *window, const struct mt_high *now)
+void mt_highs_begin(struct mt_highs *window, const struct mt_high *now)
 {
     settle(window);
     if (now->value == window->top.value)
-        return MT_OK; /* the previous maximum is still the maximum */
-    if (mt_grow(&window->earlier, &window->capacity, window->count + 1, sizeof *window->earlier))
-        return MT_ERR_MEMORY;
+        return; /* the previous maximum is still the maximum */
+    mt_grow_to(&window->earlier, &window->capacity, window->count + 1, sizeof *window->earlier);
     window->earlier[window->count++] = window->top;
     window->top = *now;
-    return MT_OK;
 }
 
 const struct mt_high *mt_highs_since(struct mt_highs *window, uint64_t begin)

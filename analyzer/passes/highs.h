@@ -27,7 +27,7 @@ struct mt_highs {
 
 /* Starts window number `begin` (ascending) at an instant with a value. Uses memory only if the
  * value is below the largest since the last start. */
-enum mt_status mt_highs_begin(struct mt_highs *window, const struct mt_high *now) MT_MUST_USE;
+void mt_highs_begin(struct mt_highs *window, const struct mt_high *now);
 
 /* Returns the first instant of the largest value since window `begin` started; an instant before
  * that means the start itself. */

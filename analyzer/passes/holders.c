@@ -1,5 +1,6 @@
 #include "holders.h"
 
+#include "process_memory.h"
 #include "util.h"
 
 #include <stdlib.h>
@@ -29,7 +30,7 @@ static uint32_t take_slot(struct mt_holders *holders)
         struct mt_holder *bigger = NULL;
 
         if (capacity > holders->block_capacity)
-            bigger = realloc(holders->blocks, (size_t)capacity * sizeof *bigger);
+            bigger = mt_memory_resize(holders->blocks, (size_t)capacity * sizeof *bigger);
         if (!bigger)
             return NO_BLOCK;
         holders->blocks = bigger;
@@ -46,8 +47,8 @@ static void give_slot(struct mt_holders *holders, uint32_t index)
 }
 
 /* Notifies models that a block was allocated (event is NULL) or freed. */
-static enum mt_status tell_life(const struct mt_holders *holders, struct mt_holders_device *device,
-                                uint32_t index, const struct mt_event *end)
+static void tell_life(const struct mt_holders *holders, struct mt_holders_device *device,
+                      uint32_t index, const struct mt_event *end)
 {
     const struct mt_holder *block = &holders->blocks[index];
     const struct mt_block_life life = {.addr = block->addr,
@@ -66,17 +67,15 @@ static enum mt_status tell_life(const struct mt_holders *holders, struct mt_hold
                                        .role = block->role,
                                        .tie = block->tie,
                                        .initial = block->initial};
-    enum mt_status status = MT_OK;
 
-    for (uint32_t i = 0; i < device->models.count && !status; i++) {
+    for (uint32_t i = 0; i < device->models.count; i++) {
         const struct mt_model_feed *feed = &device->models.feeds[i];
 
         if (end && feed->on_end)
-            status = feed->on_end(feed->builder, &life);
+            feed->on_end(feed->builder, &life);
         else if (!end && feed->on_birth)
-            status = feed->on_birth(feed->builder, &life);
+            feed->on_birth(feed->builder, &life);
     }
-    return status;
 }
 
 static struct mt_life life_of(const struct mt_holder *block, uint64_t end_event)
@@ -93,14 +92,13 @@ static struct mt_life life_of(const struct mt_holder *block, uint64_t end_event)
                             .role = block->role};
 }
 
-static enum mt_status leave_allocated(struct mt_holders *holders, struct mt_holders_device *device,
-                                      uint32_t index, const struct mt_event *event)
+static void leave_allocated(struct mt_holders *holders, struct mt_holders_device *device,
+                            uint32_t index, const struct mt_event *event)
 {
     struct mt_holder *block = &holders->blocks[index];
-    enum mt_status status = MT_OK;
 
     if (block->state != LIVE)
-        return MT_OK;
+        return;
     device->now.allocated -= block->block_bytes;
     device->role_bytes[block->role] -= block->block_bytes;
     block->state = WAITING;
@@ -108,30 +106,27 @@ static enum mt_status leave_allocated(struct mt_holders *holders, struct mt_hold
         mt_idle_leave(&device->idle, block);
     if (mt_lives_outlived(&device->lives, block->birth_event, event->seq)) {
         struct mt_life life = life_of(block, event->seq);
-        status = mt_lives_add(&device->lives, &life);
+        mt_lives_add(&device->lives, &life);
     }
-    return !status && device->models.wants_lives ? tell_life(holders, device, index, event)
-                                                 : status;
+    if (device->models.wants_lives)
+        tell_life(holders, device, index, event);
 }
 
 /* Whether its stack identifies the code. If Python stacks are recorded, a stack of only native
  * frames is that of a worker thread, and counts as none. */
-static enum mt_status finds_code(struct mt_holders *holders, uint32_t stack, bool *found)
+static void finds_code(struct mt_holders *holders, uint32_t stack, bool *found)
 {
-    enum mt_status status = MT_OK;
-
     *found = false;
     if (stack == MT_NO_ID)
-        return MT_OK;
+        return;
     if (stack >= holders->sites.stack_count)
-        status = mt_site_table_update(&holders->sites, holders->symbols);
+        mt_site_table_update(&holders->sites, holders->symbols);
     *found = !holders->sites.has_python || mt_site_table_has_python(&holders->sites, stack);
-    return status;
 }
 
 /* Links the block to its owner, or registers it as a possible owner. Blocks that are alive at the
  * start have no owner. */
-static enum mt_status tie(struct mt_holders *holders, uint32_t index, bool initial)
+static void tie(struct mt_holders *holders, uint32_t index, bool initial)
 {
     struct mt_holder *block = &holders->blocks[index];
     const struct mt_stack_kinds *kinds = &holders->survey->roles.stacks;
@@ -142,56 +137,56 @@ static enum mt_status tie(struct mt_holders *holders, uint32_t index, bool initi
                                  .moved = mt_stack_kind(kinds, block->stack) & MT_STACK_MOVES};
     enum mt_tie found = MT_TIE_NONE;
     bool has_code;
-    enum mt_status status = finds_code(holders, block->stack, &has_code);
 
+    finds_code(holders, block->stack, &has_code);
     block->tied = block->tied_to = MT_NO_ID;
     if (initial && !has_code)
         block->tie = MT_TIE_BEFORE;
-    if (status || !holders->has_stacks || block->tie)
-        return status;
-    if (has_code)
-        return mt_ties_anchor(&holders->ties, index, &facts);
-    status = mt_ties_find(&holders->ties, index, &facts, &found, &block->tied);
+    if (!holders->has_stacks || block->tie)
+        return;
+    if (has_code) {
+        mt_ties_anchor(&holders->ties, index, &facts);
+        return;
+    }
+    mt_ties_find(&holders->ties, index, &facts, &found, &block->tied);
     if (found == MT_TIE_PHASE && block->phase == MT_NO_PHASE)
         found = MT_TIE_NONE;
     block->tie = (uint8_t)found;
     block->tied_to = mt_ties_of(&holders->ties, index);
-    return status;
 }
 
-static enum mt_status drop(struct mt_holders *holders, struct mt_holders_device *device,
-                           uint32_t index, const struct mt_event *event)
+static void drop(struct mt_holders *holders, struct mt_holders_device *device, uint32_t index,
+                 const struct mt_event *event)
 {
     struct mt_holder *block = &holders->blocks[index];
-    enum mt_status status = leave_allocated(holders, device, index, event);
 
+    leave_allocated(holders, device, index, event);
     device->now.active -= block->block_bytes;
     device->now.requested -= block->requested_bytes; /* PyTorch counts it as requested until here */
     mt_ties_free(&holders->ties, index);
     give_slot(holders, index);
-    return status;
 }
 
-static enum mt_status on_alloc(struct mt_holders *holders, struct mt_holders_device *device,
-                               const struct mt_event *event, int32_t phase)
+static void on_alloc(struct mt_holders *holders, struct mt_holders_device *device,
+                     const struct mt_event *event, int32_t phase)
 {
     struct mt_holder *block;
     uint64_t block_bytes;
-    enum mt_status status = MT_OK;
     uint32_t index, old;
     uint8_t code;
 
     if (!mt_alloc_log_next(&holders->survey->log, &block_bytes, &code))
-        return MT_OK;
+        return;
     old = mt_alloc_log_ends_old(event, block_bytes) ? mt_map_take(&holders->slots, key_of(event))
                                                     : MT_MAP_NONE;
     if (old != MT_MAP_NONE)
-        status = drop(holders, device, old, event);
-    if (status || !block_bytes)
-        return status;
+        drop(holders, device, old, event);
+    if (!block_bytes)
+        return;
     index = take_slot(holders);
-    if (index == NO_BLOCK || mt_map_set(&holders->slots, key_of(event), index))
-        return MT_ERR_MEMORY;
+    if (index == NO_BLOCK)
+        mt_memory_end();
+    mt_map_put(&holders->slots, key_of(event), index);
     block = &holders->blocks[index];
     *block = (struct mt_holder){.addr = event->addr,
                                 .requested_bytes = event->size_bytes,
@@ -214,29 +209,27 @@ static enum mt_status on_alloc(struct mt_holders *holders, struct mt_holders_dev
     device->now.active += block_bytes;
     device->now.requested += event->size_bytes;
     device->role_bytes[block->role] += block_bytes;
-    if (!status)
-        status = tie(holders, index, block->initial);
-    if (!status && device->models.wants_lives)
-        status = tell_life(holders, device, index, NULL);
-    return status;
+    tie(holders, index, block->initial);
+    if (device->models.wants_lives)
+        tell_life(holders, device, index, NULL);
 }
 
-static enum mt_status on_free_requested(struct mt_holders *holders,
-                                        struct mt_holders_device *device,
-                                        const struct mt_event *event)
+static void on_free_requested(struct mt_holders *holders, struct mt_holders_device *device,
+                              const struct mt_event *event)
 {
     uint32_t index = mt_map_find(&holders->slots, key_of(event));
 
-    return index == MT_MAP_NONE ? MT_OK : leave_allocated(holders, device, index, event);
+    if (index != MT_MAP_NONE)
+        leave_allocated(holders, device, index, event);
 }
 
-static enum mt_status on_free_completed(struct mt_holders *holders,
-                                        struct mt_holders_device *device,
-                                        const struct mt_event *event)
+static void on_free_completed(struct mt_holders *holders, struct mt_holders_device *device,
+                              const struct mt_event *event)
 {
     uint32_t index = mt_map_take(&holders->slots, key_of(event));
 
-    return index == MT_MAP_NONE ? MT_OK : drop(holders, device, index, event);
+    if (index != MT_MAP_NONE)
+        drop(holders, device, index, event);
 }
 
 /* Then by whether the role is recorded. */
@@ -311,10 +304,8 @@ static size_t gather(struct mt_holders *holders, struct mt_snapshot *snapshot)
 
     if (holders->block_count > holders->scratch_capacity) {
         struct mt_holding *bigger =
-            realloc(holders->scratch, (size_t)holders->block_capacity * sizeof *bigger);
+            mt_memory_resize(holders->scratch, (size_t)holders->block_capacity * sizeof *bigger);
 
-        if (!bigger)
-            return SIZE_MAX;
         holders->scratch = bigger;
         holders->scratch_capacity = holders->block_capacity;
     }
@@ -364,54 +355,47 @@ static size_t merge(struct mt_holding *rows, size_t count)
 }
 
 /* Fills the pins at that event, if requested. */
-static enum mt_status take_pins(struct mt_holders *holders, const struct mt_snapshot *snapshot)
+static void take_pins(struct mt_holders *holders, const struct mt_snapshot *snapshot)
 {
     uint32_t slot = holders->survey->device_slot[snapshot->device];
     struct mt_pins *pins = slot ? &holders->devices[slot - 1].pins : NULL;
-    enum mt_status status = MT_OK;
 
     if (!pins || !pins->wanted || pins->event != snapshot->event)
-        return MT_OK;
-    for (uint32_t i = 0; i < holders->block_count && !status; i++) {
+        return;
+    for (uint32_t i = 0; i < holders->block_count; i++) {
         const struct mt_holder *block = &holders->blocks[i];
 
         if (block->state != UNUSED && block->device == snapshot->device)
-            status = mt_pins_add(pins, block->addr, block->block_bytes, block->stack);
+            mt_pins_add(pins, block->addr, block->block_bytes, block->stack);
     }
-    if (!status)
-        mt_pins_settle(pins);
-    return status;
+    mt_pins_settle(pins);
 }
 
-static enum mt_status take_snapshot(struct mt_holders *holders, struct mt_snapshot *snapshot)
+static void take_snapshot(struct mt_holders *holders, struct mt_snapshot *snapshot)
 {
     size_t count = gather(holders, snapshot);
 
-    if (count == SIZE_MAX || take_pins(holders, snapshot))
-        return MT_ERR_MEMORY;
+    if (count == SIZE_MAX)
+        mt_memory_end();
+    take_pins(holders, snapshot);
     count = count ? merge(holders->scratch, count) : 0;
     snapshot->holdings = mt_arena_array(holders->arena, count + 1, sizeof *snapshot->holdings);
-    if (!snapshot->holdings)
-        return MT_ERR_MEMORY;
     for (size_t i = 0; i < count; i++) {
         snapshot->holdings[i] = holders->scratch[i];
         snapshot->bytes += holders->scratch[i].bytes;
     }
     snapshot->holding_count = (uint32_t)count;
-    return MT_OK;
 }
 
-static enum mt_status take_due(struct mt_holders *holders, uint64_t next_seq)
+static void take_due(struct mt_holders *holders, uint64_t next_seq)
 {
     while (holders->next_event < next_seq) {
-        if (take_snapshot(holders, &holders->snapshots[holders->next_snapshot]))
-            return MT_ERR_MEMORY;
+        take_snapshot(holders, &holders->snapshots[holders->next_snapshot]);
         holders->next_snapshot++;
         holders->next_event = holders->next_snapshot < holders->snapshot_count
                                   ? holders->snapshots[holders->next_snapshot].event
                                   : UINT64_MAX;
     }
-    return MT_OK;
 }
 
 static inline void follow_reserved(struct mt_holders *holders, uint64_t event)
@@ -426,83 +410,79 @@ static inline void follow_reserved(struct mt_holders *holders, uint64_t event)
     }
 }
 
-static enum mt_status tell_state(struct mt_holders_device *device, const struct mt_event *event,
-                                 int32_t phase, uint64_t allocated_before)
+static void tell_state(struct mt_holders_device *device, const struct mt_event *event,
+                       int32_t phase, uint64_t allocated_before)
 {
     const struct mt_model_state state = {event, phase, &device->now, device->role_bytes,
                                          allocated_before};
-    enum mt_status status = MT_OK;
 
-    for (uint32_t i = 0; i < device->models.count && !status; i++) {
+    for (uint32_t i = 0; i < device->models.count; i++) {
         const struct mt_model_feed *feed = &device->models.feeds[i];
 
         if (feed->on_state)
-            status = feed->on_state(feed->builder, &state);
+            feed->on_state(feed->builder, &state);
     }
-    return status;
 }
 
-static enum mt_status tell_no_end(struct mt_holders *holders, uint32_t index)
+static void tell_no_end(struct mt_holders *holders, uint32_t index)
 {
     const struct mt_event end = {.seq = UINT64_MAX, .t_ns = UINT64_MAX};
     const struct mt_holder *block = &holders->blocks[index];
     struct mt_holders_device *device =
         &holders->devices[holders->survey->device_slot[block->device] - 1];
-    enum mt_status status = MT_OK;
 
     if (mt_lives_outlived(&device->lives, 0, UINT64_MAX)) {
         struct mt_life life = life_of(block, UINT64_MAX);
-        status = mt_lives_add(&device->lives, &life);
+        mt_lives_add(&device->lives, &life);
     }
-    return !status && device->models.wants_lives ? tell_life(holders, device, index, &end) : status;
+    if (device->models.wants_lives)
+        tell_life(holders, device, index, &end);
 }
 
 /* Passes on the blocks that exist at the end, without an end. */
-static enum mt_status tell_rest(struct mt_holders *holders)
+static void tell_rest(struct mt_holders *holders)
 {
-    enum mt_status status = MT_OK;
-
-    for (uint32_t i = 0; i < holders->block_count && !status; i++)
+    for (uint32_t i = 0; i < holders->block_count; i++)
         if (holders->blocks[i].state == LIVE)
-            status = tell_no_end(holders, i);
-    return status;
+            tell_no_end(holders, i);
 }
 
 /* Untracked device: skip its entry in the allocation log. */
-static enum mt_status skip_allocation(struct mt_holders *holders, const struct mt_event *event)
+static void skip_allocation(struct mt_holders *holders, const struct mt_event *event)
 {
     uint64_t block_bytes;
     uint8_t code;
 
     if (event->kind == MT_EVENT_ALLOC)
         (void)mt_alloc_log_next(&holders->survey->log, &block_bytes, &code);
-    return MT_OK;
 }
 
-static enum mt_status on_memory(struct mt_holders *holders, const struct mt_event *event)
+static void on_memory(struct mt_holders *holders, const struct mt_event *event)
 {
     uint32_t slot = event->device < MT_ARRAY_LEN(holders->survey->device_slot)
                         ? holders->survey->device_slot[event->device]
                         : 0;
     int32_t phase = mt_phases_current(&holders->survey->phases, event->thread);
     struct mt_holders_device *device;
-    enum mt_status status = MT_OK;
     uint64_t before;
 
     follow_reserved(holders, event->seq);
-    if (!slot)
-        return skip_allocation(holders, event);
+    if (!slot) {
+        skip_allocation(holders, event);
+        return;
+    }
     device = &holders->devices[slot - 1];
     before = device->now.allocated;
     if (event->kind == MT_EVENT_ALLOC)
-        status = on_alloc(holders, device, event, phase);
+        on_alloc(holders, device, event, phase);
     else if (event->kind == MT_EVENT_FREE_REQUESTED && !holders->completes_at_request)
-        status = on_free_requested(holders, device, event);
+        on_free_requested(holders, device, event);
     else if (event->kind == MT_EVENT_FREE_REQUESTED || event->kind == MT_EVENT_FREE_COMPLETED)
-        status = on_free_completed(holders, device, event);
+        on_free_completed(holders, device, event);
     else if (device->pins.wanted)
-        status = mt_pins_segment(&device->pins, event);
-    return !status && device->models.count ? tell_state(device, event, phase, before) : status;
+        mt_pins_segment(&device->pins, event);
+    if (device->models.count)
+        tell_state(device, event, phase, before);
 }
 
 static void begin_idle(struct mt_holders *holders, int32_t phase)
@@ -521,14 +501,13 @@ static void end_idle(struct mt_holders *holders, int32_t phase)
         mt_idle_end(&holders->devices[i].idle, phase);
 }
 
-static enum mt_status on_push(struct mt_holders *holders, const struct mt_event *event)
+static void on_push(struct mt_holders *holders, const struct mt_event *event)
 {
     int32_t phase;
-    enum mt_status status = mt_phases_push(&holders->survey->phases, event, &phase);
 
-    if (status == MT_OK && phase != MT_NO_PHASE)
+    mt_phases_push(&holders->survey->phases, event, &phase);
+    if (phase != MT_NO_PHASE)
         begin_idle(holders, phase);
-    return status;
 }
 
 static void on_pop(struct mt_holders *holders, const struct mt_event *event)
@@ -549,19 +528,22 @@ static void tell_progress(const struct mt_holders *holders, uint64_t event)
                               0.5 + 0.5 * (double)event / (double)survey->last_event);
 }
 
-enum mt_status mt_holders_event(struct mt_holders *holders, const struct mt_event *event)
+void mt_holders_event(struct mt_holders *holders, const struct mt_event *event)
 {
     if (holders->events++ % MT_SURVEY_PACE == 0)
         tell_progress(holders, event->seq);
-    if (holders->next_event < event->seq && take_due(holders, event->seq))
-        return MT_ERR_MEMORY;
-    if (mt_event_is_memory(event))
-        return on_memory(holders, event);
-    if (event->kind == MT_EVENT_PHASE_PUSH)
-        return on_push(holders, event);
+    if (holders->next_event < event->seq)
+        take_due(holders, event->seq);
+    if (mt_event_is_memory(event)) {
+        on_memory(holders, event);
+        return;
+    }
+    if (event->kind == MT_EVENT_PHASE_PUSH) {
+        on_push(holders, event);
+        return;
+    }
     if (event->kind == MT_EVENT_PHASE_POP)
         on_pop(holders, event);
-    return MT_OK;
 }
 
 void mt_holders_begin(struct mt_holders *holders, const struct mt_source *source)
@@ -578,11 +560,10 @@ void mt_holders_begin(struct mt_holders *holders, const struct mt_source *source
         holders->devices[i].device = holders->survey->devices[i].device;
 }
 
-enum mt_status mt_holders_finish(struct mt_holders *holders)
+void mt_holders_finish(struct mt_holders *holders)
 {
-    enum mt_status status = take_due(holders, UINT64_MAX);
-
-    return status ? status : tell_rest(holders);
+    take_due(holders, UINT64_MAX);
+    tell_rest(holders);
 }
 
 uint64_t mt_holders_bytes(const struct mt_holders *holders)

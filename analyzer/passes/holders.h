@@ -46,10 +46,9 @@ struct mt_holders {
 /* Call it before the first event of a pass. `holders` has snapshots, builders, and started lives
  * and pins; the rest is zero. Fills and feeds them. */
 void mt_holders_begin(struct mt_holders *holders, const struct mt_source *source);
-enum mt_status mt_holders_event(struct mt_holders *holders,
-                                const struct mt_event *event) MT_MUST_USE;
+void mt_holders_event(struct mt_holders *holders, const struct mt_event *event);
 /* Call it after the last event. */
-enum mt_status mt_holders_finish(struct mt_holders *holders) MT_MUST_USE;
+void mt_holders_finish(struct mt_holders *holders);
 /* Returns the bytes of memory that this pass uses for live blocks, without its listeners. */
 uint64_t mt_holders_bytes(const struct mt_holders *holders);
 void mt_holders_release(struct mt_holders *holders);

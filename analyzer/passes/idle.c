@@ -178,15 +178,13 @@ void mt_idle_leave(struct mt_idle_watch *watch, const struct mt_holder *block)
     }
 }
 
-enum mt_status mt_idle_fill(const struct mt_idle_watch *watch, struct mt_arena *arena,
-                            bool saw_backward, struct mt_device_report *device)
+void mt_idle_fill(const struct mt_idle_watch *watch, struct mt_arena *arena, bool saw_backward,
+                  struct mt_device_report *device)
 {
     uint32_t i, role;
 
     device->idle =
         mt_arena_array(arena, (size_t)watch->count * MT_ROLE_COUNT + 1, sizeof *device->idle);
-    if (!device->idle)
-        return MT_ERR_MEMORY;
     for (i = 0; i < watch->count; i++) {
         const struct mt_idle_phase *phase = &watch->phases[i];
         for (role = 0; phase->ended && role < MT_ROLE_COUNT; role++) {
@@ -199,5 +197,4 @@ enum mt_status mt_idle_fill(const struct mt_idle_watch *watch, struct mt_arena *
                 .movable_bytes = saw_backward ? movable_bytes(phase, (enum mt_role)role) : 0};
         }
     }
-    return MT_OK;
 }

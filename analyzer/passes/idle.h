@@ -46,7 +46,7 @@ void mt_idle_end(struct mt_idle_watch *watch, int32_t phase);
 void mt_idle_leave(struct mt_idle_watch *watch, const struct mt_holder *block);
 
 /* Fills the device's rows. `saw_backward`: without training, roles do not show uses. */
-enum mt_status mt_idle_fill(const struct mt_idle_watch *watch, struct mt_arena *arena,
-                            bool saw_backward, struct mt_device_report *device) MT_MUST_USE;
+void mt_idle_fill(const struct mt_idle_watch *watch, struct mt_arena *arena, bool saw_backward,
+                  struct mt_device_report *device);
 
 #endif

@@ -1,5 +1,6 @@
 #include "instants.h"
 
+#include "process_memory.h"
 #include "util.h"
 
 #include <stdlib.h>
@@ -40,22 +41,18 @@ static void mark_main(const struct mt_phases *phases, const bool *container, boo
     }
 }
 
-enum mt_status mt_main_phases(struct mt_arena *arena, const struct mt_phases *phases,
-                              bool **is_main)
+void mt_main_phases(struct mt_arena *arena, const struct mt_phases *phases, bool **is_main)
 {
     bool *container = mt_arena_array(arena, (size_t)phases->count + 1, sizeof *container);
     bool any = false;
 
     *is_main = mt_arena_array(arena, (size_t)phases->count + 1, sizeof **is_main);
-    if (!container || !*is_main)
-        return MT_ERR_MEMORY;
     mark_containers(phases, container);
     mark_main(phases, container, false, *is_main);
     for (uint32_t i = 0; i < phases->count; i++)
         any |= (*is_main)[i];
     if (!any) /* without user ranges, use those of the framework */
         mark_main(phases, container, true, *is_main);
-    return MT_OK;
 }
 
 static void add_instant(struct mt_instants *chosen, const struct mt_survey *survey,

@@ -19,8 +19,7 @@ struct mt_instants {
 /* Sets *is_main to an array in the arena with an entry per phase: whether it is one of the parts
  * that a step (or the program) consists of. These are the outermost ranges that a user named,
  * without steps and their parents; if there are none, those of the framework. */
-enum mt_status mt_main_phases(struct mt_arena *arena, const struct mt_phases *phases,
-                              bool **is_main) MT_MUST_USE;
+void mt_main_phases(struct mt_arena *arena, const struct mt_phases *phases, bool **is_main);
 
 void mt_instants_choose(struct mt_instants *chosen, const struct mt_survey *survey,
                         struct mt_survey_device *device, const bool *is_main);

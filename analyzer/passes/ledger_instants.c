@@ -31,31 +31,27 @@ static void add_sample(struct mt_ledger_samples *samples, const struct mt_event 
     samples->count++;
 }
 
-enum mt_status mt_ledger_sample(struct mt_driver_ledger *ledger, const struct mt_event *event)
+void mt_ledger_sample(struct mt_driver_ledger *ledger, const struct mt_event *event)
 {
     struct mt_ledger_device *device;
     uint32_t index;
 
-    if (mt_ledger_device_at(ledger, event->device, &index))
-        return MT_ERR_MEMORY;
+    mt_ledger_device_at(ledger, event->device, &index);
     device = &ledger->devices[index];
     add_sample(&device->samples[MT_TRACKED_DRIVER], event, device->bytes, device->wanted_t_ns);
     add_sample(&device->samples[MT_TRACKED_SEGMENTS], event, device->segment_bytes,
                device->wanted_t_ns);
-    return MT_OK;
 }
 
-enum mt_status mt_driver_ledger_want(struct mt_driver_ledger *ledger, uint16_t device,
-                                     uint64_t event, uint64_t t_ns)
+void mt_driver_ledger_want(struct mt_driver_ledger *ledger, uint16_t device, uint64_t event,
+                           uint64_t t_ns)
 {
     uint32_t index;
 
-    if (mt_ledger_device_at(ledger, device, &index))
-        return MT_ERR_MEMORY;
+    mt_ledger_device_at(ledger, device, &index);
     ledger->devices[index].wants_copy = true;
     ledger->devices[index].wanted_event = event;
     ledger->devices[index].wanted_t_ns = t_ns;
-    return MT_OK;
 }
 
 static bool is_outside(const struct mt_driver_ledger *ledger, const struct mt_ledger_block *block,
@@ -65,7 +61,7 @@ static bool is_outside(const struct mt_driver_ledger *ledger, const struct mt_le
            ledger->heaps[block->heap].is.is_device_memory;
 }
 
-static enum mt_status copy(struct mt_driver_ledger *ledger, uint32_t index)
+static void copy(struct mt_driver_ledger *ledger, uint32_t index)
 {
     struct mt_ledger_device *device = &ledger->devices[index];
     uint32_t count = 0;
@@ -73,8 +69,6 @@ static enum mt_status copy(struct mt_driver_ledger *ledger, uint32_t index)
     for (size_t i = 0; i < ledger->block_count; i++)
         count += is_outside(ledger, &ledger->blocks[i], index);
     device->copies = mt_arena_array(ledger->arena, (size_t)count + 1, sizeof *device->copies);
-    if (!device->copies)
-        return MT_ERR_MEMORY;
     for (size_t i = 0; i < ledger->block_count; i++) {
         struct mt_ledger_block *block = &ledger->blocks[i];
 
@@ -93,10 +87,9 @@ static enum mt_status copy(struct mt_driver_ledger *ledger, uint32_t index)
                                 .first_birth_event = block->birth_event};
         block->copy = device->copy_count;
     }
-    return MT_OK;
 }
 
-enum mt_status mt_ledger_copy_due(struct mt_driver_ledger *ledger, uint64_t seq)
+void mt_ledger_copy_due(struct mt_driver_ledger *ledger, uint64_t seq)
 {
     ledger->next_wanted = UINT64_MAX;
     for (uint32_t i = 0; i < ledger->device_count; i++) {
@@ -112,8 +105,6 @@ enum mt_status mt_ledger_copy_due(struct mt_driver_ledger *ledger, uint64_t seq)
         device->then.bytes = device->bytes;
         device->then.framework_bytes = device->framework_bytes;
         device->then.pool_bytes = device->pool_segment_bytes;
-        if (copy(ledger, i))
-            return MT_ERR_MEMORY;
+        copy(ledger, i);
     }
-    return MT_OK;
 }

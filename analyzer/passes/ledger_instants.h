@@ -6,12 +6,11 @@
 
 /* Needs zeroed memory with arena and phases set. Requests a copy of the holders of a device's
  * memory after an event, and the sample nearest to its time. */
-enum mt_status mt_driver_ledger_want(struct mt_driver_ledger *ledger, uint16_t device,
-                                     uint64_t event, uint64_t t_ns) MT_MUST_USE;
+void mt_driver_ledger_want(struct mt_driver_ledger *ledger, uint16_t device, uint64_t event,
+                           uint64_t t_ns);
 
-enum mt_status mt_ledger_sample(struct mt_driver_ledger *ledger,
-                                const struct mt_event *event) MT_MUST_USE;
+void mt_ledger_sample(struct mt_driver_ledger *ledger, const struct mt_event *event);
 /* Makes the copies due before event number `seq`. */
-enum mt_status mt_ledger_copy_due(struct mt_driver_ledger *ledger, uint64_t seq) MT_MUST_USE;
+void mt_ledger_copy_due(struct mt_driver_ledger *ledger, uint64_t seq);
 
 #endif

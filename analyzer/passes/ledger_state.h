@@ -92,7 +92,6 @@ struct mt_driver_ledger {
 };
 
 /* Returns the index of a device, created if missing. */
-enum mt_status mt_ledger_device_at(struct mt_driver_ledger *ledger, uint16_t number,
-                                   uint32_t *index) MT_MUST_USE;
+void mt_ledger_device_at(struct mt_driver_ledger *ledger, uint16_t number, uint32_t *index);
 
 #endif

@@ -1,6 +1,7 @@
 /* Live blocks of an instant in the requested groups. */
 #include "live_rows.h"
 
+#include "process_memory.h"
 #include "units.h"
 
 #include <stdlib.h>
@@ -100,10 +101,8 @@ static const char *stack_label(const struct mt_attribution *attribution,
         if (label && strlen(label) > MAX_STACK_TEXT)
             return mt_arena_printf(attribution->arena, "%s < …", label);
         name = mt_frame_label(attribution->arena, symbols, frame);
-        if (name && label)
+        if (label)
             name = mt_arena_printf(attribution->arena, "%s < %s", label, name);
-        if (!name)
-            return NULL;
         label = name;
     }
     return label ? label : mt_attributed_site(attribution, row);
@@ -128,9 +127,8 @@ static const char *live_label(const struct mt_attribution *attribution,
     return row->initial ? "before the trace starts" : "no phase";
 }
 
-static enum mt_status fill_live(const struct mt_attribution *attribution,
-                                const struct mt_attributed *row, enum mt_group_by by,
-                                struct mt_live_row *out)
+static void fill_live(const struct mt_attribution *attribution, const struct mt_attributed *row,
+                      enum mt_group_by by, struct mt_live_row *out)
 {
     *out = (struct mt_live_row){.label = live_label(attribution, row, by),
                                 .site = mt_attributed_site(attribution, row),
@@ -146,19 +144,14 @@ static enum mt_status fill_live(const struct mt_attribution *attribution,
                                 .bytes = (uint64_t)row->bytes,
                                 .requested_bytes = row->requested_bytes,
                                 .blocks = (uint64_t)row->blocks};
-    return out->label && out->site ? MT_OK : MT_ERR_MEMORY;
 }
 
-enum mt_status mt_attribute_live(struct mt_attribution *attribution,
-                                 const struct mt_snapshot *snapshot, enum mt_group_by by,
-                                 uint32_t most, struct mt_answer *answer)
+void mt_attribute_live(struct mt_attribution *attribution, const struct mt_snapshot *snapshot,
+                       enum mt_group_by by, uint32_t most, struct mt_answer *answer)
 {
     size_t count = snapshot->holding_count;
-    struct mt_attributed *rows = calloc(count + 1, sizeof *rows);
-    enum mt_status status = MT_OK;
+    struct mt_attributed *rows = mt_memory_zeroed(count + 1, sizeof *rows);
 
-    if (!rows)
-        return MT_ERR_MEMORY;
     for (size_t i = 0; i < count; i++)
         rows[i] = mt_attributed_of(attribution, &snapshot->holdings[i]);
     count = merge_live(rows, count, orders[by]);
@@ -166,10 +159,7 @@ enum mt_status mt_attribute_live(struct mt_attribution *attribution,
     answer->told_count = (uint32_t)(most ? mt_attributed_worth(rows, count, most) : count);
     answer->row_count = (uint32_t)count;
     answer->rows = mt_arena_array(attribution->arena, count + 1, sizeof *answer->rows);
-    if (!answer->rows)
-        status = MT_ERR_MEMORY;
-    for (size_t i = 0; i < count && !status; i++)
-        status = fill_live(attribution, &rows[i], by, &answer->rows[i]);
+    for (size_t i = 0; i < count; i++)
+        fill_live(attribution, &rows[i], by, &answer->rows[i]);
     free(rows);
-    return status;
 }

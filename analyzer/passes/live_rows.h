@@ -9,8 +9,7 @@
 
 /* Groups a whole snapshot into the answer's rows, which sum to it. Sites are as fine as in
  * mt_attribute_change. `most`: limit of told_count, 0 = all. */
-enum mt_status mt_attribute_live(struct mt_attribution *attribution,
-                                 const struct mt_snapshot *snapshot, enum mt_group_by by,
-                                 uint32_t most, struct mt_answer *answer) MT_MUST_USE;
+void mt_attribute_live(struct mt_attribution *attribution, const struct mt_snapshot *snapshot,
+                       enum mt_group_by by, uint32_t most, struct mt_answer *answer);
 
 #endif

@@ -45,9 +45,8 @@ struct mt_life mt_life_of_event(const struct mt_event *event, uint64_t bytes);
  * those of the device that the recorded history covers and that are consecutive; they have the
  * indices first_step, first_step + 1, ... of the device's steps. `most`: maximum number of
  * lives. */
-enum mt_status mt_lives_begin(struct mt_lives *lives, const struct mt_report *report,
-                              const struct mt_device_report *device, uint32_t first_step,
-                              uint32_t most) MT_MUST_USE;
+void mt_lives_begin(struct mt_lives *lives, const struct mt_report *report,
+                    const struct mt_device_report *device, uint32_t first_step, uint32_t most);
 
 /* Whether a step began between the two events. Ends must come in the order of events. */
 static inline bool mt_lives_outlived(struct mt_lives *lives, uint64_t birth_event,
@@ -59,7 +58,7 @@ static inline bool mt_lives_outlived(struct mt_lives *lives, uint64_t birth_even
 }
 
 /* Records the end of a block for which mt_lives_outlived was true; looks up its steps. */
-enum mt_status mt_lives_add(struct mt_lives *lives, const struct mt_life *life) MT_MUST_USE;
+void mt_lives_add(struct mt_lives *lives, const struct mt_life *life);
 void mt_lives_release(struct mt_lives *lives);
 
 #endif

@@ -38,9 +38,9 @@ struct mt_model_state {
  * first, then the state after it. */
 struct mt_model_feed {
     void *builder;
-    enum mt_status (*on_birth)(void *builder, const struct mt_block_life *life);
-    enum mt_status (*on_end)(void *builder, const struct mt_block_life *life);
-    enum mt_status (*on_state)(void *builder, const struct mt_model_state *state);
+    void (*on_birth)(void *builder, const struct mt_block_life *life);
+    void (*on_end)(void *builder, const struct mt_block_life *life);
+    void (*on_state)(void *builder, const struct mt_model_state *state);
     void (*release)(void *builder); /* always called, last of all */
 };
 

@@ -19,38 +19,31 @@ static bool is_ordinary(const struct mt_event *event)
            (event->kind == MT_EVENT_SEGMENT_ALLOC || event->kind == MT_EVENT_SEGMENT_FREE);
 }
 
-enum mt_status mt_pins_segment(struct mt_pins *pins, const struct mt_event *event)
+void mt_pins_segment(struct mt_pins *pins, const struct mt_event *event)
 {
     uint32_t at = first_above(pins, event->addr);
     struct mt_pin_segment *segments;
-    enum mt_status status;
 
     if (!is_ordinary(event) || event->seq > pins->event)
-        return MT_OK;
+        return;
     if (event->kind == MT_EVENT_SEGMENT_FREE) {
         if (at && pins->segments[at - 1].base == event->addr)
             memmove(pins->segments + at - 1, pins->segments + at,
                     (--pins->segment_count - (at - 1)) * sizeof *pins->segments);
-        return MT_OK;
+        return;
     }
-    status = mt_grow(&pins->segments, &pins->segment_capacity, (size_t)pins->segment_count + 1,
-                     sizeof *pins->segments);
-    if (status != MT_OK)
-        return status;
+    mt_grow_to(&pins->segments, &pins->segment_capacity, (size_t)pins->segment_count + 1,
+               sizeof *pins->segments);
     segments = pins->segments;
     memmove(segments + at + 1, segments + at, (pins->segment_count++ - at) * sizeof *segments);
     segments[at] = (struct mt_pin_segment){event->addr, event->size_bytes, event->size_bytes};
-    return MT_OK;
 }
 
-enum mt_status mt_pins_add(struct mt_pins *pins, uint64_t addr, uint64_t bytes, uint32_t stack)
+void mt_pins_add(struct mt_pins *pins, uint64_t addr, uint64_t bytes, uint32_t stack)
 {
-    enum mt_status status = mt_grow(&pins->blocks, &pins->block_capacity,
-                                    (size_t)pins->block_count + 1, sizeof *pins->blocks);
-
-    if (status == MT_OK)
-        pins->blocks[pins->block_count++] = (struct mt_pin_block){addr, bytes, stack, 0};
-    return status;
+    mt_grow_to(&pins->blocks, &pins->block_capacity, (size_t)pins->block_count + 1,
+               sizeof *pins->blocks);
+    pins->blocks[pins->block_count++] = (struct mt_pin_block){addr, bytes, stack, 0};
 }
 
 static int by_address(const void *a, const void *b)

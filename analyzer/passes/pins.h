@@ -37,11 +37,10 @@ struct mt_pins {
 };
 
 /* Takes memory events of the device that do not concern a block, in order. */
-enum mt_status mt_pins_segment(struct mt_pins *pins, const struct mt_event *event) MT_MUST_USE;
+void mt_pins_segment(struct mt_pins *pins, const struct mt_event *event);
 /* At the instant: adds a block that is live or waits for streams; call settle after the last
  * one. */
-enum mt_status mt_pins_add(struct mt_pins *pins, uint64_t addr, uint64_t bytes,
-                           uint32_t stack) MT_MUST_USE;
+void mt_pins_add(struct mt_pins *pins, uint64_t addr, uint64_t bytes, uint32_t stack);
 void mt_pins_settle(struct mt_pins *pins);
 void mt_pins_release(struct mt_pins *pins);
 

@@ -16,21 +16,18 @@ void mt_pool_ledger_release(struct mt_pool_ledger *ledger)
 static struct mt_pool_row *row_of(struct mt_pool_ledger *ledger, uint16_t pool)
 {
     while (ledger->row_count <= pool) {
-        if (mt_grow(&ledger->rows, &ledger->row_capacity, (size_t)ledger->row_count + 1,
-                    sizeof *ledger->rows))
-            return NULL;
+        mt_grow_to(&ledger->rows, &ledger->row_capacity, (size_t)ledger->row_count + 1,
+                   sizeof *ledger->rows);
         ledger->rows[ledger->row_count++] = (struct mt_pool_row){.first_stack = MT_NO_ID};
     }
     return &ledger->rows[pool];
 }
 
-enum mt_status mt_pool_ledger_alloc(struct mt_pool_ledger *ledger, const struct mt_event *event,
-                                    const struct mt_replay_view *view)
+void mt_pool_ledger_alloc(struct mt_pool_ledger *ledger, const struct mt_event *event,
+                          const struct mt_replay_view *view)
 {
     struct mt_pool_row *row = row_of(ledger, view->pool);
 
-    if (!row)
-        return MT_ERR_MEMORY;
     if (!row->allocations) {
         row->first_event = event->seq;
         row->first_t_ns = event->t_ns;
@@ -40,7 +37,6 @@ enum mt_status mt_pool_ledger_alloc(struct mt_pool_ledger *ledger, const struct 
     row->is_used = true;
     row->allocations++;
     mt_level_add(&row->allocated, view->block_bytes);
-    return MT_OK;
 }
 
 /* A damaged trace may free more than was allocated. */
@@ -55,13 +51,11 @@ void mt_pool_ledger_free(struct mt_pool_ledger *ledger, const struct mt_replay_v
         sub(&ledger->rows[view->pool].allocated, view->block_bytes);
 }
 
-enum mt_status mt_pool_ledger_segment(struct mt_pool_ledger *ledger, const struct mt_event *event,
-                                      const struct mt_replay_view *view)
+void mt_pool_ledger_segment(struct mt_pool_ledger *ledger, const struct mt_event *event,
+                            const struct mt_replay_view *view)
 {
     struct mt_pool_row *row = row_of(ledger, view->pool);
 
-    if (!row)
-        return MT_ERR_MEMORY;
     row->is_used = true;
     if (event->kind == MT_EVENT_SEGMENT_FREE || event->kind == MT_EVENT_SEGMENT_UNMAP)
         sub(&row->reserved, event->size_bytes);
@@ -69,5 +63,4 @@ enum mt_status mt_pool_ledger_segment(struct mt_pool_ledger *ledger, const struc
         mt_level_add(&row->reserved, event->size_bytes);
     row->segments += event->kind == MT_EVENT_SEGMENT_ALLOC;
     row->segments -= event->kind == MT_EVENT_SEGMENT_FREE && row->segments;
-    return MT_OK;
 }

@@ -26,11 +26,11 @@ struct mt_pool_ledger {
 void mt_pool_ledger_release(struct mt_pool_ledger *ledger);
 
 /* Takes an allocation; one that was not served counts without bytes. */
-enum mt_status mt_pool_ledger_alloc(struct mt_pool_ledger *ledger, const struct mt_event *event,
-                                    const struct mt_replay_view *view) MT_MUST_USE;
+void mt_pool_ledger_alloc(struct mt_pool_ledger *ledger, const struct mt_event *event,
+                          const struct mt_replay_view *view);
 /* Takes the first free event of a block. */
 void mt_pool_ledger_free(struct mt_pool_ledger *ledger, const struct mt_replay_view *view);
-enum mt_status mt_pool_ledger_segment(struct mt_pool_ledger *ledger, const struct mt_event *event,
-                                      const struct mt_replay_view *view) MT_MUST_USE;
+void mt_pool_ledger_segment(struct mt_pool_ledger *ledger, const struct mt_event *event,
+                            const struct mt_replay_view *view);
 
 #endif

@@ -1,3 +1,4 @@
+#include "process_memory.h"
 #include "question_watch.h"
 
 #include <stdlib.h>
@@ -19,35 +20,33 @@ static bool is_beyond(const struct mt_watch *watch, const struct mt_survey *surv
     return t_ns > survey->first_t_ns && t_ns - survey->first_t_ns > watch->question->value;
 }
 
-static enum mt_status take(struct mt_watch *watch, const struct mt_survey *survey)
+static void take(struct mt_watch *watch, const struct mt_survey *survey)
 {
     watch->passed = true;
     watch->device_count = survey->device_count;
     watch->phase = mt_phases_current(&survey->phases, watch->last_thread);
-    watch->now = calloc((size_t)survey->device_count + 1, sizeof *watch->now);
-    if (!watch->now)
-        return MT_ERR_MEMORY;
+    watch->now = mt_memory_zeroed((size_t)survey->device_count + 1, sizeof *watch->now);
     for (uint32_t i = 0; i < survey->device_count; i++)
         watch->now[i] = survey->devices[i].now;
-    return MT_OK;
 }
 
-enum mt_status mt_watch_event(struct mt_watch *watch, const struct mt_survey *survey,
-                              const struct mt_event *event)
+void mt_watch_event(struct mt_watch *watch, const struct mt_survey *survey,
+                    const struct mt_event *event)
 {
     bool initial = event->flags & MT_EVENT_INITIAL;
 
     if (!is_watched(watch) || watch->passed)
-        return MT_OK;
-    if (!initial && survey->events && is_beyond(watch, survey, event->t_ns, event->seq))
-        return take(watch, survey);
+        return;
+    if (!initial && survey->events && is_beyond(watch, survey, event->t_ns, event->seq)) {
+        take(watch, survey);
+        return;
+    }
     watch->event = event->seq;
     watch->t_ns = event->t_ns;
     watch->last_thread = event->thread;
-    return MT_OK;
 }
 
-enum mt_status mt_watch_finish(struct mt_watch *watch, const struct mt_survey *survey)
+void mt_watch_finish(struct mt_watch *watch, const struct mt_survey *survey)
 {
     const struct mt_question *question = watch->question;
     bool at_end =
@@ -55,7 +54,8 @@ enum mt_status mt_watch_finish(struct mt_watch *watch, const struct mt_survey *s
         ((question->at == MT_AT_EVENT && question->value == survey->last_event) ||
          (question->at == MT_AT_TIME && question->value == survey->last_t_ns - survey->first_t_ns));
 
-    return at_end && !watch->passed ? take(watch, survey) : MT_OK;
+    if (at_end && !watch->passed)
+        take(watch, survey);
 }
 
 void mt_watch_release(struct mt_watch *watch)
@@ -176,18 +176,19 @@ void mt_question_resolve(const struct mt_watch *watch, struct mt_survey *survey,
         answer->instant.step = survey->phases.phases[answer->instant.phase].step;
 }
 
-enum mt_status mt_question_answer(const struct mt_question *question,
-                                  struct mt_attribution *attribution,
-                                  const struct mt_snapshot *snapshot, struct mt_answer *answer)
+void mt_question_answer(const struct mt_question *question, struct mt_attribution *attribution,
+                        const struct mt_snapshot *snapshot, struct mt_answer *answer)
 {
     answer->instant.holdings = snapshot->holdings;
     answer->instant.holding_count = snapshot->holding_count;
     answer->waiting_blocks = snapshot->waiting_blocks;
     answer->waiting_bytes = snapshot->waiting_bytes;
     answer->waiting_requested_bytes = snapshot->waiting_requested_bytes;
-    if (question->by == MT_BY_MODULE) /* its model answers (modules_model.h) */
-        return MT_OK;
-    if (question->by == MT_BY_ROLE) /* there are few roles: show all */
-        return mt_attribute_live(attribution, snapshot, question->by, 0, answer);
-    return mt_attribute_live(attribution, snapshot, question->by, MAX_TOLD, answer);
+    if (question->by == MT_BY_MODULE)
+        return;
+    if (question->by == MT_BY_ROLE) {
+        mt_attribute_live(attribution, snapshot, question->by, 0, answer);
+        return;
+    }
+    mt_attribute_live(attribution, snapshot, question->by, MAX_TOLD, answer);
 }

@@ -20,10 +20,10 @@ struct mt_watch {
 
 /* Call it before the survey receives the event. An instant before the first event means the whole
  * initial state, never a part of it. */
-enum mt_status mt_watch_event(struct mt_watch *watch, const struct mt_survey *survey,
-                              const struct mt_event *event) MT_MUST_USE;
+void mt_watch_event(struct mt_watch *watch, const struct mt_survey *survey,
+                    const struct mt_event *event);
 /* Call it after the last event. */
-enum mt_status mt_watch_finish(struct mt_watch *watch, const struct mt_survey *survey) MT_MUST_USE;
+void mt_watch_finish(struct mt_watch *watch, const struct mt_survey *survey);
 void mt_watch_release(struct mt_watch *watch);
 
 /* Between the passes: resolves the instant on device number `slot` of the survey, or the reason why
@@ -32,9 +32,7 @@ void mt_question_resolve(const struct mt_watch *watch, struct mt_survey *survey,
                          struct mt_answer *answer);
 
 /* After both passes: fills the rows from the snapshot of that instant. */
-enum mt_status mt_question_answer(const struct mt_question *question,
-                                  struct mt_attribution *attribution,
-                                  const struct mt_snapshot *snapshot,
-                                  struct mt_answer *answer) MT_MUST_USE;
+void mt_question_answer(const struct mt_question *question, struct mt_attribution *attribution,
+                        const struct mt_snapshot *snapshot, struct mt_answer *answer);
 
 #endif

@@ -1,3 +1,4 @@
+#include "process_memory.h"
 #include "retry_marks.h"
 
 #include <stdlib.h>
@@ -12,20 +13,17 @@ static void join_pairs(struct mt_retry_marks *list)
     list->count /= 2;
 }
 
-enum mt_status mt_retry_marks_add(struct mt_retry_marks *list, uint64_t t_ns, uint64_t event,
-                                  uint64_t retries)
+void mt_retry_marks_add(struct mt_retry_marks *list, uint64_t t_ns, uint64_t event,
+                        uint64_t retries)
 {
     if (retries <= list->retries)
-        return MT_OK;
+        return;
     if (!list->marks)
-        list->marks = calloc(MT_MAX_RETRY_MARKS, sizeof *list->marks);
-    if (!list->marks)
-        return MT_ERR_MEMORY;
+        list->marks = mt_memory_zeroed(MT_MAX_RETRY_MARKS, sizeof *list->marks);
     if (list->count == MT_MAX_RETRY_MARKS)
         join_pairs(list);
     list->marks[list->count++] = (struct mt_retry_mark){t_ns, event, retries - list->retries};
     list->retries = retries;
-    return MT_OK;
 }
 
 void mt_retry_marks_release(struct mt_retry_marks *list)

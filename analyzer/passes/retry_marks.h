@@ -18,8 +18,8 @@ struct mt_retry_marks {
 
 /* Takes `retries` so far, after an event; in order. O(1) on average. A full list merges pairs of
  * marks: no retry is lost. */
-enum mt_status mt_retry_marks_add(struct mt_retry_marks *list, uint64_t t_ns, uint64_t event,
-                                  uint64_t retries) MT_MUST_USE;
+void mt_retry_marks_add(struct mt_retry_marks *list, uint64_t t_ns, uint64_t event,
+                        uint64_t retries);
 void mt_retry_marks_release(struct mt_retry_marks *list);
 
 #endif

@@ -1,5 +1,6 @@
 #include "survey.h"
 
+#include "process_memory.h"
 #include "recorded_roles.h"
 
 #include "util.h"
@@ -44,7 +45,7 @@ void mt_survey_release(struct mt_survey *survey)
     memset(survey, 0, sizeof *survey);
 }
 
-enum mt_status mt_survey_restart(void *context)
+void mt_survey_restart(void *context)
 {
     struct mt_survey *survey = context;
     const struct mt_source *source = survey->source;
@@ -54,32 +55,26 @@ enum mt_status mt_survey_restart(void *context)
     mt_survey_release(survey);
     mt_survey_init(survey, arena, source);
     survey->progress = progress;
-    return MT_OK;
 }
 
-static bool reserve_uses(struct mt_survey_device *device, uint32_t count)
+static void reserve_uses(struct mt_survey_device *device, uint32_t count)
 {
     uint32_t capacity = device->use_capacity ? device->use_capacity : 64;
     void *bigger;
 
     if (count <= device->use_capacity)
-        return true;
+        return;
     while (capacity < count)
         capacity *= 2;
-    bigger = realloc(device->uses, capacity * sizeof *device->uses);
-    if (!bigger)
-        return false;
+    bigger = mt_memory_resize(device->uses, capacity * sizeof *device->uses);
     device->uses = bigger;
-    bigger = realloc(device->befores, capacity * sizeof *device->befores);
-    if (!bigger)
-        return false;
+    bigger = mt_memory_resize(device->befores, capacity * sizeof *device->befores);
     device->befores = bigger;
     memset(device->uses + device->use_capacity, 0,
            (capacity - device->use_capacity) * sizeof *device->uses);
     memset(device->befores + device->use_capacity, 0,
            (capacity - device->use_capacity) * sizeof *device->befores);
     device->use_capacity = capacity;
-    return true;
 }
 
 /* Phases that ended before the device's first event do not concern it. */
@@ -108,9 +103,7 @@ static struct mt_survey_device *new_device(struct mt_survey *survey, const struc
 
     if (!can_follow(survey, event->device))
         return NULL;
-    bigger = realloc(survey->devices, (survey->device_count + 1) * sizeof *bigger);
-    if (!bigger)
-        return NULL;
+    bigger = mt_memory_resize(survey->devices, (survey->device_count + 1) * sizeof *bigger);
     survey->devices = bigger;
     device = &bigger[survey->device_count++];
     memset(device, 0, sizeof *device);
@@ -123,8 +116,7 @@ static struct mt_survey_device *new_device(struct mt_survey *survey, const struc
         device->high[i].top.phase = MT_NO_PHASE;
     }
     survey->device_slot[event->device] = (uint8_t)survey->device_count;
-    if (!reserve_uses(device, survey->phases.count + 1))
-        return NULL;
+    reserve_uses(device, survey->phases.count + 1);
     skip_ended(survey, device);
     return device;
 }
@@ -221,8 +213,8 @@ static inline void note_time(struct mt_survey_device *device, uint64_t t_ns)
     }
 }
 
-static enum mt_status begin_use(const struct mt_survey *survey, struct mt_survey_device *device,
-                                const struct mt_event *event, int32_t phase)
+static void begin_use(const struct mt_survey *survey, struct mt_survey_device *device,
+                      const struct mt_event *event, int32_t phase)
 {
     const uint64_t values[MT_HIGH_COUNT] = {device->now.requested, device->now.allocated,
                                             device->now.active, device->now.reserved};
@@ -233,8 +225,7 @@ static enum mt_status begin_use(const struct mt_survey *survey, struct mt_survey
                             .then = device->now};
     const struct mt_high *so_far = mt_highs_since(&device->high[MT_HIGH_ALLOCATED], 0);
 
-    if (!reserve_uses(device, (uint32_t)phase + 1))
-        return MT_ERR_MEMORY;
+    reserve_uses(device, (uint32_t)phase + 1);
     device->befores[phase].peak_bytes = so_far->value;
     device->befores[phase].peak_event = so_far->event;
     device->befores[phase].peak_phase = so_far->phase;
@@ -243,10 +234,8 @@ static enum mt_status begin_use(const struct mt_survey *survey, struct mt_survey
     device->uses[phase].frees = device->frees;
     for (int i = 0; i < MT_HIGH_COUNT; i++) {
         begin.value = values[i];
-        if (mt_highs_begin(&device->high[i], &begin))
-            return MT_ERR_MEMORY;
+        mt_highs_begin(&device->high[i], &begin);
     }
-    return MT_OK;
 }
 
 /* The phase's own maximum of allocated bytes; the level at its start, if it never rose. */
@@ -284,22 +273,18 @@ static void end_use(struct mt_survey *survey, struct mt_survey_device *device, i
     take_peak(survey, device, phase);
 }
 
-static enum mt_status on_push(struct mt_survey *survey, const struct mt_event *event)
+static void on_push(struct mt_survey *survey, const struct mt_event *event)
 {
-    enum mt_status status;
     int32_t phase;
 
     if ((uint64_t)survey->phases.count * survey->device_count >= MT_SURVEY_USES)
         mt_phases_stop(&survey->phases);
-    status = mt_phases_push(&survey->phases, event, &phase);
-    if (status)
-        return status;
+    mt_phases_push(&survey->phases, event, &phase);
     mt_role_clock_push(&survey->roles, phase, event->name);
-    for (uint32_t i = 0; phase != MT_NO_PHASE && i < survey->device_count && !status; i++) {
+    for (uint32_t i = 0; phase != MT_NO_PHASE && i < survey->device_count; i++) {
         note_time(&survey->devices[i], event->t_ns);
-        status = begin_use(survey, &survey->devices[i], event, phase);
+        begin_use(survey, &survey->devices[i], event, phase);
     }
-    return status;
 }
 
 static void on_pop(struct mt_survey *survey, const struct mt_event *event)
@@ -317,12 +302,10 @@ static void on_pop(struct mt_survey *survey, const struct mt_event *event)
 }
 
 /* Allocations of untracked devices also take an entry in the log. */
-static enum mt_status pad_log(struct mt_survey *survey, uint64_t allocation)
+static void pad_log(struct mt_survey *survey, uint64_t allocation)
 {
     while (allocation != MT_NO_ALLOCATION && survey->log.count < allocation)
-        if (mt_alloc_log_add(&survey->log, 0, MT_ROLE_OTHER))
-            return MT_ERR_MEMORY;
-    return MT_OK;
+        mt_alloc_log_add(&survey->log, 0, MT_ROLE_OTHER);
 }
 
 static struct mt_oom oom_of(const struct mt_survey_device *device, const struct mt_event *event,
@@ -356,21 +339,16 @@ static uint8_t first_code(struct mt_survey *survey, const struct mt_event *event
     return (uint8_t)(MT_ROLE_CODE_RECORDED + (int)role);
 }
 
-static enum mt_status on_alloc(struct mt_survey *survey, struct mt_survey_device *device,
-                               const struct mt_event *event, const struct mt_replay_view *view,
-                               int32_t phase)
+static void on_alloc(struct mt_survey *survey, struct mt_survey_device *device,
+                     const struct mt_event *event, const struct mt_replay_view *view, int32_t phase)
 {
     bool initial = event->flags & MT_EVENT_INITIAL;
-    enum mt_status status;
 
-    status = pad_log(survey, view->allocation);
-    if (status || view->allocation == MT_NO_ALLOCATION)
-        return status;
-    status = mt_role_clock_birth(&survey->roles, phase, event, view->allocation);
-    if (!status)
-        status = mt_xla_roles_birth(&survey->xla, event, view->allocation);
-    if (status)
-        return status;
+    pad_log(survey, view->allocation);
+    if (view->allocation == MT_NO_ALLOCATION)
+        return;
+    mt_role_clock_birth(&survey->roles, phase, event, view->allocation);
+    mt_xla_roles_birth(&survey->xla, event, view->allocation);
     if (view->block_bytes) {
         device->unwinding = false;
         if (!initial)
@@ -380,22 +358,20 @@ static enum mt_status on_alloc(struct mt_survey *survey, struct mt_survey_device
     } else if (event->size_bytes && !view->is_left_out && !device->has_failure)
         note_failure(device, event, phase);
     device->allocations += !initial;
-    status = mt_pool_ledger_alloc(&device->pools, event, view);
-    if (status)
-        return status;
-    return mt_alloc_log_add(&survey->log, view->block_bytes, first_code(survey, event));
+    mt_pool_ledger_alloc(&device->pools, event, view);
+    mt_alloc_log_add(&survey->log, view->block_bytes, first_code(survey, event));
 }
 
-static enum mt_status on_free(struct mt_survey *survey, struct mt_survey_device *device,
-                              const struct mt_replay_view *view, int32_t phase)
+static void on_free(struct mt_survey *survey, struct mt_survey_device *device,
+                    const struct mt_replay_view *view, int32_t phase)
 {
     uint8_t *code;
 
     if (view->allocation >= survey->log.count)
-        return MT_OK;
+        return;
     code = &survey->log.roles[view->allocation];
     if (!mt_role_code_is_open(*code))
-        return MT_OK;
+        return;
     if (mt_role_code_is_recorded(*code))
         *code += MT_ROLE_CODE_ENDED - MT_ROLE_CODE_RECORDED;
     else
@@ -405,17 +381,13 @@ static enum mt_status on_free(struct mt_survey *survey, struct mt_survey_device 
         device->live_blocks--; /* it was served */
     mt_pool_ledger_free(&device->pools, view);
     device->frees++;
-    return mt_xla_roles_end(&survey->xla, view->allocation);
+    mt_xla_roles_end(&survey->xla, view->allocation);
 }
 
-static enum mt_status on_oom(struct mt_survey_device *device, const struct mt_event *event,
-                             int32_t phase)
+static void on_oom(struct mt_survey_device *device, const struct mt_event *event, int32_t phase)
 {
-    if (!device->oom_list) {
-        device->oom_list = calloc(MT_SURVEY_OOMS, sizeof *device->oom_list);
-        if (!device->oom_list)
-            return MT_ERR_MEMORY;
-    }
+    if (!device->oom_list)
+        device->oom_list = mt_memory_zeroed(MT_SURVEY_OOMS, sizeof *device->oom_list);
     device->ooms++;
     device->unwinding = true;
     if (device->oom_count < MT_SURVEY_OOMS)
@@ -424,7 +396,6 @@ static enum mt_status on_oom(struct mt_survey_device *device, const struct mt_ev
     device->oom_list[device->oom_count - 1].device_free_bytes = event->aux_bytes;
     if (device->maybe_fatal == MT_SURVEY_OOMS)
         device->maybe_fatal--;
-    return MT_OK;
 }
 
 /* State at the start of the trace counts: peaks are those since then. */
@@ -447,61 +418,55 @@ static void begin_device(struct mt_survey_device *device, const struct mt_event 
     device->first_t_ns = device->last_t_ns = event->t_ns;
 }
 
-static enum mt_status on_memory(struct mt_survey *survey, const struct mt_event *event,
-                                const struct mt_replay_view *view)
+static void on_memory(struct mt_survey *survey, const struct mt_event *event,
+                      const struct mt_replay_view *view)
 {
     struct mt_survey_device *device = device_of(survey, event);
     int32_t phase = mt_phases_current(&survey->phases, event->thread);
-    enum mt_status status = MT_OK;
     struct mt_bytes now;
 
     if (!device && can_follow(survey, event->device))
-        return MT_ERR_MEMORY;
+        mt_memory_end();
     if (!device) {
         if (event->device < MT_MAX_DEVICES) /* the replay counts the others */
             survey->not_followed |= UINT64_C(1) << event->device;
-        return MT_OK;
+        return;
     }
     now = mt_counters_bytes(view->counters);
     if (now.reserved != device->now.reserved)
-        status = mt_alloc_log_reserved(&survey->log, event->seq, event->device,
-                                       (int64_t)(now.reserved - device->now.reserved));
+        mt_alloc_log_reserved(&survey->log, event->seq, event->device,
+                              (int64_t)(now.reserved - device->now.reserved));
     if (!device->begun && !(event->flags & MT_EVENT_INITIAL))
         begin_device(device, event);
-    if (!status)
-        status =
-            mt_retry_marks_add(&device->retries, event->t_ns, event->seq, view->counters->retries);
+    mt_retry_marks_add(&device->retries, event->t_ns, event->seq, view->counters->retries);
     device->now = now;
     device->last_event = event->seq;
-    if (event->kind == MT_EVENT_ALLOC && !status)
-        status = on_alloc(survey, device, event, view, phase);
+    if (event->kind == MT_EVENT_ALLOC)
+        on_alloc(survey, device, event, view, phase);
     else if (event->kind == MT_EVENT_FREE_REQUESTED || event->kind == MT_EVENT_FREE_COMPLETED)
-        status = on_free(survey, device, view, phase) ? MT_ERR_MEMORY : status;
-    else if (event->kind == MT_EVENT_OOM && !status)
-        status = on_oom(device, event, phase);
-    else if (mt_event_is_segment(event) && !status)
-        status = mt_pool_ledger_segment(&device->pools, event, view);
+        on_free(survey, device, view, phase);
+    else if (event->kind == MT_EVENT_OOM)
+        on_oom(device, event, phase);
+    else if (mt_event_is_segment(event))
+        mt_pool_ledger_segment(&device->pools, event, view);
     if (event->flags & MT_EVENT_INITIAL) {
         device->start = now;
         if (survey->begun) /* damaged: begin_devices has taken the level at the start before it */
             note_levels(device, event, &device->start, MT_NO_PHASE);
-        return status;
+        return;
     }
     device->events++;
     note_time(device, event->t_ns);
     note_levels(device, event, &device->now, phase);
-    return status;
 }
 
-static enum mt_status on_range(struct mt_survey *survey, const struct mt_event *event)
+static void on_range(struct mt_survey *survey, const struct mt_event *event)
 {
-    enum mt_status status = mt_xla_roles_range(&survey->xla, event);
-
-    if (status || event->kind == MT_EVENT_PHASE_POP)
+    mt_xla_roles_range(&survey->xla, event);
+    if (event->kind == MT_EVENT_PHASE_POP)
         on_pop(survey, event);
     else
-        status = on_push(survey, event);
-    return status;
+        on_push(survey, event);
 }
 
 /* The pass `run` is half of the work. */
@@ -514,8 +479,7 @@ static void tell_progress(const struct mt_survey *survey)
                               0.5 * (double)source->progress_bytes / (double)source->input_bytes);
 }
 
-enum mt_status mt_survey_event(void *context, const struct mt_event *event,
-                               const struct mt_replay_view *view)
+void mt_survey_event(void *context, const struct mt_event *event, const struct mt_replay_view *view)
 {
     struct mt_survey *survey = context;
 
@@ -527,12 +491,15 @@ enum mt_status mt_survey_event(void *context, const struct mt_event *event,
     survey->last_event = event->seq;
     if (!survey->begun && !(event->flags & MT_EVENT_INITIAL))
         begin_devices(survey, event->seq);
-    if (mt_event_is_memory(event))
-        return on_memory(survey, event, view);
-    if (event->kind == MT_EVENT_PHASE_PUSH || event->kind == MT_EVENT_PHASE_POP)
-        return on_range(survey, event);
+    if (mt_event_is_memory(event)) {
+        on_memory(survey, event, view);
+        return;
+    }
+    if (event->kind == MT_EVENT_PHASE_PUSH || event->kind == MT_EVENT_PHASE_POP) {
+        on_range(survey, event);
+        return;
+    }
     survey->dropped |= event->kind == MT_EVENT_DROPPED;
-    return MT_OK;
 }
 
 static int by_begin(const void *a, const void *b)
@@ -559,17 +526,13 @@ static void finish_device(struct mt_survey *survey, struct mt_survey_device *dev
     }
 }
 
-enum mt_status mt_survey_finish(struct mt_survey *survey)
+void mt_survey_finish(struct mt_survey *survey)
 {
     mt_phases_finish(&survey->phases, survey->last_t_ns, survey->last_event);
-    if (mt_role_clock_finish(&survey->roles, survey->log.roles, survey->log.sizes,
-                             survey->log.count) ||
-        mt_xla_roles_finish(&survey->xla, survey->log.roles, survey->log.count))
-        return MT_ERR_MEMORY;
+    mt_role_clock_finish(&survey->roles, survey->log.roles, survey->log.sizes, survey->log.count);
+    mt_xla_roles_finish(&survey->xla, survey->log.roles, survey->log.count);
     for (uint32_t i = 0; i < survey->device_count; i++) {
-        if (!reserve_uses(&survey->devices[i], survey->phases.count))
-            return MT_ERR_MEMORY;
+        reserve_uses(&survey->devices[i], survey->phases.count);
         finish_device(survey, &survey->devices[i]);
     }
-    return MT_OK;
 }

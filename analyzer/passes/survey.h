@@ -80,11 +80,11 @@ void mt_survey_init(struct mt_survey *survey, struct mt_arena *arena,
 void mt_survey_release(struct mt_survey *survey);
 
 /* The observer's function; context is the survey. */
-enum mt_status mt_survey_event(void *context, const struct mt_event *event,
-                               const struct mt_replay_view *view);
+void mt_survey_event(void *context, const struct mt_event *event,
+                     const struct mt_replay_view *view);
 
 /* The same, for a replay that restarts. */
-enum mt_status mt_survey_restart(void *context);
+void mt_survey_restart(void *context);
 
 /* Index in devices[] of a device that has events. */
 static inline uint32_t mt_survey_slot(const struct mt_survey *survey, uint16_t device)
@@ -93,6 +93,6 @@ static inline uint32_t mt_survey_slot(const struct mt_survey *survey, uint16_t d
 }
 
 /* Call it after the last event: ends phases, settles roles. */
-enum mt_status mt_survey_finish(struct mt_survey *survey) MT_MUST_USE;
+void mt_survey_finish(struct mt_survey *survey);
 
 #endif

@@ -8,7 +8,6 @@
 
 /* Adds to lane->result->verify. Does nothing if the recording has no such levels. Costs a search
  * for each live block. */
-enum mt_status mt_end_levels_compare(struct mt_lane *lane,
-                                     const struct mt_source *source) MT_MUST_USE;
+void mt_end_levels_compare(struct mt_lane *lane, const struct mt_source *source);
 
 #endif

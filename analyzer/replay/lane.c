@@ -88,9 +88,9 @@ void mt_lane_open_group(struct mt_lane *lane)
     lane->before_group = *lane->ops->counters(lane->policy);
 }
 
-enum mt_status mt_lane_offer(struct mt_lane *lane, const struct mt_event *event)
+void mt_lane_offer(struct mt_lane *lane, const struct mt_event *event)
 {
-    return mt_device_offer_base(&lane->device, event, pool_of(lane, event));
+    mt_device_offer_base(&lane->device, event, pool_of(lane, event));
 }
 
 static bool is_request(const struct mt_event *event)
@@ -140,27 +140,24 @@ enum mt_status mt_lane_resolve_group(struct mt_lane *lane, uint64_t first_seq,
     return MT_OK;
 }
 
-enum mt_status mt_lane_segment(struct mt_lane *lane, const struct mt_event *event,
-                               struct mt_replay_view *view)
+void mt_lane_segment(struct mt_lane *lane, const struct mt_event *event,
+                     struct mt_replay_view *view)
 {
-    enum mt_status status = MT_OK;
-
     view->pool = own_pool_of(lane, event);
     if (lane->ops->follow_segment) {
-        status = lane->ops->follow_segment(lane->policy, event);
+        lane->ops->follow_segment(lane->policy, event);
         lane->result->verify.segment_events++; /* exact by definition */
         lane->result->verify.segment_events_exact++;
         show(lane, view);
-        return status;
+        return;
     }
-    status = mt_pool_tracks_segment(&lane->tracks, event, view->pool);
+    mt_pool_tracks_segment(&lane->tracks, event, view->pool);
     if (lane->group_shown < lane->device.op_count)
         view->counters = &lane->device.ops[lane->group_shown++].after;
     else if (lane->device.op_count)
         view->counters = &lane->device.ops[lane->device.op_count - 1].after;
     else
         view->counters = &lane->before_group;
-    return status;
 }
 
 bool mt_lane_may_restore(struct mt_lane *lane, const struct mt_event *event, enum mt_status *status)
@@ -267,20 +264,26 @@ static void count_route(struct mt_lane *lane, const struct mt_event *event)
 
 static enum mt_status finish_free(struct mt_lane *lane, const struct mt_live *live, uint64_t addr)
 {
-    enum mt_status status = live->is_tracked ? mt_pool_tracks_end(&lane->tracks, addr) : MT_OK;
+    enum mt_status status = MT_OK;
 
-    if (status == MT_OK && live->handle != MT_LIVE_NO_HANDLE) {
+    if (live->is_tracked)
+        mt_pool_tracks_end(&lane->tracks, addr);
+    if (live->handle != MT_LIVE_NO_HANDLE) {
         if (!live->free_requested)
             status = lane->ops->free_requested(lane->policy, live->handle);
         if (status == MT_OK)
             status = lane->ops->free_completed(lane->policy, live->handle);
     }
-    return status == MT_OK ? mt_live_remove(&lane->live, addr) : status;
+    if (status == MT_OK) {
+        mt_live_remove(&lane->live, addr);
+        return MT_OK;
+    } else
+        return status;
 }
 
-static enum mt_status remember(struct mt_lane *lane, const struct mt_event *event,
-                               const struct mt_policy_block *block, uint64_t allocation,
-                               struct mt_replay_view *view)
+static void remember(struct mt_lane *lane, const struct mt_event *event,
+                     const struct mt_policy_block *block, uint64_t allocation,
+                     struct mt_replay_view *view)
 {
     struct mt_live live = {.block_addr = block->addr,
                            .block_bytes = block->size_bytes,
@@ -293,7 +296,6 @@ static enum mt_status remember(struct mt_lane *lane, const struct mt_event *even
                                          .block_addr = block->addr,
                                          .block_bytes = block->size_bytes,
                                          .pool = live.pool};
-    enum mt_status status = MT_OK;
 
     MT_ASSERT(block->handle != MT_LIVE_NO_HANDLE || !block->size_bytes);
     view->block_addr = block->addr;
@@ -304,9 +306,9 @@ static enum mt_status remember(struct mt_lane *lane, const struct mt_event *even
     show(lane, view);
     if (track.pool && !lane->ops->follow_segment && !lane->serves_gap) {
         live.is_tracked = true;
-        status = mt_pool_tracks_begin(&lane->tracks, &track);
+        mt_pool_tracks_begin(&lane->tracks, &track);
     }
-    return status == MT_OK ? mt_live_add(&lane->live, event->addr, &live) : status;
+    mt_live_add(&lane->live, event->addr, &live);
 }
 
 enum mt_status mt_lane_alloc(struct mt_lane *lane, const struct mt_event *event,
@@ -334,7 +336,7 @@ enum mt_status mt_lane_alloc(struct mt_lane *lane, const struct mt_event *event,
         status = MT_OK;
     }
     if (status == MT_OK)
-        status = remember(lane, event, &block, allocation, view);
+        remember(lane, event, &block, allocation, view);
     lane->serves_gap = false;
     if (status == MT_OK)
         mt_lane_check(lane, false);
@@ -366,8 +368,8 @@ enum mt_status mt_lane_free(struct mt_lane *lane, const struct mt_event *event,
     } else if (!live->free_requested) {
         live->free_requested = true;
         if (live->is_tracked)
-            status = mt_pool_tracks_end(&lane->tracks, event->addr);
-        if (status == MT_OK && live->handle != MT_LIVE_NO_HANDLE)
+            mt_pool_tracks_end(&lane->tracks, event->addr);
+        if (live->handle != MT_LIVE_NO_HANDLE)
             status = lane->ops->free_requested(lane->policy, live->handle);
     }
     show(lane, view);
@@ -447,23 +449,23 @@ static enum mt_status restore_free(struct mt_lane *lane, const struct mt_event *
     if (live->free_requested)
         return MT_OK;
     live->free_requested = true;
-    if (live->is_tracked && mt_pool_tracks_end(&lane->tracks, event->addr))
-        return MT_ERR_MEMORY;
+    if (live->is_tracked)
+        mt_pool_tracks_end(&lane->tracks, event->addr);
     return live->handle == MT_LIVE_NO_HANDLE
                ? MT_OK
                : lane->ops->free_requested(lane->policy, live->handle);
 }
 
 /* An INITIAL event after the start in a damaged trace: nothing is known about the block. */
-static enum mt_status restore_late(struct mt_lane *lane, const struct mt_event *event,
-                                   uint64_t allocation, struct mt_replay_view *view)
+static void restore_late(struct mt_lane *lane, const struct mt_event *event, uint64_t allocation,
+                         struct mt_replay_view *view)
 {
     const struct mt_policy_block nowhere = {MT_LIVE_NO_HANDLE, 0, 0};
 
     if (event->kind != MT_EVENT_ALLOC || mt_live_find(&lane->live, event->addr))
-        return MT_OK;
+        return;
     lane->result->failed_requests++;
-    return remember(lane, event, &nowhere, allocation, view);
+    remember(lane, event, &nowhere, allocation, view);
 }
 
 static enum mt_status restore_block(struct mt_lane *lane, const struct mt_event *event,
@@ -479,7 +481,11 @@ static enum mt_status restore_block(struct mt_lane *lane, const struct mt_event 
         block = (struct mt_policy_block){MT_LIVE_NO_HANDLE, 0, 0};
         status = MT_OK;
     }
-    return status == MT_OK ? remember(lane, event, &block, allocation, view) : status;
+    if (status == MT_OK) {
+        remember(lane, event, &block, allocation, view);
+        return MT_OK;
+    } else
+        return status;
 }
 
 enum mt_status mt_lane_restore(struct mt_lane *lane, const struct mt_event *event,
@@ -488,8 +494,10 @@ enum mt_status mt_lane_restore(struct mt_lane *lane, const struct mt_event *even
     struct mt_event in_pool = *event;
 
     show(lane, view);
-    if (!lane->restoring && has_begun(lane))
-        return restore_late(lane, event, allocation, view);
+    if (!lane->restoring && has_begun(lane)) {
+        restore_late(lane, event, allocation, view);
+        return MT_OK;
+    }
     in_pool.pool = pool_of(lane, event);
     view->pool = in_pool.pool;
     lane->result->starts_in_middle = true;
@@ -501,11 +509,11 @@ enum mt_status mt_lane_restore(struct mt_lane *lane, const struct mt_event *even
     if (event->kind == MT_EVENT_ALLOC && !lane->ops->restore_block)
         return mt_lane_alloc(lane, event, allocation, view);
     if (mt_event_is_segment(event)) {
-        if (!lane->ops->follow_segment &&
-            mt_pool_tracks_segment(&lane->tracks, event, in_pool.pool))
-            return MT_ERR_MEMORY;
-        return lane->ops->restore_segment ? lane->ops->restore_segment(lane->policy, &in_pool)
-                                          : MT_OK;
+        if (!lane->ops->follow_segment)
+            mt_pool_tracks_segment(&lane->tracks, event, in_pool.pool);
+        if (lane->ops->restore_segment)
+            lane->ops->restore_segment(lane->policy, &in_pool);
+        return MT_OK;
     }
     return event->kind == MT_EVENT_ALLOC ? restore_block(lane, &in_pool, allocation, view)
                                          : restore_free(lane, event, view);

@@ -67,15 +67,15 @@ void mt_lane_let_complete(struct mt_lane *lane);
  * one, and mt_lane_resolve_group ends the group. `trigger` is the memory event after the group, or
  * NULL at the end of the trace. `explicit_flush`: an EMPTY_CACHE event opened the group. */
 void mt_lane_open_group(struct mt_lane *lane);
-enum mt_status mt_lane_offer(struct mt_lane *lane, const struct mt_event *event) MT_MUST_USE;
+void mt_lane_offer(struct mt_lane *lane, const struct mt_event *event);
 enum mt_status mt_lane_resolve_group(struct mt_lane *lane, uint64_t first_seq,
                                      const struct mt_event *trigger,
                                      bool explicit_flush) MT_MUST_USE;
 
 /* Take the memory events in order. These functions fill *view, and update the counts of
  * lane->result. */
-enum mt_status mt_lane_segment(struct mt_lane *lane, const struct mt_event *event,
-                               struct mt_replay_view *view) MT_MUST_USE;
+void mt_lane_segment(struct mt_lane *lane, const struct mt_event *event,
+                     struct mt_replay_view *view);
 enum mt_status mt_lane_alloc(struct mt_lane *lane, const struct mt_event *event,
                              uint64_t allocation, struct mt_replay_view *view) MT_MUST_USE;
 /* Call it before mt_lane_alloc, or before the group that the allocation triggers. Returns true if

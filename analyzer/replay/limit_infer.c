@@ -3,13 +3,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "process_memory.h"
 #include "util.h"
 
 struct mt_limit_watch *mt_limit_watch_new(const struct mt_trace_header *header)
 {
-    struct mt_limit_watch *watch = calloc(1, sizeof *watch);
+    struct mt_limit_watch *watch = mt_memory_zeroed(1, sizeof *watch);
 
-    if (watch && mt_pytorch_config_recorded(header, &watch->config, NULL) != MT_OK)
+    if (mt_pytorch_config_recorded(header, &watch->config, NULL) != MT_OK)
         mt_pytorch_config_defaults(&watch->config);
     return watch;
 }
@@ -68,7 +69,7 @@ static enum mt_status search_one(struct mt_limit_evidence *evidence,
     enum mt_status status = MT_OK;
     bool found = false;
 
-    while (status == MT_OK && !found && low < high) {
+    while (!found && low < high) {
         struct mt_replay_verify verify;
         uint64_t middle = low + (high - low) / 2;
         bool compared = false;

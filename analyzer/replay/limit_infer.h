@@ -12,7 +12,7 @@ struct mt_limit_watch {
                                               have compared with a limit; set by the caller */
 };
 
-/* Returns NULL if the host has no memory. Release the result with free(). */
+/* Release the result with free(). */
 struct mt_limit_watch *mt_limit_watch_new(const struct mt_trace_header *header);
 
 /* Takes the events of the run in order, for all devices. Returns true if the event may be evidence

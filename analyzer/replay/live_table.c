@@ -5,6 +5,7 @@
 
 #include "check.h"
 #include "grow.h"
+#include "process_memory.h"
 
 struct mt_live *mt_live_find(struct mt_live_table *table, uint64_t addr)
 {
@@ -13,51 +14,40 @@ struct mt_live *mt_live_find(struct mt_live_table *table, uint64_t addr)
     return slot == MT_MAP_NONE ? NULL : &table->slots[slot];
 }
 
-static enum mt_status take_slot(struct mt_live_table *table, uint32_t *slot)
+static void take_slot(struct mt_live_table *table, uint32_t *slot)
 {
-    enum mt_status status;
-
     if (table->unused_count) {
         *slot = table->unused[--table->unused_count];
-        return MT_OK;
+        return;
     }
     if (table->count >= MT_MAP_NONE / 2)
-        return MT_ERR_MEMORY;
-    status =
-        mt_grow(&table->slots, &table->capacity, (size_t)table->count + 1, sizeof *table->slots);
-    if (status == MT_OK)
-        *slot = table->count++;
-    return status;
+        mt_memory_end();
+    mt_grow_to(&table->slots, &table->capacity, (size_t)table->count + 1, sizeof *table->slots);
+    *slot = table->count++;
 }
 
-enum mt_status mt_live_add(struct mt_live_table *table, uint64_t addr, const struct mt_live *live)
+void mt_live_add(struct mt_live_table *table, uint64_t addr, const struct mt_live *live)
 {
     uint32_t slot;
-    enum mt_status status = take_slot(table, &slot);
 
+    take_slot(table, &slot);
     MT_ASSERT(mt_map_get(&table->ids, addr) == MT_MAP_NONE);
-    if (status == MT_OK)
-        status = mt_map_set(&table->ids, addr, slot);
-    if (status == MT_OK) {
-        table->slots[slot] = *live;
-        MT_ASSERT(table->ids.count + table->unused_count == table->count);
-    }
-    return status;
+    mt_map_put(&table->ids, addr, slot);
+    table->slots[slot] = *live;
+    MT_ASSERT(table->ids.count + table->unused_count == table->count);
 }
 
-enum mt_status mt_live_remove(struct mt_live_table *table, uint64_t addr)
+void mt_live_remove(struct mt_live_table *table, uint64_t addr)
 {
     uint32_t slot = mt_map_take(&table->ids, addr);
 
     if (slot == MT_MAP_NONE)
-        return MT_OK;
-    if (mt_grow(&table->unused, &table->unused_capacity, (size_t)table->unused_count + 1,
-                sizeof *table->unused))
-        return MT_ERR_MEMORY;
+        return;
+    mt_grow_to(&table->unused, &table->unused_capacity, (size_t)table->unused_count + 1,
+               sizeof *table->unused);
     table->unused[table->unused_count++] = slot;
     MT_ASSERT(slot < table->count && table->unused_count <= table->count);
     MT_ASSERT(table->ids.count + table->unused_count == table->count);
-    return MT_OK;
 }
 
 bool mt_live_is_sound(const struct mt_live_table *table, const char **why)

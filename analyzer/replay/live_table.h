@@ -33,9 +33,8 @@ struct mt_live_table {
 struct mt_live *mt_live_find(struct mt_live_table *table, uint64_t addr);
 
 /* Adds an allocation at an address that has none. */
-enum mt_status mt_live_add(struct mt_live_table *table, uint64_t addr,
-                           const struct mt_live *live) MT_MUST_USE;
-enum mt_status mt_live_remove(struct mt_live_table *table, uint64_t addr) MT_MUST_USE;
+void mt_live_add(struct mt_live_table *table, uint64_t addr, const struct mt_live *live);
+void mt_live_remove(struct mt_live_table *table, uint64_t addr);
 
 /* Checks that each slot is unused or belongs to one address. */
 bool mt_live_is_sound(const struct mt_live_table *table, const char **why);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "grow.h"
+#include "process_memory.h"
 
 /* Maximum number of pools to distinguish; a trace with more is not explained. */
 enum { MAX_COLOURS = 64, MAX_ROUNDS = 16, KEPT_WEIGHT = 1000 };
@@ -15,16 +16,14 @@ struct graph {
     uint32_t *first, *items;
 };
 
-static enum mt_status make_graph(const struct mt_pool_evidence *evidence, struct graph *graph)
+static void make_graph(const struct mt_pool_evidence *evidence, struct graph *graph)
 {
     const struct mt_pool_pairs *pairs = &evidence->unequal;
     uint32_t i;
     size_t k;
 
-    graph->first = calloc((size_t)evidence->count + 2, sizeof *graph->first);
-    graph->items = calloc(2 * pairs->count + 1, sizeof *graph->items);
-    if (!graph->first || !graph->items)
-        return MT_ERR_MEMORY;
+    graph->first = mt_memory_zeroed((size_t)evidence->count + 2, sizeof *graph->first);
+    graph->items = mt_memory_zeroed(2 * pairs->count + 1, sizeof *graph->items);
     for (k = 0; k < pairs->count; k++) { /* degrees, shifted right by one */
         graph->first[pairs->items[k].a + 2]++;
         graph->first[pairs->items[k].b + 2]++;
@@ -35,7 +34,6 @@ static enum mt_status make_graph(const struct mt_pool_evidence *evidence, struct
         graph->items[graph->first[pairs->items[k].a + 1]++] = pairs->items[k].b;
         graph->items[graph->first[pairs->items[k].b + 1]++] = pairs->items[k].a;
     }
-    return MT_OK;
 }
 
 static void release_graph(struct graph *graph)
@@ -61,26 +59,21 @@ struct coloring {
     bool is_named[MAX_COLOURS];  /* the trace names that pool */
 };
 
-static enum mt_status enqueue(struct coloring *self, uint32_t id)
+static void enqueue(struct coloring *self, uint32_t id)
 {
     uint32_t *head = &self->heads[__builtin_popcountll(self->taken[id])];
-    enum mt_status status =
-        mt_grow(&self->queued, &self->capacity, self->count + 1, sizeof *self->queued);
 
-    if (status != MT_OK)
-        return status;
+    mt_grow_to(&self->queued, &self->capacity, self->count + 1, sizeof *self->queued);
     self->queued[self->count] = (struct queued){id, *head};
     *head = (uint32_t)self->count++;
-    return MT_OK;
 }
 
-static enum mt_status set_color(struct coloring *self, uint32_t id, uint16_t color)
+static void set_color(struct coloring *self, uint32_t id, uint16_t color)
 {
-    enum mt_status status = MT_OK;
     uint32_t k;
 
     self->pools->color[id] = color;
-    for (k = self->graph->first[id]; status == MT_OK && k < self->graph->first[id + 1]; k++) {
+    for (k = self->graph->first[id]; k < self->graph->first[id + 1]; k++) {
         uint32_t other = self->graph->items[k];
         uint64_t bit = color < MAX_COLOURS ? UINT64_C(1) << color : 0;
         if (self->pools->color[other] != NO_COLOUR)
@@ -88,9 +81,8 @@ static enum mt_status set_color(struct coloring *self, uint32_t id, uint16_t col
         if (self->taken[other] & bit)
             continue;
         self->taken[other] |= bit;
-        status = enqueue(self, other);
+        enqueue(self, other);
     }
-    return status;
 }
 
 static uint32_t most_constrained(struct coloring *self)
@@ -134,62 +126,53 @@ static uint16_t choose_color(struct coloring *self, uint32_t id, uint32_t part)
 }
 
 /* Colors everything that the queue reaches. */
-static enum mt_status spread(struct coloring *self, uint32_t part)
+static void spread(struct coloring *self, uint32_t part)
 {
-    enum mt_status status = MT_OK;
     uint32_t id;
 
-    while (status == MT_OK && (id = most_constrained(self)) != MT_NO_INSTANCE) {
+    while ((id = most_constrained(self)) != MT_NO_INSTANCE) {
         self->pools->part[id] = part;
-        status = set_color(self, id, choose_color(self, id, part));
+        set_color(self, id, choose_color(self, id, part));
     }
-    return status;
 }
 
-static enum mt_status color_parts(struct coloring *self)
+static void color_parts(struct coloring *self)
 {
     struct mt_lost_pools *pools = self->pools;
     const struct mt_pool_evidence *evidence = pools->evidence;
-    enum mt_status status = MT_OK;
     uint32_t i;
 
     for (i = 0; i < evidence->count; i++) {
         pools->part[i] = MT_NO_PART;
         pools->color[i] = NO_COLOUR;
     }
-    for (i = 0; status == MT_OK && i < evidence->count; i++) {
+    for (i = 0; i < evidence->count; i++) {
         if (!evidence->instances[i].is_known)
             continue;
         if (evidence->instances[i].pool < MAX_COLOURS)
             self->is_named[evidence->instances[i].pool] = true;
-        status = set_color(self, i, evidence->instances[i].pool);
+        set_color(self, i, evidence->instances[i].pool);
     }
-    if (status == MT_OK)
-        status = spread(self, MT_NO_PART);
-    for (i = 0; status == MT_OK && i < evidence->count; i++) {
+    spread(self, MT_NO_PART);
+    for (i = 0; i < evidence->count; i++) {
         if (pools->color[i] != NO_COLOUR)
             continue;
-        status = enqueue(self, i);
-        if (status == MT_OK)
-            status = spread(self, pools->part_count++);
+        enqueue(self, i);
+        spread(self, pools->part_count++);
     }
-    return status;
 }
 
-static enum mt_status color_all(struct mt_lost_pools *pools, const struct graph *graph)
+static void color_all(struct mt_lost_pools *pools, const struct graph *graph)
 {
     struct coloring coloring = {.pools = pools, .graph = graph};
-    enum mt_status status = MT_ERR_MEMORY;
     size_t i;
 
     for (i = 0; i <= MAX_COLOURS; i++)
         coloring.heads[i] = MT_NO_INSTANCE;
-    coloring.taken = calloc((size_t)pools->evidence->count + 1, sizeof *coloring.taken);
-    if (coloring.taken)
-        status = color_parts(&coloring);
+    coloring.taken = mt_memory_zeroed((size_t)pools->evidence->count + 1, sizeof *coloring.taken);
+    color_parts(&coloring);
     free(coloring.taken);
     free(coloring.queued);
-    return status;
 }
 
 static uint16_t pool_of(const struct mt_lost_pools *pools, uint32_t id)
@@ -203,13 +186,11 @@ static uint16_t pool_of(const struct mt_lost_pools *pools, uint32_t id)
 }
 
 /* One entry per part and color: the entries of a part begin at its offset. */
-static enum mt_status make_parts(struct mt_lost_pools *pools)
+static void make_parts(struct mt_lost_pools *pools)
 {
     uint32_t i;
 
-    pools->parts = calloc((size_t)pools->part_count + 1, sizeof *pools->parts);
-    if (!pools->parts)
-        return MT_ERR_MEMORY;
+    pools->parts = mt_memory_zeroed((size_t)pools->part_count + 1, sizeof *pools->parts);
     for (i = 0; i < pools->part_count; i++)
         pools->parts[i].colors = 2;
     for (i = 0; i < pools->evidence->count; i++) {
@@ -219,7 +200,6 @@ static enum mt_status make_parts(struct mt_lost_pools *pools)
     }
     for (i = 0; i < pools->part_count; i++)
         pools->parts[i + 1].offset = pools->parts[i].offset + pools->parts[i].colors;
-    return MT_OK;
 }
 
 static size_t entry_of(const struct mt_lost_pools *pools, uint32_t id)
@@ -233,14 +213,13 @@ struct use {
 };
 
 /* Decides parts in which exactly one color was used after a release. */
-static enum mt_status decide_by_use(struct mt_lost_pools *pools)
+static void decide_by_use(struct mt_lost_pools *pools)
 {
-    struct use *uses = calloc((size_t)pools->parts[pools->part_count].offset + 1, sizeof *uses);
+    struct use *uses =
+        mt_memory_zeroed((size_t)pools->parts[pools->part_count].offset + 1, sizeof *uses);
     uint32_t i;
     uint16_t color;
 
-    if (!uses)
-        return MT_ERR_MEMORY;
     for (i = 0; i < pools->parts[pools->part_count].offset; i++)
         uses[i].first_release = UINT64_MAX;
     for (i = 0; i < pools->evidence->count; i++) {
@@ -266,7 +245,6 @@ static enum mt_status decide_by_use(struct mt_lost_pools *pools)
         part->is_certain = found == 1;
     }
     free(uses);
-    return MT_OK;
 }
 
 /* Votes for (or against) the color of instance `id` as the default one of its part. */
@@ -339,19 +317,15 @@ static bool decide_round(struct mt_lost_pools *pools, bool *decided, const int64
 }
 
 /* Decided parts vote on their neighbors in time. */
-static enum mt_status decide_by_votes(struct mt_lost_pools *pools)
+static void decide_by_votes(struct mt_lost_pools *pools)
 {
     size_t count = (size_t)pools->parts[pools->part_count].offset + 1;
-    int64_t *votes = calloc(count, sizeof *votes);
-    bool *decided = calloc((size_t)pools->part_count + 1, sizeof *decided), changed = true;
+    int64_t *votes = mt_memory_zeroed(count, sizeof *votes);
+    bool *decided = mt_memory_zeroed((size_t)pools->part_count + 1, sizeof *decided),
+         changed = true;
     uint32_t i;
     int round;
 
-    if (!votes || !decided) {
-        free(votes);
-        free(decided);
-        return MT_ERR_MEMORY;
-    }
     for (i = 0; i < pools->part_count; i++)
         decided[i] = pools->parts[i].is_certain;
     for (round = 0; changed && round < MAX_ROUNDS; round++) {
@@ -361,33 +335,22 @@ static enum mt_status decide_by_votes(struct mt_lost_pools *pools)
     }
     free(votes);
     free(decided);
-    return MT_OK;
 }
 
-enum mt_status mt_lost_pools_guess(const struct mt_pool_evidence *evidence,
-                                   struct mt_lost_pools *pools)
+void mt_lost_pools_guess(const struct mt_pool_evidence *evidence, struct mt_lost_pools *pools)
 {
     struct graph graph = {0};
-    enum mt_status status;
 
     memset(pools, 0, sizeof *pools);
     pools->evidence = evidence;
-    pools->part = calloc((size_t)evidence->count + 1, sizeof *pools->part);
-    pools->color = calloc((size_t)evidence->count + 1, sizeof *pools->color);
-    status = make_graph(evidence, &graph);
-    if (!pools->part || !pools->color)
-        status = MT_ERR_MEMORY;
-    if (status == MT_OK) {
-        status = color_all(pools, &graph);
-    }
-    if (status == MT_OK)
-        status = make_parts(pools);
-    if (status == MT_OK)
-        status = decide_by_use(pools);
-    if (status == MT_OK)
-        status = decide_by_votes(pools);
+    pools->part = mt_memory_zeroed((size_t)evidence->count + 1, sizeof *pools->part);
+    pools->color = mt_memory_zeroed((size_t)evidence->count + 1, sizeof *pools->color);
+    make_graph(evidence, &graph);
+    color_all(pools, &graph);
+    make_parts(pools);
+    decide_by_use(pools);
+    decide_by_votes(pools);
     release_graph(&graph);
-    return status;
 }
 
 void mt_lost_pools_release(struct mt_lost_pools *pools)

@@ -45,8 +45,7 @@ struct mt_lost_pools {
 };
 
 /* Fills *pools with the guess. Release it even after an error. */
-enum mt_status mt_lost_pools_guess(const struct mt_pool_evidence *evidence,
-                                   struct mt_lost_pools *pools) MT_MUST_USE;
+void mt_lost_pools_guess(const struct mt_pool_evidence *evidence, struct mt_lost_pools *pools);
 void mt_lost_pools_release(struct mt_lost_pools *pools);
 
 /* Returns the pool of the segment that an event concerns. */

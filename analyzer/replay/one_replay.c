@@ -6,6 +6,7 @@
 #include "check.h"
 #include "end_levels.h"
 #include "lane.h"
+#include "process_memory.h"
 #include "pytorch_config.h"
 #include "util.h"
 #include "verify.h"
@@ -85,15 +86,13 @@ static enum mt_status open_lane(struct mt_one_replay *replay, const struct mt_ev
 {
     uint16_t device = first->device;
     const struct mt_symbols *symbols = &replay->source->symbols;
-    struct mt_lane *lane = calloc(1, sizeof *lane);
+    struct mt_lane *lane = mt_memory_zeroed(1, sizeof *lane);
     struct mt_replay_result *result;
     bool verify = replay->options->verify && is_comparable(replay);
     uint64_t memory =
         device < symbols->device_count ? symbols->devices[device].total_memory_bytes : 0;
 
     MT_ASSERT(!replay->lanes[device] && replay->summary->device_count < MT_MAX_DEVICES);
-    if (!lane)
-        return MT_ERR_MEMORY;
     replay->lanes[device] = lane;
     lane->is_restored = !is_initial(first);
     result = &replay->summary->devices[replay->summary->device_count++];
@@ -238,17 +237,20 @@ static enum mt_status resolve_group(struct mt_one_replay *replay, struct mt_lane
     size_t ahead;
 
     mt_lane_open_group(lane);
-    if (mt_event_is_segment(&event))
-        status = mt_lane_offer(lane, &event);
+    if (mt_event_is_segment(&event)) {
+        mt_lane_offer(lane, &event);
+        status = MT_OK;
+    }
     for (ahead = 0; status == MT_OK && !trigger; ahead++) {
         const struct mt_event *next = mt_window_peek(replay->window, ahead, &status, error);
         if (!next)
             break;
         if (next->device != event.device || is_initial(next))
             continue;
-        if (mt_event_is_segment(next))
-            status = mt_lane_offer(lane, next);
-        else if (mt_event_is_memory(next) || next->kind == MT_EVENT_EMPTY_CACHE)
+        if (mt_event_is_segment(next)) {
+            mt_lane_offer(lane, next);
+            status = MT_OK;
+        } else if (mt_event_is_memory(next) || next->kind == MT_EVENT_EMPTY_CACHE)
             trigger = next;
     }
     if (status == MT_END)
@@ -289,7 +291,8 @@ static enum mt_status replay_memory(struct mt_one_replay *replay, const struct m
             if (status != MT_OK)
                 return status;
         }
-        return mt_lane_segment(lane, event, view);
+        mt_lane_segment(lane, event, view);
+        return MT_OK;
     }
     if (event->kind == MT_EVENT_OOM)
         return mt_lane_oom(lane, event, view);
@@ -421,11 +424,10 @@ static bool has_whole_run(const struct mt_one_replay *replay)
            !integrity->events_invalid;
 }
 
-static enum mt_status compare_end(struct mt_lane *lane, const struct mt_source *source)
+static void compare_end(struct mt_lane *lane, const struct mt_source *source)
 {
-    return lane->result->verify.wanted && !lane->given_up && source->view.level == MT_VIEW_FRAMEWORK
-               ? mt_end_levels_compare(lane, source)
-               : MT_OK;
+    if (lane->result->verify.wanted && !lane->given_up && source->view.level == MT_VIEW_FRAMEWORK)
+        mt_end_levels_compare(lane, source);
 }
 
 /* `status`: how the pass ended, MT_END at the end of the trace. Always releases the replay's
@@ -442,7 +444,7 @@ static enum mt_status finish(struct mt_one_replay *replay, enum mt_status status
         if (replay->lanes[i] && status == MT_OK)
             mt_lane_check(replay->lanes[i], true);
         if (replay->lanes[i] && status == MT_OK && reached_end)
-            status = compare_end(replay->lanes[i], replay->source);
+            compare_end(replay->lanes[i], replay->source);
         if (replay->watching && replay->lanes[i])
             replay->watch->tested_bytes[i] = replay->lanes[i]->device.most_tested_bytes;
         close_lane(replay->lanes[i], replay->source);

@@ -6,6 +6,7 @@
 #include "grow.h"
 #include "pool_flush.h"
 #include "pool_walk.h"
+#include "process_memory.h"
 #include "recorded.h"
 #include "util.h"
 
@@ -21,35 +22,30 @@ static bool is_small_segment(const struct mt_event *event)
 }
 
 /* Marks the reservation as unequal to every existing one of its kind. */
-static enum mt_status tell_reservations_apart(struct mt_pool_walk *walk,
-                                              const struct mt_pool_lane *lane, uint32_t id)
+static void tell_reservations_apart(struct mt_pool_walk *walk, const struct mt_pool_lane *lane,
+                                    uint32_t id)
 {
     const struct mt_pool_instance *self = &walk->evidence->instances[id];
-    enum mt_status status = MT_OK;
     size_t i;
 
-    for (i = 0; status == MT_OK && i < lane->alive_count; i++) {
+    for (i = 0; i < lane->alive_count; i++) {
         const struct mt_pool_instance *other = &walk->evidence->instances[lane->alive[i]];
         if (lane->alive[i] != id && other->expandable && other->stream == self->stream &&
             other->is_small == self->is_small)
-            status = mt_pool_set_unequal(walk, id, lane->alive[i]);
+            mt_pool_set_unequal(walk, id, lane->alive[i]);
     }
-    return status;
 }
 
-static enum mt_status new_instance(struct mt_pool_walk *walk, struct mt_pool_lane *lane,
-                                   const struct mt_event *event, uint32_t *id)
+static void new_instance(struct mt_pool_walk *walk, struct mt_pool_lane *lane,
+                         const struct mt_event *event, uint32_t *id)
 {
     struct mt_pool_evidence *evidence = walk->evidence;
     struct mt_pool_instance fresh = {0};
     size_t place = mt_pool_place_above(walk, lane, event->addr);
-    enum mt_status status = mt_grow(&evidence->instances, &evidence->capacity,
-                                    (size_t)evidence->count + 1, sizeof *evidence->instances);
 
-    if (status == MT_OK)
-        status = mt_pool_push(&lane->alive, &lane->alive_count, &lane->alive_capacity, 0);
-    if (status != MT_OK)
-        return status;
+    mt_grow_to(&evidence->instances, &evidence->capacity, (size_t)evidence->count + 1,
+               sizeof *evidence->instances);
+    mt_pool_push(&lane->alive, &lane->alive_count, &lane->alive_capacity, 0);
     fresh.base = fresh.end = event->addr;
     fresh.first_release_seq = UINT64_MAX;
     fresh.stream = event->stream;
@@ -61,7 +57,8 @@ static enum mt_status new_instance(struct mt_pool_walk *walk, struct mt_pool_lan
     memmove(lane->alive + place + 1, lane->alive + place,
             (lane->alive_count - 1 - place) * sizeof *lane->alive);
     lane->alive[place] = *id;
-    return fresh.expandable ? tell_reservations_apart(walk, lane, *id) : MT_OK;
+    if (fresh.expandable)
+        tell_reservations_apart(walk, lane, *id);
 }
 
 /* Returns the reservation that a mapped range continues: it begins below the range and was mapped
@@ -81,26 +78,22 @@ static uint32_t reservation_of(const struct mt_pool_walk *walk, const struct mt_
                : MT_NO_INSTANCE;
 }
 
-static enum mt_status add_memory(struct mt_pool_walk *walk, struct mt_pool_lane *lane,
-                                 const struct mt_event *event, uint32_t *id)
+static void add_memory(struct mt_pool_walk *walk, struct mt_pool_lane *lane,
+                       const struct mt_event *event, uint32_t *id)
 {
     struct mt_pool_instance *instance;
-    enum mt_status status = MT_OK;
 
     *id = event->kind == MT_EVENT_SEGMENT_MAP ? reservation_of(walk, lane, event) : MT_NO_INSTANCE;
     if (*id == MT_NO_INSTANCE)
-        status = new_instance(walk, lane, event, id);
-    if (status != MT_OK)
-        return status;
+        new_instance(walk, lane, event, id);
     instance = &walk->evidence->instances[*id];
     instance->end = mt_max_u64(instance->end, event->addr + event->size_bytes);
     instance->mapped_bytes += event->size_bytes;
     lane->grew = true;
-    return MT_OK;
 }
 
-static enum mt_status remove_memory(struct mt_pool_walk *walk, struct mt_pool_lane *lane,
-                                    const struct mt_event *event, uint32_t id)
+static void remove_memory(struct mt_pool_walk *walk, struct mt_pool_lane *lane,
+                          const struct mt_event *event, uint32_t id)
 {
     struct mt_pool_instance *instance = &walk->evidence->instances[id];
     size_t place = mt_pool_place_above(walk, lane, instance->base);
@@ -108,19 +101,17 @@ static enum mt_status remove_memory(struct mt_pool_walk *walk, struct mt_pool_la
     instance->mapped_bytes -= mt_min_u64(instance->mapped_bytes, event->size_bytes);
     if (event->seq < instance->first_release_seq)
         instance->first_release_seq = event->seq;
-    if (instance->group != walk->group &&
-        mt_pool_push(&lane->gone, &lane->gone_count, &lane->gone_capacity, id) != MT_OK)
-        return MT_ERR_MEMORY;
+    if (instance->group != walk->group)
+        mt_pool_push(&lane->gone, &lane->gone_count, &lane->gone_capacity, id);
     instance->group = walk->group;
     if (instance->mapped_bytes)
-        return MT_OK;
+        return;
     do /* a damaged trace may have several with one base */
         place--;
     while (lane->alive[place] != id);
     memmove(lane->alive + place, lane->alive + place + 1,
             (lane->alive_count - 1 - place) * sizeof *lane->alive);
     lane->alive_count--;
-    return MT_OK;
 }
 
 /* A request and the free block whose low end it took. */
@@ -149,16 +140,15 @@ static bool says_nothing(const struct mt_pool_walk *walk, const struct landing *
     return block->size_bytes >= wanted + walk->config.max_non_split_rounding_bytes;
 }
 
-static enum mt_status compare_all(struct mt_pool_walk *walk, const struct mt_pool_lane *lane,
-                                  const struct landing *landing)
+static void compare_all(struct mt_pool_walk *walk, const struct mt_pool_lane *lane,
+                        const struct landing *landing)
 {
     const struct mt_block_store *store = mt_recorded_blocks(lane->lane.policy);
     const struct mt_pool_instance *here = &walk->evidence->instances[landing->instance];
-    enum mt_status status = MT_OK;
     uint32_t i;
 
     walk->looks += store->count;
-    for (i = 0; status == MT_OK && i < store->count; i++) {
+    for (i = 0; i < store->count; i++) {
         const struct mt_block *block = &store->blocks[i];
         const struct mt_pool_instance *there;
         uint32_t other;
@@ -171,26 +161,24 @@ static enum mt_status compare_all(struct mt_pool_walk *walk, const struct mt_poo
         there = &walk->evidence->instances[other];
         if (there->stream == here->stream && there->is_small == here->is_small &&
             there->expandable == here->expandable)
-            status = mt_pool_set_unequal(walk, landing->instance, other);
+            mt_pool_set_unequal(walk, landing->instance, other);
     }
-    return status;
 }
 
-static enum mt_status observe_request(struct mt_pool_walk *walk, struct mt_pool_lane *lane,
-                                      const struct mt_event *event, uint32_t id)
+static void observe_request(struct mt_pool_walk *walk, struct mt_pool_lane *lane,
+                            const struct mt_event *event, uint32_t id)
 {
     const struct mt_block_store *store = mt_recorded_blocks(lane->lane.policy);
     const struct mt_live *live = mt_live_find(&lane->lane.live, event->addr);
     struct landing landing = {0};
     const struct mt_block *block;
-    enum mt_status status = MT_OK;
 
     if (lane->last != MT_NO_INSTANCE && lane->last != id)
-        status = mt_pool_pairs_add(&walk->evidence->turns, lane->last, id);
+        mt_pool_pairs_add(&walk->evidence->turns, lane->last, id);
     lane->last = id;
     walk->evidence->instances[id].last_alloc_seq = event->seq;
-    if (status != MT_OK || !live || live->handle == MT_LIVE_NO_HANDLE)
-        return status;
+    if (!live || live->handle == MT_LIVE_NO_HANDLE)
+        return;
     block = &store->blocks[live->handle];
     landing.instance = id;
     landing.rest = block->next;
@@ -201,17 +189,15 @@ static enum mt_status observe_request(struct mt_pool_walk *walk, struct mt_pool_
     if (block->next != MT_NO_BLOCK && store->blocks[block->next].state == MT_BLOCK_FREE)
         landing.size_bytes += store->blocks[block->next].size_bytes;
     if (walk->evidence->instances[id].is_small != (landing.wanted_bytes <= MT_PYTORCH_SMALL_LIMIT))
-        return MT_OK;
-    return compare_all(walk, lane, &landing);
+        return;
+    compare_all(walk, lane, &landing);
 }
 
 static enum mt_status open_lane(struct mt_pool_walk *walk, uint16_t device, struct mt_error *error)
 {
-    struct mt_pool_lane *self = calloc(1, sizeof *self);
+    struct mt_pool_lane *self = mt_memory_zeroed(1, sizeof *self);
     char spelling[16];
 
-    if (!self)
-        return MT_ERR_MEMORY;
     walk->lanes[device] = self;
     self->last = MT_NO_INSTANCE;
     self->lane.result = &self->result;
@@ -239,20 +225,17 @@ static void close_lane(struct mt_pool_lane *self)
     free(self);
 }
 
-static enum mt_status remember_event(struct mt_pool_walk *walk, const struct mt_event *event,
-                                     uint32_t id)
+static void remember_event(struct mt_pool_walk *walk, const struct mt_event *event, uint32_t id)
 {
     struct mt_pool_evidence *evidence = walk->evidence;
 
     if (event->seq >= MAX_EVENTS) {
         evidence->gave_up = true;
-        return MT_OK;
+        return;
     }
     while (evidence->event_count <= event->seq) {
-        enum mt_status status = mt_pool_push(&evidence->instance_of, &evidence->event_count,
-                                             &evidence->event_capacity, MT_NO_INSTANCE);
-        if (status != MT_OK)
-            return status;
+        mt_pool_push(&evidence->instance_of, &evidence->event_count, &evidence->event_capacity,
+                     MT_NO_INSTANCE);
     }
     evidence->instance_of[event->seq] = id;
     if (id != MT_NO_INSTANCE && !event->pool)
@@ -261,25 +244,22 @@ static enum mt_status remember_event(struct mt_pool_walk *walk, const struct mt_
         evidence->instances[id].pool = event->pool;
         evidence->instances[id].is_known = true;
     }
-    return MT_OK;
 }
 
-static enum mt_status walk_segment(struct mt_pool_walk *walk, struct mt_pool_lane *lane,
-                                   const struct mt_event *event)
+static void walk_segment(struct mt_pool_walk *walk, struct mt_pool_lane *lane,
+                         const struct mt_event *event)
 {
     bool comes = event->kind == MT_EVENT_SEGMENT_ALLOC || event->kind == MT_EVENT_SEGMENT_MAP;
     uint32_t id = MT_NO_INSTANCE;
-    enum mt_status status = mt_policy_recorded.follow_segment(lane->lane.policy, event);
 
-    if (status == MT_OK && comes)
-        status = add_memory(walk, lane, event, &id);
-    else if (status == MT_OK)
+    mt_policy_recorded.follow_segment(lane->lane.policy, event);
+    if (comes)
+        add_memory(walk, lane, event, &id);
+    else
         id = mt_pool_instance_at(walk, lane, event->addr);
-    if (status == MT_OK)
-        status = remember_event(walk, event, id);
-    if (status == MT_OK && !comes && id != MT_NO_INSTANCE)
-        status = remove_memory(walk, lane, event, id);
-    return status;
+    remember_event(walk, event, id);
+    if (!comes && id != MT_NO_INSTANCE)
+        remove_memory(walk, lane, event, id);
 }
 
 static enum mt_status walk_event(struct mt_pool_walk *walk, struct mt_pool_lane *lane,
@@ -290,10 +270,14 @@ static enum mt_status walk_event(struct mt_pool_walk *walk, struct mt_pool_lane 
     enum mt_status status = MT_OK;
     uint32_t id;
 
-    if (mt_event_is_segment(event))
-        return walk_segment(walk, lane, event);
-    if (event->kind == MT_EVENT_EMPTY_CACHE)
-        return mt_pool_note_idle(walk, lane);
+    if (mt_event_is_segment(event)) {
+        walk_segment(walk, lane, event);
+        return MT_OK;
+    }
+    if (event->kind == MT_EVENT_EMPTY_CACHE) {
+        mt_pool_note_idle(walk, lane);
+        return MT_OK;
+    }
     if (event->flags & MT_EVENT_INITIAL)
         status = mt_lane_restore(&lane->lane, event, 0, &view);
     else if (event->kind == MT_EVENT_ALLOC)
@@ -303,11 +287,11 @@ static enum mt_status walk_event(struct mt_pool_walk *walk, struct mt_pool_lane 
     if (status != MT_OK)
         return status;
     id = event->addr ? mt_pool_instance_at(walk, lane, event->addr) : MT_NO_INSTANCE;
-    status = remember_event(walk, event, id);
-    if (status == MT_OK && event->kind == MT_EVENT_ALLOC && id != MT_NO_INSTANCE &&
-        !(event->flags & MT_EVENT_INITIAL))
-        status = observe_request(walk, lane, event, id);
-    return status == MT_OK ? mt_pool_end_group(walk, lane) : status;
+    remember_event(walk, event, id);
+    if (event->kind == MT_EVENT_ALLOC && id != MT_NO_INSTANCE && !(event->flags & MT_EVENT_INITIAL))
+        observe_request(walk, lane, event, id);
+    mt_pool_end_group(walk, lane);
+    return MT_OK;
 }
 
 static enum mt_status walk_batch(struct mt_pool_walk *walk, const struct mt_event_batch *batch,
@@ -332,19 +316,17 @@ static enum mt_status walk_batch(struct mt_pool_walk *walk, const struct mt_even
 }
 
 /* Segments that exist at the end have the pool named by the snapshot. */
-static enum mt_status finish(struct mt_pool_walk *walk)
+static void finish(struct mt_pool_walk *walk)
 {
-    enum mt_status status = MT_OK;
     size_t i, k;
 
-    for (i = 0; status == MT_OK && i < MT_MAX_DEVICES; i++) {
+    for (i = 0; i < MT_MAX_DEVICES; i++) {
         struct mt_pool_lane *lane = walk->lanes[i];
         for (k = 0; lane && k < lane->alive_count; k++)
             walk->evidence->instances[lane->alive[k]].is_known = true;
         if (lane)
-            status = mt_pool_end_group(walk, lane);
+            mt_pool_end_group(walk, lane);
     }
-    return status;
 }
 
 enum mt_status mt_pool_evidence_collect(struct mt_source *source, struct mt_pool_evidence *evidence,
@@ -361,8 +343,10 @@ enum mt_status mt_pool_evidence_collect(struct mt_source *source, struct mt_pool
     while (status == MT_OK && !evidence->gave_up &&
            (status = mt_source_next(source, &batch, error)) == MT_OK)
         status = walk_batch(&walk, &batch, error);
-    if (status == MT_END)
-        status = finish(&walk);
+    if (status == MT_END) {
+        finish(&walk);
+        status = MT_OK;
+    }
     for (i = 0; i < MT_MAX_DEVICES; i++)
         close_lane(walk.lanes[i]);
     return status;

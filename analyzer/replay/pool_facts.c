@@ -5,19 +5,15 @@
 
 #include "grow.h"
 
-enum mt_status mt_pool_pairs_add(struct mt_pool_pairs *pairs, uint32_t a, uint32_t b)
+void mt_pool_pairs_add(struct mt_pool_pairs *pairs, uint32_t a, uint32_t b)
 {
     uint64_t key = (uint64_t)a << 32 | b;
-    enum mt_status status;
 
     if (mt_map_get(&pairs->seen, key) != MT_MAP_NONE)
-        return MT_OK;
-    status = mt_map_set(&pairs->seen, key, 1);
-    if (status == MT_OK)
-        status = mt_grow(&pairs->items, &pairs->capacity, pairs->count + 1, sizeof *pairs->items);
-    if (status == MT_OK)
-        pairs->items[pairs->count++] = (struct mt_pool_pair){a, b};
-    return status;
+        return;
+    mt_map_put(&pairs->seen, key, 1);
+    mt_grow_to(&pairs->items, &pairs->capacity, pairs->count + 1, sizeof *pairs->items);
+    pairs->items[pairs->count++] = (struct mt_pool_pair){a, b};
 }
 
 void mt_pool_pairs_release(struct mt_pool_pairs *pairs)

@@ -35,7 +35,7 @@ struct mt_pool_pairs {
 };
 
 /* (a, b) and (b, a) are different pairs. */
-enum mt_status mt_pool_pairs_add(struct mt_pool_pairs *pairs, uint32_t a, uint32_t b) MT_MUST_USE;
+void mt_pool_pairs_add(struct mt_pool_pairs *pairs, uint32_t a, uint32_t b);
 void mt_pool_pairs_release(struct mt_pool_pairs *pairs);
 
 struct mt_pool_evidence {

@@ -17,39 +17,35 @@ static bool can_go(const struct mt_pool_walk *walk, const struct mt_block *block
            mt_round_down(offset + block->size_bytes, chunk) > mt_round_up(offset, chunk);
 }
 
-enum mt_status mt_pool_note_idle(struct mt_pool_walk *walk, struct mt_pool_lane *lane)
+void mt_pool_note_idle(struct mt_pool_walk *walk, struct mt_pool_lane *lane)
 {
     const struct mt_block_store *store = mt_recorded_blocks(lane->lane.policy);
-    enum mt_status status = MT_OK;
     uint32_t i;
 
     lane->is_flush = true;
     lane->idle_count = 0;
     walk->looks += store->count;
-    for (i = 0; status == MT_OK && i < store->count; i++) {
+    for (i = 0; i < store->count; i++) {
         const struct mt_block *block = &store->blocks[i];
         uint32_t id;
         if (block->state != MT_BLOCK_FREE)
             continue;
         id = mt_pool_instance_at(walk, lane, block->addr);
         if (id != MT_NO_INSTANCE && can_go(walk, block, &walk->evidence->instances[id]))
-            status = mt_pool_push(&lane->idle, &lane->idle_count, &lane->idle_capacity, id);
+            mt_pool_push(&lane->idle, &lane->idle_count, &lane->idle_capacity, id);
     }
-    return status;
 }
 
 /* A flush releases all that it can of a pool: a segment that stayed is in another pool than all
  * that were released. */
-static enum mt_status compare_flushed(struct mt_pool_walk *walk, struct mt_pool_lane *lane,
-                                      uint32_t stayed)
+static void compare_flushed(struct mt_pool_walk *walk, struct mt_pool_lane *lane, uint32_t stayed)
 {
-    enum mt_status status = mt_pool_set_kept(walk, stayed, lane->gone[0]);
     size_t i;
 
+    mt_pool_set_kept(walk, stayed, lane->gone[0]);
     walk->looks += lane->gone_count;
-    for (i = 0; status == MT_OK && !walk->evidence->gave_up && i < lane->gone_count; i++)
-        status = mt_pool_set_unequal(walk, stayed, lane->gone[i]);
-    return status;
+    for (i = 0; !walk->evidence->gave_up && i < lane->gone_count; i++)
+        mt_pool_set_unequal(walk, stayed, lane->gone[i]);
 }
 
 static uint64_t stream_handle(const struct mt_pool_walk *walk, uint32_t stream)
@@ -73,38 +69,30 @@ static bool is_in_order(const struct mt_pool_walk *walk, const struct mt_pool_in
 }
 
 /* Segments released in another order than that of one flush belong to two pools. */
-static enum mt_status compare_order(struct mt_pool_walk *walk, struct mt_pool_lane *lane)
+static void compare_order(struct mt_pool_walk *walk, struct mt_pool_lane *lane)
 {
     const struct mt_pool_instance *instances = walk->evidence->instances;
-    enum mt_status status = MT_OK;
     size_t i, k;
 
     for (i = 0; i < lane->gone_count; i++) {
         walk->looks += i;
-        for (k = 0; status == MT_OK && !walk->evidence->gave_up && k < i; k++) {
+        for (k = 0; !walk->evidence->gave_up && k < i; k++)
             if (!is_in_order(walk, &instances[lane->gone[k]], &instances[lane->gone[i]]))
-                status = mt_pool_set_unequal(walk, lane->gone[k], lane->gone[i]);
-        }
+                mt_pool_set_unequal(walk, lane->gone[k], lane->gone[i]);
     }
-    return status;
 }
 
-enum mt_status mt_pool_end_group(struct mt_pool_walk *walk, struct mt_pool_lane *lane)
+void mt_pool_end_group(struct mt_pool_walk *walk, struct mt_pool_lane *lane)
 {
-    enum mt_status status = MT_OK;
     size_t i;
 
-    for (i = 0;
-         status == MT_OK && !walk->evidence->gave_up && i < lane->idle_count && lane->gone_count;
-         i++) {
+    for (i = 0; !walk->evidence->gave_up && i < lane->idle_count && lane->gone_count; i++)
         if (walk->evidence->instances[lane->idle[i]].group != walk->group)
-            status = compare_flushed(walk, lane, lane->idle[i]);
-    }
-    if (status == MT_OK && lane->is_flush)
-        status = compare_order(walk, lane);
+            compare_flushed(walk, lane, lane->idle[i]);
+    if (lane->is_flush)
+        compare_order(walk, lane);
     walk->group += lane->gone_count > 0;
     lane->is_flush = false;
     lane->idle_count = lane->gone_count = 0;
     lane->grew = false;
-    return status;
 }

@@ -5,8 +5,8 @@
 #include "pool_walk.h"
 
 /* Notes the releasable segments at the start of empty_cache(). */
-enum mt_status mt_pool_note_idle(struct mt_pool_walk *walk, struct mt_pool_lane *lane) MT_MUST_USE;
+void mt_pool_note_idle(struct mt_pool_walk *walk, struct mt_pool_lane *lane);
 /* Ends the group of segment events. */
-enum mt_status mt_pool_end_group(struct mt_pool_walk *walk, struct mt_pool_lane *lane) MT_MUST_USE;
+void mt_pool_end_group(struct mt_pool_walk *walk, struct mt_pool_lane *lane);
 
 #endif

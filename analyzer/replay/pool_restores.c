@@ -62,13 +62,12 @@ static void judge(struct mt_pool_restores *restores, const struct mt_pool_tracks
     restores->found_since = restores->newest_since;
 }
 
-static bool add_tile(struct mt_pool_restores *restores, const struct mt_pool_tracks *tracks,
+static void add_tile(struct mt_pool_restores *restores, const struct mt_pool_tracks *tracks,
                      const struct mt_event *event, enum mt_status *status)
 {
-    *status = mt_grow(&restores->tiles, &restores->tile_capacity, restores->tile_count + 1,
-                      sizeof *restores->tiles);
-    if (*status != MT_OK)
-        return false;
+    mt_grow_to(&restores->tiles, &restores->tile_capacity, restores->tile_count + 1,
+               sizeof *restores->tiles);
+    *status = MT_OK;
     restores->tiles[restores->tile_count++] =
         (struct mt_pool_tile){.seq = event->seq,
                               .addr = event->addr,
@@ -77,7 +76,6 @@ static bool add_tile(struct mt_pool_restores *restores, const struct mt_pool_tra
     restores->stays++;
     restores->hash = mt_pool_hash_with(restores->hash, event->addr);
     judge(restores, tracks);
-    return true;
 }
 
 /* The first tile of a segment without tiles. */
@@ -95,7 +93,8 @@ static bool begin_segment(struct mt_pool_restores *restores, struct mt_pool_trac
     restores->newest_since = (uint32_t)mt_max_u64(restores->newest_since, segment->since);
     restores->end = segment->base + segment->size_bytes;
     restores->group = restores->next_gap = restores->tile_count;
-    return add_tile(restores, tracks, event, status);
+    add_tile(restores, tracks, event, status);
+    return true;
 }
 
 bool mt_pool_restores_may_begin(struct mt_pool_restores *restores, struct mt_pool_tracks *tracks,
@@ -128,7 +127,7 @@ static bool scan_alloc(struct mt_pool_restores *restores, struct mt_pool_tracks 
     if (next == restores->end)
         return begin_segment(restores, tracks, event, status);
     return event->addr == next && event->size_bytes <= restores->end - next &&
-           add_tile(restores, tracks, event, status);
+           (add_tile(restores, tracks, event, status), true);
 }
 
 /* The tile of the last segment at an address, or NULL. */

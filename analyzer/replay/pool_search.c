@@ -75,8 +75,7 @@ enum mt_status mt_pool_search(struct mt_source *source, const struct mt_pool_tri
         status = mt_pool_evidence_collect(source, evidence, error);
     if (status != MT_OK || evidence->gave_up || evidence->unequal.count + evidence->kept.count == 0)
         return status;
-    status = mt_lost_pools_guess(evidence, pools);
-    if (status == MT_OK)
-        status = trial->run(trial->context, pools, best, error);
+    mt_lost_pools_guess(evidence, pools);
+    status = trial->run(trial->context, pools, best, error);
     return status == MT_OK ? improve_pools(trial, pools, best, error) : status;
 }

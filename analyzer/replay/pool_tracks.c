@@ -5,6 +5,7 @@
 
 #include "check.h"
 #include "grow.h"
+#include "process_memory.h"
 
 enum { MAX_BLOCKS = 1 << 18, MAX_STEPS_BACK = 1 << 12 };
 
@@ -42,18 +43,15 @@ static uint64_t state_key(uint16_t pool, uint64_t hash)
     return hash ^ mt_hash_u64(UINT64_MAX - pool);
 }
 
-static enum mt_status pool_of(struct mt_pool_tracks *tracks, uint16_t id,
-                              struct mt_pool_track **pool)
+static void pool_of(struct mt_pool_tracks *tracks, uint16_t id, struct mt_pool_track **pool)
 {
     if (id >= tracks->pool_count) {
-        if (mt_grow(&tracks->pools, &tracks->pool_capacity, (size_t)id + 1, sizeof *tracks->pools))
-            return MT_ERR_MEMORY;
+        mt_grow_to(&tracks->pools, &tracks->pool_capacity, (size_t)id + 1, sizeof *tracks->pools);
         memset(tracks->pools + tracks->pool_count, 0,
                (id + 1u - tracks->pool_count) * sizeof *tracks->pools);
         tracks->pool_count = id + 1u;
     }
     *pool = &tracks->pools[id];
-    return MT_OK;
 }
 
 /* Number of `sinces` that are not above a moment. */
@@ -82,7 +80,7 @@ static void drop_since(struct mt_pool_track *pool, uint32_t since)
 }
 
 /* Removes the segment at an index of the list from all tables. */
-static enum mt_status drop_segment(struct mt_pool_tracks *tracks, uint32_t place)
+static void drop_segment(struct mt_pool_tracks *tracks, uint32_t place)
 {
     struct mt_segment_track gone = tracks->segments[place], *last;
 
@@ -92,173 +90,151 @@ static enum mt_status drop_segment(struct mt_pool_tracks *tracks, uint32_t place
     drop_since(&tracks->pools[gone.pool], gone.since);
     last = &tracks->segments[--tracks->segment_count];
     if (place == tracks->segment_count)
-        return MT_OK;
+        return;
     tracks->segments[place] = *last;
-    if (last->expandable && mt_map_set(&tracks->ends, last->base + last->size_bytes, place))
-        return MT_ERR_MEMORY;
-    return mt_map_set(&tracks->bases, last->base, place);
+    if (last->expandable)
+        mt_map_put(&tracks->ends, last->base + last->size_bytes, place);
+    mt_map_put(&tracks->bases, last->base, place);
 }
 
-static enum mt_status add_segment(struct mt_pool_tracks *tracks, struct mt_segment_track segment)
+static void add_segment(struct mt_pool_tracks *tracks, struct mt_segment_track segment)
 {
     struct mt_pool_track *pool;
-    enum mt_status status = pool_of(tracks, segment.pool, &pool);
 
+    pool_of(tracks, segment.pool, &pool);
     segment.since = tracks->now + 1;
     segment.scan = 0;
     if (tracks->segment_count >= MT_MAX_SEGMENT_TRACKS) {
         tracks->segments_left_out++;
-        return status;
+        return;
     }
-    if (status == MT_OK)
-        status = mt_grow(&tracks->segments, &tracks->segment_capacity,
-                         (size_t)tracks->segment_count + 1, sizeof *tracks->segments);
-    if (status == MT_OK)
-        status = mt_grow(&pool->sinces, &pool->since_capacity, pool->since_count + 1,
-                         sizeof *pool->sinces);
-    if (status == MT_OK)
-        status = mt_map_set(&tracks->bases, segment.base, tracks->segment_count);
-    if (status == MT_OK && segment.expandable)
-        status =
-            mt_map_set(&tracks->ends, segment.base + segment.size_bytes, tracks->segment_count);
-    if (status != MT_OK)
-        return status;
+    mt_grow_to(&tracks->segments, &tracks->segment_capacity, (size_t)tracks->segment_count + 1,
+               sizeof *tracks->segments);
+    mt_grow_to(&pool->sinces, &pool->since_capacity, pool->since_count + 1, sizeof *pool->sinces);
+    mt_map_put(&tracks->bases, segment.base, tracks->segment_count);
+    if (segment.expandable)
+        mt_map_put(&tracks->ends, segment.base + segment.size_bytes, tracks->segment_count);
     MT_ASSERT(!pool->since_count || pool->sinces[pool->since_count - 1] <= segment.since);
     pool->sinces[pool->since_count++] = segment.since;
     tracks->segments[tracks->segment_count++] = segment;
-    return MT_OK;
 }
 
 /* Joins a mapped range with the ranges of its pool that it touches. */
-static enum mt_status join_ranges(struct mt_pool_tracks *tracks, struct mt_segment_track *range)
+static void join_ranges(struct mt_pool_tracks *tracks, struct mt_segment_track *range)
 {
     uint32_t below = mt_map_get(&tracks->ends, range->base), above;
-    enum mt_status status = MT_OK;
 
     if (below != MT_MAP_NONE && tracks->segments[below].pool == range->pool) {
         range->base = tracks->segments[below].base;
         range->size_bytes += tracks->segments[below].size_bytes;
-        status = drop_segment(tracks, below);
+        drop_segment(tracks, below);
     }
     above = mt_map_get(&tracks->bases, range->base + range->size_bytes);
-    if (status == MT_OK && above != MT_MAP_NONE && tracks->segments[above].pool == range->pool &&
+    if (above != MT_MAP_NONE && tracks->segments[above].pool == range->pool &&
         tracks->segments[above].expandable) {
         range->size_bytes += tracks->segments[above].size_bytes;
-        status = drop_segment(tracks, above);
+        drop_segment(tracks, above);
     }
-    return status;
 }
 
-enum mt_status mt_pool_tracks_segment(struct mt_pool_tracks *tracks, const struct mt_event *event,
-                                      uint16_t pool)
+void mt_pool_tracks_segment(struct mt_pool_tracks *tracks, const struct mt_event *event,
+                            uint16_t pool)
 {
     struct mt_segment_track fresh = {.base = event->addr,
                                      .size_bytes = event->size_bytes,
                                      .pool = pool,
                                      .expandable = event->kind == MT_EVENT_SEGMENT_MAP};
     uint32_t there = mt_map_get(&tracks->bases, event->addr);
-    enum mt_status status = MT_OK;
 
     /* Unmapping in the middle leaves a range that no restore can tile. */
     if (there != MT_MAP_NONE)
-        status = drop_segment(tracks, there);
-    if (status != MT_OK || !pool || !event->size_bytes ||
-        event->addr + event->size_bytes < event->addr || event->kind == MT_EVENT_SEGMENT_FREE ||
-        event->kind == MT_EVENT_SEGMENT_UNMAP)
-        return status;
+        drop_segment(tracks, there);
+    if (!pool || !event->size_bytes || event->addr + event->size_bytes < event->addr ||
+        event->kind == MT_EVENT_SEGMENT_FREE || event->kind == MT_EVENT_SEGMENT_UNMAP)
+        return;
     if (fresh.expandable)
-        status = join_ranges(tracks, &fresh);
-    return status == MT_OK ? add_segment(tracks, fresh) : status;
+        join_ranges(tracks, &fresh);
+    add_segment(tracks, fresh);
 }
 
 /* Forgets all dead blocks and all moments. */
-static enum mt_status forget_dead(struct mt_pool_tracks *tracks)
+static void forget_dead(struct mt_pool_tracks *tracks)
 {
-    enum mt_status status = MT_OK;
     uint32_t i, kept = 0;
 
     mt_map_release(&tracks->newest);
     mt_map_release(&tracks->states);
     tracks->first_moment = tracks->now + 1;
-    for (i = 0; i < tracks->block_count && status == MT_OK; i++) {
+    for (i = 0; i < tracks->block_count; i++) {
         if (tracks->blocks[i].until != ALIVE)
             continue;
         tracks->blocks[kept] = tracks->blocks[i];
         tracks->blocks[kept].before = MT_NO_TRACK;
-        status = mt_map_set(&tracks->newest, tracks->blocks[kept].addr, kept);
+        mt_map_put(&tracks->newest, tracks->blocks[kept].addr, kept);
         kept++;
     }
     tracks->block_count = kept;
-    return status;
 }
 
 /* Makes room for one more block; the list grows if live blocks fill it. */
-static enum mt_status make_room(struct mt_pool_tracks *tracks)
+static void make_room(struct mt_pool_tracks *tracks)
 {
-    enum mt_status status = MT_OK;
-
     if (tracks->block_count >= MAX_BLOCKS && (tracks->block_count & (tracks->block_count - 1)) == 0)
-        status = forget_dead(tracks);
-    if (status == MT_OK && tracks->block_count >= MT_NO_TRACK / 2)
-        status = MT_ERR_MEMORY;
-    return status == MT_OK ? mt_grow(&tracks->blocks, &tracks->block_capacity,
-                                     (size_t)tracks->block_count + 1, sizeof *tracks->blocks)
-                           : status;
+        forget_dead(tracks);
+    if (tracks->block_count >= MT_NO_TRACK / 2)
+        mt_memory_end();
+    mt_grow_to(&tracks->blocks, &tracks->block_capacity, (size_t)tracks->block_count + 1,
+               sizeof *tracks->blocks);
 }
 
 /* Puts the pool in a new state from the next moment. */
-static enum mt_status set_state(struct mt_pool_tracks *tracks, uint16_t pool)
+static void set_state(struct mt_pool_tracks *tracks, uint16_t pool)
 {
     uint64_t key = state_key(pool, tracks->pools[pool].hash);
     size_t place = tracks->now + 1 - tracks->first_moment;
 
-    if (tracks->now >= ALIVE - 1 ||
-        mt_grow(&tracks->earlier, &tracks->earlier_capacity, place + 1, sizeof *tracks->earlier))
-        return MT_ERR_MEMORY;
+    if (tracks->now >= ALIVE - 1)
+        mt_memory_end();
+    mt_grow_to(&tracks->earlier, &tracks->earlier_capacity, place + 1, sizeof *tracks->earlier);
     tracks->now++;
     tracks->earlier[place] = mt_map_find(&tracks->states, key);
-    return mt_map_set(&tracks->states, key, tracks->now);
+    mt_map_put(&tracks->states, key, tracks->now);
 }
 
-enum mt_status mt_pool_tracks_end(struct mt_pool_tracks *tracks, uint64_t addr)
+void mt_pool_tracks_end(struct mt_pool_tracks *tracks, uint64_t addr)
 {
     uint32_t id = mt_map_get(&tracks->newest, addr);
     struct mt_block_track *block;
     struct mt_pool_track *pool;
 
     if (id == MT_MAP_NONE || tracks->blocks[id].until != ALIVE)
-        return MT_OK;
+        return;
     block = &tracks->blocks[id];
     pool = &tracks->pools[block->pool];
     MT_ASSERT(pool->live > 0);
     pool->live--;
     pool->hash = mt_pool_hash_without(pool->hash, addr);
     block->until = tracks->now + 1;
-    return set_state(tracks, block->pool);
+    set_state(tracks, block->pool);
 }
 
-enum mt_status mt_pool_tracks_begin(struct mt_pool_tracks *tracks,
-                                    const struct mt_block_track *track)
+void mt_pool_tracks_begin(struct mt_pool_tracks *tracks, const struct mt_block_track *track)
 {
     struct mt_block_track fresh = *track;
     struct mt_pool_track *pool;
-    enum mt_status status = mt_pool_tracks_end(tracks, track->addr);
 
+    mt_pool_tracks_end(tracks, track->addr);
     MT_ASSERT(track->pool != 0);
-    if (status == MT_OK)
-        status = make_room(tracks);
-    if (status == MT_OK)
-        status = pool_of(tracks, track->pool, &pool);
-    if (status != MT_OK)
-        return status;
+    make_room(tracks);
+    pool_of(tracks, track->pool, &pool);
     fresh.before = mt_map_get(&tracks->newest, track->addr);
     fresh.from = tracks->now + 1;
     fresh.until = ALIVE;
     pool->live++;
     pool->hash = mt_pool_hash_with(pool->hash, track->addr);
     tracks->blocks[tracks->block_count] = fresh;
-    status = mt_map_set(&tracks->newest, track->addr, tracks->block_count++);
-    return status == MT_OK ? set_state(tracks, track->pool) : status;
+    mt_map_put(&tracks->newest, track->addr, tracks->block_count++);
+    set_state(tracks, track->pool);
 }
 
 uint32_t mt_pool_tracks_moment(const struct mt_pool_tracks *tracks, uint16_t pool, uint64_t hash)

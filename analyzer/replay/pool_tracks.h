@@ -66,16 +66,15 @@ struct mt_pool_tracks {
 void mt_pool_tracks_release(struct mt_pool_tracks *tracks);
 
 /* Takes segment events in the order of the trace; ignores those of the default pool. */
-enum mt_status mt_pool_tracks_segment(struct mt_pool_tracks *tracks, const struct mt_event *event,
-                                      uint16_t pool) MT_MUST_USE;
+void mt_pool_tracks_segment(struct mt_pool_tracks *tracks, const struct mt_event *event,
+                            uint16_t pool);
 
 /* Starts a block of a private pool; `track` has everything except moments. Ends a block that is
  * still at that address. */
-enum mt_status mt_pool_tracks_begin(struct mt_pool_tracks *tracks,
-                                    const struct mt_block_track *track) MT_MUST_USE;
+void mt_pool_tracks_begin(struct mt_pool_tracks *tracks, const struct mt_block_track *track);
 
 /* Ends the live block at that address, if there is one. */
-enum mt_status mt_pool_tracks_end(struct mt_pool_tracks *tracks, uint64_t addr) MT_MUST_USE;
+void mt_pool_tracks_end(struct mt_pool_tracks *tracks, uint64_t addr);
 
 /* Adds an address to the hash of a state, or removes it. */
 uint64_t mt_pool_hash_with(uint64_t hash, uint64_t addr);

@@ -23,35 +23,32 @@ size_t mt_pool_place_above(const struct mt_pool_walk *walk, const struct mt_pool
     return low;
 }
 
-enum mt_status mt_pool_push(uint32_t **items, size_t *count, size_t *capacity, uint32_t item)
+void mt_pool_push(uint32_t **items, size_t *count, size_t *capacity, uint32_t item)
 {
-    enum mt_status status = mt_grow(items, capacity, *count + 1, sizeof **items);
-
-    if (status == MT_OK)
-        (*items)[(*count)++] = item;
-    return status;
+    mt_grow_to(items, capacity, *count + 1, sizeof **items);
+    (*items)[(*count)++] = item;
 }
 
 /* Adds a pair. With too many pairs the search gives up. */
-static enum mt_status add_pair(struct mt_pool_evidence *evidence, struct mt_pool_pairs *pairs,
-                               uint32_t a, uint32_t b)
+static void add_pair(struct mt_pool_evidence *evidence, struct mt_pool_pairs *pairs, uint32_t a,
+                     uint32_t b)
 {
     size_t most =
         mt_min_u64(MAX_PAIRS, FREE_PAIRS + (uint64_t)PAIRS_PER_EVENT * evidence->event_count);
-    enum mt_status status = evidence->gave_up ? MT_OK : mt_pool_pairs_add(pairs, a, b);
 
+    if (!evidence->gave_up)
+        mt_pool_pairs_add(pairs, a, b);
     evidence->gave_up |= pairs->count > most;
-    return status;
 }
 
-enum mt_status mt_pool_set_unequal(struct mt_pool_walk *walk, uint32_t a, uint32_t b)
+void mt_pool_set_unequal(struct mt_pool_walk *walk, uint32_t a, uint32_t b)
 {
-    return add_pair(walk->evidence, &walk->evidence->unequal, a < b ? a : b, a < b ? b : a);
+    add_pair(walk->evidence, &walk->evidence->unequal, a < b ? a : b, a < b ? b : a);
 }
 
-enum mt_status mt_pool_set_kept(struct mt_pool_walk *walk, uint32_t stayed, uint32_t gone)
+void mt_pool_set_kept(struct mt_pool_walk *walk, uint32_t stayed, uint32_t gone)
 {
-    return add_pair(walk->evidence, &walk->evidence->kept, stayed, gone);
+    add_pair(walk->evidence, &walk->evidence->kept, stayed, gone);
 }
 
 uint32_t mt_pool_instance_at(const struct mt_pool_walk *walk, const struct mt_pool_lane *lane,

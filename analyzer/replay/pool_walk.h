@@ -30,13 +30,11 @@ struct mt_pool_walk {
     uint32_t group; /* number of the group of segment events */
 };
 
-enum mt_status mt_pool_push(uint32_t **items, size_t *count, size_t *capacity,
-                            uint32_t item) MT_MUST_USE;
+void mt_pool_push(uint32_t **items, size_t *count, size_t *capacity, uint32_t item);
 /* Add a piece of evidence. If there are too many of either kind, the search gives up
  * (evidence->gave_up). */
-enum mt_status mt_pool_set_unequal(struct mt_pool_walk *walk, uint32_t a, uint32_t b) MT_MUST_USE;
-enum mt_status mt_pool_set_kept(struct mt_pool_walk *walk, uint32_t stayed,
-                                uint32_t gone) MT_MUST_USE;
+void mt_pool_set_unequal(struct mt_pool_walk *walk, uint32_t a, uint32_t b);
+void mt_pool_set_kept(struct mt_pool_walk *walk, uint32_t stayed, uint32_t gone);
 /* mt_pool_place_above returns the index in `alive` of the first instance that begins above `addr`.
  * mt_pool_instance_at returns the instance that contains `addr`, or MT_NO_INSTANCE. */
 size_t mt_pool_place_above(const struct mt_pool_walk *walk, const struct mt_pool_lane *lane,

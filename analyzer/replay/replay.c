@@ -10,6 +10,7 @@
 #include "one_replay.h"
 #include "policy_options.h"
 #include "pool_search.h"
+#include "process_memory.h"
 #include "pytorch_config.h"
 #include "util.h"
 
@@ -56,9 +57,7 @@ static enum mt_status try_limit(void *context, uint64_t limit_bytes, bool *compa
     enum mt_status status;
 
     if (!search->summary)
-        search->summary = malloc(sizeof *search->summary);
-    if (!search->summary)
-        return MT_ERR_MEMORY;
+        search->summary = mt_memory_new(sizeof *search->summary);
     options.verify = true;
     options.blind = false;
     options.no_inferred_pools = true;
@@ -109,8 +108,6 @@ static enum mt_status run_with_limit(struct mt_one_replay *replay, struct mt_err
     bool done = false;
 
     replay->watch = mt_limit_watch_new(&replay->source->header);
-    if (!replay->watch)
-        return MT_ERR_MEMORY;
     if (may_try)
         status = try_unlimited(replay, &done, error);
     if (status != MT_OK || done)
@@ -177,9 +174,7 @@ static enum mt_status try_pools(void *context, const struct mt_lost_pools *pools
 
     trial.pools = pools;
     trial.observer = NULL;
-    trial.summary = malloc(sizeof *trial.summary);
-    if (!trial.summary)
-        return MT_ERR_MEMORY;
+    trial.summary = mt_memory_new(sizeof *trial.summary);
     if (status == MT_OK)
         status = mt_one_replay_run(&trial, error);
     if (status == MT_OK)
@@ -270,9 +265,7 @@ static enum mt_status learn_order(const struct mt_one_replay *replay, struct mt_
     struct mt_one_replay run = {.options = &options, .source = replay->source};
     enum mt_status status;
 
-    run.summary = calloc(1, sizeof *run.summary);
-    if (!run.summary)
-        return MT_ERR_MEMORY;
+    run.summary = mt_memory_zeroed(1, sizeof *run.summary);
     status = find_policy(&run, error);
     if (status == MT_OK)
         status = mt_one_replay_run(&run, error);
@@ -304,9 +297,7 @@ static enum mt_status foresee(struct mt_one_replay *replay, struct mt_foresight 
     replay->foresight = replay->options->foresight;
     if (replay->foresight)
         return MT_OK;
-    *made = malloc(sizeof **made);
-    if (!*made)
-        return MT_ERR_MEMORY;
+    *made = mt_memory_new(sizeof **made);
     status = mt_foresight_make(replay->source, &replay->policy, *made, error);
     replay->foresight = *made;
     return status;
@@ -405,9 +396,9 @@ enum mt_status mt_replay_run_together(struct mt_source *source, const struct mt_
                                       size_t count, const struct mt_replay_listener *listener,
                                       struct mt_error *error)
 {
-    struct mt_one_replay *replays = calloc(count + 1, sizeof *replays);
-    struct mt_foresight **made = calloc(count + 1, sizeof *made);
-    enum mt_status status = replays && made ? MT_OK : MT_ERR_MEMORY;
+    struct mt_one_replay *replays = mt_memory_zeroed(count + 1, sizeof *replays);
+    struct mt_foresight **made = mt_memory_zeroed(count + 1, sizeof *made);
+    enum mt_status status = MT_OK;
     size_t i, opened = 0;
 
     if (error)

@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "process_memory.h"
 #include "util.h"
 
 void mt_replay_use_order(struct mt_replay_options *options, uint32_t index, bool recorded)
@@ -63,9 +64,7 @@ enum mt_status mt_replay_orders(struct mt_source *source, const struct mt_replay
 
     if (!begin(summary) || orders < 2)
         return MT_OK;
-    other = malloc(sizeof *other);
-    if (!other)
-        return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of host memory");
+    other = mt_memory_new(sizeof *other);
     for (uint32_t i = 1; status == MT_OK && i < orders && i < MT_BASE_ORDERS; i++) {
         mt_replay_use_order(&with, i, summary->devices[0].recorded_addresses);
         status = mt_source_rewind(source, error);

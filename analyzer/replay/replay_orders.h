@@ -16,7 +16,7 @@ void mt_replay_use_order(struct mt_replay_options *options, uint32_t index, bool
  * highest peaks, and the largest number of failed requests of every device. If addresses decided
  * choices on a device (address_ties), these values cover the first `orders` orders (1 to
  * MT_BASE_ORDERS), and the source is replayed from its start once for each further order. Returns
- * MT_ERR_MEMORY, or the status of mt_replay_run. */
+ * the status of mt_replay_run. */
 enum mt_status mt_replay_orders(struct mt_source *source, const struct mt_replay_options *options,
                                 uint32_t orders, struct mt_replay_summary *summary,
                                 struct mt_error *error) MT_MUST_USE;

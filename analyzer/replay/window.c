@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "check.h"
+#include "process_memory.h"
 
 void mt_window_init(struct mt_window *window, struct mt_source *source)
 {
@@ -55,9 +56,7 @@ static enum mt_status join(struct mt_window *window, struct mt_error *error)
 
     /* the current batch belongs to the source: save its rest first */
     if (window->joined_capacity < left || !window->joined) {
-        struct mt_event *joined = malloc((left + 1) * sizeof *joined);
-        if (!joined)
-            return MT_ERR_MEMORY;
+        struct mt_event *joined = mt_memory_new((left + 1) * sizeof *joined);
         if (left)
             memcpy(joined, window->events + window->at, left * sizeof *joined);
         free(window->joined);
@@ -73,9 +72,8 @@ static enum mt_status join(struct mt_window *window, struct mt_error *error)
     if (status != MT_OK)
         return status;
     if (window->joined_capacity < left + batch.count) {
-        struct mt_event *joined = realloc(window->joined, (left + batch.count) * sizeof *joined);
-        if (!joined)
-            return MT_ERR_MEMORY;
+        struct mt_event *joined =
+            mt_memory_resize(window->joined, (left + batch.count) * sizeof *joined);
         window->joined = window->events = joined;
         window->joined_capacity = left + batch.count;
     }

@@ -12,6 +12,7 @@
 #include "needs.h"
 #include "oom_answers.h"
 #include "peak_orders.h"
+#include "process_memory.h"
 #include "read_arenas.h"
 #include "read_again.h"
 #include "replay.h"
@@ -40,9 +41,10 @@ static enum mt_status watch_and_survey(void *context, const struct mt_event *eve
                                        const struct mt_replay_view *view)
 {
     struct mt_analysis *analysis = context;
-    enum mt_status status = mt_watch_event(&analysis->watch, &analysis->survey, event);
 
-    return status ? status : mt_survey_event(&analysis->survey, event, view);
+    mt_watch_event(&analysis->watch, &analysis->survey, event);
+    mt_survey_event(&analysis->survey, event, view);
+    return MT_OK;
 }
 
 static enum mt_status restart(void *context)
@@ -50,7 +52,8 @@ static enum mt_status restart(void *context)
     struct mt_analysis *analysis = context;
 
     restart_watch(analysis);
-    return mt_survey_restart(&analysis->survey);
+    mt_survey_restart(&analysis->survey);
+    return MT_OK;
 }
 
 static enum mt_status replay_as_run(struct mt_analysis *analysis,
@@ -82,12 +85,12 @@ static enum mt_status read_run(struct mt_analysis *analysis)
     status = options.policy ? mt_replay_run(analysis->source, &options, &observer,
                                             analysis->summary, analysis->error)
                             : replay_as_run(analysis, &observer);
-    if (!status)
-        status = mt_watch_finish(&analysis->watch, &analysis->survey);
-    if (!status)
-        status = mt_survey_finish(&analysis->survey);
+    if (status)
+        return status;
+    mt_watch_finish(&analysis->watch, &analysis->survey);
+    mt_survey_finish(&analysis->survey);
     mt_readings_hold(&analysis->readings, mt_alloc_log_bytes(&analysis->survey.log));
-    return status;
+    return MT_OK;
 }
 
 /* Whether the trace has events other than those of a framework. */
@@ -100,7 +103,8 @@ static bool has_driver_events(const struct mt_analysis *analysis)
 
 static enum mt_status receive_driver(void *context, struct mt_event *event)
 {
-    return mt_driver_ledger_event(context, event);
+    mt_driver_ledger_event(context, event);
+    return MT_OK;
 }
 
 /* Reads all heaps, and measures the memory that the process took from the driver. */
@@ -110,29 +114,30 @@ static enum mt_status read_driver(struct mt_analysis *analysis)
     const struct mt_survey *survey = &analysis->survey;
     struct mt_heap_view *view = &analysis->source->view;
     const enum mt_view_level level = view->level;
-    enum mt_status status = MT_OK;
+    enum mt_status status;
 
     ledger->arena = &analysis->report->arena;
     ledger->phases = &analysis->survey.phases;
     mt_driver_ledger_begin(ledger, analysis->source);
-    for (uint32_t i = 0; i < survey->device_count && !status && ledger->has_framework; i++) {
+    for (uint32_t i = 0; i < survey->device_count && ledger->has_framework; i++) {
         const struct mt_high *peak = mt_highs_since(&survey->devices[i].high[MT_HIGH_ALLOCATED], 0);
 
-        status = mt_driver_ledger_want(ledger, survey->devices[i].device, peak->event, peak->t_ns);
+        mt_driver_ledger_want(ledger, survey->devices[i].device, peak->event, peak->t_ns);
     }
     view->level = MT_VIEW_EVERYTHING;
-    if (!status)
-        status = mt_read_events(analysis, ledger, receive_driver);
+    status = mt_read_events(analysis, ledger, receive_driver);
     view->level = level;
-    if (!status)
-        status = mt_driver_ledger_finish(ledger);
+    if (status)
+        return status;
+    mt_driver_ledger_finish(ledger);
     mt_readings_hold(&analysis->readings, mt_driver_ledger_bytes(ledger));
-    return status;
+    return MT_OK;
 }
 
 static enum mt_status receive_block(void *context, const struct mt_event *event)
 {
-    return mt_holders_event(context, event);
+    mt_holders_event(context, event);
+    return MT_OK;
 }
 
 /* Replays the run under the settings of the trials, and passes the events on. */
@@ -145,9 +150,7 @@ static enum mt_status replay_trials(struct mt_analysis *analysis,
     for (uint32_t i = 0; i < analysis->trial_count && i < MT_MAX_TRIALS; i++) {
         struct mt_trial *trial = &analysis->trials[i];
 
-        trial->summary = calloc(1, sizeof *trial->summary);
-        if (!trial->summary)
-            return MT_ERR_MEMORY;
+        trial->summary = mt_memory_zeroed(1, sizeof *trial->summary);
         options[i] = (struct mt_replay_options){.policy = trial->policy,
                                                 .limit_bytes = trial->limit_bytes,
                                                 .most_reserved_bytes = trial->most_reserved_bytes};
@@ -171,13 +174,13 @@ static enum mt_status read_blocks(struct mt_analysis *analysis)
     while (!status && !analysis->trial_count) {
         status = mt_source_next(analysis->source, &batch, analysis->error);
         for (size_t i = 0; !status && i < batch.count; i++)
-            status = mt_holders_event(holders, &batch.events[i]);
+            mt_holders_event(holders, &batch.events[i]);
     }
-    status = status == MT_END ? MT_OK : status;
-    if (!status)
-        status = mt_holders_finish(holders);
+    if (status && status != MT_END)
+        return status;
+    mt_holders_finish(holders);
     mt_readings_hold(&analysis->readings, mt_holders_bytes(holders));
-    return status;
+    return MT_OK;
 }
 
 static enum mt_status fill_report(struct mt_analysis *analysis)
@@ -248,15 +251,14 @@ enum mt_status mt_analyze(struct mt_source *source, const struct mt_analyze_opti
 {
     struct mt_analysis analysis = {.source = source, .options = options};
     struct mt_error unused;
-    enum mt_status status = MT_ERR_MEMORY;
+    enum mt_status status;
 
     *report = NULL;
     analysis.error = error ? error : &unused;
     memset(analysis.error, 0, sizeof *analysis.error);
-    analysis.report = calloc(1, sizeof *analysis.report);
-    analysis.summary = calloc(1, sizeof *analysis.summary);
-    if (analysis.report && analysis.summary)
-        status = run_passes(&analysis);
+    analysis.report = mt_memory_zeroed(1, sizeof *analysis.report);
+    analysis.summary = mt_memory_zeroed(1, sizeof *analysis.summary);
+    status = run_passes(&analysis);
     if (status && !analysis.error->status)
         (void)mt_fail(analysis.error, status, MT_NO_OFFSET, "%s", mt_status_text(status));
     mt_attribution_release(&analysis.attribution);

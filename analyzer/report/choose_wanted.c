@@ -3,6 +3,7 @@
 #include "analysis.h"
 #include "findings.h"
 #include "models.h"
+#include "process_memory.h"
 #include "util.h"
 
 #include <stdlib.h>
@@ -71,7 +72,7 @@ static void watch_idle(struct mt_analysis *analysis)
                        &analysis->survey.devices[i], analysis->is_main);
 }
 
-static enum mt_status choose_instants(struct mt_analysis *analysis)
+static void choose_instants(struct mt_analysis *analysis)
 {
     struct mt_survey *survey = &analysis->survey;
     struct mt_holders *holders = &analysis->holders;
@@ -80,17 +81,13 @@ static enum mt_status choose_instants(struct mt_analysis *analysis)
                   (MT_ARRAY_LEN(analysis->instants->instants) +
                    2 * MT_ARRAY_LEN(analysis->instants->explanations) + MT_MODEL_COUNT + 1);
 
-    if (analysis->options->question) {
+    if (analysis->options->question)
         analysis->answers =
             mt_arena_array(arena, (size_t)survey->device_count + 1, sizeof *analysis->answers);
-        if (!analysis->answers)
-            return MT_ERR_MEMORY;
-    }
-    analysis->instants = calloc((size_t)survey->device_count + 1, sizeof *analysis->instants);
+    analysis->instants =
+        mt_memory_zeroed((size_t)survey->device_count + 1, sizeof *analysis->instants);
     holders->snapshots = mt_arena_array(arena, most + 1, sizeof *holders->snapshots);
-    if (!analysis->instants || !holders->snapshots ||
-        mt_main_phases(arena, &survey->phases, &analysis->is_main))
-        return MT_ERR_MEMORY;
+    mt_main_phases(arena, &survey->phases, &analysis->is_main);
     if (!analysis->options->question)
         watch_idle(analysis);
     for (uint32_t i = 0; i < survey->device_count; i++) {
@@ -111,7 +108,6 @@ static enum mt_status choose_instants(struct mt_analysis *analysis)
             want(holders, holders->devices[i].pins.event, survey->devices[i].device);
     }
     drop_duplicates(holders);
-    return MT_OK;
 }
 
 enum mt_status mt_choose_wanted(struct mt_analysis *analysis)
@@ -121,14 +117,12 @@ enum mt_status mt_choose_wanted(struct mt_analysis *analysis)
 
     holders->arena = &analysis->report->arena;
     holders->survey = &analysis->survey;
-    holders->devices = calloc((size_t)analysis->survey.device_count + 1, sizeof *holders->devices);
-    if (!holders->devices)
-        return MT_ERR_MEMORY;
-    status = analysis->options->question || analysis->options->no_findings
-                 ? MT_OK
-                 : mt_findings_begin(analysis);
-    if (!status)
-        status = choose_instants(analysis);
+    holders->devices =
+        mt_memory_zeroed((size_t)analysis->survey.device_count + 1, sizeof *holders->devices);
+    if (!analysis->options->question && !analysis->options->no_findings)
+        mt_findings_begin(analysis);
+    status = MT_OK;
+    choose_instants(analysis);
     for (uint32_t i = 0; i < analysis->survey.device_count && !status; i++)
         status = mt_models_begin(analysis, i, &holders->devices[i].models);
     return status;

@@ -108,8 +108,8 @@ static uint64_t total_bytes(const struct mt_symbols *symbols, uint16_t device)
     return device < symbols->device_count ? symbols->devices[device].total_memory_bytes : 0;
 }
 
-enum mt_status mt_fill_device_parts(struct mt_analysis *analysis, const struct mt_snapshot *peak,
-                                    struct mt_device_report *out)
+void mt_fill_device_parts(struct mt_analysis *analysis, const struct mt_snapshot *peak,
+                          struct mt_device_report *out)
 {
     const struct mt_report *report = analysis->report;
     const struct mt_driver_report *driver = mt_driver_of(report, out->device);
@@ -120,10 +120,7 @@ enum mt_status mt_fill_device_parts(struct mt_analysis *analysis, const struct m
         report->what_if || !out->peak_role_bytes[MT_ROLE_KV_CACHE] || !device_parts.total_bytes ||
         driver->then.framework_bytes > driver->then.bytes ||
         !fill_parts(&device_parts, out, peak, driver))
-        return MT_OK;
+        return;
     out->device_parts = mt_arena_alloc(&analysis->report->arena, sizeof *out->device_parts);
-    if (!out->device_parts)
-        return MT_ERR_MEMORY;
     *out->device_parts = device_parts;
-    return MT_OK;
 }

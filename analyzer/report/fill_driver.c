@@ -8,16 +8,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-static enum mt_status fill_heaps(struct mt_analysis *analysis, struct mt_driver_report *out,
-                                 uint32_t device)
+static void fill_heaps(struct mt_analysis *analysis, struct mt_driver_report *out, uint32_t device)
 {
     const struct mt_driver_ledger *ledger = &analysis->ledger;
     const struct mt_symbols *symbols = &analysis->source->symbols;
 
     out->heaps =
         mt_arena_array(&analysis->report->arena, ledger->heap_count + 1, sizeof *out->heaps);
-    if (!out->heaps)
-        return MT_ERR_MEMORY;
     for (size_t i = 0; i < ledger->heap_count; i++) {
         const struct mt_ledger_heap *heap = &ledger->heaps[i];
 
@@ -36,10 +33,9 @@ static enum mt_status fill_heaps(struct mt_analysis *analysis, struct mt_driver_
                                  .peak_t_ns = heap->peak_t_ns,
                                  .peak_event = heap->peak_event};
     }
-    return MT_OK;
 }
 
-static enum mt_status fill_failures(struct mt_analysis *analysis, struct mt_driver_report *out)
+static void fill_failures(struct mt_analysis *analysis, struct mt_driver_report *out)
 {
     const struct mt_driver_ledger *ledger = &analysis->ledger;
     size_t kept = mt_min_u64(ledger->failure_count, MT_LEDGER_FAILURES);
@@ -47,27 +43,21 @@ static enum mt_status fill_failures(struct mt_analysis *analysis, struct mt_driv
     for (uint32_t i = 0; i < out->heap_count; i++)
         out->failures_in_all += out->heaps[i].failures;
     out->failures = mt_arena_array(&analysis->report->arena, kept + 1, sizeof *out->failures);
-    if (!out->failures)
-        return MT_ERR_MEMORY;
     for (size_t i = 0; i < kept; i++)
         if (ledger->failures[i].device == out->device)
             out->failures[out->failure_count++] = ledger->failures[i];
-    return MT_OK;
 }
 
-static enum mt_status fill_fatal(struct mt_analysis *analysis, struct mt_driver_report *out,
-                                 const struct mt_ledger_device *device)
+static void fill_fatal(struct mt_analysis *analysis, struct mt_driver_report *out,
+                       const struct mt_ledger_device *device)
 {
     struct mt_driver_failure *fatal;
 
     if (!device->was_refused)
-        return MT_OK;
+        return;
     fatal = mt_arena_alloc(&analysis->report->arena, sizeof *fatal);
-    if (!fatal)
-        return MT_ERR_MEMORY;
     *fatal = device->refused;
     out->fatal = fatal;
-    return MT_OK;
 }
 
 static void fill_residual(const struct mt_analysis *analysis, struct mt_driver_report *out,
@@ -93,14 +83,13 @@ static void fill_residual(const struct mt_analysis *analysis, struct mt_driver_r
     out->residual.peak_bytes = samples->nearest.used_bytes - samples->nearest.tracked_bytes;
 }
 
-static enum mt_status fill_outside(struct mt_analysis *analysis, struct mt_driver_report *out,
-                                   struct mt_ledger_device *device)
+static void fill_outside(struct mt_analysis *analysis, struct mt_driver_report *out,
+                         struct mt_ledger_device *device)
 {
     struct mt_snapshot snapshot = {.device = device->device, .holdings = device->copies};
-    enum mt_status status;
 
     if (!device->has_copy)
-        return MT_OK;
+        return;
     out->has_then = true;
     out->then = device->then;
     for (uint32_t i = 0; i < analysis->report->device_count; i++) {
@@ -118,28 +107,23 @@ static enum mt_status fill_outside(struct mt_analysis *analysis, struct mt_drive
         device->copies[snapshot.holding_count++] = device->copies[i];
         snapshot.bytes += device->copies[i].bytes;
     }
-    status = mt_attribute_sites(&analysis->attribution, &snapshot, &out->outside_sites,
-                                &out->outside_site_count);
-    return status ? status
-                  : mt_fill_owners(&analysis->attribution, &snapshot,
-                                   &analysis->ledger.communicators, out);
+    mt_attribute_sites(&analysis->attribution, &snapshot, &out->outside_sites,
+                       &out->outside_site_count);
+    mt_fill_owners(&analysis->attribution, &snapshot, &analysis->ledger.communicators, out);
 }
 
-static enum mt_status fill_device(struct mt_analysis *analysis, struct mt_driver_report *out,
-                                  uint32_t index)
+static void fill_device(struct mt_analysis *analysis, struct mt_driver_report *out, uint32_t index)
 {
     struct mt_ledger_device *device = &analysis->ledger.devices[index];
-    enum mt_status status = fill_heaps(analysis, out, index);
 
+    fill_heaps(analysis, out, index);
     out->device = device->device;
     out->has_calls = analysis->ledger.has_driver;
     out->peak = device->peak;
     fill_residual(analysis, out, device);
-    if (!status)
-        status = fill_failures(analysis, out);
-    if (!status)
-        status = fill_fatal(analysis, out, device);
-    return status ? status : fill_outside(analysis, out, device);
+    fill_failures(analysis, out);
+    fill_fatal(analysis, out, device);
+    fill_outside(analysis, out, device);
 }
 
 static int by_device(const void *a, const void *b)
@@ -149,21 +133,17 @@ static int by_device(const void *a, const void *b)
     return (int)x->device - (int)y->device;
 }
 
-enum mt_status mt_fill_driver(struct mt_analysis *analysis)
+void mt_fill_driver(struct mt_analysis *analysis)
 {
     const struct mt_driver_ledger *ledger = &analysis->ledger;
     struct mt_report *report = analysis->report;
-    enum mt_status status = MT_OK;
 
     report->drivers =
         mt_arena_array(&report->arena, ledger->device_count + 1, sizeof *report->drivers);
-    if (!report->drivers)
-        return MT_ERR_MEMORY;
     analysis->attribution.first_event = 0; /* the driver's history is complete */
     analysis->attribution.is_outside = true;
-    for (uint32_t i = 0; i < ledger->device_count && !status; i++)
-        status = fill_device(analysis, &report->drivers[report->driver_count++], i);
+    for (uint32_t i = 0; i < ledger->device_count; i++)
+        fill_device(analysis, &report->drivers[report->driver_count++], i);
     analysis->attribution.is_outside = false;
     qsort(report->drivers, report->driver_count, sizeof *report->drivers, by_device);
-    return status;
 }

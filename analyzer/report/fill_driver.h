@@ -7,6 +7,6 @@
 struct mt_analysis;
 
 /* Call it after the devices are filled. */
-enum mt_status mt_fill_driver(struct mt_analysis *analysis) MT_MUST_USE;
+void mt_fill_driver(struct mt_analysis *analysis);
 
 #endif

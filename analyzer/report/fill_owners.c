@@ -5,6 +5,7 @@
 #include "fill_owners.h"
 
 #include "libraries.h"
+#include "process_memory.h"
 #include "sorted.h"
 
 #include <stdlib.h>
@@ -62,14 +63,12 @@ struct communicators {
     int32_t *orders; /* index in `ranges` for each of those; MT_NO_COMMUNICATOR */
 };
 
-static enum mt_status find_communicators(const struct mt_attribution *attribution,
-                                         struct communicators *found)
+static void find_communicators(const struct mt_attribution *attribution,
+                               struct communicators *found)
 {
     uint32_t phases = attribution->phases->count;
 
-    found->ranges = calloc((size_t)phases + 1, sizeof *found->ranges);
-    if (!found->ranges)
-        return MT_ERR_MEMORY;
+    found->ranges = mt_memory_zeroed((size_t)phases + 1, sizeof *found->ranges);
     for (uint32_t i = 0; i < phases; i++) {
         const char *call = nccl_call(attribution, (int32_t)i);
 
@@ -77,7 +76,6 @@ static enum mt_status find_communicators(const struct mt_attribution *attributio
             found->ranges[found->count++] = i;
         found->is_unknown |= call && mt_makes_communicators(call);
     }
-    return MT_OK;
 }
 
 /* Number of those that began before `range`. */
@@ -123,33 +121,27 @@ static void match_makers(struct communicators *found)
     }
 }
 
-static enum mt_status order_told(struct communicators *found, const struct mt_communicators *told)
+static void order_told(struct communicators *found, const struct mt_communicators *told)
 {
     found->told = told;
-    found->orders = calloc(told->count + 1, sizeof *found->orders);
-    if (!found->orders)
-        return MT_ERR_MEMORY;
+    found->orders = mt_memory_zeroed(told->count + 1, sizeof *found->orders);
     for (size_t i = 0; i < told->count; i++)
         found->orders[i] = MT_NO_COMMUNICATOR;
     if (found->is_unknown)
-        return MT_OK;
+        return;
     match_makers(found);
     match_the_last(found);
     for (size_t i = 0; i < told->count; i++)
         if (found->orders[i] == MADE_TWICE)
             found->orders[i] = MT_NO_COMMUNICATOR;
-    return MT_OK;
 }
 
-static enum mt_status tell_communicators(struct mt_attribution *attribution,
-                                         const struct communicators *found,
-                                         struct mt_driver_report *out)
+static void tell_communicators(struct mt_attribution *attribution,
+                               const struct communicators *found, struct mt_driver_report *out)
 {
     out->communicator_count = found->is_unknown ? 0 : found->count;
     out->communicators =
         mt_arena_array(attribution->arena, found->told->count + 1, sizeof *out->communicators);
-    if (!out->communicators)
-        return MT_ERR_MEMORY;
     for (size_t i = 0; i < found->told->count; i++) {
         const struct mt_communicator *of = &found->told->list[i];
 
@@ -160,7 +152,6 @@ static enum mt_status tell_communicators(struct mt_attribution *attribution,
                                          .rank = of->rank,
                                          .registered_peak_bytes = of->registered_peak_bytes};
     }
-    return MT_OK;
 }
 
 static int by_key(const void *a, const void *b)
@@ -251,8 +242,8 @@ static const char *file_name(const struct mt_attribution *attribution, uint32_t 
     return place && !*place ? "an unknown file" : place;
 }
 
-static enum mt_status tell_row(struct mt_attribution *attribution,
-                               const struct communicators *communicators, struct row *row)
+static void tell_row(struct mt_attribution *attribution, const struct communicators *communicators,
+                     struct row *row)
 {
     const struct mt_symbols *symbols = attribution->symbols;
     struct mt_stack_owner owner = mt_stack_owner(symbols, row->stack);
@@ -271,15 +262,14 @@ static enum mt_status tell_row(struct mt_attribution *attribution,
     if (row->range != MT_NO_PHASE &&
         (!is_native || (owner.library && !strcmp(owner.library, "NCCL"))))
         tell_communicator(attribution, communicators, row);
-    return row->use.site && (!is_native || row->use.library) ? MT_OK : MT_ERR_MEMORY;
+    if (!(row->use.site && (!is_native || row->use.library)))
+        mt_memory_end();
 }
 
-static enum mt_status copy_rows(struct mt_attribution *attribution, const struct row *rows,
-                                size_t count, struct mt_driver_report *out)
+static void copy_rows(struct mt_attribution *attribution, const struct row *rows, size_t count,
+                      struct mt_driver_report *out)
 {
     out->owners = mt_arena_array(attribution->arena, count + 1, sizeof *out->owners);
-    if (!out->owners)
-        return MT_ERR_MEMORY;
     for (size_t i = 0; i < count; i++) {
         struct mt_owner_use *use = &out->owners[out->owner_count++];
 
@@ -287,44 +277,39 @@ static enum mt_status copy_rows(struct mt_attribution *attribution, const struct
         use->bytes = rows[i].bytes;
         use->blocks = rows[i].blocks;
     }
-    return MT_OK;
 }
 
-static enum mt_status fill(struct mt_attribution *attribution, const struct mt_snapshot *outside,
-                           const struct mt_communicators *told, struct row *rows,
-                           struct mt_driver_report *out)
+static void fill(struct mt_attribution *attribution, const struct mt_snapshot *outside,
+                 const struct mt_communicators *told, struct row *rows,
+                 struct mt_driver_report *out)
 {
     struct communicators communicators = {0};
-    enum mt_status status = find_communicators(attribution, &communicators);
+
+    find_communicators(attribution, &communicators);
     size_t count = outside->holding_count;
 
-    if (!status)
-        status = order_told(&communicators, told);
+    order_told(&communicators, told);
     for (size_t i = 0; i < count; i++)
         rows[i] = (struct row){.stack = outside->holdings[i].stack,
                                .range = range_of(attribution, outside->holdings[i].phase),
                                .bytes = outside->holdings[i].bytes,
                                .blocks = outside->holdings[i].blocks};
     count = merge(rows, count, by_key);
-    for (size_t i = 0; i < count && !status; i++)
-        status = tell_row(attribution, &communicators, &rows[i]);
-    if (!status)
-        status = tell_communicators(attribution, &communicators, out);
+    for (size_t i = 0; i < count; i++)
+        tell_row(attribution, &communicators, &rows[i]);
+    tell_communicators(attribution, &communicators, out);
     free(communicators.ranges);
     free(communicators.orders);
-    if (status)
-        return status;
     count = merge(rows, count, by_words);
     qsort(rows, count, sizeof *rows, by_size);
-    return copy_rows(attribution, rows, count, out);
+    copy_rows(attribution, rows, count, out);
 }
 
-enum mt_status mt_fill_owners(struct mt_attribution *attribution, const struct mt_snapshot *outside,
-                              const struct mt_communicators *told, struct mt_driver_report *out)
+void mt_fill_owners(struct mt_attribution *attribution, const struct mt_snapshot *outside,
+                    const struct mt_communicators *told, struct mt_driver_report *out)
 {
-    struct row *rows = calloc((size_t)outside->holding_count + 1, sizeof *rows);
-    enum mt_status status = rows ? fill(attribution, outside, told, rows, out) : MT_ERR_MEMORY;
+    struct row *rows = mt_memory_zeroed((size_t)outside->holding_count + 1, sizeof *rows);
 
+    fill(attribution, outside, told, rows, out);
     free(rows);
-    return status;
 }

@@ -7,8 +7,7 @@
 
 /* Adds the holdings of `outside` as rows of `out`. Bytes and blocks of the rows sum to those of its
  * sites. */
-enum mt_status mt_fill_owners(struct mt_attribution *attribution, const struct mt_snapshot *outside,
-                              const struct mt_communicators *told,
-                              struct mt_driver_report *out) MT_MUST_USE;
+void mt_fill_owners(struct mt_attribution *attribution, const struct mt_snapshot *outside,
+                    const struct mt_communicators *told, struct mt_driver_report *out);
 
 #endif

@@ -53,18 +53,15 @@ static int by_first_block(const void *a, const void *b)
     return (x->first_event > y->first_event) - (x->first_event < y->first_event);
 }
 
-enum mt_status mt_fill_pools(struct mt_analysis *analysis, struct mt_device_report *out,
-                             uint32_t slot)
+void mt_fill_pools(struct mt_analysis *analysis, struct mt_device_report *out, uint32_t slot)
 {
     const struct mt_pool_ledger *ledger = &analysis->survey.devices[slot].pools;
     const struct mt_report *report = analysis->report;
 
     if (report->is_driver_level || !report->has_segments || report->what_if ||
         !has_private(ledger) || !is_whole(ledger, out))
-        return MT_OK;
+        return;
     out->pools = mt_arena_array(&analysis->report->arena, ledger->row_count, sizeof *out->pools);
-    if (!out->pools)
-        return MT_ERR_MEMORY;
     for (uint32_t pool = 0; pool < ledger->row_count; pool++)
         if (ledger->rows[pool].is_used)
             out->pools[out->pool_count++] = use_of(analysis, ledger, pool);
@@ -73,5 +70,4 @@ enum mt_status mt_fill_pools(struct mt_analysis *analysis, struct mt_device_repo
 
         qsort(out->pools + first, out->pool_count - first, sizeof *out->pools, by_first_block);
     }
-    return MT_OK;
 }

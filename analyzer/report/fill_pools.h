@@ -7,7 +7,6 @@
 /* Fills out->pools for the device with index `slot` in the survey. analysis->attribution must be
  * ready. Adds no rows if the run had no private pool, if its segments are unknown, in a what-if
  * replay, or if a damaged trace lost the free of a block. */
-enum mt_status mt_fill_pools(struct mt_analysis *analysis, struct mt_device_report *out,
-                             uint32_t slot) MT_MUST_USE;
+void mt_fill_pools(struct mt_analysis *analysis, struct mt_device_report *out, uint32_t slot);
 
 #endif

@@ -30,7 +30,7 @@ static const struct mt_snapshot *find_snapshot(const struct mt_analysis *analysi
                    mt_snapshot_order);
 }
 
-static enum mt_status fill_phases(struct mt_analysis *analysis)
+static void fill_phases(struct mt_analysis *analysis)
 {
     const struct mt_phases *phases = &analysis->survey.phases;
     struct mt_report *report = analysis->report;
@@ -39,15 +39,12 @@ static enum mt_status fill_phases(struct mt_analysis *analysis)
         mt_arena_array(&report->arena, (size_t)phases->count + 1, sizeof *report->phases);
     report->main_phase =
         mt_arena_array(&report->arena, (size_t)phases->count + 1, sizeof *report->main_phase);
-    if (!report->phases || !report->main_phase)
-        return MT_ERR_MEMORY;
     if (phases->count)
         memcpy(report->phases, phases->phases, phases->count * sizeof *report->phases);
     report->phase_count = phases->count;
     report->phases_not_recorded = phases->not_recorded;
     for (uint32_t i = 0; i < phases->count; i++)
         report->step_count += phases->phases[i].is_step;
-    return MT_OK;
 }
 
 static struct mt_peak peak_of(struct mt_analysis *analysis, struct mt_survey_device *device,
@@ -66,8 +63,8 @@ static struct mt_peak peak_of(struct mt_analysis *analysis, struct mt_survey_dev
     return peak;
 }
 
-static enum mt_status fill_uses(struct mt_analysis *analysis, struct mt_device_report *out,
-                                const struct mt_survey_device *device)
+static void fill_uses(struct mt_analysis *analysis, struct mt_device_report *out,
+                      const struct mt_survey_device *device)
 {
     struct mt_arena *arena = &analysis->report->arena;
     uint32_t count = analysis->report->phase_count;
@@ -75,8 +72,6 @@ static enum mt_status fill_uses(struct mt_analysis *analysis, struct mt_device_r
     out->phase_uses = mt_arena_array(arena, (size_t)count + 1, sizeof *out->phase_uses);
     out->steps =
         mt_arena_array(arena, (size_t)analysis->report->step_count + 1, sizeof *out->steps);
-    if (!out->phase_uses || !out->steps)
-        return MT_ERR_MEMORY;
     if (count)
         memcpy(out->phase_uses, device->uses, count * sizeof *out->phase_uses);
     for (uint32_t i = 0; i < count; i++) {
@@ -97,40 +92,35 @@ static enum mt_status fill_uses(struct mt_analysis *analysis, struct mt_device_r
                                      .peak_allocated_t_ns = use->peak_allocated_t_ns,
                                      .peak_allocated_event = use->peak_allocated_event};
     }
-    return MT_OK;
 }
 
-static enum mt_status fill_instant(struct mt_analysis *analysis, struct mt_instant *instant,
-                                   uint16_t device)
+static void fill_instant(struct mt_analysis *analysis, struct mt_instant *instant, uint16_t device)
 {
     const struct mt_snapshot *snapshot = find_snapshot(analysis, instant->event, device);
 
     if (!snapshot)
-        return MT_OK;
+        return;
     instant->holdings = snapshot->holdings;
     instant->holding_count = snapshot->holding_count;
     if (instant->kind != MT_INSTANT_PEAK_ALLOCATED && instant->kind != MT_INSTANT_PEAK_RESERVED &&
         instant->kind != MT_INSTANT_OOM)
-        return MT_OK;
-    return mt_attribute_change(&analysis->attribution, NULL, snapshot, MAX_HOLDERS,
-                               &instant->holders, &instant->holder_count);
+        return;
+    mt_attribute_change(&analysis->attribution, NULL, snapshot, MAX_HOLDERS, &instant->holders,
+                        &instant->holder_count);
 }
 
-static enum mt_status fill_instants(struct mt_analysis *analysis, struct mt_device_report *out,
-                                    const struct mt_instants *chosen)
+static void fill_instants(struct mt_analysis *analysis, struct mt_device_report *out,
+                          const struct mt_instants *chosen)
 {
     const struct mt_snapshot *snapshot;
     const struct mt_instant *peak;
-    enum mt_status status = MT_OK;
 
     out->instants = mt_arena_array(&analysis->report->arena, (size_t)chosen->instant_count + 1,
                                    sizeof *out->instants);
-    if (!out->instants)
-        return MT_ERR_MEMORY;
     out->instant_count = chosen->instant_count;
-    for (uint32_t i = 0; i < chosen->instant_count && !status; i++) {
+    for (uint32_t i = 0; i < chosen->instant_count; i++) {
         out->instants[i] = chosen->instants[i];
-        status = fill_instant(analysis, &out->instants[i], out->device);
+        fill_instant(analysis, &out->instants[i], out->device);
     }
     peak = &out->instants[0];
     for (uint32_t i = 0; i < peak->holding_count; i++) {
@@ -145,57 +135,48 @@ static enum mt_status fill_instants(struct mt_analysis *analysis, struct mt_devi
         out->frameless_peak_bytes += peak->holdings[i].bytes;
         out->tie_peak_bytes[peak->holdings[i].tie] += peak->holdings[i].bytes;
     }
-    if (!status)
-        status = mt_fill_tags(&analysis->report->arena, &analysis->source->symbols, peak, out);
+    mt_fill_tags(&analysis->report->arena, &analysis->source->symbols, peak, out);
     snapshot = find_snapshot(analysis, peak->event, out->device);
-    if (status || !snapshot)
-        return status;
-    return mt_attribute_sites(&analysis->attribution, snapshot, &out->peak_sites,
-                              &out->peak_site_count);
+    if (!snapshot)
+        return;
+    mt_attribute_sites(&analysis->attribution, snapshot, &out->peak_sites, &out->peak_site_count);
 }
 
-static enum mt_status fill_answer(struct mt_analysis *analysis, struct mt_device_report *out,
-                                  uint32_t slot)
+static void fill_answer(struct mt_analysis *analysis, struct mt_device_report *out, uint32_t slot)
 {
     const struct mt_snapshot *snapshot;
 
     if (!analysis->answers)
-        return MT_OK;
+        return;
     out->answer = &analysis->answers[slot];
     if (out->answer->missing)
-        return MT_OK;
+        return;
     snapshot = find_snapshot(analysis, out->answer->instant.event, out->device);
-    return !snapshot ? MT_OK
-                     : mt_question_answer(analysis->options->question, &analysis->attribution,
-                                          snapshot, out->answer);
+    if (snapshot)
+        mt_question_answer(analysis->options->question, &analysis->attribution, snapshot,
+                           out->answer);
 }
 
-static enum mt_status fill_explanations(struct mt_analysis *analysis, struct mt_device_report *out,
-                                        const struct mt_instants *chosen)
+static void fill_explanations(struct mt_analysis *analysis, struct mt_device_report *out,
+                              const struct mt_instants *chosen)
 {
-    enum mt_status status = MT_OK;
-
     out->explanations = mt_arena_array(
         &analysis->report->arena, (size_t)chosen->explanation_count + 1, sizeof *out->explanations);
-    if (!out->explanations)
-        return MT_ERR_MEMORY;
-    for (uint32_t i = 0; i < chosen->explanation_count && !status; i++) {
+    for (uint32_t i = 0; i < chosen->explanation_count; i++) {
         const struct mt_snapshot *to = find_snapshot(analysis, chosen->to_events[i], out->device);
         struct mt_explanation *why = &out->explanations[i];
 
         *why = chosen->explanations[i];
         if (to)
-            status = mt_attribute_change(
-                &analysis->attribution,
-                find_snapshot(analysis, chosen->from_events[i], out->device), to, MAX_CONTRIBUTIONS,
-                &why->contributions, &why->contribution_count);
+            mt_attribute_change(&analysis->attribution,
+                                find_snapshot(analysis, chosen->from_events[i], out->device), to,
+                                MAX_CONTRIBUTIONS, &why->contributions, &why->contribution_count);
     }
     out->explanation_count = chosen->explanation_count;
-    return status;
 }
 
-static enum mt_status fill_lists(struct mt_analysis *analysis, struct mt_device_report *out,
-                                 const struct mt_survey_device *device)
+static void fill_lists(struct mt_analysis *analysis, struct mt_device_report *out,
+                       const struct mt_survey_device *device)
 {
     struct mt_arena *arena = &analysis->report->arena;
 
@@ -203,8 +184,6 @@ static enum mt_status fill_lists(struct mt_analysis *analysis, struct mt_device_
     out->gaps = mt_arena_array(arena, (size_t)device->gap_count + 1, sizeof *out->gaps);
     out->retry_marks =
         mt_arena_array(arena, (size_t)device->retries.count + 1, sizeof *out->retry_marks);
-    if (!out->oom_list || !out->gaps || !out->retry_marks)
-        return MT_ERR_MEMORY;
     if (device->oom_count)
         memcpy(out->oom_list, device->oom_list, device->oom_count * sizeof *out->oom_list);
     if (device->gap_count)
@@ -215,7 +194,6 @@ static enum mt_status fill_lists(struct mt_analysis *analysis, struct mt_device_
     out->retry_mark_count = device->retries.count;
     out->oom_count = device->oom_count;
     out->gap_count = device->gap_count;
-    return MT_OK;
 }
 
 static void fill_name(struct mt_analysis *analysis, struct mt_device_report *out)
@@ -267,37 +245,32 @@ static void fill_summary(struct mt_analysis *analysis, struct mt_device_report *
     out->last_event = device->last_event;
 }
 
-static enum mt_status fill_device_facts(struct mt_analysis *analysis, struct mt_device_report *out,
-                                        uint32_t slot)
+static void fill_device_facts(struct mt_analysis *analysis, struct mt_device_report *out,
+                              uint32_t slot)
 {
     struct mt_survey_device *device = &analysis->survey.devices[slot];
-    enum mt_status status;
 
     out->device = device->device;
     fill_name(analysis, out);
     fill_summary(analysis, out, device);
-    status = fill_uses(analysis, out, device);
-    return status ? status : fill_lists(analysis, out, device);
+    fill_uses(analysis, out, device);
+    fill_lists(analysis, out, device);
 }
 
 static enum mt_status fill_device(struct mt_analysis *analysis, struct mt_device_report *out)
 {
     const uint32_t slot = mt_survey_slot(&analysis->survey, out->device);
-    enum mt_status status = fill_instants(analysis, out, &analysis->instants[slot]);
+    enum mt_status status = MT_OK;
 
-    if (!status)
-        status = fill_explanations(analysis, out, &analysis->instants[slot]);
-    if (!status)
-        status = mt_idle_fill(&analysis->holders.devices[slot].idle, &analysis->report->arena,
-                              analysis->report->saw_backward, out);
-    if (!status)
-        status = mt_fill_pools(analysis, out, slot);
-    if (!status)
-        status = fill_answer(analysis, out, slot);
-    if (!status)
-        status = mt_models_finish(analysis, &analysis->holders.devices[slot].models, out);
+    fill_instants(analysis, out, &analysis->instants[slot]);
+    fill_explanations(analysis, out, &analysis->instants[slot]);
+    mt_idle_fill(&analysis->holders.devices[slot].idle, &analysis->report->arena,
+                 analysis->report->saw_backward, out);
+    mt_fill_pools(analysis, out, slot);
+    fill_answer(analysis, out, slot);
+    status = mt_models_finish(analysis, &analysis->holders.devices[slot].models, out);
     if (!status && out->answer && out->modules && out->answer->question->by == MT_BY_MODULE)
-        status = mt_modules_answer(out->modules, &analysis->report->arena, out->answer);
+        mt_modules_answer(out->modules, &analysis->report->arena, out->answer);
     return status;
 }
 
@@ -307,8 +280,9 @@ static enum mt_status fill_devices(struct mt_analysis *analysis)
     const struct mt_survey *survey = &analysis->survey;
     enum mt_status status;
 
-    status = mt_attribution_init(&analysis->attribution, &report->arena, &analysis->source->symbols,
-                                 &survey->phases);
+    mt_attribution_init(&analysis->attribution, &report->arena, &analysis->source->symbols,
+                        &survey->phases);
+    status = MT_OK;
     analysis->attribution.has_stacks = analysis->source->header.has_stacks;
     analysis->attribution.names_operations = mt_header_names_operations(&analysis->source->header);
     analysis->attribution.first_event = survey->first_event;
@@ -335,7 +309,7 @@ static const char *doubt_of_dry_run(const struct mt_trace_header *header)
     return mt_ending_doubt(kind, number);
 }
 
-static enum mt_status fill_input(struct mt_analysis *analysis)
+static void fill_input(struct mt_analysis *analysis)
 {
     struct mt_report *report = analysis->report;
     const struct mt_source *source = analysis->source;
@@ -366,45 +340,39 @@ static enum mt_status fill_input(struct mt_analysis *analysis)
     report->has_segments = source->header.has_segments;
     report->saw_backward = analysis->survey.roles.saw_backward;
     memcpy(report->policy, analysis->summary->policy, sizeof report->policy);
-    return report->path && report->name ? MT_OK : MT_ERR_MEMORY;
 }
 
 enum mt_status mt_fill_facts(struct mt_analysis *analysis)
 {
     const struct mt_survey *survey = &analysis->survey;
     struct mt_report *report = analysis->report;
-    enum mt_status status = fill_phases(analysis);
 
-    if (!status)
-        status = fill_input(analysis);
+    fill_phases(analysis);
+    fill_input(analysis);
     report->devices =
         mt_arena_array(&report->arena, (size_t)survey->device_count + 1, sizeof *report->devices);
-    if (!status && !report->devices)
-        status = MT_ERR_MEMORY;
-    for (uint32_t id = 0; id < MT_ARRAY_LEN(survey->device_slot) && !status; id++)
+    for (uint32_t id = 0; id < MT_ARRAY_LEN(survey->device_slot); id++)
         if (survey->device_slot[id])
-            status = fill_device_facts(analysis, &report->devices[report->device_count++],
-                                       mt_survey_slot(survey, (uint16_t)id));
+            fill_device_facts(analysis, &report->devices[report->device_count++],
+                              mt_survey_slot(survey, (uint16_t)id));
     report->devices_left_out = analysis->source->devices_left_out;
     report->devices_not_followed = survey->not_followed;
     analysis->source->devices_not_followed |= survey->not_followed;
-    return status;
+    return MT_OK;
 }
 
-static enum mt_status fill_parts_of_devices(struct mt_analysis *analysis)
+static void fill_parts_of_devices(struct mt_analysis *analysis)
 {
     struct mt_report *report = analysis->report;
-    enum mt_status status = MT_OK;
 
-    for (uint32_t i = 0; i < report->device_count && !status; i++) {
+    for (uint32_t i = 0; i < report->device_count; i++) {
         struct mt_device_report *device = &report->devices[i];
 
         if (device->instant_count)
-            status = mt_fill_device_parts(
-                analysis, find_snapshot(analysis, device->instants[0].event, device->device),
-                device);
+            mt_fill_device_parts(analysis,
+                                 find_snapshot(analysis, device->instants[0].event, device->device),
+                                 device);
     }
-    return status;
 }
 
 enum mt_status mt_fill_report(struct mt_analysis *analysis)
@@ -414,9 +382,11 @@ enum mt_status mt_fill_report(struct mt_analysis *analysis)
     if (analysis->report->phase_count)
         memcpy(analysis->report->main_phase, analysis->is_main,
                analysis->report->phase_count * sizeof *analysis->is_main);
+    status = fill_devices(analysis);
     if (!status)
-        status = fill_devices(analysis);
-    if (!status)
-        status = mt_fill_driver(analysis);
-    return status ? status : fill_parts_of_devices(analysis);
+        mt_fill_driver(analysis);
+    if (status)
+        return status;
+    fill_parts_of_devices(analysis);
+    return MT_OK;
 }

@@ -5,8 +5,7 @@
 #include "report.h"
 
 /* Sums the holdings of `peak` by tag into out->peak_tags; adds nothing if no block has a tag. */
-enum mt_status mt_fill_tags(struct mt_arena *arena, const struct mt_symbols *symbols,
-                            const struct mt_instant *peak,
-                            struct mt_device_report *out) MT_MUST_USE;
+void mt_fill_tags(struct mt_arena *arena, const struct mt_symbols *symbols,
+                  const struct mt_instant *peak, struct mt_device_report *out);
 
 #endif

@@ -2,6 +2,7 @@
 #include "line_table.h"
 
 #include "grow.h"
+#include "process_memory.h"
 #include "replay.h"
 #include "stack_kinds.h"
 #include "util.h"
@@ -52,13 +53,12 @@ static bool is_line_of_stack(const struct reading *reading, uint32_t stack)
 }
 
 /* A frame that follows itself is one line: a recursive function. */
-static enum mt_status update_walks(struct reading *reading)
+static void update_walks(struct reading *reading)
 {
     const struct mt_symbols *symbols = &reading->source->symbols;
 
-    if (mt_grow(&reading->walks, &reading->walk_capacity, symbols->stack_count,
-                sizeof *reading->walks))
-        return MT_ERR_MEMORY;
+    mt_grow_to(&reading->walks, &reading->walk_capacity, symbols->stack_count,
+               sizeof *reading->walks);
     for (; reading->walk_count < symbols->stack_count; reading->walk_count++) {
         uint32_t stack = reading->walk_count, outer = symbols->stacks[stack].parent;
         struct walk walk = {MT_NO_ID, stack};
@@ -71,7 +71,6 @@ static enum mt_status update_walks(struct reading *reading)
         }
         reading->walks[stack] = walk;
     }
-    return MT_OK;
 }
 
 static const struct mt_frame *root_of(const struct reading *reading, uint32_t stack)
@@ -175,20 +174,17 @@ static bool charge_stack(const struct reading *reading, struct line_rows *rows, 
     return charged;
 }
 
-static enum mt_status make_room(struct line_rows *rows, uint32_t frame_count)
+static void make_room(struct line_rows *rows, uint32_t frame_count)
 {
     size_t wanted = (size_t)frame_count + frame_count / 2 + 16;
     struct mt_line_use *bigger;
 
     if (frame_count <= rows->capacity)
-        return MT_OK;
-    bigger = realloc(rows->rows, wanted * sizeof *bigger);
-    if (!bigger)
-        return MT_ERR_MEMORY;
+        return;
+    bigger = mt_memory_resize(rows->rows, wanted * sizeof *bigger);
     memset(bigger + rows->capacity, 0, (wanted - rows->capacity) * sizeof *bigger);
     rows->rows = bigger;
     rows->capacity = (uint32_t)wanted;
-    return MT_OK;
 }
 
 static enum mt_status on_event(void *context, const struct mt_event *event,
@@ -209,10 +205,10 @@ static enum mt_status on_event(void *context, const struct mt_event *event,
         rows->before = charge.now;
         return MT_OK;
     }
-    if (mt_stack_kinds_update(&reading->kinds, symbols) ||
-        mt_site_table_update(&reading->sites, symbols) || update_walks(reading) ||
-        make_room(rows, symbols->frame_count))
-        return MT_ERR_MEMORY;
+    mt_stack_kinds_update(&reading->kinds, symbols);
+    mt_site_table_update(&reading->sites, symbols);
+    update_walks(reading);
+    make_room(rows, symbols->frame_count);
     rows->events++;
     reading->has_frees |= event->kind == MT_EVENT_FREE_REQUESTED && event->stack != MT_NO_ID;
     charge.block_bytes = event->kind == MT_EVENT_ALLOC ? view->block_bytes : 0;
@@ -322,33 +318,26 @@ static void add_line(const struct reading *reading, struct mt_line_device *devic
     *line = sorted->use;
 }
 
-static enum mt_status fill_device(const struct reading *reading, const struct line_rows *rows,
-                                  struct mt_arena *arena, struct mt_line_device *device)
+static void fill_device(const struct reading *reading, const struct line_rows *rows,
+                        struct mt_arena *arena, struct mt_line_device *device)
 {
-    struct sorted_line *sorted = calloc((size_t)rows->capacity + 1, sizeof *sorted);
+    struct sorted_line *sorted = mt_memory_zeroed((size_t)rows->capacity + 1, sizeof *sorted);
     struct mt_line_use *lines;
     uint32_t count;
 
-    if (!sorted)
-        return MT_ERR_MEMORY;
     count = sort_lines(reading, rows, sorted);
     lines = mt_arena_array(arena, (size_t)count + 1, sizeof *lines);
     device->functions = mt_arena_array(arena, (size_t)count + 1, sizeof *device->functions);
-    for (uint32_t i = 0; i < count && lines && device->functions; i++)
+    for (uint32_t i = 0; i < count && device->functions; i++)
         add_line(reading, device, &lines[i], &sorted[i],
                  i == 0 || !same_function(&sorted[i - 1], &sorted[i]));
     free(sorted);
-    if (!lines || !device->functions)
-        return MT_ERR_MEMORY;
     qsort(device->functions, device->function_count, sizeof *device->functions, function_order);
-    return MT_OK;
 }
 
-static enum mt_status fill(const struct reading *reading, struct mt_line_table *table)
+static void fill(const struct reading *reading, struct mt_line_table *table)
 {
     table->devices = mt_arena_array(&table->arena, MT_MAX_DEVICES, sizeof *table->devices);
-    if (!table->devices)
-        return MT_ERR_MEMORY;
     for (uint32_t i = 0; i < MT_MAX_DEVICES; i++) {
         const struct line_rows *rows = &reading->devices[i];
         struct mt_line_device *device = &table->devices[table->device_count];
@@ -357,12 +346,10 @@ static enum mt_status fill(const struct reading *reading, struct mt_line_table *
             continue;
         *device = rows->sums;
         device->device = (uint16_t)i;
-        if (fill_device(reading, rows, &table->arena, device))
-            return MT_ERR_MEMORY;
+        fill_device(reading, rows, &table->arena, device);
         table->has_lines |= device->function_count != 0;
         table->device_count++;
     }
-    return MT_OK;
 }
 
 static enum mt_status read_into(struct reading *reading, struct mt_line_table *table,
@@ -379,29 +366,25 @@ static enum mt_status read_into(struct reading *reading, struct mt_line_table *t
     memcpy(table->policy, summary->policy, sizeof table->policy);
     table->has_frees = reading->has_frees;
     table->sizes_are_exact = mt_replay_is_exact(summary);
-    status = fill(reading, table);
-    return status ? mt_fail(error, status, MT_NO_OFFSET, "%s", mt_status_text(status)) : MT_OK;
+    fill(reading, table);
+    return MT_OK;
 }
 
 enum mt_status mt_line_table_read(struct mt_source *source, struct mt_line_table *table,
                                   struct mt_error *error)
 {
-    struct reading *reading = calloc(1, sizeof *reading);
-    struct mt_replay_summary *summary = calloc(1, sizeof *summary);
+    struct reading *reading = mt_memory_zeroed(1, sizeof *reading);
+    struct mt_replay_summary *summary = mt_memory_zeroed(1, sizeof *summary);
     enum mt_status status = MT_ERR_MEMORY;
 
     memset(table, 0, sizeof *table);
-    if (reading && summary) {
-        reading->source = source;
-        reading->waiting = MT_NO_ID;
-        status = read_into(reading, table, summary, error);
-        (void)on_restart(reading);
-        mt_stack_kinds_release(&reading->kinds);
-        mt_site_table_release(&reading->sites);
-        free(reading->walks);
-    } else {
-        status = mt_fail(error, status, MT_NO_OFFSET, "%s", mt_status_text(status));
-    }
+    reading->source = source;
+    reading->waiting = MT_NO_ID;
+    status = read_into(reading, table, summary, error);
+    (void)on_restart(reading);
+    mt_stack_kinds_release(&reading->kinds);
+    mt_site_table_release(&reading->sites);
+    free(reading->walks);
     free(reading);
     free(summary);
     return status;

@@ -2,6 +2,7 @@
 
 #include "analysis.h"
 #include "heap_choice.h"
+#include "process_memory.h"
 #include "report_query.h"
 #include "xla_names.h"
 
@@ -66,7 +67,7 @@ static uint64_t all_allocations(const struct mt_report *report)
 }
 
 /* *replayed: the trace has the requests of some device. */
-static enum mt_status judge(struct mt_analysis *analysis, bool *replayed)
+static void judge(struct mt_analysis *analysis, bool *replayed)
 {
     struct mt_report *report = analysis->report;
     const uint32_t modules = analysis->survey.phases.xla_modules;
@@ -81,12 +82,9 @@ static enum mt_status judge(struct mt_analysis *analysis, bool *replayed)
         if (!is_missing && !is_there)
             continue;
         device->xla = mt_arena_alloc(&report->arena, sizeof *device->xla);
-        if (!device->xla)
-            return MT_ERR_MEMORY;
         *device->xla = (struct mt_xla_use){.requests_missing = is_missing};
         *replayed |= is_there;
     }
-    return MT_OK;
 }
 
 static void keep(struct mt_report *report, uint32_t arena, const struct mt_replay_summary *summary)
@@ -132,13 +130,12 @@ enum mt_status mt_fill_arenas(struct mt_analysis *analysis)
     const struct mt_heap_view view = analysis->source->view;
     struct mt_replay_summary *summaries;
     bool replayed = false;
-    enum mt_status status = judge(analysis, &replayed);
+    enum mt_status status = MT_OK;
 
-    if (status || !replayed)
-        return status;
-    summaries = calloc(MT_XLA_ARENAS, sizeof *summaries);
-    if (!summaries)
-        return MT_ERR_MEMORY;
+    judge(analysis, &replayed);
+    if (!replayed)
+        return MT_OK;
+    summaries = mt_memory_zeroed(MT_XLA_ARENAS, sizeof *summaries);
     status = mt_source_rewind(analysis->source, analysis->error);
     if (!status)
         status = mt_heap_view_choose_heap(analysis->source, MT_XLA_HEAP, analysis->error);

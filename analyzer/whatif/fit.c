@@ -5,6 +5,7 @@
 
 #include "fit_trials.h"
 #include "heap_choice.h"
+#include "process_memory.h"
 #include "replay_orders.h"
 #include "policy.h"
 #include "policy_options.h"
@@ -633,13 +634,12 @@ static enum mt_status run_searches(struct fit *fit, struct search *searches,
 
 static enum mt_status run(struct fit *fit)
 {
-    struct baseline *baseline = calloc(1, sizeof *baseline);
-    struct search *searches = calloc(MT_MAX_DEVICES, sizeof *searches);
-    enum mt_status status = MT_ERR_MEMORY;
+    struct baseline *baseline = mt_memory_zeroed(1, sizeof *baseline);
+    struct search *searches = mt_memory_zeroed(MT_MAX_DEVICES, sizeof *searches);
+    enum mt_status status;
 
-    fit->scratch = malloc(sizeof *fit->scratch);
-    if (baseline && searches && fit->scratch)
-        status = count_retries(fit, baseline);
+    fit->scratch = mt_memory_new(sizeof *fit->scratch);
+    status = count_retries(fit, baseline);
     if (status == MT_OK)
         status = replay_unlimited(fit, baseline);
     if (status == MT_OK)
@@ -681,10 +681,8 @@ enum mt_status mt_fit_run(struct mt_source *source, const struct mt_fit_options 
                          "simulates nothing, so it has no smallest limit");
     if (status != MT_OK)
         return status;
-    foresight = calloc(1, sizeof *foresight);
+    foresight = mt_memory_zeroed(1, sizeof *foresight);
     replay->foresight = foresight;
-    if (!foresight)
-        return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of host memory");
     status = mt_foresight_make(source, &policy, foresight, error);
     if (status == MT_OK)
         status = run(&fit);

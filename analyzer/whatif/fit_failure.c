@@ -8,6 +8,7 @@
 #include "grow.h"
 #include "map.h"
 #include "phases.h"
+#include "process_memory.h"
 #include "site.h"
 
 /* Live memory is counted by stack; blocks without one by where they were allocated. */
@@ -55,25 +56,22 @@ static void forget(struct witness *witness, const struct mt_event *event,
     witness->holdings[at].blocks--;
 }
 
-static enum mt_status remember(struct witness *witness, const struct mt_event *event,
-                               const struct mt_replay_view *view)
+static void remember(struct witness *witness, const struct mt_event *event,
+                     const struct mt_replay_view *view)
 {
     size_t at = holding_of(witness, event), count = witness->holding_count;
-    enum mt_status status;
 
     if (!view->block_bytes || at >= MT_MAP_NONE)
-        return MT_OK;
+        return;
     if (at >= count) {
-        status = mt_grow(&witness->holdings, &witness->holding_capacity, at + 1,
-                         sizeof *witness->holdings);
-        if (status != MT_OK)
-            return status;
+        mt_grow_to(&witness->holdings, &witness->holding_capacity, at + 1,
+                   sizeof *witness->holdings);
         witness->holding_count = at + 1;
         memset(witness->holdings + count, 0, (at + 1 - count) * sizeof *witness->holdings);
     }
     witness->holdings[at].block_bytes += view->block_bytes;
     witness->holdings[at].blocks++;
-    return mt_map_set(&witness->alive, event->addr, (uint32_t)at);
+    mt_map_put(&witness->alive, event->addr, (uint32_t)at);
 }
 
 struct site_sum {
@@ -141,17 +139,15 @@ static const char *site_of(const struct witness *witness, const struct site_sum 
                          sum->holding == NO_STACK_IN_BACKWARD);
 }
 
-static enum mt_status name_holders(const struct witness *witness)
+static void name_holders(const struct witness *witness)
 {
     struct mt_fit_failure *failure = witness->failure;
     struct site_sum *sums;
     size_t count, i;
 
     if (!witness->holding_count)
-        return MT_OK;
-    sums = calloc(witness->holding_count, sizeof *sums);
-    if (!sums)
-        return MT_ERR_MEMORY;
+        return;
+    sums = mt_memory_zeroed(witness->holding_count, sizeof *sums);
     count = sum_sites(witness, sums);
     for (i = 0; i < count && i < MT_FIT_SITES; i++) {
         struct mt_fit_site *site = &failure->sites[failure->site_count++];
@@ -160,11 +156,10 @@ static enum mt_status name_holders(const struct witness *witness)
         site->blocks = sums[i].sum.blocks;
     }
     free(sums);
-    return MT_OK;
 }
 
-static enum mt_status tell(struct witness *witness, const struct mt_event *event,
-                           const struct mt_replay_view *view)
+static void tell(struct witness *witness, const struct mt_event *event,
+                 const struct mt_replay_view *view)
 {
     struct mt_fit_failure *failure = witness->failure;
     int32_t phase = mt_phases_current(&witness->phases, event->thread);
@@ -178,31 +173,32 @@ static enum mt_status tell(struct witness *witness, const struct mt_event *event
     if (phase != MT_NO_PHASE) {
         const char *path = witness->phases.phases[phase].path;
         failure->phase = mt_arena_text(witness->arena, path, strlen(path));
-        if (!failure->phase)
-            return MT_ERR_MEMORY;
     }
-    return name_holders(witness);
+    name_holders(witness);
 }
 
 static enum mt_status observe(void *context, const struct mt_event *event,
                               const struct mt_replay_view *view)
 {
     struct witness *witness = context;
-    enum mt_status status;
     int32_t phase;
 
-    if (event->kind == MT_EVENT_PHASE_PUSH)
-        return mt_phases_push(&witness->phases, event, &phase);
+    if (event->kind == MT_EVENT_PHASE_PUSH) {
+        mt_phases_push(&witness->phases, event, &phase);
+        return MT_OK;
+    }
     if (event->kind == MT_EVENT_PHASE_POP)
         mt_phases_pop(&witness->phases, event);
     if (event->device != witness->device)
         return MT_OK;
     if (mt_fit_is_failure(event, view, witness->died_at)) {
-        status = tell(witness, event, view);
-        return status == MT_OK ? MT_END : status;
+        tell(witness, event, view);
+        return MT_END;
     }
-    if (event->kind == MT_EVENT_ALLOC)
-        return remember(witness, event, view);
+    if (event->kind == MT_EVENT_ALLOC) {
+        remember(witness, event, view);
+        return MT_OK;
+    }
     if (event->kind == MT_EVENT_FREE_REQUESTED || event->kind == MT_EVENT_FREE_COMPLETED)
         forget(witness, event, view);
     return MT_OK;

@@ -110,21 +110,19 @@ static void keep(struct mt_fit_trial *trial, const struct mt_replay_summary *sum
 enum mt_status mt_fit_trials_read(struct mt_fit_trials *trials, struct mt_error *error)
 {
     const size_t count = trials->wanted_count;
-    struct mt_replay_summary *summaries = malloc(count * sizeof *summaries);
+    struct mt_replay_summary *summaries = mt_memory_new(count * sizeof *summaries);
     struct attempt attempts[MT_FIT_TOGETHER];
     struct mt_replay_job jobs[MT_FIT_TOGETHER];
-    enum mt_status status = summaries ? MT_OK : MT_ERR_MEMORY;
+    enum mt_status status;
 
     MT_ASSERT(count > 0);
-    for (size_t i = 0; i < count && status == MT_OK; i++) {
+    for (size_t i = 0; i < count; i++) {
         prepare(trials, &trials->wanted[i], &attempts[i]);
         jobs[i] = (struct mt_replay_job){&attempts[i].replay, &attempts[i].observer, &summaries[i]};
     }
-    if (status == MT_OK)
-        status = mt_grow(&trials->known, &trials->known_capacity, trials->known_count + count,
-                         sizeof *trials->known);
-    if (status == MT_OK)
-        status = mt_source_rewind(trials->source, error);
+    mt_grow_to(&trials->known, &trials->known_capacity, trials->known_count + count,
+               sizeof *trials->known);
+    status = mt_source_rewind(trials->source, error);
     if (status == MT_OK)
         status = mt_replay_run_together(trials->source, jobs, count, NULL, error);
     trials->at_end = false;

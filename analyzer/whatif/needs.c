@@ -2,6 +2,7 @@
 
 #include "analysis.h"
 #include "fit.h"
+#include "process_memory.h"
 #include "report_query.h"
 #include "util.h"
 
@@ -55,14 +56,12 @@ static enum mt_status search(struct mt_analysis *analysis, const char *policy, u
 }
 
 /* Keeps the results of a summary before the next search. */
-static enum mt_status keep(struct mt_analysis *analysis, const char *policy, uint32_t orders,
-                           const struct mt_fit_summary *summary, struct mt_policy_needs **needs)
+static void keep(struct mt_analysis *analysis, const char *policy, uint32_t orders,
+                 const struct mt_fit_summary *summary, struct mt_policy_needs **needs)
 {
     struct mt_report *report = analysis->report;
 
     *needs = mt_arena_alloc(&report->arena, sizeof **needs);
-    if (!*needs)
-        return MT_ERR_MEMORY;
     (*needs)->policy = policy;
     for (uint16_t i = 0; i < summary->device_count; i++) {
         const struct mt_fit_result *result = &summary->devices[i];
@@ -71,28 +70,23 @@ static enum mt_status keep(struct mt_analysis *analysis, const char *policy, uin
         if (!device || !is_known(device, result))
             continue;
         (*needs)->of[result->device] = mt_arena_alloc(&report->arena, sizeof(struct mt_need));
-        if (!(*needs)->of[result->device])
-            return MT_ERR_MEMORY;
         *(*needs)->of[result->device] = need_of(result, orders);
     }
     (*needs)->next = analysis->needs;
     analysis->needs = *needs;
-    return MT_OK;
 }
 
 static enum mt_status measure(struct mt_analysis *analysis, const char *policy,
                               struct mt_policy_needs **needs)
 {
     const uint32_t orders = mt_fit_affordable_orders(analysis->survey.events);
-    struct mt_fit_summary *summary = calloc(1, sizeof *summary);
+    struct mt_fit_summary *summary = mt_memory_zeroed(1, sizeof *summary);
     enum mt_status status = MT_OK;
 
-    if (!summary)
-        return MT_ERR_MEMORY;
     if (orders)
         status = search(analysis, policy, orders, summary);
     if (status == MT_OK)
-        status = keep(analysis, policy, orders, summary, needs);
+        keep(analysis, policy, orders, summary, needs);
     mt_fit_release(summary);
     free(summary);
     return status;

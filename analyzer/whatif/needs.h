@@ -11,8 +11,8 @@ struct mt_analysis;
  * the arena of the report. It is NULL if no limit serves the run, if the trace is too long for the
  * replays (mt_fit_affordable_orders), or if the recording does not show the need: the run ended out
  * of memory on the device, or the recording began with as much reserved as the limit. The first
- * call for a policy computes the result for all devices, as mt_fit_run. Returns MT_ERR_MEMORY, or
- * the status of reading the source. */
+ * call for a policy computes the result for all devices, as mt_fit_run. Returns the status of
+ * reading the source. */
 enum mt_status mt_need_under(struct mt_analysis *analysis, const char *policy, uint16_t device,
                              const struct mt_need **need) MT_MUST_USE;
 

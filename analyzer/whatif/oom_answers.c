@@ -4,6 +4,7 @@
 
 #include "analysis.h"
 #include "fit.h"
+#include "process_memory.h"
 #include "report_query.h"
 #include "util.h"
 
@@ -41,18 +42,15 @@ static enum mt_oom_cause cause_of(const struct mt_oom_answer *answer)
 
 /* The first way has the run's own options, spelled in full; the others as requested, unless they
  * are the same. */
-static enum mt_status add_way(struct mt_oom_answer *answer, struct mt_arena *arena,
-                              const char *policy, const struct mt_fit_summary *summary,
-                              const struct mt_fit_result *result)
+static void add_way(struct mt_oom_answer *answer, struct mt_arena *arena, const char *policy,
+                    const struct mt_fit_summary *summary, const struct mt_fit_result *result)
 {
     struct mt_oom_way *way = &answer->ways[answer->way_count];
     bool is_own = answer->way_count == 0;
 
     if (!is_own && !strcmp(answer->ways[0].policy, summary->policy))
-        return MT_OK;
+        return;
     way->policy = is_own ? mt_arena_text(arena, summary->policy, strlen(summary->policy)) : policy;
-    if (!way->policy)
-        return MT_ERR_MEMORY;
     way->fits = result->fits;
     way->fit_bytes = result->high_bytes;
     way->low_bytes = result->low_bytes;
@@ -61,7 +59,6 @@ static enum mt_status add_way(struct mt_oom_answer *answer, struct mt_arena *are
     way->same_limit = result->limit_fits;
     way->approximate = result->address_ties || result->recorded_retries > result->recorded_ooms;
     answer->way_count++;
-    return MT_OK;
 }
 
 /* One setting on the device of the answer. */
@@ -82,8 +79,7 @@ static enum mt_status try_policy(struct mt_analysis *analysis,
         status = mt_fit_run(analysis->source, &options, summary, analysis->error);
     for (uint16_t i = 0; !status && i < summary->device_count; i++)
         if (summary->devices[i].device == device->device)
-            status =
-                add_way(answer, &analysis->report->arena, policy, summary, &summary->devices[i]);
+            add_way(answer, &analysis->report->arena, policy, summary, &summary->devices[i]);
     mt_fit_release(summary);
     return status;
 }
@@ -92,8 +88,8 @@ static enum mt_status find_ways(struct mt_analysis *analysis, const struct mt_de
 {
     static const char *const policies[MT_OOM_WAYS] = {
         "pytorch", "pytorch:", "pytorch:expandable_segments:True"};
-    struct mt_fit_summary *summary = calloc(1, sizeof *summary);
-    enum mt_status status = summary ? MT_OK : MT_ERR_MEMORY;
+    struct mt_fit_summary *summary = mt_memory_zeroed(1, sizeof *summary);
+    enum mt_status status = MT_OK;
 
     for (size_t i = 0; !status && i < MT_ARRAY_LEN(policies); i++)
         status = try_policy(analysis, device, policies[i], summary);
@@ -109,8 +105,6 @@ static enum mt_status answer_for(struct mt_analysis *analysis, struct mt_device_
     if (!oom)
         return MT_OK;
     answer = mt_arena_alloc(&analysis->report->arena, sizeof *answer);
-    if (!answer)
-        return MT_ERR_MEMORY;
     device->oom_answer = answer;
     answer->oom = oom;
     answer->unused_bytes = oom->then.reserved - mt_min_u64(oom->then.active, oom->then.reserved);

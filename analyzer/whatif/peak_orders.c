@@ -3,6 +3,7 @@
 #include "analysis.h"
 #include "fit.h"
 #include "needs.h"
+#include "process_memory.h"
 #include "replay_orders.h"
 #include "util.h"
 
@@ -39,7 +40,7 @@ static struct mt_device_report *device_of(struct mt_report *report, uint16_t num
 }
 
 /* The limit truncated the peaks of a device that ran out of memory. */
-static enum mt_status keep(struct mt_report *report, const struct mt_replay_summary *summary)
+static void keep(struct mt_report *report, const struct mt_replay_summary *summary)
 {
     for (uint16_t i = 0; i < summary->device_count; i++) {
         const struct mt_replay_result *result = &summary->devices[i];
@@ -51,12 +52,9 @@ static enum mt_status keep(struct mt_report *report, const struct mt_replay_summ
         if (result->address_ties && result->order_count < 2) /* too long to try others */
             continue;
         orders = mt_arena_alloc(&report->arena, sizeof *orders);
-        if (!orders)
-            return MT_ERR_MEMORY;
         fill(orders, result, device);
         device->peak_orders = orders;
     }
-    return MT_OK;
 }
 
 enum mt_status mt_fill_peak_orders(struct mt_analysis *analysis)
@@ -66,11 +64,10 @@ enum mt_status mt_fill_peak_orders(struct mt_analysis *analysis)
                                               .blind = true,
                                               .no_inferred_limit = true,
                                               .no_inferred_pools = true};
-    struct mt_replay_summary *summary = calloc(1, sizeof *summary);
+    struct mt_replay_summary *summary = mt_memory_zeroed(1, sizeof *summary);
     enum mt_status status = MT_ERR_MEMORY;
 
-    if (summary)
-        status = mt_source_rewind(analysis->source, analysis->error);
+    status = mt_source_rewind(analysis->source, analysis->error);
     if (status == MT_OK)
         status = mt_replay_run(analysis->source, &options, NULL, summary, analysis->error);
     if (status == MT_OK)
@@ -78,7 +75,7 @@ enum mt_status mt_fill_peak_orders(struct mt_analysis *analysis)
                                   mt_fit_affordable_orders(analysis->survey.events), summary,
                                   analysis->error);
     if (status == MT_OK)
-        status = keep(analysis->report, summary);
+        keep(analysis->report, summary);
     free(summary);
     return status;
 }

@@ -14,8 +14,8 @@ struct mt_analysis;
 bool mt_peak_orders_are_wanted(const struct mt_analysis *analysis);
 
 /* Fills devices[].peak_orders, except of devices that ran out of memory. Reads the source from its
- * start at least once, and once for each further order if addresses decided anything. Returns
- * MT_ERR_MEMORY, or the status of mt_replay_run. */
+ * start at least once, and once for each further order if addresses decided anything. Returns the
+ * status of mt_replay_run. */
 enum mt_status mt_fill_peak_orders(struct mt_analysis *analysis) MT_MUST_USE;
 
 #endif

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "fit.h"
+#include "process_memory.h"
 #include "units.h"
 #include "util.h"
 
@@ -49,8 +50,8 @@ static enum mt_status verify(struct mt_source *source, uint16_t device, struct m
                              struct mt_error *error)
 {
     const struct mt_replay_options options = {.verify = true};
-    struct mt_replay_summary *summary = calloc(1, sizeof *summary);
-    enum mt_status status = summary ? mt_source_rewind(source, error) : MT_ERR_MEMORY;
+    struct mt_replay_summary *summary = mt_memory_zeroed(1, sizeof *summary);
+    enum mt_status status = mt_source_rewind(source, error);
     uint16_t i;
 
     if (status == MT_OK)
@@ -72,12 +73,10 @@ enum mt_status mt_policy_row_measure(struct mt_source *source, const char *polic
 {
     const struct mt_fit_options options = {
         .policy = policy, .orders = MT_BASE_ORDERS, .limits_only = true};
-    struct mt_fit_summary *summary = calloc(1, sizeof *summary);
+    struct mt_fit_summary *summary = mt_memory_zeroed(1, sizeof *summary);
     const struct mt_fit_result *result = NULL;
     enum mt_status status = MT_ERR_MEMORY;
 
-    if (!summary)
-        return mt_fail(error, status, MT_NO_OFFSET, "%s", mt_status_text(status));
     status = mt_fit_run(source, &options, summary, error);
     if (status == MT_OK)
         result = choose(summary, device);
@@ -273,9 +272,7 @@ enum mt_status mt_policy_table_finish(struct mt_policy_table *table, struct mt_e
     table->bound_bytes = lowest_requested_peak(table);
     table->finding[0] = say_best(table);
     table->finding[1] = say_need(table);
-    return table->finding[0] && table->finding[1]
-               ? MT_OK
-               : mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of memory");
+    return MT_OK;
 }
 
 void mt_policy_table_release(struct mt_policy_table *table)

@@ -10,6 +10,7 @@
 
 #include "fit.h"
 #include "policy_options.h"
+#include "process_memory.h"
 #include "pytorch_config.h"
 #include "replay_orders.h"
 #include "util.h"
@@ -114,9 +115,8 @@ static enum mt_status try_config(struct search *search, const struct mt_pytorch_
     if (search->count == MAX_ROWS)
         return MT_OK;
     *row = (struct row){.config = *config};
-    status = mt_pytorch_config_spell(config, row->result.conf, sizeof row->result.conf);
-    if (status != MT_OK)
-        return status;
+    mt_pytorch_config_spell(config, row->result.conf, sizeof row->result.conf);
+    status = MT_OK;
     if (is_known(search, row->result.conf))
         return MT_OK;
     (void)snprintf(policy, sizeof policy, "pytorch:%s", row->result.conf);
@@ -249,10 +249,8 @@ static enum mt_status find_fit(struct search *search, const char *policy, struct
 {
     const struct mt_fit_options options = {
         .policy = policy, .orders = MT_BASE_ORDERS, .limits_only = true};
-    struct mt_fit_summary *fit = calloc(1, sizeof *fit);
-    enum mt_status status =
-        fit ? mt_source_rewind(search->source, search->error)
-            : mt_fail(search->error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of memory");
+    struct mt_fit_summary *fit = mt_memory_zeroed(1, sizeof *fit);
+    enum mt_status status = mt_source_rewind(search->source, search->error);
     size_t i;
 
     if (status == MT_OK)
@@ -261,8 +259,7 @@ static enum mt_status find_fit(struct search *search, const char *policy, struct
         if (fit->devices[i].fits)
             row->fit_bytes = mt_max_u64(row->fit_bytes, fit->devices[i].high_bytes);
     }
-    if (fit)
-        mt_fit_release(fit);
+    mt_fit_release(fit);
     free(fit);
     show_progress(search);
     return status;
@@ -391,9 +388,8 @@ static enum mt_status measure_current(struct search *search, struct mt_tune_summ
 
     if (status != MT_OK)
         return status;
-    status = mt_pytorch_config_spell(&config, summary->current.conf, sizeof summary->current.conf);
-    if (status == MT_OK)
-        status = replay(search, "pytorch:", 0, &unlimited, &search->refused);
+    mt_pytorch_config_spell(&config, summary->current.conf, sizeof summary->current.conf);
+    status = replay(search, "pytorch:", 0, &unlimited, &search->refused);
     for (uint16_t i = 0; status == MT_OK && i < search->replay->device_count; i++)
         summary->run_ooms += search->replay->devices[i].ooms_not_asked;
     if (status == MT_OK)
@@ -431,12 +427,9 @@ enum mt_status mt_tune_run(struct mt_source *source, const struct mt_tune_option
 
     memset(summary, 0, sizeof *summary);
     search.expected = 2 * MT_ARRAY_LEN(split_mib) * MT_ARRAY_LEN(divisions) + 20;
-    search.rows = calloc(MAX_ROWS, sizeof *search.rows);
-    search.replay = malloc(sizeof *search.replay);
-    if (search.rows && search.replay)
-        status = run(&search, summary);
-    else
-        status = mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of memory");
+    search.rows = mt_memory_zeroed(MAX_ROWS, sizeof *search.rows);
+    search.replay = mt_memory_new(sizeof *search.replay);
+    status = run(&search, summary);
     free(search.rows);
     free(search.replay);
     return status;

@@ -58,7 +58,6 @@ static void report_refused(const struct mt_reporter *reporter)
     failure = &driver->failures[0];
     if (failure->stack != MT_NO_ID)
         site = mt_site_label(reporter->arena, reporter->report->symbols, failure->stack, false);
-    reporter->out->failed |= !site;
     report_in_red(reporter,
                   mt_reporter_format(
                       reporter, "The driver REFUSED %s of %s, at %s%s%s%s",
@@ -127,7 +126,6 @@ static void report_need(const struct mt_reporter *reporter)
                  mt_reporter_format(reporter, "Needs %s%s", is_doubtful ? "at least " : "",
                                     mt_need_text(text, need)),
                  &line);
-    reporter->out->failed |= line.failed;
     mt_buf_release(&line);
 }
 
@@ -194,7 +192,6 @@ static void report_peak(const struct mt_reporter *reporter)
         reporter, !mt_has_allocator(reporter->report),
         mt_reporter_format(reporter, "Allocated peak %s", mt_format_bytes(bytes, peak->bytes)),
         &line);
-    reporter->out->failed |= line.failed;
     mt_buf_release(&line);
 }
 
@@ -216,7 +213,6 @@ static void report_roles(const struct mt_reporter *reporter)
                       mt_format_percent(share, (double)bytes[order[i]] / peak));
     if (line.data && bytes[order[0]])
         mt_reporter_line(reporter, 2, line.data);
-    reporter->out->failed |= line.failed;
     mt_buf_release(&line);
 }
 
@@ -247,7 +243,6 @@ static void report_reserved(const struct mt_reporter *reporter)
         reporter, !device->need,
         mt_reporter_format(reporter, "Reserved peak %s", mt_format_bytes(bytes, most->bytes)),
         &line);
-    reporter->out->failed |= line.failed;
     mt_buf_release(&line);
 }
 
@@ -275,7 +270,6 @@ static void report_failure(const struct mt_reporter *reporter)
         failures == 1 ? " fails" : "s fail");
     if (line.data)
         report_in_red(reporter, line.data);
-    reporter->out->failed |= line.failed;
     mt_buf_release(&line);
 }
 
@@ -297,7 +291,6 @@ static void report_setup_peak(const struct mt_reporter *reporter)
                   mt_format_bytes(size, most));
     if (line.data)
         mt_reporter_line(reporter, 2, line.data);
-    reporter->out->failed |= line.failed;
     mt_buf_release(&line);
 }
 
@@ -322,7 +315,6 @@ static void report_one_instant(const struct mt_reporter *reporter)
                   mt_format_bytes(allocated, end->allocated),
                   mt_format_count(exact, end->allocated), mt_format_bytes(reserved, end->reserved));
     report_first(reporter, true, "No history", &line);
-    reporter->out->failed |= line.failed;
     mt_buf_release(&line);
     mt_reporter_line(reporter, 2, MT_NO_HISTORY_HELP);
 }

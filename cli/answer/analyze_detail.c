@@ -85,6 +85,5 @@ void mt_analyze_text(struct mt_buf *out, const struct mt_report *report,
         mt_buf_add_text(&text, "(abridged: --all has the rest)\n");
     }
     mt_buf_add(out, text.data ? text.data : "", text.length);
-    out->failed |= text.failed;
     mt_buf_release(&text);
 }

@@ -22,7 +22,6 @@ void mt_report_dry_run(const struct mt_reporter *reporter)
     mt_buf_add_text(&line, ": times and values are meaningless");
     if (line.data)
         mt_reporter_line(reporter, 0, line.data);
-    reporter->out->failed |= line.failed;
     mt_buf_release(&line);
 }
 
@@ -101,7 +100,6 @@ static void report_in_all(const struct mt_reporter *reporter, const struct mt_be
     add_beside(&line, beside, card);
     if (line.data)
         mt_reporter_line(reporter, 2, line.data);
-    reporter->out->failed |= line.failed;
     mt_buf_release(&line);
 }
 
@@ -143,12 +141,10 @@ static void report_cards(const struct mt_reporter *reporter, uint64_t need_bytes
         add_cards(&cards, rows[i].verdict, need_bytes);
         if (cards.length)
             mt_buf_printf(&line, "%s%s%s", line.length ? "; " : "", rows[i].words, cards.data);
-        line.failed |= cards.failed;
         mt_buf_release(&cards);
     }
     if (line.data)
         mt_reporter_line(reporter, 2, line.data);
-    reporter->out->failed |= line.failed;
     mt_buf_release(&line);
 }
 

@@ -21,9 +21,7 @@ void mt_report_modules(const struct mt_reporter *reporter)
     for (uint32_t row = 0; row < modules->layer_count;) {
         const char *group = mt_module_group_text(reporter->arena, modules, &row);
 
-        reporter->out->failed |= !group;
-        if (group)
-            mt_reporter_line(reporter, 2, group);
+        mt_reporter_line(reporter, 2, group);
     }
     mt_table_begin(&table, MT_MODULE_TITLES);
     mt_add_module_rows(&table, modules, MAX_MODULES);
@@ -46,7 +44,6 @@ static void add_part(const struct mt_reporter *reporter, struct mt_buf *line,
     char bytes[MT_UNITS_TEXT], share[MT_UNITS_TEXT];
     size_t length = text ? strlen(text) : 0;
 
-    line->failed |= !text;
     mt_buf_printf(line, "%s (%s) in ", mt_format_bytes(bytes, part->bytes),
                   mt_format_percent(share, (double)part->bytes / peak));
     mt_buf_add_printable(line, text ? text : "", length > MAX_PART_TEXT ? MAX_PART_TEXT : length);
@@ -70,6 +67,5 @@ void mt_report_largest_modules(const struct mt_reporter *reporter)
     }
     if (count && line.data)
         mt_reporter_line(reporter, 2, line.data);
-    reporter->out->failed |= line.failed;
     mt_buf_release(&line);
 }

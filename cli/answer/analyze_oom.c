@@ -12,7 +12,6 @@ static const char *requested_by(const struct mt_reporter *reporter, uint32_t sta
 {
     const char *site = mt_site_label(reporter->arena, reporter->report->symbols, stack, false);
 
-    reporter->out->failed |= !site;
     return site ? site : "";
 }
 
@@ -55,9 +54,6 @@ static void report_limit(const struct mt_reporter *reporter)
         return;
     }
     limit = mt_replay_limit_text(reporter->arena, replay);
-    reporter->out->failed |= !limit;
-    if (!limit)
-        return;
     if (replay->limit_inferred && replay->limit_high_bytes > replay->limit_low_bytes)
         limit = mt_reporter_format(
             reporter, "%s: at least %s B, which was granted, and less than %s B, which was refused",
@@ -159,7 +155,6 @@ void mt_report_oom_help(const struct mt_reporter *reporter)
         add_ways(reporter, answer, &line);
     if (line.data)
         mt_reporter_line(reporter, 2, line.data);
-    reporter->out->failed |= line.failed;
     mt_buf_release(&line);
 }
 

@@ -89,7 +89,6 @@ static void report_taken_over(const struct mt_reporter *reporter)
     if (verify->first_difference[0])
         mt_reporter_line(reporter, 4, verify->first_difference);
     report_rules(reporter);
-    reporter->out->failed |= line.failed;
     mt_buf_release(&line);
 }
 
@@ -135,7 +134,6 @@ static void report_exactness(const struct mt_reporter *reporter)
         mt_reporter_line(reporter, 2, line.data);
     if (verify->first_difference[0])
         mt_reporter_line(reporter, 4, verify->first_difference);
-    reporter->out->failed |= line.failed;
     mt_buf_release(&line);
 }
 
@@ -199,7 +197,6 @@ static void report_frameless(const struct mt_reporter *reporter)
             mt_format_percent(share, (double)nothing / (double)device->allocated_peak.bytes));
         mt_reporter_line(reporter, 2, line.data ? line.data : "");
     }
-    reporter->out->failed |= line.failed;
     mt_buf_release(&line);
 }
 
@@ -232,7 +229,6 @@ static void report_found(const struct mt_reporter *reporter)
         mt_buf_add_text(&line, ", because the program did not name them");
         mt_reporter_line(reporter, 2, line.data);
     }
-    reporter->out->failed |= line.failed;
     mt_buf_release(&line);
 }
 
@@ -291,7 +287,6 @@ static void report_where_roles_are_from(const struct mt_reporter *reporter)
                       mt_format_bytes(recorded, bytes));
     mt_buf_add_text(&line, "roles are inferred from where blocks were allocated and freed");
     mt_reporter_line(reporter, 2, line.data);
-    reporter->out->failed |= line.failed;
     mt_buf_release(&line);
 }
 
@@ -307,7 +302,6 @@ static void report_roles_of_the_start(const struct mt_reporter *reporter)
                   "from sizes and lifetimes",
                   mt_format_bytes(size, reporter->device->peak_start_role_bytes));
     mt_reporter_line(reporter, 2, line.data);
-    reporter->out->failed |= line.failed;
     mt_buf_release(&line);
 }
 

@@ -131,7 +131,6 @@ static void report_explanation(const struct mt_reporter *reporter, const struct 
         mt_add_wrapped(reporter->out, line.data, 2, 4);
     mt_buf_add_char(reporter->out, '\n');
     report_contributions(reporter, why);
-    reporter->out->failed |= line.failed;
     mt_buf_release(&line);
 }
 
@@ -166,7 +165,7 @@ void mt_report_explanations(const struct mt_reporter *reporter)
     if (!device->explanation_count || reporter->report->phase_count == 0 || !most)
         return; /* without phases, the holders of the peak explain it */
     sizes = mt_arena_array(reporter->arena, device->explanation_count, sizeof *sizes);
-    for (uint32_t i = 0; sizes && i < device->explanation_count; i++)
+    for (uint32_t i = 0; i < device->explanation_count; i++)
         if (!is_told_later(device, i))
             sizes[count++] = size_of(&device->explanations[i]);
     largest = mt_largest_of(sizes, count, most);

@@ -28,8 +28,7 @@ const char *mt_reporter_format(const struct mt_reporter *reporter, const char *f
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
     kept = mt_arena_text(reporter->arena, text, strlen(text));
-    reporter->out->failed |= !kept;
-    return kept ? kept : "";
+    return kept;
 }
 
 const char *mt_reporter_where(const struct mt_reporter *reporter, int32_t phase, int64_t step)
@@ -120,7 +119,6 @@ void mt_report_headline(const struct mt_reporter *reporter, struct mt_buf *line)
     if (line->data)
         mt_reporter_line(reporter, 0, line->data);
     mt_buf_add_text(reporter->out, reporter->style->reset);
-    reporter->out->failed |= line->failed;
     mt_buf_release(line);
 }
 
@@ -172,6 +170,5 @@ void mt_report_title(const struct mt_reporter *reporter, size_t indent, const ch
         mt_add_wrapped(reporter->out, line.data, column_of(reporter->out), indent + 2);
         mt_buf_add_char(reporter->out, '\n');
     }
-    reporter->out->failed |= line.failed;
     mt_buf_release(&line);
 }

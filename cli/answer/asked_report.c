@@ -4,6 +4,7 @@
 #include "debug.h"
 #include "file_hash.h"
 #include "instant_option.h"
+#include "process_memory.h"
 #include "shown_analysis.h"
 
 #include <stdlib.h>
@@ -112,10 +113,11 @@ static int say_no_device(const struct mt_asked_report *asked, uint64_t device)
 int mt_say_no_phase(const struct mt_asked_report *asked, const char *phase)
 {
     const struct mt_report *report = asked->report;
-    const char **names = calloc(2 * (size_t)report->phase_count + 1, sizeof *names), *near;
+    const char **names = mt_memory_zeroed(2 * (size_t)report->phase_count + 1, sizeof *names),
+               *near;
     size_t count = 0;
 
-    for (uint32_t i = 0; names && i < report->phase_count; i++) {
+    for (uint32_t i = 0; i < report->phase_count; i++) {
         names[count++] = report->phases[i].path;
         names[count++] = report->phases[i].name;
     }

@@ -46,7 +46,7 @@ static void say_unknown(const char *word, size_t length)
     for (size_t i = 0; i < MT_DEBUG_TOPICS; i++)
         mt_buf_printf(&names, "%s%s", i ? ", " : "", topics[i]);
     mt_say(VARIABLE ": unknown topic '%.*s' (known: %s)", (int)mt_min_u64(length, 80), word,
-           names.failed ? "" : names.data);
+           names.data);
     mt_buf_release(&names);
 }
 
@@ -99,7 +99,6 @@ void mt_debug_passes(const struct mt_report *report)
     add_row(&table, &sum);
     mt_add_text_table(&out, &table, 0, mt_plain_style());
     mt_say("passes of '%s'", report->path);
-    if (!out.failed)
-        (void)!mt_io_write(STDERR_FILENO, out.data, out.length);
+    (void)!mt_io_write(STDERR_FILENO, out.data, out.length);
     mt_buf_release(&out);
 }

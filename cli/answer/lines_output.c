@@ -130,7 +130,6 @@ static void add_line(struct mt_buf *out, const struct mt_buf *line)
     if (line->data)
         mt_add_wrapped(out, line->data, 0, 2);
     mt_buf_add_char(out, '\n');
-    out->failed |= line->failed;
 }
 
 /* Adds the line with the highest peak. If several lines have this peak, adds the first one, whose
@@ -229,7 +228,6 @@ static void json_source(struct mt_json *json, struct mt_source_text *text, uint3
 
     mt_buf_add(&code, line, length);
     mt_json_text(json, "source", length ? code.data : NULL);
-    json->out->failed |= code.failed;
     mt_buf_release(&code);
 }
 

@@ -24,8 +24,7 @@ static int precheck_both(const struct mt_extra_pictures *pictures, const char *n
 
         add_path(&path, pictures, name, i);
         picture.output = path.data;
-        if (!path.failed)
-            code = mt_picture_precheck(&picture);
+        code = mt_picture_precheck(&picture);
         mt_buf_release(&path);
     }
     return code;

@@ -10,6 +10,7 @@
 #include "debug.h"
 #include "io.h"
 #include "memory_limit.h"
+#include "process_memory.h"
 #include "shown_analysis.h"
 
 /* Reads at most one byte more than the maximum size of settings, so larger files are rejected. */
@@ -30,8 +31,6 @@ static enum mt_status read_start(const char *path, struct mt_buf *text, struct m
     why = errno;
     if (fd >= 0)
         (void)close(fd);
-    if (text->failed)
-        return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of memory");
     return got < 0 ? mt_fail(error, MT_ERR_IO, MT_NO_OFFSET, "%s", strerror(why)) : MT_OK;
 }
 
@@ -112,8 +111,8 @@ static int base_of_trace(struct mt_gate_run *run, const char *path, const struct
     if (!source)
         return code;
     status = mt_analyze_shown(source, &options, common->quiet, &report, &error);
-    if (!status && mt_baseline_of_report(&run->base, report, &source->header))
-        status = mt_fail(&error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of memory");
+    if (!status)
+        mt_baseline_of_report(&run->base, report, &source->header);
     if (!status)
         mt_debug_passes(report);
     code = status ? mt_report_error(path, &error) : mt_input_verdict(source, path, common);
@@ -173,11 +172,8 @@ int mt_gate_run_open(struct mt_gate_run *run, const struct mt_gate_options *opti
         code = read_document(run, options->budget, false);
     if (!code)
         code = add_rules(run, options);
-    if (!code && !base && run->rules.base) {
+    if (!code && !base && run->rules.base)
         base = mt_path_beside(&run->rules.arena, options->budget, run->rules.base);
-        if (!base)
-            return mt_say_no_memory("cannot read the base");
-    }
     mt_outputs_add_input(options->outputs, options->budget);
     mt_outputs_add_input(options->outputs, base);
     if (!code)
@@ -200,10 +196,8 @@ static int write_baseline(const struct mt_gate_options *options, const struct mt
     struct mt_buf json = {0};
     int code;
 
-    if (mt_baseline_of_report(&baseline, report, &source->header) == MT_OK)
-        mt_add_baseline_json(&json, &baseline);
-    else
-        json.failed = true;
+    mt_baseline_of_report(&baseline, report, &source->header);
+    mt_add_baseline_json(&json, &baseline);
     code = mt_write_file(path, options->outputs, &mt_file_baseline, &json);
     if (!code && baseline.doubt)
         mt_say("'%s': peaks in this baseline may be too small (%s), so later runs will not be "

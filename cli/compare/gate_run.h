@@ -68,7 +68,7 @@ enum mt_status mt_read_budget(const char *path, struct mt_settings *settings,
                               struct mt_error *error) MT_MUST_USE;
 
 /* Returns the path of a base that a budget names. The name is relative to the folder of the budget.
- * NULL: memory ran out. */
+ */
 char *mt_path_beside(struct mt_arena *arena, const char *budget, const char *base);
 
 #endif

@@ -105,7 +105,7 @@ static void add_phases(struct candidates *found)
             struct mt_buf phase = {0};
 
             mt_buf_printf(&phase, "phase:%s", report->phases[i].path);
-            if (!phase.failed && mt_foreign_is_shown(phase.data))
+            if (mt_foreign_is_shown(phase.data))
                 add(found, phase.data);
             mt_buf_release(&phase);
         }
@@ -200,12 +200,11 @@ static void add_options(struct candidates *found, const struct mt_option *option
     for (; options->name; options++) {
         text.length = 0;
         mt_buf_printf(&text, "--%s%s", options->name, options->value ? "=" : "");
-        if (!text.failed)
-            add(found, text.data);
+        add(found, text.data);
         text.length = 0;
         if (options->letter)
             mt_buf_printf(&text, "-%c", options->letter);
-        if (options->letter && !text.failed)
+        if (options->letter)
             add(found, text.data);
     }
     mt_buf_release(&text);
@@ -221,7 +220,7 @@ static void add_joined(struct candidates *found, const char *command, const char
 
     mt_buf_add(&name, word + 2, (size_t)(equals - word - 2));
     mt_buf_add(&lead, word, (size_t)(equals + 1 - word));
-    if (!name.failed && !lead.failed && name.data) {
+    if (name.data) {
         found->lead = lead.data;
         found->word = equals + 1;
         add_values(found, command, name.data);

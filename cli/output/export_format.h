@@ -18,7 +18,7 @@ struct mt_export {
 struct mt_export_format {
     const char *name;
     const struct mt_file_kind *kind;
-    /* Appends the document; sets out->failed if memory runs out. */
+    /* Appends the document. */
     void (*add)(struct mt_buf *out, const struct mt_export *what);
 };
 

@@ -5,6 +5,7 @@
 
 #include "cli.h"
 #include "json.h"
+#include "process_memory.h"
 #include "site.h"
 
 static bool is_sample(const struct mt_export *what, const struct mt_node *node)
@@ -43,13 +44,14 @@ static void add_frame(struct mt_json *json, const struct mt_export *what,
 static void add_frames(struct mt_json *json, const struct mt_export *what, uint32_t *indices)
 {
     const struct mt_icicle *icicle = what->icicle;
-    uint32_t *of_frame = calloc((size_t)what->report->symbols->frame_count + 1, sizeof *of_frame);
+    uint32_t *of_frame =
+        mt_memory_zeroed((size_t)what->report->symbols->frame_count + 1, sizeof *of_frame);
     struct mt_arena names = {0};
     uint32_t count = 0;
 
     mt_json_object_begin(json, "shared");
     mt_json_array_begin(json, "frames");
-    for (uint32_t i = 1; of_frame && i < icicle->count; i++) {
+    for (uint32_t i = 1; i < icicle->count; i++) {
         const struct mt_node *node = &icicle->nodes[i];
         bool shares = node->kind == MT_NODE_FRAME;
 
@@ -66,7 +68,6 @@ static void add_frames(struct mt_json *json, const struct mt_export *what, uint3
     }
     mt_json_array_end(json);
     mt_json_object_end(json);
-    json->out->failed |= !of_frame;
     free(of_frame);
     mt_arena_release(&names);
 }
@@ -75,11 +76,10 @@ static void add_frames(struct mt_json *json, const struct mt_export *what, uint3
 static void add_sample(struct mt_json *json, const struct mt_icicle *icicle, uint32_t node,
                        const uint32_t *indices)
 {
-    uint32_t *path = malloc(((size_t)icicle->depth + 1) * sizeof *path), count = 0;
+    uint32_t *path = mt_memory_new(((size_t)icicle->depth + 1) * sizeof *path), count = 0;
 
-    json->out->failed |= !path;
     mt_json_array_begin(json, NULL);
-    for (; path && node; node = icicle->nodes[node].parent)
+    for (; node; node = icicle->nodes[node].parent)
         path[count++] = indices[node];
     while (count > 0)
         mt_json_u64(json, NULL, path[--count]);
@@ -112,16 +112,13 @@ static void add_profile(struct mt_json *json, const struct mt_export *what, cons
 
 static void add_speedscope(struct mt_buf *out, const struct mt_export *what)
 {
-    uint32_t *indices = calloc(what->icicle->count, sizeof *indices);
+    uint32_t *indices = mt_memory_zeroed(what->icicle->count, sizeof *indices);
     struct mt_json json;
 
-    out->failed |= !indices;
-    if (!indices)
-        return;
     mt_json_init(&json, out, false);
     json.all = true; /* a file for another program is never shortened */
     mt_json_object_begin(&json, NULL);
-    mt_json_text(&json, "$schema", "https://www.speedscope.app/file-format-schema.json");
+    mt_json_text(&json, " schema", "https://www.speedscope.app/file-format-schema.json");
     mt_json_text(&json, "exporter", what->exporter);
     mt_json_text(&json, "name", what->title);
     add_frames(&json, what, indices);

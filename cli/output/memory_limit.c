@@ -1,6 +1,7 @@
 #include "memory_limit.h"
 
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,15 +9,20 @@
 
 #include "cli.h"
 #include "io.h"
+#include "outputs.h"
 #include "process_memory.h"
 #include "units.h"
 #include "util.h"
 
-enum { MAX_PATH = 4096, MAX_CGROUP_FILE = 8192 };
+enum { MAX_PATH = 4096, MAX_CGROUP_FILE = 8192, MAX_INPUT = 512 };
 
 /* The origin of the budget for messages; NULL = the option --max-memory. */
 static const char *source;
-static bool is_reported; /* mt_memory_reason was called */
+
+/* Variables, because the last words have no argument. Threads read different inputs. */
+static char main_input[MAX_INPUT];
+static _Thread_local char thread_input[MAX_INPUT];
+static int exit_code = MT_EXIT_INPUT;
 
 static const char CGROUPS[] = "/sys/fs/cgroup";
 
@@ -216,11 +222,30 @@ static void set_default(void)
     mt_memory_budget_set(machine == UINT64_MAX ? 0 : machine / 2);
 }
 
+/* The last words of the program. Allocates nothing. Only one thread prints and ends the process. */
+static void end_without_memory(void)
+{
+    static atomic_flag is_ending = ATOMIC_FLAG_INIT;
+    const char *input = thread_input[0] ? thread_input : main_input;
+    char reason[MT_MEMORY_TEXT];
+
+    while (atomic_flag_test_and_set(&is_ending))
+        (void)pause();
+    mt_unfinished_unlink(mt_outputs_unfinished());
+    mt_memory_reason(reason);
+    if (*input)
+        mt_say("'%s': %s", input, reason);
+    else
+        mt_say("%s", reason);
+    _exit(exit_code);
+}
+
 int mt_memory_limit_start(void)
 {
     const char *text = getenv("MEMTRACE_MAX_MEMORY");
     uint64_t bytes;
 
+    mt_memory_last_words_set(end_without_memory);
     if (!text || !*text) {
         set_default();
         return -1;
@@ -240,22 +265,10 @@ void mt_memory_limit_set(uint64_t bytes)
     mt_memory_budget_set(bytes);
 }
 
-bool mt_memory_ran_out(void)
-{
-    return mt_memory_refused() || mt_memory_has_failed();
-}
-
-bool mt_is_memory_failure(const struct mt_error *error)
-{
-    return error->status == MT_ERR_MEMORY ||
-           (error->status != MT_ERR_INTERNAL && mt_memory_ran_out());
-}
-
 const char *mt_memory_reason(char text[MT_MEMORY_TEXT])
 {
     char budget[MT_UNITS_TEXT];
 
-    is_reported = true;
     mt_format_bytes(budget, mt_memory_budget());
     if (!mt_memory_refused())
         snprintf(text, MT_MEMORY_TEXT, "out of memory");
@@ -270,15 +283,14 @@ const char *mt_memory_reason(char text[MT_MEMORY_TEXT])
     return text;
 }
 
-int mt_say_no_memory(const char *what)
+void mt_memory_input_set(const char *path)
 {
-    char reason[MT_MEMORY_TEXT];
-
-    mt_say("%s: %s", what, mt_memory_reason(reason));
-    return MT_EXIT_INPUT;
+    snprintf(thread_input, sizeof thread_input, "%s", path);
+    if (!main_input[0])
+        memcpy(main_input, thread_input, sizeof main_input);
 }
 
-bool mt_memory_is_unsaid(void)
+void mt_memory_exit_code_set(int code)
 {
-    return mt_memory_ran_out() && !is_reported;
+    exit_code = code;
 }

@@ -1,6 +1,6 @@
-/* The memory budget of memtrace itself, and the behavior if memory runs out. A command that runs
- * out of memory while it reads, prints or writes a file prints one line (what failed, why, and what
- * to do) and exits with status 3. */
+/* The memory budget of memtrace itself, and the end of the program if memory runs out: it removes
+ * unfinished files, prints one line (the input, the reason, and what to do), and exits with status
+ * 3. */
 #ifndef MT_CLI_MEMORY_LIMIT_H
 #define MT_CLI_MEMORY_LIMIT_H
 
@@ -11,8 +11,8 @@
 #include "status.h"
 
 /* Sets the budget to the value of MEMTRACE_MAX_MEMORY. Without that variable, the budget is half of
- * the machine's memory or of the container's limit, whichever is less. Returns -1, or the exit code
- * after a message about an invalid variable. */
+ * the machine's memory or of the container's limit, whichever is less. From now on, lack of memory
+ * ends the program. Returns -1, or the exit code after a message about an invalid variable. */
 int mt_memory_limit_start(void);
 
 /* Sets the budget to the value of --max-memory. */
@@ -20,25 +20,18 @@ void mt_memory_limit_set(uint64_t bytes);
 
 #define MT_MEMORY_TEXT 160
 
-/* Returns true if an allocation has failed because of the budget or the machine. Results may then
- * be incomplete. */
-bool mt_memory_ran_out(void);
-
-/* Returns true if lack of memory caused this error. Code that runs out of memory may report another
- * reason. For example, a reader may report invalid input. Internal errors never count as lack of
- * memory. */
-bool mt_is_memory_failure(const struct mt_error *error);
-
 /* Writes the reason of a failed allocation to `text` and returns it. If the budget was the cause:
  * "needs more than 12 GiB (half of this machine's memory); raise it with --max-memory". Otherwise:
  * "out of memory". */
 const char *mt_memory_reason(char text[MT_MEMORY_TEXT]);
 
-/* Prints "memtrace: WHAT: <reason>". Returns the exit status for lack of memory. */
-int mt_say_no_memory(const char *what);
+/* Sets the input that the message names if this thread runs out of memory. Other threads name the
+ * first input of all, unless they set their own. */
+void mt_memory_input_set(const char *path);
 
-/* Returns true if memory ran out and no message about it was printed. Call it after the command. */
-bool mt_memory_is_unsaid(void);
+/* Sets the exit status, which is MT_EXIT_INPUT otherwise: `record` has the status of its command.
+ */
+void mt_memory_exit_code_set(int code);
 
 /* Returns the memory that new processes can use now: the available memory of the machine or the
  * rest of the container's limit, whichever is less. UINT64_MAX: unknown. */

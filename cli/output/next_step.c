@@ -70,7 +70,7 @@ void mt_say_command(const char *why, const char *command, const char *path)
     struct mt_buf word = {0};
 
     mt_buf_add_shell_path(&word, path);
-    mt_say("%s: memtrace %s %s", why, command, word.failed ? "TRACE" : word.data);
+    mt_say("%s: memtrace %s %s", why, command, word.data);
     mt_buf_release(&word);
 }
 
@@ -146,9 +146,8 @@ static void add_recording(struct mt_buf *out, const char *folder)
         mt_buf_add_text(&path, name);
     if (!*name)
         add_step(out, "analyze TRACE", NULL, "explain a trace or a PyTorch snapshot (.pickle)");
-    else if (!path.failed)
+    else
         add_step(out, "analyze --open", path.data, "show the newest recording here, in a browser");
-    out->failed |= path.failed;
     mt_buf_release(&path);
 }
 

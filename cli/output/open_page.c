@@ -33,7 +33,7 @@ int mt_add_page_folder(struct mt_buf *folder, const char *trace)
     mt_buf_printf(folder, "%s/" FOLDER_PREFIX "%.*s", cache.path,
                   NAME_MAX - (int)(sizeof FOLDER_PREFIX - 1),
                   strcmp(name, "-") == 0 ? "stdin" : name);
-    return folder->failed ? MT_EXIT_INPUT : -1;
+    return -1;
 }
 
 static bool is_program(const char *path)
@@ -169,9 +169,7 @@ void mt_open_page(const char *folder)
     int why;
 
     add_page(&page, folder);
-    if (page.failed)
-        mt_say("memory ran out, so no browser was started");
-    else if (!has_display())
+    if (!has_display())
         mt_say("no display, so no browser was started; the page is '%s'", page.data);
     else if (!find_browser(browser))
         mt_say("no browser was found; set BROWSER to a program. The page is '%s'", page.data);

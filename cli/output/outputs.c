@@ -62,7 +62,7 @@ struct mt_output_rules mt_output_rules_of(const struct mt_outputs *outputs,
 
 int mt_report_output_error(const char *path, const struct mt_error *error)
 {
-    bool is_memory = mt_is_memory_failure(error);
+    bool is_memory = error->status == MT_ERR_MEMORY;
     char reason[MT_MEMORY_TEXT];
     const char *text = is_memory ? mt_memory_reason(reason) : error->text;
 
@@ -79,7 +79,7 @@ int mt_report_drawing_error(const char *what, const struct mt_error *error)
 {
     char reason[MT_MEMORY_TEXT];
 
-    if (mt_is_memory_failure(error)) {
+    if (error->status == MT_ERR_MEMORY) {
         mt_say("cannot draw '%s': %s", what, mt_memory_reason(reason));
         return MT_EXIT_INPUT;
     }
@@ -121,10 +121,8 @@ int mt_write_file(const char *path, const struct mt_outputs *outputs,
 
     if (mt_is_standard_output(path))
         return mt_print(bytes);
-    if (bytes->failed) /* memory ran out while the bytes were made */
-        error.status = MT_ERR_MEMORY;
-    else if (mt_output_write(path, &rules, bytes->data ? bytes->data : "", bytes->length, &error) ==
-             MT_OK)
+    if (mt_output_write(path, &rules, bytes->data ? bytes->data : "", bytes->length, &error) ==
+        MT_OK)
         return MT_EXIT_OK;
     return mt_report_output_error(path, &error);
 }

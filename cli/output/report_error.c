@@ -30,7 +30,7 @@ int mt_report_error(const char *path, const struct mt_error *error)
 {
     const char *text = error->text[0] ? error->text : mt_status_text(error->status);
     const char *verb = error->status == MT_ERR_OUTPUT ? "write" : "read";
-    bool is_memory = mt_is_memory_failure(error);
+    bool is_memory = error->status == MT_ERR_MEMORY;
     char reason[MT_MEMORY_TEXT], place[40] = "";
 
     if (is_memory)
@@ -52,8 +52,6 @@ int mt_report_error(const char *path, const struct mt_error *error)
 
 int mt_print(const struct mt_buf *buf)
 {
-    if (buf->failed || mt_memory_ran_out())
-        return mt_say_no_memory("cannot print the answer");
     if (!buf->length || mt_io_write(STDOUT_FILENO, buf->data, buf->length))
         return MT_EXIT_OK;
     /* The user closed the output (`| head`, `>&-`), so this needs no message. */
@@ -77,7 +75,6 @@ int mt_print_answer(const struct mt_buf *buf, bool is_json)
     if (is_json || !buf->length || mt_stdout_screen().unicode)
         return mt_print(buf);
     mt_add_ascii_text(&ascii, buf->data, buf->length);
-    ascii.failed |= buf->failed;
     return mt_print_and_release(&ascii);
 }
 

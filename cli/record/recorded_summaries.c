@@ -11,6 +11,7 @@
 #include "cli.h"
 #include "io.h"
 #include "memory_limit.h"
+#include "process_memory.h"
 #include "outputs.h"
 #include "util.h"
 
@@ -57,13 +58,14 @@ static void let_sigterm_end_this(void)
 static int work(struct mt_recorded_summaries *summaries, const char *path)
 {
     struct mt_error error = {.offset = MT_NO_OFFSET};
-    enum mt_status status = mt_annex_files->summarize(path, summaries->force, &error);
-    char memory[MT_MEMORY_TEXT];
+    enum mt_status status;
 
-    error.status = status;
+    mt_memory_return_failures(false);
+    mt_memory_exit_code_set(MT_EXIT_OUTPUT);
+    mt_memory_input_set(path);
+    status = mt_annex_files->summarize(path, summaries->force, &error);
     if (status != MT_OK)
-        say_missing(summaries, path,
-                    mt_is_memory_failure(&error) ? mt_memory_reason(memory) : error.text);
+        say_missing(summaries, path, error.text);
     return status == MT_OK ? MT_EXIT_OK : MT_EXIT_OUTPUT;
 }
 

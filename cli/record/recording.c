@@ -94,8 +94,8 @@ static void say_secure(const struct mt_recording *recording)
 
     mt_buf_add_shell_value(&word, recording->command[0]);
     mt_say("'%s' cannot be recorded: %s; put memtrace after it: %s memtrace %s ...",
-           recording->command[0], mt_program_reason(&recording->program),
-           word.failed ? "COMMAND" : word.data, recording->is_simulated ? "dry-run" : "record");
+           recording->command[0], mt_program_reason(&recording->program), word.data,
+           recording->is_simulated ? "dry-run" : "record");
     mt_buf_release(&word);
 }
 
@@ -254,6 +254,8 @@ int mt_recording_run(struct mt_recording *recording)
     struct mt_launch *launch = &recording->launch;
     struct mt_error error = {.offset = MT_NO_OFFSET};
 
+    /* the command and its traces must not be lost */
+    mt_memory_return_failures(true);
     if (mt_launch_start(launch, &request, &error) != MT_OK) {
         mt_say("cannot run '%s': %s", recording->command[0], error.text);
         return leave(recording, 126);
@@ -325,7 +327,7 @@ static enum mt_recording_end end_traces(struct mt_recording *recording,
     }
     mt_recorded_summaries_finish(&summaries);
     /* print this even if memory ran out and the report was lost; the message allocates nothing */
-    if (!redacted && mt_memory_ran_out())
+    if (!redacted && mt_memory_has_failed())
         mt_say("not every trace is redacted: use 'memtrace import --redact'");
     return all;
 }

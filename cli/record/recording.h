@@ -31,7 +31,7 @@ struct mt_recording {
     bool is_simulated;
     struct mt_record_settings settings; /* the functions below set its paths */
     /* Called in the command's process to set variables, before its environment is made from
-     * `environ`. Returns false if memory runs out. NULL = nothing to set. */
+     * `environ`. NULL = nothing to set. */
     bool (*before)(void *context);
     void *context;
     uint64_t timeout_ms; /* after this time, the whole process tree is ended; 0 = no limit */

@@ -22,14 +22,14 @@ static bool publish(const char *path, const struct mt_redaction *redaction)
     int fd, reason = ENOMEM;
 
     mt_buf_printf(&part, "%s.XXXXXX", path);
-    fd = part.failed ? -1 : mkostemp(part.data, O_CLOEXEC);
+    fd = mkostemp(part.data, O_CLOEXEC);
     if (fd >= 0) {
         bool is_written = mt_io_write(fd, redaction->salt, sizeof redaction->salt);
 
         is_there = mt_io_close(fd) && is_written && link(part.data, path) == 0;
         reason = errno;
         unlink(part.data);
-    } else if (!part.failed) {
+    } else {
         reason = errno;
     }
     mt_buf_release(&part);

@@ -56,8 +56,6 @@ static enum mt_status add_row(void *context, const struct mt_event *event,
         mt_buf_add_u64(&csv->row, cells[i]);
     }
     mt_buf_add_char(&csv->row, '\n');
-    if (csv->row.failed)
-        return MT_ERR_MEMORY;
     return mt_output_add(&csv->output, csv->row.data, csv->row.length) ? MT_OK : MT_END;
 }
 

@@ -11,6 +11,7 @@
 #include "policies_chart.h"
 #include "policy_options.h"
 #include "policy_runs.h"
+#include "process_memory.h"
 #include "progress.h"
 #include "report.h"
 #include "report_query.h"
@@ -48,11 +49,11 @@ static void add_best(struct work *work)
 {
     struct mt_progress progress = {0};
     const struct mt_tune_options options = {.progress = show_progress, .context = &progress};
-    struct mt_tune_summary *summary = calloc(1, sizeof *summary);
+    struct mt_tune_summary *summary = mt_memory_zeroed(1, sizeof *summary);
     struct mt_error error = {.offset = MT_NO_OFFSET};
 
     mt_progress_start(&progress, work->common->quiet);
-    if (summary && mt_tune_run(work->source, &options, summary, &error) == MT_OK &&
+    if (mt_tune_run(work->source, &options, summary, &error) == MT_OK &&
         summary->best != MT_TUNE_CURRENT) {
         snprintf(work->best, sizeof work->best, "pytorch:%s", summary->front[summary->best].conf);
         add(work, work->best, "the best that tune finds");
@@ -180,11 +181,9 @@ static int draw(const struct work *work, const struct mt_picture *picture,
                 struct mt_drawing *drawing)
 {
     const struct mt_chart_options options = {.width = picture->width, .height = picture->height};
-    struct mt_error error = {.offset = MT_NO_OFFSET};
 
-    if (mt_policies_draw(work->table, &options, drawing, &error) == MT_OK)
-        return MT_EXIT_OK;
-    return mt_report_drawing_error("policies", &error);
+    mt_policies_draw(work->table, &options, drawing);
+    return MT_EXIT_OK;
 }
 
 static int measure_and_draw(struct work *work, const struct mt_picture *picture,
@@ -220,18 +219,16 @@ static int write_picture(const struct work *work, const struct mt_picture *pictu
 int mt_policies_render(const char *path, uint64_t device, const struct mt_picture *picture,
                        const struct mt_common *common)
 {
-    struct work *work = calloc(1, sizeof *work);
-    struct mt_policy_table *table = calloc(1, sizeof *table);
+    struct work *work = mt_memory_zeroed(1, sizeof *work);
+    struct mt_policy_table *table = mt_memory_zeroed(1, sizeof *table);
     struct mt_drawing drawing = {0};
     int code = MT_EXIT_INPUT;
 
-    if (!work || !table) {
-        code = mt_say_no_memory("cannot draw the settings");
-    } else if (!mt_refuses_device(device)) {
+    if (!mt_refuses_device(device)) {
         *work = (struct work){.path = path, .device = device, .common = common, .table = table};
         work->source = mt_open_input(path, common, &code);
     }
-    if (work && work->source) {
+    if (work->source) {
         code = measure_and_draw(work, picture, &drawing);
         if (code == MT_EXIT_OK)
             code = write_picture(work, picture, &drawing);
@@ -239,8 +236,7 @@ int mt_policies_render(const char *path, uint64_t device, const struct mt_pictur
         mt_source_close(work->source);
     }
     mt_drawing_release(&drawing);
-    if (table)
-        mt_policy_table_release(table);
+    mt_policy_table_release(table);
     free(table);
     free(work);
     return code;

@@ -133,7 +133,6 @@ static void add_paragraph(struct mt_buf *out, struct mt_buf *text)
 {
     mt_add_wrapped(out, text->data, 0, 0);
     mt_buf_add_char(out, '\n');
-    out->failed |= text->failed;
     mt_buf_release(text);
 }
 

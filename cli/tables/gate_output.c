@@ -46,7 +46,6 @@ static void add_verdict(struct mt_buf *out, const struct mt_gates *gates,
     mt_buf_add_text(out, style->reset);
     mt_add_wrapped(out, line.data ? line.data : "", strlen(words[gates->verdict]), 2);
     mt_buf_add_char(out, '\n');
-    out->failed |= line.failed;
     mt_buf_release(&line);
 }
 
@@ -58,7 +57,6 @@ static void add_result(struct mt_buf *out, const struct mt_gate_result *result, 
                   result->excused ? " (allowed)" : "", is_reported ? "" : ": ",
                   is_reported ? "" : result->verdict);
     add_line(out, 2, "", line.data);
-    out->failed |= line.failed;
     mt_buf_release(&line);
 }
 

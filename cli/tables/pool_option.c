@@ -28,10 +28,8 @@ int mt_pools_to_policies(const struct mt_text_list *pools, struct mt_text_list *
             continue;
         given++;
         *item = *item ? *item : mt_policy_pytorch.name;
-        for (j = 0; *item && j < pools->count; j++)
+        for (j = 0; j < pools->count; j++)
             *item = mt_arena_printf(arena, "%s --pool %s", *item, pools->items[j]);
-        if (!*item)
-            return mt_say_no_memory("cannot replay with --pool");
     }
     if (!pools->count || given)
         return MT_EXIT_OK;

@@ -81,10 +81,10 @@ void mt_json_stack(struct mt_json *json, struct mt_arena *arena, const struct mt
     size_t bytes = 0;
 
     mt_json_array_begin(json, "stack");
-    for (; labels && count < most && stack < symbols->stack_count && takes_label(json, bytes);
+    for (; count < most && stack < symbols->stack_count && takes_label(json, bytes);
          stack = symbols->stacks[stack].parent) {
         labels[count] = mt_frame_label(arena, symbols, symbols->stacks[stack].frame);
-        bytes += labels[count] ? strlen(labels[count]) : 0;
+        bytes += strlen(labels[count]);
         count++;
     }
     for (uint32_t i = count; i; i--)

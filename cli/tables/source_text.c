@@ -116,8 +116,8 @@ static void say_unread(struct mt_source_files *files, const char *path, const ch
 {
     uint32_t before = files->unread.count, id;
 
-    if (mt_strings_intern(&files->unread, path, strlen(path), &id) == MT_OK && id == before &&
-        id < MAX_SAID && !files->quiet)
+    mt_strings_put(&files->unread, path, strlen(path), &id);
+    if (id == before && id < MAX_SAID && !files->quiet)
         mt_say("the source file '%s' was not read: %s", path, why);
 }
 

@@ -65,7 +65,6 @@ void mt_add_shortened(struct mt_buf *out, const char *text, size_t columns)
     mt_buf_add_printable_text(&safe, text);
     if (safe.data)
         add_middle(out, safe.data, columns, false);
-    out->failed |= safe.failed;
     mt_buf_release(&safe);
 }
 
@@ -226,7 +225,6 @@ static void add_title(const struct mt_table *table, const struct mt_table_layout
     if (title)
         mt_buf_add(&part, title, length);
     add_cell(out, part.data ? part.data : "", &form);
-    out->failed |= part.failed;
     mt_buf_release(&part);
 }
 
@@ -313,7 +311,6 @@ static void add_callers(struct mt_buf *out, const struct callers *callers, unsig
         mt_buf_add_text(out, style->reset);
         mt_buf_add_char(out, '\n');
     }
-    out->failed |= line.failed;
     mt_buf_release(&line);
 }
 
@@ -327,8 +324,7 @@ void mt_add_text_table(struct mt_buf *out, struct mt_table *table, unsigned inde
     const char *at;
 
     add_words(&words, table);
-    out->failed |= words.failed || table->failed;
-    if (rows && !out->failed) {
+    if (rows) {
         mt_table_lay_out(&layout, table, words.data, indent);
         mt_buf_add_text(out, style->dim);
         at = add_titles(table, &layout, words.data, indent, out);

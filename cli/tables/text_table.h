@@ -12,8 +12,7 @@
 void mt_add_text_table(struct mt_buf *out, struct mt_table *table, unsigned indent,
                        const struct mt_style *style);
 
-/* Appends text, escaped, and shortened in the middle to at most `columns` characters. NULL means
- * that memory ran out when the text was made, and sets `failed` of the output. */
+/* Appends text, escaped, and shortened in the middle to at most `columns` characters. */
 void mt_add_shortened(struct mt_buf *out, const char *text, size_t columns);
 
 #endif

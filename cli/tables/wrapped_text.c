@@ -57,7 +57,6 @@ void mt_add_wrapped(struct mt_buf *out, const char *text, size_t column, size_t 
         at += length;
         first = false;
     }
-    out->failed |= safe.failed;
     mt_buf_release(&safe);
 }
 
@@ -73,6 +72,5 @@ void mt_add_note(struct mt_buf *out, size_t indent, const char *format, ...)
     if (text.data)
         mt_add_wrapped(out, text.data, indent, indent);
     mt_buf_add_char(out, '\n');
-    out->failed |= text.failed;
     mt_buf_release(&text);
 }

@@ -6,8 +6,7 @@
 #include "cli.h"
 
 /* Appends text, escaped, in lines that break at spaces. `column` is the current position in the
- * first line. The other lines begin with `indent` spaces. NULL means that memory ran out when the
- * text was made, and sets `failed` of the output. */
+ * first line. The other lines begin with `indent` spaces. */
 void mt_add_wrapped(struct mt_buf *out, const char *text, size_t column, size_t indent);
 
 /* Appends text of any length in lines that all begin with `indent` spaces. */

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "io.h"
+#include "process_memory.h"
 
 enum { USUAL_STACK_BYTES = 8 << 20 };
 
@@ -57,6 +58,7 @@ static void run_in_child(const struct mt_apart_call *call, void *answer, int out
     struct work work = {call, answer};
 
     setpgid(0, 0);
+    mt_memory_return_failures(true); /* only the parent has last words */
     for (fd = STDIN_FILENO; fd <= STDERR_FILENO && nothing >= 0; fd++)
         dup2(nothing, fd);
     run_on_usual_stack(&work);

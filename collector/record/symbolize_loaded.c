@@ -43,6 +43,7 @@ enum mt_status mt_code_file_open(const struct mt_code_file_id *id, struct mt_dem
     file = calloc(1, sizeof *file);
     if (!file)
         return MT_ERR_MEMORY;
+    mt_module_share_memory_rules(&module);
     memcpy(&open_of_module, &open, sizeof open);
     memcpy(&file->close, &close, sizeof close);
     memcpy(&file->places, &places, sizeof places);
@@ -59,7 +60,6 @@ void mt_code_file_close(struct mt_code_file *file)
     if (!file)
         return;
     file->close(file->of_module);
-    mt_module_note_memory(&module);
     free(file);
 }
 

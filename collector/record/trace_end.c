@@ -139,7 +139,7 @@ static void resolve_names(struct mt_trace_end *end, const struct mt_trace_end_op
         end->native = named.result;
         *error = named.error;
         if (named.memory_failed)
-            mt_memory_note_failure();
+            mt_memory_failed();
         return;
     case MT_APART_DIED:
         error->status =

@@ -20,16 +20,13 @@ static bool is_first_of_rank(const struct mt_job_report *report, uint32_t row)
            report->rows[row - 1].record->identity.rank != report->rows[row].record->identity.rank;
 }
 
-static enum mt_status read_classes(struct mt_job_work *work, bool with_steps,
-                                   struct classes *classes)
+static void read_classes(struct mt_job_work *work, bool with_steps, struct classes *classes)
 {
     const struct mt_job_report *report = work->report;
     struct mt_job_key *keys = MT_JOB_ARRAY(work, report->row_count, struct mt_job_key);
     uint32_t *of_row = MT_JOB_ARRAY(work, report->row_count, uint32_t), count = 0;
 
     classes->of_rank = MT_JOB_ARRAY(work, classes->world, uint32_t);
-    if (!keys || !of_row || !classes->of_rank)
-        return MT_ERR_MEMORY;
     for (uint32_t i = 0; i < classes->world; i++)
         classes->of_rank[i] = WILD;
     for (uint32_t i = 0; i < report->row_count; i++) {
@@ -44,7 +41,6 @@ static enum mt_status read_classes(struct mt_job_work *work, bool with_steps,
     classes->count = mt_job_classes_split(keys, count, of_row);
     for (uint32_t i = 0; i < count; i++)
         classes->of_rank[report->rows[keys[i].row].record->identity.rank] = of_row[keys[i].row];
-    return MT_OK;
 }
 
 /* *class is the class of all ranks of the block; WILD if none is known. Returns false if they
@@ -124,36 +120,36 @@ static void add_axes(struct mt_job_report *report, uint32_t block, uint32_t peri
 
 /* Parameters that do not repeat are still stages of a pipeline if most ranks have their own. Steps
  * differ for many reasons, such as the lengths of sequences, so they must repeat. */
-static enum mt_status find(struct mt_job_work *work, bool with_steps, bool *is_known)
+static void find(struct mt_job_work *work, bool with_steps, bool *is_known)
 {
     struct mt_job_report *report = work->report;
     struct classes classes = {.world = report->world};
-    enum mt_status status = read_classes(work, with_steps, &classes);
     uint32_t block, period;
     bool repeats, has_stages;
 
+    read_classes(work, with_steps, &classes);
     *is_known = classes.count > 0;
-    if (status != MT_OK || classes.count < 2)
-        return status;
+    if (classes.count < 2)
+        return;
     block = largest_block(&classes);
     period = smallest_period(&classes, block);
     repeats = period * block < report->world;
     has_stages = block > 1 || classes.count * 2 > report->world + 1;
     if (repeats || (has_stages && !with_steps))
         add_axes(report, block, period);
-    return MT_OK;
 }
 
 /* Steps count only if no parameters are known: ranks with the same parameters are replicas even if
  * their steps differ. */
 enum mt_status mt_job_axes_found(struct mt_job_work *work, struct mt_error *error)
 {
-    enum mt_status status;
     bool is_known;
 
     (void)error;
     if (work->report->world > MT_JOB_MAX_ROWS || work->report->world < 2)
         return MT_OK;
-    status = find(work, false, &is_known);
-    return status == MT_OK && !is_known ? find(work, true, &is_known) : status;
+    find(work, false, &is_known);
+    if (!is_known)
+        find(work, true, &is_known);
+    return MT_OK;
 }

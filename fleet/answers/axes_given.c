@@ -29,8 +29,6 @@ static enum mt_status read_axis(struct mt_job_work *work, const char *text, size
     if (!size || size > INT32_MAX)
         return refuse(error, "has an axis whose size is not a number");
     name = mt_arena_text(&work->report->arena, text, name_length);
-    if (!name)
-        return MT_ERR_MEMORY;
     for (uint32_t i = 0; i < work->report->axis_count; i++)
         if (!strcmp(work->report->axes[i].name, name))
             return refuse(error, "names an axis twice");

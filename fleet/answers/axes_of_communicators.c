@@ -154,7 +154,7 @@ static uint64_t *hashes_of(struct mt_job_work *work)
     const struct mt_job_report *report = work->report;
     uint64_t *hashes = MT_JOB_ARRAY(work, report->world, uint64_t);
 
-    for (uint32_t r = report->row_count; r-- > 0 && hashes;) {
+    for (uint32_t r = report->row_count; r-- > 0;) {
         int32_t rank = report->rows[r].record->identity.rank;
 
         if (rank >= 0 && (uint32_t)rank < report->world && mt_job_is_whole(report->rows[r].record))
@@ -177,42 +177,37 @@ static bool differs_along(const struct mt_job_report *report, const struct mt_jo
 }
 
 /* Communicators have no names: ranks with other parameters are stages, others are replicas. */
-static enum mt_status name_axes(struct mt_job_work *work)
+static void name_axes(struct mt_job_work *work)
 {
     static const char *const words[] = {"replica", "stage"};
     struct mt_job_report *report = work->report;
     const uint64_t *hashes = hashes_of(work);
     uint32_t counts[MT_ARRAY_LEN(words)] = {0};
 
-    for (uint32_t a = 0; a < report->axis_count && hashes; a++) {
+    for (uint32_t a = 0; a < report->axis_count; a++) {
         bool is_stage = differs_along(report, &report->axes[a], hashes);
         uint32_t number = ++counts[is_stage];
 
         report->axes[a].name = number == 1 ? words[is_stage]
                                            : mt_arena_printf(&report->arena, "%s_%u",
                                                              words[is_stage], (unsigned)number);
-        if (!report->axes[a].name)
-            return MT_ERR_MEMORY;
     }
-    return hashes ? MT_OK : MT_ERR_MEMORY;
 }
 
-static enum mt_status find_axes(struct mt_job_work *work, struct groups *groups)
+static void find_axes(struct mt_job_work *work, struct groups *groups)
 {
     struct mt_job_report *report = work->report;
     struct mt_job_groups *of_rows = MT_JOB_ARRAY(work, report->row_count, struct mt_job_groups);
     struct bad_shapes bad = {.count = 0};
-    enum mt_status status;
 
-    if (!of_rows)
-        return MT_ERR_MEMORY;
     if (!find_bad(report, groups, &bad))
-        return MT_OK;
+        return;
     drop_bad(report, &bad, groups);
     for (uint32_t r = 0; r < report->row_count; r++)
         of_rows[r] = (struct mt_job_groups){groups->list + groups->begin[r], groups->count[r]};
-    status = mt_job_axes_from(work, of_rows);
-    return status == MT_OK && report->axis_count ? name_axes(work) : status;
+    mt_job_axes_from(work, of_rows);
+    if (report->axis_count)
+        name_axes(work);
 }
 
 enum mt_status mt_job_axes_of_communicators(struct mt_job_work *work, struct mt_error *error)
@@ -226,8 +221,6 @@ enum mt_status mt_job_axes_of_communicators(struct mt_job_work *work, struct mt_
     (void)error;
     if (report->world > MT_JOB_MAX_ROWS)
         return MT_OK;
-    if (!groups.begin || !groups.count)
-        return MT_ERR_MEMORY;
     for (uint32_t r = 0; r < report->row_count; r++) {
         groups.begin[r] = room;
         room += report->rows[r].record->communicator_count;
@@ -235,13 +228,12 @@ enum mt_status mt_job_axes_of_communicators(struct mt_job_work *work, struct mt_
     members = MT_JOB_ARRAY(work, room, struct member);
     ranks = MT_JOB_ARRAY(work, room, struct member);
     groups.list = MT_JOB_ARRAY(work, room, struct mt_record_group);
-    if (!members || !ranks || !groups.list)
-        return MT_ERR_MEMORY;
     count = collect(report, members);
     for (uint32_t i = 0, end; i < count; i = end) {
         for (end = i + 1; end < count && members[end].id == members[i].id;)
             end++;
         add_groups(report, members + i, end - i, ranks, &groups);
     }
-    return find_axes(work, &groups);
+    find_axes(work, &groups);
+    return MT_OK;
 }

@@ -91,20 +91,16 @@ static const struct shape *next_axis(const struct shapes *shapes, uint64_t strid
     return best;
 }
 
-static enum mt_status add_axis(struct mt_job_work *work, const char *word, uint32_t size,
-                               uint64_t stride)
+static void add_axis(struct mt_job_work *work, const char *word, uint32_t size, uint64_t stride)
 {
     struct mt_arena *arena = &work->report->arena;
     const char *name =
         word ? word : mt_arena_printf(arena, "every_%llu", (unsigned long long)stride);
 
-    for (uint32_t i = 0; name && i < work->report->axis_count; i++)
+    for (uint32_t i = 0; i < work->report->axis_count; i++)
         if (!strcmp(work->report->axes[i].name, name))
             name = mt_arena_printf(arena, "every_%llu", (unsigned long long)stride);
-    if (!name)
-        return MT_ERR_MEMORY;
     mt_job_axis_add(work->report, name, size, (uint32_t)stride);
-    return MT_OK;
 }
 
 /* Slowest axis first, as in a mesh. */
@@ -130,26 +126,23 @@ static uint64_t next_stride(const struct shapes *shapes, uint64_t stride, uint32
     return next;
 }
 
-enum mt_status mt_job_axes_from(struct mt_job_work *work, const struct mt_job_groups *of_rows)
+void mt_job_axes_from(struct mt_job_work *work, const struct mt_job_groups *of_rows)
 {
     struct mt_job_report *report = work->report;
     struct shapes shapes = {.count = 0};
     uint32_t ranks = find_shapes(report, of_rows, &shapes), known = 0;
-    enum mt_status status = MT_OK;
 
-    for (uint64_t stride = 1; shapes.count && stride < report->world && status == MT_OK;) {
+    for (uint64_t stride = 1; shapes.count && stride < report->world;) {
         const struct shape *shape = next_axis(&shapes, stride, ranks, report->world);
         uint64_t size = shape ? shape->size : next_stride(&shapes, stride, report->world) / stride;
 
-        status =
-            add_axis(work, shape ? mt_job_axis_word(shape->name) : NULL, (uint32_t)size, stride);
+        add_axis(work, shape ? mt_job_axis_word(shape->name) : NULL, (uint32_t)size, stride);
         known += shape != NULL;
         stride *= size;
     }
     if (!known)
         report->axis_count = 0;
     turn(report);
-    return status;
 }
 
 enum mt_status mt_job_axes_of_groups(struct mt_job_work *work, struct mt_error *error)
@@ -158,12 +151,11 @@ enum mt_status mt_job_axes_of_groups(struct mt_job_work *work, struct mt_error *
     struct mt_job_groups *of_rows = MT_JOB_ARRAY(work, report->row_count, struct mt_job_groups);
 
     (void)error;
-    if (!of_rows)
-        return MT_ERR_MEMORY;
     for (uint32_t r = 0; r < report->row_count; r++) {
         const struct mt_record_identity *identity = &report->rows[r].record->identity;
 
         of_rows[r] = (struct mt_job_groups){identity->groups, identity->group_count};
     }
-    return mt_job_axes_from(work, of_rows);
+    mt_job_axes_from(work, of_rows);
+    return MT_OK;
 }

@@ -7,6 +7,7 @@
 #include "check.h"
 #include "job_values.h"
 #include "job_work.h"
+#include "process_memory.h"
 
 /* An answer may read what those before it have filled. */
 static mt_job_answer *const answers[] = {
@@ -22,10 +23,8 @@ static enum mt_status choose_job(struct mt_job_work *work, struct mt_error *erro
     const char *wanted = work->options->job, *other;
     struct mt_job_name *names;
     uint32_t count, first = 0;
-    enum mt_status status = mt_job_names(work->set, &work->report->arena, &names, &count);
 
-    if (status != MT_OK)
-        return mt_fail(error, status, MT_NO_OFFSET, "no memory for the names of jobs");
+    mt_job_names(work->set, &work->report->arena, &names, &count);
     if (!count)
         return mt_fail(error, MT_ERR_FORMAT, MT_NO_OFFSET, "there is no record of a rank");
     if (!wanted && count > 1)
@@ -53,10 +52,8 @@ static enum mt_status fill(struct mt_job_work *work, struct mt_error *error)
         return mt_fail(error, MT_ERR_UNSUPPORTED, MT_NO_OFFSET,
                        "the job has %u records, and at most %u are supported",
                        (unsigned)work->record_count, MT_JOB_MAX_ROWS);
-    if (status == MT_OK) {
+    if (status == MT_OK)
         work->values = MT_JOB_ARRAY(work, work->record_count, struct mt_job_value);
-        status = work->values ? MT_OK : MT_ERR_MEMORY;
-    }
     for (size_t i = 0; i < MT_ARRAY_LEN(answers) && status == MT_OK; i++)
         status = answers[i](work, error);
     if (status == MT_ERR_MEMORY)
@@ -73,9 +70,7 @@ enum mt_status mt_job_report_make(const struct mt_rank_set *set,
 
     *report = NULL;
     MT_CHECK(error, set->is_sorted);
-    work.report = calloc(1, sizeof *work.report);
-    if (!work.report)
-        return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "no memory for the report of a job");
+    work.report = mt_memory_zeroed(1, sizeof *work.report);
     work.report->set = set;
     status = fill(&work, error);
     if (status == MT_OK)

@@ -29,8 +29,6 @@ enum mt_status mt_job_find_axes(struct mt_job_work *work, struct mt_error *error
     struct mt_job_report *report = work->report;
 
     report->axes = MT_JOB_ARRAY(work, MT_JOB_AXES, struct mt_job_axis);
-    if (!report->axes)
-        return MT_ERR_MEMORY;
     for (size_t i = 0; i < MT_ARRAY_LEN(sources); i++) {
         enum mt_status status = sources[i].find(work, error);
 

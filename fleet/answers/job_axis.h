@@ -19,8 +19,7 @@ struct mt_job_groups {
 };
 
 /* Makes axes from the groups of each row. O(groups * shapes of groups). */
-enum mt_status mt_job_axes_from(struct mt_job_work *work,
-                                const struct mt_job_groups *of_rows) MT_MUST_USE;
+void mt_job_axes_from(struct mt_job_work *work, const struct mt_job_groups *of_rows);
 
 /* Returns true if the rank has the position that an axis with the group's size and stride assigns
  * to it: group->first + stride * (rank / stride % size). */

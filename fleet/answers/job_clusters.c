@@ -15,7 +15,7 @@ struct refiner {
     uint32_t *classes, count;
 };
 
-static enum mt_status begin(struct mt_job_work *work, struct refiner *refiner)
+static void begin(struct mt_job_work *work, struct refiner *refiner)
 {
     uint32_t rows = work->report->row_count;
 
@@ -23,7 +23,6 @@ static enum mt_status begin(struct mt_job_work *work, struct refiner *refiner)
     refiner->keys = MT_JOB_ARRAY(work, rows, struct mt_job_key);
     refiner->classes = MT_JOB_ARRAY(work, rows, uint32_t);
     refiner->count = 1;
-    return refiner->keys && refiner->classes ? MT_OK : MT_ERR_MEMORY;
 }
 
 static void start(struct refiner *refiner)
@@ -120,15 +119,13 @@ static struct mt_job_spread spread_of_class(struct mt_job_work *work, const stru
 
 /* Whether most of the lines along the axis differ. With fewer than three lines a single rank could
  * decide, so half of a line must be away from its median. */
-static enum mt_status judge(struct mt_job_work *work, struct refiner *refiner, uint32_t axis)
+static void judge(struct mt_job_work *work, struct refiner *refiner, uint32_t axis)
 {
     struct mt_job_report *report = work->report;
     struct mt_job_value *lines = MT_JOB_ARRAY(work, report->row_count, struct mt_job_value);
     uint32_t count = 0;
     bool is_far = false;
 
-    if (!lines)
-        return MT_ERR_MEMORY;
     start(refiner);
     split(refiner);
     for (uint32_t a = 0; a < report->axis_count; a++)
@@ -148,31 +145,26 @@ static enum mt_status judge(struct mt_job_work *work, struct refiner *refiner, u
     if (count >= 3)
         is_far = mt_job_spread_of(lines, count).median > work->outlier_bytes;
     report->axes[axis].separates = is_far;
-    return MT_OK;
 }
 
-static enum mt_status find_separating(struct mt_job_work *work, struct refiner *refiner)
+static void find_separating(struct mt_job_work *work, struct refiner *refiner)
 {
     struct mt_job_report *report = work->report;
-    enum mt_status status = MT_OK;
 
-    for (uint32_t a = 0; a < report->axis_count && status == MT_OK; a++) {
+    for (uint32_t a = 0; a < report->axis_count; a++) {
         enum mt_axis_kind kind = mt_job_axis_kind(report->axes[a].name);
 
         report->axes[a].separates = kind == MT_AXIS_STAGES;
         if (kind == MT_AXIS_UNNAMED)
-            status = judge(work, refiner, a);
+            judge(work, refiner, a);
     }
-    return status;
 }
 
-static enum mt_status fill(struct mt_job_work *work, struct refiner *refiner)
+static void fill(struct mt_job_work *work, struct refiner *refiner)
 {
     struct mt_job_report *report = work->report;
 
     report->clusters = MT_JOB_ARRAY(work, refiner->count, struct mt_job_cluster);
-    if (!report->clusters)
-        return MT_ERR_MEMORY;
     for (uint32_t i = 0, length; i < report->row_count; i += length) {
         uint32_t first = refiner->keys[i].row;
 
@@ -182,25 +174,21 @@ static enum mt_status fill(struct mt_job_work *work, struct refiner *refiner)
         report->clusters[report->cluster_count++] =
             (struct mt_job_cluster){first, length, spread_of_class(work, refiner, i, length)};
     }
-    return MT_OK;
 }
 
 enum mt_status mt_job_find_clusters(struct mt_job_work *work, struct mt_error *error)
 {
     struct refiner refiner;
-    enum mt_status status = begin(work, &refiner);
 
+    begin(work, &refiner);
     (void)error;
-    if (status == MT_OK) {
-        guess_parameters(work->report, &refiner);
-        status = find_separating(work, &refiner);
-    }
-    if (status != MT_OK)
-        return status;
+    guess_parameters(work->report, &refiner);
+    find_separating(work, &refiner);
     start(&refiner);
     split(&refiner);
     for (uint32_t a = 0; a < work->report->axis_count; a++)
         if (work->report->axes[a].separates)
             split_by_axis(&refiner, a);
-    return fill(work, &refiner);
+    fill(work, &refiner);
+    return MT_OK;
 }

@@ -3,6 +3,7 @@
 
 #include "job_values.h"
 #include "job_work.h"
+#include "process_memory.h"
 
 /* Clocks of two hosts may differ by this much. */
 #define CLOCK_DOUBT_NS UINT64_C(1000000000)
@@ -112,18 +113,15 @@ static bool vanished(const struct mt_rank_record *record, uint64_t death_t_ns)
 
 /* Ranks for which `is_one` is true, each once, except those that ran out of memory on any device.
  * Rows ascend by rank. */
-static enum mt_status find_ranks(struct mt_job_work *work, const struct mt_job_death *death,
-                                 bool (*is_one)(const struct mt_rank_record *, uint64_t),
-                                 struct mt_job_range **ranges, uint32_t *range_count,
-                                 uint32_t *count)
+static void find_ranks(struct mt_job_work *work, const struct mt_job_death *death,
+                       bool (*is_one)(const struct mt_rank_record *, uint64_t),
+                       struct mt_job_range **ranges, uint32_t *range_count, uint32_t *count)
 {
     const struct mt_job_report *report = work->report;
 
     *ranges = MT_JOB_ARRAY(work, report->row_count, struct mt_job_range);
-    if (!*ranges)
-        return MT_ERR_MEMORY;
     if (!has_clock(report->rows[death->row].record))
-        return MT_OK; /* nothing is known to be later */
+        return; /* nothing is known to be later */
     for (uint32_t i = 0, end; i < report->row_count; i = end) {
         int32_t rank = report->rows[i].record->identity.rank;
         bool died = false, found = false;
@@ -141,7 +139,6 @@ static enum mt_status find_ranks(struct mt_job_work *work, const struct mt_job_d
         ++*count;
         mt_job_range_add(*ranges, range_count, rank);
     }
-    return MT_OK;
 }
 
 /* Whether the others would have fitted where this one ran out of memory. Their peaks are from their
@@ -174,14 +171,11 @@ enum mt_status mt_job_find_death(struct mt_job_work *work, struct mt_error *erro
     uint32_t row = first_death(report);
     struct mt_job_death *death;
     const struct mt_rank_record *record;
-    enum mt_status status;
 
     (void)error;
     if (row == MT_NO_ROW)
         return MT_OK;
     death = MT_JOB_ARRAY(work, 1, struct mt_job_death);
-    if (!death)
-        return MT_ERR_MEMORY;
     record = report->rows[row].record;
     *death = (struct mt_job_death){.row = row,
                                    .t_ns = record->death_t_ns,
@@ -192,9 +186,9 @@ enum mt_status mt_job_find_death(struct mt_job_work *work, struct mt_error *erro
     report->death = death;
     find_others(report, death);
     find_fitting(work, death);
-    status = find_ranks(work, death, followed, &death->followed, &death->followed_ranges,
-                        &death->followed_count);
-    return status == MT_OK ? find_ranks(work, death, vanished, &death->vanished,
-                                        &death->vanished_ranges, &death->vanished_count)
-                           : status;
+    find_ranks(work, death, followed, &death->followed, &death->followed_ranges,
+               &death->followed_count);
+    find_ranks(work, death, vanished, &death->vanished, &death->vanished_ranges,
+               &death->vanished_count);
+    return MT_OK;
 }

@@ -5,6 +5,7 @@
 
 #include "job_values.h"
 #include "job_work.h"
+#include "process_memory.h"
 
 /* A process's level since a time; 0 since its last event. */
 struct change {
@@ -69,7 +70,7 @@ static void add_changes(struct change *changes, size_t *count, const struct mt_r
     add_change(changes, count, last, most);
 }
 
-/* For all tenants, by time. NULL: no memory. */
+/* For all tenants, by time. */
 static struct change *changes_of(const struct mt_job_device *device, size_t *count)
 {
     struct change *changes;
@@ -77,12 +78,11 @@ static struct change *changes_of(const struct mt_job_device *device, size_t *cou
 
     for (uint32_t i = 0; i < device->tenant_count; i++)
         room += (size_t)device->tenants[i].record->level_count + 1;
-    changes = calloc(room, sizeof *changes);
+    changes = mt_memory_zeroed(room, sizeof *changes);
     *count = 0;
-    for (uint32_t i = 0; i < device->tenant_count && changes; i++)
+    for (uint32_t i = 0; i < device->tenant_count; i++)
         add_changes(changes, count, device->tenants[i].record, i);
-    if (changes)
-        qsort(changes, *count, sizeof *changes, by_time);
+    qsort(changes, *count, sizeof *changes, by_time);
     return changes;
 }
 
@@ -153,15 +153,13 @@ enum mt_status mt_job_device_sum(struct mt_job_work *work, struct mt_job_device 
         return MT_END;
     device->tenant_columns =
         MT_JOB_ARRAY(work, (size_t)device->tenant_count * MT_JOB_COLUMNS, uint64_t);
-    changes = device->tenant_columns ? changes_of(device, &count) : NULL;
-    levels = calloc(device->tenant_count, sizeof *levels);
-    if (changes && levels) {
-        memset(device->columns, 0, MT_JOB_COLUMNS * sizeof *device->columns);
-        for (uint32_t i = 0; i < device->tenant_count; i++)
-            device->tenants[i].peak_t_ns = device->tenants[i].record->reserved_peak.t_ns;
-        add_up(device, changes, count, levels);
-    }
+    changes = changes_of(device, &count);
+    levels = mt_memory_zeroed(device->tenant_count, sizeof *levels);
+    memset(device->columns, 0, MT_JOB_COLUMNS * sizeof *device->columns);
+    for (uint32_t i = 0; i < device->tenant_count; i++)
+        device->tenants[i].peak_t_ns = device->tenants[i].record->reserved_peak.t_ns;
+    add_up(device, changes, count, levels);
     free(changes);
     free(levels);
-    return changes && levels ? MT_OK : MT_ERR_MEMORY;
+    return MT_OK;
 }

@@ -192,8 +192,6 @@ static enum mt_status add_device(struct mt_job_work *work,
                                      .begin_t_ns = first->begin_t_ns};
     device->tenants = MT_JOB_ARRAY(work, count, struct mt_job_tenant);
     device->columns = MT_JOB_ARRAY(work, MT_JOB_COLUMNS, uint64_t);
-    if (!device->tenants || !device->columns)
-        return MT_ERR_MEMORY;
     for (uint32_t i = 0; i < count; i++) {
         device->tenants[device->tenant_count++].record = records[i];
         device->end_t_ns = mt_max_u64(device->end_t_ns, records[i]->end_t_ns);
@@ -236,8 +234,6 @@ enum mt_status mt_job_find_devices(struct mt_job_work *work, struct mt_error *er
 
     (void)error;
     work->report->devices = MT_JOB_ARRAY(work, set->record_count / 2, struct mt_job_device);
-    if (!records || !work->report->devices)
-        return MT_ERR_MEMORY;
     for (uint32_t i = 0; i < set->record_count; i++)
         if (is_known(&set->records[i]) && !set->records[i].is_dry_run)
             records[count++] = &set->records[i];

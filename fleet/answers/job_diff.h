@@ -109,8 +109,7 @@ int64_t mt_job_class_change(const struct mt_job_class *class, enum mt_job_metric
 /* Returns true if any number of a compared class differs between A and B. */
 bool mt_job_diff_has_changes(const struct mt_job_diff *diff);
 
-/* Returns a name such as "rank 3", "pp 0, tp 1", "parameters as of rank 3 of A" or "all ranks".
- * NULL: no memory. */
+/* Returns a name such as "rank 3", "pp 0, tp 1", "parameters as of rank 3 of A" or "all ranks". */
 const char *mt_job_class_name(struct mt_arena *arena, const struct mt_job_diff *diff,
                               uint32_t class_index);
 

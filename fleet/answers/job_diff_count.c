@@ -131,64 +131,51 @@ static void count_libraries(struct counter *counter, uint32_t number)
     mt_job_tally_close(&counter->libraries, counter->diff, number);
 }
 
-static enum mt_status find_libraries(struct counter *counter)
+static void find_libraries(struct counter *counter)
 {
     const struct mt_job_report *reports[] = {counter->diff->a, counter->diff->b};
     uint32_t id;
-    enum mt_status status = mt_strings_intern(&counter->names, "", 0, &id);
 
+    mt_strings_put(&counter->names, "", 0, &id);
     for (int side = 0; side < 2; side++)
         for (uint32_t i = 0; i < reports[side]->row_count; i++) {
             const struct mt_rank_record *record = reports[side]->rows[i].record;
 
-            for (uint32_t k = 0; k < record->owner_count && status == MT_OK; k++)
-                status = mt_strings_intern(&counter->names, record->owners[k].library,
-                                           strlen(record->owners[k].library), &id);
+            for (uint32_t k = 0; k < record->owner_count; k++)
+                mt_strings_put(&counter->names, record->owners[k].library,
+                               strlen(record->owners[k].library), &id);
         }
-    return status;
 }
 
-static enum mt_status init_libraries(struct counter *counter)
+static void init_libraries(struct counter *counter)
 {
     struct mt_job_diff *diff = counter->diff;
-    enum mt_status status = find_libraries(counter);
 
-    if (status == MT_OK)
-        status = mt_job_tally_init(&counter->libraries, &diff->arena, counter->names.count);
-    if (status != MT_OK)
-        return status;
+    find_libraries(counter);
+    mt_job_tally_init(&counter->libraries, &diff->arena, counter->names.count);
     diff->libraries = mt_arena_array(&diff->arena, counter->names.count, sizeof *diff->libraries);
-    if (!diff->libraries)
-        return MT_ERR_MEMORY;
     diff->library_count = counter->names.count;
     for (uint32_t i = 0; i < diff->library_count; i++) {
         diff->libraries[i].name =
             mt_arena_text(&diff->arena, counter->names.texts[i], counter->names.lengths[i]);
-        if (!diff->libraries[i].name)
-            return MT_ERR_MEMORY;
         counter->libraries.changes[i] = &diff->libraries[i].change;
     }
-    return MT_OK;
 }
 
-static enum mt_status init(struct counter *counter)
+static void init(struct counter *counter)
 {
     struct mt_job_diff *diff = counter->diff;
-    enum mt_status status = mt_job_tally_init(&counter->metrics, &diff->arena, MT_JOB_METRIC_COUNT);
 
-    if (status == MT_OK)
-        status = mt_job_tally_init(&counter->roles, &diff->arena, MT_ROLE_COUNT);
-    if (status == MT_OK)
-        status = mt_job_tally_init(&counter->lines, &diff->arena, diff->line_count);
-    if (status != MT_OK)
-        return status;
+    mt_job_tally_init(&counter->metrics, &diff->arena, MT_JOB_METRIC_COUNT);
+    mt_job_tally_init(&counter->roles, &diff->arena, MT_ROLE_COUNT);
+    mt_job_tally_init(&counter->lines, &diff->arena, diff->line_count);
     for (int i = 0; i < MT_JOB_METRIC_COUNT; i++)
         counter->metrics.changes[i] = &diff->metrics[i];
     for (int i = 0; i < MT_ROLE_COUNT; i++)
         counter->roles.changes[i] = &diff->roles[i];
     for (uint32_t i = 0; i < diff->line_count; i++)
         counter->lines.changes[i] = &diff->lines[i].change;
-    return init_libraries(counter);
+    init_libraries(counter);
 }
 
 static void count_classes(struct counter *counter)
@@ -212,13 +199,11 @@ static void count_classes(struct counter *counter)
                               outside->b_rows);
 }
 
-enum mt_status mt_job_diff_count(struct mt_job_diff *diff, const struct mt_job_line_index *index)
+void mt_job_diff_count(struct mt_job_diff *diff, const struct mt_job_line_index *index)
 {
     struct counter counter = {.diff = diff, .index = index};
-    enum mt_status status = init(&counter);
 
-    if (status == MT_OK)
-        count_classes(&counter);
+    init(&counter);
+    count_classes(&counter);
     mt_strings_release(&counter.names);
-    return status;
 }

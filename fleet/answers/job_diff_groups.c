@@ -77,7 +77,7 @@ static void count_group(struct group_lines *lines, const struct placed *placed, 
     }
 }
 
-static enum mt_status count_axis(struct mt_job_diff *diff, struct group_lines *lines, uint32_t axis)
+static void count_axis(struct mt_job_diff *diff, struct group_lines *lines, uint32_t axis)
 {
     struct mt_job_diff_axis *counted = &diff->axes[axis];
     struct placed *placed =
@@ -87,8 +87,7 @@ static enum mt_status count_axis(struct mt_job_diff *diff, struct group_lines *l
 
     counted->groups =
         mt_arena_array(&diff->arena, (size_t)diff->class_count + 1, sizeof *counted->groups);
-    if (!placed || !counted->groups || mt_job_tally_init(&tally, &diff->arena, 2) != MT_OK)
-        return MT_ERR_MEMORY;
+    mt_job_tally_init(&tally, &diff->arena, 2);
     for (uint32_t i = 0; i < diff->class_count; i++)
         if (diff->classes[i].is_compared)
             placed[count++] = (struct placed){diff->classes[i].coordinates[axis], i};
@@ -107,27 +106,21 @@ static enum mt_status count_axis(struct mt_job_diff *diff, struct group_lines *l
         mt_job_tally_finish(&tally);
         end_group(lines, diff, group);
     }
-    return MT_OK;
 }
 
-enum mt_status mt_job_diff_count_axes(struct mt_job_diff *diff,
-                                      const struct mt_job_line_index *index)
+void mt_job_diff_count_axes(struct mt_job_diff *diff, const struct mt_job_line_index *index)
 {
     struct group_lines lines = {.diff = diff, .index = index};
     size_t room = (size_t)diff->line_count + 1;
-    enum mt_status status;
 
     if (!diff->axis_count || !diff->compared_count)
-        return MT_OK;
-    status = mt_job_tally_init(&lines.tally, &diff->arena, diff->line_count);
+        return;
+    mt_job_tally_init(&lines.tally, &diff->arena, diff->line_count);
     lines.sums = mt_arena_array(&diff->arena, room, sizeof *lines.sums);
     lines.used = mt_arena_array(&diff->arena, room, sizeof *lines.used);
     lines.is_used = mt_arena_array(&diff->arena, room, sizeof *lines.is_used);
-    if (status != MT_OK || !lines.sums || !lines.used || !lines.is_used)
-        return MT_ERR_MEMORY;
     for (uint32_t i = 0; i < diff->line_count; i++)
         lines.tally.changes[i] = &lines.scratch;
-    for (uint32_t i = 0; i < diff->axis_count && status == MT_OK; i++)
-        status = count_axis(diff, &lines, i);
-    return status;
+    for (uint32_t i = 0; i < diff->axis_count; i++)
+        count_axis(diff, &lines, i);
 }

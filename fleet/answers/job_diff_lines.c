@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "job_diff_work.h"
+#include "process_memory.h"
 
 /* A line of only one job, to be paired. */
 struct single {
@@ -84,9 +85,7 @@ static int compare_singles(const void *a, const void *b)
 static enum mt_status add_tree(struct mt_rank_set *paths, const struct mt_rank_set *set,
                                uint32_t **map)
 {
-    *map = malloc(((size_t)set->path_count + 1) * sizeof **map);
-    if (!*map)
-        return MT_ERR_MEMORY;
+    *map = mt_memory_new(((size_t)set->path_count + 1) * sizeof **map);
     for (uint32_t i = 0; i < set->path_count; i++) {
         uint32_t parent = set->paths[i].parent;
         const char *frame = mt_rank_set_frame(set, i);
@@ -195,9 +194,10 @@ static void pair(struct mt_job_diff *diff, struct mt_job_line_index *index, stru
 
 static enum mt_status pair_moved(struct mt_job_diff *diff, struct mt_job_line_index *index)
 {
-    uint32_t *loose = malloc(((size_t)diff->paths.path_count + 1) * sizeof *loose), count = 0;
-    struct single *singles = malloc(((size_t)diff->line_count + 1) * sizeof *singles);
-    enum mt_status status = loose && singles ? loosen(&diff->paths, loose) : MT_ERR_MEMORY;
+    uint32_t *loose = mt_memory_new(((size_t)diff->paths.path_count + 1) * sizeof *loose),
+             count = 0;
+    struct single *singles = mt_memory_new(((size_t)diff->line_count + 1) * sizeof *singles);
+    enum mt_status status = loosen(&diff->paths, loose);
 
     for (uint32_t i = 0; i < diff->line_count && status == MT_OK; i++) {
         const struct mt_job_diff_line *line = &diff->lines[i];
@@ -236,10 +236,11 @@ enum mt_status mt_job_diff_find_lines(struct mt_job_diff *diff, struct mt_job_li
     if (status != MT_OK)
         return status;
     most = most_lines(diff);
-    index->lines = calloc((size_t)diff->paths.path_count + 1, MT_ROLE_COUNT * sizeof *index->lines);
+    index->lines =
+        mt_memory_zeroed((size_t)diff->paths.path_count + 1, MT_ROLE_COUNT * sizeof *index->lines);
     diff->lines = mt_arena_array(&diff->arena, (size_t)most + 1, sizeof *diff->lines);
-    if (!index->lines || !diff->lines || most >= UINT32_MAX)
-        return MT_ERR_MEMORY;
+    if (!index->lines || most >= UINT32_MAX)
+        mt_memory_end();
     add_rows(diff, index, false);
     add_rows(diff, index, true);
     return pair_moved(diff, index);

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "job_diff_work.h"
+#include "process_memory.h"
 
 /* Roles and leaves are parts of the allocated peak. */
 static enum mt_status check_sizes(const struct mt_job_report *report, struct mt_error *error)
@@ -29,11 +30,11 @@ static enum mt_status fill(struct mt_job_diff *diff)
     if (status == MT_OK)
         status = mt_job_diff_find_lines(diff, &index);
     if (status == MT_OK)
-        status = mt_job_diff_count(diff, &index);
+        mt_job_diff_count(diff, &index);
     if (status == MT_OK)
-        status = mt_job_diff_count_axes(diff, &index);
+        mt_job_diff_count_axes(diff, &index);
     if (status == MT_OK)
-        status = mt_job_diff_order(diff);
+        mt_job_diff_order(diff);
     mt_job_line_index_release(&index);
     return status;
 }
@@ -49,9 +50,7 @@ enum mt_status mt_job_diff_make(const struct mt_job_report *a, const struct mt_j
         status = check_sizes(b, error);
     if (status != MT_OK)
         return status;
-    made = calloc(1, sizeof *made);
-    if (!made)
-        return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "no memory for the diff of two jobs");
+    made = mt_memory_zeroed(1, sizeof *made);
     made->a = a;
     made->b = b;
     status = fill(made);

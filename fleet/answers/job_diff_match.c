@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "job_diff_work.h"
+#include "process_memory.h"
 
 /* The common key of a class of rows. */
 struct keyed {
@@ -82,14 +83,12 @@ static void fill_class(struct mt_job_class *class, uint32_t *numbers, const stru
 }
 
 /* Classes of the keys. */
-static enum mt_status make_classes(struct matcher *matcher)
+static void make_classes(struct matcher *matcher)
 {
     struct mt_job_diff *diff = matcher->diff;
     uint32_t *numbers = mt_arena_array(&diff->arena, (size_t)matcher->count + 1, sizeof *numbers);
 
     diff->class_count = diff->compared_count = diff->a_compared_rows = diff->b_compared_rows = 0;
-    if (!numbers)
-        return MT_ERR_MEMORY;
     if (matcher->count)
         qsort(matcher->rows, matcher->count, sizeof *matcher->rows, compare_keyed);
     for (uint32_t i = 0, end; i < matcher->count; i = end) {
@@ -105,13 +104,12 @@ static enum mt_status make_classes(struct matcher *matcher)
         diff->a_compared_rows += class->a_count;
         diff->b_compared_rows += class->b_count;
     }
-    return MT_OK;
 }
 
 typedef void set_key(const struct matcher *matcher, const struct mt_job_row *row,
                      struct keyed *keyed);
 
-static enum mt_status match_by(struct matcher *matcher, set_key *set)
+static void match_by(struct matcher *matcher, set_key *set)
 {
     const struct mt_job_report *a = matcher->diff->a, *b = matcher->diff->b;
 
@@ -122,7 +120,7 @@ static enum mt_status match_by(struct matcher *matcher, set_key *set)
         *keyed = (struct keyed){.row = is_of_b ? i - a->row_count : i, .is_of_b = is_of_b};
         set(matcher, is_of_b ? &b->rows[keyed->row] : &a->rows[keyed->row], keyed);
     }
-    return make_classes(matcher);
+    make_classes(matcher);
 }
 
 static void set_rank(const struct matcher *matcher, const struct mt_job_row *row,
@@ -140,7 +138,8 @@ static bool match_ranks(struct matcher *matcher, enum mt_status *status)
     if (!worlds_agree(diff->a, diff->b) ||
         (is_told(diff->a) && is_told(diff->b) && !axes_are_equal(diff->a, diff->b)))
         return false;
-    *status = match_by(matcher, set_rank);
+    match_by(matcher, set_rank);
+    *status = MT_OK;
     for (uint32_t i = 0; i < diff->class_count; i++)
         if (diff->classes[i].a_count > 1 || diff->classes[i].b_count > 1)
             return false;
@@ -194,7 +193,8 @@ static bool match_groups(struct matcher *matcher, enum mt_status *status)
 {
     if (!find_separating(matcher))
         return false;
-    *status = match_by(matcher, set_place);
+    match_by(matcher, set_place);
+    *status = MT_OK;
     return true;
 }
 
@@ -209,7 +209,8 @@ static void set_parameters(const struct matcher *matcher, const struct mt_job_ro
 
 static bool match_parameters(struct matcher *matcher, enum mt_status *status)
 {
-    *status = match_by(matcher, set_parameters);
+    match_by(matcher, set_parameters);
+    *status = MT_OK;
     return true;
 }
 
@@ -223,7 +224,8 @@ static void set_nothing(const struct matcher *matcher, const struct mt_job_row *
 
 static bool match_all(struct matcher *matcher, enum mt_status *status)
 {
-    *status = match_by(matcher, set_nothing);
+    match_by(matcher, set_nothing);
+    *status = MT_OK;
     return true;
 }
 
@@ -295,11 +297,9 @@ enum mt_status mt_job_diff_find_classes(struct mt_job_diff *diff)
     struct matcher matcher = {.diff = diff, .count = diff->a->row_count + diff->b->row_count};
     enum mt_status status = MT_OK;
 
-    matcher.rows = calloc((size_t)matcher.count + 1, sizeof *matcher.rows);
+    matcher.rows = mt_memory_zeroed((size_t)matcher.count + 1, sizeof *matcher.rows);
     diff->classes = mt_arena_array(&diff->arena, (size_t)matcher.count + 1, sizeof *diff->classes);
     diff->axes = mt_arena_array(&diff->arena, MT_JOB_AXES, sizeof *diff->axes);
-    if (!matcher.rows || !diff->classes || !diff->axes)
-        status = MT_ERR_MEMORY;
     for (int i = 0; i < (int)MT_ARRAY_LEN(ways) && status == MT_OK; i++) {
         diff->match = (enum mt_job_match)i;
         if (ways[i](&matcher, &status) && status == MT_OK && diff->compared_count)

@@ -62,15 +62,13 @@ static int by_change(const void *a, const void *b)
 }
 
 /* Drops lines merged with their partner, and renumbers those of classes and groups. */
-static enum mt_status sort_lines(struct mt_job_diff *diff)
+static void sort_lines(struct mt_job_diff *diff)
 {
     size_t room = (size_t)diff->line_count + 1;
     struct sorted_line *order = mt_arena_array(&diff->arena, room, sizeof *order);
     struct mt_job_diff_line *lines = mt_arena_array(&diff->arena, room, sizeof *lines);
     uint32_t *places = mt_arena_array(&diff->arena, room, sizeof *places), count = 0;
 
-    if (!order || !lines || !places)
-        return MT_ERR_MEMORY;
     for (uint32_t i = 0; i < diff->line_count; i++)
         if (diff->lines[i].is_in_a || diff->lines[i].is_in_b)
             order[count++] = (struct sorted_line){diff, i};
@@ -89,7 +87,6 @@ static enum mt_status sort_lines(struct mt_job_diff *diff)
                 diff->axes[a].groups[g].line = places[diff->axes[a].groups[g].line];
     diff->lines = lines;
     diff->line_count = count;
-    return MT_OK;
 }
 
 static int by_library(const void *a, const void *b)
@@ -132,15 +129,13 @@ static int by_reserved(const void *a, const void *b)
     return (*x > *y) - (*x < *y);
 }
 
-static enum mt_status order_classes(struct mt_job_diff *diff)
+static void order_classes(struct mt_job_diff *diff)
 {
     size_t room = (size_t)diff->class_count + 1;
     const struct mt_job_class **sorted = mt_arena_array(&diff->arena, room, sizeof *sorted);
     uint32_t count = 0;
 
     diff->order = mt_arena_array(&diff->arena, room, sizeof *diff->order);
-    if (!sorted || !diff->order)
-        return MT_ERR_MEMORY;
     for (uint32_t i = 0; i < diff->class_count; i++)
         if (diff->classes[i].is_compared)
             sorted[count++] = &diff->classes[i];
@@ -148,13 +143,11 @@ static enum mt_status order_classes(struct mt_job_diff *diff)
         qsort(sorted, count, sizeof *sorted, by_reserved);
     for (uint32_t i = 0; i < count; i++)
         diff->order[i] = (uint32_t)(sorted[i] - diff->classes);
-    return MT_OK;
 }
 
-enum mt_status mt_job_diff_order(struct mt_job_diff *diff)
+void mt_job_diff_order(struct mt_job_diff *diff)
 {
-    enum mt_status status = sort_lines(diff);
-
+    sort_lines(diff);
     sort_libraries(diff);
-    return status == MT_OK ? order_classes(diff) : status;
+    order_classes(diff);
 }

@@ -1,7 +1,7 @@
 /* Sums and changes of many numbers, class by class. */
 #include "job_diff_work.h"
 
-enum mt_status mt_job_tally_init(struct mt_job_tally *tally, struct mt_arena *arena, uint32_t count)
+void mt_job_tally_init(struct mt_job_tally *tally, struct mt_arena *arena, uint32_t count)
 {
     size_t room = (size_t)count + 1;
 
@@ -13,10 +13,6 @@ enum mt_status mt_job_tally_init(struct mt_job_tally *tally, struct mt_arena *ar
     tally->now = mt_arena_array(arena, room, sizeof *tally->now);
     tally->touched = mt_arena_array(arena, room, sizeof *tally->touched);
     tally->is_touched = mt_arena_array(arena, room, sizeof *tally->is_touched);
-    return tally->changes && tally->a && tally->b && tally->sums && tally->now && tally->touched &&
-                   tally->is_touched
-               ? MT_OK
-               : MT_ERR_MEMORY;
 }
 
 static void forget_last(struct mt_job_tally *tally)

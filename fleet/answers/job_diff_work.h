@@ -16,8 +16,7 @@ struct mt_job_tally {
 };
 
 /* Allocates the arrays in `arena`. The caller sets `changes`. */
-enum mt_status mt_job_tally_init(struct mt_job_tally *tally, struct mt_arena *arena,
-                                 uint32_t count) MT_MUST_USE;
+void mt_job_tally_init(struct mt_job_tally *tally, struct mt_arena *arena, uint32_t count);
 void mt_job_tally_add(struct mt_job_tally *tally, uint32_t number, bool is_of_b, uint64_t bytes);
 /* Ends a class. `touched` and `now` stay valid until the next number is added. */
 void mt_job_tally_close(struct mt_job_tally *tally, const struct mt_job_diff *diff, uint32_t class);
@@ -56,16 +55,14 @@ void mt_job_choose_line(const struct mt_job_diff *diff, uint32_t line, int64_t b
                         uint32_t *chosen, int64_t *chosen_bytes);
 
 /* Fills the groups of the axes. */
-enum mt_status mt_job_diff_count_axes(struct mt_job_diff *diff,
-                                      const struct mt_job_line_index *index) MT_MUST_USE;
+void mt_job_diff_count_axes(struct mt_job_diff *diff, const struct mt_job_line_index *index);
 
 /* Sorts lines, drops lines that were merged into another line, and updates the indexes of lines in
  * classes and groups. Sorts libraries, drops those without bytes, and fills `order`. */
-enum mt_status mt_job_diff_order(struct mt_job_diff *diff) MT_MUST_USE;
+void mt_job_diff_order(struct mt_job_diff *diff);
 
 /* Fills the changes of classes, metrics, roles, lines and libraries. */
-enum mt_status mt_job_diff_count(struct mt_job_diff *diff,
-                                 const struct mt_job_line_index *index) MT_MUST_USE;
+void mt_job_diff_count(struct mt_job_diff *diff, const struct mt_job_line_index *index);
 
 static inline uint32_t mt_job_class_rows(const struct mt_job_class *class, bool is_of_b)
 {

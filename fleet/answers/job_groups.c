@@ -99,8 +99,7 @@ static void find_heavy(struct mt_job_axis *axis)
     }
 }
 
-static enum mt_status fill_axis(struct mt_job_work *work, uint32_t index,
-                                struct mt_job_value *order)
+static void fill_axis(struct mt_job_work *work, uint32_t index, struct mt_job_value *order)
 {
     struct mt_job_report *report = work->report;
     struct mt_job_axis *axis = &report->axes[index];
@@ -110,8 +109,6 @@ static enum mt_status fill_axis(struct mt_job_work *work, uint32_t index,
     while ((report->reserved.max - report->reserved.min) >> variance.shift >> 40)
         variance.shift++;
     axis->groups = MT_JOB_ARRAY(work, count, struct mt_job_group);
-    if (!axis->groups)
-        return MT_ERR_MEMORY;
     for (uint32_t i = 0, end; i < count; i = end) {
         struct mt_job_group *group = &axis->groups[axis->group_count++];
 
@@ -127,7 +124,6 @@ static enum mt_status fill_axis(struct mt_job_work *work, uint32_t index,
         axis->explained_ppm = explained(&variance);
         find_heavy(axis);
     }
-    return MT_OK;
 }
 
 /* Has the axis a share of the variance of its own? One with a row at each coordinate has all. */
@@ -192,12 +188,10 @@ static bool axes_overlap(const struct mt_job_report *report, struct mt_job_value
 enum mt_status mt_job_find_groups(struct mt_job_work *work, struct mt_error *error)
 {
     struct mt_job_value *order = MT_JOB_ARRAY(work, work->report->row_count, struct mt_job_value);
-    enum mt_status status = order ? MT_OK : MT_ERR_MEMORY;
 
     (void)error;
-    for (uint32_t i = 0; i < work->report->axis_count && status == MT_OK; i++)
-        status = fill_axis(work, i, order);
-    if (status == MT_OK)
-        work->report->axes_overlap = axes_overlap(work->report, order);
-    return status;
+    for (uint32_t i = 0; i < work->report->axis_count; i++)
+        fill_axis(work, i, order);
+    work->report->axes_overlap = axes_overlap(work->report, order);
+    return MT_OK;
 }

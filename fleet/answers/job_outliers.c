@@ -233,7 +233,7 @@ static uint32_t *sort_by_cluster(struct mt_job_work *work)
     for (uint32_t i = 0; i < report->row_count; i++)
         work->values[i] = (struct mt_job_value){report->rows[i].cluster, i};
     mt_job_values_sort(work->values, report->row_count);
-    for (uint32_t i = 0; rows && i < report->row_count; i++)
+    for (uint32_t i = 0; i < report->row_count; i++)
         rows[i] = work->values[i].row;
     return rows;
 }
@@ -257,8 +257,6 @@ enum mt_status mt_job_find_outliers(struct mt_job_work *work, struct mt_error *e
 
     (void)error;
     report->outliers = MT_JOB_ARRAY(work, report->row_count, struct mt_job_outlier);
-    if (!rows || !difference.more || !difference.less || !report->outliers)
-        return MT_ERR_MEMORY;
     for (uint32_t c = 0, first = 0; c < report->cluster_count;
          first += report->clusters[c++].count) {
         struct replicas replicas = {.rows = rows + first, .count = report->clusters[c].count};

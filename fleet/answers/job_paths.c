@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "job_work.h"
+#include "process_memory.h"
 
 /* By site and role; the last site is MT_NO_PATH. */
 static size_t cell_of(const struct mt_job_work *work, const struct mt_record_leaf *leaf)
@@ -132,9 +133,10 @@ enum mt_status mt_job_find_paths(struct mt_job_work *work, struct mt_error *erro
 
     (void)error;
     report->paths = MT_JOB_ARRAY(work, most, struct mt_job_path);
-    cells.index = calloc((size_t)work->set->path_count + 1, MT_ROLE_COUNT * sizeof *cells.index);
-    cells.seen = calloc((size_t)most + 1, sizeof *cells.seen);
-    if (report->paths && cells.index && cells.seen && most < UINT32_MAX) {
+    cells.index =
+        mt_memory_zeroed((size_t)work->set->path_count + 1, MT_ROLE_COUNT * sizeof *cells.index);
+    cells.seen = mt_memory_zeroed((size_t)most + 1, sizeof *cells.seen);
+    if (most < UINT32_MAX) {
         add_rows(work, &cells);
         status = MT_OK;
     }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "check.h"
+#include "process_memory.h"
 
 const char *mt_job_metric_name(enum mt_job_metric metric)
 {
@@ -84,8 +85,8 @@ const char *mt_job_row_name(struct mt_arena *arena, const struct mt_job_report *
     return mt_arena_printf(arena, "rank %d", (int)rank);
 }
 
-enum mt_status mt_job_names(const struct mt_rank_set *set, struct mt_arena *arena,
-                            struct mt_job_name **names, uint32_t *count)
+void mt_job_names(const struct mt_rank_set *set, struct mt_arena *arena, struct mt_job_name **names,
+                  uint32_t *count)
 {
     uint32_t jobs = 0;
 
@@ -94,8 +95,6 @@ enum mt_status mt_job_names(const struct mt_rank_set *set, struct mt_arena *aren
         jobs += !i || strcmp(set->records[i].identity.job, set->records[i - 1].identity.job) != 0;
     *names = mt_arena_array(arena, (size_t)jobs + 1, sizeof **names);
     *count = 0;
-    if (!*names)
-        return MT_ERR_MEMORY;
     for (uint32_t i = 0; i < set->record_count; i++) {
         const char *job = set->records[i].identity.job;
 
@@ -103,7 +102,6 @@ enum mt_status mt_job_names(const struct mt_rank_set *set, struct mt_arena *aren
             (*names)[(*count)++] = (struct mt_job_name){job, 0};
         (*names)[*count - 1].record_count++;
     }
-    return MT_OK;
 }
 
 /* September 2001. A smaller time is not Unix time: the importer found no clock in the file. */

@@ -272,8 +272,8 @@ struct mt_job_report {
 };
 
 /* Lists the jobs of a set in canonical form, by name. The set owns the names. O(records). */
-enum mt_status mt_job_names(const struct mt_rank_set *set, struct mt_arena *arena,
-                            struct mt_job_name **names, uint32_t *count) MT_MUST_USE;
+void mt_job_names(const struct mt_rank_set *set, struct mt_arena *arena, struct mt_job_name **names,
+                  uint32_t *count);
 
 /* Returns true if a time of a record is Unix time. If not, the trace has no time of day, and the
  * time can be compared only with times of the same trace. */
@@ -291,14 +291,14 @@ uint64_t mt_job_tenant_bytes(const struct mt_job_device *device, uint32_t tenant
 
 /* Returns "rank 3", or "rank 3, device 1" if the rank has several devices. If the rank is not
  * known, returns "train-77.trace" or "train-77.trace, device 1". The text is in `arena` or in the
- * set. NULL: no memory. */
+ * set. */
 const char *mt_job_row_name(struct mt_arena *arena, const struct mt_job_report *report,
                             uint32_t row);
 
 /* Returns the innermost frame of a path, such as "step train.py:47"; "" for MT_NO_PATH. */
 const char *mt_job_site(const struct mt_job_report *report, uint32_t path);
 /* Like mt_job_site, with the caller: "forward linear.py:134 < step train.py:47". The text is in
- * `arena` or in the set. NULL: no memory. */
+ * `arena` or in the set. */
 const char *mt_job_site_text(struct mt_arena *arena, const struct mt_job_report *report,
                              uint32_t path);
 

@@ -20,7 +20,7 @@ static void count_epoch(struct mt_job_epoch *epoch, const struct mt_rank_record 
     epoch->death_count += record->has_death;
 }
 
-static enum mt_status find_epochs(struct mt_job_work *work)
+static void find_epochs(struct mt_job_work *work)
 {
     struct mt_job_report *report = work->report;
     struct mt_job_value *values = work->values;
@@ -30,13 +30,10 @@ static enum mt_status find_epochs(struct mt_job_work *work)
         values[i] = (struct mt_job_value){(uint64_t)restart_of(&work->records[i]), i};
     mt_job_values_sort(values, count);
     report->epochs = MT_JOB_ARRAY(work, count, struct mt_job_epoch);
-    if (!report->epochs)
-        return MT_ERR_MEMORY;
     for (uint32_t i = 0; i < count; i++) {
         report->epoch_count += !i || values[i].value != values[i - 1].value;
         count_epoch(&report->epochs[report->epoch_count - 1], &work->records[values[i].row]);
     }
-    return MT_OK;
 }
 
 /* Chooses among processes of one rank: the one with the largest reserved peak among the process
@@ -81,7 +78,7 @@ static bool is_one_rank(const struct mt_rank_record *a, const struct mt_rank_rec
 }
 
 /* Records ascend by rank, then by device. */
-static enum mt_status find_rows(struct mt_job_work *work)
+static void find_rows(struct mt_job_work *work)
 {
     struct mt_job_report *report = work->report;
     int32_t restart = report->epochs[report->epoch_count - 1].restart;
@@ -89,8 +86,6 @@ static enum mt_status find_rows(struct mt_job_work *work)
 
     report->rows = MT_JOB_ARRAY(work, work->record_count, struct mt_job_row);
     report->duplicates = MT_JOB_ARRAY(work, work->record_count, struct mt_job_duplicate);
-    if (!indexes || !report->rows || !report->duplicates)
-        return MT_ERR_MEMORY;
     for (uint32_t i = 0; i < work->record_count; i++) {
         if (restart_of(&work->records[i]) != restart)
             continue;
@@ -101,7 +96,6 @@ static enum mt_status find_rows(struct mt_job_work *work)
         indexes[count++] = i;
     }
     add_row(work, indexes, count);
-    return MT_OK;
 }
 
 static void find_world(struct mt_job_report *report)
@@ -137,8 +131,6 @@ enum mt_status mt_job_find_missing(struct mt_job_work *work, struct mt_error *er
 
     (void)error;
     report->missing = MT_JOB_ARRAY(work, report->row_count + 1, struct mt_job_range);
-    if (!report->missing)
-        return MT_ERR_MEMORY;
     for (uint32_t i = 0; i <= report->row_count; i++) {
         int64_t rank =
             i < report->row_count ? report->rows[i].record->identity.rank : (int64_t)report->world;
@@ -160,19 +152,16 @@ static int compare_texts(const void *a, const void *b)
     return strcmp(*one, *other);
 }
 
-static enum mt_status count_hosts(struct mt_job_work *work)
+static void count_hosts(struct mt_job_work *work)
 {
     struct mt_job_report *report = work->report;
     const char **hosts = MT_JOB_ARRAY(work, report->row_count, const char *);
 
-    if (!hosts)
-        return MT_ERR_MEMORY;
     for (uint32_t i = 0; i < report->row_count; i++)
         hosts[i] = report->rows[i].record->identity.host;
     qsort(hosts, report->row_count, sizeof *hosts, compare_texts);
     for (uint32_t i = 0; i < report->row_count; i++)
         report->host_count += *hosts[i] && (!i || strcmp(hosts[i], hosts[i - 1]) != 0);
-    return MT_OK;
 }
 
 static int compare_processes(const void *a, const void *b)
@@ -191,15 +180,13 @@ static int compare_processes(const void *a, const void *b)
 }
 
 /* A process without a rank has a row for each of its devices. */
-static enum mt_status count_unranked(struct mt_job_work *work)
+static void count_unranked(struct mt_job_work *work)
 {
     struct mt_job_report *report = work->report;
     const struct mt_rank_record **records =
         MT_JOB_ARRAY(work, report->row_count, const struct mt_rank_record *);
     uint32_t count = 0;
 
-    if (!records)
-        return MT_ERR_MEMORY;
     while (count < report->row_count && report->rows[count].record->identity.rank < 0) {
         records[count] = report->rows[count].record;
         count++;
@@ -209,7 +196,6 @@ static enum mt_status count_unranked(struct mt_job_work *work)
     for (uint32_t i = 0; i < count; i++)
         report->unranked_count += !i || compare_processes(&records[i], &records[i - 1]) != 0;
     report->unranked_row_count = count;
-    return MT_OK;
 }
 
 static void count_rows(struct mt_job_report *report)
@@ -232,41 +218,32 @@ static int compare_files(const void *a, const void *b)
     return order ? order : strcmp(one->reason, other->reason);
 }
 
-static enum mt_status copy_unreadable(struct mt_job_work *work)
+static void copy_unreadable(struct mt_job_work *work)
 {
     struct mt_job_report *report = work->report;
     uint32_t count = work->options->unreadable_count;
 
     report->unreadable = MT_JOB_ARRAY(work, count, struct mt_job_file);
-    if (!report->unreadable)
-        return MT_ERR_MEMORY;
     for (uint32_t i = 0; i < count; i++) {
         const struct mt_job_file *file = &work->options->unreadable[i];
         const char *path = mt_arena_text(&report->arena, file->path, strlen(file->path));
         const char *reason = mt_arena_text(&report->arena, file->reason, strlen(file->reason));
 
-        if (!path || !reason)
-            return MT_ERR_MEMORY;
         report->unreadable[report->unreadable_count++] = (struct mt_job_file){path, reason};
     }
     if (count)
         qsort(report->unreadable, count, sizeof *report->unreadable, compare_files);
-    return MT_OK;
 }
 
 enum mt_status mt_job_find_rows(struct mt_job_work *work, struct mt_error *error)
 {
-    enum mt_status status = find_epochs(work);
-
+    find_epochs(work);
     (void)error;
-    if (status == MT_OK)
-        status = find_rows(work);
-    if (status != MT_OK)
-        return status;
+    find_rows(work);
     find_world(work->report);
     count_rows(work->report);
-    status = count_hosts(work);
-    if (status == MT_OK)
-        status = count_unranked(work);
-    return status == MT_OK ? copy_unreadable(work) : status;
+    count_hosts(work);
+    count_unranked(work);
+    copy_unreadable(work);
+    return MT_OK;
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "check.h"
+#include "process_memory.h"
 
 bool mt_job_is_one_process(const struct mt_rank_record *a, const struct mt_rank_record *b)
 {
@@ -68,9 +69,8 @@ static bool is_device_of(const struct mt_job_report *report, const unsigned char
     return false;
 }
 
-enum mt_status mt_job_settings_plan(const struct mt_job_report *report, const bool *can_replay,
-                                    struct mt_arena *arena, struct mt_job_check **checks,
-                                    uint32_t *count)
+void mt_job_settings_plan(const struct mt_job_report *report, const bool *can_replay,
+                          struct mt_arena *arena, struct mt_job_check **checks, uint32_t *count)
 {
     uint32_t rows = report->row_count, able = 0, requested_count = 0;
     struct choice *choices = mt_arena_array(arena, (size_t)rows + 1, sizeof *choices);
@@ -80,8 +80,6 @@ enum mt_status mt_job_settings_plan(const struct mt_job_report *report, const bo
 
     *count = 0;
     *checks = NULL;
-    if (!choices || !requests || !is_seen)
-        return MT_ERR_MEMORY;
     for (uint32_t i = 0; i < rows; i++)
         if (can_replay[i])
             choices[able++] = (struct choice){mt_job_largest_need(report->rows[i].record), i};
@@ -98,11 +96,8 @@ enum mt_status mt_job_settings_plan(const struct mt_job_report *report, const bo
             choices[(*count)++] = choices[i];
     }
     *checks = mt_arena_array(arena, (size_t)*count + 1, sizeof **checks);
-    if (!*checks)
-        return MT_ERR_MEMORY;
     for (uint32_t i = 0; i < *count; i++)
         (*checks)[i] = (struct mt_job_check){choices[i].row, requests[choices[i].row] == TUNE};
-    return MT_OK;
 }
 
 static const struct mt_job_cell *cells_of(const struct mt_job_trial *trial, uint32_t setting)
@@ -244,21 +239,17 @@ uint32_t mt_job_trial_own_best(const struct mt_job_trial *trial, uint32_t row)
     return find_best(trial, &before, row, 1, &best);
 }
 
-enum mt_status mt_job_settings_states(const struct mt_job_report *report,
-                                      const struct mt_job_check *checks, uint32_t count,
-                                      struct mt_arena *arena, enum mt_job_row_check *states)
+void mt_job_settings_states(const struct mt_job_report *report, const struct mt_job_check *checks,
+                            uint32_t count, struct mt_arena *arena, enum mt_job_row_check *states)
 {
     bool *is_checked = mt_arena_array(arena, (size_t)report->cluster_count + 1, sizeof *is_checked);
 
-    if (!is_checked)
-        return MT_ERR_MEMORY;
     for (uint32_t i = 0; i < count; i++)
         is_checked[report->rows[checks[i].row].cluster] = true;
     for (uint32_t row = 0; row < report->row_count; row++)
         states[row] = is_checked[report->rows[row].cluster] ? MT_JOB_ALIKE : MT_JOB_NOT_CHECKED;
     for (uint32_t i = 0; i < count; i++)
         states[checks[i].row] = MT_JOB_CHECKED;
-    return MT_OK;
 }
 
 void mt_job_settings_free(struct mt_job_settings *settings)

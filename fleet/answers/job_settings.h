@@ -34,11 +34,9 @@ uint64_t mt_job_largest_need(const struct mt_rank_record *record);
  * need of each of the MT_JOB_TUNED clusters with the largest needs, which is tuned; the
  * MT_JOB_WORST rows with the largest needs; and all other devices of their processes, which have
  * the same setting. *checks is in `arena`, by need, largest first, then by row; it has at most
- * (MT_JOB_TUNED + MT_JOB_WORST) * MT_MAX_DEVICES. MT_ERR_MEMORY. O(rows * processes that are
- * replayed). */
-enum mt_status mt_job_settings_plan(const struct mt_job_report *report, const bool *can_replay,
-                                    struct mt_arena *arena, struct mt_job_check **checks,
-                                    uint32_t *count) MT_MUST_USE;
+ * (MT_JOB_TUNED + MT_JOB_WORST) * MT_MAX_DEVICES. O(rows * processes that are replayed). */
+void mt_job_settings_plan(const struct mt_job_report *report, const bool *can_replay,
+                          struct mt_arena *arena, struct mt_job_check **checks, uint32_t *count);
 
 /* Returns true if the records are devices of one process. */
 bool mt_job_is_one_process(const struct mt_rank_record *a, const struct mt_rank_record *b);
@@ -106,11 +104,9 @@ enum mt_job_row_check {
     MT_JOB_NOT_CHECKED /* no row of its cluster was replayed */
 };
 
-/* Fills `states`, one for each row of the report. MT_ERR_MEMORY. O(rows). */
-enum mt_status mt_job_settings_states(const struct mt_job_report *report,
-                                      const struct mt_job_check *checks, uint32_t count,
-                                      struct mt_arena *arena,
-                                      enum mt_job_row_check *states) MT_MUST_USE;
+/* Fills `states`, one for each row of the report. O(rows). */
+void mt_job_settings_states(const struct mt_job_report *report, const struct mt_job_check *checks,
+                            uint32_t count, struct mt_arena *arena, enum mt_job_row_check *states);
 
 /* The answer. All arrays are in `arena`. */
 struct mt_job_settings {

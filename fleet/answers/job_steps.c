@@ -108,8 +108,6 @@ enum mt_status mt_job_find_steps(struct mt_job_work *work, struct mt_error *erro
     report->step_width = mt_max_u64(span.width, length / MT_JOB_STEPS + 1);
     report->step_count = (uint32_t)(length / report->step_width + 1);
     report->steps = MT_JOB_ARRAY(work, report->step_count, struct mt_job_step);
-    if (!report->steps)
-        return MT_ERR_MEMORY;
     for (uint32_t i = 0; i < report->row_count; i++)
         add_row(report, &span, i, peaks, has);
     close_gaps(report, &span);

@@ -46,8 +46,8 @@ struct mt_job_tree {
 
 /* O(p log p + leaves * depth) for p call paths in use. Memory grows with p, not with the number of
  * rows. */
-enum mt_status mt_job_tree_make(const struct mt_job_report *report, struct mt_arena *arena,
-                                struct mt_job_tree *tree, struct mt_error *error) MT_MUST_USE;
+void mt_job_tree_make(const struct mt_job_report *report, struct mt_arena *arena,
+                      struct mt_job_tree *tree);
 
 /* Returns by how much the largest row exceeds the mean, in millionths of the mean: 50,000 is 5%. */
 uint32_t mt_job_node_imbalance_ppm(const struct mt_job_tree *tree, const struct mt_job_node *node);

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 
 #include "check.h"
+#include "process_memory.h"
 
 /* A node without a position yet. */
 struct seed {
@@ -312,50 +313,45 @@ static uint64_t most_nodes(const struct mt_job_report *report)
     return 1 + paths + mt_min_u64(leaves, paths * MT_ROLE_COUNT);
 }
 
-static bool find_shape_room(struct growing *growing, size_t most)
+static void find_shape_room(struct growing *growing, size_t most)
 {
     size_t paths = (size_t)growing->report->set->path_count + 1;
 
-    growing->depths = calloc(paths, sizeof *growing->depths);
-    growing->keepers = calloc(paths, sizeof *growing->keepers);
-    growing->frames = calloc(paths, sizeof *growing->frames);
-    growing->cells = calloc(paths, MT_ROLE_COUNT * sizeof *growing->cells);
-    growing->seeds = calloc(most, sizeof *growing->seeds);
-    return growing->depths && growing->keepers && growing->frames && growing->cells &&
-           growing->seeds;
+    growing->depths = mt_memory_zeroed(paths, sizeof *growing->depths);
+    growing->keepers = mt_memory_zeroed(paths, sizeof *growing->keepers);
+    growing->frames = mt_memory_zeroed(paths, sizeof *growing->frames);
+    growing->cells = mt_memory_zeroed(paths, MT_ROLE_COUNT * sizeof *growing->cells);
+    growing->seeds = mt_memory_zeroed(most, sizeof *growing->seeds);
 }
 
-static bool find_row_room(struct growing *growing, struct mt_arena *arena)
+static void find_row_room(struct growing *growing, struct mt_arena *arena)
 {
     size_t count = growing->seed_count;
 
     growing->tree->nodes = mt_arena_array(arena, count, sizeof *growing->tree->nodes);
-    growing->sorted = calloc(count, sizeof *growing->sorted);
-    growing->bytes = calloc(count, sizeof *growing->bytes);
-    growing->stamps = calloc(count, sizeof *growing->stamps);
-    growing->absents = calloc(count, sizeof *growing->absents);
-    growing->next_rows = calloc(count, sizeof *growing->next_rows);
-    growing->reached = calloc(count, sizeof *growing->reached);
-    return growing->tree->nodes && growing->sorted && growing->bytes && growing->stamps &&
-           growing->absents && growing->next_rows && growing->reached;
+    growing->sorted = mt_memory_zeroed(count, sizeof *growing->sorted);
+    growing->bytes = mt_memory_zeroed(count, sizeof *growing->bytes);
+    growing->stamps = mt_memory_zeroed(count, sizeof *growing->stamps);
+    growing->absents = mt_memory_zeroed(count, sizeof *growing->absents);
+    growing->next_rows = mt_memory_zeroed(count, sizeof *growing->next_rows);
+    growing->reached = mt_memory_zeroed(count, sizeof *growing->reached);
 }
 
-static enum mt_status grow(struct growing *growing, struct mt_arena *arena)
+static void grow(struct growing *growing, struct mt_arena *arena)
 {
     uint64_t most = most_nodes(growing->report);
 
-    if (most >= UINT32_MAX || !find_shape_room(growing, (size_t)most))
-        return MT_ERR_MEMORY;
+    if (most >= UINT32_MAX)
+        mt_memory_end();
+    find_shape_room(growing, (size_t)most);
     find_keepers(growing);
     add_seed(growing, MT_JOB_NODE_ROOT, MT_NO_PATH, 0);
     mark_frames(growing);
     add_frames(growing);
     add_roles(growing);
-    if (!find_row_room(growing, arena))
-        return MT_ERR_MEMORY;
+    find_row_room(growing, arena);
     place_nodes(growing);
     add_rows(growing);
-    return MT_OK;
 }
 
 static void release(struct growing *growing)
@@ -373,21 +369,17 @@ static void release(struct growing *growing)
     free(growing->reached);
 }
 
-enum mt_status mt_job_tree_make(const struct mt_job_report *report, struct mt_arena *arena,
-                                struct mt_job_tree *tree, struct mt_error *error)
+void mt_job_tree_make(const struct mt_job_report *report, struct mt_arena *arena,
+                      struct mt_job_tree *tree)
 {
     struct growing growing = {.report = report, .tree = tree};
-    enum mt_status status;
     const char *why = "";
 
     *tree = (struct mt_job_tree){.row_count = report->row_count};
     if (!report->row_count)
-        return MT_OK;
-    status = grow(&growing, arena);
+        return;
+    grow(&growing, arena);
     release(&growing);
-    if (status != MT_OK)
-        return mt_fail(error, status, MT_NO_OFFSET, "no memory for the call tree of the job");
     MT_ASSERT_SOUND(mt_job_tree_is_sound(tree, &why), why);
     (void)why;
-    return MT_OK;
 }

@@ -48,7 +48,7 @@ enum mt_status mt_job_device_sum(struct mt_job_work *work,
                                  struct mt_job_device *device) MT_MUST_USE;
 #define MT_JOB_DEVICE_TENANTS 64
 
-/* Allocates a zeroed array in the arena of the report; NULL: no memory. */
+/* Allocates a zeroed array in the arena of the report. */
 #define MT_JOB_ARRAY(work, count, type)                                                            \
     ((type *)mt_arena_array(&(work)->report->arena, (size_t)(count) + 1, sizeof(type)))
 

@@ -38,10 +38,8 @@ static uint32_t choose(const struct mt_job_report *report, uint32_t *chosen)
     return count;
 }
 
-static const char *kept(struct mt_drawing *drawing, const char *text)
+static const char *kept(const char *text)
 {
-    if (!text)
-        drawing->failed = true;
     return text ? text : "";
 }
 
@@ -52,12 +50,11 @@ static const char *facts(struct mt_drawing *drawing, const struct mt_job_report 
     uint32_t devices = mt_devices_count(report);
     char count[MT_UNITS_TEXT], peak[MT_UNITS_TEXT];
 
-    return kept(drawing,
-                mt_arena_printf(
-                    &drawing->arena, "%s shared %s · highest: %s%s reserved together, %s",
-                    mt_format_count(count, devices), devices == 1 ? "device" : "devices",
-                    device->is_exact ? "" : "at most ", mt_format_bytes(peak, device->peak_bytes),
-                    mt_devices_name(drawing, report, device)));
+    return kept(mt_arena_printf(
+        &drawing->arena, "%s shared %s · highest: %s%s reserved together, %s",
+        mt_format_count(count, devices), devices == 1 ? "device" : "devices",
+        device->is_exact ? "" : "at most ", mt_format_bytes(peak, device->peak_bytes),
+        mt_devices_name(drawing, report, device)));
 }
 
 struct picture {
@@ -123,8 +120,7 @@ static void draw_rest(const struct picture *picture, double y)
         if (!is_drawn)
             most = mt_max_u64(most, report->devices[i].peak_bytes);
     }
-    text = kept(picture->drawing,
-                mt_arena_printf(&picture->drawing->arena,
+    text = kept(mt_arena_printf(&picture->drawing->arena,
                                 "%s more %s not drawn: at most %s together%s",
                                 mt_format_count(count, rest), panel_noun(report, rest == 1),
                                 mt_format_bytes(bytes, most), rest == 1 ? "" : " on any of them"));
@@ -156,7 +152,7 @@ static void draw_picture(struct picture *picture, const char *title, const char 
         mt_devices_make_layers(&picture->panels[i]);
     }
     fit_height(picture, y, options->height);
-    for (uint32_t i = 0; i < picture->count && !picture->drawing->failed; i++)
+    for (uint32_t i = 0; i < picture->count; i++)
         y = mt_devices_draw_panel(&picture->panels[i], y) + GAP;
     draw_rest(picture, y);
     mt_chart_frame_footnote(picture->drawing,
@@ -174,9 +170,8 @@ static bool is_called_for(const struct mt_job_report *report)
     return report->device_count > 0;
 }
 
-static enum mt_status draw_chart(const struct mt_job_report *report,
-                                 const struct mt_job_chart_options *options,
-                                 struct mt_drawing *drawing, struct mt_error *error)
+static void draw_chart(const struct mt_job_report *report,
+                       const struct mt_job_chart_options *options, struct mt_drawing *drawing)
 {
     struct picture picture = {.drawing = drawing, .report = report};
     const char *title, *about;
@@ -192,8 +187,6 @@ static enum mt_status draw_chart(const struct mt_job_report *report,
     else
         mt_job_words_nothing(drawing, title, "No device is shared",
                              "No two processes with a known device ran on it at the same time.");
-    return drawing->failed ? mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "no memory for the chart")
-                           : MT_OK;
 }
 
 const struct mt_job_chart mt_job_chart_devices = {

@@ -153,10 +153,6 @@ static void draw_peak(struct labels *labels)
                                              mt_devices_when(panel, panel->device->peak_begin_t_ns),
                                              mt_devices_when(panel, panel->device->peak_end_t_ns));
 
-    if (!head || !line) {
-        panel->drawing->failed = true;
-        return;
-    }
     draw_words(labels, x, y, head, line, "label:peak");
     mt_draw_circle(panel->drawing, x, y, 4.4, &ring, head, "ring");
 }
@@ -248,10 +244,6 @@ static void draw_kept(struct labels *labels, const struct bar *bar)
                            panel->device->tenant_count == 2 ? "the other" : "the others");
     line = mt_arena_printf(&panel->drawing->arena, "at the peak of %s",
                            mt_devices_process(panel, bar->layer->tenant));
-    if (!head || !line) {
-        panel->drawing->failed = true;
-        return;
-    }
     line =
         mt_text_fit(panel->drawing, line, MT_SIZE_SMALL, MT_REGULAR, 0.5 * panel->plot.width, true);
     draw_bar(panel, bar);

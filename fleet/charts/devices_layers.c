@@ -11,10 +11,8 @@
 
 enum { MAX_NAME = 48 };
 
-static const char *kept(struct mt_drawing *drawing, const char *text)
+static const char *kept(const char *text)
 {
-    if (!text)
-        drawing->failed = true;
     return text ? text : "";
 }
 
@@ -62,10 +60,6 @@ static struct mt_devices_layer *add_layer(struct mt_devices_panel *panel)
     struct mt_devices_layer *layer = &panel->layers[panel->layer_count];
 
     layer->tops = mt_arena_array(&panel->drawing->arena, MT_JOB_COLUMNS, sizeof *layer->tops);
-    if (!layer->tops) {
-        panel->drawing->failed = true;
-        return NULL;
-    }
     panel->layer_count++;
     return layer;
 }
@@ -153,15 +147,14 @@ const char *mt_devices_process(const struct mt_devices_panel *panel,
 {
     struct mt_drawing *drawing = panel->drawing;
     const struct mt_record_identity *identity = &tenant->record->identity;
-    const char *name =
-        identity->rank < 0
-            ? mt_job_words_name(drawing, tenant->record->trace_name, MAX_NAME)
-            : kept(drawing, mt_arena_printf(&drawing->arena, "rank %d", (int)identity->rank));
+    const char *name = identity->rank < 0
+                           ? mt_job_words_name(drawing, tenant->record->trace_name, MAX_NAME)
+                           : kept(mt_arena_printf(&drawing->arena, "rank %d", (int)identity->rank));
 
     if (!*identity->job || !strcmp(identity->job, panel->report->job))
         return name;
-    return kept(drawing, mt_arena_printf(&drawing->arena, "%s of %s", name,
-                                         mt_job_words_name(drawing, identity->job, MAX_NAME)));
+    return kept(mt_arena_printf(&drawing->arena, "%s of %s", name,
+                                mt_job_words_name(drawing, identity->job, MAX_NAME)));
 }
 
 /* Returns true if both entries are the same device. Its entries, one for each period without a gap,
@@ -193,20 +186,19 @@ const char *mt_devices_name(struct mt_drawing *drawing, const struct mt_job_repo
     while (end < report->devices + report->device_count && is_same(end, device))
         end++;
     if (*device->host)
-        name = kept(drawing, mt_arena_printf(&drawing->arena, "%s on %s", name,
-                                             mt_job_words_name(drawing, device->host, MAX_NAME)));
+        name = kept(mt_arena_printf(&drawing->arena, "%s on %s", name,
+                                    mt_job_words_name(drawing, device->host, MAX_NAME)));
     if (end - first == 1)
         return name;
-    return kept(drawing, mt_arena_printf(&drawing->arena, "%s, period %d of %d", name,
-                                         (int)(device - first) + 1, (int)(end - first)));
+    return kept(mt_arena_printf(&drawing->arena, "%s, period %d of %d", name,
+                                (int)(device - first) + 1, (int)(end - first)));
 }
 
 const char *mt_devices_when(const struct mt_devices_panel *panel, uint64_t t_ns)
 {
     char text[MT_UNITS_TEXT];
 
-    return kept(panel->drawing,
-                mt_arena_printf(
-                    &panel->drawing->arena, "%s",
-                    mt_format_duration(text, mt_sub_or_0_u64(t_ns, panel->device->begin_t_ns))));
+    return kept(mt_arena_printf(
+        &panel->drawing->arena, "%s",
+        mt_format_duration(text, mt_sub_or_0_u64(t_ns, panel->device->begin_t_ns))));
 }

@@ -61,10 +61,6 @@ static void draw_stack(const struct mt_devices_panel *panel)
     struct mt_point *points =
         mt_arena_array(&panel->drawing->arena, 2 * MT_JOB_COLUMNS + 4, sizeof *points);
 
-    if (!points) {
-        panel->drawing->failed = true;
-        return;
-    }
     for (uint32_t i = panel->layer_count; i-- > 0;)
         draw_area(panel, &panel->layers[i], points);
 }
@@ -116,7 +112,7 @@ static double draw_total_words(const struct mt_devices_panel *panel, double y)
     text = mt_arena_printf(&panel->drawing->arena, "device %s%s",
                            mt_format_bytes(bytes, panel->device->total_bytes),
                            panel->has_total_line ? "" : ", off the scale");
-    text = text ? text : "";
+    text = text;
     left = right - mt_text_room(text, MT_SIZE_SMALL, MT_REGULAR);
     mt_chart_frame_text(panel->drawing, right, y, text, MT_SIZE_SMALL, MT_REGULAR, MT_COLOR_LIMIT,
                         MT_ANCHOR_END, "total");
@@ -140,7 +136,7 @@ static void draw_heading(const struct mt_devices_panel *panel, double y)
     name = mt_text_fit(drawing, name, 14, MT_SEMIBOLD, room, true);
     used = 12 + 1.06 * mt_chart_frame_text(drawing, MT_MARGIN, y, name, 14, MT_SEMIBOLD,
                                            MT_COLOR_TEXT, MT_ANCHOR_START, "device");
-    if (facts && mt_text_room(facts, MT_SIZE_SMALL, MT_REGULAR) <= room - used)
+    if (mt_text_room(facts, MT_SIZE_SMALL, MT_REGULAR) <= room - used)
         mt_chart_frame_text(drawing, MT_MARGIN + used, y, facts, MT_SIZE_SMALL, MT_REGULAR,
                             MT_COLOR_MUTED, MT_ANCHOR_START, "device-facts");
 }

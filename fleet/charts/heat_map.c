@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "process_memory.h"
 #include "units.h"
 #include "util.h"
 
@@ -114,26 +115,23 @@ struct cells {
     size_t *open; /* for each column: 1 + the cell that begins there in the previous lane */
 };
 
-static bool add_cell(struct work *work, struct cells *cells, const struct mt_grid_cell *cell)
+static void add_cell(struct work *work, struct cells *cells, const struct mt_grid_cell *cell)
 {
     if (cells->count == cells->capacity) {
         size_t capacity = cells->capacity ? 2 * cells->capacity : 256;
         struct mt_grid_cell *more = mt_arena_array(&work->drawing->arena, capacity, sizeof *more);
 
-        if (!more)
-            return false;
         if (cells->count)
             memcpy(more, cells->cells, cells->count * sizeof *more);
         cells->cells = more;
         cells->capacity = capacity;
     }
     cells->cells[cells->count++] = *cell;
-    return true;
 }
 
 /* Adds a run of columns with one level. The run extends the cell of the previous lane if both have
  * the same columns. */
-static bool add_run(const struct mt_heat_map *map, struct work *work, struct cells *cells,
+static void add_run(const struct mt_heat_map *map, struct work *work, struct cells *cells,
                     const struct mt_job_lane *lane, const uint32_t columns[2])
 {
     double left = mt_heat_map_x(map, columns[0]) - map->plot.x;
@@ -145,15 +143,13 @@ static bool add_run(const struct mt_heat_map *map, struct work *work, struct cel
 
     if (above && above->width == cell.width && above->y + above->height == cell.y) {
         above->height = (uint16_t)(above->height + cell.height);
-        return true;
+        return;
     }
-    if (!add_cell(work, cells, &cell))
-        return false;
+    add_cell(work, cells, &cell);
     cells->open[columns[0]] = cells->count;
-    return true;
 }
 
-static bool collect_level(const struct mt_heat_map *map, struct work *work, uint8_t level,
+static void collect_level(const struct mt_heat_map *map, struct work *work, uint8_t level,
                           struct cells *cells)
 {
     memset(cells->open, 0, map->columns * sizeof *cells->open);
@@ -163,12 +159,10 @@ static bool collect_level(const struct mt_heat_map *map, struct work *work, uint
         for (uint32_t c = 0, end; c < map->columns; c = end) {
             for (end = c + 1; end < map->columns && levels[end] == levels[c];)
                 end++;
-            if (levels[c] == level &&
-                !add_run(map, work, cells, &map->lanes.lanes[l], (const uint32_t[]){c, end}))
-                return false;
+            if (levels[c] == level)
+                add_run(map, work, cells, &map->lanes.lanes[l], (const uint32_t[]){c, end});
         }
     }
-    return true;
 }
 
 static struct mt_grid grid_of(const struct mt_heat_map *map)
@@ -176,24 +170,20 @@ static struct mt_grid grid_of(const struct mt_heat_map *map)
     return (struct mt_grid){map->plot.x, map->plot.y, map->plot.width, map->plot.height, 1};
 }
 
-static enum mt_status draw_levels(const struct mt_heat_map *map, struct work *work)
+static void draw_levels(const struct mt_heat_map *map, struct work *work)
 {
     const struct mt_grid grid = grid_of(map);
     size_t *open = mt_arena_array(&work->drawing->arena, map->columns, sizeof *open);
 
-    if (!open)
-        return MT_ERR_MEMORY;
     for (uint8_t level = 1; level <= LEVELS; level++) {
         const struct mt_paint paint = {.fill = MT_COLOR_HEAT,
                                        .tint = (uint8_t)(level + FIRST_TINT - 1)};
         struct cells cells = {.open = open};
 
-        if (!collect_level(map, work, level, &cells))
-            return MT_ERR_MEMORY;
+        collect_level(map, work, level, &cells);
         if (cells.count)
             mt_draw_cells(work->drawing, &grid, cells.cells, cells.count, &paint, "level");
     }
-    return MT_OK;
 }
 
 static bool is_gap(const struct mt_heat_map *map, const struct work *work, uint32_t lane)
@@ -252,7 +242,7 @@ static int compare_cells(const void *a, const void *b)
     return one->y != other->y ? one->y - other->y : one->x - other->x;
 }
 
-static enum mt_status draw_deaths(const struct mt_heat_map *map, struct work *work)
+static void draw_deaths(const struct mt_heat_map *map, struct work *work)
 {
     const struct mt_paint paint = {.fill = MT_COLOR_BAD};
     const struct mt_grid grid = grid_of(map);
@@ -264,15 +254,14 @@ static enum mt_status draw_deaths(const struct mt_heat_map *map, struct work *wo
         for (uint32_t c = 0; c < map->columns; c++) {
             struct mt_grid_cell cell = death_cell(map, &map->lanes.lanes[l], c);
 
-            if (work->has[c] && !add_cell(work, &cells, &cell))
-                return MT_ERR_MEMORY;
+            if (work->has[c])
+                add_cell(work, &cells, &cell);
         }
     }
     if (!cells.count)
-        return MT_OK;
+        return;
     qsort(cells.cells, cells.count, sizeof *cells.cells, compare_cells);
     mt_draw_cells(work->drawing, &grid, cells.cells, cells.count, &paint, "death");
-    return MT_OK;
 }
 
 static const char *lane_title(const struct mt_heat_map *map, struct mt_drawing *drawing,
@@ -393,7 +382,7 @@ static uint32_t lane_unit(const struct mt_heat_map *map)
                                                                                      : SHARED_UNIT;
 }
 
-static enum mt_status place(struct mt_heat_map *map, struct mt_drawing *drawing, double y)
+static void place(struct mt_heat_map *map, struct mt_drawing *drawing, double y)
 {
     double least = (double)map->order.place_count * MAX_LANE + map->order.group_count * 8.0;
 
@@ -403,8 +392,8 @@ static enum mt_status place(struct mt_heat_map *map, struct mt_drawing *drawing,
     map->plot.height =
         fmax(floor(fmin(drawing->height - 48 - TICKS_HEIGHT - map->plot.y, least)), SHARED_UNIT);
     map->columns = (uint32_t)fmin(map->most_columns, map->plot.width / SHARED_UNIT);
-    return mt_job_lanes_make(&map->order, &drawing->arena, (uint32_t)map->plot.height,
-                             lane_unit(map), &map->lanes);
+    mt_job_lanes_make(&map->order, &drawing->arena, (uint32_t)map->plot.height, lane_unit(map),
+                      &map->lanes);
 }
 
 static void draw_frame(const struct mt_heat_map *map, struct mt_drawing *drawing)
@@ -432,50 +421,40 @@ static const char *footnote_of(const struct mt_heat_map *map, struct mt_drawing 
     return mt_job_frame_take(drawing, &note);
 }
 
-static enum mt_status make_work(const struct mt_heat_map *map, struct mt_drawing *drawing,
-                                struct work *work)
+static void make_work(const struct mt_heat_map *map, struct mt_drawing *drawing, struct work *work)
 {
     size_t cells;
 
     if (!mt_mul_ok(map->lanes.count + (size_t)1, map->columns, &cells))
-        return MT_ERR_MEMORY;
+        mt_memory_end();
     *work =
         (struct work){drawing, mt_arena_array(&drawing->arena, map->columns, sizeof *work->bytes),
                       mt_arena_array(&drawing->arena, map->columns, sizeof *work->has),
                       mt_arena_array(&drawing->arena, cells, 1)};
-    return work->bytes && work->has && work->levels ? MT_OK : MT_ERR_MEMORY;
 }
 
-static enum mt_status draw_cells(struct mt_heat_map *map, struct mt_drawing *drawing)
+static void draw_cells(struct mt_heat_map *map, struct mt_drawing *drawing)
 {
     struct work work;
-    enum mt_status status = make_work(map, drawing, &work);
 
-    if (status != MT_OK)
-        return status;
+    make_work(map, drawing, &work);
     find_scale(map, &work);
     for (uint32_t l = 0; l < map->lanes.count; l++)
         fill_lane(map, &work, l);
     draw_gaps(map, &work);
-    status = draw_levels(map, &work);
-    return status == MT_OK ? draw_deaths(map, &work) : status;
+    draw_levels(map, &work);
+    draw_deaths(map, &work);
 }
 
-enum mt_status mt_heat_map_draw(struct mt_heat_map *map, struct mt_drawing *drawing, double y)
+void mt_heat_map_draw(struct mt_heat_map *map, struct mt_drawing *drawing, double y)
 {
-    enum mt_status status = mt_job_order_make(map->report, &drawing->arena, &map->order);
-
-    if (status == MT_OK)
-        status = place(map, drawing, y + LEGEND_HEIGHT);
-    if (status == MT_OK)
-        status = draw_cells(map, drawing);
-    if (status != MT_OK)
-        return status;
+    mt_job_order_make(map->report, &drawing->arena, &map->order);
+    place(map, drawing, y + LEGEND_HEIGHT);
+    draw_cells(map, drawing);
     draw_legend(map, drawing, y + 10);
     draw_frame(map, drawing);
     map->draw_ticks(map, drawing, map->plot.y + map->plot.height);
     mt_heat_map_draw_sides(map, drawing, left_width(map), side_width(drawing));
     draw_titles(map, drawing);
     mt_chart_frame_footnote(drawing, footnote_of(map, drawing));
-    return MT_OK;
 }

@@ -11,8 +11,7 @@
 double mt_heat_map_x(const struct mt_heat_map *map, uint32_t column);
 
 /* Draws everything below `y`. */
-enum mt_status mt_heat_map_draw(struct mt_heat_map *map, struct mt_drawing *drawing,
-                                double y) MT_MUST_USE;
+void mt_heat_map_draw(struct mt_heat_map *map, struct mt_drawing *drawing, double y);
 
 /* Returns the default height of a picture of the job's ranks. */
 double mt_heat_map_height(const struct mt_job_report *report);

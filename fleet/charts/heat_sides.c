@@ -212,8 +212,7 @@ static const char *death_words(const struct mt_heat_map *map, struct mt_drawing 
         return order;
     words =
         mt_arena_printf(&drawing->arena, "%s, %s", order, map->name_death(map, drawing, record));
-    drawing->failed |= !words;
-    return words ? words : order;
+    return words;
 }
 
 static void collect(const struct mt_heat_map *map, struct mt_drawing *drawing,
@@ -223,8 +222,7 @@ static void collect(const struct mt_heat_map *map, struct mt_drawing *drawing,
                                         mt_job_frame_bytes(drawing, map->high_bytes),
                                         map->name_column(map, drawing, map->high_column));
 
-    drawing->failed |= !words;
-    mt_job_labels_add(drawing, labels, map->high_row, words ? words : "");
+    mt_job_labels_add(drawing, labels, map->high_row, words);
     if (map->report->death)
         mt_job_labels_add(drawing, labels, map->report->death->row, death_words(map, drawing));
     mt_job_labels_add_outliers(drawing, map->report, labels);

@@ -17,9 +17,8 @@ struct mt_job_chart {
     /* Returns true if the chart is useful for the job. NULL = always. */
     bool (*called_for)(const struct mt_job_report *report);
     /* Always initializes *drawing, which the caller releases. */
-    enum mt_status (*draw)(const struct mt_job_report *report,
-                           const struct mt_job_chart_options *options, struct mt_drawing *drawing,
-                           struct mt_error *error);
+    void (*draw)(const struct mt_job_report *report, const struct mt_job_chart_options *options,
+                 struct mt_drawing *drawing);
 };
 
 /* All charts, in the order of the page; ends with NULL. */

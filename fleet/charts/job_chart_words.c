@@ -10,10 +10,8 @@
 
 enum { MAX_JOB = 80, MAX_ROW = 80 };
 
-static const char *kept(struct mt_drawing *drawing, const char *text)
+static const char *kept(const char *text)
 {
-    if (!text)
-        drawing->failed = true;
     return text ? text : "";
 }
 
@@ -23,10 +21,9 @@ const char *mt_job_words_name(struct mt_drawing *drawing, const char *name, size
     const char *copy;
 
     mt_buf_add_printable_text(&text, mt_chart_frame_short(drawing, name, most));
-    copy = text.failed ? NULL
-                       : mt_arena_text(&drawing->arena, text.data ? text.data : "", text.length);
+    copy = mt_arena_text(&drawing->arena, text.data ? text.data : "", text.length);
     mt_buf_release(&text);
-    return kept(drawing, copy);
+    return kept(copy);
 }
 
 const char *mt_job_words_row(struct mt_drawing *drawing, const struct mt_job_report *report,
@@ -34,7 +31,7 @@ const char *mt_job_words_row(struct mt_drawing *drawing, const struct mt_job_rep
 {
     const char *name = mt_job_row_name(&drawing->arena, report, row);
 
-    return mt_job_words_name(drawing, kept(drawing, name), MAX_ROW);
+    return mt_job_words_name(drawing, kept(name), MAX_ROW);
 }
 
 const char *mt_job_words_unit(const struct mt_job_report *report)
@@ -48,17 +45,17 @@ const char *mt_job_words_bytes(struct mt_drawing *drawing, unsigned __int128 byt
     char text[MT_UNITS_TEXT], exact[MT_UNITS_TEXT];
 
     if (bytes < 1000) /* mt_format_bytes is exact for these */
-        return kept(drawing, mt_arena_printf(&drawing->arena, "%s", mt_format_bytes(text, most)));
-    return kept(drawing, mt_arena_printf(
-                             &drawing->arena, "%s%s (%s B)", bytes > UINT64_MAX ? "more than " : "",
-                             mt_format_bytes(text, most), mt_format_count(exact, most)));
+        return kept(mt_arena_printf(&drawing->arena, "%s", mt_format_bytes(text, most)));
+    return kept(mt_arena_printf(&drawing->arena, "%s%s (%s B)",
+                                bytes > UINT64_MAX ? "more than " : "", mt_format_bytes(text, most),
+                                mt_format_count(exact, most)));
 }
 
 const char *mt_job_words_describe(struct mt_drawing *drawing, const struct mt_job_report *report,
                                   const char *chart, const char *description)
 {
     const char *job = *report->job ? mt_job_words_name(drawing, report->job, MAX_JOB) : "job";
-    const char *title = kept(drawing, mt_arena_printf(&drawing->arena, "%s" DASH "%s", job, chart));
+    const char *title = kept(mt_arena_printf(&drawing->arena, "%s" DASH "%s", job, chart));
 
     mt_drawing_describe(drawing, title, description);
     mt_drawing_metadata(drawing, "Software", "memtrace");

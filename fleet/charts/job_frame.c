@@ -11,9 +11,8 @@
 #define MAX_NAME 200 /* maximum bytes of a foreign name */
 #define MAX_AXIS 24  /* maximum bytes of the name of an axis in the facts */
 
-static const char *text_of(struct mt_drawing *drawing, const char *text)
+static const char *text_of(const char *text)
 {
-    drawing->failed |= !text;
     return text ? text : "";
 }
 
@@ -40,12 +39,10 @@ void mt_job_frame_add(struct mt_buf *line, const char *format, ...)
 
 const char *mt_job_frame_take(struct mt_drawing *drawing, struct mt_buf *line)
 {
-    const char *copy =
-        line->failed ? NULL
-                     : mt_arena_text(&drawing->arena, line->data ? line->data : "", line->length);
+    const char *copy = mt_arena_text(&drawing->arena, line->data ? line->data : "", line->length);
 
     mt_buf_release(line);
-    return text_of(drawing, copy);
+    return text_of(copy);
 }
 
 const char *mt_job_frame_fit(struct mt_drawing *drawing, const char *text, double width)
@@ -61,7 +58,7 @@ const char *mt_job_frame_fit(struct mt_drawing *drawing, const char *text, doubl
         parts = mt_arena_text(&drawing->arena, text, end);
         end--;
     }
-    return text_of(drawing, parts);
+    return text_of(parts);
 }
 
 const char *mt_job_frame_title(struct mt_drawing *drawing, const struct mt_job_report *report,
@@ -69,8 +66,8 @@ const char *mt_job_frame_title(struct mt_drawing *drawing, const struct mt_job_r
 {
     const char *job = *report->job ? report->job : "job";
 
-    return text_of(drawing, mt_arena_printf(&drawing->arena, "%s" DASH "%s",
-                                            mt_job_frame_name(drawing, job), chart));
+    return text_of(
+        mt_arena_printf(&drawing->arena, "%s" DASH "%s", mt_job_frame_name(drawing, job), chart));
 }
 
 static void add_count(struct mt_buf *facts, uint64_t count, const char *one, const char *many)
@@ -152,19 +149,12 @@ double mt_job_frame_begin(struct mt_drawing *drawing, const struct mt_job_report
     return mt_chart_frame_header(drawing, title, facts);
 }
 
-enum mt_status mt_job_frame_end(const struct mt_drawing *drawing, struct mt_error *error)
-{
-    if (drawing->failed)
-        return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "no memory to draw a chart of the job");
-    return MT_OK;
-}
-
 const char *mt_job_frame_row(struct mt_drawing *drawing, const struct mt_job_report *report,
                              uint32_t row)
 {
     const char *name = mt_job_row_name(&drawing->arena, report, row);
 
-    return mt_job_frame_name(drawing, text_of(drawing, name));
+    return mt_job_frame_name(drawing, text_of(name));
 }
 
 /* The ranks of a gap within a group are not always consecutive. */
@@ -180,7 +170,7 @@ const char *mt_job_frame_gap(struct mt_drawing *drawing, const struct mt_job_slo
         text = mt_arena_printf(&drawing->arena, "%s%sranks %s%d to %d: missing",
                                is_whole ? "" : mt_format_count(n, slot->count), is_whole ? "" : " ",
                                is_whole ? "" : "from ", (int)slot->rank, (int)slot->last);
-    return text_of(drawing, text);
+    return text_of(text);
 }
 
 const char *mt_job_frame_group(struct mt_drawing *drawing, const struct mt_job_order *order,
@@ -194,7 +184,7 @@ const char *mt_job_frame_group(struct mt_drawing *drawing, const struct mt_job_o
     if (coordinate == MT_NO_ROW)
         return "unplaced";
     name = mt_job_frame_name(drawing, order->axis->name);
-    return text_of(drawing, mt_arena_printf(&drawing->arena, "%s %u", name, (unsigned)coordinate));
+    return text_of(mt_arena_printf(&drawing->arena, "%s %u", name, (unsigned)coordinate));
 }
 
 static bool group_fits(const char *text, double width)
@@ -212,7 +202,7 @@ const char *mt_job_frame_fit_group(struct mt_drawing *drawing, const struct mt_j
     if (group_fits(name, width))
         return name;
     if (coordinate != MT_NO_ROW)
-        number = text_of(drawing, mt_arena_printf(&drawing->arena, "%u", (unsigned)coordinate));
+        number = text_of(mt_arena_printf(&drawing->arena, "%u", (unsigned)coordinate));
     return group_fits(number, width) ? number : "";
 }
 
@@ -233,8 +223,7 @@ const char *mt_job_frame_outlier(struct mt_drawing *drawing, const struct mt_job
     char n[MT_UNITS_TEXT];
     const char *sign = outlier->is_less ? "\xE2\x88\x92" : "+";
 
-    return text_of(drawing,
-                   mt_arena_printf(&drawing->arena, "%s%s%s", sign,
+    return text_of(mt_arena_printf(&drawing->arena, "%s%s%s", sign,
                                    mt_format_bytes(n, outlier->bytes), outlier_words(outlier)));
 }
 
@@ -243,5 +232,5 @@ const char *mt_job_frame_bytes(struct mt_drawing *drawing, uint64_t bytes)
     char n[MT_UNITS_TEXT];
 
     mt_format_bytes(n, bytes);
-    return text_of(drawing, mt_arena_text(&drawing->arena, n, strlen(n)));
+    return text_of(mt_arena_text(&drawing->arena, n, strlen(n)));
 }

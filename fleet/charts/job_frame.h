@@ -1,6 +1,5 @@
 /* The parts around the data of charts of a job, based on chart_frame.h. Texts are in the drawing's
- * arena, and "" if memory runs out. Names of jobs, axes and traces are foreign, so they are made
- * printable and shortened. */
+ * arena. Names of jobs, axes and traces are foreign, so they are made printable and shortened. */
 #ifndef MT_RENDER_JOB_FRAME_H
 #define MT_RENDER_JOB_FRAME_H
 
@@ -26,9 +25,6 @@ const char *mt_job_frame_facts(struct mt_drawing *drawing, const struct mt_job_r
 double mt_job_frame_begin(struct mt_drawing *drawing, const struct mt_job_report *report,
                           const struct mt_job_chart_options *options, double height, const char *id,
                           const char *chart);
-/* Returns the status of a finished chart: MT_ERR_MEMORY if the drawing has failed. */
-enum mt_status mt_job_frame_end(const struct mt_drawing *drawing, struct mt_error *error);
-
 /* Returns the name of a row, shortened for a label: "rank 3", "rank 3, device 1", or the name of a
  * trace. */
 const char *mt_job_frame_row(struct mt_drawing *drawing, const struct mt_job_report *report,

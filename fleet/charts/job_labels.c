@@ -4,9 +4,8 @@
 #define MAX_GAPS     3
 #define NAME_WIDTH   220 /* maximum pixels of a name from a file */
 
-static const char *text_of(struct mt_drawing *drawing, const char *text)
+static const char *text_of(const char *text)
 {
-    drawing->failed |= !text;
     return text ? text : "";
 }
 
@@ -20,8 +19,8 @@ void mt_job_labels_add(struct mt_drawing *drawing, struct mt_job_labels *labels,
 
         if (label->row != row)
             continue;
-        label->words = text_of(
-            drawing, mt_arena_printf(&drawing->arena, "%s" MT_JOB_DOT "%s", label->words, words));
+        label->words =
+            text_of(mt_arena_printf(&drawing->arena, "%s" MT_JOB_DOT "%s", label->words, words));
         return;
     }
     if (labels->count < MT_JOB_LABELS)
@@ -88,10 +87,9 @@ const char *mt_job_label_text(struct mt_drawing *drawing, const struct mt_job_re
     name = mt_text_fit(drawing, mt_job_frame_row(drawing, report, label->row), MT_SIZE_SMALL,
                        MT_REGULAR, NAME_WIDTH, false);
     bytes = mt_job_frame_bytes(drawing, report->rows[label->row].record->reserved_peak.bytes);
-    return text_of(drawing, with_bytes
-                                ? mt_arena_printf(&drawing->arena, "%s: %s" MT_JOB_DOT "%s", name,
-                                                  bytes, label->words)
-                                : mt_arena_printf(&drawing->arena, "%s: %s", name, label->words));
+    return text_of(with_bytes ? mt_arena_printf(&drawing->arena, "%s: %s" MT_JOB_DOT "%s", name,
+                                                bytes, label->words)
+                              : mt_arena_printf(&drawing->arena, "%s: %s", name, label->words));
 }
 
 bool mt_job_label_is_death(const struct mt_job_report *report, const struct mt_job_label *label)

@@ -91,28 +91,23 @@ static void add_groups(const struct mt_job_order *order, uint32_t units, uint32_
     }
 }
 
-enum mt_status mt_job_lanes_make(const struct mt_job_order *order, struct mt_arena *arena,
-                                 uint32_t pixels, uint32_t unit, struct mt_job_lanes *lanes)
+void mt_job_lanes_make(const struct mt_job_order *order, struct mt_arena *arena, uint32_t pixels,
+                       uint32_t unit, struct mt_job_lanes *lanes)
 {
     uint32_t units = pixels / unit;
 
     *lanes = (struct mt_job_lanes){.count = 0};
     lanes->lanes = mt_arena_array(arena, (size_t)pixels + 1, sizeof *lanes->lanes);
-    if (!lanes->lanes)
-        return MT_ERR_MEMORY;
     if (!order->slot_count || !units)
-        return MT_OK;
+        return;
     if (order->group_count > 1 && order->group_count > units / GROUP_PIXELS) {
         const struct part all = {0, order->slot_count, 0, order->place_count, {0, units}};
 
         add_part(order, &all, unit, lanes);
-        return MT_OK;
+        return;
     }
     lanes->groups = mt_arena_array(arena, order->group_count, sizeof *lanes->groups);
-    if (!lanes->groups)
-        return MT_ERR_MEMORY;
     add_groups(order, units, unit, lanes);
-    return MT_OK;
 }
 
 const struct mt_job_lane *mt_job_lane_of(const struct mt_job_order *order,

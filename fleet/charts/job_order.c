@@ -190,8 +190,8 @@ static void find_groups(struct mt_job_order *order)
     }
 }
 
-enum mt_status mt_job_order_make(const struct mt_job_report *report, struct mt_arena *arena,
-                                 struct mt_job_order *order)
+void mt_job_order_make(const struct mt_job_report *report, struct mt_arena *arena,
+                       struct mt_job_order *order)
 {
     uint64_t most;
     uint32_t stride;
@@ -200,15 +200,10 @@ enum mt_status mt_job_order_make(const struct mt_job_report *report, struct mt_a
     stride = cut_stride(order);
     most = report->row_count + (stride ? count_pieces(report, stride) : report->missing_ranges);
     order->slots = mt_arena_array(arena, most + 1, sizeof *order->slots);
-    if (!order->slots)
-        return MT_ERR_MEMORY;
     add_slots(order, stride);
     qsort(order->slots, order->slot_count, sizeof *order->slots, compare_slots);
     join_gaps(order);
     order->groups = mt_arena_array(arena, order->slot_count + (size_t)1, sizeof *order->groups);
-    if (!order->groups)
-        return MT_ERR_MEMORY;
     give_places(order);
     find_groups(order);
-    return MT_OK;
 }

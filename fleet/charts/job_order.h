@@ -37,8 +37,8 @@ struct mt_job_order {
 /* Makes the order. Its arrays are in `arena`. All gaps together have at most as many places as
  * there are rows (or 8 if there are fewer rows), because a job may have far more ranks than were
  * recorded. O(n log n) in rows and gaps. */
-enum mt_status mt_job_order_make(const struct mt_job_report *report, struct mt_arena *arena,
-                                 struct mt_job_order *order) MT_MUST_USE;
+void mt_job_order_make(const struct mt_job_report *report, struct mt_arena *arena,
+                       struct mt_job_order *order);
 
 /* A range of whole pixels along the axis of ranks. It shows one slot, or several neighbors of one
  * group if there are more places than pixels. */
@@ -61,9 +61,8 @@ struct mt_job_lanes {
 
 /* Divides `pixels` pixels into lanes. Where places have to share lanes, each lane has `unit`
  * pixels. */
-enum mt_status mt_job_lanes_make(const struct mt_job_order *order, struct mt_arena *arena,
-                                 uint32_t pixels, uint32_t unit,
-                                 struct mt_job_lanes *lanes) MT_MUST_USE;
+void mt_job_lanes_make(const struct mt_job_order *order, struct mt_arena *arena, uint32_t pixels,
+                       uint32_t unit, struct mt_job_lanes *lanes);
 
 /* Returns the lane that contains the row. */
 const struct mt_job_lane *mt_job_lane_of(const struct mt_job_order *order,

@@ -60,9 +60,7 @@ const char *mt_job_tree_above(const struct mt_job_tree_view *view, const struct 
     else
         above = mt_arena_printf(&view->drawing->arena, "\xC3\x97%s",
                                 mt_format_count(text, (uint64_t)(share + 0.5)));
-    if (!above)
-        view->drawing->failed = true;
-    return above ? above : "";
+    return above;
 }
 
 const char *mt_job_tree_label(const struct mt_job_tree_view *view, const struct mt_job_node *node)
@@ -100,11 +98,9 @@ static const char *fit_label(const struct mt_job_tree_view *view, const char *la
     if (!find_place(label, &place, &line) || mt_text_room(label, MT_CELL_TEXT, MT_REGULAR) <= room)
         return label;
     shorter = mt_arena_printf(&drawing->arena, "%.*s %s", (int)place, label, label + line);
-    if (shorter && mt_text_room(shorter, MT_CELL_TEXT, MT_REGULAR) > room)
+    if (mt_text_room(shorter, MT_CELL_TEXT, MT_REGULAR) > room)
         shorter = mt_arena_printf(&drawing->arena, "%.*s", (int)place, label);
-    if (!shorter)
-        drawing->failed = true;
-    return shorter ? shorter : "";
+    return shorter;
 }
 
 static struct mt_cell_box cell_box(const struct mt_job_tree_view *view,
@@ -141,8 +137,6 @@ static const char *node_title(const struct mt_job_tree_view *view, const struct 
         is_factor ? " the mean" : " above the mean", mt_job_words_bytes(drawing, node->sum_bytes),
         mt_format_count(have, node->row_count), mt_format_count(rows, view->tree->row_count),
         view->unit);
-    if (!title)
-        drawing->failed = true;
     return title;
 }
 

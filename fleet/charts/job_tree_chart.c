@@ -54,10 +54,6 @@ static void find_holders(struct mt_job_tree_view *view)
 
     view->holders = mt_arena_array(arena, view->tree->count, sizeof *view->holders);
     view->differing = mt_arena_array(arena, DIFFERING, sizeof *view->differing);
-    if (!view->holders || !view->differing) {
-        view->drawing->failed = true;
-        return;
-    }
     for (uint32_t i = 0; i < view->tree->count; i++) {
         const struct mt_job_node *node = &view->tree->nodes[i];
 
@@ -84,9 +80,7 @@ static const char *rows_text(const struct mt_job_tree_view *view)
         is_part ? " of " : "", is_part ? mt_format_count(world, report->world) : "", view->unit,
         (is_part ? report->world : report->row_count) == 1 ? "" : "s");
 
-    if (!text)
-        view->drawing->failed = true;
-    return text ? text : "";
+    return text;
 }
 
 /* Returns the facts for a single rank, which has no mean, minimum and maximum. */
@@ -98,9 +92,7 @@ static const char *facts_of_one(const struct mt_job_tree_view *view)
         mt_job_words_bytes(drawing, view->tree->nodes[0].sum_bytes),
         mt_job_words_row(drawing, view->report, view->tree->nodes[0].max_row), rows_text(view));
 
-    if (!text)
-        drawing->failed = true;
-    return text ? text : "";
+    return text;
 }
 
 static const char *facts(const struct mt_job_tree_view *view)
@@ -122,9 +114,7 @@ static const char *facts(const struct mt_job_tree_view *view)
         mt_format_bytes(most, root->max_bytes),
         mt_job_words_row(drawing, view->report, root->max_row));
 
-    if (!text)
-        drawing->failed = true;
-    return text ? text : "";
+    return text;
 }
 
 static void add_share(struct mt_buf *out, const struct mt_job_tree_view *view,
@@ -156,10 +146,7 @@ static void draw_footnote(const struct mt_job_tree_view *view)
                       mt_format_count(number, view->dropped_cells));
         add_share(&text, view, view->dropped_bytes);
     }
-    if (text.failed)
-        view->drawing->failed = true;
-    else
-        mt_chart_frame_footnote(view->drawing, text.data);
+    mt_chart_frame_footnote(view->drawing, text.data);
     mt_buf_release(&text);
 }
 
@@ -228,7 +215,7 @@ static const char *describe(const struct mt_job_tree_view *view)
         return "No rank held memory.";
     text = mt_arena_printf(&view->drawing->arena, "Call tree of the allocated peaks: %s.",
                            facts(view));
-    return text ? text : "";
+    return text;
 }
 
 static bool is_called_for(const struct mt_job_report *report)
@@ -236,13 +223,11 @@ static bool is_called_for(const struct mt_job_report *report)
     return report->path_count > 0;
 }
 
-static enum mt_status draw_chart(const struct mt_job_report *report,
-                                 const struct mt_job_chart_options *options,
-                                 struct mt_drawing *drawing, struct mt_error *error)
+static void draw_chart(const struct mt_job_report *report,
+                       const struct mt_job_chart_options *options, struct mt_drawing *drawing)
 {
     struct mt_job_tree tree;
     struct mt_job_tree_view view = {.drawing = drawing, .report = report, .tree = &tree};
-    enum mt_status status;
     const char *title;
 
     mt_drawing_init(drawing, mt_chart_frame_width(options->width),
@@ -250,9 +235,7 @@ static enum mt_status draw_chart(const struct mt_job_report *report,
     view.x = MT_MARGIN;
     view.width = drawing->width - 2 * MT_MARGIN;
     view.unit = mt_job_words_unit(report);
-    status = mt_job_tree_make(report, &drawing->arena, &tree, error);
-    if (status != MT_OK)
-        return status;
+    mt_job_tree_make(report, &drawing->arena, &tree);
     title =
         mt_job_words_describe(drawing, report, "what holds the allocated peaks", describe(&view));
     if (tree.count && tree.nodes[0].sum_bytes)
@@ -260,8 +243,6 @@ static enum mt_status draw_chart(const struct mt_job_report *report,
     else
         mt_job_words_nothing(drawing, title, "No rank held memory",
                              "The records have no bytes at their allocated peaks.");
-    return drawing->failed ? mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "no memory for the chart")
-                           : MT_OK;
 }
 
 const struct mt_job_chart mt_job_chart_tree = {

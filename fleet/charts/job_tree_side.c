@@ -24,9 +24,7 @@ static const char *bound_text(const struct mt_job_tree_view *view, uint32_t boun
 {
     const char *text = mt_arena_printf(&view->drawing->arena, "%u%%", (unsigned)bound_ppm / 10000);
 
-    if (!text)
-        view->drawing->failed = true;
-    return text ? text : "";
+    return text;
 }
 
 /* Draws boxes of all shades, and the bounds between them. */
@@ -114,16 +112,11 @@ static const char *callers_of(const struct mt_job_tree_view *view, const struct 
     const struct mt_job_node *nodes = view->tree->nodes;
     const char *path = "";
 
-    for (uint32_t i = node->parent, named = 0; i && named < 24; i = nodes[i].parent, named++) {
+    for (uint32_t i = node->parent, named = 0; i && named < 24; i = nodes[i].parent, named++)
         path = mt_arena_printf(arena, "%s%s%s", mt_job_tree_label(view, &nodes[i]),
                                *path ? " \xE2\x80\xBA " : "", path);
-        if (!path)
-            break;
-    }
     if (path && *path)
         path = mt_arena_printf(arena, "in %s", path);
-    if (!path)
-        view->drawing->failed = true;
     return path ? path : "";
 }
 

@@ -127,8 +127,7 @@ static void draw_area(struct mt_drawing *drawing, const struct mt_ranks_layout *
     double bottom = layout->plot.y + layout->plot.height;
     size_t count = 0;
 
-    drawing->failed |= !points;
-    for (uint32_t i = 0; points && i < lanes; i++) {
+    for (uint32_t i = 0; i < lanes; i++) {
         const struct mt_ranks_column *column = &layout->columns[i];
         double y = mt_ranks_y(layout, value_of(column, series));
 
@@ -156,8 +155,7 @@ static void draw_edge(struct mt_drawing *drawing, const struct mt_ranks_layout *
         mt_arena_array(&drawing->arena, 2 * (size_t)lanes + 1, sizeof *points);
     size_t count = 0;
 
-    drawing->failed |= !points;
-    for (uint32_t i = 0; points && i < lanes; i++) {
+    for (uint32_t i = 0; i < lanes; i++) {
         const struct mt_ranks_column *column = &layout->columns[i];
         double y = mt_ranks_y(layout, column->reserved_max_bytes);
 
@@ -243,8 +241,7 @@ static const char *limit_words(struct mt_drawing *drawing, const struct limit *l
         mt_arena_printf(&drawing->arena, "%s%s %s", limit->differs ? "smallest " : "", limit->name,
                         mt_job_frame_bytes(drawing, limit->bytes));
 
-    drawing->failed |= !words;
-    return words ? words : "";
+    return words;
 }
 
 /* Draws lines at the limits. If two limits are close, the words of the larger one are above those
@@ -289,8 +286,7 @@ static const char *deaths_note(struct mt_drawing *drawing, const struct mt_job_r
     const char *note = mt_arena_printf(&drawing->arena, "%s ran out of memory",
                                        count ? mt_format_count(n, count) : "none");
 
-    drawing->failed |= !note;
-    return note ? note : "";
+    return note;
 }
 
 static const char *seen_value(struct mt_drawing *drawing, const struct mt_job_report *report)
@@ -302,8 +298,7 @@ static const char *seen_value(struct mt_drawing *drawing, const struct mt_job_re
     mt_format_count(n[1], report->world);
     value = report->missing_count ? mt_arena_printf(&drawing->arena, "%s of %s", n[0], n[1])
                                   : mt_arena_printf(&drawing->arena, "%s", n[0]);
-    drawing->failed |= !value;
-    return value ? value : "";
+    return value;
 }
 
 static double draw_tiles(struct mt_drawing *drawing, const struct mt_ranks_layout *layout, double y)
@@ -422,36 +417,26 @@ static void draw_bars(struct mt_drawing *drawing, const struct mt_ranks_layout *
     draw_edge(drawing, layout);
 }
 
-static enum mt_status make_columns(struct mt_drawing *drawing, struct mt_ranks_layout *layout)
+static void make_columns(struct mt_drawing *drawing, struct mt_ranks_layout *layout)
 {
-    enum mt_status status = mt_job_lanes_make(&layout->order, &drawing->arena,
-                                              (uint32_t)layout->plot.width, 1, &layout->lanes);
-
-    if (status != MT_OK)
-        return status;
+    mt_job_lanes_make(&layout->order, &drawing->arena, (uint32_t)layout->plot.width, 1,
+                      &layout->lanes);
     layout->columns =
         mt_arena_array(&drawing->arena, layout->lanes.count + (size_t)1, sizeof *layout->columns);
-    if (!layout->columns)
-        return MT_ERR_MEMORY;
     fill_columns(layout);
-    return MT_OK;
 }
 
-static enum mt_status draw_all(struct mt_drawing *drawing, struct mt_ranks_layout *layout, double y)
+static void draw_all(struct mt_drawing *drawing, struct mt_ranks_layout *layout, double y)
 {
     struct limit limits[2];
-    enum mt_status status = mt_job_order_make(layout->report, &drawing->arena, &layout->order);
 
-    if (status != MT_OK)
-        return status;
+    mt_job_order_make(layout->report, &drawing->arena, &layout->order);
     find_limits(layout->report, limits);
     find_top(layout, limits);
     if (drawing->height >= LOW)
         y = draw_tiles(drawing, layout, y);
     place_across(drawing, layout, y + LEGEND_HEIGHT, limits);
-    status = make_columns(drawing, layout);
-    if (status != MT_OK)
-        return status;
+    make_columns(drawing, layout);
     mt_ranks_place_labels(drawing, layout);
     place_down(drawing, layout, y + LEGEND_HEIGHT);
     draw_legend(drawing, layout, y);
@@ -461,12 +446,10 @@ static enum mt_status draw_all(struct mt_drawing *drawing, struct mt_ranks_layou
     mt_ranks_draw_labels(drawing, layout);
     draw_titles(drawing, layout);
     mt_chart_frame_footnote(drawing, footnote_of(drawing, layout, limits));
-    return MT_OK;
 }
 
-static enum mt_status draw(const struct mt_job_report *report,
-                           const struct mt_job_chart_options *options, struct mt_drawing *drawing,
-                           struct mt_error *error)
+static void draw(const struct mt_job_report *report, const struct mt_job_chart_options *options,
+                 struct mt_drawing *drawing)
 {
     struct mt_ranks_layout layout = {.report = report};
     double y =
@@ -474,9 +457,8 @@ static enum mt_status draw(const struct mt_job_report *report,
 
     if (!report->row_count)
         mt_chart_frame_nothing(drawing, y + 10, "No rank was recorded", "the job has no records");
-    else if (draw_all(drawing, &layout, y) != MT_OK)
-        drawing->failed = true;
-    return mt_job_frame_end(drawing, error);
+    else
+        draw_all(drawing, &layout, y);
 }
 
 const struct mt_job_chart mt_job_chart_ranks = {

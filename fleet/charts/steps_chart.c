@@ -76,8 +76,7 @@ static const char *step_text(struct mt_drawing *drawing, int64_t step)
 
     mt_format_count(n, mt_magnitude(step));
     text = mt_arena_printf(&drawing->arena, "%s%s", step < 0 ? "\xE2\x88\x92" : "", n);
-    drawing->failed |= !text;
-    return text ? text : "";
+    return text;
 }
 
 static const char *name_column(const struct mt_heat_map *map, struct mt_drawing *drawing,
@@ -93,8 +92,7 @@ static const char *name_column(const struct mt_heat_map *map, struct mt_drawing 
     else
         text = mt_arena_printf(&drawing->arena, "steps %s to %s", step_text(drawing, first),
                                step_text(drawing, last));
-    drawing->failed |= !text;
-    return text ? text : "";
+    return text;
 }
 
 static const char *name_death(const struct mt_heat_map *map, struct mt_drawing *drawing,
@@ -104,8 +102,7 @@ static const char *name_death(const struct mt_heat_map *map, struct mt_drawing *
         mt_arena_printf(&drawing->arena, "step %s", step_text(drawing, record->last_step));
 
     (void)map;
-    drawing->failed |= !text;
-    return text ? text : "";
+    return text;
 }
 
 /* Returns true if a column contains a round step, at which it has a tick. */
@@ -158,9 +155,8 @@ static bool has_steps(const struct mt_job_report *report)
     return report->step_count > 0;
 }
 
-static enum mt_status draw(const struct mt_job_report *report,
-                           const struct mt_job_chart_options *options, struct mt_drawing *drawing,
-                           struct mt_error *error)
+static void draw(const struct mt_job_report *report, const struct mt_job_chart_options *options,
+                 struct mt_drawing *drawing)
 {
     struct mt_heat_map map = {.report = report,
                               .read = read,
@@ -178,9 +174,8 @@ static enum mt_status draw(const struct mt_job_report *report,
     if (!has_steps(report))
         mt_chart_frame_nothing(drawing, y + 10, "No steps were recorded",
                                "the program names no steps, or the recording covers none");
-    else if (mt_heat_map_draw(&map, drawing, y) != MT_OK)
-        drawing->failed = true;
-    return mt_job_frame_end(drawing, error);
+    else
+        mt_heat_map_draw(&map, drawing, y);
 }
 
 const struct mt_job_chart mt_job_chart_steps = {.name = "steps",

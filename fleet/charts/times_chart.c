@@ -97,8 +97,7 @@ static const char *time_text(struct mt_drawing *drawing, const struct course *co
 
     mt_time_label(label, t_ns, step_ns, course->end_t_ns - course->begin_t_ns);
     text = mt_arena_text(&drawing->arena, label, strlen(label));
-    drawing->failed |= !text;
-    return text ? text : "";
+    return text;
 }
 
 /* Returns an instant as text, with the precision of a column. */
@@ -112,8 +111,7 @@ static const char *instant_text(const struct mt_heat_map *map, struct mt_drawing
 
     t_ns = mt_add_most_u64(t_ns, step / 2) / step * step;
     text = mt_arena_printf(&drawing->arena, "at %s", time_text(drawing, course, t_ns, step));
-    drawing->failed |= !text;
-    return text ? text : "";
+    return text;
 }
 
 static const char *name_column(const struct mt_heat_map *map, struct mt_drawing *drawing,
@@ -159,9 +157,8 @@ static void draw_ticks(const struct mt_heat_map *map, struct mt_drawing *drawing
                         MT_COLOR_MUTED, MT_ANCHOR_START, "axis-name");
 }
 
-static enum mt_status draw(const struct mt_job_report *report,
-                           const struct mt_job_chart_options *options, struct mt_drawing *drawing,
-                           struct mt_error *error)
+static void draw(const struct mt_job_report *report, const struct mt_job_chart_options *options,
+                 struct mt_drawing *drawing)
 {
     struct course course;
     struct mt_heat_map map = {.report = report,
@@ -181,9 +178,8 @@ static enum mt_status draw(const struct mt_job_report *report,
     if (!find_course(report, &course))
         mt_chart_frame_nothing(drawing, y + 10, "No times were recorded",
                                "dry runs have no times, or no time passed");
-    else if (mt_heat_map_draw(&map, drawing, y) != MT_OK)
-        drawing->failed = true;
-    return mt_job_frame_end(drawing, error);
+    else
+        mt_heat_map_draw(&map, drawing, y);
 }
 
 const struct mt_job_chart mt_job_chart_times = {.name = "times",

@@ -85,7 +85,7 @@ static bool is_summary_of(const char *trace, const struct stat *output)
     bool is_same;
 
     mt_summary_add_path(&path, trace);
-    is_same = path.data && !path.failed && is_same_file(path.data, output);
+    is_same = is_same_file(path.data, output);
     mt_buf_release(&path);
     return is_same;
 }

@@ -5,7 +5,6 @@
 /* Adds a text. If its allocation failed, marks the document as failed. */
 static void add_text(struct mt_json *json, const char *key, const char *text)
 {
-    json->out->failed |= !text;
     mt_json_text(json, key, text);
 }
 

@@ -76,10 +76,9 @@ static void add_axis(const struct mt_diff_text *text, const struct mt_job_diff_a
     struct mt_table table;
 
     mt_buf_printf(&heading, "by %s: mean change of each group", axis->name);
-    text->out->failed |= heading.failed;
     mt_buf_add_char(text->out, '\n');
     mt_buf_add_text(text->out, text->style->bold);
-    mt_add_note(text->out, 0, "%s", heading.failed ? NULL : heading.data);
+    mt_add_note(text->out, 0, "%s", heading.data);
     mt_buf_add_text(text->out, text->style->reset);
     mt_buf_release(&heading);
     mt_table_begin(&table, "#at|#ranks of A|#of B|#reserved|#allocated|#of that|~from");

@@ -17,7 +17,6 @@ const char *mt_diff_class_name(const struct mt_diff_text *text, uint32_t class)
     const char *name =
         class == MT_NO_CLASS ? "others" : mt_job_class_name(text->answer->arena, text->diff, class);
 
-    text->out->failed |= !name;
     return name ? name : "";
 }
 
@@ -26,7 +25,6 @@ const char *mt_diff_site_of(const struct mt_diff_text *text, uint32_t line)
     uint32_t path = line == MT_NO_LINE ? MT_NO_PATH : text->diff->lines[line].b_path;
     const char *site = mt_job_diff_site(text->answer->arena, text->diff, path);
 
-    text->out->failed |= !site;
     if (line != MT_NO_LINE && path == MT_NO_PATH)
         return "too small to be kept";
     return site ? site : "";

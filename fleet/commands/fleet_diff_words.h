@@ -14,8 +14,7 @@ struct mt_diff_text {
     const struct mt_style *style;
 };
 
-/* Returned texts are in the arena of the answer. If memory runs out, they are "" and out->failed is
- * set. */
+/* Returned texts are in the arena of the answer. */
 const char *mt_diff_class_name(const struct mt_diff_text *text, uint32_t class);
 const char *mt_diff_site_of(const struct mt_diff_text *text, uint32_t line);
 /* Returns the noun for what is compared: "rank", "groups", ... */

@@ -60,8 +60,7 @@ int mt_fleet_folder_precheck(const char *directory, const struct mt_outputs *out
         if (i == JUNIT_XML && !has_gates)
             continue; /* this file is not written */
         mt_add_path_in(&path, directory, documents[i].name);
-        if (!path.failed)
-            code = mt_output_precheck(path.data, outputs, documents[i].kind);
+        code = mt_output_precheck(path.data, outputs, documents[i].kind);
         mt_buf_release(&path);
     }
     return code;
@@ -74,14 +73,10 @@ static int write_document(struct writing *writing, size_t which, struct mt_buf *
     int code;
 
     mt_add_path_in(&path, writing->folder->directory, documents[which].name);
-    if (path.failed) {
-        code = mt_say_no_memory("cannot write the report");
-    } else {
-        code = mt_write_file(path.data, writing->folder->outputs, documents[which].kind, bytes);
-        mt_buf_add_text(&writing->names, "  ");
-        mt_buf_add_printable(&writing->names, path.data, path.length);
-        mt_buf_add_char(&writing->names, '\n');
-    }
+    code = mt_write_file(path.data, writing->folder->outputs, documents[which].kind, bytes);
+    mt_buf_add_text(&writing->names, "  ");
+    mt_buf_add_printable(&writing->names, path.data, path.length);
+    mt_buf_add_char(&writing->names, '\n');
     mt_buf_release(&path);
     mt_buf_release(bytes);
     return code;
@@ -92,10 +87,8 @@ static int write_page(struct writing *writing)
     struct mt_error error = {.offset = MT_NO_OFFSET};
     struct mt_buf page = {0};
 
-    if (mt_add_job_page(&page, &writing->document, &error) == MT_OK)
-        return write_document(writing, REPORT_HTML, &page);
-    mt_buf_release(&page);
-    return mt_report_drawing_error(documents[REPORT_HTML].name, &error);
+    mt_add_job_page(&page, &writing->document, &error);
+    return write_document(writing, REPORT_HTML, &page);
 }
 
 static int write_documents(struct writing *writing)
@@ -191,9 +184,8 @@ int mt_fleet_folder_write(const struct mt_fleet_folder *folder,
                               .document = {.report = answer->report, .command = folder->command}};
     int code = check_charts(&writing);
 
-    if (code == MT_EXIT_OK &&
-        mt_fleet_gates_document(answer->gates, answer->report, &writing.document) != MT_OK)
-        code = mt_say_no_memory("cannot write the report");
+    if (code == MT_EXIT_OK)
+        mt_fleet_gates_document(answer->gates, answer->report, &writing.document);
     mt_buf_add_text(&writing.names, "\nFiles\n");
     if (code == MT_EXIT_OK)
         code = write_documents(&writing);

@@ -70,10 +70,10 @@ struct mt_fleet_gate *mt_gate_add(struct mt_fleet_gates *gates, const char *rule
 {
     struct mt_fleet_gate *gate;
 
-    if (!rule || !group ||
-        (gates->count == gates->capacity &&
-         mt_grow(&gates->list, &gates->capacity, (size_t)gates->count + 1, sizeof *gates->list)))
+    if (!rule || !group)
         return NULL;
+    if (gates->count == gates->capacity)
+        mt_grow_to(&gates->list, &gates->capacity, (size_t)gates->count + 1, sizeof *gates->list);
     gate = &gates->list[gates->count++];
     *gate = (struct mt_fleet_gate){.rule = rule,
                                    .group = group,
@@ -135,14 +135,12 @@ static uint32_t seen_at(const struct mt_job_report *report, uint32_t axis, uint3
 }
 
 /* Rows ascend by rank, so rows of the same rank are adjacent. */
-enum mt_status mt_gate_count_seen(struct mt_fleet_gates *gates, const struct mt_job_report *report)
+void mt_gate_count_seen(struct mt_fleet_gates *gates, const struct mt_job_report *report)
 {
     uint32_t groups = mt_gate_group_count(report);
     int32_t *before = mt_arena_array(&gates->arena, groups, sizeof *before);
 
     gates->seen = mt_arena_array(&gates->arena, groups, sizeof *gates->seen);
-    if (!before || !gates->seen)
-        return MT_ERR_MEMORY;
     for (uint32_t g = 0; g < groups; g++)
         before[g] = -1;
     for (uint32_t i = 0; i < report->row_count; i++) {
@@ -154,7 +152,6 @@ enum mt_status mt_gate_count_seen(struct mt_fleet_gates *gates, const struct mt_
         gates->seen[group] += rank != before[group];
         before[group] = rank;
     }
-    return MT_OK;
 }
 
 bool mt_gate_misses_ranks(const struct mt_fleet_gates *gates, const struct mt_job_report *report)

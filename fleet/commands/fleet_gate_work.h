@@ -26,12 +26,12 @@ const char *mt_gate_missing_in(const struct mt_fleet_gates *gates,
 bool mt_gate_missing_are_placed(const struct mt_fleet_gates *gates,
                                 const struct mt_job_report *report);
 
-/* Returns the name of a rule: "max-peak reserved". NULL: memory ran out. */
+/* Returns the name of a rule: "max-peak reserved". */
 const char *mt_gate_rule_name(struct mt_fleet_gates *gates, enum mt_gate_kind kind,
                               enum mt_gate_metric metric);
 
-/* Adds a gate for a group. The result is valid until the next call. Returns NULL if memory runs
- * out, or if `rule` or `group` is NULL. */
+/* Adds a gate for a group. The result is valid until the next call. Returns NULL if `rule` or
+ * `group` is NULL. */
 struct mt_fleet_gate *mt_gate_add(struct mt_fleet_gates *gates, const char *rule, const char *group,
                                   const struct mt_gate_rule *bounds);
 
@@ -45,7 +45,6 @@ bool mt_gate_misses_ranks(const struct mt_fleet_gates *gates, const struct mt_jo
 bool mt_gate_misses_at(const struct mt_job_report *report, uint32_t axis, uint32_t coordinate);
 /* Counts the ranks of each group, for mt_gate_missing_in and mt_gate_missing_are_placed. O(rows *
  * log groups). */
-enum mt_status mt_gate_count_seen(struct mt_fleet_gates *gates,
-                                  const struct mt_job_report *report) MT_MUST_USE;
+void mt_gate_count_seen(struct mt_fleet_gates *gates, const struct mt_job_report *report);
 
 #endif

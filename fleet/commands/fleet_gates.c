@@ -87,9 +87,8 @@ static bool is_replaced(const struct mt_fleet_gates *gates, const struct mt_job_
 }
 
 /* Adds a gate for each group of the first axis. */
-static enum mt_status check_groups(struct mt_fleet_gates *gates, const struct mt_job_report *report,
-                                   const char *name, const struct mt_gate_rule *rule,
-                                   read_value *read)
+static void check_groups(struct mt_fleet_gates *gates, const struct mt_job_report *report,
+                         const char *name, const struct mt_gate_rule *rule, read_value *read)
 {
     uint32_t count = mt_gate_group_count(report), first = gates->count;
     struct mt_fleet_gate *last;
@@ -98,8 +97,6 @@ static enum mt_status check_groups(struct mt_fleet_gates *gates, const struct mt
         struct mt_fleet_gate *gate =
             mt_gate_add(gates, name, mt_gate_group_name(gates, report, g), rule);
 
-        if (!gate)
-            return MT_ERR_MEMORY;
         gate->doubt = mt_gate_missing_in(gates, report, g);
     }
     for (uint32_t i = 0; i < report->row_count; i++)
@@ -115,21 +112,17 @@ static enum mt_status check_groups(struct mt_fleet_gates *gates, const struct mt
             gates->count--;
         }
     }
-    return MT_OK;
 }
 
 /* Checks a rule that the budget has for one group. */
-static enum mt_status check_group(struct mt_fleet_gates *gates, const struct mt_job_report *report,
-                                  const struct mt_fleet_group_rules *own,
-                                  const struct mt_gate_rule *rule)
+static void check_group(struct mt_fleet_gates *gates, const struct mt_job_report *report,
+                        const struct mt_fleet_group_rules *own, const struct mt_gate_rule *rule)
 {
     struct mt_fleet_gate *gate = mt_gate_add(
         gates, mt_gate_rule_name(gates, rule->kind, rule->metric),
         mt_arena_printf(&gates->arena, "%s %u", own->axis, (unsigned)own->coordinate), rule);
     uint32_t axis = 0;
 
-    if (!gate)
-        return MT_ERR_MEMORY;
     while (axis < report->axis_count && strcmp(report->axes[axis].name, own->axis) != 0)
         axis++;
     for (uint32_t i = 0; i < report->row_count && axis < report->axis_count; i++)
@@ -141,20 +134,16 @@ static enum mt_status check_group(struct mt_fleet_gates *gates, const struct mt_
              mt_gate_misses_at(report, axis, own->coordinate))
         gate->doubt = "ranks are missing";
     mt_gate_judge(gate);
-    return MT_OK;
 }
 
 /* Compares the largest reserved peak of the job with the mean. If a peak is missing or too low, the
  * mean is wrong, so the share may be too large or too small. */
-static enum mt_status check_imbalance(struct mt_fleet_gates *gates,
-                                      const struct mt_job_report *report,
-                                      const struct mt_gate_rule *rule)
+static void check_imbalance(struct mt_fleet_gates *gates, const struct mt_job_report *report,
+                            const struct mt_gate_rule *rule)
 {
     struct mt_fleet_gate *gate =
         mt_gate_add(gates, mt_job_rule_name(MT_JOB_RULE_IMBALANCE), "all ranks", rule);
 
-    if (!gate)
-        return MT_ERR_MEMORY;
     gate->unit = MT_FLEET_PPM;
     gate->limit = rule->limit.text ? rule->limit.millionths : UINT64_MAX;
     gate->warn = rule->warn.text ? rule->warn.millionths : UINT64_MAX;
@@ -165,39 +154,35 @@ static enum mt_status check_imbalance(struct mt_fleet_gates *gates,
     for (uint32_t i = 0; i < report->row_count && !gate->doubt; i++)
         gate->doubt = mt_gate_rank_doubt(report->rows[i].record);
     mt_gate_judge(gate);
-    return MT_OK;
 }
 
-static enum mt_status check_missing(struct mt_fleet_gates *gates,
-                                    const struct mt_job_report *report,
-                                    const struct mt_gate_rule *rule)
+static void check_missing(struct mt_fleet_gates *gates, const struct mt_job_report *report,
+                          const struct mt_gate_rule *rule)
 {
     struct mt_fleet_gate *gate =
         mt_gate_add(gates, mt_job_rule_name(MT_JOB_RULE_MISSING), "all ranks", rule);
 
-    if (!gate)
-        return MT_ERR_MEMORY;
     gate->unit = MT_FLEET_RANKS;
     gate->actual = report->missing_count;
     if (!report->world_is_known || report->worlds_differ)
         gate->doubt = "no trace has the number of ranks of the job";
     mt_gate_judge(gate);
-    return MT_OK;
 }
 
-static enum mt_status check_rule(struct mt_fleet_gates *gates, const struct mt_job_report *report,
-                                 const struct mt_job_diff *diff, const struct mt_gate_rule *rule)
+static void check_rule(struct mt_fleet_gates *gates, const struct mt_job_report *report,
+                       const struct mt_job_diff *diff, const struct mt_gate_rule *rule)
 {
-    enum mt_status status;
-
-    if (rule->kind != MT_GATE_REGRESSION)
-        return check_groups(gates, report, mt_gate_rule_name(gates, rule->kind, rule->metric), rule,
-                            value_of);
-    if (rule->metric != MT_METRIC_NONE)
-        return mt_gate_check_regression(gates, report, diff, rule, rule->metric);
-    status = mt_gate_check_regression(gates, report, diff, rule, MT_METRIC_ALLOCATED);
-    return status == MT_OK ? mt_gate_check_regression(gates, report, diff, rule, MT_METRIC_RESERVED)
-                           : status;
+    if (rule->kind != MT_GATE_REGRESSION) {
+        check_groups(gates, report, mt_gate_rule_name(gates, rule->kind, rule->metric), rule,
+                     value_of);
+        return;
+    }
+    if (rule->metric != MT_METRIC_NONE) {
+        mt_gate_check_regression(gates, report, diff, rule, rule->metric);
+        return;
+    }
+    mt_gate_check_regression(gates, report, diff, rule, MT_METRIC_ALLOCATED);
+    mt_gate_check_regression(gates, report, diff, rule, MT_METRIC_RESERVED);
 }
 
 static bool is_given(const struct mt_gate_rule *rule)
@@ -205,27 +190,24 @@ static bool is_given(const struct mt_gate_rule *rule)
     return rule->limit.text || rule->warn.text;
 }
 
-static enum mt_status check_all(struct mt_fleet_gates *gates, const struct mt_job_report *report,
-                                const struct mt_job_diff *diff)
+static void check_all(struct mt_fleet_gates *gates, const struct mt_job_report *report,
+                      const struct mt_job_diff *diff)
 {
     const struct mt_fleet_rules *rules = &gates->rules;
     const struct mt_gate_rule *own = rules->own;
-    enum mt_status status = MT_OK;
 
-    for (size_t i = 0; i < rules->all.count && status == MT_OK; i++)
-        status = check_rule(gates, report, diff, &rules->all.rules[i]);
+    for (size_t i = 0; i < rules->all.count; i++)
+        check_rule(gates, report, diff, &rules->all.rules[i]);
     for (uint32_t i = 0; i < rules->group_count; i++)
-        for (size_t k = 0; k < rules->groups[i].rules.count && status == MT_OK; k++)
-            status =
-                check_group(gates, report, &rules->groups[i], &rules->groups[i].rules.rules[k]);
-    if (status == MT_OK && is_given(&own[MT_JOB_RULE_NEEDED]))
-        status = check_groups(gates, report, mt_job_rule_name(MT_JOB_RULE_NEEDED),
-                              &own[MT_JOB_RULE_NEEDED], needed_of);
-    if (status == MT_OK && is_given(&own[MT_JOB_RULE_IMBALANCE]))
-        status = check_imbalance(gates, report, &own[MT_JOB_RULE_IMBALANCE]);
-    if (status == MT_OK && is_given(&own[MT_JOB_RULE_MISSING]))
-        status = check_missing(gates, report, &own[MT_JOB_RULE_MISSING]);
-    return status;
+        for (size_t k = 0; k < rules->groups[i].rules.count; k++)
+            check_group(gates, report, &rules->groups[i], &rules->groups[i].rules.rules[k]);
+    if (is_given(&own[MT_JOB_RULE_NEEDED]))
+        check_groups(gates, report, mt_job_rule_name(MT_JOB_RULE_NEEDED), &own[MT_JOB_RULE_NEEDED],
+                     needed_of);
+    if (is_given(&own[MT_JOB_RULE_IMBALANCE]))
+        check_imbalance(gates, report, &own[MT_JOB_RULE_IMBALANCE]);
+    if (is_given(&own[MT_JOB_RULE_MISSING]))
+        check_missing(gates, report, &own[MT_JOB_RULE_MISSING]);
 }
 
 enum mt_status mt_fleet_gates_check(struct mt_fleet_gates *gates,
@@ -236,11 +218,8 @@ enum mt_status mt_fleet_gates_check(struct mt_fleet_gates *gates,
         gates->base.report ? mt_job_diff_make(gates->base.report, report, &diff, error) : MT_OK;
 
     if (status == MT_OK) {
-        status = mt_gate_count_seen(gates, report);
-        if (status == MT_OK)
-            status = check_all(gates, report, diff);
-        if (status != MT_OK)
-            (void)mt_fail(error, status, MT_NO_OFFSET, "out of memory");
+        mt_gate_count_seen(gates, report);
+        check_all(gates, report, diff);
     }
     mt_job_diff_free(diff);
     for (uint32_t i = 0; i < gates->count; i++) {

@@ -27,9 +27,8 @@ void mt_fleet_gates_json(struct mt_json *json, const struct mt_fleet_gates *gate
 void mt_fleet_gates_junit(struct mt_buf *out, struct mt_fleet_gates *gates,
                           const struct mt_job_report *report);
 /* Sets the gates of *document, for a page or a summary. They are valid as long as `gates`. */
-enum mt_status mt_fleet_gates_document(struct mt_fleet_gates *gates,
-                                       const struct mt_job_report *report,
-                                       struct mt_job_document *document) MT_MUST_USE;
+void mt_fleet_gates_document(struct mt_fleet_gates *gates, const struct mt_job_report *report,
+                             struct mt_job_document *document);
 void mt_fleet_gates_release(struct mt_fleet_gates *gates);
 
 #endif

@@ -7,10 +7,8 @@
 
 /* Adds a gate for each group. `diff` is the difference from the base to the job; NULL: there is no
  * base. */
-enum mt_status mt_gate_check_regression(struct mt_fleet_gates *gates,
-                                        const struct mt_job_report *report,
-                                        const struct mt_job_diff *diff,
-                                        const struct mt_gate_rule *rule,
-                                        enum mt_gate_metric metric) MT_MUST_USE;
+void mt_gate_check_regression(struct mt_fleet_gates *gates, const struct mt_job_report *report,
+                              const struct mt_job_diff *diff, const struct mt_gate_rule *rule,
+                              enum mt_gate_metric metric);
 
 #endif

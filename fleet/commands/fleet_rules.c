@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "gate_run.h"
+#include "process_memory.h"
 #include "util.h"
 
 const char *mt_job_rule_name(enum mt_job_rule rule)
@@ -32,7 +33,7 @@ static enum mt_status read_count(struct mt_arena *arena, const char *text,
         return MT_ERR_USAGE;
     *bound = (struct mt_gate_bound){.text = mt_arena_text(arena, text, digits),
                                     .bytes = strtoull(text, NULL, 10)};
-    return bound->text ? MT_OK : MT_ERR_MEMORY;
+    return MT_OK;
 }
 
 static enum mt_status read_own(struct mt_fleet_rules *rules, enum mt_job_rule rule,
@@ -92,14 +93,10 @@ static enum mt_status group_rules(struct mt_fleet_rules *rules, const char *axis
     if (rules->group_count == MT_MAX_GROUP_RULES)
         return MT_ERR_FORMAT;
     if (!rules->groups)
-        rules->groups = calloc(MT_MAX_GROUP_RULES, sizeof *rules->groups);
-    if (!rules->groups)
-        return MT_ERR_MEMORY;
+        rules->groups = mt_memory_zeroed(MT_MAX_GROUP_RULES, sizeof *rules->groups);
     group = &rules->groups[rules->group_count];
     group->axis = mt_arena_text(&rules->all.arena, axis, length);
     group->coordinate = coordinate;
-    if (!group->axis)
-        return MT_ERR_MEMORY;
     rules->group_count++;
     *found = &group->rules;
     return MT_OK;
@@ -187,7 +184,6 @@ static enum mt_status read_entries(struct mt_fleet_rules *rules, const struct mt
             continue;
         if (!strcmp(entry->path, "base") && entry->kind == MT_SETTING_TEXT && *entry->text) {
             rules->base = mt_path_beside(&rules->all.arena, path, entry->text);
-            status = rules->base ? MT_OK : MT_ERR_MEMORY;
         } else if (mt_budget_word_is(entry->path, strlen(entry->path), "allow-not-evaluated") &&
                    entry->kind == MT_SETTING_BOOL) {
             all_optional = entry->number;

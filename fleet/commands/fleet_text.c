@@ -27,7 +27,6 @@ static void add_notes(struct text *text, const struct mt_job_sentence *first, si
 {
     for (const struct mt_job_sentence *at = first; at; at = at->next)
         mt_add_note(text->out, indent, "%s", at->text);
-    text->out->failed |= text->words.failed;
     mt_job_words_reset(&text->words);
 }
 

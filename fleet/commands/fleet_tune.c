@@ -9,6 +9,7 @@
 #include "fleet_traces.h"
 #include "fleet_tune_replays.h"
 #include "memory_limit.h"
+#include "process_memory.h"
 
 enum {
     MAX_PLANS = 8,        /* later plans replace ranks whose traces cannot be replayed */
@@ -34,19 +35,16 @@ struct search {
 #define ARRAY(search, count, type)                                                                 \
     ((type *)mt_arena_array(&(search)->work.settings->arena, (size_t)(count) + 1, sizeof(type)))
 
-static enum mt_status find_traces(struct search *search)
+static void find_traces(struct search *search)
 {
     const struct mt_job_report *report = search->work.report;
     struct mt_job_settings *settings = search->work.settings;
-    enum mt_status status = mt_fleet_traces_find(search->asked->files, &search->files);
 
+    mt_fleet_traces_find(search->asked->files, &search->files);
     search->paths = ARRAY(search, report->row_count, const char *);
     search->can_replay = ARRAY(search, report->row_count, bool);
     settings->reasons = ARRAY(search, report->row_count, const char *);
     settings->states = ARRAY(search, report->row_count, enum mt_job_row_check);
-    if (status != MT_OK || !search->paths || !search->can_replay || !settings->reasons ||
-        !settings->states)
-        return MT_ERR_MEMORY;
     for (uint32_t i = 0; i < report->row_count; i++) {
         const char *reason;
 
@@ -55,7 +53,6 @@ static enum mt_status find_traces(struct search *search)
         if (!search->paths[i])
             settings->reasons[i] = reason;
     }
-    return MT_OK;
 }
 
 static struct mt_tuned_trace *known_trace(struct search *search, uint32_t row)
@@ -66,8 +63,6 @@ static struct mt_tuned_trace *known_trace(struct search *search, uint32_t row)
         if (search->known[i]->path == search->paths[row])
             return search->known[i];
     trace = ARRAY(search, 1, struct mt_tuned_trace);
-    if (!trace)
-        return NULL;
     MT_ASSERT(search->known_count < MT_ARRAY_LEN(search->known));
     trace->path = search->paths[row];
     trace->record = search->work.report->rows[row].record;
@@ -76,52 +71,44 @@ static struct mt_tuned_trace *known_trace(struct search *search, uint32_t row)
 }
 
 /* A trace that an earlier plan only replayed may be tuned later. */
-static enum mt_status want_tune(struct search *search, struct mt_tuned_trace *trace)
+static void want_tune(struct search *search, struct mt_tuned_trace *trace)
 {
     if (trace->is_tuned)
-        return MT_OK;
+        return;
     trace->tune = ARRAY(search, 1, struct mt_tune_summary);
     trace->is_tuned = true;
     trace->is_done = false;
-    return trace->tune ? MT_OK : MT_ERR_MEMORY;
 }
 
 /* Makes the list of the traces of all checks, in their order, without duplicates. */
-static enum mt_status use_plan(struct search *search, const struct mt_job_check *checks)
+static void use_plan(struct search *search, const struct mt_job_check *checks)
 {
     struct mt_tune_work *work = &search->work;
-    enum mt_status status = MT_OK;
 
     work->trace_count = 0;
-    for (uint32_t i = 0; i < search->check_count && status == MT_OK; i++) {
+    for (uint32_t i = 0; i < search->check_count; i++) {
         struct mt_tuned_trace *trace = known_trace(search, checks[i].row);
         uint32_t at = 0;
 
-        if (!trace)
-            return MT_ERR_MEMORY;
         while (at < work->trace_count && work->traces[at] != trace)
             at++;
         if (at == work->trace_count)
             work->traces[work->trace_count++] = trace;
         search->trace_of[i] = at;
         if (checks[i].is_tuned)
-            status = want_tune(search, trace);
+            want_tune(search, trace);
     }
-    return status;
 }
 
-static enum mt_status plan(struct search *search)
+static void plan(struct search *search)
 {
     struct mt_job_settings *settings = search->work.settings;
-    enum mt_status status =
-        mt_job_settings_plan(search->work.report, search->can_replay, &settings->arena,
-                             &settings->checks, &search->check_count);
 
+    mt_job_settings_plan(search->work.report, search->can_replay, &settings->arena,
+                         &settings->checks, &search->check_count);
     search->trace_of = ARRAY(search, search->check_count, uint32_t);
     search->work.traces = ARRAY(search, search->check_count, struct mt_tuned_trace *);
-    if (status != MT_OK || !search->trace_of || !search->work.traces)
-        return MT_ERR_MEMORY;
-    return use_plan(search, settings->checks);
+    use_plan(search, settings->checks);
 }
 
 /* Returns why the row cannot be replayed; NULL if it can. */
@@ -137,7 +124,7 @@ static const char *reason_of(const struct mt_tuned_trace *trace, uint16_t device
 }
 
 /* Excludes rows of the plan that cannot be replayed. Sets *is_changed if there are any. */
-static enum mt_status leave_out(struct search *search, bool *is_changed)
+static void leave_out(struct search *search, bool *is_changed)
 {
     const struct mt_job_report *report = search->work.report;
     struct mt_job_settings *settings = search->work.settings;
@@ -151,16 +138,13 @@ static enum mt_status leave_out(struct search *search, bool *is_changed)
         if (!reason)
             continue;
         settings->reasons[row] = mt_arena_text(&settings->arena, reason, strlen(reason));
-        if (!settings->reasons[row])
-            return MT_ERR_MEMORY;
         search->can_replay[row] = false;
         *is_changed = true;
     }
-    return MT_OK;
 }
 
 /* Keeps the rows of the last plan except those that cannot be replayed. */
-static enum mt_status keep_rest(struct search *search)
+static void keep_rest(struct search *search)
 {
     struct mt_job_settings *settings = search->work.settings;
     uint32_t kept = 0;
@@ -169,12 +153,7 @@ static enum mt_status keep_rest(struct search *search)
         if (search->can_replay[settings->checks[i].row])
             settings->checks[kept++] = settings->checks[i];
     search->check_count = kept;
-    return use_plan(search, settings->checks);
-}
-
-static int say_no_memory(void)
-{
-    return mt_say_no_memory("cannot tune");
+    use_plan(search, settings->checks);
 }
 
 static int choose_rows(struct search *search)
@@ -182,15 +161,15 @@ static int choose_rows(struct search *search)
     bool is_changed = true;
 
     for (int i = 0; i < MAX_PLANS && is_changed; i++) {
-        int code = plan(search) == MT_OK ? mt_tune_traces(&search->work) : say_no_memory();
+        plan(search);
+        int code = mt_tune_traces(&search->work);
 
         if (code != MT_EXIT_OK)
             return code;
-        if (leave_out(search, &is_changed) != MT_OK)
-            return say_no_memory();
+        leave_out(search, &is_changed);
     }
-    if (is_changed && keep_rest(search) != MT_OK)
-        return say_no_memory();
+    if (is_changed)
+        keep_rest(search);
     return MT_EXIT_OK;
 }
 
@@ -220,27 +199,19 @@ static void add_settings(struct mt_tune_work *work, struct mt_tuned_trace *trace
     work->settings->tuned_count++;
 }
 
-static enum mt_status collect_settings(struct search *search)
+static void collect_settings(struct search *search)
 {
     struct mt_tune_work *work = &search->work;
 
     work->confs = ARRAY(search, MAX_SETTINGS, const char *);
     work->is_listed = ARRAY(search, MAX_SETTINGS, bool);
-    if (!work->confs || !work->is_listed)
-        return MT_ERR_MEMORY;
     for (uint32_t t = 0; t < work->trace_count; t++) {
         work->traces[t]->is_own = ARRAY(search, MAX_SETTINGS, bool);
-        if (!work->traces[t]->is_own)
-            return MT_ERR_MEMORY;
         if (work->traces[t]->is_tuned)
             add_settings(work, work->traces[t]);
     }
-    for (uint32_t t = 0; t < work->trace_count; t++) {
+    for (uint32_t t = 0; t < work->trace_count; t++)
         work->traces[t]->trials = ARRAY(search, work->setting_count, struct mt_setting_trial);
-        if (!work->traces[t]->trials)
-            return MT_ERR_MEMORY;
-    }
-    return MT_OK;
 }
 
 static struct mt_job_cell cell_of(const struct mt_rank_record *record,
@@ -261,8 +232,8 @@ static struct mt_job_cell cell_of(const struct mt_rank_record *record,
 }
 
 /* Makes a trial, whose numbers are filled in later. */
-static enum mt_status make_trial(struct search *search, uint64_t **beside,
-                                 struct mt_job_cell **before, struct mt_job_cell **cells)
+static void make_trial(struct search *search, uint64_t **beside, struct mt_job_cell **before,
+                       struct mt_job_cell **cells)
 {
     uint32_t rows = search->check_count;
 
@@ -270,8 +241,6 @@ static enum mt_status make_trial(struct search *search, uint64_t **beside,
     *before = ARRAY(search, rows, struct mt_job_cell);
     *cells = ARRAY(search, (size_t)rows * search->work.setting_count, struct mt_job_cell);
     search->work.settings->own_confs = ARRAY(search, rows, const char *);
-    if (!*beside || !*before || !*cells || !search->work.settings->own_confs)
-        return MT_ERR_MEMORY;
     search->work.settings->trial =
         (struct mt_job_trial){.row_count = rows,
                               .beside_bytes = *beside,
@@ -279,7 +248,6 @@ static enum mt_status make_trial(struct search *search, uint64_t **beside,
                               .setting_count = search->work.setting_count,
                               .confs = search->work.confs,
                               .cells = *cells};
-    return MT_OK;
 }
 
 static void fill_cells(struct search *search, struct mt_job_cell *cells, bool has_limits)
@@ -320,8 +288,8 @@ static int try_settings(struct search *search)
     uint64_t *beside;
     int code;
 
-    if (collect_settings(search) != MT_OK || make_trial(search, &beside, &before, &cells) != MT_OK)
-        return say_no_memory();
+    collect_settings(search);
+    make_trial(search, &beside, &before, &cells);
     fill_rows(search, beside, before);
     code = mt_tune_replay_settings(&search->work);
     if (code != MT_EXIT_OK)
@@ -355,16 +323,16 @@ static int say_nothing_to_replay(const struct search *search)
 static int tune(struct search *search)
 {
     struct mt_job_settings *settings = search->work.settings;
-    int code = find_traces(search) == MT_OK ? choose_rows(search) : say_no_memory();
+    find_traces(search);
+    int code = choose_rows(search);
 
     if (code == MT_EXIT_OK && !search->check_count)
         return say_nothing_to_replay(search);
     if (code == MT_EXIT_OK)
         code = try_settings(search);
-    if (code == MT_EXIT_OK &&
+    if (code == MT_EXIT_OK)
         mt_job_settings_states(search->work.report, settings->checks, search->check_count,
-                               &settings->arena, settings->states) != MT_OK)
-        return say_no_memory();
+                               &settings->arena, settings->states);
     settings->trace_count = search->work.trace_count;
     for (uint32_t i = 0; i < search->known_count; i++)
         settings->readings += search->known[i]->readings;
@@ -386,14 +354,10 @@ static void say_unreadable(const struct search *search)
 
 int mt_fleet_tune(const struct mt_fleet_tuning *tuning, struct mt_job_settings **settings)
 {
-    struct search *search = calloc(1, sizeof *search);
+    struct search *search = mt_memory_zeroed(1, sizeof *search);
     int code;
 
-    *settings = calloc(1, sizeof **settings);
-    if (!search || !*settings) {
-        free(search);
-        return say_no_memory();
-    }
+    *settings = mt_memory_zeroed(1, sizeof **settings);
     search->asked = tuning;
     search->work = (struct mt_tune_work){
         .report = tuning->report, .jobs = tuning->jobs, .settings = *settings};

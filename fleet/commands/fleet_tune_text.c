@@ -31,16 +31,9 @@ static const char *spelling(const char *conf)
     return *conf ? conf : "(defaults)";
 }
 
-/* NULL means that memory ran out. */
-static const char *or_empty(const struct text *text, const char *words)
-{
-    text->out->failed |= !words;
-    return words ? words : "";
-}
-
 static const char *name_of_row(const struct text *text, uint32_t row)
 {
-    return or_empty(text, mt_job_row_name(text->answer->arena, text->answer->report, row));
+    return (mt_job_row_name(text->answer->arena, text->answer->report, row));
 }
 
 static const char *row_name(const struct text *text, uint32_t check)
@@ -48,13 +41,9 @@ static const char *row_name(const struct text *text, uint32_t check)
     return name_of_row(text, text->settings->checks[check].row);
 }
 
-/* Adds a line, in bold if it is the first. NULL means that memory ran out. */
+/* Adds a line, in bold if it is the first. */
 static void add_line(const struct text *text, bool is_first, const char *line)
 {
-    if (!line) {
-        text->out->failed = true;
-        return;
-    }
     mt_buf_add_text(text->out, is_first ? text->style->bold : "");
     mt_add_note(text->out, is_first ? 0 : 2, "%s", line);
     mt_buf_add_text(text->out, is_first ? text->style->reset : "");
@@ -90,11 +79,10 @@ static const char *no_setting(const struct text *text)
         return "tune found no setting that serves the run";
     if (count == 1)
         return "the best setting that tune found does not need less than the run did";
-    return or_empty(text,
-                    mt_arena_printf(text->answer->arena,
-                                    "none of the %u best settings that tune found needs less than "
-                                    "the run did",
-                                    (unsigned)count));
+    return mt_arena_printf(text->answer->arena,
+                           "none of the %u best settings that tune found needs less than the run "
+                           "did",
+                           (unsigned)count);
 }
 
 /* Calls the difference "about" if a number is only a lower bound, because the difference of two
@@ -195,8 +183,7 @@ static struct rows rows_of(const struct text *text, enum mt_job_row_check state)
 
     rows.ranges =
         mt_arena_array(text->answer->arena, (size_t)report->row_count + 1, sizeof *rows.ranges);
-    text->out->failed |= !rows.ranges;
-    for (uint32_t i = 0; rows.ranges && i < report->row_count; i++) {
+    for (uint32_t i = 0; i < report->row_count; i++) {
         if (text->settings->states[i] != state)
             continue;
         if (report->rows[i].record->identity.rank < 0)
@@ -214,8 +201,8 @@ static void add_rows(const struct text *text, const struct rows *rows, const cha
                      const char *why)
 {
     struct mt_arena *arena = text->answer->arena;
-    const char *ranks = or_empty(text, mt_job_ranges(arena, rows->ranges, rows->range_count,
-                                                     rows->rank_count, text->answer->all));
+    const char *ranks = (mt_job_ranges(arena, rows->ranges, rows->range_count, rows->rank_count,
+                                       text->answer->all));
 
     if (rows->rank_count)
         add_line(text, false,
@@ -324,16 +311,15 @@ static void add_method(const struct text *text)
     unsigned best = (unsigned)settings->trial.setting_count;
     char count[3][MT_UNITS_TEXT];
 
-    add_line(
-        text, false,
-        mt_arena_printf(
-            arena, "%s readings of %s trace%s: tune tried %s settings on %u of them, and %s",
-            mt_format_count(count[0], settings->readings),
-            mt_format_count(count[1], settings->trace_count), s(settings->trace_count),
-            mt_format_count(count[2], settings->tune_settings), (unsigned)settings->tuned_count,
-            best == 1 ? "its best one was replayed on all"
-                      : or_empty(text, mt_arena_printf(arena, "the best %u were replayed on all",
-                                                       best))));
+    add_line(text, false,
+             mt_arena_printf(
+                 arena, "%s readings of %s trace%s: tune tried %s settings on %u of them, and %s",
+                 mt_format_count(count[0], settings->readings),
+                 mt_format_count(count[1], settings->trace_count), s(settings->trace_count),
+                 mt_format_count(count[2], settings->tune_settings),
+                 (unsigned)settings->tuned_count,
+                 best == 1 ? "its best one was replayed on all"
+                           : (mt_arena_printf(arena, "the best %u were replayed on all", best))));
 }
 
 static void add_cluster(const struct text *text, struct mt_table *table, uint32_t check)

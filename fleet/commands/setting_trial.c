@@ -6,6 +6,7 @@
 
 #include "fit.h"
 #include "policy_options.h"
+#include "process_memory.h"
 #include "replay.h"
 #include "util.h"
 
@@ -33,11 +34,10 @@ static void keep_replay(const struct mt_replay_summary *summary, struct mt_setti
 enum mt_status mt_setting_replay(struct mt_source *source, const char *conf,
                                  struct mt_setting_trial *trial, struct mt_error *error)
 {
-    struct mt_replay_summary *summary = malloc(sizeof *summary);
+    struct mt_replay_summary *summary = mt_memory_new(sizeof *summary);
     char text[MT_TUNE_CONF_BYTES + 16];
     const struct mt_replay_options options = {.policy = policy_of(conf, text)};
-    enum mt_status status = summary ? mt_source_rewind(source, error)
-                                    : mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of memory");
+    enum mt_status status = mt_source_rewind(source, error);
 
     memset(trial, 0, sizeof *trial);
     if (status == MT_OK)
@@ -65,12 +65,11 @@ static void keep_search(const struct mt_fit_result *result, struct mt_setting_de
 enum mt_status mt_setting_search(struct mt_source *source, const char *conf,
                                  struct mt_setting_trial *trial, struct mt_error *error)
 {
-    struct mt_fit_summary *summary = calloc(1, sizeof *summary);
+    struct mt_fit_summary *summary = mt_memory_zeroed(1, sizeof *summary);
     char text[MT_TUNE_CONF_BYTES + 16];
     const struct mt_fit_options options = {
         .policy = policy_of(conf, text), .orders = MT_BASE_ORDERS, .limits_only = true};
-    enum mt_status status = summary ? mt_source_rewind(source, error)
-                                    : mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of memory");
+    enum mt_status status = mt_source_rewind(source, error);
 
     if (status == MT_OK)
         status = mt_fit_run(source, &options, summary, error);
@@ -78,8 +77,7 @@ enum mt_status mt_setting_search(struct mt_source *source, const char *conf,
         for (uint16_t k = 0; k < trial->device_count; k++)
             if (trial->devices[k].device == summary->devices[i].device)
                 keep_search(&summary->devices[i], &trial->devices[k]);
-    if (summary)
-        mt_fit_release(summary);
+    mt_fit_release(summary);
     free(summary);
     return status;
 }

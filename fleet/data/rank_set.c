@@ -5,6 +5,7 @@
 
 #include "check.h"
 #include "grow.h"
+#include "process_memory.h"
 #include "record_fields.h"
 
 static uint64_t key_of(uint32_t parent, uint32_t frame)
@@ -16,23 +17,19 @@ enum mt_status mt_rank_set_path(struct mt_rank_set *set, uint32_t parent, const 
                                 size_t length, uint32_t *path)
 {
     uint32_t id;
-    enum mt_status status = mt_strings_intern(&set->frames, frame, length, &id);
 
+    mt_strings_put(&set->frames, frame, length, &id);
     MT_ASSERT(parent == MT_NO_PATH || parent < set->path_count);
     MT_ASSERT(!memchr(frame, 0, length));
-    if (status != MT_OK)
-        return status;
     *path = mt_map_get(&set->path_index, key_of(parent, id));
     if (*path != MT_MAP_NONE)
         return MT_OK;
     if (set->path_count == MT_NO_PATH - 1)
         return MT_ERR_UNSUPPORTED;
-    if (set->path_count == set->path_capacity &&
-        mt_grow(&set->paths, &set->path_capacity, (size_t)set->path_count + 1, sizeof *set->paths))
-        return MT_ERR_MEMORY;
-    status = mt_map_set(&set->path_index, key_of(parent, id), set->path_count);
-    if (status != MT_OK)
-        return status;
+    if (set->path_count == set->path_capacity)
+        mt_grow_to(&set->paths, &set->path_capacity, (size_t)set->path_count + 1,
+                   sizeof *set->paths);
+    mt_map_put(&set->path_index, key_of(parent, id), set->path_count);
     set->paths[set->path_count] = (struct mt_call_path){parent, id};
     *path = set->path_count++;
     set->is_sorted = false;
@@ -57,10 +54,8 @@ static enum mt_status own_fields(struct mt_rank_set *set, void *object,
         if (field->kind == MT_FIELD_TEXT) {
             const char *text = mt_field_text(object, field);
             uint32_t id;
-            enum mt_status status = mt_strings_intern(&set->texts, text, strlen(text), &id);
 
-            if (status != MT_OK)
-                return status;
+            mt_strings_put(&set->texts, text, strlen(text), &id);
             mt_field_set_text(object, field, set->texts.texts[id]);
         } else if (field->kind == MT_FIELD_PATH && map) {
             uint32_t path = (uint32_t)mt_field_get(object, field);
@@ -73,7 +68,7 @@ static enum mt_status own_fields(struct mt_rank_set *set, void *object,
 }
 
 /* The arrays of the record, in the arena of the set. */
-static enum mt_status copy_lists(struct mt_rank_set *set, struct mt_rank_record *record)
+static void copy_lists(struct mt_rank_set *set, struct mt_rank_record *record)
 {
     for (uint32_t i = 0; i < mt_record_list_count; i++) {
         const struct mt_record_list *list = &mt_record_lists[i];
@@ -82,13 +77,10 @@ static enum mt_status copy_lists(struct mt_rank_set *set, struct mt_rank_record 
 
         if (count) {
             array = mt_arena_array(&set->arena, count, list->element_bytes);
-            if (!array)
-                return MT_ERR_MEMORY;
             memcpy(array, mt_list_array(record, list), count * list->element_bytes);
         }
         mt_list_set(record, list, array, count);
     }
-    return MT_OK;
 }
 
 static enum mt_status own_list(struct mt_rank_set *set, const struct mt_rank_record *record,
@@ -120,10 +112,9 @@ static enum mt_status add_owned(struct mt_rank_set *set, const struct mt_rank_re
         return status;
     if (set->record_count == UINT32_MAX)
         return MT_ERR_UNSUPPORTED;
-    if (set->record_count == set->record_capacity &&
-        mt_grow(&set->records, &set->record_capacity, (size_t)set->record_count + 1,
-                sizeof *set->records))
-        return MT_ERR_MEMORY;
+    if (set->record_count == set->record_capacity)
+        mt_grow_to(&set->records, &set->record_capacity, (size_t)set->record_count + 1,
+                   sizeof *set->records);
     set->records[set->record_count++] = copy;
     set->is_sorted = false;
     return MT_OK;
@@ -133,9 +124,9 @@ static enum mt_status add_copy(struct mt_rank_set *set, const struct mt_rank_rec
                                const uint32_t *map)
 {
     struct mt_rank_record copy = *record;
-    enum mt_status status = copy_lists(set, &copy);
 
-    return status == MT_OK ? add_owned(set, &copy, map) : status;
+    copy_lists(set, &copy);
+    return add_owned(set, &copy, map);
 }
 
 enum mt_status mt_rank_set_add(struct mt_rank_set *set, const struct mt_rank_record *record)
@@ -164,8 +155,8 @@ static enum mt_status add_records(struct mt_rank_set *set, const struct mt_rank_
                                                         const struct mt_rank_record *,
                                                         const uint32_t *map))
 {
-    uint32_t *map = malloc(((size_t)other->path_count + 1) * sizeof *map);
-    enum mt_status status = map ? map_paths(set, other, map) : MT_ERR_MEMORY;
+    uint32_t *map = mt_memory_new(((size_t)other->path_count + 1) * sizeof *map);
+    enum mt_status status = map_paths(set, other, map);
 
     for (uint32_t i = 0; i < other->record_count && status == MT_OK; i++)
         status = add(set, &other->records[i], map);

@@ -34,8 +34,7 @@ struct mt_rank_set {
 };
 
 /* Finds or adds the path of `parent` (MT_NO_PATH: none) and a frame. The frame must not have a zero
- * byte, because frames are compared as C strings. O(1). MT_ERR_MEMORY; MT_ERR_UNSUPPORTED: too many
- * paths. */
+ * byte, because frames are compared as C strings. O(1). MT_ERR_UNSUPPORTED: too many paths. */
 enum mt_status mt_rank_set_path(struct mt_rank_set *set, uint32_t parent, const char *frame,
                                 size_t length, uint32_t *path) MT_MUST_USE;
 
@@ -56,7 +55,7 @@ enum mt_status mt_rank_set_unite(struct mt_rank_set *set,
 enum mt_status mt_rank_set_take(struct mt_rank_set *set, struct mt_rank_set *other) MT_MUST_USE;
 
 /* Brings the set into canonical form: sorts it, and drops repeated records and paths that no record
- * names. O(n log n). MT_ERR_MEMORY. */
+ * names. O(n log n). */
 enum mt_status mt_rank_set_sort(struct mt_rank_set *set) MT_MUST_USE;
 
 /* Compares like strcmp: by job, rank, device, restart, host, process, then by all other fields.

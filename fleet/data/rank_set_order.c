@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "check.h"
+#include "process_memory.h"
 #include "rank_set.h"
 #include "record_fields.h"
 
@@ -146,11 +147,9 @@ static enum mt_status order_paths(struct placing *placing)
     size_t room = (size_t)set->path_count + 1;
     enum mt_status status;
 
-    placing->paths = malloc(room * sizeof *placing->paths);
-    placing->depths = malloc(room * sizeof *placing->depths);
-    placing->places = malloc(room * sizeof *placing->places);
-    if (!placing->paths || !placing->depths || !placing->places)
-        return MT_ERR_MEMORY;
+    placing->paths = mt_memory_new(room * sizeof *placing->paths);
+    placing->depths = mt_memory_new(room * sizeof *placing->depths);
+    placing->places = mt_memory_new(room * sizeof *placing->places);
     memset(placing->places, 0xff, room * sizeof *placing->places);
     for (uint32_t i = 0; i < set->record_count; i++)
         each_path(&set->records[i], mark_used, placing);

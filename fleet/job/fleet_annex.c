@@ -59,7 +59,7 @@ static bool add_summary(struct mt_buf *line, const char *path)
     bool is_summary = mt_is_summary_file(path), is_read;
 
     mt_summary_add_path(&beside, path);
-    is_read = (is_summary || mt_fleet_has_summary(path)) && !beside.failed &&
+    is_read = (is_summary || mt_fleet_has_summary(path)) &&
               mt_summary_read(is_summary ? path : beside.data, &set, &unused) == MT_OK &&
               set.record_count > 0;
     if (is_read)
@@ -83,7 +83,7 @@ static size_t length_of_trace(const char *path)
     if (!ends_with(path, ".mtsum"))
         return length;
     mt_buf_add(&trace, path, length - strlen(".mtsum"));
-    if (!trace.failed && trace.length && stat(trace.data, &facts) == 0)
+    if (trace.length && stat(trace.data, &facts) == 0)
         length = trace.length;
     mt_buf_release(&trace);
     return length;
@@ -121,8 +121,7 @@ static void say_file(const char *path)
         if (rank >= 0)
             mt_buf_printf(&line, ", rank %d according to its name", rank);
     }
-    mt_say("  %.*s: %s", (int)length_of_trace(path), path,
-           line.data && !line.failed ? line.data : "");
+    mt_say("  %.*s: %s", (int)length_of_trace(path), path, line.data ? line.data : "");
     mt_buf_release(&line);
 }
 

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "grow.h"
+#include "process_memory.h"
 #include "summary_of_trace.h"
 #include "util.h"
 
@@ -30,17 +31,15 @@ static bool is_input(const char *name)
     return false;
 }
 
-static enum mt_status add_file(struct mt_fleet_files *files, const char *path)
+static void add_file(struct mt_fleet_files *files, const char *path)
 {
     const char *copy = mt_arena_text(&files->arena, path, strlen(path));
 
-    if (!copy || files->count == UINT32_MAX)
-        return MT_ERR_MEMORY;
-    if (files->count == files->capacity &&
-        mt_grow(&files->paths, &files->capacity, (size_t)files->count + 1, sizeof *files->paths))
-        return MT_ERR_MEMORY;
+    if (files->count == UINT32_MAX)
+        mt_memory_end();
+    if (files->count == files->capacity)
+        mt_grow_to(&files->paths, &files->capacity, (size_t)files->count + 1, sizeof *files->paths);
     files->paths[files->count++] = copy;
-    return MT_OK;
 }
 
 static enum mt_status add_folder(struct mt_fleet_files *files, const char *path, int depth,
@@ -53,15 +52,14 @@ static enum mt_status add_entry(struct mt_fleet_files *files, const char *folder
     const char *path = mt_arena_printf(&files->arena, "%s/%s", folder, name);
     struct stat facts;
 
-    if (!path)
-        return MT_ERR_MEMORY;
     if (stat(path, &facts) != 0)
         return MT_OK;
     if (S_ISDIR(facts.st_mode))
         return depth < MAX_DEPTH ? add_folder(files, path, depth + 1, error) : MT_OK;
     if (!S_ISREG(facts.st_mode) || !is_input(name) || mt_fleet_has_summary(path))
         return MT_OK;
-    return add_file(files, path);
+    add_file(files, path);
+    return MT_OK;
 }
 
 static enum mt_status add_folder(struct mt_fleet_files *files, const char *path, int depth,
@@ -101,10 +99,11 @@ enum mt_status mt_fleet_files_add(struct mt_fleet_files *files, const char *path
     const char *folder;
 
     if (stat(path, &facts) != 0 || !S_ISDIR(facts.st_mode)) {
-        status = add_file(files, path);
+        add_file(files, path);
+        status = MT_OK;
     } else {
         folder = without_slashes(files, path);
-        status = folder ? add_folder(files, folder, 0, error) : MT_ERR_MEMORY;
+        status = add_folder(files, folder, 0, error);
     }
     if (status == MT_ERR_MEMORY)
         return mt_fail(error, status, MT_NO_OFFSET, "no memory for the names of files");
@@ -179,8 +178,8 @@ bool mt_fleet_has_summary(const char *trace)
     bool has;
 
     mt_summary_add_path(&path, trace);
-    has = !path.failed && stat(path.data, &facts) == 0 && stat(trace, &of_trace) == 0 &&
-          S_ISREG(facts.st_mode) && !is_older(&facts, &of_trace) && mt_is_summary_file(path.data);
+    has = stat(path.data, &facts) == 0 && stat(trace, &of_trace) == 0 && S_ISREG(facts.st_mode) &&
+          !is_older(&facts, &of_trace) && mt_is_summary_file(path.data);
     mt_buf_release(&path);
     return has;
 }

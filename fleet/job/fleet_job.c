@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "process_memory.h"
 #include "summary_file.h"
 #include "summary_of_trace.h"
 
@@ -24,8 +25,7 @@ static enum mt_status read_summary_of(const char *trace, struct mt_rank_set *set
     enum mt_status status;
 
     mt_summary_add_path(&path, trace);
-    status = path.failed ? mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of memory")
-                         : mt_summary_read(path.data, set, error);
+    status = mt_summary_read(path.data, set, error);
     mt_buf_release(&path);
     return status;
 }
@@ -38,8 +38,7 @@ static enum mt_status summarize(const struct mt_fleet_reading *reading, const ch
     enum mt_status status;
 
     mt_summary_add_path(&path, trace);
-    status = path.failed ? mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of memory")
-                         : mt_summary_of_trace(trace, path.data, reading->force, error);
+    status = mt_summary_of_trace(trace, path.data, reading->force, error);
     mt_buf_release(&path);
     return status;
 }
@@ -89,18 +88,17 @@ static int say_jobs(const struct mt_rank_set *set, const struct mt_fleet_naming 
     struct mt_job_name *names;
     uint32_t count;
 
-    if (mt_job_names(set, &arena, &names, &count) == MT_OK) {
-        if (naming->is_base)
-            mt_say("fleet: the base has %u jobs; --base takes files of one job: name a folder or a "
-                   "summary with only one job",
-                   (unsigned)count);
-        else
-            mt_say("fleet: there are %u jobs; choose one with --%s NAME", (unsigned)count,
-                   naming->option);
-        for (uint32_t i = 0; i < count && i < 20; i++)
-            mt_say("  '%s': %u record%s", names[i].name, (unsigned)names[i].record_count,
-                   names[i].record_count == 1 ? "" : "s");
-    }
+    mt_job_names(set, &arena, &names, &count);
+    if (naming->is_base)
+        mt_say("fleet: the base has %u jobs; --base takes files of one job: name a folder or a "
+               "summary with only one job",
+               (unsigned)count);
+    else
+        mt_say("fleet: there are %u jobs; choose one with --%s NAME", (unsigned)count,
+               naming->option);
+    for (uint32_t i = 0; i < count && i < 20; i++)
+        mt_say("  '%s': %u record%s", names[i].name, (unsigned)names[i].record_count,
+               names[i].record_count == 1 ? "" : "s");
     mt_arena_release(&arena);
     return MT_EXIT_USAGE;
 }
@@ -115,20 +113,19 @@ int mt_fleet_make_report(const struct mt_rank_set *set, const struct mt_fleet_fi
                          const struct mt_gather_failures *failures,
                          const struct mt_fleet_naming *naming, struct mt_job_report **report)
 {
-    struct mt_job_file *unreadable = calloc((size_t)failures->count + 1, sizeof *unreadable);
+    struct mt_job_file *unreadable =
+        mt_memory_zeroed((size_t)failures->count + 1, sizeof *unreadable);
     const struct mt_job_options options = {.job = naming->job,
                                            .mesh = naming->mesh,
                                            .unreadable = unreadable,
                                            .unreadable_count = failures->count};
     struct mt_error error = {.offset = MT_NO_OFFSET};
-    enum mt_status status =
-        unreadable ? MT_OK : mt_fail(&error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of memory");
+    enum mt_status status = MT_OK;
 
-    for (uint32_t i = 0; unreadable && i < failures->count; i++)
+    for (uint32_t i = 0; i < failures->count; i++)
         unreadable[i] =
             (struct mt_job_file){files->paths[failures->list[i].file], failures->list[i].text};
-    if (status == MT_OK)
-        status = mt_job_report_make(set, &options, report, &error);
+    status = mt_job_report_make(set, &options, report, &error);
     free(unreadable);
     if (status == MT_OK)
         return MT_EXIT_OK;

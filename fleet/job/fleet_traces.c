@@ -15,35 +15,29 @@ static bool is_summary_name(const char *name)
     return length > 6 && !strcmp(name + length - 6, ".mtsum");
 }
 
-static enum mt_status add_trace(struct mt_fleet_traces *traces, const char *folder,
-                                const char *name)
+static void add_trace(struct mt_fleet_traces *traces, const char *folder, const char *name)
 {
     const char *path = strcmp(folder, "") == 0
                            ? mt_arena_text(&traces->arena, name, strlen(name))
                            : mt_arena_printf(&traces->arena, "%s/%s", folder, name);
 
-    if (!path || (traces->count == traces->capacity &&
-                  mt_grow(&traces->list, &traces->capacity, traces->count + 1,
-                          sizeof *traces->list) != MT_OK))
-        return MT_ERR_MEMORY;
+    if (traces->count == traces->capacity)
+        mt_grow_to(&traces->list, &traces->capacity, traces->count + 1, sizeof *traces->list);
     traces->list[traces->count++] =
         (struct mt_fleet_trace){.name = path + strlen(path) - strlen(name), .path = path};
-    return MT_OK;
 }
 
-static enum mt_status add_folder(struct mt_fleet_traces *traces, const char *path)
+static void add_folder(struct mt_fleet_traces *traces, const char *path)
 {
     DIR *folder = opendir(*path ? path : ".");
-    enum mt_status status = MT_OK;
     struct dirent *entry;
 
     if (!folder)
-        return MT_OK;
-    while (status == MT_OK && (entry = readdir(folder)))
+        return;
+    while ((entry = readdir(folder)))
         if (entry->d_name[0] != '.' && !is_summary_name(entry->d_name))
-            status = add_trace(traces, path, entry->d_name);
+            add_trace(traces, path, entry->d_name);
     closedir(folder);
-    return status;
 }
 
 static int compare(const void *a, const void *b)
@@ -66,30 +60,25 @@ static const char **find_folders(const struct mt_fleet_files *files, struct mt_a
 {
     const char **folders = mt_arena_array(arena, (size_t)files->count + 1, sizeof *folders);
 
-    for (uint32_t i = 0; folders && i < files->count; i++) {
+    for (uint32_t i = 0; i < files->count; i++) {
         const char *path = files->paths[i], *slash = strrchr(path, '/');
 
         folders[i] = mt_arena_text(arena, path, slash ? (size_t)(slash - path) : 0);
-        if (!folders[i])
-            return NULL;
     }
-    if (folders && files->count)
+    if (files->count)
         qsort(folders, files->count, sizeof *folders, compare_texts);
     return folders;
 }
 
-enum mt_status mt_fleet_traces_find(const struct mt_fleet_files *files,
-                                    struct mt_fleet_traces *traces)
+void mt_fleet_traces_find(const struct mt_fleet_files *files, struct mt_fleet_traces *traces)
 {
     const char **folders = find_folders(files, &traces->arena);
-    enum mt_status status = folders ? MT_OK : MT_ERR_MEMORY;
 
-    for (uint32_t i = 0; status == MT_OK && i < files->count; i++)
+    for (uint32_t i = 0; i < files->count; i++)
         if (!i || strcmp(folders[i], folders[i - 1]) != 0)
-            status = add_folder(traces, folders[i]);
-    if (status == MT_OK && traces->count)
+            add_folder(traces, folders[i]);
+    if (traces->count)
         qsort(traces->list, traces->count, sizeof *traces->list, compare);
-    return status;
 }
 
 void mt_fleet_traces_release(struct mt_fleet_traces *traces)

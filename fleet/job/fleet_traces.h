@@ -22,9 +22,8 @@ struct mt_fleet_traces {
 };
 
 /* Lists the files in the folders of `files`, except summaries. Ignores folders that cannot be read.
- * The only error is MT_ERR_MEMORY. Release *traces in any case. */
-enum mt_status mt_fleet_traces_find(const struct mt_fleet_files *files,
-                                    struct mt_fleet_traces *traces) MT_MUST_USE;
+ * Release *traces in any case. */
+void mt_fleet_traces_find(const struct mt_fleet_files *files, struct mt_fleet_traces *traces);
 void mt_fleet_traces_release(struct mt_fleet_traces *traces);
 
 /* Returns the path of the trace from which a record was made, borrowed from `traces`. If several

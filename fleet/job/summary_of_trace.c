@@ -12,6 +12,7 @@
 #include "import.h"
 #include "io.h"
 #include "outputs.h"
+#include "process_memory.h"
 #include "summarize.h"
 #include "summary_file.h"
 
@@ -32,12 +33,10 @@ static enum mt_status summarize_source(struct mt_source *source, const char *pat
 {
     const struct mt_analyze_options options = {
         .path = path, .needs = true, .models = MT_MODEL_COURSE, .bins = MT_RECORD_COLUMNS};
-    struct mt_identity *identity = malloc(sizeof *identity);
+    struct mt_identity *identity = mt_memory_new(sizeof *identity);
     struct mt_report *report = NULL;
     enum mt_status status;
 
-    if (!identity)
-        return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of memory");
     status = mt_analyze(source, &options, &report, error);
     if (status == MT_OK)
         status = mt_file_hash(path, report->sha256, error);
@@ -90,8 +89,6 @@ static enum mt_status read_all(int fd, struct mt_buf *bytes, struct mt_error *er
         char *room = mt_buf_reserve(bytes, PIECE_BYTES);
         ssize_t length;
 
-        if (!room)
-            return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of memory");
         length = mt_io_read(fd, room, PIECE_BYTES);
         if (length < 0)
             return mt_fail(error, MT_ERR_IO, MT_NO_OFFSET, "%s", strerror(errno));

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "grow.h"
+#include "process_memory.h"
 #include "util.h"
 
 /* What one thread has read. */
@@ -23,15 +24,13 @@ struct crew {
     atomic_bool has_failed; /* no memory: all threads stop */
 };
 
-enum mt_status mt_gather_failures_add(struct mt_gather_failures *failures,
-                                      const struct mt_gather_failure *failure)
+void mt_gather_failures_add(struct mt_gather_failures *failures,
+                            const struct mt_gather_failure *failure)
 {
-    if (failures->count == failures->capacity &&
-        mt_grow(&failures->list, &failures->capacity, (size_t)failures->count + 1,
-                sizeof *failures->list))
-        return MT_ERR_MEMORY;
+    if (failures->count == failures->capacity)
+        mt_grow_to(&failures->list, &failures->capacity, (size_t)failures->count + 1,
+                   sizeof *failures->list);
     failures->list[failures->count++] = *failure;
-    return MT_OK;
 }
 
 static int by_file(const void *a, const void *b)
@@ -68,7 +67,8 @@ static enum mt_status read_file(struct reader *reader, uint32_t file)
         failure.status = status;
         memcpy(failure.text, error.text, sizeof failure.text);
         failure.text[sizeof failure.text - 1] = '\0';
-        status = mt_gather_failures_add(&reader->failures, &failure);
+        mt_gather_failures_add(&reader->failures, &failure);
+        status = MT_OK;
     }
     mt_rank_set_release(&set);
     if (gather->tell_read)
@@ -102,7 +102,7 @@ static enum mt_status take(struct reader *reader, struct mt_rank_set *set,
     if (status == MT_OK)
         status = mt_rank_set_take(set, &reader->set);
     for (uint32_t i = 0; i < reader->failures.count && status == MT_OK; i++)
-        status = mt_gather_failures_add(failures, &reader->failures.list[i]);
+        mt_gather_failures_add(failures, &reader->failures.list[i]);
     mt_rank_set_release(&reader->set);
     mt_gather_failures_release(&reader->failures);
     return status;
@@ -127,12 +127,10 @@ enum mt_status mt_gather_files(const struct mt_gather *gather, struct mt_rank_se
 {
     struct crew crew = {.gather = gather, .next = gather->share};
     uint32_t count = (uint32_t)mt_max_u64(1, mt_min_u64(gather->threads, gather->path_count));
-    struct reader *readers = calloc(count, sizeof *readers);
+    struct reader *readers = mt_memory_zeroed(count, sizeof *readers);
     enum mt_status status = MT_OK;
     uint32_t started;
 
-    if (!readers)
-        return MT_ERR_MEMORY;
     for (uint32_t i = 0; i < count; i++)
         readers[i].crew = &crew;
     started = run_crew(readers, count);

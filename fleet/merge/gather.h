@@ -40,8 +40,8 @@ struct mt_gather {
 enum mt_status mt_gather_files(const struct mt_gather *gather, struct mt_rank_set *set,
                                struct mt_gather_failures *failures) MT_MUST_USE;
 
-enum mt_status mt_gather_failures_add(struct mt_gather_failures *failures,
-                                      const struct mt_gather_failure *failure) MT_MUST_USE;
+void mt_gather_failures_add(struct mt_gather_failures *failures,
+                            const struct mt_gather_failure *failure);
 void mt_gather_failures_sort(struct mt_gather_failures *failures);
 void mt_gather_failures_release(struct mt_gather_failures *failures);
 

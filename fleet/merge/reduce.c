@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "check.h"
+#include "process_memory.h"
 #include "sha256.h"
 #include "summary_file.h"
 
@@ -39,15 +40,13 @@ static enum mt_status write_message(const struct reduction *reduction, struct mt
                                     struct mt_error *error)
 {
     struct message_head head = {.failure_count = failures->count};
-    enum mt_status status;
 
     memcpy(head.magic, magic, sizeof magic);
     memcpy(head.paths_sha256, reduction->paths_sha256, sizeof head.paths_sha256);
     mt_buf_add(out, &head, sizeof head);
     if (failures->count)
         mt_buf_add(out, failures->list, failures->count * sizeof *failures->list);
-    status = mt_summary_encode(set, out, error);
-    return status == MT_OK && out->failed ? MT_ERR_MEMORY : status;
+    return mt_summary_encode(set, out, error);
 }
 
 /* Adds the `count` failures at `bytes`. The caller has checked that the message has them. */
@@ -61,8 +60,7 @@ static enum mt_status read_failures(const char *bytes, uint64_t count, uint32_t 
         failure.text[sizeof failure.text - 1] = '\0';
         if (failure.file >= path_count)
             return mt_fail(error, MT_ERR_FORMAT, 0, "message of another process is damaged");
-        if (mt_gather_failures_add(failures, &failure) != MT_OK)
-            return MT_ERR_MEMORY;
+        mt_gather_failures_add(failures, &failure);
     }
     return MT_OK;
 }
@@ -92,35 +90,29 @@ static enum mt_status read_message(const struct reduction *reduction, const char
 }
 
 /* Counts all files of one process as failed. */
-static enum mt_status fail_share(uint64_t share, uint32_t share_count, uint32_t path_count,
-                                 enum mt_status status, const char *text,
-                                 struct mt_gather_failures *failures)
+static void fail_share(uint64_t share, uint32_t share_count, uint32_t path_count,
+                       enum mt_status status, const char *text, struct mt_gather_failures *failures)
 {
     for (uint64_t file = share; file < path_count; file += share_count) {
         struct mt_gather_failure failure = {.file = (uint32_t)file, .status = status};
 
         snprintf(failure.text, sizeof failure.text, "%s", text);
-        if (mt_gather_failures_add(failures, &failure) != MT_OK)
-            return MT_ERR_MEMORY;
+        mt_gather_failures_add(failures, &failure);
     }
-    return MT_OK;
 }
 
 /* Counts the files of a lost message as failed: it represented the processes from `from` to from +
  * step - 1. */
-static enum mt_status fail_branch(const struct reduction *reduction, uint32_t from, uint32_t step,
-                                  enum mt_status why, const char *text,
-                                  struct mt_gather_failures *failures)
+static void fail_branch(const struct reduction *reduction, uint32_t from, uint32_t step,
+                        enum mt_status why, const char *text, struct mt_gather_failures *failures)
 {
     uint32_t size = reduction->exchange->size;
     uint64_t end = (uint64_t)from + step;
-    enum mt_status status = MT_OK;
 
     if (!text[0])
         text = mt_status_text(why);
-    for (uint64_t share = from; share < end && share < size && status == MT_OK; share++)
-        status = fail_share(share, size, reduction->path_count, why, text, failures);
-    return status;
+    for (uint64_t share = from; share < end && share < size; share++)
+        fail_share(share, size, reduction->path_count, why, text, failures);
 }
 
 /* Receives the next message of `from`. The caller frees *bytes, even after a failure. */
@@ -133,8 +125,8 @@ static enum mt_status receive(const struct mt_exchange *exchange, uint32_t from,
     *length = (size_t)said;
     if (status != MT_OK || !said)
         return status;
-    *bytes = malloc(*length);
-    return *bytes ? exchange->receive(exchange->context, from, *bytes, *length) : MT_ERR_MEMORY;
+    *bytes = mt_memory_new(*length);
+    return exchange->receive(exchange->context, from, *bytes, *length);
 }
 
 static enum mt_status add_theirs(struct mt_rank_set *set, struct mt_gather_failures *failures,
@@ -142,8 +134,7 @@ static enum mt_status add_theirs(struct mt_rank_set *set, struct mt_gather_failu
                                  const struct mt_gather_failures *theirs)
 {
     for (uint32_t i = 0; i < theirs->count; i++)
-        if (mt_gather_failures_add(failures, &theirs->list[i]) != MT_OK)
-            return MT_ERR_MEMORY;
+        mt_gather_failures_add(failures, &theirs->list[i]);
     return mt_rank_set_take(set, their_set);
 }
 
@@ -162,10 +153,12 @@ static enum mt_status take_from(const struct reduction *reduction, uint32_t from
     if (status == MT_OK)
         status = read_message(reduction, bytes, length, &their_set, &theirs, &error);
     free(bytes);
-    if (status == MT_OK)
+    if (status == MT_OK) {
         status = add_theirs(set, failures, &their_set, &theirs);
-    else if (status != MT_ERR_MEMORY)
-        status = fail_branch(reduction, from, step, status, error.text, failures);
+    } else if (status != MT_ERR_MEMORY) {
+        fail_branch(reduction, from, step, status, error.text, failures);
+        status = MT_OK;
+    }
     mt_rank_set_release(&their_set);
     mt_gather_failures_release(&theirs);
     return status;
@@ -200,8 +193,8 @@ enum mt_status mt_reduce(const struct mt_exchange *exchange, const struct mt_gat
     if (status != MT_OK) {
         mt_rank_set_release(set);
         failures->count = 0;
-        status =
-            fail_share(rank, size, gather->path_count, status, mt_status_text(status), failures);
+        fail_share(rank, size, gather->path_count, status, mt_status_text(status), failures);
+        status = MT_OK;
     }
     for (uint64_t step = 1; step < size; step *= 2) {
         if (rank & step)

@@ -14,16 +14,14 @@ static const char *path_of(struct mt_arena *arena, const char *directory, const 
 }
 
 /* Lists the files in the order of the charts, SVG before PNG. */
-static enum mt_status list_files(const struct mt_job_report *report, const char *directory,
-                                 struct mt_gallery *gallery)
+static void list_files(const struct mt_job_report *report, const char *directory,
+                       struct mt_gallery *gallery)
 {
     size_t charts = 0;
 
     while (mt_job_charts[charts])
         charts++;
     gallery->files = mt_arena_array(&gallery->arena, 2 * charts + 1, sizeof *gallery->files);
-    if (!gallery->files)
-        return MT_ERR_MEMORY;
     for (size_t i = 0; i < charts; i++) {
         const struct mt_job_chart *chart = mt_job_charts[i];
 
@@ -33,25 +31,20 @@ static enum mt_status list_files(const struct mt_job_report *report, const char 
             struct mt_gallery_file *file = &gallery->files[gallery->count];
 
             file->path = path_of(&gallery->arena, directory, chart->name, is_png ? "png" : "svg");
-            if (!file->path)
-                return MT_ERR_MEMORY;
             file->chart = chart->name;
             file->is_png = is_png;
             gallery->count++;
         }
     }
-    return MT_OK;
 }
 
-static enum mt_status begin(const struct mt_job_report *report, const char *directory,
-                            struct mt_gallery *gallery, struct mt_error *error)
+static void begin(const struct mt_job_report *report, const char *directory,
+                  struct mt_gallery *gallery)
 {
     memset(gallery, 0, sizeof *gallery);
     (void)mt_png_available(&gallery->no_png);
-    if (list_files(report, directory, gallery) == MT_OK)
-        return MT_OK;
-    gallery->count = 0; /* files with status MT_OK would count as written */
-    return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "no memory for the list of pictures");
+    list_files(report, directory, gallery);
+    return; /* files with status MT_OK would count as written */
 }
 
 static enum mt_status first_failure(const struct mt_gallery *gallery, struct mt_error *error)
@@ -69,8 +62,7 @@ enum mt_status mt_job_gallery_check(const struct mt_job_report *report,
                                     const struct mt_job_gallery_options *options,
                                     struct mt_gallery *gallery, struct mt_error *error)
 {
-    if (begin(report, options->directory, gallery, error) != MT_OK)
-        return MT_ERR_MEMORY;
+    begin(report, options->directory, gallery);
     for (size_t i = 0; i < gallery->count; i++) {
         struct mt_gallery_file *file = &gallery->files[i];
 
@@ -100,15 +92,13 @@ static void write_chart(const struct mt_job_report *report,
     const struct mt_job_chart *chart = mt_job_chart_find(files->chart);
     struct mt_drawing drawing;
     struct mt_error error = {.offset = MT_NO_OFFSET};
-    enum mt_status status;
 
     memset(&drawing, 0, sizeof drawing);
-    status = chart->draw(report, &options->chart, &drawing, &error);
+    chart->draw(report, &options->chart, &drawing);
     for (size_t i = 0; i < count; i++) {
-        files[i].status = status;
+        files[i].status = MT_OK;
         files[i].error = error;
-        if (status == MT_OK)
-            write_file(options, &drawing, &files[i]);
+        write_file(options, &drawing, &files[i]);
     }
     mt_drawing_release(&drawing);
 }
@@ -119,8 +109,7 @@ enum mt_status mt_job_gallery_write(const struct mt_job_report *report,
 {
     size_t kinds;
 
-    if (begin(report, options->directory, gallery, error) != MT_OK)
-        return MT_ERR_MEMORY;
+    begin(report, options->directory, gallery);
     kinds = gallery->no_png.status ? 1 : 2;
     for (size_t i = 0; i < gallery->count; i += kinds)
         write_chart(report, options, &gallery->files[i], kinds);

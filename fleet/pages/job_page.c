@@ -38,13 +38,11 @@ struct writer {
     struct mt_page_ranks ranks;
     struct mt_job_page_data embedded;
     struct mt_error *error;
-    enum mt_status status;
 };
 
 static void add_buf(struct mt_buf *out, const struct mt_buf *part)
 {
     mt_buf_add(out, part->data ? part->data : "", part->length);
-    out->failed |= part->failed;
 }
 
 static void add_link(struct writer *writer, const char *id, const char *words)
@@ -69,7 +67,6 @@ static void add_sentences(struct writer *writer)
         mt_add_page_words(&writer->tables, at->text);
         mt_buf_add_text(&writer->tables, "</p>\n");
     }
-    writer->tables.failed |= writer->words.failed;
     mt_job_words_reset(&writer->words);
 }
 
@@ -220,12 +217,10 @@ static void add_picture(struct writer *writer, const struct mt_job_chart *chart,
     struct mt_buf *out = &writer->charts, style = {0};
 
     mt_buf_printf(out, "<figure class=\"chart\" id=\"chart-%s\">\n", chart->name);
-    writer->status = mt_svg_write(drawing, MT_THEME_AUTO, out, writer->error);
+    mt_svg_write(drawing, MT_THEME_AUTO, out);
     mt_buf_add_text(out, "</figure>\n");
     mt_svg_add_style(drawing, MT_THEME_AUTO, &style);
-    out->failed |= style.failed;
-    if (!style.failed)
-        mt_page_policy_allow_style(&writer->policy, style.data);
+    mt_page_policy_allow_style(&writer->policy, style.data);
     mt_buf_release(&style);
 }
 
@@ -235,18 +230,16 @@ static void add_chart(struct writer *writer, const struct mt_job_chart *chart)
     struct mt_drawing drawing;
 
     memset(&drawing, 0, sizeof drawing);
-    writer->status = chart->draw(writer->report, &options, &drawing, writer->error);
-    if (writer->status == MT_OK) {
-        mt_buf_printf(&writer->nav, "<a href=\"#chart-%s\">%c%s</a>\n", chart->name,
-                      chart->name[0] & ~0x20, chart->name + 1);
-        add_picture(writer, chart, &drawing);
-    }
+    chart->draw(writer->report, &options, &drawing);
+    mt_buf_printf(&writer->nav, "<a href=\"#chart-%s\">%c%s</a>\n", chart->name,
+                  chart->name[0] & ~0x20, chart->name + 1);
+    add_picture(writer, chart, &drawing);
     mt_drawing_release(&drawing);
 }
 
 static void add_charts(struct writer *writer)
 {
-    for (size_t i = 0; mt_job_charts[i] && writer->status == MT_OK; i++)
+    for (size_t i = 0; mt_job_charts[i]; i++)
         if (!mt_job_charts[i]->called_for || mt_job_charts[i]->called_for(writer->report))
             add_chart(writer, mt_job_charts[i]);
 }
@@ -296,12 +289,9 @@ static void add_data(struct writer *writer, size_t used_bytes)
                              : 0; /* 20 digits of a peak, and two numbers of each of two runs */
 
     left = left > index_bytes ? left - index_bytes : 0;
-    if (writer->status == MT_OK)
-        writer->status = mt_page_ranks_choose(writer->report, &writer->arena, &writer->ranks);
-    if (writer->status == MT_OK)
-        writer->status =
-            mt_add_job_page_data(&writer->data, writer->report, &writer->ranks,
-                                 (size_t)mt_min_u64(left, RANK_BYTES), &writer->embedded);
+    mt_page_ranks_choose(writer->report, &writer->arena, &writer->ranks);
+    mt_add_job_page_data(&writer->data, writer->report, &writer->ranks,
+                         (size_t)mt_min_u64(left, RANK_BYTES), &writer->embedded);
 }
 
 /* ---- all of it --------------------------------------------------------------------------------
@@ -357,8 +347,8 @@ static void release(struct writer *writer)
     mt_buf_release(&writer->data);
 }
 
-enum mt_status mt_add_job_page(struct mt_buf *out, const struct mt_job_document *document,
-                               struct mt_error *error)
+void mt_add_job_page(struct mt_buf *out, const struct mt_job_document *document,
+                     struct mt_error *error)
 {
     struct writer writer = {.document = document,
                             .report = document->report,
@@ -376,12 +366,8 @@ enum mt_status mt_add_job_page(struct mt_buf *out, const struct mt_job_document 
     add_tables(&writer);
     add_data(&writer, END_BYTES + strlen(mt_job_js) + head.length + answer.length +
                           writer.charts.length + writer.tables.length);
-    if (writer.status == MT_OK)
-        assemble(&writer, &head, &answer, out);
-    if (writer.status == MT_ERR_MEMORY || out->failed)
-        writer.status = mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "no memory for the page");
+    assemble(&writer, &head, &answer, out);
     mt_buf_release(&head);
     mt_buf_release(&answer);
     release(&writer);
-    return writer.status;
 }

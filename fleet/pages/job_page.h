@@ -9,7 +9,7 @@
 
 #define MT_JOB_PAGE_BYTES 4000000
 
-enum mt_status mt_add_job_page(struct mt_buf *out, const struct mt_job_document *document,
-                               struct mt_error *error) MT_MUST_USE;
+void mt_add_job_page(struct mt_buf *out, const struct mt_job_document *document,
+                     struct mt_error *error);
 
 #endif

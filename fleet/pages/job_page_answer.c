@@ -26,7 +26,6 @@ void mt_add_job_verdict(struct mt_buf *out, const struct mt_job_document *docume
         mt_job_describe_peak(&words);
     if (words.first)
         mt_buf_add_text(out, words.first->text);
-    out->failed |= words.failed;
     mt_job_words_release(&words);
 }
 
@@ -96,7 +95,6 @@ static void add_name(struct mt_buf *out, struct mt_job_words *words, uint32_t ro
 {
     const char *name = mt_job_row_name(&words->arena, words->report, row);
 
-    words->failed |= !name;
     mt_add_page_name(out, name ? name : "");
 }
 
@@ -182,7 +180,6 @@ void mt_add_job_page_answer(struct mt_buf *out, const struct mt_job_document *do
         mt_job_describe_axis(&words, &document->report->axes[i]);
     mt_job_describe_overlap(&words);
     add_cards(out, &words, document->gate_count ? NULL : words.first);
-    out->failed |= words.failed || verdict.failed;
     mt_buf_release(&verdict);
     mt_job_words_release(&words);
 }

@@ -34,10 +34,9 @@ static uint32_t string_of(struct writer *writer, const char *text)
 {
     uint32_t count = writer->strings.count, id = 0;
 
-    if (!text || mt_strings_intern(&writer->strings, text, strlen(text), &id) != MT_OK) {
-        writer->failed = true;
+    if (!text)
         return 0;
-    }
+    mt_strings_put(&writer->strings, text, strlen(text), &id);
     if (id == count) {
         separate(&writer->string_list);
         mt_add_script_string(&writer->string_list, text, MT_PAGE_NAME_BYTES);
@@ -107,10 +106,8 @@ static int64_t curve_of(struct writer *writer, const struct mt_rank_record *reco
     if (!record->column_count)
         return -1;
     add_levels(&levels, record, most, is_reserved);
-    if (levels.failed ||
-        mt_strings_intern(&writer->curves, levels.data, levels.length, &id) != MT_OK) {
-        writer->failed = true;
-    } else if (id == count) {
+    mt_strings_put(&writer->curves, levels.data, levels.length, &id);
+    if (id == count) {
         separate(&writer->curve_list);
         mt_buf_printf(&writer->curve_list, "\"%s\"", levels.data);
     }
@@ -200,11 +197,10 @@ static void add_sites(struct writer *writer, const struct mt_rank_record *record
 {
     struct holder *holders =
         mt_arena_array(&writer->arena, (size_t)record->leaf_count + 1, sizeof *holders);
-    uint32_t count = holders ? find_holders(holders, record) : 0;
+    uint32_t count = find_holders(holders, record);
     uint32_t shown = (uint32_t)mt_min_u64(count, MAX_SITES);
     struct mt_buf *out = &writer->ranks;
 
-    writer->failed |= !holders;
     mt_buf_add_text(out, ",\"sites\":[");
     for (uint32_t i = 0; i < shown; i++) {
         const char *site = holders[i].site == MT_NO_PATH
@@ -326,7 +322,7 @@ static uint32_t add_ranks(struct writer *writer, const struct mt_page_ranks *ran
         size_t length = writer->ranks.length;
 
         add_rank(writer, ranks->list[i].row);
-        if (taken_bytes(writer) <= most_bytes && !writer->failed && !writer->ranks.failed)
+        if (taken_bytes(writer) <= most_bytes)
             continue;
         writer->ranks.length = length;
         return i;
@@ -404,7 +400,6 @@ static void add_list(struct mt_buf *out, const char *name, const struct mt_buf *
 {
     mt_buf_printf(out, "\"%s\":[", name);
     mt_buf_add(out, list->data ? list->data : "", list->length);
-    out->failed |= list->failed;
     mt_buf_add_text(out, "],\n");
 }
 
@@ -418,12 +413,11 @@ static void release(struct writer *writer)
     mt_buf_release(&writer->ranks);
 }
 
-enum mt_status mt_add_job_page_data(struct mt_buf *out, const struct mt_job_report *report,
-                                    const struct mt_page_ranks *ranks, size_t most_bytes,
-                                    struct mt_job_page_data *data)
+void mt_add_job_page_data(struct mt_buf *out, const struct mt_job_report *report,
+                          const struct mt_page_ranks *ranks, size_t most_bytes,
+                          struct mt_job_page_data *data)
 {
     struct writer writer = {.report = report};
-    bool failed;
 
     data->rank_count = add_ranks(&writer, ranks, most_bytes);
     data->notable_count = (uint32_t)mt_min_u64(data->rank_count, ranks->notable_count);
@@ -439,7 +433,5 @@ enum mt_status mt_add_job_page_data(struct mt_buf *out, const struct mt_job_repo
     else
         mt_buf_add_text(out, "null");
     mt_buf_add_char(out, '}');
-    failed = writer.failed || out->failed;
     release(&writer);
-    return failed ? MT_ERR_MEMORY : MT_OK;
 }

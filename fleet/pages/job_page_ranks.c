@@ -35,14 +35,12 @@ static void note(struct chooser *chooser, uint32_t row, const char *why)
 {
     struct mt_page_rank *rank;
 
-    chooser->failed |= !why;
     if (row == MT_NO_ROW || !why)
         return;
     rank = take(chooser, row);
     if (rank->why && (strlen(rank->why) + strlen(why) > MAX_WHY_BYTES || strstr(rank->why, why)))
         return;
     rank->why = rank->why ? mt_arena_printf(chooser->arena, "%s, %s", rank->why, why) : why;
-    chooser->failed |= !rank->why;
 }
 
 static void note_deaths(struct chooser *chooser)
@@ -126,16 +124,14 @@ static void note_strange(struct chooser *chooser)
     }
 }
 
-enum mt_status mt_page_ranks_choose(const struct mt_job_report *report, struct mt_arena *arena,
-                                    struct mt_page_ranks *ranks)
+void mt_page_ranks_choose(const struct mt_job_report *report, struct mt_arena *arena,
+                          struct mt_page_ranks *ranks)
 {
     struct chooser chooser = {.report = report, .arena = arena, .ranks = ranks};
     size_t count = (size_t)report->row_count + 1;
 
     *ranks = (struct mt_page_ranks){.list = mt_arena_array(arena, count, sizeof *ranks->list)};
     chooser.places = mt_arena_array(arena, count, sizeof *chooser.places);
-    if (!ranks->list || !chooser.places)
-        return MT_ERR_MEMORY;
     note_deaths(&chooser);
     note_extremes(&chooser);
     note_outliers(&chooser);
@@ -147,7 +143,6 @@ enum mt_status mt_page_ranks_choose(const struct mt_job_report *report, struct m
     for (uint32_t i = 0; i < report->row_count; i++)
         (void)take(&chooser, i);
     MT_ASSERT(ranks->count == report->row_count);
-    return chooser.failed ? MT_ERR_MEMORY : MT_OK;
 }
 
 static const char *end_of_oom(struct mt_arena *arena, const struct mt_job_report *report,

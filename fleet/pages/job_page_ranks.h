@@ -16,11 +16,11 @@ struct mt_page_ranks {
 };
 
 /* Allocates the list in `arena`. O(rows). */
-enum mt_status mt_page_ranks_choose(const struct mt_job_report *report, struct mt_arena *arena,
-                                    struct mt_page_ranks *ranks) MT_MUST_USE;
+void mt_page_ranks_choose(const struct mt_job_report *report, struct mt_arena *arena,
+                          struct mt_page_ranks *ranks);
 
 /* Returns how the rank ended: "ran out of memory after 60.0 s: it asked for 2.00 GiB in forward
- * model.py:88". Returns NULL if memory runs out. */
+ * model.py:88". */
 const char *mt_page_rank_end(struct mt_arena *arena, const struct mt_job_report *report,
                              uint32_t row);
 

@@ -26,14 +26,12 @@ static void end_row(struct page *page)
         mt_buf_add(page->out, page->row.data ? page->row.data : "", page->row.length);
     else
         page->omitted++;
-    page->out->failed |= page->row.failed;
     mt_buf_reset(&page->row);
 }
 
 /* Writes the table and releases it. */
 static void add_table(struct page *page, struct mt_table *table, uint32_t omitted)
 {
-    page->out->failed |= table->failed;
     mt_add_markdown_head(page->out, table);
     for (size_t i = 0; i < mt_table_rows(table); i++) {
         mt_add_markdown_row(&page->row, table, i);
@@ -60,7 +58,6 @@ static void add_sentences(struct page *page, const struct mt_job_sentence *first
     if (first)
         mt_buf_add_char(page->out, '\n');
     page->omitted = 0;
-    page->out->failed |= page->words.failed;
     mt_job_words_reset(&page->words);
 }
 
@@ -152,7 +149,6 @@ void mt_add_job_summary_md(struct mt_buf *out, const struct mt_job_document *doc
     mt_buf_add_text(out, "### memtrace fleet: ");
     mt_add_markdown(out, verdict.data ? verdict.data : "", MT_MARKDOWN_SENTENCE);
     mt_buf_add_text(out, "\n\n");
-    out->failed |= verdict.failed;
     add_gates(&page, document);
     add_answer(&page, document);
     add_outliers(&page);

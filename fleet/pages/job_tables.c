@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "job_words.h"
+#include "process_memory.h"
 
 static const char *name_of(const struct mt_job_rows *rows, uint32_t row)
 {
@@ -74,17 +75,15 @@ static int compare_keys(const void *a, const void *b)
     return (one->row > other->row) - (one->row < other->row);
 }
 
-/* Returns the rows sorted by key. Rows without a key (UINT64_MAX) are last. NULL: memory ran
- * out. */
+/* Returns the rows sorted by key. Rows without a key (UINT64_MAX) are last. */
 static struct keyed_row *sort_rows(const struct mt_job_report *report,
                                    uint64_t (*key_of)(const struct mt_rank_record *record))
 {
-    struct keyed_row *sorted = calloc((size_t)report->row_count + 1, sizeof *sorted);
+    struct keyed_row *sorted = mt_memory_zeroed((size_t)report->row_count + 1, sizeof *sorted);
 
-    for (uint32_t i = 0; sorted && i < report->row_count; i++)
+    for (uint32_t i = 0; i < report->row_count; i++)
         sorted[i] = (struct keyed_row){key_of(report->rows[i].record), i};
-    if (sorted)
-        qsort(sorted, report->row_count, sizeof *sorted, compare_keys);
+    qsort(sorted, report->row_count, sizeof *sorted, compare_keys);
     return sorted;
 }
 
@@ -114,8 +113,7 @@ uint32_t mt_job_deaths_table(struct mt_table *table, const struct mt_job_rows *r
     uint32_t count = 0;
 
     mt_table_begin(table, "!rank|host|#after its start|#requested|#free|#reserved|~in");
-    table->failed |= !sorted;
-    for (uint32_t i = 0; sorted && i < report->row_count; i++) {
+    for (uint32_t i = 0; i < report->row_count; i++) {
         if (!report->rows[sorted[i].row].record->has_death)
             continue;
         if (count < rows->limit)
@@ -220,8 +218,7 @@ uint32_t mt_job_ranks_table(struct mt_table *table, const struct mt_job_rows *ro
 
     mt_table_begin(table, "!rank|ended|#reserved peak|#allocated peak|#needed|"
                           "#outside the allocator|#every step|#replicas");
-    table->failed |= count < report->row_count && !sorted;
-    for (uint32_t i = 0; i < count && !table->failed; i++)
+    for (uint32_t i = 0; i < count; i++)
         add_rank(table, rows, sorted ? sorted[i].row : i);
     free(sorted);
     return report->row_count - count;

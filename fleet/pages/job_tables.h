@@ -12,8 +12,7 @@ struct mt_job_rows {
     uint32_t limit;         /* maximum number of rows of a table */
 };
 
-/* Each function returns the number of rows that it omits. If memory runs out, it sets `failed` of
- * the table. */
+/* Each function returns the number of rows that it omits. */
 uint32_t mt_job_outliers_table(struct mt_table *table, const struct mt_job_rows *rows);
 /* Sorted by time; deaths without a time of day come last. */
 uint32_t mt_job_deaths_table(struct mt_table *table, const struct mt_job_rows *rows);

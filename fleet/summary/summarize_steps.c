@@ -79,8 +79,6 @@ enum mt_status mt_summarize_steps(const struct mt_summarizing *work)
     struct step_numbers numbers = numbers_of(work);
 
     record->steps = mt_arena_array(work->arena, MT_RECORD_STEPS, sizeof *record->steps);
-    if (!record->steps)
-        return MT_ERR_MEMORY;
     fill_steps(record, &numbers);
     record->last_step = numbers.count ? number_at(&numbers, numbers.count - 1) : MT_NO_STEP;
     fill_peak(work, &numbers, &device->requested_peak, &record->requested_peak);

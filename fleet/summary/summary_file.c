@@ -10,6 +10,7 @@
 
 #include "bytes.h"
 #include "check.h"
+#include "process_memory.h"
 #include "summary_payload.h"
 
 enum {
@@ -43,19 +44,15 @@ static void add_header(struct mt_buf *out, const struct mt_buf *payload)
     mt_buf_add(out, (const char *)header, sizeof header);
 }
 
-static enum mt_status add_frame(struct mt_buf *out, const struct mt_buf *payload,
-                                struct mt_error *error)
+static void add_frame(struct mt_buf *out, const struct mt_buf *payload)
 {
     size_t room = ZSTD_compressBound(payload->length), got;
     char *at = mt_buf_reserve(out, room);
 
-    if (!at)
-        return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of memory");
     got = ZSTD_compress(at, room, payload->data, payload->length, COMPRESSION_LEVEL);
     if (ZSTD_isError(got)) /* there is room, so the failure is missing memory */
-        return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "%s", ZSTD_getErrorName(got));
+        mt_memory_end();
     out->length += got;
-    return MT_OK;
 }
 
 enum mt_status mt_summary_encode(struct mt_rank_set *set, struct mt_buf *out,
@@ -78,7 +75,7 @@ enum mt_status mt_summary_encode(struct mt_rank_set *set, struct mt_buf *out,
     MT_ASSERT_SOUND(status != MT_OK || mt_rank_set_is_sound(set, &why), why);
     if (status == MT_OK) {
         add_header(out, &payload);
-        status = add_frame(out, &payload, error);
+        add_frame(out, &payload);
     }
     mt_buf_release(&payload);
     return status;
@@ -117,12 +114,10 @@ static enum mt_status decompress(const uint8_t *bytes, size_t length, uint8_t **
     if (ZSTD_findFrameCompressedSize(frame, frame_bytes) != frame_bytes)
         return mt_fail(error, MT_ERR_FORMAT, HEADER_BYTES,
                        "the summary is cut short, or bytes follow its end");
-    *payload = malloc(raw + 1);
-    if (!*payload)
-        return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of memory");
+    *payload = mt_memory_new(raw + 1);
     got = ZSTD_decompress(*payload, raw, frame, frame_bytes);
     if (ZSTD_isError(got) && ZSTD_getErrorCode(got) == ZSTD_error_memory_allocation)
-        return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of memory");
+        mt_memory_end();
     if (got != raw)
         return mt_fail(error, MT_ERR_FORMAT, HEADER_BYTES, "the summary cannot be decompressed");
     if (mt_crc32(*payload, raw) != mt_get_u32(bytes + CHECKSUM_AT))

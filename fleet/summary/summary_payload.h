@@ -12,14 +12,13 @@
  * reader busy for hours. */
 #define MT_SUMMARY_MAX_NAMED_BYTES (UINT64_C(1) << 31)
 
-/* Appends the payload of a set in canonical form. MT_ERR_MEMORY. MT_ERR_UNSUPPORTED: the set has
- * more text than a reader accepts. */
+/* Appends the payload of a set in canonical form. MT_ERR_UNSUPPORTED: the set has more text than a
+ * reader accepts. */
 enum mt_status mt_summary_payload_write(const struct mt_rank_set *set,
                                         struct mt_buf *out) MT_MUST_USE;
 
-/* Adds the records of a payload to an empty set. MT_ERR_MEMORY, or MT_ERR_FORMAT with *reason, a
- * static text; the set may then only be released. Uses memory of at most a fixed multiple of
- * `length`. */
+/* Adds the records of a payload to an empty set. MT_ERR_FORMAT with *reason, a static text; the set
+ * may then only be released. Uses memory of at most a fixed multiple of `length`. */
 enum mt_status mt_summary_payload_read(const uint8_t *bytes, size_t length, struct mt_rank_set *set,
                                        const char **reason) MT_MUST_USE;
 

@@ -7,6 +7,7 @@
 
 #include "bytes.h"
 #include "check.h"
+#include "process_memory.h"
 #include "record_fields.h"
 
 /* A byte of a hostile payload may become a text, a path or a record of many bytes. These counts
@@ -56,7 +57,7 @@ static enum mt_status read_text(struct payload_reader *reader, uint32_t i)
         return refuse(reader, "a text holds a zero byte");
     reader->texts[i] = mt_arena_text(&reader->texts_arena, (const char *)bytes, (size_t)length);
     reader->lengths[i] = (uint32_t)length;
-    return reader->texts[i] ? MT_OK : MT_ERR_MEMORY;
+    return MT_OK;
 }
 
 static enum mt_status read_texts(struct payload_reader *reader)
@@ -65,10 +66,8 @@ static enum mt_status read_texts(struct payload_reader *reader)
 
     if (status != MT_OK)
         return status;
-    reader->texts = malloc(((size_t)reader->text_count + 1) * sizeof *reader->texts);
-    reader->lengths = malloc(((size_t)reader->text_count + 1) * sizeof *reader->lengths);
-    if (!reader->texts || !reader->lengths)
-        return MT_ERR_MEMORY;
+    reader->texts = mt_memory_new(((size_t)reader->text_count + 1) * sizeof *reader->texts);
+    reader->lengths = mt_memory_new(((size_t)reader->text_count + 1) * sizeof *reader->lengths);
     for (uint32_t i = 0; i < reader->text_count && status == MT_OK; i++)
         status = read_text(reader, i);
     return status;
@@ -111,9 +110,7 @@ static enum mt_status read_paths(struct payload_reader *reader)
 
     if (status != MT_OK)
         return status;
-    reader->paths = malloc(((size_t)reader->path_count + 1) * sizeof *reader->paths);
-    if (!reader->paths)
-        return MT_ERR_MEMORY;
+    reader->paths = mt_memory_new(((size_t)reader->path_count + 1) * sizeof *reader->paths);
     for (uint32_t i = 0; i < reader->path_count && status == MT_OK; i++)
         status = read_path(reader, i, &parent);
     return status;
@@ -197,7 +194,7 @@ static enum mt_status read_list(struct payload_reader *reader, struct mt_rank_re
         return status;
     array = count ? mt_arena_array(&reader->lists, count, list->element_bytes) : NULL;
     if (count && !array)
-        return MT_ERR_MEMORY;
+        mt_memory_end();
     for (uint32_t i = 0; i < count && status == MT_OK; i++)
         status = read_element(reader, list, array + i * list->element_bytes, numbers);
     if (status == MT_OK)

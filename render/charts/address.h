@@ -36,8 +36,7 @@ struct mt_address_layout {
     bool has_tail, narrow, keyed;
 };
 
-/* Puts the places into slots, in the order of the model. If memory runs out, sets `failed` of the
- * drawing. */
+/* Puts the places into slots, in the order of the model. */
 void mt_address_plan_slots(struct mt_address_layout *layout);
 
 double mt_address_y(const struct mt_address_layout *layout, uint64_t bytes);

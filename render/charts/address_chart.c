@@ -85,7 +85,7 @@ static const char *facts_of(const struct mt_address_layout *layout)
                         mt_format_count(count, layout->address->place_count),
                         layout->address->place_count == 1 ? "place" : "places");
 
-    return text ? text : "";
+    return text;
 }
 
 static const char *small_print(const struct mt_address_layout *layout)
@@ -109,7 +109,7 @@ static const char *small_print(const struct mt_address_layout *layout)
                            "empty place for the next one of its size%s%s%s%s",
                            layout->report->roles_inferred ? " · roles are inferred" : "",
                            homeless ? homeless : "", beside ? beside : "", coarse ? coarse : "");
-    return text ? text : "";
+    return text;
 }
 
 static double rows_height(const struct mt_address_layout *layout)
@@ -187,13 +187,13 @@ static void draw_peak(const struct mt_address_layout *layout)
     char size[MT_UNITS_TEXT];
     const char *label = mt_arena_printf(&layout->drawing->arena, "peak reserved %s",
                                         mt_format_bytes(size, peak->bytes));
-    double width = label ? 1.06 * mt_text_width(label, MT_SIZE_SMALL, MT_SEMIBOLD) + 8 : 0;
+    double width = 1.06 * mt_text_width(label, MT_SIZE_SMALL, MT_SEMIBOLD) + 8;
     bool is_left = x + width > plot->x + plot->width;
 
     mt_draw_path(layout->drawing, corners, 3, true, false, &mark, label, "mark:peak");
-    mt_chart_frame_text(layout->drawing, is_left ? x - 8 : x + 8, plot->y - 3, label ? label : "",
-                        MT_SIZE_SMALL, MT_SEMIBOLD, MT_COLOR_TEXT,
-                        is_left ? MT_ANCHOR_END : MT_ANCHOR_START, "label:peak");
+    mt_chart_frame_text(layout->drawing, is_left ? x - 8 : x + 8, plot->y - 3, label, MT_SIZE_SMALL,
+                        MT_SEMIBOLD, MT_COLOR_TEXT, is_left ? MT_ANCHOR_END : MT_ANCHOR_START,
+                        "label:peak");
 }
 
 /* Names the axis, which counts all places. Places include returned memory, so the axis is longer
@@ -243,8 +243,6 @@ static void draw_picture(struct mt_address_layout *layout, const char *title,
 
     layout->model = options->event_axis ? &layout->address->event : &layout->address->time;
     mt_address_plan_slots(layout);
-    if (drawing->failed)
-        return;
     layout->top = mt_max_u64((uint64_t)((double)layout->bytes * 1.04), 1);
     mt_time_axis_init(&layout->axis, layout->report, layout->device->timeline, options->event_axis);
     layout->narrow = drawing->width < MT_NARROW_WIDTH;
@@ -257,8 +255,6 @@ static void draw_picture(struct mt_address_layout *layout, const char *title,
     place_width(layout);
     mt_chart_frame_header(drawing, title, facts_of(layout));
     draw_plot(layout);
-    if (drawing->failed)
-        return;
     draw_rows(layout);
     if (!layout->narrow)
         mt_address_draw_legend(layout);
@@ -286,10 +282,8 @@ static bool wastes_memory(const struct mt_report *report, const struct mt_device
             device->worst_unused_bytes > UINT64_C(1) << 30);
 }
 
-static enum mt_status draw_chart(const struct mt_report *report,
-                                 const struct mt_device_report *device,
-                                 const struct mt_chart_options *options, struct mt_drawing *drawing,
-                                 struct mt_error *error)
+static void draw_chart(const struct mt_report *report, const struct mt_device_report *device,
+                       const struct mt_chart_options *options, struct mt_drawing *drawing)
 {
     struct mt_address_layout layout = {.drawing = drawing,
                                        .report = report,
@@ -306,9 +300,6 @@ static enum mt_status draw_chart(const struct mt_report *report,
         draw_picture(&layout, title, options);
     else
         draw_nothing(drawing, report, device, title);
-    if (drawing->failed)
-        return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "no memory for the address map");
-    return MT_OK;
 }
 
 const struct mt_chart mt_chart_address = {

@@ -29,10 +29,6 @@ void mt_address_plan_slots(struct mt_address_layout *layout)
 
     layout->slots = mt_arena_array(&layout->drawing->arena, (size_t)address->place_count + 1,
                                    sizeof *layout->slots);
-    if (!layout->slots) {
-        layout->drawing->failed = true;
-        return;
-    }
     for (uint32_t i = 0; i < address->place_count; i++)
         layout->slots[i].place = &address->places[i];
     layout->slot_count = address->place_count;
@@ -215,7 +211,7 @@ static bool paint(struct painter *painter)
     return true;
 }
 
-static bool make_painter(struct mt_address_layout *layout, struct painter *painter)
+static void make_painter(struct mt_address_layout *layout, struct painter *painter)
 {
     struct mt_arena *arena = &layout->drawing->arena;
     size_t width = (size_t)ceil(layout->plot.width * 2) + 1;
@@ -229,11 +225,6 @@ static bool make_painter(struct mt_address_layout *layout, struct painter *paint
     painter->sums = mt_arena_array(arena, layout->model->column_count, sizeof *painter->sums);
     painter->cells = mt_arena_array(arena, painter->capacity, sizeof *painter->cells);
     painter->values = mt_arena_array(arena, painter->capacity, sizeof *painter->values);
-    if (painter->columns && painter->row && painter->open && painter->sums && painter->cells &&
-        painter->values)
-        return true;
-    layout->drawing->failed = true;
-    return false;
 }
 
 static void set_grid(struct painter *painter)
@@ -283,10 +274,6 @@ static void draw_values(const struct painter *painter)
         if (!counts[value])
             continue;
         cells = mt_arena_array(arena, counts[value], sizeof *cells);
-        if (!cells) {
-            painter->layout->drawing->failed = true;
-            return;
-        }
         if (value != FREE)
             painter->layout->roles[value / MT_TINTS] = true;
         draw_value(painter, (uint8_t)value, cells);
@@ -297,8 +284,7 @@ void mt_address_draw_map(struct mt_address_layout *layout)
 {
     struct painter painter = {0};
 
-    if (!make_painter(layout, &painter))
-        return;
+    make_painter(layout, &painter);
     /* Begins with the device pixels of a picture at scale 2, and makes the grid coarser while there
      * are too many cells. The coarsest grid has fewer cells than the limit. */
     for (layout->unit = 0.5; layout->unit <= MT_ADDRESS_GRID; layout->unit *= 2) {

@@ -150,9 +150,8 @@ static uint64_t *find_begins(const struct mt_address_layout *layout)
     uint64_t *begins =
         mt_arena_array(&layout->drawing->arena, (size_t)address->place_count + 1, sizeof *begins);
 
-    for (uint32_t i = 0; begins && i < layout->slot_count; i++)
+    for (uint32_t i = 0; i < layout->slot_count; i++)
         begins[layout->slots[i].place - address->places] = layout->slots[i].begin;
-    layout->drawing->failed |= !begins;
     return begins;
 }
 
@@ -181,7 +180,7 @@ void mt_address_draw_blocks(const struct mt_address_layout *layout)
     const struct mt_address *address = layout->address;
     const uint64_t *begins = find_begins(layout);
 
-    for (uint32_t i = 0; begins && i < address->block_count; i++)
+    for (uint32_t i = 0; i < address->block_count; i++)
         draw_block(layout, &address->blocks[i], begins[address->blocks[i].place]);
 }
 

@@ -104,7 +104,7 @@ static const char *step_number(struct mt_drawing *drawing, int64_t step)
         return "?";
     mt_format_count(digits, mt_magnitude(step));
     text = mt_arena_printf(&drawing->arena, "%s%s", step < 0 ? "\xE2\x88\x92" : "", digits);
-    return text ? text : "";
+    return text;
 }
 
 /* Adjacent cells of steps that have no room for their names. */
@@ -127,7 +127,7 @@ static void name_together(struct mt_drawing *drawing, const struct mt_time_axis 
     right = step_right(axis, last);
     text = mt_arena_printf(&drawing->arena, "%s\xE2\x80\x93%s", step_number(drawing, first->step),
                            step_number(drawing, last->step));
-    if (text && 1.05 * mt_text_width(text, MT_SIZE_CELL, MT_REGULAR) + 4 <= right - left)
+    if (1.05 * mt_text_width(text, MT_SIZE_CELL, MT_REGULAR) + 4 <= right - left)
         mt_chart_frame_text(drawing, (left + right) / 2, y + 12, text, MT_SIZE_CELL, MT_REGULAR,
                             MT_COLOR_MUTED, MT_ANCHOR_MIDDLE, "cell-text");
 }

@@ -6,7 +6,7 @@
 #include "arena.h"
 #include "kept_blocks.h"
 
-/* Returns the key, as in "7f3a00000000.6454", in the arena. Returns NULL if memory runs out. */
+/* Returns the key, as in "7f3a00000000.6454", in the arena. */
 static inline const char *mt_block_key(struct mt_arena *arena, const struct mt_block_shape *block)
 {
     return mt_arena_printf(arena, "%llx.%llu", (unsigned long long)block->addr,

@@ -67,7 +67,7 @@ struct mt_block_band {
     struct mt_box flat;
 };
 
-/* Fills column_width and the fields after it. If memory runs out, sets `failed` of the drawing. */
+/* Fills column_width and the fields after it. */
 void mt_block_stack_build(struct mt_block_stack *stack);
 /* Draws the rest and the blocks with their hover text, from the top of the stack down. */
 void mt_block_stack_draw(const struct mt_block_stack *stack);

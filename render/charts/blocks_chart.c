@@ -37,23 +37,20 @@ static const struct mt_block_set *set_of(const struct mt_blocks *blocks, bool by
 }
 
 /* Makes a copy of the report that is cut to the window. */
-static enum mt_status cut_report(const struct layout *layout, const struct mt_report *report,
-                                 struct mt_report *out)
+static void cut_report(const struct layout *layout, const struct mt_report *report,
+                       struct mt_report *out)
 {
     const struct mt_block_set *set = &layout->blocks->time;
     struct mt_arena *arena = &layout->drawing->arena;
     bool *main_phase = mt_arena_array(arena, (size_t)report->phase_count + 1, sizeof *main_phase);
 
     *out = *report;
-    if (!main_phase)
-        return MT_ERR_MEMORY;
     for (uint32_t i = 0; i < report->phase_count; i++)
         main_phase[i] = report->main_phase[i] && report->phases[i].end_event > set->begin_event &&
                         report->phases[i].begin_event < set->end_event;
     out->main_phase = main_phase;
     if (layout->blocks->phase != MT_NO_PHASE)
         out->first_t_ns = set->begin_t_ns;
-    return MT_OK;
 }
 
 static bool is_whole(const struct mt_blocks *blocks)
@@ -81,7 +78,7 @@ static const char *chart_name(struct mt_drawing *drawing, const struct mt_report
     const char *name =
         mt_arena_printf(&drawing->arena, "every large block%s%s", *where ? " of " : "", where);
 
-    return name ? name : "";
+    return name;
 }
 
 static const char *facts_of(const struct layout *layout)
@@ -101,7 +98,7 @@ static const char *facts_of(const struct layout *layout)
                         mt_format_count(drawn, stack->band_count), rest ? rest : "",
                         kind_of_peak(layout), mt_format_bytes(peak, layout->blocks->peak_allocated),
                         mt_format_count(exact, layout->blocks->peak_allocated));
-    return text ? text : "";
+    return text;
 }
 
 static const char *small_print(const struct layout *layout)
@@ -120,7 +117,7 @@ static const char *small_print(const struct layout *layout)
             : "",
         stack->column_width > 0.5 ? " · columns are wider than a pixel: too many corners" : "");
 
-    return text ? text : "";
+    return text;
 }
 
 static double rows_height(const struct layout *layout)
@@ -249,8 +246,6 @@ static void draw_peak(const struct layout *layout)
                                         mt_format_bytes(size, layout->blocks->peak_allocated));
 
     mt_draw_circle(layout->drawing, x, y, 4.4, &ring, label, "ring:peak");
-    if (!label)
-        return;
     width = 1.06 * mt_text_width(label, style.size, style.weight) + 10;
     style.anchor = x + width > stack->plot.x + stack->plot.width ? MT_ANCHOR_END : MT_ANCHOR_START;
     mt_draw_text(layout->drawing, style.anchor == MT_ANCHOR_END ? x - 9 : x + 9, y - 5, label,
@@ -334,8 +329,8 @@ static void draw_plot(struct layout *layout)
     draw_peak(layout);
 }
 
-static enum mt_status draw_picture(struct layout *layout, const struct mt_report *report,
-                                   const char *title, const struct mt_chart_options *options)
+static void draw_picture(struct layout *layout, const struct mt_report *report, const char *title,
+                         const struct mt_chart_options *options)
 {
     const struct mt_block_set *set = set_of(layout->blocks, options->event_axis);
     const struct mt_axis_window window = {set->begin_t_ns, set->end_t_ns, set->begin_event,
@@ -344,9 +339,8 @@ static enum mt_status draw_picture(struct layout *layout, const struct mt_report
     struct mt_timeline timeline;
     double y;
 
-    if (cut_report(layout, report, &cut) ||
-        mt_time_axis_window(layout->drawing, layout->device, &window, &timeline))
-        return MT_ERR_MEMORY;
+    cut_report(layout, report, &cut);
+    mt_time_axis_window(layout->drawing, layout->device, &window, &timeline);
     layout->report = &cut;
     layout->stack = (struct mt_block_stack){.keyed = options->keyed,
                                             .drawing = layout->drawing,
@@ -363,8 +357,6 @@ static enum mt_status draw_picture(struct layout *layout, const struct mt_report
     place_plot(layout, y + 18 + (layout->drawing->width < ONE_LINE ? 38 : 18));
     place_axes(layout);
     mt_block_stack_build(&layout->stack);
-    if (layout->drawing->failed)
-        return MT_ERR_MEMORY;
     mt_chart_frame_header(layout->drawing, title, facts_of(layout));
     layout->side.has_inset = layout->has_side && is_spike(&layout->stack, layout->blocks);
     draw_legend(layout, y);
@@ -374,7 +366,6 @@ static enum mt_status draw_picture(struct layout *layout, const struct mt_report
         mt_blocks_side(&layout->side);
     if (layout->has_tail)
         mt_chart_frame_footnote(layout->drawing, small_print(layout));
-    return MT_OK;
 }
 
 static bool has_steps(const struct mt_report *report, const struct mt_device_report *device)
@@ -383,16 +374,13 @@ static bool has_steps(const struct mt_report *report, const struct mt_device_rep
     return device && device->step_count;
 }
 
-static enum mt_status draw_chart(const struct mt_report *report,
-                                 const struct mt_device_report *device,
-                                 const struct mt_chart_options *options, struct mt_drawing *drawing,
-                                 struct mt_error *error)
+static void draw_chart(const struct mt_report *report, const struct mt_device_report *device,
+                       const struct mt_chart_options *options, struct mt_drawing *drawing)
 {
     struct layout layout = {
         .drawing = drawing, .device = device, .blocks = device ? device->blocks : NULL};
     double width = mt_chart_frame_width(options->width);
     double standard = STANDARD_HEIGHT + (width < MT_NARROW_WIDTH ? 140 : 0);
-    enum mt_status status = MT_OK;
     const char *title;
 
     mt_drawing_init(drawing, width, mt_chart_frame_height(options->height, standard), "blocks");
@@ -400,14 +388,11 @@ static enum mt_status draw_chart(const struct mt_report *report,
         mt_chart_frame_title(drawing, report, device, chart_name(drawing, report, layout.blocks));
     mt_chart_frame_describe(drawing, report, device, title);
     if (layout.blocks && layout.blocks->peak_allocated)
-        status = draw_picture(&layout, report, title, options);
+        draw_picture(&layout, report, title, options);
     else
         mt_chart_frame_empty(drawing, report, device, title,
                              device ? "Nothing was allocated or freed" : "No allocator events",
                              "There are no blocks to show.");
-    if (status || drawing->failed)
-        return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "no memory for the chart of blocks");
-    return MT_OK;
 }
 
 const struct mt_chart mt_chart_blocks = {

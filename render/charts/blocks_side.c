@@ -46,10 +46,10 @@ static void draw_group(const struct mt_blocks_side *side, const struct mt_block_
                                 mt_format_bytes(bytes, group->bytes), MT_SIZE_AXIS, MT_SEMIBOLD,
                                 MT_COLOR_TEXT, MT_ANCHOR_END, "group-value");
     note = mt_arena_printf(&drawing->arena, "%s × %s, %s", count, each, mt_role_name(group->role));
-    mt_chart_frame_text(drawing, side->x + 16, y + 15.5,
-                        mt_text_fit(drawing, note ? note : "", MT_SIZE_SMALL, MT_REGULAR,
-                                    width - 26 - 1.05 * value, false),
-                        MT_SIZE_SMALL, MT_REGULAR, MT_COLOR_MUTED, MT_ANCHOR_START, "group-note");
+    mt_chart_frame_text(
+        drawing, side->x + 16, y + 15.5,
+        mt_text_fit(drawing, note, MT_SIZE_SMALL, MT_REGULAR, width - 26 - 1.05 * value, false),
+        MT_SIZE_SMALL, MT_REGULAR, MT_COLOR_MUTED, MT_ANCHOR_START, "group-note");
 }
 
 /* Draws the groups. Returns the y below them. */
@@ -68,8 +68,8 @@ static double draw_groups(const struct mt_blocks_side *side, double y, double wi
         return y;
     rest = mt_arena_printf(&side->drawing->arena, "and %s more",
                            mt_format_count(more, blocks->groups_in_all - group_count(blocks)));
-    mt_chart_frame_text(side->drawing, side->x + 16, y + 4, rest ? rest : "", MT_SIZE_SMALL,
-                        MT_REGULAR, MT_COLOR_FAINT, MT_ANCHOR_START, "group-note");
+    mt_chart_frame_text(side->drawing, side->x + 16, y + 4, rest, MT_SIZE_SMALL, MT_REGULAR,
+                        MT_COLOR_FAINT, MT_ANCHOR_START, "group-note");
     return y + 16;
 }
 
@@ -105,8 +105,6 @@ static void draw_inset(const struct mt_blocks_side *side, double x, double y, do
     mt_chart_frame_text(side->drawing, x, y + 10, "The peak, event by event", 14, MT_SEMIBOLD,
                         MT_COLOR_TEXT, MT_ANCHOR_START, "heading");
     mt_block_stack_build(&stack);
-    if (side->drawing->failed)
-        return;
     mt_block_stack_draw(&stack);
     mt_block_stack_outline(&stack);
     mt_draw_rect(side->drawing, x, stack.plot.y, width, stack.plot.height, &frame, NULL, "inset");
@@ -117,10 +115,9 @@ static void draw_inset(const struct mt_blocks_side *side, double x, double y, do
                                  mt_format_duration(span, set->bins[set->bin_count - 1].last_t_ns -
                                                               set->bins[0].t_ns))
                : mt_arena_printf(&side->drawing->arena, "%s events", count);
-    mt_chart_frame_text(
-        side->drawing, x, stack.plot.y + stack.plot.height + 16,
-        mt_text_fit(side->drawing, note ? note : "", MT_SIZE_SMALL, MT_REGULAR, width, false),
-        MT_SIZE_SMALL, MT_REGULAR, MT_COLOR_MUTED, MT_ANCHOR_START, "inset-note");
+    mt_chart_frame_text(side->drawing, x, stack.plot.y + stack.plot.height + 16,
+                        mt_text_fit(side->drawing, note, MT_SIZE_SMALL, MT_REGULAR, width, false),
+                        MT_SIZE_SMALL, MT_REGULAR, MT_COLOR_MUTED, MT_ANCHOR_START, "inset-note");
 }
 
 void mt_blocks_side(const struct mt_blocks_side *side)

@@ -230,21 +230,18 @@ static void split_rest(struct mt_block_stack *stack, const struct scratch *scrat
     uint64_t *kept = mt_arena_array(arena, columns * MT_ROLE_COUNT + 1, sizeof *kept);
     const uint64_t *below = scratch->filled;
 
-    stack->drawing->failed |= !kept;
-    for (uint32_t i = 0; kept && i < scratch->shape_count; i++) {
+    for (uint32_t i = 0; i < scratch->shape_count; i++) {
         const struct mt_block_shape *shape = scratch->shapes[i];
 
         for (uint32_t k = column_from(stack, shape->birth_event);
              k < column_from(stack, shape->end_event); k++)
             kept[shape->role * columns + k] += shape->block_bytes;
     }
-    if (kept)
-        choose_rests(stack, kept);
+    choose_rests(stack, kept);
     for (uint32_t r = 0; r < stack->rest_roles; r++) {
         struct mt_block_rest *rest = &stack->rests[r];
 
         rest->upper = mt_arena_array(arena, columns + 1, sizeof *rest->upper);
-        stack->drawing->failed |= !rest->upper;
         for (uint32_t i = 0; rest->upper && i < columns; i++)
             rest->upper[i] = mt_min_u64(stack->columns[i].allocated,
                                         below[i] + rest_of(&stack->columns[i], (int)rest->role,
@@ -285,7 +282,7 @@ static void drop_smallest(const struct mt_block_stack *stack, struct scratch *sc
     scratch->shape_count = kept;
 }
 
-static bool make_room(struct mt_block_stack *stack, struct scratch *scratch)
+static void make_room(struct mt_block_stack *stack, struct scratch *scratch)
 {
     struct mt_arena *arena = &stack->drawing->arena;
     size_t columns = (size_t)(stack->plot.width * 2) + 2, shapes = stack->set->block_count;
@@ -297,18 +294,13 @@ static bool make_room(struct mt_block_stack *stack, struct scratch *scratch)
     /* One band more than the limit is placed before the overflow is detected. */
     scratch->edges =
         mt_arena_array(arena, stack->most_corners + 2 * columns + 4, sizeof *scratch->edges);
-    if (stack->columns && stack->bands && scratch->shapes && scratch->filled && scratch->edges)
-        return true;
-    stack->drawing->failed = true;
-    return false;
 }
 
 void mt_block_stack_build(struct mt_block_stack *stack)
 {
     struct scratch scratch = {0};
 
-    if (!make_room(stack, &scratch))
-        return;
+    make_room(stack, &scratch);
     scratch.shape_count = stack->set->block_count;
     for (uint32_t i = 0; i < scratch.shape_count; i++)
         scratch.shapes[i] = &stack->set->blocks[i];
@@ -366,7 +358,7 @@ static const char *origin(const struct mt_block_stack *stack, const struct mt_bl
         return site;
     site = mt_arena_printf(&stack->drawing->arena, "%s, by %s", site,
                            mt_chart_frame_short(stack->drawing, shape->operation, 80));
-    return site ? site : "";
+    return site;
 }
 
 /* Returns short hover text, for a block whose key lets a script find the other facts. */
@@ -453,7 +445,6 @@ static struct mt_point *points_for(const struct mt_block_stack *stack)
     size_t most = 2 * (size_t)stack->column_count + 8;
     struct mt_point *points = mt_arena_array(&stack->drawing->arena, most, sizeof *points);
 
-    stack->drawing->failed |= !points;
     return points;
 }
 
@@ -493,8 +484,6 @@ void mt_block_stack_draw(const struct mt_block_stack *stack)
 {
     struct mt_point *points = points_for(stack);
 
-    if (!points)
-        return;
     if (stack->grey_most)
         draw_rest(stack, points);
     for (uint32_t i = stack->rest_roles; i > 0; i--)
@@ -509,8 +498,6 @@ void mt_block_stack_outline(const struct mt_block_stack *stack)
     struct mt_point *points = points_for(stack);
     uint32_t count;
 
-    if (!points)
-        return;
     count = trace(stack, NULL, points);
     /* A line that moves in every column would hide everything else. */
     if (count > stack->column_count)

@@ -47,7 +47,7 @@ const char *mt_cell_frame_text(struct mt_drawing *drawing, const struct mt_symbo
     const char *tries[6];
     size_t count = 0;
 
-    if (!function || !place)
+    if (!place)
         return "";
     if (*place)
         tries[count++] = mt_arena_printf(&drawing->arena, "%s  %s", function, place);

@@ -26,9 +26,8 @@ struct mt_chart {
     bool (*called_for)(const struct mt_report *report, const struct mt_device_report *device);
     /* `device` may be NULL for an empty trace; the chart then shows a message. Always initializes
      * *drawing, which the caller releases. */
-    enum mt_status (*draw)(const struct mt_report *report, const struct mt_device_report *device,
-                           const struct mt_chart_options *options, struct mt_drawing *drawing,
-                           struct mt_error *error);
+    void (*draw)(const struct mt_report *report, const struct mt_device_report *device,
+                 const struct mt_chart_options *options, struct mt_drawing *drawing);
 };
 
 /* All charts; ends with NULL. */

@@ -110,7 +110,6 @@ static void add_dry_run_fact(struct mt_buf *facts, const struct mt_report *repor
     mt_buf_add_text(&fact, "dry run on a ");
     mt_add_simulated_card(&fact, &report->dry_run);
     add_fact(facts, fact.data);
-    facts->failed |= fact.failed;
     mt_buf_release(&fact);
 }
 
@@ -138,8 +137,6 @@ const char *mt_chart_frame_facts(struct mt_drawing *drawing, const struct mt_rep
         add_count(&facts, report->integrity.events_dropped, "event dropped", "events dropped");
     if (report && report->integrity.cut)
         add_fact(&facts, "the file is cut");
-    if (facts.failed)
-        drawing->failed = true;
     copy = mt_arena_text(&drawing->arena, or_empty(facts.data), facts.length);
     mt_buf_release(&facts);
     return or_empty(copy);
@@ -158,7 +155,7 @@ static size_t first_line(struct mt_drawing *drawing, const char *text, double si
     while ((at = strstr(at, DOT))) {
         const char *start = mt_arena_text(&drawing->arena, text, (size_t)(at - text));
 
-        if (!start || mt_text_width(start, size, MT_REGULAR) > room)
+        if (mt_text_width(start, size, MT_REGULAR) > room)
             break;
         best = (size_t)(at - text);
         at += strlen(DOT);

@@ -6,7 +6,7 @@
 #include "diff_view.h"
 
 /* Like draw of struct mt_chart (chart.h). */
-enum mt_status mt_diff_draw(const struct mt_diff_view *view, const struct mt_chart_options *options,
-                            struct mt_drawing *drawing, struct mt_error *error);
+void mt_diff_draw(const struct mt_diff_view *view, const struct mt_chart_options *options,
+                  struct mt_drawing *drawing);
 
 #endif

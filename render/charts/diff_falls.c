@@ -153,8 +153,8 @@ static void draw_name(struct mt_drawing *drawing, const struct falls *falls, uin
     const char *first = mt_arena_text(&drawing->arena, step->name, length);
     enum mt_color color = step->is_end ? MT_COLOR_TEXT : MT_COLOR_MUTED;
 
-    mt_chart_frame_text(drawing, x, y, first ? first : "", 12.5, MT_REGULAR, color,
-                        MT_ANCHOR_MIDDLE, "step-name");
+    mt_chart_frame_text(drawing, x, y, first, 12.5, MT_REGULAR, color, MT_ANCHOR_MIDDLE,
+                        "step-name");
     if (space)
         mt_chart_frame_text(drawing, x, y + 16, space + 1, 12.5, MT_REGULAR, color,
                             MT_ANCHOR_MIDDLE, "step-name");

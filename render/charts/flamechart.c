@@ -16,14 +16,14 @@
 #define MIN_CURVE    64.0
 #define GUTTER       70.0 /* room left of the plot */
 
-static enum mt_status make_timeline(const struct mt_flame_layout *layout, struct mt_timeline *axis)
+static void make_timeline(const struct mt_flame_layout *layout, struct mt_timeline *axis)
 {
     const struct mt_flamechart *chart = layout->chart;
     const struct mt_axis_window window = {chart->begin_t_ns, chart->end_t_ns, chart->begin_event,
                                           chart->end_event,
                                           chart->step == MT_NO_STEP && chart->phase == MT_NO_PHASE};
 
-    return mt_time_axis_window(layout->drawing, layout->device, &window, axis);
+    mt_time_axis_window(layout->drawing, layout->device, &window, axis);
 }
 
 /* Draws the scale of colors with its numbers. */
@@ -90,7 +90,7 @@ static void add_common(const struct mt_flame_layout *layout, struct mt_buf *out)
             cell->frame == MT_NO_ID)
             continue;
         name = mt_frame_function(&layout->drawing->arena, layout->report->symbols, cell->frame);
-        mt_buf_printf(out, "%s%s", row ? " › " : "", name ? name : "?");
+        mt_buf_printf(out, "%s%s", row ? " › " : "", name);
         row++;
     }
 }
@@ -113,8 +113,7 @@ static void draw_footnote(const struct mt_flame_layout *layout)
         mt_buf_add_text(&text, last + strlen(" · "));
     else if (1.1 * mt_text_width(text.data, MT_SIZE_SMALL, MT_REGULAR) + 310 < layout->axis.width)
         mt_buf_add_text(&text, last);
-    if (!text.failed)
-        mt_chart_frame_footnote(layout->drawing, text.data);
+    mt_chart_frame_footnote(layout->drawing, text.data);
     mt_buf_release(&text);
 }
 
@@ -149,7 +148,7 @@ static const char *facts(const struct mt_flame_layout *layout)
         mt_format_bytes(enter, chart->enter_allocated),
         mt_format_bytes(leave, chart->exit_allocated));
 
-    return text ? text : "";
+    return text;
 }
 
 static double height_below_curve(const struct mt_flame_layout *layout)
@@ -179,18 +178,15 @@ static double fit_height(struct mt_flame_layout *layout, double wanted)
     return fmax(MIN_CURVE, room - height_below_curve(layout));
 }
 
-static enum mt_status draw_picture(struct mt_flame_layout *layout, const char *title,
-                                   const struct mt_chart_options *options)
+static void draw_picture(struct mt_flame_layout *layout, const char *title,
+                         const struct mt_chart_options *options)
 {
     struct mt_report since_zero = *layout->report;
     struct mt_timeline timeline;
     double y;
-    enum mt_status status = make_timeline(layout, &timeline);
 
-    if (!status)
-        status = mt_flame_layout_rows(layout);
-    if (status)
-        return status;
+    make_timeline(layout, &timeline);
+    mt_flame_layout_rows(layout);
     layout->zero_t_ns = layout->chart->step == MT_NO_STEP && layout->chart->phase == MT_NO_PHASE
                             ? mt_min_u64(layout->report->first_t_ns, layout->chart->begin_t_ns)
                             : layout->chart->begin_t_ns;
@@ -217,19 +213,15 @@ static enum mt_status draw_picture(struct mt_flame_layout *layout, const char *t
     draw_footnote(layout);
     layout->axis.report = layout->report;
     layout->axis.timeline = NULL; /* do not keep pointers to local variables */
-    return MT_OK;
 }
 
-static enum mt_status draw_chart(const struct mt_report *report,
-                                 const struct mt_device_report *device,
-                                 const struct mt_chart_options *options, struct mt_drawing *drawing,
-                                 struct mt_error *error)
+static void draw_chart(const struct mt_report *report, const struct mt_device_report *device,
+                       const struct mt_chart_options *options, struct mt_drawing *drawing)
 {
     struct mt_flame_layout layout = {.drawing = drawing,
                                      .report = report,
                                      .device = device,
                                      .chart = device ? device->flamechart : NULL};
-    enum mt_status status = MT_OK;
     const char *title;
 
     mt_drawing_init(drawing, mt_chart_frame_width(options->width),
@@ -238,15 +230,11 @@ static enum mt_status draw_chart(const struct mt_report *report,
         mt_chart_frame_title(drawing, report, device, chart_name(drawing, report, layout.chart));
     mt_chart_frame_describe(drawing, report, device, title);
     if (layout.chart && layout.chart->events)
-        status = draw_picture(&layout, title, options);
+        draw_picture(&layout, title, options);
     else
         mt_chart_frame_empty(drawing, report, device, title,
                              device ? "Nothing was allocated or freed" : "No allocator events",
                              "There is nothing to put on a time axis.");
-    if (status || drawing->failed)
-        return mt_fail(error, status ? status : MT_ERR_MEMORY, MT_NO_OFFSET,
-                       "no memory for the flame chart");
-    return MT_OK;
 }
 
 const struct mt_chart mt_chart_flamechart = {

@@ -146,7 +146,7 @@ static const char *phase_text(const struct mt_flame_layout *layout, const struct
 
     text = mt_arena_printf(&layout->drawing->arena, "%s  peak %s", name,
                            mt_format_bytes(peak, cell->peak_allocated));
-    if (text && 1.06 * mt_text_width(text, MT_CELL_TEXT, MT_REGULAR) <= room)
+    if (1.06 * mt_text_width(text, MT_CELL_TEXT, MT_REGULAR) <= room)
         return text;
     text = mt_phase_short_name(name);
     if (text && 1.06 * mt_text_width(name, MT_CELL_TEXT, MT_REGULAR) > room)

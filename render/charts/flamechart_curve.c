@@ -116,10 +116,9 @@ void mt_flame_draw_peak(const struct mt_flame_layout *layout)
                                         mt_format_bytes(size, chart->peak_allocated));
 
     mt_draw_circle(layout->drawing, x, y, 4, &ring, NULL, "ring:peak");
-    if (label)
-        mt_draw_text(layout->drawing,
-                     label_left(layout, x, 1.06 * mt_text_width(label, 13, MT_SEMIBOLD)), y - 6,
-                     label, &style, "label:peak");
+    mt_draw_text(layout->drawing,
+                 label_left(layout, x, 1.06 * mt_text_width(label, 13, MT_SEMIBOLD)), y - 6, label,
+                 &style, "label:peak");
 }
 
 void mt_flame_draw_curve(const struct mt_flame_layout *layout)
@@ -135,10 +134,6 @@ void mt_flame_draw_curve(const struct mt_flame_layout *layout)
 
     outline.points =
         mt_arena_array(&layout->drawing->arena, outline.capacity, sizeof *outline.points);
-    if (!outline.points) {
-        layout->drawing->failed = true;
-        return;
-    }
     mt_byte_ticks(&ticks, chart->peak_allocated, top, 5);
     mt_chart_frame_byte_axis(layout->drawing, &layout->plot, &ticks, top);
     trace(layout, top, &outline);

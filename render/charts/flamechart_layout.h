@@ -29,7 +29,7 @@ struct mt_flame_layout {
 };
 
 /* Fills rows, row_count and largest_net. */
-enum mt_status mt_flame_layout_rows(struct mt_flame_layout *layout) MT_MUST_USE;
+void mt_flame_layout_rows(struct mt_flame_layout *layout);
 
 /* Chooses the cells that are drawn individually: sets the stage, and cuts rows if even the coarsest
  * picture would have too many cells. The axis must be set. */

@@ -23,14 +23,12 @@ static uint32_t row_of(const struct mt_flamechart *chart, const struct mt_cell *
     return cell->kind == MT_CELL_NO_STACK ? chart->frame_row + chart->common_rows : cell->row;
 }
 
-enum mt_status mt_flame_layout_rows(struct mt_flame_layout *layout)
+void mt_flame_layout_rows(struct mt_flame_layout *layout)
 {
     const struct mt_flamechart *chart = layout->chart;
     uint32_t rows = chart->row_count + chart->common_rows + 1;
 
     layout->rows = mt_arena_array(&layout->drawing->arena, rows, sizeof *layout->rows);
-    if (!layout->rows)
-        return MT_ERR_MEMORY;
     for (uint32_t i = 0; i < chart->cell_count; i++)
         if (!is_left_out(chart, &chart->cells[i])) {
             layout->rows[row_of(chart, &chart->cells[i])] = 1;
@@ -39,7 +37,6 @@ enum mt_status mt_flame_layout_rows(struct mt_flame_layout *layout)
         }
     for (uint32_t row = 0; row < rows; row++)
         layout->rows[row] = layout->rows[row] ? (int32_t)layout->row_count++ : -1;
-    return MT_OK;
 }
 
 /* The x of both ends of all cells that are drawn so far, ascending. */
@@ -190,7 +187,7 @@ static const struct row_rules stages[] = {{MIN_WORD, 3, 1.5, HUGE_VAL, false},
                                           {200, 26, 26, 220, true},
                                           {300, 80, 80, 320, true}};
 
-static bool make_room(const struct mt_flame_layout *layout, struct row_cells *cells,
+static void make_room(const struct mt_flame_layout *layout, struct row_cells *cells,
                       struct edges *edges)
 {
     edges->count = 0;
@@ -198,9 +195,6 @@ static bool make_room(const struct mt_flame_layout *layout, struct row_cells *ce
     edges->x = mt_arena_array(&layout->drawing->arena, edges->capacity, sizeof *edges->x);
     cells->cells =
         mt_arena_array(&layout->drawing->arena, layout->chart->cell_count, sizeof *cells->cells);
-    if (!edges->x || !cells->cells)
-        layout->drawing->failed = true;
-    return edges->x && cells->cells;
 }
 
 /* Returns the number of outermost rows that have at most MAX_CELLS cells together. */
@@ -225,8 +219,7 @@ void mt_flame_layout_cells(struct mt_flame_layout *layout)
     struct edges edges;
     uint32_t rows = 0;
 
-    if (!make_room(layout, &cells, &edges))
-        return;
+    make_room(layout, &cells, &edges);
     for (layout->stage = 0; layout->stage < MT_ARRAY_LEN(stages); layout->stage++) {
         rows = rows_that_fit(layout, &cells, &edges, &stages[layout->stage]);
         if (rows == layout->row_count)
@@ -242,8 +235,7 @@ void mt_flame_draw_rows(struct mt_flame_layout *layout)
     struct row_cells cells;
     struct edges edges;
 
-    if (!make_room(layout, &cells, &edges))
-        return;
+    make_room(layout, &cells, &edges);
     for (uint32_t row = 0; row < layout->row_count; row++) {
         find_row(layout, (int32_t)row, &cells);
         pass_row(layout, &cells, (int32_t)row, &edges, &stages[layout->stage]);

@@ -106,7 +106,7 @@ static const char *node_text(const struct mt_icicle_view *view, const struct mt_
     case MT_NODE_BLOCKS:
         text = blocks_text(view, node, room);
         /* a truncated number is misleading */
-        if (text && 1.06 * mt_text_width(text, MT_CELL_TEXT, MT_REGULAR) > room)
+        if (1.06 * mt_text_width(text, MT_CELL_TEXT, MT_REGULAR) > room)
             text = "";
         break;
     }
@@ -214,7 +214,7 @@ static const char *facts(const struct mt_icicle_view *view)
         counts ? "" : " in ", counts ? "" : mt_weigh_format(blocks, MT_WEIGH_COUNT, root->blocks),
         *view->subject->facts ? " " : "", view->subject->facts, widths[view->icicle->weigh]);
 
-    return text ? text : "";
+    return text;
 }
 
 static bool has_engine(const struct mt_icicle *icicle)
@@ -315,10 +315,8 @@ static void draw_picture(struct mt_icicle_view *view, const char *title,
     draw_footnote(view);
 }
 
-static enum mt_status draw_chart(const struct mt_report *report,
-                                 const struct mt_device_report *device,
-                                 const struct mt_chart_options *options, struct mt_drawing *drawing,
-                                 struct mt_error *error)
+static void draw_chart(const struct mt_report *report, const struct mt_device_report *device,
+                       const struct mt_chart_options *options, struct mt_drawing *drawing)
 {
     const struct mt_icicle_options shape = {.reversed = options->reversed,
                                             .weigh = options->weigh,
@@ -331,7 +329,6 @@ static enum mt_status draw_chart(const struct mt_report *report,
                                   .reversed = options->reversed};
     struct mt_icicle *icicle = NULL;
     const char *title;
-    enum mt_status status = MT_OK;
 
     mt_drawing_init(drawing, mt_chart_frame_width(options->width),
                     mt_chart_frame_height(options->height, 700), "icicle");
@@ -341,19 +338,14 @@ static enum mt_status draw_chart(const struct mt_report *report,
     title = mt_chart_frame_title(drawing, report, device, subject.title);
     mt_chart_frame_describe(drawing, report, device, title);
     if (subject.holdings)
-        status =
-            mt_icicle_build(&drawing->arena, subject.holdings, subject.holding_count,
-                            report->phases, report->phase_count, report->symbols, &shape, &icicle);
-    if (status)
-        return mt_fail(error, status, MT_NO_OFFSET, "no memory for the icicle");
+        mt_icicle_build(&drawing->arena, subject.holdings, subject.holding_count, report->phases,
+                        report->phase_count, report->symbols, &shape, &icicle);
     view.icicle = icicle;
     if (icicle && icicle->nodes[0].weight)
         draw_picture(&view, title, options);
     else
         mt_chart_frame_empty(drawing, report, device, title, subject.why_nothing,
                              subject.about_nothing);
-    return drawing->failed ? mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "no memory for the icicle")
-                           : MT_OK;
 }
 
 const struct mt_chart mt_chart_icicle = {

@@ -164,10 +164,6 @@ struct mt_holder *mt_icicle_find_holders(const struct mt_icicle_view *view, size
         mt_arena_array(&view->drawing->arena, icicle->count, sizeof *holders);
 
     *count = 0;
-    if (!holders) {
-        view->drawing->failed = true;
-        return NULL;
-    }
     for (uint32_t i = 1; i < icicle->count; i++) {
         const struct mt_node *node = &icicle->nodes[i];
 
@@ -217,8 +213,6 @@ static const char *path_text(const struct mt_icicle_view *view, const struct mt_
                                : mt_node_label(arena, view->symbols, &nodes[i]);
         path = mt_arena_printf(arena, "%s%s%s%s", name ? name : "", user_line(view, node, i),
                                *path ? " › " : "", path);
-        if (!path)
-            return "";
     }
     path = *path ? mt_arena_printf(arena, "in %s", path) : path;
     return path ? path : "";

@@ -190,5 +190,5 @@ const char *mt_icicle_exact(const struct mt_icicle_view *view, uint64_t weight)
                ? mt_arena_printf(&view->drawing->arena, "%s", text)
                : mt_arena_printf(&view->drawing->arena, "%s (%s B)", text,
                                  mt_format_count(exact, weight));
-    return said ? said : "";
+    return said;
 }

@@ -7,10 +7,6 @@ static double width_of(struct mt_drawing *drawing, const struct mt_paragraph *pa
 {
     const char *part = mt_arena_text(&drawing->arena, text, length);
 
-    if (!part) {
-        drawing->failed = true;
-        return 0;
-    }
     return mt_text_room(part, paragraph->size, paragraph->weight);
 }
 
@@ -65,10 +61,6 @@ double mt_paragraph_draw(struct mt_drawing *drawing, const struct mt_paragraph *
         const char *line = mt_arena_printf(&drawing->arena, "%.*s%s", (int)length, text,
                                            is_cut ? "\xE2\x80\xA6" : "");
 
-        if (!line) {
-            drawing->failed = true;
-            return y;
-        }
         draw_line(drawing, paragraph, y, line, !strchr(line, ' '));
         text += length;
         text += *text == ' ';

@@ -28,7 +28,7 @@ static const char *title_of(struct mt_drawing *drawing, const struct mt_policy_t
         mt_chart_frame_short(drawing, table->name && *table->name ? table->name : "trace", 120),
         (unsigned)table->row_count, table->row_count == 1 ? "" : "s");
 
-    return title ? title : "";
+    return title;
 }
 
 static bool any_depends_on_memory(const struct mt_policy_table *table)
@@ -50,7 +50,7 @@ static const char *requests_of(struct mt_drawing *drawing, const struct mt_polic
         return "starts in the middle: memory allocated before is taken as recorded";
     text = mt_arena_printf(&drawing->arena, "%s requests",
                            mt_format_count(n, mt_policy_row_requests(&table->rows[0])));
-    return text ? text : "";
+    return text;
 }
 
 static const char *facts_of(struct mt_drawing *drawing, const struct mt_policy_table *table)
@@ -63,7 +63,7 @@ static const char *facts_of(struct mt_drawing *drawing, const struct mt_policy_t
         (unsigned)table->device, requests_of(drawing, table),
         mt_format_bytes(n[0], table->bound_bytes), mt_format_count(n[1], table->bound_bytes));
 
-    return facts ? facts : "";
+    return facts;
 }
 
 static const char footnote[] =
@@ -222,9 +222,8 @@ static double standard_height(struct mt_drawing *drawing, const struct mt_policy
            finding_height(drawing, table, width) + 12 + 58;
 }
 
-enum mt_status mt_policies_draw(const struct mt_policy_table *table,
-                                const struct mt_chart_options *options, struct mt_drawing *drawing,
-                                struct mt_error *error)
+void mt_policies_draw(const struct mt_policy_table *table, const struct mt_chart_options *options,
+                      struct mt_drawing *drawing)
 {
     struct mt_policies_layout layout = {.table = table};
     double width = mt_chart_frame_width(options->width);
@@ -241,7 +240,4 @@ enum mt_status mt_policies_draw(const struct mt_policy_table *table,
     mt_policies_draw_axis(drawing, &layout);
     mt_policies_draw_rows(drawing, &layout);
     mt_policies_draw_marks(drawing, &layout);
-    if (drawing->failed)
-        return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "no memory to draw the policies");
-    return MT_OK;
 }

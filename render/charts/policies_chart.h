@@ -6,8 +6,7 @@
 #include "policy_table.h"
 
 /* Like draw of struct mt_chart (chart.h). The table must be finished. */
-enum mt_status mt_policies_draw(const struct mt_policy_table *table,
-                                const struct mt_chart_options *options, struct mt_drawing *drawing,
-                                struct mt_error *error);
+void mt_policies_draw(const struct mt_policy_table *table, const struct mt_chart_options *options,
+                      struct mt_drawing *drawing);
 
 #endif

@@ -90,7 +90,7 @@ static const char *note_of(struct mt_drawing *drawing, const struct mt_policy_ro
         mt_arena_printf(&drawing->arena, "%s%s%s", row->what, row->is_measured ? ", measured" : "",
                         row->exact ? "" : ", approximate");
 
-    return note ? note : "";
+    return note;
 }
 
 double mt_policies_label_width(struct mt_drawing *drawing, const struct mt_policy_row *row)
@@ -109,7 +109,7 @@ static size_t first_options(struct mt_drawing *drawing, const char *text, double
     while ((at = strchr(at, ',')) != NULL) {
         const char *part = mt_arena_text(&drawing->arena, text, (size_t)(++at - text));
 
-        if (!part || mt_text_room(part, MT_SIZE_BODY, MT_SEMIBOLD) > width)
+        if (mt_text_room(part, MT_SIZE_BODY, MT_SEMIBOLD) > width)
             break;
         best = (size_t)(at - text);
     }

@@ -20,15 +20,12 @@ void mt_time_axis_init(struct mt_time_axis *axis, const struct mt_report *report
         axis->row_count += report->main_phase[i];
 }
 
-enum mt_status mt_time_axis_window(struct mt_drawing *drawing,
-                                   const struct mt_device_report *device,
-                                   const struct mt_axis_window *window, struct mt_timeline *axis)
+void mt_time_axis_window(struct mt_drawing *drawing, const struct mt_device_report *device,
+                         const struct mt_axis_window *window, struct mt_timeline *axis)
 {
     const struct mt_timeline *whole = device->timeline;
     struct mt_span *span = mt_arena_alloc(&drawing->arena, sizeof *span);
 
-    if (!span)
-        return MT_ERR_MEMORY;
     memset(axis, 0, sizeof *axis);
     axis->first_event = window->begin_event;
     axis->last_event = mt_max_u64(window->begin_event, window->end_event);
@@ -36,14 +33,13 @@ enum mt_status mt_time_axis_window(struct mt_drawing *drawing,
         axis->spans = whole->spans;
         axis->span_count = whole->span_count;
         axis->busy_ns = whole->busy_ns;
-        return MT_OK;
+        return;
     }
     span->begin_t_ns = window->begin_t_ns;
     span->end_t_ns = mt_max_u64(window->end_t_ns, window->begin_t_ns + 1);
     axis->spans = span;
     axis->span_count = 1;
     axis->busy_ns = span->end_t_ns - span->begin_t_ns;
-    return MT_OK;
 }
 
 uint32_t mt_time_axis_spans(const struct mt_time_axis *axis)

@@ -37,10 +37,8 @@ struct mt_axis_window {
     uint64_t begin_t_ns, end_t_ns, begin_event, end_event;
     bool is_whole;
 };
-enum mt_status mt_time_axis_window(struct mt_drawing *drawing,
-                                   const struct mt_device_report *device,
-                                   const struct mt_axis_window *window,
-                                   struct mt_timeline *axis) MT_MUST_USE;
+void mt_time_axis_window(struct mt_drawing *drawing, const struct mt_device_report *device,
+                         const struct mt_axis_window *window, struct mt_timeline *axis);
 
 /* The caller sets left and width afterwards. */
 void mt_time_axis_init(struct mt_time_axis *axis, const struct mt_report *report,

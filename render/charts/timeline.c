@@ -112,7 +112,7 @@ static const char *footnote(struct mt_drawing *drawing, const struct mt_timeline
                             : "fragmentation = unused \xC3\xB7 reserved, at the reserved peak",
                         layers ? " \xC2\xB7 " : "", layers ? layers : "");
 
-    return text ? text : "";
+    return text;
 }
 
 /* Divides the space between the facts and the bottom edge. A small picture omits small print first,
@@ -245,7 +245,7 @@ static const char *facts_of(struct mt_drawing *drawing, const struct mt_report *
         mt_arena_printf(&drawing->arena, "%s \xC2\xB7 %s %s%s", facts,
                         is_allocators ? "limit" : "device", mt_timeline_limit_text(text, device),
                         is_allocators && device->replay.limit_inferred ? "" : ", off scale");
-    return longer ? longer : facts;
+    return longer;
 }
 
 static double standard_height(const struct mt_timeline_layout *layout, double width)
@@ -312,24 +312,17 @@ bool mt_timeline_lay_out(const struct mt_report *report, const struct mt_device_
     return true;
 }
 
-static enum mt_status draw_chart(const struct mt_report *report,
-                                 const struct mt_device_report *device,
-                                 const struct mt_chart_options *options, struct mt_drawing *drawing,
-                                 struct mt_error *error)
+static void draw_chart(const struct mt_report *report, const struct mt_device_report *device,
+                       const struct mt_chart_options *options, struct mt_drawing *drawing)
 {
     struct mt_timeline_layout layout;
 
     if (mt_timeline_lay_out(report, device, options, drawing, &layout)) {
         mt_timeline_make_columns(drawing, &layout);
-        if (!drawing->failed) {
-            draw_plot(drawing, &layout);
-            draw_rows(drawing, &layout);
-            mt_timeline_draw_side(drawing, &layout);
-        }
+        draw_plot(drawing, &layout);
+        draw_rows(drawing, &layout);
+        mt_timeline_draw_side(drawing, &layout);
     }
-    if (drawing->failed)
-        return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "no memory to draw the timeline");
-    return MT_OK;
 }
 
 const struct mt_chart mt_chart_timeline = {

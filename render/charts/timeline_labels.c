@@ -345,10 +345,6 @@ void mt_timeline_draw_labels(struct mt_drawing *drawing, const struct mt_timelin
     struct peaks peaks;
     size_t count;
 
-    if (!chunks) {
-        drawing->failed = true;
-        return;
-    }
     count = make_chunks(layout, chunks);
     mt_placer_init(&placer, &drawing->arena, frame);
     avoid_curves(&placer, layout, chunks, count);

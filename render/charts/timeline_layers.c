@@ -243,10 +243,6 @@ void mt_timeline_make_columns(struct mt_drawing *drawing, struct mt_timeline_lay
     size_t most = (size_t)(layout->plot.width * 2) + 2 * mt_time_axis_spans(&layout->axis) + 2;
 
     layout->columns = mt_arena_array(&drawing->arena, most, sizeof *layout->columns);
-    if (!layout->columns) {
-        drawing->failed = true;
-        return;
-    }
     /* Begins with columns of a device pixel at scale 2, and widens them while the outlines would
      * make the SVG large. */
     for (layout->column_width = 0.5; layout->column_width < 8; layout->column_width *= 2) {
@@ -356,10 +352,6 @@ static void draw_curves(struct mt_drawing *drawing, const struct mt_timeline_lay
     const struct mt_paint white = {.stroke = MT_COLOR_ON_DARK};
     uint64_t *bytes = mt_arena_array(&drawing->arena, layout->column_count, sizeof *bytes);
 
-    if (!bytes) {
-        drawing->failed = true;
-        return;
-    }
     for (uint32_t i = 0; i < layout->column_count; i++)
         bytes[i] = layout->columns[i].lowest;
     if (layout->has_lowest)
@@ -378,10 +370,6 @@ void mt_timeline_draw_layers(struct mt_drawing *drawing, const struct mt_timelin
         return;
     outline.points = mt_arena_array(&drawing->arena, 2 * (size_t)layout->column_count + 4,
                                     sizeof *outline.points);
-    if (!outline.points) {
-        drawing->failed = true;
-        return;
-    }
     if (layout->device->reserved_peak.bytes)
         draw_unused(drawing, layout, &outline);
     for (layer = layout->layer_count - 1; layer >= 0; layer--)

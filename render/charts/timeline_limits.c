@@ -106,10 +106,10 @@ void mt_timeline_draw_limit(struct mt_drawing *drawing, const struct mt_timeline
                     MT_PLACE_LINE);
     for (int is_short = 0; is_short < 2; is_short++) {
         const char *text = limit_label(drawing, layout->device, is_short);
-        double width = text ? 1.05 * mt_text_width(text, style.size, style.weight) : 0;
+        double width = 1.05 * mt_text_width(text, style.size, style.weight);
         struct mt_box box;
 
-        if (!text || limit_place(layout, placer, y, width, &box) >= MT_PLACE_LIMIT)
+        if (limit_place(layout, placer, y, width, &box) >= MT_PLACE_LIMIT)
             continue;
         mt_draw_text(drawing, box.x, box.y + 12.5, text, &style, "label:limit");
         mt_placer_avoid(placer, box, MT_PLACE_TEXT);
@@ -209,10 +209,10 @@ static void draw_oom_label(struct mt_drawing *drawing, const struct mt_timeline_
 
     for (detail = 2; detail >= 0; detail--) {
         const char *text = oom_label(drawing, layout->device, detail);
-        double width = text ? 1.05 * mt_text_width(text, style.size, style.weight) : 0;
+        double width = 1.05 * mt_text_width(text, style.size, style.weight);
         double x = find_room(layout, flags, count, width);
 
-        if (!text || x < 0)
+        if (x < 0)
             continue;
         mt_draw_text(drawing, x, layout->plot.y - 6.5, text, &style, "label:oom");
         mt_placer_avoid(placer, (struct mt_box){x, layout->plot.y - 19, width, 16}, MT_PLACE_TEXT);
@@ -244,9 +244,7 @@ void mt_timeline_draw_ooms(struct mt_drawing *drawing, const struct mt_timeline_
     size_t most = (size_t)(layout->plot.width / FLAG_GAP) + 2, count, i;
     struct flag *flags = mt_arena_array(&drawing->arena, most, sizeof *flags);
 
-    if (!flags)
-        drawing->failed = true;
-    if (!flags || !layout->device->oom_count)
+    if (!layout->device->oom_count)
         return;
     count = gather_flags(layout, flags, most);
     for (i = 0; i < count; i++) {

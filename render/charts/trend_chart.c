@@ -89,12 +89,9 @@ static double draw_tiles(struct mt_drawing *drawing, const struct mt_trend_layou
          NULL}};
     size_t i;
 
-    for (i = 0; i < 4; i++) {
-        if (!tiles[i].value || !tiles[i].note) {
-            drawing->failed = true;
+    for (i = 0; i < 4; i++)
+        if (!tiles[i].value || !tiles[i].note)
             return y;
-        }
-    }
     return mt_chart_frame_tiles(drawing, y, tiles, 4);
 }
 
@@ -126,10 +123,6 @@ static void make_columns(struct mt_drawing *drawing, struct mt_trend_layout *lay
     if (layout->is_grouped)
         count = (uint32_t)mt_min_u64(steps, mt_min_u64(most, MAX_COLUMNS));
     layout->columns = mt_arena_array(&drawing->arena, (size_t)count + 1, sizeof *layout->columns);
-    if (!layout->columns) {
-        drawing->failed = true;
-        return;
-    }
     layout->column_count = count;
     for (i = 0; i < count; i++) {
         uint32_t first = (uint32_t)((uint64_t)i * steps / count);
@@ -255,8 +248,6 @@ static void draw(struct mt_drawing *drawing, struct mt_trend_layout *layout, con
 
     place(drawing, layout, y);
     make_columns(drawing, layout);
-    if (drawing->failed)
-        return;
     mt_trend_draw_plots(drawing, layout);
     mt_trend_draw_side(drawing, layout);
 }
@@ -267,16 +258,15 @@ static bool has_trend(const struct mt_report *report, const struct mt_device_rep
     return device && device->step_count - mt_first_step(report, device) >= MT_TREND_MIN_STEPS;
 }
 
-static enum mt_status draw_chart(const struct mt_report *report,
-                                 const struct mt_device_report *device,
-                                 const struct mt_chart_options *options, struct mt_drawing *drawing,
-                                 struct mt_error *error)
+static void draw_chart(const struct mt_report *report, const struct mt_device_report *device,
+                       const struct mt_chart_options *options, struct mt_drawing *drawing)
 {
     struct mt_trend_layout layout = {.report = report, .device = device};
     double width = mt_chart_frame_width(options->width), height = STANDARD_HEIGHT;
-    enum mt_status status = device ? mt_trend_make(report, device, &layout.trend) : MT_OK;
     const char *title;
 
+    if (device)
+        mt_trend_make(report, device, &layout.trend);
     mt_drawing_init(drawing, width, mt_chart_frame_height(options->height, STANDARD_HEIGHT),
                     "trend");
     if (layout.trend.count)
@@ -290,9 +280,6 @@ static enum mt_status draw_chart(const struct mt_report *report,
         draw(drawing, &layout, title);
     else
         draw_nothing(drawing, report, device, title);
-    if (status != MT_OK || drawing->failed)
-        return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "no memory to draw the steps");
-    return MT_OK;
 }
 
 const struct mt_chart mt_chart_trend = {

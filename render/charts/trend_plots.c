@@ -95,10 +95,6 @@ static void draw_reserved(struct mt_drawing *drawing, const struct mt_trend_layo
     uint32_t i, count = 0;
     uint64_t most = 0;
 
-    if (!points) {
-        drawing->failed = true;
-        return;
-    }
     for (i = 0; i < layout->column_count; i++) {
         const struct mt_trend_column *column = &layout->columns[i];
         double y = y_of(layout, (double)column->reserved);

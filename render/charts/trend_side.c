@@ -113,7 +113,7 @@ static const char *trend_words(struct mt_drawing *drawing, const struct mt_trend
     const char *text = mt_arena_printf(&drawing->arena, "robust trend of the level, %s per step",
                                        mt_trend_slope_text(drawing, trend));
 
-    return text ? text : "";
+    return text;
 }
 
 /* Draws the legend in rows, or below a narrow picture in two columns. Returns the baseline below

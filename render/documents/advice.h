@@ -14,8 +14,7 @@ struct mt_advice_part {
 };
 
 /* Sets *part to the next part of *rest and advances *rest. Returns false at the end of the text.
- * The parts together are the whole text. If memory runs out, the part is incomplete and
- * part->text.failed is set. */
+ * The parts together are the whole text. */
 bool mt_advice_next(const char **rest, struct mt_advice_part *part);
 
 #endif

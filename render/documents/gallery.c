@@ -27,13 +27,10 @@ struct work {
 enum mt_status mt_drawing_write(const struct mt_drawing *drawing, enum mt_theme theme, bool is_png,
                                 struct mt_buf *out, struct mt_error *error)
 {
-    enum mt_status status = is_png ? mt_png_write(drawing, theme, MT_PNG_SCALE, out, error)
-                                   : mt_svg_write(drawing, theme, out, error);
-
-    /* the drawing is incomplete if any allocation failed */
-    if (status == MT_OK && mt_memory_has_failed())
-        return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "no memory to draw the chart");
-    return status;
+    if (is_png)
+        return mt_png_write(drawing, theme, MT_PNG_SCALE, out, error);
+    mt_svg_write(drawing, theme, out);
+    return MT_OK;
 }
 
 static void write_file(const struct work *work, const struct mt_drawing *drawing,
@@ -59,15 +56,13 @@ static void write_picture(const struct work *work, size_t index)
     struct mt_drawing drawing = {.failed = false};
     struct mt_error error = {.offset = MT_NO_OFFSET};
     struct mt_chart_options options = work->options->chart;
-    enum mt_status status;
 
     options.event_axis |= mt_is_shown_by_event(work->report, picture->device);
-    status = picture->chart->draw(work->report, picture->device, &options, &drawing, &error);
+    picture->chart->draw(work->report, picture->device, &options, &drawing);
     for (; files; files--, file++) {
-        file->status = status;
+        file->status = MT_OK;
         file->error = error;
-        if (!status)
-            write_file(work, &drawing, file);
+        write_file(work, &drawing, file);
     }
     mt_drawing_release(&drawing);
 }
@@ -142,30 +137,27 @@ static const char *file_path(struct work *work, const struct mt_chart *chart,
                            extension);
 }
 
-static enum mt_status add_files(struct work *work, const struct mt_chart *chart,
-                                const struct mt_device_report *device)
+static void add_files(struct work *work, const struct mt_chart *chart,
+                      const struct mt_device_report *device)
 {
     struct mt_gallery *gallery = work->gallery;
     int is_png;
 
     if (chart->called_for && !chart->called_for(work->report, device))
-        return MT_OK;
+        return;
     for (is_png = 0; is_png <= !gallery->no_png.status; is_png++) {
         struct mt_gallery_file *file = &gallery->files[gallery->count];
 
         file->path = file_path(work, chart, device, is_png ? "png" : "svg");
-        if (!file->path)
-            return MT_ERR_MEMORY;
         file->chart = chart->name;
         file->device = device ? device->device : 0;
         file->is_png = is_png;
         gallery->count++;
     }
     work->pictures[work->picture_count++] = (struct picture){chart, device};
-    return MT_OK;
 }
 
-static enum mt_status list_files(struct work *work)
+static void list_files(struct work *work)
 {
     const struct mt_report *report = work->report;
     struct mt_gallery *gallery = work->gallery;
@@ -178,26 +170,16 @@ static enum mt_status list_files(struct work *work)
     gallery->devices_omitted = choice.omitted;
     gallery->files = mt_arena_array(&gallery->arena, 2 * devices * charts, sizeof *gallery->files);
     work->pictures = mt_arena_array(&gallery->arena, devices * charts, sizeof *work->pictures);
-    if (!gallery->files || !work->pictures)
-        return MT_ERR_MEMORY;
-    for (i = 0; i < devices; i++) {
-        for (c = 0; c < charts; c++) {
-            if (add_files(work, mt_charts[c], choice.devices[i])) /* there may be no device: NULL */
-                return MT_ERR_MEMORY;
-        }
-    }
-    return MT_OK;
+    for (i = 0; i < devices; i++)
+        for (c = 0; c < charts; c++)
+            add_files(work, mt_charts[c], choice.devices[i]);
 }
 
-static enum mt_status begin(struct work *work, struct mt_error *error)
+static void begin(struct work *work)
 {
     memset(work->gallery, 0, sizeof *work->gallery);
     (void)mt_png_available(&work->gallery->no_png);
-    if (list_files(work) != MT_OK) {
-        work->gallery->count = 0; /* files with status MT_OK would count as written */
-        return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "no memory for the list of pictures");
-    }
-    return MT_OK;
+    list_files(work);
 }
 
 static enum mt_status first_failure(const struct mt_gallery *gallery, struct mt_error *error)
@@ -218,8 +200,7 @@ enum mt_status mt_gallery_check(const struct mt_report *report,
 {
     struct work work = {.report = report, .options = options, .gallery = gallery};
 
-    if (begin(&work, error) != MT_OK)
-        return MT_ERR_MEMORY;
+    begin(&work);
     for (size_t i = 0; i < gallery->count; i++) {
         struct mt_gallery_file *file = &gallery->files[i];
 
@@ -234,8 +215,7 @@ enum mt_status mt_gallery_write(const struct mt_report *report,
 {
     struct work work = {.report = report, .options = options, .gallery = gallery};
 
-    if (begin(&work, error) != MT_OK)
-        return MT_ERR_MEMORY;
+    begin(&work);
     run_threads(&work, options->threads);
     return first_failure(gallery, error);
 }

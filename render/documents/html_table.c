@@ -19,7 +19,6 @@ void mt_add_page_name(struct mt_buf *out, const char *name)
     mt_buf_add(&cut, name, length);
     mt_add_xml(out, cut.data ? cut.data : "");
     mt_buf_add_text(out, "\xE2\x80\xA6");
-    out->failed |= cut.failed;
     mt_buf_release(&cut);
 }
 
@@ -44,7 +43,6 @@ void mt_add_page_command(struct mt_buf *out, const char *command)
         mt_buf_reset(&piece);
         mt_buf_add(&piece, command, length);
         mt_add_xml_line(out, piece.data ? piece.data : "");
-        out->failed |= piece.failed;
         in_word = in_word || length;
         command += length;
         if (in_word && (*command == ' ' || !*command)) {
@@ -100,7 +98,6 @@ static void add_head(struct mt_buf *out, const struct mt_table *table,
 
 void mt_add_html_table(struct mt_buf *out, struct mt_table *table, const struct mt_html_table *html)
 {
-    out->failed |= table->failed;
     add_head(out, table, html);
     for (size_t i = 0; i < table->cell_count; i++) {
         if (i % table->column_count == 0)

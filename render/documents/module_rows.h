@@ -18,7 +18,7 @@ void mt_add_module_rows(struct mt_table *table, const struct mt_modules *modules
 
 /* Describes the group of layers that begins at *row, and advances *row past the group: "12 layers
  * Llama/LlamaDecoderLayer". If there are several groups, the number of the group comes first: "2: 4
- * layers ...". Returns NULL if memory runs out. */
+ * layers ...". */
 const char *mt_module_group_text(struct mt_arena *arena, const struct mt_modules *modules,
                                  uint32_t *row);
 
@@ -35,7 +35,7 @@ uint32_t mt_largest_module_parts(const struct mt_modules *modules, struct mt_mod
                                  uint32_t most) MT_MUST_USE;
 
 /* Returns the name of a part: "8 layers Qwen2DecoderLayer", "ForCausalLMLoss", or "parameters
- * outside of layers, their gradients and state". Returns NULL if memory runs out. */
+ * outside of layers, their gradients and state". */
 const char *mt_module_part_text(struct mt_arena *arena, const struct mt_modules *modules,
                                 const struct mt_module_part *part);
 

@@ -35,15 +35,13 @@ struct writer {
     struct mt_map frames; /* strings and origin -> frame */
     uint32_t node_count, frame_count;
     uint64_t unit;
-    enum mt_status status;
 };
 
 static uint32_t string_of(struct writer *writer, const char *text)
 {
     uint32_t id = 0;
 
-    if (!writer->status)
-        writer->status = mt_strings_intern(&writer->strings, text, strlen(text), &id);
+    mt_strings_put(&writer->strings, text, strlen(text), &id);
     return id;
 }
 
@@ -70,9 +68,9 @@ static uint32_t frame_of(struct writer *writer, const char *name, const char *pl
     uint64_t key = ((uint64_t)id << 32 | at) * 8 + (uint64_t)origin;
     uint32_t found = mt_map_get(&writer->frames, key);
 
-    if (found != MT_MAP_NONE || writer->status)
+    if (found != MT_MAP_NONE)
         return found;
-    writer->status = mt_map_set(&writer->frames, key, writer->frame_count);
+    mt_map_put(&writer->frames, key, writer->frame_count);
     mt_buf_printf(&writer->frame_text, "%s[%u,", writer->frame_count ? "," : "", id);
     mt_buf_add_i64(&writer->frame_text, at == UINT32_MAX ? -1 : (int64_t)at);
     mt_buf_printf(&writer->frame_text, ",%d]", (int)origin);
@@ -84,9 +82,9 @@ static uint32_t node_of(struct writer *writer, uint32_t parent, uint32_t frame)
     uint64_t key = (uint64_t)parent << 32 | frame;
     uint32_t found = mt_map_get(&writer->nodes, key);
 
-    if (found != MT_MAP_NONE || writer->status)
+    if (found != MT_MAP_NONE)
         return found;
-    writer->status = mt_map_set(&writer->nodes, key, writer->node_count);
+    mt_map_put(&writer->nodes, key, writer->node_count);
     add_list(&writer->node_text, parent == NO_NODE ? -1 : (int64_t)parent);
     add_list(&writer->node_text, frame);
     return writer->node_count++;
@@ -115,17 +113,13 @@ static uint32_t node_of_stack(struct writer *writer, uint32_t stack)
     struct mt_arena *arena = &writer->drawing.arena;
     uint32_t frames[MT_SPEAKING_DEPTH], count = 0, node = NO_NODE;
 
-    if (!writer->status)
-        writer->status = mt_speaking_stack_get(&writer->speaking, stack, frames, &count);
-    for (uint32_t i = 0; i < count && !writer->status; i++) {
+    mt_speaking_stack_get(&writer->speaking, stack, frames, &count);
+    for (uint32_t i = 0; i < count; i++) {
         const char *name = mt_frame_function(arena, symbols, frames[i]);
         const char *place = mt_frame_place(arena, symbols, frames[i]);
 
-        if (!name || !place)
-            writer->status = MT_ERR_MEMORY;
-        else
-            node = node_of(writer, node,
-                           frame_of(writer, name, place, mt_frame_origin(symbols, frames[i])));
+        node = node_of(writer, node,
+                       frame_of(writer, name, place, mt_frame_origin(symbols, frames[i])));
     }
     return node;
 }
@@ -175,13 +169,12 @@ static void add_block(struct writer *writer, const struct mt_block_shape *block)
 /* Adds the rows of blocks. A block that is in several charts has one row. */
 static void add_blocks(struct writer *writer, const struct mt_block_shape *blocks, uint32_t count)
 {
-    for (uint32_t i = 0; i < count && !writer->status; i++) {
+    for (uint32_t i = 0; i < count; i++) {
         const char *key = mt_block_key(&writer->drawing.arena, &blocks[i]);
         uint32_t before = writer->keys.count, id;
 
-        writer->status =
-            key ? mt_strings_intern(&writer->keys, key, strlen(key), &id) : MT_ERR_MEMORY;
-        if (!writer->status && writer->keys.count > before)
+        mt_strings_put(&writer->keys, key, strlen(key), &id);
+        if (writer->keys.count > before)
             add_block(writer, &blocks[i]);
     }
 }
@@ -214,7 +207,7 @@ static uint64_t unit_of(const struct mt_history *history)
 
 static void add_groups(struct writer *writer)
 {
-    for (uint32_t i = 0; i < writer->history->group_count && !writer->status; i++) {
+    for (uint32_t i = 0; i < writer->history->group_count; i++) {
         const struct mt_history_group *group = &writer->history->groups[i];
         uint32_t node = node_of_group(writer, group);
 
@@ -314,7 +307,6 @@ static void add_part(struct mt_buf *out, const char *name, const struct mt_buf *
     mt_buf_printf(out, ",\"%s\":[", name);
     mt_buf_add(out, part->data ? part->data : "", part->length);
     mt_buf_add_char(out, ']');
-    out->failed |= part->failed;
 }
 
 static void release(struct writer *writer)
@@ -330,9 +322,9 @@ static void release(struct writer *writer)
     mt_buf_release(&writer->block_text);
 }
 
-static enum mt_status write_history(struct mt_buf *out, const struct mt_report *report,
-                                    const struct mt_device_report *device,
-                                    const struct mt_history *history, bool with_blocks)
+static void write_history(struct mt_buf *out, const struct mt_report *report,
+                          const struct mt_device_report *device, const struct mt_history *history,
+                          bool with_blocks)
 {
     const struct mt_chart_options options = {.event_axis = history->by_event};
     struct writer writer = {.report = report, .device = device, .history = history};
@@ -341,7 +333,7 @@ static enum mt_status write_history(struct mt_buf *out, const struct mt_report *
     writer.unit = unit_of(history);
     if (!mt_timeline_lay_out(report, device, &options, &writer.drawing, &writer.layout)) {
         release(&writer);
-        return MT_OK;
+        return;
     }
     mt_speaking_stack_init(&writer.speaking, &writer.drawing.arena, report->symbols);
     mt_buf_printf(out, "{\"device\":%u,\"unit\":%llu,\"small\":%llu", (unsigned)device->device,
@@ -358,71 +350,59 @@ static enum mt_status write_history(struct mt_buf *out, const struct mt_report *
     add_changes(&writer, out);
     add_strings(&writer, out);
     mt_buf_add_char(out, '}');
-    if (out->failed || writer.drawing.failed)
-        writer.status = MT_ERR_MEMORY;
     release(&writer);
-    return writer.status;
 }
 
 /* Makes a copy of the history that can be reduced without a change to the report. */
-static enum mt_status copy_history(struct mt_arena *arena, const struct mt_history *history,
-                                   struct mt_history *copy)
+static void copy_history(struct mt_arena *arena, const struct mt_history *history,
+                         struct mt_history *copy)
 {
     *copy = *history;
     copy->columns = mt_arena_array(arena, (size_t)history->column_count + 1, sizeof *copy->columns);
     copy->groups = mt_arena_array(arena, (size_t)history->group_count + 1, sizeof *copy->groups);
     copy->changes = mt_arena_array(arena, (size_t)history->change_count + 1, sizeof *copy->changes);
-    if (!copy->columns || !copy->groups || !copy->changes)
-        return MT_ERR_MEMORY;
     memcpy(copy->columns, history->columns, history->column_count * sizeof *copy->columns);
     if (history->group_count)
         memcpy(copy->groups, history->groups, history->group_count * sizeof *copy->groups);
     if (history->change_count)
         memcpy(copy->changes, history->changes, history->change_count * sizeof *copy->changes);
-    return MT_OK;
 }
 
 /* Writes the history in the finest form that fits in `most_bytes`. Returns false if none of a
  * bounded number of tries fits. */
 static bool fit_history(struct mt_buf *text, const struct mt_report *report,
-                        const struct mt_device_report *device, bool with_blocks, size_t most_bytes,
-                        enum mt_status *status)
+                        const struct mt_device_report *device, bool with_blocks, size_t most_bytes)
 {
     const int tries = with_blocks ? TRIES_WITH_BLOCKS : TRIES;
     struct mt_arena arena = {0};
     struct mt_history history;
     bool fits = false;
 
-    *status = copy_history(&arena, device->history, &history);
-    for (int i = 0; i < tries && !*status && !fits; i++) {
+    copy_history(&arena, device->history, &history);
+    for (int i = 0; i < tries && !fits; i++) {
         if (i)
-            *status =
-                mt_history_reduce(&history, history.group_count / 2, history.change_count / 4 * 3);
+            mt_history_reduce(&history, history.group_count / 2, history.change_count / 4 * 3);
         mt_buf_reset(text);
-        if (!*status)
-            *status = write_history(text, report, device, &history, with_blocks);
-        fits = !*status && text->length <= most_bytes;
+        write_history(text, report, device, &history, with_blocks);
+        fits = text->length <= most_bytes;
     }
     mt_arena_release(&arena);
     return fits;
 }
 
-enum mt_status mt_add_page_data(struct mt_buf *out, const struct mt_report *report,
-                                const struct mt_device_report *device, size_t most_bytes,
-                                bool *has_blocks)
+void mt_add_page_data(struct mt_buf *out, const struct mt_report *report,
+                      const struct mt_device_report *device, size_t most_bytes, bool *has_blocks)
 {
     struct mt_buf text = {0};
-    enum mt_status status = MT_OK;
     bool fits;
 
     *has_blocks = most_bytes >= BLOCKS_BYTES;
-    fits = fit_history(&text, report, device, *has_blocks, most_bytes, &status);
-    if (*has_blocks && !fits && !status) {
+    fits = fit_history(&text, report, device, *has_blocks, most_bytes);
+    if (*has_blocks && !fits) {
         *has_blocks = false;
-        fits = fit_history(&text, report, device, false, most_bytes, &status);
+        fits = fit_history(&text, report, device, false, most_bytes);
     }
     if (fits && text.length)
         mt_buf_add(out, text.data, text.length);
     mt_buf_release(&text);
-    return status;
 }

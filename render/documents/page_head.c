@@ -72,10 +72,9 @@ void mt_add_page_head(struct mt_buf *out, const struct mt_page_head *head,
     mt_buf_printf(out, "<title>%s: ", head->program);
     mt_add_page_name(out, head->name);
     mt_buf_add_text(out, "</title>\n<style>");
-    mt_buf_add_text(out, sheet.failed ? NULL : sheet.data);
+    mt_buf_add_text(out, sheet.data);
     mt_buf_add_text(out, "</style></head>\n<body>\n");
-    if (!sheet.failed)
-        mt_page_policy_allow_style(policy, sheet.data);
+    mt_page_policy_allow_style(policy, sheet.data);
     mt_buf_release(&sheet);
 }
 

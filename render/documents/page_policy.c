@@ -57,7 +57,6 @@ static void add_sources(struct mt_buf *out, const char *directive, const struct 
 {
     mt_buf_add_text(out, directive);
     mt_buf_add_text(out, sources->data ? sources->data : " 'none'");
-    out->failed |= sources->failed;
 }
 
 void mt_add_page_policy(struct mt_buf *out, const struct mt_page_policy *policy)

@@ -7,6 +7,7 @@
 #include "html_table.h"
 #include "module_rows.h"
 #include "pool_rows.h"
+#include "process_memory.h"
 #include "report_query.h"
 #include "report_rows.h"
 
@@ -96,9 +97,8 @@ void mt_add_modules_table(struct mt_buf *out, const struct mt_device_report *dev
     for (uint32_t row = 0; row < modules->layer_count;) {
         const char *group = mt_module_group_text(&words, modules, &row);
 
-        out->failed |= !group;
         mt_buf_add_text(out, "<p>");
-        mt_add_xml_line(out, group ? group : "");
+        mt_add_xml_line(out, group);
         mt_buf_add_text(out, "</p>\n");
     }
     mt_arena_release(&words);
@@ -120,19 +120,17 @@ void mt_add_pools_table(struct mt_buf *out, const struct mt_device_report *devic
 }
 
 /* Finds the MAX_STEPS steps with the highest peaks that the trace covers. */
-static enum mt_status highest_steps(const struct mt_report *report,
-                                    const struct mt_device_report *device,
-                                    struct mt_largest *largest)
+static void highest_steps(const struct mt_report *report, const struct mt_device_report *device,
+                          struct mt_largest *largest)
 {
-    uint64_t *peaks = malloc(device->step_count * sizeof *peaks);
+    uint64_t *peaks = mt_memory_new(device->step_count * sizeof *peaks);
     size_t count = 0;
 
-    for (uint32_t i = 0; peaks && i < device->step_count; i++)
+    for (uint32_t i = 0; i < device->step_count; i++)
         if (mt_report_covers(report, device, device->steps[i].end_event))
             peaks[count++] = device->steps[i].peak.allocated;
     *largest = mt_largest_of(peaks, count, MAX_STEPS);
     free(peaks);
-    return peaks ? MT_OK : MT_ERR_MEMORY;
 }
 
 void mt_add_steps_table(struct mt_buf *out, const struct mt_report *report,
@@ -144,10 +142,7 @@ void mt_add_steps_table(struct mt_buf *out, const struct mt_report *report,
 
     if (!device->step_count)
         return;
-    if (highest_steps(report, device, &highest)) {
-        out->failed = true;
-        return;
-    }
+    highest_steps(report, device, &highest);
     mt_buf_add_text(out, "<h3>Steps</h3>\n");
     mt_table_begin(&table, mt_report_has_times(report)
                                ? "#step|#before|#peak|#after|#change|#reserved|#time|#peak at"
@@ -173,10 +168,7 @@ void mt_add_phases_table(struct mt_buf *out, const struct mt_report *report,
     struct mt_table table;
     size_t count;
 
-    if (mt_sum_phases(report, device, sums, MAX_NAMES, &count)) {
-        out->failed = true;
-        return;
-    }
+    mt_sum_phases(report, device, sums, MAX_NAMES, &count);
     if (!count)
         return;
     mt_buf_add_text(out, "<h3>Phases</h3>\n");

@@ -59,6 +59,5 @@ void mt_add_page_words(struct mt_buf *out, const char *words)
         add_piece(out, &piece, words, length);
         words += length;
     }
-    out->failed |= piece.failed;
     mt_buf_release(&piece);
 }

@@ -46,7 +46,6 @@ struct writer {
     size_t left;           /* bytes that are still free */
     size_t data_left;      /* the part of `left` for the histories of devices */
     uint32_t devices_left; /* number of devices that are still to be added */
-    enum mt_status status;
 };
 
 unsigned mt_report_html_models(void)
@@ -66,7 +65,6 @@ static bool take_room(struct writer *writer, size_t bytes)
 static void add_buf(struct mt_buf *out, const struct mt_buf *part)
 {
     mt_buf_add(out, part->data ? part->data : "", part->length);
-    out->failed |= part->failed;
 }
 
 static void add_link(struct writer *writer, const char *id, const char *words)
@@ -114,7 +112,6 @@ static void add_advice(struct mt_buf *out, const char *advice)
         else
             mt_add_page_name(out, text);
     }
-    out->failed |= part.text.failed;
     mt_buf_release(&part.text);
 }
 
@@ -229,46 +226,33 @@ static void figure_release(struct figure *figure)
 }
 
 /* Makes the SVG with ids that are unique on the page. */
-static enum mt_status draw(const struct writer *writer, const struct mt_chart *chart,
-                           const struct mt_device_report *device, bool keyed, struct figure *figure)
+static void draw(const struct writer *writer, const struct mt_chart *chart,
+                 const struct mt_device_report *device, bool keyed, struct figure *figure)
 {
     const struct mt_chart_options options = {
         .keyed = keyed, .event_axis = mt_is_shown_by_event(writer->report, device)};
     struct mt_drawing drawing;
-    enum mt_status status;
 
     memset(&drawing, 0, sizeof drawing);
-    status = chart->draw(writer->report, device, &options, &drawing, writer->error);
-    if (!status && device) {
+    chart->draw(writer->report, device, &options, &drawing);
+    if (device)
         drawing.id =
             mt_arena_printf(&drawing.arena, "%s-d%u", chart->name, (unsigned)device->device);
-        if (!drawing.id)
-            status = MT_ERR_MEMORY;
-    }
-    if (!status)
-        status = mt_svg_write(&drawing, MT_THEME_AUTO, &figure->svg, writer->error);
-    if (!status) {
-        mt_svg_add_style(&drawing, MT_THEME_AUTO, &figure->style);
-        if (figure->style.failed)
-            status = mt_fail(writer->error, MT_ERR_MEMORY, MT_NO_OFFSET, "no memory for the page");
-    }
+    mt_svg_write(&drawing, MT_THEME_AUTO, &figure->svg);
+    mt_svg_add_style(&drawing, MT_THEME_AUTO, &figure->style);
     mt_drawing_release(&drawing);
-    return status;
 }
 
-/* Draws a chart, with clickable blocks if there is room for them. Returns false after an error. */
-static bool draw_into_room(struct writer *writer, const struct mt_chart *chart,
+/* Draws a chart, with clickable blocks if there is room for them. */
+static void draw_into_room(struct writer *writer, const struct mt_chart *chart,
                            const struct mt_device_report *device, struct figure *figure)
 {
-    for (int keyed = writer->has_blocks; keyed >= 0 && !writer->status && !figure->has_room;
-         keyed--) {
+    for (int keyed = writer->has_blocks; keyed >= 0 && !figure->has_room; keyed--) {
         figure_release(figure);
         *figure = (struct figure){.has_room = false};
-        writer->status = draw(writer, chart, device, keyed, figure);
-        figure->has_room =
-            !writer->status && take_room(writer, figure->svg.length + MT_PAGE_HASH_BYTES);
+        draw(writer, chart, device, keyed, figure);
+        figure->has_room = take_room(writer, figure->svg.length + MT_PAGE_HASH_BYTES);
     }
-    return !writer->status;
 }
 
 static void add_chart(struct writer *writer, const struct mt_chart *chart,
@@ -276,10 +260,7 @@ static void add_chart(struct writer *writer, const struct mt_chart *chart,
 {
     struct figure figure = {0};
 
-    if (!draw_into_room(writer, chart, device, &figure)) {
-        figure_release(&figure);
-        return;
-    }
+    draw_into_room(writer, chart, device, &figure);
     if (figure.has_room) {
         mt_buf_printf(out, "<figure class=\"chart\" id=\"%s-%u\" data-chart=\"%s\"%s>\n",
                       chart->name, device ? (unsigned)device->device : 0, chart->name,
@@ -326,17 +307,17 @@ static void add_history(struct writer *writer, const struct mt_device_report *de
     size_t share = mt_max_u64(writer->data_left / writer->devices_left, MIN_DATA_BYTES);
 
     writer->has_blocks = false;
-    if (writer->status || !device->history || !device->timeline)
+    if (!device->history || !device->timeline)
         return;
     share = mt_min_u64(share, mt_min_u64(writer->data_left, writer->left));
-    writer->status = mt_add_page_data(&history, writer->report, device, share, &has_blocks);
+    mt_add_page_data(&history, writer->report, device, share, &has_blocks);
     if (history.length && take_room(writer, history.length)) {
         if (writer->data.length)
             mt_buf_add_text(&writer->data, ",\n");
         add_buf(&writer->data, &history);
         writer->data_left -= history.length;
         writer->has_blocks = has_blocks;
-    } else if (!writer->status && device->events) {
+    } else if (device->events) {
         mt_buf_add_text(out, "<p class=\"omitted\">This page has no room for what was alive at "
                              "other times: memtrace live shows it.</p>\n");
     }
@@ -444,7 +425,7 @@ static void add_devices(struct writer *writer)
                       "N</code>; <code>memtrace analyze --json --all</code> has all of them.</p>\n",
                       (unsigned)choice.count, (unsigned)writer->report->device_count,
                       mt_device_choice_text(writer->report));
-    for (uint32_t i = 0; i < choice.count && !writer->status; i++) {
+    for (uint32_t i = 0; i < choice.count; i++) {
         writer->devices_left = choice.count - i;
         add_device(writer, choice.devices[i]);
     }
@@ -478,7 +459,7 @@ static void add_live_command(struct mt_buf *out, const struct mt_report *report)
     bool is_short = path && strlen(path) <= MAX_PATH_BYTES;
     const char *command = mt_arena_printf(&arena, "memtrace live %s", is_short ? path : "TRACE");
 
-    mt_add_script_string(out, command ? command : "memtrace live TRACE", SIZE_MAX);
+    mt_add_script_string(out, command, SIZE_MAX);
     mt_arena_release(&arena);
 }
 
@@ -541,8 +522,8 @@ static void assemble(struct writer *writer, struct mt_buf *out, const struct mt_
     mt_buf_add_text(out, "</body></html>\n");
 }
 
-enum mt_status mt_add_report_html(struct mt_buf *out, const struct mt_report_html *page,
-                                  struct mt_error *error)
+void mt_add_report_html(struct mt_buf *out, const struct mt_report_html *page,
+                        struct mt_error *error)
 {
     struct writer writer = {.page = page, .report = page->report, .error = error};
     const struct mt_page_head facts = {"memtrace", page->report->name, mt_page_css};
@@ -561,8 +542,6 @@ enum mt_status mt_add_report_html(struct mt_buf *out, const struct mt_report_htm
     mt_add_page_start(out, &writer.policy);
     add_buf(out, &head);
     assemble(&writer, out, &top);
-    if (!writer.status && out->failed)
-        writer.status = mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "no memory for the page");
     mt_page_policy_release(&writer.policy);
     mt_buf_release(&head);
     mt_buf_release(&top);
@@ -570,5 +549,4 @@ enum mt_status mt_add_report_html(struct mt_buf *out, const struct mt_report_htm
     mt_buf_release(&writer.nav);
     mt_buf_release(&writer.parts);
     mt_buf_release(&writer.data);
-    return writer.status;
 }

@@ -19,7 +19,7 @@ struct mt_report_html {
     const char *answer;           /* the text answer; NULL = none */
 };
 
-enum mt_status mt_add_report_html(struct mt_buf *out, const struct mt_report_html *page,
-                                  struct mt_error *error) MT_MUST_USE;
+void mt_add_report_html(struct mt_buf *out, const struct mt_report_html *page,
+                        struct mt_error *error);
 
 #endif

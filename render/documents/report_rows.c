@@ -52,26 +52,24 @@ static void add_phase(struct mt_phase_sum *sum, const struct mt_phase *phase,
     sum->peak_bytes = mt_max_u64(sum->peak_bytes, use->peak.allocated);
 }
 
-enum mt_status mt_sum_phases(const struct mt_report *report, const struct mt_device_report *device,
-                             struct mt_phase_sum *sums, size_t capacity, size_t *count)
+void mt_sum_phases(const struct mt_report *report, const struct mt_device_report *device,
+                   struct mt_phase_sum *sums, size_t capacity, size_t *count)
 {
-    enum mt_status status = MT_OK;
     struct mt_strings names = {0};
 
     memset(sums, 0, capacity * sizeof *sums);
-    for (uint32_t i = 0; i < report->phase_count && device->phase_uses && !status; i++) {
+    for (uint32_t i = 0; i < report->phase_count && device->phase_uses; i++) {
         const struct mt_phase *phase = &report->phases[i];
         uint32_t id;
 
         if (!report->main_phase[i] || !mt_report_covers(report, device, phase->end_event))
             continue;
-        status = mt_strings_intern(&names, phase->name, strlen(phase->name), &id);
-        if (!status && id < capacity)
+        mt_strings_put(&names, phase->name, strlen(phase->name), &id);
+        if (id < capacity)
             add_phase(&sums[id], phase, &device->phase_uses[i]);
     }
     *count = names.count;
     mt_strings_release(&names);
-    return status;
 }
 
 static int by_size(const void *a, const void *b)

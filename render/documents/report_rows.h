@@ -27,8 +27,8 @@ struct mt_phase_sum {
 
 /* Fills `sums` for the first `capacity` names, in the order of their first phases. Sets *count to
  * the number of all names, which may be larger than `capacity`. */
-enum mt_status mt_sum_phases(const struct mt_report *report, const struct mt_device_report *device,
-                             struct mt_phase_sum *sums, size_t capacity, size_t *count) MT_MUST_USE;
+void mt_sum_phases(const struct mt_report *report, const struct mt_device_report *device,
+                   struct mt_phase_sum *sums, size_t capacity, size_t *count);
 
 /* A selection of the largest values: all values above `least`, and the first `equal` values that
  * are the same as `least`. */

@@ -33,7 +33,6 @@ static void end_row(struct page *page)
         mt_buf_add(page->out, page->row.data ? page->row.data : "", page->row.length);
     else
         page->omitted++;
-    page->out->failed |= page->row.failed;
     mt_buf_reset(&page->row);
 }
 
@@ -54,7 +53,6 @@ static void add_bytes(struct mt_buf *out, uint64_t bytes)
 /* Writes the table and releases it. */
 static void add_table(struct page *page, struct mt_table *table)
 {
-    page->out->failed |= table->failed;
     mt_add_markdown_head(page->out, table);
     for (size_t i = 0; i < mt_table_rows(table); i++) {
         mt_add_markdown_row(&page->row, table, i);
@@ -72,7 +70,6 @@ static void add_verdict(struct mt_buf *out, const struct mt_report *report,
     mt_buf_add_text(out, "### memtrace: ");
     mt_add_markdown(out, verdict.data ? verdict.data : "", MT_MARKDOWN_SENTENCE);
     mt_buf_add_text(out, "\n\n");
-    out->failed |= verdict.failed;
     mt_buf_release(&verdict);
 }
 
@@ -85,7 +82,6 @@ static void add_dry_run(struct mt_buf *out, const struct mt_dry_run *dry_run)
     mt_buf_add_text(out, "Dry run on a ");
     mt_add_markdown(out, words.data ? words.data : "", MT_MARKDOWN_SENTENCE);
     mt_buf_add_text(out, ".\n\n");
-    out->failed |= words.failed;
     mt_buf_release(&words);
 }
 
@@ -187,7 +183,6 @@ static void add_advice(struct mt_buf *out, const char *advice)
         else
             mt_add_markdown(out, part.text.data ? part.text.data : "", MT_MARKDOWN_SENTENCE);
     }
-    out->failed |= part.text.failed;
     mt_buf_release(&part.text);
 }
 

@@ -7,6 +7,7 @@
 #include "dry_run_answer.h"
 #include "dry_run_sweep.h"
 #include "memory_limit.h"
+#include "process_memory.h"
 #include "simulated_run.h"
 #include "util.h"
 
@@ -157,8 +158,6 @@ static int answer(struct dry_run *dry_run)
     if (answer.timed_out)
         mt_say("'%s' was ended because it was still running after --timeout %s",
                run->recording.command[0], dry_run->timeout);
-    if (run->failed)
-        return mt_say_no_memory("cannot list the traces");
     return mt_report_dry_run_answer(&answer);
 }
 
@@ -221,11 +220,9 @@ static void release(struct dry_run *dry_run)
 
 int mt_cmd_dry_run(const struct mt_command *command, int argc, char **argv)
 {
-    struct dry_run *dry_run = calloc(1, sizeof *dry_run);
+    struct dry_run *dry_run = mt_memory_zeroed(1, sizeof *dry_run);
     int code;
 
-    if (!dry_run)
-        return mt_say_no_memory("cannot run the command");
     dry_run->gates.outputs = &dry_run->outputs;
     mt_launch_init(&dry_run->simulated.recording.launch);
     code = parse(command, dry_run, argc, argv);

@@ -10,6 +10,7 @@
 
 #include "buf.h"
 #include "io.h"
+#include "process_memory.h"
 #include "settings_text.h"
 #include "site_cache.h"
 #include "util.h"
@@ -58,7 +59,7 @@ static char *path_of(const struct mt_dry_run_notes *notes, const char *name)
     char *copy;
 
     mt_buf_printf(&path, "%s/%s", notes->folder.path, name);
-    copy = path.data && !path.failed ? strdup(path.data) : NULL;
+    copy = path.data && !path.failed ? mt_memory_text(path.data) : NULL;
     mt_buf_release(&path);
     return copy;
 }
@@ -82,20 +83,17 @@ static void keep_text(char **text, const struct mt_settings *settings, const cha
     const struct mt_setting *setting = mt_settings_find(settings, path);
 
     if (!*text && setting && setting->kind == MT_SETTING_TEXT)
-        *text = strdup(setting->text);
+        *text = mt_memory_text(setting->text);
 }
 
 static void note_process(struct mt_dry_run_notes *notes, const struct mt_settings *settings)
 {
-    uint64_t *grown = realloc(notes->process_ids, (notes->process_count + 1) * sizeof *grown);
+    uint64_t *grown =
+        mt_memory_resize(notes->process_ids, (notes->process_count + 1) * sizeof *grown);
     const struct mt_setting *simulated = mt_settings_find(settings, "facts.simulated");
 
-    if (grown) {
-        notes->process_ids = grown;
-        grown[notes->process_count++] = number_of(settings, "pid");
-    } else {
-        notes->unreadable++;
-    }
+    notes->process_ids = grown;
+    grown[notes->process_count++] = number_of(settings, "pid");
     if (!simulated || simulated->kind != MT_SETTING_BOOL)
         return;
     notes->torch_processes++;
@@ -144,9 +142,9 @@ void mt_dry_run_notes_add(struct mt_dry_run_notes *notes, const char *text, size
 
 static void read_file(struct mt_dry_run_notes *notes, const char *path)
 {
-    char *text = malloc(MAX_NOTE_BYTES);
+    char *text = mt_memory_new(MAX_NOTE_BYTES);
     int fd = mt_io_open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0);
-    ssize_t length = text && fd >= 0 ? mt_io_read_full(fd, text, MAX_NOTE_BYTES) : -1;
+    ssize_t length = fd >= 0 ? mt_io_read_full(fd, text, MAX_NOTE_BYTES) : -1;
 
     if (length >= 0)
         mt_dry_run_notes_add(notes, text, (size_t)length);

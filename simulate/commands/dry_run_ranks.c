@@ -54,7 +54,7 @@ static bool add_run(struct mt_sweep_plan *plan, const struct mt_rank *rank)
     struct mt_sweep_run *run = &plan->sweep.runs[plan->sweep.run_count++];
 
     run->values[0] = mt_arena_printf(&plan->arena, "%llu", (unsigned long long)rank->rank);
-    run->label = run->values[0] ? mt_arena_printf(&plan->arena, "rank %s", run->values[0]) : NULL;
+    run->label = mt_arena_printf(&plan->arena, "rank %s", run->values[0]);
     return run->label;
 }
 
@@ -84,8 +84,7 @@ int mt_rank_plan_make(struct mt_sweep_plan *plan, const struct mt_rank_arguments
                                     .world = sweep->world,
                                     .local_world = sweep->local_world,
                                     .is_launched = command.is_launched};
-        if (!add_run(plan, &ranks[i]))
-            return mt_say_no_memory("cannot list the ranks");
+        add_run(plan, &ranks[i]);
     }
     return -1;
 }
@@ -120,8 +119,6 @@ int mt_report_worst_rank(const struct mt_sweep_request *request)
 
     if (!run)
         return MT_EXIT_OK;
-    if (!path)
-        return mt_say_no_memory("cannot analyze the rank's trace");
     notes.sizes = run->result.sizes_from_data;
     notes.decisions = run->result.decisions_from_data;
     answer = answer_of(request, &run->result);

@@ -7,6 +7,7 @@
 #include "backends.h"
 #include "memory_limit.h"
 #include "picture_option.h"
+#include "process_memory.h"
 #include "sweep_chart.h"
 #include "sweep_log.h"
 #include "sweep_output.h"
@@ -20,11 +21,10 @@ enum { SHOWN_LOGS = 3 }; /* the last lines of this many failed runs are printed 
 static char *path_in(struct mt_sweep_plan *plan, const char *folder, const char *name)
 {
     struct mt_buf path = {0};
-    char *copy = NULL;
+    char *copy;
 
     mt_add_path_in(&path, folder, name);
-    if (path.data && !path.failed)
-        copy = mt_arena_text(&plan->arena, path.data, path.length);
+    copy = mt_arena_text(&plan->arena, path.data, path.length);
     mt_buf_release(&path);
     return copy;
 }
@@ -60,8 +60,6 @@ static int prepare_folder(const struct mt_sweep_arguments *arguments, struct mt_
     for (size_t i = 0; !code && i < MT_ARRAY_LEN(answer_files); i++) {
         const char *path = path_in(plan, folder, answer_files[i].name);
 
-        if (!path)
-            return mt_say_no_memory("cannot list the files");
         if (is_written(i))
             code = mt_output_precheck(path, arguments->outputs, answer_files[i].kind);
     }
@@ -71,17 +69,11 @@ static int prepare_folder(const struct mt_sweep_arguments *arguments, struct mt_
 /* Reports a fault that affects all runs once, before the first run. */
 static int check_first(const struct mt_sweep_arguments *arguments, struct mt_sweep_plan *plan)
 {
-    struct mt_simulated_run *run = malloc(sizeof *run); /* too large for a small stack */
+    struct mt_simulated_run *run = mt_memory_new(sizeof *run); /* too large for a small stack */
     int code;
 
-    if (run) {
-        *run = *arguments->each;
-        run->recording.command = mt_sweep_plan_command(plan, &plan->sweep.runs[0]);
-    }
-    if (!run || !run->recording.command) {
-        free(run);
-        return mt_say_no_memory("cannot run the command");
-    }
+    *run = *arguments->each;
+    run->recording.command = mt_sweep_plan_command(plan, &plan->sweep.runs[0]);
     run->names_python = !arguments->common->quiet && !arguments->common->json;
     code = mt_simulated_run_check(run);
     mt_simulated_run_release(run);
@@ -127,8 +119,6 @@ static int write_json(const struct mt_sweep_arguments *arguments, struct mt_swee
     struct mt_buf out = {0};
     int code;
 
-    if (!path)
-        return mt_say_no_memory("cannot write the table");
     mt_add_sweep_json(&out, plan, true);
     code = mt_write_file(path, arguments->outputs, answer_files[0].kind, &out);
     mt_buf_release(&out);
@@ -139,12 +129,10 @@ static int write_json(const struct mt_sweep_arguments *arguments, struct mt_swee
 static int write_pictures(const struct mt_sweep_arguments *arguments, struct mt_sweep_plan *plan)
 {
     const struct mt_chart_options options = {.width = 0};
-    struct mt_error error = {.offset = MT_NO_OFFSET};
     struct mt_drawing drawing;
     int code = MT_EXIT_OK;
 
-    if (mt_sweep_draw(&plan->sweep, &options, &drawing, &error) != MT_OK)
-        code = mt_report_drawing_error("sweep", &error);
+    mt_sweep_draw(&plan->sweep, &options, &drawing);
     for (size_t i = 1; !code && i < MT_ARRAY_LEN(answer_files); i++) {
         struct mt_picture picture = {
             .output = path_in(plan, arguments->each->recording.output, answer_files[i].name),
@@ -152,9 +140,7 @@ static int write_pictures(const struct mt_sweep_arguments *arguments, struct mt_
             .is_png = answer_files[i].kind == &mt_file_png};
         size_t bytes;
 
-        if (!picture.output)
-            code = mt_say_no_memory("cannot draw the sweep");
-        else if (is_written(i))
+        if (is_written(i))
             code = mt_picture_write(&picture, &drawing, &bytes);
     }
     mt_drawing_release(&drawing);
@@ -221,17 +207,15 @@ static int run(const struct mt_sweep_arguments *arguments, struct mt_sweep_plan 
 
 int mt_dry_run_sweep(const struct mt_sweep_arguments *arguments)
 {
-    struct mt_sweep_plan *plan = calloc(1, sizeof *plan);
+    struct mt_sweep_plan *plan = mt_memory_zeroed(1, sizeof *plan);
     const char *output = arguments->each->recording.output;
     struct mt_rank ranks[MT_MAX_RANKS];
     struct mt_temporary_folder folder = MT_TEMPORARY_FOLDER_NONE;
     int code;
 
-    if (!plan)
-        return mt_say_no_memory("cannot run the command");
     code = prepare(arguments, plan, ranks);
     if (code < 0 && !output && !mt_temporary_folder_new(&folder, "memtrace-sweep")) {
-        mt_say("cannot create a folder for the traces in $TMPDIR: %s; to name a folder, use -o DIR",
+        mt_say("cannot create a folder for the traces in  TMPDIR: %s; to name a folder, use -o DIR",
                strerror(errno));
         code = MT_EXIT_OUTPUT;
     }

@@ -20,7 +20,7 @@ struct mt_rank {
 int mt_ranks_read(const char *text, uint64_t world, uint64_t ranks[MT_MAX_RANKS], size_t *count);
 
 /* Sets the environment variables of torchrun, and marks the rank as isolated. Call it in the
- * process of the rank. Returns false if memory runs out. */
+ * process of the rank. */
 bool mt_rank_set_environment(const struct mt_rank *rank);
 
 #endif

@@ -180,8 +180,6 @@ static int read_launcher(struct mt_rank_command *read, char *const *python, size
     while (rest.at[count])
         count++;
     read->words = mt_arena_array(arena, python_count + count + 3, sizeof *read->words);
-    if (!read->words)
-        return mt_say_no_memory("cannot run the command");
     for (size_t i = 0; i < python_count && !rest.is_program; i++)
         read->words[used++] = python[i];
     if (!rest.is_program)
@@ -250,8 +248,7 @@ static int read_torchrun(struct mt_rank_command *read, char *const *command, str
         return MT_EXIT_USAGE;
     }
     python = mt_arena_text(arena, choice.path, strlen(choice.path));
-    return python ? read_launcher(read, &python, 1, command + 1, arena)
-                  : mt_say_no_memory("cannot run the command");
+    return read_launcher(read, &python, 1, command + 1, arena);
 }
 
 int mt_rank_command_read(struct mt_rank_command *read, char *const *command, struct mt_arena *arena)

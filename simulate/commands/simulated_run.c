@@ -12,6 +12,7 @@
 #include "dry_run.h"
 #include "io.h"
 #include "memory_limit.h"
+#include "process_memory.h"
 #include "process_tree.h"
 #include "python_of_command.h"
 #include "record_output.h"
@@ -124,7 +125,7 @@ static int prepare_fact(struct mt_simulated_run *run)
 
     snprintf(fact.card, sizeof fact.card, "%s", run->card->name);
     mt_dry_run_write(&fact, &run->fact);
-    return run->fact.failed ? mt_say_no_memory("cannot run the command") : -1;
+    return -1;
 }
 
 /* Returns the cost of a context; NULL if it was not measured. The simulated driver then uses its
@@ -145,7 +146,7 @@ static bool set_in_front(const char *name, const char *ours)
     if (!*ours)
         return true;
     mt_buf_printf(&value, old && *old ? "%s:%s" : "%s", ours, old);
-    done = value.data && !value.failed && !setenv(name, value.data, 1);
+    done = value.data && !setenv(name, value.data, 1);
     mt_buf_release(&value);
     return done;
 }
@@ -228,7 +229,6 @@ static void note_faults(struct mt_simulated_run *run, const struct mt_trace_end 
     run->unread.incomplete += end->state == MT_TRACE_INCOMPLETE;
     mt_add_trace_end(&lines, end, "memtrace: ", true);
     (void)!mt_io_write(STDERR_FILENO, lines.data, lines.length);
-    run->failed |= lines.failed;
     mt_buf_release(&lines);
 }
 
@@ -242,19 +242,14 @@ static void note_trace(void *context, const struct mt_trace_end *end)
     note_faults(run, end);
     if (!is_readable || !end->summary.events)
         return;
-    grown = realloc(run->traces, (run->trace_count + 1) * sizeof *grown);
-    if (!grown) {
-        run->failed = true;
-        return;
-    }
+    grown = mt_memory_resize(run->traces, (run->trace_count + 1) * sizeof *grown);
     run->traces = grown;
     run->traces[run->trace_count++] =
-        (struct mt_dry_run_trace){.path = strdup(end->path),
+        (struct mt_dry_run_trace){.path = mt_memory_text(end->path),
                                   .reserved_peak_bytes = end->summary.reserved_peak_bytes,
                                   .process_id = end->summary.process_id,
                                   .is_pytorch = end->summary.reserved_known,
                                   .died_of_oom = end->summary.died_of_oom};
-    run->failed |= !run->traces[run->trace_count - 1].path;
 }
 
 uint64_t mt_simulated_run_lacks(const struct mt_simulated_run *run)
@@ -291,7 +286,7 @@ static int say_hopeless(const struct mt_simulated_run *run)
     if (!least_bytes)
         return -1;
     mt_add_hopeless_text(&line, &answer, least_bytes);
-    mt_say("%s", line.data && !line.failed ? line.data : "out of memory (simulated)");
+    mt_say("%s", line.data ? line.data : "out of memory (simulated)");
     mt_buf_release(&line);
     return MT_EXIT_BUDGET;
 }
@@ -314,7 +309,6 @@ int mt_simulated_run_finish(struct mt_simulated_run *run)
 
     mt_dry_run_notes_open(&run->notes, run->site.cache);
     run->notes_path = mt_dry_run_notes_path(&run->notes);
-    run->failed = run->notes.failed || (run->notes.folder.path && !run->notes_path);
     if (recording->timeout_ms)
         mt_process_tree_keep();
     recording->before = set_environment;

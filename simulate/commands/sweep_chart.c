@@ -135,7 +135,7 @@ static const char *exact_words(struct mt_drawing *drawing, const struct mt_sweep
                             run->label, mt_sweep_outcome_name(result->outcome),
                             mt_format_count(n[0], result->allocated_peak_bytes),
                             mt_format_count(n[1], result->reserved_peak_bytes), need ? need : "");
-    return words ? words : "";
+    return words;
 }
 
 static void draw_part(struct mt_drawing *drawing, const struct layout *layout, double x,
@@ -190,7 +190,7 @@ static const char *amount_of(struct mt_drawing *drawing, const struct mt_sweep_r
     text = mt_arena_printf(
         &drawing->arena, "%s%s", result->has_need && !result->in_all_is_known ? "> " : "",
         mt_format_bytes(n, result->has_need ? result->in_all_bytes : result->reserved_peak_bytes));
-    return text ? text : "";
+    return text;
 }
 
 /* Draws the amount above the bar, if there is room between its neighbors. */
@@ -267,7 +267,7 @@ static const char *title_of(struct mt_drawing *drawing, const struct mt_sweep *s
     for (size_t i = 0; i < sweep->name_count && names; i++)
         names = mt_arena_printf(&drawing->arena, "%s%s%s", names, i ? ", " : "", sweep->names[i]);
     title = mt_arena_printf(&drawing->arena, "GPU memory by %s", names ? names : "");
-    return title ? title : "";
+    return title;
 }
 
 static const char *facts_of(struct mt_drawing *drawing, const struct mt_sweep *sweep)
@@ -278,7 +278,7 @@ static const char *facts_of(struct mt_drawing *drawing, const struct mt_sweep *s
                         sweep->run_count, sweep->run_count == 1 ? "" : "s", sweep->card->name,
                         mt_format_bytes(n, sweep->memory_bytes));
 
-    return facts ? facts : "";
+    return facts;
 }
 
 static void place(struct mt_drawing *drawing, struct layout *layout, double y)
@@ -314,8 +314,8 @@ static bool any_is_measured(const struct mt_sweep *sweep)
     return false;
 }
 
-enum mt_status mt_sweep_draw(const struct mt_sweep *sweep, const struct mt_chart_options *options,
-                             struct mt_drawing *drawing, struct mt_error *error)
+void mt_sweep_draw(const struct mt_sweep *sweep, const struct mt_chart_options *options,
+                   struct mt_drawing *drawing)
 {
     struct layout layout = {.sweep = sweep};
     const char *title;
@@ -335,7 +335,4 @@ enum mt_status mt_sweep_draw(const struct mt_sweep *sweep, const struct mt_chart
         mt_chart_frame_nothing(drawing, y + 10, "No run was measured",
                                "no recorded process used a device");
     }
-    if (drawing->failed)
-        return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "no memory to draw the sweep");
-    return MT_OK;
 }

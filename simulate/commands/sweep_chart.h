@@ -6,7 +6,7 @@
 #include "sweep.h"
 
 /* Like draw of struct mt_chart (chart.h). */
-enum mt_status mt_sweep_draw(const struct mt_sweep *sweep, const struct mt_chart_options *options,
-                             struct mt_drawing *drawing, struct mt_error *error);
+void mt_sweep_draw(const struct mt_sweep *sweep, const struct mt_chart_options *options,
+                   struct mt_drawing *drawing);
 
 #endif

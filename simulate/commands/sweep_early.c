@@ -87,12 +87,11 @@ static void remove_files(const char *path)
     const char *name = strrchr(path, '/') + 1;
     size_t length = strlen(name) - strlen(MT_TRACE_SUFFIX);
     struct mt_buf folder = {0};
-    DIR *open = NULL;
+    DIR *open;
 
     mt_buf_add(&folder, path, (size_t)(name - path));
     mt_buf_add_char(&folder, '\0');
-    if (!folder.failed)
-        open = opendir(folder.data);
+    open = opendir(folder.data);
     for (const struct dirent *entry; open && (entry = readdir(open));)
         if (strncmp(entry->d_name, name, length) == 0 && is_end_of_name(entry->d_name + length))
             (void)unlinkat(dirfd(open), entry->d_name, 0);
@@ -111,8 +110,7 @@ void mt_sweep_run_early(struct mt_simulated_run *second, const struct mt_common 
     second->frees_early = true;
     discard_output();
     mt_simulated_run_init(second);
-    if (mt_simulated_run_prepare(second) < 0 && mt_simulated_run_finish(second) < 0 &&
-        !second->failed) {
+    if (mt_simulated_run_prepare(second) < 0 && mt_simulated_run_finish(second) < 0) {
         const struct mt_dry_run_answer answer = mt_simulated_run_answer(second);
 
         measure(&early, &answer, common, result->device);

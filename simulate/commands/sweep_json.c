@@ -35,10 +35,7 @@ static void add_peaks(struct mt_json *json, const struct mt_sweep_result *result
 static void add_files(struct mt_json *json, struct mt_sweep_plan *plan,
                       const struct mt_sweep_run *run)
 {
-    const char *file = mt_sweep_plan_file(plan, run);
-
-    json->out->failed |= !file;
-    mt_json_text(json, "file", file);
+    mt_json_text(json, "file", mt_sweep_plan_file(plan, run));
 }
 
 static void add_run(struct mt_json *json, struct mt_sweep_plan *plan,

@@ -38,8 +38,6 @@ int mt_sweep_precheck_logs(struct mt_sweep_plan *plan, const char *folder,
     for (size_t i = 0; !code && i < plan->sweep.run_count; i++) {
         const char *path = log_path(plan, folder, &plan->sweep.runs[i]);
 
-        if (!path)
-            return mt_say_no_memory("cannot list the files");
         code = mt_output_precheck(path, outputs, &log_kind);
     }
     return code ? code : -1;
@@ -55,16 +53,10 @@ int mt_sweep_log_open(const struct mt_sweep_request *request, const struct mt_sw
     struct mt_output output;
     int fd = -1;
 
-    if (!path) {
-        (void)mt_say_no_memory("cannot write the log");
-        return -1;
-    }
     mt_buf_add_text(&mark, LOG_MARK);
     mt_buf_add_printable_text(&mark, run->label);
     mt_buf_add_char(&mark, '\n');
-    if (mark.failed)
-        error.status = MT_ERR_MEMORY;
-    else if (mt_output_open(&output, path, &rules, &error) == MT_OK) {
+    if (mt_output_open(&output, path, &rules, &error) == MT_OK) {
         (void)mt_output_add(&output, mark.data, mark.length);
         fd = fcntl(output.fd, F_DUPFD_CLOEXEC, 0);
         if (mt_output_finish(&output, &error) == MT_OK && fd < 0)
@@ -125,7 +117,7 @@ static void print_lines(const char *lines, size_t length)
 void mt_sweep_log_show(const struct mt_sweep_request *request, const struct mt_sweep_run *run)
 {
     const char *path = log_path(request->plan, request->folder, run);
-    int fd = path ? mt_io_open(path, O_RDONLY, 0) : -1;
+    int fd = mt_io_open(path, O_RDONLY, 0);
     off_t end = fd < 0 ? 0 : lseek(fd, 0, SEEK_END);
     uint64_t begin = end > LOG_BYTES ? (uint64_t)end - LOG_BYTES : 0;
     char text[LOG_BYTES];

@@ -56,8 +56,6 @@ static int add_value(struct mt_sweep_plan *plan, struct axis *axis, const char *
         return MT_EXIT_USAGE;
     }
     copy = mt_arena_text(&plan->arena, value, length);
-    if (!copy)
-        return mt_say_no_memory("cannot list the values");
     for (size_t i = 0; i < axis->count; i++)
         if (!strcmp(axis->values[i], copy)) {
             mt_say("option '--sweep': '%s' has the value '%s' twice", axis->name, copy);
@@ -142,8 +140,6 @@ static int read_axis(struct mt_sweep_plan *plan, struct axis *axis, const char *
     if (!name || name > MT_MAX_SWEEP_WORD || *at++ != '=')
         return say_wrong(option);
     axis->name = mt_arena_text(&plan->arena, option, name);
-    if (!axis->name)
-        return mt_say_no_memory("cannot list the values");
     while (code < 0) {
         size_t length = strcspn(at, ",");
         struct range range;
@@ -193,9 +189,10 @@ static int check_use(struct mt_sweep_plan *plan, const char *wanted)
         while (next_placeholder(&at, &name, &length)) {
             if (length == strlen(wanted) && !strncmp(name, wanted, length))
                 return -1;
-            if (count < MAX_PLACEHOLDERS &&
-                (names[count] = mt_arena_text(&plan->arena, name, length)) != NULL)
+            if (count < MAX_PLACEHOLDERS) {
+                (names[count] = mt_arena_text(&plan->arena, name, length));
                 count++;
+            }
         }
     }
     near = mt_did_you_mean(wanted, names, count);
@@ -240,8 +237,7 @@ static int add_runs(struct mt_sweep_plan *plan, const struct axis *axes)
 
         for (size_t i = sweep->name_count; i-- > 0; rest /= axes[i].count)
             sweep->runs[run].values[i] = axes[i].values[rest % axes[i].count];
-        if (!add_label(plan, &sweep->runs[run]))
-            return mt_say_no_memory("cannot list the values");
+        add_label(plan, &sweep->runs[run]);
     }
     return -1;
 }
@@ -251,8 +247,6 @@ static int check_files(struct mt_sweep_plan *plan)
     for (size_t i = 0; i < plan->sweep.run_count; i++) {
         const char *file = mt_sweep_plan_file(plan, &plan->sweep.runs[i]);
 
-        if (!file)
-            return mt_say_no_memory("cannot list the values");
         if (strlen(file) > MAX_FILE) {
             mt_say("option '--sweep': '%s' is too long for the name of a file", file);
             return MT_EXIT_USAGE;
@@ -304,7 +298,7 @@ static char *replace(struct mt_sweep_plan *plan, const struct mt_sweep_run *run,
 {
     const char *at = word, *done = word, *name;
     struct mt_buf out = {0};
-    char *copy = NULL;
+    char *copy;
     size_t length;
 
     while (next_placeholder(&at, &name, &length)) {
@@ -317,8 +311,7 @@ static char *replace(struct mt_sweep_plan *plan, const struct mt_sweep_run *run,
         done = at;
     }
     mt_buf_add_text(&out, done);
-    if (!out.failed)
-        copy = mt_arena_text(&plan->arena, out.data ? out.data : "", out.length);
+    copy = mt_arena_text(&plan->arena, out.data ? out.data : "", out.length);
     mt_buf_release(&out);
     return copy;
 }
@@ -331,11 +324,8 @@ char **mt_sweep_plan_command(struct mt_sweep_plan *plan, const struct mt_sweep_r
     while (plan->command[count])
         count++;
     words = mt_arena_array(&plan->arena, count + 1, sizeof *words);
-    for (size_t i = 0; words && i < count; i++) {
+    for (size_t i = 0; i < count; i++)
         words[i] = replace(plan, run, plan->command[i]);
-        if (!words[i])
-            return NULL;
-    }
     return words;
 }
 
@@ -343,7 +333,7 @@ char *mt_sweep_plan_file(struct mt_sweep_plan *plan, const struct mt_sweep_run *
 {
     const struct mt_sweep *sweep = &plan->sweep;
     struct mt_buf out = {0};
-    char *copy = NULL;
+    char *copy;
 
     for (size_t i = 0; i < sweep->name_count; i++) {
         mt_buf_printf(&out, "%s%s=", i ? "," : "", sweep->names[i]);
@@ -353,8 +343,7 @@ char *mt_sweep_plan_file(struct mt_sweep_plan *plan, const struct mt_sweep_run *
             else
                 mt_buf_printf(&out, "%%%02X", (unsigned)(unsigned char)*at);
     }
-    if (!out.failed)
-        copy = mt_arena_text(&plan->arena, out.data ? out.data : "", out.length);
+    copy = mt_arena_text(&plan->arena, out.data ? out.data : "", out.length);
     mt_buf_release(&out);
     return copy;
 }

@@ -20,12 +20,12 @@ int mt_sweep_plan_make(struct mt_sweep_plan *plan, const struct mt_text_list *op
                        char *const *command);
 
 /* Returns the words of the command of one run, in the plan's arena. The array ends with NULL.
- * Placeholders without a sweep are unchanged. Returns NULL if memory runs out. */
+ * Placeholders without a sweep are unchanged. */
 char **mt_sweep_plan_command(struct mt_sweep_plan *plan, const struct mt_sweep_run *run);
 
 /* Returns a file name that is unique for the run, "batch=4,seq=128", in the plan's arena. It has at
  * most 220 bytes and consists of letters, digits and -_.+=,%. Other bytes of a value are escaped:
- * %2F. Returns NULL if memory runs out. */
+ * %2F. */
 char *mt_sweep_plan_file(struct mt_sweep_plan *plan, const struct mt_sweep_run *run);
 
 void mt_sweep_plan_release(struct mt_sweep_plan *plan);

@@ -17,6 +17,7 @@
 
 #include "io.h"
 #include "memory_limit.h"
+#include "process_memory.h"
 #include "process_tree.h"
 #include "progress.h"
 #include "sweep_log.h"
@@ -250,16 +251,13 @@ int mt_sweep_run_all(const struct mt_sweep_request *request)
 {
     const size_t bytes = MT_MAX_SWEEP_RUNS * sizeof(struct mt_sweep_result);
     long processors = sysconf(_SC_NPROCESSORS_ONLN);
-    struct crew *crew = calloc(1, sizeof *crew);
+    struct crew *crew = mt_memory_zeroed(1, sizeof *crew);
     void *shared = MAP_FAILED;
     int code;
 
-    if (crew)
-        shared = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (shared == MAP_FAILED) {
-        free(crew);
-        return mt_say_no_memory("cannot run the command");
-    }
+    shared = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (shared == MAP_FAILED)
+        mt_memory_end();
     *crew = (struct crew){.request = request,
                           .results = shared,
                           .processors = processors > 1 ? (size_t)processors : 1,

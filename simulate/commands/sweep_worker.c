@@ -9,6 +9,7 @@
 #include "dry_run_doubts.h"
 #include "dry_run_gates.h"
 #include "memory_limit.h"
+#include "process_memory.h"
 #include "sweep_early.h"
 #include "sweep_measure.h"
 
@@ -17,7 +18,7 @@ char *mt_sweep_path(struct mt_sweep_plan *plan, const char *folder, const struct
 {
     const char *file = mt_sweep_plan_file(plan, run);
 
-    return file ? mt_arena_printf(&plan->arena, "%s/%s%s", folder, file, suffix) : NULL;
+    return mt_arena_printf(&plan->arena, "%s/%s%s", folder, file, suffix);
 }
 
 static int measure_source(struct mt_source *source, const struct mt_dry_run_answer *answer,
@@ -96,10 +97,7 @@ static void fill_result(const struct mt_sweep_request *request, const struct mt_
     answer.gates = (struct mt_gate_options *)request->gates;
     answer.gate_run = &gate_run;
     fill_run(result, &answer);
-    if (run->failed)
-        *result = (struct mt_sweep_result){.exit_code = mt_say_no_memory("cannot list the traces")};
-    else
-        measure(&answer, result);
+    measure(&answer, result);
     for (size_t i = 0; !request->keeps_traces && !request->ranks && i < run->trace_count; i++)
         if (run->traces[i].path)
             (void)unlink(run->traces[i].path);
@@ -108,10 +106,9 @@ static void fill_result(const struct mt_sweep_request *request, const struct mt_
 /* A run has too many paths for a small stack. The caller frees it. */
 static struct mt_simulated_run *new_run(const struct mt_sweep_request *request)
 {
-    struct mt_simulated_run *run = malloc(sizeof *run);
+    struct mt_simulated_run *run = mt_memory_new(sizeof *run);
 
-    if (run)
-        *run = *request->each;
+    *run = *request->each;
     return run;
 }
 
@@ -120,20 +117,14 @@ static void run_again(const struct mt_sweep_request *request, const struct mt_sw
 {
     struct mt_simulated_run *second = new_run(request);
 
-    if (!second) {
-        (void)mt_say_no_memory("cannot run the command again");
-        return;
-    }
     second->recording.command = first->recording.command;
     second->recording.output = mt_sweep_path(request->plan, request->folder, run, MT_EARLY_SUFFIX);
     second->rank = first->rank;
-    if (second->recording.output)
-        mt_sweep_run_early(second, request->common, result);
+    mt_sweep_run_early(second, request->common, result);
     free(second);
 }
 
-/* Returns false if memory runs out. */
-static bool set_up(struct mt_simulated_run *simulated, const struct mt_sweep_request *request,
+static void set_up(struct mt_simulated_run *simulated, const struct mt_sweep_request *request,
                    const struct mt_sweep_run *run)
 {
     struct mt_recording *recording = &simulated->recording;
@@ -144,7 +135,6 @@ static bool set_up(struct mt_simulated_run *simulated, const struct mt_sweep_req
     recording->summarizes = request->ranks && request->keeps_traces;
     recording->quiet = true;
     simulated->rank = request->ranks ? &request->ranks[run - request->plan->sweep.runs] : NULL;
-    return recording->command && recording->output;
 }
 
 void mt_sweep_work(const struct mt_sweep_request *request, const struct mt_sweep_run *run,
@@ -154,11 +144,7 @@ void mt_sweep_work(const struct mt_sweep_request *request, const struct mt_sweep
     int code;
 
     *result = (struct mt_sweep_result){.outcome = MT_SWEEP_NOT_RUN};
-    if (!simulated || !set_up(simulated, request, run)) {
-        result->exit_code = mt_say_no_memory("cannot run the command");
-        free(simulated);
-        return;
-    }
+    set_up(simulated, request, run);
     mt_simulated_run_init(simulated);
     code = mt_simulated_run_prepare(simulated);
     if (code < 0)

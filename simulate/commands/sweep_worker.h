@@ -19,7 +19,7 @@ struct mt_sweep_request {
     uint64_t jobs;     /* parallel runs; 0 = as many as processors and memory allow */
 };
 
-/* Returns FOLDER/batch=4SUFFIX in the plan's arena; NULL if memory runs out. */
+/* Returns FOLDER/batch=4SUFFIX in the plan's arena. */
 char *mt_sweep_path(struct mt_sweep_plan *plan, const char *folder, const struct mt_sweep_run *run,
                     const char *suffix);
 

@@ -10,11 +10,12 @@
 
 #include "buf.h"
 #include "io.h"
+#include "process_memory.h"
 
 bool mt_temporary_folder_take(struct mt_temporary_folder *folder, const char *path)
 {
     *folder = (struct mt_temporary_folder){
-        strdup(path), mt_io_open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0)};
+        mt_memory_text(path), mt_io_open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0)};
     if (folder->path && folder->fd >= 0)
         return true;
     int why = folder->path ? errno : ENOMEM;
@@ -35,8 +36,7 @@ bool mt_temporary_folder_new(struct mt_temporary_folder *folder, const char *nam
     *folder = MT_TEMPORARY_FOLDER_NONE;
     mt_buf_printf(&path, "%s/%s-XXXXXX", base && *base ? base : "/tmp", name);
     errno = ENOMEM;
-    bool is_made = path.data && !path.failed && mkdtemp(path.data) &&
-                   mt_temporary_folder_take(folder, path.data);
+    bool is_made = path.data && mkdtemp(path.data) && mt_temporary_folder_take(folder, path.data);
     mt_buf_release(&path); /* keeps errno */
     return is_made;
 }

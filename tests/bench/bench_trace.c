@@ -43,8 +43,6 @@ static struct capture load(struct mt_source *source)
     while (mt_source_next(source, &batch, &error) == MT_OK) {
         capture.events =
             realloc(capture.events, (capture.count + batch.count) * sizeof *capture.events);
-        if (!capture.events)
-            exit(1);
         for (i = 0; i < batch.count; i++)
             if (batch.events[i].kind != MT_EVENT_END)
                 capture.events[capture.count++] = batch.events[i];

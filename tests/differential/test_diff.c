@@ -30,8 +30,7 @@ static void read_pair(struct pair *pair, const char *a, const char *b, enum mt_q
     pair->b = read_capture(b, &question);
     pair->diff.a = &pair->a.report->devices[0];
     pair->diff.b = &pair->b.report->devices[0];
-    assert_int_equal(mt_diff_devices(&pair->arena, pair->a.report, pair->b.report, &pair->diff),
-                     MT_OK);
+    mt_diff_devices(&pair->arena, pair->a.report, pair->b.report, &pair->diff);
 }
 
 static void close_pair(struct pair *pair)

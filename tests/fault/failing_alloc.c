@@ -4,6 +4,8 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "process_memory.h"
+
 void *__real_malloc(size_t size);
 void *__real_calloc(size_t count, size_t size);
 void *__real_realloc(void *memory, size_t size);
@@ -18,6 +20,7 @@ static atomic_size_t number, fails_at;
 
 void fail_allocation(size_t n, bool from_there_on)
 {
+    mt_memory_return_failures(true);
     number = 0;
     fails_at = n;
     all_from_there = from_there_on;
@@ -27,6 +30,7 @@ void fail_allocation(size_t n, bool from_there_on)
 size_t stop_failing(void)
 {
     armed = false;
+    mt_memory_return_failures(false);
     return number;
 }
 

@@ -189,8 +189,6 @@ static void change_bytes(struct part *part, struct mutate_dice *dice)
     size = end - from;
     room = size + 64;
     grown = malloc(part->size + 64);
-    if (!grown)
-        return;
     memcpy(grown, part->bytes, end);
     size = LLVMFuzzerMutate(grown + from, size, room);
     memcpy(grown + from + size, part->bytes + end, part->size - end);

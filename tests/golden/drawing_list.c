@@ -257,15 +257,11 @@ static void add_operations(struct mt_buf *out, const struct mt_op *ops, size_t c
 }
 
 /* The linker puts it in the place of mt_svg_write. */
-enum mt_status __wrap_mt_svg_write(const struct mt_drawing *drawing, enum mt_theme theme,
-                                   struct mt_buf *out, struct mt_error *error);
+void __wrap_mt_svg_write(const struct mt_drawing *drawing, enum mt_theme theme, struct mt_buf *out);
 
-enum mt_status __wrap_mt_svg_write(const struct mt_drawing *drawing, enum mt_theme theme,
-                                   struct mt_buf *out, struct mt_error *error)
+void __wrap_mt_svg_write(const struct mt_drawing *drawing, enum mt_theme theme, struct mt_buf *out)
 {
     (void)theme;
-    if (drawing->failed)
-        return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "no memory to draw the chart");
     mt_buf_printf(out, "drawing %s", drawing->id);
     add_number(out, " ", drawing->width);
     add_number(out, "x", drawing->height);
@@ -276,7 +272,6 @@ enum mt_status __wrap_mt_svg_write(const struct mt_drawing *drawing, enum mt_the
         mt_buf_printf(out, "metadata %s=%s\n", drawing->metadata[i].key,
                       drawing->metadata[i].value);
     add_operations(out, drawing->ops, drawing->op_count);
-    return out->failed ? MT_ERR_MEMORY : MT_OK;
 }
 
 int main(int argc, char **argv)

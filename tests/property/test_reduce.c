@@ -244,7 +244,7 @@ static void files_of_a_branch_that_is_lost_are_named(void **unused)
 
         processes[2].own_status = way == 2 ? MT_ERR_MEMORY : MT_OK;
         if (way == 2)
-            assert_int_equal(mt_gather_failures_add(&processes[2].failures, &before), MT_OK);
+            mt_gather_failures_add(&processes[2].failures, &before);
         start(&post, processes, 4, &gather);
         assert_int_equal(processes[0].status, MT_OK);
         for (uint32_t i = 0; i < processes[0].failures.count; i++) {

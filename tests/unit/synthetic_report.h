@@ -330,12 +330,11 @@ static inline void synthetic_device(struct mt_report *report, struct mt_device_r
     synthetic_steps(report, device, run);
     synthetic_ooms(report, device, run, options);
     synthetic_sites(report, device);
-    if (mt_timeline_spans(&report->arena, device->first_t_ns, device->last_t_ns, &run->gap,
-                          run->gap.end_t_ns ? 1 : 0, run->phases, run->phase_count, &spans,
-                          &span_count) != MT_OK ||
-        mt_timeline_builder_new(&report->arena, spans, span_count, 0, device->last_event,
-                                options->bins ? options->bins : 4096, &builder) != MT_OK)
-        abort();
+    mt_timeline_spans(&report->arena, device->first_t_ns, device->last_t_ns, &run->gap,
+                      run->gap.end_t_ns ? 1 : 0, run->phases, run->phase_count, &spans,
+                      &span_count);
+    mt_timeline_builder_new(&report->arena, spans, span_count, 0, device->last_event,
+                            options->bins ? options->bins : 4096, &builder);
     for (i = 0; i < run->count; i++) {
         const struct synthetic_state *state = &run->states[i];
         uint64_t allocated = synthetic_allocated(state->roles);

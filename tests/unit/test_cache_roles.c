@@ -54,7 +54,7 @@ static void frames_of_a_cache(void **state)
     begin(&p);
     for (size_t i = 0; i < MT_ARRAY_LEN(frames); i++)
         stacks[i] = stack(&p, frames[i].function, frames[i].file);
-    assert_int_equal(mt_stack_kinds_update(&p.clock.stacks, &p.symbols), MT_OK);
+    mt_stack_kinds_update(&p.clock.stacks, &p.symbols);
     for (size_t i = 0; i < MT_ARRAY_LEN(frames); i++)
         if (!!(mt_stack_kind(&p.clock.stacks, stacks[i]) & MT_STACK_KV_CACHE) != frames[i].is_cache)
             fail_msg("%s %s", frames[i].function, frames[i].file);

@@ -43,7 +43,7 @@ static void make_place(struct place *place)
     }
     assert_int_equal(mt_fleet_files_add(&place->files, place->folder, &error), MT_OK);
     assert_int_equal(place->files.count, RANKS);
-    assert_int_equal(mt_fleet_traces_find(&place->files, &place->traces), MT_OK);
+    mt_fleet_traces_find(&place->files, &place->traces);
 }
 
 static void remove_place(struct place *place)

