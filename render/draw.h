@@ -137,7 +137,6 @@ struct mt_drawing {
         const char *key, *value;
     } metadata[8]; /* PNG tEXt */
     size_t metadata_count;
-    bool failed; /* memory ran out: do not write the drawing */
     bool huge;   /* allows a PNG with more pixels than most viewers can show */
 };
 

@@ -5,9 +5,8 @@
 
 /* Checks the properties of a finished display list on which back ends rely: every number is finite,
  * every shape is inside the picture, enums have values of their type, texts are printable UTF-8,
- * and groups are balanced. Returns false and sets *why if a property does not hold. Accepts an
- * incomplete drawing with `failed` set, because no back end writes it. Cost: linear in the
- * operations, their points and the bytes of their texts. */
+ * and groups are balanced. Returns false and sets *why if a property does not hold. Cost:
+ * linear in the operations, their points and the bytes of their texts. */
 bool mt_drawing_is_sound(const struct mt_drawing *drawing, const char **why);
 
 #endif

@@ -181,8 +181,6 @@ enum mt_status mt_png_stream(const struct mt_drawing *drawing, enum mt_theme the
     const char *why = NULL;
     enum mt_status status;
 
-    if (drawing->failed)
-        return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "no memory to draw the chart");
     MT_ASSERT_SOUND(mt_drawing_is_sound(drawing, &why), why);
     status = mt_raster_open(drawing, theme, scale, &job.raster, error);
     if (status == MT_OK)

@@ -7,6 +7,7 @@
 
 #include "glyph_cache.h"
 #include "glyph_path.h"
+#include "process_memory.h"
 #include "theme.h"
 #include "util.h"
 
@@ -458,9 +459,7 @@ enum mt_status mt_raster_open(const struct mt_drawing *drawing, enum mt_theme th
                        drawing->huge || width > MT_RASTER_MAX_SIDE || height > MT_RASTER_MAX_SIDE
                            ? ""
                            : " without --force");
-    raster = calloc(1, sizeof *raster);
-    if (!raster)
-        return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "no memory to draw the chart");
+    raster = mt_memory_zeroed(1, sizeof *raster);
     rows = width * height <= WHOLE_PIXELS ? height : fmax(16, floor(BAND_PIXELS / width));
     raster->drawing = drawing;
     raster->height = (int)height;

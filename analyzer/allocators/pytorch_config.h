@@ -50,8 +50,7 @@ unsigned mt_pytorch_version(const struct mt_trace_header *header);
  * MT_FREE_LOWEST. `header` may be NULL. */
 enum mt_free_order mt_pytorch_free_order(const struct mt_trace_header *header);
 
-/* Writes the canonical spelling of options that differ from the defaults; "" if none. MT_ERR_MEMORY
- * leaves `text` unchanged. */
+/* Writes the canonical spelling of options that differ from the defaults; "" if none. */
 void mt_pytorch_config_spell(const struct mt_pytorch_config *config, char *text, size_t size);
 
 /* Bytes of the block for a request; > 0. */

@@ -72,7 +72,6 @@ struct mt_cache_chains {
     struct mt_cache_replaced *replaced;
     size_t replaced_count, replaced_capacity;
     uint32_t last_stack; /* of the last birth */
-    bool failed;         /* no memory: results are incomplete */
 };
 
 void mt_cache_chains_release(struct mt_cache_chains *chains);

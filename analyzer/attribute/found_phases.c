@@ -263,8 +263,6 @@ enum mt_status mt_found_phases_lay(struct mt_source *source, struct mt_error *er
     if (!status && !mt_stretches_complete(&stretches) && may_have_steps(source))
         status = find(source, &stretches, error);
     mt_stretches_release(&stretches);
-    if (status == MT_ERR_MEMORY && error && !error->status)
-        (void)mt_fail(error, status, MT_NO_OFFSET, "%s", mt_status_text(status));
     source->overlay.chosen = status == MT_OK;
     return status;
 }

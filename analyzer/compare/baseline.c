@@ -43,30 +43,27 @@ bool mt_device_peak(const struct mt_report *report, uint16_t device, uint64_t *b
     return false;
 }
 
-static const char *keep(struct mt_baseline *baseline, const char *text, bool *failed)
+static const char *keep(struct mt_baseline *baseline, const char *text)
 {
-    const char *kept = text ? mt_arena_text(&baseline->arena, text, strlen(text)) : NULL;
-
-    *failed |= text && !kept;
-    return kept;
+    return text ? mt_arena_text(&baseline->arena, text, strlen(text)) : NULL;
 }
 
 static void add_sites(struct mt_baseline *baseline, const struct mt_device_report *from,
-                      struct mt_baseline_device *device, bool *failed)
+                      struct mt_baseline_device *device)
 {
     device->all_sites = from->peak_site_count <= MT_BASELINE_SITES;
     device->site_count = device->all_sites ? from->peak_site_count : MT_BASELINE_SITES;
     for (uint32_t i = 0; i < device->site_count; i++) {
         const struct mt_site_use *use = &from->peak_sites[i];
 
-        device->sites[i].site = keep(baseline, use->site, failed);
-        device->sites[i].phase = keep(baseline, use->phase, failed);
+        device->sites[i].site = keep(baseline, use->site);
+        device->sites[i].phase = keep(baseline, use->phase);
         device->sites[i].bytes = use->bytes;
     }
 }
 
 static void add_device(struct mt_baseline *baseline, const struct mt_report *report,
-                       const struct mt_device_report *from, bool *failed)
+                       const struct mt_device_report *from)
 {
     struct mt_baseline_device *device = &baseline->devices[baseline->device_count++];
     bool is_sampled;
@@ -79,14 +76,14 @@ static void add_device(struct mt_baseline *baseline, const struct mt_report *rep
     device->reserved_peak_bytes = device->has_reserved ? from->reserved_peak.bytes : 0;
     if (!mt_device_peak(report, from->device, &device->device_peak_bytes, &is_sampled))
         device->device_peak_bytes = 0;
-    add_sites(baseline, from, device, failed);
+    add_sites(baseline, from, device);
     if (!baseline->doubt)
         baseline->doubt = mt_peaks_doubt(report, from);
 }
 
 /* The effective options; NULL: it is not PyTorch's allocator, or they are unknown. */
 static const char *options_of(struct mt_baseline *baseline, const struct mt_report *report,
-                              const struct mt_trace_header *header, bool *failed)
+                              const struct mt_trace_header *header)
 {
     struct mt_pytorch_config config;
     char text[512];
@@ -95,25 +92,21 @@ static const char *options_of(struct mt_baseline *baseline, const struct mt_repo
         mt_pytorch_config_recorded(header, &config, NULL) != MT_OK)
         return NULL;
     mt_pytorch_config_spell(&config, text, sizeof text);
-    return keep(baseline, text, failed);
+    return keep(baseline, text);
 }
 
 void mt_baseline_of_report(struct mt_baseline *baseline, const struct mt_report *report,
                            const struct mt_trace_header *header)
 {
-    bool failed = false;
-
     memset(baseline, 0, sizeof *baseline);
-    baseline->name = keep(baseline, report->name, &failed);
-    baseline->sha256 = keep(baseline, *report->sha256 ? report->sha256 : NULL, &failed);
-    baseline->framework = keep(baseline, report->framework, &failed);
-    baseline->options = options_of(baseline, report, header, &failed);
+    baseline->name = keep(baseline, report->name);
+    baseline->sha256 = keep(baseline, *report->sha256 ? report->sha256 : NULL);
+    baseline->framework = keep(baseline, report->framework);
+    baseline->options = options_of(baseline, report, header);
     baseline->devices =
         mt_arena_array(&baseline->arena, report->device_count + 1, sizeof *baseline->devices);
-    for (uint32_t i = 0; baseline->devices && i < report->device_count; i++)
-        add_device(baseline, report, &report->devices[i], &failed);
-    if (failed || !baseline->devices)
-        mt_memory_end();
+    for (uint32_t i = 0; i < report->device_count; i++)
+        add_device(baseline, report, &report->devices[i]);
 }
 
 void mt_baseline_release(struct mt_baseline *baseline)

@@ -61,7 +61,7 @@ static enum mt_status tune(struct mt_gate_work *work, struct advice *advice)
     enum mt_status status = mt_tune_run(work->check->source, &options, &advice->tuned, &error);
 
     advice->has_tuned = status == MT_OK;
-    return status == MT_ERR_MEMORY || status == MT_ERR_IO ? status : MT_OK;
+    return status == MT_ERR_IO ? status : MT_OK;
 }
 
 static enum mt_status replay_base_options(struct mt_gate_work *work, struct advice *advice)
@@ -83,7 +83,7 @@ static enum mt_status replay_base_options(struct mt_gate_work *work, struct advi
             summary->devices[i].counters.reserved.peak;
     advice->has_base_peak = status == MT_OK;
     free(summary);
-    return status == MT_ERR_MEMORY || status == MT_ERR_IO ? status : MT_OK;
+    return status == MT_ERR_IO ? status : MT_OK;
 }
 
 static enum mt_status replay(struct mt_gate_work *work, struct advice *advice)

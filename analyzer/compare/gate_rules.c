@@ -263,8 +263,6 @@ static enum mt_status read_bound(struct mt_gate_rules *rules, const struct mt_se
 
     if (entry->kind != MT_SETTING_BOOL)
         status = parse_bound(&rules->arena, kind, entry->text, strlen(entry->text), bound);
-    if (status == MT_ERR_MEMORY)
-        return mt_fail(error, status, MT_NO_OFFSET, "out of memory");
     return status ? wrong(entry, what_is_wanted(kind), error) : MT_OK;
 }
 

@@ -411,12 +411,11 @@ enum mt_status mt_attempts_read(struct mt_analysis *analysis, const struct mt_de
                               .attempts = attempts,
                               .watches = mt_memory_zeroed(MT_MAX_ATTEMPTS, sizeof *reading.watches),
                               .next_step = mt_first_step(analysis->report, device)};
-    enum mt_status status = MT_ERR_MEMORY;
+    enum mt_status status;
 
     memset(attempts, 0, sizeof *attempts);
     mt_alloc_log_rewind(&analysis->survey.log);
-    if (reading.watches)
-        status = mt_read_events(analysis, &reading, on_event);
+    status = mt_read_events(analysis, &reading, on_event);
     if (status == MT_OK)
         count_what_is_left(&reading);
     free(reading.watches);

@@ -89,11 +89,10 @@ static const char *tell_blocks(const struct mt_finding_search *search,
         if (is_before(&attempt->blocks[i], largest))
             largest = &attempt->blocks[i];
     label = mt_site_label(arena, &search->analysis->source->symbols, largest->stack, false);
-    return label ? mt_arena_printf(arena, "%s blocks from %s stacks; the largest, %s, is from %s",
-                                   mt_format_count(n[0], attempt->count),
-                                   mt_format_count(n[1], attempt->stacks),
-                                   mt_format_bytes(n[2], largest->bytes), label)
-                 : NULL;
+    return mt_arena_printf(arena, "%s blocks from %s stacks; the largest, %s, is from %s",
+                           mt_format_count(n[0], attempt->count),
+                           mt_format_count(n[1], attempt->stacks),
+                           mt_format_bytes(n[2], largest->bytes), label);
 }
 
 static const char *tell_end(const struct mt_finding_search *search,
@@ -110,11 +109,10 @@ static const char *tell_end(const struct mt_finding_search *search,
         after =
             mt_arena_printf(arena, "%s after",
                             mt_format_duration(n[1], attempt->together_t_ns - attempt->oom_t_ns));
-    return after ? mt_arena_printf(arena,
-                                   "%s of it is freed together, %s the request failed, with no "
-                                   "request in between",
-                                   mt_format_bytes(n[0], attempt->together_bytes), after)
-                 : NULL;
+    return mt_arena_printf(arena,
+                           "%s of it is freed together, %s the request failed, with no request "
+                           "in between",
+                           mt_format_bytes(n[0], attempt->together_bytes), after);
 }
 
 static enum mt_status say(struct mt_finding_search *search, const struct mt_attempts *attempts,
@@ -135,8 +133,8 @@ static enum mt_status say(struct mt_finding_search *search, const struct mt_atte
                   "that it passed through, and their tensors, alive. Store str(e) instead of e "
                   "(traceback.clear_frames, sys.last_value)"};
 
-    if (status != MT_OK || !label)
-        return status != MT_OK ? status : MT_ERR_MEMORY;
+    if (status != MT_OK)
+        return status;
     finding.title =
         mt_arena_printf(arena, "%s from a failed attempt stays allocated while %s runs again",
                         mt_format_bytes(n[0], most->bytes), label);

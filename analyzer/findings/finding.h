@@ -71,12 +71,10 @@ static inline bool mt_finding_matters(uint64_t bytes, uint64_t peak_bytes)
     return bytes >= mt_finding_least(peak_bytes);
 }
 
-/* Sets the evidence of a finding of the report: `count` lines that live as long as the report.
- * MT_ERR_MEMORY if one of them is NULL. */
+/* Sets the evidence of a finding of the report: `count` lines that live as long as the report. */
 void mt_finding_set_evidence(struct mt_finding *finding, const char **evidence, uint32_t count);
 
-/* Adds a copy of a finding and of its evidence, in the report's arena, if there is room.
- * MT_ERR_MEMORY if a text is NULL because its allocation failed. */
+/* Adds a copy of a finding and of its evidence, in the report's arena, if there is room. */
 void mt_finding_say(struct mt_finding_search *search, const struct mt_finding *finding);
 
 /* Returns the place for one more finding, or NULL if there is no room. */

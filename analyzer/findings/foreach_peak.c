@@ -147,11 +147,10 @@ static enum mt_status read_all(struct look *look)
     const size_t stacks = (size_t)look->symbols->stack_count + 1;
     struct reading reading = {.look = look,
                               .alive_bytes = mt_memory_zeroed(stacks, sizeof *reading.alive_bytes)};
-    enum mt_status status = MT_ERR_MEMORY;
+    enum mt_status status;
 
     mt_alloc_log_rewind(&analysis->survey.log);
-    if (reading.alive_bytes)
-        status = mt_read_events(analysis, &reading, on_event);
+    status = mt_read_events(analysis, &reading, on_event);
     if (status == MT_OK && reading.longest_bytes)
         look->lists = (uint32_t)mt_min_u64(
             (reading.most_bytes + reading.longest_bytes - 1) / reading.longest_bytes, MAX_LISTS);

@@ -89,7 +89,7 @@ enum mt_status mt_retime_replay(struct mt_retime *retime, struct mt_finding_sear
     struct mt_replay_summary *trial = mt_memory_zeroed(1, sizeof *trial);
     struct mt_overlay old = source->overlay;
     struct mt_overlay merged = {0};
-    enum mt_status status = MT_ERR_MEMORY;
+    enum mt_status status;
     uint32_t i;
 
     memset(peaks, 0, sizeof *peaks);

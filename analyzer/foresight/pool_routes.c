@@ -206,8 +206,6 @@ enum mt_status mt_pool_routes_make(struct mt_source *source, const char *text,
     mt_arena_release(&builder.arena);
     if (status != MT_OK)
         mt_pool_routes_release(routes);
-    if (status == MT_ERR_MEMORY)
-        return mt_fail(error, status, MT_NO_OFFSET, "out of host memory");
     return status;
 }
 

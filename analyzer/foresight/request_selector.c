@@ -24,7 +24,6 @@ struct answers {
 struct condition {
     enum condition_kind kind;
     regex_t regex; /* SITE, PHASE */
-    bool failed;   /* a match had no memory */
     bool compiled;
     struct answers frames, stacks, phases;
     uint64_t least, most; /* SIZE, both inclusive */
@@ -148,7 +147,7 @@ enum mt_status mt_request_selector_new(const char *text, struct mt_request_selec
 {
     struct mt_request_selector *self = mt_memory_zeroed(1, sizeof *self);
     char *copy = mt_memory_text(text);
-    enum mt_status status = MT_ERR_MEMORY;
+    enum mt_status status;
 
     *selector = NULL;
     status = parse(self, copy, error);

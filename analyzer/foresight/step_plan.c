@@ -315,7 +315,7 @@ static enum mt_status plan_step(const struct planner *planner, const struct step
     size_t count = step->last - step->first, i;
     uint32_t *entry_of = mt_memory_zeroed(count + 1, sizeof *entry_of);
     uint32_t *ends = mt_memory_new((count + 1) * sizeof *ends);
-    enum mt_status status = MT_ERR_MEMORY;
+    enum mt_status status;
 
     plan->entries = mt_memory_zeroed(count + 1, sizeof *plan->entries);
     plan->entry_count = (uint32_t)count;
@@ -433,8 +433,6 @@ enum mt_status mt_step_plan_make(struct mt_source *source, struct mt_step_plan *
     mt_arena_release(&planner.arena);
     if (status != MT_OK)
         mt_step_plan_release(plan);
-    if (status == MT_ERR_MEMORY)
-        return mt_fail(error, status, MT_NO_OFFSET, "out of host memory");
     return status;
 }
 

@@ -55,7 +55,6 @@ struct mt_layers_builder {
     uint32_t block_capacity;
     struct pending *pending;
     uint32_t pending_count, pending_capacity;
-    bool failed; /* host memory ran out */
 };
 
 static void wait(struct mt_layers_builder *builder, uint32_t group, int64_t bytes)

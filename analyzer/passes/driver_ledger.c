@@ -388,8 +388,6 @@ enum mt_status mt_driver_ledger_read(struct mt_driver_ledger *ledger, struct mt_
         mt_driver_ledger_finish(ledger);
         status = MT_OK;
     }
-    if (status == MT_ERR_MEMORY)
-        return mt_fail(error, status, MT_NO_OFFSET, "%s", mt_status_text(status));
     return status;
 }
 

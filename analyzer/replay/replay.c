@@ -349,13 +349,6 @@ static void close_replay(struct mt_one_replay *replay, struct mt_foresight *made
     free(made);
 }
 
-static enum mt_status name_lack_of_memory(enum mt_status status, struct mt_error *error)
-{
-    if (status == MT_ERR_MEMORY && error && error->status == MT_OK)
-        return mt_fail(error, status, MT_NO_OFFSET, "out of host memory");
-    return status;
-}
-
 enum mt_status mt_replay_run(struct mt_source *source, const struct mt_replay_options *options,
                              const struct mt_replay_observer *observer,
                              struct mt_replay_summary *summary, struct mt_error *error)
@@ -377,7 +370,7 @@ enum mt_status mt_replay_run(struct mt_source *source, const struct mt_replay_op
     if (status == MT_OK && pools_are_watched(&replay) && reach_of(summary).event != UINT64_MAX)
         status = replay_with_pools(&replay, error);
     close_replay(&replay, made);
-    return name_lack_of_memory(status, error);
+    return status;
 }
 
 /* Whether no further replays are needed to find something out: one pass suffices. */
@@ -414,7 +407,7 @@ enum mt_status mt_replay_run_together(struct mt_source *source, const struct mt_
         close_replay(&replays[i], made[i]);
     free(replays);
     free(made);
-    return name_lack_of_memory(status, error);
+    return status;
 }
 
 bool mt_replay_is_exact(const struct mt_replay_summary *summary)

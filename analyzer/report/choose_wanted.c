@@ -113,7 +113,7 @@ static void choose_instants(struct mt_analysis *analysis)
 enum mt_status mt_choose_wanted(struct mt_analysis *analysis)
 {
     struct mt_holders *holders = &analysis->holders;
-    enum mt_status status;
+    enum mt_status status = MT_OK;
 
     holders->arena = &analysis->report->arena;
     holders->survey = &analysis->survey;
@@ -121,7 +121,6 @@ enum mt_status mt_choose_wanted(struct mt_analysis *analysis)
         mt_memory_zeroed((size_t)analysis->survey.device_count + 1, sizeof *holders->devices);
     if (!analysis->options->question && !analysis->options->no_findings)
         mt_findings_begin(analysis);
-    status = MT_OK;
     choose_instants(analysis);
     for (uint32_t i = 0; i < analysis->survey.device_count && !status; i++)
         status = mt_models_begin(analysis, i, &holders->devices[i].models);

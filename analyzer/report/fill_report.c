@@ -377,16 +377,15 @@ static void fill_parts_of_devices(struct mt_analysis *analysis)
 
 enum mt_status mt_fill_report(struct mt_analysis *analysis)
 {
-    enum mt_status status = MT_OK;
+    enum mt_status status;
 
     if (analysis->report->phase_count)
         memcpy(analysis->report->main_phase, analysis->is_main,
                analysis->report->phase_count * sizeof *analysis->is_main);
     status = fill_devices(analysis);
-    if (!status)
-        mt_fill_driver(analysis);
     if (status)
         return status;
+    mt_fill_driver(analysis);
     fill_parts_of_devices(analysis);
     return MT_OK;
 }

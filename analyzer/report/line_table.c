@@ -375,7 +375,7 @@ enum mt_status mt_line_table_read(struct mt_source *source, struct mt_line_table
 {
     struct reading *reading = mt_memory_zeroed(1, sizeof *reading);
     struct mt_replay_summary *summary = mt_memory_zeroed(1, sizeof *summary);
-    enum mt_status status = MT_ERR_MEMORY;
+    enum mt_status status;
 
     memset(table, 0, sizeof *table);
     reading->source = source;

@@ -65,9 +65,8 @@ enum mt_status mt_fill_peak_orders(struct mt_analysis *analysis)
                                               .no_inferred_limit = true,
                                               .no_inferred_pools = true};
     struct mt_replay_summary *summary = mt_memory_zeroed(1, sizeof *summary);
-    enum mt_status status = MT_ERR_MEMORY;
+    enum mt_status status = mt_source_rewind(analysis->source, analysis->error);
 
-    status = mt_source_rewind(analysis->source, analysis->error);
     if (status == MT_OK)
         status = mt_replay_run(analysis->source, &options, NULL, summary, analysis->error);
     if (status == MT_OK)

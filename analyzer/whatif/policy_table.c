@@ -75,7 +75,7 @@ enum mt_status mt_policy_row_measure(struct mt_source *source, const char *polic
         .policy = policy, .orders = MT_BASE_ORDERS, .limits_only = true};
     struct mt_fit_summary *summary = mt_memory_zeroed(1, sizeof *summary);
     const struct mt_fit_result *result = NULL;
-    enum mt_status status = MT_ERR_MEMORY;
+    enum mt_status status;
 
     status = mt_fit_run(source, &options, summary, error);
     if (status == MT_OK)

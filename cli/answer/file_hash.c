@@ -8,19 +8,18 @@
 #include <unistd.h>
 
 #include "io.h"
+#include "process_memory.h"
 
 #define PIECE_BYTES ((size_t)1 << 16)
 
 /* Returns 0 or errno. */
 static int hash_descriptor(int fd, char text[MT_SHA256_TEXT])
 {
-    unsigned char *piece = malloc(PIECE_BYTES);
+    unsigned char *piece = mt_memory_new(PIECE_BYTES);
     struct mt_sha256 sha;
     ssize_t length;
     int why = 0;
 
-    if (!piece)
-        return ENOMEM;
     mt_sha256_init(&sha);
     while ((length = mt_io_read(fd, piece, PIECE_BYTES)) > 0)
         mt_sha256_add(&sha, piece, (size_t)length);

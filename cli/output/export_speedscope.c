@@ -118,7 +118,7 @@ static void add_speedscope(struct mt_buf *out, const struct mt_export *what)
     mt_json_init(&json, out, false);
     json.all = true; /* a file for another program is never shortened */
     mt_json_object_begin(&json, NULL);
-    mt_json_text(&json, " schema", "https://www.speedscope.app/file-format-schema.json");
+    mt_json_text(&json, "$schema", "https://www.speedscope.app/file-format-schema.json");
     mt_json_text(&json, "exporter", what->exporter);
     mt_json_text(&json, "name", what->title);
     add_frames(&json, what, indices);

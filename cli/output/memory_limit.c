@@ -19,9 +19,8 @@ enum { MAX_PATH = 4096, MAX_CGROUP_FILE = 8192, MAX_INPUT = 512 };
 /* The origin of the budget for messages; NULL = the option --max-memory. */
 static const char *source;
 
-/* Variables, because the last words have no argument. Threads read different inputs. */
-static char main_input[MAX_INPUT];
-static _Thread_local char thread_input[MAX_INPUT];
+/* Variables, because the last words have no argument. */
+static char input[MAX_INPUT];
 static int exit_code = MT_EXIT_INPUT;
 
 static const char CGROUPS[] = "/sys/fs/cgroup";
@@ -226,15 +225,16 @@ static void set_default(void)
 static void end_without_memory(void)
 {
     static atomic_flag is_ending = ATOMIC_FLAG_INIT;
-    const char *input = thread_input[0] ? thread_input : main_input;
     char reason[MT_MEMORY_TEXT];
 
     while (atomic_flag_test_and_set(&is_ending))
         (void)pause();
     mt_unfinished_unlink(mt_outputs_unfinished());
     mt_memory_reason(reason);
-    if (*input)
-        mt_say("'%s': %s", input, reason);
+    if (strcmp(input, "-") == 0)
+        mt_say("cannot read standard input: %s", reason);
+    else if (*input)
+        mt_say("cannot read '%s': %s", input, reason);
     else
         mt_say("%s", reason);
     _exit(exit_code);
@@ -285,9 +285,7 @@ const char *mt_memory_reason(char text[MT_MEMORY_TEXT])
 
 void mt_memory_input_set(const char *path)
 {
-    snprintf(thread_input, sizeof thread_input, "%s", path);
-    if (!main_input[0])
-        memcpy(main_input, thread_input, sizeof main_input);
+    snprintf(input, sizeof input, "%s", path);
 }
 
 void mt_memory_exit_code_set(int code)

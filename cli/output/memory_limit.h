@@ -25,8 +25,7 @@ void mt_memory_limit_set(uint64_t bytes);
  * "out of memory". */
 const char *mt_memory_reason(char text[MT_MEMORY_TEXT]);
 
-/* Sets the input that the message names if this thread runs out of memory. Other threads name the
- * first input of all, unless they set their own. */
+/* Sets the input that the message names: the only one of the process. */
 void mt_memory_input_set(const char *path);
 
 /* Sets the exit status, which is MT_EXIT_INPUT otherwise: `record` has the status of its command.

@@ -238,6 +238,7 @@ static char **make_environment(void *context, pid_t pid)
 /* Ends a recording that recorded nothing. */
 static int leave(struct mt_recording *recording, int code)
 {
+    mt_memory_return_failures(false);
     if (recording->settings.library) {
         unlink(recording->manifest);
         mt_trace_place_leave(&recording->place);
@@ -341,8 +342,10 @@ enum mt_recording_end mt_recording_finish(struct mt_recording *recording,
     enum mt_recording_end end;
     bool listed;
 
-    if (!recording->settings.library)
+    if (!recording->settings.library) {
+        mt_memory_return_failures(false);
         return MT_RECORDING_COMPLETE;
+    }
     listed = mt_manifest_read(recording->manifest, &recording->arena, &recording->traces,
                               &recording->trace_count, &error) == MT_OK;
     if (!listed)
@@ -355,6 +358,7 @@ enum mt_recording_end mt_recording_finish(struct mt_recording *recording,
     unlink(recording->manifest);
     end = end_traces(recording, on_trace, context);
     mt_trace_place_leave(&recording->place);
+    mt_memory_return_failures(false);
     return listed ? end : MT_RECORDING_LOST;
 }
 

@@ -56,8 +56,6 @@ static enum mt_status fill(struct mt_job_work *work, struct mt_error *error)
         work->values = MT_JOB_ARRAY(work, work->record_count, struct mt_job_value);
     for (size_t i = 0; i < MT_ARRAY_LEN(answers) && status == MT_OK; i++)
         status = answers[i](work, error);
-    if (status == MT_ERR_MEMORY)
-        return mt_fail(error, status, MT_NO_OFFSET, "no memory for the report of a job");
     return status;
 }
 

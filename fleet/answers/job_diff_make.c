@@ -56,9 +56,7 @@ enum mt_status mt_job_diff_make(const struct mt_job_report *a, const struct mt_j
     status = fill(made);
     if (status != MT_OK) {
         mt_job_diff_free(made);
-        return mt_fail(error, status, MT_NO_OFFSET,
-                       status == MT_ERR_MEMORY ? "no memory for the diff of two jobs"
-                                               : "too many call paths for one diff");
+        return mt_fail(error, status, MT_NO_OFFSET, "too many call paths for one diff");
     }
     *diff = made;
     return MT_OK;

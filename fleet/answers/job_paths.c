@@ -129,22 +129,19 @@ enum mt_status mt_job_find_paths(struct mt_job_work *work, struct mt_error *erro
     struct mt_job_report *report = work->report;
     uint64_t most = most_paths(work);
     struct cells cells;
-    enum mt_status status = MT_ERR_MEMORY;
 
-    (void)error;
+    if (most >= UINT32_MAX)
+        return mt_fail(error, MT_ERR_UNSUPPORTED, MT_NO_OFFSET, "too many call paths");
     report->paths = MT_JOB_ARRAY(work, most, struct mt_job_path);
     cells.index =
         mt_memory_zeroed((size_t)work->set->path_count + 1, MT_ROLE_COUNT * sizeof *cells.index);
     cells.seen = mt_memory_zeroed((size_t)most + 1, sizeof *cells.seen);
-    if (most < UINT32_MAX) {
-        add_rows(work, &cells);
-        status = MT_OK;
-    }
-    for (uint32_t i = 0; i < report->path_count && status == MT_OK; i++)
+    add_rows(work, &cells);
+    for (uint32_t i = 0; i < report->path_count; i++)
         finish(report, &cells.seen[i], &report->paths[i]);
     if (report->path_count)
         qsort(report->paths, report->path_count, sizeof *report->paths, compare_paths);
     free(cells.index);
     free(cells.seen);
-    return status;
+    return MT_OK;
 }

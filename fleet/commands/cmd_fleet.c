@@ -230,8 +230,7 @@ static int verdict_of(const struct run *run, const struct mt_job_report *report)
 
 static int answer(struct run *run)
 {
-    struct mt_error error = {
-        .status = MT_ERR_MEMORY, .offset = MT_NO_OFFSET, .text = "out of memory"};
+    struct mt_error error = {.offset = MT_NO_OFFSET};
     const struct mt_fleet_naming naming = {.path = run->arguments->paths[0],
                                            .option = "job",
                                            .job = run->arguments->job,

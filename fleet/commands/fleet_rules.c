@@ -69,8 +69,6 @@ static enum mt_status set_own(struct mt_fleet_rules *rules, enum mt_job_rule rul
                        entry->line, entry->path);
     if (entry->kind != MT_SETTING_BOOL)
         status = read_own(rules, rule, entry->text, is_warn ? &own->warn : &own->limit);
-    if (status == MT_ERR_MEMORY)
-        return mt_fail(error, status, MT_NO_OFFSET, "out of memory");
     return status == MT_OK
                ? MT_OK
                : mt_fail(error, MT_ERR_FORMAT, MT_NO_OFFSET, "line %u: '%.60s' needs %s",
@@ -133,8 +131,6 @@ static enum mt_status set_group(struct mt_fleet_rules *rules, const struct mt_se
                        entry->line, entry->path);
     status = group_rules(rules, axis, (size_t)(dot - axis), (uint32_t)strtoul(dot + 1, NULL, 10),
                          &group);
-    if (status == MT_ERR_MEMORY)
-        return mt_fail(error, status, MT_NO_OFFSET, "out of memory");
     if (status != MT_OK)
         return mt_fail(error, status, MT_NO_OFFSET, "more than %d groups have rules",
                        MT_MAX_GROUP_RULES);

@@ -45,8 +45,7 @@ static enum mt_status tune_trace(void *context, uint32_t index, const struct mt_
         trace->readings += source->readings;
     mt_source_close(source);
     trace->is_done = true;
-    return trace->status == MT_ERR_MEMORY || trace->status == MT_ERR_INTERNAL ? trace->status
-                                                                              : MT_OK;
+    return trace->status == MT_ERR_INTERNAL ? MT_ERR_INTERNAL : MT_OK;
 }
 
 /* Runs one trace with one setting. */

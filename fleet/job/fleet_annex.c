@@ -166,11 +166,10 @@ static void say_summary(const char *path)
 static enum mt_status summarize(const char *trace, bool force, struct mt_error *error)
 {
     struct mt_buf path = {0};
-    enum mt_status status = MT_ERR_MEMORY;
+    enum mt_status status;
 
     mt_summary_add_path(&path, trace);
-    if (!path.failed)
-        status = mt_summary_of_trace(trace, path.data, force, error);
+    status = mt_summary_of_trace(trace, path.data, force, error);
     mt_buf_release(&path);
     return status;
 }

@@ -95,19 +95,11 @@ enum mt_status mt_fleet_files_add(struct mt_fleet_files *files, const char *path
                                   struct mt_error *error)
 {
     struct stat facts;
-    enum mt_status status;
-    const char *folder;
 
-    if (stat(path, &facts) != 0 || !S_ISDIR(facts.st_mode)) {
-        add_file(files, path);
-        status = MT_OK;
-    } else {
-        folder = without_slashes(files, path);
-        status = add_folder(files, folder, 0, error);
-    }
-    if (status == MT_ERR_MEMORY)
-        return mt_fail(error, status, MT_NO_OFFSET, "no memory for the names of files");
-    return status;
+    if (stat(path, &facts) == 0 && S_ISDIR(facts.st_mode))
+        return add_folder(files, without_slashes(files, path), 0, error);
+    add_file(files, path);
+    return MT_OK;
 }
 
 static int compare(const void *a, const void *b)

@@ -168,7 +168,7 @@ static int read_files(struct mt_fleet_job *job, const struct mt_fleet_reading *r
                                      .load = mt_fleet_load,
                                      .context = &copy};
     struct mt_error error = {
-        .status = MT_ERR_MEMORY, .offset = MT_NO_OFFSET, .text = "out of memory"};
+        .status = MT_ERR_UNSUPPORTED, .offset = MT_NO_OFFSET, .text = "too many call paths"};
 
     if (mt_gather_files(&gather, &job->set, &job->failures) != MT_OK)
         return mt_report_error(job->path, &error);

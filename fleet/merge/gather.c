@@ -21,7 +21,7 @@ struct reader {
 struct crew {
     const struct mt_gather *gather;
     _Atomic uint64_t next;  /* the next path to read; 64 bits, so that adding cannot wrap */
-    atomic_bool has_failed; /* no memory: all threads stop */
+    atomic_bool has_failed; /* too many paths: all threads stop */
 };
 
 void mt_gather_failures_add(struct mt_gather_failures *failures,
@@ -63,7 +63,7 @@ static enum mt_status read_file(struct reader *reader, uint32_t file)
 
     if (status == MT_OK) {
         status = mt_rank_set_unite(&reader->set, &set);
-    } else if (status != MT_ERR_MEMORY) {
+    } else {
         failure.status = status;
         memcpy(failure.text, error.text, sizeof failure.text);
         failure.text[sizeof failure.text - 1] = '\0';

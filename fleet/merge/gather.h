@@ -34,9 +34,8 @@ struct mt_gather {
 };
 
 /* Adds the records of the files to *set, and the files that could not be read to *failures,
- * sorted by file. An unreadable file is not an error of this function. MT_ERR_MEMORY: the host
- * did not have enough memory for a file; *set and *failures then have only a part of the
- * results. */
+ * sorted by file. An unreadable file is not an error of this function. MT_ERR_UNSUPPORTED: too
+ * many paths; *set and *failures then have only a part of the results. */
 enum mt_status mt_gather_files(const struct mt_gather *gather, struct mt_rank_set *set,
                                struct mt_gather_failures *failures) MT_MUST_USE;
 

@@ -138,8 +138,6 @@ static enum mt_status add_theirs(struct mt_rank_set *set, struct mt_gather_failu
     return mt_rank_set_take(set, their_set);
 }
 
-/* Without memory for a message there is no result, because its sender waits for it to be received.
- */
 static enum mt_status take_from(const struct reduction *reduction, uint32_t from, uint32_t step,
                                 struct mt_rank_set *set, struct mt_gather_failures *failures)
 {
@@ -155,7 +153,7 @@ static enum mt_status take_from(const struct reduction *reduction, uint32_t from
     free(bytes);
     if (status == MT_OK) {
         status = add_theirs(set, failures, &their_set, &theirs);
-    } else if (status != MT_ERR_MEMORY) {
+    } else {
         fail_branch(reduction, from, step, status, error.text, failures);
         status = MT_OK;
     }

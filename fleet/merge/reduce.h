@@ -13,7 +13,7 @@
  * paths in `gather`. A process that had an error (`status`; MT_OK = none) must also call this
  * function, because others wait for it. Its files then count as failed with that status. The files
  * of a process also count as failed if its message cannot be read, or if it saw other paths.
- * MT_ERR_MEMORY: another process may still wait for this one. */
+ * MT_ERR_UNSUPPORTED (too many paths): another process may still wait for this one. */
 enum mt_status mt_reduce(const struct mt_exchange *exchange, const struct mt_gather *gather,
                          enum mt_status status, struct mt_rank_set *set,
                          struct mt_gather_failures *failures, struct mt_error *error) MT_MUST_USE;

@@ -20,7 +20,6 @@ struct writer {
     struct mt_arena arena; /* texts of the current rank */
     struct mt_strings strings, curves;
     struct mt_buf string_list, curve_list, ranks;
-    bool failed;
 };
 
 static void separate(struct mt_buf *out)

@@ -15,7 +15,6 @@ struct chooser {
     struct mt_arena *arena;
     struct mt_page_ranks *ranks;
     uint32_t *places; /* for each row: 1 + index in the list; 0 = not in the list */
-    bool failed;
 };
 
 static struct mt_page_rank *take(struct chooser *chooser, uint32_t row)

@@ -19,15 +19,9 @@ static void MT_PRINTF(3, 4)
     va_start(args, format);
     mt_buf_vprintf(&text, format, args);
     va_end(args);
-    if (sentence && !text.failed) {
-        sentence->topic = topic;
-        sentence->text = mt_arena_text(&words->arena, text.data ? text.data : "", text.length);
-    }
+    sentence->topic = topic;
+    sentence->text = mt_arena_text(&words->arena, text.data ? text.data : "", text.length);
     mt_buf_release(&text);
-    if (!sentence || !sentence->text) {
-        words->failed = true;
-        return;
-    }
     if (words->last)
         words->last->next = sentence;
     else
@@ -35,7 +29,6 @@ static void MT_PRINTF(3, 4)
     words->last = sentence;
 }
 
-/* Returns `text`. If its allocation failed, returns "" and sets `failed`. */
 static const char *or_nothing(const char *text)
 {
     return text ? text : "";

@@ -34,7 +34,6 @@ struct mt_job_words {
     bool all; /* no limits on lists of ranks */
     struct mt_arena arena;
     struct mt_job_sentence *first, *last;
-    bool failed; /* memory ran out, so sentences are missing */
 };
 
 /* Each function adds the sentences of its topics. It adds none if the report has no data for
@@ -56,7 +55,7 @@ const char *mt_job_axes_title(const struct mt_job_report *report);
 /* Returns a note about memory that the sums over shared devices do not include. */
 const char *mt_job_devices_caveat(const struct mt_job_report *report);
 
-/* Removes the sentences. `failed` is unchanged. */
+/* Removes the sentences. */
 void mt_job_words_reset(struct mt_job_words *words);
 void mt_job_words_release(struct mt_job_words *words);
 

@@ -17,7 +17,7 @@ struct leaves {
     uint32_t count;
 };
 
-/* The path of each node, by its index. NULL without memory. */
+/* The path of each node, by its index. */
 static uint32_t *paths_of(const struct mt_summarizing *work, const struct mt_icicle *icicle,
                           enum mt_status *status)
 {
@@ -33,8 +33,7 @@ static uint32_t *paths_of(const struct mt_summarizing *work, const struct mt_ici
         if (node->kind == MT_NODE_BLOCKS)
             continue;
         label = mt_node_label(work->arena, work->report->symbols, node);
-        *status = label ? mt_rank_set_path(work->set, paths[i], label, strlen(label), &paths[i])
-                        : MT_ERR_MEMORY;
+        *status = mt_rank_set_path(work->set, paths[i], label, strlen(label), &paths[i]);
     }
     return paths;
 }
@@ -70,11 +69,10 @@ static enum mt_status site_of_words(const struct mt_summarizing *work, const str
 {
     const char *label = mt_node_label(work->arena, work->report->symbols, node);
 
-    return label ? mt_rank_set_path(work->set, MT_NO_PATH, label, strlen(label), &site->path)
-                 : MT_ERR_MEMORY;
+    return mt_rank_set_path(work->set, MT_NO_PATH, label, strlen(label), &site->path);
 }
 
-/* The site of each BLOCKS node as a path, by its index. NULL without memory. */
+/* The site of each BLOCKS node as a path, by its index. */
 static uint32_t *sites_of(const struct mt_summarizing *work, const struct mt_icicle *icicle,
                           enum mt_status *status)
 {
@@ -151,7 +149,7 @@ static enum mt_status collect(const struct mt_summarizing *work, const struct mt
         sites = sites_of(work, icicle, &status);
     leaves->list = mt_arena_array(work->arena, icicle->count, sizeof *leaves->list);
     if (status != MT_OK)
-        return status != MT_OK ? status : MT_ERR_MEMORY;
+        return status;
     for (uint32_t i = 1; i < icicle->count; i++) {
         const struct mt_node *node = &icicle->nodes[i];
 

@@ -53,7 +53,7 @@ static void write_picture(const struct work *work, size_t index)
     const struct picture *picture = &work->pictures[index];
     size_t files = work->gallery->no_png.status ? 1 : 2;
     struct mt_gallery_file *file = &work->gallery->files[index * files];
-    struct mt_drawing drawing = {.failed = false};
+    struct mt_drawing drawing = {0};
     struct mt_error error = {.offset = MT_NO_OFFSET};
     struct mt_chart_options options = work->options->chart;
 

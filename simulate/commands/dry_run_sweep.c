@@ -215,7 +215,7 @@ int mt_dry_run_sweep(const struct mt_sweep_arguments *arguments)
 
     code = prepare(arguments, plan, ranks);
     if (code < 0 && !output && !mt_temporary_folder_new(&folder, "memtrace-sweep")) {
-        mt_say("cannot create a folder for the traces in  TMPDIR: %s; to name a folder, use -o DIR",
+        mt_say("cannot create a folder for the traces in $TMPDIR: %s; to name a folder, use -o DIR",
                strerror(errno));
         code = MT_EXIT_OUTPUT;
     }

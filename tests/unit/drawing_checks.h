@@ -115,7 +115,7 @@ static inline const char *drawing_fault(const struct mt_drawing *drawing)
             return fault;
         }
     }
-    return drawing->failed ? "no memory" : NULL;
+    return NULL;
 }
 
 static inline bool drawing_is(const struct mt_op *op, const char *role)
