@@ -1,5 +1,10 @@
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* getdents64 */
+#endif
+
 #include "temporary_file.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
@@ -158,6 +163,42 @@ bool mt_unfinished_take(struct mt_unfinished *list, char *path)
     return !atomic_load(&list->handled);
 }
 
+void mt_folder_empty(int fd)
+{
+    _Alignas(struct dirent64) char entries[4096];
+    ssize_t length;
+
+    (void)lseek(fd, 0, SEEK_SET);
+    while ((length = getdents64(fd, entries, sizeof entries)) > 0)
+        for (ssize_t at = 0; at < length;) {
+            const struct dirent64 *entry = (const void *)(entries + at);
+
+            (void)unlinkat(fd, entry->d_name, 0); /* fails for "." and ".." */
+            at += entry->d_reclen;
+        }
+}
+
+void mt_unfinished_folder_set(struct mt_unfinished *list, const char *path)
+{
+    atomic_store(&list->folder_owner, getpid());
+    atomic_store(&list->folder, path);
+}
+
+/* A forked process inherits the list, but not the folder. */
+static void remove_folder(struct mt_unfinished *list)
+{
+    const char *path = atomic_exchange(&list->folder, NULL);
+    int fd = -1;
+
+    if (path && atomic_load(&list->folder_owner) == getpid())
+        fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0)
+        return;
+    mt_folder_empty(fd);
+    (void)close(fd);
+    (void)rmdir(path);
+}
+
 void mt_unfinished_unlink(struct mt_unfinished *list)
 {
     atomic_store(&list->handled, true);
@@ -167,4 +208,5 @@ void mt_unfinished_unlink(struct mt_unfinished *list)
         if (path)
             (void)unlink(path);
     }
+    remove_folder(list);
 }

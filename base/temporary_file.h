@@ -27,7 +27,9 @@ enum { MT_MAX_UNFINISHED = 32 };
 /* Zeroed memory is an empty list. */
 struct mt_unfinished {
     _Atomic(char *) paths[MT_MAX_UNFINISHED];
-    _Atomic(bool) handled; /* mt_unfinished_unlink was called */
+    _Atomic(const char *) folder;
+    _Atomic(pid_t) folder_owner; /* the process that made it */
+    _Atomic(bool) handled;       /* mt_unfinished_unlink was called */
 };
 
 /* Lends `path` (from malloc) to the list until mt_unfinished_take. A full list ignores it: the file
@@ -38,7 +40,14 @@ void mt_unfinished_add(struct mt_unfinished *list, char *path);
  * handler is removing the file and the process is about to end: do not free the path then. */
 bool mt_unfinished_take(struct mt_unfinished *list, char *path);
 
-/* Unlinks every file of the list. Async-signal-safe. */
+/* Sets the temporary folder of this process, which contains only files; NULL: none. Borrows
+ * `path`. */
+void mt_unfinished_folder_set(struct mt_unfinished *list, const char *path);
+
+/* Removes the files in a folder. Async-signal-safe. */
+void mt_folder_empty(int fd);
+
+/* Removes every file of the list, and the folder. Async-signal-safe. */
 void mt_unfinished_unlink(struct mt_unfinished *list);
 
 struct mt_temporary {

@@ -1,7 +1,6 @@
 #include "dry_run_notes.h"
 
 #include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,8 +28,7 @@ static bool make_in_cache(struct mt_dry_run_notes *notes, const char *path)
         return false;
     if (mt_cache_begin(&cache, &making, &error) == MT_OK) {
         mt_buf_printf(&made, "%s/%s", cache.path, making.name);
-        notes->failed = made.failed ||
-                        (!mt_temporary_folder_take(&notes->folder, made.data) && errno == ENOMEM);
+        (void)mt_temporary_folder_take(&notes->folder, made.data);
         if (!notes->folder.path)
             mt_cache_abandon(&cache, &making);
         else
@@ -44,12 +42,8 @@ static bool make_in_cache(struct mt_dry_run_notes *notes, const char *path)
 void mt_dry_run_notes_open(struct mt_dry_run_notes *notes, const char *cache)
 {
     *notes = (struct mt_dry_run_notes){.folder = MT_TEMPORARY_FOLDER_NONE};
-    if (*cache) {
-        notes->folder_was_made = make_in_cache(notes, cache);
-    } else {
-        notes->folder_was_made = mt_temporary_folder_new(&notes->folder, "memtrace-dry-run");
-        notes->failed = !notes->folder_was_made && errno == ENOMEM;
-    }
+    notes->folder_was_made = *cache ? make_in_cache(notes, cache)
+                                    : mt_temporary_folder_new(&notes->folder, "memtrace-dry-run");
     notes->unreadable = !notes->folder_was_made;
 }
 
@@ -59,7 +53,7 @@ static char *path_of(const struct mt_dry_run_notes *notes, const char *name)
     char *copy;
 
     mt_buf_printf(&path, "%s/%s", notes->folder.path, name);
-    copy = path.data && !path.failed ? mt_memory_text(path.data) : NULL;
+    copy = mt_memory_text(path.data);
     mt_buf_release(&path);
     return copy;
 }
@@ -173,8 +167,6 @@ void mt_dry_run_notes_close(struct mt_dry_run_notes *notes)
     while (folder && (entry = readdir(folder))) {
         char *path = path_of(notes, entry->d_name);
 
-        if (!path)
-            continue;
         if (is_complete(entry->d_name))
             read_file(notes, path);
         free(path);

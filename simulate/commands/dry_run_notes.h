@@ -28,7 +28,6 @@ struct mt_dry_run_notes {
     uint64_t *process_ids;    /* ids of the processes that left notes */
     size_t process_count;
     bool folder_was_made;
-    bool failed; /* out of memory: the other fields may be incomplete */
 };
 
 /* Creates an empty folder for notes in `cache`, the cache of simulated libraries, and removes
@@ -36,7 +35,7 @@ struct mt_dry_run_notes {
  * fails, sets `unreadable` to 1; the run then has no notes. */
 void mt_dry_run_notes_open(struct mt_dry_run_notes *notes, const char *cache);
 /* Returns the value of MEMTRACE_DRY_RUN_NOTES: FOLDER/notes, to which each process appends .PID.
- * Returns NULL if memory runs out or there is no folder. Free the result with free(). */
+ * Returns NULL if there is no folder. Free the result with free(). */
 char *mt_dry_run_notes_path(const struct mt_dry_run_notes *notes);
 /* Adds the note of one process, a JSON document. */
 void mt_dry_run_notes_add(struct mt_dry_run_notes *notes, const char *text, size_t length);

@@ -33,7 +33,6 @@ struct mt_simulated_run {
     struct mt_dry_run_trace *traces; /* traces that have events */
     size_t trace_count;
     struct mt_dry_run_unread unread;
-    bool failed; /* out of memory: traces are missing */
     /* PRIVATE */
     bool is_checked;
     struct mt_simulated_site site;

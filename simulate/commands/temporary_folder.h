@@ -1,4 +1,5 @@
-/* A private folder below $TMPDIR. It contains only files, no folders. */
+/* A private folder below $TMPDIR. It contains only files, no folders. Also removed if the program
+ * ends early, if it is the last one made. */
 #ifndef MT_CLI_TEMPORARY_FOLDER_H
 #define MT_CLI_TEMPORARY_FOLDER_H
 

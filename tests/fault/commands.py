@@ -145,9 +145,13 @@ class Workplace:
                 return {"status": None, "stdout": b"", "stderr": b""}
 
     def files(self):
-        """Digests of what a run wrote, by name."""
+        """Digests of what a run wrote, by name; folders end with a slash."""
         found = {}
-        for folder, _, names in os.walk(self.root):
+        for folder, folders, names in os.walk(self.root):
+            for name in folders:
+                path = pathlib.Path(folder) / name
+                if not path.is_symlink():
+                    found[f"{path.relative_to(self.root)}/"] = ""
             for name in names:
                 path = pathlib.Path(folder) / name
                 if not path.is_symlink():

@@ -3,7 +3,8 @@
 
 Every command runs once undisturbed, and once to learn where it allocates. Then, for every call stack
 that allocates, its first and its last allocation fail, each alone, and the first one with all that
-follow. A failure must be told with the word "memory".
+follow. A failure ends with status 3 and with one line about memory, which names the input or the
+output, unless the command has several inputs or the failure comes before its arguments are read.
 
 Allocations that cairo makes do not fail: docs/internals/robustness.md says why.
 
@@ -11,17 +12,21 @@ To repeat a run use FAIL_ALLOC=N [FAIL_ALLOC_FROM=1] FAIL_ALLOC_NOT_IN=libcairo:
     LD_PRELOAD=.../fail_alloc.so PROGRAM ...
 """
 import collections
+import re
 import sys
 
 from command_sweep import CommandSweep, sweep_commands
 
+REASON = re.compile(rb"memtrace: (cannot (read|write|draw) ('[^']+'|standard (in|out)put): )?"
+                    rb"(out of memory|needs more memory than .*)")
+NOT_RUN = b"memtrace: cannot run 'true': Cannot allocate memory"
 SAMPLE_RUNS = 3  # of each command
 
 Fault = collections.namedtuple("Fault", "number from_there_on")
 
 
 class MemorySweep(CommandSweep):
-    WORD = "a word of memory"
+    WORD = "one line about memory"
     NONE = ("wrong option", "wrong command")  # they allocate nothing
 
     def environment(self, line, fault, log):
@@ -66,7 +71,9 @@ class MemorySweep(CommandSweep):
 
     @staticmethod
     def says_enough(done, fault):
-        return b"memory" in done["stderr"].lower()
+        about = [line for line in done["stderr"].splitlines() if b"memory" in line.lower()]
+        usual = done["status"] == 3 and len(about) == 1 and REASON.fullmatch(about[0])
+        return usual or done["status"] == 126 and about == [NOT_RUN]
 
     @staticmethod
     def may_share_status(says_enough, line):

@@ -5,6 +5,7 @@
 
 #include "german.h"
 #include "buf.h"
+#include "process_memory.h"
 
 static void grows_and_stays_terminated(void **state)
 {
@@ -31,6 +32,7 @@ static void failure_sticks(void **state)
     struct mt_buf buf = {0};
 
     (void)state;
+    mt_memory_return_failures(true);
     mt_buf_add_text(&buf, "before");
     assert_null(mt_buf_reserve(&buf, SIZE_MAX / 2));
     assert_true(buf.failed);
@@ -46,6 +48,7 @@ static void failure_sticks(void **state)
     mt_buf_add_text(&buf, "again");
     assert_string_equal(buf.data, "again");
     mt_buf_release(&buf);
+    mt_memory_return_failures(false);
 }
 
 static void integers(void **state)

@@ -20,7 +20,7 @@ static bool next_of(const char *bytes, size_t length, struct mt_pb_field *field,
         mt_pb_reader_of((struct mt_pb_bytes){(const uint8_t *)bytes, length});
     bool found = mt_pb_next(&reader, field);
 
-    *failed = false;
+    *failed = reader.failed;
     assert_true(reader.at <= reader.end);
     return found;
 }
