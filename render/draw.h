@@ -137,7 +137,7 @@ struct mt_drawing {
         const char *key, *value;
     } metadata[8]; /* PNG tEXt */
     size_t metadata_count;
-    bool huge;   /* allows a PNG with more pixels than most viewers can show */
+    bool huge; /* allows a PNG with more pixels than most viewers can show */
 };
 
 /* Zeroes *drawing and sets its size. The functions below copy their arguments, except the cells of

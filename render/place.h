@@ -30,7 +30,6 @@ struct mt_placer {
 
 void mt_placer_init(struct mt_placer *placer, struct mt_arena *arena, struct mt_box frame);
 
-/* If memory runs out, the obstacle is ignored. */
 void mt_placer_avoid(struct mt_placer *placer, struct mt_box box, double weight);
 
 /* Finds the best box of width x height for the label of the point (x, y). A leader connects the

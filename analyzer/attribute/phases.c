@@ -42,7 +42,6 @@ void mt_phases_release(struct mt_phases *phases)
     memset(phases, 0, sizeof *phases);
 }
 
-/* MT_MAP_NONE: no memory. */
 static uint32_t add_name(struct mt_phases *phases, const struct mt_phase_name *name)
 {
     mt_grow_to(&phases->names, &phases->name_capacity, (size_t)phases->name_count + 1,
@@ -83,19 +82,16 @@ static uint32_t xla_name(struct mt_phases *phases, enum mt_xla_range kind, const
     const struct mt_phase_name name = {.text = text, .xla = (uint8_t)kind, .is_plumbing = true};
     uint32_t id, index;
 
-    if (!text)
-        return MT_MAP_NONE;
     mt_strings_put(&phases->xla_texts, text, strlen(text), &id);
     index = mt_map_get(&phases->xla_ids, id);
     if (index != MT_MAP_NONE)
         return index;
     index = add_name(phases, &name);
-    if (index != MT_MAP_NONE)
-        mt_map_put(&phases->xla_ids, id, index);
+    mt_map_put(&phases->xla_ids, id, index);
     return index;
 }
 
-/* Index of the parsed name; MT_MAP_NONE: no memory. */
+/* Index of the parsed name. */
 static uint32_t name_index(struct mt_phases *phases, uint32_t name)
 {
     uint32_t index = mt_map_get(&phases->name_ids, name);
@@ -107,8 +103,6 @@ static uint32_t name_index(struct mt_phases *phases, uint32_t name)
         return index;
     kind = mt_xla_range_of(text, &module, &length);
     index = kind ? xla_name(phases, kind, module, length) : plain_name(phases, text);
-    if (index == MT_MAP_NONE)
-        return MT_MAP_NONE;
     mt_map_put(&phases->name_ids, name, index);
     return index;
 }

@@ -12,7 +12,7 @@ void mt_speaking_stack_init(struct mt_speaking_stack *speaking, struct mt_arena 
     speaking->symbols = symbols;
 }
 
-/* A copy with twice the room, NULL without memory. */
+/* A copy with twice the room. */
 static void *regrown(struct mt_arena *arena, const void *old, uint32_t count, uint32_t capacity,
                      size_t element_bytes)
 {

@@ -16,11 +16,10 @@ void mt_stretches_name(struct mt_stretches *stretches, uint32_t name, uint32_t *
     *id = mt_map_get(&stretches->name_ids, name);
     if (*id != MT_MAP_NONE)
         return;
-    if (stretches->name_count == MT_MAP_NONE ||
-        (mt_grow_to(&stretches->names, &stretches->name_capacity, stretches->name_count + 1,
-                    sizeof *facts),
-         false))
+    if (stretches->name_count == MT_MAP_NONE)
         mt_memory_end();
+    mt_grow_to(&stretches->names, &stretches->name_capacity, stretches->name_count + 1,
+               sizeof *facts);
     mt_map_put(&stretches->name_ids, name, (uint32_t)stretches->name_count);
     *id = (uint32_t)stretches->name_count++;
     facts = &stretches->names[*id];

@@ -111,7 +111,7 @@ static enum mt_role maker_of(const struct mt_symbols *symbols, uint32_t stack)
     return role;
 }
 
-/* Computed once for each stack. MT_ROLE_COUNT: no memory. */
+/* Computed once for each stack. */
 static enum mt_role made_by(struct mt_xla_roles *roles, uint32_t stack)
 {
     size_t old = roles->stack_capacity;

@@ -301,7 +301,7 @@ void mt_gate_describe_not_evaluated(struct mt_gate_work *work, struct mt_gate_re
         result->verdict = mt_arena_printf(&work->gates->arena, "%s: %s", subject, why);
 }
 
-/* ", forward train.py:47 in forward 1.20 GiB": NULL only without memory. */
+/* ", forward train.py:47 in forward 1.20 GiB". */
 static const char *name_holder(struct mt_gate_work *work, const char *before, const char *site,
                                const char *phase, int64_t bytes, bool is_change)
 {

@@ -252,8 +252,7 @@ static uint32_t take_free(struct mt_address_builder *builder, uint64_t bytes)
     if (place == MT_MAP_NONE)
         return NOWHERE;
     if (builder->places[place].next_free != NOWHERE)
-        mt_map_put(&builder->free, bytes,
-                   builder->places[place].next_free); /* no memory: the others are not reused */
+        mt_map_put(&builder->free, bytes, builder->places[place].next_free);
     return place;
 }
 

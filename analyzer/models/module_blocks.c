@@ -256,8 +256,7 @@ static struct row_key of_parameter(const struct table *table, uint32_t number)
     return (struct row_key){MT_MODULE_BESIDE, BESIDE_LAYERS, MT_NO_LAYER, 0};
 }
 
-/* The module with the code of `node`; NULL without memory. Many blocks share a node, so it is made
- * once. */
+/* The module with the code of `node`. Many blocks share a node, so it is made once. */
 static const char *module_path(struct table *table, uint32_t call, uint32_t node)
 {
     uint64_t key = (uint64_t)call << 32 | node;
@@ -267,10 +266,10 @@ static const char *module_path(struct table *table, uint32_t call, uint32_t node
     if (known != MT_MAP_NONE)
         return table->module_paths[known];
     path = mt_module_path(&table->namer, call, node, false, false);
-    if (!path || (mt_grow_to(&table->module_paths, &table->module_path_capacity,
-                             (size_t)table->module_path_count + 1, sizeof *table->module_paths),
-                  false))
+    if (!path)
         return NULL;
+    mt_grow_to(&table->module_paths, &table->module_path_capacity,
+               (size_t)table->module_path_count + 1, sizeof *table->module_paths);
     mt_map_put(&table->known_paths, key, table->module_path_count);
     table->module_paths[table->module_path_count++] = path;
     return path;

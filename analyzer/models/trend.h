@@ -22,7 +22,7 @@ void mt_robust_slope(const uint64_t *values, uint32_t count, int64_t *slope);
 
 enum mt_trend_verdict {
     MT_TREND_TOO_SHORT,  /* fewer than MT_TREND_MIN_STEPS */
-    MT_TREND_NOT_JUDGED, /* long enough for a slope, not for a verdict, or no memory for it */
+    MT_TREND_NOT_JUDGED, /* long enough for a slope, not for a verdict */
     MT_TREND_GROWS,      /* the finding reports growth */
     MT_TREND_STEADY      /* no memory left behind by steps makes it grow */
 };

@@ -65,7 +65,7 @@ static inline uint64_t mt_attributed_size(const struct mt_attributed *row)
 }
 
 /* Returns the operation that made the row's largest blocks: "embedding functional.py:2567". Returns
- * NULL if the site is that operation, if there is none, or if the host has no memory. */
+ * NULL if the site is that operation, or if there is none. */
 const char *mt_attributed_operation(const struct mt_attribution *attribution,
                                     const struct mt_attributed *row);
 

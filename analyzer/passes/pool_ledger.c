@@ -12,7 +12,7 @@ void mt_pool_ledger_release(struct mt_pool_ledger *ledger)
     memset(ledger, 0, sizeof *ledger);
 }
 
-/* Returns the row of a pool, created if missing; NULL without memory. */
+/* Returns the row of a pool, created if missing. */
 static struct mt_pool_row *row_of(struct mt_pool_ledger *ledger, uint16_t pool)
 {
     while (ledger->row_count <= pool) {

@@ -72,7 +72,7 @@ void mt_report_devices_left_out(const struct mt_reporter *reporter);
 /* Appends a table with a row for each device in `shown`, and a line about the others. */
 void mt_report_devices_together(const struct mt_reporter *reporter,
                                 const struct mt_device_choice *shown);
-/* Formats into the scratch arena. If memory runs out, returns "" and sets reporter->out->failed. */
+/* Formats into the scratch arena. */
 const char *mt_reporter_format(const struct mt_reporter *reporter, const char *format, ...)
     MT_PRINTF(2, 3);
 /* Returns "step 1, backward", "backward" or "outside any phase". */

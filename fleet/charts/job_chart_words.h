@@ -1,5 +1,4 @@
-/* Texts that charts of a job share. They are in the drawing's arena and never NULL. If memory runs
- * out, a text is "" and `failed` of the drawing is set. */
+/* Texts that charts of a job share. They are in the drawing's arena and never NULL. */
 #ifndef MT_RENDER_JOB_CHART_WORDS_H
 #define MT_RENDER_JOB_CHART_WORDS_H
 

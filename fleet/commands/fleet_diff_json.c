@@ -2,12 +2,6 @@
 #include "fleet_diff_output.h"
 #include "json_list.h"
 
-/* Adds a text. If its allocation failed, marks the document as failed. */
-static void add_text(struct mt_json *json, const char *key, const char *text)
-{
-    mt_json_text(json, key, text);
-}
-
 /* Adds a sum, or null if the sum exceeds INT64_MAX, which a hostile file can cause. */
 static void add_sum(struct mt_json *json, const char *key, unsigned __int128 sum)
 {
@@ -20,7 +14,7 @@ static void add_class(struct mt_json *json, const char *key,
     if (class == MT_NO_CLASS)
         mt_json_null(json, key);
     else
-        add_text(json, key, mt_job_class_name(answer->arena, answer->diff, class));
+        mt_json_text(json, key, mt_job_class_name(answer->arena, answer->diff, class));
 }
 
 /* Adds the fields of a change to an open object. */
@@ -118,7 +112,7 @@ static void add_path(struct mt_json *json, const char *key,
     if (path == MT_NO_PATH)
         mt_json_null(json, key);
     else
-        add_text(json, key, mt_job_diff_site(answer->arena, answer->diff, path));
+        mt_json_text(json, key, mt_job_diff_site(answer->arena, answer->diff, path));
 }
 
 /* Adds the line with the largest change in a group or in a match. */

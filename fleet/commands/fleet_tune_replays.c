@@ -25,8 +25,8 @@ static enum mt_status measure(struct mt_tuned_trace *trace, struct mt_source *so
     return status;
 }
 
-/* Fails only if memory runs out or an invariant is broken. After other errors, the work continues,
- * because other traces may succeed. */
+/* Fails only if an invariant is broken. After other errors, the work continues, because other
+ * traces may succeed. */
 static enum mt_status tune_trace(void *context, uint32_t index, const struct mt_fleet_share *share)
 {
     struct mt_tune_work *work = context;

@@ -70,8 +70,7 @@ static uint64_t number_of(const struct mt_settings *settings, const char *path)
     return setting && setting->kind == MT_SETTING_NUMBER && setting->is_whole ? setting->number : 0;
 }
 
-/* Keeps the first text that is found. If memory runs out, *text stays NULL and the text is
- * omitted. */
+/* Keeps the first text that is found. */
 static void keep_text(char **text, const struct mt_settings *settings, const char *path)
 {
     const struct mt_setting *setting = mt_settings_find(settings, path);

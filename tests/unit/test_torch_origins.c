@@ -79,7 +79,6 @@ static void frames_that_share_a_text_share_its_line(void **state)
     put_entry(&pickle, 4, "nothing that is a line", false);
     put_entry(&pickle, 5, NULL, false);
     mt_buf_add(&pickle, "eeu.", 4);
-    assert_false(false);
     assert_int_equal(mt_feed_open_memory(pickle.data, pickle.length, &feed, NULL), MT_OK);
     assert_int_equal(mt_torch_snapshot_open(feed, &source, NULL), MT_OK);
     assert_int_equal(mt_source_next(source, &batch, NULL), MT_OK);
