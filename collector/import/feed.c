@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include <zstd.h>
+#include <zstd_errors.h>
 
 #include "io.h"
 #include "util.h"
@@ -83,6 +84,8 @@ static enum mt_status read_zstd(struct mt_feed *feed, void *bytes, size_t capaci
         uint64_t place = feed->raw_bytes - (feed->raw_end - in.pos);
         bool consumed = in.pos > feed->raw_at;
 
+        if (ZSTD_getErrorCode(hint) == ZSTD_error_memory_allocation)
+            return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of memory");
         if (ZSTD_isError(hint))
             return mt_fail(error, MT_ERR_FORMAT, place, "compressed data is damaged: %s",
                            ZSTD_getErrorName(hint));

@@ -1,6 +1,7 @@
 #include "fleet_traces.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -38,7 +39,7 @@ static enum mt_status add_folder(struct mt_fleet_traces *traces, const char *pat
     struct dirent *entry;
 
     if (!folder)
-        return MT_OK;
+        return errno == ENOMEM ? MT_ERR_MEMORY : MT_OK;
     while (status == MT_OK && (entry = readdir(folder)))
         if (entry->d_name[0] != '.' && !is_summary_name(entry->d_name))
             status = add_trace(traces, path, entry->d_name);
