@@ -17,7 +17,7 @@ TITLE = re.compile(r"^(.*): (?:\S+ \S+ \(([\d,]+) B\), \S+ \S+ %|\S+ \S+ \(([\d,
 
 CASES = [("seq2seq", []), ("gpt_split64", ["--at", "reserved-peak", "--metric", "requested"]), ("gpt_split64", ["--of", "allocated-total"]),
          ("oom_adam", ["--at", "oom", "--metric", "count"]), ("keeps", ["--of", "grew"]), ("resnet50_cap1900", ["--reverse"]),
-         ("gpt_default", ["--of", "kept", "--step", "2"]), ("twogpu", ["--device", "1", "--at", "end"]), ("leakval", ["--metric", "count"])]
+         ("gpt_default", ["--of", "kept"]), ("twogpu", ["--device", "1", "--at", "end"]), ("leakval", ["--metric", "count"])]
 
 
 # ---- another renderer: flamegraph.pl's rules ------------------------------------------------

@@ -188,7 +188,7 @@ static enum mt_status bisect(struct search *search, uint64_t *low, uint64_t *hig
 static enum mt_status look_above(struct search *search, uint64_t fit, uint64_t *fails)
 {
     uint64_t limits[MT_ARRAY_LEN(distances)];
-    bool fits[MT_ARRAY_LEN(distances)];
+    bool fits[MT_ARRAY_LEN(distances)] = {false};
     enum mt_status status;
     size_t i;
 
@@ -205,7 +205,7 @@ static enum mt_status look_above(struct search *search, uint64_t fit, uint64_t *
 static enum mt_status look_below(struct search *search, uint64_t fit)
 {
     uint64_t limits[MT_ARRAY_LEN(distances)];
-    bool fits[MT_ARRAY_LEN(distances)];
+    bool fits[MT_ARRAY_LEN(distances)] = {false};
     enum mt_status status;
     size_t i, count = 0;
 

@@ -85,7 +85,7 @@ static enum mt_status read_zstd(struct mt_feed *feed, void *bytes, size_t capaci
         bool consumed = in.pos > feed->raw_at;
 
         if (ZSTD_getErrorCode(hint) == ZSTD_error_memory_allocation)
-            return mt_fail(error, MT_ERR_MEMORY, place, "out of memory");
+            return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of memory");
         if (ZSTD_isError(hint))
             return mt_fail(error, MT_ERR_FORMAT, place, "compressed data is damaged: %s",
                            ZSTD_getErrorName(hint));

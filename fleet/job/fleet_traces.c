@@ -1,12 +1,14 @@
 #include "fleet_traces.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "file_hash.h"
 #include "grow.h"
+#include "process_memory.h"
 
 static bool is_summary_name(const char *name)
 {
@@ -32,6 +34,8 @@ static void add_folder(struct mt_fleet_traces *traces, const char *path)
     DIR *folder = opendir(*path ? path : ".");
     struct dirent *entry;
 
+    if (!folder && errno == ENOMEM)
+        mt_memory_end();
     if (!folder)
         return;
     while ((entry = readdir(folder)))

@@ -1,1 +1,1 @@
-drawing_list address captures/churn_exp_ring.pickle.zst -o - --x=events --order=size
+drawing_list address captures/churn_exp_ring.pickle.zst -o - --x=events

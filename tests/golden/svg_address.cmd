@@ -1,1 +1,1 @@
-memtrace render address findings/embedding.pickle.zst -q -o - --x=events --order=size --size 600x400
+memtrace render address findings/embedding.pickle.zst -q -o - --x=events --size 600x400
