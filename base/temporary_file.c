@@ -210,3 +210,10 @@ void mt_unfinished_unlink(struct mt_unfinished *list)
     }
     remove_folder(list);
 }
+
+void mt_unfinished_forget(struct mt_unfinished *list)
+{
+    for (int i = 0; i < MT_MAX_UNFINISHED; i++)
+        atomic_store(&list->paths[i], NULL);
+    atomic_store(&list->folder, NULL);
+}

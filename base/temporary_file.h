@@ -32,12 +32,12 @@ struct mt_unfinished {
     _Atomic(bool) handled;       /* mt_unfinished_unlink was called */
 };
 
-/* Lends `path` (from malloc) to the list until mt_unfinished_take. A full list ignores it: the file
+/* Lends `path` to the list until mt_unfinished_take. A full list ignores it: the file
  * then survives a fatal signal, with no other effect. */
 void mt_unfinished_add(struct mt_unfinished *list, char *path);
 
-/* Returns true if the caller owns the path again and must free it. Returns false if a signal
- * handler is removing the file and the process is about to end: do not free the path then. */
+/* Returns true if the caller owns the path again. Returns false if a signal handler is removing the
+ * file and the process is about to end: do not free the path then. */
 bool mt_unfinished_take(struct mt_unfinished *list, char *path);
 
 /* Sets the temporary folder of this process, which contains only files; NULL: none. Borrows
@@ -49,6 +49,9 @@ void mt_folder_empty(int fd);
 
 /* Removes every file of the list, and the folder. Async-signal-safe. */
 void mt_unfinished_unlink(struct mt_unfinished *list);
+
+/* Empties the list of a forked process: the files belong to its parent. */
+void mt_unfinished_forget(struct mt_unfinished *list);
 
 struct mt_temporary {
     int fd;     /* for writing; do not close it; -1: closed */

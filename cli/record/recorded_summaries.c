@@ -144,6 +144,7 @@ void mt_recorded_summaries_add(struct mt_recorded_summaries *summaries, const ch
     mt_progress_end(&summaries->progress); /* the caller prints between two traces */
     *job = (struct mt_summary_job){.process = fork(), .path = path, .started_ms = now_ms()};
     if (job->process == 0) {
+        mt_unfinished_forget(mt_outputs_unfinished());
         let_sigterm_end_this();
         summaries->progress.shown = !summaries->progress.off; /* the parent may show it */
         _exit(work(summaries, path));

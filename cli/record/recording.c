@@ -180,6 +180,7 @@ static int prepare_place(struct mt_recording *recording)
             mt_manifest_new(place->folder, recording->manifest, &recording->manifest_lock, &error);
     }
     if (status == MT_OK) {
+        mt_unfinished_add(mt_outputs_unfinished(), recording->manifest);
         if (place->is_renamed)
             mt_say("the name of this trace belongs to another recording: this one writes '%s'",
                    mt_short_path(place->path));
@@ -235,12 +236,18 @@ static char **make_environment(void *context, pid_t pid)
     return mt_record_environment(environ, settings, &recording->arena);
 }
 
+static void remove_manifest(struct mt_recording *recording)
+{
+    if (mt_unfinished_take(mt_outputs_unfinished(), recording->manifest))
+        unlink(recording->manifest);
+}
+
 /* Ends a recording that recorded nothing. */
 static int leave(struct mt_recording *recording, int code)
 {
     mt_memory_return_failures(false);
     if (recording->settings.library) {
-        unlink(recording->manifest);
+        remove_manifest(recording);
         mt_trace_place_leave(&recording->place);
     }
     return code;
@@ -355,7 +362,7 @@ enum mt_recording_end mt_recording_finish(struct mt_recording *recording,
     else if (!recording->trace_count && !recording->quiet && !recording->json)
         mt_say("no trace was written: no process used CUDA, or processes that used CUDA could not "
                "be recorded");
-    unlink(recording->manifest);
+    remove_manifest(recording);
     end = end_traces(recording, on_trace, context);
     mt_trace_place_leave(&recording->place);
     mt_memory_return_failures(false);

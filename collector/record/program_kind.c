@@ -5,6 +5,7 @@
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -191,17 +192,14 @@ bool mt_program_runs(const struct mt_program *program)
  * run. */
 static void list_libraries(const struct mt_program *program, const char *library, int output)
 {
-    char *preload, *search, *arguments[] = {(char *)(uintptr_t)program->binary, NULL};
-    char trace[] = "LD_TRACE_LOADED_OBJECTS=1", *environment[] = {trace, NULL, NULL, NULL};
+    char preload[PATH_MAX + sizeof "LD_PRELOAD="], search[PATH_MAX + sizeof MT_SEARCH_PATH "="];
+    char trace[] = "LD_TRACE_LOADED_OBJECTS=1", *environment[] = {trace, preload, NULL, NULL};
+    char *arguments[] = {(char *)(uintptr_t)program->binary, NULL};
     const char *word = mt_record_preload_word(library);
-    size_t capacity = strlen(library) + sizeof MT_SEARCH_PATH + 16;
 
-    preload = malloc(capacity);
-    search = malloc(capacity);
-    if (preload && search) {
-        snprintf(preload, capacity, "LD_PRELOAD=%s", word);
-        snprintf(search, capacity, MT_SEARCH_PATH "=%.*s", (int)(word - library), library);
-        environment[1] = preload;
+    if (strlen(library) < PATH_MAX) {
+        snprintf(preload, sizeof preload, "LD_PRELOAD=%s", word);
+        snprintf(search, sizeof search, MT_SEARCH_PATH "=%.*s", (int)(word - library), library);
         environment[2] = word > library ? search : NULL;
         dup2(output, STDOUT_FILENO);
         dup2(output, STDERR_FILENO);

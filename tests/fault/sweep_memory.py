@@ -72,7 +72,8 @@ class MemorySweep(CommandSweep):
     @staticmethod
     def says_enough(done, fault):
         about = [line for line in done["stderr"].splitlines() if b"memory" in line.lower()]
-        usual = done["status"] == 3 and len(about) == 1 and REASON.fullmatch(about[0])
+        ends = [line for line in about if line != NOT_RUN]  # a command that did not run is said before
+        usual = done["status"] == 3 and len(ends) == 1 and REASON.fullmatch(ends[0])
         return usual or done["status"] == 126 and about == [NOT_RUN]
 
     @staticmethod

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "temporary_file.h"
@@ -105,6 +106,24 @@ static void signals_remove_what_is_listed(void **state)
     free(lent);
 }
 
+static void a_forked_process_leaves_the_files_of_its_parent(void **state)
+{
+    struct mt_unfinished list = {.handled = false};
+    struct mt_temporary file = open_new(&list);
+    int status;
+    pid_t child = fork();
+
+    (void)state;
+    if (child == 0) {
+        mt_unfinished_forget(&list);
+        mt_unfinished_unlink(&list);
+        _exit(0);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(exists(file.path));
+    mt_temporary_discard(&file);
+}
+
 static void a_missing_folder_is_an_error(void **state)
 {
     struct mt_error error = {.text = ""};
@@ -138,6 +157,7 @@ int main(void)
         cmocka_unit_test(discarded_files_are_gone),
         cmocka_unit_test(renamed_files_stay),
         cmocka_unit_test(signals_remove_what_is_listed),
+        cmocka_unit_test(a_forked_process_leaves_the_files_of_its_parent),
         cmocka_unit_test(a_missing_folder_is_an_error),
     };
 
