@@ -227,6 +227,7 @@ static char **make_environment(void *context, pid_t pid)
     struct mt_recording *recording = context;
     struct mt_record_settings *settings = &recording->settings;
 
+    mt_unfinished_forget(mt_outputs_unfinished());
     if (recording->before && !recording->before(recording->context))
         return NULL;
     settings->root = pid;
