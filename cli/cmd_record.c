@@ -178,6 +178,7 @@ static void report_trace(void *context, const struct mt_trace_end *end)
 static enum mt_recording_end finish(struct mt_recording *recording)
 {
     struct telling telling = {.json = recording->json, .quiet = recording->quiet};
+    char reason[MT_MEMORY_TEXT];
     enum mt_recording_end end;
 
     if (recording->json && recording->settings.library)
@@ -190,6 +191,8 @@ static enum mt_recording_end finish(struct mt_recording *recording)
     if (recording->json && recording->settings.library)
         json_end(&telling.document);
     say_buffer(&telling.out);
+    if (mt_memory_has_failed()) /* lines may be missing, or have another reason */
+        mt_say("the report on the traces may be incomplete: %s", mt_memory_reason(reason));
     return end;
 }
 

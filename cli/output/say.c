@@ -11,17 +11,22 @@ enum { SHORT_BYTES = 1024 }; /* of a message that needs no memory */
 
 #define NAME "memtrace: "
 
-static void say_long(const char *format, va_list args)
+/* Returns false if memory ran out and failures are returned (process_memory.h). */
+static bool say_long(const char *format, va_list args)
 {
     struct mt_buf text = {0}, line = {0};
+    bool said;
 
     mt_buf_vprintf(&text, format, args);
     mt_buf_add_text(&line, NAME);
     mt_buf_add_printable_text(&line, text.data);
     mt_buf_add_char(&line, '\n');
-    (void)!mt_io_write(STDERR_FILENO, line.data, line.length);
+    said = !text.failed && !line.failed;
+    if (said)
+        (void)!mt_io_write(STDERR_FILENO, line.data, line.length);
     mt_buf_release(&text);
     mt_buf_release(&line);
+    return said;
 }
 
 static void say_short(const char *text)
@@ -45,9 +50,7 @@ void mt_say(const char *format, ...)
     va_start(args, format);
     va_copy(again, args);
     length = vsnprintf(text, sizeof text, format, args);
-    if (length >= SHORT_BYTES)
-        say_long(format, again);
-    else
+    if (length < SHORT_BYTES || !say_long(format, again))
         say_short(text);
     va_end(again);
     va_end(args);

@@ -13,9 +13,11 @@ the traced program's output and exit status are those without memtrace, and
 `memtrace record` that lacks memory may also
   - start nothing, with a status that is not 0 and a message, and leave no trace; or
   - leave the trace as the process left it, and say so.
-With --redact a trace is redacted, or one line says that it is not.
+With --redact a trace is redacted, or one line says that it is not. The report of `record` names every
+trace, or one line says that memory ran out.
 
 Allocations that libdw makes in `memtrace record` do not fail: docs/internals/robustness.md says why."""
+import json
 import pathlib
 import re
 import subprocess
@@ -121,7 +123,20 @@ class Sweep:
                 return Verdict(f"a signal ends the program, status {result.status}", SIGNAL)
             return Verdict(f"status {result.status}, the program is not itself", OTHER_ANSWER
                            if result.status == 0 else OTHER)
+        if is_itself and not self.is_reported(result):
+            return Verdict("the report lacks a trace, and nothing is said", OTHER)
         return self.judge_traces(result) if is_itself else right("nothing is started")
+
+    def is_reported(self, result):
+        """The report of `record` has a line, or a member of its document, for every trace."""
+        if self.place or b"memory" in result.said:
+            return True
+        if "--json" not in self.flags:
+            return result.said.count(b".trace.zst: ") >= len(result.traces)
+        try:
+            return len(json.loads(result.said)["traces"]) == len(result.traces)
+        except ValueError:
+            return False
 
     def is_refusal(self, result):
         return (not self.place and result.status > 0 and not result.out and not result.traces
