@@ -314,8 +314,11 @@ int mt_simulated_run_finish(struct mt_simulated_run *run)
     recording->before = set_environment;
     recording->context = run;
     code = mt_recording_run(recording);
-    if (code < 0)
+    if (code < 0) {
         (void)mt_recording_finish(recording, note_trace, run);
+        if (mt_memory_has_failed()) /* a trace may count as damaged, or its line is missing */
+            mt_memory_end();
+    }
     mt_dry_run_notes_close(&run->notes);
     return code;
 }

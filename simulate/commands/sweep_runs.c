@@ -134,9 +134,11 @@ static void note_end(struct crew *crew, size_t index, int status, const struct r
 {
     uint64_t peak_bytes = usage->ru_maxrss > 0 ? (uint64_t)usage->ru_maxrss * 1024 : 0;
 
+    /* the result of a process that ended early may be incomplete */
     if (WIFSIGNALED(status))
-        crew->results[index] =
-            (struct mt_sweep_result){.exit_code = 128 + WTERMSIG(status)}; /* may be incomplete */
+        crew->results[index] = (struct mt_sweep_result){.exit_code = 128 + WTERMSIG(status)};
+    else if (WEXITSTATUS(status)) /* memory ran out */
+        crew->results[index] = (struct mt_sweep_result){.exit_code = WEXITSTATUS(status)};
     crew->pids[index] = 0;
     crew->running--;
     crew->ended++;

@@ -284,6 +284,17 @@ def sweep_leaves_nothing(bench):
     bench.check_left()
 
 
+def without_memory(bench):
+    """Before and after the trace is complete: no other answer with status 0."""
+    (bench.work / "tmp").mkdir()
+    for most in ("500KiB", "1MiB"):
+        more = {"TMPDIR": str(bench.work / "tmp"), "MEMTRACE_ARENA_MIB": "1", "MEMTRACE_MAX_MEMORY": most}
+        for words in (("--", bench.recorded, "exit", "0"), ("--sweep", "n=0,00", "--", bench.recorded, "exit", "{n}")):
+            done = dry_run(bench, *words, **more)
+            check(done.returncode == 3 and b"needs more memory than" in done.stderr, f"{most} {words}: {done}")
+            check(not list((bench.work / "tmp").iterdir()), f"left behind: {list((bench.work / 'tmp').iterdir())}")
+
+
 def sweep_runs_again_if_timing_matters(bench):
     """The program allocates less where memory is freed early; without undecided collectives it runs once."""
     (bench.work / "program.py").write_text(ALLOCATING)
@@ -431,5 +442,5 @@ def rank_refusals(bench):
 if __name__ == "__main__":
     sys.exit(main([answer, no_device, environment_of_the_command, status, gate, json_alone_on_stdout, timeout, notes,
                    out_of_memory_in_the_smaller_process, gate_of_every_process, without_the_python_part, refusals, sweep,
-                   sweep_spares_logs_of_others, sweep_leaves_nothing, sweep_runs_again_if_timing_matters,
+                   sweep_spares_logs_of_others, sweep_leaves_nothing, without_memory, sweep_runs_again_if_timing_matters,
                    sweep_is_interrupted, sweep_goes_on_after_an_interruption, sweep_refusals, ranks, rank_of_several_processes, rank_refusals]))
