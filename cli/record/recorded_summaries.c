@@ -10,9 +10,8 @@
 #include "annexes.h"
 #include "cli.h"
 #include "io.h"
-#include "memory_limit.h"
-#include "process_memory.h"
 #include "outputs.h"
+#include "process_memory.h"
 #include "util.h"
 
 enum {
@@ -54,15 +53,21 @@ static void let_sigterm_end_this(void)
     sigprocmask(SIG_UNBLOCK, &only, NULL);
 }
 
+/* The last words of a process that makes a summary: memtrace itself prints a line about it. */
+static void end_without_memory(void)
+{
+    mt_unfinished_unlink(mt_outputs_unfinished());
+    _exit(MT_EXIT_INPUT);
+}
+
 /* Makes the summary, in a separate process. Returns the exit status of that process. */
 static int work(struct mt_recorded_summaries *summaries, const char *path)
 {
     struct mt_error error = {.offset = MT_NO_OFFSET};
     enum mt_status status;
 
+    mt_memory_last_words_set(end_without_memory);
     mt_memory_return_failures(false);
-    mt_memory_exit_code_set(MT_EXIT_OUTPUT);
-    mt_memory_input_set(path);
     status = mt_annex_files->summarize(path, summaries->force, &error);
     if (status != MT_OK)
         say_missing(summaries, path, error.text);
@@ -104,6 +109,8 @@ static bool has_ended(struct mt_recorded_summaries *summaries, struct mt_summary
         say_missing(summaries, job->path, "it would take too long");
     } else if (got > 0 && WIFSIGNALED(status)) {
         say_missing(summaries, job->path, "the process that writes it was killed");
+    } else if (got > 0 && WEXITSTATUS(status) == MT_EXIT_INPUT) {
+        say_missing(summaries, job->path, "memory ran out");
     }
     job->process = 0;
     return true;

@@ -2,6 +2,7 @@
 """check_limits.py PROGRAM: recording and analysis under small limits of the system. Not for programs
 with sanitizers, which need more of everything."""
 import pathlib
+import pickle
 import resource
 import sys
 
@@ -41,6 +42,18 @@ def few_descriptors(bench):
     check(b"names: the new trace cannot be read back: Too many open files" in said, f"{said}")
 
 
+def memory_for_a_trace_and_not_for_its_summary(bench):
+    """The trace is complete, and one line says that it has no summary; none with --quiet."""
+    events = [{"action": "alloc", "addr": (i + 1) << 24, "size": 512, "stream": 0, "time_us": i} for i in range(200000)]
+    (bench.work / "many.pickle").write_bytes(pickle.dumps({"segments": [], "device_traces": [events]}))
+    more = {"environment": bench.environment(MEMTRACE_MAX_MEMORY="40MiB")}
+    for flags, said in (((), b"memtrace: 'many.trace': no summary for 'memtrace fleet' was written: memory ran out; to "
+                             b"write it later, use 'memtrace fleet --summarize'\n"), (("--quiet",), b"")):
+        done = bench.run(bench.memtrace, "import", *flags, "many.pickle", "-o", "many.trace", **more)
+        check(done.returncode == 0 and done.stderr == said, f"{done}")
+        bench.check_left("many.pickle", "many.trace")
+
+
 if __name__ == "__main__":
     sys.argv[1] = str(pathlib.Path(sys.argv[1]).parent)
-    sys.exit(main([small_stack, few_descriptors]))
+    sys.exit(main([small_stack, few_descriptors, memory_for_a_trace_and_not_for_its_summary]))
