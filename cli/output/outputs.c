@@ -6,6 +6,7 @@
 
 #include "check.h"
 #include "memory_limit.h"
+#include "process_memory.h"
 #include "util.h"
 
 /* A variable, because a signal handler has no argument. */
@@ -119,6 +120,8 @@ int mt_write_file(const char *path, const struct mt_outputs *outputs,
     const struct mt_output_rules rules = mt_output_rules_of(outputs, kind);
     struct mt_error error = {.offset = MT_NO_OFFSET};
 
+    if (bytes->failed)
+        mt_memory_end();
     if (mt_is_standard_output(path))
         return mt_print(bytes);
     if (mt_output_write(path, &rules, bytes->data ? bytes->data : "", bytes->length, &error) ==

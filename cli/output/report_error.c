@@ -8,6 +8,7 @@
 #include "cli.h"
 #include "io.h"
 #include "memory_limit.h"
+#include "process_memory.h"
 
 static int exit_code_of(enum mt_status status)
 {
@@ -52,6 +53,8 @@ int mt_report_error(const char *path, const struct mt_error *error)
 
 int mt_print(const struct mt_buf *buf)
 {
+    if (buf->failed)
+        mt_memory_end();
     if (!buf->length || mt_io_write(STDOUT_FILENO, buf->data, buf->length))
         return MT_EXIT_OK;
     /* The user closed the output (`| head`, `>&-`), so this needs no message. */

@@ -5,11 +5,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "cli.h"
 #include "process_memory.h"
 #include "memory_limit.h"
 #include "outputs.h"
+#include "own_files.h"
 
 static void requests_above_the_limit_are_refused(void **state)
 {
@@ -149,11 +152,41 @@ static void available_memory_is_read(void **state)
     assert_true(mt_memory_available() > 0);
 }
 
+static void leave(void)
+{
+    _exit(7);
+}
+
+/* A text that lacks a part, such as a NULL, is never printed or written. */
+static void an_incomplete_answer_ends_the_program(void **state)
+{
+    static const struct mt_outputs outputs = {.force = false};
+    struct mt_buf text = {0};
+
+    (void)state;
+    mt_buf_add_text(&text, "half");
+    mt_buf_add_text(&text, NULL);
+    for (int is_file = 0; is_file < 2; is_file++) {
+        pid_t child = fork();
+        int status;
+
+        if (child == 0) {
+            mt_memory_last_words_set(leave);
+            _exit(is_file ? mt_write_file("/dev/null", &outputs, &mt_file_baseline, &text)
+                          : mt_print(&text));
+        }
+        assert_int_equal(waitpid(child, &status, 0), child);
+        assert_int_equal(status, 7 << 8);
+    }
+    mt_buf_release(&text);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(available_memory_is_read),
         cmocka_unit_test(requests_above_the_limit_are_refused),
+        cmocka_unit_test(an_incomplete_answer_ends_the_program),
         cmocka_unit_test(the_variable_is_read),
         cmocka_unit_test(limits_of_cgroups),
         cmocka_unit_test(free_memory_of_cgroups),
