@@ -59,7 +59,7 @@ void *mt_arena_array(struct mt_arena *arena, size_t count, size_t size_bytes)
 
 char *mt_arena_text(struct mt_arena *arena, const char *text, size_t length)
 {
-    char *copy = length < SIZE_MAX ? mt_arena_alloc(arena, length + 1) : NULL;
+    char *copy = mt_arena_alloc(arena, length < SIZE_MAX ? length + 1 : length);
 
     if (copy && length)
         memcpy(copy, text, length);
@@ -75,8 +75,8 @@ char *mt_arena_printf(struct mt_arena *arena, const char *format, ...)
     va_start(args, format);
     length = vsnprintf(NULL, 0, format, args);
     va_end(args);
-    if (length < 0)
-        return NULL;
+    if (length < 0) /* 2 GiB or more */
+        return mt_memory_failed(), NULL;
     text = mt_arena_alloc(arena, (size_t)length + 1);
     if (!text)
         return NULL;

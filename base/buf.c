@@ -72,9 +72,7 @@ void mt_buf_vprintf(struct mt_buf *buf, const char *format, va_list args)
 
     va_copy(again, args);
     length = vsnprintf(NULL, 0, format, args);
-    if (length < 0)
-        buf->failed = true;
-    end = length < 0 ? NULL : mt_buf_reserve(buf, (size_t)length);
+    end = length < 0 ? no_memory(buf) : mt_buf_reserve(buf, (size_t)length); /* 2 GiB or more */
     if (end) {
         vsnprintf(end, (size_t)length + 1, format, again);
         buf->length += (size_t)length;

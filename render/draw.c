@@ -5,6 +5,7 @@
 
 #include "foreign_text.h"
 #include "glyphs.h"
+#include "process_memory.h"
 #include "word_cut.h"
 
 #define ELLIPSIS       "\xE2\x80\xA6"
@@ -172,11 +173,9 @@ void mt_draw_cells(struct mt_drawing *drawing, const struct mt_grid *grid,
 static void set_points(struct mt_drawing *drawing, struct mt_op *op, const struct mt_point *points,
                        size_t count)
 {
-    op->points = count <= UINT32_MAX
-                     ? mt_arena_array(&drawing->arena, count ? count : 1, sizeof *points)
-                     : NULL;
-    if (!op->points)
-        return;
+    if (count > UINT32_MAX)
+        mt_memory_end();
+    op->points = mt_arena_array(&drawing->arena, count ? count : 1, sizeof *points);
     if (count)
         memcpy(op->points, points, count * sizeof *points);
     op->point_count = (uint32_t)count;
