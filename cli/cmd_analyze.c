@@ -113,12 +113,11 @@ static int write_page(const struct mt_report *report, const struct mt_gate_run *
 {
     struct mt_report_html page = {.report = report, .gates = mt_gate_run_gates(run)};
     struct mt_buf answer = {0}, document = {0};
-    struct mt_error error = {.offset = MT_NO_OFFSET};
     int code;
 
     mt_analyze_text(&answer, report, mt_plain_style(), NULL, true);
     page.answer = answer.data;
-    mt_add_report_html(&document, &page, &error);
+    mt_add_report_html(&document, &page);
     code = write_document(arguments, REPORT_HTML, &document, names);
     mt_buf_release(&answer);
     mt_buf_release(&document);

@@ -27,7 +27,7 @@ struct mt_glyph_cache {
 #define MT_GLYPH_PHASES 2
 
 /* Returns the mask of a character at `size` pixels per em, with the pen at `phase`/MT_GLYPH_PHASES
- * of a pixel. */
+ * of a pixel. NULL if cairo fails. */
 const struct mt_glyph_mask *mt_glyph_cache_get(struct mt_glyph_cache *cache, uint32_t character,
                                                enum mt_weight weight, double size, unsigned phase);
 

@@ -21,7 +21,7 @@ static int compare(const struct mt_diff_request *request, struct mt_diff_run *ru
         code = mt_asked_check(&run->b, request->question, device_of_b);
         run->lacks_device = lacks_device(&run->b, device_of_b);
     }
-    if (!(code >= 0))
+    if (code < 0)
         mt_diff_reports(&run->arena, run->a.report, run->b.report, request->device, &run->diff);
     return code;
 }
@@ -62,15 +62,14 @@ static const struct mt_device_diff *choose(const struct mt_diff *diff)
     return best;
 }
 
-int mt_diff_run_draw(const struct mt_diff_run *run, const struct mt_question *question,
-                     const struct mt_picture *picture, struct mt_drawing *drawing)
+void mt_diff_run_draw(const struct mt_diff_run *run, const struct mt_question *question,
+                      const struct mt_picture *picture, struct mt_drawing *drawing)
 {
     const struct mt_chart_options options = {.width = picture ? picture->width : 0,
                                              .height = picture ? picture->height : 0};
     const struct mt_diff_view view = {&run->diff, choose(&run->diff), question};
 
     mt_diff_draw(&view, &options, drawing);
-    return MT_EXIT_OK;
 }
 
 int mt_diff_picture(const struct mt_diff_run *run, const struct mt_question *question,
@@ -79,10 +78,10 @@ int mt_diff_picture(const struct mt_diff_run *run, const struct mt_question *que
     const struct mt_device_diff *device = choose(&run->diff);
     struct mt_drawing drawing;
     size_t bytes;
-    int code = mt_diff_run_draw(run, question, picture, &drawing);
+    int code;
 
-    if (code == MT_EXIT_OK)
-        code = mt_picture_write(picture, &drawing, &bytes);
+    mt_diff_run_draw(run, question, picture, &drawing);
+    code = mt_picture_write(picture, &drawing, &bytes);
     if (code == MT_EXIT_OK && common->json)
         code = mt_picture_tell(picture, "diff", device ? device->b->device : -1, bytes);
     mt_drawing_release(&drawing);

@@ -29,10 +29,9 @@ int mt_diff_run_verdict(const struct mt_diff_run *run, const struct mt_common *c
 void mt_diff_run_close(struct mt_diff_run *run);
 
 /* Draws the difference on the compared device that reserved the most in B, in the size of `picture`
- * (NULL: the default size). Prints errors; returns enum mt_exit. Release the drawing in any
- * case. */
-int mt_diff_run_draw(const struct mt_diff_run *run, const struct mt_question *question,
-                     const struct mt_picture *picture, struct mt_drawing *drawing);
+ * (NULL: the default size). Release the drawing. */
+void mt_diff_run_draw(const struct mt_diff_run *run, const struct mt_question *question,
+                      const struct mt_picture *picture, struct mt_drawing *drawing);
 
 /* Draws as mt_diff_run_draw does, and writes the picture to a file. Prints errors; returns enum
  * mt_exit. */

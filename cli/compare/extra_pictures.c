@@ -65,9 +65,8 @@ static int write_diff(const struct mt_extra_pictures *pictures, struct mt_buf *n
     int code = mt_diff_run_open(&request, pictures->common, &run);
 
     if (code < 0) {
-        code = mt_diff_run_draw(&run, &at_peak, NULL, &drawing);
-        if (!code)
-            code = write_both(pictures, "diff", &drawing, names);
+        mt_diff_run_draw(&run, &at_peak, NULL, &drawing);
+        code = write_both(pictures, "diff", &drawing, names);
         mt_drawing_release(&drawing);
     }
     mt_diff_run_close(&run);

@@ -51,7 +51,6 @@ static const struct {
 
 struct secrets {
     struct mt_strings texts[KIND_COUNT]; /* distinct texts of each kind */
-    bool failed;
 };
 
 static void add(struct secrets *secrets, enum kind kind, const char *text, size_t length)
@@ -235,7 +234,7 @@ static void add_json(struct mt_buf *out, const struct secrets *secrets, const ch
 void mt_info_secrets(struct mt_buf *out, const struct mt_source *source, const char *path,
                      bool json)
 {
-    struct secrets secrets = {.failed = false};
+    struct secrets secrets = {0};
 
     collect(&secrets, source);
     if (json)

@@ -177,13 +177,12 @@ static int measure(struct work *work)
     return mt_report_error(work->path, &error);
 }
 
-static int draw(const struct work *work, const struct mt_picture *picture,
-                struct mt_drawing *drawing)
+static void draw(const struct work *work, const struct mt_picture *picture,
+                 struct mt_drawing *drawing)
 {
     const struct mt_chart_options options = {.width = picture->width, .height = picture->height};
 
     mt_policies_draw(work->table, &options, drawing);
-    return MT_EXIT_OK;
 }
 
 static int measure_and_draw(struct work *work, const struct mt_picture *picture,
@@ -202,7 +201,9 @@ static int measure_and_draw(struct work *work, const struct mt_picture *picture,
     }
     choose(work);
     code = measure(work);
-    return code ? code : draw(work, picture, drawing);
+    if (code == MT_EXIT_OK)
+        draw(work, picture, drawing);
+    return code;
 }
 
 static int write_picture(const struct work *work, const struct mt_picture *picture,

@@ -124,7 +124,7 @@ static int read_files(struct run *run)
                                      .threads = mt_fleet_threads(run->arguments->jobs),
                                      .load = mt_fleet_load,
                                      .context = &reading};
-    struct mt_error error = {.offset = MT_NO_OFFSET, .text = "out of memory"};
+    struct mt_error error = {.offset = MT_NO_OFFSET, .text = "too many call stacks"};
     enum mt_status status = mt_gather_files(&gather, &run->set, &run->failures);
 
     if (exchange->size > 1)

@@ -84,10 +84,9 @@ static int write_document(struct writing *writing, size_t which, struct mt_buf *
 
 static int write_page(struct writing *writing)
 {
-    struct mt_error error = {.offset = MT_NO_OFFSET};
     struct mt_buf page = {0};
 
-    mt_add_job_page(&page, &writing->document, &error);
+    mt_add_job_page(&page, &writing->document);
     return write_document(writing, REPORT_HTML, &page);
 }
 

@@ -37,7 +37,6 @@ struct writer {
     struct mt_job_words words;
     struct mt_page_ranks ranks;
     struct mt_job_page_data embedded;
-    struct mt_error *error;
 };
 
 static void add_buf(struct mt_buf *out, const struct mt_buf *part)
@@ -347,13 +346,11 @@ static void release(struct writer *writer)
     mt_buf_release(&writer->data);
 }
 
-void mt_add_job_page(struct mt_buf *out, const struct mt_job_document *document,
-                     struct mt_error *error)
+void mt_add_job_page(struct mt_buf *out, const struct mt_job_document *document)
 {
     struct writer writer = {.document = document,
                             .report = document->report,
-                            .words = {.report = document->report},
-                            .error = error};
+                            .words = {.report = document->report}};
     const struct mt_page_head facts = {"memtrace fleet", job_name(document->report), mt_job_css};
     struct mt_buf head = {0}, answer = {0};
 

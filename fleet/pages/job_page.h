@@ -9,7 +9,6 @@
 
 #define MT_JOB_PAGE_BYTES 4000000
 
-void mt_add_job_page(struct mt_buf *out, const struct mt_job_document *document,
-                     struct mt_error *error);
+void mt_add_job_page(struct mt_buf *out, const struct mt_job_document *document);
 
 #endif

@@ -29,19 +29,14 @@ static void MT_PRINTF(3, 4)
     words->last = sentence;
 }
 
-static const char *or_nothing(const char *text)
-{
-    return text ? text : "";
-}
-
 static const char *name_of(struct mt_job_words *words, uint32_t row)
 {
-    return or_nothing(mt_job_row_name(&words->arena, words->report, row));
+    return mt_job_row_name(&words->arena, words->report, row);
 }
 
 static const char *place_of(struct mt_job_words *words, uint32_t row)
 {
-    return or_nothing(mt_job_place(&words->arena, words->report, row));
+    return mt_job_place(&words->arena, words->report, row);
 }
 
 /* Returns a count as in tables: "16,384". */
@@ -50,13 +45,13 @@ static const char *count_of(struct mt_job_words *words, uint64_t count)
     char digits[MT_UNITS_TEXT];
 
     mt_format_count(digits, count);
-    return or_nothing(mt_arena_text(&words->arena, digits, strlen(digits)));
+    return mt_arena_text(&words->arena, digits, strlen(digits));
 }
 
 static const char *ranges_of(struct mt_job_words *words, const struct mt_job_range *ranges,
                              uint32_t count, uint32_t ranks)
 {
-    return or_nothing(mt_job_ranges(&words->arena, ranges, count, ranks, words->all));
+    return mt_job_ranges(&words->arena, ranges, count, ranks, words->all);
 }
 
 static const char *s(uint64_t count)
@@ -139,7 +134,7 @@ void mt_job_describe_death(struct mt_job_words *words)
     if (!death)
         return;
     mt_format_duration(after, death->after_ns);
-    site = or_nothing(mt_job_site_text(&words->arena, report, death->path));
+    site = mt_job_site_text(&words->arena, report, death->path);
     say(words, MT_JOB_TOPIC_DEATH, "%s ran out of memory first, after %s: it requested %s%s%s",
         place_of(words, death->row), after, mt_format_bytes(wanted, death->wanted_bytes),
         death->path == MT_NO_PATH ? "" : " in ", site);

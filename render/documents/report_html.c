@@ -38,7 +38,6 @@ enum {
 struct writer {
     const struct mt_report_html *page;
     const struct mt_report *report;
-    struct mt_error *error;
     struct mt_buf main, nav, data;
     struct mt_buf parts; /* links to the parts of the current device */
     struct mt_page_policy policy;
@@ -522,10 +521,9 @@ static void assemble(struct writer *writer, struct mt_buf *out, const struct mt_
     mt_buf_add_text(out, "</body></html>\n");
 }
 
-void mt_add_report_html(struct mt_buf *out, const struct mt_report_html *page,
-                        struct mt_error *error)
+void mt_add_report_html(struct mt_buf *out, const struct mt_report_html *page)
 {
-    struct writer writer = {.page = page, .report = page->report, .error = error};
+    struct writer writer = {.page = page, .report = page->report};
     const struct mt_page_head facts = {"memtrace", page->report->name, mt_page_css};
     struct mt_buf head = {0}, top = {0};
 

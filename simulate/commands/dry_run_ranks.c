@@ -49,13 +49,12 @@ static int choose_world(struct mt_sweep *sweep, const struct mt_rank_arguments *
     return -1;
 }
 
-static bool add_run(struct mt_sweep_plan *plan, const struct mt_rank *rank)
+static void add_run(struct mt_sweep_plan *plan, const struct mt_rank *rank)
 {
     struct mt_sweep_run *run = &plan->sweep.runs[plan->sweep.run_count++];
 
     run->values[0] = mt_arena_printf(&plan->arena, "%llu", (unsigned long long)rank->rank);
     run->label = mt_arena_printf(&plan->arena, "rank %s", run->values[0]);
-    return run->label;
 }
 
 int mt_rank_plan_make(struct mt_sweep_plan *plan, const struct mt_rank_arguments *arguments,

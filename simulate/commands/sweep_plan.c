@@ -189,10 +189,8 @@ static int check_use(struct mt_sweep_plan *plan, const char *wanted)
         while (next_placeholder(&at, &name, &length)) {
             if (length == strlen(wanted) && !strncmp(name, wanted, length))
                 return -1;
-            if (count < MAX_PLACEHOLDERS) {
-                (names[count] = mt_arena_text(&plan->arena, name, length));
-                count++;
-            }
+            if (count < MAX_PLACEHOLDERS)
+                names[count++] = mt_arena_text(&plan->arena, name, length);
         }
     }
     near = mt_did_you_mean(wanted, names, count);
@@ -206,16 +204,15 @@ static int check_use(struct mt_sweep_plan *plan, const char *wanted)
     return MT_EXIT_USAGE;
 }
 
-static bool add_label(struct mt_sweep_plan *plan, struct mt_sweep_run *run)
+static void add_label(struct mt_sweep_plan *plan, struct mt_sweep_run *run)
 {
     const struct mt_sweep *sweep = &plan->sweep;
     const char *label = "";
 
-    for (size_t i = 0; i < sweep->name_count && label; i++)
+    for (size_t i = 0; i < sweep->name_count; i++)
         label = mt_arena_printf(&plan->arena, "%s%s%s=%s", label, i ? ", " : "", sweep->names[i],
                                 run->values[i]);
     run->label = label;
-    return label;
 }
 
 /* Adds a run for each combination of values. The last name changes fastest. */

@@ -91,11 +91,10 @@ static void check_claim(const char *page, const struct mt_report *report)
 static void check_page(const struct mt_report *report)
 {
     const struct mt_report_html page = {.report = report, .answer = "</pre><script>a"};
-    struct mt_error error = {.status = MT_OK};
     struct mt_buf out = {0};
     json_t *data, *devices;
 
-    mt_add_report_html(&out, &page, &error);
+    mt_add_report_html(&out, &page);
     assert_false(out.failed);
     assert_true(out.length < MT_REPORT_HTML_BYTES);
     assert_int_equal(strlen(out.data), out.length);
