@@ -35,6 +35,7 @@ int mt_diff_run_open(const struct mt_diff_request *request, const struct mt_comm
     code = mt_ask(request->a, common, request->question, &run->a);
     if (code < 0)
         code = mt_ask(request->b, common, request->question, &run->b);
+    mt_memory_input_set("");
     return code < 0 ? compare(request, run) : code;
 }
 

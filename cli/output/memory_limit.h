@@ -25,7 +25,8 @@ void mt_memory_limit_set(uint64_t bytes);
  * "out of memory". */
 const char *mt_memory_reason(char text[MT_MEMORY_TEXT]);
 
-/* Sets the input that the message names: the only one of the process. */
+/* Sets the input that the message names: the only one of the process, or the one that is being read
+ * (mt_open_input sets it). "": none, rather than the wrong one. */
 void mt_memory_input_set(const char *path);
 
 /* Sets the exit status, which is MT_EXIT_INPUT otherwise: `record` has the status of its command.

@@ -6,6 +6,7 @@
 #include "annexes.h"
 #include "cli.h"
 #include "import.h"
+#include "memory_limit.h"
 #include "next_step.h"
 #include "pytorch_config.h"
 #include "reading.h"
@@ -49,6 +50,7 @@ struct mt_source *mt_open_input(const char *path, const struct mt_common *common
     struct mt_error error = {.offset = MT_NO_OFFSET};
     enum mt_status status;
 
+    mt_memory_input_set(path);
     if (is_directory(path)) {
         if (mt_annex_files)
             mt_annex_files->say_folder(path);

@@ -272,7 +272,7 @@ int mt_options_parse(const struct mt_command *command, const struct mt_option *o
         argv[++count] = argv[optind++];
     *arguments = argv + 1;
     *argument_count = count;
-    if (count == 1) /* of several inputs, the message names none rather than the wrong one */
+    if (count == 1)
         mt_memory_input_set(argv[1]);
     return check_argument_count(command, count, min_arguments, max_arguments, *arguments);
 }
