@@ -172,11 +172,11 @@ def progress(program, fixtures):
         yield f"no progress of optimal: {said!r}"
 
 
-def progress_of_reading(program, fixtures):
+def progress_of_reading(program, fixtures, options=(), status=0, last=rb"\r\033\[K"):
     """A command that waits for its input says how much it has read. The rest of the input comes only after this line.
     The pieces are small, so the line has 25 seconds: the program may start slowly."""
     text = subprocess.run(["zstd", "-dc", fixtures / "captures" / "leak.pickle.zst"], check=True, stdout=subprocess.PIPE).stdout
-    with with_terminal_for_errors([program, "lines", "-"], stdin=subprocess.PIPE) as (child, terminal):
+    with with_terminal_for_errors([program, "lines", *options, "-"], stdin=subprocess.PIPE) as (child, terminal):
         said, at = b"", 0
         while not re.search(rb"\r\033\[Kreading, [\d.]+ KiB, \d+ s", said) and at < len(text) // 2:
             child.stdin.write(text[at:at + 50])
@@ -185,11 +185,12 @@ def progress_of_reading(program, fixtures):
             if select.select([terminal], [], [], 0.02)[0]:
                 said += os.read(terminal, 65536)
         told = re.search(rb"\r\033\[Kreading, [\d.]+ KiB, \d+ s", said)  # before the rest came
-        child.stdin.write(text[at:])
-        child.stdin.close()
+        with contextlib.suppress(BrokenPipeError):
+            child.stdin.write(text[at:])
+            child.stdin.close()
         said += rest_of(terminal)
         code = child.wait()
-    if code or not told or not said.endswith(b"\r\033[K"):
+    if code != status or not told or not re.search(last + rb"\Z", said):
         yield f"no progress of lines: {said!r}, exit code {code}"
 
 
@@ -209,6 +210,9 @@ def main(program, fixtures):
     wrong += short(program, fixtures)
     wrong += progress(program, fixtures)
     wrong += progress_of_reading(program, fixtures)
+    # the last words of a program without memory also clear the line
+    wrong += progress_of_reading(program, fixtures, ("--max-memory", "600KiB"), 3,
+                                 rb"s\r\033\[Kmemtrace: cannot read standard input: needs more memory [^\r\n]*\r\n")
     print("\n".join(wrong) if wrong else "terminals show it")
     return bool(wrong)
 

@@ -11,6 +11,7 @@
 #include "io.h"
 #include "outputs.h"
 #include "process_memory.h"
+#include "progress.h"
 #include "units.h"
 #include "util.h"
 
@@ -230,6 +231,7 @@ static void end_without_memory(void)
     while (atomic_flag_test_and_set(&is_ending))
         (void)pause();
     mt_unfinished_unlink(mt_outputs_unfinished());
+    mt_progress_clear();
     mt_memory_reason(reason);
     if (strcmp(input, "-") == 0)
         mt_say("cannot read standard input: %s", reason);

@@ -1,5 +1,6 @@
 #include "progress.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -11,6 +12,9 @@
 #define DELAY_NS    (NS_A_SECOND / 2)
 #define PAUSE_NS    (NS_A_SECOND / 10)
 #define CLEAR_LINE  "\r\033[K"
+
+/* Whether a line is in the terminal. A variable, because mt_progress_clear has no argument. */
+static atomic_bool is_shown;
 
 static uint64_t now_ns(void)
 {
@@ -40,6 +44,7 @@ static void write_line(const char *what, double share, uint64_t elapsed_ns)
         length = snprintf(line, sizeof line, CLEAR_LINE "%.60s %3d%%", what, percent);
     if (length > 0)
         (void)!mt_io_write(STDERR_FILENO, line, (size_t)length);
+    atomic_store(&is_shown, true);
 }
 
 void mt_progress_update(struct mt_progress *progress, const char *what, double share)
@@ -61,9 +66,21 @@ uint64_t mt_progress_elapsed_ns(const struct mt_progress *progress)
     return progress->off ? 0 : now_ns() - progress->started_ns;
 }
 
+static void clear_line(void)
+{
+    (void)!mt_io_write(STDERR_FILENO, CLEAR_LINE, sizeof CLEAR_LINE - 1);
+    atomic_store(&is_shown, false);
+}
+
 void mt_progress_end(struct mt_progress *progress)
 {
     if (progress->shown)
-        (void)!mt_io_write(STDERR_FILENO, CLEAR_LINE, sizeof CLEAR_LINE - 1);
+        clear_line();
     progress->shown = false;
+}
+
+void mt_progress_clear(void)
+{
+    if (atomic_load(&is_shown))
+        clear_line();
 }

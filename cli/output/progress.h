@@ -27,4 +27,7 @@ uint64_t mt_progress_elapsed_ns(const struct mt_progress *progress); /* 0 if not
 /* Removes the line. Call it before anything else is printed. */
 void mt_progress_end(struct mt_progress *progress);
 
+/* The same for any progress of this process, before it ends early. Any thread may call it. */
+void mt_progress_clear(void);
+
 #endif
