@@ -348,9 +348,8 @@ static void release(struct writer *writer)
 
 void mt_add_job_page(struct mt_buf *out, const struct mt_job_document *document)
 {
-    struct writer writer = {.document = document,
-                            .report = document->report,
-                            .words = {.report = document->report}};
+    struct writer writer = {
+        .document = document, .report = document->report, .words = {.report = document->report}};
     const struct mt_page_head facts = {"memtrace fleet", job_name(document->report), mt_job_css};
     struct mt_buf head = {0}, answer = {0};
 
