@@ -9,8 +9,7 @@
 #include <string.h>
 
 static enum mt_status read_all(struct mt_source *source, struct mt_stretches *stretches,
-                               enum mt_status (*take)(struct mt_stretches *,
-                                                      const struct mt_event *),
+                               void (*take)(struct mt_stretches *, const struct mt_event *),
                                bool until_complete, struct mt_error *error)
 {
     struct mt_event_batch batch;
@@ -18,8 +17,7 @@ static enum mt_status read_all(struct mt_source *source, struct mt_stretches *st
 
     while ((status = mt_source_next(source, &batch, error)) == MT_OK) {
         for (size_t i = 0; i < batch.count; i++)
-            if (take(stretches, &batch.events[i]))
-                mt_memory_end();
+            take(stretches, &batch.events[i]);
         if (until_complete && mt_stretches_complete(stretches))
             break;
     }

@@ -2,7 +2,6 @@
 #include "stretches.h"
 
 #include "grow.h"
-#include "process_memory.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -429,10 +428,10 @@ static void wait_for_block(struct mt_stretches *stretches, const struct mt_event
     stretches->waiting_t_ns = event->t_ns;
 }
 
-enum mt_status mt_stretches_cut(struct mt_stretches *stretches, const struct mt_event *event)
+void mt_stretches_cut(struct mt_stretches *stretches, const struct mt_event *event)
 {
     if (event->flags & MT_EVENT_INITIAL)
-        return MT_OK;
+        return;
     if (!stretches->has_framework &&
         (event->kind == MT_EVENT_PHASE_PUSH || event->kind == MT_EVENT_PHASE_POP))
         mt_xla_runs_range(&stretches->xla_runs, stretches->symbols, event);
@@ -459,7 +458,6 @@ enum mt_status mt_stretches_cut(struct mt_stretches *stretches, const struct mt_
     default: break;
     }
     stretches->last_t_ns = event->t_ns;
-    return MT_OK;
 }
 
 void mt_stretches_finish(struct mt_stretches *stretches)

@@ -17,8 +17,7 @@ void mt_stretches_init(struct mt_stretches *stretches, struct mt_symbols *symbol
 void mt_stretches_release(struct mt_stretches *stretches);
 
 /* Call mt_stretches_cut for each event of the second pass, then mt_stretches_finish. */
-enum mt_status mt_stretches_cut(struct mt_stretches *stretches,
-                                const struct mt_event *event) MT_MUST_USE;
+void mt_stretches_cut(struct mt_stretches *stretches, const struct mt_event *event);
 void mt_stretches_finish(struct mt_stretches *stretches);
 
 #endif

@@ -91,11 +91,11 @@ static bool names_tell(const struct mt_stretches *stretches)
     return within && within >= others;
 }
 
-enum mt_status mt_stretches_learn(struct mt_stretches *stretches, const struct mt_event *event)
+void mt_stretches_learn(struct mt_stretches *stretches, const struct mt_event *event)
 {
     if (event->kind == MT_EVENT_PHASE_PUSH) {
         learn_push(stretches, event->name);
-        return MT_OK;
+        return;
     }
     if (event->kind == MT_EVENT_PHASE_POP)
         learn_pop(stretches, event->name);
@@ -103,14 +103,13 @@ enum mt_status mt_stretches_learn(struct mt_stretches *stretches, const struct m
         learn_alloc(stretches);
     if (event->stack == MT_NO_ID || (event->flags & MT_EVENT_INITIAL) ||
         (event->kind != MT_EVENT_ALLOC && event->kind != MT_EVENT_FREE_REQUESTED))
-        return MT_OK;
+        return;
     if (event->stack >= stretches->places.count)
         mt_places_update(&stretches->places, stretches->symbols);
     stretches->has_stacks |= event->kind == MT_EVENT_ALLOC;
     stretches->free_stacks |= event->kind == MT_EVENT_FREE_REQUESTED;
     if (event->stack < stretches->places.count)
         stretches->places.used[event->stack] = 1;
-    return MT_OK;
 }
 
 static void find_engine(struct mt_stretches *stretches)

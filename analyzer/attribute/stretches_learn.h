@@ -7,8 +7,7 @@
 
 /* Takes an event of the first pass. When mt_stretches_complete returns true, the ranges of the
  * program suffice. This may be known long before the end of the pass. */
-enum mt_status mt_stretches_learn(struct mt_stretches *stretches,
-                                  const struct mt_event *event) MT_MUST_USE;
+void mt_stretches_learn(struct mt_stretches *stretches, const struct mt_event *event);
 static inline bool mt_stretches_complete(const struct mt_stretches *stretches)
 {
     return stretches->user_steps && stretches->user_parts;

@@ -376,19 +376,10 @@ static void sort_and_count(struct mt_gates *gates)
                                                             : MT_GATE_PASS;
 }
 
-static bool texts_are_whole(const struct mt_gates *gates)
-{
-    for (size_t i = 0; i < gates->count; i++)
-        if (!gates->results[i].name || !gates->results[i].verdict)
-            return false;
-    return true;
-}
-
 enum mt_status mt_gates_check(const struct mt_gate_check *check, struct mt_gates *gates,
                               struct mt_error *error)
 {
     struct mt_gate_work work = {.check = check, .gates = gates, .error = error};
-    enum mt_status status = MT_OK;
 
     memset(gates, 0, sizeof *gates);
     gates->base = check->base ? check->base->name : NULL;
@@ -399,10 +390,7 @@ enum mt_status mt_gates_check(const struct mt_gate_check *check, struct mt_gates
     sort_and_count(gates);
     for (size_t i = 0; i < gates->count; i++)
         mt_gate_describe_culprit(&work, &gates->results[i]);
-    status = mt_gate_describe_advice(&work);
-    if (!status && !texts_are_whole(gates))
-        mt_memory_end();
-    return status;
+    return mt_gate_describe_advice(&work);
 }
 
 void mt_gates_release(struct mt_gates *gates)

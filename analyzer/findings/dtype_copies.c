@@ -248,9 +248,7 @@ static enum mt_status look_at(struct setup *setup)
     setup->gone = mt_memory_zeroed(setup->count + 1, sizeof *setup->gone);
     setup->stays = mt_memory_zeroed(setup->count + 1, sizeof *setup->stays);
     pairs.gone = mt_memory_zeroed(setup->count + 1, sizeof *pairs.gone);
-    if (!setup->gone)
-        mt_memory_end();
-    else if (find_copies(setup, true, &pairs) || find_copies(setup, false, &pairs))
+    if (find_copies(setup, true, &pairs) || find_copies(setup, false, &pairs))
         status = prove(setup, &pairs);
     free(pairs.gone);
     return status;

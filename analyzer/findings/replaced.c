@@ -154,7 +154,7 @@ static void one_less(struct mt_map *sizes, uint64_t bytes)
 {
     uint32_t count = mt_map_take(sizes, bytes);
 
-    if (!(count == MT_MAP_NONE || count == 1))
+    if (count != MT_MAP_NONE && count != 1)
         mt_map_put(sizes, bytes, count - 1);
 }
 

@@ -33,8 +33,6 @@ void mt_stack_marks_make(struct mt_stack_marks *marks, const struct mt_symbols *
         frames[id] = judge(symbols, &symbols->frames[id]);
     mark_stacks(marks, symbols, frames);
     free(frames);
-    if (!(marks->count == symbols->stack_count))
-        mt_memory_end();
 }
 
 void mt_stack_marks_release(struct mt_stack_marks *marks)

@@ -88,7 +88,7 @@ static enum mt_status add_selectors(struct builder *builder, const char *text,
 static void set_route(struct mt_pool_routes *routes, uint64_t seq, uint32_t pool)
 {
     if (seq >= routes->count) {
-        if (!(seq < SIZE_MAX))
+        if (seq == SIZE_MAX)
             mt_memory_end();
         mt_grow_zeroed_to(&routes->of_event, &routes->count, (size_t)seq + 1, 1);
     }

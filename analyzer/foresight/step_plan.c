@@ -340,7 +340,7 @@ static enum mt_status plan_step(const struct planner *planner, const struct step
 static void set_entry(struct mt_step_plan *plan, uint64_t seq, uint32_t entry)
 {
     if (seq >= plan->count) {
-        if (!(seq < SIZE_MAX))
+        if (seq == SIZE_MAX)
             mt_memory_end();
         mt_grow_zeroed_to(&plan->of_event, &plan->count, (size_t)seq + 1, sizeof *plan->of_event);
     }

@@ -172,7 +172,7 @@ static void on_end(void *context, const struct mt_block_life *life)
 {
     struct mt_history_feed *feed = context;
 
-    if (!(life->end_event == UINT64_MAX))
+    if (life->end_event != UINT64_MAX)
         mt_history_death(feed->builder, life->block, life->block_bytes,
                          life->end_event < feed->attribution.first_event);
 }

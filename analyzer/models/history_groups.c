@@ -232,10 +232,9 @@ void mt_history_renumber(struct mt_history_column *columns, uint32_t column_coun
                         mt_memory_zeroed(room, sizeof *sums.blocks),
                         mt_memory_zeroed(room, sizeof *sums.touched),
                         mt_memory_zeroed(room, sizeof *sums.is_touched), 0};
-    bool has_room = sums.bytes && sums.blocks && sums.touched && sums.is_touched;
     uint32_t kept = 0;
 
-    for (uint32_t i = 0; has_room && i < column_count; i++) {
+    for (uint32_t i = 0; i < column_count; i++) {
         struct mt_history_column *column = &columns[i];
 
         add_up(&sums, &changes[column->first_change], column->change_count, into);
@@ -248,8 +247,6 @@ void mt_history_renumber(struct mt_history_column *columns, uint32_t column_coun
     free(sums.blocks);
     free(sums.touched);
     free(sums.is_touched);
-    if (!has_room)
-        mt_memory_end();
 }
 
 static void reduce_once(struct mt_history *history, struct mt_history_groups *groups)

@@ -9,19 +9,18 @@
 #define UNIT_BYTES 512
 #define ODD        UINT32_MAX
 
-static bool grow_sizes(struct mt_alloc_log *log)
+static void grow_sizes(struct mt_alloc_log *log)
 {
     uint64_t capacity = log->capacity ? log->capacity + log->capacity / 2 : 4096;
     void *bigger;
 
     if (capacity > SIZE_MAX / sizeof *log->sizes)
-        return false;
+        mt_memory_end();
     bigger = mt_memory_resize(log->sizes, (size_t)capacity * sizeof *log->sizes);
     log->sizes = bigger;
     bigger = mt_memory_resize(log->roles, (size_t)capacity);
     log->roles = bigger;
     log->capacity = capacity;
-    return true;
 }
 
 static void add_odd(struct mt_alloc_log *log, uint64_t block_bytes)
@@ -40,8 +39,8 @@ void mt_alloc_log_add(struct mt_alloc_log *log, uint64_t block_bytes, uint8_t ro
 {
     uint64_t units = block_bytes / UNIT_BYTES;
 
-    if (log->count == log->capacity && !grow_sizes(log))
-        mt_memory_end();
+    if (log->count == log->capacity)
+        grow_sizes(log);
     if (units >= ODD || block_bytes % UNIT_BYTES) {
         units = ODD;
         add_odd(log, block_bytes);

@@ -63,7 +63,7 @@ void mt_attribute_sites(struct mt_attribution *attribution, const struct mt_snap
     rows_count = merge_roles(rows, merge(rows, rows_count, by_site));
     qsort(rows, rows_count, sizeof *rows, mt_attributed_by_size);
     *sites = mt_arena_array(attribution->arena, rows_count + 1, sizeof **sites);
-    for (size_t i = 0; *sites && i < rows_count; i++) {
+    for (size_t i = 0; i < rows_count; i++) {
         struct mt_site_use *site = &(*sites)[i];
 
         *site = (struct mt_site_use){.stack = rows[i].stack,
@@ -72,15 +72,9 @@ void mt_attribute_sites(struct mt_attribution *attribution, const struct mt_snap
                                      .bytes = (uint64_t)rows[i].bytes,
                                      .blocks = (uint64_t)rows[i].blocks};
         site->site = mt_attributed_site(attribution, &rows[i]);
-        if (!site->site) {
-            free(rows);
-            mt_memory_end();
-        }
     }
     *count = (uint32_t)rows_count;
     free(rows);
-    if (!(*sites))
-        mt_memory_end();
 }
 
 static void fill(struct mt_attribution *attribution, const struct mt_attributed *rows, size_t count,
@@ -95,15 +89,13 @@ static void fill(struct mt_attribution *attribution, const struct mt_attributed 
             rest.blocks += rows[i].blocks;
             continue;
         }
-        contributions[*used] =
+        contributions[(*used)++] =
             (struct mt_contribution){.site = mt_attributed_site(attribution, &rows[i]),
                                      .phase = rows[i].phase,
                                      .step = rows[i].step,
                                      .role = rows[i].role,
                                      .bytes = rows[i].bytes,
                                      .blocks = rows[i].blocks};
-        if (!contributions[(*used)++].site)
-            mt_memory_end();
     }
     if (rest.bytes || rest.blocks)
         contributions[(*used)++] = rest;

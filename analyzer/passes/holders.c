@@ -8,8 +8,6 @@
 
 enum { UNUSED, LIVE, WAITING };
 
-#define NO_BLOCK UINT32_MAX
-
 /* Foreign formats may reuse an address on several devices. */
 static uint64_t key_of(const struct mt_event *event)
 {
@@ -27,13 +25,11 @@ static uint32_t take_slot(struct mt_holders *holders)
     }
     if (holders->block_count == holders->block_capacity) {
         uint32_t capacity = holders->block_capacity ? holders->block_capacity * 2 : 1024;
-        struct mt_holder *bigger = NULL;
 
-        if (capacity > holders->block_capacity)
-            bigger = mt_memory_resize(holders->blocks, (size_t)capacity * sizeof *bigger);
-        if (!bigger)
-            return NO_BLOCK;
-        holders->blocks = bigger;
+        if (capacity < holders->block_capacity)
+            mt_memory_end();
+        holders->blocks =
+            mt_memory_resize(holders->blocks, (size_t)capacity * sizeof *holders->blocks);
         holders->block_capacity = capacity;
     }
     return holders->block_count++;
@@ -184,8 +180,6 @@ static void on_alloc(struct mt_holders *holders, struct mt_holders_device *devic
     if (!block_bytes)
         return;
     index = take_slot(holders);
-    if (index == NO_BLOCK)
-        mt_memory_end();
     mt_map_put(&holders->slots, key_of(event), index);
     block = &holders->blocks[index];
     *block = (struct mt_holder){.addr = event->addr,
@@ -375,8 +369,6 @@ static void take_snapshot(struct mt_holders *holders, struct mt_snapshot *snapsh
 {
     size_t count = gather(holders, snapshot);
 
-    if (count == SIZE_MAX)
-        mt_memory_end();
     take_pins(holders, snapshot);
     count = count ? merge(holders->scratch, count) : 0;
     snapshot->holdings = mt_arena_array(holders->arena, count + 1, sizeof *snapshot->holdings);

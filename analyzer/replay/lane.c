@@ -160,16 +160,15 @@ void mt_lane_segment(struct mt_lane *lane, const struct mt_event *event,
         view->counters = &lane->before_group;
 }
 
-bool mt_lane_may_restore(struct mt_lane *lane, const struct mt_event *event, enum mt_status *status)
+bool mt_lane_may_restore(struct mt_lane *lane, const struct mt_event *event)
 {
     return mt_pool_restores_may_begin(&lane->restores, &lane->tracks, event,
-                                      own_pool_of(lane, event), status);
+                                      own_pool_of(lane, event));
 }
 
-bool mt_lane_scan(struct mt_lane *lane, const struct mt_event *event, enum mt_status *status)
+bool mt_lane_scan(struct mt_lane *lane, const struct mt_event *event)
 {
-    return mt_pool_restores_scan(&lane->restores, &lane->tracks, event, own_pool_of(lane, event),
-                                 status);
+    return mt_pool_restores_scan(&lane->restores, &lane->tracks, event, own_pool_of(lane, event));
 }
 
 bool mt_lane_settle(struct mt_lane *lane)

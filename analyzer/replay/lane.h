@@ -81,9 +81,8 @@ enum mt_status mt_lane_alloc(struct mt_lane *lane, const struct mt_event *event,
 /* Call it before mt_lane_alloc, or before the group that the allocation triggers. Returns true if
  * the allocation can begin a restore of a private pool. If so, pass the events after it to
  * mt_lane_scan until that returns false. mt_lane_settle then returns true if they are a restore. */
-bool mt_lane_may_restore(struct mt_lane *lane, const struct mt_event *event,
-                         enum mt_status *status);
-bool mt_lane_scan(struct mt_lane *lane, const struct mt_event *event, enum mt_status *status);
+bool mt_lane_may_restore(struct mt_lane *lane, const struct mt_event *event);
+bool mt_lane_scan(struct mt_lane *lane, const struct mt_event *event);
 bool mt_lane_settle(struct mt_lane *lane);
 
 enum mt_status mt_lane_free(struct mt_lane *lane, const struct mt_event *event,

@@ -188,16 +188,16 @@ static enum mt_status find_restore(struct mt_one_replay *replay, struct mt_lane 
                                    struct mt_error *error)
 {
     enum mt_status status = MT_OK;
-    bool more = mt_lane_may_restore(lane, first, &status);
+    bool more = mt_lane_may_restore(lane, first);
 
     *found = false;
-    if (!more || status != MT_OK)
-        return status;
+    if (!more)
+        return MT_OK;
     for (; more && status == MT_OK; ahead++) {
         const struct mt_event *next = mt_window_peek(replay->window, ahead, &status, error);
         if (!next)
             break;
-        more = mt_lane_scan(lane, next, &status);
+        more = mt_lane_scan(lane, next);
     }
     if (status == MT_OK || status == MT_END)
         *found = mt_lane_settle(lane);

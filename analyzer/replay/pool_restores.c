@@ -63,11 +63,10 @@ static void judge(struct mt_pool_restores *restores, const struct mt_pool_tracks
 }
 
 static void add_tile(struct mt_pool_restores *restores, const struct mt_pool_tracks *tracks,
-                     const struct mt_event *event, enum mt_status *status)
+                     const struct mt_event *event)
 {
     mt_grow_to(&restores->tiles, &restores->tile_capacity, restores->tile_count + 1,
                sizeof *restores->tiles);
-    *status = MT_OK;
     restores->tiles[restores->tile_count++] =
         (struct mt_pool_tile){.seq = event->seq,
                               .addr = event->addr,
@@ -80,7 +79,7 @@ static void add_tile(struct mt_pool_restores *restores, const struct mt_pool_tra
 
 /* The first tile of a segment without tiles. */
 static bool begin_segment(struct mt_pool_restores *restores, struct mt_pool_tracks *tracks,
-                          const struct mt_event *event, enum mt_status *status)
+                          const struct mt_event *event)
 {
     struct mt_segment_track *segment =
         mt_pool_tracks_segment_at(tracks, restores->pool, event->addr);
@@ -93,14 +92,13 @@ static bool begin_segment(struct mt_pool_restores *restores, struct mt_pool_trac
     restores->newest_since = (uint32_t)mt_max_u64(restores->newest_since, segment->since);
     restores->end = segment->base + segment->size_bytes;
     restores->group = restores->next_gap = restores->tile_count;
-    add_tile(restores, tracks, event, status);
+    add_tile(restores, tracks, event);
     return true;
 }
 
 bool mt_pool_restores_may_begin(struct mt_pool_restores *restores, struct mt_pool_tracks *tracks,
-                                const struct mt_event *event, uint16_t pool, enum mt_status *status)
+                                const struct mt_event *event, uint16_t pool)
 {
-    *status = MT_OK;
     restores->seen++;
     if (restores->tile_at < restores->tile_count || !is_tile(event) || !pool ||
         pool >= tracks->pool_count || tracks->pools[pool].live ||
@@ -113,11 +111,11 @@ bool mt_pool_restores_may_begin(struct mt_pool_restores *restores, struct mt_poo
     restores->device = event->device;
     restores->stack = event->stack;
     restores->scan++;
-    return begin_segment(restores, tracks, event, status);
+    return begin_segment(restores, tracks, event);
 }
 
 static bool scan_alloc(struct mt_pool_restores *restores, struct mt_pool_tracks *tracks,
-                       const struct mt_event *event, enum mt_status *status)
+                       const struct mt_event *event)
 {
     const struct mt_pool_tile *last = &restores->tiles[restores->tile_count - 1];
     uint64_t next = last->addr + last->size_bytes;
@@ -125,9 +123,11 @@ static bool scan_alloc(struct mt_pool_restores *restores, struct mt_pool_tracks 
     if (!is_tile(event) || event->stack != restores->stack)
         return false;
     if (next == restores->end)
-        return begin_segment(restores, tracks, event, status);
-    return event->addr == next && event->size_bytes <= restores->end - next &&
-           (add_tile(restores, tracks, event, status), true);
+        return begin_segment(restores, tracks, event);
+    if (event->addr != next || event->size_bytes > restores->end - next)
+        return false;
+    add_tile(restores, tracks, event);
+    return true;
 }
 
 /* The tile of the last segment at an address, or NULL. */
@@ -169,9 +169,8 @@ static bool scan_free(struct mt_pool_restores *restores, const struct mt_pool_tr
 }
 
 bool mt_pool_restores_scan(struct mt_pool_restores *restores, struct mt_pool_tracks *tracks,
-                           const struct mt_event *event, uint16_t pool, enum mt_status *status)
+                           const struct mt_event *event, uint16_t pool)
 {
-    *status = MT_OK;
     restores->looked++;
     if (restores->looked > FREE_LOOKS + LOOKS_PER_ALLOC * restores->seen)
         return false;
@@ -179,7 +178,7 @@ bool mt_pool_restores_scan(struct mt_pool_restores *restores, struct mt_pool_tra
         (!mt_event_is_memory(event) && event->kind != MT_EVENT_EMPTY_CACHE))
         return true;
     if (event->kind == MT_EVENT_ALLOC)
-        return pool == restores->pool && scan_alloc(restores, tracks, event, status);
+        return pool == restores->pool && scan_alloc(restores, tracks, event);
     return (event->kind == MT_EVENT_FREE_REQUESTED || event->kind == MT_EVENT_FREE_COMPLETED) &&
            scan_free(restores, tracks, event);
 }

@@ -54,13 +54,12 @@ void mt_pool_restores_release(struct mt_pool_restores *restores);
 
 /* Returns true if a restore can begin with this allocation, and then starts the search for it. */
 bool mt_pool_restores_may_begin(struct mt_pool_restores *restores, struct mt_pool_tracks *tracks,
-                                const struct mt_event *event, uint16_t pool,
-                                enum mt_status *status);
+                                const struct mt_event *event, uint16_t pool);
 
-/* Takes the next event of the trace, for any device. Returns false to end the search, also after a
- * failure. `pool` is the pool of the event. */
+/* Takes the next event of the trace, for any device. Returns false to end the search. `pool` is the
+ * pool of the event. */
 bool mt_pool_restores_scan(struct mt_pool_restores *restores, struct mt_pool_tracks *tracks,
-                           const struct mt_event *event, uint16_t pool, enum mt_status *status);
+                           const struct mt_event *event, uint16_t pool);
 
 /* Call it after the last event of the search. Returns true if the events are a restore; its tiles
  * then have places. */

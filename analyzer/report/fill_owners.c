@@ -262,8 +262,6 @@ static void tell_row(struct mt_attribution *attribution, const struct communicat
     if (row->range != MT_NO_PHASE &&
         (!is_native || (owner.library && !strcmp(owner.library, "NCCL"))))
         tell_communicator(attribution, communicators, row);
-    if (!(row->use.site && (!is_native || row->use.library)))
-        mt_memory_end();
 }
 
 static void copy_rows(struct mt_attribution *attribution, const struct row *rows, size_t count,

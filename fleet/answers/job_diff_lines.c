@@ -236,11 +236,11 @@ enum mt_status mt_job_diff_find_lines(struct mt_job_diff *diff, struct mt_job_li
     if (status != MT_OK)
         return status;
     most = most_lines(diff);
+    if (most >= UINT32_MAX)
+        mt_memory_end();
     index->lines =
         mt_memory_zeroed((size_t)diff->paths.path_count + 1, MT_ROLE_COUNT * sizeof *index->lines);
     diff->lines = mt_arena_array(&diff->arena, (size_t)most + 1, sizeof *diff->lines);
-    if (!index->lines || most >= UINT32_MAX)
-        mt_memory_end();
     add_rows(diff, index, false);
     add_rows(diff, index, true);
     return pair_moved(diff, index);

@@ -193,8 +193,6 @@ static enum mt_status read_list(struct payload_reader *reader, struct mt_rank_re
     if (status != MT_OK)
         return status;
     array = count ? mt_arena_array(&reader->lists, count, list->element_bytes) : NULL;
-    if (count && !array)
-        mt_memory_end();
     for (uint32_t i = 0; i < count && status == MT_OK; i++)
         status = read_element(reader, list, array + i * list->element_bytes, numbers);
     if (status == MT_OK)
