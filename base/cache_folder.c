@@ -133,11 +133,10 @@ enum mt_status mt_cache_open(const char *wanted, struct mt_cache *cache, struct 
         return MT_OK;
     if (temporary_cache(cache->path) && use_folder(cache, reason.status ? NULL : &reason) == MT_OK)
         return MT_OK;
-    return mt_fail(
-        error, MT_ERR_OUTPUT, MT_NO_OFFSET,
-        "no folder for the cache: %.130s; set XDG_CACHE_HOME to a folder that only you can "
-        "write to",
-        reason.status ? reason.text : "neither HOME nor TMPDIR can be used");
+    return mt_fail(error, MT_ERR_OUTPUT, MT_NO_OFFSET,
+                   "no folder for the cache of memtrace: %.130s; set XDG_CACHE_HOME to a folder "
+                   "that only you can write to",
+                   reason.status ? reason.text : "neither HOME nor TMPDIR can be used");
 }
 
 void mt_cache_close(struct mt_cache *cache)

@@ -64,6 +64,8 @@ must_fail "the core includes an annex" "cli/main.c must not include fleet/data/r
 echo '#include "rank.h"' >"$tree/cli/annexes.c"
 rm "$tree/cli/main.c"
 must_pass
+echo '#include "annexes.c"' >"$tree/base/arena.c"
+must_fail "a lower layer uses a table of annexes" "base/arena.c must not include cli/annexes.c"
 
 plant
 compile
