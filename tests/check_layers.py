@@ -101,7 +101,7 @@ def place_of(path):
 def may_use(user, used):
     """May a file at `user` use one at `used`?"""
     (layer, folder), (other, other_folder) = place_of(user), place_of(used)
-    if used in TABLES or (layer != other and user in TABLES):
+    if (used if layer == other else user) in TABLES:
         return True
     if layer != other:
         return other in BELOW.get(f"{layer}/{folder}", BELOW[layer])
