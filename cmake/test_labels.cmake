@@ -33,7 +33,7 @@ set(seconds_of_tests
   differential.test_model_findings=5 differential.test_view_pictures=5
   property.test_pool_routes_random=5 python.recording=5 differential.graph_trees=4
   differential.interposer=4 differential.test_fit_truth=4 differential.test_oom_answer=4
-  differential.test_snapshot_start=4 inject.test_collect_disk=4 property.test_lifetimes_random=4
+  differential.test_snapshot_start=4 inject.test_collect_disk=4
   python.page=4 record.installed=4 record.ladder=4 differential.folded=3 fuzz.input=3
   project.layers=3 property.test_flamechart_model=3 property.test_live_random=3
   property.test_recorded_twin=3 property.test_report_html=3 property.test_summarize_random=3
