@@ -112,7 +112,7 @@ def page(markdown, command, version):
             after_heading = not roff or roff[-1].startswith((".SH", ".SS"))
             roff += [*([] if after_heading else [".PP"]), words_of(text)]
     name = f"memtrace-{command}"
-    return "\n".join([f".\\\" Made by packaging/make_man.py from docs/reference.md.",
+    return "\n".join([".\\\" Made by packaging/make_man.py from docs/reference.md.",
                       f'.TH {name.upper()} 1 "" "memtrace {version}" "memtrace"', ".SH NAME",
                       f"{escape(name)} \\- {escape(question)}", ".SH DESCRIPTION",
                       *roff, ".SH SEE ALSO",
