@@ -134,7 +134,7 @@ enum mt_status mt_cache_open(const char *wanted, struct mt_cache *cache, struct 
     if (temporary_cache(cache->path) && use_folder(cache, reason.status ? NULL : &reason) == MT_OK)
         return MT_OK;
     return mt_fail(error, MT_ERR_OUTPUT, MT_NO_OFFSET,
-                   "no folder for the simulated libraries: %.130s; set XDG_CACHE_HOME to a folder "
+                   "no folder for the cache of memtrace: %.130s; set XDG_CACHE_HOME to a folder "
                    "that only you can write to",
                    reason.status ? reason.text : "neither HOME nor TMPDIR can be used");
 }

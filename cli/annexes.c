@@ -20,3 +20,13 @@ const struct mt_probe *const mt_annex_probes[] = {
 #endif
     NULL,
 };
+
+const char *const mt_annex_absent[] = {
+#if !MEMTRACE_DRY_RUN
+    "dry-run",
+#endif
+#if !MEMTRACE_FLEET
+    "fleet",
+#endif
+    NULL,
+};

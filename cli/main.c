@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "annexes.h"
 #include "cli.h"
 #include "completion.h"
 #include "debug.h"
@@ -82,11 +83,23 @@ static const struct mt_command *find_command(const char *name)
     return NULL;
 }
 
+static bool is_absent(const char *word)
+{
+    for (size_t i = 0; mt_annex_absent[i]; i++)
+        if (strcmp(mt_annex_absent[i], word) == 0)
+            return true;
+    return false;
+}
+
 static int unknown_command(const char *word)
 {
     const char *names[MAX_COMMANDS], *near;
     size_t count = 0;
 
+    if (is_absent(word)) {
+        mt_say("this build of memtrace leaves out the command '%s'", word);
+        return MT_EXIT_USAGE;
+    }
     while (mt_commands[count].name && count + 2 < MAX_COMMANDS) {
         names[count] = mt_commands[count].name;
         count++;

@@ -50,7 +50,7 @@ endif()
 message(STATUS "names of native frames (libdw): ${MEMTRACE_HAVE_LIBDW}")
 
 set(MEMTRACE_HAVE_MPI OFF)
-if(NOT MEMTRACE_MPI STREQUAL "OFF")
+if(MEMTRACE_FLEET AND NOT MEMTRACE_MPI STREQUAL "OFF")
   if(MEMTRACE_MPI STREQUAL "ON")
     find_package(MPI REQUIRED COMPONENTS C)
   else()

@@ -13,14 +13,14 @@ endif()
 if(NOT MEMTRACE_FLEET)
   list(FILTER sections EXCLUDE REGEX " fleet$")
 endif()
+list(TRANSFORM sections REPLACE "## memtrace " "" OUTPUT_VARIABLE commands)
 set(manuals ${CMAKE_BINARY_DIR}/man/memtrace.1)
-foreach(section IN LISTS sections)
-  string(REPLACE "## memtrace " "" command ${section})
+foreach(command IN LISTS commands)
   list(APPEND manuals ${CMAKE_BINARY_DIR}/man/memtrace-${command}.1)
 endforeach()
 add_custom_command(OUTPUT ${manuals}
   COMMAND Python3::Interpreter ${PROJECT_SOURCE_DIR}/packaging/make_man.py ${PROJECT_VERSION}
-    ${reference} ${CMAKE_BINARY_DIR}/man
+    ${reference} ${CMAKE_BINARY_DIR}/man ${commands}
   DEPENDS ${reference} ${PROJECT_SOURCE_DIR}/packaging/make_man.py VERBATIM)
 # Packages of Debian have them compressed, without a time.
 if(MEMTRACE_COMPRESS_MAN)

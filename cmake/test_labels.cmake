@@ -24,8 +24,9 @@ set(seconds_of_tests
   project.fleet_processes=14 project.json_bounds=14 property.test_policy_oracles=14
   differential.backends=13 golden.cases=13 golden.charts=13 inject.python_stacks=13
   project.fleet=13 record.identity=13 record.processes=13 project.hostile_names=12 record.stacks=12
-  unit.test_timeline_chart=12 project.schemas=11 record.redact=10 record.same_name=10
-  project.completion=8 property.test_analyze_random=8 property.test_fit_random=8 record.absent=8
+  unit.test_timeline_chart=12 differential.readings=12 project.schemas=11 record.redact=10
+  record.same_name=10 project.completion=8 property.test_analyze_random=8
+  property.test_fit_random=8 record.absent=8
   differential.test_findings_truth=7 differential.test_phases_truth=7 fleet.test_job_heat_maps=7
   project.dry_run_python=7 project.language=7 property.test_stack_charts=7
   property.test_stack_charts_made=7 record.doctor=7 differential.test_truth=6
@@ -33,7 +34,7 @@ set(seconds_of_tests
   differential.test_model_findings=5 differential.test_view_pictures=5
   property.test_pool_routes_random=5 python.recording=5 differential.graph_trees=4
   differential.interposer=4 differential.test_fit_truth=4 differential.test_oom_answer=4
-  differential.test_snapshot_start=4 inject.test_collect_disk=4 property.test_lifetimes_random=4
+  differential.test_snapshot_start=4 inject.test_collect_disk=4
   python.page=4 record.installed=4 record.ladder=4 differential.folded=3 fuzz.input=3
   project.layers=3 property.test_flamechart_model=3 property.test_live_random=3
   property.test_recorded_twin=3 property.test_report_html=3 property.test_summarize_random=3

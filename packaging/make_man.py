@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""make_man.py VERSION SOURCE FOLDER: writes man pages of SOURCE (docs/reference.md) to FOLDER:
-memtrace-COMMAND.1 for each section "memtrace COMMAND", and memtrace.1, which lists them. Sections
-that all commands share are part of each page.
+"""make_man.py VERSION SOURCE FOLDER COMMAND...: writes man pages of SOURCE (docs/reference.md) to
+FOLDER: memtrace-COMMAND.1 from each section "memtrace COMMAND", and memtrace.1, which lists them.
+Sections that all commands share are part of each page.
 
 The pages use a part of Markdown: headings, paragraphs, lists, tables, code and links. Links become
 their text: a terminal has no pages to go to."""
@@ -112,7 +112,7 @@ def page(markdown, command, version):
             after_heading = not roff or roff[-1].startswith((".SH", ".SS"))
             roff += [*([] if after_heading else [".PP"]), words_of(text)]
     name = f"memtrace-{command}"
-    return "\n".join([f".\\\" Made by packaging/make_man.py from docs/reference.md.",
+    return "\n".join([".\\\" Made by packaging/make_man.py from docs/reference.md.",
                       f'.TH {name.upper()} 1 "" "memtrace {version}" "memtrace"', ".SH NAME",
                       f"{escape(name)} \\- {escape(question)}", ".SH DESCRIPTION",
                       *roff, ".SH SEE ALSO",
@@ -128,14 +128,14 @@ def overview(questions, version):
     return "\n".join([*roff, ""])
 
 
-def main(version, source, folder):
+def main(version, source, folder, commands):
     folder.mkdir(parents=True, exist_ok=True)
-    questions = {}
-    for command, markdown in sections(source.read_text(encoding="utf-8")).items():
-        roff, questions[command] = page(markdown, command, version)
+    questions, text_of = {}, sections(source.read_text(encoding="utf-8"))
+    for command in commands:
+        roff, questions[command] = page(text_of[command], command, version)
         (folder / f"memtrace-{command}.1").write_text(roff, encoding="utf-8")
     (folder / "memtrace.1").write_text(overview(questions, version), encoding="utf-8")
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], pathlib.Path(sys.argv[2]), pathlib.Path(sys.argv[3]))
+    main(sys.argv[1], pathlib.Path(sys.argv[2]), pathlib.Path(sys.argv[3]), sys.argv[4:])

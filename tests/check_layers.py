@@ -3,9 +3,9 @@
 
 Includes and calls point one way. In the core: base <- trace <- {collector, analyzer},
 analyzer <- render, cli sees all. The annexes, simulate and fleet, see the core and not each
-other. Inside a layer, a folder may use those that stand before it in FOLDERS. File names are unique, so that an include by name
-means one file. Libraries neither print nor exit (a failed MT_ASSERT of
-base/check.c does, in builds that have it).
+other. Inside a layer, a folder may use those that stand before it in FOLDERS. File names are
+unique, so that an include by name means one file. Libraries neither print nor exit (a failed
+MT_ASSERT of base/check.c does, in builds that have it).
 
 A room is a .c file with its .h file. Rooms that need each other in a circle,
 by includes or by calls, cannot be read one after the other: no circle may hold
@@ -102,10 +102,10 @@ def place_of(path):
 def may_use(user, used):
     """May a file at `user` use one at `used`?"""
     (layer, folder), (other, other_folder) = place_of(user), place_of(used)
-    if used in TABLES or (layer != other and user in TABLES):
-        return True
     if layer != other:
-        return other in BELOW.get(f"{layer}/{folder}", BELOW[layer])
+        return user in TABLES or other in BELOW.get(f"{layer}/{folder}", BELOW[layer])
+    if used in TABLES:
+        return True
     order = FOLDERS[layer]
     if folder not in order or other_folder not in order:
         return folder == other_folder

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""check_man.py PROGRAM FOLDER: each command has a man page in FOLDER with all its options, and groff
-renders it without a warning. Without groff only the options are checked."""
+"""check_man.py PROGRAM FOLDER: each command has a man page in FOLDER with all its options, memtrace.1
+lists no other command, and groff renders them without a warning. Without groff only options and
+commands are checked."""
 import pathlib
 import re
 import shutil
@@ -23,6 +24,9 @@ def main(program, folder):
         # A whole word: "-o" is also a part of "--output", and "--by" of "--bytes".
         faults += [f"{path.name} lacks {option}" for option in options
                    if not re.search(rf"(?<![\w-]){re.escape(option.rstrip('='))}(?![\w-])", text)]
+    listed = re.findall(r"memtrace\\-(\S+)\\fR\(1\)", (folder / "memtrace.1").read_text(encoding="utf-8"))
+    faults += [f"memtrace.1 lists {name}, which the program lacks" for name in listed
+               if name.replace("\\-", "-") not in commands]
     if shutil.which("groff"):
         for path in sorted(folder.glob("*.1")):
             done = subprocess.run(["groff", "-Kutf8", "-Tutf8", "-man", "-ww", "-Wbreak", "-z", path], capture_output=True, text=True,

@@ -103,8 +103,10 @@ class Outputs(unittest.TestCase):
         before = base.read_bytes()
         self.assert_fails(run("analyze IN --base base.json --write-baseline OUT", self.capture,
                               base), 2, "it is an input of this command")
-        budget.write_text('base = "base.json"\n')
-        run("analyze IN --budget budget.toml --write-baseline OUT --force", self.capture, base)
+        budget.write_text('base = "base.json"\nmax-regression = "1%"\n')
+        for path in (base, budget):
+            self.assert_fails(run("analyze IN --budget budget.toml --write-baseline OUT --force", self.capture,
+                                  path), 2, "it is an input of this command")
         self.assertEqual(base.read_bytes(), before)
 
     def test_standard_input_is_an_input(self):

@@ -43,8 +43,11 @@ def figures(rows, name):
 def page_with(page, rows):
     inputs, median, most = figures(rows, "total")
     page = TABLE_ROW.sub(lambda row: row[1] + " {} | {} | {} |".format(*figures(rows, row[2])), page)
-    return SUMMARY.sub(f"For the {inputs} inputs in `fixtures`, it reads {median} times in the median, and {most} "
-                       "times at most.", page)
+    page, found = SUMMARY.subn(f"For the {inputs} inputs in `fixtures`, it reads {median} times in the median, and {most} "
+                               "times at most.", page)
+    if found != 1:
+        raise SystemExit(f"{PAGE.name} lacks the sentence 'For the N inputs in `fixtures`, ... times at most.'")
+    return page
 
 
 def main():
@@ -55,9 +58,9 @@ def main():
     page = PAGE.read_text()
     wanted = page_with(page, rows)
     named = {row[2] for row in TABLE_ROW.finditer(page)}
-    unnamed = {name for row in rows for name in row} - named - {"total"}
-    if unnamed:
-        raise SystemExit(f"{PAGE.name} has no row for {', '.join(sorted(unnamed))}")
+    passes = {name for row in rows for name in row} - {"total"}
+    if passes != named:
+        raise SystemExit(f"{PAGE.name} has no row for {sorted(passes - named)}, and rows of no pass: {sorted(named - passes)}")
     _, median, most = figures(rows, "total")
     if median > MOST_IN_MEDIAN or most > MOST:
         raise SystemExit(f"analyze reads {median} times in the median and {most} times at most; "

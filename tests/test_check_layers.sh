@@ -56,6 +56,16 @@ compile
 must_fail "a folder calls one above it" "must not call replay"
 
 plant
+mkdir -p "$tree/build/base" "$tree/build/cli"
+echo 'int tables(void) { return 1; }' >"$tree/cli/annexes.c"
+echo 'int tables(void); int arena(void) { return tables(); }' >"$tree/base/arena.c"
+compile
+for file in cli/annexes.c base/arena.c; do
+    ${CC:-cc} -c "$tree/$file" -o "$tree/build/$file.o"
+done
+must_fail "a library calls the tables of the program" "base/arena.c must not call tables"
+
+plant
 compile
 mkdir -p "$tree/fleet/data"
 echo 'int c;' >"$tree/fleet/data/rank.h"
@@ -64,6 +74,8 @@ must_fail "the core includes an annex" "cli/main.c must not include fleet/data/r
 echo '#include "rank.h"' >"$tree/cli/annexes.c"
 rm "$tree/cli/main.c"
 must_pass
+echo '#include "annexes.c"' >"$tree/base/arena.c"
+must_fail "a lower layer uses a table of annexes" "base/arena.c must not include cli/annexes.c"
 
 plant
 compile

@@ -68,6 +68,7 @@ static enum mt_status init(struct mt_policy *self, uint64_t *values, struct mt_e
 
     (void)error;
     mt_heap_limit(&self->heap, values[MAX_SIZE]);
+    self->heap.device->only_compares = false; /* see room */
     self->threshold_bytes = values[THRESHOLD];
     self->gpu = values[GPU];
     self->last = MT_NO_BLOCK;

@@ -75,8 +75,9 @@ void mt_device_release(struct mt_device_model *device);
 void mt_device_order_addresses(struct mt_device_model *device, struct mt_base_order order);
 
 /* The maximum memory of an allocator: the limit, otherwise the physical size; 0 = unknown. */
-static inline uint64_t mt_device_memory(const struct mt_device_model *device)
+static inline uint64_t mt_device_memory(struct mt_device_model *device)
 {
+    device->only_compares = false;
     return device->limit_bytes ? device->limit_bytes : device->total_memory_bytes;
 }
 

@@ -20,6 +20,7 @@ void mt_heap_init(struct mt_heap *heap, struct mt_device_model *device)
     memset(heap, 0, sizeof *heap);
     heap->device = device;
     heap->limit_bytes = device->limit_bytes;
+    device->only_compares = true;
     heap->next_addr = FIRST_OWN_ADDR;
     mt_block_store_init(&heap->store);
 }
@@ -59,9 +60,11 @@ void mt_heap_free_list(struct mt_heap *heap, uint64_t name, uint32_t *free_list)
 
 bool mt_heap_exceeds(const struct mt_heap *heap, uint64_t size_bytes)
 {
-    uint64_t limit = heap->limit_bytes ? heap->limit_bytes : MAX_HEAP;
+    const uint64_t limit = heap->limit_bytes ? heap->limit_bytes : MAX_HEAP;
+    const uint64_t sum_bytes = heap->counters.reserved.now + size_bytes;
 
-    return size_bytes > MT_HEAP_MAX_SEGMENT || heap->counters.reserved.now + size_bytes > limit;
+    return size_bytes > MT_HEAP_MAX_SEGMENT || mt_device_refuses(heap->device, sum_bytes) ||
+           sum_bytes > limit;
 }
 
 static void base_addr(struct mt_heap *heap, uint64_t size_bytes, uint32_t stream, uint64_t *addr)

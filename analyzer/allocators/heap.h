@@ -60,7 +60,8 @@ enum { MT_HEAP_MAX_OPTIONS = 5 };
 
 struct mt_heap {
     struct mt_device_model *device;
-    uint64_t limit_bytes; /* of reserved bytes; 0 = none */
+    uint64_t limit_bytes; /* of reserved bytes; 0 = none. A policy that uses it other than through
+                             mt_heap_exceeds clears device->only_compares */
     /* Order of free blocks in a free list; NULL = (size, address), best fit. Must
      * be unique in a free list and stay the same while a block is free. */
     struct mt_heap_key (*key)(const struct mt_block *block);

@@ -17,7 +17,6 @@
 #include "read_again.h"
 #include "replay.h"
 #include "report_check.h"
-#include "util.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
-/* Replays under limits, many in one reading, each at most once. An allocator only compares sums
- * with its limit, so a replay also answers for every limit that would have given the same answers
- * to it (mt_replay_result.same_from_bytes): most limits of a search need no replay. */
+/* Replays under limits, many in one reading, each at most once. Most allocators only compare sums
+ * with their limit, so a replay also answers for every limit with which all comparisons have the
+ * same results (mt_replay_result.same_from_bytes): most limits of a search need no replay. */
 #ifndef MT_ANALYZER_FIT_TRIALS_H
 #define MT_ANALYZER_FIT_TRIALS_H
 

@@ -26,4 +26,7 @@ extern const struct mt_annex_files *const mt_annex_files;
 /* More checks of `doctor`; ends with NULL. */
 extern const struct mt_probe *const mt_annex_probes[];
 
+/* Commands that this build leaves out; ends with NULL. */
+extern const char *const mt_annex_absent[];
+
 #endif

@@ -1,6 +1,6 @@
 /* The part of the interface between NVTX (a header-only library in programs) and a tool that the
  * collector implements. The declarations are memtrace's own, so that no NVIDIA header is needed to
- * build. If the real headers are installed, tests/inject/check_nvtx_abi.c compares the declarations
+ * build. If the real headers are installed, tests/inject/nvtx_abi_check.c compares the declarations
  * with them.
  *
  * Each executable and library that uses NVTX has its own copy. When the copy is called for the

@@ -7,9 +7,8 @@
 
 #include "status.h"
 
-#define MT_COLLECTOR_NAME  "libmemtrace-inject.so"         /* all sources */
-#define MT_INTERPOSER_NAME "libmemtrace-cuda.so"           /* replaces CUPTI where it cannot work */
-#define MT_SIMULATED_NAME  "libmemtrace-simulated-cuda.so" /* the GPU of a dry run */
+#define MT_COLLECTOR_NAME  "libmemtrace-inject.so" /* all sources */
+#define MT_INTERPOSER_NAME "libmemtrace-cuda.so"   /* replaces CUPTI where it cannot work */
 
 /* Returns false for a build that can only import and analyze. */
 bool mt_collector_is_built(void);

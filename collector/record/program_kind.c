@@ -40,7 +40,8 @@ static enum mt_program_kind look_at_file(const char *path)
 }
 
 /* Like execvp: finds the first file in PATH that may be executed. A file that may not be executed
- * is remembered, and the search continues. */
+ * is remembered, and the search continues. A folder that may not be searched has no files, as in a
+ * shell: PATH may be that of another user. */
 static enum mt_program_kind search_path(const char *name, char path[PATH_MAX])
 {
     const char *at = getenv("PATH");
@@ -54,7 +55,7 @@ static enum mt_program_kind search_path(const char *name, char path[PATH_MAX])
             kind = look_at_file(path);
         if (kind == MT_PROGRAM_DYNAMIC)
             return kind;
-        if (kind == MT_PROGRAM_NOT_EXECUTABLE)
+        if (kind == MT_PROGRAM_NOT_EXECUTABLE && access(path, F_OK) == 0)
             found = kind;
         at += length;
         if (!*at)

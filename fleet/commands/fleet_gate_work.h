@@ -39,7 +39,7 @@ struct mt_fleet_gate *mt_gate_add(struct mt_fleet_gates *gates, const char *rule
  * Otherwise a gate with a doubt is not evaluated. */
 void mt_gate_judge(struct mt_fleet_gate *gate);
 
-/* Returns true if more ranks are missing than --max-missing allows. */
+/* Returns true if more ranks are missing than the rule max-missing allows. */
 bool mt_gate_misses_ranks(const struct mt_fleet_gates *gates, const struct mt_job_report *report);
 /* Returns true if ranks are known to be missing at this coordinate of the axis. O(rows). */
 bool mt_gate_misses_at(const struct mt_job_report *report, uint32_t axis, uint32_t coordinate);

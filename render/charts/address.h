@@ -9,13 +9,6 @@
 
 #define MT_ADDRESS_GRID 16.0 /* pixels; the width and height of the map are multiples of this */
 
-/* The position of a place (address_model.h) in the picture. Slots are sorted from the base line
- * up. */
-struct mt_address_slot {
-    const struct mt_address_place *place;
-    uint64_t begin; /* bytes below the slot */
-};
-
 struct mt_address_layout {
     struct mt_drawing *drawing;
     const struct mt_report *report;
@@ -25,10 +18,9 @@ struct mt_address_layout {
     struct mt_time_axis axis;
     struct mt_box plot;
     struct mt_ticks ticks;
-    uint64_t top;   /* bytes at the upper edge of the plot */
-    uint64_t bytes; /* sum over all places */
-    struct mt_address_slot *slots;
-    uint32_t slot_count;
+    uint64_t top;               /* bytes at the upper edge of the plot */
+    uint64_t bytes;             /* sum over all places */
+    uint64_t *begins;           /* for each place: bytes below it. Places are stacked in order */
     bool roles[MT_ROLE_COUNT];  /* roles[role]: the role is visible in the map */
     double unit;                /* pixels per cell of the map; mt_address_draw_map sets it */
     double bar_left, bar_width; /* position and width of the bars */
@@ -36,8 +28,8 @@ struct mt_address_layout {
     bool has_tail, narrow, keyed;
 };
 
-/* Puts the places into slots, in the order of the model. */
-void mt_address_plan_slots(struct mt_address_layout *layout);
+/* Sets `begins` and `bytes`. */
+void mt_address_stack_places(struct mt_address_layout *layout);
 
 double mt_address_y(const struct mt_address_layout *layout, uint64_t bytes);
 

@@ -242,7 +242,7 @@ static void draw_picture(struct mt_address_layout *layout, const char *title,
     double y, bottom;
 
     layout->model = options->event_axis ? &layout->address->event : &layout->address->time;
-    mt_address_plan_slots(layout);
+    mt_address_stack_places(layout);
     layout->top = mt_max_u64((uint64_t)((double)layout->bytes * 1.04), 1);
     mt_time_axis_init(&layout->axis, layout->report, layout->device->timeline, options->event_axis);
     layout->narrow = drawing->width < MT_NARROW_WIDTH;

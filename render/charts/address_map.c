@@ -23,18 +23,15 @@ double mt_address_y(const struct mt_address_layout *layout, uint64_t bytes)
     return layout->plot.y + layout->plot.height * (1 - (double)bytes / (double)layout->top);
 }
 
-void mt_address_plan_slots(struct mt_address_layout *layout)
+void mt_address_stack_places(struct mt_address_layout *layout)
 {
     const struct mt_address *address = layout->address;
 
-    layout->slots = mt_arena_array(&layout->drawing->arena, (size_t)address->place_count + 1,
-                                   sizeof *layout->slots);
-    for (uint32_t i = 0; i < address->place_count; i++)
-        layout->slots[i].place = &address->places[i];
-    layout->slot_count = address->place_count;
-    for (uint32_t i = 0; i < layout->slot_count; i++) {
-        layout->slots[i].begin = layout->bytes;
-        layout->bytes += layout->slots[i].place->bytes;
+    layout->begins = mt_arena_array(&layout->drawing->arena, (size_t)address->place_count + 1,
+                                    sizeof *layout->begins);
+    for (uint32_t i = 0; i < address->place_count; i++) {
+        layout->begins[i] = layout->bytes;
+        layout->bytes += address->places[i].bytes;
     }
 }
 
@@ -97,7 +94,7 @@ struct painter {
     struct mt_grid_cell *cells;
     uint8_t *values; /* one for each cell */
     uint32_t count, capacity;
-    uint32_t slot; /* the slot in which the row begins */
+    uint32_t place; /* the place in which the row begins */
 };
 
 static void add_row(struct painter *painter, uint32_t row, double share)
@@ -119,13 +116,13 @@ static void add_row(struct painter *painter, uint32_t row, double share)
 }
 
 /* Adds the rows of a place that overlap with bytes [low, high) of the picture. */
-static void add_slot(struct painter *painter, const struct mt_address_slot *slot, double low,
-                     double high)
+static void add_place(struct painter *painter, uint32_t index, double low, double high)
 {
-    const struct mt_address_place *place = slot->place;
+    const struct mt_address_place *place = &painter->layout->address->places[index];
+    double place_begin = (double)painter->layout->begins[index];
     double per_row = (double)painter->layout->address->bytes_per_row;
-    double from = fmax(low - (double)slot->begin, 0);
-    double to = fmin(high - (double)slot->begin, (double)place->bytes);
+    double from = fmax(low - place_begin, 0);
+    double to = fmin(high - place_begin, (double)place->bytes);
 
     for (uint32_t i = (uint32_t)(from / per_row); i < place->row_count; i++) {
         double begin = i * per_row, end = fmin(begin + per_row, (double)place->bytes);
@@ -158,14 +155,14 @@ static void fill_row(struct painter *painter, uint32_t y)
     struct mt_address_layout *layout = painter->layout;
     double per_pixel = (double)layout->top / painter->height;
     double low = per_pixel * (painter->height - 1 - y), high = low + per_pixel;
-    uint32_t i = painter->slot;
+    uint32_t i = painter->place;
 
     memset(painter->sums, 0, layout->model->column_count * sizeof *painter->sums);
-    while (i > 0 && (double)layout->slots[i].begin > low)
+    while (i > 0 && (double)layout->begins[i] > low)
         i--;
-    painter->slot = i;
-    for (; i < layout->slot_count && (double)layout->slots[i].begin < high; i++)
-        add_slot(painter, &layout->slots[i], low, high);
+    painter->place = i;
+    for (; i < layout->address->place_count && (double)layout->begins[i] < high; i++)
+        add_place(painter, i, low, high);
     for (uint32_t x = 0; x < painter->width; x++)
         painter->row[x] = value_of(&painter->sums[painter->columns[x]], per_pixel);
 }
@@ -194,8 +191,10 @@ static void add_cell(struct painter *painter, uint32_t x, uint32_t width, uint32
 /* Returns false if there are more rectangles than fit. */
 static bool paint(struct painter *painter)
 {
+    uint32_t place_count = painter->layout->address->place_count;
+
     painter->count = 0;
-    painter->slot = painter->layout->slot_count ? painter->layout->slot_count - 1 : 0;
+    painter->place = place_count ? place_count - 1 : 0;
     memset(painter->open, 0, painter->width * sizeof *painter->open);
     for (uint32_t y = 0; y < painter->height; y++) {
         fill_row(painter, y);
@@ -299,11 +298,11 @@ void mt_address_draw_borders(const struct mt_address_layout *layout)
 {
     const struct mt_paint line = {.stroke = MT_COLOR_BACKGROUND, .stroke_width = 0.5};
 
-    for (uint32_t i = 1; i < layout->slot_count; i++) {
-        double y = mt_address_y(layout, layout->slots[i].begin);
-        double below = mt_address_y(layout, layout->slots[i - 1].begin) - y;
+    for (uint32_t i = 1; i < layout->address->place_count; i++) {
+        double y = mt_address_y(layout, layout->begins[i]);
+        double below = mt_address_y(layout, layout->begins[i - 1]) - y;
         double above =
-            y - mt_address_y(layout, layout->slots[i].begin + layout->slots[i].place->bytes);
+            y - mt_address_y(layout, layout->begins[i] + layout->address->places[i].bytes);
 
         if (fmin(below, above) >= MIN_BORDER)
             mt_draw_line(layout->drawing, layout->plot.x, y, layout->plot.x + layout->plot.width, y,

@@ -17,7 +17,7 @@
 #define POOR      0.25 /* an occupancy below this is red */
 
 struct crowd {
-    uint32_t first, count; /* slots */
+    uint32_t first, count; /* places */
     double top, bottom;
     double used, held;
     uint64_t bytes, blocks;
@@ -30,16 +30,16 @@ static bool next_crowd(const struct mt_address_layout *layout, double least, str
     uint32_t first = crowd->first + crowd->count;
 
     *crowd = (struct crowd){.first = first};
-    for (uint32_t i = first; i < layout->slot_count; i++) {
-        const struct mt_address_place *place = layout->slots[i].place;
+    for (uint32_t i = first; i < layout->address->place_count; i++) {
+        const struct mt_address_place *place = &layout->address->places[i];
 
         crowd->count++;
         crowd->used += place->used;
         crowd->held += place->held;
         crowd->bytes += place->bytes;
         crowd->blocks += place->blocks;
-        crowd->bottom = mt_address_y(layout, layout->slots[first].begin);
-        crowd->top = mt_address_y(layout, layout->slots[i].begin + place->bytes);
+        crowd->bottom = mt_address_y(layout, layout->begins[first]);
+        crowd->top = mt_address_y(layout, layout->begins[i] + place->bytes);
         if (crowd->bottom - crowd->top >= least)
             break;
     }
@@ -91,7 +91,7 @@ static const char *occupancy(const struct crowd *crowd, char text[MT_UNITS_TEXT]
 
 static const char *one_title(const struct mt_address_layout *layout, const struct crowd *crowd)
 {
-    const struct mt_address_place *place = layout->slots[crowd->first].place;
+    const struct mt_address_place *place = &layout->address->places[crowd->first];
     char size[MT_UNITS_TEXT], exact[MT_UNITS_TEXT], share[MT_UNITS_TEXT], blocks[MT_UNITS_TEXT];
     char more[MT_UNITS_TEXT];
     const char *created = "before the recorded history";
@@ -143,18 +143,6 @@ void mt_address_draw_titles(const struct mt_address_layout *layout)
                      "segment");
 }
 
-/* Returns the bytes below each place of the model. */
-static uint64_t *find_begins(const struct mt_address_layout *layout)
-{
-    const struct mt_address *address = layout->address;
-    uint64_t *begins =
-        mt_arena_array(&layout->drawing->arena, (size_t)address->place_count + 1, sizeof *begins);
-
-    for (uint32_t i = 0; i < layout->slot_count; i++)
-        begins[layout->slots[i].place - address->places] = layout->slots[i].begin;
-    return begins;
-}
-
 static void draw_block(const struct mt_address_layout *layout, const struct mt_block_shape *block,
                        uint64_t begin)
 {
@@ -178,10 +166,9 @@ static void draw_block(const struct mt_address_layout *layout, const struct mt_b
 void mt_address_draw_blocks(const struct mt_address_layout *layout)
 {
     const struct mt_address *address = layout->address;
-    const uint64_t *begins = find_begins(layout);
 
     for (uint32_t i = 0; i < address->block_count; i++)
-        draw_block(layout, &address->blocks[i], begins[address->blocks[i].place]);
+        draw_block(layout, &address->blocks[i], layout->begins[address->blocks[i].place]);
 }
 
 struct entry {

@@ -5,6 +5,9 @@
 #include "cli.h"
 #include "probe.h"
 
+/* The simulated GPU, for mt_collector_library. */
+#define MT_SIMULATED_NAME "libmemtrace-simulated-cuda.so"
+
 int mt_cmd_dry_run(const struct mt_command *command, int argc, char **argv);
 
 extern const struct mt_probe mt_dry_run_probe;

@@ -10,6 +10,7 @@
 #include "card_costs.h"
 #include "collector_library.h"
 #include "dry_run.h"
+#include "dry_run_annex.h"
 #include "io.h"
 #include "memory_limit.h"
 #include "process_memory.h"

@@ -189,7 +189,7 @@ static void ties_cost_little(void **unused)
                   (unsigned long long)different, ROWS, (unsigned long long)first,
                   (unsigned long long)largest, (unsigned long long)counters->reserved.peak,
                   (unsigned long long)peak);
-    assert_int_equal(different, 4397); /* as documented in docs/internals/policies.md */
+    assert_int_equal(different, 4397);
     assert_int_equal(first, 1604);
     assert_int_equal(largest, 19200512);
     assert_int_equal(counters->reserved.peak, 294367232);

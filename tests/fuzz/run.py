@@ -20,7 +20,7 @@ import corpus
 HERE = pathlib.Path(__file__).resolve().parent
 # Targets that share seeds with others; the first byte of cli is the command.
 SEEDS = {"input": ("input", "pickle", "trace"), "cli": ("pickle", "trace"), "replay": (), "documents": ()}
-PREFIX = {"cli": range(36)}
+PREFIX = {"cli": range(34)}
 SLOW_TARGETS = ("cli", "documents", "elf", "input", "tape")  # a longer share
 TIMEOUT_S, MEMORY_MB, PACKED_BYTES = 20, 2560, 49152
 

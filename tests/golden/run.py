@@ -104,7 +104,11 @@ def main(arguments):
     if not os.access(lister, os.X_OK):
         sys.exit(f"run.py: no {lister}; build it: ninja tests/drawing_list")
     part, parts = map(int, options.part.split("/"))
-    cases = [case for case in sorted(HERE.glob("*.cmd")) if not options.names or case.stem in options.names]
+    cases = sorted(HERE.glob("*.cmd"))
+    unknown = set(options.names) - {case.stem for case in cases}
+    if unknown:
+        sys.exit(f"run.py: no cases {sorted(unknown)}")
+    cases = [case for case in cases if not options.names or case.stem in options.names]
     cases = remaining(cases, absent_words(program))[part - 1::parts]
     failed = []
     for case in cases:

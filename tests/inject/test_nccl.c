@@ -6,18 +6,6 @@
 #include "nccl_calls.h"
 #include "nvtx_parts.h"
 #include "recorded_events.h"
-#include "thread_names.h"
-
-static void nothing(void) {}
-
-const struct mt_inject_source mt_thread_names_source = {.forked = nothing};
-const nvtx_function mt_nvtx_payload_slots[NVTX_PAYLOAD_SLOT_COUNT];
-mt_nvtx_next_slot mt_nvtx_next_payload[NVTX_PAYLOAD_SLOT_COUNT];
-
-void mt_thread_name_set(uint32_t os_thread, const char *name, size_t length)
-{
-    (void)os_thread, (void)name, (void)length;
-}
 
 extern void (*nccl_standin_says)(uint64_t id);
 

@@ -2,6 +2,7 @@
 """check_ends.py BUILD [CASE...]: however a recorded program ends, it ends as it
 does without memtrace, and its trace is whole."""
 import json
+import os
 import pathlib
 import shlex
 import shutil
@@ -67,6 +68,16 @@ def commands_that_cannot_run(bench):
         check(done.stderr.count(b"\n") == 1 and name.encode() in done.stderr,
               f"{name}: not one line: {done.stderr}")
         bench.check_left(*before)
+
+
+def folders_of_others(bench):
+    """A folder in PATH that this user may not search has no programs, as in a shell. (root may.)"""
+    closed = bench.work / "closed"
+    closed.mkdir(mode=0)
+    path = f"{closed}:{os.environ['PATH']}"
+    done = bench.run(bench.memtrace, "record", "no-such-program", environment=bench.environment(PATH=path))
+    closed.chmod(0o700)  # the folder of this test can be removed
+    check(done.returncode == 127 and b"no such program" in done.stderr, f"{done}")
 
 
 def scripts(bench):
@@ -193,9 +204,8 @@ def summaries(bench):
 
 if __name__ == "__main__":
     cases = [every_way, summaries, statuses_of_a_shell, commands_that_cannot_run, scripts, without_cuda,
-             static_program, without_the_library, library_in_a_folder_with_a_space_or_colon, standard_input,
-             says_what_to_do_next,
-             json_at_the_end]
+             static_program, without_the_library, library_in_a_folder_with_a_space_or_colon,
+             folders_of_others, standard_input, says_what_to_do_next, json_at_the_end]
     if not REAL: # a real NVML works
         cases.append(samples_that_cannot_be)
     sys.exit(main(cases))
