@@ -2,7 +2,7 @@
  * the target (temporary_file.h); only when all of them are written and checked does a rename put
  * them under the target's name. After any failure the target is unchanged and the temporary file is
  * removed. Targets that a rename cannot replace (standard output, pipes, devices) are written
- * directly. output_target.h has the rules about what may be replaced.
+ * directly. output_file.h has the rules about what may be replaced.
  *
  *     struct mt_output output;
  *     if (mt_output_open(&output, path, &rules, &error) == MT_OK) {
@@ -12,11 +12,50 @@
 #ifndef MT_BASE_OUTPUT_FILE_H
 #define MT_BASE_OUTPUT_FILE_H
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "buf.h"
-#include "output_target.h"
+#include "status.h"
 #include "temporary_file.h"
+
+/* Decides whether a path may be written, and which file it leads to. These rules keep results from
+ * destroying other files:
+ *
+ * - A file that the command reads is never written, whatever its other names are.
+ * - A file that exists is replaced only if it is empty, if `is_own` recognizes it, or with
+ *    `force`. A file without write permission is replaced only with `force`.
+ * - A symbolic link is followed to its destination only if the destination could be replaced
+ *    without `force` and the link belongs to this user or to root. Otherwise it is refused; with
+ *    `force` the link itself is replaced and its destination stays as it is.
+ * - "-", /dev/stdout, /dev/stderr, /dev/fd/N, pipes and devices are written directly. */
+
+struct mt_output_rules {
+    bool force;
+    bool is_private;  /* a new file has mode 0600; otherwise 0666 less the umask */
+    bool is_durable;  /* synchronized to disk before it is finished: for results that cannot be
+                         reproduced */
+    const char *kind; /* for messages: "a trace that 'memtrace import' wrote"; NULL: "a result" */
+    /* Returns whether this is the start of a file of the kind to be written. NULL: never. */
+    bool (*is_own)(const void *start, size_t length);
+    const char *const *inputs; /* paths that the command reads; "-" is standard input */
+    size_t input_count;
+    struct mt_unfinished *unfinished; /* where temporary files are listed; NULL: nowhere */
+};
+
+struct mt_output_target {
+    char *path;      /* the name to create or replace, from malloc; NULL: write to fd */
+    int fd;          /* for targets written directly, the caller closes it; otherwise -1 */
+    mode_t mode;     /* of the new file */
+    bool keeps_mode; /* mode is that of the replaced file: exact, regardless of the umask */
+};
+
+/* Applies the rules without opening anything, for commands that would otherwise fail only after
+ * minutes of work. MT_OK is no guarantee. */
+enum mt_status mt_output_check(const char *path, const struct mt_output_rules *rules,
+                               struct mt_error *error) MT_MUST_USE;
 
 struct mt_output {
     int fd;         /* for callers that write themselves, before any mt_output_add */

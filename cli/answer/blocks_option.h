@@ -4,6 +4,7 @@
 #define MT_CLI_BLOCKS_OPTION_H
 
 #include "analyze_options.h"
+#include "cli.h"
 #include "icicle.h"
 #include "report.h"
 
