@@ -4,23 +4,23 @@
 
 #include "cli.h"
 #include "counters_csv.h"
-#include "heap_choice.h"
 #include "json_list.h"
+#include "memory_limit.h"
 #include "policy.h"
 #include "policy_runs.h"
 #include "pool_option.h"
 #include "process_memory.h"
 #include "replay.h"
-#include "replay_orders.h"
 #include "replay_json.h"
-#include "restore_doubts.h"
+#include "replay_orders.h"
 #include "report.h"
 #include "report_query.h"
+#include "restore_doubts.h"
+#include "source.h"
 #include "text_table.h"
-#include "wrapped_text.h"
 #include "units.h"
 #include "util.h"
-#include "memory_limit.h"
+#include "wrapped_text.h"
 
 struct arguments {
     struct mt_common common;

@@ -2,7 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "encoder.h"
+#include "check.h"
+#include "codec.h"
 
 /* Ids in the file equal those of the symbols, as for a reader that lost nothing. */
 static bool all_defined(struct mt_ids *ids, const struct mt_symbols *symbols)

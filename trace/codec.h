@@ -177,4 +177,9 @@ enum mt_status mt_event_block_decode(struct mt_decoder *decoder, const struct mt
                                      struct mt_ids *ids, struct mt_symbols *symbols,
                                      struct mt_decoded *decoded, const char **reason) MT_MUST_USE;
 
+/* Returns whether the bytes at `start` decode to exactly these events; *why is the first
+ * difference. Also returns true if memory for the check is missing. */
+bool mt_block_holds(const struct mt_buf *bytes, size_t start, const struct mt_symbols *symbols,
+                    const struct mt_event *events, size_t count, const char **why);
+
 #endif

@@ -82,9 +82,4 @@ enum mt_status mt_input_open_fd(struct mt_input *input, int fd, uint64_t limit_b
 void mt_input_open_memory(struct mt_input *input, const void *bytes, size_t length);
 void mt_input_close(struct mt_input *input);
 
-/* Returns the bytes at `offset`: at most `length`, and fewer only at the end of the file. Valid
- * until the next call. */
-enum mt_status mt_input_at(struct mt_input *input, uint64_t offset, size_t length,
-                           const uint8_t **bytes, size_t *got, struct mt_error *error) MT_MUST_USE;
-
 #endif

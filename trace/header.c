@@ -1,14 +1,135 @@
-/* The header frame: facts about the run as pairs of texts, so that a new fact needs no new version.
+/* The header of a trace: facts about the run, how it is replaced in place, and two facts with a
+ * format of their own (how the process ended, a simulated device).
+ *
+ * The header frame: facts about the run as pairs of texts, so that a new fact needs no new version.
  * Booleans are "1" or absent, numbers are decimal, and unknown facts are absent. */
-#include "container.h"
-
+#include <fcntl.h>
 #include <inttypes.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include "buf.h"
 #include "codec.h"
+#include "container.h"
 #include "decimal.h"
+#include "foreign_text.h"
+#include "header.h"
+#include "io.h"
+#include "source.h"
 #include "util.h"
+
+static enum mt_status refuse(struct mt_error *error, const char *why)
+{
+    return mt_fail(error, MT_ERR_FORMAT, 0, "%s", why);
+}
+
+/* Returns -1 and fills *error on failure. */
+static int open_file(const char *path, int flags, struct mt_error *error)
+{
+    int fd = mt_io_open(path, flags | O_NOFOLLOW | O_NONBLOCK, 0);
+    struct stat facts;
+
+    if (fd < 0) {
+        (void)mt_io_fail(error, MT_ERR_IO, path);
+        return -1;
+    }
+    if (!fstat(fd, &facts) && S_ISREG(facts.st_mode))
+        return fd;
+    (void)refuse(error, "is not a regular file");
+    (void)mt_io_close(fd);
+    return -1;
+}
+
+/* Length of the whole frame, 0 if there is none. */
+static size_t frame_bytes(int fd)
+{
+    uint8_t start[MT_SKIPPABLE_HEADER_BYTES];
+    uint32_t payload;
+
+    if (mt_io_pread_full(fd, start, sizeof start, 0) != (ssize_t)sizeof start ||
+        mt_get_u32(start) != MT_OWN_FRAME_MAGIC)
+        return 0;
+    payload = mt_get_u32(start + 4);
+    return payload <= MT_HEADER_MAX_BYTES ? sizeof start + payload : 0;
+}
+
+static enum mt_status read_frame(int fd, struct mt_arena *arena, struct mt_trace_header *header,
+                                 struct mt_error *error)
+{
+    size_t bytes = frame_bytes(fd);
+    const char *reason;
+    struct mt_buf frame = {0};
+    char *room = bytes ? mt_buf_reserve(&frame, bytes) : NULL;
+    enum mt_status status = MT_OK;
+
+    if (!bytes)
+        return refuse(error, "has no header");
+    if (!room)
+        status = mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of memory");
+    else if (mt_io_pread_full(fd, room, bytes, 0) != (ssize_t)bytes)
+        status = refuse(error, "its header is cut");
+    if (status == MT_OK) {
+        status = mt_header_read((const uint8_t *)room + MT_SKIPPABLE_HEADER_BYTES,
+                                bytes - MT_SKIPPABLE_HEADER_BYTES, arena, header, &reason);
+        if (status != MT_OK)
+            mt_fail(error, status, 0, "header: %s", reason);
+    }
+    mt_buf_release(&frame);
+    return status;
+}
+
+enum mt_status mt_trace_read_header(const char *path, struct mt_arena *arena,
+                                    struct mt_trace_header *header, struct mt_error *error)
+{
+    int fd = open_file(path, O_RDONLY, error);
+    enum mt_status status;
+
+    *header = (struct mt_trace_header){.rank = -1, .world_size = -1};
+    if (fd < 0)
+        return MT_ERR_IO;
+    status = read_frame(fd, arena, header, error);
+    (void)mt_io_close(fd);
+    return status;
+}
+
+static enum mt_status write_frame(int fd, const struct mt_trace_header *header,
+                                  struct mt_error *error)
+{
+    size_t bytes = frame_bytes(fd);
+    struct mt_buf frame = {0};
+    enum mt_status status = MT_OK;
+
+    if (!bytes)
+        return refuse(error, "has no header");
+    mt_header_write(header, bytes, &frame);
+    if (frame.failed)
+        status = mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of memory");
+    else if (frame.length != bytes)
+        status = mt_fail(error, MT_ERR_USAGE, 0, "its header has no room");
+    else if (lseek(fd, 0, SEEK_SET) || !mt_io_write(fd, frame.data, frame.length))
+        status = mt_io_fail_output(error);
+    mt_buf_release(&frame);
+    return status;
+}
+
+enum mt_status mt_trace_replace_header(const char *path, const struct mt_trace_header *header,
+                                       struct mt_error *error)
+{
+    int fd = open_file(path, O_RDWR, error);
+    enum mt_status status;
+
+    if (fd < 0)
+        return MT_ERR_IO;
+    status = write_frame(fd, header, error);
+    if (!mt_io_close(fd) && status == MT_OK)
+        status = mt_io_fail_output(error);
+    return status;
+}
 
 static const char own_magic[8] = {'m', 'e', 'm', 't', 'r', 'a', 'c', 'e'};
 
@@ -34,7 +155,7 @@ struct fact {
         "device." #n ".mig", TEXT, offsetof(struct mt_trace_header, device_mig[n])                 \
     }
 
-static const struct fact facts[] = {
+static const struct fact header_facts[] = {
     FACT(TEXT, framework),
     FACT(TEXT, allocator_options),
     FACT(TEXT, host),
@@ -195,8 +316,8 @@ void mt_header_write(const struct mt_trace_header *header, size_t frame_bytes, s
     mt_buf_add(out, own_magic, sizeof own_magic);
     add_u32(out, MT_FORMAT_VERSION);
     add_u32(out, 0);
-    for (i = 0; i < MT_ARRAY_LEN(facts); i++)
-        add_fact(out, &facts[i], header, &pairs);
+    for (i = 0; i < MT_ARRAY_LEN(header_facts); i++)
+        add_fact(out, &header_facts[i], header, &pairs);
     add_room(out, start, frame_bytes, &pairs);
     set_u32(out, payload + 12, pairs);
     if (!out->failed)
@@ -261,9 +382,10 @@ static enum mt_status read_pair(struct mt_cursor *in, struct mt_arena *arena,
 
     if (in->bad)
         return MT_ERR_FORMAT;
-    for (i = 0; i < MT_ARRAY_LEN(facts); i++) {
-        if (strlen(facts[i].key) == key_length && !memcmp(facts[i].key, key, key_length))
-            return set_fact(&facts[i], value, value_length, arena, header);
+    for (i = 0; i < MT_ARRAY_LEN(header_facts); i++) {
+        if (strlen(header_facts[i].key) == key_length &&
+            !memcmp(header_facts[i].key, key, key_length))
+            return set_fact(&header_facts[i], value, value_length, arena, header);
     }
     return MT_OK; /* a fact of a later writer */
 }
@@ -334,4 +456,120 @@ bool mt_trace_is_imported(const void *bytes, size_t length)
                mt_header_is_imported(&header);
     mt_arena_release(&arena);
     return imported;
+}
+
+void mt_dry_run_write(const struct mt_dry_run *dry_run, struct mt_buf *out)
+{
+    mt_buf_printf(out, "version=1;card=%s;devices=", dry_run->card);
+    mt_buf_add_u64(out, dry_run->devices);
+    mt_buf_add_text(out, ";memory_bytes=");
+    mt_buf_add_u64(out, dry_run->memory_bytes);
+}
+
+/* Reads digits only; returns 0 for anything else. */
+static uint64_t number_of(const char *text, size_t length)
+{
+    uint64_t number;
+
+    return mt_decimal_read(text, length, &number) ? number : 0;
+}
+
+/* "key=value" */
+static void dry_run_read_pair(const char *pair, size_t length, struct mt_dry_run *dry_run)
+{
+    const char *equals = memchr(pair, '=', length);
+    size_t key = equals ? (size_t)(equals - pair) : 0, rest = equals ? length - key - 1 : 0;
+
+    if (key == strlen("card") && !memcmp(pair, "card", key) && rest < sizeof dry_run->card) {
+        memcpy(dry_run->card, equals + 1, rest);
+        dry_run->card[rest] = '\0';
+    } else if (key == strlen("devices") && !memcmp(pair, "devices", key)) {
+        dry_run->devices = number_of(equals + 1, rest);
+    } else if (key == strlen("memory_bytes") && !memcmp(pair, "memory_bytes", key)) {
+        dry_run->memory_bytes = number_of(equals + 1, rest);
+    }
+}
+
+bool mt_dry_run_read(const char *fact, struct mt_dry_run *dry_run)
+{
+    *dry_run = (struct mt_dry_run){.card = ""};
+    if (!fact)
+        return false;
+    for (const char *at = fact; *at; at += *at == ';') {
+        size_t length = strcspn(at, ";");
+
+        dry_run_read_pair(at, length, dry_run);
+        at += length;
+    }
+    return true;
+}
+
+void mt_add_simulated_card(struct mt_buf *out, const struct mt_dry_run *dry_run)
+{
+    mt_buf_add_text(out, "simulated ");
+    if (*dry_run->card)
+        mt_buf_add_printable_text(out, dry_run->card);
+    else
+        mt_buf_add_text(out, "device");
+}
+
+static const char exit_start[] = "exit:", signal_start[] = "signal:";
+
+enum { MAX_EXIT_STATUS = 255, MAX_SIGNAL = 127 };
+
+const char *mt_ending_text(enum mt_ending ending, int32_t number, char text[MT_ENDING_TEXT])
+{
+    if (ending == MT_ENDED_EXIT && number >= 0 && number <= MAX_EXIT_STATUS)
+        snprintf(text, MT_ENDING_TEXT, "%s%d", exit_start, number);
+    else if (ending == MT_ENDED_SIGNAL && number > 0 && number <= MAX_SIGNAL)
+        snprintf(text, MT_ENDING_TEXT, "%s%d", signal_start, number);
+    else
+        snprintf(text, MT_ENDING_TEXT, "%s",
+                 ending == MT_ENDED_TIMEOUT      ? "timeout"
+                 : ending == MT_ENDED_OOM_KILLED ? "oom-killed"
+                                                 : "unknown");
+    return text;
+}
+
+static bool read_number(const char *text, const char *start, uint64_t least, uint64_t most,
+                        int32_t *number)
+{
+    size_t length = strlen(start);
+    uint64_t value;
+
+    if (strncmp(text, start, length) ||
+        !mt_decimal_read(text + length, strlen(text + length), &value) || value < least ||
+        value > most)
+        return false;
+    *number = (int32_t)value;
+    return true;
+}
+
+bool mt_ending_read(const char *text, enum mt_ending *ending, int32_t *number)
+{
+    *ending = MT_ENDED_UNKNOWN;
+    *number = 0;
+    if (!text)
+        return false;
+    if (read_number(text, exit_start, 0, MAX_EXIT_STATUS, number))
+        *ending = MT_ENDED_EXIT;
+    else if (read_number(text, signal_start, 1, MAX_SIGNAL, number))
+        *ending = MT_ENDED_SIGNAL;
+    else if (!strcmp(text, "timeout"))
+        *ending = MT_ENDED_TIMEOUT;
+    else if (!strcmp(text, "oom-killed"))
+        *ending = MT_ENDED_OOM_KILLED;
+    return *ending != MT_ENDED_UNKNOWN || !strcmp(text, "unknown");
+}
+
+const char *mt_ending_doubt(enum mt_ending kind, int32_t number)
+{
+    switch (kind) {
+    case MT_ENDED_TIMEOUT: return "a timeout ended the run";
+    case MT_ENDED_SIGNAL:
+    case MT_ENDED_OOM_KILLED: return "a signal ended the command";
+    case MT_ENDED_EXIT: return number ? "the command failed" : NULL;
+    case MT_ENDED_UNKNOWN: break;
+    }
+    return NULL;
 }

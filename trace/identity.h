@@ -8,13 +8,73 @@
 #define MT_TRACE_IDENTITY_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
-#include "ending.h"
-#include "mesh.h"
-#include "process_groups.h"
-#include "rank_name.h"
+#include "buf.h"
+#include "header.h"
 #include "source.h"
+
+/* The rank in the name of a trace's or snapshot's file. */
+
+/* Returns the rank in the name of a file, 0 to MT_MAX_RANK; -1 if there is none, or several that
+ * differ. Looks at the last part of the path for "rank" or "r" as a separate word, followed by
+ * digits, with an optional '_', '-' or '=' in between. */
+int32_t mt_rank_of_name(const char *path);
+
+/* Position of a rank among the others: a coordinate on each axis of the job, as given by the user
+ * or the launcher ("pp=1/8,dp=3/32,tp=0/8": coordinate 1 of 8 pipeline stages, ...). */
+
+enum { MT_MESH_AXES = 8, MT_AXIS_TEXT = 17 };
+
+struct mt_mesh_axis {
+    char name[MT_AXIS_TEXT];   /* [a-z_]{1,16} */
+    uint32_t coordinate, size; /* coordinate < size */
+};
+
+/* Axes are in the given order, and their names are unique. The product of their sizes is at most
+ * 2^31. */
+struct mt_mesh {
+    uint32_t count; /* 0 = unknown */
+    struct mt_mesh_axis axes[MT_MESH_AXES];
+};
+
+/* Fills *mesh and returns NULL, or sets mesh->count to 0 and returns the problem as a lower-case
+ * part of a sentence. NULL or "" is an unknown mesh, not an error. O(length). */
+const char *mt_mesh_read(const char *text, struct mt_mesh *mesh);
+
+/* Appends the format that mt_mesh_read reads; nothing for an unknown mesh. */
+void mt_mesh_write(const struct mt_mesh *mesh, struct mt_buf *out);
+
+/* The process groups of a rank (PyTorch's) in the header of a trace, one per line: the name, '='
+ * and the sorted ranks: "0:default_pg=0-7", "3=0-24:8" (0, 8, 16, 24), "4=1-2,9". */
+
+enum {
+    MT_GROUP_TEXT = 64,      /* of the name of a process group, with its NUL */
+    MT_IDENTITY_GROUPS = 32, /* groups that mt_process_groups_read keeps */
+    MT_MAX_RANK = INT32_MAX - 1
+};
+
+/* Groups with the same members have the same members_hash, on every rank and machine. */
+struct mt_identity_group {
+    char name[MT_GROUP_TEXT]; /* "0:default_pg", "5" */
+    uint32_t size;            /* ranks, at least 1 */
+    int32_t position;         /* of this rank in the group; -1 = unknown, or not a member */
+    uint32_t first, stride;   /* ranks first, first + stride, ...; stride 0: irregular */
+    uint64_t members_hash;
+};
+
+/* Fills `groups` and *count in the order of the text. *left_out counts malformed lines, and those
+ * for which there was no room. `rank` is as in struct mt_identity. A NULL text has no groups.
+ * O(length). */
+void mt_process_groups_read(const char *text, int32_t rank,
+                            struct mt_identity_group groups[MT_IDENTITY_GROUPS], uint32_t *count,
+                            uint32_t *left_out);
+
+/* Appends the line of one group, with a newline. `ranks` are sorted and distinct. '=' and control
+ * characters in a name become '_', and a long name is cut. */
+void mt_process_group_write(const char *name, const uint32_t *ranks, size_t count,
+                            struct mt_buf *out);
 
 enum {
     MT_IDENTITY_TEXT = 256, /* bytes of a text with its NUL */

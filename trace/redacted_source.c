@@ -5,7 +5,7 @@
 
 #include "arena.h"
 #include "grow.h"
-#include "symbols_copy.h"
+#include "symbols.h"
 
 struct redacted {
     struct mt_source source; /* first: what the reader sees */

@@ -9,12 +9,85 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "event.h"
-#include "heap_view.h"
-#include "integrity.h"
-#include "overlay.h"
+#include "status.h"
 #include "symbols.h"
+
+/* Filters a source to the events of one level of allocators. A recorded trace has the same bytes at
+ * two levels: a segment of PyTorch is also an allocation of the driver. Code that simulates or sums
+ * reads one level:
+ *
+ * framework: memory events of one allocator above the driver, the first one
+ *            of the trace. A recorded trace then reads like a snapshot.
+ * driver: for programs without such an allocator: all that the process took
+ *            from the driver, its heaps (heaps.h) together. So that they do not
+ *            share addresses, an address has the heap's number in its high bits.
+ *
+ * Events that do not concern memory blocks (phases, marks, samples) pass at both levels. */
+
+enum mt_view_level {
+    MT_VIEW_EVERYTHING, /* unfiltered */
+    MT_VIEW_FRAMEWORK,
+    MT_VIEW_DRIVER
+};
+
+#define MT_VIEW_KNOWN_HEAPS 64
+
+/* Part of a source; zeroed memory passes everything on. A reader that wants all events sets `level`
+ * to MT_VIEW_EVERYTHING while it reads. */
+struct mt_heap_view {
+    enum mt_view_level level;
+    bool chosen;
+    bool has_more;                      /* memory events were filtered out, or samples passed */
+    bool one_heap;                      /* DRIVER: only `heap`, whatever it holds */
+    uint16_t heap;                      /* FRAMEWORK, one_heap: the heap whose events pass */
+    uint8_t known[MT_VIEW_KNOWN_HEAPS]; /* DRIVER: by heap, 0 = not looked at yet */
+};
+
+/* Ranges inserted into a trace: starts and ends of inferred phases between its recorded events.
+ * Every pass over the source sees them at the same places. */
+
+/* An event and its place: before the first event of the trace whose seq is at least `before`. */
+struct mt_overlay_event {
+    uint64_t before;
+    struct mt_event event;
+};
+
+/* Part of a source; zeroed memory inserts nothing. */
+struct mt_overlay {
+    bool hides_ranges;               /* recorded ranges are removed */
+    bool chosen;                     /* the overlay of the source has been decided */
+    struct mt_overlay_event *events; /* sorted by `before` */
+    size_t count, capacity;
+
+    /* PRIVATE: next event of the current pass */
+    size_t next;
+    struct mt_event *merged;
+    size_t merged_capacity;
+};
+
+/* Appends an event. */
+enum mt_status mt_overlay_add(struct mt_overlay *overlay, uint64_t before,
+                              const struct mt_event *event) MT_MUST_USE;
+void mt_overlay_release(struct mt_overlay *overlay);
+
+/* Damage and losses of the input. */
+
+/* Counts what was wrong with the input. Final after the source has ended. */
+struct mt_integrity {
+    uint64_t frames_read, frames_damaged; /* damaged: includes header and index */
+    bool header_damaged;                  /* the header is damaged */
+    uint64_t events_read, events_dropped; /* dropped: reported by the recorder */
+    uint64_t events_unknown;              /* of kinds this version does not know */
+    uint64_t events_invalid;              /* refer to things that do not exist */
+    uint64_t phases_unmatched;            /* ends of phases without a start */
+    bool cut;                             /* the file ends before its end record */
+    bool closed;                          /* an END event was seen */
+    uint64_t cut_offset;                  /* where it is cut */
+    struct mt_error first_error;          /* status MT_OK = none */
+};
 
 /* mt_trace_header.sources of imported files. */
 #define MT_SOURCES_SNAPSHOT "pytorch-snapshot"
@@ -28,6 +101,7 @@ enum mt_free_order {
     MT_FREE_OLDEST_BLOCK,  /* the oldest block: 2.12 */
     MT_FREE_OLDEST_SEGMENT /* the lowest address in the oldest segment: 2.13 and later */
 };
+
 /* The name of a pseudo-device: an arena of host memory (TF_CPU_ALLOCATOR_USE_BFC). */
 #define MT_HOST_MEMORY "host memory"
 
@@ -58,7 +132,7 @@ struct mt_trace_header {
     const char *driver_calls;    /* how the driver's calls were watched, or why they were not */
     const char *not_recorded;    /* what was requested but could not be recorded, one per line */
     const char *not_used;        /* unused fields of an imported file, one per line */
-    /* The device of the run was simulated: key=value pairs separated by semicolons (dry_run.h).
+    /* The device of the run was simulated: key=value pairs separated by semicolons (header.h).
      * NULL: a real device. Sources of simulated runs pass on events without times. */
     const char *dry_run;
     bool starts_in_middle; /* history before the first event is missing */
@@ -76,22 +150,15 @@ struct mt_trace_header {
 
 /* Whether it is the header of a PyTorch memory snapshot, or of a trace imported from one. */
 bool mt_header_is_snapshot(const struct mt_trace_header *header);
+
 /* Whether it is the header of an imported file rather than of a recording. */
 bool mt_header_is_imported(const struct mt_trace_header *header);
+
 /* Whether its stacks name operations (TensorFlow's), one frame each. These are not call stacks: a
  * block without one says nothing about its thread. */
 bool mt_header_names_operations(const struct mt_trace_header *header);
 
 struct mt_source;
-
-struct mt_source_ops {
-    enum mt_status (*next)(struct mt_source *, struct mt_event_batch *, struct mt_error *);
-    enum mt_status (*rewind)(struct mt_source *, struct mt_error *);
-    /* Continues at the first event with seq >= target (by_time: t_ns >= target). Costs one batch,
-     * not the file. May be NULL: then the caller reads and skips. */
-    enum mt_status (*seek)(struct mt_source *, uint64_t target, bool by_time, struct mt_error *);
-    void (*close)(struct mt_source *);
-};
 
 /* Follows how far a source is read, to show the progress. */
 struct mt_source_watch {
@@ -109,7 +176,7 @@ struct mt_source {
     struct mt_integrity integrity;
     struct mt_heap_view view;     /* filters what mt_source_next passes on */
     struct mt_overlay overlay;    /* events that it inserts */
-    struct mt_event_batch unread; /* PRIVATE: the first batch, if heap_choice.c read it */
+    struct mt_event_batch unread; /* PRIVATE: the first batch, if source.c read it */
     uint64_t input_bytes;         /* size of the file on disk */
     uint64_t decoded_bytes;       /* after decompression, 0 = unknown so far */
     uint64_t progress_bytes;      /* of input_bytes, by this pass so far */
@@ -120,6 +187,15 @@ struct mt_source {
     /* Set by readers: devices with memory events that did not fit. */
     uint64_t devices_left_out;     /* by a replay, a count: their numbers are above 63 */
     uint64_t devices_not_followed; /* by an analysis, bit N: device N has too many phases */
+};
+
+struct mt_source_ops {
+    enum mt_status (*next)(struct mt_source *, struct mt_event_batch *, struct mt_error *);
+    enum mt_status (*rewind)(struct mt_source *, struct mt_error *);
+    /* Continues at the first event with seq >= target (by_time: t_ns >= target). Costs one batch,
+     * not the file. May be NULL: then the caller reads and skips. */
+    enum mt_status (*seek)(struct mt_source *, uint64_t target, bool by_time, struct mt_error *);
+    void (*close)(struct mt_source *);
 };
 
 /* MT_OK and a batch of at least one event, MT_END, or an error (error filled).
@@ -137,5 +213,38 @@ enum mt_status mt_source_each(struct mt_source *source,
                               enum mt_status (*on_event)(void *self, struct mt_event *event),
                               void *self, struct mt_error *error) MT_MUST_USE;
 void mt_source_close(struct mt_source *source); /* NULL is fine */
+
+/* Selects the heaps of a source that a reader sees (source.h). */
+
+/* Selects the level of a source at its start, once. Reads until the level is known (at the first
+ * event of an allocator above the driver; to the end if there is none), then rewinds. Does nothing
+ * if a choice was made before. */
+enum mt_status mt_heap_view_choose(struct mt_source *source, struct mt_error *error) MT_MUST_USE;
+
+/* Selects only the heap of that name, whatever it holds. Returns MT_ERR_USAGE, and an error that
+ * lists the heaps, if the trace has no such heap. */
+enum mt_status mt_heap_view_choose_heap(struct mt_source *source, const char *name,
+                                        struct mt_error *error) MT_MUST_USE;
+
+/* Sums the DROPPED events of a trace by their reason. */
+
+#define MT_LOST_REASONS 16
+
+/* Zeroed memory is ready. */
+struct mt_lost_events {
+    struct mt_lost_reason {
+        uint32_t name; /* string id; MT_NO_ID = no reason given */
+        uint64_t events;
+    } reasons[MT_LOST_REASONS]; /* in order of appearance */
+    size_t count;
+    bool has_others; /* the last entry combines several reasons */
+};
+
+/* Adds an event of any kind. */
+void mt_lost_events_add(struct mt_lost_events *lost, const struct mt_event *event);
+
+/* Returns the reason of an entry; NULL = none given. */
+const char *mt_lost_events_why(const struct mt_lost_events *lost, size_t entry,
+                               const struct mt_symbols *symbols);
 
 #endif

@@ -1,10 +1,15 @@
-#include "symbols.h"
-
+/* The symbol tables: adding, copying and checking them. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "check.h"
+#include "event.h"
 #include "grow.h"
+#include "map.h"
+#include "redaction.h"
+#include "status.h"
+#include "symbols.h"
+#include "util.h"
 
 enum { FRAMES, STACKS, STREAMS, POOLS, DEVICES, HEAPS, THREADS, ENDS };
 enum { MAX_DEVICES = 1024, MAX_SMALL_IDS = UINT16_MAX };
@@ -237,4 +242,175 @@ void mt_symbols_release(struct mt_symbols *symbols)
     mt_map_release(&symbols->stack_ids);
     mt_map_release(&symbols->stream_ids);
     memset(symbols, 0, sizeof *symbols);
+}
+
+enum mt_status mt_symbols_copy_string(const struct mt_symbols_copy *copy, enum mt_text_kind kind,
+                                      uint32_t string, uint32_t *id)
+{
+    const struct mt_strings *strings = &copy->from->strings;
+    struct mt_buf text = {0};
+    enum mt_status status;
+
+    *id = MT_NO_ID;
+    if (string >= strings->count)
+        return MT_OK;
+    if (!copy->redaction)
+        return mt_symbols_string(copy->to, strings->texts[string], strings->lengths[string], id);
+    mt_redact(copy->redaction, kind, strings->texts[string], strings->lengths[string], &text);
+    status = text.failed ? MT_ERR_MEMORY
+                         : mt_symbols_string(copy->to, text.data ? text.data : "", text.length, id);
+    mt_buf_release(&text);
+    return status;
+}
+
+/* Events refer to small tables by id, so the ids must not change. */
+static enum mt_status same_id(enum mt_status status, const uint32_t *id, uint32_t wanted)
+{
+    return status == MT_OK && *id != wanted ? MT_ERR_FORMAT : status;
+}
+
+static enum mt_status copy_threads(const struct mt_symbols_copy *copy)
+{
+    const struct mt_symbols *from = copy->from;
+    enum mt_status status = MT_OK;
+    uint32_t i, name, id;
+
+    for (i = 0; i < from->thread_count && status == MT_OK; i++) {
+        const struct mt_thread_info *thread = &from->threads[i];
+        if (i > 0 && i < copy->to->thread_count)
+            continue; /* only thread 0 gets its description later */
+        status = mt_symbols_copy_string(copy, MT_TEXT_THREAD, thread->name, &name);
+        if (status == MT_OK && i == copy->to->thread_count)
+            status = same_id(mt_symbols_thread(copy->to, name, thread->os_id, &id), &id, i);
+        if (status == MT_OK)
+            copy->to->threads[i] = (struct mt_thread_info){name, thread->os_id};
+    }
+    return status;
+}
+
+static enum mt_status copy_devices(const struct mt_symbols_copy *copy)
+{
+    const struct mt_symbols *from = copy->from;
+    enum mt_status status = MT_OK;
+    uint32_t i, name;
+
+    for (i = 0; i < from->device_count && status == MT_OK; i++) {
+        status = mt_symbols_copy_string(copy, MT_TEXT_WORDS, from->devices[i].name, &name);
+        if (status == MT_OK)
+            status = mt_symbols_device(copy->to, i, name, from->devices[i].total_memory_bytes);
+    }
+    return status;
+}
+
+/* Two heaps of one name would be one heap, and redaction can make names equal. */
+static enum mt_status add_heap(const struct mt_symbols_copy *copy, uint32_t name, uint32_t wanted)
+{
+    struct mt_buf text = {0};
+    enum mt_status status;
+    uint32_t id;
+
+    status = mt_symbols_heap(copy->to, name, &id);
+    if (status != MT_OK || id == wanted)
+        return status;
+    mt_buf_printf(&text, "%s#%u", mt_symbols_text(copy->to, name), wanted);
+    status =
+        text.failed ? MT_ERR_MEMORY : mt_symbols_string(copy->to, text.data, text.length, &name);
+    mt_buf_release(&text);
+    return status == MT_OK ? same_id(mt_symbols_heap(copy->to, name, &id), &id, wanted) : status;
+}
+
+static enum mt_status copy_heaps(const struct mt_symbols_copy *copy)
+{
+    const struct mt_symbols *from = copy->from;
+    enum mt_status status = MT_OK;
+    uint32_t i, name;
+
+    for (i = copy->to->heap_count; i < from->heap_count && status == MT_OK; i++) {
+        status = mt_symbols_copy_string(copy, MT_TEXT_WORDS, from->heaps[i].name, &name);
+        if (status == MT_OK)
+            status = add_heap(copy, name, i);
+    }
+    return status;
+}
+
+enum mt_status mt_symbols_copy_tables(const struct mt_symbols_copy *copy)
+{
+    const struct mt_symbols *from = copy->from;
+    enum mt_status status = copy_threads(copy);
+    uint32_t i, id;
+
+    copy->to->frames_cut = mt_max_u64(copy->to->frames_cut, from->frames_cut);
+    if (status == MT_OK)
+        status = copy_devices(copy);
+    if (status == MT_OK)
+        status = copy_heaps(copy);
+    for (i = copy->to->end_count; i < from->end_count && status == MT_OK; i++)
+        status = mt_symbols_end(copy->to, &from->ends[i], &id);
+    for (i = copy->to->stream_count; i < from->stream_count && status == MT_OK; i++)
+        status = same_id(mt_symbols_stream(copy->to, from->streams[i].handle, &id), &id, i);
+    for (i = copy->to->pool_count; i < from->pool_count && status == MT_OK; i++)
+        status = same_id(mt_symbols_pool(copy->to, from->pools[i].id[0], from->pools[i].id[1], &id),
+                         &id, i);
+    return status;
+}
+
+/* Whole-structure check of the symbol tables. */
+
+static bool is_string(const struct mt_symbols *symbols, uint32_t id)
+{
+    return id == MT_NO_ID || id < symbols->strings.count;
+}
+
+static bool frames_are_sound(const struct mt_symbols *symbols, const char **why)
+{
+    uint32_t id;
+
+    MT_SOUND(why, symbols->frame_ids.count == symbols->frame_count);
+    for (id = 0; id < symbols->frame_count; id++) {
+        MT_SOUND(why, is_string(symbols, symbols->frames[id].function));
+        MT_SOUND(why, is_string(symbols, symbols->frames[id].file));
+    }
+    return mt_map_is_sound(&symbols->frame_ids, why);
+}
+
+static bool stacks_are_sound(const struct mt_symbols *symbols, const char **why)
+{
+    uint32_t id;
+
+    MT_SOUND(why, symbols->stack_ids.count == symbols->stack_count);
+    for (id = 0; id < symbols->stack_count; id++) {
+        const struct mt_stack *stack = &symbols->stacks[id];
+        MT_SOUND(why, stack->frame < symbols->frame_count);
+        MT_SOUND(why, stack->parent == MT_NO_ID || stack->parent < id);
+        MT_SOUND(why,
+                 stack->depth ==
+                     (stack->parent == MT_NO_ID ? 1 : symbols->stacks[stack->parent].depth + 1));
+        MT_SOUND(why, mt_map_get(&symbols->stack_ids,
+                                 (uint64_t)stack->parent << 32 | stack->frame) == id);
+    }
+    return mt_map_is_sound(&symbols->stack_ids, why);
+}
+
+static bool small_tables_are_sound(const struct mt_symbols *symbols, const char **why)
+{
+    uint32_t id;
+
+    MT_SOUND(why, symbols->stream_ids.count == symbols->stream_count);
+    for (id = 0; id < symbols->stream_count; id++)
+        MT_SOUND(why, mt_map_get(&symbols->stream_ids, symbols->streams[id].handle) == id);
+    for (id = 0; id < symbols->device_count; id++)
+        MT_SOUND(why, is_string(symbols, symbols->devices[id].name));
+    for (id = 0; id < symbols->heap_count; id++)
+        MT_SOUND(why, is_string(symbols, symbols->heaps[id].name));
+    for (id = 0; id < symbols->thread_count; id++)
+        MT_SOUND(why, is_string(symbols, symbols->threads[id].name));
+    for (id = 0; id < symbols->end_count; id++)
+        MT_SOUND(why, symbols->ends[id].heap < symbols->heap_count);
+    return true;
+}
+
+bool mt_symbols_is_sound(const struct mt_symbols *symbols, const char **why)
+{
+    return mt_strings_is_sound(&symbols->strings, why) && frames_are_sound(symbols, why) &&
+           stacks_are_sound(symbols, why) && small_tables_are_sound(symbols, why);
 }

@@ -6,6 +6,7 @@
 
 #include "event.h"
 #include "map.h"
+#include "redaction.h"
 #include "status.h"
 
 /* One line of code in one function. */
@@ -90,6 +91,7 @@ enum mt_status mt_symbols_string(struct mt_symbols *symbols, const char *text, s
                                  uint32_t *id) MT_MUST_USE;
 enum mt_status mt_symbols_frame(struct mt_symbols *symbols, uint32_t function, uint32_t file,
                                 uint32_t line, uint32_t *id) MT_MUST_USE;
+
 /* If the parent has the maximum depth, counts the frame in frames_cut and sets *id to the
  * parent. */
 enum mt_status mt_symbols_stack(struct mt_symbols *symbols, uint32_t parent, uint32_t frame,
@@ -104,6 +106,7 @@ enum mt_status mt_symbols_thread(struct mt_symbols *symbols, uint32_t name, uint
                                  uint32_t *id) MT_MUST_USE; /* always a new id */
 enum mt_status mt_symbols_end(struct mt_symbols *symbols, const struct mt_segment_end *end,
                               uint32_t *id) MT_MUST_USE; /* always a new id */
+
 /* Ensures that devices 0..index exist (index < 1024) and describes one. */
 enum mt_status mt_symbols_device(struct mt_symbols *symbols, uint32_t index, uint32_t name,
                                  uint64_t total_memory_bytes) MT_MUST_USE;
@@ -114,5 +117,24 @@ bool mt_symbols_is_sound(const struct mt_symbols *symbols, const char **why);
 
 /* Text of a string id; "?" for an id that is not in the table. */
 const char *mt_symbols_text(const struct mt_symbols *symbols, uint32_t string);
+
+/* Copies one symbol table into another. Small tables (threads, devices, heaps, streams, pools,
+ * ends) keep their ids; strings, frames and stacks get new ones. */
+
+struct mt_symbols_copy {
+    const struct mt_symbols *from;
+    struct mt_symbols *to;
+    const struct mt_redaction *redaction; /* NULL: texts are unchanged */
+};
+
+/* Sets *id to the string's id in the copy, which is added if it is missing. MT_NO_ID and ids that
+ * are not in the table become MT_NO_ID. */
+enum mt_status mt_symbols_copy_string(const struct mt_symbols_copy *copy, enum mt_text_kind kind,
+                                      uint32_t string, uint32_t *id) MT_MUST_USE;
+
+/* Copies what was added to the small tables since the last call, and frames_cut. Descriptions of
+ * devices and the name of thread 0 may have changed, so they are copied each time. A heap whose
+ * name already exists gets another name. Returns MT_ERR_FORMAT if an id would change. */
+enum mt_status mt_symbols_copy_tables(const struct mt_symbols_copy *copy) MT_MUST_USE;
 
 #endif

@@ -192,7 +192,7 @@ static int32_t parent_of(const struct mt_phases *phases, const struct mt_phase_t
     return inherits ? phases->latest : thread->innermost;
 }
 
-/* Inferred ranges have their origin (overlay.h); recorded ones do not. */
+/* Inferred ranges have their origin (source.h); recorded ones do not. */
 static uint8_t source_of(const struct mt_event *event, bool is_plumbing)
 {
     if (event->aux_bytes && event->aux_bytes < MT_PHASE_SOURCE_COUNT)

@@ -8,15 +8,15 @@
 #define MT_ANALYZER_REPORT_H
 
 #include "arena.h"
-#include "dry_run.h"
+#include "header.h"
 #include "holding.h"
-#include "integrity.h"
 #include "model_list.h"
 #include "pass_log.h"
 #include "phase.h"
 #include "question.h"
 #include "replay_result.h"
 #include "role.h"
+#include "source.h"
 
 struct mt_symbols;    /* symbols.h */
 struct mt_module_row; /* modules_model.h */

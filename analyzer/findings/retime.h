@@ -1,5 +1,5 @@
 /* Replays the run with other lifetimes: blocks that end earlier, or are absent for a while. The
- * changes are inserted into the source like inferred ranges (overlay.h), and the run's own policy
+ * changes are inserted into the source like inferred ranges (source.h), and the run's own policy
  * and limit are replayed.
  *
  *     mt_retime_free(&retime, device, before, life);    it ends there, and its own end is ignored

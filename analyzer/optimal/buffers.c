@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "grow.h"
-#include "heap_choice.h"
 #include "map.h"
+#include "source.h"
 #include "util.h"
 
 #define END_OF_TOTAL (UINT64_C(1) << 62)

@@ -39,7 +39,7 @@ struct mt_one_replay {
     bool over; /* ended by its observer, while other replays of the same pass go on */
 };
 
-/* Returns true if the replay's source has only events of the driver (heap_view.h). */
+/* Returns true if the replay's source has only events of the driver (source.h). */
 bool mt_one_replay_is_driver_level(const struct mt_one_replay *replay);
 
 /* Reads the source from its start to its end, or until the observer returns MT_END. Fills the

@@ -6,12 +6,12 @@
 
 #include "check.h"
 #include "free_order_search.h"
-#include "heap_choice.h"
 #include "one_replay.h"
 #include "policy_options.h"
 #include "pool_search.h"
 #include "process_memory.h"
 #include "pytorch_config.h"
+#include "source.h"
 #include "util.h"
 
 static enum mt_status find_policy(struct mt_one_replay *replay, struct mt_error *error)

@@ -47,12 +47,12 @@ struct mt_replay_observer {
 
 struct mt_replay_summary {
     char policy[MT_POLICY_TEXT]; /* canonical spelling of the simulated policy */
-    bool is_driver_level;        /* requests are those to the driver (heap_view.h) */
+    bool is_driver_level;        /* requests are those to the driver (source.h) */
     uint16_t device_count;       /* entries in use of devices[] */
     struct mt_replay_result devices[MT_MAX_DEVICES]; /* indexed by position; see .device */
 };
 
-/* Replays the whole source from its start. Uses the heaps in view (heap_view.h), and chooses them
+/* Replays the whole source from its start. Uses the heaps in view (source.h), and chooses them
  * if the caller did not. observer may be NULL. `summary` is large: keep it on the heap or
  * static. */
 enum mt_status mt_replay_run(struct mt_source *source, const struct mt_replay_options *options,

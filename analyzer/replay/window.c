@@ -80,7 +80,7 @@ static enum mt_status join(struct mt_window *window, struct mt_error *error)
     memcpy(window->joined + left, batch.events, batch.count * sizeof *batch.events);
     window->count = left + batch.count;
     MT_ASSERT(window->count <= window->joined_capacity);
-    /* an inserted event (overlay.h) has the number of its neighbor */
+    /* an inserted event (source.h) has the number of its neighbor */
     MT_ASSERT(!left || !batch.count || window->joined[left - 1].seq <= window->joined[left].seq);
     return MT_OK;
 }

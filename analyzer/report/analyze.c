@@ -7,16 +7,16 @@
 #include "fill_report.h"
 #include "findings.h"
 #include "found_phases.h"
-#include "heap_choice.h"
 #include "ledger_instants.h"
 #include "needs.h"
 #include "oom_answers.h"
 #include "peak_orders.h"
 #include "process_memory.h"
-#include "read_arenas.h"
 #include "read_again.h"
+#include "read_arenas.h"
 #include "replay.h"
 #include "report_check.h"
+#include "source.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -2,12 +2,12 @@
 #include "fill_report.h"
 
 #include "analysis.h"
-#include "ending.h"
 #include "fill_device_parts.h"
 #include "fill_driver.h"
 #include "fill_pools.h"
 #include "fill_tags.h"
 #include "frame_judge.h"
+#include "header.h"
 #include "models.h"
 #include "modules_model.h"
 #include "report_query.h"

@@ -1,9 +1,9 @@
 #include "read_arenas.h"
 
 #include "analysis.h"
-#include "heap_choice.h"
 #include "process_memory.h"
 #include "report_query.h"
+#include "source.h"
 #include "xla_names.h"
 
 #include <stdlib.h>

@@ -3,13 +3,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "check.h"
 #include "fit_trials.h"
-#include "heap_choice.h"
-#include "process_memory.h"
-#include "replay_orders.h"
 #include "policy.h"
 #include "policy_options.h"
-#include "check.h"
+#include "process_memory.h"
+#include "replay_orders.h"
+#include "source.h"
 #include "util.h"
 
 /* In MiB. Distances from an answer at which its neighbors are tried: segments come in steps of 2

@@ -6,7 +6,7 @@
 #include "buf.h"
 #include "driver_ledger.h"
 #include "json.h"
-#include "lost_events.h"
+#include "source.h"
 
 struct mt_info_recorded {
     /* set by mt_info_recorded_add */

@@ -6,8 +6,7 @@
 
 #include "asked_report.h"
 #include "cards.h"
-#include "heap_choice.h"
-#include "heap_view.h"
+#include "memory_limit.h"
 #include "policies_chart.h"
 #include "policy_options.h"
 #include "policy_runs.h"
@@ -15,9 +14,9 @@
 #include "progress.h"
 #include "report.h"
 #include "report_query.h"
+#include "source.h"
 #include "tune.h"
 #include "util.h"
-#include "memory_limit.h"
 
 #define BEST_TEXT (MT_TUNE_CONF_BYTES + 16)
 

@@ -6,14 +6,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "heap_choice.h"
+#include "address_space.h"
 #include "heaps.h"
 #include "import.h"
-#include "address_space.h"
 #include "policy.h"
 #include "reading.h"
-#include "wrapped_text.h"
+#include "source.h"
 #include "util.h"
+#include "wrapped_text.h"
 
 enum { MAX_POLICIES = 64, MAX_THREADS = 32, WHAT_BYTES = 48 };
 

@@ -7,8 +7,8 @@
 
 #include "decimal.h"
 #include "grow.h"
+#include "identity.h"
 #include "pickle.h"
-#include "process_groups.h"
 
 enum {
     MAX_LINES_BYTES = 65536, /* limit of a text in a header */

@@ -7,7 +7,7 @@
 #include "buf.h"
 #include "status.h"
 
-/* Appends the lines for process groups in a trace's header (process_groups.h), in the order of
+/* Appends the lines for process groups in a trace's header (identity.h), in the order of
  * the dump. Returns MT_ERR_FORMAT if the file is not such a dump, MT_ERR_UNSUPPORTED if a header
  * cannot hold all groups. Needs memory for the pickle. */
 enum mt_status mt_flight_recorder_groups(const char *path, struct mt_buf *lines,

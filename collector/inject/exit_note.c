@@ -11,7 +11,7 @@
 
 #include "collect.h"
 #include "core.h"
-#include "ending.h"
+#include "header.h"
 
 static void note(int status, void *unused)
 {

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "collect.h"
-#include "mesh.h"
+#include "identity.h"
 
 __attribute__((visibility("default"))) int memtrace_set_mesh(const char *mesh);
 

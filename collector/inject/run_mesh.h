@@ -1,4 +1,4 @@
-/* The position of this process among the ranks of its job (mesh.h). It is the argument of
+/* The position of this process among the ranks of its job (identity.h). It is the argument of
  * memtrace_set_mesh, otherwise the value of MEMTRACE_MESH.
  *
  *     int memtrace_set_mesh(const char *mesh);

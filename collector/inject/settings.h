@@ -26,7 +26,7 @@ struct mt_inject_settings {
     uint32_t flush_ms;          /* MEMTRACE_FLUSH_MS, default 100, at most 200 */
     uint32_t arena_mib;         /* MEMTRACE_ARENA_MIB, default 32 */
     uint32_t root_process;      /* MEMTRACE_ROOT: pid of the command; others are children */
-    char dry_run[256];    /* MEMTRACE_DRY_RUN_FACT: see trace/dry_run.h; empty: a real device */
+    char dry_run[256];    /* MEMTRACE_DRY_RUN_FACT: see trace/header.h; empty: a real device */
     char cupti[4096];     /* MEMTRACE_CUPTI: path, "none", or empty */
     char next_cuda[4096]; /* MEMTRACE_CUDA_NEXT: injection library that was set before this one */
     char next_nvtx[4096]; /* MEMTRACE_NVTX_NEXT */

@@ -13,7 +13,7 @@
 #include "io.h"
 #include "native_names.h"
 #include "replacement.h"
-#include "symbols_copy.h"
+#include "symbols.h"
 #include "trace.h"
 
 struct rewriting {

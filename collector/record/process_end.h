@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-#include "ending.h"
+#include "header.h"
 
 struct mt_process_end {
     uint64_t process_id;

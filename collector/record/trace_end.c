@@ -9,8 +9,8 @@
 #include <sys/stat.h>
 #include <time.h>
 
-#include "amend.h"
 #include "apart.h"
+#include "header.h"
 #include "process_memory.h"
 #include "redact_trace.h"
 #include "temporary_file.h"

@@ -5,7 +5,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "lost_events.h"
 #include "source.h"
 
 struct mt_trace_summary {

@@ -3,10 +3,10 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "ending.h"
+#include "header.h"
 #include "shell_word.h"
-#include "units.h"
 #include "simulated_site.h"
+#include "units.h"
 #include "util.h"
 
 static size_t unread_count(const struct mt_dry_run_answer *answer)

@@ -9,8 +9,8 @@
 
 #include "card_costs.h"
 #include "collector_library.h"
-#include "dry_run.h"
 #include "dry_run_annex.h"
+#include "header.h"
 #include "io.h"
 #include "memory_limit.h"
 #include "process_memory.h"

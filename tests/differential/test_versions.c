@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "capture.h"
-#include "lost_events.h"
 #include "report_query.h"
+#include "source.h"
 #include "util.h"
 
 static struct mt_source *source;

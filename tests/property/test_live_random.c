@@ -6,8 +6,8 @@
 
 #include "analyze.h"
 #include "fake_trace.h"
-#include "heap_choice.h"
 #include "report.h"
+#include "source.h"
 
 /* What an observer of a replay of its own saw after every event. */
 struct history {

@@ -4,7 +4,7 @@
 
 #include "beside.h"
 #include "cards.h"
-#include "dry_run.h"
+#include "header.h"
 #include "source.h"
 #include "util.h"
 

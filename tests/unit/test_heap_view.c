@@ -4,12 +4,12 @@
 #include <string.h>
 
 #include "analyze.h"
-#include "heap_choice.h"
 #include "heaps.h"
 #include "memory_source.h"
 #include "optimal.h"
 #include "replay.h"
 #include "report.h"
+#include "source.h"
 #include "util.h"
 
 #define ADDR UINT64_C(0x7f0000000000)

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "amend.h"
+#include "header.h"
 #include "identity.h"
 #include "trace.h"
 #include "util.h"

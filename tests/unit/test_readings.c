@@ -4,9 +4,9 @@
 #include <string.h>
 
 #include "analysis.h"
-#include "heap_choice.h"
 #include "memory_source.h"
 #include "read_again.h"
+#include "source.h"
 
 enum { EVENTS = 10, BATCH = 4 };
 

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "symbols_copy.h"
+#include "symbols.h"
 
 static int setup(void **state)
 {
