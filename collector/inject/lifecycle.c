@@ -12,10 +12,10 @@
 #include "collect.h"
 #include "core.h"
 #include "exit_note.h"
-#include "manifest_file.h"
+#include "inject_source.h"
+#include "own_file.h"
 #include "settings.h"
 #include "trace_claim.h"
-#include "inject_source.h"
 
 enum { MAX_START_WAIT_NS = 2000000000 };
 

@@ -176,7 +176,7 @@ static bool is_missed(void)
 /* Records the facts as soon as the trace and the result of subscribing exist: before the first
  * event of the driver, so that they are on the tape if the process is killed just after it. Threads
  * that start at the same time all record them: none continues before the facts are there, and none
- * waits long. A fact that is recorded twice counts once (tape_facts.c). */
+ * waits long. A fact that is recorded twice counts once (tape_symbols.c). */
 static void tell_start(void)
 {
     static bool once;

@@ -10,14 +10,14 @@
 #include "collect.h"
 #include "core.h"
 #include "io.h"
-#include "manifest_file.h"
+#include "own_file.h"
 #include "run_identity.h"
 #include "run_names.h"
 #include "settings.h"
 #include "shell_word.h"
 #include "tape_file.h"
 #include "tell_user.h"
-#include "trace_name.h"
+#include "trace_claim.h"
 
 enum { MAX_TRIES = 100, FIRST_DEFINITION_BYTES = 4 << 20 };
 

@@ -12,7 +12,7 @@
 #include "finalize_stacks.h"
 #include "io.h"
 #include "native_names.h"
-#include "replacement.h"
+#include "recover.h"
 #include "symbols.h"
 #include "trace.h"
 

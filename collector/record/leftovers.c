@@ -13,7 +13,6 @@
 #include <unistd.h>
 
 #include "io.h"
-#include "manifest_file.h"
 #include "own_file.h"
 #include "temporary_file.h"
 #include "trace.h"

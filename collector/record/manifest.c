@@ -16,8 +16,8 @@
 
 #include "buf.h"
 #include "io.h"
-#include "manifest_file.h"
 #include "map.h"
+#include "own_file.h"
 
 enum { MAX_BYTES = 64 << 20 };
 

@@ -18,7 +18,7 @@
 #include "run_identity.h"
 #include "tape_file.h"
 #include "trace.h"
-#include "trace_name.h"
+#include "trace_claim.h"
 
 enum { MAX_NUMBER = 10000, WORD_BYTES = 32 };
 

@@ -1,31 +1,191 @@
-/* See drain.h. Numbers are dense, so the events of all slots need no sorting: the event with number
- * n goes to place n - next of a window. A place is empty while its thread is between taking the
- * number and committing the event.
+/* Numbers are dense, so the events of all slots need no sorting: the event with number n goes to
+ * place n - next of a window. A place is empty while its thread is between taking the number and
+ * committing the event.
  *
  * Every number that the process took ends up in the trace, as an event or in a count of missing
  * events. An event that violates the numbering (its number was never taken, or another event has
  * it) is counted as damage. */
-#include "drain.h"
-
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "given_up.h"
+#include "drain.h"
 #include "grow.h"
-#include "raw_resolver.h"
+#include "status.h"
+#include "symbols.h"
+#include "tape.h"
 #include "tape_symbols.h"
+#include "ticks.h"
+#include "trace.h"
 #include "util.h"
+
+/* The numbers of events that the writer recorded as missing after waiting for them. Their threads
+ * may still deliver them. The list is short, because the writer waits two seconds before it gives
+ * up a range of numbers. */
+
+struct mt_number_range {
+    uint64_t first, end;
+};
+
+struct mt_number_range;
+
+struct given_up {
+    struct mt_number_range *ranges;
+    size_t count, capacity;
+};
+
+static void given_up_release(struct given_up *self)
+{
+    free(self->ranges);
+    *self = (struct given_up){0};
+}
+
+/* Adds the numbers in [first, end). If memory runs out, the numbers are not kept. If such an event
+ * arrives, it then also counts as damaged. */
+static void given_up_add(struct given_up *self, uint64_t first, uint64_t end)
+{
+    if (first < end &&
+        (self->count < self->capacity ||
+         !mt_grow(&self->ranges, &self->capacity, self->count + 1, sizeof *self->ranges)))
+        self->ranges[self->count++] = (struct mt_number_range){first, end};
+}
+
+/* Returns true if the number is in the list, and removes it. A second event with this number is
+ * thus an error. */
+static bool given_up_take(struct given_up *self, uint64_t number)
+{
+    size_t i = 0;
+    uint64_t end;
+
+    while (i < self->count && (number < self->ranges[i].first || number >= self->ranges[i].end))
+        i++;
+    if (i == self->count)
+        return false;
+    end = self->ranges[i].end;
+    self->ranges[i].end = number;
+    if (self->ranges[i].first == number)
+        self->ranges[i] = self->ranges[--self->count];
+    given_up_add(self, number + 1, end);
+    return true;
+}
+
+/* Converts an event of a tape to an event of a trace: resolves its time, its device and its
+ * symbols. drain.h puts events in order. */
+
+struct raw_resolver {
+    struct mt_tape_symbols *symbols;  /* borrowed: definitions of the tape */
+    struct mt_symbols *trace_symbols; /* borrowed */
+    struct mt_clock_point first, last;
+    uint64_t last_t_ns; /* no later event gets an earlier time */
+    uint8_t *devices;   /* the last known device of each thread, by thread number */
+    size_t device_capacity;
+};
+
+static void raw_resolver_release(struct raw_resolver *self)
+{
+    free(self->devices);
+    *self = (struct raw_resolver){0};
+}
+
+static uint64_t time_of(struct raw_resolver *self, uint64_t ticks)
+{
+    uint64_t t_ns = mt_ticks_unix_ns(self->first, self->last, ticks);
+
+    /* numbers and ticks are taken at slightly different times, so they may disagree; the numbers
+     * determine the order */
+    if (t_ns < self->last_t_ns)
+        t_ns = self->last_t_ns;
+    self->last_t_ns = t_ns;
+    return t_ns;
+}
+
+static uint16_t device_of(struct raw_resolver *self, uint32_t thread, uint8_t device)
+{
+    if (thread >= self->device_capacity) {
+        size_t old = self->device_capacity;
+        if (thread > UINT16_MAX ||
+            mt_grow(&self->devices, &self->device_capacity, (size_t)thread + 1, 1))
+            return device == UINT8_MAX ? 0 : device;
+        memset(self->devices + old, 0, self->device_capacity - old);
+    }
+    if (device != UINT8_MAX)
+        self->devices[thread] = device;
+    return self->devices[thread];
+}
+
+/* A communicator may use another device than the current one of its thread. */
+static bool tells_device(const struct mt_raw_event *raw)
+{
+    return raw->kind != MT_EVENT_COMMUNICATOR;
+}
+
+static bool has_name(const struct mt_raw_event *raw)
+{
+    switch (raw->kind) {
+    case MT_EVENT_PHASE_PUSH:
+    case MT_EVENT_PHASE_POP:
+    case MT_EVENT_MARK:
+    case MT_EVENT_CONTEXT:
+    case MT_EVENT_COMMUNICATOR:
+    case MT_EVENT_BUFFER_REGISTERED:
+    case MT_EVENT_BUFFER_DEREGISTERED:
+    case MT_EVENT_DROPPED: return true;
+    default: return false;
+    }
+}
+
+/* Fills all of *event except its number. `thread` is the number of the thread in the tape. Events
+ * must come in the order of their numbers. MT_ERR_MEMORY. */
+static enum mt_status raw_resolve(struct raw_resolver *self, const struct mt_raw_event *raw,
+                                  uint32_t thread, struct mt_event *event)
+{
+    uint32_t owner =
+        raw->kind == MT_EVENT_PHASE_POP && raw->aux_bytes && raw->aux_bytes <= UINT16_MAX
+            ? (uint32_t)raw->aux_bytes
+            : thread;
+    enum mt_status status;
+
+    *event = (struct mt_event){
+        .t_ns = time_of(self, raw->ticks),
+        .addr = raw->addr,
+        .size_bytes = raw->size_bytes,
+        .aux_bytes = raw->kind == MT_EVENT_PHASE_POP ? 0 : raw->aux_bytes,
+        .stack = MT_NO_ID,
+        .name = MT_NO_ID,
+        .device = device_of(self, thread, tells_device(raw) ? raw->device : UINT8_MAX),
+        .kind = raw->kind,
+        .flags = raw->flags};
+    if (!tells_device(raw) && raw->device != UINT8_MAX)
+        event->device = raw->device;
+    status =
+        mt_tape_symbols_stack(self->symbols, raw->python_stack, raw->native_stack, &event->stack);
+    if (status == MT_OK && has_name(raw))
+        status = mt_tape_symbols_name(self->symbols, raw->id, &event->name);
+    else if (status == MT_OK)
+        status = mt_tape_symbols_pool(self->symbols, raw->id, &event->pool);
+    if (status == MT_OK)
+        status = mt_symbols_stream(self->trace_symbols, raw->stream, &event->stream);
+    if (status == MT_OK)
+        status = mt_tape_symbols_thread(self->symbols, owner, &event->thread);
+    if (status == MT_OK)
+        status = mt_tape_symbols_heap(self->symbols, raw->heap, &event->heap);
+    if (status == MT_OK && event->device)
+        status = mt_symbols_device(self->trace_symbols, event->device, MT_NO_ID, 0);
+    return status;
+}
 
 struct mt_drain {
     struct mt_tape *tape;
     struct mt_tape_symbols *symbols;
-    struct mt_raw_resolver resolver;
+    struct raw_resolver resolver;
     uint32_t *taken;    /* events passed, by slot */
     uint32_t *seen;     /* committed when this pass began: their definitions are known */
     uint64_t next_raw;  /* number of the next event */
     uint64_t end_raw;   /* numbers taken by the process when this pass began */
     uint64_t unmatched; /* events passed that were not taken from their slots (yet) */
-    struct mt_given_up given_up;
+    struct given_up given_up;
     uint64_t next_seq;     /* in the trace */
     bool definitions_told; /* that there was no room for some */
     uint64_t dropped;      /* reported so far */
@@ -44,7 +204,7 @@ enum mt_status mt_drain_new(struct mt_tape *tape, struct mt_symbols *symbols,
     if (drain) {
         drain->tape = tape;
         drain->symbols = mt_tape_symbols_new(tape, symbols);
-        drain->resolver = (struct mt_raw_resolver){
+        drain->resolver = (struct raw_resolver){
             .symbols = drain->symbols, .trace_symbols = symbols, .last_t_ns = from->last_t_ns};
         drain->taken = calloc(tape->slot_count, sizeof *drain->taken);
         drain->seen = calloc(tape->slot_count, sizeof *drain->seen);
@@ -69,8 +229,8 @@ void mt_drain_free(struct mt_drain *drain)
     free(drain->seen);
     free(drain->window);
     free(drain->threads);
-    mt_raw_resolver_release(&drain->resolver);
-    mt_given_up_release(&drain->given_up);
+    raw_resolver_release(&drain->resolver);
+    given_up_release(&drain->given_up);
     free(drain);
 }
 
@@ -173,7 +333,7 @@ static uint64_t advance_slot(struct mt_drain *drain, uint32_t index)
         const struct mt_raw_event *event = &slot->events[drain->taken[index]];
         if (has_place(drain, event))
             break;
-        taken += !mt_given_up_take(&drain->given_up, event->seq);
+        taken += !given_up_take(&drain->given_up, event->seq);
     }
     return taken;
 }
@@ -222,7 +382,7 @@ static enum mt_status pass_on(struct mt_drain *drain, struct mt_writer *writer,
         count_damaged(drain, 1, result);
         return MT_OK;
     }
-    status = mt_raw_resolve(&drain->resolver, raw, thread, &event);
+    status = raw_resolve(&drain->resolver, raw, thread, &event);
     event.seq = drain->next_seq;
     if (status != MT_OK)
         return mt_fail(error, status, MT_NO_OFFSET, "%s", mt_status_text(status));
@@ -373,7 +533,7 @@ static enum mt_status pass_gap(struct mt_drain *drain, struct mt_writer *writer,
 
     if (lowest == UINT64_MAX)
         return MT_OK;
-    mt_given_up_add(&drain->given_up, drain->next_raw, lowest);
+    given_up_add(&drain->given_up, drain->next_raw, lowest);
     status = skip_to(drain, writer, lowest, "a thread stopped while it was recording them", result,
                      error);
     return status == MT_OK ? pass_dense(drain, writer, result, error) : status;

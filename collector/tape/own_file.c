@@ -1,18 +1,23 @@
-/* See own_file.h. Between a comparison and the following system call, another thread of the program
- * can still close the descriptor and open a file that gets its number. Two things make that
- * improbable: the kernel assigns the lowest free number and this one is high, and data is written
- * with pwrite, which fails with ESPIPE on a socket or a pipe instead of reaching the peer. */
-#include "own_file.h"
-
+/* Between a comparison and the following system call, another thread of the program can still close
+ * the descriptor and open a file that gets its number. Two things make that improbable: the kernel
+ * assigns the lowest free number and this one is high, and data is written with pwrite, which fails
+ * with ESPIPE on a socket or a pipe instead of reaching the peer. */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/seccomp.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/types.h>
 #include <unistd.h>
 
 #include "io.h"
+#include "own_file.h"
+#include "temporary_file.h"
 
 /* The kernel's table of descriptors extends to the highest one, and each fork copies it. Higher
  * numbers would cost time. */
@@ -233,4 +238,41 @@ void mt_own_file_close(struct mt_own_file *file)
 {
     close_if_ours(file, file->fd);
     *file = MT_OWN_FILE_NONE;
+}
+
+enum { RANDOM_LETTERS = 6 };
+
+bool mt_is_manifest_name(const char *name)
+{
+    size_t length = strlen(MT_MANIFEST_PREFIX);
+
+    return strncmp(name, MT_MANIFEST_PREFIX, length) == 0 &&
+           strlen(name) == length + RANDOM_LETTERS;
+}
+
+/* Returns true if a file that starts with these `length` bytes looks like a list of traces. */
+static bool manifest_probe(const char *bytes, size_t length)
+{
+    size_t wanted = strlen(MT_MANIFEST_FIRST_LINE);
+
+    return length >= wanted && !memcmp(bytes, MT_MANIFEST_FIRST_LINE, wanted);
+}
+
+bool mt_manifest_is_mine(int fd, const char *name)
+{
+    char bytes[sizeof MT_MANIFEST_FIRST_LINE];
+    struct stat facts;
+    ssize_t count;
+
+    if (!mt_is_manifest_name(name + mt_folder_length(name)) || fstat(fd, &facts) ||
+        !mt_own_file_is_mine(&facts))
+        return false;
+    count = mt_io_pread_full(fd, bytes, sizeof bytes, 0);
+    return count > 0 && manifest_probe(bytes, (size_t)count);
+}
+
+void mt_manifest_remove(int fd, int folder, const char *name)
+{
+    if (mt_manifest_is_mine(fd, name))
+        mt_own_file_unlink(fd, folder, name);
 }

@@ -1,18 +1,230 @@
-/* See recover.h. The trace up to the tape's last commit is copied event by event to a new file with
- * the same symbols, so that the tape's events can follow. */
-#include "recover.h"
-
+/* The trace up to the tape's last commit is copied event by event to a new file with the same
+ * symbols, so that the tape's events can follow. */
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "drain.h"
-#include "old_trace.h"
-#include "replacement.h"
+#include "io.h"
+#include "recover.h"
+#include "status.h"
+#include "tape.h"
 #include "tape_file.h"
+#include "temporary_file.h"
+#include "trace.h"
+
+#define MT_ANY_COUNT UINT64_MAX
+
+enum { PERMISSIONS = 0777 };
+
+static enum mt_status fail_errno(struct mt_error *error, const char *what)
+{
+    return mt_fail(error, MT_ERR_OUTPUT, MT_NO_OFFSET, "%s: %s", what, strerror(errno));
+}
+
+enum mt_status mt_replacement_begin(struct mt_replacement *self, const char *path,
+                                    struct mt_unfinished *list, struct mt_error *error)
+{
+    struct mt_error why = {.offset = MT_NO_OFFSET};
+    enum mt_status status = mt_temporary_open(&self->file, path, 0600, list, &why);
+
+    self->path = path;
+    return status == MT_OK ? MT_OK
+                           : mt_fail(error, status, MT_NO_OFFSET,
+                                     "cannot create a file beside the trace: %s", why.text);
+}
+
+void mt_replacement_release(struct mt_replacement *self)
+{
+    mt_temporary_discard(&self->file);
+}
+
+static enum mt_status check_counts(const struct mt_integrity *found, uint64_t events, bool ended,
+                                   struct mt_error *error)
+{
+    if (found->frames_damaged)
+        return mt_fail(error, MT_ERR_FORMAT, found->first_error.offset, "%.200s",
+                       found->first_error.text);
+    if (found->events_invalid || found->events_unknown)
+        return mt_fail(error, MT_ERR_FORMAT, MT_NO_OFFSET, "%llu events cannot be read",
+                       (unsigned long long)found->events_invalid + found->events_unknown);
+    if (ended && (!found->closed || found->cut))
+        return mt_fail(error, MT_ERR_FORMAT, MT_NO_OFFSET, "its end is missing");
+    if (events != MT_ANY_COUNT && found->events_read != events)
+        return mt_fail(error, MT_ERR_FORMAT, MT_NO_OFFSET, "it holds %llu of %llu events",
+                       (unsigned long long)found->events_read, (unsigned long long)events);
+    return MT_OK;
+}
+
+/* Reads the trace that is open as `fd` to its end. Returns MT_OK if nothing is damaged and it has
+ * `events` events (MT_ANY_COUNT: any number). `ended` requires an end record and an index. */
+static enum mt_status trace_read_back(int fd, uint64_t events, bool ended, struct mt_error *error)
+{
+    struct mt_event_batch batch;
+    struct mt_source *source;
+    enum mt_status status = mt_trace_open_fd(fd, UINT64_MAX, &source, error);
+
+    if (status != MT_OK)
+        return status;
+    while ((status = mt_source_next(source, &batch, error)) == MT_OK)
+        continue;
+    if (status == MT_END)
+        status = check_counts(&source->integrity, events, ended, error);
+    mt_source_close(source);
+    return status;
+}
+
+/* If root replaces the file of another user, the owner stays the same. */
+static enum mt_status take_over(struct mt_replacement *self, const struct stat *old,
+                                struct mt_error *error)
+{
+    if (!old)
+        return MT_OK;
+    if (geteuid() == 0 && fchown(self->file.fd, old->st_uid, old->st_gid))
+        return fail_errno(error, "the new trace cannot be given to the owner of the old one");
+    if (fchmod(self->file.fd, old->st_mode & PERMISSIONS))
+        return fail_errno(error, "the new trace cannot get the mode of the old one");
+    return MT_OK;
+}
+
+/* Returns whether the file at the path is still the one that was read. */
+static bool is_unchanged(const char *path, const struct stat *old)
+{
+    struct stat now;
+
+    if (lstat(path, &now))
+        return !old && errno == ENOENT;
+    return old && now.st_dev == old->st_dev && now.st_ino == old->st_ino;
+}
+
+enum mt_status mt_replacement_finish(struct mt_replacement *self,
+                                     const struct mt_replacement_facts *facts,
+                                     struct mt_error *error)
+{
+    struct mt_error found = {.offset = MT_NO_OFFSET};
+    enum mt_status status = trace_read_back(self->file.fd, facts->events, facts->ended, &found);
+
+    if (status != MT_OK)
+        return mt_fail(error, status, found.offset, "%s: %.180s",
+                       status == MT_ERR_FORMAT ? "the new trace is not valid"
+                                               : "the new trace cannot be read back",
+                       found.text);
+    status = take_over(self, facts->old, error);
+    if (status != MT_OK)
+        return status;
+    if (!mt_io_synchronize(self->file.fd))
+        return fail_errno(error, "the new trace could not be written");
+    if (!is_unchanged(self->path, facts->old))
+        return mt_fail(error, MT_ERR_OUTPUT, MT_NO_OFFSET,
+                       "another file has taken its place in the meantime: nothing was replaced");
+    if (!mt_temporary_rename(&self->file, self->path))
+        return fail_errno(error, "the new trace could not be put in place");
+    (void)mt_temporary_close(&self->file); /* fsync has reported all possible errors */
+    return mt_synchronize_folder_of(self->path)
+               ? MT_OK
+               : fail_errno(error, "the new trace is in place, but may not be on the disk yet");
+}
+
+/* The trace that a tape is added to. Any process that can write to the folder can put another file
+ * there, and the trace may have been replaced after its tape was left behind. So the file is opened
+ * once, never through a symbolic link, and is used only if the tape names it. It is never written
+ * to. */
+
+struct old_trace {
+    int fd; /* -1 = there is no such file, and the tape does not expect one */
+    struct stat facts;
+    bool is_complete;         /* the tape was added to it before */
+    struct mt_source *source; /* of the part that was certainly written; NULL = nothing was */
+};
+
+static enum mt_status refuse(struct mt_error *error, const char *why)
+{
+    return mt_fail(error, MT_ERR_FORMAT, MT_NO_OFFSET, "%s", why);
+}
+
+/* `may_lack`: a missing file is not an error; old->fd is -1 then. */
+static enum mt_status open_file(const char *path, bool may_lack, struct old_trace *old,
+                                struct mt_error *error)
+{
+    old->fd = mt_io_open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
+    if (old->fd < 0 && errno == ENOENT && may_lack)
+        return MT_OK;
+    if (old->fd < 0 && errno == ELOOP)
+        return refuse(error, "is a symbolic link: name the file that it points to");
+    if (old->fd < 0 || fstat(old->fd, &old->facts))
+        return mt_fail(error, MT_ERR_IO, MT_NO_OFFSET, "the trace cannot be read: %s",
+                       strerror(errno));
+    return S_ISREG(old->facts.st_mode) ? MT_OK : refuse(error, "is not a regular file");
+}
+
+/* Returns whether it is the file that the tape's process created, and begins like a trace. */
+static bool is_file_of(const struct mt_tape *tape, const struct old_trace *old)
+{
+    unsigned char bytes[16];
+    ssize_t count = mt_io_pread_full(old->fd, bytes, sizeof bytes, 0);
+
+    return (uint64_t)old->facts.st_dev == tape->trace_device &&
+           (uint64_t)old->facts.st_ino == tape->trace_inode &&
+           (count == 0 || (count > 0 && mt_trace_probe(bytes, (size_t)count)));
+}
+
+static bool is_host_error(enum mt_status status)
+{
+    return status == MT_ERR_MEMORY || status == MT_ERR_IO;
+}
+
+/* Checks that the trace belongs to the tape, and whether there is anything left to do. */
+static enum mt_status identify(struct old_trace *old, const struct mt_tape *tape, bool written,
+                               struct mt_error *error)
+{
+    struct mt_source *source = NULL;
+    enum mt_status status = mt_trace_open_fd(old->fd, UINT64_MAX, &source, error);
+    uint64_t id = source ? source->header.recording_id : 0;
+
+    /* a file that is incomplete may not be a trace yet */
+    if (status != MT_OK && (written || is_host_error(status)))
+        return status;
+    old->is_complete = source && source->header.tape_added;
+    mt_source_close(source);
+    if (id == tape->recording_id || (!id && is_file_of(tape, old)))
+        return MT_OK;
+    return refuse(error, "its tape is of another recording: neither is changed; move the tape away "
+                         "if you do not need it");
+}
+
+/* Opens the trace at `path` up to `trace_bytes`, the length that its process had certainly written
+ * (0: nothing). Its `recording_id` must be the tape's; if its header cannot be read, it must be the
+ * file that the tape's process created. MT_ERR_FORMAT if it is another file, MT_ERR_IO if it cannot
+ * be read. In either case *old can be closed. */
+static enum mt_status old_trace_open(const char *path, const struct mt_tape *tape,
+                                     uint64_t trace_bytes, struct old_trace *old,
+                                     struct mt_error *error)
+{
+    enum mt_status status = open_file(path, !trace_bytes, old, error);
+
+    if (status == MT_OK && old->fd >= 0)
+        status = identify(old, tape, trace_bytes != 0, error);
+    if (status != MT_OK || old->is_complete || !trace_bytes)
+        return status;
+    if ((uint64_t)old->facts.st_size < trace_bytes)
+        return mt_fail(error, MT_ERR_FORMAT, (uint64_t)old->facts.st_size,
+                       "the trace is shorter than its tape says");
+    return mt_trace_open_fd(old->fd, trace_bytes, &old->source, error);
+}
+
+static void old_trace_close(struct old_trace *old)
+{
+    mt_source_close(old->source);
+    if (old->fd >= 0)
+        close(old->fd);
+    *old = (struct old_trace){.fd = -1};
+}
 
 struct job {
     const char *path;
@@ -21,7 +233,7 @@ struct job {
     struct mt_tape *tape;
     struct stat tape_file;
     struct mt_tape_commit commit;
-    struct mt_old_trace old;
+    struct old_trace old;
     struct mt_symbols own_symbols; /* used if the trace has no contents yet */
     struct mt_drain *drain;
     struct mt_writer *writer;
@@ -160,7 +372,7 @@ static enum mt_status rewrite(struct job *job, struct mt_recovery *recovery, str
 static enum mt_status check_whole(struct job *job, uint64_t events, struct mt_error *error)
 {
     struct mt_error found = {.offset = MT_NO_OFFSET};
-    enum mt_status status = mt_trace_read_back(job->old.fd, events, true, &found);
+    enum mt_status status = trace_read_back(job->old.fd, events, true, &found);
 
     return status == MT_OK ? MT_OK
                            : mt_fail(error, status, found.offset,
@@ -173,7 +385,7 @@ static enum mt_status complete(struct job *job, struct mt_recovery *recovery,
                                struct mt_error *error)
 {
     enum mt_status status =
-        mt_old_trace_open(job->path, job->tape, job->commit.trace_bytes, &job->old, error);
+        old_trace_open(job->path, job->tape, job->commit.trace_bytes, &job->old, error);
 
     if (status != MT_OK)
         return status;
@@ -206,7 +418,7 @@ static void release(struct job *job)
     mt_replacement_release(&job->made);
     mt_writer_free(job->writer);
     mt_drain_free(job->drain);
-    mt_old_trace_close(&job->old);
+    old_trace_close(&job->old);
     mt_symbols_release(&job->own_symbols);
     mt_tape_unmap(job->tape);
 }

@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/stat.h>
 
 #include "status.h"
 #include "temporary_file.h"
@@ -21,7 +22,7 @@ struct mt_recovery {
 /* Adds the events of PATH.tape to the trace PATH, closes the trace, and removes the tape. If the
  * process had closed its trace and nothing is missing, only the tape is removed.
  *
- * The tape must name the trace (old_trace.h). The new trace is written beside the old one, read
+ * The tape must name the trace (recover.h). The new trace is written beside the old one, read
  * back, and replaces it in one step; then the tape is removed. If anything fails, both files stay
  * byte for byte as they were. That includes a trace that is damaged or lacks events that the tape
  * records as written. `unfinished` (may be NULL) lists the new trace meanwhile.
@@ -33,5 +34,34 @@ enum mt_status mt_recover(const char *path, struct mt_unfinished *unfinished,
 
 /* Returns true if there is a tape beside the trace. Does not allocate. */
 bool mt_recover_is_needed(const char *path);
+
+/* A trace that replaces another one: written to a temporary file beside it, read back, and
+ * renamed only if it is sound. Until then, and after any failure, the old trace is unchanged. */
+
+struct mt_replacement {
+    const char *path; /* borrowed: what is replaced */
+    struct mt_temporary file;
+};
+
+/* Creates an empty file, readable by its owner only, in the folder of `path`. A signal handler
+ * can remove the files of `list` (borrowed, may be NULL). */
+enum mt_status mt_replacement_begin(struct mt_replacement *self, const char *path,
+                                    struct mt_unfinished *list, struct mt_error *error) MT_MUST_USE;
+
+struct mt_replacement_facts {
+    const struct stat *old; /* of the file that is replaced; NULL = there is none */
+    uint64_t events;        /* number of events that were written, including the end record */
+    bool ended;             /* the trace was finished */
+};
+
+/* Reads the new trace back and renames it to `path`, with the owner and the mode of the old file.
+ * Fails if it does not contain the events that were written, if a frame is damaged, or if `path`
+ * has become another file meanwhile. */
+enum mt_status mt_replacement_finish(struct mt_replacement *self,
+                                     const struct mt_replacement_facts *facts,
+                                     struct mt_error *error) MT_MUST_USE;
+
+/* Removes an unfinished file. Accepts zeroed memory with file.fd = -1. */
+void mt_replacement_release(struct mt_replacement *self);
 
 #endif

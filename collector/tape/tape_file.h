@@ -4,7 +4,6 @@
 #define MT_COLLECTOR_TAPE_FILE_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <sys/stat.h>
 
 #include "own_file.h"
@@ -34,7 +33,7 @@ void mt_tape_set_trace(struct mt_tape *tape, const struct mt_own_file *trace);
 bool mt_tape_reserve_definitions(struct mt_own_file *file, const struct mt_tape *tape,
                                  uint64_t bytes);
 
-/* Reads the tape of another process into private memory (tape_read.c), so that later changes of
+/* Reads the tape of another process into private memory (tape_file.c), so that later changes of
  * the file do not matter. Checks everything that a reader relies on. Costs time and memory for
  * the used part of the tape, at most 2.1 GiB; the memory counts in the budget (process_memory.h).
  * MT_ERR_FORMAT if it is not a regular file, not a tape or damaged, MT_ERR_USAGE if its process

@@ -1,8 +1,8 @@
-/* See trace_claim.h. */
-#include "trace_claim.h"
-
+/* The name of a trace: the claim of one process on it, and names that are derived from it. */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
@@ -12,6 +12,21 @@
 #include "io.h"
 #include "own_file.h"
 #include "stable_hash.h"
+#include "status.h"
+#include "temporary_file.h"
+#include "trace_claim.h"
+
+size_t mt_trace_stem_length(const char *path)
+{
+    static const char usual[] = ".trace.zst";
+    const char *name = strrchr(path, '/'), *dot;
+    size_t length = strlen(path);
+
+    if (length > sizeof usual - 1 && !strcmp(path + length - (sizeof usual - 1), usual))
+        return length - (sizeof usual - 1);
+    dot = strrchr(name ? name : path, '.');
+    return dot ? (size_t)(dot - path) : length;
+}
 
 enum { MAX_TRIES = 100 };
 

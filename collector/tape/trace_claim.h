@@ -9,6 +9,7 @@
 #define MT_COLLECTOR_TRACE_CLAIM_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 #include "status.h"
 #include "temporary_file.h"
@@ -32,5 +33,11 @@ enum mt_status mt_trace_claim_take(struct mt_trace_claim *claim, const char *pat
 
 /* Gives the name back and removes the file. Accepts zeroed memory. */
 void mt_trace_claim_release(struct mt_trace_claim *claim);
+
+/* Names of traces that are derived from the name that the user chose: words come before the
+ * extension, as in run-12399.trace.zst. */
+
+/* Returns the length of `path` without its last extension. ".trace.zst" counts as one. */
+size_t mt_trace_stem_length(const char *path);
 
 #endif

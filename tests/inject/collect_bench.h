@@ -26,9 +26,9 @@
 
 #include "collect.h"
 #include "core.h"
-#include "manifest_file.h"
-#include "recover.h"
 #include "inject_source.h"
+#include "own_file.h"
+#include "recover.h"
 #include "tape_file.h"
 #include "trace.h"
 
