@@ -1,11 +1,11 @@
 /* Internals of the pickle reader: the machine that executes opcodes. pickle.c decodes opcodes,
- * pickle_machine.c manages stack, memo and containers, and pickle_window.c manages the bytes. */
+ * pickle_machine.c manages stack, memo and containers, and pickle_machine.c manages the bytes. */
 #ifndef MT_COLLECTOR_PICKLE_MACHINE_H
 #define MT_COLLECTOR_PICKLE_MACHINE_H
 
 #include "buf.h"
-#include "map.h"
 #include "feed.h"
+#include "map.h"
 #include "pickle_value.h"
 
 /* Bytes of the window in memory. Before each opcode the window has at least MT_PICKLE_MARGIN unread
@@ -181,6 +181,7 @@ static inline enum mt_status mt_machine_push(struct mt_pickle *p, uint8_t kind, 
 }
 
 enum mt_status mt_machine_mark(struct mt_pickle *p) MT_MUST_USE;
+
 /* Pops the last mark. *first is its stack depth; at least `below` values must be under it. */
 enum mt_status mt_machine_unmark(struct mt_pickle *p, size_t below, size_t *first) MT_MUST_USE;
 

@@ -36,7 +36,7 @@ struct mt_torch {
     struct mt_torch_annotation *annotations; /* in file order, matched */
     size_t annotation_count;
     struct mt_torch_options options;
-    /* numbers of entries that the history lacks, by kind of event (torch_missing.h) */
+    /* numbers of entries that the history lacks, by kind of event (torch_events.h) */
     uint64_t missing[MT_EVENT_SEGMENT_FREE + 1];
     uint32_t missing_names[MT_EVENT_SEGMENT_FREE + 1];
     uint64_t latest_ns;       /* the latest time of all entries and phases */

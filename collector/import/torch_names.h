@@ -2,6 +2,10 @@
 #ifndef MT_COLLECTOR_TORCH_NAMES_H
 #define MT_COLLECTOR_TORCH_NAMES_H
 
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
 #include "torch_facts.h"
 
 static inline bool mt_torch_is(const struct mt_pickle_value *value, enum mt_torch_host host)
@@ -52,5 +56,43 @@ enum mt_status mt_torch_stream(struct mt_torch_records *r, const struct mt_pickl
 enum mt_status mt_torch_pool(struct mt_torch_records *r, struct mt_pickle *pickle,
                              const struct mt_pickle_value *value, uint16_t *pool,
                              bool *known) MT_MUST_USE;
+
+/* A line of a traceback as Python prints it:   File "model.py", line 12, in forward */
+
+/* Borrowed from the text, not NUL-terminated. */
+struct mt_source_line {
+    const char *file, *function;
+    size_t file_length, function_length;
+    uint32_t line;
+};
+
+/* Finds the last such line of a text, which is the innermost call. Returns false if there is
+ * none. */
+bool mt_source_line_last(const char *text, struct mt_source_line *found);
+
+/* A program's own descriptions of blocks: PyTorch's user_metadata, set before an allocation (2.10
+ * and later), and `annotate` entries, recorded while the block is alive (2.14 and later). */
+
+struct mt_torch;
+
+/* Returns the string id of an entry's tag; 0 = none. */
+static inline uint32_t mt_torch_tag(const struct mt_torch_records *r, size_t entry)
+{
+    return entry < r->tag_count ? r->tags[entry] : 0;
+}
+
+/* Stores a nonempty text as the tag of an entry. */
+enum mt_status mt_torch_read_tag(struct mt_torch_records *r, struct mt_pickle *pickle,
+                                 const struct mt_pickle_value *value, size_t entry) MT_MUST_USE;
+
+/* Copies the tag of entry `from` to the newest entry, which is a copy of it. */
+enum mt_status mt_torch_copy_tag(struct mt_torch_records *r, size_t from) MT_MUST_USE;
+
+/* Attaches the texts of a device's `annotate` entries to the allocations of the blocks that they
+ * name. Several texts of a block are joined by "; ", the newest last. Texts for initial blocks are
+ * added to `initial` (address -> string id), which the caller releases. O(entries of the device);
+ * does nothing if there are no annotations. */
+enum mt_status mt_torch_apply_annotations(struct mt_torch *torch, uint32_t device,
+                                          struct mt_map *initial) MT_MUST_USE;
 
 #endif

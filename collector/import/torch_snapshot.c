@@ -5,7 +5,7 @@
 
 #include "grow.h"
 #include "torch.h"
-#include "torch_missing.h"
+#include "torch_events.h"
 #include "torch_names.h"
 #include "torch_unused.h"
 #include "util.h"

@@ -10,17 +10,187 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "torch_missing.h"
-#include "torch_sizes.h"
-#include "torch_tags.h"
+#include "sorted.h"
+#include "torch.h"
+#include "torch_events.h"
+#include "torch_names.h"
 #include "util.h"
+
+/* The state at the start of an incomplete history during its reconstruction: torch_start.c finds
+ * the blocks, torch_start.c their sizes. */
+
+/* Both structures begin with the address, because torch_start.c searches them by address. */
+struct start_block {
+    uint64_t addr, requested_bytes, size_bytes; /* addr first: sorted.h; size 0: not known yet */
+    uint32_t stack, stream;
+    uint16_t pool;
+    bool pending, freed, expandable, derived;
+};
+
+struct start_segment {
+    uint64_t addr, size_bytes; /* addr first: sorted.h */
+    uint32_t stack, stream;
+    uint16_t pool;
+    bool expandable;
+};
+
+/* An end of a mapped range. At this address, the number of overlapping ranges changes by
+ * `change`. */
+struct start_edge {
+    uint64_t addr;
+    const struct mt_torch_segment *segment; /* of the final state, or NULL */
+    uint32_t stream;
+    int change;
+};
+
+struct torch_start {
+    struct mt_torch *torch;
+    const struct mt_torch_device *device;
+    uint16_t device_index, heap, segment_heap; /* of the events; the host has two heaps */
+    struct start_block *blocks;
+    size_t block_count, block_capacity;
+    struct start_segment *segments;
+    size_t segment_count, segment_capacity;
+    struct start_edge *edges;
+    size_t edge_count, edge_capacity;
+    struct mt_map seen; /* address -> block index + 1; 0 = allocated within the history */
+    struct mt_map seen_segments;
+    struct mt_map tags;       /* address -> string id: annotations of initial blocks */
+    bool frees_are_requested; /* free_requested entries were recorded */
+};
+
+static inline const struct mt_torch_entry *entry_at(const struct torch_start *start, size_t i)
+{
+    return &start->torch->records.entries[start->device->first + i];
+}
+
+/* Determines the sizes of blocks at the start of an incomplete history.
+ *
+ * Sizes of the blocks that were alive at the start of an incomplete history.
+ *
+ * The size of a block that was freed in the window is not recorded. It is the rounded request, but
+ * a large block in an ordinary segment may include a tail of up to 1 MiB. Free blocks of that size
+ * do not exist there, so a gap of at most 1 MiB to the next block or to the end of the segment is
+ * such a tail. The same applies to a gap to a block that is allocated in the window while this one
+ * is alive. */
+
+/* Of `count` sorted elements of `size` bytes that begin with an address, returns the last one whose
+ * address is at most addr; NULL if there is none. */
+static void *last_not_after(void *things, size_t count, size_t size, uint64_t addr)
+{
+    size_t above = mt_sorted_count_to(things, count, size, addr);
+
+    return above ? (unsigned char *)things + (above - 1) * size : NULL;
+}
+
+static struct start_segment *segment_of(const struct torch_start *start, uint64_t addr)
+{
+    struct start_segment *segment =
+        last_not_after(start->segments, start->segment_count, sizeof *segment, addr);
+
+    return segment && addr - segment->addr < segment->size_bytes ? segment : NULL;
+}
+
+/* A size that follows from the state at the start; 0 if only a later allocation may show it.
+ * `next`: start of the next block of the segment, or the segment's end. */
+static uint64_t size_at_start(const struct torch_start *start, const struct start_block *block,
+                              const struct start_segment *segment, uint64_t next)
+{
+    const struct mt_torch_options *options = &start->torch->options;
+    uint64_t rounded = mt_torch_round_size(options, block->requested_bytes);
+    uint64_t room = next - block->addr;
+
+    if (!segment || segment->expandable || rounded <= MT_MIB || rounded > room)
+        return rounded;
+    /* an oversize block is never split: it fills its segment */
+    if (rounded >= options->max_split_bytes && block->addr == segment->addr)
+        return segment->size_bytes;
+    return room - rounded <= MT_MIB ? room : 0;
+}
+
+static void size_at_once(struct torch_start *start)
+{
+    size_t i;
+
+    for (i = 0; i < start->block_count; i++) {
+        struct start_block *block = &start->blocks[i];
+        const struct start_segment *segment = segment_of(start, block->addr);
+        uint64_t next = segment ? segment->addr + segment->size_bytes : UINT64_MAX;
+
+        if (i + 1 < start->block_count)
+            next = mt_min_u64(next, start->blocks[i + 1].addr);
+        block->expandable = segment && segment->expandable;
+        if (segment && segment->pool && !block->pool)
+            block->pool = segment->pool;
+        if (!block->size_bytes)
+            block->size_bytes = size_at_start(start, block, segment, next);
+    }
+}
+
+/* An allocation that begins at most 1 MiB after the rounded end of a block that is still alive
+ * shows the real end of that block. */
+static void learn_size(struct torch_start *start, const struct mt_torch_entry *alloc)
+{
+    struct start_block *block =
+        last_not_after(start->blocks, start->block_count, sizeof *block, alloc->addr);
+    const struct start_segment *segment;
+    uint64_t distance, rounded;
+
+    if (!block || block->size_bytes || block->freed)
+        return;
+    rounded = mt_torch_round_size(&start->torch->options, block->requested_bytes);
+    distance = alloc->addr - block->addr;
+    segment = segment_of(start, block->addr);
+    if (distance >= rounded && distance - rounded <= MT_MIB && segment &&
+        alloc->addr - segment->addr < segment->size_bytes)
+        block->size_bytes = distance;
+}
+
+/* Walks the window and removes blocks of the start when they are freed. */
+static void learn_sizes(struct torch_start *start)
+{
+    size_t i, unknown = 0;
+
+    for (i = 0; i < start->block_count; i++) {
+        start->blocks[i].freed = false; /* from now on: freed so far */
+        unknown += !start->blocks[i].size_bytes;
+    }
+    for (i = 0; i < start->device->count && unknown; i++) {
+        const struct mt_torch_entry *entry = entry_at(start, i);
+        struct start_block *block;
+
+        if (entry->kind == MT_EVENT_ALLOC)
+            learn_size(start, entry);
+        if (entry->kind != MT_EVENT_FREE_COMPLETED)
+            continue;
+        block = last_not_after(start->blocks, start->block_count, sizeof *block, entry->addr);
+        if (block && block->addr == entry->addr && !block->freed) {
+            block->freed = true;
+            unknown -= !block->size_bytes;
+        }
+    }
+    for (i = 0; i < start->block_count; i++) {
+        struct start_block *block = &start->blocks[i];
+        if (!block->size_bytes) {
+            block->size_bytes = mt_torch_round_size(&start->torch->options, block->requested_bytes);
+            block->derived = true;
+        }
+    }
+}
+
+/* Fills size_bytes, pool and flags of all blocks. Blocks and segments must be sorted by address. */
+static void torch_size_blocks(struct torch_start *start)
+{
+    size_at_once(start);
+    learn_sizes(start);
+}
 
 struct balance {
     uint64_t segment_bytes, live_bytes; /* modulo 2^64: only zero matters */
     uint64_t segments, live;
 };
 
-static void weigh_entries(const struct mt_torch_start *start, uint8_t end_kind,
+static void weigh_entries(const struct torch_start *start, uint8_t end_kind,
                           struct balance *balance)
 {
     size_t i;
@@ -43,7 +213,7 @@ static void weigh_entries(const struct mt_torch_start *start, uint8_t end_kind,
 }
 
 /* A block whose free is pending is alive, unless only requested frees are known. */
-static void weigh_final_state(const struct mt_torch_start *start, uint8_t end_kind,
+static void weigh_final_state(const struct torch_start *start, uint8_t end_kind,
                               struct balance *balance)
 {
     bool requested_known = true;
@@ -71,7 +241,7 @@ static void weigh_final_state(const struct mt_torch_start *start, uint8_t end_ki
 
 /* True if everything that was allocated and not freed exists at the end. If so, nothing was alive
  * when the window began. */
-static bool is_complete(const struct mt_torch_start *start, uint8_t end_kind)
+static bool is_complete(const struct torch_start *start, uint8_t end_kind)
 {
     struct balance balance = {0, 0, 0, 0};
 
@@ -80,9 +250,9 @@ static bool is_complete(const struct mt_torch_start *start, uint8_t end_kind)
     return !balance.live && !balance.live_bytes && !balance.segments && !balance.segment_bytes;
 }
 
-static enum mt_status add_block(struct mt_torch_start *start, struct mt_start_block block)
+static enum mt_status add_block(struct torch_start *start, struct start_block block)
 {
-    struct mt_start_block *grown =
+    struct start_block *grown =
         mt_torch_grow(start->blocks, &start->block_capacity, start->block_count, sizeof *grown);
 
     if (!grown)
@@ -94,7 +264,7 @@ static enum mt_status add_block(struct mt_torch_start *start, struct mt_start_bl
 
 /* Handles the first entry of the window about an address, or another one about a block that existed
  * at the start. */
-static enum mt_status see_block(struct mt_torch_start *start, const struct mt_torch_entry *entry)
+static enum mt_status see_block(struct torch_start *start, const struct mt_torch_entry *entry)
 {
     uint32_t known = mt_map_get(&start->seen, entry->addr);
     enum mt_status status = MT_OK;
@@ -103,9 +273,9 @@ static enum mt_status see_block(struct mt_torch_start *start, const struct mt_to
         bool live = entry->kind != MT_EVENT_ALLOC;
         bool pending = entry->kind == MT_EVENT_FREE_COMPLETED && start->frees_are_requested;
         if (live)
-            status = add_block(start, (struct mt_start_block){entry->addr, entry->size_bytes, 0,
-                                                              MT_NO_ID, entry->stream, entry->pool,
-                                                              pending, false, false, false});
+            status = add_block(start, (struct start_block){entry->addr, entry->size_bytes, 0,
+                                                           MT_NO_ID, entry->stream, entry->pool,
+                                                           pending, false, false, false});
         known = live ? (uint32_t)start->block_count : 0;
         if (status == MT_OK)
             status = mt_map_set(&start->seen, entry->addr, known);
@@ -118,7 +288,7 @@ static enum mt_status see_block(struct mt_torch_start *start, const struct mt_to
     return status;
 }
 
-static enum mt_status see_final_block(struct mt_torch_start *start,
+static enum mt_status see_final_block(struct torch_start *start,
                                       const struct mt_torch_segment *segment,
                                       const struct mt_torch_block *block)
 {
@@ -133,13 +303,13 @@ static enum mt_status see_final_block(struct mt_torch_start *start,
         start->blocks[known - 1].stack = block->stack;
         return MT_OK;
     }
-    return add_block(start, (struct mt_start_block){block->addr, requested, block->size_bytes,
-                                                    block->stack, segment->stream, segment->pool,
-                                                    block->state == MT_TORCH_PENDING, false,
-                                                    segment->expandable, false});
+    return add_block(start, (struct start_block){block->addr, requested, block->size_bytes,
+                                                 block->stack, segment->stream, segment->pool,
+                                                 block->state == MT_TORCH_PENDING, false,
+                                                 segment->expandable, false});
 }
 
-static enum mt_status find_blocks(struct mt_torch_start *start)
+static enum mt_status find_blocks(struct torch_start *start)
 {
     enum mt_status status = MT_OK;
     size_t i, j;
@@ -159,10 +329,10 @@ static enum mt_status find_blocks(struct mt_torch_start *start)
     return status;
 }
 
-static enum mt_status add_segment(struct mt_torch_start *start, struct mt_start_segment segment)
+static enum mt_status add_segment(struct torch_start *start, struct start_segment segment)
 {
-    struct mt_start_segment *grown = mt_torch_grow(start->segments, &start->segment_capacity,
-                                                   start->segment_count, sizeof *grown);
+    struct start_segment *grown = mt_torch_grow(start->segments, &start->segment_capacity,
+                                                start->segment_count, sizeof *grown);
 
     if (!grown)
         return MT_ERR_MEMORY;
@@ -171,7 +341,7 @@ static enum mt_status add_segment(struct mt_torch_start *start, struct mt_start_
     return MT_OK;
 }
 
-static enum mt_status add_edges(struct mt_torch_start *start, uint64_t addr, uint64_t size_bytes,
+static enum mt_status add_edges(struct torch_start *start, uint64_t addr, uint64_t size_bytes,
                                 uint32_t stream, const struct mt_torch_segment *segment, int change)
 {
     int end;
@@ -179,18 +349,18 @@ static enum mt_status add_edges(struct mt_torch_start *start, uint64_t addr, uin
     if (!size_bytes || size_bytes > UINT64_MAX - addr)
         return MT_OK;
     for (end = 0; end < 2; end++) {
-        struct mt_start_edge *grown =
+        struct start_edge *grown =
             mt_torch_grow(start->edges, &start->edge_capacity, start->edge_count, sizeof *grown);
         if (!grown)
             return MT_ERR_MEMORY;
         start->edges = grown;
-        start->edges[start->edge_count++] = (struct mt_start_edge){
+        start->edges[start->edge_count++] = (struct start_edge){
             addr + (end ? size_bytes : 0), end ? NULL : segment, stream, end ? -change : change};
     }
     return MT_OK;
 }
 
-static enum mt_status see_segment(struct mt_torch_start *start, const struct mt_torch_entry *entry)
+static enum mt_status see_segment(struct torch_start *start, const struct mt_torch_entry *entry)
 {
     enum mt_status status;
 
@@ -199,11 +369,11 @@ static enum mt_status see_segment(struct mt_torch_start *start, const struct mt_
     status = mt_map_set(&start->seen_segments, entry->addr, 0);
     if (status != MT_OK || entry->kind == MT_EVENT_SEGMENT_ALLOC)
         return status;
-    return add_segment(start, (struct mt_start_segment){entry->addr, entry->size_bytes, MT_NO_ID,
-                                                        entry->stream, entry->pool, false});
+    return add_segment(start, (struct start_segment){entry->addr, entry->size_bytes, MT_NO_ID,
+                                                     entry->stream, entry->pool, false});
 }
 
-static enum mt_status see_segment_entry(struct mt_torch_start *start,
+static enum mt_status see_segment_entry(struct torch_start *start,
                                         const struct mt_torch_entry *entry)
 {
     switch (entry->kind) {
@@ -217,7 +387,7 @@ static enum mt_status see_segment_entry(struct mt_torch_start *start,
     }
 }
 
-static enum mt_status see_final_segment(struct mt_torch_start *start,
+static enum mt_status see_final_segment(struct torch_start *start,
                                         const struct mt_torch_segment *segment)
 {
     if (segment->expandable)
@@ -225,13 +395,13 @@ static enum mt_status see_final_segment(struct mt_torch_start *start,
     if (mt_map_get(&start->seen_segments, segment->addr) != MT_MAP_NONE)
         return MT_OK;
     return add_segment(start,
-                       (struct mt_start_segment){segment->addr, segment->size_bytes, segment->stack,
-                                                 segment->stream, segment->pool, false});
+                       (struct start_segment){segment->addr, segment->size_bytes, segment->stack,
+                                              segment->stream, segment->pool, false});
 }
 
 static int compare_edges(const void *a, const void *b)
 {
-    const struct mt_start_edge *x = a, *y = b;
+    const struct start_edge *x = a, *y = b;
 
     if (x->stream != y->stream)
         return x->stream < y->stream ? -1 : 1;
@@ -239,7 +409,7 @@ static int compare_edges(const void *a, const void *b)
 }
 
 /* Ranges with more unmaps and final mappings than maps were mapped at the start. */
-static enum mt_status sum_edges(struct mt_torch_start *start)
+static enum mt_status sum_edges(struct torch_start *start)
 {
     const struct mt_torch_segment *final = NULL;
     enum mt_status status = MT_OK;
@@ -250,7 +420,7 @@ static enum mt_status sum_edges(struct mt_torch_start *start)
     if (start->edge_count)
         qsort(start->edges, start->edge_count, sizeof *start->edges, compare_edges);
     while (i < start->edge_count && status == MT_OK) {
-        struct mt_start_edge here = start->edges[i];
+        struct start_edge here = start->edges[i];
         bool was_mapped = coverage > 0;
 
         for (; i < start->edge_count && compare_edges(&here, &start->edges[i]) == 0; i++) {
@@ -261,22 +431,22 @@ static enum mt_status sum_edges(struct mt_torch_start *start)
             begin = here.addr;
         else if (was_mapped && coverage <= 0)
             status = add_segment(
-                start,
-                (struct mt_start_segment){
-                    begin, here.addr - begin, MT_NO_ID, here.stream,
-                    final && final->stream == here.stream ? final->pool : (uint16_t)0, true});
+                start, (struct start_segment){begin, here.addr - begin, MT_NO_ID, here.stream,
+                                              final && final->stream == here.stream ? final->pool
+                                                                                    : (uint16_t)0,
+                                              true});
     }
     return status;
 }
 
 static int compare_segments(const void *a, const void *b)
 {
-    const struct mt_start_segment *x = a, *y = b;
+    const struct start_segment *x = a, *y = b;
 
     return x->addr < y->addr ? -1 : x->addr > y->addr;
 }
 
-static enum mt_status find_segments(struct mt_torch_start *start)
+static enum mt_status find_segments(struct torch_start *start)
 {
     enum mt_status status = MT_OK;
     size_t i;
@@ -307,8 +477,7 @@ static enum mt_status add_event(struct mt_torch *torch, struct mt_event event)
     return MT_OK;
 }
 
-static enum mt_status add_block_events(struct mt_torch_start *start,
-                                       const struct mt_start_block *block)
+static enum mt_status add_block_events(struct torch_start *start, const struct start_block *block)
 {
     struct mt_event event = {.addr = block->addr,
                              .size_bytes = block->requested_bytes,
@@ -336,21 +505,20 @@ static enum mt_status add_block_events(struct mt_torch_start *start,
 }
 
 /* For the host, a segment is an allocation of the driver. */
-static uint8_t segment_kind(const struct mt_torch_start *start,
-                            const struct mt_start_segment *segment)
+static uint8_t segment_kind(const struct torch_start *start, const struct start_segment *segment)
 {
     if (start->segment_heap != start->heap)
         return MT_EVENT_ALLOC;
     return segment->expandable ? MT_EVENT_SEGMENT_MAP : MT_EVENT_SEGMENT_ALLOC;
 }
 
-static enum mt_status add_events(struct mt_torch_start *start)
+static enum mt_status add_events(struct torch_start *start)
 {
     enum mt_status status = MT_OK;
     size_t i;
 
     for (i = 0; i < start->segment_count && status == MT_OK && !start->torch->is_profile; i++) {
-        const struct mt_start_segment *segment = &start->segments[i];
+        const struct start_segment *segment = &start->segments[i];
         status =
             add_event(start->torch,
                       (struct mt_event){.addr = segment->addr,
@@ -371,12 +539,12 @@ static enum mt_status add_events(struct mt_torch_start *start)
 
 static int compare_blocks(const void *a, const void *b)
 {
-    const struct mt_start_block *x = a, *y = b;
+    const struct start_block *x = a, *y = b;
 
     return x->addr < y->addr ? -1 : x->addr > y->addr;
 }
 
-static enum mt_status rebuild(struct mt_torch_start *start)
+static enum mt_status rebuild(struct torch_start *start)
 {
     enum mt_status status = find_blocks(start);
 
@@ -387,11 +555,11 @@ static enum mt_status rebuild(struct mt_torch_start *start)
     if (start->block_count)
         qsort(start->blocks, start->block_count, sizeof *start->blocks, compare_blocks);
     if (start->segment_heap == start->heap) /* the host's blocks have the requested size */
-        mt_torch_size_blocks(start);
+        torch_size_blocks(start);
     return add_events(start);
 }
 
-static void start_release(struct mt_torch_start *start)
+static void start_release(struct torch_start *start)
 {
     free(start->blocks);
     free(start->segments);
@@ -408,13 +576,13 @@ enum mt_status mt_torch_find_start(struct mt_torch *torch)
 
     for (device = 0; device < mt_torch_lanes(torch) && status == MT_OK; device++) {
         bool is_host = mt_torch_is_host(torch, device);
-        struct mt_torch_start start = {.torch = torch,
-                                       .device = &torch->devices[device],
-                                       .device_index = is_host ? 0 : (uint16_t)device,
-                                       .heap = is_host ? torch->host_heap : torch->heap,
-                                       .segment_heap = is_host ? torch->pinned_heap : torch->heap,
-                                       .frees_are_requested =
-                                           mt_torch_frees_are_requested(torch, device)};
+        struct torch_start start = {.torch = torch,
+                                    .device = &torch->devices[device],
+                                    .device_index = is_host ? 0 : (uint16_t)device,
+                                    .heap = is_host ? torch->host_heap : torch->heap,
+                                    .segment_heap = is_host ? torch->pinned_heap : torch->heap,
+                                    .frees_are_requested =
+                                        mt_torch_frees_are_requested(torch, device)};
 
         torch->devices[device].complete =
             !torch->has_segments || is_complete(&start, mt_torch_end_kind(torch, device));

@@ -1,16 +1,114 @@
 /* All events are made when the profile is opened: first the blocks that were alive before it began,
  * if their ends are in the profile, then regions, blocks and frees in order of time. */
-#include "xplane.h"
-
 #include <stdlib.h>
 #include <string.h>
 
 #include "buf.h"
+#include "feed.h"
 #include "grow.h"
 #include "map.h"
+#include "source.h"
 #include "util.h"
+#include "xplane.h"
 #include "xplane_read.h"
-#include "xplane_regions.h"
+
+/* Infers the regions of an arena. A profile does not record them, but the rules of the arena
+ * determine them: a block outside of all known regions is the first one of a new region, whose size
+ * follows from the regions before it (xla/tsl/framework/bfc_allocator.cc, Extend). For xplane.c. */
+
+/* Enough for every arena, because the sizes of regions double. */
+#define MT_XPLANE_MAX_REGIONS 128
+
+struct xplane_regions {
+    bool preallocated; /* one region, as large as the limit */
+    uint64_t limit_bytes;
+    uint64_t next_bytes, pool_bytes;
+    struct mt_xplane_region {
+        uint64_t addr, size_bytes;
+    } list[MT_XPLANE_MAX_REGIONS];
+    size_t count;
+};
+
+/* kMinAllocationSize, relative to the start of a region; the alignment of TensorFlow's regions of
+ * host memory (Allocator::kAllocatorAlignment); and the first region of an arena that grows. */
+enum { ALIGNMENT = 256, LEAST_ALIGNMENT = 64, FIRST_REGION = 2 * 1024 * 1024 };
+
+static const uint64_t MAX_ADDRESS = (uint64_t)1 << 61;
+
+static void xplane_regions_init(struct xplane_regions *regions, uint64_t limit_bytes,
+                                bool preallocated)
+{
+    *regions = (struct xplane_regions){.preallocated = preallocated, .limit_bytes = limit_bytes};
+    regions->next_bytes =
+        mt_round_up(preallocated ? limit_bytes : mt_min_u64(limit_bytes, FIRST_REGION), ALIGNMENT);
+}
+
+/* Returns 0 if the limit leaves no room. */
+static uint64_t size_of_next(struct xplane_regions *regions, uint64_t chunk_bytes)
+{
+    uint64_t room = mt_round_down(regions->limit_bytes - regions->pool_bytes, ALIGNMENT), bytes;
+    bool increased = false;
+
+    if (!chunk_bytes || chunk_bytes > room)
+        return 0;
+    while (chunk_bytes > regions->next_bytes) {
+        regions->next_bytes *= 2;
+        increased = true;
+    }
+    bytes = mt_min_u64(regions->next_bytes, room);
+    if (!increased && regions->next_bytes <= MAX_ADDRESS)
+        regions->next_bytes *= 2;
+    return bytes;
+}
+
+static bool overlaps(const struct mt_xplane_region *region, uint64_t addr, uint64_t bytes)
+{
+    return addr < region->addr + region->size_bytes && region->addr < addr + bytes;
+}
+
+static bool is_free_room(const struct xplane_regions *regions, uint64_t addr, uint64_t bytes)
+{
+    for (size_t i = 0; i < regions->count; i++)
+        if (overlaps(&regions->list[i], addr, bytes))
+            return false;
+    return true;
+}
+
+/* Returns the region that the block touches, or NULL. */
+static const struct mt_xplane_region *region_at(const struct xplane_regions *regions,
+                                                const struct mt_xplane_record *record)
+{
+    for (size_t i = 0; i < regions->count; i++)
+        if (overlaps(&regions->list[i], record->addr, record->chunk_bytes))
+            return &regions->list[i];
+    return NULL;
+}
+
+/* Adds an allocation, in order. Sets *added if the arena requested a new region, which is then the
+ * last of the list. Returns false if no arena of this kind would have put the block at its address.
+ * O(regions). */
+static bool xplane_regions_add(struct xplane_regions *regions,
+                               const struct mt_xplane_record *record, bool *added)
+{
+    const struct mt_xplane_region *region = region_at(regions, record);
+    uint64_t bytes;
+
+    *added = false;
+    if (record->addr > MAX_ADDRESS || record->addr % LEAST_ALIGNMENT ||
+        record->chunk_bytes % ALIGNMENT)
+        return false;
+    if (region)
+        return record->addr >= region->addr && (record->addr - region->addr) % ALIGNMENT == 0 &&
+               record->addr + record->chunk_bytes <= region->addr + region->size_bytes;
+    bytes = size_of_next(regions, mt_round_up(record->requested_bytes, ALIGNMENT));
+    if (bytes < record->chunk_bytes || regions->count == MT_XPLANE_MAX_REGIONS ||
+        !is_free_room(regions, record->addr, bytes))
+        return false;
+    regions->list[regions->count++] = (struct mt_xplane_region){record->addr, bytes};
+    regions->pool_bytes += bytes;
+    *added = true;
+    return true;
+}
 
 enum { PIECE_BYTES = 256 * 1024, BATCH_EVENTS = 1024, DEVICES = 1024, UNKNOWN_ADDRESS = 256 };
 
@@ -24,8 +122,8 @@ struct arena {
     uint64_t in_use_bytes;             /* after the previous event */
     uint64_t initial_bytes;            /* part of start_bytes: blocks whose end is in the profile */
     bool seen;
-    struct mt_xplane_regions *regions; /* for each kind, the first region; NULL: unknown */
-    bool explains[KINDS];              /* the kind explains the addresses of all blocks */
+    struct xplane_regions *regions; /* for each kind, the first region; NULL: unknown */
+    bool explains[KINDS];           /* the kind explains the addresses of all blocks */
 };
 
 struct profile {
@@ -196,7 +294,7 @@ static enum mt_status add_record(struct profile *profile, const struct mt_xplane
         event->kind = MT_EVENT_FREE_REQUESTED;
         return MT_OK;
     }
-    if (arena->regions && mt_xplane_regions_add(arena->regions, record, &added) && added)
+    if (arena->regions && xplane_regions_add(arena->regions, record, &added) && added)
         status = add_region(profile, record, &arena->regions->list[arena->regions->count - 1]);
     return status ? status : add_block(profile, record, 0);
 }
@@ -242,7 +340,7 @@ static enum mt_status begin_regions(struct arena *arena)
     if (!arena->regions)
         return MT_ERR_MEMORY;
     for (int kind = 0; kind < KINDS; kind++) {
-        mt_xplane_regions_init(&arena->regions[kind], arena->limit_bytes, kind == PREALLOCATED);
+        xplane_regions_init(&arena->regions[kind], arena->limit_bytes, kind == PREALLOCATED);
         arena->explains[kind] = true;
     }
     return MT_OK;
@@ -259,8 +357,8 @@ static void try_kinds(struct profile *profile)
         struct arena *arena = &profile->arenas[record->device];
 
         for (int kind = 0; kind < KINDS && arena->regions && !record->is_free; kind++)
-            arena->explains[kind] = arena->explains[kind] &&
-                                    mt_xplane_regions_add(&arena->regions[kind], record, &added);
+            arena->explains[kind] =
+                arena->explains[kind] && xplane_regions_add(&arena->regions[kind], record, &added);
     }
 }
 
@@ -272,7 +370,7 @@ static bool choose_kind(struct arena *arena)
 
     if (arena->regions && (arena->explains[GROWING] || arena->explains[PREALLOCATED])) {
         preallocated = !arena->explains[GROWING];
-        mt_xplane_regions_init(arena->regions, arena->limit_bytes, preallocated);
+        xplane_regions_init(arena->regions, arena->limit_bytes, preallocated);
     } else {
         free(arena->regions);
         arena->regions = NULL;

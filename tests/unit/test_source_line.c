@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "torch_source_line.h"
+#include "torch_names.h"
 
 static void expect(const char *text, const char *file, unsigned line, const char *function)
 {

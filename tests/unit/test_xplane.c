@@ -4,9 +4,9 @@
 #include <stdlib.h>
 
 #include "import.h"
-#include "protobuf.h"
 #include "xplane.h"
 #include "xplane_maker.h"
+#include "xplane_read.h"
 
 #define LOW   UINT64_C(0x302000000)
 #define HIGH  UINT64_C(0x7f0000000000)

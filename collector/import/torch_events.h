@@ -1,7 +1,7 @@
 /* Counts the entries that are missing in a history, because PyTorch skipped them (skip_actions,
  * 2.11 and later) or because they were removed from the file. */
-#ifndef MT_COLLECTOR_TORCH_MISSING_H
-#define MT_COLLECTOR_TORCH_MISSING_H
+#ifndef MT_COLLECTOR_TORCH_EVENTS_H
+#define MT_COLLECTOR_TORCH_EVENTS_H
 
 #include "torch.h"
 
@@ -24,10 +24,6 @@ enum mt_status mt_torch_find_frees(struct mt_torch *torch, const size_t of_kind[
  * after mt_torch_find_frees. They read the kinds of all entries of the host. */
 bool mt_torch_frees_are_requested(const struct mt_torch *torch, uint32_t device);
 uint8_t mt_torch_end_kind(const struct mt_torch *torch, uint32_t device);
-
-/* Sets *event to the next event that reports a number of missing entries; returns false after the
- * last. These events follow all others. */
-bool mt_torch_next_missing(struct mt_torch *torch, struct mt_event *event);
 
 /* Creates the names of these events. Call it after mt_torch_find_missing for all devices. */
 enum mt_status mt_torch_name_missing(struct mt_torch *torch) MT_MUST_USE;
