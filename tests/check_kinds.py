@@ -34,7 +34,7 @@ ALLOWED = {
     "simulate/commands/sweep_worker.c": ("unlink", "traces of this run, in its own folder"),
     "simulate/commands/temporary_folder.c": ("rmdir", "an empty folder of mkdtemp"),
     "collector/record/manifest.c": ("unlink", "a file of mkostemp"),
-    "collector/record/probe_machine.c": ("unlink", "a file of mkostemp"),
+    "collector/record/probe.c": ("unlink", "a file of mkostemp"),
     "collector/record/probe_python.c": ("rmdir", "an empty folder of mkdtemp"),
     "collector/record/trace_place.c": ("rmdir unlink", "empty folders; a file of mkostemp; a trace that was checked"),
     "collector/tape/own_file.c": ("unlink", "a file of this process: compared with its descriptor first"),

@@ -10,7 +10,16 @@
 
 #include "process_end.h"
 #include "status.h"
-#include "witness.h"
+
+/* A child process that only receives signals. A signal that it also receives was sent to a whole
+ * group: to the process group (timeout, a shell that ends), or to all processes of a service or a
+ * job (systemd, Slurm). The command has already received such a signal, so it must not be
+ * forwarded. A signal that only this process received must be forwarded. */
+
+struct mt_witness {
+    pid_t pid; /* 0 = none: witness_saw returns false */
+    int ask, answer;
+};
 
 struct mt_launch {
     pid_t pid;

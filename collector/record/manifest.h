@@ -4,7 +4,6 @@
 #define MT_RECORD_MANIFEST_H
 
 #include <limits.h>
-#include <stdbool.h>
 #include <stddef.h>
 
 #include "arena.h"
@@ -20,5 +19,12 @@ enum mt_status mt_manifest_new(const char *folder, char path[PATH_MAX], int *loc
  * lines that are not an absolute path. MT_ERR_IO if the list is gone. */
 enum mt_status mt_manifest_read(const char *path, struct mt_arena *arena, char ***traces,
                                 size_t *count, struct mt_error *error) MT_MUST_USE;
+
+/* Files that a killed memtrace left in a folder of traces: lists of traces (manifest.h) and
+ * unfinished traces (temporary_file.h). A memtrace that still runs holds a lock on its files. */
+
+/* Removes such files of this user that are not locked. Checks the name, the owner, the kind and
+ * the first bytes of each file. Files that cannot be locked or read stay. `folder` ends in /. */
+void mt_leftovers_remove(const char *folder);
 
 #endif

@@ -26,16 +26,10 @@ void mt_probe_set(struct mt_probe_result *result, enum mt_probe_state state, con
 /* Advice for machines on which a library for recorded programs cannot be used. */
 const char *mt_probe_remedy(enum mt_status status);
 
-void mt_probe_library(struct mt_probe_result *result);
 void mt_probe_driver(struct mt_probe_result *result);
 void mt_probe_cupti(struct mt_probe_result *result);
 void mt_probe_nvml(struct mt_probe_result *result);
-void mt_probe_nvtx(struct mt_probe_result *result);
 void mt_probe_pytorch(struct mt_probe_result *result);
 void mt_probe_python(struct mt_probe_result *result);
-void mt_probe_native(struct mt_probe_result *result);
-void mt_probe_symbols(struct mt_probe_result *result);
-void mt_probe_tape(struct mt_probe_result *result);
-void mt_probe_clock(struct mt_probe_result *result);
 
 #endif

@@ -1,19 +1,166 @@
 /* One libdwfl session per file, at the addresses of its own symbol table. */
-#include "symbolize.h"
-
 #include <dwarf.h>
 #include <elfutils/libdwfl.h>
 #include <fcntl.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "arena.h"
-#include "code_units.h"
 #include "demangle.h"
+#include "grow.h"
 #include "io.h"
-#include "symbol_index.h"
+#include "sorted.h"
+#include "status.h"
+#include "symbolize.h"
+#include "util.h"
+
+/* Finds the compilation unit of an address in files without the table of addresses that libdw
+ * needs. clang does not write this table.
+ *
+ * Ranges of units overlap only in damaged files. In such a file, the unit that begins last is used,
+ * and a search may have to visit all ranges. */
+
+struct code_unit {
+    Dwarf_Die *die;  /* borrowed from the module; NULL: not found */
+    Dwarf_Addr bias; /* subtract it from an address before a lookup in the unit */
+};
+
+struct mt_unit_range {
+    Dwarf_Addr begin, end; /* begin first: sorted.h */
+    Dwarf_Addr reach;      /* the largest end so far */
+    struct code_unit unit;
+};
+
+struct code_units {
+    struct mt_unit_range *ranges;
+    size_t count, capacity;
+    bool are_read;
+};
+
+static void code_units_release(struct code_units *self)
+{
+    free(self->ranges);
+    *self = (struct code_units){0};
+}
+
+static bool add(struct code_units *self, const struct mt_unit_range *range)
+{
+    if (self->count == self->capacity &&
+        mt_grow(&self->ranges, &self->capacity, self->count + 1, sizeof *self->ranges))
+        return false;
+    self->ranges[self->count++] = *range;
+    return true;
+}
+
+static bool add_unit(struct code_units *self, struct code_unit unit)
+{
+    Dwarf_Addr base, begin, end;
+    ptrdiff_t next = 0;
+
+    while ((next = dwarf_ranges(unit.die, next, &base, &begin, &end)) > 0) {
+        const struct mt_unit_range range = {begin + unit.bias, end + unit.bias, 0, unit};
+        if (begin < end && !add(self, &range))
+            return false;
+    }
+    return true;
+}
+
+static int by_begin(const void *a, const void *b)
+{
+    const struct mt_unit_range *left = a, *right = b;
+
+    if (left->begin != right->begin)
+        return left->begin < right->begin ? -1 : 1;
+    return (left->end > right->end) - (left->end < right->end);
+}
+
+static void read_all(struct code_units *self, Dwfl_Module *module)
+{
+    struct code_unit unit = {NULL, 0};
+    Dwarf_Addr reach = 0;
+    size_t i;
+
+    self->are_read = true;
+    while ((unit.die = dwfl_module_nextcu(module, unit.die, &unit.bias)) != NULL)
+        if (!add_unit(self, unit))
+            break;
+    if (self->count)
+        qsort(self->ranges, self->count, sizeof *self->ranges, by_begin);
+    for (i = 0; i < self->count; i++)
+        self->ranges[i].reach = reach = mt_max_u64(reach, self->ranges[i].end);
+}
+
+/* The first call reads the ranges of all units; later calls are a binary search. If memory runs
+ * out, a unit may not be found. */
+static struct code_unit code_units_find(struct code_units *self, Dwfl_Module *module,
+                                        Dwarf_Addr address)
+{
+    size_t i;
+
+    if (!self->are_read)
+        read_all(self, module);
+    i = mt_sorted_count_to(self->ranges, self->count, sizeof *self->ranges, address);
+    for (; i > 0 && self->ranges[i - 1].reach > address; i--)
+        if (self->ranges[i - 1].end > address)
+            return self->ranges[i - 1].unit;
+    return (struct code_unit){NULL, 0};
+}
+
+/* A symbol that contains an address is at most this many symbols before it, because only assembly
+ * nests symbols. */
+enum { LOOK_BACK = 32 };
+
+enum mt_status mt_symbol_index_add(struct mt_symbol_index *index, struct mt_symbol symbol)
+{
+    if (mt_grow(&index->symbols, &index->capacity, index->count + 1, sizeof *index->symbols))
+        return MT_ERR_MEMORY;
+    index->symbols[index->count++] = symbol;
+    return MT_OK;
+}
+
+/* Sorts by address. Among symbols at one address the best one is last, because the search finds the
+ * last one first. Plain names are better than names with underscores. */
+static int compare(const void *left, const void *right)
+{
+    const struct mt_symbol *a = left, *b = right;
+
+    if (a->address != b->address)
+        return a->address < b->address ? -1 : 1;
+    if (a->rank != b->rank)
+        return a->rank < b->rank ? -1 : 1;
+    return strcmp(a->name, b->name);
+}
+
+void mt_symbol_index_sort(struct mt_symbol_index *index)
+{
+    if (index->count)
+        qsort(index->symbols, index->count, sizeof *index->symbols, compare);
+}
+
+const char *mt_symbol_index_find(const struct mt_symbol_index *index, uint64_t address)
+{
+    size_t above =
+        mt_sorted_count_to(index->symbols, index->count, sizeof *index->symbols, address);
+
+    for (size_t i = above; i > 0 && above - i < LOOK_BACK; i--) {
+        const struct mt_symbol *symbol = &index->symbols[i - 1];
+        bool is_nearest = symbol->address == index->symbols[above - 1].address;
+        if (address - symbol->address < symbol->size_bytes && (is_nearest || !symbol->is_open))
+            return symbol->name;
+    }
+    return NULL;
+}
+
+void mt_symbol_index_release(struct mt_symbol_index *index)
+{
+    free(index->symbols);
+    memset(index, 0, sizeof *index);
+}
 
 enum { MAX_NAMESPACE_DEPTH = 32 };
 
@@ -23,7 +170,7 @@ struct mt_code_file {
     struct mt_demangler *demangler;
     struct mt_symbol_index symbols;
     bool symbols_read;
-    struct mt_code_units units;
+    struct code_units units;
     struct mt_arena texts; /* of the last call */
 };
 
@@ -136,7 +283,7 @@ void mt_code_file_close(struct mt_code_file *file)
     if (!file)
         return;
     mt_symbol_index_release(&file->symbols);
-    mt_code_units_release(&file->units);
+    code_units_release(&file->units);
     mt_arena_release(&file->texts);
     if (file->session)
         dwfl_end(file->session);
@@ -320,7 +467,7 @@ static void set_call_place(struct mt_code_file *file, Dwarf_Die *unit, Dwarf_Die
 
 /* Returns the file, or NULL if it is unknown. libdw finds a line through the table of addresses.
  * clang does not write such a table; the unit is then searched. */
-static const char *line_at(struct mt_code_file *file, const struct mt_code_unit *unit,
+static const char *line_at(struct mt_code_file *file, const struct code_unit *unit,
                            Dwarf_Addr address, int *number)
 {
     Dwfl_Line *found = dwfl_module_getsrc(file->module, address);
@@ -334,7 +481,7 @@ static const char *line_at(struct mt_code_file *file, const struct mt_code_unit 
     return dwarf_linesrc(line, NULL, NULL);
 }
 
-static void set_line(struct mt_code_file *file, const struct mt_code_unit *unit, Dwarf_Addr address,
+static void set_line(struct mt_code_file *file, const struct code_unit *unit, Dwarf_Addr address,
                      struct mt_code_place *place)
 {
     int number = 0;
@@ -346,19 +493,19 @@ static void set_line(struct mt_code_file *file, const struct mt_code_unit *unit,
     place->line = number > 0 ? (uint32_t)number : 0;
 }
 
-static struct mt_code_unit unit_at(struct mt_code_file *file, Dwarf_Addr address)
+static struct code_unit unit_at(struct mt_code_file *file, Dwarf_Addr address)
 {
-    struct mt_code_unit unit = {NULL, 0};
+    struct code_unit unit = {NULL, 0};
 
     unit.die = dwfl_module_addrdie(file->module, address, &unit.bias);
-    return unit.die ? unit : mt_code_units_find(&file->units, file->module, address);
+    return unit.die ? unit : code_units_find(&file->units, file->module, address);
 }
 
 static size_t dwarf_places(struct mt_code_file *file, Dwarf_Addr address,
                            struct mt_code_place places[MT_MAX_CODE_PLACES])
 {
     struct scopes scopes = {.count = 0};
-    const struct mt_code_unit unit = unit_at(file, address);
+    const struct code_unit unit = unit_at(file, address);
     size_t i;
 
     if (unit.die)
@@ -376,7 +523,7 @@ static size_t dwarf_places(struct mt_code_file *file, Dwarf_Addr address,
 size_t mt_code_file_places(struct mt_code_file *file, uint64_t address,
                            struct mt_code_place places[MT_MAX_CODE_PLACES])
 {
-    const struct mt_code_unit no_unit = {NULL, 0};
+    const struct code_unit no_unit = {NULL, 0};
     size_t count, i;
     const char *name;
 

@@ -4,7 +4,7 @@
  * The claim is an empty file beside the trace. Its name is a hash of the name of the trace. The
  * process that holds the lock (flock) on the file has the claim, so a claim ends with its process.
  * If a killed process leaves the file, the next claim takes it over, or it is removed: by the
- * command when it ends, or as a leftover (leftovers.h). */
+ * command when it ends, or as a leftover (manifest.h). */
 #ifndef MT_COLLECTOR_TRACE_CLAIM_H
 #define MT_COLLECTOR_TRACE_CLAIM_H
 

@@ -13,7 +13,6 @@
 #include <unistd.h>
 
 #include "demangle.h"
-#include "symbol_index.h"
 #include "symbolize.h"
 #include "symbols.h"
 
