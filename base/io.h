@@ -4,8 +4,8 @@
  * - own_file.c writes the trace of a traced process with pwrite, or in a sandbox with lseek and
  *   write. It checks the descriptor before each call, and the writer repeats the call after EINTR
  *   and after a short write.
- * - run_facts.c, source_torch_symbols.c, source_torch_versions.c, thread_names.c and lifecycle.c in
- *   the traced process read with plain calls: after a failure the fact is simply missing.
+ * - run_facts.c, source_torch_allocator.c, source_torch_versions.c, thread_names.c and lifecycle.c
+ * in the traced process read with plain calls: after a failure the fact is simply missing.
  * - collect.c writes one line to standard error, and check.c writes one before it aborts.
  * - main.c opens /dev/null to fill closed standard streams.
  * - launch.c sends one error number through a pipe, and mkostemp has no counterpart here. */

@@ -6,7 +6,6 @@
 #define MT_INJECT_CFI_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include "bytes.h"
@@ -67,9 +66,5 @@ struct mt_cfi_program {
 };
 
 struct mt_cfi_rule mt_cfi_execute(const struct mt_cfi_program *program, uint64_t pc);
-
-/* Reads a signed LEB128 number. If it is truncated or too long, returns 0 and marks the cursor
- * as bad. */
-int64_t mt_cfi_signed(struct mt_cursor *in);
 
 #endif

@@ -119,8 +119,4 @@ void mt_writer_thread_forget(void); /* in a forked child: no writer runs */
 /* run_facts.c: records the process, the host and the rank as facts. */
 void mt_run_facts(void);
 
-/* trace_file.c: names and creates the trace (mt_core.trace_path, trace_file) and its tape, and adds
- * the trace to the manifest. On failure prints one line for the user and returns false. */
-bool mt_trace_file_create(void);
-
 #endif

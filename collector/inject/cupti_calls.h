@@ -35,17 +35,13 @@ extern const size_t mt_cupti_entry_count;
  * points that are newer than the table. */
 bool mt_cupti_name_is_of_memory(const char *name);
 
-/* cupti_tell.c: the EXIT decoder of every call that frees */
-mt_cupti_decoder mt_cupti_exit_free;
-
-/* cupti_linear.c: device and host memory, arrays */
+/* cupti_decoders.c: device and host memory, arrays */
 mt_cupti_decoder mt_cupti_exit_alloc, mt_cupti_exit_pitch, mt_cupti_exit_managed;
-mt_cupti_decoder mt_cupti_enter_free;
 mt_cupti_decoder mt_cupti_exit_host_alloc, mt_cupti_enter_host_free, mt_cupti_exit_register;
 mt_cupti_decoder mt_cupti_exit_array, mt_cupti_exit_array3d, mt_cupti_enter_array_free;
 mt_cupti_decoder mt_cupti_exit_mipmapped, mt_cupti_enter_mipmapped_free;
 
-/* cupti_pools.c: stream-ordered memory */
+/* cupti_contexts.c: stream-ordered memory */
 mt_cupti_decoder mt_cupti_exit_alloc_async, mt_cupti_exit_alloc_pool, mt_cupti_enter_free_async;
 mt_cupti_decoder mt_cupti_exit_pool_create, mt_cupti_exit_pool_destroy, mt_cupti_exit_pool_import;
 mt_cupti_decoder mt_cupti_exit_pool_default, mt_cupti_exit_pool_default_at;
@@ -53,13 +49,12 @@ mt_cupti_decoder mt_cupti_exit_pool_get, mt_cupti_exit_pool_get_at;
 mt_cupti_decoder mt_cupti_exit_pool_set, mt_cupti_exit_pool_set_at;
 mt_cupti_decoder mt_cupti_exit_pointer_import;
 
-/* cupti_virtual.c: physical memory, address ranges, mappings */
+/* cupti_decoders.c: physical memory, address ranges, mappings */
 mt_cupti_decoder mt_cupti_exit_reserve, mt_cupti_enter_address_free;
 mt_cupti_decoder mt_cupti_exit_create, mt_cupti_exit_import, mt_cupti_exit_retain;
-mt_cupti_decoder mt_cupti_enter_release;
 mt_cupti_decoder mt_cupti_exit_map, mt_cupti_enter_unmap;
 
-/* cupti_sharing.c: other processes, other interfaces, graphs */
+/* cupti_decoders.c: other processes, other interfaces, graphs */
 mt_cupti_decoder mt_cupti_exit_ipc_open, mt_cupti_enter_ipc_close;
 mt_cupti_decoder mt_cupti_exit_external_buffer, mt_cupti_exit_external_mipmapped;
 mt_cupti_decoder mt_cupti_exit_graph_alloc, mt_cupti_exit_graph_free;

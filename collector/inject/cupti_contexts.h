@@ -32,4 +32,7 @@ void mt_cupti_contexts_tell_devices(void);
 
 void mt_cupti_contexts_forget(void); /* in a forked child */
 
+/* Pools of stream-ordered memory: the device of each pool, and the current pool of each device. */
+void mt_cupti_pools_forget(void); /* in a forked child */
+
 #endif

@@ -4,18 +4,190 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "collect.h"
 #include "core.h"
-#include "exit_note.h"
+#include "header.h"
 #include "inject_source.h"
+#include "io.h"
 #include "own_file.h"
+#include "run_identity.h"
+#include "run_names.h"
 #include "settings.h"
+#include "shell_word.h"
+#include "tape_file.h"
+#include "tell_user.h"
 #include "trace_claim.h"
+
+/* Chooses the file to which a process records. If another process of the run has taken the name,
+ * this process's number is added. A process that execs gets a second file. */
+
+enum { MAX_TRIES = 100, FIRST_DEFINITION_BYTES = 4 << 20 };
+
+/* The path of attempt 0, 1, 2, ... Returns false if it is too long. */
+static bool name_trace(unsigned attempt)
+{
+    const char *output = mt_recorder_settings->output;
+    size_t length = strlen(output), stem = mt_trace_stem_length(output);
+    char *path = mt_core.trace_path, host[128], rank[32] = "", again[32] = "";
+    int written;
+
+    if (attempt > 1 || (attempt && output[length - 1] == '/'))
+        (void)snprintf(again, sizeof again, "-%u",
+                       output[length - 1] == '/' ? attempt + 1 : attempt);
+    if (output[length - 1] == '/') {
+        long number = mt_run_place().rank;
+        mt_run_host(host, sizeof host);
+        if (number >= 0)
+            (void)snprintf(rank, sizeof rank, "-rank%ld", number);
+        written = snprintf(path, sizeof mt_core.trace_path, "%s%s-%ld%s%s.trace.zst", output, host,
+                           (long)getpid(), rank, again);
+    } else if (!attempt) {
+        written = snprintf(path, sizeof mt_core.trace_path, "%s", output);
+    } else {
+        written = snprintf(path, sizeof mt_core.trace_path, "%.*s-%ld%s%s", (int)stem, output,
+                           (long)getpid(), again, output + stem);
+    }
+    if (written < 0 || (size_t)written >= sizeof mt_core.trace_path)
+        return false;
+    (void)snprintf(mt_core.tape_path, sizeof mt_core.tape_path, "%s%s", path, MT_TAPE_SUFFIX);
+    return true;
+}
+
+/* A message is cut at the end of its line, so the command has a line of its own. */
+static void say_unlisted(const char *manifest, int why)
+{
+    bool said[2] = {false, false}; /* a process lists its trace once; a child has its own trace */
+    char trace[MT_COLLECT_LINE_BYTES - 64];
+    struct mt_buf word = {.data = trace, .capacity = sizeof trace, .is_fixed = true};
+
+    mt_collect_say(&said[0], "cannot write '%s': %s", manifest, strerror(why));
+    mt_buf_add_shell_path(&word, mt_core.trace_path);
+    mt_collect_say(&said[1], "when the program has ended, run: memtrace recover %s",
+                   word.failed ? "TRACE" : trace);
+}
+
+/* `memtrace record` learns from the manifest which traces exist. The line begins with a newline,
+ * because the previous line may be truncated. If the manifest is gone, `memtrace record` has ended
+ * and nothing reads it. The name comes from the environment: another file is not changed, and a
+ * pipe does not block. */
+static void tell_manifest(void)
+{
+    const char *manifest = mt_recorder_settings->manifest;
+    char line[sizeof mt_core.trace_path + 2];
+    int fd, length;
+
+    if (!manifest[0])
+        return;
+    fd = mt_io_open(manifest, O_RDWR | O_APPEND | O_NOFOLLOW | O_NONBLOCK, 0);
+    if (fd < 0) {
+        if (errno != ENOENT && errno != ELOOP)
+            say_unlisted(manifest, errno);
+        return;
+    }
+    length = snprintf(line, sizeof line, "\n%s\n", mt_core.trace_path);
+    if (mt_manifest_is_mine(fd, manifest) && !mt_io_write(fd, line, (size_t)length))
+        say_unlisted(manifest, errno);
+    (void)mt_io_close(fd);
+}
+
+/* A name is taken if its trace exists, or if its tape is a file that must not be removed. */
+static bool open_trace(void)
+{
+    unsigned attempt;
+
+    for (attempt = 0; attempt < MAX_TRIES; attempt++) {
+        if (!name_trace(attempt)) {
+            errno = ENAMETOOLONG;
+            return false;
+        }
+        if (mt_own_file_create(&mt_core.trace_file, mt_core.trace_path)) {
+            if (mt_tape_make_way(mt_core.tape_path)) /* of a deleted trace */
+                return true;
+            mt_own_file_remove(&mt_core.trace_file);
+            errno = EEXIST;
+        }
+        if (errno != EEXIST)
+            return false;
+    }
+    return false;
+}
+
+static bool make_tape(struct mt_error *error)
+{
+    uint32_t slots = mt_recorder_settings->arena_mib * (uint32_t)((1u << 20) / MT_SLOT_BYTES);
+    struct mt_tape *tape;
+
+    if (mt_tape_create(mt_core.tape_path, slots, &tape, &mt_core.tape_file, error) != MT_OK)
+        return false;
+    mt_tape_set_trace(tape, &mt_core.trace_file);
+    if (mt_tape_reserve_definitions(&mt_core.tape_file, tape, FIRST_DEFINITION_BYTES))
+        atomic_store(&tape->definitions_reserved, FIRST_DEFINITION_BYTES);
+    mt_core.tape = tape;
+    return true;
+}
+
+/* lifecycle.c: names and creates the trace (mt_core.trace_path, trace_file) and its tape, and adds
+ * the trace to the manifest. On failure prints one line for the user and returns false. */
+static bool trace_file_create(void)
+{
+    struct mt_error error = {0};
+    static bool said;
+
+    if (!open_trace()) {
+        mt_collect_say(&said, "cannot write '%s': %s; nothing is recorded", mt_core.trace_path,
+                       strerror(errno));
+        return false;
+    }
+    if (!make_tape(&error)) {
+        mt_collect_say(&said, "cannot write '%s': %s; nothing is recorded", mt_core.tape_path,
+                       error.text);
+        mt_own_file_remove(&mt_core.trace_file);
+        return false;
+    }
+    tell_manifest();
+    return true;
+}
+
+/* Records the exit status of the process in its trace's header.
+ *
+ * The exit status of a process that ends by exit or by returning from main. The handler is
+ * registered after main has started: a handler from the library's constructor would run after the
+ * library's own end (lifecycle.c). For other ends the parent process records the status:
+ * collector/record. */
+
+static void note(int status, void *unused)
+{
+    char text[MT_ENDING_TEXT], time[32];
+    struct timespec now;
+
+    (void)unused;
+    if (!mt_collect_is_running() || mt_core.process != getpid() || !mt_collect_enter())
+        return;
+    clock_gettime(CLOCK_REALTIME, &now);
+    (void)snprintf(time, sizeof time, "%llu",
+                   (unsigned long long)now.tv_sec * 1000000000 + (unsigned long long)now.tv_nsec);
+    mt_collect_fact("ended", mt_ending_text(MT_ENDED_EXIT, status & 0xFF, text));
+    mt_collect_fact("ended_t_ns", time);
+    mt_collect_leave();
+}
+
+/* Call it when the collector starts; later calls do nothing. A forked child inherits the parent's
+ * handlers. */
+static void exit_note_begin(void)
+{
+    static bool registered;
+
+    if (!registered)
+        registered = on_exit(note, NULL) == 0;
+}
 
 enum { MAX_START_WAIT_NS = 2000000000 };
 
@@ -65,7 +237,7 @@ static bool create_files(void)
     sigemptyset(&file_size);
     sigaddset(&file_size, SIGXFSZ);
     pthread_sigmask(SIG_BLOCK, &all, &before);
-    done = mt_trace_file_create();
+    done = trace_file_create();
     if (!done && !sigismember(&before, SIGXFSZ))
         (void)sigtimedwait(&file_size, NULL, &now);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
@@ -93,7 +265,7 @@ static bool start(void)
     atomic_store(mt_core.generation_page, ++mt_core.last_generation);
     mt_core.generation = mt_core.generation_page;
     mt_run_facts();
-    mt_exit_note_begin();
+    exit_note_begin();
     if (mt_writer_thread_start())
         return true;
     mt_collect_say(&said, "cannot start a thread: nothing is recorded");

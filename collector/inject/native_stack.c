@@ -1,14 +1,16 @@
 /* Walks the stack by call frame information, with a cache of rules that all threads share: after
  * the first time, an address costs a probe and two loads, about 6 ns. A stack that the thread has
- * walked before costs less (stack_memo.h). All reads are between the stack pointer and the end of
+ * walked before costs less (native_stack.c). All reads are between the stack pointer and the end of
  * the stack, so wrong tables (hand-written code, unloaded code) give a short or wrong stack, never
  * a crash. A lock is taken only on a miss (cfi.h). */
 #define _GNU_SOURCE 1
-#include "stacks.h"
 
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/uio.h>
@@ -17,8 +19,8 @@
 #include "cfi.h"
 #include "intern.h"
 #include "native_machine.h"
-#include "python_memory.h"
-#include "stack_memo.h"
+#include "python_layout.h"
+#include "stacks.h"
 #include "util.h"
 
 enum { CACHE_BITS = 14, PROBES = 8, GENERATION_SHIFT = 48, BUSY = 1 };
@@ -124,11 +126,33 @@ void mt_native_stack_forget(void)
 /* Pages may be larger; no smaller ones exist. */
 enum { COPY_BYTES = 16384, PAGE_BYTES = 4096 };
 
+struct memo_key {
+    uint64_t generation; /* counts changes of the unwind rules (code loaded or unloaded) */
+    uintptr_t pc, sp, fp;
+    unsigned skip;
+};
+
+enum { MT_MEMO_READS = 128, MT_MEMO_SETS = 64, MT_MEMO_WAYS = 8 };
+
+struct stack_memo {
+    struct memo_key key;
+    uint32_t id;    /* the result, 0 = none yet */
+    uint32_t count; /* number of reads; a walk with more than MT_MEMO_READS is not kept */
+    uint16_t offsets[MT_MEMO_READS]; /* from the stack pointer, in words */
+    uint64_t values[MT_MEMO_READS];
+};
+
+/* The cache of one thread. Zeroed memory is empty. */
+struct stack_memos {
+    struct stack_memo memos[MT_MEMO_SETS][MT_MEMO_WAYS];
+    uint8_t next[MT_MEMO_SETS]; /* the next way to replace */
+};
+
 struct thread_room {
     uintptr_t low, high; /* of the stack on which the thread began */
     uint64_t words[MT_MAX_STACK_FRAMES];
     _Alignas(8) uint8_t copy[COPY_BYTES]; /* of a coroutine's or a signal handler's stack */
-    struct mt_stack_memos memos;          /* most of it is never touched */
+    struct stack_memos memos;             /* most of it is never touched */
 };
 
 static _Thread_local struct thread_room *thread_room;
@@ -187,8 +211,20 @@ struct walk {
     uintptr_t low, high;  /* readable range of addresses */
     const uint8_t *bytes; /* the bytes of this range */
     bool fp_known, sp_known;
-    struct mt_stack_memo *memo; /* receives the words that are read; NULL on a copy */
+    struct stack_memo *memo; /* receives the words that are read; NULL on a copy */
 };
+
+static inline void stack_memo_read(struct stack_memo *memo, uintptr_t address, uint64_t word)
+{
+    uintptr_t offset = (address - memo->key.sp) / sizeof word;
+
+    if (memo->count >= MT_MEMO_READS || offset > UINT16_MAX) {
+        memo->count = MT_MEMO_READS + 1;
+        return;
+    }
+    memo->offsets[memo->count] = (uint16_t)offset;
+    memo->values[memo->count++] = word;
+}
 
 /* May read memory that a sanitizer forbids. A walk with wrong rules may read any word between the
  * stack pointer and the end of the stack. */
@@ -199,7 +235,7 @@ __attribute__((no_sanitize_address)) static bool read_word(const struct walk *wa
         return false;
     *word = *(const uintptr_t *)(const void *)(walk->bytes + (address - walk->low));
     if (walk->memo)
-        mt_stack_memo_read(walk->memo, address, *word);
+        stack_memo_read(walk->memo, address, *word);
     return true;
 }
 
@@ -337,11 +373,67 @@ static uint32_t walk_and_intern(struct walk *walk, struct thread_room *room, uns
                            count - skip);
 }
 
+static size_t set_of(const struct memo_key *key)
+{
+    uint64_t mixed = (key->sp ^ key->fp << 7) * UINT64_C(0x9E3779B97F4A7C15);
+
+    return (size_t)(mixed >> 32) % MT_MEMO_SETS;
+}
+
+static bool is_same_key(const struct memo_key *a, const struct memo_key *b)
+{
+    return a->sp == b->sp && a->fp == b->fp && a->pc == b->pc && a->generation == b->generation &&
+           a->skip == b->skip;
+}
+
+/* May read memory that a sanitizer forbids, like the walk. */
+__attribute__((no_sanitize_address)) static bool has_same_words(const struct stack_memo *memo)
+{
+    const uint64_t *words = (const uint64_t *)memo->key.sp;
+    uint32_t i;
+
+    for (i = 0; i < memo->count; i++)
+        if (words[memo->offsets[i]] != memo->values[i])
+            return false;
+    return true;
+}
+
+/* Returns the result of an equal earlier walk, or 0. Reads the words that the earlier walk read. */
+static uint32_t stack_memo_find(const struct stack_memos *memos, const struct memo_key *key)
+{
+    const struct stack_memo *set = memos->memos[set_of(key)];
+    size_t way;
+
+    for (way = 0; way < MT_MEMO_WAYS; way++)
+        if (set[way].id && is_same_key(&set[way].key, key) && has_same_words(&set[way]))
+            return set[way].id;
+    return 0;
+}
+
+/* Begins the entry of a new walk. Add its reads with stack_memo_read, then its result with
+ * stack_memo_end. */
+static struct stack_memo *stack_memo_begin(struct stack_memos *memos, const struct memo_key *key)
+{
+    size_t set = set_of(key);
+    struct stack_memo *memo = &memos->memos[set][memos->next[set]];
+
+    memos->next[set] = (uint8_t)((memos->next[set] + 1u) % MT_MEMO_WAYS);
+    memo->key = *key;
+    memo->id = 0;
+    memo->count = 0;
+    return memo;
+}
+
+static inline void stack_memo_end(struct stack_memo *memo, uint32_t id)
+{
+    memo->id = memo->count <= MT_MEMO_READS ? id : 0;
+}
+
 __attribute__((noinline)) uint32_t mt_native_stack(unsigned skip)
 {
     struct walk walk = {.fp_known = true, .sp_known = true};
     struct thread_room *room = thread_room ? thread_room : make_room();
-    struct mt_memo_key key = {.skip = skip};
+    struct memo_key key = {.skip = skip};
     uint32_t id;
 
     MT_READ_REGISTERS(walk.pc, walk.sp, walk.fp);
@@ -353,11 +445,16 @@ __attribute__((noinline)) uint32_t mt_native_stack(unsigned skip)
     key.pc = walk.pc;
     key.sp = walk.sp;
     key.fp = walk.fp;
-    id = mt_stack_memo_find(&room->memos, &key);
+    id = stack_memo_find(&room->memos, &key);
     if (id)
         return id;
-    walk.memo = mt_stack_memo_begin(&room->memos, &key);
+    walk.memo = stack_memo_begin(&room->memos, &key);
     id = walk_and_intern(&walk, room, skip);
-    mt_stack_memo_end(walk.memo, id);
+    stack_memo_end(walk.memo, id);
     return id;
 }
+
+/* A cache of stacks that a thread has walked. The result of a walk depends only on the initial
+ * registers and the words that it reads: if they are unchanged, so is the result. Comparing them is
+ * much cheaper than a walk, because it needs no search for rules and no dependent reads. It also
+ * saves the lookup of the stack's id. */

@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "python_layout.h"
-#include "python_memory.h"
 
 /* The facts about the interpreter that a walk needs. */
 struct mt_python_view {

@@ -55,4 +55,18 @@ struct mt_python_layout {
  * unknown or the published offsets are invalid. */
 bool mt_python_layout(uint32_t version, const void *runtime, struct mt_python_layout *layout);
 
+/* Guarded reads: a wrong address is an error, not a crash. A read takes about 0.1 us. */
+
+/* Copies `bytes` bytes from `address`. Returns false if some of them cannot be read. Preserves
+ * errno. */
+bool mt_python_copy(void *to, uintptr_t address, size_t bytes);
+
+/* Returns true if the word that contains `address` can be read. Changes errno. Use it only if
+ * mt_python_memory_works() returns true. */
+bool mt_python_readable(uintptr_t address);
+
+/* Returns true if the system behaves as the functions above expect. If not, every mt_python_copy()
+ * fails. */
+bool mt_python_memory_works(void);
+
 #endif

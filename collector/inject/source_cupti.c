@@ -2,11 +2,10 @@
  * calls cuInit. There CUPTI is loaded and subscribed to, and each call of the table is watched.
  * Callbacks decode and emit. They query CUDA and CUPTI only for the device of a new context and for
  * whether a stream is being captured. */
-#include "source_cupti.h"
-
 #include <dlfcn.h>
 #include <errno.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,15 +13,67 @@
 #include "collect.h"
 #include "cupti_abi.h"
 #include "cupti_calls.h"
-#include "cupti_capture.h"
 #include "cupti_contexts.h"
+#include "cupti_decoders.h"
 #include "cupti_live.h"
 #include "cupti_place.h"
-#include "cupti_pools.h"
 #include "cupti_subscribe.h"
-#include "cupti_tell.h"
+#include "inject_source.h"
 #include "settings.h"
+#include "source_cupti.h"
 #include "source_nvml.h"
+
+enum { CAPTURE_ACTIVE = 1 /* CU_STREAM_CAPTURE_STATUS_ACTIVE */ };
+
+static mt_cu_is_capturing *ask_legacy, *ask_per_thread;
+
+void mt_cupti_capture_ask(mt_cu_is_capturing *legacy, mt_cu_is_capturing *per_thread)
+{
+    ask_legacy = legacy;
+    ask_per_thread = per_thread;
+}
+
+static mt_cu_is_capturing *find(void *library, const char *name)
+{
+    mt_cu_is_capturing *function = NULL;
+    void *symbol = dlsym(library, name);
+    memcpy(&function, &symbol, sizeof symbol);
+    return function;
+}
+
+/* Like mt_cupti_capture_ask, with the functions of the libcuda that the process has loaded. */
+static void cupti_capture_find(void)
+{
+    void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+    if (!library)
+        return;
+    mt_cupti_capture_ask(find(library, "cuStreamIsCapturing"),
+                         find(library, "cuStreamIsCapturing_ptsz"));
+    dlclose(library); /* the process keeps the library loaded */
+}
+
+/* Returns false if the call has no stream. */
+static bool stream_of(const struct mt_cupti_entry *entry, const void *params, uint64_t *stream)
+{
+    if (entry->at_exit == mt_cupti_exit_alloc_async)
+        *stream = ((const struct mt_cu_alloc_stream *)params)->hStream;
+    else if (entry->at_exit == mt_cupti_exit_alloc_pool)
+        *stream = ((const struct mt_cu_alloc_pool *)params)->hStream;
+    else
+        return false;
+    return true;
+}
+
+/* Call it at EXIT of a call that succeeded. Returns false for calls that cannot be captured. */
+static bool cupti_is_captured(const struct mt_cupti_entry *entry, const void *params)
+{
+    uint64_t stream;
+    uint32_t status = 0;
+    if (!stream_of(entry, params, &stream))
+        return false;
+    mt_cu_is_capturing *ask = strstr(entry->name, "_ptsz") ? ask_per_thread : ask_legacy;
+    return ask && ask(stream, &status) == 0 && status == CAPTURE_ACTIVE;
+}
 
 enum { MAX_CBIDS = 1024 };
 
@@ -66,7 +117,7 @@ static void on_call(uint32_t cbid, const struct mt_cupti_callback_data *data)
         mt_cupti_on_enter(entry, &call);
     } else if (data->functionReturnValue) {
         call.result = *data->functionReturnValue;
-        call.captured = !call.result && mt_cupti_is_captured(entry, call.params);
+        call.captured = !call.result && cupti_is_captured(entry, call.params);
         mt_cupti_on_exit(entry, &call);
     }
 }
@@ -204,7 +255,7 @@ static void say_in_trace(void)
 
 static void subscribe(void)
 {
-    mt_cupti_capture_find();
+    cupti_capture_find();
     /* CUPTI may call back from now on, so the table is complete before */
     active = mt_cupti_subscribe(callback, place_of, MAX_CBIDS, &subscription);
 }

@@ -1,14 +1,12 @@
-/* See source_nvml.h.
- *
- * NVML knows processes by their ids in the initial pid namespace or, with newer drivers, in the
+/* NVML knows processes by their ids in the initial pid namespace or, with newer drivers, in the
  * namespace of this process. If a process that has a context is never listed, its share cannot be
  * known. The sample is then the use of the whole device, and `sources` of the trace has
  * "nvml-device" instead of "nvml". */
-#include "source_nvml.h"
-
 #include <dlfcn.h>
-#include <errno.h>
 #include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,9 +14,172 @@
 #include <unistd.h>
 
 #include "collect.h"
-#include "nvml_abi.h"
-#include "nvml_order.h"
+#include "inject_source.h"
 #include "settings.h"
+#include "source_nvml.h"
+
+/* The part of libnvidia-ml.so.1 that the sampler uses: its stable C interface, declared here so
+ * that no NVIDIA header is needed. Functions return 0 on success. */
+
+enum { NVML_OK = 0, NVML_INSUFFICIENT_SIZE = 7 };
+
+/* The value of a field that the driver cannot determine. */
+#define NVML_NOT_AVAILABLE UINT64_MAX
+
+struct nvml_memory {
+    uint64_t total, free, used;
+};
+
+struct nvml_memory_v2 {
+    uint32_t version; /* NVML_MEMORY_V2 */
+    uint64_t total, reserved, free, used;
+};
+#define NVML_MEMORY_V2 (uint32_t)(sizeof(struct nvml_memory_v2) | 2u << 24)
+
+/* The structure of the second and later versions of the call. */
+struct nvml_process {
+    uint32_t pid;
+    uint64_t used_bytes;
+    uint32_t gpu_instance, compute_instance;
+};
+
+/* X(member, parameters, name, older name). The first name that the library has is used. */
+#define NVML_FUNCTIONS(X)                                                                          \
+    X(init, (void), "nvmlInit_v2", "nvmlInit")                                                     \
+    X(count, (uint32_t * count), "nvmlDeviceGetCount_v2", "nvmlDeviceGetCount")                    \
+    X(by_index, (uint32_t index, void **device), "nvmlDeviceGetHandleByIndex_v2",                  \
+      "nvmlDeviceGetHandleByIndex")                                                                \
+    X(by_uuid, (const char *uuid, void **device), "nvmlDeviceGetHandleByUUID", "")                 \
+    X(uuid, (void *device, char *uuid, uint32_t capacity), "nvmlDeviceGetUUID", "")                \
+    X(name, (void *device, char *name, uint32_t capacity), "nvmlDeviceGetName", "")                \
+    X(mig_mode, (void *device, uint32_t *current, uint32_t *pending), "nvmlDeviceGetMigMode", "")  \
+    X(memory, (void *device, struct nvml_memory *memory), "nvmlDeviceGetMemoryInfo", "")           \
+    X(memory_v2, (void *device, struct nvml_memory_v2 *memory), "nvmlDeviceGetMemoryInfo_v2", "")  \
+    X(processes, (void *device, uint32_t *count, struct nvml_process *processes),                  \
+      "nvmlDeviceGetComputeRunningProcesses_v3", "nvmlDeviceGetComputeRunningProcesses_v2")
+
+#define NVML_MEMBER(member, parameters, name, older) int(*member) parameters;
+
+struct nvml_functions {
+    NVML_FUNCTIONS(NVML_MEMBER)
+};
+#undef NVML_MEMBER
+
+struct answer {
+    const struct mt_nvml_device *devices;
+    uint32_t count; /* number of devices */
+    struct mt_nvml_place *places;
+    uint32_t place_count;
+    const char *why;
+};
+
+/* Devices of equal speed stay in the order of the bus. */
+static bool is_bus_order(const struct answer *answer, const char *order)
+{
+    if (order && !strcmp(order, "PCI_BUS_ID"))
+        return true;
+    for (uint32_t i = 1; i < answer->count; i++)
+        if (strcmp(answer->devices[i].name, answer->devices[0].name))
+            return false;
+    return true;
+}
+
+/* Returns false if the device is already in the list. */
+static bool add(struct answer *answer, uint32_t index, const char *instance, size_t length)
+{
+    struct mt_nvml_place *place;
+
+    for (uint32_t i = 0; i < answer->place_count; i++)
+        if (answer->places[i].index == index && !instance)
+            return false;
+    if (answer->place_count == MT_NVML_DEVICES)
+        return true;
+    place = &answer->places[answer->place_count++];
+    *place = (struct mt_nvml_place){.index = index};
+    if (instance)
+        memcpy(place->instance, instance,
+               length < sizeof place->instance ? length : sizeof place->instance - 1);
+    else if (answer->devices[index].split)
+        answer->why = "a device is split into instances, and CUDA_VISIBLE_DEVICES does not say "
+                      "which one";
+    return true;
+}
+
+/* Returns the device whose UUID begins with the text, UINT32_MAX if there is none or several. */
+static uint32_t find_uuid(const struct answer *answer, const char *text, size_t length)
+{
+    uint32_t found = UINT32_MAX;
+
+    for (uint32_t i = 0; i < answer->count; i++)
+        if (!strncmp(answer->devices[i].uuid, text, length)) {
+            if (found != UINT32_MAX)
+                return UINT32_MAX;
+            found = i;
+        }
+    return found;
+}
+
+static uint32_t find_number(const char *text, size_t length)
+{
+    char digits[16], *end;
+    unsigned long number;
+
+    if (!length || length >= sizeof digits)
+        return UINT32_MAX;
+    memcpy(digits, text, length);
+    digits[length] = 0;
+    number = strtoul(digits, &end, 10);
+    return *end || digits[0] == '-' || number >= UINT32_MAX ? UINT32_MAX : (uint32_t)number;
+}
+
+/* Adds one item of the list. Returns false at the first invalid item; the rest is ignored. */
+static bool add_item(struct answer *answer, const char *item, size_t length, bool bus_order)
+{
+    uint32_t index;
+
+    if (length > 4 && !strncmp(item, "MIG-", 4))
+        return add(answer, UINT32_MAX, item, length);
+    if (length > 4 && !strncmp(item, "GPU-", 4)) {
+        index = find_uuid(answer, item, length);
+        return index < answer->count && add(answer, index, NULL, 0);
+    }
+    index = find_number(item, length);
+    if (index >= answer->count)
+        return false;
+    if (!bus_order)
+        answer->why = "the devices differ, and CUDA_DEVICE_ORDER is not PCI_BUS_ID";
+    return add(answer, index, NULL, 0);
+}
+
+static void read_list(struct answer *answer, const char *list, bool bus_order)
+{
+    for (size_t length;; list += length + 1) {
+        size_t item;
+        list += strspn(list, " \t");
+        length = strcspn(list, ",");
+        for (item = length; item && (list[item - 1] == ' ' || list[item - 1] == '\t'); item--)
+            ;
+        if (!add_item(answer, list, item, bus_order) || !list[length])
+            return;
+    }
+}
+
+uint32_t mt_nvml_order(const struct mt_nvml_device *devices, uint32_t count, const char *visible,
+                       const char *order, struct mt_nvml_place places[MT_NVML_DEVICES],
+                       const char **why)
+{
+    struct answer answer = {.devices = devices, .count = count, .places = places};
+    bool bus_order = is_bus_order(&answer, order);
+
+    if (visible)
+        read_list(&answer, visible, bus_order);
+    for (uint32_t i = 0; i < count && !visible; i++)
+        add(&answer, i, NULL, 0);
+    if (!visible && !bus_order && !answer.why)
+        answer.why = "the devices differ, and CUDA_DEVICE_ORDER is not PCI_BUS_ID";
+    *why = answer.why;
+    return answer.why ? 0 : answer.place_count;
+}
 
 enum { MAX_PROCESSES = 1024, MAX_ENVIRONMENT_BYTES = 1024, END_WAIT_MS = 200 };
 

@@ -1,13 +1,124 @@
-/* See nvtx_parts.h. Texts are stored in chunks that are never moved or freed, so events read them
- * without a lock. Only registration takes one. */
-#include "nvtx_parts.h"
-
+/* Texts are stored in chunks that are never moved or freed, so events read them without a lock.
+ * Only registration takes one. */
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "lock.h"
 #include "map.h"
-#include "source_nvtx_handles.h"
+#include "nvtx_parts.h"
+
+/* Maps handles to numbers of the collector. A handle that the collector made contains its number,
+ * so that an invalid handle is detected without dereferencing it. Handles of the previous tool are
+ * looked up in a table. Readers take no lock; entries are never removed. */
+
+struct entry {
+    _Atomic(const void *) key; /* NULL = free; written last */
+    _Atomic uint32_t number;
+};
+
+struct mt_handle_table {
+    struct mt_handle_table *older;
+    size_t mask;
+    struct entry entries[];
+};
+
+struct mt_handle_table;
+
+/* Zeroed memory is empty. */
+struct handles {
+    _Atomic(struct mt_handle_table *) table;
+    uint32_t count;
+};
+
+/* Handles that the collector makes. They differ from every address of a program. */
+enum handle_kind { MT_HANDLE_DOMAIN = 0x6d64, MT_HANDLE_STRING = 0x6d73 };
+
+static struct entry *find(struct mt_handle_table *table, const void *key)
+{
+    size_t at = (size_t)mt_hash_u64((uintptr_t)key) & table->mask;
+
+    for (;; at = (at + 1) & table->mask) {
+        const void *there = atomic_load_explicit(&table->entries[at].key, memory_order_acquire);
+        if (!there || there == key)
+            return &table->entries[at];
+    }
+}
+
+static void put(struct mt_handle_table *table, const void *key, uint32_t number)
+{
+    struct entry *entry = find(table, key);
+
+    atomic_store_explicit(&entry->number, number, memory_order_relaxed);
+    atomic_store_explicit(&entry->key, key, memory_order_release);
+}
+
+/* Readers may still use the old table, so it is kept. All old tables together are as large as the
+ * new one. */
+static bool grow(struct handles *handles, struct mt_handle_table *old)
+{
+    size_t count = old ? 2 * (old->mask + 1) : 64;
+    struct mt_handle_table *table = calloc(1, sizeof *table + count * sizeof table->entries[0]);
+
+    if (!table)
+        return false;
+    table->older = old;
+    table->mask = count - 1;
+    for (size_t i = 0; old && i <= old->mask; i++) {
+        const void *key = atomic_load_explicit(&old->entries[i].key, memory_order_relaxed);
+        if (key)
+            put(table, key, atomic_load_explicit(&old->entries[i].number, memory_order_relaxed));
+    }
+    atomic_store_explicit(&handles->table, table, memory_order_release);
+    return true;
+}
+
+/* Returns 0 if the key is not known. */
+static uint32_t handles_get(struct handles *handles, const void *key)
+{
+    struct mt_handle_table *table = atomic_load_explicit(&handles->table, memory_order_acquire);
+    struct entry *entry;
+
+    if (!table || !key)
+        return 0;
+    entry = find(table, key);
+    if (!atomic_load_explicit(&entry->key, memory_order_acquire))
+        return 0;
+    return atomic_load_explicit(&entry->number, memory_order_relaxed);
+}
+
+/* Assigns `number` to `key`, and replaces an earlier number. The caller holds a lock that excludes
+ * other writers. If memory runs out, a new key stays unknown. */
+static void handles_set(struct handles *handles, const void *key, uint32_t number)
+{
+    struct mt_handle_table *table = atomic_load_explicit(&handles->table, memory_order_relaxed);
+
+    if (!key)
+        return;
+    if (!table || 2 * (size_t)handles->count >= table->mask + 1) {
+        if (!grow(handles, table))
+            return;
+        table = atomic_load_explicit(&handles->table, memory_order_relaxed);
+    }
+    if (!handles_get(handles, key))
+        handles->count++;
+    put(table, key, number);
+}
+
+static void *handle_make(enum handle_kind kind, uint32_t number)
+{
+    return (void *)((uintptr_t)kind << 48 | number);
+}
+
+/* Returns 0 if the collector did not make the handle, or if it is of another kind. */
+static uint32_t handle_number(enum handle_kind kind, const void *handle)
+{
+    uintptr_t value = (uintptr_t)handle;
+
+    return value >> 32 == (uintptr_t)kind << 16 ? (uint32_t)value : 0;
+}
 
 enum {
     MAX_DOMAIN_NAME_BYTES = 256, /* bytes; leaves room for messages */
@@ -27,7 +138,7 @@ struct texts {
 static struct {
     pthread_mutex_t lock;
     struct texts domains, strings, categories;
-    struct mt_handles domain_handles, string_handles;
+    struct handles domain_handles, string_handles;
     struct mt_map category_names; /* domain, category -> number in categories */
 } nvtx = {.lock = PTHREAD_MUTEX_INITIALIZER,
           .domains.limit = MAX_DOMAINS,
@@ -99,13 +210,12 @@ static uint32_t texts_add(struct texts *texts, struct mt_nvtx_text head, struct 
 }
 
 /* The handle of a number for the program, as in mt_nvtx_domain_create. */
-static void *hand_out(struct mt_handles *handles, enum mt_handle_kind kind, uint32_t number,
-                      void *next)
+static void *hand_out(struct handles *handles, enum handle_kind kind, uint32_t number, void *next)
 {
     if (!next)
-        return number ? mt_handle_make(kind, number) : NULL;
+        return number ? handle_make(kind, number) : NULL;
     if (number)
-        mt_handles_set(handles, next, number);
+        handles_set(handles, next, number);
     return next;
 }
 
@@ -122,9 +232,9 @@ uint32_t mt_nvtx_domain(void *handle)
 
     if (!handle)
         return 0;
-    number = mt_handle_number(MT_HANDLE_DOMAIN, handle);
+    number = handle_number(MT_HANDLE_DOMAIN, handle);
     if (!number)
-        return mt_handles_get(&nvtx.domain_handles, handle);
+        return handles_get(&nvtx.domain_handles, handle);
     return number <= atomic_load_explicit(&nvtx.domains.count, memory_order_relaxed) ? number : 0;
 }
 
@@ -165,14 +275,14 @@ void *mt_nvtx_string_register(uint32_t domain, struct mt_nvtx_text text, void *n
 
 struct mt_nvtx_text mt_nvtx_string(void *handle)
 {
-    uint32_t number = mt_handle_number(MT_HANDLE_STRING, handle);
+    uint32_t number = handle_number(MT_HANDLE_STRING, handle);
 
-    return texts_get(&nvtx.strings, number ? number : mt_handles_get(&nvtx.string_handles, handle));
+    return texts_get(&nvtx.strings, number ? number : handles_get(&nvtx.string_handles, handle));
 }
 
 void *mt_nvtx_next_handle(void *handle)
 {
-    return mt_handle_number(MT_HANDLE_DOMAIN, handle) ? NULL : handle;
+    return handle_number(MT_HANDLE_DOMAIN, handle) ? NULL : handle;
 }
 
 const struct nvtx_attributes *mt_nvtx_next_attributes(const struct nvtx_attributes *attributes,
@@ -180,7 +290,7 @@ const struct nvtx_attributes *mt_nvtx_next_attributes(const struct nvtx_attribut
 {
     if (!attributes || attributes->size < sizeof *attributes ||
         attributes->message_type != NVTX_MESSAGE_IS_REGISTERED ||
-        !mt_handle_number(MT_HANDLE_STRING, attributes->message.registered))
+        !handle_number(MT_HANDLE_STRING, attributes->message.registered))
         return attributes;
     *copy = *attributes;
     copy->size = sizeof *copy;

@@ -7,14 +7,14 @@
 #include "driver_hooks.h"
 #include "modules_scan.h"
 #include "nccl_calls.h"
+#include "nvtx_parts.h"
 #include "python_stack.h"
-#include "run_mesh.h"
+#include "run_facts.h"
 #include "source_cupti.h"
 #include "source_device.h"
 #include "source_nvml.h"
-#include "nvtx_parts.h"
-#include "torch_parts.h"
 #include "thread_names.h"
+#include "torch_parts.h"
 
 // clang-format off
 static const struct mt_inject_source *const sources[] = {

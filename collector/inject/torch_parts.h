@@ -7,9 +7,9 @@
  * - reports: the allocator's reports to the profiler, in functions that this library interposes.
  *   They have the sizes of blocks, but no streams and no segments.
  * The tracker is a C++ interface. It is used only if the layout of the allocator is known
- * (source_torch_versions.c, source_torch_symbols.c), and only after its first entry agrees with the
- * report of the same allocation. Until then its events are held back. If they do not agree, only
- * reports are used.
+ * (source_torch_versions.c, source_torch_allocator.c), and only after its first entry agrees with
+ * the report of the same allocation. Until then its events are held back. If they do not agree,
+ * only reports are used.
  *
  * All of this code except that for the start of CUDA runs under the allocator's lock. */
 #ifndef MT_INJECT_TORCH_PARTS_H
@@ -78,7 +78,7 @@ bool mt_torch_version_has_pool(const char *text);
  * sets text to "" if there are none. */
 bool mt_torch_version_read(const char *library_path, char *text, size_t text_bytes);
 
-/* ---- source_torch_symbols.c: facts from the symbols of the library ---- */
+/* ---- source_torch_allocator.c: facts from the symbols of the library ---- */
 
 /* Sets the indexes in *version for a version that is not in the table, from the symbols in the
  * library's file. `functions` is the allocator's table of virtual functions, which has
@@ -97,12 +97,7 @@ bool mt_torch_symbols_find(const char *library_path, uintptr_t base, const uintp
  * blocks of the allocator will be recorded, as entries or as driver calls. */
 bool mt_torch_allocator_meet(void *library, bool has_reports);
 
-/* Call it on the writer thread. Sets the fact `not_recorded` if no source can record the
- * allocator's blocks. The blocks of cudaMallocAsync are recorded as driver calls. */
-void mt_torch_allocator_tell(void);
-void mt_torch_allocator_forked(void);
-
-/* ---- source_torch_tracker.c: entries of the tracker ---- */
+/* ---- source_torch_reports.c: entries of the tracker ---- */
 
 /* std::function<void (const TraceEntry &)> as libstdc++ lays it out. */
 struct mt_torch_functor {
@@ -114,14 +109,6 @@ struct mt_torch_functor {
 /* Sets *functor to one that calls the tracker. The mode is CHECKING afterwards. */
 void mt_torch_tracker_begin(const struct mt_torch_version *version,
                             struct mt_torch_functor *functor);
-
-/* Handles a report in mode CHECKING. The mode becomes TRACKED if the report agrees with the last
- * entry of the tracker, otherwise REPORTS. Call it between mt_collect_enter and leave. */
-void mt_torch_tracker_check(uint64_t addr, uint64_t block_bytes, int device);
-void mt_torch_tracker_check_oom(uint64_t bytes, int device);
-
-/* Call it when a request of this thread to the allocator has ended. */
-void mt_torch_tracker_call_ended(void);
 
 /* Call it when this thread enters or leaves empty_cache(). */
 void mt_torch_tracker_empty_cache(bool enters);
@@ -136,7 +123,7 @@ void mt_torch_tracker_forked(void);
 /* Looks up the original functions before they are needed. */
 void mt_torch_reports_resolve(void *library);
 
-/* ---- source_torch_limit.c: the limit of the allocator's memory ---- */
+/* ---- torch_facts.c: the limit of the allocator's memory ---- */
 
 void mt_torch_limit_set(double fraction, int device); /* the program set this fraction */
 void mt_torch_limit_reserve(int device, uint64_t bytes, bool gives_back);

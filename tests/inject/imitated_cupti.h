@@ -9,9 +9,7 @@
 #include <stdlib.h>
 
 #include "cupti_abi.h"
-#include "cupti_array_bytes.h"
 #include "cupti_calls.h"
-#include "cupti_capture.h"
 #include "cupti_library.h"
 #include "cupti_place.h"
 #include "recorded_events.h"

@@ -4,8 +4,7 @@ mt_inject_test(python_line)
 mt_inject_test(python_layout)
 
 set(inject ${PROJECT_SOURCE_DIR}/collector/inject)
-add_library(python_probe SHARED python_probe.c ${inject}/python_api.c ${inject}/python_check.c
-  ${inject}/python_codes.c ${inject}/python_layout.c ${inject}/python_memory.c
+add_library(python_probe SHARED python_probe.c ${inject}/python_check.c ${inject}/python_layout.c
   ${inject}/settings.c ${PROJECT_SOURCE_DIR}/collector/tape/python_code.c)
 target_include_directories(python_probe PRIVATE ${inject} ../../collector/tape ../../trace ../../base)
 target_compile_options(python_probe PRIVATE -fvisibility=hidden -ftls-model=initial-exec)

@@ -1,4 +1,5 @@
 /* Physical memory, pools, graphs, devices and memory of other processes, as CUPTI reports them. */
+#include "cupti_decoders.h"
 #include "imitated_cupti.h"
 
 static void create(uint64_t handle, size_t bytes)

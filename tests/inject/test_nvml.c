@@ -7,7 +7,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "nvml_order.h"
 #include "recorded_events.h"
 #include "source_nvml.h"
 

@@ -12,13 +12,10 @@
  * handlers must not. It copies `mesh` and does not start a recording. Each call replaces the
  * position set by earlier calls. Returns 0, or -1 with one line for the user if `mesh` is
  * malformed; the previous value then stays. */
-#ifndef MT_INJECT_RUN_MESH_H
-#define MT_INJECT_RUN_MESH_H
+#ifndef MT_INJECT_RUN_FACTS_H
+#define MT_INJECT_RUN_FACTS_H
 
 #include "inject_source.h"
-
-/* Records the fact `mesh` when the recording begins. */
-void mt_run_mesh_tell(void);
 
 /* Records later calls of memtrace_set_mesh. */
 extern const struct mt_inject_source mt_mesh_source;
