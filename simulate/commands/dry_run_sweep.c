@@ -1,15 +1,18 @@
-#include "dry_run_sweep.h"
-
+/* memtrace dry-run of several settings or ranks. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "backends.h"
+#include "dry_run_sweep.h"
+#include "gate_run.h"
 #include "memory_limit.h"
+#include "outputs.h"
 #include "picture_option.h"
 #include "process_memory.h"
+#include "rank.h"
+#include "simulated_run.h"
 #include "sweep_chart.h"
-#include "sweep_log.h"
 #include "sweep_output.h"
 #include "sweep_runs.h"
 #include "temporary_folder.h"
@@ -66,20 +69,8 @@ static int prepare_folder(const struct mt_sweep_arguments *arguments, struct mt_
     return code ? code : mt_sweep_precheck_logs(plan, folder, arguments->outputs);
 }
 
-/* Reports a fault that affects all runs once, before the first run. */
-static int check_first(const struct mt_sweep_arguments *arguments, struct mt_sweep_plan *plan)
-{
-    struct mt_simulated_run *run = mt_memory_new(sizeof *run); /* too large for a small stack */
-    int code;
-
-    *run = *arguments->each;
-    run->recording.command = mt_sweep_plan_command(plan, &plan->sweep.runs[0]);
-    run->names_python = !arguments->common->quiet && !arguments->common->json;
-    code = mt_simulated_run_check(run);
-    mt_simulated_run_release(run);
-    free(run);
-    return code;
-}
+static int run(const struct mt_sweep_arguments *arguments, struct mt_sweep_plan *plan,
+               const struct mt_rank *ranks, const char *folder);
 
 static bool is_unexpected(const struct mt_sweep_result *result)
 {
@@ -102,15 +93,6 @@ static void show_failures(const struct mt_sweep_request *request)
     if (count > SHOWN_LOGS)
         mt_say("%zu more run%s failed%s", count - SHOWN_LOGS, count == SHOWN_LOGS + 1 ? "" : "s",
                request->keeps_traces ? "" : "; to keep their output, use -o DIR");
-}
-
-/* Returns the exit code of the first run that failed, or MT_EXIT_OK. */
-static int exit_code_of(const struct mt_sweep *sweep)
-{
-    for (size_t i = 0; i < sweep->run_count; i++)
-        if (sweep->runs[i].result.exit_code)
-            return sweep->runs[i].result.exit_code;
-    return MT_EXIT_OK;
 }
 
 static int write_json(const struct mt_sweep_arguments *arguments, struct mt_sweep_plan *plan)
@@ -147,6 +129,58 @@ static int write_pictures(const struct mt_sweep_arguments *arguments, struct mt_
     return code;
 }
 
+static char *path_of_trace(const struct mt_sweep_request *request, const struct mt_sweep_run *run)
+{
+    return mt_arena_printf(&request->plan->arena, "%s/%s", request->folder, run->result.trace);
+}
+
+static struct mt_dry_run_answer answer_of(const struct mt_sweep_request *request,
+                                          const struct mt_sweep_result *result)
+{
+    return (struct mt_dry_run_answer){.card = request->each->card,
+                                      .devices = request->each->devices,
+                                      .memory_bytes = mt_simulated_memory_bytes(request->each),
+                                      .has_limit = request->each->limit_bytes,
+                                      .exit_status = result->exit_status,
+                                      .signal = result->signal,
+                                      .timed_out = result->outcome == MT_SWEEP_TIMED_OUT,
+                                      .common = (struct mt_common *)request->common,
+                                      .gates = (struct mt_gate_options *)request->gates};
+}
+
+/* Prints the full answer for the process with the largest reserved peak of all ranks. Call it after
+ * the table is printed. Returns an exit code. The exit code of the rank is in its result. */
+static int report_worst_rank(const struct mt_sweep_request *request)
+{
+    const struct mt_sweep_run *run = mt_sweep_worst(&request->plan->sweep);
+    char *path = run ? path_of_trace(request, run) : NULL;
+    struct mt_dry_run_answer answer;
+    struct mt_dry_run_trace trace = {.path = path};
+    struct mt_dry_run_notes notes = {0};
+    struct mt_gate_run unchecked = {.has_base = false}; /* printed already */
+
+    if (!run)
+        return MT_EXIT_OK;
+    notes.sizes = run->result.sizes_from_data;
+    notes.decisions = run->result.decisions_from_data;
+    answer = answer_of(request, &run->result);
+    answer.notes = &notes;
+    answer.traces = &trace;
+    answer.trace_count = 1;
+    answer.gate_run = &unchecked;
+    (void)mt_report_dry_run_answer(&answer);
+    return MT_EXIT_OK;
+}
+
+/* Returns the exit code of the first run that failed, or MT_EXIT_OK. */
+static int exit_code_of(const struct mt_sweep *sweep)
+{
+    for (size_t i = 0; i < sweep->run_count; i++)
+        if (sweep->runs[i].result.exit_code)
+            return sweep->runs[i].result.exit_code;
+    return MT_EXIT_OK;
+}
+
 static int print_result(const struct mt_sweep_arguments *arguments,
                         const struct mt_sweep_request *request)
 {
@@ -164,27 +198,8 @@ static int print_result(const struct mt_sweep_arguments *arguments,
         mt_add_sweep_text(&out, &request->plan->sweep);
     printed = mt_print_answer_and_release(&out, arguments->common->json);
     if (!printed && request->ranks && !arguments->common->json)
-        printed = mt_report_worst_rank(request);
+        printed = report_worst_rank(request);
     return code ? code : printed ? printed : exit_code_of(&request->plan->sweep);
-}
-
-/* Returns -1 or an exit code. */
-static int prepare(const struct mt_sweep_arguments *arguments, struct mt_sweep_plan *plan,
-                   struct mt_rank ranks[MT_MAX_RANKS])
-{
-    struct mt_simulated_run *each = arguments->each;
-    int code = arguments->rank.ranks
-                   ? mt_rank_plan_make(plan, &arguments->rank, each, ranks)
-                   : mt_sweep_plan_make(plan, &arguments->sweeps, each->recording.command);
-
-    plan->sweep.card = each->card;
-    plan->sweep.devices = each->devices;
-    plan->sweep.memory_bytes = mt_simulated_memory_bytes(each);
-    if (code < 0)
-        code = check_first(arguments, plan);
-    if (code < 0 && each->recording.output)
-        code = prepare_folder(arguments, plan);
-    return code;
 }
 
 static int run(const struct mt_sweep_arguments *arguments, struct mt_sweep_plan *plan,
@@ -203,6 +218,123 @@ static int run(const struct mt_sweep_arguments *arguments, struct mt_sweep_plan 
     int code = mt_sweep_run_all(&request);
 
     return code < 0 ? print_result(arguments, &request) : code;
+}
+
+/* Reports a fault that affects all runs once, before the first run. */
+static int check_first(const struct mt_sweep_arguments *arguments, struct mt_sweep_plan *plan)
+{
+    struct mt_simulated_run *run = mt_memory_new(sizeof *run); /* too large for a small stack */
+    int code;
+
+    *run = *arguments->each;
+    run->recording.command = mt_sweep_plan_command(plan, &plan->sweep.runs[0]);
+    run->names_python = !arguments->common->quiet && !arguments->common->json;
+    code = mt_simulated_run_check(run);
+    mt_simulated_run_release(run);
+    free(run);
+    return code;
+}
+
+/* By default torchrun starts one process on one node. */
+static int choose_world(struct mt_sweep *sweep, const struct mt_rank_arguments *arguments,
+                        const struct mt_rank_command *command, uint64_t devices)
+{
+    uint64_t local = command->local_world, world = arguments->world;
+    uint64_t nodes = command->nodes ? command->nodes : 1;
+
+    if (!local)
+        local = devices                ? devices
+                : world                ? mt_min_u64(world, MT_MAX_SIMULATED_DEVICES)
+                : command->is_launched ? 1
+                                       : 0;
+    if (!world && command->is_launched)
+        world = nodes * local;
+    if (!world || world > MT_MAX_WORLD) {
+        mt_say("option '--ranks' needs '--world N', the total number of ranks, up to %llu",
+               (unsigned long long)MT_MAX_WORLD);
+        return MT_EXIT_USAGE;
+    }
+    if (local > MT_MAX_SIMULATED_DEVICES) {
+        mt_say("a node has at most %d simulated devices, not %llu", MT_MAX_SIMULATED_DEVICES,
+               (unsigned long long)local);
+        return MT_EXIT_USAGE;
+    }
+    if (command->nodes && world != nodes * local) {
+        mt_say(
+            "option '--world': torchrun has %llu node%s of %llu rank%s, which are not %llu ranks",
+            (unsigned long long)nodes, nodes == 1 ? "" : "s", (unsigned long long)local,
+            local == 1 ? "" : "s", (unsigned long long)world);
+        return MT_EXIT_USAGE;
+    }
+    if (world % local) {
+        mt_say("option '--world': %llu ranks cannot be divided into nodes of %llu",
+               (unsigned long long)world, (unsigned long long)local);
+        return MT_EXIT_USAGE;
+    }
+    sweep->world = world;
+    sweep->local_world = local;
+    return -1;
+}
+
+static void add_run(struct mt_sweep_plan *plan, const struct mt_rank *rank)
+{
+    struct mt_sweep_run *run = &plan->sweep.runs[plan->sweep.run_count++];
+
+    run->values[0] = mt_arena_printf(&plan->arena, "%llu", (unsigned long long)rank->rank);
+    run->label = mt_arena_printf(&plan->arena, "rank %s", run->values[0]);
+}
+
+/* Makes the runs of the plan, and sets ranks[i] for run i. If each->devices is 0, sets it to the
+ * number of ranks of a node. Returns -1, or the exit code after an error message. Release the plan
+ * in any case. */
+static int rank_plan_make(struct mt_sweep_plan *plan, const struct mt_rank_arguments *arguments,
+                          struct mt_simulated_run *each, struct mt_rank ranks[MT_MAX_RANKS])
+{
+    struct mt_sweep *sweep = &plan->sweep;
+    uint64_t numbers[MT_MAX_RANKS];
+    struct mt_rank_command command;
+    size_t count = 0;
+    int code;
+
+    memset(plan, 0, sizeof *plan);
+    sweep->names[sweep->name_count++] = "rank";
+    code = mt_rank_command_read(&command, each->recording.command, &plan->arena);
+    if (code < 0)
+        code = choose_world(sweep, arguments, &command, each->devices);
+    if (code < 0)
+        code = mt_ranks_read(arguments->ranks, sweep->world, numbers, &count);
+    if (code >= 0)
+        return code;
+    plan->command = command.words;
+    if (!each->devices)
+        each->devices = sweep->local_world;
+    for (size_t i = 0; i < count; i++) {
+        ranks[i] = (struct mt_rank){.rank = numbers[i],
+                                    .world = sweep->world,
+                                    .local_world = sweep->local_world,
+                                    .is_launched = command.is_launched};
+        add_run(plan, &ranks[i]);
+    }
+    return -1;
+}
+
+/* Returns -1 or an exit code. */
+static int prepare(const struct mt_sweep_arguments *arguments, struct mt_sweep_plan *plan,
+                   struct mt_rank ranks[MT_MAX_RANKS])
+{
+    struct mt_simulated_run *each = arguments->each;
+    int code = arguments->rank.ranks
+                   ? rank_plan_make(plan, &arguments->rank, each, ranks)
+                   : mt_sweep_plan_make(plan, &arguments->sweeps, each->recording.command);
+
+    plan->sweep.card = each->card;
+    plan->sweep.devices = each->devices;
+    plan->sweep.memory_bytes = mt_simulated_memory_bytes(each);
+    if (code < 0)
+        code = check_first(arguments, plan);
+    if (code < 0 && each->recording.output)
+        code = prepare_folder(arguments, plan);
+    return code;
 }
 
 int mt_dry_run_sweep(const struct mt_sweep_arguments *arguments)
@@ -226,3 +358,5 @@ int mt_dry_run_sweep(const struct mt_sweep_arguments *arguments)
     free(plan);
     return code;
 }
+
+_Static_assert((int)MT_MAX_RANKS == (int)MT_MAX_SWEEP_RUNS, "a run for each rank");

@@ -2,10 +2,18 @@
 #ifndef MT_CLI_DRY_RUN_SWEEP_H
 #define MT_CLI_DRY_RUN_SWEEP_H
 
+#include "gate_run.h"
 #include "outputs.h"
 #include "simulated_run.h"
-#include "dry_run_ranks.h"
-#include "gate_run.h"
+#include "sweep_runs.h"
+
+/* memtrace dry-run --ranks: runs selected ranks of a distributed job in isolation. The runs are a
+ * sweep over ranks. */
+
+struct mt_rank_arguments {
+    const char *ranks; /* --ranks; NULL = not given */
+    uint64_t world;    /* --world; 0 = as in the options of torchrun */
+};
 
 struct mt_sweep_arguments {
     struct mt_text_list sweeps;    /* "batch=1,2,4" */

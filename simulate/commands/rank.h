@@ -6,6 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "arena.h"
+
 enum { MT_MAX_RANKS = 64 }; /* maximum in one command; equal to MT_MAX_SWEEP_RUNS */
 #define MT_MAX_WORLD ((uint64_t)1 << 20)
 
@@ -22,5 +24,19 @@ int mt_ranks_read(const char *text, uint64_t world, uint64_t ranks[MT_MAX_RANKS]
 /* Sets the environment variables of torchrun, and marks the rank as isolated. Call it in the
  * process of the rank. */
 bool mt_rank_set_environment(const struct mt_rank *rank);
+
+/* The command that a launcher of PyTorch would start for one rank. */
+
+struct mt_rank_command {
+    char **words; /* command of each rank; ends with NULL; borrows words of the original command */
+    uint64_t nodes;       /* --nnodes, or its maximum; 0 = not given */
+    uint64_t local_world; /* --nproc-per-node; 0 = not given, or "as many as there are devices" */
+    bool is_launched;     /* started by torchrun or by python -m torch.distributed.run */
+};
+
+/* Parses the launcher and its options. A command without a launcher is unchanged. Returns -1, or
+ * the exit code after an error message. */
+int mt_rank_command_read(struct mt_rank_command *read, char *const *command,
+                         struct mt_arena *arena);
 
 #endif

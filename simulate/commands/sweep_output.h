@@ -19,6 +19,5 @@ struct mt_sweep_metric {
     uint64_t (*bytes_of)(const struct mt_sweep_result *result);
 };
 enum { MT_SWEEP_METRICS = 2 };
-extern const struct mt_sweep_metric mt_sweep_metrics[MT_SWEEP_METRICS];
 
 #endif

@@ -1,7 +1,5 @@
-/* See sweep_runs.h. All signals, including SIGCHLD, are blocked and received synchronously, so none
- * is lost and none interrupts a call. */
-#include "sweep_runs.h"
-
+/* All signals, including SIGCHLD, are blocked and received synchronously, so none is lost and none
+ * interrupts a call. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -15,13 +13,171 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "analyze.h"
+#include "dry_run_doubts.h"
+#include "dry_run_gates.h"
+#include "gate_run.h"
 #include "io.h"
 #include "memory_limit.h"
 #include "process_memory.h"
 #include "process_tree.h"
 #include "progress.h"
-#include "sweep_log.h"
+#include "simulated_run.h"
+#include "sweep_early.h"
+#include "sweep_measure.h"
+#include "sweep_plan.h"
+#include "sweep_runs.h"
 #include "util.h"
+
+/* Returns FOLDER/batch=4SUFFIX in the plan's arena. */
+static char *sweep_path(struct mt_sweep_plan *plan, const char *folder,
+                        const struct mt_sweep_run *run, const char *suffix)
+{
+    const char *file = mt_sweep_plan_file(plan, run);
+
+    return mt_arena_printf(&plan->arena, "%s/%s%s", folder, file, suffix);
+}
+
+static int measure_source(struct mt_source *source, const struct mt_dry_run_answer *answer,
+                          const struct mt_dry_run_trace *worst, struct mt_sweep_result *result)
+{
+    const struct mt_analyze_options options = {.path = worst->path, .needs = true};
+    const struct mt_dry_run_trace *failing;
+    struct mt_report *report;
+    struct mt_error error;
+    int checked;
+
+    if (mt_analyze(source, &options, &report, &error) != MT_OK)
+        return mt_report_error(worst->path, &error);
+    report->doubt = mt_dry_run_lower_bound(answer);
+    checked = mt_dry_run_check_gates(answer, worst, source, report, &failing);
+    mt_sweep_measure(result, report);
+    result->has_gates = answer->gate_run->is_checked;
+    result->gate_state = (unsigned)answer->gate_run->gates.verdict;
+    result->exit_code = mt_dry_run_exit_code(answer, report);
+    mt_report_release(report);
+    return checked;
+}
+
+/* Keeps the file name of the trace. A trace of a child process has its own name:
+ * "batch=4-1234.trace.zst". */
+static void keep_name(struct mt_sweep_result *result, const char *path)
+{
+    const char *slash = strrchr(path, '/');
+
+    snprintf(result->trace, sizeof result->trace, "%s", slash ? slash + 1 : path);
+}
+
+static void measure(const struct mt_dry_run_answer *answer, struct mt_sweep_result *result)
+{
+    const struct mt_dry_run_trace *worst = mt_dry_run_worst_trace(answer);
+    struct mt_source *source;
+    int code = MT_EXIT_OK;
+
+    if (!worst) {
+        result->exit_code = mt_dry_run_exit_code(answer, NULL);
+        if (result->outcome == MT_SWEEP_FINISHED)
+            result->outcome = MT_SWEEP_NO_DEVICE;
+        result->has_gates = answer->gate_run->rules.count;
+        result->gate_state = MT_GATE_NOT_EVALUATED;
+        return;
+    }
+    source = mt_open_input(worst->path, answer->common, &code);
+    if (source)
+        code = measure_source(source, answer, worst, result);
+    mt_source_close(source);
+    keep_name(result, worst->path);
+    if (code)
+        *result = (struct mt_sweep_result){.exit_code = code};
+}
+
+static void fill_run(struct mt_sweep_result *result, const struct mt_dry_run_answer *answer)
+{
+    result->exit_status = answer->exit_status;
+    result->signal = answer->signal;
+    result->outcome = answer->timed_out     ? MT_SWEEP_TIMED_OUT
+                      : answer->exit_status ? MT_SWEEP_FAILED
+                                            : MT_SWEEP_FINISHED;
+    result->sizes_from_data = answer->notes->sizes;
+    result->decisions_from_data = answer->notes->decisions;
+    result->has_doubts = mt_dry_run_has_doubts(answer);
+    result->undecided_collectives = answer->notes->undecided;
+}
+
+static void fill_result(const struct mt_sweep_request *request, const struct mt_simulated_run *run,
+                        struct mt_sweep_result *result)
+{
+    struct mt_gate_run gate_run = *request->gate_run; /* the results belong to this process */
+    struct mt_dry_run_answer answer = mt_simulated_run_answer(run);
+
+    answer.common = (struct mt_common *)request->common;
+    answer.gates = (struct mt_gate_options *)request->gates;
+    answer.gate_run = &gate_run;
+    fill_run(result, &answer);
+    measure(&answer, result);
+    for (size_t i = 0; !request->keeps_traces && !request->ranks && i < run->trace_count; i++)
+        if (run->traces[i].path)
+            (void)unlink(run->traces[i].path);
+}
+
+/* A run has too many paths for a small stack. The caller frees it. */
+static struct mt_simulated_run *new_run(const struct mt_sweep_request *request)
+{
+    struct mt_simulated_run *run = mt_memory_new(sizeof *run);
+
+    *run = *request->each;
+    return run;
+}
+
+static void run_again(const struct mt_sweep_request *request, const struct mt_sweep_run *run,
+                      const struct mt_simulated_run *first, struct mt_sweep_result *result)
+{
+    struct mt_simulated_run *second = new_run(request);
+
+    second->recording.command = first->recording.command;
+    second->recording.output = sweep_path(request->plan, request->folder, run, MT_EARLY_SUFFIX);
+    second->rank = first->rank;
+    mt_sweep_run_early(second, request->common, result);
+    free(second);
+}
+
+static void set_up(struct mt_simulated_run *simulated, const struct mt_sweep_request *request,
+                   const struct mt_sweep_run *run)
+{
+    struct mt_recording *recording = &simulated->recording;
+
+    recording->command = mt_sweep_plan_command(request->plan, run);
+    recording->output = sweep_path(request->plan, request->folder, run, MT_TRACE_SUFFIX);
+    recording->json = false;
+    recording->summarizes = request->ranks && request->keeps_traces;
+    recording->quiet = true;
+    simulated->rank = request->ranks ? &request->ranks[run - request->plan->sweep.runs] : NULL;
+}
+
+/* Runs the command of a run and fills the result from its trace. Prints messages to standard
+ * error. */
+static void sweep_work(const struct mt_sweep_request *request, const struct mt_sweep_run *run,
+                       struct mt_sweep_result *result)
+{
+    struct mt_simulated_run *simulated = new_run(request);
+    int code;
+
+    *result = (struct mt_sweep_result){.outcome = MT_SWEEP_NOT_RUN};
+    set_up(simulated, request, run);
+    mt_simulated_run_init(simulated);
+    code = mt_simulated_run_prepare(simulated);
+    if (code < 0)
+        code = mt_simulated_run_finish(simulated);
+    if (code < 0)
+        fill_result(request, simulated, result);
+    else
+        result->exit_code = code;
+    if (result->undecided_collectives &&
+        (result->outcome == MT_SWEEP_FINISHED || result->outcome == MT_SWEEP_OUT_OF_MEMORY))
+        run_again(request, run, simulated, result);
+    mt_simulated_run_release(simulated);
+    free(simulated);
+}
 
 enum { PATIENCE_MS = MT_LAUNCH_PATIENCE_MS };
 
@@ -90,18 +246,14 @@ static bool redirect(int log)
     return false;
 }
 
-/* Runs in the new process. If memtrace dies, the process ends its command and itself. */
-static void be_worker(const struct crew *crew, const struct mt_sweep_run *run,
-                      struct mt_sweep_result *result)
+static char *log_path(struct mt_sweep_plan *plan, const char *folder,
+                      const struct mt_sweep_run *run)
 {
-    (void)prctl(PR_SET_PDEATHSIG, (unsigned long)SIGTERM, 0UL, 0UL, 0UL);
-    sigprocmask(SIG_SETMASK, &crew->mask, NULL);
-    if (redirect(mt_sweep_log_open(crew->request, run)))
-        mt_sweep_work(crew->request, run, result);
-    else
-        result->exit_code = MT_EXIT_OUTPUT;
-    _exit(0);
+    return sweep_path(plan, folder, run, ".log");
 }
+
+static void be_worker(const struct crew *crew, const struct mt_sweep_run *run,
+                      struct mt_sweep_result *result);
 
 /* Starts the next run. Returns false if no process can be created. */
 static bool start(struct crew *crew)
@@ -119,6 +271,60 @@ static bool start(struct crew *crew)
     crew->next++;
     crew->running++;
     return true;
+}
+
+/* The beginning of a log, before the label of the run. */
+#define LOG_MARK "# memtrace dry-run: "
+
+static bool is_log(const void *start, size_t length)
+{
+    return mt_file_begins(start, length, LOG_MARK);
+}
+
+static const struct mt_file_kind log_kind = {
+    .name = "the log of a dry run by memtrace", .is_own = is_log, .is_private = true};
+
+/* Creates the log of a run, with the rules for outputs (outputs.h). Returns a descriptor that
+ * appends to the log and that the caller closes. Returns -1 after an error message. The file keeps
+ * its name and grows, so the output of the command can be read while it runs. */
+static int sweep_log_open(const struct mt_sweep_request *request, const struct mt_sweep_run *run)
+{
+    const char *path = log_path(request->plan, request->folder, run);
+    const struct mt_output_rules rules = mt_output_rules_of(request->outputs, &log_kind);
+    struct mt_error error = {.offset = MT_NO_OFFSET};
+    struct mt_buf mark = {0};
+    struct mt_output output;
+    int fd = -1;
+
+    mt_buf_add_text(&mark, LOG_MARK);
+    mt_buf_add_printable_text(&mark, run->label);
+    mt_buf_add_char(&mark, '\n');
+    if (mt_output_open(&output, path, &rules, &error) == MT_OK) {
+        (void)mt_output_add(&output, mark.data, mark.length);
+        fd = fcntl(output.fd, F_DUPFD_CLOEXEC, 0);
+        if (mt_output_finish(&output, &error) == MT_OK && fd < 0)
+            (void)mt_io_fail_output(&error);
+    }
+    mt_buf_release(&mark);
+    if (!error.status && fcntl(fd, F_SETFL, O_APPEND) == 0)
+        return fd;
+    (void)mt_report_output_error(path, &error);
+    if (fd >= 0)
+        (void)close(fd);
+    return -1;
+}
+
+/* Runs in the new process. If memtrace dies, the process ends its command and itself. */
+static void be_worker(const struct crew *crew, const struct mt_sweep_run *run,
+                      struct mt_sweep_result *result)
+{
+    (void)prctl(PR_SET_PDEATHSIG, (unsigned long)SIGTERM, 0UL, 0UL, 0UL);
+    sigprocmask(SIG_SETMASK, &crew->mask, NULL);
+    if (redirect(sweep_log_open(crew->request, run)))
+        sweep_work(crew->request, run, result);
+    else
+        result->exit_code = MT_EXIT_OUTPUT;
+    _exit(0);
 }
 
 static size_t run_of(const struct crew *crew, pid_t pid)
@@ -268,4 +474,86 @@ int mt_sweep_run_all(const struct mt_sweep_request *request)
     munmap(shared, bytes);
     free(crew);
     return code;
+}
+
+enum {
+    LOG_LINES = 10,  /* number of lines that are printed from the end of a log */
+    LOG_BYTES = 4096 /* maximum size of these lines */
+};
+
+int mt_sweep_precheck_logs(struct mt_sweep_plan *plan, const char *folder,
+                           const struct mt_outputs *outputs)
+{
+    int code = MT_EXIT_OK;
+
+    for (size_t i = 0; !code && i < plan->sweep.run_count; i++) {
+        const char *path = log_path(plan, folder, &plan->sweep.runs[i]);
+
+        code = mt_output_precheck(path, outputs, &log_kind);
+    }
+    return code ? code : -1;
+}
+
+static const char *without_mark(const char *text, size_t *length)
+{
+    const char *newline = memchr(text, '\n', *length);
+    size_t line = newline ? (size_t)(newline - text) + 1 : *length;
+
+    *length -= line;
+    return text + line;
+}
+
+/* Returns the last lines of a text. */
+static const char *last_lines(const char *text, size_t *length)
+{
+    size_t begin = *length, lines = 0;
+
+    while (begin && (lines < LOG_LINES || text[begin - 1] != '\n')) {
+        begin--;
+        lines += begin && text[begin - 1] == '\n';
+    }
+    *length -= begin;
+    return text + begin;
+}
+
+/* Prints each line indented and safe for a terminal. */
+static void print_lines(const char *lines, size_t length)
+{
+    struct mt_buf out = {0};
+
+    while (length) {
+        const char *newline = memchr(lines, '\n', length);
+        size_t line = newline ? (size_t)(newline - lines) : length;
+
+        mt_buf_add_text(&out, "  ");
+        mt_buf_add_printable(&out, lines, line);
+        mt_buf_add_char(&out, '\n');
+        line += newline != NULL;
+        lines += line;
+        length -= line;
+    }
+    if (out.data)
+        (void)!mt_io_write(STDERR_FILENO, out.data, out.length);
+    mt_buf_release(&out);
+}
+
+void mt_sweep_log_show(const struct mt_sweep_request *request, const struct mt_sweep_run *run)
+{
+    const char *path = log_path(request->plan, request->folder, run);
+    int fd = mt_io_open(path, O_RDONLY, 0);
+    off_t end = fd < 0 ? 0 : lseek(fd, 0, SEEK_END);
+    uint64_t begin = end > LOG_BYTES ? (uint64_t)end - LOG_BYTES : 0;
+    char text[LOG_BYTES];
+    ssize_t got = fd < 0 ? -1 : mt_io_pread_full(fd, text, sizeof text, begin);
+    size_t length = got > 0 ? (size_t)got : 0;
+    const char *lines;
+
+    if (fd >= 0)
+        close(fd);
+    lines = begin ? text : without_mark(text, &length);
+    lines = last_lines(lines, &length);
+    if (!length)
+        return;
+    mt_say("%s: the last lines of its output:", run->label);
+    print_lines(lines, length);
 }

@@ -2,7 +2,24 @@
 #ifndef MT_CLI_SWEEP_RUNS_H
 #define MT_CLI_SWEEP_RUNS_H
 
-#include "sweep_worker.h"
+#include "gate_run.h"
+#include "simulated_run.h"
+#include "sweep_plan.h"
+
+/* One run of a sweep, in a separate process. */
+
+struct mt_sweep_request {
+    struct mt_sweep_plan *plan;
+    const struct mt_simulated_run *each; /* settings that all runs share; not prepared yet */
+    const struct mt_gate_options *gates;
+    const struct mt_gate_run *gate_run; /* the rules, not checked yet */
+    const struct mt_common *common;
+    const char *folder;          /* folder for traces and logs */
+    const struct mt_rank *ranks; /* one for each run; NULL: the runs are not ranks */
+    const struct mt_outputs *outputs;
+    bool keeps_traces; /* false: a trace is removed after it is read */
+    uint64_t jobs;     /* parallel runs; 0 = as many as processors and memory allow */
+};
 
 /* Executes all runs of the plan and fills their results. A run is a separate process with an empty
  * standard input, and its output goes to its log. The signals HUP, INT, QUIT and TERM end all runs
@@ -16,5 +33,17 @@ int mt_sweep_run_all(const struct mt_sweep_request *request);
  * whichever is less, but at least one. */
 size_t mt_sweep_room(uint64_t jobs, size_t ended, uint64_t peak_bytes, uint64_t available_bytes,
                      size_t processors);
+
+/* The logs of the runs of a sweep. A log has a first line that identifies the run, then the output
+ * of the command. The first line lets a later sweep recognize the log, even if this sweep is
+ * interrupted. */
+
+/* Checks that the logs can be written in `folder`. Call it before the first run. Returns -1, or the
+ * exit code after an error message. */
+int mt_sweep_precheck_logs(struct mt_sweep_plan *plan, const char *folder,
+                           const struct mt_outputs *outputs);
+
+/* Prints the last lines of the log of a run to standard error. */
+void mt_sweep_log_show(const struct mt_sweep_request *request, const struct mt_sweep_run *run);
 
 #endif

@@ -5,6 +5,40 @@
 
 #include "simulated_runtime.h"
 
+/* Results of small copies to the host that code outside of the runtime sets: the Python part of a
+ * dry run sets the number of elements that a mask selects before PyTorch reads it. */
+
+enum { MAX_ANSWER_BYTES = 8 };
+
+static _Thread_local struct {
+    unsigned char bytes[MAX_ANSWER_BYTES];
+    size_t size_bytes; /* 0: there is none */
+} runtime_answers_answer;
+
+/* After this call, copies to the host of at most 8 bytes on this thread return the first bytes of
+ * BYTES, until a call with a SIZE_BYTES of 0. A SIZE_BYTES above 8 is the same as 0. */
+void memtrace_simulated_answer(const void *bytes, size_t size_bytes);
+
+void memtrace_simulated_answer(const void *bytes, size_t size_bytes)
+{
+    runtime_answers_answer.size_bytes =
+        bytes != NULL && size_bytes <= MAX_ANSWER_BYTES ? size_bytes : 0;
+    if (runtime_answers_answer.size_bytes > 0) {
+        memcpy(runtime_answers_answer.bytes, bytes, size_bytes);
+    }
+}
+
+/* Fills `host`, the target of a small copy to the host, with the answer of
+ * memtrace_simulated_answer(). Returns false if there is none. */
+static bool sim_answer_read(void *host, size_t bytes)
+{
+    if (runtime_answers_answer.size_bytes == 0 || bytes > runtime_answers_answer.size_bytes) {
+        return false;
+    }
+    memcpy(host, runtime_answers_answer.bytes, bytes);
+    return true;
+}
+
 enum { SLOT_COUNT = 1 << 16, WORD_BYTES = 8, MAX_BYTES = 64 << 10, MAX_STEPS = 64 };
 
 struct word {

@@ -50,8 +50,4 @@ void sim_contents_write(uint64_t device, const void *host, size_t bytes);
 void sim_contents_read(uint64_t device, void *host, size_t bytes);
 void sim_contents_move(uint64_t to, uint64_t from, size_t bytes);
 
-/* Fills `host`, the target of a small copy to the host, with the answer of
- * memtrace_simulated_answer(). Returns false if there is none. */
-bool sim_answer_read(void *host, size_t bytes);
-
 #endif

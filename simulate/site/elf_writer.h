@@ -8,8 +8,23 @@
 #include <stdint.h>
 
 #include "buf.h"
-#include "elf_stub.h"
 #include "status.h"
+
+/* The functions of a library that elf_writer.h writes, and their machine code. */
+
+enum mt_stub_kind {
+    MT_STUB_ANSWER,  /* returns `answer` */
+    MT_STUB_COUNTER, /* stores the next of 1, 2, 3, ... at the address in its first argument, and
+                        returns 0 */
+    MT_STUB_JUMP     /* jumps to the function of this name in the target */
+};
+
+struct mt_stub {
+    const char *name;
+    const char *version; /* NULL: none */
+    enum mt_stub_kind kind;
+    int32_t answer;
+};
 
 /* All texts are borrowed for the call. Names must be distinct. */
 struct mt_elf_recipe {
@@ -25,7 +40,6 @@ struct mt_elf_recipe {
 
 /* Adds the bytes of the library to `out`, which must be empty. O(stubs). MT_ERR_USAGE: an invalid
  * recipe (a jump without target, more than MT_MAX_STUBS); MT_ERR_MEMORY. */
-enum { MT_MAX_STUBS = 1 << 20 };
 enum mt_status mt_elf_write(const struct mt_elf_recipe *recipe, struct mt_buf *out,
                             struct mt_error *error) MT_MUST_USE;
 

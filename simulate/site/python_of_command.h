@@ -31,4 +31,17 @@ struct mt_python_choice {
 enum mt_status mt_python_of_command(char *const *command, struct mt_python_choice *choice,
                                     struct mt_error *error) MT_MUST_USE;
 
+/* Programs that run another program, which their words name: `uv run`, which also chooses an
+ * environment of Python packages, and `env`. */
+
+/* Returns the number of words that choose the environment, that is, the words before the program to
+ * run: 4 for `uv run --with numpy python train.py`. Returns 0 if words[0] is not such a program, or
+ * if no program to run follows. Compares only names and reads no file. */
+size_t mt_environment_runner(char *const *words);
+
+/* Returns the number of words before the program that `env`, `nice`, `timeout` and the like run: 3
+ * for `timeout -v 60 python train.py`. Returns 0 if words[0] is not such a program, or if it is not
+ * certain which word is the program to run. Compares only names and reads no file. */
+size_t mt_program_launcher(char *const *words);
+
 #endif

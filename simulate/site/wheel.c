@@ -1,11 +1,37 @@
-#include "wheel.h"
-
-#include "python_probe.h"
-
+/* The PyTorch that a Python would import, and the cuDNN that this PyTorch would load. */
+#include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+#include "buf.h"
+#include "python_of_command.h"
+#include "python_probe.h"
+#include "status.h"
+#include "wheel.h"
+
+#define GRAPHS "libcudnn_graph.so.9"
+
+static bool is_there(char path[PATH_MAX], const char *folder, int length, const char *below)
+{
+    int written = snprintf(path, PATH_MAX, "%.*s/%s/" GRAPHS, length, folder, below);
+
+    return written > 0 && written < PATH_MAX && !strpbrk(path, ":;") && access(path, R_OK) == 0;
+}
+
+void mt_wheel_cudnn(const struct mt_wheel *wheel, char path[PATH_MAX])
+{
+    for (const char *at = wheel->packages; *at; at += *at == ':') {
+        int length = (int)strcspn(at, ":");
+        if (is_there(path, at, length, "nvidia/cudnn/lib"))
+            return;
+        at += length;
+    }
+    if (!is_there(path, wheel->folder, (int)strlen(wheel->folder), "lib"))
+        path[0] = '\0';
+}
 
 enum { TIMEOUT_S = 60, TIMEOUT_RUNNER_S = 1800, MIN_PYTHON_MINOR = 9 };
 

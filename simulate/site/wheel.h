@@ -30,4 +30,11 @@ enum mt_status mt_wheel_find(const struct mt_python_choice *choice, struct mt_wh
 enum mt_status mt_wheel_read(const struct mt_buf *output, const char *path, struct mt_wheel *wheel,
                              struct mt_error *error) MT_MUST_USE;
 
+/* The real cuDNN that a PyTorch would load. */
+
+/* Sets `path` to its graph library. Searches where PyTorch does: in the package nvidia-cudnn beside
+ * PyTorch or in another folder of packages, otherwise among PyTorch's libraries. Empty if it is not
+ * there, or if its path cannot be part of a search path. */
+void mt_wheel_cudnn(const struct mt_wheel *wheel, char path[PATH_MAX]);
+
 #endif

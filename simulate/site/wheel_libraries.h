@@ -2,10 +2,12 @@
 #ifndef MT_WHEEL_LIBRARIES_H
 #define MT_WHEEL_LIBRARIES_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "arena.h"
+#include "elf_writer.h"
 #include "status.h"
 
 struct mt_library_file {
@@ -56,5 +58,15 @@ enum mt_status mt_wanted_add_names(struct mt_wanted *wanted, const char *path,
 
 void mt_wanted_sort(struct mt_wanted *wanted);
 void mt_wanted_release(struct mt_wanted *wanted);
+
+/* Finds out from names which libraries and functions belong to CUDA. */
+
+/* Returns true if `function` belongs to the library `soname`, according to its name. For the
+ * functions of the simulated library, which have the vendor's names. */
+bool mt_toolkit_is_of(const char *function, const char *soname);
+
+/* Returns the stub for a function without an implementation. The stub returns a constant, or
+ * consecutive numbers as handles. */
+struct mt_stub mt_toolkit_stub(const char *function, const char *version);
 
 #endif

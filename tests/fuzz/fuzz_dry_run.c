@@ -1,8 +1,8 @@
 /* Any bytes as what a dry run reads: the lines that a Python prints about its PyTorch, the counts
  * of a cached site, the notes of a program, and the words of a command. The first byte chooses. */
 #include "dry_run_notes.h"
-#include "environment_runner.h"
 #include "fuzz.h"
+#include "python_of_command.h"
 #include "simulated_site.h"
 #include "wheel.h"
 

@@ -20,7 +20,6 @@
 
 #include "cmocka_all.h"
 #include "elf_writer.h"
-#include "environment_runner.h"
 #include "python_of_command.h"
 #include "python_probe.h"
 #include "simulated_site.h"

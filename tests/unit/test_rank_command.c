@@ -8,7 +8,6 @@
 #include "cli.h"
 #include "cmocka_all.h"
 #include "rank.h"
-#include "rank_command.h"
 #include "util.h"
 
 #define WORDS(...) ((char *const *)(const char *const[]){__VA_ARGS__, NULL})

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "wheel_cudnn.h"
+#include "wheel.h"
 
 static char root[] = "/tmp/memtrace-wheel-cudnn-XXXXXX";
 

@@ -1,12 +1,58 @@
+/* The parts of cuBLASLt, cuSOLVER and NVRTC whose results PyTorch uses. */
+#define _GNU_SOURCE
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "wheel_versions.h"
+
+/* One algorithm for every matrix product; it needs no workspace. */
+
+typedef int cublasStatus_t;
+typedef struct cublasLtContext *cublasLtHandle_t;
+typedef struct cublasLtMatmulDescOpaque *cublasLtMatmulDesc_t;
+typedef struct cublasLtMatrixLayoutOpaque *cublasLtMatrixLayout_t;
+typedef struct cublasLtMatmulPreferenceOpaque *cublasLtMatmulPreference_t;
+
+/* Layout as in cublasLt.h. */
+typedef struct {
+    uint64_t algorithm[8];
+    size_t workspaceSize;
+    cublasStatus_t state;
+    float wavesCount;
+    int reserved[4];
+} cublasLtMatmulHeuristicResult_t;
+
+cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc,
+                                              cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
+                                              cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
+                                              cublasLtMatmulPreference_t preference, int requested,
+                                              cublasLtMatmulHeuristicResult_t results[],
+                                              int *returned)
+{
+    (void)handle, (void)desc, (void)a, (void)b, (void)c, (void)d, (void)preference;
+    *returned = requested > 0;
+    if (requested > 0) {
+        memset(&results[0], 0, sizeof results[0]);
+        results[0].wavesCount = 1.0F;
+    }
+    return 0;
+}
+
+size_t cublasLtGetVersion(void)
+{
+    return (size_t)(sim_cuda_version() * 10); /* 13.1 is 130100 */
+}
+
 /* The parts of cuSOLVER whose results PyTorch uses: the workspace sizes of factorizations. The
  * sizes are those of an H200 (cuSOLVER of CUDA 13.0) for matrices of 500 x 500 in single precision.
  * For other matrices they are a guess: they grow with what the workspace must hold. Every
  * factorization succeeds. */
-#include <stddef.h>
-#include <stdint.h>
 
 typedef void *any_t;
-enum { SUCCESS = 0, CHOLESKY = 288, LU = 2112, HOUSEHOLDER = 32 };
+enum { SIMULATED_CUSOLVER_SUCCESS = 0, CHOLESKY = 288, LU = 2112, HOUSEHOLDER = 32 };
 
 static int64_t area(int64_t rows, int64_t columns)
 {
@@ -41,20 +87,20 @@ static int answer_bytes(int64_t elements, int type, size_t *device_bytes, size_t
 {
     *device_bytes = (size_t)elements * element_bytes(type);
     *host_bytes = 0;
-    return SUCCESS;
+    return SIMULATED_CUSOLVER_SUCCESS;
 }
+#define ONE(name, parameters, wanted)                                                              \
+    int cusolverDn##name##_bufferSize parameters                                                   \
+    {                                                                                              \
+        answer_elements(wanted, elements);                                                         \
+        return SIMULATED_CUSOLVER_SUCCESS;                                                         \
+    }
 
 /* Functions of the four element types that have the same arguments. */
 #define FOUR(S, D, C, Z, name, parameters, wanted)                                                 \
     ONE(S##name, parameters, wanted)                                                               \
     ONE(D##name, parameters, wanted)                                                               \
     ONE(C##name, parameters, wanted) ONE(Z##name, parameters, wanted)
-#define ONE(name, parameters, wanted)                                                              \
-    int cusolverDn##name##_bufferSize parameters                                                   \
-    {                                                                                              \
-        answer_elements(wanted, elements);                                                         \
-        return SUCCESS;                                                                            \
-    }
 
 #define GETRF (any_t handle, int m, int n, any_t a, int lda, int *elements)
 #define POTRF (any_t handle, int triangle, int n, any_t a, int lda, int *elements)
@@ -135,3 +181,80 @@ int cusolverDnXgeev_bufferSize(any_t handle, any_t parameters, int left, int rig
 {
     return answer_bytes(eigenvalues(n), type_a, device_bytes, host_bytes);
 }
+
+/* NVRTC for a simulated device. PyTorch compiles some kernels when they are first used (products of
+ * integers, gcd, special functions). Every program compiles, to an empty result. */
+
+typedef int result;
+enum { SIMULATED_NVRTC_SUCCESS = 0, OUT_OF_MEMORY = 1, INVALID_INPUT = 3 };
+
+struct program {
+    char unused;
+};
+
+result nvrtcVersion(int *major, int *minor)
+{
+    enum { MAJOR = 1000, MINOR = 10 };
+    *major = sim_cuda_version() / MAJOR;
+    *minor = sim_cuda_version() % MAJOR / MINOR;
+    return SIMULATED_NVRTC_SUCCESS;
+}
+
+const char *nvrtcGetErrorString(result error)
+{
+    return error == SIMULATED_NVRTC_SUCCESS ? "NVRTC_SUCCESS" : "NVRTC_ERROR";
+}
+
+result nvrtcCreateProgram(struct program **made, const char *source, const char *name,
+                          int header_count, const char *const *headers, const char *const *names)
+{
+    (void)source, (void)name, (void)header_count, (void)headers, (void)names;
+    *made = calloc(1, sizeof **made);
+    return *made != NULL ? SIMULATED_NVRTC_SUCCESS : OUT_OF_MEMORY;
+}
+
+result nvrtcDestroyProgram(struct program **program)
+{
+    if (program == NULL) {
+        return INVALID_INPUT;
+    }
+    free(*program);
+    *program = NULL;
+    return SIMULATED_NVRTC_SUCCESS;
+}
+
+result nvrtcGetLoweredName(struct program *program, const char *expression, const char **lowered)
+{
+    (void)program, (void)expression;
+    *lowered = "kernel";
+    return SIMULATED_NVRTC_SUCCESS;
+}
+
+/* The size of an empty text, including the NUL. */
+static result size_of_nothing(size_t *bytes)
+{
+    *bytes = 1;
+    return SIMULATED_NVRTC_SUCCESS;
+}
+
+static result nothing(char *text)
+{
+    *text = '\0';
+    return SIMULATED_NVRTC_SUCCESS;
+}
+
+#define NOTHING(size_function, function)                                                           \
+    result size_function(struct program *program, size_t *bytes)                                   \
+    {                                                                                              \
+        (void)program;                                                                             \
+        return size_of_nothing(bytes);                                                             \
+    }                                                                                              \
+    result function(struct program *program, char *text)                                           \
+    {                                                                                              \
+        (void)program;                                                                             \
+        return nothing(text);                                                                      \
+    }
+
+NOTHING(nvrtcGetPTXSize, nvrtcGetPTX)
+NOTHING(nvrtcGetCUBINSize, nvrtcGetCUBIN)
+NOTHING(nvrtcGetProgramLogSize, nvrtcGetProgramLog)
