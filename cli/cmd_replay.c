@@ -12,7 +12,6 @@
 #include "process_memory.h"
 #include "replay.h"
 #include "replay_json.h"
-#include "replay_orders.h"
 #include "report.h"
 #include "report_query.h"
 #include "restore_doubts.h"

@@ -18,9 +18,6 @@ struct mt_bfc_arena {
     bool collects_garbage;       /* releases idle regions before it fails */
 };
 
-/* Owner of chunks that belong to no stream. */
-#define MT_BFC_NOBODY 0
-
 /* For mt_heap_rules.find: finds a chunk that belongs to `owner` or to no stream; `owner` then owns
  * it. A remainder that is split off keeps its owner; a new region has no owner. */
 enum mt_status mt_bfc_arena_find(struct mt_bfc_arena *arena,

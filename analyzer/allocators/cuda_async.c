@@ -9,18 +9,165 @@
  * streams' free lists. Otherwise completed frees move to the common list, and the best fit there,
  * or the end of the range, gets the pages that it lacks: idle ones from the high end, then new
  * ones. */
-#include "async_pages.h"
-#include "heap.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
 #include "check.h"
+#include "grow.h"
+#include "heap.h"
 #include "policy_options.h"
 #include "process_memory.h"
+#include "status.h"
 #include "util.h"
 
-#include <stdlib.h>
+/* Physical memory behind a range of addresses: pages of 32 MiB, mapped or not, each with a count of
+ * the held bytes in it. A mapped page without held bytes is idle. Idle pages are moved to where
+ * memory is missing, the highest first. Offsets are bytes from the start of the range. */
+
+#define MT_ASYNC_PAGE (32 * MT_MIB)
+
+struct async_page {
+    uint32_t held_bytes;
+    bool is_mapped;
+};
+
+/* Zeroed memory is a range of length 0. */
+struct async_pages {
+    struct async_page *pages;
+    size_t count, capacity;
+    uint64_t idle;   /* number of idle pages */
+    size_t idle_end; /* above all idle ones */
+};
+
+static const uint64_t PAGE = MT_ASYNC_PAGE;
+
+static void async_pages_release(struct async_pages *pages)
+{
+    free(pages->pages);
+    *pages = (struct async_pages){0};
+}
+
+/* Extends the range to at least this length. */
+static void async_pages_reach(struct async_pages *pages, uint64_t bytes)
+{
+    size_t count = (size_t)(mt_round_up(bytes, PAGE) / PAGE);
+
+    if (count <= pages->count)
+        return;
+    mt_grow_to(&pages->pages, &pages->capacity, count, sizeof *pages->pages);
+    while (pages->count < count)
+        pages->pages[pages->count++] = (struct async_page){0, false};
+}
+
+/* Bytes of [offset, end) in the page of offset. */
+static uint64_t part_of_page(uint64_t offset, uint64_t end)
+{
+    return mt_min_u64(end, mt_round_down(offset, PAGE) + PAGE) - offset;
+}
+
+static void async_pages_hold(struct async_pages *pages, uint64_t offset, uint64_t size_bytes)
+{
+    uint64_t end = offset + size_bytes, part;
+
+    for (; offset < end; offset += part) {
+        struct async_page *page = &pages->pages[offset / PAGE];
+        part = part_of_page(offset, end);
+        MT_ASSERT(offset / PAGE < pages->count && page->held_bytes + part <= PAGE);
+        pages->idle -= page->is_mapped && !page->held_bytes;
+        page->held_bytes += (uint32_t)part;
+    }
+}
+
+static void async_pages_let_go(struct async_pages *pages, uint64_t offset, uint64_t size_bytes)
+{
+    uint64_t end = offset + size_bytes, part;
+
+    for (; offset < end; offset += part) {
+        size_t at = (size_t)(offset / PAGE);
+        struct async_page *page = &pages->pages[at];
+        part = part_of_page(offset, end);
+        MT_ASSERT(at < pages->count && page->held_bytes >= part);
+        page->held_bytes -= (uint32_t)part;
+        if (!page->is_mapped || page->held_bytes)
+            continue;
+        pages->idle++;
+        if (pages->idle_end <= at)
+            pages->idle_end = at + 1;
+    }
+}
+
+/* Number of unmapped pages in a part of the range. */
+static uint64_t async_pages_missing(const struct async_pages *pages, uint64_t offset,
+                                    uint64_t size_bytes)
+{
+    uint64_t at, end = mt_round_up(offset + size_bytes, PAGE) / PAGE, missing = 0;
+
+    MT_ASSERT(end <= pages->count);
+    for (at = offset / PAGE; at < end; at++)
+        missing += !pages->pages[at].is_mapped;
+    return missing;
+}
+
+/* Unmaps this many idle pages; that many must exist. */
+static void async_pages_unmap_idle(struct async_pages *pages, uint64_t count)
+{
+    MT_ASSERT(count <= pages->idle);
+    while (count > 0) {
+        MT_ASSERT(pages->idle_end > 0);
+        struct async_page *page = &pages->pages[--pages->idle_end];
+        if (!page->is_mapped || page->held_bytes)
+            continue;
+        page->is_mapped = false;
+        pages->idle--;
+        count--;
+    }
+}
+
+/* Maps `count` of the missing pages of a held part, the lowest first; takes `moved` of them from
+ * the idle ones. */
+static void async_pages_map(struct async_pages *pages, uint64_t offset, uint64_t count,
+                            uint64_t moved)
+{
+    struct async_page *page;
+
+    MT_ASSERT(moved <= count && moved <= pages->idle);
+    async_pages_unmap_idle(pages, moved);
+    for (page = &pages->pages[offset / PAGE]; count > 0; page++) {
+        MT_ASSERT(page < pages->pages + pages->count);
+        count -= !page->is_mapped;
+        page->is_mapped = true;
+    }
+}
+
+/* Checks the sums of held and backed bytes, and that no page holds more than its length. */
+static bool async_pages_are_sound(const struct async_pages *pages, uint64_t held_bytes,
+                                  uint64_t mapped_bytes, const char **why)
+{
+    uint64_t mapped = 0, idle = 0, held = 0;
+    size_t i;
+
+    for (i = 0; i < pages->count; i++) {
+        const struct async_page *page = &pages->pages[i];
+        bool is_idle = page->is_mapped && !page->held_bytes;
+        MT_SOUND(why, page->held_bytes <= PAGE);
+        MT_SOUND(why, page->is_mapped || !page->held_bytes);
+        MT_SOUND(why, !is_idle || i < pages->idle_end);
+        mapped += page->is_mapped;
+        idle += is_idle;
+        held += page->held_bytes;
+    }
+    MT_SOUND(why, idle == pages->idle);
+    MT_SOUND(why, held == held_bytes);
+    MT_SOUND(why, mapped * PAGE == mapped_bytes);
+    return true;
+}
 
 enum { ALIGNMENT = 512, EVERYBODY = 0 };
 
 static const uint64_t FIRST_ADDR = (uint64_t)1 << 40;
+
 /* Every page is examined; these bounds suffice for any GPU. */
 static const uint64_t MAX_REQUEST = (uint64_t)1 << 42;
 static const uint64_t MAX_RANGE = (uint64_t)1 << 45;
@@ -36,7 +183,7 @@ struct mt_policy {
     uint64_t range_bytes; /* up to the end of the last block */
     uint32_t last;        /* that block */
     uint64_t clock;       /* counts frees */
-    struct mt_async_pages pages;
+    struct async_pages pages;
 };
 
 enum { THRESHOLD, MAX_SIZE, GPU };
@@ -58,7 +205,7 @@ static struct mt_heap_key oldest_best_fit(const struct mt_block *block)
 
 static void destroy(struct mt_policy *self)
 {
-    mt_async_pages_release(&self->pages);
+    async_pages_release(&self->pages);
     mt_heap_op_destroy(self);
 }
 
@@ -81,7 +228,7 @@ static void release_idle(struct mt_policy *self, uint64_t count)
 {
     struct mt_counters *counters = &self->heap.counters;
 
-    mt_async_pages_unmap_idle(&self->pages, count);
+    async_pages_unmap_idle(&self->pages, count);
     mt_level_sub(&counters->reserved, count * MT_ASYNC_PAGE);
     mt_level_sub(&counters->segments, count);
     counters->device_frees += count;
@@ -100,12 +247,12 @@ static uint64_t room(const struct mt_policy *self)
 static enum mt_status map(struct mt_policy *self, uint64_t offset, uint64_t size_bytes)
 {
     struct mt_counters *counters = &self->heap.counters;
-    uint64_t missing = mt_async_pages_missing(&self->pages, offset, size_bytes);
+    uint64_t missing = async_pages_missing(&self->pages, offset, size_bytes);
     uint64_t moved = mt_min_u64(missing, self->pages.idle);
     uint64_t fresh = mt_min_u64(missing - moved, room(self));
 
     MT_ASSERT(offset + size_bytes <= self->range_bytes);
-    mt_async_pages_map(&self->pages, offset, moved + fresh, moved);
+    async_pages_map(&self->pages, offset, moved + fresh, moved);
     mt_level_add(&counters->reserved, fresh * MT_ASYNC_PAGE);
     mt_level_add(&counters->segments, fresh);
     counters->device_allocs += fresh;
@@ -143,7 +290,7 @@ static enum mt_status lengthen(struct mt_policy *self, uint64_t size_bytes, uint
     fresh.size_bytes = size_bytes;
     fresh.reservation = EVERYBODY;
     fresh.state = MT_BLOCK_FREE;
-    mt_async_pages_reach(&self->pages, self->range_bytes + size_bytes);
+    async_pages_reach(&self->pages, self->range_bytes + size_bytes);
     mt_block_new(&self->heap.store, &fresh, id);
     self->heap.store.blocks[*id].previous = self->last;
     if (self->last != MT_NO_BLOCK)
@@ -161,7 +308,7 @@ static void give_to_all(struct mt_policy *self, uint32_t id)
     struct mt_heap *heap = &self->heap;
     struct mt_block *block = &heap->store.blocks[id];
 
-    mt_async_pages_let_go(&self->pages, block->addr - FIRST_ADDR, block->size_bytes);
+    async_pages_let_go(&self->pages, block->addr - FIRST_ADDR, block->size_bytes);
     block->reservation = EVERYBODY;
     mt_heap_merge(heap, id);
     if (heap->store.blocks[id].next != MT_NO_BLOCK) {
@@ -214,7 +361,7 @@ static void complete_all(struct mt_policy *self)
 
 static bool lacks_pages(const struct mt_policy *self, const struct mt_block *block)
 {
-    return mt_async_pages_missing(&self->pages, block->addr - FIRST_ADDR, block->size_bytes) > 0;
+    return async_pages_missing(&self->pages, block->addr - FIRST_ADDR, block->size_bytes) > 0;
 }
 
 /* Removes and returns the best fit among common blocks that have all their pages. */
@@ -275,11 +422,11 @@ static enum mt_status back(struct mt_policy *self, uint32_t id, uint64_t size)
     uint64_t offset = block->addr - FIRST_ADDR;
     enum mt_status status;
 
-    mt_async_pages_hold(&self->pages, offset, size);
+    async_pages_hold(&self->pages, offset, size);
     status = map(self, offset, size);
     if (status != MT_ERR_DEVICE_OOM)
         return status;
-    mt_async_pages_let_go(&self->pages, offset, size);
+    async_pages_let_go(&self->pages, offset, size);
     if (block->next == MT_NO_BLOCK)
         shorten(self, id);
     else
@@ -372,7 +519,7 @@ static bool pages_are_sound(const struct mt_policy *self, const char **why)
         held += block->size_bytes;
         MT_SOUND(why, !lacks_pages(self, block));
     }
-    return mt_async_pages_are_sound(&self->pages, held, self->heap.counters.reserved.now, why);
+    return async_pages_are_sound(&self->pages, held, self->heap.counters.reserved.now, why);
 }
 
 static bool is_sound(const struct mt_policy *self, const char **why)

@@ -1,17 +1,126 @@
 /* The policy `pytorch`: PyTorch's native caching allocator, rule by rule (source read: PyTorch
  * 2.11, c10/cuda/CUDACachingAllocator.cpp). Verified with captures that have the allocator's own
  * counters: see docs/evidence/accuracy.md. */
-#include "policy.h"
-
 #include <stdlib.h>
 #include <string.h>
 
 #include "check.h"
+#include "policy.h"
 #include "process_memory.h"
-#include "pytorch_place.h"
 #include "pytorch_pools.h"
 #include "pytorch_restore.h"
 #include "util.h"
+
+/* Restores a checkpoint of a private pool (policy.h, `place`). */
+
+static bool holds(const struct mt_block *block, const struct mt_policy_request *request)
+{
+    uint64_t offset = request->addr - block->addr;
+
+    return block->state == MT_BLOCK_FREE && request->addr >= block->addr &&
+           offset < block->size_bytes && request->block_bytes <= block->size_bytes - offset;
+}
+
+/* Returns the free block of a pool and stream that contains the request, or MT_NO_BLOCK. */
+static uint32_t find_holder(const struct mt_pytorch *self,
+                            const struct mt_pytorch_free_list *free_list,
+                            const struct mt_policy_request *request)
+{
+    struct mt_free_cursor at = mt_free_set_find(&free_list->free, request->block_bytes, 0);
+
+    for (; at.entry; at = mt_free_set_next(&free_list->free, at)) {
+        if (holds(&self->store.blocks[at.entry->block], request))
+            return at.entry->block;
+    }
+    return MT_NO_BLOCK;
+}
+
+/* The same in the small or the large pool of the owner. */
+static enum mt_status find(struct mt_pytorch *self, const struct mt_policy_request *request,
+                           uint32_t *block)
+{
+    uint32_t i;
+
+    *block = self->place_hint;
+    if (*block < self->store.count && holds(&self->store.blocks[*block], request) &&
+        self->store.blocks[*block].pool / 2 == request->pool &&
+        self->store.blocks[*block].stream == request->stream)
+        return MT_OK;
+    for (i = 0; i < 2; i++) {
+        const struct mt_pytorch_free_list *free_list =
+            mt_pytorch_free_list(self, 2u * request->pool + i, request->stream);
+        *block = find_holder(self, free_list, request);
+        if (*block != MT_NO_BLOCK)
+            return MT_OK;
+    }
+    return MT_ERR_FORMAT;
+}
+
+/* Leaves the request's part in *id, in no set; files the parts to its left and right. */
+static void cut_out(struct mt_pytorch *self, const struct mt_policy_request *request, uint32_t *id)
+{
+    uint32_t left = *id, right = MT_NO_BLOCK;
+    uint64_t below = request->addr - self->store.blocks[left].addr;
+
+    mt_pytorch_remove(self, left);
+    if (below)
+        mt_block_split(&self->store, left, below, id);
+    if (below) {
+        mt_pytorch_note_split(self, left);
+        mt_pytorch_insert(self, left);
+    }
+    if (self->store.blocks[*id].size_bytes > request->block_bytes)
+        mt_block_split(&self->store, *id, request->block_bytes, &right);
+    if (right != MT_NO_BLOCK)
+        mt_pytorch_note_split(self, *id);
+    if (right != MT_NO_BLOCK)
+        mt_pytorch_insert(self, right);
+    self->place_hint = right;
+}
+
+/* Cuts [request->addr, + request->block_bytes) out of the free block that contains it, regardless
+ * of the rules for splitting. O(free blocks of the pool and stream); for tiles in ascending order
+ * only the first one searches. */
+static enum mt_status pytorch_place(struct mt_pytorch *self,
+                                    const struct mt_policy_request *request, uint32_t *id)
+{
+    enum mt_status status = request->block_bytes ? find(self, request, id) : MT_ERR_FORMAT;
+    struct mt_block *block;
+    uint64_t whole;
+    bool was_split;
+
+    if (status != MT_OK)
+        return status;
+    was_split = mt_block_is_split(&self->store.blocks[*id]);
+    whole = self->store.blocks[*id].size_bytes;
+    cut_out(self, request, id);
+    block = &self->store.blocks[*id];
+    MT_ASSERT(block->addr == request->addr && block->size_bytes == request->block_bytes);
+    block->state = MT_BLOCK_ALLOCATED;
+    block->requested_bytes = mt_min_u64(request->size_bytes, block->size_bytes);
+    mt_count_alloc(&self->counters, block, whole - block->size_bytes, was_split);
+    return MT_OK;
+}
+
+static bool is_mapped(const struct mt_pytorch *self, uint32_t id)
+{
+    return id != MT_NO_BLOCK && self->store.blocks[id].state != MT_BLOCK_UNMAPPED;
+}
+
+/* Whether [request->addr, + request->block_bytes) is a whole segment (for an expandable one, all
+ * that is mapped), and free. O(free blocks of the pool and stream). */
+static bool pytorch_is_idle_segment(struct mt_pytorch *self,
+                                    const struct mt_policy_request *request)
+{
+    const struct mt_block *block;
+    uint32_t id;
+
+    if (!request->block_bytes || find(self, request, &id) != MT_OK)
+        return false;
+    block = &self->store.blocks[id];
+    return block->addr == request->addr && block->size_bytes == request->block_bytes &&
+           !is_mapped(self, block->previous) && !is_mapped(self, block->next);
+}
 
 /* No real program requests more; keeps sums of sizes far from overflow for any trace. */
 static const uint64_t MAX_REQUEST = (uint64_t)1 << 48;
@@ -347,7 +456,7 @@ static enum mt_status place(struct mt_policy *policy, const struct mt_policy_req
                             struct mt_policy_block *out)
 {
     uint32_t id;
-    enum mt_status status = mt_pytorch_place(&policy->pytorch, request, &id);
+    enum mt_status status = pytorch_place(&policy->pytorch, request, &id);
 
     if (status == MT_OK)
         show_block(&policy->pytorch, id, out);
@@ -356,7 +465,7 @@ static enum mt_status place(struct mt_policy *policy, const struct mt_policy_req
 
 static bool is_idle_segment(struct mt_policy *policy, const struct mt_policy_request *request)
 {
-    return mt_pytorch_is_idle_segment(&policy->pytorch, request);
+    return pytorch_is_idle_segment(&policy->pytorch, request);
 }
 
 static bool would_release(struct mt_policy *policy, const struct mt_policy_request *request)
@@ -444,9 +553,92 @@ static const char *own_doubt(const struct mt_policy *policy)
                : NULL;
 }
 
+static bool set_is_sound(const struct mt_pytorch *self, uint32_t pool,
+                         const struct mt_pytorch_free_list *free_list, enum mt_block_state state,
+                         const char **why)
+{
+    const struct mt_free_set *set =
+        state == MT_BLOCK_FREE ? &free_list->free : &free_list->unmapped;
+    struct mt_free_cursor at = mt_free_set_find(set, 0, 0);
+
+    if (!mt_free_set_is_sound(set, why))
+        return false;
+    for (; at.entry; at = mt_free_set_next(set, at)) {
+        const struct mt_block *block = &self->store.blocks[at.entry->block];
+        MT_SOUND(why, at.entry->block < self->store.count);
+        MT_SOUND(why, block->state == state);
+        MT_SOUND(why, block->addr == at.entry->addr);
+        MT_SOUND(why, at.entry->age == (state == MT_BLOCK_FREE ? block->age : 0));
+        MT_SOUND(why, block->age <= self->age_count);
+        MT_SOUND(why, at.entry->size_bytes == (state == MT_BLOCK_FREE ? block->size_bytes : 0));
+        MT_SOUND(why, block->pool == pool && block->stream == free_list->stream);
+    }
+    return true;
+}
+
+/* Reusable blocks are in exactly one set, under their own key; free lists ascend by stream. */
+static bool pools_are_sound(const struct mt_pytorch *self, const char **why)
+{
+    uint32_t id, pool, free_list;
+    size_t filed = 0, reusable = 0;
+
+    for (id = 0; id < self->store.count; id++)
+        reusable += self->store.blocks[id].state == MT_BLOCK_FREE ||
+                    self->store.blocks[id].state == MT_BLOCK_UNMAPPED;
+    for (pool = 0; pool < self->pool_count; pool++) {
+        const struct mt_pytorch_pool *of = &self->pools[pool];
+        MT_SOUND(why, of->owner == pool / 2 && of->is_small == (pool % 2 == 1));
+        for (free_list = 0; free_list < of->free_list_count; free_list++) {
+            const struct mt_pytorch_free_list *at = &of->free_lists[free_list];
+            MT_SOUND(why, !free_list || at[-1].stream_handle <= at->stream_handle);
+            if (!set_is_sound(self, pool, at, MT_BLOCK_FREE, why) ||
+                !set_is_sound(self, pool, at, MT_BLOCK_UNMAPPED, why))
+                return false;
+            filed += at->free.count + at->unmapped.count;
+        }
+    }
+    MT_SOUND(why, filed == reusable);
+    return true;
+}
+
+/* free + used = reserved; the counters match the blocks. */
+static bool counters_are_sound(const struct mt_pytorch *self, const char **why)
+{
+    const struct mt_counters *counters = &self->counters;
+    uint64_t held = 0, allocated = 0, active = 0, inactive_split = 0, segments = 0;
+    uint32_t id;
+
+    for (id = 0; id < self->store.count; id++) {
+        const struct mt_block *block = &self->store.blocks[id];
+        if (block->state == MT_BLOCK_UNUSED || block->state == MT_BLOCK_UNMAPPED)
+            continue;
+        held += block->size_bytes;
+        allocated += block->state == MT_BLOCK_ALLOCATED ? block->size_bytes : 0;
+        active += block->state != MT_BLOCK_FREE ? block->size_bytes : 0;
+        segments += !block->expandable && block->previous == MT_NO_BLOCK;
+        if (block->state == MT_BLOCK_FREE && !block->expandable && mt_block_is_split(block))
+            inactive_split += block->size_bytes;
+    }
+    MT_SOUND(why, held == counters->reserved.now);
+    MT_SOUND(why, allocated == counters->allocated.now);
+    MT_SOUND(why, active == counters->active.now);
+    MT_SOUND(why, inactive_split == counters->inactive_split.now);
+    MT_SOUND(why, segments == counters->segments.now);
+    MT_SOUND(why, held <= 2 * MT_MAX_TOTAL_BYTES && mt_counters_agree(counters));
+    return true;
+}
+
+/* Checks that blocks touch and are merged, that reusable blocks are in the right sets, and that the
+ * counters match the blocks. Not while state is being restored. */
+static bool pytorch_is_sound(const struct mt_pytorch *self, const char **why)
+{
+    return mt_block_store_is_sound(&self->store, false, why) && pools_are_sound(self, why) &&
+           counters_are_sound(self, why);
+}
+
 static bool is_sound(const struct mt_policy *policy, const char **why)
 {
-    return mt_pytorch_is_sound(&policy->pytorch, why);
+    return pytorch_is_sound(&policy->pytorch, why);
 }
 
 const struct mt_policy_ops mt_policy_pytorch = {
@@ -469,3 +661,5 @@ const struct mt_policy_ops mt_policy_pytorch = {
     .own_doubt = own_doubt,
     .is_sound = is_sound,
 };
+
+/* Whole-structure check of the policy `pytorch`. */

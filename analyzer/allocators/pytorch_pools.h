@@ -40,7 +40,7 @@ struct mt_pytorch {
     struct mt_counters counters;
     bool restoring;        /* state is being restored: no block is in a set yet */
     uint32_t restore_hint; /* free remainder of the last restored block */
-    uint32_t place_hint;   /* the same for the last placed block (pytorch_place.h) */
+    uint32_t place_hint;   /* the same for the last placed block (pytorch.c) */
     uint32_t *scratch;     /* handles collected before a pool changes */
     size_t scratch_count, scratch_capacity;
 };
@@ -115,9 +115,5 @@ void mt_pytorch_release_cached(struct mt_pytorch *policy);
 void mt_pytorch_release_available(struct mt_pytorch *policy, const struct mt_pytorch_search *search,
                                   bool *released);
 void mt_pytorch_collect_garbage(struct mt_pytorch *policy);
-
-/* Checks that blocks touch and are merged, that reusable blocks are in the right sets, and that the
- * counters match the blocks. Not while state is being restored. */
-bool mt_pytorch_is_sound(const struct mt_pytorch *policy, const char **why);
 
 #endif

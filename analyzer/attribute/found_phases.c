@@ -1,12 +1,196 @@
-#include "found_phases.h"
+/* Phases that the program did not name, and the period of its allocations. */
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
+#include "event.h"
+#include "found_phases.h"
 #include "frame_judge.h"
-#include "period.h"
+#include "grow.h"
+#include "map.h"
 #include "process_memory.h"
+#include "source.h"
+#include "status.h"
 #include "step_groups.h"
 
-#include <stdio.h>
-#include <string.h>
+/* The period of a sequence of requests, for programs without other evidence: no names, no stacks,
+ * no threads. Requests repeat if almost all are equal, in size, stream and stack, to those one
+ * period later. A turn begins at the position with the lowest allocation over all turns.
+ *
+ * A token that is unique within a turn repeats after exactly one period, so distances to the next
+ * equal token reveal it; a few candidates are then compared in full. The first third is excluded
+ * because set-up and the first turns differ. */
+
+/* Later requests are ignored. */
+#define MT_PERIOD_MAX (1u << 20)
+
+struct request {
+    uint64_t seq, t_ns;
+    uint64_t level_bytes; /* requested bytes alive before it */
+    uint32_t token;       /* equal for equal requests */
+};
+
+/* Zeroed memory is ready. */
+struct period {
+    struct request *requests;
+    size_t count, capacity;
+    uint64_t level_bytes, last_seq, last_t_ns;
+
+    /* result: turns begin with requests first, first + length, ...; number of whole turns */
+    size_t length, first, turns;
+};
+
+#define MAX_CANDIDATES 16
+#define MIN_REQUESTS   24
+#define MIN_TURNS      3
+/* Share of the requests that must equal those one period later. */
+#define EQUAL_PERCENT 95
+
+/* Pass every event to it, then call period_find. */
+static void period_add(struct period *period, const struct mt_event *event)
+{
+    struct request *request;
+
+    if (event->flags & MT_EVENT_INITIAL)
+        return;
+    period->last_seq = event->seq;
+    period->last_t_ns = event->t_ns;
+    if (event->kind == MT_EVENT_FREE_REQUESTED)
+        period->level_bytes -= event->size_bytes;
+    if (event->kind != MT_EVENT_ALLOC)
+        return;
+    if (period->count < MT_PERIOD_MAX) {
+        mt_grow_to(&period->requests, &period->capacity, period->count + 1, sizeof *request);
+        request = &period->requests[period->count++];
+        *request = (struct request){
+            .seq = event->seq, .t_ns = event->t_ns, .level_bytes = period->level_bytes};
+        request->token =
+            (uint32_t)mt_hash_u64(mt_hash_u64(event->size_bytes) ^ (uint64_t)event->stack << 16 ^
+                                  event->stream << 8 ^ event->device);
+    }
+    period->level_bytes += event->size_bytes;
+}
+
+/* Counts how often a token repeats after each distance. */
+static void count_distances(const struct period *period, uint32_t *distances, size_t longest)
+{
+    struct mt_map last = {0};
+
+    for (size_t i = 0; i < period->count; i++) {
+        uint32_t before = mt_map_get(&last, period->requests[i].token);
+
+        if (before != MT_MAP_NONE && i - before <= longest)
+            distances[i - before]++;
+        mt_map_put(&last, period->requests[i].token, (uint32_t)i);
+    }
+    mt_map_release(&last);
+}
+
+/* Whether almost all of the requests [begin, end) equal those one length later. */
+static bool repeats(const struct period *period, size_t begin, size_t end, size_t length)
+{
+    size_t equal = 0;
+
+    for (size_t i = begin; i < end; i++)
+        equal += period->requests[i].token == period->requests[i + length].token;
+    return end > begin && equal * 100 >= (end - begin) * EQUAL_PERCENT;
+}
+
+static size_t most_frequent(const uint32_t *distances, size_t longest)
+{
+    size_t best = 0;
+
+    for (size_t i = 1; i <= longest; i++)
+        if (distances[i] > (best ? distances[best] : 0))
+            best = i;
+    return best;
+}
+
+/* The shortest length that repeats. A length of one or two is not a turn. */
+static size_t find_length(const struct period *period, uint32_t *distances, size_t longest)
+{
+    size_t found = 0, from = period->count / 3;
+
+    for (int i = 0; i < MAX_CANDIDATES; i++) {
+        size_t length = most_frequent(distances, longest);
+
+        if (!length || distances[length] < MIN_TURNS - 1)
+            break;
+        distances[length] = 0;
+        if (length > 2 && (!found || length < found) &&
+            repeats(period, from, period->count - length, length))
+            found = length;
+    }
+    return found;
+}
+
+/* The first request after a third of the sequence at whose position in the turn the lowest
+ * allocation is. */
+static size_t lowest_begin(const struct period *period, double *levels)
+{
+    size_t from = period->count / 3, best = 0;
+
+    for (size_t i = from; i + period->length <= period->count; i++)
+        levels[(i - from) % period->length] += (double)period->requests[i].level_bytes;
+    /* positions at the end of the range have at most one turn less */
+    for (size_t i = 0; i < period->length; i++) {
+        size_t times = (period->count - period->length - from - i) / period->length + 1;
+
+        levels[i] /= (double)times;
+        if (levels[i] < levels[best])
+            best = i;
+    }
+    return from + best;
+}
+
+static void find_turns(struct period *period, size_t begin)
+{
+    size_t length = period->length, last = begin;
+
+    while (begin >= length && repeats(period, begin - length, begin, length))
+        begin -= length;
+    while (last + length <= period->count &&
+           (last == begin || repeats(period, last - length, last, length)))
+        last += length;
+    period->first = begin;
+    period->turns = (last - begin) / length;
+}
+
+/* turns = 0: there is no period. O(requests). */
+static void period_find(struct period *period)
+{
+    size_t longest = period->count * 2 / 3 / MIN_TURNS;
+    uint32_t *distances = mt_memory_zeroed(longest + 1, sizeof *distances);
+    double *levels = NULL;
+
+    period->turns = 0;
+    count_distances(period, distances, longest);
+    if (period->count >= MIN_REQUESTS)
+        period->length = find_length(period, distances, longest);
+    if (period->length) {
+        levels = mt_memory_zeroed(period->length, sizeof *levels);
+        find_turns(period, lowest_begin(period, levels));
+    }
+    if (period->turns < MIN_TURNS)
+        period->turns = 0;
+    free(levels);
+    free(distances);
+}
+
+/* Request with which turn i begins; for `turns` itself: the one after the last turn, or the number
+ * of requests. */
+static size_t period_begin(const struct period *period, size_t turn)
+{
+    return period->first + turn * period->length;
+}
+
+static void period_release(struct period *period)
+{
+    free(period->requests);
+    memset(period, 0, sizeof *period);
+}
 
 static enum mt_status read_all(struct mt_source *source, struct mt_stretches *stretches,
                                void (*take)(struct mt_stretches *, const struct mt_event *),
@@ -168,20 +352,20 @@ static enum mt_status lay(struct layer *layer)
 }
 
 /* The last event before turn `turn` begins. */
-static void end_before(const struct mt_period *period, size_t turn, struct mt_stretch *stretch)
+static void end_before(const struct period *period, size_t turn, struct mt_stretch *stretch)
 {
-    size_t next = mt_period_begin(period, turn);
+    size_t next = period_begin(period, turn);
 
     stretch->end_seq = next < period->count ? period->requests[next].seq - 1 : period->last_seq;
     stretch->end_t_ns = next < period->count ? period->requests[next].t_ns : period->last_t_ns;
 }
 
-static enum mt_status lay_turns(struct layer *layer, const struct mt_period *period)
+static enum mt_status lay_turns(struct layer *layer, const struct period *period)
 {
     enum mt_status status = MT_OK;
 
     for (size_t i = 0; i < period->turns && !status; i++) {
-        const struct mt_request *first = &period->requests[mt_period_begin(period, i)];
+        const struct request *first = &period->requests[period_begin(period, i)];
         struct mt_stretch turn = {
             .begin_seq = first->seq, .begin_t_ns = first->t_ns, .source = MT_PHASE_PERIOD};
         char name[48];
@@ -197,23 +381,23 @@ static enum mt_status lay_turns(struct layer *layer, const struct mt_period *per
 
 static enum mt_status add_to_period(void *period, struct mt_event *event)
 {
-    mt_period_add(period, event);
+    period_add(period, event);
     return MT_OK;
 }
 
 /* One more pass, if there is no other evidence. */
 static enum mt_status find_period(struct layer *layer, struct mt_error *error)
 {
-    struct mt_period period = {0};
+    struct period period = {0};
     enum mt_status status = mt_source_each(layer->source, add_to_period, &period, error);
 
     if (!status)
         status = mt_source_rewind(layer->source, error);
     if (!status)
-        mt_period_find(&period);
+        period_find(&period);
     if (!status)
         status = lay_turns(layer, &period);
-    mt_period_release(&period);
+    period_release(&period);
     return status;
 }
 

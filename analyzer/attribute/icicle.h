@@ -25,6 +25,7 @@ enum { MT_WEIGH_KINDS = MT_WEIGH_COUNT + 1 };
 
 /* "allocated", "requested", "count". */
 const char *mt_weigh_name(enum mt_weigh weigh);
+
 /* Formats a weight: "6.45 GiB", "692 blocks". Returns `text`. */
 char *mt_weigh_format(char text[MT_UNITS_TEXT], enum mt_weigh weigh, uint64_t weight);
 

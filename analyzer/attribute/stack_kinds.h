@@ -3,11 +3,11 @@
 #ifndef MT_ANALYZER_STACK_KINDS_H
 #define MT_ANALYZER_STACK_KINDS_H
 
-#include "phase_names.h"
-#include "status.h"
-#include "symbols.h"
-
 #include <stdbool.h>
+
+#include "arena.h"
+#include "phase_names.h"
+#include "symbols.h"
 
 /* The byte of a judged stack has enum mt_phase_kind in its low bits, and these flags. */
 #define MT_STACK_KIND_MASK 0x0F
@@ -25,6 +25,7 @@ struct mt_stack_kinds {
 
 /* Judges new stacks of the symbols. */
 void mt_stack_kinds_update(struct mt_stack_kinds *kinds, const struct mt_symbols *symbols);
+
 /* Whether the stack, or an outer part of it, calls a model. A checkpoint does so in backward. */
 bool mt_stack_kinds_calls_model(const struct mt_stack_kinds *kinds,
                                 const struct mt_symbols *symbols, uint32_t stack);
@@ -41,5 +42,28 @@ static inline bool mt_stack_kind_trains(uint8_t kind)
     return kind == MT_PHASE_FORWARD || kind == MT_PHASE_LOSS || kind == MT_PHASE_BACKWARD ||
            kind == MT_PHASE_ZERO_GRAD;
 }
+
+/* Returns the frames of a stack without plumbing, root first. Fast enough for every event. */
+
+/* Deeper frames are omitted: the caller above represents them. */
+#define MT_SPEAKING_DEPTH 24
+
+struct mt_speaking_stack {
+    struct mt_arena *arena;
+    const struct mt_symbols *symbols;
+    uint8_t *plumbing; /* by frame */
+    uint32_t *node;    /* by stack: its innermost ancestor that is not plumbing */
+    uint8_t *depth;    /* by stack: number of such frames down to that one */
+    uint32_t frame_count, frame_capacity, stack_count, stack_capacity;
+};
+
+/* Both are borrowed. */
+void mt_speaking_stack_init(struct mt_speaking_stack *speaking, struct mt_arena *arena,
+                            const struct mt_symbols *symbols);
+
+/* Fills frames[] with the frames of `stack`, and *count: 0 for MT_NO_ID; a stack of only plumbing
+ * gives its innermost frame. O(count), plus O(1) once for every stack and frame of the trace. */
+void mt_speaking_stack_get(struct mt_speaking_stack *speaking, uint32_t stack,
+                           uint32_t frames[MT_SPEAKING_DEPTH], uint32_t *count);
 
 #endif

@@ -1,12 +1,37 @@
-#include "step_groups.h"
+/* Steps as groups of equal work; those of XLA programs are the runs of a module. */
+#include <stdlib.h>
+#include <string.h>
 
 #include "grow.h"
 #include "map.h"
 #include "process_memory.h"
-#include "xla_steps.h"
+#include "step_groups.h"
+#include "stretches.h"
 
-#include <stdlib.h>
-#include <string.h>
+/* Turns of a program of XLA. Lines alone cannot distinguish the loop over requests from an inner
+ * one that makes the arrays of each layer: both turn at the same line. In a real turn the program's
+ * own module runs (xla_runs.h). */
+
+/* `starts`, by stretch: removes turns before which the module has not run since the previous turn.
+ * Nothing changes if the program runs no module. O(stretches + runs). */
+static void xla_steps_merge(const struct mt_stretches *stretches, bool *starts)
+{
+    const struct mt_xla_runs *runs = &stretches->xla_runs;
+    uint32_t module = mt_xla_runs_main(runs);
+    bool has_run = false;
+    size_t run = 0;
+
+    if (module == MT_NO_ID)
+        return;
+    for (size_t i = 0; i < stretches->count; i++) {
+        uint64_t begin_seq = stretches->list[i].begin_seq;
+
+        for (; run < runs->count && runs->list[run].begin_seq < begin_seq; run++)
+            has_run |= runs->list[run].module == module;
+        starts[i] = starts[i] && has_run;
+        has_run = has_run && !starts[i];
+    }
+}
 
 static bool is_forward(const struct mt_stretch *stretch)
 {
@@ -167,7 +192,7 @@ static void start_calls(struct mt_step_groups *groups)
         groups->starts[i] = stretches->list[i].turns &&
                             stretches->list[i].turn.body == chosen.turn.body &&
                             stretches->list[i].turn.line == chosen.turn.line;
-    mt_xla_steps_merge(stretches, groups->starts);
+    xla_steps_merge(stretches, groups->starts);
     mt_map_release(&turns);
 }
 

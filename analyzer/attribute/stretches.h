@@ -8,7 +8,103 @@
 #ifndef MT_ANALYZER_STRETCHES_H
 #define MT_ANALYZER_STRETCHES_H
 
-#include "stretches_learn.h"
+#include "event.h"
+#include "phase.h"
+#include "places.h"
+#include "xla_runs.h"
+
+/* State of a trace while it is cut into stretches (stretches.h). */
+
+struct mt_stretch {
+    uint64_t begin_seq, begin_t_ns, end_seq, end_t_ns; /* first and last event */
+    uint64_t low_bytes, low_seq, low_t_ns; /* where the lowest allocation was, after an event */
+    uint32_t place; /* of its first event with a place, MT_NO_ID; in turns of names: that name */
+    struct mt_turn turn; /* if it turns */
+    uint16_t thread;
+    uint8_t kind;   /* enum mt_phase_kind */
+    uint8_t source; /* enum mt_phase_source of the evidence */
+    bool covered;   /* in a range that the program named */
+    bool turns;     /* control returned to an earlier line, or name, directly before it */
+    bool callees;   /* all its allocations were in functions called at its place */
+    bool allocates; /* any allocation */
+};
+
+/* Open ranges of one thread that carry information. */
+struct mt_stretch_thread {
+    uint32_t names[32]; /* of ranges, innermost last */
+    uint8_t facts[32];  /* facts from the names */
+    uint32_t depth;
+    bool is_engine; /* by its name */
+};
+
+struct mt_stretches {
+    struct mt_symbols *symbols;
+    struct mt_stack_kinds stacks;
+    struct mt_places places;
+    struct mt_stretch_thread *threads;
+    size_t thread_count; /* room, all of it in use */
+
+    /* results of learning */
+    bool has_framework;
+    bool free_stacks; /* some free has a stack */
+    bool has_stacks;  /* some allocation has a stack */
+    bool has_engine;  /* a thread is autograd's, according to its name */
+    bool is_training; /* backward or an optimizer was seen */
+    bool user_steps, user_parts,
+        user_named;  /* ranges of the program: steps; parts of training or a model's call; any */
+    bool user_turns; /* they repeat, and contain most events since the first one */
+    uint32_t kinds_told; /* bits: by stacks and ranges */
+
+    /* the cut */
+    struct mt_stretch *list;
+    size_t count, capacity;
+    struct mt_stretch now; /* open one, if is_open */
+    bool is_open;
+    bool named_turns;   /* the program's ranges determine turns, not lines */
+    bool step_begins;   /* a step of the program has just begun */
+    uint32_t user_open; /* open ranges of the program that name a part */
+    uint32_t turn_names[16], turn_name_count;
+    int32_t main_thread; /* the thread whose places count: the first one that calls a model; -1 */
+    uint32_t last_place; /* of the last event with a place */
+    uint32_t turn_place; /* the same, without events of callers of its function */
+    uint32_t trained_place; /* last place when backward or an update ran, unless a model was called
+                               since then; MT_NO_ID */
+    uint64_t waiting_seq, waiting_t_ns; /* first event of stretches since the last block */
+    bool waits, empties;                /* empties: the cache, so these events serve no block */
+    bool died;                          /* a request failed, and no request followed */
+    uint64_t allocated, last_t_ns;
+
+    struct mt_map gradients; /* by address: allocations of autograd's threads, if frees have no
+                                stacks: a free by another thread clears gradients */
+
+    struct mt_xla_runs xla_runs; /* the cut, if !has_framework */
+
+    /* PRIVATE: names of ranges */
+    struct mt_map name_ids;
+    struct mt_stretch_name {
+        uint64_t allocations; /* learned: directly in ranges of that name */
+        uint32_t pushes;
+        uint32_t facts;
+    } * names;
+    size_t name_count, name_capacity;
+    uint32_t open_names[32]; /* learning: ranges of the program, innermost last */
+    uint32_t open_count;
+    uint64_t beside; /* learning: allocations outside of all ranges except steps, since the first */
+};
+
+/* The first pass before a trace is cut into stretches: the names of ranges, threads, and the
+ * program's own ranges. */
+
+/* Takes an event of the first pass. When mt_stretches_complete returns true, the ranges of the
+ * program suffice. This may be known long before the end of the pass. */
+void mt_stretches_learn(struct mt_stretches *stretches, const struct mt_event *event);
+static inline bool mt_stretches_complete(const struct mt_stretches *stretches)
+{
+    return stretches->user_steps && stretches->user_parts;
+}
+
+/* Call it between the passes. */
+void mt_stretches_prepare(struct mt_stretches *stretches);
 
 /* Initializes *stretches. `has_framework`: the events are those of an allocator above the driver.
  * Only in that case may a missing stack mean autograd. */

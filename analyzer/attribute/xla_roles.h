@@ -7,7 +7,7 @@
  *   optimizer state  optax (state) are in the stack, and stay. A step makes new ones and drops the
  *                    old ones: when a block with one of these roles ends, the oldest result of its
  *                    size without a role takes the role over
- *   KV cache and     in a program that does not differentiate (xla_inference.h)
+ *   KV cache and     in a program that does not differentiate (xla_roles.h)
  *   parameters
  *
  * Among blocks of one size that a step makes, it is a guess which is a parameter and which is
@@ -15,11 +15,24 @@
 #ifndef MT_ANALYZER_XLA_ROLES_H
 #define MT_ANALYZER_XLA_ROLES_H
 
+#include <stdbool.h>
+#include <stdint.h>
+
 #include "map.h"
-#include "xla_block.h"
+#include "role.h"
 #include "xla_runs.h"
 
-#define MT_XLA_END (UINT32_C(1) << 31)
+/* A request of a program of XLA, as the rules of its roles see it (xla_roles.h). */
+
+struct mt_xla_block {
+    uint64_t size_bytes;
+    uint32_t run;         /* of its module, MT_NO_ID = none */
+    uint32_t born, ended; /* runs begun before its allocation and its end; ended: MT_NO_ID = live */
+    uint32_t next;        /* allocation number + 1: of the thread's, or the size's, list */
+    uint32_t stack;
+    uint8_t role;     /* enum mt_role; MT_ROLE_OTHER = unknown */
+    bool is_followed; /* a request of XLA */
+};
 
 /* To initialize, zero the memory and call mt_xla_roles_init. */
 struct mt_xla_roles {
@@ -49,6 +62,7 @@ void mt_xla_roles_release(struct mt_xla_roles *roles);
 
 /* Takes the start or end of a range. Amortized O(1). */
 void mt_xla_roles_range(struct mt_xla_roles *roles, const struct mt_event *event);
+
 /* Takes allocations in the order of their numbers. */
 void mt_xla_roles_birth(struct mt_xla_roles *roles, const struct mt_event *event,
                         uint64_t allocation);

@@ -1,10 +1,189 @@
-#include "baseline.h"
-#include "process_memory.h"
-#include "report_query.h"
-
+/* A baseline: writing, reading and comparing it. */
+#include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
+#include "baseline.h"
 #include "pytorch_config.h"
+#include "report.h"
+#include "report_query.h"
+#include "settings_text.h"
+#include "source.h"
+#include "util.h"
+
+/* Reads a baseline from its file. Skips unknown members: later versions of /1 may add some. */
+
+struct reading {
+    const struct mt_settings *settings;
+    struct mt_baseline *baseline;
+    struct mt_error *error;
+};
+
+static enum mt_status fail(const struct reading *reading, const char *path, const char *what)
+{
+    return mt_fail(reading->error, MT_ERR_FORMAT, MT_NO_OFFSET, "'%.80s' %s", path, what);
+}
+
+/* Sets NULL if it is missing. */
+static enum mt_status read_text(const struct reading *reading, const char *path, const char **text)
+{
+    const struct mt_setting *entry = mt_settings_find(reading->settings, path);
+
+    *text = NULL;
+    if (!entry)
+        return MT_OK;
+    if (entry->kind != MT_SETTING_TEXT)
+        return fail(reading, path, "is not a string");
+    *text = mt_arena_text(&reading->baseline->arena, entry->text, strlen(entry->text));
+    return MT_OK;
+}
+
+static enum mt_status read_bytes(const struct reading *reading, const char *path, bool needed,
+                                 uint64_t *bytes, bool *is_there)
+{
+    const struct mt_setting *entry = mt_settings_find(reading->settings, path);
+
+    *is_there = entry != NULL;
+    if (!entry)
+        return needed ? fail(reading, path, "is missing") : MT_OK;
+    if (entry->kind != MT_SETTING_NUMBER || !entry->is_whole)
+        return fail(reading, path, "is not a whole number");
+    *bytes = entry->number;
+    return MT_OK;
+}
+
+static enum mt_status read_site(const struct reading *reading, struct mt_baseline_device *device,
+                                const char *prefix, bool *more)
+{
+    struct mt_baseline_site site = {0};
+    char path[96];
+    enum mt_status status;
+    bool there;
+
+    (void)snprintf(path, sizeof path, "%s.sites.%u.bytes", prefix, device->site_count);
+    status = read_bytes(reading, path, false, &site.bytes, more);
+    if (status || !*more)
+        return status;
+    (void)snprintf(path, sizeof path, "%s.sites.%u.site", prefix, device->site_count);
+    status = read_text(reading, path, &site.site);
+    if (!status && !site.site)
+        status = fail(reading, path, "is missing");
+    (void)snprintf(path, sizeof path, "%s.sites.%u.phase", prefix, device->site_count);
+    if (!status)
+        status = read_text(reading, path, &site.phase);
+    there = site.phase != NULL;
+    site.phase = there ? site.phase : "";
+    if (!status)
+        device->sites[device->site_count++] = site;
+    return status;
+}
+
+static enum mt_status read_sites(const struct reading *reading, struct mt_baseline_device *device,
+                                 const char *prefix)
+{
+    const struct mt_setting *all;
+    enum mt_status status = MT_OK;
+    bool more = true;
+    char path[96];
+
+    while (!status && more && device->site_count < MT_BASELINE_SITES)
+        status = read_site(reading, device, prefix, &more);
+    (void)snprintf(path, sizeof path, "%s.all_sites", prefix);
+    all = mt_settings_find(reading->settings, path);
+    device->all_sites = all && all->kind == MT_SETTING_BOOL && all->number;
+    return status;
+}
+
+static enum mt_status read_peaks(const struct reading *reading, struct mt_baseline_device *device,
+                                 const char *prefix)
+{
+    static const struct {
+        const char *name;
+        size_t offset;
+        bool needed;
+    } fields[] = {
+        {"requested_peak_bytes", offsetof(struct mt_baseline_device, requested_peak_bytes), true},
+        {"allocated_peak_bytes", offsetof(struct mt_baseline_device, allocated_peak_bytes), true},
+        {"active_peak_bytes", offsetof(struct mt_baseline_device, active_peak_bytes), false},
+        {"reserved_peak_bytes", offsetof(struct mt_baseline_device, reserved_peak_bytes), false},
+        {"device_peak_bytes", offsetof(struct mt_baseline_device, device_peak_bytes), false}};
+    enum mt_status status = MT_OK;
+    char path[96];
+    bool there;
+
+    for (size_t i = 0; !status && i < MT_ARRAY_LEN(fields); i++) {
+        uint64_t bytes = 0;
+
+        (void)snprintf(path, sizeof path, "%s.%s", prefix, fields[i].name);
+        status = read_bytes(reading, path, fields[i].needed, &bytes, &there);
+        memcpy((char *)device + fields[i].offset, &bytes, sizeof bytes);
+        if (fields[i].offset == offsetof(struct mt_baseline_device, reserved_peak_bytes))
+            device->has_reserved = there;
+    }
+    return status;
+}
+
+static enum mt_status read_device(const struct reading *reading, bool *more)
+{
+    struct mt_baseline *baseline = reading->baseline;
+    struct mt_baseline_device *device = &baseline->devices[baseline->device_count];
+    char prefix[32], path[64];
+    uint64_t number = 0;
+    enum mt_status status;
+
+    (void)snprintf(prefix, sizeof prefix, "devices.%u", baseline->device_count);
+    (void)snprintf(path, sizeof path, "%s.device", prefix);
+    status = read_bytes(reading, path, false, &number, more);
+    if (status || !*more)
+        return status;
+    if (number >= MT_MAX_DEVICES || mt_baseline_device(baseline, (uint16_t)number))
+        return fail(reading, path, "is not a device number, or occurs twice");
+    device->device = (uint16_t)number;
+    status = read_peaks(reading, device, prefix);
+    if (!status)
+        status = read_sites(reading, device, prefix);
+    baseline->device_count++;
+    return status;
+}
+
+static enum mt_status check_schema(const struct mt_settings *settings, struct mt_error *error)
+{
+    const struct mt_setting *schema = mt_settings_find(settings, "schema");
+
+    if (!schema || schema->kind != MT_SETTING_TEXT)
+        return mt_fail(error, MT_ERR_FORMAT, MT_NO_OFFSET,
+                       "not a baseline: it has no \"schema\": \"" MT_BASELINE_SCHEMA "\"");
+    if (strcmp(schema->text, MT_BASELINE_SCHEMA) != 0)
+        return mt_fail(error, MT_ERR_UNSUPPORTED, MT_NO_OFFSET,
+                       "its schema is '%.60s', which is not " MT_BASELINE_SCHEMA, schema->text);
+    return MT_OK;
+}
+
+enum mt_status mt_baseline_read(struct mt_baseline *baseline, const struct mt_settings *settings,
+                                struct mt_error *error)
+{
+    const struct reading reading = {settings, baseline, error};
+    enum mt_status status;
+    bool more = true;
+
+    memset(baseline, 0, sizeof *baseline);
+    status = check_schema(settings, error);
+    if (status)
+        return status;
+    baseline->devices = mt_arena_array(&baseline->arena, MT_MAX_DEVICES, sizeof *baseline->devices);
+    status = read_text(&reading, "name", &baseline->name);
+    if (!status)
+        status = read_text(&reading, "sha256", &baseline->sha256);
+    if (!status)
+        status = read_text(&reading, "framework", &baseline->framework);
+    if (!status)
+        status = read_text(&reading, "options", &baseline->options);
+    if (!status)
+        status = read_text(&reading, "doubt", &baseline->doubt);
+    while (!status && more && baseline->device_count < MT_MAX_DEVICES)
+        status = read_device(&reading, &more);
+    return status;
+}
 
 const char *mt_peaks_doubt(const struct mt_report *report, const struct mt_device_report *device)
 {

@@ -51,6 +51,7 @@ bool mt_device_peak(const struct mt_report *report, uint16_t device, uint64_t *b
  * has one. `header` is the header of the source, for the effective options. */
 void mt_baseline_of_report(struct mt_baseline *baseline, const struct mt_report *report,
                            const struct mt_trace_header *header);
+
 /* Reads a baseline file. Returns MT_ERR_UNSUPPORTED for another schema, or MT_ERR_FORMAT with a
  * reason. Release *baseline even after an error. */
 enum mt_status mt_baseline_read(struct mt_baseline *baseline, const struct mt_settings *settings,

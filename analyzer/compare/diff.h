@@ -3,6 +3,9 @@
 #ifndef MT_ANALYZER_DIFF_H
 #define MT_ANALYZER_DIFF_H
 
+#include <stddef.h>
+#include <stdint.h>
+
 #include "report.h"
 
 struct mt_diff_row {
@@ -58,5 +61,24 @@ static inline int64_t mt_diff_change(const struct mt_diff_row *row)
 {
     return (int64_t)(row->b_bytes - row->a_bytes);
 }
+
+/* Matches the places of two versions of a program: by functions and files first, then by the order
+ * of lines, so a line that moved still matches. Places with equal functions and files are aligned
+ * in order; among these alignments, the one with the most equal lines, sizes and numbers of blocks
+ * is chosen. */
+
+#define MT_NO_PARTNER SIZE_MAX
+
+struct mt_place_item {
+    const char *key;   /* everything except lines */
+    uint32_t lines[2]; /* outer first */
+    uint64_t bytes, blocks;
+    size_t partner; /* index on the other side, or MT_NO_PARTNER */
+};
+
+/* Sets `partner` of both sides, which are sorted and have no equal items. O(n), except for places
+ * of one key, which cost the product of their numbers. */
+void mt_match_places(struct mt_place_item *a, size_t a_count, struct mt_place_item *b,
+                     size_t b_count);
 
 #endif

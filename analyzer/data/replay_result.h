@@ -12,7 +12,7 @@
 /* Each device has one simulated instance, and there are at most this many: devices 0..63. */
 #define MT_MAX_DEVICES 64
 
-/* A policy has at most this many pools that the run did not have (pool_routes.h). */
+/* A policy has at most this many pools that the run did not have (foresight.h). */
 #define MT_MAX_POLICY_POOLS 16
 
 /* Maximum text of a policy, including its NUL. */
@@ -123,7 +123,7 @@ struct mt_replay_result {
     uint64_t address_ties; /* choices between equal free blocks that an address decided, where that
                               address is not the run's: a real run may choose differently */
     /* Peaks of reserved and allocated memory over the orders of addresses that were tried
-     * (replay_orders.h); order_count 0 = no others were requested. The allocated peak depends on
+     * (replay.h); order_count 0 = no others were requested. The allocated peak depends on
      * them because a block keeps a remainder that is too small to split off. */
     uint64_t reserved_low_bytes, reserved_high_bytes;
     uint64_t allocated_low_bytes, allocated_high_bytes;

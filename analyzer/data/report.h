@@ -222,7 +222,7 @@ struct mt_need {
 };
 
 /* Peaks of a dry run over its own order of addresses and the other orders that were tried
- * (peak_orders.h). */
+ * (needs.h). */
 struct mt_peak_orders {
     uint32_t order_count; /* orders tried; 1: addresses decided nothing */
     uint64_t reserved_low_bytes, reserved_high_bytes;

@@ -1,9 +1,103 @@
-#include "report_query.h"
-
+/* Queries on a report, and names of its parts. */
 #include <stdio.h>
 #include <string.h>
 
+#include "holding.h"
+#include "phase.h"
+#include "question.h"
+#include "report.h"
+#include "report_query.h"
+#include "role.h"
+#include "units.h"
 #include "util.h"
+
+const char *mt_role_name(enum mt_role role)
+{
+    static const char *const names[] = {"parameters",  "optimizer state", "gradients",
+                                        "activations", "temporaries",     "workspace",
+                                        "inputs",      "KV cache",        "other"};
+    _Static_assert(sizeof names / sizeof *names == MT_ROLE_COUNT, "one entry for each");
+
+    return (unsigned)role < MT_ROLE_COUNT ? names[role] : "other";
+}
+
+const char *mt_device_part_name(enum mt_device_part part)
+{
+    static const char *const names[] = {"weights",
+                                        "KV cache",
+                                        "activations and temporaries",
+                                        "CUDA graphs and other private pools",
+                                        "workspaces",
+                                        "other blocks of the framework",
+                                        "segments of the framework, unused",
+                                        "libraries",
+                                        "context and modules",
+                                        "free, or not seen"};
+    _Static_assert(sizeof names / sizeof *names == MT_DEVICE_PART_COUNT, "one entry for each");
+
+    return names[part];
+}
+
+const char *mt_phase_source_name(enum mt_phase_source source)
+{
+    static const char *const names[] = {"annotation", "scopes", "stacks", "threads", "period"};
+    _Static_assert(sizeof names / sizeof *names == MT_PHASE_SOURCE_COUNT, "one entry for each");
+
+    return (unsigned)source < MT_PHASE_SOURCE_COUNT ? names[source] : names[0];
+}
+
+const char *mt_tie_name(enum mt_tie tie)
+{
+    static const char *const names[] = {"nothing", "parameter", "forward_site",
+                                        "library", "phase",     "before"};
+    _Static_assert(sizeof names / sizeof *names == MT_TIE_COUNT, "one entry for each");
+
+    return (unsigned)tie < MT_TIE_COUNT ? names[tie] : names[0];
+}
+
+const char *mt_group_by_name(enum mt_group_by by)
+{
+    static const char *const names[] = {"site", "stack", "role", "phase", "size", "module"};
+    _Static_assert(sizeof names / sizeof *names == MT_GROUP_BY_COUNT, "one entry for each");
+
+    return names[by];
+}
+
+const char *mt_population_name(enum mt_population_of of)
+{
+    static const char *const names[] = {"allocated-total", "grew", "kept"};
+    _Static_assert(sizeof names / sizeof *names == MT_POPULATION_KINDS, "one entry for each");
+
+    return names[of];
+}
+
+const char *mt_layer_by_name(enum mt_layer_by by)
+{
+    static const char *const names[] = {"role", "phase", "site", "stream"};
+    _Static_assert(sizeof names / sizeof *names == MT_LAYER_BY_COUNT, "one entry for each");
+
+    return names[by];
+}
+
+const char *mt_covered_name(unsigned i)
+{
+    static const char *const names[] = {"requested", "allocated", "active", "reserved"};
+    _Static_assert(sizeof names / sizeof *names == MT_COVERED_COUNTERS, "one entry for each");
+
+    return names[i];
+}
+
+void mt_add_covered(struct mt_buf *out, uint8_t covered)
+{
+    for (unsigned i = 0, added = 0; i < MT_COVERED_COUNTERS; i++) {
+        bool is_last = covered >> i == 1;
+
+        if (!(covered >> i & 1))
+            continue;
+        mt_buf_printf(out, "%s%s", !added ? "" : is_last ? " and " : ", ", mt_covered_name(i));
+        added++;
+    }
+}
 
 bool mt_limit_is_known(const struct mt_replay_result *replay)
 {
@@ -226,8 +320,9 @@ uint32_t mt_first_step(const struct mt_report *report, const struct mt_device_re
     return first;
 }
 
-const struct mt_communicator_use *mt_told_communicator(const struct mt_driver_report *driver,
-                                                       int32_t communicator)
+/* NCCL's reports about the communicator with that number, or NULL. */
+static const struct mt_communicator_use *told_communicator(const struct mt_driver_report *driver,
+                                                           int32_t communicator)
 {
     for (uint32_t i = 0; i < driver->told_communicator_count; i++)
         if (communicator != MT_NO_COMMUNICATOR &&
@@ -239,7 +334,7 @@ const struct mt_communicator_use *mt_told_communicator(const struct mt_driver_re
 static const char *communicator_text(struct mt_arena *arena, const struct mt_driver_report *driver,
                                      const struct mt_owner_use *owner)
 {
-    const struct mt_communicator_use *told = mt_told_communicator(driver, owner->communicator);
+    const struct mt_communicator_use *told = told_communicator(driver, owner->communicator);
     char ranks[MT_UNITS_TEXT];
     const char *text = driver->communicator_count < 2
                            ? mt_arena_printf(arena, "%s, communicator", owner->library)

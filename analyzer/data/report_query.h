@@ -30,6 +30,7 @@ const char *mt_need_text(char text[MT_NEED_TEXT], const struct mt_need *need);
 
 /* Whether it is an arena in host memory, which involves no card and no CUDA. */
 bool mt_is_host_memory(const struct mt_device_report *device);
+
 /* Total memory that a card must have, for a report of one device: the need, memory outside of the
  * framework at the allocated peak, and CUDA itself. Returns false if one of them is unknown; the
  * known ones are filled, and `bytes` is their sum. */
@@ -94,9 +95,6 @@ const struct mt_driver_report *mt_driver_of(const struct mt_report *report, uint
  * the run ended out of memory. */
 uint64_t mt_largest_kv_cache(const struct mt_device_parts *device_parts);
 
-/* NCCL's reports about the communicator with that number, or NULL. */
-const struct mt_communicator_use *mt_told_communicator(const struct mt_driver_report *driver,
-                                                       int32_t communicator);
 /* The owner in words: "NCCL, communicator 2 of 3 with 8 ranks"; "a library outside of the
  * framework" if unknown. */
 const char *mt_owner_text(struct mt_arena *arena, const struct mt_driver_report *driver,

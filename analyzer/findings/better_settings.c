@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "needs.h"
-#include "allocator_settings.h"
 #include "process_memory.h"
 #include "report_query.h"
 #include "util.h"

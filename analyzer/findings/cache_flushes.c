@@ -8,7 +8,6 @@
 
 #include "process_memory.h"
 #include "report_query.h"
-#include "allocator_settings.h"
 #include "units.h"
 
 struct attempt {

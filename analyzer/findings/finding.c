@@ -1,9 +1,132 @@
-#include "finding.h"
-
+/* What findings share: text, advice by framework, patterns of stacks, settings of the allocator. */
+#include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 
-#include "shell_word.h"
+#include "finding.h"
+#include "frame_judge.h"
+#include "heaps.h"
+#include "process_memory.h"
 #include "read_again.h"
+#include "report.h"
+#include "shell_word.h"
+#include "status.h"
+#include "symbols.h"
+#include "util.h"
+
+/* Files of the frameworks that pass modules to XLA, in the stack of every request. */
+static const struct {
+    const char *folder;
+    enum mt_framework framework;
+} folders[] = {
+    {"jax/_src/", MT_FRAMEWORK_JAX},
+    {"tensorflow/python/", MT_FRAMEWORK_TENSORFLOW},
+};
+
+static enum mt_framework named_in_stacks(const struct mt_symbols *symbols)
+{
+    for (uint32_t i = 0; i < symbols->frame_count; i++) {
+        const char *file = mt_symbols_text(symbols, symbols->frames[i].file);
+
+        for (size_t j = 0; j < MT_ARRAY_LEN(folders); j++)
+            if (mt_path_has(file, folders[j].folder))
+                return folders[j].framework;
+    }
+    return MT_FRAMEWORK_UNKNOWN;
+}
+
+/* A recording without Python frames: jax.jit names a module after the function. */
+static enum mt_framework named_in_modules(const struct mt_xla_runs *runs)
+{
+    static const char prefix[] = "jit_";
+
+    for (uint32_t i = 0; i < runs->modules.count; i++)
+        if (strncmp(runs->modules.texts[i], prefix, sizeof prefix - 1) == 0)
+            return MT_FRAMEWORK_JAX;
+    return MT_FRAMEWORK_UNKNOWN;
+}
+
+enum mt_framework mt_framework_of(const struct mt_finding_search *search)
+{
+    const struct mt_source *source = search->analysis->source;
+    enum mt_framework named;
+
+    if (!search->analysis->report->is_driver_level)
+        return strcmp(mt_heap_name(&source->symbols, source->view.heap), "pytorch") == 0
+                   ? MT_FRAMEWORK_TORCH
+                   : MT_FRAMEWORK_UNKNOWN;
+    if (!search->analysis->survey.phases.xla_modules)
+        return MT_FRAMEWORK_UNKNOWN;
+    named = named_in_stacks(&source->symbols);
+    return named ? named : named_in_modules(&search->analysis->survey.xla.runs);
+}
+
+const char *mt_framework_text(const struct mt_finding_search *search,
+                              const struct mt_framework_texts *texts)
+{
+    const char *text = texts->of[mt_framework_of(search)];
+
+    return text ? text : texts->of[MT_FRAMEWORK_UNKNOWN];
+}
+
+/* Parents come before their children, so one pass in order of ids is enough. */
+static void mark_stacks(struct mt_stack_marks *marks, const struct mt_symbols *symbols,
+                        const uint8_t *frames)
+{
+    for (uint32_t id = 0; id < symbols->stack_count; id++) {
+        const struct mt_stack *stack = &symbols->stacks[id];
+        uint8_t own = stack->frame < symbols->frame_count ? frames[stack->frame] : 0;
+
+        if (!own && stack->parent < id)
+            own = marks->stacks[stack->parent];
+        marks->stacks[id] = own;
+    }
+    marks->count = symbols->stack_count;
+}
+
+void mt_stack_marks_make(struct mt_stack_marks *marks, const struct mt_symbols *symbols,
+                         mt_frame_judge *judge)
+{
+    uint8_t *frames;
+
+    if (marks->count == symbols->stack_count)
+        return;
+    mt_stack_marks_release(marks);
+    frames = mt_memory_new((size_t)symbols->frame_count + 1);
+    marks->stacks = mt_memory_new((size_t)symbols->stack_count + 1);
+    for (uint32_t id = 0; id < symbols->frame_count; id++)
+        frames[id] = judge(symbols, &symbols->frames[id]);
+    mark_stacks(marks, symbols, frames);
+    free(frames);
+}
+
+void mt_stack_marks_release(struct mt_stack_marks *marks)
+{
+    free(marks->stacks);
+    memset(marks, 0, sizeof *marks);
+}
+
+const struct mt_setting mt_settings[MT_SETTING_COUNT] = {
+    {"pytorch:", "the allocator's defaults", "unset PYTORCH_CUDA_ALLOC_CONF"},
+    {"pytorch:expandable_segments:True", "expandable segments",
+     "export PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True"},
+};
+
+bool mt_setting_is_own(const struct mt_report *report, const struct mt_setting *setting)
+{
+    const char *own = report->policy;
+
+    return strcmp(own, setting->policy) == 0 ||
+           (strcmp(own, "pytorch") == 0 && strcmp(setting->policy, "pytorch:") == 0);
+}
+
+const struct mt_setting *mt_setting_of(const char *policy)
+{
+    for (int i = 0; i < MT_SETTING_COUNT; i++)
+        if (strcmp(mt_settings[i].policy, policy) == 0)
+            return &mt_settings[i];
+    return NULL;
+}
 
 bool mt_finding_replayable(const struct mt_finding_search *search)
 {

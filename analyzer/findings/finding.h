@@ -3,10 +3,37 @@
 #ifndef MT_ANALYZER_FINDING_H
 #define MT_ANALYZER_FINDING_H
 
+#include <stdbool.h>
+
 #include "analysis.h"
-#include "stack_marks.h"
+#include "report.h"
+#include "status.h"
+#include "symbols.h"
 #include "trend.h"
 #include "util.h"
+
+/* Marks of stacks. A stack has the mark of its innermost frame that has a mark. Each frame and each
+ * stack is judged once. */
+
+/* Zeroed memory is an empty table. */
+struct mt_stack_marks {
+    uint8_t *stacks;
+    uint32_t count;
+};
+
+/* Returns the mark of a frame, 0 = none. */
+typedef uint8_t mt_frame_judge(const struct mt_symbols *symbols, const struct mt_frame *frame);
+
+/* Marks all stacks; does nothing if the table is complete. O(frames + stacks), at any depth. */
+void mt_stack_marks_make(struct mt_stack_marks *marks, const struct mt_symbols *symbols,
+                         mt_frame_judge *judge);
+void mt_stack_marks_release(struct mt_stack_marks *marks);
+
+/* Returns 0 for a stack that is not in the table. */
+static inline uint8_t mt_stack_mark(const struct mt_stack_marks *marks, uint32_t stack)
+{
+    return stack < marks->count ? marks->stacks[stack] : 0;
+}
 
 /* Maximum number of findings of one kind on one device. */
 #define MT_FINDINGS_MAX 4
@@ -82,5 +109,45 @@ static inline struct mt_finding *mt_finding_add(struct mt_finding_search *search
 {
     return search->count < MT_FINDINGS_MAX ? &search->found[search->count++] : NULL;
 }
+
+/* Advice in the terms of the recorded framework. */
+
+enum mt_framework {
+    MT_FRAMEWORK_UNKNOWN, /* no framework, or one that is not named */
+    MT_FRAMEWORK_TORCH,
+    MT_FRAMEWORK_JAX,
+    MT_FRAMEWORK_TENSORFLOW,
+    MT_FRAMEWORK_COUNT
+};
+
+/* Returns the framework whose requests are analyzed. PyTorch is identified by its allocator. JAX
+ * and TensorFlow are identified by names in stacks or modules of a program that runs modules of
+ * XLA. O(frames + modules). */
+enum mt_framework mt_framework_of(const struct mt_finding_search *search);
+
+/* One text for each framework; NULL: uses the first one, which names no framework. */
+struct mt_framework_texts {
+    const char *of[MT_FRAMEWORK_COUNT];
+};
+
+const char *mt_framework_text(const struct mt_finding_search *search,
+                              const struct mt_framework_texts *texts);
+
+/* The settings of PyTorch's allocator that findings try: its defaults, and expandable segments. */
+
+struct mt_setting {
+    const char *policy; /* as for mt_replay_options */
+    const char *what;   /* in words */
+    const char *advice; /* a shell command */
+};
+
+enum { MT_SETTING_COUNT = 2 };
+extern const struct mt_setting mt_settings[MT_SETTING_COUNT];
+
+/* Returns true if the run used this setting. */
+bool mt_setting_is_own(const struct mt_report *report, const struct mt_setting *setting);
+
+/* Returns the setting with that policy, or NULL. */
+const struct mt_setting *mt_setting_of(const char *policy);
 
 #endif

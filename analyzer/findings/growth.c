@@ -10,7 +10,6 @@
 
 #include <stdlib.h>
 
-#include "framework_advice.h"
 #include "process_memory.h"
 #include "replaced.h"
 #include "report_query.h"

@@ -2,13 +2,65 @@
  * checkpointing could recompute instead. Only the peak counts, and there only blocks of the peak's
  * own step: older ones wait for nothing. A recording without steps has at most one, which did not
  * end. The loss is excluded, since it has its own finding. */
-#include "finding.h"
+#include <string.h>
 
-#include "checkpointing.h"
-#include "framework_advice.h"
+#include "arena.h"
+#include "finding.h"
+#include "frame_judge.h"
+#include "held_activations.h"
 #include "report_query.h"
 #include "site.h"
 #include "units.h"
+#include "util.h"
+
+/* Libraries whose models have a switch, by the folder of their models. */
+static const struct {
+    const char *folder, *call;
+} libraries[] = {
+    {"/transformers/models/",
+     "model.gradient_checkpointing_enable(), or TrainingArguments(gradient_checkpointing=True)"},
+    {"/timm/models/", "model.set_grad_checkpointing(True)"},
+    {"/diffusers/models/", "model.enable_gradient_checkpointing()"},
+};
+
+static const char *call_of(const struct mt_symbols *symbols, uint32_t frame)
+{
+    const char *file =
+        frame == MT_NO_ID ? NULL : mt_symbols_text(symbols, symbols->frames[frame].file);
+
+    for (size_t i = 0; file && i < MT_ARRAY_LEN(libraries); i++)
+        if (mt_path_has(file, libraries[i].folder))
+            return libraries[i].call;
+    return NULL;
+}
+
+/* "LlamaMLP" of "LlamaMLP.forward", NULL if the recording has no class. */
+static const char *module_of(struct mt_arena *arena, const struct mt_symbols *symbols,
+                             uint32_t frame)
+{
+    static const char method[] = ".forward";
+    const char *function = frame == MT_NO_ID ? NULL : mt_frame_function(arena, symbols, frame);
+    size_t length = function ? strlen(function) : 0;
+
+    if (length < sizeof method || strcmp(function + length - (sizeof method - 1), method) != 0)
+        return NULL;
+    return mt_arena_text(arena, function, length - (sizeof method - 1));
+}
+
+const char *mt_checkpoint_advice(struct mt_arena *arena, const struct mt_symbols *symbols,
+                                 struct mt_site site)
+{
+    const char *call = call_of(symbols, site.frame);
+    const char *module = call ? NULL : module_of(arena, symbols, site.frame);
+
+    if (call)
+        return call;
+    return mt_arena_printf(arena,
+                           "torch.utils.checkpoint.checkpoint(module, x, use_reentrant=False) "
+                           "around %s; or torch.autograd.graph.save_on_cpu(), which keeps them in "
+                           "host memory",
+                           module ? module : "the modules that make them");
+}
 
 enum {
     MIN_SHARE = 4,  /* of the peak */
@@ -74,7 +126,7 @@ static const char *tell(const struct mt_finding_search *search, const struct lin
                            line->blocks == 1 ? "" : "s", label, mt_format_duration(n[2], age_ns));
 }
 
-/* PyTorch's names the modules (checkpointing.h). */
+/* PyTorch's names the modules (held_activations.h). */
 static const struct mt_framework_texts advice = {
     {[MT_FRAMEWORK_UNKNOWN] =
          "gradient checkpointing: recompute them in backward instead of keeping them",

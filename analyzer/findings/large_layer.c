@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "frame_judge.h"
-#include "framework_advice.h"
 #include "site.h"
 #include "units.h"
 #include "util.h"

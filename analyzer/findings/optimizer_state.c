@@ -2,7 +2,6 @@
  * it; others keep less, and ranks can share it. */
 #include "finding.h"
 
-#include "framework_advice.h"
 #include "units.h"
 
 enum { MIN_SHARE = 10 }; /* of the peak */

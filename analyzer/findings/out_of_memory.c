@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "report_query.h"
-#include "allocator_settings.h"
 #include "shell_word.h"
 #include "units.h"
 

@@ -1,7 +1,7 @@
 /* The reason for a large reserved peak: free memory lies between live blocks, where larger requests
  * cannot use it and the driver cannot take it back. The finding looks at lines of the program whose
  * blocks are in segments with much more free memory than their own size. A replay in which the
- * requests of the line come from a memory pool of their own (pool_routes.h) proves that the line is
+ * requests of the line come from a memory pool of their own (foresight.h) proves that the line is
  * the cause; only the saving of that replay is claimed. */
 #include "finding.h"
 #include "process_memory.h"

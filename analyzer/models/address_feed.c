@@ -3,7 +3,7 @@
 #include "model_ops.h"
 
 #include "address_model.h"
-#include "block_words.h"
+#include "blocks_model.h"
 #include "util.h"
 
 static void find_steps(const struct mt_analysis *analysis, struct mt_address_options *options)

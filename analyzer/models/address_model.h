@@ -11,9 +11,9 @@
 #ifndef MT_ANALYZER_ADDRESS_MODEL_H
 #define MT_ANALYZER_ADDRESS_MODEL_H
 
-#include "kept_blocks.h"
-#include "mosaic.h"
+#include "blocks_model.h"
 #include "model_feed.h"
+#include "mosaic.h"
 #include "timeline_model.h"
 
 #define MT_ADDRESS_ROWS   16384u

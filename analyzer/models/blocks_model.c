@@ -1,10 +1,62 @@
 /* Three sets read the same stream, each with its own window and axis. */
-#include "blocks_model.h"
-
+#include <stdlib.h>
 #include <string.h>
 
-#include "level_curve.h"
+#include "analysis.h"
+#include "arena.h"
+#include "attributed.h"
+#include "blocks_model.h"
+#include "holding.h"
+#include "model_feed.h"
+#include "model_ops.h"
+#include "model_window.h"
+#include "process_memory.h"
+#include "role.h"
+#include "timeline_model.h"
 #include "util.h"
+
+struct block_words {
+    const char *site, *head; /* with the user's place, and without */
+    const char *operation;   /* the operation; NULL if the site names it */
+};
+
+/* Fills *words. The texts are in the attribution's arena. */
+static void block_words_find(const struct mt_attribution *attribution,
+                             const struct mt_holding *holding, struct block_words *words)
+{
+    struct mt_attributed row = mt_attributed_of(attribution, holding);
+
+    words->site = mt_attributed_site(attribution, &row);
+    words->operation = mt_attributed_operation(attribution, &row);
+    words->head = words->site ? mt_arena_text(attribution->arena, words->site,
+                                              mt_site_label_head(words->site))
+                              : NULL;
+}
+
+void mt_block_words_name(const struct mt_attribution *attribution, struct mt_block_shape *blocks,
+                         uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        struct mt_block_shape *block = &blocks[i];
+        struct mt_holding holding = {.stack = block->stack,
+                                     .tied = block->tied,
+                                     .tie = block->tie,
+                                     .phase = block->phase,
+                                     .role = block->role,
+                                     .block_bytes = block->block_bytes,
+                                     .blocks = 1,
+                                     .bytes = block->block_bytes,
+                                     .requested_bytes = block->requested_bytes,
+                                     .first_birth_t_ns = block->birth_t_ns,
+                                     .first_birth_event = block->birth_event};
+        struct block_words words;
+
+        block_words_find(attribution, &holding, &words);
+        block->site = words.site;
+        block->head = words.head;
+        block->operation = words.operation;
+    }
+}
 
 struct set_builder {
     struct mt_block_set set;
@@ -39,6 +91,17 @@ static void set_init(struct set_builder *builder, struct mt_arena *arena,
     else
         mt_level_curve_init(&builder->curve, arena, builder->set.begin_t_ns, builder->set.end_t_ns,
                             bins);
+}
+
+/* The event with the largest allocated level in the window. */
+static uint64_t peak_event(const struct mt_analysis *analysis, uint32_t slot,
+                           const struct mt_model_window *window)
+{
+    struct mt_survey_device *device = &analysis->survey.devices[slot];
+
+    if (window->phase != MT_NO_PHASE && (uint32_t)window->phase < device->use_capacity)
+        return device->uses[window->phase].peak_allocated_event;
+    return mt_highs_since(&device->high[MT_HIGH_ALLOCATED], 0)->event;
 }
 
 void mt_blocks_builder_new(struct mt_arena *arena, const struct mt_model_window *window,
@@ -137,6 +200,19 @@ void mt_blocks_builder_state(void *context, const struct mt_model_state *state)
     memcpy(builder->roles, state->role_bytes, sizeof builder->roles);
 }
 
+static enum mt_status begin(struct mt_analysis *analysis, uint32_t slot, struct mt_model_feed *feed)
+{
+    struct mt_model_window window = mt_model_window(analysis, slot);
+    uint32_t bins = mt_model_bins(analysis);
+    struct mt_blocks_builder *builder = NULL;
+
+    mt_blocks_builder_new(&analysis->report->arena, &window, peak_event(analysis, slot, &window),
+                          bins, &builder);
+    *feed = (struct mt_model_feed){
+        .builder = builder, .on_end = mt_blocks_builder_end, .on_state = mt_blocks_builder_state};
+    return MT_OK;
+}
+
 /* Length of the overlap of [begin, end) and [low, high]; at least 1, since the block existed. */
 static uint64_t shared_length(uint64_t begin, uint64_t end, uint64_t low, uint64_t high)
 {
@@ -192,5 +268,211 @@ struct mt_blocks *mt_blocks_builder_finish(struct mt_blocks_builder *builder)
     set_finish(builder, &builder->sets[0], &blocks->time);
     set_finish(builder, &builder->sets[1], &blocks->event);
     set_finish(builder, &builder->sets[2], &blocks->around);
+    return blocks;
+}
+
+/* Blocks get their words here: sites of those with a shape, and the largest groups of blocks alive
+ * at the peak. */
+
+static uint64_t snapshot_event(const struct mt_analysis *analysis, uint32_t slot)
+{
+    struct mt_model_window window = mt_model_window(analysis, slot);
+
+    return peak_event(analysis, slot, &window);
+}
+
+static int by_origin_and_size(const void *a, const void *b)
+{
+    const struct mt_attributed *x = a, *y = b;
+    int order = mt_attributed_by_source(a, b);
+
+    if (order)
+        return order;
+    return (x->block_bytes < y->block_bytes) - (x->block_bytes > y->block_bytes);
+}
+
+static int by_group_bytes(const void *a, const void *b)
+{
+    int order = mt_attributed_by_size(a, b);
+
+    return order ? order : by_origin_and_size(a, b);
+}
+
+static size_t merge_groups(struct mt_attributed *rows, size_t count)
+{
+    size_t kept = 0;
+
+    qsort(rows, count, sizeof *rows, by_origin_and_size);
+    for (size_t i = 0; i < count; i++) {
+        if (kept && by_origin_and_size(&rows[kept - 1], &rows[i]) == 0)
+            mt_attributed_absorb(&rows[kept - 1], &rows[i]);
+        else
+            rows[kept++] = rows[i];
+    }
+    qsort(rows, kept, sizeof *rows, by_group_bytes);
+    return kept;
+}
+
+static void fill_groups(const struct mt_attribution *attribution,
+                        const struct mt_snapshot *snapshot, struct mt_blocks *blocks)
+{
+    struct mt_attributed *rows =
+        mt_memory_zeroed((size_t)snapshot->holding_count + 1, sizeof *rows);
+    size_t count;
+
+    for (uint32_t i = 0; i < snapshot->holding_count; i++)
+        rows[i] = mt_attributed_of(attribution, &snapshot->holdings[i]);
+    count = merge_groups(rows, snapshot->holding_count);
+    blocks->groups_in_all = (uint32_t)count;
+    blocks->group_count = (uint32_t)mt_min_u64(count, MT_BLOCKS_GROUPS);
+    for (uint32_t i = 0; i < blocks->group_count; i++) {
+        struct mt_holding holding = {.stack = rows[i].stack,
+                                     .tied = rows[i].tied,
+                                     .tie = rows[i].tie,
+                                     .phase = rows[i].birth,
+                                     .role = rows[i].role,
+                                     .first_birth_event =
+                                         rows[i].initial ? 0 : attribution->first_event};
+        struct block_words words;
+
+        block_words_find(attribution, &holding, &words);
+        blocks->groups[i] = (struct mt_block_group){.site = words.site,
+                                                    .head = words.head,
+                                                    .role = rows[i].role,
+                                                    .block_bytes = rows[i].block_bytes,
+                                                    .blocks = (uint64_t)rows[i].blocks,
+                                                    .bytes = (uint64_t)rows[i].bytes};
+    }
+    free(rows);
+}
+
+static const struct mt_snapshot *snapshot_at(const struct mt_holders *holders, uint64_t event,
+                                             uint16_t device)
+{
+    for (uint32_t i = 0; i < holders->snapshot_count; i++)
+        if (holders->snapshots[i].event == event && holders->snapshots[i].device == device)
+            return &holders->snapshots[i];
+    return NULL;
+}
+
+static enum mt_status finish(struct mt_analysis *analysis, void *builder,
+                             struct mt_device_report *out)
+{
+    const struct mt_attribution *attribution = &analysis->attribution;
+    struct mt_blocks *blocks = mt_blocks_builder_finish(builder);
+    const struct mt_snapshot *snapshot;
+
+    out->blocks = blocks;
+    mt_block_words_name(attribution, blocks->time.blocks, blocks->time.block_count);
+    mt_block_words_name(attribution, blocks->event.blocks, blocks->event.block_count);
+    mt_block_words_name(attribution, blocks->around.blocks, blocks->around.block_count);
+    snapshot = snapshot_at(&analysis->holders, blocks->peak_event, out->device);
+    if (snapshot)
+        fill_groups(attribution, snapshot, blocks);
+    return MT_OK;
+}
+
+const struct mt_model_ops mt_model_blocks = {
+    .begin = begin, .finish = finish, .snapshot_event = snapshot_event};
+
+void mt_kept_blocks_init(struct mt_kept_blocks *kept, struct mt_arena *arena, uint32_t capacity)
+{
+    *kept = (struct mt_kept_blocks){.capacity = capacity};
+    kept->heap = mt_arena_array(arena, capacity, sizeof *kept->heap);
+}
+
+/* Whether a goes before b; b is then the one that is kept. */
+static bool is_less(const struct mt_kept_block *a, const struct mt_kept_block *b)
+{
+    if (a->score < b->score || a->score > b->score)
+        return a->score < b->score;
+    return a->shape.birth_event > b->shape.birth_event;
+}
+
+static void swap(struct mt_kept_block *a, struct mt_kept_block *b)
+{
+    struct mt_kept_block moved = *a;
+
+    *a = *b;
+    *b = moved;
+}
+
+static uint32_t sift_up(struct mt_kept_block *heap, uint32_t at)
+{
+    for (; at && is_less(&heap[at], &heap[(at - 1) / 2]); at = (at - 1) / 2)
+        swap(&heap[at], &heap[(at - 1) / 2]);
+    return at;
+}
+
+static uint32_t sift_down(struct mt_kept_block *heap, uint32_t count)
+{
+    uint32_t at = 0, child;
+
+    for (; (child = 2 * at + 1) < count; at = child) {
+        if (child + 1 < count && is_less(&heap[child + 1], &heap[child]))
+            child++;
+        if (!is_less(&heap[child], &heap[at]))
+            break;
+        swap(&heap[at], &heap[child]);
+    }
+    return at;
+}
+
+static struct mt_block_shape shape_of(const struct mt_block_life *life)
+{
+    return (struct mt_block_shape){.addr = life->addr,
+                                   .block_bytes = life->block_bytes,
+                                   .requested_bytes = life->requested_bytes,
+                                   .birth_t_ns = life->birth_t_ns,
+                                   .birth_event = life->birth_event,
+                                   .end_t_ns = life->end_t_ns,
+                                   .end_event = life->end_event,
+                                   .stack = life->stack,
+                                   .tied = life->tied,
+                                   .tie = (enum mt_tie)life->tie,
+                                   .phase = life->phase,
+                                   .role = (enum mt_role)life->role,
+                                   .initial = life->initial,
+                                   .place = MT_NO_ID};
+}
+
+struct mt_block_shape *mt_kept_blocks_add(struct mt_kept_blocks *kept,
+                                          const struct mt_block_life *life, double score)
+{
+    struct mt_kept_block block = {.score = score, .shape.birth_event = life->birth_event};
+    uint32_t at;
+
+    if (kept->count == kept->capacity && is_less(&block, &kept->heap[0]))
+        return NULL;
+    block.shape = shape_of(life);
+    if (kept->count < kept->capacity) {
+        kept->heap[kept->count] = block;
+        at = sift_up(kept->heap, kept->count++);
+    } else {
+        kept->heap[0] = block;
+        at = sift_down(kept->heap, kept->count);
+    }
+    return &kept->heap[at].shape;
+}
+
+static int by_birth(const void *a, const void *b)
+{
+    const struct mt_block_shape *x = a, *y = b;
+
+    if (x->birth_event != y->birth_event)
+        return x->birth_event < y->birth_event ? -1 : 1;
+    if (x->block_bytes != y->block_bytes)
+        return x->block_bytes < y->block_bytes ? 1 : -1;
+    return (x->addr > y->addr) - (x->addr < y->addr);
+}
+
+struct mt_block_shape *mt_kept_blocks_list(const struct mt_kept_blocks *kept,
+                                           struct mt_arena *arena)
+{
+    struct mt_block_shape *blocks = mt_arena_array(arena, (size_t)kept->count + 1, sizeof *blocks);
+
+    for (uint32_t i = 0; i < kept->count; i++)
+        blocks[i] = kept->heap[i].shape;
+    qsort(blocks, kept->count, sizeof *blocks, by_birth);
     return blocks;
 }

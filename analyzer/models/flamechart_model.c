@@ -1,14 +1,19 @@
 /* One pass. Phases open and close at their own events. Between them every ALLOC and FREE compares
  * its stack with the open one, closes the frames that are not shared, opens the rest, and adds its
  * bytes to the innermost cell. */
-#include "flamechart_model.h"
-
-#include "cell_nest.h"
-#include "level_curve.h"
-#include "speaking_stack.h"
-#include "util.h"
-
 #include <string.h>
+
+#include "analysis.h"
+#include "cell_nest.h"
+#include "flamechart_cell.h"
+#include "flamechart_model.h"
+#include "model_ops.h"
+#include "model_window.h"
+#include "report.h"
+#include "stack_kinds.h"
+#include "symbols.h"
+#include "timeline_model.h"
+#include "util.h"
 
 enum { PHASE_ROWS = 6, DEFAULT_BINS = 2048, MAX_BINS = 8192, NOT_SHOWN = -1 };
 
@@ -192,6 +197,35 @@ static void open_phase(struct mt_flamechart_builder *builder, uint32_t index)
     builder->open_phases[builder->open_phase_count] = (int32_t)index;
     builder->open_ends[builder->open_phase_count++] = mt_max_u64(end, cell.begin_event);
     mt_cell_nest_open(&builder->nest, &cell);
+}
+
+static void on_state(void *builder, const struct mt_model_state *state)
+{
+    const struct mt_event *event = state->event;
+    uint64_t allocated = state->now->allocated;
+
+    if (event->kind != MT_EVENT_ALLOC && event->kind != MT_EVENT_FREE_REQUESTED)
+        return;
+    mt_flamechart_builder_add(builder, event, state->phase,
+                              (int64_t)(allocated - state->allocated_before), allocated);
+}
+
+static enum mt_status begin(struct mt_analysis *analysis, uint32_t slot, struct mt_model_feed *feed)
+{
+    struct mt_model_window part = mt_model_window(analysis, slot);
+    const struct mt_phase *zoom =
+        part.phase == MT_NO_PHASE || analysis->report->phases[part.phase].is_step
+            ? NULL
+            : &analysis->report->phases[part.phase];
+    struct mt_flamechart_window window = {
+        part.begin_t_ns,         part.end_t_ns, part.begin_event, part.end_event, part.step,
+        mt_model_bins(analysis), zoom};
+    struct mt_flamechart_builder *builder = NULL;
+
+    mt_flamechart_builder_new(&analysis->report->arena, &window, analysis->report->phases,
+                              analysis->report->phase_count, &analysis->source->symbols, &builder);
+    *feed = (struct mt_model_feed){.builder = builder, .on_state = on_state};
+    return MT_OK;
 }
 
 /* The next shown phase, and its first event in the window. */
@@ -409,3 +443,15 @@ void mt_flamechart_builder_finish(struct mt_flamechart_builder *builder, struct 
     chart->events = builder->events;
     *out = chart;
 }
+
+/* The flame chart, fed by the requests and frees of its window. */
+
+static enum mt_status finish(struct mt_analysis *analysis, void *builder,
+                             struct mt_device_report *out)
+{
+    (void)analysis;
+    mt_flamechart_builder_finish(builder, &out->flamechart);
+    return MT_OK;
+}
+
+const struct mt_model_ops mt_model_flamechart = {.begin = begin, .finish = finish};

@@ -1,15 +1,140 @@
-/* Between two instants only differences are kept (history_sums.h). A new maximum settles the later
+/* Between two instants only differences are kept (history_model.h). A new maximum settles the later
  * changes. A finished column writes the settled changes, and the later ones are the state at the
  * start of the next column. Every change is moved at most twice, so an event costs O(1). */
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "history.h"
 #include "history_groups.h"
 #include "history_model.h"
-#include "history_sums.h"
 #include "phase.h"
 #include "process_memory.h"
 #include "util.h"
 
-#include <stdlib.h>
-#include <string.h>
+/* Sums for each group of a history during construction; for history_*.c only. */
+
+struct history_delta {
+    int64_t bytes, blocks;
+};
+
+struct history_tally {
+    int64_t told_bytes;           /* at the instant of the last finished column */
+    struct history_delta settled; /* from there to the fullest instant of this column so far */
+    struct history_delta later;   /* since that instant */
+    bool in_settled, in_later;    /* listed below */
+};
+
+struct history_list {
+    uint32_t *groups;
+    uint32_t count, capacity;
+};
+
+/* Zeroed memory has no groups. */
+struct history_sums {
+    struct history_tally *tallies; /* by group */
+    uint32_t capacity;
+    struct history_list settled, later; /* groups with any */
+};
+
+static void list_add(struct history_list *list, uint32_t group)
+{
+    if (list->count == list->capacity) {
+        uint32_t capacity = list->capacity ? list->capacity * 2 : 64;
+        uint32_t *bigger = mt_memory_resize(list->groups, capacity * sizeof *bigger);
+
+        list->groups = bigger;
+        list->capacity = capacity;
+    }
+    list->groups[list->count++] = group;
+}
+
+static void add_delta(struct history_delta *sum, struct history_delta delta)
+{
+    sum->bytes += delta.bytes;
+    sum->blocks += delta.blocks;
+}
+
+/* Ensures room for `group_count` groups. */
+static void history_sums_room(struct history_sums *sums, uint32_t group_count)
+{
+    uint32_t capacity = sums->capacity ? sums->capacity : 256;
+    struct history_tally *bigger;
+
+    if (group_count <= sums->capacity)
+        return;
+    while (capacity < group_count)
+        capacity *= 2;
+    bigger = mt_memory_resize(sums->tallies, capacity * sizeof *bigger);
+    memset(&bigger[sums->capacity], 0, (capacity - sums->capacity) * sizeof *bigger);
+    sums->tallies = bigger;
+    sums->capacity = capacity;
+}
+
+/* Adds to the later changes. */
+static void history_sums_add(struct history_sums *sums, uint32_t group, struct history_delta delta)
+{
+    struct history_tally *tally = &sums->tallies[group];
+
+    add_delta(&tally->later, delta);
+    if (tally->in_later)
+        return;
+    tally->in_later = true;
+    list_add(&sums->later, group);
+}
+
+/* The fullest instant is now: settles the later changes. */
+static void history_sums_settle(struct history_sums *sums)
+{
+    for (uint32_t i = 0; i < sums->later.count; i++) {
+        struct history_tally *tally = &sums->tallies[sums->later.groups[i]];
+
+        add_delta(&tally->settled, tally->later);
+        tally->later = (struct history_delta){0, 0};
+        tally->in_later = false;
+        if (!tally->in_settled)
+            list_add(&sums->settled, sums->later.groups[i]);
+        tally->in_settled = true;
+    }
+    sums->later.count = 0;
+}
+
+/* Gives the groups new numbers: group i of `old_count` becomes into[i], below `new_count`. Adds up
+ * the groups that get one number. */
+static void history_sums_renumber(struct history_sums *sums, const uint32_t *into,
+                                  uint32_t old_count, uint32_t new_count)
+{
+    struct history_tally *fresh = mt_memory_zeroed((size_t)sums->capacity + 1, sizeof *fresh);
+
+    sums->settled.count = sums->later.count = 0;
+    for (uint32_t i = 0; i < old_count; i++) {
+        const struct history_tally *old = &sums->tallies[i];
+        struct history_tally *tally = &fresh[into[i]];
+
+        tally->told_bytes += old->told_bytes;
+        add_delta(&tally->settled, old->settled);
+        add_delta(&tally->later, old->later);
+        tally->in_settled |= old->in_settled;
+        tally->in_later |= old->in_later;
+    }
+    free(sums->tallies);
+    sums->tallies = fresh;
+    for (uint32_t i = 0; i < new_count; i++) {
+        if (fresh[i].in_settled)
+            list_add(&sums->settled, i);
+        if (fresh[i].in_later)
+            list_add(&sums->later, i);
+    }
+}
+
+static void history_sums_release(struct history_sums *sums)
+{
+    free(sums->tallies);
+    free(sums->settled.groups);
+    free(sums->later.groups);
+    memset(sums, 0, sizeof *sums);
+}
 
 /* During construction; beyond this, small groups are merged. */
 #define MAX_GROUPS  16384u
@@ -18,13 +143,13 @@
 /* The event whose state is not known yet. */
 struct pending {
     uint32_t group;
-    struct mt_history_delta delta;
+    struct history_delta delta;
 };
 
 struct mt_history_builder {
     struct mt_history *history; /* columns in the arena; the rest is added at the end */
     struct mt_history_groups groups;
-    struct mt_history_sums sums; /* of the groups */
+    struct history_sums sums; /* of the groups */
     struct mt_strings words;
     const char **texts; /* of words, in the arena */
     uint32_t text_capacity;
@@ -68,7 +193,7 @@ const char *mt_history_word(struct mt_history_builder *builder, const char *text
 static void take_pending(struct mt_history_builder *builder)
 {
     for (unsigned i = 0; i < builder->pending_count; i++)
-        mt_history_sums_add(&builder->sums, builder->pending[i].group, builder->pending[i].delta);
+        history_sums_add(&builder->sums, builder->pending[i].group, builder->pending[i].delta);
     builder->pending_count = 0;
 }
 
@@ -88,7 +213,7 @@ static void merge_small(struct mt_history_builder *builder)
 
     builder->small_bytes = builder->small_bytes ? builder->small_bytes * 2 : 512;
     mt_history_groups_merge(&builder->groups, history->symbols, builder->small_bytes, &into);
-    mt_history_sums_renumber(&builder->sums, into, old_count, builder->groups.count);
+    history_sums_renumber(&builder->sums, into, old_count, builder->groups.count);
     renumber_blocks(builder, into);
     mt_history_renumber(history->columns, builder->at, builder->changes, &builder->change_count,
                         into, builder->groups.count);
@@ -99,7 +224,7 @@ static void merge_small(struct mt_history_builder *builder)
 static void note_most(struct mt_history_builder *builder)
 {
     for (uint32_t i = 0; i < builder->groups.count; i++) {
-        const struct mt_history_tally *tally = &builder->sums.tallies[i];
+        const struct history_tally *tally = &builder->sums.tallies[i];
         int64_t now = tally->told_bytes + tally->settled.bytes + tally->later.bytes;
         struct mt_history_group *group = &builder->groups.list[i];
 
@@ -119,7 +244,7 @@ static void make_room(struct mt_history_builder *builder)
 }
 
 static void tell_change(struct mt_history_builder *builder, uint32_t group,
-                        struct mt_history_delta delta)
+                        struct history_delta delta)
 {
     if (builder->change_count == builder->change_capacity) {
         uint32_t capacity = builder->change_capacity ? builder->change_capacity * 2 : 1024;
@@ -137,7 +262,7 @@ static void tell_settled(struct mt_history_builder *builder)
 {
     for (uint32_t i = 0; i < builder->sums.settled.count; i++) {
         uint32_t index = builder->sums.settled.groups[i];
-        struct mt_history_tally *tally = &builder->sums.tallies[index];
+        struct history_tally *tally = &builder->sums.tallies[index];
         struct mt_history_group *group = &builder->groups.list[index];
 
         tally->told_bytes += tally->settled.bytes;
@@ -145,7 +270,7 @@ static void tell_settled(struct mt_history_builder *builder)
             group->most_bytes = mt_max_u64(group->most_bytes, (uint64_t)tally->told_bytes);
         if (tally->settled.bytes || tally->settled.blocks)
             tell_change(builder, index, tally->settled);
-        tally->settled = (struct mt_history_delta){0, 0};
+        tally->settled = (struct history_delta){0, 0};
         tally->in_settled = false;
     }
     builder->sums.settled.count = 0;
@@ -161,7 +286,7 @@ static void open_column(struct mt_history_builder *builder, uint64_t t_ns, uint6
     begun.begin_t_ns = builder->history->by_event ? t_ns : column->begin_t_ns;
     begun.begin_event = builder->history->by_event ? column->begin_event : event;
     *column = begun;
-    mt_history_sums_settle(&builder->sums);
+    history_sums_settle(&builder->sums);
 }
 
 static void close_column(struct mt_history_builder *builder)
@@ -255,7 +380,7 @@ void mt_history_builder_release(struct mt_history_builder *builder)
     mt_strings_release(&builder->words);
     free(builder->blocks);
     free(builder->texts);
-    mt_history_sums_release(&builder->sums);
+    history_sums_release(&builder->sums);
     free(builder->changes);
     free(builder);
 }
@@ -278,12 +403,12 @@ static void room_for_block(struct mt_history_builder *builder, uint32_t block)
 
 /* Until its state is known, an event may belong to a column that is not open yet. The state at the
  * start of the trace precedes all columns. */
-static void note(struct mt_history_builder *builder, uint32_t group, struct mt_history_delta delta,
+static void note(struct mt_history_builder *builder, uint32_t group, struct history_delta delta,
                  bool at_start)
 {
     if (at_start) {
         builder->now.bytes.allocated += (uint64_t)delta.bytes;
-        mt_history_sums_add(&builder->sums, group, delta);
+        history_sums_add(&builder->sums, group, delta);
         return;
     }
     if (builder->pending_count == MT_ARRAY_LEN(builder->pending))
@@ -303,10 +428,10 @@ void mt_history_birth(struct mt_history_builder *builder, uint32_t block,
         like.block_bytes = 0;
     }
     mt_history_groups_find(&builder->groups, &like, &index);
-    mt_history_sums_room(&builder->sums, builder->groups.count);
+    history_sums_room(&builder->sums, builder->groups.count);
     room_for_block(builder, block);
     builder->blocks[block] = index;
-    note(builder, index, (struct mt_history_delta){(int64_t)bytes, 1}, at_start);
+    note(builder, index, (struct history_delta){(int64_t)bytes, 1}, at_start);
     make_room(builder);
 }
 
@@ -318,7 +443,7 @@ void mt_history_death(struct mt_history_builder *builder, uint32_t block, uint64
     if (group == MT_MAP_NONE)
         return;
     builder->blocks[block] = MT_MAP_NONE;
-    note(builder, group, (struct mt_history_delta){-(int64_t)bytes, -1}, at_start);
+    note(builder, group, (struct history_delta){-(int64_t)bytes, -1}, at_start);
 }
 
 /* The last column that has begun by then. */
@@ -358,7 +483,7 @@ void mt_history_state(struct mt_history_builder *builder, uint64_t t_ns, uint64_
     column->event = event;
     column->phase = phase;
     column->bytes = *bytes;
-    mt_history_sums_settle(&builder->sums);
+    history_sums_settle(&builder->sums);
 }
 
 void mt_history_finish(struct mt_history_builder *builder, struct mt_history **history)

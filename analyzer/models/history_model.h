@@ -10,6 +10,7 @@
 #include "history.h"
 
 #define MT_HISTORY_COLUMNS 512u
+
 /* Limits of the finished history, for all devices together. */
 #define MT_HISTORY_GROUPS  2000u
 #define MT_HISTORY_CHANGES 20000u

@@ -9,6 +9,8 @@
 #include "question.h"
 #include "role.h"
 
+struct mt_layer_groups;
+
 struct mt_analysis;
 struct mt_timeline;
 
@@ -40,10 +42,13 @@ void mt_layers_end(struct mt_layers_builder *builder, const struct mt_block_life
 
 /* For the timeline only, which has the bins. `axis`: 0 = time, 1 = events. */
 enum { MT_LAYERS_TIME, MT_LAYERS_EVENTS, MT_LAYERS_AXES };
+
 /* Ends the bin of the last event; the next starts with the current state. */
 void mt_layers_next_bin(struct mt_layers_builder *builder, int axis);
+
 /* Applies the changes passed in since the last event. */
 void mt_layers_happen(struct mt_layers_builder *builder);
+
 /* Makes the current state that of the bin: this is its fullest instant so far. */
 void mt_layers_keep(struct mt_layers_builder *builder, int axis);
 
@@ -51,5 +56,14 @@ void mt_layers_keep(struct mt_layers_builder *builder, int axis);
 void mt_layers_finish(struct mt_layers_builder *builder, const struct mt_timeline *timeline,
                       uint64_t peak_event, struct mt_layers **layers);
 void mt_layers_release(struct mt_layers_builder *builder);
+
+/* The group of a block in a timeline's layers: its phase of allocation, its site, or its stream, by
+ * name. */
+
+struct mt_analysis;
+
+/* Uses the options of the analysis. */
+void mt_layer_group(struct mt_layer_groups *groups, const struct mt_block_life *life,
+                    uint32_t *group);
 
 #endif

@@ -6,7 +6,6 @@
 #include "grow.h"
 #include "module_names.h"
 #include "module_numbers.h"
-#include "module_ranges.h"
 #include "process_memory.h"
 
 #include <stdio.h>

@@ -1,8 +1,8 @@
 #include "module_numbers.h"
 
 #include "frame_judge.h"
+#include "parameter_layers.h"
 #include "process_memory.h"
-#include "repeats.h"
 #include "role.h"
 
 #include <stdlib.h>

@@ -1,14 +1,22 @@
 /* One streaming pass. Each axis walks along its bins: leaving a bin closes it and opens the next
  * ones with the current state. So a bin without events still shows what was alive, and every event
  * costs O(1). */
-#include "timeline_model.h"
-
-#include "layers_model.h"
-
 #include <math.h>
 #include <string.h>
 
+#include "analysis.h"
+#include "arena.h"
+#include "counters.h"
+#include "flamechart_cell.h"
+#include "layers_model.h"
+#include "model_ops.h"
+#include "model_window.h"
+#include "report.h"
+#include "timeline_bins.h"
+#include "timeline_model.h"
 #include "util.h"
+
+struct mt_layers_builder; /* layers_model.h */
 
 #define MAX_FOLDS 6
 /* A gap is folded if it is this share of the drawn time: less would hardly save room, as the fold
@@ -18,6 +26,118 @@
 #define FOLD_SHARE_IN_PHASE 0.3
 #define PAD_SHARE           0.006 /* part of a folded gap that stays on either side */
 #define MAX_BINS            65536u
+
+/* Bins along one axis; they divide `length`. */
+struct axis {
+    struct mt_bin *bins;
+    uint32_t count, at;
+    uint64_t length;
+    uint64_t end;                     /* of bin `at`, along the axis */
+    struct mt_layers_builder *layers; /* layers that follow the bins, or NULL */
+    int number;                       /* the number of this axis for the layers */
+};
+
+struct mt_timeline_builder {
+    struct mt_timeline *timeline;
+    struct axis time, event;
+    struct mt_bin state;  /* as of the last event */
+    uint32_t span;        /* that the last event was in */
+    uint64_t span_offset; /* busy time before it */
+};
+
+struct timeline_feed {
+    struct mt_timeline_builder *builder;
+    struct mt_layers_builder *layers; /* NULL: by role */
+    bool begun;                       /* the first event of the recorded history has passed */
+};
+
+static void set_state(struct mt_bin *state, uint64_t event, const struct mt_bytes *bytes,
+                      const uint64_t *role_bytes)
+{
+    state->event = event;
+    memcpy(state->role_bytes, role_bytes, sizeof state->role_bytes);
+    state->allocated = state->allocated_min = bytes->allocated;
+    state->requested = bytes->requested;
+    state->reserved_max = bytes->reserved;
+}
+
+/* Sets the state at the start of the history, with which the bins start. Call it before the first
+ * event. If it is called repeatedly, the last call counts. */
+static void timeline_builder_start(struct mt_timeline_builder *builder, uint64_t event,
+                                   const struct mt_bytes *bytes, const uint64_t *role_bytes)
+{
+    struct mt_layers_builder *layers = builder->time.layers;
+
+    set_state(&builder->state, event, bytes, role_bytes);
+    builder->time.bins[0] = builder->event.bins[0] = builder->state;
+    if (!layers)
+        return;
+    mt_layers_happen(layers);
+    mt_layers_keep(layers, builder->time.number);
+    mt_layers_keep(layers, builder->event.number);
+}
+
+static void on_state(void *context, const struct mt_model_state *state)
+{
+    struct timeline_feed *feed = context;
+
+    bool initial = state->event->flags & MT_EVENT_INITIAL;
+
+    if (!initial)
+        mt_timeline_builder_add(feed->builder, state->event->t_ns, state->event->seq, state->now,
+                                state->role_bytes);
+    else if (!feed->begun)
+        timeline_builder_start(feed->builder, state->event->seq, state->now, state->role_bytes);
+    feed->begun |= !initial;
+}
+
+static void release(void *context)
+{
+    if (context)
+        mt_layers_release(((struct timeline_feed *)context)->layers);
+}
+
+static void on_birth(void *context, const struct mt_block_life *life)
+{
+    mt_layers_birth(((struct timeline_feed *)context)->layers, life);
+}
+
+static void on_end(void *context, const struct mt_block_life *life)
+{
+    mt_layers_end(((struct timeline_feed *)context)->layers, life);
+}
+
+/* Before the first event: sets the layers that follow each bin. */
+static void timeline_builder_follow(struct mt_timeline_builder *builder,
+                                    struct mt_layers_builder *layers)
+{
+    builder->time.layers = builder->event.layers = layers;
+    builder->time.number = MT_LAYERS_TIME;
+    builder->event.number = MT_LAYERS_EVENTS;
+}
+
+static enum mt_status begin(struct mt_analysis *analysis, uint32_t slot, struct mt_model_feed *feed)
+{
+    const struct mt_survey_device *device = &analysis->survey.devices[slot];
+    struct mt_arena *arena = &analysis->report->arena;
+    struct timeline_feed *made = mt_arena_alloc(arena, sizeof *made);
+    struct mt_span *spans;
+    uint32_t span_count;
+
+    *feed = (struct mt_model_feed){.builder = made, .on_state = on_state, .release = release};
+    mt_timeline_spans(arena, device->first_t_ns, device->last_t_ns, device->gaps, device->gap_count,
+                      analysis->survey.phases.phases, analysis->survey.phases.count, &spans,
+                      &span_count);
+    mt_timeline_builder_new(arena, spans, span_count, device->first_event, device->last_event,
+                            mt_model_bins(analysis), &made->builder);
+    if (analysis->options->layer_by == MT_LAYERS_BY_ROLE)
+        return MT_OK;
+    feed->on_birth = on_birth;
+    feed->on_end = on_end;
+    mt_layers_builder_new(analysis, &made->layers);
+    timeline_builder_follow(made->builder, made->layers);
+    return MT_OK;
+}
 
 /* Minimum share for folding a gap; above 1 = never, because it contains the start or end of a
  * phase. */
@@ -130,24 +250,6 @@ double mt_timeline_position(const struct mt_timeline *timeline, uint64_t t_ns)
     return (double)before / (double)timeline->busy_ns;
 }
 
-/* Bins along one axis; they divide `length`. */
-struct axis {
-    struct mt_bin *bins;
-    uint32_t count, at;
-    uint64_t length;
-    uint64_t end;                     /* of bin `at`, along the axis */
-    struct mt_layers_builder *layers; /* layers that follow the bins, or NULL */
-    int number;                       /* the number of this axis for the layers */
-};
-
-struct mt_timeline_builder {
-    struct mt_timeline *timeline;
-    struct axis time, event;
-    struct mt_bin state;  /* as of the last event */
-    uint32_t span;        /* that the last event was in */
-    uint64_t span_offset; /* busy time before it */
-};
-
 /* The first whole position after bin `at`. */
 static void set_end(struct axis *axis)
 {
@@ -217,14 +319,6 @@ void mt_timeline_builder_new(struct mt_arena *arena, struct mt_span *spans, uint
     axis_init(&made->event, arena, bin_count, timeline->last_event - first_event + 1, &made->state);
 }
 
-void mt_timeline_builder_follow(struct mt_timeline_builder *builder,
-                                struct mt_layers_builder *layers)
-{
-    builder->time.layers = builder->event.layers = layers;
-    builder->time.number = MT_LAYERS_TIME;
-    builder->event.number = MT_LAYERS_EVENTS;
-}
-
 static uint64_t time_offset(struct mt_timeline_builder *builder, uint64_t t_ns)
 {
     const struct mt_timeline *timeline = builder->timeline;
@@ -240,30 +334,6 @@ static uint64_t time_offset(struct mt_timeline_builder *builder, uint64_t t_ns)
     span = &timeline->spans[builder->span];
     t_ns = mt_min_u64(mt_max_u64(t_ns, span->begin_t_ns), span->end_t_ns);
     return builder->span_offset + (t_ns - span->begin_t_ns);
-}
-
-static void set_state(struct mt_bin *state, uint64_t event, const struct mt_bytes *bytes,
-                      const uint64_t *role_bytes)
-{
-    state->event = event;
-    memcpy(state->role_bytes, role_bytes, sizeof state->role_bytes);
-    state->allocated = state->allocated_min = bytes->allocated;
-    state->requested = bytes->requested;
-    state->reserved_max = bytes->reserved;
-}
-
-void mt_timeline_builder_start(struct mt_timeline_builder *builder, uint64_t event,
-                               const struct mt_bytes *bytes, const uint64_t *role_bytes)
-{
-    struct mt_layers_builder *layers = builder->time.layers;
-
-    set_state(&builder->state, event, bytes, role_bytes);
-    builder->time.bins[0] = builder->event.bins[0] = builder->state;
-    if (!layers)
-        return;
-    mt_layers_happen(layers);
-    mt_layers_keep(layers, builder->time.number);
-    mt_layers_keep(layers, builder->event.number);
 }
 
 void mt_timeline_builder_add(struct mt_timeline_builder *builder, uint64_t t_ns, uint64_t event,
@@ -290,4 +360,70 @@ struct mt_timeline *mt_timeline_builder_finish(struct mt_timeline_builder *build
     builder->timeline->time_bins = builder->time.bins;
     builder->timeline->event_bins = builder->event.bins;
     return builder->timeline;
+}
+
+/* The timeline, fed by the state after each event; its layers by the blocks. */
+
+static enum mt_status finish(struct mt_analysis *analysis, void *context,
+                             struct mt_device_report *out)
+{
+    struct timeline_feed *feed = context;
+    struct mt_layers *layers = NULL;
+
+    (void)analysis;
+    out->timeline = mt_timeline_builder_finish(feed->builder);
+    if (feed->layers)
+        mt_layers_finish(feed->layers, out->timeline, out->allocated_peak.event, &layers);
+    out->timeline->layers = layers;
+    return MT_OK;
+}
+
+const struct mt_model_ops mt_model_timeline = {.begin = begin, .finish = finish};
+
+void mt_level_curve_init(struct mt_level_curve *curve, struct mt_arena *arena, uint64_t begin,
+                         uint64_t end, uint32_t bins)
+{
+    memset(curve, 0, sizeof *curve);
+    curve->begin = curve->next_position = begin;
+    curve->width = end > begin ? end - begin : 1;
+    curve->bin_count = bins;
+    curve->bins = mt_arena_array(arena, (size_t)bins + 1, sizeof *curve->bins);
+}
+
+/* Positions never decrease. Both products fit: bins <= 2^13, and a window of more than 2^51 (26
+ * days, in ns) uses coarser units. */
+static void curve_enter_bin(struct mt_level_curve *curve, uint64_t position)
+{
+    unsigned shift = curve->width >> 50 ? 14 : 0;
+    uint64_t width = mt_max_u64(curve->width >> shift, 1);
+    uint64_t bin = mt_min_u64(((position - curve->begin) >> shift) * curve->bin_count / width,
+                              curve->bin_count);
+
+    curve->next_position =
+        bin >= curve->bin_count
+            ? UINT64_MAX
+            : curve->begin +
+                  (((bin + 1) * width + curve->bin_count - 1) / curve->bin_count << shift);
+    curve->count++;
+}
+
+void mt_level_curve_add(struct mt_level_curve *curve, uint64_t position, uint64_t t_ns,
+                        uint64_t event, uint64_t level)
+{
+    struct mt_curve_bin *bin;
+    bool is_new = position >= curve->next_position && curve->count <= curve->bin_count;
+
+    if (is_new)
+        curve_enter_bin(curve, position);
+    bin = &curve->bins[curve->count - 1];
+    if (is_new || level > bin->max) {
+        bin->max = level;
+        bin->t_ns = t_ns;
+        bin->event = event;
+    }
+    if (is_new || level < bin->min)
+        bin->min = level;
+    bin->last = level;
+    bin->last_t_ns = t_ns;
+    bin->last_event = event;
 }

@@ -5,6 +5,9 @@
 #ifndef MT_ANALYZER_TIMELINE_MODEL_H
 #define MT_ANALYZER_TIMELINE_MODEL_H
 
+#include "arena.h"
+#include "counters.h"
+#include "flamechart_cell.h"
 #include "report.h"
 #include "timeline_bins.h"
 
@@ -18,20 +21,10 @@ void mt_timeline_spans(struct mt_arena *arena, uint64_t first_t_ns, uint64_t las
 double mt_timeline_position(const struct mt_timeline *timeline, uint64_t t_ns);
 
 struct mt_timeline_builder;
-struct mt_layers_builder; /* layers_model.h */
 
 void mt_timeline_builder_new(struct mt_arena *arena, struct mt_span *spans, uint32_t span_count,
                              uint64_t first_event, uint64_t last_event, uint32_t bin_count,
                              struct mt_timeline_builder **builder);
-
-/* Before the first event: sets the layers that follow each bin. */
-void mt_timeline_builder_follow(struct mt_timeline_builder *builder,
-                                struct mt_layers_builder *layers);
-
-/* Sets the state at the start of the history, with which the bins start. Call it before the first
- * event. If it is called repeatedly, the last call counts. */
-void mt_timeline_builder_start(struct mt_timeline_builder *builder, uint64_t event,
-                               const struct mt_bytes *bytes, const uint64_t *role_bytes);
 
 /* State after an event; in order. O(1). */
 void mt_timeline_builder_add(struct mt_timeline_builder *builder, uint64_t t_ns, uint64_t event,
@@ -39,5 +32,23 @@ void mt_timeline_builder_add(struct mt_timeline_builder *builder, uint64_t t_ns,
 
 /* The model, in the arena of the builder. */
 struct mt_timeline *mt_timeline_builder_finish(struct mt_timeline_builder *builder);
+
+/* A level over one axis (time or events), reduced to bins of equal width
+ * without losing a peak. */
+
+struct mt_level_curve {
+    struct mt_curve_bin *bins;
+    uint32_t count, bin_count;
+    uint64_t begin, width;  /* of the window, width > 0 */
+    uint64_t next_position; /* start of the bin after the current one */
+};
+
+/* Bins of [begin, end], at most `bins` + 1 of them, in the arena. */
+void mt_level_curve_init(struct mt_level_curve *curve, struct mt_arena *arena, uint64_t begin,
+                         uint64_t end, uint32_t bins);
+
+/* The level after an event at `position`, which never decreases. O(1). */
+void mt_level_curve_add(struct mt_level_curve *curve, uint64_t position, uint64_t t_ns,
+                        uint64_t event, uint64_t level);
 
 #endif

@@ -4,6 +4,7 @@
 #define MT_ANALYZER_OPTIMAL_H
 
 #include "buffers.h"
+#include "placement.h"
 
 struct mt_optimal_options {
     uint64_t time_ns; /* time limit; 0 = no clock, a fixed amount of work: the same input gives the
@@ -30,5 +31,26 @@ enum mt_status mt_optimal_solve(const struct mt_buffers *buffers,
                                 struct mt_optimal_result *result,
                                 struct mt_error *error) MT_MUST_USE;
 void mt_optimal_release(struct mt_optimal_result *result);
+
+/* Improves an order: place, move items without room below the target forward, place again. */
+
+struct mt_improver {
+    const struct mt_instance *instance; /* borrowed */
+    struct mt_occupancy occupancy;
+    uint32_t *order, *best_order;
+    uint64_t *trial, *addresses; /* addresses: the best plan so far */
+    uint64_t height;             /* of the best plan; UINT64_MAX = none yet */
+    enum mt_fit fit;
+    uint64_t random;
+    uint32_t since_progress;
+    uint64_t placements; /* work done so far */
+};
+
+void mt_improver_init(struct mt_improver *improver, const struct mt_instance *instance);
+void mt_improver_release(struct mt_improver *improver);
+
+/* Tries the usual orders, first fit and best fit, until one reaches `goal` or the deadline passes;
+ * always finishes the first. */
+void mt_improver_construct(struct mt_improver *improver, uint64_t goal, uint64_t deadline_ns);
 
 #endif

@@ -3,7 +3,7 @@
 #define MT_ANALYZER_ANALYSIS_H
 
 #include "analyze_options.h"
-#include "attribution.h"
+#include "attributed.h"
 #include "driver_ledger.h"
 #include "holders.h"
 #include "instants.h"

@@ -1,9 +1,22 @@
-#include "attributed.h"
-
-#include "model_feed.h"
-#include "ties.h"
-
+/* The site, phase, step and role of a block. */
+#include <stdlib.h>
 #include <string.h>
+
+#include "attributed.h"
+#include "holding.h"
+#include "model_feed.h"
+#include "phases.h"
+#include "process_memory.h"
+#include "report.h"
+#include "site.h"
+#include "snapshot.h"
+#include "ties.h"
+#include "util.h"
+
+static inline uint64_t attributed_size(const struct mt_attributed *row)
+{
+    return mt_magnitude(row->bytes);
+}
 
 void mt_attribution_init(struct mt_attribution *attribution, struct mt_arena *arena,
                          const struct mt_symbols *symbols, const struct mt_phases *phases)
@@ -75,7 +88,8 @@ struct mt_attributed mt_attributed_of_life(const struct mt_attribution *attribut
     return mt_attributed_of(attribution, &holding);
 }
 
-int mt_attributed_by_place(const struct mt_attributed *x, const struct mt_attributed *y)
+/* Equal if the site, phase name and kind of origin are the same. */
+static int attributed_by_place(const struct mt_attributed *x, const struct mt_attributed *y)
 {
     int order;
 
@@ -98,7 +112,7 @@ int mt_attributed_by_place(const struct mt_attributed *x, const struct mt_attrib
 int mt_attributed_by_source(const void *a, const void *b)
 {
     const struct mt_attributed *x = a, *y = b;
-    int order = mt_attributed_by_place(x, y);
+    int order = attributed_by_place(x, y);
 
     if (order)
         return order;
@@ -109,8 +123,8 @@ int mt_attributed_by_size(const void *a, const void *b)
 {
     const struct mt_attributed *x = a, *y = b;
 
-    if (mt_attributed_size(x) != mt_attributed_size(y))
-        return mt_attributed_size(x) > mt_attributed_size(y) ? -1 : 1;
+    if (attributed_size(x) != attributed_size(y))
+        return attributed_size(x) > attributed_size(y) ? -1 : 1;
     if (mt_attributed_by_source(a, b))
         return mt_attributed_by_source(a, b);
     return (x->stack > y->stack) - (x->stack < y->stack);
@@ -139,7 +153,7 @@ size_t mt_attributed_worth(const struct mt_attributed *rows, size_t count, size_
     size_t told = 0;
 
     while (told < count && told < most &&
-           mt_attributed_size(&rows[told]) >= mt_attributed_size(&rows[0]) / 200)
+           attributed_size(&rows[told]) >= attributed_size(&rows[0]) / 200)
         told++;
     return told + 1 == count ? count : told;
 }
@@ -166,4 +180,138 @@ const char *mt_attributed_operation(const struct mt_attribution *attribution,
     return frame == MT_NO_ID || frame == row->site.frame
                ? NULL
                : mt_frame_label(attribution->arena, attribution->symbols, frame);
+}
+
+/* Holdings become rows with a key of frames, phase name and role; sorting makes equal keys
+ * adjacent, and they are merged. */
+
+static size_t merge(struct mt_attributed *rows, size_t count,
+                    int (*order)(const void *, const void *))
+{
+    size_t kept = 0;
+
+    qsort(rows, count, sizeof *rows, order);
+    for (size_t i = 0; i < count; i++) {
+        if (kept && order(&rows[kept - 1], &rows[i]) == 0)
+            mt_attributed_absorb(&rows[kept - 1], &rows[i]);
+        else
+            rows[kept++] = rows[i];
+    }
+    return kept;
+}
+
+static int by_site(const void *a, const void *b)
+{
+    const struct mt_attributed *x = a, *y = b;
+    int order = attributed_by_place(x, y);
+
+    if (order)
+        return order;
+    return (x->role > y->role) - (x->role < y->role);
+}
+
+/* Rows of a site and phase now differ only in role: the largest row determines it. */
+static size_t merge_roles(struct mt_attributed *rows, size_t count)
+{
+    size_t kept = 0;
+    int64_t most = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        if (kept && attributed_by_place(&rows[kept - 1], &rows[i]) == 0) {
+            if (rows[i].bytes > most) {
+                most = rows[i].bytes;
+                rows[kept - 1].role = rows[i].role;
+            }
+            mt_attributed_absorb(&rows[kept - 1], &rows[i]);
+        } else {
+            most = rows[i].bytes;
+            rows[kept++] = rows[i];
+        }
+    }
+    return kept;
+}
+
+void mt_attribute_sites(struct mt_attribution *attribution, const struct mt_snapshot *snapshot,
+                        struct mt_site_use **sites, uint32_t *count)
+{
+    size_t rows_count = snapshot->holding_count;
+    struct mt_attributed *rows = mt_memory_zeroed(rows_count + 1, sizeof *rows);
+
+    for (size_t i = 0; i < rows_count; i++)
+        rows[i] = mt_attributed_of(attribution, &snapshot->holdings[i]);
+    rows_count = merge_roles(rows, merge(rows, rows_count, by_site));
+    qsort(rows, rows_count, sizeof *rows, mt_attributed_by_size);
+    *sites = mt_arena_array(attribution->arena, rows_count + 1, sizeof **sites);
+    for (size_t i = 0; i < rows_count; i++) {
+        struct mt_site_use *site = &(*sites)[i];
+
+        *site = (struct mt_site_use){.stack = rows[i].stack,
+                                     .phase = rows[i].phase,
+                                     .role = rows[i].role,
+                                     .bytes = (uint64_t)rows[i].bytes,
+                                     .blocks = (uint64_t)rows[i].blocks};
+        site->site = mt_attributed_site(attribution, &rows[i]);
+    }
+    *count = (uint32_t)rows_count;
+    free(rows);
+}
+
+static void fill(struct mt_attribution *attribution, const struct mt_attributed *rows, size_t count,
+                 size_t told, struct mt_contribution *contributions, uint32_t *used)
+{
+    struct mt_contribution rest = {.phase = "", .step = MT_NO_STEP, .role = MT_ROLE_OTHER};
+
+    *used = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (i >= told) {
+            rest.bytes += rows[i].bytes;
+            rest.blocks += rows[i].blocks;
+            continue;
+        }
+        contributions[(*used)++] =
+            (struct mt_contribution){.site = mt_attributed_site(attribution, &rows[i]),
+                                     .phase = rows[i].phase,
+                                     .step = rows[i].step,
+                                     .role = rows[i].role,
+                                     .bytes = rows[i].bytes,
+                                     .blocks = rows[i].blocks};
+    }
+    if (rest.bytes || rest.blocks)
+        contributions[(*used)++] = rest;
+}
+
+static size_t drop_equal(struct mt_attributed *rows, size_t count)
+{
+    size_t kept = 0;
+
+    for (size_t i = 0; i < count; i++)
+        if (rows[i].bytes)
+            rows[kept++] = rows[i];
+    return kept;
+}
+
+void mt_attribute_change(struct mt_attribution *attribution, const struct mt_snapshot *from,
+                         const struct mt_snapshot *to, uint32_t most,
+                         struct mt_contribution **contributions, uint32_t *count)
+{
+    size_t from_count = from ? from->holding_count : 0;
+    size_t rows_count = from_count + to->holding_count;
+    struct mt_attributed *rows = mt_memory_zeroed(rows_count + 1, sizeof *rows);
+
+    for (size_t i = 0; i < rows_count; i++) {
+        bool is_from = i < from_count;
+
+        rows[i] = mt_attributed_of(attribution,
+                                   is_from ? &from->holdings[i] : &to->holdings[i - from_count]);
+        if (is_from) {
+            rows[i].bytes = -rows[i].bytes;
+            rows[i].blocks = -rows[i].blocks;
+        }
+    }
+    rows_count = drop_equal(rows, merge(rows, rows_count, mt_attributed_by_source));
+    qsort(rows, rows_count, sizeof *rows, mt_attributed_by_size);
+    *contributions = mt_arena_array(attribution->arena, (size_t)most + 2, sizeof **contributions);
+    fill(attribution, rows, rows_count, mt_attributed_worth(rows, rows_count, most), *contributions,
+         count);
+    free(rows);
 }

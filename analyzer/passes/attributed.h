@@ -4,7 +4,9 @@
 
 #include "holding.h"
 #include "phases.h"
+#include "report.h"
 #include "site.h"
+#include "snapshot.h"
 #include "util.h"
 
 struct mt_attribution {
@@ -46,8 +48,6 @@ struct mt_block_life;
 struct mt_attributed mt_attributed_of_life(const struct mt_attribution *attribution,
                                            const struct mt_block_life *life);
 
-/* Equal if the site, phase name and kind of origin are the same. */
-int mt_attributed_by_place(const struct mt_attributed *x, const struct mt_attributed *y);
 /* For qsort: by place and role; by bytes, largest first. */
 int mt_attributed_by_source(const void *a, const void *b);
 int mt_attributed_by_size(const void *a, const void *b);
@@ -59,11 +59,6 @@ void mt_attributed_absorb(struct mt_attributed *row, const struct mt_attributed 
  * a percent of the largest; a single remaining row also gets its line. */
 size_t mt_attributed_worth(const struct mt_attributed *rows, size_t count, size_t most);
 
-static inline uint64_t mt_attributed_size(const struct mt_attributed *row)
-{
-    return mt_magnitude(row->bytes);
-}
-
 /* Returns the operation that made the row's largest blocks: "embedding functional.py:2567". Returns
  * NULL if the site is that operation, or if there is none. */
 const char *mt_attributed_operation(const struct mt_attribution *attribution,
@@ -73,4 +68,18 @@ const char *mt_attributed_operation(const struct mt_attribution *attribution,
  * instead. */
 const char *mt_attributed_site(const struct mt_attribution *attribution,
                                const struct mt_attributed *row);
+
+/* Turns holdings into sums by site, phase of allocation and role, at one instant or for the
+ * difference between two. */
+
+/* Every site of a snapshot, largest first; bytes and blocks sum to those of the snapshot. */
+void mt_attribute_sites(struct mt_attribution *attribution, const struct mt_snapshot *snapshot,
+                        struct mt_site_use **sites, uint32_t *count);
+
+/* The sites behind the difference from one snapshot (NULL = nothing) to another: at most `most`
+ * rows and one for the rest, which sum to it. */
+void mt_attribute_change(struct mt_attribution *attribution, const struct mt_snapshot *from,
+                         const struct mt_snapshot *to, uint32_t most,
+                         struct mt_contribution **contributions, uint32_t *count);
+
 #endif

@@ -1,13 +1,206 @@
-#include "driver_ledger.h"
-
-#include "grow.h"
-#include "ledger_instants.h"
-#include "process_memory.h"
-#include "report.h"
-#include "util.h"
-
+/* The memory that a process took from the driver: by heap, by pool, and at instants. */
 #include <stdlib.h>
 #include <string.h>
+
+#include "communicators.h"
+#include "counters.h"
+#include "driver_ledger.h"
+#include "event.h"
+#include "free_set.h"
+#include "grow.h"
+#include "heaps.h"
+#include "phases.h"
+#include "process_memory.h"
+#include "replay_view.h"
+#include "report.h"
+#include "source.h"
+#include "status.h"
+#include "util.h"
+
+/* No allocation is larger, so sums of sizes in hostile files do not overflow. */
+#define MT_LEDGER_MAX_BYTES (UINT64_C(1) << 48)
+
+/* Returns the index of a device, created if missing. */
+static void ledger_device_at(struct mt_driver_ledger *ledger, uint16_t number, uint32_t *index)
+{
+    *index = mt_map_get(&ledger->device_slots, number);
+    if (*index != MT_MAP_NONE)
+        return;
+    *index = (uint32_t)ledger->device_count;
+    if (ledger->device_count == ledger->device_capacity)
+        mt_grow_to(&ledger->devices, &ledger->device_capacity, ledger->device_count + 1,
+                   sizeof *ledger->devices);
+    ledger->devices[ledger->device_count++] =
+        (struct mt_ledger_device){.device = number, .peak.phase = MT_NO_PHASE};
+    mt_map_put(&ledger->device_slots, number, *index);
+}
+
+static uint64_t distance(uint64_t a, uint64_t b)
+{
+    return a < b ? b - a : a - b;
+}
+
+static void add_sample(struct mt_ledger_samples *samples, const struct mt_event *event,
+                       uint64_t tracked, uint64_t wanted_t_ns)
+{
+    uint64_t used = mt_min_u64(event->size_bytes, MT_LEDGER_MAX_BYTES);
+    int64_t residual = (int64_t)used - (int64_t)tracked;
+    const struct mt_ledger_sample sample = {event->t_ns, event->seq, used, tracked};
+
+    if (!used) {
+        samples->unknown++;
+        return;
+    }
+    if (!samples->count || residual < samples->least_residual)
+        samples->least_residual = residual;
+    if (!samples->count || residual > samples->most_residual)
+        samples->most_residual = residual;
+    if (used > samples->largest.used_bytes)
+        samples->largest = sample;
+    if (residual >= 0 &&
+        (!samples->nearest.used_bytes ||
+         distance(event->t_ns, wanted_t_ns) < distance(samples->nearest.t_ns, wanted_t_ns)))
+        samples->nearest = sample;
+    samples->count++;
+}
+
+void mt_ledger_sample(struct mt_driver_ledger *ledger, const struct mt_event *event)
+{
+    struct mt_ledger_device *device;
+    uint32_t index;
+
+    ledger_device_at(ledger, event->device, &index);
+    device = &ledger->devices[index];
+    add_sample(&device->samples[MT_TRACKED_DRIVER], event, device->bytes, device->wanted_t_ns);
+    add_sample(&device->samples[MT_TRACKED_SEGMENTS], event, device->segment_bytes,
+               device->wanted_t_ns);
+}
+
+void mt_driver_ledger_want(struct mt_driver_ledger *ledger, uint16_t device, uint64_t event,
+                           uint64_t t_ns)
+{
+    uint32_t index;
+
+    ledger_device_at(ledger, device, &index);
+    ledger->devices[index].wants_copy = true;
+    ledger->devices[index].wanted_event = event;
+    ledger->devices[index].wanted_t_ns = t_ns;
+}
+
+static bool is_outside(const struct mt_driver_ledger *ledger, const struct mt_ledger_block *block,
+                       uint32_t device)
+{
+    return block->is_live && block->device == device && !block->is_framework &&
+           ledger->heaps[block->heap].is.is_device_memory;
+}
+
+static void copy(struct mt_driver_ledger *ledger, uint32_t index)
+{
+    struct mt_ledger_device *device = &ledger->devices[index];
+    uint32_t count = 0;
+
+    for (size_t i = 0; i < ledger->block_count; i++)
+        count += is_outside(ledger, &ledger->blocks[i], index);
+    device->copies = mt_arena_array(ledger->arena, (size_t)count + 1, sizeof *device->copies);
+    for (size_t i = 0; i < ledger->block_count; i++) {
+        struct mt_ledger_block *block = &ledger->blocks[i];
+
+        if (!is_outside(ledger, block, index))
+            continue;
+        device->copies[device->copy_count++] =
+            (struct mt_holding){.stack = block->stack,
+                                .tied = MT_NO_ID,
+                                .phase = block->phase,
+                                .role = MT_ROLE_OTHER,
+                                .block_bytes = block->bytes,
+                                .blocks = 1,
+                                .bytes = block->bytes,
+                                .requested_bytes = block->bytes,
+                                .first_birth_t_ns = block->birth_t_ns,
+                                .first_birth_event = block->birth_event};
+        block->copy = device->copy_count;
+    }
+}
+
+/* Makes the copies due before event number `seq`. */
+static void ledger_copy_due(struct mt_driver_ledger *ledger, uint64_t seq)
+{
+    ledger->next_wanted = UINT64_MAX;
+    for (uint32_t i = 0; i < ledger->device_count; i++) {
+        struct mt_ledger_device *device = &ledger->devices[i];
+
+        if (!device->wants_copy || device->has_copy)
+            continue;
+        if (seq <= device->wanted_event) {
+            ledger->next_wanted = mt_min_u64(ledger->next_wanted, device->wanted_event);
+            continue;
+        }
+        device->has_copy = true;
+        device->then.bytes = device->bytes;
+        device->then.framework_bytes = device->framework_bytes;
+        device->then.pool_bytes = device->pool_segment_bytes;
+        copy(ledger, i);
+    }
+}
+
+void mt_pool_ledger_release(struct mt_pool_ledger *ledger)
+{
+    free(ledger->rows);
+    memset(ledger, 0, sizeof *ledger);
+}
+
+/* Returns the row of a pool, created if missing. */
+static struct mt_pool_row *row_of(struct mt_pool_ledger *ledger, uint16_t pool)
+{
+    while (ledger->row_count <= pool) {
+        mt_grow_to(&ledger->rows, &ledger->row_capacity, (size_t)ledger->row_count + 1,
+                   sizeof *ledger->rows);
+        ledger->rows[ledger->row_count++] = (struct mt_pool_row){.first_stack = MT_NO_ID};
+    }
+    return &ledger->rows[pool];
+}
+
+void mt_pool_ledger_alloc(struct mt_pool_ledger *ledger, const struct mt_event *event,
+                          const struct mt_replay_view *view)
+{
+    struct mt_pool_row *row = row_of(ledger, view->pool);
+
+    if (!row->allocations) {
+        row->first_event = event->seq;
+        row->first_t_ns = event->t_ns;
+    }
+    if (row->first_stack == MT_NO_ID)
+        row->first_stack = event->stack;
+    row->is_used = true;
+    row->allocations++;
+    mt_level_add(&row->allocated, view->block_bytes);
+}
+
+/* A damaged trace may free more than was allocated. */
+static void sub(struct mt_level *level, uint64_t bytes)
+{
+    mt_level_sub(level, mt_min_u64(level->now, bytes));
+}
+
+void mt_pool_ledger_free(struct mt_pool_ledger *ledger, const struct mt_replay_view *view)
+{
+    if (view->pool < ledger->row_count)
+        sub(&ledger->rows[view->pool].allocated, view->block_bytes);
+}
+
+void mt_pool_ledger_segment(struct mt_pool_ledger *ledger, const struct mt_event *event,
+                            const struct mt_replay_view *view)
+{
+    struct mt_pool_row *row = row_of(ledger, view->pool);
+
+    row->is_used = true;
+    if (event->kind == MT_EVENT_SEGMENT_FREE || event->kind == MT_EVENT_SEGMENT_UNMAP)
+        sub(&row->reserved, event->size_bytes);
+    else if (event->size_bytes <= UINT64_MAX - row->reserved.now)
+        mt_level_add(&row->reserved, event->size_bytes);
+    row->segments += event->kind == MT_EVENT_SEGMENT_ALLOC;
+    row->segments -= event->kind == MT_EVENT_SEGMENT_FREE && row->segments;
+}
 
 /* How many allocations back to search for the memory of a mapping that does not name it. */
 #define LOOK_BACK 64
@@ -42,7 +235,7 @@ static void heap_at(struct mt_driver_ledger *ledger, const struct mt_event *even
     *index = mt_map_get(&ledger->heap_slots, key);
     if (*index != MT_MAP_NONE)
         return;
-    mt_ledger_device_at(ledger, event->device, &heap.device);
+    ledger_device_at(ledger, event->device, &heap.device);
     classify(&heap, &ledger->source->symbols);
     *index = (uint32_t)ledger->heap_count;
     if (ledger->heap_count == ledger->heap_capacity)
@@ -207,7 +400,7 @@ static void on_framework(struct mt_driver_ledger *ledger, const struct mt_event 
 
     if (!mt_event_is_segment(event) && (event->kind != MT_EVENT_ALLOC || ledger->has_segments))
         return;
-    mt_ledger_device_at(ledger, event->device, &index);
+    ledger_device_at(ledger, event->device, &index);
     device = &ledger->devices[index];
     if (event->kind == MT_EVENT_SEGMENT_FREE || event->kind == MT_EVENT_SEGMENT_UNMAP) {
         device->segment_bytes -= mt_min_u64(bytes, device->segment_bytes);
@@ -336,7 +529,7 @@ void mt_driver_ledger_event(struct mt_driver_ledger *ledger, const struct mt_eve
 
     if (mt_event_is_memory(event)) {
         if (event->seq > ledger->next_wanted)
-            mt_ledger_copy_due(ledger, event->seq);
+            ledger_copy_due(ledger, event->seq);
         if (ledger->has_framework && event->heap == ledger->framework_heap)
             on_framework(ledger, event);
         else
@@ -366,7 +559,7 @@ void mt_driver_ledger_begin(struct mt_driver_ledger *ledger, const struct mt_sou
 
 void mt_driver_ledger_finish(struct mt_driver_ledger *ledger)
 {
-    mt_ledger_copy_due(ledger, UINT64_MAX);
+    ledger_copy_due(ledger, UINT64_MAX);
 }
 
 enum mt_status mt_driver_ledger_read(struct mt_driver_ledger *ledger, struct mt_source *source,

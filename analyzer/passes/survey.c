@@ -1,12 +1,100 @@
-#include "survey.h"
-
-#include "process_memory.h"
-#include "recorded_roles.h"
-
-#include "util.h"
-
+/* Finds the instants of interest of a run: peaks, phases, steps. */
+#include <stddef.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "alloc_log.h"
+#include "analyze_options.h"
+#include "counters.h"
+#include "driver_ledger.h"
+#include "grow.h"
+#include "process_memory.h"
+#include "recorded_roles.h"
+#include "report.h"
+#include "roles.h"
+#include "survey.h"
+#include "util.h"
+#include "xla_roles.h"
+
+static void join_pairs(struct mt_retry_marks *list)
+{
+    for (uint32_t i = 0; i < list->count / 2; i++) {
+        list->marks[i] = list->marks[2 * i];
+        list->marks[i].retries += list->marks[2 * i + 1].retries;
+    }
+    list->count /= 2;
+}
+
+void mt_retry_marks_add(struct mt_retry_marks *list, uint64_t t_ns, uint64_t event,
+                        uint64_t retries)
+{
+    if (retries <= list->retries)
+        return;
+    if (!list->marks)
+        list->marks = mt_memory_zeroed(MT_MAX_RETRY_MARKS, sizeof *list->marks);
+    if (list->count == MT_MAX_RETRY_MARKS)
+        join_pairs(list);
+    list->marks[list->count++] = (struct mt_retry_mark){t_ns, event, retries - list->retries};
+    list->retries = retries;
+}
+
+void mt_retry_marks_release(struct mt_retry_marks *list)
+{
+    free(list->marks);
+    memset(list, 0, sizeof *list);
+}
+
+/* `earlier` has the maxima of consecutive stretches of starts, from the first start. A stretch that
+ * a later one exceeds is merged into it, so values never rise along the stack. Equal ones stay
+ * separate: an earlier window needs the first instant of the maximum. A stretch that starts exactly
+ * at the previous maximum is not a new one. */
+
+/* Merges stretches that the last one exceeds. */
+static void settle(struct mt_highs *window)
+{
+    while (window->count && window->earlier[window->count - 1].value < window->top.value) {
+        window->count--;
+        window->top.begin = window->earlier[window->count].begin;
+    }
+}
+
+void mt_highs_begin(struct mt_highs *window, const struct mt_high *now)
+{
+    settle(window);
+    if (now->value == window->top.value)
+        return; /* the previous maximum is still the maximum */
+    mt_grow_to(&window->earlier, &window->capacity, window->count + 1, sizeof *window->earlier);
+    window->earlier[window->count++] = window->top;
+    window->top = *now;
+}
+
+const struct mt_high *mt_highs_since(struct mt_highs *window, uint64_t begin)
+{
+    size_t low = 0, high;
+
+    settle(window);
+    if (begin >= window->top.begin || window->count == 0)
+        return &window->top;
+    for (high = window->count; low + 1 < high;) {
+        size_t middle = low + (high - low) / 2;
+
+        if (window->earlier[middle].begin <= begin)
+            low = middle;
+        else
+            high = middle;
+    }
+    return &window->earlier[low];
+}
+
+void mt_highs_release(struct mt_highs *window)
+{
+    free(window->earlier);
+    memset(window, 0, sizeof *window);
+}
+
+#define MT_SURVEY_USES (1u << 21) /* maximum of phases times devices */
+#define MT_SURVEY_OOMS 256        /* the first ones, and the last */
 
 void mt_survey_init(struct mt_survey *survey, struct mt_arena *arena,
                     const struct mt_source *source)

@@ -4,22 +4,73 @@
 #ifndef MT_ANALYZER_SURVEY_H
 #define MT_ANALYZER_SURVEY_H
 
+#include <stddef.h>
+#include <stdint.h>
+
 #include "alloc_log.h"
 #include "analyze_options.h"
-#include "highs.h"
-#include "pool_ledger.h"
-#include "replay.h"
+#include "counters.h"
+#include "driver_ledger.h"
 #include "report.h"
-#include "retry_marks.h"
 #include "roles.h"
 #include "xla_roles.h"
 
-enum { MT_HIGH_REQUESTED, MT_HIGH_ALLOCATED, MT_HIGH_ACTIVE, MT_HIGH_RESERVED, MT_HIGH_COUNT };
+/* Times at which an allocator emptied its cache and tried again: a list of bounded length. */
 
-#define MT_SURVEY_USES (1u << 21) /* maximum of phases times devices */
+#define MT_MAX_RETRY_MARKS 256
+
+/* Zeroed at the start. */
+struct mt_retry_marks {
+    struct mt_retry_mark *marks; /* in order of time */
+    uint32_t count;
+    uint64_t retries; /* the sum of the marks */
+};
+
+/* Takes `retries` so far, after an event; in order. O(1) on average. A full list merges pairs of
+ * marks: no retry is lost. */
+void mt_retry_marks_add(struct mt_retry_marks *list, uint64_t t_ns, uint64_t event,
+                        uint64_t retries);
+void mt_retry_marks_release(struct mt_retry_marks *list);
+
+/* The largest value since each of many starts, in one pass: a stack of maxima, each larger than or
+ * equal to those after it. O(1) per value, O(log starts) per query; the work does not depend on the
+ * number of open windows. */
+
+/* An instant with a maximum. */
+struct mt_high {
+    uint64_t begin; /* number of the first start that it is the maximum of */
+    uint64_t value;
+    uint64_t t_ns, event;
+    int32_t phase; /* innermost at that time */
+    struct mt_bytes then;
+};
+
+/* Zeroed memory is ready. */
+struct mt_highs {
+    struct mt_high top; /* since the last start */
+    struct mt_high *earlier;
+    size_t count, capacity;
+};
+
+/* Starts window number `begin` (ascending) at an instant with a value. Uses memory only if the
+ * value is below the largest since the last start. */
+void mt_highs_begin(struct mt_highs *window, const struct mt_high *now);
+
+/* Returns the first instant of the largest value since window `begin` started; an instant before
+ * that means the start itself. */
+const struct mt_high *mt_highs_since(struct mt_highs *window, uint64_t begin);
+
+void mt_highs_release(struct mt_highs *window);
+
+/* Takes a value after an event. If it returns true, the caller fills the other fields of top. */
+static inline int mt_highs_is_higher(const struct mt_highs *window, uint64_t value)
+{
+    return value > window->top.value;
+}
+
+enum { MT_HIGH_REQUESTED, MT_HIGH_ALLOCATED, MT_HIGH_ACTIVE, MT_HIGH_RESERVED, MT_HIGH_COUNT };
 #define MT_SURVEY_PACE (1u << 16) /* events between two progress reports */
 #define MT_SURVEY_GAPS 32
-#define MT_SURVEY_OOMS 256 /* the first ones, and the last */
 
 /* Additional facts of a phase's use: the allocated maximum of the device when it began, and the
  * instant of its own maximum. */

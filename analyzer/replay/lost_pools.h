@@ -23,7 +23,7 @@
 #define MT_ANALYZER_LOST_POOLS_H
 
 #include "event.h"
-#include "pool_facts.h"
+#include "pool_tracks.h"
 
 #define MT_NO_PART UINT32_MAX
 

@@ -1,15 +1,124 @@
-#include "one_replay.h"
-
+/* One replay of a source from its start to its end, with a window on the events to come. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "check.h"
 #include "end_levels.h"
 #include "lane.h"
+#include "limit.h"
+#include "lost_pools.h"
+#include "one_replay.h"
 #include "process_memory.h"
 #include "pytorch_config.h"
+#include "replay.h"
+#include "source.h"
 #include "util.h"
 #include "verify.h"
+
+static enum mt_status fetch(struct mt_window *window, struct mt_event_batch *batch,
+                            struct mt_error *error)
+{
+    enum mt_status status = MT_END;
+
+    if (!window->at_end)
+        status = mt_source_next(window->source, batch, error);
+    if (status == MT_END)
+        window->at_end = true;
+    return status;
+}
+
+/* Continues window_next at the end of a batch. */
+static struct mt_event *window_refill(struct mt_window *window, enum mt_status *status,
+                                      struct mt_error *error)
+{
+    struct mt_event_batch batch;
+
+    MT_ASSERT(window->at == window->count); /* no event is skipped */
+    do {
+        *status = fetch(window, &batch, error);
+        if (*status != MT_OK)
+            return NULL;
+        window->events = batch.events;
+        window->count = batch.count;
+    } while (!batch.count);
+    window->at = 1;
+    return window->events;
+}
+
+/* Returns the next event. NULL: the end of the trace (status MT_END), or an error. */
+static inline struct mt_event *window_next(struct mt_window *window, enum mt_status *status,
+                                           struct mt_error *error)
+{
+    if (window->at == window->count)
+        return window_refill(window, status, error);
+    *status = MT_OK;
+    return &window->events[window->at++];
+}
+
+static void window_init(struct mt_window *window, struct mt_source *source)
+{
+    memset(window, 0, sizeof *window);
+    window->source = source;
+}
+
+static void window_release(struct mt_window *window)
+{
+    free(window->joined);
+    memset(window, 0, sizeof *window);
+}
+
+/* Appends the next batch to the remaining events. */
+static enum mt_status join(struct mt_window *window, struct mt_error *error)
+{
+    size_t left = window->count - window->at;
+    struct mt_event_batch batch;
+    enum mt_status status;
+
+    /* the current batch belongs to the source: save its rest first */
+    if (window->joined_capacity < left || !window->joined) {
+        struct mt_event *joined = mt_memory_new((left + 1) * sizeof *joined);
+        if (left)
+            memcpy(joined, window->events + window->at, left * sizeof *joined);
+        free(window->joined);
+        window->joined = joined;
+        window->joined_capacity = left + 1;
+    } else if (left) {
+        memmove(window->joined, window->events + window->at, left * sizeof *window->joined);
+    }
+    window->events = window->joined;
+    window->at = 0;
+    window->count = left;
+    status = fetch(window, &batch, error);
+    if (status != MT_OK)
+        return status;
+    if (window->joined_capacity < left + batch.count) {
+        struct mt_event *joined =
+            mt_memory_resize(window->joined, (left + batch.count) * sizeof *joined);
+        window->joined = window->events = joined;
+        window->joined_capacity = left + batch.count;
+    }
+    memcpy(window->joined + left, batch.events, batch.count * sizeof *batch.events);
+    window->count = left + batch.count;
+    MT_ASSERT(window->count <= window->joined_capacity);
+    /* an inserted event (source.h) has the number of its neighbor */
+    MT_ASSERT(!left || !batch.count || window->joined[left - 1].seq <= window->joined[left].seq);
+    return MT_OK;
+}
+
+/* Returns the event `ahead` places after the last one returned (0 = the next one), or NULL if the
+ * trace ends before. Invalidates pointers from window_next. */
+static struct mt_event *window_peek(struct mt_window *window, size_t ahead, enum mt_status *status,
+                                    struct mt_error *error)
+{
+    *status = MT_OK;
+    while (window->count - window->at <= ahead) {
+        *status = join(window, error);
+        if (*status != MT_OK)
+            return NULL;
+    }
+    MT_ASSERT(window->at + ahead < window->count);
+    return &window->events[window->at + ahead];
+}
 
 /* For functions called in both loops over events, of one replay and of several: without it, the
  * calls cost analyze 1% to 2% of its instructions. */
@@ -194,7 +303,7 @@ static enum mt_status find_restore(struct mt_one_replay *replay, struct mt_lane 
     if (!more)
         return MT_OK;
     for (; more && status == MT_OK; ahead++) {
-        const struct mt_event *next = mt_window_peek(replay->window, ahead, &status, error);
+        const struct mt_event *next = window_peek(replay->window, ahead, &status, error);
         if (!next)
             break;
         more = mt_lane_scan(lane, next);
@@ -242,7 +351,7 @@ static enum mt_status resolve_group(struct mt_one_replay *replay, struct mt_lane
         status = MT_OK;
     }
     for (ahead = 0; status == MT_OK && !trigger; ahead++) {
-        const struct mt_event *next = mt_window_peek(replay->window, ahead, &status, error);
+        const struct mt_event *next = window_peek(replay->window, ahead, &status, error);
         if (!next)
             break;
         if (next->device != event.device || is_initial(next))
@@ -461,15 +570,15 @@ enum mt_status mt_one_replay_run(struct mt_one_replay *replay, struct mt_error *
     struct mt_window window;
     enum mt_status status = MT_OK;
 
-    mt_window_init(&window, replay->source);
+    window_init(&window, replay->source);
     begin(replay, &window);
     while (status == MT_OK) {
-        struct mt_event *event = mt_window_next(&window, &status, error);
+        struct mt_event *event = window_next(&window, &status, error);
         if (event)
             status = replay_event(replay, event, error);
     }
     status = finish(replay, status, error);
-    mt_window_release(&window);
+    window_release(&window);
     return status;
 }
 
@@ -517,13 +626,13 @@ enum mt_status mt_one_replay_run_all(struct mt_one_replay *replays, size_t count
     size_t i, left = count;
 
     MT_ASSERT(count > 0);
-    mt_window_init(&window, replays[0].source);
+    window_init(&window, replays[0].source);
     for (i = 0; i < count; i++) {
         MT_ASSERT(replays[i].source == replays[0].source && !replays[i].watching);
         begin(&replays[i], &window);
     }
     while (status == MT_OK && (left || listener)) {
-        const struct mt_event *next = mt_window_next(&window, &status, error);
+        const struct mt_event *next = window_next(&window, &status, error);
         struct mt_event event;
 
         if (!next)
@@ -534,6 +643,6 @@ enum mt_status mt_one_replay_run_all(struct mt_one_replay *replays, size_t count
             status = listener->event(listener->context, &event);
     }
     status = finish_all(replays, count, status, error);
-    mt_window_release(&window);
+    window_release(&window);
     return status;
 }

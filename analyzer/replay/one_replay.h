@@ -8,10 +8,22 @@
 #define MT_ANALYZER_ONE_REPLAY_H
 
 #include "foresight.h"
-#include "limit_infer.h"
+#include "limit.h"
 #include "lost_pools.h"
 #include "replay.h"
-#include "window.h"
+#include "source.h"
+
+/* A window on a source's events with lookahead. Batches are passed through unchanged. They are
+ * joined only if a caller looks beyond the end of a batch. */
+
+struct mt_window {
+    struct mt_source *source;
+    struct mt_event *events; /* [at, count): not returned yet */
+    size_t at, count;
+    struct mt_event *joined; /* memory of the window for batches that were joined */
+    size_t joined_capacity;
+    bool at_end;
+};
 
 struct mt_lane;
 

@@ -1,14 +1,204 @@
-#include "pool_evidence.h"
-
+/* What a recording proves about the pools of its blocks. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "grow.h"
-#include "pool_flush.h"
-#include "pool_walk.h"
+#include "lane.h"
+#include "pool_evidence.h"
+#include "pool_tracks.h"
 #include "process_memory.h"
+#include "pytorch_config.h"
 #include "recorded.h"
+#include "source.h"
 #include "util.h"
+
+/* State of the pass that collects evidence of pools, shared by pool_evidence.c and pool_evidence.c.
+ */
+
+/* One device of the pass. */
+struct pool_lane {
+    struct mt_lane lane;
+    struct mt_replay_result result;
+    uint32_t *alive; /* instances, ascending by base */
+    size_t alive_count, alive_capacity;
+    uint32_t *idle; /* instances that could be released when the cache was emptied */
+    size_t idle_count, idle_capacity;
+    uint32_t *gone; /* instances that were released in this group, at least partly */
+    size_t gone_count, gone_capacity;
+    uint32_t last; /* instance of the last request */
+    bool grew;     /* memory was added immediately before the request */
+    bool is_flush; /* the cache is being emptied */
+};
+
+struct pool_walk {
+    struct mt_source *source;
+    struct mt_pool_evidence *evidence;
+    struct mt_pytorch_config config;
+    struct pool_lane *lanes[MT_MAX_DEVICES];
+    uint64_t looks;
+    uint32_t group; /* number of the group of segment events */
+};
+
+/* Maximum number of pairs of each kind. n segments can have n * n / 2 pairs, and at 100 bytes a
+ * pair a trace of 1 KB could take 400 MiB. The captures have at most one pair per nine events. */
+static const size_t MAX_PAIRS = (size_t)1 << 22;
+
+enum { FREE_PAIRS = 4096, PAIRS_PER_EVENT = 4 };
+
+/* pool_place_above returns the index in `alive` of the first instance that begins above `addr`.
+ * pool_instance_at returns the instance that contains `addr`, or MT_NO_INSTANCE. */
+static size_t pool_place_above(const struct pool_walk *walk, const struct pool_lane *lane,
+                               uint64_t addr)
+{
+    size_t low = 0, high = lane->alive_count;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (walk->evidence->instances[lane->alive[middle]].base <= addr)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static void pool_push(uint32_t **items, size_t *count, size_t *capacity, uint32_t item)
+{
+    mt_grow_to(items, capacity, *count + 1, sizeof **items);
+    (*items)[(*count)++] = item;
+}
+
+/* Adds a pair. With too many pairs the search gives up. */
+static void add_pair(struct mt_pool_evidence *evidence, struct mt_pool_pairs *pairs, uint32_t a,
+                     uint32_t b)
+{
+    size_t most =
+        mt_min_u64(MAX_PAIRS, FREE_PAIRS + (uint64_t)PAIRS_PER_EVENT * evidence->event_count);
+
+    if (!evidence->gave_up)
+        mt_pool_pairs_add(pairs, a, b);
+    evidence->gave_up |= pairs->count > most;
+}
+
+/* Add a piece of evidence. If there are too many of either kind, the search gives up
+ * (evidence->gave_up). */
+static void pool_set_unequal(struct pool_walk *walk, uint32_t a, uint32_t b)
+{
+    add_pair(walk->evidence, &walk->evidence->unequal, a < b ? a : b, a < b ? b : a);
+}
+
+static void pool_set_kept(struct pool_walk *walk, uint32_t stayed, uint32_t gone)
+{
+    add_pair(walk->evidence, &walk->evidence->kept, stayed, gone);
+}
+
+static uint32_t pool_instance_at(const struct pool_walk *walk, const struct pool_lane *lane,
+                                 uint64_t addr)
+{
+    size_t above = pool_place_above(walk, lane, addr);
+
+    if (!above || addr >= walk->evidence->instances[lane->alive[above - 1]].end)
+        return MT_NO_INSTANCE;
+    return lane->alive[above - 1];
+}
+
+/* Evidence from flushes: the segments that were released, those that stayed, and the order. */
+
+/* Whether a flush of its pool would release this free block, or chunks of it. */
+static bool can_go(const struct pool_walk *walk, const struct mt_block *block,
+                   const struct mt_pool_instance *instance)
+{
+    uint64_t chunk = instance->is_small ? MT_PYTORCH_SMALL_SEGMENT
+                                        : mt_max_u64(walk->config.large_segment_bytes, 1);
+    uint64_t offset = block->addr - instance->base;
+
+    if (!block->expandable)
+        return !mt_block_is_split(block);
+    return block->size_bytes >= chunk &&
+           mt_round_down(offset + block->size_bytes, chunk) > mt_round_up(offset, chunk);
+}
+
+/* Notes the releasable segments at the start of empty_cache(). */
+static void pool_note_idle(struct pool_walk *walk, struct pool_lane *lane)
+{
+    const struct mt_block_store *store = mt_recorded_blocks(lane->lane.policy);
+    uint32_t i;
+
+    lane->is_flush = true;
+    lane->idle_count = 0;
+    walk->looks += store->count;
+    for (i = 0; i < store->count; i++) {
+        const struct mt_block *block = &store->blocks[i];
+        uint32_t id;
+        if (block->state != MT_BLOCK_FREE)
+            continue;
+        id = pool_instance_at(walk, lane, block->addr);
+        if (id != MT_NO_INSTANCE && can_go(walk, block, &walk->evidence->instances[id]))
+            pool_push(&lane->idle, &lane->idle_count, &lane->idle_capacity, id);
+    }
+}
+
+/* A flush releases all that it can of a pool: a segment that stayed is in another pool than all
+ * that were released. */
+static void compare_flushed(struct pool_walk *walk, struct pool_lane *lane, uint32_t stayed)
+{
+    size_t i;
+
+    pool_set_kept(walk, stayed, lane->gone[0]);
+    walk->looks += lane->gone_count;
+    for (i = 0; !walk->evidence->gave_up && i < lane->gone_count; i++)
+        pool_set_unequal(walk, stayed, lane->gone[i]);
+}
+
+static uint64_t stream_handle(const struct pool_walk *walk, uint32_t stream)
+{
+    const struct mt_symbols *symbols = &walk->source->symbols;
+
+    return stream < symbols->stream_count ? symbols->streams[stream].handle : stream;
+}
+
+/* Whether one flush of a pool releases whole segments in this order: by stream, size, address. */
+static bool is_in_order(const struct pool_walk *walk, const struct mt_pool_instance *a,
+                        const struct mt_pool_instance *b)
+{
+    uint64_t size_a = a->end - a->base, size_b = b->end - b->base;
+
+    if (a->is_small != b->is_small || a->expandable || b->expandable)
+        return true;
+    if (a->stream != b->stream)
+        return stream_handle(walk, a->stream) < stream_handle(walk, b->stream);
+    return size_a < size_b || (size_a == size_b && a->base <= b->base);
+}
+
+/* Segments released in another order than that of one flush belong to two pools. */
+static void compare_order(struct pool_walk *walk, struct pool_lane *lane)
+{
+    const struct mt_pool_instance *instances = walk->evidence->instances;
+    size_t i, k;
+
+    for (i = 0; i < lane->gone_count; i++) {
+        walk->looks += i;
+        for (k = 0; !walk->evidence->gave_up && k < i; k++)
+            if (!is_in_order(walk, &instances[lane->gone[k]], &instances[lane->gone[i]]))
+                pool_set_unequal(walk, lane->gone[k], lane->gone[i]);
+    }
+}
+
+/* Ends the group of segment events. */
+static void pool_end_group(struct pool_walk *walk, struct pool_lane *lane)
+{
+    size_t i;
+
+    for (i = 0; !walk->evidence->gave_up && i < lane->idle_count && lane->gone_count; i++)
+        if (walk->evidence->instances[lane->idle[i]].group != walk->group)
+            compare_flushed(walk, lane, lane->idle[i]);
+    if (lane->is_flush)
+        compare_order(walk, lane);
+    walk->group += lane->gone_count > 0;
+    lane->is_flush = false;
+    lane->idle_count = lane->gone_count = 0;
+    lane->grew = false;
+}
 
 /* Beyond these limits the search gives up: real traces stay below them, hostile files may not. */
 static const size_t MAX_EVENTS = (size_t)1 << 26;
@@ -22,7 +212,7 @@ static bool is_small_segment(const struct mt_event *event)
 }
 
 /* Marks the reservation as unequal to every existing one of its kind. */
-static void tell_reservations_apart(struct mt_pool_walk *walk, const struct mt_pool_lane *lane,
+static void tell_reservations_apart(struct pool_walk *walk, const struct pool_lane *lane,
                                     uint32_t id)
 {
     const struct mt_pool_instance *self = &walk->evidence->instances[id];
@@ -32,20 +222,20 @@ static void tell_reservations_apart(struct mt_pool_walk *walk, const struct mt_p
         const struct mt_pool_instance *other = &walk->evidence->instances[lane->alive[i]];
         if (lane->alive[i] != id && other->expandable && other->stream == self->stream &&
             other->is_small == self->is_small)
-            mt_pool_set_unequal(walk, id, lane->alive[i]);
+            pool_set_unequal(walk, id, lane->alive[i]);
     }
 }
 
-static void new_instance(struct mt_pool_walk *walk, struct mt_pool_lane *lane,
+static void new_instance(struct pool_walk *walk, struct pool_lane *lane,
                          const struct mt_event *event, uint32_t *id)
 {
     struct mt_pool_evidence *evidence = walk->evidence;
     struct mt_pool_instance fresh = {0};
-    size_t place = mt_pool_place_above(walk, lane, event->addr);
+    size_t place = pool_place_above(walk, lane, event->addr);
 
     mt_grow_to(&evidence->instances, &evidence->capacity, (size_t)evidence->count + 1,
                sizeof *evidence->instances);
-    mt_pool_push(&lane->alive, &lane->alive_count, &lane->alive_capacity, 0);
+    pool_push(&lane->alive, &lane->alive_count, &lane->alive_capacity, 0);
     fresh.base = fresh.end = event->addr;
     fresh.first_release_seq = UINT64_MAX;
     fresh.stream = event->stream;
@@ -63,10 +253,10 @@ static void new_instance(struct mt_pool_walk *walk, struct mt_pool_lane *lane,
 
 /* Returns the reservation that a mapped range continues: it begins below the range and was mapped
  * at least up to it at some time. */
-static uint32_t reservation_of(const struct mt_pool_walk *walk, const struct mt_pool_lane *lane,
+static uint32_t reservation_of(const struct pool_walk *walk, const struct pool_lane *lane,
                                const struct mt_event *event)
 {
-    size_t above = mt_pool_place_above(walk, lane, event->addr);
+    size_t above = pool_place_above(walk, lane, event->addr);
     const struct mt_pool_instance *below;
 
     if (!above)
@@ -78,8 +268,8 @@ static uint32_t reservation_of(const struct mt_pool_walk *walk, const struct mt_
                : MT_NO_INSTANCE;
 }
 
-static void add_memory(struct mt_pool_walk *walk, struct mt_pool_lane *lane,
-                       const struct mt_event *event, uint32_t *id)
+static void add_memory(struct pool_walk *walk, struct pool_lane *lane, const struct mt_event *event,
+                       uint32_t *id)
 {
     struct mt_pool_instance *instance;
 
@@ -92,17 +282,17 @@ static void add_memory(struct mt_pool_walk *walk, struct mt_pool_lane *lane,
     lane->grew = true;
 }
 
-static void remove_memory(struct mt_pool_walk *walk, struct mt_pool_lane *lane,
+static void remove_memory(struct pool_walk *walk, struct pool_lane *lane,
                           const struct mt_event *event, uint32_t id)
 {
     struct mt_pool_instance *instance = &walk->evidence->instances[id];
-    size_t place = mt_pool_place_above(walk, lane, instance->base);
+    size_t place = pool_place_above(walk, lane, instance->base);
 
     instance->mapped_bytes -= mt_min_u64(instance->mapped_bytes, event->size_bytes);
     if (event->seq < instance->first_release_seq)
         instance->first_release_seq = event->seq;
     if (instance->group != walk->group)
-        mt_pool_push(&lane->gone, &lane->gone_count, &lane->gone_capacity, id);
+        pool_push(&lane->gone, &lane->gone_count, &lane->gone_capacity, id);
     instance->group = walk->group;
     if (instance->mapped_bytes)
         return;
@@ -124,7 +314,7 @@ struct landing {
 
 /* Whether the pool of `block` would have skipped it regardless of the pool's other blocks. If so,
  * it is no evidence. */
-static bool says_nothing(const struct mt_pool_walk *walk, const struct landing *landing,
+static bool says_nothing(const struct pool_walk *walk, const struct landing *landing,
                          const struct mt_block *block)
 {
     uint64_t max_split = walk->config.max_split_bytes, wanted = landing->wanted_bytes;
@@ -140,7 +330,7 @@ static bool says_nothing(const struct mt_pool_walk *walk, const struct landing *
     return block->size_bytes >= wanted + walk->config.max_non_split_rounding_bytes;
 }
 
-static void compare_all(struct mt_pool_walk *walk, const struct mt_pool_lane *lane,
+static void compare_all(struct pool_walk *walk, const struct pool_lane *lane,
                         const struct landing *landing)
 {
     const struct mt_block_store *store = mt_recorded_blocks(lane->lane.policy);
@@ -155,17 +345,17 @@ static void compare_all(struct mt_pool_walk *walk, const struct mt_pool_lane *la
         if (block->state != MT_BLOCK_FREE || block->size_bytes < landing->wanted_bytes ||
             i == landing->rest || says_nothing(walk, landing, block))
             continue;
-        other = mt_pool_instance_at(walk, lane, block->addr);
+        other = pool_instance_at(walk, lane, block->addr);
         if (other == MT_NO_INSTANCE || other == landing->instance)
             continue;
         there = &walk->evidence->instances[other];
         if (there->stream == here->stream && there->is_small == here->is_small &&
             there->expandable == here->expandable)
-            mt_pool_set_unequal(walk, landing->instance, other);
+            pool_set_unequal(walk, landing->instance, other);
     }
 }
 
-static void observe_request(struct mt_pool_walk *walk, struct mt_pool_lane *lane,
+static void observe_request(struct pool_walk *walk, struct pool_lane *lane,
                             const struct mt_event *event, uint32_t id)
 {
     const struct mt_block_store *store = mt_recorded_blocks(lane->lane.policy);
@@ -193,9 +383,9 @@ static void observe_request(struct mt_pool_walk *walk, struct mt_pool_lane *lane
     compare_all(walk, lane, &landing);
 }
 
-static enum mt_status open_lane(struct mt_pool_walk *walk, uint16_t device, struct mt_error *error)
+static enum mt_status open_lane(struct pool_walk *walk, uint16_t device, struct mt_error *error)
 {
-    struct mt_pool_lane *self = mt_memory_zeroed(1, sizeof *self);
+    struct pool_lane *self = mt_memory_zeroed(1, sizeof *self);
     char spelling[16];
 
     walk->lanes[device] = self;
@@ -211,7 +401,7 @@ static enum mt_status open_lane(struct mt_pool_walk *walk, uint16_t device, stru
                             &self->lane.policy, error);
 }
 
-static void close_lane(struct mt_pool_lane *self)
+static void close_lane(struct pool_lane *self)
 {
     if (!self)
         return;
@@ -225,7 +415,7 @@ static void close_lane(struct mt_pool_lane *self)
     free(self);
 }
 
-static void remember_event(struct mt_pool_walk *walk, const struct mt_event *event, uint32_t id)
+static void remember_event(struct pool_walk *walk, const struct mt_event *event, uint32_t id)
 {
     struct mt_pool_evidence *evidence = walk->evidence;
 
@@ -234,8 +424,8 @@ static void remember_event(struct mt_pool_walk *walk, const struct mt_event *eve
         return;
     }
     while (evidence->event_count <= event->seq) {
-        mt_pool_push(&evidence->instance_of, &evidence->event_count, &evidence->event_capacity,
-                     MT_NO_INSTANCE);
+        pool_push(&evidence->instance_of, &evidence->event_count, &evidence->event_capacity,
+                  MT_NO_INSTANCE);
     }
     evidence->instance_of[event->seq] = id;
     if (id != MT_NO_INSTANCE && !event->pool)
@@ -246,7 +436,7 @@ static void remember_event(struct mt_pool_walk *walk, const struct mt_event *eve
     }
 }
 
-static void walk_segment(struct mt_pool_walk *walk, struct mt_pool_lane *lane,
+static void walk_segment(struct pool_walk *walk, struct pool_lane *lane,
                          const struct mt_event *event)
 {
     bool comes = event->kind == MT_EVENT_SEGMENT_ALLOC || event->kind == MT_EVENT_SEGMENT_MAP;
@@ -256,13 +446,13 @@ static void walk_segment(struct mt_pool_walk *walk, struct mt_pool_lane *lane,
     if (comes)
         add_memory(walk, lane, event, &id);
     else
-        id = mt_pool_instance_at(walk, lane, event->addr);
+        id = pool_instance_at(walk, lane, event->addr);
     remember_event(walk, event, id);
     if (!comes && id != MT_NO_INSTANCE)
         remove_memory(walk, lane, event, id);
 }
 
-static enum mt_status walk_event(struct mt_pool_walk *walk, struct mt_pool_lane *lane,
+static enum mt_status walk_event(struct pool_walk *walk, struct pool_lane *lane,
                                  const struct mt_event *event)
 {
     static const struct mt_counters nothing;
@@ -275,7 +465,7 @@ static enum mt_status walk_event(struct mt_pool_walk *walk, struct mt_pool_lane 
         return MT_OK;
     }
     if (event->kind == MT_EVENT_EMPTY_CACHE) {
-        mt_pool_note_idle(walk, lane);
+        pool_note_idle(walk, lane);
         return MT_OK;
     }
     if (event->flags & MT_EVENT_INITIAL)
@@ -286,15 +476,15 @@ static enum mt_status walk_event(struct mt_pool_walk *walk, struct mt_pool_lane 
         status = mt_lane_free(&lane->lane, event, &view);
     if (status != MT_OK)
         return status;
-    id = event->addr ? mt_pool_instance_at(walk, lane, event->addr) : MT_NO_INSTANCE;
+    id = event->addr ? pool_instance_at(walk, lane, event->addr) : MT_NO_INSTANCE;
     remember_event(walk, event, id);
     if (event->kind == MT_EVENT_ALLOC && id != MT_NO_INSTANCE && !(event->flags & MT_EVENT_INITIAL))
         observe_request(walk, lane, event, id);
-    mt_pool_end_group(walk, lane);
+    pool_end_group(walk, lane);
     return MT_OK;
 }
 
-static enum mt_status walk_batch(struct mt_pool_walk *walk, const struct mt_event_batch *batch,
+static enum mt_status walk_batch(struct pool_walk *walk, const struct mt_event_batch *batch,
                                  struct mt_error *error)
 {
     enum mt_status status = MT_OK;
@@ -316,23 +506,23 @@ static enum mt_status walk_batch(struct mt_pool_walk *walk, const struct mt_even
 }
 
 /* Segments that exist at the end have the pool named by the snapshot. */
-static void finish(struct mt_pool_walk *walk)
+static void finish(struct pool_walk *walk)
 {
     size_t i, k;
 
     for (i = 0; i < MT_MAX_DEVICES; i++) {
-        struct mt_pool_lane *lane = walk->lanes[i];
+        struct pool_lane *lane = walk->lanes[i];
         for (k = 0; lane && k < lane->alive_count; k++)
             walk->evidence->instances[lane->alive[k]].is_known = true;
         if (lane)
-            mt_pool_end_group(walk, lane);
+            pool_end_group(walk, lane);
     }
 }
 
 enum mt_status mt_pool_evidence_collect(struct mt_source *source, struct mt_pool_evidence *evidence,
                                         struct mt_error *error)
 {
-    struct mt_pool_walk walk = {.source = source, .evidence = evidence, .group = 1};
+    struct pool_walk walk = {.source = source, .evidence = evidence, .group = 1};
     struct mt_event_batch batch;
     enum mt_status status = MT_OK;
     size_t i;

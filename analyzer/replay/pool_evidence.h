@@ -18,7 +18,7 @@
 #ifndef MT_ANALYZER_POOL_EVIDENCE_H
 #define MT_ANALYZER_POOL_EVIDENCE_H
 
-#include "pool_facts.h"
+#include "pool_tracks.h"
 #include "source.h"
 
 /* Reads the source from its current position to its end. */

@@ -4,8 +4,7 @@
 #ifndef MT_ANALYZER_REPLAY_H
 #define MT_ANALYZER_REPLAY_H
 
-#include "counters.h"
-#include "address_space.h"
+#include "device_model.h"
 #include "foresight.h"
 #include "replay_result.h"
 #include "replay_view.h"
@@ -13,7 +12,7 @@
 
 /* `policy` is spelled as by users: "pytorch", "recorded",
  * "pytorch:expandable_segments:True,max_split_size_mb:64" (or with '='). A bare "pytorch" means the
- * options that the trace recorded. Pools that the run did not have (pool_routes.h) may follow the
+ * options that the trace recorded. Pools that the run did not have (foresight.h) may follow the
  * options of "pytorch". */
 struct mt_replay_options {
     const char *policy;   /* NULL: mt_policy_of_run, or "recorded" if the trace has no
@@ -92,6 +91,25 @@ bool mt_replay_is_exact(const struct mt_replay_summary *summary);
 enum mt_status mt_replay_as_run(struct mt_source *source, const struct mt_replay_options *options,
                                 const struct mt_replay_observer *observer,
                                 struct mt_replay_summary *summary, char difference[240],
+                                struct mt_error *error) MT_MUST_USE;
+
+/* Repeats a replay with invented addresses in other orders (device_model.h). The order of equal
+ * free blocks decides which one is used, and no trace shows where the driver would place segments
+ * that the run did not have. */
+
+/* Sets options->order to entry `index` (from 0) of this list: the driver's order, upward, downward,
+ * and random with the seeds 1, 2, ... All of these orders invent every address. If `recorded` is
+ * set, the list has one more order, as entry 0: recorded addresses where possible, otherwise the
+ * driver's order. The function also sets options->blind accordingly. */
+void mt_replay_use_order(struct mt_replay_options *options, uint32_t index, bool recorded);
+
+/* Completes `summary`, the result of a replay with these options. Fills order_count, the lowest and
+ * highest peaks, and the largest number of failed requests of every device. If addresses decided
+ * choices on a device (address_ties), these values cover the first `orders` orders (1 to
+ * MT_BASE_ORDERS), and the source is replayed from its start once for each further order. Returns
+ * the status of mt_replay_run. */
+enum mt_status mt_replay_orders(struct mt_source *source, const struct mt_replay_options *options,
+                                uint32_t orders, struct mt_replay_summary *summary,
                                 struct mt_error *error) MT_MUST_USE;
 
 #endif

@@ -1,25 +1,260 @@
 /* An analysis: its passes, in the order of run_passes. Most of them read the source; the number of
  * readings depends on the run, and MEMTRACE_DEBUG=passes prints it. */
+#include <stdlib.h>
+#include <string.h>
+
 #include "analysis.h"
 #include "analyze.h"
+#include "analyze_options.h"
 #include "check.h"
-#include "choose_wanted.h"
+#include "driver_ledger.h"
 #include "fill_report.h"
 #include "findings.h"
 #include "found_phases.h"
-#include "ledger_instants.h"
+#include "models.h"
+#include "module_table.h"
 #include "needs.h"
 #include "oom_answers.h"
-#include "peak_orders.h"
 #include "process_memory.h"
 #include "read_again.h"
 #include "read_arenas.h"
 #include "replay.h"
-#include "report_check.h"
+#include "report.h"
 #include "source.h"
+#include "status.h"
+#include "util.h"
 
-#include <stdlib.h>
-#include <string.h>
+/* Whole-structure check of a report: its tables agree with the counters of the replay, which come
+ * from another pass over the trace. */
+
+static bool sums_to_peak(const struct mt_device_report *device, const char **why)
+{
+    uint64_t sites = 0, roles = 0, ties = 0;
+
+    for (uint32_t i = 0; i < device->peak_site_count; i++) {
+        sites += device->peak_sites[i].bytes;
+        MT_SOUND(why, !i || device->peak_sites[i - 1].bytes >= device->peak_sites[i].bytes);
+    }
+    for (uint32_t i = 0; i < MT_ROLE_COUNT; i++) {
+        roles += device->peak_role_bytes[i];
+        MT_SOUND(why, device->peak_recorded_role_bytes[i] <= device->peak_role_bytes[i]);
+    }
+    for (uint32_t i = 0; i < MT_TIE_COUNT; i++)
+        ties += device->tie_peak_bytes[i];
+    MT_SOUND(why, sites == device->allocated_peak.bytes);
+    MT_SOUND(why, roles == device->allocated_peak.bytes);
+    MT_SOUND(why, device->peak_start_role_bytes <= device->tie_peak_bytes[MT_TIE_BEFORE]);
+    MT_SOUND(why, ties == device->frameless_peak_bytes);
+    return true;
+}
+
+/* For the peak, or the instant of a question. */
+static bool modules_are_sound(const struct mt_device_report *device, const char **why)
+{
+    const struct mt_modules *modules = device->modules;
+    uint64_t bytes = 0, whole = device->answer ? device->answer->instant.bytes.allocated
+                                               : device->allocated_peak.bytes;
+
+    for (uint32_t i = 0; modules && i < modules->row_count; i++) {
+        uint64_t roles = 0;
+
+        for (uint32_t role = 0; role < MT_ROLE_COUNT; role++)
+            roles += modules->rows[i].role_bytes[role];
+        MT_SOUND(why, roles == modules->rows[i].bytes);
+        MT_SOUND(why, (modules->rows[i].layer != MT_NO_LAYER) == (i < modules->layer_count));
+        bytes += roles;
+    }
+    MT_SOUND(why, !modules || bytes == whole);
+    return true;
+}
+
+static bool parts_close(const struct mt_device_report *device, const char **why)
+{
+    uint64_t sum = 0;
+
+    for (int i = 0; device->device_parts && i < MT_DEVICE_PART_COUNT; i++)
+        sum += device->device_parts->parts[i];
+    MT_SOUND(why, !device->device_parts || sum == device->device_parts->total_bytes);
+    return true;
+}
+
+static bool instant_is_sound(const struct mt_instant *instant, const char **why)
+{
+    uint64_t held = 0;
+    int64_t told = 0;
+
+    for (uint32_t i = 0; i < instant->holding_count; i++)
+        held += instant->holdings[i].bytes;
+    for (uint32_t i = 0; i < instant->holder_count; i++)
+        told += instant->holders[i].bytes;
+    MT_SOUND(why, held == instant->bytes.allocated);
+    MT_SOUND(why, !instant->holders || told == (int64_t)instant->bytes.allocated);
+    return true;
+}
+
+/* The pools sum to the device. */
+static bool pools_are_sound(const struct mt_device_report *device, const char **why)
+{
+    uint64_t allocated = 0;
+
+    for (uint32_t i = 0; i < device->pool_count; i++) {
+        const struct mt_pool_use *pool = &device->pools[i];
+
+        MT_SOUND(why, pool->allocated_bytes <= pool->allocated_peak_bytes);
+        MT_SOUND(why, pool->reserved_bytes <= pool->reserved_peak_bytes);
+        allocated += pool->allocated_bytes;
+    }
+    MT_SOUND(why, !device->pool_count || allocated == device->end.allocated);
+    return true;
+}
+
+static bool device_is_sound(const struct mt_device_report *device, const char **why)
+{
+    MT_SOUND(why, device->allocated_peak.bytes == device->allocated_peak.then.allocated);
+    MT_SOUND(why, device->reserved_peak.bytes == device->reserved_peak.then.reserved);
+    MT_SOUND(why, device->allocated_peak.bytes <= device->active_peak.bytes);
+    MT_SOUND(why, device->fragmentation_at_reserved_peak >= 0);
+    MT_SOUND(why, device->fragmentation_at_reserved_peak <= 1);
+    for (uint32_t i = 0; i < device->instant_count; i++)
+        if (!instant_is_sound(&device->instants[i], why))
+            return false;
+    return modules_are_sound(device, why) && pools_are_sound(device, why) &&
+           sums_to_peak(device, why) && parts_close(device, why);
+}
+
+/* Checks that every table of the allocated peak sums to that peak, and that each peak equals the
+ * memory at its instant. If not, *why is the violated rule. Cost: linear in the tables. */
+static bool report_is_sound(const struct mt_report *report, const char **why)
+{
+    for (uint32_t i = 0; i < report->device_count; i++)
+        if (!device_is_sound(&report->devices[i], why))
+            return false;
+    return true;
+}
+
+/* Chooses the outputs of the pass over live blocks: snapshots, models of charts, lives and pins of
+ * findings, trials. For analyze.c only. */
+
+struct mt_analysis;
+
+/* Limits all snapshots together to this many rows. */
+#define MAX_SNAPSHOT_ROWS 2000000
+
+static void want(struct mt_holders *holders, uint64_t event, uint16_t device)
+{
+    if (event != MT_INSTANT_NOTHING)
+        holders->snapshots[holders->snapshot_count++] =
+            (struct mt_snapshot){.event = event, .device = device};
+}
+
+static void want_for_models(struct mt_analysis *analysis, uint32_t slot)
+{
+    uint64_t events[MT_MODEL_COUNT];
+    uint32_t count = mt_models_snapshot_events(analysis, slot, events);
+
+    for (uint32_t i = 0; i < count; i++)
+        want(&analysis->holders, events[i], analysis->survey.devices[slot].device);
+}
+
+static void drop_duplicates(struct mt_holders *holders)
+{
+    uint32_t kept = 0;
+
+    qsort(holders->snapshots, holders->snapshot_count, sizeof *holders->snapshots,
+          mt_snapshot_order);
+    for (uint32_t i = 0; i < holders->snapshot_count; i++)
+        if (!kept || mt_snapshot_order(&holders->snapshots[kept - 1], &holders->snapshots[i]))
+            holders->snapshots[kept++] = holders->snapshots[i];
+    holders->snapshot_count = kept;
+}
+
+/* For a question only the allocated peak and the instant itself. */
+static void want_answer(struct mt_analysis *analysis, uint32_t slot)
+{
+    struct mt_instants *chosen = &analysis->instants[slot];
+    struct mt_answer *answer = &analysis->answers[slot];
+
+    chosen->instant_count = 1;
+    chosen->explanation_count = 0;
+    mt_question_resolve(&analysis->watch, &analysis->survey, slot, answer);
+    if (!answer->missing)
+        want(&analysis->holders, answer->instant.event, analysis->survey.devices[slot].device);
+}
+
+/* Fewer instants and explanations for a device with very many live blocks. */
+static void shorten(struct mt_instants *chosen, const struct mt_survey_device *device)
+{
+    uint64_t most = MAX_SNAPSHOT_ROWS / (device->live_blocks_peak + 1);
+
+    if (most < 8)
+        most = 8;
+    if (chosen->instant_count > most)
+        chosen->instant_count = (uint32_t)most;
+    if (chosen->explanation_count > most / 2)
+        chosen->explanation_count = (uint32_t)(most / 2);
+}
+
+static void watch_idle(struct mt_analysis *analysis)
+{
+    for (uint32_t i = 0; i < analysis->survey.device_count; i++)
+        mt_idle_choose(&analysis->holders.devices[i].idle, &analysis->survey,
+                       &analysis->survey.devices[i], analysis->is_main);
+}
+
+static void choose_instants(struct mt_analysis *analysis)
+{
+    struct mt_survey *survey = &analysis->survey;
+    struct mt_holders *holders = &analysis->holders;
+    struct mt_arena *arena = &analysis->report->arena;
+    size_t most = (size_t)survey->device_count *
+                  (MT_ARRAY_LEN(analysis->instants->instants) +
+                   2 * MT_ARRAY_LEN(analysis->instants->explanations) + MT_MODEL_COUNT + 1);
+
+    if (analysis->options->question)
+        analysis->answers =
+            mt_arena_array(arena, (size_t)survey->device_count + 1, sizeof *analysis->answers);
+    analysis->instants =
+        mt_memory_zeroed((size_t)survey->device_count + 1, sizeof *analysis->instants);
+    holders->snapshots = mt_arena_array(arena, most + 1, sizeof *holders->snapshots);
+    mt_main_phases(arena, &survey->phases, &analysis->is_main);
+    if (!analysis->options->question)
+        watch_idle(analysis);
+    for (uint32_t i = 0; i < survey->device_count; i++) {
+        struct mt_instants *chosen = &analysis->instants[i];
+
+        mt_instants_choose(chosen, survey, &survey->devices[i], analysis->is_main);
+        shorten(chosen, &survey->devices[i]);
+        if (analysis->answers)
+            want_answer(analysis, i);
+        want_for_models(analysis, i);
+        for (uint32_t j = 0; j < chosen->instant_count; j++)
+            want(holders, chosen->instants[j].event, survey->devices[i].device);
+        for (uint32_t j = 0; j < chosen->explanation_count; j++) {
+            want(holders, chosen->from_events[j], survey->devices[i].device);
+            want(holders, chosen->to_events[j], survey->devices[i].device);
+        }
+        if (holders->devices[i].pins.wanted)
+            want(holders, holders->devices[i].pins.event, survey->devices[i].device);
+    }
+    drop_duplicates(holders);
+}
+
+static enum mt_status choose_wanted(struct mt_analysis *analysis)
+{
+    struct mt_holders *holders = &analysis->holders;
+    enum mt_status status = MT_OK;
+
+    holders->arena = &analysis->report->arena;
+    holders->survey = &analysis->survey;
+    holders->devices =
+        mt_memory_zeroed((size_t)analysis->survey.device_count + 1, sizeof *holders->devices);
+    if (!analysis->options->question && !analysis->options->no_findings)
+        mt_findings_begin(analysis);
+    choose_instants(analysis);
+    for (uint32_t i = 0; i < analysis->survey.device_count && !status; i++)
+        status = mt_models_begin(analysis, i, &holders->devices[i].models);
+    return status;
+}
 
 /* Chooses the heaps in view, and inserts inferred steps and phases if the program did not name
  * them. */
@@ -188,7 +423,7 @@ static enum mt_status fill_report(struct mt_analysis *analysis)
     const char *why = "";
 
     if (!status)
-        MT_ASSERT_SOUND(mt_report_is_sound(analysis->report, &why), why);
+        MT_ASSERT_SOUND(report_is_sound(analysis->report, &why), why);
     return status;
 }
 
@@ -227,7 +462,7 @@ static enum mt_status run_passes(struct mt_analysis *analysis)
     PASS("driver", is_whole && has_driver_events(analysis), read_driver);
 
     /* live blocks at the instants of interest; models, lives, pins; the run under other settings */
-    PASS("wanted", true, mt_choose_wanted);
+    PASS("wanted", true, choose_wanted);
     PASS(analysis->trial_count ? "trials, blocks" : "blocks", true, read_blocks);
     PASS("report", true, fill_report);
 

@@ -1,12 +1,327 @@
-/* Moves the results of the driver ledger to the report. */
-#include "fill_driver.h"
-
-#include "analysis.h"
-#include "fill_owners.h"
-#include "util.h"
-
+/* Fills the report with the driver's memory, and with the libraries that own it.
+ *
+ * Moves the results of the driver ledger to the report. */
 #include <stdlib.h>
 #include <string.h>
+
+#include "analysis.h"
+#include "attributed.h"
+#include "communicators.h"
+#include "fill_driver.h"
+#include "libraries.h"
+#include "process_memory.h"
+#include "sorted.h"
+#include "util.h"
+
+/* Owners of driver memory outside of the framework: libraries, and communicators of NCCL.
+ *
+ * Native frames name the library, but not the communicator: equal calls have equal stacks. NCCL's
+ * own ranges do: each range that makes a communicator is an instance, and its threads are in the
+ * range that waits for them. If no native frames were recorded, the range also identifies the
+ * library. */
+
+/* Holdings of one stack, in one range of NCCL. */
+struct row {
+    uint32_t stack;
+    int32_t range; /* phase, MT_NO_PHASE */
+    uint64_t bytes, blocks;
+    struct mt_owner_use use;
+};
+
+static const char *nccl_call(const struct mt_attribution *attribution, int32_t phase)
+{
+    const char *call;
+
+    return mt_is_nccl_range(attribution->phases->phases[phase].name, &call) ? call : NULL;
+}
+
+/* Recorders that did not receive NVTX's payloads missed the ends of ranges of NCCL. Such a range
+ * includes later calls, unless the framework's own range around it ended it. */
+static bool is_whole(const struct mt_attribution *attribution, int32_t phase)
+{
+    const struct mt_phase *range = &attribution->phases->phases[phase];
+
+    return !range->cut ||
+           (range->parent != MT_NO_PHASE && attribution->phases->phases[range->parent].is_plumbing);
+}
+
+/* The range of NCCL around a phase: the one that makes a communicator, otherwise the innermost. */
+static int32_t range_of(const struct mt_attribution *attribution, int32_t phase)
+{
+    int32_t found = MT_NO_PHASE;
+
+    for (; phase != MT_NO_PHASE; phase = attribution->phases->phases[phase].parent) {
+        const char *call = is_whole(attribution, phase) ? nccl_call(attribution, phase) : NULL;
+
+        if (call && (mt_makes_communicator(call) || mt_makes_communicators(call)))
+            return phase;
+        if (call && found == MT_NO_PHASE)
+            found = phase;
+    }
+    return found;
+}
+
+static const int32_t MADE_TWICE = MT_NO_COMMUNICATOR - 1;
+
+/* The ranges that make communicators, in order, and NCCL's reports about them. */
+struct communicators {
+    uint32_t *ranges;
+    uint32_t count;
+    bool is_unknown; /* the number is unknown: a call made one for each of its devices */
+    const struct mt_communicators *told;
+    int32_t *orders; /* index in `ranges` for each of those; MT_NO_COMMUNICATOR */
+};
+
+static void find_communicators(const struct mt_attribution *attribution,
+                               struct communicators *found)
+{
+    uint32_t phases = attribution->phases->count;
+
+    found->ranges = mt_memory_zeroed((size_t)phases + 1, sizeof *found->ranges);
+    for (uint32_t i = 0; i < phases; i++) {
+        const char *call = nccl_call(attribution, (int32_t)i);
+
+        if (call && mt_makes_communicator(call))
+            found->ranges[found->count++] = i;
+        found->is_unknown |= call && mt_makes_communicators(call);
+    }
+}
+
+/* Number of those that began before `range`. */
+static uint32_t made_before(const struct communicators *communicators, int32_t range)
+{
+    return (uint32_t)mt_sorted_count_below_u32(communicators->ranges, communicators->count,
+                                               (uint32_t)range);
+}
+
+/* NCCL 2.28 reports the id of a child of ncclCommSplit only after the call that makes it. If
+ * exactly one such call and one id without a call remain, they belong together. */
+static void match_the_last(struct communicators *found)
+{
+    size_t orphan = SIZE_MAX, orphans = 0, makers = 0;
+    int32_t maker = MT_NO_COMMUNICATOR;
+
+    for (uint32_t i = 0; i < found->count; i++)
+        if (!mt_communicator_of(found->told, (int32_t)found->ranges[i])) {
+            maker = (int32_t)i;
+            makers++;
+        }
+    for (size_t i = 0; i < found->told->count; i++)
+        if (found->orders[i] == MT_NO_COMMUNICATOR) {
+            orphan = i;
+            orphans++;
+        }
+    if (orphans == 1 && makers == 1)
+        found->orders[orphan] = maker;
+}
+
+/* Two calls that make a communicator with one id make two ranks of it in this process: reports
+ * about the id apply to either. */
+static void match_makers(struct communicators *found)
+{
+    const struct mt_communicators *told = found->told;
+
+    for (uint32_t i = 0; i < found->count; i++) {
+        const struct mt_communicator *of = mt_communicator_of(told, (int32_t)found->ranges[i]);
+        int32_t *order = of ? &found->orders[of - told->list] : NULL;
+
+        if (order)
+            *order = *order == MT_NO_COMMUNICATOR ? (int32_t)i : MADE_TWICE;
+    }
+}
+
+static void order_told(struct communicators *found, const struct mt_communicators *told)
+{
+    found->told = told;
+    found->orders = mt_memory_zeroed(told->count + 1, sizeof *found->orders);
+    for (size_t i = 0; i < told->count; i++)
+        found->orders[i] = MT_NO_COMMUNICATOR;
+    if (found->is_unknown)
+        return;
+    match_makers(found);
+    match_the_last(found);
+    for (size_t i = 0; i < told->count; i++)
+        if (found->orders[i] == MADE_TWICE)
+            found->orders[i] = MT_NO_COMMUNICATOR;
+}
+
+static void tell_communicators(struct mt_attribution *attribution,
+                               const struct communicators *found, struct mt_driver_report *out)
+{
+    out->communicator_count = found->is_unknown ? 0 : found->count;
+    out->communicators =
+        mt_arena_array(attribution->arena, found->told->count + 1, sizeof *out->communicators);
+    for (size_t i = 0; i < found->told->count; i++) {
+        const struct mt_communicator *of = &found->told->list[i];
+
+        out->communicators[out->told_communicator_count++] =
+            (struct mt_communicator_use){.communicator = found->orders[i],
+                                         .id = of->id,
+                                         .ranks = of->ranks,
+                                         .rank = of->rank,
+                                         .registered_peak_bytes = of->registered_peak_bytes};
+    }
+}
+
+static int by_key(const void *a, const void *b)
+{
+    const struct row *x = a, *y = b;
+
+    if (x->stack != y->stack)
+        return x->stack < y->stack ? -1 : 1;
+    return (x->range > y->range) - (x->range < y->range);
+}
+
+static int compare_text(const char *x, const char *y)
+{
+    return strcmp(x ? x : "", y ? y : "");
+}
+
+static int by_words(const void *a, const void *b)
+{
+    const struct mt_owner_use *x = &((const struct row *)a)->use;
+    const struct mt_owner_use *y = &((const struct row *)b)->use;
+    int order = compare_text(x->library, y->library);
+
+    if (!order)
+        order = (x->communicator > y->communicator) - (x->communicator < y->communicator);
+    if (!order)
+        order = compare_text(x->what, y->what);
+    if (!order)
+        order = compare_text(x->call, y->call);
+    return order ? order : compare_text(x->site, y->site);
+}
+
+static int by_size(const void *a, const void *b)
+{
+    const struct row *x = a, *y = b;
+
+    if (x->bytes != y->bytes)
+        return x->bytes > y->bytes ? -1 : 1;
+    return by_words(a, b);
+}
+
+static size_t merge(struct row *rows, size_t count, int (*order)(const void *, const void *))
+{
+    size_t kept = 0;
+
+    qsort(rows, count, sizeof *rows, order);
+    for (size_t i = 0; i < count; i++) {
+        if (!kept || order(&rows[kept - 1], &rows[i]) != 0) {
+            rows[kept++] = rows[i];
+            continue;
+        }
+        rows[kept - 1].bytes += rows[i].bytes;
+        rows[kept - 1].blocks += rows[i].blocks;
+    }
+    return kept;
+}
+
+/* A range may name its communicator. Otherwise, allocations made while there is one communicator
+ * belong to that one. */
+static void tell_communicator(const struct mt_attribution *attribution,
+                              const struct communicators *communicators, struct row *row)
+{
+    const char *call = nccl_call(attribution, row->range);
+    uint32_t before = made_before(communicators, row->range);
+    const struct mt_communicator *told = mt_communicator_of(communicators->told, row->range);
+
+    row->use.library = "NCCL";
+    row->use.call = call;
+    row->use.what = mt_library_what(call);
+    if (communicators->is_unknown)
+        return;
+    if (mt_makes_communicator(call))
+        row->use.communicator = (int32_t)before;
+    else if (told)
+        row->use.communicator = communicators->orders[told - communicators->told->list];
+    else if (before == 1)
+        row->use.communicator = 0;
+}
+
+/* "[libfoo.so.1]" and "/usr/lib/libfoo.so.1 (build id 5e7...)" -> "libfoo.so.1"; a source file
+ * keeps its name. */
+static const char *file_name(const struct mt_attribution *attribution, uint32_t frame)
+{
+    const char *place = mt_frame_place(attribution->arena, attribution->symbols, frame);
+    size_t length = place ? strlen(place) : 0;
+
+    if (place && *place == '[' && length > 2)
+        return mt_arena_text(attribution->arena, place + 1, length - 2);
+    return place && !*place ? "an unknown file" : place;
+}
+
+static void tell_row(struct mt_attribution *attribution, const struct communicators *communicators,
+                     struct row *row)
+{
+    const struct mt_symbols *symbols = attribution->symbols;
+    struct mt_stack_owner owner = mt_stack_owner(symbols, row->stack);
+    struct mt_holding holding = {.stack = row->stack, .tied = MT_NO_ID, .phase = MT_NO_PHASE};
+    struct mt_attributed place = mt_attributed_of(attribution, &holding);
+    bool is_native = owner.library || owner.module != MT_NO_ID;
+
+    row->use = (struct mt_owner_use){.library = owner.library,
+                                     .what = owner.what,
+                                     .site = mt_attributed_site(attribution, &place),
+                                     .communicator = MT_NO_COMMUNICATOR};
+    if (owner.call != MT_NO_ID)
+        row->use.call = mt_frame_function(attribution->arena, symbols, owner.call);
+    if (!owner.library && owner.module != MT_NO_ID)
+        row->use.library = file_name(attribution, owner.module);
+    if (row->range != MT_NO_PHASE &&
+        (!is_native || (owner.library && !strcmp(owner.library, "NCCL"))))
+        tell_communicator(attribution, communicators, row);
+}
+
+static void copy_rows(struct mt_attribution *attribution, const struct row *rows, size_t count,
+                      struct mt_driver_report *out)
+{
+    out->owners = mt_arena_array(attribution->arena, count + 1, sizeof *out->owners);
+    for (size_t i = 0; i < count; i++) {
+        struct mt_owner_use *use = &out->owners[out->owner_count++];
+
+        *use = rows[i].use;
+        use->bytes = rows[i].bytes;
+        use->blocks = rows[i].blocks;
+    }
+}
+
+static void fill(struct mt_attribution *attribution, const struct mt_snapshot *outside,
+                 const struct mt_communicators *told, struct row *rows,
+                 struct mt_driver_report *out)
+{
+    struct communicators communicators = {0};
+
+    find_communicators(attribution, &communicators);
+    size_t count = outside->holding_count;
+
+    order_told(&communicators, told);
+    for (size_t i = 0; i < count; i++)
+        rows[i] = (struct row){.stack = outside->holdings[i].stack,
+                               .range = range_of(attribution, outside->holdings[i].phase),
+                               .bytes = outside->holdings[i].bytes,
+                               .blocks = outside->holdings[i].blocks};
+    count = merge(rows, count, by_key);
+    for (size_t i = 0; i < count; i++)
+        tell_row(attribution, &communicators, &rows[i]);
+    tell_communicators(attribution, &communicators, out);
+    free(communicators.ranges);
+    free(communicators.orders);
+    count = merge(rows, count, by_words);
+    qsort(rows, count, sizeof *rows, by_size);
+    copy_rows(attribution, rows, count, out);
+}
+
+/* Adds the holdings of `outside` as rows of `out`. Bytes and blocks of the rows sum to those of its
+ * sites. */
+static void fill_owners(struct mt_attribution *attribution, const struct mt_snapshot *outside,
+                        const struct mt_communicators *told, struct mt_driver_report *out)
+{
+    struct row *rows = mt_memory_zeroed((size_t)outside->holding_count + 1, sizeof *rows);
+
+    fill(attribution, outside, told, rows, out);
+    free(rows);
+}
 
 static void fill_heaps(struct mt_analysis *analysis, struct mt_driver_report *out, uint32_t device)
 {
@@ -109,7 +424,7 @@ static void fill_outside(struct mt_analysis *analysis, struct mt_driver_report *
     }
     mt_attribute_sites(&analysis->attribution, &snapshot, &out->outside_sites,
                        &out->outside_site_count);
-    mt_fill_owners(&analysis->attribution, &snapshot, &analysis->ledger.communicators, out);
+    fill_owners(&analysis->attribution, &snapshot, &analysis->ledger.communicators, out);
 }
 
 static void fill_device(struct mt_analysis *analysis, struct mt_driver_report *out, uint32_t index)

@@ -1,20 +1,152 @@
 /* Builds the report from the results of the passes: plain data in one arena. */
-#include "fill_report.h"
+#include <stdlib.h>
+#include <string.h>
 
 #include "analysis.h"
 #include "fill_device_parts.h"
 #include "fill_driver.h"
-#include "fill_pools.h"
-#include "fill_tags.h"
+#include "fill_report.h"
 #include "frame_judge.h"
 #include "header.h"
+#include "map.h"
 #include "models.h"
 #include "modules_model.h"
+#include "recorded_roles.h"
+#include "report.h"
 #include "report_query.h"
+#include "status.h"
 #include "util.h"
 
-#include <stdlib.h>
-#include <string.h>
+/* The rows of pools in the report of a device. */
+
+static bool has_private(const struct mt_pool_ledger *ledger)
+{
+    for (uint32_t pool = 1; pool < ledger->row_count; pool++)
+        if (ledger->rows[pool].is_used)
+            return true;
+    return false;
+}
+
+/* If the trace lacks the free of a block, the block leaves the replay when another one takes its
+ * place, and no event names its pool: the rows of such a trace are too large. */
+static bool is_whole(const struct mt_pool_ledger *ledger, const struct mt_device_report *device)
+{
+    uint64_t allocated_bytes = 0;
+
+    for (uint32_t pool = 0; pool < ledger->row_count; pool++)
+        allocated_bytes = mt_add_most_u64(allocated_bytes, ledger->rows[pool].allocated.now);
+    return allocated_bytes == device->end.allocated;
+}
+
+static struct mt_pool_use fill_pools_use_of(struct mt_analysis *analysis,
+                                            const struct mt_pool_ledger *ledger, uint32_t pool)
+{
+    const struct mt_symbols *symbols = &analysis->source->symbols;
+    const struct mt_pool_row *row = &ledger->rows[pool];
+    struct mt_pool_use use = {.is_inferred = pool >= symbols->pool_count,
+                              .reserved_bytes = row->reserved.now,
+                              .allocated_bytes = row->allocated.now,
+                              .reserved_peak_bytes = row->reserved.peak,
+                              .allocated_peak_bytes = row->allocated.peak,
+                              .segments = row->segments,
+                              .allocations = row->allocations,
+                              .first_event = row->first_event,
+                              .first_t_ns = row->first_t_ns};
+
+    for (int i = 0; i < 2 && !use.is_inferred; i++)
+        use.id[i] = symbols->pools[pool].id[i];
+    if (row->first_stack != MT_NO_ID)
+        use.site = mt_site_text(&analysis->report->arena, symbols,
+                                mt_site_table_at(&analysis->attribution.sites, row->first_stack));
+    return use;
+}
+
+static int by_first_block(const void *a, const void *b)
+{
+    const struct mt_pool_use *x = a, *y = b;
+
+    return (x->first_event > y->first_event) - (x->first_event < y->first_event);
+}
+
+/* Fills out->pools for the device with index `slot` in the survey. analysis->attribution must be
+ * ready. Adds no rows if the run had no private pool, if its segments are unknown, in a what-if
+ * replay, or if a damaged trace lost the free of a block. */
+static void fill_pools(struct mt_analysis *analysis, struct mt_device_report *out, uint32_t slot)
+{
+    const struct mt_pool_ledger *ledger = &analysis->survey.devices[slot].pools;
+    const struct mt_report *report = analysis->report;
+
+    if (report->is_driver_level || !report->has_segments || report->what_if ||
+        !has_private(ledger) || !is_whole(ledger, out))
+        return;
+    out->pools = mt_arena_array(&analysis->report->arena, ledger->row_count, sizeof *out->pools);
+    for (uint32_t pool = 0; pool < ledger->row_count; pool++)
+        if (ledger->rows[pool].is_used)
+            out->pools[out->pool_count++] = fill_pools_use_of(analysis, ledger, pool);
+    if (out->pool_count > 1) {
+        uint32_t first = ledger->rows[0].is_used;
+
+        qsort(out->pools + first, out->pool_count - first, sizeof *out->pools, by_first_block);
+    }
+}
+
+/* Sums of blocks by the tags that the program gave them. */
+
+static int by_bytes(const void *a, const void *b)
+{
+    const struct mt_tag_use *x = a, *y = b;
+
+    if (x->bytes != y->bytes)
+        return x->bytes > y->bytes ? -1 : 1;
+    return strcmp(x->tag, y->tag);
+}
+
+static uint32_t count_tagged(const struct mt_instant *peak)
+{
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < peak->holding_count; i++)
+        count += peak->holdings[i].tag != MT_NO_ID;
+    return count;
+}
+
+static void fill_tags_use_of(struct mt_map *slots, const struct mt_symbols *symbols, uint32_t tag,
+                             struct mt_device_report *out, uint32_t *slot)
+{
+    struct mt_tag_use use = {.tag = mt_symbols_text(symbols, tag), .role = MT_ROLE_OTHER};
+
+    *slot = mt_map_get(slots, tag);
+    if (*slot != MT_MAP_NONE)
+        return;
+    use.names_role = mt_recorded_role(symbols, tag, &use.role);
+    *slot = out->peak_tag_count++;
+    out->peak_tags[*slot] = use;
+    mt_map_put(slots, tag, *slot);
+}
+
+/* Sums the holdings of `peak` by tag into out->peak_tags; adds nothing if no block has a tag. */
+static void fill_tags(struct mt_arena *arena, const struct mt_symbols *symbols,
+                      const struct mt_instant *peak, struct mt_device_report *out)
+{
+    uint32_t tagged = count_tagged(peak), slot;
+    struct mt_map slots = {0};
+
+    if (!tagged)
+        return;
+    out->peak_tags = mt_arena_array(arena, tagged, sizeof *out->peak_tags);
+    for (uint32_t i = 0; i < peak->holding_count; i++) {
+        const struct mt_holding *holding = &peak->holdings[i];
+
+        if (holding->tag == MT_NO_ID)
+            continue;
+        fill_tags_use_of(&slots, symbols, holding->tag, out, &slot);
+        out->peak_tags[slot].bytes += holding->bytes;
+        out->peak_tags[slot].requested_bytes += holding->requested_bytes;
+        out->peak_tags[slot].blocks += holding->blocks;
+    }
+    qsort(out->peak_tags, out->peak_tag_count, sizeof *out->peak_tags, by_bytes);
+    mt_map_release(&slots);
+}
 
 #define MAX_CONTRIBUTIONS 8
 #define MAX_HOLDERS       12
@@ -135,7 +267,7 @@ static void fill_instants(struct mt_analysis *analysis, struct mt_device_report 
         out->frameless_peak_bytes += peak->holdings[i].bytes;
         out->tie_peak_bytes[peak->holdings[i].tie] += peak->holdings[i].bytes;
     }
-    mt_fill_tags(&analysis->report->arena, &analysis->source->symbols, peak, out);
+    fill_tags(&analysis->report->arena, &analysis->source->symbols, peak, out);
     snapshot = find_snapshot(analysis, peak->event, out->device);
     if (!snapshot)
         return;
@@ -266,7 +398,7 @@ static enum mt_status fill_device(struct mt_analysis *analysis, struct mt_device
     fill_explanations(analysis, out, &analysis->instants[slot]);
     mt_idle_fill(&analysis->holders.devices[slot].idle, &analysis->report->arena,
                  analysis->report->saw_backward, out);
-    mt_fill_pools(analysis, out, slot);
+    fill_pools(analysis, out, slot);
     fill_answer(analysis, out, slot);
     status = mt_models_finish(analysis, &analysis->holders.devices[slot].models, out);
     if (!status && out->answer && out->modules && out->answer->question->by == MT_BY_MODULE)

@@ -8,7 +8,7 @@
 #include "policy.h"
 #include "policy_options.h"
 #include "process_memory.h"
-#include "replay_orders.h"
+#include "replay.h"
 #include "source.h"
 #include "util.h"
 

@@ -4,7 +4,7 @@
  * replays under limits in whole MiB. In theory a smaller limit can fit where a larger one fails (a
  * cache that is flushed at another time leaves other holes), so limits around the answer are also
  * tried. The addresses of equal free blocks, which the driver chooses, decide which one is used:
- * the answer is a range over several orders of addresses (address_space.h). */
+ * the answer is a range over several orders of addresses (device_model.h). */
 #ifndef MT_ANALYZER_FIT_H
 #define MT_ANALYZER_FIT_H
 
@@ -14,9 +14,9 @@
 struct mt_fit_options {
     const char *policy;   /* as in struct mt_replay_options */
     uint64_t limit_bytes; /* a limit to check; 0 = none */
-    uint32_t orders; /* of addresses (replay_orders.h), 1 to MT_BASE_ORDERS; 0 = 1. Further orders
-                        are tried only if addresses decided a choice: in the search, or in one
-                        replay that ignores the run's own */
+    uint32_t orders;      /* of addresses (replay.h), 1 to MT_BASE_ORDERS; 0 = 1. Further orders
+                             are tried only if addresses decided a choice: in the search, or in one
+                             replay that ignores the run's own */
     /* The run as it was, if the caller has replayed it; NULL: one more replay. Borrowed. */
     const struct mt_replay_summary *run;
     bool limits_only; /* first_failure and limit_failure stay unknown: a reading less for each */
@@ -44,7 +44,7 @@ struct mt_fit_result {
     uint64_t gaps_left_out; /* of restored pools: not in `requests` (mt_restore_share) */
     uint64_t address_ties;  /* see replay_result.h; 0 if they are the run's */
 
-    /* The same answer for each order of addresses that was tried (replay_orders.h), 0 = none. The
+    /* The same answer for each order of addresses that was tried (replay.h), 0 = none. The
      * first is fit_bytes. */
     struct mt_fit_order {
         const char *name;

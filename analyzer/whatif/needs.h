@@ -3,7 +3,10 @@
 #ifndef MT_ANALYZER_NEEDS_H
 #define MT_ANALYZER_NEEDS_H
 
+#include <stdbool.h>
+
 #include "report.h"
+#include "status.h"
 
 struct mt_analysis;
 
@@ -16,14 +19,24 @@ struct mt_analysis;
 enum mt_status mt_need_under(struct mt_analysis *analysis, const char *policy, uint16_t device,
                              const struct mt_need **need) MT_MUST_USE;
 
-/* Whether an allocator that the replay explains served the whole run, and the trace is short enough
- * for repeated replays. */
-bool mt_run_can_be_replayed(const struct mt_analysis *analysis);
-
 /* Only if requested (mt_analyze_options.needs), and if the run can be replayed. */
 bool mt_needs_are_wanted(const struct mt_analysis *analysis);
 
 /* Fills devices[].need under the allocator of the report, like mt_need_under. */
 enum mt_status mt_fill_needs(struct mt_analysis *analysis) MT_MUST_USE;
+
+/* Peaks of a dry run under other orders of addresses. The driver's placement of segments decides
+ * which of equal free blocks an allocator uses, and so how much it reserves. A simulated device
+ * places them differently from a real one, so a peak of a dry run is one of a range. */
+
+struct mt_analysis;
+
+/* For a dry run, if they or needs (needs.h) are requested. */
+bool mt_peak_orders_are_wanted(const struct mt_analysis *analysis);
+
+/* Fills devices[].peak_orders, except of devices that ran out of memory. Reads the source from its
+ * start at least once, and once for each further order if addresses decided anything. Returns the
+ * status of mt_replay_run. */
+enum mt_status mt_fill_peak_orders(struct mt_analysis *analysis) MT_MUST_USE;
 
 #endif

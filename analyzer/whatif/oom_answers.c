@@ -1,15 +1,15 @@
 /* Possible remedies: the smallest limit under the run's own settings and under those that PyTorch's
  * error message and its defaults suggest (fit.h). */
-#include "oom_answers.h"
+#include <stdlib.h>
+#include <string.h>
 
 #include "analysis.h"
 #include "fit.h"
+#include "oom_answers.h"
 #include "process_memory.h"
 #include "report_query.h"
+#include "status.h"
 #include "util.h"
-
-#include <stdlib.h>
-#include <string.h>
 
 /* The limit of the run, or the remaining memory of the device, as bounds. */
 static void bound_limit(const struct mt_device_report *device, struct mt_oom_answer *answer)

@@ -12,7 +12,7 @@
 #include "policy_options.h"
 #include "process_memory.h"
 #include "pytorch_config.h"
-#include "replay_orders.h"
+#include "replay.h"
 #include "util.h"
 
 enum {

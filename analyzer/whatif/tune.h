@@ -22,7 +22,7 @@ struct mt_tune_options {
 struct mt_tune_row {
     char conf[MT_TUNE_CONF_BYTES]; /* as PYTORCH_CUDA_ALLOC_CONF spells it; "" = defaults */
     /* Whether every request that the run was granted is served; under a limit in every order of
-     * addresses (replay_orders.h), as in `fit`. */
+     * addresses (replay.h), as in `fit`. */
     bool serves;
     uint64_t reserved_peak_bytes;
     uint64_t

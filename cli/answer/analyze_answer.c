@@ -1,15 +1,15 @@
 /* The first part of the output of `memtrace analyze`: the out-of-memory error that ended the run,
  * or its peak and the blocks that made it. */
 #include "analyze_output.h"
-#include "address_space.h"
 #include "baseline.h"
+#include "device_model.h"
 #include "heaps.h"
 #include "report_query.h"
 #include "site.h"
-#include "wrapped_text.h"
 #include "units.h"
 #include "util.h"
 #include "verdict.h"
+#include "wrapped_text.h"
 
 #include <string.h>
 

@@ -6,7 +6,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "address_space.h"
 #include "heaps.h"
 #include "import.h"
 #include "policy.h"

@@ -1,6 +1,6 @@
 /* The text of tune: the line to paste, how much it saves, and the settings on the Pareto front.
  * Also the document memtrace.tune/1. */
-#include "address_space.h"
+#include "device_model.h"
 #include "tune_output.h"
 
 #include <stdio.h>
@@ -10,9 +10,9 @@
 #include "json.h"
 #include "shell_word.h"
 #include "text_table.h"
-#include "wrapped_text.h"
 #include "units.h"
 #include "util.h"
+#include "wrapped_text.h"
 
 void mt_add_conf_command(struct mt_buf *out, const char *conf)
 {

@@ -1,7 +1,7 @@
 /* How a rank ended. A request that only frees followed counts as the end of a run in an analysis,
  * whatever the process reported afterwards: one that catches the error may still exit with 0. */
 #include "report_query.h"
-#include "speaking_stack.h"
+#include "stack_kinds.h"
 #include "summarize_parts.h"
 
 #include <string.h>

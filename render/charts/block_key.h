@@ -4,7 +4,7 @@
 #define MT_RENDER_BLOCK_KEY_H
 
 #include "arena.h"
-#include "kept_blocks.h"
+#include "blocks_model.h"
 
 /* Returns the key, as in "7f3a00000000.6454", in the arena. */
 static inline const char *mt_block_key(struct mt_arena *arena, const struct mt_block_shape *block)

@@ -9,7 +9,7 @@
 #include "escape.h"
 #include "history_groups.h"
 #include "site.h"
-#include "speaking_stack.h"
+#include "stack_kinds.h"
 #include "timeline_layout.h"
 #include "util.h"
 

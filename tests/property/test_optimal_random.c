@@ -9,7 +9,6 @@
 #include "dice.h"
 #include "dsa_oracle.h"
 #include "exact.h"
-#include "occupancy.h"
 #include "optimal.h"
 #include "placement.h"
 

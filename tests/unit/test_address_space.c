@@ -5,7 +5,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "address_space.h"
+#include "device_model.h"
 #include "dice.h"
 #include "util.h"
 

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "checkpointing.h"
+#include "held_activations.h"
 
 static struct mt_symbols symbols;
 static struct mt_arena arena;

@@ -1,7 +1,7 @@
 /* Matches code locations of two versions of a program. */
 #include "cmocka_all.h"
 
-#include "diff_match.h"
+#include "diff.h"
 #include "util.h"
 
 enum { MOST = 8 };

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "parameter_layers.h"
-#include "repeats.h"
 #include "symbols.h"
 #include "util.h"
 

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "nothing_found.h"
+#include "findings.h"
 #include "trend.h"
 #include "util.h"
 

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "memory_source.h"
-#include "occupancy.h"
 #include "optimal.h"
 #include "placement.h"
 

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "phases.h"
-#include "highs.h"
+#include "survey.h"
 
 static void paths_by_the_words_of_reports(void **state)
 {

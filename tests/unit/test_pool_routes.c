@@ -3,9 +3,9 @@
 
 #include <string.h>
 
+#include "foresight.h"
 #include "memory_source.h"
 #include "replay.h"
-#include "request_selector.h"
 #include "util.h"
 
 static struct memory_source source;

@@ -2,7 +2,7 @@
 #include "cmocka_all.h"
 
 #include "capture.h"
-#include "retry_marks.h"
+#include "survey.h"
 
 static uint64_t sum_of(const struct mt_retry_mark *marks, uint32_t count)
 {

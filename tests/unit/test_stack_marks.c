@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "stack_marks.h"
+#include "finding.h"
 
 static unsigned judged;
 

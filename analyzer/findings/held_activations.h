@@ -1,6 +1,6 @@
 /* Advice on recomputing activations instead of keeping them, in terms of the library in use. */
-#ifndef MT_ANALYZER_CHECKPOINTING_H
-#define MT_ANALYZER_CHECKPOINTING_H
+#ifndef MT_ANALYZER_HELD_ACTIVATIONS_H
+#define MT_ANALYZER_HELD_ACTIVATIONS_H
 
 #include "arena.h"
 #include "site.h"
