@@ -147,6 +147,7 @@ void mt_drawing_release(struct mt_drawing *drawing);
 
 /* Sets the accessible text: the name of the picture and a description of what it shows. */
 void mt_drawing_describe(struct mt_drawing *drawing, const char *title, const char *description);
+
 /* Adds a PNG tEXt entry. Ignores the entry if there are already 8. */
 void mt_drawing_metadata(struct mt_drawing *drawing, const char *key, const char *value);
 
@@ -159,9 +160,11 @@ void mt_draw_line(struct mt_drawing *drawing, double x0, double y0, double x1, d
                   const struct mt_paint *paint);
 void mt_draw_circle(struct mt_drawing *drawing, double x, double y, double radius,
                     const struct mt_paint *paint, const char *title, const char *role);
+
 /* Returns the advance width of the text. */
 double mt_draw_text(struct mt_drawing *drawing, double x, double y, const char *text,
                     const struct mt_text_style *style, const char *role);
+
 /* Draws rectangles that have the same paint and have their edges on a grid. x, y, width and height
  * are the area of the grid, and `unit` is the distance of its lines, in pixels. `cells` must be
  * sorted by y, then x. The array is borrowed and must live as long as the drawing. */
@@ -171,8 +174,10 @@ struct mt_grid {
 void mt_draw_cells(struct mt_drawing *drawing, const struct mt_grid *grid,
                    const struct mt_grid_cell *cells, size_t count, const struct mt_paint *paint,
                    const char *role);
+
 /* Sets the key of the operation that was added last (mt_block_key). */
 void mt_draw_key(struct mt_drawing *drawing, const char *key);
+
 /* Begin and end a group of operations with one hover text. */
 void mt_draw_group_begin(struct mt_drawing *drawing, const char *title, const char *role);
 void mt_draw_group_end(struct mt_drawing *drawing);
@@ -186,5 +191,19 @@ double mt_text_room(const char *text, double size, enum mt_weight weight);
  * drawing's arena. */
 const char *mt_text_fit(struct mt_drawing *drawing, const char *text, double size,
                         enum mt_weight weight, double width, bool middle);
+
+/* Cuts UTF-8 text between words. Words end at spaces and at the separators of names and paths;
+ * "getItem" is two words. The functions allocate nothing. */
+
+/* Returns the length of a prefix of `text` with at most `head` bytes. The prefix ends after a whole
+ * word if that loses little: "LlamaDecoder" instead of "LlamaDecoderLay". It never ends within a
+ * number or between a number and its unit, because a truncated number is a different number.
+ * Returns 0 if only a part of a number would remain. `head` must be at most the length of `text`
+ * and at a boundary of characters. */
+size_t mt_cut_head(const char *text, size_t head);
+
+/* Returns a suffix of `text` that is at most as long as the suffix `tail`. The result starts with a
+ * whole word if that loses little: "llama.py:175" instead of "g_llama.py:175". */
+const char *mt_cut_tail(const char *text, const char *tail);
 
 #endif

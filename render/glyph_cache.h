@@ -3,10 +3,12 @@
 #ifndef MT_RENDER_GLYPH_CACHE_H
 #define MT_RENDER_GLYPH_CACHE_H
 
+#include <cairo.h>
 #include <stdint.h>
 
 #include "arena.h"
 #include "draw.h"
+#include "glyphs.h"
 #include "map.h"
 
 struct mt_glyph_mask {
@@ -32,5 +34,17 @@ const struct mt_glyph_mask *mt_glyph_cache_get(struct mt_glyph_cache *cache, uin
                                                enum mt_weight weight, double size, unsigned phase);
 
 void mt_glyph_cache_release(struct mt_glyph_cache *cache);
+
+/* Outlines of text as cairo paths. */
+
+/* Where letters are drawn: the origin in pixels, and the scale in pixels per font unit. */
+struct mt_glyph_pen {
+    cairo_t *cairo;
+    double x, y, scale;
+    bool vertical; /* turned 90 degrees counter-clockwise */
+};
+
+/* Adds a line of text. */
+void mt_text_path(const struct mt_glyph_pen *pen, const char *text, enum mt_weight weight);
 
 #endif

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "glyph_cache.h"
-#include "glyph_path.h"
 #include "process_memory.h"
 #include "theme.h"
 #include "util.h"

@@ -1,8 +1,8 @@
 /* Memory by module of the model. */
 #include "analyze_output.h"
-#include "module_rows.h"
-#include "text_table.h"
 #include "foreign_text.h"
+#include "report_rows.h"
+#include "text_table.h"
 #include "units.h"
 #include "util.h"
 

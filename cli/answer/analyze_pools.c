@@ -1,7 +1,7 @@
 /* Contents of each pool of PyTorch's allocator: the default pool and those of CUDA graphs and
  * MemPools. */
 #include "analyze_output.h"
-#include "pool_rows.h"
+#include "report_rows.h"
 #include "text_table.h"
 
 enum { MAX_POOLS = 16 };

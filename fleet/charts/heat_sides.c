@@ -4,9 +4,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "cell_label.h"
 #include "heat_layout.h"
 #include "job_labels.h"
-#include "paragraph.h"
 #include "units.h"
 #include "util.h"
 

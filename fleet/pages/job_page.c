@@ -13,8 +13,6 @@
 #include "job_tables.h"
 #include "job_words.h"
 #include "page_head.h"
-#include "page_policy.h"
-#include "page_words.h"
 #include "units.h"
 
 /* The style and the script: report.css and job.css, page.js and job.js. The build embeds them. */

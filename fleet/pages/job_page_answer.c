@@ -2,7 +2,7 @@
 
 #include "html_table.h"
 #include "job_words.h"
-#include "page_words.h"
+#include "page_head.h"
 #include "units.h"
 
 enum { MAX_GATES = 64 };

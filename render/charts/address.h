@@ -36,15 +36,5 @@ double mt_address_y(const struct mt_address_layout *layout, uint64_t bytes);
 /* Draw the contents of memory, the lines between segments, and the hover text of segments. */
 void mt_address_draw_map(struct mt_address_layout *layout);
 void mt_address_draw_borders(const struct mt_address_layout *layout);
-void mt_address_draw_titles(const struct mt_address_layout *layout);
-/* Draws an invisible shape over each of the largest blocks. Scripts find the blocks by their
- * keys. */
-void mt_address_draw_blocks(const struct mt_address_layout *layout);
-
-/* Draws a bar next to each segment that shows how full the segment was. */
-void mt_address_draw_bars(const struct mt_address_layout *layout);
-/* Draw the legend of the colors, either beside the map or as a row on baseline y. */
-void mt_address_draw_legend(const struct mt_address_layout *layout);
-void mt_address_draw_legend_row(const struct mt_address_layout *layout, double y);
 
 #endif

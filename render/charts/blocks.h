@@ -91,7 +91,6 @@ struct mt_blocks_side {
     bool has_inset, beside; /* beside: the inset is to the right of the groups */
 };
 void mt_blocks_side(const struct mt_blocks_side *side);
-double mt_blocks_groups_height(const struct mt_blocks *blocks);
 #define MT_BLOCKS_INSET_HEIGHT 190.0
 
 #endif

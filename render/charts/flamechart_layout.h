@@ -21,7 +21,7 @@ struct mt_flame_layout {
     int32_t *rows;
     uint32_t row_count; /* number of rows in the picture */
     uint32_t rows_cut;  /* number of innermost rows that do not fit into the picture */
-    uint32_t stage;     /* index into `stages` of flamechart_rows.c: a higher stage is coarser */
+    uint32_t stage;     /* index into `stages` of flamechart_cells.c: a higher stage is coarser */
     bool has_table;
     /* largest absolute change of a cell, which is at both ends of the color key */
     uint64_t largest_net;
@@ -39,36 +39,6 @@ void mt_flame_layout_cells(struct mt_flame_layout *layout);
  * with the power 0.6 of the change, so small changes stay visible. */
 enum mt_color mt_flame_color(const struct mt_flame_layout *layout, int64_t net);
 
-/* Return the x of the edges of a cell. */
-double mt_flame_left(const struct mt_flame_layout *layout, const struct mt_cell *cell);
-double mt_flame_right(const struct mt_flame_layout *layout, const struct mt_cell *cell);
-
-/* Several cells that are drawn as one. `cell` is their sum. */
-struct mt_crowd {
-    struct mt_cell cell;
-    uint32_t cells;
-    double right;
-    enum mt_color color;           /* color of the first cell */
-    bool same_function, same_file; /* all frames have the same function, or the same file */
-};
-
-void mt_crowd_begin(const struct mt_flame_layout *layout, struct mt_crowd *crowd,
-                    const struct mt_cell *cell);
-void mt_crowd_join(const struct mt_flame_layout *layout, struct mt_crowd *crowd,
-                   const struct mt_cell *cell);
-/* Draws the crowd, or a plain cell if the crowd contains only one. The crowd is empty
- * afterwards. */
-void mt_crowd_draw(struct mt_flame_layout *layout, struct mt_crowd *crowd, int32_t row);
-
 void mt_flame_draw_rows(struct mt_flame_layout *layout);
-void mt_flame_draw_curve(const struct mt_flame_layout *layout);
-/* Draws the mark of the peak. Call it after the folds are drawn, because they would cover the
- * mark. */
-void mt_flame_draw_peak(const struct mt_flame_layout *layout);
-
-/* Returns the number of columns of the table of phases below the axis; 0: there is no table. */
-uint32_t mt_flame_table_columns(const struct mt_flame_layout *layout);
-void mt_flame_draw_table(const struct mt_flame_layout *layout, double y);
-#define MT_FLAME_TABLE_HEIGHT 66.0
 
 #endif

@@ -7,9 +7,6 @@
 #include "icicle.h"
 #include "site.h"
 
-#define MT_ENGINE_COLOR ((enum mt_color)(MT_COLOR_ORIGIN_0 + (int)MT_ORIGIN_ENGINE))
-#define MT_USER_COLOR   ((enum mt_color)(MT_COLOR_ORIGIN_0 + (int)MT_ORIGIN_USER))
-
 #define MT_TABLE_PITCH 22.0
 
 /* A line of the table. It has the blocks directly below a node. In a reversed picture it has all
@@ -62,11 +59,13 @@ const char *mt_icicle_exact(const struct mt_icicle_view *view, uint64_t weight);
 
 /* Draws a scale of bytes or blocks along the upper edge of the cells. */
 void mt_icicle_draw_ruler(const struct mt_icicle_view *view, double y);
+
 /* Draws the legend in one line if it fits, otherwise in two. Returns the y below the legend. */
 double mt_icicle_draw_legend(const struct mt_icicle_view *view, double y);
 
 /* Returns all lines of the table, largest first, in the arena of the drawing. */
 struct mt_holder *mt_icicle_find_holders(const struct mt_icicle_view *view, size_t *count);
+
 /* Draws the first `most` of view->holders; y is the baseline of the heading. */
 void mt_icicle_draw_table(const struct mt_icicle_view *view, double y, size_t most);
 

@@ -51,9 +51,11 @@ extern const enum mt_role mt_timeline_stack[MT_ROLE_COUNT];
 
 /* Fills layout->layers. The report, device and axis of the layout must be set. */
 void mt_timeline_make_layers(struct mt_timeline_layout *layout);
+
 /* Returns the bytes of a layer in a bin of the timeline. */
 uint64_t mt_timeline_layer_bytes(const struct mt_timeline_layout *layout, const struct mt_bin *bin,
                                  int layer);
+
 /* Returns a remark about the layers, such as "roles are inferred"; NULL = none. */
 const char *mt_timeline_layers_text(struct mt_drawing *drawing,
                                     const struct mt_timeline_layout *layout);
@@ -78,36 +80,18 @@ const char *mt_timeline_limit_text(char text[MT_LIMIT_TEXT], const struct mt_dev
 
 /* Fills layout->columns. The axis and plot of the layout must be set. */
 void mt_timeline_make_columns(struct mt_drawing *drawing, struct mt_timeline_layout *layout);
-/* Sets line[i] to the reserved bytes that the reserved line shows in column i. Where the bytes drop
- * and recover many times within a few pixels, the line ignores the drops, because their strokes
- * would fill the plot. */
-void mt_timeline_reserved_line(const struct mt_timeline_layout *layout, uint64_t *line);
+
 /* Draws unused memory, the layers, and the line of reserved memory. */
 void mt_timeline_draw_layers(struct mt_drawing *drawing, const struct mt_timeline_layout *layout);
-/* Draw the line of the limit, and the flags of out-of-memory errors. Their texts avoid the
- * obstacles of the placer and become obstacles themselves. */
-void mt_timeline_draw_limit(struct mt_drawing *drawing, const struct mt_timeline_layout *layout,
-                            struct mt_placer *placer);
-void mt_timeline_draw_ooms(struct mt_drawing *drawing, const struct mt_timeline_layout *layout,
-                           struct mt_placer *placer);
-/* Draws marks where the cache was emptied to serve a request. */
-void mt_timeline_draw_retries(struct mt_drawing *drawing, const struct mt_timeline_layout *layout,
-                              struct mt_placer *placer);
+
 /* Draws the legend of the marks of retries on baseline y, so that it ends at `right`. Draws nothing
  * if there are no retries. Returns the right edge of the remaining room. */
 double mt_timeline_draw_retries_legend(struct mt_drawing *drawing,
                                        const struct mt_timeline_layout *layout, double right,
                                        double y);
+
 /* Draws the limit, OOM flags, marks of retries, rings and labels at the peaks, and the label of
  * unused memory. */
 void mt_timeline_draw_labels(struct mt_drawing *drawing, const struct mt_timeline_layout *layout);
-/* Draws the legend: the layers at the allocated peak, and the largest groups of live blocks. */
-void mt_timeline_draw_side(struct mt_drawing *drawing, const struct mt_timeline_layout *layout);
-/* Returns the height of mt_timeline_draw_side below a narrow plot. */
-double mt_timeline_side_height(const struct mt_timeline_layout *layout);
-/* Draws names and colors of the layers on baseline y. Replaces mt_timeline_draw_side if there is no
- * room for it. */
-void mt_timeline_draw_role_row(struct mt_drawing *drawing, const struct mt_timeline_layout *layout,
-                               double y);
 
 #endif

@@ -5,7 +5,6 @@
 #include "chart.h"
 #include "chart_frame.h"
 #include "trend.h"
-#include "units.h"
 
 /* A column with one step or several steps. The level of a step is the bytes that are still
  * allocated when the step ends. A column has the range of the levels and the largest peak. */
@@ -41,21 +40,6 @@ static inline enum mt_color mt_trend_color(const struct mt_trend *trend)
     return MT_COLOR_FAINT;
 }
 
-/* Returns the change per step: "+1.00 MiB". */
-static inline const char *mt_trend_slope_text(struct mt_drawing *drawing,
-                                              const struct mt_trend *trend)
-{
-    char change[MT_UNITS_TEXT];
-
-    mt_format_change(change, trend->bytes_per_step);
-    return mt_arena_printf(&drawing->arena, "%s", change);
-}
-
 void mt_trend_draw_plots(struct mt_drawing *drawing, const struct mt_trend_layout *layout);
-
-/* Return the height of the side, and draw it: the legend, and the evidence for the verdict. */
-double mt_trend_side_height(struct mt_drawing *drawing, const struct mt_trend_layout *layout,
-                            double width);
-void mt_trend_draw_side(struct mt_drawing *drawing, const struct mt_trend_layout *layout);
 
 #endif

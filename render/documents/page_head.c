@@ -1,12 +1,147 @@
-#include "page_head.h"
+/* The parts that the pages of a run and of a job share: the head, words, and the policy of the
+ * page. */
+#include <stdbool.h>
+#include <string.h>
 
-#include "escape.h"
+#include "buf.h"
 #include "chart_frame.h"
-#include "page_assets.h"
+#include "escape.h"
 #include "html_table.h"
+#include "page_assets.h"
+#include "page_head.h"
+#include "report.h"
+#include "sha256.h"
 #include "site.h"
 #include "theme.h"
+#include "units.h"
 #include "util.h"
+
+static bool is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+/* Returns true for a character of a name or a number. */
+static bool goes_on(char c)
+{
+    return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+}
+
+/* Returns the length of a number with its unit at `text`; 0 = there is none. */
+static size_t quantity_length(const char *text)
+{
+    size_t number = strspn(text, "0123456789.,"), unit;
+
+    if (!is_digit(*text) || text[number] != ' ')
+        return 0;
+    unit = mt_unit_length(text + number + 1);
+    return unit ? number + 1 + unit : 0;
+}
+
+static void add_piece(struct mt_buf *out, struct mt_buf *piece, const char *text, size_t length)
+{
+    mt_buf_reset(piece);
+    mt_buf_add(piece, text, length);
+    mt_add_xml(out, piece->data ? piece->data : "");
+}
+
+void mt_add_page_words(struct mt_buf *out, const char *words)
+{
+    struct mt_buf piece = {0};
+    size_t length;
+
+    if (strlen(words) > MT_PAGE_NAME_BYTES) {
+        mt_add_page_name(out, words);
+        return;
+    }
+    while (*words) {
+        length = quantity_length(words);
+        if (length) {
+            mt_buf_add_text(out, "<span class=\"quantity\">");
+            add_piece(out, &piece, words, length);
+            mt_buf_add_text(out, "</span>");
+            words += length;
+        }
+        for (length = *words != '\0';
+             words[length] && (goes_on(words[length - 1]) || !is_digit(words[length]));)
+            length++;
+        add_piece(out, &piece, words, length);
+        words += length;
+    }
+    mt_buf_release(&piece);
+}
+
+enum { HASH_DIGITS = MT_SHA256_TEXT - 1 };
+
+static unsigned digit(const char *hash, size_t i)
+{
+    if (i >= HASH_DIGITS)
+        return 0;
+    return (unsigned)(hash[i] <= '9' ? hash[i] - '0' : hash[i] - 'a' + 10);
+}
+
+/* Appends a hexadecimal hash in base 64 (RFC 4648), as the policy requires. Three hexadecimal
+ * digits are two characters. */
+static void add_base64(struct mt_buf *out, const char *hash)
+{
+    static const char letters[] =
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+    for (size_t i = 0; i < HASH_DIGITS; i += 3) {
+        unsigned bits = digit(hash, i) << 8 | digit(hash, i + 1) << 4 | digit(hash, i + 2);
+        mt_buf_add_char(out, letters[bits >> 6]);
+        mt_buf_add_char(out, i + 2 < HASH_DIGITS ? letters[bits & 63] : '=');
+    }
+}
+
+static void allow(struct mt_buf *sources, const char *content)
+{
+    char text[MT_SHA256_TEXT], room[MT_PAGE_HASH_BYTES + 1];
+    struct mt_buf source = {.data = room, .capacity = sizeof room, .is_fixed = true};
+    struct mt_sha256 sha;
+
+    mt_sha256_init(&sha);
+    mt_sha256_add(&sha, content, strlen(content));
+    mt_sha256_finish(&sha, text);
+    mt_buf_add_text(&source, " 'sha256-");
+    add_base64(&source, text);
+    mt_buf_add_char(&source, '\'');
+    if (!sources->data || !strstr(sources->data, source.data))
+        mt_buf_add_text(sources, source.data);
+}
+
+void mt_page_policy_allow_script(struct mt_page_policy *policy, const char *content)
+{
+    allow(&policy->scripts, content);
+}
+
+void mt_page_policy_allow_style(struct mt_page_policy *policy, const char *content)
+{
+    allow(&policy->styles, content);
+}
+
+static void add_sources(struct mt_buf *out, const char *directive, const struct mt_buf *sources)
+{
+    mt_buf_add_text(out, directive);
+    mt_buf_add_text(out, sources->data ? sources->data : " 'none'");
+}
+
+/* Appends the <meta> element. It must come before any style or script, because it applies only to
+ * elements after it. */
+static void add_page_policy(struct mt_buf *out, const struct mt_page_policy *policy)
+{
+    mt_buf_add_text(out, "<meta http-equiv=\"Content-Security-Policy\" content=\""
+                         "default-src 'none'; base-uri 'none'; form-action 'none'");
+    add_sources(out, "; style-src", &policy->styles);
+    add_sources(out, "; script-src", &policy->scripts);
+    mt_buf_add_text(out, "\">\n");
+}
+
+void mt_page_policy_release(struct mt_page_policy *policy)
+{
+    mt_buf_release(&policy->scripts);
+    mt_buf_release(&policy->styles);
+}
 
 static const struct {
     const char *name;
@@ -58,7 +193,7 @@ static void add_sheet(struct mt_buf *out, const char *css)
 void mt_add_page_start(struct mt_buf *out, const struct mt_page_policy *policy)
 {
     mt_buf_add_text(out, "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n");
-    mt_add_page_policy(out, policy);
+    add_page_policy(out, policy);
     mt_buf_add_text(out,
                     "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n");
 }

@@ -5,19 +5,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "advice.h"
 #include "backends.h"
 #include "chart.h"
 #include "device_choice.h"
 #include "escape.h"
-#include "page_answers.h"
+#include "html_table.h"
 #include "page_assets.h"
 #include "page_data.h"
 #include "page_head.h"
-#include "page_policy.h"
-#include "html_table.h"
 #include "page_tables.h"
-#include "page_words.h"
 #include "report_query.h"
 #include "shell_word.h"
 #include "util.h"

@@ -2,6 +2,7 @@
 #ifndef MT_RENDER_REPORT_ROWS_H
 #define MT_RENDER_REPORT_ROWS_H
 
+#include "modules_model.h"
 #include "report.h"
 #include "table.h"
 
@@ -36,11 +37,56 @@ struct mt_largest {
     uint64_t least;
     size_t equal;
 };
+
 /* Selects the `most` largest of `count` values. Selects all values if `values` is NULL, if `count`
  * is at most `most`, or if `most` is 0. May sort `values` in descending order. */
 struct mt_largest mt_largest_of(uint64_t *values, size_t count, uint32_t most);
+
 /* Returns true if the value is selected. Call it once for each value, in any order: it counts
  * the values that equal `least`. */
 bool mt_is_large(struct mt_largest *largest, uint64_t value);
+
+/* The table of modules in the page and in the text. */
+
+#define MT_MODULE_TITLES "#bytes|#param.|#grad.|#state|#activ.|#temp.|~module"
+
+/* Returns true if the table has at least one module. Returns false for NULL, or if no memory
+ * belongs to a module. */
+bool mt_modules_tell(const struct mt_modules *modules);
+
+/* Adds at most `most` rows of each kind, and one row that sums the rest of the kind. The bytes of a
+ * row include roles that have no column. The cell of a role is empty if the module has no memory in
+ * that role. */
+void mt_add_module_rows(struct mt_table *table, const struct mt_modules *modules, uint32_t most);
+
+/* Describes the group of layers that begins at *row, and advances *row past the group: "12 layers
+ * Llama/LlamaDecoderLayer". If there are several groups, the number of the group comes first: "2: 4
+ * layers ...". */
+const char *mt_module_group_text(struct mt_arena *arena, const struct mt_modules *modules,
+                                 uint32_t *row);
+
+/* A part of the model: a group of layers, another module, or memory outside of layers. */
+struct mt_module_part {
+    uint32_t row;    /* first row of the part */
+    uint32_t layers; /* number of layers, one row each; 0 = one row that is not a layer */
+    uint64_t bytes;
+};
+
+/* Finds the parts of the model that hold the most memory, largest first. Returns their number,
+ * which is at most `most`; 0 for NULL. Reads all rows once for each part. */
+uint32_t mt_largest_module_parts(const struct mt_modules *modules, struct mt_module_part *parts,
+                                 uint32_t most) MT_MUST_USE;
+
+/* Returns the name of a part: "8 layers Qwen2DecoderLayer", "ForCausalLMLoss", or "parameters
+ * outside of layers, their gradients and state". */
+const char *mt_module_part_text(struct mt_arena *arena, const struct mt_modules *modules,
+                                const struct mt_module_part *part);
+
+/* The table of pools in the page and in the text. */
+
+#define MT_POOL_TITLES "pool|#reserved|#at most|#allocated|#at most|#segments|~first block"
+
+/* Adds at most `most` rows, and one row that sums the rest. */
+void mt_add_pool_rows(struct mt_table *table, const struct mt_device_report *device, uint32_t most);
 
 #endif

@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "advice.h"
 #include "device_choice.h"
 #include "escape.h"
 #include "markdown_table.h"

@@ -3,7 +3,6 @@
 
 #include <string.h>
 
-#include "advice.h"
 #include "report_query.h"
 #include "verdict.h"
 

@@ -5,7 +5,6 @@
 #include "chart_scale.h"
 #include "dice.h"
 #include "diff_chart.h"
-#include "diff_layout.h"
 #include "drawing_checks.h"
 #include "picture_sizes.h"
 #include "util.h"

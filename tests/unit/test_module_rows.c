@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "module_rows.h"
+#include "report_rows.h"
 
 enum { LAYERS = 5, OTHERS = 2, ROWS = LAYERS + OTHERS };
 

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "page_words.h"
+#include "page_head.h"
 
 #define QUANTITY(text) "<span class=\"quantity\">" text "</span>"
 

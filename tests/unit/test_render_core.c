@@ -5,16 +5,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "german.h"
 #include "backends.h"
+#include "cell_label.h"
 #include "chart_frame.h"
+#include "draw.h"
+#include "german.h"
 #include "glyphs.h"
-#include "paragraph.h"
 #include "place.h"
 #include "scale.h"
 #include "theme.h"
 #include "util.h"
-#include "word_cut.h"
 
 static char *svg_of(struct mt_drawing *drawing, enum mt_theme theme)
 {
