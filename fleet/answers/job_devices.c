@@ -1,7 +1,7 @@
 /* Devices that several processes used at the same time: a trainer and an inference server, workers
  * under MPS, helpers. Records of all jobs of the set count.
  *
- * Sums are exact if all records list their levels (job_device_sums.c). Otherwise a record has the
+ * Sums are exact if all records list their levels (job_devices.c). Otherwise a record has the
  * largest level of each of its columns of time. In a column of the device, it counts with the
  * largest of its own columns that touch it, so sums are upper bounds. A device that was idle in
  * between is listed once for each period of use, so that columns stay short and processes that
@@ -11,6 +11,171 @@
 
 #include "job_values.h"
 #include "job_work.h"
+#include "process_memory.h"
+
+/* The memory of a shared device over time, exactly: the reserved levels of its processes, added up
+ * change by change. Changes at one time count as if all rises came before all falls. */
+
+/* A process's level since a time; 0 since its last event. */
+struct change {
+    uint64_t t_ns, bytes, before;
+    uint32_t tenant;
+};
+
+static bool has_levels(const struct mt_job_device *device)
+{
+    for (uint32_t i = 0; i < device->tenant_count; i++)
+        if (!device->tenants[i].record->level_count)
+            return false;
+    return true;
+}
+
+static int by_time(const void *a, const void *b)
+{
+    const struct change *x = a, *y = b;
+
+    if (x->t_ns != y->t_ns)
+        return x->t_ns < y->t_ns ? -1 : 1;
+    return (x->bytes < x->before) - (y->bytes < y->before);
+}
+
+/* The level of a process at one time after all its changes then, and its maximum before. */
+static void add_change(struct change *changes, size_t *count, struct change last, uint64_t most)
+{
+    if (most > last.before && most > last.bytes) {
+        changes[(*count)++] = (struct change){last.t_ns, most, last.before, last.tenant};
+        last.before = most;
+    }
+    changes[(*count)++] = last;
+}
+
+/* For one process: at each time at most a rise and a fall, so sorting cannot swap its levels.
+ * Changes after the end of the file's time count at the end. */
+static void add_changes(struct change *changes, size_t *count, const struct mt_rank_record *record,
+                        uint32_t tenant)
+{
+    struct change last = {0, 0, 0, tenant};
+    uint64_t most = 0;
+
+    for (uint32_t k = 0; k < record->level_count; k++) {
+        uint64_t t_ns = mt_min_u64(record->levels[k].t_ns, record->end_t_ns);
+
+        if (k && t_ns != last.t_ns) {
+            add_change(changes, count, last, most);
+            last.before = last.bytes;
+            most = 0;
+        }
+        last.t_ns = t_ns;
+        last.bytes = record->levels[k].reserved_bytes;
+        most = mt_max_u64(most, last.bytes);
+    }
+    if (last.t_ns != record->end_t_ns) {
+        add_change(changes, count, last, most);
+        last.before = last.bytes;
+        most = 0;
+    }
+    last.t_ns = record->end_t_ns;
+    last.bytes = 0;
+    add_change(changes, count, last, most);
+}
+
+/* For all tenants, by time. */
+static struct change *changes_of(const struct mt_job_device *device, size_t *count)
+{
+    struct change *changes;
+    size_t room = 0;
+
+    for (uint32_t i = 0; i < device->tenant_count; i++)
+        room += (size_t)device->tenants[i].record->level_count + 1;
+    changes = mt_memory_zeroed(room, sizeof *changes);
+    *count = 0;
+    for (uint32_t i = 0; i < device->tenant_count; i++)
+        add_changes(changes, count, device->tenants[i].record, i);
+    qsort(changes, *count, sizeof *changes, by_time);
+    return changes;
+}
+
+static uint32_t column_of(const struct mt_job_device *device, uint64_t t_ns)
+{
+    uint64_t span = device->end_t_ns - device->begin_t_ns;
+    uint64_t from_begin = mt_sub_or_0_u64(t_ns, device->begin_t_ns);
+
+    return (uint32_t)mt_min_u64((uint64_t)((unsigned __int128)from_begin * MT_JOB_COLUMNS / span),
+                                MT_JOB_COLUMNS - 1);
+}
+
+/* Levels that last from one time to another. The first column is the one of the start. */
+static void job_device_sums_fill_columns(struct mt_job_device *device, uint64_t begin_t_ns,
+                                         uint64_t end_t_ns, const uint64_t *levels, uint64_t sum)
+{
+    uint32_t last = column_of(device, mt_max_u64(end_t_ns, begin_t_ns + 1) - 1);
+
+    for (uint32_t c = column_of(device, begin_t_ns); c <= last; c++) {
+        if (sum <= device->columns[c])
+            continue;
+        device->columns[c] = sum;
+        for (uint32_t i = 0; i < device->tenant_count; i++)
+            device->tenant_columns[(size_t)i * MT_JOB_COLUMNS + c] = levels[i];
+    }
+}
+
+/* A tenant may have its peak several times: the one with the largest sum of the others counts. */
+static void look_at_peaks(struct mt_job_device *device, const uint64_t *levels, uint64_t sum)
+{
+    for (uint32_t i = 0; i < device->tenant_count; i++)
+        if (levels[i] && levels[i] == device->tenants[i].record->reserved_peak.bytes)
+            device->tenants[i].others_bytes =
+                mt_max_u64(device->tenants[i].others_bytes, sum - levels[i]);
+}
+
+static void add_up(struct mt_job_device *device, const struct change *changes, size_t count,
+                   uint64_t *levels)
+{
+    unsigned __int128 exact = 0; /* levels in a hostile file may overflow 64 bits */
+
+    for (size_t i = 0; i < count; i++) {
+        uint32_t tenant = changes[i].tenant;
+        uint64_t sum;
+
+        exact = exact - levels[tenant] + changes[i].bytes;
+        sum = exact < UINT64_MAX ? (uint64_t)exact : UINT64_MAX;
+        levels[tenant] = changes[i].bytes;
+        job_device_sums_fill_columns(device, changes[i].t_ns,
+                                     i + 1 < count ? changes[i + 1].t_ns : changes[i].t_ns, levels,
+                                     sum);
+        look_at_peaks(device, levels, sum);
+        if (sum <= device->peak_bytes)
+            continue;
+        device->peak_bytes = sum;
+        device->peak_begin_t_ns = device->peak_end_t_ns = changes[i].t_ns;
+        for (uint32_t k = 0; k < device->tenant_count; k++)
+            device->tenants[k].held_bytes = levels[k];
+    }
+}
+
+/* Computes the exact sums of a device's processes, and sets all fields about sums in struct
+ * mt_job_device. Returns MT_END and sets nothing if a process has no list of its levels, or if
+ * there are too many processes. O(changes * processes). */
+static enum mt_status job_device_sum(struct mt_job_work *work, struct mt_job_device *device)
+{
+    struct change *changes;
+    uint64_t *levels;
+    size_t count;
+
+    if (device->tenant_count > MT_JOB_DEVICE_TENANTS || !has_levels(device))
+        return MT_END;
+    device->tenant_columns =
+        MT_JOB_ARRAY(work, (size_t)device->tenant_count * MT_JOB_COLUMNS, uint64_t);
+    changes = changes_of(device, &count);
+    levels = mt_memory_zeroed(device->tenant_count, sizeof *levels);
+    memset(device->columns, 0, MT_JOB_COLUMNS * sizeof *device->columns);
+    for (uint32_t i = 0; i < device->tenant_count; i++)
+        device->tenants[i].peak_t_ns = device->tenants[i].record->reserved_peak.t_ns;
+    add_up(device, changes, count, levels);
+    free(changes);
+    free(levels);
+    return MT_OK;
+}
 
 /* Sums over pairs of processes take O(n^2). */
 enum { MOST_SUMMED = 1024 };
@@ -69,7 +234,9 @@ static uint64_t held(const struct mt_rank_record *record, uint64_t begin_t_ns, u
     return bytes;
 }
 
-uint64_t mt_job_column_t_ns(const struct mt_job_device *device, uint32_t column)
+/* Returns the start of a column of a shared device. Columns are 0 to MT_JOB_COLUMNS; the last is
+ * the end. */
+static uint64_t job_column_t_ns(const struct mt_job_device *device, uint32_t column)
 {
     uint64_t span = device->end_t_ns - device->begin_t_ns;
 
@@ -80,8 +247,8 @@ uint64_t mt_job_tenant_bytes(const struct mt_job_device *device, uint32_t tenant
 {
     if (device->tenant_columns)
         return device->tenant_columns[(size_t)tenant * MT_JOB_COLUMNS + column];
-    return held(device->tenants[tenant].record, mt_job_column_t_ns(device, column),
-                mt_job_column_t_ns(device, column + 1));
+    return held(device->tenants[tenant].record, job_column_t_ns(device, column),
+                job_column_t_ns(device, column + 1));
 }
 
 static void fill_columns(struct mt_job_device *device)
@@ -91,14 +258,14 @@ static void fill_columns(struct mt_job_device *device)
     for (uint32_t c = 0; c < MT_JOB_COLUMNS; c++) {
         for (uint32_t i = 0; i < device->tenant_count; i++)
             device->columns[c] = mt_add_most_u64(
-                device->columns[c], held(device->tenants[i].record, mt_job_column_t_ns(device, c),
-                                         mt_job_column_t_ns(device, c + 1)));
+                device->columns[c], held(device->tenants[i].record, job_column_t_ns(device, c),
+                                         job_column_t_ns(device, c + 1)));
         if (device->columns[c] > device->columns[peak])
             peak = c;
     }
     device->peak_bytes = device->columns[peak];
-    device->peak_begin_t_ns = mt_job_column_t_ns(device, peak);
-    device->peak_end_t_ns = mt_job_column_t_ns(device, peak + 1);
+    device->peak_begin_t_ns = job_column_t_ns(device, peak);
+    device->peak_end_t_ns = job_column_t_ns(device, peak + 1);
 }
 
 /* What all tenants except one held at a time. */
@@ -123,8 +290,8 @@ static uint64_t bound_of_others(const struct mt_job_device *device, uint32_t ind
     if (device->columns[column] == UINT64_MAX)
         return UINT64_MAX;
     return device->columns[column] - held(device->tenants[index].record,
-                                          mt_job_column_t_ns(device, column),
-                                          mt_job_column_t_ns(device, column + 1));
+                                          job_column_t_ns(device, column),
+                                          job_column_t_ns(device, column + 1));
 }
 
 static void fill_tenants(struct mt_job_device *device)
@@ -197,7 +364,7 @@ static enum mt_status add_device(struct mt_job_work *work,
         device->end_t_ns = mt_max_u64(device->end_t_ns, records[i]->end_t_ns);
         device->total_bytes = mt_max_u64(device->total_bytes, records[i]->device_bytes);
     }
-    status = mt_job_device_sum(work, device);
+    status = job_device_sum(work, device);
     device->is_exact = status == MT_OK;
     if (status != MT_END)
         return status;

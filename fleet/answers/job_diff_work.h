@@ -15,18 +15,6 @@ struct mt_job_tally {
     uint32_t count;
 };
 
-/* Allocates the arrays in `arena`. The caller sets `changes`. */
-void mt_job_tally_init(struct mt_job_tally *tally, struct mt_arena *arena, uint32_t count);
-void mt_job_tally_add(struct mt_job_tally *tally, uint32_t number, bool is_of_b, uint64_t bytes);
-/* Ends a class. `touched` and `now` stay valid until the next number is added. */
-void mt_job_tally_close(struct mt_job_tally *tally, const struct mt_job_diff *diff, uint32_t class);
-/* Finishes changes of numbers for which a class without a value is unknown, not 0. */
-void mt_job_tally_finish(struct mt_job_tally *tally);
-/* Finishes changes of numbers for which a class without a value has 0 bytes. Takes the total
- * numbers of classes and rows. */
-void mt_job_tally_finish_zeros(struct mt_job_tally *tally, uint32_t classes, uint32_t a_rows,
-                               uint32_t b_rows);
-
 /* Maps the leaves of rows to lines. */
 struct mt_job_line_index {
     uint32_t *a_paths, *b_paths; /* path of the diff for each path of the jobs' sets */
@@ -42,17 +30,6 @@ uint32_t mt_job_line_of(const struct mt_job_diff *diff, const struct mt_job_line
 
 /* Compares call paths like strcmp. The order does not depend on which of the jobs is A. */
 int mt_job_diff_compare_paths(const struct mt_rank_set *paths, uint32_t x, uint32_t y);
-
-/* Fills match, classes and axes, with coordinates. */
-enum mt_status mt_job_diff_find_classes(struct mt_job_diff *diff) MT_MUST_USE;
-
-/* Adds the leaves of a class to the tally, and closes the class. */
-void mt_job_tally_lines(struct mt_job_tally *tally, const struct mt_job_diff *diff,
-                        const struct mt_job_line_index *index, uint32_t class);
-
-/* Sets *chosen to `line` if `bytes` is a larger change than *chosen_bytes. */
-void mt_job_choose_line(const struct mt_job_diff *diff, uint32_t line, int64_t bytes,
-                        uint32_t *chosen, int64_t *chosen_bytes);
 
 /* Fills the groups of the axes. */
 void mt_job_diff_count_axes(struct mt_job_diff *diff, const struct mt_job_line_index *index);

@@ -281,9 +281,6 @@ bool mt_job_has_clock(uint64_t t_ns);
 
 void mt_job_report_free(struct mt_job_report *report);
 
-/* Returns the start of a column of a shared device. Columns are 0 to MT_JOB_COLUMNS; the last is
- * the end. */
-uint64_t mt_job_column_t_ns(const struct mt_job_device *device, uint32_t column);
 /* Returns the reserved bytes of a tenant in a column. If sums are exact, they are those at the
  * instant of the column's largest sum. The bytes of all tenants sum to `columns`. O(columns of a
  * record). */

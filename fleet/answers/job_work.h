@@ -4,7 +4,7 @@
 
 #include "job_report.h"
 
-/* With more rows, sums of squares would not fit into 128 bits (job_groups.c). */
+/* With more rows, sums of squares would not fit into 128 bits (job_answers.c). */
 #define MT_JOB_MAX_ROWS (1u << 22)
 
 struct mt_job_work {
@@ -26,26 +26,14 @@ mt_job_answer mt_job_find_axes;
 mt_job_answer mt_job_find_missing;
 mt_job_answer mt_job_find_needs;
 mt_job_answer mt_job_find_clusters;
-mt_job_answer mt_job_find_groups;
 mt_job_answer mt_job_find_death;
 mt_job_answer mt_job_find_outliers;
-mt_job_answer mt_job_find_paths;
-mt_job_answer mt_job_find_growth;
-mt_job_answer mt_job_find_steps;
 mt_job_answer mt_job_find_devices;
-
-/* Returns the smallest relevant difference between replicas, for values around `median`. */
-uint64_t mt_job_least_difference(const struct mt_job_options *options, uint64_t median);
 
 /* Returns true if the process ran to its end and its trace is complete. Only then can its roles at
  * the peak be compared with those of other ranks. */
 bool mt_job_is_whole(const struct mt_rank_record *record);
 
-/* Computes the exact sums of a device's processes, and sets all fields about sums in struct
- * mt_job_device. Returns MT_END and sets nothing if a process has no list of its levels, or if
- * there are too many processes. O(changes * processes). */
-enum mt_status mt_job_device_sum(struct mt_job_work *work,
-                                 struct mt_job_device *device) MT_MUST_USE;
 #define MT_JOB_DEVICE_TENANTS 64
 
 /* Allocates a zeroed array in the arena of the report. */

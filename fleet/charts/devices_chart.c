@@ -1,14 +1,17 @@
 /* Devices that several processes share. The chart shows how much memory each process held over
  * time, and memory that was not released. It has a panel for each of the devices with the highest
  * sums. */
-#include "job_chart.h"
-
 #include <math.h>
 #include <string.h>
 
 #include "chart_frame.h"
 #include "devices_view.h"
+#include "draw.h"
+#include "job_chart.h"
 #include "job_chart_words.h"
+#include "job_report.h"
+#include "place.h"
+#include "scale.h"
 #include "units.h"
 #include "util.h"
 
@@ -65,12 +68,22 @@ struct picture {
     double small_print;
 };
 
+#define HEADING 18.0 /* from the top of the panel to the baseline of the heading */
+#define TO_PLOT 12.0
+#define AXIS    42.0 /* room for ticks, and the distance to the heading of the table */
+
+/* Returns the height of the panel without its plot. */
+static double devices_panel_height(const struct mt_devices_panel *panel)
+{
+    return HEADING + TO_PLOT + AXIS + panel->layer_count * MT_DEVICES_ROW + 12;
+}
+
 static double fixed_height(const struct picture *picture)
 {
     double height = picture->small_print;
 
     for (uint32_t i = 0; i < picture->count; i++)
-        height += mt_devices_panel_height(&picture->panels[i]) + GAP;
+        height += devices_panel_height(&picture->panels[i]) + GAP;
     return height + (picture->count < picture->report->device_count ? 24 : 0);
 }
 
@@ -137,6 +150,169 @@ static bool are_exact(const struct picture *picture)
             return false;
     return true;
 }
+#define MAX_TOTAL 1.6 /* a device of more than this multiple of the peak is off the scale */
+#define HEADROOM  1.2 /* the plot ends at this multiple of the largest sum, for labels */
+
+static void place_plot(struct mt_devices_panel *panel, struct mt_ticks *ticks)
+{
+    const struct mt_job_device *device = panel->device;
+    uint64_t largest = device->peak_bytes;
+    double widest = 0;
+
+    panel->has_total_line = device->total_bytes &&
+                            (double)device->total_bytes <= MAX_TOTAL * (double)device->peak_bytes;
+    if (panel->has_total_line)
+        largest = mt_max_u64(largest, device->total_bytes);
+    panel->top = (uint64_t)fmin(fmax((double)device->peak_bytes * HEADROOM,
+                                     panel->has_total_line ? (double)largest * 1.06 : 1),
+                                1.8e19);
+    mt_byte_ticks(ticks, largest, panel->top, (size_t)fmin(fmax(panel->plot.height / 36, 2), 6));
+    for (size_t i = 0; i < ticks->count; i++)
+        widest = fmax(widest, mt_text_width(ticks->ticks[i].label, MT_SIZE_AXIS, MT_REGULAR));
+    panel->plot.x = round(MT_MARGIN + 1.05 * widest + 9);
+    panel->plot.width = panel->drawing->width - MT_MARGIN - panel->plot.x;
+}
+
+/* Draws "device 141 GiB" with a sample of its line, right-aligned. Returns the x on the left of
+ * both. */
+static double draw_total_words(const struct mt_devices_panel *panel, double y)
+{
+    const struct mt_paint line = {.stroke = MT_COLOR_LIMIT, .stroke_width = 1.4, .dashed = true};
+    double right = panel->plot.x + panel->plot.width, left;
+    char bytes[MT_UNITS_TEXT];
+    const char *text;
+
+    if (!panel->device->total_bytes)
+        return right;
+    text = mt_arena_printf(&panel->drawing->arena, "device %s%s",
+                           mt_format_bytes(bytes, panel->device->total_bytes),
+                           panel->has_total_line ? "" : ", off the scale");
+    text = text;
+    left = right - mt_text_room(text, MT_SIZE_SMALL, MT_REGULAR);
+    mt_chart_frame_text(panel->drawing, right, y, text, MT_SIZE_SMALL, MT_REGULAR, MT_COLOR_LIMIT,
+                        MT_ANCHOR_END, "total");
+    if (!panel->has_total_line)
+        return left - 14;
+    mt_draw_path(panel->drawing, (const struct mt_point[]){{left - 30, y - 4}, {left - 6, y - 4}},
+                 2, false, false, &line, NULL, "legend-line");
+    return left - 44;
+}
+
+static void draw_heading(const struct mt_devices_panel *panel, double y)
+{
+    struct mt_drawing *drawing = panel->drawing;
+    double right = draw_total_words(panel, y), used, room = right - MT_MARGIN;
+    char count[MT_UNITS_TEXT];
+    const char *name = mt_devices_name(drawing, panel->report, panel->device);
+    const char *facts = mt_arena_printf(&drawing->arena, "%s processes over %s",
+                                        mt_format_count(count, panel->device->tenant_count),
+                                        mt_devices_when(panel, panel->device->end_t_ns));
+
+    name = mt_text_fit(drawing, name, 14, MT_SEMIBOLD, room, true);
+    used = 12 + 1.06 * mt_chart_frame_text(drawing, MT_MARGIN, y, name, 14, MT_SEMIBOLD,
+                                           MT_COLOR_TEXT, MT_ANCHOR_START, "device");
+    if (mt_text_room(facts, MT_SIZE_SMALL, MT_REGULAR) <= room - used)
+        mt_chart_frame_text(drawing, MT_MARGIN + used, y, facts, MT_SIZE_SMALL, MT_REGULAR,
+                            MT_COLOR_MUTED, MT_ANCHOR_START, "device-facts");
+}
+
+static double base_y(const struct mt_devices_panel *panel)
+{
+    return panel->plot.y + panel->plot.height;
+}
+
+/* Draws an area below a stepped line along the columns. */
+static void draw_area(const struct mt_devices_panel *panel, const struct mt_devices_layer *layer,
+                      struct mt_point *points)
+{
+    const struct mt_box *plot = &panel->plot;
+    uint32_t count = 0;
+    uint64_t highest = 0;
+    char bytes[MT_UNITS_TEXT];
+    const char *title, *name = layer->tenant ? mt_devices_process(panel, layer->tenant)
+                                             : "processes without a layer of their own";
+
+    points[count++] = (struct mt_point){plot->x, base_y(panel)};
+    for (uint32_t c = 0; c < MT_JOB_COLUMNS; c++) {
+        double y = mt_devices_y(panel, layer->tops[c]);
+        double x = plot->x + plot->width * c / MT_JOB_COLUMNS;
+
+        highest = mt_max_u64(highest, layer->tops[c]);
+        if (y == points[count - 1].y)
+            continue;
+        points[count] = (struct mt_point){x, points[count - 1].y};
+        points[count + 1] = (struct mt_point){x, y};
+        count += 2;
+    }
+    points[count] = (struct mt_point){plot->x + plot->width, points[count - 1].y};
+    points[count + 1] = (struct mt_point){plot->x + plot->width, base_y(panel)};
+    count += 2;
+    if (!highest)
+        return;
+    title = mt_arena_printf(&panel->drawing->arena, "%s: %s%s at the device's peak", name,
+                            panel->device->is_exact ? "" : "at most ",
+                            mt_format_bytes(bytes, layer->held_bytes));
+    mt_draw_path(panel->drawing, points, count, true, true, &layer->paint, title,
+                 layer->tenant ? "layer" : "layer:others");
+}
+
+static void draw_stack(const struct mt_devices_panel *panel)
+{
+    struct mt_point *points =
+        mt_arena_array(&panel->drawing->arena, 2 * MT_JOB_COLUMNS + 4, sizeof *points);
+
+    for (uint32_t i = panel->layer_count; i-- > 0;)
+        draw_area(panel, &panel->layers[i], points);
+}
+
+static void draw_total(const struct mt_devices_panel *panel)
+{
+    const struct mt_paint line = {.stroke = MT_COLOR_LIMIT, .stroke_width = 1.4, .dashed = true};
+    double y = mt_devices_y(panel, panel->device->total_bytes);
+    const struct mt_point points[] = {{panel->plot.x, y}, {panel->plot.x + panel->plot.width, y}};
+
+    if (panel->has_total_line)
+        mt_draw_path(panel->drawing, points, 2, false, false, &line, "memory of the device",
+                     "line:total");
+}
+
+static void draw_time(const struct mt_devices_panel *panel)
+{
+    const struct mt_paint tick = {.stroke = MT_COLOR_AXIS};
+    uint64_t span = panel->device->end_t_ns - panel->device->begin_t_ns;
+    uint64_t step = mt_time_step((double)span * 90 / panel->plot.width);
+    double base = base_y(panel), right = panel->plot.x + panel->plot.width;
+
+    for (uint64_t t = 0; t <= span; t += step) {
+        double x = mt_devices_x(panel, panel->device->begin_t_ns + t), half;
+        char label[MT_TICK_TEXT];
+
+        mt_time_label(label, t, step, span);
+        half = mt_text_room(label, MT_SIZE_AXIS, MT_REGULAR) / 2;
+        mt_draw_line(panel->drawing, x, base, x, base + 4, &tick);
+        if (x + half <= panel->drawing->width - 4 && x <= right)
+            mt_chart_frame_text(panel->drawing, x, base + 18, label, MT_SIZE_AXIS, MT_REGULAR,
+                                MT_COLOR_MUTED, MT_ANCHOR_MIDDLE, "tick-x");
+        if (step > span - t)
+            break;
+    }
+}
+
+/* Draws the panel at y. Returns the y below the panel. */
+static double devices_draw_panel(struct mt_devices_panel *panel, double y)
+{
+    struct mt_ticks ticks;
+
+    panel->plot = (struct mt_box){.y = y + HEADING + TO_PLOT, .height = panel->height};
+    place_plot(panel, &ticks);
+    draw_heading(panel, y + HEADING);
+    mt_chart_frame_byte_axis(panel->drawing, &panel->plot, &ticks, panel->top);
+    draw_stack(panel);
+    draw_total(panel);
+    draw_time(panel);
+    mt_devices_draw_labels(panel);
+    return mt_devices_draw_table(panel, base_y(panel) + AXIS) + 12;
+}
 
 static void draw_picture(struct picture *picture, const char *title, const char *about,
                          const struct mt_job_chart_options *options)
@@ -153,7 +329,7 @@ static void draw_picture(struct picture *picture, const char *title, const char 
     }
     fit_height(picture, y, options->height);
     for (uint32_t i = 0; i < picture->count; i++)
-        y = mt_devices_draw_panel(&picture->panels[i], y) + GAP;
+        y = devices_draw_panel(&picture->panels[i], y) + GAP;
     draw_rest(picture, y);
     mt_chart_frame_footnote(picture->drawing,
                             are_exact(picture)
@@ -195,3 +371,6 @@ const struct mt_job_chart mt_job_chart_devices = {
     .called_for = is_called_for,
     .draw = draw_chart,
 };
+
+/* The panel of a shared device: heading, stack of processes over time, axes, table. Layers are
+ * drawn from the top one down, each down to the base line, so there are no seams between them. */

@@ -38,31 +38,31 @@ void mt_devices_make_layers(struct mt_devices_panel *panel);
 
 double mt_devices_x(const struct mt_devices_panel *panel, uint64_t t_ns);
 double mt_devices_y(const struct mt_devices_panel *panel, uint64_t bytes);
+
 /* Returns the x of the middle of a column. */
 double mt_devices_column_x(const struct mt_devices_panel *panel, uint32_t column);
 
 /* Returns the name of a process: "rank 3", "serve.trace.zst of slurm:78". */
 const char *mt_devices_process(const struct mt_devices_panel *panel,
                                const struct mt_job_tenant *tenant);
+
 /* Returns the number of distinct devices in the report. The report has a device several times if it
  * was used in several periods. */
 uint32_t mt_devices_count(const struct mt_job_report *report);
+
 /* Returns the name of a device: "GPU-8f2c on node00". */
 const char *mt_devices_name(struct mt_drawing *drawing, const struct mt_job_report *report,
                             const struct mt_job_device *device);
+
 /* Returns the time since the first process of the device began: "4.63 s". */
 const char *mt_devices_when(const struct mt_devices_panel *panel, uint64_t t_ns);
-
-/* Returns the height of the panel without its plot. */
-double mt_devices_panel_height(const struct mt_devices_panel *panel);
-/* Draws the panel at y. Returns the y below the panel. */
-double mt_devices_draw_panel(struct mt_devices_panel *panel, double y);
 
 /* Draws labels at the peaks in the plot, and a bar with the memory that other processes still held
  * at the last peak. */
 void mt_devices_draw_labels(const struct mt_devices_panel *panel);
 
 #define MT_DEVICES_ROW 22.0 /* height of a row of the table */
+
 /* Draws the table. y is the baseline of the heading. Returns the baseline of the last row. */
 double mt_devices_draw_table(const struct mt_devices_panel *panel, double y);
 

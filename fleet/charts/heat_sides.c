@@ -6,7 +6,7 @@
 
 #include "cell_label.h"
 #include "heat_layout.h"
-#include "job_labels.h"
+#include "job_frame.h"
 #include "units.h"
 #include "util.h"
 

@@ -8,40 +8,28 @@
 #include "job_chart.h"
 #include "job_order.h"
 
-#define MT_JOB_DOT " \xC2\xB7 "
-
 /* Makes a name from a file printable and cuts it to at most 200 bytes. */
 const char *mt_job_frame_name(struct mt_drawing *drawing, const char *name);
-
-/* Returns "slurm:1234 — reserved peak by rank". */
-const char *mt_job_frame_title(struct mt_drawing *drawing, const struct mt_job_report *report,
-                               const char *chart);
-/* Returns facts about the job: "1,021 of 1,024 ranks · 128 hosts · NVIDIA H200 · pp:8, dp:16, tp:8
- * · 3 ranks missing · ...". */
-const char *mt_job_frame_facts(struct mt_drawing *drawing, const struct mt_job_report *report);
 
 /* Starts a drawing: sets its id, description and metadata, and draws title and facts. Returns the y
  * below the facts. */
 double mt_job_frame_begin(struct mt_drawing *drawing, const struct mt_job_report *report,
                           const struct mt_job_chart_options *options, double height, const char *id,
                           const char *chart);
+
 /* Returns the name of a row, shortened for a label: "rank 3", "rank 3, device 1", or the name of a
  * trace. */
 const char *mt_job_frame_row(struct mt_drawing *drawing, const struct mt_job_report *report,
                              uint32_t row);
+
 /* Returns the text for a gap: "rank 3: missing", "ranks 3 to 7: missing", "5 ranks from 3 to 19:
  * missing". */
 const char *mt_job_frame_gap(struct mt_drawing *drawing, const struct mt_job_slot *slot);
-/* Returns the name of a group: "pp 3". The name is "unplaced" if the position of the ranks on the
- * axis is not known, and "" if there is no axis. */
-const char *mt_job_frame_group(struct mt_drawing *drawing, const struct mt_job_order *order,
-                               uint32_t group);
-/* Like mt_job_frame_group, but fits into `width` as small semibold text. If the name is too wide,
+
+/* Like job_frame_group, but fits into `width` as small semibold text. If the name is too wide,
  * returns only its number; if that is too wide, returns "". */
 const char *mt_job_frame_fit_group(struct mt_drawing *drawing, const struct mt_job_order *order,
                                    uint32_t group, double width);
-/* Returns how a row differs from its replicas: "+1.25 GiB, growth". */
-const char *mt_job_frame_outlier(struct mt_drawing *drawing, const struct mt_job_outlier *outlier);
 
 /* Returns "12.5 GiB". */
 const char *mt_job_frame_bytes(struct mt_drawing *drawing, uint64_t bytes);
@@ -53,7 +41,46 @@ const char *mt_job_frame_fit(struct mt_drawing *drawing, const char *text, doubl
 /* Adds a part to a line whose parts are separated by dots. */
 void mt_job_frame_add(struct mt_buf *line, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+
 /* Returns the line as text in the drawing's arena, and releases the buffer. */
 const char *mt_job_frame_take(struct mt_drawing *drawing, struct mt_buf *line);
+
+/* Chooses the ranks of a job that a chart labels, and the text of each label. The most important
+ * come first. */
+
+#define MT_JOB_LABELS 24
+
+struct mt_job_label {
+    uint32_t row;                   /* MT_NO_ROW: the label is for a gap */
+    const struct mt_job_slot *slot; /* the gap; NULL for a row */
+    const char *words;              /* the remarks about the row */
+    bool is_outlier;
+};
+
+struct mt_job_labels {
+    struct mt_job_label labels[MT_JOB_LABELS];
+    uint32_t count;
+    uint32_t left_out; /* outliers without a label */
+};
+
+/* Adds a remark about a row to its label. If the row has no label, adds one if there is room. */
+void mt_job_labels_add(struct mt_drawing *drawing, struct mt_job_labels *labels, uint32_t row,
+                       const char *words);
+void mt_job_labels_add_death(struct mt_drawing *drawing, const struct mt_job_report *report,
+                             struct mt_job_labels *labels);
+
+/* Adds labels for the outliers with the largest differences. */
+void mt_job_labels_add_outliers(struct mt_drawing *drawing, const struct mt_job_report *report,
+                                struct mt_job_labels *labels);
+
+/* Adds labels for the widest gaps. */
+void mt_job_labels_add_gaps(const struct mt_job_order *order, struct mt_job_labels *labels);
+
+/* Returns "rank 3: 12.5 GiB · largest", or "rank 3: largest" without bytes. */
+const char *mt_job_label_text(struct mt_drawing *drawing, const struct mt_job_report *report,
+                              const struct mt_job_label *label, bool with_bytes);
+
+/* Returns true if the row of the label ran out of memory. Returns false for a gap. */
+bool mt_job_label_is_death(const struct mt_job_report *report, const struct mt_job_label *label);
 
 #endif

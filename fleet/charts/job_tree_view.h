@@ -6,8 +6,6 @@
 #include "draw.h"
 #include "job_tree.h"
 
-#define MT_JOB_TREE_PITCH 22.0 /* height of a line of the tables */
-
 struct mt_job_tree_view {
     struct mt_drawing *drawing;
     const struct mt_job_report *report;
@@ -48,17 +46,10 @@ const char *mt_job_tree_label(const struct mt_job_tree_view *view, const struct 
 /* Draws the cells; top, pitch, rows and least must be set. Counts the cells that were summed and
  * dropped. */
 void mt_job_tree_draw_cells(struct mt_job_tree_view *view);
+
 /* Returns the number of cells in the first MT_JOB_TREE_ROWS rows, and sets *rows to the number
  * of rows. */
 enum { MT_JOB_TREE_ROWS = 24 };
 uint32_t mt_job_tree_count_cells(const struct mt_job_tree_view *view, uint32_t *rows);
-
-/* Draws the legend at y. Returns the y below the legend. */
-double mt_job_tree_draw_legend(const struct mt_job_tree_view *view, double y);
-void mt_job_tree_draw_ruler(const struct mt_job_tree_view *view, double y);
-/* Draws a table of `count` nodes of roles. y is the baseline of the heading. Returns the baseline
- * of the last line. */
-double mt_job_tree_draw_table(const struct mt_job_tree_view *view, double y, const char *heading,
-                              const struct mt_job_node *const *list, uint32_t count);
 
 #endif

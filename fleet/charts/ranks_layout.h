@@ -1,9 +1,9 @@
-/* The parts of the chart `ranks`: bars (ranks_chart.c), the axis below them (ranks_axis.c) and
+/* The parts of the chart `ranks`: bars (ranks_chart.c), the axis below them (ranks_chart.c) and
  * the labels above them (ranks_labels.c). */
 #ifndef MT_RENDER_RANKS_LAYOUT_H
 #define MT_RENDER_RANKS_LAYOUT_H
 
-#include "job_labels.h"
+#include "job_frame.h"
 
 #define MT_RANKS_LABEL_PITCH 19.0
 
@@ -46,15 +46,11 @@ static inline double mt_ranks_y(const struct mt_ranks_layout *layout, uint64_t b
     return layout->plot.y + layout->plot.height * (1 - (double)bytes / (double)layout->top);
 }
 
-/* Returns the height of the axis below the plot, in pixels. */
-double mt_ranks_axis_height(const struct mt_job_order *order);
-/* Draws marks of deaths and gaps, numbers of ranks, and groups. */
-void mt_ranks_draw_axis(struct mt_drawing *drawing, const struct mt_ranks_layout *layout);
-
 /* Places labels of notable ranks: the largest, the lowest, the median, the first death, outliers,
  * and gaps. The lanes and the horizontal extent of the plot must be set. Sets label_rows to the
  * number of rows that are used, and counts the outliers whose labels do not fit. */
 void mt_ranks_place_labels(struct mt_drawing *drawing, struct mt_ranks_layout *layout);
+
 /* Draws the labels, and their marks on the bars. */
 void mt_ranks_draw_labels(struct mt_drawing *drawing, const struct mt_ranks_layout *layout);
 

@@ -11,11 +11,11 @@
 #include "fleet_output.h"
 #include "fleet_processes.h"
 #include "fleet_tune.h"
+#include "gather.h"
 #include "outputs.h"
-#include "reduce.h"
+#include "shell_word.h"
 #include "summary_file.h"
 #include "summary_of_trace.h"
-#include "shell_word.h"
 
 enum { MAX_COMMAND_BYTES = 1000 }; /* limit for a path in a command that the page shows */
 
@@ -160,26 +160,23 @@ static int write_junit(struct run *run, const struct mt_job_report *report)
     return code;
 }
 
-static int print(struct run *run, const struct mt_job_report *report)
+static int tune(struct run *run, const struct mt_job_report *report)
 {
-    struct mt_arena arena = {0};
-    const struct mt_fleet_answer answer = {report, &run->gates, &arena, run->arguments->common.all,
-                                           run->settings};
-    struct mt_buf out = {0};
+    const struct mt_fleet_tuning tuning = {report, &run->files, &run->arguments->common,
+                                           run->arguments->jobs};
 
-    if (run->arguments->common.json)
-        mt_fleet_json(&out, &answer);
-    else
-        mt_fleet_text(&out, &answer, mt_stdout_style());
-    mt_arena_release(&arena);
-    return mt_print_answer_and_release(&out, run->arguments->common.json);
+    return run->arguments->tune ? mt_fleet_tune(&tuning, &run->settings) : MT_EXIT_OK;
 }
+
+static int print(struct run *run, const struct mt_job_report *report);
 
 /* -o DIR */
 static const char *folder_of(const struct arguments *arguments)
 {
     return arguments->output && !is_summary_name(arguments->output) ? arguments->output : NULL;
 }
+
+static int answer(struct run *run);
 
 /* "memtrace fleet traces/", if it is short enough to be copied. */
 static const char *command_of(struct mt_arena *arena, const struct arguments *arguments)
@@ -206,14 +203,6 @@ static int write_folder(struct run *run, const struct mt_job_report *report)
 
     mt_arena_release(&arena);
     return code;
-}
-
-static int tune(struct run *run, const struct mt_job_report *report)
-{
-    const struct mt_fleet_tuning tuning = {report, &run->files, &run->arguments->common,
-                                           run->arguments->jobs};
-
-    return run->arguments->tune ? mt_fleet_tune(&tuning, &run->settings) : MT_EXIT_OK;
 }
 
 /* Returns the exit status of an answer. */
@@ -256,6 +245,21 @@ static int answer(struct run *run)
     mt_job_settings_free(run->settings);
     mt_job_report_free(report);
     return code;
+}
+
+static int print(struct run *run, const struct mt_job_report *report)
+{
+    struct mt_arena arena = {0};
+    const struct mt_fleet_answer answer = {report, &run->gates, &arena, run->arguments->common.all,
+                                           run->settings};
+    struct mt_buf out = {0};
+
+    if (run->arguments->common.json)
+        mt_fleet_json(&out, &answer);
+    else
+        mt_fleet_text(&out, &answer, mt_stdout_style());
+    mt_arena_release(&arena);
+    return mt_print_answer_and_release(&out, run->arguments->common.json);
 }
 
 static int fleet(struct run *run)

@@ -15,7 +15,5 @@ struct mt_fleet_diff_answer {
 
 void mt_fleet_diff_text(struct mt_buf *out, const struct mt_fleet_diff_answer *answer,
                         const struct mt_style *style);
-/* Appends a document "memtrace.fleet-diff/1". */
-void mt_fleet_diff_json(struct mt_buf *out, const struct mt_fleet_diff_answer *answer);
 
 #endif

@@ -3,10 +3,381 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "fleet_diff_words.h"
+#include "fleet_diff_output.h"
+#include "text_table.h"
 #include "units.h"
 #include "util.h"
 #include "wrapped_text.h"
+
+/* PRIVATE to the text of `fleet diff`: shared by the answer (fleet_diff_text.c) and the tables
+ * (fleet_diff_text.c). */
+
+enum { MT_DIFF_ROWS = 12 }; /* maximum number of rows of a table without --all */
+
+struct mt_diff_text {
+    struct mt_buf *out;
+    const struct mt_fleet_diff_answer *answer;
+    const struct mt_job_diff *diff;
+    const struct mt_style *style;
+};
+
+/* Returns how many of `count` rows a table shows; diff_add_rest appends a note about the
+ * others. */
+static uint32_t diff_shown(const struct mt_diff_text *text, uint32_t count)
+{
+    return text->answer->all || count < MT_DIFF_ROWS ? count : MT_DIFF_ROWS;
+}
+
+static const char *diff_s(uint64_t count)
+{
+    return count == 1 ? "" : "s";
+}
+
+/* Returned texts are in the arena of the answer. */
+static const char *diff_class_name(const struct mt_diff_text *text, uint32_t class)
+{
+    const char *name =
+        class == MT_NO_CLASS ? "others" : mt_job_class_name(text->answer->arena, text->diff, class);
+
+    return name ? name : "";
+}
+
+static const char *diff_site_of(const struct mt_diff_text *text, uint32_t line)
+{
+    uint32_t path = line == MT_NO_LINE ? MT_NO_PATH : text->diff->lines[line].b_path;
+    const char *site = mt_job_diff_site(text->answer->arena, text->diff, path);
+
+    if (line != MT_NO_LINE && path == MT_NO_PATH)
+        return "too small to be kept";
+    return site ? site : "";
+}
+
+static void diff_add_heading(const struct mt_diff_text *text, const char *heading)
+{
+    mt_buf_printf(text->out, "\n%s%s%s\n", text->style->bold, heading, text->style->reset);
+}
+
+static void diff_add_rest(const struct mt_diff_text *text, uint32_t count, size_t indent)
+{
+    if (count > diff_shown(text, count))
+        mt_add_note(text->out, indent, "and %u more", (unsigned)(count - diff_shown(text, count)));
+}
+
+static bool diff_changes(const struct mt_job_change *change)
+{
+    return change->min_bytes || change->max_bytes;
+}
+
+/* Returns the noun for what is compared: "rank", "groups", ... */
+static const char *diff_kind_of(const struct mt_diff_text *text, uint32_t count)
+{
+    static const char *const one[] = {"rank", "group", "set of parameters", "job"};
+    static const char *const several[] = {"ranks", "groups", "sets of parameters", "jobs"};
+
+    return (count == 1 ? one : several)[text->diff->match];
+}
+
+/* Returns true if a compared class of groups has a different number of ranks in A and in B. */
+static bool diff_sizes_differ(const struct mt_job_diff *diff)
+{
+    if (diff->match != MT_MATCH_GROUPS && diff->match != MT_MATCH_PARAMETERS)
+        return false;
+    for (uint32_t i = 0; i < diff->class_count; i++)
+        if (diff->classes[i].is_compared && diff->classes[i].a_count != diff->classes[i].b_count)
+            return true;
+    return false;
+}
+
+/* Tables of `fleet diff`: differences between two jobs. */
+
+static uint64_t mean_of(unsigned __int128 sum, uint32_t rows)
+{
+    return rows ? (uint64_t)(sum / rows) : 0;
+}
+
+/* Begins a table of changes. With only one match, the mean, the minimum and the maximum are the
+ * same number, so the table has one column. */
+static void begin_amounts(const struct mt_diff_text *text, struct mt_table *table)
+{
+    mt_table_begin(table, text->diff->compared_count == 1
+                              ? "#change|#A|#B|~"
+                              : "#mean change|#min|#max|#mean of A|#of B|~");
+}
+
+static void add_amounts(const struct mt_diff_text *text, struct mt_table *table,
+                        const struct mt_job_change *change, const char *label)
+{
+    MT_CELLS(table, MT_CHANGE(change->mean_bytes));
+    if (text->diff->compared_count != 1)
+        MT_CELLS(table, MT_CHANGE(change->min_bytes), MT_CHANGE(change->max_bytes));
+    MT_CELLS(table, MT_BYTES(mean_of(change->a_sum_bytes, change->a_rows)),
+             MT_BYTES(mean_of(change->b_sum_bytes, change->b_rows)), MT_TEXT(label));
+}
+
+static void add_metrics(const struct mt_diff_text *text)
+{
+    static const enum mt_job_metric order[] = {MT_JOB_RESERVED, MT_JOB_ALLOCATED, MT_JOB_OUTSIDE,
+                                               MT_JOB_NEEDED, MT_JOB_GROWTH};
+    struct mt_table table;
+
+    diff_add_heading(text, "per rank");
+    begin_amounts(text, &table);
+    for (size_t i = 0; i < MT_ARRAY_LEN(order); i++) {
+        const struct mt_job_change *change = &text->diff->metrics[order[i]];
+
+        if (!change->class_count || (order[i] == MT_JOB_GROWTH && !diff_changes(change)))
+            continue;
+        add_amounts(text, &table, change,
+                    order[i] == MT_JOB_GROWTH ? "growth per step" : mt_job_metric_name(order[i]));
+    }
+    mt_add_text_table(text->out, &table, 2, text->style);
+    for (size_t i = 0; i < MT_ARRAY_LEN(order); i++) {
+        uint32_t known = text->diff->metrics[order[i]].class_count;
+
+        if (known && known < text->diff->compared_count && order[i] != MT_JOB_GROWTH)
+            mt_add_note(text->out, 2, "%s: known on both sides for %u of %u %s",
+                        mt_job_metric_name(order[i]), (unsigned)known,
+                        (unsigned)text->diff->compared_count,
+                        diff_kind_of(text, text->diff->compared_count));
+    }
+}
+
+/* Returns true if the axis gets a table. Along other axes, ranks are replicas, and the table of
+ * ranks shows them. */
+static bool axis_changes(const struct mt_job_diff *diff, const struct mt_job_diff_axis *axis)
+{
+    if (!axis->separates || axis->group_count < 2 ||
+        (axis->group_count == diff->compared_count && diff->axis_count > 1))
+        return false;
+    for (uint32_t i = 0; i < axis->group_count; i++)
+        if (diff_changes(&axis->groups[i].reserved) || diff_changes(&axis->groups[i].allocated))
+            return true;
+    return false;
+}
+
+static void add_axis(const struct mt_diff_text *text, const struct mt_job_diff_axis *axis)
+{
+    struct mt_buf heading = {0};
+    struct mt_table table;
+
+    mt_buf_printf(&heading, "by %s: mean change of each group", axis->name);
+    mt_buf_add_char(text->out, '\n');
+    mt_buf_add_text(text->out, text->style->bold);
+    mt_add_note(text->out, 0, "%s", heading.data);
+    mt_buf_add_text(text->out, text->style->reset);
+    mt_buf_release(&heading);
+    mt_table_begin(&table, "#at|#ranks of A|#of B|#reserved|#allocated|#of that|~from");
+    for (uint32_t i = 0; i < diff_shown(text, axis->group_count); i++) {
+        const struct mt_job_diff_group *group = &axis->groups[i];
+
+        MT_CELLS(&table,
+                 group->coordinate == MT_NO_ROW ? MT_TEXT("?") : MT_INTEGER(group->coordinate),
+                 MT_COUNT(group->reserved.a_rows), MT_COUNT(group->reserved.b_rows),
+                 MT_CHANGE(group->reserved.mean_bytes), MT_CHANGE(group->allocated.mean_bytes),
+                 group->line == MT_NO_LINE ? MT_TEXT("") : MT_CHANGE(group->line_bytes),
+                 MT_SITE(diff_site_of(text, group->line)));
+    }
+    mt_add_text_table(text->out, &table, 2, text->style);
+    diff_add_rest(text, axis->group_count, 2);
+}
+
+static void add_roles(const struct mt_diff_text *text)
+{
+    const struct mt_job_diff *diff = text->diff;
+    struct mt_table table;
+    uint32_t changed = 0;
+
+    for (int i = 0; i < MT_ROLE_COUNT; i++)
+        changed += diff_changes(&diff->roles[i]);
+    if (!changed)
+        return;
+    diff_add_heading(text, "by role, at the allocated peaks");
+    begin_amounts(text, &table);
+    for (int i = 0; i < MT_ROLE_COUNT; i++) {
+        if (!diff->roles[i].a_sum_bytes && !diff->roles[i].b_sum_bytes)
+            continue;
+        add_amounts(text, &table, &diff->roles[i], mt_role_name((enum mt_role)i));
+    }
+    mt_add_text_table(text->out, &table, 2, text->style);
+}
+
+static const char *mark_of(const struct mt_job_diff_line *line)
+{
+    return !line->is_in_a                 ? "new"
+           : !line->is_in_b               ? "gone"
+           : line->a_path != line->b_path ? "moved"
+                                          : "";
+}
+
+static uint32_t changed_lines(const struct mt_job_diff *diff)
+{
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < diff->line_count; i++)
+        count += diff_changes(&diff->lines[i].change);
+    return count;
+}
+
+/* Adds the smallest and the largest change, and the position of the one with the larger absolute
+ * value. */
+static void add_extremes(const struct mt_diff_text *text, struct mt_table *table,
+                         const struct mt_job_change *change)
+{
+    bool is_max = -(change->min_bytes + 1) < change->max_bytes;
+
+    MT_CELLS(table, MT_CHANGE(change->min_bytes), MT_CHANGE(change->max_bytes),
+             MT_TEXT(change->min_bytes == change->max_bytes
+                         ? "all"
+                         : diff_class_name(text, is_max ? change->max_class : change->min_class)));
+}
+
+static void add_lines(const struct mt_diff_text *text)
+{
+    const struct mt_job_diff *diff = text->diff;
+    uint32_t changed = changed_lines(diff), told = 0;
+    struct mt_table table;
+
+    if (!changed)
+        return;
+    diff_add_heading(text, "by site, at the allocated peaks");
+    mt_table_begin(&table, diff->compared_count == 1 ? "#change|role||~site"
+                                                     : "#mean change|#min|#max|on|role||~site");
+    for (uint32_t i = 0; i < diff->line_count && told < diff_shown(text, changed); i++) {
+        const struct mt_job_diff_line *line = &diff->lines[i];
+        const struct mt_job_change *change = &line->change;
+
+        if (!diff_changes(change))
+            continue;
+        told++;
+        MT_CELLS(&table, MT_CHANGE(change->mean_bytes));
+        if (diff->compared_count != 1)
+            add_extremes(text, &table, change);
+        MT_CELLS(&table, MT_TEXT(mt_role_name(line->role)), MT_TEXT(mark_of(line)),
+                 MT_SITE(diff_site_of(text, i)));
+    }
+    mt_add_text_table(text->out, &table, 2, text->style);
+    diff_add_rest(text, changed, 2);
+    if (changed < diff->line_count)
+        mt_add_note(text->out, 2, "%u other%s the same size in both",
+                    (unsigned)(diff->line_count - changed),
+                    diff->line_count - changed == 1 ? " is" : "s are");
+}
+
+static void add_libraries(const struct mt_diff_text *text)
+{
+    const struct mt_job_diff *diff = text->diff;
+    uint32_t changed = 0;
+    struct mt_table table;
+
+    for (uint32_t i = 0; i < diff->library_count; i++)
+        changed += diff_changes(&diff->libraries[i].change);
+    if (!changed)
+        return;
+    diff_add_heading(text, "outside the allocator, by library");
+    begin_amounts(text, &table);
+    for (uint32_t i = 0; i < diff_shown(text, diff->library_count); i++) {
+        add_amounts(text, &table, &diff->libraries[i].change,
+                    *diff->libraries[i].name ? diff->libraries[i].name : "not known");
+    }
+    mt_add_text_table(text->out, &table, 2, text->style);
+    diff_add_rest(text, diff->library_count, 2);
+}
+
+static bool class_changes(const struct mt_job_class *class)
+{
+    return mt_job_class_change(class, MT_JOB_RESERVED) ||
+           mt_job_class_change(class, MT_JOB_ALLOCATED) ||
+           mt_job_class_change(class, MT_JOB_OUTSIDE);
+}
+
+static void add_class(const struct mt_diff_text *text, struct mt_table *table, uint32_t number)
+{
+    const struct mt_job_class *class = &text->diff->classes[number];
+
+    MT_CELLS(table, MT_TEXT(diff_class_name(text, number)));
+    if (diff_sizes_differ(text->diff))
+        MT_CELLS(table, MT_COUNT(class->a_count), MT_COUNT(class->b_count));
+    MT_CELLS(table, MT_CHANGE(mt_job_class_change(class, MT_JOB_RESERVED)),
+             MT_CHANGE(mt_job_class_change(class, MT_JOB_ALLOCATED)),
+             class->metrics[MT_JOB_OUTSIDE].is_known
+                 ? MT_CHANGE(mt_job_class_change(class, MT_JOB_OUTSIDE))
+                 : MT_TEXT("?"),
+             class->line == MT_NO_LINE ? MT_TEXT("") : MT_CHANGE(class->line_bytes),
+             MT_SITE(diff_site_of(text, class->line)));
+}
+
+/* Adds the matches with the largest changes. Groups along a single axis are in the table of that
+ * axis. */
+static void add_classes(const struct mt_diff_text *text)
+{
+    const struct mt_job_diff *diff = text->diff;
+    uint32_t changed = 0, told = 0;
+    struct mt_table table;
+
+    if (diff->compared_count < 2 || (diff->match == MT_MATCH_GROUPS && diff->axis_count < 2))
+        return;
+    for (uint32_t i = 0; i < diff->compared_count; i++)
+        changed += class_changes(&diff->classes[diff->order[i]]);
+    if (!changed)
+        return;
+    diff_add_heading(text, diff->match == MT_MATCH_RANKS ? "by rank" : "by group");
+    mt_table_begin(&table, "!");
+    if (diff_sizes_differ(diff))
+        mt_table_columns(&table, "#ranks of A|#of B");
+    mt_table_columns(&table, "#reserved|#allocated|#outside|#of that|~from");
+    for (uint32_t i = 0; i < diff->compared_count && told < diff_shown(text, changed); i++)
+        if (class_changes(&diff->classes[diff->order[i]])) {
+            add_class(text, &table, diff->order[i]);
+            told++;
+        }
+    mt_add_text_table(text->out, &table, 2, text->style);
+    diff_add_rest(text, changed, 2);
+}
+
+/* In fleet_diff_text.c: append tables of the change, and the ranks that ended differently. */
+static void diff_add_tables(const struct mt_diff_text *text)
+{
+    const struct mt_job_diff *diff = text->diff;
+
+    add_metrics(text);
+    for (uint32_t i = 0; i < diff->axis_count; i++)
+        if (axis_changes(diff, &diff->axes[i]))
+            add_axis(text, &diff->axes[i]);
+    add_roles(text);
+    add_lines(text);
+    add_libraries(text);
+    add_classes(text);
+}
+
+static void diff_add_outcomes(const struct mt_diff_text *text)
+{
+    const struct mt_job_diff *diff = text->diff;
+    uint32_t count = 0, told = 0;
+    struct mt_table table;
+
+    if (diff->match != MT_MATCH_RANKS)
+        return;
+    mt_table_begin(&table, "!rank|in A|in B");
+    for (uint32_t i = 0; i < diff->class_count; i++) {
+        const struct mt_job_class *class = &diff->classes[i];
+        enum mt_outcome a, b;
+
+        if (!class->is_compared)
+            continue;
+        a = diff->a->rows[class->a_rows[0]].record->outcome;
+        b = diff->b->rows[class->b_rows[0]].record->outcome;
+        if (a == b || (count++ >= MT_DIFF_ROWS && !text->answer->all))
+            continue;
+        told++;
+        MT_CELLS(&table, MT_TEXT(diff_class_name(text, i)), MT_TEXT(mt_outcome_name(a)),
+                 MT_TEXT(mt_outcome_name(b)));
+    }
+    if (count)
+        diff_add_heading(text, "ranks whose outcome differs");
+    mt_add_text_table(text->out, &table, 2, text->style);
+    if (count > told)
+        mt_add_note(text->out, 2, "and %u more", (unsigned)(count - told));
+}
 
 enum { RANGES = 8 }; /* maximum number of ranges in a list of ranks without --all */
 
@@ -17,7 +388,7 @@ static enum mt_job_metric leading_metric(const struct mt_job_diff *diff)
                                                MT_JOB_NEEDED, MT_JOB_GROWTH};
 
     for (size_t i = 0; i < MT_ARRAY_LEN(order); i++)
-        if (mt_diff_changes(&diff->metrics[order[i]]))
+        if (diff_changes(&diff->metrics[order[i]]))
             return order[i];
     return MT_JOB_RESERVED;
 }
@@ -32,16 +403,16 @@ static void add_largest(const struct mt_diff_text *text, enum mt_job_metric metr
     mt_format_change(mean, change->mean_bytes);
     if (change->class_count == 1)
         mt_add_note(text->out, 0, "%s (%s) on %s", largest, mt_job_metric_name(metric),
-                    mt_diff_class_name(text, change->max_class));
+                    diff_class_name(text, change->max_class));
     else if (change->min_bytes == change->max_bytes)
         mt_add_note(text->out, 0, "%s (%s) on each of %u %s", largest, mt_job_metric_name(metric),
-                    (unsigned)change->class_count, mt_diff_kind_of(text, change->class_count));
+                    (unsigned)change->class_count, diff_kind_of(text, change->class_count));
     else
-        mt_add_note(
-            text->out, 0, "%s (%s) on %s is the largest change of %u %s; the mean change is %s",
-            largest, mt_job_metric_name(metric),
-            mt_diff_class_name(text, is_max ? change->max_class : change->min_class),
-            (unsigned)change->class_count, mt_diff_kind_of(text, change->class_count), mean);
+        mt_add_note(text->out, 0,
+                    "%s (%s) on %s is the largest change of %u %s; the mean change is %s", largest,
+                    mt_job_metric_name(metric),
+                    diff_class_name(text, is_max ? change->max_class : change->min_class),
+                    (unsigned)change->class_count, diff_kind_of(text, change->class_count), mean);
 }
 
 static void add_headline(const struct mt_diff_text *text)
@@ -55,7 +426,7 @@ static void add_headline(const struct mt_diff_text *text)
         add_largest(text, leading_metric(diff));
     else
         mt_add_note(text->out, 0, "±0 on each of %u %s: nothing differs",
-                    (unsigned)diff->compared_count, mt_diff_kind_of(text, diff->compared_count));
+                    (unsigned)diff->compared_count, diff_kind_of(text, diff->compared_count));
     mt_buf_add_text(text->out, text->style->reset);
 }
 
@@ -85,7 +456,7 @@ static void add_job(const struct mt_diff_text *text, const char *name, const cha
     mt_format_count(world, report->world);
     if (report->world)
         snprintf(ranks, sizeof ranks, "%s of %s%s rank%s", seen,
-                 report->world_is_known ? "" : "at least ", world, mt_diff_s(report->world));
+                 report->world_is_known ? "" : "at least ", world, diff_s(report->world));
     else
         snprintf(ranks, sizeof ranks, "%s process%s without a rank", seen,
                  report->row_count == 1 ? "" : "es");
@@ -100,7 +471,7 @@ static void add_job(const struct mt_diff_text *text, const char *name, const cha
                     report->incomplete_count == 1 ? " is" : "s are");
     if (report->unreadable_count)
         mt_add_note(text->out, 5, "%u file%s could not be read", (unsigned)report->unreadable_count,
-                    mt_diff_s(report->unreadable_count));
+                    diff_s(report->unreadable_count));
 }
 
 static void add_match(const struct mt_diff_text *text)
@@ -117,10 +488,10 @@ static void add_match(const struct mt_diff_text *text)
         mt_add_note(text->out, 2, "%s", reasons[diff->match]);
     else if (diff->match == MT_MATCH_RANKS && !diff->a->world && !diff->b->world)
         mt_add_note(text->out, 2, "%u device%s matched: each job is one process without a rank",
-                    (unsigned)diff->compared_count, mt_diff_s(diff->compared_count));
+                    (unsigned)diff->compared_count, diff_s(diff->compared_count));
     else
         mt_add_note(text->out, 2, "%u %s matched: %s", (unsigned)diff->compared_count,
-                    mt_diff_kind_of(text, diff->compared_count), reasons[diff->match]);
+                    diff_kind_of(text, diff->compared_count), reasons[diff->match]);
 }
 
 /* Number of ranks per compared class in one job. */
@@ -148,7 +519,7 @@ static const char *sizes_text(const struct mt_diff_text *text, struct sizes size
 {
     const char *words = sizes.min == sizes.max
                             ? mt_arena_printf(text->answer->arena, "%u rank%s", (unsigned)sizes.max,
-                                              mt_diff_s(sizes.max))
+                                              diff_s(sizes.max))
                             : mt_arena_printf(text->answer->arena, "%u to %u ranks",
                                               (unsigned)sizes.min, (unsigned)sizes.max);
 
@@ -161,17 +532,17 @@ static void add_sizes(const struct mt_diff_text *text)
     const struct mt_job_diff *diff = text->diff;
     struct sizes a, b;
 
-    if (!mt_diff_sizes_differ(diff))
+    if (!diff_sizes_differ(diff))
         return;
     a = sizes_of(diff, false);
     b = sizes_of(diff, true);
     mt_add_note(text->out, 2, "a %s has %s in A and %s in B: changes are those of a mean rank",
-                mt_diff_kind_of(text, 1), sizes_text(text, a), sizes_text(text, b));
+                diff_kind_of(text, 1), sizes_text(text, a), sizes_text(text, b));
     if (a.min != a.max || b.min != b.max)
         mt_add_note(text->out, 2,
                     "a mean change counts each %s once, and the mean of A or of B each rank once, "
                     "so that the means may differ by another amount",
-                    mt_diff_kind_of(text, 1));
+                    diff_kind_of(text, 1));
 }
 
 /* Adds the ranks that are in only one job, as ranges. Their numbers ascend if ranks are matched by
@@ -245,6 +616,6 @@ void mt_fleet_diff_text(struct mt_buf *out, const struct mt_fleet_diff_answer *a
     add_alone(&text, "B", true);
     add_need(&text);
     if (diff->compared_count && mt_job_diff_has_changes(diff))
-        mt_diff_add_tables(&text);
-    mt_diff_add_outcomes(&text);
+        diff_add_tables(&text);
+    diff_add_outcomes(&text);
 }

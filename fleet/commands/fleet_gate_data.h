@@ -38,7 +38,7 @@ struct mt_fleet_gates {
     uint32_t count, failed;
     uint32_t skipped; /* optional rules that were not evaluated */
     size_t capacity;
-    uint32_t *seen; /* number of ranks of each group in the job (mt_gate_count_seen) */
+    uint32_t *seen; /* number of ranks of each group in the job (gate_count_seen) */
 };
 
 #endif

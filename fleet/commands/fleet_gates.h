@@ -23,9 +23,11 @@ void mt_fleet_gates_text(struct mt_buf *out, struct mt_fleet_gates *gates,
                          const struct mt_job_report *report, const struct mt_style *style);
 void mt_fleet_gates_json(struct mt_json *json, const struct mt_fleet_gates *gates,
                          const struct mt_job_report *report);
+
 /* Appends JUnit XML with a test case for each rule and group. */
 void mt_fleet_gates_junit(struct mt_buf *out, struct mt_fleet_gates *gates,
                           const struct mt_job_report *report);
+
 /* Sets the gates of *document, for a page or a summary. They are valid as long as `gates`. */
 void mt_fleet_gates_document(struct mt_fleet_gates *gates, const struct mt_job_report *report,
                              struct mt_job_document *document);

@@ -4,7 +4,7 @@
 #define MT_CLI_FLEET_TUNE_H
 
 #include "cli.h"
-#include "fleet_files.h"
+#include "fleet_job.h"
 #include "job_settings.h"
 
 struct mt_fleet_tuning {

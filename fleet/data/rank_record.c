@@ -1,6 +1,11 @@
-#include "rank_record.h"
+/* The record of one device of a process of a job, and its fields as tables. */
+#include <stddef.h>
+#include <string.h>
 
 #include "check.h"
+#include "identity.h"
+#include "rank_record.h"
+#include "role.h"
 #include "util.h"
 
 const char *mt_outcome_name(enum mt_outcome outcome)
@@ -19,4 +24,273 @@ int mt_record_leaf_compare(const void *a, const void *b)
     if (x->role != y->role)
         return x->role < y->role ? -1 : 1;
     return (x->path > y->path) - (x->path < y->path);
+}
+
+#define OF(type, member, kind)                                                                     \
+    {                                                                                              \
+#member, offsetof(type, member), MT_FIELD_##kind, 0                                        \
+    }
+#define ENUM_OF(type, member, value_count)                                                         \
+    {                                                                                              \
+#member, offsetof(type, member), MT_FIELD_ENUM, value_count                                \
+    }
+#define OF_RECORD(member, kind) OF(struct mt_rank_record, member, kind)
+#define OF_ROLE(name, role)                                                                        \
+    {                                                                                              \
+        "role_bytes." #name, offsetof(struct mt_rank_record, role_bytes[MT_ROLE_##role]),          \
+            MT_FIELD_U64, 0                                                                        \
+    }
+#define OF_PEAK(member)                                                                            \
+    OF_RECORD(member.bytes, U64), OF_RECORD(member.t_ns, U64), OF_RECORD(member.event, U64),       \
+        OF_RECORD(member.step, I64)
+
+/* The fields that identify a rank come first, because records are sorted in this order. */
+const struct mt_record_field mt_record_fields[] = {
+    OF_RECORD(identity.job, TEXT),
+    OF_RECORD(identity.rank, I32),
+    OF_RECORD(device, U16),
+    OF_RECORD(identity.restart, I32),
+    OF_RECORD(identity.host, TEXT),
+    OF_RECORD(identity.process_id, U64),
+    OF_RECORD(begin_t_ns, U64),
+    OF_RECORD(trace_name, TEXT),
+    OF_RECORD(trace_sha256, TEXT),
+    OF_RECORD(identity.boot_id, TEXT),
+    OF_RECORD(identity.local_rank, I32),
+    OF_RECORD(identity.world, I32),
+    ENUM_OF(struct mt_rank_record, identity.rank_origin, MT_RANK_OF_NAME + 1),
+    OF_RECORD(identity.memory_limit_bytes, U64),
+    OF_RECORD(identity.cgroup_limit_bytes, U64),
+    ENUM_OF(struct mt_rank_record, identity.ended, MT_ENDED_OOM_KILLED + 1),
+    OF_RECORD(identity.ended_number, I32),
+    OF_RECORD(identity.ended_t_ns, U64),
+    OF_RECORD(device_name, TEXT),
+    OF_RECORD(device_uuid, TEXT),
+    OF_RECORD(device_pci, TEXT),
+    OF_RECORD(device_mig, TEXT),
+    OF_RECORD(device_bytes, U64),
+    OF_RECORD(is_dry_run, BOOL),
+    OF_RECORD(is_complete, BOOL),
+    OF_RECORD(is_driver_level, BOOL),
+    OF_RECORD(lost_events, U64),
+    OF_RECORD(end_t_ns, U64),
+    ENUM_OF(struct mt_rank_record, outcome, MT_OUTCOME_COUNT),
+    OF_RECORD(has_death, BOOL),
+    OF_RECORD(death_t_ns, U64),
+    OF_RECORD(death_event, U64),
+    OF_RECORD(death_wanted_bytes, U64),
+    OF_RECORD(death_free_bytes, U64),
+    OF_RECORD(death_path, PATH),
+    OF_RECORD(death_site, PATH),
+    OF_RECORD(last_step, I64),
+    OF_RECORD(ooms, U64),
+    OF_RECORD(retries, U64),
+    OF_PEAK(requested_peak),
+    OF_PEAK(allocated_peak),
+    OF_PEAK(active_peak),
+    OF_PEAK(reserved_peak),
+    OF_RECORD(allocated_at_reserved_peak_bytes, U64),
+    OF_ROLE(parameters, PARAMETERS),
+    OF_ROLE(optimizer_state, OPTIMIZER_STATE),
+    OF_ROLE(gradients, GRADIENTS),
+    OF_ROLE(activations, ACTIVATIONS),
+    OF_ROLE(temporaries, TEMPORARIES),
+    OF_ROLE(workspace, WORKSPACE),
+    OF_ROLE(inputs, INPUTS),
+    OF_ROLE(kv_cache, KV_CACHE),
+    OF_ROLE(other, OTHER),
+    OF_RECORD(end.requested, U64),
+    OF_RECORD(end.allocated, U64),
+    OF_RECORD(end.active, U64),
+    OF_RECORD(end.reserved, U64),
+    OF_RECORD(has_driver, BOOL),
+    OF_RECORD(driver_peak_bytes, U64),
+    OF_RECORD(outside_bytes, U64),
+    OF_RECORD(has_context, BOOL),
+    OF_RECORD(context_bytes, U64),
+    OF_RECORD(needed_is_known, BOOL),
+    OF_RECORD(needed_bytes, U64),
+    OF_RECORD(allocator_need_is_known, BOOL),
+    OF_RECORD(allocator_need_bytes, U64),
+    OF_RECORD(allocator_need_low_bytes, U64),
+    OF_RECORD(growth_is_judged, BOOL),
+    OF_RECORD(growth_bytes_per_step, U64),
+    OF_RECORD(growth_site, PATH),
+    OF_RECORD(step_hash, U64),
+    OF_RECORD(parameter_hash, U64),
+};
+const uint32_t mt_record_field_count = MT_ARRAY_LEN(mt_record_fields);
+_Static_assert(MT_ROLE_COUNT == 9, "each role has a line above");
+
+static const struct mt_record_field axis_fields[] = {
+    OF(struct mt_record_axis, name, TEXT),
+    OF(struct mt_record_axis, coordinate, U32),
+    OF(struct mt_record_axis, size, U32),
+};
+static const struct mt_record_field group_fields[] = {
+    OF(struct mt_record_group, name, TEXT),    OF(struct mt_record_group, size, U32),
+    OF(struct mt_record_group, first, U32),    OF(struct mt_record_group, stride, U32),
+    OF(struct mt_record_group, position, I32), OF(struct mt_record_group, members_hash, U64),
+};
+static const struct mt_record_field step_fields[] = {
+    OF(struct mt_record_step, first, I64),
+    OF(struct mt_record_step, last, I64),
+    OF(struct mt_record_step, begin_t_ns, U64),
+    OF(struct mt_record_step, end_t_ns, U64),
+    OF(struct mt_record_step, allocated_peak_bytes, U64),
+    OF(struct mt_record_step, reserved_peak_bytes, U64),
+    OF(struct mt_record_step, end_allocated_bytes, U64),
+};
+static const struct mt_record_field column_fields[] = {
+    OF(struct mt_record_column, allocated_bytes, U64),
+    OF(struct mt_record_column, reserved_bytes, U64),
+};
+static const struct mt_record_field level_fields[] = {
+    OF(struct mt_record_level, t_ns, U64),
+    OF(struct mt_record_level, reserved_bytes, U64),
+};
+static const struct mt_record_field leaf_fields[] = {
+    ENUM_OF(struct mt_record_leaf, role, MT_ROLE_COUNT),
+    OF(struct mt_record_leaf, path, PATH),
+    OF(struct mt_record_leaf, bytes, U64),
+    OF(struct mt_record_leaf, blocks, U64),
+    OF(struct mt_record_leaf, site, PATH),
+};
+static const struct mt_record_field owner_fields[] = {
+    OF(struct mt_record_owner, library, TEXT),
+    OF(struct mt_record_owner, bytes, U64),
+};
+static const struct mt_record_field communicator_fields[] = {
+    OF(struct mt_record_communicator, id, U64),
+    OF(struct mt_record_communicator, ranks, U32),
+    OF(struct mt_record_communicator, rank, U32),
+    OF(struct mt_record_communicator, bytes, U64),
+};
+static const struct mt_record_field finding_fields[] = {
+    OF(struct mt_record_finding, id, TEXT),
+    OF(struct mt_record_finding, bytes, U64),
+    OF(struct mt_record_finding, title, TEXT),
+};
+
+#define LIST(type, array, count, fields, most)                                                     \
+    {                                                                                              \
+#array, offsetof(struct mt_rank_record, array), offsetof(struct mt_rank_record, count),    \
+            sizeof(type), fields, MT_ARRAY_LEN(fields), most                                       \
+    }
+
+const struct mt_record_list mt_record_lists[] = {
+    LIST(struct mt_record_axis, identity.axes, identity.axis_count, axis_fields, MT_MESH_AXES),
+    LIST(struct mt_record_group, identity.groups, identity.group_count, group_fields,
+         MT_IDENTITY_GROUPS),
+    LIST(struct mt_record_step, steps, step_count, step_fields, MT_RECORD_STEPS),
+    LIST(struct mt_record_column, columns, column_count, column_fields, MT_RECORD_COLUMNS),
+    LIST(struct mt_record_level, levels, level_count, level_fields, MT_RECORD_LEVELS),
+    LIST(struct mt_record_leaf, leaves, leaf_count, leaf_fields, MT_RECORD_LEAVES),
+    LIST(struct mt_record_owner, owners, owner_count, owner_fields, MT_RECORD_OWNERS),
+    LIST(struct mt_record_communicator, communicators, communicator_count, communicator_fields,
+         MT_RECORD_COMMUNICATORS),
+    LIST(struct mt_record_finding, findings, finding_count, finding_fields, MT_RECORD_FINDINGS),
+};
+const uint32_t mt_record_list_count = MT_ARRAY_LEN(mt_record_lists);
+
+static const void *at(const void *object, const struct mt_record_field *field)
+{
+    return (const unsigned char *)object + field->offset;
+}
+
+/* The size of a field in bytes. */
+static size_t size_of(const struct mt_record_field *field)
+{
+    switch (field->kind) {
+    case MT_FIELD_U64:
+    case MT_FIELD_I64: return sizeof(uint64_t);
+    case MT_FIELD_U16: return sizeof(uint16_t);
+    case MT_FIELD_BOOL: return sizeof(bool);
+    case MT_FIELD_TEXT: return sizeof(const char *);
+    case MT_FIELD_ENUM: return sizeof(enum mt_outcome);
+    case MT_FIELD_U32:
+    case MT_FIELD_I32:
+    case MT_FIELD_PATH: break;
+    }
+    return sizeof(uint32_t);
+}
+
+uint64_t mt_field_get(const void *object, const struct mt_record_field *field)
+{
+    uint64_t value = 0;
+    int32_t number;
+
+    MT_ASSERT(field->kind != MT_FIELD_TEXT);
+    /* Sizes are at most 8 bytes, and the machine is little-endian (trace/bytes.h). */
+    memcpy(&value, at(object, field), size_of(field));
+    if (field->kind != MT_FIELD_I32)
+        return value;
+    memcpy(&number, &value, sizeof number);
+    return (uint64_t)(int64_t)number;
+}
+
+const char *mt_field_text(const void *object, const struct mt_record_field *field)
+{
+    const char *text;
+
+    MT_ASSERT(field->kind == MT_FIELD_TEXT);
+    memcpy(&text, at(object, field), sizeof text);
+    return text;
+}
+
+static bool can_hold(const struct mt_record_field *field, uint64_t value)
+{
+    int64_t number = (int64_t)value;
+
+    switch (field->kind) {
+    case MT_FIELD_U32:
+    case MT_FIELD_PATH: return value <= UINT32_MAX;
+    case MT_FIELD_I32: return number >= INT32_MIN && number <= INT32_MAX;
+    case MT_FIELD_U16: return value <= UINT16_MAX;
+    case MT_FIELD_BOOL: return value <= 1;
+    case MT_FIELD_ENUM: return value < field->limit;
+    case MT_FIELD_U64:
+    case MT_FIELD_I64:
+    case MT_FIELD_TEXT: break;
+    }
+    return true;
+}
+
+bool mt_field_set(void *object, const struct mt_record_field *field, uint64_t value)
+{
+    MT_ASSERT(field->kind != MT_FIELD_TEXT);
+    if (!can_hold(field, value))
+        return false;
+    memcpy((unsigned char *)object + field->offset, &value, size_of(field));
+    return true;
+}
+
+void mt_field_set_text(void *object, const struct mt_record_field *field, const char *text)
+{
+    MT_ASSERT(field->kind == MT_FIELD_TEXT && text);
+    memcpy((unsigned char *)object + field->offset, &text, sizeof text);
+}
+
+void *mt_list_array(const struct mt_rank_record *record, const struct mt_record_list *list)
+{
+    void *array;
+
+    memcpy(&array, (const unsigned char *)record + list->array_offset, sizeof array);
+    return array;
+}
+
+uint32_t mt_list_count(const struct mt_rank_record *record, const struct mt_record_list *list)
+{
+    uint32_t count;
+
+    memcpy(&count, (const unsigned char *)record + list->count_offset, sizeof count);
+    return count;
+}
+
+void mt_list_set(struct mt_rank_record *record, const struct mt_record_list *list, void *array,
+                 uint32_t count)
+{
+    MT_ASSERT(count <= list->most);
+    memcpy((unsigned char *)record + list->array_offset, &array, sizeof array);
+    memcpy((unsigned char *)record + list->count_offset, &count, sizeof count);
 }

@@ -3,7 +3,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "fleet_files.h"
+#include "fleet_job.h"
 #include "identity.h"
 #include "info_summary.h"
 #include "next_step.h"

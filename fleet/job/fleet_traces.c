@@ -1,5 +1,4 @@
-#include "fleet_traces.h"
-
+/* Reads the traces of a job, with several processes at a time. */
 #include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -7,8 +6,12 @@
 #include <sys/stat.h>
 
 #include "file_hash.h"
+#include "fleet_job.h"
+#include "fleet_traces.h"
 #include "grow.h"
 #include "process_memory.h"
+#include "rank_record.h"
+#include "sha256.h"
 
 static bool is_summary_name(const char *name)
 {

@@ -2,7 +2,7 @@
 #ifndef MT_CLI_FLEET_TRACES_H
 #define MT_CLI_FLEET_TRACES_H
 
-#include "fleet_files.h"
+#include "fleet_job.h"
 #include "rank_record.h"
 #include "sha256.h"
 

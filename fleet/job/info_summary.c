@@ -5,7 +5,7 @@
 
 #include "json.h"
 #include "json_list.h"
-#include "record_fields.h"
+#include "rank_record.h"
 #include "summary_of_trace.h"
 #include "units.h"
 

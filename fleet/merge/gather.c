@@ -1,13 +1,25 @@
-#include "gather.h"
-
+/* Reads many files into one set of records, and unites the sets of many processes. */
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "check.h"
+#include "exchange.h"
+#include "gather.h"
 #include "grow.h"
 #include "process_memory.h"
+#include "rank_set.h"
+#include "sha256.h"
+#include "summary_file.h"
 #include "util.h"
+
+struct crew {
+    const struct mt_gather *gather;
+    _Atomic uint64_t next;  /* the next path to read; 64 bits, so that adding cannot wrap */
+    atomic_bool has_failed; /* too many paths: all threads stop */
+};
 
 /* What one thread has read. */
 struct reader {
@@ -16,12 +28,6 @@ struct reader {
     struct mt_gather_failures failures;
     enum mt_status status;
     pthread_t thread;
-};
-
-struct crew {
-    const struct mt_gather *gather;
-    _Atomic uint64_t next;  /* the next path to read; 64 bits, so that adding cannot wrap */
-    atomic_bool has_failed; /* too many paths: all threads stop */
 };
 
 void mt_gather_failures_add(struct mt_gather_failures *failures,
@@ -40,7 +46,7 @@ static int by_file(const void *a, const void *b)
     return (x->file > y->file) - (x->file < y->file);
 }
 
-void mt_gather_failures_sort(struct mt_gather_failures *failures)
+static void gather_failures_sort(struct mt_gather_failures *failures)
 {
     if (failures->count)
         qsort(failures->list, failures->count, sizeof *failures->list, by_file);
@@ -140,6 +146,202 @@ enum mt_status mt_gather_files(const struct mt_gather *gather, struct mt_rank_se
         status = status == MT_OK ? taken : status;
     }
     free(readers);
-    mt_gather_failures_sort(failures);
+    gather_failures_sort(failures);
+    return status == MT_OK ? mt_rank_set_sort(set) : status;
+}
+
+static const char magic[8] = {'M', 'T', 'P', 'A', 'R', 'T', '1', '\0'};
+
+/* The start of a message. The failures follow, then a summary file. Only processes of the same
+ * program read it, so it has the layout of the machine. */
+struct message_head {
+    char magic[8];
+    char paths_sha256[MT_SHA256_TEXT]; /* of the names of all files, as the process saw them */
+    uint64_t failure_count;
+};
+
+/* What is the same for all messages of a process. */
+struct reduction {
+    const struct mt_exchange *exchange;
+    uint32_t path_count;
+    char paths_sha256[MT_SHA256_TEXT];
+};
+
+static void hash_paths(const struct mt_gather *gather, char digest[MT_SHA256_TEXT])
+{
+    struct mt_sha256 hash;
+
+    mt_sha256_init(&hash);
+    for (uint32_t i = 0; i < gather->path_count; i++)
+        mt_sha256_add(&hash, gather->paths[i], strlen(gather->paths[i]) + 1);
+    mt_sha256_finish(&hash, digest);
+}
+
+static enum mt_status write_message(const struct reduction *reduction, struct mt_rank_set *set,
+                                    const struct mt_gather_failures *failures, struct mt_buf *out,
+                                    struct mt_error *error)
+{
+    struct message_head head = {.failure_count = failures->count};
+
+    memcpy(head.magic, magic, sizeof magic);
+    memcpy(head.paths_sha256, reduction->paths_sha256, sizeof head.paths_sha256);
+    mt_buf_add(out, &head, sizeof head);
+    if (failures->count)
+        mt_buf_add(out, failures->list, failures->count * sizeof *failures->list);
+    return mt_summary_encode(set, out, error);
+}
+
+/* Adds the `count` failures at `bytes`. The caller has checked that the message has them. */
+static enum mt_status read_failures(const char *bytes, uint64_t count, uint32_t path_count,
+                                    struct mt_gather_failures *failures, struct mt_error *error)
+{
+    for (uint64_t i = 0; i < count; i++) {
+        struct mt_gather_failure failure;
+
+        memcpy(&failure, bytes + i * sizeof failure, sizeof failure);
+        failure.text[sizeof failure.text - 1] = '\0';
+        if (failure.file >= path_count)
+            return mt_fail(error, MT_ERR_FORMAT, 0, "message of another process is damaged");
+        mt_gather_failures_add(failures, &failure);
+    }
+    return MT_OK;
+}
+
+static enum mt_status read_message(const struct reduction *reduction, const char *bytes,
+                                   size_t length, struct mt_rank_set *set,
+                                   struct mt_gather_failures *failures, struct mt_error *error)
+{
+    struct message_head head;
+    const size_t one = sizeof *failures->list;
+    enum mt_status status;
+    size_t begin;
+
+    if (length < sizeof head)
+        return mt_fail(error, MT_ERR_FORMAT, 0, "the process that read it sent nothing");
+    memcpy(&head, bytes, sizeof head);
+    if (memcmp(head.magic, magic, sizeof magic) != 0 ||
+        head.failure_count > reduction->path_count ||
+        head.failure_count > (length - sizeof head) / one)
+        return mt_fail(error, MT_ERR_FORMAT, 0, "message of another process is damaged");
+    if (memcmp(head.paths_sha256, reduction->paths_sha256, sizeof head.paths_sha256) != 0)
+        return mt_fail(error, MT_ERR_FORMAT, 0, "the process that read it saw other files");
+    status = read_failures(bytes + sizeof head, head.failure_count, reduction->path_count, failures,
+                           error);
+    begin = sizeof head + (size_t)head.failure_count * one;
+    return status == MT_OK ? mt_summary_decode(bytes + begin, length - begin, set, error) : status;
+}
+
+/* Counts all files of one process as failed. */
+static void fail_share(uint64_t share, uint32_t share_count, uint32_t path_count,
+                       enum mt_status status, const char *text, struct mt_gather_failures *failures)
+{
+    for (uint64_t file = share; file < path_count; file += share_count) {
+        struct mt_gather_failure failure = {.file = (uint32_t)file, .status = status};
+
+        snprintf(failure.text, sizeof failure.text, "%s", text);
+        mt_gather_failures_add(failures, &failure);
+    }
+}
+
+/* Counts the files of a lost message as failed: it represented the processes from `from` to from +
+ * step - 1. */
+static void fail_branch(const struct reduction *reduction, uint32_t from, uint32_t step,
+                        enum mt_status why, const char *text, struct mt_gather_failures *failures)
+{
+    uint32_t size = reduction->exchange->size;
+    uint64_t end = (uint64_t)from + step;
+
+    if (!text[0])
+        text = mt_status_text(why);
+    for (uint64_t share = from; share < end && share < size; share++)
+        fail_share(share, size, reduction->path_count, why, text, failures);
+}
+
+/* Receives the next message of `from`. The caller frees *bytes, even after a failure. */
+static enum mt_status receive(const struct mt_exchange *exchange, uint32_t from, char **bytes,
+                              size_t *length)
+{
+    uint64_t said = 0;
+    enum mt_status status = exchange->expect(exchange->context, from, &said);
+
+    *length = (size_t)said;
+    if (status != MT_OK || !said)
+        return status;
+    *bytes = mt_memory_new(*length);
+    return exchange->receive(exchange->context, from, *bytes, *length);
+}
+
+static enum mt_status add_theirs(struct mt_rank_set *set, struct mt_gather_failures *failures,
+                                 struct mt_rank_set *their_set,
+                                 const struct mt_gather_failures *theirs)
+{
+    for (uint32_t i = 0; i < theirs->count; i++)
+        mt_gather_failures_add(failures, &theirs->list[i]);
+    return mt_rank_set_take(set, their_set);
+}
+
+static enum mt_status take_from(const struct reduction *reduction, uint32_t from, uint32_t step,
+                                struct mt_rank_set *set, struct mt_gather_failures *failures)
+{
+    struct mt_gather_failures theirs = {0};
+    struct mt_rank_set their_set = {0};
+    struct mt_error error = {0};
+    char *bytes = NULL;
+    size_t length;
+    enum mt_status status = receive(reduction->exchange, from, &bytes, &length);
+
+    if (status == MT_OK)
+        status = read_message(reduction, bytes, length, &their_set, &theirs, &error);
+    free(bytes);
+    if (status == MT_OK) {
+        status = add_theirs(set, failures, &their_set, &theirs);
+    } else {
+        fail_branch(reduction, from, step, status, error.text, failures);
+        status = MT_OK;
+    }
+    mt_rank_set_release(&their_set);
+    mt_gather_failures_release(&theirs);
+    return status;
+}
+
+static enum mt_status give_to(const struct reduction *reduction, uint32_t to, enum mt_status status,
+                              struct mt_rank_set *set, struct mt_gather_failures *failures,
+                              struct mt_error *error)
+{
+    const struct mt_exchange *exchange = reduction->exchange;
+    struct mt_buf message = {0};
+    enum mt_status sent;
+
+    if (status == MT_OK)
+        status = write_message(reduction, set, failures, &message, error);
+    /* The receiver waits for a message, so a failure is sent as an empty one. */
+    sent =
+        exchange->send(exchange->context, to, message.data, status == MT_OK ? message.length : 0);
+    mt_buf_release(&message);
+    return status == MT_OK ? sent : status;
+}
+
+enum mt_status mt_reduce(const struct mt_exchange *exchange, const struct mt_gather *gather,
+                         enum mt_status status, struct mt_rank_set *set,
+                         struct mt_gather_failures *failures, struct mt_error *error)
+{
+    struct reduction reduction = {.exchange = exchange, .path_count = gather->path_count};
+    uint32_t rank = exchange->rank, size = exchange->size;
+
+    MT_ASSERT(rank < size);
+    hash_paths(gather, reduction.paths_sha256);
+    if (status != MT_OK) {
+        mt_rank_set_release(set);
+        failures->count = 0;
+        fail_share(rank, size, gather->path_count, status, mt_status_text(status), failures);
+        status = MT_OK;
+    }
+    for (uint64_t step = 1; step < size; step *= 2) {
+        if (rank & step)
+            return give_to(&reduction, rank - (uint32_t)step, status, set, failures, error);
+        if (status == MT_OK && size - rank > step)
+            status = take_from(&reduction, rank + (uint32_t)step, (uint32_t)step, set, failures);
+    }
+    gather_failures_sort(failures);
     return status == MT_OK ? mt_rank_set_sort(set) : status;
 }

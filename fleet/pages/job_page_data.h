@@ -33,7 +33,21 @@
 #define MT_RENDER_JOB_PAGE_DATA_H
 
 #include "buf.h"
-#include "job_page_ranks.h"
+#include "job_report.h"
+
+struct mt_page_rank;
+
+/* The order in which a page adds the ranks of a job until the page is full: notable ranks, each
+ * with the reason, then one rank of each group of replicas, then the others. */
+
+struct mt_page_ranks {
+    struct mt_page_rank *list; /* has every row of the report once */
+    uint32_t count, notable_count;
+};
+
+/* Allocates the list in `arena`. O(rows). */
+void mt_page_ranks_choose(const struct mt_job_report *report, struct mt_arena *arena,
+                          struct mt_page_ranks *ranks);
 
 /* A job with more rows has no index. */
 #define MT_PAGE_INDEX_ROWS 32768

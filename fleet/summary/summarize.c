@@ -1,12 +1,424 @@
-#include "summarize.h"
-
+/* Makes the records of a rank from a report, one record for each device. */
 #include <stdlib.h>
 #include <string.h>
 
-#include "check.h"
 #include "course_model.h"
+#include "identity.h"
+#include "rank_set.h"
+#include "report.h"
+#include "report_query.h"
+#include "stack_kinds.h"
+#include "summarize.h"
 #include "summarize_parts.h"
 #include "util.h"
+
+static const char *text_or_empty(const char *text)
+{
+    return text ? text : "";
+}
+
+static int by_name(const void *a, const void *b)
+{
+    const struct mt_record_group *x = a, *y = b;
+    int order = strcmp(x->name, y->name);
+
+    if (order)
+        return order;
+    return (x->members_hash > y->members_hash) - (x->members_hash < y->members_hash);
+}
+
+static void fill_groups(const struct mt_summarizing *work)
+{
+    struct mt_record_identity *out = &work->record->identity;
+
+    out->group_count = work->identity->group_count;
+    out->groups = mt_arena_array(work->arena, out->group_count + 1, sizeof *out->groups);
+    for (uint32_t i = 0; i < out->group_count; i++) {
+        const struct mt_identity_group *group = &work->identity->groups[i];
+
+        out->groups[i] = (struct mt_record_group){.name = group->name,
+                                                  .size = group->size,
+                                                  .first = group->first,
+                                                  .stride = group->stride,
+                                                  .position = group->position,
+                                                  .members_hash = group->members_hash};
+    }
+    qsort(out->groups, out->group_count, sizeof *out->groups, by_name);
+}
+
+static void fill_axes(const struct mt_summarizing *work)
+{
+    const struct mt_mesh *mesh = &work->identity->mesh;
+    struct mt_record_identity *out = &work->record->identity;
+
+    out->axis_count = mesh->count;
+    out->axes = mt_arena_array(work->arena, mesh->count + 1, sizeof *out->axes);
+    for (uint32_t i = 0; i < mesh->count; i++)
+        out->axes[i] = (struct mt_record_axis){
+            .name = mesh->axes[i].name,
+            .coordinate = mesh->axes[i].coordinate,
+            .size = mesh->axes[i].size,
+        };
+}
+
+static void fill_device(const struct mt_summarizing *work)
+{
+    const struct mt_identity *identity = work->identity;
+    struct mt_rank_record *record = work->record;
+
+    record->device_name = text_or_empty(work->device->name);
+    record->device_uuid = record->device_pci = record->device_mig = "";
+    for (uint32_t i = 0; i < identity->device_count; i++) {
+        if (identity->devices[i].index != work->device->device)
+            continue;
+        record->device_uuid = identity->devices[i].uuid;
+        record->device_pci = identity->devices[i].pci;
+        record->device_mig = identity->devices[i].mig;
+    }
+}
+
+/* Sets identity, device_uuid, device_pci and device_mig. */
+static enum mt_status summarize_identity(const struct mt_summarizing *work)
+{
+    const struct mt_identity *identity = work->identity;
+    struct mt_record_identity *out = &work->record->identity;
+
+    out->host = identity->host;
+    out->boot_id = identity->boot_id;
+    out->job = identity->job;
+    out->process_id = identity->process_id;
+    out->rank = identity->rank;
+    out->local_rank = identity->local_rank;
+    out->world = identity->world;
+    out->restart = identity->restart;
+    out->rank_origin = identity->rank_origin;
+    out->memory_limit_bytes = identity->memory_limit_bytes;
+    out->cgroup_limit_bytes = identity->cgroup_limit_bytes;
+    out->ended = identity->ended;
+    out->ended_number = identity->ended_number;
+    out->ended_t_ns = identity->ended_t_ns;
+    fill_device(work);
+    fill_axes(work);
+    fill_groups(work);
+    return MT_OK;
+}
+
+/* How a rank ended. A request that only frees followed counts as the end of a run in an analysis,
+ * whatever the process reported afterwards: one that catches the error may still exit with 0. */
+
+struct death {
+    uint64_t t_ns, event, wanted_bytes, free_bytes;
+    uint32_t stack;
+};
+
+/* Without a framework the driver's refusal counts, unless the process ended successfully: a program
+ * may request memory only to find out how much there is. */
+static const struct mt_driver_failure *refused(const struct mt_summarizing *work)
+{
+    const struct mt_driver_report *driver = mt_driver_of(work->report, work->device->device);
+    bool ended_well = work->identity->ended == MT_ENDED_EXIT && work->identity->ended_number == 0;
+
+    return work->report->is_driver_level && !ended_well && driver ? driver->fatal : NULL;
+}
+
+static bool find_death(const struct mt_summarizing *work, struct death *death)
+{
+    const struct mt_oom *oom = mt_fatal_oom(work->device);
+    const struct mt_driver_failure *failure = refused(work);
+
+    if (oom)
+        *death = (struct death){oom->t_ns, oom->event, oom->request_bytes, oom->device_free_bytes,
+                                oom->stack};
+    else if (failure)
+        *death = (struct death){failure->t_ns, failure->event, failure->request_bytes, 0,
+                                failure->stack};
+    return oom || failure;
+}
+
+/* The frames that flame graphs show. */
+static enum mt_status path_of(const struct mt_summarizing *work, uint32_t stack, uint32_t *path)
+{
+    struct mt_speaking_stack speaking;
+    uint32_t frames[MT_SPEAKING_DEPTH], count = 0;
+    enum mt_status status;
+
+    mt_speaking_stack_init(&speaking, work->arena, work->report->symbols);
+    mt_speaking_stack_get(&speaking, stack, frames, &count);
+    status = MT_OK;
+    for (uint32_t i = 0; i < count && status == MT_OK; i++) {
+        const char *label = mt_frame_label(work->arena, work->report->symbols, frames[i]);
+
+        status = mt_rank_set_path(work->set, *path, label, strlen(label), path);
+    }
+    return status;
+}
+
+static enum mt_outcome outcome_of(const struct mt_summarizing *work, bool died)
+{
+    if (died)
+        return MT_OUTCOME_OOM;
+    switch (work->identity->ended) {
+    case MT_ENDED_EXIT:
+        return work->identity->ended_number ? MT_OUTCOME_FAILED : MT_OUTCOME_FINISHED;
+    case MT_ENDED_SIGNAL:
+    case MT_ENDED_TIMEOUT:
+    case MT_ENDED_OOM_KILLED: return MT_OUTCOME_KILLED;
+    case MT_ENDED_UNKNOWN: break;
+    }
+    return work->report->integrity.cut ? MT_OUTCOME_CUT : MT_OUTCOME_UNKNOWN;
+}
+
+/* Sets outcome, has_death and the fields of the death. */
+static enum mt_status summarize_outcome(const struct mt_summarizing *work)
+{
+    struct mt_rank_record *record = work->record;
+    enum mt_status status;
+    struct death death;
+
+    record->has_death = find_death(work, &death);
+    record->outcome = outcome_of(work, record->has_death);
+    record->death_path = record->death_site = MT_NO_PATH;
+    if (!record->has_death)
+        return MT_OK;
+    record->death_t_ns = death.t_ns;
+    record->death_event = death.event;
+    record->death_wanted_bytes = death.wanted_bytes;
+    record->death_free_bytes = death.free_bytes;
+    if (death.stack == MT_NO_ID)
+        return MT_OK;
+    status = path_of(work, death.stack, &record->death_path);
+    return status == MT_OK
+               ? mt_summarize_site(work, mt_stack_site(work->report->symbols, death.stack),
+                                   &record->death_site)
+               : status;
+}
+
+/* Steps of a record: those that the recording covers, by number. A program may count from 0 in each
+ * epoch; then they are numbered here from 0 to the last, so that each number is unique. */
+
+struct step_numbers {
+    const struct mt_step_use *steps;
+    uint32_t count;
+    bool is_counted; /* the program's numbers do not ascend */
+};
+
+static struct step_numbers numbers_of(const struct mt_summarizing *work)
+{
+    uint32_t first = mt_first_step(work->report, work->device);
+    struct step_numbers numbers = {.steps = work->device->steps + first,
+                                   .count = work->device->step_count - first};
+
+    for (uint32_t i = 1; i < numbers.count; i++)
+        numbers.is_counted |= numbers.steps[i].step <= numbers.steps[i - 1].step;
+    return numbers;
+}
+
+static int64_t number_at(const struct step_numbers *numbers, uint32_t i)
+{
+    return numbers->is_counted ? (int64_t)i : numbers->steps[i].step;
+}
+
+/* For an instant in the step with the program's number `step`. */
+static int64_t number_of(const struct mt_report *report, const struct step_numbers *numbers,
+                         int64_t step, uint64_t event)
+{
+    if (!numbers->is_counted || step == MT_NO_STEP)
+        return step;
+    for (uint32_t i = numbers->count; i-- > 0;)
+        if (mt_step_begin(report, &numbers->steps[i]) <= event &&
+            event <= numbers->steps[i].end_event)
+            return (int64_t)i;
+    return MT_NO_STEP;
+}
+
+static void absorb(struct mt_record_step *into, const struct mt_step_use *step, int64_t number)
+{
+    into->last = number;
+    into->end_t_ns = step->end_t_ns;
+    into->allocated_peak_bytes = mt_max_u64(into->allocated_peak_bytes, step->peak.allocated);
+    into->reserved_peak_bytes = mt_max_u64(into->reserved_peak_bytes, step->peak.reserved);
+    into->end_allocated_bytes = step->exit.allocated;
+}
+
+static void fill_steps(struct mt_rank_record *record, const struct step_numbers *numbers)
+{
+    uint32_t share = numbers->count / MT_RECORD_STEPS + (numbers->count % MT_RECORD_STEPS != 0);
+
+    for (uint32_t i = 0; i < numbers->count; i++) {
+        struct mt_record_step *out = &record->steps[i / share];
+        int64_t number = number_at(numbers, i);
+
+        if (i % share == 0) {
+            out->first = number;
+            out->begin_t_ns = numbers->steps[i].begin_t_ns;
+            record->step_count++;
+        }
+        absorb(out, &numbers->steps[i], number);
+    }
+}
+
+static void fill_peak(const struct mt_summarizing *work, const struct step_numbers *numbers,
+                      const struct mt_peak *peak, struct mt_record_peak *out)
+{
+    *out = (struct mt_record_peak){peak->bytes, peak->t_ns, peak->event,
+                                   number_of(work->report, numbers, peak->step, peak->event)};
+}
+
+/* Sets steps, last_step, and the steps of the peaks. */
+static enum mt_status summarize_steps(const struct mt_summarizing *work)
+{
+    const struct mt_device_report *device = work->device;
+    struct mt_rank_record *record = work->record;
+    struct step_numbers numbers = numbers_of(work);
+
+    record->steps = mt_arena_array(work->arena, MT_RECORD_STEPS, sizeof *record->steps);
+    fill_steps(record, &numbers);
+    record->last_step = numbers.count ? number_at(&numbers, numbers.count - 1) : MT_NO_STEP;
+    fill_peak(work, &numbers, &device->requested_peak, &record->requested_peak);
+    fill_peak(work, &numbers, &device->allocated_peak, &record->allocated_peak);
+    fill_peak(work, &numbers, &device->active_peak, &record->active_peak);
+    fill_peak(work, &numbers, &device->reserved_peak, &record->reserved_peak);
+    return MT_OK;
+}
+
+/* The process's memory outside of its allocator, and the need of the device. */
+
+static int by_library(const void *a, const void *b)
+{
+    const struct mt_record_owner *x = a, *y = b;
+
+    return strcmp(x->library, y->library);
+}
+
+static int by_bytes(const void *a, const void *b)
+{
+    const struct mt_record_owner *x = a, *y = b;
+
+    if (x->bytes != y->bytes)
+        return x->bytes > y->bytes ? -1 : 1;
+    return by_library(a, b);
+}
+
+/* Adds up the bytes of one library. */
+static uint32_t merge_owners(struct mt_record_owner *owners, uint32_t count)
+{
+    uint32_t kept = 0;
+
+    qsort(owners, count, sizeof *owners, by_library);
+    for (uint32_t i = 0; i < count; i++) {
+        if (kept && by_library(&owners[kept - 1], &owners[i]) == 0)
+            owners[kept - 1].bytes += owners[i].bytes;
+        else
+            owners[kept++] = owners[i];
+    }
+    return kept;
+}
+
+/* One per library; if there are too many, the small ones are merged into one without a name. */
+static void fill_owners(const struct mt_summarizing *work, const struct mt_driver_report *driver)
+{
+    uint32_t count = driver->owner_count;
+    struct mt_record_owner *owners = mt_arena_array(work->arena, count + 1, sizeof *owners);
+
+    for (uint32_t i = 0; i < count; i++)
+        owners[i] = (struct mt_record_owner){
+            driver->owners[i].library ? driver->owners[i].library : "", driver->owners[i].bytes};
+    count = merge_owners(owners, count);
+    if (count > MT_RECORD_OWNERS) {
+        qsort(owners, count, sizeof *owners, by_bytes);
+        for (uint32_t i = MT_RECORD_OWNERS - 1; i < count; i++)
+            owners[i].library = "";
+        count = merge_owners(owners, count);
+    }
+    work->record->owners = owners;
+    work->record->owner_count = count;
+}
+
+static int summarize_needs_by_id(const void *a, const void *b)
+{
+    const struct mt_record_communicator *x = a, *y = b;
+
+    if (x->id != y->id)
+        return x->id < y->id ? -1 : 1;
+    return (x->rank > y->rank) - (x->rank < y->rank);
+}
+
+static uint64_t bytes_of_communicator(const struct mt_driver_report *driver, int32_t communicator)
+{
+    uint64_t bytes = 0;
+
+    for (uint32_t i = 0; i < driver->owner_count && communicator != MT_NO_COMMUNICATOR; i++)
+        if (driver->owners[i].communicator == communicator)
+            bytes = mt_add_most_u64(bytes, driver->owners[i].bytes);
+    return bytes;
+}
+
+/* Communicators that NCCL fully described: id, size, and the rank's number in it. */
+static void fill_communicators(const struct mt_summarizing *work,
+                               const struct mt_driver_report *driver)
+{
+    struct mt_rank_record *record = work->record;
+
+    record->communicators =
+        mt_arena_array(work->arena, MT_RECORD_COMMUNICATORS, sizeof *record->communicators);
+    for (uint32_t i = 0; i < driver->told_communicator_count; i++) {
+        const struct mt_communicator_use *use = &driver->communicators[i];
+
+        if (use->id && use->ranks <= UINT32_MAX && use->rank < use->ranks &&
+            record->communicator_count < MT_RECORD_COMMUNICATORS)
+            record->communicators[record->communicator_count++] =
+                (struct mt_record_communicator){use->id, (uint32_t)use->ranks, (uint32_t)use->rank,
+                                                bytes_of_communicator(driver, use->communicator)};
+    }
+    if (record->communicator_count)
+        qsort(record->communicators, record->communicator_count, sizeof *record->communicators,
+              summarize_needs_by_id);
+}
+
+/* A lower bound: for a run with unknown need, the memory at one time; for one that ended out of
+ * memory, also its last request, and the limit that replays found to get past that request. */
+static uint64_t least_need(const struct mt_device_report *device)
+{
+    const struct mt_oom *oom = mt_fatal_oom(device);
+    const struct mt_oom_answer *answer = device->oom_answer;
+    uint64_t least = device->allocated_peak.bytes;
+
+    if (oom)
+        least = mt_max_u64(least, mt_add_most_u64(oom->then.allocated, oom->request_bytes));
+    if (answer && answer->way_count && answer->ways[0].fits)
+        least = mt_max_u64(least, answer->ways[0].low_bytes);
+    return least;
+}
+
+/* Sets the memory outside of the allocator, the communicators, and the memory that the device must
+ * have. */
+static enum mt_status summarize_needs(const struct mt_summarizing *work)
+{
+    const struct mt_device_report *device = work->device;
+    const struct mt_driver_report *driver = mt_driver_of(work->report, device->device);
+    struct mt_rank_record *record = work->record;
+    struct mt_card_need card;
+
+    record->needed_is_known = mt_card_need(work->report, device, &card);
+    record->needed_bytes = card.bytes;
+    if (!device->need)
+        record->needed_bytes = mt_add_most_u64(card.bytes, least_need(device));
+    record->has_context = card.has_context;
+    record->context_bytes = card.context_bytes;
+    record->outside_bytes = card.outside_bytes;
+    record->allocator_need_is_known = device->need;
+    if (device->need) {
+        record->allocator_need_bytes = device->need->bytes;
+        record->allocator_need_low_bytes = device->need->low_bytes;
+    }
+    if (!driver)
+        return MT_OK;
+    record->has_driver = driver->has_calls;
+    record->driver_peak_bytes = driver->peak.bytes;
+    fill_owners(work, driver);
+    fill_communicators(work, driver);
+    return MT_OK;
+}
 
 static const char *file_name(const char *path)
 {
@@ -107,8 +519,8 @@ static enum mt_status fill_findings(const struct mt_summarizing *work)
 static enum mt_status summarize_device(const struct mt_summarizing *work)
 {
     static enum mt_status (*const parts[])(const struct mt_summarizing *) = {
-        mt_summarize_identity, mt_summarize_outcome, mt_summarize_steps, mt_summarize_leaves,
-        mt_summarize_needs,    fill_course,          fill_findings};
+        summarize_identity, summarize_outcome, summarize_steps, mt_summarize_leaves,
+        summarize_needs,    fill_course,       fill_findings};
     enum mt_status status = MT_OK;
 
     fill_facts(work);

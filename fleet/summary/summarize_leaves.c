@@ -1,13 +1,37 @@
 /* Holders of the allocated peak, by call path and role: the nodes of the icicle behind flame
  * graphs, so a path has the same names there. Each leaf also has the site that `analyze` shows. */
-#include "icicle.h"
-#include "stable_hash.h"
-#include "summarize_parts.h"
-
 #include <stdlib.h>
 #include <string.h>
 
 #include "check.h"
+#include "icicle.h"
+#include "rank_set.h"
+#include "report.h"
+#include "site.h"
+#include "stable_hash.h"
+#include "summarize_parts.h"
+
+/* Sites as paths of a set: the frame of the site below the user's own frame, if they differ. */
+
+static enum mt_status add_frame(const struct mt_summarizing *work, uint32_t frame, uint32_t *path)
+{
+    const char *label;
+
+    if (frame == MT_NO_ID)
+        return MT_OK;
+    label = mt_frame_label(work->arena, work->report->symbols, frame);
+    return mt_rank_set_path(work->set, *path, label, strlen(label), path);
+}
+
+enum mt_status mt_summarize_site(const struct mt_summarizing *work, struct mt_site site,
+                                 uint32_t *path)
+{
+    enum mt_status status;
+
+    *path = MT_NO_PATH;
+    status = add_frame(work, site.own, path);
+    return status == MT_OK ? add_frame(work, site.frame, path) : status;
+}
 
 /* The leaves that keep their path: each role needs room for a leaf that holds the rest. */
 enum { KEPT_LEAVES = MT_RECORD_LEAVES - MT_ROLE_COUNT };

@@ -18,25 +18,12 @@ struct mt_summarizing {
     struct mt_rank_record *record; /* zeroed at first; the functions fill it */
 };
 
-/* Sets identity, device_uuid, device_pci and device_mig. */
-enum mt_status mt_summarize_identity(const struct mt_summarizing *work) MT_MUST_USE;
-
 /* Finds or adds the path of a site in the set; MT_NO_PATH if the site has no frame. See struct
  * mt_record_leaf. */
 enum mt_status mt_summarize_site(const struct mt_summarizing *work, struct mt_site site,
                                  uint32_t *path) MT_MUST_USE;
 
-/* Sets outcome, has_death and the fields of the death. */
-enum mt_status mt_summarize_outcome(const struct mt_summarizing *work) MT_MUST_USE;
-
-/* Sets steps, last_step, and the steps of the peaks. */
-enum mt_status mt_summarize_steps(const struct mt_summarizing *work) MT_MUST_USE;
-
 /* Sets leaves, growth_site and parameter_hash. */
 enum mt_status mt_summarize_leaves(const struct mt_summarizing *work) MT_MUST_USE;
-
-/* Sets the memory outside of the allocator, the communicators, and the memory that the device must
- * have. */
-enum mt_status mt_summarize_needs(const struct mt_summarizing *work) MT_MUST_USE;
 
 #endif

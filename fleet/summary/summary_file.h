@@ -20,4 +20,18 @@ enum mt_status mt_summary_encode(struct mt_rank_set *set, struct mt_buf *out,
 enum mt_status mt_summary_decode(const void *bytes, size_t length, struct mt_rank_set *set,
                                  struct mt_error *error) MT_MUST_USE;
 
+/* The uncompressed contents of a summary's file: texts, call paths and records
+ * (docs/internals/rank-summary.md, "The payload"). These functions only read and write memory.
+ * Private to summary_file.c. */
+
+/* Appends the payload of a set in canonical form. MT_ERR_UNSUPPORTED: the set has more text than a
+ * reader accepts. */
+enum mt_status mt_summary_payload_write(const struct mt_rank_set *set,
+                                        struct mt_buf *out) MT_MUST_USE;
+
+/* Adds the records of a payload to an empty set. MT_ERR_FORMAT with *reason, a static text; the set
+ * may then only be released. Uses memory of at most a fixed multiple of `length`. */
+enum mt_status mt_summary_payload_read(const uint8_t *bytes, size_t length, struct mt_rank_set *set,
+                                       const char **reason) MT_MUST_USE;
+
 #endif

@@ -2,7 +2,6 @@
  * What was read keeps the rules of a set, or is refused; written and read again it is the same. */
 #include "fuzz.h"
 #include "summary_file.h"
-#include "summary_payload.h"
 
 static void check_again(struct mt_rank_set *set)
 {

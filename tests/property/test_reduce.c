@@ -5,8 +5,8 @@
 #include <pthread.h>
 #include <time.h>
 
+#include "gather.h"
 #include "record_maker.h"
-#include "reduce.h"
 #include "summary_file.h"
 
 enum { MOST_PROCESSES = 9, FILES = 23, CUT_BYTES = 200 /* within the first failure */ };

@@ -5,7 +5,6 @@
 #include "bytes.h"
 #include "record_maker.h"
 #include "summary_file.h"
-#include "summary_payload.h"
 
 enum { CHECKSUM_AT = 12, VERSION_AT = 8 };
 

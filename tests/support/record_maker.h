@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "dice.h"
+#include "rank_record.h"
 #include "rank_set.h"
-#include "record_fields.h"
 #include "util.h"
 
 struct record_maker {
