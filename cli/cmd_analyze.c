@@ -1,15 +1,23 @@
 /* memtrace analyze: the whole report of one trace. */
+#include <string.h>
+
 #include "analyze.h"
 #include "analyze_output.h"
+#include "backends.h"
+#include "cli.h"
 #include "debug.h"
 #include "device_choice.h"
-#include "extra_pictures.h"
+#include "diff_chart.h"
+#include "diff_run.h"
+#include "draw.h"
 #include "file_hash.h"
 #include "gallery.h"
 #include "gate_output.h"
 #include "gate_run.h"
 #include "junit.h"
+#include "memory_limit.h"
 #include "open_page.h"
+#include "outputs.h"
 #include "picture_option.h"
 #include "progress.h"
 #include "report_html.h"
@@ -17,9 +25,102 @@
 #include "summary_md.h"
 #include "text_chart.h"
 #include "util.h"
-#include "memory_limit.h"
 
-#include <string.h>
+/* Pictures of `analyze -o DIR` that need more data than the report of the trace. */
+
+struct extra_pictures {
+    const char *directory, *path; /* directory: for the pictures; path: of the trace */
+    const char *base;             /* trace for a comparison; NULL = none */
+    const struct mt_common *common;
+    const struct mt_outputs *outputs;
+};
+
+/* DIR/NAME.svg or DIR/NAME.png. */
+static void add_path(struct mt_buf *path, const struct extra_pictures *pictures, const char *name,
+                     bool is_png)
+{
+    mt_add_path_in(path, pictures->directory, name);
+    mt_buf_add_text(path, is_png ? ".png" : ".svg");
+}
+
+static int precheck_both(const struct extra_pictures *pictures, const char *name)
+{
+    int code = MT_EXIT_OK, i;
+
+    for (i = 0; i <= mt_png_available(NULL) && !code; i++) {
+        struct mt_picture picture = {.is_png = i, .outputs = pictures->outputs};
+        struct mt_buf path = {0};
+
+        add_path(&path, pictures, name, i);
+        picture.output = path.data;
+        code = mt_picture_precheck(&picture);
+        mt_buf_release(&path);
+    }
+    return code;
+}
+
+/* Writes both forms, if this program supports PNG. */
+static int write_both(const struct extra_pictures *pictures, const char *name,
+                      const struct mt_drawing *drawing, struct mt_buf *names)
+{
+    size_t bytes;
+    int code = MT_EXIT_OK, i;
+
+    for (i = 0; i <= mt_png_available(NULL) && !code; i++) {
+        struct mt_picture picture = {.is_png = i, .outputs = pictures->outputs};
+        struct mt_buf path = {0};
+
+        add_path(&path, pictures, name, i);
+        picture.output = path.data ? path.data : "";
+        code = mt_picture_write(&picture, drawing, &bytes);
+        if (!code && !i) {
+            mt_buf_add_text(names, "  ");
+            mt_buf_add_printable(names, path.data, path.length);
+        }
+        mt_buf_release(&path);
+    }
+    if (!code)
+        mt_buf_add_text(names, mt_png_available(NULL) ? " and .png\n" : "\n");
+    return code;
+}
+
+static int write_diff(const struct extra_pictures *pictures, struct mt_buf *names)
+{
+    const struct mt_question at_peak = {.at = MT_AT_PEAK};
+    const struct mt_diff_request request = {
+        .a = pictures->base, .b = pictures->path, .question = &at_peak, .device = MT_EVERY_DEVICE};
+    struct mt_drawing drawing;
+    struct mt_diff_run run;
+    int code = mt_diff_run_open(&request, pictures->common, &run);
+
+    if (code < 0) {
+        mt_diff_run_draw(&run, &at_peak, NULL, &drawing);
+        code = write_both(pictures, "diff", &drawing, names);
+        mt_drawing_release(&drawing);
+    }
+    mt_diff_run_close(&run);
+    return code;
+}
+
+/* Prints which pictures cannot be written. Call it before the analysis. Returns enum mt_exit. */
+static int extra_pictures_precheck(const struct extra_pictures *pictures)
+{
+    if (!pictures->base || !strcmp(pictures->path, "-"))
+        return MT_EXIT_OK;
+    return precheck_both(pictures, "diff");
+}
+
+/* Writes the pictures and appends their names to `names`. Prints errors; returns enum mt_exit. */
+static int extra_pictures_write(const struct extra_pictures *pictures, struct mt_buf *names)
+{
+    if (!pictures->base)
+        return MT_EXIT_OK;
+    if (strcmp(pictures->path, "-") != 0)
+        return write_diff(pictures, names);
+    if (!pictures->common->quiet)
+        mt_say("standard input cannot be read a second time: no picture of the difference");
+    return MT_EXIT_OK;
+}
 
 struct arguments {
     struct mt_common common;
@@ -61,13 +162,14 @@ static const struct {
     {"junit.xml", &mt_file_junit},
     {"report.html", &mt_file_page},
 };
+
 enum { REPORT_JSON, SUMMARY_MD, JUNIT_XML, REPORT_HTML };
 
-static struct mt_extra_pictures extra_pictures(const struct arguments *arguments, const char *trace,
-                                               const char *base)
+static struct extra_pictures extra_pictures(const struct arguments *arguments, const char *trace,
+                                            const char *base)
 {
-    return (struct mt_extra_pictures){arguments->directory, trace, base, &arguments->common,
-                                      &arguments->outputs};
+    return (struct extra_pictures){arguments->directory, trace, base, &arguments->common,
+                                   &arguments->outputs};
 }
 
 /* Checks before the analysis that the command may write its files. */
@@ -75,9 +177,9 @@ static int precheck_files(const struct arguments *arguments, const char *trace,
                           const struct mt_gate_run *run)
 {
     bool is_as_recorded = !arguments->policy && !arguments->limit_bytes;
-    const struct mt_extra_pictures extra =
+    const struct extra_pictures extra =
         extra_pictures(arguments, trace, is_as_recorded ? run->base_trace : NULL);
-    int code = arguments->directory ? mt_extra_pictures_precheck(&extra) : MT_EXIT_OK;
+    int code = arguments->directory ? extra_pictures_precheck(&extra) : MT_EXIT_OK;
 
     for (size_t i = 0; arguments->directory && i < MT_ARRAY_LEN(documents) && !code; i++) {
         struct mt_buf path = {0};
@@ -247,7 +349,7 @@ static int write_files(const struct mt_report *report, const struct mt_gate_run 
                        const struct arguments *arguments)
 {
     /* a base is compared only with the recorded run */
-    const struct mt_extra_pictures extra =
+    const struct extra_pictures extra =
         extra_pictures(arguments, report->path, report->what_if ? NULL : run->base_trace);
     struct mt_buf names = {0};
     struct mt_progress progress;
@@ -260,7 +362,7 @@ static int write_files(const struct mt_report *report, const struct mt_gate_run 
     if (!code) {
         code = write_pictures(report, arguments, &progress, &names);
         if (!code)
-            code = mt_extra_pictures_write(&extra, &names);
+            code = extra_pictures_write(&extra, &names);
         if (!arguments->common.json) {
             int printed = mt_print_answer(&names, false);
 

@@ -1,9 +1,9 @@
 /* memtrace diff: compares the memory of two runs. */
+#include <string.h>
+
 #include "diff_output.h"
 #include "diff_run.h"
 #include "instant_option.h"
-
-#include <string.h>
 
 struct arguments {
     struct mt_common common;

@@ -9,8 +9,8 @@
 #include "heaps.h"
 #include "instant_option.h"
 #include "json.h"
+#include "open_input.h"
 #include "phase_names.h"
-#include "reading.h"
 #include "units.h"
 #include "util.h"
 

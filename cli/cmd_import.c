@@ -1,19 +1,100 @@
 /* memtrace import: writes any readable format as a trace. */
+#define _GNU_SOURCE /* mkostemp */
+
 #include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include "buf.h"
 #include "cli.h"
 #include "flight_recorder.h"
+#include "info_recorded.h"
+#include "io.h"
 #include "json.h"
+#include "memory_limit.h"
+#include "open_input.h"
 #include "outputs.h"
-#include "reading.h"
-#include "recorded_summaries.h"
 #include "redacted_source.h"
-#include "redaction_key.h"
+#include "redaction.h"
 #include "trace.h"
 #include "units.h"
-#include "memory_limit.h"
+
+/* Keeps the salt of redactions in a file, so that all traces of a job are redacted consistently:
+ * equal hosts, jobs and devices become equal texts in all traces. */
+
+/* Writes the salt to a file next to `path` and then links the file at `path`, so other processes
+ * see a complete file or none. On failure, returns false and sets errno, which is EEXIST if another
+ * process was faster. */
+static bool publish(const char *path, const struct mt_redaction *redaction)
+{
+    struct mt_buf part = {0};
+    bool is_there = false;
+    int fd, reason = ENOMEM;
+
+    mt_buf_printf(&part, "%s.XXXXXX", path);
+    fd = mkostemp(part.data, O_CLOEXEC);
+    if (fd >= 0) {
+        bool is_written = mt_io_write(fd, redaction->salt, sizeof redaction->salt);
+
+        is_there = mt_io_close(fd) && is_written && link(part.data, path) == 0;
+        reason = errno;
+        unlink(part.data);
+    } else {
+        reason = errno;
+    }
+    mt_buf_release(&part);
+    errno = reason;
+    return is_there;
+}
+
+/* Returns 1 if the salt was read, 0 if there is no file, -1 after a message. */
+static int read_salt(const char *path, struct mt_redaction *redaction)
+{
+    int fd = mt_io_open(path, O_RDONLY, 0);
+    ssize_t got;
+
+    if (fd < 0 && errno == ENOENT)
+        return 0;
+    got = fd < 0 ? -1 : mt_io_read_full(fd, redaction->salt, sizeof redaction->salt);
+    if (got < 0)
+        mt_say("cannot read the key '%s': %s", path, strerror(errno));
+    else if (got < (ssize_t)sizeof redaction->salt)
+        mt_say("the key '%s' has %zd bytes, but it needs at least %zu. To create a key, name a "
+               "file that does not exist",
+               path, got, sizeof redaction->salt);
+    if (fd >= 0)
+        (void)mt_io_close(fd);
+    return got == (ssize_t)sizeof redaction->salt ? 1 : -1;
+}
+
+/* Reads the salt from the first bytes of the file. If the file does not exist, creates it with
+ * random bytes, readable only by its owner. An existing file that is shorter than a salt is an
+ * error and is not changed. Several processes may call the function at the same time. Prints
+ * errors; returns an exit code. */
+static int redaction_key_read(const char *path, struct mt_redaction *redaction)
+{
+    int found = read_salt(path, redaction);
+
+    if (found)
+        return found > 0 ? MT_EXIT_OK : MT_EXIT_INPUT;
+    if (mt_redaction_init(redaction) != MT_OK) {
+        mt_say("cannot redact: the system provides no random numbers");
+        return MT_EXIT_INPUT;
+    }
+    if (publish(path, redaction))
+        return MT_EXIT_OK;
+    if (errno == EEXIST) {
+        found = read_salt(path, redaction);
+        if (!found) /* such as a symbolic link that points to nothing */
+            mt_say("cannot read the key '%s': %s", path, strerror(ENOENT));
+        return found > 0 ? MT_EXIT_OK : MT_EXIT_INPUT;
+    }
+    mt_say("cannot write the key '%s': %s", path, strerror(errno));
+    return MT_EXIT_OUTPUT;
+}
 
 struct arguments {
     struct mt_common common;
@@ -159,9 +240,8 @@ static int draw_salt(struct mt_redaction *redaction)
 static struct mt_source *redacted(struct mt_source *source, const struct arguments *arguments,
                                   struct mt_redaction *redaction, int *exit_code)
 {
-    *exit_code = arguments->redaction_key
-                     ? mt_redaction_key_read(arguments->redaction_key, redaction)
-                     : draw_salt(redaction);
+    *exit_code = arguments->redaction_key ? redaction_key_read(arguments->redaction_key, redaction)
+                                          : draw_salt(redaction);
     if (*exit_code != MT_EXIT_OK) {
         mt_source_close(source);
         return NULL;

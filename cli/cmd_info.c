@@ -8,11 +8,10 @@
 #include "info_recorded.h"
 #include "info_secrets.h"
 #include "json.h"
-#include "json_list.h"
-#include "reading.h"
+#include "open_input.h"
 #include "report_json.h"
+#include "text_table.h"
 #include "trace.h"
-#include "wrapped_text.h"
 #include "units.h"
 #include "util.h"
 

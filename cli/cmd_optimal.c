@@ -5,15 +5,14 @@
 #include "cli.h"
 #include "feed.h"
 #include "json.h"
-#include "json_list.h"
+#include "memory_limit.h"
+#include "open_input.h"
 #include "optimal.h"
 #include "outputs.h"
 #include "policy_runs.h"
 #include "process_memory.h"
-#include "reading.h"
 #include "text_table.h"
 #include "units.h"
-#include "memory_limit.h"
 
 #define NS_A_SECOND      UINT64_C(1000000000)
 #define DEFAULT_SECONDS  10

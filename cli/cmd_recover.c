@@ -4,10 +4,10 @@
 #include <string.h>
 
 #include "cli.h"
+#include "info_recorded.h"
 #include "memory_limit.h"
 #include "outputs.h"
 #include "record_output.h"
-#include "recorded_summaries.h"
 #include "tape_file.h"
 
 enum {

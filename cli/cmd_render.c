@@ -10,7 +10,6 @@
 #include "cli.h"
 #include "debug.h"
 #include "diff_run.h"
-#include "flamechart_model.h"
 #include "instant_option.h"
 #include "phase_names.h"
 #include "picture_option.h"

@@ -4,7 +4,7 @@
 
 #include "cli.h"
 #include "counters_csv.h"
-#include "json_list.h"
+#include "json.h"
 #include "memory_limit.h"
 #include "policy.h"
 #include "policy_runs.h"
@@ -12,14 +12,11 @@
 #include "process_memory.h"
 #include "replay.h"
 #include "replay_json.h"
-#include "report.h"
 #include "report_query.h"
 #include "restore_doubts.h"
 #include "source.h"
 #include "text_table.h"
 #include "units.h"
-#include "util.h"
-#include "wrapped_text.h"
 
 struct arguments {
     struct mt_common common;

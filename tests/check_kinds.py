@@ -30,7 +30,7 @@ ALLOWED = {
     "base/io.c": ("rename", "mt_io_rename, for files that O_EXCL made"),
     "base/temporary_file.c": ("unlink", "files that O_EXCL made"),
     "cli/record/recording.c": ("unlink", "the list of traces: a file of mkostemp"),
-    "cli/record/redaction_key.c": ("link unlink", "link replaces nothing; a file of mkostemp"),
+    "cli/cmd_import.c": ("link unlink", "link replaces nothing; a file of mkostemp"),
     "simulate/commands/sweep_runs.c": ("unlink", "traces of this run, in its own folder"),
     "simulate/commands/temporary_folder.c": ("rmdir", "an empty folder of mkdtemp"),
     "collector/record/manifest.c": ("unlink", "a file of mkostemp"),

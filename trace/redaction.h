@@ -1,7 +1,7 @@
 /* Replaces everything in a trace that identifies a person, a machine or a location of files.
  * `memtrace info --secrets` uses the same rules to count the texts that would change. With the same
  * salt, equal texts become equal texts. The salt is random, so nobody without it can find a text by
- * trial. Only `--redact-key` stores it (cli/record/redaction_key.h).
+ * trial. Only `--redact-key` stores it (cli/cmd_import.c).
  *
  * Nothing stays because it does not look like a path: what stays is known (public_names.h).
  *

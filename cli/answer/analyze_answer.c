@@ -1,17 +1,130 @@
 /* The first part of the output of `memtrace analyze`: the out-of-memory error that ended the run,
  * or its peak and the blocks that made it. */
+#include <string.h>
+
 #include "analyze_output.h"
 #include "baseline.h"
 #include "device_model.h"
+#include "foreign_text.h"
 #include "heaps.h"
 #include "report_query.h"
 #include "site.h"
+#include "text_table.h"
 #include "units.h"
 #include "util.h"
 #include "verdict.h"
-#include "wrapped_text.h"
 
-#include <string.h>
+/* The tags that the program gave its blocks. */
+
+enum { MAX_TAGS = 8, MAX_TAG_BYTES = 60 };
+
+/* Tags that name roles are in the line of roles. */
+static bool is_worth_a_line(const struct mt_device_report *device)
+{
+    for (uint32_t i = 0; i < device->peak_tag_count; i++)
+        if (!device->peak_tags[i].names_role)
+            return true;
+    return false;
+}
+
+static void add_tag(struct mt_buf *line, const struct mt_tag_use *use, double peak)
+{
+    char size[MT_UNITS_TEXT], share[MT_UNITS_TEXT];
+    size_t length = strlen(use->tag);
+
+    mt_buf_add_char(line, '\'');
+    mt_buf_add_printable(line, use->tag, length > MAX_TAG_BYTES ? MAX_TAG_BYTES : length);
+    mt_buf_printf(line, "%s' %s (%s)", length > MAX_TAG_BYTES ? "..." : "",
+                  mt_format_bytes(size, use->bytes),
+                  mt_format_percent(share, (double)use->bytes / peak));
+}
+
+/* Appends a line about the tags of the program. Appends nothing if every tag names a role. */
+static void report_tags(const struct mt_reporter *reporter)
+{
+    const struct mt_device_report *device = reporter->device;
+    double peak = (double)device->allocated_peak.bytes;
+    uint64_t tagged = 0;
+    char size[MT_UNITS_TEXT];
+    struct mt_buf line = {0};
+
+    if (!is_worth_a_line(device))
+        return;
+    mt_buf_add_text(&line, "tagged by the program: ");
+    for (uint32_t i = 0; i < device->peak_tag_count; i++) {
+        tagged += device->peak_tags[i].bytes;
+        if (i >= MAX_TAGS)
+            continue;
+        mt_buf_add_text(&line, i ? ", " : "");
+        add_tag(&line, &device->peak_tags[i], peak);
+    }
+    if (device->peak_tag_count > MAX_TAGS)
+        mt_buf_printf(&line, " and %u more", device->peak_tag_count - MAX_TAGS);
+    if (tagged < device->allocated_peak.bytes)
+        mt_buf_printf(&line, "; not tagged %s",
+                      mt_format_bytes(size, device->allocated_peak.bytes - tagged));
+    if (line.data)
+        mt_reporter_line(reporter, 2, line.data);
+    mt_buf_release(&line);
+}
+
+/* The part of `memtrace analyze` for XLA and TensorFlow: a notice that requests are missing, or how
+ * much the default arena would have held. */
+
+void mt_add_missing_requests(struct mt_buf *out, const struct mt_style *style)
+{
+    mt_buf_printf(out,
+                  "%sRequests to XLA's arena are MISSING%s: record with memtrace record "
+                  "--xla-requests\n",
+                  style->bold, style->reset);
+}
+
+void mt_report_missing_requests(const struct mt_reporter *reporter)
+{
+    const uint64_t bytes = reporter->device->allocated_peak.bytes;
+    char held[MT_UNITS_TEXT], exact[MT_UNITS_TEXT];
+
+    mt_add_missing_requests(reporter->out, reporter->style);
+    mt_reporter_line(
+        reporter, 2,
+        mt_reporter_format(
+            reporter,
+            "The arena takes regions from the driver and hands out parts of them. The driver calls "
+            "show a peak of %s (%s B), but not how much of it the program used, or for what",
+            mt_format_bytes(held, bytes), mt_format_count(exact, bytes)));
+}
+
+static bool has_ties(const struct mt_xla_use *xla)
+{
+    for (uint32_t i = 0; i < xla->arena_count; i++)
+        if (xla->arenas[i].address_ties)
+            return true;
+    return false;
+}
+
+void mt_report_arenas(const struct mt_reporter *reporter)
+{
+    const struct mt_xla_use *xla = reporter->device->xla;
+    struct mt_table table;
+
+    if (!xla || xla->requests_missing)
+        return;
+    mt_reporter_heading(reporter, "In XLA's own arena (bfc, the default)");
+    mt_table_begin(&table, "arena|#peak pool|#peak in use|#requests|#refused|~policy");
+    for (uint32_t i = 0; i < xla->arena_count; i++) {
+        const struct mt_xla_arena *arena = &xla->arenas[i];
+
+        MT_CELLS(&table, MT_TEXT(arena->preallocated ? "preallocated (75%)" : "growing"),
+                 MT_BYTES(arena->pool_bytes), MT_BYTES(arena->in_use_bytes),
+                 MT_COUNT(arena->requests), MT_COUNT(arena->failures), MT_TEXT(arena->policy));
+    }
+    mt_add_text_table(reporter->out, &table, 2, reporter->style);
+    if (has_ties(xla))
+        mt_reporter_line(
+            reporter, 2,
+            "from replays; approximate, because the addresses of regions decide between "
+            "equal free blocks");
+}
 
 static void report_in_red(const struct mt_reporter *reporter, const char *text)
 {
@@ -391,7 +504,7 @@ void mt_report_answer(const struct mt_reporter *reporter)
     else
         report_beside(reporter);
     report_levels(reporter);
-    mt_report_tags(reporter);
+    report_tags(reporter);
     if (reporter->report->device_count == 1)
         mt_report_run(reporter);
 }

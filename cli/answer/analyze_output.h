@@ -17,7 +17,7 @@ void mt_analyze_text(struct mt_buf *out, const struct mt_report *report,
 #define MT_ANALYZE_LINES 59
 
 /* Appends a document "memtrace.analyze/1". `gates` may be NULL. `all` lifts the limits of
- * json_list.h. */
+ * json.h. */
 void mt_analyze_json(struct mt_buf *out, const struct mt_report *report,
                      const struct mt_gates *gates, bool all);
 
@@ -48,9 +48,6 @@ struct mt_reporter {
 };
 extern const struct mt_detail mt_detail_all;
 
-/* Appends the whole text within the limits of reporter->detail. Ignores reporter->device. */
-void mt_report_everything(const struct mt_reporter *reporter);
-
 /* Appends "gpt: NVIDIA H200, PyTorch 2.11, 12,345 events, 3 steps in 4.2 s", then `more`. */
 void mt_report_title(const struct mt_reporter *reporter, size_t indent, const char *more);
 /* Appends the first line of the report of a dry run. Appends nothing for other runs. */
@@ -63,8 +60,7 @@ void mt_report_card(const struct mt_reporter *reporter);
 void mt_report_run(const struct mt_reporter *reporter);
 /* Appends the answer, which is the first part of a device's report. */
 void mt_report_answer(const struct mt_reporter *reporter);
-/* Appends a line about the tags of the program. Appends nothing if every tag names a role. */
-void mt_report_tags(const struct mt_reporter *reporter);
+
 /* Appends the answer for the worst of several devices (mt_worst_device) in one line. */
 void mt_report_worst_device(const struct mt_reporter *shared);
 /* Appends the number of devices that are not analyzed, and why. */
@@ -116,8 +112,6 @@ struct mt_parts {
     int64_t step;         /* the step that the text is about */
     uint64_t whole_bytes; /* 0: parts of a change */
 };
-void mt_report_parts(const struct mt_reporter *reporter, const struct mt_parts *parts,
-                     unsigned indent);
 /* Appends the holders of memory at a peak or an OOM, largest first, with their shares. */
 void mt_report_holders(const struct mt_reporter *reporter, const struct mt_instant *instant);
 

@@ -1,8 +1,243 @@
-/* The parts of the whole device while a model is served, and the largest KV cache that fits. */
+/* Parts of the text about a run: findings, modules, idle memory, the parts of a device.
+ *
+ * The parts of the whole device while a model is served, and the largest KV cache that fits. */
+#include <stdlib.h>
+#include <string.h>
+
 #include "analyze_output.h"
+#include "foreign_text.h"
+#include "json.h"
 #include "report_query.h"
+#include "report_rows.h"
 #include "text_table.h"
 #include "units.h"
+#include "util.h"
+
+/* Memory that stays allocated through each phase, and how much of it the phase does not use. */
+
+enum { NAMED_ROLES = 2 };
+
+/* Idle memory of one phase: the sum of its rows, which are adjacent. */
+struct stay {
+    int32_t phase;
+    uint64_t bytes, movable_bytes;
+    const struct mt_idle_use *movable[NAMED_ROLES]; /* the largest roles */
+};
+
+static void note_movable(struct stay *stay, const struct mt_idle_use *idle)
+{
+    int at = NAMED_ROLES - 1;
+
+    if (stay->movable[at] && stay->movable[at]->movable_bytes >= idle->movable_bytes)
+        return;
+    for (; at > 0 &&
+           (!stay->movable[at - 1] || stay->movable[at - 1]->movable_bytes < idle->movable_bytes);
+         at--)
+        stay->movable[at] = stay->movable[at - 1];
+    stay->movable[at] = idle;
+}
+
+static struct stay stay_of(const struct mt_device_report *device, uint32_t *at)
+{
+    struct stay stay = {.phase = device->idle[*at].phase};
+
+    for (; *at < device->idle_count && device->idle[*at].phase == stay.phase; ++*at) {
+        const struct mt_idle_use *idle = &device->idle[*at];
+        stay.bytes += idle->bytes;
+        stay.movable_bytes += idle->movable_bytes;
+        if (idle->movable_bytes)
+            note_movable(&stay, idle);
+    }
+    return stay;
+}
+
+static const char *roles_of(const struct mt_reporter *reporter, const struct stay *stay)
+{
+    const struct mt_idle_use *const *movable = stay->movable;
+
+    if (!movable[0])
+        return "";
+    if (!movable[1])
+        return mt_role_name(movable[0]->role);
+    return mt_reporter_format(reporter, "%s, %s", mt_role_name(movable[0]->role),
+                              mt_role_name(movable[1]->role));
+}
+
+static void add_row(const struct mt_reporter *reporter, struct mt_table *table,
+                    const struct stay *stay)
+{
+    const char *where =
+        mt_reporter_where(reporter, stay->phase, reporter->report->phases[stay->phase].step);
+
+    MT_CELLS(
+        table, MT_TEXT(where), MT_BYTES(reporter->device->phase_uses[stay->phase].peak.allocated),
+        MT_BYTES(stay->bytes), stay->movable_bytes ? MT_BYTES(stay->movable_bytes) : MT_TEXT(""),
+        MT_TEXT(roles_of(reporter, stay)));
+}
+
+void mt_report_idle(const struct mt_reporter *reporter)
+{
+    const struct mt_device_report *device = reporter->device;
+    struct mt_table table;
+    uint64_t movable_bytes = 0;
+    uint32_t at;
+
+    for (at = 0; at < device->idle_count; at++)
+        movable_bytes += device->idle[at].movable_bytes;
+    if (!movable_bytes || !reporter->detail->whole)
+        return;
+    mt_reporter_heading(reporter,
+                        "Memory idle throughout each phase (the instance with the highest peak)");
+    mt_table_begin(&table, "~phase|#peak|#stays allocated|#not used|");
+    for (at = 0; at < device->idle_count;) {
+        struct stay stay = stay_of(device, &at);
+        add_row(reporter, &table, &stay);
+    }
+    mt_add_text_table(reporter->out, &table, 2, reporter->style);
+}
+
+/* Findings: changes that are worth making, as text and as JSON. */
+
+static void report_finding(const struct mt_reporter *reporter, const struct mt_finding *finding)
+{
+    mt_reporter_line(reporter, 2, finding->title);
+    mt_reporter_line(reporter, 4, mt_reporter_format(reporter, "Try: %s", finding->advice));
+    if (finding->cost && reporter->detail->findings > 1)
+        mt_reporter_line(reporter, 4, mt_reporter_format(reporter, "Cost: %s", finding->cost));
+    if (!finding->proved_by)
+        return;
+    mt_buf_add_text(reporter->out, "    Check: "); /* one line, so that it can be copied */
+    mt_buf_add_printable(reporter->out, finding->proved_by, strlen(finding->proved_by));
+    mt_buf_add_char(reporter->out, '\n');
+}
+
+/* With several devices, prints it only with full detail or for the worst device alone, because the
+ * tables of all devices need the space. */
+static void report_no_finding(const struct mt_reporter *reporter)
+{
+    bool has_room = reporter->report->device_count == 1 || reporter->detail->whole ||
+                    reporter->detail->worst_device;
+
+    if (!reporter->device->no_finding || !reporter->detail->findings || !has_room)
+        return;
+    mt_buf_add_char(reporter->out, '\n');
+    mt_reporter_line(
+        reporter, 0,
+        mt_reporter_format(reporter, "Nothing stands out: %s", reporter->device->no_finding));
+}
+
+void mt_report_findings(const struct mt_reporter *reporter)
+{
+    const struct mt_device_report *device = reporter->device;
+    uint32_t most = reporter->detail->findings;
+
+    if (!device->finding_count) {
+        report_no_finding(reporter);
+        return;
+    }
+    mt_reporter_heading(reporter, "What to change");
+    for (uint32_t i = 0; i < device->finding_count && i < most; i++)
+        report_finding(reporter, &device->findings[i]);
+    if (device->finding_count > most)
+        mt_reporter_line(
+            reporter, 2,
+            mt_reporter_format(reporter, "%u more: --all", device->finding_count - most));
+}
+
+void mt_json_findings(struct mt_json *json, const struct mt_device_report *device)
+{
+    struct mt_json_list list;
+
+    mt_json_list_begin(&list, json, "findings");
+    for (uint32_t i = 0; i < device->finding_count; i++) {
+        const struct mt_finding *finding = &device->findings[i];
+
+        if (!mt_json_list_takes(&list))
+            continue;
+        mt_json_object_begin(json, NULL);
+        mt_json_text(json, "id", finding->id);
+        mt_json_text(json, "severity", finding->severity);
+        mt_json_u64(json, "bytes", finding->bytes);
+        mt_json_u64(json, "bytes_per_step", finding->bytes_per_step);
+        mt_json_text(json, "title", finding->title);
+        mt_json_array_begin(json, "evidence");
+        for (uint32_t j = 0; j < finding->evidence_count; j++)
+            mt_json_text(json, NULL, finding->evidence[j]);
+        mt_json_list_end(&list);
+        mt_json_text(json, "advice", finding->advice);
+        mt_json_text(json, "cost", finding->cost);
+        mt_json_u64_or_null(json, "saved_need_bytes", finding->has_saving,
+                            finding->saved_need_bytes);
+        mt_json_text(json, "proved_by", finding->proved_by);
+        mt_json_object_end(json);
+    }
+    mt_json_array_end(json);
+}
+
+/* Memory by module of the model. */
+
+/* Limit for each kind. JSON has the remaining layers of a large model. */
+enum { MAX_MODULES = 32 };
+
+/* Limits of the line in the answer. Parts below 1/WORTH_OF_PEAK of the peak are omitted. */
+enum { MAX_PARTS = 3, MAX_PART_TEXT = 80, WORTH_OF_PEAK = 20 };
+
+void mt_report_modules(const struct mt_reporter *reporter)
+{
+    const struct mt_modules *modules = reporter->device->modules;
+    struct mt_table table;
+
+    for (uint32_t row = 0; row < modules->layer_count;) {
+        const char *group = mt_module_group_text(reporter->arena, modules, &row);
+
+        mt_reporter_line(reporter, 2, group);
+    }
+    mt_table_begin(&table, MT_MODULE_TITLES);
+    mt_add_module_rows(&table, modules, MAX_MODULES);
+    mt_add_text_table(reporter->out, &table, 2, reporter->style);
+}
+
+void mt_report_peak_modules(const struct mt_reporter *reporter)
+{
+    if (!reporter->detail->whole || !mt_modules_tell(reporter->device->modules))
+        return;
+    mt_reporter_heading(reporter, "At the allocated peak, by module");
+    mt_report_modules(reporter);
+}
+
+static void add_part(const struct mt_reporter *reporter, struct mt_buf *line,
+                     const struct mt_module_part *part)
+{
+    const double peak = (double)reporter->device->allocated_peak.bytes;
+    const char *text = mt_module_part_text(reporter->arena, reporter->device->modules, part);
+    char bytes[MT_UNITS_TEXT], share[MT_UNITS_TEXT];
+    size_t length = text ? strlen(text) : 0;
+
+    mt_buf_printf(line, "%s (%s) in ", mt_format_bytes(bytes, part->bytes),
+                  mt_format_percent(share, (double)part->bytes / peak));
+    mt_buf_add_printable(line, text ? text : "", length > MAX_PART_TEXT ? MAX_PART_TEXT : length);
+    mt_buf_add_text(line, length > MAX_PART_TEXT ? "..." : "");
+}
+
+void mt_report_largest_modules(const struct mt_reporter *reporter)
+{
+    struct mt_module_part parts[MAX_PARTS];
+    const uint32_t most = (uint32_t)mt_min_u64(reporter->detail->modules, MAX_PARTS);
+    uint32_t count = mt_largest_module_parts(reporter->device->modules, parts, most);
+    const uint64_t worth = reporter->device->allocated_peak.bytes / WORTH_OF_PEAK;
+    struct mt_buf line = {0};
+
+    while (count && parts[count - 1].bytes < worth)
+        count--;
+    mt_buf_add_text(&line, "by module: ");
+    for (uint32_t i = 0; i < count; i++) {
+        mt_buf_add_text(&line, i ? "; " : "");
+        add_part(reporter, &line, &parts[i]);
+    }
+    if (count && line.data)
+        mt_reporter_line(reporter, 2, line.data);
+    mt_buf_release(&line);
+}
 
 enum { SMALL_PART = 100 }; /* parts below a hundredth of the device are small */
 

@@ -1,7 +1,7 @@
 /* Shared by the parts of the text: words for places and times, and lines. */
 #include "analyze_output.h"
 #include "report_query.h"
-#include "wrapped_text.h"
+#include "text_table.h"
 #include "units.h"
 
 #include <stdarg.h>

@@ -1,6 +1,5 @@
-#include "json_list.h"
+#include "json.h"
 #include "live_output.h"
-#include "module_json.h"
 #include "report_json.h"
 
 /* Returns the name of the kind of instant in JSON: "peak", "time", ... */

@@ -1,8 +1,7 @@
 /* The text of live: the instant, the holders of memory, and exact totals. */
-#include "report_query.h"
 #include "live_output.h"
+#include "report_query.h"
 #include "text_table.h"
-#include "wrapped_text.h"
 #include "units.h"
 
 #include <string.h>

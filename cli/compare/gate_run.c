@@ -1,16 +1,18 @@
-#include "gate_output.h"
-#include "gate_run.h"
-
+/* Rules for a run: options and files, the check, and what is printed about it. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "analyze.h"
+#include "cli.h"
 #include "debug.h"
+#include "gate_check.h"
+#include "gate_output.h"
+#include "gate_run.h"
 #include "io.h"
 #include "memory_limit.h"
-#include "process_memory.h"
+#include "outputs.h"
 #include "shown_analysis.h"
 
 /* Reads at most one byte more than the maximum size of settings, so larger files are rejected. */

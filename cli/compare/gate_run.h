@@ -51,10 +51,12 @@ struct mt_gate_run {
  * in any case. */
 int mt_gate_run_open(struct mt_gate_run *run, const struct mt_gate_options *options,
                      const struct mt_common *common);
+
 /* Checks the gates, and writes the baseline if one is requested. Returns the exit code, which does
  * not include failed gates. */
 int mt_gate_run_check(struct mt_gate_run *run, const struct mt_gate_options *options,
                       struct mt_source *source, const struct mt_report *report, const char *policy);
+
 /* Returns 1 if a gate failed or could not be evaluated, else 0. */
 int mt_gate_run_verdict(const struct mt_gate_run *run);
 void mt_gate_run_release(struct mt_gate_run *run);

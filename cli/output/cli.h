@@ -98,9 +98,6 @@ int mt_options_parse(const struct mt_command *command, const struct mt_option *o
  * argument only with some options. */
 int mt_missing_argument(const struct mt_command *command);
 
-/* Prints the text of --help. Returns the exit code of mt_print. */
-int mt_print_help(const struct mt_command *command, const struct mt_option *options);
-
 /* Prints "memtrace: <text>\n" to stderr with control characters escaped. Only a message of more
  * than 1,023 bytes allocates, and it is cut if there is no memory. So a short message can report
  * that memory ran out, and a proposed command is not cut. */
@@ -136,7 +133,7 @@ int mt_print(const struct mt_buf *buf);
 int mt_print_and_release(struct mt_buf *buf);
 
 /* Like mt_print, for an answer. JSON is always UTF-8. Text is ASCII if the locale is not UTF-8
- * (ascii_text.h). */
+ * (say.h). */
 int mt_print_answer(const struct mt_buf *buf, bool is_json);
 int mt_print_answer_and_release(struct mt_buf *buf, bool is_json);
 

@@ -1,11 +1,12 @@
-#include "picture_option.h"
-
+/* The option --picture, and the picture of policies. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "backends.h"
 #include "gallery.h"
 #include "json.h"
+#include "outputs.h"
+#include "picture_option.h"
 
 #define MIN_WIDTH  480
 #define MIN_HEIGHT 320

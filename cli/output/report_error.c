@@ -4,11 +4,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "ascii_text.h"
 #include "cli.h"
 #include "io.h"
 #include "memory_limit.h"
 #include "process_memory.h"
+#include "say.h"
 
 static int exit_code_of(enum mt_status status)
 {

@@ -4,7 +4,7 @@
 
 #include "foreign_text.h"
 #include "identity.h"
-#include "json_list.h"
+#include "json.h"
 #include "units.h"
 
 static void add_label(struct mt_buf *out, const char *label)

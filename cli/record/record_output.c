@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "cli.h"
-#include "json_list.h"
+#include "json.h"
 #include "next_step.h"
 #include "units.h"
 

@@ -9,12 +9,12 @@
 
 #include "collector_library.h"
 #include "completion.h"
+#include "info_recorded.h"
 #include "manifest.h"
 #include "memory_limit.h"
 #include "next_step.h"
 #include "outputs.h"
 #include "probe_driver.h"
-#include "recorded_summaries.h"
 #include "shell_word.h"
 #include "util.h"
 

@@ -15,7 +15,4 @@ struct mt_fit_answer {
     bool xla_requests_missing; /* the answer is about the regions of XLA's arena */
 };
 
-void mt_fit_print_text(struct mt_buf *out, const struct mt_fit_answer *answer);
-void mt_fit_print_json(struct mt_buf *out, const struct mt_fit_answer *answer);
-
 #endif

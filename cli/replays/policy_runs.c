@@ -8,11 +8,11 @@
 
 #include "heaps.h"
 #include "import.h"
+#include "open_input.h"
 #include "policy.h"
-#include "reading.h"
 #include "source.h"
+#include "text_table.h"
 #include "util.h"
-#include "wrapped_text.h"
 
 enum { MAX_POLICIES = 64, MAX_THREADS = 32, WHAT_BYTES = 48 };
 

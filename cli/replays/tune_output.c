@@ -12,7 +12,6 @@
 #include "text_table.h"
 #include "units.h"
 #include "util.h"
-#include "wrapped_text.h"
 
 void mt_add_conf_command(struct mt_buf *out, const char *conf)
 {

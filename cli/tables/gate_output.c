@@ -2,8 +2,8 @@
 #include <string.h>
 
 #include "gate_output.h"
-#include "json_list.h"
-#include "wrapped_text.h"
+#include "json.h"
+#include "text_table.h"
 
 static const char *color_of(enum mt_gate_state state, const struct mt_style *style)
 {

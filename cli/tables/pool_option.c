@@ -2,11 +2,11 @@
 
 #include <stdio.h>
 
-#include "json_list.h"
-#include "policy.h"
-#include "wrapped_text.h"
-#include "units.h"
+#include "json.h"
 #include "memory_limit.h"
+#include "policy.h"
+#include "text_table.h"
+#include "units.h"
 
 static bool is_pytorch(const char *text)
 {

@@ -1,9 +1,73 @@
-#include "report_json.h"
-
+/* Parts of a report as JSON that several documents have. */
+#include <inttypes.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
-#include "json_list.h"
+#include "json.h"
+#include "modules_model.h"
+#include "report.h"
+#include "report_json.h"
 #include "site.h"
+
+void mt_json_told_communicator(struct mt_json *json, uint64_t id, uint64_t rank, uint64_t ranks,
+                               uint64_t registered_peak_bytes)
+{
+    char text[sizeof "0x0123456789abcdef"];
+
+    snprintf(text, sizeof text, "0x%" PRIx64, id);
+    mt_json_text(json, "id", id ? text : NULL);
+    mt_json_u64_or_null(json, "rank", ranks, rank);
+    mt_json_u64_or_null(json, "ranks", ranks, ranks);
+    mt_json_u64_or_null(json, "registered_peak_bytes", registered_peak_bytes,
+                        registered_peak_bytes);
+}
+
+void mt_json_module(struct mt_json *json, const struct mt_module_row *row)
+{
+    mt_json_text(json, "kind", mt_module_kind_name(row->kind));
+    mt_json_text(json, "path", row->path);
+    mt_json_u64_or_null(json, "layer", row->layer != MT_NO_LAYER, row->layer);
+    mt_json_object_begin(json, "roles");
+    for (int role = 0; role < MT_ROLE_COUNT; role++)
+        if (row->role_bytes[role])
+            mt_json_u64(json, mt_role_name((enum mt_role)role), row->role_bytes[role]);
+    mt_json_object_end(json);
+    mt_json_u64(json, "parameters_requested_bytes", row->role_requested_bytes[MT_ROLE_PARAMETERS]);
+}
+
+void mt_json_modules(struct mt_json *json, const struct mt_modules *modules)
+{
+    struct mt_json_list list;
+
+    if (!modules) {
+        mt_json_null(json, "modules");
+        return;
+    }
+    mt_json_object_begin(json, "modules");
+    mt_json_u64(json, "event", modules->event);
+    mt_json_u64(json, "layers", modules->layer_count);
+    mt_json_list_begin(&list, json, "rows");
+    for (uint32_t i = 0; i < modules->row_count; i++) {
+        const struct mt_module_row *row = &modules->rows[i];
+
+        if (!mt_json_list_takes(&list))
+            continue;
+        mt_json_row_begin(json);
+        mt_json_module(json, row);
+        mt_json_u64(json, "bytes", row->bytes);
+        mt_json_u64(json, "requested_bytes", row->requested_bytes);
+        mt_json_u64(json, "blocks", row->blocks);
+        mt_json_row_end(json);
+    }
+    mt_json_list_end(&list);
+    mt_json_object_end(json);
+}
+
+/* Adds "stack": the labels of its frames, outermost first. Unless `all` of the writer is set, adds
+ * only the innermost frames: at most MT_JSON_FRAMES with at most MT_JSON_STACK_BYTES of labels. */
+enum { MT_JSON_FRAMES = 128, MT_JSON_STACK_BYTES = 32 * 1024 };
 
 const char *mt_json_path_of(const struct mt_report *report, int32_t phase)
 {

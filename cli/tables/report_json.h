@@ -2,7 +2,10 @@
 #ifndef MT_CLI_REPORT_JSON_H
 #define MT_CLI_REPORT_JSON_H
 
+#include <stdint.h>
+
 #include "json.h"
+#include "modules_model.h"
 #include "report.h"
 
 /* Returns the path of the phase; NULL outside of any phase. */
@@ -26,7 +29,6 @@ void mt_json_row_end(struct mt_json *json);
 
 /* Adds "stack": the labels of its frames, outermost first. Unless `all` of the writer is set, adds
  * only the innermost frames: at most MT_JSON_FRAMES with at most MT_JSON_STACK_BYTES of labels. */
-enum { MT_JSON_FRAMES = 128, MT_JSON_STACK_BYTES = 32 * 1024 };
 void mt_json_stack(struct mt_json *json, struct mt_arena *arena, const struct mt_report *report,
                    uint32_t stack);
 
@@ -35,5 +37,21 @@ void mt_json_dry_run(struct mt_json *json, const struct mt_dry_run *dry_run);
 
 /* Adds "input": a description of the trace. */
 void mt_json_input(struct mt_json *json, const struct mt_report *report);
+
+/* Adds the communicator that NCCL reported to a JSON document. */
+
+/* Adds members to the open object. "id" is a string, "0xa4ca2addf5eba5", as in NCCL's log, because
+ * people compare ids of different ranks, and many JSON readers would round a number of this size.
+ * An argument of 0 means unknown and becomes null. */
+void mt_json_told_communicator(struct mt_json *json, uint64_t id, uint64_t rank, uint64_t ranks,
+                               uint64_t registered_peak_bytes);
+
+/* The table of modules as JSON. */
+
+/* Adds "kind", "path", "layer", and "roles", which has the bytes of each role that occurs. */
+void mt_json_module(struct mt_json *json, const struct mt_module_row *row);
+
+/* Adds "modules" of a device, which is null if the device has none. */
+void mt_json_modules(struct mt_json *json, const struct mt_modules *modules);
 
 #endif

@@ -1,12 +1,270 @@
-#include "text_table.h"
-
+/* Tables and wrapped text for terminals. */
+#include <stdarg.h>
 #include <string.h>
 
 #include "check.h"
+#include "cli.h"
 #include "site.h"
-#include "table_layout.h"
+#include "table.h"
+#include "text_table.h"
 #include "text_width.h"
-#include "wrapped_text.h"
+#include "units.h"
+
+/* Computes the widths of a table's columns for standard output.
+ *
+ * A table that is wider than the terminal becomes narrower in these steps, until it fits:
+ *
+ * 1. Titles take several lines. 2. Sites lose the user's place. 3. Names are shortened, then other
+ * words. 4. A key ("!"), which is never shortened, gets lines of its own. 5. Sites are shortened.
+ *
+ * If the output is not a terminal, lines have at most 100 columns, and only names and sites are
+ * shortened. */
+
+struct table_layout {
+    size_t widths[MT_TABLE_COLUMNS];
+    const char *titles;  /* borrowed; each ends with a NUL */
+    size_t columns;      /* width of the terminal, or 100 */
+    bool splits_titles;  /* titles that are wider than their column break at spaces */
+    size_t apart;        /* column that gets lines of its own; MT_TABLE_COLUMNS = none */
+    size_t room_columns; /* if `apart` is the last column: the room for it at the end of its row;
+                            else 0 */
+};
+
+enum { MIN_WIDTH = 8, MIN_SITE_WIDTH = 20, GAP = 2 };
+
+/* Natural and minimal widths of a column. */
+struct demand {
+    size_t cells;      /* widest cell */
+    size_t heads;      /* widest cell, for sites without the user's place */
+    size_t title;      /* title in one line */
+    size_t title_word; /* longest word of the title */
+    bool is_site;
+};
+
+static size_t longest_word(const char *title)
+{
+    size_t most = 0;
+
+    for (const char *at = title; *at; at += *at == ' ') {
+        size_t length = strcspn(at, " ");
+
+        most = mt_max_u64(most, mt_text_columns(at, length));
+        at += length;
+    }
+    return most;
+}
+
+static void add_demand(struct demand *demand, const struct mt_table_cell *cell, const char *words)
+{
+    size_t length = strlen(words);
+    bool is_site = cell->type == MT_TABLE_SITE;
+
+    demand->is_site |= is_site;
+    demand->cells = mt_max_u64(demand->cells, mt_text_columns(words, length));
+    if (is_site)
+        length = mt_site_label_head(words);
+    demand->heads = mt_max_u64(demand->heads, mt_text_columns(words, length));
+}
+
+static void find_demands(const struct mt_table *table, const char *words, struct demand *demands)
+{
+    for (size_t i = 0; i < table->column_count; i++, words += strlen(words) + 1) {
+        demands[i] = (struct demand){.title = mt_text_columns(words, strlen(words)),
+                                     .title_word = longest_word(words)};
+    }
+    for (size_t i = 0; i < table->cell_count; i++, words += strlen(words) + 1)
+        add_demand(&demands[i % table->column_count], &table->cells[i], words);
+}
+
+static size_t total(const struct table_layout *layout, const struct mt_table *table, size_t indent)
+{
+    size_t columns = indent, shown = 0;
+
+    for (size_t i = 0; i < table->column_count; i++)
+        if (i != layout->apart)
+            columns += layout->widths[i] + (shown++ ? GAP : 0);
+    return columns;
+}
+
+/* Narrows a column by at most `too_much`. Returns the rest of `too_much`. */
+static size_t give_way(size_t *width, size_t least, size_t too_much)
+{
+    size_t gives = mt_min_u64(mt_sub_or_0_u64(*width, least), too_much);
+
+    *width -= gives;
+    return too_much - gives;
+}
+
+static void be_natural(struct table_layout *layout, const struct mt_table *table,
+                       const struct demand *demands)
+{
+    for (size_t i = 0; i < table->column_count; i++)
+        layout->widths[i] = mt_max_u64(
+            demands[i].cells, layout->splits_titles ? demands[i].title_word : demands[i].title);
+}
+
+/* Fits a table for output that is not a terminal. */
+static void fit_page(struct table_layout *layout, const struct mt_table *table,
+                     const struct demand *demands, size_t too_much)
+{
+    for (size_t i = 0; i < table->column_count; i++)
+        if (table->columns[i].kind == MT_NAME ||
+            (table->columns[i].kind == MT_KEY && demands[i].is_site))
+            too_much = give_way(&layout->widths[i], MIN_WIDTH, too_much);
+}
+
+/* Shortens columns of one kind, except sites and the separate column. Always shortens the widest
+ * column, so that short words stay complete. */
+static size_t shorten_words(struct table_layout *layout, const struct mt_table *table,
+                            const struct demand *demands, enum mt_column_kind kind, size_t too_much)
+{
+    size_t *widest, least = MIN_WIDTH;
+
+    for (; too_much; too_much--, --*widest) {
+        widest = &least;
+        for (size_t i = 0; i < table->column_count; i++)
+            if (table->columns[i].kind == kind && !demands[i].is_site && i != layout->apart &&
+                layout->widths[i] > *widest)
+                widest = &layout->widths[i];
+        if (widest == &least)
+            break;
+    }
+    return too_much;
+}
+
+/* Narrows columns without shortening sites. Returns by how many characters the table is still too
+ * wide. */
+static size_t fit_columns(struct table_layout *layout, const struct mt_table *table,
+                          const struct demand *demands, size_t indent)
+{
+    size_t too_much;
+
+    be_natural(layout, table, demands);
+    too_much = mt_sub_or_0_u64(total(layout, table, indent), layout->columns);
+    for (size_t i = 0; i < table->column_count; i++)
+        if (demands[i].is_site && table->columns[i].kind != MT_KEY)
+            too_much = give_way(&layout->widths[i],
+                                mt_max_u64(demands[i].heads, demands[i].title_word), too_much);
+    too_much = shorten_words(layout, table, demands, MT_NAME, too_much);
+    return shorten_words(layout, table, demands, MT_WORDS, too_much);
+}
+
+static size_t shorten_sites(struct table_layout *layout, const struct mt_table *table,
+                            const struct demand *demands, size_t least, size_t too_much)
+{
+    for (size_t i = 0; i < table->column_count; i++)
+        if (demands[i].is_site && table->columns[i].kind != MT_KEY)
+            too_much = give_way(&layout->widths[i], least, too_much);
+    return too_much;
+}
+
+static void fit_terminal(struct table_layout *layout, const struct mt_table *table,
+                         const struct demand *demands, size_t indent)
+{
+    size_t too_much;
+
+    layout->splits_titles = true;
+    too_much = fit_columns(layout, table, demands, indent);
+    for (size_t i = 0; too_much && i < table->column_count; i++)
+        if (table->columns[i].kind == MT_KEY) {
+            layout->apart = i;
+            too_much = fit_columns(layout, table, demands, indent);
+            break;
+        }
+    too_much = shorten_sites(layout, table, demands, MIN_SITE_WIDTH, too_much);
+    (void)shorten_sites(layout, table, demands, MIN_WIDTH, too_much);
+}
+
+/* Fills *layout. `words` has the titles, then the cells. Each ends with a NUL. */
+static void table_lay_out(struct table_layout *layout, const struct mt_table *table,
+                          const char *words, size_t indent)
+{
+    const struct mt_screen screen = mt_stdout_screen();
+    struct demand demands[MT_TABLE_COLUMNS];
+    size_t all;
+
+    *layout = (struct table_layout){
+        .columns = screen.columns, .apart = MT_TABLE_COLUMNS, .titles = words};
+    find_demands(table, words, demands);
+    be_natural(layout, table, demands);
+    all = total(layout, table, indent);
+    if (all > layout->columns && screen.is_terminal)
+        fit_terminal(layout, table, demands, indent);
+    else if (all > layout->columns)
+        fit_page(layout, table, demands, all - layout->columns);
+    all = total(layout, table, indent);
+    if (layout->apart + 1 == table->column_count && all + GAP < layout->columns)
+        layout->room_columns = layout->columns - all - GAP;
+}
+
+static void add_blanks(struct mt_buf *out, size_t count)
+{
+    for (; count; count--)
+        mt_buf_add_char(out, ' ');
+}
+
+/* Returns true for a unit, also with punctuation after it: "GiB", "GiB),". */
+static bool is_unit(const char *word, size_t length)
+{
+    while (length && strchr(").,;:", word[length - 1]))
+        length--;
+    return mt_is_unit(word, length);
+}
+
+/* Returns the length of a word, including the next word if that is the unit of a number. A line
+ * never breaks within this length. */
+static size_t unbroken_length(const char *text)
+{
+    size_t length = strcspn(text, " "), next;
+
+    if (!length || text[length - 1] < '0' || text[length - 1] > '9' || text[length] != ' ')
+        return length;
+    next = strcspn(text + length + 1, " ");
+    return is_unit(text + length + 1, next) ? length + 1 + next : length;
+}
+
+void mt_add_wrapped(struct mt_buf *out, const char *text, size_t column, size_t indent)
+{
+    size_t screen = mt_stdout_screen().columns;
+    size_t most = screen < MT_TEXT_COLUMNS ? screen : MT_TEXT_COLUMNS;
+    struct mt_buf safe = {0};
+    bool first = true;
+    const char *at;
+
+    mt_buf_add_printable_text(&safe, text);
+    for (at = safe.data; at && *at; at += *at == ' ') {
+        size_t length = unbroken_length(at), columns = mt_text_columns(at, length);
+
+        if (!first && column + 1 + columns > most) {
+            mt_buf_add_char(out, '\n');
+            add_blanks(out, indent);
+            column = indent;
+        } else if (!first) {
+            mt_buf_add_char(out, ' ');
+            column++;
+        }
+        mt_buf_add(out, at, length);
+        column += columns;
+        at += length;
+        first = false;
+    }
+    mt_buf_release(&safe);
+}
+
+void mt_add_note(struct mt_buf *out, size_t indent, const char *format, ...)
+{
+    struct mt_buf text = {0};
+    va_list args;
+
+    va_start(args, format);
+    mt_buf_vprintf(&text, format, args);
+    va_end(args);
+    add_blanks(out, indent);
+    if (text.data)
+        mt_add_wrapped(out, text.data, indent, indent);
+    mt_buf_add_char(out, '\n');
+    mt_buf_release(&text);
+}
 
 static size_t columns_in(const char *text, size_t length)
 {
@@ -95,7 +353,7 @@ static void fill_up(struct mt_buf *out, size_t start, size_t columns)
 {
     size_t written = out->data ? columns_in(out->data + start, out->length - start) : 0;
 
-    mt_add_blanks(out, columns > written ? columns - written : 0);
+    add_blanks(out, columns > written ? columns - written : 0);
 }
 
 /* Adds one title or cell, `columns` wide. */
@@ -104,7 +362,7 @@ static void add_cell(struct mt_buf *out, const char *words, const struct cell_fo
     size_t start = out->length, columns = columns_of(words);
 
     if (form->is_right)
-        mt_add_blanks(out, columns < form->columns ? form->columns - columns : 0);
+        add_blanks(out, columns < form->columns ? form->columns - columns : 0);
     add_middle(out, words, form->columns, form->is_site);
     if (!form->is_right)
         fill_up(out, start, form->columns);
@@ -117,7 +375,7 @@ static void end_line(struct mt_buf *out)
     mt_buf_add_char(out, '\n');
 }
 
-static bool stands_in_row(const struct mt_table_layout *layout, size_t column, const char *words)
+static bool stands_in_row(const struct table_layout *layout, size_t column, const char *words)
 {
     return column != layout->apart || columns_of(words) <= layout->room_columns;
 }
@@ -131,7 +389,7 @@ static const char *words_of(const struct mt_table *table, const char *row, size_
 
 /* Adds the cell of the separate column on its own line. The title of the column is before the cell
  * if it does not fit above the last column. Only a site is shortened. */
-static void add_apart(const struct mt_table *table, const struct mt_table_layout *layout,
+static void add_apart(const struct mt_table *table, const struct table_layout *layout,
                       const struct mt_table_cell *cell, const char *words, size_t indent,
                       struct mt_buf *out)
 {
@@ -141,7 +399,7 @@ static void add_apart(const struct mt_table *table, const struct mt_table_layout
 
     if (!*words)
         return;
-    mt_add_blanks(out, indent);
+    add_blanks(out, indent);
     if (layout->apart && !stands_in_row(layout, layout->apart, title))
         mt_buf_printf(out, "%s ", title);
     taken = out->length - start;
@@ -150,7 +408,7 @@ static void add_apart(const struct mt_table *table, const struct mt_table_layout
 }
 
 /* Adds a row. Returns the words of the next row. */
-static const char *add_row(const struct mt_table *table, const struct mt_table_layout *layout,
+static const char *add_row(const struct mt_table *table, const struct table_layout *layout,
                            const struct mt_table_cell *cells, const char *words, size_t indent,
                            struct mt_buf *out)
 {
@@ -160,7 +418,7 @@ static const char *add_row(const struct mt_table *table, const struct mt_table_l
 
     if (has_apart && layout->apart == 0)
         add_apart(table, layout, cells, apart, indent, out);
-    mt_add_blanks(out, indent);
+    add_blanks(out, indent);
     for (size_t i = 0; i < table->column_count; i++, words += strlen(words) + 1) {
         const struct cell_form form = {.columns = layout->widths[i],
                                        .is_right = table->columns[i].kind == MT_NUMBER,
@@ -168,7 +426,7 @@ static const char *add_row(const struct mt_table *table, const struct mt_table_l
 
         if (!stands_in_row(layout, i, words))
             continue;
-        mt_add_blanks(out, shown++ ? 2 : 0);
+        add_blanks(out, shown++ ? 2 : 0);
         add_cell(out, words, &form);
     }
     end_line(out);
@@ -199,8 +457,7 @@ static const char *title_line(const char *title, size_t columns, size_t line, si
     }
 }
 
-static size_t count_title_lines(const struct mt_table_layout *layout, const char *title,
-                                size_t column)
+static size_t count_title_lines(const struct table_layout *layout, const char *title, size_t column)
 {
     size_t lines = 1, length;
 
@@ -210,7 +467,7 @@ static size_t count_title_lines(const struct mt_table_layout *layout, const char
 }
 
 /* Adds the line of a title that has `above` lines below it. Short titles are in the last line. */
-static void add_title(const struct mt_table *table, const struct mt_table_layout *layout,
+static void add_title(const struct mt_table *table, const struct table_layout *layout,
                       size_t column, const char *title, size_t above, struct mt_buf *out)
 {
     size_t lines = count_title_lines(layout, title, column), length = strlen(title);
@@ -229,7 +486,7 @@ static void add_title(const struct mt_table *table, const struct mt_table_layout
 }
 
 /* Adds all titles. Returns the words of the first row. */
-static const char *add_titles(const struct mt_table *table, const struct mt_table_layout *layout,
+static const char *add_titles(const struct mt_table *table, const struct table_layout *layout,
                               const char *words, size_t indent, struct mt_buf *out)
 {
     const char *title = words;
@@ -240,12 +497,12 @@ static const char *add_titles(const struct mt_table *table, const struct mt_tabl
     while (lines--) {
         size_t shown = 0;
 
-        mt_add_blanks(out, indent);
+        add_blanks(out, indent);
         title = words;
         for (size_t i = 0; i < table->column_count; i++, title += strlen(title) + 1) {
             if (!stands_in_row(layout, i, title))
                 continue;
-            mt_add_blanks(out, shown++ ? 2 : 0);
+            add_blanks(out, shown++ ? 2 : 0);
             add_title(table, layout, i, title, lines, out);
         }
         end_line(out);
@@ -271,8 +528,8 @@ static void add_caller(struct callers *callers, const char *place)
         callers->places[callers->count++] = place;
 }
 
-static struct callers find_callers(const struct mt_table *table,
-                                   const struct mt_table_layout *layout, const char *words)
+static struct callers find_callers(const struct mt_table *table, const struct table_layout *layout,
+                                   const char *words)
 {
     struct callers callers = {0};
 
@@ -305,7 +562,7 @@ static void add_callers(struct mt_buf *out, const struct callers *callers, unsig
     if (callers->more)
         mt_buf_add_text(&line, " and others");
     if (line.data) {
-        mt_add_blanks(out, indent);
+        add_blanks(out, indent);
         mt_buf_add_text(out, style->dim);
         mt_add_wrapped(out, line.data, indent, indent + 2);
         mt_buf_add_text(out, style->reset);
@@ -318,14 +575,14 @@ void mt_add_text_table(struct mt_buf *out, struct mt_table *table, unsigned inde
                        const struct mt_style *style)
 {
     size_t rows = mt_table_rows(table);
-    struct mt_table_layout layout;
+    struct table_layout layout;
     struct mt_buf words = {0};
     struct callers callers;
     const char *at;
 
     add_words(&words, table);
     if (rows) {
-        mt_table_lay_out(&layout, table, words.data, indent);
+        table_lay_out(&layout, table, words.data, indent);
         mt_buf_add_text(out, style->dim);
         at = add_titles(table, &layout, words.data, indent, out);
         mt_buf_add_text(out, style->reset);

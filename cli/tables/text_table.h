@@ -1,4 +1,4 @@
-/* Tables as text. A column is as wide as its widest cell, but some columns shrink (table_layout.h)
+/* Tables as text. A column is as wide as its widest cell, but some columns shrink (text_table.h)
  * so that lines fit the terminal, or 100 columns if the output is not a terminal. Widths are in
  * characters. */
 #ifndef MT_CLI_TEXT_TABLE_H
@@ -14,5 +14,15 @@ void mt_add_text_table(struct mt_buf *out, struct mt_table *table, unsigned inde
 
 /* Appends text, escaped, and shortened in the middle to at most `columns` characters. */
 void mt_add_shortened(struct mt_buf *out, const char *text, size_t columns);
+
+/* Wraps prose into lines of at most 100 columns, because wider lines are hard to read. In a narrow
+ * terminal, lines are shorter. A number and its unit stay on one line. */
+
+/* Appends text, escaped, in lines that break at spaces. `column` is the current position in the
+ * first line. The other lines begin with `indent` spaces. */
+void mt_add_wrapped(struct mt_buf *out, const char *text, size_t column, size_t indent);
+
+/* Appends text of any length in lines that all begin with `indent` spaces. */
+void mt_add_note(struct mt_buf *out, size_t indent, const char *format, ...) MT_PRINTF(3, 4);
 
 #endif

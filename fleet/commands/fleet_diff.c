@@ -2,7 +2,7 @@
 #include "fleet_diff.h"
 #include "fleet_diff_output.h"
 #include "job_diff_make.h"
-#include "json_list.h"
+#include "json.h"
 
 struct arguments {
     struct mt_common common;

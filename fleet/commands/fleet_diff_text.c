@@ -7,7 +7,6 @@
 #include "text_table.h"
 #include "units.h"
 #include "util.h"
-#include "wrapped_text.h"
 
 /* PRIVATE to the text of `fleet diff`: shared by the answer (fleet_diff_text.c) and the tables
  * (fleet_diff_text.c). */

@@ -1,9 +1,9 @@
 /* Results of the rules of a job as text, JSON and JUnit XML. */
 #include "escape.h"
 #include "fleet_gates.h"
-#include "json_list.h"
+#include "json.h"
+#include "text_table.h"
 #include "units.h"
-#include "wrapped_text.h"
 
 static const char *state_name(enum mt_fleet_gate_state state)
 {

@@ -1,7 +1,7 @@
 /* A job as memtrace.fleet/1. */
 #include "fleet_output.h"
 #include "fleet_tune_output.h"
-#include "json_list.h"
+#include "json.h"
 
 static int32_t rank_of(const struct mt_job_report *report, uint32_t row)
 {

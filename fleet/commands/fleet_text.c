@@ -5,7 +5,6 @@
 #include "job_tables.h"
 #include "job_words.h"
 #include "text_table.h"
-#include "wrapped_text.h"
 
 enum { ROWS = 12 }; /* maximum number of rows of a table without --all */
 

@@ -5,12 +5,11 @@
 #include "fleet_tune_output.h"
 #include "job_values.h"
 #include "job_words.h"
-#include "json_list.h"
+#include "json.h"
 #include "text_table.h"
 #include "tune_output.h"
 #include "units.h"
 #include "util.h"
-#include "wrapped_text.h"
 
 struct writer {
     struct mt_json *json;

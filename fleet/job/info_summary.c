@@ -4,7 +4,6 @@
 #include <sys/stat.h>
 
 #include "json.h"
-#include "json_list.h"
 #include "rank_record.h"
 #include "summary_of_trace.h"
 #include "units.h"

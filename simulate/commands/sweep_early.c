@@ -16,7 +16,6 @@
 #include "trace_place.h"
 #include "units.h"
 #include "util.h"
-#include "wrapped_text.h"
 
 /* The log of the run has the output of the first run already. */
 static void discard_output(void)

@@ -11,7 +11,6 @@
 #include "text_table.h"
 #include "units.h"
 #include "util.h"
-#include "wrapped_text.h"
 
 static const char *first_column(const struct mt_sweep *sweep)
 {

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "ascii_text.h"
+#include "say.h"
 #include "text_width.h"
 #include "units.h"
 

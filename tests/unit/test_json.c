@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "json_list.h"
+#include "json.h"
 
 static void write_everything(struct mt_json *json)
 {

@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "recorded_summaries.h"
+#include "info_recorded.h"
 #include "summary_of_trace.h"
 
 struct place {

@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "text_table.h"
 #include "units.h"
-#include "wrapped_text.h"
 
 /* Wherever the line ends. */
 static void expect_unbroken(const char *number)

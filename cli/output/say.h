@@ -1,6 +1,6 @@
 /* Output for a terminal whose locale is not UTF-8. */
-#ifndef MT_CLI_ASCII_TEXT_H
-#define MT_CLI_ASCII_TEXT_H
+#ifndef MT_CLI_SAY_H
+#define MT_CLI_SAY_H
 
 #include "buf.h"
 

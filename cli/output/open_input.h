@@ -1,14 +1,10 @@
 /* Progress of reading an input: of a file that is opened, and of passes over a source. */
-#ifndef MT_CLI_READING_H
-#define MT_CLI_READING_H
+#ifndef MT_CLI_OPEN_INPUT_H
+#define MT_CLI_OPEN_INPUT_H
 
 #include "feed.h"
 #include "progress.h"
 #include "source.h"
-
-/* Follows a feed. `context` is a started struct mt_progress. Without the size of the input, the
- * progress is what was read so far. */
-void mt_reading_of_feed(void *context, uint64_t read_bytes, uint64_t size_bytes);
 
 /* A command that reads a source one or more times. */
 struct mt_reading {
