@@ -21,9 +21,6 @@
 
 static void add_failure(struct mt_json *json, const char *key, const struct mt_fit_failure *failure)
 {
-    struct mt_json_list list;
-    uint32_t i;
-
     if (!failure->known) {
         mt_json_null(json, key);
         return;
@@ -35,17 +32,12 @@ static void add_failure(struct mt_json *json, const char *key, const struct mt_f
     mt_json_text(json, "phase", failure->phase);
     mt_json_u64(json, "allocated_bytes", failure->alive.allocated);
     mt_json_u64(json, "reserved_bytes", failure->alive.reserved);
-    mt_json_list_begin(&list, json, "alive");
-    for (i = 0; i < failure->site_count; i++) {
-        if (!mt_json_list_takes(&list))
-            continue;
-        mt_json_object_begin(json, NULL);
-        mt_json_text(json, "site", failure->sites[i].label);
-        mt_json_u64(json, "bytes", failure->sites[i].block_bytes);
-        mt_json_u64(json, "blocks", failure->sites[i].blocks);
-        mt_json_object_end(json);
+    for (struct mt_json_list row = mt_json_rows(json, "alive", failure->site_count);
+         mt_json_next(&row);) {
+        mt_json_text(json, "site", failure->sites[row.i].label);
+        mt_json_u64(json, "bytes", failure->sites[row.i].block_bytes);
+        mt_json_u64(json, "blocks", failure->sites[row.i].blocks);
     }
-    mt_json_list_end(&list);
     mt_json_object_end(json);
 }
 

@@ -93,23 +93,16 @@ static void json_header(struct mt_json *json, const struct mt_trace_header *head
 
 static void json_devices(struct mt_json *json, const struct mt_symbols *symbols)
 {
-    struct mt_json_list list;
-    uint32_t i;
+    for (struct mt_json_list row = mt_json_rows(json, "devices", symbols->device_count);
+         mt_json_next(&row);) {
+        const struct mt_device_info *device = &symbols->devices[row.i];
 
-    mt_json_list_begin(&list, json, "devices");
-    for (i = 0; i < symbols->device_count; i++) {
-        const struct mt_device_info *device = &symbols->devices[i];
-        if (!mt_json_list_takes(&list))
-            continue;
-        mt_json_object_begin(json, NULL);
-        mt_json_u64(json, "device", i);
+        mt_json_u64(json, "device", row.i);
         mt_json_text(json, "name",
                      device->name == MT_NO_ID ? NULL : mt_symbols_text(symbols, device->name));
         mt_json_u64_or_null(json, "total_memory_bytes", device->total_memory_bytes,
                             device->total_memory_bytes);
-        mt_json_object_end(json);
     }
-    mt_json_list_end(&list);
 }
 
 static void json_symbols(struct mt_json *json, const struct mt_symbols *symbols)

@@ -253,7 +253,6 @@ static void json_source(struct mt_json *json, struct mt_source_text *text, uint3
 static void json_function(struct mt_json *json, const struct lines_answer *answer,
                           const struct mt_line_function *function)
 {
-    struct mt_json_list list;
     struct mt_source_text text = {0};
     bool has_source = opens_source(&text, answer, function);
 
@@ -261,14 +260,11 @@ static void json_function(struct mt_json *json, const struct lines_answer *answe
     mt_json_text(json, "function", mt_symbols_text(answer->symbols, function->function));
     mt_json_text(json, "file", mt_symbols_text(answer->symbols, function->file));
     mt_json_text(json, "origin", mt_origin_name(function->origin));
-    mt_json_list_begin(&list, json, "lines");
-    for (uint32_t i = 0; i < function->line_count; i++) {
-        const struct mt_line_use *line = &function->lines[i];
+    for (struct mt_json_list row = mt_json_rows(json, "lines", function->line_count);
+         mt_json_next(&row);) {
+        const struct mt_line_use *line = &function->lines[row.i];
         uint32_t number = answer->symbols->frames[line->frame].line;
 
-        if (!mt_json_list_takes(&list))
-            continue;
-        mt_json_object_begin(json, NULL);
         mt_json_u64(json, "line", number);
         mt_json_bytes(json, "peak", &line->peak);
         mt_json_bytes(json, "after", &line->after);
@@ -283,9 +279,7 @@ static void json_function(struct mt_json *json, const struct lines_answer *answe
         mt_json_u64(json, "allocations", line->allocations);
         if (has_source)
             json_source(json, &text, number);
-        mt_json_object_end(json);
     }
-    mt_json_list_end(&list);
     mt_json_object_end(json);
     mt_source_text_release(&text);
 }

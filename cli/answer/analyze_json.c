@@ -134,16 +134,11 @@ static void add_verify(struct mt_json *json, const struct mt_report *report,
 static void add_phases(struct mt_json *json, const struct mt_report *report,
                        const struct mt_device_report *device)
 {
-    struct mt_json_list list;
+    for (struct mt_json_list row = mt_json_lines(json, "phases", report->phase_count);
+         mt_json_next(&row);) {
+        const struct mt_phase *phase = &report->phases[row.i];
+        const struct mt_phase_use *use = &device->phase_uses[row.i];
 
-    mt_json_list_begin(&list, json, "phases");
-    for (uint32_t i = 0; i < report->phase_count; i++) {
-        const struct mt_phase *phase = &report->phases[i];
-        const struct mt_phase_use *use = &device->phase_uses[i];
-
-        if (!mt_json_list_takes(&list))
-            continue;
-        mt_json_row_begin(json);
         mt_json_text(json, "path", phase->path);
         mt_json_text(json, "name", phase->name);
         mt_json_step(json, "step", phase->step);
@@ -162,57 +157,40 @@ static void add_phases(struct mt_json *json, const struct mt_report *report,
         mt_json_u64(json, "allocations", use->allocations);
         mt_json_u64(json, "frees", use->frees);
         mt_json_bool(json, "raises_peak", use->raises_peak);
-        mt_json_row_end(json);
     }
-    mt_json_list_end(&list);
 }
 
 static void add_site_rows(struct mt_json *json, struct mt_arena *arena,
                           const struct mt_report *report, const char *key,
                           const struct mt_site_use *sites, uint32_t count)
 {
-    struct mt_json_list list;
+    for (struct mt_json_list row = mt_json_lines(json, key, count); mt_json_next(&row);) {
+        const struct mt_site_use *site = &sites[row.i];
 
-    mt_json_list_begin(&list, json, key);
-    for (uint32_t i = 0; i < count; i++) {
-        const struct mt_site_use *site = &sites[i];
-
-        if (!mt_json_list_takes(&list))
-            continue;
-        mt_json_row_begin(json);
         mt_json_text(json, "site", site->site);
         mt_json_stack(json, arena, report, site->stack);
         mt_json_u64(json, "bytes", site->bytes);
         mt_json_u64(json, "blocks", site->blocks);
         mt_json_text(json, "phase", *site->phase ? site->phase : NULL);
         mt_json_text(json, "role", mt_role_name(site->role));
-        mt_json_row_end(json);
     }
-    mt_json_list_end(&list);
 }
 
 /* Adds the tags that the program set; no member if there are none. */
 static void add_tags(struct mt_json *json, const struct mt_device_report *device)
 {
-    struct mt_json_list list;
-
     if (!device->peak_tag_count)
         return;
-    mt_json_list_begin(&list, json, "tags_at_peak");
-    for (uint32_t i = 0; i < device->peak_tag_count; i++) {
-        const struct mt_tag_use *use = &device->peak_tags[i];
+    for (struct mt_json_list row = mt_json_lines(json, "tags_at_peak", device->peak_tag_count);
+         mt_json_next(&row);) {
+        const struct mt_tag_use *use = &device->peak_tags[row.i];
 
-        if (!mt_json_list_takes(&list))
-            continue;
-        mt_json_row_begin(json);
         mt_json_text(json, "tag", use->tag);
         mt_json_text(json, "role", use->names_role ? mt_role_name(use->role) : NULL);
         mt_json_u64(json, "bytes", use->bytes);
         mt_json_u64(json, "requested_bytes", use->requested_bytes);
         mt_json_u64(json, "blocks", use->blocks);
-        mt_json_row_end(json);
     }
-    mt_json_list_end(&list);
 }
 
 /* Roles with their evidence, and the bytes of unknown origin. */
@@ -242,16 +220,11 @@ static void add_origins(struct mt_json *json, const struct mt_device_report *dev
 static void add_steps(struct mt_json *json, const struct mt_report *report,
                       const struct mt_device_report *device)
 {
-    struct mt_json_list list;
+    for (struct mt_json_list row = mt_json_lines(json, "steps", device->step_count);
+         mt_json_next(&row);) {
+        const struct mt_step_use *step = &device->steps[row.i];
 
-    mt_json_list_begin(&list, json, "steps");
-    for (uint32_t i = 0; i < device->step_count; i++) {
-        const struct mt_step_use *step = &device->steps[i];
-
-        if (!mt_json_list_takes(&list))
-            continue;
-        mt_json_row_begin(json);
-        mt_json_u64(json, "index", i);
+        mt_json_u64(json, "index", row.i);
         mt_json_step(json, "step", step->step);
         mt_json_text(json, "source", mt_phase_source_name(report->phases[step->phase].source));
         mt_json_u64(json, "begin_ns", step->begin_t_ns);
@@ -263,44 +236,30 @@ static void add_steps(struct mt_json *json, const struct mt_report *report,
         mt_json_u64(json, "end_allocated", step->exit.allocated);
         mt_json_u64(json, "peak_t_ns", step->peak_allocated_t_ns);
         mt_json_u64(json, "peak_event", step->peak_allocated_event);
-        mt_json_row_end(json);
     }
-    mt_json_list_end(&list);
 }
 
 static void add_idle(struct mt_json *json, const struct mt_report *report,
                      const struct mt_device_report *device)
 {
-    struct mt_json_list list;
+    for (struct mt_json_list row = mt_json_lines(json, "idle", device->idle_count);
+         mt_json_next(&row);) {
+        const struct mt_idle_use *idle = &device->idle[row.i];
 
-    mt_json_list_begin(&list, json, "idle");
-    for (uint32_t i = 0; i < device->idle_count; i++) {
-        const struct mt_idle_use *idle = &device->idle[i];
-
-        if (!mt_json_list_takes(&list))
-            continue;
-        mt_json_row_begin(json);
         mt_json_text(json, "phase", mt_json_path_of(report, idle->phase));
         mt_json_text(json, "role", mt_role_name(idle->role));
         mt_json_u64(json, "bytes", idle->bytes);
         mt_json_u64(json, "movable_bytes", idle->movable_bytes);
-        mt_json_row_end(json);
     }
-    mt_json_list_end(&list);
 }
 
 static void add_ooms(struct mt_json *json, struct mt_arena *arena, const struct mt_report *report,
                      const struct mt_device_report *device)
 {
-    struct mt_json_list list;
+    for (struct mt_json_list row = mt_json_lines(json, "ooms", device->oom_count);
+         mt_json_next(&row);) {
+        const struct mt_oom *oom = &device->oom_list[row.i];
 
-    mt_json_list_begin(&list, json, "ooms");
-    for (uint32_t i = 0; i < device->oom_count; i++) {
-        const struct mt_oom *oom = &device->oom_list[i];
-
-        if (!mt_json_list_takes(&list))
-            continue;
-        mt_json_row_begin(json);
         mt_json_u64(json, "t_ns", oom->t_ns);
         mt_json_u64(json, "event", oom->event);
         mt_json_u64(json, "request_bytes", oom->request_bytes);
@@ -310,45 +269,31 @@ static void add_ooms(struct mt_json *json, struct mt_arena *arena, const struct 
         mt_json_bool(json, "fatal", oom->fatal);
         mt_json_bytes(json, "then", &oom->then);
         mt_json_stack(json, arena, report, oom->stack);
-        mt_json_row_end(json);
     }
-    mt_json_list_end(&list);
 }
 
 static void add_contributions(struct mt_json *json, const struct mt_explanation *why)
 {
-    struct mt_json_list list;
+    for (struct mt_json_list row = mt_json_lines(json, "contributions", why->contribution_count);
+         mt_json_next(&row);) {
+        const struct mt_contribution *part = &why->contributions[row.i];
 
-    mt_json_list_begin(&list, json, "contributions");
-    for (uint32_t j = 0; j < why->contribution_count; j++) {
-        const struct mt_contribution *part = &why->contributions[j];
-
-        if (!mt_json_list_takes(&list))
-            continue;
-        mt_json_row_begin(json);
         mt_json_text(json, "site", part->site);
         mt_json_text(json, "phase", *part->phase ? part->phase : NULL);
         mt_json_step(json, "step", part->step);
         mt_json_text(json, "role", part->site ? mt_role_name(part->role) : NULL);
         mt_json_i64(json, "bytes", part->bytes);
         mt_json_i64(json, "blocks", part->blocks);
-        mt_json_row_end(json);
     }
-    mt_json_list_end(&list);
 }
 
 static void add_explanations(struct mt_json *json, const struct mt_report *report,
                              const struct mt_device_report *device)
 {
-    struct mt_json_list list;
+    for (struct mt_json_list row = mt_json_rows(json, "explanations", device->explanation_count);
+         mt_json_next(&row);) {
+        const struct mt_explanation *why = &device->explanations[row.i];
 
-    mt_json_list_begin(&list, json, "explanations");
-    for (uint32_t i = 0; i < device->explanation_count; i++) {
-        const struct mt_explanation *why = &device->explanations[i];
-
-        if (!mt_json_list_takes(&list))
-            continue;
-        mt_json_object_begin(json, NULL);
         mt_json_text(json, "kind", why_names[why->kind]);
         mt_json_text(json, "phase", mt_json_path_of(report, why->phase));
         mt_json_step(json, "step", why->step);
@@ -356,32 +301,23 @@ static void add_explanations(struct mt_json *json, const struct mt_report *repor
         mt_json_u64(json, "from_bytes", why->from_bytes);
         mt_json_u64(json, "to_bytes", why->to_bytes);
         add_contributions(json, why);
-        mt_json_object_end(json);
     }
-    mt_json_list_end(&list);
 }
 
 static void add_instants(struct mt_json *json, const struct mt_report *report,
                          const struct mt_device_report *device)
 {
-    struct mt_json_list list;
+    for (struct mt_json_list row = mt_json_lines(json, "instants", device->instant_count);
+         mt_json_next(&row);) {
+        const struct mt_instant *instant = &device->instants[row.i];
 
-    mt_json_list_begin(&list, json, "instants");
-    for (uint32_t i = 0; i < device->instant_count; i++) {
-        const struct mt_instant *instant = &device->instants[i];
-
-        if (!mt_json_list_takes(&list))
-            continue;
-        mt_json_row_begin(json);
         mt_json_text(json, "kind", instant_names[instant->kind]);
         mt_json_u64(json, "t_ns", instant->t_ns);
         mt_json_u64(json, "event", instant->event);
         mt_json_step(json, "step", instant->step);
         mt_json_text(json, "phase", mt_json_path_of(report, instant->phase));
         mt_json_bytes(json, "bytes", &instant->bytes);
-        mt_json_row_end(json);
     }
-    mt_json_list_end(&list);
 }
 
 static void add_level(struct mt_json *json, const char *key, const struct mt_report *report,
@@ -399,15 +335,10 @@ static void add_level(struct mt_json *json, const char *key, const struct mt_rep
 
 static void add_heaps(struct mt_json *json, const struct mt_driver_report *driver)
 {
-    struct mt_json_list list;
+    for (struct mt_json_list row = mt_json_lines(json, "heaps", driver->heap_count);
+         mt_json_next(&row);) {
+        const struct mt_heap_use *heap = &driver->heaps[row.i];
 
-    mt_json_list_begin(&list, json, "heaps");
-    for (uint32_t i = 0; i < driver->heap_count; i++) {
-        const struct mt_heap_use *heap = &driver->heaps[i];
-
-        if (!mt_json_list_takes(&list))
-            continue;
-        mt_json_row_begin(json);
         mt_json_text(json, "name", heap->name);
         mt_json_bool(json, "is_device_memory", heap->is_device_memory);
         mt_json_u64(json, "allocations", heap->allocations);
@@ -418,9 +349,7 @@ static void add_heaps(struct mt_json *json, const struct mt_driver_report *drive
         mt_json_u64(json, "peak_bytes", heap->peak_bytes);
         mt_json_u64(json, "peak_t_ns", heap->peak_t_ns);
         mt_json_u64(json, "peak_event", heap->peak_event);
-        mt_json_row_end(json);
     }
-    mt_json_list_end(&list);
 }
 
 /* null if there are no samples. */
@@ -447,38 +376,26 @@ static void add_residual(struct mt_json *json, const struct mt_residual *residua
 static void add_failures(struct mt_json *json, struct mt_arena *arena,
                          const struct mt_report *report, const struct mt_driver_report *driver)
 {
-    struct mt_json_list list;
-
     mt_json_u64(json, "failure_count", driver->failures_in_all);
-    mt_json_list_begin(&list, json, "failures");
-    for (uint32_t i = 0; i < driver->failure_count; i++) {
-        const struct mt_driver_failure *failure = &driver->failures[i];
+    for (struct mt_json_list row = mt_json_lines(json, "failures", driver->failure_count);
+         mt_json_next(&row);) {
+        const struct mt_driver_failure *failure = &driver->failures[row.i];
 
-        if (!mt_json_list_takes(&list))
-            continue;
-        mt_json_row_begin(json);
         mt_json_u64(json, "t_ns", failure->t_ns);
         mt_json_u64(json, "event", failure->event);
         mt_json_text(json, "heap", mt_heap_name(report->symbols, failure->heap));
         mt_json_u64(json, "request_bytes", failure->request_bytes);
         mt_json_text(json, "phase", mt_json_path_of(report, failure->phase));
         mt_json_stack(json, arena, report, failure->stack);
-        mt_json_row_end(json);
     }
-    mt_json_list_end(&list);
 }
 
 static void add_owners(struct mt_json *json, const struct mt_driver_report *driver)
 {
-    struct mt_json_list list;
+    for (struct mt_json_list row = mt_json_lines(json, "owners", driver->owner_count);
+         mt_json_next(&row);) {
+        const struct mt_owner_use *owner = &driver->owners[row.i];
 
-    mt_json_list_begin(&list, json, "owners");
-    for (uint32_t i = 0; i < driver->owner_count; i++) {
-        const struct mt_owner_use *owner = &driver->owners[i];
-
-        if (!mt_json_list_takes(&list))
-            continue;
-        mt_json_row_begin(json);
         mt_json_text(json, "library", owner->library);
         mt_json_text(json, "what", owner->what);
         mt_json_text(json, "call", owner->call);
@@ -489,37 +406,28 @@ static void add_owners(struct mt_json *json, const struct mt_driver_report *driv
         mt_json_text(json, "site", owner->site);
         mt_json_u64(json, "bytes", owner->bytes);
         mt_json_u64(json, "blocks", owner->blocks);
-        mt_json_row_end(json);
     }
-    mt_json_list_end(&list);
     mt_json_u64(json, "communicator_count", driver->communicator_count);
 }
 
 static void add_communicators(struct mt_json *json, const struct mt_driver_report *driver)
 {
-    struct mt_json_list list;
-
     if (!driver->told_communicator_count)
         return;
-    mt_json_list_begin(&list, json, "communicators");
-    for (uint32_t i = 0; i < driver->told_communicator_count; i++) {
-        const struct mt_communicator_use *of = &driver->communicators[i];
+    for (struct mt_json_list row =
+             mt_json_lines(json, "communicators", driver->told_communicator_count);
+         mt_json_next(&row);) {
+        const struct mt_communicator_use *of = &driver->communicators[row.i];
 
-        if (!mt_json_list_takes(&list))
-            continue;
-        mt_json_row_begin(json);
         mt_json_u64_or_null(json, "communicator", of->communicator != MT_NO_COMMUNICATOR,
                             (uint64_t)of->communicator);
         mt_json_told_communicator(json, of->id, of->rank, of->ranks, of->registered_peak_bytes);
-        mt_json_row_end(json);
     }
-    mt_json_list_end(&list);
 }
 
 static void add_driver(struct mt_json *json, struct mt_arena *arena, const struct mt_report *report,
                        const struct mt_driver_report *driver)
 {
-    mt_json_object_begin(json, NULL);
     mt_json_u64(json, "device", driver->device);
     mt_json_bool(json, "calls_recorded", driver->has_calls);
     add_level(json, "peak", report, &driver->peak);
@@ -534,36 +442,26 @@ static void add_driver(struct mt_json *json, struct mt_arena *arena, const struc
     add_heaps(json, driver);
     add_residual(json, &driver->residual);
     add_failures(json, arena, report, driver);
-    mt_json_object_end(json);
 }
 
 /* Only recorded traces have events outside of a framework. */
 static void add_drivers(struct mt_json *json, struct mt_arena *arena,
                         const struct mt_report *report)
 {
-    struct mt_json_list list;
-
     if (!report->driver_count)
         return;
     mt_json_text(json, "level", report->is_driver_level ? "driver" : "framework");
-    mt_json_objects_begin(&list, json, "driver", report->driver_count);
-    for (uint32_t i = 0; i < report->driver_count; i++)
-        if (mt_json_list_takes(&list))
-            add_driver(json, arena, report, &report->drivers[i]);
-    mt_json_list_end(&list);
+    for (struct mt_json_list row = mt_json_objects(json, "driver", report->driver_count);
+         mt_json_next(&row);)
+        add_driver(json, arena, report, &report->drivers[row.i]);
 }
 
 static void add_pools(struct mt_json *json, const struct mt_device_report *device)
 {
-    struct mt_json_list list;
+    for (struct mt_json_list row = mt_json_lines(json, "pools", device->pool_count);
+         mt_json_next(&row);) {
+        const struct mt_pool_use *pool = &device->pools[row.i];
 
-    mt_json_list_begin(&list, json, "pools");
-    for (uint32_t i = 0; i < device->pool_count; i++) {
-        const struct mt_pool_use *pool = &device->pools[i];
-
-        if (!mt_json_list_takes(&list))
-            continue;
-        mt_json_row_begin(json);
         mt_json_u64_or_null(json, "id_a", !pool->is_inferred, pool->id[0]);
         mt_json_u64_or_null(json, "id_b", !pool->is_inferred, pool->id[1]);
         mt_json_u64(json, "reserved_bytes", pool->reserved_bytes);
@@ -574,15 +472,12 @@ static void add_pools(struct mt_json *json, const struct mt_device_report *devic
         mt_json_u64(json, "allocations", pool->allocations);
         mt_json_u64(json, "first_event", pool->first_event);
         mt_json_text(json, "first_site", pool->site);
-        mt_json_row_end(json);
     }
-    mt_json_list_end(&list);
 }
 
 static void add_device(struct mt_json *json, struct mt_arena *arena, const struct mt_report *report,
                        const struct mt_device_report *device)
 {
-    mt_json_object_begin(json, NULL);
     mt_json_u64(json, "device", device->device);
     mt_json_text(json, "name", device->name);
     add_summary(json, report, device);
@@ -606,7 +501,6 @@ static void add_device(struct mt_json *json, struct mt_arena *arena, const struc
     add_instants(json, report, device);
     mt_json_findings(json, device);
     mt_json_text(json, "no_finding", device->no_finding);
-    mt_json_object_end(json);
 }
 
 void mt_analyze_json(struct mt_buf *out, const struct mt_report *report,
@@ -614,7 +508,6 @@ void mt_analyze_json(struct mt_buf *out, const struct mt_report *report,
 {
     struct mt_arena arena = {0};
     struct mt_json json;
-    struct mt_json_list list;
 
     mt_json_init(&json, out, true);
     json.all = all;
@@ -623,11 +516,9 @@ void mt_analyze_json(struct mt_buf *out, const struct mt_report *report,
     mt_json_input(&json, report);
     mt_json_text(&json, "policy", report->policy);
     mt_json_bool(&json, "roles_inferred", report->roles_inferred);
-    mt_json_objects_begin(&list, &json, "devices", report->device_count);
-    for (uint32_t i = 0; i < report->device_count; i++)
-        if (mt_json_list_takes(&list))
-            add_device(&json, &arena, report, &report->devices[i]);
-    mt_json_list_end(&list);
+    for (struct mt_json_list row = mt_json_objects(&json, "devices", report->device_count);
+         mt_json_next(&row);)
+        add_device(&json, &arena, report, &report->devices[row.i]);
     add_drivers(&json, &arena, report);
     mt_json_gates(&json, gates);
     mt_json_object_end(&json);

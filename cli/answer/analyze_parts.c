@@ -146,15 +146,10 @@ void mt_report_findings(const struct mt_reporter *reporter)
 
 void mt_json_findings(struct mt_json *json, const struct mt_device_report *device)
 {
-    struct mt_json_list list;
+    for (struct mt_json_list row = mt_json_rows(json, "findings", device->finding_count);
+         mt_json_next(&row);) {
+        const struct mt_finding *finding = &device->findings[row.i];
 
-    mt_json_list_begin(&list, json, "findings");
-    for (uint32_t i = 0; i < device->finding_count; i++) {
-        const struct mt_finding *finding = &device->findings[i];
-
-        if (!mt_json_list_takes(&list))
-            continue;
-        mt_json_object_begin(json, NULL);
         mt_json_text(json, "id", finding->id);
         mt_json_text(json, "severity", finding->severity);
         mt_json_u64(json, "bytes", finding->bytes);
@@ -163,15 +158,13 @@ void mt_json_findings(struct mt_json *json, const struct mt_device_report *devic
         mt_json_array_begin(json, "evidence");
         for (uint32_t j = 0; j < finding->evidence_count; j++)
             mt_json_text(json, NULL, finding->evidence[j]);
-        mt_json_list_end(&list);
+        mt_json_array_end(json);
         mt_json_text(json, "advice", finding->advice);
         mt_json_text(json, "cost", finding->cost);
         mt_json_u64_or_null(json, "saved_need_bytes", finding->has_saving,
                             finding->saved_need_bytes);
         mt_json_text(json, "proved_by", finding->proved_by);
-        mt_json_object_end(json);
     }
-    mt_json_array_end(json);
 }
 
 /* Memory by module of the model. */

@@ -48,15 +48,10 @@ static void add_selected_phase(struct mt_json *json, const struct mt_report *rep
 static void add_rows(struct mt_json *json, struct mt_arena *arena, const struct mt_report *report,
                      const struct mt_answer *answer)
 {
-    struct mt_json_list list;
+    for (struct mt_json_list list = mt_json_lines(json, "rows", answer->row_count);
+         mt_json_next(&list);) {
+        const struct mt_live_row *row = &answer->rows[list.i];
 
-    mt_json_list_begin(&list, json, "rows");
-    for (uint32_t i = 0; i < answer->row_count; i++) {
-        const struct mt_live_row *row = &answer->rows[i];
-
-        if (!mt_json_list_takes(&list))
-            continue;
-        mt_json_row_begin(json);
         mt_json_text(json, "group", row->label);
         mt_json_text(json, "site", row->site);
         mt_json_text(json, "operation", row->operation);
@@ -73,9 +68,7 @@ static void add_rows(struct mt_json *json, struct mt_arena *arena, const struct 
             mt_json_module(json, row->module);
             mt_json_object_end(json);
         }
-        mt_json_row_end(json);
     }
-    mt_json_list_end(&list);
 }
 
 void mt_json_answer(struct mt_json *json, const struct mt_report *report,

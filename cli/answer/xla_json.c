@@ -5,21 +5,16 @@
 
 void mt_json_xla(struct mt_json *json, const struct mt_xla_use *xla)
 {
-    struct mt_json_list list;
-
     if (!xla) {
         mt_json_null(json, "xla");
         return;
     }
     mt_json_object_begin(json, "xla");
     mt_json_bool(json, "requests_missing", xla->requests_missing);
-    mt_json_list_begin(&list, json, "arenas");
-    for (uint32_t i = 0; i < xla->arena_count; i++) {
-        const struct mt_xla_arena *arena = &xla->arenas[i];
+    for (struct mt_json_list row = mt_json_lines(json, "arenas", xla->arena_count);
+         mt_json_next(&row);) {
+        const struct mt_xla_arena *arena = &xla->arenas[row.i];
 
-        if (!mt_json_list_takes(&list))
-            continue;
-        mt_json_row_begin(json);
         mt_json_text(json, "policy", arena->policy);
         mt_json_bool(json, "preallocated", arena->preallocated);
         mt_json_u64(json, "peak_pool_bytes", arena->pool_bytes);
@@ -27,8 +22,6 @@ void mt_json_xla(struct mt_json *json, const struct mt_xla_use *xla)
         mt_json_u64(json, "num_allocs", arena->requests);
         mt_json_u64(json, "failures", arena->failures);
         mt_json_u64(json, "address_ties", arena->address_ties);
-        mt_json_row_end(json);
     }
-    mt_json_list_end(&list);
     mt_json_object_end(json);
 }

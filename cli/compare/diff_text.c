@@ -357,7 +357,6 @@ static void add_totals(struct mt_json *json, const struct mt_device_diff *diff)
 static void add_row(struct mt_json *json, const char *key, const char *label,
                     const struct mt_diff_row *row)
 {
-    mt_json_row_begin(json);
     mt_json_text(json, key, label);
     add_change(json, row->a_bytes, row->b_bytes);
     mt_json_u64(json, "a_blocks", row->a_blocks);
@@ -366,48 +365,32 @@ static void add_row(struct mt_json *json, const char *key, const char *label,
 
 static void add_rows(struct mt_json *json, const struct mt_device_diff *diff)
 {
-    struct mt_json_list list;
+    for (struct mt_json_list list = mt_json_lines(json, "roles", diff->roles.count);
+         mt_json_next(&list);)
+        add_row(json, "role", diff->roles.rows[list.i].label, &diff->roles.rows[list.i]);
+    for (struct mt_json_list list = mt_json_lines(json, "phases", diff->phases.count);
+         mt_json_next(&list);) {
+        const char *phase = diff->phases.rows[list.i].label;
 
-    mt_json_list_begin(&list, json, "roles");
-    for (uint32_t i = 0; i < diff->roles.count; i++) {
-        if (!mt_json_list_takes(&list))
-            continue;
-        add_row(json, "role", diff->roles.rows[i].label, &diff->roles.rows[i]);
-        mt_json_row_end(json);
+        add_row(json, "phase", *phase ? phase : NULL, &diff->phases.rows[list.i]);
     }
-    mt_json_list_end(&list);
-    mt_json_list_begin(&list, json, "phases");
-    for (uint32_t i = 0; i < diff->phases.count; i++) {
-        const char *phase = diff->phases.rows[i].label;
+    for (struct mt_json_list list = mt_json_lines(json, "sites", diff->sites.count);
+         mt_json_next(&list);) {
+        const struct mt_diff_row *row = &diff->sites.rows[list.i];
 
-        if (!mt_json_list_takes(&list))
-            continue;
-        add_row(json, "phase", *phase ? phase : NULL, &diff->phases.rows[i]);
-        mt_json_row_end(json);
-    }
-    mt_json_list_end(&list);
-    mt_json_list_begin(&list, json, "sites");
-    for (uint32_t i = 0; i < diff->sites.count; i++) {
-        const struct mt_diff_row *row = &diff->sites.rows[i];
-
-        if (!mt_json_list_takes(&list))
-            continue;
         add_row(json, "site", row->label, row);
         mt_json_text(json, "site_in_a", row->label_a);
         mt_json_bool(json, "moved", row->moved);
         mt_json_text(json, "phase", *row->phase ? row->phase : NULL);
         mt_json_text(json, "role", row->several_roles ? NULL : mt_role_name(row->role));
         mt_json_text(json, "only_in", !row->a_blocks ? "b" : !row->b_blocks ? "a" : NULL);
-        mt_json_row_end(json);
     }
-    mt_json_list_end(&list);
 }
 
 void mt_diff_json(struct mt_buf *out, const struct mt_diff_output *output)
 {
     const struct mt_diff *diff = output->diff;
     struct mt_json json;
-    struct mt_json_list list;
 
     mt_json_init(&json, out, true);
     json.all = output->all;
@@ -424,18 +407,13 @@ void mt_diff_json(struct mt_buf *out, const struct mt_diff_output *output)
     mt_json_bool(&json, "roles_inferred", diff->a->roles_inferred || diff->b->roles_inferred);
     mt_json_question(&json, output->question);
     add_runs(&json, diff);
-    mt_json_objects_begin(&list, &json, "devices", diff->device_count);
-    for (size_t i = 0; i < diff->device_count; i++) {
-        if (!mt_json_list_takes(&list))
-            continue;
-        mt_json_object_begin(&json, NULL);
-        add_side(&json, "a", diff->a, diff->devices[i].a);
-        add_side(&json, "b", diff->b, diff->devices[i].b);
-        add_totals(&json, &diff->devices[i]);
-        add_rows(&json, &diff->devices[i]);
-        mt_json_object_end(&json);
+    for (struct mt_json_list row = mt_json_objects(&json, "devices", diff->device_count);
+         mt_json_next(&row);) {
+        add_side(&json, "a", diff->a, diff->devices[row.i].a);
+        add_side(&json, "b", diff->b, diff->devices[row.i].b);
+        add_totals(&json, &diff->devices[row.i]);
+        add_rows(&json, &diff->devices[row.i]);
     }
-    mt_json_list_end(&list);
     mt_json_object_end(&json);
     mt_buf_add_char(out, '\n');
 }

@@ -59,6 +59,57 @@ void mt_json_list_end(struct mt_json_list *list)
         list->json->sharers = 0;
 }
 
+/* Puts the list before its first row. */
+static struct mt_json_list with_rows(struct mt_json_list list, size_t count)
+{
+    list.i = UINT32_MAX;
+    list.count = (uint32_t)count;
+    list.is_pretty = list.json->pretty;
+    return list;
+}
+
+struct mt_json_list mt_json_rows(struct mt_json *json, const char *key, size_t count)
+{
+    struct mt_json_list list;
+
+    mt_json_list_begin(&list, json, key);
+    return with_rows(list, count);
+}
+
+struct mt_json_list mt_json_lines(struct mt_json *json, const char *key, size_t count)
+{
+    struct mt_json_list list = mt_json_rows(json, key, count);
+
+    list.has_lines = true;
+    return list;
+}
+
+struct mt_json_list mt_json_objects(struct mt_json *json, const char *key, size_t count)
+{
+    struct mt_json_list list;
+
+    mt_json_objects_begin(&list, json, key, count);
+    return with_rows(list, count);
+}
+
+bool mt_json_next(struct mt_json_list *list)
+{
+    struct mt_json *json = list->json;
+
+    if (list->i != UINT32_MAX) {
+        mt_json_object_end(json);
+        json->pretty = list->is_pretty;
+    }
+    if (++list->i < list->count && mt_json_list_takes(list)) {
+        mt_json_object_begin(json, NULL);
+        json->pretty = list->is_pretty && !list->has_lines;
+        return true;
+    }
+    list->omitted = list->count - list->i;
+    mt_json_list_end(list);
+    return false;
+}
+
 void mt_json_omitted(struct mt_json *json, const char *key, uint64_t count)
 {
     char name[64];

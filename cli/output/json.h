@@ -51,13 +51,25 @@ struct mt_json_list {
     const char *key; /* borrowed until the end of the list */
     size_t begin, most_bytes;
     uint64_t most_rows, rows, omitted;
-    bool has_lists;
+    bool has_lists, has_lines, is_pretty;
+    uint32_t i, count; /* mt_json_next: the current row, and the number of all rows */
 };
 
-void mt_json_list_begin(struct mt_json_list *list, struct mt_json *json, const char *key);
+/* Lists of objects. mt_json_next begins the next object and returns true, or ends the list:
+ *
+ *     for (struct mt_json_list row = mt_json_rows(json, "sites", count); mt_json_next(&row);)
+ *         mt_json_u64(json, "bytes", sites[row.i].bytes);
+ *
+ * In an indented document, each object of mt_json_lines is on one line. Objects of mt_json_objects
+ * contain lists; such a list must not be inside another one. */
+struct mt_json_list mt_json_rows(struct mt_json *json, const char *key, size_t count);
+struct mt_json_list mt_json_lines(struct mt_json *json, const char *key, size_t count);
+struct mt_json_list mt_json_objects(struct mt_json *json, const char *key, size_t count);
+bool mt_json_next(struct mt_json_list *list);
 
-/* Begins a list of at most `count` objects that contain lists. It must not be inside another such
- * list. */
+/* Other lists. mt_json_objects_begin begins a list of at most `count` objects that contain lists.
+ */
+void mt_json_list_begin(struct mt_json_list *list, struct mt_json *json, const char *key);
 void mt_json_objects_begin(struct mt_json_list *list, struct mt_json *json, const char *key,
                            uint64_t count);
 

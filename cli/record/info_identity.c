@@ -168,23 +168,16 @@ static void json_devices(struct mt_json *json, const struct mt_identity *identit
 
 static void json_groups(struct mt_json *json, const struct mt_identity *identity)
 {
-    struct mt_json_list list;
+    for (struct mt_json_list row = mt_json_rows(json, "process_groups", identity->group_count);
+         mt_json_next(&row);) {
+        const struct mt_identity_group *group = &identity->groups[row.i];
 
-    mt_json_list_begin(&list, json, "process_groups");
-    for (uint32_t i = 0; i < identity->group_count; i++) {
-        const struct mt_identity_group *group = &identity->groups[i];
-
-        if (!mt_json_list_takes(&list))
-            continue;
-        mt_json_object_begin(json, NULL);
         mt_json_text(json, "name", group->name);
         mt_json_u64(json, "size", group->size);
         json_number(json, "position", group->position);
         mt_json_u64(json, "first", group->first);
         mt_json_u64_or_null(json, "stride", group->stride, group->stride);
-        mt_json_object_end(json);
     }
-    mt_json_list_end(&list);
 }
 
 static const char *origin_word(enum mt_rank_origin origin)

@@ -350,16 +350,10 @@ void mt_info_dropped_text(struct mt_buf *out, const struct mt_info_recorded *rec
 static void json_heaps(struct mt_json *json, const struct mt_driver_ledger *ledger,
                        const struct mt_symbols *symbols)
 {
-    struct mt_json_list list;
-    size_t i;
+    for (struct mt_json_list row = mt_json_rows(json, "heaps", ledger->heap_count);
+         mt_json_next(&row);) {
+        const struct mt_ledger_heap *heap = &ledger->heaps[row.i];
 
-    mt_json_list_begin(&list, json, "heaps");
-    for (i = 0; i < ledger->heap_count; i++) {
-        const struct mt_ledger_heap *heap = &ledger->heaps[i];
-
-        if (!mt_json_list_takes(&list))
-            continue;
-        mt_json_object_begin(json, NULL);
         mt_json_text(json, "name", mt_heap_name(symbols, heap->heap));
         mt_json_text(json, "level", mt_heap_level_name(heap->is.level));
         mt_json_bool(json, "is_device_memory", heap->is.is_device_memory);
@@ -370,38 +364,26 @@ static void json_heaps(struct mt_json *json, const struct mt_driver_ledger *ledg
         mt_json_u64(json, "live_blocks", heap->live_blocks);
         mt_json_u64(json, "live_bytes", heap->live_bytes);
         mt_json_u64(json, "peak_bytes", heap->peak_bytes);
-        mt_json_object_end(json);
     }
-    mt_json_list_end(&list);
 }
 
 static void json_communicators(struct mt_json *json, const struct mt_communicators *told)
 {
-    struct mt_json_list list;
+    for (struct mt_json_list row = mt_json_rows(json, "communicators", told->count);
+         mt_json_next(&row);) {
+        const struct mt_communicator *of = &told->list[row.i];
 
-    mt_json_list_begin(&list, json, "communicators");
-    for (size_t i = 0; i < told->count; i++) {
-        const struct mt_communicator *of = &told->list[i];
-
-        if (!mt_json_list_takes(&list))
-            continue;
-        mt_json_object_begin(json, NULL);
         mt_json_told_communicator(json, of->id, of->rank, of->ranks, of->registered_peak_bytes);
-        mt_json_object_end(json);
     }
-    mt_json_list_end(&list);
 }
 
 static void json_threads(struct mt_json *json, const struct mt_symbols *symbols)
 {
     struct mt_json_list list;
-    uint32_t i;
 
     mt_json_list_begin(&list, json, "threads");
-    for (i = 0; i < symbols->thread_count; i++) {
-        if (!is_named(&symbols->threads[i]))
-            continue;
-        if (!mt_json_list_takes(&list))
+    for (uint32_t i = 0; i < symbols->thread_count; i++) {
+        if (!is_named(&symbols->threads[i]) || !mt_json_list_takes(&list))
             continue;
         mt_json_object_begin(json, NULL);
         mt_json_u64(json, "thread", i);
@@ -415,19 +397,11 @@ static void json_threads(struct mt_json *json, const struct mt_symbols *symbols)
 static void json_dropped(struct mt_json *json, const struct mt_info_recorded *recorded,
                          const struct mt_symbols *symbols)
 {
-    struct mt_json_list list;
-    size_t i;
-
-    mt_json_list_begin(&list, json, "dropped");
-    for (i = 0; i < recorded->lost.count; i++) {
-        if (!mt_json_list_takes(&list))
-            continue;
-        mt_json_object_begin(json, NULL);
-        mt_json_u64(json, "events", recorded->lost.reasons[i].events);
-        mt_json_text(json, "why", mt_lost_events_why(&recorded->lost, i, symbols));
-        mt_json_object_end(json);
+    for (struct mt_json_list row = mt_json_rows(json, "dropped", recorded->lost.count);
+         mt_json_next(&row);) {
+        mt_json_u64(json, "events", recorded->lost.reasons[row.i].events);
+        mt_json_text(json, "why", mt_lost_events_why(&recorded->lost, row.i, symbols));
     }
-    mt_json_list_end(&list);
 }
 
 void mt_info_recorded_json(struct mt_json *json, const struct mt_info_recorded *recorded,

@@ -279,19 +279,11 @@ static void json_summary(struct mt_json *json, const struct mt_trace_summary *su
 
 static void json_lost(struct mt_json *json, const struct mt_trace_summary *summary)
 {
-    struct mt_json_list list;
-    size_t i;
-
-    mt_json_list_begin(&list, json, "dropped");
-    for (i = 0; i < summary->lost_count; i++) {
-        if (!mt_json_list_takes(&list))
-            continue;
-        mt_json_object_begin(json, NULL);
-        mt_json_u64(json, "events", summary->lost[i].events);
-        mt_json_text(json, "why", *summary->lost[i].why ? summary->lost[i].why : NULL);
-        mt_json_object_end(json);
+    for (struct mt_json_list row = mt_json_rows(json, "dropped", summary->lost_count);
+         mt_json_next(&row);) {
+        mt_json_u64(json, "events", summary->lost[row.i].events);
+        mt_json_text(json, "why", *summary->lost[row.i].why ? summary->lost[row.i].why : NULL);
     }
-    mt_json_list_end(&list);
 }
 
 static void json_not_recorded(struct mt_json *json, const char *lines)

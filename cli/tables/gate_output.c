@@ -105,7 +105,6 @@ static void add_gate(struct mt_json *json, const struct mt_gate_result *result)
 {
     bool has_metric = result->metric != MT_METRIC_NONE;
 
-    mt_json_object_begin(json, NULL);
     mt_json_text(json, "rule", result->name);
     mt_json_text(json, "kind", mt_gate_kind_name(result->rule->kind));
     mt_json_text(json, "metric", has_metric ? mt_gate_metric_name(result->metric) : NULL);
@@ -122,21 +121,15 @@ static void add_gate(struct mt_json *json, const struct mt_gate_result *result)
     mt_json_text(json, "verdict", result->verdict);
     mt_json_text(json, "culprit", result->culprit);
     mt_json_text(json, "advice", result->advice);
-    mt_json_object_end(json);
 }
 
 void mt_json_gates(struct mt_json *json, const struct mt_gates *gates)
 {
-    struct mt_json_list list;
-
     if (!gates)
         return;
     mt_json_text(json, "verdict", mt_gate_state_name(gates->verdict));
-    mt_json_list_begin(&list, json, "gates");
-    for (size_t i = 0; i < gates->count; i++)
-        if (mt_json_list_takes(&list))
-            add_gate(json, &gates->results[i]);
-    mt_json_list_end(&list);
+    for (struct mt_json_list row = mt_json_rows(json, "gates", gates->count); mt_json_next(&row);)
+        add_gate(json, &gates->results[row.i]);
 }
 
 static void add_device(struct mt_json *json, const struct mt_baseline_device *device)

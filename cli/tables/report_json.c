@@ -39,8 +39,6 @@ void mt_json_module(struct mt_json *json, const struct mt_module_row *row)
 
 void mt_json_modules(struct mt_json *json, const struct mt_modules *modules)
 {
-    struct mt_json_list list;
-
     if (!modules) {
         mt_json_null(json, "modules");
         return;
@@ -48,20 +46,15 @@ void mt_json_modules(struct mt_json *json, const struct mt_modules *modules)
     mt_json_object_begin(json, "modules");
     mt_json_u64(json, "event", modules->event);
     mt_json_u64(json, "layers", modules->layer_count);
-    mt_json_list_begin(&list, json, "rows");
-    for (uint32_t i = 0; i < modules->row_count; i++) {
-        const struct mt_module_row *row = &modules->rows[i];
+    for (struct mt_json_list list = mt_json_lines(json, "rows", modules->row_count);
+         mt_json_next(&list);) {
+        const struct mt_module_row *row = &modules->rows[list.i];
 
-        if (!mt_json_list_takes(&list))
-            continue;
-        mt_json_row_begin(json);
         mt_json_module(json, row);
         mt_json_u64(json, "bytes", row->bytes);
         mt_json_u64(json, "requested_bytes", row->requested_bytes);
         mt_json_u64(json, "blocks", row->blocks);
-        mt_json_row_end(json);
     }
-    mt_json_list_end(&list);
     mt_json_object_end(json);
 }
 

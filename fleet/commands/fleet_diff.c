@@ -1,6 +1,7 @@
 /* memtrace fleet with --base: the difference between two jobs, also as JSON. */
 #include "fleet_diff.h"
 #include "fleet_diff_output.h"
+#include "fleet_output.h"
 #include "job_diff_make.h"
 #include "json.h"
 
@@ -86,47 +87,19 @@ static int answer(const struct arguments *arguments, const struct mt_fleet_job *
     return code;
 }
 
-/* Limits the list as memtrace.fleet/1 does, because a file may claim a billion ranks. */
-static void add_missing(struct mt_json *json, const struct mt_job_report *report)
-{
-    struct mt_json_list list;
-    uint64_t added = 0;
-    bool goes_on = true;
-
-    mt_json_list_begin(&list, json, "missing_ranks");
-    for (uint32_t i = 0; i < report->missing_ranges && goes_on; i++) {
-        int64_t rank = report->missing[i].first;
-
-        for (; rank <= report->missing[i].last && (goes_on = mt_json_list_takes(&list)); rank++) {
-            mt_json_i64(json, NULL, rank);
-            added++;
-        }
-    }
-    if (!goes_on)
-        list.omitted = report->missing_count - added;
-    mt_json_list_end(&list);
-}
-
 static void add_job(struct mt_json *json, const char *key, const char *path,
                     const struct mt_job_report *report)
 {
     mt_json_object_begin(json, key);
     mt_json_text(json, "path", path);
-    mt_json_text(json, "job", *report->job ? report->job : NULL);
-    mt_json_u64(json, "world", report->world);
-    mt_json_bool(json, "world_is_known", report->world_is_known && !report->worlds_differ);
-    mt_json_u64(json, "ranks_seen", report->seen_count);
-    mt_json_u64(json, "ranks_missing", report->missing_count);
-    add_missing(json, report);
+    mt_fleet_json_world(json, report);
+    mt_fleet_json_missing(json, report);
     mt_json_u64(json, "ranks_planned", report->planned_count);
     mt_json_u64(json, "ranks_incomplete", report->incomplete_count);
     mt_json_u64(json, "files_unreadable", report->unreadable_count);
     mt_json_u64(json, "needed_bytes", report->needed.max);
     mt_json_bool(json, "needed_is_exact", report->needed_is_exact);
-    mt_json_object_begin(json, "outcomes");
-    for (int i = 0; i < MT_OUTCOME_COUNT; i++)
-        mt_json_u64(json, mt_outcome_name((enum mt_outcome)i), report->outcome_counts[i]);
-    mt_json_object_end(json);
+    mt_fleet_json_outcomes(json, report);
     mt_json_object_end(json);
 }
 
@@ -209,15 +182,10 @@ static void add_cause(struct mt_json *json, const struct mt_fleet_diff_answer *a
 static void add_groups(struct mt_json *json, const struct mt_fleet_diff_answer *answer,
                        const struct mt_job_diff_axis *axis)
 {
-    struct mt_json_list list;
+    for (struct mt_json_list row = mt_json_rows(json, "groups", axis->group_count);
+         mt_json_next(&row);) {
+        const struct mt_job_diff_group *group = &axis->groups[row.i];
 
-    mt_json_list_begin(&list, json, "groups");
-    for (uint32_t i = 0; i < axis->group_count; i++) {
-        const struct mt_job_diff_group *group = &axis->groups[i];
-
-        if (!mt_json_list_takes(&list))
-            continue;
-        mt_json_object_begin(json, NULL);
         mt_json_u64_or_null(json, "coordinate", group->coordinate != MT_NO_ROW, group->coordinate);
         mt_json_object_begin(json, "reserved_peak");
         add_change(json, answer, &group->reserved);
@@ -226,27 +194,19 @@ static void add_groups(struct mt_json *json, const struct mt_fleet_diff_answer *
         add_change(json, answer, &group->allocated);
         mt_json_object_end(json);
         add_cause(json, answer, group->line, group->line_bytes);
-        mt_json_object_end(json);
     }
-    mt_json_list_end(&list);
 }
 
 static void add_axes(struct mt_json *json, const struct mt_fleet_diff_answer *answer)
 {
     const struct mt_job_diff *diff = answer->diff;
-    struct mt_json_list list;
 
-    mt_json_objects_begin(&list, json, "axes", diff->axis_count);
-    for (uint32_t i = 0; i < diff->axis_count; i++) {
-        if (!mt_json_list_takes(&list))
-            continue;
-        mt_json_object_begin(json, NULL);
-        mt_json_text(json, "name", diff->axes[i].name);
-        mt_json_u64(json, "size", diff->axes[i].size);
-        add_groups(json, answer, &diff->axes[i]);
-        mt_json_object_end(json);
+    for (struct mt_json_list row = mt_json_objects(json, "axes", diff->axis_count);
+         mt_json_next(&row);) {
+        mt_json_text(json, "name", diff->axes[row.i].name);
+        mt_json_u64(json, "size", diff->axes[row.i].size);
+        add_groups(json, answer, &diff->axes[row.i]);
     }
-    mt_json_list_end(&list);
 }
 
 static void add_rank(struct mt_json *json, const struct mt_rank_record *record)
@@ -287,20 +247,14 @@ static void add_alone(struct mt_json *json, const char *key,
 static void add_libraries(struct mt_json *json, const struct mt_fleet_diff_answer *answer)
 {
     const struct mt_job_diff *diff = answer->diff;
-    struct mt_json_list list;
 
-    mt_json_list_begin(&list, json, "libraries");
-    for (uint32_t i = 0; i < diff->library_count; i++) {
-        const struct mt_job_diff_library *library = &diff->libraries[i];
+    for (struct mt_json_list row = mt_json_rows(json, "libraries", diff->library_count);
+         mt_json_next(&row);) {
+        const struct mt_job_diff_library *library = &diff->libraries[row.i];
 
-        if (!mt_json_list_takes(&list))
-            continue;
-        mt_json_object_begin(json, NULL);
         mt_json_text(json, "library", *library->name ? library->name : NULL);
         add_change(json, answer, &library->change);
-        mt_json_object_end(json);
     }
-    mt_json_list_end(&list);
 }
 
 /* Adds null if a rank of the match lacks the number. */
@@ -329,7 +283,6 @@ static void add_match(struct mt_json *json, const struct mt_fleet_diff_answer *a
     const struct mt_rank_record *b = diff->b->rows[class->b_rows[0]].record;
     bool is_rank = diff->match == MT_MATCH_RANKS;
 
-    mt_json_object_begin(json, NULL);
     add_class(json, "name", answer, number);
     mt_json_u64_or_null(json, "rank", is_rank && a->identity.rank >= 0, (uint64_t)a->identity.rank);
     mt_json_u64(json, "a_ranks", class->a_count);
@@ -342,42 +295,24 @@ static void add_match(struct mt_json *json, const struct mt_fleet_diff_answer *a
     add_class_change(json, "needed", class, MT_JOB_NEEDED);
     add_class_change(json, "growth", class, MT_JOB_GROWTH);
     add_cause(json, answer, class->line, class->line_bytes);
-    mt_json_object_end(json);
-}
-
-static void add_matches(struct mt_json *json, const struct mt_fleet_diff_answer *answer)
-{
-    struct mt_json_list list;
-
-    mt_json_list_begin(&list, json, "matches");
-    for (uint32_t i = 0; i < answer->diff->compared_count; i++)
-        if (mt_json_list_takes(&list))
-            add_match(json, answer, answer->diff->order[i]);
-    mt_json_list_end(&list);
 }
 
 static void add_sites(struct mt_json *json, const struct mt_fleet_diff_answer *answer)
 {
     const struct mt_job_diff *diff = answer->diff;
-    struct mt_json_list list;
 
-    mt_json_list_begin(&list, json, "sites");
-    for (uint32_t i = 0; i < diff->line_count; i++) {
-        const struct mt_job_diff_line *line = &diff->lines[i];
+    for (struct mt_json_list row = mt_json_rows(json, "sites", diff->line_count);
+         mt_json_next(&row);) {
+        const struct mt_job_diff_line *line = &diff->lines[row.i];
         bool has_moved = line->a_path != line->b_path;
 
-        if (!mt_json_list_takes(&list))
-            continue;
-        mt_json_object_begin(json, NULL);
         add_path(json, "site", answer, line->b_path);
         add_path(json, "site_in_a", answer, has_moved ? line->a_path : MT_NO_PATH);
         mt_json_bool(json, "moved", has_moved);
         mt_json_text(json, "only_in", !line->is_in_b ? "a" : !line->is_in_a ? "b" : NULL);
         mt_json_text(json, "role", mt_role_name(line->role));
         add_change(json, answer, &line->change);
-        mt_json_object_end(json);
     }
-    mt_json_list_end(&list);
 }
 
 /* Appends a document "memtrace.fleet-diff/1". */
@@ -403,7 +338,9 @@ static void fleet_diff_json(struct mt_buf *out, const struct mt_fleet_diff_answe
     add_alone(&json, "only_in_a", answer, false);
     add_alone(&json, "only_in_b", answer, true);
     add_libraries(&json, answer);
-    add_matches(&json, answer);
+    for (struct mt_json_list row = mt_json_rows(&json, "matches", diff->compared_count);
+         mt_json_next(&row);)
+        add_match(&json, answer, diff->order[row.i]);
     add_sites(&json, answer);
     mt_json_object_end(&json);
 }

@@ -92,16 +92,11 @@ void mt_fleet_gates_json(struct mt_json *json, const struct mt_fleet_gates *gate
     } fields[] = {{"actual_bytes", "limit_bytes"},
                   {"actual_ppm", "limit_ppm"},
                   {"actual_ranks", "limit_ranks"}};
-    struct mt_json_list list;
 
     mt_json_text(json, "verdict", gates->rules.is_given ? gates->failed ? "fail" : "pass" : NULL);
-    mt_json_list_begin(&list, json, "gates");
-    for (uint32_t i = 0; i < gates->count; i++) {
-        const struct mt_fleet_gate *gate = &gates->list[i];
+    for (struct mt_json_list row = mt_json_rows(json, "gates", gates->count); mt_json_next(&row);) {
+        const struct mt_fleet_gate *gate = &gates->list[row.i];
 
-        if (!mt_json_list_takes(&list))
-            continue;
-        mt_json_object_begin(json, NULL);
         mt_json_text(json, "rule", gate->rule);
         mt_json_text(json, "group", gate->group);
         mt_json_text(json, "state", state_name(gate->state));
@@ -112,9 +107,7 @@ void mt_fleet_gates_json(struct mt_json *json, const struct mt_fleet_gates *gate
             mt_json_u64(json, fields[gate->unit].limit, bound_of(gate));
         if (gate->has_base)
             mt_json_u64(json, "base_bytes", gate->base);
-        mt_json_object_end(json);
     }
-    mt_json_list_end(&list);
 }
 
 static void add_attribute(struct mt_buf *out, const char *name, const char *value)

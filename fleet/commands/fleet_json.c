@@ -36,7 +36,6 @@ static void add_row(struct mt_json *json, const struct mt_job_report *report, ui
 {
     const struct mt_rank_record *record = report->rows[row].record;
 
-    mt_json_object_begin(json, NULL);
     add_rank(json, "rank", report, row);
     mt_json_u64(json, "device", record->device);
     mt_json_text(json, "host", *record->identity.host ? record->identity.host : NULL);
@@ -51,23 +50,11 @@ static void add_row(struct mt_json *json, const struct mt_job_report *report, ui
     mt_json_u64_or_null(json, "growth_bytes_per_step", record->growth_is_judged,
                         record->growth_bytes_per_step);
     mt_json_u64(json, "cluster", report->rows[row].cluster);
-    mt_json_object_end(json);
-}
-
-static void add_rows(struct mt_json *json, const struct mt_job_report *report)
-{
-    struct mt_json_list list;
-
-    mt_json_list_begin(&list, json, "ranks");
-    for (uint32_t i = 0; i < report->row_count; i++)
-        if (mt_json_list_takes(&list))
-            add_row(json, report, i);
-    mt_json_list_end(&list);
 }
 
 /* Adds missing ranks up to the limit of the list, and counts the others: a file may claim a billion
  * missing ranks. */
-static void add_missing(struct mt_json *json, const struct mt_job_report *report)
+void mt_fleet_json_missing(struct mt_json *json, const struct mt_job_report *report)
 {
     struct mt_json_list list;
     uint64_t added = 0;
@@ -129,15 +116,11 @@ static void add_death(struct mt_json *json, const struct mt_fleet_answer *answer
 static void add_outliers(struct mt_json *json, const struct mt_fleet_answer *answer)
 {
     const struct mt_job_report *report = answer->report;
-    struct mt_json_list list;
 
-    mt_json_list_begin(&list, json, "outliers");
-    for (uint32_t i = 0; i < report->outlier_count; i++) {
-        const struct mt_job_outlier *outlier = &report->outliers[i];
+    for (struct mt_json_list row = mt_json_rows(json, "outliers", report->outlier_count);
+         mt_json_next(&row);) {
+        const struct mt_job_outlier *outlier = &report->outliers[row.i];
 
-        if (!mt_json_list_takes(&list))
-            continue;
-        mt_json_object_begin(json, NULL);
         add_rank(json, "rank", report, outlier->row);
         mt_json_text(json, "metric", mt_job_metric_name(outlier->metric));
         mt_json_bool(json, "less", outlier->is_less);
@@ -150,42 +133,28 @@ static void add_outliers(struct mt_json *json, const struct mt_fleet_answer *ans
         mt_json_text(json, "library", *outlier->library ? outlier->library : NULL);
         mt_json_u64(json, "cause_bytes", outlier->path_bytes);
         mt_json_u64(json, "growth_bytes_per_step", outlier->growth_bytes_per_step);
-        mt_json_object_end(json);
     }
-    mt_json_list_end(&list);
 }
 
 static void add_groups(struct mt_json *json, const struct mt_job_report *report,
                        const struct mt_job_axis *axis)
 {
-    struct mt_json_list list;
-
-    mt_json_list_begin(&list, json, "groups");
-    for (uint32_t i = 0; i < axis->group_count; i++) {
-        if (!mt_json_list_takes(&list))
-            continue;
-        mt_json_object_begin(json, NULL);
-        mt_json_u64(json, "coordinate", axis->groups[i].coordinate);
-        add_spread(json, "reserved_peak", report, &axis->groups[i].reserved);
-        add_spread(json, "allocated_peak", report, &axis->groups[i].allocated);
-        mt_json_object_end(json);
+    for (struct mt_json_list row = mt_json_rows(json, "groups", axis->group_count);
+         mt_json_next(&row);) {
+        mt_json_u64(json, "coordinate", axis->groups[row.i].coordinate);
+        add_spread(json, "reserved_peak", report, &axis->groups[row.i].reserved);
+        add_spread(json, "allocated_peak", report, &axis->groups[row.i].allocated);
     }
-    mt_json_list_end(&list);
 }
 
 static void add_axes(struct mt_json *json, const struct mt_job_report *report)
 {
-    struct mt_json_list list;
-
     mt_json_text(json, "axes_source", mt_axes_source_name(report->axes_source));
     mt_json_bool(json, "axes_overlap", report->axes_overlap);
-    mt_json_objects_begin(&list, json, "axes", report->axis_count);
-    for (uint32_t i = 0; i < report->axis_count; i++) {
-        const struct mt_job_axis *axis = &report->axes[i];
+    for (struct mt_json_list row = mt_json_objects(json, "axes", report->axis_count);
+         mt_json_next(&row);) {
+        const struct mt_job_axis *axis = &report->axes[row.i];
 
-        if (!mt_json_list_takes(&list))
-            continue;
-        mt_json_object_begin(json, NULL);
         mt_json_text(json, "name", axis->name);
         mt_json_u64(json, "size", axis->size);
         mt_json_u64_or_null(json, "stride", axis->stride, axis->stride);
@@ -196,9 +165,7 @@ static void add_axes(struct mt_json *json, const struct mt_job_report *report)
                      axis->heavy_role_bytes ? mt_role_name(axis->heavy_role) : NULL);
         mt_json_u64(json, "heavy_role_bytes", axis->heavy_role_bytes);
         add_groups(json, report, axis);
-        mt_json_object_end(json);
     }
-    mt_json_list_end(&list);
 }
 
 /* Adds the mean and the number of ranks instead of the sum over all ranks, which may exceed 64
@@ -206,15 +173,11 @@ static void add_axes(struct mt_json *json, const struct mt_job_report *report)
 static void add_paths(struct mt_json *json, const struct mt_fleet_answer *answer)
 {
     const struct mt_job_report *report = answer->report;
-    struct mt_json_list list;
 
-    mt_json_list_begin(&list, json, "sites");
-    for (uint32_t i = 0; i < report->path_count; i++) {
-        const struct mt_job_path *path = &report->paths[i];
+    for (struct mt_json_list row = mt_json_rows(json, "sites", report->path_count);
+         mt_json_next(&row);) {
+        const struct mt_job_path *path = &report->paths[row.i];
 
-        if (!mt_json_list_takes(&list))
-            continue;
-        mt_json_object_begin(json, NULL);
         add_site(json, "site", answer, path->path);
         mt_json_text(json, "role", mt_role_name(path->role));
         mt_json_u64(json, "ranks", path->row_count);
@@ -223,22 +186,15 @@ static void add_paths(struct mt_json *json, const struct mt_fleet_answer *answer
         mt_json_u64(json, "max_bytes", path->max_bytes);
         add_rank(json, "min_rank", report, path->min_row);
         add_rank(json, "max_rank", report, path->max_row);
-        mt_json_object_end(json);
     }
-    mt_json_list_end(&list);
 }
 
 static void add_steps(struct mt_json *json, const struct mt_job_report *report)
 {
-    struct mt_json_list list;
+    for (struct mt_json_list row = mt_json_rows(json, "steps", report->step_count);
+         mt_json_next(&row);) {
+        const struct mt_job_step *step = &report->steps[row.i];
 
-    mt_json_list_begin(&list, json, "steps");
-    for (uint32_t i = 0; i < report->step_count; i++) {
-        const struct mt_job_step *step = &report->steps[i];
-
-        if (!mt_json_list_takes(&list))
-            continue;
-        mt_json_object_begin(json, NULL);
         mt_json_i64(json, "first", step->first);
         mt_json_i64(json, "last", step->last);
         mt_json_u64(json, "ranks", step->row_count);
@@ -247,45 +203,31 @@ static void add_steps(struct mt_json *json, const struct mt_job_report *report)
         mt_json_u64(json, "reserved_min_bytes", step->reserved_min_bytes);
         mt_json_u64(json, "allocated_max_bytes", step->allocated_max_bytes);
         add_rank(json, "allocated_max_rank", report, step->allocated_max_row);
-        mt_json_object_end(json);
     }
-    mt_json_list_end(&list);
 }
 
 static void add_tenants(struct mt_json *json, const struct mt_job_device *device)
 {
-    struct mt_json_list list;
-
-    mt_json_list_begin(&list, json, "processes");
-    for (uint32_t i = 0; i < device->tenant_count; i++) {
-        const struct mt_job_tenant *tenant = &device->tenants[i];
+    for (struct mt_json_list row = mt_json_rows(json, "processes", device->tenant_count);
+         mt_json_next(&row);) {
+        const struct mt_job_tenant *tenant = &device->tenants[row.i];
         const struct mt_rank_record *record = tenant->record;
 
-        if (!mt_json_list_takes(&list))
-            continue;
-        mt_json_object_begin(json, NULL);
         mt_json_text(json, "trace", record->trace_name);
         mt_json_text(json, "job", *record->identity.job ? record->identity.job : NULL);
         mt_json_u64(json, "process_id", record->identity.process_id);
         mt_json_u64(json, "reserved_peak_bytes", record->reserved_peak.bytes);
         mt_json_u64(json, "at_device_peak_bytes", tenant->held_bytes);
         mt_json_u64(json, "others_at_own_peak_bytes", tenant->others_bytes);
-        mt_json_object_end(json);
     }
-    mt_json_list_end(&list);
 }
 
 static void add_devices(struct mt_json *json, const struct mt_job_report *report)
 {
-    struct mt_json_list list;
+    for (struct mt_json_list row = mt_json_objects(json, "shared_devices", report->device_count);
+         mt_json_next(&row);) {
+        const struct mt_job_device *device = &report->devices[row.i];
 
-    mt_json_objects_begin(&list, json, "shared_devices", report->device_count);
-    for (uint32_t i = 0; i < report->device_count; i++) {
-        const struct mt_job_device *device = &report->devices[i];
-
-        if (!mt_json_list_takes(&list))
-            continue;
-        mt_json_object_begin(json, NULL);
         mt_json_text(json, "uuid", *device->uuid ? device->uuid : NULL);
         mt_json_text(json, "pci", *device->pci ? device->pci : NULL);
         mt_json_u64_or_null(json, "device_bytes", device->total_bytes, device->total_bytes);
@@ -294,64 +236,41 @@ static void add_devices(struct mt_json *json, const struct mt_job_report *report
         mt_json_u64(json, "peak_begin_t_ns", device->peak_begin_t_ns);
         mt_json_u64(json, "peak_end_t_ns", device->peak_end_t_ns);
         add_tenants(json, device);
-        mt_json_object_end(json);
     }
-    mt_json_list_end(&list);
 }
 
 static void add_epochs(struct mt_json *json, const struct mt_job_report *report)
 {
-    struct mt_json_list list;
-
-    mt_json_list_begin(&list, json, "starts");
-    for (uint32_t i = 0; i < report->epoch_count; i++) {
-        if (!mt_json_list_takes(&list))
-            continue;
-        mt_json_object_begin(json, NULL);
-        mt_json_i64(json, "restart", report->epochs[i].restart);
-        mt_json_u64(json, "records", report->epochs[i].record_count);
-        mt_json_u64(json, "deaths", report->epochs[i].death_count);
-        mt_json_object_end(json);
+    for (struct mt_json_list row = mt_json_rows(json, "starts", report->epoch_count);
+         mt_json_next(&row);) {
+        mt_json_i64(json, "restart", report->epochs[row.i].restart);
+        mt_json_u64(json, "records", report->epochs[row.i].record_count);
+        mt_json_u64(json, "deaths", report->epochs[row.i].death_count);
     }
-    mt_json_list_end(&list);
 }
 
 static void add_unreadable(struct mt_json *json, const struct mt_job_report *report)
 {
-    struct mt_json_list list;
-
-    mt_json_list_begin(&list, json, "unreadable");
-    for (uint32_t i = 0; i < report->unreadable_count; i++) {
-        if (!mt_json_list_takes(&list))
-            continue;
-        mt_json_object_begin(json, NULL);
-        mt_json_text(json, "path", report->unreadable[i].path);
-        mt_json_text(json, "reason", report->unreadable[i].reason);
-        mt_json_object_end(json);
+    for (struct mt_json_list row = mt_json_rows(json, "unreadable", report->unreadable_count);
+         mt_json_next(&row);) {
+        mt_json_text(json, "path", report->unreadable[row.i].path);
+        mt_json_text(json, "reason", report->unreadable[row.i].reason);
     }
-    mt_json_list_end(&list);
 }
 
 static void add_duplicates(struct mt_json *json, const struct mt_job_report *report)
 {
-    struct mt_json_list list;
+    for (struct mt_json_list row = mt_json_rows(json, "duplicates", report->duplicate_count);
+         mt_json_next(&row);) {
+        const struct mt_job_duplicate *duplicate = &report->duplicates[row.i];
 
-    mt_json_list_begin(&list, json, "duplicates");
-    for (uint32_t i = 0; i < report->duplicate_count; i++) {
-        const struct mt_job_duplicate *duplicate = &report->duplicates[i];
-
-        if (!mt_json_list_takes(&list))
-            continue;
-        mt_json_object_begin(json, NULL);
         add_rank(json, "rank", report, duplicate->row);
         mt_json_text(json, "trace", duplicate->record->trace_name);
         mt_json_u64(json, "reserved_peak_bytes", duplicate->record->reserved_peak.bytes);
-        mt_json_object_end(json);
     }
-    mt_json_list_end(&list);
 }
 
-static void add_outcomes(struct mt_json *json, const struct mt_job_report *report)
+void mt_fleet_json_outcomes(struct mt_json *json, const struct mt_job_report *report)
 {
     mt_json_object_begin(json, "outcomes");
     for (int i = 0; i < MT_OUTCOME_COUNT; i++)
@@ -359,13 +278,18 @@ static void add_outcomes(struct mt_json *json, const struct mt_job_report *repor
     mt_json_object_end(json);
 }
 
-static void add_numbers(struct mt_json *json, const struct mt_job_report *report)
+void mt_fleet_json_world(struct mt_json *json, const struct mt_job_report *report)
 {
     mt_json_text(json, "job", *report->job ? report->job : NULL);
     mt_json_u64(json, "world", report->world);
     mt_json_bool(json, "world_is_known", report->world_is_known && !report->worlds_differ);
     mt_json_u64(json, "ranks_seen", report->seen_count);
     mt_json_u64(json, "ranks_missing", report->missing_count);
+}
+
+static void add_numbers(struct mt_json *json, const struct mt_job_report *report)
+{
+    mt_fleet_json_world(json, report);
     mt_json_u64(json, "ranks_planned", report->planned_count);
     mt_json_u64(json, "ranks_incomplete", report->incomplete_count);
     mt_json_u64(json, "hosts", report->host_count);
@@ -387,7 +311,7 @@ void mt_fleet_json(struct mt_buf *out, const struct mt_fleet_answer *answer)
     mt_json_object_begin(&json, NULL);
     mt_json_text(&json, "schema", "memtrace.fleet/1");
     add_numbers(&json, report);
-    add_outcomes(&json, report);
+    mt_fleet_json_outcomes(&json, report);
     add_spread(&json, "reserved_peak", report, &report->reserved);
     add_spread(&json, "allocated_peak", report, &report->allocated);
     add_spread(&json, "needed", report, &report->needed);
@@ -396,12 +320,14 @@ void mt_fleet_json(struct mt_buf *out, const struct mt_fleet_answer *answer)
     add_outliers(&json, answer);
     add_axes(&json, report);
     mt_fleet_gates_json(&json, answer->gates, report);
-    add_missing(&json, report);
+    mt_fleet_json_missing(&json, report);
     add_unreadable(&json, report);
     add_duplicates(&json, report);
     add_epochs(&json, report);
     add_devices(&json, report);
-    add_rows(&json, report);
+    for (struct mt_json_list row = mt_json_rows(&json, "ranks", report->row_count);
+         mt_json_next(&row);)
+        add_row(&json, report, row.i);
     add_steps(&json, report);
     add_paths(&json, answer);
     mt_json_object_end(&json);

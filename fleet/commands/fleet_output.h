@@ -17,4 +17,10 @@ void mt_fleet_text(struct mt_buf *out, const struct mt_fleet_answer *answer,
                    const struct mt_style *style);
 void mt_fleet_json(struct mt_buf *out, const struct mt_fleet_answer *answer);
 
+/* Members that memtrace.fleet/1 and memtrace.fleet-diff/1 have: the job and its number of ranks,
+ * "missing_ranks", and "outcomes". */
+void mt_fleet_json_world(struct mt_json *json, const struct mt_job_report *report);
+void mt_fleet_json_missing(struct mt_json *json, const struct mt_job_report *report);
+void mt_fleet_json_outcomes(struct mt_json *json, const struct mt_job_report *report);
+
 #endif

@@ -69,21 +69,16 @@ static const struct mt_job_cell *chosen_cell(const struct writer *writer, uint32
 static void add_checked(const struct writer *writer)
 {
     const struct mt_job_settings *settings = writer->settings;
-    struct mt_json_list list;
 
-    mt_json_list_begin(&list, writer->json, "checked");
-    for (uint32_t i = 0; i < settings->trial.row_count; i++) {
-        if (!mt_json_list_takes(&list))
-            continue;
-        mt_json_object_begin(writer->json, NULL);
-        add_place(writer, settings->checks[i].row);
-        mt_json_u64(writer->json, "cluster", writer->report->rows[settings->checks[i].row].cluster);
-        mt_json_bool(writer->json, "tuned", settings->checks[i].is_tuned);
-        add_cell(writer, "before", &settings->trial.before[i], i);
-        add_cell(writer, "after", chosen_cell(writer, settings->choice.setting, i), i);
-        mt_json_object_end(writer->json);
+    for (struct mt_json_list row = mt_json_rows(writer->json, "checked", settings->trial.row_count);
+         mt_json_next(&row);) {
+        add_place(writer, settings->checks[row.i].row);
+        mt_json_u64(writer->json, "cluster",
+                    writer->report->rows[settings->checks[row.i].row].cluster);
+        mt_json_bool(writer->json, "tuned", settings->checks[row.i].is_tuned);
+        add_cell(writer, "before", &settings->trial.before[row.i], row.i);
+        add_cell(writer, "after", chosen_cell(writer, settings->choice.setting, row.i), row.i);
     }
-    mt_json_list_end(&list);
 }
 
 static void fleet_tune_json_add_clusters(const struct writer *writer)

@@ -38,41 +38,26 @@ static void json_list(struct mt_json *json, const struct mt_rank_record *record,
                       const struct mt_record_list *table)
 {
     const unsigned char *element = mt_list_array(record, table);
-    uint32_t count = mt_list_count(record, table);
-    struct mt_json_list list;
 
-    mt_json_list_begin(&list, json, table->name);
-    for (uint32_t i = 0; i < count; i++, element += table->element_bytes) {
-        if (!mt_json_list_takes(&list))
-            continue;
-        mt_json_object_begin(json, NULL);
-        json_fields(json, element, table->fields, table->field_count);
-        mt_json_object_end(json);
-    }
-    mt_json_list_end(&list);
+    for (struct mt_json_list row = mt_json_rows(json, table->name, mt_list_count(record, table));
+         mt_json_next(&row);)
+        json_fields(json, element + row.i * table->element_bytes, table->fields,
+                    table->field_count);
 }
 
 static void json_paths(struct mt_json *json, const struct mt_rank_set *set)
 {
-    struct mt_json_list list;
-
-    mt_json_list_begin(&list, json, "paths");
-    for (uint32_t i = 0; i < set->path_count; i++) {
-        if (!mt_json_list_takes(&list))
-            continue;
-        mt_json_object_begin(json, NULL);
-        mt_json_u64_or_null(json, "parent", set->paths[i].parent != MT_NO_PATH,
-                            set->paths[i].parent);
-        mt_json_text(json, "frame", mt_rank_set_frame(set, i));
-        mt_json_object_end(json);
+    for (struct mt_json_list row = mt_json_rows(json, "paths", set->path_count);
+         mt_json_next(&row);) {
+        mt_json_u64_or_null(json, "parent", set->paths[row.i].parent != MT_NO_PATH,
+                            set->paths[row.i].parent);
+        mt_json_text(json, "frame", mt_rank_set_frame(set, row.i));
     }
-    mt_json_list_end(&list);
 }
 
 static void write_json(const struct mt_rank_set *set, const char *path, uint64_t bytes, bool all,
                        struct mt_buf *out)
 {
-    struct mt_json_list list;
     struct mt_json json;
 
     mt_json_init(&json, out, true);
@@ -81,17 +66,12 @@ static void write_json(const struct mt_rank_set *set, const char *path, uint64_t
     mt_json_text(&json, "schema", "memtrace.rank-summary/1");
     mt_json_text(&json, "path", path);
     mt_json_u64(&json, "bytes", bytes);
-    mt_json_objects_begin(&list, &json, "records", set->record_count);
-    for (uint32_t i = 0; i < set->record_count; i++) {
-        if (!mt_json_list_takes(&list))
-            continue;
-        mt_json_object_begin(&json, NULL);
-        json_fields(&json, &set->records[i], mt_record_fields, mt_record_field_count);
+    for (struct mt_json_list row = mt_json_objects(&json, "records", set->record_count);
+         mt_json_next(&row);) {
+        json_fields(&json, &set->records[row.i], mt_record_fields, mt_record_field_count);
         for (uint32_t k = 0; k < mt_record_list_count; k++)
-            json_list(&json, &set->records[i], &mt_record_lists[k]);
-        mt_json_object_end(&json);
+            json_list(&json, &set->records[row.i], &mt_record_lists[k]);
     }
-    mt_json_list_end(&list);
     json_paths(&json, set);
     mt_json_object_end(&json);
 }
