@@ -113,3 +113,10 @@ void mt_add_markdown(struct mt_buf *out, const char *text, size_t columns)
         }
     }
 }
+
+void mt_add_xml_attribute(struct mt_buf *out, const char *name, const char *value)
+{
+    mt_buf_printf(out, " %s=\"", name);
+    mt_add_xml_line(out, value);
+    mt_buf_add_char(out, '"');
+}

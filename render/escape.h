@@ -13,6 +13,9 @@ void mt_add_xml(struct mt_buf *out, const char *text);
 /* Like mt_add_xml, but also escapes line ends and tabs. */
 void mt_add_xml_line(struct mt_buf *out, const char *text);
 
+/* Appends ' NAME="VALUE"'. Escapes the value. */
+void mt_add_xml_attribute(struct mt_buf *out, const char *name, const char *value);
+
 /* Appends a JSON string with quotes that is safe in an HTML <script> element: the text can end
  * neither the string nor the script. Cuts text after `columns` characters and adds an ellipsis. */
 void mt_add_script_string(struct mt_buf *out, const char *text, size_t columns);

@@ -4,7 +4,7 @@
 #ifndef MT_RENDER_JOB_CHART_H
 #define MT_RENDER_JOB_CHART_H
 
-#include "draw.h"
+#include "gallery.h"
 #include "job_report.h"
 
 struct mt_job_chart_options {
@@ -26,5 +26,8 @@ extern const struct mt_job_chart *const mt_job_charts[];
 
 /* Returns NULL if there is no chart of that name. */
 const struct mt_job_chart *mt_job_chart_find(const char *name);
+
+/* Returns the charts that the job needs. The list is in the arena. */
+struct mt_pictures mt_job_pictures(const struct mt_job_report *report, struct mt_arena *arena);
 
 #endif

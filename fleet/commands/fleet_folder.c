@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "job_gallery.h"
+#include "job_chart.h"
 #include "memory_limit.h"
 #include "job_page.h"
 #include "job_summary_md.h"
@@ -109,10 +109,11 @@ static int write_documents(struct writing *writing)
     return code == MT_EXIT_OK ? write_page(writing) : code;
 }
 
-static struct mt_job_gallery_options gallery_options(const struct mt_fleet_folder *folder)
+static struct mt_gallery_options gallery_options(const struct mt_fleet_folder *folder)
 {
-    return (struct mt_job_gallery_options){
+    return (struct mt_gallery_options){
         .directory = folder->directory,
+        .threads = 1,
         .rules = {mt_output_rules_of(folder->outputs, &mt_file_svg),
                   mt_output_rules_of(folder->outputs, &mt_file_png)}};
 }
@@ -133,12 +134,13 @@ static int report_failures(const struct mt_gallery *gallery, const char *directo
  * because the report determines the charts, and before anything is written. */
 static int check_charts(const struct writing *writing)
 {
-    const struct mt_job_gallery_options options = gallery_options(writing->folder);
+    const struct mt_gallery_options options = gallery_options(writing->folder);
     struct mt_error error = {.offset = MT_NO_OFFSET};
-    struct mt_gallery gallery;
+    struct mt_gallery gallery = {.count = 0};
+    const struct mt_pictures pictures = mt_job_pictures(writing->answer->report, &gallery.arena);
     int code = MT_EXIT_OK;
 
-    if (mt_job_gallery_check(writing->answer->report, &options, &gallery, &error) != MT_OK)
+    if (mt_pictures_check(&pictures, &options, &gallery, &error) != MT_OK)
         code = report_failures(&gallery, writing->folder->directory, &error);
     mt_gallery_release(&gallery);
     return code;
@@ -162,12 +164,13 @@ static void name_charts(struct mt_buf *out, const struct mt_gallery *gallery)
 
 static int write_charts(struct writing *writing)
 {
-    const struct mt_job_gallery_options options = gallery_options(writing->folder);
+    const struct mt_gallery_options options = gallery_options(writing->folder);
     struct mt_error error = {.offset = MT_NO_OFFSET};
-    struct mt_gallery gallery;
+    struct mt_gallery gallery = {.count = 0};
+    const struct mt_pictures pictures = mt_job_pictures(writing->answer->report, &gallery.arena);
     int code = MT_EXIT_OK;
 
-    if (mt_job_gallery_write(writing->answer->report, &options, &gallery, &error) != MT_OK)
+    if (mt_pictures_write(&pictures, &options, &gallery, &error) != MT_OK)
         code = report_failures(&gallery, writing->folder->directory, &error);
     else
         name_charts(&writing->names, &gallery);
@@ -180,11 +183,14 @@ int mt_fleet_folder_write(const struct mt_fleet_folder *folder,
 {
     struct writing writing = {.folder = folder,
                               .answer = answer,
-                              .document = {.report = answer->report, .command = folder->command}};
+                              .document = {.report = answer->report,
+                                           .gates = answer->gates->list,
+                                           .gate_count = answer->gates->count,
+                                           .failed_count = answer->gates->failed,
+                                           .skipped_count = answer->gates->skipped,
+                                           .command = folder->command}};
     int code = check_charts(&writing);
 
-    if (code == MT_EXIT_OK)
-        mt_fleet_gates_document(answer->gates, answer->report, &writing.document);
     mt_buf_add_text(&writing.names, "\nFiles\n");
     if (code == MT_EXIT_OK)
         code = write_documents(&writing);

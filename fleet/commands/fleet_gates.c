@@ -78,35 +78,35 @@ static const char *gate_rank_doubt(const struct mt_rank_record *record)
 
 /* Adds a gate for a group. The result is valid until the next call. Returns NULL if `rule` or
  * `group` is NULL. */
-static struct mt_fleet_gate *gate_add(struct mt_fleet_gates *gates, const char *rule,
-                                      const char *group, const struct mt_gate_rule *bounds)
+static struct mt_job_gate *gate_add(struct mt_fleet_gates *gates, const char *rule,
+                                    const char *group, const struct mt_gate_rule *bounds)
 {
-    struct mt_fleet_gate *gate;
+    struct mt_job_gate *gate;
 
     if (!rule || !group)
         return NULL;
     if (gates->count == gates->capacity)
         mt_grow_to(&gates->list, &gates->capacity, (size_t)gates->count + 1, sizeof *gates->list);
     gate = &gates->list[gates->count++];
-    *gate = (struct mt_fleet_gate){.rule = rule,
-                                   .group = group,
-                                   .is_optional = bounds->optional,
-                                   .row = MT_NO_ROW,
-                                   .limit = bounds->limit.text ? bounds->limit.bytes : UINT64_MAX,
-                                   .warn = bounds->warn.text ? bounds->warn.bytes : UINT64_MAX};
+    *gate = (struct mt_job_gate){.rule = rule,
+                                 .group = group,
+                                 .is_optional = bounds->optional,
+                                 .row = MT_NO_ROW,
+                                 .limit = bounds->limit.text ? bounds->limit.bytes : UINT64_MAX,
+                                 .warn = bounds->warn.text ? bounds->warn.bytes : UINT64_MAX};
     return gate;
 }
 
 /* Sets gate->state. A gate with a doubt fails if `actual` exceeds the limit and is a lower bound.
  * Otherwise a gate with a doubt is not evaluated. */
-static void gate_judge(struct mt_fleet_gate *gate)
+static void gate_judge(struct mt_job_gate *gate)
 {
     bool is_broken = gate->actual > gate->limit && !(gate->doubt && gate->is_no_bound);
 
-    gate->state = is_broken                   ? MT_FLEET_FAIL
-                  : gate->doubt               ? MT_FLEET_NOT_EVALUATED
-                  : gate->actual > gate->warn ? MT_FLEET_WARN
-                                              : MT_FLEET_PASS;
+    gate->state = is_broken                   ? MT_GATE_FAIL
+                  : gate->doubt               ? MT_GATE_NOT_EVALUATED
+                  : gate->actual > gate->warn ? MT_GATE_WARN
+                                              : MT_GATE_PASS;
 }
 
 /* Returns true if the axes identify each rank of the job exactly once. */
@@ -278,7 +278,7 @@ static const char *doubt_of_base(const struct mt_job_diff *diff, const struct mt
 
 /* Compares a class with its bound. The class that exceeds its bound the most, or is closest to it,
  * represents the group. */
-static void compare_class(struct mt_fleet_gate *gate, const struct mt_job_diff *diff,
+static void compare_class(struct mt_job_gate *gate, const struct mt_job_diff *diff,
                           const struct mt_job_class *class, const struct mt_gate_rule *rule,
                           enum mt_gate_metric metric)
 {
@@ -325,7 +325,7 @@ static void gate_check_regression(struct mt_fleet_gates *gates, const struct mt_
     const char *name = gate_rule_name(gates, MT_GATE_REGRESSION, metric);
 
     for (uint32_t g = 0; g < count; g++) {
-        struct mt_fleet_gate *gate = gate_add(gates, name, gate_group_name(gates, report, g), rule);
+        struct mt_job_gate *gate = gate_add(gates, name, gate_group_name(gates, report, g), rule);
 
         gate->limit = gate->warn = UINT64_MAX;
         gate->doubt = diff ? gate_missing_in(gates, report, g) : "there is no --base";
@@ -386,7 +386,7 @@ static bool needed_of(const struct mt_rank_record *record, const struct mt_gate_
 
 typedef bool read_value(const struct mt_rank_record *, const struct mt_gate_rule *, uint64_t *);
 
-static void add_rank(struct mt_fleet_gate *gate, const struct mt_job_report *report, uint32_t row,
+static void add_rank(struct mt_job_gate *gate, const struct mt_job_report *report, uint32_t row,
                      const struct mt_gate_rule *rule, read_value *read)
 {
     const struct mt_rank_record *record = report->rows[row].record;
@@ -426,10 +426,10 @@ static void check_groups(struct mt_fleet_gates *gates, const struct mt_job_repor
                          const char *name, const struct mt_gate_rule *rule, read_value *read)
 {
     uint32_t count = gate_group_count(report), first = gates->count;
-    struct mt_fleet_gate *last;
+    struct mt_job_gate *last;
 
     for (uint32_t g = 0; g < count; g++) {
-        struct mt_fleet_gate *gate = gate_add(gates, name, gate_group_name(gates, report, g), rule);
+        struct mt_job_gate *gate = gate_add(gates, name, gate_group_name(gates, report, g), rule);
 
         gate->doubt = gate_missing_in(gates, report, g);
     }
@@ -452,7 +452,7 @@ static void check_groups(struct mt_fleet_gates *gates, const struct mt_job_repor
 static void check_group(struct mt_fleet_gates *gates, const struct mt_job_report *report,
                         const struct mt_fleet_group_rules *own, const struct mt_gate_rule *rule)
 {
-    struct mt_fleet_gate *gate = gate_add(
+    struct mt_job_gate *gate = gate_add(
         gates, gate_rule_name(gates, rule->kind, rule->metric),
         mt_arena_printf(&gates->arena, "%s %u", own->axis, (unsigned)own->coordinate), rule);
     uint32_t axis = 0;
@@ -475,10 +475,10 @@ static void check_group(struct mt_fleet_gates *gates, const struct mt_job_report
 static void check_imbalance(struct mt_fleet_gates *gates, const struct mt_job_report *report,
                             const struct mt_gate_rule *rule)
 {
-    struct mt_fleet_gate *gate =
+    struct mt_job_gate *gate =
         gate_add(gates, mt_job_rule_name(MT_JOB_RULE_IMBALANCE), "all ranks", rule);
 
-    gate->unit = MT_FLEET_PPM;
+    gate->unit = MT_JOB_GATE_PPM;
     gate->limit = rule->limit.text ? rule->limit.millionths : UINT64_MAX;
     gate->warn = rule->warn.text ? rule->warn.millionths : UINT64_MAX;
     gate->row = report->reserved.max_row;
@@ -493,10 +493,10 @@ static void check_imbalance(struct mt_fleet_gates *gates, const struct mt_job_re
 static void check_missing(struct mt_fleet_gates *gates, const struct mt_job_report *report,
                           const struct mt_gate_rule *rule)
 {
-    struct mt_fleet_gate *gate =
+    struct mt_job_gate *gate =
         gate_add(gates, mt_job_rule_name(MT_JOB_RULE_MISSING), "all ranks", rule);
 
-    gate->unit = MT_FLEET_RANKS;
+    gate->unit = MT_JOB_GATE_RANKS;
     gate->actual = report->missing_count;
     if (!report->world_is_known || report->worlds_differ)
         gate->doubt = "no trace has the number of ranks of the job";
@@ -557,11 +557,11 @@ enum mt_status mt_fleet_gates_check(struct mt_fleet_gates *gates,
     }
     mt_job_diff_free(diff);
     for (uint32_t i = 0; i < gates->count; i++) {
-        const struct mt_fleet_gate *gate = &gates->list[i];
+        struct mt_job_gate *gate = &gates->list[i];
 
-        gates->failed += gate->state == MT_FLEET_FAIL ||
-                         (gate->state == MT_FLEET_NOT_EVALUATED && !gate->is_optional);
-        gates->skipped += gate->state == MT_FLEET_NOT_EVALUATED && gate->is_optional;
+        mt_fleet_gate_describe(gates, report, gate);
+        gates->failed += mt_job_gate_mark(gate) == MT_GATE_FAIL;
+        gates->skipped += gate->state == MT_GATE_NOT_EVALUATED && gate->is_optional;
     }
     return status;
 }

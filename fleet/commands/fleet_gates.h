@@ -3,7 +3,6 @@
 #define MT_CLI_FLEET_GATES_H
 
 #include "fleet_gate_data.h"
-#include "job_document.h"
 #include "json.h"
 
 /* Reads the options and the budget. Prints errors; returns enum mt_exit. */
@@ -19,18 +18,18 @@ int mt_fleet_gates_open_base(struct mt_fleet_gates *gates, const char *mesh, uin
 enum mt_status mt_fleet_gates_check(struct mt_fleet_gates *gates,
                                     const struct mt_job_report *report,
                                     struct mt_error *error) MT_MUST_USE;
-void mt_fleet_gates_text(struct mt_buf *out, struct mt_fleet_gates *gates,
-                         const struct mt_job_report *report, const struct mt_style *style);
+
+/* Sets gate->verdict. */
+void mt_fleet_gate_describe(struct mt_fleet_gates *gates, const struct mt_job_report *report,
+                            struct mt_job_gate *gate);
+void mt_fleet_gates_text(struct mt_buf *out, const struct mt_fleet_gates *gates,
+                         const struct mt_style *style);
 void mt_fleet_gates_json(struct mt_json *json, const struct mt_fleet_gates *gates,
                          const struct mt_job_report *report);
 
 /* Appends JUnit XML with a test case for each rule and group. */
-void mt_fleet_gates_junit(struct mt_buf *out, struct mt_fleet_gates *gates,
+void mt_fleet_gates_junit(struct mt_buf *out, const struct mt_fleet_gates *gates,
                           const struct mt_job_report *report);
-
-/* Sets the gates of *document, for a page or a summary. They are valid as long as `gates`. */
-void mt_fleet_gates_document(struct mt_fleet_gates *gates, const struct mt_job_report *report,
-                             struct mt_job_document *document);
 void mt_fleet_gates_release(struct mt_fleet_gates *gates);
 
 #endif

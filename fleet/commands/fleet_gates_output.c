@@ -2,25 +2,19 @@
 #include "escape.h"
 #include "fleet_gates.h"
 #include "json.h"
+#include "junit.h"
 #include "text_table.h"
 #include "units.h"
 
-static const char *state_name(enum mt_fleet_gate_state state)
-{
-    static const char *const names[] = {"pass", "fail", "not evaluated", "warn"};
-
-    return names[state];
-}
-
 /* Returns the limit, or the bound for a warning. */
-static uint64_t bound_of(const struct mt_fleet_gate *gate)
+static uint64_t bound_of(const struct mt_job_gate *gate)
 {
-    return gate->state == MT_FLEET_WARN || gate->limit == UINT64_MAX ? gate->warn : gate->limit;
+    return gate->state == MT_GATE_WARN || gate->limit == UINT64_MAX ? gate->warn : gate->limit;
 }
 
-static void format(char text[MT_UNITS_TEXT], const struct mt_fleet_gate *gate, uint64_t value)
+static void format(char text[MT_UNITS_TEXT], const struct mt_job_gate *gate, uint64_t value)
 {
-    if (gate->unit == MT_FLEET_PPM)
+    if (gate->unit == MT_JOB_GATE_PPM)
         mt_format_percent(text, (double)value / 1e6);
     else
         mt_format_count(text, value);
@@ -28,23 +22,23 @@ static void format(char text[MT_UNITS_TEXT], const struct mt_fleet_gate *gate, u
 
 /* "max-peak reserved, pp 0: 78.1 GiB on rank 0, above 70.0 GiB" */
 static const char *verdict_of(struct mt_fleet_gates *gates, const struct mt_job_report *report,
-                              const struct mt_fleet_gate *gate)
+                              const struct mt_job_gate *gate)
 {
     char actual[MT_UNITS_TEXT], limit[MT_UNITS_TEXT], base[MT_UNITS_TEXT];
     uint64_t bound = bound_of(gate);
     const char *side = gate->actual > bound ? "above" : "within", *row;
-    const char *warning = gate->state == MT_FLEET_WARN ? " (warning)" : "";
+    const char *warning = gate->state == MT_GATE_WARN ? " (warning)" : "";
 
-    if (gate->state == MT_FLEET_NOT_EVALUATED)
+    if (gate->state == MT_GATE_NOT_EVALUATED)
         return mt_arena_printf(&gates->arena, "%s, %s: not evaluated: %s", gate->rule, gate->group,
                                gate->doubt);
     format(actual, gate, gate->actual);
     format(limit, gate, bound);
-    if (gate->unit == MT_FLEET_RANKS)
+    if (gate->unit == MT_JOB_GATE_RANKS)
         return mt_arena_printf(&gates->arena, "%s: %s %s missing, %s %s%s", gate->rule, actual,
                                gate->actual == 1 ? "rank is" : "ranks are", side, limit, warning);
     row = gate->row == MT_NO_ROW ? "no rank" : mt_job_row_name(&gates->arena, report, gate->row);
-    if (gate->unit == MT_FLEET_PPM)
+    if (gate->unit == MT_JOB_GATE_PPM)
         return mt_arena_printf(&gates->arena, "%s: %s has %s more than the mean, %s %s%s",
                                gate->rule, row, actual, side, limit, warning);
     mt_format_bytes_apart(actual, gate->actual, limit, bound);
@@ -54,8 +48,14 @@ static const char *verdict_of(struct mt_fleet_gates *gates, const struct mt_job_
                            gate->has_base ? mt_format_bytes(base, gate->base) : "");
 }
 
-void mt_fleet_gates_text(struct mt_buf *out, struct mt_fleet_gates *gates,
-                         const struct mt_job_report *report, const struct mt_style *style)
+void mt_fleet_gate_describe(struct mt_fleet_gates *gates, const struct mt_job_report *report,
+                            struct mt_job_gate *gate)
+{
+    gate->verdict = verdict_of(gates, report, gate);
+}
+
+void mt_fleet_gates_text(struct mt_buf *out, const struct mt_fleet_gates *gates,
+                         const struct mt_style *style)
 {
     if (!gates->rules.is_given)
         return;
@@ -66,14 +66,9 @@ void mt_fleet_gates_text(struct mt_buf *out, struct mt_fleet_gates *gates,
     if (gates->skipped)
         mt_buf_printf(out, "; %u not evaluated", (unsigned)gates->skipped);
     mt_buf_add_char(out, '\n');
-    for (uint32_t i = 0; i < gates->count; i++) {
-        const char *verdict;
-
-        if (gates->failed && gates->list[i].state == MT_FLEET_PASS)
-            continue;
-        verdict = verdict_of(gates, report, &gates->list[i]);
-        mt_add_note(out, 2, "%s", verdict);
-    }
+    for (uint32_t i = 0; i < gates->count; i++)
+        if (!gates->failed || gates->list[i].state != MT_GATE_PASS)
+            mt_add_note(out, 2, "%s", gates->list[i].verdict);
     mt_buf_add_char(out, '\n');
 }
 
@@ -95,13 +90,13 @@ void mt_fleet_gates_json(struct mt_json *json, const struct mt_fleet_gates *gate
 
     mt_json_text(json, "verdict", gates->rules.is_given ? gates->failed ? "fail" : "pass" : NULL);
     for (struct mt_json_list row = mt_json_rows(json, "gates", gates->count); mt_json_next(&row);) {
-        const struct mt_fleet_gate *gate = &gates->list[row.i];
+        const struct mt_job_gate *gate = &gates->list[row.i];
 
         mt_json_text(json, "rule", gate->rule);
         mt_json_text(json, "group", gate->group);
-        mt_json_text(json, "state", state_name(gate->state));
+        mt_json_text(json, "state", mt_gate_state_name(gate->state));
         add_rank(json, report, gate->row);
-        mt_json_text(json, "reason", gate->state == MT_FLEET_NOT_EVALUATED ? gate->doubt : NULL);
+        mt_json_text(json, "reason", gate->state == MT_GATE_NOT_EVALUATED ? gate->doubt : NULL);
         mt_json_u64(json, fields[gate->unit].actual, gate->actual);
         if (bound_of(gate) != UINT64_MAX)
             mt_json_u64(json, fields[gate->unit].limit, bound_of(gate));
@@ -110,78 +105,38 @@ void mt_fleet_gates_json(struct mt_json *json, const struct mt_fleet_gates *gate
     }
 }
 
-static void add_attribute(struct mt_buf *out, const char *name, const char *value)
+static void add_case(struct mt_buf *out, const struct mt_job_gate *gate)
 {
-    mt_buf_printf(out, " %s=\"", name);
-    mt_add_xml_line(out, value);
-    mt_buf_add_char(out, '"');
-}
+    struct mt_buf name = {0};
 
-static void add_case(struct mt_buf *out, struct mt_fleet_gates *gates,
-                     const struct mt_job_report *report, const struct mt_fleet_gate *gate)
-{
-    const char *verdict = verdict_of(gates, report, gate);
-
+    mt_buf_printf(&name, "%s, %s", gate->rule, gate->group);
     mt_buf_add_text(out, "    <testcase classname=\"memtrace.fleet\"");
-    add_attribute(out, "name", mt_arena_printf(&gates->arena, "%s, %s", gate->rule, gate->group));
+    mt_add_xml_attribute(out, "name", name.data);
     mt_buf_add_text(out, " time=\"0\">");
-    if (gate->state == MT_FLEET_NOT_EVALUATED && gate->is_optional) {
+    if (gate->state == MT_GATE_NOT_EVALUATED && gate->is_optional)
         mt_buf_add_text(out, "\n      <skipped/>\n    ");
-    } else if (gate->state != MT_FLEET_PASS && gate->state != MT_FLEET_WARN) {
-        mt_buf_add_text(out, "\n      <failure");
-        add_attribute(out, "type", gate->state == MT_FLEET_FAIL ? "budget" : "not-evaluated");
-        add_attribute(out, "message", verdict);
-        mt_buf_add_char(out, '>');
-        mt_add_xml_line(out, verdict);
-        mt_buf_add_text(out, "</failure>\n    ");
-    }
+    else if (mt_job_gate_mark(gate) == MT_GATE_FAIL)
+        mt_add_junit_failure(
+            out, &(struct mt_gate_result){.state = gate->state, .verdict = gate->verdict});
     mt_buf_add_text(out, "</testcase>\n");
+    mt_buf_release(&name);
 }
 
-void mt_fleet_gates_junit(struct mt_buf *out, struct mt_fleet_gates *gates,
+static void add_counts(struct mt_buf *out, const struct mt_fleet_gates *gates)
+{
+    mt_buf_printf(out, " tests=\"%u\" failures=\"%u\" errors=\"0\" time=\"0\">\n",
+                  (unsigned)gates->count, (unsigned)gates->failed);
+}
+
+void mt_fleet_gates_junit(struct mt_buf *out, const struct mt_fleet_gates *gates,
                           const struct mt_job_report *report)
 {
-    mt_buf_add_text(out,
-                    "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"memtrace\"");
-    mt_buf_printf(out, " tests=\"%u\" failures=\"%u\" errors=\"0\" time=\"0\">\n",
-                  (unsigned)gates->count, (unsigned)gates->failed);
+    mt_buf_add_text(out, MT_JUNIT_BEGIN);
+    add_counts(out, gates);
     mt_buf_add_text(out, "  <testsuite");
-    add_attribute(out, "name", *report->job ? report->job : "job");
-    mt_buf_printf(out, " tests=\"%u\" failures=\"%u\" errors=\"0\" time=\"0\">\n",
-                  (unsigned)gates->count, (unsigned)gates->failed);
+    mt_add_xml_attribute(out, "name", *report->job ? report->job : "job");
+    add_counts(out, gates);
     for (uint32_t i = 0; i < gates->count; i++)
-        add_case(out, gates, report, &gates->list[i]);
-    mt_buf_add_text(out, "  </testsuite>\n</testsuites>\n");
-}
-
-static enum mt_job_gate_mark mark_of(const struct mt_fleet_gate *gate)
-{
-    switch (gate->state) {
-    case MT_FLEET_PASS: return MT_JOB_GATE_PASS;
-    case MT_FLEET_WARN: return MT_JOB_GATE_WARN;
-    case MT_FLEET_NOT_EVALUATED: return gate->is_optional ? MT_JOB_GATE_WARN : MT_JOB_GATE_FAIL;
-    case MT_FLEET_FAIL: break;
-    }
-    return MT_JOB_GATE_FAIL;
-}
-
-void mt_fleet_gates_document(struct mt_fleet_gates *gates, const struct mt_job_report *report,
-                             struct mt_job_document *document)
-{
-    struct mt_job_gate *lines =
-        mt_arena_array(&gates->arena, (size_t)gates->count + 1, sizeof *lines);
-
-    for (uint32_t i = 0; i < gates->count; i++) {
-        const struct mt_fleet_gate *gate = &gates->list[i];
-
-        lines[i] = (struct mt_job_gate){.rule = gate->rule,
-                                        .group = gate->group,
-                                        .state = state_name(gate->state),
-                                        .verdict = verdict_of(gates, report, gate),
-                                        .mark = mark_of(gate)};
-    }
-    document->gates = lines;
-    document->gate_count = gates->count;
-    document->failed_count = gates->failed;
-    document->skipped_count = gates->skipped;
+        add_case(out, &gates->list[i]);
+    mt_buf_add_text(out, MT_JUNIT_END);
 }

@@ -152,7 +152,7 @@ void mt_fleet_text(struct mt_buf *out, const struct mt_fleet_answer *answer,
                         .words = {.report = answer->report, .all = answer->all},
                         .rows = {answer->report, answer->arena, answer->all ? UINT32_MAX : ROWS}};
 
-    mt_fleet_gates_text(out, answer->gates, answer->report, style);
+    mt_fleet_gates_text(out, answer->gates, style);
     mt_job_describe_death(&text.words);
     if (text.words.first) {
         add_answer(&text);

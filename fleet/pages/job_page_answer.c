@@ -36,13 +36,6 @@ static const char *verdict_class(const struct mt_job_document *document)
     return document->report->death ? "fail" : "";
 }
 
-static const char *mark_class(enum mt_job_gate_mark mark)
-{
-    static const char *const classes[] = {"pass", "warn", "fail"};
-
-    return classes[mark];
-}
-
 static void add_gates(struct mt_buf *out, const struct mt_job_document *document)
 {
     uint32_t shown = (uint32_t)mt_min_u64(document->gate_count, MAX_GATES);
@@ -61,8 +54,8 @@ static void add_gates(struct mt_buf *out, const struct mt_job_document *document
         mt_add_page_name(out, gate->group);
         mt_buf_add_text(out, "</td><td>");
         mt_add_page_words(out, gate->verdict);
-        mt_buf_printf(out, "</td><td class=\"state %s\">%s</td></tr>\n", mark_class(gate->mark),
-                      gate->state);
+        mt_buf_printf(out, "</td><td class=\"state %s\">%s</td></tr>\n",
+                      mt_gate_state_name(mt_job_gate_mark(gate)), mt_gate_state_name(gate->state));
     }
     mt_buf_add_text(out, "</tbody></table></div>\n");
     if (document->gate_count > shown)

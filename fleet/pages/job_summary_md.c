@@ -73,10 +73,10 @@ static void add_gates(struct page *page, const struct mt_job_document *document)
     for (uint32_t i = 0; i < shown; i++) {
         const struct mt_job_gate *gate = &document->gates[i];
 
-        MT_CELLS(
-            &table, MT_TEXT(gate->rule), MT_TEXT(gate->group),
-            MT_TEXT(mt_arena_printf(page->rows.arena, "%s %s", marks[gate->mark], gate->state)),
-            MT_SENTENCE(gate->verdict));
+        MT_CELLS(&table, MT_TEXT(gate->rule), MT_TEXT(gate->group),
+                 MT_TEXT(mt_arena_printf(page->rows.arena, "%s %s", marks[mt_job_gate_mark(gate)],
+                                         mt_gate_state_name(gate->state))),
+                 MT_SENTENCE(gate->verdict));
     }
     add_table(page, &table, document->gate_count - shown);
 }

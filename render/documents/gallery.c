@@ -13,15 +13,11 @@
 #define MAX_THREADS 8
 
 struct work {
-    const struct mt_report *report;
+    const struct mt_pictures *pictures;
     const struct mt_gallery_options *options;
     struct mt_gallery *gallery;
-    struct picture {
-        const struct mt_chart *chart;
-        const struct mt_device_report *device;
-    } * pictures;
     pthread_mutex_t mutex;
-    size_t picture_count, next; /* next: the next picture to draw */
+    size_t next; /* the next picture to draw */
 };
 
 enum mt_status mt_drawing_write(const struct mt_drawing *drawing, enum mt_theme theme, bool is_png,
@@ -50,30 +46,27 @@ static void write_file(const struct work *work, const struct mt_drawing *drawing
 /* Makes one drawing and writes it as SVG and as PNG. */
 static void write_picture(const struct work *work, size_t index)
 {
-    const struct picture *picture = &work->pictures[index];
+    const struct mt_pictures *pictures = work->pictures;
     size_t files = work->gallery->no_png.status ? 1 : 2;
     struct mt_gallery_file *file = &work->gallery->files[index * files];
     struct mt_drawing drawing = {0};
-    struct mt_error error = {.offset = MT_NO_OFFSET};
-    struct mt_chart_options options = work->options->chart;
 
-    options.event_axis |= mt_is_shown_by_event(work->report, picture->device);
-    picture->chart->draw(work->report, picture->device, &options, &drawing);
+    pictures->draw(pictures->report, &pictures->list[index], &drawing);
     for (; files; files--, file++) {
         file->status = MT_OK;
-        file->error = error;
+        file->error = (struct mt_error){.offset = MT_NO_OFFSET};
         write_file(work, &drawing, file);
     }
     mt_drawing_release(&drawing);
 }
 
-/* Returns picture_count if all pictures were taken. */
+/* Returns the number of pictures if all were taken. */
 static size_t take_picture(struct work *work)
 {
     size_t index;
 
     pthread_mutex_lock(&work->mutex);
-    index = work->next < work->picture_count ? work->next++ : work->picture_count;
+    index = work->next < work->pictures->count ? work->next++ : work->pictures->count;
     pthread_mutex_unlock(&work->mutex);
     return index;
 }
@@ -83,7 +76,7 @@ static void *run_jobs(void *context)
     struct work *work = context;
     size_t index;
 
-    while ((index = take_picture(work)) < work->picture_count)
+    while ((index = take_picture(work)) < work->pictures->count)
         write_picture(work, index);
     return NULL;
 }
@@ -93,9 +86,9 @@ static void run_own_jobs(struct work *work)
     const struct mt_gallery_options *options = work->options;
     size_t index;
 
-    while ((index = take_picture(work)) < work->picture_count) {
+    while ((index = take_picture(work)) < work->pictures->count) {
         if (options->progress)
-            options->progress(options->context, (double)index / (double)work->picture_count);
+            options->progress(options->context, (double)index / (double)work->pictures->count);
         write_picture(work, index);
     }
 }
@@ -110,8 +103,8 @@ static void run_threads(struct work *work, unsigned wanted)
         wanted = processors > 0 ? (unsigned)processors : 1;
     if (wanted > MAX_THREADS)
         wanted = MAX_THREADS;
-    if (wanted > work->picture_count)
-        wanted = (unsigned)work->picture_count;
+    if (wanted > work->pictures->count)
+        wanted = (unsigned)work->pictures->count;
     pthread_mutex_init(&work->mutex, NULL);
     /* This thread also takes jobs, so they are done even if no thread can be started. */
     while (started + 1 < wanted && !pthread_create(&threads[started], NULL, run_jobs, work))
@@ -122,64 +115,27 @@ static void run_threads(struct work *work, unsigned wanted)
     pthread_mutex_destroy(&work->mutex);
 }
 
-static const char *file_path(struct work *work, const struct mt_chart *chart,
-                             const struct mt_device_report *device, const char *extension)
-{
-    const char *directory = work->options->directory;
-    size_t length = directory ? strlen(directory) : 0;
-    const char *slash = length && directory[length - 1] != '/' ? "/" : "";
-    struct mt_arena *arena = &work->gallery->arena;
-
-    if (device && work->report->device_count > 1)
-        return mt_arena_printf(arena, "%s%s%s.device%u.%s", length ? directory : "", slash,
-                               chart->name, (unsigned)device->device, extension);
-    return mt_arena_printf(arena, "%s%s%s.%s", length ? directory : "", slash, chart->name,
-                           extension);
-}
-
-static void add_files(struct work *work, const struct mt_chart *chart,
-                      const struct mt_device_report *device)
-{
-    struct mt_gallery *gallery = work->gallery;
-    int is_png;
-
-    if (chart->called_for && !chart->called_for(work->report, device))
-        return;
-    for (is_png = 0; is_png <= !gallery->no_png.status; is_png++) {
-        struct mt_gallery_file *file = &gallery->files[gallery->count];
-
-        file->path = file_path(work, chart, device, is_png ? "png" : "svg");
-        file->chart = chart->name;
-        file->device = device ? device->device : 0;
-        file->is_png = is_png;
-        gallery->count++;
-    }
-    work->pictures[work->picture_count++] = (struct picture){chart, device};
-}
-
 static void list_files(struct work *work)
 {
-    const struct mt_report *report = work->report;
+    const char *directory = work->options->directory ? work->options->directory : "";
+    size_t length = strlen(directory);
+    const char *slash = length && directory[length - 1] != '/' ? "/" : "";
     struct mt_gallery *gallery = work->gallery;
-    const struct mt_device_choice choice = mt_devices_in_order(report);
-    size_t devices = choice.count ? choice.count : 1, charts = 0, i, c;
 
-    while (mt_charts[charts])
-        charts++;
-    gallery->devices = choice.count;
-    gallery->devices_omitted = choice.omitted;
-    gallery->files = mt_arena_array(&gallery->arena, 2 * devices * charts, sizeof *gallery->files);
-    work->pictures = mt_arena_array(&gallery->arena, devices * charts, sizeof *work->pictures);
-    for (i = 0; i < devices; i++)
-        for (c = 0; c < charts; c++)
-            add_files(work, mt_charts[c], choice.devices[i]);
-}
+    (void)mt_png_available(&gallery->no_png);
+    gallery->files =
+        mt_arena_array(&gallery->arena, 2 * work->pictures->count + 1, sizeof *gallery->files);
+    for (size_t i = 0; i < work->pictures->count; i++)
+        for (int is_png = 0; is_png <= !gallery->no_png.status; is_png++) {
+            const struct mt_picture_plan *plan = &work->pictures->list[i];
 
-static void begin(struct work *work)
-{
-    memset(work->gallery, 0, sizeof *work->gallery);
-    (void)mt_png_available(&work->gallery->no_png);
-    list_files(work);
+            gallery->files[gallery->count++] = (struct mt_gallery_file){
+                .path = mt_arena_printf(&gallery->arena, "%s%s%s.%s", directory, slash, plan->name,
+                                        is_png ? "png" : "svg"),
+                .chart = plan->chart_name,
+                .device = plan->device ? plan->device->device : 0,
+                .is_png = is_png};
+        }
 }
 
 static enum mt_status first_failure(const struct mt_gallery *gallery, struct mt_error *error)
@@ -194,13 +150,13 @@ static enum mt_status first_failure(const struct mt_gallery *gallery, struct mt_
     return MT_OK;
 }
 
-enum mt_status mt_gallery_check(const struct mt_report *report,
-                                const struct mt_gallery_options *options,
-                                struct mt_gallery *gallery, struct mt_error *error)
+enum mt_status mt_pictures_check(const struct mt_pictures *pictures,
+                                 const struct mt_gallery_options *options,
+                                 struct mt_gallery *gallery, struct mt_error *error)
 {
-    struct work work = {.report = report, .options = options, .gallery = gallery};
+    struct work work = {.pictures = pictures, .options = options, .gallery = gallery};
 
-    begin(&work);
+    list_files(&work);
     for (size_t i = 0; i < gallery->count; i++) {
         struct mt_gallery_file *file = &gallery->files[i];
 
@@ -209,15 +165,69 @@ enum mt_status mt_gallery_check(const struct mt_report *report,
     return first_failure(gallery, error);
 }
 
+enum mt_status mt_pictures_write(const struct mt_pictures *pictures,
+                                 const struct mt_gallery_options *options,
+                                 struct mt_gallery *gallery, struct mt_error *error)
+{
+    struct work work = {.pictures = pictures, .options = options, .gallery = gallery};
+
+    list_files(&work);
+    run_threads(&work, options->threads);
+    return first_failure(gallery, error);
+}
+
+static void draw_chart(const void *report, const struct mt_picture_plan *plan,
+                       struct mt_drawing *drawing)
+{
+    const struct mt_chart *chart = plan->chart;
+    const struct mt_chart_options options = {.event_axis =
+                                                 mt_is_shown_by_event(report, plan->device)};
+
+    chart->draw(report, plan->device, &options, drawing);
+}
+
+static struct mt_pictures pictures_of(const struct mt_report *report, struct mt_gallery *gallery)
+{
+    const struct mt_device_choice choice = mt_devices_in_order(report);
+    size_t devices = choice.count ? choice.count : 1, charts = 0;
+    struct mt_pictures pictures = {.report = report, .draw = draw_chart};
+
+    while (mt_charts[charts])
+        charts++;
+    *gallery = (struct mt_gallery){.devices = choice.count, .devices_omitted = choice.omitted};
+    pictures.list = mt_arena_array(&gallery->arena, devices * charts, sizeof *pictures.list);
+    for (size_t i = 0; i < devices * charts; i++) {
+        const struct mt_chart *chart = mt_charts[i % charts];
+        const struct mt_device_report *device = choice.devices[i / charts];
+        const char *name = chart->name;
+
+        if (chart->called_for && !chart->called_for(report, device))
+            continue;
+        if (device && report->device_count > 1)
+            name = mt_arena_printf(&gallery->arena, "%s.device%u", chart->name,
+                                   (unsigned)device->device);
+        pictures.list[pictures.count++] =
+            (struct mt_picture_plan){name, chart->name, chart, device};
+    }
+    return pictures;
+}
+
+enum mt_status mt_gallery_check(const struct mt_report *report,
+                                const struct mt_gallery_options *options,
+                                struct mt_gallery *gallery, struct mt_error *error)
+{
+    const struct mt_pictures pictures = pictures_of(report, gallery);
+
+    return mt_pictures_check(&pictures, options, gallery, error);
+}
+
 enum mt_status mt_gallery_write(const struct mt_report *report,
                                 const struct mt_gallery_options *options,
                                 struct mt_gallery *gallery, struct mt_error *error)
 {
-    struct work work = {.report = report, .options = options, .gallery = gallery};
+    const struct mt_pictures pictures = pictures_of(report, gallery);
 
-    begin(&work);
-    run_threads(&work, options->threads);
-    return first_failure(gallery, error);
+    return mt_pictures_write(&pictures, options, gallery, error);
 }
 
 void mt_gallery_release(struct mt_gallery *gallery)

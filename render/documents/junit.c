@@ -7,13 +7,6 @@
 
 #include "escape.h"
 
-static void add_attribute(struct mt_buf *out, const char *name, const char *value)
-{
-    mt_buf_printf(out, " %s=\"", name);
-    mt_add_xml_line(out, value);
-    mt_buf_add_char(out, '"');
-}
-
 static void add_line(struct mt_buf *out, const char *title, const char *text)
 {
     if (!text)
@@ -30,11 +23,11 @@ static void add_told(struct mt_buf *out, const struct mt_gate_result *result)
     add_line(out, "try: ", result->advice);
 }
 
-static void add_failure(struct mt_buf *out, const struct mt_gate_result *result, const char *type)
+void mt_add_junit_failure(struct mt_buf *out, const struct mt_gate_result *result)
 {
     mt_buf_add_text(out, "\n      <failure");
-    add_attribute(out, "type", type);
-    add_attribute(out, "message", result->verdict);
+    mt_add_xml_attribute(out, "type", result->state == MT_GATE_FAIL ? "budget" : "not-evaluated");
+    mt_add_xml_attribute(out, "message", result->verdict);
     mt_buf_add_char(out, '>');
     add_told(out, result);
     mt_buf_add_text(out, "</failure>\n    ");
@@ -44,16 +37,15 @@ static void add_case(struct mt_buf *out, const char *class_name,
                      const struct mt_gate_result *result)
 {
     mt_buf_add_text(out, "    <testcase");
-    add_attribute(out, "classname", class_name);
-    add_attribute(out, "name", result->name);
+    mt_add_xml_attribute(out, "classname", class_name);
+    mt_add_xml_attribute(out, "name", result->name);
     mt_buf_add_text(out, " time=\"0\">");
-    if (result->state == MT_GATE_FAIL) {
-        add_failure(out, result, "budget");
-    } else if (result->state == MT_GATE_NOT_EVALUATED && !result->excused) {
-        add_failure(out, result, "not-evaluated");
+    if (result->state == MT_GATE_FAIL ||
+        (result->state == MT_GATE_NOT_EVALUATED && !result->excused)) {
+        mt_add_junit_failure(out, result);
     } else if (result->state == MT_GATE_NOT_EVALUATED) {
         mt_buf_add_text(out, "\n      <skipped");
-        add_attribute(out, "message", result->verdict);
+        mt_add_xml_attribute(out, "message", result->verdict);
         mt_buf_add_text(out, "/>\n    ");
     } else {
         mt_buf_add_text(out, "\n      <system-out>");
@@ -75,8 +67,8 @@ static void add_counts(struct mt_buf *out, const struct mt_gates *gates, bool wi
 static void add_property(struct mt_buf *out, const char *name, const char *value)
 {
     mt_buf_add_text(out, "      <property");
-    add_attribute(out, "name", name);
-    add_attribute(out, "value", value);
+    mt_add_xml_attribute(out, "name", name);
+    mt_add_xml_attribute(out, "value", value);
     mt_buf_add_text(out, "/>\n");
 }
 
@@ -111,15 +103,14 @@ void mt_add_junit(struct mt_buf *out, const struct mt_report *report, const stru
 
     mt_buf_printf(&name, "memtrace.%.200s", *report->name ? report->name : "trace");
     class_name = name.data ? name.data : "memtrace";
-    mt_buf_add_text(out,
-                    "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"memtrace\"");
+    mt_buf_add_text(out, MT_JUNIT_BEGIN);
     add_counts(out, gates, false);
     mt_buf_add_text(out, "  <testsuite");
-    add_attribute(out, "name", class_name);
+    mt_add_xml_attribute(out, "name", class_name);
     add_counts(out, gates, true);
     add_properties(out, report);
     for (size_t i = 0; i < gates->count; i++)
         add_case(out, class_name, &gates->results[i]);
-    mt_buf_add_text(out, "  </testsuite>\n</testsuites>\n");
+    mt_buf_add_text(out, MT_JUNIT_END);
     mt_buf_release(&name);
 }
