@@ -1,4 +1,5 @@
 #include "buf.h"
+#include "arena.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -162,4 +163,12 @@ void mt_buf_add_utf8(struct mt_buf *buf, uint32_t c)
         bytes[i] = (char)(0x80 | (c & 0x3F));
     bytes[0] = (char)(leads[length] | c);
     mt_buf_add(buf, bytes, length);
+}
+
+const char *mt_buf_take(struct mt_buf *buf, struct mt_arena *arena)
+{
+    const char *text = mt_arena_text(arena, buf->data ? buf->data : "", buf->length);
+
+    mt_buf_release(buf);
+    return text;
 }

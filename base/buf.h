@@ -8,6 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct mt_arena;
+
 /* Zeroed memory is an empty buffer. `data` is NUL-terminated whenever it is
  * not NULL (the NUL is not counted in `length`). */
 struct mt_buf {
@@ -49,5 +51,7 @@ char *mt_buf_reserve(struct mt_buf *buf, size_t length);
 void mt_buf_reset(struct mt_buf *buf);
 /* Frees the memory and resets the buffer, including `failed`. */
 void mt_buf_release(struct mt_buf *buf);
+/* Returns a copy of the contents, "" for an empty buffer, in the arena. Releases the buffer. */
+const char *mt_buf_take(struct mt_buf *buf, struct mt_arena *arena);
 
 #endif

@@ -8,7 +8,7 @@
 #include "devices_view.h"
 #include "draw.h"
 #include "job_chart.h"
-#include "job_chart_words.h"
+#include "job_frame.h"
 #include "job_report.h"
 #include "place.h"
 #include "scale.h"
@@ -41,11 +41,6 @@ static uint32_t choose(const struct mt_job_report *report, uint32_t *chosen)
     return count;
 }
 
-static const char *kept(const char *text)
-{
-    return text ? text : "";
-}
-
 static const char *facts(struct mt_drawing *drawing, const struct mt_job_report *report,
                          uint32_t highest)
 {
@@ -53,11 +48,11 @@ static const char *facts(struct mt_drawing *drawing, const struct mt_job_report 
     uint32_t devices = mt_devices_count(report);
     char count[MT_UNITS_TEXT], peak[MT_UNITS_TEXT];
 
-    return kept(mt_arena_printf(
-        &drawing->arena, "%s shared %s · highest: %s%s reserved together, %s",
-        mt_format_count(count, devices), devices == 1 ? "device" : "devices",
-        device->is_exact ? "" : "at most ", mt_format_bytes(peak, device->peak_bytes),
-        mt_devices_name(drawing, report, device)));
+    return mt_arena_printf(&drawing->arena, "%s shared %s · highest: %s%s reserved together, %s",
+                           mt_format_count(count, devices), devices == 1 ? "device" : "devices",
+                           device->is_exact ? "" : "at most ",
+                           mt_format_bytes(peak, device->peak_bytes),
+                           mt_devices_name(drawing, report, device));
 }
 
 struct picture {
@@ -133,10 +128,9 @@ static void draw_rest(const struct picture *picture, double y)
         if (!is_drawn)
             most = mt_max_u64(most, report->devices[i].peak_bytes);
     }
-    text = kept(mt_arena_printf(&picture->drawing->arena,
-                                "%s more %s not drawn: at most %s together%s",
-                                mt_format_count(count, rest), panel_noun(report, rest == 1),
-                                mt_format_bytes(bytes, most), rest == 1 ? "" : " on any of them"));
+    text = mt_arena_printf(&picture->drawing->arena, "%s more %s not drawn: at most %s together%s",
+                           mt_format_count(count, rest), panel_noun(report, rest == 1),
+                           mt_format_bytes(bytes, most), rest == 1 ? "" : " on any of them");
     mt_chart_frame_text(picture->drawing, MT_MARGIN, y,
                         mt_text_fit(picture->drawing, text, MT_SIZE_BODY, MT_REGULAR,
                                     picture->drawing->width - 2 * MT_MARGIN, false),
@@ -187,7 +181,6 @@ static double draw_total_words(const struct mt_devices_panel *panel, double y)
     text = mt_arena_printf(&panel->drawing->arena, "device %s%s",
                            mt_format_bytes(bytes, panel->device->total_bytes),
                            panel->has_total_line ? "" : ", off the scale");
-    text = text;
     left = right - mt_text_room(text, MT_SIZE_SMALL, MT_REGULAR);
     mt_chart_frame_text(panel->drawing, right, y, text, MT_SIZE_SMALL, MT_REGULAR, MT_COLOR_LIMIT,
                         MT_ANCHOR_END, "total");

@@ -5,16 +5,11 @@
 #include <string.h>
 
 #include "chart_frame.h"
-#include "job_chart_words.h"
+#include "job_frame.h"
 #include "units.h"
 #include "util.h"
 
 enum { MAX_NAME = 48 };
-
-static const char *kept(const char *text)
-{
-    return text ? text : "";
-}
 
 static uint64_t own_peak(const struct mt_job_device *device, uint32_t tenant)
 {
@@ -149,12 +144,12 @@ const char *mt_devices_process(const struct mt_devices_panel *panel,
     const struct mt_record_identity *identity = &tenant->record->identity;
     const char *name = identity->rank < 0
                            ? mt_job_words_name(drawing, tenant->record->trace_name, MAX_NAME)
-                           : kept(mt_arena_printf(&drawing->arena, "rank %d", (int)identity->rank));
+                           : mt_arena_printf(&drawing->arena, "rank %d", (int)identity->rank);
 
     if (!*identity->job || !strcmp(identity->job, panel->report->job))
         return name;
-    return kept(mt_arena_printf(&drawing->arena, "%s of %s", name,
-                                mt_job_words_name(drawing, identity->job, MAX_NAME)));
+    return mt_arena_printf(&drawing->arena, "%s of %s", name,
+                           mt_job_words_name(drawing, identity->job, MAX_NAME));
 }
 
 /* Returns true if both entries are the same device. Its entries, one for each period without a gap,
@@ -186,19 +181,19 @@ const char *mt_devices_name(struct mt_drawing *drawing, const struct mt_job_repo
     while (end < report->devices + report->device_count && is_same(end, device))
         end++;
     if (*device->host)
-        name = kept(mt_arena_printf(&drawing->arena, "%s on %s", name,
-                                    mt_job_words_name(drawing, device->host, MAX_NAME)));
+        name = mt_arena_printf(&drawing->arena, "%s on %s", name,
+                               mt_job_words_name(drawing, device->host, MAX_NAME));
     if (end - first == 1)
         return name;
-    return kept(mt_arena_printf(&drawing->arena, "%s, period %d of %d", name,
-                                (int)(device - first) + 1, (int)(end - first)));
+    return mt_arena_printf(&drawing->arena, "%s, period %d of %d", name, (int)(device - first) + 1,
+                           (int)(end - first));
 }
 
 const char *mt_devices_when(const struct mt_devices_panel *panel, uint64_t t_ns)
 {
     char text[MT_UNITS_TEXT];
 
-    return kept(mt_arena_printf(
+    return mt_arena_printf(
         &panel->drawing->arena, "%s",
-        mt_format_duration(text, mt_sub_or_0_u64(t_ns, panel->device->begin_t_ns))));
+        mt_format_duration(text, mt_sub_or_0_u64(t_ns, panel->device->begin_t_ns)));
 }

@@ -418,7 +418,7 @@ static const char *footnote_of(const struct mt_heat_map *map, struct mt_drawing 
             mt_chart_frame_short(drawing, mt_job_frame_name(drawing, map->order.axis->name), 40));
     if (map->order.is_shortened)
         mt_job_frame_add(&note, "a gap is lower than its missing ranks");
-    return mt_job_frame_take(drawing, &note);
+    return mt_buf_take(&note, &drawing->arena);
 }
 
 static void make_work(const struct mt_heat_map *map, struct mt_drawing *drawing, struct work *work)

@@ -139,14 +139,20 @@ const struct mt_job_lane *mt_job_lane_of(const struct mt_job_order *order,
 
 #define DASH     " \xE2\x80\x94 "
 #define MAX_NAME 200 /* maximum bytes of a foreign name */
+#define MAX_ROW  80  /* of the name of a row in such a chart */
 #define MAX_AXIS 24  /* maximum bytes of the name of an axis in the facts */
 
-const char *mt_job_frame_name(struct mt_drawing *drawing, const char *name)
+const char *mt_job_words_name(struct mt_drawing *drawing, const char *name, size_t most)
 {
     struct mt_buf escaped = {0};
 
-    mt_buf_add_printable_text(&escaped, mt_chart_frame_short(drawing, name, MAX_NAME));
-    return mt_job_frame_take(drawing, &escaped);
+    mt_buf_add_printable_text(&escaped, mt_chart_frame_short(drawing, name, most));
+    return mt_buf_take(&escaped, &drawing->arena);
+}
+
+const char *mt_job_frame_name(struct mt_drawing *drawing, const char *name)
+{
+    return mt_job_words_name(drawing, name, MAX_NAME);
 }
 
 void mt_job_frame_add(struct mt_buf *line, const char *format, ...)
@@ -162,19 +168,6 @@ void mt_job_frame_add(struct mt_buf *line, const char *format, ...)
     mt_buf_add_text(line, text);
 }
 
-static const char *text_of(const char *text)
-{
-    return text ? text : "";
-}
-
-const char *mt_job_frame_take(struct mt_drawing *drawing, struct mt_buf *line)
-{
-    const char *copy = mt_arena_text(&drawing->arena, line->data ? line->data : "", line->length);
-
-    mt_buf_release(line);
-    return text_of(copy);
-}
-
 const char *mt_job_frame_fit(struct mt_drawing *drawing, const char *text, double width)
 {
     size_t end = strlen(text);
@@ -188,17 +181,51 @@ const char *mt_job_frame_fit(struct mt_drawing *drawing, const char *text, doubl
         parts = mt_arena_text(&drawing->arena, text, end);
         end--;
     }
-    return text_of(parts);
+    return parts;
 }
 
-/* Returns "slurm:1234 — reserved peak by rank". */
-static const char *job_frame_title(struct mt_drawing *drawing, const struct mt_job_report *report,
-                                   const char *chart)
+const char *mt_job_words_row(struct mt_drawing *drawing, const struct mt_job_report *report,
+                             uint32_t row)
+{
+    const char *name = mt_job_row_name(&drawing->arena, report, row);
+
+    return mt_job_words_name(drawing, name, MAX_ROW);
+}
+
+const char *mt_job_words_unit(const struct mt_job_report *report)
+{
+    return report->row_count == report->seen_count ? "rank" : "device";
+}
+
+const char *mt_job_words_bytes(struct mt_drawing *drawing, unsigned __int128 bytes)
+{
+    uint64_t most = bytes > UINT64_MAX ? UINT64_MAX : (uint64_t)bytes;
+    char text[MT_UNITS_TEXT], exact[MT_UNITS_TEXT];
+
+    if (bytes < 1000) /* mt_format_bytes is exact for these */
+        return mt_arena_printf(&drawing->arena, "%s", mt_format_bytes(text, most));
+    return mt_arena_printf(&drawing->arena, "%s%s (%s B)", bytes > UINT64_MAX ? "more than " : "",
+                           mt_format_bytes(text, most), mt_format_count(exact, most));
+}
+
+const char *mt_job_words_describe(struct mt_drawing *drawing, const struct mt_job_report *report,
+                                  const char *chart, const char *description)
 {
     const char *job = *report->job ? report->job : "job";
+    const char *title =
+        mt_arena_printf(&drawing->arena, "%s" DASH "%s", mt_job_frame_name(drawing, job), chart);
 
-    return text_of(
-        mt_arena_printf(&drawing->arena, "%s" DASH "%s", mt_job_frame_name(drawing, job), chart));
+    mt_drawing_describe(drawing, title, description);
+    mt_drawing_metadata(drawing, "Software", "memtrace");
+    mt_drawing_metadata(drawing, "memtrace:schema", "memtrace.picture/1");
+    return title;
+}
+
+void mt_job_words_nothing(struct mt_drawing *drawing, const char *title, const char *text,
+                          const char *reason)
+{
+    drawing->height = 320;
+    mt_chart_frame_nothing(drawing, mt_chart_frame_header(drawing, title, "") + 10, text, reason);
 }
 
 static void add_count(struct mt_buf *facts, uint64_t count, const char *one, const char *many)
@@ -263,7 +290,7 @@ static const char *job_frame_facts(struct mt_drawing *drawing, const struct mt_j
               "ran out of memory");
     add_count(&facts, report->incomplete_count, "recording incomplete", "recordings incomplete");
     add_count(&facts, report->planned_count, "dry run", "dry runs");
-    return mt_job_frame_take(drawing, &facts);
+    return mt_buf_take(&facts, &drawing->arena);
 }
 
 double mt_job_frame_begin(struct mt_drawing *drawing, const struct mt_job_report *report,
@@ -274,11 +301,8 @@ double mt_job_frame_begin(struct mt_drawing *drawing, const struct mt_job_report
 
     mt_drawing_init(drawing, mt_chart_frame_width(options->width),
                     mt_chart_frame_height(options->height, height), id);
-    title = job_frame_title(drawing, report, chart);
     facts = job_frame_facts(drawing, report);
-    mt_drawing_describe(drawing, title, facts);
-    mt_drawing_metadata(drawing, "Software", "memtrace");
-    mt_drawing_metadata(drawing, "memtrace:schema", "memtrace.picture/1");
+    title = mt_job_words_describe(drawing, report, chart, facts);
     return mt_chart_frame_header(drawing, title, facts);
 }
 
@@ -287,7 +311,7 @@ const char *mt_job_frame_row(struct mt_drawing *drawing, const struct mt_job_rep
 {
     const char *name = mt_job_row_name(&drawing->arena, report, row);
 
-    return mt_job_frame_name(drawing, text_of(name));
+    return mt_job_frame_name(drawing, name);
 }
 
 /* The ranks of a gap within a group are not always consecutive. */
@@ -303,7 +327,7 @@ const char *mt_job_frame_gap(struct mt_drawing *drawing, const struct mt_job_slo
         text = mt_arena_printf(&drawing->arena, "%s%sranks %s%d to %d: missing",
                                is_whole ? "" : mt_format_count(n, slot->count), is_whole ? "" : " ",
                                is_whole ? "" : "from ", (int)slot->rank, (int)slot->last);
-    return text_of(text);
+    return text;
 }
 
 /* Returns the name of a group: "pp 3". The name is "unplaced" if the position of the ranks on the
@@ -319,7 +343,7 @@ static const char *job_frame_group(struct mt_drawing *drawing, const struct mt_j
     if (coordinate == MT_NO_ROW)
         return "unplaced";
     name = mt_job_frame_name(drawing, order->axis->name);
-    return text_of(mt_arena_printf(&drawing->arena, "%s %u", name, (unsigned)coordinate));
+    return mt_arena_printf(&drawing->arena, "%s %u", name, (unsigned)coordinate);
 }
 
 static bool group_fits(const char *text, double width)
@@ -337,7 +361,7 @@ const char *mt_job_frame_fit_group(struct mt_drawing *drawing, const struct mt_j
     if (group_fits(name, width))
         return name;
     if (coordinate != MT_NO_ROW)
-        number = text_of(mt_arena_printf(&drawing->arena, "%u", (unsigned)coordinate));
+        number = mt_arena_printf(&drawing->arena, "%u", (unsigned)coordinate);
     return group_fits(number, width) ? number : "";
 }
 
@@ -360,8 +384,8 @@ static const char *job_frame_outlier(struct mt_drawing *drawing,
     char n[MT_UNITS_TEXT];
     const char *sign = outlier->is_less ? "\xE2\x88\x92" : "+";
 
-    return text_of(mt_arena_printf(&drawing->arena, "%s%s%s", sign,
-                                   mt_format_bytes(n, outlier->bytes), outlier_words(outlier)));
+    return mt_arena_printf(&drawing->arena, "%s%s%s", sign, mt_format_bytes(n, outlier->bytes),
+                           outlier_words(outlier));
 }
 
 const char *mt_job_frame_bytes(struct mt_drawing *drawing, uint64_t bytes)
@@ -369,7 +393,7 @@ const char *mt_job_frame_bytes(struct mt_drawing *drawing, uint64_t bytes)
     char n[MT_UNITS_TEXT];
 
     mt_format_bytes(n, bytes);
-    return text_of(mt_arena_text(&drawing->arena, n, strlen(n)));
+    return mt_arena_text(&drawing->arena, n, strlen(n));
 }
 
 #define MAX_OUTLIERS 12
@@ -386,8 +410,7 @@ void mt_job_labels_add(struct mt_drawing *drawing, struct mt_job_labels *labels,
 
         if (label->row != row)
             continue;
-        label->words =
-            text_of(mt_arena_printf(&drawing->arena, "%s" MT_JOB_DOT "%s", label->words, words));
+        label->words = mt_arena_printf(&drawing->arena, "%s" MT_JOB_DOT "%s", label->words, words);
         return;
     }
     if (labels->count < MT_JOB_LABELS)
@@ -454,9 +477,9 @@ const char *mt_job_label_text(struct mt_drawing *drawing, const struct mt_job_re
     name = mt_text_fit(drawing, mt_job_frame_row(drawing, report, label->row), MT_SIZE_SMALL,
                        MT_REGULAR, NAME_WIDTH, false);
     bytes = mt_job_frame_bytes(drawing, report->rows[label->row].record->reserved_peak.bytes);
-    return text_of(with_bytes ? mt_arena_printf(&drawing->arena, "%s: %s" MT_JOB_DOT "%s", name,
-                                                bytes, label->words)
-                              : mt_arena_printf(&drawing->arena, "%s: %s", name, label->words));
+    return with_bytes ? mt_arena_printf(&drawing->arena, "%s: %s" MT_JOB_DOT "%s", name, bytes,
+                                        label->words)
+                      : mt_arena_printf(&drawing->arena, "%s: %s", name, label->words);
 }
 
 bool mt_job_label_is_death(const struct mt_job_report *report, const struct mt_job_label *label)

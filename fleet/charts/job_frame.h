@@ -8,7 +8,30 @@
 #include "job_chart.h"
 #include "job_order.h"
 
-/* Makes a name from a file printable and cuts it to at most 200 bytes. */
+/* Returns a name from a file, made printable, and cut after `most` bytes so that a long name cannot
+ * make a picture huge. */
+const char *mt_job_words_name(struct mt_drawing *drawing, const char *name, size_t most);
+
+/* Returns mt_job_row_name, made printable: "rank 3". */
+const char *mt_job_words_row(struct mt_drawing *drawing, const struct mt_job_report *report,
+                             uint32_t row);
+
+/* Returns "rank" if each row is a different rank, otherwise "device". */
+const char *mt_job_words_unit(const struct mt_job_report *report);
+
+/* Returns "10.5 GiB (11,274,289,152 B)" or "512 B". */
+const char *mt_job_words_bytes(struct mt_drawing *drawing, unsigned __int128 bytes);
+
+/* Sets the title, the accessible text and the metadata of the drawing. Returns the title: "slurm:77
+ * — <chart>". */
+const char *mt_job_words_describe(struct mt_drawing *drawing, const struct mt_job_report *report,
+                                  const char *chart, const char *description);
+
+/* Draws a picture that explains why there is no data. */
+void mt_job_words_nothing(struct mt_drawing *drawing, const char *title, const char *text,
+                          const char *reason);
+
+/* Like mt_job_words_name, with at most 200 bytes. */
 const char *mt_job_frame_name(struct mt_drawing *drawing, const char *name);
 
 /* Starts a drawing: sets its id, description and metadata, and draws title and facts. Returns the y
@@ -41,9 +64,6 @@ const char *mt_job_frame_fit(struct mt_drawing *drawing, const char *text, doubl
 /* Adds a part to a line whose parts are separated by dots. */
 void mt_job_frame_add(struct mt_buf *line, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
-
-/* Returns the line as text in the drawing's arena, and releases the buffer. */
-const char *mt_job_frame_take(struct mt_drawing *drawing, struct mt_buf *line);
 
 /* Chooses the ranks of a job that a chart labels, and the text of each label. The most important
  * come first. */

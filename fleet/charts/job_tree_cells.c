@@ -8,7 +8,7 @@
 
 #include "cell_label.h"
 #include "chart_frame.h"
-#include "job_chart_words.h"
+#include "job_frame.h"
 #include "units.h"
 
 #define MIN_REST 0.35 /* pixels; a narrower sum is not drawn */

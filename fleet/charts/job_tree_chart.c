@@ -6,7 +6,7 @@
 #include "chart_frame.h"
 #include "draw.h"
 #include "job_chart.h"
-#include "job_chart_words.h"
+#include "job_frame.h"
 #include "job_tree.h"
 #include "job_tree_view.h"
 #include "scale.h"
@@ -29,9 +29,7 @@ static void add_text(const struct mt_job_tree_view *view, double x, double y, co
 
 static const char *bound_text(const struct mt_job_tree_view *view, uint32_t bound_ppm)
 {
-    const char *text = mt_arena_printf(&view->drawing->arena, "%u%%", (unsigned)bound_ppm / 10000);
-
-    return text;
+    return mt_arena_printf(&view->drawing->arena, "%u%%", (unsigned)bound_ppm / 10000);
 }
 
 /* Draws boxes of all shades, and the bounds between them. */
@@ -288,24 +286,20 @@ static const char *rows_text(const struct mt_job_tree_view *view)
     const struct mt_job_report *report = view->report;
     char rows[MT_UNITS_TEXT], world[MT_UNITS_TEXT];
     bool is_part = report->row_count == report->seen_count && report->missing_count;
-    const char *text = mt_arena_printf(
-        &view->drawing->arena, "%s%s%s %s%s", mt_format_count(rows, report->row_count),
-        is_part ? " of " : "", is_part ? mt_format_count(world, report->world) : "", view->unit,
-        (is_part ? report->world : report->row_count) == 1 ? "" : "s");
-
-    return text;
+    return mt_arena_printf(&view->drawing->arena, "%s%s%s %s%s",
+                           mt_format_count(rows, report->row_count), is_part ? " of " : "",
+                           is_part ? mt_format_count(world, report->world) : "", view->unit,
+                           (is_part ? report->world : report->row_count) == 1 ? "" : "s");
 }
 
 /* Returns the facts for a single rank, which has no mean, minimum and maximum. */
 static const char *facts_of_one(const struct mt_job_tree_view *view)
 {
     struct mt_drawing *drawing = view->drawing;
-    const char *text = mt_arena_printf(
-        &drawing->arena, "width = bytes · %s on %s · %s",
-        mt_job_words_bytes(drawing, view->tree->nodes[0].sum_bytes),
-        mt_job_words_row(drawing, view->report, view->tree->nodes[0].max_row), rows_text(view));
-
-    return text;
+    return mt_arena_printf(&drawing->arena, "width = bytes · %s on %s · %s",
+                           mt_job_words_bytes(drawing, view->tree->nodes[0].sum_bytes),
+                           mt_job_words_row(drawing, view->report, view->tree->nodes[0].max_row),
+                           rows_text(view));
 }
 
 static const char *facts(const struct mt_job_tree_view *view)

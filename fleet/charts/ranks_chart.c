@@ -497,7 +497,7 @@ static const char *footnote_of(struct mt_drawing *drawing, const struct mt_ranks
     if (layout->report->incomplete_count)
         mt_job_frame_add(&note, "peaks of an incomplete recording are lower bounds");
     mt_job_frame_add(&note, "peaks of one rank need not be at one time");
-    return mt_job_frame_take(drawing, &note);
+    return mt_buf_take(&note, &drawing->arena);
 }
 
 /* Returns the width of the words for dashed lines, right of the plot. */

@@ -20,8 +20,7 @@ static void MT_PRINTF(3, 4)
     mt_buf_vprintf(&text, format, args);
     va_end(args);
     sentence->topic = topic;
-    sentence->text = mt_arena_text(&words->arena, text.data ? text.data : "", text.length);
-    mt_buf_release(&text);
+    sentence->text = mt_buf_take(&text, &words->arena);
     if (words->last)
         words->last->next = sentence;
     else
@@ -62,7 +61,7 @@ static const char *s(uint64_t count)
 const char *mt_job_place(struct mt_arena *arena, const struct mt_job_report *report, uint32_t row)
 {
     const struct mt_job_row *place = &report->rows[row];
-    const char *host = place->record->identity.host, *before = " (", *copy;
+    const char *host = place->record->identity.host, *before = " (";
     struct mt_buf text = {0};
 
     mt_buf_add_text(&text, mt_job_row_name(arena, report, row));
@@ -77,9 +76,7 @@ const char *mt_job_place(struct mt_arena *arena, const struct mt_job_report *rep
         mt_buf_printf(&text, "%s%s", *before == ',' ? "; " : before, host);
     if (*host || *before == ',')
         mt_buf_add_char(&text, ')');
-    copy = mt_arena_text(arena, text.data ? text.data : "", text.length);
-    mt_buf_release(&text);
-    return copy;
+    return mt_buf_take(&text, arena);
 }
 
 const char *mt_job_ranges(struct mt_arena *arena, const struct mt_job_range *ranges, uint32_t count,
@@ -87,7 +84,6 @@ const char *mt_job_ranges(struct mt_arena *arena, const struct mt_job_range *ran
 {
     struct mt_buf list = {0};
     uint64_t left = ranks;
-    const char *copy;
 
     for (uint32_t i = 0; i < count && (i < MAX_RANGES || all); i++) {
         mt_buf_printf(&list, "%s%d", i ? ", " : "", (int)ranges[i].first);
@@ -97,9 +93,7 @@ const char *mt_job_ranges(struct mt_arena *arena, const struct mt_job_range *ran
     }
     if (left)
         mt_buf_printf(&list, " and %llu more", (unsigned long long)left);
-    copy = mt_arena_text(arena, list.data ? list.data : "", list.length);
-    mt_buf_release(&list);
-    return copy;
+    return mt_buf_take(&list, arena);
 }
 
 const char *mt_job_rows_noun(const struct mt_job_report *report)

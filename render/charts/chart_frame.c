@@ -33,11 +33,6 @@ double mt_chart_frame_text(struct mt_drawing *drawing, double x, double y, const
     return mt_draw_text(drawing, x, y, text, &style, role);
 }
 
-static const char *or_empty(const char *text)
-{
-    return text ? text : "";
-}
-
 const char *mt_chart_frame_title(struct mt_drawing *drawing, const struct mt_report *report,
                                  const struct mt_device_report *device, const char *chart)
 {
@@ -51,7 +46,7 @@ const char *mt_chart_frame_title(struct mt_drawing *drawing, const struct mt_rep
                                 (unsigned)device->device);
     else
         title = mt_arena_printf(&drawing->arena, "%s" DASH "%s", name, chart);
-    return or_empty(title);
+    return title;
 }
 
 static void add_fact(struct mt_buf *facts, const char *fact)
@@ -117,7 +112,6 @@ const char *mt_chart_frame_facts(struct mt_drawing *drawing, const struct mt_rep
                                  const struct mt_device_report *device)
 {
     struct mt_buf facts = {0};
-    const char *copy;
 
     if (report && report->is_dry_run)
         add_dry_run_fact(&facts, report);
@@ -137,9 +131,7 @@ const char *mt_chart_frame_facts(struct mt_drawing *drawing, const struct mt_rep
         add_count(&facts, report->integrity.events_dropped, "event dropped", "events dropped");
     if (report && report->integrity.cut)
         add_fact(&facts, "the file is cut");
-    copy = mt_arena_text(&drawing->arena, or_empty(facts.data), facts.length);
-    mt_buf_release(&facts);
-    return or_empty(copy);
+    return mt_buf_take(&facts, &drawing->arena);
 }
 
 /* Returns the length of the longest beginning of `text` that ends before a dot and fits between the
@@ -182,7 +174,7 @@ double mt_chart_frame_header(struct mt_drawing *drawing, const char *title, cons
                         MT_SIZE_TITLE, MT_SEMIBOLD, MT_COLOR_TEXT, MT_ANCHOR_START, "title");
     if (first) {
         line = mt_arena_text(&drawing->arena, facts, first);
-        muted_line(drawing, y, or_empty(line), "facts");
+        muted_line(drawing, y, line, "facts");
         facts += first + strlen(DOT);
         y += 19;
     }
@@ -318,7 +310,7 @@ double mt_chart_frame_swatches(struct mt_drawing *drawing, double x, double y, d
     }
     if (i == count || x + rest_width > max_x + gap)
         return x;
-    rest = or_empty(mt_arena_printf(&drawing->arena, "+ %u more", (unsigned)(count - i)));
+    rest = mt_arena_printf(&drawing->arena, "+ %u more", (unsigned)(count - i));
     return x + gap +
            mt_chart_frame_text(drawing, x, y, rest, 12.5, MT_REGULAR, MT_COLOR_FAINT,
                                MT_ANCHOR_START, "legend");
@@ -338,7 +330,7 @@ double mt_chart_frame_footnote(struct mt_drawing *drawing, const char *text)
     double y = drawing->height - 12;
 
     if (first) {
-        footnote_line(drawing, y - 16, or_empty(mt_arena_text(&drawing->arena, text, first)));
+        footnote_line(drawing, y - 16, mt_arena_text(&drawing->arena, text, first));
         text += first + strlen(DOT);
     }
     footnote_line(drawing, y, text);
@@ -453,7 +445,7 @@ const char *mt_chart_frame_short(struct mt_drawing *drawing, const char *text, s
     /* Does not cut inside a character. */
     for (length = most; length && ((unsigned char)text[length] & 0xC0) == 0x80; length--)
         ;
-    return or_empty(mt_arena_printf(&drawing->arena, "%.*s\xE2\x80\xA6", (int)length, text));
+    return mt_arena_printf(&drawing->arena, "%.*s\xE2\x80\xA6", (int)length, text);
 }
 
 void mt_chart_frame_add_rows_cut(struct mt_buf *footnote, uint32_t rows)
@@ -472,7 +464,7 @@ const char *mt_chart_frame_fit_site(struct mt_drawing *drawing, const char *site
 
     if (mt_text_room(site, size, MT_REGULAR) <= width)
         return site;
-    head = or_empty(mt_arena_printf(&drawing->arena, "%.*s", (int)length, site));
+    head = mt_arena_printf(&drawing->arena, "%.*s", (int)length, site);
     return mt_text_fit(drawing, head, size, MT_REGULAR, width, has_line);
 }
 
@@ -493,7 +485,7 @@ const char *mt_chart_frame_where(struct mt_drawing *drawing, const struct mt_rep
     mt_format_count(number, mt_magnitude(step));
     text = mt_arena_printf(&drawing->arena, "%s%sstep %s%s", name, *name ? ", " : "",
                            step < 0 ? "\xE2\x88\x92" : "", number);
-    return or_empty(text);
+    return text;
 }
 
 const char *mt_chart_frame_when(struct mt_drawing *drawing, const struct mt_report *report,
@@ -508,7 +500,7 @@ const char *mt_chart_frame_when(struct mt_drawing *drawing, const struct mt_repo
 
     /* mt_time_label expects whole steps, so the instant is rounded to the nearest step. */
     mt_time_label(text, since <= UINT64_MAX - step / 2 ? since + step / 2 : since, step, longest);
-    return or_empty(mt_arena_text(&drawing->arena, text, strlen(text)));
+    return mt_arena_text(&drawing->arena, text, strlen(text));
 }
 
 const char *mt_chart_frame_at(struct mt_drawing *drawing, const struct mt_report *report,
@@ -518,9 +510,9 @@ const char *mt_chart_frame_at(struct mt_drawing *drawing, const struct mt_report
 
     mt_format_count(number, event);
     if (!mt_report_has_times(report))
-        return or_empty(mt_arena_printf(&drawing->arena, "event %s", number));
-    return or_empty(mt_arena_printf(&drawing->arena, "%s (event %s)",
-                                    mt_chart_frame_when(drawing, report, t_ns), number));
+        return mt_arena_printf(&drawing->arena, "event %s", number);
+    return mt_arena_printf(&drawing->arena, "%s (event %s)",
+                           mt_chart_frame_when(drawing, report, t_ns), number);
 }
 
 const char *mt_chart_frame_length(struct mt_drawing *drawing, const struct mt_report *report,
@@ -529,10 +521,9 @@ const char *mt_chart_frame_length(struct mt_drawing *drawing, const struct mt_re
     char text[MT_UNITS_TEXT];
 
     if (mt_report_has_times(report))
-        return or_empty(
-            mt_arena_printf(&drawing->arena, "%s", mt_format_duration(text, length_ns)));
-    return or_empty(mt_arena_printf(&drawing->arena, "%s event%s", mt_format_count(text, events),
-                                    events == 1 ? "" : "s"));
+        return mt_arena_printf(&drawing->arena, "%s", mt_format_duration(text, length_ns));
+    return mt_arena_printf(&drawing->arena, "%s event%s", mt_format_count(text, events),
+                           events == 1 ? "" : "s");
 }
 
 void mt_chart_frame_describe(struct mt_drawing *drawing, const struct mt_report *report,
