@@ -150,19 +150,17 @@ static void job_axes_from(struct mt_job_work *work, const struct mt_job_groups *
     turn(report);
 }
 
-enum mt_status mt_job_axes_of_groups(struct mt_job_work *work, struct mt_error *error)
+void mt_job_axes_of_groups(struct mt_job_work *work)
 {
     struct mt_job_report *report = work->report;
     struct mt_job_groups *of_rows = MT_JOB_ARRAY(work, report->row_count, struct mt_job_groups);
 
-    (void)error;
     for (uint32_t r = 0; r < report->row_count; r++) {
         const struct mt_record_identity *identity = &report->rows[r].record->identity;
 
         of_rows[r] = (struct mt_job_groups){identity->groups, identity->group_count};
     }
     job_axes_from(work, of_rows);
-    return MT_OK;
 }
 
 /* Axes from NCCL's communicators: ranks with a common communicator are a process group. A pipeline
@@ -373,7 +371,7 @@ static void find_axes(struct mt_job_work *work, struct groups *groups)
         name_axes(work);
 }
 
-enum mt_status mt_job_axes_of_communicators(struct mt_job_work *work, struct mt_error *error)
+void mt_job_axes_of_communicators(struct mt_job_work *work)
 {
     struct mt_job_report *report = work->report;
     struct groups groups = {.begin = MT_JOB_ARRAY(work, report->row_count, uint32_t),
@@ -381,9 +379,8 @@ enum mt_status mt_job_axes_of_communicators(struct mt_job_work *work, struct mt_
     struct member *members, *ranks;
     uint32_t room = 0, count;
 
-    (void)error;
     if (report->world > MT_JOB_MAX_ROWS)
-        return MT_OK;
+        return;
     for (uint32_t r = 0; r < report->row_count; r++) {
         groups.begin[r] = room;
         room += report->rows[r].record->communicator_count;
@@ -398,5 +395,4 @@ enum mt_status mt_job_axes_of_communicators(struct mt_job_work *work, struct mt_
         add_groups(report, members + i, end - i, ranks, &groups);
     }
     find_axes(work, &groups);
-    return MT_OK;
 }

@@ -105,16 +105,15 @@ static void close_gaps(struct mt_job_report *report, const struct span *span)
     report->step_count = kept;
 }
 
-static enum mt_status job_find_steps(struct mt_job_work *work, struct mt_error *error)
+static void job_find_steps(struct mt_job_work *work)
 {
     struct mt_job_report *report = work->report;
     struct span span = find_span(report);
     uint64_t peaks[MT_JOB_STEPS], length;
     bool has[MT_JOB_STEPS];
 
-    (void)error;
     if (!span.width)
-        return MT_OK;
+        return;
     length = distance(span.first, span.last); /* less 1 */
     report->step_width = mt_max_u64(span.width, length / MT_JOB_STEPS + 1);
     report->step_count = (uint32_t)(length / report->step_width + 1);
@@ -122,17 +121,15 @@ static enum mt_status job_find_steps(struct mt_job_work *work, struct mt_error *
     for (uint32_t i = 0; i < report->row_count; i++)
         job_steps_add_row(report, &span, i, peaks, has);
     close_gaps(report, &span);
-    return MT_OK;
 }
 
 /* Memory that each step leaves behind on each rank. */
 
-static enum mt_status job_find_growth(struct mt_job_work *work, struct mt_error *error)
+static void job_find_growth(struct mt_job_work *work)
 {
     struct mt_job_report *report = work->report;
     uint32_t count = 0;
 
-    (void)error;
     for (uint32_t i = 0; i < report->row_count; i++) {
         const struct mt_rank_record *record = report->rows[i].record;
 
@@ -142,7 +139,6 @@ static enum mt_status job_find_growth(struct mt_job_work *work, struct mt_error 
         work->values[count++] = (struct mt_job_value){record->growth_bytes_per_step, i};
     }
     report->growth = mt_job_spread_of(work->values, count);
-    return MT_OK;
 }
 
 /* The groups of each axis, and how much of the variance is between them.
@@ -330,15 +326,13 @@ static bool axes_overlap(const struct mt_job_report *report, struct mt_job_value
     return false;
 }
 
-static enum mt_status job_find_groups(struct mt_job_work *work, struct mt_error *error)
+static void job_find_groups(struct mt_job_work *work)
 {
     struct mt_job_value *order = MT_JOB_ARRAY(work, work->report->row_count, struct mt_job_value);
 
-    (void)error;
     for (uint32_t i = 0; i < work->report->axis_count; i++)
         fill_axis(work, i, order);
     work->report->axes_overlap = axes_overlap(work->report, order);
-    return MT_OK;
 }
 
 /* The bytes of each site at the allocated peaks, over all rows. A row without a site counts with 0
@@ -463,14 +457,14 @@ static uint64_t most_paths(const struct mt_job_work *work)
     return mt_min_u64(leaves, cells);
 }
 
-static enum mt_status job_find_paths(struct mt_job_work *work, struct mt_error *error)
+static void job_find_paths(struct mt_job_work *work)
 {
     struct mt_job_report *report = work->report;
     uint64_t most = most_paths(work);
     struct cells cells;
 
     if (most >= UINT32_MAX)
-        return mt_fail(error, MT_ERR_UNSUPPORTED, MT_NO_OFFSET, "too many call paths");
+        mt_memory_end();
     report->paths = MT_JOB_ARRAY(work, most, struct mt_job_path);
     cells.index =
         mt_memory_zeroed((size_t)work->set->path_count + 1, MT_ROLE_COUNT * sizeof *cells.index);
@@ -482,15 +476,13 @@ static enum mt_status job_find_paths(struct mt_job_work *work, struct mt_error *
         qsort(report->paths, report->path_count, sizeof *report->paths, compare_paths);
     free(cells.index);
     free(cells.seen);
-    return MT_OK;
 }
 
-/* An answer may read what those before it have filled. */
+/* An answer may read what those before it have filled. These follow the axes. */
 static mt_job_answer *const answers[] = {
-    mt_job_find_rows,     mt_job_find_parameters, mt_job_find_axes, mt_job_find_missing,
-    mt_job_find_needs,    mt_job_find_clusters,   job_find_groups,  mt_job_find_death,
-    mt_job_find_outliers, job_find_paths,         job_find_growth,  job_find_steps,
-    mt_job_find_devices,
+    mt_job_find_missing, mt_job_find_needs,    mt_job_find_clusters, job_find_groups,
+    mt_job_find_death,   mt_job_find_outliers, job_find_paths,       job_find_growth,
+    job_find_steps,      mt_job_find_devices,
 };
 
 /* The set is sorted by job, so the records of a job are adjacent. */
@@ -528,10 +520,14 @@ static enum mt_status fill(struct mt_job_work *work, struct mt_error *error)
         return mt_fail(error, MT_ERR_UNSUPPORTED, MT_NO_OFFSET,
                        "the job has %u records, and at most %u are supported",
                        (unsigned)work->record_count, MT_JOB_MAX_ROWS);
-    if (status == MT_OK)
-        work->values = MT_JOB_ARRAY(work, work->record_count, struct mt_job_value);
+    if (status != MT_OK)
+        return status;
+    work->values = MT_JOB_ARRAY(work, work->record_count, struct mt_job_value);
+    mt_job_find_rows(work);
+    mt_job_find_parameters(work);
+    status = mt_job_find_axes(work, error);
     for (size_t i = 0; i < MT_ARRAY_LEN(answers) && status == MT_OK; i++)
-        status = answers[i](work, error);
+        answers[i](work);
     return status;
 }
 

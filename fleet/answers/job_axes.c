@@ -145,17 +145,15 @@ static void find(struct mt_job_work *work, bool with_steps, bool *is_known)
 
 /* Steps count only if no parameters are known: ranks with the same parameters are replicas even if
  * their steps differ. */
-static enum mt_status job_axes_found(struct mt_job_work *work, struct mt_error *error)
+static void job_axes_found(struct mt_job_work *work)
 {
     bool is_known;
 
-    (void)error;
     if (work->report->world > MT_JOB_MAX_ROWS || work->report->world < 2)
-        return MT_OK;
+        return;
     find(work, false, &is_known);
     if (!is_known)
         find(work, true, &is_known);
-    return MT_OK;
 }
 
 /* Axes named by the user of the command, or by MEMTRACE_MESH of the job. */
@@ -245,12 +243,11 @@ static bool agrees(const struct mt_record_identity *identity,
     return same;
 }
 
-static enum mt_status job_axes_recorded(struct mt_job_work *work, struct mt_error *error)
+static void job_axes_recorded(struct mt_job_work *work)
 {
     struct mt_job_report *report = work->report;
     const struct mt_record_identity *first = NULL;
 
-    (void)error;
     for (uint32_t i = 0; i < report->row_count; i++) {
         const struct mt_record_identity *identity = &report->rows[i].record->identity;
 
@@ -259,10 +256,10 @@ static enum mt_status job_axes_recorded(struct mt_job_work *work, struct mt_erro
         if (!first)
             first = identity;
         if (!agrees(identity, first))
-            return MT_OK;
+            return;
     }
     if (!first)
-        return MT_OK;
+        return;
     for (uint32_t a = 0; a < first->axis_count; a++)
         if (!mt_job_axis_add(report, first->axes[a].name, first->axes[a].size, 0))
             break;
@@ -272,7 +269,6 @@ static enum mt_status job_axes_recorded(struct mt_job_work *work, struct mt_erro
         for (uint32_t a = 0; a < report->axis_count && identity->axis_count; a++)
             report->rows[i].coordinates[a] = identity->axes[a].coordinate;
     }
-    return MT_OK;
 }
 
 /* Coordinates of axes whose stride is known follow from the number of the rank. */
@@ -294,7 +290,6 @@ enum mt_status mt_job_find_axes(struct mt_job_work *work, struct mt_error *error
         enum mt_axes_source source;
         mt_job_answer *find;
     } sources[] = {
-        {MT_AXES_OPTION, job_axes_of_option},
         {MT_AXES_RECORDED, job_axes_recorded},
         {MT_AXES_GROUPS, mt_job_axes_of_groups},
         {MT_AXES_COMMUNICATORS, mt_job_axes_of_communicators},
@@ -302,17 +297,16 @@ enum mt_status mt_job_find_axes(struct mt_job_work *work, struct mt_error *error
     };
     struct mt_job_report *report = work->report;
 
-    report->axes = MT_JOB_ARRAY(work, MT_JOB_AXES, struct mt_job_axis);
-    for (size_t i = 0; i < MT_ARRAY_LEN(sources); i++) {
-        enum mt_status status = sources[i].find(work, error);
+    enum mt_status status;
 
-        if (status != MT_OK)
-            return status;
-        if (report->axis_count) {
-            report->axes_source = sources[i].source;
-            fill_coordinates(report);
-            break;
-        }
+    report->axes = MT_JOB_ARRAY(work, MT_JOB_AXES, struct mt_job_axis);
+    status = job_axes_of_option(work, error);
+    report->axes_source = report->axis_count ? MT_AXES_OPTION : report->axes_source;
+    for (size_t i = 0; i < MT_ARRAY_LEN(sources) && status == MT_OK && !report->axis_count; i++) {
+        sources[i].find(work);
+        report->axes_source = report->axis_count ? sources[i].source : report->axes_source;
     }
-    return MT_OK;
+    if (status == MT_OK)
+        fill_coordinates(report);
+    return status;
 }

@@ -243,12 +243,11 @@ static void fill(struct mt_job_work *work, struct refiner *refiner)
     }
 }
 
-enum mt_status mt_job_find_clusters(struct mt_job_work *work, struct mt_error *error)
+void mt_job_find_clusters(struct mt_job_work *work)
 {
     struct refiner refiner;
 
     begin(work, &refiner);
-    (void)error;
     guess_parameters(work->report, &refiner);
     find_separating(work, &refiner);
     start(&refiner);
@@ -257,5 +256,4 @@ enum mt_status mt_job_find_clusters(struct mt_job_work *work, struct mt_error *e
         if (work->report->axes[a].separates)
             split_by_axis(&refiner, a);
     fill(work, &refiner);
-    return MT_OK;
 }

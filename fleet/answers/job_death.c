@@ -165,16 +165,15 @@ static void find_fitting(struct mt_job_work *work, struct mt_job_death *death)
     death->median_bytes = mt_job_spread_of(work->values, count).median;
 }
 
-enum mt_status mt_job_find_death(struct mt_job_work *work, struct mt_error *error)
+void mt_job_find_death(struct mt_job_work *work)
 {
     struct mt_job_report *report = work->report;
     uint32_t row = first_death(report);
     struct mt_job_death *death;
     const struct mt_rank_record *record;
 
-    (void)error;
     if (row == MT_NO_ROW)
-        return MT_OK;
+        return;
     death = MT_JOB_ARRAY(work, 1, struct mt_job_death);
     record = report->rows[row].record;
     *death = (struct mt_job_death){.row = row,
@@ -190,5 +189,4 @@ enum mt_status mt_job_find_death(struct mt_job_work *work, struct mt_error *erro
                &death->followed_count);
     find_ranks(work, death, vanished, &death->vanished, &death->vanished_ranges,
                &death->vanished_count);
-    return MT_OK;
 }

@@ -154,16 +154,16 @@ static void add_up(struct mt_job_device *device, const struct change *changes, s
 }
 
 /* Computes the exact sums of a device's processes, and sets all fields about sums in struct
- * mt_job_device. Returns MT_END and sets nothing if a process has no list of its levels, or if
+ * mt_job_device. Returns false and sets nothing if a process has no list of its levels, or if
  * there are too many processes. O(changes * processes). */
-static enum mt_status job_device_sum(struct mt_job_work *work, struct mt_job_device *device)
+static bool job_device_sum(struct mt_job_work *work, struct mt_job_device *device)
 {
     struct change *changes;
     uint64_t *levels;
     size_t count;
 
     if (device->tenant_count > MT_JOB_DEVICE_TENANTS || !has_levels(device))
-        return MT_END;
+        return false;
     device->tenant_columns =
         MT_JOB_ARRAY(work, (size_t)device->tenant_count * MT_JOB_COLUMNS, uint64_t);
     changes = changes_of(device, &count);
@@ -174,7 +174,7 @@ static enum mt_status job_device_sum(struct mt_job_work *work, struct mt_job_dev
     add_up(device, changes, count, levels);
     free(changes);
     free(levels);
-    return MT_OK;
+    return true;
 }
 
 /* Sums over pairs of processes take O(n^2). */
@@ -346,12 +346,11 @@ static bool is_shared(const struct mt_rank_record *const *records, uint32_t coun
     return false;
 }
 
-static enum mt_status add_device(struct mt_job_work *work,
-                                 const struct mt_rank_record *const *records, uint32_t count)
+static void add_device(struct mt_job_work *work, const struct mt_rank_record *const *records,
+                       uint32_t count)
 {
     struct mt_job_device *device = &work->report->devices[work->report->device_count++];
     const struct mt_rank_record *first = records[0];
-    enum mt_status status;
 
     *device = (struct mt_job_device){.uuid = first->device_uuid,
                                      .pci = first->device_pci,
@@ -364,52 +363,44 @@ static enum mt_status add_device(struct mt_job_work *work,
         device->end_t_ns = mt_max_u64(device->end_t_ns, records[i]->end_t_ns);
         device->total_bytes = mt_max_u64(device->total_bytes, records[i]->device_bytes);
     }
-    status = job_device_sum(work, device);
-    device->is_exact = status == MT_OK;
-    if (status != MT_END)
-        return status;
+    device->is_exact = job_device_sum(work, device);
+    if (device->is_exact)
+        return;
     fill_columns(device);
     fill_tenants(device);
-    return MT_OK;
 }
 
 /* Records of one device, by their begin. Those that follow each other without a gap form one period
  * of use. */
-static enum mt_status add_times(struct mt_job_work *work,
-                                const struct mt_rank_record *const *records, uint32_t count)
+static void add_times(struct mt_job_work *work, const struct mt_rank_record *const *records,
+                      uint32_t count)
 {
-    enum mt_status status = MT_OK;
-
-    for (uint32_t i = 0, end; i < count && status == MT_OK; i = end) {
+    for (uint32_t i = 0, end; i < count; i = end) {
         uint64_t end_t_ns = records[i]->end_t_ns;
 
         for (end = i + 1; end < count && records[end]->begin_t_ns < end_t_ns; end++)
             end_t_ns = mt_max_u64(end_t_ns, records[end]->end_t_ns);
         if (is_shared(records + i, end - i))
-            status = add_device(work, records + i, end - i);
+            add_device(work, records + i, end - i);
     }
-    return status;
 }
 
-enum mt_status mt_job_find_devices(struct mt_job_work *work, struct mt_error *error)
+void mt_job_find_devices(struct mt_job_work *work)
 {
     const struct mt_rank_set *set = work->set;
     const struct mt_rank_record **records =
         MT_JOB_ARRAY(work, set->record_count, const struct mt_rank_record *);
-    enum mt_status status = MT_OK;
     uint32_t count = 0;
 
-    (void)error;
     work->report->devices = MT_JOB_ARRAY(work, set->record_count / 2, struct mt_job_device);
     for (uint32_t i = 0; i < set->record_count; i++)
         if (is_known(&set->records[i]) && !set->records[i].is_dry_run)
             records[count++] = &set->records[i];
     if (count)
         qsort(records, count, sizeof *records, compare);
-    for (uint32_t i = 0, end; i < count && status == MT_OK; i = end) {
+    for (uint32_t i = 0, end; i < count; i = end) {
         for (end = i + 1; end < count && !compare_devices(records[i], records[end]);)
             end++;
-        status = add_times(work, records + i, drop_repeats(records + i, end - i));
+        add_times(work, records + i, drop_repeats(records + i, end - i));
     }
-    return status;
 }

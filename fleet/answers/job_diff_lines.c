@@ -82,38 +82,31 @@ static int compare_singles(const void *a, const void *b)
     return order ? order : mt_job_diff_compare_paths(x->paths, x->path, y->path);
 }
 
-static enum mt_status add_tree(struct mt_rank_set *paths, const struct mt_rank_set *set,
-                               uint32_t **map)
+static void add_tree(struct mt_rank_set *paths, const struct mt_rank_set *set, uint32_t **map)
 {
     *map = mt_memory_new(((size_t)set->path_count + 1) * sizeof **map);
     for (uint32_t i = 0; i < set->path_count; i++) {
         uint32_t parent = set->paths[i].parent;
         const char *frame = mt_rank_set_frame(set, i);
-        enum mt_status status =
-            mt_rank_set_path(paths, parent == MT_NO_PATH ? MT_NO_PATH : (*map)[parent], frame,
-                             strlen(frame), &(*map)[i]);
 
-        if (status != MT_OK)
-            return status;
+        (*map)[i] = mt_rank_set_path(paths, parent == MT_NO_PATH ? MT_NO_PATH : (*map)[parent],
+                                     frame, strlen(frame));
     }
-    return MT_OK;
 }
 
 /* For each path of `paths`, its path without line numbers. */
-static enum mt_status loosen(const struct mt_rank_set *paths, uint32_t *loose)
+static void loosen(const struct mt_rank_set *paths, uint32_t *loose)
 {
     struct mt_rank_set tree = {0};
-    enum mt_status status = MT_OK;
 
-    for (uint32_t i = 0; i < paths->path_count && status == MT_OK; i++) {
+    for (uint32_t i = 0; i < paths->path_count; i++) {
         uint32_t parent = paths->paths[i].parent;
         const char *frame = mt_rank_set_frame(paths, i);
 
-        status = mt_rank_set_path(&tree, parent == MT_NO_PATH ? MT_NO_PATH : loose[parent], frame,
-                                  loose_length(frame), &loose[i]);
+        loose[i] = mt_rank_set_path(&tree, parent == MT_NO_PATH ? MT_NO_PATH : loose[parent], frame,
+                                    loose_length(frame));
     }
     mt_rank_set_release(&tree);
-    return status;
 }
 
 static size_t cell_of(const struct mt_job_diff *diff, uint32_t path, enum mt_role role)
@@ -192,14 +185,14 @@ static void pair(struct mt_job_diff *diff, struct mt_job_line_index *index, stru
     }
 }
 
-static enum mt_status pair_moved(struct mt_job_diff *diff, struct mt_job_line_index *index)
+static void pair_moved(struct mt_job_diff *diff, struct mt_job_line_index *index)
 {
     uint32_t *loose = mt_memory_new(((size_t)diff->paths.path_count + 1) * sizeof *loose),
              count = 0;
     struct single *singles = mt_memory_new(((size_t)diff->line_count + 1) * sizeof *singles);
-    enum mt_status status = loosen(&diff->paths, loose);
 
-    for (uint32_t i = 0; i < diff->line_count && status == MT_OK; i++) {
+    loosen(&diff->paths, loose);
+    for (uint32_t i = 0; i < diff->line_count; i++) {
         const struct mt_job_diff_line *line = &diff->lines[i];
 
         if (line->is_in_a == line->is_in_b || line->a_path == MT_NO_PATH)
@@ -207,11 +200,10 @@ static enum mt_status pair_moved(struct mt_job_diff *diff, struct mt_job_line_in
         singles[count++] = (struct single){&diff->paths,        i,          line->a_path,
                                            loose[line->a_path], line->role, line->is_in_b};
     }
-    if (status == MT_OK && count)
+    if (count)
         pair(diff, index, singles, count);
     free(loose);
     free(singles);
-    return status;
 }
 
 /* Upper bound of the number of lines. */
@@ -226,15 +218,12 @@ static uint64_t most_lines(const struct mt_job_diff *diff)
     return mt_min_u64(leaves, cells);
 }
 
-enum mt_status mt_job_diff_find_lines(struct mt_job_diff *diff, struct mt_job_line_index *index)
+void mt_job_diff_find_lines(struct mt_job_diff *diff, struct mt_job_line_index *index)
 {
-    enum mt_status status = add_tree(&diff->paths, diff->a->set, &index->a_paths);
     uint64_t most;
 
-    if (status == MT_OK)
-        status = add_tree(&diff->paths, diff->b->set, &index->b_paths);
-    if (status != MT_OK)
-        return status;
+    add_tree(&diff->paths, diff->a->set, &index->a_paths);
+    add_tree(&diff->paths, diff->b->set, &index->b_paths);
     most = most_lines(diff);
     if (most >= UINT32_MAX)
         mt_memory_end();
@@ -243,7 +232,7 @@ enum mt_status mt_job_diff_find_lines(struct mt_job_diff *diff, struct mt_job_li
     diff->lines = mt_arena_array(&diff->arena, (size_t)most + 1, sizeof *diff->lines);
     add_rows(diff, index, false);
     add_rows(diff, index, true);
-    return pair_moved(diff, index);
+    pair_moved(diff, index);
 }
 
 void mt_job_line_index_release(struct mt_job_line_index *index)

@@ -135,7 +135,7 @@ static void set_rank(const struct matcher *matcher, const struct mt_job_row *row
     keyed->key[1] = row->record->device;
 }
 
-static bool match_ranks(struct matcher *matcher, enum mt_status *status)
+static bool match_ranks(struct matcher *matcher)
 {
     const struct mt_job_diff *diff = matcher->diff;
 
@@ -143,7 +143,6 @@ static bool match_ranks(struct matcher *matcher, enum mt_status *status)
         (is_told(diff->a) && is_told(diff->b) && !axes_are_equal(diff->a, diff->b)))
         return false;
     match_by(matcher, set_rank);
-    *status = MT_OK;
     for (uint32_t i = 0; i < diff->class_count; i++)
         if (diff->classes[i].a_count > 1 || diff->classes[i].b_count > 1)
             return false;
@@ -193,12 +192,11 @@ static void set_place(const struct matcher *matcher, const struct mt_job_row *ro
     }
 }
 
-static bool match_groups(struct matcher *matcher, enum mt_status *status)
+static bool match_groups(struct matcher *matcher)
 {
     if (!find_separating(matcher))
         return false;
     match_by(matcher, set_place);
-    *status = MT_OK;
     return true;
 }
 
@@ -211,10 +209,9 @@ static void set_parameters(const struct matcher *matcher, const struct mt_job_ro
     keyed->is_unknown = !row->parameter_hash;
 }
 
-static bool match_parameters(struct matcher *matcher, enum mt_status *status)
+static bool match_parameters(struct matcher *matcher)
 {
     match_by(matcher, set_parameters);
-    *status = MT_OK;
     return true;
 }
 
@@ -226,10 +223,9 @@ static void set_nothing(const struct matcher *matcher, const struct mt_job_row *
     (void)keyed;
 }
 
-static bool match_all(struct matcher *matcher, enum mt_status *status)
+static bool match_all(struct matcher *matcher)
 {
     match_by(matcher, set_nothing);
-    *status = MT_OK;
     return true;
 }
 
@@ -292,30 +288,27 @@ static void place_groups(struct matcher *matcher)
 }
 
 /* Fills match, classes and axes, with coordinates. */
-static enum mt_status job_diff_find_classes(struct mt_job_diff *diff)
+static void job_diff_find_classes(struct mt_job_diff *diff)
 {
-    static bool (*const ways[])(struct matcher *,
-                                enum mt_status *) = {[MT_MATCH_RANKS] = match_ranks,
+    static bool (*const ways[])(struct matcher *) = {[MT_MATCH_RANKS] = match_ranks,
                                                      [MT_MATCH_GROUPS] = match_groups,
                                                      [MT_MATCH_PARAMETERS] = match_parameters,
                                                      [MT_MATCH_NONE] = match_all};
     struct matcher matcher = {.diff = diff, .count = diff->a->row_count + diff->b->row_count};
-    enum mt_status status = MT_OK;
 
     matcher.rows = mt_memory_zeroed((size_t)matcher.count + 1, sizeof *matcher.rows);
     diff->classes = mt_arena_array(&diff->arena, (size_t)matcher.count + 1, sizeof *diff->classes);
     diff->axes = mt_arena_array(&diff->arena, MT_JOB_AXES, sizeof *diff->axes);
-    for (int i = 0; i < (int)MT_ARRAY_LEN(ways) && status == MT_OK; i++) {
+    for (int i = 0; i < (int)MT_ARRAY_LEN(ways); i++) {
         diff->match = (enum mt_job_match)i;
-        if (ways[i](&matcher, &status) && status == MT_OK && diff->compared_count)
+        if (ways[i](&matcher) && diff->compared_count)
             break;
     }
-    if (status == MT_OK && diff->match == MT_MATCH_RANKS)
+    if (diff->match == MT_MATCH_RANKS)
         place_ranks(diff);
-    if (status == MT_OK && diff->match == MT_MATCH_GROUPS)
+    if (diff->match == MT_MATCH_GROUPS)
         place_groups(&matcher);
     free(matcher.rows);
-    return status;
 }
 
 /* Roles and leaves are parts of the allocated peak. */
@@ -335,26 +328,10 @@ static enum mt_status check_sizes(const struct mt_job_report *report, struct mt_
     return MT_OK;
 }
 
-static enum mt_status fill(struct mt_job_diff *diff)
-{
-    struct mt_job_line_index index = {0};
-    enum mt_status status = job_diff_find_classes(diff);
-
-    if (status == MT_OK)
-        status = mt_job_diff_find_lines(diff, &index);
-    if (status == MT_OK)
-        mt_job_diff_count(diff, &index);
-    if (status == MT_OK)
-        mt_job_diff_count_axes(diff, &index);
-    if (status == MT_OK)
-        mt_job_diff_order(diff);
-    mt_job_line_index_release(&index);
-    return status;
-}
-
 enum mt_status mt_job_diff_make(const struct mt_job_report *a, const struct mt_job_report *b,
                                 struct mt_job_diff **diff, struct mt_error *error)
 {
+    struct mt_job_line_index index = {0};
     struct mt_job_diff *made;
     enum mt_status status = check_sizes(a, error);
 
@@ -366,11 +343,12 @@ enum mt_status mt_job_diff_make(const struct mt_job_report *a, const struct mt_j
     made = mt_memory_zeroed(1, sizeof *made);
     made->a = a;
     made->b = b;
-    status = fill(made);
-    if (status != MT_OK) {
-        mt_job_diff_free(made);
-        return mt_fail(error, status, MT_NO_OFFSET, "too many call paths for one diff");
-    }
+    job_diff_find_classes(made);
+    mt_job_diff_find_lines(made, &index);
+    mt_job_diff_count(made, &index);
+    mt_job_diff_count_axes(made, &index);
+    mt_job_diff_order(made);
+    mt_job_line_index_release(&index);
     *diff = made;
     return MT_OK;
 }

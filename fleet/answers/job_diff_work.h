@@ -22,8 +22,7 @@ struct mt_job_line_index {
 };
 
 /* Fills diff->paths and diff->lines. The changes of the lines are filled later. */
-enum mt_status mt_job_diff_find_lines(struct mt_job_diff *diff,
-                                      struct mt_job_line_index *index) MT_MUST_USE;
+void mt_job_diff_find_lines(struct mt_job_diff *diff, struct mt_job_line_index *index);
 void mt_job_line_index_release(struct mt_job_line_index *index);
 uint32_t mt_job_line_of(const struct mt_job_diff *diff, const struct mt_job_line_index *index,
                         bool is_of_b, const struct mt_record_leaf *leaf);

@@ -52,11 +52,10 @@ static uint64_t job_least_difference(const struct mt_job_options *options, uint6
     return share > bytes ? (uint64_t)(share < UINT64_MAX ? share : UINT64_MAX) : bytes;
 }
 
-enum mt_status mt_job_find_needs(struct mt_job_work *work, struct mt_error *error)
+void mt_job_find_needs(struct mt_job_work *work)
 {
     struct mt_job_report *report = work->report;
 
-    (void)error;
     report->reserved = spread_of(work, MT_JOB_RESERVED);
     report->allocated = spread_of(work, MT_JOB_ALLOCATED);
     report->needed = spread_of(work, MT_JOB_NEEDED);
@@ -65,7 +64,6 @@ enum mt_status mt_job_find_needs(struct mt_job_work *work, struct mt_error *erro
         report->imbalance_ppm =
             mt_job_ppm(report->reserved.max - report->reserved.mean, report->reserved.mean);
     work->outlier_bytes = job_least_difference(work->options, report->reserved.median);
-    return MT_OK;
 }
 
 enum { DISTANCES = 6, FEWEST_REPLICAS = 2 };
@@ -301,7 +299,7 @@ static int compare_outliers(const void *a, const void *b)
     return one->row < other->row ? -1 : one->row > other->row;
 }
 
-enum mt_status mt_job_find_outliers(struct mt_job_work *work, struct mt_error *error)
+void mt_job_find_outliers(struct mt_job_work *work)
 {
     struct mt_job_report *report = work->report;
     uint32_t *rows = sort_by_cluster(work);
@@ -309,7 +307,6 @@ enum mt_status mt_job_find_outliers(struct mt_job_work *work, struct mt_error *e
                                     MT_JOB_ARRAY(work, work->set->path_count, uint64_t),
                                     work->set->path_count};
 
-    (void)error;
     report->outliers = MT_JOB_ARRAY(work, report->row_count, struct mt_job_outlier);
     for (uint32_t c = 0, first = 0; c < report->cluster_count;
          first += report->clusters[c++].count) {
@@ -329,5 +326,4 @@ enum mt_status mt_job_find_outliers(struct mt_job_work *work, struct mt_error *e
     }
     if (report->outlier_count)
         qsort(report->outliers, report->outlier_count, sizeof *report->outliers, compare_outliers);
-    return MT_OK;
 }

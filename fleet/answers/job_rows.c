@@ -124,12 +124,11 @@ static void find_world(struct mt_job_report *report)
 }
 
 /* The gaps between the ranks that are there. A rank that a file invents may be INT32_MAX. */
-enum mt_status mt_job_find_missing(struct mt_job_work *work, struct mt_error *error)
+void mt_job_find_missing(struct mt_job_work *work)
 {
     struct mt_job_report *report = work->report;
     int64_t next = 0;
 
-    (void)error;
     report->missing = MT_JOB_ARRAY(work, report->row_count + 1, struct mt_job_range);
     for (uint32_t i = 0; i <= report->row_count; i++) {
         int64_t rank =
@@ -142,7 +141,6 @@ enum mt_status mt_job_find_missing(struct mt_job_work *work, struct mt_error *er
             next = rank + 1;
     }
     report->missing_count = report->world - report->seen_count;
-    return MT_OK;
 }
 
 static int compare_texts(const void *a, const void *b)
@@ -235,15 +233,13 @@ static void copy_unreadable(struct mt_job_work *work)
         qsort(report->unreadable, count, sizeof *report->unreadable, compare_files);
 }
 
-enum mt_status mt_job_find_rows(struct mt_job_work *work, struct mt_error *error)
+void mt_job_find_rows(struct mt_job_work *work)
 {
     find_epochs(work);
-    (void)error;
     find_rows(work);
     find_world(work->report);
     count_rows(work->report);
     count_hosts(work);
     count_unranked(work);
     copy_unreadable(work);
-    return MT_OK;
 }

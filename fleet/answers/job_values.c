@@ -14,15 +14,13 @@ bool mt_job_is_whole(const struct mt_rank_record *record)
     return record->is_complete && !record->has_death && record->outcome != MT_OUTCOME_CUT;
 }
 
-enum mt_status mt_job_find_parameters(struct mt_job_work *work, struct mt_error *error)
+void mt_job_find_parameters(struct mt_job_work *work)
 {
     struct mt_job_report *report = work->report;
 
-    (void)error;
     for (uint32_t i = 0; i < report->row_count; i++)
         if (mt_job_is_whole(report->rows[i].record))
             report->rows[i].parameter_hash = report->rows[i].record->parameter_hash;
-    return MT_OK;
 }
 
 static int compare(uint64_t a, uint64_t b)

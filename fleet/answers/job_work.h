@@ -17,18 +17,20 @@ struct mt_job_work {
     uint64_t outlier_bytes;      /* the smallest relevant difference between replicas */
 };
 
-/* An answer fills its part of the report. The table in job_answers.c has their order. */
-typedef enum mt_status mt_job_answer(struct mt_job_work *work, struct mt_error *error);
+/* An answer fills its part of the report. job_answers.c has their order. */
+typedef void mt_job_answer(struct mt_job_work *work);
 
 mt_job_answer mt_job_find_rows;
 mt_job_answer mt_job_find_parameters;
-mt_job_answer mt_job_find_axes;
 mt_job_answer mt_job_find_missing;
 mt_job_answer mt_job_find_needs;
 mt_job_answer mt_job_find_clusters;
 mt_job_answer mt_job_find_death;
 mt_job_answer mt_job_find_outliers;
 mt_job_answer mt_job_find_devices;
+
+/* Like the other answers. MT_ERR_USAGE: options->mesh does not fit the job. */
+enum mt_status mt_job_find_axes(struct mt_job_work *work, struct mt_error *error) MT_MUST_USE;
 
 /* Returns true if the process ran to its end and its trace is complete. Only then can its roles at
  * the peak be compared with those of other ranks. */

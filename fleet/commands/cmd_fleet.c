@@ -124,11 +124,12 @@ static int read_files(struct run *run)
                                      .threads = mt_fleet_threads(run->arguments->jobs),
                                      .load = mt_fleet_load,
                                      .context = &reading};
-    struct mt_error error = {.offset = MT_NO_OFFSET, .text = "too many call stacks"};
-    enum mt_status status = mt_gather_files(&gather, &run->set, &run->failures);
+    struct mt_error error = {.offset = MT_NO_OFFSET, .text = "its results cannot be sent"};
+    enum mt_status status = MT_OK;
 
+    mt_gather_files(&gather, &run->set, &run->failures);
     if (exchange->size > 1)
-        status = mt_reduce(exchange, &gather, status, &run->set, &run->failures, &error);
+        status = mt_reduce(exchange, &gather, MT_OK, &run->set, &run->failures, &error);
     run->has_shared = status == MT_OK;
     error.status = status;
     return status == MT_OK ? MT_EXIT_OK : mt_report_error(run->arguments->paths[0], &error);

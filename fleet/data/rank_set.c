@@ -120,21 +120,15 @@ static void give_places(struct placing *placing)
 }
 
 /* Replaces the paths and frames by those in the new order. */
-static enum mt_status rebuild_paths(struct placing *placing)
+static void rebuild_paths(struct placing *placing)
 {
     struct mt_rank_set *set = placing->set, fresh = {0};
-    enum mt_status status = MT_OK;
 
-    for (uint32_t i = 0; i < placing->count && status == MT_OK; i++) {
-        uint32_t path = MT_NO_PATH;
+    for (uint32_t i = 0; i < placing->count; i++) {
+        uint32_t path = mt_rank_set_path(&fresh, placing->paths[i].parent, placing->paths[i].frame,
+                                         strlen(placing->paths[i].frame));
 
-        status = mt_rank_set_path(&fresh, placing->paths[i].parent, placing->paths[i].frame,
-                                  strlen(placing->paths[i].frame), &path);
-        MT_ASSERT(status != MT_OK || path == i);
-    }
-    if (status != MT_OK) {
-        mt_rank_set_release(&fresh);
-        return status;
+        MT_ASSERT(path == i);
     }
     mt_strings_release(&set->frames);
     mt_map_release(&set->path_index);
@@ -144,14 +138,12 @@ static enum mt_status rebuild_paths(struct placing *placing)
     set->paths = fresh.paths;
     set->path_count = fresh.path_count;
     set->path_capacity = fresh.path_capacity;
-    return MT_OK;
 }
 
-static enum mt_status order_paths(struct placing *placing)
+static void order_paths(struct placing *placing)
 {
     struct mt_rank_set *set = placing->set;
     size_t room = (size_t)set->path_count + 1;
-    enum mt_status status;
 
     placing->paths = mt_memory_new(room * sizeof *placing->paths);
     placing->depths = mt_memory_new(room * sizeof *placing->depths);
@@ -161,10 +153,9 @@ static enum mt_status order_paths(struct placing *placing)
         each_path(&set->records[i], mark_used, placing);
     collect_used(placing);
     give_places(placing);
-    status = rebuild_paths(placing);
-    for (uint32_t i = 0; i < set->record_count && status == MT_OK; i++)
+    rebuild_paths(placing);
+    for (uint32_t i = 0; i < set->record_count; i++)
         each_path(&set->records[i], move_path, placing);
-    return status;
 }
 
 static int compare_fields(const void *a, const void *b, const struct mt_record_field *fields,
@@ -232,16 +223,16 @@ static void drop_repeats(struct mt_rank_set *set)
     set->record_count = kept;
 }
 
-enum mt_status mt_rank_set_sort(struct mt_rank_set *set)
+void mt_rank_set_sort(struct mt_rank_set *set)
 {
     struct placing placing = {.set = set};
-    enum mt_status status = set->is_sorted ? MT_OK : order_paths(&placing);
 
+    if (set->is_sorted)
+        return;
+    order_paths(&placing);
     free(placing.paths);
     free(placing.depths);
     free(placing.places);
-    if (status != MT_OK || set->is_sorted)
-        return status;
     for (uint32_t i = 0; i < set->record_count; i++)
         if (set->records[i].leaf_count)
             qsort(set->records[i].leaves, set->records[i].leaf_count,
@@ -250,7 +241,6 @@ enum mt_status mt_rank_set_sort(struct mt_rank_set *set)
         qsort(set->records, set->record_count, sizeof *set->records, by_record);
     drop_repeats(set);
     set->is_sorted = true;
-    return MT_OK;
 }
 
 static bool paths_are_sound(const struct mt_rank_set *set, const char **why)
@@ -384,27 +374,26 @@ static uint64_t key_of(uint32_t parent, uint32_t frame)
     return (uint64_t)parent << 32 | frame;
 }
 
-enum mt_status mt_rank_set_path(struct mt_rank_set *set, uint32_t parent, const char *frame,
-                                size_t length, uint32_t *path)
+uint32_t mt_rank_set_path(struct mt_rank_set *set, uint32_t parent, const char *frame,
+                          size_t length)
 {
-    uint32_t id;
+    uint32_t id, path;
 
     mt_strings_put(&set->frames, frame, length, &id);
     MT_ASSERT(parent == MT_NO_PATH || parent < set->path_count);
     MT_ASSERT(!memchr(frame, 0, length));
-    *path = mt_map_get(&set->path_index, key_of(parent, id));
-    if (*path != MT_MAP_NONE)
-        return MT_OK;
+    path = mt_map_get(&set->path_index, key_of(parent, id));
+    if (path != MT_MAP_NONE)
+        return path;
     if (set->path_count == MT_NO_PATH - 1)
-        return MT_ERR_UNSUPPORTED;
+        mt_memory_end();
     if (set->path_count == set->path_capacity)
         mt_grow_to(&set->paths, &set->path_capacity, (size_t)set->path_count + 1,
                    sizeof *set->paths);
     mt_map_put(&set->path_index, key_of(parent, id), set->path_count);
     set->paths[set->path_count] = (struct mt_call_path){parent, id};
-    *path = set->path_count++;
     set->is_sorted = false;
-    return MT_OK;
+    return set->path_count++;
 }
 
 const char *mt_rank_set_frame(const struct mt_rank_set *set, uint32_t path)
@@ -415,9 +404,8 @@ const char *mt_rank_set_frame(const struct mt_rank_set *set, uint32_t path)
 
 /* Moves the texts and paths of an object that was copied as bytes to this set. `map` has the set's
  * path for each of the object's; NULL: they belong to the set already. */
-static enum mt_status own_fields(struct mt_rank_set *set, void *object,
-                                 const struct mt_record_field *fields, uint32_t count,
-                                 const uint32_t *map)
+static void own_fields(struct mt_rank_set *set, void *object, const struct mt_record_field *fields,
+                       uint32_t count, const uint32_t *map)
 {
     for (uint32_t i = 0; i < count; i++) {
         const struct mt_record_field *field = &fields[i];
@@ -430,12 +418,11 @@ static enum mt_status own_fields(struct mt_rank_set *set, void *object,
             mt_field_set_text(object, field, set->texts.texts[id]);
         } else if (field->kind == MT_FIELD_PATH && map) {
             uint32_t path = (uint32_t)mt_field_get(object, field);
+            bool fits = path == MT_NO_PATH || mt_field_set(object, field, map[path]);
 
-            if (path != MT_NO_PATH && !mt_field_set(object, field, map[path]))
-                return MT_ERR_UNSUPPORTED;
+            MT_ASSERT(fits);
         }
     }
-    return MT_OK;
 }
 
 /* The arrays of the record, in the arena of the set. */
@@ -454,108 +441,90 @@ static void copy_lists(struct mt_rank_set *set, struct mt_rank_record *record)
     }
 }
 
-static enum mt_status own_list(struct mt_rank_set *set, const struct mt_rank_record *record,
-                               const struct mt_record_list *list, const uint32_t *map)
+static void own_list(struct mt_rank_set *set, const struct mt_rank_record *record,
+                     const struct mt_record_list *list, const uint32_t *map)
 {
     uint32_t count = mt_list_count(record, list);
     unsigned char *array = mt_list_array(record, list);
 
-    for (uint32_t i = 0; i < count; i++) {
-        enum mt_status status =
-            own_fields(set, array + i * list->element_bytes, list->fields, list->field_count, map);
-
-        if (status != MT_OK)
-            return status;
-    }
-    return MT_OK;
+    for (uint32_t i = 0; i < count; i++)
+        own_fields(set, array + i * list->element_bytes, list->fields, list->field_count, map);
 }
 
 /* Adds a record whose arrays the set owns, and may change. */
-static enum mt_status add_owned(struct mt_rank_set *set, const struct mt_rank_record *record,
-                                const uint32_t *map)
+static void add_owned(struct mt_rank_set *set, const struct mt_rank_record *record,
+                      const uint32_t *map)
 {
     struct mt_rank_record copy = *record;
-    enum mt_status status = own_fields(set, &copy, mt_record_fields, mt_record_field_count, map);
 
-    for (uint32_t i = 0; i < mt_record_list_count && status == MT_OK; i++)
-        status = own_list(set, &copy, &mt_record_lists[i], map);
-    if (status != MT_OK)
-        return status;
+    own_fields(set, &copy, mt_record_fields, mt_record_field_count, map);
+    for (uint32_t i = 0; i < mt_record_list_count; i++)
+        own_list(set, &copy, &mt_record_lists[i], map);
     if (set->record_count == UINT32_MAX)
-        return MT_ERR_UNSUPPORTED;
+        mt_memory_end();
     if (set->record_count == set->record_capacity)
         mt_grow_to(&set->records, &set->record_capacity, (size_t)set->record_count + 1,
                    sizeof *set->records);
     set->records[set->record_count++] = copy;
     set->is_sorted = false;
-    return MT_OK;
 }
 
-static enum mt_status add_copy(struct mt_rank_set *set, const struct mt_rank_record *record,
-                               const uint32_t *map)
+static void add_copy(struct mt_rank_set *set, const struct mt_rank_record *record,
+                     const uint32_t *map)
 {
     struct mt_rank_record copy = *record;
 
     copy_lists(set, &copy);
-    return add_owned(set, &copy, map);
+    add_owned(set, &copy, map);
 }
 
-enum mt_status mt_rank_set_add(struct mt_rank_set *set, const struct mt_rank_record *record)
+void mt_rank_set_add(struct mt_rank_set *set, const struct mt_rank_record *record)
 {
-    return add_copy(set, record, NULL);
+    add_copy(set, record, NULL);
 }
 
 /* Fills `map` with the path of `set` for each path of `other`. */
-static enum mt_status map_paths(struct mt_rank_set *set, const struct mt_rank_set *other,
-                                uint32_t *map)
+static void map_paths(struct mt_rank_set *set, const struct mt_rank_set *other, uint32_t *map)
 {
     for (uint32_t i = 0; i < other->path_count; i++) {
         const struct mt_call_path *path = &other->paths[i];
         uint32_t parent = path->parent == MT_NO_PATH ? MT_NO_PATH : map[path->parent];
-        enum mt_status status = mt_rank_set_path(set, parent, other->frames.texts[path->frame],
-                                                 other->frames.lengths[path->frame], &map[i]);
 
-        if (status != MT_OK)
-            return status;
+        map[i] = mt_rank_set_path(set, parent, other->frames.texts[path->frame],
+                                  other->frames.lengths[path->frame]);
     }
-    return MT_OK;
 }
 
-static enum mt_status add_records(struct mt_rank_set *set, const struct mt_rank_set *other,
-                                  enum mt_status (*add)(struct mt_rank_set *,
-                                                        const struct mt_rank_record *,
-                                                        const uint32_t *map))
+static void add_records(struct mt_rank_set *set, const struct mt_rank_set *other,
+                        void (*add)(struct mt_rank_set *, const struct mt_rank_record *,
+                                    const uint32_t *map))
 {
     uint32_t *map = mt_memory_new(((size_t)other->path_count + 1) * sizeof *map);
-    enum mt_status status = map_paths(set, other, map);
 
-    for (uint32_t i = 0; i < other->record_count && status == MT_OK; i++)
-        status = add(set, &other->records[i], map);
+    map_paths(set, other, map);
+    for (uint32_t i = 0; i < other->record_count; i++)
+        add(set, &other->records[i], map);
     free(map);
-    return status;
 }
 
-enum mt_status mt_rank_set_unite(struct mt_rank_set *set, const struct mt_rank_set *other)
+void mt_rank_set_unite(struct mt_rank_set *set, const struct mt_rank_set *other)
 {
     MT_ASSERT(set != other);
-    return add_records(set, other, add_copy);
+    add_records(set, other, add_copy);
 }
 
-enum mt_status mt_rank_set_take(struct mt_rank_set *set, struct mt_rank_set *other)
+void mt_rank_set_take(struct mt_rank_set *set, struct mt_rank_set *other)
 {
-    enum mt_status status = MT_OK;
-
     MT_ASSERT(set != other);
     if (!set->record_count && !set->path_count) {
         mt_rank_set_release(set);
         *set = *other;
         memset(other, 0, sizeof *other);
-        return MT_OK;
+        return;
     }
     mt_arena_join(&set->arena, &other->arena);
-    status = add_records(set, other, add_owned);
+    add_records(set, other, add_owned);
     mt_rank_set_release(other);
-    return status;
 }
 
 void mt_rank_set_release(struct mt_rank_set *set)

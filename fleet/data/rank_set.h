@@ -34,29 +34,26 @@ struct mt_rank_set {
 };
 
 /* Finds or adds the path of `parent` (MT_NO_PATH: none) and a frame. The frame must not have a zero
- * byte, because frames are compared as C strings. O(1). MT_ERR_UNSUPPORTED: too many paths. */
-enum mt_status mt_rank_set_path(struct mt_rank_set *set, uint32_t parent, const char *frame,
-                                size_t length, uint32_t *path) MT_MUST_USE;
+ * byte, because frames are compared as C strings. O(1). */
+uint32_t mt_rank_set_path(struct mt_rank_set *set, uint32_t parent, const char *frame,
+                          size_t length);
 
 /* Returns the text of the last frame of a path. */
 const char *mt_rank_set_frame(const struct mt_rank_set *set, uint32_t path);
 
 /* Adds a deep copy of the record, whose paths are indexes into this set. */
-enum mt_status mt_rank_set_add(struct mt_rank_set *set,
-                               const struct mt_rank_record *record) MT_MUST_USE;
+void mt_rank_set_add(struct mt_rank_set *set, const struct mt_rank_record *record);
 
-/* Adds the records of `other` to `set`. O(bytes of other). After a failure `set` has only some of
- * the records, and may only be released. */
-enum mt_status mt_rank_set_unite(struct mt_rank_set *set,
-                                 const struct mt_rank_set *other) MT_MUST_USE;
+/* Adds the records of `other` to `set`. O(bytes of other). */
+void mt_rank_set_unite(struct mt_rank_set *set, const struct mt_rank_set *other);
 
 /* Like mt_rank_set_unite, but moves the records of `other` instead of copying them, which saves the
- * memory of a copy. `other` is empty afterwards, even after a failure. */
-enum mt_status mt_rank_set_take(struct mt_rank_set *set, struct mt_rank_set *other) MT_MUST_USE;
+ * memory of a copy. `other` is empty afterwards. */
+void mt_rank_set_take(struct mt_rank_set *set, struct mt_rank_set *other);
 
 /* Brings the set into canonical form: sorts it, and drops repeated records and paths that no record
  * names. O(n log n). */
-enum mt_status mt_rank_set_sort(struct mt_rank_set *set) MT_MUST_USE;
+void mt_rank_set_sort(struct mt_rank_set *set);
 
 /* Compares like strcmp: by job, rank, device, restart, host, process, then by all other fields.
  * Both records must belong to one set in canonical form. */

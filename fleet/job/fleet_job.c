@@ -343,11 +343,8 @@ static int read_files(struct mt_fleet_job *job, const struct mt_fleet_reading *r
                                      .threads = mt_fleet_threads(jobs),
                                      .load = mt_fleet_load,
                                      .context = &copy};
-    struct mt_error error = {
-        .status = MT_ERR_UNSUPPORTED, .offset = MT_NO_OFFSET, .text = "too many call paths"};
 
-    if (mt_gather_files(&gather, &job->set, &job->failures) != MT_OK)
-        return mt_report_error(job->path, &error);
+    mt_gather_files(&gather, &job->set, &job->failures);
     mt_fleet_say_failures(&job->files, &job->failures, reading->name_all);
     return job->set.record_count ? MT_EXIT_OK : MT_EXIT_INPUT;
 }

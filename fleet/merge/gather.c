@@ -17,8 +17,7 @@
 
 struct crew {
     const struct mt_gather *gather;
-    _Atomic uint64_t next;  /* the next path to read; 64 bits, so that adding cannot wrap */
-    atomic_bool has_failed; /* too many paths: all threads stop */
+    _Atomic uint64_t next; /* the next path to read; 64 bits, so that adding cannot wrap */
 };
 
 /* What one thread has read. */
@@ -26,7 +25,6 @@ struct reader {
     struct crew *crew;
     struct mt_rank_set set;
     struct mt_gather_failures failures;
-    enum mt_status status;
     pthread_t thread;
 };
 
@@ -59,7 +57,7 @@ void mt_gather_failures_release(struct mt_gather_failures *failures)
 }
 
 /* Reads into a separate set: records added before a file turns out to be damaged must not count. */
-static enum mt_status read_file(struct reader *reader, uint32_t file)
+static void read_file(struct reader *reader, uint32_t file)
 {
     const struct mt_gather *gather = reader->crew->gather;
     struct mt_rank_set set = {0};
@@ -68,18 +66,16 @@ static enum mt_status read_file(struct reader *reader, uint32_t file)
     enum mt_status status = gather->load(gather->context, gather->paths[file], &set, &error);
 
     if (status == MT_OK) {
-        status = mt_rank_set_unite(&reader->set, &set);
+        mt_rank_set_unite(&reader->set, &set);
     } else {
         failure.status = status;
         memcpy(failure.text, error.text, sizeof failure.text);
         failure.text[sizeof failure.text - 1] = '\0';
         mt_gather_failures_add(&reader->failures, &failure);
-        status = MT_OK;
     }
     mt_rank_set_release(&set);
     if (gather->tell_read)
         gather->tell_read(gather->context);
-    return status;
 }
 
 static void *read_files(void *argument)
@@ -88,30 +84,23 @@ static void *read_files(void *argument)
     struct crew *crew = reader->crew;
     uint64_t stride = mt_max_u64(1, crew->gather->share_count);
 
-    while (reader->status == MT_OK && !atomic_load(&crew->has_failed)) {
+    for (;;) {
         uint64_t file = atomic_fetch_add(&crew->next, stride);
 
         if (file >= crew->gather->path_count)
-            break;
-        reader->status = read_file(reader, (uint32_t)file);
+            return NULL;
+        read_file(reader, (uint32_t)file);
     }
-    if (reader->status != MT_OK)
-        atomic_store(&crew->has_failed, true);
-    return NULL;
 }
 
-static enum mt_status take(struct reader *reader, struct mt_rank_set *set,
-                           struct mt_gather_failures *failures)
+static void take(struct reader *reader, struct mt_rank_set *set,
+                 struct mt_gather_failures *failures)
 {
-    enum mt_status status = reader->status;
-
-    if (status == MT_OK)
-        status = mt_rank_set_take(set, &reader->set);
-    for (uint32_t i = 0; i < reader->failures.count && status == MT_OK; i++)
+    mt_rank_set_take(set, &reader->set);
+    for (uint32_t i = 0; i < reader->failures.count; i++)
         mt_gather_failures_add(failures, &reader->failures.list[i]);
     mt_rank_set_release(&reader->set);
     mt_gather_failures_release(&reader->failures);
-    return status;
 }
 
 /* The calling thread is one of the readers, so that all files are read even if no thread starts. */
@@ -128,26 +117,22 @@ static uint32_t run_crew(struct reader *readers, uint32_t count)
     return started;
 }
 
-enum mt_status mt_gather_files(const struct mt_gather *gather, struct mt_rank_set *set,
-                               struct mt_gather_failures *failures)
+void mt_gather_files(const struct mt_gather *gather, struct mt_rank_set *set,
+                     struct mt_gather_failures *failures)
 {
     struct crew crew = {.gather = gather, .next = gather->share};
     uint32_t count = (uint32_t)mt_max_u64(1, mt_min_u64(gather->threads, gather->path_count));
     struct reader *readers = mt_memory_zeroed(count, sizeof *readers);
-    enum mt_status status = MT_OK;
     uint32_t started;
 
     for (uint32_t i = 0; i < count; i++)
         readers[i].crew = &crew;
     started = run_crew(readers, count);
-    for (uint32_t i = 0; i < started; i++) {
-        enum mt_status taken = take(&readers[i], set, failures);
-
-        status = status == MT_OK ? taken : status;
-    }
+    for (uint32_t i = 0; i < started; i++)
+        take(&readers[i], set, failures);
     free(readers);
     gather_failures_sort(failures);
-    return status == MT_OK ? mt_rank_set_sort(set) : status;
+    mt_rank_set_sort(set);
 }
 
 static const char magic[8] = {'M', 'T', 'P', 'A', 'R', 'T', '1', '\0'};
@@ -271,17 +256,8 @@ static enum mt_status receive(const struct mt_exchange *exchange, uint32_t from,
     return exchange->receive(exchange->context, from, *bytes, *length);
 }
 
-static enum mt_status add_theirs(struct mt_rank_set *set, struct mt_gather_failures *failures,
-                                 struct mt_rank_set *their_set,
-                                 const struct mt_gather_failures *theirs)
-{
-    for (uint32_t i = 0; i < theirs->count; i++)
-        mt_gather_failures_add(failures, &theirs->list[i]);
-    return mt_rank_set_take(set, their_set);
-}
-
-static enum mt_status take_from(const struct reduction *reduction, uint32_t from, uint32_t step,
-                                struct mt_rank_set *set, struct mt_gather_failures *failures)
+static void take_from(const struct reduction *reduction, uint32_t from, uint32_t step,
+                      struct mt_rank_set *set, struct mt_gather_failures *failures)
 {
     struct mt_gather_failures theirs = {0};
     struct mt_rank_set their_set = {0};
@@ -294,26 +270,24 @@ static enum mt_status take_from(const struct reduction *reduction, uint32_t from
         status = read_message(reduction, bytes, length, &their_set, &theirs, &error);
     free(bytes);
     if (status == MT_OK) {
-        status = add_theirs(set, failures, &their_set, &theirs);
+        for (uint32_t i = 0; i < theirs.count; i++)
+            mt_gather_failures_add(failures, &theirs.list[i]);
+        mt_rank_set_take(set, &their_set);
     } else {
         fail_branch(reduction, from, step, status, error.text, failures);
-        status = MT_OK;
     }
     mt_rank_set_release(&their_set);
     mt_gather_failures_release(&theirs);
-    return status;
 }
 
-static enum mt_status give_to(const struct reduction *reduction, uint32_t to, enum mt_status status,
+static enum mt_status give_to(const struct reduction *reduction, uint32_t to,
                               struct mt_rank_set *set, struct mt_gather_failures *failures,
                               struct mt_error *error)
 {
     const struct mt_exchange *exchange = reduction->exchange;
     struct mt_buf message = {0};
-    enum mt_status sent;
+    enum mt_status status = write_message(reduction, set, failures, &message, error), sent;
 
-    if (status == MT_OK)
-        status = write_message(reduction, set, failures, &message, error);
     /* The receiver waits for a message, so a failure is sent as an empty one. */
     sent =
         exchange->send(exchange->context, to, message.data, status == MT_OK ? message.length : 0);
@@ -334,14 +308,14 @@ enum mt_status mt_reduce(const struct mt_exchange *exchange, const struct mt_gat
         mt_rank_set_release(set);
         failures->count = 0;
         fail_share(rank, size, gather->path_count, status, mt_status_text(status), failures);
-        status = MT_OK;
     }
     for (uint64_t step = 1; step < size; step *= 2) {
         if (rank & step)
-            return give_to(&reduction, rank - (uint32_t)step, status, set, failures, error);
-        if (status == MT_OK && size - rank > step)
-            status = take_from(&reduction, rank + (uint32_t)step, (uint32_t)step, set, failures);
+            return give_to(&reduction, rank - (uint32_t)step, set, failures, error);
+        if (size - rank > step)
+            take_from(&reduction, rank + (uint32_t)step, (uint32_t)step, set, failures);
     }
     gather_failures_sort(failures);
-    return status == MT_OK ? mt_rank_set_sort(set) : status;
+    mt_rank_set_sort(set);
+    return MT_OK;
 }

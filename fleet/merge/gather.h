@@ -35,10 +35,9 @@ struct mt_gather {
 };
 
 /* Adds the records of the files to *set, and the files that could not be read to *failures,
- * sorted by file. An unreadable file is not an error of this function. MT_ERR_UNSUPPORTED: too
- * many paths; *set and *failures then have only a part of the results. */
-enum mt_status mt_gather_files(const struct mt_gather *gather, struct mt_rank_set *set,
-                               struct mt_gather_failures *failures) MT_MUST_USE;
+ * sorted by file. An unreadable file is not an error. */
+void mt_gather_files(const struct mt_gather *gather, struct mt_rank_set *set,
+                     struct mt_gather_failures *failures);
 
 void mt_gather_failures_add(struct mt_gather_failures *failures,
                             const struct mt_gather_failure *failure);
@@ -53,8 +52,7 @@ void mt_gather_failures_release(struct mt_gather_failures *failures);
  * sorted by file. The other processes keep the sets that they sent. All processes must see the same
  * paths in `gather`. A process that had an error (`status`; MT_OK = none) must also call this
  * function, because others wait for it. Its files then count as failed with that status. The files
- * of a process also count as failed if its message cannot be read, or if it saw other paths.
- * MT_ERR_UNSUPPORTED (too many paths): another process may still wait for this one. */
+ * of a process also count as failed if its message cannot be read, or if it saw other paths. */
 enum mt_status mt_reduce(const struct mt_exchange *exchange, const struct mt_gather *gather,
                          enum mt_status status, struct mt_rank_set *set,
                          struct mt_gather_failures *failures, struct mt_error *error) MT_MUST_USE;

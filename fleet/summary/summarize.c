@@ -78,7 +78,7 @@ static void fill_device(const struct mt_summarizing *work)
 }
 
 /* Sets identity, device_uuid, device_pci and device_mig. */
-static enum mt_status summarize_identity(const struct mt_summarizing *work)
+static void summarize_identity(const struct mt_summarizing *work)
 {
     const struct mt_identity *identity = work->identity;
     struct mt_record_identity *out = &work->record->identity;
@@ -100,7 +100,6 @@ static enum mt_status summarize_identity(const struct mt_summarizing *work)
     fill_device(work);
     fill_axes(work);
     fill_groups(work);
-    return MT_OK;
 }
 
 /* How a rank ended. A request that only frees followed counts as the end of a run in an analysis,
@@ -136,21 +135,19 @@ static bool find_death(const struct mt_summarizing *work, struct death *death)
 }
 
 /* The frames that flame graphs show. */
-static enum mt_status path_of(const struct mt_summarizing *work, uint32_t stack, uint32_t *path)
+static uint32_t path_of(const struct mt_summarizing *work, uint32_t stack)
 {
     struct mt_speaking_stack speaking;
-    uint32_t frames[MT_SPEAKING_DEPTH], count = 0;
-    enum mt_status status;
+    uint32_t frames[MT_SPEAKING_DEPTH], count = 0, path = MT_NO_PATH;
 
     mt_speaking_stack_init(&speaking, work->arena, work->report->symbols);
     mt_speaking_stack_get(&speaking, stack, frames, &count);
-    status = MT_OK;
-    for (uint32_t i = 0; i < count && status == MT_OK; i++) {
+    for (uint32_t i = 0; i < count; i++) {
         const char *label = mt_frame_label(work->arena, work->report->symbols, frames[i]);
 
-        status = mt_rank_set_path(work->set, *path, label, strlen(label), path);
+        path = mt_rank_set_path(work->set, path, label, strlen(label));
     }
-    return status;
+    return path;
 }
 
 static enum mt_outcome outcome_of(const struct mt_summarizing *work, bool died)
@@ -169,28 +166,24 @@ static enum mt_outcome outcome_of(const struct mt_summarizing *work, bool died)
 }
 
 /* Sets outcome, has_death and the fields of the death. */
-static enum mt_status summarize_outcome(const struct mt_summarizing *work)
+static void summarize_outcome(const struct mt_summarizing *work)
 {
     struct mt_rank_record *record = work->record;
-    enum mt_status status;
     struct death death;
 
     record->has_death = find_death(work, &death);
     record->outcome = outcome_of(work, record->has_death);
     record->death_path = record->death_site = MT_NO_PATH;
     if (!record->has_death)
-        return MT_OK;
+        return;
     record->death_t_ns = death.t_ns;
     record->death_event = death.event;
     record->death_wanted_bytes = death.wanted_bytes;
     record->death_free_bytes = death.free_bytes;
     if (death.stack == MT_NO_ID)
-        return MT_OK;
-    status = path_of(work, death.stack, &record->death_path);
-    return status == MT_OK
-               ? mt_summarize_site(work, mt_stack_site(work->report->symbols, death.stack),
-                                   &record->death_site)
-               : status;
+        return;
+    record->death_path = path_of(work, death.stack);
+    record->death_site = mt_summarize_site(work, mt_stack_site(work->report->symbols, death.stack));
 }
 
 /* Steps of a record: those that the recording covers, by number. A program may count from 0 in each
@@ -265,7 +258,7 @@ static void fill_peak(const struct mt_summarizing *work, const struct step_numbe
 }
 
 /* Sets steps, last_step, and the steps of the peaks. */
-static enum mt_status summarize_steps(const struct mt_summarizing *work)
+static void summarize_steps(const struct mt_summarizing *work)
 {
     const struct mt_device_report *device = work->device;
     struct mt_rank_record *record = work->record;
@@ -278,7 +271,6 @@ static enum mt_status summarize_steps(const struct mt_summarizing *work)
     fill_peak(work, &numbers, &device->allocated_peak, &record->allocated_peak);
     fill_peak(work, &numbers, &device->active_peak, &record->active_peak);
     fill_peak(work, &numbers, &device->reserved_peak, &record->reserved_peak);
-    return MT_OK;
 }
 
 /* The process's memory outside of its allocator, and the need of the device. */
@@ -392,7 +384,7 @@ static uint64_t least_need(const struct mt_device_report *device)
 
 /* Sets the memory outside of the allocator, the communicators, and the memory that the device must
  * have. */
-static enum mt_status summarize_needs(const struct mt_summarizing *work)
+static void summarize_needs(const struct mt_summarizing *work)
 {
     const struct mt_device_report *device = work->device;
     const struct mt_driver_report *driver = mt_driver_of(work->report, device->device);
@@ -412,12 +404,11 @@ static enum mt_status summarize_needs(const struct mt_summarizing *work)
         record->allocator_need_low_bytes = device->need->low_bytes;
     }
     if (!driver)
-        return MT_OK;
+        return;
     record->has_driver = driver->has_calls;
     record->driver_peak_bytes = driver->peak.bytes;
     fill_owners(work, driver);
     fill_communicators(work, driver);
-    return MT_OK;
 }
 
 static const char *file_name(const char *path)
@@ -464,13 +455,13 @@ static void fill_facts(const struct mt_summarizing *work)
 
 _Static_assert(MT_RECORD_LEVELS == MT_COURSE_LEVELS, "levels have one bound");
 
-static enum mt_status fill_course(const struct mt_summarizing *work)
+static void fill_course(const struct mt_summarizing *work)
 {
     const struct mt_course *course = work->device->course;
     struct mt_rank_record *record = work->record;
 
     if (!course)
-        return MT_OK;
+        return;
     record->step_hash = course->step_hash;
     record->levels = mt_arena_array(work->arena, MT_RECORD_LEVELS, sizeof *record->levels);
     record->level_count = course->level_count;
@@ -478,13 +469,12 @@ static enum mt_status fill_course(const struct mt_summarizing *work)
         record->levels[i] =
             (struct mt_record_level){course->levels[i].t_ns, course->levels[i].reserved_bytes};
     if (course->column_count != MT_RECORD_COLUMNS)
-        return MT_OK;
+        return;
     record->columns = mt_arena_array(work->arena, MT_RECORD_COLUMNS, sizeof *record->columns);
     record->column_count = MT_RECORD_COLUMNS;
     for (uint32_t i = 0; i < MT_RECORD_COLUMNS; i++)
         record->columns[i] = (struct mt_record_column){course->columns[i].allocated_bytes,
                                                        course->columns[i].reserved_bytes};
-    return MT_OK;
 }
 
 static int by_id(const void *a, const void *b)
@@ -500,7 +490,7 @@ static int by_id(const void *a, const void *b)
 }
 
 /* The report has them by bytes, the largest first. */
-static enum mt_status fill_findings(const struct mt_summarizing *work)
+static void fill_findings(const struct mt_summarizing *work)
 {
     struct mt_rank_record *record = work->record;
 
@@ -513,39 +503,35 @@ static enum mt_status fill_findings(const struct mt_summarizing *work)
             .id = finding->id, .title = finding->title, .bytes = finding->bytes};
     }
     qsort(record->findings, record->finding_count, sizeof *record->findings, by_id);
-    return MT_OK;
 }
 
-static enum mt_status summarize_device(const struct mt_summarizing *work)
+static void summarize_device(const struct mt_summarizing *work)
 {
-    static enum mt_status (*const parts[])(const struct mt_summarizing *) = {
-        summarize_identity, summarize_outcome, summarize_steps, mt_summarize_leaves,
-        summarize_needs,    fill_course,       fill_findings};
-    enum mt_status status = MT_OK;
-
     fill_facts(work);
-    for (size_t i = 0; i < MT_ARRAY_LEN(parts) && status == MT_OK; i++)
-        status = parts[i](work);
-    return status == MT_OK ? mt_rank_set_add(work->set, work->record) : status;
+    summarize_identity(work);
+    summarize_outcome(work);
+    summarize_steps(work);
+    mt_summarize_leaves(work);
+    summarize_needs(work);
+    fill_course(work);
+    fill_findings(work);
+    mt_rank_set_add(work->set, work->record);
 }
 
 enum mt_status mt_summarize(const struct mt_report *report, const struct mt_identity *identity,
                             struct mt_rank_set *set, struct mt_error *error)
 {
-    enum mt_status status = MT_OK;
     const char *why = "";
 
-    for (uint32_t i = 0; i < report->device_count && status == MT_OK; i++) {
+    for (uint32_t i = 0; i < report->device_count; i++) {
         struct mt_arena arena = {0};
         struct mt_rank_record record = {0};
         const struct mt_summarizing work = {report, &report->devices[i], identity, set, &arena,
                                             &record};
 
-        status = summarize_device(&work);
+        summarize_device(&work);
         mt_arena_release(&arena);
     }
-    if (status != MT_OK)
-        return mt_fail(error, status, MT_NO_OFFSET, "%s", mt_status_text(status));
     /* Also in release builds: readers refuse a file that violates a rule, so it must not be
      * written. */
     if (!mt_rank_set_is_sound(set, &why))

@@ -13,24 +13,19 @@
 
 /* Sites as paths of a set: the frame of the site below the user's own frame, if they differ. */
 
-static enum mt_status add_frame(const struct mt_summarizing *work, uint32_t frame, uint32_t *path)
+static uint32_t add_frame(const struct mt_summarizing *work, uint32_t parent, uint32_t frame)
 {
     const char *label;
 
     if (frame == MT_NO_ID)
-        return MT_OK;
+        return parent;
     label = mt_frame_label(work->arena, work->report->symbols, frame);
-    return mt_rank_set_path(work->set, *path, label, strlen(label), path);
+    return mt_rank_set_path(work->set, parent, label, strlen(label));
 }
 
-enum mt_status mt_summarize_site(const struct mt_summarizing *work, struct mt_site site,
-                                 uint32_t *path)
+uint32_t mt_summarize_site(const struct mt_summarizing *work, struct mt_site site)
 {
-    enum mt_status status;
-
-    *path = MT_NO_PATH;
-    status = add_frame(work, site.own, path);
-    return status == MT_OK ? add_frame(work, site.frame, path) : status;
+    return add_frame(work, add_frame(work, MT_NO_PATH, site.own), site.frame);
 }
 
 /* The leaves that keep their path: each role needs room for a leaf that holds the rest. */
@@ -42,14 +37,12 @@ struct leaves {
 };
 
 /* The path of each node, by its index. */
-static uint32_t *paths_of(const struct mt_summarizing *work, const struct mt_icicle *icicle,
-                          enum mt_status *status)
+static uint32_t *paths_of(const struct mt_summarizing *work, const struct mt_icicle *icicle)
 {
     uint32_t *paths = mt_arena_array(work->arena, (size_t)icicle->count + 1, sizeof *paths);
 
-    *status = MT_OK;
     paths[0] = MT_NO_PATH;
-    for (uint32_t i = 1; i < icicle->count && *status == MT_OK; i++) {
+    for (uint32_t i = 1; i < icicle->count; i++) {
         const struct mt_node *node = &icicle->nodes[i];
         const char *label;
 
@@ -57,7 +50,7 @@ static uint32_t *paths_of(const struct mt_summarizing *work, const struct mt_ici
         if (node->kind == MT_NODE_BLOCKS)
             continue;
         label = mt_node_label(work->arena, work->report->symbols, node);
-        *status = mt_rank_set_path(work->set, paths[i], label, strlen(label), &paths[i]);
+        paths[i] = mt_rank_set_path(work->set, paths[i], label, strlen(label));
     }
     return paths;
 }
@@ -88,35 +81,32 @@ static struct node_site site_of_frame(const struct mt_symbols *symbols,
 }
 
 /* The site of blocks without a stack is their owner, or the phase of their allocation. */
-static enum mt_status site_of_words(const struct mt_summarizing *work, const struct mt_node *node,
-                                    struct node_site *site)
+static uint32_t site_of_words(const struct mt_summarizing *work, const struct mt_node *node)
 {
     const char *label = mt_node_label(work->arena, work->report->symbols, node);
 
-    return mt_rank_set_path(work->set, MT_NO_PATH, label, strlen(label), &site->path);
+    return mt_rank_set_path(work->set, MT_NO_PATH, label, strlen(label));
 }
 
 /* The site of each BLOCKS node as a path, by its index. */
-static uint32_t *sites_of(const struct mt_summarizing *work, const struct mt_icicle *icicle,
-                          enum mt_status *status)
+static uint32_t *sites_of(const struct mt_summarizing *work, const struct mt_icicle *icicle)
 {
     struct node_site *sites = mt_arena_array(work->arena, (size_t)icicle->count + 1, sizeof *sites);
     uint32_t *paths = mt_arena_array(work->arena, (size_t)icicle->count + 1, sizeof *paths);
 
-    *status = MT_OK;
     sites[0] = (struct node_site){{MT_NO_ID, MT_NO_ID}, MT_RANK_NATIVE_PLUMBING, MT_NO_PATH};
-    for (uint32_t i = 1; i < icicle->count && *status == MT_OK; i++) {
+    for (uint32_t i = 1; i < icicle->count; i++) {
         const struct mt_node *node = &icicle->nodes[i];
 
         sites[i] = sites[node->parent];
         if (node->kind == MT_NODE_FRAME)
             sites[i] = site_of_frame(work->report->symbols, &sites[node->parent], node->frame);
         else if (node->kind != MT_NODE_BLOCKS)
-            *status = site_of_words(work, node, &sites[i]);
+            sites[i].path = site_of_words(work, node);
         else if (sites[i].path != MT_NO_PATH)
             paths[i] = sites[i].path;
         else
-            *status = mt_summarize_site(work, sites[i].site, &paths[i]);
+            paths[i] = mt_summarize_site(work, sites[i].site);
     }
     return paths;
 }
@@ -163,17 +153,12 @@ static void prune(struct leaves *leaves)
     MT_ASSERT(leaves->count <= MT_RECORD_LEAVES);
 }
 
-static enum mt_status collect(const struct mt_summarizing *work, const struct mt_icicle *icicle,
-                              struct leaves *leaves)
+static void collect(const struct mt_summarizing *work, const struct mt_icicle *icicle,
+                    struct leaves *leaves)
 {
-    enum mt_status status;
-    const uint32_t *paths = paths_of(work, icicle, &status), *sites = NULL;
+    const uint32_t *paths = paths_of(work, icicle), *sites = sites_of(work, icicle);
 
-    if (status == MT_OK)
-        sites = sites_of(work, icicle, &status);
     leaves->list = mt_arena_array(work->arena, icicle->count, sizeof *leaves->list);
-    if (status != MT_OK)
-        return status;
     for (uint32_t i = 1; i < icicle->count; i++) {
         const struct mt_node *node = &icicle->nodes[i];
 
@@ -186,7 +171,6 @@ static enum mt_status collect(const struct mt_summarizing *work, const struct mt
     }
     merge(leaves);
     prune(leaves);
-    return MT_OK;
 }
 
 struct sizes {
@@ -230,35 +214,31 @@ static const struct mt_instant *find_peak(const struct mt_device_report *device)
     return has_peak ? &device->instants[0] : NULL;
 }
 
-static enum mt_status find_growth_site(const struct mt_summarizing *work)
+static uint32_t find_growth_site(const struct mt_summarizing *work)
 {
     const struct mt_growth *growth = &work->device->growth;
     struct mt_site site = {MT_NO_ID, MT_NO_ID};
 
     if (growth->bytes_per_step)
         site = mt_stack_site(work->report->symbols, growth->stack);
-    return mt_summarize_site(work, site, &work->record->growth_site);
+    return mt_summarize_site(work, site);
 }
 
-enum mt_status mt_summarize_leaves(const struct mt_summarizing *work)
+void mt_summarize_leaves(const struct mt_summarizing *work)
 {
     const struct mt_report *report = work->report;
     const struct mt_instant *peak = find_peak(work->device);
     const struct mt_icicle_options options = {.first_event = work->device->first_event};
     struct mt_icicle *icicle = NULL;
     struct leaves leaves = {NULL, 0};
-    enum mt_status status;
 
-    status = find_growth_site(work);
-    if (status != MT_OK || !peak || !peak->bytes.allocated)
-        return status;
+    work->record->growth_site = find_growth_site(work);
+    if (!peak || !peak->bytes.allocated)
+        return;
     mt_icicle_build(work->arena, peak->holdings, peak->holding_count, report->phases,
                     report->phase_count, report->symbols, &options, &icicle);
-    status = collect(work, icicle, &leaves);
-    if (status != MT_OK)
-        return status;
+    collect(work, icicle, &leaves);
     work->record->leaves = leaves.list;
     work->record->leaf_count = leaves.count;
     hash_parameters(work, peak);
-    return MT_OK;
 }

@@ -20,10 +20,9 @@ struct mt_summarizing {
 
 /* Finds or adds the path of a site in the set; MT_NO_PATH if the site has no frame. See struct
  * mt_record_leaf. */
-enum mt_status mt_summarize_site(const struct mt_summarizing *work, struct mt_site site,
-                                 uint32_t *path) MT_MUST_USE;
+uint32_t mt_summarize_site(const struct mt_summarizing *work, struct mt_site site);
 
 /* Sets leaves, growth_site and parameter_hash. */
-enum mt_status mt_summarize_leaves(const struct mt_summarizing *work) MT_MUST_USE;
+void mt_summarize_leaves(const struct mt_summarizing *work);
 
 #endif

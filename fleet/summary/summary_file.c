@@ -44,10 +44,8 @@ static void add_text(struct payload_writer *writer, const char *text, size_t len
     writer->named_bytes = mt_add_most_u64(writer->named_bytes, length);
     if (writer->status == MT_OK && writer->named_bytes > MT_SUMMARY_MAX_NAMED_BYTES)
         writer->status = MT_ERR_UNSUPPORTED;
-    if (writer->status == MT_OK) {
+    if (writer->status == MT_OK)
         mt_strings_put(&writer->texts, text, length, &id);
-        writer->status = MT_OK;
-    }
     add_varint(writer->body, id);
 }
 
@@ -170,9 +168,7 @@ enum mt_status mt_summary_payload_write(const struct mt_rank_set *set, struct mt
     if (writer.status == MT_OK)
         insert_texts(&writer.texts, out, begin);
     mt_strings_release(&writer.texts);
-    if (writer.status != MT_OK)
-        return writer.status;
-    return MT_OK;
+    return writer.status;
 }
 
 /* Reads a payload into a set. Each count is at most the number of remaining bytes, since an item
@@ -267,8 +263,9 @@ static enum mt_status read_path(struct payload_reader *reader, uint32_t i, uint6
     if (status != MT_OK)
         return status;
     parent = *number ? reader->paths[*number - 1] : MT_NO_PATH;
-    return mt_rank_set_path(reader->set, parent, reader->texts[text], reader->lengths[text],
-                            &reader->paths[i]);
+    reader->paths[i] =
+        mt_rank_set_path(reader->set, parent, reader->texts[text], reader->lengths[text]);
+    return MT_OK;
 }
 
 static enum mt_status read_paths(struct payload_reader *reader)
@@ -373,7 +370,7 @@ static enum mt_status read_record(struct payload_reader *reader)
     if (status == MT_OK && reader->at.bad)
         status = refuse(reader, "a record is cut short");
     if (status == MT_OK)
-        status = mt_rank_set_add(reader->set, &record);
+        mt_rank_set_add(reader->set, &record);
     mt_arena_release(&reader->lists);
     return status;
 }
@@ -455,10 +452,10 @@ enum mt_status mt_summary_encode(struct mt_rank_set *set, struct mt_buf *out,
 {
     struct mt_buf payload = {0};
     const char *why = "";
-    enum mt_status status = mt_rank_set_sort(set);
+    enum mt_status status;
 
-    if (status == MT_OK)
-        status = mt_summary_payload_write(set, &payload);
+    mt_rank_set_sort(set);
+    status = mt_summary_payload_write(set, &payload);
     if (status == MT_OK && payload.length > MAX_PAYLOAD_BYTES)
         status = MT_ERR_UNSUPPORTED;
     if (status == MT_ERR_UNSUPPORTED)
@@ -547,11 +544,8 @@ enum mt_status mt_summary_decode(const void *bytes, size_t length, struct mt_ran
         status = read_payload(payload, (size_t)mt_get_u64((const uint8_t *)bytes + LENGTH_AT),
                               &read, error);
     free(payload);
-    if (status == MT_OK) {
-        status = mt_rank_set_take(set, &read);
-        if (status != MT_OK)
-            (void)mt_fail(error, status, MT_NO_OFFSET, "%s", mt_status_text(status));
-    }
+    if (status == MT_OK)
+        mt_rank_set_take(set, &read);
     mt_rank_set_release(&read);
     return status;
 }

@@ -30,7 +30,8 @@ static bool add_frame(struct mt_rank_set *set, uint64_t seed, uint32_t *path)
                           (unsigned)(bits & 0xffff), (unsigned)(bits >> 16 & 0xfffff),
                           (unsigned)(bits >> 40 & 0xfff));
 
-    return mt_rank_set_path(set, *path, frame, (size_t)length, path) == MT_OK;
+    *path = mt_rank_set_path(set, *path, frame, (size_t)length);
+    return true;
 }
 
 static bool add_path(struct mt_rank_set *set, uint32_t stage, uint32_t leaf, uint32_t *path)

@@ -107,10 +107,9 @@ static bool add_leaves(const struct simulated_job *job, struct mt_rank_set *set,
             char room[64];
             const char *frame = moved_frame(job, holdings[i].frames[f], room);
 
-            if (mt_rank_set_path(set, leaf->path, frame, strlen(frame), &leaf->path) != MT_OK ||
-                (f + 2 >= depth &&
-                 mt_rank_set_path(set, leaf->site, frame, strlen(frame), &leaf->site) != MT_OK))
-                return false;
+            leaf->path = mt_rank_set_path(set, leaf->path, frame, strlen(frame));
+            if (f + 2 >= depth)
+                leaf->site = mt_rank_set_path(set, leaf->site, frame, strlen(frame));
         }
         record->role_bytes[leaf->role] += leaf->bytes;
         record->allocated_peak.bytes += leaf->bytes;
@@ -295,7 +294,8 @@ static bool add_rank(const struct simulated_job *job, int32_t rank, struct mt_ra
     add_end(job, rank, &record);
     if (job->has_columns)
         add_columns(&record);
-    return mt_rank_set_add(set, &record) == MT_OK;
+    mt_rank_set_add(set, &record);
+    return true;
 }
 
 bool simulated_job_add(const struct simulated_job *job, uint32_t first, uint32_t stride,

@@ -97,8 +97,8 @@ static bool write_file(const struct simulated_job *job, uint32_t first, uint32_t
     }
     for (uint32_t i = 0; waves && i < set.record_count; i++)
         make_waves(&set.records[i]);
-    if (mt_rank_set_sort(&set) == MT_OK && mt_summary_encode(&set, &bytes, &error) == MT_OK &&
-        (file = fopen(path, "wb"))) {
+    mt_rank_set_sort(&set);
+    if (mt_summary_encode(&set, &bytes, &error) == MT_OK && (file = fopen(path, "wb"))) {
         is_written = fwrite(bytes.data, 1, bytes.length, file) == bytes.length;
         is_written = fclose(file) == 0 && is_written;
     }

@@ -41,8 +41,7 @@ static inline uint32_t maker_path(struct record_maker *maker)
     for (uint64_t depth = maker_dice(maker, 6); depth > 0; depth--) {
         const char *frame = frames[maker_dice(maker, MT_ARRAY_LEN(frames))];
 
-        if (mt_rank_set_path(maker->set, path, frame, strlen(frame), &path) != MT_OK)
-            abort();
+        path = mt_rank_set_path(maker->set, path, frame, strlen(frame));
     }
     return path;
 }
