@@ -21,14 +21,12 @@ static int32_t named_phase(const struct mt_report *report, int32_t phase)
 const char *mt_reporter_format(const struct mt_reporter *reporter, const char *format, ...)
 {
     char text[512];
-    const char *kept;
     va_list args;
 
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    kept = mt_arena_text(reporter->arena, text, strlen(text));
-    return kept;
+    return mt_arena_text(reporter->arena, text, strlen(text));
 }
 
 const char *mt_reporter_where(const struct mt_reporter *reporter, int32_t phase, int64_t step)

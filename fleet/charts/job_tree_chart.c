@@ -307,11 +307,10 @@ static const char *facts(const struct mt_job_tree_view *view)
     struct mt_drawing *drawing = view->drawing;
     const struct mt_job_node *root = &view->tree->nodes[0];
     char least[MT_UNITS_TEXT], most[MT_UNITS_TEXT];
-    const char *text;
 
     if (view->tree->row_count == 1)
         return facts_of_one(view);
-    text = mt_arena_printf(
+    return mt_arena_printf(
         &drawing->arena,
         "width = mean bytes per %s · %s on average over %s · minimum %s on %s · maximum %s on "
         "%s",
@@ -320,8 +319,6 @@ static const char *facts(const struct mt_job_tree_view *view)
         mt_job_words_row(drawing, view->report, root->min_row),
         mt_format_bytes(most, root->max_bytes),
         mt_job_words_row(drawing, view->report, root->max_row));
-
-    return text;
 }
 
 static void add_share(struct mt_buf *out, const struct mt_job_tree_view *view,
@@ -416,13 +413,10 @@ static void draw_picture(struct mt_job_tree_view *view, const char *title,
 
 static const char *describe(const struct mt_job_tree_view *view)
 {
-    const char *text;
-
     if (!view->tree->count || !view->tree->nodes[0].sum_bytes)
         return "No rank held memory.";
-    text = mt_arena_printf(&view->drawing->arena, "Call tree of the allocated peaks: %s.",
+    return mt_arena_printf(&view->drawing->arena, "Call tree of the allocated peaks: %s.",
                            facts(view));
-    return text;
 }
 
 static bool is_called_for(const struct mt_job_report *report)

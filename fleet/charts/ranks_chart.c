@@ -370,11 +370,8 @@ static void draw_gaps(struct mt_drawing *drawing, const struct mt_ranks_layout *
 
 static const char *limit_words(struct mt_drawing *drawing, const struct limit *limit)
 {
-    const char *words =
-        mt_arena_printf(&drawing->arena, "%s%s %s", limit->differs ? "smallest " : "", limit->name,
-                        mt_job_frame_bytes(drawing, limit->bytes));
-
-    return words;
+    return mt_arena_printf(&drawing->arena, "%s%s %s", limit->differs ? "smallest " : "",
+                           limit->name, mt_job_frame_bytes(drawing, limit->bytes));
 }
 
 /* Draws lines at the limits. If two limits are close, the words of the larger one are above those
@@ -416,22 +413,18 @@ static const char *deaths_note(struct mt_drawing *drawing, const struct mt_job_r
 {
     uint32_t count = report->outcome_counts[MT_OUTCOME_OOM];
     char n[MT_UNITS_TEXT];
-    const char *note = mt_arena_printf(&drawing->arena, "%s ran out of memory",
-                                       count ? mt_format_count(n, count) : "none");
-
-    return note;
+    return mt_arena_printf(&drawing->arena, "%s ran out of memory",
+                           count ? mt_format_count(n, count) : "none");
 }
 
 static const char *seen_value(struct mt_drawing *drawing, const struct mt_job_report *report)
 {
     char n[2][MT_UNITS_TEXT];
-    const char *value;
 
     mt_format_count(n[0], report->seen_count ? report->seen_count : report->row_count);
     mt_format_count(n[1], report->world);
-    value = report->missing_count ? mt_arena_printf(&drawing->arena, "%s of %s", n[0], n[1])
-                                  : mt_arena_printf(&drawing->arena, "%s", n[0]);
-    return value;
+    return report->missing_count ? mt_arena_printf(&drawing->arena, "%s of %s", n[0], n[1])
+                                 : mt_arena_printf(&drawing->arena, "%s", n[0]);
 }
 
 static double draw_tiles(struct mt_drawing *drawing, const struct mt_ranks_layout *layout, double y)

@@ -72,11 +72,9 @@ static bool find_death(const struct mt_heat_map *map, const struct mt_rank_recor
 static const char *step_text(struct mt_drawing *drawing, int64_t step)
 {
     char n[MT_UNITS_TEXT];
-    const char *text;
 
     mt_format_count(n, mt_magnitude(step));
-    text = mt_arena_printf(&drawing->arena, "%s%s", step < 0 ? "\xE2\x88\x92" : "", n);
-    return text;
+    return mt_arena_printf(&drawing->arena, "%s%s", step < 0 ? "\xE2\x88\x92" : "", n);
 }
 
 static const char *name_column(const struct mt_heat_map *map, struct mt_drawing *drawing,

@@ -93,11 +93,9 @@ static const char *time_text(struct mt_drawing *drawing, const struct course *co
                              uint64_t step_ns)
 {
     char label[MT_TICK_TEXT];
-    const char *text;
 
     mt_time_label(label, t_ns, step_ns, course->end_t_ns - course->begin_t_ns);
-    text = mt_arena_text(&drawing->arena, label, strlen(label));
-    return text;
+    return mt_arena_text(&drawing->arena, label, strlen(label));
 }
 
 /* Returns an instant as text, with the precision of a column. */
@@ -107,11 +105,9 @@ static const char *instant_text(const struct mt_heat_map *map, struct mt_drawing
     const struct course *course = map->context;
     double length = (double)(course->end_t_ns - course->begin_t_ns);
     uint64_t step = mt_time_step(length / map->columns);
-    const char *text;
 
     t_ns = mt_add_most_u64(t_ns, step / 2) / step * step;
-    text = mt_arena_printf(&drawing->arena, "at %s", time_text(drawing, course, t_ns, step));
-    return text;
+    return mt_arena_printf(&drawing->arena, "at %s", time_text(drawing, course, t_ns, step));
 }
 
 static const char *name_column(const struct mt_heat_map *map, struct mt_drawing *drawing,

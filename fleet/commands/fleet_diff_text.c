@@ -516,13 +516,10 @@ static struct sizes sizes_of(const struct mt_job_diff *diff, bool is_of_b)
 /* "4 ranks", "3 to 4 ranks" */
 static const char *sizes_text(const struct mt_diff_text *text, struct sizes sizes)
 {
-    const char *words = sizes.min == sizes.max
-                            ? mt_arena_printf(text->answer->arena, "%u rank%s", (unsigned)sizes.max,
-                                              diff_s(sizes.max))
-                            : mt_arena_printf(text->answer->arena, "%u to %u ranks",
-                                              (unsigned)sizes.min, (unsigned)sizes.max);
-
-    return words;
+    return sizes.min == sizes.max ? mt_arena_printf(text->answer->arena, "%u rank%s",
+                                                    (unsigned)sizes.max, diff_s(sizes.max))
+                                  : mt_arena_printf(text->answer->arena, "%u to %u ranks",
+                                                    (unsigned)sizes.min, (unsigned)sizes.max);
 }
 
 /* Prints the numbers of ranks, because means of groups hide them. */

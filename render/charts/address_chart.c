@@ -332,16 +332,14 @@ static const char *facts_of(const struct mt_address_layout *layout)
 {
     char row[MT_UNITS_TEXT], count[MT_UNITS_TEXT];
     const char *options = layout->report->options;
-    const char *text =
-        mt_arena_printf(&layout->drawing->arena,
-                        "each pixel row is %s of device memory · segments stacked in order of "
-                        "creation · %s · %s %s",
-                        mt_format_bytes(row, (uint64_t)((double)layout->top / layout->plot.height)),
-                        options && *options ? options : "default allocator",
-                        mt_format_count(count, layout->address->place_count),
-                        layout->address->place_count == 1 ? "place" : "places");
-
-    return text;
+    return mt_arena_printf(
+        &layout->drawing->arena,
+        "each pixel row is %s of device memory · segments stacked in order of "
+        "creation · %s · %s %s",
+        mt_format_bytes(row, (uint64_t)((double)layout->top / layout->plot.height)),
+        options && *options ? options : "default allocator",
+        mt_format_count(count, layout->address->place_count),
+        layout->address->place_count == 1 ? "place" : "places");
 }
 
 static const char *small_print(const struct mt_address_layout *layout)

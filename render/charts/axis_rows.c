@@ -98,13 +98,11 @@ static bool is_before(const struct mt_time_axis *axis, const struct mt_step_use 
 static const char *step_number(struct mt_drawing *drawing, int64_t step)
 {
     char digits[MT_UNITS_TEXT];
-    const char *text;
 
     if (step == MT_NO_STEP)
         return "?";
     mt_format_count(digits, mt_magnitude(step));
-    text = mt_arena_printf(&drawing->arena, "%s%s", step < 0 ? "\xE2\x88\x92" : "", digits);
-    return text;
+    return mt_arena_printf(&drawing->arena, "%s%s", step < 0 ? "\xE2\x88\x92" : "", digits);
 }
 
 /* Adjacent cells of steps that have no room for their names. */

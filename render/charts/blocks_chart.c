@@ -204,10 +204,7 @@ static const char *chart_name(struct mt_drawing *drawing, const struct mt_report
     const char *where = blocks && !is_whole(blocks)
                             ? mt_chart_frame_where(drawing, report, blocks->phase, blocks->step)
                             : "";
-    const char *name =
-        mt_arena_printf(&drawing->arena, "every large block%s%s", *where ? " of " : "", where);
-
-    return name;
+    return mt_arena_printf(&drawing->arena, "every large block%s%s", *where ? " of " : "", where);
 }
 
 static const char *facts_of(const struct layout *layout)
@@ -234,7 +231,7 @@ static const char *small_print(const struct layout *layout)
 {
     const struct mt_block_stack *stack = &layout->stack;
     char thin[MT_UNITS_TEXT];
-    const char *text = mt_arena_printf(
+    return mt_arena_printf(
         &layout->drawing->arena,
         "each column shows its fullest instant · a block slides down when one below it is freed%s "
         "· color = role, shade = block%s%s%s",
@@ -245,8 +242,6 @@ static const char *small_print(const struct layout *layout)
                               mt_format_count(thin, stack->thin))
             : "",
         stack->column_width > 0.5 ? " · columns are wider than a pixel: too many corners" : "");
-
-    return text;
 }
 
 static double rows_height(const struct layout *layout)

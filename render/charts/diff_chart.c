@@ -521,14 +521,12 @@ static const char *where(struct mt_drawing *drawing, const struct mt_report *rep
 static const char *facts_of(struct mt_drawing *drawing, const struct mt_diff_view *view)
 {
     const struct mt_device_diff *device = view->device;
-    const char *facts;
 
     if (!device)
         return "no device has memory events in both runs";
-    facts = mt_arena_printf(&drawing->arena, "live bytes %s \xC2\xB7 A: %s \xC2\xB7 B: %s",
-                            instant_words(view->question), where(drawing, view->diff->a, device->a),
-                            where(drawing, view->diff->b, device->b));
-    return facts;
+    return mt_arena_printf(&drawing->arena, "live bytes %s \xC2\xB7 A: %s \xC2\xB7 B: %s",
+                           instant_words(view->question), where(drawing, view->diff->a, device->a),
+                           where(drawing, view->diff->b, device->b));
 }
 
 /* Draws reasons why the comparison may be invalid. Returns the y below. */
@@ -564,14 +562,12 @@ static double draw_warnings(struct mt_drawing *drawing, const struct mt_diff *di
 static const char *change_words(struct mt_drawing *drawing, uint64_t a, uint64_t b)
 {
     char change[MT_UNITS_TEXT], share[MT_UNITS_TEXT];
-    const char *text;
 
     mt_format_change(change, (int64_t)(b - a));
     mt_format_percent(share, a ? ((double)b - (double)a) / (double)a : 0);
-    text = a && a != b
+    return a && a != b
                ? mt_arena_printf(&drawing->arena, "%s (%s%s)", change, b > a ? "+" : "", share)
                : mt_arena_printf(&drawing->arena, "%s", change);
-    return text;
 }
 
 static enum mt_color edge_of(uint64_t a, uint64_t b)

@@ -458,7 +458,7 @@ static const char *chart_name(struct mt_drawing *drawing, const struct mt_report
         name = mt_arena_printf(&drawing->arena, "memory flame chart, step %s%s",
                                chart->step < 0 ? "−" : "",
                                mt_format_count(number, mt_magnitude(chart->step)));
-    return name ? name : "";
+    return name;
 }
 
 static const char *facts(const struct mt_flame_layout *layout)
@@ -466,7 +466,7 @@ static const char *facts(const struct mt_flame_layout *layout)
     const struct mt_flamechart *chart = layout->chart;
     char events[MT_UNITS_TEXT], length[MT_UNITS_TEXT], enter[MT_UNITS_TEXT], leave[MT_UNITS_TEXT];
     bool has_times = mt_report_has_times(layout->report);
-    const char *text = mt_arena_printf(
+    return mt_arena_printf(
         &layout->drawing->arena,
         "x = %s · color = net change of allocated bytes while the frame was on the stack · %s "
         "allocations and frees%s%s · from %s to %s",
@@ -475,8 +475,6 @@ static const char *facts(const struct mt_flame_layout *layout)
         has_times ? mt_format_duration(length, chart->end_t_ns - chart->begin_t_ns) : "",
         mt_format_bytes(enter, chart->enter_allocated),
         mt_format_bytes(leave, chart->exit_allocated));
-
-    return text;
 }
 
 static double height_below_curve(const struct mt_flame_layout *layout)

@@ -52,11 +52,6 @@ static const char *phase_name(const struct mt_flame_layout *layout, const struct
     return phase->name;
 }
 
-static const char *or_empty(const char *text)
-{
-    return text ? text : "";
-}
-
 /* Returns the complete name of a cell for users. */
 static const char *full_name(const struct mt_flame_layout *layout, const struct mt_cell *cell)
 {
@@ -68,7 +63,7 @@ static const char *full_name(const struct mt_flame_layout *layout, const struct 
     }
     if (cell->frame == MT_NO_ID)
         return "calls";
-    return or_empty(mt_frame_label(&layout->drawing->arena, layout->report->symbols, cell->frame));
+    return mt_frame_label(&layout->drawing->arena, layout->report->symbols, cell->frame);
 }
 
 static const char *span_text(const struct mt_flame_layout *layout, const struct mt_cell *cell)
@@ -76,12 +71,11 @@ static const char *span_text(const struct mt_flame_layout *layout, const struct 
     char begin[MT_UNITS_TEXT], length[MT_UNITS_TEXT];
 
     if (!mt_report_has_times(layout->report))
-        return or_empty(mt_arena_printf(&layout->drawing->arena, "from event %s",
-                                        mt_format_count(begin, cell->begin_event)));
-    return or_empty(
-        mt_arena_printf(&layout->drawing->arena, "%s from %s",
-                        mt_format_duration(length, cell->end_t_ns - cell->begin_t_ns),
-                        mt_format_duration(begin, cell->begin_t_ns - layout->zero_t_ns)));
+        return mt_arena_printf(&layout->drawing->arena, "from event %s",
+                               mt_format_count(begin, cell->begin_event));
+    return mt_arena_printf(&layout->drawing->arena, "%s from %s",
+                           mt_format_duration(length, cell->end_t_ns - cell->begin_t_ns),
+                           mt_format_duration(begin, cell->begin_t_ns - layout->zero_t_ns));
 }
 
 static const char *cell_title(const struct mt_flame_layout *layout, const struct mt_cell *cell,
@@ -247,11 +241,11 @@ static const char *crowd_name(const struct mt_flame_layout *layout, const struct
 
     if (!frame || !crowd->same_function || !crowd->same_file)
         return plural_name(layout, &crowd->cell);
-    function = or_empty(mt_frame_function(arena, layout->report->symbols, crowd->cell.frame));
-    place = or_empty(mt_frame_place(arena, layout->report->symbols, crowd->cell.frame));
+    function = mt_frame_function(arena, layout->report->symbols, crowd->cell.frame);
+    place = mt_frame_place(arena, layout->report->symbols, crowd->cell.frame);
     if (!with_file || !*place)
         return function;
-    return or_empty(mt_arena_printf(arena, "%s %.*s", function, (int)strcspn(place, ":"), place));
+    return mt_arena_printf(arena, "%s %.*s", function, (int)strcspn(place, ":"), place);
 }
 
 /* Returns as much of the name of a crowd as fits, but at least "150 calls". */

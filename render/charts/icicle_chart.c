@@ -207,14 +207,12 @@ static const char *facts(const struct mt_icicle_view *view)
     const struct mt_node *root = &view->icicle->nodes[0];
     char blocks[MT_UNITS_TEXT];
     bool counts = view->icicle->weigh == MT_WEIGH_COUNT;
-    const char *text = mt_arena_printf(
+    return mt_arena_printf(
         &view->drawing->arena, "%s %s%s%s%s%s%s · width = %s · framework plumbing hidden",
         mt_icicle_exact(view, root->weight),
         view->icicle->weigh == MT_WEIGH_REQUESTED ? "requested, " : "", view->subject->verb,
         counts ? "" : " in ", counts ? "" : mt_weigh_format(blocks, MT_WEIGH_COUNT, root->blocks),
         *view->subject->facts ? " " : "", view->subject->facts, widths[view->icicle->weigh]);
-
-    return text;
 }
 
 static bool has_engine(const struct mt_icicle *icicle)

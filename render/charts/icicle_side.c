@@ -16,11 +16,6 @@
 #define MT_ENGINE_COLOR ((enum mt_color)(MT_COLOR_ORIGIN_0 + (int)MT_ORIGIN_ENGINE))
 #define MT_USER_COLOR   ((enum mt_color)(MT_COLOR_ORIGIN_0 + (int)MT_ORIGIN_USER))
 
-static const char *said(const char *text)
-{
-    return text ? text : "";
-}
-
 static const char *when(struct mt_drawing *drawing, const struct mt_report *report,
                         const struct mt_instant *instant)
 {
@@ -28,12 +23,11 @@ static const char *when(struct mt_drawing *drawing, const struct mt_report *repo
     char event[MT_UNITS_TEXT];
 
     if (!mt_report_has_times(report))
-        return said(mt_arena_printf(&drawing->arena, "at event %s%s%s",
-                                    mt_format_count(event, instant->event), *where ? ", " : "",
-                                    where));
-    return said(mt_arena_printf(&drawing->arena, "at t = %s%s%s",
-                                mt_chart_frame_when(drawing, report, instant->t_ns),
-                                *where ? ", " : "", where));
+        return mt_arena_printf(&drawing->arena, "at event %s%s%s",
+                               mt_format_count(event, instant->event), *where ? ", " : "", where);
+    return mt_arena_printf(&drawing->arena, "at t = %s%s%s",
+                           mt_chart_frame_when(drawing, report, instant->t_ns), *where ? ", " : "",
+                           where);
 }
 
 static const char *instant_title(struct mt_drawing *drawing, const struct mt_report *report,
@@ -47,16 +41,16 @@ static const char *instant_title(struct mt_drawing *drawing, const struct mt_rep
     case MT_AT_OOM: return "what holds memory when it ran out";
     case MT_AT_END: return "what holds memory at the end";
     case MT_AT_TIME:
-        return said(mt_arena_printf(&drawing->arena, "what holds memory at %s",
-                                    mt_format_duration(text, answer->question->value)));
+        return mt_arena_printf(&drawing->arena, "what holds memory at %s",
+                               mt_format_duration(text, answer->question->value));
     case MT_AT_EVENT:
-        return said(mt_arena_printf(&drawing->arena, "what holds memory after event %s",
-                                    mt_format_count(text, answer->question->value)));
+        return mt_arena_printf(&drawing->arena, "what holds memory after event %s",
+                               mt_format_count(text, answer->question->value));
     case MT_AT_PHASE:
-        return said(mt_arena_printf(&drawing->arena, "what holds memory at the peak of %s",
-                                    answer->selected_phase == MT_NO_PHASE
-                                        ? answer->question->phase
-                                        : report->phases[answer->selected_phase].path));
+        return mt_arena_printf(&drawing->arena, "what holds memory at the peak of %s",
+                               answer->selected_phase == MT_NO_PHASE
+                                   ? answer->question->phase
+                                   : report->phases[answer->selected_phase].path);
     }
     return "what holds memory at the peak";
 }
@@ -93,8 +87,8 @@ static const char *steps_text(struct mt_drawing *drawing, const struct mt_popula
     long long first = (long long)population->first_step, last = (long long)population->last_step;
 
     if (first == last)
-        return said(mt_arena_printf(&drawing->arena, "step %lld", first));
-    return said(mt_arena_printf(&drawing->arena, "steps %lld to %lld", first, last));
+        return mt_arena_printf(&drawing->arena, "step %lld", first);
+    return mt_arena_printf(&drawing->arena, "steps %lld to %lld", first, last);
 }
 
 static void fill_allocated(struct mt_drawing *drawing, const struct mt_report *report,
@@ -109,8 +103,8 @@ static void fill_allocated(struct mt_drawing *drawing, const struct mt_report *r
     if (population->phase != MT_NO_PHASE) {
         const char *path = report->phases[population->phase].path;
 
-        subject->title = said(mt_arena_printf(&drawing->arena, "what allocated in %s", path));
-        subject->facts = said(mt_arena_printf(&drawing->arena, "in %s", path));
+        subject->title = mt_arena_printf(&drawing->arena, "what allocated in %s", path);
+        subject->facts = mt_arena_printf(&drawing->arena, "in %s", path);
     }
 }
 
@@ -126,8 +120,8 @@ static void fill_grew(struct mt_drawing *drawing, const struct mt_population *po
             ? "Growth needs at least five steps: two warm up, and the last two may still free "
               "memory."
             : "Everything allocated after the warm-up was freed before the last step began.";
-    subject->facts = said(mt_arena_printf(&drawing->arena, "by %s, still there in the last step",
-                                          steps_text(drawing, population)));
+    subject->facts = mt_arena_printf(&drawing->arena, "by %s, still there in the last step",
+                                     steps_text(drawing, population));
 }
 
 static void fill_kept(struct mt_drawing *drawing, const struct mt_population *population,
@@ -142,10 +136,10 @@ static void fill_kept(struct mt_drawing *drawing, const struct mt_population *po
                                  : "Everything it allocated was freed before the next step began.";
     if (population->missing)
         return;
-    subject->title = said(mt_arena_printf(&drawing->arena, "what %s keeps for the next",
-                                          steps_text(drawing, population)));
-    subject->facts = said(mt_arena_printf(&drawing->arena, "from %s until the next begins",
-                                          steps_text(drawing, population)));
+    subject->title = mt_arena_printf(&drawing->arena, "what %s keeps for the next",
+                                     steps_text(drawing, population));
+    subject->facts = mt_arena_printf(&drawing->arena, "from %s until the next begins",
+                                     steps_text(drawing, population));
 }
 
 struct mt_icicle_subject mt_icicle_subject(struct mt_drawing *drawing,
@@ -193,14 +187,12 @@ enum mt_color mt_icicle_color(const struct mt_icicle_view *view, const struct mt
 const char *mt_icicle_exact(const struct mt_icicle_view *view, uint64_t weight)
 {
     char text[MT_UNITS_TEXT], exact[MT_UNITS_TEXT];
-    const char *said;
 
     mt_weigh_format(text, view->icicle->weigh, weight);
-    said = view->icicle->weigh == MT_WEIGH_COUNT
+    return view->icicle->weigh == MT_WEIGH_COUNT
                ? mt_arena_printf(&view->drawing->arena, "%s", text)
                : mt_arena_printf(&view->drawing->arena, "%s (%s B)", text,
                                  mt_format_count(exact, weight));
-    return said;
 }
 
 #define LEGEND_PITCH 21.0

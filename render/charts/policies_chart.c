@@ -110,11 +110,8 @@ static const char *label_of(const struct mt_policy_row *row)
 
 static const char *note_of(struct mt_drawing *drawing, const struct mt_policy_row *row)
 {
-    const char *note =
-        mt_arena_printf(&drawing->arena, "%s%s%s", row->what, row->is_measured ? ", measured" : "",
-                        row->exact ? "" : ", approximate");
-
-    return note;
+    return mt_arena_printf(&drawing->arena, "%s%s%s", row->what,
+                           row->is_measured ? ", measured" : "", row->exact ? "" : ", approximate");
 }
 
 /* Returns the width in pixels that the name of a row needs. */
@@ -418,12 +415,10 @@ static void policies_draw_marks(struct mt_drawing *drawing, const struct policie
 
 static const char *title_of(struct mt_drawing *drawing, const struct mt_policy_table *table)
 {
-    const char *title = mt_arena_printf(
+    return mt_arena_printf(
         &drawing->arena, "%s \xE2\x80\x94 the same requests under %u setting%s",
         mt_chart_frame_short(drawing, table->name && *table->name ? table->name : "trace", 120),
         (unsigned)table->row_count, table->row_count == 1 ? "" : "s");
-
-    return title;
 }
 
 static bool any_depends_on_memory(const struct mt_policy_table *table)
@@ -439,26 +434,22 @@ static bool any_depends_on_memory(const struct mt_policy_table *table)
 static const char *requests_of(struct mt_drawing *drawing, const struct mt_policy_table *table)
 {
     char n[MT_UNITS_TEXT];
-    const char *text;
 
     if (table->starts_in_middle)
         return "starts in the middle: memory allocated before is taken as recorded";
-    text = mt_arena_printf(&drawing->arena, "%s requests",
+    return mt_arena_printf(&drawing->arena, "%s requests",
                            mt_format_count(n, mt_policy_row_requests(&table->rows[0])));
-    return text;
 }
 
 static const char *facts_of(struct mt_drawing *drawing, const struct mt_policy_table *table)
 {
     char n[2][MT_UNITS_TEXT];
-    const char *facts = mt_arena_printf(
+    return mt_arena_printf(
         &drawing->arena,
         "device %u \xC2\xB7 %s \xC2\xB7 lower bound for any allocator = peak of the live "
         "requested bytes = %s (%s B)",
         (unsigned)table->device, requests_of(drawing, table),
         mt_format_bytes(n[0], table->bound_bytes), mt_format_count(n[1], table->bound_bytes));
-
-    return facts;
 }
 
 static const char footnote[] =

@@ -354,14 +354,11 @@ static bool is_of_driver(const struct mt_report *report)
 static const char *footnote(struct mt_drawing *drawing, const struct mt_timeline_layout *layout)
 {
     const char *layers = mt_timeline_layers_text(drawing, layout);
-    const char *text =
-        mt_arena_printf(&drawing->arena, "%s%s%s \xC2\xB7 each column shows its fullest instant",
-                        is_of_driver(layout->report)
-                            ? "allocated = requests to the driver, over all heaps"
-                            : "fragmentation = unused \xC3\xB7 reserved, at the reserved peak",
-                        layers ? " \xC2\xB7 " : "", layers ? layers : "");
-
-    return text;
+    return mt_arena_printf(&drawing->arena, "%s%s%s \xC2\xB7 each column shows its fullest instant",
+                           is_of_driver(layout->report)
+                               ? "allocated = requests to the driver, over all heaps"
+                               : "fragmentation = unused \xC3\xB7 reserved, at the reserved peak",
+                           layers ? " \xC2\xB7 " : "", layers ? layers : "");
 }
 
 /* Divides the space between the facts and the bottom edge. A small picture omits small print first,

@@ -126,10 +126,8 @@ static void draw_swatch(struct mt_drawing *drawing, double x, double y, enum mt_
 
 static const char *trend_words(struct mt_drawing *drawing, const struct mt_trend *trend)
 {
-    const char *text = mt_arena_printf(&drawing->arena, "robust trend of the level, %s per step",
-                                       trend_slope_text(drawing, trend));
-
-    return text;
+    return mt_arena_printf(&drawing->arena, "robust trend of the level, %s per step",
+                           trend_slope_text(drawing, trend));
 }
 
 /* Draws the legend in rows, or below a narrow picture in two columns. Returns the baseline below

@@ -183,14 +183,12 @@ static void draw_need(struct mt_drawing *drawing, const struct layout *layout, d
 static const char *amount_of(struct mt_drawing *drawing, const struct mt_sweep_result *result)
 {
     char n[MT_UNITS_TEXT];
-    const char *text;
 
     if (!result->is_measured)
         return "";
-    text = mt_arena_printf(
+    return mt_arena_printf(
         &drawing->arena, "%s%s", result->has_need && !result->in_all_is_known ? "> " : "",
         mt_format_bytes(n, result->has_need ? result->in_all_bytes : result->reserved_peak_bytes));
-    return text;
 }
 
 /* Draws the amount above the bar, if there is room between its neighbors. */
@@ -273,12 +271,9 @@ static const char *title_of(struct mt_drawing *drawing, const struct mt_sweep *s
 static const char *facts_of(struct mt_drawing *drawing, const struct mt_sweep *sweep)
 {
     char n[MT_UNITS_TEXT];
-    const char *facts =
-        mt_arena_printf(&drawing->arena, "%zu dry run%s \xC2\xB7 simulated %s with %s",
-                        sweep->run_count, sweep->run_count == 1 ? "" : "s", sweep->card->name,
-                        mt_format_bytes(n, sweep->memory_bytes));
-
-    return facts;
+    return mt_arena_printf(&drawing->arena, "%zu dry run%s \xC2\xB7 simulated %s with %s",
+                           sweep->run_count, sweep->run_count == 1 ? "" : "s", sweep->card->name,
+                           mt_format_bytes(n, sweep->memory_bytes));
 }
 
 static void place(struct mt_drawing *drawing, struct layout *layout, double y)
