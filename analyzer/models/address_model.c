@@ -503,35 +503,38 @@ void mt_address_builder_birth(void *context, const struct mt_block_life *life)
     builder->outside_bytes += end - addr;
 }
 
-static void keep(struct mt_address_builder *builder, const struct mt_block_life *life)
+static void keep(struct mt_address_builder *builder, const struct mt_block_life *life,
+                 struct mt_block_end end)
 {
     const struct seat *seat = builder->seats[life->block].parts;
-    uint64_t end_t_ns = life->end_event == UINT64_MAX ? builder->options.last_t_ns : life->end_t_ns;
+    uint64_t end_t_ns = end.event == UINT64_MAX ? builder->options.last_t_ns : end.t_ns;
     uint64_t length = end_t_ns > life->birth_t_ns ? end_t_ns - life->birth_t_ns : 1;
     struct mt_block_shape *shape;
 
     if (seat->place == NOWHERE)
         return;
-    shape = mt_kept_blocks_add(&builder->kept, life, (double)life->block_bytes * (double)length);
+    shape =
+        mt_kept_blocks_add(&builder->kept, life, end, (double)life->block_bytes * (double)length);
     if (!shape)
         return;
     shape->place = seat->place;
     shape->offset = seat->offset;
 }
 
-void mt_address_builder_end(void *context, const struct mt_block_life *life)
+void mt_address_builder_end(void *context, const struct mt_block_life *life,
+                            struct mt_block_end end)
 {
     struct mt_address_builder *builder = context;
 
     if (life->block >= builder->seat_count)
         return;
-    keep(builder, life);
-    if (life->end_event == UINT64_MAX)
+    keep(builder, life, end);
+    if (end.event == UINT64_MAX)
         return;
-    go_to(builder, life->end_t_ns, life->end_event);
+    go_to(builder, end.t_ns, end.event);
     for (int i = 0; i < PARTS; i++)
         if (builder->seats[life->block].parts[i].place != NOWHERE)
-            leave(builder, &builder->seats[life->block].parts[i], life->role, life->end_event);
+            leave(builder, &builder->seats[life->block].parts[i], life->role, end.event);
 }
 
 void mt_address_builder_state(void *context, const struct mt_model_state *state)

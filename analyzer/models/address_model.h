@@ -82,7 +82,8 @@ void mt_address_builder_release(void *builder);
 
 /* Feeds; builder is a struct mt_address_builder. */
 void mt_address_builder_birth(void *builder, const struct mt_block_life *life);
-void mt_address_builder_end(void *builder, const struct mt_block_life *life);
+void mt_address_builder_end(void *builder, const struct mt_block_life *life,
+                            struct mt_block_end end);
 void mt_address_builder_state(void *builder, const struct mt_model_state *state);
 
 void mt_address_builder_finish(struct mt_address_builder *builder, struct mt_address **address);

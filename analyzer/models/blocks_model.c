@@ -38,17 +38,7 @@ void mt_block_words_name(const struct mt_attribution *attribution, struct mt_blo
 {
     for (uint32_t i = 0; i < count; i++) {
         struct mt_block_shape *block = &blocks[i];
-        struct mt_holding holding = {.stack = block->stack,
-                                     .tied = block->tied,
-                                     .tie = block->tie,
-                                     .phase = block->phase,
-                                     .role = block->role,
-                                     .block_bytes = block->block_bytes,
-                                     .blocks = 1,
-                                     .bytes = block->block_bytes,
-                                     .requested_bytes = block->requested_bytes,
-                                     .first_birth_t_ns = block->birth_t_ns,
-                                     .first_birth_event = block->birth_event};
+        struct mt_holding holding = mt_holding_of(&block->life);
         struct block_words words;
 
         block_words_find(attribution, &holding, &words);
@@ -221,27 +211,27 @@ static uint64_t shared_length(uint64_t begin, uint64_t end, uint64_t low, uint64
     return end > begin ? end - begin : 1;
 }
 
-static void set_end(struct set_builder *builder, const struct mt_block_life *life)
+static void set_end(struct set_builder *builder, const struct mt_block_life *life,
+                    struct mt_block_end end)
 {
     const struct mt_block_set *set = &builder->set;
     uint64_t length;
 
-    if (life->birth_event > set->end_event || life->end_event <= set->begin_event)
+    if (life->birth_event > set->end_event || end.event <= set->begin_event)
         return;
     builder->lived++;
-    length =
-        builder->by_event
-            ? shared_length(life->birth_event, life->end_event, set->begin_event, set->end_event)
-            : shared_length(life->birth_t_ns, life->end_t_ns, set->begin_t_ns, set->end_t_ns);
-    mt_kept_blocks_add(&builder->kept, life, (double)life->block_bytes * (double)length);
+    length = builder->by_event
+                 ? shared_length(life->birth_event, end.event, set->begin_event, set->end_event)
+                 : shared_length(life->birth_t_ns, end.t_ns, set->begin_t_ns, set->end_t_ns);
+    mt_kept_blocks_add(&builder->kept, life, end, (double)life->block_bytes * (double)length);
 }
 
-void mt_blocks_builder_end(void *context, const struct mt_block_life *life)
+void mt_blocks_builder_end(void *context, const struct mt_block_life *life, struct mt_block_end end)
 {
     struct mt_blocks_builder *builder = context;
 
     for (size_t i = 0; i < MT_ARRAY_LEN(builder->sets); i++)
-        set_end(&builder->sets[i], life);
+        set_end(&builder->sets[i], life, end);
 }
 
 static void set_finish(struct mt_blocks_builder *blocks, struct set_builder *builder,
@@ -386,7 +376,7 @@ static bool is_less(const struct mt_kept_block *a, const struct mt_kept_block *b
 {
     if (a->score < b->score || a->score > b->score)
         return a->score < b->score;
-    return a->shape.birth_event > b->shape.birth_event;
+    return a->shape.life.birth_event > b->shape.life.birth_event;
 }
 
 static void swap(struct mt_kept_block *a, struct mt_kept_block *b)
@@ -418,33 +408,16 @@ static uint32_t sift_down(struct mt_kept_block *heap, uint32_t count)
     return at;
 }
 
-static struct mt_block_shape shape_of(const struct mt_block_life *life)
-{
-    return (struct mt_block_shape){.addr = life->addr,
-                                   .block_bytes = life->block_bytes,
-                                   .requested_bytes = life->requested_bytes,
-                                   .birth_t_ns = life->birth_t_ns,
-                                   .birth_event = life->birth_event,
-                                   .end_t_ns = life->end_t_ns,
-                                   .end_event = life->end_event,
-                                   .stack = life->stack,
-                                   .tied = life->tied,
-                                   .tie = (enum mt_tie)life->tie,
-                                   .phase = life->phase,
-                                   .role = (enum mt_role)life->role,
-                                   .initial = life->initial,
-                                   .place = MT_NO_ID};
-}
-
 struct mt_block_shape *mt_kept_blocks_add(struct mt_kept_blocks *kept,
-                                          const struct mt_block_life *life, double score)
+                                          const struct mt_block_life *life, struct mt_block_end end,
+                                          double score)
 {
-    struct mt_kept_block block = {.score = score, .shape.birth_event = life->birth_event};
+    struct mt_kept_block block = {.score = score, .shape.life.birth_event = life->birth_event};
     uint32_t at;
 
     if (kept->count == kept->capacity && is_less(&block, &kept->heap[0]))
         return NULL;
-    block.shape = shape_of(life);
+    block.shape = (struct mt_block_shape){.life = *life, .end = end, .place = MT_NO_ID};
     if (kept->count < kept->capacity) {
         kept->heap[kept->count] = block;
         at = sift_up(kept->heap, kept->count++);
@@ -457,7 +430,8 @@ struct mt_block_shape *mt_kept_blocks_add(struct mt_kept_blocks *kept,
 
 static int by_birth(const void *a, const void *b)
 {
-    const struct mt_block_shape *x = a, *y = b;
+    const struct mt_block_life *x = &((const struct mt_block_shape *)a)->life;
+    const struct mt_block_life *y = &((const struct mt_block_shape *)b)->life;
 
     if (x->birth_event != y->birth_event)
         return x->birth_event < y->birth_event ? -1 : 1;

@@ -19,17 +19,10 @@
 /* Single blocks that are kept by name: those with the highest scores of all candidates. O(1) for
  * most, O(log capacity) for a block that is kept. */
 
-/* After event e a block is allocated if birth_event <= e < end_event. */
+/* After event e a block is allocated if life.birth_event <= e < end.event. */
 struct mt_block_shape {
-    uint64_t addr;
-    uint64_t block_bytes, requested_bytes;
-    uint64_t birth_t_ns, birth_event;
-    uint64_t end_t_ns, end_event; /* end_event UINT64_MAX: it exists at the end */
-    uint32_t stack, tied;         /* see mt_holding */
-    enum mt_tie tie;
-    int32_t phase; /* innermost, at its allocation */
-    enum mt_role role;
-    bool initial;          /* it is older than the recorded history */
+    struct mt_block_life life;
+    struct mt_block_end end;
     uint32_t place;        /* the place in the map of addresses where it begins; MT_NO_ID */
     uint64_t offset;       /* bytes from the start of that place */
     const char *site;      /* in words, with the user's place */
@@ -55,7 +48,8 @@ void mt_kept_blocks_init(struct mt_kept_blocks *kept, struct mt_arena *arena, ui
 /* Offers a block. Returns its shape, without words and place, or NULL if the block is not kept.
  * Among equal scores the older block is kept. The pointer is valid until the next call. */
 struct mt_block_shape *mt_kept_blocks_add(struct mt_kept_blocks *kept,
-                                          const struct mt_block_life *life, double score);
+                                          const struct mt_block_life *life, struct mt_block_end end,
+                                          double score);
 
 /* Returns the kept shapes as an array in the arena, by allocation, then size. */
 struct mt_block_shape *mt_kept_blocks_list(const struct mt_kept_blocks *kept,
@@ -108,7 +102,8 @@ void mt_blocks_builder_new(struct mt_arena *arena, const struct mt_model_window 
 
 /* Feeds: every block at its end, and the state after every event. O(1), except for a
  * block that is kept. */
-void mt_blocks_builder_end(void *builder, const struct mt_block_life *life);
+void mt_blocks_builder_end(void *builder, const struct mt_block_life *life,
+                           struct mt_block_end end);
 void mt_blocks_builder_state(void *builder, const struct mt_model_state *state);
 
 /* Without words: the caller adds sites and groups. */

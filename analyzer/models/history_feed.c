@@ -168,13 +168,13 @@ static void on_birth(void *context, const struct mt_block_life *life)
                      life->birth_event < feed->attribution.first_event);
 }
 
-static void on_end(void *context, const struct mt_block_life *life)
+static void on_end(void *context, const struct mt_block_life *life, struct mt_block_end end)
 {
     struct mt_history_feed *feed = context;
 
-    if (life->end_event != UINT64_MAX)
+    if (end.event != UINT64_MAX)
         mt_history_death(feed->builder, life->block, life->block_bytes,
-                         life->end_event < feed->attribution.first_event);
+                         end.event < feed->attribution.first_event);
 }
 
 static void on_state(void *context, const struct mt_model_state *state)

@@ -245,9 +245,10 @@ void mt_layers_birth(struct mt_layers_builder *builder, const struct mt_block_li
     wait(builder, group, (int64_t)life->block_bytes);
 }
 
-void mt_layers_end(struct mt_layers_builder *builder, const struct mt_block_life *life)
+void mt_layers_end(struct mt_layers_builder *builder, const struct mt_block_life *life,
+                   uint64_t end_event)
 {
-    uint64_t end = mt_min_u64(life->end_event, builder->last_event);
+    uint64_t end = mt_min_u64(end_event, builder->last_event);
     uint32_t group;
 
     if (life->block >= builder->block_capacity)

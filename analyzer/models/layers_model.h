@@ -38,7 +38,8 @@ void mt_layers_builder_new(struct mt_analysis *analysis, struct mt_layers_builde
 
 /* Blocks that become allocated, or are freed, with the next event. */
 void mt_layers_birth(struct mt_layers_builder *builder, const struct mt_block_life *life);
-void mt_layers_end(struct mt_layers_builder *builder, const struct mt_block_life *life);
+void mt_layers_end(struct mt_layers_builder *builder, const struct mt_block_life *life,
+                   uint64_t end_event);
 
 /* For the timeline only, which has the bins. `axis`: 0 = time, 1 = events. */
 enum { MT_LAYERS_TIME, MT_LAYERS_EVENTS, MT_LAYERS_AXES };

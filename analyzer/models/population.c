@@ -100,24 +100,14 @@ static void count_in(struct mt_population_builder *builder, const struct mt_hold
     mt_map_put(&builder->groups, key, builder->count - 1);
 }
 
-static void take(void *context, const struct mt_block_life *life)
+static void take(void *context, const struct mt_block_life *life, struct mt_block_end end)
 {
     struct mt_population_builder *builder = context;
     struct mt_population *population = builder->population;
-    struct mt_holding row = {.stack = life->stack,
-                             .tied = life->tied,
-                             .tie = (enum mt_tie)life->tie,
-                             .phase = life->phase,
-                             .role = (enum mt_role)life->role,
-                             .block_bytes = life->block_bytes,
-                             .blocks = 1,
-                             .bytes = life->block_bytes,
-                             .requested_bytes = life->requested_bytes,
-                             .first_birth_t_ns = life->birth_t_ns,
-                             .first_birth_event = life->birth_event};
+    struct mt_holding row = mt_holding_of(life);
 
     if (life->initial || life->birth_event < population->from_event ||
-        life->birth_event >= population->until_event || life->end_event <= population->alive_event)
+        life->birth_event >= population->until_event || end.event <= population->alive_event)
         return;
     population->bytes += row.bytes;
     population->requested_bytes += row.requested_bytes;

@@ -102,9 +102,9 @@ static void on_birth(void *context, const struct mt_block_life *life)
     mt_layers_birth(((struct timeline_feed *)context)->layers, life);
 }
 
-static void on_end(void *context, const struct mt_block_life *life)
+static void on_end(void *context, const struct mt_block_life *life, struct mt_block_end end)
 {
-    mt_layers_end(((struct timeline_feed *)context)->layers, life);
+    mt_layers_end(((struct timeline_feed *)context)->layers, life, end.event);
 }
 
 /* Before the first event: sets the layers that follow each bin. */

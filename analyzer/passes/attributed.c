@@ -77,13 +77,7 @@ struct mt_attributed mt_attributed_of(const struct mt_attribution *attribution,
 struct mt_attributed mt_attributed_of_life(const struct mt_attribution *attribution,
                                            const struct mt_block_life *life)
 {
-    const struct mt_holding holding = {.stack = life->stack,
-                                       .tied = life->tied,
-                                       .tie = (enum mt_tie)life->tie,
-                                       .phase = life->phase,
-                                       .role = (enum mt_role)life->role,
-                                       .block_bytes = life->block_bytes,
-                                       .first_birth_event = life->birth_event};
+    const struct mt_holding holding = mt_holding_of(life);
 
     return mt_attributed_of(attribution, &holding);
 }

@@ -6,8 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { UNUSED, LIVE, WAITING };
-
 /* Foreign formats may reuse an address on several devices. */
 static uint64_t key_of(const struct mt_event *event)
 {
@@ -20,7 +18,7 @@ static uint32_t take_slot(struct mt_holders *holders)
 
     if (holders->block_free) {
         index = holders->block_free - 1;
-        holders->block_free = holders->blocks[index].next_free;
+        holders->block_free = holders->blocks[index].block;
         return index;
     }
     if (holders->block_count == holders->block_capacity) {
@@ -37,44 +35,34 @@ static uint32_t take_slot(struct mt_holders *holders)
 
 static void give_slot(struct mt_holders *holders, uint32_t index)
 {
-    holders->blocks[index].state = UNUSED;
-    holders->blocks[index].next_free = holders->block_free;
+    holders->blocks[index].state = MT_BLOCK_UNUSED;
+    holders->blocks[index].block = holders->block_free;
     holders->block_free = index + 1;
 }
 
-/* Notifies models that a block was allocated (event is NULL) or freed. */
-static void tell_life(const struct mt_holders *holders, struct mt_holders_device *device,
-                      uint32_t index, const struct mt_event *end)
+static void tell_birth(const struct mt_holders *holders, const struct mt_holders_device *device,
+                       uint32_t index)
 {
-    const struct mt_holder *block = &holders->blocks[index];
-    const struct mt_block_life life = {.addr = block->addr,
-                                       .requested_bytes = block->requested_bytes,
-                                       .block_bytes = block->block_bytes,
-                                       .birth_t_ns = block->birth_t_ns,
-                                       .birth_event = block->birth_event,
-                                       .end_t_ns = end ? end->t_ns : UINT64_MAX,
-                                       .end_event = end ? end->seq : UINT64_MAX,
-                                       .block = index,
-                                       .stack = block->stack,
-                                       .tied = block->tied,
-                                       .tied_to = block->tied_to,
-                                       .stream = block->stream,
-                                       .phase = block->phase,
-                                       .role = block->role,
-                                       .tie = block->tie,
-                                       .initial = block->initial};
-
     for (uint32_t i = 0; i < device->models.count; i++) {
         const struct mt_model_feed *feed = &device->models.feeds[i];
 
-        if (end && feed->on_end)
-            feed->on_end(feed->builder, &life);
-        else if (!end && feed->on_birth)
-            feed->on_birth(feed->builder, &life);
+        if (feed->on_birth)
+            feed->on_birth(feed->builder, &holders->blocks[index]);
     }
 }
 
-static struct mt_life life_of(const struct mt_holder *block, uint64_t end_event)
+static void tell_end(const struct mt_holders *holders, const struct mt_holders_device *device,
+                     uint32_t index, struct mt_block_end end)
+{
+    for (uint32_t i = 0; i < device->models.count; i++) {
+        const struct mt_model_feed *feed = &device->models.feeds[i];
+
+        if (feed->on_end)
+            feed->on_end(feed->builder, &holders->blocks[index], end);
+    }
+}
+
+static struct mt_life life_of(const struct mt_block_life *block, uint64_t end_event)
 {
     return (struct mt_life){.addr = block->addr,
                             .birth_event = block->birth_event,
@@ -91,13 +79,13 @@ static struct mt_life life_of(const struct mt_holder *block, uint64_t end_event)
 static void leave_allocated(struct mt_holders *holders, struct mt_holders_device *device,
                             uint32_t index, const struct mt_event *event)
 {
-    struct mt_holder *block = &holders->blocks[index];
+    struct mt_block_life *block = &holders->blocks[index];
 
-    if (block->state != LIVE)
+    if (block->state != MT_BLOCK_LIVE)
         return;
     device->now.allocated -= block->block_bytes;
     device->role_bytes[block->role] -= block->block_bytes;
-    block->state = WAITING;
+    block->state = MT_BLOCK_WAITING;
     if (device->idle.open_count)
         mt_idle_leave(&device->idle, block);
     if (mt_lives_outlived(&device->lives, block->birth_event, event->seq)) {
@@ -105,7 +93,7 @@ static void leave_allocated(struct mt_holders *holders, struct mt_holders_device
         mt_lives_add(&device->lives, &life);
     }
     if (device->models.wants_lives)
-        tell_life(holders, device, index, event);
+        tell_end(holders, device, index, (struct mt_block_end){event->t_ns, event->seq});
 }
 
 /* Whether its stack identifies the code. If Python stacks are recorded, a stack of only native
@@ -124,7 +112,7 @@ static void finds_code(struct mt_holders *holders, uint32_t stack, bool *found)
  * start have no owner. */
 static void tie(struct mt_holders *holders, uint32_t index, bool initial)
 {
-    struct mt_holder *block = &holders->blocks[index];
+    struct mt_block_life *block = &holders->blocks[index];
     const struct mt_stack_kinds *kinds = &holders->survey->roles.stacks;
     struct mt_tie_facts facts = {.requested_bytes = block->requested_bytes,
                                  .stack = block->stack,
@@ -154,7 +142,7 @@ static void tie(struct mt_holders *holders, uint32_t index, bool initial)
 static void drop(struct mt_holders *holders, struct mt_holders_device *device, uint32_t index,
                  const struct mt_event *event)
 {
-    struct mt_holder *block = &holders->blocks[index];
+    struct mt_block_life *block = &holders->blocks[index];
 
     leave_allocated(holders, device, index, event);
     device->now.active -= block->block_bytes;
@@ -166,7 +154,7 @@ static void drop(struct mt_holders *holders, struct mt_holders_device *device, u
 static void on_alloc(struct mt_holders *holders, struct mt_holders_device *device,
                      const struct mt_event *event, int32_t phase)
 {
-    struct mt_holder *block;
+    struct mt_block_life *block;
     uint64_t block_bytes;
     uint32_t index, old;
     uint8_t code;
@@ -182,30 +170,32 @@ static void on_alloc(struct mt_holders *holders, struct mt_holders_device *devic
     index = take_slot(holders);
     mt_map_put(&holders->slots, key_of(event), index);
     block = &holders->blocks[index];
-    *block = (struct mt_holder){.addr = event->addr,
-                                .requested_bytes = event->size_bytes,
-                                .block_bytes = block_bytes,
-                                .birth_t_ns = event->t_ns,
-                                .birth_event = event->seq,
-                                .stack = event->stack,
-                                .stream = event->stream,
-                                .tag = event->name,
-                                .pool = event->pool,
-                                .initial = event->flags & MT_EVENT_INITIAL,
-                                .phase = phase,
-                                .device = event->device,
-                                .heap = event->heap,
-                                .role = (uint8_t)mt_role_resolve(&holders->survey->roles, code,
-                                                                 event->stack, event->size_bytes),
-                                .role_recorded = mt_role_code_is_recorded(code),
-                                .state = LIVE};
+    *block =
+        (struct mt_block_life){.addr = event->addr,
+                               .requested_bytes = event->size_bytes,
+                               .block_bytes = block_bytes,
+                               .birth_t_ns = event->t_ns,
+                               .birth_event = event->seq,
+                               .block = index,
+                               .stack = event->stack,
+                               .stream = event->stream,
+                               .tag = event->name,
+                               .pool = event->pool,
+                               .initial = event->flags & MT_EVENT_INITIAL,
+                               .phase = phase,
+                               .device = event->device,
+                               .heap = event->heap,
+                               .role = (uint8_t)mt_role_resolve(&holders->survey->roles, code,
+                                                                event->stack, event->size_bytes),
+                               .role_recorded = mt_role_code_is_recorded(code),
+                               .state = MT_BLOCK_LIVE};
     device->now.allocated += block_bytes;
     device->now.active += block_bytes;
     device->now.requested += event->size_bytes;
     device->role_bytes[block->role] += block_bytes;
     tie(holders, index, block->initial);
     if (device->models.wants_lives)
-        tell_life(holders, device, index, NULL);
+        tell_birth(holders, device, index);
 }
 
 static void on_free_requested(struct mt_holders *holders, struct mt_holders_device *device,
@@ -284,7 +274,7 @@ static bool same_group(const struct mt_holding *a, const struct mt_holding *b)
            by_role(a, b) == 0 && by_tie(a, b) == 0;
 }
 
-static void count_waiting(struct mt_snapshot *snapshot, const struct mt_holder *block)
+static void count_waiting(struct mt_snapshot *snapshot, const struct mt_block_life *block)
 {
     snapshot->waiting_blocks++;
     snapshot->waiting_bytes += block->block_bytes;
@@ -304,27 +294,15 @@ static size_t gather(struct mt_holders *holders, struct mt_snapshot *snapshot)
         holders->scratch_capacity = holders->block_capacity;
     }
     for (uint32_t i = 0; i < holders->block_count; i++) {
-        const struct mt_holder *block = &holders->blocks[i];
+        const struct mt_block_life *block = &holders->blocks[i];
 
-        if (block->state == WAITING && block->device == snapshot->device)
+        if (block->state == MT_BLOCK_WAITING && block->device == snapshot->device)
             count_waiting(snapshot, block);
-        if (block->state != LIVE || block->device != snapshot->device)
+        if (block->state != MT_BLOCK_LIVE || block->device != snapshot->device)
             continue;
         if (block->pool)
             snapshot->pool_role_bytes[block->role] += block->block_bytes;
-        holders->scratch[count++] = (struct mt_holding){.stack = block->stack,
-                                                        .tied = block->tied,
-                                                        .tie = (enum mt_tie)block->tie,
-                                                        .phase = block->phase,
-                                                        .role = (enum mt_role)block->role,
-                                                        .role_recorded = block->role_recorded,
-                                                        .tag = block->tag,
-                                                        .block_bytes = block->block_bytes,
-                                                        .blocks = 1,
-                                                        .bytes = block->block_bytes,
-                                                        .requested_bytes = block->requested_bytes,
-                                                        .first_birth_t_ns = block->birth_t_ns,
-                                                        .first_birth_event = block->birth_event};
+        holders->scratch[count++] = mt_holding_of(block);
     }
     return count;
 }
@@ -357,9 +335,9 @@ static void take_pins(struct mt_holders *holders, const struct mt_snapshot *snap
     if (!pins || !pins->wanted || pins->event != snapshot->event)
         return;
     for (uint32_t i = 0; i < holders->block_count; i++) {
-        const struct mt_holder *block = &holders->blocks[i];
+        const struct mt_block_life *block = &holders->blocks[i];
 
-        if (block->state != UNUSED && block->device == snapshot->device)
+        if (block->state != MT_BLOCK_UNUSED && block->device == snapshot->device)
             mt_pins_add(pins, block->addr, block->block_bytes, block->stack);
     }
     mt_pins_settle(pins);
@@ -418,8 +396,7 @@ static void tell_state(struct mt_holders_device *device, const struct mt_event *
 
 static void tell_no_end(struct mt_holders *holders, uint32_t index)
 {
-    const struct mt_event end = {.seq = UINT64_MAX, .t_ns = UINT64_MAX};
-    const struct mt_holder *block = &holders->blocks[index];
+    const struct mt_block_life *block = &holders->blocks[index];
     struct mt_holders_device *device =
         &holders->devices[holders->survey->device_slot[block->device] - 1];
 
@@ -428,14 +405,14 @@ static void tell_no_end(struct mt_holders *holders, uint32_t index)
         mt_lives_add(&device->lives, &life);
     }
     if (device->models.wants_lives)
-        tell_life(holders, device, index, &end);
+        tell_end(holders, device, index, (struct mt_block_end){UINT64_MAX, UINT64_MAX});
 }
 
 /* Passes on the blocks that exist at the end, without an end. */
 static void tell_rest(struct mt_holders *holders)
 {
     for (uint32_t i = 0; i < holders->block_count; i++)
-        if (holders->blocks[i].state == LIVE)
+        if (holders->blocks[i].state == MT_BLOCK_LIVE)
             tell_no_end(holders, i);
 }
 

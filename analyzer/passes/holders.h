@@ -4,7 +4,7 @@
 #define MT_ANALYZER_HOLDERS_H
 
 #include "idle.h"
-#include "live_block.h"
+#include "block_life.h"
 #include "lives.h"
 #include "model_feed.h"
 #include "pins.h"
@@ -30,7 +30,7 @@ struct mt_holders {
     bool has_stacks;     /* the trace has stacks, so blocks without one can be tied */
     const struct mt_symbols *symbols;
     struct mt_site_table sites;
-    struct mt_holder *blocks;
+    struct mt_block_life *blocks;
     uint32_t block_count, block_capacity, block_free;
     bool completes_at_request;         /* the trace has no free_completed */
     struct mt_holders_device *devices; /* parallel to the survey's */

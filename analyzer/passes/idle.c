@@ -116,16 +116,16 @@ static struct mt_idle_phase *find(struct mt_idle_watch *watch, int32_t phase)
     return NULL;
 }
 
-static bool is_live_activation(const struct mt_holder *block, uint16_t device)
+static bool is_live_activation(const struct mt_block_life *block, uint16_t device)
 {
-    return mt_holder_is_live(block, device) && block->role == MT_ROLE_ACTIVATIONS;
+    return mt_block_is_live(block, device) && block->role == MT_ROLE_ACTIVATIONS;
 }
 
 /* Outputs of the model's last line: the newest activation, and all with its stack. */
-static void note_outputs(const struct mt_holder *blocks, size_t count, uint16_t device,
+static void note_outputs(const struct mt_block_life *blocks, size_t count, uint16_t device,
                          struct mt_idle_phase *phase)
 {
-    const struct mt_holder *newest = NULL;
+    const struct mt_block_life *newest = NULL;
 
     for (size_t i = 0; i < count; i++)
         if (is_live_activation(&blocks[i], device) &&
@@ -138,7 +138,7 @@ static void note_outputs(const struct mt_holder *blocks, size_t count, uint16_t 
 }
 
 void mt_idle_begin(struct mt_idle_watch *watch, int32_t index, uint16_t device,
-                   const uint64_t role_bytes[MT_ROLE_COUNT], const struct mt_holder *blocks,
+                   const uint64_t role_bytes[MT_ROLE_COUNT], const struct mt_block_life *blocks,
                    size_t block_count)
 {
     struct mt_idle_phase *phase = find(watch, index);
@@ -163,7 +163,7 @@ void mt_idle_end(struct mt_idle_watch *watch, int32_t index)
     watch->open_count--;
 }
 
-void mt_idle_leave(struct mt_idle_watch *watch, const struct mt_holder *block)
+void mt_idle_leave(struct mt_idle_watch *watch, const struct mt_block_life *block)
 {
     uint32_t i;
 

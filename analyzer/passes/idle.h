@@ -5,7 +5,7 @@
 #ifndef MT_ANALYZER_IDLE_H
 #define MT_ANALYZER_IDLE_H
 
-#include "live_block.h"
+#include "block_life.h"
 #include "survey.h"
 
 #define MT_IDLE_PHASES 32 /* number of names; the highest ones if there are more */
@@ -40,10 +40,10 @@ void mt_idle_choose(struct mt_idle_watch *watch, const struct mt_survey *survey,
  * role and with `blocks`, which includes the device's live blocks; mt_idle_end when a phase ends;
  * mt_idle_leave when a block is freed. */
 void mt_idle_begin(struct mt_idle_watch *watch, int32_t phase, uint16_t device,
-                   const uint64_t role_bytes[MT_ROLE_COUNT], const struct mt_holder *blocks,
+                   const uint64_t role_bytes[MT_ROLE_COUNT], const struct mt_block_life *blocks,
                    size_t block_count);
 void mt_idle_end(struct mt_idle_watch *watch, int32_t phase);
-void mt_idle_leave(struct mt_idle_watch *watch, const struct mt_holder *block);
+void mt_idle_leave(struct mt_idle_watch *watch, const struct mt_block_life *block);
 
 /* Fills the device's rows. `saw_backward`: without training, roles do not show uses. */
 void mt_idle_fill(const struct mt_idle_watch *watch, struct mt_arena *arena, bool saw_backward,

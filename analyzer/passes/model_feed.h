@@ -6,24 +6,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "block_life.h"
 #include "counters.h"
 #include "event.h"
 #include "model_list.h"
 #include "status.h"
-
-/* A live or ended block of the program, from the request to its free request. */
-struct mt_block_life {
-    uint64_t addr, requested_bytes, block_bytes;
-    uint64_t birth_t_ns, birth_event;
-    uint64_t end_t_ns, end_event; /* end_event UINT64_MAX: it exists at the end */
-    uint32_t block;               /* unique among blocks that live at the same time */
-    uint32_t stack, tied;         /* see mt_holding */
-    uint32_t tied_to;             /* the owner block at its allocation; MT_NO_ID: ambiguous */
-    uint32_t stream;              /* symbols */
-    int32_t phase;                /* innermost, at its allocation */
-    uint8_t role, tie;            /* enum mt_role, enum mt_tie */
-    bool initial;                 /* it is older than the recorded history */
-};
 
 /* A device after an event that concerns its memory. */
 struct mt_model_state {
@@ -39,7 +26,7 @@ struct mt_model_state {
 struct mt_model_feed {
     void *builder;
     void (*on_birth)(void *builder, const struct mt_block_life *life);
-    void (*on_end)(void *builder, const struct mt_block_life *life);
+    void (*on_end)(void *builder, const struct mt_block_life *life, struct mt_block_end end);
     void (*on_state)(void *builder, const struct mt_model_state *state);
     void (*release)(void *builder); /* always called, last of all */
 };

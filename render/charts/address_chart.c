@@ -153,13 +153,13 @@ static void draw_block(const struct mt_address_layout *layout, const struct mt_b
     const struct mt_paint paint = {.fill = MT_COLOR_BACKGROUND, .unseen = true};
     const struct mt_box *plot = &layout->plot;
     const struct mt_address_place *place = &layout->address->places[block->place];
-    uint64_t end = mt_min_u64(block->offset + block->block_bytes, place->bytes);
-    double left = mt_time_axis_x(&layout->axis, block->birth_t_ns, block->birth_event);
+    uint64_t end = mt_min_u64(block->offset + block->life.block_bytes, place->bytes);
+    double left = mt_time_axis_x(&layout->axis, block->life.birth_t_ns, block->life.birth_event);
     double right = plot->x + plot->width, bottom = mt_address_y(layout, begin + block->offset);
     double height = fmax(bottom - mt_address_y(layout, begin + end), MIN_BLOCK);
 
-    if (block->end_event != UINT64_MAX)
-        right = mt_time_axis_x(&layout->axis, block->end_t_ns, block->end_event);
+    if (block->end.event != UINT64_MAX)
+        right = mt_time_axis_x(&layout->axis, block->end.t_ns, block->end.event);
     left = fmin(fmax(left, plot->x), plot->x + plot->width - MIN_BLOCK);
     right = fmin(fmax(right, left + MIN_BLOCK), plot->x + plot->width);
     mt_draw_rect(layout->drawing, left, fmax(bottom - height, plot->y), right - left, height,

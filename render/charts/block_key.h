@@ -9,8 +9,8 @@
 /* Returns the key, as in "7f3a00000000.6454", in the arena. */
 static inline const char *mt_block_key(struct mt_arena *arena, const struct mt_block_shape *block)
 {
-    return mt_arena_printf(arena, "%llx.%llu", (unsigned long long)block->addr,
-                           (unsigned long long)block->birth_event);
+    return mt_arena_printf(arena, "%llx.%llu", (unsigned long long)block->life.addr,
+                           (unsigned long long)block->life.birth_event);
 }
 
 #endif

@@ -328,12 +328,12 @@ static void note_roles(const struct layout *layout, bool present[MT_ROLE_COUNT])
     for (uint32_t i = 0; i < layout->stack.band_count; i++) {
         const struct mt_block_band *band = &layout->stack.bands[i];
 
-        present[band->shape->role] |= band->flat.width * band->flat.height >= LEAST_SEEN;
+        present[band->shape->life.role] |= band->flat.width * band->flat.height >= LEAST_SEEN;
     }
     for (uint32_t i = 0; i < layout->stack.rest_roles; i++)
         present[layout->stack.rests[i].role] = true;
     for (uint32_t i = 0; i < around->block_count && layout->side.has_inset; i++)
-        present[around->blocks[i].role] = true;
+        present[around->blocks[i].life.role] = true;
 }
 
 static void draw_legend(const struct layout *layout, double y)
@@ -413,13 +413,13 @@ static void write_label(const struct mt_block_stack *stack, const struct mt_bloc
     struct mt_drawing *drawing = stack->drawing;
     const struct mt_box *flat = &band->flat;
     enum mt_color ink =
-        mt_theme_text_on_shade(mt_role_color(band->shape->role), mt_block_shade(band->shape));
+        mt_theme_text_on_shade(mt_role_color(band->shape->life.role), mt_block_shade(band->shape));
     const char *site =
         mt_chart_frame_short(drawing, band->shape->head ? band->shape->head : "", 80);
     double room = flat->width - 12, y = flat->y + flat->height / 2 + 4.2, size, whole;
     char bytes[MT_UNITS_TEXT];
 
-    mt_format_bytes(bytes, band->shape->block_bytes);
+    mt_format_bytes(bytes, band->shape->life.block_bytes);
     size = LABEL_SLACK * mt_text_width(bytes, MT_SIZE_CELL, MT_SEMIBOLD);
     whole = size + 8 + LABEL_SLACK * mt_text_width(site, MT_SIZE_CELL, MT_REGULAR);
     if (flat->height < MIN_LABEL_HEIGHT || size > room)

@@ -83,17 +83,17 @@ static int by_role(const void *a, const void *b)
     const struct mt_block_shape *x = *(const struct mt_block_shape *const *)a;
     const struct mt_block_shape *y = *(const struct mt_block_shape *const *)b;
 
-    if (x->role != y->role)
-        return rank_of(x->role) < rank_of(y->role) ? -1 : 1;
+    if (x->life.role != y->life.role)
+        return rank_of(x->life.role) < rank_of(y->life.role) ? -1 : 1;
     return (x > y) - (x < y);
 }
 
 static double score(const struct mt_block_stack *stack, const struct mt_block_shape *shape)
 {
-    uint32_t first = column_from(stack, shape->birth_event);
-    uint32_t end = column_from(stack, shape->end_event);
+    uint32_t first = column_from(stack, shape->life.birth_event);
+    uint32_t end = column_from(stack, shape->end.event);
 
-    return (double)shape->block_bytes * (double)(end - first);
+    return (double)shape->life.block_bytes * (double)(end - first);
 }
 
 /* A range of columns in which both edges of a band are horizontal. */
@@ -126,7 +126,7 @@ static bool lay(const struct mt_block_stack *stack, struct mt_block_band *band, 
     for (uint32_t i = band->first; i < band->end; i++) {
         double x = stack->columns[i].x, lower = mt_block_stack_y(stack, filled[i]), upper;
 
-        filled[i] += band->shape->block_bytes;
+        filled[i] += band->shape->life.block_bytes;
         upper = mt_block_stack_y(stack, filled[i]);
         shows |= upper < lower;
         if (upper == stretch.upper && lower == stretch.lower)
@@ -164,8 +164,8 @@ static bool lay_all(struct mt_block_stack *stack, struct scratch *scratch)
         struct mt_block_band *band = &stack->bands[stack->band_count];
 
         *band = (struct mt_block_band){.shape = scratch->shapes[i]};
-        band->first = column_from(stack, band->shape->birth_event);
-        band->end = column_from(stack, band->shape->end_event);
+        band->first = column_from(stack, band->shape->life.birth_event);
+        band->end = column_from(stack, band->shape->end.event);
         if (band->first >= band->end) {
             stack->hidden++;
         } else if (lay(stack, band, scratch->filled, scratch->edges + scratch->corners)) {
@@ -233,9 +233,9 @@ static void split_rest(struct mt_block_stack *stack, const struct scratch *scrat
     for (uint32_t i = 0; i < scratch->shape_count; i++) {
         const struct mt_block_shape *shape = scratch->shapes[i];
 
-        for (uint32_t k = column_from(stack, shape->birth_event);
-             k < column_from(stack, shape->end_event); k++)
-            kept[shape->role * columns + k] += shape->block_bytes;
+        for (uint32_t k = column_from(stack, shape->life.birth_event);
+             k < column_from(stack, shape->end.event); k++)
+            kept[shape->life.role * columns + k] += shape->life.block_bytes;
     }
     choose_rests(stack, kept);
     for (uint32_t r = 0; r < stack->rest_roles; r++) {
@@ -322,16 +322,16 @@ void mt_block_stack_build(struct mt_block_stack *stack)
 static const char *allocated(const struct mt_block_stack *stack, const struct mt_block_shape *shape)
 {
     const struct mt_report *report = stack->report;
-    int64_t step = shape->phase >= 0 && (uint32_t)shape->phase < report->phase_count
-                       ? report->phases[shape->phase].step
+    int64_t step = shape->life.phase >= 0 && (uint32_t)shape->life.phase < report->phase_count
+                       ? report->phases[shape->life.phase].step
                        : MT_NO_STEP;
-    const char *where = mt_chart_frame_where(stack->drawing, report, shape->phase, step);
+    const char *where = mt_chart_frame_where(stack->drawing, report, shape->life.phase, step);
 
-    if (shape->initial)
+    if (shape->life.initial)
         return "allocated before recording started";
     return mt_arena_printf(
         &stack->drawing->arena, "allocated%s%s at %s", *where ? " in " : "", where,
-        mt_chart_frame_at(stack->drawing, report, shape->birth_t_ns, shape->birth_event));
+        mt_chart_frame_at(stack->drawing, report, shape->life.birth_t_ns, shape->life.birth_event));
 }
 
 static const char *ended(const struct mt_block_stack *stack, const struct mt_block_shape *shape)
@@ -339,14 +339,14 @@ static const char *ended(const struct mt_block_stack *stack, const struct mt_blo
     const char *at;
     char life[MT_UNITS_TEXT];
 
-    if (shape->end_event == UINT64_MAX)
+    if (shape->end.event == UINT64_MAX)
         return "still allocated at the end";
-    at = mt_chart_frame_at(stack->drawing, stack->report, shape->end_t_ns, shape->end_event);
+    at = mt_chart_frame_at(stack->drawing, stack->report, shape->end.t_ns, shape->end.event);
     if (!mt_report_has_times(stack->report))
         return mt_arena_printf(&stack->drawing->arena, "freed at %s", at);
     return mt_arena_printf(&stack->drawing->arena, "freed at %s, %s%s", at,
-                           shape->initial ? "at least " : "after ",
-                           mt_format_duration(life, shape->end_t_ns - shape->birth_t_ns));
+                           shape->life.initial ? "at least " : "after ",
+                           mt_format_duration(life, shape->end.t_ns - shape->life.birth_t_ns));
 }
 
 /* Returns the site and the operation: "forward train.py:44, by embedding functional.py:2567". */
@@ -368,8 +368,8 @@ static const char *short_title(const struct mt_block_stack *stack,
     char size[MT_UNITS_TEXT];
 
     return mt_arena_printf(&stack->drawing->arena, "%s, %s\n%s",
-                           mt_format_bytes(size, shape->block_bytes), mt_role_name(shape->role),
-                           origin(stack, shape));
+                           mt_format_bytes(size, shape->life.block_bytes),
+                           mt_role_name(shape->life.role), origin(stack, shape));
 }
 
 static const char *title_of(const struct mt_block_stack *stack, const struct mt_block_shape *shape)
@@ -381,19 +381,20 @@ static const char *title_of(const struct mt_block_stack *stack, const struct mt_
         return short_title(stack, shape);
     from = allocated(stack, shape);
     to = ended(stack, shape);
-    mt_format_count(asked, shape->requested_bytes);
+    mt_format_count(asked, shape->life.requested_bytes);
     return mt_arena_printf(
         &stack->drawing->arena, "%s (%s B%s%s%s)\n%s\n%s, %s\n%s",
-        mt_format_bytes(size, shape->block_bytes), mt_format_count(exact, shape->block_bytes),
-        shape->requested_bytes == shape->block_bytes ? "" : ", requested ",
-        shape->requested_bytes == shape->block_bytes ? "" : asked,
-        shape->requested_bytes == shape->block_bytes ? "" : " B", origin(stack, shape),
-        mt_role_name(shape->role), from ? from : "", to ? to : "");
+        mt_format_bytes(size, shape->life.block_bytes),
+        mt_format_count(exact, shape->life.block_bytes),
+        shape->life.requested_bytes == shape->life.block_bytes ? "" : ", requested ",
+        shape->life.requested_bytes == shape->life.block_bytes ? "" : asked,
+        shape->life.requested_bytes == shape->life.block_bytes ? "" : " B", origin(stack, shape),
+        mt_role_name(shape->life.role), from ? from : "", to ? to : "");
 }
 
 uint8_t mt_block_shade(const struct mt_block_shape *shape)
 {
-    return (uint8_t)(mt_mix_u64(shape->birth_event) >> 7 & 3);
+    return (uint8_t)(mt_mix_u64(shape->life.birth_event) >> 7 & 3);
 }
 
 static void draw_band(const struct mt_block_stack *stack, const struct mt_block_band *band,
@@ -401,7 +402,7 @@ static void draw_band(const struct mt_block_stack *stack, const struct mt_block_
 {
     double base = stack->plot.y + stack->plot.height;
     uint32_t count = band->edge_count;
-    struct mt_paint paint = {.fill = mt_role_color(band->shape->role),
+    struct mt_paint paint = {.fill = mt_role_color(band->shape->life.role),
                              .shade = mt_block_shade(band->shape)};
 
     if (band->flat.height >= 4) {

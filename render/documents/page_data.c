@@ -135,30 +135,30 @@ static uint32_t node_of_group(struct writer *writer, const struct mt_history_gro
 static const char *birth_of(struct writer *writer, const struct mt_block_shape *block)
 {
     const struct mt_report *report = writer->report;
-    bool known = block->phase >= 0 && (uint32_t)block->phase < report->phase_count;
+    bool known = block->life.phase >= 0 && (uint32_t)block->life.phase < report->phase_count;
 
-    if (block->initial)
+    if (block->life.initial)
         return "before the recorded history";
-    return mt_chart_frame_where(&writer->drawing, report, block->phase,
-                                known ? report->phases[block->phase].step : MT_NO_STEP);
+    return mt_chart_frame_where(&writer->drawing, report, block->life.phase,
+                                known ? report->phases[block->life.phase].step : MT_NO_STEP);
 }
 
 /* Adds the row of a block. Times are nanoseconds since the first event, as on the axis. */
 static void add_block(struct writer *writer, const struct mt_block_shape *block)
 {
     struct mt_buf *out = &writer->block_text;
-    bool ended = block->end_event != UINT64_MAX;
+    bool ended = block->end.event != UINT64_MAX;
     uint64_t zero = writer->report->first_t_ns;
-    uint32_t node = node_of_stack(writer, block->stack);
+    uint32_t node = node_of_stack(writer, block->life.stack);
 
     mt_buf_printf(out, "%s[\"%s\"", out->length ? "," : "",
                   writer->keys.texts[writer->keys.count - 1]);
-    add_list(out, (int64_t)block->block_bytes);
-    add_list(out, (int64_t)block->requested_bytes);
-    add_list(out, block->initial ? -1 : (int64_t)(block->birth_t_ns - zero));
-    add_list(out, ended ? (int64_t)block->end_event : -1);
-    add_list(out, ended ? (int64_t)(block->end_t_ns - zero) : -1);
-    add_list(out, (int64_t)block->role);
+    add_list(out, (int64_t)block->life.block_bytes);
+    add_list(out, (int64_t)block->life.requested_bytes);
+    add_list(out, block->life.initial ? -1 : (int64_t)(block->life.birth_t_ns - zero));
+    add_list(out, ended ? (int64_t)block->end.event : -1);
+    add_list(out, ended ? (int64_t)(block->end.t_ns - zero) : -1);
+    add_list(out, (int64_t)block->life.role);
     add_list(out, string_of(writer, birth_of(writer, block)));
     add_list(out, string_of(writer, block->site ? block->site : ""));
     add_list(out, block->operation ? (int64_t)string_of(writer, block->operation) : -1);

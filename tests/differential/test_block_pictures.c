@@ -286,9 +286,9 @@ static void check_shapes(const struct mt_drawing *drawing, const struct mt_block
     for (uint32_t i = 0; i < blocks->time.block_count; i++) {
         const struct mt_block_shape *block = &blocks->time.blocks[i];
 
-        lasting += block->role == MT_ROLE_PARAMETERS &&
-                   block->birth_event < blocks->time.begin_event &&
-                   block->end_event > blocks->time.end_event;
+        lasting += block->life.role == MT_ROLE_PARAMETERS &&
+                   block->life.birth_event < blocks->time.begin_event &&
+                   block->end.event > blocks->time.end_event;
     }
     assert_true(shapes > 20 && shapes <= blocks->time.block_count);
     assert_true(straight > 0 && straight <= lasting);

@@ -18,6 +18,7 @@
 
 struct life {
     struct mt_block_life life;
+    struct mt_block_end end;
     double score;
     bool there; /* in the window, at some time */
 };
@@ -48,10 +49,9 @@ static void one_event(struct history *history, uint32_t event)
         *block = (struct life){.life = {.block_bytes = 1 + dice(dice(3) ? 50 : 5000),
                                         .birth_t_ns = history->t_ns[event],
                                         .birth_event = event,
-                                        .end_t_ns = UINT64_MAX,
-                                        .end_event = UINT64_MAX,
                                         .stack = history->block_count,
-                                        .role = (uint8_t)dice(MT_ROLE_COUNT)}};
+                                        .role = (uint8_t)dice(MT_ROLE_COUNT)},
+                               .end = {UINT64_MAX, UINT64_MAX}};
         history->live[history->live_count++] = history->block_count++;
         level += block->life.block_bytes;
     } else if (history->live_count) {
@@ -59,8 +59,8 @@ static void one_event(struct history *history, uint32_t event)
         struct life *block = &history->blocks[history->live[at]];
 
         history->live[at] = history->live[--history->live_count];
-        block->life.end_t_ns = history->t_ns[event];
-        block->life.end_event = event;
+        block->end.t_ns = history->t_ns[event];
+        block->end.event = event;
         level -= block->life.block_bytes;
     }
     history->level[event] = level;
@@ -81,7 +81,7 @@ static void add_roles(const struct history *history, uint64_t event, uint64_t ro
     for (uint32_t i = 0; i < history->block_count; i++) {
         const struct mt_block_life *life = &history->blocks[i].life;
 
-        if (life->birth_event <= event && event < life->end_event)
+        if (life->birth_event <= event && event < history->blocks[i].end.event)
             roles[life->role] += life->block_bytes;
     }
 }
@@ -101,13 +101,13 @@ static struct mt_blocks *feed(const struct history *history, struct mt_arena *ar
 
         add_roles(history, event, roles);
         for (uint32_t i = 0; i < history->block_count; i++)
-            if (history->blocks[i].life.end_event == event)
-                mt_blocks_builder_end(builder, &history->blocks[i].life);
+            if (history->blocks[i].end.event == event)
+                mt_blocks_builder_end(builder, &history->blocks[i].life, history->blocks[i].end);
         mt_blocks_builder_state(builder, &state);
     }
     for (uint32_t i = 0; i < history->block_count; i++)
-        if (history->blocks[i].life.end_event == UINT64_MAX)
-            mt_blocks_builder_end(builder, &history->blocks[i].life);
+        if (history->blocks[i].end.event == UINT64_MAX)
+            mt_blocks_builder_end(builder, &history->blocks[i].life, history->blocks[i].end);
     return mt_blocks_builder_finish(builder);
 }
 
@@ -117,11 +117,11 @@ static void score_all(struct history *history, const struct mt_block_set *set, b
         struct life *block = &history->blocks[i];
         uint64_t from = by_event ? mt_max_u64(block->life.birth_event, set->begin_event)
                                  : mt_max_u64(block->life.birth_t_ns, set->begin_t_ns);
-        uint64_t to = by_event ? mt_min_u64(block->life.end_event, set->end_event)
-                               : mt_min_u64(block->life.end_t_ns, set->end_t_ns);
+        uint64_t to = by_event ? mt_min_u64(block->end.event, set->end_event)
+                               : mt_min_u64(block->end.t_ns, set->end_t_ns);
 
         block->there =
-            block->life.birth_event <= set->end_event && block->life.end_event > set->begin_event;
+            block->life.birth_event <= set->end_event && block->end.event > set->begin_event;
         block->score = (double)block->life.block_bytes * (to > from ? (double)(to - from) : 1);
     }
 }
@@ -129,7 +129,7 @@ static void score_all(struct history *history, const struct mt_block_set *set, b
 static bool is_kept(const struct mt_block_set *set, const struct life *block)
 {
     for (uint32_t i = 0; i < set->block_count; i++)
-        if (set->blocks[i].stack == block->life.stack)
+        if (set->blocks[i].life.stack == block->life.stack)
             return true;
     return false;
 }
@@ -158,7 +158,7 @@ static void check_kept(struct history *history, const struct mt_block_set *set, 
     assert_int_equal(kept, mt_min_u64(there, MT_MAX_KEPT_BLOCKS));
     assert_true(most_left <= least_kept);
     for (uint32_t i = 1; i < set->block_count; i++)
-        assert_true(set->blocks[i - 1].birth_event < set->blocks[i].birth_event);
+        assert_true(set->blocks[i - 1].life.birth_event < set->blocks[i].life.birth_event);
 }
 
 static void check_roles(const struct history *history, const struct mt_curve_bin *bin,
@@ -182,8 +182,9 @@ static void check_bins(const struct history *history, const struct mt_block_set 
         uint64_t sum = 0;
 
         for (uint32_t j = 0; j < set->block_count; j++)
-            if (set->blocks[j].birth_event <= bin->event && bin->event < set->blocks[j].end_event)
-                sum += set->blocks[j].block_bytes;
+            if (set->blocks[j].life.birth_event <= bin->event &&
+                bin->event < set->blocks[j].end.event)
+                sum += set->blocks[j].life.block_bytes;
         if (i % 5 == 0)
             check_roles(history, bin, &set->levels[i]);
         if (sum > bin->max)
@@ -324,13 +325,11 @@ static void size_does_not_depend_on_length(void **state)
 
         mt_blocks_builder_new(&arena, &window, 500, 4096, &builder);
         for (uint64_t i = 0; i < count; i++) {
-            struct mt_block_life life = {.block_bytes = 512 + dice(1000),
-                                         .birth_t_ns = i,
-                                         .birth_event = i,
-                                         .end_t_ns = i + 1 + dice(1000),
-                                         .end_event = i + 1 + dice(1000)};
+            struct mt_block_life life = {
+                .block_bytes = 512 + dice(1000), .birth_t_ns = i, .birth_event = i};
+            struct mt_block_end end = {i + 1 + dice(1000), i + 1 + dice(1000)};
 
-            mt_blocks_builder_end(builder, &life);
+            mt_blocks_builder_end(builder, &life, end);
         }
         assert_non_null(mt_blocks_builder_finish(builder));
         used[round] = arena.total_bytes;

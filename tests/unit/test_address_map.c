@@ -91,9 +91,8 @@ static void give(uint32_t number)
     struct mt_block_life *life = &device.lives[number];
 
     device.event++;
-    life->end_t_ns = 1000 * device.event;
-    life->end_event = device.event;
-    mt_address_builder_end(device.builder, life);
+    mt_address_builder_end(device.builder, life,
+                           (struct mt_block_end){1000 * device.event, device.event});
     device.now.allocated -= life->block_bytes;
     tell(MT_EVENT_FREE_REQUESTED, life->addr, life->block_bytes);
 }
@@ -351,8 +350,8 @@ static void blocks_lie_where_they_were(void **state)
     segment(MT_EVENT_SEGMENT_ALLOC, BASE + 900 * MIB, 20 * MIB);
     at(800);
     block = take(BASE + 900 * MIB, 5 * MIB, MT_ROLE_GRADIENTS); /* event 801 */
-    device.lives[block].end_event = UINT64_MAX;
-    mt_address_builder_end(device.builder, &device.lives[block]);
+    mt_address_builder_end(device.builder, &device.lives[block],
+                           (struct mt_block_end){UINT64_MAX, UINT64_MAX});
     address = end();
     assert_int_equal(address->block_count, 2);
     assert_int_equal(address->blocks[0].place, 1);
@@ -388,18 +387,17 @@ static void the_largest_blocks_are_kept(void **state)
         struct mt_block_life life = {.addr = BASE,
                                      .block_bytes = i % 11 ? 1024 : 512,
                                      .birth_event = device.event,
-                                     .birth_t_ns = 1000 * device.event,
-                                     .end_event = device.event + 1,
-                                     .end_t_ns = 1000 * device.event + 1000};
+                                     .birth_t_ns = 1000 * device.event};
+        struct mt_block_end end = {1000 * device.event + 1000, device.event + 1};
 
         mt_address_builder_birth(device.builder, &life);
-        mt_address_builder_end(device.builder, &life);
+        mt_address_builder_end(device.builder, &life, end);
         device.event++;
     }
     address = end();
     assert_int_equal(address->block_count, MT_ADDRESS_BLOCKS);
     for (uint32_t i = 0; i < address->block_count; i++)
-        assert_int_equal(address->blocks[i].block_bytes, 1024);
+        assert_int_equal(address->blocks[i].life.block_bytes, 1024);
     mt_arena_release(&device.arena);
 }
 
