@@ -28,16 +28,9 @@ enum {
 };
 
 struct line {
-    uint32_t frame;       /* MT_NO_ID: no stack */
-    uint32_t stack;       /* one */
-    uint64_t bytes;       /* left by the steps that count */
-    uint32_t first_step;  /* first step that left something, and so did each later one */
-    uint32_t blocks;      /* left by the last of them */
-    uint32_t stacks;      /* and from how many */
-    uint32_t activations; /* of its blocks, those that forward made */
-    /* Replaced by longer ones: left by the step before those that count, and by the last of these;
-     * 0 if they are permanent. */
-    uint64_t old_bytes, new_bytes;
+    struct mt_replaced is; /* frame MT_NO_ID: no stack; old_bytes and new_bytes 0: permanent */
+    uint64_t bytes;        /* left by the steps that count */
+    uint32_t activations;  /* of its blocks, those that forward made */
 };
 
 struct look {
@@ -133,9 +126,9 @@ static void count_last(struct line *line, const struct mt_life *lives, uint32_t 
     for (i = 0; i < count; i++) {
         if (lives[i].birth_step != step)
             continue;
-        line->blocks++;
+        line->is.blocks++;
         line->activations += lives[i].role == MT_ROLE_ACTIVATIONS;
-        line->stacks += !line->stacks || lives[i].stack != last;
+        line->is.stacks += !line->is.stacks || lives[i].stack != last;
         last = lives[i].stack;
     }
 }
@@ -156,7 +149,7 @@ static void add_line(struct look *look, const struct line *line)
 static void judge(struct look *look, const struct mt_life *lives, uint32_t count)
 {
     struct halves halves = {.middle = look->begin + (look->end - look->begin) / 2};
-    struct line line = {.frame = lives[0].end_step, .stack = lives[0].stack};
+    struct line line = {.is = {.frame = lives[0].end_step, .stack = lives[0].stack}};
     uint32_t i, last = MT_NO_ID, last_left = 0, run = 0;
 
     for (i = 0; i < count; i++) {
@@ -172,7 +165,7 @@ static void judge(struct look *look, const struct mt_life *lives, uint32_t count
         last = step;
     }
     line.bytes = halves.bytes[0] + halves.bytes[1];
-    line.first_step = run;
+    line.is.first_step = run;
     count_last(&line, lives, count, last_left);
     if (goes_on(look, &halves))
         add_line(look, &line);
@@ -202,14 +195,8 @@ static enum mt_status add_replaced(struct look *look)
     enum mt_status status = mt_replaced_find(look->search->analysis, &question, found, &count);
 
     for (i = 0; status == MT_OK && i < count; i++) {
-        const struct line line = {.frame = found[i].frame,
-                                  .stack = found[i].stack,
-                                  .bytes = found[i].new_bytes - found[i].old_bytes,
-                                  .first_step = found[i].first_step,
-                                  .blocks = found[i].blocks,
-                                  .stacks = found[i].stacks,
-                                  .old_bytes = found[i].old_bytes,
-                                  .new_bytes = found[i].new_bytes};
+        const struct line line = {.is = found[i], .bytes = found[i].new_bytes - found[i].old_bytes};
+
         add_line(look, &line);
         look->even = look->even && found[i].even;
     }
@@ -221,7 +208,7 @@ static bool is_growing_line(const struct look *look, uint32_t frame)
     uint32_t i;
 
     for (i = 0; i < look->line_count; i++)
-        if (look->lines[i].frame == frame && !look->lines[i].new_bytes)
+        if (look->lines[i].is.frame == frame && !look->lines[i].is.new_bytes)
             return true;
     return false;
 }
@@ -241,7 +228,7 @@ static void add_up(struct look *look)
     }
     look->left_bytes = look->gathered_bytes;
     for (i = 0; i < look->line_count; i++)
-        if (look->lines[i].new_bytes)
+        if (look->lines[i].is.new_bytes)
             look->gathered_bytes = mt_add_most_u64(look->gathered_bytes, look->lines[i].bytes);
     look->bytes_per_step = mt_add_most_u64(look->gathered_bytes, steps / 2) / steps;
     free(by_step);
@@ -256,8 +243,9 @@ static bool matters(const struct look *look)
 
 static const char *label_of(const struct look *look, const struct line *line)
 {
-    return line->frame == MT_NO_ID ? "the autograd engine (no Python stack)"
-                                   : mt_site_label(look->arena, look->symbols, line->stack, false);
+    return line->is.frame == MT_NO_ID
+               ? "the autograd engine (no Python stack)"
+               : mt_site_label(look->arena, look->symbols, line->is.stack, false);
 }
 
 static int64_t number_of(const struct look *look, uint32_t step)
@@ -275,9 +263,9 @@ static const char *tell_replaced(const struct look *look, const struct line *lin
         "%s per step from %s: each step replaces %s block%s with longer copies, %s after step "
         "%lld, %s after step %lld",
         mt_format_change(n[0], (int64_t)(line->bytes / (look->end - look->begin))), label,
-        mt_format_count(n[1], line->blocks), line->blocks == 1 ? "" : "s",
-        mt_format_bytes(n[2], line->old_bytes), (long long)number_of(look, look->begin - 1),
-        mt_format_bytes(n[3], line->new_bytes), (long long)number_of(look, look->end - 1));
+        mt_format_count(n[1], line->is.blocks), line->is.blocks == 1 ? "" : "s",
+        mt_format_bytes(n[2], line->is.old_bytes), (long long)number_of(look, look->begin - 1),
+        mt_format_bytes(n[3], line->is.new_bytes), (long long)number_of(look, look->end - 1));
 }
 
 static const char *tell_line(const struct look *look, const struct line *line)
@@ -286,14 +274,14 @@ static const char *tell_line(const struct look *look, const struct line *line)
     const char *label = label_of(look, line);
     char n[3][MT_UNITS_TEXT];
 
-    if (label && line->new_bytes)
+    if (label && line->is.new_bytes)
         return tell_replaced(look, line, label);
-    return !label
-               ? NULL
-               : mt_arena_printf(look->arena, "%s per step from %s: %s block%s from %s stack%s",
-                                 mt_format_change(n[0], (int64_t)(line->bytes / steps)), label,
-                                 mt_format_count(n[1], line->blocks), line->blocks == 1 ? "" : "s",
-                                 mt_format_count(n[2], line->stacks), line->stacks == 1 ? "" : "s");
+    return !label ? NULL
+                  : mt_arena_printf(
+                        look->arena, "%s per step from %s: %s block%s from %s stack%s",
+                        mt_format_change(n[0], (int64_t)(line->bytes / steps)), label,
+                        mt_format_count(n[1], line->is.blocks), line->is.blocks == 1 ? "" : "s",
+                        mt_format_count(n[2], line->is.stacks), line->is.stacks == 1 ? "" : "s");
 }
 
 /* The largest need of a step when the last one begins, if all steps are like the earlier ones. */
@@ -361,7 +349,7 @@ static const char *forecast(const struct look *look)
 static bool is_graph(const struct look *look, const struct line *line)
 {
     return mt_framework_of(look->search) == MT_FRAMEWORK_TORCH &&
-           line->activations >= GRAPH_BLOCKS && line->stacks >= GRAPH_STACKS;
+           line->activations >= GRAPH_BLOCKS && line->is.stacks >= GRAPH_STACKS;
 }
 
 static void tell_evidence(struct look *look, struct mt_finding *finding)
@@ -407,7 +395,7 @@ static const struct mt_framework_texts kept_advice = {
 
 static const char *advice_of(const struct look *look, const struct line *most)
 {
-    if (most->new_bytes)
+    if (most->is.new_bytes)
         return mt_framework_text(look->search, &replaced_advice);
     return is_graph(look, most)
                ? "use loss.item() or loss.detach() where a value keeps its graph (total += loss), "
@@ -431,7 +419,7 @@ static void say(struct look *look)
     finding->title = mt_arena_printf(
         look->arena, "%s more after each step%s since step %lld, %s of it from %s",
         mt_format_bytes(n[0], look->bytes_per_step), look->even ? "" : " on average",
-        (long long)number_of(look, most->first_step),
+        (long long)number_of(look, most->is.first_step),
         look->line_count == 1 ? "all"
                               : mt_format_bytes(n[1], most->bytes / (look->end - look->begin)),
         label);
@@ -480,7 +468,7 @@ static enum mt_status find(struct mt_finding_search *search)
     if (status != MT_OK || !look.line_count || !rises(&look, (double)look.bytes_per_step))
         return status;
     search->growth.bytes_per_step = look.bytes_per_step;
-    search->growth.stack = look.lines[0].stack;
+    search->growth.stack = look.lines[0].is.stack;
     if (matters(&look))
         say(&look);
     return MT_OK;
