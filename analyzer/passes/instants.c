@@ -128,11 +128,9 @@ static void add_phase_end(struct mt_instants *chosen, const struct mt_survey *su
 
 /* A change that may be explained. */
 struct change {
-    enum mt_explanation_kind kind;
+    struct mt_explanation why;
     const char *name; /* changes of one name compete with each other */
-    int32_t phase, other_phase;
-    int64_t step, other_step;
-    uint64_t from_bytes, to_bytes, from_event, to_event;
+    uint64_t from_event, to_event;
 };
 
 /* Keeps the `most` largest, in order of arrival. */
@@ -144,7 +142,7 @@ struct choice {
 
 static uint64_t size_of(const struct change *change)
 {
-    return change->to_bytes - change->from_bytes;
+    return change->why.to_bytes - change->why.from_bytes;
 }
 
 /* The smallest one kept, of a name or (NULL) of all, and their number. */
@@ -167,7 +165,7 @@ static void consider(struct choice *choice, const struct change *change)
 {
     size_t smallest, count;
 
-    if (change->to_bytes <= change->from_bytes || size_of(change) < choice->least_bytes)
+    if (change->why.to_bytes <= change->why.from_bytes || size_of(change) < choice->least_bytes)
         return;
     smallest = smallest_of(choice, change->name, &count);
     if (count < MAX_OF_A_NAME) {
@@ -192,13 +190,7 @@ static void explain_chosen(struct mt_instants *chosen, const struct choice *choi
 
         if (at == MT_ARRAY_LEN(chosen->explanations))
             return;
-        chosen->explanations[at] = (struct mt_explanation){.kind = change->kind,
-                                                           .phase = change->phase,
-                                                           .other_phase = change->other_phase,
-                                                           .step = change->step,
-                                                           .other_step = change->other_step,
-                                                           .from_bytes = change->from_bytes,
-                                                           .to_bytes = change->to_bytes};
+        chosen->explanations[at] = change->why;
         chosen->from_events[at] = change->from_event;
         chosen->to_events[at] = change->to_event;
         chosen->explanation_count++;
@@ -218,14 +210,14 @@ struct maximum {
 static void consider_rise(struct choice *choice, const struct mt_survey *survey, int32_t phase,
                           struct maximum *running, uint64_t bytes, uint64_t event)
 {
-    struct change change = {.kind = MT_WHY_PHASE_RAISED_PEAK,
+    struct change change = {.why = {.kind = MT_WHY_PHASE_RAISED_PEAK,
+                                    .phase = phase,
+                                    .other_phase = MT_NO_PHASE,
+                                    .step = MT_NO_STEP,
+                                    .other_step = MT_NO_STEP,
+                                    .from_bytes = running->bytes,
+                                    .to_bytes = bytes},
                             .name = "",
-                            .phase = phase,
-                            .other_phase = MT_NO_PHASE,
-                            .step = MT_NO_STEP,
-                            .other_step = MT_NO_STEP,
-                            .from_bytes = running->bytes,
-                            .to_bytes = bytes,
                             .from_event = running->event,
                             .to_event = event};
 
@@ -233,7 +225,7 @@ static void consider_rise(struct choice *choice, const struct mt_survey *survey,
         return;
     if (phase != MT_NO_PHASE) {
         change.name = survey->phases.phases[phase].name;
-        change.step = survey->phases.phases[phase].step;
+        change.why.step = survey->phases.phases[phase].step;
     }
     consider(choice, &change);
     running->bytes = bytes;
@@ -284,19 +276,19 @@ static void consider_left(struct choice *choice, const struct mt_survey *survey,
                           bool has_steps)
 {
     const struct mt_phase *phase = &survey->phases.phases[index];
-    struct change change = {.kind = MT_WHY_PHASE_LEFT_MORE,
+    struct change change = {.why = {.kind = MT_WHY_PHASE_LEFT_MORE,
+                                    .phase = index,
+                                    .other_phase = before,
+                                    .step = phase->step,
+                                    .other_step = phase->step,
+                                    .from_bytes = device->uses[index].enter.allocated,
+                                    .to_bytes = device->uses[index].exit.allocated},
                             .name = phase->name,
-                            .phase = index,
-                            .other_phase = before,
-                            .step = phase->step,
-                            .other_step = phase->step,
-                            .from_bytes = device->uses[index].enter.allocated,
-                            .to_bytes = device->uses[index].exit.allocated,
                             .from_event = state_before(phase),
                             .to_event = phase->end_event};
 
     if (before != MT_NO_PHASE) {
-        change.from_bytes = device->uses[before].exit.allocated;
+        change.why.from_bytes = device->uses[before].exit.allocated;
         change.from_event = survey->phases.phases[before].end_event;
     }
     if (before == MT_NO_PHASE || !has_steps)
@@ -320,12 +312,12 @@ static void find_left(struct choice *choice, const struct mt_survey *survey,
 static struct change step_change(enum mt_explanation_kind kind, const struct mt_phases *phases,
                                  int32_t last, int32_t phase)
 {
-    return (struct change){.kind = kind,
-                           .name = "step",
-                           .phase = phase,
-                           .other_phase = last,
-                           .step = phases->phases[phase].step,
-                           .other_step = phases->phases[last].step};
+    return (struct change){.why = {.kind = kind,
+                                   .phase = phase,
+                                   .other_phase = last,
+                                   .step = phases->phases[phase].step,
+                                   .other_step = phases->phases[last].step},
+                           .name = "step"};
 }
 
 static void consider_ends(struct choice *choice, const struct mt_survey *survey,
@@ -333,8 +325,8 @@ static void consider_ends(struct choice *choice, const struct mt_survey *survey,
 {
     struct change change = step_change(MT_WHY_PHASE_LEFT_MORE, &survey->phases, last, phase);
 
-    change.from_bytes = device->uses[last].exit.allocated;
-    change.to_bytes = device->uses[phase].exit.allocated;
+    change.why.from_bytes = device->uses[last].exit.allocated;
+    change.why.to_bytes = device->uses[phase].exit.allocated;
     change.from_event = survey->phases.phases[last].end_event;
     change.to_event = survey->phases.phases[phase].end_event;
     consider(choice, &change);
@@ -346,8 +338,8 @@ static void consider_peaks(struct choice *choice, const struct mt_survey *survey
     const struct mt_phase_use *a = &device->uses[last], *b = &device->uses[phase];
     struct change change = step_change(MT_WHY_STEP_PEAK_ROSE, &survey->phases, last, phase);
 
-    change.from_bytes = a->peak.allocated;
-    change.to_bytes = b->peak.allocated;
+    change.why.from_bytes = a->peak.allocated;
+    change.why.to_bytes = b->peak.allocated;
     change.from_event = a->peak_allocated_event;
     change.to_event = b->peak_allocated_event;
     consider(choice, &change);
