@@ -266,8 +266,8 @@ static void drop(struct mt_driver_ledger *ledger, uint32_t index)
     struct mt_ledger_heap *heap = &ledger->heaps[block->heap];
     struct mt_ledger_device *device = &ledger->devices[block->device];
 
-    heap->live_blocks--;
-    heap->live_bytes -= block->bytes;
+    heap->use.live_blocks--;
+    heap->use.live_bytes -= block->bytes;
     if (heap->is.is_device_memory) {
         device->bytes -= block->bytes;
         if (block->is_framework)
@@ -423,13 +423,13 @@ static void count_block(struct mt_driver_ledger *ledger, const struct mt_ledger_
     struct mt_ledger_heap *heap = &ledger->heaps[block->heap];
     struct mt_ledger_device *device = &ledger->devices[block->device];
 
-    heap->allocations++;
-    heap->live_blocks++;
-    heap->live_bytes += block->bytes;
-    if (heap->live_bytes > heap->peak_bytes) {
-        heap->peak_bytes = heap->live_bytes;
-        heap->peak_t_ns = event->t_ns;
-        heap->peak_event = event->seq;
+    heap->use.allocations++;
+    heap->use.live_blocks++;
+    heap->use.live_bytes += block->bytes;
+    if (heap->use.live_bytes > heap->use.peak_bytes) {
+        heap->use.peak_bytes = heap->use.live_bytes;
+        heap->use.peak_t_ns = event->t_ns;
+        heap->use.peak_event = event->seq;
     }
     if (!heap->is.is_device_memory)
         return;
@@ -487,7 +487,7 @@ static void on_failure(struct mt_driver_ledger *ledger, uint32_t heap, const str
                                               .phase =
                                                   mt_phases_current(ledger->phases, event->thread)};
 
-    of->failures++;
+    of->use.failures++;
     if (ledger->failure_count < MT_LEDGER_FAILURES)
         ledger->failures[ledger->failure_count] = failure;
     ledger->failure_count++;
@@ -518,7 +518,7 @@ static void on_other(struct mt_driver_ledger *ledger, const struct mt_event *eve
         return;
     index = find(ledger, heap, event->addr);
     if (index != MT_MAP_NONE) {
-        ledger->heaps[heap].frees++;
+        ledger->heaps[heap].use.frees++;
         forget(ledger, index, event);
     }
 }

@@ -41,8 +41,7 @@ struct mt_ledger_heap {
     struct mt_heap_class is;
     bool has_addresses; /* those of memory that can contain a segment */
     bool is_virtual, is_mapped;
-    uint64_t allocations, frees, failures;
-    uint64_t live_blocks, live_bytes, peak_bytes, peak_t_ns, peak_event;
+    struct mt_heap_use use; /* without names, which the report adds */
 };
 
 /* One sample of NVML, with the bytes tracked at that time. */

@@ -332,21 +332,15 @@ static void fill_heaps(struct mt_analysis *analysis, struct mt_driver_report *ou
         mt_arena_array(&analysis->report->arena, ledger->heap_count + 1, sizeof *out->heaps);
     for (size_t i = 0; i < ledger->heap_count; i++) {
         const struct mt_ledger_heap *heap = &ledger->heaps[i];
+        struct mt_heap_use *use;
 
         if (heap->device != device)
             continue;
-        out->heaps[out->heap_count++] =
-            (struct mt_heap_use){.name = mt_heap_name(symbols, heap->heap),
-                                 .what = heap->is.what,
-                                 .is_device_memory = heap->is.is_device_memory,
-                                 .allocations = heap->allocations,
-                                 .frees = heap->frees,
-                                 .failures = heap->failures,
-                                 .live_blocks = heap->live_blocks,
-                                 .live_bytes = heap->live_bytes,
-                                 .peak_bytes = heap->peak_bytes,
-                                 .peak_t_ns = heap->peak_t_ns,
-                                 .peak_event = heap->peak_event};
+        use = &out->heaps[out->heap_count++];
+        *use = heap->use;
+        use->name = mt_heap_name(symbols, heap->heap);
+        use->what = heap->is.what;
+        use->is_device_memory = heap->is.is_device_memory;
     }
 }
 

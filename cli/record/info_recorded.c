@@ -250,9 +250,10 @@ static void add_heap(struct mt_buf *out, const struct mt_driver_ledger *ledger,
     mt_buf_add_printable(out, name, length);
     for (; length < 16; length++)
         mt_buf_add_char(out, ' ');
-    mt_buf_printf(out, "  peak %9s  end %9s  %s allocation%s\n",
-                  mt_format_bytes(peak, heap->peak_bytes), mt_format_bytes(live, heap->live_bytes),
-                  mt_format_count(count, heap->allocations), heap->allocations == 1 ? "" : "s");
+    mt_buf_printf(
+        out, "  peak %9s  end %9s  %s allocation%s\n", mt_format_bytes(peak, heap->use.peak_bytes),
+        mt_format_bytes(live, heap->use.live_bytes), mt_format_count(count, heap->use.allocations),
+        heap->use.allocations == 1 ? "" : "s");
 }
 
 static void add_threads(struct mt_buf *out, const struct mt_symbols *symbols)
@@ -311,7 +312,7 @@ void mt_info_recorded_text(struct mt_buf *out, const struct mt_info_recorded *re
     size_t i, told = 0;
 
     for (i = 0; i < ledger->heap_count; i++) {
-        if (!ledger->heaps[i].allocations)
+        if (!ledger->heaps[i].use.allocations)
             continue;
         add_label(out, told++ ? "" : "heaps");
         add_heap(out, ledger, symbols, &ledger->heaps[i]);
@@ -358,12 +359,12 @@ static void json_heaps(struct mt_json *json, const struct mt_driver_ledger *ledg
         mt_json_text(json, "level", mt_heap_level_name(heap->is.level));
         mt_json_bool(json, "is_device_memory", heap->is.is_device_memory);
         mt_json_u64(json, "device", ledger->devices[heap->device].device);
-        mt_json_u64(json, "allocations", heap->allocations);
-        mt_json_u64(json, "frees", heap->frees);
-        mt_json_u64(json, "failures", heap->failures);
-        mt_json_u64(json, "live_blocks", heap->live_blocks);
-        mt_json_u64(json, "live_bytes", heap->live_bytes);
-        mt_json_u64(json, "peak_bytes", heap->peak_bytes);
+        mt_json_u64(json, "allocations", heap->use.allocations);
+        mt_json_u64(json, "frees", heap->use.frees);
+        mt_json_u64(json, "failures", heap->use.failures);
+        mt_json_u64(json, "live_blocks", heap->use.live_blocks);
+        mt_json_u64(json, "live_bytes", heap->use.live_bytes);
+        mt_json_u64(json, "peak_bytes", heap->use.peak_bytes);
     }
 }
 
