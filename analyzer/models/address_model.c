@@ -62,8 +62,8 @@ struct mt_address_builder {
     uint32_t span; /* of the last event */
     uint64_t span_offset;
     uint64_t now_t_ns;
-    uint64_t homeless_segments, homeless_bytes, outside_blocks, outside_bytes;
     struct mt_kept_blocks kept;
+    struct mt_address *address;
 };
 
 static uint64_t busy_time(const struct mt_address_options *options)
@@ -85,6 +85,7 @@ void mt_address_builder_new(struct mt_arena *arena, const struct mt_address_opti
         options->last_event - mt_min_u64(options->first_event, options->last_event) + 1;
 
     builder->arena = arena;
+    builder->address = mt_arena_alloc(arena, sizeof *builder->address);
     builder->options = *options;
     builder->rows.bytes_per_row = mt_max_u64((options->reserved_peak_bytes + rows - 1) / rows, 512);
     mt_kept_blocks_init(&builder->kept, arena, MT_ADDRESS_BLOCKS);
@@ -282,8 +283,8 @@ static void new_place(struct mt_address_builder *builder, const struct mt_event 
 
 static void homeless(struct mt_address_builder *builder, uint64_t bytes)
 {
-    builder->homeless_segments++;
-    builder->homeless_bytes += bytes;
+    builder->address->homeless_segments++;
+    builder->address->homeless_bytes += bytes;
 }
 
 static void on_segment_alloc(struct mt_address_builder *builder, const struct mt_event *event)
@@ -499,8 +500,8 @@ void mt_address_builder_birth(void *context, const struct mt_block_life *life)
             occupy(builder, &seats[i], life->role);
         addr += seats[i].bytes;
     }
-    builder->outside_blocks += seats[0].place == NOWHERE;
-    builder->outside_bytes += end - addr;
+    builder->address->outside_blocks += seats[0].place == NOWHERE;
+    builder->address->outside_bytes += end - addr;
 }
 
 static void keep(struct mt_address_builder *builder, const struct mt_block_life *life,
@@ -604,15 +605,11 @@ static void finish_axis(struct mt_address_builder *builder, struct mt_mosaic *mo
 
 void mt_address_builder_finish(struct mt_address_builder *builder, struct mt_address **out)
 {
-    struct mt_address *address = mt_arena_alloc(builder->arena, sizeof *address);
+    struct mt_address *address = builder->address;
 
     address->bytes_per_row = builder->rows.bytes_per_row;
     address->row_count = builder->rows.count;
     address->has_steps = builder->options.last_step_event != UINT64_MAX;
-    address->homeless_segments = builder->homeless_segments;
-    address->homeless_bytes = builder->homeless_bytes;
-    address->outside_blocks = builder->outside_blocks;
-    address->outside_bytes = builder->outside_bytes;
     address->block_count = builder->kept.count;
     address->blocks = mt_kept_blocks_list(&builder->kept, builder->arena);
     finish_places(builder, address);

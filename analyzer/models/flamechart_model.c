@@ -32,7 +32,7 @@ struct mt_flamechart_builder {
     const struct mt_symbols *symbols;
     uint32_t phase_count;
     int8_t *phase_rows; /* NOT_SHOWN: omitted */
-    uint32_t frame_row;
+    struct mt_flamechart *chart;
 
     struct mt_speaking_stack speaking;
     struct mt_cell_nest nest;
@@ -51,7 +51,6 @@ struct mt_flamechart_builder {
 
     uint64_t clock_ns; /* time of the last change */
     uint64_t allocated;
-    uint64_t enter_allocated, peak_allocated, peak_t_ns, peak_event, events;
 };
 
 static bool in_window(const struct mt_flamechart_window *window, const struct mt_phase *phase)
@@ -109,7 +108,7 @@ static void assign_phase_rows(struct mt_flamechart_builder *builder)
 
     builder->phase_rows = mt_arena_array(builder->arena, builder->phase_count, sizeof(int8_t));
     around = mt_arena_array(builder->arena, builder->phase_count, sizeof(int8_t));
-    builder->frame_row = 2;
+    builder->chart->frame_row = 2;
     for (uint32_t i = 0; i < builder->phase_count; i++) {
         const struct mt_phase *phase = &builder->phases[i];
         bool has_parent = phase->parent >= 0 && (uint32_t)phase->parent < i;
@@ -120,8 +119,8 @@ static void assign_phase_rows(struct mt_flamechart_builder *builder)
 
         builder->phase_rows[i] = (int8_t)(shown ? row : NOT_SHOWN);
         around[i] = (int8_t)(shown ? row : parent_row);
-        if (shown && (uint32_t)row + 2 > builder->frame_row)
-            builder->frame_row = (uint32_t)row + 2;
+        if (shown && (uint32_t)row + 2 > builder->chart->frame_row)
+            builder->chart->frame_row = (uint32_t)row + 2;
     }
 }
 
@@ -134,6 +133,7 @@ void mt_flamechart_builder_new(struct mt_arena *arena, const struct mt_flamechar
 
     bins = bins < MAX_BINS ? bins : MAX_BINS;
     builder->arena = arena;
+    builder->chart = mt_arena_alloc(arena, sizeof *builder->chart);
     builder->window = *window;
     builder->phases = phases;
     builder->phase_count = phase_count;
@@ -293,7 +293,7 @@ static void enter_no_stack(struct mt_flamechart_builder *builder, const struct m
                            int32_t phase, uint64_t t_ns)
 {
     struct mt_cell cell = {.kind = MT_CELL_NO_STACK,
-                           .row = builder->frame_row - 1,
+                           .row = builder->chart->frame_row - 1,
                            .phase = phase_of_cell(builder, phase),
                            .frame = MT_NO_ID,
                            .begin_t_ns = t_ns,
@@ -319,7 +319,7 @@ static void enter_stack(struct mt_flamechart_builder *builder, const struct mt_e
         close_frames(builder, shared, t_ns, event->seq);
     for (; shared < count; shared++) {
         struct mt_cell cell = {.kind = MT_CELL_FRAME,
-                               .row = builder->frame_row + shared,
+                               .row = builder->chart->frame_row + shared,
                                .phase = phase_of_cell(builder, phase),
                                .frame = frames[shared],
                                .begin_t_ns = t_ns,
@@ -348,10 +348,10 @@ static void enter(struct mt_flamechart_builder *builder, const struct mt_event *
 static void note_level(struct mt_flamechart_builder *builder, uint64_t t_ns, uint64_t event,
                        uint64_t allocated)
 {
-    if (allocated > builder->peak_allocated) {
-        builder->peak_allocated = allocated;
-        builder->peak_t_ns = t_ns;
-        builder->peak_event = event;
+    if (allocated > builder->chart->peak_allocated) {
+        builder->chart->peak_allocated = allocated;
+        builder->chart->peak_t_ns = t_ns;
+        builder->chart->peak_event = event;
     }
     mt_level_curve_add(&builder->time_curve, t_ns, t_ns, event, allocated);
     mt_level_curve_add(&builder->event_curve, event, t_ns, event, allocated);
@@ -360,11 +360,11 @@ static void note_level(struct mt_flamechart_builder *builder, uint64_t t_ns, uin
 static void start(struct mt_flamechart_builder *builder, uint64_t allocated)
 {
     builder->started = true;
-    builder->allocated = builder->enter_allocated = allocated;
+    builder->allocated = builder->chart->enter_allocated = allocated;
     note_level(builder, builder->window.begin_t_ns, builder->window.begin_event, allocated);
-    if (builder->peak_t_ns == 0) {
-        builder->peak_t_ns = builder->window.begin_t_ns;
-        builder->peak_event = builder->window.begin_event;
+    if (builder->chart->peak_t_ns == 0) {
+        builder->chart->peak_t_ns = builder->window.begin_t_ns;
+        builder->chart->peak_event = builder->window.begin_event;
     }
 }
 
@@ -389,7 +389,7 @@ void mt_flamechart_builder_add(struct mt_flamechart_builder *builder, const stru
     enter(builder, event, phase, t_ns);
     change = (int64_t)(allocated_after - builder->allocated);
     builder->allocated = allocated_after;
-    builder->events++;
+    builder->chart->events++;
     mt_cell_nest_change(&builder->nest, change, allocated_after);
     note_level(builder, t_ns, event->seq, allocated_after);
 }
@@ -415,7 +415,7 @@ static uint32_t common_rows(const struct mt_flamechart_builder *builder)
 
 void mt_flamechart_builder_finish(struct mt_flamechart_builder *builder, struct mt_flamechart **out)
 {
-    struct mt_flamechart *chart = mt_arena_alloc(builder->arena, sizeof *chart);
+    struct mt_flamechart *chart = builder->chart;
 
     if (!builder->started)
         start(builder, builder->allocated);
@@ -428,19 +428,13 @@ void mt_flamechart_builder_finish(struct mt_flamechart_builder *builder, struct 
     chart->step = builder->window.step;
     chart->phase =
         builder->window.zoom ? (int32_t)(builder->window.zoom - builder->phases) : MT_NO_PHASE;
-    chart->frame_row = builder->frame_row;
     chart->row_count = chart->cell_count ? chart->cells[chart->cell_count - 1].row + 1 : 0;
     chart->common_rows = common_rows(builder);
     chart->curve = builder->time_curve.bins;
     chart->curve_count = builder->time_curve.count;
     chart->event_curve = builder->event_curve.bins;
     chart->event_curve_count = builder->event_curve.count;
-    chart->enter_allocated = builder->enter_allocated;
     chart->exit_allocated = builder->allocated;
-    chart->peak_allocated = builder->peak_allocated;
-    chart->peak_t_ns = builder->peak_t_ns;
-    chart->peak_event = builder->peak_event;
-    chart->events = builder->events;
     *out = chart;
 }
 
