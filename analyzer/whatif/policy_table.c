@@ -24,27 +24,6 @@ static const struct mt_fit_result *choose(const struct mt_fit_summary *summary, 
     return best;
 }
 
-static void fill(struct mt_policy_row *row, const struct mt_fit_summary *summary,
-                 const struct mt_fit_result *from)
-{
-    *row = (struct mt_policy_row){.exact = from->policy_exact,
-                                  .doubt = from->policy_doubt,
-                                  .fits = from->fits,
-                                  .requests = from->requests,
-                                  .gaps_left_out = from->gaps_left_out,
-                                  .requested_peak_bytes = from->requested_peak_bytes,
-                                  .allocated_peak_bytes = from->allocated_peak_bytes,
-                                  .reserved_peak_bytes = from->reserved_peak_bytes,
-                                  .fit_bytes = from->high_bytes,
-                                  .fit_low_bytes = from->low_bytes,
-                                  .order_count = from->order_count,
-                                  .smaller_fit_bytes = from->smaller_fit_bytes,
-                                  .larger_fail_bytes = from->larger_fail_bytes,
-                                  .address_ties = from->address_ties,
-                                  .depends_on_memory = mt_fit_depends_on_memory(from)};
-    memcpy(row->policy, summary->policy, sizeof row->policy);
-}
-
 /* Whether the replay of the run's own allocator equals the recording. */
 static enum mt_status verify(struct mt_source *source, uint16_t device, struct mt_policy_row *row,
                              struct mt_error *error)
@@ -61,7 +40,7 @@ static enum mt_status verify(struct mt_source *source, uint16_t device, struct m
         if (result->device == device)
             row->is_measured = result->verify.wanted && mt_replay_is_the_run(&result->verify) &&
                                result->recorded_addresses && !result->starts_in_middle &&
-                               result->counters.reserved.peak == row->reserved_peak_bytes;
+                               result->counters.reserved.peak == row->fit.reserved_peak_bytes;
     }
     free(summary);
     return status;
@@ -83,7 +62,8 @@ enum mt_status mt_policy_row_measure(struct mt_source *source, const char *polic
     if (status == MT_OK && !result)
         status = MT_END;
     if (status == MT_OK) {
-        fill(row, summary, result);
+        *row = (struct mt_policy_row){.fit = *result};
+        memcpy(row->policy, summary->policy, sizeof row->policy);
         row->is_own = !policy;
         *of = result->device;
         if (row->is_own)
@@ -96,7 +76,7 @@ enum mt_status mt_policy_row_measure(struct mt_source *source, const char *polic
 
 uint64_t mt_policy_row_requests(const struct mt_policy_row *row)
 {
-    return mt_add_most_u64(row->requests, row->gaps_left_out);
+    return mt_add_most_u64(row->fit.requests, row->fit.gaps_left_out);
 }
 
 bool mt_policy_row_refuses(const struct mt_policy_table *table, const struct mt_policy_row *row)
@@ -111,16 +91,16 @@ static bool are_of_one_trace(const struct mt_policy_row *a, const struct mt_poli
 {
     /* state from before the trace counts as requests for some policies */
     return (starts_in_middle || mt_policy_row_requests(a) == mt_policy_row_requests(b)) &&
-           (a->gaps_left_out || b->gaps_left_out ||
-            a->requested_peak_bytes == b->requested_peak_bytes);
+           (a->fit.gaps_left_out || b->fit.gaps_left_out ||
+            a->fit.requested_peak_bytes == b->fit.requested_peak_bytes);
 }
 
 static uint64_t lowest_requested_peak(const struct mt_policy_table *table)
 {
-    uint64_t lowest = table->rows[0].requested_peak_bytes;
+    uint64_t lowest = table->rows[0].fit.requested_peak_bytes;
 
     for (uint32_t i = 1; i < table->row_count; i++)
-        lowest = mt_min_u64(lowest, table->rows[i].requested_peak_bytes);
+        lowest = mt_min_u64(lowest, table->rows[i].fit.requested_peak_bytes);
     return lowest;
 }
 
@@ -138,8 +118,8 @@ static enum mt_status check_requests(const struct mt_policy_table *table, struct
                            first->policy, row->policy,
                            (unsigned long long)mt_policy_row_requests(first),
                            (unsigned long long)mt_policy_row_requests(row),
-                           (unsigned long long)first->requested_peak_bytes,
-                           (unsigned long long)row->requested_peak_bytes);
+                           (unsigned long long)first->fit.requested_peak_bytes,
+                           (unsigned long long)row->fit.requested_peak_bytes);
     }
     return MT_OK;
 }
@@ -162,12 +142,12 @@ static int by_reserved(const void *a, const void *b)
 {
     const struct mt_policy_row *x = a, *y = b;
 
-    if (x->reserved_peak_bytes != y->reserved_peak_bytes)
-        return x->reserved_peak_bytes < y->reserved_peak_bytes ? -1 : 1;
-    if (x->fits != y->fits)
-        return x->fits ? -1 : 1;
-    if (x->fit_bytes != y->fit_bytes)
-        return x->fit_bytes < y->fit_bytes ? -1 : 1;
+    if (x->fit.reserved_peak_bytes != y->fit.reserved_peak_bytes)
+        return x->fit.reserved_peak_bytes < y->fit.reserved_peak_bytes ? -1 : 1;
+    if (x->fit.fits != y->fit.fits)
+        return x->fit.fits ? -1 : 1;
+    if (x->fit.high_bytes != y->fit.high_bytes)
+        return x->fit.high_bytes < y->fit.high_bytes ? -1 : 1;
     return strcmp(x->policy, y->policy);
 }
 
@@ -192,7 +172,7 @@ static const char *times(struct mt_arena *arena, uint64_t a, uint64_t b)
 
 static const char *about(const struct mt_policy_row *row)
 {
-    return row->exact ? "" : " (approximate)";
+    return row->fit.policy_exact ? "" : " (approximate)";
 }
 
 /* The best policy, and its advantage. */
@@ -203,20 +183,21 @@ static const char *say_best(struct mt_policy_table *table)
 
     if (table->row_count == 1)
         return mt_arena_printf(&table->arena, "%s%s reserves %s at its peak.", best->policy,
-                               about(best), mt_format_bytes(n[0], best->reserved_peak_bytes));
-    if (own && own->reserved_peak_bytes <= best->reserved_peak_bytes)
+                               about(best), mt_format_bytes(n[0], best->fit.reserved_peak_bytes));
+    if (own && own->fit.reserved_peak_bytes <= best->fit.reserved_peak_bytes)
         return mt_arena_printf(&table->arena, "None of these reserves less than the run did, %s.",
-                               mt_format_bytes(n[0], own->reserved_peak_bytes));
+                               mt_format_bytes(n[0], own->fit.reserved_peak_bytes));
     if (!own)
         return mt_arena_printf(&table->arena, "%s%s reserves least, %s at its peak.", best->policy,
-                               about(best), mt_format_bytes(n[0], best->reserved_peak_bytes));
+                               about(best), mt_format_bytes(n[0], best->fit.reserved_peak_bytes));
     return mt_arena_printf(
         &table->arena, "%s%s reserves %s less than the run did (%s) and runs within %s.",
         best->policy, about(best),
-        mt_format_bytes(n[0], own->reserved_peak_bytes - best->reserved_peak_bytes),
-        mt_format_percent(share, (double)(own->reserved_peak_bytes - best->reserved_peak_bytes) /
-                                     (double)own->reserved_peak_bytes),
-        best->fits ? mt_format_bytes(n[1], best->fit_bytes) : "no limit that was tried");
+        mt_format_bytes(n[0], own->fit.reserved_peak_bytes - best->fit.reserved_peak_bytes),
+        mt_format_percent(share,
+                          (double)(own->fit.reserved_peak_bytes - best->fit.reserved_peak_bytes) /
+                              (double)own->fit.reserved_peak_bytes),
+        best->fit.fits ? mt_format_bytes(n[1], best->fit.high_bytes) : "no limit that was tried");
 }
 
 /* The row whose reserved peak exceeds its need the most. */
@@ -227,10 +208,11 @@ static const struct mt_policy_row *greediest(const struct mt_policy_table *table
 
     for (i = 0; i < table->row_count; i++) {
         const struct mt_policy_row *row = &table->rows[i];
-        if (!row->fits || !row->fit_bytes || row->reserved_peak_bytes < row->fit_bytes / 10 * 13)
+        if (!row->fit.fits || !row->fit.high_bytes ||
+            row->fit.reserved_peak_bytes < row->fit.high_bytes / 10 * 13)
             continue;
-        if (!most ||
-            row->reserved_peak_bytes - row->fit_bytes > most->reserved_peak_bytes - most->fit_bytes)
+        if (!most || row->fit.reserved_peak_bytes - row->fit.high_bytes >
+                         most->fit.reserved_peak_bytes - most->fit.high_bytes)
             most = row;
     }
     return most;
@@ -242,19 +224,21 @@ static const char *say_need(struct mt_policy_table *table)
     char n[2][MT_UNITS_TEXT];
 
     if (greedy)
-        return mt_arena_printf(&table->arena,
-                               "%s reserves %s what it needs: it runs within %s, so a device can "
-                               "have less than its reserved peak.",
-                               greedy->policy,
-                               times(&table->arena, greedy->reserved_peak_bytes, greedy->fit_bytes),
-                               mt_format_bytes(n[0], greedy->fit_bytes));
+        return mt_arena_printf(
+            &table->arena,
+            "%s reserves %s what it needs: it runs within %s, so a device can "
+            "have less than its reserved peak.",
+            greedy->policy,
+            times(&table->arena, greedy->fit.reserved_peak_bytes, greedy->fit.high_bytes),
+            mt_format_bytes(n[0], greedy->fit.high_bytes));
     if (!table->bound_bytes)
         return "";
     return mt_arena_printf(
         &table->arena,
         "The best is %s above the lower bound of %s, below which no allocator can go.",
-        mt_format_percent(n[0], ((double)best->reserved_peak_bytes - (double)table->bound_bytes) /
-                                    (double)table->bound_bytes),
+        mt_format_percent(n[0],
+                          ((double)best->fit.reserved_peak_bytes - (double)table->bound_bytes) /
+                              (double)table->bound_bytes),
         mt_format_bytes(n[1], table->bound_bytes));
 }
 

@@ -3,28 +3,14 @@
 #ifndef MT_ANALYZER_POLICY_TABLE_H
 #define MT_ANALYZER_POLICY_TABLE_H
 
-#include "replay.h"
+#include "fit.h"
 
 struct mt_policy_row {
     char policy[MT_POLICY_TEXT]; /* canonical spelling */
     const char *what;            /* "what the run had", "PyTorch's defaults", ...; static */
     bool is_own;                 /* the run's own allocator */
     bool is_measured;            /* and the replay equals it, event by event */
-    bool exact;                  /* the rules of the policy are known */
-    const char *doubt;           /* why not; static */
-    bool fits;                   /* there is a limit that serves the trace */
-    uint64_t requests;           /* requests of the trace that the policy received */
-    uint64_t gaps_left_out; /* requests that it did not receive: PyTorch frees them immediately when
-                               it restores a private pool, and the simulated layout differs */
-    uint64_t requested_peak_bytes, allocated_peak_bytes, reserved_peak_bytes; /* without a limit */
-    uint64_t fit_bytes; /* smallest limit at and above which all tried ones serve it, in every order
-                           of addresses that was tried (fit.h): the safe value */
-    uint64_t fit_low_bytes;     /* in the best of these orders */
-    uint32_t order_count;       /* also 1 if addresses decide nothing */
-    uint64_t smaller_fit_bytes; /* a limit below the failing ones that also suffices; 0 = none */
-    uint64_t larger_fail_bytes; /* one above that does not suffice; 0 = none */
-    uint64_t address_ties;      /* see replay_result.h */
-    bool depends_on_memory;     /* the run reached the limit of its memory */
+    struct mt_fit_result fit;    /* high_bytes is the smallest limit; low_bytes in the best order */
 };
 
 /* A common size of memory. */

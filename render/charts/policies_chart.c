@@ -71,32 +71,33 @@ static const char *exact_words(struct mt_drawing *drawing, const struct mt_polic
 {
     char n[7][MT_UNITS_TEXT], limit[160], more[120] = "", doubt[200] = "";
 
-    if (row->fits && row->fit_low_bytes < row->fit_bytes)
+    if (row->fit.fits && row->fit.low_bytes < row->fit.high_bytes)
         snprintf(limit, sizeof limit,
                  "smallest limit %s B for all %u address orders, %s B for the best",
-                 mt_format_count(n[3], row->fit_bytes), (unsigned)row->order_count,
-                 mt_format_count(n[6], row->fit_low_bytes));
-    else if (row->fits)
-        snprintf(limit, sizeof limit, "smallest limit %s B", mt_format_count(n[3], row->fit_bytes));
+                 mt_format_count(n[3], row->fit.high_bytes), (unsigned)row->fit.order_count,
+                 mt_format_count(n[6], row->fit.low_bytes));
+    else if (row->fit.fits)
+        snprintf(limit, sizeof limit, "smallest limit %s B",
+                 mt_format_count(n[3], row->fit.high_bytes));
     else
         snprintf(limit, sizeof limit, "no limit that was tried works");
-    if (row->smaller_fit_bytes || row->larger_fail_bytes)
+    if (row->fit.smaller_fit_bytes || row->fit.larger_fail_bytes)
         snprintf(more, sizeof more, "; limits in between differ: %s B %s",
-                 mt_format_count(n[4], row->smaller_fit_bytes ? row->smaller_fit_bytes
-                                                              : row->larger_fail_bytes),
-                 row->smaller_fit_bytes ? "would also work" : "would not work");
-    if (!row->exact)
-        snprintf(doubt, sizeof doubt, "; approximate%s%.150s", row->doubt ? ": " : "",
-                 row->doubt ? row->doubt : "");
+                 mt_format_count(n[4], row->fit.smaller_fit_bytes ? row->fit.smaller_fit_bytes
+                                                                  : row->fit.larger_fail_bytes),
+                 row->fit.smaller_fit_bytes ? "would also work" : "would not work");
+    if (!row->fit.policy_exact)
+        snprintf(doubt, sizeof doubt, "; approximate%s%.150s", row->fit.policy_doubt ? ": " : "",
+                 row->fit.policy_doubt ? row->fit.policy_doubt : "");
     return mt_arena_printf(
         &drawing->arena,
         "%s, %s: at their peaks requested %s B, allocated %s B, reserved %s B; %s%s%s%s",
         mt_chart_frame_short(drawing, row->policy, 200),
         row->is_measured ? "as the run did" : "replayed",
-        mt_format_count(n[0], row->requested_peak_bytes),
-        mt_format_count(n[1], row->allocated_peak_bytes),
-        mt_format_count(n[2], row->reserved_peak_bytes), limit, more, doubt,
-        row->address_ties ? "; the driver's addresses decide between equal free blocks" : "");
+        mt_format_count(n[0], row->fit.requested_peak_bytes),
+        mt_format_count(n[1], row->fit.allocated_peak_bytes),
+        mt_format_count(n[2], row->fit.reserved_peak_bytes), limit, more, doubt,
+        row->fit.address_ties ? "; the driver's addresses decide between equal free blocks" : "");
 }
 
 /* Returns the label of a row. Omits the name of PyTorch's allocator before its options, because
@@ -111,7 +112,8 @@ static const char *label_of(const struct mt_policy_row *row)
 static const char *note_of(struct mt_drawing *drawing, const struct mt_policy_row *row)
 {
     return mt_arena_printf(&drawing->arena, "%s%s%s", row->what,
-                           row->is_measured ? ", measured" : "", row->exact ? "" : ", approximate");
+                           row->is_measured ? ", measured" : "",
+                           row->fit.policy_exact ? "" : ", approximate");
 }
 
 /* Returns the width in pixels that the name of a row needs. */
@@ -180,13 +182,13 @@ static void draw_value(struct mt_drawing *drawing, const struct policies_layout 
 static void draw_values(struct mt_drawing *drawing, const struct policies_layout *layout,
                         const struct mt_policy_row *row, double middle)
 {
-    const char *about = row->exact ? "" : "~";
+    const char *about = row->fit.policy_exact ? "" : "~";
     uint64_t bound = layout->table->bound_bytes;
-    double times = bound ? (double)row->reserved_peak_bytes / (double)bound : 0;
-    bool is_best = row->reserved_peak_bytes == layout->table->rows[0].reserved_peak_bytes;
+    double times = bound ? (double)row->fit.reserved_peak_bytes / (double)bound : 0;
+    bool is_best = row->fit.reserved_peak_bytes == layout->table->rows[0].fit.reserved_peak_bytes;
     char n[MT_UNITS_TEXT], text[MT_UNITS_TEXT + 8];
 
-    snprintf(text, sizeof text, "%s%s", about, mt_format_bytes(n, row->reserved_peak_bytes));
+    snprintf(text, sizeof text, "%s%s", about, mt_format_bytes(n, row->fit.reserved_peak_bytes));
     draw_value(drawing, layout, 0, middle, text, is_best ? MT_COLOR_GOOD : MT_COLOR_TEXT);
     if (bound) {
         uint64_t hundredths = (uint64_t)fmin(times * 100 + 0.5, 1e15);
@@ -196,9 +198,9 @@ static void draw_values(struct mt_drawing *drawing, const struct policies_layout
         draw_value(drawing, layout, 1, middle, text,
                    times >= FAR_TIMES ? MT_COLOR_BAD : MT_COLOR_TEXT);
     }
-    if (row->fits)
-        snprintf(text, sizeof text, "%s%s%s", about, mt_format_bytes(n, row->fit_bytes),
-                 row->smaller_fit_bytes || row->larger_fail_bytes ? "*" : "");
+    if (row->fit.fits)
+        snprintf(text, sizeof text, "%s%s%s", about, mt_format_bytes(n, row->fit.high_bytes),
+                 row->fit.smaller_fit_bytes || row->fit.larger_fail_bytes ? "*" : "");
     else
         snprintf(text, sizeof text, "none");
     draw_value(drawing, layout, 2, middle, text, MT_COLOR_TEXT);
@@ -223,16 +225,16 @@ static void draw_cached_words(struct mt_drawing *drawing, const struct policies_
                                         .anchor = MT_ANCHOR_MIDDLE,
                                         .color = MT_COLOR_TEXT,
                                         .halo = true};
-    double left = policies_x(layout, row->allocated_peak_bytes);
-    double right = policies_x(layout, row->reserved_peak_bytes);
+    double left = policies_x(layout, row->fit.allocated_peak_bytes);
+    double right = policies_x(layout, row->fit.reserved_peak_bytes);
     char n[MT_UNITS_TEXT], text[MT_UNITS_TEXT + 16];
 
-    if (row->fits)
-        left = fmax(left, fmin(policies_x(layout, row->fit_bytes) + 10, right));
-    if (row->reserved_peak_bytes <= row->allocated_peak_bytes)
+    if (row->fit.fits)
+        left = fmax(left, fmin(policies_x(layout, row->fit.high_bytes) + 10, right));
+    if (row->fit.reserved_peak_bytes <= row->fit.allocated_peak_bytes)
         return;
     snprintf(text, sizeof text, "%s cached",
-             mt_format_bytes(n, row->reserved_peak_bytes - row->allocated_peak_bytes));
+             mt_format_bytes(n, row->fit.reserved_peak_bytes - row->fit.allocated_peak_bytes));
     if (right - left > 1.05 * mt_text_width(text, 12.5, MT_SEMIBOLD) + 24)
         mt_draw_text(drawing, (left + right) / 2, middle + 4.5, text, &style, "cached-words");
 }
@@ -245,15 +247,16 @@ static void draw_bar(struct mt_drawing *drawing, const struct policies_layout *l
     const struct mt_paint cached = {.fill = MT_COLOR_UNUSED, .hatched = true};
     const struct mt_paint outline = {.stroke = MT_COLOR_TEXT, .stroke_width = 1};
     double height = fmin(BAR, layout->pitch - 10), y = middle - height / 2;
-    uint64_t allocated = mt_min_u64(row->allocated_peak_bytes, row->reserved_peak_bytes);
-    uint64_t asked = mt_min_u64(row->requested_peak_bytes, allocated);
+    uint64_t allocated = mt_min_u64(row->fit.allocated_peak_bytes, row->fit.reserved_peak_bytes);
+    uint64_t asked = mt_min_u64(row->fit.requested_peak_bytes, allocated);
 
     draw_part(drawing, layout, 0, asked, y, height, &requested, "requested");
     draw_part(drawing, layout, asked, allocated, y, height, &rounding, "rounding");
-    draw_part(drawing, layout, allocated, row->reserved_peak_bytes, y, height, &cached, "cached");
+    draw_part(drawing, layout, allocated, row->fit.reserved_peak_bytes, y, height, &cached,
+              "cached");
     mt_draw_rect(drawing, layout->plot.x, y,
-                 policies_x(layout, row->reserved_peak_bytes) - layout->plot.x, height, &outline,
-                 NULL, "bar");
+                 policies_x(layout, row->fit.reserved_peak_bytes) - layout->plot.x, height,
+                 &outline, NULL, "bar");
 }
 
 /* Draws a line from the smallest limit in the best order of addresses to the diamond. */
@@ -272,16 +275,16 @@ static void draw_diamond(struct mt_drawing *drawing, const struct policies_layou
 {
     const struct mt_paint paint = {
         .fill = MT_COLOR_BACKGROUND, .stroke = MT_COLOR_TEXT, .stroke_width = 1.8};
-    double x = policies_x(layout, row->fit_bytes);
+    double x = policies_x(layout, row->fit.high_bytes);
     const struct mt_point points[4] = {
         {x, middle - 9.5}, {x + 7, middle}, {x, middle + 9.5}, {x - 7, middle}};
     char n[MT_UNITS_TEXT];
     const char *title = mt_arena_printf(&drawing->arena, "smallest limit: %s B",
-                                        mt_format_count(n, row->fit_bytes));
+                                        mt_format_count(n, row->fit.high_bytes));
 
-    if (row->fits && row->fit_low_bytes && row->fit_low_bytes < row->fit_bytes)
-        draw_range(drawing, policies_x(layout, row->fit_low_bytes), x, middle);
-    if (row->fits)
+    if (row->fit.fits && row->fit.low_bytes && row->fit.low_bytes < row->fit.high_bytes)
+        draw_range(drawing, policies_x(layout, row->fit.low_bytes), x, middle);
+    if (row->fit.fits)
         mt_draw_path(drawing, points, 4, true, false, &paint, title, "diamond");
 }
 
@@ -426,7 +429,7 @@ static bool any_depends_on_memory(const struct mt_policy_table *table)
     uint32_t i;
 
     for (i = 0; i < table->row_count; i++)
-        if (table->rows[i].depends_on_memory)
+        if (mt_fit_depends_on_memory(&table->rows[i].fit))
             return true;
     return false;
 }
@@ -568,8 +571,8 @@ static void set_top(struct policies_layout *layout)
     uint32_t i;
 
     for (i = 0; i < layout->table->row_count; i++) {
-        most = mt_max_u64(most, layout->table->rows[i].reserved_peak_bytes);
-        most = mt_max_u64(most, layout->table->rows[i].fit_bytes);
+        most = mt_max_u64(most, layout->table->rows[i].fit.reserved_peak_bytes);
+        most = mt_max_u64(most, layout->table->rows[i].fit.high_bytes);
     }
     layout->top = (uint64_t)fmin((double)most * 1.06, 1.8e19);
 }

@@ -249,14 +249,15 @@ static void rows_are_what_real_runs_counted(void **unused)
             mt_policy_row_measure(source, cases[i].policy, UINT64_MAX, &row, &device, &error),
             MT_OK);
         assert_int_equal(row.is_measured, !cases[i].policy);
-        assert_int_equal(row.reserved_peak_bytes, capture_true_peak(cases[i].run, "reserved_peak"));
+        assert_int_equal(row.fit.reserved_peak_bytes,
+                         capture_true_peak(cases[i].run, "reserved_peak"));
         if (!cases[i].policy) {
-            assert_int_equal(row.allocated_peak_bytes,
+            assert_int_equal(row.fit.allocated_peak_bytes,
                              capture_true_peak(cases[i].run, "allocated_peak"));
-            assert_int_equal(row.requested_peak_bytes,
+            assert_int_equal(row.fit.requested_peak_bytes,
                              capture_true_peak(cases[i].run, "requested_peak"));
         }
-        assert_true(row.fits && row.fit_bytes >= row.requested_peak_bytes);
+        assert_true(row.fit.fits && row.fit.high_bytes >= row.fit.requested_peak_bytes);
         mt_source_close(source);
     }
 }

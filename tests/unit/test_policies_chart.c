@@ -30,13 +30,13 @@ static void add_row(struct mt_policy_table *table, const char *policy, uint64_t 
     memset(row, 0, sizeof *row);
     snprintf(row->policy, sizeof row->policy, "%s", policy);
     row->what = "";
-    row->exact = true;
-    row->requests = 1000;
-    row->requested_peak_bytes = requested;
-    row->allocated_peak_bytes = allocated;
-    row->reserved_peak_bytes = reserved;
-    row->fits = fit > 0;
-    row->fit_bytes = fit;
+    row->fit.policy_exact = true;
+    row->fit.requests = 1000;
+    row->fit.requested_peak_bytes = requested;
+    row->fit.allocated_peak_bytes = allocated;
+    row->fit.reserved_peak_bytes = reserved;
+    row->fit.fits = fit > 0;
+    row->fit.high_bytes = fit;
 }
 
 static void begin(struct mt_policy_table *table)
@@ -62,11 +62,11 @@ static void fill_random(struct mt_policy_table *table)
         reserved = allocated + dice(dice(3) ? requested / 2 + 1 : requested * 8);
         add_row(table, name, requested, allocated, reserved,
                 dice(6) ? requested + dice(reserved * 2 - requested + 1) : 0);
-        table->rows[i].exact = dice(3) > 0;
-        table->rows[i].doubt = "its rules were read off, not read";
+        table->rows[i].fit.policy_exact = dice(3) > 0;
+        table->rows[i].fit.policy_doubt = "its rules were read off, not read";
         table->rows[i].what = dice(2) ? "what somebody calls it, with many words" : "";
-        table->rows[i].smaller_fit_bytes = dice(4) ? 0 : requested;
-        table->rows[i].depends_on_memory = dice(5) == 0;
+        table->rows[i].fit.smaller_fit_bytes = dice(4) ? 0 : requested;
+        table->rows[i].fit.recorded_ooms = dice(5) == 0;
     }
     table->rows[0].is_own = dice(4) > 0;
     assert_int_equal(mt_policy_table_finish(table, NULL), MT_OK);
@@ -110,9 +110,9 @@ static void check_rows(const struct mt_drawing *drawing, const struct mt_policy_
         if (drawing_is(op, "row")) {
             assert_true(number_after(op->title, "reserved ") >= last);
             last = number_after(op->title, "reserved ");
-            assert_int_equal(last, table->rows[row].reserved_peak_bytes);
+            assert_int_equal(last, table->rows[row].fit.reserved_peak_bytes);
             assert_int_equal(number_after(op->title, "allocated "),
-                             table->rows[row].allocated_peak_bytes);
+                             table->rows[row].fit.allocated_peak_bytes);
             parts = 0;
             row++;
         }
@@ -184,7 +184,7 @@ static void words_are_whole(void **unused)
         add_row(&table, "pytorch:expandable_segments:True", MT_GIB, MT_GIB, MT_GIB, MT_GIB);
         add_row(&table, "rmm-pool:initial_pool_size=0B", MT_GIB, MT_GIB, 20 * MT_GIB, MT_GIB);
         table.rows[0].is_own = true;
-        table.rows[0].depends_on_memory = true;
+        table.rows[0].fit.recorded_ooms = 1;
         assert_int_equal(mt_policy_table_finish(&table, NULL), MT_OK);
         table.sizes = near;
         mt_policies_draw(&table, &(struct mt_chart_options){.width = i ? 830 : 0}, &drawing);
@@ -231,8 +231,8 @@ static void limits_of_several_orders_are_a_line(void **unused)
     (void)unused;
     begin(&table);
     add_row(&table, "pytorch", MT_GIB, MT_GIB, 2 * MT_GIB, MT_GIB + 300 * MT_MIB);
-    table.rows[0].fit_low_bytes = MT_GIB + 200 * MT_MIB;
-    table.rows[0].order_count = 8;
+    table.rows[0].fit.low_bytes = MT_GIB + 200 * MT_MIB;
+    table.rows[0].fit.order_count = 8;
     assert_int_equal(mt_policy_table_finish(&table, NULL), MT_OK);
     mt_policies_draw(&table, &(struct mt_chart_options){.width = 1200}, &drawing);
     assert_null(drawing_fault(&drawing));
@@ -275,10 +275,10 @@ static void others_requests_are_refused(void **unused)
     add_row(&table, "b", 101, 110, 120, 120);
     assert_int_equal(mt_policy_table_finish(&table, &error), MT_ERR_USAGE);
     assert_non_null(strstr(error.text, "do not receive the same requests"));
-    table.rows[1].requested_peak_bytes = 100;
-    table.rows[1].requests++;
+    table.rows[1].fit.requested_peak_bytes = 100;
+    table.rows[1].fit.requests++;
     assert_int_equal(mt_policy_table_finish(&table, &error), MT_ERR_USAGE);
-    table.rows[1].requests--;
+    table.rows[1].fit.requests--;
     assert_int_equal(mt_policy_table_finish(&table, &error), MT_OK);
     mt_policy_table_release(&table);
     begin(&table);
@@ -294,11 +294,11 @@ static void a_policy_that_refuses_is_known(void **unused)
     add_row(&table, "a", 100, 110, 120, 120);
     add_row(&table, "b", 40, 50, 120, 120);
     assert_false(mt_policy_row_refuses(&table, &table.rows[1]));
-    table.rows[1].requests--;
+    table.rows[1].fit.requests--;
     assert_true(mt_policy_row_refuses(&table, &table.rows[1]));
-    table.rows[1].gaps_left_out = 1;
+    table.rows[1].fit.gaps_left_out = 1;
     assert_false(mt_policy_row_refuses(&table, &table.rows[1]));
-    table.rows[1].gaps_left_out = 0;
+    table.rows[1].fit.gaps_left_out = 0;
     table.starts_in_middle = true;
     assert_false(mt_policy_row_refuses(&table, &table.rows[1]));
     mt_policy_table_release(&table);
@@ -314,12 +314,12 @@ static void omitted_gaps_are_requests_of_the_trace(void **unused)
     begin(&table);
     add_row(&table, "a", 100, 110, 120, 120);
     add_row(&table, "b", 96, 110, 130, 120);
-    table.rows[1].requests -= 18;
-    table.rows[1].gaps_left_out = 18;
+    table.rows[1].fit.requests -= 18;
+    table.rows[1].fit.gaps_left_out = 18;
     assert_int_equal(mt_policy_table_finish(&table, &error), MT_OK);
     assert_int_equal(table.bound_bytes, 96);
     assert_int_equal(mt_policy_row_requests(&table.rows[1]), 1000);
-    table.rows[1].gaps_left_out = 17;
+    table.rows[1].fit.gaps_left_out = 17;
     assert_int_equal(mt_policy_table_finish(&table, &error), MT_ERR_USAGE);
     assert_non_null(strstr(error.text, "1000 and 999 of them"));
     mt_policy_table_release(&table);
@@ -364,7 +364,7 @@ static void sentences_name_the_best_and_the_seemingly_bad(void **unused)
     add_row(&table, "own", 100 * MT_MIB, 100 * MT_MIB, 101 * MT_MIB, 101 * MT_MIB);
     table.rows[0].is_own = true;
     add_row(&table, "other", 100 * MT_MIB, 100 * MT_MIB, 102 * MT_MIB, 102 * MT_MIB);
-    table.rows[1].exact = false;
+    table.rows[1].fit.policy_exact = false;
     assert_int_equal(mt_policy_table_finish(&table, NULL), MT_OK);
     assert_string_equal(table.finding[0], "None of these reserves less than the run did, 101 MiB.");
     assert_string_equal(table.finding[1],
