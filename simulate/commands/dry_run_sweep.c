@@ -137,15 +137,17 @@ static char *path_of_trace(const struct mt_sweep_request *request, const struct 
 static struct mt_dry_run_answer answer_of(const struct mt_sweep_request *request,
                                           const struct mt_sweep_result *result)
 {
-    return (struct mt_dry_run_answer){.card = request->each->card,
-                                      .devices = request->each->devices,
-                                      .memory_bytes = mt_simulated_memory_bytes(request->each),
-                                      .has_limit = request->each->limit_bytes,
+    const struct mt_sweep_arguments *shared = request->arguments;
+
+    return (struct mt_dry_run_answer){.card = shared->each->card,
+                                      .devices = shared->each->devices,
+                                      .memory_bytes = mt_simulated_memory_bytes(shared->each),
+                                      .has_limit = shared->each->limit_bytes,
                                       .exit_status = result->exit_status,
                                       .signal = result->signal,
                                       .timed_out = result->outcome == MT_SWEEP_TIMED_OUT,
-                                      .common = (struct mt_common *)request->common,
-                                      .gates = (struct mt_gate_options *)request->gates};
+                                      .common = (struct mt_common *)shared->common,
+                                      .gates = (struct mt_gate_options *)shared->gates};
 }
 
 /* Prints the full answer for the process with the largest reserved peak of all ranks. Call it after
@@ -181,9 +183,9 @@ static int exit_code_of(const struct mt_sweep *sweep)
     return MT_EXIT_OK;
 }
 
-static int print_result(const struct mt_sweep_arguments *arguments,
-                        const struct mt_sweep_request *request)
+static int print_result(const struct mt_sweep_request *request)
 {
+    const struct mt_sweep_arguments *arguments = request->arguments;
     struct mt_buf out = {0};
     int code = MT_EXIT_OK, printed;
 
@@ -206,18 +208,13 @@ static int run(const struct mt_sweep_arguments *arguments, struct mt_sweep_plan 
                const struct mt_rank *ranks, const char *folder)
 {
     const struct mt_sweep_request request = {.plan = plan,
-                                             .each = arguments->each,
-                                             .gates = arguments->gates,
-                                             .gate_run = arguments->gate_run,
-                                             .common = arguments->common,
+                                             .arguments = arguments,
                                              .folder = folder,
-                                             .outputs = arguments->outputs,
                                              .ranks = arguments->rank.ranks ? ranks : NULL,
-                                             .keeps_traces = arguments->each->recording.output,
-                                             .jobs = arguments->jobs};
+                                             .keeps_traces = arguments->each->recording.output};
     int code = mt_sweep_run_all(&request);
 
-    return code < 0 ? print_result(arguments, &request) : code;
+    return code < 0 ? print_result(&request) : code;
 }
 
 /* Reports a fault that affects all runs once, before the first run. */

@@ -107,11 +107,12 @@ static void fill_run(struct mt_sweep_result *result, const struct mt_dry_run_ans
 static void fill_result(const struct mt_sweep_request *request, const struct mt_simulated_run *run,
                         struct mt_sweep_result *result)
 {
-    struct mt_gate_run gate_run = *request->gate_run; /* the results belong to this process */
+    const struct mt_sweep_arguments *shared = request->arguments;
+    struct mt_gate_run gate_run = *shared->gate_run; /* the results belong to this process */
     struct mt_dry_run_answer answer = mt_simulated_run_answer(run);
 
-    answer.common = (struct mt_common *)request->common;
-    answer.gates = (struct mt_gate_options *)request->gates;
+    answer.common = (struct mt_common *)shared->common;
+    answer.gates = (struct mt_gate_options *)shared->gates;
     answer.gate_run = &gate_run;
     fill_run(result, &answer);
     measure(&answer, result);
@@ -125,7 +126,7 @@ static struct mt_simulated_run *new_run(const struct mt_sweep_request *request)
 {
     struct mt_simulated_run *run = mt_memory_new(sizeof *run);
 
-    *run = *request->each;
+    *run = *request->arguments->each;
     return run;
 }
 
@@ -137,7 +138,7 @@ static void run_again(const struct mt_sweep_request *request, const struct mt_sw
     second->recording.command = first->recording.command;
     second->recording.output = sweep_path(request->plan, request->folder, run, MT_EARLY_SUFFIX);
     second->rank = first->rank;
-    mt_sweep_run_early(second, request->common, result);
+    mt_sweep_run_early(second, request->arguments->common, result);
     free(second);
 }
 
@@ -290,7 +291,7 @@ static const struct mt_file_kind log_kind = {
 static int sweep_log_open(const struct mt_sweep_request *request, const struct mt_sweep_run *run)
 {
     const char *path = log_path(request->plan, request->folder, run);
-    const struct mt_output_rules rules = mt_output_rules_of(request->outputs, &log_kind);
+    const struct mt_output_rules rules = mt_output_rules_of(request->arguments->outputs, &log_kind);
     struct mt_error error = {.offset = MT_NO_OFFSET};
     struct mt_buf mark = {0};
     struct mt_output output;
@@ -407,7 +408,7 @@ static void start_more(struct crew *crew)
     const struct mt_sweep_request *request = crew->request;
 
     while (!crew->signal && crew->next < request->plan->sweep.run_count &&
-           crew->running < mt_sweep_room(request->jobs, crew->ended, crew->peak_bytes,
+           crew->running < mt_sweep_room(request->arguments->jobs, crew->ended, crew->peak_bytes,
                                          crew->available_bytes, crew->processors) &&
            start(crew))
         continue;
@@ -433,7 +434,7 @@ static int run_all(struct crew *crew)
 
     mt_process_tree_keep();
     hold_signals(crew);
-    mt_progress_start(&crew->progress, crew->request->common->quiet);
+    mt_progress_start(&crew->progress, crew->request->arguments->common->quiet);
     start_more(crew);
     while (crew->running) {
         wait_for_news(crew);

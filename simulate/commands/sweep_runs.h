@@ -3,22 +3,37 @@
 #define MT_CLI_SWEEP_RUNS_H
 
 #include "gate_run.h"
+#include "outputs.h"
 #include "simulated_run.h"
 #include "sweep_plan.h"
 
-/* One run of a sweep, in a separate process. */
+/* memtrace dry-run --ranks: runs selected ranks of a distributed job in isolation. The runs are a
+ * sweep over ranks. */
+struct mt_rank_arguments {
+    const char *ranks; /* --ranks; NULL = not given */
+    uint64_t world;    /* --world; 0 = as in the options of torchrun */
+};
 
+/* What the options request. */
+struct mt_sweep_arguments {
+    struct mt_text_list sweeps;    /* "batch=1,2,4" */
+    struct mt_rank_arguments rank; /* --ranks instead of --sweep */
+    uint64_t jobs;                 /* parallel runs; 0 = as many as processors and memory allow */
+    struct mt_simulated_run *each; /* settings that all runs share, not prepared yet; `command` has
+                                      placeholders; `output` is the folder */
+    const struct mt_gate_options *gates;
+    const struct mt_gate_run *gate_run; /* the rules: opened, not checked yet */
+    const struct mt_common *common;
+    const struct mt_outputs *outputs;
+};
+
+/* The runs of a sweep, each in a separate process. */
 struct mt_sweep_request {
     struct mt_sweep_plan *plan;
-    const struct mt_simulated_run *each; /* settings that all runs share; not prepared yet */
-    const struct mt_gate_options *gates;
-    const struct mt_gate_run *gate_run; /* the rules, not checked yet */
-    const struct mt_common *common;
+    const struct mt_sweep_arguments *arguments;
     const char *folder;          /* folder for traces and logs */
     const struct mt_rank *ranks; /* one for each run; NULL: the runs are not ranks */
-    const struct mt_outputs *outputs;
-    bool keeps_traces; /* false: a trace is removed after it is read */
-    uint64_t jobs;     /* parallel runs; 0 = as many as processors and memory allow */
+    bool keeps_traces;           /* false: a trace is removed after it is read */
 };
 
 /* Executes all runs of the plan and fills their results. A run is a separate process with an empty
