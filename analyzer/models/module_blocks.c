@@ -29,12 +29,9 @@ struct group {
 struct table {
     struct mt_arena *arena; /* the report's */
     struct mt_arena words;
-    const struct mt_phases *phases;
-    const struct mt_forward_logs *logs;
+    const struct mt_module_input *input;
     bool *has_ranges; /* by log: the program numbers layers in it */
     struct mt_module_namer namer;
-    const struct mt_module_block *blocks;
-    size_t count;
 
     struct group *names; /* parallel to groups; one more for layers without calls */
     struct mt_layer_group *groups;
@@ -58,10 +55,10 @@ struct table {
 /* Whether a module is called on the way from the function of `body` to `node`. */
 static bool calls_module(const struct table *table, uint32_t body, uint32_t node)
 {
-    const struct mt_python_node *nodes = table->logs->tree.nodes;
+    const struct mt_python_node *nodes = table->input->logs->tree.nodes;
 
     for (uint32_t at = node; at != MT_NO_ID && at != nodes[body].parent; at = nodes[at].parent)
-        if (mt_forward_logs_is_call(table->logs, at))
+        if (mt_forward_logs_is_call(table->input->logs, at))
             return true;
     return false;
 }
@@ -138,14 +135,14 @@ static void add_range(struct table *table, uint32_t call, const struct mt_module
  * used. */
 static void look_at_ranges(struct table *table, uint32_t index)
 {
-    const struct mt_forward_log *log = &table->logs->logs[index];
+    const struct mt_forward_log *log = &table->input->logs->logs[index];
 
     for (uint32_t i = 0; i < log->count; i++) {
         struct mt_module_range range;
 
         if (i && log->phases[i] == log->phases[i - 1])
             continue;
-        range = mt_module_range_of(&table->words, table->phases, log, log->phases[i]);
+        range = mt_module_range_of(&table->words, table->input->phases, log, log->phases[i]);
         if (range.layer == MT_NO_ID)
             continue;
         table->has_ranges[index] = true;
@@ -184,9 +181,9 @@ static void tell_apart(struct table *table)
 /* Whether calls of the model show modules that it calls. Those of a compiled model do not. */
 static bool shows_modules(const struct table *table)
 {
-    for (uint32_t i = 0; i < table->logs->count; i++)
-        for (uint32_t j = 0; j < table->logs->logs[i].count; j++)
-            if (mt_forward_logs_is_inner(table->logs, table->logs->logs[i].nodes[j]))
+    for (uint32_t i = 0; i < table->input->logs->count; i++)
+        for (uint32_t j = 0; j < table->input->logs->logs[i].count; j++)
+            if (mt_forward_logs_is_inner(table->input->logs, table->input->logs->logs[i].nodes[j]))
                 return true;
     return false;
 }
@@ -195,11 +192,12 @@ static void find_groups(struct table *table)
 {
     table->names = mt_memory_zeroed(MAX_GROUPS + 1, sizeof *table->names);
     table->groups = mt_memory_zeroed(MAX_GROUPS, sizeof *table->groups);
-    table->has_ranges = mt_memory_zeroed((size_t)table->logs->count + 1, sizeof *table->has_ranges);
-    for (uint32_t i = 0; i < table->logs->count; i++) {
+    table->has_ranges =
+        mt_memory_zeroed((size_t)table->input->logs->count + 1, sizeof *table->has_ranges);
+    for (uint32_t i = 0; i < table->input->logs->count; i++) {
         look_at_ranges(table, i);
-        if (!table->has_ranges[i] && table->logs->logs[i].calls)
-            look_at_log(table, &table->logs->logs[i]);
+        if (!table->has_ranges[i] && table->input->logs->logs[i].calls)
+            look_at_log(table, &table->input->logs->logs[i]);
     }
     tell_apart(table);
     table->names[table->group_count] = (struct group){.name = "layer"};
@@ -234,9 +232,10 @@ static bool has_layers(const struct table *table)
 /* A role may be wrong: a block kept by a model's call or a metric is not a parameter. */
 static bool is_made_with_model(const struct table *table, uint32_t number)
 {
-    const struct mt_module_block *block = &table->blocks[table->numbers.order[number]];
+    const struct mt_module_block *block = &table->input->blocks[table->numbers.order[number]];
 
-    return !block->is_initial && mt_forward_logs_kind(table->logs, block->stack) == MT_PHASE_SETUP;
+    return !block->is_initial &&
+           mt_forward_logs_kind(table->input->logs, block->stack) == MT_PHASE_SETUP;
 }
 
 /* Outside of layers, if there are layers and the order of the parameters is known. */
@@ -277,9 +276,9 @@ static const char *module_path(struct table *table, uint32_t call, uint32_t node
 /* From the program's ranges; a NULL path in the key: none. */
 static void of_range(struct table *table, struct mt_forward_place place, struct row_key *key)
 {
-    const struct mt_forward_log *log = &table->logs->logs[place.log];
+    const struct mt_forward_log *log = &table->input->logs->logs[place.log];
     struct mt_module_range range =
-        mt_module_range_of(&table->words, table->phases, log, log->phases[place.at]);
+        mt_module_range_of(&table->words, table->input->phases, log, log->phases[place.at]);
     uint32_t group;
 
     *key = (struct row_key){MT_MODULE_OTHER, NULL, MT_NO_LAYER, 0};
@@ -305,8 +304,8 @@ static bool enters_all(const struct table *table, uint32_t group, const struct m
  * code. */
 static void of_call(struct table *table, struct mt_forward_place place, struct row_key *key)
 {
-    const struct mt_forward_log *log = &table->logs->logs[place.log];
-    struct mt_module_call call = mt_forward_logs_call(table->logs, place);
+    const struct mt_forward_log *log = &table->input->logs->logs[place.log];
+    struct mt_module_call call = mt_forward_logs_call(table->input->logs, place);
     uint32_t group =
         call.body == MT_NO_ID ? MT_MAP_NONE : mt_map_get(&table->group_of_body, call.body);
     const char *path;
@@ -333,16 +332,16 @@ static struct row_key of_outside(const struct table *table, const struct mt_modu
         path = "(inputs)";
     else if (block->role == MT_ROLE_WORKSPACE)
         path = "(libraries)";
-    else if (mt_forward_logs_kind(table->logs, block->stack) == MT_PHASE_OPTIMIZER)
+    else if (mt_forward_logs_kind(table->input->logs, block->stack) == MT_PHASE_OPTIMIZER)
         path = "(optimizer)";
-    else if (mt_forward_logs_kind(table->logs, block->stack) == MT_PHASE_LOSS)
+    else if (mt_forward_logs_kind(table->input->logs, block->stack) == MT_PHASE_LOSS)
         path = "(loss)";
     return path ? (struct row_key){MT_MODULE_OUTSIDE, path, MT_NO_LAYER, 0} : unknown();
 }
 
 static void find_key(struct table *table, size_t index, struct row_key *key)
 {
-    const struct mt_module_block *block = &table->blocks[index];
+    const struct mt_module_block *block = &table->input->blocks[index];
 
     switch ((enum mt_role)block->role) {
     case MT_ROLE_PARAMETERS:
@@ -384,7 +383,7 @@ static void find_row(struct table *table, struct row_key key, struct mt_module_r
 
 static void add_block(struct table *table, size_t index)
 {
-    const struct mt_module_block *block = &table->blocks[index];
+    const struct mt_module_block *block = &table->input->blocks[index];
     struct mt_module_row *row;
     struct row_key key;
 
@@ -437,8 +436,8 @@ static void make(struct table *table, struct mt_modules *modules)
     find_groups(table);
     mt_module_numbers_find(&table->numbers, table->groups, table->group_count,
                            shows_modules(table));
-    for (size_t i = 0; i < table->count; i++)
-        if (table->blocks[i].is_live)
+    for (size_t i = 0; i < table->input->count; i++)
+        if (table->input->blocks[i].is_live)
             add_block(table, i);
     hand_over(table, modules);
 }
@@ -461,16 +460,8 @@ static void release(struct table *table)
 void mt_modules_make(struct mt_arena *arena, const struct mt_module_input *input,
                      struct mt_modules *modules)
 {
-    struct table table = {.arena = arena,
-                          .phases = input->phases,
-                          .logs = input->logs,
-                          .blocks = input->blocks,
-                          .count = input->count};
+    struct table table = {.arena = arena, .input = input, .numbers = {.input = input}};
 
-    table.numbers = (struct mt_module_numbers){.symbols = input->symbols,
-                                               .logs = input->logs,
-                                               .blocks = input->blocks,
-                                               .count = input->count};
     table.namer = (struct mt_module_namer){&table.words, input->symbols, &input->logs->tree,
                                            &input->logs->sites};
     make(&table, modules);

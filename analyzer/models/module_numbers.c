@@ -26,12 +26,13 @@ static int by_birth(const void *a, const void *b)
 static void list_role(const struct mt_module_numbers *numbers, enum mt_role role, uint32_t *order,
                       size_t *count)
 {
-    struct by_birth *list = mt_memory_zeroed(numbers->count + 1, sizeof *list);
+    struct by_birth *list = mt_memory_zeroed(numbers->input->count + 1, sizeof *list);
 
     *count = 0;
-    for (size_t i = 0; i < numbers->count; i++)
-        if (numbers->blocks[i].is_live && numbers->blocks[i].role == role)
-            list[(*count)++] = (struct by_birth){numbers->blocks[i].birth_event, (uint32_t)i};
+    for (size_t i = 0; i < numbers->input->count; i++)
+        if (numbers->input->blocks[i].is_live && numbers->input->blocks[i].role == role)
+            list[(*count)++] =
+                (struct by_birth){numbers->input->blocks[i].birth_event, (uint32_t)i};
     qsort(list, *count, sizeof *list, by_birth);
     for (size_t i = 0; i < *count; i++)
         order[i] = list[i].block;
@@ -41,9 +42,9 @@ static void list_role(const struct mt_module_numbers *numbers, enum mt_role role
 /* The line at which the framework moves a module's tensors; 0: it was not moved. */
 static uint32_t moving_line(const struct mt_module_numbers *numbers, uint32_t node)
 {
-    const struct mt_symbols *symbols = numbers->symbols;
+    const struct mt_symbols *symbols = numbers->input->symbols;
 
-    for (; node != MT_NO_ID; node = numbers->logs->tree.nodes[node].parent) {
+    for (; node != MT_NO_ID; node = numbers->input->logs->tree.nodes[node].parent) {
         const struct mt_frame *frame = &symbols->frames[symbols->stacks[node].frame];
 
         if (strstr(mt_symbols_text(symbols, frame->function), "_apply") &&
@@ -78,14 +79,14 @@ static void list_parameters(struct mt_module_numbers *numbers, struct mt_layer_g
     numbers->parameters =
         mt_memory_zeroed(numbers->parameter_count + 1, sizeof *numbers->parameters);
     for (size_t i = 0; i < numbers->parameter_count; i++) {
-        const struct mt_module_block *block = &numbers->blocks[numbers->order[i]];
-        uint32_t node = mt_python_node_of(&numbers->logs->tree, block->stack);
+        const struct mt_module_block *block = &numbers->input->blocks[numbers->order[i]];
+        uint32_t node = mt_python_node_of(&numbers->input->logs->tree, block->stack);
 
         numbers->number[numbers->order[i]] = (uint32_t)i;
         numbers->parameters[i] = (struct mt_parameter){
             .requested_bytes = block->requested_bytes,
             .node = node,
-            .depth = node == MT_NO_ID ? 0 : numbers->logs->tree.nodes[node].depth,
+            .depth = node == MT_NO_ID ? 0 : numbers->input->logs->tree.nodes[node].depth,
             .has_gradient = block->has_gradient,
             .gradient_event = block->gradient_event};
     }
@@ -102,8 +103,9 @@ static void list_states(struct mt_module_numbers *numbers)
     numbers->states = mt_memory_zeroed(numbers->state_count + 1, sizeof *numbers->states);
     for (size_t i = 0; i < numbers->state_count; i++)
         numbers->states[i] = (struct mt_state_block){
-            .requested_bytes = numbers->blocks[order[i]].requested_bytes,
-            .node = mt_python_node_of(&numbers->logs->tree, numbers->blocks[order[i]].stack)};
+            .requested_bytes = numbers->input->blocks[order[i]].requested_bytes,
+            .node = mt_python_node_of(&numbers->input->logs->tree,
+                                      numbers->input->blocks[order[i]].stack)};
     mt_state_owners_find(numbers->states, numbers->state_count, numbers->parameters,
                          numbers->parameter_count);
     for (size_t i = 0; i < numbers->state_count; i++)
@@ -113,13 +115,13 @@ static void list_states(struct mt_module_numbers *numbers)
 /* A gradient's parameter may have been freed. */
 static void number_gradients(struct mt_module_numbers *numbers)
 {
-    for (size_t i = 0; i < numbers->count; i++) {
-        const struct mt_module_block *block = &numbers->blocks[i];
+    for (size_t i = 0; i < numbers->input->count; i++) {
+        const struct mt_module_block *block = &numbers->input->blocks[i];
         const struct mt_module_block *parameter;
 
         if (!block->is_live || block->role != MT_ROLE_GRADIENTS || block->parameter == MT_NO_ID)
             continue;
-        parameter = &numbers->blocks[block->parameter];
+        parameter = &numbers->input->blocks[block->parameter];
         if (parameter->is_live && parameter->birth_event == block->parameter_birth)
             numbers->number[i] = numbers->number[block->parameter];
     }
@@ -150,12 +152,12 @@ static bool has_buffer(const struct mt_module_numbers *numbers, uint64_t bytes)
  * of the last parameter, and so on: backward runs in reverse. */
 static void number_beside_buffers(struct mt_module_numbers *numbers)
 {
-    uint32_t *order = mt_memory_zeroed(numbers->count + 1, sizeof *order);
+    uint32_t *order = mt_memory_zeroed(numbers->input->count + 1, sizeof *order);
     size_t count = 0;
 
     list_role(numbers, MT_ROLE_GRADIENTS, order, &count);
     for (size_t i = 0; i < count; i++) {
-        uint64_t bytes = numbers->blocks[order[i]].requested_bytes;
+        uint64_t bytes = numbers->input->blocks[order[i]].requested_bytes;
         size_t last = numbers->parameter_count;
 
         if (!has_buffer(numbers, bytes))
@@ -165,7 +167,7 @@ static void number_beside_buffers(struct mt_module_numbers *numbers)
             continue;
         }
         for (size_t j = i; j-- > 0 && last == numbers->parameter_count;)
-            if (numbers->blocks[order[j]].requested_bytes == bytes)
+            if (numbers->input->blocks[order[j]].requested_bytes == bytes)
                 last = numbers->number[order[j]] == MT_NO_ID ? 0 : numbers->number[order[j]];
         numbers->number[order[i]] = parameter_before(numbers, last, bytes);
     }
@@ -175,9 +177,9 @@ static void number_beside_buffers(struct mt_module_numbers *numbers)
 void mt_module_numbers_find(struct mt_module_numbers *numbers, struct mt_layer_group *groups,
                             uint32_t group_count, bool shows_modules)
 {
-    numbers->order = mt_memory_zeroed(numbers->count + 1, sizeof *numbers->order);
-    numbers->number = mt_memory_new((numbers->count + 1) * sizeof *numbers->number);
-    memset(numbers->number, 0xFF, numbers->count * sizeof *numbers->number);
+    numbers->order = mt_memory_zeroed(numbers->input->count + 1, sizeof *numbers->order);
+    numbers->number = mt_memory_new((numbers->input->count + 1) * sizeof *numbers->number);
+    memset(numbers->number, 0xFF, numbers->input->count * sizeof *numbers->number);
     list_parameters(numbers, groups, group_count, shows_modules);
     list_states(numbers);
     number_gradients(numbers);

@@ -6,12 +6,17 @@
 #include "module_block.h"
 #include "parameter_layers.h"
 
-struct mt_module_numbers {
-    /* given by the caller, borrowed */
+/* The live blocks of an instant. */
+struct mt_module_input {
     const struct mt_symbols *symbols;
-    const struct mt_forward_logs *logs;
-    const struct mt_module_block *blocks;
+    const struct mt_phases *phases;
+    const struct mt_forward_logs *logs;   /* settled */
+    const struct mt_module_block *blocks; /* with their indices, live or not */
     size_t count;
+};
+
+struct mt_module_numbers {
+    const struct mt_module_input *input; /* given by the caller, borrowed */
     /* results; zero before */
     uint32_t *order; /* live parameters, then live state: indices of blocks, by birth */
     struct mt_parameter *parameters;
