@@ -5,6 +5,8 @@
 
 #include <stdint.h>
 
+#include "replay_result.h"
+
 #define MT_NOT_PLANNED UINT64_MAX
 
 /* One request of the planned step. */
@@ -17,9 +19,7 @@ struct mt_plan_entry {
 struct mt_device_plan {
     struct mt_plan_entry *entries; /* in order of the requests */
     uint32_t entry_count, planned_count;
-    uint64_t arena_bytes, bound_bytes; /* of the plan; lower bound of any plan */
-    uint32_t steps, equal_steps;       /* in the trace; the planned one and those equal to it */
-    uint64_t requests;                 /* of all steps, on that device */
+    struct mt_plan_share share; /* without hits and misses */
 };
 
 #endif

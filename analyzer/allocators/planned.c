@@ -113,11 +113,12 @@ static void take_arena(struct mt_policy *self)
     self->plan = plan;
     self->live = mt_memory_zeroed(plan->entry_count, sizeof *self->live);
     self->blocks = mt_memory_zeroed(plan->entry_count, sizeof *self->blocks);
-    self->is_refused = limit && plan->arena_bytes > limit;
+    self->is_refused = limit && plan->share.arena_bytes > limit;
     if (self->is_refused)
         return;
-    mt_device_base(self->device, MT_EVENT_SEGMENT_ALLOC, plan->arena_bytes, 0, 0, &self->base);
-    mt_level_add(&self->own.reserved, plan->arena_bytes);
+    mt_device_base(self->device, MT_EVENT_SEGMENT_ALLOC, plan->share.arena_bytes, 0, 0,
+                   &self->base);
+    mt_level_add(&self->own.reserved, plan->share.arena_bytes);
     mt_level_add(&self->own.segments, 1);
     self->own.device_allocs++;
 }
@@ -212,7 +213,7 @@ static bool place(struct mt_policy *self, const struct mt_policy_request *reques
     const struct mt_plan_entry *entry = &self->plan->entries[id];
     uint32_t at = first_from(self, entry->offset);
 
-    MT_ASSERT(entry->offset + entry->bytes <= self->plan->arena_bytes);
+    MT_ASSERT(entry->offset + entry->bytes <= self->plan->share.arena_bytes);
     MT_ASSERT(self->live_count <= self->plan->entry_count);
     if (!is_place_free(self, entry, at)) {
         self->device->plan_misses++;
@@ -327,7 +328,7 @@ static bool is_sound(const struct mt_policy *self, const char **why)
     for (i = 0; i < self->live_count; i++) {
         const struct mt_plan_entry *entry = &self->plan->entries[self->live[i]];
         MT_SOUND(why, entry->offset >= end);
-        MT_SOUND(why, entry->offset + entry->bytes <= self->plan->arena_bytes);
+        MT_SOUND(why, entry->offset + entry->bytes <= self->plan->share.arena_bytes);
         end = entry->offset + entry->bytes;
         active += entry->bytes;
         allocated += self->blocks[self->live[i]].pending ? 0 : entry->bytes;

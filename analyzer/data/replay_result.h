@@ -27,10 +27,10 @@ struct mt_pool_share {
 
 /* Outcome of the plan of policy `planned` (step_plan.h); zero if there is none. */
 struct mt_plan_share {
-    uint64_t arena_bytes, bound_bytes;
-    uint32_t steps, equal_steps; /* of the trace; the planned one and those equal to it */
-    uint64_t requests;           /* of the trace */
-    uint64_t hits, misses;       /* served from the arena; place already in use */
+    uint64_t arena_bytes, bound_bytes; /* of the plan; lower bound of any plan */
+    uint32_t steps, equal_steps;       /* of the trace; the planned one and those equal to it */
+    uint64_t requests;                 /* of the trace */
+    uint64_t hits, misses;             /* served from the arena; place already in use */
 };
 
 /* Restored checkpoints of CUDA graph trees (pool_restores.h). */

@@ -235,8 +235,8 @@ static void place(const struct mt_buffers *buffers, struct mt_device_plan *plan,
     }
     MT_ASSERT(instance.bound <= improver.height);
     plan->planned_count = (uint32_t)buffers->count;
-    plan->arena_bytes = improver.height;
-    plan->bound_bytes = instance.bound;
+    plan->share.arena_bytes = improver.height;
+    plan->share.bound_bytes = instance.bound;
     mt_improver_release(&improver);
     mt_instance_release(&instance);
 }
@@ -319,7 +319,7 @@ static enum mt_status plan_step(const struct planner *planner, const struct step
 
     plan->entries = mt_memory_zeroed(count + 1, sizeof *plan->entries);
     plan->entry_count = (uint32_t)count;
-    plan->equal_steps = 0;
+    plan->share.equal_steps = 0;
     for (i = 0; i < count; i++) {
         const struct request *request = &planner->requests[planner->list[step->first + i]];
         plan->entries[i] = (struct mt_plan_entry){request->bytes, MT_NOT_PLANNED};
@@ -329,7 +329,7 @@ static enum mt_status plan_step(const struct planner *planner, const struct step
         if (!is_equal(planner, &planner->steps[i], step))
             continue;
         heed_step(planner, &planner->steps[i], plan, ends);
-        plan->equal_steps++;
+        plan->share.equal_steps++;
     }
     status = plan_entries(planner, plan, ends, entry_of);
     free(entry_of);
@@ -374,14 +374,14 @@ static enum mt_status plan_device(struct planner *planner, uint16_t device)
     size_t i;
 
     list_requests(planner, device);
-    plan->steps = (uint32_t)planner->step_count;
+    plan->share.steps = (uint32_t)planner->step_count;
     repeating_step(planner, &step);
     status = MT_OK;
     if (!step)
         return MT_OK;
     for (i = 0; i < planner->request_count; i++) {
         const struct request *request = &planner->requests[i];
-        plan->requests += request->device == device;
+        plan->share.requests += request->device == device;
     }
     status = plan_step(planner, step, plan);
     for (i = 0; status == MT_OK && plan->planned_count && i < planner->step_count; i++)

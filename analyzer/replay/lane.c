@@ -410,15 +410,9 @@ void mt_lane_tell_plan(struct mt_lane *lane)
 
     if (!plan || !plan->planned_count)
         return;
-    lane->result->plan = (struct mt_plan_share){
-        .arena_bytes = plan->arena_bytes,
-        .bound_bytes = plan->bound_bytes,
-        .steps = plan->steps,
-        .equal_steps = plan->equal_steps,
-        .requests = plan->requests,
-        .hits = lane->device.plan_hits,
-        .misses = lane->device.plan_misses,
-    };
+    lane->result->plan = plan->share;
+    lane->result->plan.hits = lane->device.plan_hits;
+    lane->result->plan.misses = lane->device.plan_misses;
 }
 
 /* Whether the policy has done anything, or its state was restored. */
