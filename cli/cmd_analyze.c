@@ -248,25 +248,10 @@ static int write_documents(const struct mt_report *report, const struct mt_gate_
     return code ? code : write_page(report, run, arguments, names);
 }
 
-/* "report/timeline.svg and .png": both forms of a picture on one line. */
 static void name_pictures(struct mt_buf *out, const struct mt_report *report,
                           const struct mt_gallery *gallery)
 {
-    for (size_t i = 0; i < gallery->count; i++) {
-        const struct mt_gallery_file *file = &gallery->files[i];
-        const struct mt_gallery_file *next = i + 1 < gallery->count ? file + 1 : NULL;
-
-        if (file->status)
-            continue;
-        mt_buf_add_text(out, "  ");
-        mt_buf_add_printable(out, file->path, strlen(file->path));
-        if (next && next->is_png && !file->is_png && next->chart == file->chart &&
-            next->device == file->device && !next->status) {
-            mt_buf_add_text(out, " and .png");
-            i++;
-        }
-        mt_buf_add_char(out, '\n');
-    }
+    mt_add_picture_names(out, gallery);
     if (gallery->devices_omitted)
         mt_buf_printf(out,
                       "  (pictures show %u of %u devices: %s; for another device use 'memtrace "
@@ -274,18 +259,6 @@ static void name_pictures(struct mt_buf *out, const struct mt_report *report,
                       gallery->devices, gallery->devices + gallery->devices_omitted,
                       mt_device_choice_text(report));
     mt_add_no_png(out, &gallery->no_png);
-}
-
-/* A picture that cannot be written is an output error. If memory ran out, `main` returns the exit
- * code for that instead. */
-static int report_failures(const struct mt_gallery *gallery)
-{
-    int code = MT_EXIT_OK;
-
-    for (size_t i = 0; i < gallery->count; i++)
-        if (gallery->files[i].status)
-            code = mt_report_output_error(gallery->files[i].path, &gallery->files[i].error);
-    return code;
 }
 
 static struct mt_gallery_options gallery_options(const struct arguments *arguments)
@@ -335,9 +308,7 @@ static int write_pictures(const struct mt_report *report, const struct arguments
         code = MT_EXIT_OK;
     } else {
         mt_progress_end(progress);
-        code = report_failures(&gallery);
-        if (!code)
-            code = mt_report_output_error(arguments->directory, &error);
+        code = mt_report_picture_errors(&gallery, arguments->directory, &error);
     }
     name_pictures(names, report, &gallery);
     mt_gallery_release(&gallery);

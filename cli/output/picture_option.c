@@ -160,3 +160,33 @@ int mt_picture_tell(const struct mt_picture *picture, const char *chart, long de
     mt_json_object_end(&json);
     return mt_print_and_release(&out);
 }
+
+void mt_add_picture_names(struct mt_buf *out, const struct mt_gallery *gallery)
+{
+    for (size_t i = 0; i < gallery->count; i++) {
+        const struct mt_gallery_file *file = &gallery->files[i];
+        const struct mt_gallery_file *next = i + 1 < gallery->count ? file + 1 : NULL;
+
+        if (file->status)
+            continue;
+        mt_buf_add_text(out, "  ");
+        mt_buf_add_printable(out, file->path, strlen(file->path));
+        if (next && next->is_png && !file->is_png && next->chart == file->chart &&
+            next->device == file->device && !next->status) {
+            mt_buf_add_text(out, " and .png");
+            i++;
+        }
+        mt_buf_add_char(out, '\n');
+    }
+}
+
+int mt_report_picture_errors(const struct mt_gallery *gallery, const char *directory,
+                             const struct mt_error *error)
+{
+    int code = MT_EXIT_OK;
+
+    for (size_t i = 0; i < gallery->count; i++)
+        if (gallery->files[i].status)
+            code = mt_report_output_error(gallery->files[i].path, &gallery->files[i].error);
+    return code == MT_EXIT_OK ? mt_report_output_error(directory, error) : code;
+}

@@ -3,6 +3,7 @@
 #define MT_CLI_PICTURE_OPTION_H
 
 #include "chart.h"
+#include "gallery.h"
 #include "outputs.h"
 
 struct mt_picture {
@@ -32,6 +33,14 @@ bool mt_picture_read(struct mt_picture *picture, const struct mt_common *common)
 
 /* Adds the line of a report that was written without PNG pictures, unless `why` is MT_OK. */
 void mt_add_no_png(struct mt_buf *out, const struct mt_error *why);
+
+/* Adds the names of the pictures that were written: "report/timeline.svg and .png". */
+void mt_add_picture_names(struct mt_buf *out, const struct mt_gallery *gallery);
+
+/* Prints an error for each picture that could not be written, or `error` if it prevented all of
+ * them. Returns enum mt_exit. */
+int mt_report_picture_errors(const struct mt_gallery *gallery, const char *directory,
+                             const struct mt_error *error);
 
 /* Calls mt_output_precheck for the file of the picture. */
 int mt_picture_precheck(const struct mt_picture *picture);

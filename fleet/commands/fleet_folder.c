@@ -118,18 +118,6 @@ static struct mt_gallery_options gallery_options(const struct mt_fleet_folder *f
                   mt_output_rules_of(folder->outputs, &mt_file_png)}};
 }
 
-/* Prints an error for each missing picture, or the error that prevented all pictures. */
-static int report_failures(const struct mt_gallery *gallery, const char *directory,
-                           const struct mt_error *error)
-{
-    int code = MT_EXIT_OK;
-
-    for (size_t i = 0; i < gallery->count; i++)
-        if (gallery->files[i].status)
-            code = mt_report_output_error(gallery->files[i].path, &gallery->files[i].error);
-    return code == MT_EXIT_OK ? mt_report_output_error(directory, error) : code;
-}
-
 /* Checks that no chart would replace a file of the user. This must happen after the job is read,
  * because the report determines the charts, and before anything is written. */
 static int check_charts(const struct writing *writing)
@@ -141,25 +129,9 @@ static int check_charts(const struct writing *writing)
     int code = MT_EXIT_OK;
 
     if (mt_pictures_check(&pictures, &options, &gallery, &error) != MT_OK)
-        code = report_failures(&gallery, writing->folder->directory, &error);
+        code = mt_report_picture_errors(&gallery, writing->folder->directory, &error);
     mt_gallery_release(&gallery);
     return code;
-}
-
-/* "report/ranks.svg and .png" */
-static void name_charts(struct mt_buf *out, const struct mt_gallery *gallery)
-{
-    for (size_t i = 0; i < gallery->count; i++) {
-        const struct mt_gallery_file *file = &gallery->files[i];
-
-        if (file->is_png)
-            continue;
-        mt_buf_add_text(out, "  ");
-        mt_buf_add_printable(out, file->path, strlen(file->path));
-        mt_buf_add_text(out, gallery->no_png.status ? "\n" : " and .png\n");
-    }
-    if (gallery->count)
-        mt_add_no_png(out, &gallery->no_png);
 }
 
 static int write_charts(struct writing *writing)
@@ -171,9 +143,11 @@ static int write_charts(struct writing *writing)
     int code = MT_EXIT_OK;
 
     if (mt_pictures_write(&pictures, &options, &gallery, &error) != MT_OK)
-        code = report_failures(&gallery, writing->folder->directory, &error);
+        code = mt_report_picture_errors(&gallery, writing->folder->directory, &error);
     else
-        name_charts(&writing->names, &gallery);
+        mt_add_picture_names(&writing->names, &gallery);
+    if (code == MT_EXIT_OK && gallery.count)
+        mt_add_no_png(&writing->names, &gallery.no_png);
     mt_gallery_release(&gallery);
     return code;
 }
