@@ -68,7 +68,7 @@ const char *mt_job_class_name(struct mt_arena *arena, const struct mt_job_diff *
     if (diff->match == MT_MATCH_GROUPS && class->is_compared)
         return place_name(arena, diff, class);
     name = mt_job_row_name(arena, report, row);
-    if (!name || diff->match != MT_MATCH_PARAMETERS)
+    if (diff->match != MT_MATCH_PARAMETERS)
         return name;
     return mt_arena_printf(arena, "parameters as of %s of %s", name, class->a_count ? "A" : "B");
 }

@@ -60,7 +60,7 @@ static void draw_name(const struct mt_devices_panel *panel, const struct mt_devi
 
     swatch.radius = 2;
     mt_draw_rect(drawing, MT_MARGIN, y - 10, 11, 11, &swatch, NULL, "swatch");
-    name = mt_text_fit(drawing, name ? name : "", 13, MT_SEMIBOLD, right - x, true);
+    name = mt_text_fit(drawing, name, 13, MT_SEMIBOLD, right - x, true);
     used = 10 + 1.06 * mt_chart_frame_text(drawing, x, y, name, 13, MT_SEMIBOLD, MT_COLOR_TEXT,
                                            MT_ANCHOR_START, "process");
     if (layer->tenant && layer->tenant->record->identity.process_id)

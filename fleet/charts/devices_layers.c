@@ -63,8 +63,6 @@ static void add_tenant(struct mt_devices_panel *panel, uint32_t tenant, uint32_t
 {
     struct mt_devices_layer *layer = add_layer(panel);
 
-    if (!layer)
-        return;
     layer->tenant = &panel->device->tenants[tenant];
     layer->index = tenant;
     layer->paint = (struct mt_paint){.fill = MT_COLOR_STREAM_0 + number};
@@ -79,8 +77,6 @@ static void add_others(struct mt_devices_panel *panel, const uint32_t *chosen, u
 {
     struct mt_devices_layer *layer = add_layer(panel);
 
-    if (!layer)
-        return;
     panel->others_count = panel->device->tenant_count - count;
     layer->paint = (struct mt_paint){.fill = MT_COLOR_UNUSED};
     layer->held_bytes = panel->device->peak_bytes;

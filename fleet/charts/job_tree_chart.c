@@ -121,9 +121,9 @@ static const char *callers_of(const struct mt_job_tree_view *view, const struct 
     for (uint32_t i = node->parent, named = 0; i && named < 24; i = nodes[i].parent, named++)
         path = mt_arena_printf(arena, "%s%s%s", mt_job_tree_label(view, &nodes[i]),
                                *path ? " \xE2\x80\xBA " : "", path);
-    if (path && *path)
+    if (*path)
         path = mt_arena_printf(arena, "in %s", path);
-    return path ? path : "";
+    return path;
 }
 
 /* The positions of columns: right edges of numbers, and left edges of texts. */

@@ -35,20 +35,17 @@ static const char *diff_s(uint64_t count)
 /* Returned texts are in the arena of the answer. */
 static const char *diff_class_name(const struct mt_diff_text *text, uint32_t class)
 {
-    const char *name =
-        class == MT_NO_CLASS ? "others" : mt_job_class_name(text->answer->arena, text->diff, class);
-
-    return name ? name : "";
+    return class == MT_NO_CLASS ? "others"
+                                : mt_job_class_name(text->answer->arena, text->diff, class);
 }
 
 static const char *diff_site_of(const struct mt_diff_text *text, uint32_t line)
 {
     uint32_t path = line == MT_NO_LINE ? MT_NO_PATH : text->diff->lines[line].b_path;
-    const char *site = mt_job_diff_site(text->answer->arena, text->diff, path);
 
     if (line != MT_NO_LINE && path == MT_NO_PATH)
         return "too small to be kept";
-    return site ? site : "";
+    return mt_job_diff_site(text->answer->arena, text->diff, path);
 }
 
 static void diff_add_heading(const struct mt_diff_text *text, const char *heading)
@@ -438,11 +435,11 @@ static const char *outcomes_text(const struct mt_diff_text *text,
     const char *list = "";
 
     _Static_assert(MT_ARRAY_LEN(words) == MT_OUTCOME_COUNT, "each outcome has words");
-    for (int i = 0; i < MT_OUTCOME_COUNT && list; i++)
+    for (int i = 0; i < MT_OUTCOME_COUNT; i++)
         if (report->outcome_counts[i])
             list = mt_arena_printf(text->answer->arena, "%s%s%u %s", list, *list ? ", " : "",
                                    (unsigned)report->outcome_counts[i], words[i]);
-    return list ? list : "";
+    return list;
 }
 
 /* "A: monday (slurm:77): 31 of 32 ranks; 31 finished" */

@@ -76,15 +76,12 @@ static const char *gate_rank_doubt(const struct mt_rank_record *record)
     return record->is_complete ? NULL : "a trace is incomplete: its peaks may have been higher";
 }
 
-/* Adds a gate for a group. The result is valid until the next call. Returns NULL if `rule` or
- * `group` is NULL. */
+/* Adds a gate for a group. The result is valid until the next call. */
 static struct mt_job_gate *gate_add(struct mt_fleet_gates *gates, const char *rule,
                                     const char *group, const struct mt_gate_rule *bounds)
 {
     struct mt_job_gate *gate;
 
-    if (!rule || !group)
-        return NULL;
     if (gates->count == gates->capacity)
         mt_grow_to(&gates->list, &gates->capacity, (size_t)gates->count + 1, sizeof *gates->list);
     gate = &gates->list[gates->count++];

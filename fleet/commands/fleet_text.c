@@ -57,15 +57,13 @@ static void add_table(const struct text *text, struct mt_table *table, unsigned 
         mt_add_note(text->out, indent, "and %u more", (unsigned)omitted);
 }
 
-static void add_outliers(const struct text *text)
+/* Adds a heading and a table of the whole job. */
+static void add_section(const struct text *text, const char *heading, mt_job_table *make)
 {
     struct mt_table table;
-    uint32_t omitted;
+    uint32_t omitted = make(&table, &text->rows);
 
-    if (!text->report->outlier_count)
-        return;
-    add_heading(text, "ranks that differ from their replicas");
-    omitted = mt_job_outliers_table(&table, &text->rows);
+    add_heading(text, heading);
     add_table(text, &table, 2, omitted);
 }
 
@@ -95,18 +93,6 @@ static void add_axes(struct text *text)
         add_axis(text, &text->report->axes[i]);
     mt_job_describe_overlap(&text->words);
     add_notes(text, text->words.first, 2);
-}
-
-static void add_paths(const struct text *text)
-{
-    struct mt_table table;
-    uint32_t omitted;
-
-    if (!text->report->path_count)
-        return;
-    add_heading(text, "what holds the allocated peaks");
-    omitted = mt_job_paths_table(&table, &text->rows);
-    add_table(text, &table, 2, omitted);
 }
 
 static void add_course(struct text *text)
@@ -161,9 +147,11 @@ void mt_fleet_text(struct mt_buf *out, const struct mt_fleet_answer *answer,
     mt_fleet_tune_text(out, answer, style);
     mt_job_describe_peak(&text.words);
     add_answer(&text);
-    add_outliers(&text);
+    if (answer->report->outlier_count)
+        add_section(&text, "ranks that differ from their replicas", mt_job_outliers_table);
     add_axes(&text);
-    add_paths(&text);
+    if (answer->report->path_count)
+        add_section(&text, "what holds the allocated peaks", mt_job_paths_table);
     add_course(&text);
     add_devices(&text);
     mt_job_words_release(&text.words);

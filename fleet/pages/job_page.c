@@ -37,11 +37,6 @@ struct writer {
     struct mt_job_page_data embedded;
 };
 
-static void add_buf(struct mt_buf *out, const struct mt_buf *part)
-{
-    mt_buf_add(out, part->data ? part->data : "", part->length);
-}
-
 static void add_link(struct writer *writer, const char *id, const char *words)
 {
     mt_buf_printf(&writer->nav, "<a href=\"#%s\">%s</a>\n", id, words);
@@ -86,30 +81,16 @@ static struct mt_job_rows rows_of(struct writer *writer, uint32_t limit)
     return (struct mt_job_rows){writer->report, &writer->arena, limit};
 }
 
-static void add_outliers(struct writer *writer)
+/* Adds a heading and a table of the whole job. */
+static void add_section(struct writer *writer, const char *id, const char *title, const char *name,
+                        mt_job_table *make)
 {
     const struct mt_job_rows rows = rows_of(writer, TABLE_ROWS);
     struct mt_table table;
-    uint32_t omitted;
+    uint32_t omitted = make(&table, &rows);
 
-    if (!writer->report->outlier_count)
-        return;
-    add_heading(writer, "outliers", "Ranks that differ from their replicas");
-    omitted = mt_job_outliers_table(&table, &rows);
-    add_table(writer, &table, "outlier", 0, omitted);
-}
-
-static void add_deaths(struct writer *writer)
-{
-    const struct mt_job_rows rows = rows_of(writer, TABLE_ROWS);
-    struct mt_table table;
-    uint32_t omitted;
-
-    if (!writer->report->death)
-        return;
-    add_heading(writer, "deaths", "Ranks that ran out of memory");
-    omitted = mt_job_deaths_table(&table, &rows);
-    add_table(writer, &table, "death", 0, omitted);
+    add_heading(writer, id, title);
+    add_table(writer, &table, name, 0, omitted);
 }
 
 static void add_axes(struct writer *writer)
@@ -134,19 +115,6 @@ static void add_axes(struct writer *writer)
     }
     mt_job_describe_overlap(&writer->words);
     add_sentences(writer);
-}
-
-static void add_paths(struct writer *writer)
-{
-    const struct mt_job_rows rows = rows_of(writer, TABLE_ROWS);
-    struct mt_table table;
-    uint32_t omitted;
-
-    if (!writer->report->path_count)
-        return;
-    add_heading(writer, "sites", "What holds the allocated peaks");
-    omitted = mt_job_paths_table(&table, &rows);
-    add_table(writer, &table, "site", 0, omitted);
 }
 
 static void add_steps(struct writer *writer)
@@ -303,20 +271,20 @@ static void assemble(struct writer *writer, const struct mt_buf *head, const str
                      struct mt_buf *out)
 {
     mt_add_page_start(out, &writer->policy);
-    add_buf(out, head);
+    mt_buf_add(out, head->data, head->length);
     mt_buf_add_text(out, "<nav class=\"page-nav\"><div>");
-    add_buf(out, &writer->nav);
+    mt_buf_add(out, writer->nav.data, writer->nav.length);
     mt_buf_add_text(out, "<span id=\"tools\"></span></div></nav>\n");
     mt_add_job_page_title(out, writer->report, job_name(writer->report));
     mt_buf_add_text(out, "<main>\n");
-    add_buf(out, answer);
-    add_buf(out, &writer->charts);
+    mt_buf_add(out, answer->data, answer->length);
+    mt_buf_add(out, writer->charts.data, writer->charts.length);
     add_picker(writer, out);
-    add_buf(out, &writer->tables);
+    mt_buf_add(out, writer->tables.data, writer->tables.length);
     mt_buf_add_text(out, "</main>\n<footer>memtrace \xC2\xB7 ");
     mt_add_page_name(out, job_name(writer->report));
     mt_buf_add_text(out, "</footer>\n<script type=\"application/json\" id=\"mt-data\">");
-    add_buf(out, &writer->data);
+    mt_buf_add(out, writer->data.data, writer->data.length);
     mt_buf_add_text(out, "</script>\n<script>");
     mt_buf_add_text(out, mt_job_js);
     mt_buf_add_text(out, "</script>\n</body></html>\n");
@@ -324,10 +292,16 @@ static void assemble(struct writer *writer, const struct mt_buf *head, const str
 
 static void add_tables(struct writer *writer)
 {
-    add_outliers(writer);
-    add_deaths(writer);
+    const struct mt_job_report *report = writer->report;
+
+    if (report->outlier_count)
+        add_section(writer, "outliers", "Ranks that differ from their replicas", "outlier",
+                    mt_job_outliers_table);
+    if (report->death)
+        add_section(writer, "deaths", "Ranks that ran out of memory", "death", mt_job_deaths_table);
     add_axes(writer);
-    add_paths(writer);
+    if (report->path_count)
+        add_section(writer, "sites", "What holds the allocated peaks", "site", mt_job_paths_table);
     add_steps(writer);
     add_devices(writer);
     add_ranks(writer);

@@ -86,9 +86,7 @@ static void end_card(struct mt_buf *out, const struct mt_job_words *words, enum 
 
 static void add_name(struct mt_buf *out, struct mt_job_words *words, uint32_t row)
 {
-    const char *name = mt_job_row_name(&words->arena, words->report, row);
-
-    mt_add_page_name(out, name ? name : "");
+    mt_add_page_name(out, mt_job_row_name(&words->arena, words->report, row));
 }
 
 static void add_need(struct mt_buf *out, const struct mt_job_words *words,

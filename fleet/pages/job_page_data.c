@@ -44,7 +44,7 @@ static void note(struct chooser *chooser, uint32_t row, const char *why)
 {
     struct mt_page_rank *rank;
 
-    if (row == MT_NO_ROW || !why)
+    if (row == MT_NO_ROW)
         return;
     rank = take(chooser, row);
     if (rank->why && (strlen(rank->why) + strlen(why) > MAX_WHY_BYTES || strstr(rank->why, why)))
@@ -92,11 +92,11 @@ static void note_outliers(struct chooser *chooser)
 
     for (uint32_t i = 0; i < report->outlier_count && i < MAX_OF_A_KIND; i++) {
         const struct mt_job_outlier *outlier = &report->outliers[i];
-        const char *name = mt_job_row_name(chooser->arena, report, outlier->row);
 
         note(chooser, outlier->row, "differs from its replicas");
         note(chooser, outlier->typical_row,
-             name ? mt_arena_printf(chooser->arena, "typical replica of %.60s", name) : NULL);
+             mt_arena_printf(chooser->arena, "typical replica of %.60s",
+                             mt_job_row_name(chooser->arena, report, outlier->row)));
     }
 }
 
@@ -160,8 +160,6 @@ static const char *end_of_oom(struct mt_arena *arena, const struct mt_job_report
     const char *site = mt_job_site_text(arena, report, record->death_site);
     char after[MT_UNITS_TEXT], wanted[MT_UNITS_TEXT], left[MT_UNITS_TEXT];
 
-    if (!site)
-        return NULL;
     mt_format_duration(after, mt_sub_or_0_u64(record->death_t_ns, record->begin_t_ns));
     return mt_arena_printf(arena, "ran out of memory after %s: it requested %s%s%s; %s were free",
                            after, mt_format_bytes(wanted, record->death_wanted_bytes),
@@ -589,7 +587,7 @@ static void add_names(struct mt_buf *out, const struct mt_job_report *report)
 static void add_list(struct mt_buf *out, const char *name, const struct mt_buf *list)
 {
     mt_buf_printf(out, "\"%s\":[", name);
-    mt_buf_add(out, list->data ? list->data : "", list->length);
+    mt_buf_add(out, list->data, list->length);
     mt_buf_add_text(out, "],\n");
 }
 

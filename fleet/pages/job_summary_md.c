@@ -23,7 +23,7 @@ struct page {
 static void end_row(struct page *page)
 {
     if (page->out->length - page->begin + page->row.length + END_BYTES <= MT_JOB_SUMMARY_BYTES)
-        mt_buf_add(page->out, page->row.data ? page->row.data : "", page->row.length);
+        mt_buf_add(page->out, page->row.data, page->row.length);
     else
         page->omitted++;
     mt_buf_reset(&page->row);
@@ -96,16 +96,16 @@ static void add_answer(struct page *page, const struct mt_job_document *document
     add_sentences(page, first);
 }
 
-static void add_outliers(struct page *page)
+/* Adds a table of the whole job between two texts. */
+static void add_section(struct page *page, const char *before, mt_job_table *make,
+                        const char *after)
 {
     struct mt_table table;
-    uint32_t omitted;
+    uint32_t omitted = make(&table, &page->rows);
 
-    if (!page->rows.report->outlier_count)
-        return;
-    mt_buf_add_text(page->out, "**Ranks that differ from their replicas**\n\n");
-    omitted = mt_job_outliers_table(&table, &page->rows);
+    mt_buf_add_text(page->out, before);
     add_table(page, &table, omitted);
+    mt_buf_add_text(page->out, after);
 }
 
 static void add_axes(struct page *page)
@@ -120,19 +120,6 @@ static void add_axes(struct page *page)
         mt_job_describe_axis(&page->words, &report->axes[i]);
     mt_job_describe_overlap(&page->words);
     add_sentences(page, page->words.first);
-}
-
-static void add_paths(struct page *page)
-{
-    struct mt_table table;
-    uint32_t omitted;
-
-    if (!page->rows.report->path_count)
-        return;
-    mt_buf_add_text(page->out, "<details><summary>What holds the allocated peaks</summary>\n\n");
-    omitted = mt_job_paths_table(&table, &page->rows);
-    add_table(page, &table, omitted);
-    mt_buf_add_text(page->out, "</details>\n\n");
 }
 
 void mt_add_job_summary_md(struct mt_buf *out, const struct mt_job_document *document)
@@ -151,9 +138,13 @@ void mt_add_job_summary_md(struct mt_buf *out, const struct mt_job_document *doc
     mt_buf_add_text(out, "\n\n");
     add_gates(&page, document);
     add_answer(&page, document);
-    add_outliers(&page);
+    if (report->outlier_count)
+        add_section(&page, "**Ranks that differ from their replicas**\n\n", mt_job_outliers_table,
+                    "");
     add_axes(&page);
-    add_paths(&page);
+    if (report->path_count)
+        add_section(&page, "<details><summary>What holds the allocated peaks</summary>\n\n",
+                    mt_job_paths_table, "</details>\n\n");
     mt_buf_add_text(out, "<sub>");
     mt_add_markdown_code(out, *report->job ? report->job : "a job");
     mt_buf_add_text(out, "</sub>\n");

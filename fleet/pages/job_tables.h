@@ -13,17 +13,17 @@ struct mt_job_rows {
 };
 
 /* Each function returns the number of rows that it omits. */
-uint32_t mt_job_outliers_table(struct mt_table *table, const struct mt_job_rows *rows);
+typedef uint32_t mt_job_table(struct mt_table *table, const struct mt_job_rows *rows);
+
+mt_job_table mt_job_outliers_table, mt_job_paths_table, mt_job_steps_table;
 /* Sorted by time; deaths without a time of day come last. */
-uint32_t mt_job_deaths_table(struct mt_table *table, const struct mt_job_rows *rows);
+mt_job_table mt_job_deaths_table;
 uint32_t mt_job_axis_table(struct mt_table *table, const struct mt_job_rows *rows,
                            const struct mt_job_axis *axis);
-uint32_t mt_job_paths_table(struct mt_table *table, const struct mt_job_rows *rows);
-uint32_t mt_job_steps_table(struct mt_table *table, const struct mt_job_rows *rows);
 uint32_t mt_job_tenants_table(struct mt_table *table, const struct mt_job_rows *rows,
                               const struct mt_job_device *device);
 /* Adds all rows in their order if there are at most `limit`. Otherwise adds the rows with the
  * largest reserved peaks. */
-uint32_t mt_job_ranks_table(struct mt_table *table, const struct mt_job_rows *rows);
+mt_job_table mt_job_ranks_table;
 
 #endif

@@ -57,11 +57,6 @@ static bool take_room(struct writer *writer, size_t bytes)
     return true;
 }
 
-static void add_buf(struct mt_buf *out, const struct mt_buf *part)
-{
-    mt_buf_add(out, part->data ? part->data : "", part->length);
-}
-
 static void add_link(struct writer *writer, const char *id, const char *words)
 {
     mt_buf_printf(&writer->nav, "<a href=\"#%s\">%s</a>\n", id, words);
@@ -260,7 +255,7 @@ static void add_chart(struct writer *writer, const struct mt_chart *chart,
         mt_buf_printf(out, "<figure class=\"chart\" id=\"%s-%u\" data-chart=\"%s\"%s>\n",
                       chart->name, device ? (unsigned)device->device : 0, chart->name,
                       chart->is_enlarged ? " data-enlarged" : "");
-        add_buf(out, &figure.svg);
+        mt_buf_add(out, figure.svg.data, figure.svg.length);
         mt_buf_add_text(out, "</figure>\n");
         mt_page_policy_allow_style(&writer->policy, figure.style.data);
         add_part_link(writer, device, chart->name);
@@ -309,7 +304,7 @@ static void add_history(struct writer *writer, const struct mt_device_report *de
     if (history.length && take_room(writer, history.length)) {
         if (writer->data.length)
             mt_buf_add_text(&writer->data, ",\n");
-        add_buf(&writer->data, &history);
+        mt_buf_add(&writer->data, history.data, history.length);
         writer->data_left -= history.length;
         writer->has_blocks = has_blocks;
     } else if (device->events) {
@@ -345,10 +340,10 @@ static void add_device_parts(struct writer *writer, const struct mt_device_repor
     add_part_link(writer, device, "alive");
     mt_buf_printf(out, "<h3 class=\"alive\" id=\"alive-%u\">Alive at the allocated peak</h3>\n",
                   number);
-    add_buf(out, live);
+    mt_buf_add(out, live->data, live->length);
     add_other_charts(writer, device, out);
     add_part_link(writer, device, "tables");
-    add_buf(out, tables);
+    mt_buf_add(out, tables->data, tables->length);
 }
 
 /* Adds a device without a history: the holders of its memory, and its addresses. */
@@ -362,7 +357,7 @@ static void add_one_instant(struct writer *writer, const struct mt_device_report
     add_part_link(writer, device, "alive");
     mt_buf_printf(out, "<h3 class=\"alive\" id=\"alive-%u\">Alive at that instant</h3>\n",
                   (unsigned)device->device);
-    add_buf(out, live);
+    mt_buf_add(out, live->data, live->length);
     if (is_called_for(writer, map, device))
         add_chart(writer, map, device, out);
 }
@@ -383,10 +378,10 @@ static void add_device_section(struct writer *writer, const struct mt_device_rep
     mt_buf_printf(out, "<section id=\"device-%u\">\n", number);
     if (writer->report->device_count > 1) {
         mt_buf_printf(out, "<h2>Device %u</h2>\n<nav class=\"parts\">", number);
-        add_buf(out, &writer->parts);
+        mt_buf_add(out, writer->parts.data, writer->parts.length);
         mt_buf_add_text(out, "</nav>\n");
     }
-    add_buf(out, &parts);
+    mt_buf_add(out, parts.data, parts.length);
     mt_buf_add_text(out, "</section>\n");
     mt_buf_release(&parts);
 }
@@ -439,7 +434,7 @@ static void add_answer(struct writer *writer)
     if (text.length <= ANSWER_BYTES && take_room(writer, text.length)) {
         add_link(writer, "words", "In words");
         mt_buf_add_text(&writer->main, "<h2 id=\"words\">The same in words</h2>\n<pre>");
-        add_buf(&writer->main, &text);
+        mt_buf_add(&writer->main, text.data, text.length);
         mt_buf_add_text(&writer->main, "</pre>\n");
     }
     mt_buf_release(&text);
@@ -469,7 +464,7 @@ static void add_data(const struct writer *writer, struct mt_buf *out)
     mt_buf_add_text(out, "],\"live\":");
     add_live_command(out, report);
     mt_buf_add_text(out, ",\"devices\":[");
-    add_buf(out, &writer->data);
+    mt_buf_add(out, writer->data.data, writer->data.length);
     mt_buf_add_text(out, "]}</script>\n<script>");
     mt_buf_add_text(out, mt_page_js);
     mt_buf_add_text(out, "</script>\n");
@@ -505,12 +500,12 @@ static void add_footer(struct mt_buf *out, const struct mt_report *report)
 static void assemble(struct writer *writer, struct mt_buf *out, const struct mt_buf *top)
 {
     mt_buf_add_text(out, "<nav class=\"page-nav\"><div>");
-    add_buf(out, &writer->nav);
+    mt_buf_add(out, writer->nav.data, writer->nav.length);
     mt_buf_add_text(out, "<span id=\"tools\"></span></div></nav>\n");
     mt_add_page_title(out, writer->report);
     mt_buf_add_text(out, "<main>\n");
-    add_buf(out, top);
-    add_buf(out, &writer->main);
+    mt_buf_add(out, top->data, top->length);
+    mt_buf_add(out, writer->main.data, writer->main.length);
     mt_buf_add_text(out, "</main>\n");
     add_footer(out, writer->report);
     add_data(writer, out);
@@ -534,7 +529,7 @@ void mt_add_report_html(struct mt_buf *out, const struct mt_report_html *page)
     add_devices(&writer);
     add_answer(&writer);
     mt_add_page_start(out, &writer.policy);
-    add_buf(out, &head);
+    mt_buf_add(out, head.data, head.length);
     assemble(&writer, out, &top);
     mt_page_policy_release(&writer.policy);
     mt_buf_release(&head);

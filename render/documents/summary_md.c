@@ -29,7 +29,7 @@ struct page {
 static void end_row(struct page *page)
 {
     if (page->out->length - page->begin + page->row.length + END_BYTES <= MT_SUMMARY_BYTES)
-        mt_buf_add(page->out, page->row.data ? page->row.data : "", page->row.length);
+        mt_buf_add(page->out, page->row.data, page->row.length);
     else
         page->omitted++;
     mt_buf_reset(&page->row);
