@@ -24,7 +24,7 @@ message(STATUS "PNG pictures (cairo, libpng): ${MEMTRACE_HAVE_CAIRO}")
 
 # The library in the traced process carries zstd as hidden code. A dependency on libzstd.so.1 would
 # put its names in front of those of the program's own libraries. Where there is no libzstd.a, the
-# library loads libzstd.so.1 itself, out of sight (collector/inject/zstd_loaded.c).
+# library loads libzstd.so.1 itself, out of sight (collector/inject/collect/zstd_loaded.c).
 find_library(MEMTRACE_STATIC_ZSTD NAMES libzstd.a HINTS ${ZSTD_LIBRARY_DIRS})
 set(MEMTRACE_ZSTD_IS_LINKED OFF)
 if(MEMTRACE_STATIC_ZSTD AND NOT MEMTRACE_ZSTD STREQUAL "SHARED")

@@ -13,7 +13,7 @@ FLAGS = ["-std=c11", "-D_GNU_SOURCE", "-D_DEFAULT_SOURCE", '-DMEMTRACE_ZSTD_LIBR
 
 
 def sources():
-    found = [*ROOT.glob("collector/inject/*.c"), *ROOT.glob("collector/interpose/*.c")]
+    found = [*ROOT.glob("collector/inject/**/*.c"), *ROOT.glob("collector/interpose/*.c")]
     found += [path for path in ROOT.glob("collector/record/*.c") if "__aarch64__" in path.read_text(encoding="utf-8")]
     return sorted(found)
 

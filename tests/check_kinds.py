@@ -27,8 +27,8 @@ PYTHON = (
 NOT_CODE = re.compile(r"/\*.*?\*/|//[^\n]*", re.S)
 # (words, why they are safe there). "catches": a handler of every exception that does not raise it again.
 ALLOWED = {
-    "base/io.c": ("rename", "mt_io_rename, for files that O_EXCL made"),
-    "base/temporary_file.c": ("unlink", "files that O_EXCL made"),
+    "base/files/io.c": ("rename", "mt_io_rename, for files that O_EXCL made"),
+    "base/files/temporary_file.c": ("unlink", "files that O_EXCL made"),
     "cli/record/recording.c": ("unlink", "the list of traces: a file of mkostemp"),
     "cli/cmd_import.c": ("link unlink", "link replaces nothing; a file of mkostemp"),
     "simulate/commands/sweep_runs.c": ("unlink", "traces of this run, in its own folder"),

@@ -25,14 +25,15 @@ import sys
 from collections import defaultdict
 
 FOLDERS = {
-    "base": [""],
+    "base": ["", "text", "files", "cards"],
     "trace": [""],
-    "collector": ["tape", "inject", "interpose", "import", "record"],
-    "analyzer": ["data", "allocators", "attribute", "optimal", "foresight", "replay", "passes",
-                 "models", "whatif", "findings", "compare", "report"],
+    "collector": ["tape", "inject/collect", "inject/stacks", "inject/cupti", "inject/nvtx",
+                  "inject/torch", "inject", "interpose", "import", "record"],
+    "analyzer": ["data", "allocators", "attribute", "attribute/roles", "optimal", "foresight",
+                 "replay", "passes", "models", "whatif", "findings", "compare", "report"],
     "render": ["", "charts", "documents"],
     "cli": ["output", "tables", "answer", "replays", "compare", "record", ""],
-    "simulate": ["asker", "driver", "site", "commands"],
+    "simulate": ["asker", "driver", "driver/cudnn", "site", "commands"],
     "fleet": ["data", "summary", "merge", "mpi", "answers", "charts", "pages", "job", "commands"],
 }
 CORE = ["base", "trace", "collector", "analyzer", "render", "cli"]

@@ -22,12 +22,8 @@ LIMITS = {
 MAX_FILES = 45  # in one folder
 # Folders that have more, and how many. The same rule applies; a subfolder is often the answer.
 LARGE_FOLDERS = {
-    "analyzer/attribute": 55,
-    "base": 59,
-    "collector/inject": 87,
     "fixtures/captures": 95,
     "fixtures/findings": 66,
-    "simulate/driver": 58,
     "tests": 74,
     "tests/fuzz": 53,
     "tests/fuzz/seeds": 114,

@@ -1,5 +1,5 @@
-/* Suggests the next command on standard error. Paths are quoted for a shell (base/shell_word.h), so
- * a user can copy the whole line. */
+/* Suggests the next command on standard error. Paths are quoted for a shell
+ * (base/text/shell_word.h), so a user can copy the whole line. */
 #ifndef MT_CLI_NEXT_STEP_H
 #define MT_CLI_NEXT_STEP_H
 

@@ -1,7 +1,7 @@
-/* Files that commands write. All of them use base/output_file.h: a file appears completely or not
- * at all, and never replaces an input. Without --force, memtrace replaces an existing file only if
- * it wrote that file and both files are of the same kind. Folded stacks have no mark of memtrace,
- * so they replace any file that looks like folded stacks (own_files.h). */
+/* Files that commands write. All of them use base/files/output_file.h: a file appears completely or
+ * not at all, and never replaces an input. Without --force, memtrace replaces an existing file only
+ * if it wrote that file and both files are of the same kind. Folded stacks have no mark of
+ * memtrace, so they replace any file that looks like folded stacks (own_files.h). */
 #ifndef MT_CLI_OUTPUTS_H
 #define MT_CLI_OUTPUTS_H
 

@@ -19,7 +19,7 @@
 #include "util.h"
 
 enum {
-    DEFAULT_ARENA_MIB = 32, /* as in collector/inject/settings.c */
+    DEFAULT_ARENA_MIB = 32, /* as in collector/inject/collect/settings.c */
     ROOM_MIB = 16,    /* in addition to the arena: names, stacks, the beginning of the trace */
     TIMEOUT_MS = 1000 /* how long to wait for processes that outlive the command */
 };

@@ -1,5 +1,5 @@
 /* The environment of the command. It makes the loader, the driver and NVTX load the collector, and
- * it has the settings of the collector (collector/inject/settings.h). */
+ * it has the settings of the collector (collector/inject/collect/settings.h). */
 #ifndef MT_RECORD_ENVIRONMENT_H
 #define MT_RECORD_ENVIRONMENT_H
 

@@ -2,7 +2,7 @@
 
 At its first call a copy loads the library that NVTX_INJECTION64_PATH names, and passes it a function
 that returns a table of slots. The library writes its functions into the slots. The interface is in
-the header of NVTX; collector/inject/nvtx_abi.h describes the part that is used. Tools other
+the header of NVTX; collector/inject/nvtx/nvtx_abi.h describes the part that is used. Tools other
 than memtrace's collector may rely on other parts of it, so they are left to the copy of PyTorch."""
 from __future__ import annotations
 

@@ -6,7 +6,7 @@
 #include <stddef.h>
 
 struct sim_card {
-    const char *name, *table_name; /* as in the driver; as in base/cards.h */
+    const char *name, *table_name; /* as in the driver; as in base/cards/cards.h */
     int major, minor;              /* compute capability */
     int multiprocessors, threads_per_multiprocessor, blocks_per_multiprocessor;
     size_t shared_bytes_per_multiprocessor, shared_bytes_per_block_optin;
@@ -14,8 +14,8 @@ struct sim_card {
     int clock_khz, memory_clock_khz;
 };
 
-/* One model for all devices of the process: the card of base/cards.h that MEMTRACE_SIMULATED_DEVICE
- * names, otherwise an H200. */
+/* One model for all devices of the process: the card of base/cards/cards.h that
+ * MEMTRACE_SIMULATED_DEVICE names, otherwise an H200. */
 const struct sim_card *sim_card(void);
 
 enum { SIM_UUID_BYTES = 16 };

@@ -5,7 +5,7 @@
  * accessed (host memory is real). It counts physical memory in pages of 2 MiB, so small allocations
  * share a page, and it refuses allocations that do not fit. Environment variables:
  *   MEMTRACE_SIMULATED_MEMORY   bytes of each device (default 80 GiB)
- *   MEMTRACE_SIMULATED_DEVICE   the card, by its name in base/cards.h (default H200)
+ *   MEMTRACE_SIMULATED_DEVICE   the card, by its name in base/cards/cards.h (default H200)
  *   MEMTRACE_SIMULATED_DEVICES  1 to 8 (default 1)
  *   MEMTRACE_SIMULATED_MIG      the devices are MIG instances of this profile ("1g.18gb")
  *   MEMTRACE_SIMULATED_CONTEXT  bytes that a context takes (default 400 MiB) */

@@ -59,7 +59,7 @@ compare_list() {
 # compile OPTION...: with the headers in $includes.
 compile() {
     # shellcheck disable=SC2086 # one word an option
-    "$compiler" -std=gnu11 "-I$work" "-I$here" "-I$root/collector/inject" $includes "$@"
+    "$compiler" -std=gnu11 "-I$work" "-I$here" "-I$root/collector/inject/cupti" $includes "$@"
 }
 
 check() {
@@ -73,7 +73,7 @@ check() {
     numbers "$ids" >"$work/numbers"
     compare_list "$work/numbers"
     sed -n 's/^ *{\([0-9]*\), "\([A-Za-z0-9_]*\)".*/\1 \2/p' \
-        "$root/collector/inject/cupti_decoders.c" | sort -k 2 >"$work/ours"
+        "$root/collector/inject/cupti/cupti_decoders.c" | sort -k 2 >"$work/ours"
     join -1 2 -2 2 "$work/ours" "$work/numbers" |
         awk '{ print "CALL(" $2 ", " $1 ")" }' >"$work/calls.def"
     known=$(wc -l <"$work/calls.def") all=$(wc -l <"$work/ours")

@@ -5,7 +5,7 @@
 
 /* The real function starts a process. This target answers instead. */
 #define sim_ask_cudnn sim_ask_another_process
-#include "../../simulate/driver/cudnn_asker.c"
+#include "../../simulate/driver/cudnn/cudnn_asker.c"
 #undef sim_ask_cudnn
 
 #include "convolution_plans.h"

@@ -2,7 +2,7 @@
  * reader is a constructor, so the file is included here. */
 #include "fuzz.h"
 
-#include "../../collector/inject/settings.c"
+#include "../../collector/inject/collect/settings.c"
 
 extern char **environ; /* POSIX has no header that declares it */
 

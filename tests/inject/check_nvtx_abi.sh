@@ -12,7 +12,7 @@ for folder in ${MEMTRACE_NVTX_HEADERS:-/usr/local/cuda/include}; do
     [ -e "$folder/nvtx3/nvToolsExt.h" ] || continue
     payload=
     [ ! -e "$folder/nvtx3/nvToolsExtPayload.h" ] || payload=-DHAVE_PAYLOAD
-    "$compiler" $payload -std=c11 -D_DEFAULT_SOURCE -fsyntax-only -w -isystem "$folder" -Icollector/inject \
+    "$compiler" $payload -std=c11 -D_DEFAULT_SOURCE -fsyntax-only -w -isystem "$folder" -Icollector/inject/nvtx \
         tests/inject/nvtx_abi_check.c
     checked=$((checked + 1))
 done

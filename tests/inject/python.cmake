@@ -4,9 +4,11 @@ mt_inject_test(python_line)
 mt_inject_test(python_layout)
 
 set(inject ${PROJECT_SOURCE_DIR}/collector/inject)
-add_library(python_probe SHARED python_probe.c ${inject}/python_check.c ${inject}/python_layout.c
-  ${inject}/settings.c ${PROJECT_SOURCE_DIR}/collector/tape/python_code.c)
-target_include_directories(python_probe PRIVATE ${inject} ../../collector/tape ../../trace ../../base)
+add_library(python_probe SHARED python_probe.c ${inject}/stacks/python_check.c
+  ${inject}/stacks/python_layout.c ${inject}/collect/settings.c
+  ${PROJECT_SOURCE_DIR}/collector/tape/python_code.c)
+target_include_directories(python_probe PRIVATE
+  $<TARGET_PROPERTY:memtrace-inject,INCLUDE_DIRECTORIES>)
 target_compile_options(python_probe PRIVATE -fvisibility=hidden -ftls-model=initial-exec)
 target_compile_definitions(python_probe PRIVATE _GNU_SOURCE)
 target_link_libraries(python_probe PRIVATE mt_plain_flags Threads::Threads ${CMAKE_DL_LIBS})

@@ -3,7 +3,7 @@
 
 #include "cmocka_all.h"
 
-#include "../../simulate/driver/batch_norm_workspace.c"
+#include "../../simulate/driver/cudnn/batch_norm_workspace.c"
 
 enum { NORMS = 212 };
 

@@ -2,7 +2,7 @@
  * measured with; else the program's cuDNN; else the rule. */
 #include "cmocka_all.h"
 
-#include "../../simulate/driver/convolution_plans.c"
+#include "../../simulate/driver/cudnn/convolution_plans.c"
 
 static struct sim_card card;
 static int cudnn;

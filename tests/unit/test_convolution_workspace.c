@@ -1,7 +1,7 @@
 /* Workspaces of convolutions: measured values for measured shapes, the rule for others. */
 #include "cmocka_all.h"
 
-#include "../../simulate/driver/convolution_workspace.c"
+#include "../../simulate/driver/cudnn/convolution_workspace.c"
 
 static struct convolution_tensor tensor(int64_t n, int64_t c, int64_t size, bool channels_last)
 {

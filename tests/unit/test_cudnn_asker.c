@@ -6,7 +6,7 @@
 
 #include <sys/syscall.h>
 
-#include "../../simulate/driver/cudnn_asker.c"
+#include "../../simulate/driver/cudnn/cudnn_asker.c"
 #include "fake_cudnn.h"
 
 static const char *device_text = "{}";

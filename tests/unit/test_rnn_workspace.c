@@ -5,7 +5,7 @@
 
 #include "cmocka_all.h"
 
-#include "../../simulate/driver/rnn_workspace.c"
+#include "../../simulate/driver/cudnn/rnn_workspace.c"
 
 enum { NETWORKS = 700, ALLOCATION_BYTES = 512 };
 

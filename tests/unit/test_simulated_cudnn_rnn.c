@@ -1,11 +1,11 @@
 /* The weights of recurrent networks are consecutive in the space that cuDNN requests. */
 #include "cmocka_all.h"
 
-#include "../../simulate/driver/batch_norm_workspace.c"
-#include "../../simulate/driver/rnn_workspace.c"
+#include "../../simulate/driver/cudnn/batch_norm_workspace.c"
+#include "../../simulate/driver/cudnn/rnn_workspace.c"
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wmissing-prototypes" /* they are in the vendor's headers */
-#include "../../simulate/driver/simulated_cudnn.c"
+#include "../../simulate/driver/cudnn/simulated_cudnn.c"
 #pragma GCC diagnostic pop
 
 enum { MAX_ELEMENTS = 1 << 14 };

@@ -4,7 +4,7 @@
 
 #include "cmocka_all.h"
 
-#include "../../simulate/driver/stream_k_tail.c"
+#include "../../simulate/driver/cudnn/stream_k_tail.c"
 
 /* A two-dimensional convolution with the same extent on both sides. */
 struct measured {

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 
 #include "../../simulate/driver/note_file.c"
-#include "../../simulate/driver/workspace_notes.c"
+#include "../../simulate/driver/cudnn/workspace_notes.c"
 
 static char folder[] = "/tmp/memtrace-workspace-notes-XXXXXX";
 static char base[sizeof folder + 16];
