@@ -21,7 +21,7 @@
 #include "picture_option.h"
 #include "progress.h"
 #include "report_html.h"
-#include "shown_analysis.h"
+#include "analyze_progress.h"
 #include "summary_md.h"
 #include "text_chart.h"
 #include "util.h"
@@ -39,7 +39,7 @@ struct extra_pictures {
 static void add_path(struct mt_buf *path, const struct extra_pictures *pictures, const char *name,
                      bool is_png)
 {
-    mt_add_path_in(path, pictures->directory, name);
+    mt_outputs_add_path(path, pictures->directory, name);
     mt_buf_add_text(path, is_png ? ".png" : ".svg");
 }
 
@@ -118,7 +118,7 @@ static int extra_pictures_write(const struct extra_pictures *pictures, struct mt
     if (strcmp(pictures->path, "-") != 0)
         return write_diff(pictures, names);
     if (!pictures->common->quiet)
-        mt_say("standard input cannot be read a second time: no picture of the difference");
+        mt_message("standard input cannot be read a second time: no picture of the difference");
     return MT_EXIT_OK;
 }
 
@@ -186,7 +186,7 @@ static int precheck_files(const struct arguments *arguments, const char *trace,
 
         if (i == JUNIT_XML && !run->rules.count)
             continue; /* is not written */
-        mt_add_path_in(&path, arguments->directory, documents[i].name);
+        mt_outputs_add_path(&path, arguments->directory, documents[i].name);
         code = mt_output_precheck(path.data, &arguments->outputs, documents[i].kind);
         mt_buf_release(&path);
     }
@@ -200,8 +200,8 @@ static int write_document(const struct arguments *arguments, size_t which,
     struct mt_buf path = {0};
     int code;
 
-    mt_add_path_in(&path, arguments->directory, documents[which].name);
-    code = mt_write_file(path.data, &arguments->outputs, documents[which].kind, document);
+    mt_outputs_add_path(&path, arguments->directory, documents[which].name);
+    code = mt_outputs_write(path.data, &arguments->outputs, documents[which].kind, document);
     mt_buf_add_text(names, "  ");
     mt_buf_add_printable(names, path.data, path.length);
     mt_buf_add_char(names, '\n');
@@ -219,7 +219,7 @@ static int write_page(const struct mt_report *report, const struct mt_gate_run *
 
     mt_analyze_text(&answer, report, mt_plain_style(), NULL, true);
     page.answer = answer.data;
-    mt_add_report_html(&document, &page);
+    mt_report_html_add(&document, &page);
     code = write_document(arguments, REPORT_HTML, &document, names);
     mt_buf_release(&answer);
     mt_buf_release(&document);
@@ -236,12 +236,12 @@ static int write_documents(const struct mt_report *report, const struct mt_gate_
     mt_analyze_json(&document, report, gates, arguments->all);
     code = write_document(arguments, REPORT_JSON, &document, names);
     mt_buf_reset(&document);
-    mt_add_summary_md(&document, report, gates, mt_gate_run_base(run));
+    mt_summary_md_add(&document, report, gates, mt_gate_run_base(run));
     if (!code)
         code = write_document(arguments, SUMMARY_MD, &document, names);
     mt_buf_reset(&document);
     if (gates)
-        mt_add_junit(&document, report, gates);
+        mt_junit_add(&document, report, gates);
     if (!code && gates)
         code = write_document(arguments, JUNIT_XML, &document, names);
     mt_buf_release(&document);
@@ -258,7 +258,7 @@ static void name_pictures(struct mt_buf *out, const struct mt_report *report,
                       "render CHART TRACE -o FILE.svg --device N')\n",
                       gallery->devices, gallery->devices + gallery->devices_omitted,
                       mt_device_choice_text(report));
-    mt_add_no_png(out, &gallery->no_png);
+    mt_picture_add_no_png(out, &gallery->no_png);
 }
 
 static struct mt_gallery_options gallery_options(const struct arguments *arguments)
@@ -351,7 +351,7 @@ static int print_result(const struct mt_report *report, const struct mt_gates *g
     struct mt_buf out = {0};
 
     if (gates && !arguments->common.json)
-        mt_add_gates_text(&out, gates, mt_stdout_style());
+        mt_gates_add_text(&out, gates, mt_stdout_style());
     if (arguments->common.json)
         mt_analyze_json(&out, report, gates, arguments->all);
     else
@@ -390,7 +390,7 @@ static int analyze(struct mt_source *source, const char *path, struct mt_gate_ru
     int code;
 
     source->overlay.hides_ranges = arguments->unnamed;
-    status = mt_analyze_shown(source, &options, arguments->common.quiet, &report, &error);
+    status = mt_analyze_with_progress(source, &options, arguments->common.quiet, &report, &error);
     if (!status && shows_hash(arguments))
         status = mt_file_hash(path, report->sha256, &error);
     if (status) {
@@ -437,7 +437,7 @@ int mt_cmd_analyze(const struct mt_command *command, int argc, char **argv)
     arguments.gates.strict = arguments.common.strict;
     mt_outputs_add_input(&arguments.outputs, paths[0]);
     if (arguments.opens && !arguments.directory) {
-        code = mt_add_page_folder(&folder, paths[0]);
+        code = mt_open_page_add_folder(&folder, paths[0]);
         if (code >= 0) {
             mt_buf_release(&folder);
             return code;

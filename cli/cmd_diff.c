@@ -60,8 +60,8 @@ static bool check_picture(struct arguments *arguments)
         return true;
     if (strcmp(picture->output, "-") != 0)
         return mt_picture_read(picture, &arguments->common);
-    mt_say("diff: -o needs the name of a file; to write to standard output use 'memtrace "
-           "render diff A B -o -'");
+    mt_message("diff: -o needs the name of a file; to write to standard output use 'memtrace "
+               "render diff A B -o -'");
     return false;
 }
 
@@ -89,7 +89,7 @@ int mt_cmd_diff(const struct mt_command *command, int argc, char **argv)
     arguments.a = paths[0];
     arguments.b = paths[1];
     if (!strcmp(arguments.a, "-") && !strcmp(arguments.b, "-")) {
-        mt_say("diff: only one of the two traces can be standard input");
+        mt_message("diff: only one of the two traces can be standard input");
         return MT_EXIT_USAGE;
     }
     arguments.picture.outputs = &arguments.outputs;

@@ -4,7 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "asked_report.h"
+#include "question_report.h"
 #include "cli.h"
 #include "heaps.h"
 #include "instant_option.h"
@@ -317,7 +317,7 @@ static int dump_source(struct dump *dump, const char *path)
 
 /* Sets *instant to the first event of the phases with that path, or to the last one. Otherwise
  * prints that there is no such phase and returns the exit code. */
-static int find_phase(const struct mt_asked_report *asked, bool is_end,
+static int find_phase(const struct mt_question_report *asked, bool is_end,
                       struct mt_instant_option *instant)
 {
     bool found = false;
@@ -334,29 +334,30 @@ static int find_phase(const struct mt_asked_report *asked, bool is_end,
                 found ? mt_min_u64(instant->value, phase->begin_event) : phase->begin_event;
         found = true;
     }
-    return found || !instant->phase ? -1 : mt_say_no_phase(asked, instant->phase);
+    return found || !instant->phase ? -1 : mt_question_print_no_phase(asked, instant->phase);
 }
 
 /* A trace has only ranges. Phases and steps result from an analysis. */
 static int find_phases(struct dump *dump, const char *path)
 {
     const struct mt_question question = {.at = MT_AT_END};
-    struct mt_asked_report asked;
+    struct mt_question_report asked;
     int code;
 
     if (!dump->from.phase && !dump->to.phase)
         return -1;
     if (strcmp(path, "-") == 0) {
-        mt_say("dump: --from and --to cannot be phases if the trace is standard input, which can "
-               "be read only once; name a file");
+        mt_message(
+            "dump: --from and --to cannot be phases if the trace is standard input, which can "
+            "be read only once; name a file");
         return MT_EXIT_USAGE;
     }
-    code = mt_ask(path, &dump->common, &question, &asked);
+    code = mt_question_run(path, &dump->common, &question, &asked);
     if (code < 0)
         code = find_phase(&asked, false, &dump->from);
     if (code < 0)
         code = find_phase(&asked, true, &dump->to);
-    mt_asked_close(&asked);
+    mt_question_close(&asked);
     return code;
 }
 
@@ -365,7 +366,7 @@ static bool range_is_valid(const struct mt_instant_option *from, const struct mt
 {
     if (!from->given || !to->given || from->by_time != to->by_time || from->value <= to->value)
         return true;
-    mt_say("dump: --from is after --to, so there is nothing to print");
+    mt_message("dump: --from is after --to, so there is nothing to print");
     return false;
 }
 
@@ -399,7 +400,7 @@ int mt_cmd_dump(const struct mt_command *command, int argc, char **argv)
     if (!dump.source)
         return code;
     if (dump.source->header.dry_run && (dump.from.by_time || dump.to.by_time))
-        code = mt_say_no_times(arguments[0]);
+        code = mt_instant_option_print_no_times(arguments[0]);
     else
         code = dump_source(&dump, arguments[0]);
     mt_source_close(dump.source);

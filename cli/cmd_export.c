@@ -1,7 +1,7 @@
 /* memtrace export: writes live or allocated memory by call stack in formats of other programs. */
 #include <string.h>
 
-#include "asked_report.h"
+#include "question_report.h"
 #include "blocks_option.h"
 #include "cli.h"
 #include "export_format.h"
@@ -29,7 +29,7 @@ static const struct mt_export_format *find_format(const char *name)
 
     for (; mt_export_formats[count] && count < MAX_FORMATS; count++)
         names[count] = mt_export_formats[count]->name;
-    found = mt_find_word("FORMAT", name, names, count);
+    found = mt_blocks_option_find_word("FORMAT", name, names, count);
     return found < 0 ? NULL : mt_export_formats[found];
 }
 
@@ -108,23 +108,24 @@ static int write_out(const struct arguments *arguments, const struct mt_report *
     if (!arguments->output)
         code = mt_print(&out);
     else
-        code = mt_write_file(arguments->output, &arguments->outputs, arguments->format->kind, &out);
+        code =
+            mt_outputs_write(arguments->output, &arguments->outputs, arguments->format->kind, &out);
     if (code == MT_EXIT_OK && arguments->common.json)
         code = print_result(arguments, device, icicle, out.length);
     mt_buf_release(&out);
     return code;
 }
 
-static int export(const struct mt_asked_report *asked, const struct arguments *arguments)
+static int export(const struct mt_question_report *asked, const struct arguments *arguments)
 {
     const struct mt_report *report = asked->report;
-    const struct mt_device_report *device = mt_asked_device(report, arguments->device);
+    const struct mt_device_report *device = mt_question_device(report, arguments->device);
     struct mt_icicle *icicle = NULL;
     struct mt_arena arena = {0};
     int code;
 
     if (!device && arguments->device != MT_EVERY_DEVICE) {
-        mt_say_no_device_events(arguments->path, report, arguments->device);
+        mt_question_print_no_events(arguments->path, report, arguments->device);
         return MT_EXIT_INPUT;
     }
     if (!mt_blocks_found(&arguments->blocks, report, device, arguments->path))
@@ -141,7 +142,7 @@ static int check(struct arguments *arguments, const char *format)
     if (!arguments->format)
         return MT_EXIT_USAGE;
     if (arguments->common.json && (!arguments->output || !strcmp(arguments->output, "-")))
-        mt_say("--json describes the file that was written: add -o FILE");
+        mt_message("--json describes the file that was written: add -o FILE");
     else if (mt_blocks_option_read(&arguments->blocks))
         return MT_EXIT_OK;
     return MT_EXIT_USAGE;
@@ -164,7 +165,7 @@ int mt_cmd_export(const struct mt_command *command, int argc, char **argv)
         MT_COMMON_OPTIONS(arguments.common),
         {NULL, 0, MT_OPTION_FLAG, NULL, NULL, NULL}};
     struct mt_analyze_options wanted;
-    struct mt_asked_report asked;
+    struct mt_question_report asked;
     char **positional;
     int count, code;
 
@@ -180,11 +181,11 @@ int mt_cmd_export(const struct mt_command *command, int argc, char **argv)
     if (code != MT_EXIT_OK)
         return code;
     wanted = mt_blocks_analysis(&arguments.blocks, arguments.path);
-    code = mt_ask_for(arguments.path, &arguments.common, &wanted, &asked);
+    code = mt_question_run_with(arguments.path, &arguments.common, &wanted, &asked);
     if (code < 0) {
         code = export(&asked, &arguments);
         code = mt_answer_verdict(code, asked.source, arguments.path, &arguments.common);
     }
-    mt_asked_close(&asked);
+    mt_question_close(&asked);
     return code;
 }

@@ -191,7 +191,7 @@ static void print_rows(struct mt_buf *out, const struct mt_fit_answer *answer,
         for (d = 0; d < answer->summaries[i].device_count; d++)
             add_row(&table, answer, answer->summaries[i].policy, &answer->summaries[i].devices[d]);
     }
-    mt_add_text_table(out, &table, 0, style);
+    mt_text_table_add(out, &table, 0, style);
 }
 
 static void say_alive(struct mt_buf *out, const struct mt_fit_failure *failure)
@@ -208,7 +208,7 @@ static void say_alive(struct mt_buf *out, const struct mt_fit_failure *failure)
         mt_buf_printf(out, "      %10s in %s block%s  ",
                       mt_format_bytes(bytes[0], site->block_bytes),
                       mt_format_count(count, site->blocks), site->blocks == 1 ? "" : "s");
-        mt_add_shortened(out, site->label, 60);
+        mt_text_table_add_shortened(out, site->label, 60);
         mt_buf_add_char(out, '\n');
     }
 }
@@ -220,20 +220,20 @@ static void say_failure(struct mt_buf *out, uint64_t limit_bytes,
     struct mt_buf line = {0};
 
     if (!failure->known) {
-        mt_add_note(out, 2,
-                    "at %s, the memory that is live at the start of the trace exceeds the limit",
-                    format_mib(limit, limit_bytes));
+        mt_text_table_add_note(
+            out, 2, "at %s, the memory that is live at the start of the trace exceeds the limit",
+            format_mib(limit, limit_bytes));
         return;
     }
     mt_buf_printf(&line, "at %s, event %s fails first: %s, ", format_mib(limit, limit_bytes),
                   mt_format_count(event, failure->event),
                   mt_format_bytes(size, failure->size_bytes));
-    mt_add_shortened(&line, failure->site, 60);
+    mt_text_table_add_shortened(&line, failure->site, 60);
     if (failure->phase) {
         mt_buf_add_text(&line, ", in ");
-        mt_add_shortened(&line, failure->phase, 60);
+        mt_text_table_add_shortened(&line, failure->phase, 60);
     }
-    mt_add_note(out, 2, "%s", line.data ? line.data : "");
+    mt_text_table_add_note(out, 2, "%s", line.data ? line.data : "");
     mt_buf_release(&line);
     say_alive(out, failure);
 }
@@ -243,12 +243,13 @@ static void say_not_monotone(struct mt_buf *out, const struct mt_fit_result *res
     char text[MT_UNITS_TEXT];
 
     if (result->smaller_fit_bytes && result->smaller_fit_bytes < result->low_bytes)
-        mt_add_note(out, 2,
-                    "the run also fits in %s, but not in larger limits below the answer: the "
-                    "allocator frees its cache at other times there, and the free blocks differ",
-                    format_mib(text, result->smaller_fit_bytes));
+        mt_text_table_add_note(
+            out, 2,
+            "the run also fits in %s, but not in larger limits below the answer: the "
+            "allocator frees its cache at other times there, and the free blocks differ",
+            format_mib(text, result->smaller_fit_bytes));
     if (result->larger_fail_bytes > result->high_bytes)
-        mt_add_note(
+        mt_text_table_add_note(
             out, 2,
             "the run does not fit in %s, although this is more than the answer: leave a margin",
             format_mib(text, result->larger_fail_bytes));
@@ -260,19 +261,21 @@ static void say_dependence(struct mt_buf *out, const struct mt_fit_result *resul
 
     if (!mt_fit_depends_on_memory(result))
         return;
-    mt_add_note(out, 2,
-                "the recorded run reached its own memory limit (out-of-memory errors: %s, retries: "
-                "%s): the answer holds only if the requests of the program do not depend on the "
-                "memory that is available",
-                mt_format_count(ooms, result->recorded_ooms),
-                mt_format_count(retries, result->recorded_retries));
+    mt_text_table_add_note(
+        out, 2,
+        "the recorded run reached its own memory limit (out-of-memory errors: %s, retries: "
+        "%s): the answer holds only if the requests of the program do not depend on the "
+        "memory that is available",
+        mt_format_count(ooms, result->recorded_ooms),
+        mt_format_count(retries, result->recorded_retries));
     if (result->died_at != MT_FIT_NOT_DIED)
-        mt_add_note(out, 2,
-                    "the request of %s that ended the run also fits; the requests that would have "
-                    "followed are unknown",
-                    mt_format_bytes(ooms, result->died_bytes));
+        mt_text_table_add_note(
+            out, 2,
+            "the request of %s that ended the run also fits; the requests that would have "
+            "followed are unknown",
+            mt_format_bytes(ooms, result->died_bytes));
     else if (result->recorded_ooms)
-        mt_add_note(out, 2, "requests that failed in the run need not fit");
+        mt_text_table_add_note(out, 2, "requests that failed in the run need not fit");
 }
 
 /* Prints the range of limits over the address orders that were tried. */
@@ -281,18 +284,20 @@ static void say_orders(struct mt_buf *out, const struct mt_fit_result *result)
     char text[3][MT_UNITS_TEXT];
 
     if (result->order_count > 1 && result->low_bytes < result->high_bytes)
-        mt_add_note(out, 2,
-                    "%s to %s over %u orders of addresses, %s as modeled: addresses decide between "
-                    "equal free blocks, and the driver chooses the addresses",
-                    format_mib(text[0], result->low_bytes), format_mib(text[1], result->high_bytes),
-                    result->order_count, format_mib(text[2], result->fit_bytes));
+        mt_text_table_add_note(
+            out, 2,
+            "%s to %s over %u orders of addresses, %s as modeled: addresses decide between "
+            "equal free blocks, and the driver chooses the addresses",
+            format_mib(text[0], result->low_bytes), format_mib(text[1], result->high_bytes),
+            result->order_count, format_mib(text[2], result->fit_bytes));
     else if (result->order_count > 1)
         mt_buf_printf(out, "  the same over %u address orders\n", result->order_count);
     else
-        mt_add_note(out, 2,
-                    "addresses decided %s times between equal free blocks: other addresses may "
-                    "give another limit",
-                    mt_format_count(text[0], result->address_ties));
+        mt_text_table_add_note(
+            out, 2,
+            "addresses decided %s times between equal free blocks: other addresses may "
+            "give another limit",
+            mt_format_count(text[0], result->address_ties));
 }
 
 static void say_doubts(struct mt_buf *out, const struct mt_fit_result *result)
@@ -300,25 +305,28 @@ static void say_doubts(struct mt_buf *out, const struct mt_fit_result *result)
     char text[MT_UNITS_TEXT];
 
     if (result->fit_reserved_bytes > result->fit_bytes)
-        mt_add_note(out, 2,
-                    "expandable segments exceed the limit slightly: up to %s are reserved with the "
-                    "smallest limit",
-                    format_mib(text, mt_round_up(result->fit_reserved_bytes, MT_MIB)));
+        mt_text_table_add_note(
+            out, 2,
+            "expandable segments exceed the limit slightly: up to %s are reserved with the "
+            "smallest limit",
+            format_mib(text, mt_round_up(result->fit_reserved_bytes, MT_MIB)));
     say_not_monotone(out, result);
     say_dependence(out, result);
     if (result->starts_in_middle)
-        mt_add_note(out, 2,
-                    "the trace starts in the middle of a run: segments that were reserved at its "
-                    "start keep their layout");
+        mt_text_table_add_note(
+            out, 2,
+            "the trace starts in the middle of a run: segments that were reserved at its "
+            "start keep their layout");
     if (result->address_ties || result->order_count > 1)
         say_orders(out, result);
     if (result->lost_segments)
-        mt_add_note(out, 2,
-                    "%s segments were in private pools that the trace does not name: they count as "
-                    "part of the default pool, so the limit may be too small",
-                    mt_format_count(text, result->lost_segments));
+        mt_text_table_add_note(
+            out, 2,
+            "%s segments were in private pools that the trace does not name: they count as "
+            "part of the default pool, so the limit may be too small",
+            mt_format_count(text, result->lost_segments));
     if (result->policy_doubt)
-        mt_add_note(out, 2, "approximate: %s", result->policy_doubt);
+        mt_text_table_add_note(out, 2, "approximate: %s", result->policy_doubt);
 }
 
 /* The failure under the requested limit. Refers to the failure below the smallest limit if both are
@@ -332,7 +340,8 @@ static void say_limit_failure(struct mt_buf *out, uint64_t limit_bytes,
     if (result->limits_tried && result->fits && first->known && asked->known &&
         first->event == asked->event && first->alive.allocated == asked->alive.allocated &&
         first->alive.reserved == asked->alive.reserved)
-        mt_add_note(out, 2, "at %s, the same request fails first", format_mib(text, limit_bytes));
+        mt_text_table_add_note(out, 2, "at %s, the same request fails first",
+                               format_mib(text, limit_bytes));
     else
         say_failure(out, limit_bytes, asked);
 }
@@ -350,8 +359,9 @@ static void say_verdict(struct mt_buf *out, const struct mt_fit_answer *answer, 
         snprintf(more, sizeof more, ": %s more is needed",
                  mt_format_bytes(missing, result->high_bytes - answer->limit_bytes));
     mt_buf_add_text(out, fits ? style->green : style->red);
-    mt_add_note(out, 0, "%s in %s%s (%s, device %u)", fits ? "fits" : "does not fit",
-                mt_format_bytes(limit, answer->limit_bytes), more, policy, result->device);
+    mt_text_table_add_note(out, 0, "%s in %s%s (%s, device %u)", fits ? "fits" : "does not fit",
+                           mt_format_bytes(limit, answer->limit_bytes), more, policy,
+                           result->device);
     mt_buf_add_text(out, style->reset);
 }
 
@@ -369,7 +379,7 @@ static void say_result(struct mt_buf *out, const struct mt_fit_answer *answer, c
     mt_buf_add_char(out, '\n');
     mt_buf_add_printable(out, policy, strlen(policy));
     mt_buf_printf(out, ", device %u\n", result->device);
-    mt_add_pool_shares(out, policy, result->pools);
+    mt_pool_option_add_shares(out, policy, result->pools);
     if (result->limits_tried && result->fits)
         say_failure(out, result->fails_at_bytes, &result->first_failure);
     else if (result->limits_tried)
@@ -430,12 +440,13 @@ static void print_cards(struct mt_buf *out, const struct mt_fit_answer *answer,
         mt_table_columns(&table, count == 1 ? "" : title);
     for (card = mt_cards; card->name; card++)
         add_card(&table, card, results, count);
-    mt_add_text_table(out, &table, 0, style);
+    mt_text_table_add(out, &table, 0, style);
     if (!all)
         mt_buf_add_text(out, "this table shows only the first eight rows\n");
-    mt_add_note(out, 0,
-                "The limit is the memory of the allocator. The CUDA context and libraries take "
-                "about 0.5 to 1 GiB of a card in addition. \"tight\" leaves them less than 1 GiB.");
+    mt_text_table_add_note(
+        out, 0,
+        "The limit is the memory of the allocator. The CUDA context and libraries take "
+        "about 0.5 to 1 GiB of a card in addition. \"tight\" leaves them less than 1 GiB.");
 }
 
 static void fit_print_text(struct mt_buf *out, const struct mt_fit_answer *answer)
@@ -450,15 +461,16 @@ static void fit_print_text(struct mt_buf *out, const struct mt_fit_answer *answe
         return;
     }
     if (answer->xla_requests_missing) {
-        mt_add_missing_requests(out, style);
-        mt_add_note(out, 2,
-                    "the numbers below are for the regions that the arena took from the driver, "
-                    "not for the memory that the program needs");
+        mt_analyze_add_missing_requests(out, style);
+        mt_text_table_add_note(
+            out, 2,
+            "the numbers below are for the regions that the arena took from the driver, "
+            "not for the memory that the program needs");
     }
     if (answer->limit_bytes)
         say_verdicts(out, answer);
     print_rows(out, answer, style);
-    mt_add_requests(out, answer->source);
+    mt_policy_runs_add_requests(out, answer->source);
     for (i = 0; i < answer->count; i++) {
         const struct mt_fit_summary *summary = &answer->summaries[i];
         for (d = 0; d < summary->device_count; d++)
@@ -546,7 +558,7 @@ static int fit(struct mt_source *source, const char *path, const struct argument
         arguments->jobs, fit_policy, &run};
     int exit_code;
 
-    exit_code = mt_run_policies(&runs);
+    exit_code = mt_policy_runs_run(&runs);
     if (exit_code == MT_EXIT_OK) {
         exit_code = print(source, path, arguments, summaries, count);
         exit_code = mt_answer_verdict(exit_code, source, path, &arguments->common);

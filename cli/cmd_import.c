@@ -60,11 +60,11 @@ static int read_salt(const char *path, struct mt_redaction *redaction)
         return 0;
     got = fd < 0 ? -1 : mt_io_read_full(fd, redaction->salt, sizeof redaction->salt);
     if (got < 0)
-        mt_say("cannot read the key '%s': %s", path, strerror(errno));
+        mt_message("cannot read the key '%s': %s", path, strerror(errno));
     else if (got < (ssize_t)sizeof redaction->salt)
-        mt_say("the key '%s' has %zd bytes, but it needs at least %zu. To create a key, name a "
-               "file that does not exist",
-               path, got, sizeof redaction->salt);
+        mt_message("the key '%s' has %zd bytes, but it needs at least %zu. To create a key, name a "
+                   "file that does not exist",
+                   path, got, sizeof redaction->salt);
     if (fd >= 0)
         (void)mt_io_close(fd);
     return got == (ssize_t)sizeof redaction->salt ? 1 : -1;
@@ -81,7 +81,7 @@ static int redaction_key_read(const char *path, struct mt_redaction *redaction)
     if (found)
         return found > 0 ? MT_EXIT_OK : MT_EXIT_INPUT;
     if (mt_redaction_init(redaction) != MT_OK) {
-        mt_say("cannot redact: the system provides no random numbers");
+        mt_message("cannot redact: the system provides no random numbers");
         return MT_EXIT_INPUT;
     }
     if (publish(path, redaction))
@@ -89,10 +89,10 @@ static int redaction_key_read(const char *path, struct mt_redaction *redaction)
     if (errno == EEXIST) {
         found = read_salt(path, redaction);
         if (!found) /* such as a symbolic link that points to nothing */
-            mt_say("cannot read the key '%s': %s", path, strerror(ENOENT));
+            mt_message("cannot read the key '%s': %s", path, strerror(ENOENT));
         return found > 0 ? MT_EXIT_OK : MT_EXIT_INPUT;
     }
-    mt_say("cannot write the key '%s': %s", path, strerror(errno));
+    mt_message("cannot write the key '%s': %s", path, strerror(errno));
     return MT_EXIT_OUTPUT;
 }
 
@@ -161,7 +161,7 @@ static int print_written(const struct written *written, const char *path,
 
     if (common->json)
         add_json(written, path, &out);
-    else if (!common->quiet && !mt_is_standard_output(path))
+    else if (!common->quiet && !mt_outputs_is_standard(path))
         add_text(written, path, &out);
     return mt_print_answer_and_release(&out, common->json);
 }
@@ -173,7 +173,7 @@ static void summarize(const char *path, const struct arguments *arguments)
                                               .force = arguments->outputs.force};
     struct stat facts;
 
-    if (arguments->no_summary || mt_is_standard_output(path) || stat(path, &facts) != 0 ||
+    if (arguments->no_summary || mt_outputs_is_standard(path) || stat(path, &facts) != 0 ||
         !S_ISREG(facts.st_mode))
         return;
     mt_recorded_summaries_add(&summaries, path);
@@ -213,11 +213,11 @@ static int import_to(struct mt_source *source, const char *input, const char *pa
 static int check(struct arguments *arguments, const char *input)
 {
     if (!arguments->output) {
-        mt_say("import: no output file given: add -o TRACE");
+        mt_message("import: no output file given: add -o TRACE");
         return MT_EXIT_USAGE;
     }
-    if (arguments->common.json && mt_is_standard_output(arguments->output)) {
-        mt_say("--json and -o - both write to standard output: name a file with -o");
+    if (arguments->common.json && mt_outputs_is_standard(arguments->output)) {
+        mt_message("--json and -o - both write to standard output: name a file with -o");
         return MT_EXIT_USAGE;
     }
     mt_outputs_add_input(&arguments->outputs, input);
@@ -232,7 +232,7 @@ static int draw_salt(struct mt_redaction *redaction)
 {
     if (mt_redaction_init(redaction) == MT_OK)
         return MT_EXIT_OK;
-    mt_say("cannot redact: the system provides no random numbers");
+    mt_message("cannot redact: the system provides no random numbers");
     return MT_EXIT_INPUT;
 }
 

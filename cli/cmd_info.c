@@ -253,7 +253,7 @@ static void add_symbols(struct mt_buf *out, const struct mt_symbols *symbols)
     add_number(&line, symbols->heap_count, "heap", ", ");
     add_number(&line, symbols->pool_count, "pool", "");
     add_label(out, "symbols");
-    mt_add_wrapped(out, line.data, LABEL_COLUMNS, LABEL_COLUMNS);
+    mt_text_table_add_wrapped(out, line.data, LABEL_COLUMNS, LABEL_COLUMNS);
     mt_buf_add_char(out, '\n');
     mt_buf_release(&line);
 }
@@ -351,7 +351,7 @@ static void add_dry_run(struct mt_buf *out, const char *fact)
     if (!mt_dry_run_read(fact, &dry_run))
         return;
     add_label(out, "dry run");
-    mt_add_simulated_card(out, &dry_run);
+    mt_header_add_simulated_card(out, &dry_run);
     mt_buf_add_text(out, ": times and values are meaningless\n");
 }
 

@@ -1,7 +1,7 @@
 /* memtrace lines: the memory use of each line of the program. */
 #include <string.h>
 
-#include "asked_report.h"
+#include "question_report.h"
 #include "cli.h"
 #include "json.h"
 #include "line_table.h"
@@ -117,7 +117,7 @@ static void add_function(struct mt_buf *out, const struct lines_answer *answer,
         if (has_source)
             add_source(&table, &text, answer->symbols->frames[function->lines[i].frame].line);
     }
-    mt_add_text_table(out, &table, 2, style);
+    mt_text_table_add(out, &table, 2, style);
     mt_source_text_release(&text);
 }
 
@@ -147,7 +147,7 @@ static const struct mt_line_use *greatest(const struct lines_answer *answer,
 static void add_line(struct mt_buf *out, const struct mt_buf *line)
 {
     if (line->data)
-        mt_add_wrapped(out, line->data, 0, 2);
+        mt_text_table_add_wrapped(out, line->data, 0, 2);
     mt_buf_add_char(out, '\n');
 }
 
@@ -201,19 +201,22 @@ static bool add_device(struct mt_buf *out, const struct lines_answer *answer,
 static void add_notes(struct mt_buf *out, const struct lines_answer *answer, bool has_engine)
 {
     mt_buf_add_char(out, '\n');
-    mt_add_note(out, 0,
-                "peak, after and growth are active bytes. after and reserved are the values after "
-                "the line ran. A line includes the functions that it calls");
+    mt_text_table_add_note(
+        out, 0,
+        "peak, after and growth are active bytes. after and reserved are the values after "
+        "the line ran. A line includes the functions that it calls");
     if (has_engine)
-        mt_add_note(out, 0,
-                    "* includes memory of autograd threads, which have no Python stack, while the "
-                    "line waited for them");
+        mt_text_table_add_note(
+            out, 0,
+            "* includes memory of autograd threads, which have no Python stack, while the "
+            "line waited for them");
     if (!answer->table->has_frees)
-        mt_add_note(out, 0,
-                    "frees were recorded without stacks: growth is unknown, and after is the value "
-                    "after the last allocation of the line");
+        mt_text_table_add_note(
+            out, 0,
+            "frees were recorded without stacks: growth is unknown, and after is the value "
+            "after the last allocation of the line");
     if (!answer->table->sizes_are_exact)
-        mt_add_note(
+        mt_text_table_add_note(
             out, 0,
             "block sizes are the recorded ones, because no known allocator reproduces this trace");
 }
@@ -336,8 +339,8 @@ struct arguments {
 
 static int say_no_device(const struct lines_answer *answer)
 {
-    if (!mt_refuses_device(answer->device))
-        mt_say("device %llu has no allocations", (unsigned long long)answer->device);
+    if (!mt_question_refuses_device(answer->device))
+        mt_message("device %llu has no allocations", (unsigned long long)answer->device);
     return MT_EXIT_USAGE;
 }
 
@@ -355,10 +358,10 @@ static int say_no_function(const struct lines_answer *answer)
             near = mt_did_you_mean(answer->function, &name, 1);
         }
     if (near)
-        mt_say("no function '%s' allocated or freed anything; did you mean '%s'?", answer->function,
-               near);
+        mt_message("no function '%s' allocated or freed anything; did you mean '%s'?",
+                   answer->function, near);
     else
-        mt_say("no function '%s' allocated or freed anything", answer->function);
+        mt_message("no function '%s' allocated or freed anything", answer->function);
     return MT_EXIT_USAGE;
 }
 
@@ -382,8 +385,9 @@ static uint32_t count_shown(const struct lines_answer *answer, uint32_t *devices
 
 static int say_no_own(void)
 {
-    mt_say("no function of your own files allocated or freed anything; without --own, lines also "
-           "shows the code of the model");
+    mt_message(
+        "no function of your own files allocated or freed anything; without --own, lines also "
+        "shows the code of the model");
     return MT_EXIT_USAGE;
 }
 

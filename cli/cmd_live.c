@@ -1,5 +1,5 @@
 /* memtrace live: blocks that are alive at an instant. */
-#include "asked_report.h"
+#include "question_report.h"
 #include "instant_option.h"
 #include "live_output.h"
 
@@ -9,12 +9,12 @@ struct arguments {
     uint64_t device;
 };
 
-static int print_result(const struct mt_asked_report *asked, const struct arguments *arguments)
+static int print_result(const struct mt_question_report *asked, const struct arguments *arguments)
 {
     const struct mt_live_output live = {asked->report, &arguments->question, arguments->device,
                                         arguments->common.all};
     struct mt_buf out = {0};
-    int code = mt_asked_check(asked, &arguments->question, arguments->device);
+    int code = mt_question_check(asked, &arguments->question, arguments->device);
 
     if (code >= 0)
         return code;
@@ -27,14 +27,14 @@ static int print_result(const struct mt_asked_report *asked, const struct argume
 
 static int live(const char *path, const struct arguments *arguments)
 {
-    struct mt_asked_report asked;
-    int code = mt_ask(path, &arguments->common, &arguments->question, &asked);
+    struct mt_question_report asked;
+    int code = mt_question_run(path, &arguments->common, &arguments->question, &asked);
 
     if (code < 0) {
         code = print_result(&asked, arguments);
         code = mt_answer_verdict(code, asked.source, path, &arguments->common);
     }
-    mt_asked_close(&asked);
+    mt_question_close(&asked);
     return code;
 }
 

@@ -248,8 +248,8 @@ static void write_text(const struct optimal *optimal, struct mt_buf *out)
         if (optimal->devices[d].count)
             add_row(&table, optimal, d);
     }
-    mt_add_text_table(out, &table, 0, style);
-    mt_add_requests(out, optimal->source);
+    mt_text_table_add(out, &table, 0, style);
+    mt_policy_runs_add_requests(out, optimal->source);
 }
 
 /* Writes the buffers as they were read, with their offsets in the plan. */
@@ -269,7 +269,7 @@ static int write_plan(const struct optimal *optimal)
                           (unsigned long long)optimal->results[d].addresses[i]);
         }
     }
-    code = mt_write_file(optimal->plan_path, &optimal->outputs, &mt_file_plan, &out);
+    code = mt_outputs_write(optimal->plan_path, &optimal->outputs, &mt_file_plan, &out);
     mt_buf_release(&out);
     return code;
 }
@@ -282,7 +282,7 @@ static int answer(const struct optimal *optimal)
     if (code == MT_EXIT_OK) {
         if (optimal->common.json)
             write_json(optimal, &out);
-        else if (!mt_is_standard_output(optimal->plan_path))
+        else if (!mt_outputs_is_standard(optimal->plan_path))
             write_text(optimal, &out);
         code = mt_print_answer(&out, optimal->common.json);
     }
@@ -314,8 +314,8 @@ static int check_and_run(struct optimal *optimal, const char *path)
 {
     int code;
 
-    if (optimal->common.json && mt_is_standard_output(optimal->plan_path)) {
-        mt_say("--json and -o - both write to standard output: name a file with -o");
+    if (optimal->common.json && mt_outputs_is_standard(optimal->plan_path)) {
+        mt_message("--json and -o - both write to standard output: name a file with -o");
         return MT_EXIT_USAGE;
     }
     optimal->path = path;
@@ -343,8 +343,8 @@ int mt_cmd_optimal(const struct mt_command *command, int argc, char **argv)
         {NULL, 0, MT_OPTION_FLAG, NULL, NULL, NULL}};
     code = mt_options_parse(command, options, argc, argv, 1, 1, &paths, &path_count);
     if (code < 0 && optimal->time && !parse_seconds(optimal->time, &optimal->options.time_ns)) {
-        mt_say("option '--time' needs seconds such as 10 or 0.5, or 'none', not '%s'",
-               optimal->time);
+        mt_message("option '--time' needs seconds such as 10 or 0.5, or 'none', not '%s'",
+                   optimal->time);
         code = MT_EXIT_USAGE;
     }
     if (code < 0)

@@ -37,10 +37,10 @@ static int refuse_word(const struct mt_command *command, const char *option, con
     const char *near = mt_did_you_mean(word, allowed, count);
 
     if (near)
-        mt_say("option '--%s': unknown value '%s'; did you mean '%s'?", option, word, near);
+        mt_message("option '--%s': unknown value '%s'; did you mean '%s'?", option, word, near);
     else
-        mt_say("option '--%s': unknown value '%s'", option, word);
-    mt_say("see 'memtrace %s --help'", command->name);
+        mt_message("option '--%s': unknown value '%s'", option, word);
+    mt_message("see 'memtrace %s --help'", command->name);
     return MT_EXIT_USAGE;
 }
 
@@ -86,7 +86,7 @@ static int check_options(const struct mt_command *command, struct record *record
     if (code < 0)
         code = check_words(command, "follow", record->follow, follow, MT_ARRAY_LEN(follow));
     if (code < 0 && settings->sample_hz > MAX_SAMPLE_HZ) {
-        mt_say("option '--sample-hz' must be at most %d", MAX_SAMPLE_HZ);
+        mt_message("option '--sample-hz' must be at most %d", MAX_SAMPLE_HZ);
         code = MT_EXIT_USAGE;
     }
     settings->auto_stacks = strstr(record->stacks, "auto");
@@ -170,7 +170,7 @@ static void report_trace(void *context, const struct mt_trace_end *end)
         mt_json_trace_end(&telling->document, end);
         return;
     }
-    mt_add_trace_end(&telling->out, end, "memtrace: ", telling->quiet);
+    mt_record_add_trace_end(&telling->out, end, "memtrace: ", telling->quiet);
     say_buffer(&telling->out);
     mt_next_step_note(&telling->next, end);
 }
@@ -187,12 +187,12 @@ static enum mt_recording_end finish(struct mt_recording *recording)
     if (recording->place.made_folders) /* so it has no traces of other runs */
         telling.next.folder = recording->place.folder;
     if (!recording->json && !recording->quiet)
-        mt_add_next_step(&telling.out, &telling.next);
+        mt_next_step_add(&telling.out, &telling.next);
     if (recording->json && recording->settings.library)
         json_end(&telling.document);
     say_buffer(&telling.out);
     if (mt_memory_has_failed()) /* lines may be missing, or have another reason */
-        mt_say("the report on the traces may be incomplete: %s", mt_memory_reason(reason));
+        mt_message("the report on the traces may be incomplete: %s", mt_memory_reason(reason));
     return end;
 }
 
@@ -217,7 +217,7 @@ static int run(struct record *record, const struct mt_command *command, int argc
     if (code == MT_EXIT_OK &&
         (end == MT_RECORDING_LOST || (record->strict && end != MT_RECORDING_COMPLETE)))
         code = MT_EXIT_INCOMPLETE;
-    mt_launch_die_likewise(&recording->launch);
+    mt_launch_reraise(&recording->launch);
     return code;
 }
 

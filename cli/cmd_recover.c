@@ -51,7 +51,7 @@ static int exit_code_of(const struct mt_trace_end *end, bool strict)
 /* Prints only the first line: the others describe success. */
 static void say_line(const struct mt_buf *lines)
 {
-    mt_say("%.*s", (int)strcspn(lines->data, "\n"), lines->data);
+    mt_message("%.*s", (int)strcspn(lines->data, "\n"), lines->data);
 }
 
 /* `record` was killed before it wrote the summary. An existing summary may describe the trace
@@ -71,11 +71,11 @@ static int recover_one(struct recover *recover, char *path)
     struct mt_trace_end end;
 
     if (!take_trace(path)) {
-        mt_say("'%.80s...': the path is too long", path);
+        mt_message("'%.80s...': the path is too long", path);
         return MT_EXIT_INPUT;
     }
     mt_trace_end(&end, path, &options);
-    mt_add_trace_end(&line, &end, "", common->quiet);
+    mt_record_add_trace_end(&line, &end, "", common->quiet);
     if (end.state == MT_TRACE_RUNNING || end.state == MT_TRACE_FAILED ||
         end.state == MT_TRACE_INCOMPLETE)
         say_line(&line);

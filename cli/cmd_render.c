@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "analyze.h"
-#include "asked_report.h"
+#include "question_report.h"
 #include "blocks_model.h"
 #include "blocks_option.h"
 #include "chart.h"
@@ -17,7 +17,7 @@
 #include "question.h"
 #include "report.h"
 #include "report_query.h"
-#include "shown_analysis.h"
+#include "analyze_progress.h"
 #include "util.h"
 
 #define WALL       2400.0 /* pixels; larger pictures use finer models */
@@ -49,7 +49,7 @@ static int render_diff(const struct arguments *arguments, char **paths)
     if (!mt_question_option_read(arguments->blocks.at, NULL, &question))
         return MT_EXIT_USAGE;
     if (!strcmp(paths[0], "-") && !strcmp(paths[1], "-")) {
-        mt_say("render: only one of the two traces can be standard input");
+        mt_message("render: only one of the two traces can be standard input");
         return MT_EXIT_USAGE;
     }
     return mt_diff_render(&request, &arguments->picture, &arguments->common);
@@ -98,9 +98,9 @@ static const struct mt_chart *find_chart(const char *name)
         names[count++] = mt_charts[i]->name;
     near = mt_did_you_mean(name, names, count);
     if (near)
-        mt_say("unknown chart '%s'; did you mean '%s'?", name, near);
+        mt_message("unknown chart '%s'; did you mean '%s'?", name, near);
     else
-        mt_say("unknown chart '%s'; 'memtrace render --help' lists the charts", name);
+        mt_message("unknown chart '%s'; 'memtrace render --help' lists the charts", name);
     return NULL;
 }
 
@@ -117,10 +117,10 @@ static bool read_by(struct arguments *arguments)
     for (int i = 0; i < MT_LAYER_BY_COUNT; i++)
         names[i] = mt_layer_by_name((enum mt_layer_by)i);
     if (strcmp(arguments->chart->name, "timeline") != 0) {
-        mt_say("--by is for the timeline");
+        mt_message("--by is for the timeline");
         return false;
     }
-    found = mt_find_word("--by", arguments->by, names, MT_LAYER_BY_COUNT);
+    found = mt_blocks_option_find_word("--by", arguments->by, names, MT_LAYER_BY_COUNT);
     arguments->layer_by = found < 0 ? MT_LAYERS_BY_ROLE : (enum mt_layer_by)found;
     return found >= 0;
 }
@@ -135,8 +135,9 @@ static bool check_window(const struct arguments *arguments, const char *name)
         return true;
     if (!strcmp(name, "flamechart") || !strcmp(name, "blocks") || !strcmp(name, "icicle"))
         return true;
-    mt_say("options '--step', '--zoom' and '--whole' are only for the charts flamechart, blocks "
-           "and icicle");
+    mt_message(
+        "options '--step', '--zoom' and '--whole' are only for the charts flamechart, blocks "
+        "and icicle");
     return false;
 }
 
@@ -146,7 +147,7 @@ static bool check_blocks(struct arguments *arguments)
     struct mt_blocks_option *blocks = &arguments->blocks;
 
     if (is_icicle(arguments) && arguments->by) {
-        mt_say("--by is for the timeline");
+        mt_message("--by is for the timeline");
         return false;
     }
     if (is_icicle(arguments)) {
@@ -157,7 +158,7 @@ static bool check_blocks(struct arguments *arguments)
         return true;
     }
     if (blocks->at || blocks->of || blocks->metric) {
-        mt_say("options '--at', '--of' and '--metric' are only for the chart icicle");
+        mt_message("options '--at', '--of' and '--metric' are only for the chart icicle");
         return false;
     }
     if (arguments->by && !read_by(arguments))
@@ -171,7 +172,7 @@ static bool check_blocks(struct arguments *arguments)
 static bool check_report_chart(struct arguments *arguments)
 {
     if (arguments->axis && strcmp(arguments->axis, "time") && strcmp(arguments->axis, "events")) {
-        mt_say("option '--x' needs time or events, not '%s'", arguments->axis);
+        mt_message("option '--x' needs time or events, not '%s'", arguments->axis);
         return false;
     }
     arguments->options.event_axis = arguments->axis && !strcmp(arguments->axis, "events");
@@ -190,10 +191,10 @@ static int check(struct arguments *arguments, char **words, int traces)
     if (!other && !arguments->chart)
         return MT_EXIT_USAGE;
     if (traces != wanted)
-        mt_say("render %s: %s", words[0],
-               wanted == 1 ? "one trace, not two" : "two traces, A and B");
+        mt_message("render %s: %s", words[0],
+                   wanted == 1 ? "one trace, not two" : "two traces, A and B");
     else if (!arguments->picture.output)
-        mt_say("no output file given: add -o FILE.svg or -o FILE.png");
+        mt_message("no output file given: add -o FILE.svg or -o FILE.png");
     else if (check_window(arguments, words[0]) &&
              mt_picture_read(&arguments->picture, &arguments->common) &&
              (other || check_report_chart(arguments)))
@@ -226,25 +227,25 @@ static bool lacks_phase(const struct mt_report *report, const struct mt_device_r
 
 static int draw(const struct mt_report *report, const struct arguments *arguments)
 {
-    const struct mt_device_report *device = mt_asked_device(report, arguments->device);
-    const struct mt_asked_report asked = {.path = arguments->path,
-                                          .report = (struct mt_report *)report};
+    const struct mt_device_report *device = mt_question_device(report, arguments->device);
+    const struct mt_question_report asked = {.path = arguments->path,
+                                             .report = (struct mt_report *)report};
     struct mt_chart_options options = arguments->options;
     struct mt_drawing drawing;
     size_t bytes = 0;
     int exit_code;
 
     if (!device && arguments->device != MT_EVERY_DEVICE) {
-        mt_say_no_device_events(arguments->path, report, arguments->device);
+        mt_question_print_no_events(arguments->path, report, arguments->device);
         return MT_EXIT_INPUT;
     }
     if (lacks_step(device, arguments)) {
-        mt_say("'%s': step %llu does not exist", arguments->path,
-               (unsigned long long)arguments->blocks.step);
+        mt_message("'%s': step %llu does not exist", arguments->path,
+                   (unsigned long long)arguments->blocks.step);
         return MT_EXIT_INPUT;
     }
     if (lacks_phase(report, device, arguments))
-        return mt_say_no_phase(&asked, arguments->zoom);
+        return mt_question_print_no_phase(&asked, arguments->zoom);
     if (is_icicle(arguments) &&
         !mt_blocks_found(&arguments->blocks, report, device, arguments->path))
         return MT_EXIT_USAGE;
@@ -254,8 +255,8 @@ static int draw(const struct mt_report *report, const struct arguments *argument
     exit_code = mt_picture_write(&arguments->picture, &drawing, &bytes);
     mt_drawing_release(&drawing);
     if (exit_code == MT_EXIT_OK && arguments->common.json)
-        exit_code = mt_picture_tell(&arguments->picture, arguments->chart->name,
-                                    device ? device->device : -1, bytes);
+        exit_code = mt_picture_print_json(&arguments->picture, arguments->chart->name,
+                                          device ? device->device : -1, bytes);
     return exit_code;
 }
 
@@ -286,7 +287,8 @@ static int render(struct mt_source *source, const struct arguments *arguments)
     struct mt_error error;
     int exit_code;
 
-    if (mt_analyze_shown(source, &options, arguments->common.quiet, &report, &error) != MT_OK)
+    if (mt_analyze_with_progress(source, &options, arguments->common.quiet, &report, &error) !=
+        MT_OK)
         return mt_report_error(arguments->path, &error);
     mt_debug_passes(report);
     exit_code = draw(report, arguments);

@@ -52,7 +52,7 @@ static void print_rows(struct mt_buf *out, const struct mt_replay_summary *summa
         for (d = 0; d < summaries[i].device_count; d++, rows++)
             add_row(&table, summaries[i].policy, &summaries[i].devices[d]);
     }
-    mt_add_text_table(out, &table, 0, style);
+    mt_text_table_add(out, &table, 0, style);
     if (!rows)
         mt_buf_add_text(out, "no memory events: nothing to replay\n");
 }
@@ -62,15 +62,16 @@ static void say_limit(struct mt_buf *out, const struct mt_replay_result *result)
     char low[MT_UNITS_TEXT], high[MT_UNITS_TEXT];
 
     if (result->limit_inferred && !mt_limit_is_known(result))
-        mt_add_note(out, 2,
-                    "limit: not recorded; a limit of %s B explains when garbage was collected",
-                    mt_format_count(low, result->limit_low_bytes));
+        mt_text_table_add_note(
+            out, 2, "limit: not recorded; a limit of %s B explains when garbage was collected",
+            mt_format_count(low, result->limit_low_bytes));
     else if (result->limit_inferred)
-        mt_add_note(out, 2,
-                    "limit: not recorded; successful and failed requests show that it is at least "
-                    "%s B and below %s B; all limits in this range replay alike",
-                    mt_format_count(low, result->limit_low_bytes),
-                    mt_format_count(high, result->limit_high_bytes));
+        mt_text_table_add_note(
+            out, 2,
+            "limit: not recorded; successful and failed requests show that it is at least "
+            "%s B and below %s B; all limits in this range replay alike",
+            mt_format_count(low, result->limit_low_bytes),
+            mt_format_count(high, result->limit_high_bytes));
     else if (result->limit_bytes)
         mt_buf_printf(out, "  limit: %s\n", mt_format_bytes(low, result->limit_bytes));
 }
@@ -84,9 +85,9 @@ static void say_verify(struct mt_buf *out, const struct mt_replay_result *result
     if (!verify->wanted)
         return;
     mt_buf_printf(&line, "%s: %s of %s addresses, %s of %s segment events",
-                  result->is_taken_over          ? "copied from the recording, not simulated"
-                  : mt_replay_is_the_run(verify) ? "exact"
-                                                 : "not exact",
+                  result->is_taken_over                 ? "copied from the recording, not simulated"
+                  : mt_replay_matches_recording(verify) ? "exact"
+                                                        : "not exact",
                   mt_format_count(n[0], verify->addresses_exact),
                   mt_format_count(n[1], verify->allocations),
                   mt_format_count(n[2], verify->segment_events_exact),
@@ -98,15 +99,15 @@ static void say_verify(struct mt_buf *out, const struct mt_replay_result *result
     if (verify->frees_exact != verify->frees)
         mt_buf_printf(&line, ", %s of %s frees", mt_format_count(n[0], verify->frees_exact),
                       mt_format_count(n[1], verify->frees));
-    mt_add_covered(&covered, verify->covered);
+    mt_report_add_covered(&covered, verify->covered);
     if (covered.length)
-        mt_add_note(out, 2, "counters that are exact: %s", covered.data);
-    mt_add_note(out, 2, "%s as recorded", line.data ? line.data : "");
+        mt_text_table_add_note(out, 2, "counters that are exact: %s", covered.data);
+    mt_text_table_add_note(out, 2, "%s as recorded", line.data ? line.data : "");
     if (verify->events_missing)
-        mt_add_note(out, 2, "the recording lacks at least %s events",
-                    mt_format_count(n[0], verify->events_missing));
+        mt_text_table_add_note(out, 2, "the recording lacks at least %s events",
+                               mt_format_count(n[0], verify->events_missing));
     if (verify->first_difference[0])
-        mt_add_note(out, 2, "first difference: %s", verify->first_difference);
+        mt_text_table_add_note(out, 2, "first difference: %s", verify->first_difference);
     mt_buf_release(&line);
     mt_buf_release(&covered);
 }
@@ -116,10 +117,11 @@ static void say_pools(struct mt_buf *out, const struct mt_replay_result *result)
     char n[MT_UNITS_TEXT];
 
     if (result->pools_inferred)
-        mt_add_note(out, 2,
-                    "pools_inferred: %s segments were assigned to a private pool that the trace "
-                    "does not name; without this, the replay would differ earlier",
-                    mt_format_count(n, result->pools_inferred));
+        mt_text_table_add_note(
+            out, 2,
+            "pools_inferred: %s segments were assigned to a private pool that the trace "
+            "does not name; without this, the replay would differ earlier",
+            mt_format_count(n, result->pools_inferred));
 }
 
 /* The lowest address is the usual rule, so it is not printed. */
@@ -129,12 +131,13 @@ static void say_free_order(struct mt_buf *out, const struct mt_replay_result *re
 
     if (result->free_order <= MT_FREE_LOWEST)
         return;
-    mt_add_note(out, 2, "among equal free blocks, the allocator uses the one %s: %s",
-                by_block ? "that was created first" : "in the oldest segment",
-                result->free_order_found
-                    ? "with this rule the replay matches the recorded addresses the longest"
-                : by_block ? "the rule of PyTorch 2.12"
-                           : "the rule of PyTorch 2.13 and later");
+    mt_text_table_add_note(
+        out, 2, "among equal free blocks, the allocator uses the one %s: %s",
+        by_block ? "that was created first" : "in the oldest segment",
+        result->free_order_found
+            ? "with this rule the replay matches the recorded addresses the longest"
+        : by_block ? "the rule of PyTorch 2.12"
+                   : "the rule of PyTorch 2.13 and later");
 }
 
 static void say_restores(struct mt_buf *out, const struct mt_restore_share *share)
@@ -142,14 +145,15 @@ static void say_restores(struct mt_buf *out, const struct mt_restore_share *shar
     char n[3][MT_UNITS_TEXT], text[MT_RESTORE_DOUBT_TEXT];
 
     if (share->restores)
-        mt_add_note(out, 2,
-                    "restores: %s (CUDA graph trees put earlier blocks back into an empty private "
-                    "pool), with %s blocks and %s gaps between them",
-                    mt_format_count(n[0], share->restores), mt_format_count(n[1], share->blocks),
-                    mt_format_count(n[2], share->gaps));
+        mt_text_table_add_note(
+            out, 2,
+            "restores: %s (CUDA graph trees put earlier blocks back into an empty private "
+            "pool), with %s blocks and %s gaps between them",
+            mt_format_count(n[0], share->restores), mt_format_count(n[1], share->blocks),
+            mt_format_count(n[2], share->gaps));
     for (unsigned i = 0; i < MT_RESTORE_DOUBTS; i++)
         if (mt_restore_doubt(share, i, text))
-            mt_add_note(out, 2, "%s", text);
+            mt_text_table_add_note(out, 2, "%s", text);
 }
 
 static void say_plan(struct mt_buf *out, const struct mt_plan_share *plan)
@@ -158,15 +162,16 @@ static void say_plan(struct mt_buf *out, const struct mt_plan_share *plan)
 
     if (!plan->arena_bytes)
         return;
-    mt_add_note(out, 2,
-                "plan: %s of %s steps make the same requests; the arena has %s, and no plan needs "
-                "less than %s",
-                mt_format_count(n[0], plan->equal_steps), mt_format_count(n[1], plan->steps),
-                mt_format_bytes(n[2], plan->arena_bytes), mt_format_bytes(n[3], plan->bound_bytes));
-    mt_add_note(out, 2,
-                "%s of %s requests came from the arena; %s found their planned address in use",
-                mt_format_count(n[0], plan->hits), mt_format_count(n[1], plan->requests),
-                mt_format_count(n[2], plan->misses));
+    mt_text_table_add_note(
+        out, 2,
+        "plan: %s of %s steps make the same requests; the arena has %s, and no plan needs "
+        "less than %s",
+        mt_format_count(n[0], plan->equal_steps), mt_format_count(n[1], plan->steps),
+        mt_format_bytes(n[2], plan->arena_bytes), mt_format_bytes(n[3], plan->bound_bytes));
+    mt_text_table_add_note(
+        out, 2, "%s of %s requests came from the arena; %s found their planned address in use",
+        mt_format_count(n[0], plan->hits), mt_format_count(n[1], plan->requests),
+        mt_format_count(n[2], plan->misses));
 }
 
 static void say_range(struct mt_buf *out, const char *peak, uint64_t low, uint64_t high,
@@ -177,13 +182,15 @@ static void say_range(struct mt_buf *out, const char *peak, uint64_t low, uint64
     mt_format_bytes(n[0], low);
     mt_format_bytes(n[1], high);
     if (low == high)
-        mt_add_note(out, 2, "the %s peak is the same over %u address orders", peak, orders);
+        mt_text_table_add_note(out, 2, "the %s peak is the same over %u address orders", peak,
+                               orders);
     else if (strcmp(n[0], n[1]) == 0)
-        mt_add_note(out, 2, "the %s peak over %u address orders: %s, differing by at most %s", peak,
-                    orders, n[0], mt_format_bytes(n[1], high - low));
+        mt_text_table_add_note(out, 2,
+                               "the %s peak over %u address orders: %s, differing by at most %s",
+                               peak, orders, n[0], mt_format_bytes(n[1], high - low));
     else
-        mt_add_note(out, 2, "the %s peak over %u address orders: %s to %s", peak, orders, n[0],
-                    n[1]);
+        mt_text_table_add_note(out, 2, "the %s peak over %u address orders: %s to %s", peak, orders,
+                               n[0], n[1]);
 }
 
 static void say_orders(struct mt_buf *out, const struct mt_replay_result *result)
@@ -192,8 +199,9 @@ static void say_orders(struct mt_buf *out, const struct mt_replay_result *result
         return;
     if (result->reserved_low_bytes == result->reserved_high_bytes &&
         result->allocated_low_bytes == result->allocated_high_bytes) {
-        mt_add_note(out, 2, "the reserved and allocated peaks are the same over %u address orders",
-                    result->order_count);
+        mt_text_table_add_note(
+            out, 2, "the reserved and allocated peaks are the same over %u address orders",
+            result->order_count);
         return;
     }
     say_range(out, "reserved", result->reserved_low_bytes, result->reserved_high_bytes,
@@ -208,15 +216,15 @@ static void say_ties(struct mt_buf *out, const struct mt_replay_result *result)
 
     mt_format_count(n[0], result->address_ties);
     if (result->recorded_addresses)
-        mt_add_note(
+        mt_text_table_add_note(
             out, 2,
             "segments have their recorded addresses until the simulation creates one at another "
             "time; after that, addresses decided %s times between equal free blocks",
             n[0]);
     else
-        mt_add_note(out, 2,
-                    "addresses are simulated; they decided %s times between equal free blocks",
-                    n[0]);
+        mt_text_table_add_note(
+            out, 2, "addresses are simulated; they decided %s times between equal free blocks",
+            n[0]);
     say_orders(out, result);
 }
 
@@ -227,26 +235,29 @@ static void say_doubts(struct mt_buf *out, const struct mt_replay_result *result
     if (result->address_ties)
         say_ties(out, result);
     else if (!result->recorded_addresses)
-        mt_add_note(out, 2, "addresses are simulated, but no decision depended on them");
+        mt_text_table_add_note(out, 2, "addresses are simulated, but no decision depended on them");
     if (result->starts_in_middle)
-        mt_add_note(out, 2,
-                    "the trace starts in the middle of a run: peaks are those since the start of "
-                    "the trace");
+        mt_text_table_add_note(
+            out, 2,
+            "the trace starts in the middle of a run: peaks are those since the start of "
+            "the trace");
     if (result->ooms_not_asked)
-        mt_add_note(out, 2,
-                    "no limit was given, so %s requests that failed in the run were not repeated; "
-                    "to repeat them, add --limit BYTES",
-                    mt_format_count(n, result->ooms_not_asked));
+        mt_text_table_add_note(
+            out, 2,
+            "no limit was given, so %s requests that failed in the run were not repeated; "
+            "to repeat them, add --limit BYTES",
+            mt_format_count(n, result->ooms_not_asked));
     if (result->failed_requests)
-        mt_add_note(out, 2,
-                    "%s recorded allocations failed: the program would have stopped at the first "
-                    "one, so later figures are not those of a real run",
-                    mt_format_count(n, result->failed_requests));
+        mt_text_table_add_note(
+            out, 2,
+            "%s recorded allocations failed: the program would have stopped at the first "
+            "one, so later figures are not those of a real run",
+            mt_format_count(n, result->failed_requests));
     if (result->orphan_frees)
-        mt_add_note(out, 2, "ignored %s frees of addresses that were not allocated",
-                    mt_format_count(n, result->orphan_frees));
+        mt_text_table_add_note(out, 2, "ignored %s frees of addresses that were not allocated",
+                               mt_format_count(n, result->orphan_frees));
     if (result->policy_doubt)
-        mt_add_note(out, 2, "approximate: %s", result->policy_doubt);
+        mt_text_table_add_note(out, 2, "approximate: %s", result->policy_doubt);
 }
 
 static void print_text(struct mt_buf *out, const struct mt_source *source,
@@ -256,11 +267,11 @@ static void print_text(struct mt_buf *out, const struct mt_source *source,
 
     print_rows(out, summaries, count);
     if (summaries[0].device_count)
-        mt_add_requests(out, source);
+        mt_policy_runs_add_requests(out, source);
     for (i = 0; i < count; i++)
         for (d = 0; d < summaries[i].device_count; d++) {
             struct mt_buf notes = {0};
-            mt_add_pool_shares(&notes, summaries[i].policy, summaries[i].devices[d].pools);
+            mt_pool_option_add_shares(&notes, summaries[i].policy, summaries[i].devices[d].pools);
             say_plan(&notes, &summaries[i].devices[d].plan);
             say_verify(&notes, &summaries[i].devices[d]);
             say_limit(&notes, &summaries[i].devices[d]);
@@ -355,13 +366,13 @@ static int run_policies(struct mt_source *source, const char *path,
     int exit_code;
 
     if (!arguments->counters_path)
-        return mt_run_policies(&runs);
+        return mt_policy_runs_run(&runs);
     exit_code = mt_counters_csv_open(&csv, arguments->counters_path, &arguments->outputs);
     if (exit_code != MT_EXIT_OK)
         return exit_code;
     observer = mt_counters_csv_observer(&csv);
     run.observer = &observer;
-    exit_code = mt_run_policies(&runs);
+    exit_code = mt_policy_runs_run(&runs);
     return mt_counters_csv_close(&csv, exit_code);
 }
 
@@ -373,7 +384,7 @@ static int verify_exit(const struct mt_replay_summary *summaries, size_t count)
     for (i = 0; i < count; i++) {
         for (d = 0; d < summaries[i].device_count; d++) {
             const struct mt_replay_verify *verify = &summaries[i].devices[d].verify;
-            if (verify->wanted && !mt_replay_is_the_run(verify))
+            if (verify->wanted && !mt_replay_matches_recording(verify))
                 return MT_EXIT_BUDGET;
         }
     }
@@ -391,7 +402,7 @@ static int replay(struct mt_source *source, const char *path, const struct argum
     if (exit_code == MT_EXIT_OK) {
         if (arguments->common.json)
             print_json(&out, source, summaries, count, arguments->common.all);
-        else if (!mt_is_standard_output(arguments->counters_path))
+        else if (!mt_outputs_is_standard(arguments->counters_path))
             print_text(&out, source, summaries, count);
         exit_code = mt_print_answer_and_release(&out, arguments->common.json);
         exit_code = mt_answer_verdict(exit_code, source, path, &arguments->common);
@@ -411,7 +422,7 @@ static int choose_heap(struct mt_source *source, const char *path, const char *n
         return MT_EXIT_OK;
     if (error.status != MT_ERR_USAGE)
         return mt_report_error(path, &error);
-    mt_say("--heap: %s", error.text);
+    mt_message("--heap: %s", error.text);
     return MT_EXIT_USAGE;
 }
 
@@ -453,11 +464,12 @@ int mt_cmd_replay(const struct mt_command *command, int argc, char **argv)
     if (path_count < 1)
         return mt_missing_argument(command);
     if (arguments.counters_path && arguments.policies.count > 1) {
-        mt_say("option '--counters' needs exactly one policy, not %zu", arguments.policies.count);
+        mt_message("option '--counters' needs exactly one policy, not %zu",
+                   arguments.policies.count);
         return MT_EXIT_USAGE;
     }
-    if (arguments.common.json && mt_is_standard_output(arguments.counters_path)) {
-        mt_say(
+    if (arguments.common.json && mt_outputs_is_standard(arguments.counters_path)) {
+        mt_message(
             "--json and --counters - both write to standard output: name a file with --counters");
         return MT_EXIT_USAGE;
     }

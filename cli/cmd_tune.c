@@ -40,8 +40,8 @@ static int tune(struct mt_source *source, const char *path, const struct argumen
     status = mt_tune_run(source, &options, &summary, &error);
     mt_progress_end(&progress);
     if (status == MT_ERR_UNSUPPORTED && summary.is_not_pytorch) {
-        mt_say("cannot tune '%s': %s; 'memtrace replay --policies' lists other allocators", path,
-               error.text);
+        mt_message("cannot tune '%s': %s; 'memtrace replay --policies' lists other allocators",
+                   path, error.text);
         return MT_EXIT_INPUT;
     }
     if (status != MT_OK) {

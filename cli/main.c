@@ -97,7 +97,7 @@ static int unknown_command(const char *word)
     size_t count = 0;
 
     if (is_absent(word)) {
-        mt_say("this build of memtrace leaves out the command '%s'", word);
+        mt_message("this build of memtrace leaves out the command '%s'", word);
         return MT_EXIT_USAGE;
     }
     while (mt_commands[count].name && count + 2 < MAX_COMMANDS) {
@@ -108,10 +108,10 @@ static int unknown_command(const char *word)
     names[count++] = "version";
     near = mt_did_you_mean(word, names, count);
     if (near)
-        mt_say("unknown command '%s'; did you mean '%s'?", word, near);
+        mt_message("unknown command '%s'; did you mean '%s'?", word, near);
     else
-        mt_say("unknown command '%s'", word);
-    mt_say("see 'memtrace --help'");
+        mt_message("unknown command '%s'", word);
+    mt_message("see 'memtrace --help'");
     return MT_EXIT_USAGE;
 }
 
@@ -135,7 +135,7 @@ static int say_first_steps(void)
     struct mt_buf out = {0};
 
     mt_buf_add_text(&out, "memtrace: no command given. To start:\n");
-    mt_add_first_steps(&out, ".", find_command("dry-run") != NULL);
+    mt_next_step_add_first(&out, ".", find_command("dry-run") != NULL);
     (void)!mt_io_write(STDERR_FILENO, out.data, out.length);
     mt_buf_release(&out);
     return MT_EXIT_USAGE;

@@ -31,19 +31,19 @@ static void add_xml(struct mt_buf *out, const char *text, bool keep_lines)
     }
 }
 
-void mt_add_xml(struct mt_buf *out, const char *text)
+void mt_escape_add_xml(struct mt_buf *out, const char *text)
 {
     add_xml(out, text, true);
 }
 
-void mt_add_xml_line(struct mt_buf *out, const char *text)
+void mt_escape_add_xml_line(struct mt_buf *out, const char *text)
 {
     add_xml(out, text, false);
 }
 
 /* An escape of foreign_text.h is a part of the string itself, because scripts insert the string
  * into the page. */
-void mt_add_script_string(struct mt_buf *out, const char *text, size_t columns)
+void mt_escape_add_script_string(struct mt_buf *out, const char *text, size_t columns)
 {
     struct mt_foreign_text foreign = mt_foreign_text(text, strlen(text));
     struct mt_foreign_char c;
@@ -89,7 +89,7 @@ static uint32_t byte_at(const struct mt_foreign_text *text)
     return text->at < text->end ? (unsigned char)*text->at : 0;
 }
 
-void mt_add_markdown(struct mt_buf *out, const char *text, size_t columns)
+void mt_escape_add_markdown(struct mt_buf *out, const char *text, size_t columns)
 {
     struct mt_foreign_text foreign = mt_foreign_text(text, strlen(text));
     struct mt_foreign_char c;
@@ -117,6 +117,6 @@ void mt_add_markdown(struct mt_buf *out, const char *text, size_t columns)
 void mt_add_xml_attribute(struct mt_buf *out, const char *name, const char *value)
 {
     mt_buf_printf(out, " %s=\"", name);
-    mt_add_xml_line(out, value);
+    mt_escape_add_xml_line(out, value);
     mt_buf_add_char(out, '"');
 }

@@ -89,7 +89,7 @@ void mt_byte_ticks(struct mt_ticks *ticks, uint64_t largest_value, uint64_t top,
              step * (double)ticks->count * unit <= (double)top * (1 + 1e-12));
 }
 
-uint64_t mt_count_step(double least)
+uint64_t mt_scale_count_step(double least)
 {
     static const double multiples[] = {1, 2, 5};
 
@@ -98,7 +98,7 @@ uint64_t mt_count_step(double least)
     return (uint64_t)(round_step(fmin(least, 1e18), multiples, 3) + 0.5);
 }
 
-uint64_t mt_time_step(double least_ns)
+uint64_t mt_scale_time_step(double least_ns)
 {
     static const uint64_t clock[] = {MINUTE,      2 * MINUTE,  5 * MINUTE, 10 * MINUTE,
                                      15 * MINUTE, 30 * MINUTE, HOUR,       2 * HOUR,
@@ -106,17 +106,18 @@ uint64_t mt_time_step(double least_ns)
     size_t i;
 
     if (!(least_ns > 50e9))
-        return mt_count_step(least_ns);
+        return mt_scale_count_step(least_ns);
     for (i = 0; i < MT_ARRAY_LEN(clock); i++) {
         if ((double)clock[i] >= least_ns)
             return clock[i];
     }
-    return mt_count_step(least_ns / (24.0 * (double)HOUR)) * 24 * HOUR;
+    return mt_scale_count_step(least_ns / (24.0 * (double)HOUR)) * 24 * HOUR;
 }
 
 enum { MAX_DECIMALS = 9 };
 
-void mt_time_label(char text[MT_TICK_TEXT], uint64_t t_ns, uint64_t step_ns, uint64_t longest_ns)
+void mt_scale_time_label(char text[MT_TICK_TEXT], uint64_t t_ns, uint64_t step_ns,
+                         uint64_t longest_ns)
 {
     static const struct {
         uint64_t ns;

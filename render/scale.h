@@ -25,13 +25,14 @@ void mt_byte_ticks(struct mt_ticks *ticks, uint64_t largest_value, uint64_t top,
 
 /* Returns the smallest round step of at least `least_ns`: 1, 2 or 5 times a power of ten. Steps of
  * at least a minute are those of a clock: 1, 2, 5, 10, 15, 30 min, 1, 2, 3, 6, 12 h, and days. */
-uint64_t mt_time_step(double least_ns);
+uint64_t mt_scale_time_step(double least_ns);
 /* Returns the smallest number of at least `least` that is 1, 2 or 5 times a power of ten. The
  * result is at least 1. */
-uint64_t mt_count_step(double least);
+uint64_t mt_scale_count_step(double least);
 
 /* Writes the label of the tick at `t_ns` on an axis with a tick every `step_ns`: "3.4 s", "20 ms",
  * "15 min". The unit depends on `longest_ns`, the largest time on the axis. */
-void mt_time_label(char text[MT_TICK_TEXT], uint64_t t_ns, uint64_t step_ns, uint64_t longest_ns);
+void mt_scale_time_label(char text[MT_TICK_TEXT], uint64_t t_ns, uint64_t step_ns,
+                         uint64_t longest_ns);
 
 #endif

@@ -40,7 +40,7 @@ static void add_attribute(struct mt_buf *out, const char *name, double value)
 static void add_element(struct mt_buf *out, const char *name, const char *text)
 {
     mt_buf_printf(out, "<%s>", name);
-    mt_add_xml(out, text);
+    mt_escape_add_xml(out, text);
     mt_buf_printf(out, "</%s>", name);
 }
 
@@ -377,7 +377,7 @@ static void add_text(struct mt_buf *out, const struct mt_op *op)
     mt_buf_add_text(out, anchors[style->anchor]);
     mt_buf_add_text(out, style->weight == MT_SEMIBOLD ? " b" : "");
     mt_buf_add_text(out, style->halo ? " o\">" : "\">");
-    mt_add_xml(out, op->text);
+    mt_escape_add_xml(out, op->text);
     mt_buf_add_text(out, "</text>\n");
 }
 
@@ -412,9 +412,9 @@ static void add_head(struct mt_buf *out, const struct mt_drawing *drawing, const
                   " role=\"img\" aria-labelledby=\"%s-title %s-desc\" font-family=\"" FONTS
                   "\">\n<title id=\"%s-title\">",
                   id, id, id);
-    mt_add_xml(out, drawing->title ? drawing->title : id);
+    mt_escape_add_xml(out, drawing->title ? drawing->title : id);
     mt_buf_printf(out, "</title>\n<desc id=\"%s-desc\">", id);
-    mt_add_xml(out, drawing->description ? drawing->description : "");
+    mt_escape_add_xml(out, drawing->description ? drawing->description : "");
     mt_buf_add_text(out, "</desc>\n");
 }
 

@@ -36,7 +36,7 @@ ALLOWED = {
     "collector/record/manifest.c": ("unlink", "a file of mkostemp"),
     "collector/record/probe.c": ("unlink", "a file of mkostemp"),
     "collector/record/probe_python.c": ("rmdir", "an empty folder of mkdtemp"),
-    "collector/record/trace_place.c": ("rmdir unlink", "empty folders; a file of mkostemp; a trace that was checked"),
+    "collector/record/trace_target.c": ("rmdir unlink", "empty folders; a file of mkostemp; a trace that was checked"),
     "collector/tape/own_file.c": ("unlink", "a file of this process: compared with its descriptor first"),
     "collector/tape/tape_file.c": ("unlink", "the tape that was read: compared with its descriptor first"),
     "collector/tape/trace_claim.c": ("unlink", "a file that is locked: compared with its descriptor first"),

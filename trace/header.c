@@ -504,7 +504,7 @@ bool mt_dry_run_read(const char *fact, struct mt_dry_run *dry_run)
     return true;
 }
 
-void mt_add_simulated_card(struct mt_buf *out, const struct mt_dry_run *dry_run)
+void mt_header_add_simulated_card(struct mt_buf *out, const struct mt_dry_run *dry_run)
 {
     mt_buf_add_text(out, "simulated ");
     if (*dry_run->card)

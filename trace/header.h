@@ -26,7 +26,7 @@ void mt_dry_run_write(const struct mt_dry_run *dry_run, struct mt_buf *out);
 bool mt_dry_run_read(const char *fact, struct mt_dry_run *dry_run);
 
 /* "simulated H200 141 GB" */
-void mt_add_simulated_card(struct mt_buf *out, const struct mt_dry_run *dry_run);
+void mt_header_add_simulated_card(struct mt_buf *out, const struct mt_dry_run *dry_run);
 
 /* How a process ended: "exit:0", "signal:9", "timeout", "oom-killed", "unknown". */
 

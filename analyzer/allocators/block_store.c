@@ -98,8 +98,8 @@ void mt_block_merge(struct mt_block_store *store, uint32_t id, uint32_t other)
     mt_block_drop(store, other);
 }
 
-void mt_count_alloc(struct mt_counters *counters, const struct mt_block *block,
-                    uint64_t remaining_bytes, bool was_split)
+void mt_block_store_count_alloc(struct mt_counters *counters, const struct mt_block *block,
+                                uint64_t remaining_bytes, bool was_split)
 {
     MT_ASSERT(block->state == MT_BLOCK_ALLOCATED);
     MT_ASSERT(!remaining_bytes || mt_block_is_split(block));
@@ -115,16 +115,16 @@ void mt_count_alloc(struct mt_counters *counters, const struct mt_block *block,
     mt_level_add(&counters->requested, block->requested_bytes);
 }
 
-void mt_count_free_requested(struct mt_counters *counters, const struct mt_block *block)
+void mt_block_store_count_free_requested(struct mt_counters *counters, const struct mt_block *block)
 {
     MT_ASSERT(block->state == MT_BLOCK_PENDING);
     counters->frees++;
     mt_level_sub(&counters->allocated, block->size_bytes);
 }
 
-void mt_count_free_completed(struct mt_counters *counters, uint64_t size_bytes,
-                             uint64_t requested_bytes, uint64_t merged_bytes,
-                             const struct mt_block *result)
+void mt_block_store_count_free_completed(struct mt_counters *counters, uint64_t size_bytes,
+                                         uint64_t requested_bytes, uint64_t merged_bytes,
+                                         const struct mt_block *result)
 {
     MT_ASSERT(result->state == MT_BLOCK_FREE);
     MT_ASSERT(result->size_bytes == size_bytes + merged_bytes);

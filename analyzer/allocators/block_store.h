@@ -73,16 +73,17 @@ static inline bool mt_block_is_split(const struct mt_block *block)
 
 /* Counts a free block that serves a request. `remaining_bytes`: left over by a split (0 = no
  * split). Counters change in the order of the original, because peaks depend on it. */
-void mt_count_alloc(struct mt_counters *counters, const struct mt_block *block,
-                    uint64_t remaining_bytes, bool was_split);
+void mt_block_store_count_alloc(struct mt_counters *counters, const struct mt_block *block,
+                                uint64_t remaining_bytes, bool was_split);
 
-void mt_count_free_requested(struct mt_counters *counters, const struct mt_block *block);
+void mt_block_store_count_free_requested(struct mt_counters *counters,
+                                         const struct mt_block *block);
 
 /* `size_bytes` of the block before it merged with neighbors of `merged_bytes` in total; `result` is
  * the merged block. */
-void mt_count_free_completed(struct mt_counters *counters, uint64_t size_bytes,
-                             uint64_t requested_bytes, uint64_t merged_bytes,
-                             const struct mt_block *result);
+void mt_block_store_count_free_completed(struct mt_counters *counters, uint64_t size_bytes,
+                                         uint64_t requested_bytes, uint64_t merged_bytes,
+                                         const struct mt_block *result);
 
 /* Checks that neighbors refer to each other, touch, and are never both free, and that every slot is
  * a block or in the list of unused ones. `may_touch`: free neighbors may stay separate. *why: the

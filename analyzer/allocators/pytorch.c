@@ -98,7 +98,7 @@ static enum mt_status pytorch_place(struct mt_pytorch *self,
     MT_ASSERT(block->addr == request->addr && block->size_bytes == request->block_bytes);
     block->state = MT_BLOCK_ALLOCATED;
     block->requested_bytes = mt_min_u64(request->size_bytes, block->size_bytes);
-    mt_count_alloc(&self->counters, block, whole - block->size_bytes, was_split);
+    mt_block_store_count_alloc(&self->counters, block, whole - block->size_bytes, was_split);
     return MT_OK;
 }
 
@@ -416,7 +416,7 @@ static void hand_out(struct mt_pytorch *self, const struct mt_pytorch_search *se
     block->requested_bytes = search->requested_bytes;
     MT_ASSERT(rest == MT_NO_BLOCK || block->size_bytes == search->size_bytes);
     MT_ASSERT(rest == MT_NO_BLOCK || block->next == rest);
-    mt_count_alloc(&self->counters, block, remaining, was_split);
+    mt_block_store_count_alloc(&self->counters, block, remaining, was_split);
 }
 
 static void show_block(const struct mt_pytorch *self, uint32_t id, struct mt_policy_block *out)
@@ -495,7 +495,7 @@ static enum mt_status free_requested(struct mt_policy *policy, uint32_t handle)
 
     MT_ASSERT(handle < self->store.count && block->state == MT_BLOCK_ALLOCATED);
     block->state = MT_BLOCK_PENDING;
-    mt_count_free_requested(&self->counters, block);
+    mt_block_store_count_free_requested(&self->counters, block);
     return MT_OK;
 }
 
@@ -509,7 +509,8 @@ static enum mt_status free_completed(struct mt_policy *policy, uint32_t handle)
     MT_ASSERT(!self->restoring);
     block->state = MT_BLOCK_FREE;
     mt_pytorch_file_freed(self, handle, &merged);
-    mt_count_free_completed(&self->counters, size, block->requested_bytes, merged, block);
+    mt_block_store_count_free_completed(&self->counters, size, block->requested_bytes, merged,
+                                        block);
     return MT_OK;
 }
 

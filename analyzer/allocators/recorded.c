@@ -289,7 +289,7 @@ static enum mt_status alloc(struct mt_policy *self, const struct mt_policy_reque
     block->state = MT_BLOCK_ALLOCATED;
     block->requested_bytes = mt_min_u64(request->size_bytes, block->size_bytes);
     MT_ASSERT(block->addr == request->addr && block->size_bytes == size);
-    mt_count_alloc(&self->counters, block, remaining, was_split);
+    mt_block_store_count_alloc(&self->counters, block, remaining, was_split);
     *out = (struct mt_policy_block){id, block->addr, block->size_bytes};
     return MT_OK;
 }
@@ -299,7 +299,7 @@ static enum mt_status free_requested(struct mt_policy *self, uint32_t handle)
     MT_ASSERT(handle < self->store.count);
     MT_ASSERT(self->store.blocks[handle].state == MT_BLOCK_ALLOCATED);
     self->store.blocks[handle].state = MT_BLOCK_PENDING;
-    mt_count_free_requested(&self->counters, &self->store.blocks[handle]);
+    mt_block_store_count_free_requested(&self->counters, &self->store.blocks[handle]);
     return MT_OK;
 }
 
@@ -311,7 +311,8 @@ static enum mt_status free_completed(struct mt_policy *self, uint32_t id)
     MT_ASSERT(id < self->store.count && block->state == MT_BLOCK_PENDING);
     block->state = MT_BLOCK_FREE;
     if (block->reservation == RESERVATION_OWN) {
-        mt_count_free_completed(&self->counters, size, block->requested_bytes, 0, block);
+        mt_block_store_count_free_completed(&self->counters, size, block->requested_bytes, 0,
+                                            block);
         mt_level_sub(&self->counters.reserved, size);
         unfile(self, id);
         mt_block_drop(&self->store, id);
@@ -320,7 +321,8 @@ static enum mt_status free_completed(struct mt_policy *self, uint32_t id)
     unfile(self, id);
     merge_free(self, id, block->previous, &merged);
     merge_free(self, id, block->next, &merged);
-    mt_count_free_completed(&self->counters, size, block->requested_bytes, merged, block);
+    mt_block_store_count_free_completed(&self->counters, size, block->requested_bytes, merged,
+                                        block);
     file(self, id);
     return MT_OK;
 }

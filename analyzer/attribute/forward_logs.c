@@ -163,12 +163,12 @@ static void append(struct mt_forward_log *log, uint32_t node, const struct mt_fo
 }
 
 void mt_forward_logs_add(struct mt_forward_logs *logs, const struct mt_forward_birth *birth,
-                         struct mt_forward_place *place)
+                         struct mt_forward_position *place)
 {
     struct mt_forward_root root;
     struct mt_forward_log *log;
 
-    *place = (struct mt_forward_place){MT_NO_ID, 0};
+    *place = (struct mt_forward_position){MT_NO_ID, 0};
     if (logs->open && is_behind_call(logs, birth->stack))
         close_log(logs);
     if (!is_in_call(logs, birth->stack) || logs->held >= MT_FORWARD_LOGS_MAX)
@@ -179,20 +179,20 @@ void mt_forward_logs_add(struct mt_forward_logs *logs, const struct mt_forward_b
     if (!logs->open)
         open_log(logs, root, birth->owner);
     log = &logs->logs[logs->open - 1];
-    *place = (struct mt_forward_place){logs->open - 1, log->count};
+    *place = (struct mt_forward_position){logs->open - 1, log->count};
     append(log, mt_python_node_of(&logs->tree, birth->stack), birth);
     log->last = root.top;
     log->alive++;
     logs->held++;
 }
 
-void mt_forward_logs_enter(struct mt_forward_logs *logs, struct mt_forward_place place)
+void mt_forward_logs_enter(struct mt_forward_logs *logs, struct mt_forward_position place)
 {
     if (place.log != MT_NO_ID)
         logs->logs[place.log].alive++;
 }
 
-void mt_forward_logs_leave(struct mt_forward_logs *logs, struct mt_forward_place place)
+void mt_forward_logs_leave(struct mt_forward_logs *logs, struct mt_forward_position place)
 {
     if (place.log == MT_NO_ID)
         return;
@@ -220,7 +220,7 @@ enum mt_status mt_forward_logs_settle(struct mt_forward_logs *logs,
 }
 
 struct mt_module_call mt_forward_logs_call(const struct mt_forward_logs *logs,
-                                           struct mt_forward_place place)
+                                           struct mt_forward_position place)
 {
     static const struct mt_module_call none = {.body = MT_NO_ID};
 

@@ -33,7 +33,7 @@ struct mt_forward_log {
 };
 
 /* The log and position of a block's allocation. */
-struct mt_forward_place {
+struct mt_forward_position {
     uint32_t log; /* MT_NO_ID: the allocation is in no tracked call of a model */
     uint32_t at;
 };
@@ -82,10 +82,10 @@ struct mt_forward_birth {
 /* Adds an allocation. *place refers to its log until mt_forward_logs_leave. Allocations of backward
  * or an optimizer end the previous call. */
 void mt_forward_logs_add(struct mt_forward_logs *logs, const struct mt_forward_birth *birth,
-                         struct mt_forward_place *place);
+                         struct mt_forward_position *place);
 /* Add and remove a reference of a block to a place. */
-void mt_forward_logs_enter(struct mt_forward_logs *logs, struct mt_forward_place place);
-void mt_forward_logs_leave(struct mt_forward_logs *logs, struct mt_forward_place place);
+void mt_forward_logs_enter(struct mt_forward_logs *logs, struct mt_forward_position place);
+void mt_forward_logs_leave(struct mt_forward_logs *logs, struct mt_forward_position place);
 
 /* Returns the part of a training step according to a stack (enum mt_phase_kind). */
 static inline uint8_t mt_forward_logs_kind(const struct mt_forward_logs *logs, uint32_t stack)
@@ -100,7 +100,7 @@ enum mt_status mt_forward_logs_settle(struct mt_forward_logs *logs,
 /* Call it after mt_forward_logs_settle. Returns the entry that the allocation at a place belongs
  * to. */
 struct mt_module_call mt_forward_logs_call(const struct mt_forward_logs *logs,
-                                           struct mt_forward_place place);
+                                           struct mt_forward_position place);
 void mt_forward_logs_release(struct mt_forward_logs *logs);
 
 #endif

@@ -60,7 +60,7 @@ static void add_name(struct mt_buf *out, const char *name)
 static void add_path(const struct mt_icicle *icicle, const struct mt_symbols *symbols,
                      uint32_t index, struct mt_buf *out)
 {
-    uint32_t path[MT_SPEAKING_DEPTH + 3], count = 0;
+    uint32_t path[MT_NAMED_FRAMES_DEPTH + 3], count = 0;
     struct mt_arena names = {0};
 
     for (; index; index = icicle->nodes[index].parent)
@@ -276,17 +276,17 @@ static void descend_tie(struct tree *tree, const struct mt_holding *holding, uin
     descend(tree, node, holding, at);
 }
 
-static void add_holding(struct tree *tree, struct mt_speaking_stack *speaking,
+static void add_holding(struct tree *tree, struct mt_named_frames *named,
                         const struct mt_holding *holding, bool reversed)
 {
-    uint32_t frames[MT_SPEAKING_DEPTH], count, at = 0;
+    uint32_t frames[MT_NAMED_FRAMES_DEPTH], count, at = 0;
     struct mt_node leaf = {.kind = MT_NODE_BLOCKS,
                            .frame = MT_NO_ID,
                            .phase = holding->phase,
                            .role = holding->role,
                            .block_bytes = holding->block_bytes};
 
-    mt_speaking_stack_get(speaking, holding->stack, frames, &count);
+    mt_named_frames_get(named, holding->stack, frames, &count);
     count_in(tree, 0, holding);
     if (count == 0)
         descend(tree, no_stack_node(tree, holding), holding, &at);
@@ -471,12 +471,12 @@ void mt_icicle_build(struct mt_arena *arena, const struct mt_holding *holdings,
                         .weigh = options ? options->weigh : MT_WEIGH_ALLOCATED};
     struct mt_node root = {.kind = MT_NODE_ROOT, .frame = MT_NO_ID, .phase = MT_NO_PHASE};
     struct mt_icicle *icicle = mt_arena_alloc(arena, sizeof *icicle);
-    struct mt_speaking_stack speaking;
+    struct mt_named_frames named;
 
     add_node(&tree, &root);
-    mt_speaking_stack_init(&speaking, arena, symbols);
+    mt_named_frames_init(&named, arena, symbols);
     for (uint32_t i = 0; i < holding_count; i++)
-        add_holding(&tree, &speaking, &holdings[i], options && options->reversed);
+        add_holding(&tree, &named, &holdings[i], options && options->reversed);
     finish(&tree, icicle);
     mt_map_release(&tree.children);
     mt_site_table_release(&tree.sites);

@@ -302,7 +302,7 @@ const char *mt_library_what(const char *function)
     return NULL;
 }
 
-bool mt_is_nccl_range(const char *range, const char **call)
+bool mt_libraries_is_nccl_range(const char *range, const char **call)
 {
     static const char domain[] = "NCCL: ";
 

@@ -26,7 +26,7 @@ const char *mt_library_what(const char *function);
 
 /* Whether a range of this name belongs to NCCL (NVTX, domain "NCCL"). Then *call is the function of
  * the range. */
-bool mt_is_nccl_range(const char *range, const char **call);
+bool mt_libraries_is_nccl_range(const char *range, const char **call);
 /* Whether that function makes as many communicators as its caller requests, one per device. */
 bool mt_makes_communicators(const char *call);
 /* Whether that function makes one communicator. */

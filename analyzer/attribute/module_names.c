@@ -130,7 +130,7 @@ static const char *element(const struct mt_module_namer *namer, uint32_t node, b
     struct mt_arena *arena = namer->arena;
     uint32_t frame = frame_of(namer, node);
     const char *function = mt_frame_function(arena, namer->symbols, frame);
-    const char *place = mt_frame_place(arena, namer->symbols, frame);
+    const char *place = mt_frame_position(arena, namer->symbols, frame);
     size_t length;
 
     if (!place)

@@ -109,7 +109,7 @@ static const char *file_words(struct mt_arena *arena, const struct mt_frame *fra
     return base ? cut_text(arena, base) : NULL;
 }
 
-const char *mt_frame_place(struct mt_arena *arena, const struct mt_symbols *symbols, uint32_t id)
+const char *mt_frame_position(struct mt_arena *arena, const struct mt_symbols *symbols, uint32_t id)
 {
     const struct mt_frame *frame = frame_at(symbols, id);
     const char *path = frame ? mt_symbols_text(symbols, frame->file) : "", *file;
@@ -125,7 +125,7 @@ const char *mt_frame_place(struct mt_arena *arena, const struct mt_symbols *symb
 const char *mt_frame_label(struct mt_arena *arena, const struct mt_symbols *symbols, uint32_t frame)
 {
     const char *function = mt_frame_function(arena, symbols, frame);
-    const char *place = mt_frame_place(arena, symbols, frame);
+    const char *place = mt_frame_position(arena, symbols, frame);
 
     if (!place || !*place)
         return function;
@@ -144,7 +144,7 @@ const char *mt_site_text(struct mt_arena *arena, const struct mt_symbols *symbol
     label = mt_frame_label(arena, symbols, site.frame);
     if (site.own == MT_NO_ID)
         return label;
-    own = mt_frame_place(arena, symbols, site.own);
+    own = mt_frame_position(arena, symbols, site.own);
     return own ? mt_arena_printf(arena, "%s" BESIDE "%s", label, own) : NULL;
 }
 

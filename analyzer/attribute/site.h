@@ -53,8 +53,8 @@ const char *mt_frame_label(struct mt_arena *arena, const struct mt_symbols *symb
  * notebook is "cell[3105878423]:21". */
 const char *mt_frame_function(struct mt_arena *arena, const struct mt_symbols *symbols,
                               uint32_t frame);
-const char *mt_frame_place(struct mt_arena *arena, const struct mt_symbols *symbols,
-                           uint32_t frame);
+const char *mt_frame_position(struct mt_arena *arena, const struct mt_symbols *symbols,
+                              uint32_t frame);
 
 /* The same, cached.
  *

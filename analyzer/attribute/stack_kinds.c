@@ -15,12 +15,12 @@
 #include "symbols.h"
 #include "util.h"
 
-void mt_speaking_stack_init(struct mt_speaking_stack *speaking, struct mt_arena *arena,
-                            const struct mt_symbols *symbols)
+void mt_named_frames_init(struct mt_named_frames *named, struct mt_arena *arena,
+                          const struct mt_symbols *symbols)
 {
-    memset(speaking, 0, sizeof *speaking);
-    speaking->arena = arena;
-    speaking->symbols = symbols;
+    memset(named, 0, sizeof *named);
+    named->arena = arena;
+    named->symbols = symbols;
 }
 
 /* A copy with twice the room. */
@@ -39,80 +39,79 @@ static uint32_t doubled(uint32_t wanted)
     return wanted < UINT32_MAX / 2 ? wanted * 2 : wanted;
 }
 
-static void learn_frames(struct mt_speaking_stack *speaking)
+static void learn_frames(struct mt_named_frames *named)
 {
-    uint32_t wanted = speaking->symbols->frame_count, capacity = doubled(wanted);
+    uint32_t wanted = named->symbols->frame_count, capacity = doubled(wanted);
 
-    if (wanted > speaking->frame_capacity) {
-        uint8_t *plumbing = regrown(speaking->arena, speaking->plumbing, speaking->frame_count,
-                                    capacity, sizeof *plumbing);
-        speaking->plumbing = plumbing;
-        speaking->frame_capacity = capacity;
+    if (wanted > named->frame_capacity) {
+        uint8_t *plumbing =
+            regrown(named->arena, named->plumbing, named->frame_count, capacity, sizeof *plumbing);
+        named->plumbing = plumbing;
+        named->frame_capacity = capacity;
     }
-    for (; speaking->frame_count < wanted; speaking->frame_count++)
-        speaking->plumbing[speaking->frame_count] =
-            mt_frame_is_plumbing(speaking->symbols, speaking->frame_count);
+    for (; named->frame_count < wanted; named->frame_count++)
+        named->plumbing[named->frame_count] =
+            mt_frame_is_plumbing(named->symbols, named->frame_count);
 }
 
-static void make_room(struct mt_speaking_stack *speaking, uint32_t wanted)
+static void make_room(struct mt_named_frames *named, uint32_t wanted)
 {
     uint32_t capacity = doubled(wanted), *node;
     uint8_t *depth;
 
-    if (wanted <= speaking->stack_capacity)
+    if (wanted <= named->stack_capacity)
         return;
-    node = regrown(speaking->arena, speaking->node, speaking->stack_count, capacity, sizeof *node);
-    depth =
-        regrown(speaking->arena, speaking->depth, speaking->stack_count, capacity, sizeof *depth);
-    speaking->node = node;
-    speaking->depth = depth;
-    speaking->stack_capacity = capacity;
+    node = regrown(named->arena, named->node, named->stack_count, capacity, sizeof *node);
+    depth = regrown(named->arena, named->depth, named->stack_count, capacity, sizeof *depth);
+    named->node = node;
+    named->depth = depth;
+    named->stack_capacity = capacity;
 }
 
-static void learn_stack(struct mt_speaking_stack *speaking, uint32_t id)
+static void learn_stack(struct mt_named_frames *named, uint32_t id)
 {
-    const struct mt_stack *stack = &speaking->symbols->stacks[id];
+    const struct mt_stack *stack = &named->symbols->stacks[id];
     bool has_parent = stack->parent < id;
-    uint8_t above = has_parent ? speaking->depth[stack->parent] : 0;
-    bool silent = stack->frame >= speaking->frame_count || speaking->plumbing[stack->frame];
+    uint8_t above = has_parent ? named->depth[stack->parent] : 0;
+    bool silent = stack->frame >= named->frame_count || named->plumbing[stack->frame];
 
-    if (silent || above == MT_SPEAKING_DEPTH) {
-        speaking->node[id] = has_parent ? speaking->node[stack->parent] : MT_NO_ID;
-        speaking->depth[id] = above;
+    if (silent || above == MT_NAMED_FRAMES_DEPTH) {
+        named->node[id] = has_parent ? named->node[stack->parent] : MT_NO_ID;
+        named->depth[id] = above;
     } else {
-        speaking->node[id] = id;
-        speaking->depth[id] = (uint8_t)(above + 1);
+        named->node[id] = id;
+        named->depth[id] = (uint8_t)(above + 1);
     }
 }
 
-static void learn(struct mt_speaking_stack *speaking)
+static void learn(struct mt_named_frames *named)
 {
-    learn_frames(speaking);
-    make_room(speaking, speaking->symbols->stack_count);
-    for (; speaking->stack_count < speaking->symbols->stack_count; speaking->stack_count++)
-        learn_stack(speaking, speaking->stack_count);
+    learn_frames(named);
+    make_room(named, named->symbols->stack_count);
+    for (; named->stack_count < named->symbols->stack_count; named->stack_count++)
+        learn_stack(named, named->stack_count);
 }
 
-void mt_speaking_stack_get(struct mt_speaking_stack *speaking, uint32_t stack,
-                           uint32_t frames[MT_SPEAKING_DEPTH], uint32_t *count)
+void mt_named_frames_get(struct mt_named_frames *named, uint32_t stack,
+                         uint32_t frames[MT_NAMED_FRAMES_DEPTH], uint32_t *count)
 {
-    const struct mt_stack *stacks = speaking->symbols->stacks;
+    const struct mt_stack *stacks = named->symbols->stacks;
     uint32_t depth;
 
     *count = 0;
-    if (stack >= speaking->symbols->stack_count)
+    if (stack >= named->symbols->stack_count)
         return;
-    if (stack >= speaking->stack_count) {
-        learn(speaking);
+    if (stack >= named->stack_count) {
+        learn(named);
     }
-    depth = speaking->depth[stack];
+    depth = named->depth[stack];
     if (depth == 0) {
         frames[0] = stacks[stack].frame;
         *count = 1;
         return;
     }
     *count = depth;
-    for (uint32_t node = speaking->node[stack]; depth > 0; node = speaking->node[node]) {
+    for (uint32_t node = named->node[stack]; depth > 0; node = named->node[node]) {
         frames[--depth] = stacks[node].frame;
         if (depth == 0)
             break;

@@ -46,9 +46,9 @@ static inline bool mt_stack_kind_trains(uint8_t kind)
 /* Returns the frames of a stack without plumbing, root first. Fast enough for every event. */
 
 /* Deeper frames are omitted: the caller above represents them. */
-#define MT_SPEAKING_DEPTH 24
+#define MT_NAMED_FRAMES_DEPTH 24
 
-struct mt_speaking_stack {
+struct mt_named_frames {
     struct mt_arena *arena;
     const struct mt_symbols *symbols;
     uint8_t *plumbing; /* by frame */
@@ -58,12 +58,12 @@ struct mt_speaking_stack {
 };
 
 /* Both are borrowed. */
-void mt_speaking_stack_init(struct mt_speaking_stack *speaking, struct mt_arena *arena,
-                            const struct mt_symbols *symbols);
+void mt_named_frames_init(struct mt_named_frames *named, struct mt_arena *arena,
+                          const struct mt_symbols *symbols);
 
 /* Fills frames[] with the frames of `stack`, and *count: 0 for MT_NO_ID; a stack of only plumbing
  * gives its innermost frame. O(count), plus O(1) once for every stack and frame of the trace. */
-void mt_speaking_stack_get(struct mt_speaking_stack *speaking, uint32_t stack,
-                           uint32_t frames[MT_SPEAKING_DEPTH], uint32_t *count);
+void mt_named_frames_get(struct mt_named_frames *named, uint32_t stack,
+                         uint32_t frames[MT_NAMED_FRAMES_DEPTH], uint32_t *count);
 
 #endif

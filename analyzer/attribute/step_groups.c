@@ -6,25 +6,25 @@
 #include "map.h"
 #include "process_memory.h"
 #include "step_groups.h"
-#include "stretches.h"
+#include "work_intervals.h"
 
 /* Turns of a program of XLA. Lines alone cannot distinguish the loop over requests from an inner
  * one that makes the arrays of each layer: both turn at the same line. In a real turn the program's
  * own module runs (xla_runs.h). */
 
-/* `starts`, by stretch: removes turns before which the module has not run since the previous turn.
- * Nothing changes if the program runs no module. O(stretches + runs). */
-static void xla_steps_merge(const struct mt_stretches *stretches, bool *starts)
+/* `starts`, by interval: removes turns before which the module has not run since the previous turn.
+ * Nothing changes if the program runs no module. O(intervals + runs). */
+static void xla_steps_merge(const struct mt_work_intervals *intervals, bool *starts)
 {
-    const struct mt_xla_runs *runs = &stretches->xla_runs;
+    const struct mt_xla_runs *runs = &intervals->xla_runs;
     uint32_t module = mt_xla_runs_main(runs);
     bool has_run = false;
     size_t run = 0;
 
     if (module == MT_NO_ID)
         return;
-    for (size_t i = 0; i < stretches->count; i++) {
-        uint64_t begin_seq = stretches->list[i].begin_seq;
+    for (size_t i = 0; i < intervals->count; i++) {
+        uint64_t begin_seq = intervals->list[i].begin_seq;
 
         for (; run < runs->count && runs->list[run].begin_seq < begin_seq; run++)
             has_run |= runs->list[run].module == module;
@@ -33,14 +33,14 @@ static void xla_steps_merge(const struct mt_stretches *stretches, bool *starts)
     }
 }
 
-static bool is_forward(const struct mt_stretch *stretch)
+static bool is_forward(const struct mt_work_interval *interval)
 {
-    return stretch->kind == MT_PHASE_FORWARD || stretch->kind == MT_PHASE_LOSS;
+    return interval->kind == MT_PHASE_FORWARD || interval->kind == MT_PHASE_LOSS;
 }
 
 /* Splits the work of the program's own threads between two runs of autograd's: the forward pass is
  * the part after the lowest allocation. */
-static void split(struct mt_stretch *left, struct mt_stretch *right)
+static void split(struct mt_work_interval *left, struct mt_work_interval *right)
 {
     *right = *left;
     left->end_seq = left->low_seq;
@@ -52,41 +52,41 @@ static void split(struct mt_stretch *left, struct mt_stretch *right)
     right->turns = true;
 }
 
-static void split_by_level(struct mt_stretches *stretches)
+static void split_by_level(struct mt_work_intervals *intervals)
 {
-    struct mt_stretch *list = mt_memory_zeroed(2 * stretches->count + 1, sizeof *list);
+    struct mt_work_interval *list = mt_memory_zeroed(2 * intervals->count + 1, sizeof *list);
     size_t count = 0;
 
-    for (size_t i = 0; i < stretches->count; i++) {
-        bool is_last = i + 1 == stretches->count;
-        bool unknown = stretches->list[i].kind == MT_PHASE_UNKNOWN && !stretches->list[i].covered;
+    for (size_t i = 0; i < intervals->count; i++) {
+        bool is_last = i + 1 == intervals->count;
+        bool unknown = intervals->list[i].kind == MT_PHASE_UNKNOWN && !intervals->list[i].covered;
 
-        list[count] = stretches->list[i];
-        if (unknown && i && !is_last && stretches->list[i + 1].kind == MT_PHASE_BACKWARD) {
+        list[count] = intervals->list[i];
+        if (unknown && i && !is_last && intervals->list[i + 1].kind == MT_PHASE_BACKWARD) {
             split(&list[count], &list[count + 1]);
             if (list[count].end_seq < list[count].begin_seq)
                 list[count] = list[count + 1]; /* nothing is left of it */
             else
                 count++;
-        } else if (unknown && i && stretches->list[i - 1].kind == MT_PHASE_OPTIMIZER) {
+        } else if (unknown && i && intervals->list[i - 1].kind == MT_PHASE_OPTIMIZER) {
             list[count].turns = true;
         }
         count++;
     }
-    free(stretches->list);
-    stretches->list = list;
-    stretches->count = count;
-    stretches->capacity = 2 * count + 1;
+    free(intervals->list);
+    intervals->list = list;
+    intervals->count = count;
+    intervals->capacity = 2 * count + 1;
 }
 
-/* For each stretch: whether a zero_grad follows before the model is called. */
+/* For each interval: whether a zero_grad follows before the model is called. */
 static void find_clearing(struct mt_step_groups *groups)
 {
-    const struct mt_stretches *stretches = groups->stretches;
+    const struct mt_work_intervals *intervals = groups->intervals;
     bool clears = false;
 
-    for (size_t i = stretches->count; i-- > 0;) {
-        uint8_t kind = stretches->list[i].kind;
+    for (size_t i = intervals->count; i-- > 0;) {
+        uint8_t kind = intervals->list[i].kind;
 
         if (kind == MT_PHASE_ZERO_GRAD)
             clears = true;
@@ -112,16 +112,16 @@ static void follow(struct turn *turn, uint8_t kind, bool has_backward)
  * allocates only in the first turn. */
 static bool updates_show(const struct mt_step_groups *groups)
 {
-    const struct mt_stretches *stretches = groups->stretches;
+    const struct mt_work_intervals *intervals = groups->intervals;
     bool has_backward = groups->has_backward;
     struct turn turn = {false, false};
     uint32_t turns = 0, last = 0;
     bool any = false;
 
-    for (size_t i = 0; i < stretches->count; i++) {
-        const struct mt_stretch *stretch = &stretches->list[i];
+    for (size_t i = 0; i < intervals->count; i++) {
+        const struct mt_work_interval *interval = &intervals->list[i];
 
-        if (stretch->turns && (turn.backward || !has_backward)) {
+        if (interval->turns && (turn.backward || !has_backward)) {
             turns++;
             if (turn.update || groups->clears[i]) {
                 last = turns;
@@ -129,26 +129,26 @@ static bool updates_show(const struct mt_step_groups *groups)
             }
             turn = (struct turn){false, false};
         }
-        follow(&turn, stretch->kind, has_backward);
+        follow(&turn, interval->kind, has_backward);
     }
     return any && last * 2 >= turns;
 }
 
 static void start_training(struct mt_step_groups *groups)
 {
-    const struct mt_stretches *stretches = groups->stretches;
+    const struct mt_work_intervals *intervals = groups->intervals;
     bool show = updates_show(groups);
     struct turn turn = {false, false};
 
-    for (size_t i = 0; i < stretches->count; i++) {
-        const struct mt_stretch *stretch = &stretches->list[i];
+    for (size_t i = 0; i < intervals->count; i++) {
+        const struct mt_work_interval *interval = &intervals->list[i];
 
-        if (stretch->turns && (turn.backward || !groups->has_backward) &&
+        if (interval->turns && (turn.backward || !groups->has_backward) &&
             (!show || turn.update || groups->clears[i])) {
             groups->starts[i] = true;
             turn = (struct turn){false, false};
         }
-        follow(&turn, stretch->kind, groups->has_backward);
+        follow(&turn, interval->kind, groups->has_backward);
     }
 }
 
@@ -169,63 +169,63 @@ static bool is_outer(const struct loop *a, const struct loop *b)
 /* Each turn of the outermost loop that turns at least twice. */
 static void start_calls(struct mt_step_groups *groups)
 {
-    const struct mt_stretches *stretches = groups->stretches;
-    const struct mt_symbols *symbols = stretches->symbols;
+    const struct mt_work_intervals *intervals = groups->intervals;
+    const struct mt_symbols *symbols = intervals->symbols;
     struct loop chosen = {.depth = UINT32_MAX};
     struct mt_map turns = {0};
 
-    for (size_t i = 0; i < stretches->count; i++) {
-        struct mt_turn turn = stretches->list[i].turn;
+    for (size_t i = 0; i < intervals->count; i++) {
+        struct mt_turn turn = intervals->list[i].turn;
         bool has_body = turn.body < symbols->stack_count;
         struct loop loop = {has_body ? symbols->stacks[turn.body].depth : 0, turn};
         uint64_t key = (uint64_t)turn.body << 32 | turn.line;
         uint32_t count = mt_map_get(&turns, key);
 
-        if (!stretches->list[i].turns)
+        if (!intervals->list[i].turns)
             continue;
         count = count == MT_MAP_NONE ? 1 : count + 1;
         mt_map_put(&turns, key, count);
         if (count >= 2 && is_outer(&loop, &chosen))
             chosen = loop;
     }
-    for (size_t i = 0; chosen.depth != UINT32_MAX && i < stretches->count; i++)
-        groups->starts[i] = stretches->list[i].turns &&
-                            stretches->list[i].turn.body == chosen.turn.body &&
-                            stretches->list[i].turn.line == chosen.turn.line;
-    xla_steps_merge(stretches, groups->starts);
+    for (size_t i = 0; chosen.depth != UINT32_MAX && i < intervals->count; i++)
+        groups->starts[i] = intervals->list[i].turns &&
+                            intervals->list[i].turn.body == chosen.turn.body &&
+                            intervals->list[i].turn.line == chosen.turn.line;
+    xla_steps_merge(intervals, groups->starts);
     mt_map_release(&turns);
 }
 
 /* Counts the turns that contain each place, and finds the places that fetch a batch: the first of a
  * turn, if it only calls a function that allocates. */
-static void count_places(struct mt_step_groups *groups, struct mt_stretches *stretches)
+static void count_places(struct mt_step_groups *groups, struct mt_work_intervals *intervals)
 {
-    uint32_t strings = stretches->symbols->strings.count;
+    uint32_t strings = intervals->symbols->strings.count;
     uint32_t *last, turn = 1;
     bool *fetches;
 
-    groups->place_count = stretches->named_turns ? strings : stretches->symbols->stack_count;
+    groups->place_count = intervals->named_turns ? strings : intervals->symbols->stack_count;
     groups->seen = mt_memory_zeroed((size_t)groups->place_count + 1, sizeof *groups->seen);
     last = mt_memory_zeroed((size_t)groups->place_count + 1, sizeof *last);
     fetches = mt_memory_zeroed((size_t)groups->place_count + 1, sizeof *fetches);
-    for (size_t i = 0; i < stretches->count; i++) {
-        struct mt_stretch *stretch = &stretches->list[i];
+    for (size_t i = 0; i < intervals->count; i++) {
+        struct mt_work_interval *interval = &intervals->list[i];
 
         turn += groups->starts[i];
-        if (stretch->place >= groups->place_count)
+        if (interval->place >= groups->place_count)
             continue;
-        if (last[stretch->place] != turn)
-            groups->seen[stretch->place]++;
-        last[stretch->place] = turn;
-        fetches[stretch->place] |= groups->starts[i] && stretch->kind == MT_PHASE_UNKNOWN &&
-                                   stretch->allocates && stretch->callees && !stretch->covered;
+        if (last[interval->place] != turn)
+            groups->seen[interval->place]++;
+        last[interval->place] = turn;
+        fetches[interval->place] |= groups->starts[i] && interval->kind == MT_PHASE_UNKNOWN &&
+                                    interval->allocates && interval->callees && !interval->covered;
     }
-    for (size_t i = 0; i < stretches->count; i++) {
-        struct mt_stretch *stretch = &stretches->list[i];
+    for (size_t i = 0; i < intervals->count; i++) {
+        struct mt_work_interval *interval = &intervals->list[i];
 
-        if (stretch->kind == MT_PHASE_UNKNOWN && stretch->place < groups->place_count &&
-            fetches[stretch->place] && stretch->callees)
-            stretch->kind = MT_PHASE_DATA;
+        if (interval->kind == MT_PHASE_UNKNOWN && interval->place < groups->place_count &&
+            fetches[interval->place] && interval->callees)
+            interval->kind = MT_PHASE_DATA;
     }
     free(fetches);
     free(last);
@@ -233,51 +233,51 @@ static void count_places(struct mt_step_groups *groups, struct mt_stretches *str
 }
 
 /* At the edge of a step: a place that is not in every turn is not part of it. */
-static bool is_beside(const struct mt_step_groups *groups, const struct mt_stretch *stretch,
+static bool is_beside(const struct mt_step_groups *groups, const struct mt_work_interval *interval,
                       bool leads)
 {
     bool rare;
 
-    if (stretch->kind == MT_PHASE_SETUP || stretch->kind == MT_PHASE_DATA)
-        return !stretch->covered;
-    if (stretch->kind != MT_PHASE_UNKNOWN && !is_forward(stretch))
+    if (interval->kind == MT_PHASE_SETUP || interval->kind == MT_PHASE_DATA)
+        return !interval->covered;
+    if (interval->kind != MT_PHASE_UNKNOWN && !is_forward(interval))
         return false;
-    if (stretch->place >= groups->place_count)
-        return stretch->kind == MT_PHASE_UNKNOWN && (leads || groups->stretches->has_stacks);
-    rare = groups->seen[stretch->place] * 2 <= groups->turn_count;
-    return groups->turn_count > 1 ? rare : leads && stretch->kind == MT_PHASE_UNKNOWN;
+    if (interval->place >= groups->place_count)
+        return interval->kind == MT_PHASE_UNKNOWN && (leads || groups->intervals->has_stacks);
+    rare = groups->seen[interval->place] * 2 <= groups->turn_count;
+    return groups->turn_count > 1 ? rare : leads && interval->kind == MT_PHASE_UNKNOWN;
 }
 
-/* Whether a range of stretches has what a step needs. */
+/* Whether a range of intervals has what a step needs. */
 static bool is_step(const struct mt_step_groups *groups, struct mt_group group, bool has_forward)
 {
-    const struct mt_stretches *stretches = groups->stretches;
+    const struct mt_work_intervals *intervals = groups->intervals;
     bool needs_part = has_forward || groups->has_backward;
 
     for (size_t i = group.first; needs_part && i < group.end; i++)
-        if (is_forward(&stretches->list[i]) || stretches->list[i].kind == MT_PHASE_BACKWARD ||
-            stretches->list[i].kind == MT_PHASE_OPTIMIZER)
+        if (is_forward(&intervals->list[i]) || intervals->list[i].kind == MT_PHASE_BACKWARD ||
+            intervals->list[i].kind == MT_PHASE_OPTIMIZER)
             return true;
     return !needs_part && group.first < group.end;
 }
 
 static void make_steps(struct mt_step_groups *groups)
 {
-    const struct mt_stretches *stretches = groups->stretches;
+    const struct mt_work_intervals *intervals = groups->intervals;
     bool has_forward = false;
     size_t begin = 0;
 
     groups->steps = mt_memory_zeroed((size_t)groups->turn_count + 1, sizeof *groups->steps);
-    for (size_t i = 0; i < stretches->count; i++)
-        has_forward |= is_forward(&stretches->list[i]);
-    for (size_t i = 1; i <= stretches->count; i++) {
+    for (size_t i = 0; i < intervals->count; i++)
+        has_forward |= is_forward(&intervals->list[i]);
+    for (size_t i = 1; i <= intervals->count; i++) {
         struct mt_group group = {begin, i};
 
-        if (i < stretches->count && !groups->starts[i])
+        if (i < intervals->count && !groups->starts[i])
             continue;
-        while (group.first < group.end && is_beside(groups, &stretches->list[group.first], true))
+        while (group.first < group.end && is_beside(groups, &intervals->list[group.first], true))
             group.first++;
-        while (group.end > group.first && is_beside(groups, &stretches->list[group.end - 1], false))
+        while (group.end > group.first && is_beside(groups, &intervals->list[group.end - 1], false))
             group.end--;
         if (is_step(groups, group, has_forward))
             groups->steps[groups->step_count++] = group;
@@ -285,24 +285,24 @@ static void make_steps(struct mt_step_groups *groups)
     }
 }
 
-static bool ends_search(const struct mt_stretch *stretch)
+static bool ends_search(const struct mt_work_interval *interval)
 {
-    return stretch->kind == MT_PHASE_BACKWARD || stretch->kind == MT_PHASE_OPTIMIZER;
+    return interval->kind == MT_PHASE_BACKWARD || interval->kind == MT_PHASE_OPTIMIZER;
 }
 
 /* Whether backward follows in the same turn. */
 static void find_training(struct mt_step_groups *groups)
 {
-    const struct mt_stretches *stretches = groups->stretches;
+    const struct mt_work_intervals *intervals = groups->intervals;
     bool ahead = false;
 
-    for (size_t i = stretches->count; i-- > 0;) {
-        const struct mt_stretch *stretch = &stretches->list[i];
+    for (size_t i = intervals->count; i-- > 0;) {
+        const struct mt_work_interval *interval = &intervals->list[i];
 
-        if (ends_search(stretch))
-            ahead = stretch->kind == MT_PHASE_BACKWARD;
+        if (ends_search(interval))
+            ahead = interval->kind == MT_PHASE_BACKWARD;
         groups->trains[i] = ahead;
-        if (stretch->turns || groups->starts[i])
+        if (interval->turns || groups->starts[i])
             ahead = false;
     }
 }
@@ -311,81 +311,81 @@ static void find_training(struct mt_step_groups *groups)
  * such. */
 static void find_cut_training(struct mt_step_groups *groups)
 {
-    const struct mt_stretches *stretches = groups->stretches;
+    const struct mt_work_intervals *intervals = groups->intervals;
     bool *trained = mt_memory_zeroed((size_t)groups->place_count + 1, sizeof *trained);
 
-    for (size_t i = 0; i < stretches->count; i++)
-        if (groups->trains[i] && stretches->list[i].place < groups->place_count)
-            trained[stretches->list[i].place] = true;
-    for (size_t i = stretches->count; i-- > 0 && !ends_search(&stretches->list[i]);) {
-        uint32_t place = stretches->list[i].place;
+    for (size_t i = 0; i < intervals->count; i++)
+        if (groups->trains[i] && intervals->list[i].place < groups->place_count)
+            trained[intervals->list[i].place] = true;
+    for (size_t i = intervals->count; i-- > 0 && !ends_search(&intervals->list[i]);) {
+        uint32_t place = intervals->list[i].place;
 
         groups->trains[i] |= place >= groups->place_count || trained[place];
-        if (stretches->list[i].turns || groups->starts[i])
+        if (intervals->list[i].turns || groups->starts[i])
             break;
     }
     free(trained);
 }
 
-bool mt_step_groups_validates(const struct mt_step_groups *groups, size_t stretch)
+bool mt_step_groups_validates(const struct mt_step_groups *groups, size_t interval)
 {
-    return groups->has_backward && is_forward(&groups->stretches->list[stretch]) &&
-           !groups->stretches->list[stretch].covered && !groups->trains[stretch];
+    return groups->has_backward && is_forward(&groups->intervals->list[interval]) &&
+           !groups->intervals->list[interval].covered && !groups->trains[interval];
 }
 
 /* A run that ended in its first turn had a step, if anything in it identifies its activity. */
 static bool died_in_first(const struct mt_step_groups *groups)
 {
-    const struct mt_stretches *stretches = groups->stretches;
+    const struct mt_work_intervals *intervals = groups->intervals;
     bool has_part = false;
 
-    for (size_t i = 0; i < stretches->count; i++)
-        has_part |= is_forward(&stretches->list[i]) ||
-                    stretches->list[i].kind == MT_PHASE_BACKWARD ||
-                    stretches->list[i].kind == MT_PHASE_OPTIMIZER;
-    return stretches->died && has_part && !stretches->user_steps;
+    for (size_t i = 0; i < intervals->count; i++)
+        has_part |= is_forward(&intervals->list[i]) ||
+                    intervals->list[i].kind == MT_PHASE_BACKWARD ||
+                    intervals->list[i].kind == MT_PHASE_OPTIMIZER;
+    return intervals->died && has_part && !intervals->user_steps;
 }
 
 /* A trace may have only one step. It ended if the model was called, and backward and then the
  * optimizer followed. If backward repeats, there are several steps whose turns do not show. */
 static bool ended_in_first(const struct mt_step_groups *groups)
 {
-    const struct mt_stretches *stretches = groups->stretches;
+    const struct mt_work_intervals *intervals = groups->intervals;
     bool called = false, trained = false, ended = false;
 
-    for (size_t i = 0; i < stretches->count && !stretches->user_steps; i++) {
-        const struct mt_stretch *stretch = &stretches->list[i];
+    for (size_t i = 0; i < intervals->count && !intervals->user_steps; i++) {
+        const struct mt_work_interval *interval = &intervals->list[i];
 
-        called |= is_forward(stretch);
-        if (ended && stretch->kind == MT_PHASE_BACKWARD)
+        called |= is_forward(interval);
+        if (ended && interval->kind == MT_PHASE_BACKWARD)
             return false;
-        trained |= called && stretch->kind == MT_PHASE_BACKWARD;
-        ended |= trained && stretch->kind == MT_PHASE_OPTIMIZER;
+        trained |= called && interval->kind == MT_PHASE_BACKWARD;
+        ended |= trained && interval->kind == MT_PHASE_OPTIMIZER;
     }
     return ended;
 }
 
-void mt_step_groups_make(struct mt_step_groups *groups, struct mt_stretches *stretches)
+void mt_step_groups_make(struct mt_step_groups *groups, struct mt_work_intervals *intervals)
 {
     memset(groups, 0, sizeof *groups);
-    groups->stretches = stretches;
-    if (!stretches->has_stacks && stretches->is_training)
-        split_by_level(stretches);
-    for (size_t i = 0; i < stretches->count; i++)
-        groups->has_backward |= stretches->list[i].kind == MT_PHASE_BACKWARD;
-    groups->starts = mt_memory_zeroed(stretches->count + 1, sizeof *groups->starts);
-    groups->trains = mt_memory_zeroed(stretches->count + 1, sizeof *groups->trains);
-    groups->clears = mt_memory_zeroed(stretches->count + 1, sizeof *groups->clears);
+    groups->intervals = intervals;
+    if (!intervals->has_stacks && intervals->is_training)
+        split_by_level(intervals);
+    for (size_t i = 0; i < intervals->count; i++)
+        groups->has_backward |= intervals->list[i].kind == MT_PHASE_BACKWARD;
+    groups->starts = mt_memory_zeroed(intervals->count + 1, sizeof *groups->starts);
+    groups->trains = mt_memory_zeroed(intervals->count + 1, sizeof *groups->trains);
+    groups->clears = mt_memory_zeroed(intervals->count + 1, sizeof *groups->clears);
     find_clearing(groups);
-    for (size_t i = 0; stretches->named_turns && i < stretches->count; i++)
-        groups->starts[i] = stretches->list[i].turns;
-    if (!stretches->named_turns && !stretches->user_steps) {
-        if (stretches->is_training)
+    for (size_t i = 0; intervals->named_turns && i < intervals->count; i++)
+        groups->starts[i] = intervals->list[i].turns;
+    if (!intervals->named_turns && !intervals->user_steps) {
+        if (intervals->is_training)
             start_training(groups);
         else
             start_calls(groups);
     }
-    count_places(groups, stretches);
+    count_places(groups, intervals);
     if (groups->turn_count > 1 || died_in_first(groups) || ended_in_first(groups))
         make_steps(groups);
     find_training(groups);

@@ -1,22 +1,23 @@
-/* Groups stretches into steps. A step of a training program extends from one turn of its loop to
+/* Groups intervals into steps. A step of a training program extends from one turn of its loop to
  * the next that follows backward and, if the program updates its parameters less often (gradient
  * accumulation), the optimizer. A program that only calls a model, or none, has a step for each
  * turn of its outermost loop. */
 #ifndef MT_ANALYZER_STEP_GROUPS_H
 #define MT_ANALYZER_STEP_GROUPS_H
 
-#include "stretches.h"
+#include "work_intervals.h"
 
-/* One part, or one step: the adjacent stretches [first, end). */
+/* One part, or one step: the adjacent intervals [first, end). */
 struct mt_group {
     size_t first, end;
 };
 
 struct mt_step_groups {
-    const struct mt_stretches *stretches;
-    bool *starts; /* by stretch: a turn that may begin a step starts here */
-    bool *trains; /* by stretch: it is backward, or backward follows in the same turn */
-    bool *clears; /* by stretch: gradients are cleared at or after it, before a call of the model */
+    const struct mt_work_intervals *intervals;
+    bool *starts; /* by interval: a turn that may begin a step starts here */
+    bool *trains; /* by interval: it is backward, or backward follows in the same turn */
+    bool
+        *clears; /* by interval: gradients are cleared at or after it, before a call of the model */
     uint32_t *seen; /* by place: in how many steps */
     uint32_t place_count, turn_count;
     struct mt_group *steps;
@@ -24,12 +25,12 @@ struct mt_step_groups {
     bool has_backward;
 };
 
-/* Changes kinds of stretches: code that fetches a batch becomes data, and work before backward on
+/* Changes kinds of intervals: code that fetches a batch becomes data, and work before backward on
  * another thread becomes forward. */
-void mt_step_groups_make(struct mt_step_groups *groups, struct mt_stretches *stretches);
+void mt_step_groups_make(struct mt_step_groups *groups, struct mt_work_intervals *intervals);
 void mt_step_groups_release(struct mt_step_groups *groups);
 
-/* Whether the stretch is part of a forward pass without backward, in a program that trains. */
-bool mt_step_groups_validates(const struct mt_step_groups *groups, size_t stretch);
+/* Whether the interval is part of a forward pass without backward, in a program that trains. */
+bool mt_step_groups_validates(const struct mt_step_groups *groups, size_t interval);
 
 #endif

@@ -14,7 +14,7 @@
 /* Above this product only equal lines are paired. */
 #define MAX_CELLS ((size_t)1 << 22)
 
-static int by_lines(const struct mt_place_item *a, const struct mt_place_item *b)
+static int by_lines(const struct mt_diff_place *a, const struct mt_diff_place *b)
 {
     for (int i = 0; i < 2; i++)
         if (a->lines[i] != b->lines[i])
@@ -23,7 +23,7 @@ static int by_lines(const struct mt_place_item *a, const struct mt_place_item *b
 }
 
 /* Order of items: by key, then lines. */
-static int place_item_order(const struct mt_place_item *a, const struct mt_place_item *b)
+static int place_item_order(const struct mt_diff_place *a, const struct mt_diff_place *b)
 {
     int order = strcmp(a->key, b->key);
 
@@ -32,7 +32,7 @@ static int place_item_order(const struct mt_place_item *a, const struct mt_place
 
 /* Items of one key. */
 struct group {
-    struct mt_place_item *a, *b;
+    struct mt_diff_place *a, *b;
     size_t a_first, b_first; /* offsets of `partner` */
     size_t a_count, b_count;
 };
@@ -57,7 +57,7 @@ static void pair_equal_lines(const struct group *group)
     }
 }
 
-static uint32_t likeness(const struct mt_place_item *a, const struct mt_place_item *b)
+static uint32_t likeness(const struct mt_diff_place *a, const struct mt_diff_place *b)
 {
     uint32_t equal = by_lines(a, b) == 0;
 
@@ -105,7 +105,7 @@ static void align(const struct group *group)
     free(best);
 }
 
-static size_t end_of(const struct mt_place_item *items, size_t count, size_t first)
+static size_t end_of(const struct mt_diff_place *items, size_t count, size_t first)
 {
     size_t end = first + 1;
 
@@ -114,8 +114,8 @@ static size_t end_of(const struct mt_place_item *items, size_t count, size_t fir
     return end;
 }
 
-void mt_match_places(struct mt_place_item *a, size_t a_count, struct mt_place_item *b,
-                     size_t b_count)
+void mt_diff_match_places(struct mt_diff_place *a, size_t a_count, struct mt_diff_place *b,
+                          size_t b_count)
 {
     size_t i = 0, j = 0;
 
@@ -137,7 +137,7 @@ void mt_match_places(struct mt_place_item *a, size_t a_count, struct mt_place_it
 
 /* A place, and the row of the answer with most of its bytes. */
 struct item {
-    struct mt_place_item place;
+    struct mt_diff_place place;
     const struct mt_live_row *row;
     uint64_t largest;
     bool several_roles;
@@ -265,9 +265,9 @@ static struct mt_diff_row row_of(const struct item *a, const struct item *b)
 }
 
 /* Both sides are sorted, so partner values index `items` directly. */
-static struct mt_place_item *places_of(const struct side *side)
+static struct mt_diff_place *places_of(const struct side *side)
 {
-    struct mt_place_item *places = mt_memory_zeroed(side->count + 1, sizeof *places);
+    struct mt_diff_place *places = mt_memory_zeroed(side->count + 1, sizeof *places);
 
     for (size_t i = 0; i < side->count; i++)
         places[i] = side->items[i].place;
@@ -276,7 +276,7 @@ static struct mt_place_item *places_of(const struct side *side)
 
 /* Items without a partner, by their looser key. */
 struct rest {
-    struct mt_place_item *places;
+    struct mt_diff_place *places;
     size_t *indices; /* parallel: indices of the side's items */
     size_t count;
 };
@@ -291,7 +291,7 @@ static bool has_file(const struct side *side, const char *file)
 
 /* Place and index, to be sorted together. */
 struct loose {
-    struct mt_place_item place;
+    struct mt_diff_place place;
     size_t index;
 };
 
@@ -305,7 +305,7 @@ static int by_loose(const void *a, const void *b)
 
 /* Items whose file is unknown to the other side, where it may have another name. The first among
  * equals. */
-static void find_rest(const struct side *side, const struct mt_place_item *places,
+static void find_rest(const struct side *side, const struct mt_diff_place *places,
                       const struct side *other, struct rest *rest)
 {
     struct loose *found = mt_memory_zeroed(side->count + 1, sizeof *found);
@@ -337,14 +337,14 @@ static void release_rest(struct rest *rest)
 }
 
 /* A file that is gone and a new one with the same functions are one file. */
-static void match_renamed(const struct side *a, struct mt_place_item *of_a, const struct side *b,
-                          struct mt_place_item *of_b)
+static void match_renamed(const struct side *a, struct mt_diff_place *of_a, const struct side *b,
+                          struct mt_diff_place *of_b)
 {
     struct rest rest_a = {0}, rest_b = {0};
 
     find_rest(a, of_a, b, &rest_a);
     find_rest(b, of_b, a, &rest_b);
-    mt_match_places(rest_a.places, rest_a.count, rest_b.places, rest_b.count);
+    mt_diff_match_places(rest_a.places, rest_a.count, rest_b.places, rest_b.count);
     for (size_t i = 0; i < rest_a.count; i++) {
         size_t partner = rest_a.places[i].partner;
 
@@ -359,9 +359,9 @@ static void match_renamed(const struct side *a, struct mt_place_item *of_a, cons
 
 static void match(const struct side *a, const struct side *b, struct mt_diff_rows *out)
 {
-    struct mt_place_item *of_a = places_of(a), *of_b = places_of(b);
+    struct mt_diff_place *of_a = places_of(a), *of_b = places_of(b);
 
-    mt_match_places(of_a, a->count, of_b, b->count);
+    mt_diff_match_places(of_a, a->count, of_b, b->count);
     match_renamed(a, of_a, b, of_b);
     for (size_t i = 0; i < a->count; i++) {
         size_t partner = of_a[i].partner;

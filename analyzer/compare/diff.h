@@ -69,7 +69,7 @@ static inline int64_t mt_diff_change(const struct mt_diff_row *row)
 
 #define MT_NO_PARTNER SIZE_MAX
 
-struct mt_place_item {
+struct mt_diff_place {
     const char *key;   /* everything except lines */
     uint32_t lines[2]; /* outer first */
     uint64_t bytes, blocks;
@@ -78,7 +78,7 @@ struct mt_place_item {
 
 /* Sets `partner` of both sides, which are sorted and have no equal items. O(n), except for places
  * of one key, which cost the product of their numbers. */
-void mt_match_places(struct mt_place_item *a, size_t a_count, struct mt_place_item *b,
-                     size_t b_count);
+void mt_diff_match_places(struct mt_diff_place *a, size_t a_count, struct mt_diff_place *b,
+                          size_t b_count);
 
 #endif

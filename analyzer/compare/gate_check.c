@@ -154,7 +154,8 @@ static const char *of_tune(struct mt_gate_work *work, const struct mt_gate_resul
         return mt_arena_printf(&work->gates->arena, "none of %zu allocator settings reserves less",
                                tuned->tried);
     best = &tuned->front[tuned->best];
-    mt_format_bytes_apart(then, best->reserved_peak_bytes, now, tuned->current.reserved_peak_bytes);
+    mt_format_bytes_distinct(then, best->reserved_peak_bytes, now,
+                             tuned->current.reserved_peak_bytes);
     if (!*best->conf)
         return mt_arena_printf(
             &work->gates->arena, "without %s these requests reserve %s instead of %s%s",

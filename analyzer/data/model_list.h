@@ -18,7 +18,7 @@
     ROW(POPULATION, population)                                                                    \
     ROW(ADDRESS, address)                                                                          \
     ROW(MODULES, modules)                                                                          \
-    ROW(COURSE, course)
+    ROW(LEVEL_OVER_TIME, level_over_time)
 
 /* Indices in the list. */
 #define MT_MODEL_AT(NAME, name) MT_MODEL_AT_##NAME,

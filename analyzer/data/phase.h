@@ -41,7 +41,7 @@ struct mt_phase {
 
 /* Returns the event after which memory is as it is at the start of the phase: its own begin event,
  * or for an inferred phase the last event before it. */
-static inline uint64_t mt_phase_eve(const struct mt_phase *phase)
+static inline uint64_t mt_phase_last_event_before(const struct mt_phase *phase)
 {
     bool has_event = phase->source == MT_PHASE_ANNOTATED || phase->source == MT_PHASE_SCOPES;
 

@@ -59,7 +59,7 @@ enum mt_covered {
 const char *mt_covered_name(unsigned i);
 
 /* Adds "requested, allocated, active and reserved", or fewer of them. */
-void mt_add_covered(struct mt_buf *out, uint8_t covered);
+void mt_report_add_covered(struct mt_buf *out, uint8_t covered);
 
 struct mt_replay_verify {
     bool wanted;
@@ -90,7 +90,7 @@ struct mt_rule_share {
 };
 
 /* Whether the replay is the run: everything agrees, and nothing is missing. */
-static inline bool mt_replay_is_the_run(const struct mt_replay_verify *verify)
+static inline bool mt_replay_matches_recording(const struct mt_replay_verify *verify)
 {
     return verify->exact && !verify->events_missing;
 }

@@ -87,7 +87,7 @@ const char *mt_covered_name(unsigned i)
     return names[i];
 }
 
-void mt_add_covered(struct mt_buf *out, uint8_t covered)
+void mt_report_add_covered(struct mt_buf *out, uint8_t covered)
 {
     for (unsigned i = 0, added = 0; i < MT_COVERED_COUNTERS; i++) {
         bool is_last = covered >> i == 1;
@@ -305,7 +305,7 @@ bool mt_is_shown_by_event(const struct mt_report *report, const struct mt_device
 
 uint64_t mt_step_begin(const struct mt_report *report, const struct mt_step_use *step)
 {
-    return mt_phase_eve(&report->phases[step->phase]) + 1;
+    return mt_phase_last_event_before(&report->phases[step->phase]) + 1;
 }
 
 uint32_t mt_first_step(const struct mt_report *report, const struct mt_device_report *device)

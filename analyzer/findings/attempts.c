@@ -415,7 +415,7 @@ enum mt_status mt_attempts_read(struct mt_analysis *analysis, const struct mt_de
 
     memset(attempts, 0, sizeof *attempts);
     mt_alloc_log_rewind(&analysis->survey.log);
-    status = mt_read_events(analysis, &reading, on_event);
+    status = mt_read_again_events(analysis, &reading, on_event);
     if (status == MT_OK)
         count_what_is_left(&reading);
     free(reading.watches);

@@ -105,7 +105,7 @@ static enum mt_status find(struct mt_finding_search *search)
         arena, "%s softmax result%s of up to %s; scores and masks of that size are not counted",
         mt_format_count(n[0], blocks), blocks == 1 ? "" : "s",
         mt_format_bytes(n[1], largest_block_bytes));
-    mt_finding_say(search, &finding);
+    mt_finding_publish(search, &finding);
     return MT_OK;
 }
 

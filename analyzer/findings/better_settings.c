@@ -206,7 +206,7 @@ static void say(struct mt_finding_search *search, const struct trial *trials, si
     finding->severity = "warning";
     finding->bytes = before - trials[best].reserved_bytes;
     tell_need(search, trials[best].need, finding, &need);
-    mt_format_bytes_apart(n[1], trials[best].reserved_bytes, n[2], before);
+    mt_format_bytes_distinct(n[1], trials[best].reserved_bytes, n[2], before);
     finding->title = mt_arena_printf(arena, "%s less reserved with %s: %s instead of %s%s",
                                      mt_format_bytes(n[0], finding->bytes), mt_settings[best].what,
                                      n[1], n[2], need);
@@ -261,8 +261,8 @@ static enum mt_status choose(struct mt_finding_search *search, struct trial *tri
         *best = least_reserved(search, trials);
         if (*best == MT_SETTING_COUNT || !search->device->need)
             return MT_OK;
-        status = mt_need_under(search->analysis, mt_settings[*best].policy, search->device->device,
-                               &trials[*best].need);
+        status = mt_needs_under(search->analysis, mt_settings[*best].policy, search->device->device,
+                                &trials[*best].need);
         if (status != MT_OK || !raises_need(search, &trials[*best]))
             return status;
     }

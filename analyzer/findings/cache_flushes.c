@@ -110,7 +110,7 @@ static enum mt_status find(struct mt_finding_search *search)
         evidence[1] = mt_replay_limit_text(arena, &device->replay);
         finding.evidence_count = 2;
     }
-    mt_finding_say(search, &finding);
+    mt_finding_publish(search, &finding);
     return MT_OK;
 }
 

@@ -29,7 +29,7 @@ static enum mt_status find(struct mt_finding_search *search)
         mt_format_bytes(n[0], finding.bytes), mt_format_bytes(n[1], then->reserved));
     evidence[0] =
         mt_arena_printf(arena, "%s was allocated", mt_format_bytes(n[0], then->allocated));
-    mt_finding_say(search, &finding);
+    mt_finding_publish(search, &finding);
     return MT_OK;
 }
 

@@ -147,7 +147,7 @@ static void say(struct mt_finding_search *search, const struct look *look)
         arena, "%s blocks match parameters of %s one to one, at half their size",
         mt_format_count(n[0], look->blocks), mt_format_bytes(n[1], look->parameter_bytes));
     evidence[1] = mt_arena_printf(arena, "most bytes come from %s", label);
-    mt_finding_say(search, &finding);
+    mt_finding_publish(search, &finding);
 }
 
 static enum mt_status find(struct mt_finding_search *search)

@@ -204,7 +204,7 @@ static void say(const struct setup *setup, const struct pairs *pairs,
     evidence[3] = mt_arena_printf(arena, "in the same replay: %s reserved instead of %s",
                                   mt_format_bytes(n[0], after->reserved_bytes),
                                   mt_format_bytes(n[1], device->reserved_peak.bytes));
-    mt_finding_say(setup->search, &finding);
+    mt_finding_publish(setup->search, &finding);
 }
 
 static enum mt_status prove(const struct setup *setup, const struct pairs *pairs)
@@ -241,7 +241,7 @@ static bool find_copies(struct setup *setup, bool moved, struct pairs *pairs)
 static enum mt_status look_at(struct setup *setup)
 {
     struct pairs pairs = {0};
-    enum mt_status status = mt_read_events(setup->search->analysis, setup, on_event);
+    enum mt_status status = mt_read_again_events(setup->search->analysis, setup, on_event);
 
     if (status != MT_OK || setup->count == MAX_BLOCKS)
         return status;
@@ -278,7 +278,7 @@ static enum mt_status find(struct mt_finding_search *search)
     if (!mt_finding_replayable(search) || search->analysis->source->header.starts_in_middle ||
         !may_pay(search))
         return MT_OK;
-    setup.until = mt_phase_eve(&search->analysis->report->phases[0]);
+    setup.until = mt_phase_last_event_before(&search->analysis->report->phases[0]);
     status = look_at(&setup);
     mt_map_release(&setup.slots);
     free(setup.blocks);

@@ -68,7 +68,7 @@ static void say(struct mt_finding_search *search, const struct look *look)
     evidence[0] =
         mt_arena_printf(arena, "%s block%s of up to %s", mt_format_count(n[0], look->blocks),
                         look->blocks == 1 ? "" : "s", mt_format_bytes(n[1], look->largest->bytes));
-    mt_finding_say(search, &finding);
+    mt_finding_publish(search, &finding);
 }
 
 static enum mt_status find(struct mt_finding_search *search)

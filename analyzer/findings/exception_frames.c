@@ -146,7 +146,7 @@ static enum mt_status say(struct mt_finding_search *search, const struct mt_atte
         evidence[finding.evidence_count++] =
             mt_arena_printf(arena, "%s more failed attempt%s left memory behind",
                             mt_format_count(n[0], held - 1), held == 2 ? "" : "s");
-    mt_finding_say(search, &finding);
+    mt_finding_publish(search, &finding);
     return MT_OK;
 }
 

@@ -171,7 +171,7 @@ enum mt_status mt_finding_replay(struct mt_finding_search *search, const char *p
         .policy = policy, .limit_bytes = limit_bytes, .most_reserved_bytes = most};
 
     most[search->device->device] = most_reserved_bytes;
-    return mt_read_replay(search->analysis, &options, summary);
+    return mt_read_again_replay(search->analysis, &options, summary);
 }
 
 void mt_finding_lives(struct mt_finding_search *search, const struct mt_lives **lives)
@@ -187,7 +187,7 @@ void mt_finding_set_evidence(struct mt_finding *finding, const char **evidence, 
         ;
 }
 
-void mt_finding_say(struct mt_finding_search *search, const struct mt_finding *finding)
+void mt_finding_publish(struct mt_finding_search *search, const struct mt_finding *finding)
 {
     const uint32_t count = finding->evidence_count;
     struct mt_finding *kept = mt_finding_add(search);

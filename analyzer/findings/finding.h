@@ -47,7 +47,7 @@ struct mt_finding_marks {
 struct mt_finding_search {
     struct mt_analysis *analysis; /* its report is complete; in `ask`, it has only the facts */
     const struct mt_device_report *device;    /* the current device */
-    struct mt_holders_device *held;           /* requested from the pass `blocks` */
+    struct mt_live_blocks_device *held;       /* requested from the pass `blocks` */
     struct mt_finding_marks *marks;           /* shared by all devices; NULL in `ask` */
     struct mt_finding found[MT_FINDINGS_MAX]; /* texts: of the report's arena */
     uint32_t count;
@@ -58,7 +58,7 @@ struct mt_finding_ops {
     /* Called before the pass `blocks`: requests the data that the finding needs. NULL = no
      * request. */
     void (*ask)(struct mt_finding_search *search);
-    /* Adds the findings of one device (mt_finding_say). */
+    /* Adds the findings of one device (mt_finding_publish). */
     enum mt_status (*find)(struct mt_finding_search *search);
 };
 
@@ -102,7 +102,7 @@ static inline bool mt_finding_matters(uint64_t bytes, uint64_t peak_bytes)
 void mt_finding_set_evidence(struct mt_finding *finding, const char **evidence, uint32_t count);
 
 /* Adds a copy of a finding and of its evidence, in the report's arena, if there is room. */
-void mt_finding_say(struct mt_finding_search *search, const struct mt_finding *finding);
+void mt_finding_publish(struct mt_finding_search *search, const struct mt_finding *finding);
 
 /* Returns the place for one more finding, or NULL if there is no room. */
 static inline struct mt_finding *mt_finding_add(struct mt_finding_search *search)

@@ -55,7 +55,7 @@ static enum mt_status find(struct mt_finding_search *search)
         mt_arena_printf(arena, "the peaks of the %s steps after the second differ by at most %s",
                         mt_format_count(n[0], device->step_count - FIRST_STEPS),
                         mt_format_bytes(n[1], later - least));
-    mt_finding_say(search, &finding);
+    mt_finding_publish(search, &finding);
     return MT_OK;
 }
 

@@ -150,7 +150,7 @@ static enum mt_status read_all(struct look *look)
     enum mt_status status;
 
     mt_alloc_log_rewind(&analysis->survey.log);
-    status = mt_read_events(analysis, &reading, on_event);
+    status = mt_read_again_events(analysis, &reading, on_event);
     if (status == MT_OK && reading.longest_bytes)
         look->lists = (uint32_t)mt_min_u64(
             (reading.most_bytes + reading.longest_bytes - 1) / reading.longest_bytes, MAX_LISTS);
@@ -297,7 +297,7 @@ static void say(struct look *look)
                   arena,
                   "%s of the peak: temporaries of the optimizer step, for all parameters at once",
                   mt_format_bytes(n[0], look->bytes));
-    mt_finding_say(look->search, &finding);
+    mt_finding_publish(look->search, &finding);
 }
 
 static enum mt_status find(struct mt_finding_search *search)

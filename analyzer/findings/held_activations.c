@@ -185,7 +185,7 @@ static enum mt_status find(struct mt_finding_search *search)
         mt_format_bytes(n[0], finding.bytes),
         mt_format_percent(n[1], (double)finding.bytes / (double)peak),
         count == 1 ? "all" : mt_format_bytes(n[2], lines[0].bytes), label);
-    mt_finding_say(search, &finding);
+    mt_finding_publish(search, &finding);
     return MT_OK;
 }
 

@@ -196,7 +196,7 @@ static void say(struct look *look)
     evidence[3] =
         mt_arena_printf(look->arena, "%s to transfer in each direction for each optimizer step",
                         mt_format_bytes(n[0], look->moved_bytes));
-    mt_finding_say(look->search, &finding);
+    mt_finding_publish(look->search, &finding);
 }
 
 static enum mt_status find(struct mt_finding_search *search)

@@ -108,7 +108,7 @@ static void say(struct mt_finding_search *search, const struct look *look)
                         mt_format_count(n[0], look->blocks), look->count,
                         look->count == MAX_LINES ? " or more" : "", label,
                         mt_format_bytes(n[1], look->largest->bytes));
-    mt_finding_say(search, &finding);
+    mt_finding_publish(search, &finding);
 }
 
 /* Autocast keeps those regardless of autograd; they have their own finding. */

@@ -67,7 +67,7 @@ static enum mt_status find(struct mt_finding_search *search)
     evidence[0] = mt_arena_printf(
         arena, "%s blocks of the first steps are still allocated in step %lld",
         mt_format_count(n[0], blocks), (long long)device->steps[device->step_count - 1].step);
-    mt_finding_say(search, &finding);
+    mt_finding_publish(search, &finding);
     return MT_OK;
 }
 

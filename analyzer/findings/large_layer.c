@@ -193,7 +193,7 @@ static enum mt_status find(struct mt_finding_search *search)
     evidence[1] = tell_origin(search, &layer, kind);
     evidence[2] =
         mt_arena_printf(arena, "all parameters together: %s", mt_format_bytes(n[0], parameters));
-    mt_finding_say(search, &finding);
+    mt_finding_publish(search, &finding);
     return MT_OK;
 }
 

@@ -77,7 +77,7 @@ static enum mt_status find(struct mt_finding_search *search)
         mt_format_bytes(n[0], bytes), mt_format_percent(n[1], (double)bytes / (double)peak), label);
     evidence[0] = mt_arena_printf(arena, "%s block%s of up to %s", mt_format_count(n[0], blocks),
                                   blocks == 1 ? "" : "s", mt_format_bytes(n[1], most));
-    mt_finding_say(search, &finding);
+    mt_finding_publish(search, &finding);
     return MT_OK;
 }
 

@@ -45,7 +45,7 @@ static enum mt_status find(struct mt_finding_search *search)
         mt_arena_printf(arena, "%s (%s) of the peak: optimizer state", mt_format_bytes(n[0], bytes),
                         mt_format_percent(n[1], (double)bytes / (double)peak));
     evidence[0] = mt_arena_printf(arena, "parameters: %s", mt_format_bytes(n[0], parameters));
-    mt_finding_say(search, &finding);
+    mt_finding_publish(search, &finding);
     return MT_OK;
 }
 

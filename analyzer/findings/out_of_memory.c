@@ -68,7 +68,7 @@ static void say_setting(struct mt_finding_search *search, const struct mt_oom_wa
         way->approximate ? "About " : "", mt_format_mib(fit, way->fit_bytes), setting->what, limit);
     finding.proved_by = proof(search, way);
     evidence[0] = "the trace does not show what the run would have requested next";
-    mt_finding_say(search, &finding);
+    mt_finding_publish(search, &finding);
 }
 
 /* Bytes that the limit lacks for the way that needs least; 0 = none, or unknown. */
@@ -125,7 +125,7 @@ static void say_candidates(struct mt_finding_search *search)
     finding.advice = *largest ? mt_arena_printf(arena, "reduce one of the largest: %s", largest)
                               : "use a smaller batch, or a device with more memory";
     evidence[0] = limit_text(arena, answer);
-    mt_finding_say(search, &finding);
+    mt_finding_publish(search, &finding);
 }
 
 static enum mt_status find(struct mt_finding_search *search)

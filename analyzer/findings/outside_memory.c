@@ -64,7 +64,7 @@ static enum mt_status find(struct mt_finding_search *search)
         "%s is outside the framework at its peak, of %s that the process took from the driver%s",
         mt_format_bytes(n[0], bytes), mt_format_bytes(n[1], driver->then.bytes),
         largest ? largest : "");
-    mt_finding_say(search, &finding);
+    mt_finding_publish(search, &finding);
     return MT_OK;
 }
 

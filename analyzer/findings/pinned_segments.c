@@ -151,7 +151,7 @@ static enum mt_status replay_pool(struct look *look, const char *policy, uint64_
     const struct mt_device_report *device = look->search->device;
     const struct mt_replay_options options = {.policy = policy,
                                               .limit_bytes = mt_least_limit_bytes(&device->replay)};
-    enum mt_status status = mt_read_replay(look->analysis, &options, look->trial);
+    enum mt_status status = mt_read_again_replay(look->analysis, &options, look->trial);
     uint32_t i;
 
     *peak_bytes = UINT64_MAX;

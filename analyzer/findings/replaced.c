@@ -260,7 +260,7 @@ static enum mt_status on_event(void *context, struct mt_event *event)
 static enum mt_status see_how_they_are_made(struct look *look)
 {
     struct reading reading = {.look = look};
-    enum mt_status status = mt_read_events(look->analysis, &reading, on_event);
+    enum mt_status status = mt_read_again_events(look->analysis, &reading, on_event);
     size_t i;
 
     mt_map_release(&reading.slots);

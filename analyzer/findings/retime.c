@@ -99,7 +99,7 @@ enum mt_status mt_retime_replay(struct mt_retime *retime, struct mt_finding_sear
         qsort(retime->events, retime->count, sizeof *retime->events, by_place);
     merge(retime, &old, &merged);
     source->overlay = merged;
-    status = mt_read_replay(analysis, &options, trial);
+    status = mt_read_again_replay(analysis, &options, trial);
     mt_overlay_release(&source->overlay);
     source->overlay = old;
     for (i = 0; status == MT_OK && i < trial->device_count; i++) {

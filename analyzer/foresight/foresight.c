@@ -8,7 +8,7 @@
 #include "arena.h"
 #include "buf.h"
 #include "foresight.h"
-#include "found_phases.h"
+#include "inferred_phases.h"
 #include "grow.h"
 #include "phases.h"
 #include "policy.h"
@@ -459,7 +459,7 @@ static enum mt_status make(struct builder *builder, const char *text, struct mt_
     enum mt_status status = add_selectors(builder, text, error);
 
     if (status == MT_OK && builder->wants_phases)
-        status = mt_found_phases_lay(builder->source, error);
+        status = mt_inferred_phases_insert(builder->source, error);
     if (status == MT_OK)
         status = read_source(builder, error);
     if (status == MT_OK)

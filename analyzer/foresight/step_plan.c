@@ -7,7 +7,7 @@
 #include "buffers.h"
 #include "check.h"
 #include "clock.h"
-#include "found_phases.h"
+#include "inferred_phases.h"
 #include "grow.h"
 #include "map.h"
 #include "optimal.h"
@@ -418,7 +418,7 @@ enum mt_status mt_step_plan_make(struct mt_source *source, struct mt_step_plan *
 
     memset(plan, 0, sizeof *plan);
     mt_phases_init(&planner.phases, &planner.arena, &source->symbols);
-    status = mt_found_phases_lay(source, error);
+    status = mt_inferred_phases_insert(source, error);
     if (status == MT_OK)
         status = read_source(&planner);
     if (status == MT_OK)

@@ -1,8 +1,9 @@
 /* A plan for the repeated step of a program: a place for each of its requests in one arena,
  * computed before the run (analyzer/optimal), like STAlloc.
  *
- * - Steps are recorded or inferred (found_phases.h). Steps are equal if they request the same sizes
- *   in the same order. The planned step is the one whose equal steps together request most bytes.
+ * - Steps are recorded or inferred (inferred_phases.h). Steps are equal if they request the same
+ * sizes in the same order. The planned step is the one whose equal steps together request most
+ * bytes.
  * - The plan covers requests of the default pool, on the stream that requests most, if their blocks
  *   are free again before the step ends in all equal steps. It reserves each place for the longest
  *   life of the block in these steps. Blocks that outlive their step are not planned.

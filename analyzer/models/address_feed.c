@@ -31,7 +31,7 @@ static enum mt_status begin(struct mt_analysis *analysis, uint32_t slot, struct 
                          ? symbols->devices[device->device].total_memory_bytes
                          : 0;
     struct mt_address_options options = {
-        .reserved_peak_bytes = mt_highs_since(&device->high[MT_HIGH_RESERVED], 0)->value,
+        .reserved_peak_bytes = mt_peak_windows_since(&device->high[MT_HIGH_RESERVED], 0)->value,
         /* PyTorch reserves this much: an eighth more than the device
          * has */
         .reservation_bytes = total + total / 8,

@@ -21,7 +21,7 @@ enum { PARTS = 2 }; /* maximum number of segments that a block spans */
 
 /* A place under construction. */
 struct place {
-    struct mt_address_place out;
+    struct mt_address_range out;
     size_t row_capacity;
     uint64_t allocated, reserved;
     uint64_t settled_t_ns;   /* used and held are summed up to this time */
@@ -553,7 +553,7 @@ void mt_address_builder_state(void *context, const struct mt_model_state *state)
 }
 
 static void sum_up(const struct mt_address_builder *builder, const struct place *place,
-                   struct mt_address *address, struct mt_address_place *out)
+                   struct mt_address *address, struct mt_address_range *out)
 {
     out->reserved_end = place->reserved;
     out->allocated_end = place->allocated;
@@ -582,7 +582,7 @@ static void finish_places(struct mt_address_builder *builder, struct mt_address 
     builder->now_t_ns = mt_max_u64(builder->now_t_ns, builder->options.last_t_ns);
     for (uint32_t i = 0; i < builder->place_count; i++) {
         struct place *place = &builder->places[i];
-        struct mt_address_place *out = &address->places[i];
+        struct mt_address_range *out = &address->places[i];
 
         settle(builder, place);
         *out = place->out;

@@ -19,7 +19,7 @@
 #define MT_ADDRESS_ROWS   16384u
 #define MT_ADDRESS_BLOCKS 500u
 
-struct mt_address_place {
+struct mt_address_range {
     uint64_t base;  /* of the last segment there */
     uint64_t bytes; /* of the largest segment there; expandable: the most that was mapped */
     uint64_t created_t_ns, created_event;
@@ -43,7 +43,7 @@ struct mt_address_axis {
 
 struct mt_address {
     uint64_t bytes_per_row;          /* of full rows; the last one of a place may have fewer */
-    struct mt_address_place *places; /* by creation */
+    struct mt_address_range *places; /* by creation */
     uint32_t place_count, row_count;
     struct mt_address_axis time, event;
 

@@ -91,7 +91,7 @@ static uint64_t peak_event(const struct mt_analysis *analysis, uint32_t slot,
 
     if (window->phase != MT_NO_PHASE && (uint32_t)window->phase < device->use_capacity)
         return device->uses[window->phase].peak_allocated_event;
-    return mt_highs_since(&device->high[MT_HIGH_ALLOCATED], 0)->event;
+    return mt_peak_windows_since(&device->high[MT_HIGH_ALLOCATED], 0)->event;
 }
 
 void mt_blocks_builder_new(struct mt_arena *arena, const struct mt_model_window *window,
@@ -336,7 +336,7 @@ static void fill_groups(const struct mt_attribution *attribution,
     free(rows);
 }
 
-static const struct mt_snapshot *snapshot_at(const struct mt_holders *holders, uint64_t event,
+static const struct mt_snapshot *snapshot_at(const struct mt_live_blocks *holders, uint64_t event,
                                              uint16_t device)
 {
     for (uint32_t i = 0; i < holders->snapshot_count; i++)

@@ -17,7 +17,7 @@
 
 enum { PHASE_ROWS = 6, DEFAULT_BINS = 2048, MAX_BINS = 8192, NOT_SHOWN = -1 };
 
-_Static_assert(PHASE_ROWS + 1 + MT_SPEAKING_DEPTH <= MT_NEST_ROWS, "every row has a place");
+_Static_assert(PHASE_ROWS + 1 + MT_NAMED_FRAMES_DEPTH <= MT_NEST_ROWS, "every row has a place");
 
 /* Common function and file of a row of call stacks. */
 struct common_row {
@@ -34,16 +34,16 @@ struct mt_flamechart_builder {
     int8_t *phase_rows; /* NOT_SHOWN: omitted */
     struct mt_flamechart *chart;
 
-    struct mt_speaking_stack speaking;
+    struct mt_named_frames named;
     struct mt_cell_nest nest;
     struct mt_level_curve time_curve, event_curve;
-    struct common_row common[MT_SPEAKING_DEPTH];
+    struct common_row common[MT_NAMED_FRAMES_DEPTH];
 
     uint32_t next_phase;             /* not opened yet */
     int32_t open_phases[PHASE_ROWS]; /* outermost first */
     uint64_t open_ends[PHASE_ROWS];  /* last event of each */
     uint32_t open_phase_count;
-    uint32_t path[MT_SPEAKING_DEPTH]; /* open frames, root first */
+    uint32_t path[MT_NAMED_FRAMES_DEPTH]; /* open frames, root first */
     uint32_t path_count;
     bool in_no_stack;       /* open: one cell without stack */
     bool frees_have_stacks; /* somewhere in the trace */
@@ -139,7 +139,7 @@ void mt_flamechart_builder_new(struct mt_arena *arena, const struct mt_flamechar
     builder->phase_count = phase_count;
     builder->symbols = symbols;
     builder->clock_ns = window->begin_t_ns;
-    mt_speaking_stack_init(&builder->speaking, arena, symbols);
+    mt_named_frames_init(&builder->named, arena, symbols);
     assign_phase_rows(builder);
     mt_cell_nest_init(&builder->nest, arena, (window->end_t_ns - window->begin_t_ns) / bins,
                       (window->end_event - window->begin_event) / bins);
@@ -309,9 +309,9 @@ static void enter_no_stack(struct mt_flamechart_builder *builder, const struct m
 static void enter_stack(struct mt_flamechart_builder *builder, const struct mt_event *event,
                         int32_t phase, uint64_t t_ns)
 {
-    uint32_t frames[MT_SPEAKING_DEPTH], count, shared = 0;
+    uint32_t frames[MT_NAMED_FRAMES_DEPTH], count, shared = 0;
 
-    mt_speaking_stack_get(&builder->speaking, event->stack, frames, &count);
+    mt_named_frames_get(&builder->named, event->stack, frames, &count);
     while (shared < count && shared < builder->path_count &&
            frames[shared] == builder->path[shared])
         shared++;
@@ -407,7 +407,7 @@ static uint32_t common_rows(const struct mt_flamechart_builder *builder)
 {
     uint32_t rows = 0;
 
-    while (rows + 1 < MT_SPEAKING_DEPTH && builder->common[rows + 1].seen &&
+    while (rows + 1 < MT_NAMED_FRAMES_DEPTH && builder->common[rows + 1].seen &&
            !builder->common[rows].varies)
         rows++;
     return rows;

@@ -7,9 +7,9 @@
 /* Zero: there is none. */
 struct mt_module_block {
     uint64_t birth_event, requested_bytes, block_bytes;
-    struct mt_forward_place place; /* place of the call of forward, or that of its owner */
-    uint32_t stack;                /* of its site (mt_stack_of_site) */
-    uint32_t parameter;            /* gradient: index of its parameter's block, MT_NO_ID */
+    struct mt_forward_position place; /* place of the call of forward, or that of its owner */
+    uint32_t stack;                   /* of its site (mt_stack_of_site) */
+    uint32_t parameter;               /* gradient: index of its parameter's block, MT_NO_ID */
     uint64_t parameter_birth;
     uint8_t role;
     bool is_live, is_initial;

@@ -274,7 +274,7 @@ static const char *module_path(struct table *table, uint32_t call, uint32_t node
 }
 
 /* From the program's ranges; a NULL path in the key: none. */
-static void of_range(struct table *table, struct mt_forward_place place, struct row_key *key)
+static void of_range(struct table *table, struct mt_forward_position place, struct row_key *key)
 {
     const struct mt_forward_log *log = &table->input->logs->logs[place.log];
     struct mt_module_range range =
@@ -302,7 +302,7 @@ static bool enters_all(const struct table *table, uint32_t group, const struct m
 
 /* A block of a model's call: in the layer that the call entered, otherwise in the module of the
  * code. */
-static void of_call(struct table *table, struct mt_forward_place place, struct row_key *key)
+static void of_call(struct table *table, struct mt_forward_position place, struct row_key *key)
 {
     const struct mt_forward_log *log = &table->input->logs->logs[place.log];
     struct mt_module_call call = mt_forward_logs_call(table->input->logs, place);

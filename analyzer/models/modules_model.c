@@ -64,7 +64,7 @@ static void tie(struct builder *builder, struct mt_module_block *block,
 }
 
 static void hear_call(struct builder *builder, const struct mt_block_life *life,
-                      struct mt_forward_place *place)
+                      struct mt_forward_position *place)
 {
     const struct mt_symbols *symbols = &builder->analysis->source->symbols;
 
@@ -80,7 +80,7 @@ static void hear_call(struct builder *builder, const struct mt_block_life *life,
 
 static void hear_after(struct builder *builder, const struct mt_block_life *life)
 {
-    struct mt_forward_place place;
+    struct mt_forward_position place;
 
     if (builder->logs.closed >= builder->calls_seen)
         return;

@@ -132,15 +132,16 @@ static void find_steps(const struct mt_analysis *analysis, uint32_t slot, struct
 
     steps->list = mt_memory_zeroed((size_t)report->phase_count + 1, sizeof *steps->list);
     for (uint32_t i = 0; i < report->phase_count; i++)
-        if (report->phases[i].is_step && mt_phase_eve(&report->phases[i]) + 1 >= first)
+        if (report->phases[i].is_step &&
+            mt_phase_last_event_before(&report->phases[i]) + 1 >= first)
             steps->list[steps->count++] = &report->phases[i];
 }
 
 static void born_in(struct mt_population *population, const struct mt_phase *first,
                     const struct mt_phase *behind)
 {
-    population->from_event = mt_phase_eve(first) + 1;
-    population->until_event = mt_phase_eve(behind) + 1;
+    population->from_event = mt_phase_last_event_before(first) + 1;
+    population->until_event = mt_phase_last_event_before(behind) + 1;
 }
 
 /* It is still unknown what the last two steps leave behind. */
@@ -152,7 +153,7 @@ static void look_for_growth(struct mt_population *population, const struct steps
     if (population->missing)
         return;
     born_in(population, steps->list[first], steps->list[steps->count - 2]);
-    population->alive_event = mt_phase_eve(steps->list[steps->count - 1]);
+    population->alive_event = mt_phase_last_event_before(steps->list[steps->count - 1]);
     population->first_step = steps->list[first]->step;
     population->last_step = steps->list[steps->count - 3]->step;
 }
@@ -167,7 +168,7 @@ static void look_for_kept(struct mt_population *population, const struct steps *
             continue;
         population->missing = false;
         born_in(population, steps->list[i], steps->list[i + 1]);
-        population->alive_event = mt_phase_eve(steps->list[i + 1]);
+        population->alive_event = mt_phase_last_event_before(steps->list[i + 1]);
         population->first_step = population->last_step = steps->list[i]->step;
     }
 }

@@ -62,7 +62,7 @@ static void part_prepare_exact(struct part_search *part)
     for (i = 0; i < ORDERS; i++) {
         if (!part->orders[i])
             part->orders[i] = mt_memory_zeroed((size_t)part->instance->count + 1, sizeof(uint32_t));
-        mt_order_by(part->instance, criteria[i], part->orders[i]);
+        mt_placement_sort(part->instance, criteria[i], part->orders[i]);
     }
     if (!part->shuffled)
         part->shuffled =
@@ -193,8 +193,8 @@ static void try_order(struct mt_improver *improver, enum mt_fit fit, uint64_t li
     uint32_t count = improver->instance->count;
     uint64_t height;
 
-    mt_place(improver->instance, improver->order, fit, limit, &improver->occupancy, deadline_ns,
-             improver->trial, placed, &height);
+    mt_placement_run(improver->instance, improver->order, fit, limit, &improver->occupancy,
+                     deadline_ns, improver->trial, placed, &height);
     improver->placements += *placed;
     if (*placed < count)
         return;
@@ -399,7 +399,7 @@ void mt_improver_construct(struct mt_improver *improver, uint64_t goal, uint64_t
             bool first = improver->height == UINT64_MAX;
             if (improver->height <= goal || (!first && mt_deadline_passed(deadline_ns)))
                 return;
-            mt_order_by(improver->instance, orders[i], improver->order);
+            mt_placement_sort(improver->instance, orders[i], improver->order);
             try_order(improver, (enum mt_fit)fit, improver->height - 1,
                       first ? MT_NO_DEADLINE : deadline_ns, &placed);
         }

@@ -442,7 +442,7 @@ static double key_of(const struct mt_item *item, char criterion, const struct lo
     }
 }
 
-void mt_order_by(const struct mt_instance *instance, const char *criteria, uint32_t *order)
+void mt_placement_sort(const struct mt_instance *instance, const char *criteria, uint32_t *order)
 {
     struct ranked *ranked = mt_memory_zeroed((size_t)instance->count + 1, sizeof *ranked);
     struct load_table loads = {.count = 0};
@@ -461,9 +461,9 @@ void mt_order_by(const struct mt_instance *instance, const char *criteria, uint3
     free(ranked);
 }
 
-void mt_place(const struct mt_instance *instance, const uint32_t *order, enum mt_fit fit,
-              uint64_t limit, struct mt_occupancy *occupancy, uint64_t deadline_ns,
-              uint64_t *addresses, uint32_t *placed, uint64_t *height)
+void mt_placement_run(const struct mt_instance *instance, const uint32_t *order, enum mt_fit fit,
+                      uint64_t limit, struct mt_occupancy *occupancy, uint64_t deadline_ns,
+                      uint64_t *addresses, uint32_t *placed, uint64_t *height)
 {
     occupancy_clear(occupancy);
     *height = 0;

@@ -5,7 +5,7 @@
 #include "analyze_options.h"
 #include "attributed.h"
 #include "driver_ledger.h"
-#include "holders.h"
+#include "live_blocks.h"
 #include "instants.h"
 #include "question_watch.h"
 #include "readings.h"
@@ -34,7 +34,7 @@ struct mt_analysis {
     struct mt_report *report;
     struct mt_replay_summary *summary;
     struct mt_survey survey;
-    struct mt_holders holders;
+    struct mt_live_blocks holders;
     struct mt_trial trials[MT_MAX_TRIALS];
     uint32_t trial_count;
     struct mt_policy_needs *needs; /* of the requested policies; in the report's arena */

@@ -101,7 +101,7 @@ void mt_idle_choose(struct mt_idle_watch *watch, const struct mt_survey *survey,
     sort(watch);
     for (i = 0; i < watch->count; i++) {
         struct mt_idle_phase *phase = &watch->phases[i];
-        phase->eve = mt_phase_eve(&phases->phases[phase->phase]);
+        phase->eve = mt_phase_last_event_before(&phases->phases[phase->phase]);
         phase->kinds = kinds_within(phases, phase->phase);
     }
 }

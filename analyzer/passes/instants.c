@@ -71,7 +71,7 @@ static void add_instant(struct mt_instants *chosen, const struct mt_survey *surv
 static void add_high(struct mt_instants *chosen, const struct mt_survey *survey,
                      struct mt_survey_device *device, int which, enum mt_instant_kind kind)
 {
-    const struct mt_high *high = mt_highs_since(&device->high[which], 0);
+    const struct mt_high *high = mt_peak_windows_since(&device->high[which], 0);
     struct mt_instant instant = {.kind = kind,
                                  .t_ns = high->t_ns,
                                  .event = high->event,
@@ -235,7 +235,7 @@ static void consider_rise(struct choice *choice, const struct mt_survey *survey,
 static void find_rises(struct choice *choice, const struct mt_survey *survey,
                        struct mt_survey_device *device, const bool *is_main)
 {
-    const struct mt_high *peak = mt_highs_since(&device->high[MT_HIGH_ALLOCATED], 0);
+    const struct mt_high *peak = mt_peak_windows_since(&device->high[MT_HIGH_ALLOCATED], 0);
     struct maximum running = {0, MT_INSTANT_NOTHING};
 
     for (uint32_t i = 0; i < survey->phases.count; i++) {
@@ -268,7 +268,8 @@ static uint64_t state_before(const struct mt_phase *phase)
 {
     bool is_found = phase->source > MT_PHASE_SCOPES;
 
-    return is_found && phase->begin_event == 0 ? MT_INSTANT_NOTHING : mt_phase_eve(phase);
+    return is_found && phase->begin_event == 0 ? MT_INSTANT_NOTHING
+                                               : mt_phase_last_event_before(phase);
 }
 
 static void consider_left(struct choice *choice, const struct mt_survey *survey,
@@ -433,7 +434,7 @@ static void add_explained_instants(struct mt_instants *chosen, const struct mt_s
 void mt_instants_choose(struct mt_instants *chosen, const struct mt_survey *survey,
                         struct mt_survey_device *device, const bool *is_main)
 {
-    uint64_t least = mt_highs_since(&device->high[MT_HIGH_ALLOCATED], 0)->value / MIN_SHARE;
+    uint64_t least = mt_peak_windows_since(&device->high[MT_HIGH_ALLOCATED], 0)->value / MIN_SHARE;
     struct choice rises = {.most = MAX_RISES, .least_bytes = least};
     struct choice left = {.most = MAX_LEFT, .least_bytes = least};
     struct choice ends = {.most = MAX_LEFT, .least_bytes = 10 * least};

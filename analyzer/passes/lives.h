@@ -1,7 +1,7 @@
 /* Blocks of one device that outlive the step in which they were allocated: they exist when a later
  * step begins. Blocks from before the first step are excluded. This concerns the memory of the
  * program, not of the allocator: a block ends when the program frees it. Filled by the pass
- * `blocks` (holders.h), at one comparison per block. */
+ * `blocks` (live_blocks.h), at one comparison per block. */
 #ifndef MT_ANALYZER_LIVES_H
 #define MT_ANALYZER_LIVES_H
 

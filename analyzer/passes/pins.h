@@ -2,7 +2,7 @@
  * driver. A segment with a live block stays, and the free bytes in it are stranded. Wholly free
  * segments and the parts that expandable segments can unmap are not stranded. Both are excluded,
  * and so are private pools, whose memory has its own rules. Filled by the pass `blocks`
- * (holders.h): segments until the instant, then the blocks. */
+ * (live_blocks.h): segments until the instant, then the blocks. */
 #ifndef MT_ANALYZER_PINS_H
 #define MT_ANALYZER_PINS_H
 

@@ -111,7 +111,7 @@ static struct mt_instant in_phase(const struct mt_phases *phases,
 
     if (phase->end_event < device->first_event) /* the device was not used yet */
         return (struct mt_instant){
-            .t_ns = phase->begin_t_ns, .event = mt_phase_eve(phase), .phase = index};
+            .t_ns = phase->begin_t_ns, .event = mt_phase_last_event_before(phase), .phase = index};
     return (struct mt_instant){.t_ns = device->uses[index].peak_allocated_t_ns,
                                .event = device->uses[index].peak_allocated_event,
                                .phase = device->befores[index].then_phase,
@@ -159,10 +159,10 @@ void mt_question_resolve(const struct mt_watch *watch, struct mt_survey *survey,
     answer->instant.phase = MT_NO_PHASE;
     switch (watch->question->at) {
     case MT_AT_PEAK:
-        answer->instant = at_high(mt_highs_since(&device->high[MT_HIGH_ALLOCATED], 0));
+        answer->instant = at_high(mt_peak_windows_since(&device->high[MT_HIGH_ALLOCATED], 0));
         break;
     case MT_AT_RESERVED_PEAK:
-        answer->instant = at_high(mt_highs_since(&device->high[MT_HIGH_RESERVED], 0));
+        answer->instant = at_high(mt_peak_windows_since(&device->high[MT_HIGH_RESERVED], 0));
         break;
     case MT_AT_OOM: at_oom(device, answer); break;
     case MT_AT_END: at_end(survey, device, answer); break;

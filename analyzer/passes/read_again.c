@@ -8,8 +8,8 @@ static enum mt_status rewind_source(const struct mt_analysis *analysis)
     return mt_source_rewind(analysis->source, analysis->error);
 }
 
-enum mt_status mt_read_events(struct mt_analysis *analysis, void *self,
-                              enum mt_status (*on_event)(void *self, struct mt_event *event))
+enum mt_status mt_read_again_events(struct mt_analysis *analysis, void *self,
+                                    enum mt_status (*on_event)(void *self, struct mt_event *event))
 {
     enum mt_status status = rewind_source(analysis);
 
@@ -18,8 +18,9 @@ enum mt_status mt_read_events(struct mt_analysis *analysis, void *self,
     return status == MT_END ? MT_OK : status;
 }
 
-enum mt_status mt_read_replay(struct mt_analysis *analysis, const struct mt_replay_options *options,
-                              struct mt_replay_summary *summary)
+enum mt_status mt_read_again_replay(struct mt_analysis *analysis,
+                                    const struct mt_replay_options *options,
+                                    struct mt_replay_summary *summary)
 {
     enum mt_status status = rewind_source(analysis);
 

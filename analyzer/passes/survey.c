@@ -51,7 +51,7 @@ void mt_retry_marks_release(struct mt_retry_marks *list)
  * at the previous maximum is not a new one. */
 
 /* Merges stretches that the last one exceeds. */
-static void settle(struct mt_highs *window)
+static void settle(struct mt_peak_windows *window)
 {
     while (window->count && window->earlier[window->count - 1].value < window->top.value) {
         window->count--;
@@ -59,7 +59,7 @@ static void settle(struct mt_highs *window)
     }
 }
 
-void mt_highs_begin(struct mt_highs *window, const struct mt_high *now)
+void mt_peak_windows_begin(struct mt_peak_windows *window, const struct mt_high *now)
 {
     settle(window);
     if (now->value == window->top.value)
@@ -69,7 +69,7 @@ void mt_highs_begin(struct mt_highs *window, const struct mt_high *now)
     window->top = *now;
 }
 
-const struct mt_high *mt_highs_since(struct mt_highs *window, uint64_t begin)
+const struct mt_high *mt_peak_windows_since(struct mt_peak_windows *window, uint64_t begin)
 {
     size_t low = 0, high;
 
@@ -87,7 +87,7 @@ const struct mt_high *mt_highs_since(struct mt_highs *window, uint64_t begin)
     return &window->earlier[low];
 }
 
-void mt_highs_release(struct mt_highs *window)
+void mt_peak_windows_release(struct mt_peak_windows *window)
 {
     free(window->earlier);
     memset(window, 0, sizeof *window);
@@ -113,7 +113,7 @@ void mt_survey_init(struct mt_survey *survey, struct mt_arena *arena,
 static void release_device(struct mt_survey_device *device)
 {
     for (int i = 0; i < MT_HIGH_COUNT; i++)
-        mt_highs_release(&device->high[i]);
+        mt_peak_windows_release(&device->high[i]);
     free(device->uses);
     free(device->befores);
     free(device->oom_list);
@@ -218,7 +218,7 @@ static inline struct mt_survey_device *device_of(struct mt_survey *survey,
     return slot ? &survey->devices[slot - 1] : new_device(survey, event);
 }
 
-static void set_high(struct mt_highs *window, uint64_t value, const struct mt_bytes *now,
+static void set_high(struct mt_peak_windows *window, uint64_t value, const struct mt_bytes *now,
                      const struct mt_event *event, int32_t phase)
 {
     window->top.value = value;
@@ -233,7 +233,7 @@ static inline void note_reserved(struct mt_survey_device *device, const struct m
 {
     uint64_t unused = now->reserved - now->allocated;
 
-    if (mt_highs_is_higher(&device->high[MT_HIGH_RESERVED], now->reserved))
+    if (mt_peak_windows_is_higher(&device->high[MT_HIGH_RESERVED], now->reserved))
         set_high(&device->high[MT_HIGH_RESERVED], now->reserved, now, event, phase);
     if (unused > device->worst_unused && now->reserved >= now->allocated) {
         device->worst_unused = unused;
@@ -246,16 +246,16 @@ static inline void note_reserved(struct mt_survey_device *device, const struct m
 static inline void note_levels(struct mt_survey_device *device, const struct mt_event *event,
                                const struct mt_bytes *now, int32_t phase)
 {
-    struct mt_highs *high = device->high;
+    struct mt_peak_windows *high = device->high;
 
     device->waits_for_block = mt_event_is_segment(event);
     if (device->waits_for_block)
         return;
-    if (mt_highs_is_higher(&high[MT_HIGH_REQUESTED], now->requested))
+    if (mt_peak_windows_is_higher(&high[MT_HIGH_REQUESTED], now->requested))
         set_high(&high[MT_HIGH_REQUESTED], now->requested, now, event, phase);
-    if (mt_highs_is_higher(&high[MT_HIGH_ALLOCATED], now->allocated))
+    if (mt_peak_windows_is_higher(&high[MT_HIGH_ALLOCATED], now->allocated))
         set_high(&high[MT_HIGH_ALLOCATED], now->allocated, now, event, phase);
-    if (mt_highs_is_higher(&high[MT_HIGH_ACTIVE], now->active))
+    if (mt_peak_windows_is_higher(&high[MT_HIGH_ACTIVE], now->active))
         set_high(&high[MT_HIGH_ACTIVE], now->active, now, event, phase);
     note_reserved(device, event, now, phase);
 }
@@ -308,10 +308,10 @@ static void begin_use(const struct mt_survey *survey, struct mt_survey_device *d
                                             device->now.active, device->now.reserved};
     struct mt_high begin = {.begin = (uint64_t)phase + 1,
                             .t_ns = event->t_ns,
-                            .event = mt_phase_eve(&survey->phases.phases[phase]),
+                            .event = mt_phase_last_event_before(&survey->phases.phases[phase]),
                             .phase = phase,
                             .then = device->now};
-    const struct mt_high *so_far = mt_highs_since(&device->high[MT_HIGH_ALLOCATED], 0);
+    const struct mt_high *so_far = mt_peak_windows_since(&device->high[MT_HIGH_ALLOCATED], 0);
 
     reserve_uses(device, (uint32_t)phase + 1);
     device->befores[phase].peak_bytes = so_far->value;
@@ -322,7 +322,7 @@ static void begin_use(const struct mt_survey *survey, struct mt_survey_device *d
     device->uses[phase].frees = device->frees;
     for (int i = 0; i < MT_HIGH_COUNT; i++) {
         begin.value = values[i];
-        mt_highs_begin(&device->high[i], &begin);
+        mt_peak_windows_begin(&device->high[i], &begin);
     }
 }
 
@@ -330,7 +330,7 @@ static void begin_use(const struct mt_survey *survey, struct mt_survey_device *d
 static void take_peak(struct mt_survey *survey, struct mt_survey_device *device, int32_t index)
 {
     const struct mt_high *high =
-        mt_highs_since(&device->high[MT_HIGH_ALLOCATED], (uint64_t)index + 1);
+        mt_peak_windows_since(&device->high[MT_HIGH_ALLOCATED], (uint64_t)index + 1);
     const struct mt_phase *phase = &survey->phases.phases[index];
     struct mt_phase_use *use = &device->uses[index];
     struct mt_survey_before *before = &device->befores[index];
@@ -338,7 +338,7 @@ static void take_peak(struct mt_survey *survey, struct mt_survey_device *device,
 
     use->peak.allocated = high->value;
     use->peak_allocated_t_ns = at_begin ? phase->begin_t_ns : high->t_ns;
-    use->peak_allocated_event = at_begin ? mt_phase_eve(phase) : high->event;
+    use->peak_allocated_event = at_begin ? mt_phase_last_event_before(phase) : high->event;
     before->then = at_begin ? use->enter : high->then;
     before->then_phase = at_begin ? index : high->phase;
     use->raises_peak = high->value > before->peak_bytes;
@@ -355,9 +355,9 @@ static void end_use(struct mt_survey *survey, struct mt_survey_device *device, i
     use->exit = device->now;
     use->allocations = device->allocations - use->allocations;
     use->frees = device->frees - use->frees;
-    use->peak.requested = mt_highs_since(&device->high[MT_HIGH_REQUESTED], begin)->value;
-    use->peak.active = mt_highs_since(&device->high[MT_HIGH_ACTIVE], begin)->value;
-    use->peak.reserved = mt_highs_since(&device->high[MT_HIGH_RESERVED], begin)->value;
+    use->peak.requested = mt_peak_windows_since(&device->high[MT_HIGH_REQUESTED], begin)->value;
+    use->peak.active = mt_peak_windows_since(&device->high[MT_HIGH_ACTIVE], begin)->value;
+    use->peak.reserved = mt_peak_windows_since(&device->high[MT_HIGH_RESERVED], begin)->value;
     take_peak(survey, device, phase);
 }
 

@@ -46,7 +46,7 @@ struct mt_high {
 };
 
 /* Zeroed memory is ready. */
-struct mt_highs {
+struct mt_peak_windows {
     struct mt_high top; /* since the last start */
     struct mt_high *earlier;
     size_t count, capacity;
@@ -54,16 +54,16 @@ struct mt_highs {
 
 /* Starts window number `begin` (ascending) at an instant with a value. Uses memory only if the
  * value is below the largest since the last start. */
-void mt_highs_begin(struct mt_highs *window, const struct mt_high *now);
+void mt_peak_windows_begin(struct mt_peak_windows *window, const struct mt_high *now);
 
 /* Returns the first instant of the largest value since window `begin` started; an instant before
  * that means the start itself. */
-const struct mt_high *mt_highs_since(struct mt_highs *window, uint64_t begin);
+const struct mt_high *mt_peak_windows_since(struct mt_peak_windows *window, uint64_t begin);
 
-void mt_highs_release(struct mt_highs *window);
+void mt_peak_windows_release(struct mt_peak_windows *window);
 
 /* Takes a value after an event. If it returns true, the caller fills the other fields of top. */
-static inline int mt_highs_is_higher(const struct mt_highs *window, uint64_t value)
+static inline int mt_peak_windows_is_higher(const struct mt_peak_windows *window, uint64_t value)
 {
     return value > window->top.value;
 }
@@ -88,7 +88,7 @@ struct mt_survey_device {
     bool unwinding;       /* between an OOM and the next allocation */
     bool waits_for_block; /* a segment was allocated or freed: its request is not complete */
     struct mt_bytes now, start;
-    struct mt_highs high[MT_HIGH_COUNT];
+    struct mt_peak_windows high[MT_HIGH_COUNT];
     struct mt_phase_use *uses;        /* parallel to phases, use_capacity of them */
     struct mt_survey_before *befores; /* parallel to phases, use_capacity of them */
     uint32_t use_capacity;

@@ -404,7 +404,7 @@ enum mt_status mt_lane_oom(struct mt_lane *lane, const struct mt_event *event,
     return status == MT_ERR_DEVICE_OOM ? MT_OK : status;
 }
 
-void mt_lane_tell_plan(struct mt_lane *lane)
+void mt_lane_set_plan(struct mt_lane *lane)
 {
     const struct mt_device_plan *plan = lane->device.plan;
 

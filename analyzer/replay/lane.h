@@ -91,7 +91,7 @@ enum mt_status mt_lane_oom(struct mt_lane *lane, const struct mt_event *event,
                            struct mt_replay_view *view) MT_MUST_USE;
 
 /* At the end: stores the outcome of the plan, if there is one, in lane->result. */
-void mt_lane_tell_plan(struct mt_lane *lane);
+void mt_lane_set_plan(struct mt_lane *lane);
 
 /* State at the start of the trace; call mt_lane_restored once after the last event. An INITIAL
  * event after other events is lost: policies accept a state only once, at the start. */

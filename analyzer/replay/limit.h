@@ -23,8 +23,8 @@ struct mt_limit_evidence {
 
 /* Returns true if an event can change the evidence. Most events cannot and need not be passed on,
  * such as requests that were served at once and frees outside of a group. */
-static inline bool mt_limit_tells(const struct mt_limit_evidence *evidence,
-                                  const struct mt_event *event)
+static inline bool mt_limit_is_evidence(const struct mt_limit_evidence *evidence,
+                                        const struct mt_event *event)
 {
     return evidence->in_group || evidence->explicit_flush ||
            event->kind > MT_EVENT_FREE_COMPLETED || (event->flags & MT_EVENT_INITIAL);
@@ -55,7 +55,8 @@ struct mt_limit_watch *mt_limit_watch_new(const struct mt_trace_header *header);
  * of a limit. */
 static inline bool mt_limit_watch_event(struct mt_limit_watch *watch, const struct mt_event *event)
 {
-    if (event->device >= MT_MAX_DEVICES || !mt_limit_tells(&watch->devices[event->device], event))
+    if (event->device >= MT_MAX_DEVICES ||
+        !mt_limit_is_evidence(&watch->devices[event->device], event))
         return false;
     mt_limit_observe(&watch->devices[event->device], &watch->config, event);
     return true;

@@ -281,7 +281,7 @@ static void close_lane(struct mt_lane *lane, const struct mt_source *source)
     note_equal_limits(lane);
     lane->result->address_ties = mt_device_open_ties(&lane->device);
     lane->result->restores.segments_unwatched = lane->tracks.segments_left_out;
-    mt_lane_tell_plan(lane);
+    mt_lane_set_plan(lane);
     lane->result->verify.events_missing = source->integrity.events_dropped;
     mt_verify_finish(&lane->result->verify, &source->header);
     mt_device_release(&lane->device);

@@ -187,5 +187,5 @@ void mt_verify_finish(struct mt_replay_verify *verify, const struct mt_trace_hea
                             verify->ooms == verify->ooms_exact &&
                             verify->frees == verify->frees_exact;
     verify->exact = verify->actions_exact && verify->end_levels == verify->end_levels_exact;
-    verify->covered = mt_replay_is_the_run(verify) ? covered_by(verify, header) : 0;
+    verify->covered = mt_replay_matches_recording(verify) ? covered_by(verify, header) : 0;
 }

@@ -10,7 +10,7 @@
 #include "driver_ledger.h"
 #include "fill_report.h"
 #include "findings.h"
-#include "found_phases.h"
+#include "inferred_phases.h"
 #include "models.h"
 #include "module_table.h"
 #include "needs.h"
@@ -140,7 +140,7 @@ struct mt_analysis;
 /* Limits all snapshots together to this many rows. */
 #define MAX_SNAPSHOT_ROWS 2000000
 
-static void want(struct mt_holders *holders, uint64_t event, uint16_t device)
+static void want(struct mt_live_blocks *holders, uint64_t event, uint16_t device)
 {
     if (event != MT_INSTANT_NOTHING)
         holders->snapshots[holders->snapshot_count++] =
@@ -156,7 +156,7 @@ static void want_for_models(struct mt_analysis *analysis, uint32_t slot)
         want(&analysis->holders, events[i], analysis->survey.devices[slot].device);
 }
 
-static void drop_duplicates(struct mt_holders *holders)
+static void drop_duplicates(struct mt_live_blocks *holders)
 {
     uint32_t kept = 0;
 
@@ -204,7 +204,7 @@ static void watch_idle(struct mt_analysis *analysis)
 static void choose_instants(struct mt_analysis *analysis)
 {
     struct mt_survey *survey = &analysis->survey;
-    struct mt_holders *holders = &analysis->holders;
+    struct mt_live_blocks *holders = &analysis->holders;
     struct mt_arena *arena = &analysis->report->arena;
     size_t most = (size_t)survey->device_count *
                   (MT_ARRAY_LEN(analysis->instants->instants) +
@@ -241,7 +241,7 @@ static void choose_instants(struct mt_analysis *analysis)
 
 static enum mt_status choose_wanted(struct mt_analysis *analysis)
 {
-    struct mt_holders *holders = &analysis->holders;
+    struct mt_live_blocks *holders = &analysis->holders;
     enum mt_status status = MT_OK;
 
     holders->arena = &analysis->report->arena;
@@ -262,7 +262,7 @@ static enum mt_status read_ranges(struct mt_analysis *analysis)
 {
     enum mt_status status = mt_heap_view_choose(analysis->source, analysis->error);
 
-    return status ? status : mt_found_phases_lay(analysis->source, analysis->error);
+    return status ? status : mt_inferred_phases_insert(analysis->source, analysis->error);
 }
 
 static void restart_watch(struct mt_analysis *analysis)
@@ -354,12 +354,13 @@ static enum mt_status read_driver(struct mt_analysis *analysis)
     ledger->phases = &analysis->survey.phases;
     mt_driver_ledger_begin(ledger, analysis->source);
     for (uint32_t i = 0; i < survey->device_count && ledger->has_framework; i++) {
-        const struct mt_high *peak = mt_highs_since(&survey->devices[i].high[MT_HIGH_ALLOCATED], 0);
+        const struct mt_high *peak =
+            mt_peak_windows_since(&survey->devices[i].high[MT_HIGH_ALLOCATED], 0);
 
         mt_driver_ledger_want(ledger, survey->devices[i].device, peak->event, peak->t_ns);
     }
     view->level = MT_VIEW_EVERYTHING;
-    status = mt_read_events(analysis, ledger, receive_driver);
+    status = mt_read_again_events(analysis, ledger, receive_driver);
     view->level = level;
     if (status)
         return status;
@@ -370,7 +371,7 @@ static enum mt_status read_driver(struct mt_analysis *analysis)
 
 static enum mt_status receive_block(void *context, const struct mt_event *event)
 {
-    mt_holders_event(context, event);
+    mt_live_blocks_event(context, event);
     return MT_OK;
 }
 
@@ -397,29 +398,29 @@ static enum mt_status replay_trials(struct mt_analysis *analysis,
 /* Follows live blocks, and simultaneously replays the trials. */
 static enum mt_status read_blocks(struct mt_analysis *analysis)
 {
-    struct mt_holders *holders = &analysis->holders;
+    struct mt_live_blocks *holders = &analysis->holders;
     const struct mt_replay_listener listener = {holders, receive_block};
     struct mt_event_batch batch;
     enum mt_status status = mt_source_rewind(analysis->source, analysis->error);
 
-    mt_holders_begin(holders, analysis->source);
+    mt_live_blocks_begin(holders, analysis->source);
     if (!status && analysis->trial_count)
         status = replay_trials(analysis, &listener);
     while (!status && !analysis->trial_count) {
         status = mt_source_next(analysis->source, &batch, analysis->error);
         for (size_t i = 0; !status && i < batch.count; i++)
-            mt_holders_event(holders, &batch.events[i]);
+            mt_live_blocks_event(holders, &batch.events[i]);
     }
     if (status && status != MT_END)
         return status;
-    mt_holders_finish(holders);
-    mt_readings_hold(&analysis->readings, mt_holders_bytes(holders));
+    mt_live_blocks_finish(holders);
+    mt_readings_hold(&analysis->readings, mt_live_blocks_bytes(holders));
     return MT_OK;
 }
 
 static enum mt_status fill_report(struct mt_analysis *analysis)
 {
-    enum mt_status status = mt_fill_report(analysis);
+    enum mt_status status = mt_report_fill(analysis);
     const char *why = "";
 
     if (!status)
@@ -456,7 +457,7 @@ static enum mt_status run_passes(struct mt_analysis *analysis)
 
     /* peaks, phases, steps; block sizes and roles */
     PASS("run", true, read_run);
-    PASS("facts", true, mt_fill_facts);
+    PASS("facts", true, mt_report_fill_facts);
 
     /* memory outside of the framework */
     PASS("driver", is_whole && has_driver_events(analysis), read_driver);
@@ -467,14 +468,14 @@ static enum mt_status run_passes(struct mt_analysis *analysis)
     PASS("report", true, fill_report);
 
     /* limits that would have served the run, and that it needs */
-    PASS("answers", true, mt_fill_oom_answers);
-    PASS("needs", mt_needs_are_wanted(analysis), mt_fill_needs);
+    PASS("answers", true, mt_oom_answers_fill);
+    PASS("needs", mt_needs_are_wanted(analysis), mt_needs_fill);
 
     /* peaks of a dry run under other orders of addresses */
-    PASS("orders", mt_peak_orders_are_wanted(analysis), mt_fill_peak_orders);
+    PASS("orders", mt_peak_orders_are_wanted(analysis), mt_needs_fill_peak_orders);
 
     /* the arena of XLA itself */
-    PASS("arenas", mt_arenas_are_wanted(analysis), mt_fill_arenas);
+    PASS("arenas", mt_arenas_are_wanted(analysis), mt_report_fill_arenas);
 
     PASS("findings", is_whole && !options->no_findings, mt_findings_fill);
     return status;
@@ -496,7 +497,7 @@ enum mt_status mt_analyze(struct mt_source *source, const struct mt_analyze_opti
     if (status && !analysis.error->status)
         (void)mt_fail(analysis.error, status, MT_NO_OFFSET, "%s", mt_status_text(status));
     mt_attribution_release(&analysis.attribution);
-    mt_holders_release(&analysis.holders);
+    mt_live_blocks_release(&analysis.holders);
     mt_driver_ledger_release(&analysis.ledger);
     mt_survey_release(&analysis.survey);
     mt_watch_release(&analysis.watch);

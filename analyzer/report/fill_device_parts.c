@@ -108,8 +108,8 @@ static uint64_t total_bytes(const struct mt_symbols *symbols, uint16_t device)
     return device < symbols->device_count ? symbols->devices[device].total_memory_bytes : 0;
 }
 
-void mt_fill_device_parts(struct mt_analysis *analysis, const struct mt_snapshot *peak,
-                          struct mt_device_report *out)
+void mt_report_fill_device_parts(struct mt_analysis *analysis, const struct mt_snapshot *peak,
+                                 struct mt_device_report *out)
 {
     const struct mt_report *report = analysis->report;
     const struct mt_driver_report *driver = mt_driver_of(report, out->device);

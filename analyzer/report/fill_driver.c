@@ -32,7 +32,7 @@ static const char *nccl_call(const struct mt_attribution *attribution, int32_t p
 {
     const char *call;
 
-    return mt_is_nccl_range(attribution->phases->phases[phase].name, &call) ? call : NULL;
+    return mt_libraries_is_nccl_range(attribution->phases->phases[phase].name, &call) ? call : NULL;
 }
 
 /* Recorders that did not receive NVTX's payloads missed the ends of ranges of NCCL. Such a range
@@ -243,7 +243,7 @@ static void tell_communicator(const struct mt_attribution *attribution,
  * keeps its name. */
 static const char *file_name(const struct mt_attribution *attribution, uint32_t frame)
 {
-    const char *place = mt_frame_place(attribution->arena, attribution->symbols, frame);
+    const char *place = mt_frame_position(attribution->arena, attribution->symbols, frame);
     size_t length = place ? strlen(place) : 0;
 
     if (place && *place == '[' && length > 2)
@@ -442,7 +442,7 @@ static int by_device(const void *a, const void *b)
     return (int)x->device - (int)y->device;
 }
 
-void mt_fill_driver(struct mt_analysis *analysis)
+void mt_report_fill_driver(struct mt_analysis *analysis)
 {
     const struct mt_driver_ledger *ledger = &analysis->ledger;
     struct mt_report *report = analysis->report;

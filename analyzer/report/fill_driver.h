@@ -7,6 +7,6 @@
 struct mt_analysis;
 
 /* Call it after the devices are filled. */
-void mt_fill_driver(struct mt_analysis *analysis);
+void mt_report_fill_driver(struct mt_analysis *analysis);
 
 #endif

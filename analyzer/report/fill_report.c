@@ -182,7 +182,7 @@ static void fill_phases(struct mt_analysis *analysis)
 static struct mt_peak peak_of(struct mt_analysis *analysis, struct mt_survey_device *device,
                               int which)
 {
-    const struct mt_high *high = mt_highs_since(&device->high[which], 0);
+    const struct mt_high *high = mt_peak_windows_since(&device->high[which], 0);
     struct mt_peak peak = {.bytes = high->value,
                            .t_ns = high->t_ns,
                            .event = high->event,
@@ -474,7 +474,7 @@ static void fill_input(struct mt_analysis *analysis)
     memcpy(report->policy, analysis->summary->policy, sizeof report->policy);
 }
 
-enum mt_status mt_fill_facts(struct mt_analysis *analysis)
+enum mt_status mt_report_fill_facts(struct mt_analysis *analysis)
 {
     const struct mt_survey *survey = &analysis->survey;
     struct mt_report *report = analysis->report;
@@ -501,13 +501,13 @@ static void fill_parts_of_devices(struct mt_analysis *analysis)
         struct mt_device_report *device = &report->devices[i];
 
         if (device->instant_count)
-            mt_fill_device_parts(analysis,
-                                 find_snapshot(analysis, device->instants[0].event, device->device),
-                                 device);
+            mt_report_fill_device_parts(
+                analysis, find_snapshot(analysis, device->instants[0].event, device->device),
+                device);
     }
 }
 
-enum mt_status mt_fill_report(struct mt_analysis *analysis)
+enum mt_status mt_report_fill(struct mt_analysis *analysis)
 {
     enum mt_status status;
 
@@ -517,7 +517,7 @@ enum mt_status mt_fill_report(struct mt_analysis *analysis)
     status = fill_devices(analysis);
     if (status)
         return status;
-    mt_fill_driver(analysis);
+    mt_report_fill_driver(analysis);
     fill_parts_of_devices(analysis);
     return MT_OK;
 }

@@ -8,9 +8,9 @@ struct mt_analysis;
 
 /* Adds the results of pass `run`: phases, and for each device the replay, peaks and steps. Call it
  * before pass `blocks`, whose models and findings need them. */
-enum mt_status mt_fill_facts(struct mt_analysis *analysis) MT_MUST_USE;
+enum mt_status mt_report_fill_facts(struct mt_analysis *analysis) MT_MUST_USE;
 
 /* Adds the results of pass `blocks`. Call it after that pass. */
-enum mt_status mt_fill_report(struct mt_analysis *analysis) MT_MUST_USE;
+enum mt_status mt_report_fill(struct mt_analysis *analysis) MT_MUST_USE;
 
 #endif

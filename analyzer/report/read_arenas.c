@@ -125,7 +125,7 @@ static enum mt_status replay(struct mt_analysis *analysis, struct mt_replay_summ
     return status;
 }
 
-enum mt_status mt_fill_arenas(struct mt_analysis *analysis)
+enum mt_status mt_report_fill_arenas(struct mt_analysis *analysis)
 {
     const struct mt_heap_view view = analysis->source->view;
     struct mt_replay_summary *summaries;

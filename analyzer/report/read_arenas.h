@@ -13,6 +13,6 @@ struct mt_analysis;
 bool mt_arenas_are_wanted(const struct mt_analysis *analysis);
 
 /* Reads the source again, but only if the trace has the requests. */
-enum mt_status mt_fill_arenas(struct mt_analysis *analysis) MT_MUST_USE;
+enum mt_status mt_report_fill_arenas(struct mt_analysis *analysis) MT_MUST_USE;
 
 #endif

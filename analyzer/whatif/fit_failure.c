@@ -1,6 +1,6 @@
 #include "fit_failure.h"
 
-#include "found_phases.h"
+#include "inferred_phases.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -222,7 +222,7 @@ enum mt_status mt_fit_failure_find(struct mt_source *source,
     mt_phases_init(&witness.phases, &witness.scratch, witness.symbols);
     status = mt_source_rewind(source, error);
     if (status == MT_OK)
-        status = mt_found_phases_lay(source, error);
+        status = mt_inferred_phases_insert(source, error);
     if (status == MT_OK)
         status = mt_replay_run(source, options, &observer, trial, error);
     mt_phases_release(&witness.phases);

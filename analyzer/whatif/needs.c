@@ -108,8 +108,8 @@ static enum mt_status needs_under(struct mt_analysis *analysis, const char *poli
     return measure(analysis, policy, needs);
 }
 
-enum mt_status mt_need_under(struct mt_analysis *analysis, const char *policy, uint16_t device,
-                             const struct mt_need **need)
+enum mt_status mt_needs_under(struct mt_analysis *analysis, const char *policy, uint16_t device,
+                              const struct mt_need **need)
 {
     struct mt_policy_needs *needs;
     enum mt_status status = needs_under(analysis, policy, &needs);
@@ -134,14 +134,14 @@ bool mt_needs_are_wanted(const struct mt_analysis *analysis)
     return analysis->options->needs && run_can_be_replayed(analysis);
 }
 
-enum mt_status mt_fill_needs(struct mt_analysis *analysis)
+enum mt_status mt_needs_fill(struct mt_analysis *analysis)
 {
     struct mt_report *report = analysis->report;
     enum mt_status status = MT_OK;
 
     for (uint32_t i = 0; status == MT_OK && i < report->device_count; i++)
-        status = mt_need_under(analysis, analysis->options->replay.policy,
-                               report->devices[i].device, &report->devices[i].need);
+        status = mt_needs_under(analysis, analysis->options->replay.policy,
+                                report->devices[i].device, &report->devices[i].need);
     return status;
 }
 
@@ -193,7 +193,7 @@ static void keep_peak_orders(struct mt_report *report, const struct mt_replay_su
     }
 }
 
-enum mt_status mt_fill_peak_orders(struct mt_analysis *analysis)
+enum mt_status mt_needs_fill_peak_orders(struct mt_analysis *analysis)
 {
     const struct mt_replay_options options = {.policy = analysis->options->replay.policy,
                                               .limit_bytes = analysis->options->replay.limit_bytes,

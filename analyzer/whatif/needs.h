@@ -16,14 +16,14 @@ struct mt_analysis;
  * of memory on the device, or the recording began with as much reserved as the limit. The first
  * call for a policy computes the result for all devices, as mt_fit_run. Returns the status of
  * reading the source. */
-enum mt_status mt_need_under(struct mt_analysis *analysis, const char *policy, uint16_t device,
-                             const struct mt_need **need) MT_MUST_USE;
+enum mt_status mt_needs_under(struct mt_analysis *analysis, const char *policy, uint16_t device,
+                              const struct mt_need **need) MT_MUST_USE;
 
 /* Only if requested (mt_analyze_options.needs), and if the run can be replayed. */
 bool mt_needs_are_wanted(const struct mt_analysis *analysis);
 
-/* Fills devices[].need under the allocator of the report, like mt_need_under. */
-enum mt_status mt_fill_needs(struct mt_analysis *analysis) MT_MUST_USE;
+/* Fills devices[].need under the allocator of the report, like mt_needs_under. */
+enum mt_status mt_needs_fill(struct mt_analysis *analysis) MT_MUST_USE;
 
 /* Peaks of a dry run under other orders of addresses. The driver's placement of segments decides
  * which of equal free blocks an allocator uses, and so how much it reserves. A simulated device
@@ -37,6 +37,6 @@ bool mt_peak_orders_are_wanted(const struct mt_analysis *analysis);
 /* Fills devices[].peak_orders, except of devices that ran out of memory. Reads the source from its
  * start at least once, and once for each further order if addresses decided anything. Returns the
  * status of mt_replay_run. */
-enum mt_status mt_fill_peak_orders(struct mt_analysis *analysis) MT_MUST_USE;
+enum mt_status mt_needs_fill_peak_orders(struct mt_analysis *analysis) MT_MUST_USE;
 
 #endif

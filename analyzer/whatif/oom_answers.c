@@ -115,7 +115,7 @@ static enum mt_status answer_for(struct mt_analysis *analysis, struct mt_device_
     return find_ways(analysis, device);
 }
 
-enum mt_status mt_fill_oom_answers(struct mt_analysis *analysis)
+enum mt_status mt_oom_answers_fill(struct mt_analysis *analysis)
 {
     struct mt_report *report = analysis->report;
     enum mt_status status = MT_OK;

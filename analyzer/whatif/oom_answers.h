@@ -8,6 +8,6 @@ struct mt_analysis;
 
 /* Fills devices[].oom_answer of the devices on which the run ended, by replays, if the trace is
  * short enough for hundreds of them. Reads the source from its start. */
-enum mt_status mt_fill_oom_answers(struct mt_analysis *analysis) MT_MUST_USE;
+enum mt_status mt_oom_answers_fill(struct mt_analysis *analysis) MT_MUST_USE;
 
 #endif

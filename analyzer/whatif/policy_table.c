@@ -38,7 +38,8 @@ static enum mt_status verify(struct mt_source *source, uint16_t device, struct m
     for (i = 0; status == MT_OK && i < summary->device_count; i++) {
         const struct mt_replay_result *result = &summary->devices[i];
         if (result->device == device)
-            row->is_measured = result->verify.wanted && mt_replay_is_the_run(&result->verify) &&
+            row->is_measured = result->verify.wanted &&
+                               mt_replay_matches_recording(&result->verify) &&
                                result->recorded_addresses && !result->starts_in_middle &&
                                result->counters.reserved.peak == row->fit.reserved_peak_bytes;
     }

@@ -86,7 +86,7 @@ static enum mt_status use_folder(struct mt_cache *cache, struct mt_error *error)
     if (!can_be_preloaded(path))
         return mt_fail(error, MT_ERR_OUTPUT, MT_NO_OFFSET,
                        "%.150s contains a character that LD_PRELOAD does not allow", path);
-    enum mt_status status = mt_make_folders(path, &reason);
+    enum mt_status status = mt_output_file_make_folders(path, &reason);
     if (status)
         return mt_fail(error, status, MT_NO_OFFSET, "%.150s: %.60s", path, reason.text);
     return open_folder(cache, error);

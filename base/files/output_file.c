@@ -285,7 +285,7 @@ static bool make_folder(const char *path)
     return false;
 }
 
-enum mt_status mt_make_folders(const char *path, struct mt_error *error)
+enum mt_status mt_output_file_make_folders(const char *path, struct mt_error *error)
 {
     char *name = strdup(path);
     enum mt_status status = MT_OK;
@@ -310,7 +310,8 @@ enum mt_status mt_make_folders(const char *path, struct mt_error *error)
 static enum mt_status make_folder_of(const char *path, struct mt_error *error)
 {
     char *folder = strndup(path, mt_folder_length(path));
-    enum mt_status status = folder ? mt_make_folders(folder, error) : mt_io_fail_output(error);
+    enum mt_status status =
+        folder ? mt_output_file_make_folders(folder, error) : mt_io_fail_output(error);
 
     free(folder);
     return status;

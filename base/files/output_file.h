@@ -96,6 +96,6 @@ enum mt_status mt_output_write(const char *path, const struct mt_output_rules *r
                                struct mt_error *error) MT_MUST_USE;
 
 /* Creates a folder and its parents, like mkdir -p. An existing folder is fine. */
-enum mt_status mt_make_folders(const char *path, struct mt_error *error) MT_MUST_USE;
+enum mt_status mt_output_file_make_folders(const char *path, struct mt_error *error) MT_MUST_USE;
 
 #endif

@@ -34,7 +34,7 @@ char *mt_temporary_path(const char *target, uint64_t number)
     return path;
 }
 
-bool mt_is_temporary_name(const char *name)
+bool mt_temporary_file_is_name(const char *name)
 {
     return strlen(name) == NAME_BYTES - 1 && strncmp(name, PREFIX, sizeof PREFIX - 1) == 0 &&
            strspn(name + sizeof PREFIX - 1, "0123456789abcdef") == DIGITS &&

@@ -84,7 +84,7 @@ void mt_temporary_discard(struct mt_temporary *file);
 char *mt_temporary_path(const char *target, uint64_t number);
 
 /* Returns whether `name`, without folders, is the name of a temporary file. */
-bool mt_is_temporary_name(const char *name);
+bool mt_temporary_file_is_name(const char *name);
 
 /* Returns the length of the folder part of a path including its slash; 0 if there is none. */
 size_t mt_folder_length(const char *path);

@@ -3,7 +3,7 @@
  *
  *     mt_table_begin(&table, "#bytes|#share|~site");
  *     MT_CELLS(&table, MT_BYTES(use->bytes), MT_SHARE(use->bytes, all), MT_SITE(use->site));
- *     mt_add_text_table(out, &table, 2, style); */
+ *     mt_text_table_add(out, &table, 2, style); */
 #ifndef MT_BASE_TABLE_H
 #define MT_BASE_TABLE_H
 

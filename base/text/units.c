@@ -104,8 +104,8 @@ static void put_exact(char text[MT_UNITS_TEXT], uint64_t bytes)
     put_text(text + strlen(text), byte_units[0]);
 }
 
-void mt_format_bytes_apart(char one[MT_UNITS_TEXT], uint64_t one_bytes, char other[MT_UNITS_TEXT],
-                           uint64_t other_bytes)
+void mt_format_bytes_distinct(char one[MT_UNITS_TEXT], uint64_t one_bytes,
+                              char other[MT_UNITS_TEXT], uint64_t other_bytes)
 {
     mt_format_bytes(one, one_bytes);
     mt_format_bytes(other, other_bytes);
@@ -186,7 +186,7 @@ static bool is_word(const char *word, size_t length, const char *unit)
     return length == strlen(unit) && memcmp(word, unit, length) == 0;
 }
 
-bool mt_is_unit(const char *word, size_t length)
+bool mt_units_is_unit(const char *word, size_t length)
 {
     for (size_t i = 0; i < MT_ARRAY_LEN(byte_units); i++)
         if (is_word(word, length, byte_units[i] + 1))
@@ -209,7 +209,7 @@ size_t mt_unit_length(const char *text)
 
     while (is_of_unit(text[length]))
         length++;
-    return mt_is_unit(text, length) ? length : 0;
+    return mt_units_is_unit(text, length) ? length : 0;
 }
 
 static bool unit_factor(const char *unit, double *factor)

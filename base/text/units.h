@@ -17,8 +17,8 @@
 char *mt_format_bytes(char text[MT_UNITS_TEXT], uint64_t bytes);
 /* Formats two numbers that one sentence compares. If they differ but would look the same, formats
  * both in bytes ("1,234,567 B"). */
-void mt_format_bytes_apart(char one[MT_UNITS_TEXT], uint64_t one_bytes, char other[MT_UNITS_TEXT],
-                           uint64_t other_bytes);
+void mt_format_bytes_distinct(char one[MT_UNITS_TEXT], uint64_t one_bytes,
+                              char other[MT_UNITS_TEXT], uint64_t other_bytes);
 /* "1,690 MiB", "57.9 MiB": always MiB, with a decimal below 100. Rounds up, so that the result
  * suffices as a limit. For quantities that a reader compares. */
 char *mt_format_mib(char text[MT_UNITS_TEXT], uint64_t bytes);
@@ -32,7 +32,7 @@ char *mt_format_percent(char text[MT_UNITS_TEXT], double share);
 char *mt_format_duration(char text[MT_UNITS_TEXT], uint64_t ns);
 
 /* True for a unit that these functions write after a number and a space: "GiB", "ms". */
-bool mt_is_unit(const char *word, size_t length);
+bool mt_units_is_unit(const char *word, size_t length);
 /* Returns the length of the unit that `text` begins with, as a whole word: 3 for "GiB, ..."; 0 =
  * none. */
 size_t mt_unit_length(const char *text);

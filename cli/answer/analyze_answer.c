@@ -71,7 +71,7 @@ static void report_tags(const struct mt_reporter *reporter)
 /* The part of `memtrace analyze` for XLA and TensorFlow: a notice that requests are missing, or how
  * much the default arena would have held. */
 
-void mt_add_missing_requests(struct mt_buf *out, const struct mt_style *style)
+void mt_analyze_add_missing_requests(struct mt_buf *out, const struct mt_style *style)
 {
     mt_buf_printf(out,
                   "%sRequests to XLA's arena are MISSING%s: record with memtrace record "
@@ -79,12 +79,12 @@ void mt_add_missing_requests(struct mt_buf *out, const struct mt_style *style)
                   style->bold, style->reset);
 }
 
-void mt_report_missing_requests(const struct mt_reporter *reporter)
+void mt_reporter_missing_requests(const struct mt_reporter *reporter)
 {
     const uint64_t bytes = reporter->device->allocated_peak.bytes;
     char held[MT_UNITS_TEXT], exact[MT_UNITS_TEXT];
 
-    mt_add_missing_requests(reporter->out, reporter->style);
+    mt_analyze_add_missing_requests(reporter->out, reporter->style);
     mt_reporter_line(
         reporter, 2,
         mt_reporter_format(
@@ -102,7 +102,7 @@ static bool has_ties(const struct mt_xla_use *xla)
     return false;
 }
 
-void mt_report_arenas(const struct mt_reporter *reporter)
+void mt_reporter_arenas(const struct mt_reporter *reporter)
 {
     const struct mt_xla_use *xla = reporter->device->xla;
     struct mt_table table;
@@ -118,7 +118,7 @@ void mt_report_arenas(const struct mt_reporter *reporter)
                  MT_BYTES(arena->pool_bytes), MT_BYTES(arena->in_use_bytes),
                  MT_COUNT(arena->requests), MT_COUNT(arena->failures), MT_TEXT(arena->policy));
     }
-    mt_add_text_table(reporter->out, &table, 2, reporter->style);
+    mt_text_table_add(reporter->out, &table, 2, reporter->style);
     if (has_ties(xla))
         mt_reporter_line(
             reporter, 2,
@@ -197,7 +197,7 @@ static void report_first(const struct mt_reporter *reporter, bool is_first, cons
     }
     mt_buf_printf(reporter->out, "%s%s%s", style->bold, begin, style->reset);
     if (rest->data)
-        mt_add_wrapped(reporter->out, rest->data, strlen(begin), 2);
+        mt_text_table_add_wrapped(reporter->out, rest->data, strlen(begin), 2);
     mt_buf_add_char(reporter->out, '\n');
 }
 
@@ -407,15 +407,15 @@ static void report_setup_peak(const struct mt_reporter *reporter)
     mt_buf_release(&line);
 }
 
-void mt_report_run(const struct mt_reporter *reporter)
+void mt_reporter_run(const struct mt_reporter *reporter)
 {
     const struct mt_report *report = reporter->report;
     uint64_t trouble = 0;
 
     for (uint32_t i = 0; i < report->device_count; i++)
         trouble += report->devices[i].ooms + report->devices[i].retries;
-    mt_report_title(reporter, 2,
-                    trouble || !mt_has_allocator(report) ? "" : ", no OOM, no retries");
+    mt_reporter_title(reporter, 2,
+                      trouble || !mt_has_allocator(report) ? "" : ", no OOM, no retries");
 }
 
 static void report_one_instant(const struct mt_reporter *reporter)
@@ -473,7 +473,7 @@ static void report_missing_entries(const struct mt_reporter *reporter)
 static void report_levels(const struct mt_reporter *reporter)
 {
     if (mt_lacks_requests(reporter->device)) {
-        mt_report_missing_requests(reporter);
+        mt_reporter_missing_requests(reporter);
         return;
     }
     if (mt_has_allocator(reporter->report))
@@ -481,36 +481,36 @@ static void report_levels(const struct mt_reporter *reporter)
     report_peak(reporter);
     report_setup_peak(reporter);
     report_roles(reporter);
-    mt_report_largest_modules(reporter);
+    mt_reporter_largest_modules(reporter);
 }
 
-void mt_report_answer(const struct mt_reporter *reporter)
+void mt_reporter_answer(const struct mt_reporter *reporter)
 {
     if (mt_is_one_instant(reporter->report, reporter->device)) {
         report_one_instant(reporter);
         if (reporter->report->device_count == 1)
-            mt_report_run(reporter);
+            mt_reporter_run(reporter);
         return;
     }
     report_missing_entries(reporter);
     report_late_start(reporter);
     report_death(reporter);
-    mt_report_oom_help(reporter);
+    mt_reporter_oom_help(reporter);
     report_refused(reporter);
     report_failure(reporter);
     report_need(reporter);
     if (reporter->report->is_dry_run)
-        mt_report_card(reporter);
+        mt_reporter_card(reporter);
     else
         report_beside(reporter);
     report_levels(reporter);
     report_tags(reporter);
     if (reporter->report->device_count == 1)
-        mt_report_run(reporter);
+        mt_reporter_run(reporter);
 }
 
 /* The worst device has the largest reserved peak. Another device may still need more. */
-void mt_report_worst_device(const struct mt_reporter *shared)
+void mt_reporter_worst_device(const struct mt_reporter *shared)
 {
     const struct mt_device_report *device = mt_worst_device(shared->report);
     const struct mt_peak *peak =
@@ -527,7 +527,7 @@ void mt_report_worst_device(const struct mt_reporter *shared)
         return;
     }
     if (mt_lacks_requests(device))
-        mt_report_missing_requests(&reporter);
+        mt_reporter_missing_requests(&reporter);
     else if (device->need)
         mt_reporter_line(
             &reporter, 0,

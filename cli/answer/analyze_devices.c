@@ -9,7 +9,7 @@
 /* Limits for a text with the report of the worst device. More rows would use up its lines. */
 enum { MAX_ROWS_BESIDE_REPORT = 8, MAX_NAMED_DEATHS = 8 };
 
-void mt_report_devices_left_out(const struct mt_reporter *reporter)
+void mt_reporter_devices_left_out(const struct mt_reporter *reporter)
 {
     const struct mt_report *report = reporter->report;
     int not_followed = __builtin_popcountll(report->devices_not_followed);
@@ -39,7 +39,7 @@ static const char *other_orders(const struct mt_reporter *reporter,
 
     if (!orders || orders->reserved_low_bytes == orders->reserved_high_bytes)
         return "";
-    mt_format_bytes_apart(low, orders->reserved_low_bytes, high, orders->reserved_high_bytes);
+    mt_format_bytes_distinct(low, orders->reserved_low_bytes, high, orders->reserved_high_bytes);
     return mt_reporter_format(reporter, "%s to %s", low, high);
 }
 
@@ -114,8 +114,8 @@ static uint32_t count_rows(const struct mt_reporter *reporter,
     return choice->count;
 }
 
-void mt_report_devices_together(const struct mt_reporter *reporter,
-                                const struct mt_device_choice *shown)
+void mt_reporter_devices_together(const struct mt_reporter *reporter,
+                                  const struct mt_device_choice *shown)
 {
     const struct mt_report *report = reporter->report;
     const bool is_worst_alone = reporter->detail->worst_device;
@@ -131,8 +131,8 @@ void mt_report_devices_together(const struct mt_reporter *reporter,
     for (uint32_t i = 0; i < rows; i++)
         add_row(reporter, &table, reporter->detail->whole ? &report->devices[i] : choice.devices[i],
                 has_orders);
-    mt_add_text_table(reporter->out, &table, 2, reporter->style);
-    mt_report_devices_left_out(reporter);
+    mt_text_table_add(reporter->out, &table, 2, reporter->style);
+    mt_reporter_devices_left_out(reporter);
     if (rows < report->device_count)
         mt_reporter_line(
             reporter, 2,

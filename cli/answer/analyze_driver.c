@@ -54,7 +54,7 @@ static void report_owners(const struct mt_reporter *reporter, const struct mt_dr
     if (rest_blocks)
         MT_CELLS(&table, MT_BYTES(rest_bytes), MT_COUNT(rest_blocks),
                  MT_TEXT("all others together"), MT_TEXT(""));
-    mt_add_text_table(reporter->out, &table, 2, reporter->style);
+    mt_text_table_add(reporter->out, &table, 2, reporter->style);
 }
 
 /* Registered buffers belong to the program or the framework, so they have no row. */
@@ -142,7 +142,7 @@ static void report_heaps(const struct mt_reporter *reporter, const struct mt_dri
                  MT_TEXT(mt_reporter_format(reporter, "%s%s", heap->what,
                                             heap->is_device_memory ? "" : " (not counted)")));
     }
-    mt_add_text_table(reporter->out, &table, 2, reporter->style);
+    mt_text_table_add(reporter->out, &table, 2, reporter->style);
 }
 
 /* Formats a difference. It is negative if the driver counts bytes that NVML does not. */
@@ -247,7 +247,7 @@ static void report_driver(const struct mt_reporter *reporter, const struct mt_dr
     report_failures(reporter, driver);
 }
 
-void mt_report_driver(const struct mt_reporter *reporter)
+void mt_reporter_driver(const struct mt_reporter *reporter)
 {
     const struct mt_driver_report *driver =
         mt_driver_of(reporter->report, reporter->device->device);
@@ -274,7 +274,7 @@ static void count_other_devices(const struct mt_reporter *reporter)
                            count, count == 1 ? " has" : "s have"));
 }
 
-void mt_report_other_devices(const struct mt_reporter *reporter)
+void mt_reporter_other_devices(const struct mt_reporter *reporter)
 {
     if (reporter->detail->worst_device) {
         count_other_devices(reporter);

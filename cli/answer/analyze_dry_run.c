@@ -4,21 +4,21 @@
 
 #include "analyze_output.h"
 #include "baseline.h"
-#include "beside.h"
+#include "card_overhead.h"
 #include "cards.h"
 #include "units.h"
 #include "util.h"
 
 enum { NAMED_CARDS = 3 }; /* for each verdict */
 
-void mt_report_dry_run(const struct mt_reporter *reporter)
+void mt_reporter_dry_run(const struct mt_reporter *reporter)
 {
     struct mt_buf line = {0};
 
     if (!reporter->report->is_dry_run)
         return;
     mt_buf_add_text(&line, "Dry run on a ");
-    mt_add_simulated_card(&line, &reporter->report->dry_run);
+    mt_header_add_simulated_card(&line, &reporter->report->dry_run);
     mt_buf_add_text(&line, ": times and values are meaningless");
     if (line.data)
         mt_reporter_line(reporter, 0, line.data);
@@ -35,7 +35,7 @@ static void add_range(struct mt_buf *out, uint64_t least_bytes, uint64_t most_by
     mt_buf_add_text(out, mt_format_bytes(text, most_bytes));
 }
 
-static void add_row(struct mt_buf *out, const struct mt_beside_row *row)
+static void add_row(struct mt_buf *out, const struct mt_card_overhead_row *row)
 {
     const struct mt_card_cost *cost = row->cost;
     const char *plural = row->count == 1 ? "" : "s";
@@ -58,46 +58,48 @@ static void add_row(struct mt_buf *out, const struct mt_beside_row *row)
 }
 
 /* Appends the costs outside of the allocator: measured on this model of card, or unknown. */
-static void add_beside(struct mt_buf *out, const struct mt_beside *beside, const char *card)
+static void add_beside(struct mt_buf *out, const struct mt_card_overhead *overhead,
+                       const char *card)
 {
     char text[MT_UNITS_TEXT];
 
-    if (beside->outside_bytes)
+    if (overhead->outside_bytes)
         mt_buf_printf(out, "; %s that simulated libraries took from the driver",
-                      mt_format_bytes(text, beside->outside_bytes));
-    for (uint32_t i = 0; i < beside->row_count; i++) {
+                      mt_format_bytes(text, overhead->outside_bytes));
+    for (uint32_t i = 0; i < overhead->row_count; i++) {
         mt_buf_add_text(out, i ? " and " : "; outside the allocator, ");
-        add_row(out, &beside->rows[i]);
+        add_row(out, &overhead->rows[i]);
     }
-    if (beside->row_count)
+    if (overhead->row_count)
         mt_buf_printf(out, " (measured on %.*s, CUDA %u; table %d)",
-                      (int)strcspn(beside->rows[0].cost->card, " "), beside->rows[0].cost->card,
-                      beside->cuda_major, MT_CARD_COSTS_VERSION);
-    if (beside->unmeasured_ranks)
+                      (int)strcspn(overhead->rows[0].cost->card, " "), overhead->rows[0].cost->card,
+                      overhead->cuda_major, MT_CARD_COSTS_VERSION);
+    if (overhead->unmeasured_ranks)
         mt_buf_printf(out,
                       "; NCCL communicators were measured for up to 4 ranks on one node. The size "
                       "of those for %s ranks is unknown: each counts as one for 2 ranks",
-                      mt_format_count(text, beside->unmeasured_ranks));
-    if (!beside->lacks_rows)
+                      mt_format_count(text, overhead->unmeasured_ranks));
+    if (!overhead->lacks_rows)
         return;
     mt_buf_add_text(out,
                     "; what CUDA and its libraries take outside the allocator is unknown for ");
     mt_buf_add_printable_text(out, *card ? card : "this card");
-    if (beside->cuda_major)
-        mt_buf_printf(out, " with CUDA %u", beside->cuda_major);
+    if (overhead->cuda_major)
+        mt_buf_printf(out, " with CUDA %u", overhead->cuda_major);
     mt_buf_add_text(out, ", usually 0.5 to 1 GiB");
 }
 
-static void report_in_all(const struct mt_reporter *reporter, const struct mt_beside *beside,
-                          uint64_t need_bytes, bool is_certain)
+static void report_in_all(const struct mt_reporter *reporter,
+                          const struct mt_card_overhead *overhead, uint64_t need_bytes,
+                          bool is_certain)
 {
     const char *card = reporter->report->dry_run.card;
     char all[MT_UNITS_TEXT];
     struct mt_buf line = {0};
 
     mt_buf_printf(&line, "A card needs %s %s in total", is_certain ? "about" : "more than",
-                  mt_format_bytes(all, mt_add_most_u64(need_bytes, beside->most_bytes)));
-    add_beside(&line, beside, card);
+                  mt_format_bytes(all, mt_add_most_u64(need_bytes, overhead->most_bytes)));
+    add_beside(&line, overhead, card);
     if (line.data)
         mt_reporter_line(reporter, 2, line.data);
     mt_buf_release(&line);
@@ -148,14 +150,16 @@ static void report_cards(const struct mt_reporter *reporter, uint64_t need_bytes
     mt_buf_release(&line);
 }
 
-void mt_report_card(const struct mt_reporter *reporter)
+void mt_reporter_card(const struct mt_reporter *reporter)
 {
-    const struct mt_beside beside = mt_beside_of(reporter->report, reporter->device);
+    const struct mt_card_overhead overhead =
+        mt_card_overhead_of(reporter->report, reporter->device);
     const struct mt_need *need = reporter->device->need;
-    const bool is_certain = beside.is_known && !mt_peaks_doubt(reporter->report, reporter->device);
+    const bool is_certain =
+        overhead.is_known && !mt_peaks_doubt(reporter->report, reporter->device);
 
     if (!need)
         return;
-    report_in_all(reporter, &beside, need->bytes, is_certain);
-    report_cards(reporter, mt_beside_fit_bytes(&beside, need->bytes), is_certain);
+    report_in_all(reporter, &overhead, need->bytes, is_certain);
+    report_cards(reporter, mt_card_overhead_fit_bytes(&overhead, need->bytes), is_certain);
 }

@@ -107,7 +107,7 @@ static void add_verify(struct mt_json *json, const struct mt_report *report,
 
     mt_json_object_begin(json, "verify");
     mt_json_text(json, "policy", report->policy);
-    mt_json_bool(json, "exact", mt_replay_is_the_run(verify));
+    mt_json_bool(json, "exact", mt_replay_matches_recording(verify));
     mt_json_u64(json, "pools_inferred", device->replay.pools_inferred);
     mt_json_restores(json, &device->replay.restores);
     mt_json_u64(json, "allocations", verify->allocations);
@@ -421,7 +421,7 @@ static void add_communicators(struct mt_json *json, const struct mt_driver_repor
 
         mt_json_u64_or_null(json, "communicator", of->communicator != MT_NO_COMMUNICATOR,
                             (uint64_t)of->communicator);
-        mt_json_told_communicator(json, of->id, of->rank, of->ranks, of->registered_peak_bytes);
+        mt_json_communicator(json, of->id, of->rank, of->ranks, of->registered_peak_bytes);
     }
 }
 

@@ -34,7 +34,7 @@ static void report_oom_table(const struct mt_reporter *reporter)
     for (uint32_t i = 0; i < device->oom_count; i++)
         if (i < 8 || i + 1 == device->oom_count)
             add_oom(&table, reporter, &device->oom_list[i]);
-    mt_add_text_table(reporter->out, &table, 2, reporter->style);
+    mt_text_table_add(reporter->out, &table, 2, reporter->style);
     if (device->oom_count > 9)
         mt_buf_printf(reporter->out, "  (%u in total)\n", (unsigned)device->ooms);
 }
@@ -139,7 +139,7 @@ static void add_ways(const struct mt_reporter *reporter, const struct mt_oom_ans
 }
 
 /* This line follows the first line of the report. */
-void mt_report_oom_help(const struct mt_reporter *reporter)
+void mt_reporter_oom_help(const struct mt_reporter *reporter)
 {
     static const char *const causes[] = {
         [MT_OOM_DEMAND] = "Demand, not fragmentation",
@@ -182,7 +182,7 @@ static void report_ways(const struct mt_reporter *reporter, const struct mt_oom_
                                                          mt_format_mib(fit, way->fit_bytes))),
                  MT_TEXT(under_same(answer, way)));
     }
-    mt_add_text_table(reporter->out, &table, 2, reporter->style);
+    mt_text_table_add(reporter->out, &table, 2, reporter->style);
 }
 
 static void report_fatal(const struct mt_reporter *reporter, const struct mt_oom *oom)
@@ -197,7 +197,7 @@ static void report_fatal(const struct mt_reporter *reporter, const struct mt_oom
     if (!instant || !instant->holder_count || !reporter->detail->holders)
         return;
     mt_buf_add_text(reporter->out, "  Allocated at the time:\n");
-    mt_report_holders(reporter, instant);
+    mt_reporter_holders(reporter, instant);
 }
 
 /* Prints the retries of the recorded run or, under other settings, those that the replay
@@ -221,7 +221,7 @@ static void report_retries(const struct mt_reporter *reporter)
                                 : "were");
 }
 
-void mt_report_ooms(const struct mt_reporter *reporter)
+void mt_reporter_ooms(const struct mt_reporter *reporter)
 {
     const struct mt_device_report *device = reporter->device;
 

@@ -49,25 +49,25 @@ struct mt_reporter {
 extern const struct mt_detail mt_detail_all;
 
 /* Appends "gpt: NVIDIA H200, PyTorch 2.11, 12,345 events, 3 steps in 4.2 s", then `more`. */
-void mt_report_title(const struct mt_reporter *reporter, size_t indent, const char *more);
+void mt_reporter_title(const struct mt_reporter *reporter, size_t indent, const char *more);
 /* Appends the first line of the report of a dry run. Appends nothing for other runs. */
-void mt_report_dry_run(const struct mt_reporter *reporter);
+void mt_reporter_dry_run(const struct mt_reporter *reporter);
 /* For a dry run, appends the total memory that a card must have, and names common cards with enough
  * memory. */
-void mt_report_card(const struct mt_reporter *reporter);
-/* Appends the title (mt_report_title) as a line of the answer, with ", no OOM, no retries" if that
- * is known. */
-void mt_report_run(const struct mt_reporter *reporter);
+void mt_reporter_card(const struct mt_reporter *reporter);
+/* Appends the title (mt_reporter_title) as a line of the answer, with ", no OOM, no retries" if
+ * that is known. */
+void mt_reporter_run(const struct mt_reporter *reporter);
 /* Appends the answer, which is the first part of a device's report. */
-void mt_report_answer(const struct mt_reporter *reporter);
+void mt_reporter_answer(const struct mt_reporter *reporter);
 
 /* Appends the answer for the worst of several devices (mt_worst_device) in one line. */
-void mt_report_worst_device(const struct mt_reporter *shared);
+void mt_reporter_worst_device(const struct mt_reporter *shared);
 /* Appends the number of devices that are not analyzed, and why. */
-void mt_report_devices_left_out(const struct mt_reporter *reporter);
+void mt_reporter_devices_left_out(const struct mt_reporter *reporter);
 /* Appends a table with a row for each device in `shown`, and a line about the others. */
-void mt_report_devices_together(const struct mt_reporter *reporter,
-                                const struct mt_device_choice *shown);
+void mt_reporter_devices_together(const struct mt_reporter *reporter,
+                                  const struct mt_device_choice *shown);
 /* Formats into the scratch arena. */
 const char *mt_reporter_format(const struct mt_reporter *reporter, const char *format, ...)
     MT_PRINTF(2, 3);
@@ -76,7 +76,7 @@ const char *mt_reporter_where(const struct mt_reporter *reporter, int32_t phase,
 /* Returns "in step 1, backward" or "outside any phase"; "" if the trace has no phases. */
 const char *mt_reporter_in(const struct mt_reporter *reporter, int32_t phase, int64_t step);
 /* Appends the title of a device's report: "Device 1: NVIDIA H200". The name is from the trace. */
-void mt_report_device_title(const struct mt_reporter *reporter);
+void mt_reporter_device_title(const struct mt_reporter *reporter);
 /* Returns the time since the first event: "3.76 s". */
 const char *mt_reporter_when(const struct mt_reporter *reporter, uint64_t t_ns);
 /* Like mt_reporter_when, but "event 4,496" if the trace has no times. */
@@ -88,23 +88,23 @@ const char *mt_reporter_birth(const struct mt_reporter *reporter,
 /* Appends a wrapped paragraph. Its continuation lines are indented by two more columns. */
 void mt_reporter_line(const struct mt_reporter *reporter, size_t indent, const char *text);
 /* Appends the first line of an answer in bold, and releases `line`. */
-void mt_report_headline(const struct mt_reporter *reporter, struct mt_buf *line);
+void mt_reporter_headline(const struct mt_reporter *reporter, struct mt_buf *line);
 void mt_reporter_heading(const struct mt_reporter *reporter, const char *text);
 
 /* Appends how far to trust the numbers of reporter->device. */
-void mt_report_trust(const struct mt_reporter *reporter);
+void mt_reporter_trust(const struct mt_reporter *reporter);
 
-void mt_report_explanations(const struct mt_reporter *reporter);
-void mt_report_phases(const struct mt_reporter *reporter);
-void mt_report_sites(const struct mt_reporter *reporter);
+void mt_reporter_explanations(const struct mt_reporter *reporter);
+void mt_reporter_phases(const struct mt_reporter *reporter);
+void mt_reporter_sites(const struct mt_reporter *reporter);
 /* Appends a table of the memory that stays allocated during each phase, and of the part that the
  * phase does not use. */
-void mt_report_idle(const struct mt_reporter *reporter);
+void mt_reporter_idle(const struct mt_reporter *reporter);
 /* The first function appends one or two lines about what would have prevented the out-of-memory
  * error. The second adds "out_of_memory", which is null if there was no such error. */
-void mt_report_oom_help(const struct mt_reporter *reporter);
+void mt_reporter_oom_help(const struct mt_reporter *reporter);
 void mt_json_oom_answer(struct mt_json *json, const struct mt_device_report *device);
-void mt_report_ooms(const struct mt_reporter *reporter);
+void mt_reporter_ooms(const struct mt_reporter *reporter);
 /* The parts of a change, or the parts of a whole with their shares. */
 struct mt_parts {
     const struct mt_contribution *parts;
@@ -113,42 +113,42 @@ struct mt_parts {
     uint64_t whole_bytes; /* 0: parts of a change */
 };
 /* Appends the holders of memory at a peak or an OOM, largest first, with their shares. */
-void mt_report_holders(const struct mt_reporter *reporter, const struct mt_instant *instant);
+void mt_reporter_holders(const struct mt_reporter *reporter, const struct mt_instant *instant);
 
 /* If the trace shows modules, appends a line with the parts of the model that hold the most at the
  * allocated peak. */
-void mt_report_largest_modules(const struct mt_reporter *reporter);
+void mt_reporter_largest_modules(const struct mt_reporter *reporter);
 /* Appends the table of modules of the device. The device must have one (modules_model.h). */
-void mt_report_modules(const struct mt_reporter *reporter);
+void mt_reporter_modules(const struct mt_reporter *reporter);
 /* Appends the pools of PyTorch's allocator if detail->whole is set and the run had private
  * pools. */
-void mt_report_pools(const struct mt_reporter *reporter);
-/* Appends the table of mt_report_modules with a heading if detail->whole is set and the trace has
+void mt_reporter_pools(const struct mt_reporter *reporter);
+/* Appends the table of mt_reporter_modules with a heading if detail->whole is set and the trace has
  * modules. */
-void mt_report_peak_modules(const struct mt_reporter *reporter);
+void mt_reporter_peak_modules(const struct mt_reporter *reporter);
 
 /* The first function appends the findings. The second adds "findings", which is an empty list if
  * there are none. */
-void mt_report_findings(const struct mt_reporter *reporter);
+void mt_reporter_findings(const struct mt_reporter *reporter);
 void mt_json_findings(struct mt_json *json, const struct mt_device_report *device);
 
 /* Adds "xla": null if `xla` is NULL. */
 void mt_json_xla(struct mt_json *json, const struct mt_xla_use *xla);
-/* Appends only the headline of mt_report_missing_requests. */
-void mt_add_missing_requests(struct mt_buf *out, const struct mt_style *style);
+/* Appends only the headline of mt_reporter_missing_requests. */
+void mt_analyze_add_missing_requests(struct mt_buf *out, const struct mt_style *style);
 /* Appends the text that replaces the peak if the calls of the driver were recorded, but not the
  * requests to XLA's arena. */
-void mt_report_missing_requests(const struct mt_reporter *reporter);
+void mt_reporter_missing_requests(const struct mt_reporter *reporter);
 /* Appends what XLA's arena would have held. Appends nothing if the requests to it were not
  * recorded. */
-void mt_report_arenas(const struct mt_reporter *reporter);
+void mt_reporter_arenas(const struct mt_reporter *reporter);
 
 /* For a run that serves a model, appends the parts of the whole device at the allocated peak. */
-void mt_report_device_parts(const struct mt_reporter *reporter);
+void mt_reporter_device_parts(const struct mt_reporter *reporter);
 
 /* Append what the process requested from the driver outside of the framework. The first function
  * does so for reporter->device, and the second for devices without memory of the framework. */
-void mt_report_driver(const struct mt_reporter *reporter);
-void mt_report_other_devices(const struct mt_reporter *reporter);
+void mt_reporter_driver(const struct mt_reporter *reporter);
+void mt_reporter_other_devices(const struct mt_reporter *reporter);
 
 #endif

@@ -75,7 +75,7 @@ static void add_row(const struct mt_reporter *reporter, struct mt_table *table,
         MT_TEXT(roles_of(reporter, stay)));
 }
 
-void mt_report_idle(const struct mt_reporter *reporter)
+void mt_reporter_idle(const struct mt_reporter *reporter)
 {
     const struct mt_device_report *device = reporter->device;
     struct mt_table table;
@@ -93,7 +93,7 @@ void mt_report_idle(const struct mt_reporter *reporter)
         struct stay stay = stay_of(device, &at);
         add_row(reporter, &table, &stay);
     }
-    mt_add_text_table(reporter->out, &table, 2, reporter->style);
+    mt_text_table_add(reporter->out, &table, 2, reporter->style);
 }
 
 /* Findings: changes that are worth making, as text and as JSON. */
@@ -126,7 +126,7 @@ static void report_no_finding(const struct mt_reporter *reporter)
         mt_reporter_format(reporter, "Nothing stands out: %s", reporter->device->no_finding));
 }
 
-void mt_report_findings(const struct mt_reporter *reporter)
+void mt_reporter_findings(const struct mt_reporter *reporter)
 {
     const struct mt_device_report *device = reporter->device;
     uint32_t most = reporter->detail->findings;
@@ -175,7 +175,7 @@ enum { MAX_MODULES = 32 };
 /* Limits of the line in the answer. Parts below 1/WORTH_OF_PEAK of the peak are omitted. */
 enum { MAX_PARTS = 3, MAX_PART_TEXT = 80, WORTH_OF_PEAK = 20 };
 
-void mt_report_modules(const struct mt_reporter *reporter)
+void mt_reporter_modules(const struct mt_reporter *reporter)
 {
     const struct mt_modules *modules = reporter->device->modules;
     struct mt_table table;
@@ -186,16 +186,16 @@ void mt_report_modules(const struct mt_reporter *reporter)
         mt_reporter_line(reporter, 2, group);
     }
     mt_table_begin(&table, MT_MODULE_TITLES);
-    mt_add_module_rows(&table, modules, MAX_MODULES);
-    mt_add_text_table(reporter->out, &table, 2, reporter->style);
+    mt_report_rows_add_modules(&table, modules, MAX_MODULES);
+    mt_text_table_add(reporter->out, &table, 2, reporter->style);
 }
 
-void mt_report_peak_modules(const struct mt_reporter *reporter)
+void mt_reporter_peak_modules(const struct mt_reporter *reporter)
 {
-    if (!reporter->detail->whole || !mt_modules_tell(reporter->device->modules))
+    if (!reporter->detail->whole || !mt_modules_has_rows(reporter->device->modules))
         return;
     mt_reporter_heading(reporter, "At the allocated peak, by module");
-    mt_report_modules(reporter);
+    mt_reporter_modules(reporter);
 }
 
 static void add_part(const struct mt_reporter *reporter, struct mt_buf *line,
@@ -212,7 +212,7 @@ static void add_part(const struct mt_reporter *reporter, struct mt_buf *line,
     mt_buf_add_text(line, length > MAX_PART_TEXT ? "..." : "");
 }
 
-void mt_report_largest_modules(const struct mt_reporter *reporter)
+void mt_reporter_largest_modules(const struct mt_reporter *reporter)
 {
     struct mt_module_part parts[MAX_PARTS];
     const uint32_t most = (uint32_t)mt_min_u64(reporter->detail->modules, MAX_PARTS);
@@ -265,7 +265,7 @@ static void report_parts(const struct mt_reporter *reporter,
     MT_CELLS(&table, MT_BYTES(device_parts->total_bytes),
              MT_SHARE(device_parts->total_bytes, device_parts->total_bytes),
              MT_TEXT("the whole device"));
-    mt_add_text_table(reporter->out, &table, 2, reporter->style);
+    mt_text_table_add(reporter->out, &table, 2, reporter->style);
 }
 
 static void report_sample(const struct mt_reporter *reporter,
@@ -304,7 +304,7 @@ static void report_limit(const struct mt_reporter *reporter,
                                : ", minus what CUDA itself takes, which was not sampled"));
 }
 
-void mt_report_device_parts(const struct mt_reporter *reporter)
+void mt_reporter_device_parts(const struct mt_reporter *reporter)
 {
     const struct mt_device_parts *device_parts = reporter->device->device_parts;
 

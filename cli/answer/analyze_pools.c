@@ -6,7 +6,7 @@
 
 enum { MAX_POOLS = 16 };
 
-void mt_report_pools(const struct mt_reporter *reporter)
+void mt_reporter_pools(const struct mt_reporter *reporter)
 {
     struct mt_table table;
 
@@ -14,6 +14,6 @@ void mt_report_pools(const struct mt_reporter *reporter)
         return;
     mt_reporter_heading(reporter, "Pools of the allocator, at the end");
     mt_table_begin(&table, MT_POOL_TITLES);
-    mt_add_pool_rows(&table, reporter->device, MAX_POOLS);
-    mt_add_text_table(reporter->out, &table, 2, reporter->style);
+    mt_report_rows_add_pools(&table, reporter->device, MAX_POOLS);
+    mt_text_table_add(reporter->out, &table, 2, reporter->style);
 }

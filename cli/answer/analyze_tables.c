@@ -55,7 +55,7 @@ static void add_step(const struct mt_reporter *reporter, struct mt_table *table,
     const struct mt_step_use *step = &reporter->device->steps[index];
 
     if (mt_report_covers(reporter->report, reporter->device, step->end_event)) {
-        mt_add_step_cells(table, reporter->report, step);
+        mt_report_rows_add_step(table, reporter->report, step);
         MT_CELLS(table, MT_TEXT(phase_at(reporter, step)));
         return;
     }
@@ -102,7 +102,7 @@ static void report_steps(const struct mt_reporter *reporter)
         add_step(reporter, &table, i);
     }
     add_hidden(reporter, &table, device->step_count, hidden);
-    mt_add_text_table(reporter->out, &table, 2, reporter->style);
+    mt_text_table_add(reporter->out, &table, 2, reporter->style);
 }
 
 static void add_phase(const struct mt_reporter *reporter, struct mt_table *table, uint32_t index)
@@ -163,12 +163,12 @@ static void report_phase_list(const struct mt_reporter *reporter, int64_t step)
     for (uint32_t i = 0; i < report->phase_count; i++) {
         if (!is_listed(report, i, step))
             continue;
-        if (mt_is_large(&largest, reporter->device->phase_uses[i].peak.allocated))
+        if (mt_report_rows_is_large(&largest, reporter->device->phase_uses[i].peak.allocated))
             add_phase(reporter, &table, i);
         else
             left_out++;
     }
-    mt_add_text_table(reporter->out, &table, 2, reporter->style);
+    mt_text_table_add(reporter->out, &table, 2, reporter->style);
     if (left_out)
         mt_buf_printf(reporter->out, "  (and %u with lower peaks)\n", left_out);
 }
@@ -180,7 +180,7 @@ static void report_folded_phases(const struct mt_reporter *reporter)
     struct mt_table table;
     size_t count;
 
-    mt_sum_phases(reporter->report, reporter->device, sums, MAX_PHASES, &count);
+    mt_report_rows_sum_phases(reporter->report, reporter->device, sums, MAX_PHASES, &count);
     mt_reporter_heading(reporter, "Phases, by name");
     mt_table_begin(&table, has_times ? "~phase|#times|#peak|#total change|#largest|#total time"
                                      : "~phase|#times|#peak|#total change|#largest|");
@@ -189,10 +189,10 @@ static void report_folded_phases(const struct mt_reporter *reporter)
                  MT_BYTES(sums[i].peak_bytes), MT_CHANGE(sums[i].change),
                  MT_CHANGE(sums[i].largest_change),
                  has_times ? MT_TIME(0, sums[i].time_ns) : MT_TEXT(""));
-    mt_add_text_table(reporter->out, &table, 2, reporter->style);
+    mt_text_table_add(reporter->out, &table, 2, reporter->style);
 }
 
-void mt_report_phases(const struct mt_reporter *reporter)
+void mt_reporter_phases(const struct mt_reporter *reporter)
 {
     const struct mt_report *report = reporter->report;
     uint32_t main_phases = 0;
@@ -275,10 +275,10 @@ static void report_parts(const struct mt_reporter *reporter, const struct mt_par
     }
     if (has_others)
         add_part(reporter, &table, parts, &others);
-    mt_add_text_table(reporter->out, &table, indent, reporter->style);
+    mt_text_table_add(reporter->out, &table, indent, reporter->style);
 }
 
-void mt_report_holders(const struct mt_reporter *reporter, const struct mt_instant *instant)
+void mt_reporter_holders(const struct mt_reporter *reporter, const struct mt_instant *instant)
 {
     const struct mt_parts parts = {instant->holders, instant->holder_count,
                                    reporter->detail->holders, instant->step,
@@ -310,7 +310,7 @@ static void report_stack(const struct mt_reporter *reporter, uint32_t stack)
         }
     }
     mt_buf_add_text(reporter->out, "      ");
-    mt_add_wrapped(reporter->out, line.data ? line.data : "no stack recorded", 6, 8);
+    mt_text_table_add_wrapped(reporter->out, line.data ? line.data : "no stack recorded", 6, 8);
     mt_buf_add_char(reporter->out, '\n');
     mt_buf_release(&line);
 }
@@ -341,7 +341,7 @@ static void report_stacks(const struct mt_reporter *reporter, const struct mt_in
                       mt_format_bytes(each, holding->block_bytes), has_roles(reporter) ? ", " : "",
                       has_roles(reporter) ? mt_role_name(holding->role) : "",
                       *in ? ", allocated " : "");
-        mt_add_shortened(reporter->out, in, 50);
+        mt_text_table_add_shortened(reporter->out, in, 50);
         mt_buf_add_char(reporter->out, '\n');
         report_stack(reporter, holding->stack);
         told++;
@@ -356,7 +356,7 @@ static bool peak_is_told(const struct mt_device_report *device)
     return oom && oom->then.allocated == device->allocated_peak.bytes;
 }
 
-void mt_report_sites(const struct mt_reporter *reporter)
+void mt_reporter_sites(const struct mt_reporter *reporter)
 {
     const struct mt_device_report *device = reporter->device;
 
@@ -365,7 +365,7 @@ void mt_report_sites(const struct mt_reporter *reporter)
     if (!peak_is_told(device)) {
         mt_reporter_heading(reporter, device->events ? "Held at the peak, by site"
                                                      : "Held at that instant, by site");
-        mt_report_holders(reporter, &device->instants[0]);
+        mt_reporter_holders(reporter, &device->instants[0]);
     }
     if (device->frameless_peak_bytes < device->allocated_peak.bytes)
         report_stacks(reporter, &device->instants[0]);
@@ -496,7 +496,7 @@ static void report_explanation(const struct mt_reporter *reporter, const struct 
     add_past(&line, why);
     mt_buf_add_text(reporter->out, "  ");
     if (line.data)
-        mt_add_wrapped(reporter->out, line.data, 2, 4);
+        mt_text_table_add_wrapped(reporter->out, line.data, 2, 4);
     mt_buf_add_char(reporter->out, '\n');
     report_contributions(reporter, why);
     mt_buf_release(&line);
@@ -522,7 +522,7 @@ static uint64_t size_of(const struct mt_explanation *why)
 }
 
 /* Prints the explanations with the most bytes, in their original order. */
-void mt_report_explanations(const struct mt_reporter *reporter)
+void mt_reporter_explanations(const struct mt_reporter *reporter)
 {
     const struct mt_device_report *device = reporter->device;
     uint32_t most = reporter->detail->explanations;
@@ -539,6 +539,7 @@ void mt_report_explanations(const struct mt_reporter *reporter)
     largest = mt_largest_of(sizes, count, most);
     mt_reporter_heading(reporter, "Why");
     for (uint32_t i = 0; i < device->explanation_count; i++)
-        if (!is_told_later(device, i) && mt_is_large(&largest, size_of(&device->explanations[i])))
+        if (!is_told_later(device, i) &&
+            mt_report_rows_is_large(&largest, size_of(&device->explanations[i])))
             report_explanation(reporter, &device->explanations[i]);
 }

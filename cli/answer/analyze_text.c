@@ -24,34 +24,34 @@ static void report_chart(const struct mt_reporter *reporter)
     chart.columns = (unsigned)mt_min_u64(reporter->chart->columns, MAX_CHART_COLUMNS);
     chart.unicode = reporter->chart->unicode;
     mt_reporter_heading(reporter, "Memory over time");
-    mt_add_text_chart(reporter->out, reporter->report, reporter->device, &chart);
+    mt_text_chart_add(reporter->out, reporter->report, reporter->device, &chart);
 }
 
 static void report_device(const struct mt_reporter *reporter)
 {
     if (reporter->report->device_count > 1)
-        mt_report_device_title(reporter);
-    mt_report_answer(reporter);
+        mt_reporter_device_title(reporter);
+    mt_reporter_answer(reporter);
     if (mt_lacks_requests(
             reporter->device)) { /* everything else describes the regions of an arena */
-        mt_report_driver(reporter);
-        mt_report_trust(reporter);
+        mt_reporter_driver(reporter);
+        mt_reporter_trust(reporter);
         return;
     }
-    mt_report_findings(reporter);
+    mt_reporter_findings(reporter);
     report_chart(reporter);
-    mt_report_ooms(reporter);
-    mt_report_explanations(reporter);
-    mt_report_phases(reporter);
-    mt_report_idle(reporter);
-    mt_report_sites(reporter);
-    mt_report_peak_modules(reporter);
-    mt_report_arenas(reporter);
-    mt_report_pools(reporter);
-    mt_report_device_parts(reporter);
+    mt_reporter_ooms(reporter);
+    mt_reporter_explanations(reporter);
+    mt_reporter_phases(reporter);
+    mt_reporter_idle(reporter);
+    mt_reporter_sites(reporter);
+    mt_reporter_peak_modules(reporter);
+    mt_reporter_arenas(reporter);
+    mt_reporter_pools(reporter);
+    mt_reporter_device_parts(reporter);
     if (reporter->detail->whole || !reporter->device->device_parts) /* the parts replace it */
-        mt_report_driver(reporter);
-    mt_report_trust(reporter);
+        mt_reporter_driver(reporter);
+    mt_reporter_trust(reporter);
 }
 
 static const char *why_empty(const struct mt_report *report)
@@ -95,20 +95,20 @@ static void report_everything(const struct mt_reporter *shared)
     const struct mt_device_choice choice = mt_devices_in_order(report);
     struct mt_reporter reporter = *shared;
 
-    mt_report_dry_run(&reporter);
+    mt_reporter_dry_run(&reporter);
     if (report->device_count == 0) {
         mt_buf_add_text(reporter.out, why_empty(report));
-        mt_report_run(&reporter);
+        mt_reporter_run(&reporter);
     }
     if (report->device_count > 1) {
-        mt_report_worst_device(&reporter);
-        mt_report_run(&reporter);
-        mt_report_devices_together(&reporter, &choice);
+        mt_reporter_worst_device(&reporter);
+        mt_reporter_run(&reporter);
+        mt_reporter_devices_together(&reporter, &choice);
     }
     report_files_written(&reporter, &choice);
     if (report->device_count == 1)
-        mt_report_devices_left_out(&reporter);
-    mt_report_other_devices(&reporter);
+        mt_reporter_devices_left_out(&reporter);
+    mt_reporter_other_devices(&reporter);
 }
 
 /* Chooses how much of a report is printed: everything if it is short, otherwise less of the least

@@ -63,7 +63,7 @@ static void add_covered(struct mt_buf *line, const struct mt_replay_verify *veri
     if (verify->covered == MT_COVERS_ALL)
         mt_buf_add_text(line, "counters exact, ");
     else if (verify->covered) {
-        mt_add_covered(line, verify->covered);
+        mt_report_add_covered(line, verify->covered);
         mt_buf_add_text(line, " exact, ");
     }
 }
@@ -109,9 +109,9 @@ static void report_exactness(const struct mt_reporter *reporter)
     add_covered(&line, verify);
     mt_buf_printf(&line, "%s of %s addresses%s", mt_format_count(a, verify->addresses_exact),
                   mt_format_count(b, verify->allocations),
-                  verify->covered                ? ""
-                  : mt_replay_is_the_run(verify) ? " exact"
-                                                 : " as recorded");
+                  verify->covered                       ? ""
+                  : mt_replay_matches_recording(verify) ? " exact"
+                                                        : " as recorded");
     if (verify->segment_events)
         mt_buf_printf(&line, ", %s of %s segment events",
                       mt_format_count(c, verify->segment_events_exact),
@@ -322,7 +322,7 @@ static void report_steps_and_roles(const struct mt_reporter *reporter)
                 : "no backward pass was seen: roles may be wrong");
 }
 
-void mt_report_trust(const struct mt_reporter *reporter)
+void mt_reporter_trust(const struct mt_reporter *reporter)
 {
     const struct mt_report *report = reporter->report;
 

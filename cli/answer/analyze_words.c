@@ -65,7 +65,7 @@ const char *mt_reporter_when(const struct mt_reporter *reporter, uint64_t t_ns)
                               mt_format_duration(text, t_ns > begin ? t_ns - begin : 0));
 }
 
-void mt_report_device_title(const struct mt_reporter *reporter)
+void mt_reporter_device_title(const struct mt_reporter *reporter)
 {
     const struct mt_device_report *device = reporter->device;
 
@@ -107,11 +107,11 @@ void mt_reporter_line(const struct mt_reporter *reporter, size_t indent, const c
 {
     for (size_t i = 0; i < indent; i++)
         mt_buf_add_char(reporter->out, ' ');
-    mt_add_wrapped(reporter->out, text, indent, indent + 2);
+    mt_text_table_add_wrapped(reporter->out, text, indent, indent + 2);
     mt_buf_add_char(reporter->out, '\n');
 }
 
-void mt_report_headline(const struct mt_reporter *reporter, struct mt_buf *line)
+void mt_reporter_headline(const struct mt_reporter *reporter, struct mt_buf *line)
 {
     mt_buf_add_text(reporter->out, reporter->style->bold);
     if (line->data)
@@ -130,7 +130,7 @@ static size_t column_of(const struct mt_buf *out)
     return column;
 }
 
-void mt_report_title(const struct mt_reporter *reporter, size_t indent, const char *more)
+void mt_reporter_title(const struct mt_reporter *reporter, size_t indent, const char *more)
 {
     const struct mt_report *report = reporter->report;
     char events[MT_UNITS_TEXT], span[MT_UNITS_TEXT];
@@ -142,7 +142,7 @@ void mt_report_title(const struct mt_reporter *reporter, size_t indent, const ch
     mt_buf_printf(&line, "%s: ", *report->name ? report->name : "trace");
     if (report->is_dry_run) {
         mt_buf_add_text(&line, "dry run on a ");
-        mt_add_simulated_card(&line, &report->dry_run);
+        mt_header_add_simulated_card(&line, &report->dry_run);
         mt_buf_add_text(&line, ", ");
     } else if (report->device_count == 1 && report->devices[0].name)
         mt_buf_printf(&line, "%s, ", report->devices[0].name);
@@ -165,7 +165,7 @@ void mt_report_title(const struct mt_reporter *reporter, size_t indent, const ch
     mt_buf_add_text(&line, more);
     if (line.data) {
         mt_buf_printf(reporter->out, "%*s", (int)indent, "");
-        mt_add_wrapped(reporter->out, line.data, column_of(reporter->out), indent + 2);
+        mt_text_table_add_wrapped(reporter->out, line.data, column_of(reporter->out), indent + 2);
         mt_buf_add_char(reporter->out, '\n');
     }
     mt_buf_release(&line);

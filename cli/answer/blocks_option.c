@@ -2,12 +2,13 @@
 
 #include <string.h>
 
-#include "asked_report.h"
+#include "question_report.h"
 #include "cli.h"
 #include "instant_option.h"
 #include "util.h"
 
-int mt_find_word(const char *what, const char *word, const char *const *names, size_t count)
+int mt_blocks_option_find_word(const char *what, const char *word, const char *const *names,
+                               size_t count)
 {
     const char *near = mt_did_you_mean(word, names, count);
     struct mt_buf list = {0};
@@ -18,9 +19,9 @@ int mt_find_word(const char *what, const char *word, const char *const *names, s
     for (size_t i = 0; i < count; i++)
         mt_buf_printf(&list, "%s%s", i ? ", " : "", names[i]);
     if (near)
-        mt_say("%s cannot be '%s'; did you mean '%s'?", what, word, near);
+        mt_message("%s cannot be '%s'; did you mean '%s'?", what, word, near);
     else
-        mt_say("%s must be one of %s, not '%s'", what, list.data ? list.data : "", word);
+        mt_message("%s must be one of %s, not '%s'", what, list.data ? list.data : "", word);
     mt_buf_release(&list);
     return -1;
 }
@@ -33,7 +34,7 @@ static bool read_of(struct mt_blocks_option *blocks)
     for (int i = 0; i < MT_POPULATION_KINDS; i++)
         names[1 + i] = mt_population_name((enum mt_population_of)i);
     if (blocks->of)
-        found = mt_find_word("--of", blocks->of, names, MT_ARRAY_LEN(names));
+        found = mt_blocks_option_find_word("--of", blocks->of, names, MT_ARRAY_LEN(names));
     blocks->is_population = found > 0;
     if (found > 0)
         blocks->population = (enum mt_population_of)(found - 1);
@@ -48,7 +49,7 @@ static bool read_metric(struct mt_blocks_option *blocks)
     for (int i = 0; i < MT_WEIGH_KINDS; i++)
         names[i] = mt_weigh_name((enum mt_weigh)i);
     if (blocks->metric)
-        found = mt_find_word("--metric", blocks->metric, names, MT_ARRAY_LEN(names));
+        found = mt_blocks_option_find_word("--metric", blocks->metric, names, MT_ARRAY_LEN(names));
     blocks->weigh = found > 0 ? (enum mt_weigh)found : MT_WEIGH_ALLOCATED;
     return found >= 0;
 }
@@ -59,7 +60,7 @@ const char *mt_zoom_option_read(const char *text)
         return text + 6;
     if (!strncmp(text, "step ", 5)) /* as reports name a phase */
         return text;
-    mt_say("option '--zoom' needs phase:PATH, such as phase:step#2/forward, not '%s'", text);
+    mt_message("option '--zoom' needs phase:PATH, such as phase:step#2/forward, not '%s'", text);
     return NULL;
 }
 
@@ -90,7 +91,7 @@ bool mt_blocks_option_read(struct mt_blocks_option *blocks)
         return false;
     wrong = contradiction(blocks);
     if (wrong)
-        mt_say("%s", wrong);
+        mt_message("%s", wrong);
     else if (blocks->zoom)
         blocks->zoom = mt_zoom_option_read(blocks->zoom);
     else
@@ -117,31 +118,31 @@ struct mt_analyze_options mt_blocks_analysis(const struct mt_blocks_option *bloc
 static bool say_no_steps(const struct mt_blocks_option *blocks, const char *path)
 {
     if (blocks->population == MT_POPULATION_GREW)
-        mt_say(
+        mt_message(
             "'%s': too few steps: --of grew needs at least five, because it skips two for warm-up",
             path);
     else if (blocks->step != UINT64_MAX && blocks->population == MT_POPULATION_KEPT)
-        mt_say("'%s': step %llu does not exist, or no step follows it", path,
-               (unsigned long long)blocks->step);
+        mt_message("'%s': step %llu does not exist, or no step follows it", path,
+                   (unsigned long long)blocks->step);
     else if (blocks->step != UINT64_MAX)
-        mt_say("'%s': step %llu does not exist", path, (unsigned long long)blocks->step);
+        mt_message("'%s': step %llu does not exist", path, (unsigned long long)blocks->step);
     else
-        mt_say("'%s': --of kept needs a step that is followed by another one", path);
+        mt_message("'%s': --of kept needs a step that is followed by another one", path);
     return false;
 }
 
 bool mt_blocks_found(const struct mt_blocks_option *blocks, const struct mt_report *report,
                      const struct mt_device_report *device, const char *path)
 {
-    struct mt_asked_report asked = {.path = path, .report = (struct mt_report *)report};
+    struct mt_question_report asked = {.path = path, .report = (struct mt_report *)report};
 
     if (!device)
         return true;
     if (!blocks->is_population)
-        return mt_asked_check(&asked, &blocks->question, device->device) < 0;
+        return mt_question_check(&asked, &blocks->question, device->device) < 0;
     if (!device->population || !device->population->missing)
         return true;
     if (blocks->zoom)
-        return mt_say_no_phase(&asked, blocks->zoom), false;
+        return mt_question_print_no_phase(&asked, blocks->zoom), false;
     return say_no_steps(blocks, path);
 }

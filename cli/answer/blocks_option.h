@@ -32,7 +32,8 @@ struct mt_blocks_option {
 /* Returns the index of `word` in `names`. If `names` does not have the word, prints a message and
  * returns -1. The message suggests the closest name, or lists all names: "--metric must be one of
  * allocated, requested, count, not 'x'". */
-int mt_find_word(const char *what, const char *word, const char *const *names, size_t count);
+int mt_blocks_option_find_word(const char *what, const char *word, const char *const *names,
+                               size_t count);
 
 /* Fills the parsed values. Prints an error and returns false if one is invalid. */
 bool mt_blocks_option_read(struct mt_blocks_option *blocks);

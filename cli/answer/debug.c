@@ -45,8 +45,8 @@ static void say_unknown(const char *word, size_t length)
 
     for (size_t i = 0; i < MT_DEBUG_TOPICS; i++)
         mt_buf_printf(&names, "%s%s", i ? ", " : "", topics[i]);
-    mt_say(VARIABLE ": unknown topic '%.*s' (known: %s)", (int)mt_min_u64(length, 80), word,
-           names.data);
+    mt_message(VARIABLE ": unknown topic '%.*s' (known: %s)", (int)mt_min_u64(length, 80), word,
+               names.data);
     mt_buf_release(&names);
 }
 
@@ -97,8 +97,8 @@ void mt_debug_passes(const struct mt_report *report)
     for (uint32_t i = 0; i < report->passes.count; i++)
         add_row(&table, &report->passes.costs[i]);
     add_row(&table, &sum);
-    mt_add_text_table(&out, &table, 0, mt_plain_style());
-    mt_say("passes of '%s'", report->path);
+    mt_text_table_add(&out, &table, 0, mt_plain_style());
+    mt_message("passes of '%s'", report->path);
     (void)!mt_io_write(STDERR_FILENO, out.data, out.length);
     mt_buf_release(&out);
 }

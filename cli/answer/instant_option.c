@@ -48,9 +48,9 @@ static const char *phase_of(const char *text)
     return strncmp(text, "step ", 5) && strncmp(text, "step#", 5) ? NULL : text;
 }
 
-int mt_say_no_times(const char *path)
+int mt_instant_option_print_no_times(const char *path)
 {
-    mt_say("'%s': a dry run has no times; use an event number, peak, end or phase:PATH", path);
+    mt_message("'%s': a dry run has no times; use an event number, peak, end or phase:PATH", path);
     return MT_EXIT_USAGE;
 }
 
@@ -60,9 +60,10 @@ bool mt_instant_option_read(const char *text, struct mt_instant_option *instant)
     instant->phase = text ? phase_of(text) : NULL;
     if (!text || instant->phase || parse(text, instant))
         return true;
-    mt_say("'%s' is not an instant; use an event number, a time such as 1.5s, 20ms, 300us or 7ns, "
-           "or a phase such as 'step 3' or phase:PATH",
-           text);
+    mt_message(
+        "'%s' is not an instant; use an event number, a time such as 1.5s, 20ms, 300us or 7ns, "
+        "or a phase such as 'step 3' or phase:PATH",
+        text);
     return false;
 }
 
@@ -84,11 +85,12 @@ static bool say_no_moment(const char *at)
     names[count++] = "phase:";
     near = mt_did_you_mean(at, names, count);
     if (near)
-        mt_say("unknown instant '%s'; did you mean '%s'?", at, near);
+        mt_message("unknown instant '%s'; did you mean '%s'?", at, near);
     else
-        mt_say("unknown instant '%s'; use peak, reserved-peak, oom, end, a time such as 1.5s, an "
-               "event number, or phase:PATH",
-               at);
+        mt_message(
+            "unknown instant '%s'; use peak, reserved-peak, oom, end, a time such as 1.5s, an "
+            "event number, or phase:PATH",
+            at);
     return false;
 }
 
@@ -126,9 +128,9 @@ static bool read_by(const char *by, struct mt_question *question)
     }
     near = mt_did_you_mean(by, names, MT_GROUP_BY_COUNT);
     if (near)
-        mt_say("cannot group by '%s'; did you mean '%s'?", by, near);
+        mt_message("cannot group by '%s'; did you mean '%s'?", by, near);
     else
-        mt_say("cannot group by '%s'; use site, stack, role, phase, size or module", by);
+        mt_message("cannot group by '%s'; use site, stack, role, phase, size or module", by);
     return false;
 }
 

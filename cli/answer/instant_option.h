@@ -20,7 +20,7 @@ bool mt_instant_option_read(const char *text, struct mt_instant_option *instant)
 
 /* Prints that an option cannot name a time because the events of a dry run have no times. Returns
  * the exit code. */
-int mt_say_no_times(const char *path);
+int mt_instant_option_print_no_times(const char *path);
 
 /* Parses --at and --by. If `at` is NULL, the question is about the allocated peak. If `by` is NULL,
  * the answer is by site. Prints an error and returns false if a text is invalid. */

@@ -122,7 +122,7 @@ void mt_live_json(struct mt_buf *out, const struct mt_live_output *live)
     mt_json_question(&json, live->question);
     mt_json_objects_begin(&list, &json, "devices", report->device_count);
     for (uint32_t i = 0; i < report->device_count; i++)
-        if (mt_live_tells(live, &report->devices[i]) && mt_json_list_takes(&list))
+        if (mt_live_shows_device(live, &report->devices[i]) && mt_json_list_takes(&list))
             add_device(&json, &arena, report, &report->devices[i]);
     mt_json_list_end(&list);
     mt_json_object_end(&json);

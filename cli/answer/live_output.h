@@ -3,7 +3,7 @@
 #define MT_CLI_LIVE_OUTPUT_H
 
 #include "analyze_output.h"
-#include "asked_report.h"
+#include "question_report.h"
 
 struct mt_live_output {
     const struct mt_report *report; /* has answers */
@@ -12,8 +12,8 @@ struct mt_live_output {
     bool all;        /* no limits in JSON (--all) */
 };
 
-static inline bool mt_live_tells(const struct mt_live_output *live,
-                                 const struct mt_device_report *device)
+static inline bool mt_live_shows_device(const struct mt_live_output *live,
+                                        const struct mt_device_report *device)
 {
     return live->device == MT_EVERY_DEVICE || live->device == device->device;
 }
@@ -38,7 +38,7 @@ void mt_json_answer(struct mt_json *json, const struct mt_report *report,
 
 /* Appends a description of the instant on the reporter's device: "the peak within step#2/backward:
  * 4.45 GiB allocated (4,776,865,280 B) in step 2, backward, at 3.79 s, event 8862". */
-void mt_add_instant(struct mt_buf *line, const struct mt_reporter *reporter,
-                    const struct mt_question *question);
+void mt_live_add_instant(struct mt_buf *line, const struct mt_reporter *reporter,
+                         const struct mt_question *question);
 
 #endif

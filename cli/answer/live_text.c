@@ -30,8 +30,8 @@ static void add_question(struct mt_buf *out, const struct mt_question *question,
                       mt_format_count(text, answer->selected_count));
 }
 
-void mt_add_instant(struct mt_buf *line, const struct mt_reporter *reporter,
-                    const struct mt_question *question)
+void mt_live_add_instant(struct mt_buf *line, const struct mt_reporter *reporter,
+                         const struct mt_question *question)
 {
     const struct mt_answer *answer = reporter->device->answer;
     const struct mt_instant *instant = &answer->instant;
@@ -56,8 +56,8 @@ static void report_instant(const struct mt_reporter *reporter, const struct mt_q
     struct mt_buf line = {0};
 
     mt_buf_add_text(&line, "Alive at ");
-    mt_add_instant(&line, reporter, question);
-    mt_report_headline(reporter, &line);
+    mt_live_add_instant(&line, reporter, question);
+    mt_reporter_headline(reporter, &line);
 }
 
 static const char *const titles[] = {[MT_BY_SITE] = "#bytes|#share|#blocks|role|allocated in|~site",
@@ -116,7 +116,7 @@ static void report_rows(const struct mt_reporter *reporter, enum mt_group_by by)
         add_row(reporter, &table, &answer->rows[i], by);
     if (rest.blocks)
         add_row(reporter, &table, &rest, by);
-    mt_add_text_table(reporter->out, &table, 2, reporter->style);
+    mt_text_table_add(reporter->out, &table, 2, reporter->style);
 }
 
 /* Adds "325 MiB (62.6%), 144 blocks, parameters, allocated in forward", and the stack on the
@@ -139,7 +139,7 @@ static void report_stack_row(const struct mt_reporter *reporter, const struct mt
     if (line.data)
         mt_reporter_line(reporter, 2, line.data);
     mt_buf_add_text(reporter->out, "      ");
-    mt_add_wrapped(reporter->out, row->label ? row->label : "all others together", 6, 8);
+    mt_text_table_add_wrapped(reporter->out, row->label ? row->label : "all others together", 6, 8);
     mt_buf_add_char(reporter->out, '\n');
     mt_buf_release(&line);
 }
@@ -184,7 +184,7 @@ static void report_totals(const struct mt_reporter *reporter)
                   "unused, but held by the allocator");
         add_total(&table, "=", bytes->reserved, "reserved");
     }
-    mt_add_text_table(reporter->out, &table, 2, reporter->style);
+    mt_text_table_add(reporter->out, &table, 2, reporter->style);
 }
 
 static void report_device(const struct mt_reporter *reporter, const struct mt_question *question)
@@ -192,20 +192,20 @@ static void report_device(const struct mt_reporter *reporter, const struct mt_qu
     const struct mt_device_report *device = reporter->device;
 
     if (reporter->report->device_count > 1)
-        mt_report_device_title(reporter);
+        mt_reporter_device_title(reporter);
     if (device->answer->missing) {
         mt_reporter_line(reporter, 0,
                          mt_reporter_format(reporter, "Nothing to show: %s.",
-                                            mt_no_answer_text(device->answer->missing)));
+                                            mt_question_no_answer_text(device->answer->missing)));
         return;
     }
     if (mt_lacks_requests(device))
-        mt_report_missing_requests(reporter);
+        mt_reporter_missing_requests(reporter);
     report_instant(reporter, question);
     if (question->by == MT_BY_STACK)
         report_stacks(reporter);
     else if (question->by == MT_BY_MODULE)
-        mt_report_modules(reporter);
+        mt_reporter_modules(reporter);
     else
         report_rows(reporter, question->by);
     report_totals(reporter);
@@ -217,14 +217,14 @@ void mt_live_text(struct mt_buf *out, const struct mt_live_output *live,
     struct mt_arena arena = {0};
     struct mt_reporter reporter = {out, live->report, NULL, style, &arena, &mt_detail_all, NULL};
 
-    mt_report_title(&reporter, 0, "");
+    mt_reporter_title(&reporter, 0, "");
     if (live->report->device_count == 0)
         mt_buf_add_text(out, live->report->devices_left_out
                                  ? "No memory events of devices 0 to 63.\n"
                                  : "No memory events: nothing was allocated on any device.\n");
     for (uint32_t i = 0; i < live->report->device_count; i++) {
         reporter.device = &live->report->devices[i];
-        if (mt_live_tells(live, reporter.device))
+        if (mt_live_shows_device(live, reporter.device))
             report_device(&reporter, live->question);
     }
     mt_arena_release(&arena);

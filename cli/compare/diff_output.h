@@ -3,7 +3,7 @@
 #define MT_CLI_DIFF_OUTPUT_H
 
 #include "analyze_output.h"
-#include "asked_report.h"
+#include "question_report.h"
 #include "diff.h"
 
 struct mt_diff_output {

@@ -5,20 +5,20 @@
 
 #include <string.h>
 
-static bool lacks_device(const struct mt_asked_report *asked, uint64_t device)
+static bool lacks_device(const struct mt_question_report *asked, uint64_t device)
 {
-    return device != MT_EVERY_DEVICE && !mt_asked_device(asked->report, device);
+    return device != MT_EVERY_DEVICE && !mt_question_device(asked->report, device);
 }
 
 static int compare(const struct mt_diff_request *request, struct mt_diff_run *run)
 {
     bool are_single = run->a.report->device_count == 1 && run->b.report->device_count == 1;
     uint64_t device_of_b = are_single ? MT_EVERY_DEVICE : request->device;
-    int code = mt_asked_check(&run->a, request->question, request->device);
+    int code = mt_question_check(&run->a, request->question, request->device);
 
     run->lacks_device = lacks_device(&run->a, request->device);
     if (code < 0) {
-        code = mt_asked_check(&run->b, request->question, device_of_b);
+        code = mt_question_check(&run->b, request->question, device_of_b);
         run->lacks_device = lacks_device(&run->b, device_of_b);
     }
     if (code < 0)
@@ -32,9 +32,9 @@ int mt_diff_run_open(const struct mt_diff_request *request, const struct mt_comm
     int code;
 
     memset(run, 0, sizeof *run);
-    code = mt_ask(request->a, common, request->question, &run->a);
+    code = mt_question_run(request->a, common, request->question, &run->a);
     if (code < 0)
-        code = mt_ask(request->b, common, request->question, &run->b);
+        code = mt_question_run(request->b, common, request->question, &run->b);
     mt_memory_input_set("");
     return code < 0 ? compare(request, run) : code;
 }
@@ -48,8 +48,8 @@ int mt_diff_run_verdict(const struct mt_diff_run *run, const struct mt_common *c
 void mt_diff_run_close(struct mt_diff_run *run)
 {
     mt_arena_release(&run->arena);
-    mt_asked_close(&run->a);
-    mt_asked_close(&run->b);
+    mt_question_close(&run->a);
+    mt_question_close(&run->b);
 }
 
 static const struct mt_device_diff *choose(const struct mt_diff *diff)
@@ -84,7 +84,7 @@ int mt_diff_picture(const struct mt_diff_run *run, const struct mt_question *que
     mt_diff_run_draw(run, question, picture, &drawing);
     code = mt_picture_write(picture, &drawing, &bytes);
     if (code == MT_EXIT_OK && common->json)
-        code = mt_picture_tell(picture, "diff", device ? device->b->device : -1, bytes);
+        code = mt_picture_print_json(picture, "diff", device ? device->b->device : -1, bytes);
     mt_drawing_release(&drawing);
     return code;
 }

@@ -3,7 +3,7 @@
 #ifndef MT_CLI_DIFF_RUN_H
 #define MT_CLI_DIFF_RUN_H
 
-#include "asked_report.h"
+#include "question_report.h"
 #include "picture_option.h"
 
 struct mt_diff_request {
@@ -13,7 +13,7 @@ struct mt_diff_request {
 };
 
 struct mt_diff_run {
-    struct mt_asked_report a, b;
+    struct mt_question_report a, b;
     struct mt_arena arena;
     struct mt_diff diff;
     bool lacks_device; /* a trace has no events of the requested device */

@@ -27,10 +27,10 @@ static void report_inputs(const struct mt_reporter *reporter, const struct mt_di
 
     mt_buf_add_text(reporter->out, "A  ");
     one.report = diff->a;
-    mt_report_title(&one, 0, "");
+    mt_reporter_title(&one, 0, "");
     mt_buf_add_text(reporter->out, "B  ");
     one.report = diff->b;
-    mt_report_title(&one, 0, "");
+    mt_reporter_title(&one, 0, "");
     for (size_t i = 0; i < diff->run_count; i++) {
         const struct mt_run_difference *run = &diff->runs[i];
 
@@ -50,7 +50,7 @@ static void report_instant(const struct mt_reporter *reporter, const char *side,
     one.report = report;
     one.device = device;
     mt_buf_printf(&line, "%s: ", side);
-    mt_add_instant(&line, &one, question);
+    mt_live_add_instant(&line, &one, question);
     if (line.data)
         mt_reporter_line(reporter, 2, line.data);
     mt_buf_release(&line);
@@ -72,7 +72,7 @@ static void report_headline(const struct mt_reporter *reporter, const struct mt_
         mt_buf_printf(&line, ", %s reserved (%s B)",
                       mt_format_change(change, (int64_t)(b->reserved - a->reserved)),
                       exact_change(exact, a->reserved, b->reserved));
-    mt_report_headline(reporter, &line);
+    mt_reporter_headline(reporter, &line);
 }
 
 static void add_exact(struct mt_table *table, const char *sign, uint64_t a, uint64_t b,
@@ -106,7 +106,7 @@ static void report_roles(const struct mt_reporter *reporter, const struct mt_dev
                   "unused, but held by the allocator");
         add_exact(&table, "=", a->instant.bytes.reserved, b->instant.bytes.reserved, "reserved");
     }
-    mt_add_text_table(reporter->out, &table, 2, reporter->style);
+    mt_text_table_add(reporter->out, &table, 2, reporter->style);
 }
 
 /* Rows that changed, the largest first. The others and the unchanged rows have one line each. */
@@ -179,7 +179,7 @@ static void report_phases(const struct mt_reporter *reporter, const struct mt_di
         add_amounts(reporter, &table, &listed.same);
         MT_CELLS(&table, MT_TEXT(listed.same.label));
     }
-    mt_add_text_table(reporter->out, &table, 2, reporter->style);
+    mt_text_table_add(reporter->out, &table, 2, reporter->style);
 }
 
 static const char *mark(const struct mt_diff_row *row)
@@ -215,7 +215,7 @@ static void report_sites(const struct mt_reporter *reporter, const struct mt_dif
         add_site(reporter, &table, &listed.others, true);
     if (listed.same_count)
         add_site(reporter, &table, &listed.same, true);
-    mt_add_text_table(reporter->out, &table, 2, reporter->style);
+    mt_text_table_add(reporter->out, &table, 2, reporter->style);
 }
 
 static const char *why_left_out(const struct mt_diff *diff, const struct mt_device_report *device,
@@ -224,7 +224,7 @@ static const char *why_left_out(const struct mt_diff *diff, const struct mt_devi
     const struct mt_report *other = of_a ? diff->b : diff->a;
 
     if (device->answer->missing)
-        return mt_no_answer_text(device->answer->missing);
+        return mt_question_no_answer_text(device->answer->missing);
     for (uint32_t i = 0; i < other->device_count; i++)
         if (other->devices[i].device == device->device)
             return of_a ? "the device of B has no such instant"

@@ -13,7 +13,7 @@
 #include "io.h"
 #include "memory_limit.h"
 #include "outputs.h"
-#include "shown_analysis.h"
+#include "analyze_progress.h"
 
 /* Reads at most one byte more than the maximum size of settings, so larger files are rejected. */
 static enum mt_status read_start(const char *path, struct mt_buf *text, struct mt_error *error)
@@ -52,7 +52,7 @@ static enum mt_status read_settings(const char *path, bool is_json, struct mt_se
     return status;
 }
 
-enum mt_status mt_read_budget(const char *path, struct mt_settings *settings,
+enum mt_status mt_budget_read(const char *path, struct mt_settings *settings,
                               struct mt_error *error)
 {
     return read_settings(path, false, settings, error);
@@ -75,7 +75,7 @@ static int read_document(struct mt_gate_run *run, const char *path, bool is_base
     return mt_report_error(path, &error);
 }
 
-char *mt_path_beside(struct mt_arena *arena, const char *budget, const char *base)
+char *mt_gate_base_path(struct mt_arena *arena, const char *budget, const char *base)
 {
     const char *slash = strrchr(budget, '/');
 
@@ -112,7 +112,7 @@ static int base_of_trace(struct mt_gate_run *run, const char *path, const struct
     source = mt_open_input(path, common, &code);
     if (!source)
         return code;
-    status = mt_analyze_shown(source, &options, common->quiet, &report, &error);
+    status = mt_analyze_with_progress(source, &options, common->quiet, &report, &error);
     if (!status)
         mt_baseline_of_report(&run->base, report, &source->header);
     if (!status)
@@ -165,8 +165,8 @@ int mt_gate_run_open(struct mt_gate_run *run, const struct mt_gate_options *opti
     int code = MT_EXIT_OK;
 
     memset(run, 0, sizeof *run);
-    if (options->write_baseline && mt_is_standard_output(options->write_baseline)) {
-        mt_say(
+    if (options->write_baseline && mt_outputs_is_standard(options->write_baseline)) {
+        mt_message(
             "option '--write-baseline' needs the name of a file: standard output has the analysis");
         return MT_EXIT_USAGE;
     }
@@ -175,7 +175,7 @@ int mt_gate_run_open(struct mt_gate_run *run, const struct mt_gate_options *opti
     if (!code)
         code = add_rules(run, options);
     if (!code && !base && run->rules.base)
-        base = mt_path_beside(&run->rules.arena, options->budget, run->rules.base);
+        base = mt_gate_base_path(&run->rules.arena, options->budget, run->rules.base);
     mt_outputs_add_input(options->outputs, options->budget);
     mt_outputs_add_input(options->outputs, base);
     if (!code)
@@ -199,12 +199,12 @@ static int write_baseline(const struct mt_gate_options *options, const struct mt
     int code;
 
     mt_baseline_of_report(&baseline, report, &source->header);
-    mt_add_baseline_json(&json, &baseline);
-    code = mt_write_file(path, options->outputs, &mt_file_baseline, &json);
+    mt_baseline_add_json(&json, &baseline);
+    code = mt_outputs_write(path, options->outputs, &mt_file_baseline, &json);
     if (!code && baseline.doubt)
-        mt_say("'%s': peaks in this baseline may be too small (%s), so later runs will not be "
-               "compared with it",
-               path, baseline.doubt);
+        mt_message("'%s': peaks in this baseline may be too small (%s), so later runs will not be "
+                   "compared with it",
+                   path, baseline.doubt);
     mt_buf_release(&json);
     mt_baseline_release(&baseline);
     return code;

@@ -66,11 +66,11 @@ const struct mt_gates *mt_gate_run_gates(const struct mt_gate_run *run);
 const struct mt_baseline *mt_gate_run_base(const struct mt_gate_run *run);
 
 /* Reads the entries of a budget. Release *settings in any case. */
-enum mt_status mt_read_budget(const char *path, struct mt_settings *settings,
+enum mt_status mt_budget_read(const char *path, struct mt_settings *settings,
                               struct mt_error *error) MT_MUST_USE;
 
 /* Returns the path of a base that a budget names. The name is relative to the folder of the budget.
  */
-char *mt_path_beside(struct mt_arena *arena, const char *budget, const char *base);
+char *mt_gate_base_path(struct mt_arena *arena, const char *budget, const char *base);
 
 #endif

@@ -101,7 +101,7 @@ int mt_missing_argument(const struct mt_command *command);
 /* Prints "memtrace: <text>\n" to stderr with control characters escaped. Only a message of more
  * than 1,023 bytes allocates, and it is cut if there is no memory. So a short message can report
  * that memory ran out, and a proposed command is not cut. */
-void mt_say(const char *format, ...) MT_PRINTF(1, 2);
+void mt_message(const char *format, ...) MT_PRINTF(1, 2);
 
 /* Prints "memtrace: cannot read 'path': <error>" and returns the exit code for the error. Escapes
  * control characters in `path`. */
@@ -133,7 +133,7 @@ int mt_print(const struct mt_buf *buf);
 int mt_print_and_release(struct mt_buf *buf);
 
 /* Like mt_print, for an answer. JSON is always UTF-8. Text is ASCII if the locale is not UTF-8
- * (say.h). */
+ * (message.h). */
 int mt_print_answer(const struct mt_buf *buf, bool is_json);
 int mt_print_answer_and_release(struct mt_buf *buf, bool is_json);
 

@@ -98,7 +98,7 @@ static void add_phases(struct candidates *found)
         (void)mt_print_and_release(&found->out); /* give_up would lose it */
         limit_time();
     }
-    if (!path || mt_open_any(path, &source, &error) != MT_OK)
+    if (!path || mt_import_open_any(path, &source, &error) != MT_OK)
         return;
     if (mt_analyze(source, &options, &report, &error) == MT_OK)
         for (uint32_t i = 0; i < report->phase_count; i++) {

@@ -4,7 +4,7 @@
 
 #include "buf.h"
 #include "icicle.h"
-#include "own_files.h"
+#include "file_kinds.h"
 #include "report.h"
 
 struct mt_export {

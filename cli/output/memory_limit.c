@@ -234,11 +234,11 @@ static void end_without_memory(void)
     mt_progress_clear();
     mt_memory_reason(reason);
     if (strcmp(input, "-") == 0)
-        mt_say("cannot read standard input: %s", reason);
+        mt_message("cannot read standard input: %s", reason);
     else if (*input)
-        mt_say("cannot read '%s': %s", input, reason);
+        mt_message("cannot read '%s': %s", input, reason);
     else
-        mt_say("%s", reason);
+        mt_message("%s", reason);
     _exit(exit_code);
 }
 
@@ -253,7 +253,7 @@ int mt_memory_limit_start(void)
         return -1;
     }
     if (mt_parse_bytes(text, &bytes) != MT_OK || !bytes) {
-        mt_say("MEMTRACE_MAX_MEMORY needs a number of bytes such as 12GiB, not '%s'", text);
+        mt_message("MEMTRACE_MAX_MEMORY needs a number of bytes such as 12GiB, not '%s'", text);
         return MT_EXIT_USAGE;
     }
     source = "MEMTRACE_MAX_MEMORY";

@@ -42,7 +42,7 @@ const char *mt_fleet_path(const char *path)
 }
 
 /* If there are too many traces to name, suggests to analyze one at a time. */
-void mt_add_next_step(struct mt_buf *out, const struct mt_next_step *next)
+void mt_next_step_add(struct mt_buf *out, const struct mt_next_step *next)
 {
     bool is_job =
         mt_annex_files && next->count > 1 && (next->folder || next->count <= MT_NEXT_TRACES);
@@ -65,12 +65,12 @@ void mt_add_next_step(struct mt_buf *out, const struct mt_next_step *next)
     mt_buf_add_char(out, '\n');
 }
 
-void mt_say_command(const char *why, const char *command, const char *path)
+void mt_next_step_print(const char *why, const char *command, const char *path)
 {
     struct mt_buf word = {0};
 
     mt_buf_add_shell_path(&word, path);
-    mt_say("%s: memtrace %s %s", why, command, word.data);
+    mt_message("%s: memtrace %s %s", why, command, word.data);
     mt_buf_release(&word);
 }
 
@@ -141,7 +141,7 @@ static void add_recording(struct mt_buf *out, const char *folder)
 
     find_newest(folder, name);
     if (*name && strcmp(folder, ".") != 0)
-        mt_add_path_in(&path, folder, name);
+        mt_outputs_add_path(&path, folder, name);
     else if (*name)
         mt_buf_add_text(&path, name);
     if (!*name)
@@ -151,7 +151,7 @@ static void add_recording(struct mt_buf *out, const char *folder)
     mt_buf_release(&path);
 }
 
-void mt_add_first_steps(struct mt_buf *out, const char *folder, bool has_dry_run)
+void mt_next_step_add_first(struct mt_buf *out, const char *folder, bool has_dry_run)
 {
     add_recording(out, folder);
     add_step(out, "record -- python train.py", NULL, "record a program on a GPU");

@@ -28,12 +28,12 @@ void mt_next_step_note(struct mt_next_step *next, const struct mt_trace_end *end
 
 /* Appends "memtrace: next: memtrace analyze run.trace.zst". For several traces, the command is
  * `memtrace fleet` if the build has it. Appends nothing if there is no trace. */
-void mt_add_next_step(struct mt_buf *out, const struct mt_next_step *next);
+void mt_next_step_add(struct mt_buf *out, const struct mt_next_step *next);
 
 /* Prints "memtrace: WHY: memtrace COMMAND PATH", where the path is an argument of the user. */
-void mt_say_command(const char *why, const char *command, const char *path);
+void mt_next_step_print(const char *why, const char *command, const char *path);
 
 /* Appends first commands for a new user, one per line. Searches `folder` for recordings. */
-void mt_add_first_steps(struct mt_buf *out, const char *folder, bool has_dry_run);
+void mt_next_step_add_first(struct mt_buf *out, const char *folder, bool has_dry_run);
 
 #endif

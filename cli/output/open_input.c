@@ -67,8 +67,9 @@ static void say_tape(const char *path)
 {
     if (strcmp(path, "-") == 0 || !mt_recover_is_needed(path))
         return;
-    mt_say("'%s': a tape exists beside this trace: its recording still runs or was killed", path);
-    mt_say_command("to complete the trace of a killed recording", "recover", path);
+    mt_message("'%s': a tape exists beside this trace: its recording still runs or was killed",
+               path);
+    mt_next_step_print("to complete the trace of a killed recording", "recover", path);
 }
 
 /* Returns true for a directory, which is not an input: a trace has one run, or one rank of a
@@ -88,7 +89,7 @@ static enum mt_status open_shown(const char *path, const struct mt_common *commo
     enum mt_status status;
 
     mt_progress_start(&progress, common->quiet);
-    status = mt_open_any_watched(path, &watch, source, error);
+    status = mt_import_open_watched(path, &watch, source, error);
     mt_progress_end(&progress);
     return status;
 }
@@ -104,7 +105,7 @@ struct mt_source *mt_open_input(const char *path, const struct mt_common *common
         if (mt_annex_files)
             mt_annex_files->say_folder(path);
         else
-            mt_say("cannot read '%s': it is a directory", path);
+            mt_message("cannot read '%s': it is a directory", path);
         *exit_code = MT_EXIT_INPUT;
         return NULL;
     }
@@ -132,7 +133,7 @@ static void say_count(bool aloud, const char *path, uint64_t count, const char *
     char digits[MT_UNITS_TEXT];
 
     if (count && aloud)
-        mt_say("'%s': %s %s", path, mt_format_count(digits, count), what);
+        mt_message("'%s': %s %s", path, mt_format_count(digits, count), what);
 }
 
 static void say_frames_cut(bool aloud, const char *path, uint64_t count)
@@ -140,9 +141,9 @@ static void say_frames_cut(bool aloud, const char *path, uint64_t count)
     char digits[MT_UNITS_TEXT], depth[MT_UNITS_TEXT];
 
     if (count && aloud)
-        mt_say("'%s': %s %s omitted from stacks deeper than %s frames", path,
-               mt_format_count(digits, count), count == 1 ? "frame was" : "frames were",
-               mt_format_count(depth, MT_MAX_STACK_DEPTH));
+        mt_message("'%s': %s %s omitted from stacks deeper than %s frames", path,
+                   mt_format_count(digits, count), count == 1 ? "frame was" : "frames were",
+                   mt_format_count(depth, MT_MAX_STACK_DEPTH));
 }
 
 const char *mt_missing_events_text(const struct mt_source *source, char text[MT_MISSING_TEXT])
@@ -173,7 +174,7 @@ static bool say_damage(const struct mt_integrity *integrity, const char *path)
     if (first->status != MT_OK) {
         if (first->offset != MT_NO_OFFSET)
             snprintf(place, sizeof place, " (at byte %llu)", (unsigned long long)first->offset);
-        mt_say("'%s': first: %s%s", path, first->text, place);
+        mt_message("'%s': first: %s%s", path, first->text, place);
     }
     return integrity->frames_damaged || integrity->events_invalid;
 }
@@ -188,10 +189,10 @@ static bool say_incomplete(const struct mt_source *source, const char *path,
     char missing[MT_MISSING_TEXT];
 
     if (integrity->cut && aloud)
-        mt_say("'%s': cut at byte %llu; read up to that byte", path,
-               (unsigned long long)integrity->cut_offset);
+        mt_message("'%s': cut at byte %llu; read up to that byte", path,
+                   (unsigned long long)integrity->cut_offset);
     if (integrity->events_dropped && aloud)
-        mt_say("'%s': %s", path, mt_missing_events_text(source, missing));
+        mt_message("'%s': %s", path, mt_missing_events_text(source, missing));
     say_count(aloud, path, integrity->events_unknown,
               "event has a kind that this version does not know",
               "events have kinds that this version does not know");
@@ -203,7 +204,7 @@ static bool say_incomplete(const struct mt_source *source, const char *path,
               "device is omitted: the trace has too many phases to follow it",
               "devices are omitted: the trace has too many phases to follow them");
     if (source->header.starts_in_middle && common->strict)
-        mt_say("'%s': starts in the middle: earlier history is missing", path);
+        mt_message("'%s': starts in the middle: earlier history is missing", path);
     return integrity->cut || integrity->events_dropped || integrity->events_unknown ||
            source->devices_left_out || not_followed || source->header.starts_in_middle;
 }
@@ -215,9 +216,10 @@ static void say_unknown_option(const struct mt_source *source, const char *path)
     struct mt_error unused;
 
     if (mt_pytorch_config_recorded(&source->header, &config, &unused) == MT_OK && config.unknown[0])
-        mt_say("'%s': the run had the allocator option '%s', which this version does not know or "
-               "cannot read: replays ignore it and are approximate",
-               path, config.unknown);
+        mt_message(
+            "'%s': the run had the allocator option '%s', which this version does not know or "
+            "cannot read: replays ignore it and are approximate",
+            path, config.unknown);
 }
 
 int mt_input_verdict(const struct mt_source *source, const char *path,

@@ -19,14 +19,14 @@
 
 #define FOLDER_PREFIX "report-"
 
-int mt_add_page_folder(struct mt_buf *folder, const char *trace)
+int mt_open_page_add_folder(struct mt_buf *folder, const char *trace)
 {
     struct mt_error error = {.offset = MT_NO_OFFSET};
     const char *slash = strrchr(trace, '/'), *name = slash ? slash + 1 : trace;
     struct mt_cache cache;
 
     if (mt_cache_open(NULL, &cache, &error) != MT_OK) {
-        mt_say("--open needs a folder for the page: use -o DIR");
+        mt_message("--open needs a folder for the page: use -o DIR");
         return MT_EXIT_OUTPUT;
     }
     mt_cache_close(&cache);
@@ -159,7 +159,7 @@ static void add_page(struct mt_buf *page, const char *folder)
         mt_buf_add_text(page, here);
         mt_buf_add_text(page, strcmp(here, "/") == 0 ? "" : "/");
     }
-    mt_add_path_in(page, folder, "report.html");
+    mt_outputs_add_path(page, folder, "report.html");
 }
 
 void mt_open_page(const char *folder)
@@ -170,12 +170,12 @@ void mt_open_page(const char *folder)
 
     add_page(&page, folder);
     if (!has_display())
-        mt_say("no display, so no browser was started; the page is '%s'", page.data);
+        mt_message("no display, so no browser was started; the page is '%s'", page.data);
     else if (!find_browser(browser))
-        mt_say("no browser was found; set BROWSER to a program. The page is '%s'", page.data);
+        mt_message("no browser was found; set BROWSER to a program. The page is '%s'", page.data);
     else if ((why = start(browser, page.data)) != 0)
-        mt_say("cannot start '%s': %s; the page is '%s'", browser, strerror(why), page.data);
+        mt_message("cannot start '%s': %s; the page is '%s'", browser, strerror(why), page.data);
     else
-        mt_say("opened '%s'", page.data);
+        mt_message("opened '%s'", page.data);
     mt_buf_release(&page);
 }

@@ -154,14 +154,14 @@ static const struct mt_option *option_of(const struct parser *parser, int value)
 
 static int usage_hint(const struct mt_command *command)
 {
-    mt_say("see 'memtrace %s --help'", command->name);
+    mt_message("see 'memtrace %s --help'", command->name);
     return MT_EXIT_USAGE;
 }
 
 static int wrong_value(const struct parser *parser, const struct mt_option *option,
                        const char *wanted, const char *value)
 {
-    mt_say("option '--%s' needs %s, not '%s'", option->name, wanted, value);
+    mt_message("option '--%s' needs %s, not '%s'", option->name, wanted, value);
     return usage_hint(parser->command);
 }
 
@@ -191,7 +191,7 @@ static int add_to_list(const struct parser *parser, const struct mt_option *opti
     struct mt_text_list *list = option->target;
 
     if (list->count == MT_ARRAY_LEN(list->items)) {
-        mt_say("option '--%s' may be given at most %zu times", option->name, list->count);
+        mt_message("option '--%s' may be given at most %zu times", option->name, list->count);
         return usage_hint(parser->command);
     }
     list->items[list->count++] = value;
@@ -250,7 +250,7 @@ static int unknown_long(const struct parser *parser, const char *word)
     }
     names[count++] = "help";
     if (starting > 1) {
-        mt_say("option '--%.*s' is ambiguous", (int)length, word + 2);
+        mt_message("option '--%.*s' is ambiguous", (int)length, word + 2);
         return usage_hint(parser->command);
     }
     length = length < sizeof typed ? length : sizeof typed - 1;
@@ -258,9 +258,9 @@ static int unknown_long(const struct parser *parser, const char *word)
     typed[length] = '\0';
     near = mt_did_you_mean(typed, names, count);
     if (near)
-        mt_say("unknown option '--%s'; did you mean '--%s'?", typed, near);
+        mt_message("unknown option '--%s'; did you mean '--%s'?", typed, near);
     else
-        mt_say("unknown option '--%s'", typed);
+        mt_message("unknown option '--%s'", typed);
     return usage_hint(parser->command);
 }
 
@@ -271,9 +271,9 @@ static int refused(const struct parser *parser, int value, const char *word)
     if (value == 0)
         return unknown_long(parser, word);
     if (value >= VALUE_OF_FIRST_OPTION)
-        mt_say("option '%.*s' takes no value", (int)strcspn(word, "="), word);
+        mt_message("option '%.*s' takes no value", (int)strcspn(word, "="), word);
     else
-        mt_say("unknown option '-%c'", value);
+        mt_message("unknown option '-%c'", value);
     return usage_hint(parser->command);
 }
 
@@ -281,7 +281,7 @@ static int missing_value(const struct parser *parser, int value)
 {
     const struct mt_option *option = option_of(parser, value);
 
-    mt_say("option '--%s' needs a value: %s", option->name, option->value);
+    mt_message("option '--%s' needs a value: %s", option->name, option->value);
     return usage_hint(parser->command);
 }
 
@@ -299,8 +299,8 @@ static int handle(const struct parser *parser, int value, const char *word)
 
 int mt_missing_argument(const struct mt_command *command)
 {
-    mt_say("%s: missing argument; usage: memtrace %s %s", command->name, command->name,
-           command->arguments);
+    mt_message("%s: missing argument; usage: memtrace %s %s", command->name, command->name,
+               command->arguments);
     return usage_hint(command);
 }
 
@@ -314,8 +314,8 @@ static int check_argument_count(const struct mt_command *command, int count, int
     if (count <= max)
         return -1;
     reads_one = max == 1 && strncmp(command->arguments, "TRACE", 5) == 0;
-    mt_say("%s: unexpected argument '%s'%s", command->name, arguments[max],
-           reads_one ? "; this command reads one trace" : "");
+    mt_message("%s: unexpected argument '%s'%s", command->name, arguments[max],
+               reads_one ? "; this command reads one trace" : "");
     if (reads_one && mt_annex_files)
         mt_annex_files->say_several(arguments, count);
     return usage_hint(command);

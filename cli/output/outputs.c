@@ -67,10 +67,10 @@ int mt_report_output_error(const char *path, const struct mt_error *error)
     char reason[MT_MEMORY_TEXT];
     const char *text = is_memory ? mt_memory_reason(reason) : error->text;
 
-    if (mt_is_standard_output(path))
-        mt_say("cannot write standard output: %s", text);
+    if (mt_outputs_is_standard(path))
+        mt_message("cannot write standard output: %s", text);
     else
-        mt_say("cannot write '%s': %s", path, text);
+        mt_message("cannot write '%s': %s", path, text);
     if (is_memory)
         return MT_EXIT_INPUT;
     return error->status == MT_ERR_USAGE ? MT_EXIT_USAGE : MT_EXIT_OUTPUT;
@@ -81,10 +81,10 @@ int mt_report_drawing_error(const char *what, const struct mt_error *error)
     char reason[MT_MEMORY_TEXT];
 
     if (error->status == MT_ERR_MEMORY) {
-        mt_say("cannot draw '%s': %s", what, mt_memory_reason(reason));
+        mt_message("cannot draw '%s': %s", what, mt_memory_reason(reason));
         return MT_EXIT_INPUT;
     }
-    mt_say("cannot draw '%s': %s", what, error->text);
+    mt_message("cannot draw '%s': %s", what, error->text);
     return MT_EXIT_OUTPUT;
 }
 
@@ -99,12 +99,12 @@ int mt_output_precheck(const char *path, const struct mt_outputs *outputs,
     return mt_report_output_error(path, &error);
 }
 
-bool mt_is_standard_output(const char *path)
+bool mt_outputs_is_standard(const char *path)
 {
     return path && strcmp(path, "-") == 0;
 }
 
-void mt_add_path_in(struct mt_buf *path, const char *folder, const char *name)
+void mt_outputs_add_path(struct mt_buf *path, const char *folder, const char *name)
 {
     size_t length = strlen(folder);
 
@@ -114,15 +114,15 @@ void mt_add_path_in(struct mt_buf *path, const char *folder, const char *name)
     mt_buf_printf(path, "/%s", name);
 }
 
-int mt_write_file(const char *path, const struct mt_outputs *outputs,
-                  const struct mt_file_kind *kind, const struct mt_buf *bytes)
+int mt_outputs_write(const char *path, const struct mt_outputs *outputs,
+                     const struct mt_file_kind *kind, const struct mt_buf *bytes)
 {
     const struct mt_output_rules rules = mt_output_rules_of(outputs, kind);
     struct mt_error error = {.offset = MT_NO_OFFSET};
 
     if (bytes->failed)
         mt_memory_end();
-    if (mt_is_standard_output(path))
+    if (mt_outputs_is_standard(path))
         return mt_print(bytes);
     if (mt_output_write(path, &rules, bytes->data ? bytes->data : "", bytes->length, &error) ==
         MT_OK)

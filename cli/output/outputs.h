@@ -1,13 +1,13 @@
 /* Files that commands write. All of them use base/files/output_file.h: a file appears completely or
  * not at all, and never replaces an input. Without --force, memtrace replaces an existing file only
  * if it wrote that file and both files are of the same kind. Folded stacks have no mark of
- * memtrace, so they replace any file that looks like folded stacks (own_files.h). */
+ * memtrace, so they replace any file that looks like folded stacks (file_kinds.h). */
 #ifndef MT_CLI_OUTPUTS_H
 #define MT_CLI_OUTPUTS_H
 
 #include "cli.h"
 #include "output_file.h"
-#include "own_files.h"
+#include "file_kinds.h"
 
 /* Part of the arguments of a command. Zeroed memory means no inputs and no --force. */
 struct mt_outputs {
@@ -36,15 +36,15 @@ int mt_output_precheck(const char *path, const struct mt_outputs *outputs,
                        const struct mt_file_kind *kind);
 
 /* Returns true for "-". The output is then the answer, so commands print no messages about it. */
-bool mt_is_standard_output(const char *path);
+bool mt_outputs_is_standard(const char *path);
 
 /* Appends FOLDER/NAME. Several slashes at the end of the folder count as one. */
-void mt_add_path_in(struct mt_buf *path, const char *folder, const char *name);
+void mt_outputs_add_path(struct mt_buf *path, const char *folder, const char *name);
 
 /* Writes a whole file, or to standard output if `path` is "-". Prints errors; returns enum
  * mt_exit. */
-int mt_write_file(const char *path, const struct mt_outputs *outputs,
-                  const struct mt_file_kind *kind, const struct mt_buf *bytes);
+int mt_outputs_write(const char *path, const struct mt_outputs *outputs,
+                     const struct mt_file_kind *kind, const struct mt_buf *bytes);
 
 /* Prints "memtrace: cannot write 'path': <error>" and returns the exit code for it. */
 int mt_report_output_error(const char *path, const struct mt_error *error);

@@ -58,23 +58,23 @@ bool mt_picture_read(struct mt_picture *picture, const struct mt_common *common)
     struct mt_error error = {.offset = MT_NO_OFFSET};
 
     if (!parse_output(picture->output, &picture->is_png))
-        mt_say("'%s': the name must end in .svg or .png", picture->output);
+        mt_message("'%s': the name must end in .svg or .png", picture->output);
     else if (picture->is_png && !mt_png_available(&error))
-        mt_say("no .png: %s; write an .svg file instead", error.text);
+        mt_message("no .png: %s; write an .svg file instead", error.text);
     else if (picture->size && !parse_size(picture->size, picture))
-        mt_say("option '--size' needs WIDTHxHEIGHT in pixels, from %dx%d to %dx%d, such as "
-               "1200x680, not '%s'",
-               MIN_WIDTH, MIN_HEIGHT, MAX_SIDE, MAX_SIDE, picture->size);
+        mt_message("option '--size' needs WIDTHxHEIGHT in pixels, from %dx%d to %dx%d, such as "
+                   "1200x680, not '%s'",
+                   MIN_WIDTH, MIN_HEIGHT, MAX_SIDE, MAX_SIDE, picture->size);
     else if (common->json && !strcmp(picture->output, "-"))
-        mt_say("--json and -o - both write to standard output: name a file with -o");
+        mt_message("--json and -o - both write to standard output: name a file with -o");
     else if (picture->theme && !parse_theme(picture->theme, &picture->theme_kind))
-        mt_say("option '--theme' needs auto, light or dark, not '%s'", picture->theme);
+        mt_message("option '--theme' needs auto, light or dark, not '%s'", picture->theme);
     else
         return true;
     return false;
 }
 
-void mt_add_no_png(struct mt_buf *out, const struct mt_error *why)
+void mt_picture_add_no_png(struct mt_buf *out, const struct mt_error *why)
 {
     if (why->status == MT_OK)
         return;
@@ -139,13 +139,14 @@ int mt_picture_write(const struct mt_picture *picture, const struct mt_drawing *
     if (mt_drawing_write(drawing, picture->theme_kind, picture->is_png, &out, &error) != MT_OK)
         code = cannot_draw(picture, &error);
     else
-        code = mt_write_file(picture->output, picture->outputs, kind_of(picture), &out);
+        code = mt_outputs_write(picture->output, picture->outputs, kind_of(picture), &out);
     *bytes = out.length;
     mt_buf_release(&out);
     return code;
 }
 
-int mt_picture_tell(const struct mt_picture *picture, const char *chart, long device, size_t bytes)
+int mt_picture_print_json(const struct mt_picture *picture, const char *chart, long device,
+                          size_t bytes)
 {
     struct mt_buf out = {0};
     struct mt_json json;

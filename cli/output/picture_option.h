@@ -32,7 +32,7 @@ struct mt_picture {
 bool mt_picture_read(struct mt_picture *picture, const struct mt_common *common);
 
 /* Adds the line of a report that was written without PNG pictures, unless `why` is MT_OK. */
-void mt_add_no_png(struct mt_buf *out, const struct mt_error *why);
+void mt_picture_add_no_png(struct mt_buf *out, const struct mt_error *why);
 
 /* Adds the names of the pictures that were written: "report/timeline.svg and .png". */
 void mt_add_picture_names(struct mt_buf *out, const struct mt_gallery *gallery);
@@ -52,6 +52,7 @@ int mt_picture_write(const struct mt_picture *picture, const struct mt_drawing *
 
 /* Prints a description of the picture as JSON, "memtrace.render/1". `device` is negative if the
  * picture does not show a device. Returns enum mt_exit. */
-int mt_picture_tell(const struct mt_picture *picture, const char *chart, long device, size_t bytes);
+int mt_picture_print_json(const struct mt_picture *picture, const char *chart, long device,
+                          size_t bytes);
 
 #endif

@@ -8,7 +8,7 @@
 #include "io.h"
 #include "memory_limit.h"
 #include "process_memory.h"
-#include "say.h"
+#include "message.h"
 
 static int exit_code_of(enum mt_status status)
 {
@@ -39,15 +39,16 @@ int mt_report_error(const char *path, const struct mt_error *error)
     else if (error->offset != MT_NO_OFFSET && error->offset) /* the offset 0 does not help a user */
         snprintf(place, sizeof place, " (at byte %llu)", (unsigned long long)error->offset);
     if (error->status == MT_ERR_USAGE && !is_memory)
-        mt_say("%s", text);
+        mt_message("%s", text);
     else if (error->status == MT_ERR_INTERNAL)
-        mt_say("internal error with '%s': %s; this is a bug in memtrace, please report it with "
-               "this line",
-               path, text);
+        mt_message("internal error with '%s': %s; this is a bug in memtrace, please report it with "
+                   "this line",
+                   path, text);
     else if (strcmp(path, "-") == 0)
-        mt_say("cannot %s standard %s: %s%s", verb, *verb == 'w' ? "output" : "input", text, place);
+        mt_message("cannot %s standard %s: %s%s", verb, *verb == 'w' ? "output" : "input", text,
+                   place);
     else
-        mt_say("cannot %s '%s': %s%s", verb, path, text, place);
+        mt_message("cannot %s '%s': %s%s", verb, path, text, place);
     return is_memory ? MT_EXIT_INPUT : exit_code_of(error->status);
 }
 
@@ -59,7 +60,7 @@ int mt_print(const struct mt_buf *buf)
         return MT_EXIT_OK;
     /* The user closed the output (`| head`, `>&-`), so this needs no message. */
     if (errno != EPIPE && errno != EBADF)
-        mt_say("cannot write standard output: %s", strerror(errno));
+        mt_message("cannot write standard output: %s", strerror(errno));
     return MT_EXIT_OUTPUT;
 }
 
@@ -77,7 +78,7 @@ int mt_print_answer(const struct mt_buf *buf, bool is_json)
 
     if (is_json || !buf->length || mt_stdout_screen().unicode)
         return mt_print(buf);
-    mt_add_ascii_text(&ascii, buf->data, buf->length);
+    mt_message_add_ascii(&ascii, buf->data, buf->length);
     return mt_print_and_release(&ascii);
 }
 

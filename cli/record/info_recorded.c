@@ -44,9 +44,9 @@ static void say_missing(struct mt_recorded_summaries *summaries, const char *pat
 {
     mt_progress_end(&summaries->progress);
     if (!summaries->is_quiet)
-        mt_say("'%s': no summary for 'memtrace fleet' was written: %s; to write it later, use "
-               "'memtrace fleet --summarize'",
-               path, why);
+        mt_message("'%s': no summary for 'memtrace fleet' was written: %s; to write it later, use "
+                   "'memtrace fleet --summarize'",
+                   path, why);
 }
 
 /* Makes SIGTERM end this process, even if SIGTERM was ignored or blocked when memtrace started.
@@ -374,7 +374,7 @@ static void json_communicators(struct mt_json *json, const struct mt_communicato
          mt_json_next(&row);) {
         const struct mt_communicator *of = &told->list[row.i];
 
-        mt_json_told_communicator(json, of->id, of->rank, of->ranks, of->registered_peak_bytes);
+        mt_json_communicator(json, of->id, of->rank, of->ranks, of->registered_peak_bytes);
     }
 }
 

@@ -180,7 +180,7 @@ static void add_row(struct mt_table *table, const struct secrets *secrets, enum 
 
     for (uint32_t i = 0; i < texts->count && i < MAX_EXAMPLES; i++) {
         mt_buf_add_text(&examples, i ? ", " : "");
-        mt_add_shortened(&examples, texts->texts[i], EXAMPLE_COLUMNS);
+        mt_text_table_add_shortened(&examples, texts->texts[i], EXAMPLE_COLUMNS);
     }
     MT_CELLS(table, MT_TEXT(kinds[kind].title), MT_COUNT(texts->count),
              MT_TEXT(kinds[kind].is_redacted ? "replaced" : "stays"),
@@ -197,7 +197,7 @@ static void add_text(struct mt_buf *out, const struct secrets *secrets, const ch
     mt_table_begin(&table, "what|#distinct|with --redact|~examples");
     for (int i = 0; i < KIND_COUNT; i++)
         add_row(&table, secrets, (enum kind)i);
-    mt_add_text_table(out, &table, 2, mt_plain_style());
+    mt_text_table_add(out, &table, 2, mt_plain_style());
     mt_buf_add_text(
         out, "\nA trace does not contain data from memory. From the environment it has the options "
              "of the\nallocator and the variables with which launchers describe the job and the "

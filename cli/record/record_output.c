@@ -214,8 +214,8 @@ static void add_redaction(const struct lines *lines)
     mt_buf_add_char(lines->out, '\n');
 }
 
-void mt_add_trace_end(struct mt_buf *out, const struct mt_trace_end *end, const char *before,
-                      bool only_faults)
+void mt_record_add_trace_end(struct mt_buf *out, const struct mt_trace_end *end, const char *before,
+                             bool only_faults)
 {
     const struct lines lines = {out, end, before};
 

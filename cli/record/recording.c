@@ -92,9 +92,9 @@ static void say_secure(const struct mt_recording *recording)
     struct mt_buf word = {0};
 
     mt_buf_add_shell_value(&word, recording->command[0]);
-    mt_say("'%s' cannot be recorded: %s; put memtrace after it: %s memtrace %s ...",
-           recording->command[0], mt_program_reason(&recording->program), word.data,
-           recording->is_simulated ? "dry-run" : "record");
+    mt_message("'%s' cannot be recorded: %s; put memtrace after it: %s memtrace %s ...",
+               recording->command[0], mt_program_reason(&recording->program), word.data,
+               recording->is_simulated ? "dry-run" : "record");
     mt_buf_release(&word);
 }
 
@@ -108,25 +108,25 @@ static void choose_library(struct mt_recording *recording)
     struct mt_error error = {.offset = MT_NO_OFFSET};
 
     if (mt_collector_library(MT_COLLECTOR_NAME, recording->library, &error) != MT_OK) {
-        mt_say("'%s' runs without being recorded: %s", name, error.text);
+        mt_message("'%s' runs without being recorded: %s", name, error.text);
         return;
     }
     mt_program_try_preload(program, recording->library);
     settings->library = recording->library;
     switch (program->kind) {
     case MT_PROGRAM_STATIC:
-        mt_say("'%s' itself is not recorded, only the processes that it starts: %s", name,
-               mt_program_reason(program));
+        mt_message("'%s' itself is not recorded, only the processes that it starts: %s", name,
+                   mt_program_reason(program));
         break;
     case MT_PROGRAM_SECURE: say_secure(recording); break;
     case MT_PROGRAM_OTHER_MACHINE:
     case MT_PROGRAM_OTHER_LOADER:
         settings->no_preload = true;
-        mt_say("'%s' cannot be recorded: %s", name, mt_program_reason(program));
+        mt_message("'%s' cannot be recorded: %s", name, mt_program_reason(program));
         break;
     case MT_PROGRAM_REFUSES:
         settings->library = NULL;
-        mt_say("'%s' runs without being recorded: %s", name, mt_program_reason(program));
+        mt_message("'%s' runs without being recorded: %s", name, mt_program_reason(program));
         break;
     default: break;
     }
@@ -144,9 +144,9 @@ static void choose_interposer(struct mt_recording *recording)
     if (mt_collector_library(MT_INTERPOSER_NAME, recording->interposer, &error) == MT_OK)
         recording->settings.interposer = recording->interposer;
     if (*why && !recording->quiet)
-        mt_say("%s; %s", why,
-               recording->settings.interposer ? "the driver's functions are wrapped instead"
-                                              : "calls of the driver may be missing");
+        mt_message("%s; %s", why,
+                   recording->settings.interposer ? "the driver's functions are wrapped instead"
+                                                  : "calls of the driver may be missing");
 }
 
 /* How much room the files of a recording need at first. */
@@ -163,15 +163,15 @@ static uint64_t room_bytes(void)
  * Returns -1 or an exit code. */
 static int prepare_place(struct mt_recording *recording)
 {
-    const struct mt_trace_place_request request = {.output = recording->output,
-                                                   .command = recording->command,
-                                                   .room_bytes = room_bytes(),
-                                                   .began_ns = recording->launch.began_t_ns,
-                                                   .is_simulated = recording->is_simulated,
-                                                   .unfinished = mt_outputs_unfinished()};
-    struct mt_trace_place *place = &recording->place;
+    const struct mt_trace_target_request request = {.output = recording->output,
+                                                    .command = recording->command,
+                                                    .room_bytes = room_bytes(),
+                                                    .began_ns = recording->launch.began_t_ns,
+                                                    .is_simulated = recording->is_simulated,
+                                                    .unfinished = mt_outputs_unfinished()};
+    struct mt_trace_target *place = &recording->place;
     struct mt_error error = {.offset = MT_NO_OFFSET};
-    enum mt_status status = mt_trace_place_prepare(place, &request, &error);
+    enum mt_status status = mt_trace_target_prepare(place, &request, &error);
 
     if (status == MT_OK) {
         mt_leftovers_remove(place->folder);
@@ -181,17 +181,17 @@ static int prepare_place(struct mt_recording *recording)
     if (status == MT_OK) {
         mt_unfinished_add(mt_outputs_unfinished(), recording->manifest);
         if (place->is_renamed)
-            mt_say("the name of this trace belongs to another recording: this one writes '%s'",
-                   mt_short_path(place->path));
-        mt_trace_place_clear(place);
+            mt_message("the name of this trace belongs to another recording: this one writes '%s'",
+                       mt_short_path(place->path));
+        mt_trace_target_clear(place);
         recording->settings.manifest = recording->manifest;
         return -1;
     }
-    mt_trace_place_leave(place);
+    mt_trace_target_leave(place);
     error.status = status;
     mt_report_error(recording->output ? recording->output : ".", &error);
     if (!recording->output)
-        mt_say("to write the trace to another place, use -o");
+        mt_message("to write the trace to another place, use -o");
     return MT_EXIT_OUTPUT;
 }
 
@@ -200,7 +200,8 @@ int mt_recording_check_command(struct mt_recording *recording)
     mt_program_look(recording->command[0], &recording->program);
     if (mt_program_runs(&recording->program))
         return -1;
-    mt_say("cannot run '%s': %s", recording->command[0], mt_program_reason(&recording->program));
+    mt_message("cannot run '%s': %s", recording->command[0],
+               mt_program_reason(&recording->program));
     return mt_program_exit_code(&recording->program);
 }
 
@@ -211,8 +212,8 @@ int mt_recording_prepare(struct mt_recording *recording)
     if (code >= 0)
         return code;
     if (recording->redact && mt_redaction_init(&recording->redaction) != MT_OK) {
-        mt_say("cannot redact: the system provides no random numbers; the command was not run. "
-               "Without --redact the trace has paths, the host and names of threads");
+        mt_message("cannot redact: the system provides no random numbers; the command was not run. "
+                   "Without --redact the trace has paths, the host and names of threads");
         return MT_EXIT_USAGE;
     }
     choose_library(recording);
@@ -231,7 +232,7 @@ static char **make_environment(void *context, pid_t pid)
         return NULL;
     settings->root = pid;
     settings->output = recording->trace;
-    if (settings->library && !mt_trace_place_output(&recording->place, pid, recording->trace))
+    if (settings->library && !mt_trace_target_output(&recording->place, pid, recording->trace))
         return NULL;
     return mt_record_environment(environ, settings, &recording->arena);
 }
@@ -248,7 +249,7 @@ static int leave(struct mt_recording *recording, int code)
     mt_memory_return_failures(false);
     if (recording->settings.library) {
         remove_manifest(recording);
-        mt_trace_place_leave(&recording->place);
+        mt_trace_target_leave(&recording->place);
     }
     return code;
 }
@@ -265,11 +266,11 @@ int mt_recording_run(struct mt_recording *recording)
     /* the command and its traces must not be lost */
     mt_memory_return_failures(true);
     if (mt_launch_start(launch, &request, &error) != MT_OK) {
-        mt_say("cannot run '%s': %s", recording->command[0], error.text);
+        mt_message("cannot run '%s': %s", recording->command[0], error.text);
         return leave(recording, 126);
     }
     if (launch->exec_errno) {
-        mt_say("cannot run '%s': %s", recording->command[0], strerror(launch->exec_errno));
+        mt_message("cannot run '%s': %s", recording->command[0], strerror(launch->exec_errno));
         return leave(recording, launch->exec_errno == ENOENT ? 127 : 126);
     }
     mt_launch_wait(launch, recording->timeout_ms);
@@ -336,7 +337,7 @@ static enum mt_recording_end end_traces(struct mt_recording *recording,
     mt_recorded_summaries_finish(&summaries);
     /* print this even if memory ran out and the report was lost; the message allocates nothing */
     if (!redacted && mt_memory_has_failed())
-        mt_say("not every trace is redacted: use 'memtrace import --redact'");
+        mt_message("not every trace is redacted: use 'memtrace import --redact'");
     return all;
 }
 
@@ -356,15 +357,17 @@ enum mt_recording_end mt_recording_finish(struct mt_recording *recording,
     listed = mt_manifest_read(recording->manifest, &recording->arena, &recording->traces,
                               &recording->trace_count, &error) == MT_OK;
     if (!listed)
-        mt_say("cannot read the list of traces: %s%s", error.text,
-               recording->redact ? "; the traces are not redacted: use 'memtrace import --redact'"
-                                 : "");
+        mt_message("cannot read the list of traces: %s%s", error.text,
+                   recording->redact
+                       ? "; the traces are not redacted: use 'memtrace import --redact'"
+                       : "");
     else if (!recording->trace_count && !recording->quiet && !recording->json)
-        mt_say("no trace was written: no process used CUDA, or processes that used CUDA could not "
-               "be recorded");
+        mt_message(
+            "no trace was written: no process used CUDA, or processes that used CUDA could not "
+            "be recorded");
     remove_manifest(recording);
     end = end_traces(recording, on_trace, context);
-    mt_trace_place_leave(&recording->place);
+    mt_trace_target_leave(&recording->place);
     mt_memory_return_failures(false);
     return listed ? end : MT_RECORDING_LOST;
 }

@@ -18,7 +18,7 @@
 #include "program_kind.h"
 #include "redaction.h"
 #include "trace_end.h"
-#include "trace_place.h"
+#include "trace_target.h"
 
 struct mt_recording {
     /* set by the caller */
@@ -37,7 +37,7 @@ struct mt_recording {
     uint64_t timeout_ms; /* after this time, the whole process tree is ended; 0 = no limit */
     /* PRIVATE */
     struct mt_program program;
-    struct mt_trace_place place;
+    struct mt_trace_target place;
     struct mt_arena arena;
     struct mt_launch launch;
     struct mt_redaction redaction;

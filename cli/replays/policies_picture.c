@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "asked_report.h"
+#include "question_report.h"
 #include "cards.h"
 #include "memory_limit.h"
 #include "policies_chart.h"
@@ -118,15 +118,16 @@ static int measure_others(struct work *work)
                                         .run = measure_one,
                                         .context = work};
 
-    return mt_run_policies(&runs);
+    return mt_policy_runs_run(&runs);
 }
 
 static int say_no_requests(const struct work *work)
 {
     if (work->device == MT_EVERY_DEVICE)
-        mt_say("'%s': no requests", work->path);
+        mt_message("'%s': no requests", work->path);
     else
-        mt_say("'%s': no requests on device %llu", work->path, (unsigned long long)work->device);
+        mt_message("'%s': no requests on device %llu", work->path,
+                   (unsigned long long)work->device);
     return MT_EXIT_INPUT;
 }
 
@@ -139,9 +140,9 @@ static void leave_out_refusing(struct mt_policy_table *table)
         const struct mt_policy_row *row = &table->rows[i];
 
         if (mt_policy_row_refuses(table, row))
-            mt_say("'%s' is not drawn: only %llu of %llu requests succeed", row->policy,
-                   (unsigned long long)mt_policy_row_requests(row),
-                   (unsigned long long)mt_policy_row_requests(&table->rows[0]));
+            mt_message("'%s' is not drawn: only %llu of %llu requests succeed", row->policy,
+                       (unsigned long long)mt_policy_row_requests(row),
+                       (unsigned long long)mt_policy_row_requests(&table->rows[0]));
         else
             table->rows[kept++] = *row;
     }
@@ -193,9 +194,9 @@ static int measure_and_draw(struct work *work, const struct mt_picture *picture,
     if (mt_heap_view_choose(work->source, &error) != MT_OK)
         return mt_report_error(work->path, &error);
     if (work->source->view.level != MT_VIEW_FRAMEWORK) {
-        mt_say("'%s': its requests did not go to an allocator of a framework; 'memtrace replay "
-               "--policies' lists allocators",
-               work->path);
+        mt_message("'%s': its requests did not go to an allocator of a framework; 'memtrace replay "
+                   "--policies' lists allocators",
+                   work->path);
         return MT_EXIT_INPUT;
     }
     choose(work);
@@ -212,7 +213,7 @@ static int write_picture(const struct work *work, const struct mt_picture *pictu
     int code = mt_picture_write(picture, drawing, &bytes);
 
     if (code == MT_EXIT_OK && work->common->json)
-        code = mt_picture_tell(picture, "policies", work->table->device, bytes);
+        code = mt_picture_print_json(picture, "policies", work->table->device, bytes);
     return code;
 }
 
@@ -224,7 +225,7 @@ int mt_policies_render(const char *path, uint64_t device, const struct mt_pictur
     struct mt_drawing drawing = {0};
     int code = MT_EXIT_INPUT;
 
-    if (!mt_refuses_device(device)) {
+    if (!mt_question_refuses_device(device)) {
         *work = (struct work){.path = path, .device = device, .common = common, .table = table};
         work->source = mt_open_input(path, common, &code);
     }

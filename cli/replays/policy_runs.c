@@ -102,7 +102,7 @@ static void *help(void *context)
     struct mt_error error;
     size_t index;
 
-    if (mt_open_any(runs->path, &source, &error) == MT_OK &&
+    if (mt_import_open_any(runs->path, &source, &error) == MT_OK &&
         (!runs->heap || mt_heap_view_choose_heap(source, runs->heap, &error) == MT_OK) &&
         take_policy(crew, &index))
         work(crew, source, index, false);
@@ -126,7 +126,7 @@ static size_t count_helpers(const struct mt_policy_runs *runs)
     return jobs ? (size_t)jobs - 1 : 0;
 }
 
-int mt_run_policies(const struct mt_policy_runs *runs)
+int mt_policy_runs_run(const struct mt_policy_runs *runs)
 {
     struct crew crew = {.runs = runs, .lock = PTHREAD_MUTEX_INITIALIZER};
     pthread_t threads[MAX_THREADS];
@@ -168,22 +168,24 @@ static bool has_pages(const struct mt_source *source)
     return false;
 }
 
-void mt_add_requests(struct mt_buf *out, const struct mt_source *source)
+void mt_policy_runs_add_requests(struct mt_buf *out, const struct mt_source *source)
 {
     if (!source || source->view.level != MT_VIEW_DRIVER)
         return;
     mt_buf_add_char(out, '\n');
     if (source->view.one_heap)
-        mt_add_note(out, 0, "requests: only those of the heap %s",
-                    mt_heap_name(&source->symbols, source->view.heap));
+        mt_text_table_add_note(out, 0, "requests: only those of the heap %s",
+                               mt_heap_name(&source->symbols, source->view.heap));
     else
-        mt_add_note(out, 0,
-                    "requests: those to the driver, for all its heaps of device memory; the trace "
-                    "has no allocator above the driver");
+        mt_text_table_add_note(
+            out, 0,
+            "requests: those to the driver, for all its heaps of device memory; the trace "
+            "has no allocator above the driver");
     if (has_pages(source))
-        mt_add_note(out, 0,
-                    "the heap driver:virtual holds whole pages, mostly of 2 MiB; the trace lacks "
-                    "the requests of the program within them");
+        mt_text_table_add_note(
+            out, 0,
+            "the heap driver:virtual holds whole pages, mostly of 2 MiB; the trace lacks "
+            "the requests of the program within them");
 }
 
 void mt_json_requests(struct mt_json *json, const struct mt_source *source)
@@ -205,8 +207,8 @@ int mt_policy_error(const char *path, const char *policy, const struct mt_error 
         names[count] = mt_policies[count]->name;
     near = mt_did_you_mean(policy, names, count);
     if (near && !mt_policy_find(policy, strlen(policy)))
-        mt_say("policy '%s': %s; did you mean '%s'?", policy, error->text, near);
+        mt_message("policy '%s': %s; did you mean '%s'?", policy, error->text, near);
     else
-        mt_say("policy '%s': %s", policy, error->text);
+        mt_message("policy '%s': %s", policy, error->text);
     return MT_EXIT_USAGE;
 }

@@ -24,7 +24,7 @@ struct mt_policy_runs {
 
 /* Runs each policy of the list until one fails. The result does not depend on `jobs`. Prints the
  * error of the first policy in the list that failed; returns enum mt_exit. */
-int mt_run_policies(const struct mt_policy_runs *runs);
+int mt_policy_runs_run(const struct mt_policy_runs *runs);
 
 #define MT_JOBS_OPTION(target)                                                                     \
     {                                                                                              \
@@ -33,7 +33,7 @@ int mt_run_policies(const struct mt_policy_runs *runs);
 
 /* Add a remark if the requests are not from an allocator above the driver: a note, or "requests":
  * "driver" (or the heap of --heap). Otherwise, or for a NULL source, add nothing. */
-void mt_add_requests(struct mt_buf *out, const struct mt_source *source);
+void mt_policy_runs_add_requests(struct mt_buf *out, const struct mt_source *source);
 void mt_json_requests(struct mt_json *json, const struct mt_source *source);
 
 /* Prints why a policy could not run, and for an unknown name a suggestion. Returns the exit

@@ -13,7 +13,7 @@
 #include "units.h"
 #include "util.h"
 
-void mt_add_conf_command(struct mt_buf *out, const char *conf)
+void mt_tune_add_command(struct mt_buf *out, const char *conf)
 {
     if (*conf) {
         mt_buf_add_text(out, "export PYTORCH_CUDA_ALLOC_CONF=");
@@ -78,7 +78,7 @@ static void add_recommendation(struct mt_buf *out, const struct mt_tune_answer *
         return;
     }
     mt_buf_add_text(out, style->bold);
-    mt_add_conf_command(out, best->conf);
+    mt_tune_add_command(out, best->conf);
     mt_buf_printf(out, "%s\n", style->reset);
     mt_buf_add_text(out, "compared with ");
     mt_buf_add_printable(out, spelling(&summary->current), strlen(spelling(&summary->current)));
@@ -124,13 +124,13 @@ static void add_table(struct mt_buf *out, const struct mt_tune_answer *answer,
     add_row(&table, answer, "the run", &summary->current);
     for (i = 0; i < summary->front_count; i++)
         add_row(&table, answer, i == summary->best ? "best" : "", &summary->front[i]);
-    mt_add_text_table(out, &table, 0, style);
+    mt_text_table_add(out, &table, 0, style);
 }
 
 /* Adds a paragraph and releases `text`. */
 static void add_paragraph(struct mt_buf *out, struct mt_buf *text)
 {
-    mt_add_wrapped(out, text->data, 0, 0);
+    mt_text_table_add_wrapped(out, text->data, 0, 0);
     mt_buf_add_char(out, '\n');
     mt_buf_release(text);
 }

@@ -18,7 +18,7 @@ static inline const struct mt_tune_row *mt_tune_best(const struct mt_tune_summar
 }
 
 /* Appends the shell command that sets `conf`, or that restores the defaults if `conf` is "". */
-void mt_add_conf_command(struct mt_buf *out, const char *conf);
+void mt_tune_add_command(struct mt_buf *out, const char *conf);
 
 void mt_tune_print_text(struct mt_buf *out, const struct mt_tune_answer *answer);
 void mt_tune_print_json(struct mt_buf *out, const struct mt_tune_answer *answer);

@@ -23,7 +23,7 @@ static void add_line(struct mt_buf *out, size_t indent, const char *title, const
     for (size_t i = 0; i < indent; i++)
         mt_buf_add_char(out, ' ');
     mt_buf_add_text(out, title);
-    mt_add_wrapped(out, text, indent + strlen(title), indent + 2);
+    mt_text_table_add_wrapped(out, text, indent + strlen(title), indent + 2);
     mt_buf_add_char(out, '\n');
 }
 
@@ -44,7 +44,7 @@ static void add_verdict(struct mt_buf *out, const struct mt_gates *gates,
     mt_buf_printf(out, "%s%s%s", color_of(gates->verdict, style), style->bold,
                   words[gates->verdict]);
     mt_buf_add_text(out, style->reset);
-    mt_add_wrapped(out, line.data ? line.data : "", strlen(words[gates->verdict]), 2);
+    mt_text_table_add_wrapped(out, line.data ? line.data : "", strlen(words[gates->verdict]), 2);
     mt_buf_add_char(out, '\n');
     mt_buf_release(&line);
 }
@@ -75,7 +75,7 @@ static bool is_reported(const struct mt_gates *gates, size_t index, bool is_advi
     return false;
 }
 
-void mt_add_gates_text(struct mt_buf *out, const struct mt_gates *gates,
+void mt_gates_add_text(struct mt_buf *out, const struct mt_gates *gates,
                        const struct mt_style *style)
 {
     add_verdict(out, gates, style);
@@ -157,7 +157,7 @@ static void add_device(struct mt_json *json, const struct mt_baseline_device *de
     mt_json_object_end(json);
 }
 
-void mt_add_baseline_json(struct mt_buf *out, const struct mt_baseline *baseline)
+void mt_baseline_add_json(struct mt_buf *out, const struct mt_baseline *baseline)
 {
     struct mt_json json;
 

@@ -33,11 +33,12 @@ int mt_pools_to_policies(const struct mt_text_list *pools, struct mt_text_list *
     }
     if (!pools->count || given)
         return MT_EXIT_OK;
-    mt_say("option '--pool' needs a pytorch policy, and none is given");
+    mt_message("option '--pool' needs a pytorch policy, and none is given");
     return MT_EXIT_USAGE;
 }
 
-void mt_add_pool_shares(struct mt_buf *out, const char *policy, const struct mt_pool_share *shares)
+void mt_pool_option_add_shares(struct mt_buf *out, const char *policy,
+                               const struct mt_pool_share *shares)
 {
     const char *at = mt_pool_routes_text(policy), *selector;
     char count[MT_UNITS_TEXT], bytes[MT_UNITS_TEXT];
@@ -56,8 +57,8 @@ void mt_add_pool_shares(struct mt_buf *out, const char *policy, const struct mt_
                           mt_format_bytes(bytes, shares[i].private_requested_bytes));
         mt_buf_add_char(out, '\n');
     }
-    mt_add_note(out, 2,
-                "pools exist until the end of the run and never return memory to the driver");
+    mt_text_table_add_note(
+        out, 2, "pools exist until the end of the run and never return memory to the driver");
 }
 
 void mt_json_pool_shares(struct mt_json *json, const char *policy,

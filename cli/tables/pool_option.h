@@ -15,7 +15,8 @@ int mt_pools_to_policies(const struct mt_text_list *pools, struct mt_text_list *
 
 /* Add the contents of the pools of a policy: a line for each pool, or the member "pools". Add
  * nothing if there are no pools. */
-void mt_add_pool_shares(struct mt_buf *out, const char *policy, const struct mt_pool_share *shares);
+void mt_pool_option_add_shares(struct mt_buf *out, const char *policy,
+                               const struct mt_pool_share *shares);
 void mt_json_pool_shares(struct mt_json *json, const char *policy,
                          const struct mt_pool_share *shares);
 

@@ -41,7 +41,7 @@ static void json_verify(struct mt_json *json, const char *key, const char *polic
     mt_json_u64(json, "segment_events_unexpected", verify->unexpected_segment_events);
     mt_json_u64(json, "ooms", verify->ooms);
     mt_json_u64(json, "ooms_exact", verify->ooms_exact);
-    mt_json_bool(json, "exact", mt_replay_is_the_run(verify));
+    mt_json_bool(json, "exact", mt_replay_matches_recording(verify));
     mt_json_covered(json, verify);
     mt_json_bool(json, "taken_over", result->is_taken_over);
     mt_json_text(json, "first_difference",

@@ -11,8 +11,8 @@
 #include "report_json.h"
 #include "site.h"
 
-void mt_json_told_communicator(struct mt_json *json, uint64_t id, uint64_t rank, uint64_t ranks,
-                               uint64_t registered_peak_bytes)
+void mt_json_communicator(struct mt_json *json, uint64_t id, uint64_t rank, uint64_t ranks,
+                          uint64_t registered_peak_bytes)
 {
     char text[sizeof "0x0123456789abcdef"];
 

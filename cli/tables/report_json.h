@@ -43,8 +43,8 @@ void mt_json_input(struct mt_json *json, const struct mt_report *report);
 /* Adds members to the open object. "id" is a string, "0xa4ca2addf5eba5", as in NCCL's log, because
  * people compare ids of different ranks, and many JSON readers would round a number of this size.
  * An argument of 0 means unknown and becomes null. */
-void mt_json_told_communicator(struct mt_json *json, uint64_t id, uint64_t rank, uint64_t ranks,
-                               uint64_t registered_peak_bytes);
+void mt_json_communicator(struct mt_json *json, uint64_t id, uint64_t rank, uint64_t ranks,
+                          uint64_t registered_peak_bytes);
 
 /* The table of modules as JSON. */
 

@@ -118,13 +118,13 @@ static void say_unread(struct mt_source_files *files, const char *path, const ch
 
     mt_strings_put(&files->unread, path, strlen(path), &id);
     if (id == before && id < MAX_SAID && !files->quiet)
-        mt_say("the source file '%s' was not read: %s", path, why);
+        mt_message("the source file '%s' was not read: %s", path, why);
 }
 
 void mt_source_files_end(struct mt_source_files *files)
 {
     if (files->unread.count > MAX_SAID && !files->quiet)
-        mt_say("%u more source files were not read", files->unread.count - MAX_SAID);
+        mt_message("%u more source files were not read", files->unread.count - MAX_SAID);
     mt_strings_release(&files->unread);
 }
 

@@ -208,7 +208,7 @@ static bool is_unit(const char *word, size_t length)
 {
     while (length && strchr(").,;:", word[length - 1]))
         length--;
-    return mt_is_unit(word, length);
+    return mt_units_is_unit(word, length);
 }
 
 /* Returns the length of a word, including the next word if that is the unit of a number. A line
@@ -223,7 +223,7 @@ static size_t unbroken_length(const char *text)
     return is_unit(text + length + 1, next) ? length + 1 + next : length;
 }
 
-void mt_add_wrapped(struct mt_buf *out, const char *text, size_t column, size_t indent)
+void mt_text_table_add_wrapped(struct mt_buf *out, const char *text, size_t column, size_t indent)
 {
     size_t screen = mt_stdout_screen().columns;
     size_t most = screen < MT_TEXT_COLUMNS ? screen : MT_TEXT_COLUMNS;
@@ -251,7 +251,7 @@ void mt_add_wrapped(struct mt_buf *out, const char *text, size_t column, size_t 
     mt_buf_release(&safe);
 }
 
-void mt_add_note(struct mt_buf *out, size_t indent, const char *format, ...)
+void mt_text_table_add_note(struct mt_buf *out, size_t indent, const char *format, ...)
 {
     struct mt_buf text = {0};
     va_list args;
@@ -261,7 +261,7 @@ void mt_add_note(struct mt_buf *out, size_t indent, const char *format, ...)
     va_end(args);
     add_blanks(out, indent);
     if (text.data)
-        mt_add_wrapped(out, text.data, indent, indent);
+        mt_text_table_add_wrapped(out, text.data, indent, indent);
     mt_buf_add_char(out, '\n');
     mt_buf_release(&text);
 }
@@ -316,7 +316,7 @@ static void add_middle(struct mt_buf *out, const char *text, size_t columns, boo
     mt_buf_add(out, text + end - tail, tail);
 }
 
-void mt_add_shortened(struct mt_buf *out, const char *text, size_t columns)
+void mt_text_table_add_shortened(struct mt_buf *out, const char *text, size_t columns)
 {
     struct mt_buf safe = {0};
 
@@ -564,14 +564,14 @@ static void add_callers(struct mt_buf *out, const struct callers *callers, unsig
     if (line.data) {
         add_blanks(out, indent);
         mt_buf_add_text(out, style->dim);
-        mt_add_wrapped(out, line.data, indent, indent + 2);
+        mt_text_table_add_wrapped(out, line.data, indent, indent + 2);
         mt_buf_add_text(out, style->reset);
         mt_buf_add_char(out, '\n');
     }
     mt_buf_release(&line);
 }
 
-void mt_add_text_table(struct mt_buf *out, struct mt_table *table, unsigned indent,
+void mt_text_table_add(struct mt_buf *out, struct mt_table *table, unsigned indent,
                        const struct mt_style *style)
 {
     size_t rows = mt_table_rows(table);

@@ -97,15 +97,16 @@ static enum mt_status open_content(struct mt_feed *feed, struct mt_source **sour
                               "neither a memtrace trace nor a format that can be imported");
 }
 
-enum mt_status mt_open_any(const char *path, struct mt_source **source, struct mt_error *error)
+enum mt_status mt_import_open_any(const char *path, struct mt_source **source,
+                                  struct mt_error *error)
 {
     const struct mt_feed_watch none = {NULL, NULL};
 
-    return mt_open_any_watched(path, &none, source, error);
+    return mt_import_open_watched(path, &none, source, error);
 }
 
-enum mt_status mt_open_any_watched(const char *path, const struct mt_feed_watch *watch,
-                                   struct mt_source **source, struct mt_error *error)
+enum mt_status mt_import_open_watched(const char *path, const struct mt_feed_watch *watch,
+                                      struct mt_source **source, struct mt_error *error)
 {
     struct mt_feed *feed;
     enum mt_status status = mt_feed_open(path, &feed, error);

@@ -9,11 +9,13 @@ struct mt_feed_watch;
 
 /* Opens a memtrace trace or a file that an importer recognizes, with or without zstd; "-" is
  * standard input. */
-enum mt_status mt_open_any(const char *path, struct mt_source **source,
-                           struct mt_error *error) MT_MUST_USE;
+enum mt_status mt_import_open_any(const char *path, struct mt_source **source,
+                                  struct mt_error *error) MT_MUST_USE;
 
-/* Like mt_open_any. The watch (feed.h) follows the reading of a file that is read as a whole. */
-enum mt_status mt_open_any_watched(const char *path, const struct mt_feed_watch *watch,
-                                   struct mt_source **source, struct mt_error *error) MT_MUST_USE;
+/* Like mt_import_open_any. The watch (feed.h) follows the reading of a file that is read as a
+ * whole. */
+enum mt_status mt_import_open_watched(const char *path, const struct mt_feed_watch *watch,
+                                      struct mt_source **source,
+                                      struct mt_error *error) MT_MUST_USE;
 
 #endif

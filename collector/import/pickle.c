@@ -25,7 +25,7 @@ static uint64_t little_endian(const unsigned char *bytes, size_t count)
 static enum mt_status operand(struct mt_pickle *p, size_t count, uint64_t *value)
 {
     const unsigned char *bytes;
-    enum mt_status status = mt_window_take(p, count, &bytes);
+    enum mt_status status = mt_pickle_window_take(p, count, &bytes);
 
     if (status == MT_OK)
         *value = little_endian(bytes, count);
@@ -103,14 +103,14 @@ static enum mt_status run_long(struct mt_pickle *p, size_t length_bytes)
         return status;
     if (length > INT32_MAX)
         return mt_pickle_damaged(p, "LONG4 with a negative length");
-    status = mt_window_take(p, length, &bytes);
+    status = mt_pickle_window_take(p, length, &bytes);
     return status == MT_OK ? push_number(p, mt_pickle_long(bytes, (size_t)length)) : status;
 }
 
 static enum mt_status run_binfloat(struct mt_pickle *p)
 {
     const unsigned char *bytes;
-    enum mt_status status = mt_window_take(p, 8, &bytes);
+    enum mt_status status = mt_pickle_window_take(p, 8, &bytes);
     uint64_t bits = 0;
     size_t i;
 
@@ -128,7 +128,7 @@ static enum mt_status run_text(struct mt_pickle *p, uint8_t kind, size_t length_
     enum mt_status status = operand(p, length_bytes, &length);
 
     if (status == MT_OK)
-        status = mt_window_take(p, length, &bytes);
+        status = mt_pickle_window_take(p, length, &bytes);
     return status == MT_OK ? mt_machine_text(p, kind, bytes, (size_t)length) : status;
 }
 
@@ -139,7 +139,7 @@ static enum mt_status run_text_number(struct mt_pickle *p, unsigned opcode)
     const unsigned char *line;
     size_t length;
     bool sound;
-    enum mt_status status = mt_window_line(p, &line, &length);
+    enum mt_status status = mt_pickle_window_line(p, &line, &length);
 
     if (status != MT_OK)
         return status;
@@ -154,7 +154,7 @@ static enum mt_status run_text_line(struct mt_pickle *p, unsigned opcode)
     const unsigned char *line;
     size_t length;
     bool sound;
-    enum mt_status status = mt_window_line(p, &line, &length);
+    enum mt_status status = mt_pickle_window_line(p, &line, &length);
 
     if (status != MT_OK)
         return status;
@@ -176,7 +176,7 @@ static enum mt_status run_text_memo(struct mt_pickle *p, unsigned opcode)
     struct mt_pickle_value value;
     const unsigned char *line;
     size_t length;
-    enum mt_status status = mt_window_line(p, &line, &length);
+    enum mt_status status = mt_pickle_window_line(p, &line, &length);
 
     if (status != MT_OK)
         return status;
@@ -271,7 +271,7 @@ static enum mt_status execute(struct mt_pickle *p, unsigned opcode)
 {
     switch (opcode) {
     case OP_PROTO: return run_proto(p);
-    case OP_FRAME: return mt_window_skip(p, 8);
+    case OP_FRAME: return mt_pickle_window_skip(p, 8);
     case OP_STOP: return MT_END;
     case OP_MARK: return mt_machine_mark(p);
     case OP_POP: return run_pop(p);
@@ -337,11 +337,11 @@ static enum mt_status run(struct mt_pickle *p)
 
     while (status == MT_OK) {
         if (p->end - p->at < MT_PICKLE_MARGIN && !p->feed_ended) {
-            status = mt_window_fill(p, MT_PICKLE_MARGIN);
+            status = mt_pickle_window_fill(p, MT_PICKLE_MARGIN);
             if (status != MT_OK)
                 break;
         }
-        p->opcode_offset = mt_window_offset(p);
+        p->opcode_offset = mt_pickle_window_offset(p);
         if (p->at == p->end)
             return mt_fail(p->error, MT_ERR_FORMAT, p->opcode_offset,
                            "the pickle is cut (no STOP before the end of the file)");
@@ -457,7 +457,7 @@ uint64_t mt_pickle_shape(const struct mt_pickle *p)
 
 uint64_t mt_pickle_bytes(const struct mt_pickle *p)
 {
-    return mt_window_offset(p);
+    return mt_pickle_window_offset(p);
 }
 
 bool mt_pickle_probe(const void *bytes, size_t length)

@@ -32,7 +32,7 @@ static enum mt_status read_more(struct mt_pickle *p)
     return MT_OK;
 }
 
-enum mt_status mt_window_fill(struct mt_pickle *p, size_t count)
+enum mt_status mt_pickle_window_fill(struct mt_pickle *p, size_t count)
 {
     size_t left = (size_t)(p->end - p->at);
     enum mt_status status = MT_OK;
@@ -54,7 +54,7 @@ static enum mt_status pass(struct mt_pickle *p, uint64_t length, bool gather)
 {
     while (length) {
         size_t piece;
-        enum mt_status status = mt_window_fill(p, 1);
+        enum mt_status status = mt_pickle_window_fill(p, 1);
 
         if (status != MT_OK)
             return status;
@@ -72,7 +72,8 @@ static enum mt_status pass(struct mt_pickle *p, uint64_t length, bool gather)
     return MT_OK;
 }
 
-enum mt_status mt_window_take_far(struct mt_pickle *p, uint64_t length, const unsigned char **bytes)
+enum mt_status mt_pickle_window_take_far(struct mt_pickle *p, uint64_t length,
+                                         const unsigned char **bytes)
 {
     enum mt_status status;
 
@@ -84,18 +85,19 @@ enum mt_status mt_window_take_far(struct mt_pickle *p, uint64_t length, const un
     return status;
 }
 
-enum mt_status mt_window_skip(struct mt_pickle *p, uint64_t length)
+enum mt_status mt_pickle_window_skip(struct mt_pickle *p, uint64_t length)
 {
     return pass(p, length, false);
 }
 
-enum mt_status mt_window_line(struct mt_pickle *p, const unsigned char **line, size_t *length)
+enum mt_status mt_pickle_window_line(struct mt_pickle *p, const unsigned char **line,
+                                     size_t *length)
 {
     mt_buf_reset(&p->scratch);
     for (;;) {
         const unsigned char *newline;
         size_t left;
-        enum mt_status status = mt_window_fill(p, 1);
+        enum mt_status status = mt_pickle_window_fill(p, 1);
 
         if (status != MT_OK)
             return status;

@@ -99,31 +99,31 @@ struct mt_pickle {
 
 /* Makes at least `count` (<= MT_PICKLE_MARGIN) bytes available in [at, end), unless the input has
  * fewer. Moves the window. */
-enum mt_status mt_window_fill(struct mt_pickle *p, size_t count) MT_MUST_USE;
+enum mt_status mt_pickle_window_fill(struct mt_pickle *p, size_t count) MT_MUST_USE;
 
 /* Returns the next `length` bytes, in the window or copied to p->scratch. Fails if the input has
  * fewer. Valid until the next call. */
-enum mt_status mt_window_take_far(struct mt_pickle *p, uint64_t length,
-                                  const unsigned char **bytes) MT_MUST_USE;
+enum mt_status mt_pickle_window_take_far(struct mt_pickle *p, uint64_t length,
+                                         const unsigned char **bytes) MT_MUST_USE;
 
-static inline enum mt_status mt_window_take(struct mt_pickle *p, uint64_t length,
-                                            const unsigned char **bytes)
+static inline enum mt_status mt_pickle_window_take(struct mt_pickle *p, uint64_t length,
+                                                   const unsigned char **bytes)
 {
     if (length > (uint64_t)(p->end - p->at))
-        return mt_window_take_far(p, length, bytes);
+        return mt_pickle_window_take_far(p, length, bytes);
     *bytes = p->at;
     p->at += length;
     return MT_OK;
 }
 
 /* Skips `length` bytes. */
-enum mt_status mt_window_skip(struct mt_pickle *p, uint64_t length) MT_MUST_USE;
+enum mt_status mt_pickle_window_skip(struct mt_pickle *p, uint64_t length) MT_MUST_USE;
 
 /* Returns the bytes up to the next newline, which is consumed but not included. */
-enum mt_status mt_window_line(struct mt_pickle *p, const unsigned char **line,
-                              size_t *length) MT_MUST_USE;
+enum mt_status mt_pickle_window_line(struct mt_pickle *p, const unsigned char **line,
+                                     size_t *length) MT_MUST_USE;
 
-static inline uint64_t mt_window_offset(const struct mt_pickle *p)
+static inline uint64_t mt_pickle_window_offset(const struct mt_pickle *p)
 {
     return p->offset + (uint64_t)(p->at - p->window);
 }

@@ -120,7 +120,7 @@ static void see_context(const char *name, const struct mt_interposed_call *call)
 /* Queries about devices do not start a trace (source_cupti.c). */
 static bool is_mere_question(int number)
 {
-    return number < CONTEXT_DESTROY && mt_cupti_asks_device(&mt_cupti_entries[number]) &&
+    return number < CONTEXT_DESTROY && mt_cupti_is_device_query(&mt_cupti_entries[number]) &&
            !mt_collect_is_running();
 }
 
@@ -131,7 +131,7 @@ static void tell(void)
         return;
     mt_collect_fact("sources", "interposer");
     mt_collect_fact("driver_calls", "through libmemtrace-cuda.so");
-    mt_cupti_contexts_tell_devices();
+    mt_cupti_contexts_record_devices();
     atomic_store_explicit(&told, true, memory_order_release);
 }
 

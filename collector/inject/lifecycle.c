@@ -23,7 +23,7 @@
 #include "settings.h"
 #include "shell_word.h"
 #include "tape_file.h"
-#include "tell_user.h"
+#include "collect_message.h"
 #include "trace_claim.h"
 
 /* Chooses the file to which a process records. If another process of the run has taken the name,
@@ -43,7 +43,7 @@ static bool name_trace(unsigned attempt)
         (void)snprintf(again, sizeof again, "-%u",
                        output[length - 1] == '/' ? attempt + 1 : attempt);
     if (output[length - 1] == '/') {
-        long number = mt_run_place().rank;
+        long number = mt_run_ranks().rank;
         mt_run_host(host, sizeof host);
         if (number >= 0)
             (void)snprintf(rank, sizeof rank, "-rank%ld", number);
@@ -68,10 +68,10 @@ static void say_unlisted(const char *manifest, int why)
     char trace[MT_COLLECT_LINE_BYTES - 64];
     struct mt_buf word = {.data = trace, .capacity = sizeof trace, .is_fixed = true};
 
-    mt_collect_say(&said[0], "cannot write '%s': %s", manifest, strerror(why));
+    mt_collect_message(&said[0], "cannot write '%s': %s", manifest, strerror(why));
     mt_buf_add_shell_path(&word, mt_core.trace_path);
-    mt_collect_say(&said[1], "when the program has ended, run: memtrace recover %s",
-                   word.failed ? "TRACE" : trace);
+    mt_collect_message(&said[1], "when the program has ended, run: memtrace recover %s",
+                       word.failed ? "TRACE" : trace);
 }
 
 /* `memtrace record` learns from the manifest which traces exist. The line begins with a newline,
@@ -142,13 +142,13 @@ static bool trace_file_create(void)
     static bool said;
 
     if (!open_trace()) {
-        mt_collect_say(&said, "cannot write '%s': %s; nothing is recorded", mt_core.trace_path,
-                       strerror(errno));
+        mt_collect_message(&said, "cannot write '%s': %s; nothing is recorded", mt_core.trace_path,
+                           strerror(errno));
         return false;
     }
     if (!make_tape(&error)) {
-        mt_collect_say(&said, "cannot write '%s': %s; nothing is recorded", mt_core.tape_path,
-                       error.text);
+        mt_collect_message(&said, "cannot write '%s': %s; nothing is recorded", mt_core.tape_path,
+                           error.text);
         mt_own_file_remove(&mt_core.trace_file);
         return false;
     }
@@ -268,7 +268,7 @@ static bool start(void)
     exit_note_begin();
     if (mt_writer_thread_start())
         return true;
-    mt_collect_say(&said, "cannot start a thread: nothing is recorded");
+    mt_collect_message(&said, "cannot start a thread: nothing is recorded");
     return false;
 }
 
@@ -339,8 +339,8 @@ static void leave_alone(void)
 
     atomic_store(&mt_core.state, MT_CORE_OFF);
     mt_core_forget_generation();
-    mt_collect_say(&said, "process %ld was made by clone() without fork(): it is not recorded",
-                   (long)getpid());
+    mt_collect_message(&said, "process %ld was made by clone() without fork(): it is not recorded",
+                       (long)getpid());
 }
 
 /* A fork handler of the program that runs before this library's may already emit events. */

@@ -29,7 +29,7 @@
 typedef void *mt_dlsym_fn(void *handle, const char *name);
 
 /* interposer_lookup.c: returns libc's dlsym, never NULL. */
-MT_HIDDEN mt_dlsym_fn *mt_find_real_dlsym(void);
+MT_HIDDEN mt_dlsym_fn *mt_interposer_find_dlsym(void);
 /* Returns an entry point of the loaded libcuda, or NULL. */
 MT_HIDDEN void *mt_real_entry(const char *name);
 

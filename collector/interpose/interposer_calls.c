@@ -31,7 +31,7 @@ static const struct mt_driver_hooks *find_hooks(void)
     void *symbol;
 
     if (!atomic_load_explicit(&looked, memory_order_acquire)) {
-        symbol = mt_find_real_dlsym()(NULL, "memtrace_driver_hooks");
+        symbol = mt_interposer_find_dlsym()(NULL, "memtrace_driver_hooks");
         if (symbol)
             atomic_store(&found, ((const struct mt_driver_hooks *(*)(void))symbol)());
         atomic_store_explicit(&looked, true, memory_order_release);

@@ -24,7 +24,7 @@ _Atomic(mt_dlsym_fn *) mt_real_dlsym;
 
 /* dlvsym is not interposed, so it finds the next dlsym. The version of dlsym depends on the age of
  * libc. */
-mt_dlsym_fn *mt_find_real_dlsym(void)
+mt_dlsym_fn *mt_interposer_find_dlsym(void)
 {
     mt_dlsym_fn *known = atomic_load_explicit(&mt_real_dlsym, memory_order_relaxed);
     void *found;
@@ -55,7 +55,7 @@ void *mt_real_entry(const char *name)
 {
     void *library = libcuda();
 
-    return library ? mt_find_real_dlsym()(library, name) : NULL;
+    return library ? mt_interposer_find_dlsym()(library, name) : NULL;
 }
 
 enum { PER_THREAD_STREAM = 2 };
@@ -168,7 +168,7 @@ static bool is_of_libcuda(void *function)
 MT_HIDDEN void *mt_dlsym_of_handle(void *handle, const char *name);
 void *mt_dlsym_of_handle(void *handle, const char *name)
 {
-    void *found = mt_find_real_dlsym()(handle, name);
+    void *found = mt_interposer_find_dlsym()(handle, name);
     struct mt_interposed *to;
 
     if (!found)
@@ -200,7 +200,7 @@ __asm__(".text\n"
         "    stp x29, x30, [sp, -32]!\n"
         "    mov x29, sp\n"
         "    stp x0, x1, [sp, 16]\n"
-        "    bl mt_find_real_dlsym\n"
+        "    bl mt_interposer_find_dlsym\n"
         "    mov x16, x0\n"
         "    ldp x0, x1, [sp, 16]\n"
         "    ldp x29, x30, [sp], 32\n"
@@ -228,7 +228,7 @@ __asm__(".text\n"
         "    pushq %rdi\n"
         "    pushq %rsi\n"
         "    subq $8, %rsp\n"
-        "    call mt_find_real_dlsym\n"
+        "    call mt_interposer_find_dlsym\n"
         "    addq $8, %rsp\n"
         "    popq %rsi\n"
         "    popq %rdi\n"

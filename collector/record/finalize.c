@@ -102,7 +102,7 @@ static void text_of(const struct mt_symbols *symbols, uint32_t string, const cha
 static bool frame_is_native_address(const struct mt_symbols *symbols, uint32_t frame,
                                     struct mt_native_frame *native)
 {
-    struct mt_native_place place;
+    struct mt_native_position place;
 
     text_of(symbols, symbols->frames[frame].function, &native->function, &native->function_length);
     text_of(symbols, symbols->frames[frame].file, &native->file, &native->file_length);
@@ -152,7 +152,8 @@ static enum mt_status add_as_it_is(struct mt_stack_finalizer *self, const struct
                            : status;
 }
 
-static enum mt_status add_place(struct mt_stack_finalizer *self, const struct mt_code_place *place)
+static enum mt_status add_place(struct mt_stack_finalizer *self,
+                                const struct mt_code_position *place)
 {
     struct mt_symbols *symbols = &self->looked_at;
     struct expanded *expanded;

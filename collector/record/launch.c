@@ -415,7 +415,7 @@ struct mt_process_end mt_launch_end(const struct mt_launch *launch)
     return end;
 }
 
-void mt_launch_die_likewise(const struct mt_launch *launch)
+void mt_launch_reraise(const struct mt_launch *launch)
 {
     static const struct rlimit no_core = {0, 0};
     struct sigaction usual = {.sa_handler = SIG_DFL};

@@ -74,6 +74,6 @@ struct mt_process_end mt_launch_end(const struct mt_launch *launch);
 
 /* Kills this process with the signal that killed the command, without a core dump. Returns if the
  * command was not killed, or if the signal had no effect. */
-void mt_launch_die_likewise(const struct mt_launch *launch);
+void mt_launch_reraise(const struct mt_launch *launch);
 
 #endif

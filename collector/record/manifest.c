@@ -51,7 +51,7 @@ static bool is_unfinished_trace(int fd)
 
 static void remove_if_left(int folder, const char *name)
 {
-    bool is_temporary = mt_is_temporary_name(name);
+    bool is_temporary = mt_temporary_file_is_name(name);
     struct stat facts;
     int fd = mt_io_open_at(folder, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK, 0);
 
@@ -78,7 +78,7 @@ void mt_leftovers_remove(const char *folder)
     if (!listing)
         return;
     while ((entry = readdir(listing)))
-        if (mt_is_manifest_name(entry->d_name) || mt_is_temporary_name(entry->d_name))
+        if (mt_manifest_is_name(entry->d_name) || mt_temporary_file_is_name(entry->d_name))
             remove_if_left(dirfd(listing), entry->d_name);
     closedir(listing);
 }

@@ -83,7 +83,7 @@ static enum mt_native_role role_of_module(const char *path)
 }
 
 static enum mt_status open_module(struct mt_native_names *names, const char *file,
-                                  const struct mt_native_place *place, struct module *module)
+                                  const struct mt_native_position *place, struct module *module)
 {
     struct mt_code_file_id id = {.build_id = place->build_id,
                                  .build_id_bytes = place->build_id_bytes,
@@ -101,7 +101,7 @@ static enum mt_status open_module(struct mt_native_names *names, const char *fil
 
 static enum mt_status find_module(struct mt_native_names *names,
                                   const struct mt_native_frame *frame,
-                                  const struct mt_native_place *place, struct module **module)
+                                  const struct mt_native_position *place, struct module **module)
 {
     uint32_t id;
     enum mt_status status = mt_strings_intern(&names->files, frame->file, frame->file_length, &id);
@@ -134,7 +134,7 @@ static bool is_interpreter(const char *function)
 enum mt_status mt_native_names_get(struct mt_native_names *names,
                                    const struct mt_native_frame *frame, struct mt_native_name *name)
 {
-    struct mt_native_place place;
+    struct mt_native_position place;
     struct module *module;
     enum mt_status status;
     size_t i;
@@ -148,7 +148,7 @@ enum mt_status mt_native_names_get(struct mt_native_names *names,
         return status;
     name->role = module->role;
     if (module->file)
-        name->count = mt_code_file_places(module->file, place.address, name->places);
+        name->count = mt_code_file_positions(module->file, place.address, name->places);
     for (i = 0; i < name->count; i++) {
         if (!name->places[i].file)
             name->places[i].file = module->label;

@@ -17,8 +17,8 @@ enum mt_native_role {
 };
 
 struct mt_native_name {
-    struct mt_code_place places[MT_MAX_CODE_PLACES]; /* outermost first; file never NULL */
-    size_t count;                                    /* 0 = no name: the address stays */
+    struct mt_code_position places[MT_MAX_CODE_POSITIONS]; /* outermost first; file never NULL */
+    size_t count;                                          /* 0 = no name: the address stays */
     enum mt_native_role role;
 };
 

@@ -12,7 +12,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "apart.h"
+#include "child_run.h"
 #include "collector_library.h"
 #include "io.h"
 #include "probe.h"
@@ -174,24 +174,24 @@ static void check(const void *subject, void *answer)
 
 void mt_probe_run(const struct mt_probe *probe, struct mt_probe_result *result)
 {
-    const struct mt_apart_call call = {check, probe, result, sizeof *result, probe->limit_s};
+    const struct mt_child_call call = {check, probe, result, sizeof *result, probe->limit_s};
     int signal_number;
 
     memset(result, 0, sizeof *result);
-    switch (mt_run_apart(&call, &signal_number)) {
-    case MT_APART_ANSWERED: break;
-    case MT_APART_DIED:
+    switch (mt_child_run(&call, &signal_number)) {
+    case MT_CHILD_ANSWERED: break;
+    case MT_CHILD_DIED:
         if (signal_number)
             mt_probe_set(result, MT_PROBE_MISSING, "", "the check was killed by signal %d (%s)",
                          signal_number, strsignal(signal_number));
         else
             mt_probe_set(result, MT_PROBE_MISSING, "", "the check ended without a result");
         break;
-    case MT_APART_LATE:
+    case MT_CHILD_LATE:
         mt_probe_set(result, MT_PROBE_MISSING, "", "the check took longer than %u s",
                      probe->limit_s);
         break;
-    case MT_APART_IMPOSSIBLE:
+    case MT_CHILD_IMPOSSIBLE:
         mt_probe_set(result, MT_PROBE_MISSING, "", "cannot start a process: %s", strerror(errno));
         break;
     }

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "apart.h"
+#include "child_run.h"
 #include "buf.h"
 #include "probe_driver.h"
 #include "probe_result.h"
@@ -467,13 +467,13 @@ bool mt_cupti_needs_substitute(const struct mt_program *program, char *why, size
 {
     const char *told = getenv("MEMTRACE_CUPTI");
     struct mt_cupti_answer answer = {.state = MT_CUPTI_NO_DRIVER};
-    const struct mt_apart_call call = {try_for, program, &answer, sizeof answer, LIMIT_S};
+    const struct mt_child_call call = {try_for, program, &answer, sizeof answer, LIMIT_S};
     int signal_number;
 
     *why = '\0';
     if (told && strcmp(told, "none") == 0)
         return true;
-    if (mt_run_apart(&call, &signal_number) != MT_APART_ANSWERED)
+    if (mt_child_run(&call, &signal_number) != MT_CHILD_ANSWERED)
         return false; /* unknown, but the program may have more success */
     explain(&answer, why, capacity);
     return *why != '\0';

@@ -352,7 +352,7 @@ static const char *symbol_at(struct mt_code_file *file, uint64_t address)
 /* Scopes around an address, outermost first: a function, and the functions that are inlined into
  * it. */
 struct scopes {
-    Dwarf_Die dies[MT_MAX_CODE_PLACES];
+    Dwarf_Die dies[MT_MAX_CODE_POSITIONS];
     size_t count;
 };
 
@@ -373,7 +373,7 @@ static void enter_scope(struct scopes *scopes, const Dwarf_Die *die, int tag)
     if (tag == DW_TAG_subprogram)
         scopes->count = 0; /* a function in a function is a separate call */
     if ((tag == DW_TAG_subprogram || tag == DW_TAG_inlined_subroutine) &&
-        scopes->count < MT_MAX_CODE_PLACES)
+        scopes->count < MT_MAX_CODE_POSITIONS)
         scopes->dies[scopes->count++] = *die;
 }
 
@@ -450,7 +450,7 @@ static const char *absolute_path(struct mt_code_file *file, Dwarf_Die *unit, con
 
 /* Sets the position of the call of an inlined function. */
 static void set_call_place(struct mt_code_file *file, Dwarf_Die *unit, Dwarf_Die *inlined,
-                           struct mt_code_place *place)
+                           struct mt_code_position *place)
 {
     Dwarf_Attribute attribute;
     Dwarf_Word number;
@@ -482,7 +482,7 @@ static const char *line_at(struct mt_code_file *file, const struct code_unit *un
 }
 
 static void set_line(struct mt_code_file *file, const struct code_unit *unit, Dwarf_Addr address,
-                     struct mt_code_place *place)
+                     struct mt_code_position *place)
 {
     int number = 0;
     const char *path = line_at(file, unit, address, &number);
@@ -502,7 +502,7 @@ static struct code_unit unit_at(struct mt_code_file *file, Dwarf_Addr address)
 }
 
 static size_t dwarf_places(struct mt_code_file *file, Dwarf_Addr address,
-                           struct mt_code_place places[MT_MAX_CODE_PLACES])
+                           struct mt_code_position places[MT_MAX_CODE_POSITIONS])
 {
     struct scopes scopes = {.count = 0};
     const struct code_unit unit = unit_at(file, address);
@@ -511,7 +511,7 @@ static size_t dwarf_places(struct mt_code_file *file, Dwarf_Addr address,
     if (unit.die)
         find_scopes(unit.die, address - unit.bias, &scopes);
     for (i = 0; i < scopes.count; i++) {
-        places[i] = (struct mt_code_place){.function = function_name(file, &scopes.dies[i])};
+        places[i] = (struct mt_code_position){.function = function_name(file, &scopes.dies[i])};
         if (i > 0)
             set_call_place(file, unit.die, &scopes.dies[i], &places[i - 1]);
     }
@@ -520,8 +520,8 @@ static size_t dwarf_places(struct mt_code_file *file, Dwarf_Addr address,
     return scopes.count;
 }
 
-size_t mt_code_file_places(struct mt_code_file *file, uint64_t address,
-                           struct mt_code_place places[MT_MAX_CODE_PLACES])
+size_t mt_code_file_positions(struct mt_code_file *file, uint64_t address,
+                              struct mt_code_position places[MT_MAX_CODE_POSITIONS])
 {
     const struct code_unit no_unit = {NULL, 0};
     size_t count, i;
@@ -538,7 +538,8 @@ size_t mt_code_file_places(struct mt_code_file *file, uint64_t address,
     name = symbol_at(file, address);
     if (!name)
         return 0;
-    places[0] = (struct mt_code_place){.function = copy(file, mt_demangle(file->demangler, name))};
+    places[0] =
+        (struct mt_code_position){.function = copy(file, mt_demangle(file->demangler, name))};
     set_line(file, &no_unit, address, &places[0]);
     return places[0].function ? 1 : 0;
 }

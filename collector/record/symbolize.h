@@ -32,13 +32,13 @@ enum mt_code_file_state {
 
 /* A source position. If an address has several places, the outermost is the function that contains
  * the machine code; the others were inlined into it. */
-struct mt_code_place {
+struct mt_code_position {
     const char *function; /* demangled if the machine has a C++ library */
     const char *file;     /* absolute as far as it is known, NULL = unknown */
     uint32_t line;        /* 0 = unknown */
 };
 
-#define MT_MAX_CODE_PLACES 32u
+#define MT_MAX_CODE_POSITIONS 32u
 
 /* Returns whether libdw is in the program, or its module finds it. If not, `error` (may be NULL)
  * has the reason, and what to do. */
@@ -53,8 +53,8 @@ void mt_code_file_close(struct mt_code_file *file); /* NULL is fine */
 /* Returns the number of places at an address (of the file's symbol table), outermost first; 0 if
  * no named symbol contains it. Strings are valid until the next call. The first call for a file
  * reads its symbol table. */
-size_t mt_code_file_places(struct mt_code_file *file, uint64_t address,
-                           struct mt_code_place places[MT_MAX_CODE_PLACES]);
+size_t mt_code_file_positions(struct mt_code_file *file, uint64_t address,
+                              struct mt_code_position places[MT_MAX_CODE_POSITIONS]);
 
 /* Finds the name of the function at an address, in a sorted symbol table. */
 

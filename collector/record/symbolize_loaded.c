@@ -12,7 +12,7 @@ static const struct mt_module module = {
 struct mt_code_file {
     struct mt_code_file *of_module;
     __typeof__(&mt_code_file_close) close;
-    __typeof__(&mt_code_file_places) places;
+    __typeof__(&mt_code_file_positions) places;
 };
 
 bool mt_symbolize_available(struct mt_error *error)
@@ -31,7 +31,7 @@ enum mt_status mt_code_file_open(const struct mt_code_file_id *id, struct mt_dem
 {
     void *open = mt_module_function(&module, "mt_code_file_open", NULL);
     void *close = mt_module_function(&module, "mt_code_file_close", NULL);
-    void *places = mt_module_function(&module, "mt_code_file_places", NULL);
+    void *places = mt_module_function(&module, "mt_code_file_positions", NULL);
     __typeof__(&mt_code_file_open) open_of_module;
     struct mt_code_file *file = NULL;
     enum mt_status status = MT_OK;
@@ -63,8 +63,8 @@ void mt_code_file_close(struct mt_code_file *file)
     free(file);
 }
 
-size_t mt_code_file_places(struct mt_code_file *file, uint64_t address,
-                           struct mt_code_place places[MT_MAX_CODE_PLACES])
+size_t mt_code_file_positions(struct mt_code_file *file, uint64_t address,
+                              struct mt_code_position places[MT_MAX_CODE_POSITIONS])
 {
     return file->places(file->of_module, address, places);
 }

@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
-#include "apart.h"
+#include "child_run.h"
 #include "finalize.h"
 #include "header.h"
 #include "output_file.h"
@@ -205,18 +205,18 @@ static void resolve_names(struct mt_trace_end *end, const struct mt_trace_end_op
 {
     const struct naming naming = {end->path, {.unfinished = options->unfinished}};
     struct named named;
-    const struct mt_apart_call call = {name_frames, &naming, &named, sizeof named, NAMES_LIMIT_S};
+    const struct mt_child_call call = {name_frames, &naming, &named, sizeof named, NAMES_LIMIT_S};
     struct mt_error *error = &end->native_error;
     int number;
 
-    switch (mt_run_apart(&call, &number)) {
-    case MT_APART_ANSWERED:
+    switch (mt_child_run(&call, &number)) {
+    case MT_CHILD_ANSWERED:
         end->native = named.result;
         *error = named.error;
         if (named.memory_failed)
             mt_memory_failed();
         return;
-    case MT_APART_DIED:
+    case MT_CHILD_DIED:
         error->status =
             number
                 ? mt_fail(error, MT_ERR_IO, MT_NO_OFFSET,
@@ -224,11 +224,11 @@ static void resolve_names(struct mt_trace_end *end, const struct mt_trace_end_op
                 : mt_fail(error, MT_ERR_IO, MT_NO_OFFSET,
                           "the process that looks up names ended early; memory may have run out");
         return;
-    case MT_APART_LATE:
+    case MT_CHILD_LATE:
         error->status =
             mt_fail(error, MT_ERR_IO, MT_NO_OFFSET, "the process that looks up names did not end");
         return;
-    case MT_APART_IMPOSSIBLE:
+    case MT_CHILD_IMPOSSIBLE:
         error->status = mt_fail(error, MT_ERR_IO, MT_NO_OFFSET,
                                 "the process that looks up names could not start");
     }

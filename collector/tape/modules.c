@@ -176,7 +176,7 @@ static bool parse_address(const char *text, size_t length, uint64_t *address)
 }
 
 /* "PATH" or "PATH (build id HEX)" */
-static void parse_file(const char *file, size_t length, struct mt_native_place *place)
+static void parse_file(const char *file, size_t length, struct mt_native_position *place)
 {
     size_t begins = sizeof build_id_begins - 1, at = length, id;
 
@@ -196,7 +196,7 @@ static void parse_file(const char *file, size_t length, struct mt_native_place *
             (uint8_t)(digit_value(file[at]) << 4 | digit_value(file[at + 1]));
 }
 
-bool mt_native_frame_parse(const struct mt_native_frame *frame, struct mt_native_place *place)
+bool mt_native_frame_parse(const struct mt_native_frame *frame, struct mt_native_position *place)
 {
     bool in_module = frame->file_length > 0;
     const char *prefix = in_module ? "+0x" : "0x";

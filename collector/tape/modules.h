@@ -43,7 +43,7 @@ void mt_modules_frame(struct mt_modules *modules, uint64_t return_address,
                       struct mt_native_frame *frame);
 
 /* A native frame, parsed from the texts of a trace. */
-struct mt_native_place {
+struct mt_native_position {
     uint64_t address;   /* in the file of the module; without a module, in the process */
     size_t path_length; /* of the module in `file`, 0 = none */
     uint8_t build_id[MT_MAX_BUILD_ID_BYTES];
@@ -51,6 +51,6 @@ struct mt_native_place {
 };
 
 /* Returns false if the texts are not a native frame. */
-bool mt_native_frame_parse(const struct mt_native_frame *frame, struct mt_native_place *place);
+bool mt_native_frame_parse(const struct mt_native_frame *frame, struct mt_native_position *place);
 
 #endif

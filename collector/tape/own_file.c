@@ -242,7 +242,7 @@ void mt_own_file_close(struct mt_own_file *file)
 
 enum { RANDOM_LETTERS = 6 };
 
-bool mt_is_manifest_name(const char *name)
+bool mt_manifest_is_name(const char *name)
 {
     size_t length = strlen(MT_MANIFEST_PREFIX);
 
@@ -264,7 +264,7 @@ bool mt_manifest_is_mine(int fd, const char *name)
     struct stat facts;
     ssize_t count;
 
-    if (!mt_is_manifest_name(name + mt_folder_length(name)) || fstat(fd, &facts) ||
+    if (!mt_manifest_is_name(name + mt_folder_length(name)) || fstat(fd, &facts) ||
         !mt_own_file_is_mine(&facts))
         return false;
     count = mt_io_pread_full(fd, bytes, sizeof bytes, 0);

@@ -74,7 +74,7 @@ void mt_own_file_unlink(int fd, int folder, const char *name);
 #define MT_MANIFEST_FIRST_LINE "# traces of a run of memtrace record\n"
 
 /* Returns true if `name`, without folders, is the name of a list of traces. */
-bool mt_is_manifest_name(const char *name);
+bool mt_manifest_is_name(const char *name);
 
 /* Returns true if the file at `name` (with or without folders), open for reading as `fd`, is a
  * list of traces of this user. Checks its name and its first line, and that it is a regular file

@@ -273,14 +273,14 @@ static void draw_time(const struct mt_devices_panel *panel)
 {
     const struct mt_paint tick = {.stroke = MT_COLOR_AXIS};
     uint64_t span = panel->device->end_t_ns - panel->device->begin_t_ns;
-    uint64_t step = mt_time_step((double)span * 90 / panel->plot.width);
+    uint64_t step = mt_scale_time_step((double)span * 90 / panel->plot.width);
     double base = base_y(panel), right = panel->plot.x + panel->plot.width;
 
     for (uint64_t t = 0; t <= span; t += step) {
         double x = mt_devices_x(panel, panel->device->begin_t_ns + t), half;
         char label[MT_TICK_TEXT];
 
-        mt_time_label(label, t, step, span);
+        mt_scale_time_label(label, t, step, span);
         half = mt_text_room(label, MT_SIZE_AXIS, MT_REGULAR) / 2;
         mt_draw_line(panel->drawing, x, base, x, base + 4, &tick);
         if (x + half <= panel->drawing->width - 4 && x <= right)

@@ -39,7 +39,7 @@ static int32_t round_rank(const struct mt_heat_map *map, const struct mt_job_lan
 static void draw_numbers(const struct mt_heat_map *map, struct mt_drawing *drawing)
 {
     double least = (double)map->order.place_count * 2 * PITCH / map->plot.height, last = -HUGE_VAL;
-    uint64_t step = least < 3 ? 1 : mt_count_step(least);
+    uint64_t step = least < 3 ? 1 : mt_scale_count_step(least);
     double right = map->plot.x - NUMBER_EDGE;
     int32_t before = -1;
 

@@ -94,7 +94,7 @@ static void draw_numbers(struct mt_drawing *drawing, const struct mt_ranks_layou
 {
     double end = layout->plot.x - 20;
     double least = (double)layout->order.place_count * TICK_PITCH / fmax(layout->plot.width, 1);
-    uint64_t step = least < 2 ? 1 : mt_count_step(least);
+    uint64_t step = least < 2 ? 1 : mt_scale_count_step(least);
     int32_t last = -1;
 
     mt_chart_frame_text(drawing, layout->plot.x - 26,

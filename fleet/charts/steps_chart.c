@@ -125,7 +125,7 @@ static void draw_ticks(const struct mt_heat_map *map, struct mt_drawing *drawing
     const struct mt_job_step *steps = map->report->steps;
     double numbers =
         (double)((uint64_t)steps[map->report->step_count - 1].last - (uint64_t)steps[0].first) + 1;
-    uint64_t round = mt_count_step(numbers * TICK_PITCH / map->plot.width);
+    uint64_t round = mt_scale_count_step(numbers * TICK_PITCH / map->plot.width);
     double end = map->plot.x - 22;
 
     for (uint32_t c = 0; c < map->columns; c++) {

@@ -94,7 +94,7 @@ static const char *time_text(struct mt_drawing *drawing, const struct course *co
 {
     char label[MT_TICK_TEXT];
 
-    mt_time_label(label, t_ns, step_ns, course->end_t_ns - course->begin_t_ns);
+    mt_scale_time_label(label, t_ns, step_ns, course->end_t_ns - course->begin_t_ns);
     return mt_arena_text(&drawing->arena, label, strlen(label));
 }
 
@@ -104,7 +104,7 @@ static const char *instant_text(const struct mt_heat_map *map, struct mt_drawing
 {
     const struct course *course = map->context;
     double length = (double)(course->end_t_ns - course->begin_t_ns);
-    uint64_t step = mt_time_step(length / map->columns);
+    uint64_t step = mt_scale_time_step(length / map->columns);
 
     t_ns = mt_add_most_u64(t_ns, step / 2) / step * step;
     return mt_arena_printf(&drawing->arena, "at %s", time_text(drawing, course, t_ns, step));
@@ -132,7 +132,7 @@ static void draw_ticks(const struct mt_heat_map *map, struct mt_drawing *drawing
     const struct mt_paint line = {.stroke = MT_COLOR_AXIS};
     const struct course *course = map->context;
     uint64_t length = course->end_t_ns - course->begin_t_ns;
-    uint64_t step = mt_time_step((double)length * TICK_PITCH / map->plot.width);
+    uint64_t step = mt_scale_time_step((double)length * TICK_PITCH / map->plot.width);
     double end = map->plot.x - 22;
 
     for (uint64_t t = 0; t <= length; t += step) {

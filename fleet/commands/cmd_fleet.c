@@ -64,9 +64,9 @@ static int find_files(struct run *run)
     mt_fleet_files_sort(&run->files);
     if (run->files.count)
         return MT_EXIT_OK;
-    mt_say("fleet: no trace, snapshot or summary is in '%s'; their names end with .trace, "
-           ".trace.zst, .pickle, .pickle.zst or .mtsum",
-           run->arguments->paths[0]);
+    mt_message("fleet: no trace, snapshot or summary is in '%s'; their names end with .trace, "
+               ".trace.zst, .pickle, .pickle.zst or .mtsum",
+               run->arguments->paths[0]);
     return MT_EXIT_INPUT;
 }
 
@@ -102,9 +102,9 @@ static int check_output_is_no_input(const struct run *run)
     for (uint32_t i = 0; i < run->files.count; i++)
         if (is_same_file(run->files.paths[i], &facts) ||
             (!is_summary_name(run->files.paths[i]) && is_summary_of(run->files.paths[i], &facts))) {
-            mt_say("fleet: -o '%s' is one of the files to read, and would be replaced: name "
-                   "another file",
-                   output);
+            mt_message("fleet: -o '%s' is one of the files to read, and would be replaced: name "
+                       "another file",
+                       output);
             return MT_EXIT_USAGE;
         }
     return MT_EXIT_OK;
@@ -144,8 +144,8 @@ static int write_set(struct run *run)
     if (mt_summary_encode(&run->set, &bytes, &error) != MT_OK)
         code = mt_report_output_error(run->arguments->output, &error);
     else
-        code = mt_write_file(run->arguments->output, &run->arguments->outputs,
-                             &mt_file_rank_summary, &bytes);
+        code = mt_outputs_write(run->arguments->output, &run->arguments->outputs,
+                                &mt_file_rank_summary, &bytes);
     mt_buf_release(&bytes);
     return code;
 }
@@ -156,7 +156,7 @@ static int write_junit(struct run *run, const struct mt_job_report *report)
     int code;
 
     mt_fleet_gates_junit(&out, &run->gates, report);
-    code = mt_write_file(run->arguments->junit, &run->arguments->outputs, &mt_file_junit, &out);
+    code = mt_outputs_write(run->arguments->junit, &run->arguments->outputs, &mt_file_junit, &out);
     mt_buf_release(&out);
     return code;
 }
@@ -273,10 +273,11 @@ static int fleet(struct run *run)
         code = read_files(run);
     if (code != MT_EXIT_OK || run->exchange.rank)
         return code;
-    mt_fleet_say_failures(&run->files, &run->failures, run->arguments->common.all);
+    mt_fleet_print_failures(&run->files, &run->failures, run->arguments->common.all);
     if (!run->set.record_count && !run->arguments->shard) {
-        mt_say("fleet: no file has a record of a rank: either none was read, or no process used a "
-               "device");
+        mt_message(
+            "fleet: no file has a record of a rank: either none was read, or no process used a "
+            "device");
         return MT_EXIT_INPUT;
     }
     if (run->arguments->output && !folder_of(run->arguments))
@@ -314,25 +315,27 @@ static int check(struct run *run)
     const struct arguments *arguments = run->arguments;
 
     if (!read_shard(run)) {
-        mt_say(
+        mt_message(
             "fleet: --shard needs the number of a part and the number of parts, such as 3/64; the "
             "first part is 1");
         return MT_EXIT_USAGE;
     }
     if (arguments->shard && (!arguments->output || folder_of(arguments))) {
-        mt_say("fleet: --shard needs -o FILE.mtsum; afterwards, 'memtrace fleet' reads the files "
-               "of all "
-               "shards");
+        mt_message(
+            "fleet: --shard needs -o FILE.mtsum; afterwards, 'memtrace fleet' reads the files "
+            "of all "
+            "shards");
         return MT_EXIT_USAGE;
     }
     if (arguments->shard && arguments->tune) {
-        mt_say(
+        mt_message(
             "fleet: --tune needs all ranks: use it in the command that reads the summaries of all "
             "shards");
         return MT_EXIT_USAGE;
     }
-    if (mt_is_standard_output(arguments->output)) {
-        mt_say("fleet: -o needs a folder or FILE.mtsum; to write to standard output, use --json");
+    if (mt_outputs_is_standard(arguments->output)) {
+        mt_message(
+            "fleet: -o needs a folder or FILE.mtsum; to write to standard output, use --json");
         return MT_EXIT_USAGE;
     }
     return mt_fleet_gates_read(&run->gates, &arguments->gates);
@@ -393,7 +396,7 @@ int mt_cmd_fleet(const struct mt_command *command, int argc, char **argv)
     if (code == MT_EXIT_OK)
         code = mt_fleet_processes_begin(&run.exchange);
     if (code == MT_EXIT_OK && run.exchange.size > 1 && arguments.shard) {
-        mt_say("fleet: MPI processes already share the files: omit --shard");
+        mt_message("fleet: MPI processes already share the files: omit --shard");
         code = MT_EXIT_USAGE;
     }
     if (code == MT_EXIT_OK && !run.exchange.rank)

@@ -378,8 +378,8 @@ int mt_fleet_diff(int argc, char **argv)
     if (code >= 0)
         return code;
     if (arguments.path_count < 2) {
-        mt_say("fleet diff: needs two jobs, JOB1 and JOB2; to read a folder named 'diff', use "
-               "'memtrace fleet ./diff'");
+        mt_message("fleet diff: needs two jobs, JOB1 and JOB2; to read a folder named 'diff', use "
+                   "'memtrace fleet ./diff'");
         return MT_EXIT_USAGE;
     }
     return diff(&arguments);

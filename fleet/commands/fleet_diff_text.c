@@ -56,7 +56,8 @@ static void diff_add_heading(const struct mt_diff_text *text, const char *headin
 static void diff_add_rest(const struct mt_diff_text *text, uint32_t count, size_t indent)
 {
     if (count > diff_shown(text, count))
-        mt_add_note(text->out, indent, "and %u more", (unsigned)(count - diff_shown(text, count)));
+        mt_text_table_add_note(text->out, indent, "and %u more",
+                               (unsigned)(count - diff_shown(text, count)));
 }
 
 static bool diff_changes(const struct mt_job_change *change)
@@ -126,15 +127,15 @@ static void add_metrics(const struct mt_diff_text *text)
         add_amounts(text, &table, change,
                     order[i] == MT_JOB_GROWTH ? "growth per step" : mt_job_metric_name(order[i]));
     }
-    mt_add_text_table(text->out, &table, 2, text->style);
+    mt_text_table_add(text->out, &table, 2, text->style);
     for (size_t i = 0; i < MT_ARRAY_LEN(order); i++) {
         uint32_t known = text->diff->metrics[order[i]].class_count;
 
         if (known && known < text->diff->compared_count && order[i] != MT_JOB_GROWTH)
-            mt_add_note(text->out, 2, "%s: known on both sides for %u of %u %s",
-                        mt_job_metric_name(order[i]), (unsigned)known,
-                        (unsigned)text->diff->compared_count,
-                        diff_kind_of(text, text->diff->compared_count));
+            mt_text_table_add_note(text->out, 2, "%s: known on both sides for %u of %u %s",
+                                   mt_job_metric_name(order[i]), (unsigned)known,
+                                   (unsigned)text->diff->compared_count,
+                                   diff_kind_of(text, text->diff->compared_count));
     }
 }
 
@@ -159,7 +160,7 @@ static void add_axis(const struct mt_diff_text *text, const struct mt_job_diff_a
     mt_buf_printf(&heading, "by %s: mean change of each group", axis->name);
     mt_buf_add_char(text->out, '\n');
     mt_buf_add_text(text->out, text->style->bold);
-    mt_add_note(text->out, 0, "%s", heading.data);
+    mt_text_table_add_note(text->out, 0, "%s", heading.data);
     mt_buf_add_text(text->out, text->style->reset);
     mt_buf_release(&heading);
     mt_table_begin(&table, "#at|#ranks of A|#of B|#reserved|#allocated|#of that|~from");
@@ -173,7 +174,7 @@ static void add_axis(const struct mt_diff_text *text, const struct mt_job_diff_a
                  group->line == MT_NO_LINE ? MT_TEXT("") : MT_CHANGE(group->line_bytes),
                  MT_SITE(diff_site_of(text, group->line)));
     }
-    mt_add_text_table(text->out, &table, 2, text->style);
+    mt_text_table_add(text->out, &table, 2, text->style);
     diff_add_rest(text, axis->group_count, 2);
 }
 
@@ -194,7 +195,7 @@ static void add_roles(const struct mt_diff_text *text)
             continue;
         add_amounts(text, &table, &diff->roles[i], mt_role_name((enum mt_role)i));
     }
-    mt_add_text_table(text->out, &table, 2, text->style);
+    mt_text_table_add(text->out, &table, 2, text->style);
 }
 
 static const char *mark_of(const struct mt_job_diff_line *line)
@@ -251,12 +252,12 @@ static void add_lines(const struct mt_diff_text *text)
         MT_CELLS(&table, MT_TEXT(mt_role_name(line->role)), MT_TEXT(mark_of(line)),
                  MT_SITE(diff_site_of(text, i)));
     }
-    mt_add_text_table(text->out, &table, 2, text->style);
+    mt_text_table_add(text->out, &table, 2, text->style);
     diff_add_rest(text, changed, 2);
     if (changed < diff->line_count)
-        mt_add_note(text->out, 2, "%u other%s the same size in both",
-                    (unsigned)(diff->line_count - changed),
-                    diff->line_count - changed == 1 ? " is" : "s are");
+        mt_text_table_add_note(text->out, 2, "%u other%s the same size in both",
+                               (unsigned)(diff->line_count - changed),
+                               diff->line_count - changed == 1 ? " is" : "s are");
 }
 
 static void add_libraries(const struct mt_diff_text *text)
@@ -275,7 +276,7 @@ static void add_libraries(const struct mt_diff_text *text)
         add_amounts(text, &table, &diff->libraries[i].change,
                     *diff->libraries[i].name ? diff->libraries[i].name : "not known");
     }
-    mt_add_text_table(text->out, &table, 2, text->style);
+    mt_text_table_add(text->out, &table, 2, text->style);
     diff_add_rest(text, diff->library_count, 2);
 }
 
@@ -326,7 +327,7 @@ static void add_classes(const struct mt_diff_text *text)
             add_class(text, &table, diff->order[i]);
             told++;
         }
-    mt_add_text_table(text->out, &table, 2, text->style);
+    mt_text_table_add(text->out, &table, 2, text->style);
     diff_add_rest(text, changed, 2);
 }
 
@@ -370,9 +371,9 @@ static void diff_add_outcomes(const struct mt_diff_text *text)
     }
     if (count)
         diff_add_heading(text, "ranks whose outcome differs");
-    mt_add_text_table(text->out, &table, 2, text->style);
+    mt_text_table_add(text->out, &table, 2, text->style);
     if (count > told)
-        mt_add_note(text->out, 2, "and %u more", (unsigned)(count - told));
+        mt_text_table_add_note(text->out, 2, "and %u more", (unsigned)(count - told));
 }
 
 enum { RANGES = 8 }; /* maximum number of ranges in a list of ranks without --all */
@@ -398,17 +399,18 @@ static void add_largest(const struct mt_diff_text *text, enum mt_job_metric metr
     mt_format_change(largest, is_max ? change->max_bytes : change->min_bytes);
     mt_format_change(mean, change->mean_bytes);
     if (change->class_count == 1)
-        mt_add_note(text->out, 0, "%s (%s) on %s", largest, mt_job_metric_name(metric),
-                    diff_class_name(text, change->max_class));
+        mt_text_table_add_note(text->out, 0, "%s (%s) on %s", largest, mt_job_metric_name(metric),
+                               diff_class_name(text, change->max_class));
     else if (change->min_bytes == change->max_bytes)
-        mt_add_note(text->out, 0, "%s (%s) on each of %u %s", largest, mt_job_metric_name(metric),
-                    (unsigned)change->class_count, diff_kind_of(text, change->class_count));
+        mt_text_table_add_note(text->out, 0, "%s (%s) on each of %u %s", largest,
+                               mt_job_metric_name(metric), (unsigned)change->class_count,
+                               diff_kind_of(text, change->class_count));
     else
-        mt_add_note(text->out, 0,
-                    "%s (%s) on %s is the largest change of %u %s; the mean change is %s", largest,
-                    mt_job_metric_name(metric),
-                    diff_class_name(text, is_max ? change->max_class : change->min_class),
-                    (unsigned)change->class_count, diff_kind_of(text, change->class_count), mean);
+        mt_text_table_add_note(
+            text->out, 0, "%s (%s) on %s is the largest change of %u %s; the mean change is %s",
+            largest, mt_job_metric_name(metric),
+            diff_class_name(text, is_max ? change->max_class : change->min_class),
+            (unsigned)change->class_count, diff_kind_of(text, change->class_count), mean);
 }
 
 static void add_headline(const struct mt_diff_text *text)
@@ -417,12 +419,13 @@ static void add_headline(const struct mt_diff_text *text)
 
     mt_buf_add_text(text->out, text->style->bold);
     if (!diff->compared_count)
-        mt_add_note(text->out, 0, "0 ranks can be compared");
+        mt_text_table_add_note(text->out, 0, "0 ranks can be compared");
     else if (mt_job_diff_has_changes(diff))
         add_largest(text, leading_metric(diff));
     else
-        mt_add_note(text->out, 0, "±0 on each of %u %s: nothing differs",
-                    (unsigned)diff->compared_count, diff_kind_of(text, diff->compared_count));
+        mt_text_table_add_note(text->out, 0, "±0 on each of %u %s: nothing differs",
+                               (unsigned)diff->compared_count,
+                               diff_kind_of(text, diff->compared_count));
     mt_buf_add_text(text->out, text->style->reset);
 }
 
@@ -456,18 +459,20 @@ static void add_job(const struct mt_diff_text *text, const char *name, const cha
     else
         snprintf(ranks, sizeof ranks, "%s process%s without a rank", seen,
                  report->row_count == 1 ? "" : "es");
-    mt_add_note(text->out, 2, "%s: %s%s%s%s: %s; %s", name, path, *report->job ? " (" : "",
-                report->job, *report->job ? ")" : "", ranks, outcomes_text(text, report));
+    mt_text_table_add_note(text->out, 2, "%s: %s%s%s%s: %s; %s", name, path,
+                           *report->job ? " (" : "", report->job, *report->job ? ")" : "", ranks,
+                           outcomes_text(text, report));
     if (report->planned_count)
-        mt_add_note(text->out, 5, "%u of %u planned: dry runs, not runs on a device",
-                    (unsigned)report->planned_count, (unsigned)report->row_count);
+        mt_text_table_add_note(text->out, 5, "%u of %u planned: dry runs, not runs on a device",
+                               (unsigned)report->planned_count, (unsigned)report->row_count);
     if (report->incomplete_count)
-        mt_add_note(text->out, 5, "%u trace%s incomplete: the peaks are at least what is shown",
-                    (unsigned)report->incomplete_count,
-                    report->incomplete_count == 1 ? " is" : "s are");
+        mt_text_table_add_note(
+            text->out, 5, "%u trace%s incomplete: the peaks are at least what is shown",
+            (unsigned)report->incomplete_count, report->incomplete_count == 1 ? " is" : "s are");
     if (report->unreadable_count)
-        mt_add_note(text->out, 5, "%u file%s could not be read", (unsigned)report->unreadable_count,
-                    diff_s(report->unreadable_count));
+        mt_text_table_add_note(text->out, 5, "%u file%s could not be read",
+                               (unsigned)report->unreadable_count,
+                               diff_s(report->unreadable_count));
 }
 
 static void add_match(const struct mt_diff_text *text)
@@ -481,13 +486,14 @@ static void add_match(const struct mt_diff_text *text)
     const struct mt_job_diff *diff = text->diff;
 
     if (diff->match == MT_MATCH_NONE)
-        mt_add_note(text->out, 2, "%s", reasons[diff->match]);
+        mt_text_table_add_note(text->out, 2, "%s", reasons[diff->match]);
     else if (diff->match == MT_MATCH_RANKS && !diff->a->world && !diff->b->world)
-        mt_add_note(text->out, 2, "%u device%s matched: each job is one process without a rank",
-                    (unsigned)diff->compared_count, diff_s(diff->compared_count));
+        mt_text_table_add_note(text->out, 2,
+                               "%u device%s matched: each job is one process without a rank",
+                               (unsigned)diff->compared_count, diff_s(diff->compared_count));
     else
-        mt_add_note(text->out, 2, "%u %s matched: %s", (unsigned)diff->compared_count,
-                    diff_kind_of(text, diff->compared_count), reasons[diff->match]);
+        mt_text_table_add_note(text->out, 2, "%u %s matched: %s", (unsigned)diff->compared_count,
+                               diff_kind_of(text, diff->compared_count), reasons[diff->match]);
 }
 
 /* Number of ranks per compared class in one job. */
@@ -529,13 +535,15 @@ static void add_sizes(const struct mt_diff_text *text)
         return;
     a = sizes_of(diff, false);
     b = sizes_of(diff, true);
-    mt_add_note(text->out, 2, "a %s has %s in A and %s in B: changes are those of a mean rank",
-                diff_kind_of(text, 1), sizes_text(text, a), sizes_text(text, b));
+    mt_text_table_add_note(text->out, 2,
+                           "a %s has %s in A and %s in B: changes are those of a mean rank",
+                           diff_kind_of(text, 1), sizes_text(text, a), sizes_text(text, b));
     if (a.min != a.max || b.min != b.max)
-        mt_add_note(text->out, 2,
-                    "a mean change counts each %s once, and the mean of A or of B each rank once, "
-                    "so that the means may differ by another amount",
-                    diff_kind_of(text, 1));
+        mt_text_table_add_note(
+            text->out, 2,
+            "a mean change counts each %s once, and the mean of A or of B each rank once, "
+            "so that the means may differ by another amount",
+            diff_kind_of(text, 1));
 }
 
 /* Adds the ranks that are in only one job, as ranges. Their numbers ascend if ranks are matched by
@@ -575,9 +583,10 @@ static void add_alone(const struct mt_diff_text *text, const char *name, bool is
         }
     }
     if (count)
-        mt_add_note(text->out, 2, "%u only in %s, not in the changes%s%s%s", (unsigned)count, name,
-                    list.length ? ": rank " : "", list.length ? list.data : "",
-                    ranges > RANGES && !text->answer->all ? " and others" : "");
+        mt_text_table_add_note(text->out, 2, "%u only in %s, not in the changes%s%s%s",
+                               (unsigned)count, name, list.length ? ": rank " : "",
+                               list.length ? list.data : "",
+                               ranges > RANGES && !text->answer->all ? " and others" : "");
     mt_buf_release(&list);
 }
 
@@ -588,10 +597,11 @@ static void add_need(const struct mt_diff_text *text)
 
     if (!a->needed.max || !b->needed.max)
         return;
-    mt_format_bytes_apart(of_a, a->needed.max, of_b, b->needed.max);
-    mt_add_note(text->out, 2, "a device must have %s%s in A, %s%s in B (%s)",
-                a->needed_is_exact ? "" : "at least ", of_a, b->needed_is_exact ? "" : "at least ",
-                of_b, mt_format_change(change, (int64_t)(b->needed.max - a->needed.max)));
+    mt_format_bytes_distinct(of_a, a->needed.max, of_b, b->needed.max);
+    mt_text_table_add_note(text->out, 2, "a device must have %s%s in A, %s%s in B (%s)",
+                           a->needed_is_exact ? "" : "at least ", of_a,
+                           b->needed_is_exact ? "" : "at least ", of_b,
+                           mt_format_change(change, (int64_t)(b->needed.max - a->needed.max)));
 }
 
 void mt_fleet_diff_text(struct mt_buf *out, const struct mt_fleet_diff_answer *answer,

@@ -59,7 +59,7 @@ int mt_fleet_folder_precheck(const char *directory, const struct mt_outputs *out
 
         if (i == JUNIT_XML && !has_gates)
             continue; /* this file is not written */
-        mt_add_path_in(&path, directory, documents[i].name);
+        mt_outputs_add_path(&path, directory, documents[i].name);
         code = mt_output_precheck(path.data, outputs, documents[i].kind);
         mt_buf_release(&path);
     }
@@ -72,8 +72,8 @@ static int write_document(struct writing *writing, size_t which, struct mt_buf *
     struct mt_buf path = {0};
     int code;
 
-    mt_add_path_in(&path, writing->folder->directory, documents[which].name);
-    code = mt_write_file(path.data, writing->folder->outputs, documents[which].kind, bytes);
+    mt_outputs_add_path(&path, writing->folder->directory, documents[which].name);
+    code = mt_outputs_write(path.data, writing->folder->outputs, documents[which].kind, bytes);
     mt_buf_add_text(&writing->names, "  ");
     mt_buf_add_printable(&writing->names, path.data, path.length);
     mt_buf_add_char(&writing->names, '\n');
@@ -86,7 +86,7 @@ static int write_page(struct writing *writing)
 {
     struct mt_buf page = {0};
 
-    mt_add_job_page(&page, &writing->document);
+    mt_job_page_add(&page, &writing->document);
     return write_document(writing, REPORT_HTML, &page);
 }
 
@@ -99,7 +99,7 @@ static int write_documents(struct writing *writing)
     mt_fleet_json(&bytes, answer);
     code = write_document(writing, FLEET_JSON, &bytes);
     if (code == MT_EXIT_OK) {
-        mt_add_job_summary_md(&bytes, &writing->document);
+        mt_job_summary_add(&bytes, &writing->document);
         code = write_document(writing, SUMMARY_MD, &bytes);
     }
     if (code == MT_EXIT_OK && answer->gates->rules.is_given) {
@@ -147,7 +147,7 @@ static int write_charts(struct writing *writing)
     else
         mt_add_picture_names(&writing->names, &gallery);
     if (code == MT_EXIT_OK && gallery.count)
-        mt_add_no_png(&writing->names, &gallery.no_png);
+        mt_picture_add_no_png(&writing->names, &gallery.no_png);
     mt_gallery_release(&gallery);
     return code;
 }

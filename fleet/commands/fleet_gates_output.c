@@ -41,7 +41,7 @@ static const char *verdict_of(struct mt_fleet_gates *gates, const struct mt_job_
     if (gate->unit == MT_JOB_GATE_PPM)
         return mt_arena_printf(&gates->arena, "%s: %s has %s more than the mean, %s %s%s",
                                gate->rule, row, actual, side, limit, warning);
-    mt_format_bytes_apart(actual, gate->actual, limit, bound);
+    mt_format_bytes_distinct(actual, gate->actual, limit, bound);
     return mt_arena_printf(&gates->arena, "%s, %s: %s on %s, %s %s%s%s%s", gate->rule, gate->group,
                            actual, row, side, limit, warning,
                            gate->has_base ? "; the base has " : "",
@@ -68,7 +68,7 @@ void mt_fleet_gates_text(struct mt_buf *out, const struct mt_fleet_gates *gates,
     mt_buf_add_char(out, '\n');
     for (uint32_t i = 0; i < gates->count; i++)
         if (!gates->failed || gates->list[i].state != MT_GATE_PASS)
-            mt_add_note(out, 2, "%s", gates->list[i].verdict);
+            mt_text_table_add_note(out, 2, "%s", gates->list[i].verdict);
     mt_buf_add_char(out, '\n');
 }
 

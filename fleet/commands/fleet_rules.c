@@ -179,7 +179,7 @@ static enum mt_status read_entries(struct mt_fleet_rules *rules, const struct mt
         if (entry == schema)
             continue;
         if (!strcmp(entry->path, "base") && entry->kind == MT_SETTING_TEXT && *entry->text) {
-            rules->base = mt_path_beside(&rules->all.arena, path, entry->text);
+            rules->base = mt_gate_base_path(&rules->all.arena, path, entry->text);
         } else if (mt_budget_word_is(entry->path, strlen(entry->path), "allow-not-evaluated") &&
                    entry->kind == MT_SETTING_BOOL) {
             all_optional = entry->number;
@@ -226,7 +226,7 @@ static int read_budget(struct mt_fleet_rules *rules, const char *path)
 {
     struct mt_error error = {.offset = MT_NO_OFFSET};
     struct mt_settings settings;
-    enum mt_status status = mt_read_budget(path, &settings, &error);
+    enum mt_status status = mt_budget_read(path, &settings, &error);
 
     if (status == MT_OK)
         status = read_entries(rules, &settings, path, &error);
@@ -241,7 +241,7 @@ static int read_budget(struct mt_fleet_rules *rules, const char *path)
 
 static int refuse(const char *option, const char *text, const char *why)
 {
-    mt_say("fleet: --%s %s: %s", option, text, why);
+    mt_message("fleet: --%s %s: %s", option, text, why);
     return MT_EXIT_USAGE;
 }
 
@@ -286,7 +286,7 @@ int mt_fleet_rules_read(struct mt_fleet_rules *rules, const struct mt_fleet_gate
     if (code == MT_EXIT_OK)
         code = read_options(rules, options);
     if (code == MT_EXIT_OK && check_rules(rules, &error) != MT_OK) {
-        mt_say("fleet: %s", error.text);
+        mt_message("fleet: %s", error.text);
         code = MT_EXIT_USAGE;
     }
     if (options->base)

@@ -25,7 +25,7 @@ static uint32_t shown(const struct text *text, uint32_t count)
 static void add_notes(struct text *text, const struct mt_job_sentence *first, size_t indent)
 {
     for (const struct mt_job_sentence *at = first; at; at = at->next)
-        mt_add_note(text->out, indent, "%s", at->text);
+        mt_text_table_add_note(text->out, indent, "%s", at->text);
     mt_job_words_reset(&text->words);
 }
 
@@ -39,7 +39,7 @@ static void add_answer(struct text *text)
         return;
     }
     mt_buf_add_text(text->out, text->style->bold);
-    mt_add_note(text->out, 0, "%s", first->text);
+    mt_text_table_add_note(text->out, 0, "%s", first->text);
     mt_buf_add_text(text->out, text->style->reset);
     add_notes(text, first->next, 2);
 }
@@ -52,9 +52,9 @@ static void add_heading(const struct text *text, const char *words)
 static void add_table(const struct text *text, struct mt_table *table, unsigned indent,
                       uint32_t omitted)
 {
-    mt_add_text_table(text->out, table, indent, text->style);
+    mt_text_table_add(text->out, table, indent, text->style);
     if (omitted)
-        mt_add_note(text->out, indent, "and %u more", (unsigned)omitted);
+        mt_text_table_add_note(text->out, indent, "and %u more", (unsigned)omitted);
 }
 
 /* Adds a heading and a table of the whole job. */
@@ -76,7 +76,7 @@ static void add_axis(struct text *text, const struct mt_job_axis *axis)
     mt_job_describe_axis(&text->words, axis);
     first = text->words.first;
     if (first)
-        mt_add_note(text->out, 2, "%s", first->text);
+        mt_text_table_add_note(text->out, 2, "%s", first->text);
     add_notes(text, first ? first->next : NULL, 4);
     if (!axis->separates || axis->group_count < 2)
         return;
@@ -123,10 +123,10 @@ static void add_devices(struct text *text)
         add_table(text, &table, 4, omitted);
     }
     if (text->report->device_count > count)
-        mt_add_note(text->out, 2, "and %u more device%s",
-                    (unsigned)(text->report->device_count - count),
-                    text->report->device_count - count == 1 ? "" : "s");
-    mt_add_note(text->out, 2, "%s", mt_job_devices_caveat(text->report));
+        mt_text_table_add_note(text->out, 2, "and %u more device%s",
+                               (unsigned)(text->report->device_count - count),
+                               text->report->device_count - count == 1 ? "" : "s");
+    mt_text_table_add_note(text->out, 2, "%s", mt_job_devices_caveat(text->report));
 }
 
 void mt_fleet_text(struct mt_buf *out, const struct mt_fleet_answer *answer,

@@ -6,7 +6,7 @@
 
 #include "check.h"
 #include "cli.h"
-#include "fleet_crew.h"
+#include "worker_pool.h"
 #include "fleet_job.h"
 #include "fleet_traces.h"
 #include "fleet_tune.h"
@@ -79,7 +79,7 @@ static enum mt_status tune_trace(void *context, uint32_t index, const struct mt_
     trace->error = (struct mt_error){.offset = MT_NO_OFFSET};
     trace->status = mt_fleet_trace_check(trace->path, trace->record, &trace->error);
     if (trace->status == MT_OK)
-        trace->status = mt_open_any(trace->path, &source, &trace->error);
+        trace->status = mt_import_open_any(trace->path, &source, &trace->error);
     if (trace->status == MT_OK)
         trace->status = measure(trace, source, share);
     if (source)
@@ -102,7 +102,7 @@ static enum mt_status run_settings(struct tune_work *work, uint32_t index,
     struct mt_source *source = NULL;
 
     trace->error = (struct mt_error){.offset = MT_NO_OFFSET};
-    trace->status = mt_open_any(trace->path, &source, &trace->error);
+    trace->status = mt_import_open_any(trace->path, &source, &trace->error);
     for (uint32_t i = 0; trace->status == MT_OK && i < work->setting_count; i++) {
         if (run == mt_setting_search && !is_searched(work, trace, i))
             continue;
@@ -130,15 +130,15 @@ static enum mt_status search_limits(void *context, uint32_t index,
 
 static int run_all(struct tune_work *work, const char *what, mt_fleet_item *item)
 {
-    const struct mt_fleet_crew crew = {.count = work->trace_count,
-                                       .threads = mt_fleet_threads(work->jobs),
-                                       .what = what,
-                                       .progress = &work->progress,
-                                       .run = item,
-                                       .context = work};
+    const struct mt_worker_pool crew = {.count = work->trace_count,
+                                        .threads = mt_fleet_threads(work->jobs),
+                                        .what = what,
+                                        .progress = &work->progress,
+                                        .run = item,
+                                        .context = work};
     struct tuned_trace *trace;
     uint32_t failed;
-    enum mt_status status = mt_fleet_crew_run(&crew, &failed);
+    enum mt_status status = mt_worker_pool_run(&crew, &failed);
 
     if (status == MT_OK)
         return MT_EXIT_OK;
@@ -370,12 +370,12 @@ static int say_nothing_to_replay(const struct search *search)
 
     for (uint32_t i = 0; i < report->row_count; i++)
         if (search->paths[i] && search->work.settings->reasons[i]) {
-            mt_say("fleet: --tune cannot replay any rank; '%s': %s", search->paths[i],
-                   search->work.settings->reasons[i]);
+            mt_message("fleet: --tune cannot replay any rank; '%s': %s", search->paths[i],
+                       search->work.settings->reasons[i]);
             return MT_EXIT_INPUT;
         }
-    mt_say("fleet: --tune replays traces, but no rank has a trace beside its summary; copy the "
-           "traces there, or omit --tune");
+    mt_message("fleet: --tune replays traces, but no rank has a trace beside its summary; copy the "
+               "traces there, or omit --tune");
     return MT_EXIT_INPUT;
 }
 
@@ -525,7 +525,7 @@ static void say_unreadable(const struct search *search)
 
         if (trace->status != MT_ERR_IO)
             continue;
-        mt_say("cannot read '%s': %s", trace->path, trace->error.text);
+        mt_message("cannot read '%s': %s", trace->path, trace->error.text);
         search->work.settings->unreadable_count++;
     }
 }

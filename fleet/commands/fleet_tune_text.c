@@ -199,7 +199,7 @@ static const char *row_name(const struct text *text, uint32_t check)
 static void add_line(const struct text *text, bool is_first, const char *line)
 {
     mt_buf_add_text(text->out, is_first ? text->style->bold : "");
-    mt_add_note(text->out, is_first ? 0 : 2, "%s", line);
+    mt_text_table_add_note(text->out, is_first ? 0 : 2, "%s", line);
     mt_buf_add_text(text->out, is_first ? text->style->reset : "");
 }
 
@@ -249,7 +249,7 @@ static void add_headline(const struct text *text)
     bool is_exact = choice->after.is_exact && choice->before.is_exact;
     const char *at_least = is_exact ? "" : "at least ", *about = is_exact ? "" : "about ";
 
-    mt_format_bytes_apart(then, after, now, before);
+    mt_format_bytes_distinct(then, after, now, before);
     if (choice->setting == MT_NO_SETTING)
         add_line(text, true,
                  mt_arena_printf(text->answer->arena, "0 B less on %s: %s (%s%s)", scope_of(text),
@@ -284,7 +284,7 @@ static void add_setting(const struct text *text)
     const char *before = settings->own_confs[settings->choice.before.row];
 
     mt_buf_printf(text->out, "  %s", text->style->bold);
-    mt_add_conf_command(text->out, conf);
+    mt_tune_add_command(text->out, conf);
     mt_buf_printf(text->out, "%s\n", text->style->reset);
     if (before)
         add_line(text, false,
@@ -516,9 +516,9 @@ static void add_clusters(const struct text *text)
         else
             left++;
     }
-    mt_add_text_table(text->out, &table, 2, text->style);
+    mt_text_table_add(text->out, &table, 2, text->style);
     if (left)
-        mt_add_note(text->out, 2, "and %u more", (unsigned)left);
+        mt_text_table_add_note(text->out, 2, "and %u more", (unsigned)left);
 }
 
 void mt_fleet_tune_text(struct mt_buf *out, const struct mt_fleet_answer *answer,

@@ -56,7 +56,7 @@ static bool add_summary(struct mt_buf *line, const char *path)
     struct mt_rank_set set = {0};
     struct mt_buf beside = {0};
     struct mt_error unused;
-    bool is_summary = mt_is_summary_file(path), is_read;
+    bool is_summary = mt_summary_is_file(path), is_read;
 
     mt_summary_add_path(&beside, path);
     is_read = (is_summary || mt_fleet_has_summary(path)) &&
@@ -121,7 +121,7 @@ static void say_file(const char *path)
         if (rank >= 0)
             mt_buf_printf(&line, ", rank %d according to its name", rank);
     }
-    mt_say("  %.*s: %s", (int)length_of_trace(path), path, line.data ? line.data : "");
+    mt_message("  %.*s: %s", (int)length_of_trace(path), path, line.data ? line.data : "");
     mt_buf_release(&line);
 }
 
@@ -132,15 +132,15 @@ static void say_folder(const char *path)
 
     if (mt_fleet_files_add(&files, path, &unused) == MT_OK && files.count) {
         mt_fleet_files_sort(&files);
-        mt_say("cannot read '%s': it is a directory", path);
-        mt_say_command("to read all its traces together", "fleet", mt_fleet_path(path));
-        mt_say("to read one trace, name it:");
+        mt_message("cannot read '%s': it is a directory", path);
+        mt_next_step_print("to read all its traces together", "fleet", mt_fleet_path(path));
+        mt_message("to read one trace, name it:");
         for (uint32_t i = 0; i < files.count && i < MAX_LINES; i++)
             say_file(files.paths[i]);
         if (files.count > MAX_LINES)
-            mt_say("  and %u more", (unsigned)(files.count - MAX_LINES));
+            mt_message("  and %u more", (unsigned)(files.count - MAX_LINES));
     } else {
-        mt_say("cannot read '%s': it is a directory without traces", path);
+        mt_message("cannot read '%s': it is a directory without traces", path);
     }
     mt_fleet_files_release(&files);
 }
@@ -150,17 +150,18 @@ static void say_several(char *const *paths, int count)
     for (int i = 0; i < count && i < MAX_LINES; i++)
         say_file(paths[i]);
     if (count > MAX_LINES)
-        mt_say("  and %d more", count - MAX_LINES);
-    mt_say(
+        mt_message("  and %d more", count - MAX_LINES);
+    mt_message(
         "'memtrace fleet A B ...' reads the ranks of a job together, 'memtrace diff A B' compares "
         "two traces, and 'memtrace fleet diff A B' two jobs");
 }
 
 static void say_summary(const char *path)
 {
-    mt_say("cannot read '%s': it is the summary of a rank, not a trace; 'memtrace info' shows it, "
-           "and 'memtrace fleet' compares it with others",
-           path);
+    mt_message(
+        "cannot read '%s': it is the summary of a rank, not a trace; 'memtrace info' shows it, "
+        "and 'memtrace fleet' compares it with others",
+        path);
 }
 
 static enum mt_status summarize(const char *trace, bool force, struct mt_error *error)
@@ -174,5 +175,5 @@ static enum mt_status summarize(const char *trace, bool force, struct mt_error *
     return status;
 }
 
-const struct mt_annex_files mt_fleet_annex = {mt_is_summary_file, mt_info_summary, say_summary,
+const struct mt_annex_files mt_fleet_annex = {mt_summary_is_file, mt_info_summary, say_summary,
                                               say_folder,         say_several,     summarize};

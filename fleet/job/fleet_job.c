@@ -179,7 +179,7 @@ bool mt_fleet_has_summary(const char *trace)
 
     mt_summary_add_path(&path, trace);
     has = stat(path.data, &facts) == 0 && stat(trace, &of_trace) == 0 && S_ISREG(facts.st_mode) &&
-          !is_older(&facts, &of_trace) && mt_is_summary_file(path.data);
+          !is_older(&facts, &of_trace) && mt_summary_is_file(path.data);
     mt_buf_release(&path);
     return has;
 }
@@ -225,7 +225,7 @@ enum mt_status mt_fleet_load(void *context, const char *path, struct mt_rank_set
     const struct mt_fleet_reading *reading = context;
     enum mt_status status;
 
-    if (mt_is_summary_file(path) || is_summary_name(path))
+    if (mt_summary_is_file(path) || is_summary_name(path))
         return mt_summary_read(path, set, error);
     if (mt_fleet_has_summary(path))
         return read_summary_of(path, set, error);
@@ -243,18 +243,18 @@ uint32_t mt_fleet_threads(uint64_t jobs)
     return wanted < 256 ? (uint32_t)wanted : 256;
 }
 
-void mt_fleet_say_failures(const struct mt_fleet_files *files,
-                           const struct mt_gather_failures *failures, bool all)
+void mt_fleet_print_failures(const struct mt_fleet_files *files,
+                             const struct mt_gather_failures *failures, bool all)
 {
     uint32_t count = failures->count;
     uint32_t named = all || count < MOST_NAMED_FILES ? count : MOST_NAMED_FILES;
 
     for (uint32_t i = 0; i < named; i++)
-        mt_say("cannot read '%s': %s", files->paths[failures->list[i].file],
-               failures->list[i].text);
+        mt_message("cannot read '%s': %s", files->paths[failures->list[i].file],
+                   failures->list[i].text);
     if (count > 1)
-        mt_say("fleet: %u files cannot be read%s", (unsigned)count,
-               named < count ? "; --all lists them" : "");
+        mt_message("fleet: %u files cannot be read%s", (unsigned)count,
+                   named < count ? "; --all lists them" : "");
 }
 
 /* Prints the jobs from which the user can choose. */
@@ -266,15 +266,15 @@ static int say_jobs(const struct mt_rank_set *set, const struct mt_fleet_naming 
 
     mt_job_names(set, &arena, &names, &count);
     if (naming->is_base)
-        mt_say("fleet: the base has %u jobs; --base takes files of one job: name a folder or a "
-               "summary with only one job",
-               (unsigned)count);
+        mt_message("fleet: the base has %u jobs; --base takes files of one job: name a folder or a "
+                   "summary with only one job",
+                   (unsigned)count);
     else
-        mt_say("fleet: there are %u jobs; choose one with --%s NAME", (unsigned)count,
-               naming->option);
+        mt_message("fleet: there are %u jobs; choose one with --%s NAME", (unsigned)count,
+                   naming->option);
     for (uint32_t i = 0; i < count && i < 20; i++)
-        mt_say("  '%s': %u record%s", names[i].name, (unsigned)names[i].record_count,
-               names[i].record_count == 1 ? "" : "s");
+        mt_message("  '%s': %u record%s", names[i].name, (unsigned)names[i].record_count,
+                   names[i].record_count == 1 ? "" : "s");
     mt_arena_release(&arena);
     return MT_EXIT_USAGE;
 }
@@ -311,7 +311,7 @@ int mt_fleet_make_report(const struct mt_rank_set *set, const struct mt_fleet_fi
     }
     if (!naming->job && has_several_jobs(set))
         return say_jobs(set, naming);
-    mt_say("fleet: %s", error.text);
+    mt_message("fleet: %s", error.text);
     return MT_EXIT_USAGE;
 }
 
@@ -327,9 +327,9 @@ static int find_files(struct mt_fleet_job *job)
     mt_fleet_files_sort(&job->files);
     if (job->files.count)
         return MT_EXIT_OK;
-    mt_say("fleet: no trace, snapshot or summary is in '%s'; their names end with .trace, "
-           ".trace.zst, .pickle, .pickle.zst or .mtsum",
-           job->path);
+    mt_message("fleet: no trace, snapshot or summary is in '%s'; their names end with .trace, "
+               ".trace.zst, .pickle, .pickle.zst or .mtsum",
+               job->path);
     return MT_EXIT_INPUT;
 }
 
@@ -345,7 +345,7 @@ static int read_files(struct mt_fleet_job *job, const struct mt_fleet_reading *r
                                      .context = &copy};
 
     mt_gather_files(&gather, &job->set, &job->failures);
-    mt_fleet_say_failures(&job->files, &job->failures, reading->name_all);
+    mt_fleet_print_failures(&job->files, &job->failures, reading->name_all);
     return job->set.record_count ? MT_EXIT_OK : MT_EXIT_INPUT;
 }
 

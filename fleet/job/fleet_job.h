@@ -63,8 +63,8 @@ int mt_fleet_make_report(const struct mt_rank_set *set, const struct mt_fleet_fi
 
 /* Prints the number of files that could not be read, and their names in sorted order. Without
  * `all`, prints at most 100 names. */
-void mt_fleet_say_failures(const struct mt_fleet_files *files,
-                           const struct mt_gather_failures *failures, bool all);
+void mt_fleet_print_failures(const struct mt_fleet_files *files,
+                             const struct mt_gather_failures *failures, bool all);
 
 /* A job that is read from one path. Zeroed memory holds no job. */
 struct mt_fleet_job {

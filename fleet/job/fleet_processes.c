@@ -36,9 +36,10 @@ int mt_fleet_processes_begin(struct mt_exchange *exchange)
     if (mt_collector_library(MPI_LIBRARY, path, &error) == MT_OK &&
         mt_exchange_open(path, exchange, &error) == MT_OK)
         return MT_EXIT_OK;
-    mt_say("several processes were started, but they cannot share the work: %s; build memtrace "
-           "with MPI, start one process, or give each process a part: --shard 1/8 -o part1.mtsum",
-           error.text);
+    mt_message(
+        "several processes were started, but they cannot share the work: %s; build memtrace "
+        "with MPI, start one process, or give each process a part: --shard 1/8 -o part1.mtsum",
+        error.text);
     return MT_EXIT_USAGE;
 }
 

@@ -32,7 +32,7 @@ static enum mt_status summarize_source(struct mt_source *source, const char *pat
                                        struct mt_rank_set *set, struct mt_error *error)
 {
     const struct mt_analyze_options options = {
-        .path = path, .needs = true, .models = MT_MODEL_COURSE, .bins = MT_RECORD_COLUMNS};
+        .path = path, .needs = true, .models = MT_MODEL_LEVEL_OVER_TIME, .bins = MT_RECORD_COLUMNS};
     struct mt_identity *identity = mt_memory_new(sizeof *identity);
     struct mt_report *report = NULL;
     enum mt_status status;
@@ -53,7 +53,7 @@ enum mt_status mt_summary_add_trace(const char *path, struct mt_rank_set *set,
                                     struct mt_error *error)
 {
     struct mt_source *source = NULL;
-    enum mt_status status = mt_open_any(path, &source, error);
+    enum mt_status status = mt_import_open_any(path, &source, error);
 
     if (status != MT_OK)
         return status;
@@ -118,7 +118,7 @@ enum mt_status mt_summary_read(const char *path, struct mt_rank_set *set, struct
 }
 
 /* Never opens a pipe, because its writer would lose its reader. */
-bool mt_is_summary_file(const char *path)
+bool mt_summary_is_file(const char *path)
 {
     struct stat facts;
     char start[8];

@@ -4,7 +4,7 @@
 #define MT_CLI_SUMMARY_OF_TRACE_H
 
 #include "buf.h"
-#include "own_files.h"
+#include "file_kinds.h"
 #include "rank_set.h"
 
 /* TRACE.mtsum. It begins with the magic of its format. */
@@ -28,6 +28,6 @@ enum mt_status mt_summary_read(const char *path, struct mt_rank_set *set,
                                struct mt_error *error) MT_MUST_USE;
 
 /* Returns true if the file begins like a summary. Returns false if it cannot be read. */
-bool mt_is_summary_file(const char *path);
+bool mt_summary_is_file(const char *path);
 
 #endif

@@ -56,7 +56,7 @@ static void add_sentences(struct writer *writer)
 {
     for (const struct mt_job_sentence *at = writer->words.first; at; at = at->next) {
         mt_buf_add_text(&writer->tables, "<p>");
-        mt_add_page_words(&writer->tables, at->text);
+        mt_page_add_words(&writer->tables, at->text);
         mt_buf_add_text(&writer->tables, "</p>\n");
     }
     mt_job_words_reset(&writer->words);
@@ -68,7 +68,7 @@ static void add_table(struct writer *writer, struct mt_table *table, const char 
     const struct mt_html_table html = {"sortable job", name, number, 0};
     char count[MT_UNITS_TEXT];
 
-    mt_add_html_table(&writer->tables, table, &html);
+    mt_html_table_add(&writer->tables, table, &html);
     if (omitted)
         mt_buf_printf(&writer->tables,
                       "<p class=\"omitted\">%s more rows are not on this page: <code>memtrace "
@@ -226,13 +226,13 @@ static void add_other_ranks(const struct writer *writer, struct mt_buf *out)
                   mt_format_count(shown, writer->embedded.rank_count),
                   mt_format_count(all, writer->report->row_count),
                   mt_job_rows_noun(writer->report));
-    mt_add_page_command(out, "memtrace fleet TRACE.mtsum -o DIR");
+    mt_page_add_command(out, "memtrace fleet TRACE.mtsum -o DIR");
     mt_buf_add_text(out, " writes the page of one rank, ");
-    mt_add_page_command(out, "memtrace analyze TRACE");
+    mt_page_add_command(out, "memtrace analyze TRACE");
     mt_buf_add_text(out, " analyzes its trace. For the trace of each rank, run ");
-    mt_add_page_command(out, command ? command : "memtrace fleet DIR");
+    mt_page_add_command(out, command ? command : "memtrace fleet DIR");
     mt_buf_add_text(out, " with ");
-    mt_add_page_command(out, "--json --all");
+    mt_page_add_command(out, "--json --all");
     mt_buf_add_text(out, ".</p>\n");
 }
 
@@ -255,7 +255,7 @@ static void add_data(struct writer *writer, size_t used_bytes)
 
     left = left > index_bytes ? left - index_bytes : 0;
     mt_page_ranks_choose(writer->report, &writer->arena, &writer->ranks);
-    mt_add_job_page_data(&writer->data, writer->report, &writer->ranks,
+    mt_job_page_add_data(&writer->data, writer->report, &writer->ranks,
                          (size_t)mt_min_u64(left, RANK_BYTES), &writer->embedded);
 }
 
@@ -270,19 +270,19 @@ static const char *job_name(const struct mt_job_report *report)
 static void assemble(struct writer *writer, const struct mt_buf *head, const struct mt_buf *answer,
                      struct mt_buf *out)
 {
-    mt_add_page_start(out, &writer->policy);
+    mt_page_add_start(out, &writer->policy);
     mt_buf_add(out, head->data, head->length);
     mt_buf_add_text(out, "<nav class=\"page-nav\"><div>");
     mt_buf_add(out, writer->nav.data, writer->nav.length);
     mt_buf_add_text(out, "<span id=\"tools\"></span></div></nav>\n");
-    mt_add_job_page_title(out, writer->report, job_name(writer->report));
+    mt_job_page_add_title(out, writer->report, job_name(writer->report));
     mt_buf_add_text(out, "<main>\n");
     mt_buf_add(out, answer->data, answer->length);
     mt_buf_add(out, writer->charts.data, writer->charts.length);
     add_picker(writer, out);
     mt_buf_add(out, writer->tables.data, writer->tables.length);
     mt_buf_add_text(out, "</main>\n<footer>memtrace \xC2\xB7 ");
-    mt_add_page_name(out, job_name(writer->report));
+    mt_page_add_name(out, job_name(writer->report));
     mt_buf_add_text(out, "</footer>\n<script type=\"application/json\" id=\"mt-data\">");
     mt_buf_add(out, writer->data.data, writer->data.length);
     mt_buf_add_text(out, "</script>\n<script>");
@@ -318,17 +318,17 @@ static void release(struct writer *writer)
     mt_buf_release(&writer->data);
 }
 
-void mt_add_job_page(struct mt_buf *out, const struct mt_job_document *document)
+void mt_job_page_add(struct mt_buf *out, const struct mt_job_document *document)
 {
     struct writer writer = {
         .document = document, .report = document->report, .words = {.report = document->report}};
     const struct mt_page_head facts = {"memtrace fleet", job_name(document->report), mt_job_css};
     struct mt_buf head = {0}, answer = {0};
 
-    mt_add_page_head(&head, &facts, &writer.policy);
+    mt_page_add_head(&head, &facts, &writer.policy);
     mt_page_policy_allow_script(&writer.policy, mt_job_js);
     add_link(&writer, "verdict", "Answer");
-    mt_add_job_page_answer(&answer, document);
+    mt_job_page_add_answer(&answer, document);
     add_charts(&writer);
     add_link(&writer, "one", "One rank");
     add_tables(&writer);

@@ -9,6 +9,6 @@
 
 #define MT_JOB_PAGE_BYTES 4000000
 
-void mt_add_job_page(struct mt_buf *out, const struct mt_job_document *document);
+void mt_job_page_add(struct mt_buf *out, const struct mt_job_document *document);
 
 #endif

@@ -7,7 +7,7 @@
 
 enum { MAX_GATES = 64 };
 
-void mt_add_job_verdict(struct mt_buf *out, const struct mt_job_document *document)
+void mt_job_page_add_verdict(struct mt_buf *out, const struct mt_job_document *document)
 {
     struct mt_job_words words = {.report = document->report};
 
@@ -49,11 +49,11 @@ static void add_gates(struct mt_buf *out, const struct mt_job_document *document
         const struct mt_job_gate *gate = &document->gates[i];
 
         mt_buf_add_text(out, "<tr><td>");
-        mt_add_page_name(out, gate->rule);
+        mt_page_add_name(out, gate->rule);
         mt_buf_add_text(out, "</td><td>");
-        mt_add_page_name(out, gate->group);
+        mt_page_add_name(out, gate->group);
         mt_buf_add_text(out, "</td><td>");
-        mt_add_page_words(out, gate->verdict);
+        mt_page_add_words(out, gate->verdict);
         mt_buf_printf(out, "</td><td class=\"state %s\">%s</td></tr>\n",
                       mt_gate_state_name(mt_job_gate_mark(gate)), mt_gate_state_name(gate->state));
     }
@@ -78,7 +78,7 @@ static void end_card(struct mt_buf *out, const struct mt_job_words *words, enum 
         if (at->topic != topic || at == skip)
             continue;
         mt_buf_add_text(out, "<span class=\"said\">");
-        mt_add_page_words(out, at->text);
+        mt_page_add_words(out, at->text);
         mt_buf_add_text(out, "</span>");
     }
     mt_buf_add_text(out, "</dd></div>\n");
@@ -86,7 +86,7 @@ static void end_card(struct mt_buf *out, const struct mt_job_words *words, enum 
 
 static void add_name(struct mt_buf *out, struct mt_job_words *words, uint32_t row)
 {
-    mt_add_page_name(out, mt_job_row_name(&words->arena, words->report, row));
+    mt_page_add_name(out, mt_job_row_name(&words->arena, words->report, row));
 }
 
 static void add_need(struct mt_buf *out, const struct mt_job_words *words,
@@ -153,14 +153,14 @@ static void add_cards(struct mt_buf *out, struct mt_job_words *words,
     mt_buf_add_text(out, "</dl>\n");
 }
 
-void mt_add_job_page_answer(struct mt_buf *out, const struct mt_job_document *document)
+void mt_job_page_add_answer(struct mt_buf *out, const struct mt_job_document *document)
 {
     struct mt_job_words words = {.report = document->report};
     struct mt_buf verdict = {0};
 
-    mt_add_job_verdict(&verdict, document);
+    mt_job_page_add_verdict(&verdict, document);
     mt_buf_printf(out, "<p id=\"verdict\" class=\"verdict %s\">", verdict_class(document));
-    mt_add_page_words(out, verdict.data ? verdict.data : "");
+    mt_page_add_words(out, verdict.data ? verdict.data : "");
     mt_buf_add_text(out, "</p>\n");
     add_gates(out, document);
     mt_job_describe_death(&words);
@@ -175,12 +175,12 @@ void mt_add_job_page_answer(struct mt_buf *out, const struct mt_job_document *do
     mt_job_words_release(&words);
 }
 
-void mt_add_job_page_title(struct mt_buf *out, const struct mt_job_report *report, const char *name)
+void mt_job_page_add_title(struct mt_buf *out, const struct mt_job_report *report, const char *name)
 {
     char count[MT_UNITS_TEXT];
 
     mt_buf_add_text(out, "<header class=\"page-head\"><h1>");
-    mt_add_page_name(out, name);
+    mt_page_add_name(out, name);
     mt_buf_printf(out, "</h1>\n<p class=\"facts\">%s %s", mt_format_count(count, report->row_count),
                   mt_job_rows_noun(report));
     if (report->host_count)
@@ -188,7 +188,7 @@ void mt_add_job_page_title(struct mt_buf *out, const struct mt_job_report *repor
                       report->host_count == 1 ? "" : "s");
     for (uint32_t i = 0; i < report->axis_count; i++) {
         mt_buf_add_text(out, i ? ", " : " \xC2\xB7 ");
-        mt_add_page_name(out, report->axes[i].name);
+        mt_page_add_name(out, report->axes[i].name);
         mt_buf_printf(out, " %u", (unsigned)report->axes[i].size);
     }
     if (report->planned_count)

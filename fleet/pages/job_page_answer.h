@@ -7,10 +7,10 @@
 
 /* Appends the verdict of the gates: "FAIL: 1 of 3 gates". Without gates, appends the first sentence
  * of the text answer. The caller escapes the text. */
-void mt_add_job_verdict(struct mt_buf *out, const struct mt_job_document *document);
+void mt_job_page_add_verdict(struct mt_buf *out, const struct mt_job_document *document);
 
-void mt_add_job_page_title(struct mt_buf *out, const struct mt_job_report *report,
+void mt_job_page_add_title(struct mt_buf *out, const struct mt_job_report *report,
                            const char *name);
-void mt_add_job_page_answer(struct mt_buf *out, const struct mt_job_document *document);
+void mt_job_page_add_answer(struct mt_buf *out, const struct mt_job_document *document);
 
 #endif

@@ -227,7 +227,7 @@ static uint32_t string_of(struct writer *writer, const char *text)
     mt_strings_put(&writer->strings, text, strlen(text), &id);
     if (id == count) {
         separate(&writer->string_list);
-        mt_add_script_string(&writer->string_list, text, MT_PAGE_NAME_BYTES);
+        mt_escape_add_script_string(&writer->string_list, text, MT_PAGE_NAME_BYTES);
     }
     return id;
 }
@@ -565,7 +565,7 @@ static void add_notable(struct mt_buf *out, const struct mt_page_ranks *ranks, u
     mt_buf_add_text(out, "\"notable\":[");
     for (uint32_t i = 0; i < count; i++) {
         mt_buf_printf(out, "%s%u,", i ? "," : "", (unsigned)i);
-        mt_add_script_string(out, ranks->list[i].why, MT_PAGE_NAME_BYTES);
+        mt_escape_add_script_string(out, ranks->list[i].why, MT_PAGE_NAME_BYTES);
     }
     mt_buf_add_char(out, ']');
 }
@@ -576,7 +576,7 @@ static void add_names(struct mt_buf *out, const struct mt_job_report *report)
     for (uint32_t i = 0; i < report->axis_count; i++) {
         if (i)
             mt_buf_add_char(out, ',');
-        mt_add_script_string(out, report->axes[i].name, MT_PAGE_NAME_BYTES);
+        mt_escape_add_script_string(out, report->axes[i].name, MT_PAGE_NAME_BYTES);
     }
     mt_buf_add_text(out, "],\"roles\":[");
     for (int i = 0; i < MT_ROLE_COUNT; i++)
@@ -601,7 +601,7 @@ static void release(struct writer *writer)
     mt_buf_release(&writer->ranks);
 }
 
-void mt_add_job_page_data(struct mt_buf *out, const struct mt_job_report *report,
+void mt_job_page_add_data(struct mt_buf *out, const struct mt_job_report *report,
                           const struct mt_page_ranks *ranks, size_t most_bytes,
                           struct mt_job_page_data *data)
 {

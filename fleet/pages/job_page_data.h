@@ -60,7 +60,7 @@ struct mt_job_page_data {
 
 /* Appends the JSON document. Adds ranks in the order of `ranks` until their data takes about
  * `most_bytes`. A rank takes at most 64 KiB. */
-void mt_add_job_page_data(struct mt_buf *out, const struct mt_job_report *report,
+void mt_job_page_add_data(struct mt_buf *out, const struct mt_job_report *report,
                           const struct mt_page_ranks *ranks, size_t most_bytes,
                           struct mt_job_page_data *data);
 

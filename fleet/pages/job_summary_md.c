@@ -32,9 +32,9 @@ static void end_row(struct page *page)
 /* Writes the table and releases it. */
 static void add_table(struct page *page, struct mt_table *table, uint32_t omitted)
 {
-    mt_add_markdown_head(page->out, table);
+    mt_markdown_add_head(page->out, table);
     for (size_t i = 0; i < mt_table_rows(table); i++) {
-        mt_add_markdown_row(&page->row, table, i);
+        mt_markdown_add_row(&page->row, table, i);
         end_row(page);
     }
     mt_table_release(table);
@@ -51,7 +51,7 @@ static void add_sentences(struct page *page, const struct mt_job_sentence *first
 {
     for (const struct mt_job_sentence *at = first; at; at = at->next) {
         mt_buf_add_text(&page->row, "- ");
-        mt_add_markdown(&page->row, at->text, MT_MARKDOWN_SENTENCE);
+        mt_escape_add_markdown(&page->row, at->text, MT_MARKDOWN_SENTENCE);
         mt_buf_add_char(&page->row, '\n');
         end_row(page);
     }
@@ -122,7 +122,7 @@ static void add_axes(struct page *page)
     add_sentences(page, page->words.first);
 }
 
-void mt_add_job_summary_md(struct mt_buf *out, const struct mt_job_document *document)
+void mt_job_summary_add(struct mt_buf *out, const struct mt_job_document *document)
 {
     const struct mt_job_report *report = document->report;
     struct mt_arena arena = {0};
@@ -132,9 +132,9 @@ void mt_add_job_summary_md(struct mt_buf *out, const struct mt_job_document *doc
                         .rows = {report, &arena, ROWS}};
     struct mt_buf verdict = {0};
 
-    mt_add_job_verdict(&verdict, document);
+    mt_job_page_add_verdict(&verdict, document);
     mt_buf_add_text(out, "### memtrace fleet: ");
-    mt_add_markdown(out, verdict.data ? verdict.data : "", MT_MARKDOWN_SENTENCE);
+    mt_escape_add_markdown(out, verdict.data ? verdict.data : "", MT_MARKDOWN_SENTENCE);
     mt_buf_add_text(out, "\n\n");
     add_gates(&page, document);
     add_answer(&page, document);
@@ -146,9 +146,9 @@ void mt_add_job_summary_md(struct mt_buf *out, const struct mt_job_document *doc
         add_section(&page, "<details><summary>What holds the allocated peaks</summary>\n\n",
                     mt_job_paths_table, "</details>\n\n");
     mt_buf_add_text(out, "<sub>");
-    mt_add_markdown_code(out, *report->job ? report->job : "a job");
+    mt_markdown_add_code(out, *report->job ? report->job : "a job");
     mt_buf_add_text(out, "</sub>\n");
-    mt_add_markdown_marker(out, "memtrace-fleet", report->job);
+    mt_markdown_add_marker(out, "memtrace-fleet", report->job);
     mt_buf_release(&verdict);
     mt_buf_release(&page.row);
     mt_job_words_release(&page.words);

@@ -10,6 +10,6 @@
 #define MT_JOB_SUMMARY_BYTES 60000
 
 /* Appends the summary. The first line is the verdict. */
-void mt_add_job_summary_md(struct mt_buf *out, const struct mt_job_document *document);
+void mt_job_summary_add(struct mt_buf *out, const struct mt_job_document *document);
 
 #endif

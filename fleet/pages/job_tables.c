@@ -201,7 +201,7 @@ static void add_rank(struct mt_table *table, const struct mt_job_rows *rows, uin
     const struct mt_job_row *place = &rows->report->rows[row];
     const struct mt_rank_record *record = place->record;
 
-    MT_CELLS(table, MT_TEXT(mt_job_place(rows->arena, rows->report, row)),
+    MT_CELLS(table, MT_TEXT(mt_job_rank_name(rows->arena, rows->report, row)),
              MT_TEXT(mt_outcome_name(record->outcome)), MT_BYTES(record->reserved_peak.bytes),
              MT_BYTES(record->allocated_peak.bytes),
              record->needed_is_known ? MT_BYTES(record->needed_bytes) : MT_TEXT(""),

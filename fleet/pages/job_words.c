@@ -35,7 +35,7 @@ static const char *name_of(struct mt_job_words *words, uint32_t row)
 
 static const char *place_of(struct mt_job_words *words, uint32_t row)
 {
-    return mt_job_place(&words->arena, words->report, row);
+    return mt_job_rank_name(&words->arena, words->report, row);
 }
 
 /* Returns a count as in tables: "16,384". */
@@ -58,7 +58,8 @@ static const char *s(uint64_t count)
     return count == 1 ? "" : "s";
 }
 
-const char *mt_job_place(struct mt_arena *arena, const struct mt_job_report *report, uint32_t row)
+const char *mt_job_rank_name(struct mt_arena *arena, const struct mt_job_report *report,
+                             uint32_t row)
 {
     const struct mt_job_row *place = &report->rows[row];
     const char *host = place->record->identity.host, *before = " (";
@@ -111,7 +112,7 @@ static void say_fitting(struct mt_job_words *words, const struct mt_job_death *d
 
     if (!death->limit_bytes || !death->other_count)
         return;
-    mt_format_bytes_apart(median, death->median_bytes, limit, death->limit_bytes);
+    mt_format_bytes_distinct(median, death->median_bytes, limit, death->limit_bytes);
     say(words, MT_JOB_TOPIC_DEATH,
         "%s of %s other ranks stayed within its %s of %s; their median is %s",
         count_of(words, death->fitting_count), count_of(words, death->other_count),

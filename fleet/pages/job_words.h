@@ -60,7 +60,8 @@ void mt_job_words_reset(struct mt_job_words *words);
 void mt_job_words_release(struct mt_job_words *words);
 
 /* Returns "rank 0 (pp 0, dp 3, tp 0; node12)" in the arena. */
-const char *mt_job_place(struct mt_arena *arena, const struct mt_job_report *report, uint32_t row);
+const char *mt_job_rank_name(struct mt_arena *arena, const struct mt_job_report *report,
+                             uint32_t row);
 /* Returns "0-2, 17 and 31 more", or all ranges if `all` is set, in the arena. */
 const char *mt_job_ranges(struct mt_arena *arena, const struct mt_job_range *ranges, uint32_t count,
                           uint32_t ranks, bool all);

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "course_model.h"
+#include "level_over_time_model.h"
 #include "identity.h"
 #include "rank_set.h"
 #include "report.h"
@@ -137,11 +137,11 @@ static bool find_death(const struct mt_summarizing *work, struct death *death)
 /* The frames that flame graphs show. */
 static uint32_t path_of(const struct mt_summarizing *work, uint32_t stack)
 {
-    struct mt_speaking_stack speaking;
-    uint32_t frames[MT_SPEAKING_DEPTH], count = 0, path = MT_NO_PATH;
+    struct mt_named_frames named;
+    uint32_t frames[MT_NAMED_FRAMES_DEPTH], count = 0, path = MT_NO_PATH;
 
-    mt_speaking_stack_init(&speaking, work->arena, work->report->symbols);
-    mt_speaking_stack_get(&speaking, stack, frames, &count);
+    mt_named_frames_init(&named, work->arena, work->report->symbols);
+    mt_named_frames_get(&named, stack, frames, &count);
     for (uint32_t i = 0; i < count; i++) {
         const char *label = mt_frame_label(work->arena, work->report->symbols, frames[i]);
 
@@ -453,11 +453,11 @@ static void fill_facts(const struct mt_summarizing *work)
     record->growth_bytes_per_step = device->growth.bytes_per_step;
 }
 
-_Static_assert(MT_RECORD_LEVELS == MT_COURSE_LEVELS, "levels have one bound");
+_Static_assert(MT_RECORD_LEVELS == MT_LEVEL_OVER_TIME_ENTRIES, "levels have one bound");
 
 static void fill_course(const struct mt_summarizing *work)
 {
-    const struct mt_course *course = work->device->course;
+    const struct mt_level_over_time *course = work->device->level_over_time;
     struct mt_rank_record *record = work->record;
 
     if (!course)

@@ -34,7 +34,7 @@ static bool next_crowd(const struct mt_address_layout *layout, double least, str
 
     *crowd = (struct crowd){.first = first};
     for (uint32_t i = first; i < layout->address->place_count; i++) {
-        const struct mt_address_place *place = &layout->address->places[i];
+        const struct mt_address_range *place = &layout->address->places[i];
 
         crowd->count++;
         crowd->used += place->used;
@@ -95,7 +95,7 @@ static const char *occupancy(const struct crowd *crowd, char text[MT_UNITS_TEXT]
 
 static const char *one_title(const struct mt_address_layout *layout, const struct crowd *crowd)
 {
-    const struct mt_address_place *place = &layout->address->places[crowd->first];
+    const struct mt_address_range *place = &layout->address->places[crowd->first];
     char size[MT_UNITS_TEXT], exact[MT_UNITS_TEXT], share[MT_UNITS_TEXT], blocks[MT_UNITS_TEXT];
     char more[MT_UNITS_TEXT];
     const char *created = "before the recorded history";
@@ -152,7 +152,7 @@ static void draw_block(const struct mt_address_layout *layout, const struct mt_b
 {
     const struct mt_paint paint = {.fill = MT_COLOR_BACKGROUND, .unseen = true};
     const struct mt_box *plot = &layout->plot;
-    const struct mt_address_place *place = &layout->address->places[block->place];
+    const struct mt_address_range *place = &layout->address->places[block->place];
     uint64_t end = mt_min_u64(block->offset + block->life.block_bytes, place->bytes);
     double left = mt_time_axis_x(&layout->axis, block->life.birth_t_ns, block->life.birth_event);
     double right = plot->x + plot->width, bottom = mt_address_y(layout, begin + block->offset);

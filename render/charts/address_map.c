@@ -118,7 +118,7 @@ static void add_row(struct painter *painter, uint32_t row, double share)
 /* Adds the rows of a place that overlap with bytes [low, high) of the picture. */
 static void add_place(struct painter *painter, uint32_t index, double low, double high)
 {
-    const struct mt_address_place *place = &painter->layout->address->places[index];
+    const struct mt_address_range *place = &painter->layout->address->places[index];
     double place_begin = (double)painter->layout->begins[index];
     double per_row = (double)painter->layout->address->bytes_per_row;
     double from = fmax(low - place_begin, 0);

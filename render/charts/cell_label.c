@@ -111,7 +111,7 @@ const char *mt_cell_frame_text(struct mt_drawing *drawing, const struct mt_symbo
                                uint32_t frame, double width)
 {
     const char *function = mt_frame_function(&drawing->arena, symbols, frame);
-    const char *place = mt_frame_place(&drawing->arena, symbols, frame);
+    const char *place = mt_frame_position(&drawing->arena, symbols, frame);
     const char *line = place ? strrchr(place, ':') : NULL;
     bool is_user = mt_frame_origin(symbols, frame) == MT_ORIGIN_USER;
     const char *tries[6];

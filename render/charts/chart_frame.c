@@ -103,7 +103,7 @@ static void add_dry_run_fact(struct mt_buf *facts, const struct mt_report *repor
     struct mt_buf fact = {0};
 
     mt_buf_add_text(&fact, "dry run on a ");
-    mt_add_simulated_card(&fact, &report->dry_run);
+    mt_header_add_simulated_card(&fact, &report->dry_run);
     add_fact(facts, fact.data);
     mt_buf_release(&fact);
 }
@@ -498,8 +498,9 @@ const char *mt_chart_frame_when(struct mt_drawing *drawing, const struct mt_repo
     uint64_t step = longest >= 1000000000u ? 1000000 : longest >= 1000000 ? 1000 : 1;
     char text[MT_TICK_TEXT];
 
-    /* mt_time_label expects whole steps, so the instant is rounded to the nearest step. */
-    mt_time_label(text, since <= UINT64_MAX - step / 2 ? since + step / 2 : since, step, longest);
+    /* mt_scale_time_label expects whole steps, so the instant is rounded to the nearest step. */
+    mt_scale_time_label(text, since <= UINT64_MAX - step / 2 ? since + step / 2 : since, step,
+                        longest);
     return mt_arena_text(&drawing->arena, text, strlen(text));
 }
 

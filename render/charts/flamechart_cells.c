@@ -242,7 +242,7 @@ static const char *crowd_name(const struct mt_flame_layout *layout, const struct
     if (!frame || !crowd->same_function || !crowd->same_file)
         return plural_name(layout, &crowd->cell);
     function = mt_frame_function(arena, layout->report->symbols, crowd->cell.frame);
-    place = mt_frame_place(arena, layout->report->symbols, crowd->cell.frame);
+    place = mt_frame_position(arena, layout->report->symbols, crowd->cell.frame);
     if (!with_file || !*place)
         return function;
     return mt_arena_printf(arena, "%s %.*s", function, (int)strcspn(place, ":"), place);

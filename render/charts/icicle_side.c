@@ -219,7 +219,7 @@ void mt_icicle_draw_ruler(const struct mt_icicle_view *view, double y)
 
     mt_draw_line(view->drawing, view->x, y, view->x + view->width, y, &line);
     if (view->icicle->weigh == MT_WEIGH_COUNT) {
-        step = mt_count_step((double)total / (double)most);
+        step = mt_scale_count_step((double)total / (double)most);
         for (uint64_t at = step; at <= total && at >= step; at += step)
             draw_tick(view, y, at, mt_format_count(label, at));
         return;
@@ -322,7 +322,7 @@ double mt_icicle_draw_legend(const struct mt_icicle_view *view, double y)
 
 static int compare_holders(const void *a, const void *b)
 {
-    const struct mt_holder *left = a, *right = b;
+    const struct mt_icicle_holder *left = a, *right = b;
 
     if (left->weight != right->weight)
         return left->weight > right->weight ? -1 : 1;
@@ -344,10 +344,10 @@ static enum mt_role role_below(const struct mt_icicle *icicle, const struct mt_n
     return (enum mt_role)best;
 }
 
-struct mt_holder *mt_icicle_find_holders(const struct mt_icicle_view *view, size_t *count)
+struct mt_icicle_holder *mt_icicle_find_holders(const struct mt_icicle_view *view, size_t *count)
 {
     const struct mt_icicle *icicle = view->icicle;
-    struct mt_holder *holders =
+    struct mt_icicle_holder *holders =
         mt_arena_array(&view->drawing->arena, icicle->count, sizeof *holders);
 
     *count = 0;
@@ -355,11 +355,11 @@ struct mt_holder *mt_icicle_find_holders(const struct mt_icicle_view *view, size
         const struct mt_node *node = &icicle->nodes[i];
 
         if (view->reversed && node->depth == 1)
-            holders[(*count)++] =
-                (struct mt_holder){node, node->weight, node->blocks, role_below(icicle, node)};
+            holders[(*count)++] = (struct mt_icicle_holder){node, node->weight, node->blocks,
+                                                            role_below(icicle, node)};
         else if (!view->reversed && node->own_weight)
             holders[(*count)++] =
-                (struct mt_holder){node, node->own_weight, node->own_blocks, node->role};
+                (struct mt_icicle_holder){node, node->own_weight, node->own_blocks, node->role};
     }
     if (*count)
         qsort(holders, *count, sizeof *holders, compare_holders);
@@ -380,7 +380,7 @@ static const char *user_line(const struct mt_icicle_view *view, const struct mt_
     for (uint32_t i = node->parent; i != caller; i = nodes[i].parent)
         if (mt_icicle_color(view, &nodes[i]) == MT_USER_COLOR)
             return "";
-    place = mt_frame_place(&view->drawing->arena, view->symbols, nodes[caller].frame);
+    place = mt_frame_position(&view->drawing->arena, view->symbols, nodes[caller].frame);
     place = place ? mt_arena_printf(&view->drawing->arena, " %s", place) : NULL;
     return place ? place : "";
 }
@@ -420,7 +420,8 @@ static struct columns table_columns(const struct mt_icicle_view *view)
     return columns;
 }
 
-static void draw_holder(const struct mt_icicle_view *view, const struct mt_holder *holder, double y)
+static void draw_holder(const struct mt_icicle_view *view, const struct mt_icicle_holder *holder,
+                        double y)
 {
     struct mt_drawing *drawing = view->drawing;
     struct columns columns = table_columns(view);

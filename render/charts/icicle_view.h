@@ -11,7 +11,7 @@
 
 /* A line of the table. It has the blocks directly below a node. In a reversed picture it has all
  * allocations of an innermost frame. */
-struct mt_holder {
+struct mt_icicle_holder {
     const struct mt_node *node;
     uint64_t weight, blocks;
     enum mt_role role;
@@ -44,8 +44,8 @@ struct mt_icicle_view {
     double least;           /* adjacent cells that are narrower than this are drawn as one cell */
     /* number of rows of cells that are drawn, and that do not fit into the picture */
     uint32_t rows, rows_cut;
-    bool reversed;             /* innermost frames first */
-    struct mt_holder *holders; /* largest first */
+    bool reversed;                    /* innermost frames first */
+    struct mt_icicle_holder *holders; /* largest first */
     size_t holder_count;
     /* cells that are drawn as part of a sum, and cells that are not drawn */
     uint64_t summed_groups, summed_weight, dropped_groups, dropped_weight;
@@ -64,7 +64,7 @@ void mt_icicle_draw_ruler(const struct mt_icicle_view *view, double y);
 double mt_icicle_draw_legend(const struct mt_icicle_view *view, double y);
 
 /* Returns all lines of the table, largest first, in the arena of the drawing. */
-struct mt_holder *mt_icicle_find_holders(const struct mt_icicle_view *view, size_t *count);
+struct mt_icicle_holder *mt_icicle_find_holders(const struct mt_icicle_view *view, size_t *count);
 
 /* Draws the first `most` of view->holders; y is the baseline of the heading. */
 void mt_icicle_draw_table(const struct mt_icicle_view *view, double y, size_t most);

@@ -206,8 +206,8 @@ static void draw_step_numbers(struct mt_drawing *drawing, const struct mt_trend_
     uint64_t each;
 
     mt_format_count(number, (uint64_t)(last < 0 ? -(last + 1) : last));
-    each = mt_count_step((1.05 * mt_text_width(number, MT_SIZE_AXIS, MT_REGULAR) + 14) /
-                         (layout->plot.width / count));
+    each = mt_scale_count_step((1.05 * mt_text_width(number, MT_SIZE_AXIS, MT_REGULAR) + 14) /
+                               (layout->plot.width / count));
     for (i = 0; i < count; i++) {
         int64_t step = layout->steps[i].step;
         uint64_t size = mt_magnitude(step);

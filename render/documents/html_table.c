@@ -5,19 +5,19 @@
 #include "escape.h"
 #include "units.h"
 
-void mt_add_page_name(struct mt_buf *out, const char *name)
+void mt_page_add_name(struct mt_buf *out, const char *name)
 {
     struct mt_buf cut = {0};
     size_t length = strlen(name);
 
     if (length <= MT_PAGE_NAME_BYTES) {
-        mt_add_xml(out, name);
+        mt_escape_add_xml(out, name);
         return;
     }
     for (length = MT_PAGE_NAME_BYTES; length && ((unsigned char)name[length] & 0xC0) == 0x80;)
         length--;
     mt_buf_add(&cut, name, length);
-    mt_add_xml(out, cut.data ? cut.data : "");
+    mt_escape_add_xml(out, cut.data ? cut.data : "");
     mt_buf_add_text(out, "\xE2\x80\xA6");
     mt_buf_release(&cut);
 }
@@ -30,7 +30,7 @@ static size_t piece_length(const char *text)
     return length + (text[length] == '=' || text[length] == ',');
 }
 
-void mt_add_page_command(struct mt_buf *out, const char *command)
+void mt_page_add_command(struct mt_buf *out, const char *command)
 {
     struct mt_buf piece = {0};
     bool in_word = false;
@@ -42,7 +42,7 @@ void mt_add_page_command(struct mt_buf *out, const char *command)
         mt_buf_add_text(out, !length ? "" : in_word ? "<wbr>" : "<span class=\"word\">");
         mt_buf_reset(&piece);
         mt_buf_add(&piece, command, length);
-        mt_add_xml_line(out, piece.data ? piece.data : "");
+        mt_escape_add_xml_line(out, piece.data ? piece.data : "");
         in_word = in_word || length;
         command += length;
         if (in_word && (*command == ' ' || !*command)) {
@@ -79,7 +79,7 @@ static void add_cell(struct mt_buf *out, const struct mt_table_cell *cell)
         add_number(out, cell);
     } else {
         mt_buf_add_text(out, cell->type == MT_TABLE_SITE ? "<td class=\"site\">" : "<td>");
-        mt_add_page_name(out, cell->text);
+        mt_page_add_name(out, cell->text);
     }
     mt_buf_add_text(out, "</td>");
 }
@@ -96,7 +96,7 @@ static void add_head(struct mt_buf *out, const struct mt_table *table,
     mt_buf_add_text(out, "</tr></thead>\n<tbody>\n");
 }
 
-void mt_add_html_table(struct mt_buf *out, struct mt_table *table, const struct mt_html_table *html)
+void mt_html_table_add(struct mt_buf *out, struct mt_table *table, const struct mt_html_table *html)
 {
     add_head(out, table, html);
     for (size_t i = 0; i < table->cell_count; i++) {

@@ -13,16 +13,16 @@ struct mt_html_table {
 };
 
 /* Writes the table and releases it. */
-void mt_add_html_table(struct mt_buf *out, struct mt_table *table,
+void mt_html_table_add(struct mt_buf *out, struct mt_table *table,
                        const struct mt_html_table *html);
 
 enum { MT_PAGE_NAME_BYTES = 240 };
 /* Appends text of a trace, escaped and shortened, so that a long name does not enlarge the page. */
-void mt_add_page_name(struct mt_buf *out, const char *name);
+void mt_page_add_name(struct mt_buf *out, const char *name);
 
 /* Appends a command or a setting as <code>. It is not shortened, because readers copy it. On a
  * narrow screen, lines break between words, and in a word after '=' and ','. report.js uses the
  * same rule. */
-void mt_add_page_command(struct mt_buf *out, const char *command);
+void mt_page_add_command(struct mt_buf *out, const char *command);
 
 #endif

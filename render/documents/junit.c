@@ -13,12 +13,12 @@ static void add_line(struct mt_buf *out, const char *title, const char *text)
         return;
     mt_buf_add_char(out, '\n');
     mt_buf_add_text(out, title);
-    mt_add_xml_line(out, text);
+    mt_escape_add_xml_line(out, text);
 }
 
 static void add_told(struct mt_buf *out, const struct mt_gate_result *result)
 {
-    mt_add_xml_line(out, result->verdict);
+    mt_escape_add_xml_line(out, result->verdict);
     add_line(out, "cause: ", result->culprit);
     add_line(out, "try: ", result->advice);
 }
@@ -96,7 +96,7 @@ static void add_properties(struct mt_buf *out, const struct mt_report *report)
     mt_buf_add_text(out, "    </properties>\n");
 }
 
-void mt_add_junit(struct mt_buf *out, const struct mt_report *report, const struct mt_gates *gates)
+void mt_junit_add(struct mt_buf *out, const struct mt_report *report, const struct mt_gates *gates)
 {
     struct mt_buf name = {0};
     const char *class_name;

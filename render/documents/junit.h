@@ -11,6 +11,6 @@
 /* Appends the failure of a test case: of a rule that does not hold, or that was not evaluated. */
 void mt_add_junit_failure(struct mt_buf *out, const struct mt_gate_result *result);
 
-void mt_add_junit(struct mt_buf *out, const struct mt_report *report, const struct mt_gates *gates);
+void mt_junit_add(struct mt_buf *out, const struct mt_report *report, const struct mt_gates *gates);
 
 #endif

@@ -2,14 +2,14 @@
 
 #include "escape.h"
 
-void mt_add_markdown_code(struct mt_buf *out, const char *text)
+void mt_markdown_add_code(struct mt_buf *out, const char *text)
 {
     mt_buf_add_text(out, "<code>");
-    mt_add_markdown(out, text, MT_MARKDOWN_NAME);
+    mt_escape_add_markdown(out, text, MT_MARKDOWN_NAME);
     mt_buf_add_text(out, "</code>");
 }
 
-void mt_add_markdown_head(struct mt_buf *out, const struct mt_table *table)
+void mt_markdown_add_head(struct mt_buf *out, const struct mt_table *table)
 {
     for (size_t i = 0; i < table->column_count; i++)
         mt_buf_printf(out, "| %s%s", table->columns[i].title, *table->columns[i].title ? " " : "");
@@ -19,7 +19,7 @@ void mt_add_markdown_head(struct mt_buf *out, const struct mt_table *table)
     mt_buf_add_text(out, "|\n");
 }
 
-void mt_add_markdown_row(struct mt_buf *out, const struct mt_table *table, size_t row)
+void mt_markdown_add_row(struct mt_buf *out, const struct mt_table *table, size_t row)
 {
     const struct mt_table_cell *cells = &table->cells[row * table->column_count];
 
@@ -28,17 +28,17 @@ void mt_add_markdown_row(struct mt_buf *out, const struct mt_table *table, size_
         if (mt_cell_is_number(&cells[i]))
             mt_add_number(out, &cells[i]);
         else if (cells[i].type == MT_TABLE_SITE)
-            mt_add_markdown_code(out, cells[i].text);
+            mt_markdown_add_code(out, cells[i].text);
         else
-            mt_add_markdown(out, cells[i].text,
-                            cells[i].type == MT_TABLE_SENTENCE ? MT_MARKDOWN_SENTENCE
-                                                               : MT_MARKDOWN_NAME);
+            mt_escape_add_markdown(out, cells[i].text,
+                                   cells[i].type == MT_TABLE_SENTENCE ? MT_MARKDOWN_SENTENCE
+                                                                      : MT_MARKDOWN_NAME);
         mt_buf_add_char(out, ' ');
     }
     mt_buf_add_text(out, "|\n");
 }
 
-void mt_add_markdown_marker(struct mt_buf *out, const char *program, const char *name)
+void mt_markdown_add_marker(struct mt_buf *out, const char *program, const char *name)
 {
     mt_buf_printf(out, "<!-- %s:", program);
     for (size_t i = 0; name[i] && i < MT_MARKDOWN_NAME; i++) {

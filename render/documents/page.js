@@ -45,7 +45,7 @@ function element(name, properties, ...children) {
   return made;
 }
 
-/* A command, with line breaks between words and after '=' and ','; see mt_add_page_command. */
+/* A command, with line breaks between words and after '=' and ','; see mt_page_add_command. */
 function commandCode(text) {
   const code = element('code', {});
   text.split(' ').forEach((word, number) => {

@@ -28,7 +28,7 @@ struct writer {
     const struct mt_history *history;
     struct mt_timeline_layout layout;
     struct mt_drawing drawing; /* for the layout of the timeline; owns texts */
-    struct mt_speaking_stack speaking;
+    struct mt_named_frames named;
     struct mt_strings strings, keys; /* keys: keys of blocks that have a row */
     struct mt_map nodes;             /* parent and frame -> node */
     struct mt_buf node_text, frame_text, group_text, block_text;
@@ -111,12 +111,12 @@ static uint32_t node_of_stack(struct writer *writer, uint32_t stack)
 {
     const struct mt_symbols *symbols = writer->report->symbols;
     struct mt_arena *arena = &writer->drawing.arena;
-    uint32_t frames[MT_SPEAKING_DEPTH], count = 0, node = NO_NODE;
+    uint32_t frames[MT_NAMED_FRAMES_DEPTH], count = 0, node = NO_NODE;
 
-    mt_speaking_stack_get(&writer->speaking, stack, frames, &count);
+    mt_named_frames_get(&writer->named, stack, frames, &count);
     for (uint32_t i = 0; i < count; i++) {
         const char *name = mt_frame_function(arena, symbols, frames[i]);
-        const char *place = mt_frame_place(arena, symbols, frames[i]);
+        const char *place = mt_frame_position(arena, symbols, frames[i]);
 
         node = node_of(writer, node,
                        frame_of(writer, name, place, mt_frame_origin(symbols, frames[i])));
@@ -297,7 +297,7 @@ static void add_strings(const struct writer *writer, struct mt_buf *out)
     for (uint32_t i = 0; i < writer->strings.count; i++) {
         if (i)
             mt_buf_add_char(out, ',');
-        mt_add_script_string(out, writer->strings.texts[i], NAME_COLUMNS);
+        mt_escape_add_script_string(out, writer->strings.texts[i], NAME_COLUMNS);
     }
     mt_buf_add_char(out, ']');
 }
@@ -335,7 +335,7 @@ static void write_history(struct mt_buf *out, const struct mt_report *report,
         release(&writer);
         return;
     }
-    mt_speaking_stack_init(&writer.speaking, &writer.drawing.arena, report->symbols);
+    mt_named_frames_init(&writer.named, &writer.drawing.arena, report->symbols);
     mt_buf_printf(out, "{\"device\":%u,\"unit\":%llu,\"small\":%llu", (unsigned)device->device,
                   (unsigned long long)writer.unit, (unsigned long long)history->small_bytes);
     add_plot(&writer, out);
@@ -390,7 +390,7 @@ static bool fit_history(struct mt_buf *text, const struct mt_report *report,
     return fits;
 }
 
-void mt_add_page_data(struct mt_buf *out, const struct mt_report *report,
+void mt_page_add_data(struct mt_buf *out, const struct mt_report *report,
                       const struct mt_device_report *device, size_t most_bytes, bool *has_blocks)
 {
     struct mt_buf text = {0};

@@ -30,7 +30,7 @@
  * (mt_history_reduce) until the document takes at most `most_bytes`. Omits the rows of blocks if a
  * slightly reduced history with them does not fit. Appends nothing if no reduction fits. Sets
  * *has_blocks if the document has rows of blocks. */
-void mt_add_page_data(struct mt_buf *out, const struct mt_report *report,
+void mt_page_add_data(struct mt_buf *out, const struct mt_report *report,
                       const struct mt_device_report *device, size_t most_bytes, bool *has_blocks);
 
 #endif

@@ -42,16 +42,16 @@ static void add_piece(struct mt_buf *out, struct mt_buf *piece, const char *text
 {
     mt_buf_reset(piece);
     mt_buf_add(piece, text, length);
-    mt_add_xml(out, piece->data ? piece->data : "");
+    mt_escape_add_xml(out, piece->data ? piece->data : "");
 }
 
-void mt_add_page_words(struct mt_buf *out, const char *words)
+void mt_page_add_words(struct mt_buf *out, const char *words)
 {
     struct mt_buf piece = {0};
     size_t length;
 
     if (strlen(words) > MT_PAGE_NAME_BYTES) {
-        mt_add_page_name(out, words);
+        mt_page_add_name(out, words);
         return;
     }
     while (*words) {
@@ -190,7 +190,7 @@ static void add_sheet(struct mt_buf *out, const char *css)
     mt_buf_add_text(out, css);
 }
 
-void mt_add_page_start(struct mt_buf *out, const struct mt_page_policy *policy)
+void mt_page_add_start(struct mt_buf *out, const struct mt_page_policy *policy)
 {
     mt_buf_add_text(out, "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n");
     add_page_policy(out, policy);
@@ -198,14 +198,14 @@ void mt_add_page_start(struct mt_buf *out, const struct mt_page_policy *policy)
                     "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n");
 }
 
-void mt_add_page_head(struct mt_buf *out, const struct mt_page_head *head,
+void mt_page_add_head(struct mt_buf *out, const struct mt_page_head *head,
                       struct mt_page_policy *policy)
 {
     struct mt_buf sheet = {0};
 
     add_sheet(&sheet, head->css);
     mt_buf_printf(out, "<title>%s: ", head->program);
-    mt_add_page_name(out, head->name);
+    mt_page_add_name(out, head->name);
     mt_buf_add_text(out, "</title>\n<style>");
     mt_buf_add_text(out, sheet.data);
     mt_buf_add_text(out, "</style></head>\n<body>\n");
@@ -213,19 +213,19 @@ void mt_add_page_head(struct mt_buf *out, const struct mt_page_head *head,
     mt_buf_release(&sheet);
 }
 
-void mt_add_page_title(struct mt_buf *out, const struct mt_report *report)
+void mt_page_add_title(struct mt_buf *out, const struct mt_report *report)
 {
     const struct mt_device_report *device = report->device_count == 1 ? report->devices : NULL;
     struct mt_drawing words;
 
     mt_drawing_init(&words, 1, 1, "words");
     mt_buf_add_text(out, "<header class=\"page-head\"><h1>");
-    mt_add_page_name(out, report->name);
+    mt_page_add_name(out, report->name);
     mt_buf_add_text(out, "</h1>\n<p class=\"facts\">");
-    mt_add_page_name(out, mt_chart_frame_facts(&words, report, device));
+    mt_page_add_name(out, mt_chart_frame_facts(&words, report, device));
     if (report->what_if) {
         mt_buf_add_text(out, " \xC2\xB7 simulated with ");
-        mt_add_page_name(out, report->policy);
+        mt_page_add_name(out, report->policy);
     }
     mt_buf_add_text(out, "</p></header>\n");
     mt_drawing_release(&words);

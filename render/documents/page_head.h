@@ -27,7 +27,7 @@ void mt_page_policy_release(struct mt_page_policy *policy);
 
 /* Appends the page up to its <meta> elements, which include the policy. The policy must be
  * complete. */
-void mt_add_page_start(struct mt_buf *out, const struct mt_page_policy *policy);
+void mt_page_add_start(struct mt_buf *out, const struct mt_page_policy *policy);
 struct mt_page_head {
     const char *program; /* beginning of the title: "memtrace"; must not be foreign text */
     const char *name;    /* name of the run */
@@ -36,16 +36,16 @@ struct mt_page_head {
 
 /* Appends the rest of the head, up to <body>: the title, and the style sheet, which defines the
  * colors of charts as variables. Adds the hash of the sheet to the policy. */
-void mt_add_page_head(struct mt_buf *out, const struct mt_page_head *head,
+void mt_page_add_head(struct mt_buf *out, const struct mt_page_head *head,
                       struct mt_page_policy *policy);
 
 /* Appends the heading of the page: the name of the run, and facts. */
-void mt_add_page_title(struct mt_buf *out, const struct mt_report *report);
+void mt_page_add_title(struct mt_buf *out, const struct mt_report *report);
 
 /* Sentences in report.html. */
 
-/* Appends text of a trace or of the program, escaped and shortened as in mt_add_page_name. Prevents
+/* Appends text of a trace or of the program, escaped and shortened as in mt_page_add_name. Prevents
  * a line break between a number and its unit: "7.47 GiB", "114 ms". */
-void mt_add_page_words(struct mt_buf *out, const char *words);
+void mt_page_add_words(struct mt_buf *out, const char *words);
 
 #endif

@@ -99,7 +99,7 @@ static void add_holders(struct mt_buf *out, const struct mt_report *report,
         add_roles(out, device);
     if (device->peak_site_count) {
         mt_buf_add_text(out, report->is_plain ? "largest site: " : "; largest site: ");
-        mt_add_page_name(out, device->peak_sites[0].site);
+        mt_page_add_name(out, device->peak_sites[0].site);
         mt_buf_printf(out, ", <span class=\"quantity\">%s</span>",
                       mt_format_bytes(bytes, device->peak_sites[0].bytes));
     }
@@ -113,12 +113,12 @@ static void add_change(struct mt_buf *out, const struct mt_report *report,
         return;
     begin(out, report, device, "What to change first");
     mt_buf_add_text(out, "</strong><a href=\"#findings\">");
-    mt_add_page_words(out, device->findings[0].title);
+    mt_page_add_words(out, device->findings[0].title);
     mt_buf_add_text(out, "</a>");
     end_page_answers(out);
 }
 
-void mt_add_page_answers(struct mt_buf *out, const struct mt_report *report)
+void mt_page_add_answers(struct mt_buf *out, const struct mt_report *report)
 {
     const struct mt_device_report *device = mt_worst_device(report);
 
@@ -158,7 +158,7 @@ static void add_where(struct mt_table *table, const struct mt_report *report, in
 static void end(struct mt_buf *out, struct mt_table *table, const char *name,
                 const struct mt_device_report *device, uint64_t omitted)
 {
-    mt_add_html_table(out, table,
+    mt_html_table_add(out, table,
                       &(struct mt_html_table){"sortable", name, device->device, omitted});
 }
 
@@ -171,8 +171,8 @@ static void add_peak(struct mt_table *table, const struct mt_report *report, con
     MT_CELLS(table, MT_BYTES(peak->then.allocated), MT_BYTES(peak->then.reserved));
 }
 
-void mt_add_peaks_table(struct mt_buf *out, const struct mt_report *report,
-                        const struct mt_device_report *device)
+void mt_page_add_peaks_table(struct mt_buf *out, const struct mt_report *report,
+                             const struct mt_device_report *device)
 {
     struct mt_table table;
 
@@ -187,7 +187,7 @@ void mt_add_peaks_table(struct mt_buf *out, const struct mt_report *report,
     end(out, &table, "peaks", device, 0);
 }
 
-void mt_add_live_table(struct mt_buf *out, const struct mt_device_report *device)
+void mt_page_add_live_table(struct mt_buf *out, const struct mt_device_report *device)
 {
     uint32_t shown = device->peak_site_count < MAX_ROWS ? device->peak_site_count : MAX_ROWS;
     struct mt_table table;
@@ -200,34 +200,34 @@ void mt_add_live_table(struct mt_buf *out, const struct mt_device_report *device
                  MT_COUNT(use->blocks), MT_TEXT(mt_role_name(use->role)), MT_TEXT(use->phase),
                  MT_SITE(use->site));
     }
-    mt_add_html_table(
+    mt_html_table_add(
         out, &table,
         &(struct mt_html_table){"live", "live", device->device, device->peak_site_count - shown});
 }
 
-void mt_add_modules_table(struct mt_buf *out, const struct mt_device_report *device)
+void mt_page_add_modules_table(struct mt_buf *out, const struct mt_device_report *device)
 {
     const struct mt_modules *modules = device->modules;
     struct mt_arena words = {0};
     struct mt_table table;
 
-    if (!mt_modules_tell(modules))
+    if (!mt_modules_has_rows(modules))
         return;
     mt_buf_add_text(out, "<h3>Modules at the allocated peak</h3>\n");
     for (uint32_t row = 0; row < modules->layer_count;) {
         const char *group = mt_module_group_text(&words, modules, &row);
 
         mt_buf_add_text(out, "<p>");
-        mt_add_xml_line(out, group);
+        mt_escape_add_xml_line(out, group);
         mt_buf_add_text(out, "</p>\n");
     }
     mt_arena_release(&words);
     mt_table_begin(&table, MT_MODULE_TITLES);
-    mt_add_module_rows(&table, modules, MAX_ROWS);
+    mt_report_rows_add_modules(&table, modules, MAX_ROWS);
     end(out, &table, "modules", device, 0);
 }
 
-void mt_add_pools_table(struct mt_buf *out, const struct mt_device_report *device)
+void mt_page_add_pools_table(struct mt_buf *out, const struct mt_device_report *device)
 {
     struct mt_table table;
 
@@ -235,7 +235,7 @@ void mt_add_pools_table(struct mt_buf *out, const struct mt_device_report *devic
         return;
     mt_buf_add_text(out, "<h3>Pools of the allocator, at the end</h3>\n");
     mt_table_begin(&table, MT_POOL_TITLES);
-    mt_add_pool_rows(&table, device, MAX_ROWS);
+    mt_report_rows_add_pools(&table, device, MAX_ROWS);
     end(out, &table, "pools", device, 0);
 }
 
@@ -253,8 +253,8 @@ static void highest_steps(const struct mt_report *report, const struct mt_device
     free(peaks);
 }
 
-void mt_add_steps_table(struct mt_buf *out, const struct mt_report *report,
-                        const struct mt_device_report *device)
+void mt_page_add_steps_table(struct mt_buf *out, const struct mt_report *report,
+                             const struct mt_device_report *device)
 {
     struct mt_largest highest;
     struct mt_table table;
@@ -272,23 +272,23 @@ void mt_add_steps_table(struct mt_buf *out, const struct mt_report *report,
         const struct mt_step_use *step = &device->steps[i];
 
         if (!mt_report_covers(report, device, step->end_event) ||
-            !mt_is_large(&highest, step->peak.allocated))
+            !mt_report_rows_is_large(&highest, step->peak.allocated))
             continue;
-        mt_add_step_cells(&table, report, step);
+        mt_report_rows_add_step(&table, report, step);
         MT_CELLS(&table, when_cell(report, step->peak_allocated_t_ns, step->peak_allocated_event));
         shown++;
     }
     end(out, &table, "steps", device, device->step_count - shown);
 }
 
-void mt_add_phases_table(struct mt_buf *out, const struct mt_report *report,
-                         const struct mt_device_report *device)
+void mt_page_add_phases_table(struct mt_buf *out, const struct mt_report *report,
+                              const struct mt_device_report *device)
 {
     struct mt_phase_sum sums[MAX_NAMES];
     struct mt_table table;
     size_t count;
 
-    mt_sum_phases(report, device, sums, MAX_NAMES, &count);
+    mt_report_rows_sum_phases(report, device, sums, MAX_NAMES, &count);
     if (!count)
         return;
     mt_buf_add_text(out, "<h3>Phases</h3>\n");
@@ -305,8 +305,8 @@ void mt_add_phases_table(struct mt_buf *out, const struct mt_report *report,
     end(out, &table, "phases", device, count > MAX_NAMES ? count - MAX_NAMES : 0);
 }
 
-void mt_add_ooms_table(struct mt_buf *out, const struct mt_report *report,
-                       const struct mt_device_report *device)
+void mt_page_add_ooms_table(struct mt_buf *out, const struct mt_report *report,
+                            const struct mt_device_report *device)
 {
     uint32_t shown = device->oom_count < MAX_ROWS ? device->oom_count : MAX_ROWS;
     struct mt_table table;

@@ -98,9 +98,9 @@ static void add_advice(struct mt_buf *out, const char *advice)
         const char *text = part.text.data ? part.text.data : "";
 
         if (part.is_setting)
-            mt_add_page_command(out, text);
+            mt_page_add_command(out, text);
         else
-            mt_add_page_name(out, text);
+            mt_page_add_name(out, text);
     }
     mt_buf_release(&part.text);
 }
@@ -108,13 +108,13 @@ static void add_advice(struct mt_buf *out, const char *advice)
 static void add_rule(struct mt_buf *out, const struct mt_gate_result *result)
 {
     mt_buf_add_text(out, "<tr><td>");
-    mt_add_page_name(out, result->name);
+    mt_page_add_name(out, result->name);
     mt_buf_printf(out, "</td><td class=\"state %s\">%s%s</td><td>", state_class(result->state),
                   mt_gate_state_name(result->state), result->excused ? " (allowed)" : "");
-    mt_add_page_words(out, result->verdict);
+    mt_page_add_words(out, result->verdict);
     mt_buf_add_text(out, "</td><td>");
     if (result->culprit)
-        mt_add_page_name(out, result->culprit);
+        mt_page_add_name(out, result->culprit);
     mt_buf_add_text(out, "</td><td>");
     if (result->advice)
         add_advice(out, result->advice);
@@ -127,14 +127,14 @@ static void add_gates(struct writer *writer, struct mt_buf *out)
     struct mt_buf verdict = {0};
     bool has_gates = gates && gates->count;
 
-    mt_add_verdict(&verdict, writer->report, gates);
+    mt_verdict_add(&verdict, writer->report, gates);
     mt_buf_printf(out, "<p id=\"verdict\" class=\"verdict %s\">",
                   has_gates ? state_class(gates->verdict) : "");
-    mt_add_page_words(out, verdict.data ? verdict.data : "");
+    mt_page_add_words(out, verdict.data ? verdict.data : "");
     mt_buf_add_text(out, "</p>\n");
     mt_buf_release(&verdict);
     add_link(writer, "verdict", "Verdict");
-    mt_add_page_answers(out, writer->report);
+    mt_page_add_answers(out, writer->report);
     if (!has_gates)
         return;
     mt_buf_add_text(out, "<div class=\"scroll\"><table class=\"sortable\" id=\"rules\"><thead><tr>"
@@ -152,7 +152,7 @@ static void add_finding(struct mt_buf *out, const struct mt_report *report,
                         const struct mt_device_report *device, const struct mt_finding *finding)
 {
     mt_buf_printf(out, "<li class=\"finding %s\"><h3>", finding->severity);
-    mt_add_page_words(out, finding->title);
+    mt_page_add_words(out, finding->title);
     if (report->device_count > 1)
         mt_buf_printf(out, " <span class=\"device\">device %u</span>", (unsigned)device->device);
     mt_buf_add_text(out, "</h3>\n");
@@ -160,7 +160,7 @@ static void add_finding(struct mt_buf *out, const struct mt_report *report,
         mt_buf_add_text(out, "<ul>");
     for (uint32_t i = 0; i < finding->evidence_count; i++) {
         mt_buf_add_text(out, "<li>");
-        mt_add_page_words(out, finding->evidence[i]);
+        mt_page_add_words(out, finding->evidence[i]);
         mt_buf_add_text(out, "</li>");
     }
     if (finding->evidence_count)
@@ -170,12 +170,12 @@ static void add_finding(struct mt_buf *out, const struct mt_report *report,
     mt_buf_add_text(out, "</p>\n");
     if (finding->cost) {
         mt_buf_add_text(out, "<p class=\"cost\">");
-        mt_add_page_name(out, finding->cost);
+        mt_page_add_name(out, finding->cost);
         mt_buf_add_text(out, "</p>\n");
     }
     if (finding->proved_by) {
         mt_buf_add_text(out, "<p class=\"proof\">");
-        mt_add_page_command(out, finding->proved_by);
+        mt_page_add_command(out, finding->proved_by);
         mt_buf_add_text(out, "</p>\n");
     }
     mt_buf_add_text(out, "</li>\n");
@@ -300,7 +300,7 @@ static void add_history(struct writer *writer, const struct mt_device_report *de
     if (!device->history || !device->timeline)
         return;
     share = mt_min_u64(share, mt_min_u64(writer->data_left, writer->left));
-    mt_add_page_data(&history, writer->report, device, share, &has_blocks);
+    mt_page_add_data(&history, writer->report, device, share, &has_blocks);
     if (history.length && take_room(writer, history.length)) {
         if (writer->data.length)
             mt_buf_add_text(&writer->data, ",\n");
@@ -318,12 +318,12 @@ static void add_tables(const struct writer *writer, const struct mt_device_repor
                        struct mt_buf *out)
 {
     mt_buf_printf(out, "<h3 id=\"tables-%u\">Peaks</h3>\n", (unsigned)device->device);
-    mt_add_peaks_table(out, writer->report, device);
-    mt_add_ooms_table(out, writer->report, device);
-    mt_add_modules_table(out, device);
-    mt_add_pools_table(out, device);
-    mt_add_steps_table(out, writer->report, device);
-    mt_add_phases_table(out, writer->report, device);
+    mt_page_add_peaks_table(out, writer->report, device);
+    mt_page_add_ooms_table(out, writer->report, device);
+    mt_page_add_modules_table(out, device);
+    mt_page_add_pools_table(out, device);
+    mt_page_add_steps_table(out, writer->report, device);
+    mt_page_add_phases_table(out, writer->report, device);
 }
 
 /* Adds live blocks, charts and tables in their order. Links to these parts are in the bar or in
@@ -391,7 +391,7 @@ static void add_device(struct writer *writer, const struct mt_device_report *dev
     struct mt_buf tables = {0}, live = {0};
 
     add_tables(writer, device, &tables);
-    mt_add_live_table(&live, device);
+    mt_page_add_live_table(&live, device);
     if (take_room(writer, tables.length + live.length + SECTION_BYTES))
         add_device_section(writer, device, &live, &tables);
     else
@@ -430,7 +430,7 @@ static void add_answer(struct writer *writer)
 
     if (!answer)
         return;
-    mt_add_xml(&text, answer);
+    mt_escape_add_xml(&text, answer);
     if (text.length <= ANSWER_BYTES && take_room(writer, text.length)) {
         add_link(writer, "words", "In words");
         mt_buf_add_text(&writer->main, "<h2 id=\"words\">The same in words</h2>\n<pre>");
@@ -449,7 +449,7 @@ static void add_live_command(struct mt_buf *out, const struct mt_report *report)
     bool is_short = path && strlen(path) <= MAX_PATH_BYTES;
     const char *command = mt_arena_printf(&arena, "memtrace live %s", is_short ? path : "TRACE");
 
-    mt_add_script_string(out, command, SIZE_MAX);
+    mt_escape_add_script_string(out, command, SIZE_MAX);
     mt_arena_release(&arena);
 }
 
@@ -485,14 +485,14 @@ static void add_footer(struct mt_buf *out, const struct mt_report *report)
     uint8_t covered = covered_on_all(report);
 
     mt_buf_add_text(out, "<footer>memtrace \xC2\xB7 ");
-    mt_add_page_name(out, report->path ? report->path : report->name);
+    mt_page_add_name(out, report->path ? report->path : report->name);
     if (*report->sha256)
         mt_buf_printf(out, " \xC2\xB7 sha256 %s", report->sha256);
     mt_buf_add_text(out, " \xC2\xB7 replayed with ");
-    mt_add_page_name(out, report->policy);
+    mt_page_add_name(out, report->policy);
     if (covered) {
         mt_buf_add_text(out, " \xC2\xB7 exact: ");
-        mt_add_covered(out, covered);
+        mt_report_add_covered(out, covered);
     }
     mt_buf_add_text(out, "</footer>\n");
 }
@@ -502,7 +502,7 @@ static void assemble(struct writer *writer, struct mt_buf *out, const struct mt_
     mt_buf_add_text(out, "<nav class=\"page-nav\"><div>");
     mt_buf_add(out, writer->nav.data, writer->nav.length);
     mt_buf_add_text(out, "<span id=\"tools\"></span></div></nav>\n");
-    mt_add_page_title(out, writer->report);
+    mt_page_add_title(out, writer->report);
     mt_buf_add_text(out, "<main>\n");
     mt_buf_add(out, top->data, top->length);
     mt_buf_add(out, writer->main.data, writer->main.length);
@@ -512,14 +512,14 @@ static void assemble(struct writer *writer, struct mt_buf *out, const struct mt_
     mt_buf_add_text(out, "</body></html>\n");
 }
 
-void mt_add_report_html(struct mt_buf *out, const struct mt_report_html *page)
+void mt_report_html_add(struct mt_buf *out, const struct mt_report_html *page)
 {
     struct writer writer = {.page = page, .report = page->report};
     const struct mt_page_head facts = {"memtrace", page->report->name, mt_page_css};
     struct mt_buf head = {0}, top = {0};
 
     writer.data_left = DATA_BYTES;
-    mt_add_page_head(&head, &facts, &writer.policy);
+    mt_page_add_head(&head, &facts, &writer.policy);
     mt_page_policy_allow_script(&writer.policy, mt_page_js);
     add_gates(&writer, &top);
     add_findings(&writer, &top);
@@ -528,7 +528,7 @@ void mt_add_report_html(struct mt_buf *out, const struct mt_report_html *page)
         mt_buf_reset(&top);
     add_devices(&writer);
     add_answer(&writer);
-    mt_add_page_start(out, &writer.policy);
+    mt_page_add_start(out, &writer.policy);
     mt_buf_add(out, head.data, head.length);
     assemble(&writer, out, &top);
     mt_page_policy_release(&writer.policy);

@@ -19,6 +19,6 @@ struct mt_report_html {
     const char *answer;           /* the text answer; NULL = none */
 };
 
-void mt_add_report_html(struct mt_buf *out, const struct mt_report_html *page);
+void mt_report_html_add(struct mt_buf *out, const struct mt_report_html *page);
 
 #endif

@@ -19,7 +19,7 @@ static const enum mt_role columns[] = {MT_ROLE_PARAMETERS, MT_ROLE_GRADIENTS,
                                        MT_ROLE_OPTIMIZER_STATE, MT_ROLE_ACTIVATIONS,
                                        MT_ROLE_TEMPORARIES};
 
-bool mt_modules_tell(const struct mt_modules *modules)
+bool mt_modules_has_rows(const struct mt_modules *modules)
 {
     return modules && modules->row_count &&
            (modules->rows[0].kind == MT_MODULE_LAYER || modules->rows[0].kind == MT_MODULE_OTHER);
@@ -75,7 +75,8 @@ static void absorb(struct mt_module_row *rest, const struct mt_module_row *row)
         rest->role_bytes[role] += row->role_bytes[role];
 }
 
-void mt_add_module_rows(struct mt_table *table, const struct mt_modules *modules, uint32_t most)
+void mt_report_rows_add_modules(struct mt_table *table, const struct mt_modules *modules,
+                                uint32_t most)
 {
     for (uint32_t i = 0, end; i < modules->row_count; i = end) {
         struct mt_module_row rest = {.kind = modules->rows[i].kind};
@@ -142,7 +143,7 @@ uint32_t mt_largest_module_parts(const struct mt_modules *modules, struct mt_mod
 {
     uint32_t count = 0;
 
-    if (!mt_modules_tell(modules))
+    if (!mt_modules_has_rows(modules))
         return 0;
     for (; count < most; count++) {
         struct mt_module_part best = {.bytes = 0};
@@ -204,7 +205,8 @@ static void add_rest(struct mt_table *table, const struct mt_device_report *devi
              MT_TEXT(""), MT_COUNT(rest.segments), MT_TEXT(""));
 }
 
-void mt_add_pool_rows(struct mt_table *table, const struct mt_device_report *device, uint32_t most)
+void mt_report_rows_add_pools(struct mt_table *table, const struct mt_device_report *device,
+                              uint32_t most)
 {
     uint32_t i;
 
@@ -224,7 +226,8 @@ struct mt_table_cell mt_length_cell(const struct mt_report *report, const struct
 {
     if (mt_report_has_times(report))
         return MT_TIME(phase->begin_t_ns, phase->end_t_ns);
-    return MT_COUNT(phase->end_event - mt_min_u64(mt_phase_eve(phase), phase->end_event));
+    return MT_COUNT(phase->end_event -
+                    mt_min_u64(mt_phase_last_event_before(phase), phase->end_event));
 }
 
 struct mt_table_cell mt_step_length_cell(const struct mt_report *report,
@@ -237,8 +240,8 @@ struct mt_table_cell mt_step_length_cell(const struct mt_report *report,
     return MT_COUNT(step->end_event - begin + 1);
 }
 
-void mt_add_step_cells(struct mt_table *table, const struct mt_report *report,
-                       const struct mt_step_use *step)
+void mt_report_rows_add_step(struct mt_table *table, const struct mt_report *report,
+                             const struct mt_step_use *step)
 {
     uint64_t before = step->enter.allocated, after = step->exit.allocated;
 
@@ -265,8 +268,9 @@ static void add_phase(struct mt_phase_sum *sum, const struct mt_phase *phase,
     sum->peak_bytes = mt_max_u64(sum->peak_bytes, use->peak.allocated);
 }
 
-void mt_sum_phases(const struct mt_report *report, const struct mt_device_report *device,
-                   struct mt_phase_sum *sums, size_t capacity, size_t *count)
+void mt_report_rows_sum_phases(const struct mt_report *report,
+                               const struct mt_device_report *device, struct mt_phase_sum *sums,
+                               size_t capacity, size_t *count)
 {
     struct mt_strings names = {0};
 
@@ -306,7 +310,7 @@ struct mt_largest mt_largest_of(uint64_t *values, size_t count, uint32_t most)
     return largest;
 }
 
-bool mt_is_large(struct mt_largest *largest, uint64_t value)
+bool mt_report_rows_is_large(struct mt_largest *largest, uint64_t value)
 {
     if (value != largest->least)
         return value > largest->least;

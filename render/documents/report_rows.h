@@ -8,8 +8,8 @@
 
 /* Adds the cells of a step: number, bytes before, peak, bytes after, change, reserved peak,
  * duration. */
-void mt_add_step_cells(struct mt_table *table, const struct mt_report *report,
-                       const struct mt_step_use *step);
+void mt_report_rows_add_step(struct mt_table *table, const struct mt_report *report,
+                             const struct mt_step_use *step);
 
 /* Return the duration of a phase or a step, or the number of its events if the trace has no
  * times. */
@@ -28,8 +28,9 @@ struct mt_phase_sum {
 
 /* Fills `sums` for the first `capacity` names, in the order of their first phases. Sets *count to
  * the number of all names, which may be larger than `capacity`. */
-void mt_sum_phases(const struct mt_report *report, const struct mt_device_report *device,
-                   struct mt_phase_sum *sums, size_t capacity, size_t *count);
+void mt_report_rows_sum_phases(const struct mt_report *report,
+                               const struct mt_device_report *device, struct mt_phase_sum *sums,
+                               size_t capacity, size_t *count);
 
 /* A selection of the largest values: all values above `least`, and the first `equal` values that
  * are the same as `least`. */
@@ -44,7 +45,7 @@ struct mt_largest mt_largest_of(uint64_t *values, size_t count, uint32_t most);
 
 /* Returns true if the value is selected. Call it once for each value, in any order: it counts
  * the values that equal `least`. */
-bool mt_is_large(struct mt_largest *largest, uint64_t value);
+bool mt_report_rows_is_large(struct mt_largest *largest, uint64_t value);
 
 /* The table of modules in the page and in the text. */
 
@@ -52,12 +53,13 @@ bool mt_is_large(struct mt_largest *largest, uint64_t value);
 
 /* Returns true if the table has at least one module. Returns false for NULL, or if no memory
  * belongs to a module. */
-bool mt_modules_tell(const struct mt_modules *modules);
+bool mt_modules_has_rows(const struct mt_modules *modules);
 
 /* Adds at most `most` rows of each kind, and one row that sums the rest of the kind. The bytes of a
  * row include roles that have no column. The cell of a role is empty if the module has no memory in
  * that role. */
-void mt_add_module_rows(struct mt_table *table, const struct mt_modules *modules, uint32_t most);
+void mt_report_rows_add_modules(struct mt_table *table, const struct mt_modules *modules,
+                                uint32_t most);
 
 /* Describes the group of layers that begins at *row, and advances *row past the group: "12 layers
  * Llama/LlamaDecoderLayer". If there are several groups, the number of the group comes first: "2: 4
@@ -87,6 +89,7 @@ const char *mt_module_part_text(struct mt_arena *arena, const struct mt_modules 
 #define MT_POOL_TITLES "pool|#reserved|#at most|#allocated|#at most|#segments|~first block"
 
 /* Adds at most `most` rows, and one row that sums the rest. */
-void mt_add_pool_rows(struct mt_table *table, const struct mt_device_report *device, uint32_t most);
+void mt_report_rows_add_pools(struct mt_table *table, const struct mt_device_report *device,
+                              uint32_t most);
 
 #endif

@@ -52,9 +52,9 @@ static void add_bytes(struct mt_buf *out, uint64_t bytes)
 /* Writes the table and releases it. */
 static void add_table(struct page *page, struct mt_table *table)
 {
-    mt_add_markdown_head(page->out, table);
+    mt_markdown_add_head(page->out, table);
     for (size_t i = 0; i < mt_table_rows(table); i++) {
-        mt_add_markdown_row(&page->row, table, i);
+        mt_markdown_add_row(&page->row, table, i);
         end_row(page);
     }
     mt_table_release(table);
@@ -65,9 +65,9 @@ static void add_verdict(struct mt_buf *out, const struct mt_report *report,
 {
     struct mt_buf verdict = {0};
 
-    mt_add_verdict(&verdict, report, gates);
+    mt_verdict_add(&verdict, report, gates);
     mt_buf_add_text(out, "### memtrace: ");
-    mt_add_markdown(out, verdict.data ? verdict.data : "", MT_MARKDOWN_SENTENCE);
+    mt_escape_add_markdown(out, verdict.data ? verdict.data : "", MT_MARKDOWN_SENTENCE);
     mt_buf_add_text(out, "\n\n");
     mt_buf_release(&verdict);
 }
@@ -76,10 +76,10 @@ static void add_dry_run(struct mt_buf *out, const struct mt_dry_run *dry_run)
 {
     struct mt_buf words = {0};
 
-    mt_add_simulated_card(&words, dry_run);
+    mt_header_add_simulated_card(&words, dry_run);
     mt_buf_add_text(&words, ": times and values are meaningless");
     mt_buf_add_text(out, "Dry run on a ");
-    mt_add_markdown(out, words.data ? words.data : "", MT_MARKDOWN_SENTENCE);
+    mt_escape_add_markdown(out, words.data ? words.data : "", MT_MARKDOWN_SENTENCE);
     mt_buf_add_text(out, ".\n\n");
     mt_buf_release(&words);
 }
@@ -104,12 +104,12 @@ static void add_line(struct page *page, const struct mt_report *report,
     if (!device->timeline || !peak->bytes)
         return;
     mt_buf_add_text(row, "`memory ");
-    mt_add_sparkline(row, report, device, LINE_COLUMNS);
+    mt_text_chart_add_sparkline(row, report, device, LINE_COLUMNS);
     mt_buf_add_text(row, "` peak ");
     add_bytes(row, peak->bytes);
     if (peak->phase != MT_NO_PHASE && !report->phases[peak->phase].is_step) {
         mt_buf_add_text(row, " in ");
-        mt_add_markdown(row, report->phases[peak->phase].name, MT_MARKDOWN_NAME);
+        mt_escape_add_markdown(row, report->phases[peak->phase].name, MT_MARKDOWN_NAME);
     }
     if (peak->step != MT_NO_STEP)
         mt_buf_printf(row, ", step %lld", (long long)peak->step);
@@ -178,9 +178,9 @@ static void add_advice(struct mt_buf *out, const char *advice)
 
     while (mt_advice_next(&advice, &part)) {
         if (part.is_setting)
-            mt_add_markdown_code(out, part.text.data ? part.text.data : "");
+            mt_markdown_add_code(out, part.text.data ? part.text.data : "");
         else
-            mt_add_markdown(out, part.text.data ? part.text.data : "", MT_MARKDOWN_SENTENCE);
+            mt_escape_add_markdown(out, part.text.data ? part.text.data : "", MT_MARKDOWN_SENTENCE);
     }
     mt_buf_release(&part.text);
 }
@@ -207,10 +207,10 @@ static void add_why(struct page *page, const struct mt_gates *gates)
         if ((!result->culprit && !result->advice) || said_before(gates, i))
             continue;
         mt_buf_add_text(&page->row, "- ");
-        mt_add_markdown_code(&page->row, result->name);
+        mt_markdown_add_code(&page->row, result->name);
         mt_buf_add_text(&page->row, ": ");
         if (result->culprit)
-            mt_add_markdown(&page->row, result->culprit, MT_MARKDOWN_SENTENCE);
+            mt_escape_add_markdown(&page->row, result->culprit, MT_MARKDOWN_SENTENCE);
         if (result->advice) {
             mt_buf_add_text(&page->row, result->culprit ? ". **Try:** " : "**Try:** ");
             add_advice(&page->row, result->advice);
@@ -228,7 +228,7 @@ static void add_findings(struct page *page, const struct mt_device_report *devic
         const struct mt_finding *finding = &device->findings[i];
 
         mt_buf_add_text(&page->row, "- ");
-        mt_add_markdown(&page->row, finding->title, MT_MARKDOWN_SENTENCE);
+        mt_escape_add_markdown(&page->row, finding->title, MT_MARKDOWN_SENTENCE);
         mt_buf_add_text(&page->row, ". **Do:** ");
         add_advice(&page->row, finding->advice);
         mt_buf_add_char(&page->row, '\n');
@@ -267,22 +267,22 @@ static void add_end(struct mt_buf *out, const struct mt_report *report,
                     const struct mt_baseline *base)
 {
     mt_buf_add_text(out, "<sub>");
-    mt_add_markdown_code(out, report->name);
+    mt_markdown_add_code(out, report->name);
     if (*report->sha256)
         mt_buf_printf(out, ", sha256 %.12s", report->sha256);
     if (base && base->name) {
         mt_buf_add_text(out, "; base ");
-        mt_add_markdown_code(out, base->name);
+        mt_markdown_add_code(out, base->name);
     }
     if (report->what_if) {
         mt_buf_add_text(out, "; simulated with ");
-        mt_add_markdown(out, report->policy, MT_MARKDOWN_NAME);
+        mt_escape_add_markdown(out, report->policy, MT_MARKDOWN_NAME);
     }
     mt_buf_add_text(out, "</sub>\n");
-    mt_add_markdown_marker(out, "memtrace", report->name);
+    mt_markdown_add_marker(out, "memtrace", report->name);
 }
 
-void mt_add_summary_md(struct mt_buf *out, const struct mt_report *report,
+void mt_summary_md_add(struct mt_buf *out, const struct mt_report *report,
                        const struct mt_gates *gates, const struct mt_baseline *base)
 {
     const struct mt_device_choice choice = mt_devices_in_order(report);

@@ -11,7 +11,7 @@
 #define MT_SUMMARY_BYTES 60000
 
 /* Appends the summary. The first line is the verdict. `gates` and `base` may be NULL. */
-void mt_add_summary_md(struct mt_buf *out, const struct mt_report *report,
+void mt_summary_md_add(struct mt_buf *out, const struct mt_report *report,
                        const struct mt_gates *gates, const struct mt_baseline *base);
 
 #endif

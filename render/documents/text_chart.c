@@ -330,7 +330,7 @@ static void add_legend(struct mt_buf *out, const struct plot *plot)
     mt_buf_add_char(out, '\n');
 }
 
-void mt_add_text_chart(struct mt_buf *out, const struct mt_report *report,
+void mt_text_chart_add(struct mt_buf *out, const struct mt_report *report,
                        const struct mt_device_report *device, const struct mt_text_chart *chart)
 {
     struct plot plot = {.report = report,
@@ -346,8 +346,8 @@ void mt_add_text_chart(struct mt_buf *out, const struct mt_report *report,
     add_legend(out, &plot);
 }
 
-void mt_add_sparkline(struct mt_buf *out, const struct mt_report *report,
-                      const struct mt_device_report *device, unsigned columns)
+void mt_text_chart_add_sparkline(struct mt_buf *out, const struct mt_report *report,
+                                 const struct mt_device_report *device, unsigned columns)
 {
     const struct mt_timeline *timeline = device->timeline;
     struct column line[MAX_COLUMNS];

@@ -24,11 +24,11 @@ struct mt_text_chart {
 /* Appends the plot, an axis with marks at the peak and at out-of-memory errors, the steps, and a
  * legend. The axis shows time without idle gaps, or events (mt_is_shown_by_event). Appends nothing
  * if the device has no timeline. */
-void mt_add_text_chart(struct mt_buf *out, const struct mt_report *report,
+void mt_text_chart_add(struct mt_buf *out, const struct mt_report *report,
                        const struct mt_device_report *device, const struct mt_text_chart *chart);
 
 /* Appends allocated memory over time as `columns` characters in UTF-8: "▁▁▃▅". */
-void mt_add_sparkline(struct mt_buf *out, const struct mt_report *report,
-                      const struct mt_device_report *device, unsigned columns);
+void mt_text_chart_add_sparkline(struct mt_buf *out, const struct mt_report *report,
+                                 const struct mt_device_report *device, unsigned columns);
 
 #endif

@@ -109,7 +109,7 @@ static void add_gates(struct mt_buf *out, const struct mt_gates *gates)
         mt_buf_add_text(out, gates->results[0].verdict);
 }
 
-void mt_add_verdict(struct mt_buf *out, const struct mt_report *report,
+void mt_verdict_add(struct mt_buf *out, const struct mt_report *report,
                     const struct mt_gates *gates)
 {
     const struct mt_device_report *device = mt_worst_device(report);

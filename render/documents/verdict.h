@@ -13,7 +13,7 @@
 /* Appends one line without escaping it: "FAIL: peak reserved 19.3 GiB exceeds ...". Without gates
  * (NULL), the line names what the recording lacks, the out-of-memory error that ended the run, and
  * the memory that the run needs. */
-void mt_add_verdict(struct mt_buf *out, const struct mt_report *report,
+void mt_verdict_add(struct mt_buf *out, const struct mt_report *report,
                     const struct mt_gates *gates);
 
 /* Splits advice into prose and settings. Documents mark settings as code, so that readers can copy

@@ -29,11 +29,11 @@ static int choose_card(const struct mt_command *command, struct dry_run *dry_run
     if (dry_run->simulated.card)
         return -1;
     if (near)
-        mt_say("option '--device': '%s' does not name one card; did you mean '%s'?",
-               dry_run->device, near);
+        mt_message("option '--device': '%s' does not name one card; did you mean '%s'?",
+                   dry_run->device, near);
     else
-        mt_say("option '--device': no card is called '%s'; 'memtrace %s --help' lists them",
-               dry_run->device, command->name);
+        mt_message("option '--device': no card is called '%s'; 'memtrace %s --help' lists them",
+                   dry_run->device, command->name);
     return MT_EXIT_USAGE;
 }
 
@@ -56,8 +56,8 @@ static int read_timeout(struct dry_run *dry_run)
         if (!strcmp(at, units[i].unit) &&
             mt_mul_ok(number, units[i].ms, &dry_run->simulated.recording.timeout_ms))
             return -1;
-    mt_say("option '--timeout' needs seconds or a time such as 90s, 10m or 2h, not '%s'",
-           dry_run->timeout);
+    mt_message("option '--timeout' needs seconds or a time such as 90s, 10m or 2h, not '%s'",
+               dry_run->timeout);
     return MT_EXIT_USAGE;
 }
 
@@ -72,7 +72,7 @@ static int check_sweep(const struct mt_sweep_arguments *sweep)
     else if (sweep->rank.ranks && sweep->sweeps.count)
         wrong = "options '--ranks' and '--sweep' cannot be combined";
     if (wrong)
-        mt_say("%s", wrong);
+        mt_message("%s", wrong);
     return wrong ? MT_EXIT_USAGE : -1;
 }
 
@@ -84,7 +84,7 @@ static int check_options(const struct mt_command *command, struct dry_run *dry_r
     if (code < 0)
         code = read_timeout(dry_run);
     if (code < 0 && dry_run->simulated.devices > MT_MAX_SIMULATED_DEVICES) {
-        mt_say("option '--devices' must be at most %d", MT_MAX_SIMULATED_DEVICES);
+        mt_message("option '--devices' must be at most %d", MT_MAX_SIMULATED_DEVICES);
         code = MT_EXIT_USAGE;
     }
     if (!dry_run->simulated.devices && !dry_run->sweep.rank.ranks)
@@ -156,8 +156,8 @@ static int answer(struct dry_run *dry_run)
     const struct mt_dry_run_answer answer = answer_of(dry_run);
 
     if (answer.timed_out)
-        mt_say("'%s' was ended because it was still running after --timeout %s",
-               run->recording.command[0], dry_run->timeout);
+        mt_message("'%s' was ended because it was still running after --timeout %s",
+                   run->recording.command[0], dry_run->timeout);
     return mt_report_dry_run_answer(&answer);
 }
 
@@ -168,7 +168,7 @@ static int refuse_hopeless(struct dry_run *dry_run)
     uint64_t least_bytes = mt_simulated_run_lacks(&dry_run->simulated);
 
     answer.was_not_run = true;
-    return least_bytes ? mt_report_hopeless_dry_run(&answer, least_bytes) : -1;
+    return least_bytes ? mt_dry_run_print_too_small(&answer, least_bytes) : -1;
 }
 
 /* Prints which Python was found, in case it is the wrong one. */
@@ -177,7 +177,8 @@ static void say_site(const struct dry_run *dry_run)
     const struct mt_simulated_site *site = mt_simulated_run_site(&dry_run->simulated);
 
     if (!dry_run->common.quiet && !dry_run->common.json && site)
-        mt_say("PyTorch %s of %s (from %s)", site->torch_version, site->python, site->python_from);
+        mt_message("PyTorch %s of %s (from %s)", site->torch_version, site->python,
+                   site->python_from);
 }
 
 static int sweep(struct dry_run *dry_run)
@@ -230,7 +231,7 @@ int mt_cmd_dry_run(const struct mt_command *command, int argc, char **argv)
         code = run(dry_run);
         if (code ==
             mt_launch_exit_code(&dry_run->simulated.recording.launch)) /* not one of memtrace */
-            mt_launch_die_likewise(&dry_run->simulated.recording.launch);
+            mt_launch_reraise(&dry_run->simulated.recording.launch);
     }
     release(dry_run);
     free(dry_run);

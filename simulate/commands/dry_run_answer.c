@@ -2,14 +2,14 @@
 
 #include "analyze.h"
 #include "analyze_output.h"
-#include "beside.h"
+#include "card_overhead.h"
 #include "dry_run_doubts.h"
 #include "dry_run_gates.h"
 #include "gate_output.h"
 #include "json.h"
 #include "report_json.h"
 #include "report_query.h"
-#include "shown_analysis.h"
+#include "analyze_progress.h"
 #include "units.h"
 #include "util.h"
 
@@ -106,7 +106,7 @@ static void say_doubts(struct mt_buf *out, const struct mt_dry_run_answer *answe
 
     if (answer->timed_out)
         mt_buf_add_text(out, "--timeout ended the run: peaks and counts are lower bounds\n");
-    mt_add_dry_run_doubts(out, answer, is_out_of_memory);
+    mt_dry_run_add_doubts(out, answer, is_out_of_memory);
     say_data(out, notes);
     say_workspaces(out, notes);
     say_timing(out, notes);
@@ -139,7 +139,7 @@ static void add_text(struct mt_buf *out, const struct mt_dry_run_answer *answer,
     if (mt_dry_run_ran_out(report))
         say_out_of_memory(out, answer);
     if (gates)
-        mt_add_gates_text(out, gates, mt_stdout_style());
+        mt_gates_add_text(out, gates, mt_stdout_style());
     if (failing) {
         mt_buf_printf(out, "  Another process %s; its trace is ",
                       gates && gates->verdict == MT_GATE_FAIL ? "fails" : "may fail");
@@ -163,15 +163,15 @@ static const char *cost_name(enum mt_card_cost_kind kind)
     return "nccl_communicator_of_two_ranks";
 }
 
-static void add_outside(struct mt_json *json, const struct mt_beside *beside)
+static void add_outside(struct mt_json *json, const struct mt_card_overhead *overhead)
 {
     mt_json_object_begin(json, "outside");
     mt_json_i64(json, "table_version", MT_CARD_COSTS_VERSION);
-    mt_json_bool(json, "known", beside->is_known);
-    mt_json_u64(json, "simulated_bytes", beside->outside_bytes);
+    mt_json_bool(json, "known", overhead->is_known);
+    mt_json_u64(json, "simulated_bytes", overhead->outside_bytes);
     mt_json_array_begin(json, "measured");
-    for (uint32_t i = 0; i < beside->row_count; i++) {
-        const struct mt_beside_row *row = &beside->rows[i];
+    for (uint32_t i = 0; i < overhead->row_count; i++) {
+        const struct mt_card_overhead_row *row = &overhead->rows[i];
 
         mt_json_object_begin(json, NULL);
         mt_json_text(json, "what", cost_name(row->cost->kind));
@@ -186,9 +186,9 @@ static void add_outside(struct mt_json *json, const struct mt_beside *beside)
 }
 
 static void add_cards(struct mt_json *json, const struct mt_need *need,
-                      const struct mt_beside *beside)
+                      const struct mt_card_overhead *overhead)
 {
-    uint64_t bytes = need ? mt_beside_fit_bytes(beside, need->bytes) : 0;
+    uint64_t bytes = need ? mt_card_overhead_fit_bytes(overhead, need->bytes) : 0;
 
     mt_json_array_begin(json, "cards");
     for (const struct mt_card *card = mt_cards; need && card->name; card++) {
@@ -204,7 +204,7 @@ static void add_cards(struct mt_json *json, const struct mt_need *need,
 static void add_device(struct mt_json *json, const struct mt_report *report,
                        const struct mt_device_report *device)
 {
-    const struct mt_beside beside = mt_beside_of(report, device);
+    const struct mt_card_overhead overhead = mt_card_overhead_of(report, device);
     const struct mt_need *need = device->need;
 
     mt_json_object_begin(json, NULL);
@@ -214,10 +214,10 @@ static void add_device(struct mt_json *json, const struct mt_report *report,
     mt_json_peak_orders(json, device->peak_orders);
     mt_json_peak_roles(json, device->peak_role_bytes);
     mt_json_u64_or_null(json, "need_bytes", need, need ? need->bytes : 0);
-    mt_json_u64_or_null(json, "in_all_bytes", need && beside.is_known,
-                        need ? mt_add_most_u64(need->bytes, beside.most_bytes) : 0);
-    add_outside(json, &beside);
-    add_cards(json, need, &beside);
+    mt_json_u64_or_null(json, "in_all_bytes", need && overhead.is_known,
+                        need ? mt_add_most_u64(need->bytes, overhead.most_bytes) : 0);
+    add_outside(json, &overhead);
+    add_cards(json, need, &overhead);
     mt_json_object_end(json);
 }
 
@@ -279,7 +279,7 @@ static void add_text_without_trace(struct mt_buf *out, const struct mt_dry_run_a
                   answer->card->name);
     if (lacks_evaluation(answer))
         mt_buf_add_text(out, "  Therefore --max-peak was not evaluated\n");
-    mt_add_dry_run_nothing(out, answer);
+    mt_dry_run_add_nothing(out, answer);
 }
 
 /* `report` is NULL if nothing was recorded. */
@@ -332,7 +332,7 @@ static int print_result(struct mt_source *source, const struct mt_dry_run_answer
     struct mt_error error;
     int checked, printed, code;
 
-    if (mt_analyze_shown(source, &options, answer->common->quiet, &report, &error) != MT_OK)
+    if (mt_analyze_with_progress(source, &options, answer->common->quiet, &report, &error) != MT_OK)
         return mt_report_error(path, &error);
     report->doubt = mt_dry_run_lower_bound(answer);
     checked = mt_dry_run_check_gates(answer, told, source, report, &failing);
@@ -370,8 +370,8 @@ int mt_report_dry_run_answer(const struct mt_dry_run_answer *answer)
     return code;
 }
 
-void mt_add_hopeless_text(struct mt_buf *out, const struct mt_dry_run_answer *answer,
-                          uint64_t least_bytes)
+void mt_dry_run_add_too_small(struct mt_buf *out, const struct mt_dry_run_answer *answer,
+                              uint64_t least_bytes)
 {
     char bytes[2][MT_UNITS_TEXT];
 
@@ -383,7 +383,7 @@ void mt_add_hopeless_text(struct mt_buf *out, const struct mt_dry_run_answer *an
         answer->card->name);
 }
 
-int mt_report_hopeless_dry_run(const struct mt_dry_run_answer *answer, uint64_t least_bytes)
+int mt_dry_run_print_too_small(const struct mt_dry_run_answer *answer, uint64_t least_bytes)
 {
     const struct mt_style *style = mt_stdout_style();
     struct mt_buf out = {0};
@@ -401,7 +401,7 @@ int mt_report_hopeless_dry_run(const struct mt_dry_run_answer *answer, uint64_t 
         mt_json_object_end(&json);
     } else {
         mt_buf_add_text(&out, style->red);
-        mt_add_hopeless_text(&out, answer, least_bytes);
+        mt_dry_run_add_too_small(&out, answer, least_bytes);
         mt_buf_printf(&out, "%s\n", style->reset);
     }
     printed = mt_print_answer_and_release(&out, answer->common->json);

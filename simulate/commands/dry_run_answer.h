@@ -13,12 +13,12 @@ int mt_report_dry_run_answer(const struct mt_dry_run_answer *answer);
 
 /* Appends a line for a device that has less than `least_bytes`, which is the memory that CUDA
  * itself needs. */
-void mt_add_hopeless_text(struct mt_buf *out, const struct mt_dry_run_answer *answer,
-                          uint64_t least_bytes);
+void mt_dry_run_add_too_small(struct mt_buf *out, const struct mt_dry_run_answer *answer,
+                              uint64_t least_bytes);
 
 /* Prints the answer for a command that cannot run because the device has less than `least_bytes`.
  * Returns MT_EXIT_BUDGET, or the exit code of a failed output. */
-int mt_report_hopeless_dry_run(const struct mt_dry_run_answer *answer, uint64_t least_bytes);
+int mt_dry_run_print_too_small(const struct mt_dry_run_answer *answer, uint64_t least_bytes);
 
 /* Commands with several dry runs also use the functions below. */
 

@@ -141,7 +141,7 @@ static void add_failures(struct mt_buf *out, const struct mt_dry_run_notes *note
         "; the program may take other branches than on a real device, so the peaks may differ\n");
 }
 
-void mt_add_dry_run_doubts(struct mt_buf *out, const struct mt_dry_run_answer *answer,
+void mt_dry_run_add_doubts(struct mt_buf *out, const struct mt_dry_run_answer *answer,
                            bool is_out_of_memory)
 {
     const struct mt_dry_run_notes *notes = answer->notes;
@@ -174,7 +174,7 @@ static void add_remedy(struct mt_buf *out, const struct mt_dry_run_answer *answe
     mt_buf_add_text(out, " SCRIPT\n");
 }
 
-void mt_add_dry_run_nothing(struct mt_buf *out, const struct mt_dry_run_answer *answer)
+void mt_dry_run_add_nothing(struct mt_buf *out, const struct mt_dry_run_answer *answer)
 {
     const struct mt_dry_run_notes *notes = answer->notes;
 

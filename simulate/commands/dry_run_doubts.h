@@ -17,11 +17,11 @@ bool mt_dry_run_has_doubts(const struct mt_dry_run_answer *answer);
 
 /* Appends a line for each doubt. If `is_out_of_memory` is set, omits how the command ended, because
  * the answer already contains it. */
-void mt_add_dry_run_doubts(struct mt_buf *out, const struct mt_dry_run_answer *answer,
+void mt_dry_run_add_doubts(struct mt_buf *out, const struct mt_dry_run_answer *answer,
                            bool is_out_of_memory);
 
 /* Appends why no recorded process used the device, and a remedy. */
-void mt_add_dry_run_nothing(struct mt_buf *out, const struct mt_dry_run_answer *answer);
+void mt_dry_run_add_nothing(struct mt_buf *out, const struct mt_dry_run_answer *answer);
 
 /* Adds the members "python" and "processes". */
 void mt_json_dry_run_doubts(struct mt_json *json, const struct mt_dry_run_answer *answer);

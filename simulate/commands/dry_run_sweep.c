@@ -26,7 +26,7 @@ static char *path_in(struct mt_sweep_plan *plan, const char *folder, const char 
     struct mt_buf path = {0};
     char *copy;
 
-    mt_add_path_in(&path, folder, name);
+    mt_outputs_add_path(&path, folder, name);
     copy = mt_arena_text(&plan->arena, path.data, path.length);
     mt_buf_release(&path);
     return copy;
@@ -58,7 +58,7 @@ static int prepare_folder(const struct mt_sweep_arguments *arguments, struct mt_
     struct mt_error error = {.offset = MT_NO_OFFSET};
     int code = MT_EXIT_OK;
 
-    if (mt_make_folders(folder, &error) != MT_OK)
+    if (mt_output_file_make_folders(folder, &error) != MT_OK)
         return mt_report_output_error(folder, &error);
     for (size_t i = 0; !code && i < MT_ARRAY_LEN(answer_files); i++) {
         const char *path = path_in(plan, folder, answer_files[i].name);
@@ -91,8 +91,9 @@ static void show_failures(const struct mt_sweep_request *request)
             mt_sweep_log_show(request, run);
     }
     if (count > SHOWN_LOGS)
-        mt_say("%zu more run%s failed%s", count - SHOWN_LOGS, count == SHOWN_LOGS + 1 ? "" : "s",
-               request->keeps_traces ? "" : "; to keep their output, use -o DIR");
+        mt_message("%zu more run%s failed%s", count - SHOWN_LOGS,
+                   count == SHOWN_LOGS + 1 ? "" : "s",
+                   request->keeps_traces ? "" : "; to keep their output, use -o DIR");
 }
 
 static int write_json(const struct mt_sweep_arguments *arguments, struct mt_sweep_plan *plan)
@@ -101,8 +102,8 @@ static int write_json(const struct mt_sweep_arguments *arguments, struct mt_swee
     struct mt_buf out = {0};
     int code;
 
-    mt_add_sweep_json(&out, plan, true);
-    code = mt_write_file(path, arguments->outputs, answer_files[0].kind, &out);
+    mt_sweep_add_json(&out, plan, true);
+    code = mt_outputs_write(path, arguments->outputs, answer_files[0].kind, &out);
     mt_buf_release(&out);
     return code;
 }
@@ -195,9 +196,9 @@ static int print_result(const struct mt_sweep_request *request)
     if (!code && request->keeps_traces)
         code = write_pictures(arguments, request->plan);
     if (arguments->common->json)
-        mt_add_sweep_json(&out, request->plan, request->keeps_traces);
+        mt_sweep_add_json(&out, request->plan, request->keeps_traces);
     else
-        mt_add_sweep_text(&out, &request->plan->sweep);
+        mt_sweep_add_text(&out, &request->plan->sweep);
     printed = mt_print_answer_and_release(&out, arguments->common->json);
     if (!printed && request->ranks && !arguments->common->json)
         printed = report_worst_rank(request);
@@ -247,25 +248,25 @@ static int choose_world(struct mt_sweep *sweep, const struct mt_rank_arguments *
     if (!world && command->is_launched)
         world = nodes * local;
     if (!world || world > MT_MAX_WORLD) {
-        mt_say("option '--ranks' needs '--world N', the total number of ranks, up to %llu",
-               (unsigned long long)MT_MAX_WORLD);
+        mt_message("option '--ranks' needs '--world N', the total number of ranks, up to %llu",
+                   (unsigned long long)MT_MAX_WORLD);
         return MT_EXIT_USAGE;
     }
     if (local > MT_MAX_SIMULATED_DEVICES) {
-        mt_say("a node has at most %d simulated devices, not %llu", MT_MAX_SIMULATED_DEVICES,
-               (unsigned long long)local);
+        mt_message("a node has at most %d simulated devices, not %llu", MT_MAX_SIMULATED_DEVICES,
+                   (unsigned long long)local);
         return MT_EXIT_USAGE;
     }
     if (command->nodes && world != nodes * local) {
-        mt_say(
+        mt_message(
             "option '--world': torchrun has %llu node%s of %llu rank%s, which are not %llu ranks",
             (unsigned long long)nodes, nodes == 1 ? "" : "s", (unsigned long long)local,
             local == 1 ? "" : "s", (unsigned long long)world);
         return MT_EXIT_USAGE;
     }
     if (world % local) {
-        mt_say("option '--world': %llu ranks cannot be divided into nodes of %llu",
-               (unsigned long long)world, (unsigned long long)local);
+        mt_message("option '--world': %llu ranks cannot be divided into nodes of %llu",
+                   (unsigned long long)world, (unsigned long long)local);
         return MT_EXIT_USAGE;
     }
     sweep->world = world;
@@ -344,8 +345,9 @@ int mt_dry_run_sweep(const struct mt_sweep_arguments *arguments)
 
     code = prepare(arguments, plan, ranks);
     if (code < 0 && !output && !mt_temporary_folder_new(&folder, "memtrace-sweep")) {
-        mt_say("cannot create a folder for the traces in $TMPDIR: %s; to name a folder, use -o DIR",
-               strerror(errno));
+        mt_message(
+            "cannot create a folder for the traces in $TMPDIR: %s; to name a folder, use -o DIR",
+            strerror(errno));
         code = MT_EXIT_OUTPUT;
     }
     if (code < 0)

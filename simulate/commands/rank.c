@@ -112,7 +112,7 @@ static int read_nodes(struct mt_rank_command *read, const char *value)
     read->nodes = number_of(colon ? colon + 1 : value);
     if (read->nodes)
         return -1;
-    mt_say("torchrun's option '--nnodes' needs a number of nodes, not '%s'", value);
+    mt_message("torchrun's option '--nnodes' needs a number of nodes, not '%s'", value);
     return MT_EXIT_USAGE;
 }
 
@@ -126,15 +126,16 @@ static int read_per_node(struct mt_rank_command *read, const char *value)
     read->local_world = number_of(value);
     if (read->local_world)
         return -1;
-    mt_say("torchrun's option '--nproc-per-node' needs a number, gpu or auto, not '%s'", value);
+    mt_message("torchrun's option '--nproc-per-node' needs a number, gpu or auto, not '%s'", value);
     return MT_EXIT_USAGE;
 }
 
 static int say_unknown(const char *word)
 {
-    mt_say("torchrun's option '%s' is not supported; omit torchrun and give --world, as in --ranks "
-           "0,1 --world 8 -- python train.py",
-           word);
+    mt_message(
+        "torchrun's option '%s' is not supported; omit torchrun and give --world, as in --ranks "
+        "0,1 --world 8 -- python train.py",
+        word);
     return MT_EXIT_USAGE;
 }
 
@@ -156,7 +157,7 @@ static int read_option(struct mt_rank_command *read, struct rest *rest)
         return -1;
     value = value ? value + 1 : *rest->at ? *rest->at++ : NULL;
     if (!value) {
-        mt_say("torchrun's option '%s' needs a value", word);
+        mt_message("torchrun's option '%s' needs a value", word);
         return MT_EXIT_USAGE;
     }
     return option->kind == NODES      ? read_nodes(read, value)
@@ -179,7 +180,7 @@ static int read_launcher(struct mt_rank_command *read, char *const *python, size
     if (code >= 0)
         return code;
     if (!*rest.at) {
-        mt_say("torchrun has no script to run");
+        mt_message("torchrun has no script to run");
         return MT_EXIT_USAGE;
     }
     while (rest.at[count])
@@ -249,7 +250,7 @@ static int read_torchrun(struct mt_rank_command *read, char *const *command, str
     char *python;
 
     if (mt_python_of_command(command, &choice, &error) != MT_OK) {
-        mt_say("cannot do a dry run: %s", error.text);
+        mt_message("cannot do a dry run: %s", error.text);
         return MT_EXIT_USAGE;
     }
     python = mt_arena_text(arena, choice.path, strlen(choice.path));
@@ -267,23 +268,25 @@ int mt_rank_command_read(struct mt_rank_command *read, char *const *command, str
         return read_launcher(read, command, python_count, command + launcher, arena);
     if (!makes_ranks(command))
         return -1;
-    mt_say("option '--ranks' starts the ranks itself; omit '%s' and name the script, as in --ranks "
-           "0,1 --world 8 -- python train.py",
-           base_name(command[0]));
+    mt_message(
+        "option '--ranks' starts the ranks itself; omit '%s' and name the script, as in --ranks "
+        "0,1 --world 8 -- python train.py",
+        base_name(command[0]));
     return MT_EXIT_USAGE;
 }
 
 static int say_wrong(const char *text)
 {
-    mt_say("option '--ranks' needs ranks such as 0,1,7 or 0-3, or all, not '%s'", text);
+    mt_message("option '--ranks' needs ranks such as 0,1,7 or 0-3, or all, not '%s'", text);
     return MT_EXIT_USAGE;
 }
 
 static int say_many(const char *text)
 {
-    mt_say("option '--ranks': '%s' makes more than %d runs; name only ranks that differ, such as "
-           "the first, a middle one and the last",
-           text, MT_MAX_RANKS);
+    mt_message(
+        "option '--ranks': '%s' makes more than %d runs; name only ranks that differ, such as "
+        "the first, a middle one and the last",
+        text, MT_MAX_RANKS);
     return MT_EXIT_USAGE;
 }
 
@@ -300,13 +303,13 @@ static bool read_number(const char **at, uint64_t *number)
 static int add(uint64_t rank, uint64_t world, uint64_t ranks[MT_MAX_RANKS], size_t *count)
 {
     if (rank >= world) {
-        mt_say("option '--ranks': the last of %llu ranks is rank %llu", (unsigned long long)world,
-               (unsigned long long)(world - 1));
+        mt_message("option '--ranks': the last of %llu ranks is rank %llu",
+                   (unsigned long long)world, (unsigned long long)(world - 1));
         return MT_EXIT_USAGE;
     }
     for (size_t i = 0; i < *count; i++)
         if (ranks[i] == rank) {
-            mt_say("option '--ranks' contains rank %llu twice", (unsigned long long)rank);
+            mt_message("option '--ranks' contains rank %llu twice", (unsigned long long)rank);
             return MT_EXIT_USAGE;
         }
     ranks[(*count)++] = rank;

@@ -42,11 +42,11 @@ static int refuse_program(const struct mt_recording *recording)
     if (program->kind != MT_PROGRAM_OTHER_MACHINE && program->kind != MT_PROGRAM_OTHER_LOADER &&
         program->kind != MT_PROGRAM_SECURE)
         return -1;
-    mt_say("cannot do a dry run: '%s' would not get the simulated device: %s%s",
-           recording->command[0], mt_program_reason(program),
-           program->kind == MT_PROGRAM_SECURE
-               ? "; put memtrace dry-run after it"
-               : "; a dry run needs programs for x86-64 and the GNU C library");
+    mt_message("cannot do a dry run: '%s' would not get the simulated device: %s%s",
+               recording->command[0], mt_program_reason(program),
+               program->kind == MT_PROGRAM_SECURE
+                   ? "; put memtrace dry-run after it"
+                   : "; a dry run needs programs for x86-64 and the GNU C library");
     return MT_EXIT_USAGE;
 }
 
@@ -66,11 +66,12 @@ static void say_no_site(const struct mt_simulated_run *run, const struct mt_erro
     const char *from = run->site.python_from;
 
     if (error->status != MT_ERR_OUTPUT && *from && strcmp(from, MT_PYTHON_FROM_COMMAND) != 0)
-        mt_say("cannot do a dry run: %s; this Python comes from %s; to use another one, activate "
-               "its environment or name it in the command",
-               error->text, from);
+        mt_message(
+            "cannot do a dry run: %s; this Python comes from %s; to use another one, activate "
+            "its environment or name it in the command",
+            error->text, from);
     else
-        mt_say("cannot do a dry run: %s", error->text);
+        mt_message("cannot do a dry run: %s", error->text);
 }
 
 /* Finds the program that queries cuDNN. Without it, the answer is less exact, and counters show how
@@ -89,7 +90,7 @@ static void say_python(void *context, const struct mt_python_choice *choice)
     const struct mt_simulated_run *run = context;
 
     if (run->names_python && strcmp(choice->from, MT_PYTHON_FROM_COMMAND) != 0)
-        mt_say("running %s (from %s) to find its PyTorch", choice->path, choice->from);
+        mt_message("running %s (from %s) to find its PyTorch", choice->path, choice->from);
 }
 
 static int prepare_site(struct mt_simulated_run *run)
@@ -228,7 +229,7 @@ static void note_faults(struct mt_simulated_run *run, const struct mt_trace_end 
     run->unread.running += end->state == MT_TRACE_RUNNING;
     run->unread.failed += end->state == MT_TRACE_FAILED;
     run->unread.incomplete += end->state == MT_TRACE_INCOMPLETE;
-    mt_add_trace_end(&lines, end, "memtrace: ", true);
+    mt_record_add_trace_end(&lines, end, "memtrace: ", true);
     (void)!mt_io_write(STDERR_FILENO, lines.data, lines.length);
     mt_buf_release(&lines);
 }
@@ -286,8 +287,8 @@ static int say_hopeless(const struct mt_simulated_run *run)
 
     if (!least_bytes)
         return -1;
-    mt_add_hopeless_text(&line, &answer, least_bytes);
-    mt_say("%s", line.data ? line.data : "out of memory (simulated)");
+    mt_dry_run_add_too_small(&line, &answer, least_bytes);
+    mt_message("%s", line.data ? line.data : "out of memory (simulated)");
     mt_buf_release(&line);
     return MT_EXIT_BUDGET;
 }

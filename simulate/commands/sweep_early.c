@@ -13,7 +13,7 @@
 #include "sweep_measure.h"
 #include "tape_file.h"
 #include "text_table.h"
-#include "trace_place.h"
+#include "trace_target.h"
 #include "units.h"
 #include "util.h"
 
@@ -147,7 +147,7 @@ static void add_row(struct mt_table *table, const struct mt_sweep *sweep,
         mt_table_skip(table, 2);
 }
 
-void mt_add_sweep_timing(struct mt_buf *out, const struct mt_sweep *sweep)
+void mt_sweep_add_timing(struct mt_buf *out, const struct mt_sweep *sweep)
 {
     struct mt_table table;
     char first[MT_MAX_SWEEP_WORD + 2];
@@ -162,11 +162,12 @@ void mt_add_sweep_timing(struct mt_buf *out, const struct mt_sweep *sweep)
         mt_table_release(&table);
         return;
     }
-    mt_add_note(out, 0,
-                "The peaks depend on timing: PyTorch frees the memory of collectives when its "
-                "watchdog thread notices that they ended. Above, it notices late. If it notices at "
-                "once:");
-    mt_add_text_table(out, &table, 0, mt_stdout_style());
+    mt_text_table_add_note(
+        out, 0,
+        "The peaks depend on timing: PyTorch frees the memory of collectives when its "
+        "watchdog thread notices that they ended. Above, it notices late. If it notices at "
+        "once:");
+    mt_text_table_add(out, &table, 0, mt_stdout_style());
 }
 
 void mt_json_sweep_timing(struct mt_json *json, const struct mt_sweep_result *result)

@@ -18,7 +18,7 @@ void mt_sweep_run_early(struct mt_simulated_run *second, const struct mt_common 
                         struct mt_sweep_result *result);
 
 /* Appends a table of the runs whose peaks depend on timing, if there are any. */
-void mt_add_sweep_timing(struct mt_buf *out, const struct mt_sweep *sweep);
+void mt_sweep_add_timing(struct mt_buf *out, const struct mt_sweep *sweep);
 
 /* Adds the member "depended_on_timing". */
 void mt_json_sweep_timing(struct mt_json *json, const struct mt_sweep_result *result);

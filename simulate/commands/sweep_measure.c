@@ -3,7 +3,7 @@
 #include <stdio.h>
 
 #include "analyze_output.h"
-#include "beside.h"
+#include "card_overhead.h"
 #include "dry_run_answer.h"
 #include "report_query.h"
 #include "site.h"
@@ -29,16 +29,16 @@ static const struct mt_device_report *worst_device(const struct mt_report *repor
 static void fill_need(struct mt_sweep_result *result, const struct mt_report *report,
                       const struct mt_device_report *device)
 {
-    const struct mt_beside beside = mt_beside_of(report, device);
+    const struct mt_card_overhead overhead = mt_card_overhead_of(report, device);
     const struct mt_need *need = device->need;
 
     result->has_need = need;
     if (!need)
         return;
     result->need_bytes = need->bytes;
-    result->in_all_bytes = mt_add_most_u64(need->bytes, beside.most_bytes);
-    result->in_all_is_known = beside.is_known;
-    result->fit_bytes = mt_beside_fit_bytes(&beside, need->bytes);
+    result->in_all_bytes = mt_add_most_u64(need->bytes, overhead.most_bytes);
+    result->in_all_is_known = overhead.is_known;
+    result->fit_bytes = mt_card_overhead_fit_bytes(&overhead, need->bytes);
 }
 
 /* Fills the place in the program where memory ran out. The phase is known even without a stack. */

@@ -7,11 +7,11 @@
 #include "sweep_plan.h"
 
 /* Appends tables of peaks, roles and cards, and the cost of each increment of a value. */
-void mt_add_sweep_text(struct mt_buf *out, const struct mt_sweep *sweep);
+void mt_sweep_add_text(struct mt_buf *out, const struct mt_sweep *sweep);
 
 /* Appends a document "memtrace.sweep/1". It has the names of traces and logs only if `has_files` is
  * set. */
-void mt_add_sweep_json(struct mt_buf *out, struct mt_sweep_plan *plan, bool has_files);
+void mt_sweep_add_json(struct mt_buf *out, struct mt_sweep_plan *plan, bool has_files);
 
 /* The metrics for which the output has a slope, in the order of the output. */
 struct mt_sweep_metric {

@@ -35,9 +35,10 @@ static size_t name_length(const char *text)
 
 static int say_wrong(const char *option)
 {
-    mt_say("option '--sweep' needs NAME=VALUES such as batch=1,2,4 or batch=1..8 or batch=1..64*2, "
-           "not '%s'",
-           option);
+    mt_message(
+        "option '--sweep' needs NAME=VALUES such as batch=1,2,4 or batch=1..8 or batch=1..64*2, "
+        "not '%s'",
+        option);
     return MT_EXIT_USAGE;
 }
 
@@ -47,18 +48,18 @@ static int add_value(struct mt_sweep_plan *plan, struct axis *axis, const char *
     char *copy;
 
     if (axis->count == MT_MAX_SWEEP_RUNS) {
-        mt_say("option '--sweep': '%s' has more than %d values", axis->name, MT_MAX_SWEEP_RUNS);
+        mt_message("option '--sweep': '%s' has more than %d values", axis->name, MT_MAX_SWEEP_RUNS);
         return MT_EXIT_USAGE;
     }
     if (length > MT_MAX_SWEEP_WORD) {
-        mt_say("option '--sweep': a value of '%s' has more than %d bytes", axis->name,
-               MT_MAX_SWEEP_WORD);
+        mt_message("option '--sweep': a value of '%s' has more than %d bytes", axis->name,
+                   MT_MAX_SWEEP_WORD);
         return MT_EXIT_USAGE;
     }
     copy = mt_arena_text(&plan->arena, value, length);
     for (size_t i = 0; i < axis->count; i++)
         if (!strcmp(axis->values[i], copy)) {
-            mt_say("option '--sweep': '%s' has the value '%s' twice", axis->name, copy);
+            mt_message("option '--sweep': '%s' has the value '%s' twice", axis->name, copy);
             return MT_EXIT_USAGE;
         }
     axis->values[axis->count++] = copy;
@@ -103,13 +104,15 @@ static enum range_kind read_range(const char *text, size_t length, struct range 
 static int say_empty(const struct range *range, const char *text, size_t length)
 {
     if (range->from > range->to)
-        mt_say("option '--sweep': the range '%.*s' descends; start with the smaller number: "
-               "%llu..%llu",
-               (int)length, text, (unsigned long long)range->to, (unsigned long long)range->from);
+        mt_message("option '--sweep': the range '%.*s' descends; start with the smaller number: "
+                   "%llu..%llu",
+                   (int)length, text, (unsigned long long)range->to,
+                   (unsigned long long)range->from);
     else
-        mt_say("option '--sweep': the range '%.*s' needs a start of at least 1 and a factor of at "
-               "least 2",
-               (int)length, text);
+        mt_message(
+            "option '--sweep': the range '%.*s' needs a start of at least 1 and a factor of at "
+            "least 2",
+            (int)length, text);
     return MT_EXIT_USAGE;
 }
 
@@ -195,10 +198,10 @@ static int check_use(struct mt_sweep_plan *plan, const char *wanted)
     }
     near = mt_did_you_mean(wanted, names, count);
     if (near)
-        mt_say("option '--sweep': the command does not contain '{%s}'; did you mean '{%s}'?",
-               wanted, near);
+        mt_message("option '--sweep': the command does not contain '{%s}'; did you mean '{%s}'?",
+                   wanted, near);
     else
-        mt_say(
+        mt_message(
             "option '--sweep': the command does not contain '{%s}'; put it where the values belong",
             wanted);
     return MT_EXIT_USAGE;
@@ -224,8 +227,8 @@ static int add_runs(struct mt_sweep_plan *plan, const struct axis *axes)
     for (size_t i = 0; i < sweep->name_count; i++)
         count *= axes[i].count; /* at most 64 to the power of 4, so there is no overflow */
     if (count > MT_MAX_SWEEP_RUNS) {
-        mt_say("option '--sweep': these values make %llu runs, but at most %d are allowed",
-               (unsigned long long)count, MT_MAX_SWEEP_RUNS);
+        mt_message("option '--sweep': these values make %llu runs, but at most %d are allowed",
+                   (unsigned long long)count, MT_MAX_SWEEP_RUNS);
         return MT_EXIT_USAGE;
     }
     sweep->run_count = (size_t)count;
@@ -245,7 +248,7 @@ static int check_files(struct mt_sweep_plan *plan)
         const char *file = mt_sweep_plan_file(plan, &plan->sweep.runs[i]);
 
         if (strlen(file) > MAX_FILE) {
-            mt_say("option '--sweep': '%s' is too long for the name of a file", file);
+            mt_message("option '--sweep': '%s' is too long for the name of a file", file);
             return MT_EXIT_USAGE;
         }
     }
@@ -262,14 +265,14 @@ int mt_sweep_plan_make(struct mt_sweep_plan *plan, const struct mt_text_list *op
     memset(plan, 0, sizeof *plan);
     plan->command = command;
     if (options->count > MT_MAX_SWEEP_NAMES) {
-        mt_say("option '--sweep': at most %d names", MT_MAX_SWEEP_NAMES);
+        mt_message("option '--sweep': at most %d names", MT_MAX_SWEEP_NAMES);
         return MT_EXIT_USAGE;
     }
     for (size_t i = 0; code < 0 && i < options->count; i++) {
         code = read_axis(plan, &axes[i], options->items[i]);
         for (size_t j = 0; code < 0 && j < i; j++)
             if (!strcmp(axes[j].name, axes[i].name)) {
-                mt_say("option '--sweep': '%s' is given twice", axes[i].name);
+                mt_message("option '--sweep': '%s' is given twice", axes[i].name);
                 code = MT_EXIT_USAGE;
             }
         if (code < 0)

@@ -243,7 +243,7 @@ static bool redirect(int log)
     if (empty >= 0 && dup2(empty, STDIN_FILENO) >= 0 && dup2(log, STDOUT_FILENO) >= 0 &&
         dup2(log, STDERR_FILENO) >= 0)
         return true;
-    mt_say("cannot redirect the output of the command: %s", strerror(errno));
+    mt_message("cannot redirect the output of the command: %s", strerror(errno));
     return false;
 }
 
@@ -373,8 +373,8 @@ static void reap(struct crew *crew)
 static void begin_end(struct crew *crew, int number, const siginfo_t *info)
 {
     if (!crew->signal)
-        mt_say("ending all runs: %zu of %zu had ended; there is no result", crew->ended,
-               crew->request->plan->sweep.run_count);
+        mt_message("ending all runs: %zu of %zu had ended; there is no result", crew->ended,
+                   crew->request->plan->sweep.run_count);
     crew->kill_at_ms = crew->signal ? now_ms() : now_ms() + PATIENCE_MS;
     crew->signal = number;
     for (size_t i = 0; info->si_code != SI_KERNEL && i < crew->next; i++)
@@ -443,7 +443,7 @@ static int run_all(struct crew *crew)
     }
     mt_progress_end(&crew->progress);
     if (!crew->signal && crew->next < sweep->run_count)
-        mt_say("cannot start a process: %s", strerror(crew->fork_errno));
+        mt_message("cannot start a process: %s", strerror(crew->fork_errno));
     if (crew->signal)
         mt_process_tree_end(0, SIGKILL);
     reap(crew);
@@ -555,6 +555,6 @@ void mt_sweep_log_show(const struct mt_sweep_request *request, const struct mt_s
     lines = last_lines(lines, &length);
     if (!length)
         return;
-    mt_say("%s: the last lines of its output:", run->label);
+    mt_message("%s: the last lines of its output:", run->label);
     print_lines(lines, length);
 }

@@ -104,7 +104,7 @@ static void add_peaks(struct mt_buf *out, const struct mt_sweep *sweep,
             MT_CELLS(&table,
                      MT_TEXT(result->has_gates ? mt_gate_state_name(result->gate_state) : ""));
     }
-    mt_add_text_table(out, &table, 0, style);
+    mt_text_table_add(out, &table, 0, style);
 }
 
 static bool is_role_used(const struct mt_sweep *sweep, int role)
@@ -146,7 +146,7 @@ static void add_roles(struct mt_buf *out, const struct mt_sweep *sweep,
         return;
     }
     mt_buf_add_text(out, "\nAt the allocated peak\n");
-    mt_add_text_table(out, &table, 0, style);
+    mt_text_table_add(out, &table, 0, style);
 }
 
 static uint64_t allocated_of(const struct mt_sweep_result *result)
@@ -173,22 +173,22 @@ static void add_slope(struct mt_buf *out, const struct mt_sweep *sweep,
     if (slope.points < MT_SWEEP_SLOPE_POINTS)
         return;
     if (slope.is_exact && !slope.least_bytes) {
-        mt_add_note(out, 0, "%s does not change the %s: it is the same for %zu values",
-                    sweep->names[0], metric->words, slope.points);
+        mt_text_table_add_note(out, 0, "%s does not change the %s: it is the same for %zu values",
+                               sweep->names[0], metric->words, slope.points);
         return;
     }
     if (slope.is_exact) {
-        mt_add_note(out, 0,
-                    "Each +1 of %s changes the %s by %s (%s%s B): exactly linear over %zu values",
-                    sweep->names[0], metric->words, mt_format_change(least, slope.least_bytes),
-                    slope.least_bytes < 0 ? "\xE2\x88\x92" : "",
-                    mt_format_count(most, mt_magnitude(slope.least_bytes)), slope.points);
+        mt_text_table_add_note(
+            out, 0, "Each +1 of %s changes the %s by %s (%s%s B): exactly linear over %zu values",
+            sweep->names[0], metric->words, mt_format_change(least, slope.least_bytes),
+            slope.least_bytes < 0 ? "\xE2\x88\x92" : "",
+            mt_format_count(most, mt_magnitude(slope.least_bytes)), slope.points);
         return;
     }
-    mt_add_note(out, 0,
-                "Each +1 of %s changes the %s by between %s and %s: not linear over %zu values",
-                sweep->names[0], metric->words, mt_format_change(least, slope.least_bytes),
-                mt_format_change(most, slope.most_bytes), slope.points);
+    mt_text_table_add_note(
+        out, 0, "Each +1 of %s changes the %s by between %s and %s: not linear over %zu values",
+        sweep->names[0], metric->words, mt_format_change(least, slope.least_bytes),
+        mt_format_change(most, slope.most_bytes), slope.points);
 }
 
 static void add_slopes(struct mt_buf *out, const struct mt_sweep *sweep)
@@ -246,8 +246,8 @@ static void add_cards(struct mt_buf *out, const struct mt_sweep *sweep,
     for (const struct mt_card *card = mt_cards; card->name; card++)
         add_card_row(&table, sweep, card);
     mt_buf_add_char(out, '\n');
-    mt_add_text_table(out, &table, 0, style);
-    mt_add_note(
+    mt_text_table_add(out, &table, 0, style);
+    mt_text_table_add_note(
         out, 0,
         "The table compares only values whose run finished. \"tight\" leaves less than 1 GiB "
         "of the card for CUDA. \"or more\": a larger value did not finish here but may "
@@ -261,9 +261,9 @@ static void say_out_of_memory(struct mt_buf *out, const struct mt_sweep_run *run
 
     if (!result->oom_request_bytes)
         return;
-    mt_add_note(out, 2, "%s: out of memory at a request of %s%s%s, %s", run->label,
-                mt_format_bytes(bytes, result->oom_request_bytes),
-                *result->oom_site ? " from " : "", result->oom_site, result->oom_phase);
+    mt_text_table_add_note(out, 2, "%s: out of memory at a request of %s%s%s, %s", run->label,
+                           mt_format_bytes(bytes, result->oom_request_bytes),
+                           *result->oom_site ? " from " : "", result->oom_site, result->oom_phase);
 }
 
 /* Prints reasons why the numbers may differ from those of real runs. */
@@ -280,27 +280,30 @@ static void say_doubts(struct mt_buf *out, const struct mt_sweep *sweep)
         doubtful += result->has_doubts;
     }
     if (unfinished)
-        mt_add_note(out, 0,
-                    "A run that did not finish has the peaks up to its end; its full need is "
-                    "unknown. If it ran out of memory, try a larger card (--device).");
+        mt_text_table_add_note(
+            out, 0,
+            "A run that did not finish has the peaks up to its end; its full need is "
+            "unknown. If it ran out of memory, try a larger card (--device).");
     if (dependent)
-        mt_add_note(out, 0,
-                    "In %zu run%s, sizes or decisions depended on data that a dry run does not "
-                    "have: peaks may differ.",
-                    dependent, dependent == 1 ? "" : "s");
+        mt_text_table_add_note(
+            out, 0,
+            "In %zu run%s, sizes or decisions depended on data that a dry run does not "
+            "have: peaks may differ.",
+            dependent, dependent == 1 ? "" : "s");
     if (doubtful)
-        mt_add_note(out, 0,
-                    "In %zu run%s, a process is missing from the peaks, or ran without the "
-                    "simulated device or without the Python part of the dry run: peaks may differ. "
-                    "For details, make a dry run of that value alone.",
-                    doubtful, doubtful == 1 ? "" : "s");
+        mt_text_table_add_note(
+            out, 0,
+            "In %zu run%s, a process is missing from the peaks, or ran without the "
+            "simulated device or without the Python part of the dry run: peaks may differ. "
+            "For details, make a dry run of that value alone.",
+            doubtful, doubtful == 1 ? "" : "s");
     if (unknown)
-        mt_add_note(out, 0,
-                    "> means that the card must have more: the memory of CUDA and its libraries "
-                    "outside the allocator was not measured for %s%s.",
-                    sweep->card->name,
-                    sweep->world > 2 ? " with more than 2 ranks of NCCL"
-                                     : ", usually 0.5 to 1 GiB");
+        mt_text_table_add_note(
+            out, 0,
+            "> means that the card must have more: the memory of CUDA and its libraries "
+            "outside the allocator was not measured for %s%s.",
+            sweep->card->name,
+            sweep->world > 2 ? " with more than 2 ranks of NCCL" : ", usually 0.5 to 1 GiB");
 }
 
 /* Adds the heading of the answer about the worst run. */
@@ -312,24 +315,25 @@ static void add_worst(struct mt_buf *out, const struct mt_sweep *sweep)
         mt_buf_printf(out, "\nThe largest reserved peak is that of %s:\n", worst->label);
 }
 
-void mt_add_sweep_text(struct mt_buf *out, const struct mt_sweep *sweep)
+void mt_sweep_add_text(struct mt_buf *out, const struct mt_sweep *sweep)
 {
     const struct mt_style *style = mt_stdout_style();
     char memory[MT_UNITS_TEXT];
 
     if (sweep->world)
-        mt_add_note(
+        mt_text_table_add_note(
             out, 0,
             "%zu of %s ranks, each simulated alone: in place of the values of other ranks it "
             "receives its own",
             sweep->run_count, mt_format_count(memory, sweep->world));
-    mt_add_note(out, 0, "%zu dry run%s on a simulated %s with %s: times and values are meaningless",
-                sweep->run_count, sweep->run_count == 1 ? "" : "s", sweep->card->name,
-                mt_format_bytes(memory, sweep->memory_bytes));
+    mt_text_table_add_note(
+        out, 0, "%zu dry run%s on a simulated %s with %s: times and values are meaningless",
+        sweep->run_count, sweep->run_count == 1 ? "" : "s", sweep->card->name,
+        mt_format_bytes(memory, sweep->memory_bytes));
     add_peaks(out, sweep, style);
     for (size_t i = 0; i < sweep->run_count; i++)
         say_out_of_memory(out, &sweep->runs[i]);
-    mt_add_sweep_timing(out, sweep);
+    mt_sweep_add_timing(out, sweep);
     say_doubts(out, sweep);
     add_roles(out, sweep, style);
     add_slopes(out, sweep);
@@ -438,7 +442,7 @@ static void add_card(struct mt_json *json, const struct mt_sweep *sweep, const s
     mt_json_object_end(json);
 }
 
-void mt_add_sweep_json(struct mt_buf *out, struct mt_sweep_plan *plan, bool has_files)
+void mt_sweep_add_json(struct mt_buf *out, struct mt_sweep_plan *plan, bool has_files)
 {
     const struct mt_sweep *sweep = &plan->sweep;
     struct mt_json json;

@@ -356,8 +356,8 @@ static enum mt_status list_extensions(struct preparing *preparing)
 
     for (char *folder = strtok_r(folders, ":", &rest); folder && !status;
          folder = strtok_r(NULL, ":", &rest))
-        status =
-            mt_list_extensions(folder, &preparing->arena, &preparing->extensions, preparing->error);
+        status = mt_wheel_extensions_list(folder, &preparing->arena, &preparing->extensions,
+                                          preparing->error);
     return status;
 }
 
@@ -543,8 +543,8 @@ static enum mt_status prepare(struct preparing *preparing)
         status =
             mt_fail(preparing->error, MT_ERR_IO, MT_NO_OFFSET, "the path of PyTorch is too long");
     if (!status)
-        status =
-            mt_list_libraries(folder, &preparing->arena, &preparing->libraries, preparing->error);
+        status = mt_wheel_libraries_list(folder, &preparing->arena, &preparing->libraries,
+                                         preparing->error);
     if (!status) {
         mt_wheel_cudnn(&preparing->wheel, preparing->cudnn);
         status = list_extensions(preparing);

@@ -165,8 +165,8 @@ static enum mt_status add_file(const char *folder, const char *name, struct mt_a
     return MT_OK;
 }
 
-enum mt_status mt_list_libraries(const char *folder, struct mt_arena *arena,
-                                 struct mt_library_list *list, struct mt_error *error)
+enum mt_status mt_wheel_libraries_list(const char *folder, struct mt_arena *arena,
+                                       struct mt_library_list *list, struct mt_error *error)
 {
     DIR *entries = opendir(folder);
     enum mt_status status = MT_OK;
@@ -236,8 +236,8 @@ static enum mt_status add_extensions(const char *folder, int depth, struct mt_ar
     return status;
 }
 
-enum mt_status mt_list_extensions(const char *folder, struct mt_arena *arena,
-                                  struct mt_library_list *list, struct mt_error *error)
+enum mt_status mt_wheel_extensions_list(const char *folder, struct mt_arena *arena,
+                                        struct mt_library_list *list, struct mt_error *error)
 {
     if (add_extensions(folder, 1, arena, list))
         return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "no memory for a list of libraries");

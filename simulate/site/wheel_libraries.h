@@ -23,14 +23,16 @@ struct mt_library_list {
 
 /* Lists the shared libraries in `folder`, without those of CUDA that a wheel includes. Texts are
  * in the arena; the caller releases list->files with free. MT_ERR_IO: the folder cannot be read. */
-enum mt_status mt_list_libraries(const char *folder, struct mt_arena *arena,
-                                 struct mt_library_list *list, struct mt_error *error) MT_MUST_USE;
+enum mt_status mt_wheel_libraries_list(const char *folder, struct mt_arena *arena,
+                                       struct mt_library_list *list,
+                                       struct mt_error *error) MT_MUST_USE;
 
 /* Adds the extension modules and libraries of other packages in `folder`, which may need functions
  * of CUDA that PyTorch does not need: files in it, in the packages, and in their folders `lib` and
  * `_C`. Omits those of PyTorch and of the vendor. Skips files and folders that cannot be read. */
-enum mt_status mt_list_extensions(const char *folder, struct mt_arena *arena,
-                                  struct mt_library_list *list, struct mt_error *error) MT_MUST_USE;
+enum mt_status mt_wheel_extensions_list(const char *folder, struct mt_arena *arena,
+                                        struct mt_library_list *list,
+                                        struct mt_error *error) MT_MUST_USE;
 
 struct mt_wanted_function {
     const char *library, *name;

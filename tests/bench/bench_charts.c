@@ -50,7 +50,7 @@ int main(int argc, char **argv)
     struct mt_source *source = NULL;
     struct mt_error error = {0};
 
-    if (argc != 2 || mt_open_any(argv[1], &source, &error) != MT_OK ||
+    if (argc != 2 || mt_import_open_any(argv[1], &source, &error) != MT_OK ||
         mt_analyze(source, &options, &report, &error) != MT_OK || !report->device_count) {
         fprintf(stderr, "bench_charts: %s\n", argc == 2 ? error.text : "give one trace");
         return 1;

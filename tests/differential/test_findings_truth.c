@@ -527,7 +527,7 @@ static void expect_outside(const char *name, uint64_t bytes)
     char path[512];
 
     snprintf(path, sizeof path, "%s/recorded/%s.trace.zst", MEMTRACE_FIXTURES, name);
-    if (mt_open_any(path, &source, &error) != MT_OK ||
+    if (mt_import_open_any(path, &source, &error) != MT_OK ||
         mt_analyze(source, &options, &report, &error) != MT_OK)
         fail_msg("%s: %s", path, error.text);
     outside = find(report, "outside-memory");

@@ -121,7 +121,7 @@ static void open_table(const char *path, struct mt_source **source, struct mt_li
 {
     struct mt_error error = {0};
 
-    if (mt_open_any(path, source, &error) != MT_OK ||
+    if (mt_import_open_any(path, source, &error) != MT_OK ||
         mt_line_table_read(*source, table, &error) != MT_OK)
         fail_msg("%s: %s", path, error.text);
 }

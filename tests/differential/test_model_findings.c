@@ -218,7 +218,7 @@ static void a_simulation_claims_nothing(void **unused)
     (void)unused;
     for (i = 0; i < MT_ARRAY_LEN(names); i++) {
         snprintf(path, sizeof path, "%s/findings/%s.pickle.zst", MEMTRACE_FIXTURES, names[i]);
-        assert_int_equal(mt_open_any(path, &source, &error), MT_OK);
+        assert_int_equal(mt_import_open_any(path, &source, &error), MT_OK);
         assert_int_equal(mt_analyze(source, &options, &report, &error), MT_OK);
         assert_null(find(report, "idle-state"));
         assert_null(find(report, "dtype-copies"));

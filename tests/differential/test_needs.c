@@ -127,7 +127,7 @@ static void expect_verdict(const char *name, const char *begin)
     struct mt_buf out = {0};
 
     open_with_needs(name);
-    mt_add_verdict(&out, report, NULL);
+    mt_verdict_add(&out, report, NULL);
     assert_memory_equal(out.data, begin, strlen(begin));
     mt_buf_release(&out);
     finish();

@@ -33,7 +33,7 @@ static void check(const json_t *row)
     snprintf(policy, sizeof policy, "pytorch:%s --pool %s", text_of(row, "alloc_conf"),
              text_of(row, "pool"));
     options.policy = policy;
-    if (mt_open_any(path, &source, &error) != MT_OK)
+    if (mt_import_open_any(path, &source, &error) != MT_OK)
         fail_msg("%s: %s", path, error.text);
     if (mt_replay_run(source, &options, NULL, &summary, &error) != MT_OK)
         fail_msg("%s: %s", policy, error.text);

@@ -50,7 +50,7 @@ static struct mt_source *open_capture(const char *folder, const char *name)
     char path[512];
 
     snprintf(path, sizeof path, "%s/%s/%s", MEMTRACE_FIXTURES, folder, name);
-    if (mt_open_any(path, &source, &error) != MT_OK)
+    if (mt_import_open_any(path, &source, &error) != MT_OK)
         fail_msg("%s: %s", name, error.text);
     return source;
 }

@@ -111,7 +111,7 @@ static void check_file(struct reader *reader, const char *path)
     struct mt_error error = {.text = ""};
 
     reader->number = 0;
-    if (mt_open_any(path, &source, &error) != MT_OK)
+    if (mt_import_open_any(path, &source, &error) != MT_OK)
         fail_msg("%s: %s", path, error.text);
     check_all(reader, path, source);
     if (getline(&reader->line, &reader->capacity, reader->script) < 0 ||

@@ -22,7 +22,7 @@ static struct mt_torch *open_capture(const char *name)
     char path[512];
 
     snprintf(path, sizeof path, "%s/captures/%s", MEMTRACE_FIXTURES, name);
-    if (mt_open_any(path, &source, &error) != MT_OK)
+    if (mt_import_open_any(path, &source, &error) != MT_OK)
         fail_msg("%s: %s", name, error.text);
     assert_string_equal(source->format, "pytorch-snapshot");
     return (struct mt_torch *)source;

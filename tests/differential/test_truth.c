@@ -144,7 +144,7 @@ static void replay_file(const char *file, const struct mt_replay_options *option
     char path[512];
 
     snprintf(path, sizeof path, "%s/%s", MEMTRACE_FIXTURES, file);
-    if (mt_open_any(path, &source, &error) != MT_OK)
+    if (mt_import_open_any(path, &source, &error) != MT_OK)
         fail_msg("%s: %s", path, error.text);
     if (mt_replay_run(source, options, history ? &observer : NULL, summary, &error) != MT_OK)
         fail_msg("%s: %s", file, error.text);

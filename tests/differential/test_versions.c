@@ -54,7 +54,7 @@ static void expect_version(const char *name, const char *not_used)
     assert_int_equal(device->reserved_peak.bytes, counter("reserved_bytes.all.peak"));
     assert_int_equal(device->requested_peak.bytes, counter("requested_bytes.all.peak"));
     assert_int_equal(device->allocations, counter("allocation.all.allocated"));
-    assert_true(device->complete && mt_replay_is_the_run(&device->replay.verify));
+    assert_true(device->complete && mt_replay_matches_recording(&device->replay.verify));
     assert_null(report->pytorch_difference);
     assert_string_equal(source->header.not_used, not_used);
     finish();
@@ -111,7 +111,7 @@ static void expect_skipped(const char *kind, uint64_t least)
     analyze("skipped", kind);
     device = &report->devices[0];
     assert_false(device->complete);
-    assert_false(mt_replay_is_the_run(&device->replay.verify));
+    assert_false(mt_replay_matches_recording(&device->replay.verify));
     missing = lacks(kind);
     assert_true(missing >= least);
     assert_true(missing <= counter("allocation.all.allocated"));

@@ -159,7 +159,7 @@ static void every_view_of_every_capture(void **state)
         struct view view;
 
         choose(&view, i);
-        assert_int_equal(mt_open_any(found.gl_pathv[i], &source, &error), MT_OK);
+        assert_int_equal(mt_import_open_any(found.gl_pathv[i], &source, &error), MT_OK);
         assert_int_equal(mt_analyze(source, &view.options, &report, &error), MT_OK);
         for (uint32_t d = 0; d < report->device_count; d++)
             check_device(report, &report->devices[d], &view, found.gl_pathv[i]);

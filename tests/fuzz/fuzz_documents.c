@@ -37,7 +37,7 @@ static void check_json(const struct mt_report *report, struct mt_buf *out)
 static void check_markdown(const struct mt_report *report, struct mt_buf *out)
 {
     mt_buf_reset(out);
-    mt_add_summary_md(out, report, NULL, NULL);
+    mt_summary_md_add(out, report, NULL, NULL);
     FUZZ_CHECK(!out->failed && out->length <= MT_SUMMARY_BYTES + 5000);
     FUZZ_CHECK(is_clean_text(out->data, out->length) && !strstr(out->data, "<script"));
 }
@@ -47,7 +47,7 @@ static void check_page(const struct mt_report *report, struct mt_buf *out)
     const struct mt_report_html page = {.report = report, .answer = "</pre><script>a"};
 
     mt_buf_reset(out);
-    mt_add_report_html(out, &page);
+    mt_report_html_add(out, &page);
     FUZZ_CHECK(out->length < MT_REPORT_HTML_BYTES && strlen(out->data) == out->length);
     FUZZ_CHECK(count_of(out->data, "<script") == 2 && count_of(out->data, "</script") == 2);
     FUZZ_CHECK(is_clean_text(out->data, out->length));

@@ -10,11 +10,11 @@
 
 static void look_around(struct mt_code_file *file)
 {
-    struct mt_code_place places[MT_MAX_CODE_PLACES];
+    struct mt_code_position places[MT_MAX_CODE_POSITIONS];
 
     for (uint64_t address = 0x1000; address < 0x1400; address += 37) {
-        size_t count = mt_code_file_places(file, address, places);
-        FUZZ_CHECK(count <= MT_MAX_CODE_PLACES);
+        size_t count = mt_code_file_positions(file, address, places);
+        FUZZ_CHECK(count <= MT_MAX_CODE_POSITIONS);
         for (size_t i = 0; i < count; i++)
             FUZZ_CHECK(places[i].function && strlen(places[i].function) <= MT_MAX_DEMANGLED_BYTES);
     }

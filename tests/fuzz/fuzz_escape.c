@@ -32,15 +32,15 @@ static void check_documents(const char *text, struct mt_buf *out, size_t columns
 {
     mt_buf_reset(out);
     mt_buf_add_text(out, "");
-    mt_add_xml(out, text);
+    mt_escape_add_xml(out, text);
     FUZZ_CHECK(!out->data || is_xml_text(out->data));
     mt_buf_reset(out);
-    mt_add_script_string(out, text, columns);
+    mt_escape_add_script_string(out, text, columns);
     FUZZ_CHECK(is_clean_text(out->data, out->length) && is_json(out->data));
     FUZZ_CHECK(!strpbrk(out->data, "<>&"));
     mt_buf_reset(out);
     mt_buf_add_char(out, ' ');
-    mt_add_markdown(out, text, columns);
+    mt_escape_add_markdown(out, text, columns);
     FUZZ_CHECK(is_clean_text(out->data, out->length));
     FUZZ_CHECK(!strpbrk(out->data, "<>|`*_[]\n") && !strstr(out->data, "://"));
 }

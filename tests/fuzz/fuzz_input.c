@@ -46,7 +46,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (fd < 0 || write(fd, data, size) != (ssize_t)size)
         return -1;
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-    if (mt_open_any(path, &source, &error) == MT_OK) {
+    if (mt_import_open_any(path, &source, &error) == MT_OK) {
         read_to_the_end(source);
         analyse(source);
         mt_source_close(source);

@@ -6,7 +6,7 @@
 static void check_frame(struct mt_modules *modules, uint64_t address)
 {
     struct mt_native_frame frame;
-    struct mt_native_place place;
+    struct mt_native_position place;
 
     mt_modules_frame(modules, address, &frame);
     FUZZ_CHECK(mt_native_frame_parse(&frame, &place));
@@ -46,7 +46,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct fuzz_input input = {data, size};
     struct mt_modules *modules = mt_modules_new();
     struct mt_native_frame any;
-    struct mt_native_place place;
+    struct mt_native_position place;
     uint64_t address = 1;
 
     FUZZ_CHECK(modules);

@@ -79,8 +79,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         add_schema(&input, id);
         bytes = fuzz_copy(&input, fuzz_number(&input, 1), &payload.size);
         payload.bytes = bytes;
-        mt_nvtx_communicator_tell(1, &payload, 1);
-        mt_nvtx_communicator_tell(2, &payload, 1);
+        mt_nvtx_communicator_record(1, &payload, 1);
+        mt_nvtx_communicator_record(2, &payload, 1);
         mt_nvtx_communicator_attached(1, &attributes);
         free(bytes);
     }

@@ -11,7 +11,7 @@
 #include "cupti_abi.h"
 #include "cupti_calls.h"
 #include "cupti_library.h"
-#include "cupti_place.h"
+#include "cupti_slot.h"
 #include "recorded_events.h"
 #include "source_cupti.h"
 #include "source_nvml.h"
@@ -193,7 +193,7 @@ static inline void create_context(const char *handle, int device)
 static inline void start(void)
 {
     mt_cupti_source.forked(); /* as new */
-    mt_cupti_place_forget();
+    mt_cupti_slot_forget();
     recorded_clear();
     memset(&cupti, 0, sizeof cupti);
     cupti.libraries = 1;

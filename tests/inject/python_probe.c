@@ -64,7 +64,7 @@ void mt_collect_fact(const char *key, const char *value)
     snprintf(facts + used, sizeof facts - used, "%s=%s\n", key, value);
 }
 
-void mt_collect_say(bool *once, const char *format, ...)
+void mt_collect_message(bool *once, const char *format, ...)
 {
     va_list values;
 
@@ -84,7 +84,7 @@ void mt_collect_not_recorded(bool *once, const char *format, ...)
     va_start(list, format);
     vsnprintf(text, sizeof text, format, list);
     va_end(list);
-    mt_collect_say(once, "%s", text);
+    mt_collect_message(once, "%s", text);
     mt_collect_fact("not_recorded", text);
 }
 

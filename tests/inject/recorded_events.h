@@ -133,7 +133,7 @@ void mt_collect_device(uint32_t index, uint64_t total_bytes, const char *name)
                  (unsigned long long)total_bytes, name);
 }
 
-void mt_collect_say(bool *once, const char *format, ...)
+void mt_collect_message(bool *once, const char *format, ...)
 {
     size_t length = strlen(recorded.said);
     va_list list;
@@ -154,7 +154,7 @@ void mt_collect_not_recorded(bool *once, const char *format, ...)
     va_start(list, format);
     vsnprintf(text, sizeof text, format, list);
     va_end(list);
-    mt_collect_say(once, "%s", text);
+    mt_collect_message(once, "%s", text);
     mt_collect_fact("not_recorded", text);
 }
 

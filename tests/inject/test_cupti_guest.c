@@ -7,7 +7,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-#include "cupti_place.h"
+#include "cupti_slot.h"
 #include "originals.h"
 #include "recorded_events.h"
 
@@ -42,7 +42,7 @@ static int real_subscribe(void **subscriber, mt_cupti_callback *callback, void *
 {
     cupti.asked++;
     if (cupti.calls_back)
-        cupti.claimed_inside = mt_cupti_place_claim();
+        cupti.claimed_inside = mt_cupti_slot_claim();
     if (cupti.callback && !cupti.several)
         return MT_CUPTI_MULTIPLE_SUBSCRIBERS;
     *subscriber = cupti.callback ? &second_handle : &handle;
@@ -79,7 +79,7 @@ static int real_enable(uint32_t enable, void *subscriber, uint32_t domain, uint3
     return 0;
 }
 
-/* Not to be used where we listen (cupti_place.c). */
+/* Not to be used where we listen (cupti_slot.c). */
 static int real_enable_domain(uint32_t enable, void *subscriber, uint32_t domain)
 {
     assert_true(!cupti.watch_alloc || domain == RUNTIME || domain >= 4);
@@ -200,15 +200,15 @@ static int come(void)
 static void own_comes(void)
 {
     void *given = NULL;
-    assert_true(mt_cupti_place_claim());
-    if (!mt_cupti_place_library()) {
-        assert_int_equal(copy.subscribe(&given, mt_cupti_place_callback, NULL), 0);
-        mt_cupti_place_hold(&copy, given);
+    assert_true(mt_cupti_slot_claim());
+    if (!mt_cupti_slot_library()) {
+        assert_int_equal(copy.subscribe(&given, mt_cupti_slot_callback, NULL), 0);
+        mt_cupti_slot_hold(&copy, given);
     }
-    mt_cupti_place_set_own(own_callback);
-    mt_cupti_place_release();
-    assert_int_equal(mt_cupti_place_request(MT_CUPTI_OWN, true, DRIVER, ALLOC), 0);
-    assert_int_equal(mt_cupti_place_request(MT_CUPTI_OWN, true, DRIVER, FREE), 0);
+    mt_cupti_slot_set_own(own_callback);
+    mt_cupti_slot_release();
+    assert_int_equal(mt_cupti_slot_request(MT_CUPTI_OWN, true, DRIVER, ALLOC), 0);
+    assert_int_equal(mt_cupti_slot_request(MT_CUPTI_OWN, true, DRIVER, FREE), 0);
     cupti.watch_alloc = true;
 }
 
@@ -239,7 +239,7 @@ static uint32_t state_of(uint32_t domain, uint32_t cbid)
 static int set_up(void **unused)
 {
     (void)unused;
-    mt_cupti_place_forget();
+    mt_cupti_slot_forget();
     memset(&cupti, 0, sizeof cupti);
     memset(&recorded_settings.cupti, 0, sizeof recorded_settings.cupti);
     recorded_settings.asked = true;
@@ -293,7 +293,7 @@ static void test_guest_alone(void **unused)
     assert_int_equal(happens(DRIVER, ALLOC), 2);
     assert_int_equal(cuptiUnsubscribe(subscriber), 0);
     assert_null(cupti.callback);
-    assert_null(mt_cupti_place_subscriber());
+    assert_null(mt_cupti_slot_subscriber());
     assert_int_equal(cuptiUnsubscribe(subscriber), MT_CUPTI_INVALID_PARAMETER);
     assert_int_equal(come(), 0); /* and again, with nothing left of before */
     assert_int_equal(state_of(DRIVER, ALLOC), 0);
@@ -368,7 +368,7 @@ static void test_straight_through(void **unused)
         if (why == 2) { /* we are in another copy */
             struct mt_cupti_library other = copy;
             other.subscribe = NULL;
-            mt_cupti_place_hold(&other, &another_copy);
+            mt_cupti_slot_hold(&other, &another_copy);
         }
         assert_int_equal(come(), 0);
         assert_ptr_equal(cupti.callback, guest_callback);
@@ -419,12 +419,12 @@ static void test_several(void **unused)
     set_up(NULL);
     cupti.version = 130200; /* comes first, and leaves room for us */
     assert_int_equal(cuptiSubscribe_v2(&subscriber, guest_callback, &guest, &params), 0);
-    assert_null(mt_cupti_place_subscriber());
+    assert_null(mt_cupti_slot_subscriber());
     assert_ptr_equal(cupti.callback, guest_callback);
 
     set_up(NULL); /* the field means nothing to an older one */
     assert_int_equal(cuptiSubscribe_v2(&subscriber, guest_callback, &guest, &params), 0);
-    assert_ptr_equal(mt_cupti_place_subscriber(), &handle);
+    assert_ptr_equal(mt_cupti_slot_subscriber(), &handle);
 }
 
 static void test_domains(void **unused)
@@ -468,7 +468,7 @@ static void test_refused_requests(void **unused)
     assert_int_equal(cuptiEnableCallback(1, subscriber, DRIVER, 5000), MT_CUPTI_INVALID_PARAMETER);
     assert_int_equal(cuptiEnableDomain(1, subscriber, 12), MT_CUPTI_INVALID_PARAMETER);
     assert_int_equal(cuptiEnableDomain(1, subscriber, 1000), MT_CUPTI_INVALID_PARAMETER);
-    assert_int_equal(mt_cupti_place_request(MT_CUPTI_OWN, true, 12, 5), MT_CUPTI_INVALID_PARAMETER);
+    assert_int_equal(mt_cupti_slot_request(MT_CUPTI_OWN, true, 12, 5), MT_CUPTI_INVALID_PARAMETER);
 }
 
 /* It enabled something by a function that it found itself. */
@@ -488,8 +488,8 @@ static void test_forked_child(void **unused)
     own_comes();
     assert_int_equal(come(), 0);
     assert_int_equal(cuptiEnableCallback(1, subscriber, DRIVER, FREE), 0);
-    assert_true(mt_cupti_place_claim());
-    mt_cupti_place_forked();
+    assert_true(mt_cupti_slot_claim());
+    mt_cupti_slot_forked();
     cupti.watch_alloc = false;
     assert_int_equal(happens(DRIVER, FREE), 2);
     assert_int_equal(happens(DRIVER, ALLOC), 0);
@@ -516,7 +516,7 @@ static void test_finalize(void **unused)
     assert_int_equal(come(), 0);
     assert_int_equal(cuptiFinalize(), 0);
     assert_int_equal(cupti.finalized, 1);
-    assert_null(mt_cupti_place_subscriber());
+    assert_null(mt_cupti_slot_subscriber());
     own_comes();
     assert_int_equal(happens(DRIVER, ALLOC), 1);
 }
@@ -550,7 +550,7 @@ static void *call_back(void *calls)
 {
     unsigned made = 0;
     for (; !stop || !told; made++)
-        mt_cupti_place_callback(NULL, DRIVER, made % 2 ? ALLOC : 9, NULL);
+        mt_cupti_slot_callback(NULL, DRIVER, made % 2 ? ALLOC : 9, NULL);
     *(unsigned *)calls = made / 2;
     return NULL;
 }
@@ -564,7 +564,7 @@ static void test_threads(void **unused)
     pthread_t threads[THREADS];
     unsigned calls[THREADS], expected = 0;
     own_comes();
-    mt_cupti_place_set_own(count);
+    mt_cupti_slot_set_own(count);
     for (int i = 0; i < THREADS; i++)
         pthread_create(&threads[i], NULL, call_back, &calls[i]);
     for (uintptr_t turn = 0; turn < TURNS; turn++) {

@@ -10,7 +10,8 @@
 
 enum { ADDRESSES = 3000, CONTEXTS = 4, STEPS = 200000 };
 
-static struct mt_live_block truth[2][ADDRESSES]; /* by space and address; space NONE = not alive */
+static struct mt_cupti_live_block
+    truth[2][ADDRESSES]; /* by space and address; space NONE = not alive */
 static uint64_t state = 1;
 
 static uint32_t random_below(uint32_t limit)
@@ -18,7 +19,7 @@ static uint32_t random_below(uint32_t limit)
     return (uint32_t)(dice_linear(&state) >> 33) % limit;
 }
 
-static enum mt_live_space space_of(unsigned which)
+static enum mt_cupti_live_space space_of(unsigned which)
 {
     return which ? MT_LIVE_PHYSICAL : MT_LIVE_DEVICE;
 }
@@ -29,7 +30,8 @@ static uint64_t addr_of(uint32_t index)
     return UINT64_C(0x7f0000000000) + (uint64_t)index * 512;
 }
 
-static void assert_same(const struct mt_live_block *expected, const struct mt_live_block *got)
+static void assert_same(const struct mt_cupti_live_block *expected,
+                        const struct mt_cupti_live_block *got)
 {
     assert_int_equal(expected->addr, got->addr);
     assert_int_equal(expected->size_bytes, got->size_bytes);
@@ -41,13 +43,13 @@ static void assert_same(const struct mt_live_block *expected, const struct mt_li
 
 static void put(unsigned which, uint32_t index)
 {
-    struct mt_live_block block = {.addr = addr_of(index),
-                                  .size_bytes = random_below(1000),
-                                  .context = 1 + random_below(CONTEXTS),
-                                  .references = random_below(3),
-                                  .space = (uint8_t)space_of(which)},
-                         replaced;
-    assert_true(mt_live_put(&block, &replaced));
+    struct mt_cupti_live_block block = {.addr = addr_of(index),
+                                        .size_bytes = random_below(1000),
+                                        .context = 1 + random_below(CONTEXTS),
+                                        .references = random_below(3),
+                                        .space = (uint8_t)space_of(which)},
+                               replaced;
+    assert_true(mt_cupti_live_put(&block, &replaced));
     assert_int_equal(truth[which][index].space, replaced.space);
     if (replaced.space)
         assert_same(&truth[which][index], &replaced);
@@ -56,8 +58,8 @@ static void put(unsigned which, uint32_t index)
 
 static void take(unsigned which, uint32_t index)
 {
-    struct mt_live_block taken;
-    bool found = mt_live_take(space_of(which), addr_of(index), &taken);
+    struct mt_cupti_live_block taken;
+    bool found = mt_cupti_live_take(space_of(which), addr_of(index), &taken);
     assert_int_equal(found, truth[which][index].space != MT_LIVE_NONE);
     if (found)
         assert_same(&truth[which][index], &taken);
@@ -71,10 +73,10 @@ static uint32_t changed(uint32_t count, int change)
 
 static void count(unsigned which, uint32_t index)
 {
-    struct mt_live_block *mine = &truth[which][index], theirs;
+    struct mt_cupti_live_block *mine = &truth[which][index], theirs;
     int references = (int)random_below(3) - 1, mappings = (int)random_below(3) - 1;
-    enum mt_live_outcome outcome =
-        mt_live_count(space_of(which), addr_of(index), references, mappings, &theirs);
+    enum mt_cupti_live_outcome outcome =
+        mt_cupti_live_count(space_of(which), addr_of(index), references, mappings, &theirs);
     if (!mine->space) {
         assert_int_equal(outcome, MT_LIVE_UNKNOWN);
         return;
@@ -90,14 +92,14 @@ static void count(unsigned which, uint32_t index)
 
 static void find(unsigned which, uint32_t index)
 {
-    struct mt_live_block found;
-    bool is_there = mt_live_find(space_of(which), addr_of(index), &found);
+    struct mt_cupti_live_block found;
+    bool is_there = mt_cupti_live_find(space_of(which), addr_of(index), &found);
     assert_int_equal(is_there, truth[which][index].space != MT_LIVE_NONE);
     if (is_there)
         assert_same(&truth[which][index], &found);
 }
 
-static void on_taken(void *user, const struct mt_live_block *taken)
+static void on_taken(void *user, const struct mt_cupti_live_block *taken)
 {
     unsigned which = taken->space == MT_LIVE_PHYSICAL;
     uint32_t index = (uint32_t)((taken->addr - addr_of(0)) / 512);
@@ -108,7 +110,7 @@ static void on_taken(void *user, const struct mt_live_block *taken)
 
 static void end_context(uint64_t context)
 {
-    mt_live_take_of_context(context, on_taken, &context);
+    mt_cupti_live_take_of_context(context, on_taken, &context);
     for (unsigned which = 0; which < 2; which++)
         for (uint32_t index = 0; index < ADDRESSES; index++)
             assert_true(!truth[which][index].space || truth[which][index].context != context);
@@ -163,7 +165,7 @@ static void test_forgets(void **unused)
 {
     (void)unused;
     put(0, 7);
-    mt_live_forget();
+    mt_cupti_live_forget();
     memset(truth, 0, sizeof truth);
     find(0, 7);
     put(0, 7);

@@ -163,13 +163,13 @@ static void test_captured_allocation(void **unused)
     (void)unused;
     uint64_t addr = 0x3000;
     struct mt_cu_alloc_stream params = {&addr, 64, 0};
-    mt_cupti_capture_ask(stream_7_is_captured, every_stream_is_captured);
+    mt_cupti_capture_set_query(stream_7_is_captured, every_stream_is_captured);
     alloc_async(0x1000, 7);
     alloc_async(0x2000, 8);
     call("cuMemAllocAsync_ptsz", &params, 0);
-    mt_cupti_capture_ask(refuses, refuses);
+    mt_cupti_capture_set_query(refuses, refuses);
     alloc_async(0x4000, 1);
-    mt_cupti_capture_ask(NULL, NULL);
+    mt_cupti_capture_set_query(NULL, NULL);
     assert_int_equal(recorded.events[0].heap, MT_RAW_GRAPH);
     assert_int_equal(recorded.events[1].heap, MT_RAW_ASYNC);
     assert_int_equal(recorded.events[2].heap, MT_RAW_GRAPH);

@@ -36,12 +36,12 @@ static void test_joins_who_came_first(void **unused)
                                        .name = standin_name,
                                        .version = standin_version};
     start();
-    mt_cupti_place_hold(&library, &cupti);
+    mt_cupti_slot_hold(&library, &cupti);
     InitializeInjection();
     assert_null(cupti.callback); /* no second subscription */
     assert_int_equal(cupti.tried, 0);
     assert_string_equal(recorded.said, "");
-    cupti.callback = mt_cupti_place_callback;
+    cupti.callback = mt_cupti_slot_callback;
     recorded_clear();
     call("cuMemAlloc_v2", &params, 0);
     assert_int_equal(recorded.count, 1);

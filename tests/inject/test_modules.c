@@ -97,7 +97,7 @@ static void test_nonsense_is_refused(void **state)
     mt_modules_free(modules);
 }
 
-static bool parse(const char *function, const char *file, struct mt_native_place *place)
+static bool parse(const char *function, const char *file, struct mt_native_position *place)
 {
     struct mt_native_frame frame = {file, function, strlen(file), strlen(function)};
 
@@ -106,7 +106,7 @@ static bool parse(const char *function, const char *file, struct mt_native_place
 
 static void test_texts_lead_back(void **state)
 {
-    struct mt_native_place place;
+    struct mt_native_position place;
 
     (void)state;
     assert_true(parse("+0x12ab", "/lib/a b.so (build id 01ab)", &place));
@@ -132,7 +132,7 @@ static void test_other_texts_do_not(void **state)
                                             "(build id ab)",
                                             ")",
                                             "ab)"};
-    struct mt_native_place place;
+    struct mt_native_position place;
     size_t i;
 
     (void)state;

@@ -87,7 +87,7 @@ static unsigned newly_defined(void)
     return defined - before;
 }
 
-static void place_of(const void *address, struct mt_native_place *place, char path[PATH_MAX])
+static void place_of(const void *address, struct mt_native_position *place, char path[PATH_MAX])
 {
     struct mt_native_frame frame;
 
@@ -100,7 +100,7 @@ static void place_of(const void *address, struct mt_native_place *place, char pa
 
 static void expect_path(const void *address, const char *expected)
 {
-    struct mt_native_place place;
+    struct mt_native_position place;
     char path[PATH_MAX];
 
     place_of(address, &place, path);
@@ -111,7 +111,7 @@ static void test_what_is_loaded_at_first(void **state)
 {
     static const int data = 1;
     char self[PATH_MAX] = "", path[PATH_MAX];
-    struct mt_native_place place;
+    struct mt_native_position place;
 
     (void)state;
     settings.native_stacks = false;
@@ -162,7 +162,7 @@ static void test_modules_of_earlier_stacks_are_known(void **state)
 static void test_what_comes_and_goes(void **state)
 {
     struct link_map *map;
-    struct mt_native_place place;
+    struct mt_native_position place;
     char path[PATH_MAX];
     void *library;
     int round;

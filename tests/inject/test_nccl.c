@@ -29,7 +29,7 @@ static void says(uint64_t id)
 
     mt_nvtx_schema_add(domain, &schema);
     mt_nvtx_push(domain, &range);
-    mt_nvtx_communicator_tell(domain, &payload, 1);
+    mt_nvtx_communicator_record(domain, &payload, 1);
     mt_nvtx_pop(domain);
 }
 

@@ -316,7 +316,7 @@ static const struct mt_nvml_device four[] = {{"GPU-aa11", "H", false},
 /* "2 0": NVML's numbers of CUDA's devices; "?" if not known. */
 static const char *order(uint32_t count, const char *visible, const char *variable)
 {
-    struct mt_nvml_place places[MT_NVML_DEVICES];
+    struct mt_nvml_cuda_device places[MT_NVML_DEVICES];
     static char text[256];
     const char *why;
     uint32_t found = mt_nvml_order(four, count, visible, variable, places, &why);

@@ -76,7 +76,7 @@ void mt_collect_fact(const char *key, const char *value)
     snprintf(collected.facts + length, sizeof collected.facts - length, "%s=%s\n", key, value);
 }
 
-void mt_collect_say(bool *once, const char *format, ...)
+void mt_collect_message(bool *once, const char *format, ...)
 {
     va_list arguments;
 
@@ -97,7 +97,7 @@ void mt_collect_not_recorded(bool *once, const char *format, ...)
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
-    mt_collect_say(once, "%s", text);
+    mt_collect_message(once, "%s", text);
     mt_collect_fact("not_recorded", text);
 }
 

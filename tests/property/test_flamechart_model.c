@@ -290,7 +290,7 @@ static bool shares_prefix(const uint32_t *left, uint32_t left_count, const uint3
 }
 
 /* What stands for no stack in the naive model; rows[] has a row for it. */
-enum { NO_STACK_ROW = MT_SPEAKING_DEPTH, ROWS };
+enum { NO_STACK_ROW = MT_NAMED_FRAMES_DEPTH, ROWS };
 
 /* Cells and nets by row, the slow way: a cell per run of events that share a
  * prefix and have no boundary between them. Only for traces whose frees have
@@ -298,16 +298,16 @@ enum { NO_STACK_ROW = MT_SPEAKING_DEPTH, ROWS };
 static void naive_rows(struct world *world, const struct mt_flamechart *chart,
                        struct naive_row rows[ROWS])
 {
-    struct mt_speaking_stack speaking;
-    uint32_t path[MT_SPEAKING_DEPTH], last[MT_SPEAKING_DEPTH], count, last_count = 0;
+    struct mt_named_frames named;
+    uint32_t path[MT_NAMED_FRAMES_DEPTH], last[MT_NAMED_FRAMES_DEPTH], count, last_count = 0;
     bool last_was_none = false;
 
     memset(rows, 0, ROWS * sizeof *rows);
-    mt_speaking_stack_init(&speaking, &world->arena, &world->symbols);
+    mt_named_frames_init(&named, &world->arena, &world->symbols);
     for (size_t e = 0; e < world->count; e++) {
         const struct mt_event *event = &world->events[e];
 
-        mt_speaking_stack_get(&speaking, event->stack, path, &count);
+        mt_named_frames_get(&named, event->stack, path, &count);
         if (e && boundary_between(world, chart, event[-1].seq, event->seq))
             last_count = 0, last_was_none = false;
         if (count == 0) {

@@ -54,14 +54,14 @@ static uint32_t steps_of(const struct mt_report *report, const struct mt_device_
     for (uint32_t i = 0; i < report->phase_count; i++)
         if (report->phases[i].is_step &&
             (!report->starts_in_middle ||
-             mt_phase_eve(&report->phases[i]) + 1 >= device->first_event))
+             mt_phase_last_event_before(&report->phases[i]) + 1 >= device->first_event))
             steps[step_count++] = &report->phases[i];
     return step_count;
 }
 
 static uint64_t begin_of(const struct mt_phase *phase)
 {
-    return mt_phase_eve(phase) + 1;
+    return mt_phase_last_event_before(phase) + 1;
 }
 
 static struct sums sum_of(const struct mt_population *population, const uint32_t *of_stack)
@@ -125,7 +125,7 @@ static void check_device(const struct fake *fake, const struct mt_report *report
         assert_int_equal(population->missing, n < first + 3);
         if (!population->missing)
             check_sums(fake, device, begin_of(steps[first]), begin_of(steps[n - 2]),
-                       mt_phase_eve(steps[n - 1]));
+                       mt_phase_last_event_before(steps[n - 1]));
         break;
     case MT_POPULATION_KEPT:
         for (uint32_t i = 0; i + 1 < n; i++)
@@ -134,7 +134,7 @@ static void check_device(const struct fake *fake, const struct mt_report *report
         assert_int_equal(population->missing, kept == UINT32_MAX);
         if (!population->missing)
             check_sums(fake, device, begin_of(steps[kept]), begin_of(steps[kept + 1]),
-                       mt_phase_eve(steps[kept + 1]));
+                       mt_phase_last_event_before(steps[kept + 1]));
         break;
     }
     if (population->missing)

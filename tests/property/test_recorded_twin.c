@@ -34,7 +34,7 @@ static void read_snapshot(struct pair *pair, const char *name)
     char path[512];
 
     snprintf(path, sizeof path, "%s/captures/%s.pickle.zst", MEMTRACE_FIXTURES, name);
-    assert_int_equal(mt_open_any(path, &pair->snapshot, &error), MT_OK);
+    assert_int_equal(mt_import_open_any(path, &pair->snapshot, &error), MT_OK);
     while (mt_source_next(pair->snapshot, &batch, &error) == MT_OK) {
         pair->base = realloc(pair->base, (pair->base_count + batch.count) * sizeof *pair->base);
         assert_non_null(pair->base);

@@ -94,7 +94,7 @@ static void check_page(const struct mt_report *report)
     struct mt_buf out = {0};
     json_t *data, *devices;
 
-    mt_add_report_html(&out, &page);
+    mt_report_html_add(&out, &page);
     assert_false(out.failed);
     assert_true(out.length < MT_REPORT_HTML_BYTES);
     assert_int_equal(strlen(out.data), out.length);

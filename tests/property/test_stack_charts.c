@@ -393,7 +393,8 @@ static void captures_are_drawn_as_they_are(void **state)
             char path[512];
 
             snprintf(path, sizeof path, MEMTRACE_FIXTURES "/captures/%s.pickle.zst", captures[i]);
-            if (mt_open_any(path, &source, &error) || mt_analyze(source, &options, &report, &error))
+            if (mt_import_open_any(path, &source, &error) ||
+                mt_analyze(source, &options, &report, &error))
                 fail_msg("%s: %s", captures[i], error.text);
             check_report(captures[i], report);
             mt_report_release(report);

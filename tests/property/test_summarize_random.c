@@ -47,7 +47,7 @@ static struct mt_buf summarized(struct fake *fake, const char *policy, bool wild
 {
     const struct mt_analyze_options options = {.path = "random",
                                                .replay = {.policy = policy},
-                                               .models = MT_MODEL_COURSE,
+                                               .models = MT_MODEL_LEVEL_OVER_TIME,
                                                .bins = MT_RECORD_COLUMNS};
     static struct mt_identity identity;
     struct mt_rank_set set = {0};
@@ -112,7 +112,7 @@ static void a_device_with_older_blocks_alone_holds_its_level(void **state)
 {
     const struct mt_analyze_options options = {.path = "older",
                                                .replay = {.policy = "recorded"},
-                                               .models = MT_MODEL_COURSE,
+                                               .models = MT_MODEL_LEVEL_OVER_TIME,
                                                .bins = MT_RECORD_COLUMNS};
     struct mt_report *report = NULL;
     struct mt_identity identity = {.rank = -1};

@@ -32,7 +32,7 @@ static inline struct mt_source *capture_open(const char *path)
     struct mt_source *source = NULL;
     struct mt_error error = {0};
 
-    if (mt_open_any(path, &source, &error) != MT_OK)
+    if (mt_import_open_any(path, &source, &error) != MT_OK)
         fail_msg("%s: %s", path, error.text);
     return source;
 }

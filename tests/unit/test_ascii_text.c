@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "say.h"
+#include "message.h"
 #include "text_width.h"
 #include "units.h"
 
@@ -11,7 +11,7 @@ static void expect(const char *text, const char *ascii)
 {
     struct mt_buf out = {0};
 
-    mt_add_ascii_text(&out, text, strlen(text));
+    mt_message_add_ascii(&out, text, strlen(text));
     assert_int_equal(out.length, strlen(ascii));
     assert_memory_equal(out.length ? out.data : "", ascii, out.length);
     assert_int_equal(mt_text_columns(text, strlen(text)), strlen(ascii));
@@ -39,10 +39,10 @@ static void other_text_is_kept(void **unused)
     (void)unused;
     expect("", "");
     expect("plain", "plain");
-    mt_add_ascii_text(&out,
-                      "gr\xC3\xB6\xC3\x9F"
-                      "e −\xE2\x88",
-                      12);
+    mt_message_add_ascii(&out,
+                         "gr\xC3\xB6\xC3\x9F"
+                         "e −\xE2\x88",
+                         12);
     assert_int_equal(out.length, 10);
     assert_memory_equal(out.data,
                         "gr\xC3\xB6\xC3\x9F"

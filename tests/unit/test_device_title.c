@@ -11,11 +11,11 @@ static void names_are_printable(void **unused)
     const struct mt_reporter reporter = {.out = &out, .device = &device, .style = &style};
 
     (void)unused;
-    mt_report_device_title(&reporter);
+    mt_reporter_device_title(&reporter);
     assert_string_equal(out.data, "\n<b>Device 1: H200\\x1b[2J\\x0a</b>\n");
     device.name = NULL;
     mt_buf_reset(&out);
-    mt_report_device_title(&reporter);
+    mt_reporter_device_title(&reporter);
     assert_string_equal(out.data, "\n<b>Device 1</b>\n");
     mt_buf_release(&out);
 }

@@ -8,7 +8,7 @@ enum { MOST = 8 };
 
 /* A program: locations in order. The array ends with one that has no key. */
 struct version {
-    struct mt_place_item items[MOST];
+    struct mt_diff_place items[MOST];
 };
 
 static size_t count_of(const struct version *version)
@@ -25,7 +25,7 @@ static void check(struct version a, struct version b, const size_t *partners)
 {
     size_t a_count = count_of(&a), b_count = count_of(&b);
 
-    mt_match_places(a.items, a_count, b.items, b_count);
+    mt_diff_match_places(a.items, a_count, b.items, b_count);
     for (size_t i = 0; i < a_count; i++) {
         assert_int_equal(a.items[i].partner, partners[i]);
         if (partners[i] != MT_NO_PARTNER)
@@ -87,14 +87,14 @@ static void a_removed_line_has_no_partner(void **state)
 static void very_many_lines(void **state)
 {
     enum { MANY = 5000 };
-    static struct mt_place_item a[MANY], b[MANY];
+    static struct mt_diff_place a[MANY], b[MANY];
 
     (void)state;
     for (uint32_t i = 0; i < MANY; i++) {
-        a[i] = (struct mt_place_item){.key = "f", .lines = {2 * i, 0}};
-        b[i] = (struct mt_place_item){.key = "f", .lines = {3 * i, 0}};
+        a[i] = (struct mt_diff_place){.key = "f", .lines = {2 * i, 0}};
+        b[i] = (struct mt_diff_place){.key = "f", .lines = {3 * i, 0}};
     }
-    mt_match_places(a, MANY, b, MANY);
+    mt_diff_match_places(a, MANY, b, MANY);
     for (uint32_t i = 0; i < MANY; i++) {
         bool has = 2 * i % 3 == 0 && 2 * i / 3 < MANY;
 

@@ -16,7 +16,7 @@ static char *markdown(const char *text, size_t columns)
     static struct mt_buf out;
 
     mt_buf_reset(&out);
-    mt_add_markdown(&out, text, columns);
+    mt_escape_add_markdown(&out, text, columns);
     mt_buf_add_text(&out, "");
     return out.data;
 }
@@ -57,10 +57,10 @@ static void names_are_escaped_in_xml(void **unused)
     struct mt_buf out = {0};
 
     (void)unused;
-    mt_add_xml(&out, "a<b>&\"c\"]]>\x01\x1b\xFF\xEF\xBF\xBE\n");
+    mt_escape_add_xml(&out, "a<b>&\"c\"]]>\x01\x1b\xFF\xEF\xBF\xBE\n");
     assert_string_equal(out.data, "a&lt;b&gt;&amp;&quot;c&quot;]]&gt;\\x01\\x1b\\xff\\ufffe\n");
     mt_buf_reset(&out);
-    mt_add_xml_line(&out, "a\n::set-output name=b::c\t\xE2\x80\xAE");
+    mt_escape_add_xml_line(&out, "a\n::set-output name=b::c\t\xE2\x80\xAE");
     assert_string_equal(out.data, "a\\x0a\\x3a:set-output name=b::c\\x09\\u202e");
     mt_buf_release(&out);
 }
@@ -124,7 +124,7 @@ static void names_cannot_add_markup_to_a_summary(void **unused)
 
     (void)unused;
     make(1, 1, HOSTILE);
-    mt_add_summary_md(&out, &report, &gates, NULL);
+    mt_summary_md_add(&out, &report, &gates, NULL);
     assert_false(out.failed);
     assert_null(strstr(out.data, "@"));
     assert_null(strstr(out.data, "<img"));
@@ -148,7 +148,7 @@ static void a_summary_is_bounded_in_size(void **unused)
     memset(name, '@', sizeof name); /* thirteen bytes each */
     name[sizeof name - 1] = '\0';
     make(64, 200, name);
-    mt_add_summary_md(&out, &report, &gates, NULL);
+    mt_summary_md_add(&out, &report, &gates, NULL);
     assert_false(out.failed);
     assert_true(out.length <= MT_SUMMARY_BYTES);
     assert_non_null(strstr(out.data, "rows omitted"));
@@ -174,7 +174,7 @@ static void the_highest_step_is_shown(void **unused)
         steps[i].phase = (int32_t)i;
         steps[i].peak.allocated = i == 299 ? 2048 : 1024;
     }
-    mt_add_steps_table(&out, &no_times, &device);
+    mt_page_add_steps_table(&out, &no_times, &device);
     assert_false(out.failed);
     assert_int_equal(count_of(out.data, "<tr><td"), 100);
     assert_int_equal(count_of(out.data, "2.00 KiB"), 1);
@@ -197,7 +197,7 @@ static void junit_counts_its_cases(void **unused)
     memset(gates.states, 0, sizeof gates.states);
     gates.states[MT_GATE_FAIL] = gates.states[MT_GATE_NOT_EVALUATED] = 1;
     gates.states[MT_GATE_PASS] = gates.excused = 1;
-    mt_add_junit(&out, &report, &gates);
+    mt_junit_add(&out, &report, &gates);
     assert_non_null(strstr(out.data, "tests=\"4\" failures=\"2\" errors=\"0\" skipped=\"1\""));
     assert_int_equal(count_of(out.data, "<testcase "), 4);
     assert_int_equal(count_of(out.data, "<failure "), 2);

@@ -2,7 +2,7 @@
  * what the report adds for memory that only a real device shows. */
 #include <string.h>
 
-#include "beside.h"
+#include "card_overhead.h"
 #include "cards.h"
 #include "header.h"
 #include "source.h"
@@ -83,16 +83,16 @@ static void overhead_of_a_card_comes_from_the_table(void **state)
                                .is_dry_run = true,
                                .dry_run = {.card = "H200 141 GB"},
                                .saw_backward = true};
-    struct mt_beside beside = mt_beside_of(&report, &device);
+    struct mt_card_overhead overhead = mt_card_overhead_of(&report, &device);
 
     (void)state;
-    assert_true(beside.is_known);
-    assert_int_equal(beside.cuda_major, 13);
-    assert_int_equal(beside.row_count, 2);
-    assert_int_equal(beside.most_bytes, 769339908 + 2 * 67240960);
+    assert_true(overhead.is_known);
+    assert_int_equal(overhead.cuda_major, 13);
+    assert_int_equal(overhead.row_count, 2);
+    assert_int_equal(overhead.most_bytes, 769339908 + 2 * 67240960);
     report.saw_backward = false; /* autograd's thread has no cuBLAS handle in that case */
-    beside = mt_beside_of(&report, &device);
-    assert_int_equal(beside.most_bytes, 769339908 + 67240960);
+    overhead = mt_card_overhead_of(&report, &device);
+    assert_int_equal(overhead.most_bytes, 769339908 + 67240960);
 }
 
 static void unmeasured_overhead_is_unknown(void **state)
@@ -103,13 +103,13 @@ static void unmeasured_overhead_is_unknown(void **state)
                                .dry_run = {.card = "RTX 4090 24 GB"}};
 
     (void)state;
-    assert_false(mt_beside_of(&report, &device).is_known);
+    assert_false(mt_card_overhead_of(&report, &device).is_known);
     report.dry_run = (struct mt_dry_run){.card = "H200 141 GB"};
     report.framework = "PyTorch 2.9.0+cu128";
-    assert_false(mt_beside_of(&report, &device).is_known);
+    assert_false(mt_card_overhead_of(&report, &device).is_known);
     report.framework = NULL;
-    assert_false(mt_beside_of(&report, &device).is_known);
-    assert_int_equal(mt_beside_of(&report, &device).most_bytes, 0);
+    assert_false(mt_card_overhead_of(&report, &device).is_known);
+    assert_int_equal(mt_card_overhead_of(&report, &device).most_bytes, 0);
 }
 
 static void communicators_of_many_ranks_are_not_measured(void **state)
@@ -124,43 +124,43 @@ static void communicators_of_many_ranks_are_not_measured(void **state)
                                .world_size = 2,
                                .drivers = &driver,
                                .driver_count = 1};
-    struct mt_beside beside = mt_beside_of(&report, &device);
+    struct mt_card_overhead overhead = mt_card_overhead_of(&report, &device);
 
     (void)state;
-    assert_true(beside.is_known);
+    assert_true(overhead.is_known);
     report.world_size = 8;
-    beside = mt_beside_of(&report, &device);
-    assert_false(beside.is_known);
-    assert_false(beside.lacks_rows);
-    assert_int_equal(beside.unmeasured_ranks, 8);
+    overhead = mt_card_overhead_of(&report, &device);
+    assert_false(overhead.is_known);
+    assert_false(overhead.lacks_rows);
+    assert_int_equal(overhead.unmeasured_ranks, 8);
     report.world_size = -1; /* made without a launcher */
-    assert_true(mt_beside_of(&report, &device).is_known);
+    assert_true(mt_card_overhead_of(&report, &device).is_known);
     driver.communicators = &told;
     driver.told_communicator_count = 1;
-    assert_int_equal(mt_beside_of(&report, &device).unmeasured_ranks, 5);
+    assert_int_equal(mt_card_overhead_of(&report, &device).unmeasured_ranks, 5);
     told.ranks = 4;
-    assert_true(mt_beside_of(&report, &device).is_known);
+    assert_true(mt_card_overhead_of(&report, &device).is_known);
     strcpy(report.dry_run.card, "H100 80 GB");
-    assert_true(mt_beside_of(&report, &device).is_known);
+    assert_true(mt_card_overhead_of(&report, &device).is_known);
     strcpy(report.dry_run.card, "T4 16 GB");
-    assert_true(mt_beside_of(&report, &device).lacks_rows);
+    assert_true(mt_card_overhead_of(&report, &device).lacks_rows);
     strcpy(report.dry_run.card, "H200 141 GB");
     owner.library = "cuBLAS"; /* no NCCL */
-    assert_true(mt_beside_of(&report, &device).is_known);
+    assert_true(mt_card_overhead_of(&report, &device).is_known);
 }
 
 static void a_card_that_is_too_small_in_total_does_not_fit(void **state)
 {
     const struct mt_card card = {.memory_bytes = 10 * MT_GIB};
-    struct mt_beside beside = {.outside_bytes = MT_GIB / 4, .most_bytes = MT_GIB};
+    struct mt_card_overhead overhead = {.outside_bytes = MT_GIB / 4, .most_bytes = MT_GIB};
 
     (void)state;
-    assert_int_equal(mt_card_verdict(&card, mt_beside_fit_bytes(&beside, 8 * MT_GIB)),
+    assert_int_equal(mt_card_verdict(&card, mt_card_overhead_fit_bytes(&overhead, 8 * MT_GIB)),
                      MT_CARD_FITS);
-    beside.most_bytes = 2 * MT_GIB + 1; /* with NCCL: 8 GiB and this overhead exceed 10 GiB */
-    assert_int_equal(mt_card_verdict(&card, mt_beside_fit_bytes(&beside, 8 * MT_GIB)),
+    overhead.most_bytes = 2 * MT_GIB + 1; /* with NCCL: 8 GiB and this overhead exceed 10 GiB */
+    assert_int_equal(mt_card_verdict(&card, mt_card_overhead_fit_bytes(&overhead, 8 * MT_GIB)),
                      MT_CARD_TIGHT);
-    assert_int_equal(mt_beside_fit_bytes(&beside, UINT64_MAX), UINT64_MAX);
+    assert_int_equal(mt_card_overhead_fit_bytes(&overhead, UINT64_MAX), UINT64_MAX);
 }
 
 int main(void)

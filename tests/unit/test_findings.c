@@ -7,7 +7,7 @@
 
 #include "memory_source.h"
 #include "finding.h"
-#include "holders.h"
+#include "live_blocks.h"
 #include "role.h"
 #include "util.h"
 
@@ -51,7 +51,7 @@ static void read_pins(struct mt_event *events, size_t count, uint16_t device, ui
 {
     struct mt_snapshot snapshot = {.event = at, .device = device};
     struct mt_arena arena = {0};
-    struct mt_holders holders = {.arena = &arena, .snapshots = &snapshot, .snapshot_count = 1};
+    struct mt_live_blocks holders = {.arena = &arena, .snapshots = &snapshot, .snapshot_count = 1};
     struct memory_source source;
     struct mt_survey survey;
     struct mt_event_batch batch;
@@ -63,14 +63,14 @@ static void read_pins(struct mt_event *events, size_t count, uint16_t device, ui
     holders.devices = calloc(DEVICES, sizeof *holders.devices);
     assert_non_null(holders.devices);
     holders.devices[device].pins = (struct mt_pins){.wanted = true, .event = at};
-    mt_holders_begin(&holders, &source.source);
+    mt_live_blocks_begin(&holders, &source.source);
     while (mt_source_next(&source.source, &batch, &error) == MT_OK)
         for (size_t i = 0; i < batch.count; i++)
-            mt_holders_event(&holders, &batch.events[i]);
-    mt_holders_finish(&holders);
+            mt_live_blocks_event(&holders, &batch.events[i]);
+    mt_live_blocks_finish(&holders);
     pins = holders.devices[device].pins;
     memset(&holders.devices[device].pins, 0, sizeof pins);
-    mt_holders_release(&holders);
+    mt_live_blocks_release(&holders);
     mt_survey_release(&survey);
     mt_arena_release(&arena);
     memory_source_release(&source);

@@ -23,7 +23,7 @@ static void expect_call(const char *module_path, bool is_call)
     struct mt_symbols symbols;
     struct mt_forward_logs logs = {0};
     struct mt_forward_birth birth = {.event = 1, .phase = MT_NO_PHASE, .owner = MT_NO_PHASE};
-    struct mt_forward_place place;
+    struct mt_forward_position place;
 
     assert_int_equal(mt_symbols_init(&symbols), MT_OK);
     birth.stack = stack_in(&symbols, MT_NO_ID, "main", "/home/me/train.py");

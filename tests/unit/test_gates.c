@@ -299,7 +299,7 @@ static void a_baseline_is_unchanged_when_read(void **unused)
     sites[0].site = "\"x\\y\"\n\xFF\x1b.a";
     sites[1].phase = "{}[].1";
     mt_baseline_of_report(&written, &report, &header);
-    mt_add_baseline_json(&json, &written);
+    mt_baseline_add_json(&json, &written);
     assert_int_equal(mt_settings_parse_json(json.data, json.length, &settings, &error), MT_OK);
     assert_int_equal(mt_baseline_read(&again, &settings, &error), MT_OK);
     assert_int_equal(again.device_count, 1);

@@ -12,7 +12,7 @@
 #include "manifest.h"
 #include "program_kind.h"
 #include "trace.h"
-#include "trace_place.h"
+#include "trace_target.h"
 #include "trace_summary.h"
 #include "util.h"
 

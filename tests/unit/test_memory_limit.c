@@ -12,7 +12,7 @@
 #include "process_memory.h"
 #include "memory_limit.h"
 #include "outputs.h"
-#include "own_files.h"
+#include "file_kinds.h"
 
 static void requests_above_the_limit_are_refused(void **state)
 {
@@ -172,7 +172,7 @@ static void an_incomplete_answer_ends_the_program(void **state)
 
         if (child == 0) {
             mt_memory_last_words_set(leave);
-            _exit(is_file ? mt_write_file("/dev/null", &outputs, &mt_file_baseline, &text)
+            _exit(is_file ? mt_outputs_write("/dev/null", &outputs, &mt_file_baseline, &text)
                           : mt_print(&text));
         }
         assert_int_equal(waitpid(child, &status, 0), child);

@@ -47,7 +47,7 @@ static void all_rows(void **state)
 
     (void)state;
     mt_table_begin(&table, MT_MODULE_TITLES);
-    mt_add_module_rows(&table, &modules, 100);
+    mt_report_rows_add_modules(&table, &modules, 100);
     assert_int_equal(mt_table_rows(&table), ROWS);
     assert_string_equal(name_at(&table, 0), "1.0 A");
     assert_string_equal(name_at(&table, 4), "2.1 B");
@@ -66,7 +66,7 @@ static void few_rows(void **state)
 
     (void)state;
     mt_table_begin(&table, MT_MODULE_TITLES);
-    mt_add_module_rows(&table, &modules, 2);
+    mt_report_rows_add_modules(&table, &modules, 2);
     assert_int_equal(mt_table_rows(&table), 2 + 1 + OTHERS);
     assert_string_equal(name_at(&table, 2), "3 more layers");
     assert_int_equal(sum_of(&table, 0), (1u << ROWS) - 1);
@@ -97,13 +97,13 @@ static void has_modules(void **state)
     struct mt_modules modules = make(rows);
 
     (void)state;
-    assert_true(mt_modules_tell(&modules));
+    assert_true(mt_modules_has_rows(&modules));
     modules.rows = &rows[ROWS - 1];
     modules.row_count = 1;
-    assert_false(mt_modules_tell(&modules));
+    assert_false(mt_modules_has_rows(&modules));
     modules.row_count = 0;
-    assert_false(mt_modules_tell(&modules));
-    assert_false(mt_modules_tell(NULL));
+    assert_false(mt_modules_has_rows(&modules));
+    assert_false(mt_modules_has_rows(NULL));
 }
 
 /* Sums of layers are compared, not the largest layer: 7, 24, 32 and 64 of no module. */

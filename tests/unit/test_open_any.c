@@ -60,7 +60,7 @@ static void expect_events(const char *path)
     struct mt_error error = {.text = ""};
     size_t total = 0, i;
 
-    if (mt_open_any(path, &source, &error) != MT_OK)
+    if (mt_import_open_any(path, &source, &error) != MT_OK)
         fail_msg("%s", error.text);
     while (mt_source_next(source, &batch, &error) == MT_OK)
         for (i = 0; i < batch.count; i++)
@@ -122,7 +122,7 @@ static void test_no_trace(void **state)
     assert_int_equal(write(ends[1], packed.data, packed.length), packed.length);
     close(ends[1]);
     snprintf(path, sizeof path, "/dev/fd/%d", ends[0]);
-    assert_int_equal(mt_open_any(path, &source, &error), MT_ERR_FORMAT);
+    assert_int_equal(mt_import_open_any(path, &source, &error), MT_ERR_FORMAT);
     assert_string_equal(error.text, "neither a memtrace trace nor a format that can be imported");
     close(ends[0]);
 }
@@ -143,7 +143,7 @@ static void expect_rising_share(const char *path, unsigned least_batches)
     struct mt_error error = {.text = ""};
     double share;
 
-    if (mt_open_any(path, &source, &error) != MT_OK)
+    if (mt_import_open_any(path, &source, &error) != MT_OK)
         fail_msg("%s: %s", path, error.text);
     source->watch = (struct mt_source_watch){share_rises, &share};
     for (int reading = 0; reading < 2; reading++) {

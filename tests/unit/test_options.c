@@ -348,8 +348,8 @@ static void files_that_cannot_be_written(void **state)
 
     (void)state;
     mt_buf_add_char(&bytes, 'x');
-    missing = mt_write_file("/dev/null/file", &outputs, &mt_file_svg, &bytes);
-    full = mt_write_file("/dev/full", &outputs, &mt_file_svg, &bytes);
+    missing = mt_outputs_write("/dev/null/file", &outputs, &mt_file_svg, &bytes);
+    full = mt_outputs_write("/dev/full", &outputs, &mt_file_svg, &bytes);
     capture_end(fd, kept, said, sizeof said);
     assert_int_equal(missing, MT_EXIT_OUTPUT);
     assert_int_equal(full, MT_EXIT_OUTPUT);

@@ -253,12 +253,12 @@ static void missing_folders_are_made(void **state)
     (void)state;
     assert_written("a/b//c/result", &rules);
     assert_written("./a/b/d/result", &rules);
-    assert_int_equal(mt_make_folders("a/b/", &error), MT_OK);
-    assert_int_equal(mt_make_folders("/", &error), MT_OK);
-    assert_int_equal(mt_make_folders("", &error), MT_OK);
+    assert_int_equal(mt_output_file_make_folders("a/b/", &error), MT_OK);
+    assert_int_equal(mt_output_file_make_folders("/", &error), MT_OK);
+    assert_int_equal(mt_output_file_make_folders("", &error), MT_OK);
     put("file", FOREIGN);
     assert_refused("file/result", &rules, MT_ERR_OUTPUT, "Not a directory");
-    assert_int_equal(mt_make_folders("file", &error), MT_ERR_OUTPUT);
+    assert_int_equal(mt_output_file_make_folders("file", &error), MT_ERR_OUTPUT);
     assert_refused("a", &rules, MT_ERR_OUTPUT, "Is a directory");
     assert_refused("a/", &rules, MT_ERR_OUTPUT, "Is a directory");
     assert_refused("", &rules, MT_ERR_OUTPUT, "No such file");

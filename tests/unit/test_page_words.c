@@ -11,7 +11,7 @@ static void expect(const char *words, const char *wanted)
 {
     struct mt_buf out = {0};
 
-    mt_add_page_words(&out, words);
+    mt_page_add_words(&out, words);
     assert_false(out.failed);
     assert_string_equal(out.data ? out.data : "", wanted);
     mt_buf_release(&out);
@@ -52,7 +52,7 @@ static void long_texts_are_cut(void **state)
     (void)state;
     memset(words, '1', sizeof words);
     words[sizeof words - 1] = '\0';
-    mt_add_page_words(&out, words);
+    mt_page_add_words(&out, words);
     assert_in_range(out.length, 1, 300);
     mt_buf_release(&out);
 }

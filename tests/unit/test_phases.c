@@ -496,7 +496,7 @@ static void window_maxima(void **state)
 
     (void)state;
     for (int round = 0; round < 50; round++) {
-        struct mt_highs window = {0};
+        struct mt_peak_windows window = {0};
         uint64_t values[LENGTH], begins[LENGTH];
         size_t begin_count = 0;
 
@@ -506,18 +506,18 @@ static void window_maxima(void **state)
             if ((random >> 16) % 7 == 0) {
                 struct mt_high now = {.begin = begin_count + 1, .value = values[t], .event = t};
 
-                mt_highs_begin(&window, &now);
+                mt_peak_windows_begin(&window, &now);
                 begins[begin_count++] = t;
             } else {
                 values[t] += (random >> 18) % 9;
                 values[t] -= (random >> 22) % 9;
-                if (t == 0 || mt_highs_is_higher(&window, values[t])) {
+                if (t == 0 || mt_peak_windows_is_higher(&window, values[t])) {
                     window.top.value = values[t];
                     window.top.event = t;
                 }
             }
             for (size_t b = 0; b < begin_count; b++) {
-                const struct mt_high *high = mt_highs_since(&window, b + 1);
+                const struct mt_high *high = mt_peak_windows_since(&window, b + 1);
                 uint64_t best = begins[b];
 
                 for (uint64_t i = begins[b]; i <= t; i++)
@@ -526,7 +526,7 @@ static void window_maxima(void **state)
                 assert_int_equal(high->event < begins[b] ? begins[b] : high->event, best);
             }
         }
-        mt_highs_release(&window);
+        mt_peak_windows_release(&window);
     }
 }
 

@@ -42,7 +42,7 @@ static void read_six_events(struct mt_analysis *analysis)
 {
     size_t count = 0;
 
-    assert_int_equal(mt_read_events(analysis, &count, count_event), MT_OK);
+    assert_int_equal(mt_read_again_events(analysis, &count, count_event), MT_OK);
     assert_int_equal(count, 6); /* up to the event at which it ended */
 }
 

@@ -106,8 +106,8 @@ static void each_trace_gets_its_own(void **state)
 
         assert_int_equal(stat(summary_path(&place, i), &facts), 0);
         assert_int_equal(facts.st_mode & 0777, 0600);
-        assert_true(mt_is_summary_file(summary_path(&place, i)));
-        assert_false(mt_is_summary_file(place.traces[i]));
+        assert_true(mt_summary_is_file(summary_path(&place, i)));
+        assert_false(mt_summary_is_file(place.traces[i]));
         assert_int_equal(mt_summary_read(summary_path(&place, i), &set, &error), MT_OK);
         assert_true(set.record_count > 0);
         assert_int_equal(set.records[0].identity.rank, i);
@@ -189,12 +189,12 @@ static void failures_are_reported_once(void **state)
     assert_non_null(
         strstr(said, "rank1.trace.zst': no summary for 'memtrace fleet' was written: "));
     assert_non_null(strstr(said, "is not the summary of a rank by memtrace"));
-    assert_true(mt_is_summary_file(summary_path(&place, 0)));
-    assert_false(mt_is_summary_file(summary_path(&place, 2)));
+    assert_true(mt_summary_is_file(summary_path(&place, 0)));
+    assert_false(mt_summary_is_file(summary_path(&place, 2)));
     summarize(&place, (struct mt_recorded_summaries){.is_quiet = true, .force = true}, said,
               sizeof said);
     assert_string_equal(said, "");
-    assert_true(mt_is_summary_file(summary_path(&place, 2)));
+    assert_true(mt_summary_is_file(summary_path(&place, 2)));
     remove_place(&place);
 }
 

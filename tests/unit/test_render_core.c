@@ -401,22 +401,22 @@ static void time_labels_of_ticks_differ(void **state)
     char text[MT_TICK_TEXT];
 
     (void)state;
-    assert_true(mt_time_step(0.15e9) == 200000000);
-    assert_true(mt_time_step(200) == 200);
-    assert_true(mt_time_step(70e9) == 120000000000ull);
-    assert_true(mt_count_step(0) == 1);
-    assert_true(mt_count_step(130) == 200);
-    mt_time_label(text, 3400000000u, 200000000u, 4600000000u);
+    assert_true(mt_scale_time_step(0.15e9) == 200000000);
+    assert_true(mt_scale_time_step(200) == 200);
+    assert_true(mt_scale_time_step(70e9) == 120000000000ull);
+    assert_true(mt_scale_count_step(0) == 1);
+    assert_true(mt_scale_count_step(130) == 200);
+    mt_scale_time_label(text, 3400000000u, 200000000u, 4600000000u);
     assert_string_equal(text, "3.4 s");
-    mt_time_label(text, 0, 200000000u, 4600000000u);
+    mt_scale_time_label(text, 0, 200000000u, 4600000000u);
     assert_string_equal(text, "0.0 s");
-    mt_time_label(text, 20000000u, 10000000u, 70000000u);
+    mt_scale_time_label(text, 20000000u, 10000000u, 70000000u);
     assert_string_equal(text, "20 ms");
-    mt_time_label(text, 4050000000u, 50000000u, 4600000000u);
+    mt_scale_time_label(text, 4050000000u, 50000000u, 4600000000u);
     assert_string_equal(text, "4.05 s");
-    mt_time_label(text, 120000000000ull, 60000000000ull, 4600000000000u);
+    mt_scale_time_label(text, 120000000000ull, 60000000000ull, 4600000000000u);
     assert_string_equal(text, "2 min");
-    mt_time_label(text, 7, 1, 12);
+    mt_scale_time_label(text, 7, 1, 12);
     assert_string_equal(text, "7 ns");
 }
 

@@ -1,7 +1,7 @@
 /* The content of a record, from constructed reports. */
 #include "cmocka_all.h"
 
-#include "course_model.h"
+#include "level_over_time_model.h"
 #include "summarize.h"
 #include "synthetic_report.h"
 

@@ -99,7 +99,7 @@ static void all_of_it(void **state)
 
     (void)state;
     fill();
-    mt_add_sweep_text(&out, &sweep);
+    mt_sweep_add_text(&out, &sweep);
     mt_buf_add_char(&out, '\0');
     out.data[strlen(wanted)] = '\0'; /* larger cards follow, and a note */
     assert_string_equal(out.data, wanted);
@@ -119,7 +119,7 @@ static void signals_have_names(void **state)
     sweep.runs[1].result.exit_status = 128 + 40;
     sweep.runs[1].result.signal = 40;
     sweep.runs[2].result.exit_status = 139; /* of the command's own */
-    mt_add_sweep_text(&out, &sweep);
+    mt_sweep_add_text(&out, &sweep);
     mt_buf_add_char(&out, '\0');
     assert_false(out.failed);
     assert_non_null(strstr(out.data, "killed by SIGSEGV "));
@@ -152,7 +152,7 @@ static void peaks_that_depend_on_timing_are_in_a_table(void **state)
     sweep.runs[1].result.early.outcome = MT_SWEEP_FAILED; /* its peaks are not those of a run */
     sweep.runs[1].result.early.allocated_peak_bytes = 1;
     sweep.runs[2].result.early.outcome = MT_SWEEP_NOT_RUN;
-    mt_add_sweep_text(&out, &sweep);
+    mt_sweep_add_text(&out, &sweep);
     mt_buf_add_char(&out, '\0');
     assert_non_null(strstr(out.data, "The peaks depend on timing"));
     assert_non_null(strstr(out.data, wanted));
@@ -167,7 +167,7 @@ static void two_values_are_no_line(void **state)
     (void)state;
     fill();
     sweep.run_count = 2;
-    mt_add_sweep_text(&out, &sweep);
+    mt_sweep_add_text(&out, &sweep);
     mt_buf_add_char(&out, '\0');
     assert_false(out.failed);
     assert_null(strstr(out.data, "linear"));

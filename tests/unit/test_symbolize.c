@@ -120,13 +120,13 @@ static bool ends_with(const char *text, const char *end)
 
 static void expect_all(struct mt_code_file *file)
 {
-    struct mt_code_place places[MT_MAX_CODE_PLACES];
+    struct mt_code_position places[MT_MAX_CODE_POSITIONS];
     static const char *const functions[] = {"calls_inlined", "inlined_outer", "inlined_inner"};
     struct place place;
     size_t i;
 
     calls_inlined(&place);
-    assert_int_equal(mt_code_file_places(file, place.address - self.bias, places), 3);
+    assert_int_equal(mt_code_file_positions(file, place.address - self.bias, places), 3);
     for (i = 0; i < 3; i++) {
         assert_string_equal(places[i].function, functions[i]);
         assert_int_equal(places[i].line, place.lines[i]);
@@ -134,11 +134,11 @@ static void expect_all(struct mt_code_file *file)
         assert_int_equal(places[i].file[0], '/');
     }
     calls_plainly(&place);
-    assert_int_equal(mt_code_file_places(file, place.address - self.bias, places), 1);
+    assert_int_equal(mt_code_file_positions(file, place.address - self.bias, places), 1);
     assert_string_equal(places[0].function, "calls_plainly");
     assert_int_equal(places[0].line, place.lines[0]);
-    assert_int_equal(mt_code_file_places(file, 1, places), 0);
-    assert_int_equal(mt_code_file_places(file, UINT64_MAX, places), 0);
+    assert_int_equal(mt_code_file_positions(file, 1, places), 0);
+    assert_int_equal(mt_code_file_positions(file, UINT64_MAX, places), 0);
 }
 
 static void test_functions_lines_and_inlined_calls(void **state)
@@ -190,7 +190,7 @@ static void test_without_the_table_of_addresses(void **state)
 
 static void test_without_lines_there_are_names(void **state)
 {
-    struct mt_code_place places[MT_MAX_CODE_PLACES];
+    struct mt_code_position places[MT_MAX_CODE_POSITIONS];
     struct mt_code_file *file;
     struct place place;
 
@@ -200,7 +200,7 @@ static void test_without_lines_there_are_names(void **state)
     file =
         open_file(wanted(make_file("names", "objcopy --strip-debug \"$P\" \"$O\"")), MT_CODE_FOUND);
     calls_inlined(&place);
-    assert_int_equal(mt_code_file_places(file, place.address - self.bias, places), 1);
+    assert_int_equal(mt_code_file_positions(file, place.address - self.bias, places), 1);
     assert_string_equal(places[0].function, "calls_inlined");
     assert_null(places[0].file);
     assert_int_equal(places[0].line, 0);
@@ -209,7 +209,7 @@ static void test_without_lines_there_are_names(void **state)
 
 static void test_without_names_there_is_nothing(void **state)
 {
-    struct mt_code_place places[MT_MAX_CODE_PLACES];
+    struct mt_code_position places[MT_MAX_CODE_POSITIONS];
     struct mt_code_file *file;
     struct place place;
 
@@ -218,7 +218,7 @@ static void test_without_names_there_is_nothing(void **state)
         skip();
     file = open_file(wanted(make_file("stripped", "strip -o \"$O\" \"$P\"")), MT_CODE_FOUND);
     calls_plainly(&place);
-    assert_int_equal(mt_code_file_places(file, place.address - self.bias, places), 0);
+    assert_int_equal(mt_code_file_positions(file, place.address - self.bias, places), 0);
     mt_code_file_close(file);
 }
 

@@ -31,7 +31,7 @@ static void text_has_columns(void **state)
 
     (void)state;
     fill(&table);
-    mt_add_text_table(&out, &table, 2, mt_plain_style());
+    mt_text_table_add(&out, &table, 2, mt_plain_style());
     expect(&out, "     bytes     change  share  role   site\n"
                  "  1.00 KiB  −2.00 KiB  25.0%  a<b    x|y\n"
                  "                         0 s  -1234  +2.00 KiB (+200%)\n");
@@ -45,7 +45,7 @@ static void a_page_has_exact_numbers(void **state)
 
     (void)state;
     fill(&table);
-    mt_add_html_table(&out, &table, &html);
+    mt_html_table_add(&out, &table, &html);
     expect(&out, "<div class=\"scroll\"><table class=\"sortable\" id=\"name-3\"><thead><tr>"
                  "<th scope=\"col\" class=\"number\">bytes</th>"
                  "<th scope=\"col\" class=\"number\">change</th>"
@@ -68,8 +68,8 @@ static void markdown_cannot_end_a_cell(void **state)
 
     (void)state;
     fill(&table);
-    mt_add_markdown_head(&out, &table);
-    mt_add_markdown_row(&out, &table, 0);
+    mt_markdown_add_head(&out, &table);
+    mt_markdown_add_row(&out, &table, 0);
     mt_table_release(&table);
     expect(&out, "| bytes | change | share | role | site |\n"
                  "|--:|--:|--:|---|---|\n"
@@ -83,7 +83,7 @@ static void without_rows_there_is_no_text(void **state)
 
     (void)state;
     mt_table_begin(&table, "a|b");
-    mt_add_text_table(&out, &table, 2, mt_plain_style());
+    mt_text_table_add(&out, &table, 2, mt_plain_style());
     assert_int_equal(out.length, 0);
     mt_buf_release(&out);
 }

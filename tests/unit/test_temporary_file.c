@@ -36,15 +36,15 @@ static void names_are_recognized(void **state)
 
     (void)state;
     assert_memory_equal(file.path, target, strlen(folder) + 1);
-    assert_true(mt_is_temporary_name(file.path + strlen(folder) + 1));
-    assert_false(mt_is_temporary_name(file.path));
+    assert_true(mt_temporary_file_is_name(file.path + strlen(folder) + 1));
+    assert_false(mt_temporary_file_is_name(file.path));
     mt_temporary_discard(&file);
-    assert_true(mt_is_temporary_name(".memtrace-0123456789abcdef.tmp"));
-    assert_false(mt_is_temporary_name(".memtrace-0123456789abcdef.tmp2"));
-    assert_false(mt_is_temporary_name(".memtrace-0123456789abcdeF.tmp"));
-    assert_false(mt_is_temporary_name(".memtrace-0123456789abcde.tmp"));
-    assert_false(mt_is_temporary_name(".memtrace-notes"));
-    assert_false(mt_is_temporary_name(""));
+    assert_true(mt_temporary_file_is_name(".memtrace-0123456789abcdef.tmp"));
+    assert_false(mt_temporary_file_is_name(".memtrace-0123456789abcdef.tmp2"));
+    assert_false(mt_temporary_file_is_name(".memtrace-0123456789abcdeF.tmp"));
+    assert_false(mt_temporary_file_is_name(".memtrace-0123456789abcde.tmp"));
+    assert_false(mt_temporary_file_is_name(".memtrace-notes"));
+    assert_false(mt_temporary_file_is_name(""));
 }
 
 /* Opens the file and tries to lock it, as a cleaner does. */

@@ -22,7 +22,7 @@ static void print(struct page *page, const struct mt_report *report,
                   const struct mt_text_chart *chart)
 {
     memset(page, 0, sizeof *page);
-    mt_add_text_chart(&page->text, report, &report->devices[0], chart);
+    mt_text_chart_add(&page->text, report, &report->devices[0], chart);
     for (char *at = page->text.data; at && *at; page->count++) {
         char *end = strchr(at, '\n');
 
@@ -244,7 +244,7 @@ static void a_line_of_text(void **state)
 
     (void)state;
     synthetic_report(&report, &options);
-    mt_add_sparkline(&line, &report, &report.devices[0], 48);
+    mt_text_chart_add_sparkline(&line, &report, &report.devices[0], 48);
     assert_int_equal(length_of(line.data), 48);
     highest = find_character(line.data, "█");
     assert_true(highest < 48);
@@ -268,8 +268,8 @@ static void nothing_to_show_is_nothing(void **state)
     struct mt_buf out = {0};
 
     (void)state;
-    mt_add_text_chart(&out, &report, &device, &chart);
-    mt_add_sparkline(&out, &report, &device, 48);
+    mt_text_chart_add(&out, &report, &device, &chart);
+    mt_text_chart_add_sparkline(&out, &report, &device, 48);
     assert_int_equal(out.length, 0);
     mt_buf_release(&out);
 }

@@ -191,7 +191,7 @@ static void parsing_refuses(void **state)
 
 static bool is_unit(const char *word)
 {
-    return mt_is_unit(word, strlen(word));
+    return mt_units_is_unit(word, strlen(word));
 }
 
 /* Every unit that the functions above print. */
@@ -244,16 +244,16 @@ static void bytes_apart(void **state)
     char one[MT_UNITS_TEXT], other[MT_UNITS_TEXT];
 
     (void)state;
-    mt_format_bytes_apart(one, UINT64_C(61085843456), other, UINT64_C(61096329216));
+    mt_format_bytes_distinct(one, UINT64_C(61085843456), other, UINT64_C(61096329216));
     assert_string_equal(one, "61,085,843,456 B");
     assert_string_equal(other, "61,096,329,216 B");
-    mt_format_bytes_apart(one, MT_GIB, other, 2 * MT_GIB);
+    mt_format_bytes_distinct(one, MT_GIB, other, 2 * MT_GIB);
     assert_string_equal(one, "1.00 GiB");
     assert_string_equal(other, "2.00 GiB");
-    mt_format_bytes_apart(one, MT_GIB, other, MT_GIB);
+    mt_format_bytes_distinct(one, MT_GIB, other, MT_GIB);
     assert_string_equal(one, "1.00 GiB");
     assert_string_equal(other, "1.00 GiB");
-    mt_format_bytes_apart(one, UINT64_MAX, other, UINT64_MAX - 1);
+    mt_format_bytes_distinct(one, UINT64_MAX, other, UINT64_MAX - 1);
     assert_string_equal(one, "18,446,744,073,709,551,615 B");
     assert_string_equal(other, "18,446,744,073,709,551,614 B");
 }

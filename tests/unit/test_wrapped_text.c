@@ -19,7 +19,7 @@ static void expect_unbroken(const char *number)
         struct mt_buf out = {0}, text = {0};
 
         mt_buf_printf(&text, "at %s", number);
-        mt_add_wrapped(&out, text.data, column, 0);
+        mt_text_table_add_wrapped(&out, text.data, column, 0);
         mt_buf_add_char(&out, '\0');
         assert_null(strstr(out.data, broken));
         mt_buf_release(&text);
@@ -46,7 +46,7 @@ static void a_note_is_not_cut(void **unused)
     for (int i = 0; i < 1000; i++)
         mt_buf_add_text(&words, "word ");
     mt_buf_add_char(&words, '\0');
-    mt_add_note(&out, 2, "%s", words.data);
+    mt_text_table_add_note(&out, 2, "%s", words.data);
     mt_buf_add_char(&out, '\0');
     for (const char *at = out.data; (at = strstr(at, "word")); at++)
         count++;

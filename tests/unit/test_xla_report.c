@@ -100,7 +100,7 @@ static void expect_first_line_names_the_option(struct run *run)
 
     assert_true(option && end && option < end);
     assert_null(strstr(run->text.data, "Allocated peak"));
-    mt_add_verdict(&verdict, run->report, NULL);
+    mt_verdict_add(&verdict, run->report, NULL);
     assert_non_null(strstr(verdict.data, "--xla-requests"));
     mt_buf_release(&verdict);
 }

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "found_phases.h"
+#include "inferred_phases.h"
 #include "memory_source.h"
 #include "phases.h"
 
@@ -137,7 +137,7 @@ static inline void expect_with(const char *wanted, uint64_t unmatched)
         events[i].seq = i;
         events[i].t_ns = 1000 * (i + 1);
     }
-    assert_int_equal(mt_found_phases_lay(&program.source, NULL), MT_OK);
+    assert_int_equal(mt_inferred_phases_insert(&program.source, NULL), MT_OK);
     mt_phases_init(&phases, &arena, &program.source.symbols);
     while ((status = mt_source_next(&program.source, &batch, NULL)) == MT_OK)
         for (size_t i = 0; i < batch.count; i++) {

@@ -365,7 +365,7 @@ void mt_collect_not_recorded(bool *once, const char *format, ...)
     va_start(arguments, format);
     mt_format_cut(text, sizeof text, format, arguments);
     va_end(arguments);
-    mt_collect_say(once, "%s", text);
+    mt_collect_message(once, "%s", text);
     for (at = text; *at; at++)
         if (*at == '\n') /* newlines separate facts */
             *at = ' ';

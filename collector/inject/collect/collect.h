@@ -14,7 +14,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "tell_user.h"
+#include "collect_message.h"
 #include "tape.h"
 
 /* Returns true if this thread may emit events now. The first call of a process starts the collector
@@ -64,7 +64,7 @@ uint32_t mt_collect_thread(void);
 void mt_collect_fact(const char *key, const char *value);
 void mt_collect_device(uint32_t index, uint64_t total_bytes, const char *name);
 
-/* Like mt_collect_say, and adds the text to the fact `not_recorded`. For something that was
+/* Like mt_collect_message, and adds the text to the fact `not_recorded`. For something that was
  * requested and cannot be recorded. Call it once per process, because each process has its own
  * trace. */
 void mt_collect_not_recorded(bool *once, const char *format, ...)

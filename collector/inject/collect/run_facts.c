@@ -44,7 +44,7 @@ int memtrace_set_mesh(const char *mesh)
     if (!wrong && !copy)
         wrong = "there is no memory";
     if (wrong) {
-        mt_collect_say(&said, "memtrace_set_mesh is ignored: %s", wrong);
+        mt_collect_message(&said, "memtrace_set_mesh is ignored: %s", wrong);
         return -1;
     }
     atomic_store(&said_by_program, copy);
@@ -63,7 +63,7 @@ static void run_mesh_tell(void)
         return;
     wrong = fault_of(text);
     if (wrong)
-        mt_collect_say(&said, "MEMTRACE_MESH is ignored: %s", wrong);
+        mt_collect_message(&said, "MEMTRACE_MESH is ignored: %s", wrong);
     else
         mt_collect_fact("mesh", text);
 }
@@ -137,7 +137,7 @@ static void tell_command(void)
 
 static void tell_place(const char *host)
 {
-    const struct mt_run_place place = mt_run_place();
+    const struct mt_run_ranks place = mt_run_ranks();
     char job[MT_JOB_TEXT];
 
     tell_number("rank", place.rank);

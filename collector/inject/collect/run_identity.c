@@ -42,9 +42,9 @@ static long either(const char *name, const char *other)
     return number >= 0 ? number : number_of(other);
 }
 
-static struct mt_run_place place_of(const struct launcher *launcher)
+static struct mt_run_ranks place_of(const struct launcher *launcher)
 {
-    return (struct mt_run_place){number_of(launcher->rank),
+    return (struct mt_run_ranks){number_of(launcher->rank),
                                  either(launcher->local_rank, launcher->local_rank_too),
                                  number_of(launcher->world)};
 }
@@ -52,18 +52,18 @@ static struct mt_run_place place_of(const struct launcher *launcher)
 /* The processes of a batch script have the variables of task 0, but are not tasks: their
  * SLURM_NTASKS is the number that was requested. Only a task that srun started has the number of a
  * step. */
-static struct mt_run_place slurm_task(void)
+static struct mt_run_ranks slurm_task(void)
 {
-    const struct mt_run_place none = {-1, -1, -1};
+    const struct mt_run_ranks none = {-1, -1, -1};
 
     if (either("SLURM_STEP_ID", "SLURM_STEPID") < 0 || number_of("SLURM_PROCID") < 0)
         return none;
-    return (struct mt_run_place){number_of("SLURM_PROCID"), number_of("SLURM_LOCALID"),
+    return (struct mt_run_ranks){number_of("SLURM_PROCID"), number_of("SLURM_LOCALID"),
                                  either("SLURM_NTASKS", "SLURM_NPROCS")};
 }
 
 /* Takes what PMI and PMIx omit from srun, if the ranks are its tasks. */
-static void complete(struct mt_run_place *place, const struct mt_run_place *task)
+static void complete(struct mt_run_ranks *place, const struct mt_run_ranks *task)
 {
     if (task->rank != place->rank ||
         (place->world >= 0 && task->world >= 0 && place->world != task->world))
@@ -86,22 +86,22 @@ static bool is_singleton_of_mpi(void)
 
 /* Lightning starts the other ranks of a machine itself and does not set RANK. The ranks of the
  * first machine start at 0; those of the next machines depend on a number that no variable has. */
-static struct mt_run_place lightning(void)
+static struct mt_run_ranks lightning(void)
 {
-    const struct mt_run_place none = {-1, -1, -1};
+    const struct mt_run_ranks none = {-1, -1, -1};
     long local_rank = number_of("LOCAL_RANK");
 
     if (number_of("NODE_RANK") != 0 || local_rank < 0 || number_of("WORLD_SIZE") <= local_rank)
         return none;
-    return (struct mt_run_place){local_rank, local_rank, number_of("WORLD_SIZE")};
+    return (struct mt_run_ranks){local_rank, local_rank, number_of("WORLD_SIZE")};
 }
 
-struct mt_run_place mt_run_place(void)
+struct mt_run_ranks mt_run_ranks(void)
 {
-    const struct mt_run_place task = slurm_task();
+    const struct mt_run_ranks task = slurm_task();
 
     for (size_t i = 0; i < MT_ARRAY_LEN(launchers); i++) {
-        struct mt_run_place place = place_of(&launchers[i]);
+        struct mt_run_ranks place = place_of(&launchers[i]);
 
         if (place.rank < 0 || (is_singleton_of_mpi() && !launchers[i].world))
             continue;

@@ -8,11 +8,11 @@ enum { MT_JOB_TEXT = 256 };
 
 /* The numbers from the variables of one launcher, the first that sets a rank. A number that is not
  * known is -1. */
-struct mt_run_place {
+struct mt_run_ranks {
     long rank, local_rank, world;
 };
 
-struct mt_run_place mt_run_place(void);
+struct mt_run_ranks mt_run_ranks(void);
 
 /* Returns how often the launcher has restarted this process; -1 = not known. */
 long mt_run_restart(void);

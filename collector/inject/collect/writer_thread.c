@@ -153,10 +153,11 @@ static ssize_t write_patiently(void *file, const void *bytes, size_t length, uin
 
     while (written < 0 && is_full(errno) && !atomic_load(&mt_core.stop)) {
         if (!atomic_exchange(&mt_core.disk_full, true))
-            mt_collect_say(&said,
-                           "the disk of '%s' is full; recording continues when it has room; events "
-                           "that do not fit on the tape until then are counted as lost",
-                           mt_core.trace_path);
+            mt_collect_message(
+                &said,
+                "the disk of '%s' is full; recording continues when it has room; events "
+                "that do not fit on the tape until then are counted as lost",
+                mt_core.trace_path);
         nap();
         written = mt_own_file_write(file, bytes, length, offset);
     }
@@ -242,8 +243,9 @@ static void tell_full_tape(void)
     static bool said;
 
     if (atomic_load(&mt_core.tape->dropped_definitions))
-        mt_collect_say(&said, "'%s' has no room for more names and stacks: later events lack them",
-                       mt_core.tape_path);
+        mt_collect_message(&said,
+                           "'%s' has no room for more names and stacks: later events lack them",
+                           mt_core.tape_path);
 }
 
 static enum mt_status drain_and_flush(struct job *job, struct mt_error *error)
@@ -329,9 +331,10 @@ static void *run(void *unused)
     if (work(&job, &error) != MT_OK) {
         atomic_store(&mt_core.state, MT_CORE_FAILED);
         atomic_store(mt_core.generation_page, UINT32_MAX); /* old slots are not used */
-        mt_collect_say(&said, "cannot write '%s': %s; recording stops, and the program continues",
-                       mt_core.trace_path,
-                       mt_core.trace_file.trouble ? mt_core.trace_file.trouble : error.text);
+        mt_collect_message(&said,
+                           "cannot write '%s': %s; recording stops, and the program continues",
+                           mt_core.trace_path,
+                           mt_core.trace_file.trouble ? mt_core.trace_file.trouble : error.text);
     }
     mt_writer_free(job.writer);
     mt_drain_free(job.drain);

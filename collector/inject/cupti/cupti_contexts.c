@@ -99,24 +99,24 @@ static void make_current(const struct pool *pool)
 static void tell(const struct mt_cupti_call *call, const struct pool *pool, uint64_t addr,
                  size_t bytes, uint64_t stream)
 {
-    struct mt_live_block block = {.addr = addr,
-                                  .size_bytes = bytes,
-                                  .context = call->context,
-                                  .space = MT_LIVE_DEVICE,
-                                  .heap = pool->on_host ? MT_RAW_HOST : MT_RAW_ASYNC,
-                                  .device = pool->device};
+    struct mt_cupti_live_block block = {.addr = addr,
+                                        .size_bytes = bytes,
+                                        .context = call->context,
+                                        .space = MT_LIVE_DEVICE,
+                                        .heap = pool->on_host ? MT_RAW_HOST : MT_RAW_ASYNC,
+                                        .device = pool->device};
     if (call->captured)
         block.heap = MT_RAW_GRAPH;
     else if (pool->handle && !pool->is_default)
         block.pool = mt_collect_pool(pool->handle, 0);
-    mt_cupti_tell_alloc(call, &block, stream);
+    mt_cupti_record_alloc(call, &block, stream);
 }
 
 static void tell_from(const struct mt_cupti_call *call, const struct pool *pool, uint64_t stream)
 {
     const struct mt_cu_alloc *params = call->params;
     if (call->result || !params->dptr)
-        mt_cupti_tell_failed(call, pool->on_host ? MT_RAW_HOST : MT_RAW_ASYNC, params->bytesize);
+        mt_cupti_record_failed(call, pool->on_host ? MT_RAW_HOST : MT_RAW_ASYNC, params->bytesize);
     else
         tell(call, pool, *params->dptr, params->bytesize, stream);
 }
@@ -150,12 +150,12 @@ void mt_cupti_exit_pointer_import(const struct mt_cupti_call *call)
     const struct mt_cu_pointer_import *params = call->params;
     if (call->result || !params->ptr_out)
         return;
-    struct mt_live_block block = {.addr = *params->ptr_out,
-                                  .context = call->context,
-                                  .space = MT_LIVE_DEVICE,
-                                  .heap = MT_RAW_IMPORTED,
-                                  .device = look_up(params->pool).device};
-    mt_cupti_tell_alloc(call, &block, 0);
+    struct mt_cupti_live_block block = {.addr = *params->ptr_out,
+                                        .context = call->context,
+                                        .space = MT_LIVE_DEVICE,
+                                        .heap = MT_RAW_IMPORTED,
+                                        .device = look_up(params->pool).device};
+    mt_cupti_record_alloc(call, &block, 0);
 }
 
 void mt_cupti_exit_pool_create(const struct mt_cupti_call *call)
@@ -279,7 +279,7 @@ static struct {
 
 static int (*ask_device)(const void *context, uint32_t *device);
 
-void mt_cupti_contexts_ask(int (*device_id)(const void *context, uint32_t *device))
+void mt_cupti_contexts_set_query(int (*device_id)(const void *context, uint32_t *device))
 {
     ask_device = device_id;
 }
@@ -459,7 +459,7 @@ static void tell_device(int device)
     mt_collect_device((uint32_t)device, devices[device].total_bytes, devices[device].name);
 }
 
-void mt_cupti_contexts_tell_devices(void)
+void mt_cupti_contexts_record_devices(void)
 {
     pthread_mutex_lock(&lock);
     for (int device = 0; device < MAX_DEVICES; device++)
@@ -467,7 +467,7 @@ void mt_cupti_contexts_tell_devices(void)
     pthread_mutex_unlock(&lock);
 }
 
-bool mt_cupti_asks_device(const struct mt_cupti_entry *entry)
+bool mt_cupti_is_device_query(const struct mt_cupti_entry *entry)
 {
     return entry->at_exit == mt_cupti_exit_device_total ||
            entry->at_exit == mt_cupti_exit_device_name;

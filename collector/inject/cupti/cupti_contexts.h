@@ -18,7 +18,7 @@ void mt_cupti_see_result(const struct mt_cupti_call *call); /* at EXIT of a call
 
 /* Sets the function that returns the device of a context, for contexts whose creation did not name
  * a device. CUPTI has such a function, and callbacks may call it. NULL: there is none. */
-void mt_cupti_contexts_ask(int (*device_id)(const void *context, uint32_t *device));
+void mt_cupti_contexts_set_query(int (*device_id)(const void *context, uint32_t *device));
 
 /* CUPTI's resource callbacks. */
 void mt_cupti_context_created(uint64_t context);
@@ -26,9 +26,9 @@ void mt_cupti_context_destroyed(uint64_t context);
 
 /* Returns true if the call queries the name or the size of a device. The decoders of these calls
  * keep the results. They record them at once if there is a trace; otherwise
- * mt_cupti_contexts_tell_devices does. */
-bool mt_cupti_asks_device(const struct mt_cupti_entry *entry);
-void mt_cupti_contexts_tell_devices(void);
+ * mt_cupti_contexts_record_devices does. */
+bool mt_cupti_is_device_query(const struct mt_cupti_entry *entry);
+void mt_cupti_contexts_record_devices(void);
 
 void mt_cupti_contexts_forget(void); /* in a forked child */
 

@@ -18,7 +18,7 @@
 
 /* The changes of a freeing call, so that they can be undone if it fails. */
 struct change {
-    struct mt_live_block block;
+    struct mt_cupti_live_block block;
     int references, mappings; /* subtracted from those of the block */
     bool gone;                /* the block's end was reported */
 };
@@ -45,7 +45,7 @@ void mt_cupti_begin_call(void)
     doing.unknown = false;
 }
 
-static struct mt_raw_event event_of(const struct mt_live_block *block, uint64_t stream)
+static struct mt_raw_event event_of(const struct mt_cupti_live_block *block, uint64_t stream)
 {
     return (struct mt_raw_event){.addr = block->addr,
                                  .size_bytes = block->size_bytes,
@@ -55,7 +55,7 @@ static struct mt_raw_event event_of(const struct mt_live_block *block, uint64_t 
                                  .device = block->device};
 }
 
-static void emit_free(const struct mt_live_block *block, uint64_t stream)
+static void emit_free(const struct mt_cupti_live_block *block, uint64_t stream)
 {
     struct mt_raw_event event = event_of(block, stream);
     event.kind = MT_EVENT_FREE_REQUESTED;
@@ -65,7 +65,7 @@ static void emit_free(const struct mt_live_block *block, uint64_t stream)
     mt_collect_emit(&event);
 }
 
-static void emit_alloc(const struct mt_live_block *block, uint64_t stream)
+static void emit_alloc(const struct mt_cupti_live_block *block, uint64_t stream)
 {
     struct mt_raw_event event = event_of(block, stream);
     event.kind = MT_EVENT_ALLOC;
@@ -74,25 +74,25 @@ static void emit_alloc(const struct mt_live_block *block, uint64_t stream)
     mt_collect_emit(&event);
 }
 
-static void begin_life(const struct mt_live_block *block, uint64_t stream)
+static void begin_life(const struct mt_cupti_live_block *block, uint64_t stream)
 {
-    struct mt_live_block replaced = {.space = MT_LIVE_NONE};
-    (void)mt_live_put(block, &replaced);
+    struct mt_cupti_live_block replaced = {.space = MT_LIVE_NONE};
+    (void)mt_cupti_live_put(block, &replaced);
     if (replaced.space)
         emit_free(&replaced, 0);
     emit_alloc(block, stream);
 }
 
-void mt_cupti_tell_alloc(const struct mt_cupti_call *call, const struct mt_live_block *block,
-                         uint64_t stream)
+void mt_cupti_record_alloc(const struct mt_cupti_call *call,
+                           const struct mt_cupti_live_block *block, uint64_t stream)
 {
-    struct mt_live_block placed = *block;
+    struct mt_cupti_live_block placed = *block;
     if (placed.device == MT_CU_UNKNOWN_DEVICE)
         placed.device = mt_cupti_device_of(call->context);
     begin_life(&placed, stream);
 }
 
-void mt_cupti_tell_failed(const struct mt_cupti_call *call, enum mt_raw_heap heap, size_t bytes)
+void mt_cupti_record_failed(const struct mt_cupti_call *call, enum mt_raw_heap heap, size_t bytes)
 {
     struct mt_raw_event event = {.kind = MT_EVENT_ALLOC_FAILED,
                                  .size_bytes = bytes,
@@ -108,10 +108,10 @@ static void remember(const struct change *change)
         doing.changes[doing.count++] = *change;
 }
 
-bool mt_cupti_free(enum mt_live_space space, uint64_t addr, uint64_t stream)
+bool mt_cupti_free(enum mt_cupti_live_space space, uint64_t addr, uint64_t stream)
 {
     struct change change = {.gone = true};
-    if (!mt_live_take(space, addr, &change.block)) {
+    if (!mt_cupti_live_take(space, addr, &change.block)) {
         doing.unknown = addr != 0;
         return false;
     }
@@ -124,8 +124,8 @@ bool mt_cupti_free(enum mt_live_space space, uint64_t addr, uint64_t stream)
 static void cupti_let_go(uint64_t handle, int references, int mappings)
 {
     struct change change = {.references = references, .mappings = mappings};
-    enum mt_live_outcome outcome =
-        mt_live_count(MT_LIVE_PHYSICAL, handle, -references, -mappings, &change.block);
+    enum mt_cupti_live_outcome outcome =
+        mt_cupti_live_count(MT_LIVE_PHYSICAL, handle, -references, -mappings, &change.block);
     if (outcome == MT_LIVE_UNKNOWN)
         return; /* a multicast object, or memory from before the recording */
     change.gone = outcome == MT_LIVE_GONE;
@@ -136,10 +136,10 @@ static void cupti_let_go(uint64_t handle, int references, int mappings)
 
 static void take_back(const struct change *change)
 {
-    struct mt_live_block block = change->block;
+    struct mt_cupti_live_block block = change->block;
     if (!change->gone) {
-        (void)mt_live_count((enum mt_live_space)block.space, block.addr, change->references,
-                            change->mappings, &block);
+        (void)mt_cupti_live_count((enum mt_cupti_live_space)block.space, block.addr,
+                                  change->references, change->mappings, &block);
         return;
     }
     block.references += (uint32_t)change->references;
@@ -157,7 +157,7 @@ static void cupti_exit_free(const struct mt_cupti_call *call)
     doing.count = 0;
 }
 
-static void tell_gone(void *user, const struct mt_live_block *block)
+static void tell_gone(void *user, const struct mt_cupti_live_block *block)
 {
     (void)user;
     emit_free(block, 0);
@@ -165,7 +165,7 @@ static void tell_gone(void *user, const struct mt_live_block *block)
 
 void mt_cupti_free_all_of(uint64_t context)
 {
-    mt_live_take_of_context(context, tell_gone, NULL);
+    mt_cupti_live_take_of_context(context, tell_gone, NULL);
 }
 
 /* Bytes of the texels of an array. Tiling, padding and alignment are unpublished details of the
@@ -257,20 +257,20 @@ uint64_t mt_cupti_array_bytes(const struct mt_cu_array3d_descriptor *array, uint
 /* Decoders of device memory, host memory and arrays. */
 
 /* Reports a new block of the current context, or a failed allocation. */
-static void tell(const struct mt_cupti_call *call, enum mt_live_space space, enum mt_raw_heap heap,
-                 const uint64_t *addr, size_t bytes)
+static void tell(const struct mt_cupti_call *call, enum mt_cupti_live_space space,
+                 enum mt_raw_heap heap, const uint64_t *addr, size_t bytes)
 {
     if (call->result || !addr) {
-        mt_cupti_tell_failed(call, heap, bytes);
+        mt_cupti_record_failed(call, heap, bytes);
         return;
     }
-    struct mt_live_block block = {.addr = *addr,
-                                  .size_bytes = bytes,
-                                  .context = call->context,
-                                  .space = (uint8_t)space,
-                                  .heap = (uint8_t)heap,
-                                  .device = MT_CU_UNKNOWN_DEVICE};
-    mt_cupti_tell_alloc(call, &block, 0);
+    struct mt_cupti_live_block block = {.addr = *addr,
+                                        .size_bytes = bytes,
+                                        .context = call->context,
+                                        .space = (uint8_t)space,
+                                        .heap = (uint8_t)heap,
+                                        .device = MT_CU_UNKNOWN_DEVICE};
+    mt_cupti_record_alloc(call, &block, 0);
 }
 
 void mt_cupti_exit_alloc(const struct mt_cupti_call *call)
@@ -361,42 +361,42 @@ void mt_cupti_enter_mipmapped_free(const struct mt_cupti_call *call)
 void mt_cupti_exit_ipc_open(const struct mt_cupti_call *call)
 {
     const struct mt_cu_import *params = call->params;
-    struct mt_live_block known;
+    struct mt_cupti_live_block known;
     if (call->result || !params->out)
         return;
-    if (mt_live_find(MT_LIVE_DEVICE, *params->out, &known) && known.heap == MT_RAW_IMPORTED) {
-        (void)mt_live_count(MT_LIVE_DEVICE, *params->out, 1, 0, &known);
+    if (mt_cupti_live_find(MT_LIVE_DEVICE, *params->out, &known) && known.heap == MT_RAW_IMPORTED) {
+        (void)mt_cupti_live_count(MT_LIVE_DEVICE, *params->out, 1, 0, &known);
         return;
     }
-    struct mt_live_block block = {.addr = *params->out,
-                                  .context = call->context,
-                                  .references = 1,
-                                  .space = MT_LIVE_DEVICE,
-                                  .heap = MT_RAW_IMPORTED,
-                                  .device = MT_CU_UNKNOWN_DEVICE};
-    mt_cupti_tell_alloc(call, &block, 0);
+    struct mt_cupti_live_block block = {.addr = *params->out,
+                                        .context = call->context,
+                                        .references = 1,
+                                        .space = MT_LIVE_DEVICE,
+                                        .heap = MT_RAW_IMPORTED,
+                                        .device = MT_CU_UNKNOWN_DEVICE};
+    mt_cupti_record_alloc(call, &block, 0);
 }
 
 void mt_cupti_enter_ipc_close(const struct mt_cupti_call *call)
 {
     uint64_t addr = ((const struct mt_cu_handle *)call->params)->value;
-    struct mt_live_block known;
-    if (mt_live_find(MT_LIVE_DEVICE, addr, &known) && known.references > 1)
-        (void)mt_live_count(MT_LIVE_DEVICE, addr, -1, 0, &known);
+    struct mt_cupti_live_block known;
+    if (mt_cupti_live_find(MT_LIVE_DEVICE, addr, &known) && known.references > 1)
+        (void)mt_cupti_live_count(MT_LIVE_DEVICE, addr, -1, 0, &known);
     else
         (void)mt_cupti_free(MT_LIVE_DEVICE, addr, 0);
 }
 
-static void tell_external(const struct mt_cupti_call *call, enum mt_live_space space, uint64_t addr,
-                          uint64_t bytes)
+static void tell_external(const struct mt_cupti_call *call, enum mt_cupti_live_space space,
+                          uint64_t addr, uint64_t bytes)
 {
-    struct mt_live_block block = {.addr = addr,
-                                  .size_bytes = bytes,
-                                  .context = call->context,
-                                  .space = (uint8_t)space,
-                                  .heap = MT_RAW_IMPORTED,
-                                  .device = MT_CU_UNKNOWN_DEVICE};
-    mt_cupti_tell_alloc(call, &block, 0);
+    struct mt_cupti_live_block block = {.addr = addr,
+                                        .size_bytes = bytes,
+                                        .context = call->context,
+                                        .space = (uint8_t)space,
+                                        .heap = MT_RAW_IMPORTED,
+                                        .device = MT_CU_UNKNOWN_DEVICE};
+    mt_cupti_record_alloc(call, &block, 0);
 }
 
 void mt_cupti_exit_external_buffer(const struct mt_cupti_call *call)
@@ -420,20 +420,20 @@ void mt_cupti_exit_external_mipmapped(const struct mt_cupti_call *call)
 static void tell_node(const struct mt_cupti_call *call, const struct mt_cu_mem_alloc_node *node)
 {
     if (call->result || !node) {
-        mt_cupti_tell_failed(call, MT_RAW_GRAPH, node ? node->bytesize : 0);
+        mt_cupti_record_failed(call, MT_RAW_GRAPH, node ? node->bytesize : 0);
         return;
     }
     const struct mt_cu_location *location = &node->poolProps.location;
     bool on_device = location->type == MT_CU_LOCATION_DEVICE && location->id >= 0 &&
                      location->id < (int)MT_CU_UNKNOWN_DEVICE;
-    struct mt_live_block block = {.addr = node->dptr,
-                                  .size_bytes = node->bytesize,
-                                  .context = call->context,
-                                  .space = MT_LIVE_DEVICE,
-                                  .heap = MT_RAW_GRAPH,
-                                  .device = on_device ? (uint8_t)location->id
-                                                      : (uint8_t)MT_CU_UNKNOWN_DEVICE};
-    mt_cupti_tell_alloc(call, &block, 0);
+    struct mt_cupti_live_block block = {.addr = node->dptr,
+                                        .size_bytes = node->bytesize,
+                                        .context = call->context,
+                                        .space = MT_LIVE_DEVICE,
+                                        .heap = MT_RAW_GRAPH,
+                                        .device = on_device ? (uint8_t)location->id
+                                                            : (uint8_t)MT_CU_UNKNOWN_DEVICE};
+    mt_cupti_record_alloc(call, &block, 0);
 }
 
 void mt_cupti_exit_graph_alloc(const struct mt_cupti_call *call)
@@ -475,15 +475,15 @@ void mt_cupti_exit_reserve(const struct mt_cupti_call *call)
 {
     const struct mt_cu_alloc *params = call->params;
     if (call->result || !params->dptr) {
-        mt_cupti_tell_failed(call, MT_RAW_RESERVED, params->bytesize);
+        mt_cupti_record_failed(call, MT_RAW_RESERVED, params->bytesize);
         return;
     }
-    struct mt_live_block block = {.addr = *params->dptr,
-                                  .size_bytes = params->bytesize,
-                                  .space = MT_LIVE_RESERVED,
-                                  .heap = MT_RAW_RESERVED,
-                                  .device = MT_CU_UNKNOWN_DEVICE};
-    mt_cupti_tell_alloc(call, &block, 0);
+    struct mt_cupti_live_block block = {.addr = *params->dptr,
+                                        .size_bytes = params->bytesize,
+                                        .space = MT_LIVE_RESERVED,
+                                        .heap = MT_RAW_RESERVED,
+                                        .device = MT_CU_UNKNOWN_DEVICE};
+    mt_cupti_record_alloc(call, &block, 0);
 }
 
 void mt_cupti_enter_address_free(const struct mt_cupti_call *call)
@@ -508,16 +508,16 @@ void mt_cupti_exit_create(const struct mt_cupti_call *call)
     const struct mt_cu_create *params = call->params;
     enum mt_raw_heap heap = is_on_host(params->prop) ? MT_RAW_HOST : MT_RAW_VIRTUAL;
     if (call->result || !params->handle) {
-        mt_cupti_tell_failed(call, heap, params->size);
+        mt_cupti_record_failed(call, heap, params->size);
         return;
     }
-    struct mt_live_block block = {.addr = *params->handle,
-                                  .size_bytes = params->size,
-                                  .references = 1,
-                                  .space = MT_LIVE_PHYSICAL,
-                                  .heap = (uint8_t)heap,
-                                  .device = device_of(params->prop)};
-    mt_cupti_tell_alloc(call, &block, 0);
+    struct mt_cupti_live_block block = {.addr = *params->handle,
+                                        .size_bytes = params->size,
+                                        .references = 1,
+                                        .space = MT_LIVE_PHYSICAL,
+                                        .heap = (uint8_t)heap,
+                                        .device = device_of(params->prop)};
+    mt_cupti_record_alloc(call, &block, 0);
 }
 
 /* Memory of another process, of which only a handle is known, or memory of this process under a
@@ -525,25 +525,25 @@ void mt_cupti_exit_create(const struct mt_cupti_call *call)
 void mt_cupti_exit_import(const struct mt_cupti_call *call)
 {
     const struct mt_cu_import *params = call->params;
-    struct mt_live_block known;
+    struct mt_cupti_live_block known;
     if (call->result || !params->out)
         return;
-    if (mt_live_count(MT_LIVE_PHYSICAL, *params->out, 1, 0, &known) != MT_LIVE_UNKNOWN)
+    if (mt_cupti_live_count(MT_LIVE_PHYSICAL, *params->out, 1, 0, &known) != MT_LIVE_UNKNOWN)
         return;
-    struct mt_live_block block = {.addr = *params->out,
-                                  .references = 1,
-                                  .space = MT_LIVE_PHYSICAL,
-                                  .heap = MT_RAW_IMPORTED,
-                                  .device = MT_CU_UNKNOWN_DEVICE};
-    mt_cupti_tell_alloc(call, &block, 0);
+    struct mt_cupti_live_block block = {.addr = *params->out,
+                                        .references = 1,
+                                        .space = MT_LIVE_PHYSICAL,
+                                        .heap = MT_RAW_IMPORTED,
+                                        .device = MT_CU_UNKNOWN_DEVICE};
+    mt_cupti_record_alloc(call, &block, 0);
 }
 
 void mt_cupti_exit_retain(const struct mt_cupti_call *call)
 {
     const struct mt_cu_retain *params = call->params;
-    struct mt_live_block known;
+    struct mt_cupti_live_block known;
     if (call->result == 0 && params->handle)
-        (void)mt_live_count(MT_LIVE_PHYSICAL, *params->handle, 1, 0, &known);
+        (void)mt_cupti_live_count(MT_LIVE_PHYSICAL, *params->handle, 1, 0, &known);
 }
 
 static void cupti_enter_release(const struct mt_cupti_call *call)
@@ -554,19 +554,19 @@ static void cupti_enter_release(const struct mt_cupti_call *call)
 void mt_cupti_exit_map(const struct mt_cupti_call *call)
 {
     const struct mt_cu_map *params = call->params;
-    struct mt_live_block physical = {.device = MT_CU_UNKNOWN_DEVICE};
+    struct mt_cupti_live_block physical = {.device = MT_CU_UNKNOWN_DEVICE};
     if (call->result) {
-        mt_cupti_tell_failed(call, MT_RAW_MAPPED, params->size);
+        mt_cupti_record_failed(call, MT_RAW_MAPPED, params->size);
         return;
     }
-    (void)mt_live_count(MT_LIVE_PHYSICAL, params->handle, 0, 1, &physical);
-    struct mt_live_block block = {.addr = params->ptr,
-                                  .size_bytes = params->size,
-                                  .handle = params->handle,
-                                  .space = MT_LIVE_MAPPED,
-                                  .heap = MT_RAW_MAPPED,
-                                  .device = physical.device};
-    mt_cupti_tell_alloc(call, &block, 0);
+    (void)mt_cupti_live_count(MT_LIVE_PHYSICAL, params->handle, 0, 1, &physical);
+    struct mt_cupti_live_block block = {.addr = params->ptr,
+                                        .size_bytes = params->size,
+                                        .handle = params->handle,
+                                        .space = MT_LIVE_MAPPED,
+                                        .heap = MT_RAW_MAPPED,
+                                        .device = physical.device};
+    mt_cupti_record_alloc(call, &block, 0);
 }
 
 /* One call may end several adjacent mappings. */
@@ -574,8 +574,8 @@ void mt_cupti_enter_unmap(const struct mt_cupti_call *call)
 {
     const struct mt_cu_range *params = call->params;
     uint64_t addr = params->ptr, left = params->size;
-    struct mt_live_block mapping;
-    while (left && mt_live_find(MT_LIVE_MAPPED, addr, &mapping)) {
+    struct mt_cupti_live_block mapping;
+    while (left && mt_cupti_live_find(MT_LIVE_MAPPED, addr, &mapping)) {
         (void)mt_cupti_free(MT_LIVE_MAPPED, addr, 0);
         cupti_let_go(mapping.handle, 0, 1);
         if (mapping.size_bytes == 0 || mapping.size_bytes >= left)

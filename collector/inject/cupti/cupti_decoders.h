@@ -21,14 +21,14 @@ uint64_t mt_cupti_array_bytes(const struct mt_cu_array3d_descriptor *array, uint
 
 /* Records that the block was allocated. If its device is MT_CU_UNKNOWN_DEVICE, uses the device of
  * the call's context. `stream` is the driver's handle. */
-void mt_cupti_tell_alloc(const struct mt_cupti_call *call, const struct mt_live_block *block,
-                         uint64_t stream);
+void mt_cupti_record_alloc(const struct mt_cupti_call *call,
+                           const struct mt_cupti_live_block *block, uint64_t stream);
 
 /* Records an allocation that failed. */
-void mt_cupti_tell_failed(const struct mt_cupti_call *call, enum mt_raw_heap heap, size_t bytes);
+void mt_cupti_record_failed(const struct mt_cupti_call *call, enum mt_raw_heap heap, size_t bytes);
 
 /* Removes the block and records its end. Returns false if there is no such block. */
-bool mt_cupti_free(enum mt_live_space space, uint64_t addr, uint64_t stream);
+bool mt_cupti_free(enum mt_cupti_live_space space, uint64_t addr, uint64_t stream);
 
 /* Removes all blocks that end with the context, and records their ends. */
 void mt_cupti_free_all_of(uint64_t context);

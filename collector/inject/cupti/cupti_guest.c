@@ -10,7 +10,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "cupti_place.h"
+#include "cupti_slot.h"
 #include "originals.h"
 #include "settings.h"
 
@@ -44,7 +44,7 @@ static void *behind(const char *name, const void *caller)
 
 static bool has_guest(void)
 {
-    return mt_cupti_place_has(MT_CUPTI_GUEST);
+    return mt_cupti_slot_has(MT_CUPTI_GUEST);
 }
 
 struct request {
@@ -87,15 +87,15 @@ static bool wants_several(const struct request *request, const struct mt_cupti_l
 static int come_first(const struct request *request, const struct mt_cupti_library *library)
 {
     struct request ours = *request;
-    ours.callback = mt_cupti_place_callback;
+    ours.callback = mt_cupti_slot_callback;
     ours.user = NULL;
-    if (!mt_cupti_place_set_guest(request->callback, request->user))
+    if (!mt_cupti_slot_set_guest(request->callback, request->user))
         return MT_CUPTI_OUT_OF_MEMORY;
     int result = ask(&ours);
     if (result == MT_CUPTI_SUCCESS)
-        mt_cupti_place_hold(library, *request->subscriber);
+        mt_cupti_slot_hold(library, *request->subscriber);
     else
-        (void)mt_cupti_place_set_guest(NULL, NULL);
+        (void)mt_cupti_slot_set_guest(NULL, NULL);
     return result;
 }
 
@@ -110,18 +110,18 @@ static int join(const struct request *request, const struct mt_cupti_library *li
         return result;
     if (request->params && !request->params->structSize)
         return MT_CUPTI_INVALID_PARAMETER;
-    if (!mt_cupti_place_set_guest(request->callback, request->user))
+    if (!mt_cupti_slot_set_guest(request->callback, request->user))
         return MT_CUPTI_OUT_OF_MEMORY;
     if (request->params && request->params->oldSubscriberName && request->params->oldSubscriberSize)
         request->params->oldSubscriberName[0] = 0; /* no earlier subscriber to name */
-    *request->subscriber = mt_cupti_place_subscriber();
+    *request->subscriber = mt_cupti_slot_subscriber();
     return MT_CUPTI_SUCCESS;
 }
 
 /* Call it between claim and release. Sets *keep if the place keeps the library. */
 static int share(const struct request *request, const struct mt_cupti_library *library, bool *keep)
 {
-    const struct mt_cupti_library *held = mt_cupti_place_library();
+    const struct mt_cupti_library *held = mt_cupti_slot_library();
     if (held && held->subscribe == library->subscribe)
         return join(request, library);
     if (held || wants_several(request, library))
@@ -144,9 +144,9 @@ static int subscribe(const struct request *request)
     if (!records() || !request->subscriber || !request->callback || !request->function ||
         !mt_cupti_library_of(request->function, &library))
         return ask(request);
-    if (mt_cupti_place_claim()) {
+    if (mt_cupti_slot_claim()) {
         result = share(request, &library, &keep);
-        mt_cupti_place_release();
+        mt_cupti_slot_release();
     } else {
         result = ask(request);
     }
@@ -179,29 +179,29 @@ int cuptiSubscribe_v2(void **subscriber, mt_cupti_callback *callback, void *user
 /* The handle is that of the place. It belongs to the guest while there is one. */
 static bool is_shared(const void *subscriber)
 {
-    return subscriber && subscriber == mt_cupti_place_subscriber();
+    return subscriber && subscriber == mt_cupti_slot_subscriber();
 }
 
 static void drop_guest(void)
 {
-    (void)mt_cupti_place_set_guest(NULL, NULL);
-    (void)mt_cupti_place_request_all(MT_CUPTI_GUEST, false);
+    (void)mt_cupti_slot_set_guest(NULL, NULL);
+    (void)mt_cupti_slot_request_all(MT_CUPTI_GUEST, false);
 }
 
 static int leave(void *subscriber)
 {
-    const struct mt_cupti_library *library = mt_cupti_place_library();
+    const struct mt_cupti_library *library = mt_cupti_slot_library();
     int result = MT_CUPTI_SUCCESS;
-    bool claimed = mt_cupti_place_claim();
-    if (mt_cupti_place_has(MT_CUPTI_OWN)) {
+    bool claimed = mt_cupti_slot_claim();
+    if (mt_cupti_slot_has(MT_CUPTI_OWN)) {
         drop_guest();
     } else {
         result = library->unsubscribe ? library->unsubscribe(subscriber) : MT_CUPTI_NOT_INITIALIZED;
         if (result == MT_CUPTI_SUCCESS)
-            mt_cupti_place_forget();
+            mt_cupti_slot_forget();
     }
     if (claimed)
-        mt_cupti_place_release();
+        mt_cupti_slot_release();
     return result;
 }
 
@@ -227,23 +227,23 @@ static void detach_guest(const struct mt_cupti_library *library)
 int cuptiFinalize(void)
 {
     int (*finalize)(void), result = MT_CUPTI_SUCCESS;
-    const struct mt_cupti_library *library = mt_cupti_place_library();
+    const struct mt_cupti_library *library = mt_cupti_slot_library();
     void *function = behind("cuptiFinalize", CALLER);
     memcpy(&finalize, &function, sizeof function);
     if (!function)
         return MT_CUPTI_NOT_INITIALIZED;
     if (!library || library->finalize != finalize)
         return finalize();
-    bool claimed = mt_cupti_place_claim();
-    if (mt_cupti_place_has(MT_CUPTI_OWN)) {
+    bool claimed = mt_cupti_slot_claim();
+    if (mt_cupti_slot_has(MT_CUPTI_OWN)) {
         detach_guest(library);
     } else {
         result = finalize();
         if (result == MT_CUPTI_SUCCESS)
-            mt_cupti_place_forget();
+            mt_cupti_slot_forget();
     }
     if (claimed)
-        mt_cupti_place_release();
+        mt_cupti_slot_release();
     return result;
 }
 
@@ -251,7 +251,7 @@ int cuptiEnableCallback(uint32_t enable, void *subscriber, uint32_t domain, uint
 {
     int (*original)(uint32_t, void *, uint32_t, uint32_t);
     if (is_shared(subscriber))
-        return has_guest() ? mt_cupti_place_request(MT_CUPTI_GUEST, enable, domain, cbid)
+        return has_guest() ? mt_cupti_slot_request(MT_CUPTI_GUEST, enable, domain, cbid)
                            : MT_CUPTI_INVALID_PARAMETER;
     void *function = behind("cuptiEnableCallback", CALLER);
     memcpy(&original, &function, sizeof function);
@@ -262,7 +262,7 @@ int cuptiEnableDomain(uint32_t enable, void *subscriber, uint32_t domain)
 {
     int (*original)(uint32_t, void *, uint32_t);
     if (is_shared(subscriber))
-        return has_guest() ? mt_cupti_place_request_domain(MT_CUPTI_GUEST, enable, domain)
+        return has_guest() ? mt_cupti_slot_request_domain(MT_CUPTI_GUEST, enable, domain)
                            : MT_CUPTI_INVALID_PARAMETER;
     void *function = behind("cuptiEnableDomain", CALLER);
     memcpy(&original, &function, sizeof function);
@@ -273,7 +273,7 @@ int cuptiEnableAllDomains(uint32_t enable, void *subscriber)
 {
     int (*original)(uint32_t, void *);
     if (is_shared(subscriber))
-        return has_guest() ? mt_cupti_place_request_all(MT_CUPTI_GUEST, enable)
+        return has_guest() ? mt_cupti_slot_request_all(MT_CUPTI_GUEST, enable)
                            : MT_CUPTI_INVALID_PARAMETER;
     void *function = behind("cuptiEnableAllDomains", CALLER);
     memcpy(&original, &function, sizeof function);
@@ -284,7 +284,7 @@ int cuptiGetCallbackState(uint32_t *enabled, void *subscriber, uint32_t domain, 
 {
     int (*original)(uint32_t *, void *, uint32_t, uint32_t);
     if (is_shared(subscriber))
-        return has_guest() ? mt_cupti_place_state(MT_CUPTI_GUEST, enabled, domain, cbid)
+        return has_guest() ? mt_cupti_slot_state(MT_CUPTI_GUEST, enabled, domain, cbid)
                            : MT_CUPTI_INVALID_PARAMETER;
     void *function = behind("cuptiGetCallbackState", CALLER);
     memcpy(&original, &function, sizeof function);

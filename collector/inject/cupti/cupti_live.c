@@ -13,7 +13,7 @@ enum { PART_BITS = 4, PARTS = 1 << PART_BITS, FIRST_CAPACITY = 1024 };
 
 struct part {
     pthread_mutex_t lock;
-    struct mt_live_block *slots; /* space NONE: empty */
+    struct mt_cupti_live_block *slots; /* space NONE: empty */
     uint32_t capacity, count;
 };
 
@@ -42,7 +42,7 @@ static uint32_t home_of(const struct part *part, uint64_t hash)
 }
 
 /* Returns the slot of the block, or the empty slot for it. The part must have room. */
-static struct mt_live_block *slot_of(struct part *part, unsigned space, uint64_t addr)
+static struct mt_cupti_live_block *slot_of(struct part *part, unsigned space, uint64_t addr)
 {
     uint32_t at = home_of(part, hash_of(space, addr));
     while (part->slots[at].space &&
@@ -51,9 +51,9 @@ static struct mt_live_block *slot_of(struct part *part, unsigned space, uint64_t
     return &part->slots[at];
 }
 
-static struct mt_live_block *map_slots(uint32_t capacity)
+static struct mt_cupti_live_block *map_slots(uint32_t capacity)
 {
-    void *memory = mmap(NULL, capacity * sizeof(struct mt_live_block), PROT_READ | PROT_WRITE,
+    void *memory = mmap(NULL, capacity * sizeof(struct mt_cupti_live_block), PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     return memory == MAP_FAILED ? NULL : memory;
 }
@@ -76,17 +76,17 @@ static bool make_room(struct part *part)
     return true;
 }
 
-static struct mt_live_block *known(struct part *part, unsigned space, uint64_t addr)
+static struct mt_cupti_live_block *known(struct part *part, unsigned space, uint64_t addr)
 {
-    struct mt_live_block *slot = part->count ? slot_of(part, space, addr) : NULL;
+    struct mt_cupti_live_block *slot = part->count ? slot_of(part, space, addr) : NULL;
     return slot && slot->space ? slot : NULL;
 }
 
-static void empty_slot(struct part *part, struct mt_live_block *slot)
+static void empty_slot(struct part *part, struct mt_cupti_live_block *slot)
 {
     uint32_t mask = part->capacity - 1, hole = (uint32_t)(slot - part->slots);
     for (uint32_t at = (hole + 1) & mask; part->slots[at].space; at = (at + 1) & mask) {
-        const struct mt_live_block *block = &part->slots[at];
+        const struct mt_cupti_live_block *block = &part->slots[at];
         uint32_t home = home_of(part, hash_of(block->space, block->addr));
         if (((at - home) & mask) < ((at - hole) & mask))
             continue;
@@ -97,14 +97,15 @@ static void empty_slot(struct part *part, struct mt_live_block *slot)
     part->count--;
 }
 
-bool mt_live_put(const struct mt_live_block *block, struct mt_live_block *replaced)
+bool mt_cupti_live_put(const struct mt_cupti_live_block *block,
+                       struct mt_cupti_live_block *replaced)
 {
     struct part *part = part_of(hash_of(block->space, block->addr));
     replaced->space = MT_LIVE_NONE;
     pthread_mutex_lock(&part->lock);
     bool room = make_room(part);
     if (room) {
-        struct mt_live_block *slot = slot_of(part, block->space, block->addr);
+        struct mt_cupti_live_block *slot = slot_of(part, block->space, block->addr);
         if (slot->space)
             *replaced = *slot;
         else
@@ -115,22 +116,24 @@ bool mt_live_put(const struct mt_live_block *block, struct mt_live_block *replac
     return room;
 }
 
-bool mt_live_find(enum mt_live_space space, uint64_t addr, struct mt_live_block *found)
+bool mt_cupti_live_find(enum mt_cupti_live_space space, uint64_t addr,
+                        struct mt_cupti_live_block *found)
 {
     struct part *part = part_of(hash_of(space, addr));
     pthread_mutex_lock(&part->lock);
-    const struct mt_live_block *slot = known(part, space, addr);
+    const struct mt_cupti_live_block *slot = known(part, space, addr);
     if (slot)
         *found = *slot;
     pthread_mutex_unlock(&part->lock);
     return slot != NULL;
 }
 
-bool mt_live_take(enum mt_live_space space, uint64_t addr, struct mt_live_block *taken)
+bool mt_cupti_live_take(enum mt_cupti_live_space space, uint64_t addr,
+                        struct mt_cupti_live_block *taken)
 {
     struct part *part = part_of(hash_of(space, addr));
     pthread_mutex_lock(&part->lock);
-    struct mt_live_block *slot = known(part, space, addr);
+    struct mt_cupti_live_block *slot = known(part, space, addr);
     if (slot) {
         *taken = *slot;
         empty_slot(part, slot);
@@ -144,13 +147,14 @@ static void add(uint32_t *count, int change)
     *count = change < 0 && *count < (uint32_t)-change ? 0 : *count + (uint32_t)change;
 }
 
-enum mt_live_outcome mt_live_count(enum mt_live_space space, uint64_t addr, int references,
-                                   int mappings, struct mt_live_block *block)
+enum mt_cupti_live_outcome mt_cupti_live_count(enum mt_cupti_live_space space, uint64_t addr,
+                                               int references, int mappings,
+                                               struct mt_cupti_live_block *block)
 {
     struct part *part = part_of(hash_of(space, addr));
-    enum mt_live_outcome outcome = MT_LIVE_UNKNOWN;
+    enum mt_cupti_live_outcome outcome = MT_LIVE_UNKNOWN;
     pthread_mutex_lock(&part->lock);
-    struct mt_live_block *slot = known(part, space, addr);
+    struct mt_cupti_live_block *slot = known(part, space, addr);
     if (slot) {
         add(&slot->references, references);
         add(&slot->mappings, mappings);
@@ -165,17 +169,17 @@ enum mt_live_outcome mt_live_count(enum mt_live_space space, uint64_t addr, int 
 
 /* Removing a slot moves another block into it, so the slot is visited again. A block that moves
  * from the start of the table to its end was visited before. */
-static void take_from(struct part *part, uint64_t context, mt_live_visit *visit, void *user)
+static void take_from(struct part *part, uint64_t context, mt_cupti_live_visit *visit, void *user)
 {
     for (uint32_t at = 0; at < part->capacity; at++)
         while (part->slots[at].space && part->slots[at].context == context) {
-            struct mt_live_block taken = part->slots[at];
+            struct mt_cupti_live_block taken = part->slots[at];
             empty_slot(part, &part->slots[at]);
             visit(user, &taken);
         }
 }
 
-void mt_live_take_of_context(uint64_t context, mt_live_visit *visit, void *user)
+void mt_cupti_live_take_of_context(uint64_t context, mt_cupti_live_visit *visit, void *user)
 {
     for (int i = 0; i < PARTS; i++) {
         pthread_mutex_lock(&parts[i].lock);
@@ -184,7 +188,7 @@ void mt_live_take_of_context(uint64_t context, mt_live_visit *visit, void *user)
     }
 }
 
-void mt_live_forget(void)
+void mt_cupti_live_forget(void)
 {
     for (int i = 0; i < PARTS; i++) {
         pthread_mutex_init(&parts[i].lock, NULL);

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum mt_live_space {
+enum mt_cupti_live_space {
     MT_LIVE_NONE,
     MT_LIVE_DEVICE, /* addresses that cuMemFree, cuMemFreeAsync and cuIpcCloseMemHandle accept */
     MT_LIVE_HOST,
@@ -19,7 +19,7 @@ enum mt_live_space {
     MT_LIVE_RESERVED
 };
 
-struct mt_live_block {
+struct mt_cupti_live_block {
     uint64_t addr;
     uint64_t size_bytes;
     uint64_t context; /* the block ends with this context; 0 = it does not end with a context */
@@ -32,27 +32,31 @@ struct mt_live_block {
 /* Adds a block. If an older block at this address is still alive, its free was missed: the new
  * block replaces it, and *replaced is a copy of the older one. Otherwise replaced->space is
  * MT_LIVE_NONE. Returns false and changes nothing if memory runs out. */
-bool mt_live_put(const struct mt_live_block *block, struct mt_live_block *replaced);
+bool mt_cupti_live_put(const struct mt_cupti_live_block *block,
+                       struct mt_cupti_live_block *replaced);
 
-bool mt_live_find(enum mt_live_space space, uint64_t addr, struct mt_live_block *found);
+bool mt_cupti_live_find(enum mt_cupti_live_space space, uint64_t addr,
+                        struct mt_cupti_live_block *found);
 
 /* Removes a block, regardless of its counts, and copies it to *taken. Returns false if there is
  * none. */
-bool mt_live_take(enum mt_live_space space, uint64_t addr, struct mt_live_block *taken);
+bool mt_cupti_live_take(enum mt_cupti_live_space space, uint64_t addr,
+                        struct mt_cupti_live_block *taken);
 
-/* The result of mt_live_count. */
-enum mt_live_outcome { MT_LIVE_UNKNOWN, MT_LIVE_STAYS, MT_LIVE_GONE };
+/* The result of mt_cupti_live_count. */
+enum mt_cupti_live_outcome { MT_LIVE_UNKNOWN, MT_LIVE_STAYS, MT_LIVE_GONE };
 
 /* Adds to the counts, which never fall below 0. Removes the block when both are 0. */
-enum mt_live_outcome mt_live_count(enum mt_live_space space, uint64_t addr, int references,
-                                   int mappings, struct mt_live_block *block);
+enum mt_cupti_live_outcome mt_cupti_live_count(enum mt_cupti_live_space space, uint64_t addr,
+                                               int references, int mappings,
+                                               struct mt_cupti_live_block *block);
 
 /* Removes all blocks of the context, in no particular order, and passes each to `visit`. A lock is
  * held, so `visit` must not call functions of this file. */
-typedef void mt_live_visit(void *user, const struct mt_live_block *taken);
-void mt_live_take_of_context(uint64_t context, mt_live_visit *visit, void *user);
+typedef void mt_cupti_live_visit(void *user, const struct mt_cupti_live_block *taken);
+void mt_cupti_live_take_of_context(uint64_t context, mt_cupti_live_visit *visit, void *user);
 
 /* Call it in a forked child. Removes all blocks without taking a lock. */
-void mt_live_forget(void);
+void mt_cupti_live_forget(void);
 
 #endif

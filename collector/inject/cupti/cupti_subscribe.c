@@ -1,5 +1,5 @@
 /* See cupti_subscribe.h. Up to CUPTI 13.1 a process has one subscriber, and memtrace shares its
- * place (cupti_place.h). Later versions allow several on request. */
+ * place (cupti_slot.h). Later versions allow several on request. */
 #include "cupti_subscribe.h"
 
 #include <errno.h>
@@ -9,7 +9,7 @@
 #include "cupti_calls.h"
 #include "cupti_contexts.h"
 #include "cupti_library.h"
-#include "cupti_place.h"
+#include "cupti_slot.h"
 #include "settings.h"
 
 struct attempt {
@@ -31,7 +31,7 @@ static void watch(const struct attempt *attempt, const struct mt_cupti_library *
         subscription->absent++;
     } else if (strcmp(name, entry->name) != 0) {
         subscription->differs++;
-    } else if (mt_cupti_place_request(MT_CUPTI_OWN, true, MT_CUPTI_DRIVER, entry->cbid) == 0) {
+    } else if (mt_cupti_slot_request(MT_CUPTI_OWN, true, MT_CUPTI_DRIVER, entry->cbid) == 0) {
         attempt->place_of[entry->cbid] = (uint8_t)(place + 1);
         subscription->watched++;
     } else {
@@ -57,12 +57,12 @@ static void look_for_newer(struct mt_cupti_subscription *subscription,
 
 static void watch_state(uint32_t domain, uint32_t cbid)
 {
-    (void)mt_cupti_place_request(MT_CUPTI_OWN, true, domain, cbid);
+    (void)mt_cupti_slot_request(MT_CUPTI_OWN, true, domain, cbid);
 }
 
 static void watch_all(const struct attempt *attempt, const struct mt_cupti_library *library)
 {
-    mt_cupti_contexts_ask(library->device_id);
+    mt_cupti_contexts_set_query(library->device_id);
     for (size_t place = 0; place < mt_cupti_entry_count; place++)
         watch(attempt, library, place);
     look_for_newer(attempt->subscription, library);
@@ -83,7 +83,7 @@ static int subscribe_named(const struct mt_cupti_library *library, bool several,
         .oldSubscriberSize = 128,
         .allowMultipleSubscribers = several,
     };
-    return library->subscribe_v2(subscriber, mt_cupti_place_callback, NULL, &params);
+    return library->subscribe_v2(subscriber, mt_cupti_slot_callback, NULL, &params);
 }
 
 static int subscribe(const struct attempt *attempt, const struct mt_cupti_library *library,
@@ -91,7 +91,7 @@ static int subscribe(const struct attempt *attempt, const struct mt_cupti_librar
 {
     int result = 0;
     if (!library->subscribe_v2)
-        return library->subscribe(subscriber, mt_cupti_place_callback, NULL);
+        return library->subscribe(subscriber, mt_cupti_slot_callback, NULL);
     if (attempt->subscription->version >= MT_CUPTI_SEVERAL_SINCE) {
         result = subscribe_named(library, true, holder, subscriber);
         if (result == 0)
@@ -125,18 +125,18 @@ static int take(const struct attempt *attempt, const struct mt_cupti_library *li
 {
     void *subscriber = NULL;
     int result = MT_CUPTI_SUCCESS;
-    if (!mt_cupti_place_claim()) {
+    if (!mt_cupti_slot_claim()) {
         strcpy(holder, "it is subscribing now");
         return MT_CUPTI_MULTIPLE_SUBSCRIBERS;
     }
-    if (!mt_cupti_place_library()) {
+    if (!mt_cupti_slot_library()) {
         result = subscribe(attempt, library, holder, &subscriber);
         if (result == MT_CUPTI_SUCCESS)
-            mt_cupti_place_hold(library, subscriber);
+            mt_cupti_slot_hold(library, subscriber);
     }
     if (result == MT_CUPTI_SUCCESS)
-        mt_cupti_place_set_own(attempt->callback);
-    mt_cupti_place_release();
+        mt_cupti_slot_set_own(attempt->callback);
+    mt_cupti_slot_release();
     return result;
 }
 
@@ -154,7 +154,7 @@ static bool try_library(void *user, const struct mt_cupti_library *library)
         return result == MT_CUPTI_MULTIPLE_SUBSCRIBERS;
     }
     attempt->subscription->refusal[0] = 0;
-    watch_all(attempt, mt_cupti_place_library());
+    watch_all(attempt, mt_cupti_slot_library());
     return true;
 }
 
@@ -167,7 +167,7 @@ bool mt_cupti_subscribe(mt_cupti_callback *callback, uint8_t *place_of, size_t p
         strcpy(subscription->refusal, "it is disabled");
         return false;
     }
-    const struct mt_cupti_library *held = mt_cupti_place_library();
+    const struct mt_cupti_library *held = mt_cupti_slot_library();
     bool tried = held ? try_library(&attempt, held)
                       : mt_cupti_search(mt_recorder_settings->cupti, try_library, &attempt);
     if (!held && !tried && !attempt.refused && errno == ENOMEM)

@@ -16,7 +16,7 @@
 #include "cupti_contexts.h"
 #include "cupti_decoders.h"
 #include "cupti_live.h"
-#include "cupti_place.h"
+#include "cupti_slot.h"
 #include "cupti_subscribe.h"
 #include "inject_source.h"
 #include "settings.h"
@@ -27,7 +27,7 @@ enum { CAPTURE_ACTIVE = 1 /* CU_STREAM_CAPTURE_STATUS_ACTIVE */ };
 
 static mt_cu_is_capturing *ask_legacy, *ask_per_thread;
 
-void mt_cupti_capture_ask(mt_cu_is_capturing *legacy, mt_cu_is_capturing *per_thread)
+void mt_cupti_capture_set_query(mt_cu_is_capturing *legacy, mt_cu_is_capturing *per_thread)
 {
     ask_legacy = legacy;
     ask_per_thread = per_thread;
@@ -41,14 +41,15 @@ static mt_cu_is_capturing *find(void *library, const char *name)
     return function;
 }
 
-/* Like mt_cupti_capture_ask, with the functions of the libcuda that the process has loaded. */
+/* Like mt_cupti_capture_set_query, with the functions of the libcuda that the process has loaded.
+ */
 static void cupti_capture_find(void)
 {
     void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
     if (!library)
         return;
-    mt_cupti_capture_ask(find(library, "cuStreamIsCapturing"),
-                         find(library, "cuStreamIsCapturing_ptsz"));
+    mt_cupti_capture_set_query(find(library, "cuStreamIsCapturing"),
+                               find(library, "cuStreamIsCapturing_ptsz"));
     dlclose(library); /* the process keeps the library loaded */
 }
 
@@ -158,7 +159,7 @@ static void dispatch(uint32_t domain, uint32_t cbid, const void *data)
 static bool is_question(uint32_t domain, uint32_t cbid)
 {
     unsigned place = domain == MT_CUPTI_DRIVER && cbid < MAX_CBIDS ? place_of[cbid] : 0;
-    return place && mt_cupti_asks_device(&mt_cupti_entries[place - 1]);
+    return place && mt_cupti_is_device_query(&mt_cupti_entries[place - 1]);
 }
 
 static void tell_start(void);
@@ -241,7 +242,7 @@ static void tell_start(void)
             &once, "no driver events: %s (MEMTRACE_CUPTI=none wraps the driver instead)",
             subscription.refusal);
     tell_facts();
-    mt_cupti_contexts_tell_devices();
+    mt_cupti_contexts_record_devices();
     atomic_store_explicit(&told, true, memory_order_release);
 }
 
@@ -303,8 +304,8 @@ static void forked(void)
     active = false;
     begun = initialised = told = false;
     memset(place_of, 0, sizeof place_of);
-    mt_cupti_place_forked();
-    mt_live_forget();
+    mt_cupti_slot_forked();
+    mt_cupti_live_forget();
     mt_cupti_contexts_forget();
     mt_cupti_pools_forget();
 }

@@ -31,6 +31,6 @@ typedef uint32_t mt_cu_is_capturing(uint64_t stream, uint32_t *status);
 /* Sets the functions that query a stream: one for calls in which stream 0 means the legacy default
  * stream, and one for calls in which it means the default stream of the thread. NULL: nothing
  * counts as captured. */
-void mt_cupti_capture_ask(mt_cu_is_capturing *legacy, mt_cu_is_capturing *per_thread);
+void mt_cupti_capture_set_query(mt_cu_is_capturing *legacy, mt_cu_is_capturing *per_thread);
 
 #endif

@@ -68,7 +68,7 @@ struct nvml_functions {
 struct answer {
     const struct mt_nvml_device *devices;
     uint32_t count; /* number of devices */
-    struct mt_nvml_place *places;
+    struct mt_nvml_cuda_device *places;
     uint32_t place_count;
     const char *why;
 };
@@ -87,7 +87,7 @@ static bool is_bus_order(const struct answer *answer, const char *order)
 /* Returns false if the device is already in the list. */
 static bool add(struct answer *answer, uint32_t index, const char *instance, size_t length)
 {
-    struct mt_nvml_place *place;
+    struct mt_nvml_cuda_device *place;
 
     for (uint32_t i = 0; i < answer->place_count; i++)
         if (answer->places[i].index == index && !instance)
@@ -95,7 +95,7 @@ static bool add(struct answer *answer, uint32_t index, const char *instance, siz
     if (answer->place_count == MT_NVML_DEVICES)
         return true;
     place = &answer->places[answer->place_count++];
-    *place = (struct mt_nvml_place){.index = index};
+    *place = (struct mt_nvml_cuda_device){.index = index};
     if (instance)
         memcpy(place->instance, instance,
                length < sizeof place->instance ? length : sizeof place->instance - 1);
@@ -165,7 +165,7 @@ static void read_list(struct answer *answer, const char *list, bool bus_order)
 }
 
 uint32_t mt_nvml_order(const struct mt_nvml_device *devices, uint32_t count, const char *visible,
-                       const char *order, struct mt_nvml_place places[MT_NVML_DEVICES],
+                       const char *order, struct mt_nvml_cuda_device places[MT_NVML_DEVICES],
                        const char **why)
 {
     struct answer answer = {.devices = devices, .count = count, .places = places};
@@ -311,7 +311,7 @@ static uint32_t list_devices(struct mt_nvml_device *devices, void **handles)
     return count;
 }
 
-static void *handle_of(const struct mt_nvml_place *place, void *const *handles)
+static void *handle_of(const struct mt_nvml_cuda_device *place, void *const *handles)
 {
     void *handle = NULL;
 
@@ -338,7 +338,7 @@ static bool find_devices(void)
 {
     uint32_t found = 0;
     static struct mt_nvml_device devices[MT_NVML_DEVICES];
-    static struct mt_nvml_place places[MT_NVML_DEVICES];
+    static struct mt_nvml_cuda_device places[MT_NVML_DEVICES];
     void *handles[MT_NVML_DEVICES];
 
     nvml.count = mt_nvml_order(devices, list_devices(devices, handles),

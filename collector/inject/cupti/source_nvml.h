@@ -35,7 +35,7 @@ struct mt_nvml_device {
 };
 
 /* One of CUDA's devices. */
-struct mt_nvml_place {
+struct mt_nvml_cuda_device {
     uint32_t index;              /* NVML's */
     char instance[MT_NVML_TEXT]; /* UUID of a MIG instance ("MIG-..."), or "" */
 };
@@ -44,7 +44,7 @@ struct mt_nvml_place {
  * the values of CUDA_VISIBLE_DEVICES and CUDA_DEVICE_ORDER, NULL if not set. If the order cannot
  * be determined, returns 0 and sets *why to the reason; otherwise *why is NULL. */
 uint32_t mt_nvml_order(const struct mt_nvml_device *devices, uint32_t count, const char *visible,
-                       const char *order, struct mt_nvml_place places[MT_NVML_DEVICES],
+                       const char *order, struct mt_nvml_cuda_device places[MT_NVML_DEVICES],
                        const char **why);
 
 #endif

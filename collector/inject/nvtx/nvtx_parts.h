@@ -111,8 +111,9 @@ void mt_nvtx_schema_add(uint32_t domain, const struct nvtx_schema *schema);
 
 /* Records COMMUNICATOR if the domain is that of NCCL and the payloads describe a communicator.
  * Call it between push and pop of their range. */
-void mt_nvtx_communicator_tell(uint32_t domain, const struct nvtx_payload *payloads, size_t count);
-/* Like mt_nvtx_communicator_tell, for the payloads (if any) in the attributes with which a range
+void mt_nvtx_communicator_record(uint32_t domain, const struct nvtx_payload *payloads,
+                                 size_t count);
+/* Like mt_nvtx_communicator_record, for the payloads (if any) in the attributes with which a range
  * begins. */
 void mt_nvtx_communicator_attached(uint32_t domain, const struct nvtx_attributes *attributes);
 

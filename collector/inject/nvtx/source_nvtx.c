@@ -142,7 +142,7 @@ static bool install(const struct slots *core, const struct slots *core2)
         return false;
     if (!note_all_next(core, mt_nvtx_core_slots, mt_nvtx_next_core) ||
         !note_all_next(core2, mt_nvtx_core2_slots, mt_nvtx_next_core2)) {
-        mt_collect_say(&said, REFUSED, mt_recorder_settings->next_nvtx);
+        mt_collect_message(&said, REFUSED, mt_recorder_settings->next_nvtx);
         atomic_store(&refused, true); /* there may be no trace yet */
         return false;
     }

@@ -57,7 +57,7 @@ static int on_range_pop_payload(void *domain, const struct nvtx_payload *payload
     uint32_t number = mt_nvtx_domain(domain);
     int saved = errno, level;
 
-    mt_nvtx_communicator_tell(number, payloads, count);
+    mt_nvtx_communicator_record(number, payloads, count);
     level = mt_nvtx_pop(number);
     errno = saved;
     if (next_range_pop_payload())

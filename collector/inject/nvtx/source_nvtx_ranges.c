@@ -214,8 +214,9 @@ uint64_t mt_nvtx_start(uint64_t next, uint32_t domain, const struct nvtx_attribu
     struct started range = {0};
 
     if (slot == SIZE_MAX) {
-        mt_collect_say(&said, "too many NVTX ranges were started and not ended: the trace lacks "
-                              "some");
+        mt_collect_message(&said,
+                           "too many NVTX ranges were started and not ended: the trace lacks "
+                           "some");
         return id;
     }
     range.name = record(MT_EVENT_PHASE_PUSH, domain, attributes, &range.thread);

@@ -182,7 +182,7 @@ static void emit(uint32_t domain, const struct told *told)
         mt_collect_emit(&event);
 }
 
-void mt_nvtx_communicator_tell(uint32_t domain, const struct nvtx_payload *payloads, size_t count)
+void mt_nvtx_communicator_record(uint32_t domain, const struct nvtx_payload *payloads, size_t count)
 {
     struct told told;
 
@@ -197,9 +197,9 @@ void mt_nvtx_communicator_attached(uint32_t domain, const struct nvtx_attributes
 {
     if (domain && attributes && attributes->size >= sizeof *attributes &&
         attributes->payload_type == NVTX_PAYLOAD_IS_EXTENDED && attributes->payload_count > 0)
-        mt_nvtx_communicator_tell(domain,
-                                  (const struct nvtx_payload *)(uintptr_t)attributes->payload,
-                                  (size_t)attributes->payload_count);
+        mt_nvtx_communicator_record(domain,
+                                    (const struct nvtx_payload *)(uintptr_t)attributes->payload,
+                                    (size_t)attributes->payload_count);
 }
 
 uint64_t mt_nvtx_communicator_last(void)

@@ -415,7 +415,7 @@ static bool say(const char *what)
 {
     const char *version = mt_torch_version_text();
 
-    mt_collect_say(&said, "PyTorch%s%s: %s", *version ? " " : "", version, what);
+    mt_collect_message(&said, "PyTorch%s%s: %s", *version ? " " : "", version, what);
     return false;
 }
 
@@ -500,14 +500,14 @@ bool mt_torch_allocator_meet(void *library, bool has_reports)
 static void poll(void)
 {
     torch_allocator_tell();
-    mt_torch_limit_tell();
+    mt_torch_limit_record();
     mt_torch_scopes_begin();
 }
 
 static void stop(void)
 {
     torch_allocator_tell(); /* the process may end before the next poll */
-    mt_torch_limit_tell();
+    mt_torch_limit_record();
     if (mt_torch_mode() == MT_TORCH_TRACKED && mt_torch_tracker_never_refused())
         mt_collect_fact("never_refused", "1");
 }

@@ -102,7 +102,7 @@ static void hold(const struct mt_raw_event *event)
     else if (mt_torch_mode() == MT_TORCH_TRACKED)
         mt_collect_emit(event);
     unlock_held();
-    mt_torch_tell();
+    mt_torch_record_source();
 }
 
 static void emit(const struct mt_raw_event *event)
@@ -111,7 +111,7 @@ static void emit(const struct mt_raw_event *event)
         hold(event);
         return;
     }
-    mt_torch_tell();
+    mt_torch_record_source();
     mt_collect_emit(event);
 }
 
@@ -123,10 +123,10 @@ static void conclude(bool agrees)
     if (mt_torch_mode() == MT_TORCH_CHECKING)
         decide(agrees ? MT_TORCH_TRACKED : MT_TORCH_REPORTS);
     unlock_held();
-    mt_torch_tell();
+    mt_torch_record_source();
     if (!agrees)
-        mt_collect_say(&said, "PyTorch: the allocator's tracker and its reports do not agree; "
-                              "sizes are those of blocks, not requests");
+        mt_collect_message(&said, "PyTorch: the allocator's tracker and its reports do not agree; "
+                                  "sizes are those of blocks, not requests");
 }
 
 /* Handles a report in mode CHECKING. The mode becomes TRACKED if the report agrees with the last
@@ -354,7 +354,7 @@ static void emit_usage(uint64_t addr, int64_t bytes, int device)
     }
     if (!mt_torch_reports_seen()) {
         mt_torch_note_report();
-        mt_torch_tell();
+        mt_torch_record_source();
     }
 }
 

@@ -97,7 +97,7 @@ static uint64_t common_limit(void)
     return limit;
 }
 
-void mt_torch_limit_tell(void)
+void mt_torch_limit_record(void)
 {
     uint64_t limit;
     char text[24];
@@ -186,7 +186,7 @@ static void tell_reported(void)
     mt_collect_fact("has_free_requested", "1");
 }
 
-void mt_torch_tell(void)
+void mt_torch_record_source(void)
 {
     enum mt_torch_mode mode = mt_torch_mode();
 

@@ -49,7 +49,7 @@ void mt_torch_note_options(void);
 
 /* Records in the header whether events come from the tracker or from reports. It does so with the
  * first event, so that the trace of a killed process has these facts. */
-void mt_torch_tell(void);
+void mt_torch_record_source(void);
 
 void mt_torch_facts_forked(void);
 
@@ -127,7 +127,7 @@ void mt_torch_reports_resolve(void *library);
 
 void mt_torch_limit_set(double fraction, int device); /* the program set this fraction */
 void mt_torch_limit_reserve(int device, uint64_t bytes, bool gives_back);
-void mt_torch_limit_tell(void); /* on the writer thread: records the limit in the header */
+void mt_torch_limit_record(void); /* on the writer thread: records the limit in the header */
 
 /* ---- source_torch_scopes.c: RecordFunction ---- */
 

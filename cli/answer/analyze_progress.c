@@ -1,4 +1,4 @@
-#include "shown_analysis.h"
+#include "analyze_progress.h"
 
 #include "progress.h"
 
@@ -7,8 +7,9 @@ static void show(void *progress, const char *what, double share)
     mt_progress_update(progress, what, share);
 }
 
-enum mt_status mt_analyze_shown(struct mt_source *source, const struct mt_analyze_options *options,
-                                bool quiet, struct mt_report **report, struct mt_error *error)
+enum mt_status mt_analyze_with_progress(struct mt_source *source,
+                                        const struct mt_analyze_options *options, bool quiet,
+                                        struct mt_report **report, struct mt_error *error)
 {
     struct mt_analyze_options shown = *options;
     struct mt_progress progress;

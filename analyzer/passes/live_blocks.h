@@ -1,7 +1,7 @@
 /* The pass `blocks`: keeps the live blocks with stack, phase of allocation and role, and copies
  * them, grouped, at chosen events. */
-#ifndef MT_ANALYZER_HOLDERS_H
-#define MT_ANALYZER_HOLDERS_H
+#ifndef MT_ANALYZER_LIVE_BLOCKS_H
+#define MT_ANALYZER_LIVE_BLOCKS_H
 
 #include "idle.h"
 #include "block_life.h"
@@ -12,7 +12,7 @@
 #include "survey.h"
 #include "ties.h"
 
-struct mt_holders_device {
+struct mt_live_blocks_device {
     uint16_t device;
     struct mt_idle_watch idle;
     struct mt_bytes now;
@@ -22,7 +22,7 @@ struct mt_holders_device {
     struct mt_pins pins;   /* zero: not requested */
 };
 
-struct mt_holders {
+struct mt_live_blocks {
     struct mt_arena *arena;
     struct mt_survey *survey;
     struct mt_map slots; /* address and device -> index */
@@ -32,8 +32,8 @@ struct mt_holders {
     struct mt_site_table sites;
     struct mt_block_life *blocks;
     uint32_t block_count, block_capacity, block_free;
-    bool completes_at_request;         /* the trace has no free_completed */
-    struct mt_holders_device *devices; /* parallel to the survey's */
+    bool completes_at_request;             /* the trace has no free_completed */
+    struct mt_live_blocks_device *devices; /* parallel to the survey's */
 
     struct mt_snapshot *snapshots; /* sorted by event */
     uint32_t snapshot_count, next_snapshot;
@@ -45,12 +45,12 @@ struct mt_holders {
 
 /* Call it before the first event of a pass. `holders` has snapshots, builders, and started lives
  * and pins; the rest is zero. Fills and feeds them. */
-void mt_holders_begin(struct mt_holders *holders, const struct mt_source *source);
-void mt_holders_event(struct mt_holders *holders, const struct mt_event *event);
+void mt_live_blocks_begin(struct mt_live_blocks *holders, const struct mt_source *source);
+void mt_live_blocks_event(struct mt_live_blocks *holders, const struct mt_event *event);
 /* Call it after the last event. */
-void mt_holders_finish(struct mt_holders *holders);
+void mt_live_blocks_finish(struct mt_live_blocks *holders);
 /* Returns the bytes of memory that this pass uses for live blocks, without its listeners. */
-uint64_t mt_holders_bytes(const struct mt_holders *holders);
-void mt_holders_release(struct mt_holders *holders);
+uint64_t mt_live_blocks_bytes(const struct mt_live_blocks *holders);
+void mt_live_blocks_release(struct mt_live_blocks *holders);
 
 #endif

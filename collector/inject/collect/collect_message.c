@@ -1,5 +1,5 @@
-/* See tell_user.h. */
-#include "tell_user.h"
+/* See collect_message.h. */
+#include "collect_message.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -41,7 +41,7 @@ void mt_format_cut(char *out, size_t bytes, const char *format, va_list argument
     memcpy(out + end, cut, sizeof cut);
 }
 
-void mt_collect_say(bool *once, const char *format, ...)
+void mt_collect_message(bool *once, const char *format, ...)
 {
     char line[MT_COLLECT_LINE_BYTES + 1] = "memtrace: ";
     size_t used = strlen(line);

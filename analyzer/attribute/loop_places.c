@@ -1,6 +1,6 @@
 /* Parents have lower ids than their children, so one walk down the ids gives each node the kinds of
  * everything below it. */
-#include "places.h"
+#include "loop_places.h"
 
 #include "grow.h"
 #include "map.h"
@@ -18,14 +18,14 @@ _Static_assert(MT_PHASE_OPTIMIZER < 8, "kinds are bits of a byte");
 /* OPTIMIZER is 7 and ZERO_GRAD 6: both change parameters or what belongs to them. */
 #define UPDATE ((1u << MT_PHASE_OPTIMIZER) | (1u << MT_PHASE_ZERO_GRAD))
 
-void mt_places_update(struct mt_places *places, const struct mt_symbols *symbols)
+void mt_loop_places_update(struct mt_loop_places *places, const struct mt_symbols *symbols)
 {
     mt_grow_zeroed_to(&places->used, &places->capacity, symbols->stack_count, sizeof *places->used);
     places->symbols = symbols;
     places->count = symbols->stack_count;
 }
 
-void mt_places_release(struct mt_places *places)
+void mt_loop_places_release(struct mt_loop_places *places)
 {
     mt_python_tree_release(&places->tree);
     free(places->place);
@@ -33,7 +33,7 @@ void mt_places_release(struct mt_places *places)
     memset(places, 0, sizeof *places);
 }
 
-static const struct mt_frame *frame_of(const struct mt_places *places, uint32_t node)
+static const struct mt_frame *frame_of(const struct mt_loop_places *places, uint32_t node)
 {
     static const struct mt_frame none = {0, 0, 0};
     uint32_t frame = places->symbols->stacks[node].frame;
@@ -42,7 +42,7 @@ static const struct mt_frame *frame_of(const struct mt_places *places, uint32_t 
 }
 
 /* A body: a function, called from one node. */
-static uint64_t body_key(const struct mt_places *places, uint32_t node)
+static uint64_t body_key(const struct mt_loop_places *places, uint32_t node)
 {
     const struct mt_frame *frame = frame_of(places, node);
     uint64_t function = (uint64_t)frame->function << 32 | frame->file;
@@ -56,7 +56,7 @@ static bool does_parts(uint32_t below)
 }
 
 /* Sums the kinds below each node, and in each body. */
-static void sum_up(const struct mt_places *places, uint8_t *below, struct mt_map *bodies)
+static void sum_up(const struct mt_loop_places *places, uint8_t *below, struct mt_map *bodies)
 {
     for (uint32_t id = places->count; id-- > 0;) {
         uint32_t self = places->tree.nodes[id].self, parent, sum;
@@ -81,7 +81,7 @@ enum { BESIDE_MODEL, MODEL_BODY, IN_MODEL };
 
 /* The lines of the outermost module's forward are also places: a model that is called repeatedly
  * from one line turns there. */
-static uint8_t find_model(const struct mt_places *places, const struct mt_stack_kinds *kinds,
+static uint8_t find_model(const struct mt_loop_places *places, const struct mt_stack_kinds *kinds,
                           const uint8_t *model, uint32_t id)
 {
     uint32_t parent = places->tree.nodes[id].parent;
@@ -96,7 +96,7 @@ static uint8_t find_model(const struct mt_places *places, const struct mt_stack_
 }
 
 /* Whether node `id` does a part of the work that others in its body do not. */
-static bool is_place(const struct mt_places *places, const struct mt_stack_kinds *kinds,
+static bool is_place(const struct mt_loop_places *places, const struct mt_stack_kinds *kinds,
                      const struct mt_map *bodies, const uint8_t *model, uint32_t id)
 {
     if (bodies)
@@ -105,7 +105,7 @@ static bool is_place(const struct mt_places *places, const struct mt_stack_kinds
            (mt_stack_kind(kinds, id) & MT_STACK_KIND_MASK) == MT_PHASE_UNKNOWN;
 }
 
-static void find_places(struct mt_places *places, const struct mt_stack_kinds *kinds,
+static void find_places(struct mt_loop_places *places, const struct mt_stack_kinds *kinds,
                         const struct mt_map *bodies, uint8_t *model)
 {
     for (uint32_t id = 0; id < places->count; id++) {
@@ -123,7 +123,8 @@ static void find_places(struct mt_places *places, const struct mt_stack_kinds *k
     }
 }
 
-void mt_places_find(struct mt_places *places, const struct mt_stack_kinds *kinds, bool is_training)
+void mt_loop_places_find(struct mt_loop_places *places, const struct mt_stack_kinds *kinds,
+                         bool is_training)
 {
     uint8_t *below = mt_memory_zeroed((size_t)places->count + 1, 1);
     struct mt_map bodies = {0};
@@ -139,8 +140,8 @@ void mt_places_find(struct mt_places *places, const struct mt_stack_kinds *kinds
     free(below);
 }
 
-bool mt_places_turn(const struct mt_places *places, uint32_t from, uint32_t to,
-                    struct mt_turn *turn)
+bool mt_loop_places_turn(const struct mt_loop_places *places, uint32_t from, uint32_t to,
+                         struct mt_turn *turn)
 {
     const struct mt_python_node *nodes = places->tree.nodes;
     const struct mt_frame *before, *after;
@@ -162,12 +163,12 @@ bool mt_places_turn(const struct mt_places *places, uint32_t from, uint32_t to,
            after->line < before->line;
 }
 
-struct mt_turn mt_places_at(const struct mt_places *places, uint32_t place)
+struct mt_turn mt_loop_places_at(const struct mt_loop_places *places, uint32_t place)
 {
     return (struct mt_turn){places->tree.nodes[place].parent, frame_of(places, place)->line};
 }
 
-bool mt_places_encloses(const struct mt_places *places, uint32_t outer, uint32_t inner)
+bool mt_loop_places_encloses(const struct mt_loop_places *places, uint32_t outer, uint32_t inner)
 {
     while (places->tree.nodes[inner].depth > places->tree.nodes[outer].depth)
         inner = places->tree.nodes[inner].parent;

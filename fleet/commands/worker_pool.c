@@ -1,4 +1,4 @@
-#include "fleet_crew.h"
+#include "worker_pool.h"
 
 #include <pthread.h>
 
@@ -7,7 +7,7 @@
 enum { MAX_THREADS = 32 };
 
 struct state {
-    const struct mt_fleet_crew *crew;
+    const struct mt_worker_pool *crew;
     pthread_mutex_t lock; /* protects the fields below */
     uint32_t next, done, failed;
     enum mt_status status;
@@ -51,7 +51,7 @@ static void show(void *context, double share)
 
 static void work(struct state *state, const struct mt_fleet_share *share)
 {
-    const struct mt_fleet_crew *crew = state->crew;
+    const struct mt_worker_pool *crew = state->crew;
     uint32_t index;
 
     while (take(state, &index)) {
@@ -69,7 +69,7 @@ static void *help(void *context)
     return NULL;
 }
 
-enum mt_status mt_fleet_crew_run(const struct mt_fleet_crew *crew, uint32_t *failed)
+enum mt_status mt_worker_pool_run(const struct mt_worker_pool *crew, uint32_t *failed)
 {
     struct state state = {.crew = crew, .lock = PTHREAD_MUTEX_INITIALIZER};
     const struct mt_fleet_share share = {show, &state};

@@ -1,4 +1,4 @@
-/* See cupti_place.h. Callbacks run while a guest subscribes or unsubscribes. They read two pointers
+/* See cupti_slot.h. Callbacks run while a guest subscribes or unsubscribes. They read two pointers
  * and a byte, and take no lock. The target of a guest pointer is never freed (a profiler that
  * subscribes again uses the same one).
  *
@@ -7,7 +7,7 @@
  * disabled callback by callback, CUPTI 13.0 considers it still enabled, and enabling it again does
  * nothing. Callback 0, which is not a call, is never passed to CUPTI: disabling it mutes all others
  * of its domain. */
-#include "cupti_place.h"
+#include "cupti_slot.h"
 
 #include <sched.h>
 #include <stdatomic.h>
@@ -44,7 +44,7 @@ static uint64_t now_ns(void)
     return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
 }
 
-bool mt_cupti_place_claim(void)
+bool mt_cupti_slot_claim(void)
 {
     uint64_t start_ns = now_ns();
     if (has_claim)
@@ -58,24 +58,24 @@ bool mt_cupti_place_claim(void)
     return true;
 }
 
-void mt_cupti_place_release(void)
+void mt_cupti_slot_release(void)
 {
     has_claim = false;
     atomic_flag_clear(&claimed);
 }
 
-const struct mt_cupti_library *mt_cupti_place_library(void)
+const struct mt_cupti_library *mt_cupti_slot_library(void)
 {
-    return mt_cupti_place_subscriber() ? &place.library : NULL;
+    return mt_cupti_slot_subscriber() ? &place.library : NULL;
 }
 
-void mt_cupti_place_hold(const struct mt_cupti_library *library, void *subscriber)
+void mt_cupti_slot_hold(const struct mt_cupti_library *library, void *subscriber)
 {
     place.library = *library;
     atomic_store(&place.subscriber, subscriber);
 }
 
-void mt_cupti_place_forget(void)
+void mt_cupti_slot_forget(void)
 {
     atomic_store(&place.subscriber, NULL);
     atomic_store(&place.own, NULL);
@@ -83,7 +83,7 @@ void mt_cupti_place_forget(void)
     memset((void *)place.requests, 0, sizeof place.requests);
 }
 
-void mt_cupti_place_set_own(mt_cupti_callback *callback)
+void mt_cupti_slot_set_own(mt_cupti_callback *callback)
 {
     atomic_store(&place.own, callback);
 }
@@ -100,7 +100,7 @@ static struct guest *find_guest(mt_cupti_callback *callback, void *user)
     return guest;
 }
 
-bool mt_cupti_place_set_guest(mt_cupti_callback *callback, void *user)
+bool mt_cupti_slot_set_guest(mt_cupti_callback *callback, void *user)
 {
     struct guest *guest = callback ? find_guest(callback, user) : NULL;
     if (guest || !callback)
@@ -108,18 +108,18 @@ bool mt_cupti_place_set_guest(mt_cupti_callback *callback, void *user)
     return guest || !callback;
 }
 
-void *mt_cupti_place_subscriber(void)
+void *mt_cupti_slot_subscriber(void)
 {
     return atomic_load(&place.subscriber);
 }
 
-bool mt_cupti_place_has(enum mt_cupti_side side)
+bool mt_cupti_slot_has(enum mt_cupti_side side)
 {
     return side == MT_CUPTI_OWN ? atomic_load(&place.own) != NULL
                                 : atomic_load(&place.guest) != NULL;
 }
 
-void mt_cupti_place_forked(void)
+void mt_cupti_slot_forked(void)
 {
     atomic_store(&place.own, NULL);
     has_claim = false;
@@ -149,7 +149,7 @@ static bool is_no_call(uint32_t cbid)
  * if the requests changed meanwhile. */
 static int settle(const _Atomic uint8_t *requests, uint32_t domain, uint32_t cbid)
 {
-    void *subscriber = mt_cupti_place_subscriber();
+    void *subscriber = mt_cupti_slot_subscriber();
     bool enable;
     int result;
     do {
@@ -165,11 +165,11 @@ static uint8_t note(_Atomic uint8_t *requests, enum mt_cupti_side side, bool ena
                   : atomic_fetch_and(requests, (uint8_t) ~(unsigned)side);
 }
 
-int mt_cupti_place_request(enum mt_cupti_side side, bool enable, uint32_t domain, uint32_t cbid)
+int mt_cupti_slot_request(enum mt_cupti_side side, bool enable, uint32_t domain, uint32_t cbid)
 {
     _Atomic uint8_t *requests = requests_of(domain, cbid);
     if (!requests)
-        return place.library.enable(enable, mt_cupti_place_subscriber(), domain, cbid);
+        return place.library.enable(enable, mt_cupti_slot_subscriber(), domain, cbid);
     uint8_t before = note(requests, side, enable);
     if (is_no_call(cbid))
         return MT_CUPTI_SUCCESS;
@@ -184,34 +184,34 @@ static int request_each(enum mt_cupti_side side, bool enable, uint32_t domain)
 {
     int result = MT_CUPTI_INVALID_PARAMETER;
     for (uint32_t cbid = 0; cbid < CBIDS; cbid++)
-        if (mt_cupti_place_request(side, enable, domain, cbid) == MT_CUPTI_SUCCESS)
+        if (mt_cupti_slot_request(side, enable, domain, cbid) == MT_CUPTI_SUCCESS)
             result = MT_CUPTI_SUCCESS;
     return result;
 }
 
-int mt_cupti_place_request_domain(enum mt_cupti_side side, bool enable, uint32_t domain)
+int mt_cupti_slot_request_domain(enum mt_cupti_side side, bool enable, uint32_t domain)
 {
     if (requests_of(domain, 0))
         return request_each(side, enable, domain);
     if (!place.library.enable_domain)
         return MT_CUPTI_NOT_INITIALIZED;
-    return place.library.enable_domain(enable, mt_cupti_place_subscriber(), domain);
+    return place.library.enable_domain(enable, mt_cupti_slot_subscriber(), domain);
 }
 
-int mt_cupti_place_request_all(enum mt_cupti_side side, bool enable)
+int mt_cupti_slot_request_all(enum mt_cupti_side side, bool enable)
 {
     for (uint32_t domain = 1; domain < DOMAINS; domain++)
-        if (mt_cupti_place_request_domain(side, enable, domain) == MT_CUPTI_NOT_INITIALIZED)
+        if (mt_cupti_slot_request_domain(side, enable, domain) == MT_CUPTI_NOT_INITIALIZED)
             return MT_CUPTI_NOT_INITIALIZED;
     return MT_CUPTI_SUCCESS; /* there are fewer domains, which is not an error */
 }
 
-int mt_cupti_place_state(enum mt_cupti_side side, uint32_t *enabled, uint32_t domain, uint32_t cbid)
+int mt_cupti_slot_state(enum mt_cupti_side side, uint32_t *enabled, uint32_t domain, uint32_t cbid)
 {
     _Atomic uint8_t *requests = requests_of(domain, cbid);
     if (!place.library.state)
         return MT_CUPTI_NOT_INITIALIZED;
-    int result = place.library.state(enabled, mt_cupti_place_subscriber(), domain, cbid);
+    int result = place.library.state(enabled, mt_cupti_slot_subscriber(), domain, cbid);
     if (result == MT_CUPTI_SUCCESS && requests &&
         (is_no_call(cbid) || (atomic_load(requests) & ~(unsigned)side)))
         *enabled = (atomic_load(requests) & side) != 0;
@@ -222,7 +222,7 @@ int mt_cupti_place_state(enum mt_cupti_side side, uint32_t *enabled, uint32_t do
  * enabled here: it must have enabled them in CUPTI directly. The collector comes first, because the
  * guest may detach CUPTI and `data` is not used after that. Driver calls that the collector makes
  * itself in its callback are reported to neither. */
-void mt_cupti_place_callback(void *user, uint32_t domain, uint32_t cbid, const void *data)
+void mt_cupti_slot_callback(void *user, uint32_t domain, uint32_t cbid, const void *data)
 {
     mt_cupti_callback *own = atomic_load_explicit(&place.own, memory_order_acquire);
     const _Atomic uint8_t *requests = requests_of(domain, cbid);

@@ -1,4 +1,4 @@
-#include "holders.h"
+#include "live_blocks.h"
 
 #include "process_memory.h"
 #include "util.h"
@@ -12,7 +12,7 @@ static uint64_t key_of(const struct mt_event *event)
     return event->addr ^ event->device * UINT64_C(0x9E3779B97F4A7C15);
 }
 
-static uint32_t take_slot(struct mt_holders *holders)
+static uint32_t take_slot(struct mt_live_blocks *holders)
 {
     uint32_t index;
 
@@ -33,15 +33,15 @@ static uint32_t take_slot(struct mt_holders *holders)
     return holders->block_count++;
 }
 
-static void give_slot(struct mt_holders *holders, uint32_t index)
+static void give_slot(struct mt_live_blocks *holders, uint32_t index)
 {
     holders->blocks[index].state = MT_BLOCK_UNUSED;
     holders->blocks[index].block = holders->block_free;
     holders->block_free = index + 1;
 }
 
-static void tell_birth(const struct mt_holders *holders, const struct mt_holders_device *device,
-                       uint32_t index)
+static void tell_birth(const struct mt_live_blocks *holders,
+                       const struct mt_live_blocks_device *device, uint32_t index)
 {
     for (uint32_t i = 0; i < device->models.count; i++) {
         const struct mt_model_feed *feed = &device->models.feeds[i];
@@ -51,8 +51,9 @@ static void tell_birth(const struct mt_holders *holders, const struct mt_holders
     }
 }
 
-static void tell_end(const struct mt_holders *holders, const struct mt_holders_device *device,
-                     uint32_t index, struct mt_block_end end)
+static void tell_end(const struct mt_live_blocks *holders,
+                     const struct mt_live_blocks_device *device, uint32_t index,
+                     struct mt_block_end end)
 {
     for (uint32_t i = 0; i < device->models.count; i++) {
         const struct mt_model_feed *feed = &device->models.feeds[i];
@@ -76,7 +77,7 @@ static struct mt_life life_of(const struct mt_block_life *block, uint64_t end_ev
                             .role = block->role};
 }
 
-static void leave_allocated(struct mt_holders *holders, struct mt_holders_device *device,
+static void leave_allocated(struct mt_live_blocks *holders, struct mt_live_blocks_device *device,
                             uint32_t index, const struct mt_event *event)
 {
     struct mt_block_life *block = &holders->blocks[index];
@@ -98,7 +99,7 @@ static void leave_allocated(struct mt_holders *holders, struct mt_holders_device
 
 /* Whether its stack identifies the code. If Python stacks are recorded, a stack of only native
  * frames is that of a worker thread, and counts as none. */
-static void finds_code(struct mt_holders *holders, uint32_t stack, bool *found)
+static void finds_code(struct mt_live_blocks *holders, uint32_t stack, bool *found)
 {
     *found = false;
     if (stack == MT_NO_ID)
@@ -110,7 +111,7 @@ static void finds_code(struct mt_holders *holders, uint32_t stack, bool *found)
 
 /* Links the block to its owner, or registers it as a possible owner. Blocks that are alive at the
  * start have no owner. */
-static void tie(struct mt_holders *holders, uint32_t index, bool initial)
+static void tie(struct mt_live_blocks *holders, uint32_t index, bool initial)
 {
     struct mt_block_life *block = &holders->blocks[index];
     const struct mt_stack_kinds *kinds = &holders->survey->roles.stacks;
@@ -139,8 +140,8 @@ static void tie(struct mt_holders *holders, uint32_t index, bool initial)
     block->tied_to = mt_ties_of(&holders->ties, index);
 }
 
-static void drop(struct mt_holders *holders, struct mt_holders_device *device, uint32_t index,
-                 const struct mt_event *event)
+static void drop(struct mt_live_blocks *holders, struct mt_live_blocks_device *device,
+                 uint32_t index, const struct mt_event *event)
 {
     struct mt_block_life *block = &holders->blocks[index];
 
@@ -151,7 +152,7 @@ static void drop(struct mt_holders *holders, struct mt_holders_device *device, u
     give_slot(holders, index);
 }
 
-static void on_alloc(struct mt_holders *holders, struct mt_holders_device *device,
+static void on_alloc(struct mt_live_blocks *holders, struct mt_live_blocks_device *device,
                      const struct mt_event *event, int32_t phase)
 {
     struct mt_block_life *block;
@@ -198,7 +199,7 @@ static void on_alloc(struct mt_holders *holders, struct mt_holders_device *devic
         tell_birth(holders, device, index);
 }
 
-static void on_free_requested(struct mt_holders *holders, struct mt_holders_device *device,
+static void on_free_requested(struct mt_live_blocks *holders, struct mt_live_blocks_device *device,
                               const struct mt_event *event)
 {
     uint32_t index = mt_map_find(&holders->slots, key_of(event));
@@ -207,7 +208,7 @@ static void on_free_requested(struct mt_holders *holders, struct mt_holders_devi
         leave_allocated(holders, device, index, event);
 }
 
-static void on_free_completed(struct mt_holders *holders, struct mt_holders_device *device,
+static void on_free_completed(struct mt_live_blocks *holders, struct mt_live_blocks_device *device,
                               const struct mt_event *event)
 {
     uint32_t index = mt_map_take(&holders->slots, key_of(event));
@@ -282,7 +283,7 @@ static void count_waiting(struct mt_snapshot *snapshot, const struct mt_block_li
 }
 
 /* Copies the live blocks of a device, one row each, into scratch. */
-static size_t gather(struct mt_holders *holders, struct mt_snapshot *snapshot)
+static size_t gather(struct mt_live_blocks *holders, struct mt_snapshot *snapshot)
 {
     size_t count = 0;
 
@@ -327,7 +328,7 @@ static size_t merge(struct mt_holding *rows, size_t count)
 }
 
 /* Fills the pins at that event, if requested. */
-static void take_pins(struct mt_holders *holders, const struct mt_snapshot *snapshot)
+static void take_pins(struct mt_live_blocks *holders, const struct mt_snapshot *snapshot)
 {
     uint32_t slot = holders->survey->device_slot[snapshot->device];
     struct mt_pins *pins = slot ? &holders->devices[slot - 1].pins : NULL;
@@ -343,7 +344,7 @@ static void take_pins(struct mt_holders *holders, const struct mt_snapshot *snap
     mt_pins_settle(pins);
 }
 
-static void take_snapshot(struct mt_holders *holders, struct mt_snapshot *snapshot)
+static void take_snapshot(struct mt_live_blocks *holders, struct mt_snapshot *snapshot)
 {
     size_t count = gather(holders, snapshot);
 
@@ -357,7 +358,7 @@ static void take_snapshot(struct mt_holders *holders, struct mt_snapshot *snapsh
     snapshot->holding_count = (uint32_t)count;
 }
 
-static void take_due(struct mt_holders *holders, uint64_t next_seq)
+static void take_due(struct mt_live_blocks *holders, uint64_t next_seq)
 {
     while (holders->next_event < next_seq) {
         take_snapshot(holders, &holders->snapshots[holders->next_snapshot]);
@@ -368,7 +369,7 @@ static void take_due(struct mt_holders *holders, uint64_t next_seq)
     }
 }
 
-static inline void follow_reserved(struct mt_holders *holders, uint64_t event)
+static inline void follow_reserved(struct mt_live_blocks *holders, uint64_t event)
 {
     struct mt_alloc_log *log = &holders->survey->log;
 
@@ -380,7 +381,7 @@ static inline void follow_reserved(struct mt_holders *holders, uint64_t event)
     }
 }
 
-static void tell_state(struct mt_holders_device *device, const struct mt_event *event,
+static void tell_state(struct mt_live_blocks_device *device, const struct mt_event *event,
                        int32_t phase, uint64_t allocated_before)
 {
     const struct mt_model_state state = {event, phase, &device->now, device->role_bytes,
@@ -394,10 +395,10 @@ static void tell_state(struct mt_holders_device *device, const struct mt_event *
     }
 }
 
-static void tell_no_end(struct mt_holders *holders, uint32_t index)
+static void tell_no_end(struct mt_live_blocks *holders, uint32_t index)
 {
     const struct mt_block_life *block = &holders->blocks[index];
-    struct mt_holders_device *device =
+    struct mt_live_blocks_device *device =
         &holders->devices[holders->survey->device_slot[block->device] - 1];
 
     if (mt_lives_outlived(&device->lives, 0, UINT64_MAX)) {
@@ -409,7 +410,7 @@ static void tell_no_end(struct mt_holders *holders, uint32_t index)
 }
 
 /* Passes on the blocks that exist at the end, without an end. */
-static void tell_rest(struct mt_holders *holders)
+static void tell_rest(struct mt_live_blocks *holders)
 {
     for (uint32_t i = 0; i < holders->block_count; i++)
         if (holders->blocks[i].state == MT_BLOCK_LIVE)
@@ -417,7 +418,7 @@ static void tell_rest(struct mt_holders *holders)
 }
 
 /* Untracked device: skip its entry in the allocation log. */
-static void skip_allocation(struct mt_holders *holders, const struct mt_event *event)
+static void skip_allocation(struct mt_live_blocks *holders, const struct mt_event *event)
 {
     uint64_t block_bytes;
     uint8_t code;
@@ -426,13 +427,13 @@ static void skip_allocation(struct mt_holders *holders, const struct mt_event *e
         (void)mt_alloc_log_next(&holders->survey->log, &block_bytes, &code);
 }
 
-static void on_memory(struct mt_holders *holders, const struct mt_event *event)
+static void on_memory(struct mt_live_blocks *holders, const struct mt_event *event)
 {
     uint32_t slot = event->device < MT_ARRAY_LEN(holders->survey->device_slot)
                         ? holders->survey->device_slot[event->device]
                         : 0;
     int32_t phase = mt_phases_current(&holders->survey->phases, event->thread);
-    struct mt_holders_device *device;
+    struct mt_live_blocks_device *device;
     uint64_t before;
 
     follow_reserved(holders, event->seq);
@@ -454,23 +455,23 @@ static void on_memory(struct mt_holders *holders, const struct mt_event *event)
         tell_state(device, event, phase, before);
 }
 
-static void begin_idle(struct mt_holders *holders, int32_t phase)
+static void begin_idle(struct mt_live_blocks *holders, int32_t phase)
 {
     for (uint32_t i = 0; i < holders->survey->device_count; i++) {
-        struct mt_holders_device *device = &holders->devices[i];
+        struct mt_live_blocks_device *device = &holders->devices[i];
 
         mt_idle_begin(&device->idle, phase, device->device, device->role_bytes, holders->blocks,
                       holders->block_count);
     }
 }
 
-static void end_idle(struct mt_holders *holders, int32_t phase)
+static void end_idle(struct mt_live_blocks *holders, int32_t phase)
 {
     for (uint32_t i = 0; i < holders->survey->device_count; i++)
         mt_idle_end(&holders->devices[i].idle, phase);
 }
 
-static void on_push(struct mt_holders *holders, const struct mt_event *event)
+static void on_push(struct mt_live_blocks *holders, const struct mt_event *event)
 {
     int32_t phase;
 
@@ -479,7 +480,7 @@ static void on_push(struct mt_holders *holders, const struct mt_event *event)
         begin_idle(holders, phase);
 }
 
-static void on_pop(struct mt_holders *holders, const struct mt_event *event)
+static void on_pop(struct mt_live_blocks *holders, const struct mt_event *event)
 {
     const struct mt_phases *phases = &holders->survey->phases;
 
@@ -488,7 +489,7 @@ static void on_pop(struct mt_holders *holders, const struct mt_event *event)
         end_idle(holders, phases->ended[i]);
 }
 
-static void tell_progress(const struct mt_holders *holders, uint64_t event)
+static void tell_progress(const struct mt_live_blocks *holders, uint64_t event)
 {
     const struct mt_survey *survey = holders->survey;
 
@@ -497,7 +498,7 @@ static void tell_progress(const struct mt_holders *holders, uint64_t event)
                               0.5 + 0.5 * (double)event / (double)survey->last_event);
 }
 
-void mt_holders_event(struct mt_holders *holders, const struct mt_event *event)
+void mt_live_blocks_event(struct mt_live_blocks *holders, const struct mt_event *event)
 {
     if (holders->events++ % MT_SURVEY_PACE == 0)
         tell_progress(holders, event->seq);
@@ -515,7 +516,7 @@ void mt_holders_event(struct mt_holders *holders, const struct mt_event *event)
         on_pop(holders, event);
 }
 
-void mt_holders_begin(struct mt_holders *holders, const struct mt_source *source)
+void mt_live_blocks_begin(struct mt_live_blocks *holders, const struct mt_source *source)
 {
     uint32_t count = holders->survey->device_count;
 
@@ -529,13 +530,13 @@ void mt_holders_begin(struct mt_holders *holders, const struct mt_source *source
         holders->devices[i].device = holders->survey->devices[i].device;
 }
 
-void mt_holders_finish(struct mt_holders *holders)
+void mt_live_blocks_finish(struct mt_live_blocks *holders)
 {
     take_due(holders, UINT64_MAX);
     tell_rest(holders);
 }
 
-uint64_t mt_holders_bytes(const struct mt_holders *holders)
+uint64_t mt_live_blocks_bytes(const struct mt_live_blocks *holders)
 {
     return holders->block_capacity * sizeof *holders->blocks + mt_map_bytes(&holders->slots) +
            mt_map_bytes(&holders->ties.newest) +
@@ -543,7 +544,7 @@ uint64_t mt_holders_bytes(const struct mt_holders *holders)
            holders->scratch_capacity * sizeof *holders->scratch;
 }
 
-void mt_holders_release(struct mt_holders *holders)
+void mt_live_blocks_release(struct mt_live_blocks *holders)
 {
     mt_map_release(&holders->slots);
     mt_ties_release(&holders->ties);

@@ -1,4 +1,4 @@
-#include "own_files.h"
+#include "file_kinds.h"
 
 #include <stdint.h>
 #include <string.h>

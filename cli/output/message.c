@@ -7,7 +7,7 @@
 #include "buf.h"
 #include "cli.h"
 #include "io.h"
-#include "say.h"
+#include "message.h"
 #include "util.h"
 
 /* The first match is used. */
@@ -30,7 +30,7 @@ static size_t match(const char *text, size_t length, const char **to)
     return 0;
 }
 
-void mt_add_ascii_text(struct mt_buf *out, const char *text, size_t length)
+void mt_message_add_ascii(struct mt_buf *out, const char *text, size_t length)
 {
     size_t kept = 0; /* start of the text that is not appended yet */
 
@@ -83,7 +83,7 @@ static void say_short(const char *text)
 }
 
 /* Only a long message allocates, so a message about memory that ran out is always printed. */
-void mt_say(const char *format, ...)
+void mt_message(const char *format, ...)
 {
     char text[SHORT_BYTES];
     va_list args, again;

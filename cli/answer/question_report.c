@@ -1,37 +1,37 @@
-#include "asked_report.h"
+#include "question_report.h"
 
 #include "analyze.h"
 #include "debug.h"
 #include "file_hash.h"
 #include "instant_option.h"
 #include "process_memory.h"
-#include "shown_analysis.h"
+#include "analyze_progress.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #define ANALYZED "only devices 0 to 63 are"
 
-int mt_ask(const char *path, const struct mt_common *common, const struct mt_question *question,
-           struct mt_asked_report *asked)
+int mt_question_run(const char *path, const struct mt_common *common,
+                    const struct mt_question *question, struct mt_question_report *asked)
 {
     const struct mt_analyze_options options = {.path = path, .question = question};
 
-    return mt_ask_for(path, common, &options, asked);
+    return mt_question_run_with(path, common, &options, asked);
 }
 
-int mt_ask_for(const char *path, const struct mt_common *common,
-               const struct mt_analyze_options *wanted, struct mt_asked_report *asked)
+int mt_question_run_with(const char *path, const struct mt_common *common,
+                         const struct mt_analyze_options *wanted, struct mt_question_report *asked)
 {
     struct mt_error error;
     enum mt_status status;
     int code;
 
-    *asked = (struct mt_asked_report){.path = path};
+    *asked = (struct mt_question_report){.path = path};
     asked->source = mt_open_input(path, common, &code);
     if (!asked->source)
         return code;
-    status = mt_analyze_shown(asked->source, wanted, common->quiet, &asked->report, &error);
+    status = mt_analyze_with_progress(asked->source, wanted, common->quiet, &asked->report, &error);
     if (!status && common->json)
         status = mt_file_hash(path, asked->report->sha256, &error);
     if (status)
@@ -40,7 +40,7 @@ int mt_ask_for(const char *path, const struct mt_common *common,
     return -1;
 }
 
-const struct mt_device_report *mt_asked_device(const struct mt_report *report, uint64_t device)
+const struct mt_device_report *mt_question_device(const struct mt_report *report, uint64_t device)
 {
     const struct mt_device_report *best = NULL;
 
@@ -56,7 +56,7 @@ const struct mt_device_report *mt_asked_device(const struct mt_report *report, u
     return best;
 }
 
-void mt_asked_close(struct mt_asked_report *asked)
+void mt_question_close(struct mt_question_report *asked)
 {
     mt_report_release(asked->report);
     if (asked->source)
@@ -75,42 +75,43 @@ static const char *not_analyzed_reason(const struct mt_report *report, uint64_t 
                : NULL;
 }
 
-void mt_say_no_device_events(const char *path, const struct mt_report *report, uint64_t device)
+void mt_question_print_no_events(const char *path, const struct mt_report *report, uint64_t device)
 {
     const char *reason = not_analyzed_reason(report, device);
 
     if (reason)
-        mt_say("'%s': device %llu is not analyzed: %s", path, (unsigned long long)device, reason);
+        mt_message("'%s': device %llu is not analyzed: %s", path, (unsigned long long)device,
+                   reason);
     else
-        mt_say("'%s': device %llu has no events", path, (unsigned long long)device);
+        mt_message("'%s': device %llu has no events", path, (unsigned long long)device);
 }
 
-bool mt_refuses_device(uint64_t device)
+bool mt_question_refuses_device(uint64_t device)
 {
     bool is_too_high = device >= MT_MAX_DEVICES && device != MT_EVERY_DEVICE;
 
     if (is_too_high)
-        mt_say("device %llu is not analyzed: " ANALYZED, (unsigned long long)device);
+        mt_message("device %llu is not analyzed: " ANALYZED, (unsigned long long)device);
     return is_too_high;
 }
 
-static int say_no_device(const struct mt_asked_report *asked, uint64_t device)
+static int say_no_device(const struct mt_question_report *asked, uint64_t device)
 {
     struct mt_buf line = {0};
 
     if (not_analyzed_reason(asked->report, device)) {
-        mt_say_no_device_events(asked->path, asked->report, device);
+        mt_question_print_no_events(asked->path, asked->report, device);
         return MT_EXIT_USAGE;
     }
     for (uint32_t i = 0; i < asked->report->device_count; i++)
         mt_buf_printf(&line, "%s%u", i ? ", " : "", asked->report->devices[i].device);
-    mt_say("'%s': device %llu has no events; devices of this trace: %s", asked->path,
-           (unsigned long long)device, line.data ? line.data : "none");
+    mt_message("'%s': device %llu has no events; devices of this trace: %s", asked->path,
+               (unsigned long long)device, line.data ? line.data : "none");
     mt_buf_release(&line);
     return MT_EXIT_USAGE;
 }
 
-int mt_say_no_phase(const struct mt_asked_report *asked, const char *phase)
+int mt_question_print_no_phase(const struct mt_question_report *asked, const char *phase)
 {
     const struct mt_report *report = asked->report;
     const char **names = mt_memory_zeroed(2 * (size_t)report->phase_count + 1, sizeof *names),
@@ -124,16 +125,17 @@ int mt_say_no_phase(const struct mt_asked_report *asked, const char *phase)
     near = count ? mt_did_you_mean(phase, names, count) : NULL;
     free(names);
     if (near)
-        mt_say("'%s': no phase '%s'; did you mean '%s'?", asked->path, phase, near);
+        mt_message("'%s': no phase '%s'; did you mean '%s'?", asked->path, phase, near);
     else if (report->phase_count)
-        mt_say("'%s': no phase '%s'; 'memtrace analyze --json --all' lists the paths of all phases",
-               asked->path, phase);
+        mt_message(
+            "'%s': no phase '%s'; 'memtrace analyze --json --all' lists the paths of all phases",
+            asked->path, phase);
     else
-        mt_say("'%s': no phase '%s': this trace has no phases", asked->path, phase);
+        mt_message("'%s': no phase '%s': this trace has no phases", asked->path, phase);
     return MT_EXIT_USAGE;
 }
 
-const char *mt_no_answer_text(enum mt_no_answer missing)
+const char *mt_question_no_answer_text(enum mt_no_answer missing)
 {
     switch (missing) {
     case MT_ANSWERED: break;
@@ -145,15 +147,15 @@ const char *mt_no_answer_text(enum mt_no_answer missing)
     return "";
 }
 
-int mt_asked_check(const struct mt_asked_report *asked, const struct mt_question *question,
-                   uint64_t device)
+int mt_question_check(const struct mt_question_report *asked, const struct mt_question *question,
+                      uint64_t device)
 {
     const struct mt_report *report = asked->report;
     enum mt_no_answer missing = MT_ANSWERED;
     bool told = false;
 
     if (report->is_dry_run && question->at == MT_AT_TIME)
-        return mt_say_no_times(asked->path);
+        return mt_instant_option_print_no_times(asked->path);
     for (uint32_t i = 0; i < report->device_count; i++) {
         if (device != MT_EVERY_DEVICE && device != report->devices[i].device)
             continue;
@@ -165,7 +167,7 @@ int mt_asked_check(const struct mt_asked_report *asked, const struct mt_question
     if (!told)
         return device == MT_EVERY_DEVICE ? -1 : say_no_device(asked, device);
     if (missing == MT_NO_SUCH_PHASE)
-        return mt_say_no_phase(asked, question->phase);
-    mt_say("'%s': %s", asked->path, mt_no_answer_text(missing));
+        return mt_question_print_no_phase(asked, question->phase);
+    mt_message("'%s': %s", asked->path, mt_question_no_answer_text(missing));
     return MT_EXIT_USAGE;
 }

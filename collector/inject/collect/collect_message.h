@@ -1,6 +1,6 @@
 /* Messages of the recorder to the user, from inside the traced process. */
-#ifndef MT_INJECT_TELL_USER_H
-#define MT_INJECT_TELL_USER_H
+#ifndef MT_INJECT_COLLECT_MESSAGE_H
+#define MT_INJECT_COLLECT_MESSAGE_H
 
 #include <stdarg.h>
 #include <stdbool.h>
@@ -12,7 +12,7 @@ enum { MT_COLLECT_LINE_BYTES = 512, MT_COLLECT_REASON_BYTES = 448 };
 
 /* Prints one line on stderr, "memtrace: ...", at most once for each `once` (a static flag of the
  * caller). Prints nothing with --quiet, or if the program replaced its stderr. */
-void mt_collect_say(bool *once, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void mt_collect_message(bool *once, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* Like vsnprintf, but a text that does not fit ends in "..." and is never cut inside a UTF-8
  * character. */

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "event.h"
-#include "found_phases.h"
+#include "inferred_phases.h"
 #include "frame_judge.h"
 #include "grow.h"
 #include "map.h"
@@ -192,8 +192,8 @@ static void period_release(struct period *period)
     memset(period, 0, sizeof *period);
 }
 
-static enum mt_status read_all(struct mt_source *source, struct mt_stretches *stretches,
-                               void (*take)(struct mt_stretches *, const struct mt_event *),
+static enum mt_status read_all(struct mt_source *source, struct mt_work_intervals *intervals,
+                               void (*take)(struct mt_work_intervals *, const struct mt_event *),
                                bool until_complete, struct mt_error *error)
 {
     struct mt_event_batch batch;
@@ -201,8 +201,8 @@ static enum mt_status read_all(struct mt_source *source, struct mt_stretches *st
 
     while ((status = mt_source_next(source, &batch, error)) == MT_OK) {
         for (size_t i = 0; i < batch.count; i++)
-            take(stretches, &batch.events[i]);
-        if (until_complete && mt_stretches_complete(stretches))
+            take(intervals, &batch.events[i]);
+        if (until_complete && mt_work_intervals_complete(intervals))
             break;
     }
     if (status != MT_OK && status != MT_END)
@@ -212,36 +212,36 @@ static enum mt_status read_all(struct mt_source *source, struct mt_stretches *st
 
 struct layer {
     struct mt_source *source;
-    const struct mt_stretches *stretches;
+    const struct mt_work_intervals *intervals;
     const struct mt_step_groups *groups;
     uint16_t thread; /* the thread of all inserted ranges, so that they nest */
 };
 
 /* The first thread that is not autograd's. */
-static uint16_t main_thread(const struct mt_stretches *stretches)
+static uint16_t main_thread(const struct mt_work_intervals *intervals)
 {
-    for (size_t i = 0; i < stretches->count; i++) {
-        uint16_t thread = stretches->list[i].thread;
+    for (size_t i = 0; i < intervals->count; i++) {
+        uint16_t thread = intervals->list[i].thread;
 
-        if (thread >= stretches->thread_count || !stretches->threads[thread].is_engine)
+        if (thread >= intervals->thread_count || !intervals->threads[thread].is_engine)
             return thread;
     }
     return 0;
 }
 
 static enum mt_status add(struct layer *layer, uint8_t kind, const char *name,
-                          const struct mt_stretch *stretch)
+                          const struct mt_work_interval *interval)
 {
     bool is_push = kind == MT_EVENT_PHASE_PUSH;
     struct mt_event event = {.stack = MT_NO_ID, .kind = kind, .thread = layer->thread};
 
-    event.seq = is_push ? stretch->begin_seq : stretch->end_seq;
-    event.t_ns = is_push ? stretch->begin_t_ns : stretch->end_t_ns;
-    event.aux_bytes = is_push ? stretch->source : 0;
+    event.seq = is_push ? interval->begin_seq : interval->end_seq;
+    event.t_ns = is_push ? interval->begin_t_ns : interval->end_t_ns;
+    event.aux_bytes = is_push ? interval->source : 0;
     if (mt_symbols_string(&layer->source->symbols, name, strlen(name), &event.name))
         mt_memory_end();
     return mt_overlay_add(&layer->source->overlay,
-                          is_push ? stretch->begin_seq : stretch->end_seq + 1, &event);
+                          is_push ? interval->begin_seq : interval->end_seq + 1, &event);
 }
 
 /* The common name of the part; NULL: none. */
@@ -251,31 +251,31 @@ static const char *part_name(const struct layer *layer, size_t i)
         [MT_PHASE_DATA] = "data",           [MT_PHASE_FORWARD] = "forward",
         [MT_PHASE_LOSS] = "loss",           [MT_PHASE_BACKWARD] = "backward",
         [MT_PHASE_ZERO_GRAD] = "zero_grad", [MT_PHASE_OPTIMIZER] = "optimizer"};
-    const struct mt_stretch *stretch = &layer->stretches->list[i];
+    const struct mt_work_interval *interval = &layer->intervals->list[i];
 
-    if (stretch->covered)
+    if (interval->covered)
         return NULL;
     if (mt_step_groups_validates(layer->groups, i))
         return "validation";
-    return stretch->kind <= MT_PHASE_OPTIMIZER ? names[stretch->kind] : NULL;
+    return interval->kind <= MT_PHASE_OPTIMIZER ? names[interval->kind] : NULL;
 }
 
-/* End of the adjacent stretches from `i` that are one part: those of its name, and within
+/* End of the adjacent intervals from `i` that are one part: those of its name, and within
  * validation those between two of its calls. */
 static size_t end_of_part(const struct layer *layer, size_t i, size_t end)
 {
     const char *name = part_name(layer, i);
     size_t last = i + 1;
-    bool calls = !layer->stretches->is_training; /* each is a part of its own */
+    bool calls = !layer->intervals->is_training; /* each is a part of its own */
 
     for (size_t at = i + 1; at < end; at++) {
         const char *other = part_name(layer, at);
 
-        if (layer->groups->starts[at] || (calls && layer->stretches->list[at].turns))
+        if (layer->groups->starts[at] || (calls && layer->intervals->list[at].turns))
             break;
         if (other && name && !strcmp(other, name))
             last = at + 1;
-        else if (layer->stretches->list[at].kind != MT_PHASE_UNKNOWN ||
+        else if (layer->intervals->list[at].kind != MT_PHASE_UNKNOWN ||
                  !mt_step_groups_validates(layer->groups, i))
             break;
     }
@@ -291,9 +291,9 @@ static enum mt_status lay_parts(struct layer *layer, size_t begin, size_t end)
         size_t next = name ? end_of_part(layer, i, end) : i + 1;
 
         if (name)
-            status = add(layer, MT_EVENT_PHASE_PUSH, name, &layer->stretches->list[i]);
+            status = add(layer, MT_EVENT_PHASE_PUSH, name, &layer->intervals->list[i]);
         if (name && !status)
-            status = add(layer, MT_EVENT_PHASE_POP, name, &layer->stretches->list[next - 1]);
+            status = add(layer, MT_EVENT_PHASE_POP, name, &layer->intervals->list[next - 1]);
         i = next;
     }
     return status;
@@ -302,33 +302,33 @@ static enum mt_status lay_parts(struct layer *layer, size_t begin, size_t end)
 /* If a run ended in its first turn, it is unknown whether it would have gone backward. */
 static const char *name_of_steps(const struct layer *layer)
 {
-    const struct mt_stretches *stretches = layer->stretches;
+    const struct mt_work_intervals *intervals = layer->intervals;
 
-    if (stretches->is_training || stretches->named_turns || layer->groups->turn_count == 1)
+    if (intervals->is_training || intervals->named_turns || layer->groups->turn_count == 1)
         return "step";
-    return stretches->kinds_told & 1u << MT_PHASE_FORWARD ? "request" : "iteration";
+    return intervals->kinds_told & 1u << MT_PHASE_FORWARD ? "request" : "iteration";
 }
 
 /* A step inherits the confidence of the evidence for its iterations. */
-static uint8_t source_of_steps(const struct mt_stretches *stretches)
+static uint8_t source_of_steps(const struct mt_work_intervals *intervals)
 {
-    if (stretches->named_turns)
+    if (intervals->named_turns)
         return MT_PHASE_PERIOD;
-    if (stretches->has_stacks)
+    if (intervals->has_stacks)
         return MT_PHASE_STACKS;
-    return stretches->has_engine ? MT_PHASE_THREADS : MT_PHASE_SCOPES;
+    return intervals->has_engine ? MT_PHASE_THREADS : MT_PHASE_SCOPES;
 }
 
 static enum mt_status lay_step(struct layer *layer, size_t number)
 {
     const struct mt_group *group = &layer->groups->steps[number];
-    struct mt_stretch first = layer->stretches->list[group->first];
-    const struct mt_stretch *last = &layer->stretches->list[group->end - 1];
+    struct mt_work_interval first = layer->intervals->list[group->first];
+    const struct mt_work_interval *last = &layer->intervals->list[group->end - 1];
     char name[48];
     enum mt_status status;
 
     snprintf(name, sizeof name, "%s#%zu", name_of_steps(layer), number);
-    first.source = source_of_steps(layer->stretches);
+    first.source = source_of_steps(layer->intervals);
     status = add(layer, MT_EVENT_PHASE_PUSH, name, &first);
     if (!status)
         status = lay_parts(layer, group->first, group->end);
@@ -348,16 +348,16 @@ static enum mt_status lay(struct layer *layer)
             status = lay_step(layer, i);
         at = layer->groups->steps[i].end;
     }
-    return status ? status : lay_parts(layer, at, layer->stretches->count);
+    return status ? status : lay_parts(layer, at, layer->intervals->count);
 }
 
 /* The last event before turn `turn` begins. */
-static void end_before(const struct period *period, size_t turn, struct mt_stretch *stretch)
+static void end_before(const struct period *period, size_t turn, struct mt_work_interval *interval)
 {
     size_t next = period_begin(period, turn);
 
-    stretch->end_seq = next < period->count ? period->requests[next].seq - 1 : period->last_seq;
-    stretch->end_t_ns = next < period->count ? period->requests[next].t_ns : period->last_t_ns;
+    interval->end_seq = next < period->count ? period->requests[next].seq - 1 : period->last_seq;
+    interval->end_t_ns = next < period->count ? period->requests[next].t_ns : period->last_t_ns;
 }
 
 static enum mt_status lay_turns(struct layer *layer, const struct period *period)
@@ -366,7 +366,7 @@ static enum mt_status lay_turns(struct layer *layer, const struct period *period
 
     for (size_t i = 0; i < period->turns && !status; i++) {
         const struct request *first = &period->requests[period_begin(period, i)];
-        struct mt_stretch turn = {
+        struct mt_work_interval turn = {
             .begin_seq = first->seq, .begin_t_ns = first->t_ns, .source = MT_PHASE_PERIOD};
         char name[48];
 
@@ -401,25 +401,25 @@ static enum mt_status find_period(struct layer *layer, struct mt_error *error)
     return status;
 }
 
-static enum mt_status find(struct mt_source *source, struct mt_stretches *stretches,
+static enum mt_status find(struct mt_source *source, struct mt_work_intervals *intervals,
                            struct mt_error *error)
 {
     struct mt_step_groups groups = {0};
-    struct layer layer = {source, stretches, &groups, 0};
+    struct layer layer = {source, intervals, &groups, 0};
     enum mt_status status = MT_OK;
 
-    mt_stretches_prepare(stretches);
-    if (stretches->user_steps && stretches->user_turns)
+    mt_work_intervals_prepare(intervals);
+    if (intervals->user_steps && intervals->user_turns)
         return MT_OK;
-    status = read_all(source, stretches, mt_stretches_cut, false, error);
+    status = read_all(source, intervals, mt_work_intervals_cut, false, error);
     if (!status)
-        mt_stretches_finish(stretches);
+        mt_work_intervals_finish(intervals);
     if (!status)
-        mt_step_groups_make(&groups, stretches);
-    layer.thread = main_thread(stretches);
+        mt_step_groups_make(&groups, intervals);
+    layer.thread = main_thread(intervals);
     if (!status)
         status = lay(&layer);
-    if (!status && !source->overlay.count && !stretches->user_named)
+    if (!status && !source->overlay.count && !intervals->user_named)
         status = find_period(&layer, error);
     mt_step_groups_release(&groups);
     return status;
@@ -433,18 +433,18 @@ static bool may_have_steps(const struct mt_source *source)
            mt_symbols_have_python(&source->symbols);
 }
 
-enum mt_status mt_found_phases_lay(struct mt_source *source, struct mt_error *error)
+enum mt_status mt_inferred_phases_insert(struct mt_source *source, struct mt_error *error)
 {
-    struct mt_stretches stretches;
+    struct mt_work_intervals intervals;
     enum mt_status status;
 
     if (source->overlay.chosen)
         return MT_OK;
-    mt_stretches_init(&stretches, &source->symbols, source->view.level != MT_VIEW_DRIVER);
-    status = read_all(source, &stretches, mt_stretches_learn, true, error);
-    if (!status && !mt_stretches_complete(&stretches) && may_have_steps(source))
-        status = find(source, &stretches, error);
-    mt_stretches_release(&stretches);
+    mt_work_intervals_init(&intervals, &source->symbols, source->view.level != MT_VIEW_DRIVER);
+    status = read_all(source, &intervals, mt_work_intervals_learn, true, error);
+    if (!status && !mt_work_intervals_complete(&intervals) && may_have_steps(source))
+        status = find(source, &intervals, error);
+    mt_work_intervals_release(&intervals);
     source->overlay.chosen = status == MT_OK;
     return status;
 }

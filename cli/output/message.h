@@ -1,6 +1,6 @@
 /* Output for a terminal whose locale is not UTF-8. */
-#ifndef MT_CLI_SAY_H
-#define MT_CLI_SAY_H
+#ifndef MT_CLI_MESSAGE_H
+#define MT_CLI_MESSAGE_H
 
 #include "buf.h"
 
@@ -8,6 +8,6 @@
  * "−1.94 GiB" becomes "-1.94 GiB", and "13 µs" becomes "13 us". A replacement has the same width as
  * the character, so tables stay aligned. Other characters, which are from names in a file, are
  * unchanged. */
-void mt_add_ascii_text(struct mt_buf *out, const char *text, size_t length);
+void mt_message_add_ascii(struct mt_buf *out, const char *text, size_t length);
 
 #endif

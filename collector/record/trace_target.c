@@ -1,8 +1,8 @@
-/* See trace_place.h. */
+/* See trace_target.h. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* fallocate */
 #endif
-#include "trace_place.h"
+#include "trace_target.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -85,7 +85,7 @@ void mt_command_word(char *const *command, char *word, size_t capacity)
 }
 
 /* Sets `text` as an absolute path with one / at the end. */
-static enum mt_status set_folder(struct mt_trace_place *place, const char *text,
+static enum mt_status set_folder(struct mt_trace_target *place, const char *text,
                                  struct mt_error *error)
 {
     char real[PATH_MAX];
@@ -148,7 +148,7 @@ static void remove_folders(const char *innermost, unsigned made)
 }
 
 /* -o names a folder, which exists or is made. */
-static enum mt_status take_folder(struct mt_trace_place *place, const char *output,
+static enum mt_status take_folder(struct mt_trace_target *place, const char *output,
                                   struct mt_error *error)
 {
     int why = make_folders(output, &place->made_folders);
@@ -163,7 +163,7 @@ static enum mt_status take_folder(struct mt_trace_place *place, const char *outp
 }
 
 /* -o names a file in an existing folder. */
-static enum mt_status take_file(struct mt_trace_place *place, const char *output,
+static enum mt_status take_file(struct mt_trace_target *place, const char *output,
                                 struct mt_error *error)
 {
     const char *name = base_name(output);
@@ -194,7 +194,7 @@ static int room_error(int fd, uint64_t room_bytes)
 }
 
 /* Makes a file in the same way as the collector, and removes it. */
-static enum mt_status check_room(const struct mt_trace_place *place, uint64_t room_bytes,
+static enum mt_status check_room(const struct mt_trace_target *place, uint64_t room_bytes,
                                  struct mt_error *error)
 {
     char path[PATH_MAX + 32];
@@ -215,7 +215,7 @@ static enum mt_status check_room(const struct mt_trace_place *place, uint64_t ro
 
 /* Sets the name and the path of the trace. Returns false if they are too long, also for its tape.
  */
-static bool set_name(struct mt_trace_place *place, const char *given, const char *word)
+static bool set_name(struct mt_trace_target *place, const char *given, const char *word)
 {
     size_t stem = mt_trace_stem_length(given);
     int length = snprintf(place->name, sizeof place->name - sizeof MT_TAPE_SUFFIX, "%.*s%s%s",
@@ -227,7 +227,7 @@ static bool set_name(struct mt_trace_place *place, const char *given, const char
     return length > 0 && (size_t)length < sizeof place->path - sizeof MT_TAPE_SUFFIX;
 }
 
-static void name_tape(const struct mt_trace_place *place, char tape[PATH_MAX])
+static void name_tape(const struct mt_trace_target *place, char tape[PATH_MAX])
 {
     (void)snprintf(tape, PATH_MAX, "%.*s" MT_TAPE_SUFFIX, PATH_MAX - (int)sizeof MT_TAPE_SUFFIX,
                    place->path);
@@ -248,9 +248,9 @@ static bool is_named_for(const char *name, long rank)
 
 /* Each rank of a job has its own name, even if the ranks run one after the other, or on machines
  * that share a folder without locks. */
-static bool add_rank(struct mt_trace_place *place, const char *given)
+static bool add_rank(struct mt_trace_target *place, const char *given)
 {
-    const struct mt_run_place run = mt_run_place();
+    const struct mt_run_ranks run = mt_run_ranks();
     char word[WORD_BYTES] = "";
 
     if (run.rank >= 0 && run.world != 1 && !is_named_for(given, run.rank))
@@ -266,7 +266,7 @@ static uint64_t changed_ns(const struct stat *facts)
 /* Returns true if another run still needs the name, although no running `memtrace record` has it: a
  * process that outlived its `memtrace record` writes to the trace, or the trace was written after
  * this run began. */
-static bool is_busy(const struct mt_trace_place *place, uint64_t began_ns)
+static bool is_busy(const struct mt_trace_target *place, uint64_t began_ns)
 {
     char tape[PATH_MAX];
     struct stat facts;
@@ -277,7 +277,7 @@ static bool is_busy(const struct mt_trace_place *place, uint64_t began_ns)
 }
 
 /* A file that is replaced must be a trace: `-o train.py` is a mistake. */
-static enum mt_status check_replaced(struct mt_trace_place *place, struct mt_error *error)
+static enum mt_status check_replaced(struct mt_trace_target *place, struct mt_error *error)
 {
     unsigned char bytes[16];
     struct stat facts;
@@ -304,7 +304,7 @@ static enum mt_status check_replaced(struct mt_trace_place *place, struct mt_err
     return MT_OK;
 }
 
-static bool exists(const struct mt_trace_place *place)
+static bool exists(const struct mt_trace_target *place)
 {
     char tape[PATH_MAX];
     struct stat facts;
@@ -315,8 +315,8 @@ static bool exists(const struct mt_trace_place *place)
 
 /* Claims the name of attempt `number`: 1 is the name that the user gave, which may replace a trace.
  * The others are used only if no file has them. Returns MT_END if another run has the name. */
-static enum mt_status claim_name(struct mt_trace_place *place,
-                                 const struct mt_trace_place_request *request, unsigned number,
+static enum mt_status claim_name(struct mt_trace_target *place,
+                                 const struct mt_trace_target_request *request, unsigned number,
                                  struct mt_error *error)
 {
     bool is_ours;
@@ -334,8 +334,8 @@ static enum mt_status claim_name(struct mt_trace_place *place,
     return status;
 }
 
-static enum mt_status choose_name(struct mt_trace_place *place,
-                                  const struct mt_trace_place_request *request,
+static enum mt_status choose_name(struct mt_trace_target *place,
+                                  const struct mt_trace_target_request *request,
                                   struct mt_error *error)
 {
     char given[sizeof place->name], word[WORD_BYTES] = "";
@@ -356,9 +356,9 @@ static enum mt_status choose_name(struct mt_trace_place *place,
     return status;
 }
 
-enum mt_status mt_trace_place_prepare(struct mt_trace_place *place,
-                                      const struct mt_trace_place_request *request,
-                                      struct mt_error *error)
+enum mt_status mt_trace_target_prepare(struct mt_trace_target *place,
+                                       const struct mt_trace_target_request *request,
+                                       struct mt_error *error)
 {
     const char *output = request->output;
     enum mt_status status;
@@ -386,7 +386,7 @@ enum mt_status mt_trace_place_prepare(struct mt_trace_place *place,
     return status;
 }
 
-bool mt_trace_place_output(const struct mt_trace_place *place, pid_t root, char output[PATH_MAX])
+bool mt_trace_target_output(const struct mt_trace_target *place, pid_t root, char output[PATH_MAX])
 {
     int length = place->named_by_process
                      ? snprintf(output, PATH_MAX, "%s%s-%d" MT_TRACE_SUFFIX, place->folder,
@@ -398,7 +398,7 @@ bool mt_trace_place_output(const struct mt_trace_place *place, pid_t root, char 
 
 /* The trace stays if it is not the file that was checked. While it exists, no process creates a
  * tape of this name, so the old tape goes first. */
-void mt_trace_place_clear(const struct mt_trace_place *place)
+void mt_trace_target_clear(const struct mt_trace_target *place)
 {
     char tape[PATH_MAX];
     struct stat facts;
@@ -411,7 +411,7 @@ void mt_trace_place_clear(const struct mt_trace_place *place)
     (void)unlink(place->path);
 }
 
-void mt_trace_place_leave(struct mt_trace_place *place)
+void mt_trace_target_leave(struct mt_trace_target *place)
 {
     mt_trace_claim_release(&place->claim);
     remove_folders(place->folder, place->made_folders);

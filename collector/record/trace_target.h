@@ -1,8 +1,8 @@
 /* Interprets -o, the output of a run, and checks before the command starts that it can be
- * written. From then until mt_trace_place_leave, the name of a file belongs to this run
+ * written. From then until mt_trace_target_leave, the name of a file belongs to this run
  * (trace_claim.h). */
-#ifndef MT_RECORD_TRACE_PLACE_H
-#define MT_RECORD_TRACE_PLACE_H
+#ifndef MT_RECORD_TRACE_TARGET_H
+#define MT_RECORD_TRACE_TARGET_H
 
 #include <limits.h>
 #include <stdbool.h>
@@ -15,7 +15,7 @@
 
 #define MT_TRACE_SUFFIX ".trace.zst"
 
-struct mt_trace_place {
+struct mt_trace_target {
     char folder[PATH_MAX]; /* absolute, ends in / */
     char name[256];        /* of the file; empty: the collector names HOST-PID[-rankN] */
     unsigned made_folders; /* number of folders that were created: `folder` and its parents */
@@ -28,7 +28,7 @@ struct mt_trace_place {
     bool has_old;
 };
 
-struct mt_trace_place_request {
+struct mt_trace_target_request {
     /* The value of -o (NULL: a file in the current folder with the name of the command:
      * train-12345.trace.zst for `python train.py`). It is a folder if it exists as one or ends in /
      * (then it is created, with its parents); otherwise a file. */
@@ -46,20 +46,20 @@ struct mt_trace_place_request {
  * A file gets the rank in its name if a launcher has started several processes: run-rank3.trace.zst
  * for run.trace.zst. If another run has this name now, it gets the first number that is free:
  * run-2.trace.zst. */
-enum mt_status mt_trace_place_prepare(struct mt_trace_place *place,
-                                      const struct mt_trace_place_request *request,
-                                      struct mt_error *error) MT_MUST_USE;
+enum mt_status mt_trace_target_prepare(struct mt_trace_target *place,
+                                       const struct mt_trace_target_request *request,
+                                       struct mt_error *error) MT_MUST_USE;
 
 /* Removes the trace that the new one replaces. Call it right before the command starts. */
-void mt_trace_place_clear(const struct mt_trace_place *place);
+void mt_trace_target_clear(const struct mt_trace_target *place);
 
 /* Gives the name back. Removes the folders that were created, if they are still empty. Accepts
  * zeroed memory, and a place that could not be prepared. */
-void mt_trace_place_leave(struct mt_trace_place *place);
+void mt_trace_target_leave(struct mt_trace_target *place);
 
 /* Sets the value of MEMTRACE_OUTPUT for a command whose process is `root`; false if it would be
  * too long. */
-bool mt_trace_place_output(const struct mt_trace_place *place, pid_t root, char output[PATH_MAX]);
+bool mt_trace_target_output(const struct mt_trace_target *place, pid_t root, char output[PATH_MAX]);
 
 /* Sets `word` to the name of a command in file names: "train" for `python -u train.py`, "pkg.main"
  * for `python -m pkg.main`, "app" for `./build/app`. It has only letters, digits, and ._- */

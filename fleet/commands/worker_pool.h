@@ -1,6 +1,6 @@
 /* Processes several traces in parallel and shows progress. */
-#ifndef MT_CLI_FLEET_CREW_H
-#define MT_CLI_FLEET_CREW_H
+#ifndef MT_CLI_WORKER_POOL_H
+#define MT_CLI_WORKER_POOL_H
 
 #include "cli.h"
 #include "progress.h"
@@ -17,7 +17,7 @@ struct mt_fleet_share {
 typedef enum mt_status mt_fleet_item(void *context, uint32_t index,
                                      const struct mt_fleet_share *share);
 
-struct mt_fleet_crew {
+struct mt_worker_pool {
     uint32_t count, threads;
     const char *what;             /* text of the progress: "tuning 2 traces" */
     struct mt_progress *progress; /* started */
@@ -28,6 +28,6 @@ struct mt_fleet_crew {
 /* Starts the items 0 to count - 1 in this order until one fails. Items that other threads have
  * started are still finished. Sets *failed to the first item that failed. The result does not
  * depend on `threads`. */
-enum mt_status mt_fleet_crew_run(const struct mt_fleet_crew *crew, uint32_t *failed) MT_MUST_USE;
+enum mt_status mt_worker_pool_run(const struct mt_worker_pool *crew, uint32_t *failed) MT_MUST_USE;
 
 #endif

@@ -13,7 +13,7 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-#include "trace_place.h"
+#include "trace_target.h"
 
 int __real_flock(int fd, int operation);
 int __wrap_flock(int fd, int operation);
@@ -49,7 +49,7 @@ static int enter(void **state)
     };
     struct folder *folder = test_calloc(1, sizeof *folder);
 
-    snprintf(folder->path, sizeof folder->path, "/tmp/test_trace_place-XXXXXX");
+    snprintf(folder->path, sizeof folder->path, "/tmp/test_trace_target-XXXXXX");
     assert_non_null(mkdtemp(folder->path));
     snprintf(folder->trace, sizeof folder->trace, "%s/run.trace.zst", folder->path);
     for (size_t i = 0; i < sizeof variables / sizeof *variables; i++)
@@ -71,26 +71,26 @@ static int leave(void **state)
     return 0;
 }
 
-static struct mt_trace_place *prepare_at(const char *output, uint64_t began_ns)
+static struct mt_trace_target *prepare_at(const char *output, uint64_t began_ns)
 {
     static char *const command[] = {(char *)(uintptr_t) "program", NULL};
-    const struct mt_trace_place_request request = {
+    const struct mt_trace_target_request request = {
         .output = output, .command = command, .room_bytes = 4096, .began_ns = began_ns};
-    struct mt_trace_place *place = test_calloc(1, sizeof *place);
+    struct mt_trace_target *place = test_calloc(1, sizeof *place);
     struct mt_error error = {.offset = MT_NO_OFFSET};
 
-    assert_int_equal(mt_trace_place_prepare(place, &request, &error), MT_OK);
+    assert_int_equal(mt_trace_target_prepare(place, &request, &error), MT_OK);
     return place;
 }
 
-static struct mt_trace_place *prepare(const char *output)
+static struct mt_trace_target *prepare(const char *output)
 {
     return prepare_at(output, UINT64_MAX);
 }
 
-static void end(struct mt_trace_place *place)
+static void end(struct mt_trace_target *place)
 {
-    mt_trace_place_leave(place);
+    mt_trace_target_leave(place);
     test_free(place);
 }
 
@@ -105,7 +105,8 @@ static void write_trace(const char *path)
 static void a_name_has_one_owner(void **state)
 {
     const struct folder *folder = *state;
-    struct mt_trace_place *first = prepare(folder->trace), *second = prepare(folder->trace), *third;
+    struct mt_trace_target *first = prepare(folder->trace), *second = prepare(folder->trace),
+                           *third;
 
     assert_string_equal(first->name, "run.trace.zst");
     assert_false(first->is_renamed);
@@ -122,7 +123,7 @@ static void a_name_has_one_owner(void **state)
 static void a_number_is_free(void **state)
 {
     const struct folder *folder = *state;
-    struct mt_trace_place *first = prepare(folder->trace), *second;
+    struct mt_trace_target *first = prepare(folder->trace), *second;
     char taken[128];
 
     snprintf(taken, sizeof taken, "%s/run-2.trace.zst", folder->path);
@@ -137,7 +138,7 @@ static void a_number_is_free(void **state)
 static void a_claim_without_an_owner_is_taken_over(void **state)
 {
     const struct folder *folder = *state;
-    struct mt_trace_place *killed = prepare(folder->trace), *next;
+    struct mt_trace_target *killed = prepare(folder->trace), *next;
 
     close(killed->claim.fd); /* what its death does: the lock goes, the file stays */
     next = prepare(folder->trace);
@@ -154,7 +155,7 @@ static void without_locks_the_file_counts(void **state)
     static const int errors[] = {ENOLCK, EOPNOTSUPP, ENOSYS};
 
     for (size_t i = 0; i < sizeof errors / sizeof *errors; i++) {
-        struct mt_trace_place *first, *second;
+        struct mt_trace_target *first, *second;
 
         flock_error = errors[i];
         first = prepare(folder->trace);
@@ -173,7 +174,7 @@ static void without_locks_the_file_counts(void **state)
 static void a_new_claim_may_have_another_owner(void **state)
 {
     const struct folder *folder = *state;
-    struct mt_trace_place *place;
+    struct mt_trace_target *place;
 
     is_other_user = true;
     place = prepare(folder->trace);
@@ -184,21 +185,21 @@ static void a_new_claim_may_have_another_owner(void **state)
 static void only_the_checked_trace_is_removed(void **state)
 {
     const struct folder *folder = *state;
-    struct mt_trace_place *place;
+    struct mt_trace_target *place;
 
     write_trace(folder->trace);
     place = prepare(folder->trace);
-    mt_trace_place_clear(place);
+    mt_trace_target_clear(place);
     assert_int_equal(access(folder->trace, F_OK), -1);
     write_trace(folder->trace); /* of a process that outlived its `memtrace record` */
-    mt_trace_place_clear(place);
+    mt_trace_target_clear(place);
     assert_int_equal(access(folder->trace, F_OK), 0);
     end(place);
     unlink(folder->trace);
 
     place = prepare(folder->trace); /* there is no trace to replace */
     write_trace(folder->trace);
-    mt_trace_place_clear(place);
+    mt_trace_target_clear(place);
     assert_int_equal(access(folder->trace, F_OK), 0);
     end(place);
 }
@@ -207,12 +208,12 @@ static void only_the_checked_trace_is_removed(void **state)
 static void a_trace_that_is_newer_than_this_run_stays(void **state)
 {
     const struct folder *folder = *state;
-    struct mt_trace_place *place;
+    struct mt_trace_target *place;
 
     write_trace(folder->trace);
     place = prepare_at(folder->trace, 1);
     assert_string_equal(place->name, "run-2.trace.zst");
-    mt_trace_place_clear(place);
+    mt_trace_target_clear(place);
     assert_int_equal(access(folder->trace, F_OK), 0);
     end(place);
 }
@@ -235,7 +236,7 @@ static void a_rank_has_its_own_name(void **state)
     const struct folder *folder = *state;
 
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct mt_trace_place *place;
+        struct mt_trace_target *place;
         char output[128];
 
         snprintf(output, sizeof output, "%s/%s", folder->path, cases[i].given);

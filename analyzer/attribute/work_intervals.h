@@ -1,21 +1,21 @@
-/* A trace cut into stretches of one part of the work each, from evidence in this order of trust:
+/* A trace cut into intervals of one part of the work each, from evidence in this order of trust:
  * ranges that the program named, ranges that the framework inserted (Optimizer.step), stacks, the
  * thread (autograd's threads have no Python frames). Events without evidence (frees without a
- * stack) belong to the previous stretch.
+ * stack) belong to the previous interval.
  *
  *     learn: one pass, which also decides whether a second one is needed
- *     mt_stretches_prepare, then cut: the second pass */
-#ifndef MT_ANALYZER_STRETCHES_H
-#define MT_ANALYZER_STRETCHES_H
+ *     mt_work_intervals_prepare, then cut: the second pass */
+#ifndef MT_ANALYZER_WORK_INTERVALS_H
+#define MT_ANALYZER_WORK_INTERVALS_H
 
 #include "event.h"
 #include "phase.h"
-#include "places.h"
+#include "loop_places.h"
 #include "xla_runs.h"
 
-/* State of a trace while it is cut into stretches (stretches.h). */
+/* State of a trace while it is cut into intervals (work_intervals.h). */
 
-struct mt_stretch {
+struct mt_work_interval {
     uint64_t begin_seq, begin_t_ns, end_seq, end_t_ns; /* first and last event */
     uint64_t low_bytes, low_seq, low_t_ns; /* where the lowest allocation was, after an event */
     uint32_t place; /* of its first event with a place, MT_NO_ID; in turns of names: that name */
@@ -30,18 +30,18 @@ struct mt_stretch {
 };
 
 /* Open ranges of one thread that carry information. */
-struct mt_stretch_thread {
+struct mt_work_thread {
     uint32_t names[32]; /* of ranges, innermost last */
     uint8_t facts[32];  /* facts from the names */
     uint32_t depth;
     bool is_engine; /* by its name */
 };
 
-struct mt_stretches {
+struct mt_work_intervals {
     struct mt_symbols *symbols;
     struct mt_stack_kinds stacks;
-    struct mt_places places;
-    struct mt_stretch_thread *threads;
+    struct mt_loop_places places;
+    struct mt_work_thread *threads;
     size_t thread_count; /* room, all of it in use */
 
     /* results of learning */
@@ -56,9 +56,9 @@ struct mt_stretches {
     uint32_t kinds_told; /* bits: by stacks and ranges */
 
     /* the cut */
-    struct mt_stretch *list;
+    struct mt_work_interval *list;
     size_t count, capacity;
-    struct mt_stretch now; /* open one, if is_open */
+    struct mt_work_interval now; /* open one, if is_open */
     bool is_open;
     bool named_turns;   /* the program's ranges determine turns, not lines */
     bool step_begins;   /* a step of the program has just begun */
@@ -69,7 +69,7 @@ struct mt_stretches {
     uint32_t turn_place; /* the same, without events of callers of its function */
     uint32_t trained_place; /* last place when backward or an update ran, unless a model was called
                                since then; MT_NO_ID */
-    uint64_t waiting_seq, waiting_t_ns; /* first event of stretches since the last block */
+    uint64_t waiting_seq, waiting_t_ns; /* first event of intervals since the last block */
     bool waits, empties;                /* empties: the cache, so these events serve no block */
     bool died;                          /* a request failed, and no request followed */
     uint64_t allocated, last_t_ns;
@@ -81,7 +81,7 @@ struct mt_stretches {
 
     /* PRIVATE: names of ranges */
     struct mt_map name_ids;
-    struct mt_stretch_name {
+    struct mt_work_interval_name {
         uint64_t allocations; /* learned: directly in ranges of that name */
         uint32_t pushes;
         uint32_t facts;
@@ -92,28 +92,28 @@ struct mt_stretches {
     uint64_t beside; /* learning: allocations outside of all ranges except steps, since the first */
 };
 
-/* The first pass before a trace is cut into stretches: the names of ranges, threads, and the
+/* The first pass before a trace is cut into intervals: the names of ranges, threads, and the
  * program's own ranges. */
 
-/* Takes an event of the first pass. When mt_stretches_complete returns true, the ranges of the
+/* Takes an event of the first pass. When mt_work_intervals_complete returns true, the ranges of the
  * program suffice. This may be known long before the end of the pass. */
-void mt_stretches_learn(struct mt_stretches *stretches, const struct mt_event *event);
-static inline bool mt_stretches_complete(const struct mt_stretches *stretches)
+void mt_work_intervals_learn(struct mt_work_intervals *intervals, const struct mt_event *event);
+static inline bool mt_work_intervals_complete(const struct mt_work_intervals *intervals)
 {
-    return stretches->user_steps && stretches->user_parts;
+    return intervals->user_steps && intervals->user_parts;
 }
 
 /* Call it between the passes. */
-void mt_stretches_prepare(struct mt_stretches *stretches);
+void mt_work_intervals_prepare(struct mt_work_intervals *intervals);
 
-/* Initializes *stretches. `has_framework`: the events are those of an allocator above the driver.
+/* Initializes *intervals. `has_framework`: the events are those of an allocator above the driver.
  * Only in that case may a missing stack mean autograd. */
-void mt_stretches_init(struct mt_stretches *stretches, struct mt_symbols *symbols,
-                       bool has_framework);
-void mt_stretches_release(struct mt_stretches *stretches);
+void mt_work_intervals_init(struct mt_work_intervals *intervals, struct mt_symbols *symbols,
+                            bool has_framework);
+void mt_work_intervals_release(struct mt_work_intervals *intervals);
 
-/* Call mt_stretches_cut for each event of the second pass, then mt_stretches_finish. */
-void mt_stretches_cut(struct mt_stretches *stretches, const struct mt_event *event);
-void mt_stretches_finish(struct mt_stretches *stretches);
+/* Call mt_work_intervals_cut for each event of the second pass, then mt_work_intervals_finish. */
+void mt_work_intervals_cut(struct mt_work_intervals *intervals, const struct mt_event *event);
+void mt_work_intervals_finish(struct mt_work_intervals *intervals);
 
 #endif

@@ -1,14 +1,14 @@
 /* The course of a run, from the state after each event. Leaving a column closes it and opens the
  * next ones with the current levels, so every event costs O(1). */
 #include "analysis.h"
-#include "course_model.h"
+#include "level_over_time_model.h"
 #include "model_ops.h"
 #include "model_window.h"
 #include "stable_hash.h"
 #include "util.h"
 
 struct course_feed {
-    struct mt_course *course;
+    struct mt_level_over_time *course;
     uint32_t at;                      /* column of the last event */
     uint64_t end_t_ns;                /* first time after it */
     bool begun;                       /* the first event of the recorded history has passed */
@@ -20,7 +20,7 @@ struct course_feed {
 
 static void set_end(struct course_feed *feed)
 {
-    const struct mt_course *course = feed->course;
+    const struct mt_level_over_time *course = feed->course;
     uint64_t length = course->end_t_ns - course->begin_t_ns;
     unsigned __int128 part = (unsigned __int128)length * (feed->at + 1);
 
@@ -32,7 +32,7 @@ static void set_end(struct course_feed *feed)
 
 static void raise_column(struct course_feed *feed)
 {
-    struct mt_course_column *column = &feed->course->columns[feed->at];
+    struct mt_level_over_time_column *column = &feed->course->columns[feed->at];
 
     column->allocated_bytes = mt_max_u64(column->allocated_bytes, feed->state.allocated);
     column->reserved_bytes = mt_max_u64(column->reserved_bytes, feed->state.reserved);
@@ -50,15 +50,15 @@ static void advance(struct course_feed *feed, uint64_t t_ns)
 
 static void add_level(struct course_feed *feed, uint64_t t_ns)
 {
-    struct mt_course *course = feed->course;
+    struct mt_level_over_time *course = feed->course;
     uint32_t count = course->level_count;
 
     if (count && course->levels[count - 1].reserved_bytes == feed->state.reserved)
         return;
-    feed->has_many_levels |= count == MT_COURSE_LEVELS;
+    feed->has_many_levels |= count == MT_LEVEL_OVER_TIME_ENTRIES;
     if (!feed->has_many_levels)
         course->levels[course->level_count++] =
-            (struct mt_course_level){t_ns, feed->state.reserved};
+            (struct mt_level_over_time_entry){t_ns, feed->state.reserved};
 }
 
 static void hash_request(struct course_feed *feed, const struct mt_event *event)
@@ -100,9 +100,10 @@ static void find_step(struct course_feed *feed, const struct mt_survey *survey)
     for (uint32_t i = survey->phases.count; i-- > 0;) {
         const struct mt_phase *phase = &survey->phases.phases[i];
 
-        if (!phase->is_step || phase->cut || mt_phase_eve(phase) + 1 < survey->first_event)
+        if (!phase->is_step || phase->cut ||
+            mt_phase_last_event_before(phase) + 1 < survey->first_event)
             continue;
-        feed->first_event = mt_phase_eve(phase) + 1;
+        feed->first_event = mt_phase_last_event_before(phase) + 1;
         feed->last_event = phase->end_event;
         return;
     }
@@ -113,7 +114,7 @@ static enum mt_status begin(struct mt_analysis *analysis, uint32_t slot, struct 
     const struct mt_survey *survey = &analysis->survey;
     struct mt_arena *arena = &analysis->report->arena;
     struct course_feed *made = mt_arena_alloc(arena, sizeof *made);
-    struct mt_course *course = mt_arena_alloc(arena, sizeof *course);
+    struct mt_level_over_time *course = mt_arena_alloc(arena, sizeof *course);
 
     (void)slot;
     course->begin_t_ns = survey->first_t_ns;
@@ -122,7 +123,7 @@ static enum mt_status begin(struct mt_analysis *analysis, uint32_t slot, struct 
         course->column_count = mt_model_bins(analysis);
         course->columns = mt_arena_array(arena, course->column_count, sizeof *course->columns);
     }
-    course->levels = mt_arena_array(arena, MT_COURSE_LEVELS, sizeof *course->levels);
+    course->levels = mt_arena_array(arena, MT_LEVEL_OVER_TIME_ENTRIES, sizeof *course->levels);
     made->course = course;
     made->hash = MT_STABLE_HASH_START;
     if (course->column_count)
@@ -148,8 +149,8 @@ static enum mt_status finish(struct mt_analysis *analysis, void *context,
     if (feed->has_many_levels)
         feed->course->level_count = 0;
     feed->course->step_hash = feed->requests ? feed->hash : 0;
-    out->course = feed->course;
+    out->level_over_time = feed->course;
     return MT_OK;
 }
 
-const struct mt_model_ops mt_model_course = {.begin = begin, .finish = finish};
+const struct mt_model_ops mt_model_level_over_time = {.begin = begin, .finish = finish};

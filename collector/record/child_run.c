@@ -1,5 +1,5 @@
-/* See apart.h. */
-#include "apart.h"
+/* See child_run.h. */
+#include "child_run.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -21,7 +21,7 @@
 enum { USUAL_STACK_BYTES = 8 << 20 };
 
 struct work {
-    const struct mt_apart_call *call;
+    const struct mt_child_call *call;
     void *answer;
 };
 
@@ -52,7 +52,7 @@ static void run_on_usual_stack(struct work *work)
     (void)do_work(work);
 }
 
-static void run_in_child(const struct mt_apart_call *call, void *answer, int output)
+static void run_in_child(const struct mt_child_call *call, void *answer, int output)
 {
     int nothing = mt_io_open("/dev/null", O_RDWR, 0), fd;
     struct work work = {call, answer};
@@ -74,7 +74,7 @@ static int64_t now_ms(void)
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-static enum mt_apart read_answer(const struct mt_apart_call *call, char *answer, int fd)
+static enum mt_child_end read_answer(const struct mt_child_call *call, char *answer, int fd)
 {
     int64_t end_ms = now_ms() + (int64_t)call->limit_s * 1000, left_ms;
     size_t length = 0;
@@ -86,29 +86,29 @@ static enum mt_apart read_answer(const struct mt_apart_call *call, char *answer,
             continue;
         count = mt_io_read(fd, answer + length, call->answer_bytes - length);
         if (count <= 0)
-            return MT_APART_DIED;
+            return MT_CHILD_DIED;
         length += (size_t)count;
     }
-    return length == call->answer_bytes ? MT_APART_ANSWERED : MT_APART_LATE;
+    return length == call->answer_bytes ? MT_CHILD_ANSWERED : MT_CHILD_LATE;
 }
 
 /* Kills the process unless it has died, waits for it, and kills the rest of its group. */
-static int bury(pid_t child, enum mt_apart how)
+static int bury(pid_t child, enum mt_child_end how)
 {
     int status = 0;
 
-    if (how != MT_APART_DIED) /* otherwise it is about to end by itself, with a status */
+    if (how != MT_CHILD_DIED) /* otherwise it is about to end by itself, with a status */
         kill(-child, SIGKILL);
     while (waitpid(child, &status, 0) < 0 && errno == EINTR)
         continue;
     kill(-child, SIGKILL);
-    return how == MT_APART_DIED && WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+    return how == MT_CHILD_DIED && WIFSIGNALED(status) ? WTERMSIG(status) : 0;
 }
 
-enum mt_apart mt_run_apart(const struct mt_apart_call *call, int *signal_number)
+enum mt_child_end mt_child_run(const struct mt_child_call *call, int *signal_number)
 {
     char *answer = calloc(1, call->answer_bytes);
-    enum mt_apart how = MT_APART_IMPOSSIBLE;
+    enum mt_child_end how = MT_CHILD_IMPOSSIBLE;
     int ends[2] = {-1, -1};
     pid_t child = -1;
 
@@ -126,7 +126,7 @@ enum mt_apart mt_run_apart(const struct mt_apart_call *call, int *signal_number)
         setpgid(child, child); /* in both processes, because either may run first */
         how = read_answer(call, answer, ends[0]);
         *signal_number = bury(child, how);
-        if (how == MT_APART_ANSWERED)
+        if (how == MT_CHILD_ANSWERED)
             memcpy(call->answer, answer, call->answer_bytes);
     }
     if (ends[0] >= 0)

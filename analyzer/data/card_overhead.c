@@ -1,4 +1,4 @@
-#include "beside.h"
+#include "card_overhead.h"
 
 #include <string.h>
 
@@ -28,20 +28,20 @@ static bool has_owner(const struct mt_driver_report *driver, const char *library
     return false;
 }
 
-static void add(struct mt_beside *beside, const char *card, enum mt_card_cost_kind kind,
+static void add(struct mt_card_overhead *overhead, const char *card, enum mt_card_cost_kind kind,
                 uint64_t count)
 {
-    const struct mt_card_cost *cost = mt_card_cost(card, beside->cuda_major, kind);
+    const struct mt_card_cost *cost = mt_card_cost(card, overhead->cuda_major, kind);
     uint64_t bytes;
 
     if (!cost) {
-        beside->lacks_rows = true;
+        overhead->lacks_rows = true;
         return;
     }
-    beside->rows[beside->row_count++] = (struct mt_beside_row){cost, count};
+    overhead->rows[overhead->row_count++] = (struct mt_card_overhead_row){cost, count};
     if (!mt_mul_ok(cost->most_bytes, count, &bytes))
         bytes = UINT64_MAX;
-    beside->most_bytes = mt_add_most_u64(beside->most_bytes, bytes);
+    overhead->most_bytes = mt_add_most_u64(overhead->most_bytes, bytes);
 }
 
 /* Largest number of ranks, of the run and of each communicator that the process made without a
@@ -55,27 +55,28 @@ static uint64_t most_ranks(const struct mt_report *report, const struct mt_drive
     return most;
 }
 
-struct mt_beside mt_beside_of(const struct mt_report *report, const struct mt_device_report *device)
+struct mt_card_overhead mt_card_overhead_of(const struct mt_report *report,
+                                            const struct mt_device_report *device)
 {
     const struct mt_driver_report *driver = mt_driver_of(report, device->device);
-    struct mt_beside beside = {.cuda_major = cuda_major_of(report->framework)};
+    struct mt_card_overhead overhead = {.cuda_major = cuda_major_of(report->framework)};
     bool has_nccl = has_owner(driver, "NCCL") || (driver && driver->communicator_count);
 
     if (driver && driver->has_then)
-        beside.outside_bytes = mt_sub_or_0_u64(driver->then.bytes, driver->then.framework_bytes);
-    beside.most_bytes = beside.outside_bytes;
-    add(&beside, report->dry_run.card, has_nccl ? MT_COST_CUDA_WITH_NCCL : MT_COST_CUDA, 1);
+        overhead.outside_bytes = mt_sub_or_0_u64(driver->then.bytes, driver->then.framework_bytes);
+    overhead.most_bytes = overhead.outside_bytes;
+    add(&overhead, report->dry_run.card, has_nccl ? MT_COST_CUDA_WITH_NCCL : MT_COST_CUDA, 1);
     if (has_nccl && most_ranks(report, driver) > MEASURED_RANKS)
-        beside.unmeasured_ranks = most_ranks(report, driver);
+        overhead.unmeasured_ranks = most_ranks(report, driver);
     if (!has_owner(driver, "cuBLAS"))
-        add(&beside, report->dry_run.card, MT_COST_CUBLAS_HANDLE, report->saw_backward ? 2 : 1);
-    beside.is_known = !beside.lacks_rows && !beside.unmeasured_ranks;
-    return beside;
+        add(&overhead, report->dry_run.card, MT_COST_CUBLAS_HANDLE, report->saw_backward ? 2 : 1);
+    overhead.is_known = !overhead.lacks_rows && !overhead.unmeasured_ranks;
+    return overhead;
 }
 
-uint64_t mt_beside_fit_bytes(const struct mt_beside *beside, uint64_t need_bytes)
+uint64_t mt_card_overhead_fit_bytes(const struct mt_card_overhead *overhead, uint64_t need_bytes)
 {
-    uint64_t beyond_bytes = mt_sub_or_0_u64(beside->most_bytes, MT_CARD_OVERHEAD_BYTES);
+    uint64_t beyond_bytes = mt_sub_or_0_u64(overhead->most_bytes, MT_CARD_OVERHEAD_BYTES);
 
-    return mt_add_most_u64(need_bytes, mt_max_u64(beside->outside_bytes, beyond_bytes));
+    return mt_add_most_u64(need_bytes, mt_max_u64(overhead->outside_bytes, beyond_bytes));
 }

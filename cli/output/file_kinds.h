@@ -10,8 +10,8 @@
  *  - An imported trace is recognized. A recording is not, because it cannot be made again.
  *
  * The annexes have kinds of their own. */
-#ifndef MT_CLI_OWN_FILES_H
-#define MT_CLI_OWN_FILES_H
+#ifndef MT_CLI_FILE_KINDS_H
+#define MT_CLI_FILE_KINDS_H
 
 #include <stdbool.h>
 #include <stddef.h>
