@@ -186,6 +186,6 @@ int main(int argc, char **argv)
         mt_outputs_handle_signals();
     }
     mt_debug_check();
-    code = mt_memory_limit_start();
+    code = mt_memory_limit_start(mt_outputs_unfinished());
     return code >= 0 ? code : run(argc, argv);
 }

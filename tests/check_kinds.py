@@ -28,7 +28,7 @@ NOT_CODE = re.compile(r"/\*.*?\*/|//[^\n]*", re.S)
 # (words, why they are safe there). "catches": a handler of every exception that does not raise it again.
 ALLOWED = {
     "base/files/io.c": ("rename", "mt_io_rename, for files that O_EXCL made"),
-    "base/files/temporary_file.c": ("unlink", "files that O_EXCL made"),
+    "base/files/temporary_file.c": ("rmdir unlink", "files that O_EXCL made; an empty folder of mkdtemp"),
     "cli/record/recording.c": ("unlink", "the list of traces: a file of mkostemp"),
     "cli/cmd_import.c": ("link unlink", "link replaces nothing; a file of mkostemp"),
     "simulate/commands/sweep_runs.c": ("unlink", "traces of this run, in its own folder"),

@@ -63,18 +63,16 @@ static void cut_out(struct mt_pytorch *self, const struct mt_policy_request *req
     uint64_t below = request->addr - self->store.blocks[left].addr;
 
     mt_pytorch_remove(self, left);
-    if (below)
-        mt_block_split(&self->store, left, below, id);
     if (below) {
+        mt_block_split(&self->store, left, below, id);
         mt_pytorch_note_split(self, left);
         mt_pytorch_insert(self, left);
     }
-    if (self->store.blocks[*id].size_bytes > request->block_bytes)
+    if (self->store.blocks[*id].size_bytes > request->block_bytes) {
         mt_block_split(&self->store, *id, request->block_bytes, &right);
-    if (right != MT_NO_BLOCK)
         mt_pytorch_note_split(self, *id);
-    if (right != MT_NO_BLOCK)
         mt_pytorch_insert(self, right);
+    }
     self->place_hint = right;
 }
 

@@ -273,11 +273,9 @@ static enum mt_status finish_free(struct mt_lane *lane, const struct mt_live *li
         if (status == MT_OK)
             status = lane->ops->free_completed(lane->policy, live->handle);
     }
-    if (status == MT_OK) {
+    if (status == MT_OK)
         mt_live_remove(&lane->live, addr);
-        return MT_OK;
-    } else
-        return status;
+    return status;
 }
 
 static void remember(struct mt_lane *lane, const struct mt_event *event,

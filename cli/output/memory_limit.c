@@ -9,7 +9,6 @@
 
 #include "cli.h"
 #include "io.h"
-#include "outputs.h"
 #include "process_memory.h"
 #include "progress.h"
 #include "units.h"
@@ -18,6 +17,7 @@
 enum { MAX_PATH = 4096, MAX_CGROUP_FILE = 8192, MAX_INPUT = 512 };
 
 /* The origin of the budget for messages; NULL = the option --max-memory. */
+static struct mt_unfinished *unfinished;
 static const char *source;
 
 /* Variables, because the last words have no argument. */
@@ -230,7 +230,7 @@ static void end_without_memory(void)
 
     while (atomic_flag_test_and_set(&is_ending))
         (void)pause();
-    mt_unfinished_unlink(mt_outputs_unfinished());
+    mt_unfinished_unlink(unfinished);
     mt_progress_clear();
     mt_memory_reason(reason);
     if (strcmp(input, "-") == 0)
@@ -242,11 +242,12 @@ static void end_without_memory(void)
     _exit(exit_code);
 }
 
-int mt_memory_limit_start(void)
+int mt_memory_limit_start(struct mt_unfinished *list)
 {
     const char *text = getenv("MEMTRACE_MAX_MEMORY");
     uint64_t bytes;
 
+    unfinished = list;
     mt_memory_last_words_set(end_without_memory);
     if (!text || !*text) {
         set_default();

@@ -9,11 +9,13 @@
 
 #include "buf.h"
 #include "status.h"
+#include "temporary_file.h"
 
 /* Sets the budget to the value of MEMTRACE_MAX_MEMORY. Without that variable, the budget is half of
  * the machine's memory or of the container's limit, whichever is less. From now on, lack of memory
- * ends the program. Returns -1, or the exit code after a message about an invalid variable. */
-int mt_memory_limit_start(void);
+ * ends the program and removes the files of `list` (borrowed). Returns -1, or the exit code after a
+ * message about an invalid variable. */
+int mt_memory_limit_start(struct mt_unfinished *list);
 
 /* Sets the budget to the value of --max-memory. */
 void mt_memory_limit_set(uint64_t bytes);

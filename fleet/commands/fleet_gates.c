@@ -556,7 +556,6 @@ enum mt_status mt_fleet_gates_check(struct mt_fleet_gates *gates,
     for (uint32_t i = 0; i < gates->count; i++) {
         struct mt_job_gate *gate = &gates->list[i];
 
-        mt_fleet_gate_describe(gates, report, gate);
         gates->failed += mt_job_gate_mark(gate) == MT_GATE_FAIL;
         gates->skipped += gate->state == MT_GATE_NOT_EVALUATED && gate->is_optional;
     }

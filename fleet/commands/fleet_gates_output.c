@@ -48,10 +48,10 @@ static const char *verdict_of(struct mt_fleet_gates *gates, const struct mt_job_
                            gate->has_base ? mt_format_bytes(base, gate->base) : "");
 }
 
-void mt_fleet_gate_describe(struct mt_fleet_gates *gates, const struct mt_job_report *report,
-                            struct mt_job_gate *gate)
+void mt_fleet_gates_describe(struct mt_fleet_gates *gates, const struct mt_job_report *report)
 {
-    gate->verdict = verdict_of(gates, report, gate);
+    for (uint32_t i = 0; i < gates->count; i++)
+        gates->list[i].verdict = verdict_of(gates, report, &gates->list[i]);
 }
 
 void mt_fleet_gates_text(struct mt_buf *out, const struct mt_fleet_gates *gates,
