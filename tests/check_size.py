@@ -12,12 +12,12 @@ from check_manual import SUBCOMMANDS
 
 # Who raises a limit says why in the same commit, after a search for what can go.
 LIMITS = {
-    "options": 195,  # long options of all commands, without --help
-    ".c files": 550,  # of the product, like the next three
-    ".h files": 446,
-    "lines of C": 174000,
+    "options": 193,  # long options of all commands, without --help
+    ".c files": 546,  # of the product, like the next three
+    ".h files": 443,
+    "lines of C": 173000,
     "% of public functions with one other user": 53,  # .c files that name the function
-    "words of documents": 75500,  # README.md, CONTRIBUTING.md, SECURITY.md, docs/**/*.md
+    "words of documents": 75000,  # README.md, CONTRIBUTING.md, SECURITY.md, docs/**/*.md
 }
 MAX_FILES = 45  # in one folder
 # Folders that have more, and how many. The same rule applies; a subfolder is often the answer.

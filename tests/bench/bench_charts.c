@@ -26,7 +26,7 @@ static double draw(const struct mt_chart *chart, const struct mt_report *report,
     for (int round = 0; round < 3; round++) {
         struct mt_buf out = {0};
         double begin = now_ms(), took;
-        struct mt_drawing drawing = {.failed = false};
+        struct mt_drawing drawing = {.width = 0};
         enum mt_status status = MT_OK;
 
         chart->draw(report, &report->devices[0], &options, &drawing);

@@ -151,12 +151,13 @@ class Cell(Case):
         self.assertEqual(memtrace.analyze(path).device.summary.allocated_peak.bytes, 10 * MIB)
 
     def test_no_folder_is_left(self):
-        left = [path for path in pathlib.Path(tempfile.gettempdir()).glob("memtrace-*")
-                if path.stat().st_uid == os.getuid()]
-        self.run_cell("%%memtrace\nkept = step(5)")
-        self.run_cell("%%memtrace -o .\nstep(5)", "UsageError: cannot write")
-        self.assertEqual([path for path in pathlib.Path(tempfile.gettempdir()).glob("memtrace-*")
-                          if path not in left and not path.name.startswith("memtrace-dry")], [])
+        own = self.work / "temporary"  # other processes fill that of the machine
+        own.mkdir()
+        with (unittest.mock.patch.object(tempfile, "tempdir", str(own)),
+              unittest.mock.patch.dict(os.environ, TMPDIR=str(own))):
+            self.run_cell("%%memtrace\nkept = step(5)")
+            self.run_cell("%%memtrace -o .\nstep(5)", "UsageError: cannot write")
+        self.assertEqual([path for path in own.glob("memtrace-*") if not path.name.startswith("memtrace-dry")], [])
 
     def test_what_a_message_names_exists(self):
         """Only the import of the snapshot failed, so the snapshot is all that there is of the cell."""
