@@ -194,16 +194,6 @@ static size_t merge(struct mt_attributed *rows, size_t count,
     return kept;
 }
 
-static int by_site(const void *a, const void *b)
-{
-    const struct mt_attributed *x = a, *y = b;
-    int order = attributed_by_place(x, y);
-
-    if (order)
-        return order;
-    return (x->role > y->role) - (x->role < y->role);
-}
-
 /* Rows of a site and phase now differ only in role: the largest row determines it. */
 static size_t merge_roles(struct mt_attributed *rows, size_t count)
 {
@@ -233,7 +223,7 @@ void mt_attribute_sites(struct mt_attribution *attribution, const struct mt_snap
 
     for (size_t i = 0; i < rows_count; i++)
         rows[i] = mt_attributed_of(attribution, &snapshot->holdings[i]);
-    rows_count = merge_roles(rows, merge(rows, rows_count, by_site));
+    rows_count = merge_roles(rows, merge(rows, rows_count, mt_attributed_by_source));
     qsort(rows, rows_count, sizeof *rows, mt_attributed_by_size);
     *sites = mt_arena_array(attribution->arena, rows_count + 1, sizeof **sites);
     for (size_t i = 0; i < rows_count; i++) {
