@@ -194,7 +194,8 @@ limit = 0
             ("max-imbalance", "all ranks", "pass"), ("max-missing", "all ranks", "pass")])
     growth = answer["gates"][2]
     expect("growth", (growth["rank"], growth["actual_bytes"]), (7, 64 * MIB))
-    for wrong in ("", "max-peak = 1", "[max-fragmentation]\nlimit = \"5%\"", "max-missing = \"x\"",
+    for wrong in ("", "max-peak = 1", "[group.pp.0.max-fragmentation]\nlimit = \"5%\"",
+                  "[max-fragmentation]\nlimit = \"5%\"", "max-missing = \"x\"",
                   "group.pp.max-peak.reserved = \"1GiB\"", "nothing = 1", "schema = \"x/1\"",
                   "[group.pp.0.max-regression]\nlimit = \"1%\""):
         budget.write_text(wrong)

@@ -12,10 +12,10 @@ from check_manual import SUBCOMMANDS
 
 # Who raises a limit says why in the same commit, after a search for what can go.
 LIMITS = {
-    "options": 193,  # long options of all commands, without --help
-    ".c files": 546,  # of the product, like the next three
-    ".h files": 443,
-    "lines of C": 173000,
+    "options": 195,  # long options of all commands, without --help
+    ".c files": 550,  # of the product, like the next three
+    ".h files": 446,
+    "lines of C": 174000,
     "% of public functions with one other user": 53,  # .c files that name the function
     "words of documents": 75000,  # README.md, CONTRIBUTING.md, SECURITY.md, docs/**/*.md
 }

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* For one stack. judge_stack has the same rule, for tables of all stacks. */
 struct mt_site mt_stack_site(const struct mt_symbols *symbols, uint32_t stack)
 {
     struct mt_site site = {MT_NO_ID, MT_NO_ID};
@@ -186,7 +187,7 @@ static struct mt_judged judged_at(const struct mt_site_table *table, uint32_t fr
                               (enum mt_rank)table->frames[frame].rank};
 }
 
-/* From the parent's result: parents come first. */
+/* The rule of mt_stack_site, from the parent's result: parents come first. */
 static void judge_stack(struct mt_site_table *table, const struct mt_stack *stack, uint32_t id)
 {
     struct mt_judged judged = judged_at(table, stack->frame), outer;

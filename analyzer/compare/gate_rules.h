@@ -66,7 +66,7 @@ enum mt_status mt_gate_rules_add(struct mt_gate_rules *rules, enum mt_gate_kind 
 enum mt_status mt_gate_rules_read(struct mt_gate_rules *rules, const struct mt_settings *settings,
                                   struct mt_error *error) MT_MUST_USE;
 
-/* For readers of budgets with further rules (memtrace fleet). mt_gate_rules_set reads one entry
+/* For readers of budgets with further rules. mt_gate_rules_set reads one entry
  * that is a rule. After all entries, mt_gate_rules_check checks that each rule has a bound.
  * mt_budget_schema_check checks the entry of the schema. They return MT_ERR_FORMAT with a reason,
  * or MT_ERR_UNSUPPORTED for another schema. */

@@ -467,7 +467,9 @@ struct mt_device_report {
     struct mt_phase_use *phase_uses; /* parallel to report->phases */
     struct mt_step_use *steps;
     uint32_t step_count;
-    struct mt_site_use *peak_sites; /* at the allocated peak, largest first */
+    /* at the allocated peak, largest first; for JSON, rules and baselines: the text and the page
+     * print the holders of `instants` */
+    struct mt_site_use *peak_sites;
     uint32_t peak_site_count;
     uint64_t peak_role_bytes[MT_ROLE_COUNT], peak_recorded_role_bytes[MT_ROLE_COUNT];
     struct mt_tag_use *peak_tags; /* by the program's own names, largest first */

@@ -25,7 +25,7 @@ struct mt_export_format {
 /* All formats; ends with NULL. */
 extern const struct mt_export_format *const mt_export_formats[];
 
-/* Each format has a file: export_<name>.c. */
+/* In export_formats.c. */
 extern const struct mt_export_format mt_export_folded, mt_export_speedscope;
 
 #endif

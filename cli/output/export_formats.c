@@ -1,4 +1,4 @@
-/* One line per format. */
+/* The formats of `export`: folded stacks, speedscope, and their table. */
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>

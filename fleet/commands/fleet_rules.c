@@ -193,6 +193,18 @@ static enum mt_status read_entries(struct mt_fleet_rules *rules, const struct mt
 }
 
 /* Rejects rules that apply only to single traces, and rules without a bound. */
+/* A summary has the peaks of a rank, and not what was unused at an instant. */
+static enum mt_status refuse_fragmentation(const struct mt_gate_rules *rules,
+                                           struct mt_error *error)
+{
+    for (size_t i = 0; i < rules->count; i++)
+        if (rules->rules[i].kind == MT_GATE_FRAGMENTATION)
+            return mt_fail(error, MT_ERR_FORMAT, MT_NO_OFFSET,
+                           "max-fragmentation is not a rule for a job; 'memtrace analyze' checks "
+                           "it for one trace");
+    return MT_OK;
+}
+
 static enum mt_status check_rules(struct mt_fleet_rules *rules, struct mt_error *error)
 {
     enum mt_status status = mt_gate_rules_check(&rules->all, error);
@@ -200,6 +212,8 @@ static enum mt_status check_rules(struct mt_fleet_rules *rules, struct mt_error 
     rules->is_given = rules->all.count || rules->group_count;
     for (uint32_t i = 0; i < rules->group_count && status == MT_OK; i++) {
         status = mt_gate_rules_check(&rules->groups[i].rules, error);
+        if (status == MT_OK)
+            status = refuse_fragmentation(&rules->groups[i].rules, error);
         for (size_t k = 0; k < rules->groups[i].rules.count && status == MT_OK; k++)
             if (rules->groups[i].rules.rules[k].kind == MT_GATE_REGRESSION)
                 status =
@@ -207,12 +221,8 @@ static enum mt_status check_rules(struct mt_fleet_rules *rules, struct mt_error 
                             "max-regression is not a rule for a group; the rule for all ranks is "
                             "checked for each group");
     }
-    for (size_t i = 0; i < rules->all.count && status == MT_OK; i++)
-        if (rules->all.rules[i].kind == MT_GATE_FRAGMENTATION)
-            status =
-                mt_fail(error, MT_ERR_FORMAT, MT_NO_OFFSET,
-                        "max-fragmentation is not a rule for a job; 'memtrace analyze' checks it "
-                        "for one trace");
+    if (status == MT_OK)
+        status = refuse_fragmentation(&rules->all, error);
     for (int i = 0; i < MT_JOB_RULE_COUNT && status == MT_OK; i++) {
         rules->is_given |= has(&rules->own[i]);
         if (rules->own[i].optional && !has(&rules->own[i]))

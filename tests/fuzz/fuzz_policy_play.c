@@ -7,6 +7,7 @@
 
 enum { STREAMS = 3, POOLS = 3, LIVE = 100 };
 
+/* An input chooses a row by its number: add new rows at the end. */
 static const struct {
     const char *name, *options;
     bool unlogged;

@@ -4,6 +4,7 @@
 #include "event_input.h"
 #include "replay.h"
 
+/* An input chooses a row by its number: add new rows at the end. */
 static const char *const policies[] = {
     NULL,
     "recorded",
