@@ -1,8 +1,7 @@
 /* Writes JSON into a buffer, with commas and escapes. Integers have all their digits. Strings are
  * UTF-8, with U+FFFD instead of invalid bytes. Characters that foreign_text.h hides are escaped, as
  * in \u202e, so that a terminal that shows the document does not interpret them. Text of more than
- * MT_JSON_TEXT_BYTES is cut and ends with "…" unless `all` is set. For long lists, see
- * json.h. */
+ * MT_JSON_TEXT_BYTES is cut and ends with "…" unless `all` is set. */
 #ifndef MT_CLI_JSON_H
 #define MT_CLI_JSON_H
 
