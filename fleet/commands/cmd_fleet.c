@@ -233,9 +233,10 @@ static int answer(struct run *run)
     if (code == MT_EXIT_OK &&
         (error.status = mt_fleet_gates_check(&run->gates, report, &error)) != MT_OK)
         code = mt_report_error(run->arguments->paths[0], &error);
-    mt_fleet_gates_describe(&run->gates, report);
-    if (code == MT_EXIT_OK)
+    if (code == MT_EXIT_OK) {
+        mt_fleet_gates_describe(&run->gates, report);
         code = tune(run, report);
+    }
     if (code == MT_EXIT_OK)
         code = print(run, report);
     if (code == MT_EXIT_OK && run->arguments->junit)

@@ -554,7 +554,7 @@ enum mt_status mt_fleet_gates_check(struct mt_fleet_gates *gates,
     }
     mt_job_diff_free(diff);
     for (uint32_t i = 0; i < gates->count; i++) {
-        struct mt_job_gate *gate = &gates->list[i];
+        const struct mt_job_gate *gate = &gates->list[i];
 
         gates->failed += mt_job_gate_mark(gate) == MT_GATE_FAIL;
         gates->skipped += gate->state == MT_GATE_NOT_EVALUATED && gate->is_optional;
