@@ -296,7 +296,6 @@ enum mt_status mt_job_find_axes(struct mt_job_work *work, struct mt_error *error
         {MT_AXES_FOUND, job_axes_found},
     };
     struct mt_job_report *report = work->report;
-
     enum mt_status status;
 
     report->axes = MT_JOB_ARRAY(work, MT_JOB_AXES, struct mt_job_axis);

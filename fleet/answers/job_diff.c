@@ -44,7 +44,7 @@ static const char *place_name(struct mt_arena *arena, const struct mt_job_diff *
 {
     const char *name = "";
 
-    for (uint32_t a = 0; a < diff->axis_count && name; a++) {
+    for (uint32_t a = 0; a < diff->axis_count; a++) {
         const char *axis = diff->axes[a].name, *comma = a ? ", " : "";
         uint32_t coordinate = class->coordinates[a];
 
