@@ -129,7 +129,7 @@ static int read_files(struct run *run)
 
     mt_gather_files(&gather, &run->set, &run->failures);
     if (exchange->size > 1)
-        status = mt_reduce(exchange, &gather, MT_OK, &run->set, &run->failures, &error);
+        status = mt_reduce(exchange, &gather, &run->set, &run->failures, &error);
     run->has_shared = status == MT_OK;
     error.status = status;
     return status == MT_OK ? MT_EXIT_OK : mt_report_error(run->arguments->paths[0], &error);

@@ -296,19 +296,14 @@ static enum mt_status give_to(const struct reduction *reduction, uint32_t to,
 }
 
 enum mt_status mt_reduce(const struct mt_exchange *exchange, const struct mt_gather *gather,
-                         enum mt_status status, struct mt_rank_set *set,
-                         struct mt_gather_failures *failures, struct mt_error *error)
+                         struct mt_rank_set *set, struct mt_gather_failures *failures,
+                         struct mt_error *error)
 {
     struct reduction reduction = {.exchange = exchange, .path_count = gather->path_count};
     uint32_t rank = exchange->rank, size = exchange->size;
 
     MT_ASSERT(rank < size);
     hash_paths(gather, reduction.paths_sha256);
-    if (status != MT_OK) {
-        mt_rank_set_release(set);
-        failures->count = 0;
-        fail_share(rank, size, gather->path_count, status, mt_status_text(status), failures);
-    }
     for (uint64_t step = 1; step < size; step *= 2) {
         if (rank & step)
             return give_to(&reduction, rank - (uint32_t)step, set, failures, error);

@@ -50,11 +50,10 @@ void mt_gather_failures_release(struct mt_gather_failures *failures);
 
 /* On success, *set and *failures of process 0 have the records and the failures of all processes,
  * sorted by file. The other processes keep the sets that they sent. All processes must see the same
- * paths in `gather`. A process that had an error (`status`; MT_OK = none) must also call this
- * function, because others wait for it. Its files then count as failed with that status. The files
- * of a process also count as failed if its message cannot be read, or if it saw other paths. */
+ * paths in `gather`. The files of a process count as failed if its message cannot be read, or if it
+ * saw other paths. */
 enum mt_status mt_reduce(const struct mt_exchange *exchange, const struct mt_gather *gather,
-                         enum mt_status status, struct mt_rank_set *set,
-                         struct mt_gather_failures *failures, struct mt_error *error) MT_MUST_USE;
+                         struct mt_rank_set *set, struct mt_gather_failures *failures,
+                         struct mt_error *error) MT_MUST_USE;
 
 #endif
