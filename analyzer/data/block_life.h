@@ -14,7 +14,7 @@ struct mt_block_life {
     uint64_t addr, requested_bytes, block_bytes;
     uint64_t birth_t_ns, birth_event;
     uint32_t block;   /* unique among blocks that live at the same time: its index in the pass;
-                         if unused, index + 1 of the next unused one */
+                         if unused, index + 1 of the next unused one, 0: none */
     uint32_t stack;   /* MT_NO_ID = none recorded */
     uint32_t tied;    /* see mt_holding */
     uint32_t tied_to; /* the owner block at its allocation; MT_NO_ID: none, or ambiguous */

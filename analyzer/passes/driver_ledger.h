@@ -41,7 +41,7 @@ struct mt_ledger_heap {
     struct mt_heap_class is;
     bool has_addresses; /* those of memory that can contain a segment */
     bool is_virtual, is_mapped;
-    struct mt_heap_use use; /* without names, which the report adds */
+    struct mt_heap_use use; /* the report adds name, what and is_device_memory */
 };
 
 /* One sample of NVML, with the bytes tracked at that time. */
