@@ -21,7 +21,7 @@ enum {
 };
 
 /* A frame with a name that compresses as badly as those of real programs. */
-static bool add_frame(struct mt_rank_set *set, uint64_t seed, uint32_t *path)
+static uint32_t add_frame(struct mt_rank_set *set, uint64_t seed, uint32_t parent)
 {
     struct dice dice = {seed};
     uint64_t bits = dice_any(&dice);
@@ -30,32 +30,28 @@ static bool add_frame(struct mt_rank_set *set, uint64_t seed, uint32_t *path)
                           (unsigned)(bits & 0xffff), (unsigned)(bits >> 16 & 0xfffff),
                           (unsigned)(bits >> 40 & 0xfff));
 
-    *path = mt_rank_set_path(set, *path, frame, (size_t)length);
-    return true;
+    return mt_rank_set_path(set, parent, frame, (size_t)length);
 }
 
-static bool add_path(struct mt_rank_set *set, uint32_t stage, uint32_t leaf, uint32_t *path)
+static uint32_t add_path(struct mt_rank_set *set, uint32_t stage, uint32_t leaf)
 {
-    *path = MT_NO_PATH;
+    uint32_t path = MT_NO_PATH;
+
     for (uint32_t i = 0; i < SHARED_FRAMES; i++)
-        if (!add_frame(set, i, path))
-            return false;
+        path = add_frame(set, i, path);
     for (uint32_t i = 0; i < OWN_FRAMES; i++)
-        if (!add_frame(set, ((uint64_t)stage * LEAVES + leaf) * OWN_FRAMES + i + 1000, path))
-            return false;
-    return true;
+        path = add_frame(set, ((uint64_t)stage * LEAVES + leaf) * OWN_FRAMES + i + 1000, path);
+    return path;
 }
 
 /* The leaves that the record has, and LEAVES more. */
-static bool fill_leaves(struct mt_rank_set *set, struct mt_rank_record *record, uint32_t stage,
+static void fill_leaves(struct mt_rank_set *set, struct mt_rank_record *record, uint32_t stage,
                         struct dice *dice)
 {
     struct mt_record_leaf *leaves =
         mt_arena_array(&set->arena, record->leaf_count + LEAVES, sizeof *leaves);
     uint64_t more = 0;
 
-    if (!leaves)
-        return false;
     memcpy(leaves, record->leaves, record->leaf_count * sizeof *leaves);
     for (uint32_t i = 0; i < LEAVES; i++) {
         struct mt_record_leaf *leaf = &leaves[record->leaf_count++];
@@ -63,25 +59,23 @@ static bool fill_leaves(struct mt_rank_set *set, struct mt_rank_record *record, 
         leaf->role = (enum mt_role)(i % MT_ROLE_COUNT);
         leaf->bytes = 512 * (1 + dice_below(dice, 500));
         leaf->blocks = 1 + dice_below(dice, 100);
-        if (!add_path(set, stage, i, &leaf->path))
-            return false;
+        leaf->path = add_path(set, stage, i);
         record->role_bytes[leaf->role] += leaf->bytes;
         more += leaf->bytes;
     }
     record->leaves = leaves;
     record->allocated_peak.bytes += more;
     record->reserved_peak.bytes += mt_round_up(more, 20 * MT_MIB);
-    return true;
 }
 
-static bool fill_times(struct mt_rank_set *set, struct mt_rank_record *record, struct dice *dice)
+static void fill_times(struct mt_rank_set *set, struct mt_rank_record *record, struct dice *dice)
 {
     struct mt_record_step *steps = mt_arena_array(&set->arena, MT_RECORD_STEPS, sizeof *steps);
     struct mt_record_column *columns =
         mt_arena_array(&set->arena, MT_RECORD_COLUMNS, sizeof *columns);
     uint64_t t_ns = record->begin_t_ns;
 
-    for (uint32_t i = 0; steps && i < MT_RECORD_STEPS; i++) {
+    for (uint32_t i = 0; i < MT_RECORD_STEPS; i++) {
         uint64_t begin_t_ns = t_ns;
 
         t_ns += 100000000 + dice_below(dice, 100000000);
@@ -94,7 +88,7 @@ static bool fill_times(struct mt_rank_set *set, struct mt_rank_record *record, s
             record->reserved_peak.bytes - 512 * dice_below(dice, 1 << 14),
             record->allocated_peak.bytes / 2 - 512 * dice_below(dice, 1 << 20)};
     }
-    for (uint32_t i = 0; columns && i < MT_RECORD_COLUMNS; i++) {
+    for (uint32_t i = 0; i < MT_RECORD_COLUMNS; i++) {
         columns[i].allocated_bytes = 512 * dice_below(dice, record->allocated_peak.bytes / 512);
         columns[i].reserved_bytes = 512 * dice_below(dice, record->reserved_peak.bytes / 512);
     }
@@ -102,33 +96,27 @@ static bool fill_times(struct mt_rank_set *set, struct mt_rank_record *record, s
     record->columns = columns;
     record->step_count = MT_RECORD_STEPS;
     record->column_count = MT_RECORD_COLUMNS;
-    return steps && columns;
 }
 
-static bool fill_texts(struct mt_rank_set *set, struct mt_rank_record *record, struct dice *dice)
+static void fill_texts(struct mt_rank_set *set, struct mt_rank_record *record, struct dice *dice)
 {
     struct mt_record_finding *findings = mt_arena_array(&set->arena, FINDINGS, sizeof *findings);
     struct mt_record_owner *owners = mt_arena_array(&set->arena, OWNERS, sizeof *owners);
 
-    for (uint32_t i = 0; findings && owners && i < FINDINGS; i++) {
+    for (uint32_t i = 0; i < FINDINGS; i++) {
         findings[i].id = mt_arena_printf(&set->arena, "finding-%02u", (unsigned)i);
         findings[i].title = mt_arena_printf(&set->arena, "%u MiB are kept by block_%u.forward",
                                             (unsigned)dice_below(dice, 1000), (unsigned)i);
         findings[i].bytes = dice_below(dice, MT_GIB);
-        if (!findings[i].id || !findings[i].title)
-            return false;
     }
-    for (uint32_t i = 0; findings && owners && i < OWNERS; i++) {
+    for (uint32_t i = 0; i < OWNERS; i++) {
         owners[i].library = mt_arena_printf(&set->arena, "lib%02u.so", (unsigned)i);
         owners[i].bytes = dice_below(dice, MT_MIB);
-        if (!owners[i].library)
-            return false;
     }
     record->findings = findings;
     record->owners = owners;
     record->finding_count = FINDINGS;
     record->owner_count = OWNERS;
-    return findings && owners;
 }
 
 static bool write_file(struct mt_rank_set *set, const char *folder, uint32_t rank)
@@ -153,11 +141,14 @@ static bool make_rank(const struct simulated_job *job, uint32_t rank, const char
     uint32_t world = job->stages * job->replicas * job->shards;
     struct dice dice = {rank + (UINT64_C(1) << 32)};
     struct mt_rank_set set = {0};
-    bool is_made = simulated_job_add(job, rank, world, &set) && set.record_count == 1 &&
-                   fill_leaves(&set, &set.records[0], rank / (job->replicas * job->shards), &dice);
+    bool is_made = simulated_job_add(job, rank, world, &set) && set.record_count == 1;
 
-    is_made = is_made && fill_times(&set, &set.records[0], &dice) &&
-              fill_texts(&set, &set.records[0], &dice) && write_file(&set, folder, rank);
+    if (is_made) {
+        fill_leaves(&set, &set.records[0], rank / (job->replicas * job->shards), &dice);
+        fill_times(&set, &set.records[0], &dice);
+        fill_texts(&set, &set.records[0], &dice);
+        is_made = write_file(&set, folder, rank);
+    }
     mt_rank_set_release(&set);
     return is_made;
 }
