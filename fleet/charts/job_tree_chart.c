@@ -286,6 +286,7 @@ static const char *rows_text(const struct mt_job_tree_view *view)
     const struct mt_job_report *report = view->report;
     char rows[MT_UNITS_TEXT], world[MT_UNITS_TEXT];
     bool is_part = report->row_count == report->seen_count && report->missing_count;
+
     return mt_arena_printf(&view->drawing->arena, "%s%s%s %s%s",
                            mt_format_count(rows, report->row_count), is_part ? " of " : "",
                            is_part ? mt_format_count(world, report->world) : "", view->unit,
@@ -296,6 +297,7 @@ static const char *rows_text(const struct mt_job_tree_view *view)
 static const char *facts_of_one(const struct mt_job_tree_view *view)
 {
     struct mt_drawing *drawing = view->drawing;
+
     return mt_arena_printf(&drawing->arena, "width = bytes · %s on %s · %s",
                            mt_job_words_bytes(drawing, view->tree->nodes[0].sum_bytes),
                            mt_job_words_row(drawing, view->report, view->tree->nodes[0].max_row),

@@ -413,6 +413,7 @@ static const char *deaths_note(struct mt_drawing *drawing, const struct mt_job_r
 {
     uint32_t count = report->outcome_counts[MT_OUTCOME_OOM];
     char n[MT_UNITS_TEXT];
+
     return mt_arena_printf(&drawing->arena, "%s ran out of memory",
                            count ? mt_format_count(n, count) : "none");
 }

@@ -332,6 +332,7 @@ static const char *facts_of(const struct mt_address_layout *layout)
 {
     char row[MT_UNITS_TEXT], count[MT_UNITS_TEXT];
     const char *options = layout->report->options;
+
     return mt_arena_printf(
         &layout->drawing->arena,
         "each pixel row is %s of device memory · segments stacked in order of "

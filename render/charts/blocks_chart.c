@@ -231,6 +231,7 @@ static const char *small_print(const struct layout *layout)
 {
     const struct mt_block_stack *stack = &layout->stack;
     char thin[MT_UNITS_TEXT];
+
     return mt_arena_printf(
         &layout->drawing->arena,
         "each column shows its fullest instant · a block slides down when one below it is freed%s "

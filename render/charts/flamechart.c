@@ -466,6 +466,7 @@ static const char *facts(const struct mt_flame_layout *layout)
     const struct mt_flamechart *chart = layout->chart;
     char events[MT_UNITS_TEXT], length[MT_UNITS_TEXT], enter[MT_UNITS_TEXT], leave[MT_UNITS_TEXT];
     bool has_times = mt_report_has_times(layout->report);
+
     return mt_arena_printf(
         &layout->drawing->arena,
         "x = %s · color = net change of allocated bytes while the frame was on the stack · %s "

@@ -207,6 +207,7 @@ static const char *facts(const struct mt_icicle_view *view)
     const struct mt_node *root = &view->icicle->nodes[0];
     char blocks[MT_UNITS_TEXT];
     bool counts = view->icicle->weigh == MT_WEIGH_COUNT;
+
     return mt_arena_printf(
         &view->drawing->arena, "%s %s%s%s%s%s%s · width = %s · framework plumbing hidden",
         mt_icicle_exact(view, root->weight),

@@ -447,6 +447,7 @@ static const char *requests_of(struct mt_drawing *drawing, const struct mt_polic
 static const char *facts_of(struct mt_drawing *drawing, const struct mt_policy_table *table)
 {
     char n[2][MT_UNITS_TEXT];
+
     return mt_arena_printf(
         &drawing->arena,
         "device %u \xC2\xB7 %s \xC2\xB7 lower bound for any allocator = peak of the live "

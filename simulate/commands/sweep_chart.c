@@ -271,6 +271,7 @@ static const char *title_of(struct mt_drawing *drawing, const struct mt_sweep *s
 static const char *facts_of(struct mt_drawing *drawing, const struct mt_sweep *sweep)
 {
     char n[MT_UNITS_TEXT];
+
     return mt_arena_printf(&drawing->arena, "%zu dry run%s \xC2\xB7 simulated %s with %s",
                            sweep->run_count, sweep->run_count == 1 ? "" : "s", sweep->card->name,
                            mt_format_bytes(n, sweep->memory_bytes));
