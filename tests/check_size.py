@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """check_size.py PROGRAM: compares the size of the project with LIMITS. A figure far below its limit
-also fails: lower the limit then. Git lists the files; the test is skipped without it."""
+also fails: lower the limit then. Git lists the files; the test is skipped if it cannot."""
 import collections
 import pathlib
 import re
@@ -10,7 +10,7 @@ import sys
 from annexes import absent_words
 from check_manual import SUBCOMMANDS
 
-# Who raises a limit says why in the same commit, after a search for what can go.
+# Before you raise a limit, search for what can go. Give the reason in the same commit.
 LIMITS = {
     "options": 195,  # long options of all commands, without --help
     ".c files": 550,  # of the product, like the next three
@@ -113,7 +113,11 @@ def check_folders(files):
 def main(program):
     if not (ROOT / ".git").exists():  # a source archive
         return 77
-    files = [path for path in list_files() if (ROOT / path).is_file()]
+    try:
+        files = [path for path in list_files() if (ROOT / path).is_file()]
+    except (OSError, subprocess.CalledProcessError) as error:  # Git is missing, or refuses the owner
+        print(error)
+        return 77
     figures = measure(program, files)
     complaints = check_folders(files)
     for what, limit in LIMITS.items():
