@@ -29,7 +29,7 @@ struct mt_module_numbers {
 /* Fills the results. Call it once. Repeats among the parameters confirm `groups` of layers that
  * calls of the model showed. If `shows_modules` is false, repeats alone also make layers, and
  * own_layers is their number. O(n log n) in the blocks, and quadratic in the parameters, up to
- * MT_REPEATS_TOKENS_MAX of them. Release *numbers even after an error. */
+ * MT_REPEATS_TOKENS_MAX of them. Release *numbers. */
 void mt_module_numbers_find(struct mt_module_numbers *numbers, struct mt_layer_group *groups,
                             uint32_t group_count, bool shows_modules);
 void mt_module_numbers_release(struct mt_module_numbers *numbers);
