@@ -44,7 +44,7 @@ struct mt_lost_pools {
     uint32_t part_count;
 };
 
-/* Fills *pools with the guess. Release it even after an error. */
+/* Fills *pools with the guess. Release it. */
 void mt_lost_pools_guess(const struct mt_pool_evidence *evidence, struct mt_lost_pools *pools);
 void mt_lost_pools_release(struct mt_lost_pools *pools);
 
