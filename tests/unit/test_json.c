@@ -95,6 +95,28 @@ static void layout(void **state)
     mt_buf_release(&out);
 }
 
+/* After a list whose rows are lines, the document is indented again. */
+static void rows_may_be_lines(void **state)
+{
+    struct mt_buf out = {0};
+    struct mt_json json;
+
+    (void)state;
+    mt_json_init(&json, &out, true);
+    mt_json_object_begin(&json, NULL);
+    for (struct mt_json_list row = mt_json_lines(&json, "a", 2); mt_json_next(&row);)
+        mt_json_u64(&json, "i", row.i);
+    for (struct mt_json_list row = mt_json_rows(&json, "b", 1); mt_json_next(&row);)
+        mt_json_u64(&json, "i", row.i);
+    for (struct mt_json_list row = mt_json_lines(&json, "c", 0); mt_json_next(&row);)
+        fail();
+    mt_json_object_end(&json);
+    assert_string_equal(out.data, "{\n  \"a\": [\n    {\"i\":0},\n    {\"i\":1}\n  ],\n"
+                                  "  \"b\": [\n    {\n      \"i\": 0\n    }\n  ],\n"
+                                  "  \"c\": []\n}\n");
+    mt_buf_release(&out);
+}
+
 /* Invalid UTF-8 becomes U+FFFD, one for each invalid byte. */
 static void invalid_utf8_is_replaced(void **state)
 {
@@ -175,30 +197,20 @@ static void long_texts_are_cut_between_characters(void **state)
     }
 }
 
-/* {"devices": [{"rows": [0, 1, ...]}, ...]} */
+/* {"devices": [{"rows": [{"i": 0}, {"i": 1}, ...]}, ...]} */
 static json_t *devices_of_rows(size_t devices, uint64_t rows, bool all)
 {
     struct mt_buf out = {0};
     struct mt_json json;
-    struct mt_json_list list, inner;
     json_t *root;
 
     mt_json_init(&json, &out, true);
     json.all = all;
     mt_json_object_begin(&json, NULL);
-    mt_json_objects_begin(&list, &json, "devices", devices);
-    for (size_t d = 0; d < devices; d++) {
-        if (!mt_json_list_takes(&list))
-            continue;
-        mt_json_object_begin(&json, NULL);
-        mt_json_list_begin(&inner, &json, "rows");
-        for (uint64_t i = 0; i < rows; i++)
-            if (mt_json_list_takes(&inner))
-                mt_json_u64(&json, NULL, i);
-        mt_json_list_end(&inner);
-        mt_json_object_end(&json);
-    }
-    mt_json_list_end(&list);
+    for (struct mt_json_list device = mt_json_objects(&json, "devices", devices);
+         mt_json_next(&device);)
+        for (struct mt_json_list row = mt_json_rows(&json, "rows", rows); mt_json_next(&row);)
+            mt_json_u64(&json, "i", row.i);
     mt_json_object_end(&json);
     root = json_loads(out.data, JSON_REJECT_DUPLICATES, NULL);
     assert_non_null(root);
@@ -276,6 +288,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(another_reader_agrees),
         cmocka_unit_test(layout),
+        cmocka_unit_test(rows_may_be_lines),
         cmocka_unit_test(invalid_utf8_is_replaced),
         cmocka_unit_test(long_texts_are_cut_between_characters),
         cmocka_unit_test(lists_have_limits),
