@@ -108,17 +108,17 @@ static const char *one_title(const struct mt_address_layout *layout, const struc
     if (place->segments > 1)
         again = mt_arena_printf(&layout->drawing->arena, ", %s segments in succession",
                                 mt_format_count(more, place->segments));
-    return mt_arena_printf(
-        &layout->drawing->arena,
-        "%s %s (%s B) at 0x%llx\ncreated %s%s%s\n%s block%s, occupancy %s%s",
-        place->is_expandable ? "expandable segment, at most" : "segment of",
-        mt_format_bytes(size, place->bytes), mt_format_count(exact, place->bytes),
-        (unsigned long long)place->base, created ? created : "", again ? again : "", end,
-        mt_format_count(blocks, place->blocks), place->blocks == 1 ? "" : "s",
-        occupancy(crowd, share),
-        place->was_idle
-            ? layout->address->has_steps ? "\nidle during the last step" : "\nempty at the end"
-            : "");
+    return mt_arena_printf(&layout->drawing->arena,
+                           "%s %s (%s B) at 0x%llx\ncreated %s%s%s\n%s block%s, occupancy %s%s",
+                           place->is_expandable ? "expandable segment, at most" : "segment of",
+                           mt_format_bytes(size, place->bytes),
+                           mt_format_count(exact, place->bytes), (unsigned long long)place->base,
+                           created, again, end, mt_format_count(blocks, place->blocks),
+                           place->blocks == 1 ? "" : "s", occupancy(crowd, share),
+                           place->was_idle ? layout->address->has_steps
+                                                 ? "\nidle during the last step"
+                                                 : "\nempty at the end"
+                                           : "");
 }
 
 static const char *title_of(const struct mt_address_layout *layout, const struct crowd *crowd)
@@ -347,7 +347,7 @@ static const char *small_print(const struct mt_address_layout *layout)
 {
     const struct mt_address *address = layout->address;
     char count[MT_UNITS_TEXT], bytes[MT_UNITS_TEXT], outside[MT_UNITS_TEXT], unit[MT_UNITS_TEXT];
-    const char *homeless = "", *beside = "", *coarse = "", *text;
+    const char *homeless = "", *beside = "", *coarse = "";
 
     if (address->homeless_segments)
         homeless = mt_arena_printf(&layout->drawing->arena, " · %s segments (%s) had no room here",
@@ -359,12 +359,11 @@ static const char *small_print(const struct mt_address_layout *layout)
     if (layout->unit > 1)
         coarse = mt_arena_printf(&layout->drawing->arena, " · drawn in cells of %s pixels",
                                  mt_format_count(unit, (uint64_t)layout->unit));
-    text = mt_arena_printf(&layout->drawing->arena,
+    return mt_arena_printf(&layout->drawing->arena,
                            "each column shows its fullest instant · a released segment leaves an "
                            "empty place for the next one of its size%s%s%s%s",
-                           layout->report->roles_inferred ? " · roles are inferred" : "",
-                           homeless ? homeless : "", beside ? beside : "", coarse ? coarse : "");
-    return text;
+                           layout->report->roles_inferred ? " · roles are inferred" : "", homeless,
+                           beside, coarse);
 }
 
 static double rows_height(const struct mt_address_layout *layout)

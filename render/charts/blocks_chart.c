@@ -212,19 +212,18 @@ static const char *facts_of(const struct layout *layout)
     const struct mt_block_stack *stack = &layout->stack;
     char drawn[MT_UNITS_TEXT], count[MT_UNITS_TEXT], most[MT_UNITS_TEXT], peak[MT_UNITS_TEXT];
     char exact[MT_UNITS_TEXT];
-    const char *rest = "", *text;
+    const char *rest = "";
 
     if (stack->rest_count)
         rest = mt_arena_printf(
             &layout->drawing->arena, " · %s smaller ones (by bytes × %s) summed, at most %s",
             mt_format_count(count, stack->rest_count), stack->axis.by_event ? "events" : "time",
             mt_format_bytes(most, stack->rest_most));
-    text =
-        mt_arena_printf(&layout->drawing->arena, "%s blocks drawn one by one%s · %speak %s (%s B)",
-                        mt_format_count(drawn, stack->band_count), rest ? rest : "",
-                        kind_of_peak(layout), mt_format_bytes(peak, layout->blocks->peak_allocated),
-                        mt_format_count(exact, layout->blocks->peak_allocated));
-    return text;
+    return mt_arena_printf(&layout->drawing->arena,
+                           "%s blocks drawn one by one%s · %speak %s (%s B)",
+                           mt_format_count(drawn, stack->band_count), rest, kind_of_peak(layout),
+                           mt_format_bytes(peak, layout->blocks->peak_allocated),
+                           mt_format_count(exact, layout->blocks->peak_allocated));
 }
 
 static const char *small_print(const struct layout *layout)

@@ -375,12 +375,9 @@ static const char *short_title(const struct mt_block_stack *stack,
 static const char *title_of(const struct mt_block_stack *stack, const struct mt_block_shape *shape)
 {
     char size[MT_UNITS_TEXT], exact[MT_UNITS_TEXT], asked[MT_UNITS_TEXT];
-    const char *from, *to;
 
     if (stack->keyed)
         return short_title(stack, shape);
-    from = allocated(stack, shape);
-    to = ended(stack, shape);
     mt_format_count(asked, shape->life.requested_bytes);
     return mt_arena_printf(
         &stack->drawing->arena, "%s (%s B%s%s%s)\n%s\n%s, %s\n%s",
@@ -389,7 +386,7 @@ static const char *title_of(const struct mt_block_stack *stack, const struct mt_
         shape->life.requested_bytes == shape->life.block_bytes ? "" : ", requested ",
         shape->life.requested_bytes == shape->life.block_bytes ? "" : asked,
         shape->life.requested_bytes == shape->life.block_bytes ? "" : " B", origin(stack, shape),
-        mt_role_name(shape->life.role), from ? from : "", to ? to : "");
+        mt_role_name(shape->life.role), allocated(stack, shape), ended(stack, shape));
 }
 
 uint8_t mt_block_shade(const struct mt_block_shape *shape)

@@ -67,13 +67,12 @@ static inline const char *diff_exact(struct mt_drawing *drawing, const struct mt
 
 static const char *diff_sites_title_of(struct mt_drawing *drawing, const struct mt_diff_row *row)
 {
-    const char *exact = diff_exact(drawing, row);
-
     return mt_arena_printf(
         &drawing->arena, "%s%s%s%s%s: %s", mt_chart_frame_short(drawing, row->label, 200),
         *row->phase ? ", allocated in " : "", mt_chart_frame_short(drawing, row->phase, 60),
         row->label_a ? ", was " : "",
-        row->label_a ? mt_chart_frame_short(drawing, row->label_a, 200) : "", exact ? exact : "");
+        row->label_a ? mt_chart_frame_short(drawing, row->label_a, 200) : "",
+        diff_exact(drawing, row));
 }
 
 /* Shortens a site such as "forward train.py:47" but keeps its end. */
@@ -398,14 +397,15 @@ static void draw_bar(struct mt_drawing *drawing, const struct falls *falls, uint
     uint64_t low = step->is_end ? falls->low : mt_min_u64(step->from, step->to);
     uint64_t high = step->is_end ? step->to : mt_max_u64(step->from, step->to);
     double top = y_of(falls, high), height = y_of(falls, low) - top;
-    const char *title, *exact = diff_exact(drawing, &step->row);
+    const char *title;
     char n[MT_UNITS_TEXT];
 
     if (step->is_end)
         title = mt_arena_printf(&drawing->arena, "%s: %s B allocated", step->name,
                                 mt_format_count(n, step->to));
     else
-        title = mt_arena_printf(&drawing->arena, "%s: %s", step->name, exact ? exact : "");
+        title =
+            mt_arena_printf(&drawing->arena, "%s: %s", step->name, diff_exact(drawing, &step->row));
     /* a bar that is too thin is drawn as a line */
     if (height < 1.5) {
         paint = diff_paint(step->color, true);

@@ -372,7 +372,6 @@ static const char *user_line(const struct mt_icicle_view *view, const struct mt_
                              uint32_t caller)
 {
     const struct mt_node *nodes = view->icicle->nodes;
-    const char *place;
 
     if (mt_icicle_color(view, &nodes[caller]) != MT_USER_COLOR ||
         mt_icicle_color(view, node) == MT_USER_COLOR)
@@ -380,9 +379,9 @@ static const char *user_line(const struct mt_icicle_view *view, const struct mt_
     for (uint32_t i = node->parent; i != caller; i = nodes[i].parent)
         if (mt_icicle_color(view, &nodes[i]) == MT_USER_COLOR)
             return "";
-    place = mt_frame_position(&view->drawing->arena, view->symbols, nodes[caller].frame);
-    place = place ? mt_arena_printf(&view->drawing->arena, " %s", place) : NULL;
-    return place ? place : "";
+    return mt_arena_printf(
+        &view->drawing->arena, " %s",
+        mt_frame_position(&view->drawing->arena, view->symbols, nodes[caller].frame));
 }
 
 /* Returns the callers, outermost first: "in <module> › main › train". */
@@ -401,8 +400,7 @@ static const char *path_text(const struct mt_icicle_view *view, const struct mt_
         path = mt_arena_printf(arena, "%s%s%s%s", name ? name : "", user_line(view, node, i),
                                *path ? " › " : "", path);
     }
-    path = *path ? mt_arena_printf(arena, "in %s", path) : path;
-    return path ? path : "";
+    return *path ? mt_arena_printf(arena, "in %s", path) : path;
 }
 
 struct columns {

@@ -186,10 +186,9 @@ static void draw_group(struct mt_drawing *drawing, double x, double y, double wi
     note = site->phase && *site->phase
                ? mt_arena_printf(&drawing->arena, "%s, allocated in %s", line, site->phase)
                : line;
-    mt_chart_frame_text(
-        drawing, x + 16, y + 14.5,
-        mt_text_fit(drawing, note ? note : "", MT_SIZE_SMALL, MT_REGULAR, width - 16, false),
-        MT_SIZE_SMALL, MT_REGULAR, MT_COLOR_MUTED, MT_ANCHOR_START, "group-note");
+    mt_chart_frame_text(drawing, x + 16, y + 14.5,
+                        mt_text_fit(drawing, note, MT_SIZE_SMALL, MT_REGULAR, width - 16, false),
+                        MT_SIZE_SMALL, MT_REGULAR, MT_COLOR_MUTED, MT_ANCHOR_START, "group-note");
 }
 
 static size_t group_count(const struct mt_device_report *device)
@@ -354,6 +353,7 @@ static bool is_of_driver(const struct mt_report *report)
 static const char *footnote(struct mt_drawing *drawing, const struct mt_timeline_layout *layout)
 {
     const char *layers = mt_timeline_layers_text(drawing, layout);
+
     return mt_arena_printf(&drawing->arena, "%s%s%s \xC2\xB7 each column shows its fullest instant",
                            is_of_driver(layout->report)
                                ? "allocated = requests to the driver, over all heaps"

@@ -121,7 +121,7 @@ static const char *exact_words(struct mt_drawing *drawing, const struct mt_sweep
 {
     const struct mt_sweep_result *result = &run->result;
     char n[4][MT_UNITS_TEXT];
-    const char *need = "", *words;
+    const char *need = "";
 
     if (!result->is_measured)
         return mt_arena_printf(&drawing->arena, "%s: %s", run->label,
@@ -131,11 +131,10 @@ static const char *exact_words(struct mt_drawing *drawing, const struct mt_sweep
                                mt_format_count(n[2], result->need_bytes),
                                result->in_all_is_known ? "" : "more than ",
                                mt_format_count(n[3], result->in_all_bytes));
-    words = mt_arena_printf(&drawing->arena, "%s: %s; allocated peak %s B, reserved peak %s B%s",
-                            run->label, mt_sweep_outcome_name(result->outcome),
-                            mt_format_count(n[0], result->allocated_peak_bytes),
-                            mt_format_count(n[1], result->reserved_peak_bytes), need ? need : "");
-    return words;
+    return mt_arena_printf(&drawing->arena, "%s: %s; allocated peak %s B, reserved peak %s B%s",
+                           run->label, mt_sweep_outcome_name(result->outcome),
+                           mt_format_count(n[0], result->allocated_peak_bytes),
+                           mt_format_count(n[1], result->reserved_peak_bytes), need);
 }
 
 static void draw_part(struct mt_drawing *drawing, const struct layout *layout, double x,
@@ -260,12 +259,11 @@ static const char footnote[] =
 
 static const char *title_of(struct mt_drawing *drawing, const struct mt_sweep *sweep)
 {
-    const char *names = "", *title;
+    const char *names = "";
 
-    for (size_t i = 0; i < sweep->name_count && names; i++)
+    for (size_t i = 0; i < sweep->name_count; i++)
         names = mt_arena_printf(&drawing->arena, "%s%s%s", names, i ? ", " : "", sweep->names[i]);
-    title = mt_arena_printf(&drawing->arena, "GPU memory by %s", names ? names : "");
-    return title;
+    return mt_arena_printf(&drawing->arena, "GPU memory by %s", names);
 }
 
 static const char *facts_of(struct mt_drawing *drawing, const struct mt_sweep *sweep)
