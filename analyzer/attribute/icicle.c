@@ -331,10 +331,8 @@ static struct child describe(const struct tree *tree, uint32_t index)
     } else if (node->kind == MT_NODE_NO_STACK) {
         child.name = node->phase_name;
     } else if (node->kind == MT_NODE_TIED) {
-        const char *label = mt_tie_label(tree->arena, tree->symbols, node->tie,
-                                         (struct mt_site){node->frame, node->own});
-
-        child.name = label ? label : "";
+        child.name = mt_tie_label(tree->arena, tree->symbols, node->tie,
+                                  (struct mt_site){node->frame, node->own});
     }
     return child;
 }

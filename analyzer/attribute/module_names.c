@@ -133,8 +133,6 @@ static const char *element(const struct mt_module_namer *namer, uint32_t node, b
     const char *place = mt_frame_position(arena, namer->symbols, frame);
     size_t length;
 
-    if (!place)
-        return NULL;
     length = class_length(function);
     if (strchr(function, '.') && !with_line)
         return mt_arena_text(arena, function, length);

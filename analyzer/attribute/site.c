@@ -107,7 +107,7 @@ static const char *file_words(struct mt_arena *arena, const struct mt_frame *fra
         return mt_arena_printf(arena, "cell[%.*s]", (int)length, cell);
     if (build_id && frame->line == 0)
         base = mt_arena_text(arena, base, (size_t)(build_id - base));
-    return base ? cut_text(arena, base) : NULL;
+    return cut_text(arena, base);
 }
 
 const char *mt_frame_position(struct mt_arena *arena, const struct mt_symbols *symbols, uint32_t id)
@@ -118,9 +118,7 @@ const char *mt_frame_position(struct mt_arena *arena, const struct mt_symbols *s
     if (!*mt_code_base_name(path) || !strcmp(path, "??"))
         return mt_arena_text(arena, "", 0);
     file = file_words(arena, frame, path);
-    if (!file || frame->line == 0)
-        return file;
-    return mt_arena_printf(arena, "%s:%u", file, frame->line);
+    return frame->line ? mt_arena_printf(arena, "%s:%u", file, frame->line) : file;
 }
 
 const char *mt_frame_label(struct mt_arena *arena, const struct mt_symbols *symbols, uint32_t frame)
@@ -128,9 +126,7 @@ const char *mt_frame_label(struct mt_arena *arena, const struct mt_symbols *symb
     const char *function = mt_frame_function(arena, symbols, frame);
     const char *place = mt_frame_position(arena, symbols, frame);
 
-    if (!place || !*place)
-        return function;
-    return mt_arena_printf(arena, "%s %s", function, place);
+    return *place ? mt_arena_printf(arena, "%s %s", function, place) : function;
 }
 
 #define BESIDE " < "
@@ -146,7 +142,7 @@ const char *mt_site_text(struct mt_arena *arena, const struct mt_symbols *symbol
     if (site.own == MT_NO_ID)
         return label;
     own = mt_frame_position(arena, symbols, site.own);
-    return own ? mt_arena_printf(arena, "%s" BESIDE "%s", label, own) : NULL;
+    return mt_arena_printf(arena, "%s" BESIDE "%s", label, own);
 }
 
 const char *mt_site_label(struct mt_arena *arena, const struct mt_symbols *symbols, uint32_t stack,

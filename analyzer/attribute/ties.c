@@ -169,14 +169,9 @@ void mt_ties_release(struct mt_ties *ties)
 const char *mt_tie_label(struct mt_arena *arena, const struct mt_symbols *symbols, enum mt_tie tie,
                          struct mt_site site)
 {
-    const char *text;
-
     if (tie == MT_TIE_LIBRARY)
         return "cuBLAS (no Python stack)";
-    text = mt_site_text(arena, symbols, site);
-    return text
-               ? mt_arena_printf(arena, "%s %s",
-                                 tie == MT_TIE_PARAMETER ? "gradient of parameters" : "backward of",
-                                 text)
-               : NULL;
+    return mt_arena_printf(arena, "%s %s",
+                           tie == MT_TIE_PARAMETER ? "gradient of parameters" : "backward of",
+                           mt_site_text(arena, symbols, site));
 }

@@ -274,14 +274,12 @@ static const char *tell_line(const struct look *look, const struct line *line)
     const char *label = label_of(look, line);
     char n[3][MT_UNITS_TEXT];
 
-    if (label && line->is.new_bytes)
+    if (line->is.new_bytes)
         return tell_replaced(look, line, label);
-    return !label ? NULL
-                  : mt_arena_printf(
-                        look->arena, "%s per step from %s: %s block%s from %s stack%s",
-                        mt_format_change(n[0], (int64_t)(line->bytes / steps)), label,
-                        mt_format_count(n[1], line->is.blocks), line->is.blocks == 1 ? "" : "s",
-                        mt_format_count(n[2], line->is.stacks), line->is.stacks == 1 ? "" : "s");
+    return mt_arena_printf(look->arena, "%s per step from %s: %s block%s from %s stack%s",
+                           mt_format_change(n[0], (int64_t)(line->bytes / steps)), label,
+                           mt_format_count(n[1], line->is.blocks), line->is.blocks == 1 ? "" : "s",
+                           mt_format_count(n[2], line->is.stacks), line->is.stacks == 1 ? "" : "s");
 }
 
 /* The largest need of a step when the last one begins, if all steps are like the earlier ones. */

@@ -115,11 +115,10 @@ static const char *tell(const struct mt_finding_search *search, const struct lin
     const uint64_t age_ns = search->device->instants[0].t_ns - line->first_t_ns;
     char n[3][MT_UNITS_TEXT];
 
-    if (!label || !mt_report_has_times(search->analysis->report))
-        return label ? mt_arena_printf(
-                           arena, "%s in %s block%s from %s", mt_format_bytes(n[0], line->bytes),
-                           mt_format_count(n[1], line->blocks), line->blocks == 1 ? "" : "s", label)
-                     : NULL;
+    if (!mt_report_has_times(search->analysis->report))
+        return mt_arena_printf(
+            arena, "%s in %s block%s from %s", mt_format_bytes(n[0], line->bytes),
+            mt_format_count(n[1], line->blocks), line->blocks == 1 ? "" : "s", label);
     return mt_arena_printf(arena,
                            "%s in %s block%s from %s, the oldest allocated %s before the peak",
                            mt_format_bytes(n[0], line->bytes), mt_format_count(n[1], line->blocks),

@@ -143,8 +143,6 @@ static const char *tell_origin(const struct mt_finding_search *search, const str
     const char *label =
         mt_site_label(arena, &search->analysis->source->symbols, layer->stack, false);
 
-    if (!label)
-        return NULL;
     return kind ? mt_arena_printf(arena, "created by %s: %s", kind, label)
                 : mt_arena_printf(arena,
                                   "the recording does not show which module created it; it reached "

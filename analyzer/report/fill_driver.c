@@ -244,11 +244,11 @@ static void tell_communicator(const struct mt_attribution *attribution,
 static const char *file_name(const struct mt_attribution *attribution, uint32_t frame)
 {
     const char *place = mt_frame_position(attribution->arena, attribution->symbols, frame);
-    size_t length = place ? strlen(place) : 0;
+    size_t length = strlen(place);
 
-    if (place && *place == '[' && length > 2)
+    if (*place == '[' && length > 2)
         return mt_arena_text(attribution->arena, place + 1, length - 2);
-    return place && !*place ? "an unknown file" : place;
+    return *place ? place : "an unknown file";
 }
 
 static void tell_row(struct mt_attribution *attribution, const struct communicators *communicators,

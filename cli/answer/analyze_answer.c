@@ -177,7 +177,7 @@ static void report_refused(const struct mt_reporter *reporter)
                       mt_format_bytes(wanted, failure->request_bytes),
                       mt_heap_meaning(reporter->report->symbols, failure->heap),
                       mt_reporter_at(reporter, failure->t_ns, failure->event),
-                      site && *site ? ", requested by " : "", site ? site : "",
+                      *site ? ", requested by " : "", site,
                       driver->failures_in_all == 1
                           ? ""
                           : mt_reporter_format(reporter, "; %s requests were refused in total",

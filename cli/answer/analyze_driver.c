@@ -219,13 +219,12 @@ static void report_failures(const struct mt_reporter *reporter,
 
         if (failure->stack != MT_NO_ID)
             by = mt_site_label(reporter->arena, symbols, failure->stack, false);
-        mt_reporter_line(reporter, 4,
-                         mt_reporter_format(reporter, "%s of %s%s%s, at %s%s%s",
-                                            mt_format_bytes(bytes, failure->request_bytes),
-                                            mt_heap_meaning(symbols, failure->heap),
-                                            *in ? ", " : "", in,
-                                            mt_reporter_at(reporter, failure->t_ns, failure->event),
-                                            by && *by ? ", by " : "", by ? by : ""));
+        mt_reporter_line(
+            reporter, 4,
+            mt_reporter_format(
+                reporter, "%s of %s%s%s, at %s%s%s", mt_format_bytes(bytes, failure->request_bytes),
+                mt_heap_meaning(symbols, failure->heap), *in ? ", " : "", in,
+                mt_reporter_at(reporter, failure->t_ns, failure->event), *by ? ", by " : "", by));
     }
     if (driver->failures_in_all > MAX_FAILURES)
         mt_reporter_line(reporter, 4, "and more");

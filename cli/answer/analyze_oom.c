@@ -8,13 +8,6 @@
 
 #include <string.h>
 
-static const char *requested_by(const struct mt_reporter *reporter, uint32_t stack)
-{
-    const char *site = mt_site_label(reporter->arena, reporter->report->symbols, stack, false);
-
-    return site ? site : "";
-}
-
 static void add_oom(struct mt_table *table, const struct mt_reporter *reporter,
                     const struct mt_oom *oom)
 {
@@ -22,7 +15,7 @@ static void add_oom(struct mt_table *table, const struct mt_reporter *reporter,
              MT_BYTES(oom->then.allocated), MT_BYTES(oom->then.reserved),
              MT_BYTES(oom->device_free_bytes), MT_TEXT(oom->fatal ? "fatal" : "caught"),
              MT_TEXT(mt_reporter_where(reporter, oom->phase, oom->step)),
-             MT_SITE(requested_by(reporter, oom->stack)));
+             MT_SITE(mt_site_label(reporter->arena, reporter->report->symbols, oom->stack, false)));
 }
 
 static void report_oom_table(const struct mt_reporter *reporter)

@@ -112,13 +112,11 @@ const char *mt_cell_frame_text(struct mt_drawing *drawing, const struct mt_symbo
 {
     const char *function = mt_frame_function(&drawing->arena, symbols, frame);
     const char *place = mt_frame_position(&drawing->arena, symbols, frame);
-    const char *line = place ? strrchr(place, ':') : NULL;
+    const char *line = strrchr(place, ':');
     bool is_user = mt_frame_origin(symbols, frame) == MT_ORIGIN_USER;
     const char *tries[6];
     size_t count = 0;
 
-    if (!place)
-        return "";
     if (*place)
         tries[count++] = mt_arena_printf(&drawing->arena, "%s  %s", function, place);
     if (line && (is_user || !says_nothing(function)))

@@ -63,7 +63,7 @@ static const char *node_title(const struct mt_icicle_view *view, const struct mt
     else
         mt_weigh_format(other, MT_WEIGH_COUNT, node->blocks);
     return mt_arena_printf(
-        arena, "%s%s%s: %s, %s, %s", label ? label : "", *role ? ", " : "", role,
+        arena, "%s%s%s: %s, %s, %s", label, *role ? ", " : "", role,
         mt_icicle_exact(view, node->weight),
         mt_format_percent(share, (double)node->weight / (double)view->icicle->nodes[0].weight),
         other);
@@ -75,7 +75,7 @@ static const char *blocks_text(const struct mt_icicle_view *view, const struct m
     char amount[MT_UNITS_TEXT];
     const char *label = mt_node_label(&view->drawing->arena, view->symbols, node);
 
-    if (node->blocks > 1 && label && 1.06 * mt_text_width(label, MT_CELL_TEXT, MT_REGULAR) <= room)
+    if (node->blocks > 1 && 1.06 * mt_text_width(label, MT_CELL_TEXT, MT_REGULAR) <= room)
         return label;
     return mt_arena_printf(&view->drawing->arena, "%s",
                            mt_weigh_format(amount, view->icicle->weigh, node->weight));
@@ -87,7 +87,7 @@ static const char *no_stack_text(const struct mt_icicle_view *view, const struct
 {
     const char *text = mt_node_label(&view->drawing->arena, view->symbols, node);
 
-    if (node->is_engine || !*node->phase_name || !text ||
+    if (node->is_engine || !*node->phase_name ||
         1.06 * mt_text_width(text, MT_CELL_TEXT, MT_REGULAR) <= room)
         return text;
     return mt_arena_printf(&view->drawing->arena, "in %s", node->phase_name);
@@ -110,7 +110,7 @@ static const char *node_text(const struct mt_icicle_view *view, const struct mt_
             text = "";
         break;
     }
-    return text ? text : "";
+    return text;
 }
 
 static const char *const cell_roles[] = {"cell:root", "cell:frame", "cell:no-stack", "cell:tied",

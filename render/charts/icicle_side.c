@@ -397,7 +397,7 @@ static const char *path_text(const struct mt_icicle_view *view, const struct mt_
         const char *name = nodes[i].kind == MT_NODE_FRAME
                                ? mt_frame_function(arena, view->symbols, nodes[i].frame)
                                : mt_node_label(arena, view->symbols, &nodes[i]);
-        path = mt_arena_printf(arena, "%s%s%s%s", name ? name : "", user_line(view, node, i),
+        path = mt_arena_printf(arena, "%s%s%s%s", name, user_line(view, node, i),
                                *path ? " › " : "", path);
     }
     return *path ? mt_arena_printf(arena, "in %s", path) : path;
@@ -428,7 +428,7 @@ static void draw_holder(const struct mt_icicle_view *view, const struct mt_icicl
     char text[MT_UNITS_TEXT];
     const char *label = mt_node_label(&drawing->arena, view->symbols, holder->node), *path;
 
-    label = mt_text_fit(drawing, label ? label : "", 13, MT_SEMIBOLD, room, true);
+    label = mt_text_fit(drawing, label, 13, MT_SEMIBOLD, room, true);
     used = 1.06 * mt_chart_frame_text(drawing, view->x, y, label, 13, MT_SEMIBOLD, MT_COLOR_TEXT,
                                       MT_ANCHOR_START, "holder-name");
     path = path_text(view, holder->node);

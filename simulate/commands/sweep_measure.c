@@ -51,7 +51,7 @@ static void fill_place(struct mt_sweep_result *result, const struct mt_report *r
     const char *site =
         oom->stack == MT_NO_ID ? "" : mt_site_label(&arena, report->symbols, oom->stack, false);
 
-    snprintf(result->oom_site, sizeof result->oom_site, "%s", site ? site : "");
+    snprintf(result->oom_site, sizeof result->oom_site, "%s", site);
     snprintf(result->oom_phase, sizeof result->oom_phase, "%s",
              mt_reporter_where(&reporter, oom->phase, oom->step));
     mt_buf_release(&unused);
