@@ -382,7 +382,7 @@ const char *mt_text_fit(struct mt_drawing *drawing, const char *text, double siz
                         enum mt_weight weight, double width, bool middle)
 {
     double room, total = mt_text_width(text, size, weight);
-    const char *tail = "", *fitted;
+    const char *tail = "";
     size_t head, head_characters, tail_characters;
 
     width /= FONT_SLACK;
@@ -402,6 +402,5 @@ const char *mt_text_fit(struct mt_drawing *drawing, const char *text, double siz
         return "";
     while (head && text[head - 1] == ' ')
         head--;
-    fitted = mt_arena_printf(&drawing->arena, "%.*s" ELLIPSIS "%s", (int)head, text, tail);
-    return fitted;
+    return mt_arena_printf(&drawing->arena, "%.*s" ELLIPSIS "%s", (int)head, text, tail);
 }

@@ -130,8 +130,6 @@ static const char *selector_of(const struct look *look, uint32_t frame)
     struct mt_buf out = {0};
     const char *kept;
 
-    if (!text)
-        return NULL;
     mt_buf_add_text(&out, is_place ? "site=~(^|/)" : "site=~^");
     for (; *text && *text != ','; text++) {
         if (strchr(special, *text))

@@ -356,9 +356,8 @@ static const char *origin(const struct mt_block_stack *stack, const struct mt_bl
 
     if (!shape->operation)
         return site;
-    site = mt_arena_printf(&stack->drawing->arena, "%s, by %s", site,
+    return mt_arena_printf(&stack->drawing->arena, "%s, by %s", site,
                            mt_chart_frame_short(stack->drawing, shape->operation, 80));
-    return site;
 }
 
 /* Returns short hover text, for a block whose key lets a script find the other facts. */

@@ -471,7 +471,7 @@ const char *mt_chart_frame_fit_site(struct mt_drawing *drawing, const char *site
 const char *mt_chart_frame_where(struct mt_drawing *drawing, const struct mt_report *report,
                                  int32_t phase, int64_t step)
 {
-    const char *name = "", *text;
+    const char *name = "";
     char number[MT_UNITS_TEXT];
 
     if (phase >= 0 && (uint32_t)phase >= report->phase_count)
@@ -483,9 +483,8 @@ const char *mt_chart_frame_where(struct mt_drawing *drawing, const struct mt_rep
     if (step == MT_NO_STEP)
         return name;
     mt_format_count(number, mt_magnitude(step));
-    text = mt_arena_printf(&drawing->arena, "%s%sstep %s%s", name, *name ? ", " : "",
+    return mt_arena_printf(&drawing->arena, "%s%sstep %s%s", name, *name ? ", " : "",
                            step < 0 ? "\xE2\x88\x92" : "", number);
-    return text;
 }
 
 const char *mt_chart_frame_when(struct mt_drawing *drawing, const struct mt_report *report,
