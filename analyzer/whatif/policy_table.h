@@ -10,8 +10,8 @@ struct mt_policy_row {
     const char *what;            /* "what the run had", "PyTorch's defaults", ...; static */
     bool is_own;                 /* the run's own allocator */
     bool is_measured;            /* and the replay equals it, event by event */
-    struct mt_fit_result fit;    /* without failures. The smallest limit is high_bytes, for all orders
-                                    of addresses; low_bytes is that of the best order */
+    struct mt_fit_result fit; /* without failures. The smallest limit is high_bytes, for all orders
+                                 of addresses; low_bytes is that of the best order */
 };
 
 /* A common size of memory. */
