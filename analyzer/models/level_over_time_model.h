@@ -1,6 +1,6 @@
 /* The course of a run: the largest levels in equal parts of its time, from its first event to its
- * last, including pauses; and the requests of one step as one number. Ranks of a job can be compared
- * by it. */
+ * last, including pauses; and the requests of one step as one number. Ranks of a job can be
+ * compared by it. */
 #ifndef MT_ANALYZER_LEVEL_OVER_TIME_MODEL_H
 #define MT_ANALYZER_LEVEL_OVER_TIME_MODEL_H
 
