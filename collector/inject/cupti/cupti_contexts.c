@@ -14,10 +14,10 @@
 #include "source_nvml.h"
 #include "util.h"
 
-/* , and decoders of stream-ordered memory. An allocation that names no pool comes from the current
- * pool of its device. The default pool has no id of its own in the trace. */
+/* Pools and the decoders of stream-ordered memory. An allocation that names no pool comes from the
+ * current pool of its device. The default pool has no id of its own in the trace. */
 
-enum { MAX_POOLS = 256, CUPTI_POOLS_MAX_DEVICES = 64 };
+enum { MAX_POOLS = 256, MAX_CONTEXTS = 128, MAX_DEVICES = 64 };
 
 struct pool {
     uint64_t handle; /* 0: free */
@@ -27,17 +27,17 @@ struct pool {
 
 static struct pool pools[MAX_POOLS];
 static unsigned pool_count;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static _Atomic uint64_t current[CUPTI_POOLS_MAX_DEVICES]; /* 0: the default pool, or unknown */
+static pthread_mutex_t pool_lock = PTHREAD_MUTEX_INITIALIZER;
+static _Atomic uint64_t current[MAX_DEVICES]; /* 0: the default pool, or unknown */
 
 void mt_cupti_pools_forget(void)
 {
-    pthread_mutex_init(&lock, NULL);
+    pthread_mutex_init(&pool_lock, NULL);
     pool_count = 0;
     memset((void *)current, 0, sizeof current);
 }
 
-static struct pool *find_cupti_pools(uint64_t handle)
+static struct pool *find_pool(uint64_t handle)
 {
     for (unsigned i = 0; i < pool_count; i++)
         if (pools[i].handle == handle)
@@ -45,30 +45,30 @@ static struct pool *find_cupti_pools(uint64_t handle)
     return NULL;
 }
 
-static void learn_cupti_pools(const struct pool *pool)
+static void learn_pool(const struct pool *pool)
 {
     if (!pool->handle)
         return;
-    pthread_mutex_lock(&lock);
-    struct pool *row = find_cupti_pools(pool->handle);
+    pthread_mutex_lock(&pool_lock);
+    struct pool *row = find_pool(pool->handle);
     if (!row)
-        row = find_cupti_pools(0);
+        row = find_pool(0);
     if (!row && pool_count < MAX_POOLS)
         row = &pools[pool_count++];
     if (row)
         *row = *pool;
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&pool_lock);
 }
 
 /* Returns the known facts about a pool; for an unknown pool, only its handle. */
 static struct pool look_up(uint64_t handle)
 {
     struct pool pool = {.handle = handle, .device = MT_CU_UNKNOWN_DEVICE};
-    pthread_mutex_lock(&lock);
-    const struct pool *row = handle ? find_cupti_pools(handle) : NULL;
+    pthread_mutex_lock(&pool_lock);
+    const struct pool *row = handle ? find_pool(handle) : NULL;
     if (row)
         pool = *row;
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&pool_lock);
     return pool;
 }
 
@@ -76,7 +76,7 @@ static struct pool pool_at(uint64_t handle, const struct mt_cu_location *locatio
 {
     struct pool pool = {.handle = handle, .device = MT_CU_UNKNOWN_DEVICE};
     if (location && location->type == MT_CU_LOCATION_DEVICE && location->id >= 0 &&
-        location->id < CUPTI_POOLS_MAX_DEVICES)
+        location->id < MAX_DEVICES)
         pool.device = (uint8_t)location->id;
     else if (location)
         pool.on_host = true;
@@ -91,7 +91,7 @@ static struct pool pool_of_device(uint64_t handle, int32_t device)
 
 static void make_current(const struct pool *pool)
 {
-    if (pool->device < CUPTI_POOLS_MAX_DEVICES)
+    if (pool->device < MAX_DEVICES)
         current[pool->device] = look_up(pool->handle).is_default ? 0 : pool->handle;
 }
 
@@ -126,7 +126,7 @@ void mt_cupti_exit_alloc_async(const struct mt_cupti_call *call)
     const struct mt_cu_alloc_stream *params = call->params;
     uint8_t device = mt_cupti_device_of(call->context);
     struct pool pool = {.device = device};
-    if (device < CUPTI_POOLS_MAX_DEVICES && current[device])
+    if (device < MAX_DEVICES && current[device])
         pool = look_up(current[device]);
     tell_from(call, &pool, params->hStream);
 }
@@ -165,7 +165,7 @@ void mt_cupti_exit_pool_create(const struct mt_cupti_call *call)
         return;
     struct pool pool =
         pool_at(*params->pool, params->poolProps ? &params->poolProps->location : NULL);
-    learn_cupti_pools(&pool);
+    learn_pool(&pool);
 }
 
 void mt_cupti_exit_pool_import(const struct mt_cupti_call *call)
@@ -174,7 +174,7 @@ void mt_cupti_exit_pool_import(const struct mt_cupti_call *call)
     if (call->result || !params->pool_out)
         return;
     struct pool pool = {.handle = *params->pool_out, .device = mt_cupti_device_of(call->context)};
-    learn_cupti_pools(&pool);
+    learn_pool(&pool);
 }
 
 void mt_cupti_exit_pool_destroy(const struct mt_cupti_call *call)
@@ -182,12 +182,12 @@ void mt_cupti_exit_pool_destroy(const struct mt_cupti_call *call)
     uint64_t handle = ((const struct mt_cu_handle *)call->params)->value;
     if (call->result || !handle)
         return;
-    pthread_mutex_lock(&lock);
-    struct pool *row = find_cupti_pools(handle);
+    pthread_mutex_lock(&pool_lock);
+    struct pool *row = find_pool(handle);
     if (row)
         row->handle = 0;
-    pthread_mutex_unlock(&lock);
-    for (int i = 0; i < CUPTI_POOLS_MAX_DEVICES; i++)
+    pthread_mutex_unlock(&pool_lock);
+    for (int i = 0; i < MAX_DEVICES; i++)
         if (current[i] == handle) /* the driver returns to the default pool */
             current[i] = 0;
 }
@@ -199,7 +199,7 @@ void mt_cupti_exit_pool_default(const struct mt_cupti_call *call)
         return;
     struct pool pool = pool_of_device(*params->pool, params->dev);
     pool.is_default = true;
-    learn_cupti_pools(&pool);
+    learn_pool(&pool);
 }
 
 void mt_cupti_exit_pool_default_at(const struct mt_cupti_call *call)
@@ -209,18 +209,18 @@ void mt_cupti_exit_pool_default_at(const struct mt_cupti_call *call)
         return;
     struct pool pool = pool_at(*params->pool, params->location);
     pool.is_default = true;
-    learn_cupti_pools(&pool);
+    learn_pool(&pool);
 }
 
 /* The current pool is the default one unless another one was set before. */
 static void see_current(const struct pool *pool)
 {
     struct pool known = look_up(pool->handle);
-    if (known.device != MT_CU_UNKNOWN_DEVICE || pool->device >= CUPTI_POOLS_MAX_DEVICES)
+    if (known.device != MT_CU_UNKNOWN_DEVICE || pool->device >= MAX_DEVICES)
         return;
     struct pool seen = *pool;
     seen.is_default = current[pool->device] == 0;
-    learn_cupti_pools(&seen);
+    learn_pool(&seen);
 }
 
 void mt_cupti_exit_pool_get(const struct mt_cupti_call *call)
@@ -259,8 +259,6 @@ void mt_cupti_exit_pool_set_at(const struct mt_cupti_call *call)
     make_current(&pool);
 }
 
-enum { MAX_CONTEXTS = 128, MAX_DEVICES = 64 };
-
 struct row {
     _Atomic uint64_t context; /* 0: free */
     _Atomic uint8_t device;
@@ -268,7 +266,8 @@ struct row {
 };
 
 static struct row rows[MAX_CONTEXTS];
-static _Atomic unsigned row_count;    /* rows after it were never used */
+static _Atomic unsigned row_count; /* rows after it were never used */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static __thread int creating_on = -1; /* device of the current call of the thread */
 
 static struct {
