@@ -17,7 +17,7 @@
 #include "units.h"
 #include "util.h"
 
-/* Memtrace.fit/1 */
+/* The document memtrace.fit/1. */
 
 static void add_failure(struct mt_json *json, const char *key, const struct mt_fit_failure *failure)
 {

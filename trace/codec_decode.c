@@ -10,7 +10,8 @@
 #include "symbols.h"
 #include "util.h"
 
-/* The decoder of a block between its two passes. */
+/* The decoder of a block between its two passes: the columns are read and checked, the events are
+ * not built yet. */
 
 struct decoder_form {
     struct mt_event of; /* the fields that all events of this form share */
@@ -519,7 +520,7 @@ static inline bool pass_gap(struct column_places *at, uint64_t *seq)
     return sound;
 }
 
-/* The loop that determines decoding speed: it repeats no check of codec_decode.c. */
+/* The loop that determines decoding speed: it repeats no check of columns_read. */
 static bool build_events(struct decoding *job)
 {
     const struct mt_decoder *decoder = job->decoder;

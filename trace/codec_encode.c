@@ -17,6 +17,8 @@
 #include "map.h"
 #include "symbols.h"
 
+/* The encoder of a block between its two passes. */
+
 struct encoder_form {
     uint64_t ids;       /* kind, flags, thread, device, heap */
     uint64_t more;      /* stream, pool, fields */
@@ -59,7 +61,7 @@ struct mt_encoder {
 };
 
 /* Values of one block -> dense indexes 0, 1, 2, ... in order of first appearance. Fixed capacity; a
- * new stamp empties it in O(1). Private to the encoder. */
+ * new stamp empties it in O(1). */
 
 /* For at most `capacity` distinct values (a power of two <= 65,536). */
 static inline bool dictionary_init(struct dictionary *dictionary, uint32_t capacity)

@@ -1,5 +1,5 @@
-/* The definitions of a block: symbols as entries, and entries as symbols (docs/trace-format.md,
- * "Definitions"). */
+/* The definitions of a block: symbols as entries, and entries as symbols
+ * (docs/internals/trace-format.md, "Definitions"). */
 #include <stdlib.h>
 #include <string.h>
 

@@ -214,7 +214,7 @@ enum mt_status mt_source_each(struct mt_source *source,
                               void *self, struct mt_error *error) MT_MUST_USE;
 void mt_source_close(struct mt_source *source); /* NULL is fine */
 
-/* Selects the heaps of a source that a reader sees (source.h). */
+/* Selects the heaps of a source that a reader sees. */
 
 /* Selects the level of a source at its start, once. Reads until the level is known (at the first
  * event of an allocator above the driver; to the end if there is none), then rewinds. Does nothing

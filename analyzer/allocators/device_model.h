@@ -1,6 +1,6 @@
 /* A simulated GPU: a limit, a supply of addresses, and a log of the allocator's driver operations.
  * Addresses are recorded segment bases as long as the supply has a fitting one, otherwise invented
- * by a rule (device_model.h). */
+ * by a rule (mt_address_space). */
 #ifndef MT_ANALYZER_DEVICE_MODEL_H
 #define MT_ANALYZER_DEVICE_MODEL_H
 

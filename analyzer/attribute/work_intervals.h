@@ -13,7 +13,7 @@
 #include "loop_places.h"
 #include "xla_runs.h"
 
-/* State of a trace while it is cut into intervals (work_intervals.h). */
+/* State of a trace while it is cut into intervals. */
 
 struct mt_work_interval {
     uint64_t begin_seq, begin_t_ns, end_seq, end_t_ns; /* first and last event */

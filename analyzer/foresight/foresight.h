@@ -16,7 +16,7 @@
  *
  *     pytorch:expandable_segments:True --pool site=~embedding --pool size<1MiB
  *
- * Requests that a selector (foresight.h) matches come from a private pool of their own, as
+ * Requests that a selector matches come from a private pool of their own, as
  * under torch.cuda.use_mem_pool; the first match counts. Requests that the run made in a private
  * pool stay there, and so do blocks alive at the start of the trace. The pools last as long as the
  * run and never release memory.
@@ -44,7 +44,7 @@ static inline uint32_t mt_pool_routes_of(const struct mt_pool_routes *routes, ui
 }
 
 /* A policy as a user spells it: "name", "name:options", or a bare option string of PyTorch; pools
- * that the run did not have may follow "pytorch" (foresight.h). */
+ * that the run did not have may follow "pytorch". */
 struct mt_policy_text {
     const struct mt_policy_ops *ops;
     const char *options;       /* in `head`; NULL = none */

@@ -13,7 +13,7 @@
 #include "process_memory.h"
 #include "util.h"
 
-/* Sums for each group of a history during construction; for history_*.c only. */
+/* Sums for each group of a history during construction. */
 
 struct history_delta {
     int64_t bytes, blocks;

@@ -61,8 +61,6 @@ void mt_layers_release(struct mt_layers_builder *builder);
 /* The group of a block in a timeline's layers: its phase of allocation, its site, or its stream, by
  * name. */
 
-struct mt_analysis;
-
 /* Uses the options of the analysis. */
 void mt_layer_group(struct mt_layer_groups *groups, const struct mt_block_life *life,
                     uint32_t *group);

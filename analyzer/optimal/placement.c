@@ -39,6 +39,7 @@ void mt_occupancy_init(struct mt_occupancy *occupancy, uint32_t sections)
     occupancy->nodes = mt_memory_zeroed(2 * (size_t)occupancy->leaves, sizeof *occupancy->nodes);
 }
 
+/* Frees all ranges; keeps the memory. */
 static void occupancy_clear(struct mt_occupancy *occupancy)
 {
     size_t i;

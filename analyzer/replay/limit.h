@@ -14,7 +14,7 @@ struct mt_limit_evidence {
         high_bytes; /* this much was refused, so the limit is below; UINT64_MAX = never refused */
     bool refused;   /* the program got an out-of-memory error */
     bool garbage_collected; /* segments were freed without a refusal; the amount depends on the
-                               limit (limit.h) */
+                               limit */
     /* PRIVATE: state of the scan */
     uint64_t reserved_bytes, at_group_start;
     uint64_t granted_bytes; /* largest single grant in the group */
@@ -38,8 +38,8 @@ void mt_limit_observe(struct mt_limit_evidence *evidence, const struct mt_pytorc
  * Returns 0 if nothing was ever refused or the bounds contradict each other. */
 uint64_t mt_limit_choose(const struct mt_limit_evidence *evidence);
 
-/* Infers the limits of a recorded run, one per device, from its events (limit.h). If the evidence
- * is garbage collection, replays search for the limit. */
+/* Infers the limits of a recorded run, one per device, from its events. If the evidence is
+ * garbage collection, replays search for the limit. */
 
 struct mt_limit_watch {
     struct mt_pytorch_config config; /* recorded */

@@ -12,8 +12,7 @@
 #include "source.h"
 #include "util.h"
 
-/* State of the pass that collects evidence of pools, shared by pool_evidence.c and pool_evidence.c.
- */
+/* State of the pass that collects evidence of pools. */
 
 /* One device of the pass. */
 struct pool_lane {

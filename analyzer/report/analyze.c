@@ -133,7 +133,7 @@ static bool report_is_sound(const struct mt_report *report, const char **why)
 }
 
 /* Chooses the outputs of the pass over live blocks: snapshots, models of charts, lives and pins of
- * findings, trials. For analyze.c only. */
+ * findings, trials. */
 
 struct mt_analysis;
 

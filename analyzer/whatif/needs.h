@@ -29,9 +29,7 @@ enum mt_status mt_needs_fill(struct mt_analysis *analysis) MT_MUST_USE;
  * which of equal free blocks an allocator uses, and so how much it reserves. A simulated device
  * places them differently from a real one, so a peak of a dry run is one of a range. */
 
-struct mt_analysis;
-
-/* For a dry run, if they or needs (needs.h) are requested. */
+/* For a dry run, if they or needs are requested. */
 bool mt_peak_orders_are_wanted(const struct mt_analysis *analysis);
 
 /* Fills devices[].peak_orders, except of devices that ran out of memory. Reads the source from its

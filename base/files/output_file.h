@@ -2,7 +2,7 @@
  * the target (temporary_file.h); only when all of them are written and checked does a rename put
  * them under the target's name. After any failure the target is unchanged and the temporary file is
  * removed. Targets that a rename cannot replace (standard output, pipes, devices) are written
- * directly. output_file.h has the rules about what may be replaced.
+ * directly. struct mt_output_rules decides what may be replaced.
  *
  *     struct mt_output output;
  *     if (mt_output_open(&output, path, &rules, &error) == MT_OK) {

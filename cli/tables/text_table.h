@@ -1,5 +1,5 @@
-/* Tables as text. A column is as wide as its widest cell, but some columns shrink (text_table.h)
- * so that lines fit the terminal, or 100 columns if the output is not a terminal. Widths are in
+/* Tables as text. A column is as wide as its widest cell, but some columns shrink so
+ * that lines fit the terminal, or 100 columns if the output is not a terminal. Widths are in
  * characters. */
 #ifndef MT_CLI_TEXT_TABLE_H
 #define MT_CLI_TEXT_TABLE_H

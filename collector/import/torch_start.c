@@ -16,10 +16,10 @@
 #include "torch_names.h"
 #include "util.h"
 
-/* The state at the start of an incomplete history during its reconstruction: torch_start.c finds
- * the blocks, torch_start.c their sizes. */
+/* The state at the start of an incomplete history during its reconstruction: first the blocks, then
+ * their sizes. */
 
-/* Both structures begin with the address, because torch_start.c searches them by address. */
+/* Both structures begin with the address, because they are searched by address. */
 struct start_block {
     uint64_t addr, requested_bytes, size_bytes; /* addr first: sorted.h; size 0: not known yet */
     uint32_t stack, stream;

@@ -14,7 +14,7 @@
 
 /* Infers the regions of an arena. A profile does not record them, but the rules of the arena
  * determine them: a block outside of all known regions is the first one of a new region, whose size
- * follows from the regions before it (xla/tsl/framework/bfc_allocator.cc, Extend). For xplane.c. */
+ * follows from the regions before it (xla/tsl/framework/bfc_allocator.cc, Extend). */
 
 /* Enough for every arena, because the sizes of regions double. */
 #define MT_XPLANE_MAX_REGIONS 128

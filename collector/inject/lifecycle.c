@@ -134,8 +134,8 @@ static bool make_tape(struct mt_error *error)
     return true;
 }
 
-/* lifecycle.c: names and creates the trace (mt_core.trace_path, trace_file) and its tape, and adds
- * the trace to the manifest. On failure prints one line for the user and returns false. */
+/* Names and creates the trace (mt_core.trace_path, trace_file) and its tape, and adds the trace to
+ * the manifest. On failure prints one line for the user and returns false. */
 static bool trace_file_create(void)
 {
     struct mt_error error = {0};
@@ -156,12 +156,10 @@ static bool trace_file_create(void)
     return true;
 }
 
-/* Records the exit status of the process in its trace's header.
- *
- * The exit status of a process that ends by exit or by returning from main. The handler is
- * registered after main has started: a handler from the library's constructor would run after the
- * library's own end (lifecycle.c). For other ends the parent process records the status:
- * collector/record. */
+/* Records the exit status in the trace's header if the process ends by exit or by returning from
+ * main. The handler is registered after main has started: a handler from the library's constructor
+ * would run after the library's own end (process_ends). For other ends the parent process records
+ * the status: collector/record. */
 
 static void note(int status, void *unused)
 {

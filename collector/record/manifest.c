@@ -1,8 +1,5 @@
 /* The list of the traces of a run, and files that a killed memtrace left in a folder of traces. */
 #ifndef _GNU_SOURCE
-#define _GNU_SOURCE
-#endif
-#ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* mkostemp */
 #endif
 

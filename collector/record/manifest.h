@@ -20,7 +20,7 @@ enum mt_status mt_manifest_new(const char *folder, char path[PATH_MAX], int *loc
 enum mt_status mt_manifest_read(const char *path, struct mt_arena *arena, char ***traces,
                                 size_t *count, struct mt_error *error) MT_MUST_USE;
 
-/* Files that a killed memtrace left in a folder of traces: lists of traces (manifest.h) and
+/* Files that a killed memtrace left in a folder of traces: lists of traces and
  * unfinished traces (temporary_file.h). A memtrace that still runs holds a lock on its files. */
 
 /* Removes such files of this user that are not locked. Checks the name, the owner, the kind and

@@ -119,6 +119,8 @@ static bool cupti_copies(const struct mt_program *program,
            visit_names(&search);
 }
 
+/* The part of libcuda that the checks need. It is not linked: a missing library is a result, not
+ * an error. */
 struct driver_library {
     void *library;
     int (*init)(unsigned flags);

@@ -27,7 +27,7 @@ struct mt_cupti_answer {
     int error;
 };
 
-/* Tries every copy (probe_driver.h) until one accepts a subscriber. Starts the driver, which can
+/* Tries every copy of CUPTI until one accepts a subscriber. Starts the driver, which can
  * take seconds. If not `thorough`, does not subscribe: it assumes that any copy that is not newer
  * than the driver accepts a subscriber. Call it only in a separate process. */
 void mt_cupti_try(const struct mt_program *program, bool thorough, struct mt_cupti_answer *answer);

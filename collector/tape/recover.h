@@ -22,7 +22,7 @@ struct mt_recovery {
 /* Adds the events of PATH.tape to the trace PATH, closes the trace, and removes the tape. If the
  * process had closed its trace and nothing is missing, only the tape is removed.
  *
- * The tape must name the trace (recover.h). The new trace is written beside the old one, read
+ * The tape must name the trace. The new trace is written beside the old one, read
  * back, and replaces it in one step; then the tape is removed. If anything fails, both files stay
  * byte for byte as they were. That includes a trace that is damaged or lacks events that the tape
  * records as written. `unfinished` (may be NULL) lists the new trace meanwhile.

@@ -1,7 +1,7 @@
 /* Tapes as files: a traced process creates its own, and other processes read it after that process
  * has ended.
  *
- * : the tape of this process. The lock belongs to the open file description (F_OFD_SETLK), which
+ * The lock on the tape of this process belongs to the open file description (F_OFD_SETLK), which
  * the mapping holds: it lasts until the process dies, execs or unmaps the tape. A record lock of
  * the process (F_SETLK) would be lost as soon as the program closes any descriptor of the file. A
  * child of a fork shares the description: the collector's fork handler releases it, and a child

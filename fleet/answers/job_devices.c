@@ -1,7 +1,7 @@
 /* Devices that several processes used at the same time: a trainer and an inference server, workers
  * under MPS, helpers. Records of all jobs of the set count.
  *
- * Sums are exact if all records list their levels (job_devices.c). Otherwise a record has the
+ * Sums are exact if all records list their levels. Otherwise a record has the
  * largest level of each of its columns of time. In a column of the device, it counts with the
  * largest of its own columns that touch it, so sums are upper bounds. A device that was idle in
  * between is listed once for each period of use, so that columns stay short and processes that

@@ -8,9 +8,6 @@
 #include "units.h"
 #include "util.h"
 
-/* PRIVATE to the text of `fleet diff`: shared by the answer (fleet_diff_text.c) and the tables
- * (fleet_diff_text.c). */
-
 enum { MT_DIFF_ROWS = 12 }; /* maximum number of rows of a table without --all */
 
 struct mt_diff_text {
@@ -27,6 +24,7 @@ static uint32_t diff_shown(const struct mt_diff_text *text, uint32_t count)
     return text->answer->all || count < MT_DIFF_ROWS ? count : MT_DIFF_ROWS;
 }
 
+/* Returns "" for 1, otherwise "s". */
 static const char *diff_s(uint64_t count)
 {
     return count == 1 ? "" : "s";
@@ -331,7 +329,7 @@ static void add_classes(const struct mt_diff_text *text)
     diff_add_rest(text, changed, 2);
 }
 
-/* In fleet_diff_text.c: append tables of the change, and the ranks that ended differently. */
+/* Appends the tables of the change. */
 static void diff_add_tables(const struct mt_diff_text *text)
 {
     const struct mt_job_diff *diff = text->diff;

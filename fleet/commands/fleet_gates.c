@@ -220,7 +220,7 @@ static bool gate_missing_are_placed(const struct mt_fleet_gates *gates,
     return placed >= report->missing_count && (report->world_is_known || !report->unreadable_count);
 }
 
-/* Returns the name of a rule: "max-peak reserved". "max-peak reserved" */
+/* Returns the name of a rule: "max-peak reserved". */
 static const char *gate_rule_name(struct mt_fleet_gates *gates, enum mt_gate_kind kind,
                                   enum mt_gate_metric metric)
 {
@@ -230,9 +230,7 @@ static const char *gate_rule_name(struct mt_fleet_gates *gates, enum mt_gate_kin
                            mt_gate_metric_name(metric));
 }
 
-/* Checks rules that compare a job with a base.
- *
- * Compares peaks of a job with those of a base, match by match. */
+/* Rules that compare the peaks of a job with those of a base, match by match. */
 
 /* Returns `bytes` plus the larger of a share and an absolute bound. */
 static uint64_t above(uint64_t bytes, const struct mt_gate_bound *bound)

@@ -17,7 +17,7 @@
 #include "progress.h"
 #include "setting_trial.h"
 
-/* PRIVATE to fleet_tune.c: the traces that are replayed, and the results of the replays. */
+/* The traces that are replayed, and the results of the replays. */
 
 /* Runs one trace with one setting. */
 typedef enum mt_status setting_run(struct mt_source *source, const char *conf,
@@ -147,7 +147,9 @@ static int run_all(struct tune_work *work, const char *what, mt_fleet_item *item
     return mt_report_error(trace->path, &trace->error);
 }
 
-/* Processes each trace that is not done. Checks that it is the trace of its record, tunes it if
+/* This function and the next two print the error that ends the work and return enum mt_exit.
+ *
+ * Processes each trace that is not done. Checks that it is the trace of its record, tunes it if
  * is_tuned is set, and finds the memory that the recorded run needs. If a trace cannot be replayed,
  * sets its `status` and prints nothing. */
 static int tune_traces(struct tune_work *work)

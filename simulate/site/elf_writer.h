@@ -10,7 +10,7 @@
 #include "buf.h"
 #include "status.h"
 
-/* The functions of a library that elf_writer.h writes, and their machine code. */
+/* The functions of a library, and their machine code. */
 
 enum mt_stub_kind {
     MT_STUB_ANSWER,  /* returns `answer` */

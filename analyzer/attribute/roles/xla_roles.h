@@ -7,7 +7,7 @@
  *   optimizer state  optax (state) are in the stack, and stay. A step makes new ones and drops the
  *                    old ones: when a block with one of these roles ends, the oldest result of its
  *                    size without a role takes the role over
- *   KV cache and     in a program that does not differentiate (xla_roles.h)
+ *   KV cache and     in a program that does not differentiate (xla_roles.c)
  *   parameters
  *
  * Among blocks of one size that a step makes, it is a guess which is a parameter and which is
@@ -22,7 +22,7 @@
 #include "role.h"
 #include "xla_runs.h"
 
-/* A request of a program of XLA, as the rules of its roles see it (xla_roles.h). */
+/* A request of a program of XLA, as the rules of its roles see it. */
 
 struct mt_xla_block {
     uint64_t size_bytes;

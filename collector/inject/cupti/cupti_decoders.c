@@ -1,7 +1,5 @@
 /* Decoders of driver calls: the table of calls, what each takes or returns, and the events that
- * they cause.
- *
- * Decoders of driver calls: device and host memory, arrays, memory of others, physical memory and
+ * they cause. They cover device and host memory, arrays, memory of others, physical memory and
  * mappings. */
 #include <stdbool.h>
 #include <stdint.h>
@@ -147,7 +145,7 @@ static void take_back(const struct change *change)
     begin_life(&block, 0);
 }
 
-/* cupti_decoders.c: the EXIT decoder of every call that frees */
+/* The EXIT decoder of every call that frees. */
 static void cupti_exit_free(const struct mt_cupti_call *call)
 {
     if (call->result == 0 && doing.unknown)

@@ -1,6 +1,6 @@
 /* Walks the stack by call frame information, with a cache of rules that all threads share: after
  * the first time, an address costs a probe and two loads, about 6 ns. A stack that the thread has
- * walked before costs less (native_stack.c). All reads are between the stack pointer and the end of
+ * walked before costs less (stack_memo). All reads are between the stack pointer and the end of
  * the stack, so wrong tables (hand-written code, unloaded code) give a short or wrong stack, never
  * a crash. A lock is taken only on a miss (cfi.h). */
 #define _GNU_SOURCE 1

@@ -1,7 +1,5 @@
 /* State that all parts of the PyTorch source share, facts of the trace's header, and the
- * allocator's limit.
- *
- * : state that all parts share, and facts of the trace's header. */
+ * allocator's limit. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -12,7 +10,7 @@
 #include "collect.h"
 #include "torch_parts.h"
 
-/* Torch.cuda.set_per_process_memory_fraction(): the allocator's limit is that fraction of the
+/* torch.cuda.set_per_process_memory_fraction(): the allocator's limit is that fraction of the
  * device's memory. The trace has one limit for the whole run. It is recorded if every device in use
  * has it, and if the run would have been the same with the limit from the start: nothing exceeded
  * it before, and no other limit was in force. */
