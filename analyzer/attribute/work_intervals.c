@@ -1,4 +1,4 @@
-/* The second pass: the cut. */
+/* The first pass collects evidence, the second one cuts the trace. */
 #include <stdlib.h>
 #include <string.h>
 

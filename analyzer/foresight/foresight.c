@@ -1,4 +1,5 @@
-/* What a replay needs in advance: routes of pools, and the requests that repeat. */
+/* What a replay needs in advance: the pools of a policy's text, the requests that their selectors
+ * match, and the plan of a step. */
 #include <errno.h>
 #include <regex.h>
 #include <stdbool.h>

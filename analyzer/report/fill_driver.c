@@ -1,6 +1,5 @@
-/* Fills the report with the driver's memory, and with the libraries that own it.
- *
- * Moves the results of the driver ledger to the report. */
+/* Moves the results of the driver ledger to the report: the driver's memory, and the libraries that
+ * own it. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,6 +1,5 @@
-/* Parts of the text about a run: findings, modules, idle memory, the parts of a device.
- *
- * The parts of the whole device while a model is served, and the largest KV cache that fits. */
+/* Parts of the text about a run: idle memory, findings, modules, and the parts of the whole device
+ * while a model is served, with the largest KV cache that fits. */
 #include <stdlib.h>
 #include <string.h>
 

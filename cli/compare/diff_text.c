@@ -1,5 +1,5 @@
-/* Text of diff: the total change, then changes by role, phase and site. In every table A's bytes
- * plus the changes are B's bytes. */
+/* Text and JSON of diff: the total change, then changes by role, phase and site. In every table A's
+ * bytes plus the changes are B's bytes. */
 #include <string.h>
 
 #include "diff_output.h"

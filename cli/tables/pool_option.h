@@ -1,4 +1,4 @@
-/* --pool: replays a run with additional pools (analyzer/replay/foresight.h), and adds their
+/* --pool: replays a run with additional pools (analyzer/foresight/foresight.h), and adds their
  * contents to the answer. */
 #ifndef MT_CLI_POOL_OPTION_H
 #define MT_CLI_POOL_OPTION_H

@@ -1,5 +1,5 @@
-/* The text about the setting: how much it saves, the line to paste, the ranks on which it was
- * checked, and the best setting of each cluster. */
+/* The answer about the setting, as JSON and as text: how much it saves, the line to paste, the
+ * ranks on which it was checked, and the best setting of each cluster. */
 #include <string.h>
 
 #include "fleet_tune_output.h"

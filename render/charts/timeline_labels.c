@@ -1,5 +1,5 @@
-/* Labels in the plot of the timeline: peaks with their rings, and unused memory. A label is placed
- * where it covers the least. */
+/* Marks and labels in the plot of the timeline: retries, the limit, OOMs, peaks with their rings,
+ * and unused memory. A label is placed where it covers the least. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,8 +10,6 @@
 #include "timeline_layout.h"
 #include "units.h"
 #include "util.h"
-
-/* Limits of the timeline: the memory limit as a line, OOMs as flags. */
 
 /* Marks of retries, for which the allocator emptied its cache. They are triangles at the upper edge
  * of the plot. */
@@ -82,6 +80,8 @@ double mt_timeline_draw_retries_legend(struct mt_drawing *drawing,
 }
 
 #define FLAG_GAP 18.0 /* pixels; closer OOM flags are merged */
+
+/* Limits of the timeline: the memory limit as a line, OOMs as flags. */
 
 uint64_t mt_timeline_limit(const struct mt_device_report *device)
 {

@@ -1,4 +1,6 @@
-/* All signals, including SIGCHLD, are blocked and received synchronously, so none is lost and none
+/* The runs of a sweep, each in a process of its own, with its log.
+ *
+ * All signals, including SIGCHLD, are blocked and received synchronously, so none is lost and none
  * interrupts a call. */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-/* The text of a sweep. */
+/* The result of a sweep, as text and as JSON. */
 #include <signal.h>
 #include <stdio.h>
 
