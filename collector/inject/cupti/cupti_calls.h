@@ -35,12 +35,6 @@ extern const size_t mt_cupti_entry_count;
  * points that are newer than the table. */
 bool mt_cupti_name_is_of_memory(const char *name);
 
-/* cupti_decoders.c: device and host memory, arrays */
-mt_cupti_decoder mt_cupti_exit_alloc, mt_cupti_exit_pitch, mt_cupti_exit_managed;
-mt_cupti_decoder mt_cupti_exit_host_alloc, mt_cupti_enter_host_free, mt_cupti_exit_register;
-mt_cupti_decoder mt_cupti_exit_array, mt_cupti_exit_array3d, mt_cupti_enter_array_free;
-mt_cupti_decoder mt_cupti_exit_mipmapped, mt_cupti_enter_mipmapped_free;
-
 /* cupti_contexts.c: stream-ordered memory */
 mt_cupti_decoder mt_cupti_exit_alloc_async, mt_cupti_exit_alloc_pool, mt_cupti_enter_free_async;
 mt_cupti_decoder mt_cupti_exit_pool_create, mt_cupti_exit_pool_destroy, mt_cupti_exit_pool_import;
@@ -49,18 +43,7 @@ mt_cupti_decoder mt_cupti_exit_pool_get, mt_cupti_exit_pool_get_at;
 mt_cupti_decoder mt_cupti_exit_pool_set, mt_cupti_exit_pool_set_at;
 mt_cupti_decoder mt_cupti_exit_pointer_import;
 
-/* cupti_decoders.c: physical memory, address ranges, mappings */
-mt_cupti_decoder mt_cupti_exit_reserve, mt_cupti_enter_address_free;
-mt_cupti_decoder mt_cupti_exit_create, mt_cupti_exit_import, mt_cupti_exit_retain;
-mt_cupti_decoder mt_cupti_exit_map, mt_cupti_enter_unmap;
-
-/* cupti_decoders.c: other processes, other interfaces, graphs */
-mt_cupti_decoder mt_cupti_exit_ipc_open, mt_cupti_enter_ipc_close;
-mt_cupti_decoder mt_cupti_exit_external_buffer, mt_cupti_exit_external_mipmapped;
-mt_cupti_decoder mt_cupti_exit_graph_alloc, mt_cupti_exit_graph_free;
-mt_cupti_decoder mt_cupti_exit_graph_node, mt_cupti_exit_graph_node_v2;
-
-/* cupti_contexts.c */
+/* cupti_contexts.c: contexts and devices */
 mt_cupti_decoder mt_cupti_enter_context_v2, mt_cupti_enter_context_v3, mt_cupti_enter_context_v4;
 mt_cupti_decoder mt_cupti_enter_context_retain, mt_cupti_enter_green;
 mt_cupti_decoder mt_cupti_exit_context, mt_cupti_exit_green_context;

@@ -119,7 +119,7 @@ bool mt_cupti_free(enum mt_cupti_live_space space, uint64_t addr, uint64_t strea
 }
 
 /* Subtracts references and mappings from physical memory. Records its end when none is left. */
-static void cupti_let_go(uint64_t handle, int references, int mappings)
+static void let_go(uint64_t handle, int references, int mappings)
 {
     struct change change = {.references = references, .mappings = mappings};
     enum mt_cupti_live_outcome outcome =
@@ -146,7 +146,7 @@ static void take_back(const struct change *change)
 }
 
 /* The EXIT decoder of every call that frees. */
-static void cupti_exit_free(const struct mt_cupti_call *call)
+static void exit_free(const struct mt_cupti_call *call)
 {
     if (call->result == 0 && doing.unknown)
         unknown_frees++;
@@ -271,19 +271,19 @@ static void tell(const struct mt_cupti_call *call, enum mt_cupti_live_space spac
     mt_cupti_record_alloc(call, &block, 0);
 }
 
-void mt_cupti_exit_alloc(const struct mt_cupti_call *call)
+static void exit_alloc(const struct mt_cupti_call *call)
 {
     const struct mt_cu_alloc *params = call->params;
     tell(call, MT_LIVE_DEVICE, MT_RAW_DRIVER, params->dptr, params->bytesize);
 }
 
-void mt_cupti_exit_managed(const struct mt_cupti_call *call)
+static void exit_managed(const struct mt_cupti_call *call)
 {
     const struct mt_cu_alloc *params = call->params;
     tell(call, MT_LIVE_DEVICE, MT_RAW_MANAGED, params->dptr, params->bytesize);
 }
 
-void mt_cupti_exit_pitch(const struct mt_cupti_call *call)
+static void exit_pitch(const struct mt_cupti_call *call)
 {
     const struct mt_cu_pitch *params = call->params;
     bool known = call->result == 0 && params->pPitch;
@@ -293,29 +293,29 @@ void mt_cupti_exit_pitch(const struct mt_cupti_call *call)
     tell(call, MT_LIVE_DEVICE, MT_RAW_DRIVER, params->dptr, bytes);
 }
 
-static void cupti_enter_free(const struct mt_cupti_call *call)
+static void enter_free(const struct mt_cupti_call *call)
 {
     (void)mt_cupti_free(MT_LIVE_DEVICE, ((const struct mt_cu_handle *)call->params)->value, 0);
 }
 
-void mt_cupti_exit_host_alloc(const struct mt_cupti_call *call)
+static void exit_host_alloc(const struct mt_cupti_call *call)
 {
     const struct mt_cu_alloc *params = call->params;
     tell(call, MT_LIVE_HOST, MT_RAW_HOST, params->dptr, params->bytesize);
 }
 
-void mt_cupti_exit_register(const struct mt_cupti_call *call)
+static void exit_register(const struct mt_cupti_call *call)
 {
     const struct mt_cu_register *params = call->params;
     tell(call, MT_LIVE_HOST, MT_RAW_HOST, &params->p, params->bytesize);
 }
 
-void mt_cupti_enter_host_free(const struct mt_cupti_call *call)
+static void enter_host_free(const struct mt_cupti_call *call)
 {
     (void)mt_cupti_free(MT_LIVE_HOST, ((const struct mt_cu_handle *)call->params)->value, 0);
 }
 
-void mt_cupti_exit_array(const struct mt_cupti_call *call)
+static void exit_array(const struct mt_cupti_call *call)
 {
     const struct mt_cu_array_create *params = call->params;
     const struct mt_cu_array_descriptor *flat = params->pAllocateArray;
@@ -328,26 +328,26 @@ void mt_cupti_exit_array(const struct mt_cupti_call *call)
     tell(call, MT_LIVE_ARRAY, MT_RAW_ARRAY, params->pHandle, mt_cupti_array_bytes(&deep, 1));
 }
 
-void mt_cupti_exit_array3d(const struct mt_cupti_call *call)
+static void exit_array3d(const struct mt_cupti_call *call)
 {
     const struct mt_cu_array_create *params = call->params;
     tell(call, MT_LIVE_ARRAY, MT_RAW_ARRAY, params->pHandle,
          mt_cupti_array_bytes(params->pAllocateArray, 1));
 }
 
-void mt_cupti_exit_mipmapped(const struct mt_cupti_call *call)
+static void exit_mipmapped(const struct mt_cupti_call *call)
 {
     const struct mt_cu_mipmapped_create *params = call->params;
     tell(call, MT_LIVE_MIPMAPPED, MT_RAW_ARRAY, params->pHandle,
          mt_cupti_array_bytes(params->pMipmappedArrayDesc, params->numMipmapLevels));
 }
 
-void mt_cupti_enter_array_free(const struct mt_cupti_call *call)
+static void enter_array_free(const struct mt_cupti_call *call)
 {
     (void)mt_cupti_free(MT_LIVE_ARRAY, ((const struct mt_cu_handle *)call->params)->value, 0);
 }
 
-void mt_cupti_enter_mipmapped_free(const struct mt_cupti_call *call)
+static void enter_mipmapped_free(const struct mt_cupti_call *call)
 {
     (void)mt_cupti_free(MT_LIVE_MIPMAPPED, ((const struct mt_cu_handle *)call->params)->value, 0);
 }
@@ -356,7 +356,7 @@ void mt_cupti_enter_mipmapped_free(const struct mt_cupti_call *call)
  * of graphs. */
 
 /* Opening the same handle again returns the same address and adds a reference. */
-void mt_cupti_exit_ipc_open(const struct mt_cupti_call *call)
+static void exit_ipc_open(const struct mt_cupti_call *call)
 {
     const struct mt_cu_import *params = call->params;
     struct mt_cupti_live_block known;
@@ -375,7 +375,7 @@ void mt_cupti_exit_ipc_open(const struct mt_cupti_call *call)
     mt_cupti_record_alloc(call, &block, 0);
 }
 
-void mt_cupti_enter_ipc_close(const struct mt_cupti_call *call)
+static void enter_ipc_close(const struct mt_cupti_call *call)
 {
     uint64_t addr = ((const struct mt_cu_handle *)call->params)->value;
     struct mt_cupti_live_block known;
@@ -397,14 +397,14 @@ static void tell_external(const struct mt_cupti_call *call, enum mt_cupti_live_s
     mt_cupti_record_alloc(call, &block, 0);
 }
 
-void mt_cupti_exit_external_buffer(const struct mt_cupti_call *call)
+static void exit_external_buffer(const struct mt_cupti_call *call)
 {
     const struct mt_cu_external_buffer *params = call->params;
     if (call->result == 0 && params->devPtr && params->bufferDesc)
         tell_external(call, MT_LIVE_DEVICE, *params->devPtr, params->bufferDesc->size);
 }
 
-void mt_cupti_exit_external_mipmapped(const struct mt_cupti_call *call)
+static void exit_external_mipmapped(const struct mt_cupti_call *call)
 {
     const struct mt_cu_external_mipmapped *params = call->params;
     const struct mt_cu_mipmapped_desc *desc = params->mipmapDesc;
@@ -434,12 +434,12 @@ static void tell_node(const struct mt_cupti_call *call, const struct mt_cu_mem_a
     mt_cupti_record_alloc(call, &block, 0);
 }
 
-void mt_cupti_exit_graph_alloc(const struct mt_cupti_call *call)
+static void exit_graph_alloc(const struct mt_cupti_call *call)
 {
     tell_node(call, ((const struct mt_cu_graph_alloc *)call->params)->nodeParams);
 }
 
-void mt_cupti_exit_graph_free(const struct mt_cupti_call *call)
+static void exit_graph_free(const struct mt_cupti_call *call)
 {
     if (call->result == 0)
         (void)mt_cupti_free(MT_LIVE_DEVICE, ((const struct mt_cu_graph_free *)call->params)->dptr,
@@ -456,12 +456,12 @@ static void tell_any_node(const struct mt_cupti_call *call, const struct mt_cu_n
         (void)mt_cupti_free(MT_LIVE_DEVICE, node->free_dptr, 0);
 }
 
-void mt_cupti_exit_graph_node(const struct mt_cupti_call *call)
+static void exit_graph_node(const struct mt_cupti_call *call)
 {
     tell_any_node(call, ((const struct mt_cu_graph_node *)call->params)->nodeParams);
 }
 
-void mt_cupti_exit_graph_node_v2(const struct mt_cupti_call *call)
+static void exit_graph_node_v2(const struct mt_cupti_call *call)
 {
     tell_any_node(call, ((const struct mt_cu_graph_node_v2 *)call->params)->nodeParams);
 }
@@ -469,7 +469,7 @@ void mt_cupti_exit_graph_node_v2(const struct mt_cupti_call *call)
 /* Decoders of physical memory, address ranges and mappings. Physical memory is alive while a handle
  * to it or a mapping of it exists. */
 
-void mt_cupti_exit_reserve(const struct mt_cupti_call *call)
+static void exit_reserve(const struct mt_cupti_call *call)
 {
     const struct mt_cu_alloc *params = call->params;
     if (call->result || !params->dptr) {
@@ -484,7 +484,7 @@ void mt_cupti_exit_reserve(const struct mt_cupti_call *call)
     mt_cupti_record_alloc(call, &block, 0);
 }
 
-void mt_cupti_enter_address_free(const struct mt_cupti_call *call)
+static void enter_address_free(const struct mt_cupti_call *call)
 {
     (void)mt_cupti_free(MT_LIVE_RESERVED, ((const struct mt_cu_range *)call->params)->ptr, 0);
 }
@@ -501,7 +501,7 @@ static uint8_t device_of(const struct mt_cu_allocation_prop *prop)
     return known ? (uint8_t)prop->location.id : MT_CU_UNKNOWN_DEVICE;
 }
 
-void mt_cupti_exit_create(const struct mt_cupti_call *call)
+static void exit_create(const struct mt_cupti_call *call)
 {
     const struct mt_cu_create *params = call->params;
     enum mt_raw_heap heap = is_on_host(params->prop) ? MT_RAW_HOST : MT_RAW_VIRTUAL;
@@ -520,7 +520,7 @@ void mt_cupti_exit_create(const struct mt_cupti_call *call)
 
 /* Memory of another process, of which only a handle is known, or memory of this process under a
  * known handle. */
-void mt_cupti_exit_import(const struct mt_cupti_call *call)
+static void exit_import(const struct mt_cupti_call *call)
 {
     const struct mt_cu_import *params = call->params;
     struct mt_cupti_live_block known;
@@ -536,7 +536,7 @@ void mt_cupti_exit_import(const struct mt_cupti_call *call)
     mt_cupti_record_alloc(call, &block, 0);
 }
 
-void mt_cupti_exit_retain(const struct mt_cupti_call *call)
+static void exit_retain(const struct mt_cupti_call *call)
 {
     const struct mt_cu_retain *params = call->params;
     struct mt_cupti_live_block known;
@@ -544,12 +544,12 @@ void mt_cupti_exit_retain(const struct mt_cupti_call *call)
         (void)mt_cupti_live_count(MT_LIVE_PHYSICAL, *params->handle, 1, 0, &known);
 }
 
-static void cupti_enter_release(const struct mt_cupti_call *call)
+static void enter_release(const struct mt_cupti_call *call)
 {
-    cupti_let_go(((const struct mt_cu_handle *)call->params)->value, 1, 0);
+    let_go(((const struct mt_cu_handle *)call->params)->value, 1, 0);
 }
 
-void mt_cupti_exit_map(const struct mt_cupti_call *call)
+static void exit_map(const struct mt_cupti_call *call)
 {
     const struct mt_cu_map *params = call->params;
     struct mt_cupti_live_block physical = {.device = MT_CU_UNKNOWN_DEVICE};
@@ -568,14 +568,14 @@ void mt_cupti_exit_map(const struct mt_cupti_call *call)
 }
 
 /* One call may end several adjacent mappings. */
-void mt_cupti_enter_unmap(const struct mt_cupti_call *call)
+static void enter_unmap(const struct mt_cupti_call *call)
 {
     const struct mt_cu_range *params = call->params;
     uint64_t addr = params->ptr, left = params->size;
     struct mt_cupti_live_block mapping;
     while (left && mt_cupti_live_find(MT_LIVE_MAPPED, addr, &mapping)) {
         (void)mt_cupti_free(MT_LIVE_MAPPED, addr, 0);
-        cupti_let_go(mapping.handle, 0, 1);
+        let_go(mapping.handle, 0, 1);
         if (mapping.size_bytes == 0 || mapping.size_bytes >= left)
             break;
         addr += mapping.size_bytes;
@@ -590,30 +590,30 @@ void mt_cupti_enter_unmap(const struct mt_cupti_call *call)
 const struct mt_cupti_entry mt_cupti_entries[] = {
     /* Linear device memory. Functions without _v2 have 32-bit sizes and are not used by
      * programs. */
-    {243, "cuMemAlloc_v2", NULL, mt_cupti_exit_alloc},
-    {244, "cuMemAllocPitch_v2", NULL, mt_cupti_exit_pitch},
-    {371, "cuMemAllocManaged", NULL, mt_cupti_exit_managed},
-    {245, "cuMemFree_v2", cupti_enter_free, cupti_exit_free},
+    {243, "cuMemAlloc_v2", NULL, exit_alloc},
+    {244, "cuMemAllocPitch_v2", NULL, exit_pitch},
+    {371, "cuMemAllocManaged", NULL, exit_managed},
+    {245, "cuMemFree_v2", enter_free, exit_free},
     /* Host memory */
-    {294, "cuMemAllocHost_v2", NULL, mt_cupti_exit_host_alloc},
-    {39, "cuMemHostAlloc", NULL, mt_cupti_exit_host_alloc},
-    {38, "cuMemFreeHost", mt_cupti_enter_host_free, cupti_exit_free},
-    {379, "cuMemHostRegister_v2", NULL, mt_cupti_exit_register},
-    {301, "cuMemHostRegister", NULL, mt_cupti_exit_register},
-    {302, "cuMemHostUnregister", mt_cupti_enter_host_free, cupti_exit_free},
+    {294, "cuMemAllocHost_v2", NULL, exit_host_alloc},
+    {39, "cuMemHostAlloc", NULL, exit_host_alloc},
+    {38, "cuMemFreeHost", enter_host_free, exit_free},
+    {379, "cuMemHostRegister_v2", NULL, exit_register},
+    {301, "cuMemHostRegister", NULL, exit_register},
+    {302, "cuMemHostUnregister", enter_host_free, exit_free},
     /* Arrays */
-    {272, "cuArrayCreate_v2", NULL, mt_cupti_exit_array},
-    {274, "cuArray3DCreate_v2", NULL, mt_cupti_exit_array3d},
-    {89, "cuArrayDestroy", mt_cupti_enter_array_free, cupti_exit_free},
-    {347, "cuMipmappedArrayCreate", NULL, mt_cupti_exit_mipmapped},
-    {349, "cuMipmappedArrayDestroy", mt_cupti_enter_mipmapped_free, cupti_exit_free},
+    {272, "cuArrayCreate_v2", NULL, exit_array},
+    {274, "cuArray3DCreate_v2", NULL, exit_array3d},
+    {89, "cuArrayDestroy", enter_array_free, exit_free},
+    {347, "cuMipmappedArrayCreate", NULL, exit_mipmapped},
+    {349, "cuMipmappedArrayDestroy", enter_mipmapped_free, exit_free},
     /* Stream-ordered memory and pools */
     {598, "cuMemAllocAsync", NULL, mt_cupti_exit_alloc_async},
     {599, "cuMemAllocAsync_ptsz", NULL, mt_cupti_exit_alloc_async},
     {611, "cuMemAllocFromPoolAsync", NULL, mt_cupti_exit_alloc_pool},
     {612, "cuMemAllocFromPoolAsync_ptsz", NULL, mt_cupti_exit_alloc_pool},
-    {600, "cuMemFreeAsync", mt_cupti_enter_free_async, cupti_exit_free},
-    {601, "cuMemFreeAsync_ptsz", mt_cupti_enter_free_async, cupti_exit_free},
+    {600, "cuMemFreeAsync", mt_cupti_enter_free_async, exit_free},
+    {601, "cuMemFreeAsync_ptsz", mt_cupti_enter_free_async, exit_free},
     {607, "cuMemPoolCreate", NULL, mt_cupti_exit_pool_create},
     {608, "cuMemPoolDestroy", NULL, mt_cupti_exit_pool_destroy},
     {606, "cuDeviceGetDefaultMemPool", NULL, mt_cupti_exit_pool_default},
@@ -625,26 +625,26 @@ const struct mt_cupti_entry mt_cupti_entries[] = {
     {614, "cuMemPoolImportFromShareableHandle", NULL, mt_cupti_exit_pool_import},
     {616, "cuMemPoolImportPointer", NULL, mt_cupti_exit_pointer_import},
     /* Physical memory, address ranges, mappings */
-    {547, "cuMemAddressReserve", NULL, mt_cupti_exit_reserve},
-    {548, "cuMemAddressFree", mt_cupti_enter_address_free, cupti_exit_free},
-    {549, "cuMemCreate", NULL, mt_cupti_exit_create},
-    {550, "cuMemRelease", cupti_enter_release, cupti_exit_free},
-    {565, "cuMemRetainAllocationHandle", NULL, mt_cupti_exit_retain},
-    {551, "cuMemMap", NULL, mt_cupti_exit_map},
-    {552, "cuMemUnmap", mt_cupti_enter_unmap, cupti_exit_free},
-    {555, "cuMemImportFromShareableHandle", NULL, mt_cupti_exit_import},
+    {547, "cuMemAddressReserve", NULL, exit_reserve},
+    {548, "cuMemAddressFree", enter_address_free, exit_free},
+    {549, "cuMemCreate", NULL, exit_create},
+    {550, "cuMemRelease", enter_release, exit_free},
+    {565, "cuMemRetainAllocationHandle", NULL, exit_retain},
+    {551, "cuMemMap", NULL, exit_map},
+    {552, "cuMemUnmap", enter_unmap, exit_free},
+    {555, "cuMemImportFromShareableHandle", NULL, exit_import},
     /* Memory of other processes and interfaces */
-    {329, "cuIpcOpenMemHandle", NULL, mt_cupti_exit_ipc_open},
-    {567, "cuIpcOpenMemHandle_v2", NULL, mt_cupti_exit_ipc_open},
-    {330, "cuIpcCloseMemHandle", mt_cupti_enter_ipc_close, cupti_exit_free},
-    {486, "cuExternalMemoryGetMappedBuffer", NULL, mt_cupti_exit_external_buffer},
-    {487, "cuExternalMemoryGetMappedMipmappedArray", NULL, mt_cupti_exit_external_mipmapped},
+    {329, "cuIpcOpenMemHandle", NULL, exit_ipc_open},
+    {567, "cuIpcOpenMemHandle_v2", NULL, exit_ipc_open},
+    {330, "cuIpcCloseMemHandle", enter_ipc_close, exit_free},
+    {486, "cuExternalMemoryGetMappedBuffer", NULL, exit_external_buffer},
+    {487, "cuExternalMemoryGetMappedMipmappedArray", NULL, exit_external_mipmapped},
     /* Memory nodes of graphs */
-    {638, "cuGraphAddMemAllocNode", NULL, mt_cupti_exit_graph_alloc},
-    {639, "cuGraphAddMemFreeNode", NULL, mt_cupti_exit_graph_free},
-    {712, "cuGraphAddNode", NULL, mt_cupti_exit_graph_node},
-    {723, "cuGraphAddNode_v2", NULL, mt_cupti_exit_graph_node_v2},
-    {863, "cuGraphAddNode_v3", NULL, mt_cupti_exit_graph_node_v2},
+    {638, "cuGraphAddMemAllocNode", NULL, exit_graph_alloc},
+    {639, "cuGraphAddMemFreeNode", NULL, exit_graph_free},
+    {712, "cuGraphAddNode", NULL, exit_graph_node},
+    {723, "cuGraphAddNode_v2", NULL, exit_graph_node_v2},
+    {863, "cuGraphAddNode_v3", NULL, exit_graph_node_v2},
     /* Contexts: their devices */
     {235, "cuCtxCreate_v2", mt_cupti_enter_context_v2, mt_cupti_exit_context},
     {645, "cuCtxCreate_v3", mt_cupti_enter_context_v3, mt_cupti_exit_context},

@@ -33,8 +33,8 @@ bool mt_cupti_free(enum mt_cupti_live_space space, uint64_t addr, uint64_t strea
 /* Removes all blocks that end with the context, and records their ends. */
 void mt_cupti_free_all_of(uint64_t context);
 
-/* Call it when the thread enters a driver call. If the call fails, cupti_exit_free undoes
- * what mt_cupti_free and cupti_let_go did since then (only the first few changes). */
+/* Call it when the thread enters a driver call. If the call fails, the decoder of its EXIT undoes
+ * what mt_cupti_free and the decoders did since then (only the first few changes). */
 void mt_cupti_begin_call(void);
 
 /* Returns the number of successful frees of unknown memory: allocated before the collector
