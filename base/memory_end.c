@@ -77,8 +77,3 @@ char *mt_memory_text(const char *text)
 {
     return or_end(strdup(text));
 }
-
-char *mt_memory_text_part(const char *text, size_t length)
-{
-    return or_end(strndup(text, length));
-}

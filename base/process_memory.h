@@ -61,11 +61,10 @@ struct mt_memory_rules {
 struct mt_memory_rules mt_memory_rules(void);
 void mt_memory_rules_set(struct mt_memory_rules rules);
 
-/* malloc, calloc, realloc, strdup and strndup, which end the process instead of returning NULL. */
+/* malloc, calloc, realloc and strdup, which end the process instead of returning NULL. */
 void *mt_memory_new(size_t size_bytes) __attribute__((malloc, returns_nonnull));
 void *mt_memory_zeroed(size_t count, size_t size_bytes) __attribute__((malloc, returns_nonnull));
 void *mt_memory_resize(void *memory, size_t size_bytes) __attribute__((returns_nonnull));
 char *mt_memory_text(const char *text) __attribute__((malloc, returns_nonnull));
-char *mt_memory_text_part(const char *text, size_t length) __attribute__((malloc, returns_nonnull));
 
 #endif

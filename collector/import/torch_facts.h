@@ -193,10 +193,6 @@ struct mt_torch_records {
     size_t unused_count;
 };
 
-/* Returns the value of `word` in a dictionary, or NULL. */
-const struct mt_pickle_value *mt_torch_find(const struct mt_pickle_value *items, size_t count,
-                                            enum mt_torch_word word);
-
 /* Returns integers and booleans as an unsigned number; 0 for negative and other values. */
 static inline uint64_t mt_torch_number(struct mt_pickle_value value)
 {

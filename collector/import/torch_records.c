@@ -57,19 +57,6 @@ static inline void *add_entry(void *array, size_t *capacity, size_t *count, size
     return entry;
 }
 
-const struct mt_pickle_value *mt_torch_find(const struct mt_pickle_value *items, size_t count,
-                                            enum mt_torch_word word)
-{
-    const struct mt_pickle_value *found = NULL;
-    size_t i;
-
-    for (i = 0; i + 1 < count; i += 2) {
-        if (items[i].kind == MT_PICKLE_TEXT && items[i].bits == (uint64_t)word)
-            found = &items[i + 1];
-    }
-    return found;
-}
-
 static inline uint32_t stack_of(const struct mt_pickle_value *value)
 {
     return mt_torch_is(value, MT_TORCH_STACK) ? (uint32_t)value->bits : MT_NO_ID;

@@ -19,11 +19,6 @@ void sd_pools_init(int devices)
     }
 }
 
-CUmemoryPool sd_current_pool(int device)
-{
-    return current_pools[device];
-}
-
 static CUresult capture_alloc(CUstream stream, CUdeviceptr *addr, uint64_t bytes)
 {
     uint64_t placed = 0;

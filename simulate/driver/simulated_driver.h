@@ -166,7 +166,6 @@ struct CUmemPoolHandle_st {
     uint64_t used, threshold;
     bool imported;
 };
-CUmemoryPool sd_current_pool(int device);
 void sd_pools_init(int devices);
 
 struct CUstream_st {
