@@ -64,7 +64,7 @@ static void add_sample(struct mt_ledger_samples *samples, const struct mt_event 
     samples->count++;
 }
 
-void mt_ledger_sample(struct mt_driver_ledger *ledger, const struct mt_event *event)
+static void take_sample(struct mt_driver_ledger *ledger, const struct mt_event *event)
 {
     struct mt_ledger_device *device;
     uint32_t index;
@@ -543,7 +543,7 @@ void mt_driver_ledger_event(struct mt_driver_ledger *ledger, const struct mt_eve
     if (event->kind == MT_EVENT_PHASE_POP)
         mt_phases_pop(ledger->phases, event);
     if (event->kind == MT_EVENT_MEMORY_SAMPLE) {
-        mt_ledger_sample(ledger, event);
+        take_sample(ledger, event);
         return;
     }
     mt_communicators_event(&ledger->communicators, ledger->phases, event);

@@ -123,8 +123,6 @@ void mt_driver_ledger_release(struct mt_driver_ledger *ledger);
 void mt_driver_ledger_want(struct mt_driver_ledger *ledger, uint16_t device, uint64_t event,
                            uint64_t t_ns);
 
-void mt_ledger_sample(struct mt_driver_ledger *ledger, const struct mt_event *event);
-
 /* Part of the survey: contents of each pool of PyTorch's allocator on one device. Memory: a row for
  * each pool up to the highest number. */
 

@@ -16,7 +16,7 @@
 
 enum { MAX_FRAME = 200 };
 
-double mt_job_tree_pixels(const struct mt_job_tree_view *view, unsigned __int128 sum_bytes)
+static double pixels_of(const struct mt_job_tree_view *view, unsigned __int128 sum_bytes)
 {
     return (double)sum_bytes * view->scale;
 }
@@ -106,10 +106,10 @@ static const char *fit_label(const struct mt_job_tree_view *view, const char *la
 static struct mt_cell_box cell_box(const struct mt_job_tree_view *view,
                                    const struct mt_job_node *node, unsigned __int128 sum_bytes)
 {
-    double width = mt_job_tree_pixels(view, sum_bytes);
+    double width = pixels_of(view, sum_bytes);
     double gap = width > 2.5 ? 1 : width > 1 ? 0.5 : 0;
 
-    return (struct mt_cell_box){.x = view->x + mt_job_tree_pixels(view, node->before_bytes),
+    return (struct mt_cell_box){.x = view->x + pixels_of(view, node->before_bytes),
                                 .y = view->top + view->pitch * node->depth,
                                 .width = width - gap,
                                 .height = view->pitch - 1.5,
@@ -165,7 +165,7 @@ static void draw_node(const struct mt_job_tree_view *view, const struct mt_job_n
 
 static bool is_narrow(const struct mt_job_tree_view *view, const struct mt_job_node *node)
 {
-    return node->depth && mt_job_tree_pixels(view, node->sum_bytes) < view->least;
+    return node->depth && pixels_of(view, node->sum_bytes) < view->least;
 }
 
 /* Returns the node after the narrow siblings that begin at `first`. Siblings are sorted by size, so
@@ -195,7 +195,7 @@ static uint32_t draw_rest(struct mt_job_tree_view *view, uint32_t first)
         sum_bytes += nodes[i].sum_bytes;
         siblings++;
     }
-    if (mt_job_tree_pixels(view, sum_bytes) < MIN_REST) {
+    if (pixels_of(view, sum_bytes) < MIN_REST) {
         view->dropped_cells += end - first;
         view->dropped_bytes += sum_bytes;
         return end;

@@ -25,8 +25,6 @@ struct mt_job_tree_view {
     unsigned __int128 summed_bytes, dropped_bytes;
 };
 
-double mt_job_tree_pixels(const struct mt_job_tree_view *view, unsigned __int128 sum_bytes);
-
 /* Returns the mean per row, given the sum over all rows. */
 uint64_t mt_job_tree_mean(const struct mt_job_tree_view *view, unsigned __int128 sum_bytes);
 

@@ -90,7 +90,6 @@ struct mt_blocks_side {
     bool keyed;             /* draws the blocks of the inset with keys */
     bool has_inset, beside; /* beside: the inset is to the right of the groups */
 };
-void mt_blocks_side(const struct mt_blocks_side *side);
 #define MT_BLOCKS_INSET_HEIGHT 190.0
 
 #endif

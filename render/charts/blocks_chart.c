@@ -125,7 +125,7 @@ static void draw_inset(const struct mt_blocks_side *side, double x, double y, do
                         MT_SIZE_SMALL, MT_REGULAR, MT_COLOR_MUTED, MT_ANCHOR_START, "inset-note");
 }
 
-void mt_blocks_side(const struct mt_blocks_side *side)
+static void draw_side(const struct mt_blocks_side *side)
 {
     double y = side->y, width = side->beside ? (side->width - 36) / 2 : side->width;
 
@@ -487,7 +487,7 @@ static void draw_picture(struct layout *layout, const struct mt_report *report, 
     draw_plot(layout);
     draw_rows(layout);
     if (layout->has_side)
-        mt_blocks_side(&layout->side);
+        draw_side(&layout->side);
     if (layout->has_tail)
         mt_chart_frame_footnote(layout->drawing, small_print(layout));
 }
