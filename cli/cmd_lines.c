@@ -19,13 +19,13 @@ struct lines_answer {
     const struct mt_line_table *table;
     /* Selects functions of this name; NULL = the next fields select functions. */
     const char *function;
-    uint64_t device;                 /* or MT_LINES_EVERY_DEVICE */
+    uint64_t device;                 /* or LINES_EVERY_DEVICE */
     bool own;                        /* selects only the user's own code */
     bool with_libraries;             /* also selects library functions without sites */
     bool all;                        /* no limits in JSON (--all) */
     struct mt_source_files *sources; /* for the source text of lines; NULL = without text */
 };
-#define MT_LINES_EVERY_DEVICE UINT64_MAX
+#define LINES_EVERY_DEVICE UINT64_MAX
 
 /* Returns true if the function has this name. "Net.forward" also has the name "forward". */
 static bool is_called(const char *function, const char *name)
@@ -39,7 +39,7 @@ static bool is_called(const char *function, const char *name)
 static bool lines_shows_device(const struct lines_answer *answer,
                                const struct mt_line_device *device)
 {
-    return answer->device == MT_LINES_EVERY_DEVICE || answer->device == device->device;
+    return answer->device == LINES_EVERY_DEVICE || answer->device == device->device;
 }
 
 static bool lines_shows(const struct lines_answer *answer, const struct mt_line_function *function)
@@ -397,7 +397,7 @@ static int settle(struct lines_answer *answer)
     uint32_t devices;
 
     if (count_shown(answer, &devices) == 0) {
-        if (answer->device != MT_LINES_EVERY_DEVICE && !devices)
+        if (answer->device != LINES_EVERY_DEVICE && !devices)
             return say_no_device(answer);
         if (answer->function && answer->table->has_lines)
             return say_no_function(answer);
@@ -457,7 +457,7 @@ static int lines(struct mt_source *source, const char *path, struct arguments *a
 
 int mt_cmd_lines(const struct mt_command *command, int argc, char **argv)
 {
-    struct arguments arguments = {.device = MT_LINES_EVERY_DEVICE};
+    struct arguments arguments = {.device = LINES_EVERY_DEVICE};
     const struct mt_option options[] = {
         {"function", 'f', MT_OPTION_TEXT, "F",
          "only functions with this name, including those of libraries", &arguments.function},

@@ -17,7 +17,7 @@
 #include "util.h"
 
 /* What is known about a heap. */
-enum { MT_VIEW_NOT_LOOKED_AT, MT_VIEW_IN, MT_VIEW_OUT };
+enum { VIEW_NOT_LOOKED_AT, VIEW_IN, VIEW_OUT };
 
 /* Heaps beyond this number share the high bits of their addresses. */
 #define ADDRESS_HEAPS 128
@@ -33,11 +33,11 @@ static bool is_device_memory(struct mt_heap_view *view, const struct mt_symbols 
 {
     bool is;
 
-    if (heap < MT_VIEW_KNOWN_HEAPS && view->known[heap] != MT_VIEW_NOT_LOOKED_AT)
-        return view->known[heap] == MT_VIEW_IN;
+    if (heap < MT_VIEW_KNOWN_HEAPS && view->known[heap] != VIEW_NOT_LOOKED_AT)
+        return view->known[heap] == VIEW_IN;
     is = mt_heap_class_at(symbols, heap).is_device_memory;
     if (heap < MT_VIEW_KNOWN_HEAPS)
-        view->known[heap] = is ? MT_VIEW_IN : MT_VIEW_OUT;
+        view->known[heap] = is ? VIEW_IN : VIEW_OUT;
     return is;
 }
 
@@ -201,11 +201,11 @@ static bool is_framework_heap(struct choice *choice, uint16_t heap)
 {
     bool is;
 
-    if (heap < MT_VIEW_KNOWN_HEAPS && choice->known[heap] != MT_VIEW_NOT_LOOKED_AT)
-        return choice->known[heap] == MT_VIEW_IN;
+    if (heap < MT_VIEW_KNOWN_HEAPS && choice->known[heap] != VIEW_NOT_LOOKED_AT)
+        return choice->known[heap] == VIEW_IN;
     is = mt_heap_class_at(&choice->source->symbols, heap).level == MT_HEAP_FRAMEWORK;
     if (heap < MT_VIEW_KNOWN_HEAPS)
-        choice->known[heap] = is ? MT_VIEW_IN : MT_VIEW_OUT;
+        choice->known[heap] = is ? VIEW_IN : VIEW_OUT;
     return is;
 }
 

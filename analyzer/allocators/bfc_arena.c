@@ -6,7 +6,7 @@
 #include "util.h"
 
 /* Owner of chunks that belong to no stream. */
-#define MT_BFC_NOBODY 0
+#define BFC_NOBODY 0
 
 /* Below this a refused region is not retried with a smaller size; at 2.5 KiB rounding would undo
  * the reduction by a tenth. */
@@ -124,7 +124,7 @@ static enum mt_status find(struct mt_bfc_arena *arena, uint64_t size_bytes, uint
     uint32_t nobody;
     enum mt_status status = MT_OK;
 
-    mt_heap_free_list(heap, MT_BFC_NOBODY, &nobody);
+    mt_heap_free_list(heap, BFC_NOBODY, &nobody);
     *block = take_best(heap, own, nobody, size_bytes);
     if (*block == MT_NO_BLOCK)
         status = extend(arena, size_bytes, stream, nobody, block);
@@ -197,7 +197,7 @@ static enum mt_status init(struct mt_policy *self, uint64_t *values, struct mt_e
 static enum mt_status find_bfc(struct mt_policy *policy, const struct mt_policy_request *request,
                                struct mt_heap_share *share)
 {
-    return mt_bfc_arena_find(&policy->arena, request, MT_BFC_NOBODY, share);
+    return mt_bfc_arena_find(&policy->arena, request, BFC_NOBODY, share);
 }
 
 static const struct mt_heap_rules rules = {

@@ -26,7 +26,7 @@
  * the held bytes in it. A mapped page without held bytes is idle. Idle pages are moved to where
  * memory is missing, the highest first. Offsets are bytes from the start of the range. */
 
-#define MT_ASYNC_PAGE (32 * MT_MIB)
+#define ASYNC_PAGE (32 * MT_MIB)
 
 struct async_page {
     uint32_t held_bytes;
@@ -41,7 +41,7 @@ struct async_pages {
     size_t idle_end; /* above all idle ones */
 };
 
-static const uint64_t PAGE = MT_ASYNC_PAGE;
+static const uint64_t PAGE = ASYNC_PAGE;
 
 static void async_pages_release(struct async_pages *pages)
 {
@@ -229,7 +229,7 @@ static void release_idle(struct mt_policy *self, uint64_t count)
     struct mt_counters *counters = &self->heap.counters;
 
     async_pages_unmap_idle(&self->pages, count);
-    mt_level_sub(&counters->reserved, count * MT_ASYNC_PAGE);
+    mt_level_sub(&counters->reserved, count * ASYNC_PAGE);
     mt_level_sub(&counters->segments, count);
     counters->device_frees += count;
 }
@@ -239,7 +239,7 @@ static uint64_t room(const struct mt_policy *self)
 {
     uint64_t reserved = self->heap.counters.reserved.now, limit = self->heap.limit_bytes;
 
-    return limit ? (limit - mt_min_u64(reserved, limit)) / MT_ASYNC_PAGE : UINT64_MAX;
+    return limit ? (limit - mt_min_u64(reserved, limit)) / ASYNC_PAGE : UINT64_MAX;
 }
 
 /* Backs a held part of the range. Pages moved for a request that is then refused stay where they
@@ -253,7 +253,7 @@ static enum mt_status map(struct mt_policy *self, uint64_t offset, uint64_t size
 
     MT_ASSERT(offset + size_bytes <= self->range_bytes);
     async_pages_map(&self->pages, offset, moved + fresh, moved);
-    mt_level_add(&counters->reserved, fresh * MT_ASYNC_PAGE);
+    mt_level_add(&counters->reserved, fresh * ASYNC_PAGE);
     mt_level_add(&counters->segments, fresh);
     counters->device_allocs += fresh;
     if (moved + fresh == missing)
@@ -297,7 +297,7 @@ static enum mt_status lengthen(struct mt_policy *self, uint64_t size_bytes, uint
         self->heap.store.blocks[self->last].next = *id;
     self->last = *id;
     self->range_bytes += size_bytes;
-    MT_ASSERT(self->range_bytes <= self->pages.count * MT_ASYNC_PAGE);
+    MT_ASSERT(self->range_bytes <= self->pages.count * ASYNC_PAGE);
     settle(self);
     return MT_OK;
 }
@@ -484,7 +484,7 @@ static enum mt_status free_completed(struct mt_policy *policy, uint32_t handle)
     give_to_all(policy, handle);
     reserved = heap->counters.reserved.now;
     if (reserved > policy->threshold_bytes) {
-        excess = mt_round_up(reserved - policy->threshold_bytes, MT_ASYNC_PAGE) / MT_ASYNC_PAGE;
+        excess = mt_round_up(reserved - policy->threshold_bytes, ASYNC_PAGE) / ASYNC_PAGE;
         release_idle(policy, mt_min_u64(policy->pages.idle, excess));
     }
     settle(policy);

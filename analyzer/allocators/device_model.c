@@ -12,7 +12,7 @@
 #include "grow.h"
 #include "util.h"
 
-enum { MT_ADDRESS_RULES = MT_ADDRESSES_RANDOM + 1 };
+enum { ADDRESS_RULES = MT_ADDRESSES_RANDOM + 1 };
 
 /* Recorded addresses are above this (0x7f0000000000 on Linux), so the two never collide. */
 static const uint64_t TOP = UINT64_C(1) << 46;
@@ -34,9 +34,9 @@ struct mt_base_order mt_base_order_at(uint32_t index)
 const char *mt_address_rule_name(enum mt_address_rule rule)
 {
     static const char *const names[] = {"driver", "upwards", "downwards", "random"};
-    _Static_assert(sizeof names / sizeof *names == MT_ADDRESS_RULES, "one entry for each");
+    _Static_assert(sizeof names / sizeof *names == ADDRESS_RULES, "one entry for each");
 
-    return (unsigned)rule < MT_ADDRESS_RULES ? names[rule] : "?";
+    return (unsigned)rule < ADDRESS_RULES ? names[rule] : "?";
 }
 
 void mt_address_space_init(struct mt_address_space *space, struct mt_base_order order)

@@ -24,7 +24,7 @@
  * because set-up and the first turns differ. */
 
 /* Later requests are ignored. */
-#define MT_PERIOD_MAX (1u << 20)
+#define PERIOD_MAX (1u << 20)
 
 struct request {
     uint64_t seq, t_ns;
@@ -61,7 +61,7 @@ static void period_add(struct period *period, const struct mt_event *event)
         period->level_bytes -= event->size_bytes;
     if (event->kind != MT_EVENT_ALLOC)
         return;
-    if (period->count < MT_PERIOD_MAX) {
+    if (period->count < PERIOD_MAX) {
         mt_grow_to(&period->requests, &period->capacity, period->count + 1, sizeof *request);
         request = &period->requests[period->count++];
         *request = (struct request){

@@ -10,17 +10,17 @@
 #include "work_intervals.h"
 #include "xla_runs.h"
 
-#define MT_STRETCHES_MAX (1u << 20) /* more are not distinguished */
+#define MAX_INTERVALS (1u << 20) /* more are not distinguished */
 
 /* The first pass: collects the available evidence. */
 
 /* Maximum number of open ranges that are tracked. */
-#define MT_SEGMENTS_RANGES 32
+#define MAX_RANGES 32
 
 /* Facts about a name in one word: its kind, and */
-#define MT_NAME_KIND     0x0Fu
-#define MT_NAME_STEP     0x10u
-#define MT_NAME_PLUMBING 0x20u
+#define NAME_KIND     0x0Fu
+#define NAME_STEP     0x10u
+#define NAME_PLUMBING 0x20u
 
 /* Finds or adds the index of a name in `names`. Each name is parsed once. */
 static void stretches_name(struct mt_work_intervals *intervals, uint32_t name, uint32_t *id)
@@ -41,9 +41,9 @@ static void stretches_name(struct mt_work_intervals *intervals, uint32_t name, u
     facts = &intervals->names[*id];
     *facts = (struct mt_work_interval_name){.facts = (uint32_t)mt_phase_kind_of(text)};
     if (mt_phase_name_is_plumbing(text))
-        facts->facts |= MT_NAME_PLUMBING;
+        facts->facts |= NAME_PLUMBING;
     else if (mt_phase_step_rank(text, &number) >= 2)
-        facts->facts |= MT_NAME_STEP;
+        facts->facts |= NAME_STEP;
 }
 
 /* Returns the state of a thread, created if missing. */
@@ -60,16 +60,16 @@ static void learn_push(struct mt_work_intervals *intervals, uint32_t name)
 
     stretches_name(intervals, name, &id);
     facts = intervals->names[id].facts;
-    kind = facts & MT_NAME_KIND;
+    kind = facts & NAME_KIND;
     intervals->kinds_told |= 1u << kind;
-    if (facts & MT_NAME_PLUMBING)
+    if (facts & NAME_PLUMBING)
         return;
     intervals->user_named = true;
-    intervals->user_steps |= !!(facts & MT_NAME_STEP);
+    intervals->user_steps |= !!(facts & NAME_STEP);
     intervals->user_parts |=
         kind == MT_PHASE_FORWARD || kind == MT_PHASE_BACKWARD || kind == MT_PHASE_OPTIMIZER;
     intervals->names[id].pushes++;
-    if (intervals->open_count < MT_SEGMENTS_RANGES)
+    if (intervals->open_count < MAX_RANGES)
         intervals->open_names[intervals->open_count++] = id;
 }
 
@@ -90,7 +90,7 @@ static void learn_alloc(struct mt_work_intervals *intervals)
     if (!intervals->user_named)
         return;
     innermost = intervals->open_count ? intervals->open_names[intervals->open_count - 1] : 0;
-    if (!intervals->open_count || (intervals->names[innermost].facts & MT_NAME_STEP))
+    if (!intervals->open_count || (intervals->names[innermost].facts & NAME_STEP))
         intervals->beside++;
     else
         intervals->names[innermost].allocations++;
@@ -197,7 +197,7 @@ void mt_work_intervals_release(struct mt_work_intervals *intervals)
 
 static void push_range(struct mt_work_thread *thread, uint32_t name, uint32_t facts)
 {
-    if (thread->depth < MT_SEGMENTS_RANGES) {
+    if (thread->depth < MAX_RANGES) {
         thread->names[thread->depth] = name;
         thread->facts[thread->depth] = (uint8_t)facts;
     }
@@ -209,7 +209,7 @@ static bool pop_range(struct mt_work_thread *thread, uint32_t name)
 {
     uint32_t at = thread->depth;
 
-    if (thread->depth > MT_SEGMENTS_RANGES) {
+    if (thread->depth > MAX_RANGES) {
         thread->depth--;
         return false;
     }
@@ -229,9 +229,9 @@ static uint32_t user_ranges(const struct mt_work_thread *thread, bool with_kind)
 {
     uint32_t count = 0;
 
-    for (uint32_t i = 0; i < thread->depth && i < MT_SEGMENTS_RANGES; i++)
-        count += !(thread->facts[i] & MT_NAME_PLUMBING) &&
-                 (!with_kind || (thread->facts[i] & MT_NAME_KIND));
+    for (uint32_t i = 0; i < thread->depth && i < MAX_RANGES; i++)
+        count +=
+            !(thread->facts[i] & NAME_PLUMBING) && (!with_kind || (thread->facts[i] & NAME_KIND));
     return count;
 }
 
@@ -240,7 +240,7 @@ static void close(struct mt_work_intervals *intervals)
     if (!intervals->is_open)
         return;
     intervals->is_open = false;
-    if (intervals->count == MT_STRETCHES_MAX)
+    if (intervals->count == MAX_INTERVALS)
         return;
     mt_grow_to(&intervals->list, &intervals->capacity, intervals->count + 1,
                sizeof *intervals->list);
@@ -326,15 +326,15 @@ static struct told tell(const struct mt_work_intervals *intervals, const struct 
 
     told.covered = intervals->user_named && is_covered(intervals, thread);
     for (uint32_t i = thread ? thread->depth : 0; i > 0; i--) {
-        uint8_t facts = i <= MT_SEGMENTS_RANGES ? thread->facts[i - 1] : 0;
+        uint8_t facts = i <= MAX_RANGES ? thread->facts[i - 1] : 0;
 
-        if (!(facts & MT_NAME_KIND))
+        if (!(facts & NAME_KIND))
             continue;
-        if ((facts & MT_NAME_PLUMBING) && (facts & MT_NAME_KIND) == MT_PHASE_OPTIMIZER &&
+        if ((facts & NAME_PLUMBING) && (facts & NAME_KIND) == MT_PHASE_OPTIMIZER &&
             is_of_closure(intervals, event, thread))
             break;
-        told.kind = facts & MT_NAME_KIND;
-        told.source = facts & MT_NAME_PLUMBING ? MT_PHASE_SCOPES : MT_PHASE_ANNOTATED;
+        told.kind = facts & NAME_KIND;
+        told.source = facts & NAME_PLUMBING ? MT_PHASE_SCOPES : MT_PHASE_ANNOTATED;
         return told;
     }
     if (thread && thread->is_engine) {
@@ -515,9 +515,9 @@ static bool turns_name(struct mt_work_intervals *intervals, uint32_t name)
 static void on_user_push(struct mt_work_intervals *intervals, const struct mt_event *event,
                          uint32_t facts, bool outermost)
 {
-    struct told told = {(uint8_t)(facts & MT_NAME_KIND), MT_PHASE_ANNOTATED, true, MT_NO_ID};
+    struct told told = {(uint8_t)(facts & NAME_KIND), MT_PHASE_ANNOTATED, true, MT_NO_ID};
 
-    intervals->step_begins |= !!(facts & MT_NAME_STEP);
+    intervals->step_begins |= !!(facts & NAME_STEP);
     if (intervals->named_turns)
         told.place = event->name;
     if (intervals->named_turns && !outermost)
@@ -539,10 +539,10 @@ static void on_push(struct mt_work_intervals *intervals, const struct mt_event *
 
     stretches_name(intervals, event->name, &id);
     facts = intervals->names[id].facts;
-    told.kind = facts & MT_NAME_KIND;
+    told.kind = facts & NAME_KIND;
     push_range(thread, event->name, facts);
-    if (!(facts & MT_NAME_PLUMBING)) {
-        intervals->user_open += !!(facts & MT_NAME_KIND);
+    if (!(facts & NAME_PLUMBING)) {
+        intervals->user_open += !!(facts & NAME_KIND);
         on_user_push(intervals, event, facts, outermost);
         return;
     }
@@ -564,8 +564,8 @@ static void on_pop(struct mt_work_intervals *intervals, const struct mt_event *e
     facts = intervals->names[id].facts;
     if (!pop_range(thread, event->name))
         return;
-    if (!(facts & MT_NAME_PLUMBING)) {
-        if ((facts & MT_NAME_KIND) && intervals->user_open)
+    if (!(facts & NAME_PLUMBING)) {
+        if ((facts & NAME_KIND) && intervals->user_open)
             intervals->user_open--;
         if (intervals->now.covered)
             attach(intervals, event);
@@ -573,7 +573,7 @@ static void on_pop(struct mt_work_intervals *intervals, const struct mt_event *e
             close(intervals);
             return;
         }
-    } else if (intervals->is_open && (facts & MT_NAME_KIND) == intervals->now.kind) {
+    } else if (intervals->is_open && (facts & NAME_KIND) == intervals->now.kind) {
         attach(intervals, event);
     }
 }

@@ -25,7 +25,7 @@ struct known {
     struct mt_history_group group;
 };
 
-struct mt_history_feed {
+struct history_feed {
     struct mt_attribution attribution;
     struct mt_history_builder *builder;
     uint32_t *phase_names; /* by phase: number of its name */
@@ -37,7 +37,7 @@ struct mt_history_feed {
 };
 
 /* Steps have thousands of phases, and few names. */
-static void name_phases(struct mt_history_feed *feed)
+static void name_phases(struct history_feed *feed)
 {
     struct mt_strings names = {0};
 
@@ -69,7 +69,7 @@ static uint64_t hash(const struct origin *origin)
                                (uint64_t)origin->tie << 8 | (origin->initial ? 1u : 0u)));
 }
 
-static void describe(struct mt_history_feed *feed, const struct mt_block_life *life,
+static void describe(struct history_feed *feed, const struct mt_block_life *life,
                      struct mt_history_group *group)
 {
     struct mt_attributed row = mt_attributed_of_life(&feed->attribution, life);
@@ -84,7 +84,7 @@ static void describe(struct mt_history_feed *feed, const struct mt_block_life *l
                                        .is_backward = row.backward};
 }
 
-static void remember(struct mt_history_feed *feed, const struct known *known)
+static void remember(struct history_feed *feed, const struct known *known)
 {
     if (feed->known_count == feed->known_capacity) {
         uint32_t capacity = feed->known_capacity ? feed->known_capacity * 2 : 256;
@@ -96,7 +96,7 @@ static void remember(struct mt_history_feed *feed, const struct known *known)
     feed->known[feed->known_count++] = *known;
 }
 
-static void group_of(struct mt_history_feed *feed, const struct mt_block_life *life,
+static void group_of(struct history_feed *feed, const struct mt_block_life *life,
                      struct mt_history_group *group)
 {
     bool in_phase = life->phase >= 0 && (uint32_t)life->phase < feed->phase_count;
@@ -120,7 +120,7 @@ static void group_of(struct mt_history_feed *feed, const struct mt_block_life *l
     mt_map_put(&feed->ids, key, feed->known_count - 1);
 }
 
-static void prepare(struct mt_history_feed *feed, struct mt_analysis *analysis, uint32_t slot)
+static void prepare(struct history_feed *feed, struct mt_analysis *analysis, uint32_t slot)
 {
     const struct mt_survey_device *device = &analysis->survey.devices[slot];
     struct mt_arena *arena = &analysis->report->arena;
@@ -145,7 +145,7 @@ static void prepare(struct mt_history_feed *feed, struct mt_analysis *analysis, 
 
 static void release(void *context)
 {
-    struct mt_history_feed *feed = context;
+    struct history_feed *feed = context;
 
     if (!feed)
         return;
@@ -159,7 +159,7 @@ static void release(void *context)
 
 static void on_birth(void *context, const struct mt_block_life *life)
 {
-    struct mt_history_feed *feed = context;
+    struct history_feed *feed = context;
     struct mt_history_group group;
 
     group_of(feed, life, &group);
@@ -170,7 +170,7 @@ static void on_birth(void *context, const struct mt_block_life *life)
 
 static void on_end(void *context, const struct mt_block_life *life, struct mt_block_end end)
 {
-    struct mt_history_feed *feed = context;
+    struct history_feed *feed = context;
 
     if (end.event != UINT64_MAX)
         mt_history_death(feed->builder, life->block, life->block_bytes,
@@ -179,7 +179,7 @@ static void on_end(void *context, const struct mt_block_life *life, struct mt_bl
 
 static void on_state(void *context, const struct mt_model_state *state)
 {
-    struct mt_history_feed *feed = context;
+    struct history_feed *feed = context;
 
     if (state->event->flags & MT_EVENT_INITIAL)
         return;
@@ -189,7 +189,7 @@ static void on_state(void *context, const struct mt_model_state *state)
 
 static enum mt_status begin(struct mt_analysis *analysis, uint32_t slot, struct mt_model_feed *feed)
 {
-    struct mt_history_feed *made = mt_memory_zeroed(1, sizeof *made);
+    struct history_feed *made = mt_memory_zeroed(1, sizeof *made);
 
     prepare(made, analysis, slot);
     *feed = (struct mt_model_feed){.builder = made,
@@ -203,7 +203,7 @@ static enum mt_status begin(struct mt_analysis *analysis, uint32_t slot, struct 
 static enum mt_status finish(struct mt_analysis *analysis, void *context,
                              struct mt_device_report *out)
 {
-    struct mt_history_feed *feed = context;
+    struct history_feed *feed = context;
 
     mt_history_finish(feed->builder, &out->history);
     uint32_t share = feed->share ? feed->share : 1;

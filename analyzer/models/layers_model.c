@@ -17,7 +17,7 @@
 #include "timeline_bins.h"
 #include "util.h"
 
-#define MT_LAYER_GROUPS 4096 /* later ones share number 0 */
+#define LAYER_GROUPS 4096 /* later ones share number 0 */
 
 /* The facts that determine the name of a site. */
 struct layer_origin {
@@ -27,8 +27,8 @@ struct layer_origin {
 struct mt_layer_groups {
     const struct mt_analysis *analysis;
     enum mt_layer_by by;
-    const char *names[MT_LAYER_GROUPS]; /* by number */
-    uint32_t count, late;               /* late: groups that share number 0 */
+    const char *names[LAYER_GROUPS]; /* by number */
+    uint32_t count, late;            /* late: groups that share number 0 */
     /* PRIVATE */
     struct mt_attribution attribution;
     struct mt_strings words;
@@ -66,7 +66,7 @@ static void add_group(struct mt_layer_groups *groups, const char *name, uint32_t
                       uint32_t *group)
 {
     *group = 0;
-    if (groups->count == MT_LAYER_GROUPS) {
+    if (groups->count == LAYER_GROUPS) {
         groups->late++;
     } else {
         *group = groups->count++;
@@ -494,12 +494,12 @@ void mt_layers_finish(struct mt_layers_builder *builder, const struct mt_timelin
 
 static void axis_init(struct axis *axis)
 {
-    axis->kept = mt_memory_zeroed(MT_LAYER_GROUPS, 2 * sizeof *axis->kept);
-    axis->is_changed = mt_memory_zeroed(MT_LAYER_GROUPS, 2 * sizeof *axis->is_changed);
-    axis->changed = mt_memory_zeroed(MT_LAYER_GROUPS, 2 * sizeof *axis->changed);
-    axis->written = axis->kept + MT_LAYER_GROUPS;
-    axis->is_unwritten = axis->is_changed + MT_LAYER_GROUPS;
-    axis->unwritten = axis->changed + MT_LAYER_GROUPS;
+    axis->kept = mt_memory_zeroed(LAYER_GROUPS, 2 * sizeof *axis->kept);
+    axis->is_changed = mt_memory_zeroed(LAYER_GROUPS, 2 * sizeof *axis->is_changed);
+    axis->changed = mt_memory_zeroed(LAYER_GROUPS, 2 * sizeof *axis->changed);
+    axis->written = axis->kept + LAYER_GROUPS;
+    axis->is_unwritten = axis->is_changed + LAYER_GROUPS;
+    axis->unwritten = axis->changed + LAYER_GROUPS;
 }
 
 void mt_layers_builder_new(struct mt_analysis *analysis, struct mt_layers_builder **out)
@@ -509,7 +509,7 @@ void mt_layers_builder_new(struct mt_analysis *analysis, struct mt_layers_builde
     *out = builder;
     builder->arena = &analysis->report->arena;
     builder->last_event = analysis->survey.last_event;
-    builder->groups = mt_memory_zeroed(MT_LAYER_GROUPS, sizeof *builder->groups);
+    builder->groups = mt_memory_zeroed(LAYER_GROUPS, sizeof *builder->groups);
     for (int a = 0; a < MT_LAYERS_AXES; a++)
         axis_init(&builder->axes[a]);
     layer_groups_init(&builder->groups_of, analysis);

@@ -17,7 +17,7 @@
 /* Beyond this, new sizes of a stack are not distinguished. */
 #define MANY_GROUPS 100000u
 
-struct mt_population_builder {
+struct population_builder {
     const struct mt_report *report;
     struct mt_population *population;
     struct mt_map groups; /* hash -> row */
@@ -31,7 +31,7 @@ struct mt_population_builder {
 enum { UNKNOWN = -2 };
 
 /* Phases with the same name in pictures are one. */
-static void same_name(struct mt_population_builder *builder, int32_t *phase)
+static void same_name(struct population_builder *builder, int32_t *phase)
 {
     const struct mt_report *report = builder->report;
     int32_t shown = mt_shown_phase(report->phases, report->phase_count, *phase);
@@ -68,7 +68,7 @@ static uint64_t hash_of(const struct mt_holding *row)
     return mt_hash_u64(hash ^ row->block_bytes);
 }
 
-static void add_row(struct mt_population_builder *builder, const struct mt_holding *row)
+static void add_row(struct population_builder *builder, const struct mt_holding *row)
 {
     if (builder->count == builder->capacity) {
         uint32_t capacity = builder->capacity ? builder->capacity * 2 : 1024;
@@ -80,7 +80,7 @@ static void add_row(struct mt_population_builder *builder, const struct mt_holdi
     builder->rows[builder->count++] = *row;
 }
 
-static void count_in(struct mt_population_builder *builder, const struct mt_holding *row)
+static void count_in(struct population_builder *builder, const struct mt_holding *row)
 {
     uint64_t key = hash_of(row);
     uint32_t found;
@@ -102,7 +102,7 @@ static void count_in(struct mt_population_builder *builder, const struct mt_hold
 
 static void take(void *context, const struct mt_block_life *life, struct mt_block_end end)
 {
-    struct mt_population_builder *builder = context;
+    struct population_builder *builder = context;
     struct mt_population *population = builder->population;
     struct mt_holding row = mt_holding_of(life);
 
@@ -210,7 +210,7 @@ static void choose_blocks(struct mt_population *population, const struct mt_anal
 
 static void release(void *context)
 {
-    struct mt_population_builder *builder = context;
+    struct population_builder *builder = context;
 
     if (!builder)
         return;
@@ -225,7 +225,7 @@ static void release(void *context)
 static enum mt_status begin(struct mt_analysis *analysis, uint32_t slot, struct mt_model_feed *feed)
 {
     const struct mt_report *report = analysis->report;
-    struct mt_population_builder *builder = mt_memory_zeroed(1, sizeof *builder);
+    struct population_builder *builder = mt_memory_zeroed(1, sizeof *builder);
     size_t phases = (size_t)report->phase_count + 1;
 
     *feed = (struct mt_model_feed){.builder = builder, .on_end = take, .release = release};
@@ -242,7 +242,7 @@ static enum mt_status begin(struct mt_analysis *analysis, uint32_t slot, struct 
 static enum mt_status finish(struct mt_analysis *analysis, void *context,
                              struct mt_device_report *out)
 {
-    struct mt_population_builder *builder = context;
+    struct population_builder *builder = context;
     struct mt_population *population = builder->population;
 
     population->holdings = mt_arena_array(&analysis->report->arena, (size_t)builder->count + 1,

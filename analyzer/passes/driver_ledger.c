@@ -18,7 +18,7 @@
 #include "util.h"
 
 /* No allocation is larger, so sums of sizes in hostile files do not overflow. */
-#define MT_LEDGER_MAX_BYTES (UINT64_C(1) << 48)
+#define LEDGER_MAX_BYTES (UINT64_C(1) << 48)
 
 /* Returns the index of a device, created if missing. */
 static void ledger_device_at(struct mt_driver_ledger *ledger, uint16_t number, uint32_t *index)
@@ -43,7 +43,7 @@ static uint64_t distance(uint64_t a, uint64_t b)
 static void add_sample(struct mt_ledger_samples *samples, const struct mt_event *event,
                        uint64_t tracked, uint64_t wanted_t_ns)
 {
-    uint64_t used = mt_min_u64(event->size_bytes, MT_LEDGER_MAX_BYTES);
+    uint64_t used = mt_min_u64(event->size_bytes, LEDGER_MAX_BYTES);
     int64_t residual = (int64_t)used - (int64_t)tracked;
     const struct mt_ledger_sample sample = {event->t_ns, event->seq, used, tracked};
 
@@ -346,7 +346,7 @@ static uint32_t physical_of(struct mt_driver_ledger *ledger, uint32_t heap,
             return found + 1;
     }
     return guess_physical(ledger, &ledger->devices[device],
-                          mt_min_u64(event->size_bytes, MT_LEDGER_MAX_BYTES));
+                          mt_min_u64(event->size_bytes, LEDGER_MAX_BYTES));
 }
 
 static void mark(struct mt_driver_ledger *ledger, uint32_t index)
@@ -395,7 +395,7 @@ static void mark_range(struct mt_driver_ledger *ledger, struct mt_ledger_device 
 static void on_framework(struct mt_driver_ledger *ledger, const struct mt_event *event)
 {
     struct mt_ledger_device *device;
-    uint64_t bytes = mt_min_u64(event->size_bytes, MT_LEDGER_MAX_BYTES);
+    uint64_t bytes = mt_min_u64(event->size_bytes, LEDGER_MAX_BYTES);
     uint32_t index;
 
     if (!mt_event_is_segment(event) && (event->kind != MT_EVENT_ALLOC || ledger->has_segments))
@@ -455,7 +455,7 @@ static void on_alloc(struct mt_driver_ledger *ledger, uint32_t heap, const struc
     mt_map_put(&ledger->slots, key_of(event->heap, event->device, event->addr), index);
     block = &ledger->blocks[index];
     *block = (struct mt_ledger_block){.addr = event->addr,
-                                      .bytes = mt_min_u64(event->size_bytes, MT_LEDGER_MAX_BYTES),
+                                      .bytes = mt_min_u64(event->size_bytes, LEDGER_MAX_BYTES),
                                       .birth_t_ns = event->t_ns,
                                       .birth_event = event->seq,
                                       .stack = event->stack,

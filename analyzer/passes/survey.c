@@ -93,8 +93,8 @@ void mt_peak_windows_release(struct mt_peak_windows *window)
     memset(window, 0, sizeof *window);
 }
 
-#define MT_SURVEY_USES (1u << 21) /* maximum of phases times devices */
-#define MT_SURVEY_OOMS 256        /* the first ones, and the last */
+#define SURVEY_USES (1u << 21) /* maximum of phases times devices */
+#define SURVEY_OOMS 256        /* the first ones, and the last */
 
 void mt_survey_init(struct mt_survey *survey, struct mt_arena *arena,
                     const struct mt_source *source)
@@ -182,7 +182,7 @@ static void skip_ended(const struct mt_survey *survey, struct mt_survey_device *
 static bool can_follow(const struct mt_survey *survey, uint16_t device)
 {
     return device < MT_MAX_DEVICES &&
-           (uint64_t)survey->phases.count * (survey->device_count + 1) <= MT_SURVEY_USES;
+           (uint64_t)survey->phases.count * (survey->device_count + 1) <= SURVEY_USES;
 }
 
 static struct mt_survey_device *new_device(struct mt_survey *survey, const struct mt_event *event)
@@ -365,7 +365,7 @@ static void on_push(struct mt_survey *survey, const struct mt_event *event)
 {
     int32_t phase;
 
-    if ((uint64_t)survey->phases.count * survey->device_count >= MT_SURVEY_USES)
+    if ((uint64_t)survey->phases.count * survey->device_count >= SURVEY_USES)
         mt_phases_stop(&survey->phases);
     mt_phases_push(&survey->phases, event, &phase);
     mt_role_clock_push(&survey->roles, phase, event->name);
@@ -475,14 +475,14 @@ static void on_free(struct mt_survey *survey, struct mt_survey_device *device,
 static void on_oom(struct mt_survey_device *device, const struct mt_event *event, int32_t phase)
 {
     if (!device->oom_list)
-        device->oom_list = mt_memory_zeroed(MT_SURVEY_OOMS, sizeof *device->oom_list);
+        device->oom_list = mt_memory_zeroed(SURVEY_OOMS, sizeof *device->oom_list);
     device->ooms++;
     device->unwinding = true;
-    if (device->oom_count < MT_SURVEY_OOMS)
+    if (device->oom_count < SURVEY_OOMS)
         device->oom_count++;
     device->oom_list[device->oom_count - 1] = oom_of(device, event, phase);
     device->oom_list[device->oom_count - 1].device_free_bytes = event->aux_bytes;
-    if (device->maybe_fatal == MT_SURVEY_OOMS)
+    if (device->maybe_fatal == SURVEY_OOMS)
         device->maybe_fatal--;
 }
 

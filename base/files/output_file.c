@@ -19,7 +19,7 @@
 #include "temporary_file.h"
 
 /* `is_own` sees at most this much of the start of a file. */
-#define MT_OUTPUT_START_BYTES ((size_t)64 * 1024)
+#define OUTPUT_START_BYTES ((size_t)64 * 1024)
 
 static enum mt_status refuse(struct mt_error *error, const char *reason)
 {
@@ -109,9 +109,9 @@ static enum mt_status recognize(const char *path, const struct stat *file,
         return MT_OK;
     fd = mt_io_open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);
     if (fd >= 0)
-        start = malloc(MT_OUTPUT_START_BYTES);
+        start = malloc(OUTPUT_START_BYTES);
     if (start)
-        got = mt_io_read_full(fd, start, MT_OUTPUT_START_BYTES);
+        got = mt_io_read_full(fd, start, OUTPUT_START_BYTES);
     why = errno;
     *own = got >= 0 && rules->is_own(start, (size_t)got);
     free(start);
@@ -223,7 +223,7 @@ static enum mt_status name_of(const char *path, const struct found *found, char 
 }
 
 /* Applies the rules and opens targets that are written directly. MT_ERR_USAGE: the path is an
- * input; MT_ERR_OUTPUT: the rules or the system refuse it. Reads at most MT_OUTPUT_START_BYTES. */
+ * input; MT_ERR_OUTPUT: the rules or the system refuse it. Reads at most OUTPUT_START_BYTES. */
 static enum mt_status output_target_find(const char *path, const struct mt_output_rules *rules,
                                          struct mt_output_target *target, struct mt_error *error)
 {

@@ -18,7 +18,7 @@ static enum mt_status no_memory(struct mt_error *error)
 }
 
 /* Parts of the snapshot's dictionary, NULL = missing. */
-struct mt_torch_root {
+struct torch_root {
     const struct mt_pickle_value *segments, *traces, *annotations, *settings;
     const struct mt_pickle_value *host_segments, *host_traces;
 };
@@ -58,7 +58,7 @@ static enum mt_status take_segments(struct mt_torch *torch, struct mt_pickle *pi
 
 /* The host's own device number is -1. */
 static enum mt_status take_all_segments(struct mt_torch *torch, struct mt_pickle *pickle,
-                                        const struct mt_torch_root *root, struct mt_error *error)
+                                        const struct torch_root *root, struct mt_error *error)
 {
     enum mt_status status = MT_OK;
 
@@ -339,7 +339,7 @@ static enum mt_status not_a_snapshot(struct mt_error *error)
 }
 
 static void find_parts(struct mt_torch *torch, const struct mt_pickle_value *items, size_t count,
-                       struct mt_torch_root *parts)
+                       struct torch_root *parts)
 {
     size_t i;
 
@@ -358,7 +358,7 @@ static void find_parts(struct mt_torch *torch, const struct mt_pickle_value *ite
 }
 
 static enum mt_status take_lists(struct mt_torch *torch, struct mt_pickle *pickle,
-                                 const struct mt_torch_root *parts, struct mt_error *error)
+                                 const struct torch_root *parts, struct mt_error *error)
 {
     enum mt_status status = take_devices(torch, pickle, parts->traces);
 
@@ -376,7 +376,7 @@ static enum mt_status take_lists(struct mt_torch *torch, struct mt_pickle *pickl
 static enum mt_status take_root(struct mt_torch *torch, struct mt_pickle *pickle,
                                 struct mt_pickle_value root, struct mt_error *error)
 {
-    struct mt_torch_root parts = {0};
+    struct torch_root parts = {0};
     size_t count;
     const struct mt_pickle_value *items = mt_pickle_items(pickle, root, &count);
     enum mt_status status;

@@ -17,7 +17,7 @@
  * follows from the regions before it (xla/tsl/framework/bfc_allocator.cc, Extend). */
 
 /* Enough for every arena, because the sizes of regions double. */
-#define MT_XPLANE_MAX_REGIONS 128
+#define XPLANE_MAX_REGIONS 128
 
 struct xplane_regions {
     bool preallocated; /* one region, as large as the limit */
@@ -25,7 +25,7 @@ struct xplane_regions {
     uint64_t next_bytes, pool_bytes;
     struct mt_xplane_region {
         uint64_t addr, size_bytes;
-    } list[MT_XPLANE_MAX_REGIONS];
+    } list[XPLANE_MAX_REGIONS];
     size_t count;
 };
 
@@ -101,7 +101,7 @@ static bool xplane_regions_add(struct xplane_regions *regions,
         return record->addr >= region->addr && (record->addr - region->addr) % ALIGNMENT == 0 &&
                record->addr + record->chunk_bytes <= region->addr + region->size_bytes;
     bytes = size_of_next(regions, mt_round_up(record->requested_bytes, ALIGNMENT));
-    if (bytes < record->chunk_bytes || regions->count == MT_XPLANE_MAX_REGIONS ||
+    if (bytes < record->chunk_bytes || regions->count == XPLANE_MAX_REGIONS ||
         !is_free_room(regions, record->addr, bytes))
         return false;
     regions->list[regions->count++] = (struct mt_xplane_region){record->addr, bytes};

@@ -37,7 +37,7 @@ struct expanded {
     uint32_t result; /* in the new trace, MT_NO_ID = not used so far */
 };
 
-struct mt_stack_finalizer {
+struct stack_finalizer {
     const struct mt_symbols *from;
     struct mt_symbols *to;
     struct mt_native_names *names;
@@ -51,14 +51,14 @@ struct mt_stack_finalizer {
     uint32_t path[MT_MAX_STACK_DEPTH]; /* old frames of the current stack, outermost first */
 };
 
-struct mt_stack_finalizer;
+struct stack_finalizer;
 
 /* All arguments are borrowed; `from` grows, and `to` gets the symbols that are needed. */
-static struct mt_stack_finalizer *stack_finalizer_new(const struct mt_symbols *from,
-                                                      struct mt_symbols *to,
-                                                      struct mt_native_names *names)
+static struct stack_finalizer *stack_finalizer_new(const struct mt_symbols *from,
+                                                   struct mt_symbols *to,
+                                                   struct mt_native_names *names)
 {
-    struct mt_stack_finalizer *self = calloc(1, sizeof *self);
+    struct stack_finalizer *self = calloc(1, sizeof *self);
 
     if (!self)
         return NULL;
@@ -68,7 +68,7 @@ static struct mt_stack_finalizer *stack_finalizer_new(const struct mt_symbols *f
     return self;
 }
 
-static void stack_finalizer_free(struct mt_stack_finalizer *self)
+static void stack_finalizer_free(struct stack_finalizer *self)
 {
     if (!self)
         return;
@@ -81,7 +81,7 @@ static void stack_finalizer_free(struct mt_stack_finalizer *self)
 
 /* Sets *native to the number of distinct native frames, and *named to how many of them got a
  * name. */
-static void stack_finalizer_count(const struct mt_stack_finalizer *self, uint32_t *native,
+static void stack_finalizer_count(const struct stack_finalizer *self, uint32_t *native,
                                   uint32_t *named)
 {
     *native = self->native;
@@ -133,7 +133,7 @@ static enum mt_status copy_frame(const struct mt_symbols *from, const struct mt_
     return status == MT_OK ? mt_symbols_frame(to, function, file, frame->line, id) : status;
 }
 
-static enum mt_status add_expanded(struct mt_stack_finalizer *self, struct expanded **expanded)
+static enum mt_status add_expanded(struct stack_finalizer *self, struct expanded **expanded)
 {
     if (mt_grow(&self->expanded, &self->expanded_capacity, self->expanded_count + 1,
                 sizeof *self->expanded))
@@ -143,7 +143,7 @@ static enum mt_status add_expanded(struct mt_stack_finalizer *self, struct expan
     return MT_OK;
 }
 
-static enum mt_status add_as_it_is(struct mt_stack_finalizer *self, const struct mt_frame *frame)
+static enum mt_status add_as_it_is(struct stack_finalizer *self, const struct mt_frame *frame)
 {
     struct expanded *expanded;
     enum mt_status status = add_expanded(self, &expanded);
@@ -152,8 +152,7 @@ static enum mt_status add_as_it_is(struct mt_stack_finalizer *self, const struct
                            : status;
 }
 
-static enum mt_status add_place(struct mt_stack_finalizer *self,
-                                const struct mt_code_position *place)
+static enum mt_status add_place(struct stack_finalizer *self, const struct mt_code_position *place)
 {
     struct mt_symbols *symbols = &self->looked_at;
     struct expanded *expanded;
@@ -169,7 +168,7 @@ static enum mt_status add_place(struct mt_stack_finalizer *self,
                : status;
 }
 
-static enum mt_status look_at_frame(struct mt_stack_finalizer *self, uint32_t id)
+static enum mt_status look_at_frame(struct stack_finalizer *self, uint32_t id)
 {
     struct frame_names *frame = &self->frames[id];
     struct mt_native_frame native;
@@ -193,7 +192,7 @@ static enum mt_status look_at_frame(struct mt_stack_finalizer *self, uint32_t id
     return status;
 }
 
-static enum mt_status look_at_frames(struct mt_stack_finalizer *self, size_t depth)
+static enum mt_status look_at_frames(struct stack_finalizer *self, size_t depth)
 {
     enum mt_status status = MT_OK;
     size_t i;
@@ -209,7 +208,7 @@ static enum mt_status look_at_frames(struct mt_stack_finalizer *self, size_t dep
     return status;
 }
 
-static const struct frame_names *frame_at(const struct mt_stack_finalizer *self, size_t i)
+static const struct frame_names *frame_at(const struct stack_finalizer *self, size_t i)
 {
     return &self->frames[self->path[i]];
 }
@@ -222,7 +221,7 @@ static bool is_inside_driver(const struct frame_names *frame)
 
 /* Returns the depth of the path without frames inside the driver. The call into the driver is kept,
  * but not its callees, which include CUPTI and memtrace's library. */
-static size_t find_end(struct mt_stack_finalizer *self, size_t depth)
+static size_t find_end(struct stack_finalizer *self, size_t depth)
 {
     size_t run = depth, i;
 
@@ -236,14 +235,14 @@ static size_t find_end(struct mt_stack_finalizer *self, size_t depth)
     return run + 1;
 }
 
-static uint32_t file_of(const struct mt_stack_finalizer *self, size_t i)
+static uint32_t file_of(const struct stack_finalizer *self, size_t i)
 {
     return self->from->frames[self->path[i]].file;
 }
 
 /* Returns the start of the native part that continues after the Python frames. It follows the last
  * frame of the interpreter. Unnamed frames in the interpreter's file belong to the interpreter. */
-static size_t find_native_begin(const struct mt_stack_finalizer *self, size_t first, size_t depth)
+static size_t find_native_begin(const struct stack_finalizer *self, size_t first, size_t depth)
 {
     size_t begin = first, i;
 
@@ -258,8 +257,7 @@ static size_t find_native_begin(const struct mt_stack_finalizer *self, size_t fi
     return i;
 }
 
-static enum mt_status push(struct mt_stack_finalizer *self, struct expanded *expanded,
-                           uint32_t *stack)
+static enum mt_status push(struct stack_finalizer *self, struct expanded *expanded, uint32_t *stack)
 {
     enum mt_status status = MT_OK;
 
@@ -269,7 +267,7 @@ static enum mt_status push(struct mt_stack_finalizer *self, struct expanded *exp
     return status == MT_OK ? mt_symbols_stack(self->to, *stack, expanded->result, stack) : status;
 }
 
-static enum mt_status add_frames(struct mt_stack_finalizer *self, size_t begin, size_t end,
+static enum mt_status add_frames(struct stack_finalizer *self, size_t begin, size_t end,
                                  uint32_t *stack)
 {
     enum mt_status status = MT_OK;
@@ -284,7 +282,7 @@ static enum mt_status add_frames(struct mt_stack_finalizer *self, size_t begin, 
     return status;
 }
 
-static enum mt_status make_stack(struct mt_stack_finalizer *self, uint32_t old, uint32_t *stack)
+static enum mt_status make_stack(struct stack_finalizer *self, uint32_t old, uint32_t *stack)
 {
     size_t depth = self->from->stacks[old].depth, i, native, begin, end;
     enum mt_status status;
@@ -305,7 +303,7 @@ static enum mt_status make_stack(struct mt_stack_finalizer *self, uint32_t old, 
 
 /* Returns the stack of `to` for one of `from`. Returns MT_NO_ID for MT_NO_ID, and for stacks
  * without remaining frames. MT_ERR_UNSUPPORTED: deeper than any recorded stack. */
-static enum mt_status stack_finalizer_get(struct mt_stack_finalizer *self, uint32_t stack,
+static enum mt_status stack_finalizer_get(struct stack_finalizer *self, uint32_t stack,
                                           uint32_t *result)
 {
     enum mt_status status = MT_OK;
@@ -334,7 +332,7 @@ struct rewriting {
     struct mt_source *source;
     struct mt_symbols symbols; /* of the new file */
     struct mt_native_names *names;
-    struct mt_stack_finalizer *stacks;
+    struct stack_finalizer *stacks;
     struct mt_writer *writer;
     const char *path;
     int fd; /* of the trace */

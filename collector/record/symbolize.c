@@ -30,14 +30,14 @@ struct code_unit {
     Dwarf_Addr bias; /* subtract it from an address before a lookup in the unit */
 };
 
-struct mt_unit_range {
+struct unit_range {
     Dwarf_Addr begin, end; /* begin first: sorted.h */
     Dwarf_Addr reach;      /* the largest end so far */
     struct code_unit unit;
 };
 
 struct code_units {
-    struct mt_unit_range *ranges;
+    struct unit_range *ranges;
     size_t count, capacity;
     bool are_read;
 };
@@ -48,7 +48,7 @@ static void code_units_release(struct code_units *self)
     *self = (struct code_units){0};
 }
 
-static bool add(struct code_units *self, const struct mt_unit_range *range)
+static bool add(struct code_units *self, const struct unit_range *range)
 {
     if (self->count == self->capacity &&
         mt_grow(&self->ranges, &self->capacity, self->count + 1, sizeof *self->ranges))
@@ -63,7 +63,7 @@ static bool add_unit(struct code_units *self, struct code_unit unit)
     ptrdiff_t next = 0;
 
     while ((next = dwarf_ranges(unit.die, next, &base, &begin, &end)) > 0) {
-        const struct mt_unit_range range = {begin + unit.bias, end + unit.bias, 0, unit};
+        const struct unit_range range = {begin + unit.bias, end + unit.bias, 0, unit};
         if (begin < end && !add(self, &range))
             return false;
     }
@@ -72,7 +72,7 @@ static bool add_unit(struct code_units *self, struct code_unit unit)
 
 static int by_begin(const void *a, const void *b)
 {
-    const struct mt_unit_range *left = a, *right = b;
+    const struct unit_range *left = a, *right = b;
 
     if (left->begin != right->begin)
         return left->begin < right->begin ? -1 : 1;

@@ -25,14 +25,14 @@
  * may still deliver them. The list is short, because the writer waits two seconds before it gives
  * up a range of numbers. */
 
-struct mt_number_range {
+struct number_range {
     uint64_t first, end;
 };
 
-struct mt_number_range;
+struct number_range;
 
 struct given_up {
-    struct mt_number_range *ranges;
+    struct number_range *ranges;
     size_t count, capacity;
 };
 
@@ -49,7 +49,7 @@ static void given_up_add(struct given_up *self, uint64_t first, uint64_t end)
     if (first < end &&
         (self->count < self->capacity ||
          !mt_grow(&self->ranges, &self->capacity, self->count + 1, sizeof *self->ranges)))
-        self->ranges[self->count++] = (struct mt_number_range){first, end};
+        self->ranges[self->count++] = (struct number_range){first, end};
 }
 
 /* Returns true if the number is in the list, and removes it. A second event with this number is

@@ -19,7 +19,7 @@
 #include "temporary_file.h"
 #include "trace.h"
 
-#define MT_ANY_COUNT UINT64_MAX
+#define ANY_COUNT UINT64_MAX
 
 enum { PERMISSIONS = 0777 };
 
@@ -56,14 +56,14 @@ static enum mt_status check_counts(const struct mt_integrity *found, uint64_t ev
                        (unsigned long long)found->events_invalid + found->events_unknown);
     if (ended && (!found->closed || found->cut))
         return mt_fail(error, MT_ERR_FORMAT, MT_NO_OFFSET, "its end is missing");
-    if (events != MT_ANY_COUNT && found->events_read != events)
+    if (events != ANY_COUNT && found->events_read != events)
         return mt_fail(error, MT_ERR_FORMAT, MT_NO_OFFSET, "it holds %llu of %llu events",
                        (unsigned long long)found->events_read, (unsigned long long)events);
     return MT_OK;
 }
 
 /* Reads the trace that is open as `fd` to its end. Returns MT_OK if nothing is damaged and it has
- * `events` events (MT_ANY_COUNT: any number). `ended` requires an end record and an index. */
+ * `events` events (ANY_COUNT: any number). `ended` requires an end record and an index. */
 static enum mt_status trace_read_back(int fd, uint64_t events, bool ended, struct mt_error *error)
 {
     struct mt_event_batch batch;
@@ -392,7 +392,7 @@ static enum mt_status complete(struct job *job, struct mt_recovery *recovery,
     if (job->old.is_complete) { /* an earlier recovery could not remove the tape */
         recovery->was_closed = true;
         recovery->events_on_tape = 0;
-        return check_whole(job, MT_ANY_COUNT, error);
+        return check_whole(job, ANY_COUNT, error);
     }
     if (is_whole(job->tape, &job->commit))
         return check_whole(job, job->commit.events_written + 1, error);

@@ -18,18 +18,18 @@
 /* Facts about the run that sources set ("key=value"), for the trace's header. Keys are those of
  * docs/internals/trace-format.md 2.1. */
 
-struct mt_tape_fact {
+struct tape_fact {
     char *key, *value;
 };
 
 /* Zeroed memory holds no facts. */
 struct tape_facts {
-    struct mt_tape_fact *facts;
+    struct tape_fact *facts;
     size_t count, capacity;
     bool changed; /* since tape_facts_header */
 };
 
-static struct mt_tape_fact *find(const struct tape_facts *facts, const char *key, size_t length)
+static struct tape_fact *find(const struct tape_facts *facts, const char *key, size_t length)
 {
     size_t i;
 
@@ -40,9 +40,9 @@ static struct mt_tape_fact *find(const struct tape_facts *facts, const char *key
     return NULL;
 }
 
-static struct mt_tape_fact *make(struct tape_facts *facts, const char *key, size_t length)
+static struct tape_fact *make(struct tape_facts *facts, const char *key, size_t length)
 {
-    struct mt_tape_fact *fact;
+    struct tape_fact *fact;
 
     if (facts->count == facts->capacity &&
         mt_grow(&facts->facts, &facts->capacity, facts->count + 1, sizeof *facts->facts))
@@ -80,7 +80,7 @@ static bool has_item(const char *list, const char *item, char separator)
 }
 
 /* Takes ownership of `item`. */
-static enum mt_status join(struct mt_tape_fact *fact, char *item, char separator, bool *changed)
+static enum mt_status join(struct tape_fact *fact, char *item, char separator, bool *changed)
 {
     size_t old = strlen(fact->value), length = strlen(item);
     char *joined;
@@ -107,7 +107,7 @@ static enum mt_status tape_facts_add(struct tape_facts *facts, const char *text,
 {
     const char *equals = memchr(text, '=', length);
     size_t key_length = equals ? (size_t)(equals - text) : 0;
-    struct mt_tape_fact *fact;
+    struct tape_fact *fact;
     char *value;
 
     if (!key_length)
@@ -134,21 +134,21 @@ static enum mt_status tape_facts_add(struct tape_facts *facts, const char *text,
 
 static const char *text_of(const struct tape_facts *facts, const char *key, const char *usual)
 {
-    const struct mt_tape_fact *fact = find(facts, key, strlen(key));
+    const struct tape_fact *fact = find(facts, key, strlen(key));
 
     return fact && fact->value ? fact->value : usual;
 }
 
 static bool flag_of(const struct tape_facts *facts, const char *key, bool usual)
 {
-    const struct mt_tape_fact *fact = find(facts, key, strlen(key));
+    const struct tape_fact *fact = find(facts, key, strlen(key));
 
     return fact && fact->value ? !strcmp(fact->value, "1") : usual;
 }
 
 static uint64_t number_of(const struct tape_facts *facts, const char *key, uint64_t usual)
 {
-    const struct mt_tape_fact *fact = find(facts, key, strlen(key));
+    const struct tape_fact *fact = find(facts, key, strlen(key));
     char *end;
     unsigned long long number;
 

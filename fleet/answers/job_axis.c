@@ -8,7 +8,7 @@
 
 /* Returns the kind of an axis, derived from its name. Ranks along an axis of replicas should be
  * equal; ranks along an axis of stages need not be. */
-enum axis_kind { MT_AXIS_UNNAMED, MT_AXIS_REPLICAS, MT_AXIS_STAGES };
+enum axis_kind { AXIS_UNNAMED, AXIS_REPLICAS, AXIS_STAGES };
 
 bool mt_job_axis_add(struct mt_job_report *report, const char *name, uint32_t size, uint32_t stride)
 {
@@ -24,15 +24,15 @@ static const struct {
     const char *word, *axis;
     enum axis_kind kind;
 } words[] = {
-    {"tp", "tp", MT_AXIS_UNNAMED},         {"tensor", "tp", MT_AXIS_UNNAMED},
-    {"pp", "pp", MT_AXIS_STAGES},          {"pipeline", "pp", MT_AXIS_STAGES},
-    {"pipe", "pp", MT_AXIS_STAGES},        {"stage", "pp", MT_AXIS_STAGES},
-    {"cp", "cp", MT_AXIS_UNNAMED},         {"context", "cp", MT_AXIS_UNNAMED},
-    {"ep", "ep", MT_AXIS_UNNAMED},         {"expert", "ep", MT_AXIS_UNNAMED},
-    {"fsdp", "fsdp", MT_AXIS_REPLICAS},    {"shard", "fsdp", MT_AXIS_REPLICAS},
-    {"dp", "dp", MT_AXIS_REPLICAS},        {"ddp", "dp", MT_AXIS_REPLICAS},
-    {"data", "dp", MT_AXIS_REPLICAS},      {"replica", "dp", MT_AXIS_REPLICAS},
-    {"replicate", "dp", MT_AXIS_REPLICAS},
+    {"tp", "tp", AXIS_UNNAMED},         {"tensor", "tp", AXIS_UNNAMED},
+    {"pp", "pp", AXIS_STAGES},          {"pipeline", "pp", AXIS_STAGES},
+    {"pipe", "pp", AXIS_STAGES},        {"stage", "pp", AXIS_STAGES},
+    {"cp", "cp", AXIS_UNNAMED},         {"context", "cp", AXIS_UNNAMED},
+    {"ep", "ep", AXIS_UNNAMED},         {"expert", "ep", AXIS_UNNAMED},
+    {"fsdp", "fsdp", AXIS_REPLICAS},    {"shard", "fsdp", AXIS_REPLICAS},
+    {"dp", "dp", AXIS_REPLICAS},        {"ddp", "dp", AXIS_REPLICAS},
+    {"data", "dp", AXIS_REPLICAS},      {"replica", "dp", AXIS_REPLICAS},
+    {"replicate", "dp", AXIS_REPLICAS},
 };
 
 static bool is_letter(char c)
@@ -60,7 +60,7 @@ static enum axis_kind job_axis_kind(const char *name)
 {
     int word = find_word(name);
 
-    return word < 0 ? MT_AXIS_UNNAMED : words[word].kind;
+    return word < 0 ? AXIS_UNNAMED : words[word].kind;
 }
 
 const char *mt_job_axis_word(const char *name)
@@ -154,7 +154,7 @@ static void guess_parameters(struct mt_job_report *report, struct refiner *refin
         refiner->keys[i].key = 0;
     split(refiner);
     for (uint32_t a = 0; a < report->axis_count; a++)
-        if (job_axis_kind(report->axes[a].name) == MT_AXIS_STAGES)
+        if (job_axis_kind(report->axes[a].name) == AXIS_STAGES)
             split_by_axis(refiner, a);
     for (uint32_t i = 0, length; i < report->row_count; i += length) {
         uint64_t hash;
@@ -221,8 +221,8 @@ static void find_separating(struct mt_job_work *work, struct refiner *refiner)
     for (uint32_t a = 0; a < report->axis_count; a++) {
         enum axis_kind kind = job_axis_kind(report->axes[a].name);
 
-        report->axes[a].separates = kind == MT_AXIS_STAGES;
-        if (kind == MT_AXIS_UNNAMED)
+        report->axes[a].separates = kind == AXIS_STAGES;
+        if (kind == AXIS_UNNAMED)
             judge(work, refiner, a);
     }
 }

@@ -135,7 +135,7 @@ const struct mt_job_lane *mt_job_lane_of(const struct mt_job_order *order,
     return NULL;
 }
 
-#define MT_JOB_DOT " \xC2\xB7 "
+#define JOB_DOT " \xC2\xB7 "
 
 #define DASH     " \xE2\x80\x94 "
 #define MAX_NAME 200 /* maximum bytes of a foreign name */
@@ -164,7 +164,7 @@ void mt_job_frame_add(struct mt_buf *line, const char *format, ...)
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
     if (line->length)
-        mt_buf_add_text(line, MT_JOB_DOT);
+        mt_buf_add_text(line, JOB_DOT);
     mt_buf_add_text(line, text);
 }
 
@@ -174,7 +174,7 @@ const char *mt_job_frame_fit(struct mt_drawing *drawing, const char *text, doubl
     const char *parts = text;
 
     while (parts && mt_text_room(parts, MT_SIZE_SMALL, MT_REGULAR) > width) {
-        while (end && strncmp(text + end, MT_JOB_DOT, strlen(MT_JOB_DOT)) != 0)
+        while (end && strncmp(text + end, JOB_DOT, strlen(JOB_DOT)) != 0)
             end--;
         if (!end)
             return mt_text_fit(drawing, parts, MT_SIZE_SMALL, MT_REGULAR, width, false);
@@ -269,8 +269,7 @@ static void add_axes(struct mt_buf *facts, struct mt_drawing *drawing,
         const char *name = mt_chart_frame_short(
             drawing, mt_job_frame_name(drawing, report->axes[i].name), MAX_AXIS);
 
-        mt_buf_printf(facts, "%s%s:%u", i ? ", " : MT_JOB_DOT, name,
-                      (unsigned)report->axes[i].size);
+        mt_buf_printf(facts, "%s%s:%u", i ? ", " : JOB_DOT, name, (unsigned)report->axes[i].size);
     }
 }
 
@@ -410,7 +409,7 @@ void mt_job_labels_add(struct mt_drawing *drawing, struct mt_job_labels *labels,
 
         if (label->row != row)
             continue;
-        label->words = mt_arena_printf(&drawing->arena, "%s" MT_JOB_DOT "%s", label->words, words);
+        label->words = mt_arena_printf(&drawing->arena, "%s" JOB_DOT "%s", label->words, words);
         return;
     }
     if (labels->count < MT_JOB_LABELS)
@@ -477,9 +476,9 @@ const char *mt_job_label_text(struct mt_drawing *drawing, const struct mt_job_re
     name = mt_text_fit(drawing, mt_job_frame_row(drawing, report, label->row), MT_SIZE_SMALL,
                        MT_REGULAR, NAME_WIDTH, false);
     bytes = mt_job_frame_bytes(drawing, report->rows[label->row].record->reserved_peak.bytes);
-    return with_bytes ? mt_arena_printf(&drawing->arena, "%s: %s" MT_JOB_DOT "%s", name, bytes,
-                                        label->words)
-                      : mt_arena_printf(&drawing->arena, "%s: %s", name, label->words);
+    return with_bytes
+               ? mt_arena_printf(&drawing->arena, "%s: %s" JOB_DOT "%s", name, bytes, label->words)
+               : mt_arena_printf(&drawing->arena, "%s: %s", name, label->words);
 }
 
 bool mt_job_label_is_death(const struct mt_job_report *report, const struct mt_job_label *label)

@@ -12,7 +12,7 @@
 #include "scale.h"
 #include "units.h"
 
-#define MT_JOB_TREE_PITCH 22.0 /* height of a line of the tables */
+#define JOB_TREE_PITCH 22.0 /* height of a line of the tables */
 
 /* The parts around the cells of the common call tree: legend, ruler, and the table of the largest
  * call paths. */
@@ -215,7 +215,7 @@ static double job_tree_draw_table(const struct mt_job_tree_view *view, double y,
         add_text(view, columns.role, y, "role", MT_COLOR_FAINT, MT_ANCHOR_START, "heading");
     for (uint32_t i = 0; i < count; i++) {
         mt_draw_line(view->drawing, view->x, y + 7, view->x + view->width, y + 7, &line);
-        y += MT_JOB_TREE_PITCH;
+        y += JOB_TREE_PITCH;
         draw_holder(view, list[i], y, &columns);
     }
     return y;
@@ -364,7 +364,7 @@ static double height_of(const struct mt_job_tree_view *view)
     uint32_t lines = view->holder_count + view->differing_count;
 
     return view->top + view->rows * view->pitch + HEADING * (1 + (view->differing_count > 0)) +
-           lines * MT_JOB_TREE_PITCH + small_print;
+           lines * JOB_TREE_PITCH + small_print;
 }
 
 /* Fits the picture into a height. A low picture gets thinner rows first, then shorter tables, then

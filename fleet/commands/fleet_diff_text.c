@@ -8,9 +8,9 @@
 #include "units.h"
 #include "util.h"
 
-enum { MT_DIFF_ROWS = 12 }; /* maximum number of rows of a table without --all */
+enum { DIFF_ROWS = 12 }; /* maximum number of rows of a table without --all */
 
-struct mt_diff_text {
+struct diff_text {
     struct mt_buf *out;
     const struct mt_fleet_diff_answer *answer;
     const struct mt_job_diff *diff;
@@ -19,9 +19,9 @@ struct mt_diff_text {
 
 /* Returns how many of `count` rows a table shows; diff_add_rest appends a note about the
  * others. */
-static uint32_t diff_shown(const struct mt_diff_text *text, uint32_t count)
+static uint32_t diff_shown(const struct diff_text *text, uint32_t count)
 {
-    return text->answer->all || count < MT_DIFF_ROWS ? count : MT_DIFF_ROWS;
+    return text->answer->all || count < DIFF_ROWS ? count : DIFF_ROWS;
 }
 
 /* Returns "" for 1, otherwise "s". */
@@ -31,13 +31,13 @@ static const char *diff_s(uint64_t count)
 }
 
 /* Returned texts are in the arena of the answer. */
-static const char *diff_class_name(const struct mt_diff_text *text, uint32_t class)
+static const char *diff_class_name(const struct diff_text *text, uint32_t class)
 {
     return class == MT_NO_CLASS ? "others"
                                 : mt_job_class_name(text->answer->arena, text->diff, class);
 }
 
-static const char *diff_site_of(const struct mt_diff_text *text, uint32_t line)
+static const char *diff_site_of(const struct diff_text *text, uint32_t line)
 {
     uint32_t path = line == MT_NO_LINE ? MT_NO_PATH : text->diff->lines[line].b_path;
 
@@ -46,12 +46,12 @@ static const char *diff_site_of(const struct mt_diff_text *text, uint32_t line)
     return mt_job_diff_site(text->answer->arena, text->diff, path);
 }
 
-static void diff_add_heading(const struct mt_diff_text *text, const char *heading)
+static void diff_add_heading(const struct diff_text *text, const char *heading)
 {
     mt_buf_printf(text->out, "\n%s%s%s\n", text->style->bold, heading, text->style->reset);
 }
 
-static void diff_add_rest(const struct mt_diff_text *text, uint32_t count, size_t indent)
+static void diff_add_rest(const struct diff_text *text, uint32_t count, size_t indent)
 {
     if (count > diff_shown(text, count))
         mt_text_table_add_note(text->out, indent, "and %u more",
@@ -64,7 +64,7 @@ static bool diff_changes(const struct mt_job_change *change)
 }
 
 /* Returns the noun for what is compared: "rank", "groups", ... */
-static const char *diff_kind_of(const struct mt_diff_text *text, uint32_t count)
+static const char *diff_kind_of(const struct diff_text *text, uint32_t count)
 {
     static const char *const one[] = {"rank", "group", "set of parameters", "job"};
     static const char *const several[] = {"ranks", "groups", "sets of parameters", "jobs"};
@@ -92,14 +92,14 @@ static uint64_t mean_of(unsigned __int128 sum, uint32_t rows)
 
 /* Begins a table of changes. With only one match, the mean, the minimum and the maximum are the
  * same number, so the table has one column. */
-static void begin_amounts(const struct mt_diff_text *text, struct mt_table *table)
+static void begin_amounts(const struct diff_text *text, struct mt_table *table)
 {
     mt_table_begin(table, text->diff->compared_count == 1
                               ? "#change|#A|#B|~"
                               : "#mean change|#min|#max|#mean of A|#of B|~");
 }
 
-static void add_amounts(const struct mt_diff_text *text, struct mt_table *table,
+static void add_amounts(const struct diff_text *text, struct mt_table *table,
                         const struct mt_job_change *change, const char *label)
 {
     MT_CELLS(table, MT_CHANGE(change->mean_bytes));
@@ -109,7 +109,7 @@ static void add_amounts(const struct mt_diff_text *text, struct mt_table *table,
              MT_BYTES(mean_of(change->b_sum_bytes, change->b_rows)), MT_TEXT(label));
 }
 
-static void add_metrics(const struct mt_diff_text *text)
+static void add_metrics(const struct diff_text *text)
 {
     static const enum mt_job_metric order[] = {MT_JOB_RESERVED, MT_JOB_ALLOCATED, MT_JOB_OUTSIDE,
                                                MT_JOB_NEEDED, MT_JOB_GROWTH};
@@ -150,7 +150,7 @@ static bool axis_changes(const struct mt_job_diff *diff, const struct mt_job_dif
     return false;
 }
 
-static void add_axis(const struct mt_diff_text *text, const struct mt_job_diff_axis *axis)
+static void add_axis(const struct diff_text *text, const struct mt_job_diff_axis *axis)
 {
     struct mt_buf heading = {0};
     struct mt_table table;
@@ -176,7 +176,7 @@ static void add_axis(const struct mt_diff_text *text, const struct mt_job_diff_a
     diff_add_rest(text, axis->group_count, 2);
 }
 
-static void add_roles(const struct mt_diff_text *text)
+static void add_roles(const struct diff_text *text)
 {
     const struct mt_job_diff *diff = text->diff;
     struct mt_table table;
@@ -215,7 +215,7 @@ static uint32_t changed_lines(const struct mt_job_diff *diff)
 
 /* Adds the smallest and the largest change, and the position of the one with the larger absolute
  * value. */
-static void add_extremes(const struct mt_diff_text *text, struct mt_table *table,
+static void add_extremes(const struct diff_text *text, struct mt_table *table,
                          const struct mt_job_change *change)
 {
     bool is_max = -(change->min_bytes + 1) < change->max_bytes;
@@ -226,7 +226,7 @@ static void add_extremes(const struct mt_diff_text *text, struct mt_table *table
                          : diff_class_name(text, is_max ? change->max_class : change->min_class)));
 }
 
-static void add_lines(const struct mt_diff_text *text)
+static void add_lines(const struct diff_text *text)
 {
     const struct mt_job_diff *diff = text->diff;
     uint32_t changed = changed_lines(diff), told = 0;
@@ -258,7 +258,7 @@ static void add_lines(const struct mt_diff_text *text)
                                diff->line_count - changed == 1 ? " is" : "s are");
 }
 
-static void add_libraries(const struct mt_diff_text *text)
+static void add_libraries(const struct diff_text *text)
 {
     const struct mt_job_diff *diff = text->diff;
     uint32_t changed = 0;
@@ -285,7 +285,7 @@ static bool class_changes(const struct mt_job_class *class)
            mt_job_class_change(class, MT_JOB_OUTSIDE);
 }
 
-static void add_class(const struct mt_diff_text *text, struct mt_table *table, uint32_t number)
+static void add_class(const struct diff_text *text, struct mt_table *table, uint32_t number)
 {
     const struct mt_job_class *class = &text->diff->classes[number];
 
@@ -303,7 +303,7 @@ static void add_class(const struct mt_diff_text *text, struct mt_table *table, u
 
 /* Adds the matches with the largest changes. Groups along a single axis are in the table of that
  * axis. */
-static void add_classes(const struct mt_diff_text *text)
+static void add_classes(const struct diff_text *text)
 {
     const struct mt_job_diff *diff = text->diff;
     uint32_t changed = 0, told = 0;
@@ -330,7 +330,7 @@ static void add_classes(const struct mt_diff_text *text)
 }
 
 /* Appends the tables of the change. */
-static void diff_add_tables(const struct mt_diff_text *text)
+static void diff_add_tables(const struct diff_text *text)
 {
     const struct mt_job_diff *diff = text->diff;
 
@@ -344,7 +344,7 @@ static void diff_add_tables(const struct mt_diff_text *text)
     add_classes(text);
 }
 
-static void diff_add_outcomes(const struct mt_diff_text *text)
+static void diff_add_outcomes(const struct diff_text *text)
 {
     const struct mt_job_diff *diff = text->diff;
     uint32_t count = 0, told = 0;
@@ -361,7 +361,7 @@ static void diff_add_outcomes(const struct mt_diff_text *text)
             continue;
         a = diff->a->rows[class->a_rows[0]].record->outcome;
         b = diff->b->rows[class->b_rows[0]].record->outcome;
-        if (a == b || (count++ >= MT_DIFF_ROWS && !text->answer->all))
+        if (a == b || (count++ >= DIFF_ROWS && !text->answer->all))
             continue;
         told++;
         MT_CELLS(&table, MT_TEXT(diff_class_name(text, i)), MT_TEXT(mt_outcome_name(a)),
@@ -388,7 +388,7 @@ static enum mt_job_metric leading_metric(const struct mt_job_diff *diff)
     return MT_JOB_RESERVED;
 }
 
-static void add_largest(const struct mt_diff_text *text, enum mt_job_metric metric)
+static void add_largest(const struct diff_text *text, enum mt_job_metric metric)
 {
     const struct mt_job_change *change = &text->diff->metrics[metric];
     bool is_max = -(change->min_bytes + 1) < change->max_bytes;
@@ -411,7 +411,7 @@ static void add_largest(const struct mt_diff_text *text, enum mt_job_metric metr
             (unsigned)change->class_count, diff_kind_of(text, change->class_count), mean);
 }
 
-static void add_headline(const struct mt_diff_text *text)
+static void add_headline(const struct diff_text *text)
 {
     const struct mt_job_diff *diff = text->diff;
 
@@ -428,8 +428,7 @@ static void add_headline(const struct mt_diff_text *text)
 }
 
 /* "31 killed, 1 out of memory" */
-static const char *outcomes_text(const struct mt_diff_text *text,
-                                 const struct mt_job_report *report)
+static const char *outcomes_text(const struct diff_text *text, const struct mt_job_report *report)
 {
     static const char *const words[] = {
         "with an unknown end", "finished", "out of memory", "failed", "killed", "cut"};
@@ -444,7 +443,7 @@ static const char *outcomes_text(const struct mt_diff_text *text,
 }
 
 /* "A: monday (slurm:77): 31 of 32 ranks; 31 finished" */
-static void add_job(const struct mt_diff_text *text, const char *name, const char *path,
+static void add_job(const struct diff_text *text, const char *name, const char *path,
                     const struct mt_job_report *report)
 {
     char ranks[2 * MT_UNITS_TEXT + 32], seen[MT_UNITS_TEXT], world[MT_UNITS_TEXT];
@@ -473,7 +472,7 @@ static void add_job(const struct mt_diff_text *text, const char *name, const cha
                                diff_s(report->unreadable_count));
 }
 
-static void add_match(const struct mt_diff_text *text)
+static void add_match(const struct diff_text *text)
 {
     static const char *const reasons[] = {
         "the jobs have the same size, and their axes do not differ",
@@ -515,7 +514,7 @@ static struct sizes sizes_of(const struct mt_job_diff *diff, bool is_of_b)
 }
 
 /* "4 ranks", "3 to 4 ranks" */
-static const char *sizes_text(const struct mt_diff_text *text, struct sizes sizes)
+static const char *sizes_text(const struct diff_text *text, struct sizes sizes)
 {
     return sizes.min == sizes.max ? mt_arena_printf(text->answer->arena, "%u rank%s",
                                                     (unsigned)sizes.max, diff_s(sizes.max))
@@ -524,7 +523,7 @@ static const char *sizes_text(const struct mt_diff_text *text, struct sizes size
 }
 
 /* Prints the numbers of ranks, because means of groups hide them. */
-static void add_sizes(const struct mt_diff_text *text)
+static void add_sizes(const struct diff_text *text)
 {
     const struct mt_job_diff *diff = text->diff;
     struct sizes a, b;
@@ -546,7 +545,7 @@ static void add_sizes(const struct mt_diff_text *text)
 
 /* Adds the ranks that are in only one job, as ranges. Their numbers ascend if ranks are matched by
  * number. Otherwise classes with equal places or parameters are adjacent. */
-static void add_alone(const struct mt_diff_text *text, const char *name, bool is_of_b)
+static void add_alone(const struct diff_text *text, const char *name, bool is_of_b)
 {
     const struct mt_job_diff *diff = text->diff;
     const struct mt_job_report *report = is_of_b ? diff->b : diff->a;
@@ -588,7 +587,7 @@ static void add_alone(const struct mt_diff_text *text, const char *name, bool is
     mt_buf_release(&list);
 }
 
-static void add_need(const struct mt_diff_text *text)
+static void add_need(const struct diff_text *text)
 {
     const struct mt_job_report *a = text->diff->a, *b = text->diff->b;
     char of_a[MT_UNITS_TEXT], of_b[MT_UNITS_TEXT], change[MT_UNITS_TEXT];
@@ -606,7 +605,7 @@ void mt_fleet_diff_text(struct mt_buf *out, const struct mt_fleet_diff_answer *a
                         const struct mt_style *style)
 {
     const struct mt_job_diff *diff = answer->diff;
-    const struct mt_diff_text text = {out, answer, diff, style};
+    const struct diff_text text = {out, answer, diff, style};
 
     add_headline(&text);
     add_job(&text, "A", answer->a, diff->a);

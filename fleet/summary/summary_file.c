@@ -17,7 +17,7 @@
 /* Limit for the bytes of all texts in paths and records, counted once for each use. Each use is
  * hashed and copied, so without a limit a compressed file of 2 KiB with one long text could keep a
  * reader busy for hours. */
-#define MT_SUMMARY_MAX_NAMED_BYTES (UINT64_C(1) << 31)
+#define SUMMARY_MAX_NAMED_BYTES (UINT64_C(1) << 31)
 
 /* A set as a payload. Texts are numbered in the order in which paths and records name them, so the
  * table of texts does not depend on the history of the set. */
@@ -42,7 +42,7 @@ static void add_text(struct payload_writer *writer, const char *text, size_t len
     uint32_t id = 0;
 
     writer->named_bytes = mt_add_most_u64(writer->named_bytes, length);
-    if (writer->status == MT_OK && writer->named_bytes > MT_SUMMARY_MAX_NAMED_BYTES)
+    if (writer->status == MT_OK && writer->named_bytes > SUMMARY_MAX_NAMED_BYTES)
         writer->status = MT_ERR_UNSUPPORTED;
     if (writer->status == MT_OK)
         mt_strings_put(&writer->texts, text, length, &id);
@@ -244,7 +244,7 @@ static enum mt_status read_text_number(struct payload_reader *reader, uint32_t *
     if (reader->at.bad || value >= reader->text_count)
         return refuse(reader, "no string has that number");
     reader->named_bytes += reader->lengths[value];
-    if (reader->named_bytes > MT_SUMMARY_MAX_NAMED_BYTES)
+    if (reader->named_bytes > SUMMARY_MAX_NAMED_BYTES)
         return refuse(reader, "it names too much text");
     *text = (uint32_t)value;
     return MT_OK;

@@ -14,7 +14,7 @@
 #include "units.h"
 #include "util.h"
 
-#define MT_FLAME_TABLE_HEIGHT 66.0
+#define FLAME_TABLE_HEIGHT 66.0
 
 /* The curve of allocated bytes, on the same x axis as the rows. In a column of pixels, the curve
  * goes to the fullest instant, then to the last level. */
@@ -483,7 +483,7 @@ static double height_below_curve(const struct mt_flame_layout *layout)
     double small_print = layout->drawing->width < MT_NARROW_WIDTH ? 56 : 40; /* two lines or one */
 
     return 16 + MT_FLAME_PITCH * layout->row_count + 30 +
-           (layout->has_table ? MT_FLAME_TABLE_HEIGHT : 0) + small_print;
+           (layout->has_table ? FLAME_TABLE_HEIGHT : 0) + small_print;
 }
 
 /* Returns the height of the curve. A low picture omits the table first, then the innermost rows. A

@@ -13,8 +13,8 @@
 /* The blocks of an icicle, at an instant or over a whole run, and functions that its parts
  * share. */
 
-#define MT_ENGINE_COLOR ((enum mt_color)(MT_COLOR_ORIGIN_0 + (int)MT_ORIGIN_ENGINE))
-#define MT_USER_COLOR   ((enum mt_color)(MT_COLOR_ORIGIN_0 + (int)MT_ORIGIN_USER))
+#define ENGINE_COLOR ((enum mt_color)(MT_COLOR_ORIGIN_0 + (int)MT_ORIGIN_ENGINE))
+#define USER_COLOR   ((enum mt_color)(MT_COLOR_ORIGIN_0 + (int)MT_ORIGIN_USER))
 
 static const char *when(struct mt_drawing *drawing, const struct mt_report *report,
                         const struct mt_instant *instant)
@@ -177,7 +177,7 @@ enum mt_color mt_icicle_color(const struct mt_icicle_view *view, const struct mt
     switch (node->kind) {
     case MT_NODE_ROOT: return MT_COLOR_ROOT;
     case MT_NODE_NO_STACK:
-    case MT_NODE_TIED: return MT_ENGINE_COLOR;
+    case MT_NODE_TIED: return ENGINE_COLOR;
     case MT_NODE_BLOCKS: return mt_role_color(node->role);
     case MT_NODE_FRAME: break;
     }
@@ -247,8 +247,8 @@ static void collect_legend(const struct mt_icicle_view *view, struct legend *leg
             has_role[node->role] = true;
         else
             has_origin[mt_icicle_color(view, node) - MT_COLOR_ORIGIN_0] = true;
-        has_engine |= node->is_engine || (node->kind == MT_NODE_FRAME &&
-                                          mt_icicle_color(view, node) == MT_ENGINE_COLOR);
+        has_engine |= node->is_engine ||
+                      (node->kind == MT_NODE_FRAME && mt_icicle_color(view, node) == ENGINE_COLOR);
     }
     for (unsigned i = 0; i < MT_ORIGIN_COUNT; i++)
         if (has_origin[i])
@@ -373,11 +373,11 @@ static const char *user_line(const struct mt_icicle_view *view, const struct mt_
 {
     const struct mt_node *nodes = view->icicle->nodes;
 
-    if (mt_icicle_color(view, &nodes[caller]) != MT_USER_COLOR ||
-        mt_icicle_color(view, node) == MT_USER_COLOR)
+    if (mt_icicle_color(view, &nodes[caller]) != USER_COLOR ||
+        mt_icicle_color(view, node) == USER_COLOR)
         return "";
     for (uint32_t i = node->parent; i != caller; i = nodes[i].parent)
-        if (mt_icicle_color(view, &nodes[i]) == MT_USER_COLOR)
+        if (mt_icicle_color(view, &nodes[i]) == USER_COLOR)
             return "";
     return mt_arena_printf(
         &view->drawing->arena, " %s",

@@ -10,7 +10,7 @@
 #include "elf_writer.h"
 #include "status.h"
 
-enum { MT_STUB_BYTES = 32 };
+enum { STUB_BYTES = 32 };
 
 enum { BREAKPOINT = 0xcc };
 
@@ -45,9 +45,9 @@ static void put(unsigned char *code, int32_t number)
 /* Writes the machine code of a function. `distance`: bytes from the start of the code to the
  * counter, or to the slot with the address to jump to. */
 static void stub_encode(const struct mt_stub *stub, int32_t distance,
-                        unsigned char code[MT_STUB_BYTES])
+                        unsigned char code[STUB_BYTES])
 {
-    memset(code, BREAKPOINT, MT_STUB_BYTES);
+    memset(code, BREAKPOINT, STUB_BYTES);
     switch (stub->kind) {
     case MT_STUB_ANSWER:
         memcpy(code, answer, sizeof answer);
@@ -235,10 +235,10 @@ static void add_symbols(struct writing *writing)
             add_symbol(writing, &symbol, target);
     }
     symbol.st_shndx = TEXT;
-    symbol.st_size = MT_STUB_BYTES;
+    symbol.st_size = STUB_BYTES;
     for (size_t i = 0; i < recipe->stub_count; i++) {
         symbol.st_name = name;
-        symbol.st_value = i * MT_STUB_BYTES;
+        symbol.st_value = i * STUB_BYTES;
         add_symbol(writing, &symbol, version_index(writing, recipe->stubs[i].version));
         name += (uint32_t)strlen(recipe->stubs[i].name) + 1;
     }
@@ -317,8 +317,8 @@ static void make_code(struct writing *writing)
     mt_buf_reset(&writing->part[RELA]);
     for (size_t i = 0; i < recipe->stub_count; i++) {
         const struct mt_stub *stub = &recipe->stubs[i];
-        uint64_t at = writing->span[TEXT].offset + i * MT_STUB_BYTES;
-        unsigned char code[MT_STUB_BYTES];
+        uint64_t at = writing->span[TEXT].offset + i * STUB_BYTES;
+        unsigned char code[STUB_BYTES];
         bool jumps = stub->kind == MT_STUB_JUMP;
         slot += jumps;
         uint64_t uses = slot_address(writing, jumps ? slot : 0);
@@ -493,7 +493,7 @@ static void write_parts(struct writing *writing, uint32_t *needed_names, struct 
         writing->dynstr_search = add_text(names, recipe->search);
     add_versions(writing);
     add_hash(writing);
-    fill(&writing->part[TEXT], recipe->stub_count * MT_STUB_BYTES);
+    fill(&writing->part[TEXT], recipe->stub_count * STUB_BYTES);
     fill(&writing->part[SLOTS], (1 + writing->jump_count) * SLOT_BYTES);
     fill(&writing->part[RELA], writing->jump_count * sizeof(Elf64_Rela));
     writing->span[RELA].length = writing->part[RELA].length;

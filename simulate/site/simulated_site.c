@@ -25,7 +25,7 @@
 
 /* Makes the libraries of a site. */
 
-#define MT_SITE_PRELOAD "libmemtrace-simulated-preload.so"
+#define SITE_PRELOAD "libmemtrace-simulated-preload.so"
 
 struct site_counts {
     unsigned libraries, functions, simulated;
@@ -219,7 +219,7 @@ static enum mt_status make_preload(struct making *making, const struct mt_wheel 
         {"memtrace_wheel_cudnn", NULL, MT_STUB_ANSWER, wheel->cudnn},
         {"memtrace_wheel_nccl", NULL, MT_STUB_ANSWER, wheel->nccl},
     };
-    const struct mt_elf_recipe recipe = {.soname = MT_SITE_PRELOAD,
+    const struct mt_elf_recipe recipe = {.soname = SITE_PRELOAD,
                                          .needed = making->made,
                                          .needed_count = making->made_count,
                                          .search = "$ORIGIN",
@@ -243,7 +243,7 @@ static enum mt_status make_all(struct making *making, const struct mt_wanted *wa
     return status ? status : make_preload(making, wheel);
 }
 
-/* Writes the libraries of `wanted`, which must be sorted, to an open folder, and MT_SITE_PRELOAD,
+/* Writes the libraries of `wanted`, which must be sorted, to an open folder, and SITE_PRELOAD,
  * which needs all of them. `simulated` has the symbols of the library at `simulated_path`. */
 static enum mt_status site_write(int folder, const struct mt_wanted *wanted,
                                  const struct mt_wheel *wheel, const struct mt_elf *simulated,
@@ -426,7 +426,7 @@ static bool read_facts(int folder, struct mt_simulated_site *site)
 static bool is_complete(const struct preparing *preparing)
 {
     int folder = mt_cache_site_open(&preparing->cache, preparing->key);
-    bool is_whole = folder >= 0 && faccessat(folder, MT_SITE_PRELOAD, R_OK, 0) == 0 &&
+    bool is_whole = folder >= 0 && faccessat(folder, SITE_PRELOAD, R_OK, 0) == 0 &&
                     read_facts(folder, preparing->site);
 
     if (folder >= 0)
@@ -487,8 +487,7 @@ static enum mt_status find_site(struct preparing *preparing)
         return status;
     snprintf(cupti, sizeof cupti, "libcupti.so.%d", preparing->wheel.cuda / 1000);
     if (!join(site->folder, preparing->cache.path, preparing->key) ||
-        !join(site->preload, site->folder, MT_SITE_PRELOAD) ||
-        !join(site->cupti, site->folder, cupti))
+        !join(site->preload, site->folder, SITE_PRELOAD) || !join(site->cupti, site->folder, cupti))
         return mt_fail(preparing->error, MT_ERR_OUTPUT, MT_NO_OFFSET,
                        "the path of the cache is too long");
     /* A folder is renamed when it is complete, so an existing one that is incomplete was damaged. A

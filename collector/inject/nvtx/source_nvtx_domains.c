@@ -19,24 +19,24 @@ struct entry {
     _Atomic uint32_t number;
 };
 
-struct mt_handle_table {
-    struct mt_handle_table *older;
+struct handle_table {
+    struct handle_table *older;
     size_t mask;
     struct entry entries[];
 };
 
-struct mt_handle_table;
+struct handle_table;
 
 /* Zeroed memory is empty. */
 struct handles {
-    _Atomic(struct mt_handle_table *) table;
+    _Atomic(struct handle_table *) table;
     uint32_t count;
 };
 
 /* Handles that the collector makes. They differ from every address of a program. */
-enum handle_kind { MT_HANDLE_DOMAIN = 0x6d64, MT_HANDLE_STRING = 0x6d73 };
+enum handle_kind { HANDLE_DOMAIN = 0x6d64, HANDLE_STRING = 0x6d73 };
 
-static struct entry *find(struct mt_handle_table *table, const void *key)
+static struct entry *find(struct handle_table *table, const void *key)
 {
     size_t at = (size_t)mt_hash_u64((uintptr_t)key) & table->mask;
 
@@ -47,7 +47,7 @@ static struct entry *find(struct mt_handle_table *table, const void *key)
     }
 }
 
-static void put(struct mt_handle_table *table, const void *key, uint32_t number)
+static void put(struct handle_table *table, const void *key, uint32_t number)
 {
     struct entry *entry = find(table, key);
 
@@ -57,10 +57,10 @@ static void put(struct mt_handle_table *table, const void *key, uint32_t number)
 
 /* Readers may still use the old table, so it is kept. All old tables together are as large as the
  * new one. */
-static bool grow(struct handles *handles, struct mt_handle_table *old)
+static bool grow(struct handles *handles, struct handle_table *old)
 {
     size_t count = old ? 2 * (old->mask + 1) : 64;
-    struct mt_handle_table *table = calloc(1, sizeof *table + count * sizeof table->entries[0]);
+    struct handle_table *table = calloc(1, sizeof *table + count * sizeof table->entries[0]);
 
     if (!table)
         return false;
@@ -78,7 +78,7 @@ static bool grow(struct handles *handles, struct mt_handle_table *old)
 /* Returns 0 if the key is not known. */
 static uint32_t handles_get(struct handles *handles, const void *key)
 {
-    struct mt_handle_table *table = atomic_load_explicit(&handles->table, memory_order_acquire);
+    struct handle_table *table = atomic_load_explicit(&handles->table, memory_order_acquire);
     struct entry *entry;
 
     if (!table || !key)
@@ -93,7 +93,7 @@ static uint32_t handles_get(struct handles *handles, const void *key)
  * other writers. If memory runs out, a new key stays unknown. */
 static void handles_set(struct handles *handles, const void *key, uint32_t number)
 {
-    struct mt_handle_table *table = atomic_load_explicit(&handles->table, memory_order_relaxed);
+    struct handle_table *table = atomic_load_explicit(&handles->table, memory_order_relaxed);
 
     if (!key)
         return;
@@ -232,7 +232,7 @@ uint32_t mt_nvtx_domain(void *handle)
 
     if (!handle)
         return 0;
-    number = handle_number(MT_HANDLE_DOMAIN, handle);
+    number = handle_number(HANDLE_DOMAIN, handle);
     if (!number)
         return handles_get(&nvtx.domain_handles, handle);
     return number <= atomic_load_explicit(&nvtx.domains.count, memory_order_relaxed) ? number : 0;
@@ -253,7 +253,7 @@ void *mt_nvtx_domain_create(struct mt_nvtx_text name, void *next)
     name = shorten(name, MAX_DOMAIN_NAME_BYTES);
     before = mt_lock(&nvtx.lock);
     number = name.length ? texts_add(&nvtx.domains, name, colon) : 0;
-    handle = hand_out(&nvtx.domain_handles, MT_HANDLE_DOMAIN, number, next);
+    handle = hand_out(&nvtx.domain_handles, HANDLE_DOMAIN, number, next);
     mt_unlock(&nvtx.lock, before);
     return handle;
 }
@@ -268,21 +268,21 @@ void *mt_nvtx_string_register(uint32_t domain, struct mt_nvtx_text text, void *n
     text = shorten(text, MT_MAX_NVTX_TEXT_BYTES - prefix.length);
     before = mt_lock(&nvtx.lock);
     number = text.length ? texts_add(&nvtx.strings, prefix, text) : 0;
-    handle = hand_out(&nvtx.string_handles, MT_HANDLE_STRING, number, next);
+    handle = hand_out(&nvtx.string_handles, HANDLE_STRING, number, next);
     mt_unlock(&nvtx.lock, before);
     return handle;
 }
 
 struct mt_nvtx_text mt_nvtx_string(void *handle)
 {
-    uint32_t number = handle_number(MT_HANDLE_STRING, handle);
+    uint32_t number = handle_number(HANDLE_STRING, handle);
 
     return texts_get(&nvtx.strings, number ? number : handles_get(&nvtx.string_handles, handle));
 }
 
 void *mt_nvtx_next_handle(void *handle)
 {
-    return handle_number(MT_HANDLE_DOMAIN, handle) ? NULL : handle;
+    return handle_number(HANDLE_DOMAIN, handle) ? NULL : handle;
 }
 
 const struct nvtx_attributes *mt_nvtx_next_attributes(const struct nvtx_attributes *attributes,
@@ -290,7 +290,7 @@ const struct nvtx_attributes *mt_nvtx_next_attributes(const struct nvtx_attribut
 {
     if (!attributes || attributes->size < sizeof *attributes ||
         attributes->message_type != NVTX_MESSAGE_IS_REGISTERED ||
-        !handle_number(MT_HANDLE_STRING, attributes->message.registered))
+        !handle_number(HANDLE_STRING, attributes->message.registered))
         return attributes;
     *copy = *attributes;
     copy->size = sizeof *copy;

@@ -132,20 +132,20 @@ struct memo_key {
     unsigned skip;
 };
 
-enum { MT_MEMO_READS = 128, MT_MEMO_SETS = 64, MT_MEMO_WAYS = 8 };
+enum { MEMO_READS = 128, MEMO_SETS = 64, MEMO_WAYS = 8 };
 
 struct stack_memo {
     struct memo_key key;
     uint32_t id;    /* the result, 0 = none yet */
-    uint32_t count; /* number of reads; a walk with more than MT_MEMO_READS is not kept */
-    uint16_t offsets[MT_MEMO_READS]; /* from the stack pointer, in words */
-    uint64_t values[MT_MEMO_READS];
+    uint32_t count; /* number of reads; a walk with more than MEMO_READS is not kept */
+    uint16_t offsets[MEMO_READS]; /* from the stack pointer, in words */
+    uint64_t values[MEMO_READS];
 };
 
 /* The cache of one thread. Zeroed memory is empty. */
 struct stack_memos {
-    struct stack_memo memos[MT_MEMO_SETS][MT_MEMO_WAYS];
-    uint8_t next[MT_MEMO_SETS]; /* the next way to replace */
+    struct stack_memo memos[MEMO_SETS][MEMO_WAYS];
+    uint8_t next[MEMO_SETS]; /* the next way to replace */
 };
 
 struct thread_room {
@@ -218,8 +218,8 @@ static inline void stack_memo_read(struct stack_memo *memo, uintptr_t address, u
 {
     uintptr_t offset = (address - memo->key.sp) / sizeof word;
 
-    if (memo->count >= MT_MEMO_READS || offset > UINT16_MAX) {
-        memo->count = MT_MEMO_READS + 1;
+    if (memo->count >= MEMO_READS || offset > UINT16_MAX) {
+        memo->count = MEMO_READS + 1;
         return;
     }
     memo->offsets[memo->count] = (uint16_t)offset;
@@ -377,7 +377,7 @@ static size_t set_of(const struct memo_key *key)
 {
     uint64_t mixed = (key->sp ^ key->fp << 7) * UINT64_C(0x9E3779B97F4A7C15);
 
-    return (size_t)(mixed >> 32) % MT_MEMO_SETS;
+    return (size_t)(mixed >> 32) % MEMO_SETS;
 }
 
 static bool is_same_key(const struct memo_key *a, const struct memo_key *b)
@@ -404,7 +404,7 @@ static uint32_t stack_memo_find(const struct stack_memos *memos, const struct me
     const struct stack_memo *set = memos->memos[set_of(key)];
     size_t way;
 
-    for (way = 0; way < MT_MEMO_WAYS; way++)
+    for (way = 0; way < MEMO_WAYS; way++)
         if (set[way].id && is_same_key(&set[way].key, key) && has_same_words(&set[way]))
             return set[way].id;
     return 0;
@@ -417,7 +417,7 @@ static struct stack_memo *stack_memo_begin(struct stack_memos *memos, const stru
     size_t set = set_of(key);
     struct stack_memo *memo = &memos->memos[set][memos->next[set]];
 
-    memos->next[set] = (uint8_t)((memos->next[set] + 1u) % MT_MEMO_WAYS);
+    memos->next[set] = (uint8_t)((memos->next[set] + 1u) % MEMO_WAYS);
     memo->key = *key;
     memo->id = 0;
     memo->count = 0;
@@ -426,7 +426,7 @@ static struct stack_memo *stack_memo_begin(struct stack_memos *memos, const stru
 
 static inline void stack_memo_end(struct stack_memo *memo, uint32_t id)
 {
-    memo->id = memo->count <= MT_MEMO_READS ? id : 0;
+    memo->id = memo->count <= MEMO_READS ? id : 0;
 }
 
 __attribute__((noinline)) uint32_t mt_native_stack(unsigned skip)
