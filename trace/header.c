@@ -475,7 +475,7 @@ static uint64_t number_of(const char *text, size_t length)
 }
 
 /* "key=value" */
-static void dry_run_read_pair(const char *pair, size_t length, struct mt_dry_run *dry_run)
+static void read_dry_run_pair(const char *pair, size_t length, struct mt_dry_run *dry_run)
 {
     const char *equals = memchr(pair, '=', length);
     size_t key = equals ? (size_t)(equals - pair) : 0, rest = equals ? length - key - 1 : 0;
@@ -498,7 +498,7 @@ bool mt_dry_run_read(const char *fact, struct mt_dry_run *dry_run)
     for (const char *at = fact; *at; at += *at == ';') {
         size_t length = strcspn(at, ";");
 
-        dry_run_read_pair(at, length, dry_run);
+        read_dry_run_pair(at, length, dry_run);
         at += length;
     }
     return true;

@@ -38,8 +38,8 @@ static bool is_whole(const struct mt_pool_ledger *ledger, const struct mt_device
     return allocated_bytes == device->end.allocated;
 }
 
-static struct mt_pool_use fill_pools_use_of(struct mt_analysis *analysis,
-                                            const struct mt_pool_ledger *ledger, uint32_t pool)
+static struct mt_pool_use pool_use_of(struct mt_analysis *analysis,
+                                      const struct mt_pool_ledger *ledger, uint32_t pool)
 {
     const struct mt_symbols *symbols = &analysis->source->symbols;
     const struct mt_pool_row *row = &ledger->rows[pool];
@@ -82,7 +82,7 @@ static void fill_pools(struct mt_analysis *analysis, struct mt_device_report *ou
     out->pools = mt_arena_array(&analysis->report->arena, ledger->row_count, sizeof *out->pools);
     for (uint32_t pool = 0; pool < ledger->row_count; pool++)
         if (ledger->rows[pool].is_used)
-            out->pools[out->pool_count++] = fill_pools_use_of(analysis, ledger, pool);
+            out->pools[out->pool_count++] = pool_use_of(analysis, ledger, pool);
     if (out->pool_count > 1) {
         uint32_t first = ledger->rows[0].is_used;
 
@@ -110,8 +110,8 @@ static uint32_t count_tagged(const struct mt_instant *peak)
     return count;
 }
 
-static void fill_tags_use_of(struct mt_map *slots, const struct mt_symbols *symbols, uint32_t tag,
-                             struct mt_device_report *out, uint32_t *slot)
+static void tag_use_of(struct mt_map *slots, const struct mt_symbols *symbols, uint32_t tag,
+                       struct mt_device_report *out, uint32_t *slot)
 {
     struct mt_tag_use use = {.tag = mt_symbols_text(symbols, tag), .role = MT_ROLE_OTHER};
 
@@ -139,7 +139,7 @@ static void fill_tags(struct mt_arena *arena, const struct mt_symbols *symbols,
 
         if (holding->tag == MT_NO_ID)
             continue;
-        fill_tags_use_of(&slots, symbols, holding->tag, out, &slot);
+        tag_use_of(&slots, symbols, holding->tag, out, &slot);
         out->peak_tags[slot].bytes += holding->bytes;
         out->peak_tags[slot].requested_bytes += holding->requested_bytes;
         out->peak_tags[slot].blocks += holding->blocks;

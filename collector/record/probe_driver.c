@@ -24,14 +24,14 @@
 /* Lists the copies of CUPTI on this machine in the order in which the collector tries them: a
  * framework's own copy first, because its version fits. */
 
-struct search_cupti_copies {
+struct copy_search {
     bool (*visit)(void *context, const char *name);
     void *context;
 };
 
 /* The pattern is `rest` after the first `length` bytes of `folder`. */
-static bool visit_pattern(const struct search_cupti_copies *search, const char *folder,
-                          size_t length, const char *rest)
+static bool visit_pattern(const struct copy_search *search, const char *folder, size_t length,
+                          const char *rest)
 {
     struct mt_buf pattern = {0};
     glob_t found = {0};
@@ -49,7 +49,7 @@ static bool visit_pattern(const struct search_cupti_copies *search, const char *
 }
 
 /* The vendor's wheels are beside the framework; conda's package is in `lib`. */
-static bool visit_packages(const struct search_cupti_copies *search, const char *interpreter)
+static bool visit_packages(const struct copy_search *search, const char *interpreter)
 {
     static const char *const rests[] = {
         "/../lib/python3*/*-packages/nvidia/cu1*/lib/libcupti.so.1*",
@@ -66,7 +66,7 @@ static bool visit_packages(const struct search_cupti_copies *search, const char 
 
 /* Searches the folder of a script (torchrun) and the folder of a link, because the interpreter of a
  * virtual environment is a link. */
-static bool visit_python(const struct search_cupti_copies *search, const struct mt_program *program)
+static bool visit_python(const struct copy_search *search, const struct mt_program *program)
 {
     char real[PATH_MAX];
 
@@ -74,7 +74,7 @@ static bool visit_python(const struct search_cupti_copies *search, const struct 
            (realpath(program->binary, real) && visit_packages(search, real));
 }
 
-static bool visit_toolkits(const struct search_cupti_copies *search)
+static bool visit_toolkits(const struct copy_search *search)
 {
     static const char *const rests[] = {"/extras/CUPTI/lib64/libcupti.so", "/lib64/libcupti.so.1*",
                                         "/targets/*/lib/libcupti.so.1*"};
@@ -89,7 +89,7 @@ static bool visit_toolkits(const struct search_cupti_copies *search)
     return false;
 }
 
-static bool visit_names(const struct search_cupti_copies *search)
+static bool visit_names(const struct copy_search *search)
 {
     static const char *const names[] = {"libcupti.so.13",   "libcupti.so.12",   "libcupti.so.11.8",
                                         "libcupti.so.11.7", "libcupti.so.11.6", "libcupti.so.11.5",
@@ -110,7 +110,7 @@ static bool visit_names(const struct search_cupti_copies *search)
 static bool cupti_copies(const struct mt_program *program,
                          bool (*visit)(void *context, const char *name), void *context)
 {
-    const struct search_cupti_copies search = {visit, context};
+    const struct copy_search search = {visit, context};
     const char *told = getenv("MEMTRACE_CUPTI");
 
     if (told && *told)
@@ -270,7 +270,7 @@ struct cupti {
     int (*error_text)(int error, const char **text);
 };
 
-struct search_probe_cupti {
+struct probe_search {
     struct driver_library driver;
     int driver_version; /* 0: try to subscribe, regardless of versions */
     bool started;
@@ -345,7 +345,7 @@ static bool is_not_newer(uint32_t cupti_version, int driver_version)
                                    : driver_version >= 13000;
 }
 
-static bool driver_starts(struct search_probe_cupti *search)
+static bool driver_starts(struct probe_search *search)
 {
     if (!search->started)
         search->start_error = search->driver.init(0);
@@ -357,7 +357,7 @@ static bool driver_starts(struct search_probe_cupti *search)
  * otherwise dlopen would return it again for its name. */
 static bool try_copy(void *context, const char *name)
 {
-    struct search_probe_cupti *search = context;
+    struct probe_search *search = context;
     struct mt_cupti_answer *answer = search->answer;
     void *library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
     struct cupti cupti;
@@ -383,7 +383,7 @@ static bool try_copy(void *context, const char *name)
 
 void mt_cupti_try(const struct mt_program *program, bool thorough, struct mt_cupti_answer *answer)
 {
-    struct search_probe_cupti search = {.answer = answer};
+    struct probe_search search = {.answer = answer};
 
     memset(answer, 0, sizeof *answer);
     answer->state = MT_CUPTI_NO_DRIVER;

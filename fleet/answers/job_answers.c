@@ -57,8 +57,8 @@ static void add_step(struct mt_job_step *bucket, const struct mt_record_step *st
 }
 
 /* The minimum over rows is the minimum of each row's largest peak in the bucket. */
-static void job_steps_add_row(struct mt_job_report *report, const struct span *span, uint32_t row,
-                              uint64_t *peaks, bool *has)
+static void add_row_to_steps(struct mt_job_report *report, const struct span *span, uint32_t row,
+                             uint64_t *peaks, bool *has)
 {
     const struct mt_rank_record *record = report->rows[row].record;
 
@@ -119,7 +119,7 @@ static void job_find_steps(struct mt_job_work *work)
     report->step_count = (uint32_t)(length / report->step_width + 1);
     report->steps = MT_JOB_ARRAY(work, report->step_count, struct mt_job_step);
     for (uint32_t i = 0; i < report->row_count; i++)
-        job_steps_add_row(report, &span, i, peaks, has);
+        add_row_to_steps(report, &span, i, peaks, has);
     close_gaps(report, &span);
 }
 
@@ -362,7 +362,7 @@ static void see(struct seen *seen, uint32_t row)
 }
 
 /* Rows ascend, so the first among equals stays. */
-static void job_paths_add_row(struct mt_job_path *path, struct seen *seen, uint32_t row)
+static void add_row_to_path(struct mt_job_path *path, struct seen *seen, uint32_t row)
 {
     uint64_t bytes = seen->row_bytes;
 
@@ -442,7 +442,7 @@ static void add_rows(struct mt_job_work *work, struct cells *cells)
         for (uint32_t i = 0; i < record->leaf_count; i++) {
             uint32_t index = index_of(work, cells, &record->leaves[i]);
 
-            job_paths_add_row(&report->paths[index], &cells->seen[index], r);
+            add_row_to_path(&report->paths[index], &cells->seen[index], r);
         }
     }
 }

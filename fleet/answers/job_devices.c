@@ -105,8 +105,8 @@ static uint32_t column_of(const struct mt_job_device *device, uint64_t t_ns)
 }
 
 /* Levels that last from one time to another. The first column is the one of the start. */
-static void job_device_sums_fill_columns(struct mt_job_device *device, uint64_t begin_t_ns,
-                                         uint64_t end_t_ns, const uint64_t *levels, uint64_t sum)
+static void fill_sum_columns(struct mt_job_device *device, uint64_t begin_t_ns, uint64_t end_t_ns,
+                             const uint64_t *levels, uint64_t sum)
 {
     uint32_t last = column_of(device, mt_max_u64(end_t_ns, begin_t_ns + 1) - 1);
 
@@ -140,9 +140,8 @@ static void add_up(struct mt_job_device *device, const struct change *changes, s
         exact = exact - levels[tenant] + changes[i].bytes;
         sum = exact < UINT64_MAX ? (uint64_t)exact : UINT64_MAX;
         levels[tenant] = changes[i].bytes;
-        job_device_sums_fill_columns(device, changes[i].t_ns,
-                                     i + 1 < count ? changes[i + 1].t_ns : changes[i].t_ns, levels,
-                                     sum);
+        fill_sum_columns(device, changes[i].t_ns,
+                         i + 1 < count ? changes[i + 1].t_ns : changes[i].t_ns, levels, sum);
         look_at_peaks(device, levels, sum);
         if (sum <= device->peak_bytes)
             continue;

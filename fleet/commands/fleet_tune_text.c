@@ -81,7 +81,7 @@ static void add_checked(const struct writer *writer)
     }
 }
 
-static void fleet_tune_json_add_clusters(const struct writer *writer)
+static void add_json_clusters(const struct writer *writer)
 {
     const struct mt_job_settings *settings = writer->settings;
     struct mt_json_list list;
@@ -107,8 +107,7 @@ static void fleet_tune_json_add_clusters(const struct writer *writer)
 }
 
 /* Adds the rows of the report with this state. */
-static void fleet_tune_json_add_rows(const struct writer *writer, const char *key,
-                                     enum mt_job_row_check state)
+static void add_json_rows(const struct writer *writer, const char *key, enum mt_job_row_check state)
 {
     struct mt_json_list list;
 
@@ -159,9 +158,9 @@ void mt_fleet_tune_json(struct mt_json *json, const struct mt_fleet_answer *answ
     mt_json_u64(json, "traces_tuned", settings->tuned_count);
     mt_json_u64(json, "readings", settings->readings);
     add_checked(&writer);
-    fleet_tune_json_add_clusters(&writer);
-    fleet_tune_json_add_rows(&writer, "not_checked_but_alike", MT_JOB_ALIKE);
-    fleet_tune_json_add_rows(&writer, "not_checked", MT_JOB_NOT_CHECKED);
+    add_json_clusters(&writer);
+    add_json_rows(&writer, "not_checked_but_alike", MT_JOB_ALIKE);
+    add_json_rows(&writer, "not_checked", MT_JOB_NOT_CHECKED);
     add_not_replayed(&writer);
     mt_json_object_end(json);
 }

@@ -326,7 +326,7 @@ static void fill_owners(const struct mt_summarizing *work, const struct mt_drive
     work->record->owner_count = count;
 }
 
-static int summarize_needs_by_id(const void *a, const void *b)
+static int by_communicator(const void *a, const void *b)
 {
     const struct mt_record_communicator *x = a, *y = b;
 
@@ -364,7 +364,7 @@ static void fill_communicators(const struct mt_summarizing *work,
     }
     if (record->communicator_count)
         qsort(record->communicators, record->communicator_count, sizeof *record->communicators,
-              summarize_needs_by_id);
+              by_communicator);
 }
 
 /* A lower bound: for a run with unknown need, the memory at one time; for one that ended out of

@@ -9,8 +9,8 @@
 #include "theme.h"
 #include "util.h"
 
-static double paragraph_width_of(struct mt_drawing *drawing, const struct mt_paragraph *paragraph,
-                                 const char *text, size_t length)
+static double line_width(struct mt_drawing *drawing, const struct mt_paragraph *paragraph,
+                         const char *text, size_t length)
 {
     const char *part = mt_arena_text(&drawing->arena, text, length);
 
@@ -25,7 +25,7 @@ static size_t line_length(struct mt_drawing *drawing, const struct mt_paragraph 
 
     while (text[best]) {
         next = best + 1 + strcspn(text + best + 1, " ");
-        if (paragraph_width_of(drawing, paragraph, text, next) > paragraph->width)
+        if (line_width(drawing, paragraph, text, next) > paragraph->width)
             break;
         best = next;
     }

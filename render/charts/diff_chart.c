@@ -65,7 +65,7 @@ static inline const char *diff_exact(struct mt_drawing *drawing, const struct mt
 #define CHANGE     80.0 /* widths of columns, from the right */
 #define NEW        104.0
 
-static const char *diff_sites_title_of(struct mt_drawing *drawing, const struct mt_diff_row *row)
+static const char *site_title(struct mt_drawing *drawing, const struct mt_diff_row *row)
 {
     return mt_arena_printf(
         &drawing->arena, "%s%s%s%s%s: %s", mt_chart_frame_short(drawing, row->label, 200),
@@ -130,7 +130,7 @@ static void draw_row(struct mt_drawing *drawing, const struct columns *columns,
     double width = fmax(columns->side * (double)mt_diff_size(row), 1);
     char change[MT_UNITS_TEXT], text[MT_UNITS_TEXT + 8];
 
-    mt_draw_group_begin(drawing, diff_sites_title_of(drawing, row), "site");
+    mt_draw_group_begin(drawing, site_title(drawing, row), "site");
     mt_draw_circle(drawing, columns->label_x - 11, y - 4.5, 4, &dot, NULL, "swatch");
     mt_chart_frame_text(drawing, columns->label_x, y,
                         fit_label(drawing, row->label, columns->label_width), MT_SIZE_BODY,
@@ -145,8 +145,8 @@ static void draw_row(struct mt_drawing *drawing, const struct columns *columns,
     mt_draw_group_end(drawing);
 }
 
-static void diff_sites_draw_heading(struct mt_drawing *drawing, const struct diff_layout *layout,
-                                    const struct columns *columns)
+static void draw_sites_heading(struct mt_drawing *drawing, const struct diff_layout *layout,
+                               const struct columns *columns)
 {
     double y = layout->table_y + 12;
 
@@ -202,7 +202,7 @@ static void diff_draw_table(struct mt_drawing *drawing, const struct diff_layout
     if (layout->table_width <= 0)
         return;
     columns = columns_of(layout);
-    diff_sites_draw_heading(drawing, layout, &columns);
+    draw_sites_heading(drawing, layout, &columns);
     for (i = 0; i < shown; i++, y += ROW) {
         mt_draw_line(drawing, layout->table_x, y - 8, layout->table_x + layout->table_width, y - 8,
                      &rule);
@@ -337,8 +337,8 @@ static void draw_axis(struct mt_drawing *drawing, struct falls *falls)
     }
 }
 
-static void diff_falls_draw_heading(struct mt_drawing *drawing, const struct falls *falls,
-                                    const struct mt_box *box)
+static void draw_falls_heading(struct mt_drawing *drawing, const struct falls *falls,
+                               const struct mt_box *box)
 {
     char n[2][MT_UNITS_TEXT], text[160];
 
@@ -455,7 +455,7 @@ static void diff_draw_falls(struct mt_drawing *drawing, const struct diff_layout
     set_range(&falls);
     falls.column = fmin(floor(falls.plot.width / falls.count), 120);
     falls.plot.width = falls.column * falls.count;
-    diff_falls_draw_heading(drawing, &falls, box);
+    draw_falls_heading(drawing, &falls, box);
     draw_axis(drawing, &falls);
     for (i = 0; i < falls.count; i++) {
         draw_bar(drawing, &falls, i);

@@ -24,7 +24,7 @@ static void begin(struct mt_buf *out, const struct mt_report *report,
     mt_buf_printf(out, "%s</dt><dd><strong>", question);
 }
 
-static void end_page_answers(struct mt_buf *out)
+static void end_answer(struct mt_buf *out)
 {
     mt_buf_add_text(out, "</dd></div>\n");
 }
@@ -45,7 +45,7 @@ static void add_peaks(struct mt_buf *out, const struct mt_report *report,
     else if (has_reserved)
         mt_buf_printf(out, "of which <span class=\"quantity\">%s</span> was allocated",
                       mt_format_bytes(bytes, peak->then.allocated));
-    end_page_answers(out);
+    end_answer(out);
 }
 
 static void add_need(struct mt_buf *out, const struct mt_report *report,
@@ -69,7 +69,7 @@ static void add_need(struct mt_buf *out, const struct mt_report *report,
                       is_doubtful ? "more than" : "about", mt_format_bytes(all, card.bytes));
     else if (!mt_is_host_memory(device))
         mt_buf_add_text(out, "; CUDA and libraries need more");
-    end_page_answers(out);
+    end_answer(out);
 }
 
 static void add_roles(struct mt_buf *out, const struct mt_device_report *device)
@@ -103,7 +103,7 @@ static void add_holders(struct mt_buf *out, const struct mt_report *report,
         mt_buf_printf(out, ", <span class=\"quantity\">%s</span>",
                       mt_format_bytes(bytes, device->peak_sites[0].bytes));
     }
-    end_page_answers(out);
+    end_answer(out);
 }
 
 static void add_change(struct mt_buf *out, const struct mt_report *report,
@@ -115,7 +115,7 @@ static void add_change(struct mt_buf *out, const struct mt_report *report,
     mt_buf_add_text(out, "</strong><a href=\"#findings\">");
     mt_page_add_words(out, device->findings[0].title);
     mt_buf_add_text(out, "</a>");
-    end_page_answers(out);
+    end_answer(out);
 }
 
 void mt_page_add_answers(struct mt_buf *out, const struct mt_report *report)

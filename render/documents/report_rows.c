@@ -55,8 +55,8 @@ static void add_row(struct mt_table *table, const struct mt_module_row *row, con
 }
 
 /* Returns the name of a row: "layer 3", or "2.3 Bottleneck" in the second of several groups. */
-static const char *module_rows_name_of(struct mt_table *table, const struct mt_modules *modules,
-                                       uint32_t index)
+static const char *module_name_of(struct mt_table *table, const struct mt_modules *modules,
+                                  uint32_t index)
 {
     const struct mt_module_row *row = &modules->rows[index];
 
@@ -86,7 +86,7 @@ void mt_report_rows_add_modules(struct mt_table *table, const struct mt_modules 
             const struct mt_module_row *row = &modules->rows[end];
 
             if (told++ < most)
-                add_row(table, row, module_rows_name_of(table, modules, end));
+                add_row(table, row, module_name_of(table, modules, end));
             else
                 absorb(&rest, row);
         }
@@ -177,7 +177,7 @@ const char *mt_module_part_text(struct mt_arena *arena, const struct mt_modules 
                            is_named ? " " : "", is_named ? last_part(row->path) : "");
 }
 
-static const char *pool_rows_name_of(struct mt_table *table, const struct mt_pool_use *pool)
+static const char *pool_name_of(struct mt_table *table, const struct mt_pool_use *pool)
 {
     if (pool->is_inferred)
         return "private, inferred";
@@ -213,7 +213,7 @@ void mt_report_rows_add_pools(struct mt_table *table, const struct mt_device_rep
     for (i = 0; i < device->pool_count && i < most; i++) {
         const struct mt_pool_use *pool = &device->pools[i];
 
-        MT_CELLS(table, MT_TEXT(pool_rows_name_of(table, pool)), MT_BYTES(pool->reserved_bytes),
+        MT_CELLS(table, MT_TEXT(pool_name_of(table, pool)), MT_BYTES(pool->reserved_bytes),
                  MT_BYTES(pool->reserved_peak_bytes), MT_BYTES(pool->allocated_bytes),
                  MT_BYTES(pool->allocated_peak_bytes), MT_COUNT(pool->segments),
                  MT_SITE(pool->site ? pool->site : ""));

@@ -359,7 +359,7 @@ static void add_memory_error(struct mt_json *json, const struct mt_sweep_result 
     mt_json_object_end(json);
 }
 
-static void sweep_json_add_peaks(struct mt_json *json, const struct mt_sweep_result *result)
+static void add_json_peaks(struct mt_json *json, const struct mt_sweep_result *result)
 {
     bool is_measured = result->is_measured;
 
@@ -395,7 +395,7 @@ static void add_run(struct mt_json *json, struct mt_sweep_plan *plan,
     mt_json_i64(json, "exit_code", result->exit_code);
     if (has_files)
         add_files(json, plan, run);
-    sweep_json_add_peaks(json, result);
+    add_json_peaks(json, result);
     add_memory_error(json, result);
     mt_json_object_begin(json, "depended_on_data");
     mt_json_u64(json, "sizes", result->sizes_from_data);
@@ -408,8 +408,8 @@ static void add_run(struct mt_json *json, struct mt_sweep_plan *plan,
     mt_json_object_end(json);
 }
 
-static void sweep_json_add_slope(struct mt_json *json, const struct mt_sweep *sweep,
-                                 const struct mt_sweep_metric *metric)
+static void add_json_slope(struct mt_json *json, const struct mt_sweep *sweep,
+                           const struct mt_sweep_metric *metric)
 {
     const struct mt_sweep_slope slope = mt_sweep_slope_of(sweep, metric->bytes_of);
 
@@ -468,7 +468,7 @@ void mt_sweep_add_json(struct mt_buf *out, struct mt_sweep_plan *plan, bool has_
     mt_json_array_end(&json);
     mt_json_array_begin(&json, "slopes");
     for (size_t i = 0; i < MT_SWEEP_METRICS; i++)
-        sweep_json_add_slope(&json, sweep, &sweep_metrics[i]);
+        add_json_slope(&json, sweep, &sweep_metrics[i]);
     mt_json_array_end(&json);
     mt_json_array_begin(&json, "cards");
     for (const struct mt_card *card = mt_cards; card->name; card++)

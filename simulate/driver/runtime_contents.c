@@ -13,7 +13,7 @@ enum { MAX_ANSWER_BYTES = 8 };
 static _Thread_local struct {
     unsigned char bytes[MAX_ANSWER_BYTES];
     size_t size_bytes; /* 0: there is none */
-} runtime_answers_answer;
+} next_answer;
 
 /* After this call, copies to the host of at most 8 bytes on this thread return the first bytes of
  * BYTES, until a call with a SIZE_BYTES of 0. A SIZE_BYTES above 8 is the same as 0. */
@@ -21,10 +21,9 @@ void memtrace_simulated_answer(const void *bytes, size_t size_bytes);
 
 void memtrace_simulated_answer(const void *bytes, size_t size_bytes)
 {
-    runtime_answers_answer.size_bytes =
-        bytes != NULL && size_bytes <= MAX_ANSWER_BYTES ? size_bytes : 0;
-    if (runtime_answers_answer.size_bytes > 0) {
-        memcpy(runtime_answers_answer.bytes, bytes, size_bytes);
+    next_answer.size_bytes = bytes != NULL && size_bytes <= MAX_ANSWER_BYTES ? size_bytes : 0;
+    if (next_answer.size_bytes > 0) {
+        memcpy(next_answer.bytes, bytes, size_bytes);
     }
 }
 
@@ -32,10 +31,10 @@ void memtrace_simulated_answer(const void *bytes, size_t size_bytes)
  * memtrace_simulated_answer(). Returns false if there is none. */
 static bool sim_answer_read(void *host, size_t bytes)
 {
-    if (runtime_answers_answer.size_bytes == 0 || bytes > runtime_answers_answer.size_bytes) {
+    if (next_answer.size_bytes == 0 || bytes > next_answer.size_bytes) {
         return false;
     }
-    memcpy(host, runtime_answers_answer.bytes, bytes);
+    memcpy(host, next_answer.bytes, bytes);
     return true;
 }
 

@@ -52,7 +52,7 @@ size_t cublasLtGetVersion(void)
  * factorization succeeds. */
 
 typedef void *any_t;
-enum { SIMULATED_CUSOLVER_SUCCESS = 0, CHOLESKY = 288, LU = 2112, HOUSEHOLDER = 32 };
+enum { CUSOLVER_SUCCESS = 0, CHOLESKY = 288, LU = 2112, HOUSEHOLDER = 32 };
 
 static int64_t area(int64_t rows, int64_t columns)
 {
@@ -87,13 +87,13 @@ static int answer_bytes(int64_t elements, int type, size_t *device_bytes, size_t
 {
     *device_bytes = (size_t)elements * element_bytes(type);
     *host_bytes = 0;
-    return SIMULATED_CUSOLVER_SUCCESS;
+    return CUSOLVER_SUCCESS;
 }
 #define ONE(name, parameters, wanted)                                                              \
     int cusolverDn##name##_bufferSize parameters                                                   \
     {                                                                                              \
         answer_elements(wanted, elements);                                                         \
-        return SIMULATED_CUSOLVER_SUCCESS;                                                         \
+        return CUSOLVER_SUCCESS;                                                                   \
     }
 
 /* Functions of the four element types that have the same arguments. */
@@ -186,7 +186,7 @@ int cusolverDnXgeev_bufferSize(any_t handle, any_t parameters, int left, int rig
  * integers, gcd, special functions). Every program compiles, to an empty result. */
 
 typedef int result;
-enum { SIMULATED_NVRTC_SUCCESS = 0, OUT_OF_MEMORY = 1, INVALID_INPUT = 3 };
+enum { NVRTC_SUCCESS = 0, OUT_OF_MEMORY = 1, INVALID_INPUT = 3 };
 
 struct program {
     char unused;
@@ -197,12 +197,12 @@ result nvrtcVersion(int *major, int *minor)
     enum { MAJOR = 1000, MINOR = 10 };
     *major = sim_cuda_version() / MAJOR;
     *minor = sim_cuda_version() % MAJOR / MINOR;
-    return SIMULATED_NVRTC_SUCCESS;
+    return NVRTC_SUCCESS;
 }
 
 const char *nvrtcGetErrorString(result error)
 {
-    return error == SIMULATED_NVRTC_SUCCESS ? "NVRTC_SUCCESS" : "NVRTC_ERROR";
+    return error == NVRTC_SUCCESS ? "NVRTC_SUCCESS" : "NVRTC_ERROR";
 }
 
 result nvrtcCreateProgram(struct program **made, const char *source, const char *name,
@@ -210,7 +210,7 @@ result nvrtcCreateProgram(struct program **made, const char *source, const char 
 {
     (void)source, (void)name, (void)header_count, (void)headers, (void)names;
     *made = calloc(1, sizeof **made);
-    return *made != NULL ? SIMULATED_NVRTC_SUCCESS : OUT_OF_MEMORY;
+    return *made != NULL ? NVRTC_SUCCESS : OUT_OF_MEMORY;
 }
 
 result nvrtcDestroyProgram(struct program **program)
@@ -220,27 +220,27 @@ result nvrtcDestroyProgram(struct program **program)
     }
     free(*program);
     *program = NULL;
-    return SIMULATED_NVRTC_SUCCESS;
+    return NVRTC_SUCCESS;
 }
 
 result nvrtcGetLoweredName(struct program *program, const char *expression, const char **lowered)
 {
     (void)program, (void)expression;
     *lowered = "kernel";
-    return SIMULATED_NVRTC_SUCCESS;
+    return NVRTC_SUCCESS;
 }
 
 /* The size of an empty text, including the NUL. */
 static result size_of_nothing(size_t *bytes)
 {
     *bytes = 1;
-    return SIMULATED_NVRTC_SUCCESS;
+    return NVRTC_SUCCESS;
 }
 
 static result nothing(char *text)
 {
     *text = '\0';
-    return SIMULATED_NVRTC_SUCCESS;
+    return NVRTC_SUCCESS;
 }
 
 #define NOTHING(size_function, function)                                                           \

@@ -136,9 +136,8 @@ static bool place_of(uintptr_t function, const uintptr_t *functions, size_t coun
     return false;
 }
 
-static bool source_torch_symbols_find_places(const struct image *image, uintptr_t base,
-                                             const uintptr_t *functions,
-                                             struct mt_torch_version *version)
+static bool find_symbol_places(const struct image *image, uintptr_t base,
+                               const uintptr_t *functions, struct mt_torch_version *version)
 {
     uint64_t values[WANTED] = {0};
     size_t count = version->functions;
@@ -176,7 +175,7 @@ bool mt_torch_symbols_find(const char *library_path, uintptr_t base, const uintp
 
     if (!map_file(library_path, &image))
         return false;
-    found = source_torch_symbols_find_places(&image, base, functions, version);
+    found = find_symbol_places(&image, base, functions, version);
     munmap((void *)(uintptr_t)image.bytes, image.length);
     return found;
 }
