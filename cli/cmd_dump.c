@@ -4,13 +4,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "question_report.h"
 #include "cli.h"
 #include "heaps.h"
 #include "instant_option.h"
 #include "json.h"
 #include "open_input.h"
 #include "phase_names.h"
+#include "question_report.h"
 #include "units.h"
 #include "util.h"
 

@@ -7,7 +7,6 @@
 #include "export_format.h"
 #include "json.h"
 #include "outputs.h"
-#include "memory_limit.h"
 
 enum { MAX_FORMATS = 16 };
 

@@ -8,7 +8,6 @@
 #include "cli.h"
 #include "fit_output.h"
 #include "json.h"
-#include "memory_limit.h"
 #include "policy_runs.h"
 #include "pool_option.h"
 #include "process_memory.h"

@@ -14,7 +14,6 @@
 #include "info_recorded.h"
 #include "io.h"
 #include "json.h"
-#include "memory_limit.h"
 #include "open_input.h"
 #include "outputs.h"
 #include "redacted_source.h"

@@ -13,7 +13,6 @@
 #include "text_table.h"
 #include "trace.h"
 #include "units.h"
-#include "util.h"
 
 struct info {
     struct mt_common common;

@@ -1,11 +1,11 @@
 /* memtrace lines: the memory use of each line of the program. */
 #include <string.h>
 
-#include "question_report.h"
 #include "cli.h"
 #include "json.h"
 #include "line_table.h"
 #include "open_input.h"
+#include "question_report.h"
 #include "report_json.h"
 #include "source_text.h"
 #include "text_table.h"

@@ -1,7 +1,7 @@
 /* memtrace live: blocks that are alive at an instant. */
-#include "question_report.h"
 #include "instant_option.h"
 #include "live_output.h"
+#include "question_report.h"
 
 struct arguments {
     struct mt_common common;

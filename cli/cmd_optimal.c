@@ -5,14 +5,12 @@
 #include "cli.h"
 #include "feed.h"
 #include "json.h"
-#include "memory_limit.h"
 #include "open_input.h"
 #include "optimal.h"
 #include "outputs.h"
 #include "policy_runs.h"
 #include "process_memory.h"
 #include "text_table.h"
-#include "units.h"
 
 #define NS_A_SECOND      UINT64_C(1000000000)
 #define DEFAULT_SECONDS  10

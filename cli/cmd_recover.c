@@ -5,7 +5,6 @@
 
 #include "cli.h"
 #include "info_recorded.h"
-#include "memory_limit.h"
 #include "outputs.h"
 #include "record_output.h"
 #include "tape_file.h"

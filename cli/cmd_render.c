@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "analyze.h"
-#include "question_report.h"
+#include "analyze_progress.h"
 #include "blocks_model.h"
 #include "blocks_option.h"
 #include "chart.h"
@@ -15,9 +15,9 @@
 #include "picture_option.h"
 #include "policies_picture.h"
 #include "question.h"
+#include "question_report.h"
 #include "report.h"
 #include "report_query.h"
-#include "analyze_progress.h"
 #include "util.h"
 
 #define WALL       2400.0 /* pixels; larger pictures use finer models */

@@ -5,7 +5,6 @@
 #include "cli.h"
 #include "counters_csv.h"
 #include "json.h"
-#include "memory_limit.h"
 #include "policy.h"
 #include "policy_runs.h"
 #include "pool_option.h"

@@ -5,7 +5,6 @@
 
 #include "check.h"
 #include "foreign_text.h"
-#include "process_memory.h"
 #include "place.h"
 #include "theme.h"
 

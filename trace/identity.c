@@ -13,7 +13,6 @@
 #include "identity.h"
 #include "sha256.h"
 #include "source.h"
-#include "util.h"
 
 /* The rank in the name of a file, as launchers and frameworks write it: host-77-rank3.trace.zst,
  * rank_003.pickle, oom_rank-3_x.pickle, snapshot-r3.pickle. */

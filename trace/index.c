@@ -8,7 +8,6 @@
 
 #include "check.h"
 #include "codec.h"
-#include "util.h"
 
 static const char own_magic[8] = {'m', 't', 'i', 'n', 'd', 'e', 'x', '\0'};
 

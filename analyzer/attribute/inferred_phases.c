@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include "event.h"
-#include "inferred_phases.h"
 #include "frame_judge.h"
 #include "grow.h"
+#include "inferred_phases.h"
 #include "map.h"
 #include "process_memory.h"
 #include "source.h"

@@ -4,7 +4,6 @@
 #include "module_calls.h"
 
 #include "grow.h"
-#include "hash.h"
 #include "process_memory.h"
 
 #include <stdlib.h>

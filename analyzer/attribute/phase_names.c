@@ -1,7 +1,6 @@
 /* Tables of words, tried in order: the first match decides. */
 #include "phase_names.h"
 
-#include "report.h"
 #include "util.h"
 
 #include <ctype.h>

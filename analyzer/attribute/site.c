@@ -2,7 +2,6 @@
 
 #include "cxx_name.h"
 #include "grow.h"
-#include "util.h"
 
 #include <ctype.h>
 #include <stdlib.h>

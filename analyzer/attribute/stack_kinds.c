@@ -10,7 +10,6 @@
 #include "frame_judge.h"
 #include "grow.h"
 #include "phase_names.h"
-#include "site.h"
 #include "stack_kinds.h"
 #include "symbols.h"
 #include "util.h"

@@ -2,7 +2,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "grow.h"
 #include "map.h"
 #include "process_memory.h"
 #include "step_groups.h"

@@ -4,8 +4,8 @@
 
 #include "event.h"
 #include "grow.h"
-#include "phase.h"
 #include "loop_places.h"
+#include "phase.h"
 #include "process_memory.h"
 #include "work_intervals.h"
 #include "xla_runs.h"

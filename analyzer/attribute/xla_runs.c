@@ -2,7 +2,6 @@
 
 #include "event.h"
 #include "grow.h"
-#include "process_memory.h"
 #include "xla_names.h"
 
 #include <stdlib.h>

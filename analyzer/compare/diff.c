@@ -9,7 +9,6 @@
 #include "process_memory.h"
 #include "report.h"
 #include "site.h"
-#include "util.h"
 
 /* Above this product only equal lines are paired. */
 #define MAX_CELLS ((size_t)1 << 22)

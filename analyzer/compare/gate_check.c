@@ -14,7 +14,6 @@
 #include "trend.h"
 #include "tune.h"
 #include "units.h"
-#include "util.h"
 
 /* Finds remedies for a run that violates a rule, and proves them by replays.
  *

@@ -10,7 +10,6 @@
 #include "map.h"
 #include "roles.h"
 #include "site.h"
-#include "util.h"
 
 enum {
     MAX_MARKS = 64, /* places recorded per attempt */

@@ -5,7 +5,6 @@
  * (attempts.h), and then they end all together, or never. Working data ends one by one. */
 #include "attempts.h"
 #include "finding.h"
-#include "process_memory.h"
 #include "report_query.h"
 #include "retime.h"
 #include "site.h"

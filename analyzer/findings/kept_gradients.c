@@ -3,7 +3,6 @@
  * the first two steps exist until the last. */
 #include "finding.h"
 
-#include "roles.h"
 #include "units.h"
 
 static bool has_zero_grad(const struct mt_report *report)

@@ -7,9 +7,7 @@
 
 #include "grow.h"
 #include "map.h"
-#include "roles.h"
 #include "site.h"
-#include "util.h"
 
 enum { MAX_PARTS = 8 }; /* maximum denominator of the fraction */
 

@@ -4,7 +4,6 @@
 
 #include "address_model.h"
 #include "blocks_model.h"
-#include "util.h"
 
 static void find_steps(const struct mt_analysis *analysis, struct mt_address_options *options)
 {

@@ -10,7 +10,6 @@
 #include "attributed.h"
 #include "icicle.h"
 #include "layers_model.h"
-#include "model_feed.h"
 #include "process_memory.h"
 #include "question.h"
 #include "role.h"

@@ -12,7 +12,6 @@
 #include "icicle.h"
 #include "process_memory.h"
 #include "trend.h"
-#include "util.h"
 
 /* Beyond this, new sizes of a stack are not distinguished. */
 #define MANY_GROUPS 100000u

@@ -5,8 +5,8 @@
 #include "analyze_options.h"
 #include "attributed.h"
 #include "driver_ledger.h"
-#include "live_blocks.h"
 #include "instants.h"
+#include "live_blocks.h"
 #include "question_watch.h"
 #include "readings.h"
 

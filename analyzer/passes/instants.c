@@ -1,6 +1,5 @@
 #include "instants.h"
 
-#include "process_memory.h"
 #include "util.h"
 
 #include <stdlib.h>

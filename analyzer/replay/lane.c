@@ -1,6 +1,5 @@
 #include "lane.h"
 
-#include "util.h"
 #include "verify.h"
 
 /* The pool in the run, 0 = the default one. */

@@ -5,7 +5,6 @@
 
 #include "check.h"
 #include "fit_trials.h"
-#include "policy.h"
 #include "policy_options.h"
 #include "process_memory.h"
 #include "replay.h"

@@ -3,8 +3,6 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "util.h"
-
 /* How the rows of CUDA itself were measured: a recorded trace has NVML's samples of the process's
  * memory and every call that takes memory from the driver. The row is the difference in the largest
  * sample. Handles and communicators: the driver calls that the library made to create them. */

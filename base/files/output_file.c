@@ -14,7 +14,6 @@
 #include "buf.h"
 #include "io.h"
 #include "output_file.h"
-#include "process_memory.h"
 #include "status.h"
 #include "temporary_file.h"
 

@@ -6,7 +6,6 @@
 #include "site.h"
 #include "text_table.h"
 #include "units.h"
-#include "util.h"
 
 #include <string.h>
 

@@ -5,8 +5,6 @@
 #include "replay_json.h"
 #include "report_json.h"
 #include "report_query.h"
-#include "site.h"
-#include "util.h"
 
 static const char *const instant_names[] = {"peak_allocated", "peak_reserved", "oom",
                                             "phase_peak",     "phase_end",     "step_peak"};

@@ -2,9 +2,9 @@
 
 #include <string.h>
 
-#include "question_report.h"
 #include "cli.h"
 #include "instant_option.h"
+#include "question_report.h"
 #include "util.h"
 
 int mt_blocks_option_find_word(const char *what, const char *word, const char *const *names,

@@ -1,11 +1,11 @@
 #include "question_report.h"
 
 #include "analyze.h"
+#include "analyze_progress.h"
 #include "debug.h"
 #include "file_hash.h"
 #include "instant_option.h"
 #include "process_memory.h"
-#include "analyze_progress.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,6 @@
 /* The part of `memtrace analyze --json` about programs of XLA. */
 #include "analyze_output.h"
 #include "json.h"
-#include "report_json.h"
 
 void mt_json_xla(struct mt_json *json, const struct mt_xla_use *xla)
 {

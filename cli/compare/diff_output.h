@@ -3,8 +3,8 @@
 #define MT_CLI_DIFF_OUTPUT_H
 
 #include "analyze_output.h"
-#include "question_report.h"
 #include "diff.h"
+#include "question_report.h"
 
 struct mt_diff_output {
     const struct mt_diff *diff;

@@ -3,8 +3,8 @@
 #ifndef MT_CLI_DIFF_RUN_H
 #define MT_CLI_DIFF_RUN_H
 
-#include "question_report.h"
 #include "picture_option.h"
+#include "question_report.h"
 
 struct mt_diff_request {
     const char *a, *b; /* paths */

@@ -5,15 +5,14 @@
 #include <unistd.h>
 
 #include "analyze.h"
+#include "analyze_progress.h"
 #include "cli.h"
 #include "debug.h"
 #include "gate_check.h"
 #include "gate_output.h"
 #include "gate_run.h"
 #include "io.h"
-#include "memory_limit.h"
 #include "outputs.h"
-#include "analyze_progress.h"
 
 /* Reads at most one byte more than the maximum size of settings, so larger files are rejected. */
 static enum mt_status read_start(const char *path, struct mt_buf *text, struct mt_error *error)

@@ -3,8 +3,8 @@
 #define MT_CLI_EXPORT_FORMAT_H
 
 #include "buf.h"
-#include "icicle.h"
 #include "file_kinds.h"
+#include "icicle.h"
 #include "report.h"
 
 struct mt_export {

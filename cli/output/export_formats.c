@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli.h"
 #include "export_format.h"
 #include "foreign_text.h"
 #include "json.h"

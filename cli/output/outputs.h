@@ -6,8 +6,8 @@
 #define MT_CLI_OUTPUTS_H
 
 #include "cli.h"
-#include "output_file.h"
 #include "file_kinds.h"
+#include "output_file.h"
 
 /* Part of the arguments of a command. Zeroed memory means no inputs and no --force. */
 struct mt_outputs {

@@ -7,8 +7,8 @@
 #include "cli.h"
 #include "io.h"
 #include "memory_limit.h"
-#include "process_memory.h"
 #include "message.h"
+#include "process_memory.h"
 
 static int exit_code_of(enum mt_status status)
 {

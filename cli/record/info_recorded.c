@@ -15,7 +15,6 @@
 #include "cli.h"
 #include "driver_ledger.h"
 #include "info_recorded.h"
-#include "io.h"
 #include "json.h"
 #include "outputs.h"
 #include "process_memory.h"

@@ -10,7 +10,6 @@
 #include "process_memory.h"
 #include "redaction.h"
 #include "text_table.h"
-#include "units.h"
 #include "util.h"
 
 enum { MAX_EXAMPLES = 3, EXAMPLE_COLUMNS = 60 };

@@ -11,7 +11,6 @@
 #include "completion.h"
 #include "info_recorded.h"
 #include "manifest.h"
-#include "memory_limit.h"
 #include "next_step.h"
 #include "outputs.h"
 #include "probe_driver.h"

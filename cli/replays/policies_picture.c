@@ -4,15 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "question_report.h"
 #include "cards.h"
-#include "memory_limit.h"
 #include "policies_chart.h"
 #include "policy_options.h"
 #include "policy_runs.h"
 #include "process_memory.h"
 #include "progress.h"
-#include "report.h"
+#include "question_report.h"
 #include "report_query.h"
 #include "source.h"
 #include "tune.h"

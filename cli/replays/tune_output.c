@@ -11,7 +11,6 @@
 #include "shell_word.h"
 #include "text_table.h"
 #include "units.h"
-#include "util.h"
 
 void mt_tune_add_command(struct mt_buf *out, const char *conf)
 {

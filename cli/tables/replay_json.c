@@ -4,7 +4,6 @@
 
 #include "pool_option.h"
 
-#include "report.h"
 #include "report_query.h"
 
 void mt_json_covered(struct mt_json *json, const struct mt_replay_verify *verify)

@@ -8,7 +8,6 @@
 #include "pickle_machine.h"
 #include "pickle_numbers.h"
 #include "pickle_opcodes.h"
-#include "util.h"
 
 enum { HIGHEST_PROTOCOL = 5 };
 

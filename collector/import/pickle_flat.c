@@ -12,7 +12,6 @@
 
 #include "pickle_machine.h"
 #include "pickle_opcodes.h"
-#include "util.h"
 
 /* Upper bound for the bytes of one field: a key, and a list whose items and memo operations have 5
  * bytes. */

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "collect.h"
+#include "collect_message.h"
 #include "core.h"
 #include "header.h"
 #include "inject_source.h"
@@ -23,7 +24,6 @@
 #include "settings.h"
 #include "shell_word.h"
 #include "tape_file.h"
-#include "collect_message.h"
 #include "trace_claim.h"
 
 /* Chooses the file to which a process records. If another process of the run has taken the name,

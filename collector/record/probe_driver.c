@@ -13,8 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "child_run.h"
 #include "buf.h"
+#include "child_run.h"
 #include "probe_driver.h"
 #include "probe_result.h"
 #include "program_kind.h"

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "job_axis.h"
-#include "job_values.h"
 
 enum { MAX_SHAPES = 64 };
 

@@ -4,11 +4,9 @@
 
 #include "check.h"
 #include "job_answers.h"
-#include "job_axis.h"
 #include "job_report.h"
 #include "job_values.h"
 #include "job_work.h"
-#include "phase.h"
 #include "process_memory.h"
 
 /* Peaks by the number of the step, over all ranks. A record of a long run has merged neighboring

@@ -3,7 +3,6 @@
 
 #include "job_values.h"
 #include "job_work.h"
-#include "process_memory.h"
 
 /* Clocks of two hosts may differ by this much. */
 #define CLOCK_DOUBT_NS UINT64_C(1000000000)

@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "job_values.h"
 #include "job_work.h"
 #include "process_memory.h"
 

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "check.h"
-#include "process_memory.h"
 
 const char *mt_job_metric_name(enum mt_job_metric metric)
 {

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "check.h"
-#include "process_memory.h"
 
 bool mt_job_is_one_process(const struct mt_rank_record *a, const struct mt_rank_record *b)
 {

@@ -8,7 +8,6 @@
 #include "chart_frame.h"
 #include "devices_view.h"
 #include "draw.h"
-#include "job_frame.h"
 #include "job_report.h"
 #include "place.h"
 #include "units.h"

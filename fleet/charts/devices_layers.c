@@ -4,7 +4,6 @@
 
 #include <string.h>
 
-#include "chart_frame.h"
 #include "job_frame.h"
 #include "units.h"
 #include "util.h"

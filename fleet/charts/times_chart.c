@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "heat_map.h"
-#include "units.h"
 #include "util.h"
 
 #define TICK_PITCH  90.0 /* approximate distance of ticks, in pixels */

@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "job_chart.h"
-#include "memory_limit.h"
 #include "job_page.h"
 #include "job_summary_md.h"
 #include "picture_option.h"

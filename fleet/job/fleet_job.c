@@ -15,7 +15,6 @@
 #include "job_answers.h"
 #include "process_memory.h"
 #include "status.h"
-#include "summary_file.h"
 #include "summary_of_trace.h"
 #include "util.h"
 

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "backends.h"
-#include "escape.h"
 #include "html_table.h"
 #include "job_chart.h"
 #include "job_page_answer.h"

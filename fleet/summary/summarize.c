@@ -2,8 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "level_over_time_model.h"
 #include "identity.h"
+#include "level_over_time_model.h"
 #include "rank_set.h"
 #include "report.h"
 #include "report_query.h"

@@ -6,7 +6,6 @@
 
 #include "address.h"
 #include "block_key.h"
-#include "report_query.h"
 #include "timeline_layout.h"
 #include "units.h"
 #include "util.h"

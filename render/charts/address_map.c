@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "theme.h"
-#include "util.h"
 
 #define FULL         65535.0
 #define FREE         0xFE /* reserved, without blocks */

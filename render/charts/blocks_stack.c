@@ -8,7 +8,6 @@
 #include <stdlib.h>
 
 #include "block_key.h"
-#include "map.h"
 #include "report_query.h"
 #include "timeline_layout.h"
 #include "units.h"

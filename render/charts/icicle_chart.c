@@ -10,10 +10,7 @@
 #include "cell_label.h"
 #include "chart_frame.h"
 #include "icicle_view.h"
-#include "site.h"
-#include "theme.h"
 #include "units.h"
-#include "util.h"
 
 enum { HOLDERS = 8, MAX_CELLS = 320 };
 

@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include "device_choice.h"
-#include "process_memory.h"
 #include "report_query.h"
 
 #define MAX_THREADS 8

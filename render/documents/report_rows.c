@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "map.h"
-#include "modules_model.h"
 #include "report.h"
 #include "report_query.h"
 #include "report_rows.h"

@@ -9,7 +9,6 @@
 #include "report_query.h"
 #include "text_chart.h"
 #include "units.h"
-#include "util.h"
 #include "verdict.h"
 
 enum {

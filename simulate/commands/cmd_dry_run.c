@@ -6,7 +6,6 @@
 #include "dry_run_annex.h"
 #include "dry_run_answer.h"
 #include "dry_run_sweep.h"
-#include "memory_limit.h"
 #include "process_memory.h"
 #include "simulated_run.h"
 #include "util.h"

@@ -2,6 +2,7 @@
 
 #include "analyze.h"
 #include "analyze_output.h"
+#include "analyze_progress.h"
 #include "card_overhead.h"
 #include "dry_run_doubts.h"
 #include "dry_run_gates.h"
@@ -9,7 +10,6 @@
 #include "json.h"
 #include "report_json.h"
 #include "report_query.h"
-#include "analyze_progress.h"
 #include "units.h"
 #include "util.h"
 

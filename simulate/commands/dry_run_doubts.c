@@ -7,7 +7,6 @@
 #include "shell_word.h"
 #include "simulated_site.h"
 #include "units.h"
-#include "util.h"
 
 static size_t unread_count(const struct mt_dry_run_answer *answer)
 {

@@ -6,7 +6,6 @@
 #include "backends.h"
 #include "dry_run_sweep.h"
 #include "gate_run.h"
-#include "memory_limit.h"
 #include "outputs.h"
 #include "picture_option.h"
 #include "process_memory.h"

@@ -8,7 +8,6 @@
 
 #include "arena.h"
 #include "cli.h"
-#include "memory_limit.h"
 #include "python_of_command.h"
 #include "rank.h"
 #include "util.h"

@@ -12,7 +12,6 @@
 #include "dry_run_annex.h"
 #include "header.h"
 #include "io.h"
-#include "memory_limit.h"
 #include "process_memory.h"
 #include "process_tree.h"
 #include "python_of_command.h"

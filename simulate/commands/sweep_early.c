@@ -14,7 +14,6 @@
 #include "tape_file.h"
 #include "text_table.h"
 #include "trace_target.h"
-#include "units.h"
 #include "util.h"
 
 /* The log of the run has the output of the first run already. */

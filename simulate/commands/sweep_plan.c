@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "memory_limit.h"
 #include "util.h"
 
 /* A file name has at most 255 bytes. The longest one is "NAME~early-4194303-10.trace.zst.tape", of

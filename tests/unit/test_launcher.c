@@ -12,8 +12,8 @@
 #include "manifest.h"
 #include "program_kind.h"
 #include "trace.h"
-#include "trace_target.h"
 #include "trace_summary.h"
+#include "trace_target.h"
 #include "util.h"
 
 static const struct mt_record_settings usual = {.library = "/lib/inject.so",

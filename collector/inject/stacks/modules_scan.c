@@ -18,7 +18,6 @@
 #include "intern.h"
 #include "map.h"
 #include "modules.h"
-#include "settings.h"
 #include "stacks.h"
 #include "util.h"
 

@@ -11,7 +11,6 @@
 
 #include "collect.h"
 #include "originals.h"
-#include "settings.h"
 #include "torch_parts.h"
 
 /* Entries of the allocator's tracker as events, in the same way as in the importer of snapshots
