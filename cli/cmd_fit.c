@@ -6,7 +6,7 @@
 #include "analyze_output.h"
 #include "cards.h"
 #include "cli.h"
-#include "fit_output.h"
+#include "fit.h"
 #include "json.h"
 #include "policy_runs.h"
 #include "pool_option.h"
@@ -15,6 +15,16 @@
 #include "trace_summary.h"
 #include "units.h"
 #include "util.h"
+
+struct fit_answer {
+    const struct mt_source *source;
+    const struct mt_fit_summary *summaries; /* one for each policy */
+    size_t count;
+    uint64_t limit_bytes; /* requested limit; 0 = none */
+    bool no_cards;
+    bool all;                  /* no limits in JSON (--all) */
+    bool xla_requests_missing; /* the answer is about the regions of XLA's arena */
+};
 
 /* The document memtrace.fit/1. */
 
@@ -76,7 +86,7 @@ static void add_orders(struct mt_json *json, const struct mt_fit_result *result)
     mt_json_array_end(json);
 }
 
-static void add_result(struct mt_json *json, const struct mt_fit_answer *answer, const char *policy,
+static void add_result(struct mt_json *json, const struct fit_answer *answer, const char *policy,
                        const struct mt_fit_result *result)
 {
     mt_json_object_begin(json, NULL);
@@ -118,7 +128,7 @@ static void add_result(struct mt_json *json, const struct mt_fit_answer *answer,
     mt_json_object_end(json);
 }
 
-static void fit_print_json(struct mt_buf *out, const struct mt_fit_answer *answer)
+static void fit_print_json(struct mt_buf *out, const struct fit_answer *answer)
 {
     struct mt_json json;
     struct mt_json_list list;
@@ -157,7 +167,7 @@ static char *format_mib(char text[MT_UNITS_TEXT], uint64_t bytes)
     return text;
 }
 
-static void add_row(struct mt_table *table, const struct mt_fit_answer *answer, const char *policy,
+static void add_row(struct mt_table *table, const struct fit_answer *answer, const char *policy,
                     const struct mt_fit_result *result)
 {
     char fits[MT_UNITS_TEXT] = "none", fails[MT_UNITS_TEXT] = "";
@@ -173,7 +183,7 @@ static void add_row(struct mt_table *table, const struct mt_fit_answer *answer, 
         MT_CELLS(table, MT_TEXT(result->limit_fits ? "fits" : "fails"));
 }
 
-static void print_rows(struct mt_buf *out, const struct mt_fit_answer *answer,
+static void print_rows(struct mt_buf *out, const struct fit_answer *answer,
                        const struct mt_style *style)
 {
     char limit[1 + MT_UNITS_TEXT];
@@ -347,7 +357,7 @@ static void say_limit_failure(struct mt_buf *out, uint64_t limit_bytes,
 
 /* The answer to --limit: "does not fit in 7.00 GiB: 544 MiB more are needed (pytorch, device 0)".
  */
-static void say_verdict(struct mt_buf *out, const struct mt_fit_answer *answer, const char *policy,
+static void say_verdict(struct mt_buf *out, const struct fit_answer *answer, const char *policy,
                         const struct mt_fit_result *result)
 {
     const struct mt_style *style = mt_stdout_style();
@@ -364,7 +374,7 @@ static void say_verdict(struct mt_buf *out, const struct mt_fit_answer *answer, 
     mt_buf_add_text(out, style->reset);
 }
 
-static void say_verdicts(struct mt_buf *out, const struct mt_fit_answer *answer)
+static void say_verdicts(struct mt_buf *out, const struct fit_answer *answer)
 {
     for (size_t i = 0; i < answer->count; i++)
         for (size_t d = 0; d < answer->summaries[i].device_count; d++)
@@ -372,7 +382,7 @@ static void say_verdicts(struct mt_buf *out, const struct mt_fit_answer *answer)
     mt_buf_add_char(out, '\n');
 }
 
-static void say_result(struct mt_buf *out, const struct mt_fit_answer *answer, const char *policy,
+static void say_result(struct mt_buf *out, const struct fit_answer *answer, const char *policy,
                        const struct mt_fit_result *result)
 {
     mt_buf_add_char(out, '\n');
@@ -392,7 +402,7 @@ static void say_result(struct mt_buf *out, const struct mt_fit_answer *answer, c
 
 /* Returns the first results, at most one per column of the table of cards. *all is true if none is
  * left out. */
-static size_t first_results(const struct mt_fit_answer *answer,
+static size_t first_results(const struct fit_answer *answer,
                             const struct mt_fit_result *results[MAX_CARD_COLUMNS], bool *all)
 {
     size_t count = 0, i, d;
@@ -422,7 +432,7 @@ static void add_card(struct mt_table *table, const struct mt_card *card,
     }
 }
 
-static void print_cards(struct mt_buf *out, const struct mt_fit_answer *answer,
+static void print_cards(struct mt_buf *out, const struct fit_answer *answer,
                         const struct mt_style *style)
 {
     const struct mt_fit_result *results[MAX_CARD_COLUMNS];
@@ -448,7 +458,7 @@ static void print_cards(struct mt_buf *out, const struct mt_fit_answer *answer,
         "about 0.5 to 1 GiB of a card in addition. \"tight\" leaves them less than 1 GiB.");
 }
 
-static void fit_print_text(struct mt_buf *out, const struct mt_fit_answer *answer)
+static void fit_print_text(struct mt_buf *out, const struct fit_answer *answer)
 {
     const struct mt_style *style = mt_stdout_style();
     size_t i, d, results = 0;
@@ -516,13 +526,13 @@ static int print(const struct mt_source *source, const char *path,
                  const struct arguments *arguments, const struct mt_fit_summary *summaries,
                  size_t count)
 {
-    const struct mt_fit_answer answer = {source,
-                                         summaries,
-                                         count,
-                                         arguments->limit_bytes,
-                                         arguments->no_cards,
-                                         arguments->common.all,
-                                         lacks_xla_requests(source, path)};
+    const struct fit_answer answer = {source,
+                                      summaries,
+                                      count,
+                                      arguments->limit_bytes,
+                                      arguments->no_cards,
+                                      arguments->common.all,
+                                      lacks_xla_requests(source, path)};
     struct mt_buf out = {0};
 
     if (arguments->common.json)
