@@ -9,7 +9,7 @@
 #include "job_diff_make.h"
 #include "util.h"
 
-/* Shared by the files that check the gates of a job. */
+/* What the checks of the gates of a job share. */
 
 /* Sets *bytes to a peak of the record. Returns false if the record does not have this peak. */
 static bool gate_rank_peak(const struct mt_rank_record *record, enum mt_gate_metric metric,
