@@ -89,6 +89,7 @@ static int answer_bytes(int64_t elements, int type, size_t *device_bytes, size_t
     *host_bytes = 0;
     return CUSOLVER_SUCCESS;
 }
+
 #define ONE(name, parameters, wanted)                                                              \
     int cusolverDn##name##_bufferSize parameters                                                   \
     {                                                                                              \
@@ -119,6 +120,7 @@ static int answer_bytes(int64_t elements, int type, size_t *device_bytes, size_t
     (any_t handle, int vectors, int economy, int m, int n, any_t a, int lda, any_t s, any_t u,     \
      int ldu, any_t v, int ldv, int *elements, any_t parameters)
 
+#pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 FOUR(S, D, C, Z, getrf, GETRF, LU)
 FOUR(S, D, C, Z, geqrf, GETRF, 4 * area(m, n) + HOUSEHOLDER * (int64_t)(m > n ? m : n))
@@ -181,6 +183,8 @@ int cusolverDnXgeev_bufferSize(any_t handle, any_t parameters, int left, int rig
 {
     return answer_bytes(eigenvalues(n), type_a, device_bytes, host_bytes);
 }
+
+#pragma GCC diagnostic pop
 
 /* NVRTC for a simulated device. PyTorch compiles some kernels when they are first used (products of
  * integers, gcd, special functions). Every program compiles, to an empty result. */
