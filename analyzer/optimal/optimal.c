@@ -359,6 +359,7 @@ void mt_optimal_release(struct mt_optimal_result *result)
     free(result->addresses);
     memset(result, 0, sizeof *result);
 }
+
 #define SEED UINT64_C(0x9e3779b97f4a7c15)
 
 void mt_improver_init(struct mt_improver *improver, const struct mt_instance *instance)

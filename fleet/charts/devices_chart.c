@@ -144,6 +144,7 @@ static bool are_exact(const struct picture *picture)
             return false;
     return true;
 }
+
 #define MAX_TOTAL 1.6 /* a device of more than this multiple of the peak is off the scale */
 #define HEADROOM  1.2 /* the plot ends at this multiple of the largest sum, for labels */
 
