@@ -1,4 +1,3 @@
-/* See record_output.h. */
 #include "record_output.h"
 
 #include <stdio.h>

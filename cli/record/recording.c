@@ -1,4 +1,3 @@
-/* See recording.h. */
 #include "recording.h"
 
 #include <errno.h>

@@ -1,4 +1,3 @@
-/* See child_run.h. */
 #include "child_run.h"
 
 #include <errno.h>

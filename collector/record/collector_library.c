@@ -1,4 +1,3 @@
-/* See collector_library.h. */
 #include "collector_library.h"
 
 #include <errno.h>

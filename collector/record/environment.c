@@ -1,4 +1,3 @@
-/* See environment.h. */
 #include "environment.h"
 
 #include <string.h>

@@ -1,4 +1,3 @@
-/* See trace_target.h. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* fallocate */
 #endif

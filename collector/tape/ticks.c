@@ -1,4 +1,3 @@
-/* See ticks.h. */
 #include "ticks.h"
 
 #include "util.h"

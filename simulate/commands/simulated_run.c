@@ -1,4 +1,3 @@
-/* See simulated_run.h. */
 #include "simulated_run.h"
 
 #include <stdio.h>

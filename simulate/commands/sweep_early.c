@@ -1,4 +1,3 @@
-/* See sweep_early.h. */
 #include "sweep_early.h"
 
 #include <dirent.h>

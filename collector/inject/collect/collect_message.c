@@ -1,4 +1,3 @@
-/* See collect_message.h. */
 #include "collect_message.h"
 
 #include <stdio.h>

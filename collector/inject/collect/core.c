@@ -1,4 +1,3 @@
-/* See core.h. */
 #include "core.h"
 
 #include <linux/futex.h>

@@ -1,4 +1,3 @@
-/* See originals.h. */
 #include "originals.h"
 
 #include <dlfcn.h>

@@ -1,4 +1,3 @@
-/* See settings.h. */
 #include "settings.h"
 
 #include <stdlib.h>
