@@ -129,7 +129,7 @@ static enum mt_status search_limits(void *context, uint32_t index,
 
 static int run_all(struct tune_work *work, const char *what, mt_fleet_item *item)
 {
-    const struct mt_worker_pool crew = {.count = work->trace_count,
+    const struct mt_worker_pool pool = {.count = work->trace_count,
                                         .threads = mt_fleet_threads(work->jobs),
                                         .what = what,
                                         .progress = &work->progress,
@@ -137,7 +137,7 @@ static int run_all(struct tune_work *work, const char *what, mt_fleet_item *item
                                         .context = work};
     struct tuned_trace *trace;
     uint32_t failed;
-    enum mt_status status = mt_worker_pool_run(&crew, &failed);
+    enum mt_status status = mt_worker_pool_run(&pool, &failed);
 
     if (status == MT_OK)
         return MT_EXIT_OK;

@@ -7,7 +7,7 @@
 enum { MAX_THREADS = 32 };
 
 struct state {
-    const struct mt_worker_pool *crew;
+    const struct mt_worker_pool *pool;
     pthread_mutex_t lock; /* protects the fields below */
     uint32_t next, done, failed;
     enum mt_status status;
@@ -20,7 +20,7 @@ static bool take(struct state *state, uint32_t *index)
     bool more;
 
     pthread_mutex_lock(&state->lock);
-    more = state->status == MT_OK && state->next < state->crew->count;
+    more = state->status == MT_OK && state->next < state->pool->count;
     if (more)
         *index = state->next++;
     pthread_mutex_unlock(&state->lock);
@@ -44,18 +44,18 @@ static void show(void *context, double share)
     double done;
 
     pthread_mutex_lock(&state->lock);
-    done = ((double)state->done + share) / (double)state->crew->count;
+    done = ((double)state->done + share) / (double)state->pool->count;
     pthread_mutex_unlock(&state->lock);
-    mt_progress_update(state->crew->progress, state->crew->what, done < 1 ? done : 1);
+    mt_progress_update(state->pool->progress, state->pool->what, done < 1 ? done : 1);
 }
 
 static void work(struct state *state, const struct mt_fleet_share *share)
 {
-    const struct mt_worker_pool *crew = state->crew;
+    const struct mt_worker_pool *pool = state->pool;
     uint32_t index;
 
     while (take(state, &index)) {
-        finish(state, index, crew->run(crew->context, index, share));
+        finish(state, index, pool->run(pool->context, index, share));
         if (share->show)
             share->show(share->context, 0);
     }
@@ -69,11 +69,11 @@ static void *help(void *context)
     return NULL;
 }
 
-enum mt_status mt_worker_pool_run(const struct mt_worker_pool *crew, uint32_t *failed)
+enum mt_status mt_worker_pool_run(const struct mt_worker_pool *pool, uint32_t *failed)
 {
-    struct state state = {.crew = crew, .lock = PTHREAD_MUTEX_INITIALIZER};
+    struct state state = {.pool = pool, .lock = PTHREAD_MUTEX_INITIALIZER};
     const struct mt_fleet_share share = {show, &state};
-    uint64_t wanted = mt_min_u64(mt_min_u64(crew->threads, crew->count), MAX_THREADS);
+    uint64_t wanted = mt_min_u64(mt_min_u64(pool->threads, pool->count), MAX_THREADS);
     pthread_t threads[MAX_THREADS];
     uint32_t started = 0;
 

@@ -28,6 +28,6 @@ struct mt_worker_pool {
 /* Starts the items 0 to count - 1 in this order until one fails. Items that other threads have
  * started are still finished. Sets *failed to the first item that failed. The result does not
  * depend on `threads`. */
-enum mt_status mt_worker_pool_run(const struct mt_worker_pool *crew, uint32_t *failed) MT_MUST_USE;
+enum mt_status mt_worker_pool_run(const struct mt_worker_pool *pool, uint32_t *failed) MT_MUST_USE;
 
 #endif
