@@ -1,5 +1,5 @@
 #ifndef _GNU_SOURCE
-#define _GNU_SOURCE /* getdents64 */
+#define _GNU_SOURCE /* dirent64 */
 #endif
 
 #include "temporary_file.h"
@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "io.h"
@@ -163,13 +164,14 @@ bool mt_unfinished_take(struct mt_unfinished *list, char *path)
     return !atomic_load(&list->handled);
 }
 
+/* The wheel runs on glibc 2.28, which does not have getdents64(). */
 void mt_folder_empty(int fd)
 {
     _Alignas(struct dirent64) char entries[4096];
     ssize_t length;
 
     (void)lseek(fd, 0, SEEK_SET);
-    while ((length = getdents64(fd, entries, sizeof entries)) > 0)
+    while ((length = syscall(SYS_getdents64, fd, entries, sizeof entries)) > 0)
         for (ssize_t at = 0; at < length;) {
             const struct dirent64 *entry = (const void *)(entries + at);
 
