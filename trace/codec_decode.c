@@ -316,7 +316,7 @@ static enum mt_status read_symbol_columns(struct decoding *job, const char **rea
     struct mt_cursor *columns = job->columns;
     enum mt_status status;
 
-    /* times are not read yet, so their array holds the file's ids for now */
+    /* The array of times holds the ids of the file until the times are read. */
     if (!read_differences(&columns[MT_COLUMN_STACKS], job->count, decoder->times,
                           &job->stack_count))
         return malformed(reason, "column of stacks is malformed");

@@ -298,7 +298,7 @@ static void crowd_draw(struct mt_flame_layout *layout, struct crowd *crowd, int3
 
 enum { MAX_CELLS = 220 };
 
-#define MIN_WORD 26.0 /* pixels; the minimum width of a cell with a word */
+#define MIN_WORD 26.0 /* pixels; a narrower cell has no word */
 
 static bool is_left_out(const struct mt_flamechart *chart, const struct mt_cell *cell)
 {
