@@ -24,6 +24,7 @@ MAX_FILES = 45  # in one folder
 LARGE_FOLDERS = {
     "fixtures/captures": 95,
     "fixtures/findings": 66,
+    "fixtures/meaning": 52,
     "tests": 74,
     "tests/fuzz": 53,
     "tests/fuzz/seeds": 114,
