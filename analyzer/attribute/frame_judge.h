@@ -23,7 +23,7 @@ const char *mt_origin_name(enum mt_origin origin);
 
 /* How informative a frame is about the origin of memory. The site of a stack is its innermost frame
  * of the highest rank. Python frames come before native ones, so native stacks change no site. */
-enum mt_rank {
+enum mt_frame_rank {
     MT_RANK_NATIVE_PLUMBING, /* interpreter, dispatcher, allocator, threads */
     MT_RANK_NATIVE,          /* operators, the autograd engine, other native code */
     MT_RANK_NODE,            /* a node of the autograd graph: "MmBackward0" */
@@ -34,7 +34,7 @@ enum mt_rank {
 
 struct mt_judged {
     enum mt_origin origin;
-    enum mt_rank rank;
+    enum mt_frame_rank rank;
 };
 
 /* Judges a frame by its file and its function; reads texts. */
@@ -47,12 +47,12 @@ enum mt_origin mt_frame_origin(const struct mt_symbols *symbols, uint32_t frame)
  * of the interpreter, the dispatcher and the allocator are. */
 bool mt_frame_is_plumbing(const struct mt_symbols *symbols, uint32_t frame);
 
-static inline bool mt_rank_is_plumbing(enum mt_rank rank)
+static inline bool mt_rank_is_plumbing(enum mt_frame_rank rank)
 {
     return rank == MT_RANK_PLUMBING || rank == MT_RANK_NATIVE_PLUMBING;
 }
 
-static inline bool mt_rank_is_python(enum mt_rank rank)
+static inline bool mt_rank_is_python(enum mt_frame_rank rank)
 {
     return rank >= MT_RANK_PLUMBING;
 }

@@ -19,8 +19,7 @@ struct mt_loop_places {
     struct mt_python_tree tree;
 };
 
-/* Bits of `used`. */
-#define MT_LOOP_PLACES_USED (1u << 0) /* by an event of no kind */
+/* The bit of a kind in `used`. */
 static inline uint8_t mt_loop_places_bit(uint8_t kind)
 {
     return (uint8_t)(1u << (kind & 7));

@@ -15,7 +15,7 @@ static void make_room(struct mt_python_tree *tree, const struct mt_symbols *symb
 
 static void judge_frame(struct mt_python_tree *tree, const struct mt_symbols *symbols)
 {
-    enum mt_rank rank = mt_judge_frame(symbols, tree->frame_count).rank;
+    enum mt_frame_rank rank = mt_judge_frame(symbols, tree->frame_count).rank;
 
     tree->is_python[tree->frame_count++] = mt_rank_is_python(rank);
 }

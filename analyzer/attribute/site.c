@@ -11,7 +11,7 @@
 struct mt_site mt_stack_site(const struct mt_symbols *symbols, uint32_t stack)
 {
     struct mt_site site = {MT_NO_ID, MT_NO_ID};
-    enum mt_rank best = MT_RANK_NATIVE_PLUMBING;
+    enum mt_frame_rank best = MT_RANK_NATIVE_PLUMBING;
 
     for (; stack < symbols->stack_count; stack = symbols->stacks[stack].parent) {
         uint32_t frame = symbols->stacks[stack].frame;
@@ -179,7 +179,7 @@ static struct mt_judged judged_at(const struct mt_site_table *table, uint32_t fr
     if (frame >= table->frame_count)
         return (struct mt_judged){MT_ORIGIN_NATIVE, MT_RANK_NATIVE_PLUMBING};
     return (struct mt_judged){(enum mt_origin)table->frames[frame].origin,
-                              (enum mt_rank)table->frames[frame].rank};
+                              (enum mt_frame_rank)table->frames[frame].rank};
 }
 
 /* The rule of mt_stack_site, from the parent's result: parents come first. */
@@ -233,7 +233,7 @@ bool mt_site_table_is_plumbing(const struct mt_site_table *table, uint32_t frame
     return mt_rank_is_plumbing(judged_at(table, frame).rank);
 }
 
-enum mt_rank mt_site_table_rank(const struct mt_site_table *table, uint32_t frame)
+enum mt_frame_rank mt_site_table_rank(const struct mt_site_table *table, uint32_t frame)
 {
     return judged_at(table, frame).rank;
 }

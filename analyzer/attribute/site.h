@@ -78,7 +78,7 @@ void mt_site_table_release(struct mt_site_table *table);
  * false. */
 enum mt_origin mt_site_table_origin(const struct mt_site_table *table, uint32_t frame);
 bool mt_site_table_is_plumbing(const struct mt_site_table *table, uint32_t frame);
-enum mt_rank mt_site_table_rank(const struct mt_site_table *table, uint32_t frame);
+enum mt_frame_rank mt_site_table_rank(const struct mt_site_table *table, uint32_t frame);
 struct mt_site mt_site_table_at(const struct mt_site_table *table, uint32_t stack);
 /* Only the frame of the site. */
 uint32_t mt_site_table_site(const struct mt_site_table *table, uint32_t stack);

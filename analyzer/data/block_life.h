@@ -8,7 +8,7 @@
 
 #include "holding.h"
 
-enum mt_block_life_state { MT_BLOCK_UNUSED, MT_BLOCK_LIVE, MT_BLOCK_WAITING };
+enum mt_block_life_state { MT_LIFE_UNUSED, MT_LIFE_LIVE, MT_LIFE_WAITING };
 
 struct mt_block_life {
     uint64_t addr, requested_bytes, block_bytes;
@@ -35,7 +35,7 @@ struct mt_block_end {
 
 static inline bool mt_block_is_live(const struct mt_block_life *block, uint16_t device)
 {
-    return block->state == MT_BLOCK_LIVE && block->device == device;
+    return block->state == MT_LIFE_LIVE && block->device == device;
 }
 
 /* A group of this block alone. */

@@ -35,7 +35,7 @@ static uint32_t take_slot(struct mt_live_blocks *holders)
 
 static void give_slot(struct mt_live_blocks *holders, uint32_t index)
 {
-    holders->blocks[index].state = MT_BLOCK_UNUSED;
+    holders->blocks[index].state = MT_LIFE_UNUSED;
     holders->blocks[index].block = holders->block_free;
     holders->block_free = index + 1;
 }
@@ -82,11 +82,11 @@ static void leave_allocated(struct mt_live_blocks *holders, struct mt_live_block
 {
     struct mt_block_life *block = &holders->blocks[index];
 
-    if (block->state != MT_BLOCK_LIVE)
+    if (block->state != MT_LIFE_LIVE)
         return;
     device->now.allocated -= block->block_bytes;
     device->role_bytes[block->role] -= block->block_bytes;
-    block->state = MT_BLOCK_WAITING;
+    block->state = MT_LIFE_WAITING;
     if (device->idle.open_count)
         mt_idle_leave(&device->idle, block);
     if (mt_lives_outlived(&device->lives, block->birth_event, event->seq)) {
@@ -189,7 +189,7 @@ static void on_alloc(struct mt_live_blocks *holders, struct mt_live_blocks_devic
                                .role = (uint8_t)mt_role_resolve(&holders->survey->roles, code,
                                                                 event->stack, event->size_bytes),
                                .role_recorded = mt_role_code_is_recorded(code),
-                               .state = MT_BLOCK_LIVE};
+                               .state = MT_LIFE_LIVE};
     device->now.allocated += block_bytes;
     device->now.active += block_bytes;
     device->now.requested += event->size_bytes;
@@ -297,9 +297,9 @@ static size_t gather(struct mt_live_blocks *holders, struct mt_snapshot *snapsho
     for (uint32_t i = 0; i < holders->block_count; i++) {
         const struct mt_block_life *block = &holders->blocks[i];
 
-        if (block->state == MT_BLOCK_WAITING && block->device == snapshot->device)
+        if (block->state == MT_LIFE_WAITING && block->device == snapshot->device)
             count_waiting(snapshot, block);
-        if (block->state != MT_BLOCK_LIVE || block->device != snapshot->device)
+        if (block->state != MT_LIFE_LIVE || block->device != snapshot->device)
             continue;
         if (block->pool)
             snapshot->pool_role_bytes[block->role] += block->block_bytes;
@@ -338,7 +338,7 @@ static void take_pins(struct mt_live_blocks *holders, const struct mt_snapshot *
     for (uint32_t i = 0; i < holders->block_count; i++) {
         const struct mt_block_life *block = &holders->blocks[i];
 
-        if (block->state != MT_BLOCK_UNUSED && block->device == snapshot->device)
+        if (block->state != MT_LIFE_UNUSED && block->device == snapshot->device)
             mt_pins_add(pins, block->addr, block->block_bytes, block->stack);
     }
     mt_pins_settle(pins);
@@ -413,7 +413,7 @@ static void tell_no_end(struct mt_live_blocks *holders, uint32_t index)
 static void tell_rest(struct mt_live_blocks *holders)
 {
     for (uint32_t i = 0; i < holders->block_count; i++)
-        if (holders->blocks[i].state == MT_BLOCK_LIVE)
+        if (holders->blocks[i].state == MT_LIFE_LIVE)
             tell_no_end(holders, i);
 }
 

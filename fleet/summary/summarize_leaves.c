@@ -59,7 +59,7 @@ static uint32_t *paths_of(const struct mt_summarizing *work, const struct mt_ici
  * result. */
 struct node_site {
     struct mt_site site;
-    enum mt_rank rank;
+    enum mt_frame_rank rank;
     uint32_t path; /* of a node that is a site by itself; MT_NO_PATH: `site` says it */
 };
 
