@@ -9,10 +9,10 @@
 #include "instant_option.h"
 #include "json.h"
 #include "open_input.h"
-#include "phase_names.h"
 #include "question_report.h"
 #include "units.h"
 #include "util.h"
+#include "work_kinds.h"
 
 enum { FLUSH_BYTES = 1 << 16, MAX_STACK_LINES = 256 };
 

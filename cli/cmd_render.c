@@ -11,7 +11,6 @@
 #include "debug.h"
 #include "diff_run.h"
 #include "instant_option.h"
-#include "phase_names.h"
 #include "picture_option.h"
 #include "policies_picture.h"
 #include "question.h"
@@ -19,6 +18,7 @@
 #include "report.h"
 #include "report_query.h"
 #include "util.h"
+#include "work_kinds.h"
 
 #define WALL       2400.0 /* pixels; larger pictures use finer models */
 #define FINE_BINS  4096

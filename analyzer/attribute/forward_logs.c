@@ -1,11 +1,342 @@
-#include "forward_logs.h"
+/* The calls of a model: the stacks of the allocations in each, and the repeated functions that
+ * follow from them. */
+#include <stdlib.h>
+#include <string.h>
 
+#include "forward_logs.h"
 #include "frame_judge.h"
 #include "grow.h"
 #include "process_memory.h"
+#include "python_tree.h"
+#include "site.h"
+#include "work_kinds.h"
 
-#include <stdlib.h>
-#include <string.h>
+/* From the root inwards, one level of frames at a time. Splits the allocations of one line by the
+ * called function, and those of a function by its lines, until it finds a function whose lines
+ * repeat. */
+
+/* Limits. Calls deeper below the model's call than MT_MODULE_CALL_DEPTH are not distinguished. A
+ * sequence whose distinct stacks have more than MT_MODULE_CALL_CELLS frames in total is not
+ * searched. */
+#define MT_MODULE_CALL_DEPTH 128
+#define MT_MODULE_CALL_CELLS (UINT64_C(1) << 22)
+
+/* An allocation at one level. */
+struct item {
+    size_t index;      /* into nodes */
+    uint64_t function; /* of the frame at this level */
+    uint32_t node;     /* the line */
+};
+
+/* Control reaches a line. */
+struct visit {
+    uint32_t node;
+    size_t first;   /* item */
+    uint32_t times; /* total visits of that line */
+};
+
+/* Items that share all frames above `depth`. */
+struct span {
+    size_t begin, end;
+    uint32_t depth;
+};
+
+struct search {
+    const struct mt_python_tree *tree;
+    const struct mt_symbols *symbols;
+    struct mt_module_call *calls;
+    const uint32_t **paths; /* by item's index: nodes from the root inwards */
+    uint32_t *lengths;      /* of paths */
+    struct item *items;
+    struct visit *visits, *sorted; /* sorted: by node */
+    uint32_t *counts;
+    struct span *open;
+    size_t open_count, open_capacity;
+    bool is_cut;
+    struct mt_arena arena;
+    struct mt_map path_of_node; /* node -> index of an allocation that has it */
+    uint64_t cells;
+};
+
+static uint64_t function_of(const struct search *search, uint32_t node)
+{
+    uint32_t id = search->symbols->stacks[node].frame;
+    const struct mt_frame *frame = &search->symbols->frames[id];
+
+    return (uint64_t)frame->function << 32 | frame->file;
+}
+
+/* Nodes below the root, outermost first. */
+static enum mt_status find_path(struct search *search, uint32_t root, uint32_t node, size_t index)
+{
+    const struct mt_python_node *nodes = search->tree->nodes;
+    uint32_t known = mt_map_get(&search->path_of_node, node), length;
+    uint32_t *path;
+
+    if (known != MT_MAP_NONE) {
+        search->paths[index] = search->paths[known];
+        search->lengths[index] = search->lengths[known];
+        return MT_OK;
+    }
+    length = nodes[node].depth - nodes[root].depth;
+    search->cells += length;
+    if (search->cells > MT_MODULE_CALL_CELLS)
+        return MT_END;
+    path = mt_arena_array(&search->arena, (size_t)length + 1, sizeof *path);
+    search->paths[index] = path;
+    search->lengths[index] = length < MT_MODULE_CALL_DEPTH ? length : MT_MODULE_CALL_DEPTH;
+    for (uint32_t at = node; length > 0; at = nodes[at].parent)
+        path[--length] = at;
+    mt_map_put(&search->path_of_node, node, (uint32_t)index);
+    return MT_OK;
+}
+
+static void push(struct search *search, struct span span)
+{
+    mt_grow_to(&search->open, &search->open_capacity, search->open_count + 1, sizeof *search->open);
+    search->open[search->open_count++] = span;
+}
+
+static int by_function(const void *a, const void *b)
+{
+    const struct item *x = a, *y = b;
+
+    if (x->function != y->function)
+        return x->function < y->function ? -1 : 1;
+    return (x->index > y->index) - (x->index < y->index);
+}
+
+static int by_line(const void *a, const void *b)
+{
+    const struct item *x = a, *y = b;
+
+    if (x->node != y->node)
+        return x->node < y->node ? -1 : 1;
+    return (x->index > y->index) - (x->index < y->index);
+}
+
+static int by_node(const void *a, const void *b)
+{
+    const struct visit *x = a, *y = b;
+
+    if (x->node != y->node)
+        return x->node < y->node ? -1 : 1;
+    return (x->first > y->first) - (x->first < y->first);
+}
+
+static int by_value(const void *a, const void *b)
+{
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+
+    return (x > y) - (x < y);
+}
+
+static size_t find_visits(struct search *search, const struct item *items, size_t count)
+{
+    size_t visits = 0;
+
+    for (size_t i = 0; i < count; i++)
+        if (!i || items[i].node != items[i - 1].node)
+            search->visits[visits++] = (struct visit){items[i].node, i, 0};
+    return visits;
+}
+
+/* Counts how often each line is reached; counts[] gets those of repeated lines. */
+static size_t count_lines(struct search *search, size_t visits)
+{
+    size_t lines = 0;
+
+    memcpy(search->sorted, search->visits, visits * sizeof *search->sorted);
+    qsort(search->sorted, visits, sizeof *search->sorted, by_node);
+    for (size_t i = 0, end; i < visits; i = end) {
+        for (end = i; end < visits && search->sorted[end].node == search->sorted[i].node;)
+            end++;
+        for (size_t j = i; j < end; j++)
+            search->sorted[j].times = (uint32_t)(end - i);
+        if (end - i > 1)
+            search->counts[lines++] = (uint32_t)(end - i);
+    }
+    return lines;
+}
+
+/* A line that is reached more often is in a loop of its own, with whole turns in each entry. A loop
+ * that is left in the middle shows no entries, but a call that did not end may lack the last lines
+ * of the last one. */
+static bool are_turns(const struct search *search, size_t count, uint32_t times)
+{
+    const uint32_t *counts = search->counts;
+
+    for (size_t i = 0; i < count; i++)
+        if (counts[i] > times && counts[i] % times && !(search->is_cut && counts[i] == times + 1))
+            return false;
+    return true;
+}
+
+/* The count of most repeated lines; the smaller of two equally frequent ones. 0: none repeats. */
+static uint32_t most_common(struct search *search, size_t count)
+{
+    uint32_t *counts = search->counts, common = 0;
+    size_t most = 0;
+
+    if (count < 2)
+        return 0;
+    qsort(counts, count, sizeof *counts, by_value);
+    for (size_t i = 0, end; i < count; i = end) {
+        for (end = i; end < count && counts[end] == counts[i];)
+            end++;
+        if (end - i > most) {
+            most = end - i;
+            common = counts[i];
+        }
+    }
+    return are_turns(search, count, common) ? common : 0;
+}
+
+/* The first visit of the first line that is reached `times` times, or one time more in a call that
+ * did not end. */
+static const struct visit *find_anchor(const struct search *search, size_t visits, uint32_t times)
+{
+    const struct visit *anchor = NULL;
+
+    for (size_t i = 0; i < visits; i++) {
+        const struct visit *line = &search->sorted[i];
+        bool is_often = line->times == times || (search->is_cut && line->times == times + 1);
+
+        if (is_often && (!anchor || line->first < anchor->first))
+            anchor = line;
+    }
+    return anchor;
+}
+
+/* Lines that are reached once, before the first entry or after the last, are not part of the
+ * loop. */
+static size_t find_last_repeated(const struct search *search, size_t visits)
+{
+    size_t last = 0;
+
+    for (size_t i = 0; i < visits; i++)
+        if (search->sorted[i].times > 1 && search->sorted[i].first > last)
+            last = search->sorted[i].first;
+    return last;
+}
+
+static void number_entries(struct search *search, const struct item *items, size_t count,
+                           const struct visit *anchor, size_t last)
+{
+    uint32_t entries = 0;
+    size_t end;
+
+    for (end = anchor->first; end < count; end++) {
+        bool is_new = !end || items[end].node != items[end - 1].node;
+
+        if (is_new && end > last)
+            break;
+        entries += is_new && items[end].node == anchor->node;
+        search->calls[items[end].index] = (struct mt_module_call){anchor->node, entries - 1, 0};
+    }
+    for (size_t i = anchor->first; i < end; i++)
+        search->calls[items[i].index].times = entries;
+}
+
+/* One function, called from one line: numbers its entries, or descends into each line. */
+static void look_into(struct search *search, struct span span)
+{
+    struct item *items = search->items + span.begin;
+    size_t count = span.end - span.begin, visits = find_visits(search, items, count);
+    uint32_t times = most_common(search, count_lines(search, visits));
+
+    if (times) {
+        number_entries(search, items, count, find_anchor(search, visits, times),
+                       find_last_repeated(search, visits));
+        return;
+    }
+    qsort(items, count, sizeof *items, by_line);
+    for (size_t i = 0, end; i < count; i = end) {
+        for (end = i; end < count && items[end].node == items[i].node;)
+            end++;
+        push(search, (struct span){span.begin + i, span.begin + end, span.depth + 1});
+    }
+}
+
+/* Functions called from one line, one after another. */
+static void part(struct search *search, struct span span)
+{
+    size_t kept = span.begin;
+
+    for (size_t i = span.begin; i < span.end; i++) {
+        size_t index = search->items[i].index;
+
+        if (search->lengths[index] <= span.depth)
+            continue;
+        search->items[kept].index = index;
+        search->items[kept].node = search->paths[index][span.depth];
+        search->items[kept].function = function_of(search, search->items[kept].node);
+        kept++;
+    }
+    span.end = kept;
+    qsort(search->items + span.begin, span.end - span.begin, sizeof *search->items, by_function);
+    for (size_t i = span.begin, end; i < span.end; i = end) {
+        for (end = i; end < span.end && search->items[end].function == search->items[i].function;)
+            end++;
+        look_into(search, (struct span){i, end, span.depth});
+    }
+}
+
+static enum mt_status begin(struct search *search, const struct mt_module_sequence *sequence)
+{
+    size_t count = sequence->count;
+    enum mt_status status = MT_OK;
+
+    search->paths = mt_memory_zeroed(count + 1, sizeof *search->paths);
+    search->lengths = mt_memory_zeroed(count + 1, sizeof *search->lengths);
+    search->items = mt_memory_zeroed(count + 1, sizeof *search->items);
+    search->visits = mt_memory_zeroed(count + 1, sizeof *search->visits);
+    search->sorted = mt_memory_zeroed(count + 1, sizeof *search->sorted);
+    search->counts = mt_memory_zeroed(count + 1, sizeof *search->counts);
+    for (size_t i = 0; i < count && !status; i++) {
+        search->items[i].index = i;
+        status = find_path(search, sequence->root, sequence->nodes[i], i);
+    }
+    if (status)
+        return status;
+    push(search, (struct span){0, count, 0});
+    return MT_OK;
+}
+
+static void release(struct search *search)
+{
+    mt_arena_release(&search->arena);
+    mt_map_release(&search->path_of_node);
+    free(search->paths);
+    free(search->lengths);
+    free(search->items);
+    free(search->visits);
+    free(search->sorted);
+    free(search->counts);
+    free(search->open);
+}
+
+enum mt_status mt_module_calls_find(const struct mt_python_tree *tree,
+                                    const struct mt_symbols *symbols,
+                                    const struct mt_module_sequence *sequence,
+                                    struct mt_module_call *calls)
+{
+    struct search search = {
+        .tree = tree, .symbols = symbols, .calls = calls, .is_cut = sequence->is_cut};
+    enum mt_status status;
+
+    for (size_t i = 0; i < sequence->count; i++)
+        calls[i] = (struct mt_module_call){MT_NO_ID, 0, 0};
+    status = begin(&search, sequence);
+    while (!status && search.open_count)
+        part(&search, search.open[--search.open_count]);
+    release(&search);
+    return status == MT_END ? MT_OK : status;
+}
+
+/* Maximum number of allocations in all logs, and in one log. Later allocations have no log. */
+#define MT_FORWARD_LOGS_MAX (UINT64_C(1) << 23)
+#define MT_FORWARD_LOG_MAX  (1u << 18)
 
 static bool is_module_call(const struct mt_symbols *symbols, const struct mt_frame *frame)
 {

@@ -1,5 +1,5 @@
-/* The stacks of the allocations in each call of a model, in order. module_calls.h later infers
- * repeated functions from them. A call begins with another part of the run, at another line of the
+/* The stacks of the allocations in each call of a model, in order, from which repeated functions
+ * are inferred. A call begins with another part of the run, at another line of the
  * program, or when control returns to the first line of the previous call.
  *
  * A log is kept while a block of its call lives, and the newest one of each calling line is always
@@ -7,13 +7,44 @@
 #ifndef MT_ANALYZER_FORWARD_LOGS_H
 #define MT_ANALYZER_FORWARD_LOGS_H
 
-#include "module_calls.h"
+#include "python_tree.h"
 #include "site.h"
-#include "stack_kinds.h"
+#include "work_kinds.h"
 
-/* Maximum number of allocations in all logs, and in one log. Later allocations have no log. */
-#define MT_FORWARD_LOGS_MAX (UINT64_C(1) << 23)
-#define MT_FORWARD_LOG_MAX  (1u << 18)
+/* Finds the function that one call of a model enters repeatedly, from the order of its allocations.
+ * In
+ *
+ *     for layer in self.layers: x = layer(x)
+ *
+ * all allocations of all layers have the same stacks, but control returns to the first line of the
+ * layer's function n times. That is a body: a function, called from one line. It is entered as
+ * often as most of its lines are reached, and the first such line begins an entry. A loop over
+ * several lines of one function also counts: its turns are the entries.
+ *
+ * Only the outermost repeated body is reported. A body with fewer than two repeated lines does not
+ * count, because one line that allocates twice looks the same. */
+
+struct mt_module_call {
+    uint32_t body;  /* node of the line that begins an entry; MT_NO_ID: in no repeated body */
+    uint32_t entry; /* 0.. */
+    uint32_t times; /* entries into the body in the whole sequence */
+};
+
+/* Allocations of one call of a model, in order: all below the node `root`, or at the node
+ * itself. */
+struct mt_module_sequence {
+    uint32_t root;
+    const uint32_t *nodes;
+    size_t count;
+    bool is_cut; /* the call did not end: its last entry may lack lines */
+};
+
+/* Fills calls[i] for each allocation. O(count * depth * log count). */
+enum mt_status mt_module_calls_find(const struct mt_python_tree *tree,
+                                    const struct mt_symbols *symbols,
+                                    const struct mt_module_sequence *sequence,
+                                    struct mt_module_call *calls) MT_MUST_USE;
+
 /* Calling lines for which the newest log is kept. */
 #define MT_FORWARD_LINES_MAX 32
 
@@ -83,6 +114,7 @@ struct mt_forward_birth {
  * or an optimizer end the previous call. */
 void mt_forward_logs_add(struct mt_forward_logs *logs, const struct mt_forward_birth *birth,
                          struct mt_forward_position *place);
+
 /* Add and remove a reference of a block to a place. */
 void mt_forward_logs_enter(struct mt_forward_logs *logs, struct mt_forward_position place);
 void mt_forward_logs_leave(struct mt_forward_logs *logs, struct mt_forward_position place);

@@ -3,10 +3,10 @@
 #ifndef MT_ANALYZER_FRAME_JUDGE_H
 #define MT_ANALYZER_FRAME_JUDGE_H
 
-#include "symbols.h"
-
 #include <stdbool.h>
 #include <stddef.h>
+
+#include "symbols.h"
 
 enum mt_origin {
     MT_ORIGIN_USER,      /* your code */
@@ -71,8 +71,21 @@ bool mt_path_has(const char *path, const char *part);
 const char *mt_code_base_name(const char *path);
 
 /* The common name of a native function: returns the start of the part of its cleaned name
- * (cxx_name.h) that is shown, and its length, or a constant text for some; otherwise NULL and 0:
+ * (mt_cxx_name) that is shown, and its length, or a constant text for some; otherwise NULL and 0:
  * the name itself is shown. */
 const char *mt_code_short_name(const char *name, size_t *length);
+
+/* Shortens demangled C++ symbols to the part that people use. */
+
+/* Maximum length of a name; longer ones are cut. */
+#define MT_CXX_NAME_SIZE 256
+
+/* The qualified name without return type, arguments, template arguments and anonymous namespaces:
+ *     at::Tensor at::_sum_to<c10::SymInt>(at::Tensor, bool)  ->  at::_sum_to
+ * Other text is returned unchanged. Returns `name`. */
+char *mt_cxx_name(const char *symbol, char name[MT_CXX_NAME_SIZE]);
+
+/* Its last two components: "DeviceCachingAllocator::malloc". Points into name. */
+const char *mt_cxx_last_components(const char *name);
 
 #endif

@@ -10,13 +10,12 @@
 #include "icicle.h"
 #include "map.h"
 #include "phase.h"
-#include "phase_names.h"
 #include "process_memory.h"
 #include "site.h"
-#include "stack_kinds.h"
 #include "symbols.h"
 #include "ties.h"
 #include "units.h"
+#include "work_kinds.h"
 
 /* What nodes of an icicle are called, and its stacks as lines. */
 

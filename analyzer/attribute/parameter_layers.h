@@ -3,7 +3,7 @@
  * that repeats n times.
  *
  * A repeat is a group of layers if the model's calls enter a function the same number of times
- * (module_calls.h). The two pieces of evidence are independent. If they enter it one more time than
+ * (forward_logs.h). The two pieces of evidence are independent. If they enter it one more time than
  * the repeat has turns, the first layer differs from the others (a ResNet's stage): it directly
  * precedes the repeat, is made at the same depth in the tree of modules, and belongs to no other
  * repeat. If several groups or repeats have the same number of turns, there must be as many groups

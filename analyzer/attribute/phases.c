@@ -1,10 +1,11 @@
 /* Open ranges are a linked list per thread, innermost first, in one pool; threads in a range are a
  * list sorted by last activity. */
-#include "phases.h"
 #include "grow.h"
+#include "phases.h"
 #include "process_memory.h"
 #include "symbols.h"
 #include "util.h"
+#include "work_kinds.h"
 #include "xla_names.h"
 
 #include <stdlib.h>

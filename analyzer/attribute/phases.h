@@ -9,7 +9,6 @@
 #ifndef MT_ANALYZER_PHASES_H
 #define MT_ANALYZER_PHASES_H
 
-#include "phase_names.h"
 #include "phase.h"
 #include "symbols.h"
 

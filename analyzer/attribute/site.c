@@ -1,6 +1,6 @@
 #include "site.h"
 
-#include "cxx_name.h"
+#include "frame_judge.h"
 #include "grow.h"
 
 #include <ctype.h>

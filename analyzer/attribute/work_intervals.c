@@ -4,9 +4,9 @@
 
 #include "event.h"
 #include "grow.h"
-#include "loop_places.h"
 #include "phase.h"
 #include "process_memory.h"
+#include "python_tree.h"
 #include "work_intervals.h"
 #include "xla_runs.h"
 

@@ -9,8 +9,8 @@
 #define MT_ANALYZER_WORK_INTERVALS_H
 
 #include "event.h"
-#include "loop_places.h"
 #include "phase.h"
+#include "python_tree.h"
 #include "xla_runs.h"
 
 /* State of a trace while it is cut into intervals. */

@@ -5,9 +5,9 @@
  * first examines blocks that modules made when they were moved or converted, which cannot be
  * anything else; then all others, which must be many and of several sizes. The claimed saving is
  * that of a replay in which each copy ends as soon as it is allocated. */
-#include "retime.h"
 #include "process_memory.h"
 #include "read_again.h"
+#include "retime.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -15,8 +15,8 @@
 #include "grow.h"
 #include "map.h"
 #include "site.h"
-#include "stack_kinds.h"
 #include "units.h"
+#include "work_kinds.h"
 
 enum {
     PAIRED_PARTS = 10, /* everything except this part must be paired, in bytes */

@@ -1,5 +1,5 @@
-/* A finding is a plug-in: one file, and one line in the table of findings.c. Below are functions
- * that several findings use. */
+/* A finding is a plug-in: a file, or a part of the file of its family, and one line in the table of
+ * findings.c. Below are functions that several findings use. */
 #ifndef MT_ANALYZER_FINDING_H
 #define MT_ANALYZER_FINDING_H
 

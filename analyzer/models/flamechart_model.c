@@ -10,10 +10,9 @@
 #include "model_ops.h"
 #include "model_window.h"
 #include "report.h"
-#include "stack_kinds.h"
-#include "symbols.h"
 #include "timeline_model.h"
 #include "util.h"
+#include "work_kinds.h"
 
 enum { PHASE_ROWS = 6, DEFAULT_BINS = 2048, MAX_BINS = 8192, NOT_SHOWN = -1 };
 

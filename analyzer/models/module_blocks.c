@@ -1,11 +1,10 @@
 /* Groups of layers come from the calls of the model, their parameters from the order in which they
- * were made (module_numbers.h); then every block is assigned to its row. */
+ * were made (module_identity.h); then every block is assigned to its row. */
 #include "module_blocks.h"
 
 #include "buf.h"
 #include "grow.h"
-#include "module_names.h"
-#include "module_numbers.h"
+#include "module_identity.h"
 #include "process_memory.h"
 
 #include <stdio.h>

@@ -2,7 +2,7 @@
 #ifndef MT_ANALYZER_MODULE_BLOCKS_H
 #define MT_ANALYZER_MODULE_BLOCKS_H
 
-#include "module_numbers.h"
+#include "module_identity.h"
 #include "module_table.h"
 
 /* The rows, in the arena. */

@@ -3,7 +3,7 @@
  * allocated bytes of the instant, role by role. Buffers count as parameters.
  *
  * A layer is an entry into a function that one call of the model enters repeatedly
- * (module_calls.h), if the parameters repeat as often (parameter_layers.h). A block of forward
+ * (forward_logs.h), if the parameters repeat as often (parameter_layers.h). A block of forward
  * is in the row of the layer, or otherwise the module, that made it. A block of backward is in the
  * row of its owner, a block of forward (ties.h). Gradients and the optimizer's state are in the row
  * of their parameter. Blocks without such evidence are in one row. */

@@ -12,6 +12,7 @@
 #include "snapshot.h"
 #include "ties.h"
 #include "util.h"
+#include "work_kinds.h"
 
 static inline uint64_t attributed_size(const struct mt_attributed *row)
 {

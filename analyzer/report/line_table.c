@@ -4,8 +4,8 @@
 #include "grow.h"
 #include "process_memory.h"
 #include "replay.h"
-#include "stack_kinds.h"
 #include "util.h"
+#include "work_kinds.h"
 
 #include <stdlib.h>
 #include <string.h>

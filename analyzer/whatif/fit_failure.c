@@ -10,6 +10,7 @@
 #include "phases.h"
 #include "process_memory.h"
 #include "site.h"
+#include "work_kinds.h"
 
 /* Live memory is counted by stack; blocks without one by where they were allocated. */
 enum { NO_STACK, NO_STACK_IN_BACKWARD, FIRST_STACK };

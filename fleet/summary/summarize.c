@@ -7,10 +7,10 @@
 #include "rank_set.h"
 #include "report.h"
 #include "report_query.h"
-#include "stack_kinds.h"
 #include "summarize.h"
 #include "summarize_parts.h"
 #include "util.h"
+#include "work_kinds.h"
 
 static const char *text_or_empty(const char *text)
 {

@@ -9,9 +9,9 @@
 #include "escape.h"
 #include "history_groups.h"
 #include "site.h"
-#include "stack_kinds.h"
 #include "timeline_layout.h"
 #include "util.h"
+#include "work_kinds.h"
 
 enum {
     NAME_COLUMNS = 160,

@@ -7,7 +7,7 @@
 
 #include "dice.h"
 #include "flamechart_model.h"
-#include "stack_kinds.h"
+#include "work_kinds.h"
 
 enum { MAX_EVENTS = 400, STACKS = 40, MAX_PHASES = 64, FRAMES = 12 };
 

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "module_calls.h"
+#include "forward_logs.h"
 
 struct program {
     struct mt_symbols symbols;

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "module_names.h"
+#include "module_identity.h"
 
 /* The text before the number, and the number; "" and MT_NO_ID for none. */
 static void expect_number(const char *name, const char *before, uint32_t wanted)

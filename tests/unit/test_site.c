@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cxx_name.h"
+#include "frame_judge.h"
 #include "site.h"
 #include "util.h"
 

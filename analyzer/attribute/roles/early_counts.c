@@ -1,7 +1,6 @@
-#include "early_counts.h"
+#include "early_blocks.h"
 
 #include "util.h"
-#include "workspaces.h"
 
 /* Share of the blocks that an optimizer with m of them per parameter needs. */
 #define NEARLY_ALL_PERCENT 90

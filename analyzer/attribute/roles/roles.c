@@ -1,10 +1,10 @@
 #include "roles.h"
 
+#include "early_blocks.h"
 #include "grow.h"
 #include "map.h"
 #include "process_memory.h"
 #include "util.h"
-#include "workspaces.h"
 
 #include <stdlib.h>
 #include <string.h>
