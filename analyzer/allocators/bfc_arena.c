@@ -1,9 +1,25 @@
-/* The BFC arena of TensorFlow and XLA, and the allocator that consists of one. */
-#include "bfc_arena.h"
+/* The BFC arena of TensorFlow and XLA, and the allocators that consist of one: `bfc`, and `ort` of
+ * ONNX Runtime.
+ *
+ * The best-fit arena of TensorFlow, which XLA, JAX and ONNX Runtime inherited: 256-byte steps, best
+ * fit by (size, address), regions that double. The bins of the original only accelerate the
+ * search. */
 #include "check.h"
 #include "heap.h"
 #include "policy_options.h"
 #include "util.h"
+
+enum { MT_BFC_ALIGNMENT = 256 };
+
+struct bfc_arena {
+    struct mt_heap heap;         /* first: see heap.h */
+    uint64_t limit_bytes;        /* of the arena, 0 = none */
+    uint64_t region_bytes;       /* minimum size of the next region */
+    uint64_t doubling_cap_bytes; /* limit of doubling; 0 = none */
+    uint64_t waste_bytes;        /* a chunk with at least this much excess is split */
+    bool same_as_requested;      /* regions as long as the request */
+    bool collects_garbage;       /* releases idle regions before it fails */
+};
 
 /* Owner of chunks that belong to no stream. */
 #define BFC_NOBODY 0
@@ -12,7 +28,7 @@
  * the reduction by a tenth. */
 static const uint64_t MIN_TRY = 8 * MT_KIB;
 
-static uint64_t available(const struct mt_bfc_arena *arena)
+static uint64_t available(const struct bfc_arena *arena)
 {
     uint64_t reserved = arena->heap.counters.reserved.now;
 
@@ -22,7 +38,7 @@ static uint64_t available(const struct mt_bfc_arena *arena)
                          MT_BFC_ALIGNMENT);
 }
 
-static void double_region(struct mt_bfc_arena *arena)
+static void double_region(struct bfc_arena *arena)
 {
     uint64_t cap = arena->doubling_cap_bytes ? arena->doubling_cap_bytes : MT_HEAP_MAX_SEGMENT;
 
@@ -30,7 +46,7 @@ static void double_region(struct mt_bfc_arena *arena)
 }
 
 /* Size of the region to request; the next one will be larger. */
-static uint64_t next_region(struct mt_bfc_arena *arena, uint64_t size_bytes, uint64_t most)
+static uint64_t next_region(struct bfc_arena *arena, uint64_t size_bytes, uint64_t most)
 {
     bool increased = false;
     uint64_t bytes;
@@ -48,7 +64,7 @@ static uint64_t next_region(struct mt_bfc_arena *arena, uint64_t size_bytes, uin
 }
 
 /* Adds a region, reduced by tenths while the device refuses. */
-static enum mt_status extend(struct mt_bfc_arena *arena, uint64_t size_bytes, uint32_t stream,
+static enum mt_status extend(struct bfc_arena *arena, uint64_t size_bytes, uint32_t stream,
                              uint32_t free_list, uint32_t *block)
 {
     uint64_t most = available(arena), bytes;
@@ -84,7 +100,7 @@ static uint64_t idle_bytes(const struct mt_heap *heap)
 }
 
 /* Releases idle regions only if that makes the request possible. */
-static enum mt_status collect_and_extend(struct mt_bfc_arena *arena, uint64_t size_bytes,
+static enum mt_status collect_and_extend(struct bfc_arena *arena, uint64_t size_bytes,
                                          uint32_t stream, uint32_t free_list, uint32_t *block)
 {
     uint64_t idle = idle_bytes(&arena->heap);
@@ -117,7 +133,7 @@ static uint32_t take_best(struct mt_heap *heap, uint32_t own, uint32_t nobody, u
 }
 
 /* Finds a chunk, in no set, from the arena or from the device. */
-static enum mt_status find(struct mt_bfc_arena *arena, uint64_t size_bytes, uint32_t stream,
+static enum mt_status find(struct bfc_arena *arena, uint64_t size_bytes, uint32_t stream,
                            uint32_t own, uint32_t *block)
 {
     struct mt_heap *heap = &arena->heap;
@@ -133,9 +149,11 @@ static enum mt_status find(struct mt_bfc_arena *arena, uint64_t size_bytes, uint
     return status;
 }
 
-enum mt_status mt_bfc_arena_find(struct mt_bfc_arena *arena,
-                                 const struct mt_policy_request *request, uint64_t owner,
-                                 struct mt_heap_share *share)
+/* For mt_heap_rules.find: finds a chunk that belongs to `owner` or to no stream; `owner` then owns
+ * it. A remainder that is split off keeps its owner; a new region has no owner. */
+static enum mt_status bfc_arena_find(struct bfc_arena *arena,
+                                     const struct mt_policy_request *request, uint64_t owner,
+                                     struct mt_heap_share *share)
 {
     uint64_t size = mt_round_up(mt_max_u64(request->size_bytes, 1), MT_BFC_ALIGNMENT), chunk;
     enum mt_status status = MT_OK;
@@ -155,7 +173,7 @@ enum mt_status mt_bfc_arena_find(struct mt_bfc_arena *arena,
  * preallocates. Regions are mapped at ascending addresses. */
 
 struct mt_policy {
-    struct mt_bfc_arena arena; /* first: see heap.h */
+    struct bfc_arena arena; /* first: see heap.h */
 };
 
 /* Granularity of XLA's mappings, and the first region of an arena that grows. */
@@ -176,7 +194,7 @@ static uint64_t share_of(uint64_t bytes, uint64_t share)
 
 static enum mt_status init(struct mt_policy *self, uint64_t *values, struct mt_error *error)
 {
-    struct mt_bfc_arena *arena = &self->arena;
+    struct bfc_arena *arena = &self->arena;
     uint64_t memory = mt_min_u64(mt_device_memory(arena->heap.device), MT_HEAP_MAX_SEGMENT);
     uint64_t share = mt_max_u64(share_of(memory, values[FRACTION]), 1);
     uint64_t limit = mt_min_u64(mt_round_up(share, GRANULARITY), memory);
@@ -197,7 +215,7 @@ static enum mt_status init(struct mt_policy *self, uint64_t *values, struct mt_e
 static enum mt_status find_bfc(struct mt_policy *policy, const struct mt_policy_request *request,
                                struct mt_heap_share *share)
 {
-    return mt_bfc_arena_find(&policy->arena, request, BFC_NOBODY, share);
+    return bfc_arena_find(&policy->arena, request, BFC_NOBODY, share);
 }
 
 static const struct mt_heap_rules rules = {
@@ -216,6 +234,63 @@ const struct mt_policy_ops mt_policy_bfc = {
         "for JAX the size of the pool was exact and the peak in use within 3.5%; TensorFlow was "
         "compared only in host memory; the driver's addresses decide between chunks of equal size",
     .heap = &rules,
+    .free_completed = mt_heap_op_free_completed,
+    .empty_cache = mt_heap_op_keep_cache,
+    MT_HEAP_OPS,
+};
+
+/* The policy `ort`: ONNX Runtime's arena. Like bfc, but it starts at 1 MiB, extends by either of
+ * two strategies, and keeps chunks for the stream that used them. */
+
+enum { LIMIT, STRATEGY, INITIAL, DEAD, CAP };
+
+static const char *const strategies[] = {"kNextPowerOfTwo", "kSameAsRequested", NULL};
+
+static const struct mt_policy_option options_ort[] = {
+    {"gpu_mem_limit", MT_POLICY_BYTES, 0, 0, MT_HEAP_MAX_SEGMENT, NULL},
+    {"arena_extend_strategy", MT_POLICY_CHOICE, 0, 0, 1, strategies},
+    {"initial_chunk_size_bytes", MT_POLICY_BYTES, MT_MIB, 1, MT_HEAP_MAX_SEGMENT, NULL},
+    {"max_dead_bytes_per_chunk", MT_POLICY_BYTES, 128 * MT_MIB, 1, MT_HEAP_MAX_SEGMENT, NULL},
+    {"max_power_of_two_extend_bytes", MT_POLICY_BYTES, MT_GIB, MT_MIB, MT_HEAP_MAX_SEGMENT, NULL}};
+
+static enum mt_status init_ort(struct mt_policy *self, uint64_t *values, struct mt_error *error)
+{
+    struct bfc_arena *arena = &self->arena;
+    uint64_t first = values[INITIAL];
+
+    (void)error;
+    arena->limit_bytes = values[LIMIT];
+    if (values[LIMIT])
+        first = mt_min_u64(first, values[LIMIT]);
+    arena->region_bytes = mt_round_up(first, MT_BFC_ALIGNMENT);
+    arena->doubling_cap_bytes = values[CAP];
+    arena->waste_bytes = values[DEAD];
+    arena->same_as_requested = values[STRATEGY];
+    return MT_OK;
+}
+
+static enum mt_status find_ort(struct mt_policy *policy, const struct mt_policy_request *request,
+                               struct mt_heap_share *share)
+{
+    /* the default stream is no owner, as in ORT's Alloc() */
+    return bfc_arena_find(&policy->arena, request, request->stream, share);
+}
+
+static const struct mt_heap_rules rules_ort = {
+    .size_bytes = sizeof(struct mt_policy),
+    .options = options_ort,
+    .option_count = MT_ARRAY_LEN(options_ort),
+    .init = init_ort,
+    .find = find_ort,
+};
+
+const struct mt_policy_ops mt_policy_ort = {
+    .name = "ort",
+    .summary = "ONNX Runtime's arena, both extend strategies",
+    .doubt = "it behaves as the tests of ONNX Runtime expect, but no run was compared; ONNX "
+             "Runtime may reuse a chunk of a stream that it waited for, and at the end of each run "
+             "it forgets which stream used which chunk: a trace shows neither",
+    .heap = &rules_ort,
     .free_completed = mt_heap_op_free_completed,
     .empty_cache = mt_heap_op_keep_cache,
     MT_HEAP_OPS,

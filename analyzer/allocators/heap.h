@@ -12,7 +12,6 @@
 #define MT_ANALYZER_HEAP_H
 
 #include "block_store.h"
-#include "free_set.h"
 #include "policy.h"
 
 /* No program requests more; keeps sums of sizes far from overflow. */

@@ -5,7 +5,6 @@
 #include "policy.h"
 
 #include "check.h"
-#include "device_plan.h"
 #include "process_memory.h"
 #include "util.h"
 
@@ -85,7 +84,7 @@ static enum mt_status settle(struct mt_policy *self, enum mt_status status)
     return status;
 }
 
-/* Passes on the trace's information about released private pools (pytorch_release.c). */
+/* Passes on the trace's information about released private pools (pytorch_pools.c). */
 static void lend_bases(struct mt_policy *self)
 {
     self->rest_device.bases = self->device->bases;

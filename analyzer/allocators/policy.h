@@ -7,9 +7,15 @@
 #ifndef MT_ANALYZER_POLICY_H
 #define MT_ANALYZER_POLICY_H
 
+#include <stdint.h>
+
+#include "block_store.h"
 #include "counters.h"
 #include "device_model.h"
+#include "replay_result.h"
 #include "source.h"
+
+struct mt_heap_rules;
 
 struct mt_policy_request {
     uint64_t size_bytes;
@@ -26,7 +32,6 @@ struct mt_policy_block {
 };
 
 struct mt_policy; /* one instance: one device, one set of options */
-struct mt_heap_rules;
 
 /* Inputs of an instance. header, symbols and device are borrowed. */
 struct mt_policy_setup {
@@ -110,5 +115,30 @@ const struct mt_policy_ops *mt_policy_find(const char *name, size_t length);
 enum mt_status mt_policy_create(const struct mt_policy_ops *ops,
                                 const struct mt_policy_setup *setup, struct mt_policy **policy,
                                 struct mt_error *error) MT_MUST_USE;
+
+/* Access to the policy `recorded`: the recorded positions of blocks. */
+
+/* Returns all blocks, including free ones, of an instance of mt_policy_recorded. Unmapped address
+ * space has no block: a free block that ends at such space, or at the end of its segment, has no
+ * next one. */
+const struct mt_block_store *mt_recorded_blocks(const struct mt_policy *policy);
+
+/* Places of the requests of a planned step on one device: made by step_plan.h, used by the policy
+ * `planned`. */
+
+#define MT_NOT_PLANNED UINT64_MAX
+
+/* One request of the planned step. */
+struct mt_plan_entry {
+    uint64_t bytes;  /* rounded up to 512 */
+    uint64_t offset; /* in the arena; MT_NOT_PLANNED if it outlives the step */
+};
+
+/* The plan of one device; no entries = nothing is planned. */
+struct mt_device_plan {
+    struct mt_plan_entry *entries; /* in order of the requests */
+    uint32_t entry_count, planned_count;
+    struct mt_plan_share share; /* without hits and misses */
+};
 
 #endif

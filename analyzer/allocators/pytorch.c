@@ -8,7 +8,6 @@
 #include "policy.h"
 #include "process_memory.h"
 #include "pytorch_pools.h"
-#include "pytorch_restore.h"
 #include "util.h"
 
 /* Restores a checkpoint of a private pool (policy.h, `place`). */

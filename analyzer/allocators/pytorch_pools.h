@@ -6,7 +6,6 @@
 
 #include "block_store.h"
 #include "device_model.h"
-#include "free_set.h"
 #include "pytorch_config.h"
 
 /* Free blocks of one stream in one pool. */
@@ -90,10 +89,6 @@ static inline struct mt_free_entry mt_pytorch_free_entry(const struct mt_pytorch
 void mt_pytorch_insert(struct mt_pytorch *policy, uint32_t block);
 void mt_pytorch_remove(struct mt_pytorch *policy, uint32_t block);
 
-/* `block` absorbs neighbor `other` if that one is reusable and of the same kind (mapped or not);
- * returns the absorbed bytes. */
-uint64_t mt_pytorch_try_merge(struct mt_pytorch *policy, uint32_t block, uint32_t other);
-
 /* Merges a freed block with free neighbors and files it. *merged_bytes: bytes of the neighbors. */
 void mt_pytorch_file_freed(struct mt_pytorch *policy, uint32_t block, uint64_t *merged_bytes);
 
@@ -104,16 +99,24 @@ static inline uint64_t mt_pytorch_total(const struct mt_pytorch *policy)
 }
 
 /* mt_pytorch_expand takes memory for the request from an expandable segment. The block is in no
- * set, and has at least search->size_bytes. mt_pytorch_unmap unmaps what it can of a free block. */
+ * set, and has at least search->size_bytes. pytorch_unmap unmaps what it can of a free block. */
 enum mt_status mt_pytorch_expand(struct mt_pytorch *policy, const struct mt_pytorch_search *search,
                                  uint32_t *block) MT_MUST_USE;
-void mt_pytorch_unmap(struct mt_pytorch *policy, uint32_t block);
 
 /* These three give memory back to the driver. */
 void mt_pytorch_release_cached(struct mt_pytorch *policy);
+
 /* Sets *released to whether the allocation is worth retrying. */
 void mt_pytorch_release_available(struct mt_pytorch *policy, const struct mt_pytorch_search *search,
                                   bool *released);
 void mt_pytorch_collect_garbage(struct mt_pytorch *policy);
+
+/* Internals of the policy `pytorch`: a start in the middle of a run. Segments first, ascending,
+ * then blocks, ascending, then mt_pytorch_restored. */
+
+void mt_pytorch_restore_segment(struct mt_pytorch *self, const struct mt_event *event);
+enum mt_status mt_pytorch_restore_block(struct mt_pytorch *self, const struct mt_event *event,
+                                        uint32_t *handle) MT_MUST_USE;
+void mt_pytorch_restored(struct mt_pytorch *self);
 
 #endif

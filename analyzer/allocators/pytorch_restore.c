@@ -1,7 +1,7 @@
 /* State of a trace that starts in the middle: segments and blocks are put at their recorded places,
  * and all remaining space is free. */
 #include "process_memory.h"
-#include "pytorch_restore.h"
+#include "pytorch_pools.h"
 
 #include "check.h"
 #include "util.h"

@@ -2,13 +2,13 @@
  * missing facts are derived: the size of a block, by PyTorch's split rule applied to the free block
  * at its address. For traces whose allocator is unknown, or does something that no policy can
  * explain. */
-#include "recorded.h"
+#include "policy.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "block_store.h"
 #include "check.h"
-#include "free_set.h"
 #include "process_memory.h"
 #include "pytorch_config.h"
 #include "util.h"

@@ -14,7 +14,7 @@
 #ifndef MT_ANALYZER_STEP_PLAN_H
 #define MT_ANALYZER_STEP_PLAN_H
 
-#include "device_plan.h"
+#include "policy.h"
 #include "source.h"
 
 #define MT_PLAN_DEVICES 64

@@ -2,11 +2,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "block_store.h"
 #include "communicators.h"
 #include "counters.h"
 #include "driver_ledger.h"
 #include "event.h"
-#include "free_set.h"
 #include "grow.h"
 #include "heaps.h"
 #include "phases.h"

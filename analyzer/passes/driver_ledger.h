@@ -8,10 +8,10 @@
 #ifndef MT_ANALYZER_DRIVER_LEDGER_H
 #define MT_ANALYZER_DRIVER_LEDGER_H
 
+#include "block_store.h"
 #include "communicators.h"
 #include "counters.h"
 #include "event.h"
-#include "free_set.h"
 #include "heaps.h"
 #include "phases.h"
 #include "replay_view.h"

@@ -4,11 +4,11 @@
 
 #include "grow.h"
 #include "lane.h"
+#include "policy.h"
 #include "pool_evidence.h"
 #include "pool_tracks.h"
 #include "process_memory.h"
 #include "pytorch_config.h"
-#include "recorded.h"
 #include "source.h"
 #include "util.h"
 

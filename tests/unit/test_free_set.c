@@ -3,8 +3,8 @@
 
 #include <stdlib.h>
 
+#include "block_store.h"
 #include "dice.h"
-#include "free_set.h"
 
 enum { KEYS = 700, ROUNDS = 20000 };
 
