@@ -1,4 +1,6 @@
-/* Values that survive into the next step: `out`, `loss`, the contents of a list until it is filled
+/* Findings about values that live longer than the program needs them.
+ *
+ * Values that survive into the next step: `out`, `loss`, the contents of a list until it is filled
  * again. A name keeps its value until another one is assigned, so two exist for a while. The
  * finding looks at results of forward that end in the next step, after a block of the same stack,
  * their successor, was allocated there. The saving of an earlier `del` is that of a replay in which
@@ -7,11 +9,228 @@
  * A trace has allocations and frees, not uses. That the next step does not read them is assumed,
  * only for training, and the text says so. Nothing is assumed about batches, which may be
  * prefetched. */
-#include "retime.h"
+#include <string.h>
 
+#include "finding.h"
 #include "map.h"
 #include "site.h"
 #include "units.h"
+
+/* Memory that forward keeps although no backward is recorded: autograd saves it. Inference under
+ * no_grad frees each result when the next layer has used it, so few lines of the model hold
+ * anything. If many do, either a backward follows that is not in the recording, or there is none
+ * and gradients were not disabled. The text names both. */
+
+enum {
+    KEPT_FORWARD_MIN_SHARE = 10, /* of the peak */
+    MIN_BLOCKS = 16,             /* a list of results, or a cache, has one or two lines; */
+    MIN_LINES = 4,               /* a graph has blocks of all layers */
+    MAX_LINES = 64,              /* that are told apart */
+    MAX_LEAD = 2                 /* the largest line holds no more than half */
+};
+
+struct line {
+    struct mt_site site;
+    uint64_t bytes;
+    uint32_t stack;
+};
+
+struct look_kept_forward {
+    struct line lines[MAX_LINES];
+    uint32_t count;
+    uint64_t bytes, blocks;
+    const struct line *largest;
+};
+
+/* The outermost range that it is in. */
+static int32_t root_of(const struct mt_report *report, int32_t phase)
+{
+    while (phase != MT_NO_PHASE && report->phases[phase].parent != MT_NO_PHASE)
+        phase = report->phases[phase].parent;
+    return phase;
+}
+
+static bool is_kept(const struct mt_report *report, const struct mt_instant *peak,
+                    const struct mt_holding *holding)
+{
+    return holding->role == MT_ROLE_ACTIVATIONS && holding->stack != MT_NO_ID &&
+           holding->phase != MT_NO_PHASE &&
+           root_of(report, holding->phase) == root_of(report, peak->phase);
+}
+
+static void add(struct look_kept_forward *look, struct mt_site site,
+                const struct mt_holding *holding)
+{
+    uint32_t at = 0;
+
+    look->bytes += holding->bytes;
+    look->blocks += holding->blocks;
+    while (at < look->count &&
+           (look->lines[at].site.frame != site.frame || look->lines[at].site.own != site.own))
+        at++;
+    if (at == MAX_LINES)
+        return;
+    if (at == look->count)
+        look->lines[look->count++] = (struct line){.site = site, .stack = holding->stack};
+    look->lines[at].bytes += holding->bytes;
+    if (!look->largest || look->lines[at].bytes > look->largest->bytes)
+        look->largest = &look->lines[at];
+}
+
+static bool is_graph(const struct look_kept_forward *look)
+{
+    return look->blocks >= MIN_BLOCKS && look->count >= MIN_LINES &&
+           look->largest->bytes <= look->bytes / MAX_LEAD;
+}
+
+/* State and gradients in addition to the parameters: a backward pass follows. */
+static bool trains(const struct mt_device_report *device)
+{
+    const uint64_t *bytes = device->peak_role_bytes;
+
+    return bytes[MT_ROLE_OPTIMIZER_STATE] + bytes[MT_ROLE_GRADIENTS] >
+           bytes[MT_ROLE_PARAMETERS] / 2;
+}
+
+static void say_kept_forward(struct mt_finding_search *search, const struct look_kept_forward *look)
+{
+    struct mt_arena *arena = &search->analysis->report->arena;
+    const uint64_t peak = search->device->allocated_peak.bytes;
+    const char *label =
+        mt_site_text(arena, &search->analysis->source->symbols, look->largest->site);
+    const char *evidence[1];
+    char n[2][MT_UNITS_TEXT];
+    struct mt_finding finding = {.id = "kept-forward",
+                                 .severity = "info",
+                                 .bytes = look->bytes,
+                                 .evidence = evidence,
+                                 .evidence_count = 1};
+
+    finding.advice =
+        trains(search->device)
+            ? "torch.utils.checkpoint around the modules that make them: backward recomputes them"
+            : "if no backward pass follows, call the model under torch.no_grad() or "
+              "torch.inference_mode(), which keep none of them; otherwise torch.utils.checkpoint "
+              "around the modules that make them";
+    finding.title = mt_arena_printf(
+        arena, "%s (%s) of the peak: activations that forward keeps; no backward pass was recorded",
+        mt_format_bytes(n[0], look->bytes),
+        mt_format_percent(n[1], (double)look->bytes / (double)peak));
+    evidence[0] =
+        mt_arena_printf(arena, "%s blocks from %u%s lines; the line with most bytes is %s: %s",
+                        mt_format_count(n[0], look->blocks), look->count,
+                        look->count == MAX_LINES ? " or more" : "", label,
+                        mt_format_bytes(n[1], look->largest->bytes));
+    mt_finding_publish(search, &finding);
+}
+
+/* Autocast keeps those regardless of autograd; they have their own finding. */
+static uint64_t weight_copies(const struct mt_device_report *device)
+{
+    uint64_t bytes = 0;
+
+    for (uint32_t i = 0; i < device->finding_count; i++)
+        if (!strcmp(device->findings[i].id, "cast-weights"))
+            bytes += device->findings[i].bytes;
+    return bytes;
+}
+
+static enum mt_status find_kept_forward(struct mt_finding_search *search)
+{
+    const struct mt_device_report *device = search->device;
+    const struct mt_report *report = search->analysis->report;
+    const uint64_t peak = device->allocated_peak.bytes;
+    struct look_kept_forward look = {.count = 0};
+
+    if (report->saw_backward || report->is_driver_level || !device->instant_count)
+        return MT_OK;
+    for (uint32_t i = 0; i < device->instants[0].holding_count; i++) {
+        const struct mt_holding *holding = &device->instants[0].holdings[i];
+
+        if (is_kept(report, &device->instants[0], holding))
+            add(&look, mt_site_table_at(&search->analysis->attribution.sites, holding->stack),
+                holding);
+    }
+    if (!is_graph(&look))
+        return MT_OK;
+    look.bytes -= mt_min_u64(weight_copies(device), look.bytes);
+    if (mt_finding_matters(look.bytes, peak) && look.bytes >= peak / KEPT_FORWARD_MIN_SHARE)
+        say_kept_forward(search, &look);
+    return MT_OK;
+}
+
+const struct mt_finding_ops mt_finding_kept_forward = {.find = find_kept_forward};
+
+/* Gradients that stay through forward: zero_grad(set_to_none=False) writes zeros into them, so they
+ * occupy memory while the activations grow. Required: the program has zero_grad, and gradients of
+ * the first two steps exist until the last. */
+
+static bool has_zero_grad(const struct mt_report *report)
+{
+    uint32_t i;
+
+    for (i = 0; i < report->phase_count; i++)
+        if (mt_phase_kind_of(report->phases[i].name) == MT_PHASE_ZERO_GRAD)
+            return true;
+    return false;
+}
+
+/* DDP's buckets stay by design. */
+static bool is_bucket(const struct mt_finding_search *search, uint32_t stack)
+{
+    return mt_stack_kind(&search->analysis->survey.roles.stacks, stack) & MT_STACK_BUCKETS;
+}
+
+static enum mt_status find_kept_gradients(struct mt_finding_search *search)
+{
+    const struct mt_device_report *device = search->device;
+    struct mt_arena *arena = &search->analysis->report->arena;
+    const uint64_t peak = device->allocated_peak.bytes;
+    const struct mt_lives *lives;
+    uint64_t kept = 0, others = 0, blocks = 0;
+    uint32_t i;
+    const char *evidence[1];
+    char n[2][MT_UNITS_TEXT];
+    struct mt_finding finding = {.id = "kept-gradients",
+                                 .severity = "info",
+                                 .evidence = evidence,
+                                 .evidence_count = 1,
+                                 .advice = "call zero_grad(set_to_none=True), the default: it "
+                                           "frees gradients before forward runs"};
+
+    if (!has_zero_grad(search->analysis->report) ||
+        !mt_finding_matters(device->peak_role_bytes[MT_ROLE_GRADIENTS], peak))
+        return MT_OK;
+    mt_finding_lives(search, &lives);
+    if (lives->too_many || lives->step_count < 3)
+        return MT_OK;
+    for (i = 0; i < lives->count; i++) {
+        const struct mt_life *life = &lives->lives[i];
+        if (life->role != MT_ROLE_GRADIENTS || is_bucket(search, life->stack))
+            continue;
+        if (life->birth_step < 2 && life->end_step + 1 >= lives->step_count) {
+            kept += life->bytes;
+            blocks++;
+        } else {
+            others += life->bytes;
+        }
+    }
+    if (!mt_finding_matters(kept, peak) || others > kept)
+        return MT_OK;
+    finding.bytes = kept;
+    finding.title = mt_arena_printf(arena,
+                                    "%s of gradients (%s of the peak) stays allocated during "
+                                    "forward: zero_grad(set_to_none=False)",
+                                    mt_format_bytes(n[0], kept),
+                                    mt_format_percent(n[1], (double)kept / (double)peak));
+    evidence[0] = mt_arena_printf(
+        arena, "%s blocks of the first steps are still allocated in step %lld",
+        mt_format_count(n[0], blocks), (long long)device->steps[device->step_count - 1].step);
+    mt_finding_publish(search, &finding);
+    return MT_OK;
+}
+
+const struct mt_finding_ops mt_finding_kept_gradients = {.find = find_kept_gradients};
 
 struct look {
     struct mt_finding_search *search;
@@ -171,3 +390,103 @@ static enum mt_status find(struct mt_finding_search *search)
 }
 
 const struct mt_finding_ops mt_finding_kept_values = {.find = find};
+
+/* Results of earlier calls of a model that are alive while a later call makes them again: `out =
+ * model(x)` keeps the old result until the new one exists, and a list keeps all of them. Only for
+ * programs without backward, where nothing else needs them. A result is one block that its stack
+ * makes in each call; a cache has one or two per layer. */
+
+enum {
+    EARLIER_RESULTS_MIN_SHARE = 10 /* of the peak */
+};
+
+struct look_earlier_results {
+    uint64_t bytes, blocks;
+    const struct mt_holding *largest;
+};
+
+static bool is_result(const struct mt_report *report, const struct mt_holding *holding)
+{
+    return holding->role == MT_ROLE_ACTIVATIONS && holding->stack != MT_NO_ID &&
+           holding->phase != MT_NO_PHASE && holding->blocks == 1 &&
+           report->phases[holding->phase].end_event > report->phases[holding->phase].begin_event;
+}
+
+/* The stack made such a block again, in a phase that began when that one had ended. */
+static bool is_earlier(const struct mt_report *report, const struct mt_instant *peak,
+                       const struct mt_holding *holding)
+{
+    const uint64_t end = report->phases[holding->phase].end_event;
+    bool again = false;
+
+    for (uint32_t i = 0; i < peak->holding_count; i++) {
+        const struct mt_holding *other = &peak->holdings[i];
+
+        if (other->stack != holding->stack || other == holding)
+            continue;
+        if (!is_result(report, other))
+            return false;
+        again |= other->block_bytes == holding->block_bytes &&
+                 report->phases[other->phase].begin_event >= end;
+    }
+    return again;
+}
+
+static void say_earlier_results(struct mt_finding_search *search,
+                                const struct look_earlier_results *look)
+{
+    struct mt_arena *arena = &search->analysis->report->arena;
+    const uint64_t peak = search->device->allocated_peak.bytes;
+    const char *label =
+        mt_site_label(arena, &search->analysis->source->symbols, look->largest->stack, false);
+    const char *evidence[1];
+    char n[2][MT_UNITS_TEXT];
+    struct mt_finding finding = {.id = "earlier-results",
+                                 .severity = "info",
+                                 .bytes = look->bytes,
+                                 .evidence = evidence,
+                                 .evidence_count = 1,
+                                 .advice = "delete the result (del out) or copy it to the host "
+                                           "(out.cpu()) before the model is called again"};
+
+    finding.title =
+        mt_arena_printf(arena,
+                        "%s (%s) of the peak: results of earlier calls that a later call has "
+                        "computed again, from %s",
+                        mt_format_bytes(n[0], look->bytes),
+                        mt_format_percent(n[1], (double)look->bytes / (double)peak), label);
+    evidence[0] =
+        mt_arena_printf(arena, "%s block%s of up to %s", mt_format_count(n[0], look->blocks),
+                        look->blocks == 1 ? "" : "s", mt_format_bytes(n[1], look->largest->bytes));
+    mt_finding_publish(search, &finding);
+}
+
+static enum mt_status find_earlier_results(struct mt_finding_search *search)
+{
+    const struct mt_device_report *device = search->device;
+    const struct mt_report *report = search->analysis->report;
+    const struct mt_instant *peak = device->instants;
+    const uint64_t least = device->allocated_peak.bytes / 1000;
+    struct look_earlier_results look = {.bytes = 0};
+
+    if (report->saw_backward || report->is_driver_level || !device->instant_count)
+        return MT_OK;
+    /* Sorted by size: at most a thousand are compared with all others. */
+    for (uint32_t i = 0; i < peak->holding_count && peak->holdings[i].bytes > least; i++) {
+        const struct mt_holding *holding = &peak->holdings[i];
+
+        if (!is_result(report, holding) || !is_earlier(report, peak, holding))
+            continue;
+        look.bytes += holding->bytes;
+        look.blocks++;
+        if (!look.largest)
+            look.largest = holding;
+    }
+    if (!mt_finding_matters(look.bytes, device->allocated_peak.bytes) ||
+        look.bytes < device->allocated_peak.bytes / EARLIER_RESULTS_MIN_SHARE)
+        return MT_OK;
+    say_earlier_results(search, &look);
+    return MT_OK;
+}
+
+const struct mt_finding_ops mt_finding_earlier_results = {.find = find_earlier_results};

@@ -1,0 +1,381 @@
+/* Findings about activations at the peak: those that wait for backward, those of the loss, and
+ * matrices of attention. */
+#include <ctype.h>
+#include <string.h>
+
+#include "activation_peak.h"
+#include "arena.h"
+#include "finding.h"
+#include "frame_judge.h"
+#include "report_query.h"
+#include "site.h"
+#include "units.h"
+#include "util.h"
+
+/* A peak that the loss makes: memory of cross_entropy and similar functions, and their backward, at
+ * the peak. For logits over a large vocabulary this is several copies in full precision. */
+
+enum { LOSS_PEAK_MIN_SHARE = 5 }; /* of the peak */
+
+/* A function of that name elsewhere belongs to the program: its caller is not a loss. */
+enum { LOSS = 1, NAMESAKE };
+
+static uint8_t judge_frame(const struct mt_symbols *symbols, const struct mt_frame *frame)
+{
+    static const char *const functions[] = {"cross_entropy", "nll_loss", "log_softmax",
+                                            "binary_cross_entropy_with_logits"};
+    const char *function = mt_symbols_text(symbols, frame->function);
+
+    for (size_t i = 0; i < MT_ARRAY_LEN(functions); i++)
+        if (strcmp(function, functions[i]) == 0)
+            return strstr(mt_symbols_text(symbols, frame->file), "functional.py") ? LOSS : NAMESAKE;
+    return 0;
+}
+
+/* Marks the stacks with cross_entropy or similar functions, for finding_is_loss. */
+static void finding_mark_losses(struct mt_finding_search *search)
+{
+    mt_stack_marks_make(&search->marks->loss, &search->analysis->source->symbols, judge_frame);
+}
+
+static bool finding_is_loss(const struct mt_finding_search *search, uint32_t stack)
+{
+    return mt_stack_mark(&search->marks->loss, stack) == LOSS;
+}
+
+static enum mt_status find_loss_peak(struct mt_finding_search *search)
+{
+    const struct mt_device_report *device = search->device;
+    const struct mt_symbols *symbols = &search->analysis->source->symbols;
+    struct mt_arena *arena = &search->analysis->report->arena;
+    const uint64_t peak = device->allocated_peak.bytes;
+    uint64_t bytes = 0, blocks = 0, most = 0;
+    uint32_t i, stack = MT_NO_ID;
+    const char *evidence[1], *label;
+    char n[2][MT_UNITS_TEXT];
+    struct mt_finding finding = {
+        .id = "loss-peak",
+        .severity = "info",
+        .evidence = evidence,
+        .evidence_count = 1,
+        .advice = "compute the loss over chunks of the tokens, or fuse it with the last layer "
+                  "(LigerFusedLinearCrossEntropyLoss, cut_cross_entropy)"};
+
+    if (!device->instant_count)
+        return MT_OK;
+    finding_mark_losses(search);
+    for (i = 0; i < device->instants[0].holding_count; i++) {
+        const struct mt_holding *holding = &device->instants[0].holdings[i];
+        uint32_t of = holding->tied != MT_NO_ID ? holding->tied : holding->stack;
+        if (!finding_is_loss(search, of))
+            continue;
+        bytes += holding->bytes;
+        blocks += holding->blocks;
+        if (holding->bytes > most) {
+            most = holding->bytes;
+            stack = of;
+        }
+    }
+    if (!mt_finding_matters(bytes, peak) || bytes < peak / LOSS_PEAK_MIN_SHARE)
+        return MT_OK;
+    finding.bytes = bytes;
+    label = mt_site_label(arena, symbols, stack, false);
+    finding.title = mt_arena_printf(
+        arena, "%s (%s) of the peak: the loss and its backward pass, %s",
+        mt_format_bytes(n[0], bytes), mt_format_percent(n[1], (double)bytes / (double)peak), label);
+    evidence[0] = mt_arena_printf(arena, "%s block%s of up to %s", mt_format_count(n[0], blocks),
+                                  blocks == 1 ? "" : "s", mt_format_bytes(n[1], most));
+    mt_finding_publish(search, &finding);
+    return MT_OK;
+}
+
+const struct mt_finding_ops mt_finding_loss_peak = {.find = find_loss_peak};
+
+/* Activations that wait for backward, by the line of the model that made them: memory that
+ * checkpointing could recompute instead. Only the peak counts, and there only blocks of the peak's
+ * own step: older ones wait for nothing. A recording without steps has at most one, which did not
+ * end. The loss is excluded, since it has its own finding. */
+
+/* Libraries whose models have a switch, by the folder of their models. */
+static const struct {
+    const char *folder, *call;
+} libraries[] = {
+    {"/transformers/models/",
+     "model.gradient_checkpointing_enable(), or TrainingArguments(gradient_checkpointing=True)"},
+    {"/timm/models/", "model.set_grad_checkpointing(True)"},
+    {"/diffusers/models/", "model.enable_gradient_checkpointing()"},
+};
+
+static const char *call_of(const struct mt_symbols *symbols, uint32_t frame)
+{
+    const char *file =
+        frame == MT_NO_ID ? NULL : mt_symbols_text(symbols, symbols->frames[frame].file);
+
+    for (size_t i = 0; file && i < MT_ARRAY_LEN(libraries); i++)
+        if (mt_path_has(file, libraries[i].folder))
+            return libraries[i].call;
+    return NULL;
+}
+
+/* "LlamaMLP" of "LlamaMLP.forward", NULL if the recording has no class. */
+static const char *module_of(struct mt_arena *arena, const struct mt_symbols *symbols,
+                             uint32_t frame)
+{
+    static const char method[] = ".forward";
+    const char *function = frame == MT_NO_ID ? NULL : mt_frame_function(arena, symbols, frame);
+    size_t length = function ? strlen(function) : 0;
+
+    if (length < sizeof method || strcmp(function + length - (sizeof method - 1), method) != 0)
+        return NULL;
+    return mt_arena_text(arena, function, length - (sizeof method - 1));
+}
+
+const char *mt_checkpoint_advice(struct mt_arena *arena, const struct mt_symbols *symbols,
+                                 struct mt_site site)
+{
+    const char *call = call_of(symbols, site.frame);
+    const char *module = call ? NULL : module_of(arena, symbols, site.frame);
+
+    if (call)
+        return call;
+    return mt_arena_printf(arena,
+                           "torch.utils.checkpoint.checkpoint(module, x, use_reentrant=False) "
+                           "around %s; or torch.autograd.graph.save_on_cpu(), which keeps them in "
+                           "host memory",
+                           module ? module : "the modules that make them");
+}
+
+enum {
+    HELD_ACTIVATIONS_MIN_SHARE = 4, /* of the peak */
+    MAX_LINES = 64,                 /* that are told apart */
+    NAMED_LINES = 3
+};
+
+struct line {
+    struct mt_site site;
+    uint64_t bytes, blocks, first_t_ns;
+};
+
+static bool waits(const struct mt_finding_search *search, const struct mt_holding *holding)
+{
+    const struct mt_report *report = search->analysis->report;
+    const int64_t step = search->device->instants[0].step;
+
+    return holding->role == MT_ROLE_ACTIVATIONS && holding->stack != MT_NO_ID &&
+           holding->phase != MT_NO_PHASE && report->phases[holding->phase].step == step &&
+           !finding_is_loss(search, holding->stack);
+}
+
+/* Adds to its line; the lines stay sorted by their bytes. */
+static uint32_t add(struct line *lines, uint32_t count, struct mt_site site,
+                    const struct mt_holding *holding)
+{
+    struct line line = {site, holding->bytes, holding->blocks, holding->first_birth_t_ns};
+    uint32_t at = 0;
+
+    while (at < count && (lines[at].site.frame != site.frame || lines[at].site.own != site.own))
+        at++;
+    if (at < count) {
+        line.bytes += lines[at].bytes;
+        line.blocks += lines[at].blocks;
+        if (lines[at].first_t_ns < line.first_t_ns)
+            line.first_t_ns = lines[at].first_t_ns;
+    } else if (count == MAX_LINES) {
+        return count;
+    } else {
+        count++;
+    }
+    for (; at > 0 && lines[at - 1].bytes < line.bytes; at--)
+        lines[at] = lines[at - 1];
+    lines[at] = line;
+    return count;
+}
+
+static const char *tell(const struct mt_finding_search *search, const struct line *line)
+{
+    struct mt_arena *arena = &search->analysis->report->arena;
+    const char *label = mt_site_text(arena, &search->analysis->source->symbols, line->site);
+    const uint64_t age_ns = search->device->instants[0].t_ns - line->first_t_ns;
+    char n[3][MT_UNITS_TEXT];
+
+    if (!mt_report_has_times(search->analysis->report))
+        return mt_arena_printf(
+            arena, "%s in %s block%s from %s", mt_format_bytes(n[0], line->bytes),
+            mt_format_count(n[1], line->blocks), line->blocks == 1 ? "" : "s", label);
+    return mt_arena_printf(arena,
+                           "%s in %s block%s from %s, the oldest allocated %s before the peak",
+                           mt_format_bytes(n[0], line->bytes), mt_format_count(n[1], line->blocks),
+                           line->blocks == 1 ? "" : "s", label, mt_format_duration(n[2], age_ns));
+}
+
+/* PyTorch's names the modules (activation_peak.h). */
+static const struct mt_framework_texts advice = {
+    {[MT_FRAMEWORK_UNKNOWN] =
+         "gradient checkpointing: recompute them in backward instead of keeping them",
+     [MT_FRAMEWORK_JAX] = "jax.checkpoint around the functions that make them, with a policy "
+                          "(jax.checkpoint_policies) for values that are expensive to recompute",
+     [MT_FRAMEWORK_TENSORFLOW] = "tf.recompute_grad around the functions that make them"}};
+
+static const char *advice_for(const struct mt_finding_search *search, struct mt_site site)
+{
+    if (mt_framework_of(search) != MT_FRAMEWORK_TORCH)
+        return mt_framework_text(search, &advice);
+    return mt_checkpoint_advice(&search->analysis->report->arena,
+                                &search->analysis->source->symbols, site);
+}
+
+static enum mt_status find_held_activations(struct mt_finding_search *search)
+{
+    const struct mt_device_report *device = search->device;
+    const struct mt_report *report = search->analysis->report;
+    struct mt_arena *arena = &search->analysis->report->arena;
+    const uint64_t peak = device->allocated_peak.bytes;
+    struct line lines[MAX_LINES];
+    const char *evidence[NAMED_LINES];
+    const struct mt_symbols *symbols = &search->analysis->source->symbols;
+    const char *label;
+    char n[3][MT_UNITS_TEXT];
+    uint32_t i, count = 0;
+    struct mt_finding finding = {
+        .id = "held-activations",
+        .severity = "info",
+        .evidence = evidence,
+        .cost = "backward runs the forward pass of these modules a second time"};
+
+    if (!report->saw_backward || !device->instant_count ||
+        (device->instants[0].step == MT_NO_STEP && report->step_count))
+        return MT_OK;
+    finding_mark_losses(search);
+    for (i = 0; i < device->instants[0].holding_count; i++) {
+        const struct mt_holding *holding = &device->instants[0].holdings[i];
+        if (!waits(search, holding))
+            continue;
+        finding.bytes += holding->bytes;
+        count =
+            add(lines, count,
+                mt_site_table_at(&search->analysis->attribution.sites, holding->stack), holding);
+    }
+    if (!mt_finding_matters(finding.bytes, peak) ||
+        finding.bytes < peak / HELD_ACTIVATIONS_MIN_SHARE)
+        return MT_OK;
+    for (i = 0; i < count && i < NAMED_LINES; i++)
+        evidence[i] = tell(search, &lines[i]);
+    finding.evidence_count = i;
+    label = mt_site_text(arena, symbols, lines[0].site);
+    finding.advice = advice_for(search, lines[0].site);
+    finding.title = mt_arena_printf(
+        arena, "%s (%s) of the peak: activations waiting for backward, %s of it from %s",
+        mt_format_bytes(n[0], finding.bytes),
+        mt_format_percent(n[1], (double)finding.bytes / (double)peak),
+        count == 1 ? "all" : mt_format_bytes(n[2], lines[0].bytes), label);
+    mt_finding_publish(search, &finding);
+    return MT_OK;
+}
+
+const struct mt_finding_ops mt_finding_held_activations = {.find = find_held_activations};
+
+/* Attention that stores its matrix: one number for each pair of tokens and each head, so memory
+ * grows with the square of the sequence length. Sizes alone prove nothing, but stacks do: blocks
+ * that softmax makes below a function named after attention. Only these blocks are counted, so the
+ * true amount is larger: scores and masks have the same size. */
+
+enum {
+    ATTENTION_MATRICES_MIN_SHARE = 5, /* of the peak */
+    MAX_CALLERS = 3                   /* from softmax to attention */
+};
+
+static bool has_word(const char *text, const char *word)
+{
+    const size_t length = strlen(word);
+
+    for (; *text; text++) {
+        size_t i = 0;
+
+        while (i < length && tolower((unsigned char)text[i]) == word[i])
+            i++;
+        if (i == length)
+            return true;
+    }
+    return false;
+}
+
+/* From the innermost frame outwards: softmax, and at most MAX_CALLERS frames further attention. Not
+ * log_softmax: that belongs to a loss or a classifier, whatever the model's name. */
+static bool is_matrix(const struct mt_symbols *symbols, uint32_t stack)
+{
+    uint32_t callers = MAX_CALLERS;
+    bool below_softmax = false;
+
+    for (; stack < symbols->stack_count && callers; stack = symbols->stacks[stack].parent) {
+        const struct mt_frame *frame = &symbols->frames[symbols->stacks[stack].frame];
+        const char *function = mt_symbols_text(symbols, frame->function);
+
+        if (has_word(function, "log_softmax"))
+            return false;
+        if (has_word(function, "softmax")) {
+            below_softmax = true;
+            callers = MAX_CALLERS;
+            continue;
+        }
+        if (below_softmax && (has_word(function, "attention") || has_word(function, "attn")))
+            return true;
+        callers -= below_softmax;
+    }
+    return false;
+}
+
+static bool is_stored(const struct mt_holding *holding)
+{
+    return holding->stack != MT_NO_ID &&
+           (holding->role == MT_ROLE_ACTIVATIONS || holding->role == MT_ROLE_TEMPORARIES);
+}
+
+static enum mt_status find_attention_matrices(struct mt_finding_search *search)
+{
+    const struct mt_device_report *device = search->device;
+    const struct mt_symbols *symbols = &search->analysis->source->symbols;
+    struct mt_arena *arena = &search->analysis->report->arena;
+    const struct mt_holding *largest = NULL;
+    const uint64_t peak = device->allocated_peak.bytes;
+    uint64_t blocks = 0, largest_block_bytes = 0;
+    const char *evidence[1], *label;
+    char n[2][MT_UNITS_TEXT];
+    struct mt_finding finding = {
+        .id = "attention-matrices",
+        .severity = "info",
+        .evidence = evidence,
+        .evidence_count = 1,
+        .advice =
+            "torch.nn.functional.scaled_dot_product_attention: its fused kernels do not store "
+            "these matrices, so memory grows with the sequence length, not with its square"};
+
+    if (!device->instant_count)
+        return MT_OK;
+    for (uint32_t i = 0; i < device->instants[0].holding_count; i++) {
+        const struct mt_holding *holding = &device->instants[0].holdings[i];
+
+        if (!is_stored(holding) || !is_matrix(symbols, holding->stack))
+            continue;
+        finding.bytes += holding->bytes;
+        blocks += holding->blocks;
+        largest_block_bytes = mt_max_u64(largest_block_bytes, holding->block_bytes);
+        if (!largest)
+            largest = holding;
+    }
+    if (!mt_finding_matters(finding.bytes, peak) ||
+        finding.bytes < peak / ATTENTION_MATRICES_MIN_SHARE)
+        return MT_OK;
+    label = mt_site_label(arena, symbols, largest->stack, false);
+    finding.title =
+        mt_arena_printf(arena, "%s (%s) of the peak: matrices that attention stores, in %s",
+                        mt_format_bytes(n[0], finding.bytes),
+                        mt_format_percent(n[1], (double)finding.bytes / (double)peak), label);
+    evidence[0] = mt_arena_printf(
+        arena, "%s softmax result%s of up to %s; scores and masks of that size are not counted",
+        mt_format_count(n[0], blocks), blocks == 1 ? "" : "s",
+        mt_format_bytes(n[1], largest_block_bytes));
+    mt_finding_publish(search, &finding);
+    return MT_OK;
+}
+
+const struct mt_finding_ops mt_finding_attention_matrices = {.find = find_attention_matrices};
