@@ -2,6 +2,9 @@
 
 #include <stdlib.h>
 
+#include "lane.h"
+#include "lane.h"
+#include "lane.h"
 #include "process_memory.h"
 #include "sorted.h"
 #include "verify.h"

@@ -1,7 +1,7 @@
 /* Roles of blocks that were alive when a trace began. A constructed program tests each rule. */
 #include "cmocka_all.h"
 
-#include "early_blocks.h"
+#include "early_roles.h"
 
 #define KIB(n) ((uint64_t)(n) << 10)
 

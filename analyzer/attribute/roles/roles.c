@@ -1,6 +1,6 @@
 #include "roles.h"
 
-#include "early_blocks.h"
+#include "early_roles.h"
 #include "grow.h"
 #include "map.h"
 #include "process_memory.h"

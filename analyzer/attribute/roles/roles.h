@@ -1,6 +1,6 @@
 /* Roles of blocks from where they were allocated and freed. They are inferred, and output must say
  * so. Recorded roles (recorded_roles.h) have priority. Blocks that were alive when the trace began
- * have rules of their own (early_blocks.h). If such a trace begins in a turn, that turn is a
+ * have rules of their own (early_roles.h). If such a trace begins in a turn, that turn is a
  * cycle.
  *
  * The first pass over a trace settles a code per allocation when its block ends. Decisions that
@@ -14,7 +14,7 @@
 #define MT_ANALYZER_ROLES_H
 
 #include "cache_chains.h"
-#include "early_blocks.h"
+#include "early_roles.h"
 #include "phases.h"
 #include "role.h"
 #include "work_kinds.h"
@@ -39,7 +39,7 @@ enum mt_role_code {
     MT_ROLE_CODE_RECORDED = 64, /* plus a role: recorded; alive, */
     MT_ROLE_CODE_ENDED = 96,    /* ... or has ended */
     MT_ROLE_CODE_INITIAL = 128, /* plus a role: alive when the trace began; inferred from later
-                                   events (early_blocks.h) */
+                                   events (early_roles.h) */
     MT_ROLE_CODE_XLA = 160,     /* plus a role: from the modules that XLA runs (xla_roles.h) */
     MT_ROLE_CODE_OPEN = 255     /* the block has not ended yet */
 };
