@@ -10,8 +10,8 @@ plant() {
     mkdir -p "$tree/base" "$tree/analyzer/data" "$tree/analyzer/replay" "$tree/render" "$tree/cli" \
         "$tree/build/data" "$tree/build/replay"
     echo 'int a;' >"$tree/base/arena.h"
-    echo 'int b;' >"$tree/analyzer/data/role.h"
-    printf '#include "arena.h"\n#include "role.h"\n' >"$tree/analyzer/replay/replay.h"
+    echo 'int b;' >"$tree/analyzer/data/holding.h"
+    printf '#include "arena.h"\n#include "holding.h"\n' >"$tree/analyzer/replay/replay.h"
     echo '#include "replay.h"' >"$tree/render/chart.c"
     echo 'int role(void) { return 1; }' >"$tree/analyzer/data/role.c"
     echo 'int role(void); int replay(void) { return role(); }' >"$tree/analyzer/replay/replay.c"

@@ -144,7 +144,7 @@ struct mt_trace_header {
     /* Effective options of the run in the framework's own terms, parsed from its settings
      * ("max_split_size=67108864"): key=value lines. */
     const char *settings;
-    /* Not in the file: derived from the version, or found by a replay (free_order_search.h). */
+    /* Not in the file: derived from the version, or found by a replay (replay.h). */
     enum mt_free_order free_order;
 };
 

@@ -6,12 +6,12 @@
 
 #include "forward_logs.h"
 #include "frame_judge.h"
+#include "holding.h"
 #include "module_identity.h"
 #include "parameter_layers.h"
 #include "phases.h"
 #include "process_memory.h"
 #include "python_tree.h"
-#include "role.h"
 #include "site.h"
 
 /* The names of modules, and which ranges are those of modules. */

@@ -4,9 +4,7 @@
 #include <string.h>
 
 #include "fit.h"
-#include "gate_check.h"
 #include "gate_result.h"
-#include "gate_words.h"
 #include "process_memory.h"
 #include "pytorch_config.h"
 #include "replay.h"

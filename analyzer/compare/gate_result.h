@@ -85,4 +85,24 @@ static inline const struct mt_device_report *mt_gate_device(const struct mt_gate
     return &report->devices[0];
 }
 
+/* Writes the texts of a result: its name, its verdict, and the holders of the excess. */
+
+/* Sets the name and the verdict of a result. `why`: the reason why the rule cannot be evaluated. */
+void mt_gate_describe(struct mt_gate_work *work, struct mt_gate_result *result);
+void mt_gate_describe_not_evaluated(struct mt_gate_work *work, struct mt_gate_result *result,
+                                    const char *why);
+/* Adds the effect of other orders of addresses to the verdict if has_range is set. */
+void mt_gate_describe_range(struct mt_gate_work *work, struct mt_gate_result *result);
+/* Adds the holders of the excess. */
+void mt_gate_describe_culprit(struct mt_gate_work *work, struct mt_gate_result *result);
+
+/* Gates: checks whether a run meets its rules. A result has the excess over the rule, the
+ * responsible call site, and a fix. Plain data in one arena; nothing is printed here. */
+
+/* May make hundreds of passes over the source: `fits` searches, and after a failure other options
+ * are tried. Release *gates even after an error. */
+enum mt_status mt_gates_check(const struct mt_gate_check *check, struct mt_gates *gates,
+                              struct mt_error *error) MT_MUST_USE;
+void mt_gates_release(struct mt_gates *gates);
+
 #endif

@@ -1,5 +1,5 @@
 /* Words of gates: verdicts and culprits, one clause each. */
-#include "gate_words.h"
+#include "gate_result.h"
 
 #include <stdio.h>
 #include <string.h>

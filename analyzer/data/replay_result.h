@@ -33,7 +33,7 @@ struct mt_plan_share {
     uint64_t hits, misses;             /* served from the arena; place already in use */
 };
 
-/* Restored checkpoints of CUDA graph trees (pool_restores.h). */
+/* Restored checkpoints of CUDA graph trees (pool_tracks.h). */
 struct mt_restore_share {
     uint64_t restores;
     uint64_t blocks;        /* placed as in the checkpoint */
@@ -68,7 +68,7 @@ struct mt_replay_verify {
     uint64_t unexpected_segment_events; /* the replay did more than was recorded */
     uint64_t ooms, ooms_exact;
     uint64_t frees, frees_exact;           /* completed ones; exact: the block waited for it */
-    uint64_t end_levels, end_levels_exact; /* of the device and its segments (end_levels.h) */
+    uint64_t end_levels, end_levels_exact; /* of the device and its segments (verify.h) */
     bool actions_exact;                    /* all of them agree, except end levels */
     bool exact;                            /* all of them agree */
     uint8_t covered;                       /* enum mt_covered; 0 unless exact */

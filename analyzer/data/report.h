@@ -7,19 +7,66 @@
 #ifndef MT_ANALYZER_REPORT_H
 #define MT_ANALYZER_REPORT_H
 
+#include <stdint.h>
+
 #include "arena.h"
 #include "header.h"
 #include "holding.h"
-#include "model_list.h"
-#include "pass_log.h"
 #include "phase.h"
 #include "question.h"
 #include "replay_result.h"
-#include "role.h"
 #include "source.h"
 
+/* What each pass of an analysis read and cost: for developers of memtrace, not part of results. */
+
+#define MT_MAX_PASS_COSTS 48
+
+/* The cost of one part of the analysis. Excludes nested parts that have entries of their own. */
+struct mt_pass_cost {
+    const char *name;
+    uint64_t readings, events; /* of the source, as counted by mt_source */
+    uint64_t time_ns;
+    uint64_t memory_bytes; /* still allocated when it ends, as far as it is counted; 0 = unknown */
+};
+
+/* In order of their start. */
+struct mt_pass_log {
+    struct mt_pass_cost costs[MT_MAX_PASS_COSTS];
+    uint32_t count;
+};
+
+/* The models behind charts, and the model that summaries of ranks use. Everything about a model
+ * outside its own files is generated from its line here:
+ *
+ *   MT_MODEL_TIMELINE                   the bit that requests it (mt_analyze_options.models)
+ *   struct mt_timeline *timeline        its part of a device's report
+ *   mt_model_timeline                   its operations (model_feed.h)
+ *
+ * The struct is in timeline_model.h; that of population is below. */
+
+/* In the order in which they begin, receive events, and finish. */
+#define MT_MODELS(ROW)                                                                             \
+    ROW(TIMELINE, timeline)                                                                        \
+    ROW(FLAMECHART, flamechart)                                                                    \
+    ROW(BLOCKS, blocks)                                                                            \
+    ROW(HISTORY, history)                                                                          \
+    ROW(POPULATION, population)                                                                    \
+    ROW(ADDRESS, address)                                                                          \
+    ROW(MODULES, modules)                                                                          \
+    ROW(LEVEL_OVER_TIME, level_over_time)
+
+/* Indices in the list. */
+#define MT_MODEL_AT(NAME, name) MT_MODEL_AT_##NAME,
+enum mt_model_at { MT_MODELS(MT_MODEL_AT) MT_MODEL_COUNT };
+#undef MT_MODEL_AT
+
+/* Sets of models. */
+#define MT_MODEL_BIT(NAME, name) MT_MODEL_##NAME = 1 << MT_MODEL_AT_##NAME,
+enum mt_model_bit { MT_MODELS(MT_MODEL_BIT) };
+#undef MT_MODEL_BIT
+
 struct mt_symbols;    /* symbols.h */
-struct mt_module_row; /* modules_model.h */
+struct mt_module_row; /* module_table.h */
 
 /* One phase on one device. */
 struct mt_phase_use {
@@ -34,7 +81,7 @@ struct mt_idle_use {
     int32_t phase; /* among main phases of one name: the one with the highest peak */
     enum mt_role role;
     uint64_t bytes;
-    uint64_t movable_bytes; /* of these: not used in the phase (idle.h) */
+    uint64_t movable_bytes; /* of these: not used in the phase (block_watches.h) */
 };
 
 struct mt_peak {
@@ -102,7 +149,7 @@ struct mt_live_row {
     bool several_roles;
     uint64_t block_bytes; /* of each block; 0 = several sizes */
     uint64_t bytes, requested_bytes, blocks;
-    const struct mt_module_row *module; /* by module (modules_model.h); otherwise NULL */
+    const struct mt_module_row *module; /* by module (module_table.h); otherwise NULL */
 };
 
 enum mt_no_answer {
@@ -512,7 +559,7 @@ struct mt_device_report {
         *device_parts; /* NULL: no KV cache, driver calls not recorded, or contradictory numbers */
 
     struct mt_answer *answer; /* NULL unless there is a question */
-    /* timeline, flamechart, ...: the models of model_list.h. NULL if not requested, or if there is
+    /* timeline, flamechart, ...: the models of MT_MODELS. NULL if not requested, or if there is
      * nothing to show. */
     MT_MODELS(MT_MODEL_MEMBER)
 };

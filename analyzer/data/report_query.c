@@ -7,7 +7,6 @@
 #include "question.h"
 #include "report.h"
 #include "report_query.h"
-#include "role.h"
 #include "units.h"
 #include "util.h"
 

@@ -3,7 +3,6 @@
 #include <ctype.h>
 #include <string.h>
 
-#include "activation_peak.h"
 #include "arena.h"
 #include "finding.h"
 #include "frame_judge.h"
@@ -208,7 +207,7 @@ static const char *tell(const struct mt_finding_search *search, const struct lin
                            line->blocks == 1 ? "" : "s", label, mt_format_duration(n[2], age_ns));
 }
 
-/* PyTorch's names the modules (activation_peak.h). */
+/* PyTorch's names the modules (finding.h). */
 static const struct mt_framework_texts advice = {
     {[MT_FRAMEWORK_UNKNOWN] =
          "gradient checkpointing: recompute them in backward instead of keeping them",

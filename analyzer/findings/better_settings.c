@@ -1,6 +1,9 @@
 /* Findings about settings: those under which the run would have reserved less, and those that get
  * past the end of the run.
  *
+ * Findings about settings: those under which the run would have reserved less, and those that get
+ * past the end of the run.
+ *
  * Settings of PyTorch's allocator under which the run would have reserved less: its defaults, if it
  * had others, and expandable segments. Both are replayed, under the limit of the run. Only the
  * saving of a replay is claimed, and no setting is advised that increases the need of the device.
@@ -298,7 +301,7 @@ static enum mt_status find(struct mt_finding_search *search)
 const struct mt_finding_ops mt_finding_better_settings = {.ask = ask, .find = find};
 
 /* The cause of the run's end: the setting that gets past it, or how many bytes fewer must be alive
- * and the largest holders. oom_answers.h has the answer itself, by replays. */
+ * and the largest holders. needs.h has the answer itself, by replays. */
 
 enum { MAX_CANDIDATES = 3 };
 

@@ -1,5 +1,7 @@
 /* Findings about a model that is on the device in two dtypes.
  *
+ * Findings about a model that is on the device in two dtypes.
+ *
  * A model that is on the device twice during set-up, in two dtypes: converted to half precision
  * after it was moved there, or loaded there and then copied. If the peak is in set-up, blocks that
  * are gone when the first phase begins are compared with those that stay. If nearly all of them
@@ -10,11 +12,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis.h"
 #include "finding.h"
 #include "grow.h"
 #include "map.h"
 #include "process_memory.h"
-#include "read_again.h"
 #include "site.h"
 #include "units.h"
 #include "util.h"

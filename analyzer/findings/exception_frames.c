@@ -1,18 +1,17 @@
 /* An exception that holds frames: memory of a failed attempt remains while the next one runs. In an
  * `except` block, and as long as anything refers to the exception, its traceback holds the frames
  * of all calls that it passed through, and with them their local variables. Evidence: blocks of the
- * failed attempt exist when the program returns to a place which that attempt had passed,
- * and then they end all together, or never. Working data ends one by one. */
+ * failed attempt exist when the program returns to a place which that attempt had passed, and then
+ * they end all together, or never. Working data ends one by one. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "analysis.h"
+#include "block_watches.h"
 #include "finding.h"
 #include "grow.h"
-#include "lives.h"
 #include "map.h"
 #include "process_memory.h"
-#include "read_again.h"
 #include "report_query.h"
 #include "roles.h"
 #include "site.h"

@@ -10,7 +10,6 @@
 #include "grow.h"
 #include "heaps.h"
 #include "process_memory.h"
-#include "read_again.h"
 #include "report.h"
 #include "report_query.h"
 #include "shell_word.h"

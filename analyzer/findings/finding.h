@@ -6,11 +6,16 @@
 #include <stdbool.h>
 
 #include "analysis.h"
+#include "arena.h"
+#include "block_watches.h"
 #include "report.h"
+#include "site.h"
 #include "status.h"
 #include "symbols.h"
 #include "trend.h"
 #include "util.h"
+
+struct mt_analysis;
 
 /* Marks of stacks. A stack has the mark of its innermost frame that has a mark. Each frame and each
  * stack is judged once. */
@@ -182,5 +187,63 @@ void mt_retime_alloc(struct mt_retime *retime, uint16_t device, uint64_t before,
 enum mt_status mt_retime_replay(struct mt_retime *retime, struct mt_finding_search *search,
                                 struct mt_retimed_peaks *peaks) MT_MUST_USE;
 void mt_retime_release(struct mt_retime *retime);
+
+/* Findings: suggested changes of the program or its settings, each with evidence, and with the
+ * replay that proves the saving. */
+
+/* Call it before the pass `blocks`: requests the data that findings need. */
+void mt_findings_begin(struct mt_analysis *analysis);
+
+/* Fills devices[].findings, the most severe first, then the largest. Reads the source again, from
+ * its start, if a finding requires it: call it last. */
+enum mt_status mt_findings_fill(struct mt_analysis *analysis) MT_MUST_USE;
+
+/* Text for a device without findings: what was examined, and what could not be. */
+
+/* Returns one sentence without a period, in the arena, for a run in which no request is known to
+ * have been refused. */
+const char *mt_nothing_found(struct mt_arena *arena, const struct mt_report *report,
+                             const struct mt_device_report *device);
+
+/* Findings about activations at the peak: those that wait for backward, those of the loss, and
+ * matrices of attention. */
+
+/* Advice on recomputing activations instead of keeping them, in terms of the library in use. */
+
+/* Returns the code to write, in the arena: the library's own call if it has one
+ * ("model.gradient_checkpointing_enable()"), otherwise torch.utils.checkpoint around the module of
+ * the site. */
+const char *mt_checkpoint_advice(struct mt_arena *arena, const struct mt_symbols *symbols,
+                                 struct mt_site site);
+
+/* Buffers that each step replaces by a longer one, x = torch.cat([x, new]). The evidence is a line
+ * of the program whose blocks outlive their step and end in the next step, which leaves more bytes
+ * behind. Batches of growing length also leave more bytes behind. A replacement differs from them:
+ * it is allocated while the old block exists. It is longer by the size of a block that the step
+ * allocated before, or by a constant fraction of that size (a third, for keys and values that were
+ * computed together). */
+
+#define MT_MAX_REPLACED 8 /* lines; the largest */
+
+struct mt_replaced {
+    uint32_t frame, stack;   /* the line, and one stack of it */
+    uint32_t first_step;     /* first step that left blocks; each later step left more */
+    uint32_t blocks, stacks; /* blocks that the last step left, and the number of their stacks */
+    bool even;               /* the additional bytes are the same in each step */
+    uint64_t old_bytes, new_bytes; /* bytes that the step before `begin` and the last step left */
+};
+
+/* Searches the steps [begin, end) of `lives` for such buffers; begin > 0. mt_replaced_find reads
+ * the source from its start to its end only if some lines leave more in each step, in total at
+ * least `least_bytes`. `lines` has room for MT_MAX_REPLACED. */
+struct mt_replaced_question {
+    const struct mt_device_report *device;
+    const struct mt_lives *lives;
+    uint32_t begin, end;
+    uint64_t least_bytes;
+};
+enum mt_status mt_replaced_find(struct mt_analysis *analysis,
+                                const struct mt_replaced_question *question,
+                                struct mt_replaced *lines, uint32_t *count) MT_MUST_USE;
 
 #endif

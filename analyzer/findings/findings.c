@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "finding.h"
-#include "findings.h"
 #include "report.h"
 #include "report_query.h"
 #include "status.h"

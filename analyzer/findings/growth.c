@@ -1,10 +1,13 @@
 /* Findings about the course of the steps: memory that each step leaves behind, and a peak that
  * occurs once.
  *
+ * Findings about the course of the steps: memory that each step leaves behind, and a peak that
+ * occurs once.
+ *
  * Growth: every step leaves memory behind that nothing frees. Two things are required: evidence,
  * which is blocks allocated in consecutive steps at one line of the program that all exist when the
  * last step begins; and the trend, memory after a step rises with the steps (trend.h). Replaced
- * blocks are evidence if the new one is made from the old one (replaced.h), but not otherwise (the
+ * blocks are evidence if the new one is made from the old one (finding.h), but not otherwise (the
  * output of a longer batch). Blocks that a queue of several steps frees later are not evidence.
  *
  * Warm-up steps count neither for the rate nor against it. It is still unknown what the last two
@@ -13,7 +16,6 @@
 
 #include "finding.h"
 #include "process_memory.h"
-#include "replaced.h"
 #include "report_query.h"
 #include "site.h"
 #include "units.h"

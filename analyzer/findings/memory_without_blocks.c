@@ -3,11 +3,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis.h"
 #include "buf.h"
 #include "finding.h"
 #include "grow.h"
 #include "process_memory.h"
-#include "read_again.h"
 #include "report_query.h"
 #include "site.h"
 #include "units.h"

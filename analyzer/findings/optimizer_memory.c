@@ -3,11 +3,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis.h"
 #include "finding.h"
 #include "grow.h"
 #include "map.h"
 #include "process_memory.h"
-#include "read_again.h"
 #include "units.h"
 
 /* The optimizer's state for each parameter, if it is a large part of the peak. That optimizer needs

@@ -1,6 +1,6 @@
-#include "replaced.h"
+#include "analysis.h"
+#include "finding.h"
 #include "process_memory.h"
-#include "read_again.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* Inputs that the model of addresses needs before the pass `blocks`. */
 #include "analysis.h"
-#include "model_ops.h"
+#include "model_feed.h"
 
 #include "address_model.h"
 #include "blocks_model.h"

@@ -8,10 +8,7 @@
 #include "blocks_model.h"
 #include "holding.h"
 #include "model_feed.h"
-#include "model_ops.h"
-#include "model_window.h"
 #include "process_memory.h"
-#include "role.h"
 #include "timeline_model.h"
 #include "util.h"
 

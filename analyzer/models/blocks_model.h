@@ -13,8 +13,7 @@
 #include "flamechart_model.h"
 #include "holding.h"
 #include "model_feed.h"
-#include "model_window.h"
-#include "role.h"
+#include "timeline_model.h"
 
 /* Single blocks that are kept by name: those with the highest scores of all candidates. O(1) for
  * most, O(log capacity) for a block that is kept. */

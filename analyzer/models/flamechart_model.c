@@ -1,18 +1,218 @@
 /* One pass. Phases open and close at their own events. Between them every ALLOC and FREE compares
  * its stack with the open one, closes the frames that are not shared, opens the rest, and adds its
  * bytes to the innermost cell. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "analysis.h"
-#include "cell_nest.h"
-#include "flamechart_cell.h"
+#include "arena.h"
 #include "flamechart_model.h"
-#include "model_ops.h"
-#include "model_window.h"
+#include "model_feed.h"
 #include "report.h"
+#include "status.h"
 #include "timeline_model.h"
 #include "util.h"
 #include "work_kinds.h"
+
+/* Nested intervals of time as they open and close, with the changes of memory in each. Narrow ones
+ * are merged with their neighbors, so their number depends only on the resolution.
+ *
+ * A wide cell is written when it closes. A narrow one waits with the surrounding cell: the next
+ * narrow neighbor joins it, until the two are wide, or a wide neighbor or a gap follows. Cells that
+ * wait inside a narrow cell move with it. So merged cells of two corresponding rows differ by at
+ * most a few bins at their edges, and the number of cells is always O(bins * rows). */
+
+/* Rows of cells; an inner cell is in a larger row than the surrounding one. */
+#define MT_NEST_ROWS 31 /* <= 32: rows are bits of a mask */
+
+struct open_cell {
+    struct mt_cell cell;
+    /* By row: narrow cells inside this one that wait for more of their kind. Deeper ones are inside
+     * the shallower ones. */
+    struct mt_cell *waiting;
+    uint32_t waiting_rows; /* bit r: a cell waits in row r */
+};
+
+enum { CHUNK_CELLS = 256 };
+
+struct mt_cell_chunk {
+    struct mt_cell_chunk *next;
+    uint32_t count;
+    struct mt_cell cells[CHUNK_CELLS];
+};
+
+struct cell_nest {
+    struct mt_arena *arena;
+    uint64_t bin_ns, bin_events;             /* narrow: below both */
+    struct open_cell open[MT_NEST_ROWS + 1]; /* [0] surrounds all and is not a cell */
+    uint32_t open_count;                     /* without [0] */
+    struct mt_cell_chunk *chunks;
+    uint32_t cell_count;
+};
+
+static void cell_nest_init(struct cell_nest *nest, struct mt_arena *arena, uint64_t bin_ns,
+                           uint64_t bin_events)
+{
+    struct mt_cell *waiting =
+        mt_arena_array(arena, (size_t)(MT_NEST_ROWS + 1) * MT_NEST_ROWS, sizeof *waiting);
+
+    memset(nest, 0, sizeof *nest);
+    nest->arena = arena;
+    nest->bin_ns = bin_ns;
+    nest->bin_events = bin_events;
+    for (size_t i = 0; i <= MT_NEST_ROWS; i++)
+        nest->open[i].waiting = waiting + i * MT_NEST_ROWS;
+}
+
+static void emit(struct cell_nest *nest, const struct mt_cell *cell)
+{
+    struct mt_cell_chunk *chunk = nest->chunks;
+
+    if (!chunk || chunk->count == CHUNK_CELLS) {
+        chunk = mt_arena_alloc(nest->arena, sizeof *chunk);
+        chunk->next = nest->chunks;
+        nest->chunks = chunk;
+    }
+    chunk->cells[chunk->count++] = *cell;
+    nest->cell_count++;
+}
+
+static uint32_t lowest_row(uint32_t rows)
+{
+    return (uint32_t)__builtin_ctz(rows);
+}
+
+/* Writes the cells that wait in the open cell at `depth`. Cells that wait further out precede them
+ * and must not grow across them, so they go first. */
+static void flush(struct cell_nest *nest, uint32_t depth)
+{
+    for (uint32_t i = 0; i <= depth; i++) {
+        struct open_cell *open = &nest->open[i];
+
+        for (; open->waiting_rows; open->waiting_rows &= open->waiting_rows - 1)
+            emit(nest, &open->waiting[lowest_row(open->waiting_rows)]);
+    }
+}
+
+static bool is_narrow(const struct cell_nest *nest, const struct mt_cell *from,
+                      const struct mt_cell *to)
+{
+    return to->end_t_ns - from->begin_t_ns < nest->bin_ns &&
+           to->end_event - from->begin_event < nest->bin_events;
+}
+
+static bool is_gap(const struct cell_nest *nest, const struct mt_cell *left,
+                   const struct mt_cell *right)
+{
+    return right->begin_t_ns - left->end_t_ns >= nest->bin_ns ||
+           right->begin_event - left->end_event >= nest->bin_events;
+}
+
+/* Adds a narrow cell to what waits in its row of `around`. */
+static void join(struct open_cell *around, const struct mt_cell *cell)
+{
+    struct mt_cell *into = &around->waiting[cell->row];
+
+    if (!(around->waiting_rows >> cell->row & 1)) {
+        *into = *cell;
+        around->waiting_rows |= 1u << cell->row;
+        return;
+    }
+    if (into->kind != cell->kind || into->frame != cell->frame)
+        into->frame = MT_NO_ID;
+    if (into->kind != cell->kind)
+        into->kind = MT_CELL_FRAME;
+    into->merged += cell->merged;
+    into->end_t_ns = cell->end_t_ns;
+    into->end_event = cell->end_event;
+    into->net_bytes += cell->net_bytes;
+    into->peak_allocated = mt_max_u64(into->peak_allocated, cell->peak_allocated);
+}
+
+/* The narrow cell that was closed last, and the cells waiting in it, now wait in the surrounding
+ * one. */
+static void wait_in(struct cell_nest *nest, struct open_cell *around, struct open_cell *inner)
+{
+    const struct mt_cell *waiting = &around->waiting[inner->cell.row];
+
+    if (around->waiting_rows >> inner->cell.row & 1 && is_gap(nest, waiting, &inner->cell)) {
+        flush(nest, nest->open_count);
+    }
+    join(around, &inner->cell);
+    for (; inner->waiting_rows; inner->waiting_rows &= inner->waiting_rows - 1)
+        join(around, &inner->waiting[lowest_row(inner->waiting_rows)]);
+    if (!is_narrow(nest, waiting, waiting))
+        flush(nest, nest->open_count);
+}
+
+/* Opens a cell inside the innermost open one: kind, row, phase, frame, begin_* and peak_allocated
+ * (the level at its start) as given. */
+static void cell_nest_open(struct cell_nest *nest, const struct mt_cell *cell)
+{
+    struct open_cell *open = &nest->open[++nest->open_count];
+
+    open->cell = *cell;
+    open->cell.merged = 1;
+    open->cell.net_bytes = 0;
+}
+
+/* Records a change of memory in the innermost cell. O(1). */
+static void cell_nest_change(struct cell_nest *nest, int64_t delta, uint64_t allocated_after)
+{
+    struct mt_cell *cell = &nest->open[nest->open_count].cell;
+
+    cell->net_bytes += delta;
+    cell->peak_allocated = mt_max_u64(cell->peak_allocated, allocated_after);
+}
+
+/* Closes the innermost cell. */
+static void cell_nest_close(struct cell_nest *nest, uint64_t t_ns, uint64_t event)
+{
+    struct open_cell *inner = &nest->open[nest->open_count--];
+    struct open_cell *around = &nest->open[nest->open_count];
+    struct mt_cell *cell = &inner->cell;
+
+    cell->end_t_ns = t_ns;
+    cell->end_event = event;
+    around->cell.net_bytes += cell->net_bytes;
+    around->cell.peak_allocated = mt_max_u64(around->cell.peak_allocated, cell->peak_allocated);
+    if (is_narrow(nest, cell, cell)) {
+        wait_in(nest, around, inner);
+        return;
+    }
+    flush(nest, nest->open_count);
+    emit(nest, cell);
+    flush(nest, nest->open_count + 1);
+}
+
+static int compare_cells(const void *a, const void *b)
+{
+    const struct mt_cell *left = a, *right = b;
+
+    if (left->row != right->row)
+        return left->row < right->row ? -1 : 1;
+    if (left->begin_event != right->begin_event)
+        return left->begin_event < right->begin_event ? -1 : 1;
+    if (left->end_event != right->end_event)
+        return left->end_event < right->end_event ? -1 : 1;
+    return left->begin_t_ns < right->begin_t_ns ? -1 : left->begin_t_ns > right->begin_t_ns;
+}
+
+/* All cells by row, then start; none may be open. */
+static void cell_nest_finish(struct cell_nest *nest, struct mt_cell **cells, uint32_t *count)
+{
+    uint32_t filled = 0;
+
+    flush(nest, 0);
+    *cells = mt_arena_array(nest->arena, nest->cell_count, sizeof **cells);
+    for (struct mt_cell_chunk *chunk = nest->chunks; chunk; chunk = chunk->next) {
+        memcpy(*cells + filled, chunk->cells, chunk->count * sizeof **cells);
+        filled += chunk->count;
+    }
+    if (filled)
+        qsort(*cells, filled, sizeof **cells, compare_cells);
+    *count = filled;
+}
 
 enum { PHASE_ROWS = 6, DEFAULT_BINS = 2048, MAX_BINS = 8192, NOT_SHOWN = -1 };
 
@@ -34,7 +234,7 @@ struct mt_flamechart_builder {
     struct mt_flamechart *chart;
 
     struct mt_named_frames named;
-    struct mt_cell_nest nest;
+    struct cell_nest nest;
     struct mt_level_curve time_curve, event_curve;
     struct common_row common[MT_NAMED_FRAMES_DEPTH];
 
@@ -140,8 +340,8 @@ void mt_flamechart_builder_new(struct mt_arena *arena, const struct mt_flamechar
     builder->clock_ns = window->begin_t_ns;
     mt_named_frames_init(&builder->named, arena, symbols);
     assign_phase_rows(builder);
-    mt_cell_nest_init(&builder->nest, arena, (window->end_t_ns - window->begin_t_ns) / bins,
-                      (window->end_event - window->begin_event) / bins);
+    cell_nest_init(&builder->nest, arena, (window->end_t_ns - window->begin_t_ns) / bins,
+                   (window->end_event - window->begin_event) / bins);
     mt_level_curve_init(&builder->time_curve, arena, window->begin_t_ns, window->end_t_ns, bins);
     mt_level_curve_init(&builder->event_curve, arena, window->begin_event, window->end_event, bins);
     *out = builder;
@@ -160,10 +360,10 @@ static void close_frames(struct mt_flamechart_builder *builder, uint32_t keep, u
 {
     if (builder->in_no_stack) {
         builder->in_no_stack = false;
-        mt_cell_nest_close(&builder->nest, t_ns, event);
+        cell_nest_close(&builder->nest, t_ns, event);
     }
     for (; builder->path_count > keep; builder->path_count--)
-        mt_cell_nest_close(&builder->nest, t_ns, event);
+        cell_nest_close(&builder->nest, t_ns, event);
 }
 
 static void close_phase(struct mt_flamechart_builder *builder)
@@ -175,7 +375,7 @@ static void close_phase(struct mt_flamechart_builder *builder)
 
     close_frames(builder, 0, t_ns, event);
     builder->open_phase_count--;
-    mt_cell_nest_close(&builder->nest, t_ns, event);
+    cell_nest_close(&builder->nest, t_ns, event);
 }
 
 static void open_phase(struct mt_flamechart_builder *builder, uint32_t index)
@@ -195,7 +395,7 @@ static void open_phase(struct mt_flamechart_builder *builder, uint32_t index)
     close_frames(builder, 0, cell.begin_t_ns, cell.begin_event);
     builder->open_phases[builder->open_phase_count] = (int32_t)index;
     builder->open_ends[builder->open_phase_count++] = mt_max_u64(end, cell.begin_event);
-    mt_cell_nest_open(&builder->nest, &cell);
+    cell_nest_open(&builder->nest, &cell);
 }
 
 static void on_state(void *builder, const struct mt_model_state *state)
@@ -302,7 +502,7 @@ static void enter_no_stack(struct mt_flamechart_builder *builder, const struct m
         return;
     close_frames(builder, 0, t_ns, event->seq);
     builder->in_no_stack = true;
-    mt_cell_nest_open(&builder->nest, &cell);
+    cell_nest_open(&builder->nest, &cell);
 }
 
 static void enter_stack(struct mt_flamechart_builder *builder, const struct mt_event *event,
@@ -326,7 +526,7 @@ static void enter_stack(struct mt_flamechart_builder *builder, const struct mt_e
 
         note_common(builder, shared, frames[shared]);
         builder->path[builder->path_count++] = frames[shared];
-        mt_cell_nest_open(&builder->nest, &cell);
+        cell_nest_open(&builder->nest, &cell);
     }
 }
 
@@ -389,7 +589,7 @@ void mt_flamechart_builder_add(struct mt_flamechart_builder *builder, const stru
     change = (int64_t)(allocated_after - builder->allocated);
     builder->allocated = allocated_after;
     builder->chart->events++;
-    mt_cell_nest_change(&builder->nest, change, allocated_after);
+    cell_nest_change(&builder->nest, change, allocated_after);
     note_level(builder, t_ns, event->seq, allocated_after);
 }
 
@@ -419,7 +619,7 @@ void mt_flamechart_builder_finish(struct mt_flamechart_builder *builder, struct 
     if (!builder->started)
         start(builder, builder->allocated);
     close_all(builder);
-    mt_cell_nest_finish(&builder->nest, &chart->cells, &chart->cell_count);
+    cell_nest_finish(&builder->nest, &chart->cells, &chart->cell_count);
     chart->begin_t_ns = builder->window.begin_t_ns;
     chart->end_t_ns = builder->window.end_t_ns;
     chart->begin_event = builder->window.begin_event;

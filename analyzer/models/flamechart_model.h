@@ -10,9 +10,9 @@
 #ifndef MT_ANALYZER_FLAMECHART_MODEL_H
 #define MT_ANALYZER_FLAMECHART_MODEL_H
 
-#include "flamechart_cell.h"
 #include "report.h"
 #include "symbols.h"
+#include "timeline_model.h"
 
 struct mt_flamechart {
     uint64_t begin_t_ns, end_t_ns, begin_event, end_event; /* window */

@@ -1,11 +1,13 @@
-/* The history of a device as columns of changes, built by history_model.h. */
+/* The history of a device as columns of changes, and its groups. */
 #ifndef MT_ANALYZER_HISTORY_H
 #define MT_ANALYZER_HISTORY_H
 
 #include "arena.h"
 #include "counters.h"
+#include "layers_model.h"
 #include "symbols.h"
-#include "timeline_bins.h"
+
+struct mt_history_builder;
 
 /* What the blocks of a group have in common. */
 enum mt_history_detail {
@@ -55,5 +57,71 @@ struct mt_history {
     uint32_t change_count;
     uint64_t small_bytes; /* groups with less may have been merged; 0 = none */
 };
+
+/* A set of groups, found by their common properties, and the functions that reduce it. */
+
+/* Zeroed memory is an empty set. */
+struct mt_history_groups {
+    struct mt_history_group *list;
+    uint32_t count, capacity;
+    struct mt_map ids; /* hash -> index */
+};
+
+/* The group with the key of `like`, added if missing. Amortized O(1). */
+void mt_history_groups_find(struct mt_history_groups *groups, const struct mt_history_group *like,
+                            uint32_t *index);
+void mt_history_groups_release(struct mt_history_groups *groups);
+
+/* Merges every group with less than `small_bytes` into a coarser one. *into becomes an array of the
+ * new numbers of the previous groups; the caller frees it. */
+void mt_history_groups_merge(struct mt_history_groups *groups, const struct mt_symbols *symbols,
+                             uint64_t small_bytes, uint32_t **into);
+
+/* Assigns groups their new numbers below `group_count`, and merges the changes of each column. */
+void mt_history_renumber(struct mt_history_column *columns, uint32_t column_count,
+                         struct mt_history_change *changes, uint32_t *change_count,
+                         const uint32_t *into, uint32_t group_count);
+
+/* Makes a history small enough for a page: merges groups, the smallest first, until at most these
+ * numbers of groups and changes remain. */
+void mt_history_reduce(struct mt_history *history, uint32_t most_groups, uint32_t most_changes);
+
+/* Holders of memory at every time: the trace cut into columns of equal busy time, or of equally
+ * many events, each with the state at its fullest instant, as differences between neighbors. Exact
+ * to the byte. Detail that does not fit in a page is merged, not dropped: groups that never held
+ * much are merged, first over sizes, then over stacks, then over sites.
+ *
+ * Built in one pass; size does not depend on the length of the trace. */
+
+#define MT_HISTORY_COLUMNS 512u
+
+/* Limits of the finished history, for all devices together. */
+#define MT_HISTORY_GROUPS  2000u
+#define MT_HISTORY_CHANGES 20000u
+
+/* Creates a builder. `start` is the state before the first event. Its allocated bytes are those of
+ * the blocks that begin `at_start`. */
+void mt_history_builder_new(struct mt_arena *arena, const struct mt_symbols *symbols,
+                            const struct mt_timeline *axis, bool by_event,
+                            const struct mt_bytes *start, struct mt_history_builder **builder);
+void mt_history_builder_release(struct mt_history_builder *builder);
+
+/* Interns a text in the builder, so that equal texts have equal pointers. */
+const char *mt_history_word(struct mt_history_builder *builder, const char *text);
+
+/* A block is allocated or freed. Live blocks have different numbers. `group` has words of the
+ * builder. at_start: the event describes the state at the start of the trace. */
+void mt_history_birth(struct mt_history_builder *builder, uint32_t block,
+                      const struct mt_history_group *group, uint64_t bytes, bool at_start);
+void mt_history_death(struct mt_history_builder *builder, uint32_t block, uint64_t bytes,
+                      bool at_start);
+
+/* State after an event, following its allocations and frees; in order. Blocks that begin before the
+ * first event are the state at the start. */
+void mt_history_state(struct mt_history_builder *builder, uint64_t t_ns, uint64_t event,
+                      int32_t phase, const struct mt_bytes *bytes);
+
+/* The model, not reduced, in the arena. The builder must still be released. */
+void mt_history_finish(struct mt_history_builder *builder, struct mt_history **history);
 
 #endif

@@ -1,10 +1,9 @@
 /* Turns lives into groups. The words of a block (site, phase, role) depend on few facts, and are
  * made once for each combination of them. */
-#include "attributed.h"
 #include "analysis.h"
-#include "history_model.h"
-#include "history_groups.h"
-#include "model_ops.h"
+#include "attributed.h"
+#include "history.h"
+#include "model_feed.h"
 #include "process_memory.h"
 #include "report_query.h"
 #include "timeline_model.h"

@@ -1,4 +1,4 @@
-#include "history_groups.h"
+#include "history.h"
 #include "process_memory.h"
 
 #include <stdlib.h>

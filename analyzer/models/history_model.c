@@ -1,4 +1,4 @@
-/* Between two instants only differences are kept (history_model.h). A new maximum settles the later
+/* Between two instants only differences are kept (history.h). A new maximum settles the later
  * changes. A finished column writes the settled changes, and the later ones are the state at the
  * start of the next column. Every change is moved at most twice, so an event costs O(1). */
 #include <stdbool.h>
@@ -7,8 +7,6 @@
 #include <string.h>
 
 #include "history.h"
-#include "history_groups.h"
-#include "history_model.h"
 #include "phase.h"
 #include "process_memory.h"
 #include "util.h"

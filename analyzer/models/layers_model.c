@@ -8,12 +8,11 @@
 
 #include "analysis.h"
 #include "attributed.h"
+#include "holding.h"
 #include "icicle.h"
 #include "layers_model.h"
 #include "process_memory.h"
 #include "question.h"
-#include "role.h"
-#include "timeline_bins.h"
 #include "util.h"
 
 #define LAYER_GROUPS 4096 /* later ones share number 0 */

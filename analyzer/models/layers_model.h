@@ -5,14 +5,41 @@
 #ifndef MT_ANALYZER_LAYERS_MODEL_H
 #define MT_ANALYZER_LAYERS_MODEL_H
 
+#include <stdint.h>
+
+#include "holding.h"
 #include "model_feed.h"
 #include "question.h"
-#include "role.h"
 
 struct mt_layer_groups;
-
 struct mt_analysis;
 struct mt_timeline;
+struct mt_layers_builder;
+
+/* The parts of a timeline: its bins, and the time shown. */
+
+struct mt_bin {
+    uint64_t t_ns, event;               /* of the instant */
+    uint64_t role_bytes[MT_ROLE_COUNT]; /* sum = allocated */
+    uint64_t allocated, requested;
+    uint64_t reserved_max;  /* in the bin */
+    uint64_t allocated_min; /* in the bin */
+};
+
+/* Drawn time, in order; between two spans is a folded gap. */
+struct mt_span {
+    uint64_t begin_t_ns, end_t_ns;
+};
+
+struct mt_timeline {
+    struct mt_bin *time_bins, *event_bins;
+    uint32_t bin_count;
+    struct mt_span *spans;
+    uint32_t span_count;
+    uint64_t busy_ns; /* sum of spans */
+    uint64_t first_event, last_event;
+    const struct mt_layers *layers; /* NULL: by role, as in the bins */
+};
 
 #define MT_MAX_LAYERS 8 /* including the one of all others */
 
@@ -30,8 +57,6 @@ struct mt_layers {
     /* of bin i and layer j at [i * count + j]; sum over j = the bin's allocated */
     uint64_t *time_bytes, *event_bytes;
 };
-
-struct mt_layers_builder;
 
 /* The options of the analysis choose the kind of layers. */
 void mt_layers_builder_new(struct mt_analysis *analysis, struct mt_layers_builder **builder);

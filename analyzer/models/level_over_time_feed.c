@@ -2,9 +2,9 @@
  * next ones with the current levels, so every event costs O(1). */
 #include "analysis.h"
 #include "level_over_time_model.h"
-#include "model_ops.h"
-#include "model_window.h"
+#include "model_feed.h"
 #include "stable_hash.h"
+#include "timeline_model.h"
 #include "util.h"
 
 struct course_feed {

@@ -1,7 +1,6 @@
-#include "models.h"
 
 #include "analysis.h"
-#include "model_ops.h"
+#include "model_feed.h"
 #include "util.h"
 
 #define DECLARE(NAME, name)  extern const struct mt_model_ops mt_model_##name;

@@ -1,6 +1,6 @@
 /* Groups of layers come from the calls of the model, their parameters from the order in which they
  * were made (module_identity.h); then every block is assigned to its row. */
-#include "module_blocks.h"
+#include "module_table.h"
 
 #include "buf.h"
 #include "grow.h"

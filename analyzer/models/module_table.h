@@ -10,8 +10,9 @@
 #ifndef MT_ANALYZER_MODULE_TABLE_H
 #define MT_ANALYZER_MODULE_TABLE_H
 
+#include "holding.h"
+#include "module_identity.h"
 #include "parameter_layers.h"
-#include "role.h"
 
 enum mt_module_kind {
     MT_MODULE_LAYER,
@@ -20,7 +21,6 @@ enum mt_module_kind {
     MT_MODULE_OUTSIDE, /* not of the model: inputs, libraries, ... */
     MT_MODULE_UNKNOWN
 };
-enum { MT_MODULE_KINDS = MT_MODULE_UNKNOWN + 1 };
 
 struct mt_module_row {
     enum mt_module_kind kind;
@@ -39,5 +39,24 @@ struct mt_modules {
     uint32_t row_count;
     uint32_t layer_count; /* rows that are layers */
 };
+
+/* The table of modules as a model of the report, and as the answer to a question.
+ */
+
+/* "layer", "module", "outside_layers", "outside_model", "not_known". */
+const char *mt_module_kind_name(enum mt_module_kind kind);
+
+struct mt_answer;
+struct mt_arena;
+
+/* The rows of a question by module, by bytes. */
+void mt_modules_answer(const struct mt_modules *modules, struct mt_arena *arena,
+                       struct mt_answer *answer);
+
+/* Makes the table of modules from the live blocks of an instant. */
+
+/* The rows, in the arena. */
+void mt_modules_make(struct mt_arena *arena, const struct mt_module_input *input,
+                     struct mt_modules *modules);
 
 #endif

@@ -1,13 +1,15 @@
-#include "modules_model.h"
-
 #include <stdlib.h>
 #include <string.h>
 
 #include "analysis.h"
 #include "grow.h"
-#include "model_ops.h"
-#include "module_blocks.h"
+#include "holding.h"
+#include "model_feed.h"
+#include "module_identity.h"
+#include "module_table.h"
 #include "process_memory.h"
+
+enum { MT_MODULE_KINDS = MT_MODULE_UNKNOWN + 1 };
 
 struct builder {
     const struct mt_analysis *analysis;

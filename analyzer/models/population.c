@@ -2,8 +2,8 @@
  * step. Streamed; grouped like a snapshot, except that phases of one name count as one, so it is
  * bounded by distinct stacks and sizes. A block is judged when it ends, because then it is known
  * whether it lived long enough. */
-#include "model_ops.h"
-#include "model_window.h"
+#include "model_feed.h"
+#include "timeline_model.h"
 
 #include <stdlib.h>
 #include <string.h>

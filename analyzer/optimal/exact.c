@@ -1,4 +1,4 @@
-#include "exact.h"
+#include "placement.h"
 
 #include <stdlib.h>
 #include <string.h>

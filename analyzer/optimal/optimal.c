@@ -4,7 +4,6 @@
 
 #include "buffers.h"
 #include "clock.h"
-#include "exact.h"
 #include "optimal.h"
 #include "placement.h"
 #include "process_memory.h"

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "buffers.h"
 #include "clock.h"
 #include "grow.h"
-#include "instance.h"
 #include "placement.h"
 #include "process_memory.h"
 

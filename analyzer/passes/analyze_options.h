@@ -2,9 +2,9 @@
 #ifndef MT_ANALYZER_ANALYZE_OPTIONS_H
 #define MT_ANALYZER_ANALYZE_OPTIONS_H
 
-#include "model_list.h"
 #include "question.h"
 #include "replay.h"
+#include "report.h"
 
 /* Called occasionally with the current activity ("analyzing", static) and its progress, 0 to 1.
  * Each activity starts again at 0. */

@@ -9,7 +9,6 @@
 #include "process_memory.h"
 #include "report.h"
 #include "site.h"
-#include "snapshot.h"
 #include "ties.h"
 #include "util.h"
 #include "work_kinds.h"

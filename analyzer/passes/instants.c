@@ -1,4 +1,4 @@
-#include "instants.h"
+#include "analysis.h"
 
 #include "util.h"
 

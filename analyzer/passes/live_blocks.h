@@ -3,12 +3,10 @@
 #ifndef MT_ANALYZER_LIVE_BLOCKS_H
 #define MT_ANALYZER_LIVE_BLOCKS_H
 
-#include "idle.h"
-#include "block_life.h"
-#include "lives.h"
+#include "attributed.h"
+#include "block_watches.h"
+#include "holding.h"
 #include "model_feed.h"
-#include "pins.h"
-#include "snapshot.h"
 #include "survey.h"
 #include "ties.h"
 

@@ -1,4 +1,4 @@
-/* The listeners of the pass `blocks`: models of charts (models/models.h) that receive each
+/* The listeners of the pass `blocks`: models of charts (struct mt_model_ops) that receive each
  * block when it is allocated and freed, and the state of the device after each event. */
 #ifndef MT_ANALYZER_MODEL_FEED_H
 #define MT_ANALYZER_MODEL_FEED_H
@@ -6,11 +6,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "block_life.h"
 #include "counters.h"
 #include "event.h"
-#include "model_list.h"
+#include "holding.h"
+#include "report.h"
 #include "status.h"
+
+struct mt_analysis;
 
 /* A device after an event that concerns its memory. */
 struct mt_model_state {
@@ -47,5 +49,35 @@ static inline void mt_model_feeds_release(struct mt_model_feeds *feeds)
             feeds->feeds[i].release(feeds->feeds[i].builder);
     feeds->count = 0;
 }
+
+/* A model of a chart as a plug-in: one file each, one line in report.h. */
+
+struct mt_model_ops {
+    /* Begins the model of the survey's device `slot`, in the pass `wanted`, when peaks, steps and
+     * pauses are known. Leaves feed->builder NULL if there is nothing to show for this device. */
+    enum mt_status (*begin)(struct mt_analysis *analysis, uint32_t slot,
+                            struct mt_model_feed *feed);
+    /* After the last event: adds the model to the report. */
+    enum mt_status (*finish)(struct mt_analysis *analysis, void *builder,
+                             struct mt_device_report *out);
+    /* The event after which the model needs a snapshot of all live blocks. NULL = none. */
+    uint64_t (*snapshot_event)(const struct mt_analysis *analysis, uint32_t slot);
+};
+
+/* The models behind charts, one file each and one row in the table of report.h. The pass
+ * `wanted` begins them, the pass `blocks` feeds them, and they are then part of the report. The
+ * size of a model is bounded. */
+
+/* Begins the requested models of the survey's device `slot`. */
+enum mt_status mt_models_begin(struct mt_analysis *analysis, uint32_t slot,
+                               struct mt_model_feeds *feeds) MT_MUST_USE;
+/* After the last event: adds the models to the report. */
+enum mt_status mt_models_finish(struct mt_analysis *analysis, struct mt_model_feeds *feeds,
+                                struct mt_device_report *out) MT_MUST_USE;
+
+/* Writes the events after which those models need a snapshot of the device's live blocks, and
+ * returns their number. */
+uint32_t mt_models_snapshot_events(const struct mt_analysis *analysis, uint32_t slot,
+                                   uint64_t events[MT_MODEL_COUNT]);
 
 #endif

@@ -1,8 +1,6 @@
-#include "end_levels.h"
 
 #include <stdlib.h>
 
-#include "lane.h"
 #include "lane.h"
 #include "lane.h"
 #include "process_memory.h"

@@ -18,7 +18,7 @@
 #include "live_table.h"
 #include "lost_pools.h"
 #include "policy.h"
-#include "pool_restores.h"
+#include "pool_tracks.h"
 #include "replay_result.h"
 #include "replay_view.h"
 
@@ -50,12 +50,8 @@ struct mt_lane {
     enum mt_status outcome;
     struct mt_policy_block outcome_block;
 
-    struct mt_check_pace pace; /* of mt_lane_is_sound */
+    struct mt_check_pace pace; /* of lane_is_sound */
 };
-
-/* Checks that policy, device and live table are sound, and that the policy's counters match the
- * live blocks. Do not call it during a restore. */
-bool mt_lane_is_sound(const struct mt_lane *lane, const char **why);
 
 /* Asserts that the lane is sound: at random moments, or on each call if `always` is set. */
 void mt_lane_check(struct mt_lane *lane, bool always);
@@ -78,6 +74,7 @@ void mt_lane_segment(struct mt_lane *lane, const struct mt_event *event,
                      struct mt_replay_view *view);
 enum mt_status mt_lane_alloc(struct mt_lane *lane, const struct mt_event *event,
                              uint64_t allocation, struct mt_replay_view *view) MT_MUST_USE;
+
 /* Call it before mt_lane_alloc, or before the group that the allocation triggers. Returns true if
  * the allocation can begin a restore of a private pool. If so, pass the events after it to
  * mt_lane_scan until that returns false. mt_lane_settle then returns true if they are a restore. */

@@ -3,7 +3,7 @@
  * torch.cuda.MemPool that was deleted before, so these segments look like those of the default
  * pool.
  *
- * Method: segments that must have been in different pools (pool_evidence.h) form a graph, and pools
+ * Method: segments that must have been in different pools (pool_search.h) form a graph, and pools
  * are its colors. Known pools are fixed. Starting from them, each segment gets a color that none of
  * its neighbors has, the most constrained segments first. It is the default pool if possible,
  * otherwise a private one; segments that one flush released get the same color. In parts of the

@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "check.h"
-#include "end_levels.h"
 #include "lane.h"
 #include "limit.h"
 #include "lost_pools.h"

@@ -1,4 +1,4 @@
-#include "pool_restores.h"
+#include "pool_tracks.h"
 
 #include <stdlib.h>
 #include <string.h>

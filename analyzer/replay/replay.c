@@ -7,7 +7,6 @@
 #include "counters.h"
 #include "device_model.h"
 #include "foresight.h"
-#include "free_order_search.h"
 #include "one_replay.h"
 #include "policy_options.h"
 #include "pool_search.h"
@@ -17,6 +16,40 @@
 #include "replay_result.h"
 #include "source.h"
 #include "util.h"
+
+/* Infers the rule by which the run's allocator chose among equal free blocks, if the trace does not
+ * name the version of PyTorch. It is the rule whose replay agrees with the recorded addresses for
+ * the longest time. */
+
+/* A replay of the run by the rule in source->header.free_order. */
+struct free_order_trial {
+    void *context;
+    enum mt_status (*run)(void *context, struct mt_pool_reach *reach, struct mt_error *error);
+};
+
+/* `lowest` is the result of the replay with MT_FREE_LOWEST. Makes two more trials, and sets
+ * source->header.free_order to the rule whose replay agreed longest. */
+static enum mt_status free_order_search(struct mt_source *source, struct mt_pool_reach lowest,
+                                        const struct free_order_trial *trial,
+                                        struct mt_error *error)
+{
+    static const enum mt_free_order others[] = {MT_FREE_OLDEST_SEGMENT, MT_FREE_OLDEST_BLOCK};
+    enum mt_free_order best = MT_FREE_LOWEST;
+    struct mt_pool_reach most = lowest, reach;
+    enum mt_status status = MT_OK;
+    size_t i;
+
+    for (i = 0; status == MT_OK && i < MT_ARRAY_LEN(others); i++) {
+        source->header.free_order = others[i];
+        status = trial->run(trial->context, &reach, error);
+        if (status != MT_OK || !mt_pool_reach_is_further(reach, most))
+            continue;
+        most = reach;
+        best = others[i];
+    }
+    source->header.free_order = best;
+    return status;
+}
 
 void mt_replay_use_order(struct mt_replay_options *options, uint32_t index, bool recorded)
 {
@@ -310,10 +343,10 @@ static bool may_be_the_order(const struct mt_replay_summary *summary)
 /* After a replay with the lowest address that compared. */
 static enum mt_status find_order(struct mt_one_replay *replay, struct mt_error *error)
 {
-    const struct mt_free_order_trial trial = {replay, try_order};
+    const struct free_order_trial trial = {replay, try_order};
 
     if (may_be_the_order(replay->summary))
-        return mt_free_order_search(replay->source, reach_of(replay->summary), &trial, error);
+        return free_order_search(replay->source, reach_of(replay->summary), &trial, error);
     replay->source->header.free_order = MT_FREE_LOWEST;
     return MT_OK;
 }

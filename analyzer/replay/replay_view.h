@@ -20,7 +20,7 @@ struct mt_replay_view {
      * name (lost_pools.h). */
     uint16_t pool;
     /* ALLOC: the request was not passed to the policy, because it only fills a gap of a restored
-     * pool, and the layout of the simulated pool differs (pool_restores.h). Its block has 0 bytes,
+     * pool, and the layout of the simulated pool differs (pool_tracks.h). Its block has 0 bytes,
      * but the request did not fail. */
     bool is_left_out;
 };

@@ -6,6 +6,7 @@
 #include "device_model.h"
 #include "live_table.h"
 #include "replay_result.h"
+#include "source.h"
 
 /* Compares the operations on the device with the recorded group of segment events: the same number,
  * order, kinds, addresses and sizes. */
@@ -38,5 +39,14 @@ void mt_verify_level(struct mt_replay_verify *verify, const struct mt_end_level 
 
 /* Sets the results from the counts. */
 void mt_verify_finish(struct mt_replay_verify *verify, const struct mt_trace_header *header);
+
+/* Compares a replay, after its last event, with what the allocator itself counted at the end of the
+ * history (struct mt_segment_end): each level of the device, and of each segment. */
+
+struct mt_lane;
+
+/* Adds to lane->result->verify. Does nothing if the recording has no such levels. Costs a search
+ * for each live block. */
+void mt_end_levels_compare(struct mt_lane *lane, const struct mt_source *source);
 
 #endif

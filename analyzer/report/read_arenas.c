@@ -1,4 +1,4 @@
-#include "read_arenas.h"
+#include "report_parts.h"
 
 #include "analysis.h"
 #include "process_memory.h"

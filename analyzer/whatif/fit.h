@@ -9,7 +9,7 @@
 #define MT_ANALYZER_FIT_H
 
 #include "analyze_options.h"
-#include "fit_failure.h"
+#include "fit_trials.h"
 
 struct mt_fit_options {
     const char *policy;   /* as in struct mt_replay_options */

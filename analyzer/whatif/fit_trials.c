@@ -1,11 +1,251 @@
-#include "fit_trials.h"
-
-#include "check.h"
-#include "fit_failure.h"
-#include "grow.h"
-#include "util.h"
-
+/* Replays under limits, each at most once, and the first request that a replay could not serve. */
 #include <stdlib.h>
+#include <string.h>
+
+#include "arena.h"
+#include "check.h"
+#include "fit_trials.h"
+#include "grow.h"
+#include "inferred_phases.h"
+#include "map.h"
+#include "phases.h"
+#include "process_memory.h"
+#include "replay.h"
+#include "site.h"
+#include "util.h"
+#include "work_kinds.h"
+
+/* Whether the policy had no memory for this event of a replay. Blocks of the initial state do not
+ * count. */
+static inline bool fit_is_failure(const struct mt_event *event, const struct mt_replay_view *view,
+                                  uint64_t died_at)
+{
+    bool wanted = (event->kind == MT_EVENT_ALLOC && !(event->flags & MT_EVENT_INITIAL)) ||
+                  (event->kind == MT_EVENT_OOM && event->seq >= died_at);
+
+    return wanted && !view->block_bytes && !view->is_left_out;
+}
+
+/* Live memory is counted by stack; blocks without one by where they were allocated. */
+enum { NO_STACK, NO_STACK_IN_BACKWARD, FIRST_STACK };
+
+struct holding {
+    uint64_t block_bytes, blocks;
+};
+
+struct witness {
+    const struct mt_symbols *symbols;
+    uint16_t device;
+    uint64_t died_at;
+    struct mt_arena *arena; /* of the answer */
+    struct mt_fit_failure *failure;
+    struct mt_arena scratch;
+    struct mt_phases phases;
+    struct mt_map alive; /* recorded address -> index of its holding */
+    struct holding *holdings;
+    size_t holding_count, holding_capacity;
+};
+
+static bool is_in_backward(const struct witness *witness, const struct mt_event *event)
+{
+    int32_t phase = mt_phases_current(&witness->phases, event->thread);
+
+    return phase != MT_NO_PHASE && witness->phases.facts[phase].kind == MT_PHASE_BACKWARD;
+}
+
+static uint32_t holding_of(const struct witness *witness, const struct mt_event *event)
+{
+    if (event->stack != MT_NO_ID)
+        return FIRST_STACK + event->stack;
+    return is_in_backward(witness, event) ? NO_STACK_IN_BACKWARD : NO_STACK;
+}
+
+static void forget(struct witness *witness, const struct mt_event *event,
+                   const struct mt_replay_view *view)
+{
+    uint32_t at = mt_map_take(&witness->alive, event->addr);
+
+    if (at == MT_MAP_NONE)
+        return;
+    witness->holdings[at].block_bytes -= view->block_bytes;
+    witness->holdings[at].blocks--;
+}
+
+static void remember(struct witness *witness, const struct mt_event *event,
+                     const struct mt_replay_view *view)
+{
+    size_t at = holding_of(witness, event), count = witness->holding_count;
+
+    if (!view->block_bytes || at >= MT_MAP_NONE)
+        return;
+    if (at >= count) {
+        mt_grow_to(&witness->holdings, &witness->holding_capacity, at + 1,
+                   sizeof *witness->holdings);
+        witness->holding_count = at + 1;
+        memset(witness->holdings + count, 0, (at + 1 - count) * sizeof *witness->holdings);
+    }
+    witness->holdings[at].block_bytes += view->block_bytes;
+    witness->holdings[at].blocks++;
+    mt_map_put(&witness->alive, event->addr, (uint32_t)at);
+}
+
+struct site_sum {
+    struct mt_site site; /* its frame is MT_NO_ID: no stack */
+    uint32_t holding;
+    struct holding sum;
+};
+
+static int by_place(const void *left, const void *right)
+{
+    const struct site_sum *a = left, *b = right;
+
+    if (a->site.frame != b->site.frame)
+        return a->site.frame < b->site.frame ? -1 : 1;
+    if (a->site.own != b->site.own)
+        return a->site.own < b->site.own ? -1 : 1;
+    return a->holding < b->holding ? -1 : a->holding > b->holding;
+}
+
+static int by_size(const void *left, const void *right)
+{
+    const struct site_sum *a = left, *b = right;
+
+    if (a->sum.block_bytes != b->sum.block_bytes)
+        return a->sum.block_bytes > b->sum.block_bytes ? -1 : 1;
+    return by_place(left, right);
+}
+
+static bool is_same_site(struct mt_site a, struct mt_site b)
+{
+    return a.frame != MT_NO_ID && a.frame == b.frame && a.own == b.own;
+}
+
+/* One entry per holding becomes one per site: stacks with the same site are joined. */
+static size_t sum_sites(const struct witness *witness, struct site_sum *sums)
+{
+    size_t count = 0, joined = 0, i;
+
+    for (i = 0; i < witness->holding_count; i++) {
+        uint32_t stack = i < FIRST_STACK ? MT_NO_ID : (uint32_t)(i - FIRST_STACK);
+        if (!witness->holdings[i].blocks)
+            continue;
+        sums[count].site = mt_stack_site(witness->symbols, stack);
+        sums[count].holding = (uint32_t)i;
+        sums[count++].sum = witness->holdings[i];
+    }
+    qsort(sums, count, sizeof *sums, by_place);
+    for (i = 0; i < count; i++) {
+        if (joined && is_same_site(sums[i].site, sums[joined - 1].site)) {
+            sums[joined - 1].sum.block_bytes += sums[i].sum.block_bytes;
+            sums[joined - 1].sum.blocks += sums[i].sum.blocks;
+        } else {
+            sums[joined++] = sums[i];
+        }
+    }
+    qsort(sums, joined, sizeof *sums, by_size);
+    return joined;
+}
+
+static const char *site_of(const struct witness *witness, const struct site_sum *sum)
+{
+    uint32_t stack = sum->holding < FIRST_STACK ? MT_NO_ID : sum->holding - FIRST_STACK;
+
+    return mt_site_label(witness->arena, witness->symbols, stack,
+                         sum->holding == NO_STACK_IN_BACKWARD);
+}
+
+static void name_holders(const struct witness *witness)
+{
+    struct mt_fit_failure *failure = witness->failure;
+    struct site_sum *sums;
+    size_t count, i;
+
+    if (!witness->holding_count)
+        return;
+    sums = mt_memory_zeroed(witness->holding_count, sizeof *sums);
+    count = sum_sites(witness, sums);
+    for (i = 0; i < count && i < MT_FIT_SITES; i++) {
+        struct mt_fit_site *site = &failure->sites[failure->site_count++];
+        site->label = site_of(witness, &sums[i]);
+        site->block_bytes = sums[i].sum.block_bytes;
+        site->blocks = sums[i].sum.blocks;
+    }
+    free(sums);
+}
+
+static void tell(struct witness *witness, const struct mt_event *event,
+                 const struct mt_replay_view *view)
+{
+    struct mt_fit_failure *failure = witness->failure;
+    int32_t phase = mt_phases_current(&witness->phases, event->thread);
+
+    failure->known = true;
+    failure->event = event->seq;
+    failure->size_bytes = event->size_bytes;
+    failure->alive = mt_counters_bytes(view->counters);
+    failure->site = mt_site_label(witness->arena, witness->symbols, event->stack,
+                                  is_in_backward(witness, event));
+    if (phase != MT_NO_PHASE) {
+        const char *path = witness->phases.phases[phase].path;
+        failure->phase = mt_arena_text(witness->arena, path, strlen(path));
+    }
+    name_holders(witness);
+}
+
+static enum mt_status observe(void *context, const struct mt_event *event,
+                              const struct mt_replay_view *view)
+{
+    struct witness *witness = context;
+    int32_t phase;
+
+    if (event->kind == MT_EVENT_PHASE_PUSH) {
+        mt_phases_push(&witness->phases, event, &phase);
+        return MT_OK;
+    }
+    if (event->kind == MT_EVENT_PHASE_POP)
+        mt_phases_pop(&witness->phases, event);
+    if (event->device != witness->device)
+        return MT_OK;
+    if (fit_is_failure(event, view, witness->died_at)) {
+        tell(witness, event, view);
+        return MT_END;
+    }
+    if (event->kind == MT_EVENT_ALLOC) {
+        remember(witness, event, view);
+        return MT_OK;
+    }
+    if (event->kind == MT_EVENT_FREE_REQUESTED || event->kind == MT_EVENT_FREE_COMPLETED)
+        forget(witness, event, view);
+    return MT_OK;
+}
+
+enum mt_status mt_fit_failure_find(struct mt_source *source,
+                                   const struct mt_replay_options *options, uint16_t device,
+                                   uint64_t died_at, struct mt_replay_summary *trial,
+                                   struct mt_arena *arena, struct mt_fit_failure *failure,
+                                   struct mt_error *error)
+{
+    struct witness witness = {.symbols = &source->symbols,
+                              .device = device,
+                              .died_at = died_at,
+                              .arena = arena,
+                              .failure = failure};
+    const struct mt_replay_observer observer = {&witness, observe, NULL};
+    enum mt_status status;
+
+    memset(failure, 0, sizeof *failure);
+    mt_phases_init(&witness.phases, &witness.scratch, witness.symbols);
+    status = mt_source_rewind(source, error);
+    if (status == MT_OK)
+        status = mt_inferred_phases_insert(source, error);
+    if (status == MT_OK)
+        status = mt_replay_run(source, options, &observer, trial, error);
+    mt_phases_release(&witness.phases);
+    mt_arena_release(&witness.scratch);
+    mt_map_release(&witness.alive);
+    free(witness.holdings);
+    return status;
+}
 
 /* One replay of a reading. */
 struct attempt {
@@ -68,7 +308,7 @@ static enum mt_status stop_at_failure(void *context, const struct mt_event *even
 
     if (event->device != attempt->trial->subject.device || view->block_bytes || view->is_left_out)
         return MT_OK;
-    if (mt_fit_is_failure(event, view, attempt->died_at)) {
+    if (fit_is_failure(event, view, attempt->died_at)) {
         attempt->trial->failed = true;
         return MT_END;
     }

@@ -4,6 +4,7 @@
 #ifndef MT_ANALYZER_FIT_TRIALS_H
 #define MT_ANALYZER_FIT_TRIALS_H
 
+#include "arena.h"
 #include "replay.h"
 
 enum { MT_FIT_TOGETHER = 32 }; /* replays in one reading */
@@ -28,7 +29,7 @@ struct mt_fit_trial {
 struct mt_fit_trials {
     struct mt_source *source;
     struct mt_replay_options replay;  /* without limit and order */
-    uint64_t died_at[MT_MAX_DEVICES]; /* see mt_fit_is_failure */
+    uint64_t died_at[MT_MAX_DEVICES]; /* see fit_is_failure */
     struct mt_fit_trial *known;
     size_t known_count, known_capacity;
     struct mt_fit_trial wanted[MT_FIT_TOGETHER]; /* in the next reading */
@@ -54,5 +55,37 @@ enum mt_status mt_fit_trials_read(struct mt_fit_trials *trials, struct mt_error 
 /* The smallest limit that is known to serve every request, UINT64_MAX = none. */
 uint64_t mt_fit_trials_smallest(const struct mt_fit_trials *trials,
                                 const struct mt_fit_subject *subject);
+
+/* The first request that a replay could not serve: the request, its site, and the live memory at
+ * that time. */
+
+#define MT_FIT_SITES 5
+
+struct mt_fit_site {
+    const char *label;
+    uint64_t block_bytes, blocks;
+};
+
+struct mt_fit_failure {
+    bool known;
+    uint64_t event, size_bytes; /* as requested */
+    const char *site;
+    const char *phase;                      /* path, NULL = none */
+    struct mt_bytes alive;                  /* right after emptying the cache did not suffice */
+    struct mt_fit_site sites[MT_FIT_SITES]; /* that hold most of it, largest first */
+    uint32_t site_count;
+};
+
+/* For a run that ended out of memory: after this event, requests that were refused in the run must
+ * also be served. */
+#define MT_FIT_NOT_DIED UINT64_MAX
+
+/* Replays once, up to the failure. Texts are in the arena; unknown if every request was served.
+ * `trial` is room for the outcome of the replay. */
+enum mt_status mt_fit_failure_find(struct mt_source *source,
+                                   const struct mt_replay_options *options, uint16_t device,
+                                   uint64_t died_at, struct mt_replay_summary *trial,
+                                   struct mt_arena *arena, struct mt_fit_failure *failure,
+                                   struct mt_error *error) MT_MUST_USE;
 
 #endif

@@ -37,4 +37,12 @@ bool mt_peak_orders_are_wanted(const struct mt_analysis *analysis);
  * status of mt_replay_run. */
 enum mt_status mt_needs_fill_peak_orders(struct mt_analysis *analysis) MT_MUST_USE;
 
+/* Remedies for a run that ended out of memory. */
+
+struct mt_analysis;
+
+/* Fills devices[].oom_answer of the devices on which the run ended, by replays, if the trace is
+ * short enough for hundreds of them. Reads the source from its start. */
+enum mt_status mt_oom_answers_fill(struct mt_analysis *analysis) MT_MUST_USE;
+
 #endif

@@ -4,7 +4,7 @@
 
 #include "cli.h"
 #include "device_choice.h"
-#include "gate_check.h"
+#include "gate_result.h"
 #include "json.h"
 #include "report.h"
 
@@ -118,7 +118,7 @@ void mt_reporter_holders(const struct mt_reporter *reporter, const struct mt_ins
 /* If the trace shows modules, appends a line with the parts of the model that hold the most at the
  * allocated peak. */
 void mt_reporter_largest_modules(const struct mt_reporter *reporter);
-/* Appends the table of modules of the device. The device must have one (modules_model.h). */
+/* Appends the table of modules of the device. The device must have one (module_table.h). */
 void mt_reporter_modules(const struct mt_reporter *reporter);
 /* Appends the pools of PyTorch's allocator if detail->whole is set and the run had private
  * pools. */

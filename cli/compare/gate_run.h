@@ -4,7 +4,7 @@
 #define MT_CLI_GATE_RUN_H
 
 #include "cli.h"
-#include "gate_check.h"
+#include "gate_result.h"
 #include "outputs.h"
 
 struct mt_gate_options {

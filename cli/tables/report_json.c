@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "json.h"
-#include "modules_model.h"
+#include "module_table.h"
 #include "report.h"
 #include "report_json.h"
 #include "site.h"

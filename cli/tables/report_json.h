@@ -5,7 +5,7 @@
 #include <stdint.h>
 
 #include "json.h"
-#include "modules_model.h"
+#include "module_table.h"
 #include "report.h"
 
 /* Returns the path of the phase; NULL outside of any phase. */

@@ -1,4 +1,4 @@
-/* Reasons why restored pools (analyzer/replay/pool_restores.h) make a replay approximate. `replay`
+/* Reasons why restored pools (analyzer/replay/pool_tracks.h) make a replay approximate. `replay`
  * and `analyze` print the same texts. */
 #ifndef MT_CLI_RESTORE_DOUBTS_H
 #define MT_CLI_RESTORE_DOUBTS_H

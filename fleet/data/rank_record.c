@@ -3,9 +3,9 @@
 #include <string.h>
 
 #include "check.h"
+#include "holding.h"
 #include "identity.h"
 #include "rank_record.h"
-#include "role.h"
 #include "util.h"
 
 const char *mt_outcome_name(enum mt_outcome outcome)

@@ -11,8 +11,8 @@
 #include <stddef.h>
 
 #include "counters.h"
+#include "holding.h"
 #include "identity.h"
-#include "role.h"
 
 #define MT_RECORD_COLUMNS       512  /* parts of the time of a run */
 #define MT_RECORD_LEVELS        2048 /* changes of the reserved level; above that, none are kept */

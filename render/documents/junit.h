@@ -3,7 +3,7 @@
 #define MT_RENDER_JUNIT_H
 
 #include "buf.h"
-#include "gate_check.h"
+#include "gate_result.h"
 
 #define MT_JUNIT_BEGIN "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"memtrace\""
 #define MT_JUNIT_END   "  </testsuite>\n</testsuites>\n"

@@ -7,7 +7,7 @@
 #include "block_key.h"
 #include "blocks_model.h"
 #include "escape.h"
-#include "history_groups.h"
+#include "history.h"
 #include "site.h"
 #include "timeline_layout.h"
 #include "util.h"

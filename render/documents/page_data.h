@@ -23,7 +23,7 @@
 #define MT_RENDER_PAGE_DATA_H
 
 #include "buf.h"
-#include "history_model.h"
+#include "history.h"
 #include "report.h"
 
 /* Appends the JSON document of a device that has a history and a timeline. Reduces the history

@@ -6,7 +6,7 @@
 #define MT_RENDER_REPORT_HTML_H
 
 #include "buf.h"
-#include "gate_check.h"
+#include "gate_result.h"
 
 #define MT_REPORT_HTML_BYTES 1000000
 

@@ -2,7 +2,7 @@
 #ifndef MT_RENDER_REPORT_ROWS_H
 #define MT_RENDER_REPORT_ROWS_H
 
-#include "modules_model.h"
+#include "module_table.h"
 #include "report.h"
 #include "table.h"
 

@@ -4,7 +4,7 @@
 #define MT_RENDER_SUMMARY_MD_H
 
 #include "buf.h"
-#include "gate_check.h"
+#include "gate_result.h"
 
 /* Limit of the summary. GitHub accepts comments of up to 65,536 characters. The summary counts rows
  * that do not fit. */

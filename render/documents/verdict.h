@@ -3,7 +3,7 @@
 #define MT_RENDER_VERDICT_H
 
 #include "buf.h"
-#include "gate_check.h"
+#include "gate_result.h"
 
 /* Advice for a snapshot without history (mt_is_one_instant). */
 #define MT_NO_HISTORY_HELP                                                                         \

@@ -7,7 +7,7 @@
 #include <stddef.h>
 
 #include "cards.h"
-#include "role.h"
+#include "holding.h"
 
 enum {
     MT_MAX_SWEEP_NAMES = 4,

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "capture.h"
-#include "modules_model.h"
+#include "module_table.h"
 #include "util.h"
 
 static struct capture analyze(const char *folder, const char *name, const char *suffix)

@@ -5,7 +5,7 @@
 
 #include "finding_runs.h"
 #include "fit.h"
-#include "gate_check.h"
+#include "gate_result.h"
 #include "report_query.h"
 #include "trend.h"
 #include "verdict.h"

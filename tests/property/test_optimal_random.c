@@ -8,7 +8,6 @@
 
 #include "dice.h"
 #include "dsa_oracle.h"
-#include "exact.h"
 #include "optimal.h"
 #include "placement.h"
 

@@ -8,7 +8,7 @@
 
 #include "analyze.h"
 #include "fake_trace.h"
-#include "history_model.h"
+#include "history.h"
 #include "report_html.h"
 
 static size_t count_of(const char *text, const char *part)

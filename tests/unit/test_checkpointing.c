@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "activation_peak.h"
+#include "finding.h"
 
 static struct mt_symbols symbols;
 static struct mt_arena arena;

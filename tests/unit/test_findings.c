@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "memory_source.h"
 #include "finding.h"
+#include "holding.h"
 #include "live_blocks.h"
-#include "role.h"
+#include "memory_source.h"
 #include "util.h"
 
 #define A UINT64_C(0x7f0000000000)

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gate_check.h"
 #include "gate_output.h"
+#include "gate_result.h"
 #include "gate_run.h"
 #include "util.h"
 

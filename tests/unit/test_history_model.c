@@ -6,8 +6,7 @@
 #include <string.h>
 
 #include "dice.h"
-#include "history_model.h"
-#include "history_groups.h"
+#include "history.h"
 #include "phase.h"
 #include "util.h"
 

@@ -1,7 +1,7 @@
 /* Memory that stays allocated through a phase, and the part of it that the phase does not use. */
 #include "cmocka_all.h"
 
-#include "idle.h"
+#include "block_watches.h"
 #include "step_program.h"
 #include "util.h"
 

@@ -5,7 +5,7 @@
 
 #include "lost_pools.h"
 #include "memory_source.h"
-#include "pool_evidence.h"
+#include "pool_search.h"
 #include "replay.h"
 #include "util.h"
 

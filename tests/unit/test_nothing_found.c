@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "findings.h"
+#include "finding.h"
 #include "trend.h"
 #include "util.h"
 

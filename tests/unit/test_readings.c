@@ -5,7 +5,6 @@
 
 #include "analysis.h"
 #include "memory_source.h"
-#include "read_again.h"
 #include "source.h"
 
 enum { EVENTS = 10, BATCH = 4 };

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "role.h"
+#include "holding.h"
 #include "work_kinds.h"
 
 /* The sizes of the workspaces of cuBLAS. */

@@ -6,7 +6,7 @@
 
 #include "early_roles.h"
 #include "grow.h"
-#include "role.h"
+#include "holding.h"
 #include "util.h"
 #include "work_kinds.h"
 

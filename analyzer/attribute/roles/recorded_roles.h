@@ -2,7 +2,7 @@
 #ifndef MT_ANALYZER_RECORDED_ROLES_H
 #define MT_ANALYZER_RECORDED_ROLES_H
 
-#include "role.h"
+#include "holding.h"
 #include "symbols.h"
 
 /* Accepts the names of torch.profiler's categories, our own, and common synonyms ("weights"), in

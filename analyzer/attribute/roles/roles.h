@@ -15,8 +15,8 @@
 
 #include "cache_chains.h"
 #include "early_roles.h"
+#include "holding.h"
 #include "phases.h"
-#include "role.h"
 #include "work_kinds.h"
 
 /* Codes beside the roles themselves. */

@@ -18,8 +18,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "holding.h"
 #include "map.h"
-#include "role.h"
 #include "xla_runs.h"
 
 /* A request of a program of XLA, as the rules of its roles see it. */
