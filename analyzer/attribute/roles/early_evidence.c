@@ -1,5 +1,5 @@
 /* Evidence from the first blocks of a trace that begins in the middle, and what it says about the
- * number of blocks per parameter: rules 3 to 6 of early_blocks.h. */
+ * number of blocks per parameter: rules 3 to 6 of early_roles.h. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -75,7 +75,7 @@ static inline bool mt_is_workspace(uint64_t requested_bytes)
  * If the trace has no part of a model's work, nothing is inferred: the role stays "other". */
 
 /* The first blocks of a trace that begins in the middle: where they were allocated and freed.
- * early_roles.h infers roles from them.
+ * Roles are inferred from them.
  *
  * Costs 32 bytes for each of the first million allocations if the trace has blocks that were alive
  * when it began; otherwise nothing. */
@@ -137,9 +137,8 @@ enum mt_role mt_initial_role_by_stack(enum mt_phase_kind kind, bool kept);
 /* Call it after the last event. Sets the roles of initial blocks that are still unknown. */
 void mt_initial_roles_infer(struct mt_early_blocks *initial);
 
-/* Evidence from the first blocks of a trace that begins in the middle, by size, for the rules of
- * early_roles.h: how many blocks of a size stay, and how many backward, the optimizer and the
- * model's calls make and free. */
+/* Evidence from the first blocks, by size, for the rules above: how many blocks of a size stay, and
+ * how many backward, the optimizer and the model's calls make and free. */
 
 /* A leak is visible only if a second turn also leaves a block behind. */
 #define MT_EARLY_MIN_LEFT_BEHIND 2
@@ -223,11 +222,11 @@ void mt_early_ends_add(struct mt_early_ends *ends, const struct mt_early_block *
 bool mt_early_are_replaced(const struct mt_early_sizes *sizes);
 
 /* Returns true if blocks of this size are workspaces: they have the size of a workspace, and there
- * are few of them (early_roles.h). */
+ * are few of them. */
 bool mt_early_are_workspaces(const struct mt_early_sizes *sizes);
 
 /* Infers the number of blocks per parameter: the parameter, its gradient, the optimizer's state.
- * These are rules 3 to 6 of early_roles.h. */
+ * These are rules 3 to 6. */
 
 /* Maximum number of blocks per parameter: the parameter, its gradient, and two blocks of Adam's
  * state. */
