@@ -16,7 +16,6 @@
 #include "buf.h"
 #include "codec.h"
 #include "container.h"
-#include "decimal.h"
 #include "foreign_text.h"
 #include "header.h"
 #include "io.h"

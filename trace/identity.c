@@ -8,7 +8,6 @@
 #include <strings.h>
 
 #include "buf.h"
-#include "decimal.h"
 #include "header.h"
 #include "identity.h"
 #include "sha256.h"

@@ -1,9 +1,9 @@
 /* The memory of a card that a dry run needs in addition to the allocator's. A simulated device
- * cannot measure it, so it comes from a table of real measurements (card_costs.h). */
+ * cannot measure it, so it comes from a table of real measurements (cards.h). */
 #ifndef MT_DATA_CARD_OVERHEAD_H
 #define MT_DATA_CARD_OVERHEAD_H
 
-#include "card_costs.h"
+#include "cards.h"
 #include "report.h"
 
 struct mt_card_overhead_row {

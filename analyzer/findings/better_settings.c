@@ -13,10 +13,10 @@
 #include <string.h>
 
 #include "finding.h"
+#include "foreign_text.h"
 #include "needs.h"
 #include "process_memory.h"
 #include "report_query.h"
-#include "shell_word.h"
 #include "units.h"
 #include "util.h"
 

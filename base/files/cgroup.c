@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "decimal.h"
+#include "buf.h"
 #include "io.h"
 
 enum { LIST_BYTES = 16384, FILE_BYTES = 1024, FOLDER_BYTES = 2048, MAX_LEVELS = 64 };

@@ -21,9 +21,11 @@ struct mt_buf {
 };
 
 void mt_buf_add(struct mt_buf *buf, const void *bytes, size_t length);
+
 /* Appends a NUL-terminated text. A NULL `text`, whose allocation failed, sets `failed`. */
 void mt_buf_add_text(struct mt_buf *buf, const char *text);
 void mt_buf_add_char(struct mt_buf *buf, char c);
+
 /* Appends a Unicode character as UTF-8. It must be below 0x110000 and not a surrogate. */
 void mt_buf_add_utf8(struct mt_buf *buf, uint32_t c);
 
@@ -49,9 +51,21 @@ char *mt_buf_reserve(struct mt_buf *buf, size_t length);
 /* Empties the buffer and keeps its memory. `failed` stays set: a caller that reuses one buffer for
  * many parts can check it once, after the last part. */
 void mt_buf_reset(struct mt_buf *buf);
+
 /* Frees the memory and resets the buffer, including `failed`. */
 void mt_buf_release(struct mt_buf *buf);
+
 /* Returns a copy of the contents, "" for an empty buffer, in the arena. Releases the buffer. */
 const char *mt_buf_take(struct mt_buf *buf, struct mt_arena *arena);
+
+/* Decimal numbers in texts of files and of the environment. */
+
+/* Reads a text that consists of one or more digits only. Returns false if it is not a uint64_t;
+ * *value is then undefined. */
+bool mt_decimal_read(const char *text, size_t length, uint64_t *value);
+
+/* Reads the digits at *at and moves *at past them. Returns false, with *at unchanged, if there is
+ * no uint64_t. */
+bool mt_decimal_take(const char **at, const char *end, uint64_t *value);
 
 #endif

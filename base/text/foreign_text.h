@@ -15,6 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "arena.h"
 #include "buf.h"
 
 #define MT_NOT_UTF8 UINT32_MAX
@@ -60,5 +61,21 @@ size_t mt_utf8_read(const char *at, size_t left, uint32_t *code);
 
 /* Returns true if every character of the text is shown as it is. */
 bool mt_foreign_is_shown(const char *text);
+
+/* Words of command lines that a person copies from the output into a shell. Every command that
+ * memtrace proposes gets its paths and values from here, because they can come from a trace. */
+
+/* Appends a text as exactly one word of a shell: as it is, 'in quotes', or as $'a\012b' if it has
+ * characters that a terminal does not show unchanged. bash, zsh, ksh and busybox read the last
+ * form. The result has only characters that mt_buf_add_printable copies. */
+void mt_buf_add_shell_value(struct mt_buf *out, const char *text);
+
+/* The same for a path: "./-x" for "-x", which a program would read as an option. "-" stays,
+ * because it is standard input. */
+void mt_buf_add_shell_path(struct mt_buf *out, const char *path);
+
+/* The same as a text in the arena; NULL if memory ran out. */
+const char *mt_shell_value(struct mt_arena *arena, const char *text);
+const char *mt_shell_path(struct mt_arena *arena, const char *path);
 
 #endif

@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 #include "annexes.h"
+#include "foreign_text.h"
 #include "outputs.h"
-#include "shell_word.h"
 #include "util.h"
 
 enum { COMMAND_COLUMNS = 46 }; /* a longer command has its purpose on the next line */

@@ -1,5 +1,5 @@
 /* Suggests the next command on standard error. Paths are quoted for a shell
- * (base/text/shell_word.h), so a user can copy the whole line. */
+ * (base/text/foreign_text.h), so a user can copy the whole line. */
 #ifndef MT_CLI_NEXT_STEP_H
 #define MT_CLI_NEXT_STEP_H
 

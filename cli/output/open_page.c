@@ -12,9 +12,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "cache_folder.h"
 #include "cli.h"
 #include "outputs.h"
+#include "safe_path.h"
 #include "util.h"
 
 #define FOLDER_PREFIX "report-"

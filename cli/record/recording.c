@@ -8,12 +8,12 @@
 
 #include "collector_library.h"
 #include "completion.h"
+#include "foreign_text.h"
 #include "info_recorded.h"
 #include "manifest.h"
 #include "next_step.h"
 #include "outputs.h"
 #include "probe_driver.h"
-#include "shell_word.h"
 #include "util.h"
 
 enum {

@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "cli.h"
+#include "foreign_text.h"
 #include "json.h"
-#include "shell_word.h"
 #include "text_table.h"
 #include "units.h"
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "decimal.h"
+#include "buf.h"
 #include "grow.h"
 #include "identity.h"
 #include "pickle.h"

@@ -15,6 +15,7 @@
 #include "collect.h"
 #include "collect_message.h"
 #include "core.h"
+#include "foreign_text.h"
 #include "header.h"
 #include "inject_source.h"
 #include "io.h"
@@ -22,7 +23,6 @@
 #include "run_identity.h"
 #include "run_names.h"
 #include "settings.h"
-#include "shell_word.h"
 #include "tape_file.h"
 #include "trace_claim.h"
 

@@ -12,7 +12,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#include "decimal.h"
+#include "buf.h"
 #include "io.h"
 #include "run_identity.h"
 #include "tape_file.h"

@@ -11,9 +11,9 @@
 #include "fleet_output.h"
 #include "fleet_processes.h"
 #include "fleet_tune.h"
+#include "foreign_text.h"
 #include "gather.h"
 #include "outputs.h"
-#include "shell_word.h"
 #include "summary_file.h"
 #include "summary_of_trace.h"
 

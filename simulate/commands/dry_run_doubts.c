@@ -3,8 +3,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "foreign_text.h"
 #include "header.h"
-#include "shell_word.h"
 #include "simulated_site.h"
 #include "units.h"
 

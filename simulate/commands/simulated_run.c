@@ -6,7 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "card_costs.h"
+#include "cards.h"
 #include "collector_library.h"
 #include "dry_run_annex.h"
 #include "header.h"

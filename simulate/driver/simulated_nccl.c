@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "card_costs.h"
+#include "cards.h"
 #include "driver_entries.h"
 #include "pending_collectives.h"
 #include "simulated_device.h"

@@ -8,7 +8,7 @@
 
 #include <stdbool.h>
 
-#include "cache_folder.h"
+#include "safe_path.h"
 
 enum {
     MT_SITES_KEPT = 8,

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "decimal.h"
+#include "buf.h"
 #include "util.h"
 
 /* Names of variables. NULL: the launcher has none, or there is no second one. */
