@@ -5,7 +5,7 @@
 #include "backends.h"
 #include "cli.h"
 #include "json.h"
-#include "probe.h"
+#include "probes.h"
 
 static const char *state_word(enum mt_probe_state state)
 {

@@ -12,7 +12,7 @@
 #include "pool_option.h"
 #include "process_memory.h"
 #include "text_table.h"
-#include "trace_summary.h"
+#include "trace_end.h"
 #include "units.h"
 #include "util.h"
 

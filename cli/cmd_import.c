@@ -10,7 +10,7 @@
 
 #include "buf.h"
 #include "cli.h"
-#include "flight_recorder.h"
+#include "importers.h"
 #include "info_recorded.h"
 #include "io.h"
 #include "json.h"

@@ -39,7 +39,7 @@ ALLOWED = {
     "collector/record/trace_target.c": ("rmdir unlink", "empty folders; a file of mkostemp; a trace that was checked"),
     "collector/tape/own_file.c": ("unlink", "a file of this process: compared with its descriptor first"),
     "collector/tape/tape_file.c": ("unlink", "the tape that was read: compared with its descriptor first"),
-    "collector/tape/trace_claim.c": ("unlink", "a file that is locked: compared with its descriptor first"),
+    "collector/tape/own_file.c": ("unlink", "a file that is locked: compared with its descriptor first"),
     "python/memtrace/around.py": ("catches", "passes it on to the generator"),
     "python/memtrace/history.py": ("unlink", "the snapshot that it has written"),
     "python/memtrace/holders.py": ("isdigit", "a line number that a person typed"),

@@ -4,7 +4,7 @@
 #define MT_CLI_ANNEXES_H
 
 #include "cli.h"
-#include "probe.h"
+#include "probes.h"
 
 /* Files of an annex that are no traces, and messages for commands that read one trace. */
 struct mt_annex_files {

@@ -6,14 +6,14 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "collector_library.h"
 #include "completion.h"
+#include "environment.h"
 #include "foreign_text.h"
 #include "info_recorded.h"
 #include "manifest.h"
 #include "next_step.h"
 #include "outputs.h"
-#include "probe_driver.h"
+#include "probes.h"
 #include "util.h"
 
 enum {

@@ -1,6 +1,6 @@
 /* {"pg_config": {"0": {"name": "0", "desc": "default_pg", "ranks": "[0, 1]"}, ...}, ...}: the ranks
  * are text in all versions so far. */
-#include "flight_recorder.h"
+#include "importers.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -4,11 +4,10 @@
 
 #include "buf.h"
 #include "feed.h"
+#include "importers.h"
 #include "pickle.h"
-#include "torch_snapshot.h"
 #include "trace.h"
 #include "util.h"
-#include "xplane.h"
 
 enum { PIECE_BYTES = 256 * 1024 };
 

@@ -11,8 +11,112 @@
 #include "torch.h"
 #include "torch_facts.h"
 #include "torch_names.h"
-#include "torch_unused.h"
 #include "util.h"
+
+const char *const mt_torch_words[MT_WORD_COUNT] = {
+    [MT_WORD_ACTION] = "action",
+    [MT_WORD_ADDR] = "addr",
+    [MT_WORD_SIZE] = "size",
+    [MT_WORD_STREAM] = "stream",
+    [MT_WORD_TIME_US] = "time_us",
+    [MT_WORD_FRAMES] = "frames",
+    [MT_WORD_DEVICE_FREE] = "device_free",
+    [MT_WORD_POOL_ID] = "pool_id",
+    [MT_WORD_CATEGORY] = "category",
+    [MT_WORD_SEGMENT_POOL_ID] = "segment_pool_id",
+    [MT_WORD_DEVICE] = "device",
+    [MT_WORD_ADDRESS] = "address",
+    [MT_WORD_TOTAL_SIZE] = "total_size",
+    [MT_WORD_ALLOCATED_SIZE] = "allocated_size",
+    [MT_WORD_ACTIVE_SIZE] = "active_size",
+    [MT_WORD_REQUESTED_SIZE] = "requested_size",
+    [MT_WORD_REAL_SIZE] = "real_size",
+    [MT_WORD_IS_EXPANDABLE] = "is_expandable",
+    [MT_WORD_BLOCKS] = "blocks",
+    [MT_WORD_STATE] = "state",
+    [MT_WORD_HISTORY] = "history",
+    [MT_WORD_FILENAME] = "filename",
+    [MT_WORD_NAME] = "name",
+    [MT_WORD_LINE] = "line",
+    [MT_WORD_STAGE] = "stage",
+    [MT_WORD_SEGMENTS] = "segments",
+    [MT_WORD_DEVICE_TRACES] = "device_traces",
+    [MT_WORD_ALLOCATOR_SETTINGS] = "allocator_settings",
+    [MT_WORD_EXTERNAL_ANNOTATIONS] = "external_annotations",
+    [MT_WORD_USER_METADATA] = "user_metadata",
+    [MT_WORD_FX_ORIGINAL_TRACE] = "fx_original_trace",
+    [MT_WORD_HOST_SEGMENTS] = "host_segments",
+    [MT_WORD_HOST_TRACES] = "host_traces",
+    [MT_WORD_ALLOC] = "alloc",
+    [MT_WORD_FREE_REQUESTED] = "free_requested",
+    [MT_WORD_FREE_COMPLETED] = "free_completed",
+    [MT_WORD_SEGMENT_ALLOC] = "segment_alloc",
+    [MT_WORD_SEGMENT_FREE] = "segment_free",
+    [MT_WORD_SEGMENT_MAP] = "segment_map",
+    [MT_WORD_SEGMENT_UNMAP] = "segment_unmap",
+    [MT_WORD_OOM] = "oom",
+    [MT_WORD_SNAPSHOT] = "snapshot",
+    [MT_WORD_ANNOTATE] = "annotate",
+    [MT_WORD_USER_DEFINED] = "user_defined",
+    [MT_WORD_UNKNOWN] = "unknown",
+    [MT_WORD_ACTIVE_ALLOCATED] = "active_allocated",
+    [MT_WORD_ACTIVE_PENDING_FREE] = "active_pending_free",
+    [MT_WORD_ACTIVE_AWAITING_FREE] = "active_awaiting_free",
+    [MT_WORD_START] = "START",
+    [MT_WORD_END] = "END",
+};
+
+enum { MAX_NAME_BYTES = 64 };
+
+void mt_torch_note_unused(struct mt_torch_records *r, enum mt_torch_record of,
+                          const struct mt_pickle_value *key)
+{
+    size_t i;
+
+    if (key->kind != MT_PICKLE_TEXT)
+        return;
+    for (i = 0; i < r->unused_count; i++) {
+        if (r->unused[i].text == key->bits && r->unused[i].of == of)
+            return;
+    }
+    if (i < MT_TORCH_MAX_UNUSED)
+        r->unused[r->unused_count++] = (struct mt_torch_unused){key->bits, of};
+}
+
+static void add_name(const struct mt_torch_unused *unused, const struct mt_pickle *pickle,
+                     struct mt_buf *out)
+{
+    const struct mt_pickle_value key = {.bits = unused->text, .kind = MT_PICKLE_TEXT};
+    size_t length, i;
+    const char *name = mt_pickle_text(pickle, key, &length);
+
+    for (i = 0; i < length && i < MAX_NAME_BYTES; i++) /* no line breaks within a line */
+        mt_buf_add_char(out, (unsigned char)name[i] < ' ' ? ' ' : name[i]);
+}
+
+void mt_torch_add_unused(const struct mt_torch_records *r, const struct mt_pickle *pickle,
+                         struct mt_buf *out)
+{
+    static const char *const records[] = {"snapshot", "entry", "segment",
+                                          "block",    "frame", "annotation"};
+    _Static_assert(MT_ARRAY_LEN(records) == MT_TORCH_RECORD_COUNT, "one name for each");
+    size_t i, of;
+
+    for (of = 0; of < MT_TORCH_RECORD_COUNT; of++) {
+        bool first = true;
+
+        for (i = 0; i < r->unused_count; i++) {
+            if (r->unused[i].of != of)
+                continue;
+            if (first)
+                mt_buf_printf(out, "%s%s: ", out->length ? "\n" : "", records[of]);
+            else
+                mt_buf_add_text(out, ", ");
+            add_name(&r->unused[i], pickle, out);
+            first = false;
+        }
+    }
+}
 
 static const char begins[] = "File \"", counts[] = "\", line ", names[] = ", in ";
 

@@ -6,7 +6,6 @@
 #include "event.h"
 #include "grow.h"
 #include "torch_names.h"
-#include "torch_unused.h"
 #include "util.h"
 
 enum { NO_FIELD = 0xff };

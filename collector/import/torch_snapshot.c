@@ -1,4 +1,4 @@
-#include "torch_snapshot.h"
+#include "importers.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -7,7 +7,6 @@
 #include "torch.h"
 #include "torch_events.h"
 #include "torch_names.h"
-#include "torch_unused.h"
 #include "util.h"
 
 enum { MAX_DEVICES = 1024, ROUNDED_SAMPLE = 256 };

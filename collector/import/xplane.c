@@ -6,10 +6,10 @@
 #include "buf.h"
 #include "feed.h"
 #include "grow.h"
+#include "importers.h"
 #include "map.h"
 #include "source.h"
 #include "util.h"
-#include "xplane.h"
 #include "xplane_read.h"
 
 /* Infers the regions of an arena. A profile does not record them, but the rules of the arena

@@ -13,14 +13,13 @@
 #include <unistd.h>
 
 #include "child_run.h"
-#include "collector_library.h"
+#include "environment.h"
 #include "io.h"
-#include "probe.h"
-#include "probe_result.h"
+#include "probes.h"
 #include "process_memory.h"
 #include "symbolize.h"
 
-/* Checks of the machine and of this build; see probe.h. */
+/* Checks of the machine and of this build; see probes.h. */
 
 enum { TAPE_BYTES = 32 << 20 };
 

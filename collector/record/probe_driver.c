@@ -1,4 +1,4 @@
-/* Checks of the driver, of NVML, which is part of it, and of CUPTI; see probe.h. */
+/* Checks of the driver, of NVML, which is part of it, and of CUPTI; see probes.h. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* dladdr */
 #endif
@@ -15,8 +15,7 @@
 
 #include "buf.h"
 #include "child_run.h"
-#include "probe_driver.h"
-#include "probe_result.h"
+#include "probes.h"
 #include "program_kind.h"
 #include "units.h"
 #include "util.h"
@@ -247,7 +246,7 @@ void mt_probe_nvml(struct mt_probe_result *result)
             version, devices, devices == 1 ? "" : "s", error);
 }
 
-/* Check of CUPTI; see probe.h and probe_driver.h. */
+/* Check of CUPTI; see probes.h and probes.h. */
 
 enum {
     CUPTI_TAKEN = 39,          /* CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED */

@@ -1,4 +1,4 @@
-/* Checks of PyTorch and Python; see probe.h. They record a short run of the python3 in PATH. */
+/* Checks of PyTorch and Python; see probes.h. They record a short run of the python3 in PATH. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -10,10 +10,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "collector_library.h"
 #include "environment.h"
 #include "io.h"
-#include "probe_result.h"
+#include "probes.h"
 #include "torch_parts.h"
 #include "trace.h"
 

@@ -1,4 +1,4 @@
-#include "probe_result.h"
+#include "probes.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -14,10 +14,10 @@
 
 #include "buf.h"
 #include "io.h"
+#include "own_file.h"
 #include "run_identity.h"
 #include "tape_file.h"
 #include "trace.h"
-#include "trace_claim.h"
 
 enum { MAX_NUMBER = 10000, WORD_BYTES = 32 };
 

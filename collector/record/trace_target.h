@@ -1,6 +1,6 @@
 /* Interprets -o, the output of a run, and checks before the command starts that it can be
  * written. From then until mt_trace_target_leave, the name of a file belongs to this run
- * (trace_claim.h). */
+ * (own_file.h). */
 #ifndef MT_RECORD_TRACE_TARGET_H
 #define MT_RECORD_TRACE_TARGET_H
 
@@ -10,8 +10,8 @@
 #include <sys/stat.h>
 #include <sys/types.h>
 
+#include "own_file.h"
 #include "status.h"
-#include "trace_claim.h"
 
 #define MT_TRACE_SUFFIX ".trace.zst"
 

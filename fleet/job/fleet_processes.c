@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "cli.h"
-#include "collector_library.h"
+#include "environment.h"
 #include "util.h"
 
 #define MPI_LIBRARY "libmemtrace-mpi.so"

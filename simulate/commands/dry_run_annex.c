@@ -2,8 +2,8 @@
 
 #include <limits.h>
 
-#include "collector_library.h"
-#include "probe_result.h"
+#include "environment.h"
+#include "probes.h"
 
 /* The simulated libraries are machine code that memtrace writes (simulate/site). */
 static void check(struct mt_probe_result *result)

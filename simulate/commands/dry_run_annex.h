@@ -3,7 +3,7 @@
 #define MT_SIMULATE_DRY_RUN_ANNEX_H
 
 #include "cli.h"
-#include "probe.h"
+#include "probes.h"
 
 /* The simulated GPU, for mt_collector_library. */
 #define MT_SIMULATED_NAME "libmemtrace-simulated-cuda.so"

@@ -7,16 +7,16 @@
 #include <unistd.h>
 
 #include "cards.h"
-#include "collector_library.h"
 #include "dry_run_annex.h"
+#include "environment.h"
 #include "header.h"
 #include "io.h"
+#include "launch.h"
 #include "process_memory.h"
-#include "process_tree.h"
 #include "python_of_command.h"
 #include "record_output.h"
 
-/* Each is next to the program, or in the program's private folder (collector_library.h). */
+/* Each is next to the program, or in the program's private folder (environment.h). */
 #define PYTHON_SHIM "memtrace-python"
 #define CUDNN_ASKER "memtrace-ask-cudnn"
 

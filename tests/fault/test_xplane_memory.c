@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "failing_alloc.h"
-#include "xplane.h"
+#include "importers.h"
 #include "xplane_maker.h"
 
 enum { EVENTS = 200 };

@@ -25,7 +25,7 @@ static void test_shares_the_place(void **unused)
     assert_string_equal(recorded.said, "");
 }
 
-/* A profiler of the program came first (cupti_guest.c): the recorder shares its subscription. */
+/* A profiler of the program came first (cupti_slot.c): the recorder shares its subscription. */
 static void test_joins_who_came_first(void **unused)
 {
     (void)unused;

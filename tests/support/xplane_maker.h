@@ -1,4 +1,4 @@
-/* Makes profiles of XLA's profiler (collector/import/xplane.h), byte by byte. */
+/* Makes profiles of XLA's profiler (collector/import/importers.h), byte by byte. */
 #ifndef MT_TESTS_XPLANE_MAKER_H
 #define MT_TESTS_XPLANE_MAKER_H
 

@@ -12,7 +12,7 @@
 #include "manifest.h"
 #include "program_kind.h"
 #include "trace.h"
-#include "trace_summary.h"
+#include "trace_end.h"
 #include "trace_target.h"
 #include "util.h"
 

@@ -1,4 +1,4 @@
-/* process_tree.h finds every descendant, whatever the number of processes. */
+/* launch.h finds every descendant, whatever the number of processes. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* clone */
 #endif
@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "cmocka_all.h"
-#include "process_tree.h"
+#include "launch.h"
 
 enum { PROCESSES = 4300, STACK_BYTES = 4096 };
 

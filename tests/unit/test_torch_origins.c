@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "buf.h"
-#include "torch_snapshot.h"
+#include "importers.h"
 
 static void put_text(struct mt_buf *out, const char *text)
 {

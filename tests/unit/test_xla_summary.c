@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "trace.h"
-#include "trace_summary.h"
+#include "trace_end.h"
 #include "util.h"
 
 enum { RUNS = 40 };

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "import.h"
-#include "xplane.h"
+#include "importers.h"
 #include "xplane_maker.h"
 #include "xplane_read.h"
 

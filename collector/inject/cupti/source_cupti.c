@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,9 +16,9 @@
 #include "cupti_calls.h"
 #include "cupti_contexts.h"
 #include "cupti_decoders.h"
+#include "cupti_library.h"
 #include "cupti_live.h"
 #include "cupti_slot.h"
-#include "cupti_subscribe.h"
 #include "inject_source.h"
 #include "settings.h"
 #include "source_cupti.h"
@@ -79,10 +80,23 @@ static bool cupti_is_captured(const struct mt_cupti_entry *entry, const void *pa
 enum { MAX_CBIDS = 1024 };
 
 static _Atomic bool active;
-static _Atomic bool begun, initialised; /* the driver is in cuInit; cuInit has ended */
-static _Atomic bool told;               /* the trace names the subscription */
-static uint8_t place_of[MAX_CBIDS];     /* index in the table + 1; not written while active */
-static struct mt_cupti_subscription subscription;
+static _Atomic bool begun, initialised;   /* the driver is in cuInit; cuInit has ended */
+static _Atomic bool told;                 /* the trace names the subscription */
+static uint8_t place_in_table[MAX_CBIDS]; /* index in the table + 1; not written while active */
+
+struct cupti_subscription {
+    uint32_t version; /* of CUPTI */
+    uint32_t watched; /* entry points of the table that are enabled */
+    uint32_t absent;  /* entry points of the table that this CUPTI does not have */
+    uint32_t differs; /* entry points of the table whose number has another name in this CUPTI; they
+                         are not enabled */
+    uint32_t newer;   /* entry points newer than the table whose name suggests that they allocate or
+                         free */
+    char newest[128]; /* names of the first newer entry points */
+    char refusal[1280]; /* why there is no subscription */
+};
+
+static struct cupti_subscription own_subscription;
 
 /* The current call of the thread. */
 static __thread bool put_off; /* the ENTER part, until the result is known */
@@ -108,7 +122,7 @@ void mt_cupti_on_exit(const struct mt_cupti_entry *entry, const struct mt_cupti_
 
 static void on_call(uint32_t cbid, const struct mt_cupti_callback_data *data)
 {
-    unsigned place = cbid < MAX_CBIDS ? place_of[cbid] : 0;
+    unsigned place = cbid < MAX_CBIDS ? place_in_table[cbid] : 0;
     if (!place || !data->functionParams)
         return;
     const struct mt_cupti_entry *entry = &mt_cupti_entries[place - 1];
@@ -158,13 +172,13 @@ static void dispatch(uint32_t domain, uint32_t cbid, const void *data)
  * processes also make them, and never allocate. */
 static bool is_question(uint32_t domain, uint32_t cbid)
 {
-    unsigned place = domain == MT_CUPTI_DRIVER && cbid < MAX_CBIDS ? place_of[cbid] : 0;
+    unsigned place = domain == MT_CUPTI_DRIVER && cbid < MAX_CBIDS ? place_in_table[cbid] : 0;
     return place && mt_cupti_is_device_query(&mt_cupti_entries[place - 1]);
 }
 
 static void tell_start(void);
 
-static void callback(void *user, uint32_t domain, uint32_t cbid, const void *data)
+static void on_callback(void *user, uint32_t domain, uint32_t cbid, const void *data)
 {
     int saved = errno;
     (void)user;
@@ -190,18 +204,18 @@ static void tell_facts(void)
 {
     struct mt_buf text = {0};
     uint64_t unknown = mt_cupti_unknown_frees();
-    if (subscription.refusal[0]) {
-        mt_buf_printf(&text, "without CUPTI: %s", subscription.refusal);
+    if (own_subscription.refusal[0]) {
+        mt_buf_printf(&text, "without CUPTI: %s", own_subscription.refusal);
     } else {
-        mt_buf_printf(&text, "CUPTI %u, %u calls watched", subscription.version,
-                      subscription.watched);
-        if (subscription.absent)
-            mt_buf_printf(&text, ", %u unknown to it", subscription.absent);
-        if (subscription.differs)
-            mt_buf_printf(&text, ", %u have another name", subscription.differs);
-        if (subscription.newer)
-            mt_buf_printf(&text, ", %u newer ones not decoded: %s", subscription.newer,
-                          subscription.newest);
+        mt_buf_printf(&text, "CUPTI %u, %u calls watched", own_subscription.version,
+                      own_subscription.watched);
+        if (own_subscription.absent)
+            mt_buf_printf(&text, ", %u unknown to it", own_subscription.absent);
+        if (own_subscription.differs)
+            mt_buf_printf(&text, ", %u have another name", own_subscription.differs);
+        if (own_subscription.newer)
+            mt_buf_printf(&text, ", %u newer ones not decoded: %s", own_subscription.newer,
+                          own_subscription.newest);
         if (unknown)
             mt_buf_printf(&text, ", %llu frees of memory that was not known",
                           (unsigned long long)unknown);
@@ -221,8 +235,8 @@ static bool has_substitute(void)
 /* True if driver events were requested and cannot be recorded. */
 static bool is_missed(void)
 {
-    return !active && subscription.refusal[0] && strcmp(mt_recorder_settings->cupti, "none") != 0 &&
-           !has_substitute();
+    return !active && own_subscription.refusal[0] &&
+           strcmp(mt_recorder_settings->cupti, "none") != 0 && !has_substitute();
 }
 
 /* Records the facts as soon as the trace and the result of subscribing exist: before the first
@@ -240,7 +254,7 @@ static void tell_start(void)
     if (is_missed())
         mt_collect_not_recorded(
             &once, "no driver events: %s (MEMTRACE_CUPTI=none wraps the driver instead)",
-            subscription.refusal);
+            own_subscription.refusal);
     tell_facts();
     mt_cupti_contexts_record_devices();
     atomic_store_explicit(&told, true, memory_order_release);
@@ -254,11 +268,179 @@ static void say_in_trace(void)
         mt_collect_leave();
 }
 
+struct attempt {
+    mt_cupti_callback *callback;
+    uint8_t *place_of;
+    size_t places;
+    struct cupti_subscription *subscription;
+    bool refused;
+};
+
+static int subscribe_named(const struct mt_cupti_library *library, bool several, char holder[128],
+                           void **subscriber)
+{
+    struct mt_cupti_subscriber_params params = {
+        .structSize = several
+                          ? sizeof params
+                          : offsetof(struct mt_cupti_subscriber_params, allowMultipleSubscribers),
+        .subscriberName = "memtrace",
+        .oldSubscriberName = holder,
+        .oldSubscriberSize = 128,
+        .allowMultipleSubscribers = several,
+    };
+    return library->subscribe_v2(subscriber, mt_cupti_slot_callback, NULL, &params);
+}
+
+static int subscribe_cupti_subscribe(const struct attempt *attempt,
+                                     const struct mt_cupti_library *library, char holder[128],
+                                     void **subscriber)
+{
+    int result = 0;
+    if (!library->subscribe_v2)
+        return library->subscribe(subscriber, mt_cupti_slot_callback, NULL);
+    if (attempt->subscription->version >= MT_CUPTI_SEVERAL_SINCE) {
+        result = subscribe_named(library, true, holder, subscriber);
+        if (result == 0)
+            return 0;
+    }
+    return subscribe_named(library, false, holder, subscriber);
+}
+
+/* Takes the place, or shares it with an earlier subscriber (cupti_slot.c). */
+static int take(const struct attempt *attempt, const struct mt_cupti_library *library,
+                char holder[128])
+{
+    void *subscriber = NULL;
+    int result = MT_CUPTI_SUCCESS;
+    if (!mt_cupti_slot_claim()) {
+        strcpy(holder, "it is subscribing now");
+        return MT_CUPTI_MULTIPLE_SUBSCRIBERS;
+    }
+    if (!mt_cupti_slot_library()) {
+        result = subscribe_cupti_subscribe(attempt, library, holder, &subscriber);
+        if (result == MT_CUPTI_SUCCESS)
+            mt_cupti_slot_hold(library, subscriber);
+    }
+    if (result == MT_CUPTI_SUCCESS)
+        mt_cupti_slot_set_own(attempt->callback);
+    mt_cupti_slot_release();
+    return result;
+}
+
+/* Keeps the first reason, which is that of the best library. A reason that names another tool in
+ * the place has priority. */
+static void explain(struct attempt *attempt, const struct mt_cupti_library *library, int result,
+                    const char *holder)
+{
+    struct cupti_subscription *subscription = attempt->subscription;
+    const char *text = NULL;
+    if (library->result_string(result, &text) != 0 || !text)
+        text = "unknown error";
+    if (result == MT_CUPTI_MULTIPLE_SUBSCRIBERS)
+        snprintf(subscription->refusal, sizeof subscription->refusal,
+                 "another tool already uses CUPTI, which accepts one subscriber: %s",
+                 holder[0] ? holder : "CUPTI does not report which (a profiler or debugger)");
+    else if (!attempt->refused)
+        snprintf(subscription->refusal, sizeof subscription->refusal, "%s: %s (%d)", library->path,
+                 text, result);
+    attempt->refused = true;
+}
+
+static void watch(const struct attempt *attempt, const struct mt_cupti_library *library,
+                  size_t place)
+{
+    const struct mt_cupti_entry *entry = &mt_cupti_entries[place];
+    struct cupti_subscription *subscription = attempt->subscription;
+    const char *name = NULL;
+    if (entry->cbid >= attempt->places || library->name(MT_CUPTI_DRIVER, entry->cbid, &name) != 0 ||
+        !name) {
+        subscription->absent++;
+    } else if (strcmp(name, entry->name) != 0) {
+        subscription->differs++;
+    } else if (mt_cupti_slot_request(MT_CUPTI_OWN, true, MT_CUPTI_DRIVER, entry->cbid) == 0) {
+        attempt->place_of[entry->cbid] = (uint8_t)(place + 1);
+        subscription->watched++;
+    } else {
+        subscription->absent++;
+    }
+}
+
+static void look_for_newer(struct cupti_subscription *subscription,
+                           const struct mt_cupti_library *library)
+{
+    const char *name;
+    for (uint32_t cbid = MT_CUPTI_FIRST_NEWER_CBID;
+         library->name(MT_CUPTI_DRIVER, cbid, &name) == 0 && name; cbid++) {
+        if (!mt_cupti_name_is_of_memory(name))
+            continue;
+        size_t used = strlen(subscription->newest);
+        if (used + strlen(name) + 2 < sizeof subscription->newest)
+            snprintf(subscription->newest + used, sizeof subscription->newest - used, "%s%s",
+                     used ? " " : "", name);
+        subscription->newer++;
+    }
+}
+
+static void watch_state(uint32_t domain, uint32_t cbid)
+{
+    (void)mt_cupti_slot_request(MT_CUPTI_OWN, true, domain, cbid);
+}
+
+static void watch_all(const struct attempt *attempt, const struct mt_cupti_library *library)
+{
+    mt_cupti_contexts_set_query(library->device_id);
+    for (size_t place = 0; place < mt_cupti_entry_count; place++)
+        watch(attempt, library, place);
+    look_for_newer(attempt->subscription, library);
+    watch_state(MT_CUPTI_RESOURCE, MT_CUPTI_CONTEXT_CREATED);
+    watch_state(MT_CUPTI_RESOURCE, MT_CUPTI_CONTEXT_DESTROY_STARTING);
+    watch_state(MT_CUPTI_STATE, MT_CUPTI_FATAL_ERROR);
+}
+
+/* If there is a subscriber, another copy would also be refused. */
+static bool try_library(void *user, const struct mt_cupti_library *library)
+{
+    struct attempt *attempt = user;
+    char holder[128] = "";
+    if (library->version(&attempt->subscription->version) != 0)
+        attempt->subscription->version = 0; /* subscribing reports the reason */
+    int result = take(attempt, library, holder);
+    if (result != MT_CUPTI_SUCCESS) {
+        holder[sizeof holder - 1] = 0;
+        explain(attempt, library, result, holder);
+        return result == MT_CUPTI_MULTIPLE_SUBSCRIBERS;
+    }
+    attempt->subscription->refusal[0] = 0;
+    watch_all(attempt, mt_cupti_slot_library());
+    return true;
+}
+
+/* Searches for CUPTI (the setting `cupti` in settings.h), subscribes, and enables every entry point
+ * of the table and the resource callbacks. Sets `place_of[cbid]` to the entry's index in the table
+ * + 1; `places` is the length of that array. On failure returns false, and `refusal` is a sentence
+ * for the user. */
+static bool cupti_subscribe(mt_cupti_callback *callback, uint8_t *place_of, size_t places,
+                            struct cupti_subscription *subscription)
+{
+    struct attempt attempt = {callback, place_of, places, subscription, false};
+    *subscription = (struct cupti_subscription){.refusal = "no libcupti was found"};
+    if (strcmp(mt_recorder_settings->cupti, "none") == 0) {
+        strcpy(subscription->refusal, "it is disabled");
+        return false;
+    }
+    const struct mt_cupti_library *held = mt_cupti_slot_library();
+    bool tried = held ? try_library(&attempt, held)
+                      : mt_cupti_search(mt_recorder_settings->cupti, try_library, &attempt);
+    if (!held && !tried && !attempt.refused && errno == ENOMEM)
+        strcpy(subscription->refusal, "out of memory while libcupti was loaded");
+    return tried && subscription->refusal[0] == 0;
+}
+
 static void subscribe(void)
 {
     cupti_capture_find();
     /* CUPTI may call back from now on, so the table is complete before */
-    active = mt_cupti_subscribe(callback, place_of, MAX_CBIDS, &subscription);
+    active = cupti_subscribe(on_callback, place_in_table, MAX_CBIDS, &own_subscription);
 }
 
 /* Starts the library that was in this place before memtrace, as it would start without memtrace. */
@@ -303,7 +485,7 @@ static void forked(void)
 {
     active = false;
     begun = initialised = told = false;
-    memset(place_of, 0, sizeof place_of);
+    memset(place_in_table, 0, sizeof place_in_table);
     mt_cupti_slot_forked();
     mt_cupti_live_forget();
     mt_cupti_contexts_forget();
@@ -312,3 +494,8 @@ static void forked(void)
 
 const struct mt_inject_source mt_cupti_source = {
     .name = "cupti", .start = tell_start, .stop = stop, .forked = forked};
+
+/* Subscribes to CUPTI and enables callbacks.
+ *
+ * Up to CUPTI 13.1 a process has one subscriber, and memtrace shares its place (cupti_slot.h).
+ * Later versions allow several on request. */

@@ -1,0 +1,45 @@
+/* Importers of foreign formats, one function each. */
+#ifndef MT_COLLECTOR_IMPORTERS_H
+#define MT_COLLECTOR_IMPORTERS_H
+
+#include "buf.h"
+#include "feed.h"
+#include "source.h"
+#include "status.h"
+
+/* PyTorch memory snapshots (torch.cuda.memory._dump_snapshot and the C++ writer) as a source.
+ * Supports every version since 1.12. */
+
+/* Reads all of `feed`, which the caller keeps. Memory: about the size of the decoded pickle while
+ * reading, half of it afterwards. */
+enum mt_status mt_torch_snapshot_open(struct mt_feed *feed, struct mt_source **source,
+                                      struct mt_error *error) MT_MUST_USE;
+
+/* Profiles of XLA's profiler (*.xplane.pb from jax.profiler or TensorFlow's profiler) as a
+ * source: allocations and frees of each GPU's arena, with addresses. The rest of the profile is
+ * ignored.
+ *
+ * Format: tsl/profiler/protobuf/xplane.proto. xla/tsl/framework/bfc_allocator.cc (AddTraceMe)
+ * writes the events MemoryAllocation and MemoryDeallocation while it has the arena's lock, so
+ * their times give their order. */
+
+/* Returns true if the first bytes look like such a profile. */
+bool mt_xplane_probe(const void *bytes, size_t length);
+
+/* Reads all of `feed`, which the caller keeps. Memory: the file while reading, 80 bytes for each
+ * allocation or free, then 80 more for each event. A truncated or damaged file is an error, and
+ * none of its events are used, because the events of one arena are spread over the file. */
+enum mt_status mt_xplane_open(struct mt_feed *feed, struct mt_source **source,
+                              struct mt_error *error) MT_MUST_USE;
+
+/* Reads dumps of PyTorch's Flight Recorder (TORCH_FR_BUFFER_SIZE, files nccl_trace_rank_N). Uses
+ * only `pg_config`, the ranks of each process group. The pickle is read as data; nothing is
+ * executed. */
+
+/* Appends the lines for process groups in a trace's header (identity.h), in the order of
+ * the dump. Returns MT_ERR_FORMAT if the file is not such a dump, MT_ERR_UNSUPPORTED if a header
+ * cannot hold all groups. Needs memory for the pickle. */
+enum mt_status mt_flight_recorder_groups(const char *path, struct mt_buf *lines,
+                                         struct mt_error *error) MT_MUST_USE;
+
+#endif
