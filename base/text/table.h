@@ -1,5 +1,5 @@
 /* A table of columns and rows of typed cells. Fill it, then pass it to a writer: text_table.h for
- * terminals, html_table.h, or markdown_table.h. All writers format numbers the same way.
+ * terminals, document_tables.h, or document_tables.h. All writers format numbers the same way.
  *
  *     mt_table_begin(&table, "#bytes|#share|~site");
  *     MT_CELLS(&table, MT_BYTES(use->bytes), MT_SHARE(use->bytes, all), MT_SITE(use->site));

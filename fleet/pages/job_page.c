@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "backends.h"
-#include "html_table.h"
+#include "document_tables.h"
 #include "job_chart.h"
 #include "job_page_answer.h"
 #include "job_page_data.h"

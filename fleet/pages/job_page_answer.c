@@ -1,6 +1,6 @@
 #include "job_page_answer.h"
 
-#include "html_table.h"
+#include "document_tables.h"
 #include "job_words.h"
 #include "page_head.h"
 #include "units.h"

@@ -4,8 +4,8 @@
 
 #include "buf.h"
 #include "check.h"
+#include "document_tables.h"
 #include "escape.h"
-#include "html_table.h"
 #include "job_page_data.h"
 #include "job_report.h"
 #include "units.h"

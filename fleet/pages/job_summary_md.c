@@ -1,10 +1,10 @@
 #include "job_summary_md.h"
 
+#include "document_tables.h"
 #include "escape.h"
 #include "job_page_answer.h"
 #include "job_tables.h"
 #include "job_words.h"
-#include "markdown_table.h"
 
 enum {
     MAX_GATES = 64,

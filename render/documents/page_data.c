@@ -1,4 +1,4 @@
-#include "page_data.h"
+#include "report_page.h"
 
 #include <stdlib.h>
 #include <string.h>

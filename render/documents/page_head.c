@@ -5,8 +5,8 @@
 
 #include "buf.h"
 #include "chart_frame.h"
+#include "document_tables.h"
 #include "escape.h"
-#include "html_table.h"
 #include "page_assets.h"
 #include "page_head.h"
 #include "report.h"

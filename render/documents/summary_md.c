@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "device_choice.h"
+#include "document_tables.h"
 #include "escape.h"
-#include "markdown_table.h"
 #include "report_query.h"
 #include "text_chart.h"
 #include "units.h"

@@ -8,7 +8,7 @@
 
 #include "escape.h"
 #include "junit.h"
-#include "page_tables.h"
+#include "report_page.h"
 #include "summary_md.h"
 
 static char *markdown(const char *text, size_t columns)

@@ -3,8 +3,7 @@
 
 #include <string.h>
 
-#include "html_table.h"
-#include "markdown_table.h"
+#include "document_tables.h"
 #include "text_table.h"
 
 static void fill(struct mt_table *table)

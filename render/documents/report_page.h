@@ -1,0 +1,72 @@
+/* Parts of the page about a run: its data, its tables and answers. */
+#ifndef MT_RENDER_REPORT_PAGE_H
+#define MT_RENDER_REPORT_PAGE_H
+
+#include "buf.h"
+#include "history.h"
+#include "report.h"
+
+/* The data that report.js reads: the history of a device as JSON. Below, "string" stands for an
+ * index in "strings". A size in units is a multiple of "unit" bytes. Times are in nanoseconds since
+ * the first event.
+ *
+ * {"device": number, "unit": bytes, "small": bytes (smaller groups may be merged; 0 = none are),
+ *  "plot": [x, y, width, height] of the plot of the timeline chart,
+ *  "xs": [x of each edge of the columns in the plot],
+ *  "t", "event", "reserved", "where": arrays with the time, the event, the reserved bytes and the
+ *      phase and step (string) of each column's instant,
+ *  "strings": [...],
+ *  "frames": [[name (string), place (string) or -1, origin], ...],
+ *  "nodes": [parent or -1, frame, ...], the tree of call stacks,
+ *  "groups": [node or -1, site (string), phase (string) or -1, role, size of a block in units,
+ *             detail (enum mt_history_detail), ...],
+ *  "blocks": [[key, bytes, requested bytes, start or -1 (before the history), end event or -1,
+ *              end time or -1, role, phase and step (string), site (string),
+ *              operation (string) or -1, node or -1], ...],
+ *  "changes": [[group, change in units, change of the number of blocks, ...] of each column]}
+ *
+ * "blocks" has the blocks that are drawn in the charts of blocks and of addresses. Their keys are
+ * those of the shapes in these charts (block_key.h). */
+
+/* Appends the JSON document of a device that has a history and a timeline. Reduces the history
+ * (mt_history_reduce) until the document takes at most `most_bytes`. Omits the rows of blocks if a
+ * slightly reduced history with them does not fit. Appends nothing if no reduction fits. Sets
+ * *has_blocks if the document has rows of blocks. */
+void mt_page_add_data(struct mt_buf *out, const struct mt_report *report,
+                      const struct mt_device_report *device, size_t most_bytes, bool *has_blocks);
+
+/* Tables of report.html. Each function appends a table about one device. Long tables show the most
+ * important rows and the number of the others. */
+
+/* Appends the four peaks and their times. */
+void mt_page_add_peaks_table(struct mt_buf *out, const struct mt_report *report,
+                             const struct mt_device_report *device);
+
+/* Appends the memory that is live at the allocated peak, by site. The script replaces the rows with
+ * those of other instants. */
+void mt_page_add_live_table(struct mt_buf *out, const struct mt_device_report *device);
+
+/* Appends the memory at the allocated peak, by layer and module. Appends nothing if the trace has
+ * no modules. */
+void mt_page_add_modules_table(struct mt_buf *out, const struct mt_device_report *device);
+
+/* Appends the pools of PyTorch's allocator. Appends nothing if the run had no private pool. */
+void mt_page_add_pools_table(struct mt_buf *out, const struct mt_device_report *device);
+
+/* The next three functions append nothing if the trace has no steps, phases or out-of-memory
+ * errors. */
+void mt_page_add_steps_table(struct mt_buf *out, const struct mt_report *report,
+                             const struct mt_device_report *device);
+void mt_page_add_phases_table(struct mt_buf *out, const struct mt_report *report,
+                              const struct mt_device_report *device);
+void mt_page_add_ooms_table(struct mt_buf *out, const struct mt_report *report,
+                            const struct mt_device_report *device);
+
+/* The first screen of report.html: how much memory the run needs, what holds the memory, and the
+ * first change to make. */
+
+/* Appends the answers for the worst device (mt_worst_device), which is also the subject of the text
+ * answer. Appends nothing if there is no device or if its peak is unknown. */
+void mt_page_add_answers(struct mt_buf *out, const struct mt_report *report);
+
+#endif
