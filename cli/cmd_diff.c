@@ -4,6 +4,11 @@
 #include "diff_output.h"
 #include "diff_run.h"
 #include "instant_option.h"
+#include "json.h"
+#include "live_output.h"
+#include "report_json.h"
+#include "text_table.h"
+#include "units.h"
 
 struct arguments {
     struct mt_common common;
@@ -14,18 +19,7 @@ struct arguments {
     const char *a, *b;
 };
 
-static int print(struct mt_diff_run *run, const struct arguments *arguments)
-{
-    const struct mt_diff_output output = {&run->diff, &arguments->question, &run->arena,
-                                          arguments->common.all};
-    struct mt_buf out = {0};
-
-    if (arguments->common.json)
-        mt_diff_json(&out, &output);
-    else
-        mt_diff_text(&out, &output, mt_stdout_style());
-    return mt_print_answer_and_release(&out, arguments->common.json);
-}
+static int print(struct mt_diff_run *run, const struct arguments *arguments);
 
 /* The output is one JSON document, so no message announces the picture. */
 static int draw(const struct mt_diff_run *run, const struct arguments *arguments)
@@ -50,6 +44,429 @@ static int diff(const struct arguments *arguments)
     }
     mt_diff_run_close(&run);
     return code;
+}
+
+static void add_runs(struct mt_json *json, const struct mt_diff *diff)
+{
+    mt_json_array_begin(json, "run_differences");
+    for (size_t i = 0; i < diff->run_count; i++) {
+        mt_json_row_begin(json);
+        mt_json_text(json, "what", diff->runs[i].what);
+        mt_json_text(json, "a", diff->runs[i].a);
+        mt_json_text(json, "b", diff->runs[i].b);
+        mt_json_row_end(json);
+    }
+    mt_json_array_end(json);
+}
+
+static void add_side(struct mt_json *json, const char *key, const struct mt_report *report,
+                     const struct mt_device_report *device)
+{
+    mt_json_object_begin(json, key);
+    mt_json_u64(json, "device", device->device);
+    mt_json_text(json, "name", device->name);
+    mt_json_answer(json, report, device->answer);
+    mt_json_object_end(json);
+}
+
+static void add_change(struct mt_json *json, uint64_t a, uint64_t b)
+{
+    mt_json_u64(json, "a_bytes", a);
+    mt_json_u64(json, "b_bytes", b);
+    mt_json_i64(json, "change", (int64_t)(b - a));
+}
+
+/* Parts of the reserved bytes. The parts of A plus the changes are the parts of B. */
+static void add_totals(struct mt_json *json, const struct mt_device_diff *diff)
+{
+    const struct mt_answer *a = diff->a->answer, *b = diff->b->answer;
+    const struct {
+        const char *what;
+        uint64_t a, b;
+    } parts[] = {{"requested", mt_requested_bytes(a), mt_requested_bytes(b)},
+                 {"rounding", a->instant.bytes.allocated - mt_requested_bytes(a),
+                  b->instant.bytes.allocated - mt_requested_bytes(b)},
+                 {"allocated", a->instant.bytes.allocated, b->instant.bytes.allocated},
+                 {"waiting", a->waiting_bytes, b->waiting_bytes},
+                 {"unused", mt_unused_bytes(a), mt_unused_bytes(b)},
+                 {"reserved", a->instant.bytes.reserved, b->instant.bytes.reserved}};
+
+    mt_json_array_begin(json, "totals");
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        mt_json_row_begin(json);
+        mt_json_text(json, "what", parts[i].what);
+        add_change(json, parts[i].a, parts[i].b);
+        mt_json_row_end(json);
+    }
+    mt_json_array_end(json);
+}
+
+/* Rows that changed, the largest first. The others and the unchanged rows have one line each. */
+struct listed {
+    uint32_t told;
+    struct mt_diff_row others, same;
+    uint32_t other_count, same_count;
+};
+
+enum { MAX_ROWS = 14 };
+
+static void add_to(struct mt_diff_row *sum, const struct mt_diff_row *row)
+{
+    sum->a_bytes += row->a_bytes;
+    sum->b_bytes += row->b_bytes;
+    sum->a_blocks += row->a_blocks;
+    sum->b_blocks += row->b_blocks;
+}
+
+static struct listed list(const struct mt_diff_rows *rows)
+{
+    struct listed listed = {.others = {.label = "all others together", .phase = ""},
+                            .same = {.label = "unchanged", .phase = ""}};
+    uint32_t changed = 0;
+
+    while (changed < rows->count && mt_diff_change(&rows->rows[changed]))
+        changed++;
+    listed.told = changed <= MAX_ROWS ? changed : MAX_ROWS - 1;
+    for (uint32_t i = listed.told; i < changed; i++, listed.other_count++)
+        add_to(&listed.others, &rows->rows[i]);
+    for (uint32_t i = changed; i < rows->count; i++, listed.same_count++)
+        add_to(&listed.same, &rows->rows[i]);
+    return listed;
+}
+
+static void add_row(struct mt_json *json, const char *key, const char *label,
+                    const struct mt_diff_row *row)
+{
+    mt_json_text(json, key, label);
+    add_change(json, row->a_bytes, row->b_bytes);
+    mt_json_u64(json, "a_blocks", row->a_blocks);
+    mt_json_u64(json, "b_blocks", row->b_blocks);
+}
+
+static void add_rows(struct mt_json *json, const struct mt_device_diff *diff)
+{
+    for (struct mt_json_list list = mt_json_lines(json, "roles", diff->roles.count);
+         mt_json_next(&list);)
+        add_row(json, "role", diff->roles.rows[list.i].label, &diff->roles.rows[list.i]);
+    for (struct mt_json_list list = mt_json_lines(json, "phases", diff->phases.count);
+         mt_json_next(&list);) {
+        const char *phase = diff->phases.rows[list.i].label;
+
+        add_row(json, "phase", *phase ? phase : NULL, &diff->phases.rows[list.i]);
+    }
+    for (struct mt_json_list list = mt_json_lines(json, "sites", diff->sites.count);
+         mt_json_next(&list);) {
+        const struct mt_diff_row *row = &diff->sites.rows[list.i];
+
+        add_row(json, "site", row->label, row);
+        mt_json_text(json, "site_in_a", row->label_a);
+        mt_json_bool(json, "moved", row->moved);
+        mt_json_text(json, "phase", *row->phase ? row->phase : NULL);
+        mt_json_text(json, "role", row->several_roles ? NULL : mt_role_name(row->role));
+        mt_json_text(json, "only_in", !row->a_blocks ? "b" : !row->b_blocks ? "a" : NULL);
+    }
+}
+
+/* Appends a document "memtrace.diff/1". */
+static void diff_json(struct mt_buf *out, const struct mt_diff_output *output)
+{
+    const struct mt_diff *diff = output->diff;
+    struct mt_json json;
+
+    mt_json_init(&json, out, true);
+    json.all = output->all;
+    mt_json_object_begin(&json, NULL);
+    mt_json_text(&json, "schema", "memtrace.diff/1");
+    mt_json_object_begin(&json, "a");
+    mt_json_input(&json, diff->a);
+    mt_json_text(&json, "policy", diff->a->policy);
+    mt_json_object_end(&json);
+    mt_json_object_begin(&json, "b");
+    mt_json_input(&json, diff->b);
+    mt_json_text(&json, "policy", diff->b->policy);
+    mt_json_object_end(&json);
+    mt_json_bool(&json, "roles_inferred", diff->a->roles_inferred || diff->b->roles_inferred);
+    mt_json_question(&json, output->question);
+    add_runs(&json, diff);
+    for (struct mt_json_list row = mt_json_objects(&json, "devices", diff->device_count);
+         mt_json_next(&row);) {
+        add_side(&json, "a", diff->a, diff->devices[row.i].a);
+        add_side(&json, "b", diff->b, diff->devices[row.i].b);
+        add_totals(&json, &diff->devices[row.i]);
+        add_rows(&json, &diff->devices[row.i]);
+    }
+    mt_json_object_end(&json);
+    mt_buf_add_char(out, '\n');
+}
+
+static void report_inputs(const struct mt_reporter *reporter, const struct mt_diff *diff)
+{
+    struct mt_reporter one = *reporter;
+
+    mt_buf_add_text(reporter->out, "A  ");
+    one.report = diff->a;
+    mt_reporter_title(&one, 0, "");
+    mt_buf_add_text(reporter->out, "B  ");
+    one.report = diff->b;
+    mt_reporter_title(&one, 0, "");
+    for (size_t i = 0; i < diff->run_count; i++) {
+        const struct mt_run_difference *run = &diff->runs[i];
+
+        mt_reporter_line(reporter, 0,
+                         mt_reporter_format(reporter, "The runs differ in %s: %s in A, %s in B.",
+                                            run->what, run->a, run->b));
+    }
+}
+
+static const char *why_left_out(const struct mt_diff *diff, const struct mt_device_report *device,
+                                bool of_a)
+{
+    const struct mt_report *other = of_a ? diff->b : diff->a;
+
+    if (device->answer->missing)
+        return mt_question_no_answer_text(device->answer->missing);
+    for (uint32_t i = 0; i < other->device_count; i++)
+        if (other->devices[i].device == device->device)
+            return of_a ? "the device of B has no such instant"
+                        : "the device of A has no such instant";
+    return of_a ? "B has no such device" : "A has no such device";
+}
+
+/* Prints the devices of one side that are not compared, and why. */
+static void report_left_out(const struct mt_reporter *reporter, const struct mt_diff *diff,
+                            bool of_a)
+{
+    const struct mt_report *report = of_a ? diff->a : diff->b;
+
+    for (uint32_t i = 0; i < report->device_count; i++) {
+        const struct mt_device_report *device = &report->devices[i];
+        bool told = diff->only != MT_EVERY_DEVICE && diff->only != device->device;
+
+        for (size_t j = 0; j < diff->device_count; j++)
+            told |= (of_a ? diff->devices[j].a : diff->devices[j].b) == device;
+        if (!told)
+            mt_reporter_line(reporter, 0,
+                             mt_reporter_format(reporter, "Device %u of %s is not compared: %s.",
+                                                device->device, of_a ? "A" : "B",
+                                                why_left_out(diff, device, of_a)));
+    }
+}
+
+/* "+1,234", "−1,234", "0" */
+static const char *exact_change(char text[MT_UNITS_TEXT + 4], uint64_t a, uint64_t b)
+{
+    char digits[MT_UNITS_TEXT];
+
+    mt_format_count(digits, b > a ? b - a : a - b);
+    strcpy(text, a == b ? "" : b > a ? "+" : "−");
+    return strcat(text, digits);
+}
+
+/* "+12.0 MiB allocated (+12,582,912 B), −1.00 GiB reserved (−1,073,741,824 B)" */
+static void report_headline(const struct mt_reporter *reporter, const struct mt_device_diff *device,
+                            bool has_reserved)
+{
+    const struct mt_bytes *a = &device->a->answer->instant.bytes;
+    const struct mt_bytes *b = &device->b->answer->instant.bytes;
+    char change[MT_UNITS_TEXT], exact[MT_UNITS_TEXT + 4];
+    struct mt_buf line = {0};
+
+    mt_buf_printf(&line, "From A to B: %s allocated (%s B)",
+                  mt_format_change(change, (int64_t)(b->allocated - a->allocated)),
+                  exact_change(exact, a->allocated, b->allocated));
+    if (has_reserved)
+        mt_buf_printf(&line, ", %s reserved (%s B)",
+                      mt_format_change(change, (int64_t)(b->reserved - a->reserved)),
+                      exact_change(exact, a->reserved, b->reserved));
+    mt_reporter_headline(reporter, &line);
+}
+
+static void report_instant(const struct mt_reporter *reporter, const char *side,
+                           const struct mt_question *question, const struct mt_report *report,
+                           const struct mt_device_report *device)
+{
+    struct mt_reporter one = *reporter;
+    struct mt_buf line = {0};
+
+    one.report = report;
+    one.device = device;
+    mt_buf_printf(&line, "%s: ", side);
+    mt_live_add_instant(&line, &one, question);
+    if (line.data)
+        mt_reporter_line(reporter, 2, line.data);
+    mt_buf_release(&line);
+}
+
+static bool is_same(const struct mt_device_diff *device)
+{
+    const struct mt_answer *a = device->a->answer, *b = device->b->answer;
+
+    return !memcmp(&a->instant.bytes, &b->instant.bytes, sizeof a->instant.bytes) &&
+           (!device->roles.count || !mt_diff_change(&device->roles.rows[0])) &&
+           (!device->phases.count || !mt_diff_change(&device->phases.rows[0])) &&
+           (!device->sites.count || !mt_diff_change(&device->sites.rows[0]));
+}
+
+static void add_exact(struct mt_table *table, const char *sign, uint64_t a, uint64_t b,
+                      const char *label)
+{
+    char text[MT_UNITS_TEXT + 4];
+
+    MT_CELLS(table, MT_TEXT(sign), MT_COUNT(a), MT_TEXT(exact_change(text, a, b)), MT_COUNT(b),
+             MT_CHANGE((int64_t)(b - a)), MT_TEXT(label));
+}
+
+/* There are few roles, so all of them are printed, then other reserved memory. */
+static void report_roles(const struct mt_reporter *reporter, const struct mt_device_diff *device,
+                         bool has_reserved)
+{
+    const struct mt_answer *a = device->a->answer, *b = device->b->answer;
+    struct mt_table table;
+
+    mt_reporter_heading(reporter, "By role, in bytes");
+    mt_table_begin(&table, "|#A|#change|#B|#|~");
+    for (uint32_t i = 0; i < device->roles.count; i++)
+        add_exact(&table, i ? "+" : "", device->roles.rows[i].a_bytes,
+                  device->roles.rows[i].b_bytes, device->roles.rows[i].label);
+    add_exact(&table, "=", a->instant.bytes.allocated, b->instant.bytes.allocated, "allocated");
+    add_exact(&table, "", mt_requested_bytes(a), mt_requested_bytes(b), "  requested");
+    if (has_reserved) {
+        if (a->waiting_bytes || b->waiting_bytes)
+            add_exact(&table, "+", a->waiting_bytes, b->waiting_bytes,
+                      "freed, but possibly still in use on other streams");
+        add_exact(&table, "+", mt_unused_bytes(a), mt_unused_bytes(b),
+                  "unused, but held by the allocator");
+        add_exact(&table, "=", a->instant.bytes.reserved, b->instant.bytes.reserved, "reserved");
+    }
+    mt_text_table_add(reporter->out, &table, 2, reporter->style);
+}
+
+/* "36", "36 → 24" */
+static const char *block_counts(const struct mt_reporter *reporter, const struct mt_diff_row *row)
+{
+    char a[MT_UNITS_TEXT], b[MT_UNITS_TEXT];
+
+    mt_format_count(a, row->a_blocks);
+    mt_format_count(b, row->b_blocks);
+    return row->a_blocks == row->b_blocks ? mt_reporter_format(reporter, "%s", a)
+                                          : mt_reporter_format(reporter, "%s → %s", a, b);
+}
+
+static void add_amounts(const struct mt_reporter *reporter, struct mt_table *table,
+                        const struct mt_diff_row *row)
+{
+    MT_CELLS(table, MT_CHANGE(mt_diff_change(row)), MT_BYTES(row->a_bytes), MT_BYTES(row->b_bytes),
+             MT_TEXT(block_counts(reporter, row)));
+}
+
+static void report_phases(const struct mt_reporter *reporter, const struct mt_diff_rows *rows)
+{
+    struct listed listed = list(rows);
+    struct mt_table table;
+
+    if (!listed.told)
+        return;
+    mt_reporter_heading(reporter, "By the phase in which blocks were allocated");
+    mt_table_begin(&table, "#change|#A|#B|#blocks|~allocated in");
+    for (uint32_t i = 0; i < listed.told; i++) {
+        add_amounts(reporter, &table, &rows->rows[i]);
+        MT_CELLS(&table, MT_TEXT(*rows->rows[i].label ? rows->rows[i].label : "no phase"));
+    }
+    if (listed.other_count) {
+        add_amounts(reporter, &table, &listed.others);
+        MT_CELLS(&table, MT_TEXT(listed.others.label));
+    }
+    if (listed.same_count) {
+        add_amounts(reporter, &table, &listed.same);
+        MT_CELLS(&table, MT_TEXT(listed.same.label));
+    }
+    mt_text_table_add(reporter->out, &table, 2, reporter->style);
+}
+
+static const char *mark(const struct mt_diff_row *row)
+{
+    return !row->a_blocks ? "new" : !row->b_blocks ? "gone" : row->moved ? "moved" : "";
+}
+
+static void add_site(const struct mt_reporter *reporter, struct mt_table *table,
+                     const struct mt_diff_row *row, bool is_sum)
+{
+    add_amounts(reporter, table, row);
+    if (is_sum)
+        mt_table_skip(table, 3);
+    else
+        MT_CELLS(table, MT_TEXT(mark(row)),
+                 MT_TEXT(row->several_roles ? "several" : mt_role_name(row->role)),
+                 MT_TEXT(*row->phase ? row->phase : "no phase"));
+    MT_CELLS(table, MT_SITE(row->label));
+}
+
+static void report_sites(const struct mt_reporter *reporter, const struct mt_diff_rows *rows)
+{
+    struct listed listed = list(rows);
+    struct mt_table table;
+
+    if (!listed.told)
+        return;
+    mt_reporter_heading(reporter, "By site");
+    mt_table_begin(&table, "#change|#A|#B|#blocks||role|allocated in|~site");
+    for (uint32_t i = 0; i < listed.told; i++)
+        add_site(reporter, &table, &rows->rows[i], false);
+    if (listed.other_count)
+        add_site(reporter, &table, &listed.others, true);
+    if (listed.same_count)
+        add_site(reporter, &table, &listed.same, true);
+    mt_text_table_add(reporter->out, &table, 2, reporter->style);
+}
+
+static void report_device(const struct mt_reporter *reporter, const struct mt_diff_output *output,
+                          const struct mt_device_diff *device)
+{
+    const struct mt_diff *diff = output->diff;
+    bool has_reserved = !diff->a->is_driver_level && !diff->b->is_driver_level;
+
+    if (diff->device_count > 1 || device->a->device != device->b->device)
+        mt_buf_printf(reporter->out, "\n%sDevice %u of A, device %u of B%s\n",
+                      reporter->style->bold, device->a->device, device->b->device,
+                      reporter->style->reset);
+    report_headline(reporter, device, has_reserved);
+    report_instant(reporter, "A", output->question, diff->a, device->a);
+    report_instant(reporter, "B", output->question, diff->b, device->b);
+    if (is_same(device)) {
+        mt_reporter_line(reporter, 0, "The two are equal.");
+        return;
+    }
+    report_roles(reporter, device, has_reserved);
+    report_phases(reporter, &device->phases);
+    report_sites(reporter, &device->sites);
+}
+
+static void diff_text(struct mt_buf *out, const struct mt_diff_output *output,
+                      const struct mt_style *style)
+{
+    const struct mt_diff *diff = output->diff;
+    struct mt_reporter reporter = {out, diff->a, NULL, style, output->arena, &mt_detail_all, NULL};
+
+    report_inputs(&reporter, diff);
+    if (!diff->device_count)
+        mt_buf_add_text(out, "No device has memory events in both.\n");
+    report_left_out(&reporter, diff, true);
+    report_left_out(&reporter, diff, false);
+    for (size_t i = 0; i < diff->device_count; i++)
+        report_device(&reporter, output, &diff->devices[i]);
+}
+
+static int print(struct mt_diff_run *run, const struct arguments *arguments)
+{
+    const struct mt_diff_output output = {&run->diff, &arguments->question, &run->arena,
+                                          arguments->common.all};
+    struct mt_buf out = {0};
+
+    if (arguments->common.json)
+        diff_json(&out, &output);
+    else
+        diff_text(&out, &output, mt_stdout_style());
+    return mt_print_answer_and_release(&out, arguments->common.json);
 }
 
 static bool check_picture(struct arguments *arguments)
@@ -98,3 +515,6 @@ int mt_cmd_diff(const struct mt_command *command, int argc, char **argv)
     code = mt_picture_precheck(&arguments.picture);
     return code ? code : diff(&arguments);
 }
+
+/* Text and JSON of diff: the total change, then changes by role, phase and site. In every table A's
+ * bytes plus the changes are B's bytes. */

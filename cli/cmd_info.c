@@ -6,7 +6,6 @@
 #include "cli.h"
 #include "info_identity.h"
 #include "info_recorded.h"
-#include "info_secrets.h"
 #include "json.h"
 #include "open_input.h"
 #include "report_json.h"

@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "cli.h"
-#include "counters_csv.h"
 #include "json.h"
+#include "outputs.h"
 #include "policy.h"
 #include "policy_runs.h"
 #include "pool_option.h"
@@ -12,10 +12,104 @@
 #include "replay.h"
 #include "replay_json.h"
 #include "report_query.h"
-#include "restore_doubts.h"
 #include "source.h"
 #include "text_table.h"
 #include "units.h"
+
+/* Writes a row of a device's counters after every memory event, as CSV:
+ * event,t_ns,device,requested,allocated,active,reserved,inactive_split
+ *
+ * A failed write ends the replay. counters_csv_close reports it, because the replay knows only
+ * the name of the trace. */
+
+struct counters_csv {
+    const char *path;
+    struct mt_output_rules rules;
+    struct mt_output output;
+    struct mt_buf row;
+};
+
+static void add_header(struct counters_csv *csv)
+{
+    static const char header[] =
+        "event,t_ns,device,requested,allocated,active,reserved,inactive_split\n";
+
+    (void)mt_output_add(&csv->output, header, sizeof header - 1);
+}
+
+/* Opens the file and writes the header line. Prints errors; returns enum mt_exit. */
+static int counters_csv_open(struct counters_csv *csv, const char *path,
+                             const struct mt_outputs *outputs)
+{
+    struct mt_error error = {.offset = MT_NO_OFFSET};
+
+    *csv = (struct counters_csv){.path = path,
+                                 .rules = mt_output_rules_of(outputs, &mt_file_counters)};
+    if (mt_output_open(&csv->output, path, &csv->rules, &error) != MT_OK)
+        return mt_report_output_error(path, &error);
+    add_header(csv);
+    return MT_EXIT_OK;
+}
+
+static enum mt_status restart(void *context)
+{
+    struct counters_csv *csv = context;
+
+    (void)mt_output_restart(&csv->output);
+    add_header(csv);
+    return MT_OK;
+}
+
+static enum mt_status counters_csv_add_row(void *context, const struct mt_event *event,
+                                           const struct mt_replay_view *view)
+{
+    struct counters_csv *csv = context;
+    const struct mt_counters *counters = view->counters;
+    const uint64_t cells[] = {event->seq,
+                              event->t_ns,
+                              event->device,
+                              counters->requested.now,
+                              counters->allocated.now,
+                              counters->active.now,
+                              counters->reserved.now,
+                              counters->inactive_split.now};
+    size_t i;
+
+    if (!mt_event_is_memory(event) || (event->flags & MT_EVENT_INITIAL))
+        return MT_OK;
+    mt_buf_reset(&csv->row);
+    for (i = 0; i < sizeof cells / sizeof cells[0]; i++) {
+        if (i)
+            mt_buf_add_char(&csv->row, ',');
+        mt_buf_add_u64(&csv->row, cells[i]);
+    }
+    mt_buf_add_char(&csv->row, '\n');
+    return mt_output_add(&csv->output, csv->row.data, csv->row.length) ? MT_OK : MT_END;
+}
+
+/* Returns an observer for mt_replay_run. *csv must not move while the observer is used. */
+static struct mt_replay_observer counters_csv_observer(struct counters_csv *csv)
+{
+    /* Output to a pipe cannot be taken back. */
+    struct mt_replay_observer observer = {csv, counters_csv_add_row,
+                                          csv->output.temporary.path ? restart : NULL};
+
+    return observer;
+}
+
+/* Renames the file to its final name. Discards the file instead if the exit code of the replay,
+ * `code`, is not MT_EXIT_OK. Prints errors; returns enum mt_exit. */
+static int counters_csv_close(struct counters_csv *csv, int code)
+{
+    struct mt_error error = {.offset = MT_NO_OFFSET};
+
+    mt_buf_release(&csv->row);
+    if (code != MT_EXIT_OK && csv->output.failure.status == MT_OK)
+        mt_output_abandon(&csv->output);
+    else if (mt_output_finish(&csv->output, &error) != MT_OK)
+        code = mt_report_output_error(csv->path, &error);
+    return code;
+}
 
 struct arguments {
     struct mt_common common;
@@ -360,19 +454,19 @@ static int run_policies(struct mt_source *source, const char *path,
                                         arguments->jobs,
                                         replay_policy,
                                         &run};
-    struct mt_counters_csv csv = {0};
+    struct counters_csv csv = {0};
     struct mt_replay_observer observer;
     int exit_code;
 
     if (!arguments->counters_path)
         return mt_policy_runs_run(&runs);
-    exit_code = mt_counters_csv_open(&csv, arguments->counters_path, &arguments->outputs);
+    exit_code = counters_csv_open(&csv, arguments->counters_path, &arguments->outputs);
     if (exit_code != MT_EXIT_OK)
         return exit_code;
-    observer = mt_counters_csv_observer(&csv);
+    observer = counters_csv_observer(&csv);
     run.observer = &observer;
     exit_code = mt_policy_runs_run(&runs);
-    return mt_counters_csv_close(&csv, exit_code);
+    return counters_csv_close(&csv, exit_code);
 }
 
 /* Returns MT_EXIT_BUDGET if --verify found a difference. */

@@ -1,6 +1,6 @@
 /* memtrace tune: the allocator options that minimize the memory of a run. */
 #include "cli.h"
-#include "progress.h"
+#include "screen.h"
 #include "tune_output.h"
 
 struct arguments {

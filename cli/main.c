@@ -7,11 +7,11 @@
 
 #include "annexes.h"
 #include "cli.h"
-#include "completion.h"
 #include "debug.h"
 #include "io.h"
 #include "memory_limit.h"
 #include "next_step.h"
+#include "options.h"
 #include "outputs.h"
 
 #define MAX_COMMANDS 64
@@ -60,7 +60,7 @@ static void add_beginning_with(struct mt_buf *out, const char *name, const char 
         mt_buf_printf(out, "%s\n", name);
 }
 
-/* Prints the names of commands for the completion of a shell (completion.h). */
+/* Prints the names of commands for the completion of a shell (options.h). */
 static int print_command_names(const char *beginning)
 {
     const struct mt_command *command;

@@ -6,6 +6,32 @@
 #include "report_json.h"
 #include "report_query.h"
 
+/* The part of `memtrace analyze --json` about programs of XLA. */
+
+/* Adds "xla": null if `xla` is NULL. */
+static void json_xla(struct mt_json *json, const struct mt_xla_use *xla)
+{
+    if (!xla) {
+        mt_json_null(json, "xla");
+        return;
+    }
+    mt_json_object_begin(json, "xla");
+    mt_json_bool(json, "requests_missing", xla->requests_missing);
+    for (struct mt_json_list row = mt_json_lines(json, "arenas", xla->arena_count);
+         mt_json_next(&row);) {
+        const struct mt_xla_arena *arena = &xla->arenas[row.i];
+
+        mt_json_text(json, "policy", arena->policy);
+        mt_json_bool(json, "preallocated", arena->preallocated);
+        mt_json_u64(json, "peak_pool_bytes", arena->pool_bytes);
+        mt_json_u64(json, "peak_bytes_in_use", arena->in_use_bytes);
+        mt_json_u64(json, "num_allocs", arena->requests);
+        mt_json_u64(json, "failures", arena->failures);
+        mt_json_u64(json, "address_ties", arena->address_ties);
+    }
+    mt_json_object_end(json);
+}
+
 static const char *const instant_names[] = {"peak_allocated", "peak_reserved", "oom",
                                             "phase_peak",     "phase_end",     "step_peak"};
 static const char *const why_names[] = {"phase_raised_peak", "phase_left_more", "step_peak_rose"};
@@ -481,7 +507,7 @@ static void add_device(struct mt_json *json, struct mt_arena *arena, const struc
     add_summary(json, report, device);
     add_need(json, device->need);
     mt_json_peak_orders(json, device->peak_orders);
-    mt_json_xla(json, device->xla);
+    json_xla(json, device->xla);
     add_growth(json, &device->growth);
     add_device_parts(json, device->device_parts);
     add_verify(json, report, device);

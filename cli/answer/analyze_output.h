@@ -91,9 +91,6 @@ void mt_reporter_line(const struct mt_reporter *reporter, size_t indent, const c
 void mt_reporter_headline(const struct mt_reporter *reporter, struct mt_buf *line);
 void mt_reporter_heading(const struct mt_reporter *reporter, const char *text);
 
-/* Appends how far to trust the numbers of reporter->device. */
-void mt_reporter_trust(const struct mt_reporter *reporter);
-
 void mt_reporter_explanations(const struct mt_reporter *reporter);
 void mt_reporter_phases(const struct mt_reporter *reporter);
 void mt_reporter_sites(const struct mt_reporter *reporter);
@@ -132,8 +129,6 @@ void mt_reporter_peak_modules(const struct mt_reporter *reporter);
 void mt_reporter_findings(const struct mt_reporter *reporter);
 void mt_json_findings(struct mt_json *json, const struct mt_device_report *device);
 
-/* Adds "xla": null if `xla` is NULL. */
-void mt_json_xla(struct mt_json *json, const struct mt_xla_use *xla);
 /* Appends only the headline of mt_reporter_missing_requests. */
 void mt_analyze_add_missing_requests(struct mt_buf *out, const struct mt_style *style);
 /* Appends the text that replaces the peak if the calls of the driver were recorded, but not the

@@ -12,12 +12,6 @@ struct mt_live_output {
     bool all;        /* no limits in JSON (--all) */
 };
 
-static inline bool mt_live_shows_device(const struct mt_live_output *live,
-                                        const struct mt_device_report *device)
-{
-    return live->device == MT_EVERY_DEVICE || live->device == device->device;
-}
-
 /* Returns the requested bytes of live blocks. In contrast, the counter of the instant includes
  * freed blocks that still wait for a stream. */
 static inline uint64_t mt_requested_bytes(const struct mt_answer *answer)

@@ -1,14 +1,38 @@
-#include "question_report.h"
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "analyze.h"
-#include "analyze_progress.h"
+#include "analyze_options.h"
+#include "cli.h"
 #include "debug.h"
+#include "diff.h"
 #include "file_hash.h"
 #include "instant_option.h"
 #include "process_memory.h"
+#include "question_report.h"
+#include "report.h"
+#include "screen.h"
 
-#include <stdlib.h>
-#include <string.h>
+static void show(void *progress, const char *what, double share)
+{
+    mt_progress_update(progress, what, share);
+}
+
+enum mt_status mt_analyze_with_progress(struct mt_source *source,
+                                        const struct mt_analyze_options *options, bool quiet,
+                                        struct mt_report **report, struct mt_error *error)
+{
+    struct mt_analyze_options shown = *options;
+    struct mt_progress progress;
+    enum mt_status status;
+
+    shown.progress = (struct mt_analyze_progress){show, &progress};
+    mt_progress_start(&progress, quiet);
+    status = mt_analyze(source, &shown, report, error);
+    mt_progress_end(&progress);
+    return status;
+}
 
 #define ANALYZED "only devices 0 to 63 are"
 

@@ -2,6 +2,9 @@
 #ifndef MT_CLI_QUESTION_REPORT_H
 #define MT_CLI_QUESTION_REPORT_H
 
+#include <stdbool.h>
+
+#include "analyze.h"
 #include "analyze_options.h"
 #include "cli.h"
 #include "diff.h"
@@ -17,6 +20,7 @@ struct mt_question_report {
  * mt_question_close in either case. */
 int mt_question_run(const char *path, const struct mt_common *common,
                     const struct mt_question *question, struct mt_question_report *asked);
+
 /* Like mt_question_run, but with other options of the analysis, for commands that need more than
  * the answer. */
 int mt_question_run_with(const char *path, const struct mt_common *common,
@@ -43,5 +47,14 @@ int mt_question_print_no_phase(const struct mt_question_report *asked, const cha
 /* Returns the device. With MT_EVERY_DEVICE, returns the device that reserved the most. Returns NULL
  * if there is none. */
 const struct mt_device_report *mt_question_device(const struct mt_report *report, uint64_t device);
+
+/* The analysis of a source, with progress. */
+
+/* mt_analyze (analyze.h) with options->progress set to a line on standard error, which is removed
+ * before the return. If `quiet` is true, nothing is shown. */
+enum mt_status mt_analyze_with_progress(struct mt_source *source,
+                                        const struct mt_analyze_options *options, bool quiet,
+                                        struct mt_report **report,
+                                        struct mt_error *error) MT_MUST_USE;
 
 #endif

@@ -13,12 +13,6 @@ struct mt_diff_output {
     bool all;               /* no limits in JSON (--all) */
 };
 
-void mt_diff_text(struct mt_buf *out, const struct mt_diff_output *output,
-                  const struct mt_style *style);
-
-/* Appends a document "memtrace.diff/1". */
-void mt_diff_json(struct mt_buf *out, const struct mt_diff_output *output);
-
 /* Returns the bytes that are reserved but not active at the instant. */
 static inline uint64_t mt_unused_bytes(const struct mt_answer *answer)
 {

@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include "analyze.h"
-#include "analyze_progress.h"
 #include "cli.h"
 #include "debug.h"
 #include "gate_output.h"
@@ -13,6 +12,7 @@
 #include "gate_run.h"
 #include "io.h"
 #include "outputs.h"
+#include "question_report.h"
 
 /* Reads at most one byte more than the maximum size of settings, so larger files are rejected. */
 static enum mt_status read_start(const char *path, struct mt_buf *text, struct mt_error *error)

@@ -10,7 +10,7 @@
 #include "cli.h"
 #include "io.h"
 #include "process_memory.h"
-#include "progress.h"
+#include "screen.h"
 #include "units.h"
 #include "util.h"
 

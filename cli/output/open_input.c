@@ -10,9 +10,9 @@
 #include "memory_limit.h"
 #include "next_step.h"
 #include "open_input.h"
-#include "progress.h"
 #include "pytorch_config.h"
 #include "recover.h"
+#include "screen.h"
 #include "source.h"
 #include "units.h"
 

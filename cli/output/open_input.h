@@ -3,7 +3,7 @@
 #define MT_CLI_OPEN_INPUT_H
 
 #include "feed.h"
-#include "progress.h"
+#include "screen.h"
 #include "source.h"
 
 /* A command that reads a source one or more times. */

@@ -10,7 +10,7 @@
 #include "buf.h"
 #include "driver_ledger.h"
 #include "json.h"
-#include "progress.h"
+#include "screen.h"
 #include "source.h"
 
 struct mt_info_recorded {

@@ -6,12 +6,12 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "completion.h"
 #include "environment.h"
 #include "foreign_text.h"
 #include "info_recorded.h"
 #include "manifest.h"
 #include "next_step.h"
+#include "options.h"
 #include "outputs.h"
 #include "probes.h"
 #include "util.h"

@@ -1,10 +1,39 @@
-#include "replay_json.h"
+#include <stdio.h>
 
+#include "check.h"
+#include "json.h"
+#include "pool_option.h"
+#include "replay_json.h"
+#include "replay_result.h"
+#include "report_query.h"
+#include "units.h"
 #include "util.h"
 
-#include "pool_option.h"
+const char *mt_restore_doubt(const struct mt_restore_share *share, unsigned number,
+                             char text[MT_RESTORE_DOUBT_TEXT])
+{
+    const struct {
+        uint64_t count;
+        const char *words;
+    } doubts[MT_RESTORE_DOUBTS] = {
+        {share->unplaced, "restored blocks did not fit in the simulated pool and were allocated as "
+                          "ordinary requests: the peaks are approximate"},
+        {share->gaps_left_out,
+         "gaps are omitted, because the simulated pool is divided in another way: allocated and "
+         "requested do not count what PyTorch allocates and frees while it restores"},
+        {share->segments_unwatched,
+         "segments of private pools were not tracked, because too many existed at once: pools that "
+         "are restored with them are replayed as ordinary requests"},
+    };
+    char count[MT_UNITS_TEXT];
 
-#include "report_query.h"
+    MT_ASSERT(number < MT_RESTORE_DOUBTS);
+    if (!doubts[number].count)
+        return NULL;
+    snprintf(text, MT_RESTORE_DOUBT_TEXT, "%s %s", mt_format_count(count, doubts[number].count),
+             doubts[number].words);
+    return text;
+}
 
 void mt_json_covered(struct mt_json *json, const struct mt_replay_verify *verify)
 {

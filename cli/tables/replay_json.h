@@ -4,6 +4,7 @@
 
 #include "json.h"
 #include "replay.h"
+#include "replay_result.h"
 
 /* Adds "limit_bytes" and "limit_deduced". limit_bytes is the recorded or requested limit; null if
  * there is none. If only a range is known, limit_deduced has the range and limit_bytes is null. */
@@ -18,5 +19,15 @@ void mt_json_covered(struct mt_json *json, const struct mt_replay_verify *verify
 
 /* Adds the member "restores". */
 void mt_json_restores(struct mt_json *json, const struct mt_restore_share *share);
+
+/* Reasons why restored pools (analyzer/replay/pool_tracks.h) make a replay approximate. `replay`
+ * and `analyze` print the same texts. */
+
+enum { MT_RESTORE_DOUBTS = 3, MT_RESTORE_DOUBT_TEXT = 256 };
+
+/* Writes reason `number` (less than MT_RESTORE_DOUBTS) to `text` and returns it. Returns NULL if
+ * the reason does not apply to the replay. */
+const char *mt_restore_doubt(const struct mt_restore_share *share, unsigned number,
+                             char text[MT_RESTORE_DOUBT_TEXT]);
 
 #endif

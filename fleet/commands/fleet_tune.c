@@ -12,7 +12,7 @@
 #include "import.h"
 #include "job_settings.h"
 #include "process_memory.h"
-#include "progress.h"
+#include "screen.h"
 #include "setting_trial.h"
 #include "worker_pool.h"
 

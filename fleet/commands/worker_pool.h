@@ -3,7 +3,7 @@
 #define MT_CLI_WORKER_POOL_H
 
 #include "cli.h"
-#include "progress.h"
+#include "screen.h"
 
 /* Shows which share of an item is done, from 0 to 1. Both members are NULL on a thread that shows
  * no progress. */

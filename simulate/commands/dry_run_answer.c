@@ -2,12 +2,12 @@
 
 #include "analyze.h"
 #include "analyze_output.h"
-#include "analyze_progress.h"
 #include "card_overhead.h"
 #include "dry_run_doubts.h"
 #include "dry_run_gates.h"
 #include "gate_output.h"
 #include "json.h"
+#include "question_report.h"
 #include "report_json.h"
 #include "report_query.h"
 #include "units.h"

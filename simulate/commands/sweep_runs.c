@@ -23,7 +23,7 @@
 #include "launch.h"
 #include "memory_limit.h"
 #include "process_memory.h"
-#include "progress.h"
+#include "screen.h"
 #include "simulated_run.h"
 #include "sweep_early.h"
 #include "sweep_measure.h"

@@ -1,10 +1,12 @@
-/* Progress of a command: one line on standard error, which is rewritten and at the end removed. It
- * appears if standard error is a terminal, after half a second. */
-#ifndef MT_CLI_PROGRESS_H
-#define MT_CLI_PROGRESS_H
+/* Output for a person at a terminal: what the terminal can show, and a line of progress. */
+#ifndef MT_CLI_SCREEN_H
+#define MT_CLI_SCREEN_H
 
 #include <stdbool.h>
 #include <stdint.h>
+
+/* Progress of a command: one line on standard error, which is rewritten and at the end removed. It
+ * appears if standard error is a terminal, after half a second. */
 
 #define MT_SHARE_UNKNOWN (-1.0)
 
