@@ -294,6 +294,7 @@ const char *mt_job_row_name(struct mt_arena *arena, const struct mt_job_report *
 
 /* Returns the innermost frame of a path, such as "step train.py:47"; "" for MT_NO_PATH. */
 const char *mt_job_site(const struct mt_job_report *report, uint32_t path);
+
 /* Like mt_job_site, with the caller: "forward linear.py:134 < step train.py:47". The text is in
  * `arena` or in the set. */
 const char *mt_job_site_text(struct mt_arena *arena, const struct mt_job_report *report,

@@ -1,5 +1,5 @@
 /* One setting of the allocator for all ranks of a job: which ranks to replay, and which setting to
- * choose. Plain data; the caller replays (fleet_tune.h).
+ * choose. Plain data; the caller replays (fleet_parts.h).
  *
  *     mt_job_settings_plan()      chooses the rows to replay, and those of them to tune
  *     ... candidates from tune of the tuned rows; a replay of each on each row ...

@@ -39,9 +39,6 @@ void mt_devices_make_layers(struct mt_devices_panel *panel);
 double mt_devices_x(const struct mt_devices_panel *panel, uint64_t t_ns);
 double mt_devices_y(const struct mt_devices_panel *panel, uint64_t bytes);
 
-/* Returns the x of the middle of a column. */
-double mt_devices_column_x(const struct mt_devices_panel *panel, uint32_t column);
-
 /* Returns the name of a process: "rank 3", "serve.trace.zst of slurm:78". */
 const char *mt_devices_process(const struct mt_devices_panel *panel,
                                const struct mt_job_tenant *tenant);

@@ -5,15 +5,17 @@
 #include <sys/stat.h>
 
 #include "fleet_annex.h"
-#include "fleet_diff.h"
-#include "fleet_folder.h"
 #include "fleet_job.h"
 #include "fleet_output.h"
+#include "fleet_parts.h"
 #include "fleet_processes.h"
-#include "fleet_tune.h"
 #include "foreign_text.h"
 #include "gather.h"
+#include "job_chart.h"
+#include "job_page.h"
+#include "job_summary_md.h"
 #include "outputs.h"
+#include "picture_option.h"
 #include "summary_file.h"
 #include "summary_of_trace.h"
 
@@ -177,8 +179,6 @@ static const char *folder_of(const struct arguments *arguments)
     return arguments->output && !is_summary_name(arguments->output) ? arguments->output : NULL;
 }
 
-static int answer(struct run *run);
-
 /* "memtrace fleet traces/", if it is short enough to be copied. */
 static const char *command_of(struct mt_arena *arena, const struct arguments *arguments)
 {
@@ -190,21 +190,14 @@ static const char *command_of(struct mt_arena *arena, const struct arguments *ar
     return mt_arena_printf(arena, "memtrace fleet %s", path);
 }
 
-static int write_folder(struct run *run, const struct mt_job_report *report)
-{
-    const struct arguments *arguments = run->arguments;
-    struct mt_arena arena = {0};
-    const struct mt_fleet_answer answer = {report, &run->gates, &arena, arguments->common.all,
-                                           run->settings};
-    const struct mt_fleet_folder folder = {.directory = arguments->output,
-                                           .outputs = &arguments->outputs,
-                                           .command = command_of(&arena, arguments),
-                                           .is_quiet = arguments->common.json};
-    int code = mt_fleet_folder_write(&folder, &answer);
+struct fleet_folder {
+    const char *directory;
+    const struct mt_outputs *outputs;
+    const char *command; /* the command that gave the answer: "memtrace fleet traces/" */
+    bool is_quiet;       /* does not print the names of the files */
+};
 
-    mt_arena_release(&arena);
-    return code;
-}
+static int write_folder(struct run *run, const struct mt_job_report *report);
 
 /* Returns the exit status of an answer. */
 static int verdict_of(const struct run *run, const struct mt_job_report *report)
@@ -247,6 +240,176 @@ static int answer(struct run *run)
         code = verdict_of(run, report);
     mt_job_settings_free(run->settings);
     mt_job_report_free(report);
+    return code;
+}
+
+struct writing {
+    const struct fleet_folder *folder;
+    const struct mt_fleet_answer *answer;
+    struct mt_job_document document;
+    struct mt_buf names; /* names of the written files, one per line */
+};
+
+static struct mt_gallery_options gallery_options(const struct fleet_folder *folder)
+{
+    return (struct mt_gallery_options){
+        .directory = folder->directory,
+        .threads = 1,
+        .rules = {mt_output_rules_of(folder->outputs, &mt_file_svg),
+                  mt_output_rules_of(folder->outputs, &mt_file_png)}};
+}
+
+/* Checks that no chart would replace a file of the user. This must happen after the job is read,
+ * because the report determines the charts, and before anything is written. */
+static int check_charts(const struct writing *writing)
+{
+    const struct mt_gallery_options options = gallery_options(writing->folder);
+    struct mt_error error = {.offset = MT_NO_OFFSET};
+    struct mt_gallery gallery = {.count = 0};
+    const struct mt_pictures pictures = mt_job_pictures(writing->answer->report, &gallery.arena);
+    int code = MT_EXIT_OK;
+
+    if (mt_pictures_check(&pictures, &options, &gallery, &error) != MT_OK)
+        code = mt_report_picture_errors(&gallery, writing->folder->directory, &error);
+    mt_gallery_release(&gallery);
+    return code;
+}
+
+enum { FLEET_JSON, SUMMARY_MD, JUNIT_XML, REPORT_HTML };
+
+static bool is_json(const void *start, size_t length)
+{
+    return mt_file_begins_json(start, length, "{\"schema\":\"memtrace.fleet/");
+}
+
+static const struct mt_file_kind json_kind = {.name = "a JSON document by memtrace fleet",
+                                              .is_own = is_json};
+
+static bool is_summary(const void *start, size_t length)
+{
+    return mt_file_begins(start, length, "### memtrace fleet: ");
+}
+
+static const struct mt_file_kind summary_kind = {.name = "a summary by memtrace fleet",
+                                                 .is_own = is_summary};
+
+static bool is_page(const void *start, size_t length)
+{
+    return mt_file_has_title(start, length, "\n<title>memtrace fleet: ");
+}
+
+static const struct mt_file_kind page_kind = {.name = "a page by memtrace fleet",
+                                              .is_own = is_page};
+
+static const struct {
+    const char *name;
+    const struct mt_file_kind *kind;
+} documents[] = {
+    [FLEET_JSON] = {"fleet.json", &json_kind},
+    [SUMMARY_MD] = {"summary.md", &summary_kind},
+    [JUNIT_XML] = {"junit.xml", &mt_file_junit},
+    [REPORT_HTML] = {"report.html", &page_kind},
+};
+
+/* Writes DIR/NAME, adds its name and releases the bytes. */
+static int write_document(struct writing *writing, size_t which, struct mt_buf *bytes)
+{
+    struct mt_buf path = {0};
+    int code;
+
+    mt_outputs_add_path(&path, writing->folder->directory, documents[which].name);
+    code = mt_outputs_write(path.data, writing->folder->outputs, documents[which].kind, bytes);
+    mt_buf_add_text(&writing->names, "  ");
+    mt_buf_add_printable(&writing->names, path.data, path.length);
+    mt_buf_add_char(&writing->names, '\n');
+    mt_buf_release(&path);
+    mt_buf_release(bytes);
+    return code;
+}
+
+static int write_page(struct writing *writing)
+{
+    struct mt_buf page = {0};
+
+    mt_job_page_add(&page, &writing->document);
+    return write_document(writing, REPORT_HTML, &page);
+}
+
+static int write_documents(struct writing *writing)
+{
+    const struct mt_fleet_answer *answer = writing->answer;
+    struct mt_buf bytes = {0};
+    int code;
+
+    mt_fleet_json(&bytes, answer);
+    code = write_document(writing, FLEET_JSON, &bytes);
+    if (code == MT_EXIT_OK) {
+        mt_job_summary_add(&bytes, &writing->document);
+        code = write_document(writing, SUMMARY_MD, &bytes);
+    }
+    if (code == MT_EXIT_OK && answer->gates->rules.is_given) {
+        mt_fleet_gates_junit(&bytes, answer->gates, answer->report);
+        code = write_document(writing, JUNIT_XML, &bytes);
+    }
+    return code == MT_EXIT_OK ? write_page(writing) : code;
+}
+
+static int write_charts(struct writing *writing)
+{
+    const struct mt_gallery_options options = gallery_options(writing->folder);
+    struct mt_error error = {.offset = MT_NO_OFFSET};
+    struct mt_gallery gallery = {.count = 0};
+    const struct mt_pictures pictures = mt_job_pictures(writing->answer->report, &gallery.arena);
+    int code = MT_EXIT_OK;
+
+    if (mt_pictures_write(&pictures, &options, &gallery, &error) != MT_OK)
+        code = mt_report_picture_errors(&gallery, writing->folder->directory, &error);
+    else
+        mt_add_picture_names(&writing->names, &gallery);
+    if (code == MT_EXIT_OK && gallery.count)
+        mt_picture_add_no_png(&writing->names, &gallery.no_png);
+    mt_gallery_release(&gallery);
+    return code;
+}
+
+/* Writes all files. Prints errors; returns enum mt_exit. */
+static int fleet_folder_write(const struct fleet_folder *folder,
+                              const struct mt_fleet_answer *answer)
+{
+    struct writing writing = {.folder = folder,
+                              .answer = answer,
+                              .document = {.report = answer->report,
+                                           .gates = answer->gates->list,
+                                           .gate_count = answer->gates->count,
+                                           .failed_count = answer->gates->failed,
+                                           .skipped_count = answer->gates->skipped,
+                                           .command = folder->command}};
+    int code = check_charts(&writing);
+
+    mt_buf_add_text(&writing.names, "\nFiles\n");
+    if (code == MT_EXIT_OK)
+        code = write_documents(&writing);
+    if (code == MT_EXIT_OK)
+        code = write_charts(&writing);
+    if (code == MT_EXIT_OK && !folder->is_quiet)
+        code = mt_print_answer(&writing.names, false);
+    mt_buf_release(&writing.names);
+    return code;
+}
+
+static int write_folder(struct run *run, const struct mt_job_report *report)
+{
+    const struct arguments *arguments = run->arguments;
+    struct mt_arena arena = {0};
+    const struct mt_fleet_answer answer = {report, &run->gates, &arena, arguments->common.all,
+                                           run->settings};
+    const struct fleet_folder folder = {.directory = arguments->output,
+                                        .outputs = &arguments->outputs,
+                                        .command = command_of(&arena, arguments),
+                                        .is_quiet = arguments->common.json};
+    int code = fleet_folder_write(&folder, &answer);
+
+    mt_arena_release(&arena);
     return code;
 }
 
@@ -343,14 +506,33 @@ static int check(struct run *run)
     return mt_fleet_gates_read(&run->gates, &arguments->gates);
 }
 
+/* Prints which of the user's files would be overwritten. Call it before anything is read. Returns
+ * enum mt_exit. */
+static int fleet_folder_precheck(const char *directory, const struct mt_outputs *outputs,
+                                 bool has_gates)
+{
+    int code = MT_EXIT_OK;
+
+    for (size_t i = 0; i < MT_ARRAY_LEN(documents) && code == MT_EXIT_OK; i++) {
+        struct mt_buf path = {0};
+
+        if (i == JUNIT_XML && !has_gates)
+            continue; /* this file is not written */
+        mt_outputs_add_path(&path, directory, documents[i].name);
+        code = mt_output_precheck(path.data, outputs, documents[i].kind);
+        mt_buf_release(&path);
+    }
+    return code;
+}
+
 static int precheck(const struct run *run)
 {
     const struct arguments *arguments = run->arguments;
     int code = MT_EXIT_OK;
 
     if (folder_of(arguments))
-        code = mt_fleet_folder_precheck(arguments->output, &arguments->outputs,
-                                        run->gates.rules.is_given);
+        code = fleet_folder_precheck(arguments->output, &arguments->outputs,
+                                     run->gates.rules.is_given);
     else if (arguments->output)
         code = mt_output_precheck(arguments->output, &arguments->outputs, &mt_file_rank_summary);
     if (code == MT_EXIT_OK && arguments->junit)
@@ -412,3 +594,6 @@ int mt_cmd_fleet(const struct mt_command *command, int argc, char **argv)
     mt_fleet_files_release(&run.files);
     return code;
 }
+
+/* Writes the folder of `memtrace fleet -o DIR`: report.html, fleet.json, summary.md, junit.xml if
+ * there are gates, and the charts that are useful for the job. */

@@ -1,7 +1,7 @@
 /* memtrace fleet with --base: the difference between two jobs, also as JSON. */
-#include "fleet_diff.h"
 #include "fleet_diff_output.h"
 #include "fleet_output.h"
+#include "fleet_parts.h"
 #include "job_diff_make.h"
 #include "json.h"
 

@@ -22,8 +22,6 @@ enum mt_status mt_fleet_gates_check(struct mt_fleet_gates *gates,
 /* Sets the verdicts of gates that were checked. */
 void mt_fleet_gates_describe(struct mt_fleet_gates *gates, const struct mt_job_report *report);
 
-void mt_fleet_gates_text(struct mt_buf *out, const struct mt_fleet_gates *gates,
-                         const struct mt_style *style);
 void mt_fleet_gates_json(struct mt_json *json, const struct mt_fleet_gates *gates,
                          const struct mt_job_report *report);
 

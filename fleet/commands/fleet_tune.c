@@ -7,14 +7,13 @@
 #include "check.h"
 #include "cli.h"
 #include "fleet_job.h"
+#include "fleet_parts.h"
 #include "fleet_traces.h"
-#include "fleet_tune.h"
 #include "import.h"
 #include "job_settings.h"
 #include "process_memory.h"
 #include "screen.h"
 #include "setting_trial.h"
-#include "worker_pool.h"
 
 /* The traces that are replayed, and the results of the replays. */
 

@@ -7,8 +7,12 @@
 #include "buf.h"
 #include "job_document.h"
 
-#define MT_JOB_PAGE_BYTES 4000000
-
 void mt_job_page_add(struct mt_buf *out, const struct mt_job_document *document);
+
+/* The first screen of the page of a job: the verdict, the gates, and a card for each answer. */
+
+/* Appends the verdict of the gates: "FAIL: 1 of 3 gates". Without gates, appends the first sentence
+ * of the text answer. The caller escapes the text. */
+void mt_job_page_add_verdict(struct mt_buf *out, const struct mt_job_document *document);
 
 #endif

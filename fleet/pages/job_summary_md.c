@@ -2,7 +2,7 @@
 
 #include "document_tables.h"
 #include "escape.h"
-#include "job_page_answer.h"
+#include "job_page.h"
 #include "job_tables.h"
 #include "job_words.h"
 

@@ -1,11 +1,19 @@
-/* memtrace fleet --tune: finds one setting of PyTorch's allocator for all ranks of a job, with
- * replays of their traces (job_settings.h). */
-#ifndef MT_CLI_FLEET_TUNE_H
-#define MT_CLI_FLEET_TUNE_H
+/* The parts of `memtrace fleet` that options request: a comparison with another job, and one
+ * setting for all ranks. */
+#ifndef MT_FLEET_FLEET_PARTS_H
+#define MT_FLEET_FLEET_PARTS_H
 
 #include "cli.h"
 #include "fleet_job.h"
 #include "job_settings.h"
+
+/* memtrace fleet diff: compares the memory that two runs of a job need. */
+
+/* argv[0] is "diff". */
+int mt_fleet_diff(int argc, char **argv);
+
+/* memtrace fleet --tune: finds one setting of PyTorch's allocator for all ranks of a job, with
+ * replays of their traces (job_settings.h). */
 
 struct mt_fleet_tuning {
     const struct mt_job_report *report;
