@@ -64,7 +64,7 @@ OUTPUT = re.compile(
 PRINTERS = ("cli/", "fleet/job/", "fleet/commands/", "simulate/commands/",
             "collector/record/", "base/check.c",  # programs' own folder; MT_ASSERT
             "base/memory_end.c",  # out of memory
-            "simulate/site/python_probe.c")  # a forked child
+            "simulate/site/wheel.c")  # a forked child
 
 problems = []
 

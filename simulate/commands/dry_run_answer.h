@@ -37,4 +37,16 @@ int mt_dry_run_exit_code(const struct mt_dry_run_answer *answer, const struct mt
 void mt_json_simulated(struct mt_json *json, const struct mt_card *card, uint64_t devices,
                        uint64_t memory_bytes);
 
+/* Doubts: reasons why the answer of a dry run is incomplete. Examples are a command that failed,
+ * processes whose traces are missing, and processes that ran without the simulated device or
+ * without the Python part. */
+
+/* Returns a clause that explains why the run may need more memory than the measured peak. NULL:
+ * there is no reason. */
+const char *mt_dry_run_lower_bound(const struct mt_dry_run_answer *answer);
+
+/* Returns true if the peaks may be wrong because processes are missing from the answer, or because
+ * processes ran without the simulated device, without the Python part, or with another PyTorch. */
+bool mt_dry_run_has_doubts(const struct mt_dry_run_answer *answer);
+
 #endif

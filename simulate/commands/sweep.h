@@ -8,6 +8,7 @@
 
 #include "cards.h"
 #include "holding.h"
+#include "report.h"
 
 enum {
     MT_MAX_SWEEP_NAMES = 4,
@@ -23,7 +24,6 @@ enum mt_sweep_outcome {
     MT_SWEEP_FAILED,
     MT_SWEEP_TIMED_OUT
 };
-enum { MT_SWEEP_OUTCOMES = MT_SWEEP_TIMED_OUT + 1 };
 
 /* The result of one run. It describes one process: the one that ran out of memory, otherwise the
  * one with the largest reserved peak. Within it, it describes one device: the one that ran out of
@@ -118,5 +118,12 @@ struct mt_sweep_slope {
 };
 struct mt_sweep_slope mt_sweep_slope_of(const struct mt_sweep *sweep,
                                         uint64_t (*bytes_of)(const struct mt_sweep_result *));
+
+/* Takes the measurements of a sweep from the report of one run. */
+
+/* Fills the measurements of *result. result->outcome must be set from the exit status. Changes the
+ * outcome if the failure was an out-of-memory error. The report must be made with the option
+ * `needs`. */
+void mt_sweep_measure(struct mt_sweep_result *result, const struct mt_report *report);
 
 #endif

@@ -9,7 +9,7 @@
 #include "analyze.h"
 #include "dry_run_answer.h"
 #include "io.h"
-#include "sweep_measure.h"
+#include "sweep.h"
 #include "tape_file.h"
 #include "text_table.h"
 #include "trace_target.h"

@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "analyze.h"
-#include "dry_run_doubts.h"
+#include "dry_run_answer.h"
 #include "dry_run_gates.h"
 #include "gate_run.h"
 #include "io.h"
@@ -25,8 +25,8 @@
 #include "process_memory.h"
 #include "screen.h"
 #include "simulated_run.h"
+#include "sweep.h"
 #include "sweep_early.h"
-#include "sweep_measure.h"
 #include "sweep_plan.h"
 #include "sweep_runs.h"
 #include "util.h"

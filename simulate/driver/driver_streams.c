@@ -1,8 +1,289 @@
 /* Streams, events, and their work, which takes no time: copies, launches, modules. An access to an
  * address without memory makes the context unusable, as on a device. */
+#include <stdlib.h>
+
 #include "simulated_driver.h"
 
-#include <stdlib.h>
+/* Graphs of memory nodes, built by the program or by stream capture. An allocation node gets its
+ * address when it is added. The address has memory from a launch of the graph until the graph or
+ * the program frees it. */
+
+struct CUgraphNode_st {
+    CUgraphNodeType type;
+    uint64_t addr;
+    struct CUgraphNode_st *next;
+};
+
+struct CUgraph_st {
+    CUcontext context;
+    struct CUgraphNode_st *first, **last;
+};
+
+struct CUgraphExec_st {
+    CUgraph graph;
+};
+
+static CUresult create_graph(CUgraph *graph)
+{
+    CUresult result = sd_initialized();
+    if (result)
+        return result;
+    *graph = calloc(1, sizeof **graph);
+    if (!*graph)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    (*graph)->context = sd_current_or_null();
+    (*graph)->last = &(*graph)->first;
+    return CUDA_SUCCESS;
+}
+
+SD_EXPORT CUresult cuGraphCreate(CUgraph *phGraph, unsigned int flags)
+{
+    (void)flags;
+    return create_graph(phGraph);
+}
+
+static CUresult place_node(uint64_t bytes, uint64_t *addr)
+{
+    CUcontext context;
+    CUresult result = sd_current(&context);
+    if (result)
+        return result;
+    struct sd_block block = {
+        .bytes = bytes, .kind = SD_GRAPHED, .device = context->device, .context = context};
+    sd_lock();
+    result = sd_place(&block, addr);
+    sd_unlock();
+    return result;
+}
+
+CUresult sd_add_memory_node(CUgraph graph, CUgraphNodeType type, uint64_t bytes, uint64_t *addr,
+                            CUgraphNode *node)
+{
+    CUresult result = CUDA_SUCCESS;
+    if (type == CU_GRAPH_NODE_TYPE_MEM_ALLOC)
+        result = place_node(bytes, addr);
+    *node = result ? NULL : calloc(1, sizeof **node);
+    if (!*node)
+        return result ? result : CUDA_ERROR_OUT_OF_MEMORY;
+    **node = (struct CUgraphNode_st){type, *addr, NULL};
+    *graph->last = *node;
+    graph->last = &(*node)->next;
+    return CUDA_SUCCESS;
+}
+
+/* CUPTI reports nodes that the program adds, not those that it captures. */
+static CUresult add_node(CUgraph graph, CUgraphNodeType type, uint64_t bytes, uint64_t *addr,
+                         CUgraphNode *node)
+{
+    CUresult result = sd_add_memory_node(graph, type, bytes, addr, node);
+    if (result)
+        return result;
+    struct sd_graph_data data = {.graph = graph, .node = *node, .node_type = type};
+    sd_tell(SD_GRAPHNODE_CREATED, graph->context, NULL, &data);
+    return CUDA_SUCCESS;
+}
+
+static CUresult add_alloc(CUgraphNode *node, CUgraph graph, CUDA_MEM_ALLOC_NODE_PARAMS *wanted)
+{
+    uint64_t addr = 0;
+    CUresult result = add_node(graph, CU_GRAPH_NODE_TYPE_MEM_ALLOC, wanted->bytesize, &addr, node);
+    if (!result)
+        wanted->dptr = addr;
+    return result;
+}
+
+SD_EXPORT CUresult cuGraphAddMemAllocNode(CUgraphNode *phGraphNode, CUgraph hGraph,
+                                          const CUgraphNode *dependencies, size_t numDependencies,
+                                          CUDA_MEM_ALLOC_NODE_PARAMS *nodeParams)
+{
+    struct {
+        CUgraphNode *phGraphNode;
+        CUgraph hGraph;
+        const CUgraphNode *dependencies;
+        size_t numDependencies;
+        CUDA_MEM_ALLOC_NODE_PARAMS *nodeParams;
+    } params = {phGraphNode, hGraph, dependencies, numDependencies, nodeParams};
+    SD_CALL(cuGraphAddMemAllocNode, params, add_alloc(phGraphNode, hGraph, nodeParams));
+}
+
+static CUresult add_free(CUgraphNode *node, CUgraph graph, CUdeviceptr addr)
+{
+    uint64_t freed = addr;
+    return add_node(graph, CU_GRAPH_NODE_TYPE_MEM_FREE, 0, &freed, node);
+}
+
+SD_EXPORT CUresult cuGraphAddMemFreeNode(CUgraphNode *phGraphNode, CUgraph hGraph,
+                                         const CUgraphNode *dependencies, size_t numDependencies,
+                                         CUdeviceptr dptr)
+{
+    struct {
+        CUgraphNode *phGraphNode;
+        CUgraph hGraph;
+        const CUgraphNode *dependencies;
+        size_t numDependencies;
+        CUdeviceptr dptr;
+    } params = {phGraphNode, hGraph, dependencies, numDependencies, dptr};
+    SD_CALL(cuGraphAddMemFreeNode, params, add_free(phGraphNode, hGraph, dptr));
+}
+
+static CUresult add_any(CUgraphNode *node, CUgraph graph, CUgraphNodeParams *wanted)
+{
+    if (wanted->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC)
+        return add_alloc(node, graph, (CUDA_MEM_ALLOC_NODE_PARAMS *)(void *)&wanted->alloc);
+    if (wanted->type == CU_GRAPH_NODE_TYPE_MEM_FREE)
+        return add_free(node, graph, wanted->free.dptr);
+    uint64_t none = 0;
+    return add_node(graph, wanted->type, 0, &none, node);
+}
+
+SD_EXPORT CUresult cuGraphAddNode_v2(CUgraphNode *phGraphNode, CUgraph hGraph,
+                                     const CUgraphNode *dependencies,
+                                     const CUgraphEdgeData *dependencyData, size_t numDependencies,
+                                     CUgraphNodeParams *nodeParams)
+{
+    struct {
+        CUgraphNode *phGraphNode;
+        CUgraph hGraph;
+        const CUgraphNode *dependencies;
+        const CUgraphEdgeData *dependencyData;
+        size_t numDependencies;
+        CUgraphNodeParams *nodeParams;
+    } params = {phGraphNode, hGraph, dependencies, dependencyData, numDependencies, nodeParams};
+    SD_CALL(cuGraphAddNode_v2, params, add_any(phGraphNode, hGraph, nodeParams));
+}
+
+static CUresult begin_capture(CUstream stream)
+{
+    if ((uintptr_t)stream <= 2 || stream->capture)
+        return CUDA_ERROR_INVALID_VALUE;
+    return create_graph(&stream->capture);
+}
+
+static CUresult end_capture(CUstream stream, CUgraph *graph)
+{
+    if ((uintptr_t)stream <= 2 || !stream->capture)
+        return CUDA_ERROR_INVALID_VALUE;
+    *graph = stream->capture;
+    stream->capture = NULL;
+    return CUDA_SUCCESS;
+}
+
+SD_EXPORT CUresult cuStreamBeginCapture_v2(CUstream hStream, CUstreamCaptureMode mode)
+{
+    struct {
+        CUstream hStream;
+        CUstreamCaptureMode mode;
+    } params = {hStream, mode};
+    SD_CALL(cuStreamBeginCapture_v2, params, begin_capture(hStream));
+}
+
+SD_EXPORT CUresult cuStreamEndCapture(CUstream hStream, CUgraph *phGraph)
+{
+    struct {
+        CUstream hStream;
+        CUgraph *phGraph;
+    } params = {hStream, phGraph};
+    SD_CALL(cuStreamEndCapture, params, end_capture(hStream, phGraph));
+}
+
+SD_EXPORT CUresult cuStreamIsCapturing(CUstream hStream, CUstreamCaptureStatus *captureStatus)
+{
+    bool capturing = (uintptr_t)hStream > 2 && hStream->capture;
+    *captureStatus = capturing ? CU_STREAM_CAPTURE_STATUS_ACTIVE : CU_STREAM_CAPTURE_STATUS_NONE;
+    return CUDA_SUCCESS;
+}
+
+static CUresult instantiate(CUgraphExec *exec, CUgraph graph)
+{
+    *exec = calloc(1, sizeof **exec);
+    if (!*exec)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    (*exec)->graph = graph;
+    struct sd_graph_data data = {.graph = graph, .exec = *exec};
+    sd_tell(SD_GRAPHEXEC_CREATED, graph->context, NULL, &data);
+    return CUDA_SUCCESS;
+}
+
+SD_EXPORT CUresult cuGraphInstantiateWithFlags(CUgraphExec *phGraphExec, CUgraph hGraph,
+                                               unsigned long long flags)
+{
+    struct {
+        CUgraphExec *phGraphExec;
+        CUgraph hGraph;
+        unsigned long long flags;
+    } params = {phGraphExec, hGraph, flags};
+    SD_CALL(cuGraphInstantiateWithFlags, params, instantiate(phGraphExec, hGraph));
+}
+
+/* Maps memory to the addresses of the nodes in order, and releases what the graph frees. */
+static CUresult launch(CUgraphExec exec)
+{
+    CUresult result = CUDA_SUCCESS;
+    sd_lock();
+    for (struct CUgraphNode_st *node = exec->graph->first; node && !result; node = node->next) {
+        struct sd_block *block = sd_find(node->addr, SD_GRAPHED);
+        if (!block)
+            continue;
+        if (node->type == CU_GRAPH_NODE_TYPE_MEM_FREE)
+            sd_unback(block);
+        else
+            result = block->paged ? CUDA_ERROR_INVALID_VALUE : sd_back(block);
+    }
+    sd_unlock();
+    return result;
+}
+
+SD_EXPORT CUresult cuGraphLaunch(CUgraphExec hGraphExec, CUstream hStream)
+{
+    struct {
+        CUgraphExec hGraphExec;
+        CUstream hStream;
+    } params = {hGraphExec, hStream};
+    SD_CALL(cuGraphLaunch, params, launch(hGraphExec));
+}
+
+static CUresult destroy_exec(CUgraphExec exec)
+{
+    struct sd_graph_data data = {.graph = exec->graph, .exec = exec};
+    sd_tell(SD_GRAPHEXEC_DESTROY_STARTING, exec->graph->context, NULL, &data);
+    free(exec);
+    return CUDA_SUCCESS;
+}
+
+SD_EXPORT CUresult cuGraphExecDestroy(CUgraphExec hGraphExec)
+{
+    struct {
+        CUgraphExec hGraphExec;
+    } params = {hGraphExec};
+    SD_CALL(cuGraphExecDestroy, params, destroy_exec(hGraphExec));
+}
+
+static CUresult destroy_graph(CUgraph graph)
+{
+    for (struct CUgraphNode_st *node = graph->first, *next; node; node = next) {
+        next = node->next;
+        free(node);
+    }
+    free(graph);
+    return CUDA_SUCCESS;
+}
+
+SD_EXPORT CUresult cuGraphDestroy(CUgraph hGraph)
+{
+    struct {
+        CUgraph hGraph;
+    } params = {hGraph};
+    SD_CALL(cuGraphDestroy, params, destroy_graph(hGraph));
+}
+
+SD_EXPORT CUresult cuDeviceGraphMemTrim(CUdevice device)
+{
+    struct {
+        CUdevice device;
+    } params = {device};
+    SD_CALL(cuDeviceGraphMemTrim, params,
+            sd_is_device(device) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE);
+}
 
 static CUresult create_stream(CUstream *stream)
 {

@@ -44,10 +44,4 @@ void sim_stream_work(cudaStream_t stream);
 /* Completes every event that has been recorded. */
 void sim_complete_all(void);
 
-/* Write, read and move the contents of device memory, if they are kept
- * (MEMTRACE_SIMULATED_CONTENTS). */
-void sim_contents_write(uint64_t device, const void *host, size_t bytes);
-void sim_contents_read(uint64_t device, void *host, size_t bytes);
-void sim_contents_move(uint64_t to, uint64_t from, size_t bytes);
-
 #endif

@@ -1,16 +1,305 @@
 /* The PyTorch that a Python would import, and the cuDNN that this PyTorch would load. */
+#include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
+#include <poll.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "buf.h"
+#include "io.h"
 #include "python_of_command.h"
-#include "python_probe.h"
 #include "status.h"
+#include "util.h"
 #include "wheel.h"
+
+enum { MAX_OUTPUT_BYTES = 64 << 10, PART_BYTES = 4096, GRACE_MS = 5000, CANNOT_RUN = 127 };
+
+static int64_t now_ms(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+/* Writes the script as one line, because conda run refuses more than one. */
+static void add_one_line(struct mt_buf *line, const char *script)
+{
+    mt_buf_add_text(line, "exec(\"");
+    for (; *script; script++) {
+        if (*script == '"' || *script == '\\')
+            mt_buf_add(line, "\\", 1);
+        mt_buf_add(line, *script == '\n' ? "\\n" : script, *script == '\n' ? 2 : 1);
+    }
+    mt_buf_add(line, "\")", sizeof "\")");
+}
+
+/* Returns the words to run, or NULL if memory runs out. Release them with free. */
+static char **new_arguments(const struct mt_python_choice *python, const char *line)
+{
+    char **words = malloc((python->runner_words + 5) * sizeof *words);
+    size_t count = python->runner_words;
+
+    if (!words)
+        return NULL;
+    for (size_t i = 0; i < count; i++)
+        words[i] = python->runner[i];
+    words[count++] = (char *)(uintptr_t)(python->runner ? python->runner_python : python->path);
+    words[count++] = (char *)(uintptr_t) "-B";
+    words[count++] = (char *)(uintptr_t) "-c";
+    words[count++] = (char *)(uintptr_t)line;
+    words[count] = NULL;
+    return words;
+}
+
+/* The signals that end this process. They are blocked while the Python runs, and received from a
+ * descriptor. */
+struct signals {
+    sigset_t waited, before;
+    struct sigaction child_before;
+    int fd, caught; /* caught: a number; 0: none */
+};
+
+/* Signals that are ignored (nohup) stay ignored. */
+static bool hold_signals(struct signals *signals)
+{
+    static const int ending[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+    struct sigaction usual = {.sa_handler = SIG_DFL}, found;
+
+    signals->caught = 0;
+    sigemptyset(&signals->waited);
+    sigaddset(&signals->waited, SIGCHLD);
+    for (size_t i = 0; i < MT_ARRAY_LEN(ending); i++)
+        if (sigaction(ending[i], NULL, &found) == 0 && found.sa_handler != SIG_IGN)
+            sigaddset(&signals->waited, ending[i]);
+    sigaction(SIGCHLD, &usual, &signals->child_before); /* if ignored, it is not sent */
+    sigprocmask(SIG_BLOCK, &signals->waited, &signals->before);
+    signals->fd = signalfd(-1, &signals->waited, SFD_CLOEXEC | SFD_NONBLOCK);
+    return signals->fd >= 0;
+}
+
+/* The signal that was caught takes effect here. */
+static void release_signals(struct signals *signals)
+{
+    if (signals->fd >= 0)
+        (void)mt_io_close(signals->fd);
+    if (signals->caught)
+        (void)raise(signals->caught);
+    sigaction(SIGCHLD, &signals->child_before, NULL);
+    sigprocmask(SIG_SETMASK, &signals->before, NULL);
+}
+
+struct child {
+    pid_t pid;
+    int output, failed; /* ends of pipes: for reading, or in the new process for writing */
+};
+
+/* Runs in the new process, which becomes the leader of a process group. Sends errno through
+ * `failed`, which exec closes. */
+static void become(const struct mt_python_choice *python, char *const *arguments,
+                   const struct signals *signals, const struct child *self)
+{
+    int nothing = open("/dev/null", O_RDWR | O_CLOEXEC), why;
+
+    (void)setpgid(0, 0);
+    sigaction(SIGCHLD, &signals->child_before, NULL);
+    sigprocmask(SIG_SETMASK, &signals->before, NULL);
+    if (nothing >= 0 && dup2(nothing, STDIN_FILENO) >= 0 &&
+        dup2(self->output, STDOUT_FILENO) >= 0 &&
+        (python->runner || dup2(nothing, STDERR_FILENO) >= 0))
+        execv(python->path, arguments);
+    why = errno;
+    (void)!write(self->failed, &why, sizeof why);
+    _exit(CANNOT_RUN);
+}
+
+/* Returns 0, or the errno of exec. */
+static int wait_for_exec(const struct child *child)
+{
+    int why = 0;
+    ssize_t got = mt_io_read(child->failed, &why, sizeof why);
+
+    if (got != sizeof why)
+        return 0;
+    while (waitpid(child->pid, NULL, 0) < 0 && errno == EINTR)
+        continue;
+    return why;
+}
+
+/* Returns 0, or an errno. */
+static int fork_on(const struct mt_python_choice *python, char *const *arguments,
+                   const struct signals *signals, const int pipes[4], struct child *child)
+{
+    const struct child self = {0, pipes[1], pipes[3]};
+    pid_t parent = getpid();
+
+    *child = (struct child){fork(), pipes[0], pipes[2]};
+    if (child->pid == 0) {
+        (void)prctl(PR_SET_PDEATHSIG, (unsigned long)SIGTERM, 0UL, 0UL, 0UL);
+        if (getppid() == parent) /* otherwise it has died before */
+            become(python, arguments, signals, &self);
+        _exit(CANNOT_RUN);
+    }
+    return child->pid < 0 ? errno : 0;
+}
+
+static void close_if_open(int *fd)
+{
+    if (*fd >= 0)
+        (void)mt_io_close(*fd);
+    *fd = -1;
+}
+
+/* Returns 0, or an errno. On success, the caller closes child->output. */
+static int spawn(const struct mt_python_choice *python, char *const *arguments,
+                 const struct signals *signals, struct child *child)
+{
+    int pipes[4] = {-1, -1, -1, -1};
+    int failure = pipe2(pipes, O_CLOEXEC) < 0 || pipe2(pipes + 2, O_CLOEXEC) < 0 ||
+                          fcntl(pipes[0], F_SETFL, O_NONBLOCK) < 0
+                      ? errno
+                      : 0;
+
+    if (!failure)
+        failure = fork_on(python, arguments, signals, pipes, child);
+    close_if_open(&pipes[1]);
+    close_if_open(&pipes[3]);
+    if (!failure)
+        failure = wait_for_exec(child);
+    close_if_open(&pipes[2]);
+    if (failure)
+        close_if_open(&pipes[0]);
+    return failure;
+}
+
+/* Returns 0, or an errno. */
+static int start(const struct mt_python_choice *python, const char *script,
+                 const struct signals *signals, struct child *child)
+{
+    struct mt_buf line = {0};
+
+    add_one_line(&line, script);
+    char **arguments = line.failed ? NULL : new_arguments(python, line.data);
+    int failure = arguments ? spawn(python, arguments, signals, child) : ENOMEM;
+    free(arguments);
+    mt_buf_release(&line);
+    return failure;
+}
+
+/* Reads what is there. Sets child->output to -1 at the end. Returns false if it is too much. */
+static bool read_part(struct child *child, struct mt_buf *output)
+{
+    char part[PART_BYTES];
+    ssize_t got = 1;
+
+    while (child->output >= 0 && output->length <= MAX_OUTPUT_BYTES) {
+        got = mt_io_read(child->output, part, sizeof part);
+        if (got > 0)
+            mt_buf_add(output, part, (size_t)got);
+        else if (got < 0 && errno == EAGAIN)
+            return true;
+        else
+            close_if_open(&child->output);
+    }
+    return output->length <= MAX_OUTPUT_BYTES;
+}
+
+/* Does not take its status, so that its number still identifies the process group. */
+static bool has_ended(const struct child *child)
+{
+    siginfo_t info = {.si_pid = 0};
+
+    return waitid(P_PID, (id_t)child->pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+           info.si_pid == child->pid;
+}
+
+/* Sends a signal to the group, and gives it some time. The second signal takes effect at once. */
+static void take_signals(struct signals *signals, const struct child *child, int64_t *until_ms)
+{
+    struct signalfd_siginfo info;
+
+    while (mt_io_read(signals->fd, &info, sizeof info) == (ssize_t)sizeof info) {
+        if (info.ssi_signo == SIGCHLD)
+            continue;
+        int64_t now = now_ms(), later = signals->caught ? now : now + GRACE_MS;
+        *until_ms = later < *until_ms ? later : *until_ms;
+        signals->caught = (int)info.ssi_signo;
+        (void)kill(-child->pid, signals->caught);
+    }
+}
+
+enum outcome { ENDED, TOO_LATE, TOO_LONG };
+
+/* A process that outlives the Python may keep the pipe open. */
+static enum outcome read_answer(struct child *child, struct signals *signals, int64_t until_ms,
+                                struct mt_buf *output)
+{
+    for (;;) {
+        struct pollfd waits[] = {{.fd = signals->fd, .events = POLLIN},
+                                 {.fd = child->output, .events = POLLIN}};
+        bool is_over = has_ended(child); /* before the last read */
+
+        if (!read_part(child, output))
+            return TOO_LONG;
+        if (is_over)
+            return ENDED;
+        int64_t left_ms = until_ms - now_ms();
+        if (left_ms <= 0)
+            return TOO_LATE;
+        if (child->output < 0)
+            waits[1].fd = -1;
+        if (poll(waits, MT_ARRAY_LEN(waits), (int)left_ms) > 0 && waits[0].revents)
+            take_signals(signals, child, &until_ms);
+    }
+}
+
+static enum mt_status run(const struct mt_python_choice *python, const char *script, int timeout_s,
+                          struct signals *signals, struct mt_buf *output, struct mt_error *error)
+{
+    struct child child = {.output = -1};
+    int failure = start(python, script, signals, &child);
+
+    if (failure)
+        return mt_fail(error, MT_ERR_IO, MT_NO_OFFSET, "cannot run %.150s: %s", python->path,
+                       strerror(failure));
+    enum outcome outcome =
+        read_answer(&child, signals, now_ms() + (int64_t)timeout_s * 1000, output);
+    if (outcome != ENDED || signals->caught)
+        (void)kill(-child.pid, SIGKILL);
+    close_if_open(&child.output);
+    while (waitpid(child.pid, NULL, 0) < 0 && errno == EINTR)
+        continue;
+    if (outcome == TOO_LONG)
+        return mt_fail(error, MT_ERR_IO, MT_NO_OFFSET,
+                       "%.120s printed more than %d KiB; it may not be a working Python",
+                       python->path, MAX_OUTPUT_BYTES >> 10);
+    if (outcome == TOO_LATE)
+        return mt_fail(error, MT_ERR_IO, MT_NO_OFFSET,
+                       "%.120s did not report the folder of its packages within %d s", python->path,
+                       timeout_s);
+    return output->failed ? mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "no memory") : MT_OK;
+}
+
+enum mt_status mt_python_probe(const struct mt_python_choice *python, const char *script,
+                               int timeout_s, struct mt_buf *output, struct mt_error *error)
+{
+    struct signals signals;
+    enum mt_status status = hold_signals(&signals)
+                                ? run(python, script, timeout_s, &signals, output, error)
+                                : mt_io_fail(error, MT_ERR_IO, "no descriptor for signals");
+
+    release_signals(&signals);
+    return status;
+}
 
 #define GRAPHS "libcudnn_graph.so.9"
 
@@ -37,7 +326,7 @@ enum { TIMEOUT_S = 60, TIMEOUT_RUNNER_S = 1800, MIN_PYTHON_MINOR = 9 };
 
 /* Prints its results as lines "memtrace-KEY=VALUE", because a Python may print other text when it
  * starts. `''` in sys.path is the working folder, which `python FILE` does not search. */
-static const char script[] =
+static const char wheel_script[] =
     "import sys\n"
     "def say(key, value):\n"
     "    sys.stdout.write('\\nmemtrace-%s=%s\\n' % (key, value))\n"
@@ -210,7 +499,7 @@ enum mt_status mt_wheel_find(const struct mt_python_choice *choice, struct mt_wh
 
     *wheel = (struct mt_wheel){0};
     enum mt_status status = mt_python_probe(
-        choice, script, choice->runner ? TIMEOUT_RUNNER_S : TIMEOUT_S, &output, error);
+        choice, wheel_script, choice->runner ? TIMEOUT_RUNNER_S : TIMEOUT_S, &output, error);
     if (!status)
         status = mt_wheel_read(&output, choice->path, wheel, error);
     mt_buf_release(&output);

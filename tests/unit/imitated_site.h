@@ -21,7 +21,6 @@
 #include "cmocka_all.h"
 #include "elf_writer.h"
 #include "python_of_command.h"
-#include "python_probe.h"
 #include "simulated_site.h"
 #include "site_cache.h"
 #include "wheel.h"

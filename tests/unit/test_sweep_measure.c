@@ -1,7 +1,7 @@
 /* What a sweep stores of a report with several devices. */
 #include "cmocka_all.h"
 
-#include "sweep_measure.h"
+#include "sweep.h"
 #include "symbols.h"
 #include "util.h"
 
