@@ -54,7 +54,7 @@ enum mt_card_cost_kind {
 
 struct mt_card_cost {
     enum mt_card_cost_kind kind;
-    const char *card; /* as in cards.h */
+    const char *card; /* as in struct mt_card */
     unsigned cuda_major;
     uint64_t least_bytes, most_bytes; /* over all measurements */
     const char *source;

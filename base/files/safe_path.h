@@ -29,7 +29,7 @@ struct mt_cache {
 /* Creates and opens the folder: `wanted`, or the first that can be used of
  * $XDG_CACHE_HOME/memtrace, ~/.cache/memtrace, and memtrace-UID in $TMPDIR (/tmp), which only its
  * owner may enter. Its group loses the permission to write there. Skips paths that other users can
- * change (safe_path.h), and paths with a space, a colon or a semicolon, which cannot be in
+ * change (mt_safe_path_open), and paths with a space, a colon or a semicolon, which cannot be in
  * LD_PRELOAD. MT_ERR_OUTPUT: none is usable; *error has the reason for the first one, and nothing
  * is to be closed. */
 enum mt_status mt_cache_open(const char *wanted, struct mt_cache *cache,

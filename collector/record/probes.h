@@ -55,7 +55,7 @@ extern const struct mt_probe mt_probes[];
 /* Runs one check. If it crashes or hangs, the result is MISSING with the reason. */
 void mt_probe_run(const struct mt_probe *probe, struct mt_probe_result *result);
 
-/* Checks of the driver, of NVML, which is part of it, and of CUPTI; see probes.h. */
+/* Checks of the driver, of NVML, which is part of it, and of CUPTI. */
 
 /* Checks whether the collector can subscribe to CUPTI on this machine. */
 

@@ -291,9 +291,8 @@ static int subscribe_named(const struct mt_cupti_library *library, bool several,
     return library->subscribe_v2(subscriber, mt_cupti_slot_callback, NULL, &params);
 }
 
-static int subscribe_cupti_subscribe(const struct attempt *attempt,
-                                     const struct mt_cupti_library *library, char holder[128],
-                                     void **subscriber)
+static int subscribe_slot(const struct attempt *attempt, const struct mt_cupti_library *library,
+                          char holder[128], void **subscriber)
 {
     int result = 0;
     if (!library->subscribe_v2)
@@ -317,7 +316,7 @@ static int take(const struct attempt *attempt, const struct mt_cupti_library *li
         return MT_CUPTI_MULTIPLE_SUBSCRIBERS;
     }
     if (!mt_cupti_slot_library()) {
-        result = subscribe_cupti_subscribe(attempt, library, holder, &subscriber);
+        result = subscribe_slot(attempt, library, holder, &subscriber);
         if (result == MT_CUPTI_SUCCESS)
             mt_cupti_slot_hold(library, subscriber);
     }

@@ -22,7 +22,7 @@
 #include "stacks.h"
 #include "util.h"
 
-/* What a walk of the stack (native_stack.c) needs of the processor: x86-64, aarch64. */
+/* What a walk of the stack needs of the processor: x86-64, aarch64. */
 
 #if defined(__aarch64__)
 
