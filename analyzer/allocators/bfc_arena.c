@@ -1,9 +1,6 @@
 /* The BFC arena of TensorFlow and XLA, and the allocators that consist of one: `bfc`, and `ort` of
  * ONNX Runtime.
  *
- * The BFC arena of TensorFlow and XLA, and the allocators that consist of one: `bfc`, and `ort` of
- * ONNX Runtime.
- *
  * The best-fit arena of TensorFlow, which XLA, JAX and ONNX Runtime inherited: 256-byte steps, best
  * fit by (size, address), regions that double. The bins of the original only accelerate the
  * search. */

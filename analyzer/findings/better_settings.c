@@ -1,9 +1,6 @@
 /* Findings about settings: those under which the run would have reserved less, and those that get
  * past the end of the run.
  *
- * Findings about settings: those under which the run would have reserved less, and those that get
- * past the end of the run.
- *
  * Settings of PyTorch's allocator under which the run would have reserved less: its defaults, if it
  * had others, and expandable segments. Both are replayed, under the limit of the run. Only the
  * saving of a replay is claimed, and no setting is advised that increases the need of the device.

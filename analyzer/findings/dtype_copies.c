@@ -1,7 +1,5 @@
 /* Findings about a model that is on the device in two dtypes.
  *
- * Findings about a model that is on the device in two dtypes.
- *
  * A model that is on the device twice during set-up, in two dtypes: converted to half precision
  * after it was moved there, or loaded there and then copied. If the peak is in set-up, blocks that
  * are gone when the first phase begins are compared with those that stay. If nearly all of them

@@ -1,9 +1,6 @@
 /* Findings about the course of the steps: memory that each step leaves behind, and a peak that
  * occurs once.
  *
- * Findings about the course of the steps: memory that each step leaves behind, and a peak that
- * occurs once.
- *
  * Growth: every step leaves memory behind that nothing frees. Two things are required: evidence,
  * which is blocks allocated in consecutive steps at one line of the program that all exist when the
  * last step begins; and the trend, memory after a step rises with the steps (trend.h). Replaced

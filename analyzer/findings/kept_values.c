@@ -1,7 +1,5 @@
 /* Findings about values that live longer than the program needs them.
  *
- * Findings about values that live longer than the program needs them.
- *
  * Values that survive into the next step: `out`, `loss`, the contents of a list until it is filled
  * again. A name keeps its value until another one is assigned, so two exist for a while. The
  * finding looks at results of forward that end in the next step, after a block of the same stack,
