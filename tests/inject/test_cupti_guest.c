@@ -196,7 +196,7 @@ static int come(void)
     return cuptiSubscribe(&subscriber, guest_callback, &guest);
 }
 
-/* As source_cupti.c does it. */
+/* As cupti_subscribe.c does it. */
 static void own_comes(void)
 {
     void *given = NULL;

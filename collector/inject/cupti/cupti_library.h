@@ -18,7 +18,7 @@ struct mt_cupti_library {
     int (*version)(uint32_t *version);
     int (*result_string)(int result, const char **text);
     int (*device_id)(const void *context, uint32_t *device); /* may be NULL */
-    /* used only by other subscribers (cupti_slot.c); may be NULL */
+    /* used only by other subscribers (cupti_guest.c); may be NULL */
     int (*unsubscribe)(void *subscriber);
     int (*enable_domain)(uint32_t enable, void *subscriber, uint32_t domain);
     int (*state)(uint32_t *enabled, void *subscriber, uint32_t domain, uint32_t cbid);

@@ -4,7 +4,7 @@
  *     source_nvtx_slots.c    the functions in the slots
  *     source_nvtx_ranges.c   open ranges of each thread, and started ranges
  *     source_nvtx_domains.c  domains, registered strings, categories and their handles
- *     source_nvtx_domains.c     the name of an event
+ *     source_nvtx_text.c     the name of an event
  *     source_nvtx_payload.c  the payload extension: ranges that end with a payload
  *     source_nvtx_schemas.c  communicators in NCCL's payloads
  *
