@@ -1,55 +1,10 @@
 /* cuGetProcAddress: the newest entry point of a name, and error texts. */
 #define _GNU_SOURCE
+#include "simulated_driver.h"
 
 #include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
-
-#include "simulated_driver.h"
-
-#define EXPORT __attribute__((visibility("default")))
-
-#define REFUSED(name)                                                                              \
-    EXPORT int name(void);                                                                         \
-    EXPORT int name(void)                                                                          \
-    {                                                                                              \
-        return 801; /* CUDA_ERROR_NOT_SUPPORTED */                                                 \
-    }
-
-#define DONE(name)                                                                                 \
-    EXPORT int name(void);                                                                         \
-    EXPORT int name(void)                                                                          \
-    {                                                                                              \
-        return 0;                                                                                  \
-    }
-
-REFUSED(cuCtxFromGreenCtx)
-REFUSED(cuDevResourceGenerateDesc)
-REFUSED(cuDevSmResourceSplitByCount)
-REFUSED(cuDeviceGetDevResource)
-REFUSED(cuGreenCtxCreate)
-REFUSED(cuGreenCtxDestroy)
-REFUSED(cuGreenCtxStreamCreate)
-REFUSED(cuLinkAddData_v2)
-REFUSED(cuLinkComplete)
-REFUSED(cuLinkCreate_v2)
-REFUSED(cuMemGetAllocationPropertiesFromHandle)
-REFUSED(cuModuleLoad)
-REFUSED(cuModuleLoadDataEx)
-REFUSED(cuMulticastAddDevice)
-REFUSED(cuMulticastBindMem)
-REFUSED(cuMulticastCreate)
-REFUSED(cuMulticastUnbind)
-REFUSED(cuOccupancyMaxActiveBlocksPerMultiprocessor)
-REFUSED(cuTensorMapEncodeTiled)
-
-DONE(cuFuncGetAttribute)
-DONE(cuFuncSetAttribute)
-DONE(cuFuncSetCacheConfig)
-DONE(cuLaunchCooperativeKernel)
-DONE(cuMemPoolSetAccess)
-DONE(cuMemsetD32Async)
-DONE(cuStreamWriteValue32_v2)
 
 /* The version of dlsym before glibc 2.34: the first one of glibc on this machine. */
 #if defined(__aarch64__)
