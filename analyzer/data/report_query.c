@@ -181,8 +181,8 @@ const struct mt_oom *mt_fatal_oom(const struct mt_device_report *device)
 
 bool mt_is_one_instant(const struct mt_report *report, const struct mt_device_report *device)
 {
-    return report->starts_in_middle && !device->allocations && !device->frees && !device->ooms &&
-           device->end.reserved;
+    return report->starts_in_middle && device->end.reserved && !device->ooms &&
+           (device->events <= 1 || (!device->allocations && !device->frees));
 }
 
 const struct mt_instant *mt_oom_instant(const struct mt_device_report *device,

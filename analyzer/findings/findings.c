@@ -15,15 +15,16 @@ enum { MIN_UNKNOWN_SHARE = 20 }; /* of the peak, as a fraction: 5% */
 static const char *unused_part(struct mt_arena *arena, const struct mt_report *report,
                                const struct mt_device_report *device)
 {
-    const struct mt_bytes *then = &device->reserved_peak.then;
+    const bool has_history = device->events && !mt_is_one_instant(report, device);
+    const struct mt_bytes *then = has_history ? &device->reserved_peak.then : &device->end;
     char n[2][MT_UNITS_TEXT];
 
     if (!report->has_segments)
         return "reserved memory was not recorded";
     return mt_arena_printf(
-        arena, "%s%s of the %s reserved %s unused", device->events ? "at most " : "",
+        arena, "%s%s of the %s reserved %s unused", has_history ? "at most " : "",
         mt_format_bytes(n[0], then->reserved - mt_min_u64(then->allocated, then->reserved)),
-        mt_format_bytes(n[1], then->reserved), device->events ? "was" : "is");
+        mt_format_bytes(n[1], then->reserved), has_history ? "was" : "is");
 }
 
 /* Steps may leave memory behind that is too little for a finding. */
@@ -65,7 +66,8 @@ const char *mt_nothing_found(struct mt_arena *arena, const struct mt_report *rep
 
     if (!unused || !unknown || !growth)
         return NULL;
-    if (!device->events) /* then refused requests are also unknown */
+    if (!device->events ||
+        mt_is_one_instant(report, device)) /* then refused requests are also unknown */
         return mt_arena_printf(arena, "%s; the snapshot has no history%s", unused, unknown);
     return mt_arena_printf(arena, "%s, no request was refused, and %s%s", unused, growth, unknown);
 }

@@ -294,7 +294,8 @@ static enum mt_status find_cached_memory(struct mt_finding_search *search)
                   "segments also release the space between blocks; to see what used the memory "
                   "before, record a history (torch.cuda.memory._record_memory_history)"};
 
-    if (device->events || !search->analysis->report->has_segments ||
+    if (!mt_is_one_instant(search->analysis->report, device) ||
+        !search->analysis->report->has_segments ||
         !mt_finding_matters(finding.bytes, then->reserved))
         return MT_OK;
     finding.title = mt_arena_printf(

@@ -410,12 +410,17 @@ static void report_setup_peak(const struct mt_reporter *reporter)
 void mt_reporter_run(const struct mt_reporter *reporter)
 {
     const struct mt_report *report = reporter->report;
+    bool has_history = true;
     uint64_t trouble = 0;
 
-    for (uint32_t i = 0; i < report->device_count; i++)
+    for (uint32_t i = 0; i < report->device_count; i++) {
         trouble += report->devices[i].ooms + report->devices[i].retries;
+        has_history &= !mt_is_one_instant(report, &report->devices[i]);
+    }
     mt_reporter_title(reporter, 2,
-                      trouble || !mt_has_allocator(report) ? "" : ", no OOM, no retries");
+                      trouble || !mt_has_allocator(report) ? ""
+                      : has_history                        ? ", no OOM, no retries"
+                                                           : ", OOMs and retries unknown");
 }
 
 static void report_one_instant(const struct mt_reporter *reporter)
@@ -462,8 +467,9 @@ static void report_missing_entries(const struct mt_reporter *reporter)
         reporter,
         mt_reporter_format(reporter, "Events are missing (at least %s): no number below is exact",
                            mt_format_count(count, report->integrity.events_dropped)),
-        report->is_snapshot ? "PyTorch leaves out the actions in skip_actions of "
-                              "_record_memory_history(); 'memtrace info' shows what is missing"
+        report->is_snapshot
+            ? "Either skip_actions of _record_memory_history() left them out, or the file was "
+              "edited; 'memtrace info' shows what is missing"
         : report->is_imported
             ? "The imported file does not have them; 'memtrace info' shows which"
             : "The recorder could not keep all of them; 'memtrace info' shows why");

@@ -55,8 +55,8 @@ void mt_reporter_dry_run(const struct mt_reporter *reporter);
 /* For a dry run, appends the total memory that a card must have, and names common cards with enough
  * memory. */
 void mt_reporter_card(const struct mt_reporter *reporter);
-/* Appends the title (mt_reporter_title) as a line of the answer, with ", no OOM, no retries" if
- * that is known. */
+/* Appends the title (mt_reporter_title) as a line of the answer, with ", no OOM, no retries" or
+ * that they are unknown. */
 void mt_reporter_run(const struct mt_reporter *reporter);
 /* Appends the answer, which is the first part of a device's report. */
 void mt_reporter_answer(const struct mt_reporter *reporter);

@@ -343,8 +343,9 @@ static void report_stacks(const struct mt_reporter *reporter, const struct mt_in
 
     if (!reporter->detail->stacks)
         return;
-    mt_reporter_heading(reporter, reporter->device->events ? "Largest stacks at the peak"
-                                                           : "Largest stacks at that instant");
+    mt_reporter_heading(reporter, mt_is_one_instant(reporter->report, reporter->device)
+                                      ? "Largest stacks at that instant"
+                                      : "Largest stacks at the peak");
     for (uint32_t i = 0; i < instant->holding_count && told < reporter->detail->stacks; i++) {
         const struct mt_holding *holding = &instant->holdings[i];
         char bytes[MT_UNITS_TEXT], each[MT_UNITS_TEXT], blocks[MT_UNITS_TEXT];
@@ -380,8 +381,9 @@ void mt_reporter_sites(const struct mt_reporter *reporter)
     if (!device->peak_site_count || !reporter->detail->holders)
         return;
     if (!peak_is_told(device)) {
-        mt_reporter_heading(reporter, device->events ? "Held at the peak, by site"
-                                                     : "Held at that instant, by site");
+        mt_reporter_heading(reporter, mt_is_one_instant(reporter->report, device)
+                                          ? "Held at that instant, by site"
+                                          : "Held at the peak, by site");
         mt_reporter_holders(reporter, &device->instants[0]);
     }
     if (device->frameless_peak_bytes < device->allocated_peak.bytes)

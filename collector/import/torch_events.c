@@ -168,13 +168,30 @@ static enum mt_status find_waiting(const struct mt_torch *torch,
     return status;
 }
 
+/* The oldest entry of a history may be the second half of a free whose first half a ring buffer
+ * overwrote. */
+static bool begins_in_a_free(const struct mt_torch *torch, const struct mt_torch_device *device)
+{
+    return device->count && torch->records.entries[device->first].kind == MT_EVENT_FREE_COMPLETED;
+}
+
+/* `halves`: the number of devices that begin in a free. */
+static bool requests_were_recorded(size_t requested, size_t completed, size_t halves)
+{
+    return requested || (completed && completed == halves);
+}
+
 enum mt_status mt_torch_find_frees(struct mt_torch *torch, const size_t of_kind[256])
 {
     struct mt_trace_header *header = &torch->source.header;
     bool some_wait = false, all_wait = true;
     enum mt_status status = MT_OK;
+    size_t halves = 0;
 
-    header->has_free_requested = of_kind[MT_EVENT_FREE_REQUESTED] > 0;
+    for (uint32_t i = 0; i < torch->device_count; i++)
+        halves += begins_in_a_free(torch, &torch->devices[i]);
+    header->has_free_requested = requests_were_recorded(of_kind[MT_EVENT_FREE_REQUESTED],
+                                                        of_kind[MT_EVENT_FREE_COMPLETED], halves);
     header->has_free_completed = of_kind[MT_EVENT_FREE_COMPLETED] > 0;
     if (header->has_free_completed)
         return MT_OK;
@@ -191,7 +208,9 @@ bool mt_torch_frees_are_requested(const struct mt_torch *torch, uint32_t device)
     if (!mt_torch_is_host(torch, device))
         return torch->source.header.has_free_requested;
     count_kinds(torch, device, of_kind);
-    return of_kind[MT_EVENT_FREE_REQUESTED] > 0;
+    return requests_were_recorded(of_kind[MT_EVENT_FREE_REQUESTED],
+                                  of_kind[MT_EVENT_FREE_COMPLETED],
+                                  begins_in_a_free(torch, &torch->devices[device]));
 }
 
 uint8_t mt_torch_end_kind(const struct mt_torch *torch, uint32_t device)
@@ -218,7 +237,8 @@ enum mt_status mt_torch_find_missing(struct mt_torch *torch, uint32_t device, bo
         return MT_OK;
     count_kinds(torch, device, of_kind);
     if (!mt_torch_frees_are_requested(torch, device)) /* completed frees were requested */
-        torch->missing[MT_EVENT_FREE_REQUESTED] += of_kind[MT_EVENT_FREE_COMPLETED];
+        torch->missing[MT_EVENT_FREE_REQUESTED] +=
+            of_kind[MT_EVENT_FREE_COMPLETED] - begins_in_a_free(torch, d);
     if (end_kind == MT_EVENT_FREE_REQUESTED)
         torch->missing[MT_EVENT_FREE_COMPLETED] += of_kind[MT_EVENT_FREE_REQUESTED];
     if (d->complete || !d->count || !torch->has_segments)

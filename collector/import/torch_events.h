@@ -16,7 +16,8 @@ enum mt_status mt_torch_find_missing(struct mt_torch *torch, uint32_t device,
 /* Decides which kinds of frees PyTorch recorded, on all devices alike, and sets them in the header.
  * `of_kind`: the number of entries of each kind on all devices. If the history has only requested
  * frees, completed ones were skipped, unless all blocks with a requested free still wait at the
- * end. */
+ * end. If it has only completed frees, requested ones were skipped, unless each is the oldest entry
+ * of its device. */
 enum mt_status mt_torch_find_frees(struct mt_torch *torch, const size_t of_kind[256]) MT_MUST_USE;
 
 /* Return whether requested frees were recorded, and the kind of entry that ends a block:
