@@ -324,8 +324,8 @@ static void say_doubts(struct mt_buf *out, const struct mt_fit_result *result)
     if (result->starts_in_middle)
         mt_text_table_add_note(
             out, 2,
-            "the trace starts in the middle of a run: segments that were reserved at its "
-            "start keep their layout");
+            "the trace starts in the middle of a run: segments with blocks at its start keep their "
+            "layout; a limit below the memory reserved then releases the others");
     if (result->address_ties || result->order_count > 1)
         say_orders(out, result);
     if (result->lost_segments)

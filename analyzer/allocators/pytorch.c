@@ -533,9 +533,20 @@ static enum mt_status restore_block(struct mt_policy *policy, const struct mt_ev
     return status;
 }
 
+/* PyTorch returns segments without blocks before it fails, so under a limit below the memory that
+ * was reserved at the start, none of them is left. The second comparison bounds the limits that
+ * give the same replay. */
 static enum mt_status restored(struct mt_policy *policy)
 {
-    mt_pytorch_restored(&policy->pytorch);
+    struct mt_pytorch *self = &policy->pytorch;
+
+    mt_pytorch_restored(self);
+    if (!mt_device_refuses(self->device, self->counters.reserved.now))
+        return MT_OK;
+    mt_pytorch_release_cached(self);
+    mt_device_clear(self->device);
+    mt_counters_restart(&self->counters);
+    (void)mt_device_refuses(self->device, self->counters.reserved.now);
     return MT_OK;
 }
 

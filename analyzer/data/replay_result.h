@@ -103,8 +103,10 @@ struct mt_replay_result {
     const char *policy_doubt; /* why not: a clause, NULL if exact */
     bool recorded_addresses;  /* recorded segment bases were used */
     bool starts_in_middle;    /* peaks are those since the start of the trace, not of the run */
-    uint64_t limit_bytes;     /* 0 = none */
-    bool limit_inferred;      /* any limit in [limit_low, limit_high) gives the same replay */
+    uint64_t start_reserved_bytes; /* when the trace begins; without the cache if that exceeds the
+                                      limit */
+    uint64_t limit_bytes;          /* 0 = none */
+    bool limit_inferred;           /* any limit in [limit_low, limit_high) gives the same replay */
     uint64_t limit_low_bytes, limit_high_bytes;
     uint64_t same_from_bytes,
         same_until_bytes;          /* any limit in [from, until) gives the same replay */

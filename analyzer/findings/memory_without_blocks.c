@@ -274,10 +274,14 @@ static enum mt_status find_pinned_segments(struct mt_finding_search *search)
 
 const struct mt_finding_ops mt_finding_pinned_segments = {.ask = ask, .find = find_pinned_segments};
 
-/* A snapshot without a history: the part of the reserved memory that no block uses. It is unknown
- * what the program needed earlier, but known that the memory is idle at that instant. */
+/* Cached memory that no block uses. A snapshot without a history: it is unknown what the program
+ * needed earlier, but known that the memory is idle at that instant. A history that begins in the
+ * middle: a replay that releases the cache at the start shows what the recorded part needs. Only
+ * whole steps are such a part: the rest of a step that was cut may need the cache. */
 
-static enum mt_status find_cached_memory(struct mt_finding_search *search)
+enum { MIN_WHOLE_STEPS = 2 };
+
+static enum mt_status find_cached_now(struct mt_finding_search *search)
 {
     const struct mt_device_report *device = search->device;
     struct mt_arena *arena = &search->analysis->report->arena;
@@ -294,8 +298,7 @@ static enum mt_status find_cached_memory(struct mt_finding_search *search)
                   "segments also release the space between blocks; to see what used the memory "
                   "before, record a history (torch.cuda.memory._record_memory_history)"};
 
-    if (!mt_is_one_instant(search->analysis->report, device) ||
-        !search->analysis->report->has_segments ||
+    if (!search->analysis->report->has_segments ||
         !mt_finding_matters(finding.bytes, then->reserved))
         return MT_OK;
     finding.title = mt_arena_printf(
@@ -305,6 +308,67 @@ static enum mt_status find_cached_memory(struct mt_finding_search *search)
         mt_arena_printf(arena, "%s was allocated", mt_format_bytes(n[0], then->allocated));
     mt_finding_publish(search, &finding);
     return MT_OK;
+}
+
+static void publish_cached_before(struct mt_finding_search *search, uint64_t limit_bytes,
+                                  uint64_t peak_bytes)
+{
+    const struct mt_device_report *device = search->device;
+    const uint64_t before = device->reserved_peak.bytes;
+    struct mt_arena *arena = &search->analysis->report->arena;
+    const char *evidence[2];
+    char n[2][MT_UNITS_TEXT];
+    struct mt_finding finding = {
+        .id = "cached-memory",
+        .severity = "warning",
+        .bytes = before - peak_bytes,
+        .evidence = evidence,
+        .evidence_count = 2,
+        .advice = "call torch.cuda.empty_cache() before this part of the program"};
+
+    finding.title = mt_arena_printf(
+        arena, "%s of %s reserved is cached from before the recording, which does not need it",
+        mt_format_bytes(n[0], finding.bytes), mt_format_bytes(n[1], before));
+    evidence[0] =
+        mt_arena_printf(arena, "%s was in no block when the recording began",
+                        mt_format_bytes(n[0], device->start.reserved - device->start.active));
+    evidence[1] = mt_arena_printf(arena, "replay without these segments: %s reserved at the peak",
+                                  mt_format_bytes(n[0], peak_bytes));
+    finding.proved_by = mt_arena_printf(arena, "memtrace replay %s -p pytorch --limit %llu",
+                                        mt_finding_path(search), (unsigned long long)limit_bytes);
+    mt_finding_publish(search, &finding);
+}
+
+/* The largest limit under which the replay releases the cache at the start. */
+static enum mt_status find_cached_before(struct mt_finding_search *search)
+{
+    const struct mt_device_report *device = search->device;
+    const uint64_t most = device->reserved_peak.bytes, limit_bytes = device->start.reserved - 1;
+    struct mt_replay_summary *trial;
+    enum mt_status status;
+
+    if (!mt_finding_replayable(search) || device->start.reserved <= device->start.active ||
+        device->step_count - mt_first_step(search->analysis->report, device) < MIN_WHOLE_STEPS ||
+        !mt_finding_matters(device->start.reserved - device->start.active, most))
+        return MT_OK;
+    trial = mt_memory_new(sizeof *trial);
+    status = mt_finding_replay(search, search->analysis->report->policy, limit_bytes, most, trial);
+    for (uint32_t i = 0; status == MT_OK && i < trial->device_count; i++) {
+        const struct mt_replay_result *result = &trial->devices[i];
+        const uint64_t peak = result->counters.reserved.peak;
+
+        if (result->device == device->device && !result->failed_requests && !result->given_up &&
+            peak < most && mt_finding_matters(most - peak, most))
+            publish_cached_before(search, limit_bytes, peak);
+    }
+    free(trial);
+    return status;
+}
+
+static enum mt_status find_cached_memory(struct mt_finding_search *search)
+{
+    return mt_is_one_instant(search->analysis->report, search->device) ? find_cached_now(search)
+                                                                       : find_cached_before(search);
 }
 
 const struct mt_finding_ops mt_finding_cached_memory = {.find = find_cached_memory};

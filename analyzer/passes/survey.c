@@ -495,6 +495,9 @@ static void begin_devices(struct mt_survey *survey, uint64_t first_event)
         struct mt_survey_device *device = &survey->devices[i];
         const struct mt_event start = {.seq = device->last_event, .t_ns = device->first_t_ns};
 
+        if (device->counters) /* a limit may have released the cache */
+            device->now.reserved = device->start.reserved =
+                mt_min_u64(device->start.reserved, device->counters->reserved.peak);
         note_levels(device, &start, &device->start, MT_NO_PHASE);
     }
 }
@@ -539,6 +542,7 @@ static void on_memory(struct mt_survey *survey, const struct mt_event *event,
         mt_pool_ledger_segment(&device->pools, event, view);
     if (event->flags & MT_EVENT_INITIAL) {
         device->start = now;
+        device->counters = view->counters;
         if (survey->begun) /* damaged: begin_devices has taken the level at the start before it */
             note_levels(device, event, &device->start, MT_NO_PHASE);
         return;

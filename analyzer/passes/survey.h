@@ -88,6 +88,7 @@ struct mt_survey_device {
     bool unwinding;       /* between an OOM and the next allocation */
     bool waits_for_block; /* a segment was allocated or freed: its request is not complete */
     struct mt_bytes now, start;
+    const struct mt_counters *counters; /* of the replay, while INITIAL events arrive; borrowed */
     struct mt_peak_windows high[MT_HIGH_COUNT];
     struct mt_phase_use *uses;        /* parallel to phases, use_capacity of them */
     struct mt_survey_before *befores; /* parallel to phases, use_capacity of them */

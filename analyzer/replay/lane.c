@@ -587,6 +587,7 @@ enum mt_status mt_lane_restored(struct mt_lane *lane)
         status = lane->ops->restored(lane->policy);
     if (status == MT_OK && lane->ops->restored && lane->completes_at_request)
         status = complete_waiting(lane);
+    lane->result->start_reserved_bytes = lane->ops->counters(lane->policy)->reserved.now;
     if (status == MT_OK)
         mt_lane_check(lane, true);
     return status;

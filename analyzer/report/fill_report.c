@@ -337,6 +337,21 @@ static void fill_name(struct mt_analysis *analysis, struct mt_device_report *out
     out->total_memory_bytes = symbols->devices[out->device].total_memory_bytes;
 }
 
+/* Memory that was reserved when the trace began is used best at the allocated peak, if it is still
+ * reserved then. */
+static struct mt_peak reserved_peak_of(struct mt_analysis *analysis,
+                                       struct mt_survey_device *device)
+{
+    const struct mt_peak allocated = peak_of(analysis, device, MT_HIGH_ALLOCATED);
+    struct mt_peak reserved = peak_of(analysis, device, MT_HIGH_RESERVED);
+
+    if (reserved.event >= device->first_event || reserved.bytes != allocated.then.reserved)
+        return reserved;
+    reserved = allocated;
+    reserved.bytes = allocated.then.reserved;
+    return reserved;
+}
+
 static void fill_summary(struct mt_analysis *analysis, struct mt_device_report *out,
                          struct mt_survey_device *device)
 {
@@ -359,7 +374,7 @@ static void fill_summary(struct mt_analysis *analysis, struct mt_device_report *
     out->requested_peak = peak_of(analysis, device, MT_HIGH_REQUESTED);
     out->allocated_peak = peak_of(analysis, device, MT_HIGH_ALLOCATED);
     out->active_peak = peak_of(analysis, device, MT_HIGH_ACTIVE);
-    *reserved = peak_of(analysis, device, MT_HIGH_RESERVED);
+    *reserved = reserved_peak_of(analysis, device);
     if (reserved->bytes)
         out->fragmentation_at_reserved_peak =
             1.0 - (double)reserved->then.allocated / (double)reserved->bytes;

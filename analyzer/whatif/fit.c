@@ -50,7 +50,7 @@ static bool has_fit(struct search *search, const struct mt_fit_trial *trial, uin
     search->addresses_matter |= trial->address_ties > 0;
     search->recorded |= trial->recorded_addresses;
     return trial->has_events && !trial->failed && trial->unplaced <= search->unplaced &&
-           limit_bytes >= search->result->initial_bytes;
+           limit_bytes >= trial->start_reserved_bytes;
 }
 
 /* Guesses that this limit and larger ones fit. */
@@ -133,6 +133,7 @@ static void measure(struct search *search)
     if (!trial)
         return; /* a guess */
     search->result->fit_reserved_bytes = trial->reserved_peak_bytes;
+    search->result->initial_bytes = trial->start_reserved_bytes;
     search->result->address_ties = trial->address_ties;
 }
 
@@ -436,8 +437,7 @@ struct fit {
 struct baseline {
     uint64_t ooms[MT_MAX_DEVICES], retries[MT_MAX_DEVICES];
     uint64_t died_at[MT_MAX_DEVICES], died_bytes[MT_MAX_DEVICES]; /* unless it continued */
-    uint64_t unplaced[MT_MAX_DEVICES], initial_bytes[MT_MAX_DEVICES];
-    uint64_t lost_segments[MT_MAX_DEVICES];
+    uint64_t unplaced[MT_MAX_DEVICES], lost_segments[MT_MAX_DEVICES];
 };
 
 /* The run ended with the refusals after which it made no requests. */
@@ -462,12 +462,8 @@ static enum mt_status watch(void *context, const struct mt_event *event,
     if (event->device >= MT_MAX_DEVICES)
         return MT_OK;
     watch_refusals(baseline, event);
-    if (!(event->flags & MT_EVENT_INITIAL) || !mt_event_is_memory(event))
-        return MT_OK;
-    if (event->kind == MT_EVENT_ALLOC && !view->block_bytes)
+    if ((event->flags & MT_EVENT_INITIAL) && event->kind == MT_EVENT_ALLOC && !view->block_bytes)
         baseline->unplaced[event->device]++;
-    baseline->initial_bytes[event->device] =
-        mt_max_u64(baseline->initial_bytes[event->device], view->counters->reserved.now);
     return MT_OK;
 }
 
@@ -533,7 +529,6 @@ static enum mt_status replay_unlimited(struct fit *fit, struct baseline *baselin
         result->died_bytes = baseline->died_bytes[from->device];
         result->recorded_retries = baseline->retries[from->device];
         result->lost_segments = baseline->lost_segments[from->device];
-        result->initial_bytes = baseline->initial_bytes[from->device];
     }
     return status;
 }

@@ -34,8 +34,8 @@ struct mt_fit_result {
     struct mt_fit_failure first_failure; /* at that limit */
     uint64_t fit_reserved_bytes;         /* peak at fit_bytes; PyTorch's expandable segments may map
                                             a little more than the limit */
-    uint64_t initial_bytes; /* reserved when the trace begins: smaller limits do not count as
-                               serving it */
+    uint64_t initial_bytes; /* reserved under the answer when the trace begins: smaller limits do
+                               not count as serving it */
     uint64_t limits_tried;
     uint64_t smaller_fit_bytes; /* a limit below fails_at_bytes that also fits; 0 = none */
     uint64_t larger_fail_bytes; /* a limit above fit_bytes that fails; 0 = none */

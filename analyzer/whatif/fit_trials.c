@@ -343,6 +343,7 @@ static void keep(struct mt_fit_trial *trial, const struct mt_replay_summary *sum
         trial->until_bytes = result->same_until_bytes;
         trial->recorded_addresses = result->recorded_addresses;
         trial->address_ties = result->address_ties;
+        trial->start_reserved_bytes = result->start_reserved_bytes;
         trial->reserved_peak_bytes = result->counters.reserved.peak;
     }
 }

@@ -23,7 +23,7 @@ struct mt_fit_trial {
     bool failed;                      /* a request of the run */
     bool recorded_addresses;
     uint64_t unplaced; /* blocks of the initial state that failed */
-    uint64_t address_ties, reserved_peak_bytes;
+    uint64_t address_ties, start_reserved_bytes, reserved_peak_bytes;
 };
 
 struct mt_fit_trials {

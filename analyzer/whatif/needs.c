@@ -15,8 +15,9 @@
 #include "util.h"
 
 /* A run that ended out of memory did not make all its requests (needs.h). A recording of a
- * single instant has none. Memory reserved at the start of the recording may have been released
- * under a smaller limit, so it bounds the answer from below only while the recording needs more. */
+ * single instant has none. What the program needed before the start of the recording is unknown, so
+ * what is left of it at the start bounds the answer from below only while the recording needs more.
+ */
 static bool is_known(const struct mt_device_report *device, const struct mt_fit_result *result)
 {
     return result->fits && device->allocations && !mt_fatal_oom(device) && !device->has_failure &&

@@ -162,12 +162,28 @@ static void expect_no_need(const char *name)
     finish();
 }
 
-/* A failed run did not make all its requests. A ring buffer begins with more than the run needs. */
+/* A ring buffer begins with more than its entries need, and the whole run needs more than those. */
+static void the_end_of_a_run_needs_no_more_than_the_run(void **unused)
+{
+    uint64_t whole, end;
+
+    (void)unused;
+    open_with_needs("gpt_default");
+    whole = report->devices[0].need->bytes;
+    finish();
+    open_with_needs("gpt_ring");
+    end = report->devices[0].need->bytes;
+    assert_in_range(end, report->devices[0].allocated_peak.bytes, whole);
+    assert_true(end < report->devices[0].start.reserved);
+    assert_int_equal(end, fit_need("pytorch"));
+    finish();
+}
+
+/* A failed run did not make all its requests. */
 static void unknown_needs_are_not_printed(void **unused)
 {
     (void)unused;
     expect_no_need("oom_adam");
-    expect_no_need("gpt_ring");
     report = analyze("captures", "gpt_default"); /* not asked for */
     assert_null(report->devices[0].need);
     finish();
@@ -272,6 +288,7 @@ int main(void)
         cmocka_unit_test(the_first_advice_saves_what_it_saved_in_real_runs),
         cmocka_unit_test(no_setting_is_advised_that_raises_the_need),
         cmocka_unit_test(the_need_under_a_setting_is_no_more_exact_than_the_run_s),
+        cmocka_unit_test(the_end_of_a_run_needs_no_more_than_the_run),
         cmocka_unit_test(unknown_needs_are_not_printed),
         cmocka_unit_test(a_verdict_is_no_more_exact_than_the_need),
         cmocka_unit_test(what_is_mapped_above_the_limit_is_part_of_the_need),

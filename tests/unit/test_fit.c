@@ -216,6 +216,26 @@ static void the_state_at_the_start_has_to_fit(void **unused)
     assert_false(result->first_failure.known);
 }
 
+/* PyTorch returns segments without blocks before it fails; a larger limit leaves them reserved. */
+static void cached_segments_of_the_start_need_not_fit(void **unused)
+{
+    struct mt_event events[] = {event(MT_EVENT_SEGMENT_ALLOC, 1, 64),
+                                event(MT_EVENT_SEGMENT_ALLOC, 100, 200),
+                                event(MT_EVENT_ALLOC, 1, 64), event(MT_EVENT_ALLOC, 300, 20)};
+    const struct mt_fit_result *result;
+
+    (void)unused;
+    events[0].flags = events[1].flags = events[2].flags = MT_EVENT_INITIAL;
+    events[2].aux_bytes = 64 * MT_MIB;
+    result = fit(events, 4, "pytorch:", 100 * MT_MIB);
+    assert_int_equal(result->reserved_peak_bytes, 264 * MT_MIB);
+    assert_int_equal(result->fit_bytes, 84 * MT_MIB);
+    assert_int_equal(result->fit_reserved_bytes, 84 * MT_MIB);
+    assert_int_equal(result->initial_bytes, 64 * MT_MIB);
+    assert_true(result->limit_fits);
+    assert_int_equal(result->first_failure.event, 3);
+}
+
 static void an_empty_trace_needs_nothing(void **unused)
 {
     struct mt_event events[] = {event(MT_EVENT_FREE_REQUESTED, 1, 30)};
@@ -286,6 +306,7 @@ int main(void)
         cmocka_unit_test(devices_are_searched_one_by_one),
         cmocka_unit_test(a_trace_that_no_limit_serves_is_reported),
         cmocka_unit_test(the_state_at_the_start_has_to_fit),
+        cmocka_unit_test(cached_segments_of_the_start_need_not_fit),
         cmocka_unit_test(an_empty_trace_needs_nothing),
         cmocka_unit_test(only_simulated_policies_have_a_limit),
         cmocka_unit_test(an_observer_can_stop_a_replay),

@@ -316,6 +316,38 @@ static void with_a_history_idle_memory_is_not_reported(void **unused)
     expect_nothing("cached-memory");
 }
 
+/* 500 MiB reserved at the start, 400 MiB of them in a segment without blocks, which the steps use
+ * for a block of that size. */
+static void cached_before(unsigned steps, uint64_t bytes)
+{
+    const uint64_t cached = UINT64_C(0x7f1000000000);
+
+    one_instant(100 * MT_MIB);
+    program.source.source.header.has_free_completed = true;
+    program_add(MT_EVENT_SEGMENT_ALLOC, (struct mt_event){.addr = cached,
+                                                          .size_bytes = 400 * MT_MIB,
+                                                          .flags = MT_EVENT_INITIAL,
+                                                          .name = MT_NO_ID,
+                                                          .stack = MT_NO_ID});
+    for (unsigned i = 0; i < steps; i++) {
+        step_begins(i);
+        program.next_addr = cached;
+        give(take("model.py:forward:1", bytes));
+        step_ends(i);
+    }
+}
+
+static void a_cache_that_no_step_needs_is_found(void **unused)
+{
+    (void)unused;
+    cached_before(2, 40 * MT_MIB);
+    expect_finding("cached-memory", 360 * MT_MIB);
+    cached_before(2, 380 * MT_MIB); /* steps need it */
+    expect_nothing("cached-memory");
+    cached_before(1, 40 * MT_MIB); /* others may need it */
+    expect_nothing("cached-memory");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -337,6 +369,7 @@ int main(void)
         cmocka_unit_test(other_softmax_is_no_matrix),
         cmocka_unit_test(idle_memory_is_found_without_a_history),
         cmocka_unit_test(with_a_history_idle_memory_is_not_reported),
+        cmocka_unit_test(a_cache_that_no_step_needs_is_found),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
