@@ -5,6 +5,7 @@
 #include "buf.h"
 #include "feed.h"
 #include "importers.h"
+#include "neighbors.h"
 #include "pickle.h"
 #include "trace.h"
 #include "util.h"
@@ -76,10 +77,11 @@ static enum mt_status open_trace(struct mt_feed *feed, const char *path, struct 
 }
 
 /* The bytes on disk are not a trace. Decompresses them and tries other formats. */
-static enum mt_status open_content(struct mt_feed *feed, struct mt_source **source,
-                                   struct mt_error *error)
+static enum mt_status open_content(struct mt_feed *feed, const char *path,
+                                   struct mt_source **source, struct mt_error *error)
 {
     const struct importer *importer;
+    const char *advice;
     const void *bytes;
     size_t length;
     enum mt_status status = mt_feed_start(feed, &bytes, &length, error);
@@ -90,6 +92,9 @@ static enum mt_status open_content(struct mt_feed *feed, struct mt_source **sour
         return mt_fail(error, MT_ERR_FORMAT, 0, "the file is empty");
     if (mt_trace_probe(bytes, length))
         return open_trace_in_memory(feed, mt_feed_read, source, error);
+    advice = mt_neighbor_advice(bytes, length, path);
+    if (advice)
+        return mt_fail(error, MT_ERR_FORMAT, MT_NO_OFFSET, "%s", advice);
     importer = probe(bytes, length);
     return importer ? importer->open(feed, source, error)
                     : mt_fail(error, MT_ERR_FORMAT, 0,
@@ -113,8 +118,8 @@ enum mt_status mt_import_open_watched(const char *path, const struct mt_feed_wat
     if (status != MT_OK)
         return status;
     mt_feed_set_watch(feed, watch);
-    status =
-        is_trace(feed) ? open_trace(feed, path, source, error) : open_content(feed, source, error);
+    status = is_trace(feed) ? open_trace(feed, path, source, error)
+                            : open_content(feed, path, source, error);
     mt_feed_close(feed);
     return status;
 }

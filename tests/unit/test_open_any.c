@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 #include <zstd.h>
 
@@ -127,6 +128,56 @@ static void test_no_trace(void **state)
     close(ends[0]);
 }
 
+/* The files that these begin are named, some by their name. */
+static void test_neighbors(void **state)
+{
+    static const struct {
+        const char *ending, *bytes, *what;
+    } files[] = {
+        {".pickle", "version https://git-lfs.github.com/spec/v1\noid sha256:0", "a pointer of Git"},
+        {".pickle.gz", "\037\213\010\010....\002\377run.pickle", "compressed with gzip: "},
+        {".pt.trace.json.gz", "\037\213\010..", "a trace of torch.profiler"},
+        {".gz", "\037\213\010\010....\002\377worker.pt.trace.json", "a trace of torch.profiler"},
+        {".raw.json.gz", "\037\213\010..", "a memory timeline of"},
+        {".prof", "\037\213\010..", "a profile for pprof"},
+        {".pb", "\n\004\010\001\020\002\n\004", "a profile for pprof"},
+        {".pt", "PK\003\004....archive/data.pkl", "a file of torch.save"},
+        {".pt", "\200\002\212\nl\374\234F\371 j\250P\031.", "a file of torch.save"},
+        {".zip", "PK\003\004....snapshot.pickle", "a zip archive"},
+        {".json", "{\n  \"schemaVersion\": 1,", "a trace of torch.profiler"},
+        {".json", "{\"traceEvents\": [", "a Chrome trace"},
+        {".json", "[{\"ph\": \"X\"", "a Chrome trace"},
+        {".json", "[[1, 2], [[0, 1]", "a memory timeline of"},
+        {".html", "<html>\n<title>GPU Memory Timeline HTML</title>", "a memory timeline of"},
+        {".html", "<!DOCTYPE html>\n", "a web page: "},
+        {".csv", "Thread,Time,Action,Pointer,Size,Stream\n", "a log of RMM: "},
+        {".sqlite", "SQLite format 3", "a database"},
+        {".nsys-rep", "anything", "a report of Nsight Systems: "},
+        {".json", "{\"answer\": 42}", "neither a memtrace trace nor"},
+        {".txt", "[[1, 2]]", "neither a memtrace trace nor"},
+        {".bin", "\037\213", "neither a memtrace trace nor"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        char path[64];
+        struct mt_source *source;
+        struct mt_error error;
+        int fd;
+
+        snprintf(path, sizeof path, "/tmp/memtrace-open-XXXXXX%s", files[i].ending);
+        fd = mkstemps(path, (int)strlen(files[i].ending));
+        assert_true(fd >= 0);
+        assert_int_equal(write(fd, files[i].bytes, strlen(files[i].bytes) + 1),
+                         strlen(files[i].bytes) + 1);
+        close(fd);
+        assert_int_equal(mt_import_open_any(path, &source, &error), MT_ERR_FORMAT);
+        unlink(path);
+        if (strncmp(error.text, files[i].what, strlen(files[i].what)) != 0)
+            fail_msg("%s %zu: %s", files[i].ending, i, error.text);
+    }
+}
+
 static void share_rises(void *context, const struct mt_source *source)
 {
     double *share = context, now = mt_source_share(source);
@@ -172,8 +223,8 @@ static void test_shares(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_wrappings),
-                                       cmocka_unit_test(test_no_trace),
-                                       cmocka_unit_test(test_shares)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_wrappings), cmocka_unit_test(test_no_trace),
+        cmocka_unit_test(test_neighbors), cmocka_unit_test(test_shares)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
