@@ -283,6 +283,10 @@ static void say_dependence(struct mt_buf *out, const struct mt_fit_result *resul
             "the request of %s that ended the run also fits; the requests that would have "
             "followed are unknown",
             mt_format_bytes(ooms, result->died_bytes));
+    else if (result->impossible_bytes)
+        mt_text_table_add_note(
+            out, 2, "the request of %s that failed need not fit: it is larger than any device",
+            mt_format_bytes(ooms, result->impossible_bytes));
     else if (result->recorded_ooms)
         mt_text_table_add_note(out, 2, "requests that failed in the run need not fit");
 }

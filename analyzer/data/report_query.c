@@ -135,6 +135,17 @@ const char *mt_limit_text(struct mt_arena *arena, uint64_t least_bytes, uint64_t
     return mt_arena_printf(arena, "the limit was %s", range);
 }
 
+const char *mt_oom_limit_text(struct mt_arena *arena, const struct mt_oom_answer *answer)
+{
+    const uint64_t most_bytes = answer->most_limit_bytes / MT_MIB * MT_MIB;
+    char most[MT_UNITS_TEXT];
+
+    if (answer->most_limit_bytes < answer->oom->then.reserved + answer->oom->device_free_bytes ||
+        most_bytes <= answer->least_limit_bytes)
+        return mt_limit_text(arena, answer->least_limit_bytes, answer->most_limit_bytes);
+    return mt_arena_printf(arena, "the limit was at most %s", mt_format_mib(most, most_bytes));
+}
+
 const char *mt_replay_limit_text(struct mt_arena *arena, const struct mt_replay_result *replay)
 {
     return mt_limit_text(arena, mt_least_limit_bytes(replay), mt_most_limit_bytes(replay));

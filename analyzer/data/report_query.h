@@ -21,6 +21,10 @@ const char *mt_limit_range_text(struct mt_arena *arena, uint64_t least_bytes, ui
 /* The same as a clause: "the limit was 1,690 MiB to 1,713 MiB". */
 const char *mt_limit_text(struct mt_arena *arena, uint64_t least_bytes, uint64_t most_bytes);
 
+/* The same for the answer after an out-of-memory error. If only the device bounds the limit: "the
+ * limit was at most 1,713 MiB", which is what was reserved and free. */
+const char *mt_oom_limit_text(struct mt_arena *arena, const struct mt_oom_answer *answer);
+
 /* That clause for a known limit (mt_limit_is_known). */
 const char *mt_replay_limit_text(struct mt_arena *arena, const struct mt_replay_result *replay);
 

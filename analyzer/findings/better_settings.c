@@ -9,11 +9,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cards.h"
 #include "finding.h"
 #include "foreign_text.h"
 #include "needs.h"
 #include "process_memory.h"
 #include "report_query.h"
+#include "site.h"
 #include "units.h"
 #include "util.h"
 
@@ -322,7 +324,7 @@ static const char *candidates(struct mt_arena *arena, const struct mt_device_rep
 
 static const char *limit_text(struct mt_arena *arena, const struct mt_oom_answer *answer)
 {
-    return mt_limit_text(arena, answer->least_limit_bytes, answer->most_limit_bytes);
+    return mt_oom_limit_text(arena, answer);
 }
 
 /* The setting is tried under the smallest possible limit. */
@@ -420,6 +422,47 @@ static void say_candidates(struct mt_finding_search *search)
     mt_finding_publish(search, &finding);
 }
 
+/* Returns the caller of the site, which usually decides the shapes; NULL if there is none. */
+static const char *caller_of(const struct mt_finding_search *search, uint32_t stack)
+{
+    const struct mt_symbols *symbols = &search->analysis->source->symbols;
+    const uint32_t site = mt_site_table_site(&search->analysis->attribution.sites, stack);
+
+    while (stack != MT_NO_ID && symbols->stacks[stack].frame != site)
+        stack = symbols->stacks[stack].parent;
+    stack = stack == MT_NO_ID ? MT_NO_ID : symbols->stacks[stack].parent;
+    return stack == MT_NO_ID ? NULL
+                             : mt_frame_label(&search->analysis->report->arena, symbols,
+                                              symbols->stacks[stack].frame);
+}
+
+/* No device has that much memory: the size is the bug. */
+static void say_wrong_size(struct mt_finding_search *search)
+{
+    struct mt_arena *arena = &search->analysis->report->arena;
+    const struct mt_oom_answer *answer = search->device->oom_answer;
+    const struct mt_oom *oom = answer->oom;
+    const char *site = mt_site_label(arena, &search->analysis->source->symbols, oom->stack, false);
+    const char *caller = caller_of(search, oom->stack);
+    const char *evidence[1];
+    char bytes[MT_UNITS_TEXT];
+    struct mt_finding finding = {.id = "out-of-memory",
+                                 .severity = "error",
+                                 .bytes = oom->request_bytes,
+                                 .evidence = evidence,
+                                 .evidence_count = 1};
+
+    finding.title = mt_arena_printf(arena,
+                                    "%s was requested, more than any device has: the size is "
+                                    "wrong",
+                                    mt_format_bytes(bytes, oom->request_bytes));
+    finding.advice =
+        mt_arena_printf(arena, "check the shapes of the operation in %s%s%s", site,
+                        caller ? ", and what passes them: " : "", caller ? caller : "");
+    evidence[0] = limit_text(arena, answer);
+    mt_finding_publish(search, &finding);
+}
+
 static enum mt_status find_out_of_memory(struct mt_finding_search *search)
 {
     const struct mt_oom_answer *answer = search->device->oom_answer;
@@ -427,6 +470,10 @@ static enum mt_status find_out_of_memory(struct mt_finding_search *search)
 
     if (!answer)
         return MT_OK;
+    if (mt_card_exceeds_all(answer->oom->request_bytes)) {
+        say_wrong_size(search);
+        return MT_OK;
+    }
     if (way && way->fit_bytes <= answer->most_limit_bytes) {
         say_setting(search, way);
         return MT_OK;

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cards.h"
 #include "check.h"
 #include "fit_trials.h"
 #include "policy_options.h"
@@ -437,6 +438,7 @@ struct fit {
 struct baseline {
     uint64_t ooms[MT_MAX_DEVICES], retries[MT_MAX_DEVICES];
     uint64_t died_at[MT_MAX_DEVICES], died_bytes[MT_MAX_DEVICES]; /* unless it continued */
+    uint64_t impossible_bytes[MT_MAX_DEVICES];
     uint64_t unplaced[MT_MAX_DEVICES], lost_segments[MT_MAX_DEVICES];
 };
 
@@ -447,7 +449,9 @@ static void watch_refusals(struct baseline *baseline, const struct mt_event *eve
         baseline->died_at[event->device] = MT_FIT_NOT_DIED;
     if (event->kind != MT_EVENT_OOM)
         return;
-    if (baseline->died_at[event->device] == MT_FIT_NOT_DIED) {
+    if (mt_card_exceeds_all(event->size_bytes)) {
+        baseline->impossible_bytes[event->device] = event->size_bytes;
+    } else if (baseline->died_at[event->device] == MT_FIT_NOT_DIED) {
         baseline->died_at[event->device] = event->seq;
         baseline->died_bytes[event->device] = event->size_bytes;
     }
@@ -527,6 +531,7 @@ static enum mt_status replay_unlimited(struct fit *fit, struct baseline *baselin
         result->recorded_ooms = baseline->ooms[from->device];
         result->died_at = baseline->died_at[from->device];
         result->died_bytes = baseline->died_bytes[from->device];
+        result->impossible_bytes = baseline->impossible_bytes[from->device];
         result->recorded_retries = baseline->retries[from->device];
         result->lost_segments = baseline->lost_segments[from->device];
     }

@@ -61,6 +61,7 @@ struct mt_fit_result {
     uint64_t died_at;    /* number of the event that ended the run, a request that has to be served;
                             MT_FIT_NOT_DIED */
     uint64_t died_bytes; /* of that request */
+    uint64_t impossible_bytes; /* a refused request that no device can serve: it need not fit */
 
     uint64_t lost_segments; /* in private pools that the trace does not name: here they count as the
                                default pool's */

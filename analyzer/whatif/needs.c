@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "analysis.h"
+#include "cards.h"
 #include "fit.h"
 #include "needs.h"
 #include "process_memory.h"
@@ -318,7 +319,8 @@ static enum mt_status answer_for(struct mt_analysis *analysis, struct mt_device_
     answer->unused_bytes = oom->then.reserved - mt_min_u64(oom->then.active, oom->then.reserved);
     bound_limit(device, answer);
     answer->cause = cause_of(answer);
-    if (analysis->report->pytorch_difference || !mt_fit_affordable_orders(analysis->survey.events))
+    if (mt_card_exceeds_all(oom->request_bytes) || analysis->report->pytorch_difference ||
+        !mt_fit_affordable_orders(analysis->survey.events))
         return MT_OK;
     return find_ways(analysis, device);
 }

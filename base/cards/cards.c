@@ -118,6 +118,15 @@ enum mt_card_verdict mt_card_verdict(const struct mt_card *card, uint64_t fit_by
     return card->memory_bytes - fit_bytes < MT_CARD_OVERHEAD_BYTES ? MT_CARD_TIGHT : MT_CARD_FITS;
 }
 
+bool mt_card_exceeds_all(uint64_t bytes)
+{
+    const struct mt_card *card = mt_cards;
+
+    while (card[1].name)
+        card++;
+    return bytes / 2 > card->memory_bytes;
+}
+
 const char *mt_card_verdict_name(enum mt_card_verdict verdict)
 {
     static const char *const names[] = {"no", "tight", "fits"};

@@ -3,6 +3,7 @@
 #ifndef MT_BASE_CARDS_H
 #define MT_BASE_CARDS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* The CUDA context and the libraries (cuBLAS, cuDNN, NCCL) take about 0.5 to
@@ -30,6 +31,9 @@ extern const struct mt_card mt_cards[]; /* ascending by memory; terminated by a 
  * above. TIGHT: the card has that, but less than the overhead remains. */
 enum mt_card_verdict mt_card_verdict(const struct mt_card *card, uint64_t fit_bytes);
 const char *mt_card_verdict_name(enum mt_card_verdict verdict); /* "fits", "tight", "no" */
+
+/* Whether it is more than twice the memory of the largest card: a request of that size is a bug. */
+bool mt_card_exceeds_all(uint64_t bytes);
 
 /* Returns the card that `word` names: by its name, by its model if only one card has it, or by the
  * driver's name. Only letters and digits count, in any case: "a100-80gb", "H200", "RTX 4090".

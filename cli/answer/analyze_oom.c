@@ -1,5 +1,6 @@
 /* The state when memory ran out, and settings that would have prevented the error. */
 #include "analyze_output.h"
+#include "cards.h"
 #include "report_query.h"
 #include "site.h"
 #include "text_table.h"
@@ -35,6 +36,7 @@ static void report_oom_table(const struct mt_reporter *reporter)
 static void report_limit(const struct mt_reporter *reporter)
 {
     const struct mt_replay_result *replay = &reporter->device->replay;
+    const struct mt_oom_answer *answer = reporter->device->oom_answer;
     const char *limit;
     char low[MT_UNITS_TEXT], high[MT_UNITS_TEXT];
 
@@ -46,8 +48,13 @@ static void report_limit(const struct mt_reporter *reporter)
                                             mt_format_mib(low, replay->limit_bytes)));
         return;
     }
-    limit = mt_replay_limit_text(reporter->arena, replay);
-    if (replay->limit_inferred && replay->limit_high_bytes > replay->limit_low_bytes)
+    limit = answer ? mt_oom_limit_text(reporter->arena, answer)
+                   : mt_replay_limit_text(reporter->arena, replay);
+    if (answer && answer->most_limit_bytes < mt_most_limit_bytes(replay))
+        limit = mt_reporter_format(reporter, "%s: %s was reserved and %s was free", limit,
+                                   mt_format_mib(low, answer->oom->then.reserved),
+                                   mt_format_mib(high, answer->oom->device_free_bytes));
+    else if (replay->limit_inferred && replay->limit_high_bytes > replay->limit_low_bytes)
         limit = mt_reporter_format(
             reporter, "%s: at least %s B, which was granted, and less than %s B, which was refused",
             limit, mt_format_count(low, replay->limit_low_bytes),
@@ -120,10 +127,8 @@ static void add_ways(const struct mt_reporter *reporter, const struct mt_oom_ans
         mt_buf_printf(line, "%s under the same limit (%s%s is enough)%s", setting_of(better),
                       about(better), fit[1], own->fits ? ", or with " : "");
     if (own->fits) {
-        mt_buf_printf(line, "%s%s (the limit was ", about(own), fit[0]);
-        mt_buf_add_text(line, mt_limit_range_text(reporter->arena, answer->least_limit_bytes,
-                                                  answer->most_limit_bytes));
-        mt_buf_add_char(line, ')');
+        mt_buf_printf(line, "%s%s (%s)", about(own), fit[0],
+                      mt_oom_limit_text(reporter->arena, answer));
     }
     if (better && !better->same_limit)
         mt_buf_printf(line, "%s%s%s and %s", own->fits ? ", or with " : "", about(better), fit[1],
@@ -143,7 +148,9 @@ void mt_reporter_oom_help(const struct mt_reporter *reporter)
 
     if (!answer)
         return;
-    mt_buf_add_text(&line, causes[answer->cause]);
+    mt_buf_add_text(&line, mt_card_exceeds_all(answer->oom->request_bytes)
+                               ? "No device has that much: the size of the request is wrong"
+                               : causes[answer->cause]);
     if (answer->way_count)
         add_ways(reporter, answer, &line);
     if (line.data)
@@ -185,7 +192,8 @@ static void report_fatal(const struct mt_reporter *reporter, const struct mt_oom
 
     if (answer) {
         report_shortage(reporter, answer);
-        report_ways(reporter, answer);
+        if (answer->way_count)
+            report_ways(reporter, answer);
     }
     if (!instant || !instant->holder_count || !reporter->detail->holders)
         return;

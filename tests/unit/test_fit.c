@@ -200,6 +200,21 @@ static void a_trace_that_no_limit_serves_is_reported(void **unused)
     assert_int_equal(result->first_failure.event, 1);
 }
 
+/* The request that ended the run has to fit, unless no device can serve it. */
+static void an_impossible_request_need_not_fit(void **unused)
+{
+    struct mt_event events[] = {event(MT_EVENT_ALLOC, 1, 30), event(MT_EVENT_OOM, 0, 200)};
+    const struct mt_fit_result *result = fit(events, 2, "pytorch:", 0);
+
+    (void)unused;
+    assert_int_equal(result->fit_bytes, 230 * MT_MIB);
+    events[1].size_bytes = UINT64_C(1) << 40;
+    result = fit(events, 2, "pytorch:", 0);
+    assert_int_equal(result->fit_bytes, 30 * MT_MIB);
+    assert_int_equal(result->impossible_bytes, UINT64_C(1) << 40);
+    assert_int_equal(result->died_at, MT_FIT_NOT_DIED);
+}
+
 /* The initial state exists under every limit. */
 static void the_state_at_the_start_has_to_fit(void **unused)
 {
@@ -305,6 +320,7 @@ int main(void)
         cmocka_unit_test(the_next_run_has_other_addresses),
         cmocka_unit_test(devices_are_searched_one_by_one),
         cmocka_unit_test(a_trace_that_no_limit_serves_is_reported),
+        cmocka_unit_test(an_impossible_request_need_not_fit),
         cmocka_unit_test(the_state_at_the_start_has_to_fit),
         cmocka_unit_test(cached_segments_of_the_start_need_not_fit),
         cmocka_unit_test(an_empty_trace_needs_nothing),

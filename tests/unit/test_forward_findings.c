@@ -348,6 +348,36 @@ static void a_cache_that_no_step_needs_is_found(void **unused)
     expect_nothing("cached-memory");
 }
 
+/* A request that failed at the end of the run. */
+static const struct mt_finding *refused(uint64_t bytes, struct mt_report **report)
+{
+    begin_replayable();
+    refuse("/site-packages/torch/functional.py:cdist:9 < model.py:forward:5 < train.py:step:7",
+           bytes);
+    *report = program_report();
+    return finding_of(*report, "out-of-memory");
+}
+
+static void a_size_that_no_device_has_is_wrong(void **unused)
+{
+    const struct mt_finding *finding;
+    struct mt_report *report;
+
+    (void)unused;
+    finding = refused(UINT64_C(128) << 40, &report);
+    assert_non_null(finding);
+    assert_string_equal(finding->title,
+                        "128 TiB was requested, more than any device has: the size is wrong");
+    assert_non_null(strstr(finding->advice, "model.py:5"));
+    assert_non_null(strstr(finding->advice, "train.py:7"));
+    assert_int_equal(report->devices[0].oom_answer->way_count, 0);
+    program_end(report);
+    finding = refused(UINT64_C(300) << 30, &report);
+    assert_null(strstr(finding->title, "wrong"));
+    assert_true(report->devices[0].oom_answer->way_count > 0);
+    program_end(report);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -370,6 +400,7 @@ int main(void)
         cmocka_unit_test(idle_memory_is_found_without_a_history),
         cmocka_unit_test(with_a_history_idle_memory_is_not_reported),
         cmocka_unit_test(a_cache_that_no_step_needs_is_found),
+        cmocka_unit_test(a_size_that_no_device_has_is_wrong),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

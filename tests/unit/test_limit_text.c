@@ -48,12 +48,31 @@ static void the_limit_of_a_replay_may_be_deduced(void **unused)
     mt_arena_release(&arena);
 }
 
+/* What was reserved and free bounds a limit of which only refusals are known. */
+static void the_device_bounds_a_limit(void **unused)
+{
+    const struct mt_oom oom = {.then = {.reserved = 600 * MT_MIB},
+                               .device_free_bytes = 50 * MT_MIB};
+    struct mt_oom_answer answer = {&oom, .least_limit_bytes = 600 * MT_MIB,
+                                   .most_limit_bytes = 650 * MT_MIB};
+    struct mt_arena arena = {0};
+
+    (void)unused;
+    assert_string_equal(mt_oom_limit_text(&arena, &answer), "the limit was at most 650 MiB");
+    answer.most_limit_bytes = 640 * MT_MIB;
+    assert_string_equal(mt_oom_limit_text(&arena, &answer), "the limit was 600 MiB to 640 MiB");
+    answer.least_limit_bytes = answer.most_limit_bytes = 650 * MT_MIB;
+    assert_string_equal(mt_oom_limit_text(&arena, &answer), "the limit was 650 MiB");
+    mt_arena_release(&arena);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(limits_are_of_whole_mib),
         cmocka_unit_test(one_whole_limit_is_no_range),
         cmocka_unit_test(the_limit_of_a_replay_may_be_deduced),
+        cmocka_unit_test(the_device_bounds_a_limit),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
