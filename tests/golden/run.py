@@ -7,7 +7,7 @@ A case is CASE.cmd, a line or more of shell in which `memtrace` is PROGRAM and `
 tests/drawing_list beside it, which writes pictures as display lists. It is run in an empty folder
 that holds some of the fixtures (FOLDERS). What it writes is compared byte for byte with CASE.stdout
 and CASE.stderr (missing = empty), its status with CASE.exit (missing = 0). --update writes what came
-out instead: read the difference before you commit it. --part runs every Nth case, from the Kth.
+out instead: read the difference before you commit it. An output that is too long to read fails. --part runs every Nth case, from the Kth.
 """
 import argparse
 import difflib
@@ -25,6 +25,7 @@ FIXTURES = HERE.parent.parent / "fixtures"
 FOLDERS = ("captures", "categories", "dry_run", "findings", "graph_trees", "modules", "no_history",
            "recorded", "skipped", "tags", "xplane")
 LIMIT_SECONDS = 900
+LIMIT_BYTES = 20_000  # of an output
 
 
 def drawing_list_beside(program):
@@ -89,6 +90,9 @@ def check(case, result):
         if wanted != got:
             same = False
             show(case, kind, wanted, got)
+        if len(got) > LIMIT_BYTES:
+            same = False
+            print(f"{case.stem}.{kind} has {len(got):,} bytes, more than {LIMIT_BYTES:,}: show a part of it")
     return same
 
 

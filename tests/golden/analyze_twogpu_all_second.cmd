@@ -1,0 +1,1 @@
+memtrace analyze --all captures/twogpu.pickle.zst | sed -n '/^Device 1$/,$p'
