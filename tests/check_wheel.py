@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """check_wheel.py BUILD: the wheel, installed where only Python is.
 
-It is built as `./dev wheel` builds it, but optimized less. The build downloads a compiler
+It is built as `./dev wheel` builds it, but not optimized. The build downloads a compiler
 (packaging/wheel/requirements.txt). Where the package index cannot be reached, prints why and exits
 with 77. BUILD has the stand-ins for a GPU and the recorded program."""
 import json

@@ -6,7 +6,7 @@ that glibc, and the archives of the other libraries are in the program. This scr
 then gives the wheel its platform tag. It does not call `auditwheel repair`, which renames libraries:
 the program and the loader find the injected libraries by their names.
 
---test makes a wheel for the tests, in build/wheel-test/dist: less optimized, in a fraction of the
+--test makes a wheel for the tests, in build/wheel-test/dist: not optimized, in a fraction of the
 time, with the compiler cache that CMAKE_C_COMPILER_LAUNCHER names.
 
 Usage: packaging/wheel/build.py [--test | --environment-only]
@@ -37,7 +37,7 @@ SYSTEM_LIBRARIES = {"libc.so.6", "libm.so.6", "libpthread.so.0", "libdl.so.2", "
                     "ld-linux-x86-64.so.2"}
 CMAKE_ARGS = ["-DMEMTRACE_STATIC_LIBRARIES=ON", "-DMEMTRACE_ZSTD=STATIC", "-DMEMTRACE_CAIRO=ON",
               "-DMEMTRACE_LIBDW=ON"]
-TEST_ARGS = ["-DMEMTRACE_LTO=OFF", "-DCMAKE_C_FLAGS_RELEASE=-O1"]
+TEST_ARGS = ["-DMEMTRACE_LTO=OFF", "-DCMAKE_C_FLAGS_RELEASE=-O0"]
 
 
 class WheelError(Exception):
@@ -92,6 +92,7 @@ def build(python, kind, folder, is_test=False):
                        SKBUILD_BUILD_DIR=str(BUILD),
                        SOURCE_DATE_EPOCH=commit_time())
     if is_test:
+        environment["CFLAGS"] = "-DNDEBUG"  # as in a release
         set_cache(environment, zig)
     else:
         environment.pop("CMAKE_C_COMPILER_LAUNCHER", None)
