@@ -53,7 +53,7 @@ def faults(path, is_program):
         yield "no _FORTIFY_SOURCE (no __*_chk function)"
     # A module exports a few functions and has pointers to few others: each of the former has one.
     exported = len(re.findall(r"FUNC +GLOBAL +DEFAULT +\d+ ", symbols))
-    least = exported if 0 < exported < 5 else 5 if is_small else 50
+    least = exported if 0 < exported <= 5 else 5 if is_small else 50
     if "X86-64" in header and text.count(ENDBR64) < least:
         yield f"no CET (fewer than {least} endbr64 in .text)"
 
