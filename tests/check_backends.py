@@ -16,6 +16,7 @@ import tempfile
 from pathlib import Path
 
 from png_file import read_png
+from support.program import fast_program
 
 SCALE = 2
 POINTS = 4000
@@ -119,7 +120,7 @@ def check(program, fixtures, chart, capture, folder):
 
 
 def main():
-    program, fixtures = sys.argv[1], Path(sys.argv[2])
+    program, fixtures = fast_program(sys.argv[1]), Path(sys.argv[2])
     with tempfile.TemporaryDirectory() as folder:
         probe = subprocess.run([program, "render", "timeline", "/dev/null", "-o",
                                 f"{folder}/probe.png"], capture_output=True, text=True)

@@ -13,6 +13,8 @@ import subprocess
 import sys
 import tempfile
 
+from support.program import fast_program
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PAGE, PICTURES = ROOT / "docs" / "charts.md", ROOT / "docs" / "pictures"
 
@@ -87,7 +89,7 @@ def complaints(program, update):
 
 
 def main():
-    found = list(complaints(str(pathlib.Path(sys.argv[1]).resolve()), "--update" in sys.argv))
+    found = list(complaints(str(pathlib.Path(fast_program(sys.argv[1])).resolve()), "--update" in sys.argv))
     print("\n".join(found) or "docs/charts.md shows every chart as it is")
     return len(found) > 0
 

@@ -17,6 +17,7 @@ import zipfile
 import yaml
 
 import junit_schema
+from support.program import fast_program
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 CAPTURES = ROOT / "fixtures" / "captures"
@@ -305,4 +306,4 @@ def main(program):
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1]))
+    sys.exit(main(fast_program(sys.argv[1])))

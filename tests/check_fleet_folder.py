@@ -12,6 +12,7 @@ import sys
 import tempfile
 
 import summary_decoder
+from support.program import fast_program
 
 DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 MAX_BYTES, LEVELS = 4_000_000, 4095
@@ -202,4 +203,4 @@ def main(program, writer):
 
 
 if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:]))
+    sys.exit(main(fast_program(sys.argv[1]), *sys.argv[2:]))

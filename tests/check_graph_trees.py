@@ -9,7 +9,9 @@ import subprocess
 import sys
 import unittest
 
-PROGRAM, FIXTURES = (pathlib.Path(path).resolve() for path in sys.argv[1:3])
+from support.program import fast_program
+
+PROGRAM, FIXTURES = (pathlib.Path(path).resolve() for path in (fast_program(sys.argv[1]), sys.argv[2]))
 FOLDER = FIXTURES / "graph_trees"
 NAMES = sorted(path.name.split(".")[0] for path in FOLDER.glob("*.pickle.zst"))
 PEAKS = {"requested_peak": "requested_bytes", "allocated_peak": "allocated_bytes",

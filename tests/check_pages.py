@@ -27,6 +27,8 @@ import subprocess
 import sys
 import tempfile
 
+from support.program import fast_program
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 OTHER_TESTS = ("cases.md",)  # check_cases.py
 PROMPT = "$ "
@@ -232,7 +234,7 @@ def check(build, options, page):
         binaries, folder = pathlib.Path(scratch, "bin"), pathlib.Path(scratch, "work")
         binaries.mkdir()
         folder.mkdir()
-        (binaries / "memtrace").symlink_to(build / "memtrace")
+        (binaries / "memtrace").symlink_to(fast_program(build / "memtrace"))
         if not options.python:
             (binaries / "python").symlink_to(sys.executable)
         runner = Runner(build, options, page, folder)

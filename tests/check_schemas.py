@@ -15,6 +15,7 @@ import sys
 import tempfile
 
 from json_schema import SchemaError, Schemas
+from support.program import fast_program
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent
@@ -319,6 +320,6 @@ def main(program):
 
 if __name__ == "__main__":
     try:
-        sys.exit(main(sys.argv[1]))
+        sys.exit(main(fast_program(sys.argv[1])))
     except SchemaError as error:
         sys.exit(f"docs/schema: {error}")

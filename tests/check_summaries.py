@@ -12,7 +12,7 @@ import sys
 import tempfile
 
 import summary_decoder
-from support.program import output
+from support.program import fast_program, output
 
 FIXTURES = pathlib.Path(__file__).resolve().parent.parent / "fixtures"
 LARGEST_BYTES = 64 * 1024
@@ -169,4 +169,4 @@ def main(program, *options):
 
 
 if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:]))
+    sys.exit(main(fast_program(sys.argv[1]), *sys.argv[2:]))
