@@ -41,8 +41,8 @@ enum mt_color {
     MT_COLOR_CURVE_FILL,
     MT_COLOR_ROOT,
     MT_COLOR_STEP_TINT,
-    MT_COLOR_ROLE_0, /* plus enum mt_role: 9 colors */
-    MT_COLOR_ROLE_LAST = MT_COLOR_ROLE_0 + 8,
+    MT_COLOR_ROLE_0, /* plus enum mt_role: 10 colors */
+    MT_COLOR_ROLE_LAST = MT_COLOR_ROLE_0 + 9,
     MT_COLOR_ORIGIN_0, /* plus enum mt_origin: 6 colors */
     MT_COLOR_ORIGIN_LAST = MT_COLOR_ORIGIN_0 + 5,
     MT_COLOR_PHASE_0, /* 11 colors for phases */

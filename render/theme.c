@@ -30,6 +30,7 @@ static const struct pair colors[MT_COLOR_COUNT] = {
     [MT_COLOR_ROLE_0 + 6] = {0xD9CB3A, 0xD9CB3A},   /* inputs */
     [MT_COLOR_ROLE_0 + 7] = {0x5B4FA8, 0x6F63C0},   /* KV cache */
     [MT_COLOR_ROLE_0 + 8] = {0x8D7B9E, 0x8D7B9E},   /* other */
+    [MT_COLOR_ROLE_0 + 9] = {0x7A5C3E, 0x9A7650},   /* weight copies */
     [MT_COLOR_ORIGIN_0 + 0] = {0xE9C060, 0xE0B450}, /* your code */
     [MT_COLOR_ORIGIN_0 + 1] = {0x9EC5E5, 0x8DB6D8}, /* torch.nn */
     [MT_COLOR_ORIGIN_0 + 2] = {0xC3ADD2, 0xB79AC8}, /* torch.optim */

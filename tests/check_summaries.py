@@ -36,7 +36,7 @@ def check_sums(record):
     leaves = [0] * len(roles)
     for leaf in record["leaves"]:
         leaves[leaf["role"]] += leaf["bytes"]
-    if len(roles) != 9 or sum(roles) != peak or leaves != roles:
+    if len(roles) != 10 or sum(roles) != peak or leaves != roles:
         return f"roles {roles}, leaves {leaves}, peak {peak}"
     if sum(owner["bytes"] for owner in record["owners"]) != record["outside_bytes"]:
         return "owners do not sum to what is outside"

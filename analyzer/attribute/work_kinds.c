@@ -456,6 +456,8 @@ static const struct {
     {"torch/nn/modules/module.py", "_call_impl", MT_PHASE_FORWARD},
     {"torch/utils/data/", "", MT_PHASE_DATA},
     {"", "closure", MT_STACK_CLOSURE},
+    {"", "_to_copy", MT_STACK_CASTS},
+    {"", "cached_cast", MT_STACK_CASTS},
 };
 
 static const char *last_part(const char *path)
@@ -523,7 +525,8 @@ static uint8_t judge_stack(const struct mt_stack_kinds *kinds, const struct mt_s
     if ((own & MT_STACK_CLOSURE) && outer_kind == MT_PHASE_OPTIMIZER)
         return (uint8_t)((outer & ~MT_STACK_KIND_MASK) | MT_STACK_CLOSURE);
     if (stays || (own & MT_STACK_KIND_MASK) == MT_PHASE_UNKNOWN)
-        return (uint8_t)(outer | (own & (MT_STACK_BUCKETS | MT_STACK_MOVES | MT_STACK_KV_CACHE)));
+        return (uint8_t)(outer | (own & (MT_STACK_BUCKETS | MT_STACK_MOVES | MT_STACK_KV_CACHE |
+                                         MT_STACK_CASTS)));
     return (uint8_t)(own | (outer & (MT_STACK_KV_CACHE | MT_STACK_CLOSURE)));
 }
 

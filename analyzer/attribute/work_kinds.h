@@ -40,7 +40,8 @@ bool mt_phase_path_matches(const char *path, const char *asked);
  * outside of them. Judged once per distinct stack. */
 
 /* The byte of a judged stack has enum mt_phase_kind in its low bits, and these flags. */
-#define MT_STACK_KIND_MASK 0x0F
+#define MT_STACK_KIND_MASK 0x07
+#define MT_STACK_CASTS     0x08 /* it ends where a tensor is converted: native frames only */
 #define MT_STACK_KV_CACHE  0x10 /* it has a frame of a key-value cache */
 #define MT_STACK_MOVES     0x40 /* it ends where a module is moved or converted */
 #define MT_STACK_BUCKETS   0x20 /* it ends where DDP makes buckets for gradients */

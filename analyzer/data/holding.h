@@ -18,9 +18,10 @@ enum mt_role {
     MT_ROLE_WORKSPACE,
     MT_ROLE_INPUTS,
     MT_ROLE_KV_CACHE,
-    MT_ROLE_OTHER
+    MT_ROLE_OTHER,
+    MT_ROLE_WEIGHT_COPIES /* of parameters in half precision, which autocast keeps */
 };
-enum { MT_ROLE_COUNT = MT_ROLE_OTHER + 1 };
+enum { MT_ROLE_COUNT = MT_ROLE_WEIGHT_COPIES + 1 };
 
 /* "parameters", "optimizer state", ... */
 const char *mt_role_name(enum mt_role role);

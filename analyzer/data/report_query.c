@@ -12,9 +12,9 @@
 
 const char *mt_role_name(enum mt_role role)
 {
-    static const char *const names[] = {"parameters",  "optimizer state", "gradients",
-                                        "activations", "temporaries",     "workspace",
-                                        "inputs",      "KV cache",        "other"};
+    static const char *const names[] = {
+        "parameters", "optimizer state", "gradients", "activations", "temporaries",
+        "workspace",  "inputs",          "KV cache",  "other",       "weight copies"};
     _Static_assert(sizeof names / sizeof *names == MT_ROLE_COUNT, "one entry for each");
 
     return (unsigned)role < MT_ROLE_COUNT ? names[role] : "other";

@@ -362,6 +362,7 @@ static bool is_by_forward(const struct mt_role_clock *roles, const struct mt_eve
         return false;
     switch (mt_role_resolve(roles, code, event->stack, event->size_bytes)) {
     case MT_ROLE_ACTIVATIONS:
+    case MT_ROLE_WEIGHT_COPIES:
     case MT_ROLE_TEMPORARIES: return true;
     case MT_ROLE_OTHER: return kind == MT_PHASE_FORWARD || kind == MT_PHASE_LOSS;
     default: return false;

@@ -72,8 +72,7 @@ const char *mt_nothing_found(struct mt_arena *arena, const struct mt_report *rep
     return mt_arena_printf(arena, "%s, no request was refused, and %s%s", unused, growth, unknown);
 }
 
-/* Every finding, in the order in which they run. A finding may read the results of those before it
- * (device->findings), so that it does not repeat them: kept_forward reads cast_weights. */
+/* Every finding, in the order in which they run. */
 #define FINDINGS(ROW)                                                                              \
     ROW(out_of_memory)                                                                             \
     ROW(growth)                                                                                    \

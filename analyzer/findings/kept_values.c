@@ -124,17 +124,6 @@ static void say_kept_forward(struct mt_finding_search *search, const struct look
     mt_finding_publish(search, &finding);
 }
 
-/* Autocast keeps those regardless of autograd; they have their own finding. */
-static uint64_t weight_copies(const struct mt_device_report *device)
-{
-    uint64_t bytes = 0;
-
-    for (uint32_t i = 0; i < device->finding_count; i++)
-        if (!strcmp(device->findings[i].id, "cast-weights"))
-            bytes += device->findings[i].bytes;
-    return bytes;
-}
-
 static enum mt_status find_kept_forward(struct mt_finding_search *search)
 {
     const struct mt_device_report *device = search->device;
@@ -153,7 +142,6 @@ static enum mt_status find_kept_forward(struct mt_finding_search *search)
     }
     if (!is_graph(&look))
         return MT_OK;
-    look.bytes -= mt_min_u64(weight_copies(device), look.bytes);
     if (mt_finding_matters(look.bytes, peak) && look.bytes >= peak / KEPT_FORWARD_MIN_SHARE)
         say_kept_forward(search, &look);
     return MT_OK;

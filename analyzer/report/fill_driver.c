@@ -49,6 +49,7 @@ static void fill_blocks(struct mt_device_parts *device_parts, const struct mt_de
     device_parts->parts[MT_DEVICE_WORKSPACES] = device->peak_role_bytes[MT_ROLE_WORKSPACE];
     device_parts->parts[MT_DEVICE_ACTIVATIONS] = role_bytes(device, peak, MT_ROLE_ACTIVATIONS) +
                                                  role_bytes(device, peak, MT_ROLE_TEMPORARIES) +
+                                                 role_bytes(device, peak, MT_ROLE_WEIGHT_COPIES) +
                                                  role_bytes(device, peak, MT_ROLE_INPUTS);
     device_parts->parts[MT_DEVICE_OTHER] = role_bytes(device, peak, MT_ROLE_OTHER) +
                                            role_bytes(device, peak, MT_ROLE_GRADIENTS) +

@@ -118,9 +118,10 @@ const struct mt_record_field mt_record_fields[] = {
     OF_RECORD(growth_site, PATH),
     OF_RECORD(step_hash, U64),
     OF_RECORD(parameter_hash, U64),
+    OF_ROLE(weight_copies, WEIGHT_COPIES), /* last: version 2 of the file ends before it */
 };
 const uint32_t mt_record_field_count = MT_ARRAY_LEN(mt_record_fields);
-_Static_assert(MT_ROLE_COUNT == 9, "each role has a line above");
+_Static_assert(MT_ROLE_COUNT == 10, "each role has a line above");
 
 static const struct mt_record_field axis_fields[] = {
     OF(struct mt_record_axis, name, TEXT),

@@ -190,7 +190,8 @@ struct payload_reader {
     uint64_t named_bytes;  /* of texts that were named so far */
     struct mt_arena lists; /* of one record */
     struct mt_rank_set *set;
-    const char *reason; /* what is wrong, NULL = nothing so far */
+    uint32_t field_count; /* of a record, in this version */
+    const char *reason;   /* what is wrong, NULL = nothing so far */
 };
 
 static enum mt_status refuse(struct payload_reader *reader, const char *reason)
@@ -309,7 +310,7 @@ static enum mt_status read_fields(struct payload_reader *reader, struct mt_rank_
 {
     enum mt_status status = MT_OK;
 
-    for (uint32_t i = 0; i < mt_record_field_count && status == MT_OK; i++) {
+    for (uint32_t i = 0; i < reader->field_count && status == MT_OK; i++) {
         const struct mt_record_field *field = &mt_record_fields[i];
 
         if (field->kind == MT_FIELD_TEXT) {
@@ -387,10 +388,10 @@ static enum mt_status read_records(struct payload_reader *reader)
     return status;
 }
 
-enum mt_status mt_summary_payload_read(const uint8_t *bytes, size_t length, struct mt_rank_set *set,
-                                       const char **reason)
+static enum mt_status read_payload_of(const struct mt_cursor *at, uint32_t field_count,
+                                      struct mt_rank_set *set, const char **reason)
 {
-    struct payload_reader reader = {.at = {bytes, bytes + length, false}, .set = set};
+    struct payload_reader reader = {.at = *at, .set = set, .field_count = field_count};
     enum mt_status status = read_texts(&reader);
 
     if (status == MT_OK)
@@ -405,13 +406,21 @@ enum mt_status mt_summary_payload_read(const uint8_t *bytes, size_t length, stru
     return status;
 }
 
+enum mt_status mt_summary_payload_read(const uint8_t *bytes, size_t length, struct mt_rank_set *set,
+                                       const char **reason)
+{
+    return read_payload_of(&(struct mt_cursor){bytes, bytes + length, false}, mt_record_field_count,
+                           set, reason);
+}
+
 enum {
     MAGIC_BYTES = 8,
     VERSION_AT = MAGIC_BYTES,
     CHECKSUM_AT = 12,
     LENGTH_AT = 16,
     HEADER_BYTES = 24,
-    SUMMARY_VERSION = 2,
+    SUMMARY_VERSION = 3,
+    OLD_VERSION = 2, /* its records lack the last field */
     COMPRESSION_LEVEL = 9,
     /* A block of zstd takes at least 4 bytes, and gives at most 128 KiB. */
     MAX_RATIO = 1 << 15
@@ -484,11 +493,11 @@ static enum mt_status check_header(const uint8_t *bytes, size_t length, struct m
     if (length < HEADER_BYTES)
         return mt_fail(error, MT_ERR_FORMAT, length, "the summary is cut short");
     version = mt_get_u32(bytes + VERSION_AT);
-    if (version != SUMMARY_VERSION)
+    if (version != SUMMARY_VERSION && version != OLD_VERSION)
         return mt_fail(error, MT_ERR_UNSUPPORTED, VERSION_AT,
-                       "the summary has version %u, and this memtrace reads version %u; use a "
-                       "newer memtrace, or summarize the trace again",
-                       version, SUMMARY_VERSION);
+                       "the summary has version %u, and this memtrace reads versions %u and %u; "
+                       "use a newer memtrace, or summarize the trace again",
+                       version, OLD_VERSION, SUMMARY_VERSION);
     raw = mt_get_u64(bytes + LENGTH_AT);
     if (raw > MAX_PAYLOAD_BYTES || raw / MAX_RATIO > length)
         return mt_fail(error, MT_ERR_FORMAT, LENGTH_AT, "the length of the summary is impossible");
@@ -518,11 +527,14 @@ static enum mt_status decompress(const uint8_t *bytes, size_t length, uint8_t **
     return MT_OK;
 }
 
-static enum mt_status read_payload(const uint8_t *payload, size_t length, struct mt_rank_set *read,
-                                   struct mt_error *error)
+/* `header`: of the file. */
+static enum mt_status read_payload(const uint8_t *header, const uint8_t *payload,
+                                   struct mt_rank_set *read, struct mt_error *error)
 {
     const char *reason = "";
-    enum mt_status status = mt_summary_payload_read(payload, length, read, &reason);
+    bool is_old = mt_get_u32(header + VERSION_AT) == OLD_VERSION;
+    struct mt_cursor at = {payload, payload + mt_get_u64(header + LENGTH_AT), false};
+    enum mt_status status = read_payload_of(&at, mt_record_field_count - is_old, read, &reason);
 
     if (status == MT_OK && !mt_rank_set_is_sound(read, &reason))
         status = MT_ERR_FORMAT;
@@ -541,8 +553,7 @@ enum mt_status mt_summary_decode(const void *bytes, size_t length, struct mt_ran
     if (status == MT_OK)
         status = decompress(bytes, length, &payload, error);
     if (status == MT_OK)
-        status = read_payload(payload, (size_t)mt_get_u64((const uint8_t *)bytes + LENGTH_AT),
-                              &read, error);
+        status = read_payload(bytes, payload, &read, error);
     free(payload);
     if (status == MT_OK)
         mt_rank_set_take(set, &read);

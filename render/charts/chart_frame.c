@@ -372,9 +372,9 @@ enum mt_color mt_role_color(enum mt_role role)
 
 const char *mt_role_title(enum mt_role role)
 {
-    static const char *const titles[] = {"Parameters",  "Optimizer state", "Gradients",
-                                         "Activations", "Temporaries",     "Workspace",
-                                         "Inputs",      "KV cache",        "Other"};
+    static const char *const titles[] = {
+        "Parameters", "Optimizer state", "Gradients", "Activations", "Temporaries",
+        "Workspace",  "Inputs",          "KV cache",  "Other",       "Weight copies"};
     _Static_assert(sizeof titles / sizeof *titles == MT_ROLE_COUNT, "one entry for each");
 
     return titles[role];

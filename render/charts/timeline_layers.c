@@ -95,17 +95,17 @@ static void timeline_reserved_line(const struct mt_timeline_layout *layout, uint
 #define MANY_CHANGES 5000 /* corners of all outlines; a corner takes about 9 bytes of SVG */
 
 const enum mt_role mt_timeline_stack[] = {
-    MT_ROLE_PARAMETERS, MT_ROLE_OPTIMIZER_STATE, MT_ROLE_WORKSPACE,
-    MT_ROLE_KV_CACHE,   MT_ROLE_INPUTS,          MT_ROLE_OTHER,
-    MT_ROLE_GRADIENTS,  MT_ROLE_ACTIVATIONS,     MT_ROLE_TEMPORARIES};
+    MT_ROLE_PARAMETERS,  MT_ROLE_OPTIMIZER_STATE, MT_ROLE_WORKSPACE, MT_ROLE_KV_CACHE,
+    MT_ROLE_INPUTS,      MT_ROLE_OTHER,           MT_ROLE_GRADIENTS, MT_ROLE_WEIGHT_COPIES,
+    MT_ROLE_ACTIVATIONS, MT_ROLE_TEMPORARIES};
 _Static_assert(sizeof mt_timeline_stack / sizeof *mt_timeline_stack == MT_ROLE_COUNT,
                "one entry for each");
 
 /* Tags for tests, by role. */
 static const char *const role_tags[] = {
-    "layer:parameters",  "layer:optimizer state", "layer:gradients",
-    "layer:activations", "layer:temporaries",     "layer:workspace",
-    "layer:inputs",      "layer:KV cache",        "layer:other"};
+    "layer:parameters",  "layer:optimizer state", "layer:gradients", "layer:activations",
+    "layer:temporaries", "layer:workspace",       "layer:inputs",    "layer:KV cache",
+    "layer:other",       "layer:weight copies"};
 _Static_assert(sizeof role_tags / sizeof *role_tags == MT_ROLE_COUNT, "one entry for each");
 
 static const char *const tags[MT_MAX_LAYERS] = {"layer:0", "layer:1", "layer:2", "layer:3",

@@ -424,7 +424,7 @@ static void texts_of_findings_of_real_runs(void **unused)
         {"captures", "seq2seq_native", "loss-peak",
          "1.34 GiB (30.2%) of the peak: the loss and its backward pass, train train.py:77"},
         {"captures", "gpt_default", "held-activations",
-         "2.59 GiB (40.2%) of the peak: activations waiting for backward, 1.55 GiB of it from "
+         "2.36 GiB (36.7%) of the peak: activations waiting for backward, 1.41 GiB of it from "
          "forward train.py:58"},
         {"captures", "twogpu", "foreach-peak",
          "At least 80.0 MiB less at the peak if the optimizer step is fused and has no "

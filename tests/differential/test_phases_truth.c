@@ -317,7 +317,7 @@ static void roles_of_known_runs(void **state)
     /* died in forward: what unwinding frees in the same phase is no temporary */
     loaded = load("oom_adam", NULL);
     assert_int_equal(role_bytes(&loaded, MT_ROLE_TEMPORARIES), 0);
-    assert_true(role_bytes(&loaded, MT_ROLE_ACTIVATIONS) > 1000000000);
+    assert_true(role_bytes(&loaded, MT_ROLE_ACTIVATIONS) > 900000000);
     assert_true(loaded.report->devices[0].oom_list[0].fatal);
     capture_close(&loaded);
     loaded = load("resnet50_cap1900", NULL);

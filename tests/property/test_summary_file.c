@@ -176,8 +176,33 @@ static void another_version_is_named(void **state)
     bytes.data[VERSION_AT] = 7;
     check_refused(bytes.data, bytes.length, MT_ERR_UNSUPPORTED);
     assert_int_equal(mt_summary_decode(bytes.data, bytes.length, &set, &error), MT_ERR_UNSUPPORTED);
-    assert_non_null(strstr(error.text, "version 7, and this memtrace reads version 2"));
+    assert_non_null(strstr(error.text, "version 7, and this memtrace reads versions 2 and 3"));
     mt_buf_release(&bytes);
+    mt_rank_set_release(&set);
+}
+
+/* A file of version 2, as it was written: the last field is missing. */
+static void version_2_is_read(void **state)
+{
+    struct mt_rank_set set = {0};
+    struct mt_error error = {0};
+    static char bytes[8192];
+    FILE *file = fopen(MEMTRACE_FIXTURES "/jobs/version_2.mtsum", "rb");
+    size_t length;
+    uint64_t sum = 0;
+
+    (void)state;
+    assert_non_null(file);
+    length = fread(bytes, 1, sizeof bytes, file);
+    (void)fclose(file);
+    assert_int_equal(mt_get_u32((const uint8_t *)bytes + VERSION_AT), 2);
+    if (mt_summary_decode(bytes, length, &set, &error) != MT_OK)
+        fail_msg("%s", error.text);
+    assert_int_equal(set.record_count, 1);
+    for (int role = 0; role < MT_ROLE_COUNT; role++)
+        sum += set.records[0].role_bytes[role];
+    assert_int_equal(sum, set.records[0].allocated_peak.bytes);
+    assert_int_equal(set.records[0].role_bytes[MT_ROLE_WEIGHT_COPIES], 0);
     mt_rank_set_release(&set);
 }
 
@@ -345,6 +370,7 @@ int main(void)
         cmocka_unit_test(decoding_adds),
         cmocka_unit_test(damage_is_noticed),
         cmocka_unit_test(another_version_is_named),
+        cmocka_unit_test(version_2_is_read),
         cmocka_unit_test(impossible_lengths_are_refused),
         cmocka_unit_test(damaged_payloads_do_no_harm),
         cmocka_unit_test(hostile_payloads_are_refused),

@@ -2,14 +2,14 @@
 #include "timeline_checks.h"
 
 static const char *const stack[] = {
-    "layer:temporaries", "layer:activations",     "layer:gradients",
-    "layer:other",       "layer:inputs",          "layer:KV cache",
-    "layer:workspace",   "layer:optimizer state", "layer:parameters"};
+    "layer:temporaries",     "layer:activations", "layer:weight copies", "layer:gradients",
+    "layer:other",           "layer:inputs",      "layer:KV cache",      "layer:workspace",
+    "layer:optimizer state", "layer:parameters"};
 
 static const enum mt_role stack_roles[] = {
-    MT_ROLE_TEMPORARIES, MT_ROLE_ACTIVATIONS,     MT_ROLE_GRADIENTS,
-    MT_ROLE_OTHER,       MT_ROLE_INPUTS,          MT_ROLE_KV_CACHE,
-    MT_ROLE_WORKSPACE,   MT_ROLE_OPTIMIZER_STATE, MT_ROLE_PARAMETERS};
+    MT_ROLE_TEMPORARIES,     MT_ROLE_ACTIVATIONS, MT_ROLE_WEIGHT_COPIES, MT_ROLE_GRADIENTS,
+    MT_ROLE_OTHER,           MT_ROLE_INPUTS,      MT_ROLE_KV_CACHE,      MT_ROLE_WORKSPACE,
+    MT_ROLE_OPTIMIZER_STATE, MT_ROLE_PARAMETERS};
 
 /* At x, from the top: every visible layer is as thick as its bytes. */
 static void check_column(const struct mt_drawing *drawing, const struct chart_scale *scale,

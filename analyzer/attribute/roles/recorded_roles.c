@@ -21,6 +21,7 @@ static const struct {
     {"temporarie", MT_ROLE_TEMPORARIES},      {"input", MT_ROLE_INPUTS},
     {"autograd_detail", MT_ROLE_TEMPORARIES}, {"workspace", MT_ROLE_WORKSPACE},
     {"kv_cache", MT_ROLE_KV_CACHE},           {"other", MT_ROLE_OTHER},
+    {"weight_copie", MT_ROLE_WEIGHT_COPIES},
 };
 
 /* "KV cache" as "kv_cache", "Activations" as "activation"; returns false if it is too long to be

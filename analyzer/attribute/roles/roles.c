@@ -28,6 +28,7 @@ void mt_role_clock_release(struct mt_role_clock *clock)
     mt_stack_kinds_release(&clock->stacks);
     mt_early_blocks_release(&clock->early);
     mt_cache_chains_release(&clock->chains);
+    mt_weight_copies_release(&clock->copies);
     free(clock->runs);
     memset(clock, 0, sizeof *clock);
 }
@@ -163,6 +164,27 @@ static bool is_in_named_part(const struct mt_role_clock *clock)
     return instance >= 0 && clock->phases->phases[instance].source <= MT_PHASE_SCOPES;
 }
 
+static void note_copy(struct mt_role_clock *clock, const struct mt_event *event,
+                      uint64_t allocation)
+{
+    const struct mt_moment *now = &clock->now;
+    bool initial = event->flags & MT_EVENT_INITIAL;
+    struct mt_copy_birth birth = {.allocation = allocation,
+                                  .bytes = event->size_bytes,
+                                  .stack = event->stack,
+                                  .call = now->calls,
+                                  .is_early = initial || now->cycle == 0};
+    bool may_cast = now->kind == MT_PHASE_FORWARD || now->kind == MT_PHASE_LOSS ||
+                    now->kind == MT_PHASE_UNKNOWN;
+
+    if (may_cast && clock->stacks.stack_count < clock->symbols->stack_count)
+        mt_stack_kinds_update(&clock->stacks, clock->symbols);
+    birth.casts = may_cast && (mt_stack_kind(&clock->stacks, event->stack) & MT_STACK_CASTS);
+    birth.in_forward =
+        may_cast && event->stack != MT_NO_ID && (birth.casts || now->kind != MT_PHASE_UNKNOWN);
+    mt_weight_copies_birth(&clock->copies, &birth);
+}
+
 void mt_role_clock_birth(struct mt_role_clock *clock, int32_t phase, const struct mt_event *event,
                          uint64_t allocation)
 {
@@ -184,6 +206,7 @@ void mt_role_clock_birth(struct mt_role_clock *clock, int32_t phase, const struc
     if (!initial && !clock->saw_backward)
         mt_cache_chains_birth(&clock->chains, allocation, event->stack, event->size_bytes);
     mt_early_blocks_birth(&clock->early, allocation, &block);
+    note_copy(clock, event, allocation);
 }
 
 /* Finds the run of an allocation. Most blocks die young, so searches from the end in growing
@@ -313,6 +336,7 @@ uint8_t mt_role_clock_end(struct mt_role_clock *clock, int32_t phase, uint64_t a
     end.left_behind = code == MT_ROLE_CODE_KEPT_LATE;
     end.role = end.left_behind ? MT_ROLE_ACTIVATIONS : code < MT_ROLE_COUNT ? code : MT_ROLE_OTHER;
     mt_early_blocks_end(&clock->early, allocation, &end);
+    mt_weight_copies_end(&clock->copies, allocation);
     if (!clock->saw_backward)
         mt_cache_chains_end(&clock->chains, allocation);
     return code;
@@ -474,6 +498,24 @@ static void mark_replaced(const struct mt_role_clock *clock, uint8_t *codes, con
     }
 }
 
+/* Whether a block from before the first call existed while the model worked. */
+struct known_codes {
+    const uint8_t *codes;
+    uint64_t count;
+};
+
+static bool may_be_parameter(const void *context, uint64_t allocation)
+{
+    const struct known_codes *known = context;
+    uint8_t code = allocation < known->count ? known->codes[allocation] : MT_ROLE_OTHER;
+
+    return code == MT_ROLE_CODE_SETUP_KEPT || code == MT_ROLE_CODE_SETUP_ALONE ||
+           code == MT_ROLE_CODE_INITIAL + MT_ROLE_PARAMETERS ||
+           code == MT_ROLE_CODE_RECORDED + MT_ROLE_PARAMETERS ||
+           code == MT_ROLE_CODE_ENDED + MT_ROLE_PARAMETERS ||
+           (code >= MT_ROLE_CODE_SETUP_FREED_1 && code <= MT_ROLE_CODE_SETUP_FREED_2);
+}
+
 void mt_role_clock_finish(struct mt_role_clock *clock, uint8_t *codes, const uint32_t *units,
                           uint64_t count)
 {
@@ -499,6 +541,7 @@ void mt_role_clock_finish(struct mt_role_clock *clock, uint8_t *codes, const uin
     drop_lone_caches(clock, codes, units, count);
     infer_initial(clock, codes, count);
     mark_replaced(clock, codes, units, count);
+    mt_weight_copies_finish(&clock->copies, may_be_parameter, &(struct known_codes){codes, count});
 }
 
 /* A module that is moved while the loop continues, layer by layer, between the parts of a step or
@@ -579,6 +622,9 @@ enum mt_role mt_role_resolve(const struct mt_role_clock *clock, uint8_t code, ui
         return (enum mt_role)(code % (MT_ROLE_CODE_ENDED - MT_ROLE_CODE_RECORDED));
     if (mt_role_code_is_of_xla(code))
         return (enum mt_role)(code - MT_ROLE_CODE_XLA);
+    if (mt_weight_copies_has(&clock->copies, stack, requested_bytes) &&
+        !mt_role_code_is_inferred_initial(code))
+        return MT_ROLE_WEIGHT_COPIES;
     if ((kv || mt_cache_chains_has(&clock->chains, stack)) && !clock->saw_backward)
         return MT_ROLE_KV_CACHE;
     if (mt_stack_kind(&clock->stacks, stack) & MT_STACK_BUCKETS)

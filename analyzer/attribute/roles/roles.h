@@ -17,6 +17,7 @@
 #include "early_roles.h"
 #include "holding.h"
 #include "phases.h"
+#include "weight_copies.h"
 #include "work_kinds.h"
 
 /* Codes beside the roles themselves. */
@@ -100,7 +101,8 @@ struct mt_role_clock {
 
     struct mt_early_blocks early;
     struct mt_cache_chains chains; /* until backward is seen */
-    struct mt_birth_run *runs;     /* births, run-length encoded by allocation */
+    struct mt_weight_copies copies;
+    struct mt_birth_run *runs; /* births, run-length encoded by allocation */
     size_t run_count, run_capacity;
 
     uint32_t cycles;      /* total */
