@@ -31,7 +31,7 @@ LARGE_FOLDERS = {
     "tests/golden": 720,
     "tests/inject": 54,
     "tests/property": 53,
-    "tests/unit": 157,
+    "tests/unit": 158,
 }
 SLACK = 0.05  # a figure is at least 95% of its limit
 

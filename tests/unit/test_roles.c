@@ -318,6 +318,53 @@ static void gradients_of_micro_batches(void **state)
     end(&p);
 }
 
+/* A graph that the program drops when the call ends, in the same phase; and a call without one. */
+static void dropped_graph(void **state)
+{
+    struct program p;
+    uint64_t kept[30], temporary = 0;
+
+    (void)state;
+    begin(&p);
+    enter(&p, "forward");
+    for (int i = 0; i < 30; i++)
+        kept[i] = born(&p);
+    for (int i = 0; i < 30; i++)
+        freed(&p, kept[i]);
+    leave(&p, "forward");
+    enter(&p, "forward");
+    for (int i = 0; i < 30; i++)
+        freed(&p, temporary = born(&p));
+    leave(&p, "forward");
+    finish(&p);
+    assert_int_equal(role(&p, kept[0]), MT_ROLE_ACTIVATIONS);
+    assert_int_equal(role(&p, temporary), MT_ROLE_TEMPORARIES);
+    end(&p);
+}
+
+/* The second call also leaves a block behind, so that of the first is no buffer. */
+static void graphs_of_three_calls_are_kept(void **state)
+{
+    (void)state;
+    for (int keeps = 0; keeps < 2; keeps++) {
+        struct program p;
+        uint64_t first = 0;
+
+        begin(&p);
+        for (int i = 0; i < 3; i++) {
+            enter(&p, "forward");
+            if (i == 0)
+                first = born(&p);
+            else if (keeps)
+                (void)born(&p);
+            leave(&p, "forward");
+        }
+        finish(&p);
+        assert_int_equal(role(&p, first), keeps ? MT_ROLE_ACTIVATIONS : MT_ROLE_OTHER);
+        end(&p);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -332,6 +379,8 @@ int main(void)
         cmocka_unit_test(stacks_of_windows),
         cmocka_unit_test(cycles_without_steps),
         cmocka_unit_test(data_before_the_loop),
+        cmocka_unit_test(dropped_graph),
+        cmocka_unit_test(graphs_of_three_calls_are_kept),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

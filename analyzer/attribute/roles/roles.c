@@ -29,6 +29,7 @@ void mt_role_clock_release(struct mt_role_clock *clock)
     mt_early_blocks_release(&clock->early);
     mt_cache_chains_release(&clock->chains);
     mt_weight_copies_release(&clock->copies);
+    mt_dropped_graphs_release(&clock->graphs);
     free(clock->runs);
     memset(clock, 0, sizeof *clock);
 }
@@ -164,6 +165,11 @@ static bool is_in_named_part(const struct mt_role_clock *clock)
     return instance >= 0 && clock->phases->phases[instance].source <= MT_PHASE_SCOPES;
 }
 
+static bool is_call(uint8_t kind)
+{
+    return kind == MT_PHASE_FORWARD || kind == MT_PHASE_LOSS;
+}
+
 static void note_copy(struct mt_role_clock *clock, const struct mt_event *event,
                       uint64_t allocation)
 {
@@ -174,8 +180,7 @@ static void note_copy(struct mt_role_clock *clock, const struct mt_event *event,
                                   .stack = event->stack,
                                   .call = now->calls,
                                   .is_early = initial || now->cycle == 0};
-    bool may_cast = now->kind == MT_PHASE_FORWARD || now->kind == MT_PHASE_LOSS ||
-                    now->kind == MT_PHASE_UNKNOWN;
+    bool may_cast = is_call(now->kind) || now->kind == MT_PHASE_UNKNOWN;
 
     if (may_cast && clock->stacks.stack_count < clock->symbols->stack_count)
         mt_stack_kinds_update(&clock->stacks, clock->symbols);
@@ -207,6 +212,7 @@ void mt_role_clock_birth(struct mt_role_clock *clock, int32_t phase, const struc
         mt_cache_chains_birth(&clock->chains, allocation, event->stack, event->size_bytes);
     mt_early_blocks_birth(&clock->early, allocation, &block);
     note_copy(clock, event, allocation);
+    mt_dropped_graphs_birth(&clock->graphs, !initial && is_call(clock->now.kind));
 }
 
 /* Finds the run of an allocation. Most blocks die young, so searches from the end in growing
@@ -243,6 +249,7 @@ static uint8_t code_of_forward(struct mt_role_clock *clock, const struct mt_mome
 {
     if (fate == MT_FATE_UNWOUND)
         return MT_ROLE_ACTIVATIONS;
+    clock->kept_twice |= fate == MT_FATE_NEVER && birth->cycle > 1 && end->cycle > birth->cycle;
     if (end->cycle >= birth->cycle + 2) {
         clock->kept_late |= birth->cycle > 1;
         return birth->cycle > 1 ? MT_ROLE_CODE_KEPT_LATE : MT_ROLE_CODE_KEPT_EARLY;
@@ -337,6 +344,8 @@ uint8_t mt_role_clock_end(struct mt_role_clock *clock, int32_t phase, uint64_t a
     end.role = end.left_behind ? MT_ROLE_ACTIVATIONS : code < MT_ROLE_COUNT ? code : MT_ROLE_OTHER;
     mt_early_blocks_end(&clock->early, allocation, &end);
     mt_weight_copies_end(&clock->copies, allocation);
+    if (!run->initial && is_call(run->moment.kind))
+        mt_dropped_graphs_end(&clock->graphs, allocation);
     if (!clock->saw_backward)
         mt_cache_chains_end(&clock->chains, allocation);
     return code;
@@ -498,6 +507,17 @@ static void mark_replaced(const struct mt_role_clock *clock, uint8_t *codes, con
     }
 }
 
+/* The program frees them in the part that made them, as it frees temporaries. */
+static void mark_graphs(struct mt_role_clock *clock, uint8_t *codes, uint64_t count)
+{
+    const struct mt_dropped_graphs *graphs = &clock->graphs;
+
+    mt_dropped_graphs_finish(&clock->graphs);
+    for (size_t i = 0; i < graphs->graph_count; i++)
+        if (graphs->ended[i] < count && codes[graphs->ended[i]] == MT_ROLE_TEMPORARIES)
+            codes[graphs->ended[i]] = MT_ROLE_ACTIVATIONS;
+}
+
 /* Whether a block from before the first call existed while the model worked. */
 struct known_codes {
     const uint8_t *codes;
@@ -541,6 +561,7 @@ void mt_role_clock_finish(struct mt_role_clock *clock, uint8_t *codes, const uin
     drop_lone_caches(clock, codes, units, count);
     infer_initial(clock, codes, count);
     mark_replaced(clock, codes, units, count);
+    mark_graphs(clock, codes, count);
     mt_weight_copies_finish(&clock->copies, may_be_parameter, &(struct known_codes){codes, count});
 }
 
@@ -645,9 +666,10 @@ enum mt_role mt_role_resolve(const struct mt_role_clock *clock, uint8_t code, ui
     case MT_ROLE_CODE_KEPT_EARLY:
         if (are_workspaces(clock, clock->early_workspaces, requested_bytes))
             return MT_ROLE_WORKSPACE;
-        if (!clock->kept_late)
-            return requested_bytes == MT_LT_WORKSPACE_BYTES ? MT_ROLE_WORKSPACE : MT_ROLE_OTHER;
-        return MT_ROLE_ACTIVATIONS;
+        if (!clock->kept_late && requested_bytes == MT_LT_WORKSPACE_BYTES)
+            return MT_ROLE_WORKSPACE;
+        return clock->kept_late || (clock->kept_twice && !clock->saw_backward) ? MT_ROLE_ACTIVATIONS
+                                                                               : MT_ROLE_OTHER;
     case MT_ROLE_CODE_KEPT_LATE:
         return are_workspaces(clock, clock->kept_workspaces, requested_bytes) ? MT_ROLE_WORKSPACE
                                                                               : MT_ROLE_ACTIVATIONS;

@@ -14,6 +14,7 @@
 #define MT_ANALYZER_ROLES_H
 
 #include "cache_chains.h"
+#include "dropped_graphs.h"
 #include "early_roles.h"
 #include "holding.h"
 #include "phases.h"
@@ -102,6 +103,7 @@ struct mt_role_clock {
     struct mt_early_blocks early;
     struct mt_cache_chains chains; /* until backward is seen */
     struct mt_weight_copies copies;
+    struct mt_dropped_graphs graphs;
     struct mt_birth_run *runs; /* births, run-length encoded by allocation */
     size_t run_count, run_capacity;
 
@@ -109,6 +111,7 @@ struct mt_role_clock {
     uint32_t cycle_calls; /* forward passes begun before this one */
     bool began_within;    /* the first one began before the trace */
     bool saw_backward, kept_late;
+    bool kept_twice;           /* a later call than the first also left a block behind */
     bool saw_model;            /* any part of a model's work */
     bool moves_models;         /* some stack builds or moves a model */
     bool names_caches;         /* some stack is of a library's key-value cache */
