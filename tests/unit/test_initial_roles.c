@@ -204,6 +204,26 @@ static void state_of_twice_the_size(void **state)
     expect(wide, 6, MT_ROLE_OPTIMIZER_STATE);
 }
 
+/* Three blocks of each size: Adam's, or three equal models. Only a graph is a sign of training. */
+static void equal_models_have_no_state(void **state)
+{
+    static const uint64_t sizes[] = {KIB(64), KIB(32), KIB(16)};
+    uint64_t first[3];
+
+    (void)state;
+    for (int training = 0; training < 2; training++) {
+        for (int i = 0; i < 3; i++)
+            first[i] = alive(sizes[i], 3);
+        passes_through(MT_PHASE_FORWARD);
+        early.keeps_no_graph = !training;
+        infer();
+        for (int i = 0; i < 3; i++)
+            expect_some(first[i], 3, MT_ROLE_OPTIMIZER_STATE, training ? 2 : 0);
+        (void)end(NULL);
+        (void)begin(NULL);
+    }
+}
+
 /* One block of flat weights, whose state is in two pairs of pieces. */
 static void state_in_pieces(void **state)
 {
@@ -628,6 +648,7 @@ int main(void)
         PROGRAM(frozen_ones_are_no_state),
         PROGRAM(gradients_of_two_iterations),
         PROGRAM(state_of_twice_the_size),
+        PROGRAM(equal_models_have_no_state),
         PROGRAM(state_in_pieces),
         PROGRAM(buckets),
         PROGRAM(gradients_cleared_in_place),

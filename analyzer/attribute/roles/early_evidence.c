@@ -501,6 +501,13 @@ static bool counts_tell(const struct mt_early_evidence *evidence,
            (sizes->gradients || !shows_some) && (sizes->updated || !evidence->optimizer_tells);
 }
 
+/* Equal models have as many blocks of each size as a parameter with its state. Calls that keep
+ * nothing for backward, and no other part of a step, are no sign of training. */
+static bool only_infers(const struct mt_early_blocks *early)
+{
+    return !early->turns && early->first_kind != MT_PHASE_OPTIMIZER && early->keeps_no_graph;
+}
+
 /* Rule 6. */
 static void count_each(struct mt_early_evidence *evidence)
 {
@@ -509,6 +516,8 @@ static void count_each(struct mt_early_evidence *evidence)
              most = MT_EARLY_MAX_EACH;
 
     evidence->optimizer_tells = optimizer_tells(evidence);
+    if (only_infers(early))
+        return;
     if (gradients_are_old(evidence))
         evidence->each = each_by_backward(evidence);
     if (evidence->replaced_bytes)

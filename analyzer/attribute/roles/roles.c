@@ -354,6 +354,7 @@ uint8_t mt_role_clock_end(struct mt_role_clock *clock, int32_t phase, uint64_t a
 /* Infers initial blocks from later events, if no stack of their own identifies them. */
 static void infer_initial(struct mt_role_clock *clock, uint8_t *codes, uint64_t count)
 {
+    clock->early.keeps_no_graph = mt_dropped_graphs_keeps_none(&clock->graphs);
     mt_initial_roles_infer(&clock->early);
     for (uint64_t i = 0; i < count && i < clock->early.initial_count; i++) {
         const struct mt_early_block *block = &clock->early.blocks[i];
