@@ -525,6 +525,12 @@ bool mt_frame_is_plumbing(const struct mt_symbols *symbols, uint32_t frame)
     return mt_rank_is_plumbing(mt_judge_frame(symbols, frame).rank);
 }
 
+bool mt_frame_is_forward(const struct mt_symbols *symbols, uint32_t frame)
+{
+    return frame < symbols->frame_count &&
+           !strcmp(bare_name(mt_symbols_text(symbols, symbols->frames[frame].function)), "forward");
+}
+
 const char *mt_origin_name(enum mt_origin origin)
 {
     static const char *const names[] = {"your code", "torch.nn",        "torch.optim",

@@ -47,6 +47,9 @@ enum mt_origin mt_frame_origin(const struct mt_symbols *symbols, uint32_t frame)
  * of the interpreter, the dispatcher and the allocator are. */
 bool mt_frame_is_plumbing(const struct mt_symbols *symbols, uint32_t frame);
 
+/* Whether the function is called "forward", as a module's is. */
+bool mt_frame_is_forward(const struct mt_symbols *symbols, uint32_t frame);
+
 static inline bool mt_rank_is_plumbing(enum mt_frame_rank rank)
 {
     return rank == MT_RANK_PLUMBING || rank == MT_RANK_NATIVE_PLUMBING;

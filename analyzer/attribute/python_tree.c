@@ -87,6 +87,8 @@ void mt_loop_places_release(struct mt_loop_places *places)
 {
     mt_python_tree_release(&places->tree);
     free(places->place);
+    free(places->line);
+    free(places->model);
     free(places->used);
     memset(places, 0, sizeof *places);
 }
@@ -134,96 +136,204 @@ static void sum_up(const struct mt_loop_places *places, uint8_t *below, struct m
     }
 }
 
-/* Depth of a node relative to a model: */
+/* Where a node is relative to a model: */
 enum { BESIDE_MODEL, MODEL_BODY, IN_MODEL };
 
-/* The lines of the outermost module's forward are also places: a model that is called repeatedly
- * from one line turns there. */
+/* The bodies of functions `forward` that call modules at several lines: a program may call the
+ * forward of its model without the module's __call__. (A function of the program with one such line
+ * may have the loop around the model.) Value: the line, or SEVERAL. */
+#define SEVERAL (UINT32_MAX - 1)
+
+static void find_forwards(const struct mt_loop_places *places, const struct mt_stack_kinds *kinds,
+                          struct mt_map *forwards)
+{
+    for (uint32_t id = 0; id < places->count; id++) {
+        const struct mt_python_node *node = &places->tree.nodes[id];
+        uint32_t parent = node->parent, line, known;
+
+        if (node->self != id || parent == MT_NO_ID ||
+            (mt_stack_kind(kinds, id) & MT_STACK_KIND_MASK) != MT_PHASE_FORWARD ||
+            (mt_stack_kind(kinds, parent) & MT_STACK_KIND_MASK) != MT_PHASE_UNKNOWN ||
+            !mt_frame_is_forward(places->symbols, places->symbols->stacks[parent].frame))
+            continue;
+        line = frame_of(places, parent)->line;
+        known = mt_map_get(forwards, body_key(places, parent));
+        mt_map_put(forwards, body_key(places, parent),
+                   known == MT_MAP_NONE || known == line ? line : SEVERAL);
+    }
+}
+
+/* The lines of the outermost module's forward are one place each. What is below is a part of one
+ * pass, whatever repeats there. */
 static uint8_t find_model(const struct mt_loop_places *places, const struct mt_stack_kinds *kinds,
-                          const uint8_t *model, uint32_t id)
+                          const struct mt_map *forwards, uint32_t id)
 {
     uint32_t parent = places->tree.nodes[id].parent;
-    uint8_t outer = parent == MT_NO_ID ? BESIDE_MODEL : model[parent];
+    uint8_t outer = parent == MT_NO_ID ? BESIDE_MODEL : places->model[parent];
 
-    if ((mt_stack_kind(kinds, id) & MT_STACK_KIND_MASK) != MT_PHASE_FORWARD)
-        return outer == BESIDE_MODEL ? BESIDE_MODEL : IN_MODEL;
     if (outer != BESIDE_MODEL)
         return IN_MODEL;
-    return mt_frame_is_plumbing(places->symbols, places->symbols->stacks[id].frame) ? BESIDE_MODEL
-                                                                                    : MODEL_BODY;
+    if (mt_map_get(forwards, body_key(places, id)) == SEVERAL)
+        return MODEL_BODY;
+    if ((mt_stack_kind(kinds, id) & MT_STACK_KIND_MASK) != MT_PHASE_FORWARD ||
+        mt_frame_is_plumbing(places->symbols, places->symbols->stacks[id].frame))
+        return BESIDE_MODEL;
+    return MODEL_BODY;
 }
 
-/* Whether node `id` does a part of the work that others in its body do not. */
-static bool is_place(const struct mt_loop_places *places, const struct mt_stack_kinds *kinds,
-                     const struct mt_map *bodies, const uint8_t *model, uint32_t id)
+static bool is_line(const struct mt_loop_places *places, const struct mt_stack_kinds *kinds,
+                    uint32_t id)
 {
-    if (bodies)
-        return does_parts(mt_map_get(bodies, body_key(places, id)));
-    return model[id] == MODEL_BODY ||
-           (mt_stack_kind(kinds, id) & MT_STACK_KIND_MASK) == MT_PHASE_UNKNOWN;
+    return places->model[id] == MODEL_BODY ||
+           (places->model[id] == BESIDE_MODEL &&
+            (mt_stack_kind(kinds, id) & MT_STACK_KIND_MASK) == MT_PHASE_UNKNOWN);
 }
 
-static void find_places(struct mt_loop_places *places, const struct mt_stack_kinds *kinds,
-                        const struct mt_map *bodies, uint8_t *model)
+static void find_lines(struct mt_loop_places *places, const struct mt_stack_kinds *kinds)
 {
+    struct mt_map forwards = {0};
+
+    find_forwards(places, kinds, &forwards);
     for (uint32_t id = 0; id < places->count; id++) {
         const struct mt_python_node *node = &places->tree.nodes[id];
 
         if (node->self != id) {
-            places->place[id] = node->self == MT_NO_ID ? MT_NO_ID : places->place[node->self];
+            places->line[id] = node->self == MT_NO_ID ? MT_NO_ID : places->line[node->self];
             continue;
         }
-        model[id] = find_model(places, kinds, model, id);
-        if (is_place(places, kinds, bodies, model, id))
+        places->model[id] = find_model(places, kinds, &forwards, id);
+        if (is_line(places, kinds, id))
+            places->line[id] = id;
+        else
+            places->line[id] = node->parent == MT_NO_ID ? MT_NO_ID : places->line[node->parent];
+    }
+    mt_map_release(&forwards);
+}
+
+/* Places of a program that trains: lines of bodies that do different parts of the work. */
+static void find_parts(struct mt_loop_places *places)
+{
+    uint8_t *below = mt_memory_zeroed((size_t)places->count + 1, 1);
+    struct mt_map bodies = {0};
+
+    sum_up(places, below, &bodies);
+    for (uint32_t id = 0; id < places->count; id++) {
+        const struct mt_python_node *node = &places->tree.nodes[id];
+
+        if (node->self != id)
+            places->place[id] = node->self == MT_NO_ID ? MT_NO_ID : places->place[node->self];
+        else if (does_parts(mt_map_get(&bodies, body_key(places, id))))
             places->place[id] = id;
         else
             places->place[id] = node->parent == MT_NO_ID ? MT_NO_ID : places->place[node->parent];
     }
+    mt_map_release(&bodies);
+    free(below);
 }
 
 void mt_loop_places_find(struct mt_loop_places *places, const struct mt_stack_kinds *kinds,
                          bool is_training)
 {
-    uint8_t *below = mt_memory_zeroed((size_t)places->count + 1, 1);
-    struct mt_map bodies = {0};
+    size_t bytes = ((size_t)places->count + 1) * sizeof *places->place;
 
     mt_python_tree_update(&places->tree, places->symbols);
     free(places->place);
-    places->place = mt_memory_new(((size_t)places->count + 1) * sizeof *places->place);
+    free(places->line);
+    free(places->model);
+    places->place = mt_memory_new(bytes);
+    places->line = mt_memory_new(bytes);
+    places->model = mt_memory_zeroed((size_t)places->count + 1, 1);
+    find_lines(places, kinds);
     if (is_training)
-        sum_up(places, below, &bodies);
-    memset(below, 0, places->count);
-    find_places(places, kinds, is_training ? &bodies : NULL, below);
-    mt_map_release(&bodies);
-    free(below);
+        find_parts(places);
+    else
+        memcpy(places->place, places->line, bytes);
+}
+
+bool mt_line_is_of_forward(const struct mt_loop_places *places, uint32_t line)
+{
+    return places->model[line] == MODEL_BODY;
+}
+
+uint32_t mt_line_of_program(const struct mt_loop_places *places, uint32_t node)
+{
+    while (node != MT_NO_ID &&
+           (places->model[node] != BESIDE_MODEL ||
+            mt_frame_is_plumbing(places->symbols, places->symbols->stacks[node].frame)))
+        node = places->tree.nodes[node].parent;
+    return node;
+}
+
+uint64_t mt_line_body(const struct mt_loop_places *places, uint32_t node)
+{
+    return body_key(places, node);
+}
+
+enum mt_line_move mt_line_move_between(const struct mt_loop_places *places, uint32_t from,
+                                       uint32_t to, struct mt_line_parting *parting)
+{
+    const struct mt_python_node *nodes = places->tree.nodes;
+    uint32_t depth = nodes[from].depth < nodes[to].depth ? nodes[from].depth : nodes[to].depth;
+    bool same = from == to;
+
+    while (nodes[from].depth > depth)
+        from = nodes[from].parent;
+    parting->from = from;
+    if (from == to)
+        return same ? MT_LINE_SAME : MT_LINE_OUT;
+    while (nodes[to].depth > depth)
+        to = nodes[to].parent;
+    if (from == to)
+        return MT_LINE_IN;
+    while (nodes[from].parent != nodes[to].parent) {
+        from = nodes[from].parent;
+        to = nodes[to].parent;
+    }
+    *parting = (struct mt_line_parting){from, to};
+    if (!mt_line_is_of_function(places, from, to))
+        return MT_LINE_CALLEES;
+    return frame_of(places, to)->line < frame_of(places, from)->line ? MT_LINE_BACK : MT_LINE_ON;
+}
+
+bool mt_line_is_of_function(const struct mt_loop_places *places, uint32_t a, uint32_t b)
+{
+    const struct mt_frame *frames[2] = {frame_of(places, a), frame_of(places, b)};
+
+    return frames[0]->function == frames[1]->function && frames[0]->file == frames[1]->file;
+}
+
+bool mt_line_is_in_loop(const struct mt_loop_places *places, uint32_t inner, uint32_t at,
+                        uint32_t end)
+{
+    const struct mt_frame *head = frame_of(places, at), *frame;
+
+    if (inner == MT_NO_ID)
+        return false;
+    while (places->tree.nodes[inner].depth > places->tree.nodes[at].depth)
+        inner = places->tree.nodes[inner].parent;
+    frame = frame_of(places, inner);
+    return places->tree.nodes[inner].parent == places->tree.nodes[at].parent &&
+           frame->function == head->function && frame->file == head->file &&
+           frame->line >= head->line && frame->line <= end;
 }
 
 bool mt_loop_places_turn(const struct mt_loop_places *places, uint32_t from, uint32_t to,
                          struct mt_turn *turn)
 {
-    const struct mt_python_node *nodes = places->tree.nodes;
-    const struct mt_frame *before, *after;
+    struct mt_line_parting parting = {from, to};
 
-    while (nodes[from].depth > nodes[to].depth)
-        from = nodes[from].parent;
-    while (nodes[to].depth > nodes[from].depth)
-        to = nodes[to].parent;
-    if (from == to)
+    if (mt_line_move_between(places, from, to, &parting) != MT_LINE_BACK)
         return false;
-    while (nodes[from].parent != nodes[to].parent) {
-        from = nodes[from].parent;
-        to = nodes[to].parent;
-    }
-    before = frame_of(places, from);
-    after = frame_of(places, to);
-    *turn = (struct mt_turn){nodes[from].parent, after->line};
-    return before->function == after->function && before->file == after->file &&
-           after->line < before->line;
+    *turn = mt_loop_places_at(places, parting.to);
+    turn->from = frame_of(places, parting.from)->line;
+    return true;
 }
 
 struct mt_turn mt_loop_places_at(const struct mt_loop_places *places, uint32_t place)
 {
-    return (struct mt_turn){places->tree.nodes[place].parent, frame_of(places, place)->line};
+    uint32_t line = frame_of(places, place)->line;
+
+    return (struct mt_turn){places->tree.nodes[place].parent, line, place, line};
 }
 
 bool mt_loop_places_encloses(const struct mt_loop_places *places, uint32_t outer, uint32_t inner)

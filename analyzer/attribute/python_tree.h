@@ -46,12 +46,15 @@ static inline uint32_t mt_python_node_of(const struct mt_python_tree *tree, uint
 struct mt_loop_places {
     const struct mt_symbols *symbols;
     uint32_t *place; /* by stack: its innermost place, MT_NO_ID = none */
+    uint32_t *line;  /* by stack: its innermost line outside of models or in the forward of the
+                        outermost module, MT_NO_ID = none */
     uint8_t *used;   /* by stack: bits of kinds that happened directly there */
     uint32_t count;
     size_t capacity;
 
     /* PRIVATE */
     struct mt_python_tree tree;
+    uint8_t *model; /* by node: where it is relative to a model */
 };
 
 /* The bit of a kind in `used`. */
@@ -63,9 +66,8 @@ static inline uint8_t mt_loop_places_bit(uint8_t kind)
 /* Makes room for all existing stacks; new ones are unused. */
 void mt_loop_places_update(struct mt_loop_places *places, const struct mt_symbols *symbols);
 
-/* Finds the places, once `used` is known. Without work of different parts (`is_training` false)
- * every line outside of a model's call is a place, and so are those of the outermost module's
- * forward. */
+/* Finds lines and places, once `used` is known. Without work of different parts (`is_training`
+ * false) every line is a place. */
 void mt_loop_places_find(struct mt_loop_places *places, const struct mt_stack_kinds *kinds,
                          bool is_training);
 void mt_loop_places_release(struct mt_loop_places *places);
@@ -75,10 +77,17 @@ static inline uint32_t mt_loop_places_of(const struct mt_loop_places *places, ui
     return places->place && stack < places->count ? places->place[stack] : MT_NO_ID;
 }
 
+static inline uint32_t mt_loop_places_line(const struct mt_loop_places *places, uint32_t stack)
+{
+    return places->line && stack < places->count ? places->line[stack] : MT_NO_ID;
+}
+
 /* Position to which control returned. */
 struct mt_turn {
     uint32_t body; /* node whose callee turns, MT_NO_ID = the one at the roots */
     uint32_t line; /* of it */
+    uint32_t at;   /* node of that line */
+    uint32_t from; /* the line that control left */
 };
 
 /* Whether control that moves from place `from` to `to` returns. O(depth). */
@@ -90,5 +99,38 @@ bool mt_loop_places_encloses(const struct mt_loop_places *places, uint32_t outer
 
 /* The turn of a loop around one line. */
 struct mt_turn mt_loop_places_at(const struct mt_loop_places *places, uint32_t place);
+
+/* How control moves between two lines, and where their stacks part: nodes with one parent. */
+enum mt_line_move {
+    MT_LINE_SAME,
+    MT_LINE_OUT,     /* back in a caller */
+    MT_LINE_IN,      /* into a callee */
+    MT_LINE_ON,      /* to a later line of the function in which they part */
+    MT_LINE_BACK,    /* to an earlier one */
+    MT_LINE_CALLEES, /* one line calls both functions */
+};
+struct mt_line_parting {
+    uint32_t from, to;
+};
+enum mt_line_move mt_line_move_between(const struct mt_loop_places *places, uint32_t from,
+                                       uint32_t to, struct mt_line_parting *parting);
+
+/* Whether the line is one of the outermost module's forward. */
+bool mt_line_is_of_forward(const struct mt_loop_places *places, uint32_t line);
+
+/* The innermost line of the program around a node: not of a model, and not of plumbing. MT_NO_ID:
+ * none. O(depth). */
+uint32_t mt_line_of_program(const struct mt_loop_places *places, uint32_t node);
+
+/* The function that a node is in, and from where it was called. */
+uint64_t mt_line_body(const struct mt_loop_places *places, uint32_t node);
+
+/* Whether both lines are of one function, wherever it was called. */
+bool mt_line_is_of_function(const struct mt_loop_places *places, uint32_t a, uint32_t b);
+
+/* Whether line `inner` is in the loop in which control returns from line `end` to node `at` of the
+ * same function. O(depth). */
+bool mt_line_is_in_loop(const struct mt_loop_places *places, uint32_t inner, uint32_t at,
+                        uint32_t end);
 
 #endif

@@ -11,13 +11,13 @@
  * one that makes the arrays of each layer: both turn at the same line. In a real turn the program's
  * own module runs (xla_runs.h). */
 
-/* `starts`, by interval: removes turns before which the module has not run since the previous turn.
- * Nothing changes if the program runs no module. O(intervals + runs). */
+/* `starts`, by interval: removes turns, except the first one, before which the module has not run
+ * since the previous turn. Nothing changes if the program runs no module. O(intervals + runs). */
 static void xla_steps_merge(const struct mt_work_intervals *intervals, bool *starts)
 {
     const struct mt_xla_runs *runs = &intervals->xla_runs;
     uint32_t module = mt_xla_runs_main(runs);
-    bool has_run = false;
+    bool has_run = true;
     size_t run = 0;
 
     if (module == MT_NO_ID)
@@ -133,6 +133,59 @@ static bool updates_show(const struct mt_step_groups *groups)
     return any && last * 2 >= turns;
 }
 
+/* Whether a loop turns around both lines. */
+static bool is_enclosed(const struct mt_work_intervals *intervals,
+                        const struct mt_line_parting *parting)
+{
+    struct mt_map seen = {0};
+    bool found = false;
+
+    for (size_t i = 0; i < intervals->count && !found; i++) {
+        const struct mt_turn *turn = &intervals->list[i].turn;
+        uint64_t key = (uint64_t)turn->at << 32 | turn->from;
+
+        if (!intervals->list[i].turns || turn->at == MT_NO_ID ||
+            mt_map_get(&seen, key) != MT_MAP_NONE)
+            continue;
+        mt_map_put(&seen, key, 1);
+        found = mt_line_is_in_loop(&intervals->places, parting->from, turn->at, turn->from) &&
+                mt_line_is_in_loop(&intervals->places, parting->to, turn->at, turn->from);
+    }
+    mt_map_release(&seen);
+    return found;
+}
+
+/* A function that does a whole step is called at two lines: by two loops, or twice in one. Only in
+ * the first case does a turn begin. */
+static void find_calls_again(struct mt_work_intervals *intervals)
+{
+    struct mt_map known = {0}; /* pairs of lines: whether a loop encloses them */
+
+    for (size_t i = 0; i < intervals->count; i++) {
+        struct mt_work_interval *interval = &intervals->list[i];
+        uint64_t key = (uint64_t)interval->parting.from << 32 | interval->parting.to;
+        uint32_t enclosed;
+
+        if (!interval->again)
+            continue;
+        enclosed = mt_map_get(&known, key);
+        if (enclosed == MT_MAP_NONE) {
+            enclosed = is_enclosed(intervals, &interval->parting);
+            mt_map_put(&known, key, enclosed);
+        }
+        interval->again = !enclosed;
+    }
+    for (size_t i = 0; i < intervals->count; i++) {
+        struct mt_work_interval *interval = &intervals->list[i];
+
+        if (interval->again && interval->place != MT_NO_ID) {
+            interval->turns = true;
+            interval->turn = mt_loop_places_at(&intervals->places, interval->place);
+        }
+    }
+    mt_map_release(&known);
+}
+
 static void start_training(struct mt_step_groups *groups)
 {
     const struct mt_work_intervals *intervals = groups->intervals;
@@ -151,48 +204,40 @@ static void start_training(struct mt_step_groups *groups)
     }
 }
 
-/* A loop: depth of its body, and the line to which it returns. */
-struct loop {
-    uint32_t depth;
-    struct mt_turn turn;
-};
-
-/* The outer one of two: in a body further out, or at an earlier line of the same one. */
-static bool is_outer(const struct loop *a, const struct loop *b)
+/* Turns of a loop within a forward are no turns of the program. */
+static void find_passes(struct mt_work_intervals *intervals)
 {
-    if (a->depth != b->depth)
-        return a->depth < b->depth;
-    return a->turn.body == b->turn.body && a->turn.line < b->turn.line;
+    for (size_t i = 0; i < intervals->count; i++)
+        if (intervals->list[i].passes)
+            mt_model_passes_learn(&intervals->passes, &intervals->list[i].pass);
+    for (size_t i = 0; i < intervals->count; i++) {
+        struct mt_work_interval *interval = &intervals->list[i];
+
+        if (!interval->passes || mt_model_passes_counts(&intervals->passes, &interval->pass))
+            continue;
+        interval->passes = false;
+        if (!intervals->is_training)
+            interval->turns = false;
+    }
 }
 
-/* Each turn of the outermost loop that turns at least twice. */
+/* A step begins with each turn of a loop, and where control enters it. */
 static void start_calls(struct mt_step_groups *groups)
 {
     const struct mt_work_intervals *intervals = groups->intervals;
-    const struct mt_symbols *symbols = intervals->symbols;
-    struct loop chosen = {.depth = UINT32_MAX};
-    struct mt_map turns = {0};
+    uint32_t last = 0;
 
+    mt_step_loops_find(&groups->loops, intervals, NULL);
     for (size_t i = 0; i < intervals->count; i++) {
-        struct mt_turn turn = intervals->list[i].turn;
-        bool has_body = turn.body < symbols->stack_count;
-        struct loop loop = {has_body ? symbols->stacks[turn.body].depth : 0, turn};
-        uint64_t key = (uint64_t)turn.body << 32 | turn.line;
-        uint32_t count = mt_map_get(&turns, key);
+        uint32_t loop = groups->loops.of[i];
 
-        if (!intervals->list[i].turns)
-            continue;
-        count = count == MT_MAP_NONE ? 1 : count + 1;
-        mt_map_put(&turns, key, count);
-        if (count >= 2 && is_outer(&loop, &chosen))
-            chosen = loop;
+        groups->starts[i] =
+            loop && (loop != last || mt_step_loops_turns(&groups->loops, intervals, i));
+        groups->leaves[i] = !loop && last;
+        last = loop;
     }
-    for (size_t i = 0; chosen.depth != UINT32_MAX && i < intervals->count; i++)
-        groups->starts[i] = intervals->list[i].turns &&
-                            intervals->list[i].turn.body == chosen.turn.body &&
-                            intervals->list[i].turn.line == chosen.turn.line;
+    groups->follows_loops = groups->loops.count > 0;
     xla_steps_merge(intervals, groups->starts);
-    mt_map_release(&turns);
 }
 
 /* Counts the turns that contain each place, and finds the places that fetch a batch: the first of a
@@ -231,19 +276,29 @@ static void count_places(struct mt_step_groups *groups, struct mt_work_intervals
     groups->turn_count = turn;
 }
 
-/* At the edge of a step: a place that is not in every turn is not part of it. */
-static bool is_beside(const struct mt_step_groups *groups, const struct mt_work_interval *interval,
-                      bool leads)
+static bool is_edge(const struct mt_work_interval *interval)
 {
+    return !interval->covered &&
+           (interval->kind == MT_PHASE_SETUP || interval->kind == MT_PHASE_DATA);
+}
+
+/* At the edge of a step: a place that is not in every turn is not part of it. */
+static bool is_beside(const struct mt_step_groups *groups, const struct mt_group *group, bool leads)
+{
+    const struct mt_work_interval *interval =
+        &groups->intervals->list[leads ? group->first : group->end - 1];
+    uint32_t turns = group->loop ? groups->loops.list[group->loop - 1].steps : groups->turn_count;
     bool rare;
 
+    if (is_edge(interval))
+        return true;
     if (interval->kind == MT_PHASE_SETUP || interval->kind == MT_PHASE_DATA)
-        return !interval->covered;
+        return false;
     if (interval->kind != MT_PHASE_UNKNOWN && !is_forward(interval))
         return false;
     if (interval->place >= groups->place_count)
         return interval->kind == MT_PHASE_UNKNOWN && (leads || groups->intervals->has_stacks);
-    rare = groups->seen[interval->place] * 2 <= groups->turn_count;
+    rare = groups->seen[interval->place] * 2 <= turns;
     return groups->turn_count > 1 ? rare : leads && interval->kind == MT_PHASE_UNKNOWN;
 }
 
@@ -260,28 +315,128 @@ static bool is_step(const struct mt_step_groups *groups, struct mt_group group, 
     return !needs_part && group.first < group.end;
 }
 
+/* The loop of the first part with a place, backward if there is one: the function and from where it
+ * was called. */
+static uint32_t loop_of_training(struct mt_step_groups *groups, struct mt_map *known,
+                                 struct mt_group group)
+{
+    const struct mt_work_intervals *intervals = groups->intervals;
+    uint32_t place = MT_NO_ID, loop;
+    uint64_t body;
+
+    for (size_t i = group.first; i < group.end; i++) {
+        const struct mt_work_interval *interval = &intervals->list[i];
+        bool is_backward = interval->kind == MT_PHASE_BACKWARD;
+
+        if (interval->place >= groups->place_count ||
+            !(is_backward || (place == MT_NO_ID && is_forward(interval))))
+            continue;
+        place = interval->place;
+        if (is_backward)
+            break;
+    }
+    if (place == MT_NO_ID || intervals->named_turns)
+        return 0;
+    body = mt_line_body(&intervals->places, place);
+    loop = mt_map_get(known, body);
+    if (loop != MT_MAP_NONE)
+        return loop;
+    loop = mt_step_loops_add(&groups->loops, place);
+    mt_map_put(known, body, loop);
+    return loop;
+}
+
+/* Whole turns. */
+static size_t gather_groups(struct mt_step_groups *groups)
+{
+    const struct mt_work_intervals *intervals = groups->intervals;
+    struct mt_map known = {0};
+    size_t begin = 0, count = 0;
+
+    for (size_t i = 1; i <= intervals->count; i++) {
+        struct mt_group group = {begin, i, 0};
+        bool is_turn = !groups->follows_loops || groups->starts[begin];
+
+        if (i < intervals->count && !groups->starts[i] && !groups->leaves[i])
+            continue;
+        if (groups->follows_loops)
+            group.loop = groups->loops.of[begin];
+        else if (intervals->is_training)
+            group.loop = loop_of_training(groups, &known, group);
+        if (is_turn && group.loop)
+            groups->loops.list[group.loop - 1].steps++;
+        if (is_turn)
+            groups->steps[count++] = group;
+        begin = i;
+    }
+    mt_map_release(&known);
+    return count;
+}
+
 static void make_steps(struct mt_step_groups *groups)
 {
     const struct mt_work_intervals *intervals = groups->intervals;
     bool has_forward = false;
-    size_t begin = 0;
+    size_t count;
 
+    free(groups->steps);
+    groups->step_count = 0;
     groups->steps = mt_memory_zeroed((size_t)groups->turn_count + 1, sizeof *groups->steps);
     for (size_t i = 0; i < intervals->count; i++)
         has_forward |= is_forward(&intervals->list[i]);
-    for (size_t i = 1; i <= intervals->count; i++) {
-        struct mt_group group = {begin, i};
+    count = gather_groups(groups);
+    for (size_t i = 0; i < count; i++) {
+        struct mt_group group = groups->steps[i];
 
-        if (i < intervals->count && !groups->starts[i])
-            continue;
-        while (group.first < group.end && is_beside(groups, &intervals->list[group.first], true))
+        while (group.first < group.end && is_beside(groups, &group, true))
             group.first++;
-        while (group.end > group.first && is_beside(groups, &intervals->list[group.end - 1], false))
+        while (group.end > group.first && is_beside(groups, &group, false))
             group.end--;
         if (is_step(groups, group, has_forward))
             groups->steps[groups->step_count++] = group;
-        begin = i;
     }
+}
+
+/* Steps of loops that call a model between the steps of training: validation, rollouts. */
+static void add_calls(struct mt_step_groups *groups)
+{
+    const struct mt_work_intervals *intervals = groups->intervals;
+    bool *taken = mt_memory_zeroed(intervals->count + 1, sizeof *taken);
+    struct mt_group *all;
+    struct mt_step_loops loops;
+    size_t count = 0, step = 0, at = 0;
+
+    for (size_t i = 0; i < groups->step_count; i++)
+        memset(&taken[groups->steps[i].first], 1, groups->steps[i].end - groups->steps[i].first);
+    mt_step_loops_find(&loops, intervals, taken);
+    all = mt_memory_zeroed(groups->step_count + intervals->count + 1, sizeof *all);
+    while (at < intervals->count) {
+        struct mt_group group = {at, at + 1, loops.of[at]};
+
+        if (taken[at]) {
+            all[count++] = groups->steps[step];
+            at = groups->steps[step++].end;
+            continue;
+        }
+        while (group.end < intervals->count && loops.of[group.end] == group.loop &&
+               !taken[group.end] && !mt_step_loops_turns(&loops, intervals, group.end))
+            group.end++;
+        at = group.end;
+        if (!group.loop)
+            continue;
+        group.loop = mt_step_loops_take(&groups->loops, &loops, group.loop);
+        while (group.first < group.end && is_edge(&intervals->list[group.first]))
+            group.first++;
+        while (group.end > group.first && is_edge(&intervals->list[group.end - 1]))
+            group.end--;
+        if (is_step(groups, group, true))
+            all[count++] = group;
+    }
+    free(groups->steps);
+    groups->steps = all;
+    groups->step_count = count;
+    mt_step_loops_release(&loops);
+    free(taken);
 }
 
 static bool ends_search(const struct mt_work_interval *interval)
@@ -364,6 +519,43 @@ static bool ended_in_first(const struct mt_step_groups *groups)
     return ended;
 }
 
+/* Whether the steps have at least a quarter of the events of models, backward and optimizers. A
+ * loop beside the program's work (it prepares the inputs of one call) is not the loop of its
+ * steps. */
+static bool are_most_of_work(const struct mt_step_groups *groups)
+{
+    const struct mt_work_intervals *intervals = groups->intervals;
+    uint64_t work = 0, covered = 0;
+    size_t step = 0;
+
+    for (size_t i = 0; i < intervals->count; i++) {
+        const struct mt_work_interval *interval = &intervals->list[i];
+        uint64_t events = interval->end_seq - interval->begin_seq + 1;
+
+        while (step < groups->step_count && groups->steps[step].end <= i)
+            step++;
+        if (interval->kind <= MT_PHASE_DATA)
+            continue;
+        work += events;
+        covered += step < groups->step_count && i >= groups->steps[step].first ? events : 0;
+    }
+    return covered >= work / 4;
+}
+
+/* One turn: the whole run. */
+static void forget_turns(struct mt_step_groups *groups)
+{
+    size_t count = groups->intervals->count;
+
+    memset(groups->starts, 0, count * sizeof *groups->starts);
+    memset(groups->leaves, 0, count * sizeof *groups->leaves);
+    memset(groups->loops.of, 0, groups->loops.of ? count * sizeof *groups->loops.of : 0);
+    groups->loops.count = 0;
+    groups->follows_loops = false;
+    groups->step_count = 0;
+    groups->turn_count = 1;
+}
+
 void mt_step_groups_make(struct mt_step_groups *groups, struct mt_work_intervals *intervals)
 {
     memset(groups, 0, sizeof *groups);
@@ -373,19 +565,29 @@ void mt_step_groups_make(struct mt_step_groups *groups, struct mt_work_intervals
     for (size_t i = 0; i < intervals->count; i++)
         groups->has_backward |= intervals->list[i].kind == MT_PHASE_BACKWARD;
     groups->starts = mt_memory_zeroed(intervals->count + 1, sizeof *groups->starts);
+    groups->leaves = mt_memory_zeroed(intervals->count + 1, sizeof *groups->leaves);
     groups->trains = mt_memory_zeroed(intervals->count + 1, sizeof *groups->trains);
     groups->clears = mt_memory_zeroed(intervals->count + 1, sizeof *groups->clears);
     find_clearing(groups);
+    find_passes(intervals);
     for (size_t i = 0; intervals->named_turns && i < intervals->count; i++)
         groups->starts[i] = intervals->list[i].turns;
     if (!intervals->named_turns && !intervals->user_steps) {
-        if (intervals->is_training)
+        if (intervals->is_training) {
+            find_calls_again(intervals);
             start_training(groups);
-        else
+        } else {
             start_calls(groups);
+        }
     }
     count_places(groups, intervals);
-    if (groups->turn_count > 1 || died_in_first(groups) || ended_in_first(groups))
+    if (groups->turn_count > 1)
+        make_steps(groups);
+    if (groups->step_count && intervals->is_training && !intervals->named_turns)
+        add_calls(groups);
+    if (groups->turn_count > 1 && !are_most_of_work(groups))
+        forget_turns(groups);
+    if (groups->turn_count == 1 && (died_in_first(groups) || ended_in_first(groups)))
         make_steps(groups);
     find_training(groups);
     find_cut_training(groups);
@@ -394,9 +596,11 @@ void mt_step_groups_make(struct mt_step_groups *groups, struct mt_work_intervals
 void mt_step_groups_release(struct mt_step_groups *groups)
 {
     free(groups->starts);
+    free(groups->leaves);
     free(groups->trains);
     free(groups->clears);
     free(groups->seen);
     free(groups->steps);
+    mt_step_loops_release(&groups->loops);
     memset(groups, 0, sizeof *groups);
 }

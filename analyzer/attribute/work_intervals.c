@@ -163,13 +163,14 @@ void mt_work_intervals_prepare(struct mt_work_intervals *intervals)
     intervals->is_training = intervals->has_engine || (intervals->kinds_told & update);
     intervals->named_turns = !intervals->user_steps && intervals->user_turns;
     mt_loop_places_find(&intervals->places, &intervals->stacks, intervals->is_training);
+    intervals->passes.places = &intervals->places;
 }
 
 /* Evidence of an event. */
 struct told {
     uint8_t kind, source;
     bool covered;
-    uint32_t place;
+    uint32_t place, line;
 };
 
 void mt_work_intervals_init(struct mt_work_intervals *intervals, struct mt_symbols *symbols,
@@ -186,6 +187,7 @@ void mt_work_intervals_release(struct mt_work_intervals *intervals)
 {
     mt_stack_kinds_release(&intervals->stacks);
     mt_loop_places_release(&intervals->places);
+    mt_model_passes_release(&intervals->passes);
     free(intervals->threads);
     free(intervals->list);
     free(intervals->names);
@@ -261,7 +263,9 @@ static void begin(struct mt_work_intervals *intervals, const struct mt_event *ev
         .low_seq = seq ? seq - 1 : 0,
         .low_t_ns = intervals->last_t_ns,
         .place = told->place,
-        .turn.body = MT_NO_ID,
+        .line = told->line,
+        .turn = {.body = MT_NO_ID, .at = MT_NO_ID},
+        .pass.call = MT_NO_ID,
         .thread = event->thread,
         .kind = told->kind,
         .source = told->source,
@@ -322,7 +326,8 @@ static struct told tell(const struct mt_work_intervals *intervals, const struct 
     const struct mt_work_thread *thread =
         event->thread < intervals->thread_count ? &intervals->threads[event->thread] : NULL;
     struct told told = {MT_PHASE_UNKNOWN, MT_PHASE_STACKS, false,
-                        mt_loop_places_of(&intervals->places, event->stack)};
+                        mt_loop_places_of(&intervals->places, event->stack),
+                        mt_loop_places_line(&intervals->places, event->stack)};
 
     told.covered = intervals->user_named && is_covered(intervals, thread);
     for (uint32_t i = thread ? thread->depth : 0; i > 0; i--) {
@@ -342,6 +347,9 @@ static struct told tell(const struct mt_work_intervals *intervals, const struct 
         told.source = MT_PHASE_THREADS;
     } else if (event->stack != MT_NO_ID) {
         told.kind = mt_stack_kind(&intervals->stacks, event->stack) & MT_STACK_KIND_MASK;
+        if (told.kind == MT_PHASE_UNKNOWN && told.line != MT_NO_ID &&
+            mt_line_is_of_forward(&intervals->places, told.line))
+            told.kind = MT_PHASE_FORWARD;
     } else if (is_of_nameless_engine(intervals, event)) {
         told.kind = MT_PHASE_BACKWARD;
         told.source = MT_PHASE_THREADS;
@@ -349,6 +357,7 @@ static struct told tell(const struct mt_work_intervals *intervals, const struct 
     return told;
 }
 
+/* Whether the program that trains begins another turn. */
 static bool turns(struct mt_work_intervals *intervals, const struct told *told,
                   struct mt_turn *turn)
 {
@@ -361,6 +370,8 @@ static bool turns(struct mt_work_intervals *intervals, const struct told *told,
         from = MT_NO_ID; /* back in a caller: it may call the same function again */
     else
         intervals->turn_place = told->place;
+    if (!intervals->is_training)
+        return false;
     if (last == told->place && told->kind == MT_PHASE_FORWARD &&
         intervals->trained_place == told->place) {
         *turn = mt_loop_places_at(&intervals->places, last); /* all of it on one line */
@@ -368,6 +379,17 @@ static bool turns(struct mt_work_intervals *intervals, const struct told *told,
     }
     return from != MT_NO_ID && from != told->place &&
            mt_loop_places_turn(&intervals->places, from, told->place, turn);
+}
+
+/* Whether control enters the function of the last place again, from a later line. */
+static bool comes_again(const struct mt_work_intervals *intervals, uint32_t from, uint32_t to,
+                        struct mt_line_parting *parting)
+{
+    const struct mt_loop_places *places = &intervals->places;
+
+    return intervals->is_training && from != MT_NO_ID && to != MT_NO_ID && from != to &&
+           mt_line_is_of_function(places, from, to) &&
+           mt_line_move_between(places, from, to, parting) == MT_LINE_ON && parting->to != to;
 }
 
 /* Backward or an update ran while the program was at its last place. Events between that and the
@@ -454,41 +476,87 @@ static void follow_gradient(struct mt_work_intervals *intervals, const struct mt
     }
 }
 
+/* Lines of several threads do not form a loop. */
+static void forget_other_threads(struct mt_work_intervals *intervals, const struct mt_event *event,
+                                 struct told *told)
+{
+    if (intervals->main_thread < 0 && told->kind > MT_PHASE_DATA && told->place != MT_NO_ID)
+        intervals->main_thread = event->thread;
+    if (intervals->main_thread >= 0 && event->thread != intervals->main_thread)
+        told->place = told->line = MT_NO_ID;
+}
+
+/* Whether a forward pass ends here, and another one begins in the same part of the work. */
+static bool parts_passes(const struct mt_work_intervals *intervals, const struct told *told,
+                         bool passes)
+{
+    bool forward = told->kind == MT_PHASE_FORWARD && (intervals->now.kind == MT_PHASE_FORWARD ||
+                                                      intervals->now.kind == MT_PHASE_LOSS);
+
+    return forward && (passes || (!intervals->is_training && intervals->passes.moved));
+}
+
+/* The event continues the open interval, or begins another one. */
+static void place_event(struct mt_work_intervals *intervals, const struct mt_event *event,
+                        const struct told *told)
+{
+    uint32_t last_place = intervals->last_place;
+    struct mt_turn turn = {.body = MT_NO_ID, .at = MT_NO_ID};
+    struct mt_pass_turn pass;
+    struct mt_line_parting parting = {MT_NO_ID, MT_NO_ID};
+    bool passes = mt_model_passes_move(&intervals->passes, told->line, false, &pass);
+    bool again = comes_again(intervals, intervals->turn_place, told->place, &parting);
+    bool goes_back = turns(intervals, told, &turn);
+    bool same_place;
+
+    if (!intervals->is_training && passes) {
+        goes_back = true;
+        turn = pass.turn;
+    }
+    note_training(intervals, told);
+    same_place = !goes_back && told->place == last_place &&
+                 (told->place != MT_NO_ID || !intervals->has_stacks);
+    if (goes_back && begun_by_range(intervals, event, told)) {
+        intervals->now.turns = true;
+        intervals->now.turn = turn;
+    } else if (goes_back || again || parts_passes(intervals, told, passes) ||
+               !goes_on(intervals, told, same_place)) {
+        begin(intervals, event, told);
+        intervals->now.turns = goes_back || intervals->step_begins;
+        intervals->now.turn = turn;
+        intervals->step_begins = false;
+    }
+    if (again && !goes_back) {
+        intervals->now.again = true;
+        intervals->now.parting = parting;
+    }
+    if (passes) {
+        intervals->now.passes = true;
+        intervals->now.pass = pass;
+    }
+    if (intervals->now.place == MT_NO_ID)
+        intervals->now.place = told->place;
+    if (intervals->now.line == MT_NO_ID)
+        intervals->now.line = told->line;
+}
+
 static void on_block(struct mt_work_intervals *intervals, const struct mt_event *event)
 {
     struct told told = tell(intervals, event);
     bool is_alloc = event->kind == MT_EVENT_ALLOC;
-    uint32_t last_place = intervals->last_place;
-    struct mt_turn turn = {MT_NO_ID, 0};
-    bool speaks, same_place, goes_back;
+    struct mt_pass_turn none;
+    bool speaks;
 
     follow_gradient(intervals, event, &told);
-    if (intervals->main_thread < 0 && told.kind > MT_PHASE_DATA && told.place != MT_NO_ID)
-        intervals->main_thread = event->thread;
-    if (intervals->main_thread >= 0 && event->thread != intervals->main_thread)
-        told.place = MT_NO_ID; /* lines of several threads do not form a loop */
+    forget_other_threads(intervals, event, &told);
     speaks = told.kind != MT_PHASE_UNKNOWN ||
              (is_alloc && (told.place != MT_NO_ID || !intervals->has_stacks));
-
-    if (!speaks && told.place != MT_NO_ID && told.place != last_place)
+    if (!speaks && told.place != MT_NO_ID && told.place != intervals->last_place)
         close(intervals); /* a free by a later statement */
-    if (speaks) {
-        goes_back = turns(intervals, &told, &turn);
-        note_training(intervals, &told);
-        same_place = !goes_back && told.place == last_place &&
-                     (told.place != MT_NO_ID || !intervals->has_stacks);
-        if (goes_back && begun_by_range(intervals, event, &told)) {
-            intervals->now.turns = true;
-            intervals->now.turn = turn;
-        } else if (goes_back || !goes_on(intervals, &told, same_place)) {
-            begin(intervals, event, &told);
-            intervals->now.turns = goes_back || intervals->step_begins;
-            intervals->now.turn = turn;
-            intervals->step_begins = false;
-        }
-        if (intervals->now.place == MT_NO_ID)
-            intervals->now.place = told.place;
-    }
+    if (speaks)
+        place_event(intervals, event, &told);
+    else
+        mt_model_passes_move(&intervals->passes, told.line, true, &none);
     intervals->allocated += is_alloc ? event->size_bytes : 0 - event->size_bytes;
     if (is_alloc && intervals->is_open) {
         intervals->now.allocates = true;
@@ -515,7 +583,7 @@ static bool turns_name(struct mt_work_intervals *intervals, uint32_t name)
 static void on_user_push(struct mt_work_intervals *intervals, const struct mt_event *event,
                          uint32_t facts, bool outermost)
 {
-    struct told told = {(uint8_t)(facts & NAME_KIND), MT_PHASE_ANNOTATED, true, MT_NO_ID};
+    struct told told = {(uint8_t)(facts & NAME_KIND), MT_PHASE_ANNOTATED, true, MT_NO_ID, MT_NO_ID};
 
     intervals->step_begins |= !!(facts & NAME_STEP);
     if (intervals->named_turns)
@@ -533,7 +601,7 @@ static void on_user_push(struct mt_work_intervals *intervals, const struct mt_ev
 static void on_push(struct mt_work_intervals *intervals, const struct mt_event *event)
 {
     struct mt_work_thread *thread = stretches_thread(intervals, event->thread);
-    struct told told = {MT_PHASE_UNKNOWN, MT_PHASE_SCOPES, false, MT_NO_ID};
+    struct told told = {MT_PHASE_UNKNOWN, MT_PHASE_SCOPES, false, MT_NO_ID, MT_NO_ID};
     bool outermost = thread && user_ranges(thread, false) == 0;
     uint32_t id, facts;
 

@@ -9,6 +9,7 @@
 #define MT_ANALYZER_WORK_INTERVALS_H
 
 #include "event.h"
+#include "model_passes.h"
 #include "phase.h"
 #include "python_tree.h"
 #include "xla_runs.h"
@@ -19,12 +20,18 @@ struct mt_work_interval {
     uint64_t begin_seq, begin_t_ns, end_seq, end_t_ns; /* first and last event */
     uint64_t low_bytes, low_seq, low_t_ns; /* where the lowest allocation was, after an event */
     uint32_t place; /* of its first event with a place, MT_NO_ID; in turns of names: that name */
-    struct mt_turn turn; /* if it turns */
+    uint32_t line;  /* of its first event, MT_NO_ID (mt_loop_places_line) */
+    struct mt_turn turn;            /* if it turns */
+    struct mt_pass_turn pass;       /* if it passes */
+    struct mt_line_parting parting; /* if it comes again: the two lines */
     uint16_t thread;
     uint8_t kind;   /* enum mt_phase_kind */
     uint8_t source; /* enum mt_phase_source of the evidence */
     bool covered;   /* in a range that the program named */
     bool turns;     /* control returned to an earlier line, or name, directly before it */
+    bool again;     /* another line calls the function whose work was done before: `parting` */
+    bool passes;    /* a turn of a loop that calls a model begins it; the same as `turns`, if the
+                       program does not train */
     bool callees;   /* all its allocations were in functions called at its place */
     bool allocates; /* any allocation */
 };
@@ -64,6 +71,7 @@ struct mt_work_intervals {
     bool step_begins;   /* a step of the program has just begun */
     uint32_t user_open; /* open ranges of the program that name a part */
     uint32_t turn_names[16], turn_name_count;
+    struct mt_model_passes passes;
     int32_t main_thread; /* the thread whose places count: the first one that calls a model; -1 */
     uint32_t last_place; /* of the last event with a place */
     uint32_t turn_place; /* the same, without events of callers of its function */

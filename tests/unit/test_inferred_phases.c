@@ -147,9 +147,54 @@ static void validation_after_an_epoch(void **state)
         }
     }
     expect("step#0 3; step#0/zero_grad 1; step#0/forward 1; step#0/backward 1; "
-           "step#1 3; step#1/zero_grad 1; step#1/forward 1; step#1/backward 1; validation 6; "
-           "step#2 3; step#2/zero_grad 1; step#2/forward 1; step#2/backward 1; "
-           "step#3 3; step#3/zero_grad 1; step#3/forward 1; step#3/backward 1; validation 6; ");
+           "step#1 3; step#1/zero_grad 1; step#1/forward 1; step#1/backward 1; "
+           "step#2 2; step#2/validation 2; step#3 2; step#3/validation 2; "
+           "step#4 2; step#4/validation 2; "
+           "step#5 3; step#5/zero_grad 1; step#5/forward 1; step#5/backward 1; "
+           "step#6 3; step#6/zero_grad 1; step#6/forward 1; step#6/backward 1; "
+           "step#7 2; step#7/validation 2; step#8 2; step#8/validation 2; "
+           "step#9 2; step#9/validation 2; ");
+}
+
+/* Two loops call the function that does a step. */
+static void warm_up_of_training(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 4; i++) {
+        const char *loop = i < 2 ? "t.py:main:3" : "t.py:main:6";
+        char stack[256];
+
+        snprintf(stack, sizeof stack, "%s t.py:train:20" MODEL, loop);
+        runs(stack);
+        snprintf(stack, sizeof stack, "%s t.py:train:21" BACKWARD, loop);
+        runs(stack);
+        snprintf(stack, sizeof stack, "%s t.py:train:22" STEP, loop);
+        runs(stack);
+    }
+    expect("step#0 3; step#0/forward 1; step#0/backward 1; step#0/optimizer 1; "
+           "step#1 3; step#1/forward 1; step#1/backward 1; step#1/optimizer 1; "
+           "step#2 3; step#2/forward 1; step#2/backward 1; step#2/optimizer 1; "
+           "step#3 3; step#3/forward 1; step#3/backward 1; step#3/optimizer 1; ");
+}
+
+/* One loop calls it at two lines: for two models, with one optimizer each. */
+static void one_function_for_two_models(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 4; i++) {
+        const char *line = i % 2 ? "t.py:main:6" : "t.py:main:3";
+        char stack[256];
+
+        snprintf(stack, sizeof stack, "%s t.py:train:20" MODEL, line);
+        runs(stack);
+        snprintf(stack, sizeof stack, "%s t.py:train:21" BACKWARD, line);
+        runs(stack);
+        snprintf(stack, sizeof stack, "%s t.py:train:22" STEP, line);
+        runs(stack);
+    }
+    expect("step#0 6; step#0/forward 1; step#0/backward 1; step#0/optimizer 1; step#0/forward 1; "
+           "step#0/backward 1; step#0/optimizer 1; step#1 6; step#1/forward 1; step#1/backward 1; "
+           "step#1/optimizer 1; step#1/forward 1; step#1/backward 1; step#1/optimizer 1; ");
 }
 
 /* The loop runs inside the optimizer's step, as in trainers with closures. */
@@ -315,6 +360,166 @@ static void hidden_names(void **state)
            "step#1/backward 1; ");
 }
 
+#define CALL " module.py:_call_impl"
+
+static void runs_layers(const char *forward, int layers)
+{
+    char stack[256];
+
+    snprintf(stack, sizeof stack, "%s:5", forward);
+    runs(stack);
+    for (int i = 0; i < layers; i++) {
+        snprintf(stack, sizeof stack, "%s:6" CALL " model.py:forward:30", forward);
+        runs(stack);
+        snprintf(stack, sizeof stack, "%s:7" CALL " model.py:forward:40", forward);
+        runs(stack);
+    }
+}
+
+/* The program calls the forward of its model itself; its layers repeat at two lines. */
+static void layers_of_a_direct_forward(void **state)
+{
+    (void)state;
+    runs_layers("t.py:main:3 model.py:forward", 8);
+    expect("forward 17; ");
+}
+
+static void layers_of_a_called_model(void **state)
+{
+    (void)state;
+    runs_layers("t.py:main:3" CALL " model.py:forward", 8);
+    runs("t.py:main:3" CALL " model.py:forward:9");
+    expect("forward 18; ");
+}
+
+/* Control returns from the last line of the forward: another call. Its result is kept. */
+static void calls_at_one_line(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        runs_layers("t.py:main:3" CALL " model.py:forward", 2);
+        runs("t.py:main:3" CALL " model.py:forward:9");
+    }
+    expect("request#0 6; request#0/forward 6; request#1 6; request#1/forward 6; "
+           "request#2 6; request#2/forward 6; ");
+}
+
+/* A function of the program that has the name, but one line that calls a module, is no module. */
+static void a_function_called_forward(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        runs("t.py:forward:3" MODEL);
+        runs("t.py:forward:4");
+    }
+    expect("request#0 2; request#0/forward 1; request#1 2; request#1/forward 1; "
+           "request#2 2; request#2/forward 1; ");
+}
+
+/* An event of the caller between two passes, if nothing in the forward shows them. */
+static void a_model_of_one_line(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        runs("t.py:main:3" MODEL);
+        add((struct mt_event){
+            .kind = MT_EVENT_FREE_REQUESTED, .size_bytes = 512, .stack = stack_of("t.py:main:3")});
+    }
+    expect("request#0 1; request#0/forward 1; request#1 1; request#1/forward 1; "
+           "request#2 1; request#2/forward 1; ");
+}
+
+/* Its callers see one exit: all turns but the last are of a loop in the forward. */
+static void a_loop_that_is_the_whole_forward(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 8; i++) {
+        runs("t.py:main:3" CALL " model.py:forward:6");
+        runs("t.py:main:3" CALL " model.py:forward:7");
+    }
+    add((struct mt_event){
+        .kind = MT_EVENT_FREE_REQUESTED, .size_bytes = 512, .stack = stack_of("t.py:main:3")});
+    expect("forward 16; ");
+}
+
+static void one_line_calls_two_functions(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        runs("t.py:main:3 t.py:tokens:20");
+        runs("t.py:main:3" MODEL);
+    }
+    expect("request#0 2; request#0/forward 1; request#1 2; request#1/forward 1; "
+           "request#2 2; request#2/forward 1; ");
+}
+
+static void calls_twice(const char *line)
+{
+    char stack[256];
+
+    snprintf(stack, sizeof stack, "%s" CALL " model.py:forward:5", line);
+    runs(stack);
+    snprintf(stack, sizeof stack, "%s" CALL " model.py:forward:9", line);
+    runs(stack);
+}
+
+static void warm_up_and_measure(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 7; i++)
+        calls_twice(i < 3 ? "t.py:main:3" : "t.py:main:6");
+    expect("request#0 2; request#0/forward 2; request#1 2; request#1/forward 2; "
+           "request#2 2; request#2/forward 2; request#3 2; request#3/forward 2; "
+           "request#4 2; request#4/forward 2; request#5 2; request#5/forward 2; "
+           "request#6 2; request#6/forward 2; ");
+}
+
+/* The outer loop only repeats two others: to warm up and to measure. */
+static void a_loop_that_repeats_loops(void **state)
+{
+    (void)state;
+    for (int size = 0; size < 3; size++) {
+        runs("t.py:main:2");
+        for (int i = 0; i < 2; i++)
+            calls_twice("t.py:main:3");
+        for (int i = 0; i < 2; i++)
+            calls_twice("t.py:main:5");
+    }
+    expect("request#0 2; request#0/forward 2; request#1 2; request#1/forward 2; "
+           "request#2 2; request#2/forward 2; request#3 2; request#3/forward 2; "
+           "request#4 2; request#4/forward 2; request#5 2; request#5/forward 2; "
+           "request#6 2; request#6/forward 2; request#7 2; request#7/forward 2; "
+           "request#8 2; request#8/forward 2; request#9 2; request#9/forward 2; "
+           "request#10 2; request#10/forward 2; request#11 2; request#11/forward 2; ");
+}
+
+/* [model(x) for model in models] */
+static void several_models_answer(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        runs("t.py:main:2");
+        for (int model = 0; model < 3; model++)
+            calls_twice("t.py:main:3");
+        runs("t.py:main:4");
+    }
+    expect("request#0 8; request#0/forward 2; request#0/forward 2; request#0/forward 2; "
+           "request#1 8; request#1/forward 2; request#1/forward 2; request#1/forward 2; "
+           "request#2 8; request#2/forward 2; request#2/forward 2; request#2/forward 2; ");
+}
+
+/* The loop prepares the inputs of one long call. */
+static void a_loop_beside_the_work(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        runs("t.py:main:3 t.py:embed:20" MODEL);
+        runs("t.py:main:4");
+    }
+    runs_layers("t.py:main:6" CALL " model.py:forward", 8);
+    expect("forward 1; forward 1; forward 1; forward 17; ");
+}
+
 static void nothing_to_find(void **state)
 {
     (void)state;
@@ -339,6 +544,19 @@ int main(void)
         PROGRAM(steps_without_a_loop),
         PROGRAM(two_optimizers),
         PROGRAM(validation_after_an_epoch),
+        PROGRAM(warm_up_of_training),
+        PROGRAM(one_function_for_two_models),
+        PROGRAM(layers_of_a_direct_forward),
+        PROGRAM(layers_of_a_called_model),
+        PROGRAM(calls_at_one_line),
+        PROGRAM(a_function_called_forward),
+        PROGRAM(a_model_of_one_line),
+        PROGRAM(a_loop_that_is_the_whole_forward),
+        PROGRAM(one_line_calls_two_functions),
+        PROGRAM(warm_up_and_measure),
+        PROGRAM(a_loop_that_repeats_loops),
+        PROGRAM(several_models_answer),
+        PROGRAM(a_loop_beside_the_work),
         PROGRAM(a_closure),
         PROGRAM(a_closure_in_the_optimizers_range),
         PROGRAM(a_scaled_loss),
