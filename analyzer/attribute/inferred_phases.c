@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "buf.h"
 #include "event.h"
 #include "frame_judge.h"
 #include "grow.h"
@@ -214,7 +215,9 @@ struct layer {
     struct mt_source *source;
     const struct mt_work_intervals *intervals;
     const struct mt_step_groups *groups;
-    uint16_t thread; /* the thread of all inserted ranges, so that they nest */
+    uint16_t thread;      /* the thread of all inserted ranges, so that they nest */
+    uint32_t *loop_names; /* symbol ids by loop; NULL if there is one */
+    uint32_t loop;        /* symbol id + 1 for the next range; 0 = none */
 };
 
 /* The first thread that is not autograd's. */
@@ -238,6 +241,7 @@ static enum mt_status add(struct layer *layer, uint8_t kind, const char *name,
     event.seq = is_push ? interval->begin_seq : interval->end_seq;
     event.t_ns = is_push ? interval->begin_t_ns : interval->end_t_ns;
     event.aux_bytes = is_push ? interval->source : 0;
+    event.size_bytes = is_push ? layer->loop : 0;
     if (mt_symbols_string(&layer->source->symbols, name, strlen(name), &event.name))
         mt_memory_end();
     return mt_overlay_add(&layer->source->overlay,
@@ -319,6 +323,33 @@ static uint8_t source_of_steps(const struct mt_work_intervals *intervals)
     return intervals->has_engine ? MT_PHASE_THREADS : MT_PHASE_SCOPES;
 }
 
+/* "train.py:41" for each loop, if steps belong to several. */
+static void name_loops(struct layer *layer)
+{
+    const struct mt_symbols *symbols = &layer->source->symbols;
+    const struct mt_step_groups *groups = layer->groups;
+    uint32_t first = groups->step_count ? groups->steps[0].loop : 0, *lines;
+    bool several = false;
+
+    for (size_t i = 0; i < groups->step_count; i++)
+        several |= groups->steps[i].loop != first;
+    if (!several)
+        return;
+    lines = mt_step_loops_lines(&groups->loops, &layer->intervals->places);
+    layer->loop_names = lines;
+    for (size_t i = 0; i < groups->loops.count; i++) {
+        const struct mt_frame *frame = &symbols->frames[symbols->stacks[lines[i]].frame];
+        struct mt_buf name = {0};
+
+        mt_buf_printf(&name, "%s:%u", mt_code_base_name(mt_symbols_text(symbols, frame->file)),
+                      frame->line);
+        if (!name.data ||
+            mt_symbols_string(&layer->source->symbols, name.data, name.length, &lines[i]))
+            mt_memory_end();
+        mt_buf_release(&name);
+    }
+}
+
 static enum mt_status lay_step(struct layer *layer, size_t number)
 {
     const struct mt_group *group = &layer->groups->steps[number];
@@ -329,7 +360,9 @@ static enum mt_status lay_step(struct layer *layer, size_t number)
 
     snprintf(name, sizeof name, "%s#%zu", name_of_steps(layer), number);
     first.source = source_of_steps(layer->intervals);
+    layer->loop = group->loop && layer->loop_names ? layer->loop_names[group->loop - 1] + 1 : 0;
     status = add(layer, MT_EVENT_PHASE_PUSH, name, &first);
+    layer->loop = 0;
     if (!status)
         status = lay_parts(layer, group->first, group->end);
     if (!status)
@@ -405,7 +438,7 @@ static enum mt_status find(struct mt_source *source, struct mt_work_intervals *i
                            struct mt_error *error)
 {
     struct mt_step_groups groups = {0};
-    struct layer layer = {source, intervals, &groups, 0};
+    struct layer layer = {.source = source, .intervals = intervals, .groups = &groups};
     enum mt_status status = MT_OK;
 
     mt_work_intervals_prepare(intervals);
@@ -417,11 +450,14 @@ static enum mt_status find(struct mt_source *source, struct mt_work_intervals *i
     if (!status)
         mt_step_groups_make(&groups, intervals);
     layer.thread = main_thread(intervals);
-    if (!status)
+    if (!status) {
+        name_loops(&layer);
         status = lay(&layer);
+    }
     if (!status && !source->overlay.count && !intervals->user_named)
         status = find_period(&layer, error);
     mt_step_groups_release(&groups);
+    free(layer.loop_names);
     return status;
 }
 

@@ -201,6 +201,15 @@ static uint8_t source_of(const struct mt_event *event, bool is_plumbing)
     return is_plumbing ? MT_PHASE_SCOPES : MT_PHASE_ANNOTATED;
 }
 
+/* Events of inferred steps have the name of their loop, if there are several (source.h). */
+static const char *loop_of(const struct mt_phases *phases, const struct mt_event *event)
+{
+    return event->aux_bytes && event->size_bytes &&
+                   event->size_bytes <= phases->symbols->strings.count
+               ? mt_symbols_text(phases->symbols, (uint32_t)(event->size_bytes - 1))
+               : NULL;
+}
+
 static void record(struct mt_phases *phases, const struct mt_event *event,
                    const struct mt_phase_thread *thread, uint32_t index)
 {
@@ -218,6 +227,7 @@ static void record(struct mt_phases *phases, const struct mt_event *event,
                                .step = MT_NO_STEP,
                                .parent = parent_of(phases, thread, name->is_plumbing),
                                .thread = event->thread,
+                               .loop = loop_of(phases, event),
                                .source = source_of(event, name->is_plumbing),
                                .is_plumbing = name->is_plumbing,
                                .cut = true,

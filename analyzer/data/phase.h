@@ -24,6 +24,7 @@ const char *mt_phase_source_name(enum mt_phase_source source);
 /* One instance of a named range. Phases are sorted by start; a child comes after its parent. */
 struct mt_phase {
     const char *name; /* as recorded: "forward" */
+    const char *loop; /* of an inferred step: the line of its loop, if there are several; or NULL */
     const char *path; /* names from the outermost phase inward: "step#0/forward" */
     int64_t step;     /* of the innermost step that contains it, possibly itself */
     int32_t parent;   /* MT_NO_PHASE at the top */

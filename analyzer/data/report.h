@@ -195,12 +195,21 @@ struct mt_explanation {
     uint32_t contribution_count;
 };
 
+#define MT_NO_LOOP UINT32_MAX
+
 struct mt_step_use {
     int64_t step;
+    uint32_t loop; /* index in the report's loops, MT_NO_LOOP */
     int32_t phase; /* the range of the step */
     uint64_t begin_t_ns, end_t_ns, begin_event, end_event;
     struct mt_bytes enter, exit, peak;
     uint64_t peak_allocated_t_ns, peak_allocated_event;
+};
+
+/* A loop of the program whose turns are steps. */
+struct mt_loop_use {
+    const char *name; /* "train.py:41" */
+    uint32_t steps;
 };
 
 struct mt_oom {
@@ -514,6 +523,8 @@ struct mt_device_report {
     struct mt_phase_use *phase_uses; /* parallel to report->phases */
     struct mt_step_use *steps;
     uint32_t step_count;
+    struct mt_step_use *loop_steps; /* of several loops: of the one that takes most time; or NULL */
+    uint32_t loop_step_count;
     /* at the allocated peak, largest first; for JSON, rules and baselines: the text and the page
      * print the holders of `instants` */
     struct mt_site_use *peak_sites;
@@ -595,6 +606,8 @@ struct mt_report {
     uint32_t phase_count;
     uint64_t phases_not_recorded; /* too deep or too many */
     int64_t step_count;
+    struct mt_loop_use *loops; /* if steps are of several */
+    uint32_t loop_count;
     bool roles_inferred;            /* of at least some blocks */
     bool has_stacks;                /* any were recorded */
     bool names_operations;          /* they are TensorFlow's operations, not call stacks */

@@ -318,16 +318,34 @@ uint64_t mt_step_begin(const struct mt_report *report, const struct mt_step_use 
     return mt_phase_last_event_before(&report->phases[step->phase]) + 1;
 }
 
-uint32_t mt_first_step(const struct mt_report *report, const struct mt_device_report *device)
+static uint32_t first_covered(const struct mt_report *report, const struct mt_device_report *device,
+                              const struct mt_step_use *steps, uint32_t count)
 {
-    uint32_t first = device->step_count;
+    uint32_t first = count;
 
     while (first > 0 &&
-           mt_report_covers(report, device, mt_step_begin(report, &device->steps[first - 1])) &&
-           (first == device->step_count || mt_step_begin(report, &device->steps[first - 1]) <
-                                               mt_step_begin(report, &device->steps[first])))
+           mt_report_covers(report, device, mt_step_begin(report, &steps[first - 1])) &&
+           (first == count ||
+            mt_step_begin(report, &steps[first - 1]) < mt_step_begin(report, &steps[first])))
         first--;
     return first;
+}
+
+uint32_t mt_first_step(const struct mt_report *report, const struct mt_device_report *device)
+{
+    return first_covered(report, device, device->steps, device->step_count);
+}
+
+struct mt_step_list mt_judged_steps(const struct mt_report *report,
+                                    const struct mt_device_report *device)
+{
+    struct mt_step_list steps = {device->steps, device->step_count};
+    uint32_t first;
+
+    if (device->loop_steps)
+        steps = (struct mt_step_list){device->loop_steps, device->loop_step_count};
+    first = first_covered(report, device, steps.list, steps.count);
+    return (struct mt_step_list){steps.list + first, steps.count - first};
 }
 
 /* NCCL's reports about the communicator with that number, or NULL. */

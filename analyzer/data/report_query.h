@@ -122,4 +122,12 @@ uint64_t mt_step_begin(const struct mt_report *report, const struct mt_step_use 
  * and begin one after the other; step_count if there is none. */
 uint32_t mt_first_step(const struct mt_report *report, const struct mt_device_report *device);
 
+/* The same of the steps that are compared with each other: those of one loop. */
+struct mt_step_list {
+    const struct mt_step_use *list;
+    uint32_t count;
+};
+struct mt_step_list mt_judged_steps(const struct mt_report *report,
+                                    const struct mt_device_report *device);
+
 #endif

@@ -164,8 +164,8 @@ void mt_findings_begin(struct mt_analysis *analysis)
 
     for (i = 0; i < report->device_count; i++) {
         struct mt_finding_search search = search_of(analysis, &report->devices[i]);
-        mt_lives_begin(&search.held->lives, report, search.device,
-                       mt_first_step(report, search.device), MT_LIVES_MAX / report->device_count);
+        mt_lives_begin(&search.held->lives, report, mt_judged_steps(report, search.device),
+                       MT_LIVES_MAX / report->device_count);
         for (size_t j = 0; j < MT_ARRAY_LEN(findings); j++)
             if (findings[j]->ask)
                 findings[j]->ask(&search);

@@ -31,6 +31,7 @@ static enum mt_status find_first_steps(struct mt_finding_search *search)
 {
     const struct mt_device_report *device = search->device;
     struct mt_arena *arena = &search->analysis->report->arena;
+    const struct mt_step_list steps = mt_judged_steps(search->analysis->report, device);
     const uint64_t peak = device->allocated_peak.bytes;
     uint64_t later = 0, least = UINT64_MAX, excess;
     bool in_setup;
@@ -46,30 +47,32 @@ static enum mt_status find_first_steps(struct mt_finding_search *search)
                   "checkpoint that a model was loaded from, a copy in another dtype, a search for "
                   "algorithms (torch.backends.cudnn.benchmark)"};
 
-    if (device->step_count < FIRST_STEPS + LATER_STEPS ||
-        search->analysis->report->starts_in_middle || search->analysis->report->is_driver_level)
+    if (steps.count < FIRST_STEPS + LATER_STEPS || search->analysis->report->starts_in_middle ||
+        search->analysis->report->is_driver_level)
         return MT_OK;
-    for (i = FIRST_STEPS; i < device->step_count; i++) {
-        later = mt_max_u64(later, device->steps[i].peak.allocated);
-        least = mt_min_u64(least, device->steps[i].peak.allocated);
+    for (i = FIRST_STEPS; i < steps.count; i++) {
+        later = mt_max_u64(later, steps.list[i].peak.allocated);
+        least = mt_min_u64(least, steps.list[i].peak.allocated);
     }
+    for (i = 0; i < device->step_count; i++) /* other loops may need as much */
+        if (device->steps[i].begin_event > steps.list[FIRST_STEPS].begin_event)
+            later = mt_max_u64(later, device->steps[i].peak.allocated);
     if (later >= peak || device->allocated_peak.event >
-                             mt_step_begin(search->analysis->report, &device->steps[FIRST_STEPS]))
+                             mt_step_begin(search->analysis->report, &steps.list[FIRST_STEPS]))
         return MT_OK;
     excess = peak - later;
     if (!mt_finding_matters(excess, peak) || later - least > excess / SWING_PARTS)
         return MT_OK;
     in_setup =
-        device->allocated_peak.event < mt_step_begin(search->analysis->report, &device->steps[0]);
+        device->allocated_peak.event < mt_step_begin(search->analysis->report, &steps.list[0]);
     finding.bytes = excess;
     finding.title = mt_arena_printf(arena, "%s extra is needed only %s: %s, then %s",
                                     mt_format_bytes(n[0], excess),
                                     in_setup ? "before the first step" : "in the first steps",
                                     mt_format_bytes(n[1], peak), mt_format_bytes(n[2], later));
-    evidence[0] =
-        mt_arena_printf(arena, "the peaks of the %s steps after the second differ by at most %s",
-                        mt_format_count(n[0], device->step_count - FIRST_STEPS),
-                        mt_format_bytes(n[1], later - least));
+    evidence[0] = mt_arena_printf(
+        arena, "the peaks of the %s steps after the second differ by at most %s",
+        mt_format_count(n[0], steps.count - FIRST_STEPS), mt_format_bytes(n[1], later - least));
     mt_finding_publish(search, &finding);
     return MT_OK;
 }
@@ -98,7 +101,7 @@ struct look {
     const struct mt_lives *lives;
     struct mt_arena *arena;
     const struct mt_symbols *symbols;
-    uint32_t offset;      /* the device's index of lives' step 0 */
+    struct mt_step_list steps;
     uint32_t begin, end;  /* steps that count: [begin, end) */
     struct mt_life *left; /* blocks alive when the last step begins, by line and step */
     uint32_t left_count;
@@ -309,7 +312,7 @@ static const char *label_of(const struct look *look, const struct line *line)
 
 static int64_t number_of(const struct look *look, uint32_t step)
 {
-    return look->search->device->steps[look->offset + step].step;
+    return look->steps.list[step].step;
 }
 
 static const char *tell_replaced(const struct look *look, const struct line *line,
@@ -344,23 +347,22 @@ static const char *tell_line(const struct look *look, const struct line *line)
 /* The largest need of a step when the last one begins, if all steps are like the earlier ones. */
 static uint64_t level(const struct look *look)
 {
-    const struct mt_device_report *device = look->search->device;
     uint64_t most = 0;
     uint32_t i;
 
-    for (i = look->offset + look->begin; i < device->step_count; i++)
-        most = mt_max_u64(most, mt_add_most_u64(device->steps[i].peak.allocated,
+    for (i = look->begin; i < look->steps.count; i++)
+        most = mt_max_u64(most, mt_add_most_u64(look->steps.list[i].peak.allocated,
                                                 mt_mul_most_u64(look->bytes_per_step,
-                                                                device->step_count - 1 - i)));
+                                                                look->steps.count - 1 - i)));
     return most;
 }
 
 /* From one step to the next; 0 if the trace has no times. */
 static uint64_t step_ns(const struct look *look)
 {
-    const struct mt_step_use *steps = look->search->device->steps;
-    const uint64_t begin_t_ns = steps[look->offset + look->begin].begin_t_ns,
-                   last_t_ns = steps[look->search->device->step_count - 1].begin_t_ns;
+    const struct mt_step_use *steps = look->steps.list;
+    const uint64_t begin_t_ns = steps[look->begin].begin_t_ns,
+                   last_t_ns = steps[look->steps.count - 1].begin_t_ns;
 
     return (last_t_ns - begin_t_ns) / (look->lives->step_count - 1 - look->begin);
 }
@@ -505,18 +507,18 @@ static enum mt_status find(struct mt_finding_search *search)
     struct look look = {.search = search,
                         .arena = &search->analysis->report->arena,
                         .symbols = &search->analysis->source->symbols,
-                        .offset = mt_first_step(report, device),
+                        .steps = mt_judged_steps(report, device),
                         .even = true};
     enum mt_status status;
 
-    if (device->step_count - look.offset < MT_GROWTH_MIN_STEPS)
+    if (look.steps.count < MT_GROWTH_MIN_STEPS)
         return MT_OK;
     mt_trend_fit(report, device, &look.trend);
     status = MT_OK;
     mt_finding_lives(search, &look.lives);
     if (look.lives->too_many)
         return MT_OK;
-    choose_steps(&look, device->step_count - look.offset);
+    choose_steps(&look, look.steps.count);
     search->growth =
         (struct mt_growth){.judged = true, .steps = look.end - look.begin, .stack = MT_NO_ID};
     if (!rises(&look, 0))

@@ -13,6 +13,7 @@
 
 #include "finding.h"
 #include "map.h"
+#include "report_query.h"
 #include "site.h"
 #include "units.h"
 
@@ -172,6 +173,7 @@ static bool is_bucket(const struct mt_finding_search *search, uint32_t stack)
 static enum mt_status find_kept_gradients(struct mt_finding_search *search)
 {
     const struct mt_device_report *device = search->device;
+    const struct mt_step_list steps = mt_judged_steps(search->analysis->report, device);
     struct mt_arena *arena = &search->analysis->report->arena;
     const uint64_t peak = device->allocated_peak.bytes;
     const struct mt_lives *lives;
@@ -211,9 +213,9 @@ static enum mt_status find_kept_gradients(struct mt_finding_search *search)
                                     "forward: zero_grad(set_to_none=False)",
                                     mt_format_bytes(n[0], kept),
                                     mt_format_percent(n[1], (double)kept / (double)peak));
-    evidence[0] = mt_arena_printf(
-        arena, "%s blocks of the first steps are still allocated in step %lld",
-        mt_format_count(n[0], blocks), (long long)device->steps[device->step_count - 1].step);
+    evidence[0] =
+        mt_arena_printf(arena, "%s blocks of the first steps are still allocated in step %lld",
+                        mt_format_count(n[0], blocks), (long long)steps.list[steps.count - 1].step);
     mt_finding_publish(search, &finding);
     return MT_OK;
 }

@@ -127,13 +127,13 @@ static void set_level(struct mt_trend *trend, const uint64_t *levels, uint32_t c
     free(rest);
 }
 
-static void fit_line(struct mt_trend *trend, const struct mt_device_report *device)
+static void fit_line(struct mt_trend *trend)
 {
     uint32_t count = trend->end - trend->begin, i;
     uint64_t *levels = mt_memory_zeroed((size_t)count + 1, sizeof *levels);
 
     for (i = 0; i < count; i++)
-        levels[i] = device->steps[trend->first + trend->begin + i].exit.allocated;
+        levels[i] = trend->steps[trend->begin + i].exit.allocated;
     mt_robust_slope(levels, count, &trend->bytes_per_step);
     set_level(trend, levels, count);
     trend->has_slope = true;
@@ -163,15 +163,16 @@ static enum mt_trend_verdict judge(const struct mt_trend *trend,
 void mt_trend_fit(const struct mt_report *report, const struct mt_device_report *device,
                   struct mt_trend *trend)
 {
-    *trend = (struct mt_trend){.first = mt_first_step(report, device)};
-    trend->count = device->step_count - trend->first;
+    struct mt_step_list steps = mt_judged_steps(report, device);
+
+    *trend = (struct mt_trend){.steps = steps.list, .count = steps.count};
     trend->begin = mt_warm_up_steps(trend->count);
     trend->end = trend->count;
-    if (trend->end && report->phases[device->steps[device->step_count - 1].phase].cut)
+    if (trend->end && report->phases[trend->steps[trend->count - 1].phase].cut)
         trend->end--;
     if (trend->count < MT_TREND_MIN_STEPS || trend->end < trend->begin + 2)
         return;
-    fit_line(trend, device);
+    fit_line(trend);
 }
 
 void mt_trend_make(const struct mt_report *report, const struct mt_device_report *device,
@@ -189,7 +190,6 @@ enum mt_growth_basis mt_growth_basis(const struct mt_report *report,
         return MT_GROWTH_JUDGED;
     if (!device->step_count)
         return MT_GROWTH_NO_STEPS;
-    return device->step_count - mt_first_step(report, device) < MT_GROWTH_MIN_STEPS
-               ? MT_GROWTH_FEW_STEPS
-               : MT_GROWTH_MANY_BLOCKS;
+    return mt_judged_steps(report, device).count < MT_GROWTH_MIN_STEPS ? MT_GROWTH_FEW_STEPS
+                                                                       : MT_GROWTH_MANY_BLOCKS;
 }

@@ -28,9 +28,10 @@ enum mt_trend_verdict {
 };
 
 struct mt_trend {
-    uint32_t first, count; /* the device's steps considered */
-    uint32_t begin, end;   /* indices in these (from 0): the steps of the slope, without warm-up and
-                              without a truncated last one */
+    const struct mt_step_use *steps; /* those considered: of one loop */
+    uint32_t count;
+    uint32_t begin, end; /* indices in these (from 0): the steps of the slope, without warm-up and
+                            without a truncated last one */
     bool has_slope;
     int64_t bytes_per_step; /* the slope */
     int64_t level_bytes;    /* of the line at `begin` */

@@ -313,16 +313,15 @@ struct mt_life mt_life_of_event(const struct mt_event *event, uint64_t bytes)
 }
 
 void mt_lives_begin(struct mt_lives *lives, const struct mt_report *report,
-                    const struct mt_device_report *device, uint32_t first_step, uint32_t most)
+                    struct mt_step_list steps, uint32_t most)
 {
     uint32_t i;
 
     memset(lives, 0, sizeof *lives);
     lives->most = most;
-    lives->begins =
-        mt_memory_zeroed((size_t)device->step_count - first_step + 1, sizeof *lives->begins);
-    for (i = first_step; i < device->step_count; i++)
-        lives->begins[lives->step_count++] = mt_step_begin(report, &device->steps[i]);
+    lives->begins = mt_memory_zeroed((size_t)steps.count + 1, sizeof *lives->begins);
+    for (i = 0; i < steps.count; i++)
+        lives->begins[lives->step_count++] = mt_step_begin(report, &steps.list[i]);
 }
 
 /* Number of steps that have begun at the event. */

@@ -9,7 +9,7 @@
 
 #include "event.h"
 #include "holding.h"
-#include "report.h"
+#include "report_query.h"
 #include "survey.h"
 
 /* Blocks and their segments at one instant: the reason why free memory cannot be released to the
@@ -130,12 +130,10 @@ struct mt_lives {
 /* The facts in the allocation event of a block: no end, no steps, no role. */
 struct mt_life mt_life_of_event(const struct mt_event *event, uint64_t bytes);
 
-/* Call it before the pass `blocks`, with the report's phases and the device's steps. Steps are
- * those of the device that the recorded history covers and that are consecutive; they have the
- * indices first_step, first_step + 1, ... of the device's steps. `most`: maximum number of
- * lives. */
+/* Call it before the pass `blocks`, with the report's phases and the steps of mt_judged_steps.
+ * `most`: maximum number of lives. */
 void mt_lives_begin(struct mt_lives *lives, const struct mt_report *report,
-                    const struct mt_device_report *device, uint32_t first_step, uint32_t most);
+                    struct mt_step_list steps, uint32_t most);
 
 /* Whether a step began between the two events. Ends must come in the order of events. */
 static inline bool mt_lives_outlived(struct mt_lives *lives, uint64_t birth_event,

@@ -160,6 +160,42 @@ static const struct mt_snapshot *find_snapshot(const struct mt_analysis *analysi
                    mt_snapshot_order);
 }
 
+/* Index of a step's loop, by its name; MT_NO_LOOP if it has none. */
+static uint32_t loop_index(const struct mt_report *report, const struct mt_phase *phase)
+{
+    for (uint32_t i = 0; phase->loop && i < report->loop_count; i++)
+        if (!strcmp(report->loops[i].name, phase->loop))
+            return i;
+    return MT_NO_LOOP;
+}
+
+static void fill_loops(struct mt_report *report)
+{
+    size_t capacity = 0;
+
+    for (uint32_t i = 0; i < report->phase_count; i++) {
+        const struct mt_phase *phase = &report->phases[i];
+        uint32_t loop = phase->is_step ? loop_index(report, phase) : MT_NO_LOOP;
+
+        if (!phase->is_step || !phase->loop)
+            continue;
+        if (loop == MT_NO_LOOP) {
+            struct mt_loop_use *more;
+
+            loop = report->loop_count++;
+            if (loop == capacity) {
+                capacity = 2 * capacity + 4;
+                more = mt_arena_array(&report->arena, capacity, sizeof *more);
+                if (loop)
+                    memcpy(more, report->loops, loop * sizeof *more);
+                report->loops = more;
+            }
+            report->loops[loop] = (struct mt_loop_use){.name = phase->loop};
+        }
+        report->loops[loop].steps++;
+    }
+}
+
 static void fill_phases(struct mt_analysis *analysis)
 {
     const struct mt_phases *phases = &analysis->survey.phases;
@@ -175,6 +211,7 @@ static void fill_phases(struct mt_analysis *analysis)
     report->phases_not_recorded = phases->not_recorded;
     for (uint32_t i = 0; i < phases->count; i++)
         report->step_count += phases->phases[i].is_step;
+    fill_loops(report);
 }
 
 static struct mt_peak peak_of(struct mt_analysis *analysis, struct mt_survey_device *device,
@@ -191,6 +228,52 @@ static struct mt_peak peak_of(struct mt_analysis *analysis, struct mt_survey_dev
     if (high->phase != MT_NO_PHASE)
         peak.step = analysis->survey.phases.phases[high->phase].step;
     return peak;
+}
+
+static uint64_t length_of(const struct mt_report *report, const struct mt_step_use *step)
+{
+    return mt_report_has_times(report) ? step->end_t_ns - step->begin_t_ns
+                                       : step->end_event - step->begin_event;
+}
+
+/* The loop that takes most time. The longest step of each does not count: it may compile, or load
+ * libraries. */
+static uint32_t longest_loop(const struct mt_report *report, const struct mt_device_report *out)
+{
+    struct length {
+        uint64_t sum, most;
+    } *lengths = mt_memory_zeroed((size_t)report->loop_count + 1, sizeof *lengths);
+    uint32_t best = 0;
+
+    for (uint32_t i = 0; i < out->step_count; i++) {
+        uint64_t length = length_of(report, &out->steps[i]);
+        struct length *of;
+
+        if (out->steps[i].loop == MT_NO_LOOP)
+            continue;
+        of = &lengths[out->steps[i].loop];
+        of->sum += mt_min_u64(length, of->most);
+        of->most = mt_max_u64(length, of->most);
+    }
+    for (uint32_t i = 1; i < report->loop_count; i++)
+        best = lengths[i].sum > lengths[best].sum ? i : best;
+    free(lengths);
+    return best;
+}
+
+/* What steps have in common is judged within one loop. */
+static void choose_loop(const struct mt_report *report, struct mt_arena *arena,
+                        struct mt_device_report *out)
+{
+    uint32_t best;
+
+    if (report->loop_count < 2)
+        return;
+    best = longest_loop(report, out);
+    out->loop_steps = mt_arena_array(arena, (size_t)out->step_count + 1, sizeof *out->loop_steps);
+    for (uint32_t i = 0; i < out->step_count; i++)
+        if (out->steps[i].loop == best)
+            out->loop_steps[out->loop_step_count++] = out->steps[i];
 }
 
 static void fill_uses(struct mt_analysis *analysis, struct mt_device_report *out,
@@ -211,6 +294,7 @@ static void fill_uses(struct mt_analysis *analysis, struct mt_device_report *out
         if (phase->is_step)
             out->steps[out->step_count++] =
                 (struct mt_step_use){.step = phase->step,
+                                     .loop = loop_index(analysis->report, phase),
                                      .phase = (int32_t)i,
                                      .begin_t_ns = phase->begin_t_ns,
                                      .end_t_ns = phase->end_t_ns,
@@ -222,6 +306,7 @@ static void fill_uses(struct mt_analysis *analysis, struct mt_device_report *out
                                      .peak_allocated_t_ns = use->peak_allocated_t_ns,
                                      .peak_allocated_event = use->peak_allocated_event};
     }
+    choose_loop(analysis->report, arena, out);
 }
 
 static void fill_instant(struct mt_analysis *analysis, struct mt_instant *instant, uint16_t device)

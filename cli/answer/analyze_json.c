@@ -250,6 +250,10 @@ static void add_steps(struct mt_json *json, const struct mt_report *report,
 
         mt_json_u64(json, "index", row.i);
         mt_json_step(json, "step", step->step);
+        if (step->loop != MT_NO_LOOP) {
+            mt_json_u64(json, "loop", step->loop);
+            mt_json_text(json, "loop_line", report->loops[step->loop].name);
+        }
         mt_json_text(json, "source", mt_phase_source_name(report->phases[step->phase].source));
         mt_json_u64(json, "begin_ns", step->begin_t_ns);
         mt_json_u64(json, "end_ns", step->end_t_ns);

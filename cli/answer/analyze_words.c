@@ -130,6 +130,31 @@ static size_t column_of(const struct mt_buf *out)
     return column;
 }
 
+/* "25 steps in 2 loops: 5 at bench.py:10, 20 at bench.py:16" */
+static void add_loops(const struct mt_reporter *reporter, size_t indent)
+{
+    enum { MOST = 4 };
+    const struct mt_report *report = reporter->report;
+    struct mt_buf line = {0};
+    uint32_t others = 0;
+
+    if (report->loop_count < 2)
+        return;
+    mt_buf_printf(&line, "%lld steps in %u loops: ", (long long)report->step_count,
+                  report->loop_count);
+    for (uint32_t i = 0; i < report->loop_count; i++) {
+        if (i < MOST)
+            mt_buf_printf(&line, "%s%u at %s", i ? ", " : "", report->loops[i].steps,
+                          report->loops[i].name);
+        else
+            others += report->loops[i].steps;
+    }
+    if (others)
+        mt_buf_printf(&line, ", %u in others", others);
+    mt_reporter_line(reporter, indent, line.data ? line.data : "");
+    mt_buf_release(&line);
+}
+
 void mt_reporter_title(const struct mt_reporter *reporter, size_t indent, const char *more)
 {
     const struct mt_report *report = reporter->report;
@@ -169,4 +194,5 @@ void mt_reporter_title(const struct mt_reporter *reporter, size_t indent, const 
         mt_buf_add_char(reporter->out, '\n');
     }
     mt_buf_release(&line);
+    add_loops(reporter, indent);
 }

@@ -439,7 +439,7 @@ static void draw(struct mt_drawing *drawing, struct mt_trend_layout *layout, con
 /* Returns true if there are at least five steps. */
 static bool has_trend(const struct mt_report *report, const struct mt_device_report *device)
 {
-    return device && device->step_count - mt_first_step(report, device) >= MT_TREND_MIN_STEPS;
+    return device && mt_judged_steps(report, device).count >= MT_TREND_MIN_STEPS;
 }
 
 static void draw_chart(const struct mt_report *report, const struct mt_device_report *device,
@@ -454,7 +454,7 @@ static void draw_chart(const struct mt_report *report, const struct mt_device_re
     mt_drawing_init(drawing, width, mt_chart_frame_height(options->height, STANDARD_HEIGHT),
                     "trend");
     if (layout.trend.count)
-        layout.steps = device->steps + layout.trend.first;
+        layout.steps = layout.trend.steps;
     if (width < MT_NARROW_WIDTH && layout.trend.count)
         height = NARROW_HEIGHT + trend_side_height(drawing, &layout, width - 2 * MT_MARGIN);
     drawing->height = mt_chart_frame_height(options->height, height);

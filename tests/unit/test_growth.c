@@ -354,6 +354,67 @@ static void few_steps_are_no_evidence(void **unused)
     expect_nothing();
 }
 
+/* One call of a model at that line of the program, which keeps some of it. */
+static void call(const char *line, uint64_t kept_bytes)
+{
+    const char *const parts[] = {"model.py:forward:5", "model.py:forward:9"};
+    char stack[160];
+    uint64_t first;
+
+    snprintf(stack, sizeof stack, "%s < torch/nn/modules/module.py:_call_impl:1 < %s", parts[0],
+             line);
+    first = take(stack, 4 * MT_MIB);
+    snprintf(stack, sizeof stack, "%s < torch/nn/modules/module.py:_call_impl:1 < %s", parts[1],
+             line);
+    if (kept_bytes)
+        (void)take(stack, kept_bytes);
+    else
+        give(take(stack, MT_MIB));
+    give(first);
+}
+
+/* The warm-up is another loop than the one that leaks. */
+static void growth_is_of_one_loop(void **unused)
+{
+    const struct mt_finding *finding;
+    struct mt_report *report;
+
+    (void)unused;
+    program_begin();
+    for (int i = 0; i < 12; i++)
+        call("bench.py:main:10", 0);
+    for (int i = 0; i < STEPS; i++)
+        call("bench.py:main:16", 2 * MT_MIB);
+    report = program_report();
+    assert_int_equal(report->loop_count, 2);
+    assert_string_equal(report->loops[0].name, "bench.py:10");
+    assert_int_equal(report->loops[0].steps, 12);
+    assert_string_equal(report->loops[1].name, "bench.py:16");
+    assert_int_equal(report->loops[1].steps, STEPS);
+    assert_int_equal(report->devices[0].steps[11].loop, 0);
+    assert_int_equal(report->devices[0].steps[12].loop, 1);
+    finding = finding_of(report, "growth");
+    assert_non_null(finding);
+    assert_int_equal(finding->bytes, 13 * 2 * MT_MIB); /* of steps 17 to 29 */
+    program_end(report);
+}
+
+/* The names of loops that call one function are those of the lines that call it. */
+static void loops_around_one_function(void **unused)
+{
+    struct mt_report *report;
+
+    (void)unused;
+    program_begin();
+    for (int i = 0; i < 6; i++)
+        call(i < 3 ? "bench.py:run:3 < bench.py:main:10" : "bench.py:run:3 < bench.py:main:16", 0);
+    report = program_report();
+    assert_int_equal(report->loop_count, 2);
+    assert_string_equal(report->loops[0].name, "bench.py:10");
+    assert_string_equal(report->loops[1].name, "bench.py:16");
+    program_end(report);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -373,6 +434,8 @@ int main(void)
         cmocka_unit_test(blocks_that_replace_most_of_others_are_no_growth),
         cmocka_unit_test(scalars_are_not_reported),
         cmocka_unit_test(few_steps_are_no_evidence),
+        cmocka_unit_test(growth_is_of_one_loop),
+        cmocka_unit_test(loops_around_one_function),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
