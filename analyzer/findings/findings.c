@@ -95,6 +95,7 @@ const char *mt_nothing_found(struct mt_arena *arena, const struct mt_report *rep
     ROW(kept_forward)                                                                              \
     ROW(earlier_results)                                                                           \
     ROW(attention_matrices)                                                                        \
+    ROW(waiting_frees)                                                                             \
     ROW(cached_memory)
 
 #define DECLARE(name)  extern const struct mt_finding_ops mt_finding_##name;

@@ -334,6 +334,7 @@ static void report_reserved(const struct mt_reporter *reporter)
 {
     const struct mt_device_report *device = reporter->device;
     const struct mt_peak *most = &device->reserved_peak;
+    const uint64_t waiting = mt_sub_or_0_u64(most->then.active, most->then.allocated);
     const char *in = mt_reporter_in(reporter, most->phase, most->step);
     char bytes[MT_UNITS_TEXT], exact[MT_UNITS_TEXT], unused[MT_UNITS_TEXT];
     char share[MT_UNITS_TEXT];
@@ -345,6 +346,9 @@ static void report_reserved(const struct mt_reporter *reporter)
         mt_buf_printf(&line, ", %s of it (%s) unused",
                       mt_format_bytes(unused, most->bytes - most->then.allocated),
                       mt_format_percent(share, device->fragmentation_at_reserved_peak));
+    if (waiting > most->bytes / 20)
+        mt_buf_printf(&line, " (%s was freed and waits for a stream)",
+                      mt_format_bytes(unused, waiting));
     if (device->peak_orders)
         add_peak_range(&line, device->peak_orders->reserved_low_bytes,
                        device->peak_orders->reserved_high_bytes, device->peak_orders->order_count);

@@ -348,6 +348,38 @@ static void a_cache_that_no_step_needs_is_found(void **unused)
     expect_nothing("cached-memory");
 }
 
+/* Three blocks of 100 MiB in turn; each waits until the last was requested, if `waits` is set. */
+static void free_in_turn(bool waits, const char *line)
+{
+    uint64_t addr[3];
+
+    program_begin();
+    program.source.source.header.has_free_completed = true;
+    (void)take("model.py:init:1", 100 * MT_MIB);
+    for (unsigned i = 0; i < 3; i++) {
+        addr[i] = take(line, 100 * MT_MIB);
+        program_add(MT_EVENT_FREE_REQUESTED,
+                    (struct mt_event){.addr = addr[i], .name = MT_NO_ID, .stack = MT_NO_ID});
+        for (unsigned j = waits ? 0 : i; j <= i && (!waits || i == 2); j++)
+            program_add(MT_EVENT_FREE_COMPLETED,
+                        (struct mt_event){.addr = addr[j], .name = MT_NO_ID, .stack = MT_NO_ID});
+    }
+}
+
+static void frees_that_wait_for_a_stream_are_found(void **unused)
+{
+    (void)unused;
+    free_in_turn(true, "train.py:load:3");
+    expect_finding("waiting-for-stream", 200 * MT_MIB);
+    free_in_turn(false, "train.py:load:3");
+    expect_nothing("waiting-for-stream");
+    free_in_turn(true, NULL);
+    expect_nothing("waiting-for-stream");
+    free_in_turn(true, "train.py:load:3"); /* completed frees were not recorded */
+    program.source.source.header.has_free_completed = false;
+    expect_nothing("waiting-for-stream");
+}
+
 /* A request that failed at the end of the run. */
 static const struct mt_finding *refused(uint64_t bytes, struct mt_report **report)
 {
@@ -401,6 +433,7 @@ int main(void)
         cmocka_unit_test(with_a_history_idle_memory_is_not_reported),
         cmocka_unit_test(a_cache_that_no_step_needs_is_found),
         cmocka_unit_test(a_size_that_no_device_has_is_wrong),
+        cmocka_unit_test(frees_that_wait_for_a_stream_are_found),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
