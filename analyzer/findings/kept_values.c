@@ -41,6 +41,8 @@ struct look_kept_forward {
     uint32_t count;
     uint64_t bytes, blocks;
     const struct line *largest;
+    struct mt_map stacks;   /* of these blocks */
+    uint64_t earlier_bytes; /* of calls before, by the same stacks */
 };
 
 /* The outermost range that it is in. */
@@ -51,12 +53,47 @@ static int32_t root_of(const struct mt_report *report, int32_t phase)
     return phase;
 }
 
-static bool is_kept(const struct mt_report *report, const struct mt_instant *peak,
-                    const struct mt_holding *holding)
+/* State and gradients in addition to the parameters: a backward pass follows. */
+static bool trains(const struct mt_device_report *device)
+{
+    const uint64_t *bytes = device->peak_role_bytes;
+
+    return bytes[MT_ROLE_OPTIMIZER_STATE] + bytes[MT_ROLE_GRADIENTS] >
+           bytes[MT_ROLE_PARAMETERS] / 2;
+}
+
+/* The event with which the call at the peak begins: that of its step, or of the last forward pass,
+ * because a loss may follow in a range of its own or in none. */
+static uint64_t begin_of_call(const struct mt_report *report, const struct mt_device_report *device)
+{
+    int32_t root = root_of(report, device->instants[0].phase);
+    uint64_t begin = UINT64_MAX;
+
+    if (root != MT_NO_PHASE && mt_phase_kind_of(report->phases[root].name) != MT_PHASE_LOSS)
+        return report->phases[root].begin_event;
+    if (trains(device)) /* then memory rises further in the backward pass that follows */
+        return begin;
+    for (uint32_t i = 0; i < report->phase_count; i++) {
+        const struct mt_phase *phase = &report->phases[i];
+
+        if (phase->parent == MT_NO_PHASE && phase->begin_event <= device->allocated_peak.event &&
+            mt_phase_kind_of(phase->name) == MT_PHASE_FORWARD &&
+            (begin == UINT64_MAX || phase->begin_event > begin))
+            begin = phase->begin_event;
+    }
+    return begin;
+}
+
+static bool is_kept(const struct mt_holding *holding)
 {
     return holding->role == MT_ROLE_ACTIVATIONS && holding->stack != MT_NO_ID &&
-           holding->phase != MT_NO_PHASE &&
-           root_of(report, holding->phase) == root_of(report, peak->phase);
+           holding->phase != MT_NO_PHASE;
+}
+
+static bool is_of_call(const struct mt_report *report, const struct mt_holding *holding,
+                       uint64_t begin)
+{
+    return report->phases[root_of(report, holding->phase)].begin_event >= begin;
 }
 
 static void add(struct look_kept_forward *look, struct mt_site site,
@@ -66,6 +103,7 @@ static void add(struct look_kept_forward *look, struct mt_site site,
 
     look->bytes += holding->bytes;
     look->blocks += holding->blocks;
+    mt_map_put(&look->stacks, holding->stack, 1);
     while (at < look->count &&
            (look->lines[at].site.frame != site.frame || look->lines[at].site.own != site.own))
         at++;
@@ -84,28 +122,20 @@ static bool is_graph(const struct look_kept_forward *look)
            look->largest->bytes <= look->bytes / MAX_LEAD;
 }
 
-/* State and gradients in addition to the parameters: a backward pass follows. */
-static bool trains(const struct mt_device_report *device)
-{
-    const uint64_t *bytes = device->peak_role_bytes;
-
-    return bytes[MT_ROLE_OPTIMIZER_STATE] + bytes[MT_ROLE_GRADIENTS] >
-           bytes[MT_ROLE_PARAMETERS] / 2;
-}
-
 static void say_kept_forward(struct mt_finding_search *search, const struct look_kept_forward *look)
 {
     struct mt_arena *arena = &search->analysis->report->arena;
-    const uint64_t peak = search->device->allocated_peak.bytes;
+    const uint64_t peak = search->device->allocated_peak.bytes,
+                   bytes = look->bytes + look->earlier_bytes;
     const char *label =
         mt_site_text(arena, &search->analysis->source->symbols, look->largest->site);
-    const char *evidence[1];
+    const char *evidence[2];
     char n[2][MT_UNITS_TEXT];
     struct mt_finding finding = {.id = "kept-forward",
                                  .severity = "info",
-                                 .bytes = look->bytes,
+                                 .bytes = bytes,
                                  .evidence = evidence,
-                                 .evidence_count = 1};
+                                 .evidence_count = look->earlier_bytes ? 2 : 1};
 
     finding.advice =
         trains(search->device)
@@ -113,38 +143,57 @@ static void say_kept_forward(struct mt_finding_search *search, const struct look
             : "if no backward pass follows, call the model under torch.no_grad() or "
               "torch.inference_mode(), which keep none of them; otherwise torch.utils.checkpoint "
               "around the modules that make them";
+    if (look->earlier_bytes)
+        finding.advice = mt_arena_printf(
+            arena, "%s; delete results (del out, loss) before the next call", finding.advice);
     finding.title = mt_arena_printf(
         arena, "%s (%s) of the peak: activations that forward keeps; no backward pass was recorded",
-        mt_format_bytes(n[0], look->bytes),
-        mt_format_percent(n[1], (double)look->bytes / (double)peak));
+        mt_format_bytes(n[0], bytes), mt_format_percent(n[1], (double)bytes / (double)peak));
     evidence[0] =
         mt_arena_printf(arena, "%s blocks from %u%s lines; the line with most bytes is %s: %s",
                         mt_format_count(n[0], look->blocks), look->count,
                         look->count == MAX_LINES ? " or more" : "", label,
                         mt_format_bytes(n[1], look->largest->bytes));
+    evidence[1] = mt_arena_printf(
+        arena, "%s of it belongs to earlier calls, whose results still exist in this call",
+        mt_format_bytes(n[0], look->earlier_bytes));
     mt_finding_publish(search, &finding);
+}
+
+/* Returns true if the call at the peak keeps a graph that matters. The caller releases
+ * look->stacks. */
+static bool keeps_graph(const struct mt_finding_search *search, struct look_kept_forward *look)
+{
+    const struct mt_device_report *device = search->device;
+    const struct mt_report *report = search->analysis->report;
+    const struct mt_instant *at = device->instants;
+    const uint64_t peak = device->allocated_peak.bytes;
+    uint64_t begin, bytes;
+
+    if (report->saw_backward || report->is_driver_level || !device->instant_count)
+        return false;
+    begin = begin_of_call(report, device);
+    for (uint32_t i = 0; i < at->holding_count; i++)
+        if (is_kept(&at->holdings[i]) && is_of_call(report, &at->holdings[i], begin))
+            add(look, mt_site_table_at(&search->analysis->attribution.sites, at->holdings[i].stack),
+                &at->holdings[i]);
+    if (!is_graph(look))
+        return false;
+    for (uint32_t i = 0; i < at->holding_count; i++)
+        if (is_kept(&at->holdings[i]) && !is_of_call(report, &at->holdings[i], begin) &&
+            mt_map_get(&look->stacks, at->holdings[i].stack) != MT_MAP_NONE)
+            look->earlier_bytes += at->holdings[i].bytes;
+    bytes = look->bytes + look->earlier_bytes;
+    return mt_finding_matters(bytes, peak) && bytes >= peak / KEPT_FORWARD_MIN_SHARE;
 }
 
 static enum mt_status find_kept_forward(struct mt_finding_search *search)
 {
-    const struct mt_device_report *device = search->device;
-    const struct mt_report *report = search->analysis->report;
-    const uint64_t peak = device->allocated_peak.bytes;
     struct look_kept_forward look = {.count = 0};
 
-    if (report->saw_backward || report->is_driver_level || !device->instant_count)
-        return MT_OK;
-    for (uint32_t i = 0; i < device->instants[0].holding_count; i++) {
-        const struct mt_holding *holding = &device->instants[0].holdings[i];
-
-        if (is_kept(report, &device->instants[0], holding))
-            add(&look, mt_site_table_at(&search->analysis->attribution.sites, holding->stack),
-                holding);
-    }
-    if (!is_graph(&look))
-        return MT_OK;
-    if (mt_finding_matters(look.bytes, peak) && look.bytes >= peak / KEPT_FORWARD_MIN_SHARE)
+    if (keeps_graph(search, &look))
         say_kept_forward(search, &look);
+    mt_map_release(&look.stacks);
     return MT_OK;
 }
 
@@ -458,8 +507,14 @@ static enum mt_status find_earlier_results(struct mt_finding_search *search)
     const struct mt_instant *peak = device->instants;
     const uint64_t least = device->allocated_peak.bytes / 1000;
     struct look_earlier_results look = {.bytes = 0};
+    struct look_kept_forward graph = {.count = 0};
+    bool is_told; /* results are part of the graph that kept-forward reports */
 
     if (report->saw_backward || report->is_driver_level || !device->instant_count)
+        return MT_OK;
+    is_told = keeps_graph(search, &graph) && graph.earlier_bytes;
+    mt_map_release(&graph.stacks);
+    if (is_told)
         return MT_OK;
     /* Sorted by size: at most a thousand are compared with all others. */
     for (uint32_t i = 0; i < peak->holding_count && peak->holdings[i].bytes > least; i++) {

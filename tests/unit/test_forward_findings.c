@@ -43,12 +43,11 @@ static void namesakes_are_no_loss(void **state)
 
 /* A forward pass of `layers`, each called from its own line. Each keeps the blocks of `lines`
  * lines, 20 MiB each. */
-static void forward_alone(uint32_t layers, uint32_t lines)
+static void call_of_layers(uint32_t layers, uint32_t lines)
 {
     char line[64];
     uint32_t i, j;
 
-    begin();
     phase_begins("forward");
     for (i = 0; i < layers; i++)
         for (j = 0; j < lines; j++) {
@@ -56,6 +55,12 @@ static void forward_alone(uint32_t layers, uint32_t lines)
             (void)take(line, 20 * MT_MIB);
         }
     phase_ends("forward");
+}
+
+static void forward_alone(uint32_t layers, uint32_t lines)
+{
+    begin();
+    call_of_layers(layers, lines);
 }
 
 static void blocks_that_forward_keeps_are_found(void **unused)
@@ -106,6 +111,34 @@ static void activations_beside_steps_may_not_wait(void **unused)
     expect_nothing("held-activations");
 }
 
+/* The loss has a range of its own, and the peak. */
+static void the_loss_belongs_to_the_forward_pass_before(void **unused)
+{
+    (void)unused;
+    forward_alone(6, 5);
+    phase_begins("loss");
+    (void)take("train.py:loss_of:7", 10 * MT_MIB);
+    phase_ends("loss");
+    expect_finding("kept-forward", 610 * MT_MIB);
+}
+
+/* Results of the call before exist while this one runs: its graph counts once. */
+static void the_graph_of_the_call_before_is_named(void **unused)
+{
+    struct mt_report *report;
+
+    (void)unused;
+    forward_alone(6, 5);
+    call_of_layers(6, 5);
+    report = program_report();
+    assert_int_equal(finding_of(report, "kept-forward")->bytes, 1200 * MT_MIB);
+    assert_true(has_evidence(
+        finding_of(report, "kept-forward"),
+        "600 MiB of it belongs to earlier calls, whose results still exist in this call"));
+    assert_null(finding_of(report, "earlier-results"));
+    program_end(report);
+}
+
 static const char *advice_of_forward(struct mt_report **report)
 {
     const struct mt_finding *finding;
@@ -131,6 +164,14 @@ static void training_needs_blocks_that_forward_keeps(void **unused)
     program.events[0].stack = program_stack("torch/optim/adam.py:_init_group:5");
     assert_null(strstr(advice_of_forward(&report), "torch.no_grad()"));
     program_end(report);
+    forward_alone(6, 5);
+    phase_begins("loss");
+    (void)take("train.py:loss_of:7", 10 * MT_MIB);
+    phase_ends("loss");
+    program.source.source.header.starts_in_middle = true;
+    program.events[0].flags = MT_EVENT_INITIAL;
+    program.events[0].stack = program_stack("torch/optim/adam.py:_init_group:5");
+    expect_nothing("kept-forward");
 }
 
 /* Keys and values come from two lines, whatever the number of layers. */
@@ -418,6 +459,8 @@ int main(void)
         cmocka_unit_test(activations_wait_without_steps),
         cmocka_unit_test(activations_beside_steps_may_not_wait),
         cmocka_unit_test(blocks_that_forward_keeps_are_found),
+        cmocka_unit_test(the_loss_belongs_to_the_forward_pass_before),
+        cmocka_unit_test(the_graph_of_the_call_before_is_named),
         cmocka_unit_test(training_needs_blocks_that_forward_keeps),
         cmocka_unit_test(a_cache_is_no_graph),
         cmocka_unit_test(blocks_for_a_recorded_backward_are_not_reported),
