@@ -211,6 +211,8 @@ static enum mt_status read_all(struct mt_source *source, struct mt_work_interval
     return mt_source_rewind(source, error);
 }
 
+#define MAX_LOOPS 256 /* with names */
+
 struct layer {
     struct mt_source *source;
     const struct mt_work_intervals *intervals;
@@ -323,17 +325,29 @@ static uint8_t source_of_steps(const struct mt_work_intervals *intervals)
     return intervals->has_engine ? MT_PHASE_THREADS : MT_PHASE_SCOPES;
 }
 
-/* "train.py:41" for each loop, if steps belong to several. */
+/* Whether steps belong to several loops. If nearly each step has a loop of its own, the lines are
+ * not those of loops. */
+static bool has_loops(const struct mt_step_groups *groups)
+{
+    bool *seen = mt_memory_zeroed(groups->loops.count + 1, sizeof *seen);
+    size_t count = 0;
+
+    for (size_t i = 0; i < groups->step_count; i++) {
+        count += !seen[groups->steps[i].loop];
+        seen[groups->steps[i].loop] = true;
+    }
+    free(seen);
+    return count >= 2 && count <= groups->step_count / 2 && groups->loops.count <= MAX_LOOPS;
+}
+
+/* "train.py:41" for each loop, if there are several. */
 static void name_loops(struct layer *layer)
 {
     const struct mt_symbols *symbols = &layer->source->symbols;
     const struct mt_step_groups *groups = layer->groups;
-    uint32_t first = groups->step_count ? groups->steps[0].loop : 0, *lines;
-    bool several = false;
+    uint32_t *lines;
 
-    for (size_t i = 0; i < groups->step_count; i++)
-        several |= groups->steps[i].loop != first;
-    if (!several)
+    if (!has_loops(groups))
         return;
     lines = mt_step_loops_lines(&groups->loops, &layer->intervals->places);
     layer->loop_names = lines;

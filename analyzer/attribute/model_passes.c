@@ -81,23 +81,19 @@ static bool turns_in_forward(struct mt_model_passes *passes, enum mt_line_move m
     return true;
 }
 
-static bool turns(struct mt_model_passes *passes, uint32_t line, struct mt_pass_turn *turn)
+static bool turns(struct mt_model_passes *passes, enum mt_line_move move,
+                  const struct mt_line_parting *parting, struct mt_pass_turn *turn)
 {
-    struct mt_line_parting parting;
-    enum mt_line_move move = mt_line_move_between(passes->places, passes->line, line, &parting);
-
-    if (move == MT_LINE_SAME)
-        parting.to = line;
-    else if (move == MT_LINE_IN || move == MT_LINE_OUT)
+    if (move == MT_LINE_IN)
         return false;
     if (move == MT_LINE_CALLEES)
-        return is_called_before(passes, &parting) && turns_around(passes, parting.to, turn);
-    if (mt_line_is_of_forward(passes->places, parting.to))
-        return turns_in_forward(passes, move, &parting, turn);
+        return is_called_before(passes, parting) && turns_around(passes, parting->to, turn);
+    if (mt_line_is_of_forward(passes->places, parting->to))
+        return turns_in_forward(passes, move, parting, turn);
     if (move != MT_LINE_BACK)
         return false;
-    turn->turn = mt_loop_places_at(passes->places, parting.to);
-    turn->turn.from = mt_loop_places_at(passes->places, parting.from).line;
+    turn->turn = mt_loop_places_at(passes->places, parting->to);
+    turn->turn.from = mt_loop_places_at(passes->places, parting->from).line;
     return true;
 }
 
@@ -110,38 +106,39 @@ static void leave(struct mt_model_passes *passes)
     passes->left = true;
 }
 
-bool mt_model_passes_move(struct mt_model_passes *passes, uint32_t line, bool is_free,
-                          struct mt_pass_turn *turn)
+static void go_to(struct mt_model_passes *passes, uint32_t line)
 {
-    struct mt_line_parting parting;
-    bool is_turn;
-    uint32_t site;
+    uint32_t site = mt_line_of_program(passes->places, line);
 
-    passes->moved = false;
-    *turn = (struct mt_pass_turn){.turn.body = MT_NO_ID, .call = MT_NO_ID};
-    if (line == MT_NO_ID)
-        return false;
-    if (passes->has_line && passes->line != line) {
-        enum mt_line_move move = mt_line_move_between(passes->places, passes->line, line, &parting);
-
-        if (move == MT_LINE_OUT ||
-            (is_free && move != MT_LINE_IN && !mt_line_is_of_forward(passes->places, parting.to)))
-            leave(passes);
-        if (move == MT_LINE_OUT)
-            return false;
-    }
-    if (is_free)
-        return false;
-    is_turn = passes->has_line && turns(passes, line, turn);
-    if (!passes->has_line || passes->line != line) {
-        site = mt_line_of_program(passes->places, line);
-        passes->moved = passes->has_line && site != passes->site;
-        passes->site = site;
-    }
+    passes->moved = passes->has_line && site != passes->site;
+    passes->site = site;
     passes->has_line = true;
     passes->line = line;
     passes->left = false;
     note_line(passes, line);
+}
+
+bool mt_model_passes_move(struct mt_model_passes *passes, uint32_t line, bool is_free,
+                          struct mt_pass_turn *turn)
+{
+    struct mt_line_parting parting = {line, line};
+    enum mt_line_move move = MT_LINE_SAME;
+    bool is_turn;
+
+    passes->moved = false;
+    *turn = (struct mt_pass_turn){.turn.body = MT_NO_ID, .call = MT_NO_ID};
+    if (line == MT_NO_ID || (passes->has_line && passes->line == line && !passes->left))
+        return false;
+    if (passes->has_line && passes->line != line)
+        move = mt_line_move_between(passes->places, passes->line, line, &parting);
+    if (move == MT_LINE_OUT ||
+        (is_free && (move == MT_LINE_ON || move == MT_LINE_BACK || move == MT_LINE_CALLEES) &&
+         !mt_line_is_of_forward(passes->places, parting.to)))
+        leave(passes);
+    if (move == MT_LINE_OUT || is_free)
+        return false;
+    is_turn = passes->has_line && turns(passes, move, &parting, turn);
+    go_to(passes, line);
     return is_turn;
 }
 

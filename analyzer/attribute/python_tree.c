@@ -89,6 +89,7 @@ void mt_loop_places_release(struct mt_loop_places *places)
     free(places->place);
     free(places->line);
     free(places->model);
+    free(places->program);
     free(places->used);
     memset(places, 0, sizeof *places);
 }
@@ -189,9 +190,22 @@ static bool is_line(const struct mt_loop_places *places, const struct mt_stack_k
             (mt_stack_kind(kinds, id) & MT_STACK_KIND_MASK) == MT_PHASE_UNKNOWN);
 }
 
+/* `plumbing`, by frame: 0 = not judged, 1 = no, 2 = yes. Judging reads texts. */
+static bool is_of_program(const struct mt_loop_places *places, uint8_t *plumbing, uint32_t id)
+{
+    uint32_t frame = places->symbols->stacks[id].frame;
+
+    if (places->model[id] != BESIDE_MODEL || frame >= places->symbols->frame_count)
+        return false;
+    if (!plumbing[frame])
+        plumbing[frame] = mt_frame_is_plumbing(places->symbols, frame) ? 2 : 1;
+    return plumbing[frame] == 1;
+}
+
 static void find_lines(struct mt_loop_places *places, const struct mt_stack_kinds *kinds)
 {
     struct mt_map forwards = {0};
+    uint8_t *plumbing = mt_memory_zeroed((size_t)places->symbols->frame_count + 1, 1);
 
     find_forwards(places, kinds, &forwards);
     for (uint32_t id = 0; id < places->count; id++) {
@@ -202,12 +216,16 @@ static void find_lines(struct mt_loop_places *places, const struct mt_stack_kind
             continue;
         }
         places->model[id] = find_model(places, kinds, &forwards, id);
+        places->program[id] = is_of_program(places, plumbing, id) ? id
+                              : node->parent == MT_NO_ID          ? MT_NO_ID
+                                                                  : places->program[node->parent];
         if (is_line(places, kinds, id))
             places->line[id] = id;
         else
             places->line[id] = node->parent == MT_NO_ID ? MT_NO_ID : places->line[node->parent];
     }
     mt_map_release(&forwards);
+    free(plumbing);
 }
 
 /* Places of a program that trains: lines of bodies that do different parts of the work. */
@@ -240,6 +258,8 @@ void mt_loop_places_find(struct mt_loop_places *places, const struct mt_stack_ki
     free(places->place);
     free(places->line);
     free(places->model);
+    free(places->program);
+    places->program = mt_memory_new(bytes);
     places->place = mt_memory_new(bytes);
     places->line = mt_memory_new(bytes);
     places->model = mt_memory_zeroed((size_t)places->count + 1, 1);
@@ -253,15 +273,6 @@ void mt_loop_places_find(struct mt_loop_places *places, const struct mt_stack_ki
 bool mt_line_is_of_forward(const struct mt_loop_places *places, uint32_t line)
 {
     return places->model[line] == MODEL_BODY;
-}
-
-uint32_t mt_line_of_program(const struct mt_loop_places *places, uint32_t node)
-{
-    while (node != MT_NO_ID &&
-           (places->model[node] != BESIDE_MODEL ||
-            mt_frame_is_plumbing(places->symbols, places->symbols->stacks[node].frame)))
-        node = places->tree.nodes[node].parent;
-    return node;
 }
 
 uint64_t mt_line_body(const struct mt_loop_places *places, uint32_t node)

@@ -54,7 +54,8 @@ struct mt_loop_places {
 
     /* PRIVATE */
     struct mt_python_tree tree;
-    uint8_t *model; /* by node: where it is relative to a model */
+    uint8_t *model;    /* by node: where it is relative to a model */
+    uint32_t *program; /* by node: the innermost line of the program around it, MT_NO_ID */
 };
 
 /* The bit of a kind in `used`. */
@@ -119,8 +120,11 @@ enum mt_line_move mt_line_move_between(const struct mt_loop_places *places, uint
 bool mt_line_is_of_forward(const struct mt_loop_places *places, uint32_t line);
 
 /* The innermost line of the program around a node: not of a model, and not of plumbing. MT_NO_ID:
- * none. O(depth). */
-uint32_t mt_line_of_program(const struct mt_loop_places *places, uint32_t node);
+ * none. */
+static inline uint32_t mt_line_of_program(const struct mt_loop_places *places, uint32_t node)
+{
+    return node == MT_NO_ID ? MT_NO_ID : places->program[node];
+}
 
 /* The function that a node is in, and from where it was called. */
 uint64_t mt_line_body(const struct mt_loop_places *places, uint32_t node);

@@ -133,6 +133,8 @@ static bool updates_show(const struct mt_step_groups *groups)
     return any && last * 2 >= turns;
 }
 
+#define MAX_CALLS_AGAIN 64 /* more pairs of lines: the program has no such loops */
+
 /* Whether a loop turns around both lines. */
 static bool is_enclosed(const struct mt_work_intervals *intervals,
                         const struct mt_line_parting *parting)
@@ -170,7 +172,7 @@ static void find_calls_again(struct mt_work_intervals *intervals)
             continue;
         enclosed = mt_map_get(&known, key);
         if (enclosed == MT_MAP_NONE) {
-            enclosed = is_enclosed(intervals, &interval->parting);
+            enclosed = known.count >= MAX_CALLS_AGAIN || is_enclosed(intervals, &interval->parting);
             mt_map_put(&known, key, enclosed);
         }
         interval->again = !enclosed;

@@ -6,7 +6,11 @@
 #include "process_memory.h"
 #include "step_loops.h"
 
-#define MAX_LOOPS 256 /* more lines to which control returns: no loops are inferred */
+/* Bounds of the work for hostile or strange input: if there are more, no loops are inferred. */
+#define MAX_LOOPS 4096       /* pairs of lines between which control returns */
+#define MAX_PAIRS (1u << 22) /* of these with lines of passes */
+#define MAX_CALLS 256        /* loops that call a model */
+#define MAX_DEPTH 256        /* callers that are tried for a name */
 
 /* Turns from one line to another. Neighbors of one first line become one loop. */
 struct search {
@@ -83,6 +87,22 @@ static void gather(struct search *search)
         search->has_forward |= !is_taken && is_forward(interval);
     }
     mt_map_release(&turns);
+}
+
+/* Keeps the loops that call a model, if any does. Returns false if there are too many. */
+static bool keep_calls(struct search *search)
+{
+    size_t kept = 0;
+
+    if (search->count > MAX_LOOPS || search->count * search->lines.count > MAX_PAIRS)
+        return false;
+    if (!search->has_forward)
+        return true;
+    for (size_t i = 0; i < search->count; i++)
+        if (has_line(search, &search->lines, &search->all[i]))
+            search->all[kept++] = search->all[i];
+    search->count = kept;
+    return kept <= MAX_CALLS;
 }
 
 static int by_lines(const void *a, const void *b)
@@ -222,10 +242,10 @@ static void choose(struct search *search)
                 (next == search->count || is_outer(search, &search->all[i], &search->all[next])))
                 next = i;
         seen[next] = true;
-        search->chosen[next] =
-            search->all[next].turns >= 2 && has_line(search, &search->lines, &search->all[next]) &&
-            !has_line(search, &search->taken_lines, &search->all[next]) &&
-            !only_repeats(search, &search->all[next]) && !is_in_chosen(search, &search->all[next]);
+        search->chosen[next] = search->all[next].turns >= 2 &&
+                               !has_line(search, &search->taken_lines, &search->all[next]) &&
+                               !is_in_chosen(search, &search->all[next]) &&
+                               !only_repeats(search, &search->all[next]);
     }
     free(seen);
 }
@@ -286,7 +306,7 @@ void mt_step_loops_find(struct mt_step_loops *loops, const struct mt_work_interv
     memset(loops, 0, sizeof *loops);
     loops->of = mt_memory_zeroed(intervals->count + 1, sizeof *loops->of);
     gather(&search);
-    if (search.count && search.count <= MAX_LOOPS) {
+    if (keep_calls(&search) && search.count) {
         qsort(search.all, search.count, sizeof *search.all, by_lines);
         join(&search);
         search.chosen = mt_memory_zeroed(search.count, sizeof *search.chosen);
@@ -329,7 +349,7 @@ uint32_t *mt_step_loops_lines(const struct mt_step_loops *loops,
 
     for (size_t i = 0; i < loops->count; i++)
         lines[i] = loops->list[i].at;
-    for (uint32_t depth = 0; any && depth < MAX_LOOPS; depth++) {
+    for (uint32_t depth = 0; any && depth < MAX_DEPTH; depth++) {
         any = false;
         for (size_t i = 0; i < loops->count; i++) {
             alike[i] = false;

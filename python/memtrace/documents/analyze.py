@@ -490,6 +490,8 @@ class Step(Document):
     end_allocated: int
     peak_t_ns: int
     peak_event: int
+    loop: int | None = None
+    loop_line: str | None = None
     raw: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
@@ -507,6 +509,8 @@ class Step(Document):
             end_allocated=data["end_allocated"],
             peak_t_ns=data["peak_t_ns"],
             peak_event=data["peak_event"],
+            loop=data.get("loop"),
+            loop_line=data.get("loop_line"),
             raw=data,
         )
 
