@@ -13,9 +13,9 @@ from check_manual import SUBCOMMANDS
 # Before you raise a limit, search for what can go. Give the reason in the same commit.
 LIMITS = {
     "options": 195,  # long options of all commands, without --help
-    ".c files": 465,  # of the product, like the next three
+    ".c files": 466,  # of the product, like the next three
     ".h files": 365,
-    "lines of C": 173500,
+    "lines of C": 174700,
     "% of public functions with one other user": 53,  # .c files that name the function
     "words of documents": 75000,  # README.md, CONTRIBUTING.md, SECURITY.md, docs/**/*.md
 }
@@ -31,7 +31,7 @@ LARGE_FOLDERS = {
     "tests/golden": 720,
     "tests/inject": 54,
     "tests/property": 53,
-    "tests/unit": 158,
+    "tests/unit": 159,
 }
 SLACK = 0.05  # a figure is at least 95% of its limit
 

@@ -150,12 +150,14 @@ static const char *tell_origin(const struct mt_finding_search *search, const str
                                   label);
 }
 
-/* One parameter, or the two ends of a model. */
+/* One parameter, or the two ends of a model. A block that has all parameters is no layer: flat
+ * parameters, or a program of one operation. */
 static bool is_layer(const struct layer *layer)
 {
     const uint64_t parameters = layer->blocks[MT_ROLE_PARAMETERS];
 
-    return parameters == 1 || (parameters == MAX_PARAMETERS && layer->others >= MIN_OTHERS);
+    return (parameters == 1 && layer->others) ||
+           (parameters == MAX_PARAMETERS && layer->others >= MIN_OTHERS);
 }
 
 static enum mt_status find(struct mt_finding_search *search)

@@ -30,6 +30,7 @@ void mt_role_clock_release(struct mt_role_clock *clock)
     mt_cache_chains_release(&clock->chains);
     mt_weight_copies_release(&clock->copies);
     mt_dropped_graphs_release(&clock->graphs);
+    mt_parameter_sets_release(&clock->sets);
     free(clock->runs);
     memset(clock, 0, sizeof *clock);
 }
@@ -94,6 +95,10 @@ static void see(struct mt_role_clock *clock, uint8_t kind)
     }
     clock->saw_backward |= kind == MT_PHASE_BACKWARD || kind == MT_PHASE_OPTIMIZER;
     clock->saw_model |= kind != MT_PHASE_UNKNOWN && kind != MT_PHASE_DATA;
+    if (kind != MT_PHASE_UNKNOWN)
+        clock->last_part = kind;
+    if (kind == MT_PHASE_OPTIMIZER)
+        mt_parameter_sets_step(&clock->sets, clock->now.calls);
     clock->now.before_call = clock->now.calls == clock->cycle_calls;
 }
 
@@ -190,6 +195,37 @@ static void note_copy(struct mt_role_clock *clock, const struct mt_event *event,
     mt_weight_copies_birth(&clock->copies, &birth);
 }
 
+static enum mt_set_place set_place(const struct mt_moment *birth, bool initial)
+{
+    if (initial)
+        return MT_SET_NOWHERE;
+    if (birth->cycle == 0)
+        return MT_SET_SETUP;
+    switch (birth->kind) {
+    case MT_PHASE_UNKNOWN: return MT_SET_PAUSE;
+    case MT_PHASE_BACKWARD: return MT_SET_BACKWARD;
+    case MT_PHASE_OPTIMIZER: return MT_SET_OPTIMIZER;
+    default: return MT_SET_NOWHERE;
+    }
+}
+
+static void note_set_birth(struct mt_role_clock *clock, const struct mt_event *event,
+                           uint64_t allocation)
+{
+    const struct mt_moment *now = &clock->now;
+    struct mt_set_block block = {
+        .allocation = allocation,
+        .units = (uint32_t)mt_min_u64(mt_round_up(event->size_bytes, 512) / 512, UINT32_MAX),
+        .stack = event->stack,
+        .calls = now->calls};
+
+    block.place = (uint8_t)set_place(now, event->flags & MT_EVENT_INITIAL);
+    block.after_backward = clock->last_part == MT_PHASE_BACKWARD;
+    if (now->kind == MT_PHASE_FORWARD && event->stack < clock->stacks.stack_count)
+        clock->sets.model_stack = event->stack + 1;
+    mt_parameter_sets_birth(&clock->sets, &block);
+}
+
 void mt_role_clock_birth(struct mt_role_clock *clock, int32_t phase, const struct mt_event *event,
                          uint64_t allocation)
 {
@@ -210,6 +246,7 @@ void mt_role_clock_birth(struct mt_role_clock *clock, int32_t phase, const struc
     block.in_named_part = is_in_named_part(clock);
     if (!initial && !clock->saw_backward)
         mt_cache_chains_birth(&clock->chains, allocation, event->stack, event->size_bytes);
+    note_set_birth(clock, event, allocation);
     mt_early_blocks_birth(&clock->early, allocation, &block);
     note_copy(clock, event, allocation);
     mt_dropped_graphs_birth(&clock->graphs, !initial && is_call(clock->now.kind));
@@ -346,6 +383,12 @@ uint8_t mt_role_clock_end(struct mt_role_clock *clock, int32_t phase, uint64_t a
     mt_weight_copies_end(&clock->copies, allocation);
     if (!run->initial && is_call(run->moment.kind))
         mt_dropped_graphs_end(&clock->graphs, allocation);
+    if (set_place(&run->moment, run->initial))
+        mt_parameter_sets_end(&clock->sets, &(struct mt_set_block){
+                                                .allocation = allocation,
+                                                .calls = clock->now.calls,
+                                                .is_short = run->moment.cycle ? end.died_in_part
+                                                                              : !clock->now.cycle});
     if (!clock->saw_backward)
         mt_cache_chains_end(&clock->chains, allocation);
     return code;
@@ -364,6 +407,15 @@ static void infer_initial(struct mt_role_clock *clock, uint8_t *codes, uint64_t 
             mt_initial_role_by_stack(block->stack_kind, kept) == MT_ROLE_OTHER)
             codes[i] = (uint8_t)(MT_ROLE_CODE_INITIAL + block->role);
     }
+}
+
+/* A block of setup that others replace was there as long as those are. */
+static void keep_replaced(void *codes, uint64_t allocation)
+{
+    uint8_t *code = (uint8_t *)codes + allocation;
+
+    if (*code == MT_ROLE_CODE_SETUP_FREED_1 || *code == MT_ROLE_CODE_SETUP_FREED_2)
+        *code = MT_ROLE_CODE_SETUP_KEPT;
 }
 
 /* Facts about the program as a whole from stacks. */
@@ -561,6 +613,8 @@ void mt_role_clock_finish(struct mt_role_clock *clock, uint8_t *codes, const uin
     learn_from_stacks(clock);
     drop_lone_caches(clock, codes, units, count);
     infer_initial(clock, codes, count);
+    if (clock->saw_backward)
+        mt_parameter_sets_infer(&clock->sets, clock->symbols, &clock->stacks, keep_replaced, codes);
     mark_replaced(clock, codes, units, count);
     mark_graphs(clock, codes, count);
     mt_weight_copies_finish(&clock->copies, may_be_parameter, &(struct known_codes){codes, count});
@@ -602,6 +656,8 @@ static enum mt_role role_of_kept(const struct mt_role_clock *clock, uint8_t code
 {
     if (is_early_workspace(kind, requested_bytes))
         return MT_ROLE_WORKSPACE;
+    if (kind == MT_PHASE_OPTIMIZER) /* torch's Adagrad makes its state in its constructor */
+        return MT_ROLE_OPTIMIZER_STATE;
     if (kind == MT_PHASE_DATA ||
         (code == MT_ROLE_CODE_SETUP_ALONE && clock->moves_models && kind == MT_PHASE_UNKNOWN))
         return MT_ROLE_INPUTS;
@@ -635,10 +691,24 @@ static bool is_recomputed_workspace(const struct mt_role_clock *clock, uint32_t 
            mt_stack_kinds_calls_model(&clock->stacks, clock->symbols, stack);
 }
 
+/* Whether it is the code of a block that may be in a set of one for each parameter. */
+static bool may_be_in_set(uint8_t code)
+{
+    switch (without_calls(code)) {
+    case MT_ROLE_CODE_SETUP_KEPT:
+    case MT_ROLE_CODE_SETUP_ALONE:
+    case MT_ROLE_OPTIMIZER_STATE:
+    case MT_ROLE_INPUTS:
+    case MT_ROLE_OTHER: return true;
+    default: return false;
+    }
+}
+
 enum mt_role mt_role_resolve(const struct mt_role_clock *clock, uint8_t code, uint32_t stack,
                              uint64_t requested_bytes)
 {
     bool kv = mt_stack_kind(&clock->stacks, stack) & MT_STACK_KV_CACHE;
+    enum mt_role role;
 
     if (mt_role_code_is_recorded(code))
         return (enum mt_role)(code % (MT_ROLE_CODE_ENDED - MT_ROLE_CODE_RECORDED));
@@ -653,6 +723,8 @@ enum mt_role mt_role_resolve(const struct mt_role_clock *clock, uint8_t code, ui
         return MT_ROLE_GRADIENTS;
     if (is_moved_module(clock, code, stack))
         return MT_ROLE_PARAMETERS;
+    if (may_be_in_set(code) && mt_parameter_sets_role(&clock->sets, stack, &role))
+        return role;
     switch (code) {
     case MT_ROLE_CODE_REPLACED: return MT_ROLE_KV_CACHE;
     case MT_ROLE_CODE_SETUP_FREED:

@@ -17,6 +17,7 @@
 #include "dropped_graphs.h"
 #include "early_roles.h"
 #include "holding.h"
+#include "parameter_sets.h"
 #include "phases.h"
 #include "weight_copies.h"
 #include "work_kinds.h"
@@ -98,12 +99,14 @@ struct mt_role_clock {
     uint32_t turn_names[16], turn_name_count; /* top-level ranges of this cycle */
     int32_t last_call;                        /* instance of the last forward pass */
     uint8_t last_stack_kind;
+    uint8_t last_part; /* enum mt_phase_kind of the last known part */
     int32_t stack_instance;
 
     struct mt_early_blocks early;
     struct mt_cache_chains chains; /* until backward is seen */
     struct mt_weight_copies copies;
     struct mt_dropped_graphs graphs;
+    struct mt_parameter_sets sets;
     struct mt_birth_run *runs; /* births, run-length encoded by allocation */
     size_t run_count, run_capacity;
 

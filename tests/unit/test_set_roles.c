@@ -1,0 +1,505 @@
+/* Roles of blocks that come in sets of one for each parameter. */
+#include "cmocka_all.h"
+
+#include <stdio.h>
+
+#include "role_program.h"
+
+enum { PARAMETERS = 3, TURNS = 3 };
+
+static const uint64_t sizes[PARAMETERS] = {4096, 8192, 12288};
+
+static uint32_t at_line(struct program *p, uint32_t outer, const char *function, const char *file,
+                        uint32_t line)
+{
+    uint32_t frame, id;
+
+    assert_int_equal(
+        mt_symbols_frame(&p->symbols, string(p, function), string(p, file), line, &frame), MT_OK);
+    assert_int_equal(mt_symbols_stack(&p->symbols, outer, frame, &id), MT_OK);
+    return id;
+}
+
+/* A set of blocks of one stack. */
+struct set {
+    uint64_t blocks[PARAMETERS];
+};
+
+static struct set make_set(struct program *p, uint32_t stack_id)
+{
+    struct set set;
+
+    for (int i = 0; i < PARAMETERS; i++)
+        set.blocks[i] = born_by(p, stack_id, sizes[i]);
+    return set;
+}
+
+static void free_set(struct program *p, const struct set *set)
+{
+    for (int i = 0; i < PARAMETERS; i++)
+        freed(p, set->blocks[i]);
+}
+
+static void assert_roles(const struct program *p, const struct set *set, enum mt_role wanted)
+{
+    for (int i = 0; i < PARAMETERS; i++)
+        assert_int_equal(role(p, set->blocks[i]), wanted);
+}
+
+/* What a program does in each turn. The members that are 0 or NULL do nothing. */
+struct loop {
+    struct program *p;
+    uint32_t main;         /* stack of the loop */
+    uint32_t update;       /* makes a block for each parameter in the optimizer, and frees it */
+    bool has_no_gradients; /* made in the loop */
+    bool has_no_optimizer; /* of torch.optim: the part has no name, and `update` runs in it */
+    uint32_t replaces;     /* makes the successors of `old`, one by one, in the optimizer */
+    struct set old;
+    uint64_t counter; /* is dropped while the first successor is the newest */
+    void (*after_backward)(struct loop *loop, int turn);
+    void (*after_step)(struct loop *loop, int turn);
+    struct set saved[TURNS];
+    uint64_t batch;
+};
+
+/* The line that makes a successor also makes a block that it drops after it. */
+static void work_on_parameters(struct loop *loop)
+{
+    for (int i = 0; i < PARAMETERS; i++) {
+        uint64_t next, temporary;
+
+        if (loop->update)
+            freed(loop->p, born_by(loop->p, loop->update, sizes[i]));
+        if (!loop->replaces)
+            continue;
+        temporary = born_by(loop->p, loop->replaces, sizes[i]);
+        next = born_by(loop->p, loop->replaces, sizes[i]);
+        freed(loop->p, temporary);
+        if (loop->counter) {
+            freed(loop->p, loop->counter);
+            loop->counter = 0;
+        }
+        freed(loop->p, loop->old.blocks[i]);
+        loop->old.blocks[i] = next;
+    }
+}
+
+static void call_and_backward(struct loop *loop, struct set *gradients)
+{
+    struct program *p = loop->p;
+
+    enter(p, "forward");
+    freed(p, born_by(p, at_line(p, loop->main, "_call_impl", "/x/torch/nn/modules/module.py", 1),
+                     4096));
+    leave(p, "forward");
+    enter(p, "backward");
+    if (!loop->has_no_gradients)
+        *gradients = make_set(p, MT_NO_ID);
+    freed(p, born_by(p, MT_NO_ID, 512));
+    leave(p, "backward");
+}
+
+static void run_loop(struct loop *loop)
+{
+    struct program *p = loop->p;
+
+    for (int turn = 0; turn < TURNS; turn++) {
+        struct set gradients = {{0}};
+        char name[32];
+
+        snprintf(name, sizeof name, "step#%d", turn);
+        enter(p, name);
+        call_and_backward(loop, &gradients);
+        if (loop->after_backward)
+            loop->after_backward(loop, turn);
+        if (!loop->has_no_optimizer)
+            enter(p, "optimizer");
+        work_on_parameters(loop);
+        if (!loop->has_no_optimizer)
+            leave(p, "optimizer");
+        enter(p, "zero_grad");
+        if (!loop->has_no_gradients)
+            free_set(p, &gradients);
+        leave(p, "zero_grad");
+        if (loop->after_step)
+            loop->after_step(loop, turn);
+        leave(p, name);
+    }
+    finish(p);
+}
+
+static void begin_loop(struct loop *loop, struct program *p)
+{
+    begin(p);
+    memset(loop, 0, sizeof *loop);
+    loop->p = p;
+    loop->main = at_line(p, MT_NO_ID, "main", "/home/me/train.py", 90);
+}
+
+static uint32_t model_stack(struct program *p)
+{
+    return at_line(p, MT_NO_ID, "build", "/home/me/model.py", 5);
+}
+
+/* step() of an optimizer of the program, below torch's wrapper. */
+static uint32_t own_step(const struct loop *loop, uint32_t line)
+{
+    uint32_t wrapper = at_line(loop->p, loop->main, "wrapper", "/x/torch/optim/optimizer.py", 500);
+
+    return at_line(loop->p, wrapper, "step", "/home/me/own.py", line);
+}
+
+/* The constructor makes the state. In another file, or below step(), it is of another class. */
+static void state_of_a_constructor(void **state)
+{
+    static const struct {
+        const char *function, *file;
+        uint32_t line;
+        enum mt_role role;
+    } cases[] = {{"__init__", "/home/me/own.py", 10, MT_ROLE_OPTIMIZER_STATE},
+                 {"__init__", "/home/me/average.py", 10, MT_ROLE_PARAMETERS},
+                 {"__init__", "/home/me/own.py", 30, MT_ROLE_PARAMETERS},
+                 {"Average.__init__", "/home/me/own.py", 10, MT_ROLE_PARAMETERS},
+                 {"start", "/home/me/own.py", 10, MT_ROLE_PARAMETERS}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct program p;
+        struct loop loop;
+        struct set parameters, made;
+        uint32_t constructor;
+
+        begin_loop(&loop, &p);
+        loop.update = own_step(&loop, 20);
+        constructor = at_line(&p, MT_NO_ID, cases[i].function, cases[i].file, cases[i].line);
+        parameters = make_set(&p, model_stack(&p));
+        made = make_set(&p, at_line(&p, constructor, "make", cases[i].file, cases[i].line + 1));
+        run_loop(&loop);
+        assert_roles(&p, &parameters, MT_ROLE_PARAMETERS);
+        assert_roles(&p, &made, cases[i].role);
+        end(&p);
+    }
+}
+
+/* A loop over names makes two blocks for each parameter; or there is one block of a parameter's
+ * size. */
+static void blocks_of_a_constructor(void **state)
+{
+    struct program p;
+    struct loop loop;
+    struct set first, second;
+    uint32_t constructor;
+    uint64_t one;
+
+    (void)state;
+    begin_loop(&loop, &p);
+    loop.update = own_step(&loop, 20);
+    constructor = at_line(&p, MT_NO_ID, "__init__", "/home/me/own.py", 10);
+    make_set(&p, model_stack(&p));
+    first = make_set(&p, constructor);
+    second = make_set(&p, constructor);
+    one = born_by(&p, at_line(&p, MT_NO_ID, "__init__", "/home/me/own.py", 11), sizes[2]);
+    run_loop(&loop);
+    assert_roles(&p, &first, MT_ROLE_OPTIMIZER_STATE);
+    assert_roles(&p, &second, MT_ROLE_OPTIMIZER_STATE);
+    assert_int_equal(role(&p, one), MT_ROLE_PARAMETERS);
+    end(&p);
+}
+
+/* A model whose parameters are made by such a constructor: they come first. */
+static void parameters_of_a_constructor(void **state)
+{
+    struct program p;
+    struct loop loop;
+    struct set parameters;
+
+    (void)state;
+    begin_loop(&loop, &p);
+    loop.update = own_step(&loop, 20);
+    parameters = make_set(&p, at_line(&p, MT_NO_ID, "__init__", "/home/me/own.py", 10));
+    run_loop(&loop);
+    assert_roles(&p, &parameters, MT_ROLE_PARAMETERS);
+    end(&p);
+}
+
+/* `p.data = p.data - ...` */
+static void replaced_parameters(void **state)
+{
+    struct program p;
+    struct loop loop;
+    struct set parameters;
+
+    (void)state;
+    begin_loop(&loop, &p);
+    parameters = loop.old = make_set(&p, model_stack(&p));
+    loop.counter = born_by(&p, at_line(&p, MT_NO_ID, "main", "/home/me/train.py", 81), 512);
+    loop.replaces = own_step(&loop, 20);
+    run_loop(&loop);
+    assert_roles(&p, &parameters, MT_ROLE_PARAMETERS);
+    assert_roles(&p, &loop.old, MT_ROLE_PARAMETERS);
+    end(&p);
+}
+
+/* `state = 0.9 * state + ...`, where the state is made by the loop's function before it. */
+static void replaced_state(void **state)
+{
+    struct program p;
+    struct loop loop;
+    struct set parameters, first;
+
+    (void)state;
+    begin_loop(&loop, &p);
+    parameters = make_set(&p, model_stack(&p));
+    first = loop.old = make_set(&p, at_line(&p, MT_NO_ID, "main", "/home/me/train.py", 80));
+    loop.replaces = own_step(&loop, 20);
+    run_loop(&loop);
+    assert_roles(&p, &parameters, MT_ROLE_PARAMETERS);
+    assert_roles(&p, &first, MT_ROLE_OPTIMIZER_STATE);
+    assert_roles(&p, &loop.old, MT_ROLE_OPTIMIZER_STATE);
+    end(&p);
+}
+
+/* State that step() makes and replaces has no older block. */
+static void state_of_step(void **state)
+{
+    struct program p;
+    struct loop loop;
+
+    (void)state;
+    begin_loop(&loop, &p);
+    make_set(&p, model_stack(&p));
+    enter(&p, "step#100");
+    enter(&p, "optimizer");
+    loop.old = make_set(&p, own_step(&loop, 20));
+    leave(&p, "optimizer");
+    leave(&p, "step#100");
+    loop.replaces = own_step(&loop, 20);
+    run_loop(&loop);
+    assert_roles(&p, &loop.old, MT_ROLE_OPTIMIZER_STATE);
+    end(&p);
+}
+
+static void average(struct loop *loop, int turn)
+{
+    uint32_t line = at_line(loop->p, loop->main, "average", "/home/me/train.py", 95);
+
+    for (int i = 0; i < PARAMETERS; i++) {
+        uint64_t next = born_by(loop->p, line, sizes[i]);
+
+        freed(loop->p, loop->old.blocks[i]);
+        loop->old.blocks[i] = next;
+    }
+    (void)turn;
+}
+
+/* `average[name] = 0.9 * average[name] + ...` after the optimizer. */
+static void averaged_parameters(void **state)
+{
+    struct program p;
+    struct loop loop;
+    struct set first;
+
+    (void)state;
+    begin_loop(&loop, &p);
+    make_set(&p, model_stack(&p));
+    loop.update = own_step(&loop, 20);
+    first = loop.old = make_set(&p, at_line(&p, MT_NO_ID, "main", "/home/me/train.py", 80));
+    loop.after_step = average;
+    run_loop(&loop);
+    assert_roles(&p, &first, MT_ROLE_PARAMETERS);
+    assert_roles(&p, &loop.old, MT_ROLE_PARAMETERS);
+    end(&p);
+}
+
+static void next_batch(struct loop *loop, int turn)
+{
+    uint64_t next =
+        born_by(loop->p, at_line(loop->p, loop->main, "batch", "/home/me/data.py", 3), sizes[2]);
+
+    freed(loop->p, loop->batch);
+    loop->batch = next;
+    (void)turn;
+}
+
+/* The next batch also takes the place of the last one, and has the size of a parameter. */
+static void replaced_batch(void **state)
+{
+    struct program p;
+    struct loop loop;
+    uint64_t first;
+
+    (void)state;
+    begin_loop(&loop, &p);
+    make_set(&p, model_stack(&p));
+    loop.update = own_step(&loop, 20);
+    first = loop.batch =
+        born_by(&p, at_line(&p, MT_NO_ID, "batch", "/home/me/data.py", 3), sizes[2]);
+    loop.after_step = next_batch;
+    run_loop(&loop);
+    assert_int_equal(role(&p, first), MT_ROLE_INPUTS);
+    end(&p);
+}
+
+static uint32_t save_stack(const struct loop *loop)
+{
+    return at_line(loop->p, loop->main, "save", "/home/me/train.py", 70);
+}
+
+static void save(struct loop *loop, int turn)
+{
+    loop->saved[turn] = make_set(loop->p, save_stack(loop));
+    if (turn)
+        free_set(loop->p, &loop->saved[turn - 1]);
+}
+
+static void call_again(struct loop *loop)
+{
+    struct set gradients;
+
+    call_and_backward(loop, &gradients);
+    enter(loop->p, "zero_grad");
+    free_set(loop->p, &gradients);
+    leave(loop->p, "zero_grad");
+}
+
+static void save_and_call_again(struct loop *loop, int turn)
+{
+    save(loop, turn);
+    call_again(loop);
+}
+
+static void save_one_and_call_again(struct loop *loop, int turn)
+{
+    uint64_t one = born_by(loop->p, save_stack(loop), sizes[2]);
+
+    for (int i = 0; i < PARAMETERS; i++)
+        loop->saved[turn].blocks[i] = one;
+    if (turn)
+        freed(loop->p, loop->saved[turn - 1].blocks[0]);
+    call_again(loop);
+}
+
+static void save_and_drop(struct loop *loop, int turn)
+{
+    loop->saved[turn] = make_set(loop->p, save_stack(loop));
+    enter(loop->p, "zero_grad");
+    free_set(loop->p, &loop->saved[turn]);
+    leave(loop->p, "zero_grad");
+    call_again(loop);
+}
+
+/* A second call needs the copies. Copies that only the optimizer needs may be of gradients. */
+static void saved_parameters(void **state)
+{
+    static const struct {
+        void (*after_backward)(struct loop *, int);
+        enum mt_role role;
+    } cases[] = {{save_and_call_again, MT_ROLE_PARAMETERS},
+                 {save, MT_ROLE_INPUTS},
+                 {save_one_and_call_again, MT_ROLE_INPUTS},
+                 {save_and_drop, MT_ROLE_INPUTS}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct program p;
+        struct loop loop;
+
+        begin_loop(&loop, &p);
+        make_set(&p, model_stack(&p));
+        loop.update = own_step(&loop, 20);
+        loop.after_backward = cases[i].after_backward;
+        run_loop(&loop);
+        for (int turn = 0; turn + 1 < TURNS; turn++)
+            assert_roles(&p, &loop.saved[turn], cases[i].role);
+        end(&p);
+    }
+}
+
+static void make_state_once(struct loop *loop, int turn)
+{
+    if (turn == 0)
+        loop->saved[0] = make_set(loop->p, loop->update);
+}
+
+/* An optimizer that is a class of its own, without torch.optim. Elsewhere such a set is unknown. */
+static void state_of_a_plain_class(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        struct program p;
+        struct loop loop;
+
+        begin_loop(&loop, &p);
+        make_set(&p, model_stack(&p));
+        loop.has_no_optimizer = true;
+        loop.update = at_line(&p, loop.main, i ? "main" : "step", "/home/me/train.py", 40);
+        loop.after_backward = make_state_once;
+        run_loop(&loop);
+        assert_roles(&p, &loop.saved[0], i ? MT_ROLE_OTHER : MT_ROLE_OPTIMIZER_STATE);
+        end(&p);
+    }
+}
+
+/* Backward leaves no gradients: those of setup are views of one block. A stack that makes buckets,
+ * or gradients, shows that they are elsewhere. */
+static void flat_gradients(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        struct program p;
+        struct loop loop;
+        struct set parameters, second;
+
+        begin_loop(&loop, &p);
+        parameters = make_set(&p, model_stack(&p));
+        second = make_set(&p, at_line(&p, MT_NO_ID, "main", "/home/me/train.py", 80));
+        if (i == 1)
+            born_by(&p, stack(&p, "_ddp_init_helper", "/x/torch/nn/parallel/distributed.py"), 512);
+        loop.has_no_gradients = i < 2;
+        enter(&p, "step#100");
+        enter(&p, "optimizer");
+        make_set(&p, own_step(&loop, 20));
+        leave(&p, "optimizer");
+        leave(&p, "step#100");
+        run_loop(&loop);
+        assert_roles(&p, &parameters, MT_ROLE_PARAMETERS);
+        assert_roles(&p, &second, i ? MT_ROLE_PARAMETERS : MT_ROLE_GRADIENTS);
+        end(&p);
+    }
+}
+
+/* torch's Adagrad makes its state in its constructor. */
+static void state_of_a_constructor_of_torch(void **state)
+{
+    struct program p;
+    struct loop loop;
+    struct set made;
+
+    (void)state;
+    begin_loop(&loop, &p);
+    make_set(&p, model_stack(&p));
+    made = make_set(&p, stack(&p, "__init__", "/x/torch/optim/adagrad.py"));
+    run_loop(&loop);
+    assert_roles(&p, &made, MT_ROLE_OPTIMIZER_STATE);
+    end(&p);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(state_of_a_constructor),
+        cmocka_unit_test(blocks_of_a_constructor),
+        cmocka_unit_test(parameters_of_a_constructor),
+        cmocka_unit_test(replaced_parameters),
+        cmocka_unit_test(replaced_state),
+        cmocka_unit_test(state_of_step),
+        cmocka_unit_test(averaged_parameters),
+        cmocka_unit_test(replaced_batch),
+        cmocka_unit_test(saved_parameters),
+        cmocka_unit_test(state_of_a_plain_class),
+        cmocka_unit_test(flat_gradients),
+        cmocka_unit_test(state_of_a_constructor_of_torch),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
