@@ -510,6 +510,29 @@ static void the_optimizer_shows_parameters(void **state)
 
 /* A call that runs out of memory keeps the activations that backward needs. The trace lacks its
  * first half. */
+/* The recording kept the stacks of the last gradients, and began in the optimizer. */
+static void stacks_show_gradients(void **state)
+{
+    enum { SIZES = 10, LAYERS = 4 };
+    uint64_t parameters = 0, gradients = 0;
+
+    (void)state;
+    for (int i = 0; i < SIZES; i++) {
+        uint64_t first = alive(KIB(64 * (i + 1)), LAYERS);
+
+        parameters = i ? parameters : first;
+    }
+    for (int i = 0; i < SIZES * LAYERS; i++) {
+        uint64_t block = alive_by(KIB(64 * (i % SIZES + 1)), MT_PHASE_BACKWARD);
+
+        gradients = i ? gradients : block;
+    }
+    passes_through(MT_PHASE_OPTIMIZER);
+    infer();
+    expect(parameters, SIZES * LAYERS, MT_ROLE_PARAMETERS);
+    expect(gradients, SIZES * LAYERS, MT_ROLE_GRADIENTS);
+}
+
 static void a_call_that_does_not_end(void **state)
 {
     uint64_t weights = alive(KIB(64), 3), activations = alive(KIB(48), 4);
@@ -663,6 +686,7 @@ int main(void)
         PROGRAM(accumulated_gradients),
         PROGRAM(gradients_added_in_half_of_backward),
         PROGRAM(the_optimizer_shows_parameters),
+        PROGRAM(stacks_show_gradients),
         PROGRAM(a_call_that_does_not_end),
         PROGRAM(a_complete_call_that_fails),
         PROGRAM(gradients_allocated_before_others_add),

@@ -77,10 +77,16 @@ static bool ends_cleared(const struct mt_early_block *block)
     return block->ended != MT_EARLY_LIVES && block->end_kind == MT_PHASE_ZERO_GRAD;
 }
 
+/* Whether its end or its own stack shows that a gradient was made in each turn. */
+static bool is_new_gradient(const struct mt_early_block *block)
+{
+    return ends_cleared(block) || (block->initial && block->role == MT_ROLE_GRADIENTS);
+}
+
 static bool is_gradient(const struct mt_early_block *block)
 {
     if (block->initial)
-        return ends_cleared(block);
+        return is_new_gradient(block);
     if (mt_is_workspace(block->bytes) && block->ended == MT_EARLY_LIVES)
         return false;
     return block->birth_kind == MT_PHASE_BACKWARD && !block->died_in_part;
@@ -186,7 +192,7 @@ static void weigh(const struct mt_early_evidence *evidence, struct mt_early_size
         sizes->born_late += is_gradient(block) && is_of_whole_backward(evidence->early, block);
         sizes->passed += is_passed_by_backward(evidence->early, block);
         sizes->updated += is_passed_by_optimizer(block);
-        sizes->clears_gradients |= is_gradient(block) && ends_cleared(block);
+        sizes->clears_gradients |= is_gradient(block) && is_new_gradient(block);
         if (!block->initial || !mt_early_stays(evidence->early, block))
             continue;
         sizes->stay += mt_early_is_open(block);

@@ -56,13 +56,13 @@ static inline bool mt_is_workspace(uint64_t requested_bytes)
  * blocks of a size. Blocks that backward makes and frees again, once for each parameter, are better
  * evidence, if it makes no more blocks of a size than exist. Only parts of backward whose start is
  * in the trace count. The rule does not apply if most gradients are freed where gradients are
- *    cleared. It applies if the trace begins in backward and no later turn leaves gradients behind:
- *    then the first part left some of them, and later turns add to them. Without any part of
- *    backward whose start is in the trace, the optimizer identifies the sizes of parameters: it
- *    makes and frees blocks of their size, if it does so for most of the blocks that stay. It also
- * does so for the pieces of a flat parameter. Blocks of the size of such a piece are only state,
- * and together they have the bytes of the flat blocks. Half of the flat blocks are then parameters,
- * and half are gradients.
+ *    cleared, or if their stacks show backward. It applies if the trace begins in backward and no
+ * later turn leaves gradients behind: then the first part left some of them, and later turns add to
+ * them. Without any part of backward whose start is in the trace, the optimizer identifies the
+ * sizes of parameters: it makes and frees blocks of their size, if it does so for most of the
+ * blocks that stay. It also does so for the pieces of a flat parameter. Blocks of the size of such
+ * a piece are only state, and together they have the bytes of the flat blocks. Half of the flat
+ * blocks are then parameters, and half are gradients.
  * If calls of the model keep nothing for backward, and the trace has no other part of a step,
  * counts show nothing: equal models have the same number of blocks of each size.
  * 7. Blocks with the sizes of cuBLAS's workspaces are workspaces if the model's calls made few of
@@ -152,7 +152,8 @@ struct mt_early_sizes {
     size_t count;
     uint64_t bytes;
     uint32_t gradients;          /* maximum at one time */
-    bool clears_gradients;       /* some are freed where gradients are cleared */
+    bool clears_gradients;       /* some are freed where gradients are cleared, or their stacks show
+                                    backward */
     uint32_t stay;               /* initial ones that stay, with unknown role */
     uint32_t end_late;           /* of `stay`: those that end after the model's work */
     uint32_t parameters, states; /* initial ones that stay, with a role from their stacks */
@@ -182,7 +183,7 @@ struct mt_early_evidence {
     uint8_t end_roles[MT_STACK_KIND_MASK + 1]; /* its results by kind: 1 + role; 0 = none */
     struct mt_early_ends by_kind[MT_PHASE_OPTIMIZER + 1];
     uint64_t gradient_bytes, stay_bytes, replaced_bytes;
-    uint64_t cleared_bytes; /* of gradients, for sizes that are freed where gradients are cleared */
+    uint64_t cleared_bytes; /* of gradients, for sizes with clears_gradients */
     uint32_t each;          /* rule 6: blocks per parameter; 0 = it does not apply */
     bool in_pieces;         /* sizes without gradients are state in pieces */
     bool in_buckets;        /* sizes without gradients are buckets */
