@@ -475,16 +475,11 @@ static bool is_in(const char *path, const char *part)
     return strchr(part, '/') ? mt_path_has(path, part) : strstr(last_part(path), part) != NULL;
 }
 
-/* Common names of functions that make or fill a key-value cache: "update_kv_cache",
- * "Attention._init_kv_caches". A function that only works with a cache, such as
- * "generate_with_kv_cache", also makes other blocks. */
-static bool makes_cache(const char *function)
+/* Whether the name of a function, without its class, is one of the verbs and the object, in the
+ * singular or plural. */
+static bool is_named(const char *function, const char *const *verbs, size_t verb_count,
+                     const char *object)
 {
-    static const char *const verbs[] = {
-        "",       "init_",     "initialize_", "setup_",  "make_",   "create_", "build_",
-        "alloc_", "allocate_", "update_",     "append_", "extend_", "concat_", "cat_",
-        "grow_",  "expand_",   "write_",      "store_",  "insert_", "fill_",   "reset_"};
-    static const char object[] = "kv_cache";
     const char *name = strrchr(function, '.') ? strrchr(function, '.') + 1 : function;
     const char *found;
 
@@ -492,11 +487,43 @@ static bool makes_cache(const char *function)
     found = strstr(name, object);
     if (!found || strcmp(found + strlen(object) + (found[strlen(object)] == 's'), "") != 0)
         return false;
-    for (size_t i = 0; i < MT_ARRAY_LEN(verbs); i++)
+    for (size_t i = 0; i < verb_count; i++)
         if (strlen(verbs[i]) == (size_t)(found - name) &&
             strncmp(name, verbs[i], strlen(verbs[i])) == 0)
             return true;
     return false;
+}
+
+static const char *const verbs_of_caches[] = {
+    "",       "init_",     "initialize_", "setup_",  "make_",   "create_", "build_",
+    "alloc_", "allocate_", "update_",     "append_", "extend_", "concat_", "cat_",
+    "grow_",  "expand_",   "write_",      "store_",  "insert_", "fill_",   "reset_"};
+
+/* Common names of functions that make or fill a key-value cache: "update_kv_cache",
+ * "Attention._init_kv_caches". A function that only works with a cache, such as
+ * "generate_with_kv_cache", also makes other blocks. */
+static bool makes_cache(const char *function)
+{
+    return is_named(function, verbs_of_caches, MT_ARRAY_LEN(verbs_of_caches), "kv_cache");
+}
+
+enum mt_made mt_stack_makes(const struct mt_symbols *symbols, uint32_t stack)
+{
+    static const char *const verbs[] = {"load_",   "init_",  "initialize_", "setup_",   "make_",
+                                        "create_", "build_", "alloc_",      "allocate_"};
+    static const char *const weights[] = {"weight", "param", "parameter", "model", "state_dict"};
+
+    for (; stack != MT_NO_ID; stack = symbols->stacks[stack].parent) {
+        const uint32_t frame = symbols->stacks[stack].frame;
+        const char *function = mt_symbols_text(symbols, symbols->frames[frame].function);
+
+        if (makes_cache(function) || is_named(function, verbs, MT_ARRAY_LEN(verbs), "cache"))
+            return MT_MAKES_CACHE;
+        for (size_t i = 0; i < MT_ARRAY_LEN(weights); i++)
+            if (is_named(function, verbs, MT_ARRAY_LEN(verbs), weights[i]))
+                return MT_MAKES_WEIGHTS;
+    }
+    return MT_MAKES_UNKNOWN;
 }
 
 static uint8_t judge_frame(const struct mt_symbols *symbols, const struct mt_frame *frame)

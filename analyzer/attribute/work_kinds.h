@@ -57,6 +57,11 @@ struct mt_stack_kinds {
 /* Judges new stacks of the symbols. */
 void mt_stack_kinds_update(struct mt_stack_kinds *kinds, const struct mt_symbols *symbols);
 
+/* What the innermost function with a telling name makes: "load_weights", "init_parameters",
+ * "alloc_cache". Weaker than the kind of the stack: for blocks of which nothing else is known. */
+enum mt_made { MT_MAKES_UNKNOWN, MT_MAKES_WEIGHTS, MT_MAKES_CACHE };
+enum mt_made mt_stack_makes(const struct mt_symbols *symbols, uint32_t stack);
+
 /* Whether the stack, or an outer part of it, calls a model. A checkpoint does so in backward. */
 bool mt_stack_kinds_calls_model(const struct mt_stack_kinds *kinds,
                                 const struct mt_symbols *symbols, uint32_t stack);

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "analyze_output.h"
+#include "foreign_text.h"
 #include "report_query.h"
 #include "report_rows.h"
 #include "site.h"
@@ -366,6 +367,25 @@ static void report_stacks(const struct mt_reporter *reporter, const struct mt_in
     }
 }
 
+/* Without stacks, sizes and counts are all that is known. */
+static void report_sizes(const struct mt_reporter *reporter, const struct mt_instant *instant)
+{
+    struct mt_table table;
+
+    mt_reporter_heading(reporter, "Largest sizes at that instant");
+    mt_table_begin(&table, "#bytes|#blocks|#each");
+    for (uint32_t i = 0; i < instant->holding_count && i < reporter->detail->holders; i++) {
+        const struct mt_holding *holding = &instant->holdings[i];
+
+        MT_CELLS(&table, MT_BYTES(holding->bytes), MT_COUNT(holding->blocks),
+                 MT_BYTES(holding->block_bytes));
+    }
+    mt_text_table_add(reporter->out, &table, 2, reporter->style);
+    mt_reporter_line(reporter, 2,
+                     mt_reporter_format(reporter, "all of them: memtrace live %s --by size",
+                                        mt_shell_path(reporter->arena, reporter->report->path)));
+}
+
 /* True if the fatal out-of-memory error already shows the peak: nothing was freed between them. */
 static bool peak_is_told(const struct mt_device_report *device)
 {
@@ -388,6 +408,8 @@ void mt_reporter_sites(const struct mt_reporter *reporter)
     }
     if (device->frameless_peak_bytes < device->allocated_peak.bytes)
         report_stacks(reporter, &device->instants[0]);
+    else if (mt_is_one_instant(reporter->report, device))
+        report_sizes(reporter, &device->instants[0]);
 }
 
 /* Explains in words why memory rose. */

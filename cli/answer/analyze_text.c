@@ -161,6 +161,8 @@ static void report_frameless(const struct mt_reporter *reporter)
     bool listed = false;
 
     if (!reporter->report->has_stacks) {
+        if (device->frameless_peak_bytes < device->allocated_peak.bytes)
+            return; /* blocks of a snapshot may have stacks although its entries have none */
         mt_reporter_line(
             reporter, 2,
             reporter->report->is_plain

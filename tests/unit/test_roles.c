@@ -365,6 +365,60 @@ static void graphs_of_three_calls_are_kept(void **state)
     }
 }
 
+/* The role of a block that a function of that name made below `outer`, if no model works; it was
+ * alive when the trace began, or made in it. */
+static enum mt_role role_by(const char *function, const char *outer, bool initial)
+{
+    enum mt_role found;
+    struct program p;
+    uint64_t block;
+
+    begin(&p);
+    block = born_by(&p,
+                    stack_in(&p, stack(&p, outer, "/home/me/run.py"), function,
+                             strcmp(function, "_call_impl") ? "/home/me/model.py"
+                                                            : "/x/torch/nn/modules/module.py"),
+                    4096);
+    finish(&p);
+    if (initial)
+        p.codes[block] = MT_ROLE_CODE_INITIAL_KEPT;
+    found = role(&p, block);
+    end(&p);
+    return found;
+}
+
+static void names_show_what_a_state_holds(void **unused)
+{
+    (void)unused;
+    for (int initial = 0; initial < 2; initial++) {
+        assert_int_equal(role_by("init_weight", "load", initial), MT_ROLE_PARAMETERS);
+        assert_int_equal(role_by("empty", "Loader.load_weights", initial), MT_ROLE_PARAMETERS);
+        assert_int_equal(role_by("alloc_cache", "load_model", initial), MT_ROLE_KV_CACHE);
+        assert_int_equal(role_by("weight", "run_model", initial), MT_ROLE_OTHER);
+        assert_int_equal(role_by("load_weights_twice", "main", initial), MT_ROLE_OTHER);
+        assert_int_equal(role_by("clear_cache", "main", initial), MT_ROLE_OTHER);
+    }
+    assert_int_equal(role_by("_call_impl", "load_model", true), MT_ROLE_OTHER); /* a warm-up */
+}
+
+/* If a model works, its work shows the roles. */
+static void names_count_only_without_a_model(void **unused)
+{
+    struct program p;
+    uint64_t block;
+
+    (void)unused;
+    begin(&p);
+    block = born_by(&p, stack(&p, "load_weights", "/home/me/run.py"), 4096);
+    enter(&p, "forward");
+    freed(&p, born(&p));
+    leave(&p, "forward");
+    finish(&p);
+    p.codes[block] = MT_ROLE_CODE_INITIAL_KEPT;
+    assert_int_equal(role(&p, block), MT_ROLE_OTHER);
+    end(&p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -381,6 +435,8 @@ int main(void)
         cmocka_unit_test(data_before_the_loop),
         cmocka_unit_test(dropped_graph),
         cmocka_unit_test(graphs_of_three_calls_are_kept),
+        cmocka_unit_test(names_show_what_a_state_holds),
+        cmocka_unit_test(names_count_only_without_a_model),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -664,6 +664,21 @@ static enum mt_role role_of_kept(const struct mt_role_clock *clock, uint8_t code
     return MT_ROLE_PARAMETERS;
 }
 
+/* If no model works in the trace, as in a snapshot without a history, only names show the role. */
+static enum mt_role role_by_names(const struct mt_role_clock *clock, uint32_t stack)
+{
+    if (clock->saw_model)
+        return MT_ROLE_OTHER;
+    switch (mt_stack_makes(clock->symbols, stack)) {
+    case MT_MAKES_WEIGHTS: /* to load a model may also call it */
+        return (mt_stack_kind(&clock->stacks, stack) & MT_STACK_KIND_MASK) == MT_PHASE_UNKNOWN
+                   ? MT_ROLE_PARAMETERS
+                   : MT_ROLE_OTHER;
+    case MT_MAKES_CACHE: return MT_ROLE_KV_CACHE;
+    default: return MT_ROLE_OTHER;
+    }
+}
+
 static enum mt_role role_of_setup(const struct mt_role_clock *clock, uint8_t code, uint32_t stack,
                                   uint64_t requested_bytes)
 {
@@ -672,7 +687,9 @@ static enum mt_role role_of_setup(const struct mt_role_clock *clock, uint8_t cod
     uint32_t freed_in = code - (uint32_t)MT_ROLE_CODE_SETUP_FREED;
 
     if (clock->cycles == 0 || (!clock->saw_model && code != MT_ROLE_CODE_SETUP_FREED))
-        return kind == MT_PHASE_SETUP && kept ? MT_ROLE_PARAMETERS : MT_ROLE_OTHER;
+        return kind == MT_PHASE_SETUP && kept ? MT_ROLE_PARAMETERS
+               : kept                         ? role_by_names(clock, stack)
+                                              : MT_ROLE_OTHER;
     if (kept)
         return role_of_kept(clock, code, kind, requested_bytes);
     /* a block that was moved or converted again was a parameter until then */
@@ -702,6 +719,15 @@ static bool may_be_in_set(uint8_t code)
     case MT_ROLE_OTHER: return true;
     default: return false;
     }
+}
+
+static enum mt_role role_of_initial(const struct mt_role_clock *clock, uint8_t code, uint32_t stack)
+{
+    const bool kept = code == MT_ROLE_CODE_INITIAL_KEPT;
+    const enum mt_role role =
+        mt_initial_role_by_stack(mt_stack_kind(&clock->stacks, stack) & MT_STACK_KIND_MASK, kept);
+
+    return role == MT_ROLE_OTHER && kept ? role_by_names(clock, stack) : role;
 }
 
 enum mt_role mt_role_resolve(const struct mt_role_clock *clock, uint8_t code, uint32_t stack,
@@ -752,9 +778,7 @@ enum mt_role mt_role_resolve(const struct mt_role_clock *clock, uint8_t code, ui
                    ? MT_ROLE_WORKSPACE
                    : MT_ROLE_GRADIENTS;
     case MT_ROLE_CODE_INITIAL_KEPT:
-    case MT_ROLE_CODE_INITIAL_FREED:
-        return mt_initial_role_by_stack(mt_stack_kind(&clock->stacks, stack) & MT_STACK_KIND_MASK,
-                                        code == MT_ROLE_CODE_INITIAL_KEPT);
+    case MT_ROLE_CODE_INITIAL_FREED: return role_of_initial(clock, code, stack);
     default: break;
     }
     if (mt_role_code_is_inferred_initial(code))
