@@ -13,9 +13,9 @@ from check_manual import SUBCOMMANDS
 # Before you raise a limit, search for what can go. Give the reason in the same commit.
 LIMITS = {
     "options": 195,  # long options of all commands, without --help
-    ".c files": 466,  # of the product, like the next three
+    ".c files": 470,  # of the product, like the next three
     ".h files": 365,
-    "lines of C": 174700,
+    "lines of C": 176000,
     "% of public functions with one other user": 53,  # .c files that name the function
     "words of documents": 75000,  # README.md, CONTRIBUTING.md, SECURITY.md, docs/**/*.md
 }
