@@ -92,7 +92,7 @@ def decode(path):
     data = pathlib.Path(path).read_bytes()
     version, checksum, length = struct.unpack_from("<IIQ", data, 8)
     raw = decompress(data[24:])
-    if data[:8] != b"MTSUM1\0\0" or version != 2 or len(raw) != length or zlib.crc32(raw) != checksum:
+    if data[:8] != b"MTSUM1\0\0" or version not in (2, 3) or len(raw) != length or zlib.crc32(raw) != checksum:
         raise ValueError("not a summary, or damaged")
     payload, (fields, lists) = Payload(raw), tables()
     payload.texts = [payload.take(payload.varint()).decode("utf-8", "replace")
@@ -103,7 +103,9 @@ def decode(path):
         paths.append({"parent": shown("path", parent), "frame": payload.text()})
     records = []
     for _ in range(payload.varint()):
-        record = {name: read_field(payload, kind) for name, kind in fields}
+        # Records of version 2 lack the last field.
+        record = {name: read_field(payload, kind) for name, kind in fields[:len(fields) + version - 3]}
+        record.setdefault(fields[-1][0], 0)
         record.update((name, read_list(payload, elements)) for name, elements in lists.items())
         records.append(record)
     if payload.at != len(raw):
