@@ -513,7 +513,7 @@ enum mt_made mt_stack_makes(const struct mt_symbols *symbols, uint32_t stack)
                                         "create_", "build_", "alloc_",      "allocate_"};
     static const char *const weights[] = {"weight", "param", "parameter", "model", "state_dict"};
 
-    for (; stack != MT_NO_ID; stack = symbols->stacks[stack].parent) {
+    for (; stack < symbols->stack_count; stack = symbols->stacks[stack].parent) {
         const uint32_t frame = symbols->stacks[stack].frame;
         const char *function = mt_symbols_text(symbols, symbols->frames[frame].function);
 
