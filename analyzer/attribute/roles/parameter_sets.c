@@ -566,7 +566,8 @@ static void judge_heirs(struct search *search, void (*replaced)(void *, uint64_t
 /* Whether the optimizer works before the next call of the model. */
 static bool is_before_step(const struct mt_parameter_sets *sets, uint32_t calls)
 {
-    return bsearch(&calls, sets->step_calls, sets->step_count, sizeof calls, by_value);
+    return sets->step_count &&
+           bsearch(&calls, sets->step_calls, sets->step_count, sizeof calls, by_value);
 }
 
 /* The sets of a stack between the parts of steps. */
