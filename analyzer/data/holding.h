@@ -1,4 +1,4 @@
-/* Blocks of a device: their roles, groups of equal ones, and the life of one. */
+/* A block: its role, its life, and groups of equal blocks. */
 #ifndef MT_ANALYZER_HOLDING_H
 #define MT_ANALYZER_HOLDING_H
 

@@ -62,6 +62,17 @@ static inline bool mt_role_code_is_of_xla(uint8_t code)
     return code >= MT_ROLE_CODE_XLA && code < MT_ROLE_CODE_XLA + MT_ROLE_COUNT;
 }
 
+static inline bool mt_role_code_is_over_calls(uint8_t code)
+{
+    return code >= MT_ROLE_CODE_OVER_CALLS && code < MT_ROLE_CODE_OVER_CALLS + MT_ROLE_COUNT;
+}
+
+/* The role if it is not a cache. */
+static inline uint8_t mt_role_code_without_calls(uint8_t code)
+{
+    return mt_role_code_is_over_calls(code) ? (uint8_t)(code - MT_ROLE_CODE_OVER_CALLS) : code;
+}
+
 /* Whether it is the code of a live block. */
 static inline bool mt_role_code_is_open(uint8_t code)
 {
@@ -122,6 +133,16 @@ struct mt_role_clock {
     uint32_t kept_workspaces;  /* kept blocks of a workspace's size, beyond cycle 1 */
     uint32_t early_workspaces; /* ... that the model's calls made until cycle 1 */
 };
+
+/* Many blocks of that size are tensors that happen to have it: a workspace is taken once per handle
+ * and stream. */
+static inline bool mt_role_are_workspaces(const struct mt_role_clock *clock, uint32_t blocks,
+                                          uint64_t requested_bytes)
+{
+    uint32_t devices = (uint32_t)__builtin_popcountll(clock->devices);
+
+    return mt_is_workspace(requested_bytes) && blocks <= MT_WORKSPACES_MAX * devices;
+}
 
 /* Initializes *clock. `phases` and `symbols` are borrowed. `has_stacks`: allocations have stacks,
  * so a missing stack means an autograd thread. */
