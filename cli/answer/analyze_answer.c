@@ -414,12 +414,12 @@ static void report_setup_peak(const struct mt_reporter *reporter)
 void mt_reporter_run(const struct mt_reporter *reporter)
 {
     const struct mt_report *report = reporter->report;
-    bool has_history = true;
+    bool has_history = report->device_count == 0;
     uint64_t trouble = 0;
 
     for (uint32_t i = 0; i < report->device_count; i++) {
         trouble += report->devices[i].ooms + report->devices[i].retries;
-        has_history &= !mt_is_one_instant(report, &report->devices[i]);
+        has_history |= !mt_is_one_instant(report, &report->devices[i]);
     }
     mt_reporter_title(reporter, 2,
                       trouble || !mt_has_allocator(report) ? ""
