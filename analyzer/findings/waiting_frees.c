@@ -25,11 +25,21 @@ struct waiting_line {
 struct reading {
     struct mt_finding_search *search;
     uint64_t until_event;
-    struct mt_alloc_log *log; /* sizes of blocks */
-    struct mt_map slots;      /* address -> block */
-    struct waiting_block *blocks;
+    struct mt_alloc_log *log;     /* sizes of blocks */
+    struct mt_map slots;          /* address -> block */
+    struct waiting_block *blocks; /* that have not ended */
     size_t count, capacity;
 };
+
+static void end_block(struct reading *reading, uint64_t addr)
+{
+    uint32_t slot = mt_map_take(&reading->slots, addr);
+
+    if (slot == MT_MAP_NONE || slot == --reading->count)
+        return;
+    reading->blocks[slot] = reading->blocks[reading->count];
+    mt_map_put(&reading->slots, reading->blocks[slot].addr, slot);
+}
 
 static void on_alloc(struct reading *reading, const struct mt_event *event)
 {
@@ -39,6 +49,10 @@ static void on_alloc(struct reading *reading, const struct mt_event *event)
     if (!mt_alloc_log_next(reading->log, &block.bytes, &role) ||
         event->device != reading->search->device->device)
         return;
+    if (mt_alloc_log_ends_old(event, block.bytes))
+        end_block(reading, event->addr);
+    if (!block.bytes)
+        return;
     mt_grow_to(&reading->blocks, &reading->capacity, reading->count + 1, sizeof *reading->blocks);
     reading->blocks[reading->count] = block;
     mt_map_put(&reading->slots, event->addr, (uint32_t)reading->count++);
@@ -46,15 +60,17 @@ static void on_alloc(struct reading *reading, const struct mt_event *event)
 
 static void on_free(struct reading *reading, const struct mt_event *event)
 {
-    const bool ends = event->kind == MT_EVENT_FREE_COMPLETED;
     uint32_t slot;
 
     if (event->device != reading->search->device->device)
         return;
-    slot = ends ? mt_map_take(&reading->slots, event->addr)
-                : mt_map_find(&reading->slots, event->addr);
+    if (event->kind == MT_EVENT_FREE_COMPLETED) {
+        end_block(reading, event->addr);
+        return;
+    }
+    slot = mt_map_get(&reading->slots, event->addr);
     if (slot != MT_MAP_NONE)
-        reading->blocks[slot].waits = !ends;
+        reading->blocks[slot].waits = true;
 }
 
 static enum mt_status on_event(void *context, struct mt_event *event)
