@@ -60,7 +60,8 @@ static enum mt_status find_cast_weights(struct mt_finding_search *search)
     const struct mt_holding *largest = NULL;
     uint64_t blocks = 0;
 
-    if (!device->instant_count || !mt_finding_matters(bytes, peak) || bytes < peak / MIN_SHARE)
+    if (!device->instant_count || search->analysis->report->is_driver_level ||
+        !mt_finding_matters(bytes, peak) || bytes < peak / MIN_SHARE)
         return MT_OK;
     for (uint32_t i = 0; i < device->instants->holding_count; i++) {
         const struct mt_holding *holding = &device->instants->holdings[i];
