@@ -45,7 +45,7 @@ void mt_parameter_sets_birth(struct mt_parameter_sets *sets, const struct mt_set
 
 static struct mt_set_block *block_of(const struct mt_parameter_sets *sets, uint64_t allocation)
 {
-    size_t low = 0, high = sets->count;
+    size_t low = 0, high = allocation < BLOCKS_MAX ? sets->count : 0;
 
     while (low < high) {
         size_t middle = low + (high - low) / 2;

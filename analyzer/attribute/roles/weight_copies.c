@@ -215,8 +215,10 @@ void mt_weight_copies_finish(struct mt_weight_copies *copies,
     for (size_t i = 0; i < copies->early_count; i++)
         copies->sizes[copies->early_sizes[i]].parameters += is_parameter(context, copies->early[i]);
     by_call = are_copies(copies, true);
-    if (!by_call && !are_copies(copies, false))
+    if (!by_call && !are_copies(copies, false)) {
+        copies->maker_count = 0; /* mt_weight_copies_has has nothing to search */
         return;
+    }
     for (size_t i = 0; i < copies->size_count; i++)
         copies->sizes[i].is_copy = copies_of(&copies->sizes[i], by_call) > 0;
     mark(copies);
