@@ -186,8 +186,6 @@ void mt_finding_set_evidence(struct mt_finding *finding, const char **evidence, 
 {
     finding->evidence = evidence;
     finding->evidence_count = count;
-    for (uint32_t i = 0; i < count; i++)
-        ;
 }
 
 void mt_finding_publish(struct mt_finding_search *search, const struct mt_finding *finding)
