@@ -33,7 +33,7 @@ static enum mt_status find_first_steps(struct mt_finding_search *search)
     struct mt_arena *arena = &search->analysis->report->arena;
     const struct mt_step_list steps = mt_judged_steps(search->analysis->report, device);
     const uint64_t peak = device->allocated_peak.bytes;
-    uint64_t later = 0, least = UINT64_MAX, excess;
+    uint64_t later = 0, most, least = UINT64_MAX, excess;
     bool in_setup;
     uint32_t i;
     const char *evidence[1];
@@ -54,6 +54,7 @@ static enum mt_status find_first_steps(struct mt_finding_search *search)
         later = mt_max_u64(later, steps.list[i].peak.allocated);
         least = mt_min_u64(least, steps.list[i].peak.allocated);
     }
+    most = later;
     for (i = 0; i < device->step_count; i++) /* other loops may need as much */
         if (device->steps[i].begin_event > steps.list[FIRST_STEPS].begin_event)
             later = mt_max_u64(later, device->steps[i].peak.allocated);
@@ -61,10 +62,10 @@ static enum mt_status find_first_steps(struct mt_finding_search *search)
                              mt_step_begin(search->analysis->report, &steps.list[FIRST_STEPS]))
         return MT_OK;
     excess = peak - later;
-    if (!mt_finding_matters(excess, peak) || later - least > excess / SWING_PARTS)
+    if (!mt_finding_matters(excess, peak) || most - least > excess / SWING_PARTS)
         return MT_OK;
     in_setup =
-        device->allocated_peak.event < mt_step_begin(search->analysis->report, &steps.list[0]);
+        device->allocated_peak.event < mt_step_begin(search->analysis->report, &device->steps[0]);
     finding.bytes = excess;
     finding.title = mt_arena_printf(arena, "%s extra is needed only %s: %s, then %s",
                                     mt_format_bytes(n[0], excess),
@@ -72,7 +73,7 @@ static enum mt_status find_first_steps(struct mt_finding_search *search)
                                     mt_format_bytes(n[1], peak), mt_format_bytes(n[2], later));
     evidence[0] = mt_arena_printf(
         arena, "the peaks of the %s steps after the second differ by at most %s",
-        mt_format_count(n[0], steps.count - FIRST_STEPS), mt_format_bytes(n[1], later - least));
+        mt_format_count(n[0], steps.count - FIRST_STEPS), mt_format_bytes(n[1], most - least));
     mt_finding_publish(search, &finding);
     return MT_OK;
 }
