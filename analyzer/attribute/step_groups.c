@@ -406,11 +406,13 @@ static void add_calls(struct mt_step_groups *groups)
     bool *taken = mt_memory_zeroed(intervals->count + 1, sizeof *taken);
     struct mt_group *all;
     struct mt_step_loops loops;
+    uint32_t *ids; /* by loop: index + 1 among those of the groups; 0 = not there yet */
     size_t count = 0, step = 0, at = 0;
 
     for (size_t i = 0; i < groups->step_count; i++)
         memset(&taken[groups->steps[i].first], 1, groups->steps[i].end - groups->steps[i].first);
     mt_step_loops_find(&loops, intervals, taken);
+    ids = mt_memory_zeroed(loops.count + 1, sizeof *ids);
     all = mt_memory_zeroed(groups->step_count + intervals->count + 1, sizeof *all);
     while (at < intervals->count) {
         struct mt_group group = {at, at + 1, loops.of[at]};
@@ -426,7 +428,9 @@ static void add_calls(struct mt_step_groups *groups)
         at = group.end;
         if (!group.loop)
             continue;
-        group.loop = mt_step_loops_take(&groups->loops, &loops, group.loop);
+        if (!ids[group.loop])
+            ids[group.loop] = mt_step_loops_take(&groups->loops, &loops, group.loop);
+        group.loop = ids[group.loop];
         while (group.first < group.end && is_edge(&intervals->list[group.first]))
             group.first++;
         while (group.end > group.first && is_edge(&intervals->list[group.end - 1]))
@@ -438,6 +442,7 @@ static void add_calls(struct mt_step_groups *groups)
     groups->steps = all;
     groups->step_count = count;
     mt_step_loops_release(&loops);
+    free(ids);
     free(taken);
 }
 
