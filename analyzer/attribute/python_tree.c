@@ -158,6 +158,7 @@ static void find_forwards(const struct mt_loop_places *places, const struct mt_s
             !mt_frame_is_forward(places->symbols, places->symbols->stacks[parent].frame))
             continue;
         line = frame_of(places, parent)->line;
+        line = line < SEVERAL ? line : 0; /* no line of a file */
         known = mt_map_get(forwards, body_key(places, parent));
         mt_map_put(forwards, body_key(places, parent),
                    known == MT_MAP_NONE || known == line ? line : SEVERAL);
