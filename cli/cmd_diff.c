@@ -445,7 +445,7 @@ static void diff_text(struct mt_buf *out, const struct mt_diff_output *output,
                       const struct mt_style *style)
 {
     const struct mt_diff *diff = output->diff;
-    struct mt_reporter reporter = {out, diff->a, NULL, style, output->arena, &mt_detail_all, NULL};
+    struct mt_reporter reporter = {out, diff->a, NULL, style, output->arena, NULL};
 
     report_inputs(&reporter, diff);
     if (!diff->device_count)

@@ -50,18 +50,23 @@ static void add_failure(struct mt_json *json, const char *key, const struct mt_f
     mt_json_object_end(json);
 }
 
+/* A card must have about 1 GiB for CUDA and libraries in addition to the limit. */
+static bool fits_on(const struct mt_fit_result *result, const struct mt_card *card)
+{
+    return result->fits &&
+           mt_add_most_u64(mt_fit_need_bytes(result), MT_CARD_OVERHEAD_BYTES) <= card->memory_bytes;
+}
+
 static void add_cards(struct mt_json *json, const struct mt_fit_result *result)
 {
     const struct mt_card *card;
 
     mt_json_array_begin(json, "cards");
     for (card = mt_cards; card->name; card++) {
-        enum mt_card_verdict verdict =
-            result->fits ? mt_card_verdict(card, mt_fit_need_bytes(result)) : MT_CARD_NO;
         mt_json_object_begin(json, NULL);
         mt_json_text(json, "card", card->name);
         mt_json_u64(json, "memory_bytes", card->memory_bytes);
-        mt_json_text(json, "verdict", mt_card_verdict_name(verdict));
+        mt_json_bool(json, "fits", fits_on(result, card));
         mt_json_object_end(json);
     }
     mt_json_array_end(json);
@@ -71,7 +76,6 @@ static void add_cards(struct mt_json *json, const struct mt_fit_result *result)
 static void add_orders(struct mt_json *json, const struct mt_fit_result *result)
 {
     mt_json_u64_or_null(json, "fit_low_bytes", result->fits, result->low_bytes);
-    mt_json_u64_or_null(json, "fit_high_bytes", result->fits, result->high_bytes);
     mt_json_array_begin(json, "address_orders");
     for (uint32_t i = 0; i < result->order_count; i++) {
         const struct mt_fit_order *tried = &result->orders[i];
@@ -94,9 +98,10 @@ static void add_result(struct mt_json *json, const struct fit_answer *answer, co
     mt_json_bool(json, "exact", result->policy_exact);
     mt_json_u64(json, "device", result->device);
     mt_json_pool_shares(json, policy, result->pools);
-    mt_json_u64_or_null(json, "fit_bytes", result->fits, result->fit_bytes);
+    mt_json_u64_or_null(json, "fit_bytes", result->fits, result->high_bytes);
     mt_json_u64_or_null(json, "fails_at_bytes", result->fits && result->limits_tried > 0,
-                        result->fails_at_bytes);
+                        result->high_fails_at_bytes);
+    mt_json_u64_or_null(json, "modeled_order_fit_bytes", result->fits, result->fit_bytes);
     add_failure(json, "first_failure", &result->first_failure);
     mt_json_bool(json, "behaviour_depends_on_memory", mt_fit_depends_on_memory(result));
     mt_json_u64(json, "recorded_ooms", result->recorded_ooms);
@@ -429,11 +434,8 @@ static void add_card(struct mt_table *table, const struct mt_card *card,
     size_t i;
 
     MT_CELLS(table, MT_TEXT(card->name), MT_BYTES(card->memory_bytes));
-    for (i = 0; i < count; i++) {
-        enum mt_card_verdict verdict =
-            results[i]->fits ? mt_card_verdict(card, mt_fit_need_bytes(results[i])) : MT_CARD_NO;
-        MT_CELLS(table, MT_TEXT(mt_card_verdict_name(verdict)));
-    }
+    for (i = 0; i < count; i++)
+        MT_CELLS(table, MT_TEXT(fits_on(results[i], card) ? "fits" : "no"));
 }
 
 static void print_cards(struct mt_buf *out, const struct fit_answer *answer,
@@ -458,8 +460,8 @@ static void print_cards(struct mt_buf *out, const struct fit_answer *answer,
         mt_buf_add_text(out, "this table shows only the first eight rows\n");
     mt_text_table_add_note(
         out, 0,
-        "The limit is the memory of the allocator. The CUDA context and libraries take "
-        "about 0.5 to 1 GiB of a card in addition. \"tight\" leaves them less than 1 GiB.");
+        "The limit is that of the allocator; a card needs about 1 GiB more, for CUDA and "
+        "libraries. memtrace analyze says what this run needs of a card.");
 }
 
 static void fit_print_text(struct mt_buf *out, const struct fit_answer *answer)

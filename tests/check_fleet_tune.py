@@ -59,8 +59,8 @@ class Oracle:
             found = {}
             for fit, replay in zip(fits["policies"], replays["policies"]):
                 expect(f"devices of {trace}", fit["device"], replay["device"])
-                above = max(0, fit["fit_reserved_bytes"] - fit["fit_bytes"])
-                found[fit["device"]] = (fit["fit_high_bytes"], fit["fit_high_bytes"] + above,
+                above = max(0, fit["fit_reserved_bytes"] - fit["modeled_order_fit_bytes"])
+                found[fit["device"]] = (fit["fit_bytes"], fit["fit_bytes"] + above,
                                         replay["reserved_peak_bytes"],
                                         replay["device_allocs"] + replay["device_frees"])
             self.known[key] = found

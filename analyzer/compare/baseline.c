@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "baseline.h"
+#include "card_use.h"
 #include "pytorch_config.h"
 #include "report.h"
 #include "report_query.h"
@@ -183,25 +184,6 @@ enum mt_status mt_baseline_read(struct mt_baseline *baseline, const struct mt_se
     while (!status && more && baseline->device_count < MT_MAX_DEVICES)
         status = read_device(&reading, &more);
     return status;
-}
-
-const char *mt_peaks_doubt(const struct mt_report *report, const struct mt_device_report *device)
-{
-    const struct mt_integrity *integrity = &report->integrity;
-
-    if (integrity->cut)
-        return "the trace is cut";
-    if (integrity->frames_damaged || integrity->events_invalid)
-        return "parts of the trace are damaged";
-    if (integrity->events_dropped)
-        return "the recorder dropped events";
-    if (device->has_failure)
-        return "the simulated run runs out of memory";
-    if (mt_fatal_oom(device))
-        return "the run ran out of memory";
-    if (report->starts_in_middle)
-        return "the trace starts in the middle of the run";
-    return report->doubt;
 }
 
 bool mt_device_peak(const struct mt_report *report, uint16_t device, uint64_t *bytes,

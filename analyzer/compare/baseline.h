@@ -36,11 +36,6 @@ struct mt_baseline {
     uint32_t device_count;
 };
 
-/* Returns a clause with the reason why the peaks of a device may be smaller than those of the whole
- * program: the trace is truncated, the run ended early, or a reason that the caller passes. NULL:
- * they are not smaller. */
-const char *mt_peaks_doubt(const struct mt_report *report, const struct mt_device_report *device);
-
 /* Sets *bytes to the process's largest use of a device, according to the driver's calls and NVML's
  * samples. Returns false if neither was recorded. *is_sampled: the number comes from NVML's
  * samples. */

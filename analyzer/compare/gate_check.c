@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "card_use.h"
 #include "fit.h"
 #include "gate_result.h"
 #include "process_memory.h"

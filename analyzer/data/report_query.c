@@ -272,24 +272,25 @@ bool mt_is_host_memory(const struct mt_device_report *device)
     return device->name && !strcmp(device->name, MT_HOST_MEMORY);
 }
 
-bool mt_card_need(const struct mt_report *report, const struct mt_device_report *device,
-                  struct mt_card_need *out)
+struct mt_role_origins mt_role_origins_of(const struct mt_report *report,
+                                          const struct mt_device_report *device)
 {
-    const struct mt_driver_report *driver = mt_driver_of(report, device->device);
+    struct mt_role_origins origins = {0};
+    uint64_t unknown_bytes;
 
-    *out = (struct mt_card_need){.bytes = device->need ? device->need->bytes : 0};
-    if (driver && driver->has_then) {
-        out->has_outside = true;
-        out->outside_bytes = mt_sub_or_0_u64(driver->then.bytes, driver->then.framework_bytes);
-    }
-    if (driver && driver->residual.samples && driver->residual.tracked_from == MT_TRACKED_DRIVER &&
-        driver->residual.most_bytes > 0) {
-        out->has_context = true;
-        out->context_bytes = (uint64_t)driver->residual.most_bytes;
-    }
-    out->bytes =
-        mt_add_most_u64(out->bytes, mt_add_most_u64(out->outside_bytes, out->context_bytes));
-    return device->need && report->device_count == 1 && out->has_outside && out->has_context;
+    for (int role = 0; role < MT_ROLE_COUNT; role++)
+        origins.recorded_bytes += device->peak_recorded_role_bytes[role];
+    /* A block of unknown role is not a guess. */
+    unknown_bytes = mt_sub_or_0_u64(device->peak_role_bytes[MT_ROLE_OTHER],
+                                    device->peak_recorded_role_bytes[MT_ROLE_OTHER]);
+    if (mt_is_one_instant(report, device))
+        origins.guessed_bytes =
+            mt_sub_or_0_u64(device->allocated_peak.bytes, origins.recorded_bytes + unknown_bytes);
+    else
+        origins.guessed_bytes = device->peak_start_role_bytes;
+    origins.inferred_bytes = mt_sub_or_0_u64(device->allocated_peak.bytes,
+                                             origins.recorded_bytes + origins.guessed_bytes);
+    return origins;
 }
 
 void mt_roles_by_bytes(const uint64_t bytes[MT_ROLE_COUNT], enum mt_role order[MT_ROLE_COUNT])

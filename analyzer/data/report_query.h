@@ -35,15 +35,14 @@ const char *mt_need_text(char text[MT_NEED_TEXT], const struct mt_need *need);
 /* Whether it is an arena in host memory, which involves no card and no CUDA. */
 bool mt_is_host_memory(const struct mt_device_report *device);
 
-/* Total memory that a card must have, for a report of one device: the need, memory outside of the
- * framework at the allocated peak, and CUDA itself. Returns false if one of them is unknown; the
- * known ones are filled, and `bytes` is their sum. */
-struct mt_card_need {
-    uint64_t bytes, outside_bytes, context_bytes;
-    bool has_outside, has_context;
+/* How the roles at the allocated peak are known, in bytes; they sum to the peak. Recorded: the
+ * program or its framework said so. Inferred: from where blocks were allocated, used and freed.
+ * Guessed: from sizes and names alone, because there is no history of these blocks. */
+struct mt_role_origins {
+    uint64_t recorded_bytes, inferred_bytes, guessed_bytes;
 };
-bool mt_card_need(const struct mt_report *report, const struct mt_device_report *device,
-                  struct mt_card_need *out);
+struct mt_role_origins mt_role_origins_of(const struct mt_report *report,
+                                          const struct mt_device_report *device);
 
 /* Sorts roles by their bytes, largest first; equal ones in the order of enum mt_role. */
 void mt_roles_by_bytes(const uint64_t bytes[MT_ROLE_COUNT], enum mt_role order[MT_ROLE_COUNT]);

@@ -111,13 +111,6 @@ const struct mt_card mt_cards[] = {
 
 enum { CARDS = MT_ARRAY_LEN(mt_cards) - 1 };
 
-enum mt_card_verdict mt_card_verdict(const struct mt_card *card, uint64_t fit_bytes)
-{
-    if (fit_bytes > card->memory_bytes)
-        return MT_CARD_NO;
-    return card->memory_bytes - fit_bytes < MT_CARD_OVERHEAD_BYTES ? MT_CARD_TIGHT : MT_CARD_FITS;
-}
-
 bool mt_card_exceeds_all(uint64_t bytes)
 {
     const struct mt_card *card = mt_cards;
@@ -125,13 +118,6 @@ bool mt_card_exceeds_all(uint64_t bytes)
     while (card[1].name)
         card++;
     return bytes / 2 > card->memory_bytes;
-}
-
-const char *mt_card_verdict_name(enum mt_card_verdict verdict)
-{
-    static const char *const names[] = {"no", "tight", "fits"};
-
-    return names[verdict];
 }
 
 static bool counts(char c)

@@ -23,14 +23,7 @@ struct mt_card {
     uint32_t l2_bytes;
 };
 
-enum mt_card_verdict { MT_CARD_NO, MT_CARD_TIGHT, MT_CARD_FITS };
-
 extern const struct mt_card mt_cards[]; /* ascending by memory; terminated by a NULL name */
-
-/* `fit_bytes` is the memory that the allocator needs. FITS: the card has that and the overhead
- * above. TIGHT: the card has that, but less than the overhead remains. */
-enum mt_card_verdict mt_card_verdict(const struct mt_card *card, uint64_t fit_bytes);
-const char *mt_card_verdict_name(enum mt_card_verdict verdict); /* "fits", "tight", "no" */
 
 /* Whether it is more than twice the memory of the largest card: a request of that size is a bug. */
 bool mt_card_exceeds_all(uint64_t bytes);

@@ -32,13 +32,21 @@ static char *put_text(char *at, const char *text)
     return at + length;
 }
 
-/* value in units with three significant digits: "6.45", "66.6", "774". */
-static char *put_three_digits(char *at, double value)
+/* Of a number with three significant digits: "6.45", "66.6", "774". */
+static unsigned decimals_of(double value)
 {
-    unsigned decimals = value < 9.995 ? 2 : value < 99.95 ? 1 : 0;
+    return value < 9.995 ? 2 : value < 99.95 ? 1 : 0;
+}
+
+static char *put_decimals(char *at, double value, unsigned decimals)
+{
     uint64_t scale = decimals == 2 ? 100 : decimals == 1 ? 10 : 1;
     uint64_t scaled = (uint64_t)(value * (double)scale + 0.5);
 
+    if (!scaled && value > 0) {
+        *at++ = '<';
+        scaled = 1;
+    }
     at = put_digits(at, scaled / scale);
     if (!decimals)
         return at;
@@ -51,25 +59,45 @@ static char *put_three_digits(char *at, double value)
     return at;
 }
 
+static char *put_three_digits(char *at, double value)
+{
+    return put_decimals(at, value, decimals_of(value));
+}
+
 static const char *const byte_units[] = {" B", " KiB", " MiB", " GiB", " TiB", " PiB", " EiB"};
+
+/* `bytes` in the unit of `like_bytes`. */
+static char *put_bytes_like(char *at, uint64_t bytes, uint64_t like_bytes)
+{
+    double value = (double)bytes, like = (double)like_bytes;
+    size_t unit = 0;
+
+    if (like_bytes < 1000) /* whole bytes need no common unit */
+        like = value;
+    if (bytes < 1000 && like < 1000)
+        return put_text(put_digits(at, bytes), byte_units[0]);
+    while (like >= 999.5 && unit + 1 < MT_ARRAY_LEN(byte_units)) {
+        value /= 1024;
+        like /= 1024;
+        unit++;
+    }
+    return put_text(put_decimals(at, value, decimals_of(like)), byte_units[unit]);
+}
 
 static char *put_bytes(char *at, uint64_t bytes)
 {
-    double value = (double)bytes;
-    size_t unit = 0;
-
-    if (bytes < 1000)
-        return put_text(put_digits(at, bytes), byte_units[0]);
-    while (value >= 999.5 && unit + 1 < MT_ARRAY_LEN(byte_units)) {
-        value /= 1024;
-        unit++;
-    }
-    return put_text(put_three_digits(at, value), byte_units[unit]);
+    return put_bytes_like(at, bytes, bytes);
 }
 
 char *mt_format_bytes(char text[MT_UNITS_TEXT], uint64_t bytes)
 {
     put_bytes(text, bytes);
+    return text;
+}
+
+char *mt_format_bytes_like(char text[MT_UNITS_TEXT], uint64_t bytes, uint64_t like_bytes)
+{
+    put_bytes_like(text, bytes, like_bytes);
     return text;
 }
 

@@ -15,6 +15,9 @@
 /* "6.45 GiB", "774 MiB", "1.00 KiB", "512 B", "0 B". Switches units so that "1000 KiB" never
  * appears. All functions return `text`. */
 char *mt_format_bytes(char text[MT_UNITS_TEXT], uint64_t bytes);
+/* The same, in the unit that `like_bytes` gets, so that parts and their sum have one unit: "0.13
+ * GiB" of 9.22 GiB. At most two decimals; a positive number that they would hide is "<0.01 GiB". */
+char *mt_format_bytes_like(char text[MT_UNITS_TEXT], uint64_t bytes, uint64_t like_bytes);
 /* Formats two numbers that one sentence compares. If they differ but would look the same, formats
  * both in bytes ("1,234,567 B"). */
 void mt_format_bytes_distinct(char one[MT_UNITS_TEXT], uint64_t one_bytes,

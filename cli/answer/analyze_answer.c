@@ -1,9 +1,10 @@
-/* The first part of the output of `memtrace analyze`: the out-of-memory error that ended the run,
- * or its peak and the blocks that made it. */
+/* What the first screen of `memtrace analyze` leaves out: all digits, address orders, tags; and the
+ * lines that replace it for recordings without requests, without history, or of a failure. */
 #include <string.h>
 
 #include "analyze_output.h"
 #include "baseline.h"
+#include "card_use.h"
 #include "device_model.h"
 #include "foreign_text.h"
 #include "heaps.h"
@@ -133,32 +134,8 @@ static void report_in_red(const struct mt_reporter *reporter, const char *text)
     mt_buf_add_text(reporter->out, reporter->style->reset);
 }
 
-/* Describes the request that ended the run. With other settings, the bytes held are simulated. */
-static const char *death(const struct mt_reporter *reporter, const struct mt_oom *oom)
-{
-    const char *in = mt_reporter_in(reporter, oom->phase, oom->step);
-    char wanted[MT_UNITS_TEXT], allocated[MT_UNITS_TEXT], reserved[MT_UNITS_TEXT];
-
-    return mt_reporter_format(
-        reporter,
-        reporter->report->what_if
-            ? "an OUT OF MEMORY%s%s: a request for %s failed; with the simulated settings, %s "
-              "would be allocated and %s reserved at that point."
-            : "an OUT OF MEMORY%s%s: a request for %s failed with %s allocated and %s reserved.",
-        *in ? " " : "", in, mt_format_mib(wanted, oom->request_bytes),
-        mt_format_mib(allocated, oom->then.allocated), mt_format_mib(reserved, oom->then.reserved));
-}
-
-static void report_death(const struct mt_reporter *reporter)
-{
-    const struct mt_oom *oom = mt_fatal_oom(reporter->device);
-
-    if (oom && !reporter->device->has_failure) /* otherwise it fails earlier (report_failure) */
-        report_in_red(reporter, mt_reporter_format(reporter, "R%s", death(reporter, oom)));
-}
-
 /* Without a framework, nothing retries a refused request, so the program usually ends there. */
-static void report_refused(const struct mt_reporter *reporter)
+void mt_reporter_refused(const struct mt_reporter *reporter)
 {
     const struct mt_driver_report *driver =
         mt_driver_of(reporter->report, reporter->device->device);
@@ -184,23 +161,6 @@ static void report_refused(const struct mt_reporter *reporter)
                                                mt_format_count(count, driver->failures_in_all))));
 }
 
-/* Prints a line of the answer. If it is the first one, `begin` is bold: "Needs 8.06 GiB". */
-static void report_first(const struct mt_reporter *reporter, bool is_first, const char *begin,
-                         const struct mt_buf *rest)
-{
-    const struct mt_style *style = reporter->style;
-
-    if (!is_first) {
-        mt_reporter_line(reporter, 2,
-                         mt_reporter_format(reporter, "%s%s", begin, rest->data ? rest->data : ""));
-        return;
-    }
-    mt_buf_printf(reporter->out, "%s%s%s", style->bold, begin, style->reset);
-    if (rest->data)
-        mt_text_table_add_wrapped(reporter->out, rest->data, strlen(begin), 2);
-    mt_buf_add_char(reporter->out, '\n');
-}
-
 /* Appends the number of address orders, and the range of needs if they differ (fit.h). */
 static void add_orders(struct mt_buf *line, const struct mt_need *need)
 {
@@ -220,54 +180,24 @@ static void add_orders(struct mt_buf *line, const struct mt_need *need)
 static void report_need(const struct mt_reporter *reporter)
 {
     const struct mt_need *need = reporter->device->need;
-    const bool is_doubtful = mt_peaks_doubt(reporter->report, reporter->device);
-    char text[MT_NEED_TEXT], exact[MT_UNITS_TEXT], above[MT_UNITS_TEXT];
+    char text[MT_UNITS_TEXT], exact[MT_UNITS_TEXT], above[MT_UNITS_TEXT];
     struct mt_buf line = {0};
 
     if (!need)
         return;
-    mt_buf_printf(&line, " (%s B): the smallest limit that serves %s",
-                  mt_format_count(exact, need->bytes),
-                  is_doubtful ? "what was recorded" : "this run");
+    mt_buf_printf(&line, "Smallest limit of the allocator %s (%s B)",
+                  mt_format_bytes(text, need->bytes), mt_format_count(exact, need->bytes));
     if (need->above_limit_bytes)
-        mt_buf_printf(&line, ", plus %s that expandable segments map above it",
+        mt_buf_printf(&line, ", with %s that expandable segments map above it",
                       mt_format_bytes(above, need->above_limit_bytes));
     add_orders(&line, need);
     if (need->depends_on_memory)
-        mt_buf_add_text(&line, ", if it makes the same requests as it did when memory ran out");
-    report_first(reporter, true,
-                 mt_reporter_format(reporter, "Needs %s%s", is_doubtful ? "at least " : "",
-                                    mt_need_text(text, need)),
-                 &line);
+        mt_buf_add_text(&line,
+                        "; under another limit the program may request other memory, because "
+                        "memory ran out");
+    if (line.data)
+        mt_reporter_line(reporter, 2, line.data);
     mt_buf_release(&line);
-}
-
-/* Memory that the card must have in addition to what the allocator reserves. It is measured if the
- * trace has driver calls and NVML samples. */
-static void report_beside(const struct mt_reporter *reporter)
-{
-    char outside[MT_UNITS_TEXT], context[MT_UNITS_TEXT], all[MT_UNITS_TEXT];
-    struct mt_card_need card;
-
-    if (!reporter->device->need || reporter->report->device_count > 1 ||
-        mt_is_host_memory(reporter->device))
-        return;
-    if (!mt_card_need(reporter->report, reporter->device, &card)) {
-        mt_reporter_line(
-            reporter, 2,
-            "A card also needs memory for the CUDA context and libraries, usually 0.5 to "
-            "1 GiB; this recording did not measure it");
-        return;
-    }
-    mt_reporter_line(
-        reporter, 2,
-        mt_reporter_format(
-            reporter,
-            "A card needs %s %s in total: this limit, %s outside the framework (as at the "
-            "allocated peak), and %s for CUDA itself",
-            mt_peaks_doubt(reporter->report, reporter->device) ? "more than" : "about",
-            mt_format_bytes(all, card.bytes), mt_format_bytes(outside, card.outside_bytes),
-            mt_format_bytes(context, card.context_bytes)));
 }
 
 /* A dry run uses one order of addresses; a real run may use another. */
@@ -294,17 +224,16 @@ static void report_peak(const struct mt_reporter *reporter)
     char bytes[MT_UNITS_TEXT], exact[MT_UNITS_TEXT], reserved[MT_UNITS_TEXT];
     struct mt_buf line = {0};
 
-    mt_buf_printf(&line, " (%s B)%s%s, at %s", mt_format_count(exact, peak->bytes), *in ? " " : "",
-                  in, mt_reporter_at(reporter, peak->t_ns, peak->event));
+    mt_buf_printf(&line, "Allocated peak %s (%s B)%s%s, at %s", mt_format_bytes(bytes, peak->bytes),
+                  mt_format_count(exact, peak->bytes), *in ? " " : "", in,
+                  mt_reporter_at(reporter, peak->t_ns, peak->event));
     if (device->peak_orders)
         add_peak_range(&line, device->peak_orders->allocated_low_bytes,
                        device->peak_orders->allocated_high_bytes, device->peak_orders->order_count);
     if (peak->then.reserved != device->reserved_peak.bytes)
         mt_buf_printf(&line, ", with %s reserved", mt_format_bytes(reserved, peak->then.reserved));
-    report_first(
-        reporter, !mt_has_allocator(reporter->report),
-        mt_reporter_format(reporter, "Allocated peak %s", mt_format_bytes(bytes, peak->bytes)),
-        &line);
+    if (line.data)
+        mt_reporter_line(reporter, 2, line.data);
     mt_buf_release(&line);
 }
 
@@ -340,8 +269,9 @@ static void report_reserved(const struct mt_reporter *reporter)
     char share[MT_UNITS_TEXT];
     struct mt_buf line = {0};
 
-    mt_buf_printf(&line, " (%s B)%s%s, at %s", mt_format_count(exact, most->bytes), *in ? " " : "",
-                  in, mt_reporter_at(reporter, most->t_ns, most->event));
+    mt_buf_printf(&line, "Reserved peak %s (%s B)%s%s, at %s", mt_format_bytes(bytes, most->bytes),
+                  mt_format_count(exact, most->bytes), *in ? " " : "", in,
+                  mt_reporter_at(reporter, most->t_ns, most->event));
     if (most->bytes > most->then.allocated)
         mt_buf_printf(&line, ", %s of it (%s) unused",
                       mt_format_bytes(unused, most->bytes - most->then.allocated),
@@ -356,15 +286,13 @@ static void report_reserved(const struct mt_reporter *reporter)
         mt_buf_printf(&line, "; at the end, %s allocated of %s reserved",
                       mt_format_bytes(bytes, device->end.allocated),
                       mt_format_bytes(unused, device->end.reserved));
-    report_first(
-        reporter, !device->need,
-        mt_reporter_format(reporter, "Reserved peak %s", mt_format_bytes(bytes, most->bytes)),
-        &line);
+    if (line.data)
+        mt_reporter_line(reporter, 2, line.data);
     mt_buf_release(&line);
 }
 
 /* The instant at which the program would have failed under another policy or limit. */
-static void report_failure(const struct mt_reporter *reporter)
+void mt_reporter_failure(const struct mt_reporter *reporter)
 {
     const struct mt_oom *failure = &reporter->device->first_failure;
     const uint64_t failures = reporter->device->replay.failed_requests;
@@ -421,23 +349,22 @@ void mt_reporter_run(const struct mt_reporter *reporter)
         trouble += report->devices[i].ooms + report->devices[i].retries;
         has_history |= !mt_is_one_instant(report, &report->devices[i]);
     }
-    mt_reporter_title(reporter, 2,
+    mt_reporter_title(reporter, 0,
                       trouble || !mt_has_allocator(report) ? ""
                       : has_history                        ? ", no OOM, no retries"
                                                            : ", OOMs and retries unknown");
 }
 
-static void report_one_instant(const struct mt_reporter *reporter)
+void mt_reporter_one_instant(const struct mt_reporter *reporter)
 {
     const struct mt_bytes *end = &reporter->device->end;
     char allocated[MT_UNITS_TEXT], exact[MT_UNITS_TEXT], reserved[MT_UNITS_TEXT];
     struct mt_buf line = {0};
 
-    mt_buf_printf(&line, ": a single instant, with %s allocated (%s B) of %s reserved",
+    mt_buf_printf(&line, "No history: a single instant, with %s allocated (%s B) of %s reserved",
                   mt_format_bytes(allocated, end->allocated),
                   mt_format_count(exact, end->allocated), mt_format_bytes(reserved, end->reserved));
-    report_first(reporter, true, "No history", &line);
-    mt_buf_release(&line);
+    mt_reporter_headline(reporter, &line);
     mt_reporter_line(reporter, 2, MT_NO_HISTORY_HELP);
 }
 
@@ -479,78 +406,25 @@ static void report_missing_entries(const struct mt_reporter *reporter)
             : "The recorder could not keep all of them; 'memtrace info' shows why");
 }
 
-/* If XLA's requests are missing, the size of its arena does not show what the program needs. */
-static void report_levels(const struct mt_reporter *reporter)
+void mt_reporter_notices(const struct mt_reporter *reporter)
 {
-    if (mt_lacks_requests(reporter->device)) {
-        mt_reporter_missing_requests(reporter);
+    report_missing_entries(reporter);
+    report_late_start(reporter);
+}
+
+void mt_reporter_answer(const struct mt_reporter *reporter)
+{
+    if (mt_is_one_instant(reporter->report, reporter->device) ||
+        mt_lacks_requests(reporter->device))
         return;
-    }
+    mt_reporter_heading(reporter, "In all digits");
+    report_need(reporter);
+    if (reporter->report->is_dry_run)
+        mt_reporter_card(reporter);
     if (mt_has_allocator(reporter->report))
         report_reserved(reporter);
     report_peak(reporter);
     report_setup_peak(reporter);
     report_roles(reporter);
-    mt_reporter_largest_modules(reporter);
-}
-
-void mt_reporter_answer(const struct mt_reporter *reporter)
-{
-    if (mt_is_one_instant(reporter->report, reporter->device)) {
-        report_one_instant(reporter);
-        if (reporter->report->device_count == 1)
-            mt_reporter_run(reporter);
-        return;
-    }
-    report_missing_entries(reporter);
-    report_late_start(reporter);
-    report_death(reporter);
-    mt_reporter_oom_help(reporter);
-    report_refused(reporter);
-    report_failure(reporter);
-    report_need(reporter);
-    if (reporter->report->is_dry_run)
-        mt_reporter_card(reporter);
-    else
-        report_beside(reporter);
-    report_levels(reporter);
     report_tags(reporter);
-    if (reporter->report->device_count == 1)
-        mt_reporter_run(reporter);
-}
-
-/* The worst device has the largest reserved peak. Another device may still need more. */
-void mt_reporter_worst_device(const struct mt_reporter *shared)
-{
-    const struct mt_device_report *device = mt_worst_device(shared->report);
-    const struct mt_peak *peak =
-        mt_has_allocator(shared->report) ? &device->reserved_peak : &device->allocated_peak;
-    const struct mt_oom *oom = mt_fatal_oom(device);
-    struct mt_reporter reporter = *shared;
-    const char *in = mt_reporter_in(&reporter, peak->phase, peak->step);
-    char bytes[MT_UNITS_TEXT], exact[MT_UNITS_TEXT], need[MT_NEED_TEXT];
-
-    reporter.device = device;
-    if (oom) {
-        report_in_red(&reporter, mt_reporter_format(&reporter, "Device %u r%s", device->device,
-                                                    death(&reporter, oom)));
-        return;
-    }
-    if (mt_lacks_requests(device))
-        mt_reporter_missing_requests(&reporter);
-    else if (device->need)
-        mt_reporter_line(
-            &reporter, 0,
-            mt_reporter_format(
-                &reporter, "Device %u needs %s%s (%s B) and has the largest reserved peak",
-                device->device, mt_peaks_doubt(reporter.report, device) ? "at least " : "",
-                mt_need_text(need, device->need), mt_format_count(exact, device->need->bytes)));
-    else
-        mt_reporter_line(
-            &reporter, 0,
-            mt_reporter_format(&reporter, "Device %u has the largest %s peak: %s (%s B)%s%s",
-                               device->device,
-                               mt_has_allocator(reporter.report) ? "reserved" : "allocated",
-                               mt_format_bytes(bytes, peak->bytes),
-                               mt_format_count(exact, peak->bytes), *in ? " " : "", in));
 }

@@ -17,12 +17,6 @@ static int64_t step_of(const struct mt_reporter *reporter, int32_t phase)
     return phase == MT_NO_PHASE ? MT_NO_STEP : reporter->report->phases[phase].step;
 }
 
-/* Short reports have sentences instead of tables. */
-static bool has_tables(const struct mt_reporter *reporter)
-{
-    return reporter->detail->holders > 4;
-}
-
 /* "NCCL, communicator 2 of 3 with 8 ranks (ncclCommSplit)" */
 static const char *owner_words(const struct mt_reporter *reporter,
                                const struct mt_driver_report *driver,
@@ -98,11 +92,9 @@ static void report_outside(const struct mt_reporter *reporter,
                            mt_format_bytes(own, then->framework_bytes),
                            mt_format_bytes(outside, then->bytes - then->framework_bytes),
                            mt_format_count(exact, then->bytes - then->framework_bytes),
-                           driver->owner_count && has_tables(reporter) ? ":" : ""));
-    if (has_tables(reporter)) {
-        report_owners(reporter, driver);
-        report_registered(reporter, driver);
-    }
+                           driver->owner_count ? ":" : ""));
+    report_owners(reporter, driver);
+    report_registered(reporter, driver);
 }
 
 static void report_peak(const struct mt_reporter *reporter, const struct mt_driver_report *driver)
@@ -130,8 +122,6 @@ static void report_heaps(const struct mt_reporter *reporter, const struct mt_dri
 {
     struct mt_table table;
 
-    if (!has_tables(reporter))
-        return;
     mt_table_begin(&table, "heap|#peak|#at the end|#allocations|~");
     for (uint32_t i = 0; i < driver->heap_count; i++) {
         const struct mt_heap_use *heap = &driver->heaps[i];
@@ -254,30 +244,8 @@ void mt_reporter_driver(const struct mt_reporter *reporter)
         report_driver(reporter, driver);
 }
 
-/* For short reports, prints the number of devices without memory of the framework. */
-static void count_other_devices(const struct mt_reporter *reporter)
-{
-    uint32_t count = 0;
-
-    for (uint32_t i = 0; i < reporter->report->driver_count; i++)
-        count += !mt_report_device(reporter->report, reporter->report->drivers[i].device);
-    if (!count)
-        return;
-    mt_buf_add_char(reporter->out, '\n');
-    mt_reporter_line(
-        reporter, 0,
-        mt_reporter_format(reporter,
-                           "%u other device%s no memory of the framework; --all shows what "
-                           "the driver allocated there",
-                           count, count == 1 ? " has" : "s have"));
-}
-
 void mt_reporter_other_devices(const struct mt_reporter *reporter)
 {
-    if (reporter->detail->worst_device) {
-        count_other_devices(reporter);
-        return;
-    }
     for (uint32_t i = 0; i < reporter->report->driver_count; i++) {
         const struct mt_driver_report *driver = &reporter->report->drivers[i];
 

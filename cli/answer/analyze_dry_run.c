@@ -1,15 +1,9 @@
-/* The part of the answer for dry runs: the simulated card, the memory that a card must have, and
- * common cards that have enough. */
+/* The part of the answer for dry runs: the simulated card, and costs beside the allocator. */
 #include <string.h>
 
 #include "analyze_output.h"
-#include "baseline.h"
-#include "card_overhead.h"
-#include "cards.h"
+#include "card_use.h"
 #include "units.h"
-#include "util.h"
-
-enum { NAMED_CARDS = 3 }; /* for each verdict */
 
 void mt_reporter_dry_run(const struct mt_reporter *reporter)
 {
@@ -64,10 +58,10 @@ static void add_beside(struct mt_buf *out, const struct mt_card_overhead *overhe
     char text[MT_UNITS_TEXT];
 
     if (overhead->outside_bytes)
-        mt_buf_printf(out, "; %s that simulated libraries took from the driver",
+        mt_buf_printf(out, ": %s that simulated libraries took from the driver",
                       mt_format_bytes(text, overhead->outside_bytes));
     for (uint32_t i = 0; i < overhead->row_count; i++) {
-        mt_buf_add_text(out, i ? " and " : "; outside the allocator, ");
+        mt_buf_add_text(out, i ? " and " : overhead->outside_bytes ? "; " : ": ");
         add_row(out, &overhead->rows[i]);
     }
     if (overhead->row_count)
@@ -89,77 +83,15 @@ static void add_beside(struct mt_buf *out, const struct mt_card_overhead *overhe
     mt_buf_add_text(out, ", usually 0.5 to 1 GiB");
 }
 
-static void report_in_all(const struct mt_reporter *reporter,
-                          const struct mt_card_overhead *overhead, uint64_t need_bytes,
-                          bool is_certain)
-{
-    const char *card = reporter->report->dry_run.card;
-    char all[MT_UNITS_TEXT];
-    struct mt_buf line = {0};
-
-    mt_buf_printf(&line, "A card needs %s %s in total", is_certain ? "about" : "more than",
-                  mt_format_bytes(all, mt_add_most_u64(need_bytes, overhead->most_bytes)));
-    add_beside(&line, overhead, card);
-    if (line.data)
-        mt_reporter_line(reporter, 2, line.data);
-    mt_buf_release(&line);
-}
-
-/* Appends the names of the cards closest to the limit. Cards with the same verdict are adjacent. */
-static void add_cards(struct mt_buf *out, enum mt_card_verdict verdict, uint64_t need_bytes)
-{
-    const char *names[NAMED_CARDS];
-    size_t count = 0;
-
-    for (const struct mt_card *card = mt_cards; card->name; card++) {
-        if (mt_card_verdict(card, need_bytes) != verdict)
-            continue;
-        if (verdict == MT_CARD_FITS ? count < NAMED_CARDS : true)
-            names[count % NAMED_CARDS] = card->name;
-        count++;
-    }
-    for (size_t i = 0; i < mt_min_u64(count, NAMED_CARDS); i++)
-        mt_buf_printf(out, "%s%s", i ? ", " : "",
-                      names[verdict == MT_CARD_FITS ? i : (count - 1 - i) % NAMED_CARDS]);
-    if (count > NAMED_CARDS)
-        mt_buf_printf(out, " and %zu %s", count - NAMED_CARDS,
-                      verdict == MT_CARD_FITS ? "larger" : "smaller");
-}
-
-/* "Fits: L40S 48 GB, H100 80 GB; tight, ...: A100 40 GB; does not fit: T4 16 GB". */
-static void report_cards(const struct mt_reporter *reporter, uint64_t need_bytes, bool is_certain)
-{
-    const struct {
-        enum mt_card_verdict verdict;
-        const char *words;
-    } rows[] = {{MT_CARD_FITS, is_certain ? "Fits: " : "May fit: "},
-                {MT_CARD_TIGHT, "tight, with less than 1 GiB left for CUDA: "},
-                {MT_CARD_NO, "does not fit: "}};
-    struct mt_buf line = {0};
-
-    for (size_t i = 0; i < MT_ARRAY_LEN(rows); i++) {
-        struct mt_buf cards = {0};
-
-        add_cards(&cards, rows[i].verdict, need_bytes);
-        if (cards.length)
-            mt_buf_printf(&line, "%s%s%s", line.length ? "; " : "", rows[i].words, cards.data);
-        mt_buf_release(&cards);
-    }
-    if (line.data)
-        mt_reporter_line(reporter, 2, line.data);
-    mt_buf_release(&line);
-}
-
 void mt_reporter_card(const struct mt_reporter *reporter)
 {
     const struct mt_card_overhead overhead =
         mt_card_overhead_of(reporter->report, reporter->device);
-    const struct mt_need *need = reporter->device->need;
-    const bool is_certain =
-        overhead.is_known && !mt_peaks_doubt(reporter->report, reporter->device);
+    struct mt_buf line = {0};
 
-    if (!need)
-        return;
-    report_in_all(reporter, &overhead, need->bytes, is_certain);
-    report_cards(reporter, mt_card_overhead_fit_bytes(&overhead, need->bytes), is_certain);
+    mt_buf_add_text(&line, "Beside the allocator");
+    add_beside(&line, &overhead, reporter->report->dry_run.card);
+    if (line.length > strlen("Beside the allocator"))
+        mt_reporter_line(reporter, 2, line.data);
+    mt_buf_release(&line);
 }

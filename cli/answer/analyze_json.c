@@ -76,7 +76,7 @@ static void add_summary(struct mt_json *json, const struct mt_report *report,
     mt_json_object_end(json);
 }
 
-/* Memory that the device must have; null if unknown. */
+/* The smallest limit of the allocator; null if unknown. */
 static void add_need(struct mt_json *json, const struct mt_need *need)
 {
     if (!need) {
@@ -506,9 +506,12 @@ static void add_pools(struct mt_json *json, const struct mt_device_report *devic
 static void add_device(struct mt_json *json, struct mt_arena *arena, const struct mt_report *report,
                        const struct mt_device_report *device)
 {
+    struct mt_card_use card;
+
     mt_json_u64(json, "device", device->device);
     mt_json_text(json, "name", device->name);
     add_summary(json, report, device);
+    mt_json_card(json, mt_card_use_of(report, device, &card) ? &card : NULL);
     add_need(json, device->need);
     mt_json_peak_orders(json, device->peak_orders);
     json_xla(json, device->xla);
@@ -524,7 +527,7 @@ static void add_device(struct mt_json *json, struct mt_arena *arena, const struc
     add_steps(json, report, device);
     add_idle(json, report, device);
     add_ooms(json, arena, report, device);
-    mt_json_oom_answer(json, device);
+    mt_json_oom_answer(json, report, device);
     add_explanations(json, report, device);
     add_instants(json, report, device);
     mt_json_findings(json, device);

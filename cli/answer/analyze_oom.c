@@ -1,6 +1,6 @@
 /* The state when memory ran out, and settings that would have prevented the error. */
 #include "analyze_output.h"
-#include "cards.h"
+#include "oom_why.h"
 #include "report_query.h"
 #include "site.h"
 #include "text_table.h"
@@ -111,53 +111,6 @@ static const char *about(const struct mt_oom_way *way)
     return way->approximate ? "about " : "";
 }
 
-static void add_ways(const struct mt_reporter *reporter, const struct mt_oom_answer *answer,
-                     struct mt_buf *line)
-{
-    const struct mt_oom_way *own = &answer->ways[0], *best = mt_best_oom_way(answer, 0);
-    const struct mt_oom_way *better = best == own ? NULL : best;
-    char fit[2][MT_UNITS_TEXT];
-
-    if (!best)
-        return;
-    mt_format_mib(fit[0], own->fit_bytes);
-    mt_format_mib(fit[1], best->fit_bytes);
-    mt_buf_add_text(line, "; this request would have succeeded with ");
-    if (better && better->same_limit)
-        mt_buf_printf(line, "%s under the same limit (%s%s is enough)%s", setting_of(better),
-                      about(better), fit[1], own->fits ? ", or with " : "");
-    if (own->fits) {
-        mt_buf_printf(line, "%s%s (%s)", about(own), fit[0],
-                      mt_oom_limit_text(reporter->arena, answer));
-    }
-    if (better && !better->same_limit)
-        mt_buf_printf(line, "%s%s%s and %s", own->fits ? ", or with " : "", about(better), fit[1],
-                      setting_of(better));
-    mt_buf_add_text(line, "; the trace does not show what the run would have requested next");
-}
-
-/* This line follows the first line of the report. */
-void mt_reporter_oom_help(const struct mt_reporter *reporter)
-{
-    static const char *const causes[] = {
-        [MT_OOM_DEMAND] = "Demand, not fragmentation",
-        [MT_OOM_FRAGMENTATION] = "Fragmentation",
-        [MT_OOM_EITHER] = "Demand or fragmentation: the limit is not known precisely enough"};
-    const struct mt_oom_answer *answer = reporter->device->oom_answer;
-    struct mt_buf line = {0};
-
-    if (!answer)
-        return;
-    mt_buf_add_text(&line, mt_card_exceeds_all(answer->oom->request_bytes)
-                               ? "No device has that much: the size of the request is wrong"
-                               : causes[answer->cause]);
-    if (answer->way_count)
-        add_ways(reporter, answer, &line);
-    if (line.data)
-        mt_reporter_line(reporter, 2, line.data);
-    mt_buf_release(&line);
-}
-
 static const char *under_same(const struct mt_oom_answer *answer, const struct mt_oom_way *way)
 {
     if (way->same_limit)
@@ -195,7 +148,7 @@ static void report_fatal(const struct mt_reporter *reporter, const struct mt_oom
         if (answer->way_count)
             report_ways(reporter, answer);
     }
-    if (!instant || !instant->holder_count || !reporter->detail->holders)
+    if (!instant || !instant->holder_count)
         return;
     mt_buf_add_text(reporter->out, "  Allocated at the time:\n");
     mt_reporter_holders(reporter, instant);
@@ -228,7 +181,7 @@ void mt_reporter_ooms(const struct mt_reporter *reporter)
 
     if (!device->oom_count && !device->retries)
         return;
-    mt_reporter_heading(reporter, "Out of memory");
+    mt_reporter_heading(reporter, device->oom_count ? "Out of memory" : "Retries");
     report_retries(reporter);
     report_limit(reporter);
     if (!device->oom_count)
@@ -259,7 +212,8 @@ static void json_ways(struct mt_json *json, const struct mt_oom_answer *answer)
     mt_json_array_end(json);
 }
 
-void mt_json_oom_answer(struct mt_json *json, const struct mt_device_report *device)
+void mt_json_oom_answer(struct mt_json *json, const struct mt_report *report,
+                        const struct mt_device_report *device)
 {
     static const char *const causes[] = {[MT_OOM_DEMAND] = "demand",
                                          [MT_OOM_FRAGMENTATION] = "fragmentation",
@@ -274,6 +228,7 @@ void mt_json_oom_answer(struct mt_json *json, const struct mt_device_report *dev
     mt_json_u64(json, "event", answer->oom->event);
     mt_json_u64(json, "request_bytes", answer->oom->request_bytes);
     mt_json_text(json, "cause", causes[answer->cause]);
+    mt_json_text(json, "why", mt_oom_kind_name(mt_oom_why_of(report, device, answer->oom).kind));
     mt_json_u64(json, "unused_bytes", answer->unused_bytes);
     mt_json_u64(json, "least_limit_bytes", answer->least_limit_bytes);
     mt_json_u64(json, "most_limit_bytes", answer->most_limit_bytes);

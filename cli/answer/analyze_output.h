@@ -8,32 +8,17 @@
 #include "json.h"
 #include "report.h"
 
-/* Appends the answer, its reasons, and tables, in lines of at most 100 columns. Unless `all` is
- * set, the text has at most MT_ANALYZE_LINES lines. If the reports of several devices need more
- * lines, only the worst device has a report, and each of the others has a row in a table. The text
- * includes a chart of memory over time if `chart` is not NULL and the report has timelines. */
+/* Appends the first screen: at most MT_ANALYZE_LINES lines of at most 100 columns, longer only for
+ * a command that can be pasted. With `all`, the reasons and tables follow, and a chart of memory
+ * over time if `chart` is not NULL and the report has timelines. */
 void mt_analyze_text(struct mt_buf *out, const struct mt_report *report,
                      const struct mt_style *style, const struct mt_screen *chart, bool all);
-#define MT_ANALYZE_LINES 59
+#define MT_ANALYZE_LINES 25
 
 /* Appends a document "memtrace.analyze/1". `gates` may be NULL. `all` lifts the limits of
  * json.h. */
 void mt_analyze_json(struct mt_buf *out, const struct mt_report *report,
                      const struct mt_gates *gates, bool all);
-
-/* The number of rows of each kind in the text. The last row of a table sums the rest. */
-struct mt_detail {
-    /* contributions: rows of each explanation; 0 = no table */
-    uint32_t explanations, contributions;
-    uint32_t steps, phases, holders, stacks, findings;
-    uint32_t modules;    /* parts in the line of the answer about modules; 0 = no such line */
-    uint32_t chart_rows; /* 0 = no chart */
-    bool small_parts;    /* the table of the whole device also has rows for parts below 1% */
-    bool worst_device; /* only the worst of several devices has a report; devices without memory of
-                          the framework are only counted */
-    bool whole; /* shows all devices, not only those that device_choice.h chooses; the tables of
-                   idle memory and modules come first */
-};
 
 /* What a text is made from. Functions mt_reporter_* return or append pieces of it, functions
  * mt_report_* append a part of the report. */
@@ -42,32 +27,36 @@ struct mt_reporter {
     const struct mt_report *report;
     const struct mt_device_report *device;
     const struct mt_style *style;
-    struct mt_arena *arena; /* scratch */
-    const struct mt_detail *detail;
+    struct mt_arena *arena;        /* scratch */
     const struct mt_screen *chart; /* NULL = no chart */
 };
-extern const struct mt_detail mt_detail_all;
 
 /* Appends "gpt: NVIDIA H200, PyTorch 2.11, 12,345 events, 3 steps in 4.2 s", then `more`. */
 void mt_reporter_title(const struct mt_reporter *reporter, size_t indent, const char *more);
 /* Appends the first line of the report of a dry run. Appends nothing for other runs. */
 void mt_reporter_dry_run(const struct mt_reporter *reporter);
-/* For a dry run, appends the total memory that a card must have, and names common cards with enough
- * memory. */
+/* For a dry run, appends where the numbers beside the allocator come from. */
 void mt_reporter_card(const struct mt_reporter *reporter);
 /* Appends the title (mt_reporter_title) as a line of the answer, with ", no OOM, no retries" or
  * that they are unknown. */
 void mt_reporter_run(const struct mt_reporter *reporter);
-/* Appends the answer, which is the first part of a device's report. */
+/* Appends the first screen, with at most `most_lines` lines if possible. Ignores
+ * reporter->device. */
+void mt_reporter_first_screen(const struct mt_reporter *reporter, size_t most_lines);
+/* Append what the first screen leaves out: all digits, address orders, tags. */
 void mt_reporter_answer(const struct mt_reporter *reporter);
+/* Appends that events or the beginning of the run are missing. */
+void mt_reporter_notices(const struct mt_reporter *reporter);
+/* Append one or two lines if: the driver refused requests of a program without a framework; the
+ * simulated settings do not serve the run; there is no history. */
+void mt_reporter_refused(const struct mt_reporter *reporter);
+void mt_reporter_failure(const struct mt_reporter *reporter);
+void mt_reporter_one_instant(const struct mt_reporter *reporter);
 
-/* Appends the answer for the worst of several devices (mt_worst_device) in one line. */
-void mt_reporter_worst_device(const struct mt_reporter *shared);
 /* Appends the number of devices that are not analyzed, and why. */
 void mt_reporter_devices_left_out(const struct mt_reporter *reporter);
-/* Appends a table with a row for each device in `shown`, and a line about the others. */
-void mt_reporter_devices_together(const struct mt_reporter *reporter,
-                                  const struct mt_device_choice *shown);
+/* Appends a table with a row for each device. */
+void mt_reporter_devices_together(const struct mt_reporter *reporter);
 /* Formats into the scratch arena. */
 const char *mt_reporter_format(const struct mt_reporter *reporter, const char *format, ...)
     MT_PRINTF(2, 3);
@@ -97,10 +86,9 @@ void mt_reporter_sites(const struct mt_reporter *reporter);
 /* Appends a table of the memory that stays allocated during each phase, and of the part that the
  * phase does not use. */
 void mt_reporter_idle(const struct mt_reporter *reporter);
-/* The first function appends one or two lines about what would have prevented the out-of-memory
- * error. The second adds "out_of_memory", which is null if there was no such error. */
-void mt_reporter_oom_help(const struct mt_reporter *reporter);
-void mt_json_oom_answer(struct mt_json *json, const struct mt_device_report *device);
+/* Adds "out_of_memory", which is null if there was no such error. */
+void mt_json_oom_answer(struct mt_json *json, const struct mt_report *report,
+                        const struct mt_device_report *device);
 void mt_reporter_ooms(const struct mt_reporter *reporter);
 /* The parts of a change, or the parts of a whole with their shares. */
 struct mt_parts {
@@ -112,16 +100,14 @@ struct mt_parts {
 /* Appends the holders of memory at a peak or an OOM, largest first, with their shares. */
 void mt_reporter_holders(const struct mt_reporter *reporter, const struct mt_instant *instant);
 
-/* If the trace shows modules, appends a line with the parts of the model that hold the most at the
- * allocated peak. */
-void mt_reporter_largest_modules(const struct mt_reporter *reporter);
+/* If the trace shows modules, appends the parts of the model that hold the most at the allocated
+ * peak to `line`. */
+void mt_module_line_add(const struct mt_reporter *reporter, struct mt_buf *line);
 /* Appends the table of modules of the device. The device must have one (module_table.h). */
 void mt_reporter_modules(const struct mt_reporter *reporter);
-/* Appends the pools of PyTorch's allocator if detail->whole is set and the run had private
- * pools. */
+/* Appends the pools of PyTorch's allocator if the run had private pools. */
 void mt_reporter_pools(const struct mt_reporter *reporter);
-/* Appends the table of mt_reporter_modules with a heading if detail->whole is set and the trace has
- * modules. */
+/* Appends the table of mt_reporter_modules with a heading if the trace has modules. */
 void mt_reporter_peak_modules(const struct mt_reporter *reporter);
 
 /* The first function appends the findings. The second adds "findings", which is an empty list if

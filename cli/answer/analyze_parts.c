@@ -15,9 +15,6 @@
 
 /* The table of several devices, and lines about devices that have no row or no report. */
 
-/* Limits for a text with the report of the worst device. More rows would use up its lines. */
-enum { MAX_ROWS_BESIDE_REPORT = 8, MAX_NAMED_DEATHS = 8 };
-
 void mt_reporter_devices_left_out(const struct mt_reporter *reporter)
 {
     const struct mt_report *report = reporter->report;
@@ -76,60 +73,9 @@ static void analyze_devices_add_row(const struct mt_reporter *reporter, struct m
                                        device->allocated_peak.step)));
 }
 
-/* Lists the other devices that ran out of memory, because the table does not show them. */
-static void report_other_deaths(const struct mt_reporter *reporter,
-                                const struct mt_device_report *worst)
+void mt_reporter_devices_together(const struct mt_reporter *reporter)
 {
     const struct mt_report *report = reporter->report;
-    struct mt_buf numbers = {0};
-    uint32_t count = 0;
-
-    for (uint32_t i = 0; i < report->device_count; i++) {
-        const struct mt_device_report *device = &report->devices[i];
-
-        if (device == worst || !mt_fatal_oom(device))
-            continue;
-        if (count < MAX_NAMED_DEATHS)
-            mt_buf_printf(&numbers, "%s%u", count ? ", " : "", device->device);
-        count++;
-    }
-    if (count && numbers.data)
-        mt_reporter_line(reporter, 2,
-                         mt_reporter_format(reporter, "%u other device%s ran OUT OF MEMORY: %s%s",
-                                            count, count == 1 ? "" : "s", numbers.data,
-                                            count > MAX_NAMED_DEATHS ? ", ..." : ""));
-    mt_buf_release(&numbers);
-}
-
-static void report_worst_alone(const struct mt_reporter *reporter)
-{
-    const struct mt_device_report *worst = mt_worst_device(reporter->report);
-
-    report_other_deaths(reporter, worst);
-    mt_reporter_line(reporter, 2,
-                     mt_reporter_format(
-                         reporter, "Only device %u is reported below; --all reports all %u devices",
-                         worst->device, reporter->report->device_count));
-}
-
-/* Number of chosen devices that have a row. */
-static uint32_t count_rows(const struct mt_reporter *reporter,
-                           const struct mt_device_choice *choice)
-{
-    if (reporter->detail->whole)
-        return reporter->report->device_count;
-    if (reporter->detail->worst_device)
-        return (uint32_t)mt_min_u64(choice->count, MAX_ROWS_BESIDE_REPORT);
-    return choice->count;
-}
-
-void mt_reporter_devices_together(const struct mt_reporter *reporter,
-                                  const struct mt_device_choice *shown)
-{
-    const struct mt_report *report = reporter->report;
-    const bool is_worst_alone = reporter->detail->worst_device;
-    const struct mt_device_choice choice = is_worst_alone ? mt_devices_by_peak(report) : *shown;
-    const uint32_t rows = count_rows(reporter, &choice);
     const bool has_orders = has_other_orders(reporter);
     struct mt_table table;
 
@@ -137,19 +83,10 @@ void mt_reporter_devices_together(const struct mt_reporter *reporter,
     if (has_orders)
         mt_table_columns(&table, "#at other addresses");
     mt_table_columns(&table, "#unused at peak|#allocated at the end|~in");
-    for (uint32_t i = 0; i < rows; i++)
-        analyze_devices_add_row(reporter, &table,
-                                reporter->detail->whole ? &report->devices[i] : choice.devices[i],
-                                has_orders);
+    for (uint32_t i = 0; i < report->device_count; i++)
+        analyze_devices_add_row(reporter, &table, &report->devices[i], has_orders);
     mt_text_table_add(reporter->out, &table, 2, reporter->style);
     mt_reporter_devices_left_out(reporter);
-    if (rows < report->device_count)
-        mt_reporter_line(
-            reporter, 2,
-            mt_reporter_format(reporter, "%u of %u devices are shown: %s; --all shows all of them",
-                               rows, report->device_count, mt_device_choice_text(report)));
-    if (is_worst_alone)
-        report_worst_alone(reporter);
 }
 
 /* Memory that stays allocated through each phase, and how much of it the phase does not use. */
@@ -223,7 +160,7 @@ void mt_reporter_idle(const struct mt_reporter *reporter)
 
     for (at = 0; at < device->idle_count; at++)
         movable_bytes += device->idle[at].movable_bytes;
-    if (!movable_bytes || !reporter->detail->whole)
+    if (!movable_bytes)
         return;
     mt_reporter_heading(reporter,
                         "Memory idle throughout each phase (the instance with the highest peak)");
@@ -241,7 +178,7 @@ static void report_finding(const struct mt_reporter *reporter, const struct mt_f
 {
     mt_reporter_line(reporter, 2, finding->title);
     mt_reporter_line(reporter, 4, mt_reporter_format(reporter, "Try: %s", finding->advice));
-    if (finding->cost && reporter->detail->findings > 1)
+    if (finding->cost)
         mt_reporter_line(reporter, 4, mt_reporter_format(reporter, "Cost: %s", finding->cost));
     if (!finding->proved_by)
         return;
@@ -250,37 +187,15 @@ static void report_finding(const struct mt_reporter *reporter, const struct mt_f
     mt_buf_add_char(reporter->out, '\n');
 }
 
-/* With several devices, prints it only with full detail or for the worst device alone, because the
- * tables of all devices need the space. */
-static void report_no_finding(const struct mt_reporter *reporter)
-{
-    bool has_room = reporter->report->device_count == 1 || reporter->detail->whole ||
-                    reporter->detail->worst_device;
-
-    if (!reporter->device->no_finding || !reporter->detail->findings || !has_room)
-        return;
-    mt_buf_add_char(reporter->out, '\n');
-    mt_reporter_line(
-        reporter, 0,
-        mt_reporter_format(reporter, "Nothing stands out: %s", reporter->device->no_finding));
-}
-
 void mt_reporter_findings(const struct mt_reporter *reporter)
 {
     const struct mt_device_report *device = reporter->device;
-    uint32_t most = reporter->detail->findings;
 
-    if (!device->finding_count) {
-        report_no_finding(reporter);
+    if (!device->finding_count)
         return;
-    }
     mt_reporter_heading(reporter, "What to change");
-    for (uint32_t i = 0; i < device->finding_count && i < most; i++)
+    for (uint32_t i = 0; i < device->finding_count; i++)
         report_finding(reporter, &device->findings[i]);
-    if (device->finding_count > most)
-        mt_reporter_line(
-            reporter, 2,
-            mt_reporter_format(reporter, "%u more: --all", device->finding_count - most));
 }
 
 void mt_json_findings(struct mt_json *json, const struct mt_device_report *device)
@@ -331,7 +246,7 @@ void mt_reporter_modules(const struct mt_reporter *reporter)
 
 void mt_reporter_peak_modules(const struct mt_reporter *reporter)
 {
-    if (!reporter->detail->whole || !mt_modules_has_rows(reporter->device->modules))
+    if (!mt_modules_has_rows(reporter->device->modules))
         return;
     mt_reporter_heading(reporter, "At the allocated peak, by module");
     mt_reporter_modules(reporter);
@@ -345,62 +260,38 @@ static void add_part(const struct mt_reporter *reporter, struct mt_buf *line,
     char bytes[MT_UNITS_TEXT], share[MT_UNITS_TEXT];
     size_t length = text ? strlen(text) : 0;
 
-    mt_buf_printf(line, "%s (%s) in ", mt_format_bytes(bytes, part->bytes),
+    mt_buf_printf(line, "%s (%s) in ",
+                  mt_format_bytes_like(bytes, part->bytes, reporter->device->allocated_peak.bytes),
                   mt_format_percent(share, (double)part->bytes / peak));
     mt_buf_add_printable(line, text ? text : "", length > MAX_PART_TEXT ? MAX_PART_TEXT : length);
     mt_buf_add_text(line, length > MAX_PART_TEXT ? "..." : "");
 }
 
-void mt_reporter_largest_modules(const struct mt_reporter *reporter)
+void mt_module_line_add(const struct mt_reporter *reporter, struct mt_buf *line)
 {
     struct mt_module_part parts[MAX_PARTS];
-    const uint32_t most = (uint32_t)mt_min_u64(reporter->detail->modules, MAX_PARTS);
-    uint32_t count = mt_largest_module_parts(reporter->device->modules, parts, most);
+    uint32_t count = mt_largest_module_parts(reporter->device->modules, parts, MAX_PARTS);
     const uint64_t worth = reporter->device->allocated_peak.bytes / WORTH_OF_PEAK;
-    struct mt_buf line = {0};
 
     while (count && parts[count - 1].bytes < worth)
         count--;
-    mt_buf_add_text(&line, "by module: ");
     for (uint32_t i = 0; i < count; i++) {
-        mt_buf_add_text(&line, i ? "; " : "");
-        add_part(reporter, &line, &parts[i]);
+        mt_buf_add_text(line, i ? "; " : "");
+        add_part(reporter, line, &parts[i]);
     }
-    if (count && line.data)
-        mt_reporter_line(reporter, 2, line.data);
-    mt_buf_release(&line);
-}
-
-enum { SMALL_PART = 100 }; /* parts below a hundredth of the device are small */
-
-/* True if the part has its own row. Free memory always has one. */
-static bool has_row(const struct mt_reporter *reporter, const struct mt_device_parts *device_parts,
-                    int part)
-{
-    if (part == MT_DEVICE_FREE)
-        return true;
-    if (reporter->detail->small_parts)
-        return device_parts->parts[part];
-    return device_parts->parts[part] >= device_parts->total_bytes / SMALL_PART;
 }
 
 static void report_parts(const struct mt_reporter *reporter,
                          const struct mt_device_parts *device_parts)
 {
-    uint64_t rest_bytes = 0;
     struct mt_table table;
 
     mt_table_begin(&table, "#bytes|#share|~");
     for (int i = 0; i < MT_DEVICE_PART_COUNT; i++)
-        if (has_row(reporter, device_parts, i))
+        if (device_parts->parts[i] || i == MT_DEVICE_FREE)
             MT_CELLS(&table, MT_BYTES(device_parts->parts[i]),
                      MT_SHARE(device_parts->parts[i], device_parts->total_bytes),
                      MT_TEXT(mt_device_part_name((enum mt_device_part)i)));
-        else
-            rest_bytes += device_parts->parts[i];
-    if (rest_bytes)
-        MT_CELLS(&table, MT_BYTES(rest_bytes), MT_SHARE(rest_bytes, device_parts->total_bytes),
-                 MT_TEXT("parts below 1% each"));
     MT_CELLS(&table, MT_BYTES(device_parts->total_bytes),
              MT_SHARE(device_parts->total_bytes, device_parts->total_bytes),
              MT_TEXT("the whole device"));

@@ -18,7 +18,7 @@ void mt_reporter_pools(const struct mt_reporter *reporter)
 {
     struct mt_table table;
 
-    if (!reporter->detail->whole || !reporter->device->pool_count)
+    if (!reporter->device->pool_count)
         return;
     mt_reporter_heading(reporter, "Pools of the allocator, at the end");
     mt_table_begin(&table, MT_POOL_TITLES);
@@ -26,7 +26,7 @@ void mt_reporter_pools(const struct mt_reporter *reporter)
     mt_text_table_add(reporter->out, &table, 2, reporter->style);
 }
 
-enum { MAX_STEPS = 12, MAX_PHASES = 24 };
+enum { MAX_STEPS = 12, MAX_PHASES = 24, MAX_STACKS = 3 };
 
 static const char not_recorded[] = "before the first recorded event";
 
@@ -46,21 +46,18 @@ static const char *phase_at(const struct mt_reporter *reporter, const struct mt_
     return "between phases";
 }
 
-/* If there are many steps, the table has only the first and last ones, those with the peaks and,
- * with full detail, those whose peak rose. */
+/* If there are many steps, the table has only the first and last ones, those with the peaks, and
+ * those whose peak rose. */
 static bool is_shown(const struct mt_reporter *reporter, uint32_t index)
 {
     const struct mt_device_report *device = reporter->device;
     const struct mt_step_use *step = &device->steps[index];
-    uint32_t most = reporter->detail->steps;
-    uint32_t first = most / 4, last = first < 3 ? first : 2; /* plus the peaks */
+    enum { FIRST = 3, LAST = 2 };
 
-    if (device->step_count <= most || index < first || index + last >= device->step_count)
+    if (device->step_count <= MAX_STEPS || index < FIRST || index + LAST >= device->step_count)
         return true;
     if (step->step == device->allocated_peak.step || step->step == device->reserved_peak.step)
         return true;
-    if (most < MAX_STEPS)
-        return false;
     for (uint32_t i = 0; i < device->explanation_count; i++)
         if (device->explanations[i].step == step->step &&
             device->explanations[i].kind == MT_WHY_STEP_PEAK_ROSE)
@@ -147,28 +144,11 @@ static bool is_listed(const struct mt_report *report, uint32_t index, int64_t st
     return report->main_phase[index] && (step == MT_NO_STEP || report->phases[index].step == step);
 }
 
-static struct mt_largest largest_peaks(const struct mt_reporter *reporter, int64_t step)
-{
-    const struct mt_report *report = reporter->report;
-    uint64_t *peaks = mt_arena_array(reporter->arena, report->phase_count, sizeof *peaks);
-    size_t count = 0;
-    uint32_t most;
-
-    for (uint32_t i = 0; i < report->phase_count; i++)
-        if (is_listed(report, i, step))
-            peaks[count++] = reporter->device->phase_uses[i].peak.allocated;
-    most = reporter->detail->phases;
-    return mt_largest_of(peaks, count, most + (count == (size_t)most + 1));
-}
-
-/* Prints all phases (step MT_NO_STEP) or those of one step. If there are too many, prints those
- * with the highest peaks. */
+/* Prints all phases (step MT_NO_STEP) or those of one step. */
 static void report_phase_list(const struct mt_reporter *reporter, int64_t step)
 {
     const struct mt_report *report = reporter->report;
-    struct mt_largest largest = largest_peaks(reporter, step);
     struct mt_table table;
-    uint32_t left_out = 0;
 
     mt_reporter_heading(
         reporter, step == MT_NO_STEP
@@ -179,16 +159,10 @@ static void report_phase_list(const struct mt_reporter *reporter, int64_t step)
                                ? "~phase|#before|#peak|#after|#change|#time|"
                                : "~phase|#before|#peak|#after|#change|#events|");
     for (uint32_t i = 0; i < report->phase_count; i++) {
-        if (!is_listed(report, i, step))
-            continue;
-        if (mt_report_rows_is_large(&largest, reporter->device->phase_uses[i].peak.allocated))
+        if (is_listed(report, i, step))
             add_phase(reporter, &table, i);
-        else
-            left_out++;
     }
     mt_text_table_add(reporter->out, &table, 2, reporter->style);
-    if (left_out)
-        mt_buf_printf(reporter->out, "  (and %u with lower peaks)\n", left_out);
 }
 
 static void report_folded_phases(const struct mt_reporter *reporter)
@@ -202,7 +176,7 @@ static void report_folded_phases(const struct mt_reporter *reporter)
     mt_reporter_heading(reporter, "Phases, by name");
     mt_table_begin(&table, has_times ? "~phase|#times|#peak|#total change|#largest|#total time"
                                      : "~phase|#times|#peak|#total change|#largest|");
-    for (size_t i = 0; i < count && i < reporter->detail->phases && i < MAX_PHASES; i++)
+    for (size_t i = 0; i < count && i < MAX_PHASES; i++)
         MT_CELLS(&table, MT_TEXT(sums[i].name), MT_COUNT(sums[i].instances),
                  MT_BYTES(sums[i].peak_bytes), MT_CHANGE(sums[i].change),
                  MT_CHANGE(sums[i].largest_change),
@@ -215,8 +189,6 @@ void mt_reporter_phases(const struct mt_reporter *reporter)
     const struct mt_report *report = reporter->report;
     uint32_t main_phases = 0;
 
-    if (!reporter->detail->phases)
-        return;
     for (uint32_t i = 0; i < report->phase_count; i++)
         main_phases += report->main_phase[i];
     if (reporter->device->step_count > 3) {
@@ -298,9 +270,8 @@ static void report_parts(const struct mt_reporter *reporter, const struct mt_par
 
 void mt_reporter_holders(const struct mt_reporter *reporter, const struct mt_instant *instant)
 {
-    const struct mt_parts parts = {instant->holders, instant->holder_count,
-                                   reporter->detail->holders, instant->step,
-                                   instant->bytes.allocated};
+    const struct mt_parts parts = {instant->holders, instant->holder_count, UINT32_MAX,
+                                   instant->step, instant->bytes.allocated};
 
     report_parts(reporter, &parts, 2);
 }
@@ -342,12 +313,10 @@ static void report_stacks(const struct mt_reporter *reporter, const struct mt_in
 {
     uint32_t told = 0;
 
-    if (!reporter->detail->stacks)
-        return;
     mt_reporter_heading(reporter, mt_is_one_instant(reporter->report, reporter->device)
                                       ? "Largest stacks at that instant"
                                       : "Largest stacks at the peak");
-    for (uint32_t i = 0; i < instant->holding_count && told < reporter->detail->stacks; i++) {
+    for (uint32_t i = 0; i < instant->holding_count && told < MAX_STACKS; i++) {
         const struct mt_holding *holding = &instant->holdings[i];
         char bytes[MT_UNITS_TEXT], each[MT_UNITS_TEXT], blocks[MT_UNITS_TEXT];
         const char *in;
@@ -374,7 +343,7 @@ static void report_sizes(const struct mt_reporter *reporter, const struct mt_ins
 
     mt_reporter_heading(reporter, "Largest sizes at that instant");
     mt_table_begin(&table, "#bytes|#blocks|#each");
-    for (uint32_t i = 0; i < instant->holding_count && i < reporter->detail->holders; i++) {
+    for (uint32_t i = 0; i < instant->holding_count; i++) {
         const struct mt_holding *holding = &instant->holdings[i];
 
         MT_CELLS(&table, MT_BYTES(holding->bytes), MT_COUNT(holding->blocks),
@@ -398,7 +367,7 @@ void mt_reporter_sites(const struct mt_reporter *reporter)
 {
     const struct mt_device_report *device = reporter->device;
 
-    if (!device->peak_site_count || !reporter->detail->holders)
+    if (!device->peak_site_count)
         return;
     if (!peak_is_told(device)) {
         mt_reporter_heading(reporter, mt_is_one_instant(reporter->report, device)
@@ -461,11 +430,10 @@ static const char *subject(const struct mt_reporter *reporter, const struct mt_e
 static void report_contributions(const struct mt_reporter *reporter,
                                  const struct mt_explanation *why)
 {
-    const struct mt_parts parts = {why->contributions, why->contribution_count,
-                                   reporter->detail->contributions, why->step, 0};
+    const struct mt_parts parts = {why->contributions, why->contribution_count, UINT32_MAX,
+                                   why->step, 0};
 
-    if (parts.most)
-        report_parts(reporter, &parts, 4);
+    report_parts(reporter, &parts, 4);
 }
 
 /* Appends "mostly optimizer state (+565 MiB) and gradients (+280 MiB)": the role that grew most,
@@ -557,30 +525,19 @@ static bool is_told_later(const struct mt_device_report *device, uint32_t index)
     return false;
 }
 
-static uint64_t size_of(const struct mt_explanation *why)
-{
-    return why->to_bytes - why->from_bytes;
-}
-
-/* Prints the explanations with the most bytes, in their original order. */
 void mt_reporter_explanations(const struct mt_reporter *reporter)
 {
     const struct mt_device_report *device = reporter->device;
-    uint32_t most = reporter->detail->explanations;
-    struct mt_largest largest;
-    uint64_t *sizes;
-    size_t count = 0;
+    bool has_heading = false;
 
-    if (!device->explanation_count || reporter->report->phase_count == 0 || !most)
+    if (reporter->report->phase_count == 0)
         return; /* without phases, the holders of the peak explain it */
-    sizes = mt_arena_array(reporter->arena, device->explanation_count, sizeof *sizes);
-    for (uint32_t i = 0; i < device->explanation_count; i++)
-        if (!is_told_later(device, i))
-            sizes[count++] = size_of(&device->explanations[i]);
-    largest = mt_largest_of(sizes, count, most);
-    mt_reporter_heading(reporter, "Why");
-    for (uint32_t i = 0; i < device->explanation_count; i++)
-        if (!is_told_later(device, i) &&
-            mt_report_rows_is_large(&largest, size_of(&device->explanations[i])))
-            report_explanation(reporter, &device->explanations[i]);
+    for (uint32_t i = 0; i < device->explanation_count; i++) {
+        if (is_told_later(device, i))
+            continue;
+        if (!has_heading)
+            mt_reporter_heading(reporter, "Why");
+        has_heading = true;
+        report_explanation(reporter, &device->explanations[i]);
+    }
 }

@@ -354,7 +354,7 @@ void mt_live_text(struct mt_buf *out, const struct mt_live_output *live,
                   const struct mt_style *style)
 {
     struct mt_arena arena = {0};
-    struct mt_reporter reporter = {out, live->report, NULL, style, &arena, &mt_detail_all, NULL};
+    struct mt_reporter reporter = {out, live->report, NULL, style, &arena, NULL};
 
     mt_reporter_title(&reporter, 0, "");
     if (live->report->device_count == 0)

@@ -85,6 +85,31 @@ void mt_json_bytes(struct mt_json *json, const char *key, const struct mt_bytes 
     mt_json_object_end(json);
 }
 
+void mt_json_card(struct mt_json *json, const struct mt_card_use *use)
+{
+    static const char *const sources[] = {
+        [MT_CUDA_MEASURED] = "measured", [MT_CUDA_TABLE] = "table", [MT_CUDA_ASSUMED] = "assumed"};
+
+    if (!use) {
+        mt_json_null(json, "card");
+        return;
+    }
+    mt_json_object_begin(json, "card");
+    mt_json_u64(json, "bytes", use->bytes);
+    mt_json_u64(json, "allocator_bytes", use->allocator_bytes);
+    mt_json_u64(json, "libraries_bytes", use->libraries_bytes);
+    mt_json_u64(json, "cuda_bytes", use->cuda_bytes);
+    mt_json_text(json, "cuda_from", sources[use->cuda_from]);
+    mt_json_bool(json, "at_least", use->why_more);
+    mt_json_text(json, "why_more", use->why_more);
+    mt_json_array_begin(json, "fits");
+    for (const struct mt_card *card = mt_cards; card->name; card++)
+        if (mt_card_use_fits(use, card))
+            mt_json_text(json, NULL, card->name);
+    mt_json_array_end(json);
+    mt_json_object_end(json);
+}
+
 void mt_json_peak_orders(struct mt_json *json, const struct mt_peak_orders *orders)
 {
     if (!orders) {

@@ -4,6 +4,7 @@
 
 #include <stdint.h>
 
+#include "card_use.h"
 #include "json.h"
 #include "module_table.h"
 #include "report.h"
@@ -16,6 +17,9 @@ void mt_json_step(struct mt_json *json, const char *key, int64_t step);
 
 /* Adds an object with the members requested, allocated, active, and reserved. */
 void mt_json_bytes(struct mt_json *json, const char *key, const struct mt_bytes *bytes);
+
+/* Adds "card": the memory of a card that the run needs; null if `use` is NULL. */
+void mt_json_card(struct mt_json *json, const struct mt_card_use *use);
 
 /* Adds "peak_orders": the range of the peaks of a dry run, or null. */
 void mt_json_peak_orders(struct mt_json *json, const struct mt_peak_orders *orders);

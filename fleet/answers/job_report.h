@@ -244,8 +244,9 @@ struct mt_job_report {
     uint64_t lost_events;
 
     struct mt_job_spread reserved, allocated, needed;
-    bool needed_is_exact;   /* false: lower bounds, because a rank or a part of a need is unknown */
-    bool limit_is_known;    /* every row has a known limit */
+    bool
+        needed_is_exact; /* false: lower bounds, because a rank or an allocator's need is unknown */
+    bool limit_is_known; /* every row has a known limit */
     uint64_t limit_bytes;   /* smallest allocator limit with which all rows can run */
     uint32_t imbalance_ppm; /* how far the largest reserved peak exceeds the mean */
 

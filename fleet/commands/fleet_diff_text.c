@@ -595,9 +595,9 @@ static void add_need(const struct diff_text *text)
     if (!a->needed.max || !b->needed.max)
         return;
     mt_format_bytes_distinct(of_a, a->needed.max, of_b, b->needed.max);
-    mt_text_table_add_note(text->out, 2, "a device must have %s%s in A, %s%s in B (%s)",
-                           a->needed_is_exact ? "" : "at least ", of_a,
-                           b->needed_is_exact ? "" : "at least ", of_b,
+    mt_text_table_add_note(text->out, 2, "card: %s%s in A, %s%s in B (%s)",
+                           a->needed_is_exact ? "about " : "at least ", of_a,
+                           b->needed_is_exact ? "about " : "at least ", of_b,
                            mt_format_change(change, (int64_t)(b->needed.max - a->needed.max)));
 }
 

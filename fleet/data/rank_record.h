@@ -157,11 +157,10 @@ struct mt_rank_record {
     uint64_t driver_peak_bytes; /* the most that the process had from the driver */
     uint64_t outside_bytes;     /* outside the framework, at its allocated peak */
     bool has_context;           /* NVML was sampled */
-    uint64_t context_bytes;     /* memory that no allocation explains: the largest of all samples */
+    uint64_t context_bytes;     /* memory that no allocation explains, at the highest use */
 
-    /* Memory that a device must have for this process as it ran. `needed_bytes` is the sum of the
-     * allocator's need, outside_bytes and context_bytes, as far as they are known. */
-    bool needed_is_known; /* otherwise needed_bytes is a lower bound */
+    /* Memory of a card that this process needs as it ran: `bytes` of struct mt_card_use. */
+    bool needed_is_known; /* otherwise a lower bound */
     uint64_t needed_bytes;
     bool allocator_need_is_known;
     uint64_t allocator_need_bytes, allocator_need_low_bytes; /* struct mt_need */

@@ -106,8 +106,8 @@ static void add_need(struct mt_buf *out, const struct mt_job_words *words,
 
     if (!report->needed.max)
         return;
-    begin_card(out, "A device must have");
-    mt_buf_printf(out, "%s%s", report->needed_is_exact ? "" : "at least ",
+    begin_card(out, "Card");
+    mt_buf_printf(out, "%s%s", report->needed_is_exact ? "about " : "at least ",
                   mt_format_bytes(bytes, report->needed.max));
     end_card(out, words, MT_JOB_TOPIC_NEED, skip);
 }

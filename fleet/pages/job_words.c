@@ -210,13 +210,13 @@ static void say_need(struct mt_job_words *words)
     char bytes[MT_UNITS_TEXT], limit[MT_UNITS_TEXT];
 
     if (report->needed.count == 1 && report->needed.max)
-        say(words, MT_JOB_TOPIC_NEED, "Needs %s%s on its device: %s",
-            report->needed_is_exact ? "" : "at least ", mt_format_bytes(bytes, report->needed.max),
-            place_of(words, report->needed.max_row));
+        say(words, MT_JOB_TOPIC_NEED, "Card: %s%s: %s",
+            report->needed_is_exact ? "about " : "at least ",
+            mt_format_bytes(bytes, report->needed.max), place_of(words, report->needed.max_row));
     else if (report->needed.max)
-        say(words, MT_JOB_TOPIC_NEED, "Needs %s%s on each device: %s needs the most",
-            report->needed_is_exact ? "" : "at least ", mt_format_bytes(bytes, report->needed.max),
-            place_of(words, report->needed.max_row));
+        say(words, MT_JOB_TOPIC_NEED, "Card: %s%s on each device: %s needs the most",
+            report->needed_is_exact ? "about " : "at least ",
+            mt_format_bytes(bytes, report->needed.max), place_of(words, report->needed.max_row));
     if (report->limit_is_known)
         say(words, MT_JOB_TOPIC_NEED,
             "%s is the smallest allocator limit that serves all ranks%s, in every order of "

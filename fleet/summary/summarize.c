@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "card_use.h"
 #include "identity.h"
 #include "level_over_time_model.h"
 #include "rank_set.h"
@@ -367,21 +368,6 @@ static void fill_communicators(const struct mt_summarizing *work,
               by_communicator);
 }
 
-/* A lower bound: for a run with unknown need, the memory at one time; for one that ended out of
- * memory, also its last request, and the limit that replays found to get past that request. */
-static uint64_t least_need(const struct mt_device_report *device)
-{
-    const struct mt_oom *oom = mt_fatal_oom(device);
-    const struct mt_oom_answer *answer = device->oom_answer;
-    uint64_t least = device->allocated_peak.bytes;
-
-    if (oom)
-        least = mt_max_u64(least, mt_add_most_u64(oom->then.allocated, oom->request_bytes));
-    if (answer && answer->way_count && answer->ways[0].fits)
-        least = mt_max_u64(least, answer->ways[0].low_bytes);
-    return least;
-}
-
 /* Sets the memory outside of the allocator, the communicators, and the memory that the device must
  * have. */
 static void summarize_needs(const struct mt_summarizing *work)
@@ -389,15 +375,14 @@ static void summarize_needs(const struct mt_summarizing *work)
     const struct mt_device_report *device = work->device;
     const struct mt_driver_report *driver = mt_driver_of(work->report, device->device);
     struct mt_rank_record *record = work->record;
-    struct mt_card_need card;
+    struct mt_card_use card;
 
-    record->needed_is_known = mt_card_need(work->report, device, &card);
+    (void)mt_card_use_of(work->report, device, &card);
+    record->needed_is_known = device->need;
     record->needed_bytes = card.bytes;
-    if (!device->need)
-        record->needed_bytes = mt_add_most_u64(card.bytes, least_need(device));
-    record->has_context = card.has_context;
-    record->context_bytes = card.context_bytes;
-    record->outside_bytes = card.outside_bytes;
+    record->has_context = card.cuda_from == MT_CUDA_MEASURED;
+    record->context_bytes = record->has_context ? card.cuda_bytes : 0;
+    record->outside_bytes = card.libraries_bytes;
     record->allocator_need_is_known = device->need;
     if (device->need) {
         record->allocator_need_bytes = device->need->bytes;

@@ -1,7 +1,9 @@
 /* The tables and answers of the page about a run. */
 #include <stdlib.h>
 
-#include "baseline.h"
+#include <string.h>
+
+#include "card_words.h"
 #include "buf.h"
 #include "chart_frame.h"
 #include "document_tables.h"
@@ -48,28 +50,27 @@ static void add_peaks(struct mt_buf *out, const struct mt_report *report,
     end_answer(out);
 }
 
-static void add_need(struct mt_buf *out, const struct mt_report *report,
+static void add_card(struct mt_buf *out, const struct mt_report *report,
                      const struct mt_device_report *device)
 {
-    const bool is_doubtful = mt_peaks_doubt(report, device);
-    char need[MT_NEED_TEXT], all[MT_UNITS_TEXT];
-    struct mt_card_need card;
+    struct mt_card_use use;
+    struct mt_buf words = {0};
+    size_t sum;
 
-    if (!device->need) {
+    if (!mt_card_use_of(report, device, &use)) {
         add_peaks(out, report, device);
         return;
     }
-    begin(out, report, device,
-          mt_is_host_memory(device) ? "The arena must have" : "The device must have");
-    mt_buf_printf(out, "%s%s</strong> is the smallest limit that serves %s",
-                  is_doubtful ? "at least " : "", mt_need_text(need, device->need),
-                  is_doubtful ? "what was recorded" : "this run");
-    if (mt_card_need(report, device, &card))
-        mt_buf_printf(out, "; a card needs %s %s in total, with CUDA and libraries",
-                      is_doubtful ? "more than" : "about", mt_format_bytes(all, card.bytes));
-    else if (!mt_is_host_memory(device))
-        mt_buf_add_text(out, "; CUDA and libraries need more");
+    mt_card_words_add(&words, report, &use);
+    mt_buf_add_text(&words, "; ");
+    mt_card_words_add_cards(&words, &use);
+    begin(out, report, device, "Card");
+    sum = strcspn(words.data, "=");
+    mt_buf_add(out, words.data, sum);
+    mt_buf_add_text(out, "</strong>");
+    mt_page_add_name(out, words.data + sum);
     end_answer(out);
+    mt_buf_release(&words);
 }
 
 static void add_roles(struct mt_buf *out, const struct mt_device_report *device)
@@ -125,7 +126,7 @@ void mt_page_add_answers(struct mt_buf *out, const struct mt_report *report)
     if (!device || mt_is_one_instant(report, device) || mt_lacks_requests(device))
         return;
     mt_buf_add_text(out, "<dl class=\"answers\">\n");
-    add_need(out, report, device);
+    add_card(out, report, device);
     add_holders(out, report, device);
     add_change(out, report, device);
     mt_buf_add_text(out, "</dl>\n");

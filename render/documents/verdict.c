@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "baseline.h"
+#include "card_use.h"
 #include "buf.h"
 #include "report_query.h"
 #include "units.h"
@@ -68,19 +69,21 @@ bool mt_advice_next(const char **rest, struct mt_advice_part *part)
     return true;
 }
 
-/* Appends "needs 8.06 GiB; reserved peak 15.4 GiB, allocated peak 7.47 GiB". */
-static void add_needs(struct mt_buf *out, const struct mt_report *report,
-                      const struct mt_device_report *device)
+/* Appends "card about 9.22 GiB; reserved peak 15.4 GiB, allocated peak 7.47 GiB". */
+static void add_levels(struct mt_buf *out, const struct mt_report *report,
+                       const struct mt_device_report *device)
 {
-    char need[MT_NEED_TEXT], reserved[MT_UNITS_TEXT], allocated[MT_UNITS_TEXT];
+    char card[MT_UNITS_TEXT], reserved[MT_UNITS_TEXT], allocated[MT_UNITS_TEXT];
+
+    struct mt_card_use use;
 
     if (mt_lacks_requests(device)) {
         mt_buf_add_text(out, "requests to XLA's arena are missing: record with --xla-requests");
         return;
     }
-    if (device->need)
-        mt_buf_printf(out, "needs %s%s; ", mt_peaks_doubt(report, device) ? "at least " : "",
-                      mt_need_text(need, device->need));
+    if (mt_card_use_of(report, device, &use))
+        mt_buf_printf(out, "card %s %s; ", use.why_more ? "at least" : "about",
+                      mt_format_bytes(card, use.bytes));
     if (mt_has_allocator(report))
         mt_buf_printf(out, "reserved peak %s, ",
                       mt_format_bytes(reserved, device->reserved_peak.bytes));
@@ -136,5 +139,5 @@ void mt_verdict_add(struct mt_buf *out, const struct mt_report *report,
     if (mt_is_one_instant(report, device))
         add_one_instant(out, &device->end);
     else
-        add_needs(out, report, device);
+        add_levels(out, report, device);
 }

@@ -3,7 +3,7 @@
 
 #include "analyze.h"
 #include "analyze_output.h"
-#include "card_overhead.h"
+#include "card_use.h"
 #include "dry_run_answer.h"
 #include "dry_run_gates.h"
 #include "dry_run_result.h"
@@ -406,27 +406,11 @@ static void add_outside(struct mt_json *json, const struct mt_card_overhead *ove
     mt_json_object_end(json);
 }
 
-static void add_cards(struct mt_json *json, const struct mt_need *need,
-                      const struct mt_card_overhead *overhead)
-{
-    uint64_t bytes = need ? mt_card_overhead_fit_bytes(overhead, need->bytes) : 0;
-
-    mt_json_array_begin(json, "cards");
-    for (const struct mt_card *card = mt_cards; need && card->name; card++) {
-        mt_json_object_begin(json, NULL);
-        mt_json_text(json, "card", card->name);
-        mt_json_u64(json, "memory_bytes", card->memory_bytes);
-        mt_json_text(json, "verdict", mt_card_verdict_name(mt_card_verdict(card, bytes)));
-        mt_json_object_end(json);
-    }
-    mt_json_array_end(json);
-}
-
 static void add_device(struct mt_json *json, const struct mt_report *report,
                        const struct mt_device_report *device)
 {
     const struct mt_card_overhead overhead = mt_card_overhead_of(report, device);
-    const struct mt_need *need = device->need;
+    struct mt_card_use card;
 
     mt_json_object_begin(json, NULL);
     mt_json_u64(json, "device", device->device);
@@ -434,11 +418,8 @@ static void add_device(struct mt_json *json, const struct mt_report *report,
     mt_json_u64(json, "reserved_peak_bytes", device->reserved_peak.bytes);
     mt_json_peak_orders(json, device->peak_orders);
     mt_json_peak_roles(json, device->peak_role_bytes);
-    mt_json_u64_or_null(json, "need_bytes", need, need ? need->bytes : 0);
-    mt_json_u64_or_null(json, "in_all_bytes", need && overhead.is_known,
-                        need ? mt_add_most_u64(need->bytes, overhead.most_bytes) : 0);
+    mt_json_card(json, mt_card_use_of(report, device, &card) ? &card : NULL);
     add_outside(json, &overhead);
-    add_cards(json, need, &overhead);
     mt_json_object_end(json);
 }
 

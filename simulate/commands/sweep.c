@@ -3,7 +3,7 @@
 #include <stdio.h>
 
 #include "analyze_output.h"
-#include "card_overhead.h"
+#include "card_use.h"
 #include "cards.h"
 #include "dry_run_answer.h"
 #include "holding.h"
@@ -71,7 +71,7 @@ static uint64_t size_of_run(const struct mt_sweep_run *run, bool is_numeric)
     uint64_t number = 0;
 
     if (!is_numeric)
-        return run->result.in_all_bytes;
+        return run->result.card.bytes;
     (void)mt_sweep_number(run->values[0], &number);
     return number;
 }
@@ -109,18 +109,14 @@ struct mt_sweep_fit mt_sweep_fit_of(const struct mt_sweep *sweep, const struct m
 
     for (size_t i = 0; i < sweep->run_count; i++) {
         const struct mt_sweep_run *run = &sweep->runs[i];
-        enum mt_card_verdict verdict;
 
         if (!run->result.has_need)
             continue;
         fit.known_count++;
-        verdict = mt_card_verdict(card, run->result.fit_bytes);
-        fit.fit_count += verdict == MT_CARD_FITS;
-        fit.tight_count += verdict == MT_CARD_TIGHT;
-        if (verdict == MT_CARD_FITS)
-            take_larger(&fit.fits, run, is_numeric);
-        if (verdict == MT_CARD_TIGHT)
-            take_larger(&fit.tight, run, is_numeric);
+        if (!mt_card_use_fits(&run->result.card, card))
+            continue;
+        fit.fit_count++;
+        take_larger(&fit.fits, run, is_numeric);
     }
     fit.may_be_more = is_numeric && may_be_more(sweep, card, &fit);
     return fit;
@@ -208,16 +204,8 @@ static const struct mt_device_report *worst_device(const struct mt_report *repor
 static void fill_need(struct mt_sweep_result *result, const struct mt_report *report,
                       const struct mt_device_report *device)
 {
-    const struct mt_card_overhead overhead = mt_card_overhead_of(report, device);
-    const struct mt_need *need = device->need;
-
-    result->has_need = need;
-    if (!need)
-        return;
-    result->need_bytes = need->bytes;
-    result->in_all_bytes = mt_add_most_u64(need->bytes, overhead.most_bytes);
-    result->in_all_is_known = overhead.is_known;
-    result->fit_bytes = mt_card_overhead_fit_bytes(&overhead, need->bytes);
+    result->has_need = device->need && mt_card_use_of(report, device, &result->card);
+    result->card.why_more = NULL;
 }
 
 /* Fills the place in the program where memory ran out. The phase is known even without a stack. */

@@ -7,6 +7,7 @@
 #include <stddef.h>
 
 #include "cards.h"
+#include "card_use.h"
 #include "holding.h"
 #include "report.h"
 
@@ -40,10 +41,7 @@ struct mt_sweep_result {
     uint64_t role_bytes[MT_ROLE_COUNT]; /* at the allocated peak; their sum is that peak */
     /* Only for a run that finished. */
     bool has_need;
-    uint64_t need_bytes;   /* the smallest limit of the allocator */
-    uint64_t in_all_bytes; /* the memory that a card must have */
-    bool in_all_is_known;  /* false: in_all_bytes lacks costs that were not measured on this card */
-    uint64_t fit_bytes;    /* for mt_card_verdict */
+    struct mt_card_use card; /* `why_more` is not passed on */
     /* For a run that ran out of memory. */
     uint64_t oom_request_bytes;
     char oom_site[96];                             /* "" = no stack */
@@ -98,8 +96,8 @@ const struct mt_sweep_run *mt_sweep_worst(const struct mt_sweep *sweep);
 /* The runs that finished and fit on a card. The largest is chosen by value in a numeric sweep,
  * otherwise by the card's need. NULL: none. */
 struct mt_sweep_fit {
-    const struct mt_sweep_run *fits, *tight;
-    size_t fit_count, tight_count, known_count; /* known: runs with a verdict */
+    const struct mt_sweep_run *fits;
+    size_t fit_count, known_count; /* known: runs with a verdict */
     /* A run with a larger value did not finish, for a reason that may not apply to this card, so it
      * may fit. Only in a numeric sweep. */
     bool may_be_more;

@@ -39,7 +39,7 @@ static uint64_t height_of(const struct mt_sweep_result *result)
 {
     uint64_t bytes = mt_max_u64(result->reserved_peak_bytes, result->allocated_peak_bytes);
 
-    return result->has_need ? mt_max_u64(bytes, result->in_all_bytes) : bytes;
+    return result->has_need ? mt_max_u64(bytes, result->card.bytes) : bytes;
 }
 
 static uint64_t tallest(const struct mt_sweep *sweep)
@@ -128,9 +128,9 @@ static const char *exact_words(struct mt_drawing *drawing, const struct mt_sweep
                                mt_sweep_outcome_name(result->outcome));
     if (result->has_need)
         need = mt_arena_printf(&drawing->arena, "; smallest limit %s B, a card must have %s%s B",
-                               mt_format_count(n[2], result->need_bytes),
-                               result->in_all_is_known ? "" : "more than ",
-                               mt_format_count(n[3], result->in_all_bytes));
+                               mt_format_count(n[2], result->card.allocator_bytes),
+                               result->card.cuda_from == MT_CUDA_TABLE ? "" : "about ",
+                               mt_format_count(n[3], result->card.bytes));
     return mt_arena_printf(&drawing->arena, "%s: %s; allocated peak %s B, reserved peak %s B%s",
                            run->label, mt_sweep_outcome_name(result->outcome),
                            mt_format_count(n[0], result->allocated_peak_bytes),
@@ -171,7 +171,7 @@ static void draw_need(struct mt_drawing *drawing, const struct layout *layout, d
                       double width, const struct mt_sweep_result *result)
 {
     const struct mt_paint mark = {.stroke = MT_COLOR_LIMIT, .stroke_width = MARK_WIDTH};
-    double y = y_of(layout, result->in_all_bytes), out = fmin(5, (layout->pitch - width) / 2);
+    double y = y_of(layout, result->card.bytes), out = fmin(5, (layout->pitch - width) / 2);
     const struct mt_point points[2] = {{x - out, y}, {x + width + out, y}};
 
     if (result->has_need)
@@ -186,8 +186,9 @@ static const char *amount_of(struct mt_drawing *drawing, const struct mt_sweep_r
     if (!result->is_measured)
         return "";
     return mt_arena_printf(
-        &drawing->arena, "%s%s", result->has_need && !result->in_all_is_known ? "> " : "",
-        mt_format_bytes(n, result->has_need ? result->in_all_bytes : result->reserved_peak_bytes));
+        &drawing->arena, "%s%s",
+        result->has_need && result->card.cuda_from != MT_CUDA_TABLE ? "~" : "",
+        mt_format_bytes(n, result->has_need ? result->card.bytes : result->reserved_peak_bytes));
 }
 
 /* Draws the amount above the bar, if there is room between its neighbors. */

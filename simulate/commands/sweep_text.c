@@ -39,9 +39,9 @@ static void add_need(struct mt_table *table, const struct mt_sweep_result *resul
         mt_table_skip(table, 2);
         return;
     }
-    snprintf(all, sizeof all, "%s%s", result->in_all_is_known ? "" : "> ",
-             mt_format_bytes(bytes, result->in_all_bytes));
-    MT_CELLS(table, MT_BYTES(result->need_bytes), MT_TEXT(all));
+    snprintf(all, sizeof all, "%s%s", result->card.cuda_from == MT_CUDA_TABLE ? "" : "~",
+             mt_format_bytes(bytes, result->card.bytes));
+    MT_CELLS(table, MT_BYTES(result->card.allocator_bytes), MT_TEXT(all));
 }
 
 /* Writes "killed by SIGSEGV". Knows the names of signals that usually kill programs. */
@@ -86,7 +86,7 @@ static void add_peaks(struct mt_buf *out, const struct mt_sweep *sweep,
 
     snprintf(first, sizeof first, "!%s", first_column(sweep));
     mt_table_begin(&table, first);
-    mt_table_columns(&table, "outcome|#allocated|#reserved|#smallest limit|#card must have");
+    mt_table_columns(&table, "outcome|#allocated|#reserved|#smallest limit|#card");
     if (with_gates)
         mt_table_columns(&table, "rules");
     for (size_t i = 0; i < sweep->run_count; i++) {
@@ -210,8 +210,7 @@ static void add_card_row(struct mt_table *table, const struct mt_sweep *sweep,
 
     snprintf(largest, sizeof largest, "%s%s", fit.fits ? name_of(sweep, fit.fits) : "none",
              fit.may_be_more ? " or more" : "");
-    MT_CELLS(table, MT_TEXT(card->name), MT_BYTES(card->memory_bytes), MT_TEXT(largest),
-             MT_TEXT(fit.tight ? name_of(sweep, fit.tight) : ""));
+    MT_CELLS(table, MT_TEXT(card->name), MT_BYTES(card->memory_bytes), MT_TEXT(largest));
     if (!mt_sweep_is_numeric(sweep)) {
         char text[48];
 
@@ -240,7 +239,6 @@ static void add_cards(struct mt_buf *out, const struct mt_sweep *sweep,
     snprintf(largest, sizeof largest, "!largest %s that fits", first_column(sweep));
     mt_table_begin(&table, "card|#memory");
     mt_table_columns(&table, is_numeric ? largest : "!most memory that fits");
-    mt_table_columns(&table, "!tight");
     if (!is_numeric)
         mt_table_columns(&table, "#runs that fit");
     for (const struct mt_card *card = mt_cards; card->name; card++)
@@ -249,9 +247,8 @@ static void add_cards(struct mt_buf *out, const struct mt_sweep *sweep,
     mt_text_table_add(out, &table, 0, style);
     mt_text_table_add_note(
         out, 0,
-        "The table compares only values whose run finished. \"tight\" leaves less than 1 GiB "
-        "of the card for CUDA. \"or more\": a larger value did not finish here but may "
-        "fit.");
+        "The table compares only values whose run finished. \"or more\": a larger value did not "
+        "finish here but may fit.");
 }
 
 static void say_out_of_memory(struct mt_buf *out, const struct mt_sweep_run *run)
@@ -276,7 +273,7 @@ static void say_doubts(struct mt_buf *out, const struct mt_sweep *sweep)
 
         unfinished += result->is_measured && result->outcome != MT_SWEEP_FINISHED;
         dependent += result->sizes_from_data || result->decisions_from_data;
-        unknown += result->has_need && !result->in_all_is_known;
+        unknown += result->has_need && result->card.cuda_from != MT_CUDA_TABLE;
         doubtful += result->has_doubts;
     }
     if (unfinished)
@@ -298,12 +295,12 @@ static void say_doubts(struct mt_buf *out, const struct mt_sweep *sweep)
             "For details, make a dry run of that value alone.",
             doubtful, doubtful == 1 ? "" : "s");
     if (unknown)
-        mt_text_table_add_note(
-            out, 0,
-            "> means that the card must have more: the memory of CUDA and its libraries "
-            "outside the allocator was not measured for %s%s.",
-            sweep->card->name,
-            sweep->world > 2 ? " with more than 2 ranks of NCCL" : ", usually 0.5 to 1 GiB");
+        mt_text_table_add_note(out, 0,
+                               "~ is an estimate: the memory of CUDA and its libraries "
+                               "beside the allocator was not measured for %s%s.",
+                               sweep->card->name,
+                               sweep->world > 2 ? " with more than 2 ranks of NCCL"
+                                                : ", and counts as 1 GiB");
 }
 
 /* Adds the heading of the answer about the worst run. */
@@ -367,9 +364,7 @@ static void add_json_peaks(struct mt_json *json, const struct mt_sweep_result *r
     mt_json_u64_or_null(json, "allocated_peak_bytes", is_measured, result->allocated_peak_bytes);
     mt_json_u64_or_null(json, "reserved_peak_bytes", is_measured, result->reserved_peak_bytes);
     mt_json_peak_roles(json, result->role_bytes);
-    mt_json_u64_or_null(json, "need_bytes", result->has_need, result->need_bytes);
-    mt_json_u64_or_null(json, "in_all_bytes", result->has_need && result->in_all_is_known,
-                        result->in_all_bytes);
+    mt_json_card(json, result->has_need ? &result->card : NULL);
 }
 
 static void add_files(struct mt_json *json, struct mt_sweep_plan *plan,
@@ -434,9 +429,7 @@ static void add_card(struct mt_json *json, const struct mt_sweep *sweep, const s
     mt_json_text(json, "card", card->name);
     mt_json_u64(json, "memory_bytes", card->memory_bytes);
     mt_json_text(json, "fits", fit.fits ? fit.fits->label : NULL);
-    mt_json_text(json, "tight", fit.tight ? fit.tight->label : NULL);
     mt_json_u64(json, "runs_that_fit", fit.fit_count);
-    mt_json_u64(json, "runs_that_are_tight", fit.tight_count);
     mt_json_u64(json, "runs_known", fit.known_count);
     mt_json_bool(json, "may_be_more", fit.may_be_more);
     mt_json_object_end(json);

@@ -1,1 +1,1 @@
-memtrace analyze captures/churn_ring.pickle.zst | sed -n '/^Phases/,/^$/p'
+memtrace analyze --all captures/churn_ring.pickle.zst | sed -n '/^Phases/,/^$/p'

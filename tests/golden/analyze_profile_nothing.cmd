@@ -1,1 +1,1 @@
-memtrace analyze --all categories/gpt_profile.pickle.zst | grep -A1 -E '^Nothing'
+memtrace analyze --all categories/gpt_profile.pickle.zst | grep -A1 -E '^Change'

@@ -1,1 +1,1 @@
-memtrace analyze recorded/driver_only.trace.zst
+memtrace analyze --all recorded/driver_only.trace.zst

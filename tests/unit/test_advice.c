@@ -53,17 +53,18 @@ static void worst_device_is_listed_first(void **unused)
     (void)unused;
     assert_ptr_equal(mt_worst_device(&report), &devices[1]);
     mt_verdict_add(&out, &report, NULL);
-    assert_string_equal(out.data, "device 1: allocated peak 700 MiB");
+    assert_string_equal(out.data, "device 1: card about 1.68 GiB; allocated peak 700 MiB");
     devices[2].oom_list = &oom;
     devices[2].oom_count = 1;
     mt_buf_reset(&out);
     mt_verdict_add(&out, &report, NULL);
     assert_string_equal(
-        out.data, "device 2: out of memory: a request for 24.0 MiB failed; allocated peak 600 MiB");
+        out.data, "device 2: out of memory: a request for 24.0 MiB failed; card at least 1.59 GiB; "
+                  "allocated peak 600 MiB");
     report.device_count = 1;
     mt_buf_reset(&out);
     mt_verdict_add(&out, &report, NULL);
-    assert_string_equal(out.data, "allocated peak 500 MiB");
+    assert_string_equal(out.data, "card about 1.49 GiB; allocated peak 500 MiB");
     report.device_count = 0;
     assert_null(mt_worst_device(&report));
     mt_buf_release(&out);

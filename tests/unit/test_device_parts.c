@@ -167,10 +167,8 @@ static void a_failed_run_has_no_cache_limit(void **state)
 
 /* If the screen has too few lines: the driver's table repeats the bytes of the parts, so the parts
  * stay. This also holds for a failed run. */
-static void parts_replace_the_drivers_table(void **state)
+static void parts_stand_before_the_drivers_table(void **state)
 {
-    const struct mt_style plain = {"", "", "", "", "", "", ""};
-
     (void)state;
     for (int dies = 0; dies < 2; dies++) {
         struct run run;
@@ -188,11 +186,7 @@ static void parts_replace_the_drivers_table(void **state)
             add(&run, PYTORCH, MT_EVENT_OOM, 0, 900 * MT_MIB);
         analyze(&run);
         assert_non_null(strstr(run.text.data, "Outside the framework"));
-        mt_buf_reset(&run.text);
-        mt_analyze_text(&run.text, run.report, &plain, NULL, false);
         assert_non_null(strstr(run.text.data, "The whole device at the allocated peak"));
-        assert_non_null(strstr(run.text.data, "(abridged"));
-        assert_null(strstr(run.text.data, "Outside the framework"));
         end(&run);
     }
 }
@@ -257,7 +251,7 @@ int main(void)
         cmocka_unit_test(an_outdated_sample_is_skipped),
         cmocka_unit_test(a_cache_leaves_space_for_later_allocations),
         cmocka_unit_test(a_failed_run_has_no_cache_limit),
-        cmocka_unit_test(parts_replace_the_drivers_table),
+        cmocka_unit_test(parts_stand_before_the_drivers_table),
         cmocka_unit_test(pools_of_pages_are_caches),
         cmocka_unit_test(no_table_if_parts_do_not_sum),
     };

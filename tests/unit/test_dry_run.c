@@ -2,7 +2,7 @@
  * what the report adds for memory that only a real device shows. */
 #include <string.h>
 
-#include "card_overhead.h"
+#include "card_use.h"
 #include "cards.h"
 #include "header.h"
 #include "source.h"
@@ -149,20 +149,6 @@ static void communicators_of_many_ranks_are_not_measured(void **state)
     assert_true(mt_card_overhead_of(&report, &device).is_known);
 }
 
-static void a_card_that_is_too_small_in_total_does_not_fit(void **state)
-{
-    const struct mt_card card = {.memory_bytes = 10 * MT_GIB};
-    struct mt_card_overhead overhead = {.outside_bytes = MT_GIB / 4, .most_bytes = MT_GIB};
-
-    (void)state;
-    assert_int_equal(mt_card_verdict(&card, mt_card_overhead_fit_bytes(&overhead, 8 * MT_GIB)),
-                     MT_CARD_FITS);
-    overhead.most_bytes = 2 * MT_GIB + 1; /* with NCCL: 8 GiB and this overhead exceed 10 GiB */
-    assert_int_equal(mt_card_verdict(&card, mt_card_overhead_fit_bytes(&overhead, 8 * MT_GIB)),
-                     MT_CARD_TIGHT);
-    assert_int_equal(mt_card_overhead_fit_bytes(&overhead, UINT64_MAX), UINT64_MAX);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -172,7 +158,6 @@ int main(void)
         cmocka_unit_test(overhead_of_a_card_comes_from_the_table),
         cmocka_unit_test(unmeasured_overhead_is_unknown),
         cmocka_unit_test(communicators_of_many_ranks_are_not_measured),
-        cmocka_unit_test(a_card_that_is_too_small_in_total_does_not_fit),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -37,11 +37,11 @@ static void fill_result(struct mt_sweep_result *result, uint64_t scale)
     }
     result->reserved_peak_bytes = result->allocated_peak_bytes + (dice(3) ? dice(scale) : 0);
     result->has_need = result->outcome == MT_SWEEP_FINISHED;
-    result->need_bytes = result->reserved_peak_bytes;
+    result->card.allocator_bytes = result->reserved_peak_bytes;
     if (dice(2)) /* without a limit it reserved more */
-        result->need_bytes = result->allocated_peak_bytes;
-    result->in_all_bytes = result->need_bytes + dice(MT_GIB);
-    result->in_all_is_known = dice(2);
+        result->card.allocator_bytes = result->allocated_peak_bytes;
+    result->card.bytes = result->card.allocator_bytes + dice(MT_GIB);
+    result->card.cuda_from = dice(2) ? MT_CUDA_TABLE : MT_CUDA_ASSUMED;
 }
 
 static void fill_random(void)
@@ -119,7 +119,7 @@ static void reserved_bytes_are_not_the_need(void **state)
     static const struct {
         bool has_need, is_known;
         const char *amount;
-    } cases[] = {{true, true, "12.0 GiB"}, {true, false, "> 12.0 GiB"}, {false, false, "20.0 GiB"}};
+    } cases[] = {{true, true, "12.0 GiB"}, {true, false, "~12.0 GiB"}, {false, false, "20.0 GiB"}};
     struct mt_drawing drawing;
 
     (void)state;
@@ -129,14 +129,15 @@ static void reserved_bytes_are_not_the_need(void **state)
     sweep.name_count = sweep.run_count = 1;
     sweep.runs[0] = (struct mt_sweep_run){.values = {"4"}, .label = "batch=4"};
     for (size_t i = 0; i < MT_ARRAY_LEN(cases); i++) {
-        sweep.runs[0].result = (struct mt_sweep_result){.outcome = MT_SWEEP_FINISHED,
-                                                        .is_measured = true,
-                                                        .allocated_peak_bytes = 10 * MT_GIB,
-                                                        .reserved_peak_bytes = 20 * MT_GIB,
-                                                        .has_need = cases[i].has_need,
-                                                        .need_bytes = 11 * MT_GIB,
-                                                        .in_all_bytes = 12 * MT_GIB,
-                                                        .in_all_is_known = cases[i].is_known};
+        sweep.runs[0].result = (struct mt_sweep_result){
+            .outcome = MT_SWEEP_FINISHED,
+            .is_measured = true,
+            .allocated_peak_bytes = 10 * MT_GIB,
+            .reserved_peak_bytes = 20 * MT_GIB,
+            .has_need = cases[i].has_need,
+            .card = {.allocator_bytes = 11 * MT_GIB,
+                     .bytes = 12 * MT_GIB,
+                     .cuda_from = cases[i].is_known ? MT_CUDA_TABLE : MT_CUDA_ASSUMED}};
         mt_sweep_draw(&sweep, &sizes[0], &drawing);
         assert_null(drawing_fault(&drawing));
         assert_string_equal(drawing_find(&drawing, "amount")->text, cases[i].amount);
@@ -156,16 +157,14 @@ static void marks_are_among_cards(void **state)
     sweep.names[0] = "batch";
     sweep.name_count = sweep.run_count = 1;
     sweep.runs[0] = (struct mt_sweep_run){.values = {"4"}, .label = "batch=4"};
-    sweep.runs[0].result =
-        (struct mt_sweep_result){.outcome = MT_SWEEP_FINISHED,
-                                 .is_measured = true,
-                                 .allocated_peak_bytes = 10 * MT_GIB,
-                                 .reserved_peak_bytes = 11 * MT_GIB,
-                                 .role_bytes = {[MT_ROLE_ACTIVATIONS] = 10 * MT_GIB},
-                                 .has_need = true,
-                                 .need_bytes = 11 * MT_GIB,
-                                 .in_all_bytes = 12 * MT_GIB,
-                                 .in_all_is_known = true};
+    sweep.runs[0].result = (struct mt_sweep_result){
+        .outcome = MT_SWEEP_FINISHED,
+        .is_measured = true,
+        .allocated_peak_bytes = 10 * MT_GIB,
+        .reserved_peak_bytes = 11 * MT_GIB,
+        .role_bytes = {[MT_ROLE_ACTIVATIONS] = 10 * MT_GIB},
+        .has_need = true,
+        .card = {.allocator_bytes = 11 * MT_GIB, .bytes = 12 * MT_GIB, .cuda_from = MT_CUDA_TABLE}};
     mt_sweep_draw(&sweep, &sizes[0], &drawing);
     assert_null(drawing_fault(&drawing));
     need = drawing_find(&drawing, "need");

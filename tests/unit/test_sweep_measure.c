@@ -36,7 +36,7 @@ static void the_device_that_needs_most(void **state)
     mt_sweep_measure(&result, &report);
     assert_int_equal(result.device, 6);
     assert_true(result.has_need);
-    assert_int_equal(result.need_bytes, 3 * MT_GIB);
+    assert_int_equal(result.card.allocator_bytes, 3 * MT_GIB);
     assert_int_equal(result.reserved_peak_bytes, 4 * MT_GIB);
     devices[1].need = NULL; /* unknown: the reserved peak decides */
     result = (struct mt_sweep_result){.outcome = MT_SWEEP_FINISHED};

@@ -21,9 +21,9 @@ static struct mt_sweep_result *add(const char *value, const char *label, uint64_
     result->role_bytes[MT_ROLE_PARAMETERS] = 2 * MT_GIB;
     result->role_bytes[MT_ROLE_ACTIVATIONS] = activations;
     result->allocated_peak_bytes = 2 * MT_GIB + activations;
-    result->reserved_peak_bytes = result->need_bytes = 3 * MT_GIB + activations;
-    result->fit_bytes = result->need_bytes;
-    result->in_all_bytes = result->need_bytes + MT_GIB / 2;
+    result->reserved_peak_bytes = result->card.allocator_bytes = 3 * MT_GIB + activations;
+    result->card.bytes = result->card.allocator_bytes + MT_GIB / 2;
+    result->card.cuda_from = MT_CUDA_ASSUMED;
     return result;
 }
 
@@ -38,7 +38,7 @@ static void fill(void)
     sweep.card = mt_card_find("RTX 4090", &near);
     sweep.devices = 1;
     sweep.memory_bytes = sweep.card->memory_bytes;
-    add("4", "batch=4", 4 * MT_GIB)->in_all_is_known = true;
+    add("4", "batch=4", 4 * MT_GIB)->card.cuda_from = MT_CUDA_TABLE;
     add("8", "batch=8", 8 * MT_GIB)->sizes_from_data = 3;
     add("16", "batch=16", 16 * MT_GIB)->has_doubts = true;
     last = add("32", "batch=32", 17 * MT_GIB);
@@ -55,10 +55,10 @@ static void all_of_it(void **state)
 {
     static const char wanted[] =
         "4 dry runs on a simulated RTX 4090 24 GB with 23.5 GiB: times and values are meaningless\n"
-        "batch  outcome        allocated  reserved  smallest limit  card must have\n"
-        "4      finished        6.00 GiB  7.00 GiB        7.00 GiB        7.50 GiB\n"
-        "8      finished        10.0 GiB  11.0 GiB        11.0 GiB      > 11.5 GiB\n"
-        "16     finished        18.0 GiB  19.0 GiB        19.0 GiB      > 19.5 GiB\n"
+        "batch  outcome        allocated  reserved  smallest limit       card\n"
+        "4      finished        6.00 GiB  7.00 GiB        7.00 GiB   7.50 GiB\n"
+        "8      finished        10.0 GiB  11.0 GiB        11.0 GiB  ~11.5 GiB\n"
+        "16     finished        18.0 GiB  19.0 GiB        19.0 GiB  ~19.5 GiB\n"
         "32     out of memory   19.0 GiB  20.0 GiB\n"
         "  batch=32: out of memory at a request of 4.00 GiB from forward m.py:7, step 0, forward\n"
         "A run that did not finish has the peaks up to its end; its full need is unknown. If it "
@@ -70,9 +70,9 @@ static void all_of_it(void **state)
         "without the\n"
         "Python part of the dry run: peaks may differ. For details, make a dry run of that value "
         "alone.\n"
-        "> means that the card must have more: the memory of CUDA and its libraries outside the "
-        "allocator was\n"
-        "not measured for RTX 4090 24 GB, usually 0.5 to 1 GiB.\n"
+        "~ is an estimate: the memory of CUDA and its libraries beside the allocator was not "
+        "measured for RTX\n"
+        "4090 24 GB, and counts as 1 GiB.\n"
         "\n"
         "At the allocated peak\n"
         "batch  parameters  activations\n"
@@ -88,8 +88,8 @@ static void all_of_it(void **state)
         "over 3\n"
         "values\n"
         "\n"
-        "card              memory  largest batch that fits  tight\n"
-        "RTX 3060 12 GB  11.8 GiB  4                        8\n"
+        "card              memory  largest batch that fits\n"
+        "RTX 3060 12 GB  11.8 GiB  8\n"
         "T4 16 GB        14.6 GiB  8\n"
         "V100 16 GB      15.8 GiB  8\n"
         "L4 24 GB        22.0 GiB  16\n"

@@ -99,7 +99,7 @@ static void expect_first_line_names_the_option(struct run *run)
     struct mt_buf verdict = {0};
 
     assert_true(option && end && option < end);
-    assert_null(strstr(run->text.data, "Allocated peak"));
+    assert_null(strstr(run->text.data, "\nPeak "));
     mt_verdict_add(&verdict, run->report, NULL);
     assert_non_null(strstr(verdict.data, "--xla-requests"));
     mt_buf_release(&verdict);

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .base import Document, many, maybe, maybe_many, same
-from .common import Input, Levels, LimitDeduced, PeakOrders, Restores, Site
+from .common import Card, Input, Levels, LimitDeduced, PeakOrders, Restores, Site
 
 
 @dataclass(frozen=True)
@@ -593,6 +593,7 @@ class OutOfMemory(Document):
     event: int
     request_bytes: int
     cause: str
+    why: str
     unused_bytes: int
     least_limit_bytes: int
     most_limit_bytes: int
@@ -605,6 +606,7 @@ class OutOfMemory(Document):
             event=data["event"],
             request_bytes=data["request_bytes"],
             cause=data["cause"],
+            why=data["why"],
             unused_bytes=data["unused_bytes"],
             least_limit_bytes=data["least_limit_bytes"],
             most_limit_bytes=data["most_limit_bytes"],
@@ -743,6 +745,7 @@ class Device(Document):
     device: int
     name: str | None
     summary: Summary
+    card: Card | None
     need: Need | None
     peak_orders: PeakOrders | None
     xla: Xla | None
@@ -784,6 +787,7 @@ class Device(Document):
             device=data["device"],
             name=data["name"],
             summary=Summary.from_json(data["summary"]),
+            card=maybe(Card.from_json, data["card"]),
             need=maybe(Need.from_json, data["need"]),
             peak_orders=maybe(PeakOrders.from_json, data["peak_orders"]),
             xla=maybe(Xla.from_json, data["xla"]),

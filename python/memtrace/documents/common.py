@@ -31,6 +31,33 @@ class Levels(Document):
 
 
 @dataclass(frozen=True)
+class Card(Document):
+    bytes: int
+    allocator_bytes: int
+    libraries_bytes: int
+    cuda_bytes: int
+    cuda_from: str
+    at_least: bool
+    why_more: str | None
+    fits: tuple[str, ...]
+    raw: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Card:
+        return cls(
+            bytes=data["bytes"],
+            allocator_bytes=data["allocator_bytes"],
+            libraries_bytes=data["libraries_bytes"],
+            cuda_bytes=data["cuda_bytes"],
+            cuda_from=data["cuda_from"],
+            at_least=data["at_least"],
+            why_more=data["why_more"],
+            fits=many(same, data["fits"]),
+            raw=data,
+        )
+
+
+@dataclass(frozen=True)
 class PeakOrders(Document):
     order_count: int
     reserved_low_bytes: int

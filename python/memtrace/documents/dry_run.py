@@ -10,7 +10,7 @@ from typing import Any
 
 from .base import Document, many, maybe, maybe_many
 from .analyze import Gate
-from .common import PeakOrders
+from .common import Card, PeakOrders
 
 
 @dataclass(frozen=True)
@@ -189,33 +189,14 @@ class Outside(Document):
 
 
 @dataclass(frozen=True)
-class Card(Document):
-    card: str
-    memory_bytes: int
-    verdict: str
-    raw: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Card:
-        return cls(
-            card=data["card"],
-            memory_bytes=data["memory_bytes"],
-            verdict=data["verdict"],
-            raw=data,
-        )
-
-
-@dataclass(frozen=True)
 class Device(Document):
     device: int
     allocated_peak_bytes: int
     reserved_peak_bytes: int
     peak_orders: PeakOrders | None
     peak_roles: Mapping[str, Any]
-    need_bytes: int | None
-    in_all_bytes: int | None
+    card: Card | None
     outside: Outside
-    cards: tuple[Card, ...]
     raw: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
@@ -226,10 +207,8 @@ class Device(Document):
             reserved_peak_bytes=data["reserved_peak_bytes"],
             peak_orders=maybe(PeakOrders.from_json, data["peak_orders"]),
             peak_roles=data["peak_roles"],
-            need_bytes=data["need_bytes"],
-            in_all_bytes=data["in_all_bytes"],
+            card=maybe(Card.from_json, data["card"]),
             outside=Outside.from_json(data["outside"]),
-            cards=many(Card.from_json, data["cards"]),
             raw=data,
         )
 

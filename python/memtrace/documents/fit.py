@@ -77,7 +77,7 @@ class AddressOrder(Document):
 class Card(Document):
     card: str
     memory_bytes: int
-    verdict: str
+    fits: bool
     raw: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
@@ -85,7 +85,7 @@ class Card(Document):
         return cls(
             card=data["card"],
             memory_bytes=data["memory_bytes"],
-            verdict=data["verdict"],
+            fits=data["fits"],
             raw=data,
         )
 
@@ -97,6 +97,7 @@ class Policy(Document):
     device: int
     fit_bytes: int | None
     fails_at_bytes: int | None
+    modeled_order_fit_bytes: int | None
     first_failure: Failure | None
     behaviour_depends_on_memory: bool
     recorded_ooms: int
@@ -108,7 +109,6 @@ class Policy(Document):
     requested_peak_bytes: int
     address_ties: int
     fit_low_bytes: int | None
-    fit_high_bytes: int | None
     address_orders: tuple[AddressOrder, ...]
     lost_pool_segments: int
     monotone_checked: bool
@@ -132,6 +132,7 @@ class Policy(Document):
             device=data["device"],
             fit_bytes=data["fit_bytes"],
             fails_at_bytes=data["fails_at_bytes"],
+            modeled_order_fit_bytes=data["modeled_order_fit_bytes"],
             first_failure=maybe(Failure.from_json, data["first_failure"]),
             behaviour_depends_on_memory=data["behaviour_depends_on_memory"],
             recorded_ooms=data["recorded_ooms"],
@@ -143,7 +144,6 @@ class Policy(Document):
             requested_peak_bytes=data["requested_peak_bytes"],
             address_ties=data["address_ties"],
             fit_low_bytes=data["fit_low_bytes"],
-            fit_high_bytes=data["fit_high_bytes"],
             address_orders=many(AddressOrder.from_json, data["address_orders"]),
             lost_pool_segments=data["lost_pool_segments"],
             monotone_checked=data["monotone_checked"],

@@ -1,0 +1,164 @@
+/* What a card must have, and why memory ran out. */
+#include "cmocka_all.h"
+
+#include "card_use.h"
+#include "card_words.h"
+#include "oom_why.h"
+#include "util.h"
+
+static struct mt_need need;
+static struct mt_driver_report driver;
+static struct mt_device_report device;
+static struct mt_report report;
+static struct mt_oom oom;
+static struct mt_oom_answer answer;
+static struct mt_step_use steps[2];
+
+static int fill(void **state)
+{
+    (void)state;
+    need = (struct mt_need){.bytes = 8 * MT_GIB};
+    driver = (struct mt_driver_report){
+        .has_then = true,
+        .then = {.bytes = 9 * MT_GIB, .framework_bytes = 8 * MT_GIB + 512 * MT_MIB},
+        .residual = {.tracked_from = MT_TRACKED_DRIVER,
+                     .samples = 2,
+                     .used_bytes = 10 * MT_GIB,
+                     .tracked_bytes = 9 * MT_GIB + 256 * MT_MIB,
+                     .most_bytes = 2 * MT_GIB}};
+    device = (struct mt_device_report){.need = &need,
+                                       .allocations = 1,
+                                       .events = 100,
+                                       .allocated_peak = {.bytes = 6 * MT_GIB},
+                                       .reserved_peak = {.bytes = 7 * MT_GIB}};
+    report = (struct mt_report){.devices = &device,
+                                .device_count = 1,
+                                .drivers = &driver,
+                                .driver_count = 1,
+                                .framework = "PyTorch 2.11.0+cu130",
+                                .world_size = -1};
+    oom = (struct mt_oom){
+        .event = 50,
+        .request_bytes = MT_GIB,
+        .device_free_bytes = 100 * MT_MIB,
+        .fatal = true,
+        .then = {.allocated = 6 * MT_GIB, .active = 6 * MT_GIB, .reserved = 7 * MT_GIB}};
+    answer = (struct mt_oom_answer){.oom = &oom, .cause = MT_OOM_DEMAND};
+    return 0;
+}
+
+static void expect_words(const char *wanted)
+{
+    struct mt_card_use use;
+    struct mt_buf words = {0};
+
+    assert_true(mt_card_use_of(&report, &device, &use));
+    mt_card_words_add(&words, &report, &use);
+    assert_string_equal(words.data, wanted);
+    mt_buf_release(&words);
+}
+
+/* CUDA's own share is that of the sample of highest use, not the largest of all: a sample that is
+ * taken while the program allocates shows that memory twice. */
+static void the_three_parts_have_one_unit(void **state)
+{
+    (void)state;
+    expect_words("about 9.25 GiB = PyTorch 8.00 + other libraries 0.50 + CUDA 0.75");
+    report.driver_count = 0;
+    expect_words("about 9.00 GiB = PyTorch 8.00 + CUDA 1.00 (assumed)");
+    device.need = NULL; /* unknown: it was served with what it reserved */
+    expect_words("about 8.00 GiB = PyTorch 7.00 + CUDA 1.00 (assumed)");
+    report.starts_in_middle = true;
+    expect_words("at least 7.00 GiB = PyTorch 6.00 + CUDA 1.00 (assumed): the trace starts in the "
+                 "middle of the run");
+}
+
+static void no_card_for_host_memory_or_missing_requests(void **state)
+{
+    struct mt_xla_use xla = {.requests_missing = true};
+    struct mt_card_use use;
+
+    (void)state;
+    device.xla = &xla;
+    assert_false(mt_card_use_of(&report, &device, &use));
+    device.xla = NULL;
+    report.what_if = true;
+    device.need = NULL;
+    assert_false(mt_card_use_of(&report, &device, &use));
+}
+
+static void a_card_fits_if_it_has_all_bytes(void **state)
+{
+    const struct mt_card card = {.memory_bytes = 10 * MT_GIB};
+    struct mt_card_use use = {.bytes = 10 * MT_GIB};
+
+    (void)state;
+    assert_true(mt_card_use_fits(&use, &card));
+    use.bytes++;
+    assert_false(mt_card_use_fits(&use, &card));
+}
+
+static void expect_kind(enum mt_oom_kind kind)
+{
+    assert_int_equal(mt_oom_why_of(&report, &device, &oom).kind, kind);
+}
+
+static void the_reason_is_decided(void **state)
+{
+    (void)state;
+    device.oom_answer = &answer;
+    expect_kind(MT_OOM_CARD_FULL_BY); /* the size of the card is not in the trace */
+    device.total_memory_bytes = 9 * MT_GIB;
+    expect_kind(MT_OOM_CARD_FULL);
+    device.total_memory_bytes = 16 * MT_GIB;
+    expect_kind(MT_OOM_BY_OTHERS);
+    oom.device_free_bytes = MT_GIB + 100 * MT_MIB; /* may be too little for the driver */
+    expect_kind(MT_OOM_BY_OTHERS);
+    oom.device_free_bytes = 2 * MT_GIB;
+    expect_kind(MT_OOM_OWN_LIMIT);
+    answer.cause = MT_OOM_FRAGMENTATION;
+    expect_kind(MT_OOM_FRAGMENTED);
+    oom.then.active = 7 * MT_GIB;
+    expect_kind(MT_OOM_WAITING);
+    oom.request_bytes = UINT64_C(1) << 50;
+    expect_kind(MT_OOM_IMPOSSIBLE);
+}
+
+static void a_larger_step_is_named(void **state)
+{
+    (void)state;
+    steps[0] = (struct mt_step_use){.end_event = 40, .peak = {.allocated = 3 * MT_GIB}};
+    steps[1] = (struct mt_step_use){.begin_event = 41, .end_event = 60};
+    device.steps = steps;
+    device.step_count = 2;
+    assert_float_equal(mt_oom_why_of(&report, &device, &oom).times_last_step, 2, 1e-9);
+    steps[0].peak.allocated = 5 * MT_GIB;
+    assert_float_equal(mt_oom_why_of(&report, &device, &oom).times_last_step, 0, 0);
+}
+
+static void the_first_forward_pass_is_named(void **state)
+{
+    (void)state;
+    device.peak_role_bytes[MT_ROLE_PARAMETERS] = 2 * MT_GIB;
+    device.peak_role_bytes[MT_ROLE_ACTIVATIONS] = 4 * MT_GIB;
+    assert_int_equal(mt_oom_why_of(&report, &device, &oom).to_come_bytes, 2 * MT_GIB);
+    report.saw_backward = true;
+    assert_int_equal(mt_oom_why_of(&report, &device, &oom).to_come_bytes, 0);
+    report.saw_backward = false;
+    device.peak_role_bytes[MT_ROLE_ACTIVATIONS] = 0; /* nothing shows that it trains */
+    assert_int_equal(mt_oom_why_of(&report, &device, &oom).to_come_bytes, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(the_three_parts_have_one_unit, fill),
+        cmocka_unit_test_setup(no_card_for_host_memory_or_missing_requests, fill),
+        cmocka_unit_test_setup(a_card_fits_if_it_has_all_bytes, fill),
+        cmocka_unit_test_setup(the_reason_is_decided, fill),
+        cmocka_unit_test_setup(a_larger_step_is_named, fill),
+        cmocka_unit_test_setup(the_first_forward_pass_is_named, fill),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
