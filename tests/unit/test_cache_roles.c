@@ -288,6 +288,60 @@ static void other_blocks_with_a_library_cache(void **state)
     end(&p);
 }
 
+/* Before the first call, a program makes keys and values for each layer, in one loop or in two, by
+ * one line or by two. As many blocks as the model does not have layers may be batches; blocks
+ * between those of the model are its parameters. */
+static void a_cache_made_before_the_loop(void **state)
+{
+    enum { LAYERS = 4 };
+    static const struct {
+        const char *values; /* the function that makes the values; NULL: only keys */
+        bool in_turn, is_within_model, trains;
+        enum mt_role role;
+    } programs[] = {
+        {"make_values", true, false, false, MT_ROLE_KV_CACHE},
+        {"make_values", false, false, false, MT_ROLE_KV_CACHE},
+        {"make_keys", false, false, false, MT_ROLE_KV_CACHE},
+        {NULL, false, false, false, MT_ROLE_PARAMETERS},
+        {"make_values", true, true, false, MT_ROLE_PARAMETERS},
+        {"make_values", true, false, true, MT_ROLE_INPUTS},
+    };
+
+    (void)state;
+    for (size_t n = 0; n < MT_ARRAY_LEN(programs); n++) {
+        const int blocks = programs[n].values ? 2 * LAYERS : LAYERS;
+        struct program p;
+        uint64_t cache[2 * LAYERS], weight = 0;
+
+        begin(&p);
+        for (int i = 0; i < blocks; i++) {
+            bool is_value = programs[n].in_turn ? i % 2 : i >= LAYERS;
+
+            if (i % 2 == 0 && (programs[n].is_within_model || i == 0))
+                for (int layer = 0; layer < (programs[n].is_within_model ? 1 : LAYERS); layer++)
+                    weight =
+                        born_by(&p, stack(&p, "_apply", "/x/torch/nn/modules/module.py"), 16384);
+            cache[i] = born_by(
+                &p, stack(&p, is_value ? programs[n].values : "make_keys", "/home/me/generate.py"),
+                8192);
+        }
+        for (int call = 0; call < 6; call++) {
+            enter(&p, "forward");
+            freed(&p, born(&p));
+            leave(&p, "forward");
+        }
+        if (programs[n].trains)
+            enter(&p, "backward");
+        (void)born(&p);
+        finish(&p);
+        assert_int_equal(role(&p, weight), MT_ROLE_PARAMETERS);
+        for (int i = 0; i < blocks; i++)
+            if (role(&p, cache[i]) != programs[n].role)
+                fail_msg("program %d, block %d: %d", (int)n, i, role(&p, cache[i]));
+        end(&p);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -295,6 +349,7 @@ int main(void)
         cmocka_unit_test(frames_of_a_cache),
         cmocka_unit_test(a_cache_without_named_frames),
         cmocka_unit_test(a_cache_that_grows),
+        cmocka_unit_test(a_cache_made_before_the_loop),
         cmocka_unit_test(death_after_many_calls),
         cmocka_unit_test(one_block_in_each_request),
         cmocka_unit_test(layers_moved_one_at_a_time),

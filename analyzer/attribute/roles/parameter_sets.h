@@ -92,6 +92,13 @@ void mt_parameter_sets_infer(struct mt_parameter_sets *sets, const struct mt_sym
                              const struct mt_stack_kinds *kinds,
                              void (*replaced)(void *context, uint64_t allocation), void *context);
 
+/* For a trace without backward, instead: a key-value cache that the program makes before the first
+ * call, all of it between the construction of the model and that call. Two stacks with a block for
+ * each layer of the model, or one stack with two, make nothing but blocks of one size: the keys and
+ * the values. The number of layers is the greatest common divisor of the numbers of parameters of
+ * each size. */
+void mt_static_caches_infer(struct mt_parameter_sets *sets, const struct mt_stack_kinds *kinds);
+
 /* Sets the role of kept blocks of that stack, if it makes a set. */
 static inline bool mt_parameter_sets_role(const struct mt_parameter_sets *sets, uint32_t stack,
                                           enum mt_role *role)

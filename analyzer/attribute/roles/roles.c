@@ -595,6 +595,8 @@ void mt_role_clock_finish(struct mt_role_clock *clock, uint8_t *codes, const uin
     infer_initial(clock, codes, count);
     if (clock->saw_backward)
         mt_parameter_sets_infer(&clock->sets, clock->symbols, &clock->stacks, keep_replaced, codes);
+    else
+        mt_static_caches_infer(&clock->sets, &clock->stacks);
     mark_replaced(clock, codes, units, count);
     mark_graphs(clock, codes, count);
     mt_weight_copies_finish(&clock->copies, may_be_parameter, &(struct known_codes){codes, count});

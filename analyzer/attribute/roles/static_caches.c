@@ -1,0 +1,160 @@
+/* Key-value caches that a program makes before its first call of the model. */
+#include "parameter_sets.h"
+
+#include <stdlib.h>
+
+#include "grow.h"
+#include "map.h"
+
+/* Blocks that survive fewer calls may be inputs. */
+#define MIN_CALLS 4
+
+#define MIN_LAYERS 3
+
+/* The counts of other sizes do not show the number of layers. */
+#define LAYERS_PERCENT 90
+
+/* Blocks of one size that stacks of a model's construction keep. */
+struct of_size {
+    uint64_t units; /* of all of them */
+    uint32_t count;
+};
+
+static int by_units_descending(const void *a, const void *b)
+{
+    const struct of_size *x = a, *y = b;
+
+    return x->units != y->units ? (x->units < y->units ? 1 : -1) : 0;
+}
+
+static bool is_kept(const struct mt_set_block *block)
+{
+    return block->place == MT_SET_SETUP && !block->is_short;
+}
+
+static bool is_of_model(const struct mt_stack_kinds *kinds, const struct mt_set_block *block)
+{
+    return (mt_stack_kind(kinds, block->stack) & MT_STACK_KIND_MASK) == MT_PHASE_SETUP;
+}
+
+static uint32_t common_divisor(uint32_t a, uint32_t b)
+{
+    while (b) {
+        uint32_t rest = a % b;
+
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
+/* Each size of a layer's parameters exists once or several times for each layer. Returns the
+ * greatest number of layers that allows this, or 0. */
+static uint32_t layers_of(const struct mt_parameter_sets *sets, const struct mt_stack_kinds *kinds)
+{
+    struct mt_map index = {0};
+    struct of_size *sizes = NULL;
+    size_t count = 0, capacity = 0;
+    uint64_t whole = 0, covered = 0;
+    uint32_t layers = 0;
+
+    for (size_t i = 0; i < sets->count; i++) {
+        const struct mt_set_block *block = &sets->blocks[i];
+        uint32_t at = mt_map_get(&index, block->units);
+
+        if (!is_kept(block) || !is_of_model(kinds, block))
+            continue;
+        if (at == MT_MAP_NONE) {
+            at = (uint32_t)count++;
+            mt_grow_to(&sizes, &capacity, count, sizeof *sizes);
+            sizes[at] = (struct of_size){0};
+            mt_map_put(&index, block->units, at);
+        }
+        sizes[at].units += block->units;
+        sizes[at].count++;
+    }
+    if (count)
+        qsort(sizes, count, sizeof *sizes, by_units_descending);
+    for (size_t i = 0; i < count; i++)
+        whole += sizes[i].count >= MIN_LAYERS ? sizes[i].units : 0;
+    for (size_t i = 0; i < count && covered * 100 < whole * LAYERS_PERCENT; i++) {
+        if (sizes[i].count < MIN_LAYERS)
+            continue;
+        layers = common_divisor(sizes[i].count, layers);
+        covered += sizes[i].units;
+    }
+    free(sizes);
+    mt_map_release(&index);
+    return layers;
+}
+
+/* Returns the end of the blocks that belong to a cache with blocks[begin], as far as sizes and
+ * order show. *count is their number. */
+static size_t end_of_run(const struct mt_parameter_sets *sets, const struct mt_stack_kinds *kinds,
+                         size_t begin, uint32_t *count)
+{
+    const struct mt_set_block *first = &sets->blocks[begin];
+    size_t end = begin;
+
+    for (*count = 0; end < sets->count; end++) {
+        const struct mt_set_block *block = &sets->blocks[end];
+
+        if (!is_kept(block))
+            continue;
+        if (block->units != first->units || is_of_model(kinds, block))
+            break;
+        ++*count;
+    }
+    return end;
+}
+
+/* Whether one stack makes all blocks, or each of two makes half of them: keys and values. Sets
+ * *other to the second stack, or to the first. */
+static bool are_keys_and_values(const struct mt_parameter_sets *sets, size_t begin, size_t end,
+                                uint32_t *other)
+{
+    uint32_t first = sets->blocks[begin].stack;
+    size_t counts[2] = {0, 0};
+
+    *other = first;
+    for (size_t i = begin; i < end; i++) {
+        uint32_t stack = sets->blocks[i].stack;
+
+        if (!is_kept(&sets->blocks[i]))
+            continue;
+        if (stack != first && *other == first)
+            *other = stack;
+        if (stack != first && stack != *other)
+            return false;
+        counts[stack != first]++;
+    }
+    return *other == first || counts[0] == counts[1];
+}
+
+void mt_static_caches_infer(struct mt_parameter_sets *sets, const struct mt_stack_kinds *kinds)
+{
+    const uint32_t layers = sets->newest.calls >= MIN_CALLS ? layers_of(sets, kinds) : 0;
+    bool has_model = false;
+
+    if (layers < MIN_LAYERS)
+        return;
+    mt_grow_zeroed_to(&sets->roles, &sets->role_capacity, kinds->stack_count, sizeof *sets->roles);
+    for (size_t i = 0, next; i < sets->count; i = next) {
+        const struct mt_set_block *block = &sets->blocks[i];
+        uint32_t count, other;
+
+        next = i + 1;
+        if (!is_kept(block))
+            continue;
+        if (is_of_model(kinds, block)) {
+            has_model = true;
+            continue;
+        }
+        next = end_of_run(sets, kinds, i, &count);
+        if (!has_model || count != 2 * layers || !are_keys_and_values(sets, i, next, &other) ||
+            block->stack >= kinds->stack_count || other >= kinds->stack_count)
+            continue;
+        sets->roles[block->stack] = 1 + MT_ROLE_KV_CACHE;
+        sets->roles[other] = 1 + MT_ROLE_KV_CACHE;
+    }
+}
