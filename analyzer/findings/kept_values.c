@@ -160,6 +160,18 @@ static void say_kept_forward(struct mt_finding_search *search, const struct look
     mt_finding_publish(search, &finding);
 }
 
+/* Whether the run ended in the call: nobody knows what would have followed. */
+static bool is_cut(const struct mt_report *report, uint64_t begin)
+{
+    for (uint32_t i = 0; i < report->device_count; i++) {
+        const struct mt_oom *fatal = mt_fatal_oom(&report->devices[i]);
+
+        if (fatal && fatal->event >= begin)
+            return true;
+    }
+    return false;
+}
+
 /* Returns true if the call at the peak keeps a graph that matters. The caller releases
  * look->stacks. */
 static bool keeps_graph(const struct mt_finding_search *search, struct look_kept_forward *look)
@@ -183,6 +195,8 @@ static bool keeps_graph(const struct mt_finding_search *search, struct look_kept
         if (is_kept(&at->holdings[i]) && !is_of_call(report, &at->holdings[i], begin) &&
             mt_map_get(&look->stacks, at->holdings[i].stack) != MT_MAP_NONE)
             look->earlier_bytes += at->holdings[i].bytes;
+    if (!look->earlier_bytes && is_cut(report, begin))
+        return false;
     bytes = look->bytes + look->earlier_bytes;
     return mt_finding_matters(bytes, peak) && bytes >= peak / KEPT_FORWARD_MIN_SHARE;
 }

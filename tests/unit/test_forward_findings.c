@@ -139,6 +139,24 @@ static void the_graph_of_the_call_before_is_named(void **unused)
     program_end(report);
 }
 
+/* The call that runs out of memory may be the forward pass of training. If an earlier call's graph
+ * still exists, it is not. */
+static void a_call_that_is_cut_may_have_a_backward(void **unused)
+{
+    for (int calls = 1; calls <= 2; calls++) {
+        (void)unused;
+        forward_alone(6, 5);
+        if (calls > 1)
+            call_of_layers(6, 5);
+        program.count--; /* the end of the call */
+        refuse("model.py:layer:1", 20 * MT_MIB);
+        if (calls == 1)
+            expect_nothing("kept-forward");
+        else
+            expect_finding("kept-forward", 1200 * MT_MIB);
+    }
+}
+
 static const char *advice_of_forward(struct mt_report **report)
 {
     const struct mt_finding *finding;
@@ -461,6 +479,7 @@ int main(void)
         cmocka_unit_test(blocks_that_forward_keeps_are_found),
         cmocka_unit_test(the_loss_belongs_to_the_forward_pass_before),
         cmocka_unit_test(the_graph_of_the_call_before_is_named),
+        cmocka_unit_test(a_call_that_is_cut_may_have_a_backward),
         cmocka_unit_test(training_needs_blocks_that_forward_keeps),
         cmocka_unit_test(a_cache_is_no_graph),
         cmocka_unit_test(blocks_for_a_recorded_backward_are_not_reported),
