@@ -160,6 +160,14 @@ static bool is_layer(const struct layer *layer)
            (parameters == MAX_PARAMETERS && layer->others >= MIN_OTHERS);
 }
 
+/* A benchmark of an operation has no model: its inputs are the kept blocks. */
+static bool has_model(const struct mt_finding_search *search)
+{
+    const struct mt_role_clock *roles = &search->analysis->survey.roles;
+
+    return search->analysis->report->is_driver_level || roles->now.calls || roles->moves_models;
+}
+
 static enum mt_status find(struct mt_finding_search *search)
 {
     const struct mt_device_report *device = search->device;
@@ -173,7 +181,7 @@ static enum mt_status find(struct mt_finding_search *search)
     struct mt_finding finding = {
         .id = "large-layer", .severity = "info", .evidence = evidence, .evidence_count = 3};
 
-    if (!search->analysis->report->saw_backward || !device->instant_count)
+    if (!search->analysis->report->saw_backward || !device->instant_count || !has_model(search))
         return MT_OK;
     layer = largest_layer(&device->instants[0]);
     if (!is_layer(&layer) || layer.parameter_bytes < parameters / PARAMETERS_SHARE ||

@@ -35,7 +35,7 @@ struct training {
     struct model model;
     uint64_t layer; /* a gradient and two blocks of state of that size each */
     uint64_t activations, activation_count;
-    bool no_backward;
+    bool no_backward, no_call;
     const char *made_by; /* the parameters; NULL: moved */
 };
 
@@ -48,10 +48,10 @@ static struct mt_report *train(const struct training *training)
     make(&training->model, training->made_by);
     for (i = 0; i < 4; i++) {
         step_begins(i);
-        part_begins("forward");
+        part_begins(training->no_call ? "multiply" : "forward");
         for (j = 0; j < training->activation_count; j++)
             results[j] = take("model.py:forward:9", training->activations);
-        part_ends("forward");
+        part_ends(training->no_call ? "multiply" : "forward");
         part_begins(training->no_backward ? "loss" : "backward");
         for (j = 0; j < training->activation_count; j++)
             give(results[j]);
@@ -144,6 +144,17 @@ static void without_training_roles_are_not_sure_enough(void **unused)
     (void)unused;
     training.no_backward = true;
     expect_layer(&training, 0);
+}
+
+static void a_benchmark_of_an_operation_has_no_layer(void **unused)
+{
+    struct training training = one_layer;
+
+    (void)unused;
+    training.no_call = true;
+    expect_layer(&training, 0);
+    training.made_by = "torch/nn/modules/linear.py:__init__:106";
+    expect_layer(&training, 160);
 }
 
 /* Four blocks of 10 MiB are not worth reporting, even if there is nothing else. */
@@ -362,6 +373,7 @@ int main(void)
         cmocka_unit_test(it_has_to_be_half_of_the_parameters),
         cmocka_unit_test(two_layers_may_be_the_ends_of_a_model),
         cmocka_unit_test(without_training_roles_are_not_sure_enough),
+        cmocka_unit_test(a_benchmark_of_an_operation_has_no_layer),
         cmocka_unit_test(small_layers_are_not_reported),
         cmocka_unit_test(the_module_shows_where_it_made_the_parameter),
         cmocka_unit_test(copies_of_weights_are_found),

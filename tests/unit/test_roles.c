@@ -419,9 +419,37 @@ static void names_count_only_without_a_model(void **unused)
     end(&p);
 }
 
+/* A benchmark of an operation calls no module, so the first part that stacks show is backward. */
+static void no_call_before_backward(void **state)
+{
+    struct program p;
+    uint64_t input, matrix, scratch;
+
+    (void)state;
+    begin(&p);
+    input = born(&p);
+    scratch = born(&p);
+    freed(&p, scratch);
+    matrix = born(&p);
+    (void)born_by(&p, stack(&p, "backward", "/x/torch/_tensor.py"), 4096);
+    enter(&p, "backward");
+    (void)born(&p);
+    freed(&p, matrix);
+    leave(&p, "backward");
+    enter(&p, "backward");
+    (void)born(&p);
+    leave(&p, "backward");
+    finish(&p);
+    assert_int_equal(role(&p, input), MT_ROLE_PARAMETERS);
+    assert_int_equal(role(&p, scratch), MT_ROLE_TEMPORARIES);
+    assert_int_equal(role(&p, matrix), MT_ROLE_ACTIVATIONS);
+    end(&p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(no_call_before_backward),
         cmocka_unit_test(no_model),
         cmocka_unit_test(a_batch_that_is_kept),
         cmocka_unit_test(training),

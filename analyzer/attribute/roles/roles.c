@@ -74,6 +74,7 @@ void mt_role_clock_push(struct mt_role_clock *clock, int32_t phase, uint32_t nam
         clock->step_rank = facts->step_rank;
         next_cycle(clock);
     } else if (!clock->step_rank && range->depth == 0 && facts->kind != MT_PHASE_DATA) {
+        clock->starts_backward |= !clock->cycles && facts->kind == MT_PHASE_BACKWARD;
         watch_turn(clock, name);
     }
 }
