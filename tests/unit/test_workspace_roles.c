@@ -139,6 +139,45 @@ static void a_gradient_of_a_workspaces_size(void **state)
     end(&p);
 }
 
+/* Two parameters of a workspace's size have two gradients, made in each turn or once, in a trace
+ * that ends after backward or after they are cleared. The third block is a workspace. */
+static void gradients_of_large_parameters(void **state)
+{
+    static const char *const names[] = {"step#0", "step#1", "step#2"};
+
+    (void)state;
+    for (int turns = 1; turns <= 3; turns += 2)
+        for (int clears = 0; clears < 2; clears++)
+            for (int ends_cleared = 0; ends_cleared <= clears; ends_cleared++) {
+                struct program p;
+                uint64_t gradients[2] = {0}, workspace = 0;
+
+                begin(&p);
+                for (int i = 0; i < 2; i++)
+                    (void)born_by(&p, stack(&p, "_apply", "/x/torch/nn/modules/module.py"),
+                                  32u << 20);
+                for (int step = 0; step < turns; step++) {
+                    enter(&p, names[step]);
+                    enter(&p, "backward");
+                    if (!step)
+                        workspace = born_by(&p, MT_NO_ID, 32u << 20);
+                    for (int i = 0; i < 2 && (!step || clears); i++)
+                        gradients[i] = born_by(&p, MT_NO_ID, 32u << 20);
+                    leave(&p, "backward");
+                    enter(&p, "zero_grad");
+                    for (int i = 0; i < 2 && clears && (step + 1 < turns || ends_cleared); i++)
+                        freed(&p, gradients[i]);
+                    leave(&p, "zero_grad");
+                    leave(&p, names[step]);
+                }
+                finish(&p);
+                assert_int_equal(role(&p, gradients[0]), MT_ROLE_GRADIENTS);
+                assert_int_equal(role(&p, gradients[1]), MT_ROLE_GRADIENTS);
+                assert_int_equal(role(&p, workspace), MT_ROLE_WORKSPACE);
+                end(&p);
+            }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -147,6 +186,7 @@ int main(void)
         cmocka_unit_test(a_workspace_on_each_device),
         cmocka_unit_test(workspaces_of_early_calls),
         cmocka_unit_test(a_gradient_of_a_workspaces_size),
+        cmocka_unit_test(gradients_of_large_parameters),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

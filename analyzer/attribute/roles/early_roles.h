@@ -18,10 +18,12 @@
 /* cuBLASLt's, taken once; tensors often have that size. */
 #define MT_LT_WORKSPACE_BYTES (UINT64_C(1) << 20)
 
-/* 8.125 MiB before Hopper, 32 MiB since. */
+/* Before Hopper, and since. */
+static const uint64_t mt_workspace_bytes[] = {8519680, UINT64_C(32) << 20};
+
 static inline bool mt_is_workspace(uint64_t requested_bytes)
 {
-    return requested_bytes == 8519680 || requested_bytes == 33554432;
+    return requested_bytes == mt_workspace_bytes[0] || requested_bytes == mt_workspace_bytes[1];
 }
 
 /* Roles of blocks that were alive when the trace began. The allocation of such a block is unknown,

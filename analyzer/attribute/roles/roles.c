@@ -459,6 +459,53 @@ static bool has_size(const struct mt_map *sizes, uint32_t units)
     return false;
 }
 
+/* Returns how many blocks of setup with that many units are parameters according to stacks. */
+static uint64_t parameters_of(const struct mt_role_clock *clock, const uint8_t *codes,
+                              uint64_t count, uint32_t units)
+{
+    uint64_t parameters = 0;
+
+    for (size_t i = 0; i < clock->sets.count; i++) {
+        const struct mt_set_block *block = &clock->sets.blocks[i];
+        const uint8_t kind = mt_stack_kind(&clock->stacks, block->stack) & MT_STACK_KIND_MASK;
+
+        parameters += block->units == units && block->allocation < count &&
+                      codes[block->allocation] == MT_ROLE_CODE_SETUP_KEPT && kind == MT_PHASE_SETUP;
+    }
+    return parameters;
+}
+
+/* Of the blocks with the size of a workspace that backward leaves behind, one for each parameter of
+ * that size is its gradient. If gradients of that size end, only the last turn has some. */
+static void find_large_gradients(struct mt_role_clock *clock, uint8_t *codes, const uint32_t *units,
+                                 uint64_t count, uint32_t of)
+{
+    uint64_t left = parameters_of(clock, codes, count, of), ended = 0;
+    uint32_t last = 0;
+    bool do_end = false;
+
+    for (uint64_t i = 0; left && i < count; i++) {
+        const bool has_ended = codes[i] == MT_ROLE_GRADIENTS;
+
+        if (units[i] != of || (!has_ended && codes[i] != MT_ROLE_CODE_KEPT_BACKWARD))
+            continue;
+        if (birth_of(clock, i)->moment.cycle != last)
+            ended = 0;
+        last = birth_of(clock, i)->moment.cycle;
+        ended += has_ended;
+        do_end |= has_ended;
+    }
+    left -= mt_min_u64(left, ended);
+    for (uint64_t i = count; i-- > 0 && left;) {
+        if (units[i] != of || codes[i] != MT_ROLE_CODE_KEPT_BACKWARD ||
+            (do_end && birth_of(clock, i)->moment.cycle != last))
+            continue;
+        codes[i] = MT_ROLE_GRADIENTS;
+        clock->kept_workspaces--;
+        left--;
+    }
+}
+
 /* Backward leaves a gradient, or an optimizer its state, of the size of each parameter; and
  * backward takes workspaces. */
 static void find_alone(const struct mt_role_clock *clock, uint8_t *codes, const uint32_t *units,
@@ -589,6 +636,8 @@ void mt_role_clock_finish(struct mt_role_clock *clock, uint8_t *codes, const uin
             mt_is_workspace((uint64_t)units[i] * 512))
             clock->early_workspaces++;
     }
+    for (size_t i = 0; clock->kept_workspaces && i < MT_ARRAY_LEN(mt_workspace_bytes); i++)
+        find_large_gradients(clock, codes, units, count, (uint32_t)(mt_workspace_bytes[i] / 512));
     if (clock->saw_backward)
         find_alone(clock, codes, units, count);
     learn_from_stacks(clock);
