@@ -419,6 +419,35 @@ static void names_count_only_without_a_model(void **unused)
     end(&p);
 }
 
+/* A loss function of the program: what it keeps for backward is no batch. A batch that backward
+ * frees existed when the model was called. */
+static void a_loss_between_the_parts(void **state)
+{
+    static const char *const names[] = {"step#0", "step#1", "step#2"};
+    struct program p;
+    uint64_t batch = 0, kept = 0;
+
+    (void)state;
+    begin(&p);
+    for (int step = 0; step < 3; step++) {
+        enter(&p, names[step]);
+        batch = born(&p);
+        enter(&p, "forward");
+        (void)born(&p);
+        leave(&p, "forward");
+        kept = born(&p);
+        enter(&p, "backward");
+        freed(&p, kept);
+        freed(&p, batch);
+        leave(&p, "backward");
+        leave(&p, names[step]);
+    }
+    finish(&p);
+    assert_int_equal(role(&p, kept), MT_ROLE_ACTIVATIONS);
+    assert_int_equal(role(&p, batch), MT_ROLE_INPUTS);
+    end(&p);
+}
+
 /* A benchmark of an operation calls no module, so the first part that stacks show is backward. */
 static void no_call_before_backward(void **state)
 {
@@ -450,6 +479,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(no_call_before_backward),
+        cmocka_unit_test(a_loss_between_the_parts),
         cmocka_unit_test(no_model),
         cmocka_unit_test(a_batch_that_is_kept),
         cmocka_unit_test(training),

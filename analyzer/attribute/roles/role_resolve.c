@@ -73,9 +73,6 @@ static enum mt_role role_of_setup(const struct mt_role_clock *clock, uint8_t cod
                                               : MT_ROLE_OTHER;
     if (kept)
         return role_of_kept(clock, code, kind, requested_bytes);
-    /* no call is seen before the first part, so setup includes the forward pass */
-    if (clock->starts_backward && !clock->now.calls && kind == MT_PHASE_UNKNOWN)
-        return code == MT_ROLE_CODE_SETUP_FREED ? MT_ROLE_TEMPORARIES : MT_ROLE_ACTIVATIONS;
     /* a block that was moved or converted again was a parameter until then */
     if (code == MT_ROLE_CODE_SETUP_FREED)
         return mt_stack_kind(&clock->stacks, stack) & MT_STACK_MOVES ? MT_ROLE_PARAMETERS

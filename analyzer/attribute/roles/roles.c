@@ -74,7 +74,6 @@ void mt_role_clock_push(struct mt_role_clock *clock, int32_t phase, uint32_t nam
         clock->step_rank = facts->step_rank;
         next_cycle(clock);
     } else if (!clock->step_rank && range->depth == 0 && facts->kind != MT_PHASE_DATA) {
-        clock->starts_backward |= !clock->cycles && facts->kind == MT_PHASE_BACKWARD;
         watch_turn(clock, name);
     }
 }
@@ -329,6 +328,15 @@ static uint8_t code_of_unknown(const struct mt_role_clock *clock, const struct m
     return MT_ROLE_OTHER;
 }
 
+/* Whether autograd saved it: backward frees it, and no model was called since it was made, so it is
+ * no input. It is of a loss function of the program, or of a program without modules. */
+static bool is_of_graph(const struct mt_moment *birth, const struct mt_moment *end,
+                        enum mt_fate fate)
+{
+    return (birth->kind == MT_PHASE_UNKNOWN || birth->kind == MT_PHASE_DATA) &&
+           end->kind == MT_PHASE_BACKWARD && end->calls == birth->calls && fate == MT_FATE_FREED;
+}
+
 static uint8_t code_of_part(struct mt_role_clock *clock, const struct mt_birth_run *run,
                             enum mt_fate fate)
 {
@@ -336,6 +344,8 @@ static uint8_t code_of_part(struct mt_role_clock *clock, const struct mt_birth_r
 
     if (run->initial)
         return fate == MT_FATE_FREED ? MT_ROLE_CODE_INITIAL_FREED : MT_ROLE_CODE_INITIAL_KEPT;
+    if (is_of_graph(birth, end, fate))
+        return MT_ROLE_ACTIVATIONS;
     if (birth->cycle == 0)
         return code_of_setup(end, fate);
     if (fate == MT_FATE_FREED && end->instance == birth->instance && end->kind == birth->kind)
@@ -475,8 +485,8 @@ static uint64_t parameters_of(const struct mt_role_clock *clock, const uint8_t *
     return parameters;
 }
 
-/* Of the blocks with the size of a workspace that backward leaves behind, one for each parameter of
- * that size is its gradient. If gradients of that size end, only the last turn has some. */
+/* Each parameter with the size of a workspace has a gradient among the blocks of that size that
+ * backward leaves behind. If such gradients end, only the last turn has some. */
 static void find_large_gradients(struct mt_role_clock *clock, uint8_t *codes, const uint32_t *units,
                                  uint64_t count, uint32_t of)
 {

@@ -124,7 +124,6 @@ struct mt_role_clock {
     uint32_t cycles;      /* total */
     uint32_t cycle_calls; /* forward passes begun before this one */
     bool began_within;    /* the first one began before the trace */
-    bool starts_backward; /* the first cycle starts with a range of backward */
     bool saw_backward, kept_late;
     bool kept_twice;           /* a later call than the first also left a block behind */
     bool saw_model;            /* any part of a model's work */
