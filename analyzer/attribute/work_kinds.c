@@ -451,7 +451,7 @@ static const struct {
     {"", "KVPool", MT_PHASE_SETUP | MT_STACK_KV_CACHE},
     {"mem_cache/", "_create_buffers", MT_PHASE_SETUP | MT_STACK_KV_CACHE},
     {"", "ReqToTokenPool", MT_PHASE_DATA}, /* the pages of each request */
-    {"cache_utils.py", "", MT_PHASE_FORWARD | MT_STACK_KV_CACHE},
+    {"cache_utils", "", MT_PHASE_FORWARD | MT_STACK_KV_CACHE},
     {"kv_cache", "", MT_PHASE_FORWARD | MT_STACK_KV_CACHE},
     {"torch/nn/modules/module.py", "_call_impl", MT_PHASE_FORWARD},
     {"torch/utils/data/", "", MT_PHASE_DATA},

@@ -39,6 +39,7 @@ static void frames_of_a_cache(void **state)
                   {"update", "/home/me/paged_kv_cache.py", true},
                   {"update", "C:\\me\\kv_cache.py", true},
                   {"update", "/x/transformers/cache_utils.py", true},
+                  {"update_new", "/home/me/cache_utils_v2.py", true},
                   {"_allocate_kv_cache", "/x/vllm/v1/worker/gpu/attn_utils.py", true},
                   {"EngineCore._initialize_kv_caches", "/x/vllm/v1/engine/core.py", false},
                   {"_initialize_kv_caches", "/x/vllm/engine/llm_engine.py", false},
