@@ -271,6 +271,23 @@ static void gradients_cleared_in_place(void **state)
     expect_some(three, 4, MT_ROLE_GRADIENTS, 1);
 }
 
+/* The same counts, but backward makes gradients of other sizes: an adapter is trained. */
+static void counts_of_frozen_parameters(void **state)
+{
+    uint64_t one = alive(KIB(64), 4), two = alive(KIB(16), 8), three = alive(KIB(4), 4);
+    uint64_t adapters = alive(KIB(1), 2);
+
+    (void)state;
+    passes_through(MT_PHASE_FORWARD);
+    (void)born(KIB(1), MT_PHASE_BACKWARD);
+    (void)born(KIB(1), MT_PHASE_BACKWARD);
+    infer();
+    expect(one, 4, MT_ROLE_PARAMETERS);
+    expect(two, 8, MT_ROLE_PARAMETERS);
+    expect(three, 4, MT_ROLE_PARAMETERS);
+    expect(adapters, 2, MT_ROLE_PARAMETERS);
+}
+
 /* Layers occur four times. A block that occurs once shows that counts are no evidence. */
 static void a_model_of_four_layers(void **state)
 {
@@ -675,6 +692,7 @@ int main(void)
         PROGRAM(state_in_pieces),
         PROGRAM(buckets),
         PROGRAM(gradients_cleared_in_place),
+        PROGRAM(counts_of_frozen_parameters),
         PROGRAM(a_model_of_four_layers),
         PROGRAM(began_in_backward),
         PROGRAM(stacks_show_parameters),

@@ -514,6 +514,25 @@ static bool only_infers(const struct mt_early_blocks *early)
     return !early->turns && early->first_kind != MT_PHASE_OPTIMIZER && early->keeps_no_graph;
 }
 
+/* Whole parts of backward make no block of the sizes that most bytes have. A gradient would be
+ * made, or made and added to an existing one. */
+static bool most_are_frozen(const struct mt_early_evidence *evidence)
+{
+    uint64_t whole = 0, without = 0;
+
+    for (size_t i = 0; i < evidence->size_count; i++) {
+        const struct mt_early_sizes *sizes = &evidence->sizes[i];
+
+        if (!counts_tell(evidence, sizes))
+            continue;
+        whole += sizes->stay * sizes->bytes;
+        if (!sizes->gradients && !sizes->passed)
+            without += sizes->stay * sizes->bytes;
+    }
+    return whole_turns(evidence->early) && evidence->gradient_bytes &&
+           has_more(without, whole, MOST_PERCENT);
+}
+
 /* Rule 6. */
 static void count_each(struct mt_early_evidence *evidence)
 {
@@ -528,8 +547,9 @@ static void count_each(struct mt_early_evidence *evidence)
         evidence->each = each_by_backward(evidence);
     if (evidence->replaced_bytes)
         most = least = 2; /* the state is elsewhere: a parameter has itself and its gradient */
-    for (uint32_t each = most; gradients_are_old(evidence) && each >= least && !evidence->each;
-         each--) {
+    if (!gradients_are_old(evidence) || most_are_frozen(evidence))
+        return;
+    for (uint32_t each = most; each >= least && !evidence->each; each--) {
         uint64_t bytes = 0, whole = 0;
         uint32_t different = 0;
 
