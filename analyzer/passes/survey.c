@@ -427,10 +427,23 @@ static uint8_t first_code(struct mt_survey *survey, const struct mt_event *event
     return (uint8_t)(MT_ROLE_CODE_RECORDED + (int)role);
 }
 
+/* A recorded role stays, but the end is evidence for other blocks. */
+static void end_block(struct mt_survey *survey, int32_t phase, uint64_t allocation,
+                      enum mt_fate fate)
+{
+    uint8_t *code = &survey->log.roles[allocation];
+    const uint8_t inferred = mt_role_clock_end(&survey->roles, phase, allocation, fate);
+
+    *code = mt_role_code_is_recorded(*code)
+                ? (uint8_t)(*code + (MT_ROLE_CODE_ENDED - MT_ROLE_CODE_RECORDED))
+                : inferred;
+}
+
 static void on_alloc(struct mt_survey *survey, struct mt_survey_device *device,
                      const struct mt_event *event, const struct mt_replay_view *view, int32_t phase)
 {
-    bool initial = event->flags & MT_EVENT_INITIAL;
+    const bool initial = event->flags & MT_EVENT_INITIAL;
+    const bool is_failure = !view->block_bytes && event->size_bytes && !view->is_left_out;
 
     pad_log(survey, view->allocation);
     if (view->allocation == MT_NO_ALLOCATION)
@@ -443,28 +456,22 @@ static void on_alloc(struct mt_survey *survey, struct mt_survey_device *device,
             device->maybe_fatal = device->oom_count;
         device->live_blocks++;
         device->live_blocks_peak = mt_max_u64(device->live_blocks_peak, device->live_blocks);
-    } else if (event->size_bytes && !view->is_left_out && !device->has_failure)
+    } else if (is_failure && !device->has_failure)
         note_failure(device, event, phase);
     device->allocations += !initial;
     mt_pool_ledger_alloc(&device->pools, event, view);
     mt_alloc_log_add(&survey->log, view->block_bytes, first_code(survey, event));
+    if (is_failure)
+        end_block(survey, phase, view->allocation, MT_FATE_FREED);
 }
 
 static void on_free(struct mt_survey *survey, struct mt_survey_device *device,
                     const struct mt_replay_view *view, int32_t phase)
 {
-    uint8_t *code;
-
-    if (view->allocation >= survey->log.count)
+    if (view->allocation >= survey->log.count ||
+        !mt_role_code_is_open(survey->log.roles[view->allocation]))
         return;
-    code = &survey->log.roles[view->allocation];
-    if (!mt_role_code_is_open(*code))
-        return;
-    if (mt_role_code_is_recorded(*code))
-        *code += MT_ROLE_CODE_ENDED - MT_ROLE_CODE_RECORDED;
-    else
-        *code = mt_role_clock_end(&survey->roles, phase, view->allocation,
-                                  device->unwinding ? MT_FATE_UNWOUND : MT_FATE_FREED);
+    end_block(survey, phase, view->allocation, device->unwinding ? MT_FATE_UNWOUND : MT_FATE_FREED);
     if (survey->log.sizes[view->allocation] && device->live_blocks)
         device->live_blocks--; /* it was served */
     mt_pool_ledger_free(&device->pools, view);

@@ -192,6 +192,29 @@ static void training_needs_blocks_that_forward_keeps(void **unused)
     expect_nothing("kept-forward");
 }
 
+/* A graph that the program drops: if roles of some of its blocks are recorded, their ends count. */
+static void a_graph_with_recorded_roles(void **unused)
+{
+    struct mt_report *report;
+    uint64_t blocks[60];
+
+    (void)unused;
+    begin();
+    phase_begins("forward");
+    for (uint32_t i = 0; i < 60; i++) {
+        blocks[i] = take("model.py:layer:1", MT_MIB);
+        if (i % 2)
+            program.events[program.count - 1].name = program_text("temporaries");
+    }
+    for (uint32_t i = 0; i < 60; i++)
+        give(blocks[i]);
+    phase_ends("forward");
+    report = program_report();
+    assert_int_equal(report->devices[0].peak_role_bytes[MT_ROLE_ACTIVATIONS], 30 * MT_MIB);
+    assert_int_equal(report->devices[0].peak_role_bytes[MT_ROLE_TEMPORARIES], 30 * MT_MIB);
+    program_end(report);
+}
+
 /* Keys and values come from two lines, whatever the number of layers. */
 static void a_cache_is_no_graph(void **unused)
 {
@@ -480,6 +503,7 @@ int main(void)
         cmocka_unit_test(the_loss_belongs_to_the_forward_pass_before),
         cmocka_unit_test(the_graph_of_the_call_before_is_named),
         cmocka_unit_test(a_call_that_is_cut_may_have_a_backward),
+        cmocka_unit_test(a_graph_with_recorded_roles),
         cmocka_unit_test(training_needs_blocks_that_forward_keeps),
         cmocka_unit_test(a_cache_is_no_graph),
         cmocka_unit_test(blocks_for_a_recorded_backward_are_not_reported),
