@@ -67,15 +67,15 @@ static void json_stack(struct mt_json *json, const struct mt_symbols *symbols, u
     mt_buf_release(&text);
 }
 
+static const char *const flag_names[] = {"initial", "expandable", "size_derived", "at_address",
+                                         "gap"};
+
 static void json_flags(struct mt_json *json, unsigned flags)
 {
     mt_json_array_begin(json, "flags");
-    if (flags & MT_EVENT_INITIAL)
-        mt_json_text(json, NULL, "initial");
-    if (flags & MT_EVENT_EXPANDABLE)
-        mt_json_text(json, NULL, "expandable");
-    if (flags & MT_EVENT_SIZE_DERIVED)
-        mt_json_text(json, NULL, "size_derived");
+    for (size_t i = 0; i < MT_ARRAY_LEN(flag_names); i++)
+        if (flags >> i & 1)
+            mt_json_text(json, NULL, flag_names[i]);
     mt_json_array_end(json);
 }
 
@@ -193,10 +193,9 @@ static void text_details(struct dump *dump, const struct mt_event *event)
                       (unsigned long long)symbols->pools[event->pool].id[0],
                       (unsigned long long)symbols->pools[event->pool].id[1]);
     text_thread(dump, event);
-    if (event->flags & MT_EVENT_INITIAL)
-        mt_buf_add_text(out, "  initial");
-    if (event->flags & MT_EVENT_EXPANDABLE)
-        mt_buf_add_text(out, "  expandable");
+    for (size_t i = 0; i < MT_ARRAY_LEN(flag_names); i++)
+        if ((event->flags & ~MT_EVENT_SIZE_DERIVED) >> i & 1)
+            mt_buf_printf(out, "  %s", flag_names[i]);
     if (event->name != MT_NO_ID) {
         mt_buf_add_text(out, "  ");
         add_printable(out, mt_symbols_text(symbols, event->name));

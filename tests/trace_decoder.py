@@ -13,7 +13,7 @@ import zlib
 KINDS = ("alloc free_requested free_completed segment_alloc segment_free segment_map segment_unmap oom "
          "alloc_failed phase_push phase_pop mark empty_cache context memory_sample dropped end "
          "communicator buffer_registered buffer_deregistered").split()
-FLAGS = {1: "initial", 2: "expandable", 4: "size_derived"}
+FLAGS = {1: "initial", 2: "expandable", 4: "size_derived", 8: "at_address", 16: "gap"}
 (FORMS, FORM_INDEX, TIMES, ADDRESSES, ADDRESS_INDEX, BACK, SIZES, SIZE_INDEX, AUX_INDEX, STACKS,
  STACK_INDEX, NAMES, NAME_INDEX, SEQ_GAPS, PAYLOADS) = range(1, 16)
 

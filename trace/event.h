@@ -54,7 +54,12 @@ enum mt_event_flags {
     MT_EVENT_EXPANDABLE = 1 << 1,
     /* aux (the block size of an ALLOC) is derived, not recorded, and may be too small by up to 1
      * MiB: PyTorch keeps a remainder of up to 1 MiB in a large block. */
-    MT_EVENT_SIZE_DERIVED = 1 << 2
+    MT_EVENT_SIZE_DERIVED = 1 << 2,
+    /* The program chose the address of the ALLOC. */
+    MT_EVENT_AT_ADDRESS = 1 << 3,
+    /* No program requested the ALLOC: PyTorch cuts free space with it, and frees it after the next
+     * ALLOC, which is at the address where this one ends, because the program chose that. */
+    MT_EVENT_GAP = 1 << 4
 };
 
 #define MT_NO_ID UINT32_MAX

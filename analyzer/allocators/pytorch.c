@@ -10,24 +10,30 @@
 #include "pytorch_pools.h"
 #include "util.h"
 
-/* Restores a checkpoint of a private pool (policy.h, `place`). */
+/* Blocks at a given address (policy.h, `place`). */
+
+/* Searches by address examine at most a fixed share of the blocks. */
+enum { FREE_LOOKS = 1 << 16, LOOKS_PER_ALLOC = 8 };
 
 static bool holds(const struct mt_block *block, const struct mt_policy_request *request)
 {
     uint64_t offset = request->addr - block->addr;
 
     return block->state == MT_BLOCK_FREE && request->addr >= block->addr &&
-           offset < block->size_bytes && request->block_bytes <= block->size_bytes - offset;
+           offset % MT_PYTORCH_MIN_BLOCK == 0 && offset < block->size_bytes &&
+           request->block_bytes <= block->size_bytes - offset;
 }
 
 /* Returns the free block of a pool and stream that contains the request, or MT_NO_BLOCK. */
-static uint32_t find_holder(const struct mt_pytorch *self,
-                            const struct mt_pytorch_free_list *free_list,
+static uint32_t find_holder(struct mt_pytorch *self, const struct mt_pytorch_free_list *free_list,
                             const struct mt_policy_request *request)
 {
     struct mt_free_cursor at = mt_free_set_find(&free_list->free, request->block_bytes, 0);
 
-    for (; at.entry; at = mt_free_set_next(&free_list->free, at)) {
+    for (;
+         at.entry && self->place_looks < FREE_LOOKS + LOOKS_PER_ALLOC * self->counters.allocations;
+         at = mt_free_set_next(&free_list->free, at)) {
+        self->place_looks++;
         if (holds(&self->store.blocks[at.entry->block], request))
             return at.entry->block;
     }
@@ -81,13 +87,12 @@ static void cut_out(struct mt_pytorch *self, const struct mt_policy_request *req
 static enum mt_status pytorch_place(struct mt_pytorch *self,
                                     const struct mt_policy_request *request, uint32_t *id)
 {
-    enum mt_status status = request->block_bytes ? find(self, request, id) : MT_ERR_FORMAT;
     struct mt_block *block;
     uint64_t whole;
     bool was_split;
 
-    if (status != MT_OK)
-        return status;
+    if (request->block_bytes % MT_PYTORCH_MIN_BLOCK || find(self, request, id) != MT_OK)
+        return MT_ERR_FORMAT;
     was_split = mt_block_is_split(&self->store.blocks[*id]);
     whole = self->store.blocks[*id].size_bytes;
     cut_out(self, request, id);
@@ -449,11 +454,31 @@ static enum mt_status alloc(struct mt_policy *policy, const struct mt_policy_req
     return status;
 }
 
+/* Allocates at the low end of the free block that begins at the request's address. */
+static enum mt_status place_by_rules(struct mt_pytorch *self,
+                                     const struct mt_policy_request *request, uint32_t *id)
+{
+    struct mt_policy_request whole = *request;
+    struct mt_pytorch_search search;
+
+    if (request->size_bytes > MAX_REQUEST)
+        return MT_ERR_FORMAT;
+    search = search_for(self, request);
+    whole.block_bytes = search.size_bytes;
+    if (find(self, &whole, id) != MT_OK || self->store.blocks[*id].addr != request->addr ||
+        self->store.blocks[*id].pool != search.pool)
+        return MT_ERR_FORMAT;
+    mt_pytorch_remove(self, *id);
+    hand_out(self, &search, *id);
+    return MT_OK;
+}
+
 static enum mt_status place(struct mt_policy *policy, const struct mt_policy_request *request,
                             struct mt_policy_block *out)
 {
     uint32_t id;
-    enum mt_status status = pytorch_place(&policy->pytorch, request, &id);
+    enum mt_status status = request->block_bytes ? pytorch_place(&policy->pytorch, request, &id)
+                                                 : place_by_rules(&policy->pytorch, request, &id);
 
     if (status == MT_OK)
         show_block(&policy->pytorch, id, out);

@@ -40,6 +40,7 @@ struct mt_pytorch {
     bool restoring;        /* state is being restored: no block is in a set yet */
     uint32_t restore_hint; /* free remainder of the last restored block */
     uint32_t place_hint;   /* the same for the last placed block (pytorch.c) */
+    uint64_t place_looks;  /* blocks examined by searches for a place */
     uint32_t *scratch;     /* handles collected before a pool changes */
     size_t scratch_count, scratch_capacity;
 };

@@ -286,6 +286,35 @@ static enum mt_status serve_tile(struct mt_lane *lane, const struct mt_event *ev
     return tile->freed ? MT_OK : ask(lane, event, block);
 }
 
+/* Whether the program chose the address of the block, or this is the gap below such a block. */
+static bool is_at_given_address(const struct mt_lane *lane, const struct mt_event *event)
+{
+    return !lane->ops->follow_segment && (event->flags & (MT_EVENT_GAP | MT_EVENT_AT_ADDRESS) ||
+                                          (lane->gap_end && lane->gap_end == event->addr));
+}
+
+/* Like tiles: if the simulated pool lacks the place, the block becomes an ordinary request, and the
+ * gap is skipped. */
+static enum mt_status serve_at_address(struct mt_lane *lane, const struct mt_event *event,
+                                       struct mt_policy_block *block)
+{
+    struct mt_policy_request request = request_of(lane, event);
+    struct mt_restore_share *share = &lane->result->restores;
+    bool is_gap = event->flags & MT_EVENT_GAP;
+    enum mt_status status = MT_ERR_FORMAT;
+
+    request.block_bytes = is_gap ? event->size_bytes : 0;
+    if (lane->ops->place && lane->result->recorded_addresses)
+        status = lane->ops->place(lane->policy, &request, block);
+    lane->serves_gap = is_gap;
+    lane->gap_end = is_gap ? event->addr + event->size_bytes : 0;
+    if (status != MT_ERR_FORMAT)
+        return status;
+    share->gaps_left_out += is_gap;
+    share->unplaced += !is_gap;
+    return is_gap ? MT_OK : ask(lane, event, block);
+}
+
 /* Serves a request: with the result computed ahead, or by the policy. */
 static enum mt_status serve(struct mt_lane *lane, const struct mt_event *event,
                             struct mt_policy_block *block)
@@ -301,6 +330,9 @@ static enum mt_status serve(struct mt_lane *lane, const struct mt_event *event,
         return lane->outcome;
     }
     mt_device_clear(&lane->device);
+    if (is_at_given_address(lane, event))
+        return serve_at_address(lane, event, block);
+    lane->gap_end = 0;
     tile = mt_pool_restores_take(&lane->restores, event->seq);
     lane->serves_gap = tile && tile->freed;
     status = tile ? serve_tile(lane, event, tile, block) : ask(lane, event, block);

@@ -40,7 +40,8 @@ struct mt_lane {
     /* Empty if the policy follows the trace, because such a policy needs no restores. */
     struct mt_pool_tracks tracks;
     struct mt_pool_restores restores;
-    bool serves_gap; /* a gap of a restore is being served: it is not part of a pool's state */
+    bool serves_gap;  /* a gap is being served: it is not part of a pool's state */
+    uint64_t gap_end; /* after a gap below a given address: where it ends; otherwise 0 */
 
     bool group_open;
     size_t group_shown; /* number of operations that were passed on */

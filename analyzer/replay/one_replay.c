@@ -312,9 +312,9 @@ static enum mt_status find_restore(struct mt_one_replay *replay, struct mt_lane 
     return status == MT_END ? MT_OK : status;
 }
 
-/* Decides how the request behind a group of segment events relates to the group: a restore causes
- * no segment events, so such a group is a flush. Stores the request in `copy`, since lookahead may
- * move the window. */
+/* Decides how the request behind a group of segment events relates to the group: a restore and a
+ * given address cause no segment events, so such a group is a flush. Stores the request in `copy`,
+ * since lookahead may move the window. */
 static enum mt_status judge_trigger(struct mt_one_replay *replay, struct mt_lane *lane,
                                     const struct mt_event **trigger, struct mt_event *copy,
                                     size_t ahead, struct mt_error *error)
@@ -326,7 +326,11 @@ static enum mt_status judge_trigger(struct mt_one_replay *replay, struct mt_lane
         return MT_OK;
     *copy = **trigger;
     *trigger = copy;
-    if (copy->kind != MT_EVENT_ALLOC || !lane->tracks.pool_count)
+    if (copy->kind != MT_EVENT_ALLOC)
+        return MT_OK;
+    if (copy->flags & (MT_EVENT_GAP | MT_EVENT_AT_ADDRESS))
+        *trigger = NULL;
+    if (!*trigger || !lane->tracks.pool_count)
         return MT_OK;
     status = find_restore(replay, lane, copy, ahead, &is_restore, error);
     if (is_restore)

@@ -29,7 +29,8 @@ void mt_pool_restores_release(struct mt_pool_restores *restores)
 
 static bool is_tile(const struct mt_event *event)
 {
-    return event->kind == MT_EVENT_ALLOC && !(event->flags & MT_EVENT_INITIAL) &&
+    return event->kind == MT_EVENT_ALLOC &&
+           !(event->flags & (MT_EVENT_INITIAL | MT_EVENT_GAP | MT_EVENT_AT_ADDRESS)) &&
            event->size_bytes && event->size_bytes % GRAIN == 0;
 }
 

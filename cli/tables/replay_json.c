@@ -16,11 +16,11 @@ const char *mt_restore_doubt(const struct mt_restore_share *share, unsigned numb
         uint64_t count;
         const char *words;
     } doubts[MT_RESTORE_DOUBTS] = {
-        {share->unplaced, "restored blocks did not fit in the simulated pool and were allocated as "
-                          "ordinary requests: the peaks are approximate"},
+        {share->unplaced, "blocks at given addresses did not fit in the simulated pool and were "
+                          "allocated as ordinary requests: the peaks are approximate"},
         {share->gaps_left_out,
          "gaps are omitted, because the simulated pool is divided in another way: allocated and "
-         "requested do not count what PyTorch allocates and frees while it restores"},
+         "requested do not count what PyTorch allocates and frees to reach an address"},
         {share->segments_unwatched,
          "segments of private pools were not tracked, because too many existed at once: pools that "
          "are restored with them are replayed as ordinary requests"},

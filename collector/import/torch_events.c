@@ -314,6 +314,19 @@ static inline uint32_t name_of(const struct mt_torch *torch, const struct mt_tor
     return tag ? tag : MT_NO_ID;
 }
 
+/* Whether the next two entries allocate where this block ends, and free this block: PyTorch does so
+ * if the address that the program chose is within a free block. */
+static bool is_gap(const struct mt_torch *torch, const struct mt_torch_entry *entry,
+                   uint32_t device)
+{
+    const struct mt_torch_device *d = &torch->devices[device];
+    size_t index = (size_t)(entry - torch->records.entries);
+
+    return index >= d->first && index - d->first + 2 < d->count &&
+           entry[1].kind == MT_EVENT_ALLOC && entry[1].addr == entry->addr + entry->size_bytes &&
+           entry[2].kind == MT_EVENT_FREE_REQUESTED && entry[2].addr == entry->addr;
+}
+
 /* Stores every field in place, exactly once: this is the inner loop of reading a snapshot. */
 static inline void put_memory_event(struct mt_event *event, const struct mt_torch *torch,
                                     const struct mt_torch_entry *entry, uint32_t device,
@@ -336,6 +349,8 @@ static inline void put_memory_event(struct mt_event *event, const struct mt_torc
     event->pool = entry->pool;
     event->kind = entry->kind;
     event->flags = maps ? MT_EVENT_EXPANDABLE : 0;
+    if (entry->kind == MT_EVENT_ALLOC && (entry->flags & MT_TORCH_AT_ADDRESS))
+        event->flags = is_gap(torch, entry, device) ? MT_EVENT_GAP : MT_EVENT_AT_ADDRESS;
     event->reserved[0] = event->reserved[1] = 0;
 }
 
@@ -421,6 +436,11 @@ static bool host_event(struct mt_torch *torch, const struct mt_torch_entry *entr
     return true;
 }
 
+static inline bool begins_flush(const struct mt_torch_entry *entry)
+{
+    return (entry->flags & MT_TORCH_EMPTY_CACHE) && entry->kind != MT_EVENT_ALLOC;
+}
+
 /* Makes the event for an entry. Returns false if there is none. An entry at which empty_cache
  * begins is passed twice: first for that mark. */
 static bool entry_event(struct mt_torch *torch, const struct mt_torch_entry *entry, uint32_t device,
@@ -428,7 +448,7 @@ static bool entry_event(struct mt_torch *torch, const struct mt_torch_entry *ent
 {
     if (mt_torch_is_host(torch, device))
         return host_event(torch, entry, event);
-    if ((entry->flags & MT_TORCH_EMPTY_CACHE) && !torch->half_told) {
+    if (begins_flush(entry) && !torch->half_told) {
         torch->half_told = true;
         *event = empty_cache_event(torch, entry, device);
         return true;
@@ -506,7 +526,7 @@ static size_t next_entries(struct mt_torch *torch, struct mt_event *events, size
     i = torch->next_entry[device];
     while (count < room && i < d->count && entries[i].time_us < before_us &&
            entries[i].kind >= MT_EVENT_ALLOC && entries[i].kind <= MT_EVENT_OOM &&
-           !(entries[i].flags & MT_TORCH_EMPTY_CACHE))
+           !begins_flush(&entries[i]))
         put_memory_event(&events[count++], torch, &entries[i++], device, seq++);
     torch->next_entry[device] = i;
     torch->next_seq = seq;

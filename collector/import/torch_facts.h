@@ -14,8 +14,9 @@ enum {
 };
 
 enum mt_torch_entry_flags {
-    MT_TORCH_HAS_POOL = 1 << 0,   /* the entry names its pool itself */
-    MT_TORCH_EMPTY_CACHE = 1 << 1 /* an explicit empty_cache begins here */
+    MT_TORCH_HAS_POOL = 1 << 0,    /* the entry names its pool itself */
+    MT_TORCH_EMPTY_CACHE = 1 << 1, /* of a release: an explicit empty_cache begins here */
+    MT_TORCH_AT_ADDRESS = 1 << 1   /* of an alloc: MT_EVENT_AT_ADDRESS or MT_EVENT_GAP */
 };
 
 /* One line of a device trace; 32 bytes, since there are millions. */
@@ -115,6 +116,7 @@ enum mt_torch_word {
     MT_WORD_ALLOCATOR_SETTINGS,
     MT_WORD_EXTERNAL_ANNOTATIONS,
     MT_WORD_USER_METADATA,
+    MT_WORD_INTERNAL_METADATA,
     MT_WORD_FX_ORIGINAL_TRACE,
     MT_WORD_HOST_SEGMENTS,
     MT_WORD_HOST_TRACES,
@@ -130,6 +132,7 @@ enum mt_torch_word {
     MT_WORD_ANNOTATE,
     MT_WORD_USER_DEFINED,
     MT_WORD_UNKNOWN,
+    MT_WORD_MALLOC_WITH_ADDRESS,
     MT_WORD_ACTIVE_ALLOCATED,
     MT_WORD_ACTIVE_PENDING_FREE,
     MT_WORD_ACTIVE_AWAITING_FREE,
@@ -143,7 +146,7 @@ extern const char *const mt_torch_words[MT_WORD_COUNT];
 /* Positions of an entry's fields among the items of its dictionary. */
 struct mt_torch_entry_plan {
     uint64_t shape; /* of the dictionary; 0 = none */
-    uint8_t action, addr, size, stream, time_us, frames, pool, category, tag;
+    uint8_t action, addr, size, stream, time_us, frames, pool, category, tag, internal;
 };
 
 /* Kinds of dictionaries in a snapshot, for reports of unused fields. */

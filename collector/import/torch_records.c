@@ -108,6 +108,7 @@ static void plan_entry(struct mt_torch_records *r, const struct mt_pickle_value 
         case MT_WORD_SEGMENT_POOL_ID: plan->pool = at; break;
         case MT_WORD_CATEGORY: plan->category = at; break;
         case MT_WORD_USER_METADATA: plan->tag = at; break;
+        case MT_WORD_INTERNAL_METADATA: plan->internal = at; break;
         default: mt_torch_note_unused(r, MT_TORCH_OF_ENTRY, &items[i]); break;
         }
     }
@@ -169,6 +170,9 @@ static enum mt_status fill_entry(struct mt_torch_records *r, struct mt_pickle *p
         (entry->kind == MT_EVENT_ALLOC || entry->kind == MT_TORCH_ANNOTATE))
         status = mt_torch_read_tag(r, pickle, &items[plan->tag], r->entry_count - 1);
     entry->flags = has_pool ? MT_TORCH_HAS_POOL : 0;
+    if (plan->internal != NO_FIELD && entry->kind == MT_EVENT_ALLOC &&
+        mt_torch_word_of(&items[plan->internal]) == MT_WORD_MALLOC_WITH_ADDRESS)
+        entry->flags |= MT_TORCH_AT_ADDRESS;
     return status;
 }
 

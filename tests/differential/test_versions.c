@@ -70,6 +70,8 @@ static void numbers_are_those_of_each_version(void **unused)
     expect_version("2_4", before);
     expect_version("2_11", since);
     expect_version("2_15", since);
+    expect_version("addresses_2_15", since);
+    expect_version("addresses_expandable_2_15", since);
 }
 
 static void without_a_history_it_is_one_instant(void **unused)

@@ -80,6 +80,15 @@ def pinned():
             {"address": 64, "size": 8, "requested_size": 8, "state": "active_allocated"}]}])
 
 
+def at_addresses():
+    """A block at a given address and the gap below it, and one at the start of a free block."""
+    value = tiny(("segment_alloc", BASE, 2 * MIB, 0, 1), ("alloc", BASE, 1024, 0, 2), ("alloc", BASE + 1024, 700, 0, 3),
+                 ("free_requested", BASE, 1024, 0, 4), ("alloc", BASE, 512, 0, 5))
+    for entry in value["device_traces"][0][1:]:
+        entry["internal_metadata"] = "mallocWithAddress"
+    return value
+
+
 TINY = {
     "alloc": tiny(("alloc", BASE, 512, 0, 1)),
     "frees": tiny(("segment_alloc", BASE, 2 * MIB, 0, 1), ("alloc", BASE, 512, 0, 2),
@@ -104,6 +113,7 @@ TINY = {
                                          "roundup_power2_divisions": {"1": 2}}),
     "tags": tagged(),
     "host": pinned(),
+    "addresses": at_addresses(),
     "lacks": tiny(("free_completed", BASE, 512, 0, 1), ("free_completed", BASE, 512, 0, 2), ("alloc", BASE, 9, 0, 3),
                   ("alloc", BASE, 9, 0, 4), ("segment_free", BASE, 2 * MIB, 0, 5), ("segment_free", BASE, 2 * MIB, 0, 6)),
     "origin": {"segments": [], "device_traces": [[

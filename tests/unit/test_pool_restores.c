@@ -107,6 +107,65 @@ static void blocks_go_where_the_checkpoint_has_them(void **unused)
     assert_int_equal(summary.devices[0].counters.allocated.peak, 28 * MT_MIB);
 }
 
+/* The first segment has 20 MiB free and the second one 12; the program chooses an address in the
+ * first one, 4 MiB above its start. */
+#define CHOSEN(flag)                                                                               \
+    {.kind = MT_EVENT_ALLOC,                                                                       \
+     .addr = A_ADDR,                                                                               \
+     .size_bytes = 4 * MT_MIB,                                                                     \
+     .stack = STACK,                                                                               \
+     .name = MT_NO_ID,                                                                             \
+     .flags = (flag),                                                                              \
+     .pool = POOL},                                                                                \
+        ALLOC(A_ADDR + 4 * MT_MIB, 6), FREE(A_ADDR)
+
+static void a_block_goes_where_the_program_wants_it(void **unused)
+{
+    struct mt_event events[] = {CAPTURE, CHOSEN(MT_EVENT_GAP), ALLOC(A_ADDR, 4)};
+
+    (void)unused;
+    expect_exact(events, MT_ARRAY_LEN(events), 0);
+    assert_int_equal(summary.devices[0].counters.allocations, 6); /* the gap is one of them */
+}
+
+/* Best fit uses the smaller free block. */
+static void without_the_mark_it_is_an_ordinary_request(void **unused)
+{
+    struct mt_event events[] = {CAPTURE, CHOSEN(0)};
+
+    (void)unused;
+    assert_false(run(events, MT_ARRAY_LEN(events), "pytorch", 1)->verify.exact);
+}
+
+static void another_pool_lacks_the_address(void **unused)
+{
+    struct mt_event events[] = {CAPTURE, CHOSEN(MT_EVENT_GAP)};
+    const struct mt_replay_options options = {.policy = "pytorch:max_split_size_mb:20"};
+    struct memory_source source;
+    const struct mt_replay_result *result = &summary.devices[0];
+    struct mt_error error;
+
+    (void)unused;
+    memory_source_init(&source, events, MT_ARRAY_LEN(events), 1);
+    assert_int_equal(mt_replay_run(&source.source, &options, NULL, &summary, &error), MT_OK);
+    memory_source_release(&source);
+    assert_int_equal(result->restores.gaps_left_out, 1);
+    assert_int_equal(result->restores.unplaced, 1);
+    assert_int_equal(result->failed_requests, 0);
+    assert_int_equal(result->counters.allocations, 4);
+}
+
+/* The start of a free block needs no gap. */
+static void the_start_of_a_free_block_needs_no_gap(void **unused)
+{
+    struct mt_event events[] = {CAPTURE, ALLOC(A_ADDR, 6)};
+
+    (void)unused;
+    assert_false(run(events, MT_ARRAY_LEN(events), "pytorch", 1)->verify.exact);
+    events[CAPTURE_EVENTS].flags = MT_EVENT_AT_ADDRESS;
+    expect_exact(events, MT_ARRAY_LEN(events), 0);
+}
+
 /* As for a graph without outputs: best fit uses the lower of two equal segments. */
 static void a_pool_is_restored_to_empty(void **unused)
 {
@@ -403,6 +462,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(blocks_go_where_the_checkpoint_has_them),
+        cmocka_unit_test(a_block_goes_where_the_program_wants_it),
+        cmocka_unit_test(without_the_mark_it_is_an_ordinary_request),
+        cmocka_unit_test(another_pool_lacks_the_address),
+        cmocka_unit_test(the_start_of_a_free_block_needs_no_gap),
         cmocka_unit_test(a_pool_is_restored_to_empty),
         cmocka_unit_test(the_order_of_segments_is_the_allocators),
         cmocka_unit_test(a_pool_may_be_restored_repeatedly),
