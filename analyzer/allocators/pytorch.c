@@ -421,6 +421,17 @@ static void hand_out(struct mt_pytorch *self, const struct mt_pytorch_search *se
     mt_block_store_count_alloc(&self->counters, block, remaining, was_split);
 }
 
+/* Whether throw_on_cudamalloc_oom rejects a request that needs new memory and that no limit
+ * refuses. PyTorch does not flush before, and counts it in num_oom_rejections only (seen in 2.15).
+ */
+static bool is_rejected(const struct mt_pytorch *self, const struct mt_pytorch_search *search)
+{
+    uint64_t tested = mt_pytorch_total(self) + search->segment_bytes;
+
+    return self->config.throws_on_oom && self->device->total_memory_bytes &&
+           tested > self->device->total_memory_bytes && !mt_device_refuses(self->device, tested);
+}
+
 static void show_block(const struct mt_pytorch *self, uint32_t id, struct mt_policy_block *out)
 {
     out->handle = id;
@@ -442,6 +453,8 @@ static enum mt_status alloc(struct mt_policy *policy, const struct mt_policy_req
     }
     search = search_for(self, request);
     take_free(self, &search, &id);
+    if (id == MT_NO_BLOCK && is_rejected(self, &search))
+        return MT_ERR_DEVICE_OOM;
     status = MT_OK;
     if (id == MT_NO_BLOCK)
         status = take_after_miss(self, &search, &id);

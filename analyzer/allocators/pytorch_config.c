@@ -202,10 +202,9 @@ static enum mt_status read_mib(const char **at, struct token key, uint64_t least
 static enum mt_status refuse_name(struct token key, struct mt_error *error)
 {
     static const char *const names[] = {
-        "expandable_segments",         "max_split_size_mb",
-        "roundup_power2_divisions",    "garbage_collection_threshold",
-        "max_non_split_rounding_mb",   "large_segment_size_mb",
-        "per_process_memory_fraction", "backend"};
+        "expandable_segments",          "max_split_size_mb",         "roundup_power2_divisions",
+        "garbage_collection_threshold", "max_non_split_rounding_mb", "large_segment_size_mb",
+        "per_process_memory_fraction",  "throw_on_cudamalloc_oom",   "backend"};
     const char *near = mt_did_you_mean_part(key.text, key.length, names, MT_ARRAY_LEN(names));
     char text[120];
 
@@ -235,6 +234,11 @@ static enum mt_status read_option(const char **at, struct token key,
     value = next_token(at);
     if (token_is(key, "expandable_segments")) {
         return read_bool(value, &config->expandable_segments)
+                   ? MT_OK
+                   : refuse(error, key, "must be True or False");
+    }
+    if (token_is(key, "throw_on_cudamalloc_oom")) {
+        return read_bool(value, &config->throws_on_oom)
                    ? MT_OK
                    : refuse(error, key, "must be True or False");
     }
@@ -439,6 +443,8 @@ void mt_pytorch_config_spell(const struct mt_pytorch_config *config, char *text,
         spell_fraction(&out, "garbage_collection_threshold", config->gc_threshold);
     if (config->memory_fraction < 1)
         spell_fraction(&out, "per_process_memory_fraction", config->memory_fraction);
+    if (config->throws_on_oom)
+        mt_buf_add_text(&out, "throw_on_cudamalloc_oom:True,");
     spell_divisions(config, &out);
     length = out.length ? out.length - 1 : 0; /* without the last comma */
     if (size) {

@@ -22,6 +22,7 @@ struct mt_pytorch_config {
     double memory_fraction;                   /* 1 = off */
     uint64_t divisions[MT_PYTORCH_DIVISIONS]; /* [i]: sizes in [2^i, 2^(i+1)) MiB */
     bool expandable_segments;
+    bool throws_on_oom; /* throw_on_cudamalloc_oom, as in PyTorch 2.15 */
     bool async_backend; /* backend:cudaMallocAsync: another allocator */
     /* The first recorded option that was not understood, truncated if necessary; "" if none. A
      * newer PyTorch may have options that this version does not know. */

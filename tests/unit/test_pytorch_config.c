@@ -66,6 +66,8 @@ static void bad_options_are_refused_with_a_reason(void **unused)
     refused("max_split_size_mb:99999999999999999999", "number of MiB");
     refused("large_segment_size_mb:10", "at least 11 MiB");
     refused("expandable_segments:true", "True or False");
+    refused("throw_on_cudamalloc_oom:1", "True or False");
+    refused("throw_on_cudamaloc_oom:True", "did you mean 'throw_on_cudamalloc_oom'?");
     refused("garbage_collection_threshold:1.0", "between 0 and 1");
     refused("garbage_collection_threshold:0", "between 0 and 1");
     refused("garbage_collection_threshold:0,5", "");
@@ -155,7 +157,10 @@ static void the_spelling_says_what_differs_from_the_defaults(void **unused)
     config = parsed("roundup_power2_divisions:8");
     mt_pytorch_config_spell(&config, text, sizeof text);
     assert_string_equal(text, "roundup_power2_divisions:8");
-    config = parsed("");
+    config = parsed("throw_on_cudamalloc_oom:True");
+    mt_pytorch_config_spell(&config, text, sizeof text);
+    assert_string_equal(text, "throw_on_cudamalloc_oom:True");
+    config = parsed("throw_on_cudamalloc_oom:False");
     mt_pytorch_config_spell(&config, text, sizeof text);
     assert_string_equal(text, "");
 }

@@ -38,6 +38,40 @@ static const struct mt_replay_result *replay(struct mt_event *events, size_t cou
     return &summary.devices[0];
 }
 
+/* A device of 50 MiB; 20 MiB are allocated, 20 are cached, 22 more are requested. */
+static const struct mt_replay_result *exceed_device(const char *policy, uint64_t limit_bytes)
+{
+    struct mt_event events[] = {event(MT_EVENT_ALLOC, BASE, 20 * MT_MIB),
+                                event(MT_EVENT_ALLOC, BASE + 64 * MT_MIB, 20 * MT_MIB),
+                                event(MT_EVENT_FREE_REQUESTED, BASE, 20 * MT_MIB),
+                                event(MT_EVENT_FREE_COMPLETED, BASE, 20 * MT_MIB),
+                                event(MT_EVENT_ALLOC, BASE, 22 * MT_MIB)};
+    const struct mt_replay_options options = {.policy = policy, .limit_bytes = limit_bytes};
+    struct memory_source source;
+    struct mt_error error;
+
+    memory_source_init(&source, events, MT_ARRAY_LEN(events), 1);
+    assert_int_equal(mt_symbols_device(&source.source.symbols, 0, MT_NO_ID, 50 * MT_MIB), MT_OK);
+    assert_int_equal(mt_replay_run(&source.source, &options, NULL, &summary, &error), MT_OK);
+    memory_source_release(&source);
+    return &summary.devices[0];
+}
+
+/* PyTorch rejects the request without a flush, unless a limit refuses it. */
+static void a_request_beyond_the_device_is_rejected(void **unused)
+{
+    static const char throws[] = "pytorch:throw_on_cudamalloc_oom:True";
+
+    (void)unused;
+    assert_int_equal(exceed_device(throws, 0)->failed_requests, 1);
+    assert_int_equal(summary.devices[0].counters.ooms, 0);
+    assert_int_equal(summary.devices[0].counters.retries, 0);
+    assert_int_equal(summary.devices[0].counters.device_frees, 0);
+    assert_int_equal(exceed_device("pytorch:", 0)->failed_requests, 0);
+    assert_int_equal(exceed_device(throws, 45 * MT_MIB)->failed_requests, 0);
+    assert_int_equal(summary.devices[0].counters.device_frees, 1);
+}
+
 /* Batches may split a group from its trigger; the replay still sees one group. */
 static void groups_reach_across_batches(void **unused)
 {
@@ -577,6 +611,7 @@ static void an_empty_trace_has_no_devices(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_request_beyond_the_device_is_rejected),
         cmocka_unit_test(groups_reach_across_batches),
         cmocka_unit_test(differences_are_named),
         cmocka_unit_test(lost_events_are_counted_not_fatal),
