@@ -45,7 +45,8 @@ int mt_cmd_live(const struct mt_command *command, int argc, char **argv)
     const struct mt_option options[] = {
         {"at", 0, MT_OPTION_TEXT, "INSTANT",
          "peak, reserved-peak, oom, end, 1.25s, an event, phase:PATH", &at},
-        {"by", 0, MT_OPTION_TEXT, "GROUP", "site, stack, role, phase, size or module", &by},
+        {"by", 0, MT_OPTION_TEXT, "GROUP",
+         "site, stack, role, phase, size, module, tag or tag.MEMBER", &by},
         {"device", 0, MT_OPTION_COUNT, "N", "only this device", &arguments.device},
         MT_ALL_OPTION(arguments.common),
         MT_COMMON_OPTIONS(arguments.common),

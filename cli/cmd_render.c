@@ -271,6 +271,7 @@ struct arguments {
     const char *zoom; /* path of a phase: flame chart */
     const char *by;
     enum mt_layer_by layer_by;
+    const char *layer_member;
     const struct mt_chart *chart;
     const char *path;
     struct mt_chart_options options;
@@ -356,6 +357,10 @@ static bool read_by(struct arguments *arguments)
         mt_message("--by is for the timeline");
         return false;
     }
+    arguments->layer_by = MT_LAYERS_BY_TAG;
+    arguments->layer_member = mt_tag_member_option(arguments->by);
+    if (arguments->layer_member)
+        return true;
     found = mt_blocks_option_find_word("--by", arguments->by, names, MT_LAYER_BY_COUNT);
     arguments->layer_by = found < 0 ? MT_LAYERS_BY_ROLE : (enum mt_layer_by)found;
     return found >= 0;
@@ -504,6 +509,7 @@ static struct mt_analyze_options options_of(const struct arguments *arguments)
         .models = arguments->chart->models,
         .no_findings = !arguments->chart->shows_findings,
         .layer_by = arguments->layer_by,
+        .layer_member = arguments->layer_member,
         .window = {.whole = arguments->whole, .phase = arguments->zoom}};
 
     if (is_icicle(arguments))
@@ -527,7 +533,9 @@ static int render(struct mt_source *source, const struct arguments *arguments)
         MT_OK)
         return mt_report_error(arguments->path, &error);
     mt_debug_passes(report);
-    exit_code = draw(report, arguments);
+    exit_code = mt_question_check_member(source, arguments->path, arguments->layer_member);
+    if (exit_code < 0)
+        exit_code = draw(report, arguments);
     mt_report_release(report);
     return mt_answer_verdict(exit_code, source, arguments->path, &arguments->common);
 }
@@ -565,8 +573,8 @@ static int run(const struct mt_command *command, int argc, char **argv)
         {"x", 0, MT_OPTION_TEXT, "AXIS", "time (idle gaps shortened) or events (all equally wide)",
          &arguments.axis},
         MT_PICTURE_SIZE_OPTIONS(arguments.picture),
-        {"by", 0, MT_OPTION_TEXT, "GROUP", "timeline: layers by role, phase, site or stream",
-         &arguments.by},
+        {"by", 0, MT_OPTION_TEXT, "GROUP",
+         "timeline: layers by role, phase, site, stream, tag or tag.MEMBER", &arguments.by},
         {"device", 0, MT_OPTION_COUNT, "N",
          "draw device N (default: the one with the largest reserved peak)", &arguments.device},
         {"step", 0, MT_OPTION_STEP, "N",

@@ -17,17 +17,26 @@ enum mt_question_at {
     MT_AT_PHASE  /* at the allocated peak within that phase */
 };
 
-enum mt_group_by { MT_BY_SITE, MT_BY_STACK, MT_BY_ROLE, MT_BY_PHASE, MT_BY_SIZE, MT_BY_MODULE };
-enum { MT_GROUP_BY_COUNT = MT_BY_MODULE + 1 };
+enum mt_group_by {
+    MT_BY_SITE,
+    MT_BY_STACK,
+    MT_BY_ROLE,
+    MT_BY_PHASE,
+    MT_BY_SIZE,
+    MT_BY_MODULE,
+    MT_BY_TAG /* the program's own text */
+};
+enum { MT_GROUP_BY_COUNT = MT_BY_TAG + 1 };
 
 struct mt_question {
     enum mt_question_at at;
     uint64_t value;    /* TIME, EVENT */
     const char *phase; /* PHASE: "step#2/backward", or the last names of a path: "backward" */
     enum mt_group_by by;
+    const char *member; /* TAG: of JSON objects, such as "layer"; NULL = the whole tag */
 };
 
-/* "site", "stack", "role", "phase", "size", "module". */
+/* "site", "stack", "role", "phase", "size", "module", "tag". */
 const char *mt_group_by_name(enum mt_group_by by);
 
 /* Selects blocks over time, not at one instant. */
@@ -47,11 +56,12 @@ enum mt_layer_by {
     MT_LAYERS_BY_ROLE,
     MT_LAYERS_BY_PHASE, /* phase of allocation */
     MT_LAYERS_BY_SITE,
-    MT_LAYERS_BY_STREAM
+    MT_LAYERS_BY_STREAM,
+    MT_LAYERS_BY_TAG
 };
-enum { MT_LAYER_BY_COUNT = MT_LAYERS_BY_STREAM + 1 };
+enum { MT_LAYER_BY_COUNT = MT_LAYERS_BY_TAG + 1 };
 
-/* "role", "phase", "site", "stream". */
+/* "role", "phase", "site", "stream", "tag". */
 const char *mt_layer_by_name(enum mt_layer_by by);
 
 /* The part of the run that a model shows. Default: the step with the allocated peak. */

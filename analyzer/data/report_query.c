@@ -56,7 +56,7 @@ const char *mt_tie_name(enum mt_tie tie)
 
 const char *mt_group_by_name(enum mt_group_by by)
 {
-    static const char *const names[] = {"site", "stack", "role", "phase", "size", "module"};
+    static const char *const names[] = {"site", "stack", "role", "phase", "size", "module", "tag"};
     _Static_assert(sizeof names / sizeof *names == MT_GROUP_BY_COUNT, "one entry for each");
 
     return names[by];
@@ -72,7 +72,7 @@ const char *mt_population_name(enum mt_population_of of)
 
 const char *mt_layer_by_name(enum mt_layer_by by)
 {
-    static const char *const names[] = {"role", "phase", "site", "stream"};
+    static const char *const names[] = {"role", "phase", "site", "stream", "tag"};
     _Static_assert(sizeof names / sizeof *names == MT_LAYER_BY_COUNT, "one entry for each");
 
     return names[by];

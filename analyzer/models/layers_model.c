@@ -13,6 +13,7 @@
 #include "layers_model.h"
 #include "process_memory.h"
 #include "question.h"
+#include "tag_members.h"
 #include "util.h"
 
 #define LAYER_GROUPS 4096 /* later ones share number 0 */
@@ -32,6 +33,7 @@ struct mt_layer_groups {
     struct mt_strings words;
     struct mt_map groups_of_names;   /* id of word -> group */
     struct mt_map groups_of_origins; /* hash -> origin */
+    struct mt_map groups_of_tags;    /* string id -> group */
     struct layer_origin *origins;
     uint32_t origin_count, origin_capacity;
 };
@@ -126,6 +128,20 @@ static void find_site(struct mt_layer_groups *groups, const struct mt_block_life
     add_origin(groups, key, &origin, *group);
 }
 
+static void find_tag(struct mt_layer_groups *groups, uint32_t tag, uint32_t *group)
+{
+    const struct mt_analysis *analysis = groups->analysis;
+
+    *group = mt_map_get(&groups->groups_of_tags, tag);
+    if (*group != MT_MAP_NONE)
+        return;
+    group_of_name(groups,
+                  mt_tag_group(&analysis->report->arena, &analysis->source->symbols, tag,
+                               analysis->options->layer_member),
+                  group);
+    mt_map_put(&groups->groups_of_tags, tag, *group);
+}
+
 void mt_layer_group(struct mt_layer_groups *groups, const struct mt_block_life *life,
                     uint32_t *group)
 {
@@ -136,6 +152,7 @@ void mt_layer_group(struct mt_layer_groups *groups, const struct mt_block_life *
     case MT_LAYERS_BY_ROLE: name = mt_role_name((enum mt_role)life->role); break;
     case MT_LAYERS_BY_PHASE: name = phase_name(groups->analysis->report, life); break;
     case MT_LAYERS_BY_SITE: find_site(groups, life, group); return;
+    case MT_LAYERS_BY_TAG: find_tag(groups, life->tag, group); return;
     case MT_LAYERS_BY_STREAM: name = stream_name(groups, life, text); break;
     }
     group_of_name(groups, name, group);
@@ -161,6 +178,7 @@ static void layer_groups_release(struct mt_layer_groups *groups)
     mt_strings_release(&groups->words);
     mt_map_release(&groups->groups_of_names);
     mt_map_release(&groups->groups_of_origins);
+    mt_map_release(&groups->groups_of_tags);
     free(groups->origins);
 }
 

@@ -27,6 +27,7 @@ struct mt_analyze_options {
                          replays; `needs` includes them */
     enum mt_population_of population; /* of its model */
     enum mt_layer_by layer_by;        /* of the timeline */
+    const char *layer_member;         /* by tag: as in questions */
     /* Only the answer to this question, peaks and phases: no explanations, no findings, and no
      * memory outside of the framework. NULL = the whole report. */
     const struct mt_question *question;

@@ -65,6 +65,7 @@ struct mt_attributed {
     int32_t birth; /* the phase that a person would name */
     uint64_t requested_bytes, block_bytes;
     bool several_roles, several_phases;
+    const char *tag; /* its group, if the question is about tags; otherwise NULL */
 };
 
 struct mt_attributed mt_attributed_of(const struct mt_attribution *attribution,

@@ -9,6 +9,7 @@
 #include "question.h"
 #include "report.h"
 #include "survey.h"
+#include "tag_members.h"
 #include "units.h"
 
 /* The rows of an answer: a whole snapshot, grouped.
@@ -48,6 +49,13 @@ static int by_block_size(const void *a, const void *b)
     return (x->block_bytes > y->block_bytes) - (x->block_bytes < y->block_bytes);
 }
 
+static int by_tag(const void *a, const void *b)
+{
+    const struct mt_attributed *x = a, *y = b;
+
+    return strcmp(x->tag, y->tag);
+}
+
 /* Each group takes its words from its largest holding. */
 static size_t merge_live(struct mt_attributed *rows, size_t count,
                          int (*order)(const void *, const void *))
@@ -80,7 +88,7 @@ static int by_live_size(const void *a, const void *b)
         order = by_birth(a, b);
     if (!order)
         order = (x->block_bytes > y->block_bytes) - (x->block_bytes < y->block_bytes);
-    return order;
+    return order || !x->tag ? order : by_tag(a, b);
 }
 
 static int (*const orders[MT_GROUP_BY_COUNT])(const void *, const void *) = {
@@ -89,7 +97,8 @@ static int (*const orders[MT_GROUP_BY_COUNT])(const void *, const void *) = {
     [MT_BY_ROLE] = by_role,
     [MT_BY_PHASE] = by_birth,
     [MT_BY_SIZE] = by_block_size,
-    [MT_BY_MODULE] = mt_attributed_by_source};
+    [MT_BY_MODULE] = mt_attributed_by_source,
+    [MT_BY_TAG] = by_tag};
 
 /* "cross_entropy functional.py:3504 < train train.py:77 < main train.py:120"; the inner part of
  * very deep ones. */
@@ -125,6 +134,7 @@ static const char *live_label(const struct mt_attribution *attribution,
     case MT_BY_SITE: return mt_attributed_site(attribution, row);
     case MT_BY_STACK: return stack_label(attribution, row);
     case MT_BY_ROLE: return mt_role_name(row->role);
+    case MT_BY_TAG: return row->tag;
     case MT_BY_MODULE:
     case MT_BY_PHASE: break;
     case MT_BY_SIZE:
@@ -154,23 +164,45 @@ static void fill_live(const struct mt_attribution *attribution, const struct mt_
                                 .blocks = (uint64_t)row->blocks};
 }
 
+/* Each tag is read once. */
+static void add_tags(const struct mt_attribution *attribution, const struct mt_snapshot *snapshot,
+                     const char *member, struct mt_attributed *rows)
+{
+    struct mt_map first = {0}; /* tag -> row that has it */
+
+    for (uint32_t i = 0; i < snapshot->holding_count; i++) {
+        uint32_t tag = snapshot->holdings[i].tag, like = mt_map_get(&first, tag);
+
+        if (like == MT_MAP_NONE) {
+            rows[i].tag = mt_tag_group(attribution->arena, attribution->symbols, tag, member);
+            mt_map_put(&first, tag, i);
+        } else {
+            rows[i].tag = rows[like].tag;
+        }
+    }
+    mt_map_release(&first);
+}
+
 /* Groups a whole snapshot into the answer's rows, which sum to it. Sites are as fine as in
  * mt_attribute_change. `most`: limit of told_count, 0 = all. */
 static void attribute_live(struct mt_attribution *attribution, const struct mt_snapshot *snapshot,
-                           enum mt_group_by by, uint32_t most, struct mt_answer *answer)
+                           const struct mt_question *question, uint32_t most,
+                           struct mt_answer *answer)
 {
     size_t count = snapshot->holding_count;
     struct mt_attributed *rows = mt_memory_zeroed(count + 1, sizeof *rows);
 
     for (size_t i = 0; i < count; i++)
         rows[i] = mt_attributed_of(attribution, &snapshot->holdings[i]);
-    count = merge_live(rows, count, orders[by]);
+    if (question->by == MT_BY_TAG)
+        add_tags(attribution, snapshot, question->member, rows);
+    count = merge_live(rows, count, orders[question->by]);
     qsort(rows, count, sizeof *rows, by_live_size);
     answer->told_count = (uint32_t)(most ? mt_attributed_worth(rows, count, most) : count);
     answer->row_count = (uint32_t)count;
     answer->rows = mt_arena_array(attribution->arena, count + 1, sizeof *answer->rows);
     for (size_t i = 0; i < count; i++)
-        fill_live(attribution, &rows[i], by, &answer->rows[i]);
+        fill_live(attribution, &rows[i], question->by, &answer->rows[i]);
     free(rows);
 }
 
@@ -356,9 +388,6 @@ void mt_question_answer(const struct mt_question *question, struct mt_attributio
     answer->waiting_requested_bytes = snapshot->waiting_requested_bytes;
     if (question->by == MT_BY_MODULE)
         return;
-    if (question->by == MT_BY_ROLE) {
-        attribute_live(attribution, snapshot, question->by, 0, answer);
-        return;
-    }
-    attribute_live(attribution, snapshot, question->by, MAX_TOLD, answer);
+    attribute_live(attribution, snapshot, question, question->by == MT_BY_ROLE ? 0 : MAX_TOLD,
+                   answer);
 }

@@ -12,7 +12,7 @@
 struct cursor {
     const char *at, *end;
     unsigned line;
-    bool is_toml;
+    enum grammar { TOML, JSON, JSON_MEMBERS } grammar;
     struct mt_buf path, text; /* of the current value */
     struct mt_settings *settings;
     struct mt_error *error;
@@ -53,7 +53,7 @@ static void skip_space(struct cursor *cursor)
     for (; cursor->at < cursor->end; cursor->at++) {
         if (*cursor->at == '\n')
             cursor->line++;
-        else if (cursor->is_toml && *cursor->at == '#')
+        else if (cursor->grammar == TOML && *cursor->at == '#')
             while (cursor->at + 1 < cursor->end && cursor->at[1] != '\n')
                 cursor->at++;
         else if (*cursor->at != ' ' && *cursor->at != '\t' && *cursor->at != '\r')
@@ -232,7 +232,7 @@ static enum mt_status read_scalar(struct cursor *cursor)
     const char *word;
     enum mt_status status;
 
-    if (peek(cursor) == '"' || (cursor->is_toml && peek(cursor) == '\'')) {
+    if (peek(cursor) == '"' || (cursor->grammar == TOML && peek(cursor) == '\'')) {
         char quote = *cursor->at++;
 
         status = read_string(cursor, quote);
@@ -240,8 +240,10 @@ static enum mt_status read_scalar(struct cursor *cursor)
     }
     read_word(cursor);
     word = cursor->text.length ? cursor->text.data : "";
-    if (strcmp(word, "null") == 0 && !cursor->is_toml)
-        return MT_OK;
+    if (strcmp(word, "null") == 0 && cursor->grammar != TOML) {
+        entry.kind = MT_SETTING_JSON;
+        return cursor->grammar == JSON ? MT_OK : add_entry(cursor, entry);
+    }
     if (strcmp(word, "true") == 0 || strcmp(word, "false") == 0) {
         entry.kind = MT_SETTING_BOOL;
         entry.number = *word == 't';
@@ -294,6 +296,7 @@ static enum mt_status read_item(struct cursor *cursor, unsigned depth, size_t in
     return status;
 }
 
+/* After the opening bracket of an array or object. */
 static enum mt_status read_many(struct cursor *cursor, unsigned depth, bool is_object)
 {
     char close = is_object ? '}' : ']';
@@ -316,12 +319,23 @@ static enum mt_status read_many(struct cursor *cursor, unsigned depth, bool is_o
 
 static enum mt_status read_json(struct cursor *cursor, unsigned depth)
 {
+    const struct mt_setting entry = {.kind = MT_SETTING_JSON};
+    enum mt_status status;
+    const char *begin;
+
     skip_space(cursor);
+    begin = cursor->at;
     if (accept(cursor, '{'))
-        return read_many(cursor, depth, true);
-    if (accept(cursor, '['))
-        return read_many(cursor, depth, false);
-    return read_scalar(cursor);
+        status = read_many(cursor, depth, true);
+    else if (accept(cursor, '['))
+        status = read_many(cursor, depth, false);
+    else
+        return read_scalar(cursor);
+    if (status || cursor->grammar != JSON_MEMBERS || !depth)
+        return status;
+    mt_buf_reset(&cursor->text);
+    mt_buf_add(&cursor->text, begin, (size_t)(cursor->at - begin));
+    return add_entry(cursor, entry);
 }
 
 static enum mt_status read_json_document(struct cursor *cursor)
@@ -416,13 +430,13 @@ static enum mt_status read_toml_document(struct cursor *cursor)
     }
 }
 
-static enum mt_status parse(const char *text, size_t length, bool is_toml,
+static enum mt_status parse(const char *text, size_t length, enum grammar grammar,
                             struct mt_settings *settings, struct mt_error *error)
 {
     struct cursor cursor = {.at = text,
                             .end = text + length,
                             .line = 1,
-                            .is_toml = is_toml,
+                            .grammar = grammar,
                             .settings = settings,
                             .error = error};
     enum mt_status status;
@@ -433,7 +447,7 @@ static enum mt_status parse(const char *text, size_t length, bool is_toml,
                        MT_SETTINGS_BYTES);
     if (memchr(text, '\0', length))
         return mt_fail(error, MT_ERR_FORMAT, MT_NO_OFFSET, "not a text");
-    status = is_toml ? read_toml_document(&cursor) : read_json_document(&cursor);
+    status = grammar == TOML ? read_toml_document(&cursor) : read_json_document(&cursor);
     if (cursor.path.failed || cursor.text.failed)
         status =
             no_memory(&cursor); /* without memory there is no text whose syntax could be wrong */
@@ -445,13 +459,19 @@ static enum mt_status parse(const char *text, size_t length, bool is_toml,
 enum mt_status mt_settings_parse_toml(const char *text, size_t length, struct mt_settings *settings,
                                       struct mt_error *error)
 {
-    return parse(text, length, true, settings, error);
+    return parse(text, length, TOML, settings, error);
 }
 
 enum mt_status mt_settings_parse_json(const char *text, size_t length, struct mt_settings *settings,
                                       struct mt_error *error)
 {
-    return parse(text, length, false, settings, error);
+    return parse(text, length, JSON, settings, error);
+}
+
+enum mt_status mt_settings_parse_members(const char *text, size_t length,
+                                         struct mt_settings *settings, struct mt_error *error)
+{
+    return parse(text, length, JSON_MEMBERS, settings, error);
 }
 
 void mt_settings_release(struct mt_settings *settings)

@@ -12,12 +12,17 @@
 #include "map.h"
 #include "status.h"
 
-enum mt_setting_kind { MT_SETTING_TEXT, MT_SETTING_NUMBER, MT_SETTING_BOOL };
+enum mt_setting_kind {
+    MT_SETTING_TEXT,
+    MT_SETTING_NUMBER,
+    MT_SETTING_BOOL,
+    MT_SETTING_JSON /* null, an array or an object; only of mt_settings_parse_members */
+};
 
 struct mt_setting {
     const char *path; /* "max-peak.reserved.limit"; members of arrays: "devices.0.name" */
     enum mt_setting_kind kind;
-    const char *text; /* for numbers: as written */
+    const char *text; /* as written, unless it is a TEXT */
     uint64_t number;  /* of NUMBER if it is whole; of BOOL, 0 or 1 */
     bool is_whole;
     unsigned line; /* 1-based */
@@ -42,6 +47,10 @@ enum mt_status mt_settings_parse_toml(const char *text, size_t length, struct mt
                                       struct mt_error *error) MT_MUST_USE;
 enum mt_status mt_settings_parse_json(const char *text, size_t length, struct mt_settings *settings,
                                       struct mt_error *error) MT_MUST_USE;
+/* The same, but null, and each array and object inside, also has an entry: its JSON. */
+enum mt_status mt_settings_parse_members(const char *text, size_t length,
+                                         struct mt_settings *settings,
+                                         struct mt_error *error) MT_MUST_USE;
 void mt_settings_release(struct mt_settings *settings);
 
 /* Returns NULL if there is no such entry. O(length of the path). */

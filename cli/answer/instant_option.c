@@ -116,10 +116,19 @@ static bool read_at(const char *at, struct mt_question *question)
     return true;
 }
 
+const char *mt_tag_member_option(const char *by)
+{
+    return !strncmp(by, "tag.", 4) && by[4] ? by + 4 : NULL;
+}
+
 static bool read_by(const char *by, struct mt_question *question)
 {
     const char *names[MT_GROUP_BY_COUNT], *near;
 
+    question->by = MT_BY_TAG;
+    question->member = mt_tag_member_option(by);
+    if (question->member)
+        return true;
     for (int i = 0; i < MT_GROUP_BY_COUNT; i++) {
         names[i] = mt_group_by_name((enum mt_group_by)i);
         question->by = (enum mt_group_by)i;
@@ -130,7 +139,9 @@ static bool read_by(const char *by, struct mt_question *question)
     if (near)
         mt_message("cannot group by '%s'; did you mean '%s'?", by, near);
     else
-        mt_message("cannot group by '%s'; use site, stack, role, phase, size or module", by);
+        mt_message("cannot group by '%s'; use site, stack, role, phase, size, module, tag or "
+                   "tag.MEMBER",
+                   by);
     return false;
 }
 

@@ -22,6 +22,9 @@ bool mt_instant_option_read(const char *text, struct mt_instant_option *instant)
  * the exit code. */
 int mt_instant_option_print_no_times(const char *path);
 
+/* Returns the path after "tag." in the text of --by, or NULL. */
+const char *mt_tag_member_option(const char *by);
+
 /* Parses --at and --by. If `at` is NULL, the question is about the allocated peak. If `by` is NULL,
  * the answer is by site. Prints an error and returns false if a text is invalid. */
 bool mt_question_option_read(const char *at, const char *by, struct mt_question *question);

@@ -36,14 +36,19 @@ static const char *missing_name(enum mt_no_answer missing)
 
 void mt_json_question(struct mt_json *json, const struct mt_question *question)
 {
+    struct mt_buf by = {0};
+
     mt_json_object_begin(json, "question");
     mt_json_text(json, "at", question_at_name(question->at));
     if (question->at == MT_AT_TIME || question->at == MT_AT_EVENT)
         mt_json_u64(json, "value", question->value);
     else
         mt_json_text(json, "value", question->at == MT_AT_PHASE ? question->phase : NULL);
-    mt_json_text(json, "by", mt_group_by_name(question->by));
+    mt_buf_printf(&by, "%s%s%s", mt_group_by_name(question->by), question->member ? "." : "",
+                  question->member ? question->member : "");
+    mt_json_text(json, "by", by.data);
     mt_json_object_end(json);
+    mt_buf_release(&by);
 }
 
 static void add_selected_phase(struct mt_json *json, const struct mt_report *report,
@@ -204,7 +209,8 @@ static const char *const titles[] = {[MT_BY_SITE] = "#bytes|#share|#blocks|role|
                                      [MT_BY_PHASE] = "#bytes|#share|#blocks|role|~allocated in",
                                      [MT_BY_SIZE] =
                                          "#bytes|#share|#blocks|#each|role|~largest site",
-                                     [MT_BY_MODULE] = NULL}; /* report_modules prints these rows */
+                                     [MT_BY_MODULE] = NULL, /* report_modules prints these rows */
+                                     [MT_BY_TAG] = "#bytes|#share|#blocks|role|~tag"};
 _Static_assert(sizeof titles / sizeof *titles == MT_GROUP_BY_COUNT, "one entry for each");
 
 static const char *birth(const struct mt_reporter *reporter, const struct mt_live_row *row,
@@ -244,13 +250,21 @@ static struct mt_live_row rest_of(const struct mt_answer *answer)
     return rest;
 }
 
-static void report_rows(const struct mt_reporter *reporter, enum mt_group_by by)
+static const char *titles_of(const struct mt_reporter *reporter, const struct mt_question *question)
+{
+    if (!question->member || strchr(question->member, '|'))
+        return titles[question->by];
+    return mt_reporter_format(reporter, "%s.%s", titles[question->by], question->member);
+}
+
+static void report_rows(const struct mt_reporter *reporter, const struct mt_question *question)
 {
     const struct mt_answer *answer = reporter->device->answer;
     struct mt_live_row rest = rest_of(answer);
+    enum mt_group_by by = question->by;
     struct mt_table table;
 
-    mt_table_begin(&table, titles[by]);
+    mt_table_begin(&table, titles_of(reporter, question));
     for (uint32_t i = 0; i < answer->told_count; i++)
         add_row(reporter, &table, &answer->rows[i], by);
     if (rest.blocks)
@@ -346,7 +360,7 @@ static void report_device(const struct mt_reporter *reporter, const struct mt_qu
     else if (question->by == MT_BY_MODULE)
         mt_reporter_modules(reporter);
     else
-        report_rows(reporter, question->by);
+        report_rows(reporter, question);
     report_totals(reporter);
 }
 

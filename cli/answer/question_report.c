@@ -13,6 +13,7 @@
 #include "question_report.h"
 #include "report.h"
 #include "screen.h"
+#include "tag_members.h"
 
 static void show(void *progress, const char *what, double share)
 {
@@ -159,6 +160,63 @@ int mt_question_print_no_phase(const struct mt_question_report *asked, const cha
     return MT_EXIT_USAGE;
 }
 
+/* Members of a trace, for messages. */
+struct members {
+    struct mt_strings paths;
+    bool is_found;
+};
+
+enum { MAX_MEMBERS = 256, MAX_MEMBERS_TOLD = 12 };
+
+static void add_members(struct members *members, const char *tag, const char *wanted)
+{
+    struct mt_settings object;
+
+    while (!members->is_found && mt_tag_next_object(&tag, &object)) {
+        members->is_found = mt_settings_find(&object, wanted) != NULL;
+        for (size_t i = 0; i < object.count && members->paths.count < MAX_MEMBERS; i++) {
+            uint32_t id;
+
+            mt_strings_put(&members->paths, object.entries[i].path, strlen(object.entries[i].path),
+                           &id);
+        }
+        mt_settings_release(&object);
+    }
+}
+
+static void say_no_member(const struct members *members, const char *path, const char *member)
+{
+    const char *const *names = (const char *const *)members->paths.texts;
+    const char *near = mt_did_you_mean(member, names, members->paths.count);
+    struct mt_buf list = {0};
+
+    for (uint32_t i = 0; i < members->paths.count && i < MAX_MEMBERS_TOLD; i++)
+        mt_buf_printf(&list, "%s%s", i ? ", " : "", names[i]);
+    if (near)
+        mt_message("'%s': no tag has the member '%s'; did you mean '%s'?", path, member, near);
+    else if (list.data)
+        mt_message("'%s': no tag has the member '%s'; the members are %s%s", path, member,
+                   list.data, members->paths.count > MAX_MEMBERS_TOLD ? ", ..." : "");
+    else
+        mt_message("'%s': no tag has the member '%s': no tag of this trace is a JSON object", path,
+                   member);
+    mt_buf_release(&list);
+}
+
+int mt_question_check_member(const struct mt_source *source, const char *path, const char *member)
+{
+    struct members members = {.is_found = false};
+
+    if (!member)
+        return -1;
+    for (uint32_t i = 0; i < source->symbols.strings.count && !members.is_found; i++)
+        add_members(&members, source->symbols.strings.texts[i], member);
+    if (!members.is_found)
+        say_no_member(&members, path, member);
+    mt_strings_release(&members.paths);
+    return members.is_found ? -1 : MT_EXIT_USAGE;
+}
+
 const char *mt_question_no_answer_text(enum mt_no_answer missing)
 {
     switch (missing) {
@@ -186,7 +244,7 @@ int mt_question_check(const struct mt_question_report *asked, const struct mt_qu
         told = true;
         missing = report->devices[i].answer->missing;
         if (!missing)
-            return -1;
+            return mt_question_check_member(asked->source, asked->path, question->member);
     }
     if (!told)
         return device == MT_EVERY_DEVICE ? -1 : say_no_device(asked, device);

@@ -35,6 +35,10 @@ const char *mt_question_no_answer_text(enum mt_no_answer missing);
 int mt_question_check(const struct mt_question_report *asked, const struct mt_question *question,
                       uint64_t device);
 
+/* Returns -1 if a tag of the trace has the member, or if `member` is NULL. Otherwise prints an
+ * error and returns the exit code. */
+int mt_question_check_member(const struct mt_source *source, const char *path, const char *member);
+
 /* Prints that the report has no events of this device, and why. */
 void mt_question_print_no_events(const char *path, const struct mt_report *report, uint64_t device);
 

@@ -51,6 +51,13 @@ class CellFailed(Exception):
         return [f"The cell failed, as shown above: {self}"]
 
 
+def _group(text: str) -> str:
+    if not text.startswith("tag.") and text not in (
+            "site", "stack", "role", "size", "phase", "module", "tag"):
+        raise ValueError(text)
+    return text
+
+
 def _method() -> str | None:
     """All cells of a notebook are recorded in one way as soon as PyTorch is loaded, so that their
     numbers can be compared. Without PyTorch, the collector records the first one."""
@@ -153,8 +160,8 @@ class Magics(magic.Magics):  # type: ignore[misc,unused-ignore]
     @magic_arguments.magic_arguments()
     @magic_arguments.argument("state", nargs="?", choices=("on", "off"),
                               help="begin or end to keep call stacks of new blocks")
-    @magic_arguments.argument("--by", default="site",
-                              choices=("site", "stack", "role", "size", "phase", "module"))
+    @magic_arguments.argument("--by", default="site", type=_group,
+                              help="site, stack, role, size, phase, module, tag or tag.MEMBER")
     @magic.line_magic
     def memtrace_live(self, line: str) -> Any:
         """Shows the blocks of PyTorch's allocator that are alive now. Call sites are known for

@@ -203,7 +203,8 @@ const char *mt_timeline_layers_text(struct mt_drawing *drawing,
         [MT_LAYERS_BY_ROLE] = "layers: roles",
         [MT_LAYERS_BY_PHASE] = "layers: the phase in which blocks were allocated",
         [MT_LAYERS_BY_SITE] = "layers: call sites, in the color of their main role",
-        [MT_LAYERS_BY_STREAM] = "layers: streams"};
+        [MT_LAYERS_BY_STREAM] = "layers: streams",
+        [MT_LAYERS_BY_TAG] = "layers: the program's tags"};
     _Static_assert(sizeof words / sizeof *words == MT_LAYER_BY_COUNT, "one entry for each");
     const struct mt_layers *layers = layout->device->timeline->layers;
 

@@ -1,5 +1,6 @@
 /* Blocks that programs tag (fixtures/tags): bytes by tag equal the program's own count, a tag that
- * is a role wins over inference, and every part of a snapshot that is ignored is reported. */
+ * is a role wins over inference, members of JSON objects are groups, and every part of a snapshot
+ * that is ignored is reported. */
 #include "cmocka_all.h"
 
 #include <jansson.h>
@@ -9,6 +10,7 @@
 
 #include "capture.h"
 #include "heaps.h"
+#include "tag_members.h"
 #include "util.h"
 
 static struct mt_source *source;
@@ -104,6 +106,59 @@ static void a_tag_wins_over_what_is_inferred(void **unused)
     finish();
 }
 
+static void expect_group(const char *tag, const char *member, const char *group)
+{
+    struct mt_symbols symbols = {0};
+    struct mt_arena arena = {0};
+    uint32_t id;
+
+    assert_int_equal(mt_symbols_init(&symbols), MT_OK);
+    assert_int_equal(mt_symbols_string(&symbols, tag, strlen(tag), &id), MT_OK);
+    assert_string_equal(mt_tag_group(&arena, &symbols, id, member), group);
+    assert_string_equal(mt_tag_group(&arena, &symbols, id, NULL), tag);
+    mt_arena_release(&arena);
+    mt_symbols_release(&symbols);
+}
+
+static void members_of_objects_are_groups(void **unused)
+{
+    static const char object[] =
+        "{\"layer\": 3, \"kind\":\"kv; \\\"x\", \"at\": {\"head\": [1, 2.50]}, "
+        "\"on\": true, \"of\": null, \"empty\": \"\"}";
+
+    (void)unused;
+    expect_group(object, "layer", "3");
+    expect_group(object, "kind", "kv; \"x");
+    expect_group(object, "at", "{\"head\": [1, 2.50]}");
+    expect_group(object, "at.head", "[1, 2.50]");
+    expect_group(object, "at.head.1", "2.50");
+    expect_group(object, "on", "true");
+    expect_group(object, "of", "null");
+    expect_group(object, "empty", "\"\"");
+    expect_group(object, "head", "no tag.head");
+    expect_group("a; {\"n\": 1}; b; {\"n\": 2, \"m\": {}}; {\"m\": 3}; c", "n", "2");
+    expect_group("a; {\"n\": 1}; {\"n\": 2}", "n", "2");
+}
+
+static void other_tags_have_no_members(void **unused)
+{
+    char deep[64] = "{\"n\": 1, \"d\": ";
+
+    (void)unused;
+    expect_group("layer 3", "layer", "no tag.layer");
+    expect_group("[{\"n\": 1}]", "n", "no tag.n");
+    expect_group("{\"n\": 1} and more", "n", "no tag.n");
+    expect_group("{\"n\": 1", "n", "no tag.n");
+    expect_group("{n: 1}", "n", "no tag.n");
+    expect_group("{\"n\": 1, \"n\": 2}", "n", "no tag.n");
+    expect_group("{ ; {\"n\": 1}", "n", "no tag.n");
+    memset(deep + strlen(deep), '[', 8);
+    memset(deep + strlen(deep), ']', 8);
+    strcat(deep, "}");
+    expect_group(deep, "n", "no tag.n");
+    assert_string_equal(mt_tag_group(NULL, NULL, MT_NO_ID, NULL), "no tag");
+}
+
 static void unused_parts_are_reported(void **unused)
 {
     static const char unused_fields[] = "entry: compile_context\nsegment: segment_type";
@@ -183,6 +238,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bytes_by_tag_are_those_of_the_program),
         cmocka_unit_test(a_tag_wins_over_what_is_inferred),
+        cmocka_unit_test(members_of_objects_are_groups),
+        cmocka_unit_test(other_tags_have_no_members),
         cmocka_unit_test(unused_parts_are_reported),
         cmocka_unit_test(host_memory_is_a_heap),
         cmocka_unit_test(the_device_is_the_default_in_any_order),

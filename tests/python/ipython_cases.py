@@ -316,6 +316,7 @@ class Live(Case):
         self.run_cell("%memtrace_live off")
         self.run_cell("%memtrace_live off")
         shell.run_cell("after = ones(2)")
+        self.assertIn("no tag", self.run_cell("%memtrace_live --by tag").output)
         ran = self.run_cell("%memtrace_live --by size")
         self.assertIn("12.0 MiB allocated (12,582,912 B)", ran.output)
 
