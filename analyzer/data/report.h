@@ -447,6 +447,18 @@ struct mt_device_parts {
                              at the sample of largest use */
 };
 
+/* How the saving of a finding is known. */
+enum mt_saving {
+    MT_SAVING_UNKNOWN,
+    MT_SAVING_EXACT,    /* a replay of the change */
+    MT_SAVING_AT_LEAST, /* a replay of less than the change */
+    MT_SAVING_AT_MOST,  /* what stays allocated without the blocks that the change may remove */
+    MT_SAVING_ESTIMATED /* a replay of about the change */
+};
+
+/* "exact", "at least", "at most", "estimated"; NULL: unknown. */
+const char *mt_saving_name(enum mt_saving saving);
+
 /* A suggested change (analyzer/findings). */
 struct mt_finding {
     const char *id;          /* of the kind: "pinned-segments" */
@@ -459,10 +471,13 @@ struct mt_finding {
     const char *advice;    /* what to change */
     const char *cost;      /* what the change costs, NULL = unknown */
     const char *proved_by; /* the command that shows the saving, NULL = none */
-    /* How much the device's need (mt_need) shrinks after the change, by replays. Unknown for advice
-     * that a replay cannot follow. */
-    bool has_saving;
-    uint64_t saved_need_bytes;
+    /* How much less memory the device must have after the change: of the need (mt_need) if both are
+     * known, of the reserved peak in other replays, of the allocated peak if it is a bound. 0 if
+     * unknown. */
+    enum mt_saving saving;
+    uint64_t saves_bytes;
+    uint64_t counted_before_bytes; /* of `bytes`, what the findings before it also count */
+    uint32_t mark;                 /* its bit in marks of the device; 0 = has none */
 };
 
 /* Memory that each step leaves behind: one estimate for the finding, the gate and the picture. */
@@ -560,8 +575,9 @@ struct mt_device_report {
     const struct mt_need *need; /* NULL: not requested, unknown, or the run ended out of memory */
     const struct mt_peak_orders *peak_orders; /* NULL: as above, or not a dry run */
     struct mt_oom_answer *oom_answer;         /* NULL: did not end out of memory, or what-if */
-    struct mt_finding *findings;              /* by severity, then by bytes, largest first */
+    struct mt_finding *findings;              /* see mt_findings_fill */
     uint32_t finding_count;
+    uint32_t *marks; /* by holding of instants[0]: bits of the findings that count it; or NULL */
     const char
         *no_finding; /* why there are none; NULL: there are some, or requests were refused, or this
                         is the driver's level, or the settings are not the program's */

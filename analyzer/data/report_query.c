@@ -10,6 +10,13 @@
 #include "units.h"
 #include "util.h"
 
+const char *mt_saving_name(enum mt_saving saving)
+{
+    static const char *const names[] = {NULL, "exact", "at least", "at most", "estimated"};
+
+    return (unsigned)saving < MT_ARRAY_LEN(names) ? names[saving] : NULL;
+}
+
 const char *mt_role_name(enum mt_role role)
 {
     static const char *const names[] = {

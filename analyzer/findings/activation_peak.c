@@ -68,6 +68,7 @@ static enum mt_status find_loss_peak(struct mt_finding_search *search)
         uint32_t of = holding->tied != MT_NO_ID ? holding->tied : holding->stack;
         if (!finding_is_loss(search, of))
             continue;
+        mt_finding_mark(search, i);
         bytes += holding->bytes;
         blocks += holding->blocks;
         if (holding->bytes > most) {
@@ -99,8 +100,7 @@ const struct mt_finding_ops mt_finding_loss_peak = {.find = find_loss_peak};
 static const struct {
     const char *folder, *call;
 } libraries[] = {
-    {"/transformers/models/",
-     "model.gradient_checkpointing_enable(), or TrainingArguments(gradient_checkpointing=True)"},
+    {"/transformers/models/", "model.gradient_checkpointing_enable()"},
     {"/timm/models/", "model.set_grad_checkpointing(True)"},
     {"/diffusers/models/", "model.enable_gradient_checkpointing()"},
 };
@@ -116,32 +116,78 @@ static const char *call_of(const struct mt_symbols *symbols, uint32_t frame)
     return NULL;
 }
 
-/* "LlamaMLP" of "LlamaMLP.forward", NULL if the recording has no class. */
-static const char *module_of(struct mt_arena *arena, const struct mt_symbols *symbols,
-                             uint32_t frame)
-{
-    static const char method[] = ".forward";
-    const char *function = frame == MT_NO_ID ? NULL : mt_frame_function(arena, symbols, frame);
-    size_t length = function ? strlen(function) : 0;
+enum { MIN_REPEATED_SHARE = 4 }; /* of the activations: layers that hold less are not worth it */
 
-    if (length < sizeof method || strcmp(function + length - (sizeof method - 1), method) != 0)
+/* "12 layers Block"; without classes, "12 layers called from train.py:65", or the turns of a loop
+ * of the model itself. */
+static const char *name_layers(struct mt_arena *arena, const struct mt_module_repeat *layers)
+{
+    const char *path = layers->path, *last = strrchr(path, '/'), *caller = path;
+
+    if (!strchr(last ? last : path, ':'))
+        return mt_arena_printf(arena, "%u layers %s", layers->times, last ? last + 1 : path);
+    if (!last)
+        return mt_arena_printf(arena, "%u turns of the loop at %s", layers->times, path);
+    for (const char *at = path; at < last; at++)
+        if (*at == '/')
+            caller = at + 1;
+    return mt_arena_printf(arena, "%u layers called from %.*s", layers->times, (int)(last - caller),
+                           caller);
+}
+
+/* The module of a class inside the model that holds at least half; NULL: none. */
+static const char *largest_module(const struct mt_modules *modules, uint64_t bytes)
+{
+    for (uint32_t i = modules->layer_count; i < modules->row_count; i++) {
+        const struct mt_module_row *row = &modules->rows[i];
+        const char *last = strrchr(row->path, '/');
+
+        if (row->kind == MT_MODULE_OTHER && last && !strchr(last, ':') &&
+            row->role_bytes[MT_ROLE_ACTIVATIONS] >= bytes / 2)
+            return last + 1;
+    }
+    return NULL;
+}
+
+/* What to checkpoint: "each of the 12 layers Block"; NULL: nothing. */
+static const char *part_to_checkpoint(struct mt_arena *arena, const struct mt_modules *modules)
+{
+    const struct mt_module_repeat *repeats = modules->repeats;
+    uint64_t bytes = 0, repeated = 0;
+
+    for (uint32_t i = 0; i < modules->row_count; i++)
+        if (modules->rows[i].kind == MT_MODULE_LAYER || modules->rows[i].kind == MT_MODULE_OTHER)
+            bytes += modules->rows[i].role_bytes[MT_ROLE_ACTIVATIONS];
+    if (!bytes)
         return NULL;
-    return mt_arena_text(arena, function, length - (sizeof method - 1));
+    for (uint32_t i = 0; i < modules->repeat_count; i++)
+        repeated += repeats[i].activation_bytes;
+    if (repeated < bytes / MIN_REPEATED_SHARE || !modules->repeat_count)
+        return largest_module(modules, bytes);
+    if (modules->repeat_count > 1 && repeats[1].activation_bytes >= repeats[0].activation_bytes / 2)
+        return mt_arena_printf(arena, "each of the %s and of the %s",
+                               name_layers(arena, &repeats[0]), name_layers(arena, &repeats[1]));
+    return mt_arena_printf(arena, "each of the %s", name_layers(arena, &repeats[0]));
 }
 
 const char *mt_checkpoint_advice(struct mt_arena *arena, const struct mt_symbols *symbols,
-                                 struct mt_site site)
+                                 struct mt_site site, const struct mt_modules *modules)
 {
-    const char *call = call_of(symbols, site.frame);
-    const char *module = call ? NULL : module_of(arena, symbols, site.frame);
+    static const char offload[] =
+        "torch.autograd.graph.save_on_cpu(), which keeps them in host memory";
+    const char *call = call_of(symbols, site.frame), *part;
 
+    if (call == libraries[0].call && mt_loop_words_of(symbols).checkpoint)
+        return mt_loop_words_of(symbols).checkpoint;
     if (call)
         return call;
+    part = modules ? part_to_checkpoint(arena, modules) : NULL;
+    if (!part)
+        return mt_arena_printf(arena, "%s; or a smaller batch", offload);
     return mt_arena_printf(arena,
-                           "torch.utils.checkpoint.checkpoint(module, x, use_reentrant=False) "
-                           "around %s; or torch.autograd.graph.save_on_cpu(), which keeps them in "
-                           "host memory",
-                           module ? module : "the modules that make them");
+                           "torch.utils.checkpoint.checkpoint(layer, x, use_reentrant=False) "
+                           "around %s; or %s",
+                           part, offload);
 }
 
 enum {
@@ -215,12 +261,27 @@ static const struct mt_framework_texts advice = {
                           "(jax.checkpoint_policies) for values that are expensive to recompute",
      [MT_FRAMEWORK_TENSORFLOW] = "tf.recompute_grad around the functions that make them"}};
 
-static const char *advice_for(const struct mt_finding_search *search, struct mt_site site)
+/* Activations of a checkpointed function: its inputs, or what backward computes again. */
+static bool is_checkpointed(const struct mt_symbols *symbols, uint32_t stack)
+{
+    for (; stack < symbols->stack_count; stack = symbols->stacks[stack].parent)
+        if (mt_path_has(
+                mt_symbols_text(symbols, symbols->frames[symbols->stacks[stack].frame].file),
+                "torch/utils/checkpoint.py"))
+            return true;
+    return false;
+}
+
+static const char *advice_for(const struct mt_finding_search *search, struct mt_site site,
+                              bool is_recomputed)
 {
     if (mt_framework_of(search) != MT_FRAMEWORK_TORCH)
         return mt_framework_text(search, &advice);
+    if (is_recomputed)
+        return "torch.autograd.graph.save_on_cpu(), which keeps them in host memory; or a smaller "
+               "batch: most of them are checkpointed already";
     return mt_checkpoint_advice(&search->analysis->report->arena,
-                                &search->analysis->source->symbols, site);
+                                &search->analysis->source->symbols, site, search->device->modules);
 }
 
 static enum mt_status find_held_activations(struct mt_finding_search *search)
@@ -234,12 +295,10 @@ static enum mt_status find_held_activations(struct mt_finding_search *search)
     const struct mt_symbols *symbols = &search->analysis->source->symbols;
     const char *label;
     char n[3][MT_UNITS_TEXT];
+    uint64_t recomputed = 0;
     uint32_t i, count = 0;
     struct mt_finding finding = {
-        .id = "held-activations",
-        .severity = "info",
-        .evidence = evidence,
-        .cost = "backward runs the forward pass of these modules a second time"};
+        .id = "held-activations", .severity = "info", .evidence = evidence};
 
     if (!report->saw_backward || !device->instant_count ||
         (device->instants[0].step == MT_NO_STEP && report->step_count))
@@ -249,7 +308,9 @@ static enum mt_status find_held_activations(struct mt_finding_search *search)
         const struct mt_holding *holding = &device->instants[0].holdings[i];
         if (!waits(search, holding))
             continue;
+        mt_finding_mark(search, i);
         finding.bytes += holding->bytes;
+        recomputed += is_checkpointed(symbols, holding->stack) ? holding->bytes : 0;
         count =
             add(lines, count,
                 mt_site_table_at(&search->analysis->attribution.sites, holding->stack), holding);
@@ -261,7 +322,10 @@ static enum mt_status find_held_activations(struct mt_finding_search *search)
         evidence[i] = tell(search, &lines[i]);
     finding.evidence_count = i;
     label = mt_site_text(arena, symbols, lines[0].site);
-    finding.advice = advice_for(search, lines[0].site);
+    finding.advice = advice_for(search, lines[0].site, recomputed > finding.bytes / 2);
+    finding.cost = strncmp(finding.advice, "torch.autograd", 14) == 0
+                       ? "copies to the host and back take time"
+                       : "backward runs the forward pass of these modules a second time";
     finding.title = mt_arena_printf(
         arena, "%s (%s) of the peak: activations waiting for backward, %s of it from %s",
         mt_format_bytes(n[0], finding.bytes),
@@ -355,6 +419,7 @@ static enum mt_status find_attention_matrices(struct mt_finding_search *search)
 
         if (!is_stored(holding) || !is_matrix(symbols, holding->stack))
             continue;
+        mt_finding_mark(search, i);
         finding.bytes += holding->bytes;
         blocks += holding->blocks;
         largest_block_bytes = mt_max_u64(largest_block_bytes, holding->block_bytes);

@@ -173,12 +173,11 @@ static void tell_need(struct mt_finding_search *search, const struct mt_need *ne
     char n[2][MT_NEED_TEXT];
 
     *words = "";
+    finding->saves_bytes = finding->bytes;
     if (!need)
         return;
-    finding->has_saving = true;
-    if (need->bytes < own->bytes)
-        finding->saved_need_bytes = own->bytes - need->bytes;
-    else
+    finding->saves_bytes = own->bytes - mt_min_u64(need->bytes, own->bytes);
+    if (need->bytes == own->bytes)
         finding->severity = "info"; /* it helps other processes on the device, not this run */
     *words = need->bytes == own->bytes
                  ? mt_arena_printf(arena, "; the device still needs %s", mt_need_text(n[0], own))
@@ -211,6 +210,7 @@ static void say(struct mt_finding_search *search, const struct trial *trials, si
     finding->id = "allocator-settings";
     finding->severity = "warning";
     finding->bytes = before - trials[best].reserved_bytes;
+    finding->saving = trials[best].doubt ? MT_SAVING_ESTIMATED : MT_SAVING_EXACT;
     tell_need(search, trials[best].need, finding, &need);
     mt_format_bytes_distinct(n[1], trials[best].reserved_bytes, n[2], before);
     finding->title = mt_arena_printf(arena, "%s less reserved with %s: %s instead of %s%s",
@@ -304,7 +304,14 @@ const struct mt_finding_ops mt_finding_better_settings = {.ask = ask, .find = fi
 
 enum { MAX_CANDIDATES = 3 };
 
-/* "745 MiB of activations from forward train.py:58, 519 MiB of parameters from ..." */
+/* What a smaller batch reduces. */
+static bool is_of_work(enum mt_role role)
+{
+    return role == MT_ROLE_ACTIVATIONS || role == MT_ROLE_TEMPORARIES || role == MT_ROLE_INPUTS ||
+           role == MT_ROLE_KV_CACHE;
+}
+
+/* "745 MiB of activations from forward train.py:58, 96.0 MiB of temporaries from ..." */
 static const char *candidates(struct mt_arena *arena, const struct mt_device_report *device)
 {
     const struct mt_instant *instant = mt_oom_instant(device, device->oom_answer->oom);
@@ -314,7 +321,7 @@ static const char *candidates(struct mt_arena *arena, const struct mt_device_rep
         const struct mt_contribution *holder = &instant->holders[i];
         char bytes[MT_UNITS_TEXT];
 
-        if (holder->site && holder->bytes > 0 && holder->role != MT_ROLE_OTHER)
+        if (holder->site && holder->bytes > 0 && is_of_work(holder->role))
             text = mt_arena_printf(arena, "%s%s%s of %s from %s", text, *text ? ", " : "",
                                    mt_format_bytes(bytes, (uint64_t)holder->bytes),
                                    mt_role_name(holder->role), holder->site);
@@ -400,6 +407,22 @@ static const char *title_of_request(struct mt_arena *arena, const struct mt_oom_
                                    : "no setting that was tried gets past it under any limit");
 }
 
+/* The finding about the most memory of the peak that counts at least the bytes that lack; NULL:
+ * none. */
+static const struct mt_finding *best_of_others(const struct mt_finding_search *search,
+                                               uint64_t lack)
+{
+    const struct mt_finding *best = NULL;
+
+    for (uint32_t i = 0; i < search->device->finding_count; i++) {
+        const struct mt_finding *finding = &search->device->findings[i];
+
+        if (finding->mark && finding->bytes >= lack && (!best || finding->bytes > best->bytes))
+            best = finding;
+    }
+    return best;
+}
+
 static void say_candidates(struct mt_finding_search *search)
 {
     struct mt_arena *arena = &search->analysis->report->arena;
@@ -407,6 +430,7 @@ static void say_candidates(struct mt_finding_search *search)
     const struct mt_oom_way *least = mt_best_oom_way(answer, 0);
     const uint64_t lack = lack_of(answer, least);
     const char *largest = candidates(arena, search->device);
+    const struct mt_finding *best = best_of_others(search, lack);
     const char *evidence[1];
     struct mt_finding finding = {.id = "out-of-memory",
                                  .severity = "error",
@@ -416,8 +440,13 @@ static void say_candidates(struct mt_finding_search *search)
 
     finding.title =
         lack ? title_of_lack(arena, answer, least) : title_of_request(arena, answer, least);
-    finding.advice = *largest ? mt_arena_printf(arena, "reduce one of the largest: %s", largest)
-                              : "use a smaller batch, or a device with more memory";
+    finding.advice =
+        best
+            ? mt_arena_printf(arena, "%s%s", best->advice,
+                              strstr(best->advice, "a smaller batch") ? "" : "; or a smaller batch")
+        : *largest ? mt_arena_printf(arena, "use a smaller batch, or reduce %s", largest)
+                   : "use a smaller batch, or a device with more memory";
+    finding.cost = best ? best->cost : NULL;
     evidence[0] = limit_text(arena, answer);
     mt_finding_publish(search, &finding);
 }

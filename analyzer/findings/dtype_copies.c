@@ -72,6 +72,7 @@ static enum mt_status find_cast_weights(struct mt_finding_search *search)
         if (!largest || holding->bytes > largest->bytes)
             largest = holding;
     }
+    mt_finding_mark_role(search, MT_ROLE_WEIGHT_COPIES);
     if (largest)
         say_cast_weights(search, blocks, largest);
     return MT_OK;
@@ -243,6 +244,8 @@ static void say(const struct setup *setup, const struct pairs *pairs,
     struct mt_finding finding = {.id = "dtype-copies",
                                  .severity = "warning",
                                  .bytes = device->allocated_peak.bytes - after->allocated_bytes,
+                                 .saving = MT_SAVING_ESTIMATED,
+                                 .saves_bytes = mt_reserved_saving(setup->search, after),
                                  .evidence = evidence,
                                  .evidence_count = 4,
                                  .advice = advice_for(setup)};

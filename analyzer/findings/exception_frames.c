@@ -590,6 +590,8 @@ static enum mt_status say(struct mt_finding_search *search, const struct attempt
         .id = "exception-holds-frame",
         .severity = "warning",
         .bytes = most->bytes,
+        .saving = MT_SAVING_AT_MOST,
+        .saves_bytes = most->bytes,
         .evidence = evidence,
         .evidence_count = 2,
         .advice = "retry after the except block, not inside it: the exception keeps the frames "

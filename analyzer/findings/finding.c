@@ -1,5 +1,6 @@
 /* What findings share: text, advice by framework, patterns of stacks, settings of the allocator,
  * replays with other lifetimes. */
+#include <ctype.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -70,6 +71,107 @@ const char *mt_framework_text(const struct mt_finding_search *search,
     const char *text = texts->of[mt_framework_of(search)];
 
     return text ? text : texts->of[MT_FRAMEWORK_UNKNOWN];
+}
+
+/* The first that is in the stacks. */
+static const struct {
+    const char *file;
+    struct mt_loop_words words;
+} loops[] = {
+    {"transformers/trainer.py",
+     {"gradient_checkpointing=True in TrainingArguments",
+      "optim=\"adamw_bnb_8bit\" or optim=\"adafactor\" in TrainingArguments",
+      "fsdp=... or deepspeed=... in TrainingArguments"}},
+    {"deepspeed/runtime/engine.py",
+     {NULL,
+      "\"offload_optimizer\": {\"device\": \"cpu\"} in \"zero_optimization\" of DeepSpeed's "
+      "configuration",
+      NULL}},
+    {"lightning/pytorch/",
+     {NULL, "bitsandbytes.optim.AdamW8bit, Adafactor or SGD in configure_optimizers()",
+      "strategy=\"fsdp\" of the Trainer"}},
+    {"pytorch_lightning/",
+     {NULL, "bitsandbytes.optim.AdamW8bit, Adafactor or SGD in configure_optimizers()",
+      "strategy=\"fsdp\" of the Trainer"}},
+    {"accelerate/optimizer.py",
+     {NULL, "an optimizer with less state (8-bit Adam of bitsandbytes, Adafactor, SGD)",
+      "FSDP or DeepSpeed in accelerate config"}},
+};
+
+static const struct mt_loop_words own_loop = {
+    NULL, "an optimizer with less state (8-bit Adam of bitsandbytes, Adafactor, SGD)",
+    "ZeroRedundancyOptimizer, FSDP"};
+
+static bool is_in_stacks(const struct mt_symbols *symbols, const char *file)
+{
+    for (uint32_t i = 0; i < symbols->frame_count; i++)
+        if (mt_path_has(mt_symbols_text(symbols, symbols->frames[i].file), file))
+            return true;
+    return false;
+}
+
+struct mt_loop_words mt_loop_words_of(const struct mt_symbols *symbols)
+{
+    for (size_t i = 0; i < MT_ARRAY_LEN(loops); i++)
+        if (is_in_stacks(symbols, loops[i].file))
+            return loops[i].words;
+    return own_loop;
+}
+
+bool mt_run_is_sharded(const struct mt_finding_search *search)
+{
+    static const char *const files[] = {"torch/distributed/fsdp/",
+                                        "torch/distributed/_composable/fsdp",
+                                        "_fsdp_collectives.py",
+                                        "zero_redundancy_optimizer.py",
+                                        "deepspeed/",
+                                        "fairscale/"};
+
+    if (search->analysis->report->device_count > 1)
+        return true;
+    for (size_t i = 0; i < MT_ARRAY_LEN(files); i++)
+        if (is_in_stacks(&search->analysis->source->symbols, files[i]))
+            return true;
+    return false;
+}
+
+/* "train", "train_step" and "Task.training_step", but not "constrain". */
+static bool names_training(const char *function)
+{
+    static const char *const words[] = {"train", "training"};
+
+    for (const char *at = function; *at; at++) {
+        if (at > function && isalpha((unsigned char)at[-1]))
+            continue;
+        for (size_t i = 0; i < MT_ARRAY_LEN(words); i++) {
+            const size_t length = strlen(words[i]);
+
+            if (strncmp(at, words[i], length) == 0 && !isalpha((unsigned char)at[length]))
+                return true;
+        }
+    }
+    return false;
+}
+
+bool mt_run_trains(const struct mt_finding_search *search)
+{
+    const struct mt_report *report = search->analysis->report;
+    const struct mt_symbols *symbols = &search->analysis->source->symbols;
+
+    for (uint32_t i = 0; i < report->phase_count; i++) {
+        const enum mt_phase_kind kind = mt_phase_kind_of(report->phases[i].name);
+
+        if (kind == MT_PHASE_BACKWARD || kind == MT_PHASE_OPTIMIZER || kind == MT_PHASE_ZERO_GRAD)
+            return true;
+    }
+    for (uint32_t i = 0; i < symbols->frame_count; i++) {
+        const struct mt_frame *frame = &symbols->frames[i];
+
+        if (mt_path_has(mt_symbols_text(symbols, frame->file), "torch/optim/") ||
+            names_training(mt_symbols_text(symbols, frame->function)))
+            return true;
+    }
+    return report->saw_backward;
 }
 
 /* Parents come before their children, so one pass in order of ids is enough. */
@@ -180,6 +282,15 @@ enum mt_status mt_finding_replay(struct mt_finding_search *search, const char *p
 void mt_finding_lives(struct mt_finding_search *search, const struct mt_lives **lives)
 {
     *lives = &search->held->lives;
+}
+
+void mt_finding_mark_role(struct mt_finding_search *search, enum mt_role role)
+{
+    const struct mt_device_report *device = search->device;
+
+    for (uint32_t i = 0; device->instant_count && i < device->instants[0].holding_count; i++)
+        if (device->instants[0].holdings[i].role == role)
+            mt_finding_mark(search, i);
 }
 
 void mt_finding_set_evidence(struct mt_finding *finding, const char **evidence, uint32_t count)

@@ -8,6 +8,7 @@
 #include "analysis.h"
 #include "arena.h"
 #include "block_watches.h"
+#include "module_table.h"
 #include "report.h"
 #include "site.h"
 #include "status.h"
@@ -43,6 +44,9 @@ static inline uint8_t mt_stack_mark(const struct mt_stack_marks *marks, uint32_t
 /* Maximum number of findings of one kind on one device. */
 #define MT_FINDINGS_MAX 4
 
+/* Maximum number of findings of one device that mark blocks. */
+#define MT_FINDINGS_MARKED 24
+
 /* Marks of stacks that several findings use; made on first use. */
 struct mt_finding_marks {
     struct mt_stack_marks loss, foreach;
@@ -56,6 +60,8 @@ struct mt_finding_search {
     struct mt_finding_marks *marks;           /* shared by all devices; NULL in `ask` */
     struct mt_finding found[MT_FINDINGS_MAX]; /* texts: of the report's arena */
     uint32_t count;
+    bool *marked; /* by holding of the allocated peak; see mt_finding_mark */
+    bool has_marked;
     struct mt_growth growth; /* see mt_device_report; set by the finding that judges it */
 };
 
@@ -111,6 +117,23 @@ static inline struct mt_finding *mt_finding_add(struct mt_finding_search *search
     return search->count < MT_FINDINGS_MAX ? &search->found[search->count++] : NULL;
 }
 
+/* Marks a holding of the allocated peak, number `holding` of instants[0], whose bytes the finding
+ * counts and its change may remove. The search publishes one finding. */
+static inline void mt_finding_mark(struct mt_finding_search *search, uint32_t holding)
+{
+    search->marked[holding] = search->has_marked = true;
+}
+
+/* Marks all holdings of a role. */
+void mt_finding_mark_role(struct mt_finding_search *search, enum mt_role role);
+
+/* Bounds what findings with marks may save. Reads the source again if there are any. */
+enum mt_status mt_savings_bound(struct mt_analysis *analysis) MT_MUST_USE;
+
+/* Sorts the findings of a device, see mt_findings_fill. Bytes that several findings mark count only
+ * for the first of them. */
+void mt_findings_rank(struct mt_arena *arena, struct mt_device_report *device);
+
 /* Advice in the terms of the recorded framework. */
 
 enum mt_framework {
@@ -133,6 +156,25 @@ struct mt_framework_texts {
 
 const char *mt_framework_text(const struct mt_finding_search *search,
                               const struct mt_framework_texts *texts);
+
+/* Advice in the words of the library that drives the training loop. */
+struct mt_loop_words {
+    const char *checkpoint; /* how to recompute activations of models of transformers; or NULL */
+    const char *optimizer;  /* how to keep less state of the optimizer */
+    const char *shard;      /* how to shard it; NULL: the library has no words of its own */
+};
+
+/* Returns the words of the library whose frames are in the stacks, otherwise PyTorch's own.
+ * O(frames). */
+struct mt_loop_words mt_loop_words_of(const struct mt_symbols *symbols);
+
+/* Whether more sharding is no advice for the run: stacks name a library that shards (FSDP, ZeRO),
+ * or one process has the model on several devices. O(frames). */
+bool mt_run_is_sharded(const struct mt_finding_search *search);
+
+/* Whether the program trains, even if no backward pass was recorded: parts of a step, or the
+ * functions in its stacks, say so. O(frames + phases). */
+bool mt_run_trains(const struct mt_finding_search *search);
 
 /* The settings of PyTorch's allocator that findings try: its defaults, and expandable segments. */
 
@@ -175,6 +217,15 @@ struct mt_retimed_peaks {
     uint64_t allocated_bytes, reserved_bytes;
 };
 
+/* Returns how much less is reserved in that replay. */
+static inline uint64_t mt_reserved_saving(const struct mt_finding_search *search,
+                                          const struct mt_retimed_peaks *after)
+{
+    const uint64_t before = search->device->reserved_peak.bytes;
+
+    return before - mt_min_u64(after->reserved_bytes, before);
+}
+
 /* Ends the block before event number `before`. */
 void mt_retime_free(struct mt_retime *retime, uint16_t device, uint64_t before,
                     const struct mt_life *life);
@@ -194,8 +245,9 @@ void mt_retime_release(struct mt_retime *retime);
 /* Call it before the pass `blocks`: requests the data that findings need. */
 void mt_findings_begin(struct mt_analysis *analysis);
 
-/* Fills devices[].findings, the most severe first, then the largest. Reads the source again, from
- * its start, if a finding requires it: call it last. */
+/* Fills devices[].findings: the cause of the run's end first, then what ends the run if it
+ * continues, then by what each saves beyond those before it. Reads the source again, from its
+ * start, if a finding requires it: call it last. */
 enum mt_status mt_findings_fill(struct mt_analysis *analysis) MT_MUST_USE;
 
 /* Text for a device without findings: what was examined, and what could not be. */
@@ -211,10 +263,12 @@ const char *mt_nothing_found(struct mt_arena *arena, const struct mt_report *rep
 /* Advice on recomputing activations instead of keeping them, in terms of the library in use. */
 
 /* Returns the code to write, in the arena: the library's own call if it has one
- * ("model.gradient_checkpointing_enable()"), otherwise torch.utils.checkpoint around the module of
- * the site. */
+ * ("model.gradient_checkpointing_enable()"), otherwise torch.utils.checkpoint around the layers
+ * that repeat, or around a module that holds most of the activations. Without such layers or module
+ * it is no function that recomputes: around the whole model, backward needs as much as before.
+ * `modules` is NULL if they were not examined. */
 const char *mt_checkpoint_advice(struct mt_arena *arena, const struct mt_symbols *symbols,
-                                 struct mt_site site);
+                                 struct mt_site site, const struct mt_modules *modules);
 
 /* Buffers that each step replaces by a longer one, x = torch.cat([x, new]). The evidence is a line
  * of the program whose blocks outlive their step and end in the next step, which leaves more bytes

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "finding.h"
+#include "process_memory.h"
 #include "report.h"
 #include "report_query.h"
 #include "status.h"
@@ -72,9 +73,8 @@ const char *mt_nothing_found(struct mt_arena *arena, const struct mt_report *rep
     return mt_arena_printf(arena, "%s, no request was refused, and %s%s", unused, growth, unknown);
 }
 
-/* Every finding, in the order in which they run. */
+/* Every finding, in the order in which they run. The last one names the best of the others. */
 #define FINDINGS(ROW)                                                                              \
-    ROW(out_of_memory)                                                                             \
     ROW(growth)                                                                                    \
     ROW(kept_values)                                                                               \
     ROW(better_settings)                                                                           \
@@ -96,7 +96,8 @@ const char *mt_nothing_found(struct mt_arena *arena, const struct mt_report *rep
     ROW(earlier_results)                                                                           \
     ROW(attention_matrices)                                                                        \
     ROW(waiting_frees)                                                                             \
-    ROW(cached_memory)
+    ROW(cached_memory)                                                                             \
+    ROW(out_of_memory)
 
 #define DECLARE(name)  extern const struct mt_finding_ops mt_finding_##name;
 #define POINT_TO(name) &mt_finding_##name,
@@ -109,41 +110,25 @@ static const struct mt_finding_ops *const findings[] = {FINDINGS(POINT_TO)};
 /* Their names in the log of the passes. */
 static const char *const names[] = {FINDINGS(NAME)};
 
-/* "error": ends the run if it continues; "warning": memory can be saved; "info": where memory
- * is. */
-static int rank_of(const struct mt_finding *finding)
+/* Bits of findings are handed out in the order of the table. */
+static void take_marks(struct mt_device_report *device, const struct mt_finding_search *search)
 {
-    static const char *const severities[] = {"error", "warning", "info"};
-    size_t i = 0;
+    uint32_t used = 0;
 
-    while (i < MT_ARRAY_LEN(severities) && strcmp(finding->severity, severities[i]) != 0)
-        i++;
-    return (int)i;
-}
-
-/* The cause of the run's end comes before causes that would have ended it later. Among equals: the
- * reduction of the device's need or, if no replay shows that, the bytes of the finding. */
-static int by_worth(const void *a, const void *b)
-{
-    const struct mt_finding *x = a, *y = b;
-    const uint64_t x_bytes = x->has_saving ? x->saved_need_bytes : x->bytes;
-    const uint64_t y_bytes = y->has_saving ? y->saved_need_bytes : y->bytes;
-    const bool x_died = strcmp(x->id, "out-of-memory") == 0;
-    const bool y_died = strcmp(y->id, "out-of-memory") == 0;
-
-    if (x_died != y_died)
-        return x_died ? -1 : 1;
-    if (rank_of(x) != rank_of(y))
-        return rank_of(x) - rank_of(y);
-    if (x_bytes != y_bytes)
-        return x_bytes > y_bytes ? -1 : 1;
-    return strcmp(x->title, y->title);
+    for (uint32_t i = 0; i < device->finding_count; i++)
+        used += device->findings[i].mark != 0;
+    if (!search->has_marked || !search->count || used == MT_FINDINGS_MARKED)
+        return;
+    device->findings[device->finding_count].mark = 1u << used;
+    for (uint32_t i = 0; i < device->instants[0].holding_count; i++)
+        device->marks[i] |= search->marked[i] ? 1u << used : 0;
 }
 
 static void add(struct mt_device_report *device, const struct mt_finding_search *search)
 {
     memcpy(device->findings + device->finding_count, search->found,
            search->count * sizeof *search->found);
+    take_marks(device, search);
     device->finding_count += search->count;
     if (search->growth.judged)
         device->growth = search->growth;
@@ -176,38 +161,50 @@ void mt_findings_begin(struct mt_analysis *analysis)
 static enum mt_status look_at(struct mt_analysis *analysis, struct mt_finding_marks *marks,
                               struct mt_device_report *device)
 {
+    struct mt_arena *arena = &analysis->report->arena;
+    const size_t holdings = device->instant_count ? device->instants[0].holding_count : 0;
+    bool *marked = mt_memory_zeroed(holdings + 1, sizeof *marked);
     enum mt_status status = MT_OK;
     size_t i;
 
     device->findings =
-        mt_arena_array(&analysis->report->arena, MT_ARRAY_LEN(findings) * MT_FINDINGS_MAX,
-                       sizeof *device->findings);
+        mt_arena_array(arena, MT_ARRAY_LEN(findings) * MT_FINDINGS_MAX, sizeof *device->findings);
+    device->marks = mt_arena_array(arena, holdings + 1, sizeof *device->marks);
     for (i = 0; status == MT_OK && i < MT_ARRAY_LEN(findings); i++) {
         struct mt_finding_search search = search_of(analysis, device);
         uint32_t outer = mt_readings_enter(&analysis->readings, names[i]);
 
         search.marks = marks;
+        search.marked = marked;
         status = findings[i]->find(&search);
         mt_readings_leave(&analysis->readings, outer);
         if (status == MT_OK)
             add(device, &search);
+        if (search.has_marked)
+            memset(marked, 0, holdings * sizeof *marked);
     }
+    free(marked);
     if (status == MT_OK && !device->finding_count && !device->ooms && !analysis->report->what_if &&
         !analysis->report->is_driver_level)
-        device->no_finding = mt_nothing_found(&analysis->report->arena, analysis->report, device);
-    if (device->finding_count)
-        qsort(device->findings, device->finding_count, sizeof *device->findings, by_worth);
+        device->no_finding = mt_nothing_found(arena, analysis->report, device);
     return status;
 }
 
 enum mt_status mt_findings_fill(struct mt_analysis *analysis)
 {
+    struct mt_report *report = analysis->report;
     struct mt_finding_marks marks = {0};
     enum mt_status status = MT_OK;
-    uint32_t i;
+    uint32_t i, outer;
 
-    for (i = 0; status == MT_OK && i < analysis->report->device_count; i++)
-        status = look_at(analysis, &marks, &analysis->report->devices[i]);
+    for (i = 0; status == MT_OK && i < report->device_count; i++)
+        status = look_at(analysis, &marks, &report->devices[i]);
+    outer = mt_readings_enter(&analysis->readings, "finding savings");
+    if (status == MT_OK)
+        status = mt_savings_bound(analysis);
+    mt_readings_leave(&analysis->readings, outer);
+    for (i = 0; status == MT_OK && i < report->device_count; i++)
+        mt_findings_rank(&report->arena, &report->devices[i]);
     mt_stack_marks_release(&marks.loss);
     mt_stack_marks_release(&marks.foreach);
     return status;

@@ -67,6 +67,8 @@ static enum mt_status find_first_steps(struct mt_finding_search *search)
     in_setup =
         device->allocated_peak.event < mt_step_begin(search->analysis->report, &device->steps[0]);
     finding.bytes = excess;
+    finding.saving = MT_SAVING_AT_MOST;
+    finding.saves_bytes = excess;
     finding.title = mt_arena_printf(arena, "%s extra is needed only %s: %s, then %s",
                                     mt_format_bytes(n[0], excess),
                                     in_setup ? "before the first step" : "in the first steps",

@@ -129,7 +129,7 @@ static void say_kept_forward(struct mt_finding_search *search, const struct look
                    bytes = look->bytes + look->earlier_bytes;
     const char *label =
         mt_site_text(arena, &search->analysis->source->symbols, look->largest->site);
-    const char *evidence[2];
+    const char *evidence[2], *checkpoint;
     char n[2][MT_UNITS_TEXT];
     struct mt_finding finding = {.id = "kept-forward",
                                  .severity = "info",
@@ -137,12 +137,15 @@ static void say_kept_forward(struct mt_finding_search *search, const struct look
                                  .evidence = evidence,
                                  .evidence_count = look->earlier_bytes ? 2 : 1};
 
+    checkpoint = mt_checkpoint_advice(arena, &search->analysis->source->symbols,
+                                      look->largest->site, search->device->modules);
     finding.advice =
-        trains(search->device)
-            ? "torch.utils.checkpoint around the modules that make them: backward recomputes them"
-            : "if no backward pass follows, call the model under torch.no_grad() or "
-              "torch.inference_mode(), which keep none of them; otherwise torch.utils.checkpoint "
-              "around the modules that make them";
+        trains(search->device) || mt_run_trains(search)
+            ? checkpoint
+            : mt_arena_printf(arena,
+                              "if no backward pass follows, call the model under torch.no_grad() "
+                              "or torch.inference_mode(), which keep none of them; otherwise %s",
+                              checkpoint);
     if (look->earlier_bytes)
         finding.advice = mt_arena_printf(
             arena, "%s; delete results (del out, loss) before the next call", finding.advice);
@@ -205,8 +208,14 @@ static enum mt_status find_kept_forward(struct mt_finding_search *search)
 {
     struct look_kept_forward look = {.count = 0};
 
-    if (keeps_graph(search, &look))
+    if (keeps_graph(search, &look)) {
+        for (uint32_t i = 0; i < search->device->instants[0].holding_count; i++)
+            if (is_kept(&search->device->instants[0].holdings[i]) &&
+                mt_map_get(&look.stacks, search->device->instants[0].holdings[i].stack) !=
+                    MT_MAP_NONE)
+                mt_finding_mark(search, i);
         say_kept_forward(search, &look);
+    }
     mt_map_release(&look.stacks);
     return MT_OK;
 }
@@ -270,6 +279,7 @@ static enum mt_status find_kept_gradients(struct mt_finding_search *search)
     }
     if (!mt_finding_matters(kept, peak) || others > kept)
         return MT_OK;
+    mt_finding_mark_role(search, MT_ROLE_GRADIENTS);
     finding.bytes = kept;
     finding.title = mt_arena_printf(arena,
                                     "%s of gradients (%s of the peak) stays allocated during "
@@ -375,6 +385,8 @@ static void say(struct look *look)
     finding->id = "kept-values";
     finding->severity = "warning";
     finding->bytes = device->allocated_peak.bytes - look->after.allocated_bytes;
+    finding->saving = MT_SAVING_EXACT;
+    finding->saves_bytes = mt_reserved_saving(look->search, &look->after);
     finding->title = mt_arena_printf(
         look->arena, "%s less at the peak if the results of %s are freed before the next step",
         mt_format_bytes(n[0], finding->bytes), label);
@@ -536,6 +548,7 @@ static enum mt_status find_earlier_results(struct mt_finding_search *search)
 
         if (!is_result(report, holding) || !is_earlier(report, peak, holding))
             continue;
+        mt_finding_mark(search, i);
         look.bytes += holding->bytes;
         look.blocks++;
         if (!look.largest)

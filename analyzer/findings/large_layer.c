@@ -122,6 +122,14 @@ static const char *advice_for(const struct mt_finding_search *search, const char
     return mt_framework_text(search, &advice);
 }
 
+/* The last clause of each text is about sharding. */
+static const char *without_sharding(struct mt_arena *arena, const char *text)
+{
+    const char *last = strrchr(text, ';');
+
+    return mt_arena_text(arena, text, last ? (size_t)(last - text) : strlen(text));
+}
+
 static const char *tell_blocks(struct mt_arena *arena, const struct layer *layer)
 {
     const uint64_t *blocks = layer->blocks;
@@ -189,7 +197,13 @@ static enum mt_status find(struct mt_finding_search *search)
         return MT_OK;
     kind = kind_of(&search->analysis->source->symbols, layer.stack);
     finding.bytes = layer.bytes;
+    for (uint32_t i = 0; i < device->instants[0].holding_count; i++)
+        if (each_of(&device->instants[0].holdings[i]) == layer.each_bytes &&
+            is_counted(device->instants[0].holdings[i].role))
+            mt_finding_mark(search, i);
     finding.advice = advice_for(search, kind);
+    if (mt_run_is_sharded(search))
+        finding.advice = without_sharding(arena, finding.advice);
     is_one = layer.blocks[MT_ROLE_PARAMETERS] == 1;
     finding.title =
         mt_arena_printf(arena, "%s (%s) of the peak: the %s and other blocks of %s size, %s each",

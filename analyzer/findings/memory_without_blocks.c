@@ -178,6 +178,8 @@ static void say(struct look *look, const struct line *line, const char *policy, 
     finding->id = "pinned-segments";
     finding->severity = "warning";
     finding->bytes = before - peak_bytes;
+    finding->saving = MT_SAVING_EXACT;
+    finding->saves_bytes = finding->bytes;
     finding->title =
         mt_arena_printf(look->arena, "%s stays reserved because of %s block%s (%s) from %s",
                         mt_format_bytes(n[0], finding->bytes), mt_format_count(n[1], line->blocks),
@@ -292,6 +294,7 @@ static enum mt_status find_cached_now(struct mt_finding_search *search)
         .id = "cached-memory",
         .severity = "info",
         .bytes = then->reserved > then->active ? then->reserved - then->active : 0,
+        .saving = MT_SAVING_AT_MOST,
         .evidence = evidence,
         .evidence_count = 1,
         .advice = "torch.cuda.empty_cache() releases segments that hold no block; expandable "
@@ -301,6 +304,7 @@ static enum mt_status find_cached_now(struct mt_finding_search *search)
     if (!search->analysis->report->has_segments ||
         !mt_finding_matters(finding.bytes, then->reserved))
         return MT_OK;
+    finding.saves_bytes = finding.bytes;
     finding.title = mt_arena_printf(
         arena, "%s of %s reserved was in no block when the snapshot was taken",
         mt_format_bytes(n[0], finding.bytes), mt_format_bytes(n[1], then->reserved));
@@ -322,6 +326,8 @@ static void publish_cached_before(struct mt_finding_search *search, uint64_t lim
         .id = "cached-memory",
         .severity = "warning",
         .bytes = before - peak_bytes,
+        .saving = MT_SAVING_EXACT,
+        .saves_bytes = before - peak_bytes,
         .evidence = evidence,
         .evidence_count = 2,
         .advice = "call torch.cuda.empty_cache() before this part of the program"};

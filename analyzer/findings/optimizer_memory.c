@@ -15,21 +15,32 @@
 
 enum { OPTIMIZER_STATE_MIN_SHARE = 10 }; /* of the peak */
 
+/* PyTorch's depends on the libraries in use. */
 static const struct mt_framework_texts advice = {
     {[MT_FRAMEWORK_UNKNOWN] =
          "an optimizer with less state (Adafactor, Lion, SGD), or shard the state over the devices",
-     [MT_FRAMEWORK_TORCH] =
-         "an optimizer with less state (8-bit Adam of bitsandbytes, Adafactor, SGD), or shard the "
-         "state over the ranks (ZeroRedundancyOptimizer, FSDP)",
      [MT_FRAMEWORK_JAX] = "an optimizer with less state (optax.adafactor, optax.lion, SGD), or "
                           "shard the state over the devices (jax.sharding)",
      [MT_FRAMEWORK_TENSORFLOW] =
          "an optimizer with less state (tf.keras.optimizers.Adafactor, Lion, SGD), or shard the "
          "state over the devices (tf.distribute)"}};
 
-static const struct mt_framework_texts cost = {
-    {[MT_FRAMEWORK_UNKNOWN] = "another optimizer changes the results; sharding adds communication",
-     [MT_FRAMEWORK_TORCH] = "8-bit state changes the numerics; sharding adds communication"}};
+static void advise_less_state(const struct mt_finding_search *search, struct mt_finding *finding)
+{
+    const struct mt_loop_words words = mt_loop_words_of(&search->analysis->source->symbols);
+    const bool is_torch = mt_framework_of(search) == MT_FRAMEWORK_TORCH;
+
+    finding->advice = is_torch ? words.optimizer : mt_framework_text(search, &advice);
+    finding->cost = "another optimizer changes the results";
+    if (!is_torch) {
+        finding->cost = "another optimizer changes the results; sharding adds communication";
+    } else if (!mt_run_is_sharded(search)) {
+        finding->advice = mt_arena_printf(&search->analysis->report->arena,
+                                          "%s, or shard the state over the ranks (%s)",
+                                          words.optimizer, words.shard);
+        finding->cost = "8-bit state changes the numerics; sharding adds communication";
+    }
+}
 
 static enum mt_status find_optimizer_state(struct mt_finding_search *search)
 {
@@ -44,9 +55,7 @@ static enum mt_status find_optimizer_state(struct mt_finding_search *search)
                                  .severity = "info",
                                  .bytes = bytes,
                                  .evidence = evidence,
-                                 .evidence_count = 1,
-                                 .advice = mt_framework_text(search, &advice),
-                                 .cost = mt_framework_text(search, &cost)};
+                                 .evidence_count = 1};
 
     if (!mt_finding_matters(bytes, peak) || bytes < peak / OPTIMIZER_STATE_MIN_SHARE)
         return MT_OK;
@@ -54,6 +63,8 @@ static enum mt_status find_optimizer_state(struct mt_finding_search *search)
         mt_arena_printf(arena, "%s (%s) of the peak: optimizer state", mt_format_bytes(n[0], bytes),
                         mt_format_percent(n[1], (double)bytes / (double)peak));
     evidence[0] = mt_arena_printf(arena, "parameters: %s", mt_format_bytes(n[0], parameters));
+    advise_less_state(search, &finding);
+    mt_finding_mark_role(search, MT_ROLE_OPTIMIZER_STATE);
     mt_finding_publish(search, &finding);
     return MT_OK;
 }
@@ -229,10 +240,17 @@ static void say_idle_state(struct look_idle_state *look)
         .id = "idle-state",
         .severity = "info",
         .bytes = device->allocated_peak.bytes - look->after.allocated_bytes,
+        .saving = MT_SAVING_ESTIMATED,
+        .saves_bytes = mt_reserved_saving(look->search, &look->after),
         .evidence = evidence,
         .evidence_count = 4,
-        .advice = "keep it in host memory and copy it to the device for the step, if there is time "
-                  "for the transfer (ZeRO-Offload, FSDP's CPUOffload, a paged optimizer)"};
+        .advice = mt_run_is_sharded(look->search)
+                      ? "keep it in host memory and copy it to the device for the step, if there "
+                        "is time for the transfer (CPU offload of the library that shards it, or a "
+                        "paged optimizer)"
+                      : "keep it in host memory and copy it to the device for the step, if there "
+                        "is time for the transfer (ZeRO-Offload, FSDP's CPUOffload, a paged "
+                        "optimizer)"};
 
     finding.title = mt_arena_printf(look->arena,
                                     "%s less at the peak if the optimizer state is on the device "
@@ -340,6 +358,7 @@ static void look_at_peak(struct look_foreach_peak *look)
 
         if (holding->role != MT_ROLE_TEMPORARIES || !mt_stack_mark(look->foreach, holding->stack))
             continue;
+        mt_finding_mark(look->search, i);
         stack = holding->stack;
         look->bytes += holding->bytes;
         look->blocks += holding->blocks;
@@ -543,13 +562,16 @@ static void say_foreach_peak(struct look_foreach_peak *look)
                             : look->bytes,
         .evidence = evidence,
         .evidence_count = 1,
-        .advice = !is_fused(look)
-                      ? "pass foreach=False to the optimizer: it updates one parameter at a time"
-                  : by_loop || !by_fused ? "pass fused=True or foreach=False to the optimizer: no "
-                                           "temporaries of all parameters at once"
-                                         : "pass fused=True to the optimizer: no temporaries "
-                                           "(foreach=False has those of the largest parameter)"};
+        .advice = is_fused(look)
+                      ? "pass fused=True to the optimizer: it has no temporaries (foreach=False "
+                        "has those of one parameter at a time)"
+                      : "pass foreach=False to the optimizer: it updates one parameter at a time"};
 
+    if (by_loop || by_fused) {
+        finding.saving = MT_SAVING_AT_LEAST;
+        finding.saves_bytes =
+            mt_reserved_saving(look->search, by_loop ? &look->loop : &look->nothing);
+    }
     evidence[0] = tell_peak(look);
     if (look->loop.known)
         evidence[finding.evidence_count++] = tell_replay(
@@ -562,10 +584,10 @@ static void say_foreach_peak(struct look_foreach_peak *look)
             tell_replay(look, &look->nothing, "one temporary at a time (fused=True has none)");
     finding.title =
         by_loop || by_fused
-            ? mt_arena_printf(arena, "At least %s less at the peak %s",
-                              mt_format_bytes(n[0], finding.bytes),
-                              by_loop ? "if the optimizer updates one parameter at a time"
-                                      : "if the optimizer step is fused and has no temporaries")
+            ? mt_arena_printf(
+                  arena, "At least %s less at the peak %s", mt_format_bytes(n[0], finding.bytes),
+                  is_fused(look) ? "if the optimizer step is fused and has no temporaries"
+                                 : "if the optimizer updates one parameter at a time")
             : mt_arena_printf(
                   arena,
                   "%s of the peak: temporaries of the optimizer step, for all parameters at once",

@@ -139,6 +139,8 @@ static void say(struct mt_finding_search *search, const struct waiting_line *lin
         .id = "waiting-for-stream",
         .severity = "warning",
         .bytes = peak->then.active - peak->then.allocated,
+        .saving = MT_SAVING_AT_MOST,
+        .saves_bytes = peak->then.active - peak->then.allocated,
         .evidence = evidence,
         .evidence_count = 1,
         .advice = "let the stream that frees them wait for the one that uses them "

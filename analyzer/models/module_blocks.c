@@ -23,6 +23,7 @@ struct group {
     uint32_t first;    /* number of the first layer */
     bool is_ambiguous; /* another one has the same name */
     const char *name;  /* as shown */
+    uint64_t activation_bytes;
 };
 
 struct table {
@@ -323,6 +324,23 @@ static void of_call(struct table *table, struct mt_forward_position place, struc
     *key = *path ? (struct row_key){MT_MODULE_OTHER, path, MT_NO_LAYER, 0} : unknown();
 }
 
+/* For the repeated function that the call was in. */
+static void count_activations(struct table *table, const struct mt_module_block *block)
+{
+    const struct mt_module_call call = mt_forward_logs_call(table->input->logs, block->place);
+    struct row_key key = {.group = MT_MAP_NONE};
+
+    if (table->has_ranges[block->place.log]) {
+        of_range(table, block->place, &key);
+        if (key.kind != MT_MODULE_LAYER)
+            return;
+    } else if (call.body != MT_NO_ID) {
+        key.group = mt_map_get(&table->group_of_body, call.body);
+    }
+    if (key.group < table->group_count)
+        table->names[key.group].activation_bytes += block->block_bytes;
+}
+
 static struct row_key of_outside(const struct table *table, const struct mt_module_block *block)
 {
     const char *path = NULL;
@@ -395,6 +413,8 @@ static void add_block(struct table *table, size_t index)
     row->bytes += block->block_bytes;
     row->requested_bytes += block->requested_bytes;
     row->blocks++;
+    if (block->role == MT_ROLE_ACTIVATIONS && block->place.log != MT_NO_ID)
+        count_activations(table, block);
 }
 
 /* Layers in the order of the model. */
@@ -430,6 +450,31 @@ static void hand_over(struct table *table, struct mt_modules *modules)
     modules->row_count = table->row_count;
 }
 
+static int by_activations(const void *a, const void *b)
+{
+    const struct mt_module_repeat *x = a, *y = b;
+
+    if (x->activation_bytes != y->activation_bytes)
+        return x->activation_bytes > y->activation_bytes ? -1 : 1;
+    return strcmp(x->path, y->path);
+}
+
+static void hand_over_repeats(const struct table *table, struct mt_modules *modules)
+{
+    modules->repeats =
+        mt_arena_array(table->arena, (size_t)table->group_count + 1, sizeof *modules->repeats);
+    for (uint32_t i = 0; i < table->group_count; i++) {
+        const struct group *group = &table->names[i];
+
+        if (group->activation_bytes && table->groups[i].times > 1)
+            modules->repeats[modules->repeat_count++] = (struct mt_module_repeat){
+                mt_arena_text(table->arena, group->name, strlen(group->name)),
+                table->groups[i].times, group->activation_bytes};
+    }
+    if (modules->repeat_count)
+        qsort(modules->repeats, modules->repeat_count, sizeof *modules->repeats, by_activations);
+}
+
 static void make(struct table *table, struct mt_modules *modules)
 {
     find_groups(table);
@@ -439,6 +484,7 @@ static void make(struct table *table, struct mt_modules *modules)
         if (table->input->blocks[i].is_live)
             add_block(table, i);
     hand_over(table, modules);
+    hand_over_repeats(table, modules);
 }
 
 static void release(struct table *table)

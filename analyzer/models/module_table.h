@@ -32,12 +32,21 @@ struct mt_module_row {
     uint64_t bytes, requested_bytes, blocks;
 };
 
+/* A function that one call of the model enters repeatedly, whether or not the parameters repeat. */
+struct mt_module_repeat {
+    const char *path; /* "GPT/Block"; by lines: "train.py:65/train.py:56" */
+    uint32_t times;   /* entries in one call */
+    uint64_t activation_bytes;
+};
+
 struct mt_modules {
     uint64_t event;
     /* Layers in the order of the model; then by kind, and by bytes. */
     struct mt_module_row *rows;
     uint32_t row_count;
-    uint32_t layer_count; /* rows that are layers */
+    uint32_t layer_count;             /* rows that are layers */
+    struct mt_module_repeat *repeats; /* by bytes, largest first; only those that hold some */
+    uint32_t repeat_count;
 };
 
 /* The table of modules as a model of the report, and as the answer to a question.

@@ -215,8 +215,10 @@ void mt_json_findings(struct mt_json *json, const struct mt_device_report *devic
         mt_json_array_end(json);
         mt_json_text(json, "advice", finding->advice);
         mt_json_text(json, "cost", finding->cost);
-        mt_json_u64_or_null(json, "saved_need_bytes", finding->has_saving,
-                            finding->saved_need_bytes);
+        mt_json_text(json, "saving", mt_saving_name(finding->saving));
+        mt_json_u64_or_null(json, "saves_bytes", finding->saving != MT_SAVING_UNKNOWN,
+                            finding->saves_bytes);
+        mt_json_u64(json, "counted_before_bytes", finding->counted_before_bytes);
         mt_json_text(json, "proved_by", finding->proved_by);
     }
 }

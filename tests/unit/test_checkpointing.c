@@ -8,7 +8,8 @@
 static struct mt_symbols symbols;
 static struct mt_arena arena;
 
-static const char *advice_for(const char *function, const char *file)
+static const char *advice_in(const char *function, const char *file,
+                             const struct mt_modules *modules)
 {
     struct mt_site site = {.own = MT_NO_ID};
     uint32_t name, path;
@@ -16,7 +17,12 @@ static const char *advice_for(const char *function, const char *file)
     assert_int_equal(mt_symbols_string(&symbols, function, strlen(function), &name), MT_OK);
     assert_int_equal(mt_symbols_string(&symbols, file, strlen(file), &path), MT_OK);
     assert_int_equal(mt_symbols_frame(&symbols, name, path, 7, &site.frame), MT_OK);
-    return mt_checkpoint_advice(&arena, &symbols, site);
+    return mt_checkpoint_advice(&arena, &symbols, site, modules);
+}
+
+static const char *advice_for(const char *function, const char *file)
+{
+    return advice_in(function, file, NULL);
 }
 
 static void libraries_have_a_switch(void **unused)
@@ -33,22 +39,72 @@ static void libraries_have_a_switch(void **unused)
                            "enable_gradient_checkpointing()"));
 }
 
-static void others_are_named_by_their_module(void **unused)
+/* Adds a frame of the Trainer of transformers to the stacks. */
+static void trainers_have_words_of_their_own(void **unused)
 {
+    static const char llama[] = "/v/transformers/models/llama/modeling_llama.py";
+
     (void)unused;
-    assert_non_null(strstr(advice_for("Net.forward", "/home/me/net.py"), "around Net;"));
-    assert_non_null(strstr(advice_for("forward", "/home/me/net.py"), "around the modules"));
-    assert_non_null(strstr(advice_for(".forward", "/home/me/net.py"), "around the modules"));
-    assert_non_null(
-        strstr(mt_checkpoint_advice(&arena, &symbols, (struct mt_site){MT_NO_ID, MT_NO_ID}),
-               "around the modules"));
+    assert_null(strstr(advice_for("LlamaMLP.forward", llama), "TrainingArguments"));
+    (void)advice_for("train", "/v/transformers/trainer.py");
+    assert_string_equal(advice_for("LlamaMLP.forward", llama),
+                        "gradient_checkpointing=True in TrainingArguments");
+    assert_null(
+        strstr(advice_for("Block.forward", "/v/timm/models/resnet.py"), "TrainingArguments"));
+}
+
+/* A model with a module that holds `rest` bytes, and functions that repeat. */
+static const char *advice_of_model(const char *rest_path, uint64_t rest,
+                                   struct mt_module_repeat *repeats, uint32_t count)
+{
+    struct mt_module_row rows[] = {
+        {.kind = MT_MODULE_OTHER, .path = "Net", .role_bytes[MT_ROLE_ACTIVATIONS] = 40},
+        {.kind = MT_MODULE_OTHER, .path = rest_path, .role_bytes[MT_ROLE_ACTIVATIONS] = rest},
+        {.kind = MT_MODULE_OUTSIDE, .path = "(loss)", .role_bytes[MT_ROLE_ACTIVATIONS] = 9000}};
+    const struct mt_modules modules = {
+        .rows = rows, .row_count = 3, .repeats = repeats, .repeat_count = count};
+
+    return advice_in("Net.forward", "/home/me/net.py", &modules);
+}
+
+static void layers_that_repeat_are_checkpointed(void **unused)
+{
+    struct mt_module_repeat named[] = {{"Net/Block", 12, 60}, {"Net/Other", 4, 10}};
+    struct mt_module_repeat lines[] = {{"net.py:60/net.py:65/net.py:56", 12, 60}};
+    struct mt_module_repeat own[] = {{"net.py:46", 50, 60}};
+
+    (void)unused;
+    assert_non_null(strstr(advice_of_model("Net/Head", 20, named, 2),
+                           "around each of the 12 layers Block; or torch.autograd"));
+    named[1].activation_bytes = 30;
+    assert_non_null(strstr(advice_of_model("Net/Head", 20, named, 2),
+                           "around each of the 12 layers Block and of the 4 layers Other;"));
+    assert_non_null(strstr(advice_of_model("net.py:47", 20, lines, 1),
+                           "around each of the 12 layers called from net.py:65;"));
+    assert_non_null(strstr(advice_of_model("net.py:47", 20, own, 1),
+                           "around each of the 50 turns of the loop at net.py:46;"));
+}
+
+/* Around the whole model, backward needs as much as without. */
+static void the_whole_model_is_not_checkpointed(void **unused)
+{
+    struct mt_module_repeat small[] = {{"Net/Block", 12, 10}};
+
+    (void)unused;
+    assert_null(strstr(advice_for("Net.forward", "/home/me/net.py"), "utils.checkpoint"));
+    assert_null(strstr(advice_of_model("Net/Head", 20, NULL, 0), "utils.checkpoint"));
+    assert_non_null(strstr(advice_of_model("Net/Head", 50, NULL, 0), "around Head;"));
+    assert_non_null(strstr(advice_of_model("Net/Head", 50, small, 1), "around Head;"));
+    assert_null(strstr(advice_of_model("net.py:30/net.py:47", 50, NULL, 0), "utils.checkpoint"));
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(libraries_have_a_switch),
-        cmocka_unit_test(others_are_named_by_their_module),
+        cmocka_unit_test(trainers_have_words_of_their_own),
+        cmocka_unit_test(layers_that_repeat_are_checkpointed),
+        cmocka_unit_test(the_whole_model_is_not_checkpointed),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
 

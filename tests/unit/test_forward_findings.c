@@ -174,7 +174,12 @@ static void training_needs_blocks_that_forward_keeps(void **unused)
 
     (void)unused;
     forward_alone(6, 5);
+    (void)program_stack("net.py:constrain:3");
     assert_non_null(strstr(advice_of_forward(&report), "torch.no_grad()"));
+    program_end(report);
+    forward_alone(6, 5);
+    (void)program_stack("run.py:train_step:3");
+    assert_null(strstr(advice_of_forward(&report), "torch.no_grad()"));
     program_end(report);
     forward_alone(6, 5);
     program.source.source.header.starts_in_middle = true;

@@ -126,8 +126,7 @@ static void memory_of_training(void **unused)
         {"large-layer",
          {"fewer or shorter rows", "sparse=True", "jax.sharding", "tf.nn.sampled_softmax_loss"}},
         {"held-activations",
-         {"gradient checkpointing", "torch.utils.checkpoint", "jax.checkpoint",
-          "tf.recompute_grad"}},
+         {"gradient checkpointing", "save_on_cpu()", "jax.checkpoint", "tf.recompute_grad"}},
         {"optimizer-state",
          {"Adafactor, Lion", "ZeroRedundancyOptimizer", "optax.adafactor",
           "tf.keras.optimizers.Adafactor"}},
@@ -141,12 +140,48 @@ static void memory_of_training(void **unused)
         }
 }
 
+/* A run that shards its state needs no advice to shard it. */
+static void shards_are_not_sharded_again(void **unused)
+{
+    static const char *const files[] = {"torch/distributed/fsdp/_fully_shard/_fsdp_collectives.py",
+                                        "deepspeed/runtime/engine.py",
+                                        "torch/distributed/optim/zero_redundancy_optimizer.py"};
+
+    (void)unused;
+    for (size_t i = 0; i < MT_ARRAY_LEN(files); i++) {
+        struct mt_report *report;
+        char line[128];
+
+        train(TORCH);
+        snprintf(line, sizeof line, "%s:f:3", files[i]);
+        (void)program_stack(line);
+        report = program_report();
+        assert_non_null(finding_of(report, "optimizer-state"));
+        assert_null(strstr(finding_of(report, "optimizer-state")->advice, "shard"));
+        assert_null(strstr(finding_of(report, "large-layer")->advice, "shard"));
+        program_end(report);
+    }
+}
+
+static void a_trainer_has_options(void **unused)
+{
+    struct mt_report *report;
+
+    (void)unused;
+    train(TORCH);
+    (void)program_stack("/v/transformers/trainer.py:train:3");
+    report = program_report();
+    assert_non_null(strstr(finding_of(report, "optimizer-state")->advice,
+                           "optim=\"adamw_bnb_8bit\" or optim=\"adafactor\" in TrainingArguments"));
+    program_end(report);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(cached_memory),
-        cmocka_unit_test(an_array_that_becomes_longer),
-        cmocka_unit_test(memory_of_training),
+        cmocka_unit_test(cached_memory),         cmocka_unit_test(an_array_that_becomes_longer),
+        cmocka_unit_test(memory_of_training),    cmocka_unit_test(shards_are_not_sharded_again),
+        cmocka_unit_test(a_trainer_has_options),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,9 +1,9 @@
-/* What a device must have under a setting that a finding advises, for a recording that begins with
- * reserved memory: memtrace never claims less. */
+/* What findings save. What a device must have under a setting, for a recording that begins with
+ * reserved memory: memtrace never claims less. What a change without a replay saves: at most what
+ * stays below the next level, and each byte once. */
 #include "cmocka_all.h"
 
-#include "step_program.h"
-#include "util.h"
+#include "finding_program.h"
 
 enum { PAIRS = 5, BLOCK_MIB = 9, WIDE_MIB = 14, SEGMENT_MIB = 20, OTHER_STREAM = 7 };
 
@@ -87,8 +87,8 @@ static void a_setting_saves_as_much_as_in_the_replays(void **unused)
     (void)unused;
     assert_non_null(finding);
     assert_int_equal(report->devices[0].need->bytes, 270 * MT_MIB);
-    assert_true(finding->has_saving);
-    assert_int_equal(finding->saved_need_bytes, 90 * MT_MIB);
+    assert_int_equal(finding->saving, MT_SAVING_EXACT);
+    assert_int_equal(finding->saves_bytes, 90 * MT_MIB);
     program_end(report);
 }
 
@@ -101,8 +101,7 @@ static void a_need_bounded_by_the_start_is_not_claimed_of_a_setting(void **unuse
     (void)unused;
     assert_non_null(finding);
     assert_int_equal(report->devices[0].need->bytes, 270 * MT_MIB);
-    assert_false(finding->has_saving);
-    assert_int_equal(finding->saved_need_bytes, 0);
+    assert_int_equal(finding->saves_bytes, finding->bytes); /* of the reserved peak */
     assert_null(strstr(finding->title, "must have"));
     program_end(report);
 }
@@ -137,8 +136,103 @@ static void each_setting_is_searched_once(void **unused)
     assert_true(readings > 1);
     assert_true(readings_of(two, "finding better_settings") < 2 * readings);
     for (uint32_t i = 0; i < 2; i++)
-        assert_int_equal(two->devices[i].findings[0].saved_need_bytes, 90 * MT_MIB);
+        assert_int_equal(two->devices[i].findings[0].saves_bytes, 90 * MT_MIB);
     program_end(two);
+}
+
+/* A block of 200 MiB waits for backward; later, `later` bytes more than the model are allocated. */
+static void one_pass(const char *line, uint64_t later)
+{
+    uint64_t hidden;
+
+    begin();
+    hidden = take_in("forward", line, 200 * MT_MIB);
+    phase_begins("backward");
+    give(take(NULL, 20 * MT_MIB));
+    give(hidden);
+    phase_ends("backward");
+    give(take_in("validate", "eval.py:f:1", later));
+}
+
+static void expect_saving(const char *id, uint64_t bytes)
+{
+    struct mt_report *report = program_report();
+    const struct mt_finding *finding = finding_of(report, id);
+
+    assert_non_null(finding);
+    assert_int_equal(finding->saving, MT_SAVING_AT_MOST);
+    assert_int_equal(finding->saves_bytes, bytes);
+    program_end(report);
+}
+
+static void the_peak_falls_to_the_next_level(void **unused)
+{
+    (void)unused;
+    one_pass("model.py:hidden:9", 10 * MT_MIB);
+    expect_saving("held-activations", 200 * MT_MIB);
+    one_pass("model.py:hidden:9", 150 * MT_MIB); /* 200 of 270 MiB */
+    expect_saving("held-activations", 70 * MT_MIB);
+}
+
+/* Blocks of the same line do not make the next level. */
+static void later_blocks_of_the_change_do_not_count(void **unused)
+{
+    uint64_t hidden;
+
+    (void)unused;
+    one_pass("model.py:hidden:9", 10 * MT_MIB);
+    hidden = take_in("forward", "model.py:hidden:9", 190 * MT_MIB);
+    phase_begins("backward");
+    give(hidden);
+    phase_ends("backward");
+    expect_saving("held-activations", 200 * MT_MIB);
+}
+
+/* The matrices of attention are also activations that wait for backward. */
+static void bytes_of_two_findings_count_once(void **unused)
+{
+    struct mt_report *report;
+    const struct mt_finding *findings;
+
+    (void)unused;
+    one_pass("nn.py:softmax:3 < model.py:attention:9", 10 * MT_MIB);
+    report = program_report();
+    findings = report->devices[0].findings;
+    assert_string_equal(findings[0].id, "held-activations");
+    assert_int_equal(findings[0].counted_before_bytes, 0);
+    assert_string_equal(findings[1].id, "attention-matrices");
+    assert_int_equal(findings[1].counted_before_bytes, 200 * MT_MIB);
+    assert_true(has_evidence(&findings[1], "advice before this one also counts 200 MiB of it"));
+    program_end(report);
+}
+
+/* Activations are larger at the peak, but a later level is near the rest. */
+static void the_larger_saving_comes_first(void **unused)
+{
+    uint64_t hidden;
+    struct mt_report *report;
+
+    (void)unused;
+    begin();
+    for (unsigned i = 0; i < 2; i++) {
+        step_begins(i);
+        hidden = take_in("forward", "model.py:hidden:9", 220 * MT_MIB);
+        phase_begins("backward");
+        give(take(NULL, 20 * MT_MIB));
+        give(hidden);
+        phase_ends("backward");
+        phase_begins("optimizer");
+        if (!i)
+            (void)take("torch/optim/adam.py:_init_group:5", 200 * MT_MIB);
+        phase_ends("optimizer");
+        step_ends(i);
+    }
+    give(take_in("validate", "eval.py:f:1", 150 * MT_MIB));
+    report = program_report();
+    assert_int_equal(finding_of(report, "optimizer-state")->saves_bytes, 200 * MT_MIB);
+    assert_int_equal(finding_of(report, "held-activations")->saves_bytes, 90 * MT_MIB);
+    assert_string_equal(report->devices[0].findings[0].id, "optimizer-state");
+    program_end(report);
 }
 
 int main(void)
@@ -148,6 +242,10 @@ int main(void)
         cmocka_unit_test(a_need_bounded_by_the_start_is_not_claimed_of_a_setting),
         cmocka_unit_test(a_need_bounded_by_the_start_is_not_claimed_of_the_run),
         cmocka_unit_test(each_setting_is_searched_once),
+        cmocka_unit_test(the_peak_falls_to_the_next_level),
+        cmocka_unit_test(later_blocks_of_the_change_do_not_count),
+        cmocka_unit_test(bytes_of_two_findings_count_once),
+        cmocka_unit_test(the_larger_saving_comes_first),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

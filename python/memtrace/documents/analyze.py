@@ -698,7 +698,9 @@ class Finding(Document):
     evidence: tuple[str, ...]
     advice: str
     cost: str | None
-    saved_need_bytes: int | None
+    saving: str | None
+    saves_bytes: int | None
+    counted_before_bytes: int
     proved_by: str | None
     raw: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
@@ -713,7 +715,9 @@ class Finding(Document):
             evidence=many(same, data["evidence"]),
             advice=data["advice"],
             cost=data["cost"],
-            saved_need_bytes=data["saved_need_bytes"],
+            saving=data["saving"],
+            saves_bytes=data["saves_bytes"],
+            counted_before_bytes=data["counted_before_bytes"],
             proved_by=data["proved_by"],
             raw=data,
         )

@@ -1,0 +1,283 @@
+/* What findings without a replay may save: the peak can only fall to the highest level of the
+ * blocks that stay. A finding marks groups of blocks of the allocated peak. One pass over the
+ * events finds, for each finding, the most that is ever allocated without the blocks of these
+ * groups (equal role and stack). */
+#include <stdlib.h>
+#include <string.h>
+
+#include "analysis.h"
+#include "finding.h"
+#include "grow.h"
+#include "map.h"
+#include "process_memory.h"
+#include "units.h"
+#include "util.h"
+
+struct live {
+    uint64_t bytes;
+    uint32_t groups; /* bits: the findings that mark it */
+    uint32_t next_free;
+};
+
+struct level {
+    bool is_wanted;
+    uint32_t mark_count;
+    struct mt_map groups; /* role and stack -> bits of findings */
+    struct mt_map slots;  /* address -> index in `live` */
+    struct live *live;
+    size_t count, capacity;
+    uint32_t free; /* index + 1 of an unused entry; 0 = none */
+    uint64_t now_bytes, most_bytes;
+    uint64_t marked_bytes[MT_FINDINGS_MARKED], rest_bytes[MT_FINDINGS_MARKED];
+};
+
+struct reading {
+    struct mt_analysis *analysis;
+    struct level *levels;              /* one for each device of the report */
+    uint16_t level_of[MT_MAX_DEVICES]; /* index + 1 */
+};
+
+static uint64_t key_of(enum mt_role role, uint32_t stack)
+{
+    return (uint64_t)role << 32 | stack;
+}
+
+static void take_slot(struct level *level, uint32_t *slot)
+{
+    if (level->free) {
+        *slot = level->free - 1;
+        level->free = level->live[*slot].next_free;
+        return;
+    }
+    mt_grow_to(&level->live, &level->capacity, level->count + 1, sizeof *level->live);
+    *slot = (uint32_t)level->count++;
+}
+
+static void end_block(struct level *level, uint64_t addr)
+{
+    const uint32_t slot = mt_map_take(&level->slots, addr);
+    struct live *live;
+
+    if (slot == MT_MAP_NONE)
+        return;
+    live = &level->live[slot];
+    level->now_bytes -= live->bytes;
+    for (uint32_t i = 0; i < level->mark_count; i++)
+        if (live->groups >> i & 1)
+            level->marked_bytes[i] -= live->bytes;
+    live->next_free = level->free;
+    level->free = slot + 1;
+}
+
+static void add_block(struct level *level, uint64_t addr, uint64_t bytes, uint32_t groups)
+{
+    uint32_t slot;
+
+    take_slot(level, &slot);
+    level->live[slot] = (struct live){bytes, groups, 0};
+    mt_map_put(&level->slots, addr, slot);
+    level->now_bytes += bytes;
+    level->most_bytes = mt_max_u64(level->most_bytes, level->now_bytes);
+    for (uint32_t i = 0; i < level->mark_count; i++) {
+        if (groups >> i & 1)
+            level->marked_bytes[i] += bytes;
+        level->rest_bytes[i] =
+            mt_max_u64(level->rest_bytes[i], level->now_bytes - level->marked_bytes[i]);
+    }
+}
+
+static struct level *level_of(struct reading *reading, const struct mt_event *event)
+{
+    const uint32_t index = event->device < MT_MAX_DEVICES ? reading->level_of[event->device] : 0;
+
+    return index ? &reading->levels[index - 1] : NULL;
+}
+
+static enum mt_status on_event(void *context, struct mt_event *event)
+{
+    struct reading *reading = context;
+    struct mt_survey *survey = &reading->analysis->survey;
+    struct level *level = level_of(reading, event);
+    uint64_t bytes;
+    uint32_t groups;
+    uint8_t code;
+
+    if (level && (event->kind == MT_EVENT_FREE_REQUESTED || event->kind == MT_EVENT_FREE_COMPLETED))
+        end_block(level, event->addr);
+    if (event->kind != MT_EVENT_ALLOC || !mt_alloc_log_next(&survey->log, &bytes, &code) || !level)
+        return MT_OK; /* the log has those of every device */
+    if (mt_alloc_log_ends_old(event, bytes))
+        end_block(level, event->addr);
+    if (!bytes)
+        return MT_OK;
+    groups =
+        mt_map_get(&level->groups,
+                   key_of(mt_role_resolve(&survey->roles, code, event->stack, event->size_bytes),
+                          event->stack));
+    add_block(level, event->addr, bytes, groups == MT_MAP_NONE ? 0 : groups);
+    return MT_OK;
+}
+
+static void mark_groups(struct level *level, const struct mt_device_report *device)
+{
+    const struct mt_instant *peak = &device->instants[0];
+
+    for (uint32_t i = 0; i < peak->holding_count; i++) {
+        const uint64_t key = key_of(peak->holdings[i].role, peak->holdings[i].stack);
+        const uint32_t known = mt_map_get(&level->groups, key);
+
+        if (device->marks[i])
+            mt_map_put(&level->groups, key, device->marks[i] | (known == MT_MAP_NONE ? 0 : known));
+    }
+    for (uint32_t i = 0; i < device->finding_count; i++)
+        level->mark_count += device->findings[i].mark != 0;
+    level->is_wanted = true;
+}
+
+/* Returns the bytes that a finding and one of the others count. */
+static uint64_t shared_bytes(const struct mt_device_report *device, uint32_t mark, uint32_t others)
+{
+    uint64_t bytes = 0;
+
+    for (uint32_t i = 0; mark && i < device->instants[0].holding_count; i++)
+        if (device->marks[i] & mark && device->marks[i] & others)
+            bytes += device->instants[0].holdings[i].bytes;
+    return bytes;
+}
+
+static void bound(const struct level *level, struct mt_device_report *device)
+{
+    for (uint32_t i = 0; i < device->finding_count; i++) {
+        struct mt_finding *finding = &device->findings[i];
+
+        if (!finding->mark || finding->saving != MT_SAVING_UNKNOWN)
+            continue;
+        finding->saving = MT_SAVING_AT_MOST;
+        finding->saves_bytes = finding->bytes;
+        for (uint32_t j = 0; j < level->mark_count; j++)
+            if (finding->mark == 1u << j && level->most_bytes == device->allocated_peak.bytes)
+                finding->saves_bytes =
+                    mt_min_u64(finding->bytes, level->most_bytes - level->rest_bytes[j]);
+    }
+}
+
+static bool has_marks(const struct mt_device_report *device)
+{
+    for (uint32_t i = 0; i < device->finding_count; i++)
+        if (device->findings[i].mark && device->findings[i].saving == MT_SAVING_UNKNOWN)
+            return true;
+    return false;
+}
+
+static void release(struct reading *reading)
+{
+    for (uint32_t i = 0; i < reading->analysis->report->device_count; i++) {
+        mt_map_release(&reading->levels[i].groups);
+        mt_map_release(&reading->levels[i].slots);
+        free(reading->levels[i].live);
+    }
+    free(reading->levels);
+}
+
+enum mt_status mt_savings_bound(struct mt_analysis *analysis)
+{
+    struct mt_report *report = analysis->report;
+    struct reading reading = {
+        .analysis = analysis,
+        .levels = mt_memory_zeroed((size_t)report->device_count + 1, sizeof *reading.levels)};
+    enum mt_status status = MT_OK;
+    bool is_wanted = false;
+
+    for (uint32_t i = 0; i < report->device_count; i++) {
+        if (!has_marks(&report->devices[i]) || report->devices[i].device >= MT_MAX_DEVICES)
+            continue;
+        mark_groups(&reading.levels[i], &report->devices[i]);
+        reading.level_of[report->devices[i].device] = (uint16_t)(i + 1);
+        is_wanted = true;
+    }
+    if (is_wanted) {
+        mt_alloc_log_rewind(&analysis->survey.log);
+        status = mt_read_again_events(analysis, &reading, on_event);
+    }
+    for (uint32_t i = 0; status == MT_OK && i < report->device_count; i++)
+        if (reading.levels[i].is_wanted)
+            bound(&reading.levels[i], &report->devices[i]);
+    release(&reading);
+    return status;
+}
+
+static uint64_t new_saving(const struct mt_device_report *device, const struct mt_finding *finding,
+                           uint32_t before)
+{
+    const uint64_t shared = shared_bytes(device, finding->mark, before);
+
+    return finding->saves_bytes - mt_min_u64(finding->saves_bytes, shared);
+}
+
+/* In front: the cause of the run's end; what ends the run if it continues; and replayed savings of
+ * small changes, if the device needs that much less. */
+static int rank_of(const struct mt_device_report *device, const struct mt_finding *finding)
+{
+    if (strcmp(finding->id, "out-of-memory") == 0)
+        return 0;
+    if (strcmp(finding->severity, "error") == 0)
+        return 1;
+    return strcmp(finding->severity, "warning") == 0 && finding->saving != MT_SAVING_AT_MOST &&
+                   mt_finding_matters(finding->saves_bytes, device->reserved_peak.bytes)
+               ? 2
+               : 3;
+}
+
+/* Whether x comes before y: by what it saves in addition to the findings `before`. */
+static bool is_before(const struct mt_device_report *device, const struct mt_finding *x,
+                      const struct mt_finding *y, uint32_t before)
+{
+    const uint64_t x_saves = new_saving(device, x, before), y_saves = new_saving(device, y, before);
+    const bool x_warns = strcmp(x->severity, "warning") == 0,
+               y_warns = strcmp(y->severity, "warning") == 0;
+
+    if (rank_of(device, x) != rank_of(device, y))
+        return rank_of(device, x) < rank_of(device, y);
+    if (x_saves != y_saves)
+        return x_saves > y_saves;
+    if (x_warns != y_warns)
+        return x_warns;
+    if (x->bytes != y->bytes)
+        return x->bytes > y->bytes;
+    return strcmp(x->title, y->title) < 0;
+}
+
+static void tell_shared(struct mt_arena *arena, struct mt_finding *finding)
+{
+    const char **evidence = mt_arena_array(arena, finding->evidence_count + 1u, sizeof *evidence);
+    char bytes[MT_UNITS_TEXT];
+
+    if (finding->evidence_count)
+        memcpy(evidence, finding->evidence, finding->evidence_count * sizeof *evidence);
+    evidence[finding->evidence_count] =
+        mt_arena_printf(arena, "advice before this one also counts %s of it",
+                        mt_format_bytes(bytes, finding->counted_before_bytes));
+    mt_finding_set_evidence(finding, evidence, finding->evidence_count + 1);
+}
+
+void mt_findings_rank(struct mt_arena *arena, struct mt_device_report *device)
+{
+    uint32_t before = 0;
+
+    for (uint32_t i = 0; i < device->finding_count; i++) {
+        struct mt_finding chosen;
+        uint32_t at = i;
+
+        for (uint32_t j = i + 1; j < device->finding_count; j++)
+            if (is_before(device, &device->findings[j], &device->findings[at], before))
+                at = j;
+        chosen = device->findings[at];
+        memmove(device->findings + i + 1, device->findings + i,
+                (at - i) * sizeof *device->findings);
+        chosen.counted_before_bytes = shared_bytes(device, chosen.mark, before);
+        if (chosen.counted_before_bytes)
+            tell_shared(arena, &chosen);
+        device->findings[i] = chosen;
+        before |= chosen.mark;
+    }
+}
