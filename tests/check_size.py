@@ -15,7 +15,7 @@ LIMITS = {
     "options": 195,  # long options of all commands, without --help
     ".c files": 470,  # of the product, like the next three
     ".h files": 365,
-    "lines of C": 176000,
+    "lines of C": 176800,  # findings: savings, CUDA graphs, KV cache, donation
     "% of public functions with one other user": 53,  # .c files that name the function
     "words of documents": 75000,  # README.md, CONTRIBUTING.md, SECURITY.md, docs/**/*.md
 }

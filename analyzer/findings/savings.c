@@ -214,11 +214,11 @@ static uint64_t new_saving(const struct mt_device_report *device, const struct m
     return finding->saves_bytes - mt_min_u64(finding->saves_bytes, shared);
 }
 
-/* In front: the cause of the run's end; what ends the run if it continues; and replayed savings of
- * small changes, if the device needs that much less. */
+/* In front: the cause of the run's end, or the answer about a cache; what ends the run if it
+ * continues; and replayed savings of small changes, if the device needs that much less. */
 static int rank_of(const struct mt_device_report *device, const struct mt_finding *finding)
 {
-    if (strcmp(finding->id, "out-of-memory") == 0)
+    if (strcmp(finding->id, "out-of-memory") == 0 || strcmp(finding->id, "kv-cache") == 0)
         return 0;
     if (strcmp(finding->severity, "error") == 0)
         return 1;

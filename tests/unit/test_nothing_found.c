@@ -1,8 +1,10 @@
-/* Explains why there is no finding: what was checked, and what could not be. */
+/* Explains why there is no finding: what was checked, and what could not be. Findings of parts of
+ * the report: pools, and the whole device. */
 #include "cmocka_all.h"
 
 #include <string.h>
 
+#include "analysis.h"
 #include "finding.h"
 #include "trend.h"
 #include "util.h"
@@ -82,6 +84,82 @@ static void without_a_history_requests_are_not_mentioned(void **unused)
            "the peak is unknown");
 }
 
+/* The only finding about the device, of the kind `ops`; NULL: none. */
+static const struct mt_finding *found_by(const struct mt_finding_ops *ops, const char *file)
+{
+    static struct mt_source source;
+    static struct mt_analysis analysis;
+    static struct mt_finding_search search;
+    uint32_t name, frame;
+
+    memset(&source, 0, sizeof source);
+    assert_int_equal(mt_symbols_init(&source.symbols), MT_OK);
+    assert_int_equal(mt_symbols_string(&source.symbols, file, strlen(file), &name), MT_OK);
+    assert_int_equal(mt_symbols_frame(&source.symbols, name, name, 7, &frame), MT_OK);
+    analysis = (struct mt_analysis){.source = &source, .report = &report};
+    search = (struct mt_finding_search){.analysis = &analysis, .device = &device};
+    assert_int_equal(ops->find(&search), MT_OK);
+    mt_symbols_release(&source.symbols);
+    return search.count ? &search.found[0] : NULL;
+}
+
+extern const struct mt_finding_ops mt_finding_graph_pools, mt_finding_kv_cache;
+
+static void pools_of_graphs_are_found(void **unused)
+{
+    static const char trees[] = "torch/_inductor/cudagraph_trees.py",
+                      graphs[] = "torch/cuda/graphs.py";
+    struct mt_pool_use pools[] = {
+        {.reserved_bytes = 300 * MT_MIB},
+        {.id = {0, 1}, .reserved_bytes = 100 * MT_MIB, .allocated_bytes = 60 * MT_MIB}};
+    const struct mt_finding *finding;
+
+    (void)unused;
+    device.reserved_peak.bytes = 400 * MT_MIB;
+    device.pools = pools;
+    device.pool_count = 2;
+    finding = found_by(&mt_finding_graph_pools, trees);
+    assert_string_equal(finding->title,
+                        "CUDA graphs hold 100 MiB (25.0% of the reserved peak) in a "
+                        "private pool (mode=\"reduce-overhead\")");
+    assert_int_equal(finding->saves_bytes, 100 * MT_MIB);
+    assert_non_null(found_by(&mt_finding_graph_pools, graphs));
+    assert_null(found_by(&mt_finding_graph_pools, "train.py")); /* of a MemPool */
+    pools[1].id[0] = 1;
+    pools[1].id[1] = 0;
+    assert_non_null(found_by(&mt_finding_graph_pools, "train.py"));
+    pools[1].allocated_bytes = 80 * MT_MIB;
+    assert_null(found_by(&mt_finding_graph_pools, graphs));
+    pools[1].allocated_bytes = 0;
+    device.reserved_peak.bytes = 1100 * MT_MIB;
+    assert_null(found_by(&mt_finding_graph_pools, graphs));
+}
+
+static void a_cache_that_is_most_of_the_memory_has_an_answer(void **unused)
+{
+    struct mt_device_parts parts = {.total_bytes = 200 * MT_MIB,
+                                    .parts[MT_DEVICE_KV_CACHE] = 70 * MT_MIB,
+                                    .context_is_known = true,
+                                    .spare_bytes = 80 * MT_MIB};
+    const struct mt_finding *finding;
+
+    (void)unused;
+    device.peak_role_bytes[MT_ROLE_KV_CACHE] = 70 * MT_MIB;
+    assert_null(found_by(&mt_finding_kv_cache, "run.py"));
+    device.device_parts = &parts;
+    finding = found_by(&mt_finding_kv_cache, "run.py");
+    assert_string_equal(
+        finding->title,
+        "These requests leave room for a KV cache of 150 MiB, 80.0 MiB more than it "
+        "has, if no other process uses the device");
+    assert_non_null(strstr(finding->advice, "give the cache more blocks"));
+    parts.spare_bytes = 1 * MT_MIB;
+    finding = found_by(&mt_finding_kv_cache, "run.py");
+    assert_non_null(strstr(finding->advice, "keep it in FP8"));
+    device.allocated_peak.bytes = 150 * MT_MIB;
+    assert_null(found_by(&mt_finding_kv_cache, "run.py"));
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -90,6 +168,8 @@ int main(void)
         TEST(checked_growth_is_reported),
         TEST(unchecked_growth_has_a_reason),
         TEST(without_a_history_requests_are_not_mentioned),
+        TEST(pools_of_graphs_are_found),
+        TEST(a_cache_that_is_most_of_the_memory_has_an_answer),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
