@@ -13,11 +13,11 @@ from check_manual import SUBCOMMANDS
 # Before you raise a limit, search for what can go. Give the reason in the same commit.
 LIMITS = {
     "options": 195,  # long options of all commands, without --help
-    ".c files": 470,  # of the product, like the next three
+    ".c files": 480,  # of the product, like the next three; oom needs three
     ".h files": 365,
-    "lines of C": 176800,  # findings: savings, CUDA graphs, KV cache, donation
+    "lines of C": 178500,  # findings: savings, graphs, KV cache, donation; the first screen, oom
     "% of public functions with one other user": 53,  # .c files that name the function
-    "words of documents": 75000,  # README.md, CONTRIBUTING.md, SECURITY.md, docs/**/*.md
+    "words of documents": 75500,  # README.md, CONTRIBUTING.md, SECURITY.md, docs/**/*.md
 }
 MAX_FILES = 45  # in one folder
 # Folders that have more, and how many. The same rule applies; a subfolder is often the answer.
@@ -31,7 +31,7 @@ LARGE_FOLDERS = {
     "tests/golden": 720,
     "tests/inject": 54,
     "tests/property": 53,
-    "tests/unit": 159,
+    "tests/unit": 161,
 }
 SLACK = 0.05  # a figure is at least 95% of its limit
 
