@@ -1,32 +1,88 @@
 #!/usr/bin/env python3
-"""check_text.py PROGRAM FIXTURES: what analyze prints of each fixture has at most 25 lines of at most 100 columns."""
+"""check_text.py PROGRAM FIXTURES: what analyze prints of each fixture has at most 25 lines of at most 100 columns, and the
+same quantity has the same value in the text, in JSON, in fit, and (for a few) in Markdown and on the page."""
+import json
 import pathlib
+import re
 import sys
+import tempfile
 
 from support.program import fast_program, output
 
-MAX_LINES, MAX_COLUMNS = 25, 100
+MAX_LINES, MAX_COLUMNS, DOCUMENTS = 25, 100, 6
 PASTED = "Check: "  # a command stays in one line
 
 
-def analyze(program, path, *options):
-    return output(program, "analyze", "-q", path, *options, text=True).splitlines()
+def words_of(count):
+    """A number of bytes as the program prints it."""
+    units, value = ["B", "KiB", "MiB", "GiB", "TiB"], count
+    while value >= 999.5 and len(units) > 1 or count >= 1000 and units[0] == "B":
+        value, units = value / 1024, units[1:]
+    if units[0] == "B":
+        return f"{count} B"
+    decimals = 2 if value < 9.995 else 1 if value < 99.95 else 0
+    return f"{int(value * 10**decimals + 0.5) / 10**decimals:.{decimals}f} {units[0]}"
 
 
-def faults(program, path):
-    lines = analyze(program, path)
+def layout(name, lines):
     if len(lines) > MAX_LINES:
-        yield f"{path.name}: {len(lines)} lines"
+        yield f"{name}: {len(lines)} lines"
     for line in lines:
         if len(line) > MAX_COLUMNS and not line.lstrip().startswith(PASTED):
-            yield f"{path.name}: {len(line)} columns: {line}"
+            yield f"{name}: {len(line)} columns: {line}"
+
+
+def fullest(devices):
+    return max(devices, key=lambda d: (any(oom["fatal"] for oom in d["ooms"]), d["summary"]["reserved_peak"]["bytes"],
+                                       d["summary"]["allocated_peak"]["bytes"], -d["device"]))
+
+
+def values(program, path, text):
+    """Of the device that the first screen is about."""
+    devices = json.loads(output(program, "analyze", "-q", "--json", path))["devices"]
+    device = fullest(devices) if devices else None
+    if not device or not device["card"]:
+        return
+    card, peak = device["card"], device["summary"]["allocated_peak"]["bytes"]
+    if card["bytes"] != card["allocator_bytes"] + card["libraries_bytes"] + card["cuda_bytes"]:
+        yield f"{path.name}: {card} does not add up"
+    said = re.search(r"^Card +(?:about|at least) ([\d.]+ \w+) = ", text, re.M)
+    if said and said[1] != words_of(card["bytes"]):
+        yield f"{path.name}: the text says {said[1]}, JSON {words_of(card['bytes'])}"
+    said = re.search(r"^Peak +([\d.]+ \w+) allocated", text, re.M)
+    if said and said[1] != words_of(peak):
+        yield f"{path.name}: the text says a peak of {said[1]}, JSON {words_of(peak)}"
+    if device["need"]:
+        fits = json.loads(output(program, "fit", "-q", "--json", "--no-cards", path))["policies"]
+        limit = next(fit["fit_bytes"] for fit in fits if fit["device"] == device["device"])
+        if limit != device["need"]["limit_bytes"] or \
+           card["allocator_bytes"] != limit + device["need"]["above_limit_bytes"]:
+            yield f"{path.name}: fit says {limit}, analyze {device['need']} and {card}"
+
+
+def documents(program, path, text):
+    said = re.search(r"^Card +(?:about|at least) ([\d.]+ \w+) = ", text, re.M)
+    if not said:
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        output(program, "analyze", "-q", path, "-o", f"{folder}/report")
+        report = pathlib.Path(folder, "report")
+        for name in ("summary.md", "report.html"):
+            plain = re.sub(r"<[^>]*>", "", (report / name).read_text())
+            if said[1] not in plain:
+                yield f"{path.name}: {name} does not have {said[1]}"
 
 
 def main(program, fixtures):
     paths = [path for folder in ("captures", "findings", "recorded") for path in sorted((fixtures / folder).glob("*.zst"))
              if path.name.endswith((".pickle.zst", ".trace.zst"))]
     assert paths
-    wrong = [fault for path in paths for fault in faults(program, path)]
+    wrong = []
+    for at, path in enumerate(paths):
+        text = output(program, "analyze", "-q", path, text=True)
+        wrong += [*layout(path.name, text.splitlines()), *values(program, path, text)]
+        if at % (len(paths) // DOCUMENTS) == 0:
+            wrong += documents(program, path, text)
     print("\n".join(wrong) if wrong else f"{len(paths)} reports")
     return bool(wrong)
 
