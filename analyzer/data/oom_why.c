@@ -45,6 +45,8 @@ static enum mt_oom_kind kind_of(const struct mt_device_report *device, const str
 
     if (mt_card_exceeds_all(oom->request_bytes))
         return MT_OOM_IMPOSSIBLE;
+    if (answer && answer->oom == oom && answer->cause == MT_OOM_ADDRESS_SPACE)
+        return MT_OOM_NO_ADDRESSES;
     if (why->waiting_bytes >= oom->request_bytes)
         return MT_OOM_WAITING;
     if (answer && answer->oom == oom && answer->cause == MT_OOM_FRAGMENTATION)

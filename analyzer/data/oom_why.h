@@ -5,13 +5,14 @@
 #include "report.h"
 
 enum mt_oom_kind {
-    MT_OOM_IMPOSSIBLE,  /* no card has as much: the size of the request is wrong */
-    MT_OOM_WAITING,     /* enough memory was freed, but other streams may still use it */
-    MT_OOM_FRAGMENTED,  /* enough reserved memory was unused, but not in one piece */
-    MT_OOM_OWN_LIMIT,   /* the card had enough: the process has a limit of its own */
-    MT_OOM_BY_OTHERS,   /* other processes hold more of the card than is missing */
-    MT_OOM_CARD_FULL,   /* by this process */
-    MT_OOM_CARD_FULL_BY /* by this process or by others: the recording does not tell */
+    MT_OOM_IMPOSSIBLE,   /* no card has as much: the size of the request is wrong */
+    MT_OOM_NO_ADDRESSES, /* the address space ran out, not the memory */
+    MT_OOM_WAITING,      /* enough memory was freed, but other streams may still use it */
+    MT_OOM_FRAGMENTED,   /* enough reserved memory was unused, but not in one piece */
+    MT_OOM_OWN_LIMIT,    /* the card had enough: the process has a limit of its own */
+    MT_OOM_BY_OTHERS,    /* other processes hold more of the card than is missing */
+    MT_OOM_CARD_FULL,    /* by this process */
+    MT_OOM_CARD_FULL_BY  /* by this process or by others: the recording does not tell */
 };
 
 struct mt_oom_why {

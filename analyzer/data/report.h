@@ -232,7 +232,8 @@ struct mt_retry_mark {
 enum mt_oom_cause {
     MT_OOM_DEMAND,        /* too large even if all unused memory were one piece */
     MT_OOM_FRAGMENTATION, /* it would have fit in one piece */
-    MT_OOM_EITHER         /* depends on the value of the limit within its bounds */
+    MT_OOM_EITHER,        /* depends on the value of the limit within its bounds */
+    MT_OOM_ADDRESS_SPACE  /* the driver refused address space, not memory */
 };
 
 /* A setting with which the run could have continued, according to replays. */
@@ -365,6 +366,7 @@ struct mt_pool_use {
 struct mt_driver_failure {
     uint16_t device, heap;
     uint64_t t_ns, event, request_bytes;
+    uint64_t held_bytes; /* live then in the same heap */
     uint32_t stack;
     int32_t phase;
 };
@@ -414,6 +416,10 @@ struct mt_driver_report {
     uint64_t failures_in_all;
     /* The first refused request for device memory after which nothing was granted, or NULL. */
     const struct mt_driver_failure *fatal;
+    /* The first refusal of address space, or NULL: a range of its size was granted before, but none
+     * since, and the framework served no request since. */
+    const struct mt_driver_failure *no_space;
+    uint64_t no_space_oom; /* event of the last OOM after such a refusal; 0 = none */
 };
 
 /* Parts of a device's memory while a model serves: every byte belongs to one part. */

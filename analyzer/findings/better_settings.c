@@ -451,6 +451,27 @@ static void say_candidates(struct mt_finding_search *search)
     mt_finding_publish(search, &finding);
 }
 
+/* Less memory would not have helped. */
+static void say_no_space(struct mt_finding_search *search)
+{
+    struct mt_arena *arena = &search->analysis->report->arena;
+    const struct mt_oom *oom = search->device->oom_answer->oom;
+    const char *evidence[1] = {"the driver refused address space right before the error"};
+    char bytes[MT_UNITS_TEXT];
+    struct mt_finding finding = {.id = "out-of-memory",
+                                 .severity = "error",
+                                 .bytes = oom->request_bytes,
+                                 .evidence = evidence,
+                                 .evidence_count = 1};
+
+    finding.title = mt_arena_printf(arena,
+                                    "%s was requested when the address space ran out, not the "
+                                    "memory",
+                                    mt_format_bytes(bytes, oom->request_bytes));
+    finding.advice = "use fewer streams, or set expandable_segments_reserve (PyTorch 2.15)";
+    mt_finding_publish(search, &finding);
+}
+
 /* Returns the caller of the site, which usually decides the shapes; NULL if there is none. */
 static const char *caller_of(const struct mt_finding_search *search, uint32_t stack)
 {
@@ -501,6 +522,10 @@ static enum mt_status find_out_of_memory(struct mt_finding_search *search)
         return MT_OK;
     if (mt_card_exceeds_all(answer->oom->request_bytes)) {
         say_wrong_size(search);
+        return MT_OK;
+    }
+    if (answer->cause == MT_OOM_ADDRESS_SPACE) {
+        say_no_space(search);
         return MT_OK;
     }
     if (way && way->fit_bytes <= answer->most_limit_bytes) {

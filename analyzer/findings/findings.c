@@ -58,19 +58,29 @@ static const char *unknown_part(struct mt_arena *arena, const struct mt_device_r
                            mt_format_percent(share, (double)unknown / (double)peak));
 }
 
+static const char *refused_part(const struct mt_driver_report *driver)
+{
+    if (!driver || !driver->failures_in_all)
+        return "no request was refused";
+    return driver->failures_in_all == 1 ? "the driver refused a request"
+                                        : "the driver refused requests";
+}
+
 const char *mt_nothing_found(struct mt_arena *arena, const struct mt_report *report,
                              const struct mt_device_report *device)
 {
     const char *unused = unused_part(arena, report, device);
     const char *unknown = unknown_part(arena, device);
     const char *growth = growth_part(arena, report, device);
+    const struct mt_driver_report *driver = mt_driver_of(report, device->device);
 
-    if (!unused || !unknown || !growth)
+    if (!unused || !unknown || !growth || (driver && driver->no_space))
         return NULL;
     if (!device->events ||
         mt_is_one_instant(report, device)) /* then refused requests are also unknown */
         return mt_arena_printf(arena, "%s; the snapshot has no history%s", unused, unknown);
-    return mt_arena_printf(arena, "%s, no request was refused, and %s%s", unused, growth, unknown);
+    return mt_arena_printf(arena, "%s, %s, and %s%s", unused, refused_part(driver), growth,
+                           unknown);
 }
 
 /* Every finding, in the order in which they run. The last one names the best of the others. */

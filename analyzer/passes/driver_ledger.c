@@ -223,6 +223,7 @@ static void classify(struct mt_ledger_heap *heap, const struct mt_symbols *symbo
     heap->is = mt_heap_class_of(name);
     heap->is_virtual = !strcmp(name, "driver:virtual");
     heap->is_mapped = !strcmp(name, "driver:mapped");
+    heap->is_reserved = !strcmp(name, "driver:reserved");
     heap->has_addresses = heap->is_mapped || (heap->is.is_device_memory && !heap->is_virtual &&
                                               strcmp(name, "driver:array") != 0);
 }
@@ -392,12 +393,30 @@ static void mark_range(struct mt_driver_ledger *ledger, struct mt_ledger_device 
     }
 }
 
+/* After a refusal of address space. */
+static void judge_space(struct mt_driver_ledger *ledger, const struct mt_event *event)
+{
+    struct mt_ledger_device *device;
+    uint32_t index;
+
+    if (event->kind != MT_EVENT_ALLOC && event->kind != MT_EVENT_OOM)
+        return;
+    ledger_device_at(ledger, event->device, &index);
+    device = &ledger->devices[index];
+    if (event->kind == MT_EVENT_ALLOC)
+        device->is_out_of_space = false;
+    else if (device->is_out_of_space)
+        device->no_space_oom = event->seq;
+}
+
 static void on_framework(struct mt_driver_ledger *ledger, const struct mt_event *event)
 {
     struct mt_ledger_device *device;
     uint64_t bytes = mt_min_u64(event->size_bytes, LEDGER_MAX_BYTES);
     uint32_t index;
 
+    if (ledger->was_out_of_space)
+        judge_space(ledger, event);
     if (!mt_event_is_segment(event) && (event->kind != MT_EVENT_ALLOC || ledger->has_segments))
         return;
     ledger_device_at(ledger, event->device, &index);
@@ -423,6 +442,9 @@ static void count_block(struct mt_driver_ledger *ledger, const struct mt_ledger_
     struct mt_ledger_heap *heap = &ledger->heaps[block->heap];
     struct mt_ledger_device *device = &ledger->devices[block->device];
 
+    heap->largest_bytes = mt_max_u64(heap->largest_bytes, block->bytes);
+    if (heap->is_reserved && block->bytes >= device->no_space.request_bytes)
+        device->is_out_of_space = false;
     heap->use.allocations++;
     heap->use.live_blocks++;
     heap->use.live_bytes += block->bytes;
@@ -483,6 +505,7 @@ static void on_failure(struct mt_driver_ledger *ledger, uint32_t heap, const str
                                               .t_ns = event->t_ns,
                                               .event = event->seq,
                                               .request_bytes = event->size_bytes,
+                                              .held_bytes = of->use.live_bytes,
                                               .stack = event->stack,
                                               .phase =
                                                   mt_phases_current(ledger->phases, event->thread)};
@@ -491,6 +514,11 @@ static void on_failure(struct mt_driver_ledger *ledger, uint32_t heap, const str
     if (ledger->failure_count < MT_LEDGER_FAILURES)
         ledger->failures[ledger->failure_count] = failure;
     ledger->failure_count++;
+    if (of->is_reserved && !device->is_out_of_space && event->size_bytes <= of->largest_bytes &&
+        event->size_bytes % (2 * MT_MIB) == 0) { /* otherwise the request may be invalid */
+        device->is_out_of_space = ledger->was_out_of_space = true;
+        device->no_space = failure;
+    }
     if (!of->is.is_device_memory || device->was_refused)
         return;
     device->was_refused = true;

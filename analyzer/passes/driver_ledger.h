@@ -40,7 +40,8 @@ struct mt_ledger_heap {
     uint32_t device; /* index */
     struct mt_heap_class is;
     bool has_addresses; /* those of memory that can contain a segment */
-    bool is_virtual, is_mapped;
+    bool is_virtual, is_mapped, is_reserved;
+    uint64_t largest_bytes; /* of a block so far, if is_reserved */
     struct mt_heap_use use; /* the report adds name, what and is_device_memory */
 };
 
@@ -75,6 +76,9 @@ struct mt_ledger_device {
         uint64_t birth_event;
     } * unmapped;
     size_t unmapped_count, unmapped_capacity;
+    bool is_out_of_space; /* see no_space in struct mt_driver_report */
+    struct mt_driver_failure no_space;
+    uint64_t no_space_oom;
     bool was_refused; /* a request for device memory was refused, and none was granted later */
     struct mt_driver_failure refused; /* the first refusal after the last grant */
 };
@@ -85,7 +89,8 @@ struct mt_driver_ledger {
     struct mt_phases *phases;
     uint16_t framework_heap; /* if the trace has one */
     bool has_framework, has_driver, has_segments;
-    struct mt_map slots; /* heap, device and address -> block */
+    bool was_out_of_space; /* a device was */
+    struct mt_map slots;   /* heap, device and address -> block */
     struct mt_ledger_block *blocks;
     size_t block_count, block_capacity;
     uint32_t block_free;

@@ -493,6 +493,19 @@ static void fill_fatal(struct mt_analysis *analysis, struct mt_driver_report *ou
     out->fatal = fatal;
 }
 
+static void fill_no_space(struct mt_analysis *analysis, struct mt_driver_report *out,
+                          const struct mt_ledger_device *device)
+{
+    struct mt_driver_failure *no_space;
+
+    out->no_space_oom = device->no_space_oom;
+    if (!device->is_out_of_space)
+        return;
+    no_space = mt_arena_alloc(&analysis->report->arena, sizeof *no_space);
+    *no_space = device->no_space;
+    out->no_space = no_space;
+}
+
 static void fill_residual(const struct mt_analysis *analysis, struct mt_driver_report *out,
                           const struct mt_ledger_device *device)
 {
@@ -556,6 +569,7 @@ static void fill_device(struct mt_analysis *analysis, struct mt_driver_report *o
     fill_residual(analysis, out, device);
     fill_failures(analysis, out);
     fill_fatal(analysis, out, device);
+    fill_no_space(analysis, out, device);
     fill_outside(analysis, out, device);
 }
 

@@ -242,8 +242,11 @@ static bool would_hold(const struct mt_oom_answer *answer, uint64_t limit_bytes)
     return answer->unused_bytes + growth >= answer->oom->request_bytes;
 }
 
-static enum mt_oom_cause cause_of(const struct mt_oom_answer *answer)
+static enum mt_oom_cause cause_of(const struct mt_oom_answer *answer,
+                                  const struct mt_driver_report *driver)
 {
+    if (driver && driver->no_space_oom && driver->no_space_oom == answer->oom->event)
+        return MT_OOM_ADDRESS_SPACE;
     if (would_hold(answer, answer->least_limit_bytes))
         return MT_OOM_FRAGMENTATION;
     return would_hold(answer, answer->most_limit_bytes) ? MT_OOM_EITHER : MT_OOM_DEMAND;
@@ -318,9 +321,9 @@ static enum mt_status answer_for(struct mt_analysis *analysis, struct mt_device_
     answer->oom = oom;
     answer->unused_bytes = oom->then.reserved - mt_min_u64(oom->then.active, oom->then.reserved);
     bound_limit(device, answer);
-    answer->cause = cause_of(answer);
-    if (mt_card_exceeds_all(oom->request_bytes) || analysis->report->pytorch_difference ||
-        !mt_fit_affordable_orders(analysis->survey.events))
+    answer->cause = cause_of(answer, mt_driver_of(analysis->report, device->device));
+    if (answer->cause == MT_OOM_ADDRESS_SPACE || mt_card_exceeds_all(oom->request_bytes) ||
+        analysis->report->pytorch_difference || !mt_fit_affordable_orders(analysis->survey.events))
         return MT_OK;
     return find_ways(analysis, device);
 }

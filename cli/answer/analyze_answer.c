@@ -134,7 +134,27 @@ static void report_in_red(const struct mt_reporter *reporter, const char *text)
     mt_buf_add_text(reporter->out, reporter->style->reset);
 }
 
-/* Without a framework, nothing retries a refused request, so the program usually ends there. */
+/* The program had enough address space if fewer streams or smaller reservations took it. */
+static void report_no_space(const struct mt_reporter *reporter,
+                            const struct mt_driver_failure *failure)
+{
+    const char *options = reporter->report->options;
+    char held[MT_UNITS_TEXT];
+
+    mt_reporter_line(
+        reporter, 2,
+        mt_reporter_format(
+            reporter,
+            "The address space ran out, not the memory: %s of it was reserved, and a range as "
+            "large was granted before%s",
+            mt_format_bytes(held, failure->held_bytes),
+            options && strstr(options, "expandable_segments:True")
+                ? "; fewer streams or expandable_segments_reserve (PyTorch 2.15) reserve less"
+                : ""));
+}
+
+/* Without a framework, nothing retries a refused request, so the program usually ends there; the
+ * same holds for a refusal of address space. */
 void mt_reporter_refused(const struct mt_reporter *reporter)
 {
     const struct mt_driver_report *driver =
@@ -143,9 +163,9 @@ void mt_reporter_refused(const struct mt_reporter *reporter)
     const char *site = "";
     char wanted[MT_UNITS_TEXT], count[MT_UNITS_TEXT];
 
-    if (!reporter->report->is_driver_level || !driver || !driver->failure_count)
+    if (!driver || (reporter->report->is_driver_level ? !driver->failure_count : !driver->no_space))
         return;
-    failure = &driver->failures[0];
+    failure = driver->no_space ? driver->no_space : &driver->failures[0];
     if (failure->stack != MT_NO_ID)
         site = mt_site_label(reporter->arena, reporter->report->symbols, failure->stack, false);
     report_in_red(reporter,
@@ -159,6 +179,8 @@ void mt_reporter_refused(const struct mt_reporter *reporter)
                           ? ""
                           : mt_reporter_format(reporter, "; %s requests were refused in total",
                                                mt_format_count(count, driver->failures_in_all))));
+    if (driver->no_space)
+        report_no_space(reporter, failure);
 }
 
 /* Appends the number of address orders, and the range of needs if they differ (fit.h). */

@@ -413,6 +413,7 @@ static void add_failures(struct mt_json *json, struct mt_arena *arena,
         mt_json_u64(json, "event", failure->event);
         mt_json_text(json, "heap", mt_heap_name(report->symbols, failure->heap));
         mt_json_u64(json, "request_bytes", failure->request_bytes);
+        mt_json_u64(json, "held_bytes", failure->held_bytes);
         mt_json_text(json, "phase", mt_json_path_of(report, failure->phase));
         mt_json_stack(json, arena, report, failure->stack);
     }

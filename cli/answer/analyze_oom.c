@@ -73,6 +73,8 @@ static void report_shortage(const struct mt_reporter *reporter, const struct mt_
     mt_format_bytes(wanted, oom->request_bytes);
     mt_format_bytes(have, answer->unused_bytes);
     mt_format_bytes(more, growth);
+    if (answer->cause == MT_OOM_ADDRESS_SPACE)
+        return;
     if (answer->cause == MT_OOM_DEMAND)
         mt_reporter_line(
             reporter, 2,
@@ -217,7 +219,8 @@ void mt_json_oom_answer(struct mt_json *json, const struct mt_report *report,
 {
     static const char *const causes[] = {[MT_OOM_DEMAND] = "demand",
                                          [MT_OOM_FRAGMENTATION] = "fragmentation",
-                                         [MT_OOM_EITHER] = "either"};
+                                         [MT_OOM_EITHER] = "either",
+                                         [MT_OOM_ADDRESS_SPACE] = "address_space"};
     const struct mt_oom_answer *answer = device->oom_answer;
 
     if (!answer) {

@@ -122,6 +122,10 @@ static const char *cause(const struct mt_reporter *reporter, const struct mt_oom
 
     switch (why->kind) {
     case MT_OOM_IMPOSSIBLE: return "no card has that much memory: the size itself is wrong";
+    case MT_OOM_NO_ADDRESSES:
+        return "the address space ran out, not the memory: the driver refused a range as large as "
+               "one "
+               "that it had granted";
     case MT_OOM_WAITING:
         return mt_reporter_format(
             reporter, "%s was freed, but waits for another stream (Tensor.record_stream)",
@@ -138,12 +142,14 @@ static const char *cause(const struct mt_reporter *reporter, const struct mt_oom
 static void add_why(const struct mt_reporter *reporter, const struct mt_oom *oom,
                     const struct mt_oom_why *why)
 {
+    const bool has_cap =
+        why->under_own_limit && why->kind != MT_OOM_IMPOSSIBLE && why->kind != MT_OOM_NO_ADDRESSES;
     struct mt_buf line = {0};
 
     mt_buf_add_text(&line, cause(reporter, oom, why));
-    if (why->under_own_limit && why->kind != MT_OOM_OWN_LIMIT && why->kind != MT_OOM_IMPOSSIBLE)
+    if (has_cap && why->kind != MT_OOM_OWN_LIMIT)
         mt_buf_printf(&line, "; %s", own_limit(reporter, oom));
-    if (why->under_own_limit && why->kind != MT_OOM_IMPOSSIBLE)
+    if (has_cap)
         mt_buf_add_text(&line, " (torch.cuda.set_per_process_memory_fraction, or another cap)");
     if (why->times_last_step > 0)
         mt_buf_printf(&line,

@@ -13,7 +13,7 @@
 #define SEGMENT UINT64_C(0x7f0000000000)
 #define OTHER   UINT64_C(0x7e0000000000)
 
-enum { DRIVER, PYTORCH, ASYNC, HOST, VIRTUAL, MAPPED, RUN_EVENTS = 64 };
+enum { DRIVER, PYTORCH, ASYNC, HOST, VIRTUAL, MAPPED, RANGES, RUN_EVENTS = 64 };
 
 struct run {
     struct memory_source source;
@@ -26,8 +26,8 @@ struct run {
 
 static void begin(struct run *run)
 {
-    static const char *const names[] = {"pytorch", "driver:async", "driver:host", "driver:virtual",
-                                        "driver:mapped"};
+    static const char *const names[] = {"pytorch",        "driver:async",  "driver:host",
+                                        "driver:virtual", "driver:mapped", "driver:reserved"};
 
     memset(run, 0, sizeof *run);
     run->stack = MT_NO_ID;

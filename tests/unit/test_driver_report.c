@@ -165,6 +165,61 @@ static void a_failure_is_fatal_if_no_allocation_follows(void **state)
     }
 }
 
+/* A range was granted and a second one refused; `later` follows. */
+static const struct mt_driver_report *run_out_of_space(struct run *run, uint64_t refused_bytes,
+                                                       const struct mt_event *later)
+{
+    begin(run);
+    add(run, RANGES, MT_EVENT_ALLOC, OTHER, 90 * MT_GIB);
+    one_segment(run);
+    add(run, RANGES, MT_EVENT_ALLOC_FAILED, 0, refused_bytes);
+    if (later)
+        add(run, later->heap, later->kind, later->addr, later->size_bytes);
+    analyze(run);
+    return &run->report->drivers[0];
+}
+
+static void address_space_can_run_out(void **state)
+{
+    const struct mt_event oom = {.heap = PYTORCH, .kind = MT_EVENT_OOM, .size_bytes = 30 * MT_MIB};
+    const struct mt_driver_report *driver;
+    struct run run;
+
+    (void)state;
+    driver = run_out_of_space(&run, 90 * MT_GIB, NULL);
+    assert_int_equal(driver->no_space->held_bytes, 90 * MT_GIB);
+    expect_text(&run, "The driver REFUSED 90.0 GiB of address ranges without memory, at");
+    expect_text(&run, "The address space ran out, not the memory: 90.0 GiB of it was reserved");
+    assert_null(run.report->devices[0].no_finding);
+    end(&run);
+    run_out_of_space(&run, 90 * MT_GIB, &oom);
+    assert_int_equal(run.report->devices[0].oom_answer->cause, MT_OOM_ADDRESS_SPACE);
+    assert_int_equal(run.report->devices[0].oom_answer->way_count, 0);
+    expect_text(&run, "30.0 MiB was requested when the address space ran out, not the memory");
+    assert_null(strstr(run.text.data, "a device with more memory"));
+    end(&run);
+}
+
+/* The request may be invalid, or the program went on. */
+static void other_refusals_prove_nothing_about_address_space(void **state)
+{
+    const struct mt_event served[] = {
+        {.heap = PYTORCH, .kind = MT_EVENT_ALLOC, .addr = SEGMENT + MT_GIB, .size_bytes = MT_MIB},
+        {.heap = RANGES, .kind = MT_EVENT_ALLOC, .addr = SEGMENT, .size_bytes = 90 * MT_GIB}};
+    struct run run;
+
+    (void)state;
+    assert_null(run_out_of_space(&run, 91 * MT_GIB, NULL)->no_space);
+    expect_text(&run, "the driver refused a request, and");
+    end(&run);
+    assert_null(run_out_of_space(&run, 90 * MT_GIB - 1, NULL)->no_space);
+    end(&run);
+    for (size_t i = 0; i < MT_ARRAY_LEN(served); i++) {
+        assert_null(run_out_of_space(&run, 90 * MT_GIB, &served[i])->no_space);
+        end(&run);
+    }
+}
+
 /* Mapped memory counts once. It belongs to the framework if its address range does. */
 static void mapped_memory_counts_once(void **state)
 {
@@ -243,6 +298,8 @@ int main(void)
         cmocka_unit_test(samples_without_the_drivers_calls),
         cmocka_unit_test(refusals_and_other_devices),
         cmocka_unit_test(a_failure_is_fatal_if_no_allocation_follows),
+        cmocka_unit_test(address_space_can_run_out),
+        cmocka_unit_test(other_refusals_prove_nothing_about_address_space),
         cmocka_unit_test(mapped_memory_counts_once),
         cmocka_unit_test(programs_without_a_framework),
         cmocka_unit_test(native_stacks_alone),

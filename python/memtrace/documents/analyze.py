@@ -920,6 +920,7 @@ class Failure(Document):
     event: int
     heap: str
     request_bytes: int
+    held_bytes: int
     phase: str | None
     stack: tuple[str, ...]
     stack_omitted: int | None = None
@@ -932,6 +933,7 @@ class Failure(Document):
             event=data["event"],
             heap=data["heap"],
             request_bytes=data["request_bytes"],
+            held_bytes=data["held_bytes"],
             phase=data["phase"],
             stack=many(same, data["stack"]),
             stack_omitted=data.get("stack_omitted"),
