@@ -39,9 +39,13 @@ static void say_cast_weights(struct mt_finding_search *search, uint64_t blocks,
         .bytes = bytes,
         .evidence = evidence,
         .evidence_count = 2,
-        .advice = "convert the weights once (model.to(torch.bfloat16)) if nothing needs them in "
-                  "full precision, as in inference; or torch.autocast(cache_enabled=False), which "
-                  "casts them at each use"};
+        .advice = mt_run_trains(search)
+                      ? "keep the parameters in bfloat16 (model.to(torch.bfloat16)) if training "
+                        "tolerates it; backward needs the copies, so torch.autocast("
+                        "cache_enabled=False) frees them only in checkpointed layers"
+                      : "convert the weights once (model.to(torch.bfloat16)) if nothing needs "
+                        "them in full precision; or torch.autocast(cache_enabled=False), which "
+                        "casts them at each use"};
 
     finding.title = mt_arena_printf(
         arena, "%s (%s) of the peak: half-precision copies of the weights",

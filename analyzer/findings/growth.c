@@ -503,6 +503,107 @@ static enum mt_status look_at(struct look *look)
     return status;
 }
 
+/* Too few steps for `growth`: after each step of training, and at each peak, memory is higher by
+ * the same bytes, and lines leave the same bytes in each step. A step that began before the
+ * recording also has its peak and its end. */
+
+enum { FEW_STEPS_MIN = 3 };
+
+/* By how much memory is higher after each step, if that is the same and peaks rise as much; else
+ * 0. */
+static uint64_t even_rise(const struct look *look, const struct mt_step_use *first)
+{
+    const struct mt_step_use *end = look->steps.list + look->steps.count;
+    const uint64_t rise =
+        first[1].exit.allocated - mt_min_u64(first->exit.allocated, first[1].exit.allocated);
+
+    for (const struct mt_step_use *step = first; step + 1 < end; step++)
+        if (step[1].exit.allocated != step->exit.allocated + rise ||
+            step[1].peak.allocated != step->peak.allocated + rise)
+            return 0;
+    return rise;
+}
+
+/* What each step before the last left of one line; 0: not the same. */
+static uint64_t even_left(const struct look *look, const struct mt_life *lives, uint32_t count)
+{
+    uint64_t bytes = 0, first = 0;
+    uint32_t step = 0, i = 0;
+
+    for (; step < look->end; step++, bytes = 0) {
+        for (; i < count && lives[i].birth_step == step; i++)
+            bytes += lives[i].bytes;
+        if (step && bytes != first)
+            return 0;
+        first = bytes;
+    }
+    return first;
+}
+
+static void say_few(struct look *look, uint64_t rise, const struct mt_life *most,
+                    uint64_t most_bytes, uint32_t steps)
+{
+    const char *evidence[1];
+    char n[2][MT_UNITS_TEXT];
+    const struct mt_finding finding = {
+        .id = "possible-growth",
+        .severity = "info",
+        .bytes = rise,
+        .bytes_per_step = rise,
+        .title = mt_arena_printf(
+            look->arena, "%u recorded steps rise by %s each: looks like a leak, %s of it from %s",
+            steps, mt_format_bytes(n[0], rise), mt_format_bytes(n[1], most_bytes),
+            mt_site_label(look->arena, look->symbols, most->stack, false)),
+        .evidence = evidence,
+        .evidence_count = 1,
+        .advice = mt_arena_printf(
+            look->arena, "record at least %d steps to be sure; if all of them rise: %s",
+            MT_GROWTH_MIN_STEPS, mt_framework_text(look->search, &kept_advice))};
+
+    evidence[0] = "each step leaves the same bytes, which the last step still has; a cache that "
+                  "fills looks the same in so few steps";
+    mt_finding_publish(look->search, &finding);
+}
+
+static void look_at_few(struct look *look)
+{
+    const struct mt_device_report *device = look->search->device;
+    const struct mt_step_use *first = look->steps.list;
+    const struct mt_life *most = NULL;
+    uint64_t rise, most_bytes = 0;
+    uint32_t count = look->steps.count;
+
+    if (first != device->steps && first != device->loop_steps) {
+        first--;
+        count++;
+    }
+    if (count < FEW_STEPS_MIN || look->steps.count < 2 ||
+        !look->search->analysis->report->saw_backward)
+        return;
+    look->end = look->steps.count - 1;
+    rise = even_rise(look, first);
+    if (rise < MIN_BYTES)
+        return;
+    take_left(look);
+    for (uint32_t i = 1, begin = 0; i <= look->left_count; i++) {
+        uint64_t bytes;
+
+        if (i < look->left_count && look->left[i].end_step == look->left[begin].end_step)
+            continue;
+        bytes = look->left[begin].stack == MT_NO_ID
+                    ? 0
+                    : even_left(look, look->left + begin, i - begin);
+        if (bytes > most_bytes) {
+            most_bytes = bytes;
+            most = &look->left[begin];
+        }
+        begin = i;
+    }
+    if (most && most_bytes >= rise / 2)
+        say_few(look, rise, most, most_bytes, count);
+    free(look->left);
+}
+
 static enum mt_status find(struct mt_finding_search *search)
 {
     const struct mt_report *report = search->analysis->report;
@@ -514,13 +615,14 @@ static enum mt_status find(struct mt_finding_search *search)
                         .even = true};
     enum mt_status status;
 
-    if (look.steps.count < MT_GROWTH_MIN_STEPS)
-        return MT_OK;
-    mt_trend_fit(report, device, &look.trend);
-    status = MT_OK;
     mt_finding_lives(search, &look.lives);
     if (look.lives->too_many)
         return MT_OK;
+    if (look.steps.count < MT_GROWTH_MIN_STEPS) {
+        look_at_few(&look);
+        return MT_OK;
+    }
+    mt_trend_fit(report, device, &look.trend);
     choose_steps(&look, look.steps.count);
     search->growth =
         (struct mt_growth){.judged = true, .steps = look.end - look.begin, .stack = MT_NO_ID};

@@ -415,6 +415,52 @@ static void loops_around_one_function(void **unused)
     program_end(report);
 }
 
+/* Steps that leave that many bytes each, in backward of training; NULL line: without backward. */
+static const struct mt_finding *few_steps(const char *line, const uint64_t *bytes, unsigned count,
+                                          struct mt_report **report)
+{
+    program_begin();
+    for (unsigned i = 0; i < count; i++) {
+        uint64_t hidden;
+
+        step_begins(i);
+        phase_begins("forward");
+        hidden = take("model.py:forward:3", 8 * MT_MIB);
+        phase_ends("forward");
+        phase_begins(line ? "backward" : "validate");
+        (void)take(line ? line : "train.py:keep:7", bytes[i]);
+        give(hidden);
+        phase_ends(line ? "backward" : "validate");
+        step_ends(i);
+    }
+    *report = program_report();
+    assert_null(finding_of(*report, "growth"));
+    return finding_of(*report, "possible-growth");
+}
+
+static void few_steps_that_rise_evenly_may_grow(void **unused)
+{
+    static const uint64_t even[] = {2 * MT_MIB, 2 * MT_MIB, 2 * MT_MIB};
+    static const uint64_t uneven[] = {2 * MT_MIB, 2 * MT_MIB, 2 * MT_MIB + 512};
+    static const char line[] = "train.py:keep:7";
+    struct mt_report *report;
+    const struct mt_finding *finding;
+
+    (void)unused;
+    finding = few_steps(line, even, 3, &report);
+    assert_string_equal(finding->title,
+                        "3 recorded steps rise by 2.00 MiB each: looks like a leak, "
+                        "2.00 MiB of it from keep train.py:7");
+    assert_string_equal(finding->severity, "info");
+    program_end(report);
+    assert_null(few_steps(line, even, 2, &report));
+    program_end(report);
+    assert_null(few_steps(line, uneven, 3, &report));
+    program_end(report);
+    assert_null(few_steps(NULL, even, 3, &report)); /* no backward: calls whose results are kept */
+    program_end(report);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -434,6 +480,7 @@ int main(void)
         cmocka_unit_test(blocks_that_replace_most_of_others_are_no_growth),
         cmocka_unit_test(scalars_are_not_reported),
         cmocka_unit_test(few_steps_are_no_evidence),
+        cmocka_unit_test(few_steps_that_rise_evenly_may_grow),
         cmocka_unit_test(growth_is_of_one_loop),
         cmocka_unit_test(loops_around_one_function),
     };
