@@ -1,4 +1,4 @@
-/* Findings about a model that is on the device in two dtypes.
+/* Findings about a model that is on the device twice: in two dtypes, or in two generations.
  *
  * A model that is on the device twice during set-up, in two dtypes: converted to half precision
  * after it was moved there, or loaded there and then copied. If the peak is in set-up, blocks that
@@ -356,3 +356,176 @@ static enum mt_status find(struct mt_finding_search *search)
 }
 
 const struct mt_finding_ops mt_finding_dtype_copies = {.find = find};
+
+/* A step of JAX that returns new parameters and state while its arguments still exist: they are not
+ * donated. At the peak, the blocks of these roles are two generations of equal sizes: all of one
+ * are made before all of the other, and end first. */
+
+enum {
+    MAX_GENERATION = 1 << 16, /* blocks at the peak */
+    SMALL_PARTS = 100         /* that much of the bytes may differ */
+};
+
+struct generations {
+    struct mt_finding_search *search;
+    struct mt_life *blocks; /* alive at the peak, or now */
+    size_t count, capacity;
+    struct mt_map slots; /* address -> live block */
+    size_t pairs;
+};
+
+static void end_generation(struct generations *both, const struct mt_event *event)
+{
+    const uint32_t slot = mt_map_take(&both->slots, event->addr);
+
+    if (slot == MT_MAP_NONE)
+        return;
+    both->blocks[slot].end_event = event->seq;
+    if (event->seq > both->search->device->allocated_peak.event || slot == --both->count)
+        return;
+    both->blocks[slot] = both->blocks[both->count];
+    mt_map_put(&both->slots, both->blocks[slot].addr, slot);
+}
+
+static enum mt_status on_event_of_step(void *context, struct mt_event *event)
+{
+    struct generations *both = context;
+    struct mt_survey *survey = &both->search->analysis->survey;
+    const bool is_here = event->device == both->search->device->device;
+    enum mt_role role;
+    uint64_t bytes;
+    uint8_t code;
+
+    if (is_here &&
+        (event->kind == MT_EVENT_FREE_REQUESTED || event->kind == MT_EVENT_FREE_COMPLETED))
+        end_generation(both, event);
+    if (event->kind != MT_EVENT_ALLOC || !mt_alloc_log_next(&survey->log, &bytes, &code) ||
+        !is_here)
+        return MT_OK; /* the log has those of every device */
+    if (mt_alloc_log_ends_old(event, bytes))
+        end_generation(both, event);
+    role = mt_role_resolve(&survey->roles, code, event->stack, event->size_bytes);
+    if (!bytes || event->seq > both->search->device->allocated_peak.event ||
+        (role != MT_ROLE_PARAMETERS && role != MT_ROLE_OPTIMIZER_STATE))
+        return MT_OK;
+    if (both->count == MAX_GENERATION)
+        return MT_END;
+    mt_grow_to(&both->blocks, &both->capacity, both->count + 1, sizeof *both->blocks);
+    both->blocks[both->count] = mt_life_of_event(event, bytes);
+    both->blocks[both->count].end_event = UINT64_MAX;
+    mt_map_put(&both->slots, event->addr, (uint32_t)both->count++);
+    return MT_OK;
+}
+
+static int by_birth(const void *a, const void *b)
+{
+    const struct mt_life *x = a, *y = b;
+
+    return (x->birth_event > y->birth_event) - (x->birth_event < y->birth_event);
+}
+
+static int by_bytes(const void *a, const void *b)
+{
+    const struct mt_life *x = a, *y = b;
+
+    return x->bytes != y->bytes ? (x->bytes > y->bytes ? -1 : 1) : by_birth(a, b);
+}
+
+/* About half of the bytes, in order of birth. */
+static size_t older_half(const struct generations *both, uint64_t total)
+{
+    uint64_t bytes = 0;
+    size_t i = 0;
+
+    while (i < both->count && bytes + both->blocks[i].bytes / 2 <= total / 2)
+        bytes += both->blocks[i++].bytes;
+    return i;
+}
+
+/* Bytes of the blocks of the older half that have a new one of equal size, if those are nearly all
+ * and end before the new ones; otherwise 0. Scalars may have other lives. */
+static uint64_t generation_of(struct generations *both)
+{
+    uint64_t total = 0, bytes = 0, last_end = 0, first_end = UINT64_MAX;
+    size_t half, i = 0, j;
+
+    for (size_t k = 0; k < both->count; k++)
+        total += both->blocks[k].bytes;
+    if (both->count)
+        qsort(both->blocks, both->count, sizeof *both->blocks, by_birth);
+    half = j = older_half(both, total);
+    if (!half || half == both->count)
+        return 0;
+    qsort(both->blocks, half, sizeof *both->blocks, by_bytes);
+    qsort(both->blocks + half, both->count - half, sizeof *both->blocks, by_bytes);
+    while (i < half && j < both->count) {
+        const struct mt_life *old = &both->blocks[i], *new = &both->blocks[j];
+
+        if (old->bytes == new->bytes) {
+            bytes += old->bytes;
+            both->pairs++;
+            if (old->bytes >= total / SMALL_PARTS) {
+                last_end = mt_max_u64(last_end, old->end_event);
+                first_end = mt_min_u64(first_end, new->end_event);
+            }
+        }
+        i += old->bytes >= new->bytes;
+        j += new->bytes >= old->bytes;
+    }
+    return bytes * 2 >= total - total / SMALL_PARTS && last_end < first_end ? bytes : 0;
+}
+
+static void say_generations(struct mt_finding_search *search, uint64_t bytes,
+                            const struct mt_life *largest, size_t blocks)
+{
+    struct mt_arena *arena = &search->analysis->report->arena;
+    const uint64_t peak = search->device->allocated_peak.bytes;
+    const char *evidence[1];
+    char n[2][MT_UNITS_TEXT];
+    struct mt_finding finding = {
+        .id = "not-donated",
+        .severity = "info",
+        .bytes = bytes,
+        .saving = MT_SAVING_AT_MOST,
+        .saves_bytes = bytes,
+        .evidence = evidence,
+        .evidence_count = 1,
+        .advice = "jax.jit(..., donate_argnums=...) for the arguments that the step replaces "
+                  "(parameters, optimizer state): the new ones take their memory",
+        .cost = "the old arrays cannot be used after the call"};
+
+    finding.title = mt_arena_printf(
+        arena,
+        "%s (%s) of the peak: old parameters and optimizer state, alive while %s makes new ones",
+        mt_format_bytes(n[0], bytes), mt_format_percent(n[1], (double)bytes / (double)peak),
+        mt_site_label(arena, &search->analysis->source->symbols, largest->stack, false));
+    evidence[0] = mt_arena_printf(
+        arena, "%s old blocks, each with a new one of equal size; the old ones end first",
+        mt_format_count(n[0], blocks));
+    mt_finding_mark_role(search, MT_ROLE_PARAMETERS);
+    mt_finding_mark_role(search, MT_ROLE_OPTIMIZER_STATE);
+    mt_finding_publish(search, &finding);
+}
+
+static enum mt_status find_not_donated(struct mt_finding_search *search)
+{
+    const struct mt_device_report *device = search->device;
+    const uint64_t *bytes = device->peak_role_bytes, peak = device->allocated_peak.bytes;
+    struct generations both = {.search = search};
+    enum mt_status status;
+    uint64_t old;
+
+    if (mt_framework_of(search) != MT_FRAMEWORK_JAX || !bytes[MT_ROLE_OPTIMIZER_STATE] ||
+        !mt_finding_matters((bytes[MT_ROLE_PARAMETERS] + bytes[MT_ROLE_OPTIMIZER_STATE]) / 2, peak))
+        return MT_OK;
+    mt_alloc_log_rewind(&search->analysis->survey.log);
+    status = mt_read_again_events(search->analysis, &both, on_event_of_step);
+    old = status == MT_OK && both.count < MAX_GENERATION ? generation_of(&both) : 0;
+    if (mt_finding_matters(old, peak))
+        say_generations(search, old, &both.blocks[0], both.pairs);
+    mt_map_release(&both.slots);
+    free(both.blocks);
+    return status;
+}
+
+const struct mt_finding_ops mt_finding_not_donated = {.find = find_not_donated};

@@ -106,6 +106,7 @@ const char *mt_nothing_found(struct mt_arena *arena, const struct mt_report *rep
     ROW(earlier_results)                                                                           \
     ROW(attention_matrices)                                                                        \
     ROW(waiting_frees)                                                                             \
+    ROW(not_donated)                                                                               \
     ROW(graph_pools)                                                                               \
     ROW(kv_cache)                                                                                  \
     ROW(cached_memory)                                                                             \

@@ -1,7 +1,7 @@
 /* What findings without a replay may save: the peak can only fall to the highest level of the
  * blocks that stay. A finding marks groups of blocks of the allocated peak. One pass over the
  * events finds, for each finding, the most that is ever allocated without the blocks of these
- * groups (equal role and stack). */
+ * groups (equal role and site). */
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,7 +22,7 @@ struct live {
 struct level {
     bool is_wanted;
     uint32_t mark_count;
-    struct mt_map groups; /* role and stack -> bits of findings */
+    struct mt_map groups; /* role and site -> bits of findings */
     struct mt_map slots;  /* address -> index in `live` */
     struct live *live;
     size_t count, capacity;
@@ -37,9 +37,10 @@ struct reading {
     uint16_t level_of[MT_MAX_DEVICES]; /* index + 1 */
 };
 
-static uint64_t key_of(enum mt_role role, uint32_t stack)
+/* By site: stacks with native frames may differ from step to step. */
+static uint64_t key_of(const struct mt_analysis *analysis, enum mt_role role, uint32_t stack)
 {
-    return (uint64_t)role << 32 | stack;
+    return (uint64_t)role << 32 | mt_site_table_site(&analysis->attribution.sites, stack);
 }
 
 static void take_slot(struct level *level, uint32_t *slot)
@@ -112,18 +113,20 @@ static enum mt_status on_event(void *context, struct mt_event *event)
         return MT_OK;
     groups =
         mt_map_get(&level->groups,
-                   key_of(mt_role_resolve(&survey->roles, code, event->stack, event->size_bytes),
+                   key_of(reading->analysis,
+                          mt_role_resolve(&survey->roles, code, event->stack, event->size_bytes),
                           event->stack));
     add_block(level, event->addr, bytes, groups == MT_MAP_NONE ? 0 : groups);
     return MT_OK;
 }
 
-static void mark_groups(struct level *level, const struct mt_device_report *device)
+static void mark_groups(const struct mt_analysis *analysis, struct level *level,
+                        const struct mt_device_report *device)
 {
     const struct mt_instant *peak = &device->instants[0];
 
     for (uint32_t i = 0; i < peak->holding_count; i++) {
-        const uint64_t key = key_of(peak->holdings[i].role, peak->holdings[i].stack);
+        const uint64_t key = key_of(analysis, peak->holdings[i].role, peak->holdings[i].stack);
         const uint32_t known = mt_map_get(&level->groups, key);
 
         if (device->marks[i])
@@ -191,7 +194,7 @@ enum mt_status mt_savings_bound(struct mt_analysis *analysis)
     for (uint32_t i = 0; i < report->device_count; i++) {
         if (!has_marks(&report->devices[i]) || report->devices[i].device >= MT_MAX_DEVICES)
             continue;
-        mark_groups(&reading.levels[i], &report->devices[i]);
+        mark_groups(analysis, &reading.levels[i], &report->devices[i]);
         reading.level_of[report->devices[i].device] = (uint16_t)(i + 1);
         is_wanted = true;
     }

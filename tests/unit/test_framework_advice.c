@@ -176,12 +176,67 @@ static void a_trainer_has_options(void **unused)
     program_end(report);
 }
 
+/* Each step makes new state of 300 MiB, before or after it drops the old. */
+static void renew_state(enum framework framework, bool is_donated, uint64_t first_bytes)
+{
+    const char *line = stacks[framework];
+    uint64_t old[2] = {0}, fresh[2];
+
+    program_of(framework);
+    for (unsigned i = 0; i < 4; i++) {
+        step_begins(i);
+        phase_begins("backward");
+        give(take(line, 20 * MT_MIB));
+        phase_ends("backward");
+        phase_begins("optimizer");
+        if (i && is_donated)
+            give(old[0]), give(old[1]);
+        fresh[0] = take(line, i ? 200 * MT_MIB : first_bytes);
+        fresh[1] = take(line, 100 * MT_MIB);
+        if (i && !is_donated)
+            give(old[0]), give(old[1]);
+        memcpy(old, fresh, sizeof old);
+        phase_ends("optimizer");
+        step_ends(i);
+    }
+}
+
+static bool is_not_donated(enum framework framework, bool is_donated, uint64_t first_bytes)
+{
+    const struct mt_finding *finding;
+    struct mt_report *report;
+    bool is_found;
+
+    renew_state(framework, is_donated, first_bytes);
+    report = program_report();
+    finding = finding_of(report, "not-donated");
+    is_found = finding;
+    if (finding) {
+        assert_int_equal(finding->saves_bytes, 300 * MT_MIB);
+        assert_non_null(strstr(finding->advice, "donate_argnums"));
+    }
+    program_end(report);
+    return is_found;
+}
+
+static void arguments_of_jax_that_are_not_donated(void **unused)
+{
+    (void)unused;
+    assert_true(is_not_donated(JAX, false, 200 * MT_MIB));
+    assert_false(is_not_donated(JAX, true, 200 * MT_MIB));
+    assert_false(is_not_donated(TORCH, false, 200 * MT_MIB));
+    assert_false(is_not_donated(JAX, false, 300 * MT_MIB)); /* the peak has different sizes */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(cached_memory),         cmocka_unit_test(an_array_that_becomes_longer),
-        cmocka_unit_test(memory_of_training),    cmocka_unit_test(shards_are_not_sharded_again),
+        cmocka_unit_test(cached_memory),
+        cmocka_unit_test(an_array_that_becomes_longer),
+        cmocka_unit_test(memory_of_training),
+        cmocka_unit_test(shards_are_not_sharded_again),
         cmocka_unit_test(a_trainer_has_options),
+        cmocka_unit_test(arguments_of_jax_that_are_not_donated),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
