@@ -25,6 +25,7 @@ struct search {
         struct mt_map known;
     } lines, taken_lines;      /* those that belong to other steps */
     bool has_forward, *chosen; /* by loop */
+    uint64_t compared;         /* pairs, by only_repeats */
 };
 
 static bool is_forward(const struct mt_work_interval *interval)
@@ -174,13 +175,16 @@ static bool is_repeated_by(const struct search *search, const struct mt_step_loo
 
 /* Whether all passes of loop `b` are in at least two shorter loops of the same function. If there
  * is one, a turn of `b` may be a request, or `a` a comprehension. */
-static bool only_repeats(const struct search *search, const struct mt_step_loop *b)
+static bool only_repeats(struct search *search, const struct mt_step_loop *b)
 {
     uint32_t loops = 0;
 
     for (size_t j = 0; j < search->count; j++)
         loops += is_repeated_by(search, &search->all[j], b);
-    for (size_t i = 0; loops >= 2 && i < search->lines.count; i++) {
+    if (loops < 2 || search->compared > MAX_PAIRS)
+        return false;
+    search->compared += search->lines.count * search->count;
+    for (size_t i = 0; i < search->lines.count; i++) {
         uint32_t line = search->lines.list[i];
         bool inner = !mt_line_is_in_loop(search->places, line, b->at, b->end);
 
@@ -193,7 +197,7 @@ static bool only_repeats(const struct search *search, const struct mt_step_loop 
         if (!inner)
             return false;
     }
-    return loops >= 2;
+    return true;
 }
 
 /* Outer loops come before those within them. */

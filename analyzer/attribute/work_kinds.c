@@ -9,6 +9,7 @@
 #include "arena.h"
 #include "frame_judge.h"
 #include "grow.h"
+#include "process_memory.h"
 #include "symbols.h"
 #include "util.h"
 #include "work_kinds.h"
@@ -507,23 +508,36 @@ static bool makes_cache(const char *function)
     return is_named(function, verbs_of_caches, MT_ARRAY_LEN(verbs_of_caches), "kv_cache");
 }
 
-enum mt_made mt_stack_makes(const struct mt_symbols *symbols, uint32_t stack)
+static enum mt_made made_by(const char *function)
 {
     static const char *const verbs[] = {"load_",   "init_",  "initialize_", "setup_",   "make_",
                                         "create_", "build_", "alloc_",      "allocate_"};
     static const char *const weights[] = {"weight", "param", "parameter", "model", "state_dict"};
 
-    for (; stack < symbols->stack_count; stack = symbols->stacks[stack].parent) {
-        const uint32_t frame = symbols->stacks[stack].frame;
-        const char *function = mt_symbols_text(symbols, symbols->frames[frame].function);
-
-        if (makes_cache(function) || is_named(function, verbs, MT_ARRAY_LEN(verbs), "cache"))
-            return MT_MAKES_CACHE;
-        for (size_t i = 0; i < MT_ARRAY_LEN(weights); i++)
-            if (is_named(function, verbs, MT_ARRAY_LEN(verbs), weights[i]))
-                return MT_MAKES_WEIGHTS;
-    }
+    if (makes_cache(function) || is_named(function, verbs, MT_ARRAY_LEN(verbs), "cache"))
+        return MT_MAKES_CACHE;
+    for (size_t i = 0; i < MT_ARRAY_LEN(weights); i++)
+        if (is_named(function, verbs, MT_ARRAY_LEN(verbs), weights[i]))
+            return MT_MAKES_WEIGHTS;
     return MT_MAKES_UNKNOWN;
+}
+
+void mt_stack_kinds_judge_names(struct mt_stack_kinds *kinds, const struct mt_symbols *symbols)
+{
+    uint8_t *frames = mt_memory_zeroed((size_t)kinds->frame_count + 1, 1);
+
+    free(kinds->made);
+    kinds->made = mt_memory_zeroed((size_t)kinds->stack_count + 1, 1);
+    for (uint32_t i = 0; i < kinds->frame_count; i++)
+        frames[i] = (uint8_t)made_by(mt_symbols_text(symbols, symbols->frames[i].function));
+    for (uint32_t i = 0; i < kinds->stack_count; i++) {
+        const struct mt_stack *stack = &symbols->stacks[i];
+
+        kinds->made[i] = stack->frame < kinds->frame_count ? frames[stack->frame] : 0;
+        if (kinds->made[i] == MT_MAKES_UNKNOWN && stack->parent < i)
+            kinds->made[i] = kinds->made[stack->parent];
+    }
+    free(frames);
 }
 
 static uint8_t judge_frame(const struct mt_symbols *symbols, const struct mt_frame *frame)
@@ -586,5 +600,6 @@ void mt_stack_kinds_release(struct mt_stack_kinds *kinds)
 {
     free(kinds->frames);
     free(kinds->stacks);
+    free(kinds->made);
     memset(kinds, 0, sizeof *kinds);
 }

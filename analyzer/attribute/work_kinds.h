@@ -50,6 +50,7 @@ bool mt_phase_path_matches(const char *path, const char *asked);
 /* Zeroed memory is ready. */
 struct mt_stack_kinds {
     uint8_t *frames, *stacks;
+    uint8_t *made; /* enum mt_made by stack, or NULL */
     uint32_t frame_count, stack_count;
     size_t frame_capacity, stack_capacity;
 };
@@ -60,7 +61,9 @@ void mt_stack_kinds_update(struct mt_stack_kinds *kinds, const struct mt_symbols
 /* What the innermost function with a telling name makes: "load_weights", "init_parameters",
  * "alloc_cache". Weaker than the kind of the stack: for blocks of which nothing else is known. */
 enum mt_made { MT_MAKES_UNKNOWN, MT_MAKES_WEIGHTS, MT_MAKES_CACHE };
-enum mt_made mt_stack_makes(const struct mt_symbols *symbols, uint32_t stack);
+
+/* Fills `made` for all judged stacks. */
+void mt_stack_kinds_judge_names(struct mt_stack_kinds *kinds, const struct mt_symbols *symbols);
 
 /* Whether the stack, or an outer part of it, calls a model. A checkpoint does so in backward. */
 bool mt_stack_kinds_calls_model(const struct mt_stack_kinds *kinds,

@@ -126,9 +126,10 @@ struct search {
     size_t sorted_count;
     struct update updates[MAX_UPDATES];
     size_t update_count;
-    uint8_t *frames;    /* kinds, by frame */
-    bool has_optimizer; /* of torch.optim */
-    uint8_t *is_extra;  /* by stack: a set of setup beyond the parameters */
+    uint8_t *frames;       /* kinds, by frame */
+    uint32_t *own_updates; /* by stack: 1 + frame; 0 = none */
+    bool has_optimizer;    /* of torch.optim */
+    uint8_t *is_extra;     /* by stack: a set of setup beyond the parameters */
     struct heir_vote *votes;
     size_t vote_count, vote_capacity;
 };
@@ -270,21 +271,32 @@ static void judge_frames(struct search *search)
     mt_map_release(&loop);
 }
 
-/* Returns the program's function through which a stack works on parameters, or NULL: the outermost
- * one below torch.optim; in a program without it, the outermost one that the loop calls. */
+/* Sets, by stack, the frame through which it works on parameters: the outermost one of the program
+ * below torch.optim; in a program without it, the outermost one that the loop calls. */
+static void find_own_updates(struct search *search)
+{
+    bool *is_below = mt_memory_zeroed((size_t)search->kinds->stack_count + 1, sizeof *is_below);
+
+    for (uint32_t i = 0; i < search->kinds->stack_count; i++) {
+        const struct mt_stack *stack = &search->symbols->stacks[i];
+        const uint8_t kind = search->frames[stack->frame];
+        const bool has_outer = stack->parent < i;
+
+        is_below[i] = !search->has_optimizer || (has_outer && is_below[stack->parent]);
+        search->own_updates[i] = has_outer ? search->own_updates[stack->parent] : 0;
+        if (!search->own_updates[i] && is_below[i] && !(kind & OF_TORCH) &&
+            (search->has_optimizer || !(kind & OF_LOOP)))
+            search->own_updates[i] = 1 + stack->frame;
+        is_below[i] |= !!(kind & OF_OPTIMIZER);
+    }
+    free(is_below);
+}
+
 static const struct mt_frame *own_update(const struct search *search, uint32_t stack)
 {
-    const struct mt_frame *found = NULL, *inner = NULL;
+    const uint32_t frame = stack < search->kinds->stack_count ? search->own_updates[stack] : 0;
 
-    for (; stack < search->kinds->stack_count; stack = search->symbols->stacks[stack].parent) {
-        uint8_t kind = search->frames[search->symbols->stacks[stack].frame];
-
-        if (kind & OF_OPTIMIZER)
-            found = inner;
-        else if (!(kind & OF_TORCH) && (search->has_optimizer || !(kind & OF_LOOP)))
-            inner = frame_of(search, stack);
-    }
-    return search->has_optimizer ? found : inner;
+    return frame ? &search->symbols->frames[frame - 1] : NULL;
 }
 
 static struct update *update_of(struct search *search, const struct mt_frame *frame)
@@ -671,10 +683,12 @@ void mt_parameter_sets_infer(struct mt_parameter_sets *sets, const struct mt_sym
     search.ranks = mt_memory_zeroed(sets->count, sizeof *search.ranks);
     search.sorted = mt_memory_zeroed(sets->count, sizeof *search.sorted);
     search.frames = mt_memory_zeroed(kinds->frame_count, sizeof *search.frames);
+    search.own_updates = mt_memory_zeroed(kinds->stack_count, sizeof *search.own_updates);
     search.is_extra = mt_memory_zeroed(kinds->stack_count, sizeof *search.is_extra);
     count_gradients(&search);
     sort_blocks(&search);
     judge_frames(&search);
+    find_own_updates(&search);
     find_updates(&search);
     if (search.gradient_units) {
         judge_setup(&search);
@@ -687,6 +701,7 @@ void mt_parameter_sets_infer(struct mt_parameter_sets *sets, const struct mt_sym
     free(search.ranks);
     free(search.sorted);
     free(search.frames);
+    free(search.own_updates);
     free(search.is_extra);
     free(search.votes);
 }

@@ -48,9 +48,9 @@ static enum mt_role role_of_kept(const struct mt_role_clock *clock, uint8_t code
 /* If no model works in the trace, as in a snapshot without a history, only names show the role. */
 static enum mt_role role_by_names(const struct mt_role_clock *clock, uint32_t stack)
 {
-    if (clock->saw_model)
+    if (!clock->stacks.made || stack >= clock->stacks.stack_count)
         return MT_ROLE_OTHER;
-    switch (mt_stack_makes(clock->symbols, stack)) {
+    switch (clock->stacks.made[stack]) {
     case MT_MAKES_WEIGHTS: /* to load a model may also call it */
         return (mt_stack_kind(&clock->stacks, stack) & MT_STACK_KIND_MASK) == MT_PHASE_UNKNOWN
                    ? MT_ROLE_PARAMETERS

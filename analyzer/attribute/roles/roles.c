@@ -651,6 +651,8 @@ void mt_role_clock_finish(struct mt_role_clock *clock, uint8_t *codes, const uin
     if (clock->saw_backward)
         find_alone(clock, codes, units, count);
     learn_from_stacks(clock);
+    if (!clock->saw_model)
+        mt_stack_kinds_judge_names(&clock->stacks, clock->symbols);
     drop_lone_caches(clock, codes, units, count);
     infer_initial(clock, codes, count);
     if (clock->saw_backward)
