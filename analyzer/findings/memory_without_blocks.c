@@ -345,6 +345,20 @@ static void publish_cached_before(struct mt_finding_search *search, uint64_t lim
     mt_finding_publish(search, &finding);
 }
 
+/* The last step may be cut: it has no end, or fewer events than the one before. */
+static uint32_t whole_steps(const struct mt_report *report, const struct mt_device_report *device)
+{
+    const uint32_t count = device->step_count - mt_first_step(report, device);
+    const struct mt_step_use *last = device->steps + device->step_count - 1, *before = last - 1;
+    bool is_cut;
+
+    if (count < MIN_WHOLE_STEPS)
+        return count;
+    is_cut = report->phases[last->phase].cut ||
+             last->end_event - last->begin_event < (before->end_event - before->begin_event) / 2;
+    return count - is_cut;
+}
+
 /* The largest limit under which the replay releases the cache at the start. */
 static enum mt_status find_cached_before(struct mt_finding_search *search)
 {
@@ -354,7 +368,7 @@ static enum mt_status find_cached_before(struct mt_finding_search *search)
     enum mt_status status;
 
     if (!mt_finding_replayable(search) || device->start.reserved <= device->start.active ||
-        device->step_count - mt_first_step(search->analysis->report, device) < MIN_WHOLE_STEPS ||
+        whole_steps(search->analysis->report, device) < MIN_WHOLE_STEPS ||
         !mt_finding_matters(device->start.reserved - device->start.active, most))
         return MT_OK;
     trial = mt_memory_new(sizeof *trial);

@@ -433,6 +433,14 @@ static void a_cache_that_no_step_needs_is_found(void **unused)
     expect_nothing("cached-memory");
     cached_before(1, 40 * MT_MIB); /* others may need it */
     expect_nothing("cached-memory");
+    for (unsigned steps = 2; steps <= 3; steps++) { /* and so may the rest of the last one */
+        cached_before(steps, 40 * MT_MIB);
+        program.count--;
+        if (steps == 2)
+            expect_nothing("cached-memory");
+        else
+            expect_finding("cached-memory", 360 * MT_MIB);
+    }
 }
 
 /* Three blocks of 100 MiB in turn; each waits until the last was requested, if `waits` is set. */
