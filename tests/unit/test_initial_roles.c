@@ -271,7 +271,27 @@ static void gradients_cleared_in_place(void **state)
     expect_some(three, 4, MT_ROLE_GRADIENTS, 1);
 }
 
-/* The same counts, but backward makes gradients of other sizes: an adapter is trained. */
+/* The trace begins in a call, or directly before it. Only after it has made its last block does the
+ * program drop the results of the call before. */
+static void the_graph_of_the_call_before(void **state)
+{
+    uint64_t graph = alive(KIB(64), 3), temporary = alive(KIB(64), 1), other = alive(KIB(16), 1);
+
+    (void)state;
+    passes_through(MT_PHASE_FORWARD);
+    freed(temporary, MT_PHASE_FORWARD, MT_ROLE_OTHER);
+    for (int i = 0; i < 3; i++)
+        (void)born(KIB(64), MT_PHASE_FORWARD);
+    for (int i = 0; i < 3; i++)
+        freed(graph + (uint64_t)i, MT_PHASE_FORWARD, MT_ROLE_OTHER);
+    freed(other, MT_PHASE_FORWARD, MT_ROLE_OTHER);
+    infer();
+    expect(graph, 3, MT_ROLE_ACTIVATIONS);
+    expect(temporary, 1, MT_ROLE_TEMPORARIES);
+    expect(other, 1, MT_ROLE_TEMPORARIES);
+}
+
+/* An adapter is trained: backward makes gradients of its size only. */
 static void counts_of_frozen_parameters(void **state)
 {
     uint64_t one = alive(KIB(64), 4), two = alive(KIB(16), 8), three = alive(KIB(4), 4);
@@ -692,6 +712,7 @@ int main(void)
         PROGRAM(state_in_pieces),
         PROGRAM(buckets),
         PROGRAM(gradients_cleared_in_place),
+        PROGRAM(the_graph_of_the_call_before),
         PROGRAM(counts_of_frozen_parameters),
         PROGRAM(a_model_of_four_layers),
         PROGRAM(began_in_backward),

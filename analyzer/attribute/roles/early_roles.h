@@ -35,10 +35,11 @@ static inline bool mt_is_workspace(uint64_t requested_bytes)
  * 2. The place of a block's end. Blocks freed where gradients are cleared are gradients. Blocks
  *    that the optimizer frees while it leaves as many of that size behind are its state, which it
  *    makes again in each step. Blocks freed in the part that was running when the trace began are
- *    activations if that part is backward, otherwise temporaries. (Temporaries that backward made
- *    before the trace look like activations.) Any other block gets the role of most bytes that have
- *    the same end and whose allocation is in the trace: among blocks of its size, or otherwise
- *    among all. A batch ends where the next one is fetched, and activations end in backward.
+ *    activations if that part is backward, or if it keeps blocks of their size and makes none after
+ *    their end: results of the call before. Otherwise they are temporaries. (Temporaries that
+ *    backward made before the trace look like activations.) Any other block gets the role of most
+ * bytes that have the same end and whose allocation is in the trace: among blocks of its size, or
+ * otherwise among all. A batch ends where the next one is fetched, and activations end in backward.
  * 3. A gradient has the size of its parameter. Backward leaves n blocks of a size behind at one
  *    time: n of the blocks of that size that stay are parameters. If stacks name the parameters,
  *    the rule is reversed.

@@ -165,8 +165,9 @@ static enum mt_role role_of_freed(struct mt_early_evidence *evidence,
         return MT_ROLE_OPTIMIZER_STATE;
     if (block->end_kind == MT_PHASE_BACKWARD && in_first)
         return MT_ROLE_ACTIVATIONS;
-    if (mt_early_is_part(block->end_kind) && in_first)
-        return MT_ROLE_TEMPORARIES;
+    if (mt_early_is_part(block->end_kind) && in_first) /* or the graph of the call before */
+        return block->ended == early->count && sizes->kept ? MT_ROLE_ACTIVATIONS
+                                                           : MT_ROLE_TEMPORARIES;
     role = role_of_end(evidence, sizes, block->end_kind);
     if (role != MT_ROLE_OTHER)
         return role;
