@@ -254,6 +254,43 @@ static void choose(struct search *search)
     free(seen);
 }
 
+/* Whether the loop has all calls of models, and one line makes some before and after its turn. */
+static bool calls_again(const struct search *search, const struct mt_step_loop *loop)
+{
+    struct mt_map before = {0};
+    bool has_turned = false, again = false, has_all = true;
+
+    for (size_t i = 0; i < search->intervals->count && has_all; i++) {
+        const struct mt_work_interval *interval = &search->intervals->list[i];
+        const struct mt_turn *turn = &interval->pass.turn;
+
+        has_turned |= interval->passes && turn->at == loop->at && turn->from == loop->end;
+        if (!is_forward(interval) || interval->line == MT_NO_ID)
+            continue;
+        has_all = mt_line_is_in_loop(search->places, interval->line, loop->at, loop->end);
+        again |= has_turned && mt_map_get(&before, interval->line) != MT_MAP_NONE;
+        if (!has_turned)
+            mt_map_put(&before, interval->line, 1);
+    }
+    mt_map_release(&before);
+    return has_all && again;
+}
+
+/* A loop of two turns, if no loop turns more often: the outermost one. */
+static void choose_pair(struct search *search)
+{
+    size_t best = search->count;
+
+    for (size_t i = 0; i < search->count; i++) {
+        if (search->chosen[i])
+            return;
+        if (best == search->count || is_outer(search, &search->all[i], &search->all[best]))
+            best = i;
+    }
+    if (best < search->count)
+        search->chosen[best] = calls_again(search, &search->all[best]);
+}
+
 /* Events without a line continue what was before. */
 static void assign(struct mt_step_loops *loops, const struct search *search)
 {
@@ -316,7 +353,9 @@ void mt_step_loops_find(struct mt_step_loops *loops, const struct mt_work_interv
         search.chosen = mt_memory_zeroed(search.count, sizeof *search.chosen);
         if (search.has_forward)
             choose(&search);
-        else if (!taken)
+        if (search.has_forward && !taken)
+            choose_pair(&search);
+        if (!search.has_forward && !taken)
             choose_outermost(&search);
         for (size_t i = 0; i < search.count; i++)
             if (search.chosen[i])

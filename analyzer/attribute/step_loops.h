@@ -1,7 +1,8 @@
 /* The loops of a program that call its models, from the turns of its intervals. A program has
  * several: to warm up and to measure, to train and to validate. Of nested loops, the outermost one
- * that turns twice counts; but a loop that only repeats several loops of the same function does
- * not. */
+ * in which control returns twice counts; but a loop that only repeats several loops of the same
+ * function does not. A single return counts if no loop has two, and if a line calls a model before
+ * and after it: that of the outermost loop, with all calls in it. */
 #ifndef MT_ANALYZER_STEP_LOOPS_H
 #define MT_ANALYZER_STEP_LOOPS_H
 

@@ -520,6 +520,37 @@ static void a_loop_beside_the_work(void **state)
     expect("forward 1; forward 1; forward 1; forward 17; ");
 }
 
+/* Control returns once. Two lines of one statement may do this also, but do not call one model. */
+static void a_loop_of_two_turns(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        runs("t.py:main:3");
+        runs("t.py:main:4" MODEL);
+    }
+    expect("request#0 2; request#0/forward 1; request#1 2; request#1/forward 1; ");
+}
+
+static void other_calls_beside_two_turns(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        runs("t.py:main:3");
+        runs("t.py:main:4" MODEL);
+    }
+    runs("t.py:main:7" MODEL);
+    expect("forward 1; forward 2; ");
+}
+
+static void a_statement_of_several_lines(void **state)
+{
+    (void)state;
+    runs("t.py:main:4" MODEL);
+    runs("t.py:main:5" MODEL);
+    runs("t.py:main:3" MODEL);
+    expect("forward 2; forward 1; ");
+}
+
 static void nothing_to_find(void **state)
 {
     (void)state;
@@ -557,6 +588,9 @@ int main(void)
         PROGRAM(a_loop_that_repeats_loops),
         PROGRAM(several_models_answer),
         PROGRAM(a_loop_beside_the_work),
+        PROGRAM(a_loop_of_two_turns),
+        PROGRAM(other_calls_beside_two_turns),
+        PROGRAM(a_statement_of_several_lines),
         PROGRAM(a_closure),
         PROGRAM(a_closure_in_the_optimizers_range),
         PROGRAM(a_scaled_loss),
