@@ -118,6 +118,17 @@ const struct mt_command mt_commands[] = {
      "  memtrace live run.pickle --at phase:step#2/backward --by role\n"
      "  memtrace live run.trace --at 1.25s --by stack --json",
      mt_cmd_live},
+    {"oom", "[FILE] [options]", "explain an error message about memory, without a trace",
+     "Reads a log or a pasted message (FILE, or standard input) and explains the last\n"
+     "error about memory in it: of PyTorch, JAX, TensorFlow, vLLM, SGLang, NCCL and\n"
+     "other libraries of CUDA, the driver, Linux, containers and Slurm. Adds up the\n"
+     "numbers, and prints what they prove, what they cannot tell, and what to do next.\n"
+     "\n"
+     "Examples:\n"
+     "  memtrace oom error.log\n"
+     "  python train.py 2>&1 | tee error.log; memtrace oom error.log\n"
+     "  kubectl logs POD | memtrace oom --json",
+     mt_cmd_oom},
     {"optimal", "TRACE|CSV [options]", "find a plan of addresses that needs the least memory",
      "No allocator needs less memory than the largest sum of live bytes, the lower\n"
      "bound. A plan that knows all lifetimes in advance reaches the bound or comes\n"

@@ -166,6 +166,7 @@ COMMANDS = [
     "dry-run --json --sweep code=0..1 -o sweep recorded plain {code}",
     "info --json d.trace.zst",
     "analyze --json d.trace.zst",
+    "oom --json oom/cases.txt",
     "recover --json r.trace.zst missing.trace",
     "doctor --json",
 ]
@@ -188,7 +189,7 @@ def run(program, command, folder):
 def printed_documents(program):
     """What the program prints for COMMANDS; a command that prints none is an error."""
     with tempfile.TemporaryDirectory() as folder:
-        for name in ("captures", "dry_run", "findings", "recorded"):
+        for name in ("captures", "dry_run", "findings", "oom", "recorded"):
             pathlib.Path(folder, name).symlink_to(FIXTURES / name)
         whole = (FIXTURES / "recorded" / "mixed.trace.zst").read_bytes()
         pathlib.Path(folder, "cut.trace.zst").write_bytes(whole[:-1000])

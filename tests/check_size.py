@@ -28,7 +28,7 @@ LARGE_FOLDERS = {
     "tests": 74,
     "tests/fuzz": 53,
     "tests/fuzz/seeds": 114,
-    "tests/golden": 720,
+    "tests/golden": 724,
     "tests/inject": 54,
     "tests/property": 53,
     "tests/unit": 161,

@@ -115,10 +115,10 @@ struct mt_oom_why mt_oom_why_of(const struct mt_report *report,
 const char *mt_oom_kind_name(enum mt_oom_kind kind)
 {
     static const char *const names[] = {
-        [MT_OOM_IMPOSSIBLE] = "impossible_size",       [MT_OOM_WAITING] = "waiting_for_streams",
-        [MT_OOM_FRAGMENTED] = "fragmentation",         [MT_OOM_OWN_LIMIT] = "own_limit",
-        [MT_OOM_BY_OTHERS] = "other_processes",        [MT_OOM_CARD_FULL] = "card_full",
-        [MT_OOM_CARD_FULL_BY] = "card_full_by_unknown"};
+        [MT_OOM_IMPOSSIBLE] = "impossible_size",  [MT_OOM_NO_ADDRESSES] = "address_space",
+        [MT_OOM_WAITING] = "waiting_for_streams", [MT_OOM_FRAGMENTED] = "fragmentation",
+        [MT_OOM_OWN_LIMIT] = "own_limit",         [MT_OOM_BY_OTHERS] = "other_processes",
+        [MT_OOM_CARD_FULL] = "card_full",         [MT_OOM_CARD_FULL_BY] = "card_full_by_unknown"};
 
     return names[kind];
 }

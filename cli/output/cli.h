@@ -160,6 +160,7 @@ int mt_cmd_analyze(const struct mt_command *command, int argc, char **argv);
 int mt_cmd_replay(const struct mt_command *command, int argc, char **argv);
 int mt_cmd_render(const struct mt_command *command, int argc, char **argv);
 int mt_cmd_import(const struct mt_command *command, int argc, char **argv);
+int mt_cmd_oom(const struct mt_command *command, int argc, char **argv);
 int mt_cmd_optimal(const struct mt_command *command, int argc, char **argv);
 int mt_cmd_lines(const struct mt_command *command, int argc, char **argv);
 int mt_cmd_diff(const struct mt_command *command, int argc, char **argv);

@@ -9,6 +9,7 @@
 #include "import.h"
 #include "memory_limit.h"
 #include "next_step.h"
+#include "oom_text.h"
 #include "open_input.h"
 #include "pytorch_config.h"
 #include "recover.h"
@@ -94,6 +95,18 @@ static enum mt_status open_shown(const char *path, const struct mt_common *commo
     return status;
 }
 
+/* A log, which another command explains. */
+static int say_error_message(const char *path)
+{
+    struct mt_buf why = {0};
+
+    mt_buf_printf(&why, "cannot read '%s': it has an error message about memory; to explain it",
+                  path);
+    mt_next_step_print(why.data, "oom", path);
+    mt_buf_release(&why);
+    return MT_EXIT_INPUT;
+}
+
 struct mt_source *mt_open_input(const char *path, const struct mt_common *common, int *exit_code)
 {
     struct mt_source *source = NULL;
@@ -122,7 +135,8 @@ struct mt_source *mt_open_input(const char *path, const struct mt_common *common
         return source;
     }
     error.status = status;
-    *exit_code = mt_report_error(path, &error);
+    *exit_code = status == MT_ERR_FORMAT && mt_oom_is_in_file(path) ? say_error_message(path)
+                                                                    : mt_report_error(path, &error);
     return NULL;
 }
 

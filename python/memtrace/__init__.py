@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from .questions import diff as diff
     from .questions import fit as fit
     from .questions import lines as lines
+    from .questions import oom as oom
     from .questions import tune as tune
     from .ranges import step as step
     from .recording import Recording as Recording
@@ -46,6 +47,7 @@ _MODULES = {
     "fit": "questions",
     "lines": "questions",
     "live": "analysis",
+    "oom": "questions",
     "phase": "ranges",
     "parked": "parking",
     "profile": "profiling",

@@ -94,11 +94,14 @@ def as_argument(path: Path) -> str:
     return f".{os.sep}{text}" if text.startswith("-") else text
 
 
-def run(arguments: Sequence[str], accepted: Collection[int] = (0,)) -> Output:
-    """Runs a command. Raises Error with its line if the exit status is not an accepted one."""
+def run(arguments: Sequence[str], accepted: Collection[int] = (0,),
+        text: str | None = None) -> Output:
+    """Runs a command, with `text` as its standard input. Raises Error with its line if the exit
+    status is not an accepted one."""
     command = [find(), *arguments]
+    given = (text or "").encode("utf-8", "surrogateescape")
     try:
-        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False)
+        done = subprocess.run(command, input=given, capture_output=True, check=False)
     except (OSError, ValueError) as error:
         raise Error(f"cannot run '{command[0]}': {error}") from None
     errors = done.stderr.decode("utf-8", "replace").splitlines()

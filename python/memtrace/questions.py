@@ -1,16 +1,18 @@
-"""The commands fit, tune, diff and lines: one function and one document for each."""
+"""The commands fit, tune, diff, lines and oom: one function and one document for each."""
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from . import program
-from .analysis import answer, words_of
+from .analysis import answer, build, words_of
+from .errors import Error
 
 if TYPE_CHECKING:
     from .documents.diff import Diff
     from .documents.fit import Fit
     from .documents.lines import Lines
+    from .documents.oom import Oom
     from .documents.tune import Tune
 
 
@@ -60,3 +62,17 @@ def lines(path: program.Path, *, functions: Sequence[str] = (), source: bool = F
              *[f"--function={function}" for function in functions],
              *(["--source"] if source else []), *options]
     return answer(Lines.from_json, words)
+
+
+def oom(text: str) -> Oom:
+    """Explains the last error message about memory in a text, such as str(error) or a log, without
+    a trace: `memtrace oom`. Raises Error if there is none."""
+    import json
+
+    from .documents.oom import Oom
+
+    output = program.run(["oom", "-", "--json", "--quiet"], text=text)
+    try:
+        return build(Oom.from_json, json.loads(output.text))
+    except ValueError:
+        raise Error("memtrace oom printed no JSON document") from None

@@ -23,7 +23,7 @@ from annexes import absent_words  # pylint: disable=wrong-import-position
 
 FIXTURES = HERE.parent.parent / "fixtures"
 FOLDERS = ("captures", "categories", "dry_run", "findings", "graph_trees", "modules", "no_history",
-           "recorded", "skipped", "tags", "xplane")
+           "oom", "recorded", "skipped", "tags", "xplane")
 LIMIT_SECONDS = 900
 LIMIT_BYTES = 20_000  # of an output
 

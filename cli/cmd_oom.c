@@ -1,0 +1,214 @@
+/* memtrace oom: what an error message about memory proves, without a trace. */
+#include <string.h>
+#include <unistd.h>
+
+#include "cli.h"
+#include "json.h"
+#include "memory_limit.h"
+#include "oom_text.h"
+#include "units.h"
+#include "util.h"
+
+enum { NAME_COLUMNS = 56, INDENT = 4 };
+
+struct explained {
+    struct mt_oom_message message;
+    struct mt_oom_verdict verdict;
+};
+
+/* The last part is the rest, so that printed parts add up to what is printed as the whole. */
+static uint64_t part_mib(const struct mt_oom_verdict *verdict, size_t i)
+{
+    const struct mt_oom_part *part = &verdict->parts[i];
+    uint64_t mib = (verdict->whole_bytes + MT_MIB / 2) / MT_MIB;
+
+    if (part->bytes != UINT64_MAX)
+        return (part->bytes + MT_MIB / 2) / MT_MIB;
+    for (size_t k = 0; k < verdict->part_count; k++)
+        if (k != i)
+            mib = mt_sub_or_0_u64(mib, part_mib(verdict, k));
+    return mib;
+}
+
+static void add_row(struct mt_buf *out, int indent, const char *what, uint64_t mib)
+{
+    char count[MT_UNITS_TEXT];
+
+    mt_buf_printf(out, "%*s%-*s %11s MiB\n", indent, "", NAME_COLUMNS - indent, what,
+                  mt_format_count(count, mib));
+}
+
+/* Breaks a paragraph at spaces. */
+static void add_wrapped(struct mt_buf *out, const char *text, size_t columns)
+{
+    struct mt_buf safe = {0};
+    const char *at, *end;
+
+    mt_buf_add_printable_text(&safe, text);
+    for (at = safe.data, end = at + safe.length; (size_t)(end - at) > columns;) {
+        const char *stop = at + columns;
+
+        while (stop > at && *stop != ' ')
+            stop--;
+        if (stop == at)
+            break;
+        mt_buf_add(out, at, (size_t)(stop - at));
+        mt_buf_add_text(out, "\n  ");
+        at = stop + 1;
+    }
+    mt_buf_add(out, at, (size_t)(end - at));
+    mt_buf_add_char(out, '\n');
+    mt_buf_release(&safe);
+}
+
+static void add_text(struct mt_buf *out, const struct explained *explained)
+{
+    const struct mt_oom_verdict *verdict = &explained->verdict;
+    const struct mt_oom_message *message = &explained->message;
+    const size_t columns = MT_TEXT_COLUMNS - 2;
+    struct mt_buf line = {0};
+
+    add_wrapped(out, verdict->headline.data, columns);
+    if (verdict->whole)
+        add_row(out, 2, verdict->whole, (verdict->whole_bytes + MT_MIB / 2) / MT_MIB);
+    for (size_t i = 0; i < verdict->part_count; i++)
+        if (part_mib(verdict, i))
+            add_row(out, INDENT, verdict->parts[i].what, part_mib(verdict, i));
+    mt_buf_add_text(&line, "Cannot tell ");
+    for (size_t i = 0; i < verdict->unknown_count; i++) {
+        mt_buf_add_text(&line, i ? "; " : "");
+        mt_buf_add(&line, verdict->unknown[i].data, verdict->unknown[i].length);
+    }
+    if (verdict->unknown_count)
+        add_wrapped(out, line.data, columns);
+    if (message->count > 1) {
+        mt_buf_printf(out, "This is the last of %llu messages about memory: line %llu",
+                      (unsigned long long)message->count, (unsigned long long)message->line);
+        if (message->rank != MT_OOM_NO_NUMBER)
+            mt_buf_printf(out, ", rank %lld", (long long)message->rank);
+        mt_buf_add_char(out, '\n');
+    }
+    mt_buf_add_text(out, "Next: ");
+    mt_buf_add(out, verdict->next.data, verdict->next.length);
+    mt_buf_add_char(out, '\n');
+    mt_buf_release(&line);
+}
+
+static void json_number(struct mt_json *json, const char *key, const struct explained *explained,
+                        enum mt_oom_number number)
+{
+    const struct mt_oom_value *value = &explained->message.numbers[number];
+
+    mt_json_u64_or_null(json, key, value->is_known && !value->is_negative, value->value);
+}
+
+static void json_id(struct mt_json *json, const char *key, int64_t id)
+{
+    mt_json_u64_or_null(json, key, id != MT_OOM_NO_NUMBER, (uint64_t)id);
+}
+
+static void json_parts(struct mt_json *json, const struct mt_oom_verdict *verdict)
+{
+    uint64_t rest = verdict->whole_bytes;
+
+    for (size_t i = 0; i < verdict->part_count; i++)
+        if (verdict->parts[i].bytes != UINT64_MAX)
+            rest = mt_sub_or_0_u64(rest, verdict->parts[i].bytes);
+    mt_json_array_begin(json, "parts");
+    for (size_t i = 0; i < verdict->part_count; i++) {
+        const struct mt_oom_part *part = &verdict->parts[i];
+
+        mt_json_object_begin(json, NULL);
+        mt_json_text(json, "what", part->what);
+        mt_json_u64(json, "bytes", part->bytes == UINT64_MAX ? rest : part->bytes);
+        mt_json_object_end(json);
+    }
+    mt_json_array_end(json);
+}
+
+static void add_json(struct mt_buf *out, const struct explained *explained)
+{
+    const struct mt_oom_verdict *verdict = &explained->verdict;
+    const struct mt_oom_message *message = &explained->message;
+    struct mt_json json;
+
+    mt_json_init(&json, out, true);
+    mt_json_object_begin(&json, NULL);
+    mt_json_text(&json, "schema", "memtrace.oom/1");
+    mt_json_text(&json, "cause", mt_oom_cause_name(verdict->cause));
+    mt_json_bool(&json, "proved", verdict->is_proved);
+    mt_json_text(&json, "headline", verdict->headline.data);
+    mt_json_text(&json, "software", message->wording->software);
+    mt_json_u64(&json, "line", message->line);
+    mt_json_u64(&json, "messages", message->count);
+    json_id(&json, "rank", message->rank);
+    json_id(&json, "device", message->device);
+    json_number(&json, "request_bytes", explained, MT_OOM_REQUEST);
+    json_number(&json, "capacity_bytes", explained, MT_OOM_CAPACITY);
+    json_number(&json, "free_bytes", explained, MT_OOM_FREE);
+    json_number(&json, "this_process_bytes", explained, MT_OOM_THIS_PROCESS);
+    json_number(&json, "allocated_bytes", explained, MT_OOM_ALLOCATED);
+    json_number(&json, "limit_bytes", explained, MT_OOM_LIMIT);
+    mt_json_text(&json, "whole", verdict->whole);
+    mt_json_u64_or_null(&json, "whole_bytes", verdict->whole, verdict->whole_bytes);
+    json_parts(&json, verdict);
+    mt_json_array_begin(&json, "cannot_tell");
+    for (size_t i = 0; i < verdict->unknown_count; i++)
+        mt_json_text(&json, NULL, verdict->unknown[i].data);
+    mt_json_array_end(&json);
+    mt_json_text(&json, "later_error", message->later_error[0] ? message->later_error : NULL);
+    mt_json_text(&json, "next", verdict->next.data);
+    mt_json_object_end(&json);
+    mt_buf_add_char(out, '\n');
+}
+
+static int explain(const char *path, const struct mt_buf *text, uint64_t lines_cut,
+                   const struct mt_common *common)
+{
+    struct explained explained;
+    struct mt_buf out = {0};
+    struct mt_error error = {.offset = MT_NO_OFFSET};
+    int code;
+
+    if (!mt_oom_find(text->data ? text->data : "", text->length, &explained.message)) {
+        mt_oom_message_release(&explained.message);
+        (void)mt_fail(&error, MT_ERR_FORMAT, MT_NO_OFFSET,
+                      "it has no message about memory that memtrace knows");
+        return mt_report_error(path, &error);
+    }
+    explained.message.line += lines_cut;
+    mt_oom_judge(&explained.message, &explained.verdict);
+    if (common->json)
+        add_json(&out, &explained);
+    else
+        add_text(&out, &explained);
+    code = mt_print_answer_and_release(&out, common->json);
+    mt_oom_verdict_release(&explained.verdict);
+    mt_oom_message_release(&explained.message);
+    return code;
+}
+
+int mt_cmd_oom(const struct mt_command *command, int argc, char **argv)
+{
+    struct mt_common common = {0};
+    const struct mt_option options[] = {MT_COMMON_OPTIONS(common),
+                                        {NULL, 0, MT_OPTION_FLAG, NULL, NULL, NULL}};
+    struct mt_error error = {.offset = MT_NO_OFFSET};
+    struct mt_buf text = {0};
+    uint64_t lines_cut;
+    const char *path;
+    char **paths;
+    int count, code = mt_options_parse(command, options, argc, argv, 0, 1, &paths, &count);
+
+    if (code >= 0)
+        return code;
+    path = count ? paths[0] : "-";
+    mt_memory_input_set(path);
+    if (strcmp(path, "-") == 0 && isatty(STDIN_FILENO) && !common.quiet)
+        mt_message("paste the message, then press Ctrl-D");
+    code = mt_oom_read(path, &text, &lines_cut, &error) == MT_OK
+               ? explain(path, &text, lines_cut, &common)
+               : mt_report_error(path, &error);
+    mt_buf_release(&text);
+    return code;
+}

@@ -1,0 +1,72 @@
+/* The parts of a verdict. */
+#include "oom_text.h"
+
+#include <stdarg.h>
+
+#include "foreign_text.h"
+
+enum { MAX_SCRIPT_BYTES = 60 };
+
+const char *mt_oom_cause_name(enum mt_oom_cause cause)
+{
+    static const char *const names[] = {
+        [MT_OOM_CAUSE_UNKNOWN] = "unknown",
+        [MT_OOM_CAUSE_THIS_PROCESS] = "this_process",
+        [MT_OOM_CAUSE_OUTSIDE_PYTORCH] = "this_process_outside",
+        [MT_OOM_CAUSE_OTHER_PROCESS] = "other_process",
+        [MT_OOM_CAUSE_OWN_LIMIT] = "own_limit",
+        [MT_OOM_CAUSE_FRAGMENTATION] = "fragmentation",
+        [MT_OOM_CAUSE_PRIVATE_POOL] = "private_pool",
+        [MT_OOM_CAUSE_IMPOSSIBLE_SIZE] = "impossible_size",
+        [MT_OOM_CAUSE_DEVICE_MEMORY] = "device_memory",
+        [MT_OOM_CAUSE_HOST_MEMORY] = "host_memory",
+        [MT_OOM_CAUSE_SHARED_MEMORY] = "shared_memory",
+        [MT_OOM_CAUSE_ADDRESS_SPACE] = "address_space",
+        [MT_OOM_CAUSE_HANDLES] = "handles",
+        [MT_OOM_CAUSE_KV_CACHE] = "kv_cache",
+        [MT_OOM_CAUSE_LIBRARY] = "library",
+        [MT_OOM_CAUSE_NOT_MEMORY] = "not_memory",
+    };
+
+    return names[cause];
+}
+
+void mt_oom_verdict_part(struct mt_oom_verdict *verdict, const char *what, uint64_t bytes)
+{
+    if (verdict->part_count < MT_OOM_MAX_PARTS)
+        verdict->parts[verdict->part_count++] = (struct mt_oom_part){what, bytes};
+}
+
+void mt_oom_verdict_unknown(struct mt_oom_verdict *verdict, const char *format, ...)
+{
+    va_list arguments;
+
+    if (verdict->unknown_count == MT_OOM_MAX_UNKNOWN)
+        return;
+    va_start(arguments, format);
+    mt_buf_vprintf(&verdict->unknown[verdict->unknown_count++], format, arguments);
+    va_end(arguments);
+}
+
+void mt_oom_conclude(struct mt_oom_verdict *verdict, enum mt_oom_cause cause, bool is_proved)
+{
+    verdict->cause = cause;
+    verdict->is_proved = is_proved;
+}
+
+void mt_oom_verdict_record(struct mt_oom_verdict *verdict, const struct mt_oom_message *message)
+{
+    mt_buf_add_text(&verdict->next, "memtrace record -- python ");
+    if (message->script.length && message->script.length < MAX_SCRIPT_BYTES)
+        mt_buf_add_shell_path(&verdict->next, message->script.data);
+    else
+        mt_buf_add_text(&verdict->next, "train.py");
+}
+
+void mt_oom_verdict_release(struct mt_oom_verdict *verdict)
+{
+    mt_buf_release(&verdict->headline);
+    mt_buf_release(&verdict->next);
+    for (size_t i = 0; i < MT_OOM_MAX_UNKNOWN; i++)
+        mt_buf_release(&verdict->unknown[i]);
+}
