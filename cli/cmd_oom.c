@@ -16,20 +16,6 @@ struct explained {
     struct mt_oom_verdict verdict;
 };
 
-/* The last part is the rest, so that printed parts add up to what is printed as the whole. */
-static uint64_t part_mib(const struct mt_oom_verdict *verdict, size_t i)
-{
-    const struct mt_oom_part *part = &verdict->parts[i];
-    uint64_t mib = (verdict->whole_bytes + MT_MIB / 2) / MT_MIB;
-
-    if (part->bytes != UINT64_MAX)
-        return (part->bytes + MT_MIB / 2) / MT_MIB;
-    for (size_t k = 0; k < verdict->part_count; k++)
-        if (k != i)
-            mib = mt_sub_or_0_u64(mib, part_mib(verdict, k));
-    return mib;
-}
-
 static void add_row(struct mt_buf *out, int indent, const char *what, uint64_t mib)
 {
     char count[MT_UNITS_TEXT];
@@ -66,14 +52,15 @@ static void add_text(struct mt_buf *out, const struct explained *explained)
     const struct mt_oom_verdict *verdict = &explained->verdict;
     const struct mt_oom_message *message = &explained->message;
     const size_t columns = MT_TEXT_COLUMNS - 2;
+    uint64_t amounts[MT_OOM_MAX_PARTS];
     struct mt_buf line = {0};
 
     add_wrapped(out, verdict->headline.data, columns);
     if (verdict->whole)
-        add_row(out, 2, verdict->whole, (verdict->whole_bytes + MT_MIB / 2) / MT_MIB);
+        add_row(out, 2, verdict->whole, mt_oom_verdict_parts(verdict, MT_MIB, amounts));
     for (size_t i = 0; i < verdict->part_count; i++)
-        if (part_mib(verdict, i))
-            add_row(out, INDENT, verdict->parts[i].what, part_mib(verdict, i));
+        if (amounts[i])
+            add_row(out, INDENT, verdict->parts[i].what, amounts[i]);
     mt_buf_add_text(&line, "Cannot tell ");
     for (size_t i = 0; i < verdict->unknown_count; i++) {
         mt_buf_add_text(&line, i ? "; " : "");
@@ -109,18 +96,15 @@ static void json_id(struct mt_json *json, const char *key, int64_t id)
 
 static void json_parts(struct mt_json *json, const struct mt_oom_verdict *verdict)
 {
-    uint64_t rest = verdict->whole_bytes;
+    uint64_t amounts[MT_OOM_MAX_PARTS];
 
-    for (size_t i = 0; i < verdict->part_count; i++)
-        if (verdict->parts[i].bytes != UINT64_MAX)
-            rest = mt_sub_or_0_u64(rest, verdict->parts[i].bytes);
+    mt_json_u64_or_null(json, "whole_bytes", verdict->whole,
+                        mt_oom_verdict_parts(verdict, 1, amounts));
     mt_json_array_begin(json, "parts");
     for (size_t i = 0; i < verdict->part_count; i++) {
-        const struct mt_oom_part *part = &verdict->parts[i];
-
         mt_json_object_begin(json, NULL);
-        mt_json_text(json, "what", part->what);
-        mt_json_u64(json, "bytes", part->bytes == UINT64_MAX ? rest : part->bytes);
+        mt_json_text(json, "what", verdict->parts[i].what);
+        mt_json_u64(json, "bytes", amounts[i]);
         mt_json_object_end(json);
     }
     mt_json_array_end(json);
@@ -150,7 +134,6 @@ static void add_json(struct mt_buf *out, const struct explained *explained)
     json_number(&json, "allocated_bytes", explained, MT_OOM_ALLOCATED);
     json_number(&json, "limit_bytes", explained, MT_OOM_LIMIT);
     mt_json_text(&json, "whole", verdict->whole);
-    mt_json_u64_or_null(&json, "whole_bytes", verdict->whole, verdict->whole_bytes);
     json_parts(&json, verdict);
     mt_json_array_begin(&json, "cannot_tell");
     for (size_t i = 0; i < verdict->unknown_count; i++)

@@ -122,7 +122,7 @@ const struct mt_command mt_commands[] = {
      "Reads a log or a pasted message (FILE, or standard input) and explains the last\n"
      "error about memory in it: of PyTorch, JAX, TensorFlow, vLLM, SGLang, NCCL and\n"
      "other libraries of CUDA, the driver, Linux, containers and Slurm. Adds up the\n"
-     "numbers, and prints what they prove, what they cannot tell, and what to do next.\n"
+     "numbers. Prints what they prove, what they cannot tell, and a next command.\n"
      "\n"
      "Examples:\n"
      "  memtrace oom error.log\n"

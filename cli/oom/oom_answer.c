@@ -4,6 +4,7 @@
 #include <stdarg.h>
 
 #include "foreign_text.h"
+#include "util.h"
 
 enum { MAX_SCRIPT_BYTES = 60 };
 
@@ -35,6 +36,29 @@ void mt_oom_verdict_part(struct mt_oom_verdict *verdict, const char *what, uint6
 {
     if (verdict->part_count < MT_OOM_MAX_PARTS)
         verdict->parts[verdict->part_count++] = (struct mt_oom_part){what, bytes};
+}
+
+uint64_t mt_oom_verdict_parts(const struct mt_oom_verdict *verdict, uint64_t unit,
+                              uint64_t amounts[MT_OOM_MAX_PARTS])
+{
+    const uint64_t whole = (verdict->whole_bytes + unit / 2) / unit;
+    size_t rest = MT_OOM_MAX_PARTS, largest = 0;
+    uint64_t sum = 0;
+
+    for (size_t i = 0; i < verdict->part_count; i++) {
+        const uint64_t bytes = verdict->parts[i].bytes;
+
+        if (bytes == UINT64_MAX)
+            rest = i;
+        amounts[i] = bytes == UINT64_MAX ? 0 : (bytes + unit / 2) / unit;
+        largest = amounts[i] > amounts[largest] ? i : largest;
+        sum += amounts[i];
+    }
+    if (sum > whole && amounts[largest] >= sum - whole)
+        amounts[largest] -= sum - whole;
+    else if (rest < MT_OOM_MAX_PARTS)
+        amounts[rest] = mt_sub_or_0_u64(whole, sum);
+    return whole;
 }
 
 void mt_oom_verdict_unknown(struct mt_oom_verdict *verdict, const char *format, ...)

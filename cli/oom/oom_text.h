@@ -152,6 +152,10 @@ void mt_oom_judge_serving(const struct mt_oom_message *message, struct mt_oom_ve
 void mt_oom_conclude(struct mt_oom_verdict *verdict, enum mt_oom_cause cause, bool is_proved);
 /* `bytes` is UINT64_MAX for the rest of the whole. */
 void mt_oom_verdict_part(struct mt_oom_verdict *verdict, const char *what, uint64_t bytes);
+/* Sets amounts[i] of each part in units of `unit` bytes, so that they add up to the whole, which it
+ * returns. What rounding adds to the sum is taken from the largest. */
+uint64_t mt_oom_verdict_parts(const struct mt_oom_verdict *verdict, uint64_t unit,
+                              uint64_t amounts[MT_OOM_MAX_PARTS]);
 void mt_oom_verdict_unknown(struct mt_oom_verdict *verdict, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 /* The next command records the program: the script of the traceback, if its name is short. */

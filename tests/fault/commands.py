@@ -82,6 +82,9 @@ COMMANDS = {
     "live": "live captures/leak.pickle.zst",
     "live json": "live captures/leak.pickle.zst --by stack --json",
     "live module": "live captures/oom_adam.pickle.zst --by module",
+    "oom": "oom oom/cases.txt",
+    "oom json": "oom --json - <oom/cases.txt",
+    "oom elsewhere": "analyze oom/cases.txt",
     "optimal": "optimal captures/leak.pickle.zst --time none -o plan.csv",
     "replay": "replay captures/leak.pickle.zst -p pytorch "
               "-p pytorch:expandable_segments:True -j 1",
@@ -123,7 +126,7 @@ class Workplace:
     def clean(self):
         shutil.rmtree(self.root, ignore_errors=True)
         self.root.mkdir()
-        for name in ("captures", "categories", "findings", "recorded", "workloads", "xplane"):
+        for name in ("captures", "categories", "findings", "oom", "recorded", "workloads", "xplane"):
             (self.root / name).symlink_to(FIXTURES / name)
         (self.root / "made").symlink_to(self.made)
 

@@ -80,6 +80,14 @@ class Analysis(Case):
         self.assertEqual([gate.state for gate in report.gates], ["fail"])
         self.assertEqual(memtrace.analyze(GPT, fits="100GiB").verdict, "pass")
 
+    def test_message(self):
+        found = memtrace.oom("RuntimeError: CUDA out of memory. Tried to allocate 1.20 GiB (GPU 1; 15.90 GiB total "
+                             "capacity; 11.32 GiB already allocated; 741.88 MiB free; 2.61 GiB cached)\n\udcff")
+        self.assertEqual((found.cause, found.proved, found.device), ("fragmentation", True, 1))
+        self.assertEqual(sum(part.bytes for part in found.parts), found.whole_bytes)
+        with self.assertRaisesRegex(memtrace.Error, "no message about memory"):
+            memtrace.oom("all is well")
+
     def test_options(self):
         report = memtrace.analyze(LEAK, policy="expandable_segments:True", limit="80GiB")
         self.assertNotEqual(report.document.policy, memtrace.analyze(LEAK).document.policy)
