@@ -2,6 +2,7 @@
 #include "oom_text.h"
 
 #include <stdarg.h>
+#include <string.h>
 
 #include "foreign_text.h"
 #include "util.h"
@@ -81,7 +82,8 @@ void mt_oom_conclude(struct mt_oom_verdict *verdict, enum mt_oom_cause cause, bo
 void mt_oom_verdict_record(struct mt_oom_verdict *verdict, const struct mt_oom_message *message)
 {
     mt_buf_add_text(&verdict->next, "memtrace record -- python ");
-    if (message->script.length && message->script.length < MAX_SCRIPT_BYTES)
+    if (message->script.length > 3 && message->script.length < MAX_SCRIPT_BYTES &&
+        memcmp(message->script.data + message->script.length - 3, ".py", 3) == 0)
         mt_buf_add_shell_path(&verdict->next, message->script.data);
     else
         mt_buf_add_text(&verdict->next, "train.py");

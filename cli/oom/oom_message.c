@@ -401,7 +401,12 @@ static const struct mt_oom_wording *wording_at(const struct squeezed *text, size
     return NULL;
 }
 
-/* A name of the last line that begins like a Python error, if a traceback is above it. */
+static bool begins_with(const char *line, const char *end, const char *words)
+{
+    return (size_t)(end - line) >= strlen(words) && memcmp(line, words, strlen(words)) == 0;
+}
+
+/* The name of the last Python error below a traceback, unless it came from the error before it. */
 static void read_later_error(const char *text, size_t length, char name[MT_OOM_ERROR_BYTES])
 {
     const char *end = text + length, *line = text;
@@ -411,8 +416,10 @@ static void read_later_error(const char *text, size_t length, char name[MT_OOM_E
         const char *stop = memchr(line, '\n', (size_t)(end - line)), *at = line;
 
         stop = stop ? stop : end;
-        if (stop - line >= 9 && memcmp(line, "Traceback", 9) == 0)
-            is_in_traceback = true;
+        if (begins_with(line, stop, "During handling of the above") ||
+            begins_with(line, stop, "The above exception was"))
+            return;
+        is_in_traceback |= begins_with(line, stop, "Traceback");
         while (at < stop && (lower(*at) != *at || (*at >= 'a' && *at <= 'z') || is_digit(*at) ||
                              *at == '.' || *at == '_'))
             at++;

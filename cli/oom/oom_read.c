@@ -2,6 +2,7 @@
 #include "oom_text.h"
 
 #include <string.h>
+#include <sys/stat.h>
 
 #include "feed.h"
 #include "util.h"
@@ -45,13 +46,21 @@ enum mt_status mt_oom_read(const char *path, struct mt_buf *text, uint64_t *line
     return status;
 }
 
+/* Only a regular file may be read again. */
+static bool is_short_file(const char *path)
+{
+    struct stat facts;
+
+    return stat(path, &facts) == 0 && S_ISREG(facts.st_mode) && facts.st_size <= KEPT_BYTES;
+}
+
 bool mt_oom_is_in_file(const char *path)
 {
     struct mt_oom_message message = {0};
     struct mt_error unused = {.offset = MT_NO_OFFSET};
     struct mt_buf text = {0};
     uint64_t lines_cut;
-    bool is_found = strcmp(path, "-") != 0 &&
+    bool is_found = strcmp(path, "-") != 0 && is_short_file(path) &&
                     mt_oom_read(path, &text, &lines_cut, &unused) == MT_OK && text.length &&
                     !memchr(text.data, '\0', mt_min_u64(text.length, MT_FEED_START_BYTES)) &&
                     mt_oom_find(text.data, text.length, &message) && !message.wording->is_echo;

@@ -12,6 +12,8 @@
 /* A CUDA context with its libraries takes 0.5 to 1.3 GiB (cards.h). */
 #define ORDINARY_OUTSIDE (3 * MT_GIB / 2)
 #define LARGE_OUTSIDE    (2 * MT_GIB)
+/* More than a desktop or an idle context. */
+#define LARGE_OTHERS MT_GIB
 /* The driver refuses a request that leaves less free: its pages are large, and it keeps some. */
 #define KEPT_FREE  (64 * MT_MIB)
 #define SMI        "nvidia-smi --query-compute-apps=pid,used_memory,name --format=csv"
@@ -60,7 +62,8 @@ struct card {
 };
 
 /* In a container, the driver has other process numbers than the program, which then lists itself as
- * "Process N". It is the only one that holds at least what PyTorch reserved. */
+ * "Process N". It is listed if the rest of the card is less than what PyTorch reserved, and which
+ * one it is is certain if only one holds at least that. */
 static void find_own(const struct mt_oom_message *message, struct card *card)
 {
     uint64_t total = 0, own = 0;
@@ -73,7 +76,9 @@ static void find_own(const struct mt_oom_message *message, struct card *card)
             candidates++;
         }
     }
-    if (!card->own.is_known && candidates == 1) {
+    if (!card->own.is_known && candidates == 1 && card->capacity.is_known && card->free.is_known &&
+        mt_sub_or_0_u64(card->capacity.most, mt_add_most_u64(card->free.least, total)) <
+            card->reserved.least) {
         card->own = (struct bytes){own, own, own, true};
         total -= own;
     }
@@ -365,11 +370,12 @@ static void judge_card(struct mt_oom_verdict *verdict, const struct mt_oom_messa
         return;
     if (is_surely_less(card->capacity, sum(own, card->request)))
         judge_own(verdict, message, card);
-    else if (card->free.is_known && own.least / 9 * 10 >= card->capacity.most - card->free.least)
-        judge_most(verdict, message, card, own);
-    else if (card->others.is_known && card->others.value &&
-             sum(card->free, card->others).least >= card->request.most)
+    else if (card->others.is_known && card->others.least >= LARGE_OTHERS &&
+             sum(card->free, card->others).least >= card->request.most + KEPT_FREE)
         judge_others(verdict, card);
+    else if (card->free.is_known &&
+             own.least / 9 * 10 >= mt_sub_or_0_u64(card->capacity.most, card->free.least))
+        judge_most(verdict, message, card, own);
     else
         judge_full(verdict, card, own);
 }
