@@ -20,7 +20,7 @@
 #define EXPANDABLE "export PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True"
 #define FIND_LIMIT "grep -rnE '(set_)?per_process_memory_fraction' ."
 
-enum { LEAST_UNUSED = 20 }; /* fragmentation: 1/20 of the cache */
+enum { LEAST_UNUSED = 32 }; /* fragmentation: 1/32 of what is in use */
 
 /* Bytes of a message with their bounds. */
 struct bytes {
@@ -70,6 +70,8 @@ static void find_own(const struct mt_oom_message *message, struct card *card)
     size_t candidates = 0;
 
     for (size_t i = 0; i < message->process_count; i++) {
+        if (card->capacity.is_known && message->processes[i] / 2 > card->capacity.most)
+            continue; /* Windows does not know */
         total += message->processes[i];
         if (message->processes[i] >= card->reserved.least) {
             own = message->processes[i];
@@ -103,6 +105,8 @@ static struct card read_card(const struct mt_oom_message *message)
         card.unused = difference(card.reserved, card.allocated);
     else
         card.reserved = sum(card.allocated, card.unused);
+    if (card.own.value / 2 > card.capacity.most)
+        card.own.is_known = false; /* Windows does not know */
     find_own(message, &card);
     if (is_surely_less(card.own, card.reserved)) /* a driver that does not count all */
         card.own.is_known = card.others.is_known = false;
@@ -148,37 +152,60 @@ static char *text(char buffer[MT_UNITS_TEXT], struct bytes bytes)
     return mt_format_bytes(buffer, bytes.value);
 }
 
-/* The request did not fit into the cache, although that much is unused in it. */
-static bool judge_unused(struct mt_oom_verdict *verdict, const struct mt_oom_message *message,
-                         const struct card *card, const char *where)
+/* Where the unused part of the cache would count: under a limit, or on the card. */
+struct place {
+    const char *words, *left_word;
+    struct bytes in_use, left;
+    uint64_t kept; /* of what is left, the driver gives no request */
+};
+
+/* What is unused in the cache and what is left are enough together, and the unused part is not a
+ * trifle of what is in use. */
+static bool is_enough(struct bytes unused, const struct card *card, const struct place *place)
 {
-    const struct bytes both = sum(card->unused, card->pools_unused);
+    return card->unused.is_known &&
+           unused.least + place->left.least >= card->request.most + place->kept &&
+           unused.value >= place->in_use.value / LEAST_UNUSED;
+}
+
+static void judge_pools(struct mt_oom_verdict *verdict, const struct mt_oom_message *message,
+                        const struct card *card, const struct place *place)
+{
     char unused[MT_UNITS_TEXT], request[MT_UNITS_TEXT];
 
-    if (!card->unused.is_known || both.least < card->request.most ||
-        both.value < card->reserved.value / LEAST_UNUSED)
-        return false;
-    text(request, card->request);
-    if (card->unused.least >= card->request.most) {
-        mt_oom_conclude(verdict, MT_OOM_CAUSE_FRAGMENTATION, true);
-        mt_buf_printf(
-            &verdict->headline,
-            "Fragmentation%s: %s of PyTorch's cache is unused, but no piece of it serves %s", where,
-            text(unused, card->unused), request);
-        mt_oom_verdict_unknown(verdict,
-                               "whether the pieces lie between blocks in use, or belong to "
-                               "another stream");
-        mt_buf_add_text(&verdict->next, EXPANDABLE);
-        return true;
-    }
     mt_oom_conclude(verdict, MT_OOM_CAUSE_PRIVATE_POOL, true);
-    mt_buf_printf(
-        &verdict->headline,
-        "Private pools%s: %s in pools of CUDA graphs or MemPool is unused, but may not serve "
-        "%s",
-        where, text(unused, card->pools_unused), request);
+    mt_buf_printf(&verdict->headline,
+                  "Private pools%s: %s in pools of CUDA graphs or MemPool is unused, but may not "
+                  "serve %s",
+                  place->words, text(unused, card->pools_unused), text(request, card->request));
     mt_oom_verdict_unknown(verdict, "which pool ('allocated in private pools' counts free blocks)");
     mt_oom_verdict_record(verdict, message);
+}
+
+/* Returns whether the request failed although enough is unused in the cache. */
+static bool judge_unused(struct mt_oom_verdict *verdict, const struct mt_oom_message *message,
+                         const struct card *card, const struct place *place)
+{
+    char unused[MT_UNITS_TEXT], left[MT_UNITS_TEXT], request[MT_UNITS_TEXT];
+
+    if (!is_enough(card->unused, card, place)) {
+        if (!is_enough(sum(card->unused, card->pools_unused), card, place))
+            return false;
+        judge_pools(verdict, message, card, place);
+        return true;
+    }
+    mt_oom_conclude(verdict, MT_OOM_CAUSE_FRAGMENTATION, true);
+    mt_buf_printf(&verdict->headline, "Fragmentation%s: %s of PyTorch's cache is unused",
+                  place->words, text(unused, card->unused));
+    text(request, card->request);
+    if (card->unused.least >= card->request.most)
+        mt_buf_printf(&verdict->headline, ", but no piece of it serves %s", request);
+    else
+        mt_buf_printf(&verdict->headline, " and %s is %s: enough for %s, but not in one piece",
+                      text(left, place->left), place->left_word, request);
+    mt_oom_verdict_unknown(verdict, "whether the pieces lie between blocks in use, or belong to "
+                                    "another stream");
+    mt_buf_add_text(&verdict->next, EXPANDABLE);
     return true;
 }
 
@@ -220,6 +247,8 @@ static bool judge_limit(struct mt_oom_verdict *verdict, const struct mt_oom_mess
                         const struct card *card)
 {
     const struct bytes wanted = sum(card->reserved, card->request);
+    const struct place place = {" under this process's own limit", "left", card->reserved,
+                                difference(card->limit, card->reserved), 0};
     char limit[MT_UNITS_TEXT], reserved[MT_UNITS_TEXT], request[MT_UNITS_TEXT],
         free_bytes[MT_UNITS_TEXT];
 
@@ -228,7 +257,7 @@ static bool judge_limit(struct mt_oom_verdict *verdict, const struct mt_oom_mess
         !(card->free.least >= card->request.most || wanted.least > card->limit.most))
         return false;
     add_limit_parts(verdict, card);
-    if (judge_unused(verdict, message, card, " under this process's own limit"))
+    if (judge_unused(verdict, message, card, &place))
         return true;
     mt_oom_conclude(verdict, MT_OOM_CAUSE_OWN_LIMIT, true);
     mt_buf_printf(&verdict->headline,
@@ -383,6 +412,8 @@ static void judge_card(struct mt_oom_verdict *verdict, const struct mt_oom_messa
 static void judge_pytorch(struct mt_oom_verdict *verdict, const struct mt_oom_message *message)
 {
     const struct card card = read_card(message);
+    const struct place place = {"", "free", difference(card.capacity, card.free), card.free,
+                                mt_min_u64(KEPT_FREE, card.free.least)};
 
     if (!card.request.is_known || !card.capacity.is_known) {
         mt_oom_conclude(verdict, MT_OOM_CAUSE_DEVICE_MEMORY, false);
@@ -393,7 +424,7 @@ static void judge_pytorch(struct mt_oom_verdict *verdict, const struct mt_oom_me
     }
     add_card_parts(verdict, &card);
     if (judge_size(verdict, message, &card) || judge_limit(verdict, message, &card) ||
-        judge_free(verdict, &card) || judge_unused(verdict, message, &card, ""))
+        judge_free(verdict, &card) || judge_unused(verdict, message, &card, &place))
         return;
     judge_card(verdict, message, &card);
 }
