@@ -30,6 +30,7 @@ static int setup(void **unused)
     device.allocated_peak.bytes = 100 * MT_MIB;
     device.reserved_peak.then =
         (struct mt_bytes){.allocated = 100 * MT_MIB, .reserved = 120 * MT_MIB};
+    mt_arena_release(&report.arena);
     report = (struct mt_report){
         .devices = &device, .device_count = 1, .phases = phases, .has_segments = true};
     return 0;
@@ -162,6 +163,13 @@ static void a_cache_that_is_most_of_the_memory_has_an_answer(void **unused)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
+static int forget(void **unused)
+{
+    (void)unused;
+    mt_arena_release(&report.arena);
+    return 0;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -172,5 +180,5 @@ int main(void)
         TEST(a_cache_that_is_most_of_the_memory_has_an_answer),
     };
 
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, NULL, forget);
 }
