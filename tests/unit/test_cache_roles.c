@@ -343,6 +343,34 @@ static void a_cache_made_before_the_loop(void **state)
     }
 }
 
+/* One block for each parameter, all replaced in the second turn: an estimate that the program
+ * updates. Few blocks may be a batch, also if a parameter has their size. */
+static void a_block_for_each_parameter(void **state)
+{
+    (void)state;
+    for (int count = 15; count <= 16; count++) {
+        struct program p;
+        uint64_t blocks[16];
+
+        begin(&p);
+        for (int i = 0; i < 16; i++)
+            (void)born_by(&p, stack(&p, "_apply", "/x/torch/nn/modules/module.py"), 8192);
+        for (int i = 0; i < count; i++)
+            blocks[i] = born_by(&p, stack(&p, "make", "/home/me/estimate.py"), 8192);
+        for (int call = 0; call < 3; call++) {
+            enter(&p, "forward");
+            freed(&p, born(&p));
+            for (int i = 0; call == 1 && i < count; i++)
+                freed(&p, blocks[i]);
+            leave(&p, "forward");
+        }
+        finish(&p);
+        for (int i = 0; i < count; i++)
+            assert_int_equal(role(&p, blocks[i]), count < 16 ? MT_ROLE_INPUTS : MT_ROLE_OTHER);
+        end(&p);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -351,6 +379,7 @@ int main(void)
         cmocka_unit_test(a_cache_without_named_frames),
         cmocka_unit_test(a_cache_that_grows),
         cmocka_unit_test(a_cache_made_before_the_loop),
+        cmocka_unit_test(a_block_for_each_parameter),
         cmocka_unit_test(death_after_many_calls),
         cmocka_unit_test(one_block_in_each_request),
         cmocka_unit_test(layers_moved_one_at_a_time),

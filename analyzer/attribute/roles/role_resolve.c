@@ -66,6 +66,7 @@ static enum mt_role role_of_setup(const struct mt_role_clock *clock, uint8_t cod
     uint8_t kind = mt_stack_kind(&clock->stacks, stack) & MT_STACK_KIND_MASK;
     bool kept = code == MT_ROLE_CODE_SETUP_KEPT || code == MT_ROLE_CODE_SETUP_ALONE;
     uint32_t freed_in = code - (uint32_t)MT_ROLE_CODE_SETUP_FREED;
+    enum mt_role role;
 
     if (clock->cycles == 0 || (!clock->saw_model && code != MT_ROLE_CODE_SETUP_FREED))
         return kind == MT_PHASE_SETUP && kept ? MT_ROLE_PARAMETERS
@@ -77,6 +78,8 @@ static enum mt_role role_of_setup(const struct mt_role_clock *clock, uint8_t cod
     if (code == MT_ROLE_CODE_SETUP_FREED)
         return mt_stack_kind(&clock->stacks, stack) & MT_STACK_MOVES ? MT_ROLE_PARAMETERS
                                                                      : MT_ROLE_TEMPORARIES;
+    if (mt_parameter_sets_role(&clock->sets, stack, &role) && role == MT_ROLE_OTHER)
+        return role;
     /* freed while the loop continued: a batch, not a parameter */
     return freed_in < clock->cycles ? MT_ROLE_INPUTS : MT_ROLE_PARAMETERS;
 }
@@ -130,7 +133,8 @@ enum mt_role mt_role_resolve(const struct mt_role_clock *clock, uint8_t code, ui
         return MT_ROLE_GRADIENTS;
     if (is_moved_module(clock, code, stack))
         return MT_ROLE_PARAMETERS;
-    if (may_be_in_set(code) && mt_parameter_sets_role(&clock->sets, stack, &role))
+    if (may_be_in_set(code) && mt_parameter_sets_role(&clock->sets, stack, &role) &&
+        role != MT_ROLE_OTHER)
         return role;
     switch (code) {
     case MT_ROLE_CODE_REPLACED: return MT_ROLE_KV_CACHE;

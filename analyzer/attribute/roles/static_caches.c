@@ -1,4 +1,5 @@
-/* Key-value caches that a program makes before its first call of the model. */
+/* What a program that only calls a model makes before the first call: key-value caches, and sets of
+ * one block for each parameter. */
 #include "parameter_sets.h"
 
 #include <stdlib.h>
@@ -131,14 +132,55 @@ static bool are_keys_and_values(const struct mt_parameter_sets *sets, size_t beg
     return *other == first || counts[0] == counts[1];
 }
 
+/* A batch has few blocks, none of them for each parameter. */
+#define MIN_TWINS 16
+
+/* Blocks of one stack. */
+struct twins {
+    uint32_t stack, count, paired; /* paired: with the size of a parameter */
+};
+
+static void find_twins(struct mt_parameter_sets *sets, const struct mt_stack_kinds *kinds)
+{
+    struct mt_map sizes = {0}, index = {0};
+    struct twins *twins = NULL;
+    size_t count = 0, capacity = 0;
+
+    for (size_t i = 0; i < sets->count; i++)
+        if (is_kept(&sets->blocks[i]) && is_of_model(kinds, &sets->blocks[i]))
+            mt_map_put(&sizes, sets->blocks[i].units, 1);
+    for (size_t i = 0; i < sets->count; i++) {
+        const struct mt_set_block *block = &sets->blocks[i];
+        uint32_t at = mt_map_get(&index, block->stack);
+
+        if (!is_kept(block) || is_of_model(kinds, block) || block->stack >= kinds->stack_count)
+            continue;
+        if (at == MT_MAP_NONE) {
+            at = (uint32_t)count++;
+            mt_grow_to(&twins, &capacity, count, sizeof *twins);
+            twins[at] = (struct twins){.stack = block->stack};
+            mt_map_put(&index, block->stack, at);
+        }
+        twins[at].count++;
+        twins[at].paired += mt_map_get(&sizes, block->units) != MT_MAP_NONE;
+    }
+    for (size_t i = 0; i < count; i++)
+        if (twins[i].count >= MIN_TWINS && twins[i].paired == twins[i].count)
+            sets->roles[twins[i].stack] = 1 + MT_ROLE_OTHER;
+    free(twins);
+    mt_map_release(&sizes);
+    mt_map_release(&index);
+}
+
 void mt_static_caches_infer(struct mt_parameter_sets *sets, const struct mt_stack_kinds *kinds)
 {
     const uint32_t layers = sets->newest.calls >= MIN_CALLS ? layers_of(sets, kinds) : 0;
     bool has_model = false;
 
+    mt_grow_zeroed_to(&sets->roles, &sets->role_capacity, kinds->stack_count, sizeof *sets->roles);
+    find_twins(sets, kinds);
     if (layers < MIN_LAYERS)
         return;
-    mt_grow_zeroed_to(&sets->roles, &sets->role_capacity, kinds->stack_count, sizeof *sets->roles);
     for (size_t i = 0, next; i < sets->count; i = next) {
         const struct mt_set_block *block = &sets->blocks[i];
         uint32_t count, other;
