@@ -159,12 +159,14 @@ static const char *tell_origin(const struct mt_finding_search *search, const str
 }
 
 /* One parameter, or the two ends of a model. A block that has all parameters is no layer: flat
- * parameters, or a program of one operation. */
-static bool is_layer(const struct layer *layer)
+ * parameters, or a program of one operation, which may have one more, small input. */
+static bool is_layer(const struct layer *layer, uint64_t parameter_bytes)
 {
     const uint64_t parameters = layer->blocks[MT_ROLE_PARAMETERS];
+    const uint64_t other_bytes = parameter_bytes - layer->parameter_bytes;
 
-    return (parameters == 1 && layer->others) ||
+    return (parameters == 1 &&
+            (layer->others > 1 || (layer->others && other_bytes >= parameter_bytes / 100))) ||
            (parameters == MAX_PARAMETERS && layer->others >= MIN_OTHERS);
 }
 
@@ -192,7 +194,7 @@ static enum mt_status find(struct mt_finding_search *search)
     if (!search->analysis->report->saw_backward || !device->instant_count || !has_model(search))
         return MT_OK;
     layer = largest_layer(&device->instants[0]);
-    if (!is_layer(&layer) || layer.parameter_bytes < parameters / PARAMETERS_SHARE ||
+    if (!is_layer(&layer, parameters) || layer.parameter_bytes < parameters / PARAMETERS_SHARE ||
         !mt_finding_matters(layer.bytes, peak) || layer.bytes < peak / MIN_SHARE)
         return MT_OK;
     kind = kind_of(&search->analysis->source->symbols, layer.stack);

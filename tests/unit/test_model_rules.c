@@ -137,6 +137,20 @@ static void two_layers_may_be_the_ends_of_a_model(void **unused)
     expect_layer(&training, 0);
 }
 
+/* Logits and targets are no model: one other block, and it is small. */
+static void a_program_of_one_operation_has_no_layers(void **unused)
+{
+    struct training training = one_layer;
+
+    (void)unused;
+    training.model = (struct model){{40 * MT_MIB, 8 * MT_KIB}, {1, 1}};
+    expect_layer(&training, 0);
+    training.model.counts[1] = 2;
+    expect_layer(&training, 160);
+    training.model = (struct model){{40 * MT_MIB, MT_MIB}, {1, 1}};
+    expect_layer(&training, 160);
+}
+
 static void without_training_roles_are_not_sure_enough(void **unused)
 {
     struct training training = one_layer;
@@ -372,6 +386,7 @@ int main(void)
         cmocka_unit_test(it_has_to_be_a_quarter_of_the_peak),
         cmocka_unit_test(it_has_to_be_half_of_the_parameters),
         cmocka_unit_test(two_layers_may_be_the_ends_of_a_model),
+        cmocka_unit_test(a_program_of_one_operation_has_no_layers),
         cmocka_unit_test(without_training_roles_are_not_sure_enough),
         cmocka_unit_test(a_benchmark_of_an_operation_has_no_layer),
         cmocka_unit_test(small_layers_are_not_reported),
