@@ -84,6 +84,7 @@ static const struct {
       "fsdp=... or deepspeed=... in TrainingArguments"}},
     {"deepspeed/runtime/engine.py",
      {NULL,
+      "an optimizer with less state (8-bit Adam of bitsandbytes, Adafactor), or "
       "\"offload_optimizer\": {\"device\": \"cpu\"} in \"zero_optimization\" of DeepSpeed's "
       "configuration",
       NULL}},

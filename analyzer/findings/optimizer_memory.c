@@ -246,8 +246,7 @@ static void say_idle_state(struct look_idle_state *look)
         .evidence_count = 4,
         .advice = mt_run_is_sharded(look->search)
                       ? "keep it in host memory and copy it to the device for the step, if there "
-                        "is time for the transfer (CPU offload of the library that shards it, or a "
-                        "paged optimizer)"
+                        "is time for the transfer (CPU offload, a paged optimizer)"
                       : "keep it in host memory and copy it to the device for the step, if there "
                         "is time for the transfer (ZeRO-Offload, FSDP's CPUOffload, a paged "
                         "optimizer)"};
