@@ -221,12 +221,14 @@ static uint64_t new_saving(const struct mt_device_report *device, const struct m
  * continues; and replayed savings of small changes, if the device needs that much less. */
 static int rank_of(const struct mt_device_report *device, const struct mt_finding *finding)
 {
+    const uint64_t needed = device->need ? device->need->bytes : device->reserved_peak.bytes;
+
     if (strcmp(finding->id, "out-of-memory") == 0 || strcmp(finding->id, "kv-cache") == 0)
         return 0;
     if (strcmp(finding->severity, "error") == 0)
         return 1;
     return strcmp(finding->severity, "warning") == 0 && finding->saving != MT_SAVING_AT_MOST &&
-                   mt_finding_matters(finding->saves_bytes, device->reserved_peak.bytes)
+                   mt_finding_matters(finding->saves_bytes, needed)
                ? 2
                : 3;
 }
