@@ -40,6 +40,7 @@ static int teardown(void **unused)
 {
     (void)unused;
     mt_arena_release(&arena);
+    mt_arena_release(&report.arena);
     return 0;
 }
 
