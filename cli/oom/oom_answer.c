@@ -27,6 +27,7 @@ const char *mt_oom_cause_name(enum mt_oom_cause cause)
         [MT_OOM_CAUSE_HANDLES] = "handles",
         [MT_OOM_CAUSE_KV_CACHE] = "kv_cache",
         [MT_OOM_CAUSE_LIBRARY] = "library",
+        [MT_OOM_CAUSE_KILLED] = "killed",
         [MT_OOM_CAUSE_NOT_MEMORY] = "not_memory",
     };
 

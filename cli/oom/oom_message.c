@@ -462,6 +462,7 @@ static void read_script(const char *text, size_t length, struct mt_buf *script)
 static size_t find_last(const struct squeezed *text, struct mt_oom_message *message,
                         size_t *after_last)
 {
+    static const char killed[] = "SIGKILL";
     struct index *index = mt_memory_new(sizeof *index);
     size_t found = 0;
 
@@ -476,7 +477,10 @@ static size_t find_last(const struct squeezed *text, struct mt_oom_message *mess
         }
         if (!message->wording || message->wording->is_echo || !wording->is_echo) {
             message->wording = wording;
+            message->later_error[0] = '\0';
             found = at;
+        } else if (wording->cause == MT_OOM_CAUSE_KILLED) {
+            memcpy(message->later_error, killed, sizeof killed);
         }
         message->count += !wording->is_echo;
         *after_last = at;

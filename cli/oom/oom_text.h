@@ -29,6 +29,7 @@ enum mt_oom_cause {
     MT_OOM_CAUSE_HANDLES,
     MT_OOM_CAUSE_KV_CACHE,
     MT_OOM_CAUSE_LIBRARY, /* a library failed, perhaps for want of memory */
+    MT_OOM_CAUSE_KILLED,  /* by a signal, perhaps for want of host memory */
     MT_OOM_CAUSE_NOT_MEMORY
 };
 
@@ -108,7 +109,7 @@ struct mt_oom_message {
     uint64_t processes[MT_OOM_MAX_PROCESSES]; /* bytes of the processes that it lists */
     size_t process_count;
     uint64_t processes_error;
-    char later_error[MT_OOM_ERROR_BYTES]; /* a Python error that ends the text instead, or "" */
+    char later_error[MT_OOM_ERROR_BYTES]; /* what ends the text instead, or "" */
     struct mt_buf script;                 /* of the traceback above it; empty = none */
 };
 

@@ -1,5 +1,5 @@
 # One case of fixtures/oom, as a log; what analyze says about such a file; texts without a message.
-sed -n '/^=== several_ranks /,/^=== later_error /p' oom/cases.txt | grep -v '^===' >error.log
+sed -n '/^=== several_ranks /,/^=== later_kill /p' oom/cases.txt | grep -v '^===' >error.log
 memtrace oom error.log
 memtrace oom --json - <error.log
 memtrace analyze error.log
