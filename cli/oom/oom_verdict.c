@@ -409,6 +409,20 @@ static void judge_card(struct mt_oom_verdict *verdict, const struct mt_oom_messa
         judge_full(verdict, card, own);
 }
 
+/* The message lacks the numbers of the card. */
+static void judge_cut(struct mt_oom_verdict *verdict, const struct mt_oom_message *message,
+                      const struct card *card)
+{
+    const struct place cache = {"", "", card->reserved, {.is_known = true}, 0};
+
+    if (card->request.is_known && judge_unused(verdict, message, card, &cache))
+        return;
+    mt_oom_conclude(verdict, MT_OOM_CAUSE_DEVICE_MEMORY, false);
+    mt_buf_add_text(&verdict->headline, "Device memory: a request was refused");
+    mt_oom_verdict_unknown(verdict, "why: the message is cut, and its numbers are not there");
+    mt_oom_verdict_record(verdict, message);
+}
+
 static void judge_pytorch(struct mt_oom_verdict *verdict, const struct mt_oom_message *message)
 {
     const struct card card = read_card(message);
@@ -416,10 +430,7 @@ static void judge_pytorch(struct mt_oom_verdict *verdict, const struct mt_oom_me
                                 mt_min_u64(KEPT_FREE, card.free.least)};
 
     if (!card.request.is_known || !card.capacity.is_known) {
-        mt_oom_conclude(verdict, MT_OOM_CAUSE_DEVICE_MEMORY, false);
-        mt_buf_add_text(&verdict->headline, "Device memory: a request was refused");
-        mt_oom_verdict_unknown(verdict, "why: the message is cut, and its numbers are not there");
-        mt_oom_verdict_record(verdict, message);
+        judge_cut(verdict, message, &card);
         return;
     }
     add_card_parts(verdict, &card);
