@@ -9,7 +9,7 @@
 #include "units.h"
 #include "util.h"
 
-enum { NAME_COLUMNS = 56, INDENT = 4 };
+enum { NAME_COLUMNS = 56, INDENT = 4, MAX_LINES = 12 };
 
 struct explained {
     struct mt_oom_message message;
@@ -25,8 +25,9 @@ static void add_row(struct mt_buf *out, int indent, const char *what, uint64_t m
 }
 
 /* Breaks a paragraph at spaces. */
-static void add_wrapped(struct mt_buf *out, const char *text, size_t columns)
+static void add_wrapped(struct mt_buf *out, const char *text)
 {
+    const size_t columns = MT_TEXT_COLUMNS - 2;
     struct mt_buf safe = {0};
     const char *at, *end;
 
@@ -47,27 +48,56 @@ static void add_wrapped(struct mt_buf *out, const char *text, size_t columns)
     mt_buf_release(&safe);
 }
 
-static void add_text(struct mt_buf *out, const struct explained *explained)
+static size_t count_lines(const struct mt_buf *text)
 {
-    const struct mt_oom_verdict *verdict = &explained->verdict;
-    const struct mt_oom_message *message = &explained->message;
-    const size_t columns = MT_TEXT_COLUMNS - 2;
-    uint64_t amounts[MT_OOM_MAX_PARTS];
-    struct mt_buf line = {0};
+    size_t lines = 0;
 
-    add_wrapped(out, verdict->headline.data, columns);
-    if (verdict->whole)
-        add_row(out, 2, verdict->whole, mt_oom_verdict_parts(verdict, MT_MIB, amounts));
+    for (size_t i = 0; i < text->length; i++)
+        lines += text->data[i] == '\n';
+    return lines;
+}
+
+/* At most `rows` rows, without parts of 0: the smallest ones become one row if there are more. */
+static void add_parts(struct mt_buf *out, const struct mt_oom_verdict *verdict, size_t rows)
+{
+    uint64_t amounts[MT_OOM_MAX_PARTS], merged = 0;
+    size_t count = 0;
+
+    if (!verdict->whole)
+        return;
+    add_row(out, 2, verdict->whole, mt_oom_verdict_parts(verdict, MT_MIB, amounts));
+    for (size_t i = 0; i < verdict->part_count; i++)
+        count += amounts[i] > 0;
+    for (size_t most = count > rows ? rows - 1 : count; count > most; count--) {
+        size_t least = 0;
+
+        for (size_t i = 0; i < verdict->part_count; i++)
+            if (amounts[i] && (!amounts[least] || amounts[i] < amounts[least]))
+                least = i;
+        merged += amounts[least];
+        amounts[least] = 0;
+    }
     for (size_t i = 0; i < verdict->part_count; i++)
         if (amounts[i])
             add_row(out, INDENT, verdict->parts[i].what, amounts[i]);
+    if (merged)
+        add_row(out, INDENT, "smaller parts", merged);
+}
+
+/* What follows the parts. */
+static void add_end(struct mt_buf *out, const struct explained *explained)
+{
+    const struct mt_oom_verdict *verdict = &explained->verdict;
+    const struct mt_oom_message *message = &explained->message;
+    struct mt_buf line = {0};
+
     mt_buf_add_text(&line, "Cannot tell ");
     for (size_t i = 0; i < verdict->unknown_count; i++) {
         mt_buf_add_text(&line, i ? "; " : "");
         mt_buf_add(&line, verdict->unknown[i].data, verdict->unknown[i].length);
     }
     if (verdict->unknown_count)
-        add_wrapped(out, line.data, columns);
+        add_wrapped(out, line.data);
     if (message->count > 1) {
         mt_buf_printf(out, "This is the last of %llu messages about memory: line %llu",
                       (unsigned long long)message->count, (unsigned long long)message->line);
@@ -79,6 +109,19 @@ static void add_text(struct mt_buf *out, const struct explained *explained)
     mt_buf_add(out, verdict->next.data, verdict->next.length);
     mt_buf_add_char(out, '\n');
     mt_buf_release(&line);
+}
+
+static void add_text(struct mt_buf *out, const struct explained *explained)
+{
+    struct mt_buf end = {0};
+    uint64_t others;
+
+    add_wrapped(out, explained->verdict.headline.data);
+    add_end(&end, explained);
+    others = 1 + count_lines(out) + count_lines(&end);
+    add_parts(out, &explained->verdict, mt_max_u64(mt_sub_or_0_u64(MAX_LINES, others), 1));
+    mt_buf_add(out, end.data, end.length);
+    mt_buf_release(&end);
 }
 
 static void json_number(struct mt_json *json, const char *key, const struct explained *explained,

@@ -56,10 +56,10 @@ uint64_t mt_oom_verdict_parts(const struct mt_oom_verdict *verdict, uint64_t uni
         largest = amounts[i] > amounts[largest] ? i : largest;
         sum += amounts[i];
     }
-    if (sum > whole && amounts[largest] >= sum - whole)
-        amounts[largest] -= sum - whole;
-    else if (rest < MT_OOM_MAX_PARTS)
-        amounts[rest] = mt_sub_or_0_u64(whole, sum);
+    if (sum > whole)
+        amounts[largest] -= mt_min_u64(amounts[largest], sum - whole);
+    else if (verdict->part_count)
+        amounts[rest < MT_OOM_MAX_PARTS ? rest : largest] += whole - sum;
     return whole;
 }
 

@@ -125,7 +125,7 @@ bool mt_oom_is_in_file(const char *path);
 bool mt_oom_find(const char *text, size_t length, struct mt_oom_message *message);
 void mt_oom_message_release(struct mt_oom_message *message);
 
-enum { MT_OOM_MAX_PARTS = 8, MT_OOM_MAX_UNKNOWN = 3 };
+enum { MT_OOM_MAX_PARTS = 8, MT_OOM_MAX_UNKNOWN = 4 };
 
 struct mt_oom_part {
     const char *what;
@@ -154,7 +154,7 @@ void mt_oom_conclude(struct mt_oom_verdict *verdict, enum mt_oom_cause cause, bo
 /* `bytes` is UINT64_MAX for the rest of the whole. */
 void mt_oom_verdict_part(struct mt_oom_verdict *verdict, const char *what, uint64_t bytes);
 /* Sets amounts[i] of each part in units of `unit` bytes, so that they add up to the whole, which it
- * returns. What rounding adds to the sum is taken from the largest. */
+ * returns. The largest part takes what rounding did to the sum. */
 uint64_t mt_oom_verdict_parts(const struct mt_oom_verdict *verdict, uint64_t unit,
                               uint64_t amounts[MT_OOM_MAX_PARTS]);
 void mt_oom_verdict_unknown(struct mt_oom_verdict *verdict, const char *format, ...)

@@ -117,7 +117,6 @@ static struct card read_card(const struct mt_oom_message *message)
 static void add_card_parts(struct mt_oom_verdict *verdict, const struct card *card)
 {
     struct bytes known = sum(card->free, card->own.is_known ? card->own : card->reserved);
-    const char *rest = "rounding of the message's numbers";
 
     if (!card->capacity.is_known || !card->free.is_known)
         return;
@@ -130,9 +129,6 @@ static void add_card_parts(struct mt_oom_verdict *verdict, const struct card *ca
     }
     verdict->whole = "memory of the card";
     verdict->whole_bytes = card->capacity.value;
-    if (difference(card->capacity, known).least)
-        rest = card->own.is_known ? "not listed (driver, processes of other containers)"
-                                  : "outside PyTorch: this process or others";
     mt_oom_verdict_part(verdict, "allocated by PyTorch",
                         mt_sub_or_0_u64(card->allocated.value, card->pools_unused.value));
     mt_oom_verdict_part(verdict, "unused, kept for private pools (CUDA graphs)",
@@ -144,7 +140,12 @@ static void add_card_parts(struct mt_oom_verdict *verdict, const struct card *ca
         mt_oom_verdict_part(verdict, "other processes", card->others.value);
     }
     mt_oom_verdict_part(verdict, "free", card->free.value);
-    mt_oom_verdict_part(verdict, rest, UINT64_MAX);
+    if (difference(card->capacity, known).least) /* not only rounding */
+        mt_oom_verdict_part(verdict,
+                            card->own.is_known
+                                ? "not listed (driver, processes of other containers)"
+                                : "outside PyTorch: this process or others",
+                            UINT64_MAX);
 }
 
 static char *text(char buffer[MT_UNITS_TEXT], struct bytes bytes)
