@@ -1,6 +1,7 @@
 """The exceptions of this package."""
 from __future__ import annotations
 
+import errno
 import os
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,18 @@ class Error(Exception):
     def __init__(self, text: str, status: int | None = None) -> None:
         super().__init__(text)
         self.status = status
+
+
+class MissingFile(Error, FileNotFoundError):
+    """A file that a command reads does not exist. `filename` is its name in the line of the
+    program."""
+
+    def __init__(self, text: str, status: int | None = None) -> None:
+        super().__init__(text, status)
+        self.errno, self.filename = errno.ENOENT, text.partition("'")[2].rpartition("'")[0]
+
+    def __str__(self) -> str:
+        return str(self.args[0])
 
 
 class NotRestored(Error):

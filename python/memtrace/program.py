@@ -6,7 +6,7 @@ import subprocess
 from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple, Union
 
-from .errors import Error
+from .errors import Error, MissingFile
 
 Path = Union[str, "os.PathLike[str]"]
 
@@ -107,8 +107,13 @@ def run(arguments: Sequence[str], accepted: Collection[int] = (0,),
     errors = done.stderr.decode("utf-8", "replace").splitlines()
     lines = [line[len("memtrace: "):] if line.startswith("memtrace: ") else line for line in errors]
     if done.returncode not in accepted:
-        raise Error(_first_line(lines, command, done.returncode), done.returncode)
+        raise _error(_first_line(lines, command, done.returncode), done.returncode)
     return Output(done.stdout.decode("utf-8", "replace"), lines, done.returncode)
+
+
+def _error(line: str, status: int) -> Error:
+    is_missing = line.startswith("cannot read '") and line.endswith("': No such file or directory")
+    return MissingFile(line, status) if is_missing else Error(line, status)
 
 
 def _first_line(lines: Sequence[str], command: Sequence[str], status: int) -> str:
@@ -126,7 +131,7 @@ def answered(arguments: Sequence[str], file: str | None = None) -> Output:
     for example because the input cannot be read at all."""
     output = run(arguments, ANSWERED)
     if not (os.path.exists(file) if file else output.text):
-        raise Error(_first_line(output.lines, ["", *arguments], output.status), output.status)
+        raise _error(_first_line(output.lines, ["", *arguments], output.status), output.status)
     return output
 
 

@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 """memtrace.analyze, its tables, and the errors of the program."""
+import errno
 import json
 import os
 import pathlib
+import pickle
 import shlex
 import shutil
 import subprocess
@@ -47,7 +49,7 @@ class Analysis(Case):
             for name in ("phases", "sites", "modules", "roles", "pools", "instants"):
                 self.assertIsInstance(getattr(report, name), list)
         self.assertIn(str(report.device.summary.allocated_peak.bytes), repr(report))
-        self.assertTrue(report.text().startswith("Needs 7.53 GiB"))
+        self.assertTrue(report.text().startswith("Card    about 8.53 GiB"))
 
     def test_frames(self):
         pandas = types.SimpleNamespace(DataFrame=FakeFrame)
@@ -132,11 +134,25 @@ class Errors(Case):
         self.assertEqual(str(caught.exception),
                          f"cannot read '{self.work}/missing': No such file or directory")
         self.assertEqual(caught.exception.status, 3)
+        self.assert_is_missing(caught.exception, self.work / "missing")
+        for ask in (lambda: memtrace.analyze(LEAK, base="missing"), lambda: memtrace.live("missing"),
+                    lambda: memtrace.diff(LEAK, "missing"), lambda: memtrace.fit("missing")):
+            with self.assertRaises(FileNotFoundError) as caught:
+                ask()
+            self.assert_is_missing(caught.exception, "missing")
         (self.work / "text").write_text("no trace", encoding="utf-8")
-        with self.assertRaises(memtrace.Error):
+        with self.assertRaises(memtrace.Error) as caught:
             memtrace.analyze(self.work / "text")
+        self.assertNotIsInstance(caught.exception, OSError)
         with self.assertRaisesRegex(memtrace.Error, "policy") as caught:
             memtrace.analyze(LEAK, policy="no such policy")
+
+    def assert_is_missing(self, error, path):
+        for one in (error, pickle.loads(pickle.dumps(error))):
+            self.assertIsInstance(one, memtrace.Error)
+            self.assertIsInstance(one, FileNotFoundError)
+            self.assertEqual((one.errno, one.filename, one.status), (errno.ENOENT, str(path), 3))
+            self.assertEqual(str(one), f"cannot read '{path}': No such file or directory")
 
     def test_damaged_input_warns(self):
         trace = self.work / "cut.trace.zst"
@@ -194,7 +210,7 @@ class Program(Case):
     def test_becomes_the_program(self):
         done = self.command("analyze", str(LEAK), MEMTRACE_PROGRAM=PROGRAM)
         self.assertEqual((done.returncode, done.stderr), (0, ""))
-        self.assertTrue(done.stdout.startswith("Needs "))
+        self.assertTrue(done.stdout.startswith("Card "))
         done = self.command("no-such-command", MEMTRACE_PROGRAM=PROGRAM)
         self.assertEqual(done.returncode, 2)
 
