@@ -16,7 +16,7 @@ set(seconds_of_tests
   golden.commands_3=25 golden.commands_4=25 project.bombs=24 project.fleet_page=22 project.open=22
   differential.test_pictures=21 inject.test_collect=21 project.parallel=20 python.endings=20
   fleet.test_job_charts=19 project.fleet_tune=19 project.layout=19 project.fleet_folder=18
-  project.left_out=18 project.site=18 differential.test_snapshot_events=17 python.report=17
+  project.left_out=18 project.site=18 differential.test_snapshot_events=17 python.report=30
   golden.ci=16 property.test_snapshot_damage=16 record.dry_run_hostile=16 record.places=16
   differential.cut_snapshots=15 property.test_policies=15 record.closing=15 record.ends=15
   differential.guest=14 differential.summaries=14 differential.test_block_pictures=14

@@ -1,17 +1,24 @@
 """Analysis of a trace or a snapshot, through the program."""
 from __future__ import annotations
 
+import os
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from . import program
-from .errors import Error
-from .frames import Rows, frame_or_rows
+from .errors import Error, printable
+from .frames import Rows, seconds
+from .pages import Text, of_report
+from .units import text_of_bytes
 
 if TYPE_CHECKING:
+    import pandas
+
     from .documents.analyze import Analyze, Device, Finding, Gate
+    from .documents.common import Card
     from .documents.live import Live
 
 T = TypeVar("T")
@@ -61,22 +68,31 @@ def words_of(**values: int | str | Mapping[str, int | str] | None) -> list[str]:
     return words
 
 
-def _table(name: str, description: str) -> property:
-    """An attribute of Report: a table as a pandas frame, or as rows without pandas."""
-    def table(report: Report) -> Any:
-        return frame_or_rows(report.rows(name))
+@dataclass(frozen=True)
+class Peak:
+    """The instant at which a device has most bytes allocated. `t_s`: seconds since the start, or
+    None if the file has no times. `reserved_peak_bytes`: the most that was reserved, at any
+    instant."""
 
-    return property(table, doc=description)
+    bytes: int
+    reserved_peak_bytes: int
+    t_s: float | None
+    event: int
+    step: int | None
+    phase: str | None
 
 
 class Report:
-    """The answer of `memtrace analyze`. Tables are pandas frames if pandas is installed, else lists
-    of dataclasses; `rows(name)` is always a list."""
+    """The answer of `memtrace analyze`. `card`, `peak`, `held_by` and `advice` are those of the
+    fullest device. Tables such as `steps` are pandas frames of the main columns; without pandas,
+    lists of dataclasses. `to_frame(name)` has all columns, and `rows(name)` is always a list."""
 
-    def __init__(self, path: program.Path, document: Analyze, options: Sequence[str] = ()) -> None:
+    def __init__(self, path: str | os.PathLike[str], document: Analyze,
+                 options: Sequence[str] = ()) -> None:
         self.path = path
         self.document = document
         self._options = tuple(options)
+        self._text: Text | None = None
         self._html: str | None = None
 
     @property
@@ -90,10 +106,36 @@ class Report:
 
     @property
     def device(self) -> Device:
-        """The device with the largest allocated peak."""
+        """The fullest device: one that ran out of memory, else the one with the largest reserved
+        peak. Raises Error if there is none."""
         if not self.devices:
             raise Error("the trace has no device")
-        return max(self.devices, key=lambda device: device.summary.allocated_peak.bytes)
+        return max(self.devices, key=_fullness)
+
+    @property
+    def card(self) -> Card | None:
+        """What a card must have for this run, or None if that is not known."""
+        return self.device.card
+
+    @property
+    def peak(self) -> Peak:
+        """The allocated peak."""
+        summary = self.device.summary
+        at = summary.allocated_peak
+        return Peak(at.bytes, summary.reserved_peak.bytes, seconds(at.t_ns, self._start_ns),
+                    at.event, at.step, at.phase)
+
+    @property
+    def held_by(self) -> dict[str, int]:
+        """The bytes of the allocated peak by role, largest first."""
+        roles = sorted(self.device.roles_at_peak, key=lambda row: -row.bytes)
+        return {row.role: row.bytes for row in roles}
+
+    @property
+    def advice(self) -> list[Finding]:
+        """What to change, in the order of the program: each has a `title`, the `advice`, and
+        `saves_bytes`."""
+        return list(self.device.findings)
 
     @property
     def verdict(self) -> str | None:
@@ -102,45 +144,82 @@ class Report:
 
     @property
     def findings(self) -> list[Finding]:
+        """The findings of all devices."""
         return [finding for device in self.devices for finding in device.findings]
 
     @property
     def gates(self) -> list[Gate]:
         return list(self.document.gates or ())
 
+    @property
+    def _start_ns(self) -> int | None:
+        found = self.document.input
+        return found.first_t_ns if found.last_t_ns > found.first_t_ns else None
+
     def rows(self, name: str) -> Rows:
         """The rows of one table of all devices: steps, phases, sites, modules, roles, findings,
         pools, instants, ooms or explanations."""
         if name not in _TABLES:
             raise Error(f"there is no table '{name}': use one of {', '.join(sorted(_TABLES))}")
-        return Rows.of_devices(self.devices, _TABLES[name])
+        rows_of, main = _TABLES[name]
+        return Rows.of_devices(self.devices, rows_of, main.split(), self._start_ns)
 
-    steps = _table("steps", "Steps, with their peaks.")
-    phases = _table("phases", "Phases, with their peaks.")
-    sites = _table("sites", "Call sites that hold memory at the allocated peak.")
-    modules = _table("modules", "The allocated peak by layer and module.")
-    roles = _table("roles", "The allocated peak by role: parameters, activations and so on.")
-    pools = _table("pools", "Pools of the allocator.")
-    instants = _table("instants", "Instants of interest, such as peaks.")
+    @property
+    def steps(self) -> pandas.DataFrame:
+        """Steps, with their peaks."""
+        return self.rows("steps").main_frame()
 
-    def to_frame(self, name: str = "steps") -> Any:
-        """A table as a pandas frame. Raises ImportError without pandas."""
+    @property
+    def phases(self) -> pandas.DataFrame:
+        """Phases, with their peaks."""
+        return self.rows("phases").main_frame()
+
+    @property
+    def sites(self) -> pandas.DataFrame:
+        """Call sites that hold memory at the allocated peak."""
+        return self.rows("sites").main_frame()
+
+    @property
+    def modules(self) -> pandas.DataFrame:
+        """The allocated peak by layer and module."""
+        return self.rows("modules").main_frame()
+
+    @property
+    def roles(self) -> pandas.DataFrame:
+        """The allocated peak by role: parameters, activations and so on."""
+        return self.rows("roles").main_frame()
+
+    @property
+    def pools(self) -> pandas.DataFrame:
+        """Pools of the allocator."""
+        return self.rows("pools").main_frame()
+
+    @property
+    def instants(self) -> pandas.DataFrame:
+        """Instants of interest, such as peaks."""
+        return self.rows("instants").main_frame()
+
+    def to_frame(self, name: str = "steps") -> pandas.DataFrame:
+        """All columns of a table as a pandas frame. Raises ImportError without pandas."""
         return self.rows(name).to_frame()
 
-    def live(self, at: str = "peak", by: str = "site") -> Any:
+    def live(self, at: str = "peak", by: str = "site") -> pandas.DataFrame:
         """What is alive at an instant (`memtrace live --at AT --by BY`), as a table."""
         found = live(self.path, at=at, by=by)
-        return frame_or_rows(Rows.of_devices(found.devices, lambda device: device.rows or ()))
+        main = ("group", "bytes", "blocks", "role", "phase", "step")
+        return Rows.of_devices(found.devices, lambda device: device.rows or (), main).main_frame()
 
-    def text(self) -> str:
-        """What `memtrace analyze` prints."""
-        words = ["analyze", program.as_argument(self.path), "--quiet", *self._options]
-        return program.answered(words).text
+    @property
+    def text(self) -> Text:
+        """What `memtrace analyze` prints. `report.text()` is the same."""
+        if self._text is None:
+            words = ["analyze", program.as_argument(self.path), "--quiet", *self._options]
+            self._text = Text(program.answered(words).text.rstrip())
+        return self._text
 
     def picture(self, chart: str = "timeline", format: str = "png",
                 options: Sequence[str] = ()) -> bytes:
         """A chart of `memtrace render` as a PNG or SVG file."""
-        import os
         import tempfile
 
         with tempfile.TemporaryDirectory(prefix="memtrace-") as folder:
@@ -153,39 +232,57 @@ class Report:
     def _repr_html_(self) -> str:
         """The answer and the timeline, for notebooks."""
         if self._html is None:
-            from .pages import of_report
-
             self._html = of_report(self)
         return self._html
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
         """The answer, for IPython in a terminal."""
-        printer.text(repr(self) if cycle else self.text().rstrip())
+        printer.text(repr(self) if cycle else str(self.text))
 
     def __repr__(self) -> str:
-        peaks = ", ".join(
-            f"device {device.device}: {device.summary.allocated_peak.bytes} bytes allocated"
-            for device in self.devices
-        )
-        return f"<memtrace.Report of {str(self.path)!r}, peaks: {peaks or 'none'}>"
+        parts = [f"<memtrace.Report of {str(self.path)!r}"]
+        if self.devices:
+            card, peak = self.card, self.peak
+            place = peak.phase or (f"step {peak.step}" if peak.step is not None else "")
+            if card:
+                sign = "at least" if card.at_least else "about"
+                parts.append(f"card {sign} {text_of_bytes(card.bytes)}")
+            parts.append(f"peak {text_of_bytes(peak.bytes)}{' in ' if place else ''}{place}")
+            parts += [f"advice: {finding.title}" for finding in self.advice[:1]]
+        return printable("; ".join(parts)) + ">"
 
 
-_TABLES: dict[str, Callable[[Device], Iterable[Any]]] = {
-    "steps": lambda device: device.steps,
-    "phases": lambda device: device.phases,
-    "sites": lambda device: device.peak_sites,
-    "modules": lambda device: device.modules.rows if device.modules else (),
-    "roles": lambda device: device.roles_at_peak,
-    "findings": lambda device: device.findings,
-    "pools": lambda device: device.pools,
-    "instants": lambda device: device.instants,
-    "ooms": lambda device: device.ooms,
-    "explanations": lambda device: device.explanations,
+def _fullness(device: Device) -> tuple[bool, int, int, int]:
+    """Orders devices as the program does."""
+    summary = device.summary
+    return (any(oom.fatal for oom in device.ooms), summary.reserved_peak.bytes,
+            summary.allocated_peak.bytes, -device.device)
+
+
+# The rows of each table, and its main columns after the number of the device.
+_TABLES: dict[str, tuple[Callable[[Device], Iterable[Any]], str]] = {
+    "steps": (lambda device: device.steps,
+              "step peak_allocated_bytes peak_reserved_bytes end_allocated_bytes begin_s peak_t_s"),
+    "phases": (lambda device: device.phases,
+               "path peak_allocated_bytes peak_reserved_bytes exit_allocated_bytes begin_s end_s"),
+    "sites": (lambda device: device.peak_sites, "site bytes blocks role phase"),
+    "modules": (lambda device: device.modules.rows if device.modules else (),
+                "path kind layer bytes blocks"),
+    "roles": (lambda device: device.roles_at_peak, "role bytes inferred"),
+    "findings": (lambda device: device.findings, "title advice saves_bytes saving cost"),
+    "pools": (lambda device: device.pools,
+              "id_a id_b reserved_peak_bytes allocated_peak_bytes segments first_site"),
+    "instants": (lambda device: device.instants,
+                 "kind allocated_bytes reserved_bytes t_s step phase"),
+    "ooms": (lambda device: device.ooms,
+             "request_bytes fatal device_free_bytes t_s step phase"),
+    "explanations": (lambda device: device.explanations,
+                     "kind from_bytes to_bytes step other_step phase"),
 }
 
 
 def analyze(
-    path: program.Path,
+    path: str | os.PathLike[str],
     *,
     all_rows: bool = True,
     policy: str | None = None,
@@ -193,7 +290,7 @@ def analyze(
     max_peak: Mapping[str, int | str] | None = None,
     max_growth: str | None = None,
     fits: int | str | None = None,
-    base: program.Path | None = None,
+    base: str | os.PathLike[str] | None = None,
     options: Sequence[str] = (),
 ) -> Report:
     """Analyzes a trace or a snapshot with `memtrace analyze`.
@@ -204,16 +301,15 @@ def analyze(
     `Report.verdict`. Raises Error with the line of the program if there is no answer."""
     from .documents.analyze import Analyze
 
-    chosen = list(options)
-    chosen += ["--all"] if all_rows else []
-    chosen += words_of(policy=policy, limit=limit, max_growth=max_growth, fits=fits,
-                       max_peak=max_peak)
+    chosen = [*options, *words_of(policy=policy, limit=limit, max_growth=max_growth, fits=fits,
+                                  max_peak=max_peak)]
     chosen += [f"--base={program.as_argument(base)}"] if base is not None else []
-    document = answer(Analyze.from_json, ["analyze", program.as_argument(path), *chosen])
+    document = answer(Analyze.from_json, ["analyze", program.as_argument(path), *chosen,
+                                          *(["--all"] if all_rows else [])])
     return Report(path, document, chosen)
 
 
-def live(path: program.Path, *, at: str = "peak", by: str = "site",
+def live(path: str | os.PathLike[str], *, at: str = "peak", by: str = "site",
          options: Sequence[str] = ()) -> Live:
     """What is alive at an instant: `memtrace live`."""
     from .documents.live import Live

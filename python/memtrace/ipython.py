@@ -17,23 +17,10 @@ from .history import History
 from .line_table import check_columns
 from .mlrun_options import MlrunOptions
 from .output import remove_folder
-from .pages import preformatted
+from .pages import Text
 from .profiling import LineProfiler, keep_if_used
 from .program import answered
 from .recording import HISTORY, LAUNCHER, Recording, record
-
-
-class Text:
-    """Text that a notebook shows with a fixed width."""
-
-    def __init__(self, text: str) -> None:
-        self.text = text
-
-    def __repr__(self) -> str:
-        return self.text
-
-    def _repr_html_(self) -> str:
-        return preformatted(self.text)
 
 
 class CellFailed(Exception):
@@ -189,7 +176,7 @@ class Shown:
 
     def __init__(self, report: Report) -> None:
         self.report = report
-        self._text = report.text().rstrip()
+        self._text = report.text
         self._html = report._repr_html_()
 
     def __repr__(self) -> str:

@@ -13,6 +13,10 @@ if TYPE_CHECKING:
 _STYLE = "line-height: 1.3; font-size: 12px; overflow-x: auto"
 
 
+# The timeline in a notebook. A cell should have less than 60 KB.
+_SMALL = ("--size=900x510", "--theme=light")
+
+
 class ShownAsText:
     """Prompts and notebooks show the text of the object."""
 
@@ -23,11 +27,18 @@ class ShownAsText:
         return preformatted(str(self))
 
 
+class Text(ShownAsText, str):
+    """Text that prompts and notebooks show with its lines. A call returns it."""
+
+    def __call__(self) -> str:
+        return str(self)
+
+
 def of_report(report: Report) -> str:
     """The text of the answer, and the timeline below it if there is one."""
-    parts = [preformatted(report.text().rstrip())]
+    parts = [preformatted(report.text)]
     try:
-        parts.append(image(report.picture(), "Memory over time"))
+        parts.append(image(report.picture(format="svg", options=_SMALL), "Memory over time"))
     except Error as error:
         parts.append(f"<p>no timeline: {html.escape(str(error))}</p>")
     return "\n".join(parts)
@@ -37,7 +48,8 @@ def preformatted(text: str) -> str:
     return f'<pre style="{_STYLE}">{html.escape(text)}</pre>'
 
 
-def image(png: bytes, description: str) -> str:
-    data = base64.b64encode(png).decode("ascii")
+def image(svg: bytes, description: str) -> str:
+    """An <img>: classes and names inside the picture do not reach the page, nor another picture."""
+    data = base64.b64encode(svg).decode("ascii")
     return (f'<img alt="{html.escape(description)}" style="max-width: 100%" '
-            f'src="data:image/png;base64,{data}">')
+            f'src="data:image/svg+xml;base64,{data}">')

@@ -14,6 +14,8 @@ PACKAGE = ROOT / "python"
 CAPTURES = ROOT / "fixtures" / "captures"
 BUILD = pathlib.Path(os.environ.get("MEMTRACE_TEST_BUILD", ROOT / "build" / "ci")).resolve()
 PROGRAM = str(BUILD / "memtrace")
+# Without sanitizers, for tests that compare many answers: tests/support/program.py.
+FAST_PROGRAM = os.environ.get("MEMTRACE_FAST_PROGRAM", PROGRAM)
 LIMIT_SECONDS = 900
 
 sys.path.insert(0, str(PACKAGE))

@@ -1,10 +1,13 @@
 #!/usr/bin/env python3
 """memtrace.analyze, its tables, and the errors of the program."""
+import base64
+import dataclasses
 import errno
 import json
 import os
 import pathlib
 import pickle
+import re
 import shlex
 import shutil
 import subprocess
@@ -12,8 +15,9 @@ import sys
 import types
 import unittest.mock
 import warnings
+from xml.etree import ElementTree
 
-from support import CAPTURES, PROGRAM, Case, environment, main
+from support import CAPTURES, FAST_PROGRAM, PROGRAM, Case, environment, main
 
 import memtrace
 from memtrace import program
@@ -27,8 +31,9 @@ def without_pandas():
 
 
 class FakeFrame:
-    def __init__(self, rows):
+    def __init__(self, rows, columns=None):
         self.rows = rows
+        self.columns = columns or list(rows[0])
 
 
 class Analysis(Case):
@@ -48,20 +53,81 @@ class Analysis(Case):
                              document["devices"][0]["steps"][3]["peak"]["allocated"])
             for name in ("phases", "sites", "modules", "roles", "pools", "instants"):
                 self.assertIsInstance(getattr(report, name), list)
-        self.assertIn(str(report.device.summary.allocated_peak.bytes), repr(report))
         self.assertTrue(report.text().startswith("Card    about 8.53 GiB"))
 
     def test_frames(self):
+        report = memtrace.analyze(GPT)
         pandas = types.SimpleNamespace(DataFrame=FakeFrame)
         with unittest.mock.patch.dict(sys.modules, {"pandas": pandas}):
-            steps = memtrace.analyze(GPT).steps
+            frames = {name: (getattr(report, name), report.to_frame(name))
+                      for name in ("steps", "phases", "sites", "modules", "roles", "pools", "instants")}
+            frames.update({name: (report.to_frame(name),) * 2 for name in ("findings", "ooms", "explanations")})
+            self.assertLess(len(report.live(by="role").columns), 9)
+        steps, whole = frames["steps"]
         self.assertIsInstance(steps, FakeFrame)
-        first = steps.rows[0]
+        self.assertEqual(steps.columns, ["device", "step", "peak_allocated_bytes", "peak_reserved_bytes",
+                                         "end_allocated_bytes", "begin_s", "peak_t_s"])
+        first, raw = whole.rows[0], report.raw["devices"][0]["steps"][0]
         self.assertEqual((first["device"], first["index"]), (0, 0))
-        self.assertIn("peak_allocated", first)
-        self.assertNotIn("raw", first)
+        self.assertEqual(first["peak_allocated_bytes"], raw["peak"]["allocated"])
+        self.assertAlmostEqual(first["peak_t_s"], (raw["peak_t_ns"] - report.raw["input"]["first_t_ns"]) / 1e9)
+        for name, (main, whole) in frames.items():
+            self.assertLessEqual(len(main.columns), 8 if main is not whole else 99, name)
+            self.assertEqual(whole.columns[:len(main.columns)], main.columns, name)
+            for column in whole.columns:
+                self.assertFalse(column.endswith(("_ns", "allocated", "reserved", "raw")), f"{name}: {column}")
         with without_pandas(), self.assertRaises(ImportError):
-            memtrace.analyze(GPT).to_frame("steps")
+            report.to_frame("steps")
+
+    def test_first_screen(self):
+        report = memtrace.analyze(GPT)
+        device = report.raw["devices"][0]
+        self.assertEqual(report.card.raw, device["card"])
+        peak = device["summary"]["allocated_peak"]
+        self.assertEqual((report.peak.bytes, report.peak.event, report.peak.step, report.peak.phase),
+                         (peak["bytes"], 4390, 1, "step#1/backward"))
+        self.assertEqual(report.peak.reserved_peak_bytes, device["summary"]["reserved_peak"]["bytes"])
+        self.assertEqual(f"{report.peak.t_s:.2f}", "4.02")
+        self.assertEqual(next(iter(report.held_by)), "activations")
+        self.assertEqual(sum(report.held_by.values()), report.peak.bytes)
+        self.assertEqual([finding.title for finding in report.advice], [row["title"] for row in device["findings"]])
+        self.assertEqual(report.advice[0].saves_bytes, 1142947840)
+        self.assertEqual(repr(report), f"<memtrace.Report of {str(GPT)!r}; card about 8.53 GiB; "
+                         f"peak 6.44 GiB in step#1/backward; advice: {report.advice[0].title}>")
+        text = report.text
+        self.assertLessEqual(len(text.splitlines()), 25)
+        self.assertIn("at 4.02 s (event 4,390)", text)
+        self.assertEqual((text, repr(text)), (report.text(), report.text()))
+
+    def test_fullest_device(self):
+        """The one that `memtrace analyze` puts first."""
+        report = memtrace.analyze(CAPTURES / "twogpu.pickle.zst")
+        self.assertIn("Device 1 has the largest reserved peak", report.text)
+        self.assertEqual(report.device.device, 1)
+        self.assertEqual(report.card, report.devices[1].card)
+        self.assertEqual({finding.title for finding in report.advice},
+                         {finding.title for finding in report.devices[1].findings})
+        first, second = report.devices
+        ooms = memtrace.analyze(CAPTURES / "oom_adam.pickle.zst").device.ooms
+        died = dataclasses.replace(report.document, devices=(dataclasses.replace(first, ooms=ooms), second))
+        self.assertEqual(memtrace.Report("", died).device.device, 0)
+
+    def test_html_is_small(self):
+        fast = unittest.mock.patch.dict(os.environ, {"MEMTRACE_PROGRAM": FAST_PROGRAM})
+        for path in sorted(CAPTURES.glob("*.pickle.zst")):
+            with self.subTest(path.name), fast:
+                page = memtrace.Report(path, None)._repr_html_()  # needs no document
+                self.assertLess(len(page.encode()), 60000)
+                (picture,) = re.findall(r'src="data:image/svg\+xml;base64,([^"]+)"', page)
+                self.assertIn("svg", ElementTree.fromstring(base64.b64decode(picture)).tag)
+                self.assertLessEqual(page.count("\n"), 25)
+
+    def test_html_is_escaped(self):
+        copy = self.work / "<b>&amp;.pickle.zst"
+        shutil.copy(LEAK, copy)
+        page = memtrace.analyze(copy)._repr_html_()
+        self.assertIn("&lt;b&gt;&amp;amp;: PyTorch", page)
+        self.assertNotIn("<b>", page)
 
     def test_tables_of_all_devices(self):
         report = memtrace.analyze(CAPTURES / "twogpu.pickle.zst")
@@ -79,6 +145,7 @@ class Analysis(Case):
     def test_gates_are_no_errors(self):
         report = memtrace.analyze(GPT, max_peak={"reserved": "1GiB"})
         self.assertEqual(report.verdict, "fail")
+        self.assertIn("FAIL", report.text)
         self.assertEqual([gate.state for gate in report.gates], ["fail"])
         self.assertEqual(memtrace.analyze(GPT, fits="100GiB").verdict, "pass")
 
@@ -124,7 +191,7 @@ class Errors(Case):
         shutil.copy(LEAK, copy)
         report = memtrace.analyze(copy)
         copy.unlink()
-        for question in (report.text, report.picture, report.live):
+        for question in (lambda: report.text, report.picture, report.live):
             with self.assertRaisesRegex(memtrace.Error, "cannot read '.*leak.pickle.zst': No such file"):
                 question()
 
@@ -166,8 +233,10 @@ class Errors(Case):
         self.assertIn("cut at byte", str(caught[0].message))
         # The line of the program, not one above or inside the package.
         self.assertEqual({warning.filename for warning in caught}, {__file__})
-        with self.assertRaisesRegex(memtrace.Error, "no device"):
-            report.device  # pylint: disable=pointless-statement
+        for name in ("device", "card", "peak", "held_by", "advice"):
+            with self.assertRaisesRegex(memtrace.Error, "no device"):
+                getattr(report, name)
+        self.assertEqual(repr(report), f"<memtrace.Report of {str(trace)!r}>")
 
     def test_hostile_names(self):
         folder = os.getcwd()
