@@ -67,8 +67,24 @@ def __getattr__(name: str) -> Any:
     from importlib import import_module
 
     value = getattr(import_module(f".{_MODULES[name]}", __name__), name)
+    _show_plainly(value)
     globals()[name] = value
     return value
+
+
+class _Plain(str):
+    """An annotation that help() shows without quotes. Python before 3.14 adds them."""
+
+    __repr__ = str.__str__
+
+
+def _show_plainly(value: Any) -> None:
+    for part in [value, *(vars(value).values() if isinstance(value, type) else ())]:
+        function = getattr(part, "fget", None) or getattr(part, "__func__", part)
+        if not isinstance(function, type) and hasattr(function, "__annotations__"):
+            function.__annotations__ = {
+                name: _Plain(kind) if isinstance(kind, str) else kind
+                for name, kind in function.__annotations__.items()}
 
 
 def load_ipython_extension(shell: Any) -> None:

@@ -22,7 +22,7 @@ Target = Union[program.Path, Sequence[str], Callable[..., Any]]
 
 
 def dry_run(target: Target, *arguments: Any, device: str | None = None, devices: int | None = None,
-            limit: int | str | None = None, output: program.Path | None = None,
+            limit: int | str | None = None, output: str | os.PathLike[str] | None = None,
             max_peak: Mapping[str, int | str] | None = None, timeout: str | None = None,
             quiet: bool = False, options: Sequence[str] = (), **named: Any) -> DryRun:
     """Runs a program on a simulated GPU and returns how much memory it needs: `memtrace dry-run`.

@@ -23,7 +23,7 @@ class Dumps:
     """Writes traces of PyTorch's history into a folder, one for each failed request at most
     `max_traces` times, and one for each call of `write`. `traces` are the paths."""
 
-    def __init__(self, folder: program.Path, max_entries: int, max_traces: int) -> None:
+    def __init__(self, folder: str | os.PathLike[str], max_entries: int, max_traces: int) -> None:
         self.folder = os.fspath(folder)
         self.traces: list[str] = []
         self.is_recorded_elsewhere = is_recorded_already()
@@ -118,7 +118,7 @@ def _observe(*_: Any) -> None:
         dumps.failed()
 
 
-def dump_on_oom(folder: program.Path, *, max_entries: int = DEFAULT_ENTRIES,
+def dump_on_oom(folder: str | os.PathLike[str], *, max_entries: int = DEFAULT_ENTRIES,
                 max_traces: int = 3) -> Dumps:
     """From now on, if a request of PyTorch's allocator fails, writes a trace into the folder before
     the exception reaches the program, and the first lines of its analysis to the log "memtrace".

@@ -1,6 +1,7 @@
 """The commands fit, tune, diff, lines and oom: one function and one document for each."""
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -16,8 +17,8 @@ if TYPE_CHECKING:
     from .documents.tune import Tune
 
 
-def fit(path: program.Path, *, limit: int | str | None = None, policies: Sequence[str] = (),
-        options: Sequence[str] = ()) -> Fit:
+def fit(path: str | os.PathLike[str], *, limit: int | str | None = None,
+        policies: Sequence[str] = (), options: Sequence[str] = ()) -> Fit:
     """Returns the smallest memory limits that serve the requests of a trace: `memtrace fit`.
 
     `limit` is a limit to test, such as "24GiB", and `policies` are allocators to simulate, such as
@@ -29,7 +30,7 @@ def fit(path: program.Path, *, limit: int | str | None = None, policies: Sequenc
     return answer(Fit.from_json, words)
 
 
-def tune(path: program.Path, *, limit: int | str | None = None,
+def tune(path: str | os.PathLike[str], *, limit: int | str | None = None,
          options: Sequence[str] = ()) -> Tune:
     """Returns the settings of PyTorch's allocator that need the least memory: `memtrace tune`."""
     from .documents.tune import Tune
@@ -38,8 +39,8 @@ def tune(path: program.Path, *, limit: int | str | None = None,
     return answer(Tune.from_json, words)
 
 
-def diff(base: program.Path, new: program.Path, *, at: str = "peak",
-         options: Sequence[str] = ()) -> Diff:
+def diff(base: str | os.PathLike[str], new: str | os.PathLike[str], *,
+         at: str = "peak", options: Sequence[str] = ()) -> Diff:
     """Returns what differs between two runs at an instant: `memtrace diff`."""
     from .documents.diff import Diff
 
@@ -48,7 +49,7 @@ def diff(base: program.Path, new: program.Path, *, at: str = "peak",
     return answer(Diff.from_json, words)
 
 
-def lines(path: program.Path, *, functions: Sequence[str] = (), source: bool = False,
+def lines(path: str | os.PathLike[str], *, functions: Sequence[str] = (), source: bool = False,
           all_functions: bool = False, options: Sequence[str] = ()) -> Lines:
     """Returns the memory of each line of code: `memtrace lines`.
 

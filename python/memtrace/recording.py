@@ -110,7 +110,7 @@ class record:
 
     def __init__(
         self,
-        path: program.Path,
+        path: str | os.PathLike[str],
         *,
         stacks: str = "auto",
         free_stacks: bool = False,

@@ -3,10 +3,12 @@
 import base64
 import dataclasses
 import errno
+import inspect
 import json
 import os
 import pathlib
 import pickle
+import pydoc
 import re
 import shlex
 import shutil
@@ -330,6 +332,17 @@ class Import(Case):
             print("done")
         """)
         self.assertEqual(done.stdout, "done\n")
+
+    def test_signatures_have_no_quotes(self):
+        shown = [getattr(memtrace, name) for name in memtrace.__all__]
+        shown += [part for value in shown if isinstance(value, type) for part in vars(value).values()
+                  if inspect.isfunction(part)]
+        for value in shown:
+            signature = inspect.signature(value)
+            for kind in [signature.return_annotation, *(one.annotation for one in signature.parameters.values())]:
+                self.assertNotIn("'", inspect.formatannotation(kind), value)
+        self.assertIn("fit(path: str | os.PathLike[str], *, limit: int | str | None = None,",
+                      pydoc.render_doc(memtrace.fit, renderer=pydoc.plaintext))
 
     def test_all_names(self):
         for name in memtrace.__all__:
