@@ -4,7 +4,7 @@
 #include "report_query.h"
 #include "util.h"
 
-/* A step that holds 1.3 times as much as the largest before it had a larger input. */
+/* A step that adds 1.3 times as much as the largest before it had a larger input. */
 static const double larger_step = 1.3;
 
 /* Less may be an error of what CUDA itself takes. */
@@ -59,20 +59,19 @@ static enum mt_oom_kind kind_of(const struct mt_device_report *device, const str
 /* Only steps that ended before the request count. */
 static double times_last_step(const struct mt_device_report *device, const struct mt_oom *oom)
 {
-    uint64_t most = 0;
-    bool is_in_step = false;
+    uint64_t most = 0, added = 0;
 
     for (uint32_t i = 0; i < device->step_count; i++) {
         const struct mt_step_use *step = &device->steps[i];
 
         if (step->end_event < oom->event)
-            most = mt_max_u64(most, step->peak.allocated);
+            most = mt_max_u64(most, mt_sub_or_0_u64(step->peak.allocated, step->enter.allocated));
         else if (step->begin_event <= oom->event)
-            is_in_step = true;
+            added = mt_sub_or_0_u64(oom->then.allocated, step->enter.allocated);
     }
-    if (!most || !is_in_step || (double)oom->then.allocated < larger_step * (double)most)
+    if (!most || (double)added < larger_step * (double)most)
         return 0;
-    return (double)oom->then.allocated / (double)most;
+    return (double)added / (double)most;
 }
 
 static bool ended_a_step(const struct mt_device_report *device, const struct mt_oom *oom)

@@ -20,8 +20,8 @@ struct mt_oom_why {
     bool under_own_limit;  /* also with another kind: the card had enough memory free */
     uint64_t others_bytes; /* of other processes, BY_OTHERS */
     uint64_t waiting_bytes;
-    /* The step holds more than any step before it: `times` as much. 0 = it does not, or no step
-     * came before it. */
+    /* The step has added more to what it began with than any step before it: `times` as much. 0 =
+     * it has not, or no step came before it. */
     double times_last_step;
     bool is_first_pass;     /* no step ended before, and no gradient or optimizer state exists */
     uint64_t to_come_bytes; /* then: of gradients, which are as large as the parameters that need

@@ -13,6 +13,7 @@
 #include "finding.h"
 #include "foreign_text.h"
 #include "needs.h"
+#include "oom_why.h"
 #include "process_memory.h"
 #include "report_query.h"
 #include "site.h"
@@ -170,7 +171,7 @@ static void tell_need(struct mt_finding_search *search, const struct mt_need *ne
 {
     const struct mt_need *own = search->device->need;
     struct mt_arena *arena = &search->analysis->report->arena;
-    char n[2][MT_NEED_TEXT];
+    char n[1][MT_NEED_TEXT];
 
     *words = "";
     finding->saves_bytes = finding->bytes;
@@ -179,10 +180,9 @@ static void tell_need(struct mt_finding_search *search, const struct mt_need *ne
     finding->saves_bytes = own->bytes - mt_min_u64(need->bytes, own->bytes);
     if (need->bytes == own->bytes)
         finding->severity = "info"; /* it helps other processes on the device, not this run */
-    *words = need->bytes == own->bytes
-                 ? mt_arena_printf(arena, "; the device still needs %s", mt_need_text(n[0], own))
-                 : mt_arena_printf(arena, "; the device needs %s instead of %s",
-                                   mt_need_text(n[0], need), mt_need_text(n[1], own));
+    if (need->bytes == own->bytes)
+        *words = mt_arena_printf(arena, "; PyTorch can serve the run with %s in both cases",
+                                 mt_need_text(n[0], own));
 }
 
 static const char *cost_of(const struct mt_finding_search *search, const struct trial *trial)
@@ -441,7 +441,10 @@ static void say_candidates(struct mt_finding_search *search)
     finding.title =
         lack ? title_of_lack(arena, answer, least) : title_of_request(arena, answer, least);
     finding.advice =
-        best
+        mt_oom_why_of(search->analysis->report, search->device, answer->oom).under_own_limit
+            ? "raise the process's own limit (torch.cuda.set_per_process_memory_fraction): the "
+              "card has the memory"
+        : best
             ? mt_arena_printf(arena, "%s%s", best->advice,
                               strstr(best->advice, "a smaller batch") ? "" : "; or a smaller batch")
         : *largest ? mt_arena_printf(arena, "use a smaller batch, or reduce %s", largest)

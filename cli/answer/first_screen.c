@@ -153,7 +153,7 @@ static void add_why(const struct mt_reporter *reporter, const struct mt_oom *oom
         mt_buf_add_text(&line, " (torch.cuda.set_per_process_memory_fraction, or another cap)");
     if (why->times_last_step > 0)
         mt_buf_printf(&line,
-                      "; this step holds %.1f times as much as the largest before it (a longer "
+                      "; this step has added %.1f times as much as any step before it (a longer "
                       "input?)",
                       why->times_last_step);
     add_line(reporter, "Why", &line);
@@ -242,8 +242,10 @@ static void add_card(const struct mt_reporter *reporter)
         !mt_card_use_of(reporter->report, reporter->device, &use))
         return;
     mt_card_words_add(&line, reporter->report, &use);
-    mt_buf_add_text(&line, "; ");
-    mt_card_words_add_cards(&line, &use);
+    if (!oom) {
+        mt_buf_add_text(&line, "; ");
+        mt_card_words_add_cards(&line, &use);
+    }
     add_line(reporter, "Card", &line);
 }
 
@@ -302,7 +304,7 @@ static void add_places(const struct mt_reporter *reporter, uint32_t most)
     struct mt_buf line = {0};
     uint32_t told = 0;
 
-    if (device->modules && device->modules->layer_count)
+    if (device->modules && device->modules->layer_count && !mt_fatal_oom(device))
         mt_module_line_add(reporter, &line);
     if (line.length) {
         add_line(reporter, "Modules", &line);
@@ -328,12 +330,30 @@ static void add_places(const struct mt_reporter *reporter, uint32_t most)
 
 /* What to change. */
 
+/* "Saves at most 1.94 GiB: ". */
+static const char *saves(const struct mt_reporter *reporter, const struct mt_finding *finding)
+{
+    static const char *const words[] = {[MT_SAVING_UNKNOWN] = "",
+                                        [MT_SAVING_EXACT] = "",
+                                        [MT_SAVING_AT_LEAST] = "at least ",
+                                        [MT_SAVING_AT_MOST] = "at most ",
+                                        [MT_SAVING_ESTIMATED] = "about "};
+    char text[MT_UNITS_TEXT];
+
+    if (finding->saving == MT_SAVING_UNKNOWN || !finding->saves_bytes)
+        return "";
+    return mt_reporter_format(reporter, "Saves %s%s: ", words[finding->saving],
+                              mt_format_bytes(text, finding->saves_bytes));
+}
+
 static void add_change(const struct mt_reporter *reporter, uint32_t number, bool has_cost)
 {
     const struct mt_finding *finding = &reporter->device->findings[number];
 
     add_indented(reporter, number ? "" : "Change",
-                 mt_reporter_format(reporter, "%u. %s", number + 1, finding->title), TAB);
+                 mt_reporter_format(reporter, "%u. %s%s", number + 1, saves(reporter, finding),
+                                    finding->title),
+                 TAB);
     add_indented(reporter, "", mt_reporter_format(reporter, "   Try: %s", finding->advice),
                  TAB + 2);
     if (finding->cost && has_cost)
