@@ -118,7 +118,7 @@ static void add_to(struct mt_diff_row *sum, const struct mt_diff_row *row)
     sum->b_blocks += row->b_blocks;
 }
 
-static struct listed list(const struct mt_diff_rows *rows)
+static struct listed list(const struct mt_diff_rows *rows, bool all)
 {
     struct listed listed = {.others = {.label = "all others together", .phase = ""},
                             .same = {.label = "unchanged", .phase = ""}};
@@ -126,7 +126,7 @@ static struct listed list(const struct mt_diff_rows *rows)
 
     while (changed < rows->count && mt_diff_change(&rows->rows[changed]))
         changed++;
-    listed.told = changed <= MAX_ROWS ? changed : MAX_ROWS - 1;
+    listed.told = all || changed <= MAX_ROWS ? changed : MAX_ROWS - 1;
     for (uint32_t i = listed.told; i < changed; i++, listed.other_count++)
         add_to(&listed.others, &rows->rows[i]);
     for (uint32_t i = changed; i < rows->count; i++, listed.same_count++)
@@ -359,9 +359,10 @@ static void add_amounts(const struct mt_reporter *reporter, struct mt_table *tab
              MT_TEXT(block_counts(reporter, row)));
 }
 
-static void report_phases(const struct mt_reporter *reporter, const struct mt_diff_rows *rows)
+static void report_phases(const struct mt_reporter *reporter, const struct mt_diff_rows *rows,
+                          bool all)
 {
-    struct listed listed = list(rows);
+    struct listed listed = list(rows, all);
     struct mt_table table;
 
     if (!listed.told)
@@ -401,9 +402,10 @@ static void add_site(const struct mt_reporter *reporter, struct mt_table *table,
     MT_CELLS(table, MT_SITE(row->label));
 }
 
-static void report_sites(const struct mt_reporter *reporter, const struct mt_diff_rows *rows)
+static void report_sites(const struct mt_reporter *reporter, const struct mt_diff_rows *rows,
+                         bool all)
 {
-    struct listed listed = list(rows);
+    struct listed listed = list(rows, all);
     struct mt_table table;
 
     if (!listed.told)
@@ -437,8 +439,8 @@ static void report_device(const struct mt_reporter *reporter, const struct mt_di
         return;
     }
     report_roles(reporter, device, has_reserved);
-    report_phases(reporter, &device->phases);
-    report_sites(reporter, &device->sites);
+    report_phases(reporter, &device->phases, output->all);
+    report_sites(reporter, &device->sites, output->all);
 }
 
 static void diff_text(struct mt_buf *out, const struct mt_diff_output *output,
@@ -489,7 +491,7 @@ int mt_cmd_diff(const struct mt_command *command, int argc, char **argv)
     const struct mt_option options[] = {
         {"at", 0, MT_OPTION_TEXT, "INSTANT",
          "peak, reserved-peak, oom, end, 1.25s, an event, phase:PATH", &at},
-        {"device", 0, MT_OPTION_COUNT, "N", "only this device", &arguments.device},
+        MT_DEVICE_OPTION(&arguments.device, "only this device"),
         {"output", 'o', MT_OPTION_TEXT, "FILE", "also draw the difference: .svg or .png",
          &arguments.picture.output},
         MT_FORCE_OPTION(arguments.outputs),

@@ -35,6 +35,18 @@ static bool is_called(const char *function, const char *name)
     return !strcmp(function, name) || (dot && !strcmp(dot + 1, name));
 }
 
+/* Removes the file from a site or a heading as reports print them: "train train.py:77",
+ * "train, train.py". */
+static void keep_name(char *text)
+{
+    char *place = strrchr(text, ' '), *colon = place ? strrchr(place, ':') : NULL;
+
+    if (place && place > text && place[-1] == ',' && strchr(place, '.'))
+        place[-1] = '\0';
+    else if (colon && colon[1] && !colon[1 + strspn(colon + 1, "0123456789")])
+        *place = '\0';
+}
+
 /* Return true if the answer includes the device, or the function. */
 static bool lines_shows_device(const struct lines_answer *answer,
                                const struct mt_line_device *device)
@@ -466,10 +478,10 @@ int mt_cmd_lines(const struct mt_command *command, int argc, char **argv)
         {"source-root", 0, MT_OPTION_LIST, "DIR",
          "with --source: also read files below DIR, not only below the current folder",
          &arguments.sources.roots},
-        {"device", 'd', MT_OPTION_COUNT, "N", "only this device", &arguments.device},
+        MT_DEVICE_OPTION(&arguments.device, "only this device"),
         {"own", 0, MT_OPTION_FLAG, NULL, "only functions of your own files", &arguments.own},
         {"all", 'a', MT_OPTION_FLAG, NULL,
-         "include all functions of the stacks; with --json: all rows and complete texts",
+         "print all rows: every function of the stacks; with --json: complete texts",
          &arguments.all},
         MT_COMMON_OPTIONS(arguments.common),
         {NULL, 0, MT_OPTION_FLAG, NULL, NULL, NULL}};
@@ -480,6 +492,8 @@ int mt_cmd_lines(const struct mt_command *command, int argc, char **argv)
     code = mt_options_parse(command, options, argc, argv, 1, 1, &paths, &count);
     if (code >= 0)
         return code;
+    if (arguments.function)
+        keep_name((char *)arguments.function); /* argv may be changed */
     source = mt_open_input(paths[0], &arguments.common, &code);
     if (!source)
         return code;

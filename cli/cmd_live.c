@@ -47,7 +47,7 @@ int mt_cmd_live(const struct mt_command *command, int argc, char **argv)
          "peak, reserved-peak, oom, end, 1.25s, an event, phase:PATH", &at},
         {"by", 0, MT_OPTION_TEXT, "GROUP",
          "site, stack, role, phase, size, module, tag or tag.MEMBER", &by},
-        {"device", 0, MT_OPTION_COUNT, "N", "only this device", &arguments.device},
+        MT_DEVICE_OPTION(&arguments.device, "only this device"),
         MT_ALL_OPTION(arguments.common),
         MT_COMMON_OPTIONS(arguments.common),
         {NULL, 0, MT_OPTION_FLAG, NULL, NULL, NULL}};
@@ -58,5 +58,6 @@ int mt_cmd_live(const struct mt_command *command, int argc, char **argv)
         return code;
     if (!mt_question_option_read(at, by, &arguments.question))
         return MT_EXIT_USAGE;
+    arguments.question.all = arguments.common.all;
     return live(paths[0], &arguments);
 }

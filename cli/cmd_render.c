@@ -334,7 +334,11 @@ static const struct mt_chart *find_chart(const char *name)
     for (i = 0; mt_charts[i] && count < MAX_CHARTS; i++)
         names[count++] = mt_charts[i]->name;
     near = mt_did_you_mean(name, names, count);
-    if (near)
+    if (!strncmp(name, "flame", 5))
+        mt_message("unknown chart '%s'; icicle is a flame graph from the top, flamechart has time "
+                   "on its axis",
+                   name);
+    else if (near)
         mt_message("unknown chart '%s'; did you mean '%s'?", name, near);
     else
         mt_message("unknown chart '%s'; 'memtrace render --help' lists the charts", name);
@@ -406,7 +410,7 @@ static bool check_blocks(struct arguments *arguments)
         return false;
     if (blocks->zoom)
         arguments->zoom = mt_zoom_option_read(blocks->zoom);
-    return !blocks->zoom || arguments->zoom;
+    return true;
 }
 
 /* Checks the options of a chart of a report. */
@@ -575,8 +579,8 @@ static int run(const struct mt_command *command, int argc, char **argv)
         MT_PICTURE_SIZE_OPTIONS(arguments.picture),
         {"by", 0, MT_OPTION_TEXT, "GROUP",
          "timeline: layers by role, phase, site, stream, tag or tag.MEMBER", &arguments.by},
-        {"device", 0, MT_OPTION_COUNT, "N",
-         "draw device N (default: the one with the largest reserved peak)", &arguments.device},
+        MT_DEVICE_OPTION(&arguments.device,
+                         "draw device N (default: the one with the largest reserved peak)"),
         {"step", 0, MT_OPTION_STEP, "N",
          "flamechart, blocks, icicle --of kept or allocated-total: draw step N",
          &arguments.blocks.step},

@@ -58,9 +58,9 @@ int mt_cmd_tune(const struct mt_command *command, int argc, char **argv)
 {
     struct arguments arguments = {0};
     const struct mt_option options[] = {
-        {"limit", 0, MT_OPTION_BYTES, "BYTES",
-         "memory limit of the allocator; consider only settings with which the run fits",
-         &arguments.limit_bytes},
+        MT_LIMIT_OPTION(
+            &arguments.limit_bytes,
+            "memory limit of the allocator; consider only settings with which the run fits"),
         {"no-fits", 0, MT_OPTION_FLAG, NULL, "do not search for the smallest limits (faster)",
          &arguments.no_fits},
         MT_COMMON_OPTIONS(arguments.common),

@@ -73,12 +73,12 @@ static bool parse_part(enum mt_gate_kind kind, char *text, struct mt_gate_bound 
 
 static bool parse_parts(enum mt_gate_kind kind, char *text, struct mt_gate_bound *bound)
 {
-    char *comma = strchr(text, ',');
+    char *share = strchr(text, '%'), *comma = share ? strchr(share, ',') : NULL;
 
-    if (!comma)
+    if (share && !comma)
+        comma = strrchr(text, ','); /* the share comes last: "1,690 MiB, 5%" */
+    if (kind != MT_GATE_REGRESSION || !comma)
         return parse_part(kind, text, bound);
-    if (kind != MT_GATE_REGRESSION || strchr(comma + 1, ','))
-        return false;
     *comma++ = '\0';
     if (!strchr(text, '%') == !strchr(comma, '%'))
         return false; /* at most one of each */

@@ -12,7 +12,7 @@ enum mt_question_at {
     MT_AT_RESERVED_PEAK,
     MT_AT_OOM, /* the one that ended the program; otherwise the last one */
     MT_AT_END,
-    MT_AT_TIME,  /* after the last event up to this time, in ns since the first event */
+    MT_AT_TIME,  /* in ns since the first event: see half_ns */
     MT_AT_EVENT, /* after the event of this number */
     MT_AT_PHASE  /* at the allocated peak within that phase */
 };
@@ -31,9 +31,12 @@ enum { MT_GROUP_BY_COUNT = MT_BY_TAG + 1 };
 struct mt_question {
     enum mt_question_at at;
     uint64_t value;    /* TIME, EVENT */
+    uint64_t half_ns;  /* TIME: at the allocated peak from value - half_ns until value + half_ns; 0:
+                          after the last event up to that time */
     const char *phase; /* PHASE: "step#2/backward", or the last names of a path: "backward" */
     enum mt_group_by by;
     const char *member; /* TAG: of JSON objects, such as "layer"; NULL = the whole tag */
+    bool all;           /* name every row */
 };
 
 /* "site", "stack", "role", "phase", "size", "module", "tag". */

@@ -41,15 +41,15 @@ void mt_instants_choose(struct mt_instants *chosen, const struct mt_survey *surv
 /* A question about one instant: the matching event on each device, the replay's counters there, and
  * the answer from both passes. */
 
-/* State when the instant of TIME or EVENT passed, by the survey's devices. Zeroed memory with a
- * question is ready; costs one comparison per event. */
+/* The instant of TIME or EVENT, by the survey's devices. Zeroed memory with a question is ready;
+ * costs one comparison per event, and one per device for each event within half_ns. */
 struct mt_watch {
     const struct mt_question *question; /* NULL = none */
     bool passed;
-    uint64_t event, t_ns; /* the last event up to that instant */
-    int32_t phase;        /* innermost, for the thread of that event */
-    struct mt_bytes *now;
-    uint32_t device_count;
+    uint64_t event, t_ns;      /* the last event up to now */
+    int32_t phase;             /* innermost, for the thread of that event */
+    struct mt_instant *chosen; /* the highest so far */
+    uint32_t device_count;     /* of `chosen` */
     uint16_t last_thread;
 };
 

@@ -214,22 +214,52 @@ static bool is_watched(const struct mt_watch *watch)
            (watch->question->at == MT_AT_TIME || watch->question->at == MT_AT_EVENT);
 }
 
-static bool is_beyond(const struct mt_watch *watch, const struct mt_survey *survey, uint64_t t_ns,
-                      uint64_t event)
+static uint64_t time_of(const struct mt_survey *survey, uint64_t t_ns)
 {
-    if (watch->question->at == MT_AT_EVENT)
-        return event > watch->question->value;
-    return t_ns > survey->first_t_ns && t_ns - survey->first_t_ns > watch->question->value;
+    return t_ns > survey->first_t_ns ? t_ns - survey->first_t_ns : 0;
 }
 
+/* A time is from value - half_ns until value + half_ns, without the end. */
+static bool is_before(const struct mt_question *question, const struct mt_survey *survey,
+                      uint64_t t_ns)
+{
+    return question->at == MT_AT_TIME &&
+           mt_add_most_u64(time_of(survey, t_ns), question->half_ns) < question->value;
+}
+
+/* Whether the state after the last event lasts for a part of that time, until this event. */
+static bool is_within(const struct mt_watch *watch, const struct mt_survey *survey, uint64_t t_ns)
+{
+    const uint64_t half_ns = watch->question->half_ns;
+
+    return half_ns && (!is_before(watch->question, survey, watch->t_ns) ||
+                       mt_add_most_u64(time_of(survey, t_ns), half_ns) > watch->question->value);
+}
+
+static bool is_beyond(const struct mt_question *question, const struct mt_survey *survey,
+                      uint64_t t_ns, uint64_t event)
+{
+    if (question->at == MT_AT_EVENT)
+        return event > question->value;
+    t_ns = time_of(survey, t_ns);
+    return t_ns > question->value && t_ns - question->value >= mt_max_u64(question->half_ns, 1);
+}
+
+/* Takes the state after the last event on devices where it is higher than what was taken. */
 static void take(struct mt_watch *watch, const struct mt_survey *survey)
 {
-    watch->passed = true;
-    watch->device_count = survey->device_count;
-    watch->phase = mt_phases_current(&survey->phases, watch->last_thread);
-    watch->now = mt_memory_zeroed((size_t)survey->device_count + 1, sizeof *watch->now);
-    for (uint32_t i = 0; i < survey->device_count; i++)
-        watch->now[i] = survey->devices[i].now;
+    const uint32_t known = watch->device_count, count = survey->device_count;
+    struct mt_instant now = {.t_ns = watch->t_ns, .event = watch->event};
+
+    watch->phase = now.phase = mt_phases_current(&survey->phases, watch->last_thread);
+    if (!watch->chosen || count > known)
+        watch->chosen = mt_memory_resize(watch->chosen, (count + 1) * sizeof *watch->chosen);
+    for (uint32_t i = 0; i < count; i++) {
+        now.bytes = survey->devices[i].now;
+        if (i >= known || now.bytes.allocated > watch->chosen[i].bytes.allocated)
+            watch->chosen[i] = now;
+    }
+    watch->device_count = count;
 }
 
 void mt_watch_event(struct mt_watch *watch, const struct mt_survey *survey,
@@ -239,9 +269,12 @@ void mt_watch_event(struct mt_watch *watch, const struct mt_survey *survey,
 
     if (!is_watched(watch) || watch->passed)
         return;
-    if (!initial && survey->events && is_beyond(watch, survey, event->t_ns, event->seq)) {
-        take(watch, survey);
-        return;
+    if (!initial && survey->events) {
+        watch->passed = is_beyond(watch->question, survey, event->t_ns, event->seq);
+        if (watch->passed || is_within(watch, survey, event->t_ns))
+            take(watch, survey);
+        if (watch->passed)
+            return;
     }
     watch->event = event->seq;
     watch->t_ns = event->t_ns;
@@ -260,18 +293,18 @@ static void at_end(const struct mt_survey *survey, const struct mt_survey_device
 void mt_watch_finish(struct mt_watch *watch, const struct mt_survey *survey)
 {
     const struct mt_question *question = watch->question;
-    bool at_end =
-        question &&
-        ((question->at == MT_AT_EVENT && question->value == survey->last_event) ||
-         (question->at == MT_AT_TIME && question->value == survey->last_t_ns - survey->first_t_ns));
+    bool at_end = is_watched(watch) && !watch->passed &&
+                  (question->at == MT_AT_TIME || question->value == survey->last_event) &&
+                  !is_before(question, survey, survey->last_t_ns);
 
-    if (at_end && !watch->passed)
+    if (at_end)
         take(watch, survey);
+    watch->passed |= at_end;
 }
 
 void mt_watch_release(struct mt_watch *watch)
 {
-    free(watch->now);
+    free(watch->chosen);
     memset(watch, 0, sizeof *watch);
 }
 
@@ -300,10 +333,11 @@ static void at_watched(const struct mt_watch *watch, uint32_t slot, struct mt_an
         answer->missing = MT_BEYOND_END;
         return;
     }
-    answer->instant =
-        (struct mt_instant){.t_ns = watch->t_ns, .event = watch->event, .phase = watch->phase};
-    if (slot < watch->device_count) /* otherwise the device had no event yet */
-        answer->instant.bytes = watch->now[slot];
+    if (slot < watch->device_count)
+        answer->instant = watch->chosen[slot];
+    else /* the device had no event yet */
+        answer->instant =
+            (struct mt_instant){.t_ns = watch->t_ns, .event = watch->event, .phase = watch->phase};
 }
 
 static struct mt_instant in_phase(const struct mt_phases *phases,
@@ -388,6 +422,6 @@ void mt_question_answer(const struct mt_question *question, struct mt_attributio
     answer->waiting_requested_bytes = snapshot->waiting_requested_bytes;
     if (question->by == MT_BY_MODULE)
         return;
-    attribute_live(attribution, snapshot, question, question->by == MT_BY_ROLE ? 0 : MAX_TOLD,
-                   answer);
+    attribute_live(attribution, snapshot, question,
+                   question->all || question->by == MT_BY_ROLE ? 0 : MAX_TOLD, answer);
 }

@@ -169,3 +169,11 @@ const struct mt_card *mt_card_find(const char *word, const char **near)
     *near = of_model ? of_model->name : mt_did_you_mean(word, names, MT_ARRAY_LEN(names));
     return NULL;
 }
+
+const struct mt_card *mt_card_of_size(const char *text)
+{
+    for (const struct mt_card *card = mt_cards; card->name; card++)
+        if (is_same(text, card->name + strlen(card->model)))
+            return card;
+    return NULL;
+}

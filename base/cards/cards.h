@@ -34,6 +34,9 @@ bool mt_card_exceeds_all(uint64_t bytes);
  * Allocates nothing. */
 const struct mt_card *mt_card_find(const char *word, const char **near);
 
+/* Returns the smallest card that is sold with this size: "24GB". NULL: none. */
+const struct mt_card *mt_card_of_size(const char *text);
+
 /* Memory of a card that the allocator does not reserve. Only a run on a device shows it, so this is
  * a table of measurements with a source for each row. Costs without a row are unknown. */
 

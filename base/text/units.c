@@ -275,20 +275,30 @@ static bool unit_factor(const char *unit, double *factor)
     return false;
 }
 
-enum mt_status mt_parse_bytes(const char *text, uint64_t *bytes)
+const char *mt_parse_count(const char *text, uint64_t *count)
 {
-    uint64_t whole = 0;
-    double fraction = 0, scale = 1, factor, value;
+    size_t first = strspn(text, "0123456789"), digits = first;
     const char *at = text;
 
-    while (*at == ' ')
-        at++;
-    if (*at < '0' || *at > '9')
-        return MT_ERR_USAGE;
-    for (; *at >= '0' && *at <= '9'; at++) {
-        if (!mt_mul_ok(whole, 10, &whole) || !mt_add_ok(whole, (uint64_t)(*at - '0'), &whole))
-            return MT_ERR_USAGE;
+    if (!first)
+        return NULL;
+    for (*count = 0;; at++, digits = strspn(at, "0123456789")) {
+        for (const char *end = at + digits; at < end; at++)
+            if (!mt_mul_ok(*count, 10, count) || !mt_add_ok(*count, (uint64_t)(*at - '0'), count))
+                return NULL;
+        if (*at != ',' || first > 3 || strspn(at + 1, "0123456789") != 3)
+            return at;
     }
+}
+
+enum mt_status mt_parse_bytes(const char *text, uint64_t *bytes)
+{
+    uint64_t whole;
+    double fraction = 0, scale = 1, factor, value;
+    const char *at = mt_parse_count(text + strspn(text, " "), &whole);
+
+    if (!at)
+        return MT_ERR_USAGE;
     if (*at == '.') {
         for (at++; *at >= '0' && *at <= '9'; at++) {
             scale /= 10;

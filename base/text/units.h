@@ -40,7 +40,11 @@ bool mt_units_is_unit(const char *word, size_t length);
  * none. */
 size_t mt_unit_length(const char *text);
 
-/* Reads "12GiB", "9000 MiB", "1.5g", "512" or "20MB" (decimal) into *bytes. Returns MT_ERR_USAGE
+/* Reads the digits of a number as mt_format_count writes it, or without commas. Returns the first
+ * character after them; NULL if there is no number, or if it is too large. */
+const char *mt_parse_count(const char *text, uint64_t *count) MT_MUST_USE;
+
+/* Reads "12GiB", "9,000 MiB", "1.5g", "512" or "20MB" (decimal) into *bytes. Returns MT_ERR_USAGE
  * for any other text, and for a number that is too large. */
 enum mt_status mt_parse_bytes(const char *text, uint64_t *bytes) MT_MUST_USE;
 

@@ -56,12 +56,7 @@ static bool read_metric(struct mt_blocks_option *blocks)
 
 const char *mt_zoom_option_read(const char *text)
 {
-    if (!strncmp(text, "phase:", 6) && text[6])
-        return text + 6;
-    if (!strncmp(text, "step ", 5)) /* as reports name a phase */
-        return text;
-    mt_message("option '--zoom' needs phase:PATH, such as phase:step#2/forward, not '%s'", text);
-    return NULL;
+    return text + (strncmp(text, "phase:", 6) == 0 ? 6 : 0);
 }
 
 /* Returns a message if options do not apply to the requested blocks, otherwise NULL. */
@@ -92,11 +87,9 @@ bool mt_blocks_option_read(struct mt_blocks_option *blocks)
     wrong = contradiction(blocks);
     if (wrong)
         mt_message("%s", wrong);
-    else if (blocks->zoom)
+    if (blocks->zoom)
         blocks->zoom = mt_zoom_option_read(blocks->zoom);
-    else
-        return true;
-    return !wrong && blocks->zoom;
+    return !wrong;
 }
 
 struct mt_analyze_options mt_blocks_analysis(const struct mt_blocks_option *blocks,

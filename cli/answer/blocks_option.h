@@ -38,7 +38,7 @@ int mt_blocks_option_find_word(const char *what, const char *word, const char *c
 /* Fills the parsed values. Prints an error and returns false if one is invalid. */
 bool mt_blocks_option_read(struct mt_blocks_option *blocks);
 
-/* Returns PATH for "phase:PATH". For any other text, prints an error and returns NULL. */
+/* Returns PATH for "phase:PATH". Other text is a phase as reports print it. */
 const char *mt_zoom_option_read(const char *text);
 
 /* Returns the options of an analysis that finds only these blocks. */

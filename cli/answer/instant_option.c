@@ -3,49 +3,52 @@
 #include <string.h>
 
 #include "cli.h"
+#include "units.h"
 #include "util.h"
 
-static bool parse(const char *text, struct mt_instant_option *instant)
+/* Reads the digits after the point and the unit. A time without unit is in seconds. */
+static bool parse_time(const char *at, uint64_t whole, struct mt_instant_option *instant)
 {
     static const struct {
         const char *name;
         uint64_t ns;
-    } units[] = {{"s", 1000000000}, {"ms", 1000000}, {"us", 1000}, {"µs", 1000}, {"ns", 1}};
-    uint64_t whole = 0, fraction = 0, scale = 1;
-    const char *at = text;
-    size_t i;
+    } units[] = {{"s", 1000000000}, {"ms", 1000000}, {"us", 1000},
+                 {"µs", 1000},      {"ns", 1},       {"", 1000000000}};
+    uint64_t fraction = 0, scale = 1;
 
-    for (; *at >= '0' && *at <= '9'; at++)
-        if (!mt_mul_ok(whole, 10, &whole) || !mt_add_ok(whole, (uint64_t)(*at - '0'), &whole))
-            return false;
-    if (at == text)
-        return false;
-    instant->given = true;
-    instant->value = whole;
-    if (!*at)
-        return true;
     if (*at == '.')
         for (at++; *at >= '0' && *at <= '9' && scale < 1000000000; at++, scale *= 10)
             fraction = fraction * 10 + (uint64_t)(*at - '0');
-    for (; *at == ' '; at++) /* reports print a space before the unit: "1.5 s" */
-        ;
-    for (i = 0; i < MT_ARRAY_LEN(units); i++) {
+    at += strspn(at, " "); /* reports print a space before the unit: "1.5 s" */
+    for (size_t i = 0; i < MT_ARRAY_LEN(units); i++) {
         if (strcmp(at, units[i].name) != 0)
             continue;
         instant->by_time = true;
+        instant->half_ns = whole || fraction ? units[i].ns / scale / 2 : 0;
         return mt_mul_ok(whole, units[i].ns, &whole) &&
                mt_add_ok(whole, fraction * units[i].ns / scale, &instant->value);
     }
     return false;
 }
 
+static bool parse(const char *text, struct mt_instant_option *instant)
+{
+    bool is_event = strncmp(text, "event ", 6) == 0;
+    const char *at = mt_parse_count(is_event ? text + 6 : text, &instant->value);
+
+    instant->given = at != NULL;
+    if (!at || !*at)
+        return at != NULL;
+    return !is_event && parse_time(at, instant->value, instant);
+}
+
 /* Returns the path of a phase for "phase:PATH", or for a phase as reports print it: "step 3,
- * backward" or "step#3/backward". Returns NULL for other text. */
+ * backward", "step#3/backward", "loss". Returns NULL for text that does not begin with a letter. */
 static const char *phase_of(const char *text)
 {
-    if (!strncmp(text, "phase:", 6) && text[6])
-        return text + 6;
-    return strncmp(text, "step ", 5) && strncmp(text, "step#", 5) ? NULL : text;
+    if (!strncmp(text, "phase:", 6))
+        return text[6] ? text + 6 : NULL;
+    return (*text >= 'a' && *text <= 'z') || (*text >= 'A' && *text <= 'Z') ? text : NULL;
 }
 
 int mt_instant_option_print_no_times(const char *path)
@@ -56,9 +59,13 @@ int mt_instant_option_print_no_times(const char *path)
 
 bool mt_instant_option_read(const char *text, struct mt_instant_option *instant)
 {
+    instant->phase = NULL;
     instant->given = text != NULL;
-    instant->phase = text ? phase_of(text) : NULL;
-    if (!text || instant->phase || parse(text, instant))
+    if (!text || parse(text, instant))
+        return true;
+    instant->given = true;
+    instant->phase = phase_of(text);
+    if (instant->phase)
         return true;
     mt_message(
         "'%s' is not an instant; use an event number, a time such as 1.5s, 20ms, 300us or 7ns, "
@@ -75,45 +82,45 @@ static const struct {
                {"oom", MT_AT_OOM},
                {"end", MT_AT_END}};
 
-static bool say_no_moment(const char *at)
+/* A moment that was probably intended, or NULL. */
+static const char *near_moment(const char *at)
 {
-    const char *names[MT_ARRAY_LEN(moments) + 1], *near;
+    const char *names[MT_ARRAY_LEN(moments) + 1];
     size_t count = 0;
 
     for (; count < MT_ARRAY_LEN(moments); count++)
         names[count] = moments[count].name;
     names[count++] = "phase:";
-    near = mt_did_you_mean(at, names, count);
-    if (near)
-        mt_message("unknown instant '%s'; did you mean '%s'?", at, near);
-    else
-        mt_message(
-            "unknown instant '%s'; use peak, reserved-peak, oom, end, a time such as 1.5s, an "
-            "event number, or phase:PATH",
-            at);
-    return false;
+    return mt_did_you_mean(at, names, count);
 }
 
 static bool read_at(const char *at, struct mt_question *question)
 {
     struct mt_instant_option instant = {0};
+    const char *near;
 
-    question->phase = phase_of(at);
-    if (question->phase) {
-        question->at = MT_AT_PHASE;
-        return true;
-    }
     for (size_t i = 0; i < MT_ARRAY_LEN(moments); i++) {
         if (strcmp(at, moments[i].name) != 0)
             continue;
         question->at = moments[i].at;
         return true;
     }
-    if (!parse(at, &instant))
-        return say_no_moment(at);
-    question->at = instant.by_time ? MT_AT_TIME : MT_AT_EVENT;
-    question->value = instant.value;
-    return true;
+    if (parse(at, &instant)) {
+        question->at = instant.by_time ? MT_AT_TIME : MT_AT_EVENT;
+        question->value = instant.value;
+        question->half_ns = instant.half_ns;
+        return true;
+    }
+    near = near_moment(at);
+    question->at = MT_AT_PHASE;
+    question->phase = near ? NULL : phase_of(at);
+    if (near)
+        mt_message("unknown instant '%s'; did you mean '%s'?", at, near);
+    else if (!question->phase)
+        mt_message("unknown instant '%s'; use peak, reserved-peak, oom, end, a time such as 1.5s, "
+                   "an event number, or a phase such as 'step 3'",
+                   at);
+    return question->phase;
 }
 
 const char *mt_tag_member_option(const char *by)

@@ -9,13 +9,13 @@
 
 struct mt_instant_option {
     bool given, by_time;
-    uint64_t value;
+    uint64_t value, half_ns; /* half_ns: half of the last digit of a time */
     const char *phase; /* path of a phase, borrowed; `value` is then not set. NULL: not a phase */
 };
 
-/* Parses the text of an option (NULL = not given). "1200" is an event; "1.5s", "20ms", "300us" and
- * "7ns" are times; "step 3, backward" and "phase:PATH" are phases. Prints an error and returns
- * false if the text is not an instant. */
+/* Parses the text of an option (NULL = not given). "1200" and "event 1,200" are events; "1.5s",
+ * "1.5", "20 ms", "300us" and "7ns" are times; "step 3, backward" and "phase:PATH" are phases.
+ * Prints an error and returns false if the text is not an instant. */
 bool mt_instant_option_read(const char *text, struct mt_instant_option *instant);
 
 /* Prints that an option cannot name a time because the events of a dry run have no times. Returns

@@ -183,7 +183,9 @@ void mt_live_add_instant(struct mt_buf *line, const struct mt_reporter *reporter
     const char *when = mt_reporter_when(reporter, instant->t_ns);
     char bytes[MT_UNITS_TEXT], exact[MT_UNITS_TEXT], asked[MT_UNITS_TEXT];
     bool is_earlier =
-        question->at == MT_AT_TIME && strcmp(when, mt_format_duration(asked, question->value)) != 0;
+        question->at == MT_AT_TIME &&
+        strcmp(when, mt_format_duration(asked, question->value)) != 0 &&
+        instant->t_ns - reporter->report->first_t_ns + question->half_ns < question->value;
 
     add_question(line, question, reporter->report, answer);
     mt_buf_printf(line, ": %s allocated (%s B)%s%s, %s ",

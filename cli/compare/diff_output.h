@@ -10,7 +10,7 @@ struct mt_diff_output {
     const struct mt_diff *diff;
     const struct mt_question *question;
     struct mt_arena *arena; /* for texts */
-    bool all;               /* no limits in JSON (--all) */
+    bool all;               /* no limits (--all) */
 };
 
 /* Returns the bytes that are reserved but not active at the instant. */

@@ -28,6 +28,7 @@ enum mt_option_kind {
     MT_OPTION_TEXT,     /* const char ** */
     MT_OPTION_LIST,     /* struct mt_text_list *: may be given several times */
     MT_OPTION_BYTES,    /* uint64_t *: "12GiB" */
+    MT_OPTION_LIMIT,    /* uint64_t *: bytes, or a card whose memory it is: "RTX 4090" */
     MT_OPTION_COUNT,    /* uint64_t * */
     MT_OPTION_POSITIVE, /* uint64_t *: a count of at least 1; 0 means "not given" */
     MT_OPTION_STEP,     /* uint64_t *: a count; also accepts "step 7" and "step#7" */
@@ -51,7 +52,7 @@ struct mt_option {
 /* Options of most commands (MT_COMMON_OPTIONS, MT_STRICT_OPTIONS). */
 struct mt_common {
     bool json, quiet, strict;
-    bool all; /* MT_ALL_OPTION: no limits on what --json prints */
+    bool all; /* MT_ALL_OPTION: no limits on what is printed */
 };
 /* clang-format off */
 #define MT_JSON_OPTION(common, help) {"json", 0, MT_OPTION_FLAG, NULL, help, &(common).json}
@@ -70,8 +71,10 @@ struct mt_common {
     MT_JSON_OPTION(common, json_help), MT_QUIET_OPTION(common),                                    \
     {"strict", 0, MT_OPTION_FLAG, NULL, strict_help, &(common).strict}, MT_MAX_MEMORY_OPTION
 #define MT_ALL_OPTION(common)                                                                      \
-    {"all", 'a', MT_OPTION_FLAG, NULL, "with --json: print all rows, complete stacks and texts",           \
+    {"all", 'a', MT_OPTION_FLAG, NULL, "print all rows; with --json: complete stacks and texts",           \
      &(common).all}
+#define MT_DEVICE_OPTION(target, help) {"device", 'd', MT_OPTION_COUNT, "N", help, target}
+#define MT_LIMIT_OPTION(target, help) {"limit", 'l', MT_OPTION_LIMIT, "BYTES|CARD", help, target}
 /* clang-format on */
 
 struct mt_command {

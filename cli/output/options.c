@@ -142,6 +142,7 @@ struct value_source {
 static const struct value_source sources[] = {
     {"policy", NULL, add_policies, NULL},
     {"device", "dry-run", add_cards, NULL},
+    {"limit", NULL, add_cards, NULL},
     {"at", NULL, add_instants, NULL},
     {"from", NULL, add_phases, NULL},
     {"to", NULL, add_phases, NULL},
@@ -357,6 +358,10 @@ static int print_help(const struct mt_command *command, const struct mt_option *
     for (; options->name; options++)
         add_option(&out, options);
     add_option(&out, &help_option);
+    mt_buf_printf(&out, "\nexit status: %s\n",
+                  strstr(command->arguments, "COMMAND")
+                      ? "that of COMMAND; else 2 usage, 4 output, 126 or 127 not started"
+                      : "0 ok, 1 check failed, 2 usage, 3 input, 4 output, 5 strict, 6 bug");
     return mt_print_and_release(&out);
 }
 
@@ -368,6 +373,7 @@ enum { VALUE_OF_FIRST_OPTION = 256, VALUE_OF_HELP = 512 };
 struct parser {
     const struct mt_command *command;
     const struct mt_option *options;
+    const struct mt_card *limit; /* the card of a limit */
     size_t count;
     struct option longs[MAX_OPTIONS + 3];
     char letters[2 * MAX_OPTIONS + 4];
@@ -484,8 +490,50 @@ static int store_memory(const struct parser *parser, const struct mt_option *opt
     return -1;
 }
 
+/* "24GB" is a card, because no card of 24 GB has that many bytes. */
+static int store_limit(struct parser *parser, const struct mt_option *option, const char *value)
+{
+    bool has_unit = value[strspn(value, "0123456789,. ")];
+    uint64_t *bytes = option->target;
+    const char *near = NULL;
+
+    parser->limit = mt_card_of_size(value);
+    if (!parser->limit && mt_parse_bytes(value, bytes) == MT_OK && *bytes) {
+        if (has_unit || *bytes >= MT_MIB)
+            return -1;
+        mt_message("option '--limit': '%s' is less than 1 MiB: write a unit as in '24GiB', or a "
+                   "card such as 'RTX 4090'",
+                   value);
+        return usage_hint(parser->command);
+    }
+    if (!parser->limit)
+        parser->limit = mt_card_find(value, &near);
+    if (parser->limit) {
+        *bytes = parser->limit->memory_bytes;
+        return -1;
+    }
+    if (!near)
+        return wrong_value(parser, option, "bytes such as 12GiB, or a card such as 'RTX 4090'",
+                           value);
+    mt_message("option '--limit' needs bytes or a card, not '%s'; did you mean '%s'?", value, near);
+    return usage_hint(parser->command);
+}
+
+/* Prints which card a limit was understood as. */
+static void say_limit(const struct parser *parser)
+{
+    char bytes[MT_UNITS_TEXT];
+
+    for (const struct mt_option *option = parser->options; option->name; option++)
+        if (strcmp(option->name, "quiet") == 0 && *(bool *)option->target)
+            return;
+    if (parser->limit)
+        mt_message("limit: %s (%s, of which CUDA and libraries take about 1 GiB)",
+                   mt_format_bytes(bytes, parser->limit->memory_bytes), parser->limit->name);
+}
+
 /* Stores the value at the target in the table. Returns -1 or an exit code. */
-static int store(const struct parser *parser, const struct mt_option *option, const char *value)
+static int store(struct parser *parser, const struct mt_option *option, const char *value)
 {
     switch (option->kind) {
     case MT_OPTION_FLAG: *(bool *)option->target = true; return -1;
@@ -495,6 +543,7 @@ static int store(const struct parser *parser, const struct mt_option *option, co
         if (mt_parse_bytes(value, option->target) == MT_OK && *(uint64_t *)option->target)
             return -1;
         return wrong_value(parser, option, "a number of bytes such as 12GiB", value);
+    case MT_OPTION_LIMIT: return store_limit(parser, option, value);
     case MT_OPTION_MEMORY: return store_memory(parser, option, value);
     case MT_OPTION_COUNT:
         if (parse_count(value, option->target))
@@ -561,7 +610,7 @@ static int missing_value(const struct parser *parser, int value)
 }
 
 /* Handles one result of getopt_long that is not positional. Returns -1 or an exit code. */
-static int handle(const struct parser *parser, int value, const char *word)
+static int handle(struct parser *parser, int value, const char *word)
 {
     switch (value) {
     case '?': return refused(parser, optopt, word);
@@ -623,5 +672,6 @@ int mt_options_parse(const struct mt_command *command, const struct mt_option *o
     *argument_count = count;
     if (count == 1)
         mt_memory_input_set(argv[1]);
+    say_limit(&parser);
     return check_argument_count(command, count, min_arguments, max_arguments, *arguments);
 }

@@ -47,12 +47,32 @@ static void read_history(struct fake *fake, const char *policy, struct history *
     assert_int_equal(mt_source_rewind(&fake->source, &error), MT_OK);
 }
 
-/* Index of the event after which things are told. */
-static size_t instant_of(const struct history *history, const struct mt_question *question)
+static bool is_then(const struct history *history, const struct mt_question *question, size_t i)
 {
-    size_t at = 0;
+    const uint64_t half_ns = question->half_ns;
+    uint64_t t_ns = history->t_ns[i] - history->t_ns[0];
 
-    for (size_t i = 1; i < history->count; i++) {
+    if (t_ns + half_ns >= question->value)
+        return t_ns < question->value + half_ns;
+    return i + 1 == history->count ||
+           history->t_ns[i + 1] - history->t_ns[0] + half_ns > question->value;
+}
+
+/* Index of the event after which things are told. */
+static size_t instant_of(const struct history *history, const struct mt_question *question,
+                         uint16_t device)
+{
+    size_t begin = history->initial ? history->initial - 1 : 0;
+    size_t at = question->half_ns ? begin : 0; /* never a part of the initial state */
+    bool found = false;
+
+    for (size_t i = begin; question->half_ns && i < history->count; i++)
+        if (is_then(history, question, i) && (!found || history->bytes[i][device].allocated >
+                                                            history->bytes[at][device].allocated)) {
+            at = i;
+            found = true;
+        }
+    for (size_t i = 1; !question->half_ns && i < history->count; i++) {
         bool by_then = question->at == MT_AT_EVENT
                            ? i <= question->value
                            : history->t_ns[i] - history->t_ns[0] <= question->value;
@@ -93,9 +113,12 @@ static void ask(struct fake *fake, const char *policy, const struct history *his
 
     options.replay.policy = policy;
     assert_int_equal(mt_analyze(&fake->source, &options, &report, &error), MT_OK);
-    for (uint32_t i = 0; i < report->device_count; i++)
+    for (uint32_t i = 0; i < report->device_count; i++) {
+        uint16_t device = report->devices[i].device;
+
         check(report->devices[i].answer,
-              &history->bytes[instant_of(history, question)][report->devices[i].device]);
+              &history->bytes[instant_of(history, question, device)][device]);
+    }
     mt_report_release(report);
     assert_int_equal(mt_source_rewind(&fake->source, &error), MT_OK);
 }
@@ -118,6 +141,8 @@ static void run(uint64_t round, bool middle)
         ask(&fake, policy, &history, &question);
         question.at = MT_AT_TIME;
         question.value = history.t_ns[event] - history.t_ns[0];
+        ask(&fake, policy, &history, &question);
+        question.half_ns = below(history.t_ns[history.count - 1] - history.t_ns[0] + 2);
         ask(&fake, policy, &history, &question);
     }
     unmake(&fake);

@@ -146,6 +146,9 @@ static void parsing(void **state)
         {"0.5KiB", 512},
         {"2TiB", 2048 * MT_GIB},
         {"18446744073709551615", UINT64_MAX},
+        {"1,690 MiB", 1690 * MT_MIB},
+        {"8,086,618,112 B", UINT64_C(8086618112)},
+        {"1,690.5 MiB", 1690 * MT_MIB + MT_MIB / 2},
     };
     uint64_t value;
     size_t i;
@@ -179,6 +182,13 @@ static void parsing_refuses(void **state)
         "99999999999999999999",
         "9.5e3",
         "20000000.5TiB",
+        "1,69 MiB",
+        "1,6900",
+        "1690,000",
+        ",690",
+        "1,,690",
+        "1,690,",
+        "18,446,744,073,709,551,616",
     };
     uint64_t value;
     size_t i;
