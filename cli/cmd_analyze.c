@@ -27,6 +27,7 @@
 #include "junit.h"
 #include "outputs.h"
 #include "picture_option.h"
+#include "policy_runs.h"
 #include "question_report.h"
 #include "report_html.h"
 #include "safe_path.h"
@@ -577,7 +578,7 @@ static int analyze(struct mt_source *source, const char *path, struct mt_gate_ru
         status = mt_file_hash(path, report->sha256, &error);
     if (status) {
         mt_report_release(report);
-        return mt_report_error(path, &error);
+        return mt_policy_error(path, arguments->policy, &error);
     }
     mt_debug_passes(report);
     code = report_all(source, report, run, arguments);
@@ -597,8 +598,7 @@ int mt_cmd_analyze(const struct mt_command *command, int argc, char **argv)
         MT_FORCE_OPTION(arguments.outputs),
         {"policy", 0, MT_OPTION_TEXT, "P", "simulate this allocator instead of the recorded one",
          &arguments.policy},
-        {"limit", 0, MT_OPTION_BYTES, "BYTES", "simulate a device with this much memory",
-         &arguments.limit_bytes},
+        MT_LIMIT_OPTION(&arguments.limit_bytes, "simulate a device with this much memory"),
         {"all", 'a', MT_OPTION_FLAG, NULL, "print everything, not only what fits in 60 lines",
          &arguments.all},
         {"unnamed", 0, MT_OPTION_FLAG, NULL, "ignore recorded ranges and infer phases",

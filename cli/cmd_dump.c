@@ -1,4 +1,5 @@
 /* memtrace dump: the events of a trace, one per line. */
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -247,6 +248,14 @@ static void flush(struct dump *dump)
     mt_buf_reset(&dump->out);
 }
 
+/* For a pipe. Printing to it is not an error (mt_print), but is useless. */
+static bool reader_has_left(void)
+{
+    struct pollfd out = {.fd = STDOUT_FILENO};
+
+    return poll(&out, 1, 0) == 1 && (out.revents & POLLERR);
+}
+
 /* Prints a batch. Returns true if more events may follow. */
 static bool dump_batch(struct dump *dump, const struct mt_event_batch *batch)
 {
@@ -265,7 +274,7 @@ static bool dump_batch(struct dump *dump, const struct mt_event_batch *batch)
         if (dump->out.length < FLUSH_BYTES)
             continue;
         flush(dump);
-        if (dump->exit_code != MT_EXIT_OK)
+        if (dump->exit_code != MT_EXIT_OK || reader_has_left())
             return false;
     }
     return true;

@@ -35,11 +35,15 @@ static int refuse_word(const struct mt_command *command, const char *option, con
                        const char *const *allowed, size_t count)
 {
     const char *near = mt_did_you_mean(word, allowed, count);
+    struct mt_buf list = {0};
 
+    for (size_t i = 0; i < count; i++)
+        mt_buf_printf(&list, "%s%s", i ? ", " : "", allowed[i]);
     if (near)
         mt_message("option '--%s': unknown value '%s'; did you mean '%s'?", option, word, near);
     else
-        mt_message("option '--%s': unknown value '%s'", option, word);
+        mt_message("option '--%s': unknown value '%s'; use %s", option, word, list.data);
+    mt_buf_release(&list);
     mt_message("see 'memtrace %s --help'", command->name);
     return MT_EXIT_USAGE;
 }

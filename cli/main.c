@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "annexes.h"
@@ -109,10 +110,19 @@ static int unknown_command(const char *word)
     near = mt_did_you_mean(word, names, count);
     if (near)
         mt_message("unknown command '%s'; did you mean '%s'?", word, near);
+    else if (strpbrk(word, "./"))
+        mt_message("there is no file and no command '%s'", word);
     else
         mt_message("unknown command '%s'", word);
     mt_message("see 'memtrace --help'");
     return MT_EXIT_USAGE;
+}
+
+static bool is_file(const char *word)
+{
+    struct stat info;
+
+    return stat(word, &info) == 0 && S_ISREG(info.st_mode);
 }
 
 static int run_help(int argc, char **argv)
@@ -163,7 +173,7 @@ static int run(int argc, char **argv)
         strcmp(argv[2], MT_COMPLETION_WORD) == 0)
         return MT_EXIT_OK; /* nothing follows these words */
     if (asks_help(word))
-        return print_overview();
+        return run_help(argc - 1, argv + 1);
     if (asks_version(word))
         return print_text("memtrace " MEMTRACE_VERSION "\n");
     if (strcmp(word, MT_COMPLETION_WORD) == 0)
@@ -171,6 +181,8 @@ static int run(int argc, char **argv)
     if (strcmp(word, "help") == 0)
         return run_help(argc - 1, argv + 1);
     command = find_command(word);
+    if (!command && is_file(word)) /* `memtrace FILE` is `memtrace analyze FILE` */
+        return find_command("analyze")->run(find_command("analyze"), argc, argv);
     return command ? command->run(command, argc - 1, argv + 1) : unknown_command(word);
 }
 
@@ -180,7 +192,7 @@ int main(int argc, char **argv)
 
     fill_standard_streams();
     /* The command that `record` runs would inherit this. Elsewhere, writes fail with EPIPE instead
-     * of a signal, and the exit code is 4 without a message. */
+     * of a signal. */
     if (argc < 2 || strcmp(argv[1], "record") != 0) {
         signal(SIGPIPE, SIG_IGN);
         mt_outputs_handle_signals();

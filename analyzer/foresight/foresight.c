@@ -11,6 +11,7 @@
 #include "foresight.h"
 #include "grow.h"
 #include "inferred_phases.h"
+#include "near_word.h"
 #include "phases.h"
 #include "policy.h"
 #include "process_memory.h"
@@ -21,7 +22,7 @@
 #include "units.h"
 #include "util.h"
 
-enum { MAX_CONDITIONS = 16 };
+enum { MAX_CONDITIONS = 16, MAX_POLICIES = 64 };
 enum condition_kind { SITE, PHASE, SIZE };
 enum { UNKNOWN, NO, YES };
 
@@ -502,6 +503,19 @@ static enum mt_status pool_routes_make(struct mt_source *source, const char *tex
     return status;
 }
 
+static enum mt_status no_such_policy(const char *name, size_t length, struct mt_error *error)
+{
+    const char *names[MAX_POLICIES], *near;
+    size_t count = 0;
+
+    for (; mt_policies[count] && count < MAX_POLICIES; count++)
+        names[count] = mt_policies[count]->name;
+    near = mt_did_you_mean_part(name, length, names, count);
+    return mt_fail(error, MT_ERR_USAGE, MT_NO_OFFSET,
+                   "there is no such policy; %s%s%s'memtrace replay --policies' lists all",
+                   near ? "did you mean '" : "", near ? near : "", near ? "'? " : "");
+}
+
 enum mt_status mt_policy_text_parse(const char *text, struct mt_policy_text *policy,
                                     struct mt_error *error)
 {
@@ -527,7 +541,7 @@ enum mt_status mt_policy_text_parse(const char *text, struct mt_policy_text *pol
         policy->options = policy->head;
     }
     if (!policy->ops)
-        return mt_fail(error, MT_ERR_USAGE, MT_NO_OFFSET, "there is no such policy");
+        return no_such_policy(policy->head, length, error);
     if (*policy->pools && policy->ops != &mt_policy_pytorch)
         return mt_fail(error, MT_ERR_USAGE, MT_NO_OFFSET, "only pytorch has private pools");
     return MT_OK;

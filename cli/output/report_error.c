@@ -58,8 +58,9 @@ int mt_print(const struct mt_buf *buf)
         mt_memory_end();
     if (!buf->length || mt_io_write(STDOUT_FILENO, buf->data, buf->length))
         return MT_EXIT_OK;
-    /* The user closed the output (`| head`, `>&-`), so this needs no message. */
-    if (errno != EPIPE && errno != EBADF)
+    if (errno == EPIPE) /* the reader has what it needs: `| head` */
+        return MT_EXIT_OK;
+    if (errno != EBADF) /* `>&-` needs no message */
         mt_message("cannot write standard output: %s", strerror(errno));
     return MT_EXIT_OUTPUT;
 }

@@ -362,7 +362,7 @@ enum mt_recording_end mt_recording_finish(struct mt_recording *recording,
     else if (!recording->trace_count && !recording->quiet && !recording->json)
         mt_message(
             "no trace was written: no process used CUDA, or processes that used CUDA could not "
-            "be recorded");
+            "be recorded; 'memtrace doctor' checks what can be recorded here");
     remove_manifest(recording);
     end = end_traces(recording, on_trace, context);
     mt_trace_target_leave(&recording->place);

@@ -14,7 +14,7 @@
 #include "text_table.h"
 #include "util.h"
 
-enum { MAX_POLICIES = 64, MAX_THREADS = 32, WHAT_BYTES = 48 };
+enum { MAX_THREADS = 32, WHAT_BYTES = 48 };
 
 struct outcome {
     enum mt_status status;
@@ -198,17 +198,8 @@ void mt_json_requests(struct mt_json *json, const struct mt_source *source)
 
 int mt_policy_error(const char *path, const char *policy, const struct mt_error *error)
 {
-    const char *names[MAX_POLICIES], *near;
-    size_t count = 0;
-
     if (!policy || (error->status != MT_ERR_USAGE && error->status != MT_ERR_UNSUPPORTED))
         return mt_report_error(path, error);
-    for (; mt_policies[count] && count < MAX_POLICIES; count++)
-        names[count] = mt_policies[count]->name;
-    near = mt_did_you_mean(policy, names, count);
-    if (near && !mt_policy_find(policy, strlen(policy)))
-        mt_message("policy '%s': %s; did you mean '%s'?", policy, error->text, near);
-    else
-        mt_message("policy '%s': %s", policy, error->text);
+    mt_message("policy '%s': %s", policy, error->text);
     return MT_EXIT_USAGE;
 }

@@ -14,9 +14,11 @@
 
 static enum mt_status cut(struct mt_pickle *p)
 {
-    return mt_fail(p->error, MT_ERR_FORMAT, p->offset + (uint64_t)(p->end - p->window),
-                   "the pickle is cut (the opcode at byte %llu is not complete)",
-                   (unsigned long long)p->opcode_offset);
+    return mt_fail(
+        p->error, MT_ERR_FORMAT, p->offset + (uint64_t)(p->end - p->window),
+        "the pickle was copied in part, or the disk was full (the opcode at byte %llu is not "
+        "complete)",
+        (unsigned long long)p->opcode_offset);
 }
 
 static enum mt_status read_more(struct mt_pickle *p)

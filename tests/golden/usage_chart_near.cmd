@@ -1,1 +1,2 @@
-memtrace render timline captures/oom_adam.pickle.zst -o x.svg
+memtrace render timline captures/oom_adam.pickle.zst -o x.svg; echo $?
+memtrace render flame captures/oom_adam.pickle.zst -o x.svg; echo $?

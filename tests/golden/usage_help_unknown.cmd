@@ -1,1 +1,4 @@
-memtrace help frobnicate
+memtrace help frobnicate; echo $?
+memtrace run.pickle; echo $?
+memtrace --help live | head -n 1
+memtrace captures/leak.pickle.zst -q >file; memtrace analyze captures/leak.pickle.zst -q | cmp - file; echo $?

@@ -1,1 +1,2 @@
-memtrace replay captures/oom_adam.pickle.zst --policy pytroch
+memtrace replay captures/oom_adam.pickle.zst --policy pytroch; echo $?
+memtrace analyze captures/oom_adam.pickle.zst --policy nothing; echo $?

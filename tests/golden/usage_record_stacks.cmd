@@ -1,1 +1,2 @@
-memtrace record --stacks pyton true
+memtrace record --stacks pyton true; echo $?
+memtrace record --stacks foo true; echo $?
