@@ -484,7 +484,8 @@ static enum mt_status find_cache_flushes(struct mt_finding_search *search)
         .id = "cache-flushes", .severity = "warning", .evidence = evidence, .evidence_count = 1};
     enum mt_status status;
 
-    if (!flushes || search->analysis->report->what_if)
+    /* After an OOM that ended the run, its own finding says what to do. */
+    if (!flushes || search->analysis->report->what_if || mt_fatal_oom(device))
         return MT_OK;
     status = try_settings(search, &best);
     if (status != MT_OK)

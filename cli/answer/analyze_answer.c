@@ -365,16 +365,23 @@ void mt_reporter_run(const struct mt_reporter *reporter)
 {
     const struct mt_report *report = reporter->report;
     bool has_history = report->device_count == 0;
-    uint64_t trouble = 0;
+    uint64_t ooms = 0, retries = 0;
+    char n[2][MT_UNITS_TEXT];
 
     for (uint32_t i = 0; i < report->device_count; i++) {
-        trouble += report->devices[i].ooms + report->devices[i].retries;
+        ooms += report->devices[i].ooms;
+        retries += report->devices[i].retries;
         has_history |= !mt_is_one_instant(report, &report->devices[i]);
     }
     mt_reporter_title(reporter, 0,
-                      trouble || !mt_has_allocator(report) ? ""
-                      : has_history                        ? ", no OOM, no retries"
-                                                           : ", OOMs and retries unknown");
+                      !mt_has_allocator(report) ? ""
+                      : !has_history            ? ", OOMs and retries unknown"
+                      : !ooms && !retries
+                          ? ", no OOM, no retries"
+                          : mt_reporter_format(reporter, ", %s OOM%s, %s retr%s",
+                                               mt_format_count(n[0], ooms), ooms == 1 ? "" : "s",
+                                               mt_format_count(n[1], retries),
+                                               retries == 1 ? "y" : "ies"));
 }
 
 void mt_reporter_one_instant(const struct mt_reporter *reporter)

@@ -229,7 +229,7 @@ void mt_json_findings(struct mt_json *json, const struct mt_device_report *devic
 enum { MAX_MODULES = 32 };
 
 /* Limits of the line in the answer. Parts below 1/WORTH_OF_PEAK of the peak are omitted. */
-enum { MAX_PARTS = 3, MAX_PART_TEXT = 80, WORTH_OF_PEAK = 20 };
+enum { MAX_PARTS = 2, MAX_PART_TEXT = 80, WORTH_OF_PEAK = 20 };
 
 void mt_reporter_modules(const struct mt_reporter *reporter)
 {
@@ -259,12 +259,12 @@ static void add_part(const struct mt_reporter *reporter, struct mt_buf *line,
 {
     const double peak = (double)reporter->device->allocated_peak.bytes;
     const char *text = mt_module_part_text(reporter->arena, reporter->device->modules, part);
-    char bytes[MT_UNITS_TEXT], share[MT_UNITS_TEXT];
+    char bytes[MT_UNITS_TEXT];
     size_t length = text ? strlen(text) : 0;
 
-    mt_buf_printf(line, "%s (%s) in ",
+    mt_buf_printf(line, "%s (%.0f%%) in ",
                   mt_format_bytes_like(bytes, part->bytes, reporter->device->allocated_peak.bytes),
-                  mt_format_percent(share, (double)part->bytes / peak));
+                  100 * (double)part->bytes / peak);
     mt_buf_add_printable(line, text ? text : "", length > MAX_PART_TEXT ? MAX_PART_TEXT : length);
     mt_buf_add_text(line, length > MAX_PART_TEXT ? "..." : "");
 }

@@ -16,7 +16,7 @@
 
 enum { LABEL = 8, TAB = 3 }; /* columns of the label before each line, and of "1. " */
 enum { SMALL_ROLE = 50 };    /* roles below a fiftieth of the peak are added up */
-enum { MAX_SITE = 60 };      /* columns */
+enum { COLUMNS = MT_TEXT_COLUMNS - LABEL, MIN_SITE = 24 }; /* columns */
 
 /* How much of the screen the changes and places take. */
 struct room {
@@ -244,7 +244,7 @@ static void add_card(const struct mt_reporter *reporter)
     mt_card_words_add(&line, reporter->report, &use);
     if (!oom) {
         mt_buf_add_text(&line, "; ");
-        mt_card_words_add_cards(&line, &use);
+        mt_card_words_add_cards(&line, &use, 1);
     }
     add_line(reporter, "Card", &line);
 }
@@ -253,17 +253,21 @@ static void add_peak(const struct mt_reporter *reporter)
 {
     const struct mt_device_report *device = reporter->device;
     const struct mt_peak *peak = &device->allocated_peak, *most = &device->reserved_peak;
+    const struct mt_need *need = device->need;
     const char *in = mt_reporter_in(reporter, peak->phase, peak->step);
-    char bytes[MT_UNITS_TEXT], reserved[MT_UNITS_TEXT], event[MT_UNITS_TEXT];
+    char bytes[MT_UNITS_TEXT], reserved[MT_UNITS_TEXT], enough[MT_UNITS_TEXT];
     struct mt_buf line = {0};
 
     mt_buf_printf(&line, "%s allocated%s%s, at %s", mt_format_bytes(bytes, peak->bytes),
                   *in ? " " : "", in, mt_reporter_at(reporter, peak->t_ns, peak->event));
-    if (mt_report_has_times(reporter->report))
-        mt_buf_printf(&line, " (event %s)", mt_format_count(event, peak->event));
     if (mt_has_allocator(reporter->report))
         mt_buf_printf(&line, "; reserved peak %s",
                       mt_format_bytes_like(reserved, most->bytes, peak->bytes));
+    mt_format_bytes_like(enough, need ? need->bytes : 0, peak->bytes);
+    if (need && need->bytes < most->bytes - most->bytes / 50)
+        mt_buf_printf(&line, " (%.*s is enough)", (int)strcspn(enough, " "), enough);
+    else if (need && need->bytes > most->bytes + most->bytes / 50)
+        mt_buf_printf(&line, " (%.*s at other addresses)", (int)strcspn(enough, " "), enough);
     add_line(reporter, "Peak", &line);
 }
 
@@ -273,7 +277,7 @@ static void add_held_by(const struct mt_reporter *reporter)
     const uint64_t *bytes = device->peak_role_bytes;
     const uint64_t peak_bytes = device->allocated_peak.bytes;
     enum mt_role order[MT_ROLE_COUNT];
-    char size[MT_UNITS_TEXT], share[MT_UNITS_TEXT];
+    char size[MT_UNITS_TEXT];
     uint64_t small_bytes = 0;
     struct mt_buf line = {0};
 
@@ -285,13 +289,16 @@ static void add_held_by(const struct mt_reporter *reporter)
             small_bytes += bytes[order[i]];
             continue;
         }
-        mt_buf_printf(&line, "%s%s %s (%s)", line.length ? ", " : "",
+        mt_format_bytes_like(size, bytes[order[i]], peak_bytes);
+        mt_buf_printf(&line, "%s%s %.*s (%.0f%%)", line.length ? ", " : "",
                       mt_holder_role_name(order[i], i == 0),
-                      mt_format_bytes_like(size, bytes[order[i]], peak_bytes),
-                      mt_format_percent(share, (double)bytes[order[i]] / (double)peak_bytes));
+                      (int)(line.length ? strcspn(size, " ") : strlen(size)), size,
+                      100 * (double)bytes[order[i]] / (double)peak_bytes);
     }
-    if (small_bytes)
-        mt_buf_printf(&line, ", the rest %s", mt_format_bytes_like(size, small_bytes, peak_bytes));
+    if (small_bytes) {
+        mt_format_bytes_like(size, small_bytes, peak_bytes);
+        mt_buf_printf(&line, ", the rest %.*s", (int)strcspn(size, " "), size);
+    }
     add_line(reporter, "Held by", &line);
 }
 
@@ -323,27 +330,45 @@ static void add_places(const struct mt_reporter *reporter, uint32_t most)
             mt_buf_printf(&line, " of %s", mt_reporter_birth(reporter, holder, instant->step));
         mt_buf_printf(&line, ", %s block%s, ", mt_format_count(count, (uint64_t)holder->blocks),
                       holder->blocks == 1 ? "" : "s");
-        mt_text_table_add_shortened(&line, holder->site, MAX_SITE);
+        mt_text_table_add_shortened(&line, holder->site,
+                                    line.length + MIN_SITE < COLUMNS ? COLUMNS - line.length
+                                                                     : MIN_SITE);
         add_line(reporter, told++ ? "" : "Where", &line);
     }
 }
 
 /* What to change. */
 
-/* "Saves at most 1.94 GiB: ". */
-static const char *saves(const struct mt_reporter *reporter, const struct mt_finding *finding)
+/* "Saves at most 1.94 GiB of the card; backward runs the forward pass of these modules a second
+ * time": what the change saves, and what it costs. */
+static void add_saving(const struct mt_reporter *reporter, const struct mt_finding *finding,
+                       bool has_cost)
 {
     static const char *const words[] = {[MT_SAVING_UNKNOWN] = "",
                                         [MT_SAVING_EXACT] = "",
                                         [MT_SAVING_AT_LEAST] = "at least ",
                                         [MT_SAVING_AT_MOST] = "at most ",
                                         [MT_SAVING_ESTIMATED] = "about "};
+    const bool is_known = finding->saving != MT_SAVING_UNKNOWN && finding->saves_bytes;
     char text[MT_UNITS_TEXT];
+    struct mt_buf line = {0};
 
-    if (finding->saving == MT_SAVING_UNKNOWN || !finding->saves_bytes)
-        return "";
-    return mt_reporter_format(reporter, "Saves %s%s: ", words[finding->saving],
-                              mt_format_bytes(text, finding->saves_bytes));
+    if (is_known)
+        mt_buf_printf(&line, "Saves %s%s of the card", words[finding->saving],
+                      mt_format_bytes(text, finding->saves_bytes));
+    if (finding->cost && has_cost)
+        mt_buf_printf(&line, "%s%s", is_known ? "; " : "Cost: ", finding->cost);
+    if (line.length)
+        add_indented(reporter, "", mt_reporter_format(reporter, "   %s", line.data), TAB + 2);
+    mt_buf_release(&line);
+}
+
+/* Length of the advice up to its other ways, which are in --all. */
+static size_t first_way(const char *advice)
+{
+    const char *other = strstr(advice, "; or ");
+
+    return other ? (size_t)(other - advice) : strlen(advice);
 }
 
 static void add_change(const struct mt_reporter *reporter, uint32_t number, bool has_cost)
@@ -351,14 +376,12 @@ static void add_change(const struct mt_reporter *reporter, uint32_t number, bool
     const struct mt_finding *finding = &reporter->device->findings[number];
 
     add_indented(reporter, number ? "" : "Change",
-                 mt_reporter_format(reporter, "%u. %s%s", number + 1, saves(reporter, finding),
-                                    finding->title),
-                 TAB);
-    add_indented(reporter, "", mt_reporter_format(reporter, "   Try: %s", finding->advice),
+                 mt_reporter_format(reporter, "%u. %s", number + 1, finding->title), TAB);
+    add_indented(reporter, "",
+                 mt_reporter_format(reporter, "   Try: %.*s", (int)first_way(finding->advice),
+                                    finding->advice),
                  TAB + 2);
-    if (finding->cost && has_cost)
-        add_indented(reporter, "", mt_reporter_format(reporter, "   Cost: %s", finding->cost),
-                     TAB + 2);
+    add_saving(reporter, finding, has_cost);
     if (!finding->proved_by)
         return;
     mt_buf_printf(reporter->out, "%*sCheck: ", LABEL + TAB, ""); /* one line, to be copied */
@@ -401,9 +424,9 @@ static const char *how_exact(const struct mt_reporter *reporter)
         return "bytes as recorded; the allocator's rules do not reproduce all addresses";
     if (mt_replay_matches_recording(verify))
         return mt_reporter_format(
-            reporter, "exact: a replay gives all %s addresses%s",
+            reporter, "bytes exact (replay: all %s addresses%s)",
             mt_format_count(a, verify->allocations),
-            verify->segment_events ? mt_reporter_format(reporter, " and %s segment events",
+            verify->segment_events ? mt_reporter_format(reporter, ", %s segment events",
                                                         mt_format_count(b, verify->segment_events))
                                    : "");
     return mt_reporter_format(reporter, "a replay gives %s of %s addresses",

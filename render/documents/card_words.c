@@ -6,8 +6,6 @@
 #include "report_query.h"
 #include "units.h"
 
-enum { NAMED_CARDS = 3 };
-
 /* "PyTorch" of "PyTorch 2.11.0+cu130". */
 static void add_allocator(struct mt_buf *out, const struct mt_report *report)
 {
@@ -50,22 +48,22 @@ void mt_card_words_add(struct mt_buf *out, const struct mt_report *report,
         mt_buf_printf(out, ": %s", use->why_more);
 }
 
-void mt_card_words_add_cards(struct mt_buf *out, const struct mt_card_use *use)
+void mt_card_words_add_cards(struct mt_buf *out, const struct mt_card_use *use, size_t most)
 {
     size_t count = 0;
 
     for (const struct mt_card *card = mt_cards; card->name; card++) {
         if (!mt_card_use_fits(use, card))
             continue;
-        if (count++ < NAMED_CARDS)
+        if (count++ < most)
             mt_buf_printf(out, "%s%s",
                           count > 1       ? ", "
                           : use->why_more ? "may fit "
                                           : "fits ",
                           card->name);
     }
-    if (count > NAMED_CARDS)
-        mt_buf_printf(out, " and %zu larger", count - NAMED_CARDS);
+    if (count > most)
+        mt_buf_printf(out, " and %zu larger", count - most);
     if (!count)
         mt_buf_add_text(out, "no card of memtrace's table has as much");
 }

@@ -11,7 +11,7 @@
 void mt_card_words_add(struct mt_buf *out, const struct mt_report *report,
                        const struct mt_card_use *use);
 
-/* "fits RTX 3060 12 GB, T4 16 GB, V100 16 GB and 11 larger". */
-void mt_card_words_add_cards(struct mt_buf *out, const struct mt_card_use *use);
+/* "fits RTX 3060 12 GB, T4 16 GB, V100 16 GB and 11 larger": at most `most` names. */
+void mt_card_words_add_cards(struct mt_buf *out, const struct mt_card_use *use, size_t most);
 
 #endif
