@@ -251,7 +251,9 @@ static void help(void **state)
                             "      --max-memory BYTES  limit for memtrace's own memory (default: "
                             "half of the\n"
                             "                          machine's)\n"
-                            "  -h, --help              print this help\n");
+                            "  -h, --help              print this help\n"
+                            "\nexit status: 0 ok, 1 check failed, 2 usage, 3 input, 4 output, "
+                            "5 strict, 6 bug\n");
     }
 }
 
