@@ -14,7 +14,8 @@ struct history {
     struct mt_bytes bytes[MAX_EVENTS][2]; /* by event, by device */
     uint64_t t_ns[MAX_EVENTS];
     size_t count;
-    size_t initial; /* as many events tell what the trace begins with */
+    size_t initial;  /* as many events tell what the trace begins with */
+    size_t first[2]; /* event of a device */
 };
 
 static enum mt_status note(void *context, const struct mt_event *event,
@@ -26,6 +27,8 @@ static enum mt_status note(void *context, const struct mt_event *event,
     if (history->count)
         memcpy(history->bytes[history->count], history->bytes[history->count - 1],
                sizeof history->bytes[0]);
+    if (mt_event_is_memory(event) && history->first[event->device] > history->count)
+        history->first[event->device] = history->count;
     if (mt_event_is_memory(event))
         history->bytes[history->count][event->device] = mt_counters_bytes(view->counters);
     history->t_ns[history->count++] = event->t_ns;
@@ -42,6 +45,7 @@ static void read_history(struct fake *fake, const char *policy, struct history *
     struct mt_error error;
 
     memset(history, 0, sizeof *history);
+    history->first[0] = history->first[1] = SIZE_MAX;
     assert_int_equal(mt_heap_view_choose(&fake->source, &error), MT_OK);
     assert_int_equal(mt_replay_run(&fake->source, &options, &observer, &summary, &error), MT_OK);
     assert_int_equal(mt_source_rewind(&fake->source, &error), MT_OK);
@@ -67,8 +71,9 @@ static size_t instant_of(const struct history *history, const struct mt_question
     bool found = false;
 
     for (size_t i = begin; question->half_ns && i < history->count; i++)
-        if (is_then(history, question, i) && (!found || history->bytes[i][device].allocated >
-                                                            history->bytes[at][device].allocated)) {
+        if (i >= history->first[device] && is_then(history, question, i) &&
+            (!found ||
+             history->bytes[i][device].allocated > history->bytes[at][device].allocated)) {
             at = i;
             found = true;
         }
@@ -142,7 +147,7 @@ static void run(uint64_t round, bool middle)
         question.at = MT_AT_TIME;
         question.value = history.t_ns[event] - history.t_ns[0];
         ask(&fake, policy, &history, &question);
-        question.half_ns = below(history.t_ns[history.count - 1] - history.t_ns[0] + 2);
+        question.half_ns = history.t_ns[event] - history.t_ns[below(event + 1)];
         ask(&fake, policy, &history, &question);
     }
     unmake(&fake);
