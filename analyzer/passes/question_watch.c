@@ -269,7 +269,7 @@ void mt_watch_event(struct mt_watch *watch, const struct mt_survey *survey,
 
     if (!is_watched(watch) || watch->passed)
         return;
-    if (!initial && survey->events && event->seq != watch->event) { /* not a part of one event */
+    if (!initial && survey->events && event->seq != watch->event) { /* not within one event */
         watch->passed = is_beyond(watch->question, survey, event->t_ns, event->seq);
         if (watch->passed || is_within(watch, survey, event->t_ns))
             take(watch, survey);

@@ -288,6 +288,26 @@ static void the_worst_comes_first(void **unused)
     assert_int_equal(gates.verdict, MT_GATE_FAIL);
 }
 
+/* Bytes have commas as printed; a comma also separates a share from bytes. */
+static void bounds_have_commas(void **unused)
+{
+    static const char *const refused[] = {"5%,6%", "1MiB,2MiB", "5%,1,69 MiB", "1MiB,2MiB,5%",
+                                          "5%,"};
+    static const char *const both[] = {"5%,1,690 MiB", "5%, 1,690 MiB", "1,690 MiB,5%"};
+
+    (void)unused;
+    add(MT_GATE_PEAK, "reserved=1,690 MiB");
+    for (size_t i = 0; i < MT_ARRAY_LEN(both); i++)
+        add(MT_GATE_REGRESSION, both[i]);
+    for (size_t i = 0; i < rules.count; i++) {
+        assert_int_equal(rules.rules[i].limit.bytes, 1690 * MT_MIB);
+        assert_int_equal(rules.rules[i].limit.millionths, i ? 50000 : 0);
+    }
+    for (size_t i = 0; i < MT_ARRAY_LEN(refused); i++)
+        assert_int_equal(mt_gate_rules_add(&rules, MT_GATE_REGRESSION, refused[i], &error),
+                         MT_ERR_USAGE);
+}
+
 static void a_baseline_is_unchanged_when_read(void **unused)
 {
     struct mt_trace_header header = {0};
@@ -326,6 +346,7 @@ int main(void)
         TEST(no_gate_passes_if_the_caller_has_doubts),
         TEST(fragmentation_is_exact),
         TEST(a_regression_is_in_whole_bytes),
+        TEST(bounds_have_commas),
         TEST(sites_missing_from_the_base_are_not_blamed),
         TEST(growth_is_memory_that_steps_leave_behind),
         TEST(unknown_growth_is_not_evaluated),
