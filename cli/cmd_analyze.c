@@ -599,7 +599,7 @@ int mt_cmd_analyze(const struct mt_command *command, int argc, char **argv)
         {"policy", 0, MT_OPTION_TEXT, "P", "simulate this allocator instead of the recorded one",
          &arguments.policy},
         MT_LIMIT_OPTION(&arguments.limit_bytes, "simulate a device with this much memory"),
-        {"all", 'a', MT_OPTION_FLAG, NULL, "print everything, not only what fits in 60 lines",
+        {"all", 'a', MT_OPTION_FLAG, NULL, "print the reasons and tables, not only the first screen",
          &arguments.all},
         {"unnamed", 0, MT_OPTION_FLAG, NULL, "ignore recorded ranges and infer phases",
          &arguments.unnamed},

@@ -460,8 +460,8 @@ static void print_cards(struct mt_buf *out, const struct fit_answer *answer,
         mt_buf_add_text(out, "this table shows only the first eight rows\n");
     mt_text_table_add_note(
         out, 0,
-        "The limit is that of the allocator; a card needs about 1 GiB more, for CUDA and "
-        "libraries. memtrace analyze says what this run needs of a card.");
+        "The limit is that of the allocator. \"fits\" adds 1 GiB for CUDA and libraries; memtrace "
+        "analyze prints what a recording measured instead.");
 }
 
 static void fit_print_text(struct mt_buf *out, const struct fit_answer *answer)

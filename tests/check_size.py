@@ -13,9 +13,9 @@ from check_manual import SUBCOMMANDS
 # Before you raise a limit, search for what can go. Give the reason in the same commit.
 LIMITS = {
     "options": 195,  # long options of all commands, without --help
-    ".c files": 480,  # of the product, like the next three; oom needs three
+    ".c files": 484,  # of the product, like the next three; oom needs three
     ".h files": 365,
-    "lines of C": 178500,  # findings: savings, graphs, KV cache, donation; the first screen, oom
+    "lines of C": 181000,  # findings: savings, graphs, KV cache, donation; the first screen, oom
     "% of public functions with one other user": 53,  # .c files that name the function
     "words of documents": 75500,  # README.md, CONTRIBUTING.md, SECURITY.md, docs/**/*.md
 }
@@ -27,8 +27,8 @@ LARGE_FOLDERS = {
     "fixtures/meaning": 52,
     "tests": 75,
     "tests/fuzz": 54,
-    "tests/fuzz/seeds": 117,
-    "tests/golden": 727,
+    "tests/fuzz/seeds": 120,
+    "tests/golden": 730,
     "tests/inject": 54,
     "tests/property": 53,
     "tests/unit": 161,

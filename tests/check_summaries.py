@@ -67,8 +67,9 @@ def check_device(record, device):
     if record["allocator_need_is_known"] != (need is not None) or \
        need and need["limit_bytes"] + need["above_limit_bytes"] != record["allocator_need_bytes"]:
         return f"the need is {record['allocator_need_bytes']}, analyze says {need}"
-    if record["needed_bytes"] != (device["card"] or {"bytes": 0})["bytes"]:
-        return f"the card is {record['needed_bytes']}, analyze says {device['card']}"
+    card = device["card"]
+    if card and (record["needed_bytes"], record["needed_is_known"]) != (card["bytes"], not card["at_least"]):
+        return f"the card is {record['needed_bytes']}, analyze says {card}"
     if (record["outcome"] == 2) != any(oom["fatal"] for oom in device["ooms"]) and \
        not record["is_driver_level"]:
         return f"the outcome is {record['outcome']}, analyze says {device['ooms']}"

@@ -108,11 +108,22 @@ static uint64_t least_bytes(const struct mt_device_report *device)
     return least;
 }
 
+static const char *why_more(const struct mt_report *report, const struct mt_device_report *device)
+{
+    const struct mt_driver_report *driver = mt_driver_of(report, device->device);
+
+    if (mt_is_one_instant(report, device))
+        return "no history was recorded";
+    if (driver &&
+        (driver->fatal || driver->no_space || (report->is_driver_level && driver->failures_in_all)))
+        return "the driver refused a request";
+    return mt_peaks_doubt(report, device);
+}
+
 static void fill_allocator(const struct mt_report *report, const struct mt_device_report *device,
                            struct mt_card_use *use)
 {
-    use->why_more = mt_is_one_instant(report, device) ? "no history was recorded"
-                                                      : mt_peaks_doubt(report, device);
+    use->why_more = why_more(report, device);
     if (device->need)
         use->allocator_bytes = device->need->bytes;
     else if (use->why_more || report->is_driver_level)
@@ -142,7 +153,7 @@ static void fill_beside(const struct mt_report *report, const struct mt_device_r
     use->cuda_from = has_residual(driver) ? MT_CUDA_MEASURED : MT_CUDA_ASSUMED;
     use->cuda_bytes = has_residual(driver)
                           ? driver->residual.used_bytes - driver->residual.tracked_bytes
-                          : MT_CARD_OVERHEAD_BYTES;
+                          : mt_sub_or_0_u64(MT_CARD_OVERHEAD_BYTES, use->libraries_bytes);
 }
 
 static void fill_beside_simulated(const struct mt_report *report,
@@ -154,7 +165,7 @@ static void fill_beside_simulated(const struct mt_report *report,
     use->cuda_from = overhead.is_known ? MT_CUDA_TABLE : MT_CUDA_ASSUMED;
     if (overhead.lacks_rows) {
         use->libraries_bytes = overhead.outside_bytes;
-        use->cuda_bytes = MT_CARD_OVERHEAD_BYTES;
+        use->cuda_bytes = mt_sub_or_0_u64(MT_CARD_OVERHEAD_BYTES, use->libraries_bytes);
         return;
     }
     for (uint32_t i = 0; i < overhead.row_count; i++) {
@@ -173,6 +184,8 @@ bool mt_card_use_of(const struct mt_report *report, const struct mt_device_repor
     if (mt_is_host_memory(device) || mt_lacks_requests(device) ||
         (report->what_if && !device->need))
         return false;
+    if (mt_fatal_oom(device) && mt_card_exceeds_all(mt_fatal_oom(device)->request_bytes))
+        return false; /* the size of the request is wrong */
     fill_allocator(report, device, use);
     if (!use->allocator_bytes)
         return false;

@@ -12,9 +12,10 @@
 const char *mt_peaks_doubt(const struct mt_report *report, const struct mt_device_report *device);
 
 enum mt_card_cuda {
+    MT_CUDA_UNKNOWN,
     MT_CUDA_MEASURED, /* by NVML while the program ran: used by the process minus all allocations */
     MT_CUDA_TABLE,    /* measured by other programs on this model of card (cards.h) */
-    /* MT_CARD_OVERHEAD_BYTES, which includes libraries; or from that table although communicators
+    /* MT_CARD_OVERHEAD_BYTES with the libraries; or from that table although communicators
      * of as many ranks are not in it. */
     MT_CUDA_ASSUMED
 };
@@ -31,7 +32,8 @@ struct mt_card_use {
 };
 
 /* Returns false if no card is involved, or nothing about it is known: host memory, simulated
- * settings, an arena of XLA whose requests are missing, no allocations. Cheap. */
+ * settings, an arena of XLA whose requests are missing, no allocations, a request that no card can
+ * serve. Cheap. */
 bool mt_card_use_of(const struct mt_report *report, const struct mt_device_report *device,
                     struct mt_card_use *use);
 

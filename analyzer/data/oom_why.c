@@ -14,32 +14,38 @@ enum { MIN_SHARE_OF_OTHERS = 20 };
 /* The driver may refuse a request although slightly more is free. */
 #define DRIVER_MARGIN_BYTES ((uint64_t)256 << 20)
 
-/* The rest of a card that neither is free nor belongs to this process; 0 = unknown. */
-static uint64_t others_of(const struct mt_report *report, const struct mt_device_report *device,
-                          const struct mt_oom *oom)
+/* Sets the rest of a card that neither is free nor belongs to this process; false: unknown. */
+static bool others_of(const struct mt_report *report, const struct mt_device_report *device,
+                      const struct mt_oom *oom, uint64_t *others_bytes)
 {
     struct mt_card_use use;
     uint64_t own;
 
     if (!device->total_memory_bytes || !mt_card_use_of(report, device, &use))
-        return 0;
+        return false;
     own = mt_add_most_u64(oom->then.reserved, mt_add_most_u64(use.libraries_bytes, use.cuda_bytes));
-    return mt_sub_or_0_u64(device->total_memory_bytes,
-                           mt_add_most_u64(own, oom->device_free_bytes));
+    *others_bytes =
+        mt_sub_or_0_u64(device->total_memory_bytes, mt_add_most_u64(own, oom->device_free_bytes));
+    return true;
 }
 
-static enum mt_oom_kind kind_of_full(const struct mt_device_report *device, uint64_t others_bytes)
+static enum mt_oom_kind kind_of_full(const struct mt_report *report,
+                                     const struct mt_device_report *device,
+                                     const struct mt_oom *oom, struct mt_oom_why *why)
 {
-    if (!device->total_memory_bytes)
+    const uint64_t missing_bytes = mt_sub_or_0_u64(oom->request_bytes, oom->device_free_bytes);
+
+    if (!others_of(report, device, oom, &why->others_bytes))
         return MT_OOM_CARD_FULL_BY;
-    return others_bytes > MIN_OTHERS_BYTES &&
-                   others_bytes > device->total_memory_bytes / MIN_SHARE_OF_OTHERS
+    return why->others_bytes > MIN_OTHERS_BYTES && why->others_bytes >= missing_bytes &&
+                   why->others_bytes > device->total_memory_bytes / MIN_SHARE_OF_OTHERS
                ? MT_OOM_BY_OTHERS
                : MT_OOM_CARD_FULL;
 }
 
-static enum mt_oom_kind kind_of(const struct mt_device_report *device, const struct mt_oom *oom,
-                                const struct mt_oom_why *why)
+static enum mt_oom_kind kind_of(const struct mt_report *report,
+                                const struct mt_device_report *device, const struct mt_oom *oom,
+                                struct mt_oom_why *why)
 {
     const struct mt_oom_answer *answer = device->oom_answer;
 
@@ -53,7 +59,7 @@ static enum mt_oom_kind kind_of(const struct mt_device_report *device, const str
         return MT_OOM_FRAGMENTED;
     if (why->under_own_limit)
         return MT_OOM_OWN_LIMIT;
-    return kind_of_full(device, why->others_bytes);
+    return kind_of_full(report, device, oom, why);
 }
 
 /* Only steps that ended before the request count. */
@@ -104,9 +110,8 @@ struct mt_oom_why mt_oom_why_of(const struct mt_report *report,
         .under_own_limit =
             oom->device_free_bytes >= mt_add_most_u64(oom->request_bytes, DRIVER_MARGIN_BYTES)};
 
-    why.others_bytes = others_of(report, device, oom);
     why.times_last_step = times_last_step(device, oom);
-    why.kind = kind_of(device, oom, &why);
+    why.kind = kind_of(report, device, oom, &why);
     fill_to_come(report, device, oom, &why);
     return why;
 }

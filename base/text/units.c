@@ -32,7 +32,7 @@ static char *put_text(char *at, const char *text)
     return at + length;
 }
 
-/* Of a number with three significant digits: "6.45", "66.6", "774". */
+/* The number of decimals that gives three significant digits: "6.45", "66.6", "774". */
 static unsigned decimals_of(double value)
 {
     return value < 9.995 ? 2 : value < 99.95 ? 1 : 0;
@@ -72,7 +72,7 @@ static char *put_bytes_like(char *at, uint64_t bytes, uint64_t like_bytes)
     double value = (double)bytes, like = (double)like_bytes;
     size_t unit = 0;
 
-    if (like_bytes < 1000) /* whole bytes need no common unit */
+    if (like_bytes < 1000 || value > like * 100) /* no common unit suits both */
         like = value;
     if (bytes < 1000 && like < 1000)
         return put_text(put_digits(at, bytes), byte_units[0]);
@@ -80,6 +80,10 @@ static char *put_bytes_like(char *at, uint64_t bytes, uint64_t like_bytes)
         value /= 1024;
         like /= 1024;
         unit++;
+    }
+    if (value >= 999.5) {
+        mt_format_count(at, (uint64_t)(value + 0.5));
+        return put_text(at + strlen(at), byte_units[unit]);
     }
     return put_text(put_decimals(at, value, decimals_of(like)), byte_units[unit]);
 }

@@ -19,6 +19,8 @@ void mt_reporter_dry_run(const struct mt_reporter *reporter)
     mt_buf_release(&line);
 }
 
+#define BESIDE "Beside the allocator"
+
 /* "622 MiB to 734 MiB", "64.1 MiB". */
 static void add_range(struct mt_buf *out, uint64_t least_bytes, uint64_t most_bytes)
 {
@@ -75,12 +77,12 @@ static void add_beside(struct mt_buf *out, const struct mt_card_overhead *overhe
                       mt_format_count(text, overhead->unmeasured_ranks));
     if (!overhead->lacks_rows)
         return;
-    mt_buf_add_text(out,
-                    "; what CUDA and its libraries take outside the allocator is unknown for ");
+    mt_buf_add_text(out, out->length > strlen(BESIDE) ? "; " : ": ");
+    mt_buf_add_text(out, "what CUDA and its libraries take is unknown for ");
     mt_buf_add_printable_text(out, *card ? card : "this card");
     if (overhead->cuda_major)
         mt_buf_printf(out, " with CUDA %u", overhead->cuda_major);
-    mt_buf_add_text(out, ", usually 0.5 to 1 GiB");
+    mt_buf_add_text(out, ", and counts as 1 GiB");
 }
 
 void mt_reporter_card(const struct mt_reporter *reporter)
@@ -89,9 +91,9 @@ void mt_reporter_card(const struct mt_reporter *reporter)
         mt_card_overhead_of(reporter->report, reporter->device);
     struct mt_buf line = {0};
 
-    mt_buf_add_text(&line, "Beside the allocator");
+    mt_buf_add_text(&line, BESIDE);
     add_beside(&line, &overhead, reporter->report->dry_run.card);
-    if (line.length > strlen("Beside the allocator"))
+    if (line.length > strlen(BESIDE))
         mt_reporter_line(reporter, 2, line.data);
     mt_buf_release(&line);
 }

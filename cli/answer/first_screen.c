@@ -151,11 +151,11 @@ static void add_why(const struct mt_reporter *reporter, const struct mt_oom *oom
         mt_buf_printf(&line, "; %s", own_limit(reporter, oom));
     if (has_cap)
         mt_buf_add_text(&line, " (torch.cuda.set_per_process_memory_fraction, or another cap)");
-    if (why->times_last_step > 0)
-        mt_buf_printf(&line,
-                      "; this step has added %.1f times as much as any step before it (a longer "
-                      "input?)",
-                      why->times_last_step);
+    if (why->times_last_step > 0) {
+        mt_buf_add_text(&line, "; this step has added ");
+        mt_buf_add_decimal(&line, why->times_last_step, 1);
+        mt_buf_add_text(&line, " times as much as any step before it (a longer input?)");
+    }
     add_line(reporter, "Why", &line);
 }
 
@@ -166,8 +166,8 @@ static void add_so_far(const struct mt_reporter *reporter, const struct mt_oom_w
     if (why->is_first_pass && why->to_come_bytes)
         add(reporter, "Left",
             mt_reporter_format(reporter,
-                               "this is the first forward pass: gradients of up to %s and the "
-                               "optimizer's state are still to come",
+                               "this is the first forward pass: if the program trains, gradients "
+                               "of up to %s and the optimizer's state are still to come",
                                mt_format_bytes(text, why->to_come_bytes)));
 }
 
@@ -191,14 +191,30 @@ static void add_enough(const struct mt_reporter *reporter)
         return;
     own = &answer->ways[0];
     if (own->fits)
-        mt_buf_printf(&line, "%s for PyTorch serves this request", /* not the rest of the run */
-                      mt_format_mib(text, own->fit_bytes));
+        mt_buf_printf(&line, "%s%s for PyTorch serves this request", /* not the rest of the run */
+                      own->approximate ? "about " : "", mt_format_mib(text, own->fit_bytes));
     if (best != own)
         mt_buf_printf(&line, "%s%s%s with %s", own->fits ? "; " : "",
                       best->approximate ? "about " : "", mt_format_mib(text, best->fit_bytes),
                       setting_of(best));
     mt_buf_printf(&line, " (%s)", mt_oom_limit_text(reporter->arena, answer));
     add_line(reporter, "Enough", &line);
+}
+
+/* With simulated settings, the request that ended the run is not repeated. */
+static void add_recorded_death(const struct mt_reporter *reporter, const struct mt_oom *oom)
+{
+    char wanted[MT_UNITS_TEXT], allocated[MT_UNITS_TEXT], reserved[MT_UNITS_TEXT];
+
+    add(reporter, "Note",
+        mt_reporter_format(
+            reporter,
+            "the recorded run ended OUT OF MEMORY: a request for %s failed at %s. With "
+            "these settings %s is allocated and %s reserved there",
+            mt_format_mib(wanted, oom->request_bytes),
+            mt_reporter_at(reporter, oom->t_ns, oom->event),
+            mt_format_mib(allocated, oom->then.allocated),
+            mt_format_mib(reserved, oom->then.reserved)));
 }
 
 static void add_death(const struct mt_reporter *reporter)
@@ -212,6 +228,10 @@ static void add_death(const struct mt_reporter *reporter)
 
     if (!oom || reporter->device->has_failure)
         return;
+    if (reporter->report->what_if) {
+        add_recorded_death(reporter, oom);
+        return;
+    }
     why = mt_oom_why_of(reporter->report, reporter->device, oom);
     in = mt_reporter_in(reporter, oom->phase, oom->step);
     if (oom->stack != MT_NO_ID)
@@ -234,18 +254,13 @@ static void add_death(const struct mt_reporter *reporter)
 
 static void add_card(const struct mt_reporter *reporter)
 {
-    const struct mt_oom *oom = mt_fatal_oom(reporter->device);
     struct mt_card_use use;
     struct mt_buf line = {0};
 
-    if ((oom && mt_card_exceeds_all(oom->request_bytes)) ||
-        !mt_card_use_of(reporter->report, reporter->device, &use))
+    if (!mt_card_use_of(reporter->report, reporter->device, &use))
         return;
     mt_card_words_add(&line, reporter->report, &use);
-    if (!oom) {
-        mt_buf_add_text(&line, "; ");
-        mt_card_words_add_cards(&line, &use, 1);
-    }
+    mt_card_words_add_cards(&line, &use, 1);
     add_line(reporter, "Card", &line);
 }
 
@@ -323,9 +338,12 @@ static void add_places(const struct mt_reporter *reporter, uint32_t most)
 
         if (!holder->site)
             continue;
-        mt_buf_printf(&line, "%s %s",
+        mt_buf_printf(&line, "%s%s%s",
                       mt_format_bytes_like(size, (uint64_t)holder->bytes, peak_bytes),
-                      reporter->report->is_plain ? "" : mt_role_name(holder->role));
+                      reporter->report->is_plain ? "" : " ",
+                      reporter->report->is_plain      ? ""
+                      : holder->role == MT_ROLE_OTHER ? "unknown"
+                                                      : mt_role_name(holder->role));
         if (*holder->phase)
             mt_buf_printf(&line, " of %s", mt_reporter_birth(reporter, holder, instant->step));
         mt_buf_printf(&line, ", %s block%s, ", mt_format_count(count, (uint64_t)holder->blocks),
@@ -339,27 +357,49 @@ static void add_places(const struct mt_reporter *reporter, uint32_t most)
 
 /* What to change. */
 
-/* "Saves at most 1.94 GiB of the card; backward runs the forward pass of these modules a second
- * time": what the change saves, and what it costs. */
+/* What a change saves. A bound is about what is allocated at the peak; a replay is about what the
+ * card must have, or about a cache that the run had beyond that. */
 static void add_saving(const struct mt_reporter *reporter, const struct mt_finding *finding,
-                       bool has_cost)
+                       struct mt_buf *line)
 {
     static const char *const words[] = {[MT_SAVING_UNKNOWN] = "",
                                         [MT_SAVING_EXACT] = "",
                                         [MT_SAVING_AT_LEAST] = "at least ",
                                         [MT_SAVING_AT_MOST] = "at most ",
                                         [MT_SAVING_ESTIMATED] = "about "};
-    const bool is_known = finding->saving != MT_SAVING_UNKNOWN && finding->saves_bytes;
+    const struct mt_need *need = reporter->device->need;
     char text[MT_UNITS_TEXT];
+
+    if (finding->saving == MT_SAVING_UNKNOWN)
+        return;
+    if (finding->saving == MT_SAVING_AT_MOST && !finding->saves_bytes) {
+        mt_buf_add_text(line, "Saves nothing alone: another instant needs as much");
+        return;
+    }
+    if (!finding->saves_bytes) {
+        mt_buf_add_text(line, "Saves nothing of the card");
+        return;
+    }
+    mt_buf_printf(line, "Saves %s%s %s", words[finding->saving],
+                  mt_format_bytes(text, finding->saves_bytes),
+                  finding->saving == MT_SAVING_AT_MOST              ? "at the peak"
+                  : need && finding->saves_bytes <= need->bytes / 2 ? "of the card"
+                                                                    : "of what is reserved");
+}
+
+/* "Saves at most 1.94 GiB at the peak; backward runs the forward pass of these modules a second
+ * time": what the change saves, and what it costs. */
+static void add_worth(const struct mt_reporter *reporter, const struct mt_finding *finding,
+                      bool has_cost)
+{
     struct mt_buf line = {0};
 
-    if (is_known)
-        mt_buf_printf(&line, "Saves %s%s of the card", words[finding->saving],
-                      mt_format_bytes(text, finding->saves_bytes));
+    mt_buf_add_text(&line, "   ");
+    add_saving(reporter, finding, &line);
     if (finding->cost && has_cost)
-        mt_buf_printf(&line, "%s%s", is_known ? "; " : "Cost: ", finding->cost);
-    if (line.length)
-        add_indented(reporter, "", mt_reporter_format(reporter, "   %s", line.data), TAB + 2);
+        mt_buf_printf(&line, "%s%s", line.length > TAB ? "; " : "Cost: ", finding->cost);
+    if (line.length > TAB)
+        add_indented(reporter, "", line.data, TAB + 2);
     mt_buf_release(&line);
 }
 
@@ -374,14 +414,15 @@ static size_t first_way(const char *advice)
 static void add_change(const struct mt_reporter *reporter, uint32_t number, bool has_cost)
 {
     const struct mt_finding *finding = &reporter->device->findings[number];
+    struct mt_buf line = {0};
 
-    add_indented(reporter, number ? "" : "Change",
-                 mt_reporter_format(reporter, "%u. %s", number + 1, finding->title), TAB);
-    add_indented(reporter, "",
-                 mt_reporter_format(reporter, "   Try: %.*s", (int)first_way(finding->advice),
-                                    finding->advice),
-                 TAB + 2);
-    add_saving(reporter, finding, has_cost);
+    mt_buf_printf(&line, "%u. %s", number + 1, finding->title);
+    add_indented(reporter, number ? "" : "Change", line.data, TAB);
+    mt_buf_reset(&line);
+    mt_buf_printf(&line, "   Try: %.*s", (int)first_way(finding->advice), finding->advice);
+    add_indented(reporter, "", line.data, TAB + 2);
+    mt_buf_release(&line);
+    add_worth(reporter, finding, has_cost);
     if (!finding->proved_by)
         return;
     mt_buf_printf(reporter->out, "%*sCheck: ", LABEL + TAB, ""); /* one line, to be copied */
@@ -399,7 +440,7 @@ static void add_changes(const struct mt_reporter *reporter, const struct room *r
     for (uint32_t i = 0; i < device->finding_count && i < room->changes; i++)
         add_change(reporter, i, room->has_costs);
     if (device->finding_count > room->changes)
-        add(reporter, "",
+        add(reporter, room->changes ? "" : "Change",
             mt_reporter_format(reporter, "%u more: --all", device->finding_count - room->changes));
 }
 
@@ -422,6 +463,8 @@ static const char *how_exact(const struct mt_reporter *reporter)
         return "exact sums of the requests to the driver, which rounds them up";
     if (replay->is_taken_over)
         return "bytes as recorded; the allocator's rules do not reproduce all addresses";
+    if (!verify->allocations)
+        return "no request was served, so there is nothing to compare";
     if (mt_replay_matches_recording(verify))
         return mt_reporter_format(
             reporter, "bytes exact (replay: all %s addresses%s)",
@@ -481,7 +524,7 @@ static void add_other_devices(const struct mt_reporter *reporter)
 
     for (uint32_t i = 0; i < 2 * report->device_count; i++) {
         const struct mt_device_report *device = &report->devices[i % report->device_count];
-        const bool died = mt_fatal_oom(device);
+        const bool died = mt_fatal_oom(device) || device->has_failure;
 
         if (device == reporter->device || died == (i >= report->device_count) || others++ >= MOST)
             continue;
@@ -489,7 +532,9 @@ static void add_other_devices(const struct mt_reporter *reporter)
                       mt_format_bytes(text, mt_has_allocator(report)
                                                 ? device->reserved_peak.bytes
                                                 : device->allocated_peak.bytes),
-                      died ? ", OUT OF MEMORY" : "");
+                      device->has_failure ? ", would RUN OUT OF MEMORY"
+                      : died              ? ", OUT OF MEMORY"
+                                          : "");
     }
     if (others > MOST)
         mt_buf_printf(&line, "; %u more: --all", others - MOST);
@@ -501,9 +546,11 @@ static void add_device(const struct mt_reporter *reporter, const struct room *ro
     const struct mt_device_report *device = reporter->device;
 
     if (reporter->report->device_count > 1)
-        mt_buf_printf(reporter->out, "%sDevice %u%s has the largest %s peak of %u devices\n",
-                      reporter->style->bold, device->device, reporter->style->reset,
-                      mt_has_allocator(reporter->report) ? "reserved" : "allocated",
+        mt_buf_printf(reporter->out, "%sDevice %u%s %s %u devices\n", reporter->style->bold,
+                      device->device, reporter->style->reset,
+                      mt_fatal_oom(device)                 ? "ran out of memory, of"
+                      : mt_has_allocator(reporter->report) ? "has the largest reserved peak of"
+                                                           : "has the largest allocated peak of",
                       reporter->report->device_count);
     mt_reporter_dry_run(reporter);
     mt_reporter_notices(reporter);
@@ -525,6 +572,7 @@ static void add_device(const struct mt_reporter *reporter, const struct room *ro
         add_trust(reporter);
     }
     add_other_devices(reporter);
+    mt_reporter_devices_left_out(reporter);
 }
 
 static size_t count_lines(const struct mt_buf *out)

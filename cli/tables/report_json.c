@@ -87,8 +87,10 @@ void mt_json_bytes(struct mt_json *json, const char *key, const struct mt_bytes 
 
 void mt_json_card(struct mt_json *json, const struct mt_card_use *use)
 {
-    static const char *const sources[] = {
-        [MT_CUDA_MEASURED] = "measured", [MT_CUDA_TABLE] = "table", [MT_CUDA_ASSUMED] = "assumed"};
+    static const char *const sources[] = {[MT_CUDA_UNKNOWN] = "assumed",
+                                          [MT_CUDA_MEASURED] = "measured",
+                                          [MT_CUDA_TABLE] = "table",
+                                          [MT_CUDA_ASSUMED] = "assumed"};
 
     if (!use) {
         mt_json_null(json, "card");
@@ -104,7 +106,7 @@ void mt_json_card(struct mt_json *json, const struct mt_card_use *use)
     mt_json_text(json, "why_more", use->why_more);
     mt_json_array_begin(json, "fits");
     for (const struct mt_card *card = mt_cards; card->name; card++)
-        if (mt_card_use_fits(use, card))
+        if (!use->why_more && mt_card_use_fits(use, card))
             mt_json_text(json, NULL, card->name);
     mt_json_array_end(json);
     mt_json_object_end(json);

@@ -441,7 +441,7 @@ static void fill_rows(struct search *search, uint64_t *beside, struct mt_job_cel
         const struct mt_rank_record *record =
             work->report->rows[work->settings->checks[c].row].record;
 
-        beside[c] = mt_add_most_u64(record->outside_bytes, record->context_bytes);
+        beside[c] = mt_sub_or_0_u64(record->needed_bytes, record->allocator_need_bytes);
         before[c] = cell_of(record, &trace->before, true);
         if (work->settings->checks[c].is_tuned)
             work->settings->own_confs[c] = trace->tune->current.conf;

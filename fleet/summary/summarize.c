@@ -377,8 +377,12 @@ static void summarize_needs(const struct mt_summarizing *work)
     struct mt_rank_record *record = work->record;
     struct mt_card_use card;
 
-    (void)mt_card_use_of(work->report, device, &card);
-    record->needed_is_known = device->need;
+    /* Without a card, as for host memory, the allocator's need is all that is known. */
+    if (!mt_card_use_of(work->report, device, &card))
+        card = (struct mt_card_use){.bytes = device->need ? device->need->bytes
+                                                          : device->allocated_peak.bytes,
+                                    .why_more = device->need ? NULL : "unknown"};
+    record->needed_is_known = !card.why_more;
     record->needed_bytes = card.bytes;
     record->has_context = card.cuda_from == MT_CUDA_MEASURED;
     record->context_bytes = record->has_context ? card.cuda_bytes : 0;

@@ -52,18 +52,16 @@ void mt_card_words_add_cards(struct mt_buf *out, const struct mt_card_use *use, 
 {
     size_t count = 0;
 
+    if (use->why_more) /* a card for a part of the run may be too small for the rest */
+        return;
     for (const struct mt_card *card = mt_cards; card->name; card++) {
         if (!mt_card_use_fits(use, card))
             continue;
         if (count++ < most)
-            mt_buf_printf(out, "%s%s",
-                          count > 1       ? ", "
-                          : use->why_more ? "may fit "
-                                          : "fits ",
-                          card->name);
+            mt_buf_printf(out, "%s%s", count > 1 ? ", " : "; fits ", card->name);
     }
     if (count > most)
         mt_buf_printf(out, " and %zu larger", count - most);
     if (!count)
-        mt_buf_add_text(out, "no card of memtrace's table has as much");
+        mt_buf_add_text(out, "; no card of memtrace's table has as much");
 }

@@ -62,7 +62,6 @@ static void add_card(struct mt_buf *out, const struct mt_report *report,
         return;
     }
     mt_card_words_add(&words, report, &use);
-    mt_buf_add_text(&words, "; ");
     mt_card_words_add_cards(&words, &use, 3);
     begin(out, report, device, "Card");
     sum = strcspn(words.data, "=");

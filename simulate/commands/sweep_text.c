@@ -299,7 +299,7 @@ static void say_doubts(struct mt_buf *out, const struct mt_sweep *sweep)
                                "~ is an estimate: the memory of CUDA and its libraries "
                                "beside the allocator was not measured for %s%s.",
                                sweep->card->name,
-                               sweep->world > 2 ? " with more than 2 ranks of NCCL"
+                               sweep->world > 4 ? " with more than 4 ranks of NCCL"
                                                 : ", and counts as 1 GiB");
 }
 

@@ -63,7 +63,7 @@ static void deaths_on_other_devices_are_named(void **unused)
     add(&run, PYTORCH, MT_EVENT_OOM, 0, 900 * MT_MIB)->device = 7;
     analyze(&run);
     expect_short(&run);
-    expect_text(&run, "Device 7 has the largest reserved peak of 20 devices");
+    expect_text(&run, "Device 7 ran out of memory, of 20 devices");
     expect_text(&run, "Others device 3: peak 80.0 MiB, OUT OF MEMORY;");
     end(&run);
 }

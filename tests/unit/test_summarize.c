@@ -256,13 +256,14 @@ static void needs_have_the_known_parts(void **state)
         work.report.drivers = &driver;
         work.report.driver_count = 1;
         record = finish(&work);
-        assert_int_equal(record->needed_is_known, known & 1);
+        assert_true(record->needed_is_known); /* the run was served with what it reserved */
         assert_int_equal(record->allocator_need_is_known, known & 1);
         assert_int_equal(record->allocator_need_low_bytes, known & 1 ? 4000 : 0);
         assert_int_equal(record->outside_bytes, 300);
         assert_int_equal(record->has_context, !!(known & 2));
-        assert_int_equal(record->needed_bytes, (known & 1 ? 5000 : peak) + 300 +
-                                                   (known & 2 ? 70 : MT_CARD_OVERHEAD_BYTES));
+        /* what is assumed for CUDA includes the libraries */
+        assert_int_equal(record->needed_bytes, (known & 1 ? 5000 : peak) +
+                                                   (known & 2 ? 300 + 70 : MT_CARD_OVERHEAD_BYTES));
         end(&work);
     }
 }

@@ -268,9 +268,24 @@ static void bytes_apart(void **state)
     assert_string_equal(other, "18,446,744,073,709,551,614 B");
 }
 
+static void parts_have_the_unit_of_their_sum(void **state)
+{
+    char text[MT_UNITS_TEXT];
+
+    (void)state;
+    assert_string_equal(mt_format_bytes_like(text, 134 * MT_MIB, 9 * MT_GIB), "0.13 GiB");
+    assert_string_equal(mt_format_bytes_like(text, MT_MIB, 9 * MT_GIB), "<0.01 GiB");
+    assert_string_equal(mt_format_bytes_like(text, 0, 9 * MT_GIB), "0.00 GiB");
+    assert_string_equal(mt_format_bytes_like(text, 1370 * MT_MIB, 900 * MT_MIB), "1,370 MiB");
+    assert_string_equal(mt_format_bytes_like(text, 40 * MT_GIB, 12 * MT_MIB), "40.0 GiB");
+    assert_string_equal(mt_format_bytes_like(text, 512, 100), "512 B");
+    assert_string_equal(mt_format_bytes_like(text, UINT64_MAX, UINT64_MAX), "16.0 EiB");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(parts_have_the_unit_of_their_sum),
         cmocka_unit_test(bytes),
         cmocka_unit_test(bytes_apart),
         cmocka_unit_test(mebibytes_are_enough),
