@@ -213,9 +213,9 @@ static void say(struct mt_finding_search *search, const struct trial *trials, si
     finding->saving = trials[best].doubt ? MT_SAVING_ESTIMATED : MT_SAVING_EXACT;
     tell_need(search, trials[best].need, finding, &need);
     mt_format_bytes_distinct(n[1], trials[best].reserved_bytes, n[2], before);
-    finding->title = mt_arena_printf(
-        arena, "%s less reserved without a limit, with %s: %s instead of %s%s",
-        mt_format_bytes(n[0], finding->bytes), mt_settings[best].what, n[1], n[2], need);
+    finding->title = mt_arena_printf(arena, "%s less reserved with %s: %s instead of %s%s",
+                                     mt_format_bytes(n[0], finding->bytes), mt_settings[best].what,
+                                     n[1], n[2], need);
     finding->advice = mt_settings[best].advice;
     finding->cost = cost_of(search, &trials[best]);
     finding->proved_by = mt_finding_command(search, mt_settings[best].policy,
