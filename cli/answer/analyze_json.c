@@ -218,8 +218,16 @@ static void add_tags(struct mt_json *json, const struct mt_device_report *device
 }
 
 /* Roles with their evidence, and the bytes of unknown origin. */
-static void add_origins(struct mt_json *json, const struct mt_device_report *device)
+static void add_origins(struct mt_json *json, const struct mt_report *report,
+                        const struct mt_device_report *device)
 {
+    const struct mt_role_origins origins = mt_role_origins_of(report, device);
+
+    mt_json_object_begin(json, "roles_known");
+    mt_json_u64(json, "recorded_bytes", origins.recorded_bytes);
+    mt_json_u64(json, "inferred_bytes", origins.inferred_bytes);
+    mt_json_u64(json, "guessed_bytes", origins.guessed_bytes);
+    mt_json_object_end(json);
     mt_json_array_begin(json, "roles_at_peak");
     for (int role = 0; role < MT_ROLE_COUNT; role++) {
         if (!device->peak_role_bytes[role])
@@ -522,7 +530,7 @@ static void add_device(struct mt_json *json, struct mt_arena *arena, const struc
     add_phases(json, report, device);
     add_site_rows(json, arena, report, "peak_sites", device->peak_sites, device->peak_site_count);
     mt_json_peak_roles(json, device->peak_role_bytes);
-    add_origins(json, device);
+    add_origins(json, report, device);
     mt_json_modules(json, device->modules);
     add_pools(json, device);
     add_steps(json, report, device);

@@ -404,6 +404,23 @@ class Modules(Document):
 
 
 @dataclass(frozen=True)
+class RolesKnown(Document):
+    recorded_bytes: int
+    inferred_bytes: int
+    guessed_bytes: int
+    raw: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> RolesKnown:
+        return cls(
+            recorded_bytes=data["recorded_bytes"],
+            inferred_bytes=data["inferred_bytes"],
+            guessed_bytes=data["guessed_bytes"],
+            raw=data,
+        )
+
+
+@dataclass(frozen=True)
 class RolesAtPeak(Document):
     role: str
     bytes: int
@@ -760,6 +777,7 @@ class Device(Document):
     peak_sites: tuple[Site, ...]
     modules: Modules | None
     peak_roles: Mapping[str, int]
+    roles_known: RolesKnown
     roles_at_peak: tuple[RolesAtPeak, ...]
     frameless_at_peak: FramelessAtPeak
     unattributed_bytes_at_peak: int
@@ -802,6 +820,7 @@ class Device(Document):
             peak_sites=many(Site.from_json, data["peak_sites"]),
             modules=maybe(Modules.from_json, data["modules"]),
             peak_roles=data["peak_roles"],
+            roles_known=RolesKnown.from_json(data["roles_known"]),
             roles_at_peak=many(RolesAtPeak.from_json, data["roles_at_peak"]),
             frameless_at_peak=FramelessAtPeak.from_json(data["frameless_at_peak"]),
             unattributed_bytes_at_peak=data["unattributed_bytes_at_peak"],
