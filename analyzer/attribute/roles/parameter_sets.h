@@ -20,7 +20,7 @@
  *    of gradients are needed by the optimizer.) If the optimizer's own code makes a set after
  *    backward in one turn only, and keeps it, it is state.
  * 5. If backward leaves no gradients, nothing makes buckets, and the optimizer keeps state, then
- * the only set of setup that comes after blocks of its sizes has the gradients.
+ *    the only set of setup that comes after blocks of its sizes has the gradients.
  *
  * Costs 32 bytes for each of the first million allocations outside of a model's calls. */
 #ifndef MT_ANALYZER_PARAMETER_SETS_H
