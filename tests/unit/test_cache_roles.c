@@ -343,30 +343,43 @@ static void a_cache_made_before_the_loop(void **state)
     }
 }
 
-/* One block for each parameter, all replaced in the second turn: an estimate that the program
- * updates. Few blocks may be a batch, also if a parameter has their size. */
+/* One block for each parameter, all replaced in the second turn: an estimate that the program updates. Few
+ * blocks, or blocks of few sizes, may be batches, also if a parameter has their size. What the last
+ * turn frees was there while the model worked. */
 static void a_block_for_each_parameter(void **state)
 {
+    static const struct {
+        int count, sizes, turns;
+        enum mt_role role;
+    } programs[] = {
+        {16, 3, 3, MT_ROLE_OTHER},  {15, 3, 3, MT_ROLE_INPUTS},     {16, 1, 3, MT_ROLE_INPUTS},
+        {16, 2, 3, MT_ROLE_INPUTS}, {16, 3, 2, MT_ROLE_PARAMETERS},
+    };
+
     (void)state;
-    for (int count = 15; count <= 16; count++) {
+    for (size_t n = 0; n < MT_ARRAY_LEN(programs); n++) {
+        const int count = programs[n].count;
         struct program p;
         uint64_t blocks[16];
 
         begin(&p);
         for (int i = 0; i < 16; i++)
-            (void)born_by(&p, stack(&p, "_apply", "/x/torch/nn/modules/module.py"), 8192);
+            (void)born_by(&p, stack(&p, "_apply", "/x/torch/nn/modules/module.py"),
+                          8192 * (1 + (uint64_t)(i % 3)));
         for (int i = 0; i < count; i++)
-            blocks[i] = born_by(&p, stack(&p, "make", "/home/me/estimate.py"), 8192);
-        for (int call = 0; call < 3; call++) {
+            blocks[i] = born_by(&p, stack(&p, "make", "/home/me/estimate.py"),
+                                8192 * (1 + (uint64_t)(i % programs[n].sizes)));
+        for (int turn = 0; turn < programs[n].turns; turn++) {
             enter(&p, "forward");
             freed(&p, born(&p));
-            for (int i = 0; call == 1 && i < count; i++)
+            for (int i = 0; turn == 1 && i < count; i++)
                 freed(&p, blocks[i]);
             leave(&p, "forward");
         }
         finish(&p);
         for (int i = 0; i < count; i++)
-            assert_int_equal(role(&p, blocks[i]), count < 16 ? MT_ROLE_INPUTS : MT_ROLE_OTHER);
+            if (role(&p, blocks[i]) != programs[n].role)
+                fail_msg("program %d, block %d: %d", (int)n, i, role(&p, blocks[i]));
         end(&p);
     }
 }

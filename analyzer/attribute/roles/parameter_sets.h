@@ -96,8 +96,8 @@ void mt_parameter_sets_infer(struct mt_parameter_sets *sets, const struct mt_sym
  * call, all of it between the construction of the model and that call. Two stacks with a block for
  * each layer of the model, or one stack with two, make nothing but blocks of one size: the keys and
  * the values. The number of layers is the greatest common divisor of the numbers of parameters of
- * each size. A stack with at least 16 blocks, all with sizes of the model's, gets MT_ROLE_OTHER:
- * blocks that end while the loop runs are no inputs. */
+ * each size. A stack with at least 16 blocks of at least three sizes, all of them sizes of
+ * the model's, gets MT_ROLE_OTHER: blocks that end while the loop runs are no inputs. */
 void mt_static_caches_infer(struct mt_parameter_sets *sets, const struct mt_stack_kinds *kinds);
 
 /* Sets the role of kept blocks of that stack, if it makes a set. */

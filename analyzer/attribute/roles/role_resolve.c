@@ -78,10 +78,12 @@ static enum mt_role role_of_setup(const struct mt_role_clock *clock, uint8_t cod
     if (code == MT_ROLE_CODE_SETUP_FREED)
         return mt_stack_kind(&clock->stacks, stack) & MT_STACK_MOVES ? MT_ROLE_PARAMETERS
                                                                      : MT_ROLE_TEMPORARIES;
-    if (mt_parameter_sets_role(&clock->sets, stack, &role) && role == MT_ROLE_OTHER)
-        return role;
-    /* freed while the loop continued: a batch, not a parameter */
-    return freed_in < clock->cycles ? MT_ROLE_INPUTS : MT_ROLE_PARAMETERS;
+    if (freed_in >= clock->cycles)
+        return MT_ROLE_PARAMETERS;
+    /* freed while the loop continued: a batch, or one of a set, not a parameter */
+    return mt_parameter_sets_role(&clock->sets, stack, &role) && role == MT_ROLE_OTHER
+               ? MT_ROLE_OTHER
+               : MT_ROLE_INPUTS;
 }
 
 /* A checkpoint calls the model in backward; gradients come from below its calls. */

@@ -132,13 +132,27 @@ static bool are_keys_and_values(const struct mt_parameter_sets *sets, size_t beg
     return *other == first || counts[0] == counts[1];
 }
 
-/* A batch has few blocks, none of them for each parameter. */
-#define MIN_TWINS 16
+/* A batch has few blocks, none of them for each parameter. Batches have few sizes. */
+#define MIN_TWINS      16
+#define MIN_TWIN_SIZES 3
 
 /* Blocks of one stack. */
 struct twins {
     uint32_t stack, count, paired; /* paired: with the size of a parameter */
+    uint32_t units[MIN_TWIN_SIZES], size_count; /* the first sizes */
 };
+
+static void count_twin(struct twins *twins, uint32_t units, bool is_paired)
+{
+    uint32_t at = 0;
+
+    while (at < twins->size_count && twins->units[at] != units)
+        at++;
+    if (at == twins->size_count && at < MIN_TWIN_SIZES)
+        twins->units[twins->size_count++] = units;
+    twins->count++;
+    twins->paired += is_paired;
+}
 
 static void find_twins(struct mt_parameter_sets *sets, const struct mt_stack_kinds *kinds)
 {
@@ -161,11 +175,11 @@ static void find_twins(struct mt_parameter_sets *sets, const struct mt_stack_kin
             twins[at] = (struct twins){.stack = block->stack};
             mt_map_put(&index, block->stack, at);
         }
-        twins[at].count++;
-        twins[at].paired += mt_map_get(&sizes, block->units) != MT_MAP_NONE;
+        count_twin(&twins[at], block->units, mt_map_get(&sizes, block->units) != MT_MAP_NONE);
     }
     for (size_t i = 0; i < count; i++)
-        if (twins[i].count >= MIN_TWINS && twins[i].paired == twins[i].count)
+        if (twins[i].count >= MIN_TWINS && twins[i].paired == twins[i].count &&
+            twins[i].size_count == MIN_TWIN_SIZES)
             sets->roles[twins[i].stack] = 1 + MT_ROLE_OTHER;
     free(twins);
     mt_map_release(&sizes);
