@@ -290,22 +290,27 @@ static void other_blocks_with_a_library_cache(void **state)
 }
 
 /* Before the first call, a program makes keys and values for each layer, in one loop or in two, by
- * one line or by two. As many blocks as the model does not have layers may be batches; blocks
- * between those of the model are its parameters. */
+ * one line or by two. Other numbers of blocks may be batches. So may these if the layers have few
+ * parameters, or if each call makes a block of that size. Blocks between those of the model are its
+ * parameters. */
 static void a_cache_made_before_the_loop(void **state)
 {
     enum { LAYERS = 4 };
     static const struct {
         const char *values; /* the function that makes the values; NULL: only keys */
         bool in_turn, is_within_model, trains;
+        int parameters; /* of each layer */
+        uint64_t call_bytes;
         enum mt_role role;
     } programs[] = {
-        {"make_values", true, false, false, MT_ROLE_KV_CACHE},
-        {"make_values", false, false, false, MT_ROLE_KV_CACHE},
-        {"make_keys", false, false, false, MT_ROLE_KV_CACHE},
-        {NULL, false, false, false, MT_ROLE_PARAMETERS},
-        {"make_values", true, true, false, MT_ROLE_PARAMETERS},
-        {"make_values", true, false, true, MT_ROLE_INPUTS},
+        {"make_values", true, false, false, 6, 4096, MT_ROLE_KV_CACHE},
+        {"make_values", false, false, false, 6, 4096, MT_ROLE_KV_CACHE},
+        {"make_keys", false, false, false, 6, 4096, MT_ROLE_KV_CACHE},
+        {"make_keys", false, false, false, 5, 4096, MT_ROLE_PARAMETERS},
+        {"make_keys", false, false, false, 6, 8192, MT_ROLE_PARAMETERS},
+        {NULL, false, false, false, 6, 4096, MT_ROLE_PARAMETERS},
+        {"make_values", true, true, false, 6, 4096, MT_ROLE_PARAMETERS},
+        {"make_values", true, false, true, 6, 4096, MT_ROLE_INPUTS},
     };
 
     (void)state;
@@ -319,16 +324,18 @@ static void a_cache_made_before_the_loop(void **state)
             bool is_value = programs[n].in_turn ? i % 2 : i >= LAYERS;
 
             if (i % 2 == 0 && (programs[n].is_within_model || i == 0))
-                for (int layer = 0; layer < (programs[n].is_within_model ? 1 : LAYERS); layer++)
-                    weight =
-                        born_by(&p, stack(&p, "_apply", "/x/torch/nn/modules/module.py"), 16384);
+                for (int k = programs[n].is_within_model ? programs[n].parameters
+                                                         : programs[n].parameters * LAYERS;
+                     k; k--)
+                    weight = born_by(&p, stack(&p, "_apply", "/x/torch/nn/modules/module.py"),
+                                     512 * (32 + (uint64_t)(k % programs[n].parameters)));
             cache[i] = born_by(
                 &p, stack(&p, is_value ? programs[n].values : "make_keys", "/home/me/generate.py"),
                 8192);
         }
         for (int call = 0; call < 6; call++) {
             enter(&p, "forward");
-            freed(&p, born(&p));
+            freed(&p, born_by(&p, stack(&p, "call", "/home/me/model.py"), programs[n].call_bytes));
             leave(&p, "forward");
         }
         if (programs[n].trains)
@@ -343,9 +350,9 @@ static void a_cache_made_before_the_loop(void **state)
     }
 }
 
-/* One block for each parameter, all replaced in the second turn: an estimate that the program updates. Few
- * blocks, or blocks of few sizes, may be batches, also if a parameter has their size. What the last
- * turn frees was there while the model worked. */
+/* One block for each parameter, all replaced in the second turn: an estimate that the program
+ * updates. Few blocks, or blocks of few sizes, may be batches, also if a parameter has their size.
+ * What the last turn frees was there while the model worked. */
 static void a_block_for_each_parameter(void **state)
 {
     static const struct {

@@ -15,6 +15,8 @@
 /* Later allocations are no evidence: the first turns of a program suffice. */
 #define BLOCKS_MAX (UINT64_C(1) << 20)
 
+#define CALLS_MAX 4096
+
 /* Fewer blocks may have the sizes of parameters by chance, and so may blocks with a smaller share
  * of the gradients' bytes. */
 #define MIN_BLOCKS        3
@@ -30,13 +32,29 @@ void mt_parameter_sets_release(struct mt_parameter_sets *sets)
     free(sets->blocks);
     free(sets->heirs);
     free(sets->step_calls);
+    free(sets->call_units);
     free(sets->roles);
     memset(sets, 0, sizeof *sets);
+}
+
+static void note_call(struct mt_parameter_sets *sets, const struct mt_set_block *block)
+{
+    uint32_t *largest;
+
+    if (!block->calls || block->calls > CALLS_MAX)
+        return;
+    mt_grow_zeroed_to(&sets->call_units, &sets->call_capacity, block->calls,
+                      sizeof *sets->call_units);
+    sets->call_count = block->calls;
+    largest = &sets->call_units[block->calls - 1];
+    *largest = block->units > *largest ? block->units : *largest;
 }
 
 void mt_parameter_sets_birth(struct mt_parameter_sets *sets, const struct mt_set_block *block)
 {
     sets->newest = *block;
+    if (block->place == MT_SET_NOWHERE)
+        note_call(sets, block);
     if (block->place == MT_SET_NOWHERE || block->allocation >= BLOCKS_MAX)
         return;
     mt_grow_to(&sets->blocks, &sets->capacity, sets->count + 1, sizeof *sets->blocks);

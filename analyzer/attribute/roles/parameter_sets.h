@@ -69,8 +69,10 @@ struct mt_parameter_sets {
     uint32_t *step_calls; /* calls of the model, begun before a part of the optimizer; ascending */
     size_t step_count, step_capacity;
     struct mt_set_block newest; /* its place is MT_SET_NOWHERE once it has ended */
-    uint32_t model_stack;       /* 1 + a stack that calls the model */
-    uint8_t *roles;             /* by stack: 1 + role */
+    uint32_t *call_units;       /* by call of the model: its largest block */
+    size_t call_count, call_capacity;
+    uint32_t model_stack; /* 1 + a stack that calls the model */
+    uint8_t *roles;       /* by stack: 1 + role */
     size_t role_capacity;
 };
 
@@ -96,7 +98,9 @@ void mt_parameter_sets_infer(struct mt_parameter_sets *sets, const struct mt_sym
  * call, all of it between the construction of the model and that call. Two stacks with a block for
  * each layer of the model, or one stack with two, make nothing but blocks of one size: the keys and
  * the values. The number of layers is the greatest common divisor of the numbers of parameters of
- * each size. A stack with at least 16 blocks of at least three sizes, all of them sizes of
+ * each size. Prepared batches may also have two blocks for each layer. But a layer with attention
+ * has at least six parameters, and most calls on a batch make a block at least as large as it. A
+ * stack with at least 16 blocks of at least three sizes, all of them sizes of
  * the model's, gets MT_ROLE_OTHER: blocks that end while the loop runs are no inputs. */
 void mt_static_caches_infer(struct mt_parameter_sets *sets, const struct mt_stack_kinds *kinds);
 

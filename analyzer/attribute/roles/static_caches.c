@@ -12,6 +12,9 @@
 
 #define MIN_LAYERS 3
 
+/* Of queries, keys and values, of the output, two of a feed-forward part, and two norms. */
+#define MIN_LAYER_PARAMETERS 6
+
 /* The counts of other sizes do not show the number of layers. */
 #define LAYERS_PERCENT 90
 
@@ -50,14 +53,14 @@ static uint32_t common_divisor(uint32_t a, uint32_t b)
 }
 
 /* Each size of a layer's parameters exists once or several times for each layer. Returns the
- * greatest number of layers that allows this, or 0. */
+ * greatest number of layers that allows this, or 0 if the layers have few parameters. */
 static uint32_t layers_of(const struct mt_parameter_sets *sets, const struct mt_stack_kinds *kinds)
 {
     struct mt_map index = {0};
     struct of_size *sizes = NULL;
     size_t count = 0, capacity = 0;
     uint64_t whole = 0, covered = 0;
-    uint32_t layers = 0;
+    uint32_t layers = 0, parameters = 0;
 
     for (size_t i = 0; i < sets->count; i++) {
         const struct mt_set_block *block = &sets->blocks[i];
@@ -84,9 +87,22 @@ static uint32_t layers_of(const struct mt_parameter_sets *sets, const struct mt_
         layers = common_divisor(sizes[i].count, layers);
         covered += sizes[i].units;
     }
+    for (size_t i = 0; i < count && layers; i++)
+        parameters += sizes[i].count / layers;
     free(sizes);
     mt_map_release(&index);
-    return layers;
+    return parameters >= MIN_LAYER_PARAMETERS ? layers : 0;
+}
+
+/* Whether the model works on such a block, or on results from it, in more than a quarter of its
+ * calls: a batch. A call that adds one token to a cache makes only smaller blocks. */
+static bool is_batch(const struct mt_parameter_sets *sets, uint32_t units)
+{
+    size_t large = 0;
+
+    for (size_t i = 0; i < sets->call_count; i++)
+        large += sets->call_units[i] >= units;
+    return large * 4 > sets->call_count;
 }
 
 /* Returns the end of the blocks that belong to a cache with blocks[begin], as far as sizes and
@@ -138,7 +154,7 @@ static bool are_keys_and_values(const struct mt_parameter_sets *sets, size_t beg
 
 /* Blocks of one stack. */
 struct twins {
-    uint32_t stack, count, paired; /* paired: with the size of a parameter */
+    uint32_t stack, count, paired;              /* paired: with the size of a parameter */
     uint32_t units[MIN_TWIN_SIZES], size_count; /* the first sizes */
 };
 
@@ -207,8 +223,9 @@ void mt_static_caches_infer(struct mt_parameter_sets *sets, const struct mt_stac
             continue;
         }
         next = end_of_run(sets, kinds, i, &count);
-        if (!has_model || count != 2 * layers || !are_keys_and_values(sets, i, next, &other) ||
-            block->stack >= kinds->stack_count || other >= kinds->stack_count)
+        if (!has_model || count != 2 * layers || is_batch(sets, block->units) ||
+            !are_keys_and_values(sets, i, next, &other) || block->stack >= kinds->stack_count ||
+            other >= kinds->stack_count)
             continue;
         sets->roles[block->stack] = 1 + MT_ROLE_KV_CACHE;
         sets->roles[other] = 1 + MT_ROLE_KV_CACHE;
