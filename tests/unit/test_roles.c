@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "role_program.h"
+#include "util.h"
 
 /* Between ranges that name no phase, and without a model: the block is no batch. */
 static void no_model(void **state)
@@ -419,33 +420,58 @@ static void names_count_only_without_a_model(void **unused)
     end(&p);
 }
 
-/* A loss function of the program: what it keeps for backward is no batch. A batch that backward
- * frees existed when the model was called. */
+/* A loss function of the program: what it keeps for backward is no batch, but its first block may
+ * be labels that are copied after the call. With a loss function of PyTorch, or where the program
+ * fetches data, all blocks may be labels. A batch that backward frees existed when the model was
+ * called. */
 static void a_loss_between_the_parts(void **state)
 {
     static const char *const names[] = {"step#0", "step#1", "step#2"};
-    struct program p;
-    uint64_t batch = 0, kept = 0;
+    static const struct {
+        const char *maker, *later; /* parts that make the blocks, and that follow */
+        enum mt_role first, second;
+    } programs[] = {
+        {NULL, NULL, MT_ROLE_OTHER, MT_ROLE_ACTIVATIONS},
+        {NULL, "loss", MT_ROLE_INPUTS, MT_ROLE_INPUTS},
+        {"data", NULL, MT_ROLE_INPUTS, MT_ROLE_INPUTS},
+    };
 
     (void)state;
-    begin(&p);
-    for (int step = 0; step < 3; step++) {
-        enter(&p, names[step]);
-        batch = born(&p);
-        enter(&p, "forward");
-        (void)born(&p);
-        leave(&p, "forward");
-        kept = born(&p);
-        enter(&p, "backward");
-        freed(&p, kept);
-        freed(&p, batch);
-        leave(&p, "backward");
-        leave(&p, names[step]);
+    for (size_t n = 0; n < MT_ARRAY_LEN(programs); n++) {
+        struct program p;
+        uint64_t batch = 0, kept[2] = {0, 0};
+
+        begin(&p);
+        for (int step = 0; step < 3; step++) {
+            enter(&p, names[step]);
+            batch = born(&p);
+            enter(&p, "forward");
+            (void)born(&p);
+            leave(&p, "forward");
+            if (programs[n].maker)
+                enter(&p, programs[n].maker);
+            for (int i = 0; i < 2; i++)
+                kept[i] = born(&p);
+            if (programs[n].maker)
+                leave(&p, programs[n].maker);
+            if (programs[n].later) {
+                enter(&p, programs[n].later);
+                freed(&p, born(&p));
+                leave(&p, programs[n].later);
+            }
+            enter(&p, "backward");
+            for (int i = 0; i < 2; i++)
+                freed(&p, kept[i]);
+            freed(&p, batch);
+            leave(&p, "backward");
+            leave(&p, names[step]);
+        }
+        finish(&p);
+        assert_int_equal(role(&p, kept[0]), programs[n].first);
+        assert_int_equal(role(&p, kept[1]), programs[n].second);
+        assert_int_equal(role(&p, batch), MT_ROLE_INPUTS);
+        end(&p);
     }
-    finish(&p);
-    assert_int_equal(role(&p, kept), MT_ROLE_ACTIVATIONS);
-    assert_int_equal(role(&p, batch), MT_ROLE_INPUTS);
-    end(&p);
 }
 
 /* A benchmark of an operation calls no module, so the first part that stacks show is backward. */

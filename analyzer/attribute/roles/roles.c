@@ -85,6 +85,7 @@ void mt_role_clock_pop(struct mt_role_clock *clock)
 
 static void see(struct mt_role_clock *clock, uint8_t kind)
 {
+    clock->now.losses += kind == MT_PHASE_LOSS;
     if (kind == MT_PHASE_FORWARD && clock->now.instance != clock->last_call) {
         clock->last_call = clock->now.instance;
         clock->now.calls++;
@@ -329,23 +330,26 @@ static uint8_t code_of_unknown(const struct mt_role_clock *clock, const struct m
 }
 
 /* Whether autograd saved it: backward frees it, and no model was called since it was made, so it is
- * no input. It is of a loss function of the program, or of a program without modules. */
+ * no input. It is of a loss function of the program, or of a program without modules. A loss
+ * function of PyTorch also saves labels, which the program may copy after the call. */
 static bool is_of_graph(const struct mt_moment *birth, const struct mt_moment *end,
                         enum mt_fate fate)
 {
-    return (birth->kind == MT_PHASE_UNKNOWN || birth->kind == MT_PHASE_DATA) &&
-           end->kind == MT_PHASE_BACKWARD && end->calls == birth->calls && fate == MT_FATE_FREED;
+    if (end->kind != MT_PHASE_BACKWARD || end->calls != birth->calls || fate != MT_FATE_FREED)
+        return false;
+    return birth->calls ? birth->kind == MT_PHASE_UNKNOWN && end->losses == birth->losses
+                        : birth->kind == MT_PHASE_UNKNOWN || birth->kind == MT_PHASE_DATA;
 }
 
 static uint8_t code_of_part(struct mt_role_clock *clock, const struct mt_birth_run *run,
-                            enum mt_fate fate)
+                            uint64_t allocation, enum mt_fate fate)
 {
     const struct mt_moment *birth = &run->moment, *end = &clock->now;
 
     if (run->initial)
         return fate == MT_FATE_FREED ? MT_ROLE_CODE_INITIAL_FREED : MT_ROLE_CODE_INITIAL_KEPT;
-    if (is_of_graph(birth, end, fate))
-        return MT_ROLE_ACTIVATIONS;
+    if (is_of_graph(birth, end, fate)) /* the first one after a call may be the labels */
+        return birth->calls && allocation == run->first ? MT_ROLE_OTHER : MT_ROLE_ACTIVATIONS;
     if (birth->cycle == 0)
         return code_of_setup(end, fate);
     if (fate == MT_FATE_FREED && end->instance == birth->instance && end->kind == birth->kind)
@@ -365,10 +369,10 @@ static uint8_t code_of_part(struct mt_role_clock *clock, const struct mt_birth_r
 }
 
 static uint8_t code_of(struct mt_role_clock *clock, const struct mt_birth_run *run,
-                       enum mt_fate fate)
+                       uint64_t allocation, enum mt_fate fate)
 {
     const struct mt_moment *birth = &run->moment, *end = &clock->now;
-    uint8_t code = code_of_part(clock, run, fate);
+    uint8_t code = code_of_part(clock, run, allocation, fate);
     bool over_calls = birth->cycle && end->cycle == birth->cycle && !run->initial &&
                       fate != MT_FATE_UNWOUND && end->calls >= birth->calls + CALLS_OF_A_CACHE;
 
@@ -383,7 +387,7 @@ uint8_t mt_role_clock_end(struct mt_role_clock *clock, int32_t phase, uint64_t a
     uint8_t code;
 
     enter(clock, phase);
-    code = code_of(clock, run, fate);
+    code = code_of(clock, run, allocation, fate);
     end.end_kind = clock->now.kind;
     end.in_named_part = is_in_named_part(clock);
     end.died_in_part =
@@ -638,7 +642,7 @@ void mt_role_clock_finish(struct mt_role_clock *clock, uint8_t *codes, const uin
         while (run + 1 < clock->run_count && clock->runs[run + 1].first <= i)
             run++;
         if (codes[i] == MT_ROLE_CODE_OPEN)
-            codes[i] = code_of(clock, &clock->runs[run], MT_FATE_NEVER);
+            codes[i] = code_of(clock, &clock->runs[run], i, MT_FATE_NEVER);
         if ((codes[i] == MT_ROLE_CODE_KEPT_LATE || codes[i] == MT_ROLE_CODE_KEPT_BACKWARD) &&
             mt_is_workspace((uint64_t)units[i] * 512))
             clock->kept_workspaces++;

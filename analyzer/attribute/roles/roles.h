@@ -85,6 +85,7 @@ struct mt_moment {
     int32_t instance; /* equal = same instance of a part, or same pause */
     uint32_t cycle;   /* 0 = before the first */
     uint32_t calls;   /* forward passes begun so far */
+    uint32_t losses;  /* parts of a loss begun so far */
     uint8_t kind;     /* enum mt_phase_kind */
     bool outside;     /* of every range */
     bool before_call; /* of a model, in this cycle */
