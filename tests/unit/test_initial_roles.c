@@ -661,6 +661,25 @@ static void few_parameters_are_trained(void **state)
     expect_some(adapter, 3, MT_ROLE_OPTIMIZER_STATE, 2);
 }
 
+/* Kernels add the gradients of linear layers to existing blocks. Backward makes only those of the
+ * embedding, which is larger than any other parameter. */
+static void gradients_that_kernels_add(void **state)
+{
+    uint64_t weights[3], embedding = alive(KIB(1024), 3);
+
+    (void)state;
+    for (int i = 0; i < 3; i++)
+        weights[i] = alive(KIB(64) << i, 32);
+    for (int turn = 0; turn < 2; turn++) {
+        passes_through(MT_PHASE_FORWARD);
+        freed(born(KIB(1024), MT_PHASE_BACKWARD), MT_PHASE_OPTIMIZER, MT_ROLE_GRADIENTS);
+    }
+    infer();
+    for (int i = 0; i < 3; i++)
+        expect_some(weights[i], 32, MT_ROLE_GRADIENTS, 8);
+    expect_some(embedding, 3, MT_ROLE_OPTIMIZER_STATE, 2);
+}
+
 /* Gradients that are cleared in place, without state. The two workspaces do not match that pattern.
  */
 static void workspaces_and_pairs(void **state)
@@ -731,6 +750,7 @@ int main(void)
         PROGRAM(gradients_allocated_before_others_add),
         PROGRAM(sizes_that_activations_share),
         PROGRAM(few_parameters_are_trained),
+        PROGRAM(gradients_that_kernels_add),
         PROGRAM(workspaces_and_pairs),
         PROGRAM(sizes_whose_products_would_wrap),
     };

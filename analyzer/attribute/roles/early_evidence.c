@@ -515,9 +515,12 @@ static bool only_infers(const struct mt_early_blocks *early)
 }
 
 /* Whole parts of backward make no block of the sizes that most bytes have. A gradient would be
- * made, or made and added to an existing one. */
+ * made, or made and added to an existing one. But the largest parameter is an embedding: if that is
+ * trained, kernels may add the gradients of the others to existing blocks, without one of their own
+ * (Megatron's gradient_accumulation_fusion). */
 static bool most_are_frozen(const struct mt_early_evidence *evidence)
 {
+    const struct mt_early_sizes *largest = NULL;
     uint64_t whole = 0, without = 0;
 
     for (size_t i = 0; i < evidence->size_count; i++) {
@@ -526,11 +529,13 @@ static bool most_are_frozen(const struct mt_early_evidence *evidence)
         if (!counts_tell(evidence, sizes))
             continue;
         whole += sizes->stay * sizes->bytes;
+        if (sizes->stay && (!largest || sizes->bytes > largest->bytes))
+            largest = sizes;
         if (!sizes->gradients && !sizes->passed)
             without += sizes->stay * sizes->bytes;
     }
-    return whole_turns(evidence->early) && evidence->gradient_bytes &&
-           has_more(without, whole, MOST_PERCENT);
+    return whole_turns(evidence->early) && evidence->gradient_bytes && largest &&
+           !largest->gradients && has_more(without, whole, MOST_PERCENT);
 }
 
 /* Rule 6. */

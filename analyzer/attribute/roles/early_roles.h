@@ -67,9 +67,10 @@ static inline bool mt_is_workspace(uint64_t requested_bytes)
  *    does so for most of the blocks that stay. It also does so for the pieces of a flat parameter.
  *    Blocks of the size of such a piece are only state, and together they have the bytes of the
  *    flat blocks. Half of the flat blocks are then parameters, and half are gradients. If whole
- *    parts of backward make no blocks of most of these sizes, there are no gradients. If calls of
- *    the model keep nothing for backward, and the trace has no other part of a step, counts show
- *    nothing: equal models have the same number of blocks of each size.
+ *    parts of backward make no blocks of most of these sizes, and leave no gradient of the largest
+ *    size, there are no gradients. If calls of the model keep nothing for backward, and the trace
+ *    has no other part of a step, counts show nothing: equal models have the same number of blocks
+ *    of each size.
  * 7. Blocks with the sizes of cuBLAS's workspaces are workspaces if the model's calls made few of
  *    that size; 1 MiB counts if a stack shows the call.
  * 8. If the model's calls leave one more block of a size behind in each turn, older blocks of that
