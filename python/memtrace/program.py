@@ -99,7 +99,7 @@ def run(arguments: Sequence[str], accepted: Collection[int] = (0,),
     """Runs a command, with `text` as its standard input. Raises Error with its line if the exit
     status is not an accepted one."""
     command = [find(), *arguments]
-    given = (text or "").encode("utf-8", "surrogateescape")
+    given = (text or "").encode("utf-8", "replace")
     try:
         done = subprocess.run(command, input=given, capture_output=True, check=False)
     except (OSError, ValueError) as error:

@@ -153,7 +153,7 @@ class Analysis(Case):
 
     def test_message(self):
         found = memtrace.oom("RuntimeError: CUDA out of memory. Tried to allocate 1.20 GiB (GPU 1; 15.90 GiB total "
-                             "capacity; 11.32 GiB already allocated; 741.88 MiB free; 2.61 GiB cached)\n\udcff")
+                             "capacity; 11.32 GiB already allocated; 741.88 MiB free; 2.61 GiB cached)\n\udcff\ud800")
         self.assertEqual((found.cause, found.proved, found.device), ("fragmentation", True, 1))
         self.assertEqual(sum(part.bytes for part in found.parts), found.whole_bytes)
         with self.assertRaisesRegex(memtrace.Error, "no message about memory"):
