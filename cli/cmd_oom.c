@@ -165,7 +165,7 @@ static void add_json(struct mt_buf *out, const struct explained *explained)
     mt_json_text(&json, "cause", mt_oom_cause_name(verdict->cause));
     mt_json_bool(&json, "proved", verdict->is_proved);
     mt_json_text(&json, "headline", verdict->headline.data);
-    mt_json_text(&json, "software", message->wording->software);
+    mt_json_text(&json, "software", message->software);
     mt_json_u64(&json, "line", message->line);
     mt_json_u64(&json, "messages", message->count);
     json_id(&json, "rank", message->rank);
@@ -232,7 +232,7 @@ int mt_cmd_oom(const struct mt_command *command, int argc, char **argv)
     mt_memory_input_set(path);
     if (strcmp(path, "-") == 0 && isatty(STDIN_FILENO) && !common.quiet)
         mt_message("paste the message, then press Ctrl-D");
-    code = mt_oom_read(path, &text, &lines_cut, &error) == MT_OK
+    code = mt_oom_read(path, MT_OOM_KEPT_BYTES, &text, &lines_cut, &error) == MT_OK
                ? explain(path, &text, lines_cut, &common)
                : mt_report_error(path, &error);
     mt_buf_release(&text);

@@ -1,15 +1,16 @@
-/* The parts of a verdict. */
+/* The parts of a verdict, and verdicts that need no numbers. */
 #include "oom_text.h"
 
 #include <stdarg.h>
 #include <string.h>
 
 #include "foreign_text.h"
+#include "units.h"
 #include "util.h"
 
 enum { MAX_SCRIPT_BYTES = 60 };
 
-const char *mt_oom_cause_name(enum mt_oom_cause cause)
+const char *mt_oom_cause_name(enum mt_oom_text_cause cause)
 {
     static const char *const names[] = {
         [MT_OOM_CAUSE_UNKNOWN] = "unknown",
@@ -74,10 +75,22 @@ void mt_oom_verdict_unknown(struct mt_oom_verdict *verdict, const char *format, 
     va_end(arguments);
 }
 
-void mt_oom_conclude(struct mt_oom_verdict *verdict, enum mt_oom_cause cause, bool is_proved)
+void mt_oom_conclude(struct mt_oom_verdict *verdict, enum mt_oom_text_cause cause, bool is_proved)
 {
     verdict->cause = cause;
     verdict->is_proved = is_proved;
+}
+
+void mt_oom_verdict_list(struct mt_oom_verdict *verdict, const struct mt_oom_message *message)
+{
+    static const char *const commands[] = {
+        [MT_OOM_DEVICE_CUDA] = MT_OOM_SMI,
+        [MT_OOM_DEVICE_HIP] = "rocm-smi --showpids --showmeminfo vram",
+        [MT_OOM_DEVICE_XPU] = "xpu-smi ps",
+        [MT_OOM_DEVICE_NPU] = "npu-smi info",
+    };
+
+    mt_buf_add_text(&verdict->next, commands[message->device_kind]);
 }
 
 void mt_oom_verdict_record(struct mt_oom_verdict *verdict, const struct mt_oom_message *message)
@@ -96,4 +109,29 @@ void mt_oom_verdict_release(struct mt_oom_verdict *verdict)
     mt_buf_release(&verdict->next);
     for (size_t i = 0; i < MT_OOM_MAX_UNKNOWN; i++)
         mt_buf_release(&verdict->unknown[i]);
+}
+
+/* The row has the answer; %s in its headline is the request. */
+void mt_oom_judge_fixed(const struct mt_oom_message *message, struct mt_oom_verdict *verdict)
+{
+    const struct mt_oom_wording *wording = message->wording;
+    const struct mt_oom_value *request = &message->numbers[MT_OOM_REQUEST];
+    const char *place = strstr(wording->headline, "%s");
+    char bytes[MT_UNITS_TEXT];
+
+    mt_oom_conclude(verdict, wording->cause, wording->is_proved);
+    if (place) {
+        mt_buf_add(&verdict->headline, wording->headline, (size_t)(place - wording->headline));
+        mt_buf_add_text(&verdict->headline,
+                        request->is_known ? mt_format_bytes(bytes, request->value) : "memory");
+        mt_buf_add_text(&verdict->headline, place + 2);
+    } else {
+        mt_buf_add_text(&verdict->headline, wording->headline);
+    }
+    if (wording->unknown)
+        mt_oom_verdict_unknown(verdict, "%s", wording->unknown);
+    if (wording->next[0])
+        mt_buf_add_text(&verdict->next, wording->next);
+    else
+        mt_oom_verdict_record(verdict, message);
 }

@@ -1,11 +1,13 @@
-/* The text is squeezed first: lower case, without white space, escape sequences and the prefixes of
- * lines, so that a wrapped message looks like any other. One pass then finds all wordings: their
- * first two bytes select the few rows to compare at a position. */
+/* One pass over the squeezed text finds all wordings: their first two bytes select the few rows to
+ * compare at a position. */
 #include "oom_text.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
+#include "check.h"
+#include "feed.h"
 #include "process_memory.h"
 #include "util.h"
 
@@ -13,128 +15,19 @@ enum {
     FORWARD_BYTES = 6000,         /* of a squeezed message */
     BACK_BYTES = 8 * 1024 * 1024, /* of the log above it, for forms that have numbers there */
     NEAR_BYTES = 400,             /* of the second text of a wording */
+    TRACEBACK_BYTES = 64 * 1024,  /* above the last message */
+    PEEK_BYTES = 1024 * 1024,     /* of another command's input */
     UNIT_BYTES = 5,
     DIGITS = 24,
-    PREFIX_BYTES = 40,
-    MAX_PREFIXES = 4,
     NO_ROW = UINT8_MAX
 };
-
-struct squeezed {
-    char *bytes;
-    size_t length;
-    size_t *lines; /* the position at which each line begins */
-    size_t line_count;
-};
-
-static bool is_space(char c)
-{
-    return c == ' ' || (c >= '\t' && c <= '\r');
-}
 
 static bool is_digit(char c)
 {
     return c >= '0' && c <= '9';
 }
 
-static char lower(char c)
-{
-    return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
-}
-
-/* Returns the position after an escape sequence of a terminal that begins at `at`. */
-static size_t skip_escape(const char *text, size_t length, size_t at)
-{
-    size_t end = at + 1;
-
-    if (end < length && text[end] == '[') {
-        for (end++; end < length && text[end] >= ' ' && text[end] < '@';)
-            end++;
-        return mt_min_u64(end + 1, length);
-    }
-    if (end < length && text[end] == ']') {
-        for (end++; end < length && text[end] != '\a' && text[end] != '\033' && text[end] != '\n';)
-            end++;
-        return end;
-    }
-    return end;
-}
-
-/* Returns the length of one thing that logs and quotations put before a line: "> ", "E   ", "| ",
- * "[rank3]: ", "[1,3]<stderr>: ", "3: ", a color. */
-static size_t one_prefix(const char *text, size_t length)
-{
-    const size_t most = mt_min_u64(length, PREFIX_BYTES);
-    const char *colon;
-    size_t at = 0;
-
-    if (most && *text == '\033')
-        return skip_escape(text, length, 0);
-    while (at < most && (text[at] == '>' || text[at] == '|' || text[at] == ' ' || text[at] == '\t'))
-        at++;
-    if (at)
-        return at;
-    if (most > 1 && text[0] == 'E' && text[1] == ' ')
-        return 2;
-    if (most > 5 && (memcmp(text, "[rank", 5) == 0 || memcmp(text, "[1,", 3) == 0)) {
-        colon = memchr(text, ':', most - 1);
-        return colon && colon[1] == ' ' ? (size_t)(colon + 2 - text) : 0;
-    }
-    while (at < most && is_digit(text[at]))
-        at++;
-    return at && at + 1 < most && text[at] == ':' && text[at + 1] == ' ' ? at + 2 : 0;
-}
-
-static size_t prefix_length(const char *text, size_t length)
-{
-    size_t at = 0, more;
-
-    for (int i = 0; i < MAX_PREFIXES && (more = one_prefix(text + at, length - at)); i++)
-        at += more;
-    return at;
-}
-
-static struct squeezed squeeze(const char *text, size_t length)
-{
-    struct squeezed out = {.bytes = mt_memory_new(length + 1)};
-    size_t capacity = 1;
-
-    for (size_t i = 0; i < length; i++)
-        capacity += text[i] == '\n';
-    out.lines = mt_memory_new(capacity * sizeof *out.lines);
-    out.lines[out.line_count++] = 0;
-    for (size_t i = prefix_length(text, length); i < length;) {
-        const char c = text[i];
-
-        if (c == '\033') {
-            i = skip_escape(text, length, i);
-        } else if (c == '\n') {
-            out.lines[out.line_count++] = out.length;
-            i += 1 + prefix_length(text + i + 1, length - i - 1);
-        } else {
-            if (!is_space(c) && c != '*' && c != '`') /* of Markdown */
-                out.bytes[out.length++] = lower(c);
-            i++;
-        }
-    }
-    return out;
-}
-
-static uint64_t line_of(const struct squeezed *text, size_t position)
-{
-    size_t low = 0, high = text->line_count;
-
-    while (low + 1 < high) {
-        const size_t middle = low + (high - low) / 2;
-        if (text->lines[middle] <= position)
-            low = middle;
-        else
-            high = middle;
-    }
-    return low + 1;
-}
-
-static bool is_at(const struct squeezed *text, size_t at, const char *words)
+static bool is_at(const struct mt_oom_squeezed *text, size_t at, const char *words)
 {
     const size_t length = strlen(words);
 
@@ -143,7 +36,7 @@ static bool is_at(const struct squeezed *text, size_t at, const char *words)
 }
 
 /* Returns the position of the words within [begin, end), or `end`. */
-static size_t find(const struct squeezed *text, size_t begin, size_t end, const char *words)
+static size_t find(const struct mt_oom_squeezed *text, size_t begin, size_t end, const char *words)
 {
     const size_t length = strlen(words);
 
@@ -167,7 +60,7 @@ static const struct {
 };
 
 /* A whole number is not followed by "m" of the next word: "limit: 4928097480 MaxInUse". */
-static size_t unit_at(const struct squeezed *text, size_t at, bool has_point, double *factor)
+static size_t unit_at(const struct mt_oom_squeezed *text, size_t at, bool has_point, double *factor)
 {
     for (size_t i = 0; i < MT_ARRAY_LEN(units); i++) {
         const size_t length = strlen(units[i].name), end = at + length;
@@ -188,7 +81,7 @@ static bool is_bytes(enum mt_oom_number number)
 }
 
 /* Reads a number with its unit. Returns the position after it, or `at` if there is none. */
-static size_t read_value(const struct squeezed *text, size_t at, enum mt_oom_number number,
+static size_t read_value(const struct mt_oom_squeezed *text, size_t at, enum mt_oom_number number,
                          struct mt_oom_value *value)
 {
     double amount = 0, step = 1, factor = 1;
@@ -224,7 +117,7 @@ static size_t read_value(const struct squeezed *text, size_t at, enum mt_oom_num
 }
 
 /* The beginning of a number with a unit that ends at `end`. */
-static size_t value_before(const struct squeezed *text, size_t begin, size_t end)
+static size_t value_before(const struct mt_oom_squeezed *text, size_t begin, size_t end)
 {
     size_t at = end;
 
@@ -240,16 +133,17 @@ static size_t value_before(const struct squeezed *text, size_t begin, size_t end
     return at;
 }
 
-/* Reads the last occurrence of a field within [begin, end). */
-static bool read_field(const struct squeezed *text, size_t begin, size_t end,
-                       const struct mt_oom_field *field, struct mt_oom_value *value)
+/* Reads the first or the last occurrence of a field within [begin, end). */
+static void read_field(const struct mt_oom_squeezed *text, size_t begin, size_t end,
+                       const struct mt_oom_field *field, bool is_last, struct mt_oom_value *value)
 {
     const size_t length = strlen(field->before);
     const char *words = length ? field->before : field->after;
     struct mt_oom_value found;
     bool is_found = false;
 
-    for (size_t at = begin; (at = find(text, at, end, words)) < end; at += strlen(words)) {
+    for (size_t at = begin; (is_last || !is_found) && (at = find(text, at, end, words)) < end;
+         at += strlen(words)) {
         const size_t start = length ? at + length : value_before(text, begin, at);
         const size_t stop = read_value(text, start, field->number, &found);
 
@@ -258,15 +152,36 @@ static bool read_field(const struct squeezed *text, size_t begin, size_t end,
         *value = found;
         is_found = true;
     }
-    return is_found;
 }
 
 static bool has_log_above(enum mt_oom_form form)
 {
-    return form == MT_OOM_BFC || form >= MT_OOM_NO_BLOCKS;
+    return form == MT_OOM_BFC || (form >= MT_OOM_NO_BLOCKS && form != MT_OOM_START);
 }
 
-static void read_processes(const struct squeezed *text, size_t begin, size_t end,
+/* Where the message that begins at `at` ends at most: later lines may have such numbers as well. */
+static size_t end_of_message(const struct mt_oom_squeezed *text, size_t at, enum mt_oom_form form)
+{
+    static const char *const ends[] = {"reservedbypytorchbutunallocated",
+                                       "reservedintotalbypytorch", "cached)",
+                                       "isallocatedbypytorch."};
+    const size_t most = mt_min_u64(text->length, at + FORWARD_BYTES);
+    const size_t near = mt_min_u64(text->length, at + NEAR_BYTES);
+    size_t first = most;
+
+    if (form == MT_OOM_FIXED || form == MT_OOM_START || form == MT_OOM_MPS)
+        return near;
+    if (form != MT_OOM_PYTORCH)
+        return most;
+    for (size_t i = 0; i < MT_ARRAY_LEN(ends); i++) {
+        const size_t found = find(text, at, first, ends[i]);
+
+        first = found < first ? found + strlen(ends[i]) : first;
+    }
+    return first < most ? first : near; /* no end: the message is cut */
+}
+
+static void read_processes(const struct mt_oom_squeezed *text, size_t begin, size_t end,
                            struct mt_oom_message *message)
 {
     static const char word[] = "process";
@@ -285,7 +200,7 @@ static void read_processes(const struct squeezed *text, size_t begin, size_t end
     }
 }
 
-static int64_t number_after(const struct squeezed *text, size_t begin, size_t end,
+static int64_t number_after(const struct mt_oom_squeezed *text, size_t begin, size_t end,
                             const char *const *words)
 {
     struct mt_oom_value value;
@@ -301,41 +216,122 @@ static int64_t number_after(const struct squeezed *text, size_t begin, size_t en
 }
 
 /* Fields are read in the order of the table, and the first one that is found counts. */
-static void read_numbers(const struct squeezed *text, size_t at, size_t end,
+static void read_fields(const struct mt_oom_squeezed *text, size_t begin, size_t end, bool is_last,
+                        struct mt_oom_message *message)
+{
+    for (const struct mt_oom_field *field = mt_oom_fields; field->before; field++) {
+        struct mt_oom_value *value = &message->numbers[field->number];
+
+        if (field->form == message->wording->form && !value->is_known)
+            read_field(text, begin, end, field, is_last, value);
+    }
+}
+
+/* Numbers that the message lacks may be in the log above, where the last one counts. */
+static void read_numbers(const struct mt_oom_squeezed *text, size_t at,
                          struct mt_oom_message *message)
 {
     static const char *const devices[] = {"gpu", "deviceordinal", "ondevice", "device:gpu:", NULL};
     const enum mt_oom_form form = message->wording->form;
-    const size_t begin = has_log_above(form) && at > BACK_BYTES ? at - BACK_BYTES
-                         : has_log_above(form)                  ? 0
-                                                                : at;
+    const size_t end = end_of_message(text, at, form);
 
-    for (const struct mt_oom_field *field = mt_oom_fields; field->before; field++)
-        if (field->form == form && !message->numbers[field->number].is_known)
-            read_field(text, begin, end, field, &message->numbers[field->number]);
+    read_fields(text, at, end, false, message);
+    if (has_log_above(form))
+        read_fields(text, at - mt_min_u64(at, BACK_BYTES), at, true, message);
     if (form == MT_OOM_PYTORCH)
         read_processes(text, at, end, message);
-    message->device = number_after(text, at, mt_min_u64(end, at + NEAR_BYTES), devices);
+    message->device = number_after(text, at, mt_min_u64(text->length, at + NEAR_BYTES), devices);
+}
+
+static bool ends_with(const struct mt_oom_squeezed *text, size_t end, const char *words)
+{
+    return end >= strlen(words) && is_at(text, end - strlen(words), words);
+}
+
+/* The kind of device is the word before "out of memory". */
+static enum mt_oom_device device_kind(const struct mt_oom_squeezed *text, size_t at)
+{
+    return ends_with(text, at, "hip")   ? MT_OOM_DEVICE_HIP
+           : ends_with(text, at, "xpu") ? MT_OOM_DEVICE_XPU
+           : ends_with(text, at, "npu") ? MT_OOM_DEVICE_NPU
+                                        : MT_OOM_DEVICE_CUDA;
+}
+
+/* Returns whether the pool of a message of the BFC allocator is host memory: "Allocator
+ * (gpu_host_bfc) ran out of memory", "OOM when allocating tensor ... by allocator cpu". */
+static bool is_host_pool(const struct mt_oom_squeezed *text, size_t at)
+{
+    static const char by[] = "byallocator";
+    static const char *const names[] = {"cpu", "mklcpu", "gpu_host_bfc", "cuda_host_bfc"};
+    const size_t end = mt_min_u64(text->length, at + NEAR_BYTES);
+    size_t name = find(text, at, end, by);
+
+    if (!is_at(text, at, "oomwhen"))
+        return ends_with(text, at, "host_bfc)") || ends_with(text, at, "cpu)");
+    if (name == end)
+        return is_at(text, find(text, at, end, "device:"), "device:cpu:");
+    name += sizeof by - 1;
+    for (size_t i = 0; i < MT_ARRAY_LEN(names); i++)
+        if (is_at(text, name, names[i]))
+            return true;
+    return false;
+}
+
+/* Returns whether the words are in the last traceback above. */
+static bool is_in_traceback(const struct mt_oom_squeezed *text, size_t at, const char *words)
+{
+    static const char first[] = "traceback(mostrecentcalllast)";
+    size_t begin = at - mt_min_u64(at, TRACEBACK_BYTES), next;
+    bool is_found = false;
+
+    for (; (next = find(text, begin, at, first)) < at; begin = next + sizeof first - 1)
+        is_found = true;
+    return is_found && find(text, begin, at, words) < at;
+}
+
+/* A row with the same anchor may need words in the traceback, which is read once, and not for each
+ * message. */
+static void choose_by_traceback(const struct mt_oom_squeezed *text, size_t at,
+                                const struct mt_oom_wording **wording)
+{
+    for (const struct mt_oom_wording *row = mt_oom_wordings; row->anchor; row++)
+        if (row->also && *row->also == '<' && strcmp(row->anchor, (*wording)->anchor) == 0 &&
+            is_in_traceback(text, at, row->also + 1))
+            *wording = row;
+}
+
+/* What the words around the message show. */
+static void read_surroundings(const struct mt_oom_squeezed *text, size_t at,
+                              struct mt_oom_message *message)
+{
+    static const char *const captures[] = {"capture_", "torch/cuda/graphs.py", "cudagraph_trees"};
+    const size_t begin = at - mt_min_u64(at, NEAR_BYTES),
+                 end = mt_min_u64(text->length, at + NEAR_BYTES);
+
+    message->device_kind = device_kind(text, at);
+    message->software = message->wording->software;
+    if (message->wording->form == MT_OOM_BFC) {
+        message->is_host_pool = is_host_pool(text, at);
+        if (find(text, begin, end, "tensorflow") < end || find(text, begin, end, "local_xla") < end)
+            message->software = "TensorFlow";
+    }
+    for (size_t i = 0; i < MT_ARRAY_LEN(captures); i++)
+        message->is_in_capture |= is_in_traceback(text, at, captures[i]);
 }
 
 /* What the log wrote before the message on its line. The prefix was cut, so reads the raw text. */
-static int64_t read_rank(const char *text, size_t length, uint64_t line)
+static int64_t read_rank(const char *line, size_t length)
 {
     static const char *const words[] = {"rank=", "rank:", "rank", "tp", NULL};
-    struct squeezed squeezed = {0};
-    const char *end = text + length, *stop;
-    char head[160];
+    enum { HEAD_BYTES = 160 };
+    char head[HEAD_BYTES];
+    struct mt_oom_squeezed squeezed = {.bytes = head};
 
-    for (; --line && (text = memchr(text, '\n', (size_t)(end - text)));)
-        text++;
-    if (!text)
-        return MT_OOM_NO_NUMBER;
-    stop = memchr(text, '\n', (size_t)(end - text));
-    length = mt_min_u64((size_t)((stop ? stop : end) - text), sizeof head);
+    length = mt_min_u64(length, sizeof head);
     for (size_t i = 0; i < length; i++)
-        if (!is_space(text[i]))
-            head[squeezed.length++] = lower(text[i]);
-    squeezed.bytes = head;
+        if (line[i] > ' ')
+            head[squeezed.length++] =
+                line[i] >= 'A' && line[i] <= 'Z' ? (char)(line[i] - 'A' + 'a') : line[i];
     return number_after(&squeezed, 0, squeezed.length, words);
 }
 
@@ -349,8 +345,9 @@ static void index_wordings(struct index *index)
     size_t count = 0;
 
     memset(index->first, NO_ROW, sizeof index->first);
-    while (mt_oom_wordings[count].anchor && count < NO_ROW)
+    while (mt_oom_wordings[count].anchor)
         count++;
+    MT_ASSERT(count < NO_ROW);
     while (count--) { /* the first row of the table comes first */
         const unsigned char *anchor = (const unsigned char *)mt_oom_wordings[count].anchor;
 
@@ -359,32 +356,51 @@ static void index_wordings(struct index *index)
     }
 }
 
-/* Returns whether the second text of a wording is near its anchor. Moves *end behind it. */
-static bool is_near(const struct squeezed *text, size_t at, const struct mt_oom_wording *wording,
-                    size_t *end)
+static bool begins_line(const struct mt_oom_squeezed *text, size_t at)
 {
-    const size_t begin = at > NEAR_BYTES ? at - NEAR_BYTES : 0;
-    const size_t stop = mt_min_u64(text->length, at + NEAR_BYTES);
+    return at >= text->length || text->line_begins[at / 8] >> at % 8 & 1;
+}
+
+/* Returns whether the bytes of [at, end) are on the line of the byte before `at`. */
+static bool is_on_line(const struct mt_oom_squeezed *text, size_t at, size_t end)
+{
+    while (at < end && !begins_line(text, at))
+        at++;
+    return at == end;
+}
+
+/* Returns whether the second text of a wording is where it must be. Moves *end behind it. */
+static bool is_near(const struct mt_oom_squeezed *text, size_t at,
+                    const struct mt_oom_wording *wording, size_t *end)
+{
+    const char *also = wording->also;
+    const size_t begin = at - mt_min_u64(at, NEAR_BYTES);
     const size_t after = at + strlen(wording->anchor);
-    size_t found;
+    size_t stop = mt_max_u64(after, mt_min_u64(text->length, at + NEAR_BYTES)), found;
 
-    if (!wording->also)
+    if (!also)
         return true;
-    if (wording->also[0] == '^') {
-        const uint64_t line = line_of(text, at);
-
-        return text->lines[line - 1] == at &&
-               (!wording->also[1] ||
-                after == (line < text->line_count ? text->lines[line] : text->length));
+    switch (*also) {
+    case '^':
+        return begins_line(text, at) &&
+               (begins_line(text, after) || (also[1] && is_at(text, after, also + 1)));
+    case '<': return false; /* see choose_by_traceback */
+    case '|':
+        found = find(text, after, stop, also + 1);
+        return found < stop && is_on_line(text, after, found);
+    case '>':
+        stop = find(text, after, stop, wording->anchor);
+        return find(text, after, stop, also + 1) < stop;
+    default: break;
     }
-    found = find(text, mt_min_u64(after, stop), stop, wording->also);
+    found = find(text, after, stop, also);
     if (found < stop && !wording->is_echo)
-        *end = found + strlen(wording->also);
-    return found < stop || find(text, begin, at, wording->also) < at;
+        *end = found + strlen(also);
+    return found < stop || find(text, begin, at, also) < at;
 }
 
 /* Sets *end to where the search goes on. An echo may contain the anchor of a message. */
-static const struct mt_oom_wording *wording_at(const struct squeezed *text, size_t at,
+static const struct mt_oom_wording *wording_at(const struct mt_oom_squeezed *text, size_t at,
                                                const struct index *index, size_t *end)
 {
     const unsigned char *bytes = (const unsigned char *)text->bytes + at;
@@ -396,70 +412,14 @@ static const struct mt_oom_wording *wording_at(const struct squeezed *text, size
             continue;
         *end = at + (wording->is_echo ? 1 : strlen(wording->anchor));
         if (is_near(text, at, wording, end))
-            return wording;
+            return wording->form == MT_OOM_NO_MESSAGE ? NULL : wording;
+        *end = at + 1;
     }
     return NULL;
 }
 
-static bool begins_with(const char *line, const char *end, const char *words)
-{
-    return (size_t)(end - line) >= strlen(words) && memcmp(line, words, strlen(words)) == 0;
-}
-
-/* The name of the last Python error below a traceback, unless it came from the error before it. */
-static void read_later_error(const char *text, size_t length, char name[MT_OOM_ERROR_BYTES])
-{
-    const char *end = text + length, *line = text;
-    bool is_in_traceback = false;
-
-    while (line < end) {
-        const char *stop = memchr(line, '\n', (size_t)(end - line)), *at = line;
-
-        stop = stop ? stop : end;
-        if (begins_with(line, stop, "During handling of the above") ||
-            begins_with(line, stop, "The above exception was"))
-            return;
-        is_in_traceback |= begins_with(line, stop, "Traceback");
-        while (at < stop && (lower(*at) != *at || (*at >= 'a' && *at <= 'z') || is_digit(*at) ||
-                             *at == '.' || *at == '_'))
-            at++;
-        if (is_in_traceback && at > line + 5 && (at == stop || *at == ':') &&
-            memcmp(at - 5, "Error", 5) == 0 && at - line < MT_OOM_ERROR_BYTES) {
-            memcpy(name, line, (size_t)(at - line));
-            name[at - line] = '\0';
-            is_in_traceback = false;
-        }
-        line = stop + 1;
-    }
-}
-
-/* The script of the last traceback: File "train.py", line 3, in <module>. */
-static void read_script(const char *text, size_t length, struct mt_buf *script)
-{
-    static const char before[] = "File \"", after[] = ", in <module>";
-    const char *end = text + length, *line = text;
-
-    while (line < end) {
-        const char *stop = memchr(line, '\n', (size_t)(end - line)), *at = line, *quote;
-
-        stop = stop ? stop : end;
-        while (at < stop && is_space(*at))
-            at++;
-        if ((size_t)(stop - at) > sizeof before + sizeof after &&
-            memcmp(at, before, sizeof before - 1) == 0 &&
-            memcmp(stop - (sizeof after - 1), after, sizeof after - 1) == 0 &&
-            (quote = memchr(at + sizeof before - 1, '"', (size_t)(stop - at) - sizeof before))) {
-            at += sizeof before - 1;
-            mt_buf_reset(script);
-            if (*at != '<')
-                mt_buf_add(script, at, (size_t)(quote - at));
-        }
-        line = stop + 1;
-    }
-}
-
 /* Finds the last message, or the last echo if there is no message. */
-static size_t find_last(const struct squeezed *text, struct mt_oom_message *message,
+static size_t find_last(const struct mt_oom_squeezed *text, struct mt_oom_message *message,
                         size_t *after_last)
 {
     static const char killed[] = "SIGKILL";
@@ -472,7 +432,7 @@ static size_t find_last(const struct squeezed *text, struct mt_oom_message *mess
         const struct mt_oom_wording *wording = wording_at(text, at, index, &next);
 
         if (!wording) {
-            at++;
+            at = next;
             continue;
         }
         if (!message->wording || message->wording->is_echo || !wording->is_echo) {
@@ -490,33 +450,27 @@ static size_t find_last(const struct squeezed *text, struct mt_oom_message *mess
     return found;
 }
 
-/* The raw position at which a line begins. */
-static size_t raw_line(const char *text, size_t length, uint64_t line)
-{
-    const char *at = text, *end = text + length;
-
-    while (--line && (at = memchr(at, '\n', (size_t)(end - at))))
-        at++;
-    return at ? (size_t)(at - text) : length;
-}
-
 bool mt_oom_find(const char *text, size_t length, struct mt_oom_message *message)
 {
-    struct squeezed squeezed = squeeze(text, length);
-    size_t after_last = 0, at, end, below;
+    struct mt_oom_squeezed squeezed = mt_oom_squeeze(text, length);
+    struct mt_oom_place place;
+    size_t after_last = 0, at, below;
 
     *message = (struct mt_oom_message){.rank = MT_OOM_NO_NUMBER, .device = MT_OOM_NO_NUMBER};
     at = find_last(&squeezed, message, &after_last);
     if (message->wording) {
-        end = mt_min_u64(squeezed.length, at + FORWARD_BYTES);
-        message->line = line_of(&squeezed, at);
-        read_numbers(&squeezed, at, end, message);
-        message->rank = read_rank(text, length, message->line);
-        below = raw_line(text, length, line_of(&squeezed, after_last) + 1);
-        read_later_error(text + below, length - below, message->later_error);
-        read_script(text, raw_line(text, length, message->line), &message->script);
+        choose_by_traceback(&squeezed, at, &message->wording);
+        place = mt_oom_find_place(text, length, at);
+        message->line = place.line;
+        read_numbers(&squeezed, at, message);
+        read_surroundings(&squeezed, at, message);
+        message->rank = read_rank(text + place.begin, place.end - place.begin);
+        mt_oom_read_script(text, text + place.begin, &message->script);
+        below = mt_oom_find_place(text, length, after_last).end;
+        mt_oom_read_later_error(text + below + (below < length), text + length,
+                                message->later_error);
     }
-    free(squeezed.lines);
+    free(squeezed.line_begins);
     free(squeezed.bytes);
     return message->wording != NULL;
 }
@@ -524,4 +478,29 @@ bool mt_oom_find(const char *text, size_t length, struct mt_oom_message *message
 void mt_oom_message_release(struct mt_oom_message *message)
 {
     mt_buf_release(&message->script);
+}
+
+/* Only a regular file may be read again. */
+static bool is_short_file(const char *path)
+{
+    struct stat facts;
+
+    return stat(path, &facts) == 0 && S_ISREG(facts.st_mode) && facts.st_size <= MT_OOM_KEPT_BYTES;
+}
+
+bool mt_oom_is_in_file(const char *path)
+{
+    struct mt_oom_message message = {0};
+    struct mt_error unused = {.offset = MT_NO_OFFSET};
+    struct mt_buf text = {0};
+    uint64_t lines_cut;
+    bool is_found = strcmp(path, "-") != 0 && is_short_file(path) &&
+                    mt_oom_read(path, PEEK_BYTES, &text, &lines_cut, &unused) == MT_OK &&
+                    text.length &&
+                    !memchr(text.data, '\0', mt_min_u64(text.length, MT_FEED_START_BYTES)) &&
+                    mt_oom_find(text.data, text.length, &message) && !message.wording->is_echo;
+
+    mt_oom_message_release(&message);
+    mt_buf_release(&text);
+    return is_found;
 }

@@ -1,4 +1,4 @@
-/* What the numbers of XLA's pool and of vLLM's KV cache prove. */
+/* What the numbers of the MPS backend, of XLA's pool and of vLLM's KV cache prove. */
 #include "oom_text.h"
 
 #include <string.h>
@@ -6,7 +6,7 @@
 #include "units.h"
 #include "util.h"
 
-#define SMI "nvidia-smi --query-compute-apps=pid,used_memory,name --format=csv"
+#define MORE_OF_CARD "export XLA_PYTHON_CLIENT_MEM_FRACTION=.95"
 
 enum {
     MILLION = 1000000,
@@ -21,78 +21,165 @@ static const struct mt_oom_value *value(const struct mt_oom_message *message,
     return &message->numbers[number];
 }
 
-/* Pool of the BFC allocator: in use, unused, and not yet taken from the device. */
-static void add_pool_parts(struct mt_oom_verdict *verdict, uint64_t used, uint64_t pool,
-                           uint64_t limit)
+/* A message that is cut, or whose numbers do not exceed the limit, proves nothing. */
+void mt_oom_judge_mps(const struct mt_oom_message *message, struct mt_oom_verdict *verdict)
 {
-    verdict->whole = "limit of the pool";
-    verdict->whole_bytes = limit;
-    mt_oom_verdict_part(verdict, "in use", used);
-    mt_oom_verdict_part(verdict, "unused in the pool", mt_sub_or_0_u64(pool, used));
-    mt_oom_verdict_part(verdict, "not taken from the device", UINT64_MAX);
+    const struct mt_oom_value *limit = value(message, MT_OOM_LIMIT);
+    const struct mt_oom_value *request = value(message, MT_OOM_REQUEST);
+    const struct mt_oom_value *held = value(message, MT_OOM_ALLOCATED);
+    const struct mt_oom_value *outside = value(message, MT_OOM_OUTSIDE);
+    const uint64_t all = held->value + outside->value;
+    char one[MT_UNITS_TEXT], other[MT_UNITS_TEXT], most[MT_UNITS_TEXT];
+
+    if (!limit->is_known || !request->is_known || !held->is_known ||
+        all + request->value + held->error + outside->error + request->error + limit->error <
+            limit->value) {
+        mt_oom_conclude(verdict, MT_OOM_CAUSE_DEVICE_MEMORY, false);
+        mt_buf_add_text(&verdict->headline, "Device memory: the MPS backend refused a request");
+        mt_oom_verdict_unknown(verdict, "why: numbers are not there, or do not reach the limit");
+    } else {
+        mt_oom_conclude(verdict, MT_OOM_CAUSE_OWN_LIMIT, true);
+        mt_buf_printf(&verdict->headline,
+                      "The limit of the MPS backend, %s: %s is allocated, and %s more exceeds it",
+                      mt_format_bytes(most, limit->value), mt_format_bytes(one, all),
+                      mt_format_bytes(other, request->value));
+        mt_oom_verdict_unknown(verdict,
+                               "how much memory the machine has free: it shares its memory");
+    }
+    mt_oom_verdict_record(verdict, message);
 }
 
-static void judge_no_pool(struct mt_oom_verdict *verdict, const struct mt_oom_value *request)
+/* Pool of the BFC allocator: bytes in use, of `limit`, of which `taken` are from the device. */
+struct pool {
+    const struct mt_oom_value *request;
+    uint64_t used, taken, limit, error;
+    bool is_taken_known, is_tensorflow;
+};
+
+static void add_pool_parts(struct mt_oom_verdict *verdict, const struct pool *pool)
 {
+    verdict->whole = "limit of the pool";
+    verdict->whole_bytes = pool->limit;
+    mt_oom_verdict_part(verdict, "in use", pool->used);
+    if (pool->is_taken_known)
+        mt_oom_verdict_part(verdict, "unused in the pool",
+                            mt_sub_or_0_u64(pool->taken, pool->used));
+    mt_oom_verdict_part(verdict,
+                        pool->is_taken_known ? "not taken from the device" : "unused or not taken",
+                        UINT64_MAX);
+}
+
+/* The text has no numbers of the pool, or the pool is not of the device. */
+static void judge_no_pool(struct mt_oom_verdict *verdict, const struct mt_oom_message *message)
+{
+    const struct mt_oom_value *request = value(message, MT_OOM_REQUEST);
     char bytes[MT_UNITS_TEXT];
 
-    mt_oom_conclude(verdict, MT_OOM_CAUSE_DEVICE_MEMORY, false);
-    mt_buf_printf(&verdict->headline, "Device memory: XLA's allocator refused %s",
+    mt_oom_conclude(verdict,
+                    message->is_host_pool ? MT_OOM_CAUSE_HOST_MEMORY : message->wording->cause,
+                    message->is_host_pool);
+    mt_buf_printf(&verdict->headline, "%s: %s's allocator refused %s",
+                  message->is_host_pool                                   ? "Host memory"
+                  : message->wording->cause == MT_OOM_CAUSE_DEVICE_MEMORY ? "Device memory"
+                                                                          : "Host or device memory",
+                  message->software,
                   request->is_known ? mt_format_bytes(bytes, request->value) : "a tensor");
+    if (message->is_host_pool) {
+        mt_oom_verdict_unknown(verdict, "whether a limit (ulimit -v, container, Slurm, the pool's) "
+                                        "or the machine refused it");
+        mt_buf_add_text(&verdict->next, "ulimit -v; free -h");
+        return;
+    }
+    if (message->wording->cause != MT_OOM_CAUSE_DEVICE_MEMORY)
+        mt_oom_verdict_unknown(verdict, "which: the CPU and the card have the same words");
     mt_oom_verdict_unknown(verdict, "why: the lines of bfc_allocator.cc ('Limit:', 'InUse:') are "
                                     "not in the text");
     mt_buf_add_text(&verdict->next, "export TF_CPP_MIN_LOG_LEVEL=0");
 }
 
-static void judge_pool(struct mt_oom_verdict *verdict, const struct mt_oom_message *message)
+/* What to try if the pool is too small: `unknown` is about JAX, whose pool has a default limit. */
+static void add_larger_pool(struct mt_oom_verdict *verdict, const struct pool *pool,
+                            const char *unknown)
 {
-    const struct mt_oom_value *request = value(message, MT_OOM_REQUEST);
-    const struct mt_oom_value *limit = value(message, MT_OOM_LIMIT);
-    const struct mt_oom_value *used = value(message, MT_OOM_ALLOCATED);
-    const struct mt_oom_value *pool = value(message, MT_OOM_POOL);
-    const uint64_t error = request->error + used->error + limit->error + pool->error;
-    uint64_t taken, unused, left;
+    mt_oom_verdict_unknown(verdict, "%s",
+                           pool->is_tensorflow ? "whether the program or the card set the limit"
+                                               : unknown);
+    mt_buf_add_text(&verdict->next,
+                    pool->is_tensorflow
+                        ? "grep -rnE 'per_process_gpu_memory_fraction|memory_limit' ."
+                        : MORE_OF_CARD);
+}
+
+static void judge_pool_numbers(struct mt_oom_verdict *verdict, const struct mt_oom_message *message,
+                               const struct pool *pool)
+{
+    const uint64_t request = pool->request->value, needed = request + pool->error;
+    const uint64_t unused = mt_sub_or_0_u64(pool->taken, pool->used);
+    const char *software = message->software;
     char asked[MT_UNITS_TEXT], one[MT_UNITS_TEXT], other[MT_UNITS_TEXT];
 
-    if (!request->is_known || !limit->is_known || !used->is_known ||
-        used->value > limit->value + error) {
-        judge_no_pool(verdict, request);
-        return;
-    }
-    taken = pool->is_known && pool->value <= limit->value ? pool->value : limit->value;
-    unused = mt_sub_or_0_u64(taken, used->value);
-    left = limit->value - taken;
-    add_pool_parts(verdict, used->value, taken, limit->value);
-    mt_format_bytes(asked, request->value);
-    if (request->value > limit->value + error) {
+    mt_format_bytes(asked, request);
+    if (request > pool->limit + pool->error) {
         mt_oom_conclude(verdict, MT_OOM_CAUSE_OWN_LIMIT, true);
-        mt_buf_printf(&verdict->headline, "One request of %s is larger than XLA's whole pool of %s",
-                      asked, mt_format_bytes(one, limit->value));
-        mt_oom_verdict_unknown(verdict,
-                               "whether it fits the card: JAX takes 75%% of it by default");
-        mt_buf_add_text(&verdict->next, "export XLA_PYTHON_CLIENT_MEM_FRACTION=.95");
-    } else if (unused >= request->value + error) {
+        mt_buf_printf(&verdict->headline, "One request of %s is larger than %s's whole pool of %s",
+                      asked, software, mt_format_bytes(one, pool->limit));
+        add_larger_pool(verdict, pool, "whether it fits the card: JAX takes 75% of it by default");
+    } else if (pool->is_taken_known && unused >= needed) {
         mt_oom_conclude(verdict, MT_OOM_CAUSE_FRAGMENTATION, true);
         mt_buf_printf(&verdict->headline,
-                      "Fragmentation: %s of XLA's pool is unused, but not %s in one piece",
-                      mt_format_bytes(one, unused), asked);
-        mt_buf_add_text(&verdict->next, "export XLA_PYTHON_CLIENT_ALLOCATOR=cuda_async");
-    } else if (left >= request->value + error) {
+                      "Fragmentation: %s of %s's pool is unused, but not %s in one piece",
+                      mt_format_bytes(one, unused), software, asked);
+        mt_buf_add_text(&verdict->next, pool->is_tensorflow
+                                            ? "export TF_GPU_ALLOCATOR=cuda_malloc_async"
+                                            : "export XLA_PYTHON_CLIENT_ALLOCATOR=cuda_async");
+    } else if (pool->is_taken_known && pool->limit - pool->taken >= needed) {
         mt_oom_conclude(verdict, MT_OOM_CAUSE_DEVICE_MEMORY, true);
         mt_buf_printf(&verdict->headline,
-                      "Card full: XLA's pool of %s may grow to %s, but the driver refused %s more",
-                      mt_format_bytes(one, taken), mt_format_bytes(other, limit->value), asked);
+                      "Card full: %s's pool of %s may grow to %s, but the driver refused %s more",
+                      software, mt_format_bytes(one, pool->taken),
+                      mt_format_bytes(other, pool->limit), asked);
         mt_oom_verdict_unknown(verdict, "who holds the rest of the card: often another process");
-        mt_buf_add_text(&verdict->next, SMI);
-    } else {
+        mt_oom_verdict_list(verdict, message);
+    } else if (pool->used + request > pool->limit + pool->error) {
         mt_oom_conclude(verdict, MT_OOM_CAUSE_OWN_LIMIT, true);
-        mt_buf_printf(
-            &verdict->headline, "XLA's pool is full: %s of %s is in use, and %s more does not fit",
-            mt_format_bytes(one, used->value), mt_format_bytes(other, limit->value), asked);
-        mt_oom_verdict_unknown(verdict, "what holds it; JAX takes 75%% of the card by default, so "
-                                        "the card may have more");
-        mt_buf_add_text(&verdict->next, "export XLA_PYTHON_CLIENT_MEM_FRACTION=.95");
+        mt_buf_printf(&verdict->headline,
+                      "%s's pool is full: %s of %s is in use, and %s more does not fit", software,
+                      mt_format_bytes(one, pool->used), mt_format_bytes(other, pool->limit), asked);
+        add_larger_pool(verdict, pool,
+                        "what holds it; JAX takes 75% of the card by default, so "
+                        "the card may have more");
+    } else {
+        mt_oom_conclude(verdict, MT_OOM_CAUSE_DEVICE_MEMORY, false);
+        mt_buf_printf(&verdict->headline,
+                      "Device memory: %s's allocator refused %s below the limit of its pool",
+                      software, asked);
+        mt_oom_verdict_unknown(verdict, "why: no piece of the pool was large enough, or the driver "
+                                        "refused to let the pool grow");
+        mt_oom_verdict_list(verdict, message);
     }
+}
+
+static void judge_pool(struct mt_oom_verdict *verdict, const struct mt_oom_message *message)
+{
+    const struct mt_oom_value *limit = value(message, MT_OOM_LIMIT);
+    const struct mt_oom_value *used = value(message, MT_OOM_ALLOCATED);
+    const struct mt_oom_value *taken = value(message, MT_OOM_POOL);
+    struct pool pool = {.request = value(message, MT_OOM_REQUEST),
+                        .used = used->value,
+                        .limit = limit->value,
+                        .taken = limit->value,
+                        .is_taken_known = taken->is_known && taken->value <= limit->value,
+                        .is_tensorflow = strcmp(message->software, "TensorFlow") == 0};
+
+    pool.error = pool.request->error + used->error + limit->error + taken->error;
+    pool.taken = pool.is_taken_known ? taken->value : limit->value;
+    if (message->is_host_pool || !pool.request->is_known || !limit->is_known || !used->is_known ||
+        used->value > limit->value + pool.error) {
+        judge_no_pool(verdict, message);
+        return;
+    }
+    add_pool_parts(verdict, &pool);
+    judge_pool_numbers(verdict, message, &pool);
 }
 
 static void judge_hbm(struct mt_oom_verdict *verdict, const struct mt_oom_message *message)
@@ -137,7 +224,8 @@ static void judge_no_blocks(struct mt_oom_verdict *verdict, const struct mt_oom_
     const struct mt_oom_value *peak = value(message, MT_OOM_PEAK_ACTIVATIONS);
     const struct mt_oom_value *outside = value(message, MT_OOM_OUTSIDE);
     const struct mt_oom_value *cache = value(message, MT_OOM_KV_CACHE);
-    const uint64_t needed = weights->value + peak->value + outside->value;
+    const uint64_t needed =
+        mt_add_most_u64(mt_add_most_u64(weights->value, peak->value), outside->value);
     uint64_t enough = 0;
     char one[MT_UNITS_TEXT];
 
@@ -253,7 +341,7 @@ static void judge_start(struct mt_oom_verdict *verdict, const struct mt_oom_mess
     mt_oom_conclude(verdict, MT_OOM_CAUSE_OTHER_PROCESS, false);
     mt_buf_add_text(&verdict->headline,
                     "Memory was in use before vLLM began: less is free than its share");
-    mt_buf_add_text(&verdict->next, SMI);
+    mt_oom_verdict_list(verdict, message);
     if (!capacity->is_known || !free_gib->is_known || !capacity->value)
         return;
     verdict->whole = "memory of the card";
@@ -281,6 +369,7 @@ void mt_oom_judge_serving(const struct mt_oom_message *message, struct mt_oom_ve
     case MT_OOM_SEQUENCE: judge_sequence(verdict, message); break;
     case MT_OOM_NEEDED: judge_needed(verdict, message); break;
     case MT_OOM_START: judge_start(verdict, message); break;
+    case MT_OOM_NO_MESSAGE:
     case MT_OOM_FIXED:
     case MT_OOM_PYTORCH:
     case MT_OOM_ASYNC:

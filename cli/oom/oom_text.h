@@ -13,7 +13,7 @@
 #include "buf.h"
 #include "status.h"
 
-enum mt_oom_cause {
+enum mt_oom_text_cause {
     MT_OOM_CAUSE_UNKNOWN,
     MT_OOM_CAUSE_THIS_PROCESS,
     MT_OOM_CAUSE_OUTSIDE_PYTORCH, /* memory of this process that PyTorch did not allocate */
@@ -33,9 +33,12 @@ enum mt_oom_cause {
     MT_OOM_CAUSE_NOT_MEMORY
 };
 
+enum mt_oom_device { MT_OOM_DEVICE_CUDA, MT_OOM_DEVICE_HIP, MT_OOM_DEVICE_XPU, MT_OOM_DEVICE_NPU };
+
 /* How the numbers of a wording are judged. */
 enum mt_oom_form {
-    MT_OOM_FIXED, /* the row has the whole answer */
+    MT_OOM_NO_MESSAGE, /* the text is no error: it is skipped */
+    MT_OOM_FIXED,      /* the row has the whole answer */
     MT_OOM_PYTORCH,
     MT_OOM_ASYNC, /* backend:cudaMallocAsync */
     MT_OOM_MPS,
@@ -49,12 +52,13 @@ enum mt_oom_form {
 
 struct mt_oom_wording {
     const char *anchor; /* in lower case, without white space */
-    const char
-        *also;    /* another text near it; NULL = none, "^" = it begins a line, "^$" = it is one */
+    /* Another text near it, or after it (">"), after it on its line ("|"), or in the traceback
+     * above it ("<"). "^": it is a line, or begins one and this text follows. */
+    const char *also;
     bool is_echo; /* repeats another message, which is preferred */
     enum mt_oom_form form;
     const char *software;
-    enum mt_oom_cause cause; /* of MT_OOM_FIXED, like the members below */
+    enum mt_oom_text_cause cause; /* of MT_OOM_FIXED, like the members below; also of MT_OOM_BFC */
     bool is_proved;
     const char *headline, *unknown, *next;
 };
@@ -73,7 +77,6 @@ enum mt_oom_number {
     MT_OOM_LIMIT,
     MT_OOM_OUTSIDE, /* MPS: other allocations */
     MT_OOM_POOL,    /* taken from the device, of MT_OOM_LIMIT */
-    MT_OOM_LARGEST_FREE,
     MT_OOM_WEIGHTS,
     MT_OOM_PEAK_ACTIVATIONS,
     MT_OOM_KV_CACHE, /* available for it; may be negative (is_negative) */
@@ -102,8 +105,12 @@ enum { MT_OOM_NO_NUMBER = -1, MT_OOM_ERROR_BYTES = 48, MT_OOM_MAX_PROCESSES = 32
 
 struct mt_oom_message {
     const struct mt_oom_wording *wording;
-    uint64_t line;  /* of its beginning, from 1 */
-    uint64_t count; /* messages in the text, without echoes */
+    const char *software;
+    enum mt_oom_device device_kind;
+    bool is_host_pool;  /* MT_OOM_BFC: its memory is of the host */
+    bool is_in_capture; /* the traceback captures a CUDA graph */
+    uint64_t line;      /* of its beginning, from 1 */
+    uint64_t count;     /* messages in the text, without echoes */
     int64_t rank, device;
     struct mt_oom_value numbers[MT_OOM_NUMBERS];
     uint64_t processes[MT_OOM_MAX_PROCESSES]; /* bytes of the processes that it lists */
@@ -113,9 +120,12 @@ struct mt_oom_message {
     struct mt_buf script;                 /* of the traceback above it; empty = none */
 };
 
-/* Reads a file, or standard input ("-"), with or without zstd compression. Keeps only the end of a
- * long text: *lines_cut lines before it are missing. Release the text in either case. */
-enum mt_status mt_oom_read(const char *path, struct mt_buf *text, uint64_t *lines_cut,
+enum { MT_OOM_KEPT_BYTES = 32 * 1024 * 1024 }; /* of a long text */
+
+/* Reads a file, or standard input ("-"), with or without zstd compression. Keeps at least the last
+ * `most` bytes, and less than three times as many: *lines_cut lines before them are missing.
+ * Release the text in either case. */
+enum mt_status mt_oom_read(const char *path, size_t most, struct mt_buf *text, uint64_t *lines_cut,
                            struct mt_error *error) MT_MUST_USE;
 
 /* Returns whether this file is a text with a message that mt_oom_find finds, and no echo only. */
@@ -125,6 +135,29 @@ bool mt_oom_is_in_file(const char *path);
 bool mt_oom_find(const char *text, size_t length, struct mt_oom_message *message);
 void mt_oom_message_release(struct mt_oom_message *message);
 
+/* The text in lower case, without white space, escape sequences and the prefixes of lines. Release
+ * the members with free. */
+struct mt_oom_squeezed {
+    char *bytes;
+    size_t length;
+    uint8_t *line_begins; /* a bit for each byte: it is the first one of its line */
+};
+struct mt_oom_squeezed mt_oom_squeeze(const char *text, size_t length);
+
+struct mt_oom_place {
+    uint64_t line;     /* from 1 */
+    size_t begin, end; /* of the line, in the text */
+};
+/* Returns the line of a position in the squeezed text. Reads the text up to it. */
+struct mt_oom_place mt_oom_find_place(const char *text, size_t length, size_t position);
+
+/* The name of the last Python error below a traceback, unless it came from the error before it. */
+void mt_oom_read_later_error(const char *text, const char *end, char name[MT_OOM_ERROR_BYTES]);
+/* The script of the last traceback: File "train.py", line 3, in <module>. */
+void mt_oom_read_script(const char *text, const char *end, struct mt_buf *script);
+
+#define MT_OOM_SMI "nvidia-smi --query-compute-apps=pid,used_memory,name --format=csv"
+
 enum { MT_OOM_MAX_PARTS = 8, MT_OOM_MAX_UNKNOWN = 4 };
 
 struct mt_oom_part {
@@ -133,7 +166,7 @@ struct mt_oom_part {
 };
 
 struct mt_oom_verdict {
-    enum mt_oom_cause cause;
+    enum mt_oom_text_cause cause;
     bool is_proved;
     struct mt_buf headline, next; /* next: a command */
     const char *whole;            /* what the parts add up to; NULL = nothing */
@@ -146,11 +179,13 @@ struct mt_oom_verdict {
 
 void mt_oom_judge(const struct mt_oom_message *message, struct mt_oom_verdict *verdict);
 void mt_oom_verdict_release(struct mt_oom_verdict *verdict);
-const char *mt_oom_cause_name(enum mt_oom_cause cause); /* "own_limit" */
+const char *mt_oom_cause_name(enum mt_oom_text_cause cause); /* "own_limit" */
 
 /* Parts of mt_oom_judge. */
+void mt_oom_judge_fixed(const struct mt_oom_message *message, struct mt_oom_verdict *verdict);
+void mt_oom_judge_mps(const struct mt_oom_message *message, struct mt_oom_verdict *verdict);
 void mt_oom_judge_serving(const struct mt_oom_message *message, struct mt_oom_verdict *verdict);
-void mt_oom_conclude(struct mt_oom_verdict *verdict, enum mt_oom_cause cause, bool is_proved);
+void mt_oom_conclude(struct mt_oom_verdict *verdict, enum mt_oom_text_cause cause, bool is_proved);
 /* `bytes` is UINT64_MAX for the rest of the whole. */
 void mt_oom_verdict_part(struct mt_oom_verdict *verdict, const char *what, uint64_t bytes);
 /* Sets amounts[i] of each part in units of `unit` bytes, so that they add up to the whole, which it
@@ -159,6 +194,8 @@ uint64_t mt_oom_verdict_parts(const struct mt_oom_verdict *verdict, uint64_t uni
                               uint64_t amounts[MT_OOM_MAX_PARTS]);
 void mt_oom_verdict_unknown(struct mt_oom_verdict *verdict, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+/* The next command lists the processes of the device. */
+void mt_oom_verdict_list(struct mt_oom_verdict *verdict, const struct mt_oom_message *message);
 /* The next command records the program: the script of the traceback, if its name is short. */
 void mt_oom_verdict_record(struct mt_oom_verdict *verdict, const struct mt_oom_message *message);
 

@@ -16,8 +16,6 @@
 #define LARGE_OTHERS MT_GIB
 /* The driver refuses a request that leaves less free: its pages are large, and it keeps some. */
 #define KEPT_FREE  (64 * MT_MIB)
-#define SMI        "nvidia-smi --query-compute-apps=pid,used_memory,name --format=csv"
-#define EXPANDABLE "export PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True"
 #define FIND_LIMIT "grep -rnE '(set_)?per_process_memory_fraction' ."
 
 enum { LEAST_UNUSED = 32 }; /* fragmentation: 1/32 of what is in use */
@@ -32,20 +30,27 @@ static struct bytes get(const struct mt_oom_message *message, enum mt_oom_number
 {
     const struct mt_oom_value *value = &message->numbers[number];
 
-    return (struct bytes){mt_sub_or_0_u64(value->value, value->error), value->value + value->error,
-                          value->value, value->is_known};
+    return (struct bytes){mt_sub_or_0_u64(value->value, value->error),
+                          mt_add_most_u64(value->value, value->error), value->value,
+                          value->is_known};
 }
 
 static struct bytes sum(struct bytes a, struct bytes b)
 {
-    return (struct bytes){a.least + b.least, a.most + b.most, a.value + b.value,
-                          a.is_known || b.is_known};
+    return (struct bytes){mt_add_most_u64(a.least, b.least), mt_add_most_u64(a.most, b.most),
+                          mt_add_most_u64(a.value, b.value), a.is_known || b.is_known};
 }
 
 static struct bytes difference(struct bytes a, struct bytes b)
 {
     return (struct bytes){mt_sub_or_0_u64(a.least, b.most), mt_sub_or_0_u64(a.most, b.least),
                           mt_sub_or_0_u64(a.value, b.value), a.is_known && b.is_known};
+}
+
+/* Returns whether both are at least what the request needs, and what the driver keeps. */
+static bool is_enough_with(struct bytes a, struct bytes b, struct bytes request, uint64_t kept)
+{
+    return mt_add_most_u64(a.least, b.least) >= mt_add_most_u64(request.most, kept);
 }
 
 static bool is_surely_less(struct bytes a, struct bytes b)
@@ -72,7 +77,7 @@ static void find_own(const struct mt_oom_message *message, struct card *card)
     for (size_t i = 0; i < message->process_count; i++) {
         if (card->capacity.is_known && message->processes[i] / 2 > card->capacity.most)
             continue; /* Windows does not know */
-        total += message->processes[i];
+        total = mt_add_most_u64(total, message->processes[i]);
         if (message->processes[i] >= card->reserved.least) {
             own = message->processes[i];
             candidates++;
@@ -85,8 +90,9 @@ static void find_own(const struct mt_oom_message *message, struct card *card)
         total -= own;
     }
     if (card->own.is_known)
-        card->others = (struct bytes){mt_sub_or_0_u64(total, message->processes_error),
-                                      total + message->processes_error, total, true};
+        card->others =
+            (struct bytes){mt_sub_or_0_u64(total, message->processes_error),
+                           mt_add_most_u64(total, message->processes_error), total, true};
 }
 
 static struct card read_card(const struct mt_oom_message *message)
@@ -165,7 +171,7 @@ struct place {
 static bool is_enough(struct bytes unused, const struct card *card, const struct place *place)
 {
     return card->unused.is_known &&
-           unused.least + place->left.least >= card->request.most + place->kept &&
+           is_enough_with(unused, place->left, card->request, place->kept) &&
            unused.value >= place->in_use.value / LEAST_UNUSED;
 }
 
@@ -174,11 +180,13 @@ static void judge_pools(struct mt_oom_verdict *verdict, const struct mt_oom_mess
 {
     char unused[MT_UNITS_TEXT], request[MT_UNITS_TEXT];
 
-    mt_oom_conclude(verdict, MT_OOM_CAUSE_PRIVATE_POOL, true);
+    mt_oom_conclude(verdict, MT_OOM_CAUSE_PRIVATE_POOL, !message->is_in_capture);
     mt_buf_printf(&verdict->headline,
                   "Private pools%s: %s in pools of CUDA graphs or MemPool is unused, but may not "
                   "serve %s",
                   place->words, text(unused, card->pools_unused), text(request, card->request));
+    if (message->is_in_capture)
+        mt_oom_verdict_unknown(verdict, "whether the request was captured: then it may use a pool");
     mt_oom_verdict_unknown(verdict, "which pool ('allocated in private pools' counts free blocks)");
     mt_oom_verdict_record(verdict, message);
 }
@@ -187,6 +195,12 @@ static void judge_pools(struct mt_oom_verdict *verdict, const struct mt_oom_mess
 static bool judge_unused(struct mt_oom_verdict *verdict, const struct mt_oom_message *message,
                          const struct card *card, const struct place *place)
 {
+    static const char *const settings[] = {
+        [MT_OOM_DEVICE_CUDA] = "PYTORCH_CUDA_ALLOC_CONF",
+        [MT_OOM_DEVICE_HIP] = "PYTORCH_HIP_ALLOC_CONF",
+        [MT_OOM_DEVICE_XPU] = "PYTORCH_ALLOC_CONF",
+        [MT_OOM_DEVICE_NPU] = "PYTORCH_NPU_ALLOC_CONF",
+    };
     char unused[MT_UNITS_TEXT], left[MT_UNITS_TEXT], request[MT_UNITS_TEXT];
 
     if (!is_enough(card->unused, card, place)) {
@@ -206,7 +220,8 @@ static bool judge_unused(struct mt_oom_verdict *verdict, const struct mt_oom_mes
                       text(left, place->left), place->left_word, request);
     mt_oom_verdict_unknown(verdict, "whether the pieces lie between blocks in use, or belong to "
                                     "another stream");
-    mt_buf_add_text(&verdict->next, EXPANDABLE);
+    mt_buf_printf(&verdict->next, "export %s=expandable_segments:True",
+                  settings[message->device_kind]);
     return true;
 }
 
@@ -272,11 +287,13 @@ static bool judge_limit(struct mt_oom_verdict *verdict, const struct mt_oom_mess
 }
 
 /* The driver refused the request, and yet more than that was free when the message was written. */
-static bool judge_free(struct mt_oom_verdict *verdict, const struct card *card)
+static bool judge_free(struct mt_oom_verdict *verdict, const struct mt_oom_message *message,
+                       const struct card *card)
 {
     char free_bytes[MT_UNITS_TEXT], request[MT_UNITS_TEXT];
 
-    if (!card->free.is_known || card->free.least < card->request.most + KEPT_FREE)
+    if (!card->free.is_known ||
+        !is_enough_with(card->free, (struct bytes){0}, card->request, KEPT_FREE))
         return false;
     mt_oom_conclude(verdict, MT_OOM_CAUSE_UNKNOWN, false);
     mt_buf_printf(&verdict->headline,
@@ -284,11 +301,11 @@ static bool judge_free(struct mt_oom_verdict *verdict, const struct card *card)
                   text(request, card->request), text(free_bytes, card->free));
     mt_oom_verdict_unknown(verdict, "which: another process freed memory in between, a limit of a "
                                     "virtual GPU or fraction, or address space");
-    mt_buf_add_text(&verdict->next, SMI);
+    mt_oom_verdict_list(verdict, message);
     return true;
 }
 
-/* Most of what this process holds is not PyTorch's, and without it the request fits. */
+/* This process holds more outside PyTorch than others hold, and without it the request fits. */
 static bool judge_outside(struct mt_oom_verdict *verdict, const struct mt_oom_message *message,
                           const struct card *card)
 {
@@ -296,6 +313,8 @@ static bool judge_outside(struct mt_oom_verdict *verdict, const struct mt_oom_me
     char text_of_outside[MT_UNITS_TEXT], capacity[MT_UNITS_TEXT];
 
     if (!outside.is_known || outside.least < LARGE_OUTSIDE || outside.least < card->own.most / 4 ||
+        !card->free.is_known || outside.least <= card->others.most ||
+        !is_enough_with(card->free, outside, card->request, KEPT_FREE) ||
         sum(card->reserved, card->request).most + ORDINARY_OUTSIDE > card->capacity.least)
         return false;
     mt_oom_conclude(verdict, MT_OOM_CAUSE_OUTSIDE_PYTORCH, true);
@@ -325,7 +344,8 @@ static void judge_own(struct mt_oom_verdict *verdict, const struct mt_oom_messag
     mt_oom_verdict_record(verdict, message);
 }
 
-static void judge_others(struct mt_oom_verdict *verdict, const struct card *card)
+static void judge_others(struct mt_oom_verdict *verdict, const struct mt_oom_message *message,
+                         const struct card *card)
 {
     char others[MT_UNITS_TEXT], own[MT_UNITS_TEXT], request[MT_UNITS_TEXT], capacity[MT_UNITS_TEXT];
 
@@ -335,7 +355,7 @@ static void judge_others(struct mt_oom_verdict *verdict, const struct card *card
                   "more fits",
                   text(others, card->others), text(capacity, card->capacity), text(own, card->own),
                   text(request, card->request));
-    mt_buf_add_text(&verdict->next, SMI);
+    mt_oom_verdict_list(verdict, message);
 }
 
 /* What is neither free, nor of this process or of listed ones. */
@@ -366,7 +386,8 @@ static void judge_most(struct mt_oom_verdict *verdict, const struct mt_oom_messa
 }
 
 /* The card is full, and the message does not show whose memory decides. */
-static void judge_full(struct mt_oom_verdict *verdict, const struct card *card, struct bytes own)
+static void judge_full(struct mt_oom_verdict *verdict, const struct mt_oom_message *message,
+                       const struct card *card, struct bytes own)
 {
     const struct bytes rest = rest_of(card, own);
     char held[MT_UNITS_TEXT], others[MT_UNITS_TEXT], free_bytes[MT_UNITS_TEXT],
@@ -382,7 +403,7 @@ static void judge_full(struct mt_oom_verdict *verdict, const struct card *card, 
         mt_oom_verdict_unknown(verdict, "who holds %s of the card: %s", text(others, rest),
                                card->own.is_known ? "no process that the driver lists"
                                                   : "this process outside PyTorch, or another one");
-    mt_buf_add_text(&verdict->next, SMI);
+    mt_oom_verdict_list(verdict, message);
 }
 
 static void judge_card(struct mt_oom_verdict *verdict, const struct mt_oom_message *message,
@@ -401,13 +422,13 @@ static void judge_card(struct mt_oom_verdict *verdict, const struct mt_oom_messa
     if (is_surely_less(card->capacity, sum(own, card->request)))
         judge_own(verdict, message, card);
     else if (card->others.is_known && card->others.least >= LARGE_OTHERS &&
-             sum(card->free, card->others).least >= card->request.most + KEPT_FREE)
-        judge_others(verdict, card);
+             is_enough_with(card->free, card->others, card->request, KEPT_FREE))
+        judge_others(verdict, message, card);
     else if (card->free.is_known &&
              own.least / 9 * 10 >= mt_sub_or_0_u64(card->capacity.most, card->free.least))
         judge_most(verdict, message, card, own);
     else
-        judge_full(verdict, card, own);
+        judge_full(verdict, message, card, own);
 }
 
 /* The message lacks the numbers of the card. */
@@ -436,7 +457,7 @@ static void judge_pytorch(struct mt_oom_verdict *verdict, const struct mt_oom_me
     }
     add_card_parts(verdict, &card);
     if (judge_size(verdict, message, &card) || judge_limit(verdict, message, &card) ||
-        judge_free(verdict, &card) || judge_unused(verdict, message, &card, &place))
+        judge_free(verdict, message, &card) || judge_unused(verdict, message, &card, &place))
         return;
     judge_card(verdict, message, &card);
 }
@@ -461,57 +482,20 @@ static void judge_async(struct mt_oom_verdict *verdict, const struct mt_oom_mess
         mt_oom_verdict_part(verdict, "cache of the driver, context, other processes", UINT64_MAX);
     }
     if (judge_size(verdict, message, &card) || judge_limit(verdict, message, &card) ||
-        judge_free(verdict, &card))
+        judge_free(verdict, message, &card))
         return;
     judge_card(verdict, message, &card);
-}
-
-static void judge_mps(struct mt_oom_verdict *verdict, const struct mt_oom_message *message)
-{
-    const struct bytes limit = get(message, MT_OOM_LIMIT), request = get(message, MT_OOM_REQUEST);
-    const struct bytes held = sum(get(message, MT_OOM_ALLOCATED), get(message, MT_OOM_OUTSIDE));
-    char one[MT_UNITS_TEXT], other[MT_UNITS_TEXT], most[MT_UNITS_TEXT];
-
-    mt_oom_conclude(verdict, MT_OOM_CAUSE_OWN_LIMIT, limit.is_known && request.is_known);
-    mt_buf_printf(&verdict->headline,
-                  "The limit of the MPS backend, %s: %s is allocated, and %s more exceeds it",
-                  text(most, limit), text(one, held), text(other, request));
-    mt_oom_verdict_unknown(verdict, "how much memory the machine has free: it shares its memory");
-    mt_oom_verdict_record(verdict, message);
-}
-
-/* The row has the answer; %s in its headline is the request. */
-static void judge_fixed(struct mt_oom_verdict *verdict, const struct mt_oom_message *message)
-{
-    const struct mt_oom_wording *wording = message->wording;
-    const struct bytes request = get(message, MT_OOM_REQUEST);
-    const char *place = strstr(wording->headline, "%s");
-    char bytes[MT_UNITS_TEXT];
-
-    mt_oom_conclude(verdict, wording->cause, wording->is_proved);
-    if (place) {
-        mt_buf_add(&verdict->headline, wording->headline, (size_t)(place - wording->headline));
-        mt_buf_add_text(&verdict->headline, request.is_known ? text(bytes, request) : "memory");
-        mt_buf_add_text(&verdict->headline, place + 2);
-    } else {
-        mt_buf_add_text(&verdict->headline, wording->headline);
-    }
-    if (wording->unknown)
-        mt_oom_verdict_unknown(verdict, "%s", wording->unknown);
-    if (wording->next[0])
-        mt_buf_add_text(&verdict->next, wording->next);
-    else
-        mt_oom_verdict_record(verdict, message);
 }
 
 void mt_oom_judge(const struct mt_oom_message *message, struct mt_oom_verdict *verdict)
 {
     *verdict = (struct mt_oom_verdict){0};
     switch (message->wording->form) {
-    case MT_OOM_FIXED: judge_fixed(verdict, message); break;
+    case MT_OOM_NO_MESSAGE: break;
+    case MT_OOM_FIXED: mt_oom_judge_fixed(message, verdict); break;
     case MT_OOM_PYTORCH: judge_pytorch(verdict, message); break;
     case MT_OOM_ASYNC: judge_async(verdict, message); break;
-    case MT_OOM_MPS: judge_mps(verdict, message); break;
+    case MT_OOM_MPS: mt_oom_judge_mps(message, verdict); break;
     case MT_OOM_BFC:
     case MT_OOM_HBM:
     case MT_OOM_NO_BLOCKS:

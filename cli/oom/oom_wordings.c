@@ -7,12 +7,15 @@
 
 #include <stddef.h>
 
-#define SMI    "nvidia-smi --query-compute-apps=pid,used_memory,name --format=csv"
+#define SMI    MT_OOM_SMI
 #define KILLS  "dmesg -T | grep -i 'killed process'"
 #define SACCT  "sacct -j JOB --format=JobID,State,ReqMem,MaxRSS"
 #define SHM    "df -h /dev/shm"
 #define RECORD "" /* mt_oom_judge adds the command */
 
+#define OOMKILLED                                                                                  \
+    "Host memory: the container reached its limit, and the kernel killed it",                      \
+        "whether the limit or the whole node was short", "kubectl describe pod POD"
 #define WHO "who holds the card: the text has no numbers"
 
 /* Rows with the same first two bytes are tried in this order. */
@@ -114,26 +117,33 @@ const struct mt_oom_wording mt_oom_wordings[] = {
 
     /* XLA, JAX and TensorFlow */
     {"ranoutofmemoryinmemoryspacehbm", NULL, false, MT_OOM_HBM, "XLA", 0, false, NULL, NULL, NULL},
+    {"ranoutofmemoryinmemoryspacevmem", NULL, false, MT_OOM_FIXED, "XLA", MT_OOM_CAUSE_THIS_PROCESS,
+     true, "The compiled program does not fit the TPU's vector memory (vmem), which is not the HBM",
+     "which operation: the rest of the message names it",
+     "export LIBTPU_INIT_ARGS=--xla_tpu_scoped_vmem_limit_kib=65536"},
+    {"errorallocatingdevicebuffer:attemptingtoallocate", NULL, false, MT_OOM_FIXED, "XLA",
+     MT_OOM_CAUSE_DEVICE_MEMORY, true, "Device memory: the TPU refused %s",
+     "who holds it, and whether what is free is in one piece", "tpu-info"},
     {"outofhostmemorywhiletryingtoallocate", NULL, false, MT_OOM_FIXED, "XLA",
      MT_OOM_CAUSE_HOST_MEMORY, true, "Host memory: XLA's pool of host memory refused %s",
      "whether the limit of 64 GB or the machine was reached",
      "export XLA_PJRT_GPU_HOST_MEMORY_LIMIT_GB=128"},
-    {"ranoutofmemorytryingtoallocate", "callerindicatesthatthisisnotafailure", true, MT_OOM_FIXED,
+    {"ranoutofmemorytryingtoallocate", ">callerindicatesthatthisisnotafailure", true, MT_OOM_FIXED,
      "XLA", MT_OOM_CAUSE_NOT_MEMORY, true,
      "A warning, not a failure: a workspace was refused, and a slower method was used", NULL, SMI},
-    {"ranoutofmemorytryingtoallocate", NULL, false, MT_OOM_BFC, "XLA", 0, false, NULL, NULL, NULL},
-    {"outofmemorywhiletryingtoallocate", "resource", false, MT_OOM_BFC, "XLA", 0, false, NULL, NULL,
-     NULL},
-    {"resource_exhausted:outofmemoryallocating", NULL, false, MT_OOM_BFC, "XLA", 0, false, NULL,
-     NULL, NULL},
-    {"failedtoallocaterequestfor", "deviceordinal", false, MT_OOM_BFC, "XLA", 0, false, NULL, NULL,
-     NULL},
-    {"oomwhenallocatingtensorwithshape", NULL, false, MT_OOM_BFC, "TensorFlow", 0, false, NULL,
-     NULL, NULL},
+    {"ranoutofmemorytryingtoallocate", NULL, false, MT_OOM_BFC, "XLA", MT_OOM_CAUSE_DEVICE_MEMORY,
+     false, NULL, NULL, NULL},
+    {"outofmemorywhiletryingtoallocate", "resource", false, MT_OOM_BFC, "XLA",
+     MT_OOM_CAUSE_DEVICE_MEMORY, false, NULL, NULL, NULL},
+    {"resource_exhausted:outofmemoryallocating", NULL, false, MT_OOM_BFC, "XLA",
+     MT_OOM_CAUSE_UNKNOWN, false, NULL, NULL, NULL},
+    {"failedtoallocaterequestfor", "deviceordinal", false, MT_OOM_BFC, "XLA", MT_OOM_CAUSE_UNKNOWN,
+     false, NULL, NULL, NULL},
+    {"oomwhenallocatingtensorwithshape", NULL, false, MT_OOM_BFC, "TensorFlow",
+     MT_OOM_CAUSE_DEVICE_MEMORY, false, NULL, NULL, NULL},
     {"failedtoallocate", "fromdevice:cuda_error_out_of_memory", false, MT_OOM_FIXED, "XLA",
      MT_OOM_CAUSE_DEVICE_MEMORY, true, "Device memory: the driver refused %s to XLA's pool",
      "who holds the card: often another process that took its pool at the start", SMI},
-
     {"failedtoallocate", "fromdevice:resource_exhausted::cuda_error_out_of_memory", false,
      MT_OOM_FIXED, "XLA", MT_OOM_CAUSE_DEVICE_MEMORY, true,
      "Device memory: the driver refused %s to XLA's pool",
@@ -230,7 +240,7 @@ const struct mt_oom_wording mt_oom_wordings[] = {
      "whether host or device memory was short", SMI},
 
     /* Driver and NVML */
-    {"cudaerror:outofmemory", "pin_memory", false, MT_OOM_FIXED, "CUDA", MT_OOM_CAUSE_HOST_MEMORY,
+    {"cudaerror:outofmemory", "<pin_memory", false, MT_OOM_FIXED, "CUDA", MT_OOM_CAUSE_HOST_MEMORY,
      false, "Pinned host memory, probably: the driver refused it, and the traceback pins memory",
      "whether the card was full instead", "ulimit -l; free -h"},
     {"cudaerror:outofmemory", NULL, false, MT_OOM_FIXED, "CUDA", MT_OOM_CAUSE_UNKNOWN, false,
@@ -274,6 +284,11 @@ const struct mt_oom_wording mt_oom_wordings[] = {
     {"outofmemory:killedprocess", NULL, false, MT_OOM_FIXED, "Linux", MT_OOM_CAUSE_HOST_MEMORY,
      true, "Host memory: the machine ran out, and the kernel killed a process that held %s", NULL,
      KILLS},
+    {"outofmemory:killprocess", NULL, false, MT_OOM_FIXED, "Linux", MT_OOM_CAUSE_HOST_MEMORY, true,
+     "Host memory: the machine ran out, and the kernel killed a process that held %s", NULL, KILLS},
+    {"killedprocess", ">anon-rss:", true, MT_OOM_FIXED, "Linux", MT_OOM_CAUSE_HOST_MEMORY, true,
+     "Host memory: the kernel killed a process that held %s",
+     "whether the machine or a limit was reached", KILLS},
     {"memorycgroupoutofmemory:kill", NULL, false, MT_OOM_FIXED, "Linux", MT_OOM_CAUSE_HOST_MEMORY,
      true,
      "Host memory: the limit of the container or job was reached, and the kernel killed a process",
@@ -285,9 +300,8 @@ const struct mt_oom_wording mt_oom_wordings[] = {
     {"invokedoom-killer", NULL, true, MT_OOM_FIXED, "Linux", MT_OOM_CAUSE_HOST_MEMORY, true,
      "Host memory: the kernel's OOM killer ran", "whether the machine or a limit was reached",
      KILLS},
-    {"oom_killevent", "oomkilled", false, MT_OOM_FIXED, "Slurm", MT_OOM_CAUSE_HOST_MEMORY, true,
-     "Host memory: the job reached its limit (--mem), and the kernel killed a process of it",
-     "which process: a helper may have died, and the step gone on", SACCT},
+    {"detected0oom_kill", NULL, false, MT_OOM_NO_MESSAGE, NULL, 0, false, NULL, NULL, NULL},
+    {"detected0oom-kill", NULL, false, MT_OOM_NO_MESSAGE, NULL, 0, false, NULL, NULL, NULL},
     {"oom_killevent", NULL, false, MT_OOM_FIXED, "Slurm", MT_OOM_CAUSE_HOST_MEMORY, true,
      "Host memory: the job reached its limit (--mem), and the kernel killed a process of it",
      "which process: a helper may have died, and the step gone on", SACCT},
@@ -301,11 +315,18 @@ const struct mt_oom_wording mt_oom_wordings[] = {
      "whether it was killed for that: the page cache counts too", SACCT},
     {"exceededjobmemorylimit", NULL, false, MT_OOM_FIXED, "Slurm", MT_OOM_CAUSE_HOST_MEMORY, true,
      "Host memory: the job exceeded its limit (--mem)", NULL, SACCT},
-    {"srun:error:", ":outofmemory", true, MT_OOM_FIXED, "Slurm", MT_OOM_CAUSE_HOST_MEMORY, true,
+    {"srun:error:", "|:outofmemory", true, MT_OOM_FIXED, "Slurm", MT_OOM_CAUSE_HOST_MEMORY, true,
      "Host memory: the job reached its limit (--mem)", NULL, SACCT},
-    {"oomkilled", NULL, false, MT_OOM_FIXED, "the container", MT_OOM_CAUSE_HOST_MEMORY, true,
-     "Host memory: the container reached its limit, and the kernel killed it",
-     "whether the limit or the whole node was short", "kubectl describe pod POD"},
+    {"reason:oomkilled", NULL, false, MT_OOM_FIXED, "the container", MT_OOM_CAUSE_HOST_MEMORY, true,
+     OOMKILLED},
+    {"reason\":\"oomkilled\"", NULL, false, MT_OOM_FIXED, "the container", MT_OOM_CAUSE_HOST_MEMORY,
+     true, OOMKILLED},
+    {"oomkilled\":true", NULL, false, MT_OOM_FIXED, "the container", MT_OOM_CAUSE_HOST_MEMORY, true,
+     OOMKILLED},
+    {"oomkilled:true", NULL, false, MT_OOM_FIXED, "the container", MT_OOM_CAUSE_HOST_MEMORY, true,
+     OOMKILLED},
+    {"oomkilled(exitcode137)", NULL, false, MT_OOM_FIXED, "the container", MT_OOM_CAUSE_HOST_MEMORY,
+     true, OOMKILLED},
     {"nodewaslowonresource:memory", NULL, false, MT_OOM_FIXED, "Kubernetes",
      MT_OOM_CAUSE_HOST_MEMORY, true,
      "Host memory: the node was short, and Kubernetes evicted the pod", NULL,
@@ -342,7 +363,7 @@ const struct mt_oom_wording mt_oom_wordings[] = {
     {"std::bad_alloc", NULL, false, MT_OOM_FIXED, "C++", MT_OOM_CAUSE_UNKNOWN, false,
      "A C++ library got no memory", "whether host or device memory was short",
      "free -h; nvidia-smi"},
-    {"memoryerror", "^", false, MT_OOM_FIXED, "Python", MT_OOM_CAUSE_HOST_MEMORY, true,
+    {"memoryerror", "^:", false, MT_OOM_FIXED, "Python", MT_OOM_CAUSE_HOST_MEMORY, true,
      "Host memory: the system refused memory to Python",
      "whether a limit (ulimit -v, container, Slurm) or the machine refused it",
      "ulimit -v; free -h"},
@@ -351,6 +372,9 @@ const struct mt_oom_wording mt_oom_wordings[] = {
      "whether memory, the number of mappings or the address space was short",
      "ulimit -v; sysctl vm.max_map_count; free -h"},
     {"exitcode:-9", NULL, true, MT_OOM_FIXED, "the launcher", MT_OOM_CAUSE_KILLED, false,
+     "Something killed the process with SIGKILL",
+     "who: the OOM killer of the host is common; launchers and users also do it", KILLS},
+    {"exitswithreturncode=-9", NULL, true, MT_OOM_FIXED, "DeepSpeed", MT_OOM_CAUSE_KILLED, false,
      "Something killed the process with SIGKILL",
      "who: the OOM killer of the host is common; launchers and users also do it", KILLS},
     {"exitcode:137", NULL, true, MT_OOM_FIXED, "the container", MT_OOM_CAUSE_KILLED, false,
@@ -362,7 +386,7 @@ const struct mt_oom_wording mt_oom_wordings[] = {
     {"exitstatus137", NULL, true, MT_OOM_FIXED, "the shell", MT_OOM_CAUSE_KILLED, false,
      "Something killed the process with SIGKILL (137 = 128 + 9)",
      "who: the OOM killer of the host is common; docker stop and users also do it", KILLS},
-    {"killed", "^$", true, MT_OOM_FIXED, "the shell", MT_OOM_CAUSE_KILLED, false,
+    {"killed", "^", true, MT_OOM_FIXED, "the shell", MT_OOM_CAUSE_KILLED, false,
      "Something killed the process with SIGKILL",
      "who: the OOM killer of the host is common; launchers and users also do it", KILLS},
     {"signals.sigkill:9", NULL, true, MT_OOM_FIXED, "Python", MT_OOM_CAUSE_KILLED, false,
@@ -434,12 +458,11 @@ const struct mt_oom_field mt_oom_fields[] = {
     {BFC, MT_OOM_REQUEST, "failedtoallocaterequestfor", ""},
     {BFC, MT_OOM_LIMIT, "memory_limit_:", ""},
     {BFC, MT_OOM_LIMIT, "poollimit", ""},
-    {BFC, MT_OOM_LIMIT, "limit:", ""},
+    {BFC, MT_OOM_LIMIT, "limit:", "inuse:"},
     {BFC, MT_OOM_POOL, "total_region_allocated_bytes_:", ""},
     {BFC, MT_OOM_POOL, "totalsizeinpool:", ""},
     {BFC, MT_OOM_POOL, "poolsize", ""},
     {BFC, MT_OOM_ALLOCATED, "sumtotalofin-usechunks:", ""},
-    {BFC, MT_OOM_LARGEST_FREE, "largestfreeblock:", ""},
 
     {MT_OOM_HBM, MT_OOM_REQUEST, "hbm.used", "of"},
     {MT_OOM_HBM, MT_OOM_CAPACITY, "", "hbm.exceeded"},
@@ -472,6 +495,7 @@ const struct mt_oom_field mt_oom_fields[] = {
     {MT_OOM_START, MT_OOM_UTILIZATION, "gpumemoryutilization(", ","},
 
     {MT_OOM_FIXED, MT_OOM_REQUEST, "youtriedtoallocate", ""},
+    {MT_OOM_FIXED, MT_OOM_REQUEST, "attemptingtoallocate", ""},
     {MT_OOM_FIXED, MT_OOM_REQUEST, "memoryerror:unabletoallocate", ""},
     {MT_OOM_FIXED, MT_OOM_REQUEST, "outofhostmemorywhiletryingtoallocate", ""},
     {MT_OOM_FIXED, MT_OOM_REQUEST, "failedtocudacallocasync", ""},

@@ -75,15 +75,26 @@ def check(program, case, variant):
         yield from check_text(run(program, text).stdout.decode(), words)
 
 
+def check_hostile(program):
+    """An escape sequence that a line ends, and a text of 48 MiB without a character."""
+    for text, line, options in ((b"\033[\n\033[\nMemoryError\n", 3, ()),
+                                (b"\n" * (48 << 20) + b"MemoryError\n", (48 << 20) + 1, ("--max-memory", "200M"))):
+        done = subprocess.run([program, "oom", "--json", *options], input=text, capture_output=True, timeout=60)
+        found = json.loads(done.stdout)["line"] if done.returncode == 0 else done.stderr.decode()
+        if found != line:
+            yield f"hostile: {found}, not line {line}"
+
+
 def main(program):
     cases = list(read_cases())
     jobs = [(case, variant) for case in cases for variant in VARIANTS]
     with ThreadPoolExecutor(4) as pool:
         results = pool.map(lambda job: list(check(program, *job)), jobs)
     failures = [f"{case[0]} ({variant}): {line}" for (case, variant), lines in zip(jobs, results) for line in lines]
+    failures += check_hostile(program)
     print("\n".join(failures))
     print(f"{len(cases)} cases, {len(jobs)} texts, {len(failures)} failures")
-    return 1 if failures or len(cases) < 60 else 0
+    return 1 if failures or len(cases) < 190 else 0
 
 
 if __name__ == "__main__":
