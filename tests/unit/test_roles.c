@@ -501,9 +501,47 @@ static void no_call_before_backward(void **state)
     end(&p);
 }
 
+/* A step calls the model and torch.autograd.grad(create_graph=True) several times, then backward.
+ * What the first ones keep for the last one are no gradients, unless it has a parameter's size. */
+static void graphs_of_gradients(void **state)
+{
+    struct program p;
+    uint64_t parameter, kept[4];
+
+    (void)state;
+    begin(&p);
+    parameter = born_by(&p, MT_NO_ID, 1024);
+    for (int step = 0; step < 2; step++) {
+        enter(&p, step ? "step#1" : "step#0");
+        for (int i = 0; i < 2; i++) {
+            enter(&p, "forward");
+            freed(&p, born(&p));
+            leave(&p, "forward");
+            enter(&p, "backward");
+            kept[2 * i] = born_by(&p, MT_NO_ID, 8192);
+            kept[2 * i + 1] = born_by(&p, MT_NO_ID, 1024);
+            leave(&p, "backward");
+        }
+        enter(&p, "loss");
+        freed(&p, born(&p));
+        leave(&p, "loss");
+        enter(&p, "backward");
+        for (int i = 0; i < 4; i++)
+            freed(&p, kept[i]);
+        leave(&p, "backward");
+        leave(&p, step ? "step#1" : "step#0");
+    }
+    finish(&p);
+    assert_int_equal(role(&p, parameter), MT_ROLE_PARAMETERS);
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(role(&p, kept[i]), i % 2 ? MT_ROLE_GRADIENTS : MT_ROLE_ACTIVATIONS);
+    end(&p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(graphs_of_gradients),
         cmocka_unit_test(no_call_before_backward),
         cmocka_unit_test(a_loss_between_the_parts),
         cmocka_unit_test(no_model),

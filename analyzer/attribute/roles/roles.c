@@ -303,6 +303,8 @@ static uint8_t code_of_backward(const struct mt_moment *birth, const struct mt_m
 {
     if (fate == MT_FATE_FREED && end->kind == MT_PHASE_ZERO_GRAD)
         return MT_ROLE_GRADIENTS;
+    if (fate == MT_FATE_FREED && end->kind == MT_PHASE_BACKWARD && end->cycle == birth->cycle)
+        return MT_ROLE_CODE_TWO_BACKWARDS;
     if (fate == MT_FATE_NEVER || end->cycle >= birth->cycle + 2)
         return MT_ROLE_CODE_KEPT_BACKWARD;
     return MT_ROLE_GRADIENTS;
@@ -471,6 +473,30 @@ static bool has_size(const struct mt_map *sizes, uint32_t units)
         if (mt_map_get(sizes, i) != MT_MAP_NONE)
             return true;
     return false;
+}
+
+/* Whether a block with that code may be a parameter, or has the size of one. */
+static bool shows_parameter_size(uint8_t code)
+{
+    return (code >= MT_ROLE_CODE_SETUP_FREED_1 && code <= MT_ROLE_CODE_SETUP_ALONE) ||
+           code == MT_ROLE_CODE_INITIAL_KEPT || code == MT_ROLE_CODE_INITIAL_FREED ||
+           mt_role_code_without_calls(code) == MT_ROLE_OPTIMIZER_STATE ||
+           mt_role_code_is_recorded(code);
+}
+
+/* Settles blocks that one backward made and a later one freed: the graph of a gradient has such
+ * blocks (create_graph=True). A gradient has the size of its parameter. */
+static void settle_graphs_of_backward(uint8_t *codes, const uint32_t *units, uint64_t count)
+{
+    struct mt_map sizes = {0};
+
+    for (uint64_t i = 0; i < count; i++)
+        if (shows_parameter_size(codes[i]))
+            mt_map_put(&sizes, size_class(units[i]), 1);
+    for (uint64_t i = 0; i < count; i++)
+        if (codes[i] == MT_ROLE_CODE_TWO_BACKWARDS)
+            codes[i] = has_size(&sizes, units[i]) ? MT_ROLE_GRADIENTS : MT_ROLE_ACTIVATIONS;
+    mt_map_release(&sizes);
 }
 
 /* Returns how many blocks of setup with that many units are parameters according to stacks. */
@@ -650,6 +676,7 @@ void mt_role_clock_finish(struct mt_role_clock *clock, uint8_t *codes, const uin
             mt_is_workspace((uint64_t)units[i] * 512))
             clock->early_workspaces++;
     }
+    settle_graphs_of_backward(codes, units, count);
     for (size_t i = 0; clock->kept_workspaces && i < MT_ARRAY_LEN(mt_workspace_bytes); i++)
         find_large_gradients(clock, codes, units, count, (uint32_t)(mt_workspace_bytes[i] / 512));
     if (clock->saw_backward)

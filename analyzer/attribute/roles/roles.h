@@ -35,7 +35,8 @@ enum mt_role_code {
     MT_ROLE_CODE_KEPT_BACKWARD,    /* backward; never freed, or alive for two or more cycles */
     MT_ROLE_CODE_INITIAL_KEPT,     /* alive when the trace began, never freed */
     MT_ROLE_CODE_INITIAL_FREED,
-    MT_ROLE_CODE_REPLACED, /* a key-value cache that a longer one replaced (cache_chains.h) */
+    MT_ROLE_CODE_TWO_BACKWARDS, /* made by backward, freed by a later one of the same cycle */
+    MT_ROLE_CODE_REPLACED,      /* a key-value cache that a longer one replaced (cache_chains.h) */
     MT_ROLE_CODE_OVER_CALLS =
         32, /* plus a role: alive over repeated calls of the model; without backward that is a
                cache, if there are at least two of the size in its cycle */
