@@ -468,6 +468,52 @@ static void flat_gradients(void **state)
     }
 }
 
+enum { HOOKED = 16 };
+
+/* Hooks of backward that replace blocks of setup, as an optimizer with state of 8 bits does. In run
+ * 1 no constructor made these blocks, and in run 2 there are fewer. */
+static void state_in_hooks(void **state)
+{
+    (void)state;
+    for (int run = 0; run < 3; run++) {
+        struct program p;
+        struct loop loop;
+        const int count = run == 2 ? 15 : HOOKED;
+        uint64_t old[HOOKED], heirs[HOOKED] = {0};
+        uint32_t made, hook;
+
+        begin_loop(&loop, &p);
+        made = at_line(&p, MT_NO_ID, run == 1 ? "batches" : "__init__", "/home/me/adam8.py", 5);
+        hook = at_line(&p, at_line(&p, MT_NO_ID, "<lambda>", "/home/me/train.py", 3), "step",
+                       "/home/me/adam8.py", 20);
+        make_set(&p, model_stack(&p));
+        for (int i = 0; i < count; i++)
+            old[i] = born_by(&p, made, 1536);
+        for (int turn = 0; turn < 2; turn++) {
+            struct set gradients = {{0}};
+
+            enter(&p, turn ? "step#1" : "step#0");
+            call_and_backward(&loop, &gradients);
+            enter(&p, "backward");
+            for (int i = 0; i < count; i++) {
+                uint64_t next = born_by(&p, hook, 1536);
+
+                freed(&p, turn ? heirs[i] : old[i]);
+                heirs[i] = next;
+            }
+            leave(&p, "backward");
+            enter(&p, "optimizer");
+            free_set(&p, &gradients);
+            leave(&p, "optimizer");
+            leave(&p, turn ? "step#1" : "step#0");
+        }
+        finish(&p);
+        assert_int_equal(role(&p, old[1]), run ? MT_ROLE_INPUTS : MT_ROLE_OPTIMIZER_STATE);
+        assert_int_equal(role(&p, heirs[1]), run ? MT_ROLE_GRADIENTS : MT_ROLE_OPTIMIZER_STATE);
+        end(&p);
+    }
+}
+
 /* torch's Adagrad makes its state in its constructor. */
 static void state_of_a_constructor_of_torch(void **state)
 {
@@ -488,6 +534,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(state_of_a_constructor),
+        cmocka_unit_test(state_in_hooks),
         cmocka_unit_test(blocks_of_a_constructor),
         cmocka_unit_test(parameters_of_a_constructor),
         cmocka_unit_test(replaced_parameters),

@@ -20,6 +20,7 @@
 /* Fewer blocks may have the sizes of parameters by chance, and so may blocks with a smaller share
  * of the gradients' bytes. */
 #define MIN_BLOCKS        3
+#define MIN_HOOKED_BLOCKS 16
 #define MIN_SHARE_PERCENT 10
 
 /* The sizes of other blocks may be equal by chance. */
@@ -88,8 +89,9 @@ void mt_parameter_sets_end(struct mt_parameter_sets *sets, const struct mt_set_b
     block->has_ended = true;
     block->is_short = end->is_short;
     block->outlives_call = end->calls > block->calls;
-    if (newest->place < MT_SET_PAUSE || end->is_short || newest->units != block->units ||
-        block->place == MT_SET_BACKWARD || newest->allocation >= BLOCKS_MAX)
+    if (newest->place < (block->place == MT_SET_SETUP ? MT_SET_BACKWARD : MT_SET_PAUSE) ||
+        end->is_short || newest->units != block->units || block->place == MT_SET_BACKWARD ||
+        newest->allocation >= BLOCKS_MAX)
         return;
     mt_grow_to(&sets->heirs, &sets->heir_capacity, sets->heir_count + 1, sizeof *sets->heirs);
     sets->heirs[sets->heir_count++] =
@@ -561,7 +563,8 @@ static void judge_heirs(struct search *search, void (*replaced)(void *, uint64_t
 
     for (size_t i = 0; i < sets->heir_count; i++) {
         const struct mt_set_block *old = first_of(search, &sets->heirs[i], &by);
-        enum mt_role role = old ? role_of_old(search, old, by) : MT_ROLE_OTHER;
+        enum mt_role role =
+            old && by->place != MT_SET_BACKWARD ? role_of_old(search, old, by) : MT_ROLE_OTHER;
         struct heir_vote *vote;
 
         if (role == MT_ROLE_OTHER)
@@ -591,6 +594,55 @@ static void judge_heirs(struct search *search, void (*replaced)(void *, uint64_t
             replaced(context, old->allocation);
     }
     mt_map_release(&index);
+}
+
+/* Whether a class makes the old block in its constructor, and the new one in a hook of backward. */
+static bool is_replaced_by_hook(const struct search *search, const struct mt_set_block *old,
+                                const struct mt_set_block *by)
+{
+    uint32_t stack = by->stack;
+
+    if (by->place != MT_SET_BACKWARD || old->place != MT_SET_SETUP ||
+        old->stack >= search->kinds->stack_count ||
+        mt_stack_kind(search->kinds, old->stack) != MT_PHASE_UNKNOWN)
+        return false;
+    for (; stack < search->kinds->stack_count; stack = search->symbols->stacks[stack].parent) {
+        const struct mt_frame *frame = frame_of(search, stack);
+        const struct update update = {frame->function, frame->file, .line = frame->line};
+
+        if (constructs(search, frame_of(search, old->stack), &update))
+            return true;
+    }
+    return false;
+}
+
+/* Rule 6. */
+static void judge_hooks(struct search *search)
+{
+    const struct mt_parameter_sets *sets = search->sets;
+    uint64_t *units = mt_memory_zeroed(search->kinds->stack_count, sizeof *units);
+    const struct mt_set_block *old, *by;
+
+    for (size_t i = 0; i < sets->heir_count; i++)
+        if ((old = first_of(search, &sets->heirs[i], &by)) && is_replaced_by_hook(search, old, by))
+            units[old->stack] += old->units;
+    for (size_t i = 0, next; i < search->sorted_count; i = next) {
+        const uint32_t stack = search->sorted[i]->stack;
+        uint64_t whole = 0;
+
+        next = end_of_turn(search, i);
+        for (size_t j = i; j < next; j++)
+            whole += search->sorted[j]->units;
+        if (search->sorted[i]->place == MT_SET_SETUP && next - i >= MIN_HOOKED_BLOCKS &&
+            is_most(units[stack], whole))
+            settle(search, stack, MT_ROLE_OPTIMIZER_STATE);
+    }
+    for (size_t i = 0; i < sets->heir_count; i++)
+        if ((old = first_of(search, &sets->heirs[i], &by)) &&
+            is_replaced_by_hook(search, old, by) &&
+            sets->roles[old->stack] == 1 + MT_ROLE_OPTIMIZER_STATE && !sets->roles[by->stack])
+            settle(search, by->stack, MT_ROLE_OPTIMIZER_STATE);
+    free(units);
 }
 
 /* Whether the optimizer works before the next call of the model. */
@@ -710,6 +762,7 @@ void mt_parameter_sets_infer(struct mt_parameter_sets *sets, const struct mt_sym
     find_updates(&search);
     if (search.gradient_units) {
         judge_setup(&search);
+        judge_hooks(&search);
         judge_heirs(&search, replaced, context);
         judge_pauses(&search);
     }

@@ -21,6 +21,8 @@
  *    backward in one turn only, and keeps it, it is state.
  * 5. If backward leaves no gradients, nothing makes buckets, and the optimizer keeps state, then
  *    the only set of setup that comes after blocks of its sizes has the gradients.
+ * 6. At least 16 blocks of setup are state, whatever their sizes, if one constructor makes them and
+ *    a later function of its file takes their places in backward: an optimizer in hooks.
  *
  * Costs 32 bytes for each of the first million allocations outside of a model's calls. */
 #ifndef MT_ANALYZER_PARAMETER_SETS_H
@@ -56,7 +58,7 @@ struct mt_set_block {
 
 /* `stack` made a block in place of an older one. */
 struct mt_set_heir {
-    uint64_t old, heir; /* allocations */
+    uint64_t old, heir; /* allocations; in backward only heirs of setup */
     uint32_t stack;
 };
 

@@ -102,6 +102,8 @@ static bool may_be_in_set(uint8_t code)
     case MT_ROLE_CODE_SETUP_ALONE:
     case MT_ROLE_OPTIMIZER_STATE:
     case MT_ROLE_INPUTS:
+    case MT_ROLE_GRADIENTS:
+    case MT_ROLE_CODE_KEPT_BACKWARD:
     case MT_ROLE_OTHER: return true;
     default: return false;
     }
