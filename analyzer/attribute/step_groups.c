@@ -133,11 +133,10 @@ static bool updates_show(const struct mt_step_groups *groups)
     return any && last * 2 >= turns;
 }
 
-#define MAX_CALLS_AGAIN 64 /* more pairs of lines: the program has no such loops */
+/* Pairs of lines, and loops that are compared: if there are more, they are of one loop. */
+#define MAX_COMPARED 64
 
-/* Whether a loop turns around both lines. */
-static bool is_enclosed(const struct mt_work_intervals *intervals,
-                        const struct mt_line_parting *parting)
+static bool has_turn_around(const struct mt_work_intervals *intervals, uint32_t from, uint32_t to)
 {
     struct mt_map seen = {0};
     bool found = false;
@@ -150,32 +149,47 @@ static bool is_enclosed(const struct mt_work_intervals *intervals,
             mt_map_get(&seen, key) != MT_MAP_NONE)
             continue;
         mt_map_put(&seen, key, 1);
-        found = mt_line_is_in_loop(&intervals->places, parting->from, turn->at, turn->from) &&
-                mt_line_is_in_loop(&intervals->places, parting->to, turn->at, turn->from);
+        found = mt_line_is_in_loop(&intervals->places, from, turn->at, turn->from) &&
+                mt_line_is_in_loop(&intervals->places, to, turn->at, turn->from);
     }
     mt_map_release(&seen);
     return found;
 }
 
+/* Whether a loop turns around both lines. */
+static bool is_enclosed(struct mt_step_groups *groups, uint32_t from, uint32_t to)
+{
+    uint64_t key = (uint64_t)from << 32 | to;
+    uint32_t enclosed = mt_map_get(&groups->enclosed, key);
+
+    if (enclosed == MT_MAP_NONE) {
+        enclosed =
+            groups->enclosed.count >= MAX_COMPARED || has_turn_around(groups->intervals, from, to);
+        mt_map_put(&groups->enclosed, key, enclosed);
+    }
+    return enclosed;
+}
+
+/* Whether each of two lines of one function, or of its callees, is in a loop, and none has both. */
+static bool are_of_two_loops(struct mt_step_groups *groups, uint32_t first, uint32_t second)
+{
+    struct mt_line_parting parting;
+
+    return mt_line_move_between(&groups->intervals->places, first, second, &parting) ==
+               MT_LINE_ON &&
+           !is_enclosed(groups, first, second) && is_enclosed(groups, first, first) &&
+           is_enclosed(groups, second, second);
+}
+
 /* A function that does a whole step is called at two lines: by two loops, or twice in one. Only in
  * the first case does a turn begin. */
-static void find_calls_again(struct mt_work_intervals *intervals)
+static void find_calls_again(struct mt_step_groups *groups, struct mt_work_intervals *intervals)
 {
-    struct mt_map known = {0}; /* pairs of lines: whether a loop encloses them */
-
     for (size_t i = 0; i < intervals->count; i++) {
         struct mt_work_interval *interval = &intervals->list[i];
-        uint64_t key = (uint64_t)interval->parting.from << 32 | interval->parting.to;
-        uint32_t enclosed;
 
-        if (!interval->again)
-            continue;
-        enclosed = mt_map_get(&known, key);
-        if (enclosed == MT_MAP_NONE) {
-            enclosed = known.count >= MAX_CALLS_AGAIN || is_enclosed(intervals, &interval->parting);
-            mt_map_put(&known, key, enclosed);
-        }
-        interval->again = !enclosed;
+        interval->again =
+            interval->again && !is_enclosed(groups, interval->parting.from, interval->parting.to);
     }
     for (size_t i = 0; i < intervals->count; i++) {
         struct mt_work_interval *interval = &intervals->list[i];
@@ -185,7 +199,7 @@ static void find_calls_again(struct mt_work_intervals *intervals)
             interval->turn = mt_loop_places_at(&intervals->places, interval->place);
         }
     }
-    mt_map_release(&known);
+    mt_map_release(&groups->enclosed); /* there are more turns now */
 }
 
 static void start_training(struct mt_step_groups *groups)
@@ -203,6 +217,30 @@ static void start_training(struct mt_step_groups *groups)
             turn = (struct turn){false, false};
         }
         follow(&turn, interval->kind, groups->has_backward);
+    }
+}
+
+/* Control enters a second loop of training at a later line, so nothing turns there. */
+static void start_other_loops(struct mt_step_groups *groups)
+{
+    const struct mt_work_intervals *intervals = groups->intervals;
+    uint32_t trained = MT_NO_ID;
+    size_t end = 0; /* of the training so far in this turn */
+
+    for (size_t i = 0; i < intervals->count; i++) {
+        const struct mt_work_interval *interval = &intervals->list[i];
+        bool is_backward = interval->kind == MT_PHASE_BACKWARD;
+
+        if (groups->starts[i])
+            trained = MT_NO_ID;
+        if (is_backward && interval->place != MT_NO_ID) {
+            if (trained != MT_NO_ID && are_of_two_loops(groups, trained, interval->place))
+                groups->starts[end] = true;
+            trained = interval->place;
+        }
+        if (is_backward || interval->kind == MT_PHASE_OPTIMIZER ||
+            interval->kind == MT_PHASE_ZERO_GRAD)
+            end = i + 1;
     }
 }
 
@@ -317,16 +355,38 @@ static bool is_step(const struct mt_step_groups *groups, struct mt_group group, 
     return !needs_part && group.first < group.end;
 }
 
-/* The loop of the first part with a place, backward if there is one: the function and from where it
- * was called. */
+/* Returns the loop with that line, which is added if it is new: the function, from where it was
+ * called, and for lines of backward, which of its loops. */
+static uint32_t loop_at(struct mt_step_groups *groups, uint32_t place, bool trains)
+{
+    const struct mt_loop_places *places = &groups->intervals->places;
+    uint64_t body = mt_line_body(places, place);
+    uint32_t loop = 0;
+
+    for (uint32_t i = 0; i < groups->loops.count && i < MAX_COMPARED && !loop; i++) {
+        const struct mt_step_loop *known = &groups->loops.list[i];
+
+        if (mt_line_body(places, known->at) == body &&
+            !(trains && known->trains && are_of_two_loops(groups, known->at, place)))
+            loop = i + 1;
+    }
+    if (!loop)
+        loop = mt_step_loops_add(&groups->loops, place);
+    if (trains && !groups->loops.list[loop - 1].trains)
+        groups->loops.list[loop - 1].at = place;
+    groups->loops.list[loop - 1].trains |= trains;
+    return loop;
+}
+
+/* The loop of the first part with a place, backward if there is one. */
 static uint32_t loop_of_training(struct mt_step_groups *groups, struct mt_map *known,
                                  struct mt_group group)
 {
     const struct mt_work_intervals *intervals = groups->intervals;
     uint32_t place = MT_NO_ID, loop;
-    uint64_t body;
+    bool trains = false;
 
-    for (size_t i = group.first; i < group.end; i++) {
+    for (size_t i = group.first; i < group.end && !trains; i++) {
         const struct mt_work_interval *interval = &intervals->list[i];
         bool is_backward = interval->kind == MT_PHASE_BACKWARD;
 
@@ -334,17 +394,15 @@ static uint32_t loop_of_training(struct mt_step_groups *groups, struct mt_map *k
             !(is_backward || (place == MT_NO_ID && is_forward(interval))))
             continue;
         place = interval->place;
-        if (is_backward)
-            break;
+        trains = is_backward;
     }
     if (place == MT_NO_ID || intervals->named_turns)
         return 0;
-    body = mt_line_body(&intervals->places, place);
-    loop = mt_map_get(known, body);
-    if (loop != MT_MAP_NONE)
-        return loop;
-    loop = mt_step_loops_add(&groups->loops, place);
-    mt_map_put(known, body, loop);
+    loop = mt_map_get(known, place);
+    if (loop == MT_MAP_NONE) {
+        loop = loop_at(groups, place, trains);
+        mt_map_put(known, place, loop);
+    }
     return loop;
 }
 
@@ -581,8 +639,9 @@ void mt_step_groups_make(struct mt_step_groups *groups, struct mt_work_intervals
         groups->starts[i] = intervals->list[i].turns;
     if (!intervals->named_turns && !intervals->user_steps) {
         if (intervals->is_training) {
-            find_calls_again(intervals);
+            find_calls_again(groups, intervals);
             start_training(groups);
+            start_other_loops(groups);
         } else {
             start_calls(groups);
         }
@@ -608,6 +667,7 @@ void mt_step_groups_release(struct mt_step_groups *groups)
     free(groups->clears);
     free(groups->seen);
     free(groups->steps);
+    mt_map_release(&groups->enclosed);
     mt_step_loops_release(&groups->loops);
     memset(groups, 0, sizeof *groups);
 }

@@ -23,6 +23,7 @@ struct mt_step_groups {
         *clears; /* by interval: gradients are cleared at or after it, before a call of the model */
     uint32_t *seen; /* by place: in how many steps */
     uint32_t place_count, turn_count;
+    struct mt_map enclosed;     /* pairs of lines: whether a loop turns around both */
     struct mt_step_loops loops; /* of the steps */
     bool follows_loops;         /* steps are turns of these loops alone */
     struct mt_group *steps;

@@ -13,6 +13,7 @@ struct mt_step_loop {
     uint32_t end;   /* number of its last line, in the same function */
     uint32_t turns; /* returns to the first line */
     uint32_t steps; /* filled by step_groups.h */
+    bool trains;    /* the same: its line calls backward */
 };
 
 struct mt_step_loops {

@@ -116,6 +116,46 @@ static void steps_without_a_loop(void **state)
     expect("forward 1; backward 1; optimizer 1; forward 1; backward 1; optimizer 1; ");
 }
 
+/* A turn at `line` and the two after it: forward, backward, optimizer. */
+static void trains_at(int line)
+{
+    static const char *const parts[] = {MODEL, BACKWARD, STEP};
+
+    for (int i = 0; i < 3; i++) {
+        char stack[256];
+
+        snprintf(stack, sizeof stack, "t.py:main:%d%s", line + i, parts[i]);
+        runs(stack);
+    }
+}
+
+/* Control enters the second loop at a later line. Its calls of a model are rare among all steps,
+ * but not among its own. */
+static void one_loop_after_another(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 5; i++)
+        trains_at(i < 3 ? 3 : 13);
+    expect("step#0 3; step#0/forward 1; step#0/backward 1; step#0/optimizer 1; "
+           "step#1 3; step#1/forward 1; step#1/backward 1; step#1/optimizer 1; "
+           "step#2 3; step#2/forward 1; step#2/backward 1; step#2/optimizer 1; "
+           "step#3 3; step#3/forward 1; step#3/backward 1; step#3/optimizer 1; "
+           "step#4 3; step#4/forward 1; step#4/backward 1; step#4/optimizer 1; ");
+}
+
+/* An outer loop has both: its turns are the steps. */
+static void two_lines_of_one_loop(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        trains_at(3);
+        trains_at(13);
+    }
+    expect("step#0 6; step#0/forward 1; step#0/backward 1; step#0/optimizer 1; step#0/forward 1; "
+           "step#0/backward 1; step#0/optimizer 1; step#1 6; step#1/forward 1; step#1/backward 1; "
+           "step#1/optimizer 1; step#1/forward 1; step#1/backward 1; step#1/optimizer 1; ");
+}
+
 static void two_optimizers(void **state)
 {
     (void)state;
@@ -573,6 +613,8 @@ int main(void)
         PROGRAM(one_step),
         PROGRAM(one_step_that_does_not_end),
         PROGRAM(steps_without_a_loop),
+        PROGRAM(one_loop_after_another),
+        PROGRAM(two_lines_of_one_loop),
         PROGRAM(two_optimizers),
         PROGRAM(validation_after_an_epoch),
         PROGRAM(warm_up_of_training),
