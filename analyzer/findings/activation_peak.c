@@ -105,11 +105,24 @@ static const struct {
     {"/diffusers/models/", "model.enable_gradient_checkpointing()"},
 };
 
+/* Models of transformers whose switch raises an error (supports_gradient_checkpointing is False, in
+ * 5.24 and before). */
+static const char *const without_switch[] = {
+    "models/convnext/",     "models/convnextv2/",     "models/d_fine/",   "models/dinat/",
+    "models/efficientnet/", "models/grounding_dino/", "models/hgnet_v2/", "models/mask2former/",
+    "models/oneformer/",    "models/regnet/",         "models/resnet/",   "models/rt_detr/",
+    "models/rt_detr_v2/",   "models/sam2/",           "models/xlnet/",
+};
+
 static const char *call_of(const struct mt_symbols *symbols, uint32_t frame)
 {
     const char *file =
         frame == MT_NO_ID ? NULL : mt_symbols_text(symbols, symbols->frames[frame].file);
 
+    if (file && mt_path_has(file, libraries[0].folder))
+        for (size_t i = 0; i < MT_ARRAY_LEN(without_switch); i++)
+            if (mt_path_has(file, without_switch[i]))
+                return NULL;
     for (size_t i = 0; file && i < MT_ARRAY_LEN(libraries); i++)
         if (mt_path_has(file, libraries[i].folder))
             return libraries[i].call;

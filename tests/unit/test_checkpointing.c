@@ -39,6 +39,16 @@ static void libraries_have_a_switch(void **unused)
                            "enable_gradient_checkpointing()"));
 }
 
+/* model.gradient_checkpointing_enable() raises an error in RT-DETR, not in DETR. */
+static void models_without_a_switch(void **unused)
+{
+    (void)unused;
+    assert_null(strstr(advice_for("f", "/v/transformers/models/rt_detr/modeling_rt_detr.py"),
+                       "gradient_checkpointing_enable()"));
+    assert_non_null(strstr(advice_for("f", "/v/transformers/models/detr/modeling_detr.py"),
+                           "gradient_checkpointing_enable()"));
+}
+
 /* Adds a frame of the Trainer of transformers to the stacks. */
 static void trainers_have_words_of_their_own(void **unused)
 {
@@ -102,6 +112,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(libraries_have_a_switch),
+        cmocka_unit_test(models_without_a_switch),
         cmocka_unit_test(trainers_have_words_of_their_own),
         cmocka_unit_test(layers_that_repeat_are_checkpointed),
         cmocka_unit_test(the_whole_model_is_not_checkpointed),
