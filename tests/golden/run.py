@@ -22,7 +22,7 @@ sys.path.insert(0, str(HERE.parent))
 from annexes import absent_words  # pylint: disable=wrong-import-position
 
 FIXTURES = HERE.parent.parent / "fixtures"
-FOLDERS = ("captures", "categories", "dry_run", "findings", "graph_trees", "modules", "no_history",
+FOLDERS = ("captures", "categories", "dry_run", "findings", "graph_trees", "meaning", "modules", "no_history",
            "oom", "recorded", "skipped", "tags", "xplane")
 LIMIT_SECONDS = 900
 LIMIT_BYTES = 20_000  # of an output
