@@ -314,10 +314,9 @@ struct arguments {
     bool unnamed, all, opens;
 };
 
-/* For interactive use only: it costs time that scripts need not pay. */
 static bool shows_chart(const struct arguments *arguments)
 {
-    return !arguments->common.json && (arguments->all || mt_stdout_screen().is_terminal);
+    return !arguments->common.json && arguments->all;
 }
 
 static struct mt_analyze_options options_of(const struct arguments *arguments, const char *path)

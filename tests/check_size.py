@@ -17,7 +17,7 @@ LIMITS = {
     ".h files": 365,
     "lines of C": 181000,  # findings: savings, graphs, KV cache, donation; the first screen, oom
     "% of public functions with one other user": 53,  # .c files that name the function
-    "words of documents": 75500,  # README.md, CONTRIBUTING.md, SECURITY.md, docs/**/*.md
+    "words of documents": 76000,  # README.md, CONTRIBUTING.md, SECURITY.md, docs/**/*.md
 }
 MAX_FILES = 45  # in one folder
 # Folders that have more, and how many. The same rule applies; a subfolder is often the answer.

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""check_terminal.py PROGRAM FIXTURES: what analyze shows in a terminal: a chart of
+"""check_terminal.py PROGRAM FIXTURES: what analyze --all shows in a terminal: a chart of
 memory over time, lines that fit, colors and Unicode only where they work; and
 nothing of that in a pipe without --all. And every command of text keeps to 80 columns, with policies
 and sites whole."""
@@ -53,7 +53,7 @@ def chart_of(text):
 
 def faults(program, path, widths):
     """What is wrong with the text of one capture, told as it is."""
-    command = [program, "analyze", "-q", str(path)]
+    command = [program, "analyze", "-q", "--all", str(path)]
     for columns in widths:
         text = in_terminal(command, columns, NO_COLOR="1")
         lines, chart = text.split("\n"), chart_of(text)
@@ -72,7 +72,7 @@ def faults(program, path, widths):
 
 def settings(program, path):
     """The same capture, in every kind of terminal."""
-    command = [program, "analyze", "-q", str(path)]
+    command = [program, "analyze", "-q", "--all", str(path)]
     colourful = in_terminal(command, 100)
     plain = in_terminal(command, 100, NO_COLOR="1")
     if COLOUR not in colourful or re.sub("\033\\[\\d*m", "", colourful) != plain:

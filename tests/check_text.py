@@ -38,7 +38,7 @@ def fullest(devices):
 
 
 def values(program, path, text):
-    """Of the device that the first screen is about."""
+    """Compares the values for the device that the first screen is about."""
     devices = json.loads(output(program, "analyze", "-q", "--json", path))["devices"]
     device = fullest(devices) if devices else None
     if not device or not device["card"]:
