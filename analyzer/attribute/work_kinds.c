@@ -540,6 +540,46 @@ void mt_stack_kinds_judge_names(struct mt_stack_kinds *kinds, const struct mt_sy
     free(frames);
 }
 
+static bool is_of_buffers(const struct mt_symbols *symbols, const struct mt_frame *frame)
+{
+    return is_in(mt_symbols_text(symbols, frame->file),
+                 "megatron/core/distributed/param_and_grad_buffer.py") &&
+           strstr(mt_symbols_text(symbols, frame->function), "__init__");
+}
+
+static bool is_python(const struct mt_symbols *symbols, const struct mt_frame *frame)
+{
+    return strstr(last_part(mt_symbols_text(symbols, frame->file)), ".py") != NULL;
+}
+
+void mt_stack_kinds_find_buffers(struct mt_stack_kinds *kinds, const struct mt_symbols *symbols)
+{
+    /* By stack: the line of the constructor, if only native frames are below it. */
+    uint32_t *lines = mt_memory_zeroed((size_t)kinds->stack_count + 1, sizeof *lines);
+    uint32_t first = UINT32_MAX, last = 0;
+    bool has_others = false;
+
+    for (uint32_t i = 0; i < kinds->stack_count; i++) {
+        const struct mt_stack *stack = &symbols->stacks[i];
+        const struct mt_frame *frame =
+            stack->frame < kinds->frame_count ? &symbols->frames[stack->frame] : NULL;
+
+        if (frame && kinds->frames[stack->frame] == MT_PHASE_SETUP && is_of_buffers(symbols, frame))
+            lines[i] = frame->line;
+        else if (frame && stack->parent < i && lines[stack->parent] && !is_python(symbols, frame))
+            lines[i] = lines[stack->parent];
+        if (!lines[i])
+            continue;
+        first = lines[i] < first ? lines[i] : first;
+        last = lines[i] > last ? lines[i] : last;
+    }
+    for (uint32_t i = 0; i < kinds->stack_count; i++)
+        has_others |= lines[i] && lines[i] != first && lines[i] != last;
+    for (uint32_t i = 0; i < kinds->stack_count && first < last && !has_others; i++)
+        kinds->stacks[i] |= lines[i] == last ? MT_STACK_BUCKETS : 0;
+    free(lines);
+}
+
 static uint8_t judge_frame(const struct mt_symbols *symbols, const struct mt_frame *frame)
 {
     const char *file = mt_symbols_text(symbols, frame->file);

@@ -65,6 +65,11 @@ enum mt_made { MT_MAKES_UNKNOWN, MT_MAKES_WEIGHTS, MT_MAKES_CACHE };
 /* Fills `made` for all judged stacks. */
 void mt_stack_kinds_judge_names(struct mt_stack_kinds *kinds, const struct mt_symbols *symbols);
 
+/* Megatron's buffers: the constructor in param_and_grad_buffer.py makes the one for parameters, if
+ * there is one, and then the one for gradients. If stacks end at two lines of it, those of the
+ * later line get MT_STACK_BUCKETS. Call it after the last update. */
+void mt_stack_kinds_find_buffers(struct mt_stack_kinds *kinds, const struct mt_symbols *symbols);
+
 /* Whether the stack, or an outer part of it, calls a model. A checkpoint does so in backward. */
 bool mt_stack_kinds_calls_model(const struct mt_stack_kinds *kinds,
                                 const struct mt_symbols *symbols, uint32_t stack);

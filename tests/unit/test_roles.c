@@ -474,6 +474,35 @@ static void a_loss_between_the_parts(void **state)
     }
 }
 
+/* Megatron's constructor makes a buffer for parameters, and at a later line one for gradients. One
+ * line, or a third one, shows neither. */
+static void buffers_for_gradients(void **state)
+{
+    static const char file[] = "/x/megatron/core/distributed/param_and_grad_buffer.py";
+
+    (void)state;
+    for (uint32_t lines = 1; lines <= 3; lines++) {
+        struct program p;
+        uint64_t buffers[3];
+
+        begin(&p);
+        for (uint32_t i = 0; i < lines; i++) {
+            uint32_t frame, line;
+
+            assert_int_equal(mt_symbols_frame(&p.symbols, string(&p, "__init__"), string(&p, file),
+                                              586 + 6 * i, &frame),
+                             MT_OK);
+            assert_int_equal(mt_symbols_stack(&p.symbols, MT_NO_ID, frame, &line), MT_OK);
+            buffers[i] = born_by(&p, stack_in(&p, line, "at::zeros", "Functions.h"), 4096 << i);
+        }
+        finish(&p);
+        for (uint32_t i = 0; i < lines; i++)
+            assert_int_equal(role(&p, buffers[i]),
+                             lines == 2 && i ? MT_ROLE_GRADIENTS : MT_ROLE_PARAMETERS);
+        end(&p);
+    }
+}
+
 /* A benchmark of an operation calls no module, so the first part that stacks show is backward. */
 static void no_call_before_backward(void **state)
 {
@@ -544,6 +573,7 @@ int main(void)
         cmocka_unit_test(graphs_of_gradients),
         cmocka_unit_test(no_call_before_backward),
         cmocka_unit_test(a_loss_between_the_parts),
+        cmocka_unit_test(buffers_for_gradients),
         cmocka_unit_test(no_model),
         cmocka_unit_test(a_batch_that_is_kept),
         cmocka_unit_test(training),

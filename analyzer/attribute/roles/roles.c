@@ -439,6 +439,7 @@ static void keep_replaced(void *codes, uint64_t allocation)
 static void learn_from_stacks(struct mt_role_clock *clock)
 {
     mt_stack_kinds_update(&clock->stacks, clock->symbols);
+    mt_stack_kinds_find_buffers(&clock->stacks, clock->symbols);
     for (uint32_t i = 0; i < clock->stacks.stack_count; i++) {
         uint8_t kind = mt_stack_kind(&clock->stacks, i);
 
