@@ -217,6 +217,8 @@ static uint64_t new_saving(const struct mt_device_report *device, const struct m
     return finding->saves_bytes - mt_min_u64(finding->saves_bytes, shared);
 }
 
+enum { SURE_SHARE = 10 }; /* of the need, as a fraction */
+
 /* In front: the cause of the run's end, or the answer about a cache; what ends the run if it
  * continues; and replayed savings of small changes, if the device needs that much less. */
 static int rank_of(const struct mt_device_report *device, const struct mt_finding *finding)
@@ -228,7 +230,8 @@ static int rank_of(const struct mt_device_report *device, const struct mt_findin
     if (strcmp(finding->severity, "error") == 0)
         return 1;
     return strcmp(finding->severity, "warning") == 0 && finding->saving != MT_SAVING_AT_MOST &&
-                   mt_finding_matters(finding->saves_bytes, needed)
+                   mt_finding_matters(finding->saves_bytes, needed) &&
+                   finding->saves_bytes >= needed / SURE_SHARE
                ? 2
                : 3;
 }

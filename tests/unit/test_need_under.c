@@ -3,6 +3,7 @@
  * stays below the next level, and each byte once. */
 #include "cmocka_all.h"
 
+#include "finding.h"
 #include "finding_program.h"
 
 enum { PAIRS = 5, BLOCK_MIB = 9, WIDE_MIB = 14, SEGMENT_MIB = 20, OTHER_STREAM = 7 };
@@ -235,6 +236,29 @@ static void the_larger_saving_comes_first(void **unused)
     program_end(report);
 }
 
+/* A proved saving is in front only if it is a tenth of what the device needs. */
+static void a_small_proved_saving_is_not_in_front(void **unused)
+{
+    (void)unused;
+    for (uint64_t saves = 99; saves <= 100; saves++) {
+        struct mt_arena arena = {0};
+        struct mt_finding findings[] = {{.id = "attention-matrices",
+                                         .severity = "info",
+                                         .saving = MT_SAVING_AT_MOST,
+                                         .saves_bytes = 190 * MT_MIB},
+                                        {.id = "cached-memory",
+                                         .severity = "warning",
+                                         .saving = MT_SAVING_EXACT,
+                                         .saves_bytes = saves * MT_MIB}};
+        struct mt_device_report device = {.findings = findings, .finding_count = 2};
+
+        device.reserved_peak.bytes = 1000 * MT_MIB;
+        mt_findings_rank(&arena, &device);
+        assert_string_equal(findings[0].id, saves < 100 ? "attention-matrices" : "cached-memory");
+        mt_arena_release(&arena);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -246,6 +270,7 @@ int main(void)
         cmocka_unit_test(later_blocks_of_the_change_do_not_count),
         cmocka_unit_test(bytes_of_two_findings_count_once),
         cmocka_unit_test(the_larger_saving_comes_first),
+        cmocka_unit_test(a_small_proved_saving_is_not_in_front),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
