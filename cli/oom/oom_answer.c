@@ -55,12 +55,18 @@ uint64_t mt_oom_verdict_parts(const struct mt_oom_verdict *verdict, uint64_t uni
             rest = i;
         amounts[i] = bytes == UINT64_MAX ? 0 : (bytes + unit / 2) / unit;
         largest = amounts[i] > amounts[largest] ? i : largest;
-        sum += amounts[i];
+        sum = mt_add_most_u64(sum, amounts[i]);
     }
-    if (sum > whole)
-        amounts[largest] -= mt_min_u64(amounts[largest], sum - whole);
-    else if (verdict->part_count)
+    if (verdict->part_count && sum <= whole)
         amounts[rest < MT_OOM_MAX_PARTS ? rest : largest] += whole - sum;
+    while (sum > whole) {
+        const uint64_t less = mt_min_u64(amounts[largest], sum - whole);
+
+        amounts[largest] -= less;
+        sum -= less;
+        for (size_t i = 0; i < verdict->part_count; i++)
+            largest = amounts[i] > amounts[largest] ? i : largest;
+    }
     return whole;
 }
 

@@ -35,12 +35,12 @@ static bool is_at(const struct mt_oom_squeezed *text, size_t at, const char *wor
            memcmp(text->bytes + at, words, length) == 0;
 }
 
-/* Returns the position of the words within [begin, end), or `end`. */
+/* Returns the position of the words within [begin, end), or `end`. `begin` may be behind it. */
 static size_t find(const struct mt_oom_squeezed *text, size_t begin, size_t end, const char *words)
 {
     const size_t length = strlen(words);
 
-    for (const char *at = text->bytes + begin, *stop = text->bytes + end;
+    for (const char *at = text->bytes + mt_min_u64(begin, end), *stop = text->bytes + end;
          (size_t)(stop - at) >= length; at++) {
         at = memchr(at, words[0], (size_t)(stop - at) - length + 1);
         if (!at)

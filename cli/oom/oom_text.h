@@ -189,7 +189,7 @@ void mt_oom_conclude(struct mt_oom_verdict *verdict, enum mt_oom_text_cause caus
 /* `bytes` is UINT64_MAX for the rest of the whole. */
 void mt_oom_verdict_part(struct mt_oom_verdict *verdict, const char *what, uint64_t bytes);
 /* Sets amounts[i] of each part in units of `unit` bytes, so that they add up to the whole, which it
- * returns. The largest part takes what rounding did to the sum. */
+ * returns. The largest parts take what rounding did to the sum. */
 uint64_t mt_oom_verdict_parts(const struct mt_oom_verdict *verdict, uint64_t unit,
                               uint64_t amounts[MT_OOM_MAX_PARTS]);
 void mt_oom_verdict_unknown(struct mt_oom_verdict *verdict, const char *format, ...)
