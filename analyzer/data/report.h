@@ -359,6 +359,7 @@ struct mt_pool_use {
     uint64_t segments; /* at the end, without expandable ones */
     uint64_t allocations;
     uint64_t first_event, first_t_ns; /* of its first block */
+    uint32_t first_stack;             /* of the first block with a stack; MT_NO_ID: none */
     const char *site;                 /* which allocated that block, NULL = unknown */
 };
 
@@ -458,7 +459,7 @@ enum mt_saving {
     MT_SAVING_UNKNOWN,
     MT_SAVING_EXACT,    /* a replay of the change */
     MT_SAVING_AT_LEAST, /* a replay of less than the change */
-    MT_SAVING_AT_MOST,  /* what stays allocated without the blocks that the change may remove */
+    MT_SAVING_AT_MOST,  /* a bound of allocated memory: no replay */
     MT_SAVING_ESTIMATED /* a replay of about the change */
 };
 
@@ -477,9 +478,10 @@ struct mt_finding {
     const char *advice;    /* what to change */
     const char *cost;      /* what the change costs, NULL = unknown */
     const char *proved_by; /* the command that shows the saving, NULL = none */
-    /* How much less memory the device must have after the change: of the need (mt_need) if both are
-     * known, of the reserved peak in other replays, of the allocated peak if it is a bound. 0 if
-     * unknown. */
+    /* How much less memory the device must have after the change: the difference of the needs
+     * (mt_need) if both are known, of the reserved peaks in other replays. AT_MOST is of allocated
+     * memory: how far the allocated peak can fall, or what the finding counts if it sets the bound
+     * itself. 0 if unknown. */
     enum mt_saving saving;
     uint64_t saves_bytes;
     uint64_t counted_before_bytes; /* of `bytes`, what the findings before it also count */

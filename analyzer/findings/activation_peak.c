@@ -1,11 +1,13 @@
 /* Findings about activations at the peak: those that wait for backward, those of the loss, and
  * matrices of attention. */
 #include <ctype.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "arena.h"
 #include "finding.h"
 #include "frame_judge.h"
+#include "process_memory.h"
 #include "report_query.h"
 #include "site.h"
 #include "units.h"
@@ -17,7 +19,7 @@
 enum { LOSS_PEAK_MIN_SHARE = 5 }; /* of the peak */
 
 /* A function of that name elsewhere belongs to the program: its caller is not a loss. */
-enum { LOSS = 1, NAMESAKE };
+enum { LOSS = 1, NAMESAKE, LINE_OF_LOSS /* that calls it: logits.float() */ };
 
 static uint8_t judge_frame(const struct mt_symbols *symbols, const struct mt_frame *frame)
 {
@@ -31,10 +33,32 @@ static uint8_t judge_frame(const struct mt_symbols *symbols, const struct mt_fra
     return 0;
 }
 
+/* Marks the stacks that end in a line that calls a loss. */
+static void mark_lines(struct mt_stack_marks *marks, const struct mt_symbols *symbols)
+{
+    bool *calls = mt_memory_zeroed((size_t)symbols->frame_count + 1, sizeof *calls);
+
+    for (uint32_t id = 0; id < symbols->stack_count; id++) {
+        const uint32_t parent = symbols->stacks[id].parent;
+
+        if (marks->stacks[id] == LOSS && parent < id && marks->stacks[parent] != LOSS)
+            calls[symbols->stacks[parent].frame] = true;
+    }
+    for (uint32_t id = 0; id < symbols->stack_count; id++)
+        if (!marks->stacks[id] && calls[symbols->stacks[id].frame])
+            marks->stacks[id] = LINE_OF_LOSS;
+    free(calls);
+}
+
 /* Marks the stacks with cross_entropy or similar functions, for finding_is_loss. */
 static void finding_mark_losses(struct mt_finding_search *search)
 {
-    mt_stack_marks_make(&search->marks->loss, &search->analysis->source->symbols, judge_frame);
+    const struct mt_symbols *symbols = &search->analysis->source->symbols;
+    const bool is_made = search->marks->loss.count == symbols->stack_count;
+
+    mt_stack_marks_make(&search->marks->loss, symbols, judge_frame);
+    if (!is_made)
+        mark_lines(&search->marks->loss, symbols);
 }
 
 static bool finding_is_loss(const struct mt_finding_search *search, uint32_t stack)
@@ -63,6 +87,12 @@ static enum mt_status find_loss_peak(struct mt_finding_search *search)
     if (!device->instant_count)
         return MT_OK;
     finding_mark_losses(search);
+    /* Backward may have made blocks without a stack for the loss. */
+    search->scope = (struct mt_finding_scope){.roles = UINT32_MAX,
+                                              .stackless_roles = 1u << MT_ROLE_ACTIVATIONS |
+                                                                 1u << MT_ROLE_TEMPORARIES,
+                                              .stacks = &search->marks->loss,
+                                              .marks = 1u << LOSS | 1u << LINE_OF_LOSS};
     for (i = 0; i < device->instants[0].holding_count; i++) {
         const struct mt_holding *holding = &device->instants[0].holdings[i];
         uint32_t of = holding->tied != MT_NO_ID ? holding->tied : holding->stack;
@@ -275,14 +305,9 @@ static const struct mt_framework_texts advice = {
      [MT_FRAMEWORK_TENSORFLOW] = "tf.recompute_grad around the functions that make them"}};
 
 /* Activations of a checkpointed function: its inputs, or what backward computes again. */
-static bool is_checkpointed(const struct mt_symbols *symbols, uint32_t stack)
+static uint8_t checkpoints(const struct mt_symbols *symbols, const struct mt_frame *frame)
 {
-    for (; stack < symbols->stack_count; stack = symbols->stacks[stack].parent)
-        if (mt_path_has(
-                mt_symbols_text(symbols, symbols->frames[symbols->stacks[stack].frame].file),
-                "torch/utils/checkpoint.py"))
-            return true;
-    return false;
+    return mt_path_has(mt_symbols_text(symbols, frame->file), "torch/utils/checkpoint.py");
 }
 
 static const char *advice_for(const struct mt_finding_search *search, struct mt_site site,
@@ -317,13 +342,17 @@ static enum mt_status find_held_activations(struct mt_finding_search *search)
         (device->instants[0].step == MT_NO_STEP && report->step_count))
         return MT_OK;
     finding_mark_losses(search);
+    mt_stack_marks_make(&search->marks->checkpoint, symbols, checkpoints);
+    search->scope = (struct mt_finding_scope){
+        .roles = 1u << MT_ROLE_ACTIVATIONS, .stacks = &search->marks->loss, .marks = ~(1u << LOSS)};
     for (i = 0; i < device->instants[0].holding_count; i++) {
         const struct mt_holding *holding = &device->instants[0].holdings[i];
         if (!waits(search, holding))
             continue;
         mt_finding_mark(search, i);
         finding.bytes += holding->bytes;
-        recomputed += is_checkpointed(symbols, holding->stack) ? holding->bytes : 0;
+        recomputed +=
+            mt_stack_mark(&search->marks->checkpoint, holding->stack) ? holding->bytes : 0;
         count =
             add(lines, count,
                 mt_site_table_at(&search->analysis->attribution.sites, holding->stack), holding);
@@ -373,6 +402,17 @@ static bool has_word(const char *text, const char *word)
             return true;
     }
     return false;
+}
+
+enum { SOFTMAX = 1, LOG_SOFTMAX };
+
+static uint8_t judge_softmax(const struct mt_symbols *symbols, const struct mt_frame *frame)
+{
+    const char *function = mt_symbols_text(symbols, frame->function);
+
+    return has_word(function, "log_softmax") ? LOG_SOFTMAX
+           : has_word(function, "softmax")   ? SOFTMAX
+                                             : 0;
 }
 
 /* From the innermost frame outwards: softmax, and at most MAX_CALLERS frames further attention. Not
@@ -427,10 +467,17 @@ static enum mt_status find_attention_matrices(struct mt_finding_search *search)
 
     if (!device->instant_count)
         return MT_OK;
+    mt_stack_marks_make(&search->marks->softmax, symbols, judge_softmax);
+    search->scope =
+        (struct mt_finding_scope){.roles = 1u << MT_ROLE_ACTIVATIONS | 1u << MT_ROLE_TEMPORARIES,
+                                  .stacks = &search->marks->softmax,
+                                  .marks = 1u << SOFTMAX};
     for (uint32_t i = 0; i < device->instants[0].holding_count; i++) {
         const struct mt_holding *holding = &device->instants[0].holdings[i];
 
-        if (!is_stored(holding) || !is_matrix(symbols, holding->stack))
+        if (!is_stored(holding) ||
+            mt_stack_mark(&search->marks->softmax, holding->stack) != SOFTMAX ||
+            !is_matrix(symbols, holding->stack))
             continue;
         mt_finding_mark(search, i);
         finding.bytes += holding->bytes;

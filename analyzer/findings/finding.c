@@ -27,15 +27,19 @@ static const struct {
     {"tensorflow/python/", MT_FRAMEWORK_TENSORFLOW},
 };
 
+bool mt_file_is_in_frames(const struct mt_symbols *symbols, const char *file)
+{
+    for (uint32_t i = 0; i < symbols->frame_count; i++)
+        if (mt_path_has(mt_symbols_text(symbols, symbols->frames[i].file), file))
+            return true;
+    return false;
+}
+
 static enum mt_framework named_in_stacks(const struct mt_symbols *symbols)
 {
-    for (uint32_t i = 0; i < symbols->frame_count; i++) {
-        const char *file = mt_symbols_text(symbols, symbols->frames[i].file);
-
-        for (size_t j = 0; j < MT_ARRAY_LEN(folders); j++)
-            if (mt_path_has(file, folders[j].folder))
-                return folders[j].framework;
-    }
+    for (size_t i = 0; i < MT_ARRAY_LEN(folders); i++)
+        if (mt_file_is_in_frames(symbols, folders[i].folder))
+            return folders[i].framework;
     return MT_FRAMEWORK_UNKNOWN;
 }
 
@@ -73,21 +77,22 @@ const char *mt_framework_text(const struct mt_finding_search *search,
     return text ? text : texts->of[MT_FRAMEWORK_UNKNOWN];
 }
 
-/* The first that is in the stacks. */
+/* The first that is in the stacks. DeepSpeed's configuration replaces the optimizer of the others.
+ */
 static const struct {
     const char *file;
     struct mt_loop_words words;
 } loops[] = {
-    {"transformers/trainer.py",
-     {"gradient_checkpointing=True in TrainingArguments",
-      "optim=\"adamw_bnb_8bit\" or optim=\"adafactor\" in TrainingArguments",
-      "fsdp=... or deepspeed=... in TrainingArguments"}},
     {"deepspeed/runtime/engine.py",
      {NULL,
       "an optimizer with less state (8-bit Adam of bitsandbytes, Adafactor), or "
       "\"offload_optimizer\": {\"device\": \"cpu\"} in \"zero_optimization\" of DeepSpeed's "
       "configuration",
       NULL}},
+    {"transformers/trainer.py",
+     {"gradient_checkpointing=True in TrainingArguments",
+      "optim=\"adamw_bnb_8bit\" or optim=\"adafactor\" in TrainingArguments",
+      "fsdp=... or deepspeed=... in TrainingArguments"}},
     {"lightning/pytorch/",
      {NULL, "bitsandbytes.optim.AdamW8bit, Adafactor or SGD in configure_optimizers()",
       "strategy=\"fsdp\" of the Trainer"}},
@@ -103,18 +108,10 @@ static const struct mt_loop_words own_loop = {
     NULL, "an optimizer with less state (8-bit Adam of bitsandbytes, Adafactor, SGD)",
     "ZeroRedundancyOptimizer, FSDP"};
 
-static bool is_in_stacks(const struct mt_symbols *symbols, const char *file)
-{
-    for (uint32_t i = 0; i < symbols->frame_count; i++)
-        if (mt_path_has(mt_symbols_text(symbols, symbols->frames[i].file), file))
-            return true;
-    return false;
-}
-
 struct mt_loop_words mt_loop_words_of(const struct mt_symbols *symbols)
 {
     for (size_t i = 0; i < MT_ARRAY_LEN(loops); i++)
-        if (is_in_stacks(symbols, loops[i].file))
+        if (mt_file_is_in_frames(symbols, loops[i].file))
             return loops[i].words;
     return own_loop;
 }
@@ -131,7 +128,7 @@ bool mt_run_is_sharded(const struct mt_finding_search *search)
     if (search->analysis->report->device_count > 1)
         return true;
     for (size_t i = 0; i < MT_ARRAY_LEN(files); i++)
-        if (is_in_stacks(&search->analysis->source->symbols, files[i]))
+        if (mt_file_is_in_frames(&search->analysis->source->symbols, files[i]))
             return true;
     return false;
 }
@@ -289,6 +286,7 @@ void mt_finding_mark_role(struct mt_finding_search *search, enum mt_role role)
 {
     const struct mt_device_report *device = search->device;
 
+    search->scope.roles |= 1u << role;
     for (uint32_t i = 0; device->instant_count && i < device->instants[0].holding_count; i++)
         if (device->instants[0].holdings[i].role == role)
             mt_finding_mark(search, i);

@@ -47,9 +47,19 @@ static inline uint8_t mt_stack_mark(const struct mt_stack_marks *marks, uint32_t
 /* Maximum number of findings of one device that mark blocks. */
 #define MT_FINDINGS_MARKED 24
 
-/* Marks of stacks that several findings use; made on first use. */
+/* Blocks that the change of a finding may remove, at any instant: more than it may is safe. */
+struct mt_finding_scope {
+    uint32_t roles;                      /* bits; 0 = none */
+    uint32_t stackless_roles;            /* bits: blocks of these roles without a stack */
+    uint64_t each_bytes;                 /* requested; 0 = any */
+    const struct mt_stack_marks *stacks; /* NULL: all blocks */
+    uint32_t marks;                      /* bits: only stacks with one of these marks */
+};
+
+/* What findings share; marks of stacks are made on first use. */
 struct mt_finding_marks {
-    struct mt_stack_marks loss, foreach;
+    struct mt_stack_marks loss, foreach, softmax, checkpoint;
+    struct mt_finding_scope (*scopes)[MT_FINDINGS_MARKED]; /* by device of the report and by bit */
 };
 
 /* Input of a finding. */
@@ -62,7 +72,8 @@ struct mt_finding_search {
     uint32_t count;
     bool *marked; /* by holding of the allocated peak; see mt_finding_mark */
     bool has_marked;
-    struct mt_growth growth; /* see mt_device_report; set by the finding that judges it */
+    struct mt_finding_scope scope; /* with marks: blocks like the marked ones at other instants */
+    struct mt_growth growth;       /* see mt_device_report; set by the finding that judges it */
 };
 
 struct mt_finding_ops {
@@ -124,11 +135,12 @@ static inline void mt_finding_mark(struct mt_finding_search *search, uint32_t ho
     search->marked[holding] = search->has_marked = true;
 }
 
-/* Marks all holdings of a role. */
+/* Marks all holdings of a role, and adds the role to the scope. */
 void mt_finding_mark_role(struct mt_finding_search *search, enum mt_role role);
 
 /* Bounds what findings with marks may save. Reads the source again if there are any. */
-enum mt_status mt_savings_bound(struct mt_analysis *analysis) MT_MUST_USE;
+enum mt_status mt_savings_bound(struct mt_analysis *analysis,
+                                const struct mt_finding_marks *marks) MT_MUST_USE;
 
 /* Sorts the findings of a device, see mt_findings_fill. Bytes that several findings mark count only
  * for the first of them. */
@@ -163,6 +175,9 @@ struct mt_loop_words {
     const char *optimizer;  /* how to keep less state of the optimizer */
     const char *shard;      /* how to shard it; NULL: the library has no words of its own */
 };
+
+/* Whether a file is in the frames of the recording; see mt_path_has. O(frames). */
+bool mt_file_is_in_frames(const struct mt_symbols *symbols, const char *file);
 
 /* Returns the words of the library whose frames are in the stacks, otherwise PyTorch's own.
  * O(frames). */

@@ -124,7 +124,8 @@ static const struct mt_finding_ops *const findings[] = {FINDINGS(POINT_TO)};
 static const char *const names[] = {FINDINGS(NAME)};
 
 /* Bits of findings are handed out in the order of the table. */
-static void take_marks(struct mt_device_report *device, const struct mt_finding_search *search)
+static void take_marks(struct mt_device_report *device, struct mt_finding_scope *scopes,
+                       const struct mt_finding_search *search)
 {
     uint32_t used = 0;
 
@@ -133,15 +134,17 @@ static void take_marks(struct mt_device_report *device, const struct mt_finding_
     if (!search->has_marked || !search->count || used == MT_FINDINGS_MARKED)
         return;
     device->findings[device->finding_count].mark = 1u << used;
+    scopes[used] = search->scope;
     for (uint32_t i = 0; i < device->instants[0].holding_count; i++)
         device->marks[i] |= search->marked[i] ? 1u << used : 0;
 }
 
-static void add(struct mt_device_report *device, const struct mt_finding_search *search)
+static void add(struct mt_device_report *device, struct mt_finding_scope *scopes,
+                const struct mt_finding_search *search)
 {
     memcpy(device->findings + device->finding_count, search->found,
            search->count * sizeof *search->found);
-    take_marks(device, search);
+    take_marks(device, scopes, search);
     device->finding_count += search->count;
     if (search->growth.judged)
         device->growth = search->growth;
@@ -192,7 +195,7 @@ static enum mt_status look_at(struct mt_analysis *analysis, struct mt_finding_ma
         status = findings[i]->find(&search);
         mt_readings_leave(&analysis->readings, outer);
         if (status == MT_OK)
-            add(device, &search);
+            add(device, marks->scopes[device - analysis->report->devices], &search);
         if (search.has_marked)
             memset(marked, 0, holdings * sizeof *marked);
     }
@@ -206,7 +209,8 @@ static enum mt_status look_at(struct mt_analysis *analysis, struct mt_finding_ma
 enum mt_status mt_findings_fill(struct mt_analysis *analysis)
 {
     struct mt_report *report = analysis->report;
-    struct mt_finding_marks marks = {0};
+    struct mt_finding_marks marks = {
+        .scopes = mt_memory_zeroed((size_t)report->device_count + 1, sizeof *marks.scopes)};
     enum mt_status status = MT_OK;
     uint32_t i, outer;
 
@@ -214,11 +218,14 @@ enum mt_status mt_findings_fill(struct mt_analysis *analysis)
         status = look_at(analysis, &marks, &report->devices[i]);
     outer = mt_readings_enter(&analysis->readings, "finding savings");
     if (status == MT_OK)
-        status = mt_savings_bound(analysis);
+        status = mt_savings_bound(analysis, &marks);
     mt_readings_leave(&analysis->readings, outer);
     for (i = 0; status == MT_OK && i < report->device_count; i++)
         mt_findings_rank(&report->arena, &report->devices[i]);
     mt_stack_marks_release(&marks.loss);
     mt_stack_marks_release(&marks.foreach);
+    mt_stack_marks_release(&marks.softmax);
+    mt_stack_marks_release(&marks.checkpoint);
+    free(marks.scopes);
     return status;
 }

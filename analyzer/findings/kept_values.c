@@ -209,6 +209,7 @@ static enum mt_status find_kept_forward(struct mt_finding_search *search)
     struct look_kept_forward look = {.count = 0};
 
     if (keeps_graph(search, &look)) {
+        search->scope.roles = 1u << MT_ROLE_ACTIVATIONS;
         for (uint32_t i = 0; i < search->device->instants[0].holding_count; i++)
             if (is_kept(&search->device->instants[0].holdings[i]) &&
                 mt_map_get(&look.stacks, search->device->instants[0].holdings[i].stack) !=

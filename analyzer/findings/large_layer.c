@@ -199,6 +199,9 @@ static enum mt_status find(struct mt_finding_search *search)
         return MT_OK;
     kind = kind_of(&search->analysis->source->symbols, layer.stack);
     finding.bytes = layer.bytes;
+    search->scope.each_bytes = layer.each_bytes;
+    for (int role = 0; role < MT_ROLE_COUNT; role++)
+        search->scope.roles |= is_counted((enum mt_role)role) ? 1u << role : 0;
     for (uint32_t i = 0; i < device->instants[0].holding_count; i++)
         if (each_of(&device->instants[0].holdings[i]) == layer.each_bytes &&
             is_counted(device->instants[0].holdings[i].role))

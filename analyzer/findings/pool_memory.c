@@ -20,12 +20,13 @@ enum {
 enum graph_maker { NO_GRAPHS, GRAPHS_BY_HAND, GRAPHS_OF_COMPILE };
 
 /* Entering and leaving a capture, and torch.compile's trees of graphs, request memory. */
-static enum graph_maker maker_of(const struct mt_symbols *symbols)
+static enum graph_maker maker_of(const struct mt_symbols *symbols, uint32_t stack)
 {
     enum graph_maker maker = NO_GRAPHS;
 
-    for (uint32_t i = 0; i < symbols->frame_count; i++) {
-        const char *file = mt_symbols_text(symbols, symbols->frames[i].file);
+    for (; stack < symbols->stack_count; stack = symbols->stacks[stack].parent) {
+        const char *file =
+            mt_symbols_text(symbols, symbols->frames[symbols->stacks[stack].frame].file);
 
         if (mt_path_has(file, "cudagraph_trees.py"))
             return GRAPHS_OF_COMPILE;
@@ -35,16 +36,26 @@ static enum graph_maker maker_of(const struct mt_symbols *symbols)
     return maker;
 }
 
-/* A MemPool of the program has an id (0, n), as shared pools of graphs do. */
+/* A MemPool of the program has an id (0, n), as shared pools of graphs do. If its first stack names
+ * no capture, the pool may be either, in a program that captures graphs. */
 static bool is_of_graph(const struct mt_pool_use *pool, enum graph_maker maker)
 {
     return (pool->id[0] && !pool->id[1]) || (!pool->id[0] && pool->id[1] && maker != NO_GRAPHS);
 }
 
+static bool has_captures(const struct mt_symbols *symbols)
+{
+    return mt_file_is_in_frames(symbols, "cuda/graphs.py") ||
+           mt_file_is_in_frames(symbols, "cudagraph_trees.py");
+}
+
 static enum mt_status find_graph_pools(struct mt_finding_search *search)
 {
     const struct mt_device_report *device = search->device;
-    const enum graph_maker maker = maker_of(&search->analysis->source->symbols);
+    const struct mt_symbols *symbols = &search->analysis->source->symbols;
+    enum graph_maker maker = GRAPHS_OF_COMPILE; /* of all pools */
+    const bool may_capture = has_captures(symbols);
+    bool is_sure = true;
     struct mt_arena *arena = &search->analysis->report->arena;
     const uint64_t peak = device->reserved_peak.bytes;
     uint64_t allocated = 0;
@@ -58,8 +69,13 @@ static enum mt_status find_graph_pools(struct mt_finding_search *search)
                                  .evidence_count = 1};
 
     for (uint32_t i = 0; i < device->pool_count; i++) {
-        if (!is_of_graph(&device->pools[i], maker))
+        const enum graph_maker own = maker_of(symbols, device->pools[i].first_stack);
+        const bool is_its = is_of_graph(&device->pools[i], own);
+
+        if (!is_its && (!may_capture || device->pools[i].id[0] || !device->pools[i].id[1]))
             continue;
+        is_sure = is_sure && is_its;
+        maker = own < maker ? own : maker;
         finding.bytes += device->pools[i].reserved_bytes;
         allocated += device->pools[i].allocated_bytes;
         count++;
@@ -69,12 +85,12 @@ static enum mt_status find_graph_pools(struct mt_finding_search *search)
         return MT_OK;
     finding.saves_bytes = finding.bytes;
     finding.title = mt_arena_printf(
-        arena, "CUDA graphs hold %s (%s of the reserved peak) in %s%s",
-        mt_format_bytes(n[0], finding.bytes),
+        arena, "CUDA graphs%s hold %s (%s of the reserved peak) in %s%s",
+        is_sure ? "" : " or MemPools", mt_format_bytes(n[0], finding.bytes),
         mt_format_percent(n[1], (double)finding.bytes / (double)peak),
         count == 1 ? "a private pool"
                    : mt_arena_printf(arena, "%s private pools", mt_format_count(n[2], count)),
-        maker == GRAPHS_OF_COMPILE ? " (mode=\"reduce-overhead\")" : "");
+        maker == GRAPHS_OF_COMPILE ? " (torch.compile)" : "");
     finding.advice =
         maker == GRAPHS_OF_COMPILE
             ? "compile for fewer input shapes (each has graphs of its own: pad the inputs), or "
@@ -107,7 +123,8 @@ static enum mt_status find_kv_cache(struct mt_finding_search *search)
                    bytes = device->peak_role_bytes[MT_ROLE_KV_CACHE];
     const char *evidence[1];
     char n[3][MT_UNITS_TEXT];
-    bool has_room;
+    const struct mt_symbols *symbols = &search->analysis->source->symbols;
+    bool has_room, is_vllm, is_sglang;
     struct mt_finding finding = {.id = "kv-cache",
                                  .severity = "info",
                                  .bytes = bytes,
@@ -116,18 +133,33 @@ static enum mt_status find_kv_cache(struct mt_finding_search *search)
 
     if (!parts || parts->died || bytes < peak / CACHE_MIN_SHARE || !mt_finding_matters(bytes, peak))
         return MT_OK;
+    is_vllm = mt_file_is_in_frames(symbols, "vllm/");
+    is_sglang = !is_vllm && mt_file_is_in_frames(symbols, "sglang/");
     has_room = mt_finding_matters(parts->spare_bytes, parts->total_bytes);
-    finding.title = mt_arena_printf(
-        arena, "These requests leave room for a KV cache of %s, %s more than it has%s%s",
-        mt_format_bytes(n[0], mt_largest_kv_cache(parts)),
-        mt_format_bytes(n[1], parts->spare_bytes),
-        has_room ? ", if no other process uses the device" : "",
-        parts->context_is_known ? "" : ", minus what CUDA itself takes, which was not sampled");
+    finding.title =
+        !parts->spare_bytes
+            ? mt_arena_printf(arena, "The KV cache of %s is as large as it can be",
+                              mt_format_bytes(n[0], mt_largest_kv_cache(parts)))
+            : mt_arena_printf(
+                  arena, "These requests leave room for a KV cache of %s, %s more than it has%s%s",
+                  mt_format_bytes(n[0], mt_largest_kv_cache(parts)),
+                  mt_format_bytes(n[1], parts->spare_bytes),
+                  has_room ? ", if no other process uses the device" : "",
+                  parts->context_is_known
+                      ? ""
+                      : ", minus what CUDA itself takes, which was not sampled");
     finding.advice =
-        has_room ? "give the cache more blocks (gpu_memory_utilization of vLLM, "
-                   "mem_fraction_static of SGLang) if requests wait for it, or use a smaller card"
-                 : "if requests wait for the cache: keep it in FP8 (kv_cache_dtype=\"fp8\" of "
-                   "vLLM), or serve shorter or fewer sequences at a time";
+        has_room
+            ? mt_arena_printf(arena,
+                              "give the cache more blocks%s if requests wait for it, or use a "
+                              "smaller card",
+                              is_vllm     ? " (gpu_memory_utilization of vLLM)"
+                              : is_sglang ? " (mem_fraction_static of SGLang)"
+                                          : "")
+            : mt_arena_printf(arena,
+                              "if requests wait for the cache: keep it in FP8%s, or serve shorter "
+                              "or fewer sequences at a time",
+                              is_vllm ? " (kv_cache_dtype=\"fp8\" of vLLM)" : "");
     evidence[0] =
         mt_arena_printf(arena, "%s (%s) of the peak: KV cache", mt_format_bytes(n[0], bytes),
                         mt_format_percent(n[1], (double)bytes / (double)peak));

@@ -1,7 +1,7 @@
 /* What findings without a replay may save: the peak can only fall to the highest level of the
- * blocks that stay. A finding marks groups of blocks of the allocated peak. One pass over the
- * events finds, for each finding, the most that is ever allocated without the blocks of these
- * groups (equal role and site). */
+ * blocks that stay. A finding marks groups of blocks of the allocated peak, and has a scope. One
+ * pass over the events finds, for each finding, the most that is ever allocated without the blocks
+ * of these groups (equal role and site) and of the scope. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,8 +22,9 @@ struct live {
 struct level {
     bool is_wanted;
     uint32_t mark_count;
-    struct mt_map groups; /* role and site -> bits of findings */
-    struct mt_map slots;  /* address -> index in `live` */
+    const struct mt_finding_scope *scopes; /* by bit */
+    struct mt_map groups;                  /* role and site -> bits of findings */
+    struct mt_map slots;                   /* address -> index in `live` */
     struct live *live;
     size_t count, capacity;
     uint32_t free; /* index + 1 of an unused entry; 0 = none */
@@ -87,6 +88,30 @@ static void add_block(struct level *level, uint64_t addr, uint64_t bytes, uint32
     }
 }
 
+static bool is_in_scope(const struct mt_finding_scope *scope, enum mt_role role,
+                        const struct mt_event *event)
+{
+    if (event->stack == MT_NO_ID && scope->stackless_roles >> role & 1)
+        return true;
+    if (!(scope->roles >> role & 1) ||
+        (scope->each_bytes && event->size_bytes != scope->each_bytes))
+        return false;
+    return !scope->stacks || scope->marks >> mt_stack_mark(scope->stacks, event->stack) & 1;
+}
+
+/* Returns the bits of the findings whose change may remove the block. */
+static uint32_t marks_of(const struct reading *reading, const struct level *level,
+                         enum mt_role role, const struct mt_event *event)
+{
+    const uint32_t known =
+        mt_map_get(&level->groups, key_of(reading->analysis, role, event->stack));
+    uint32_t marks = known == MT_MAP_NONE ? 0 : known;
+
+    for (uint32_t i = 0; i < level->mark_count; i++)
+        marks |= is_in_scope(&level->scopes[i], role, event) ? 1u << i : 0;
+    return marks;
+}
+
 static struct level *level_of(struct reading *reading, const struct mt_event *event)
 {
     const uint32_t index = event->device < MT_MAX_DEVICES ? reading->level_of[event->device] : 0;
@@ -100,7 +125,6 @@ static enum mt_status on_event(void *context, struct mt_event *event)
     struct mt_survey *survey = &reading->analysis->survey;
     struct level *level = level_of(reading, event);
     uint64_t bytes;
-    uint32_t groups;
     uint8_t code;
 
     if (level && (event->kind == MT_EVENT_FREE_REQUESTED || event->kind == MT_EVENT_FREE_COMPLETED))
@@ -111,12 +135,10 @@ static enum mt_status on_event(void *context, struct mt_event *event)
         end_block(level, event->addr);
     if (!bytes)
         return MT_OK;
-    groups =
-        mt_map_get(&level->groups,
-                   key_of(reading->analysis,
-                          mt_role_resolve(&survey->roles, code, event->stack, event->size_bytes),
-                          event->stack));
-    add_block(level, event->addr, bytes, groups == MT_MAP_NONE ? 0 : groups);
+    add_block(level, event->addr, bytes,
+              marks_of(reading, level,
+                       mt_role_resolve(&survey->roles, code, event->stack, event->size_bytes),
+                       event));
     return MT_OK;
 }
 
@@ -137,15 +159,17 @@ static void mark_groups(const struct mt_analysis *analysis, struct level *level,
     level->is_wanted = true;
 }
 
-/* Returns the bytes that a finding and one of the others count. */
-static uint64_t shared_bytes(const struct mt_device_report *device, uint32_t mark, uint32_t others)
+/* Returns the bytes that a finding and one of the others count: not more than the finding counts of
+ * holdings that it counts in part. */
+static uint64_t shared_bytes(const struct mt_device_report *device,
+                             const struct mt_finding *finding, uint32_t others)
 {
     uint64_t bytes = 0;
 
-    for (uint32_t i = 0; mark && i < device->instants[0].holding_count; i++)
-        if (device->marks[i] & mark && device->marks[i] & others)
+    for (uint32_t i = 0; finding->mark && i < device->instants[0].holding_count; i++)
+        if (device->marks[i] & finding->mark && device->marks[i] & others)
             bytes += device->instants[0].holdings[i].bytes;
-    return bytes;
+    return mt_min_u64(bytes, finding->bytes);
 }
 
 static void bound(const struct level *level, struct mt_device_report *device)
@@ -182,7 +206,7 @@ static void release(struct reading *reading)
     free(reading->levels);
 }
 
-enum mt_status mt_savings_bound(struct mt_analysis *analysis)
+enum mt_status mt_savings_bound(struct mt_analysis *analysis, const struct mt_finding_marks *marks)
 {
     struct mt_report *report = analysis->report;
     struct reading reading = {
@@ -195,6 +219,7 @@ enum mt_status mt_savings_bound(struct mt_analysis *analysis)
         if (!has_marks(&report->devices[i]) || report->devices[i].device >= MT_MAX_DEVICES)
             continue;
         mark_groups(analysis, &reading.levels[i], &report->devices[i]);
+        reading.levels[i].scopes = marks->scopes[i];
         reading.level_of[report->devices[i].device] = (uint16_t)(i + 1);
         is_wanted = true;
     }
@@ -212,7 +237,7 @@ enum mt_status mt_savings_bound(struct mt_analysis *analysis)
 static uint64_t new_saving(const struct mt_device_report *device, const struct mt_finding *finding,
                            uint32_t before)
 {
-    const uint64_t shared = shared_bytes(device, finding->mark, before);
+    const uint64_t shared = shared_bytes(device, finding, before);
 
     return finding->saves_bytes - mt_min_u64(finding->saves_bytes, shared);
 }
@@ -282,7 +307,7 @@ void mt_findings_rank(struct mt_arena *arena, struct mt_device_report *device)
         chosen = device->findings[at];
         memmove(device->findings + i + 1, device->findings + i,
                 (at - i) * sizeof *device->findings);
-        chosen.counted_before_bytes = shared_bytes(device, chosen.mark, before);
+        chosen.counted_before_bytes = shared_bytes(device, &chosen, before);
         if (chosen.counted_before_bytes)
             tell_shared(arena, &chosen);
         device->findings[i] = chosen;

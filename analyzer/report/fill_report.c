@@ -49,7 +49,8 @@ static struct mt_pool_use pool_use_of(struct mt_analysis *analysis,
                               .segments = row->segments,
                               .allocations = row->allocations,
                               .first_event = row->first_event,
-                              .first_t_ns = row->first_t_ns};
+                              .first_t_ns = row->first_t_ns,
+                              .first_stack = row->first_stack};
 
     for (int i = 0; i < 2 && !use.is_inferred; i++)
         use.id[i] = symbols->pools[pool].id[i];

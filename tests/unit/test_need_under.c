@@ -152,7 +152,7 @@ static void one_pass(const char *line, uint64_t later)
     give(take(NULL, 20 * MT_MIB));
     give(hidden);
     phase_ends("backward");
-    give(take_in("validate", "eval.py:f:1", later));
+    give(take_in("optimizer", "clip.py:f:1", later));
 }
 
 static void expect_saving(const char *id, uint64_t bytes)
@@ -187,6 +187,33 @@ static void later_blocks_of_the_change_do_not_count(void **unused)
     give(hidden);
     phase_ends("backward");
     expect_saving("held-activations", 200 * MT_MIB);
+}
+
+/* Nor do blocks of other lines that the change may remove. */
+static void later_blocks_of_other_lines_do_not_count(void **unused)
+{
+    static const char *const lines[][2] = {
+        {"held-activations", "model.py:other:10"},
+        {"loss-peak", "torch/nn/functional.py:cross_entropy:3 < eval.py:loss:8"},
+        {"loss-peak", "eval.py:loss:8"}, /* in the line of a loss: logits.float() */
+        {"attention-matrices", "nn.py:softmax:4 < model.py:attention:12"}};
+    static const char *const firsts[] = {"model.py:hidden:9",
+                                         "torch/nn/functional.py:cross_entropy:3 < model.py:loss:9",
+                                         "torch/nn/functional.py:cross_entropy:3 < model.py:loss:9",
+                                         "nn.py:softmax:3 < model.py:attention:9"};
+
+    (void)unused;
+    for (size_t i = 0; i < MT_ARRAY_LEN(lines); i++) {
+        uint64_t other;
+
+        one_pass(firsts[i], 10 * MT_MIB);
+        (void)program_stack("torch/nn/functional.py:cross_entropy:3 < eval.py:loss:8");
+        other = take_in("forward", lines[i][1], 190 * MT_MIB);
+        phase_begins("backward");
+        give(other);
+        phase_ends("backward");
+        expect_saving(lines[i][0], 200 * MT_MIB);
+    }
 }
 
 /* The matrices of attention are also activations that wait for backward. */
@@ -228,7 +255,7 @@ static void the_larger_saving_comes_first(void **unused)
         phase_ends("optimizer");
         step_ends(i);
     }
-    give(take_in("validate", "eval.py:f:1", 150 * MT_MIB));
+    give(take_in("optimizer", "clip.py:f:1", 150 * MT_MIB));
     report = program_report();
     assert_int_equal(finding_of(report, "optimizer-state")->saves_bytes, 200 * MT_MIB);
     assert_int_equal(finding_of(report, "held-activations")->saves_bytes, 90 * MT_MIB);
@@ -268,6 +295,7 @@ int main(void)
         cmocka_unit_test(each_setting_is_searched_once),
         cmocka_unit_test(the_peak_falls_to_the_next_level),
         cmocka_unit_test(later_blocks_of_the_change_do_not_count),
+        cmocka_unit_test(later_blocks_of_other_lines_do_not_count),
         cmocka_unit_test(bytes_of_two_findings_count_once),
         cmocka_unit_test(the_larger_saving_comes_first),
         cmocka_unit_test(a_small_proved_saving_is_not_in_front),

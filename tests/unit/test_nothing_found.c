@@ -92,12 +92,14 @@ static const struct mt_finding *found_by(const struct mt_finding_ops *ops, const
     static struct mt_source source;
     static struct mt_analysis analysis;
     static struct mt_finding_search search;
-    uint32_t name, frame;
+    uint32_t name, frame, stack;
 
     memset(&source, 0, sizeof source);
     assert_int_equal(mt_symbols_init(&source.symbols), MT_OK);
     assert_int_equal(mt_symbols_string(&source.symbols, file, strlen(file), &name), MT_OK);
     assert_int_equal(mt_symbols_frame(&source.symbols, name, name, 7, &frame), MT_OK);
+    assert_int_equal(mt_symbols_stack(&source.symbols, MT_NO_ID, frame, &stack), MT_OK);
+    assert_int_equal(stack, 0);
     analysis = (struct mt_analysis){.source = &source, .report = &report};
     search = (struct mt_finding_search){.analysis = &analysis, .device = &device};
     assert_int_equal(ops->find(&search), MT_OK);
@@ -123,10 +125,14 @@ static void pools_of_graphs_are_found(void **unused)
     finding = found_by(&mt_finding_graph_pools, trees);
     assert_string_equal(finding->title,
                         "CUDA graphs hold 100 MiB (25.0% of the reserved peak) in a "
-                        "private pool (mode=\"reduce-overhead\")");
+                        "private pool (torch.compile)");
     assert_int_equal(finding->saves_bytes, 100 * MT_MIB);
     assert_non_null(found_by(&mt_finding_graph_pools, graphs));
     assert_null(found_by(&mt_finding_graph_pools, "train.py")); /* of a MemPool */
+    pools[1].first_stack = MT_NO_ID; /* elsewhere, the program captures graphs */
+    assert_string_equal(found_by(&mt_finding_graph_pools, trees)->title,
+                        "CUDA graphs or MemPools hold 100 MiB (25.0% of the reserved peak) in a "
+                        "private pool");
     pools[1].id[0] = 1;
     pools[1].id[1] = 0;
     assert_non_null(found_by(&mt_finding_graph_pools, "train.py"));
@@ -158,6 +164,11 @@ static void a_cache_that_is_most_of_the_memory_has_an_answer(void **unused)
     parts.spare_bytes = 1 * MT_MIB;
     finding = found_by(&mt_finding_kv_cache, "run.py");
     assert_non_null(strstr(finding->advice, "keep it in FP8"));
+    assert_null(strstr(finding->advice, "vLLM"));
+    assert_non_null(strstr(found_by(&mt_finding_kv_cache, "/v/vllm/run.py")->advice, "of vLLM"));
+    parts.spare_bytes = 0;
+    finding = found_by(&mt_finding_kv_cache, "run.py");
+    assert_string_equal(finding->title, "The KV cache of 70.0 MiB is as large as it can be");
     device.allocated_peak.bytes = 150 * MT_MIB;
     assert_null(found_by(&mt_finding_kv_cache, "run.py"));
 }
