@@ -352,6 +352,8 @@ static void look_at_peak(struct look_foreach_peak *look)
     const struct mt_device_report *device = look->search->device;
     uint32_t i, stack = MT_NO_ID;
 
+    look->search->scope = (struct mt_finding_scope){
+        .roles = 1u << MT_ROLE_TEMPORARIES, .stacks = look->foreach, .marks = 1u << 1};
     for (i = 0; device->instant_count && i < device->instants[0].holding_count; i++) {
         const struct mt_holding *holding = &device->instants[0].holdings[i];
 
@@ -567,9 +569,12 @@ static void say_foreach_peak(struct look_foreach_peak *look)
                       : "pass foreach=False to the optimizer: it updates one parameter at a time"};
 
     if (by_loop || by_fused) {
+        /* The lower bound is of allocated memory: reserved memory may fall by more in the replay.
+         */
         finding.saving = MT_SAVING_AT_LEAST;
         finding.saves_bytes =
-            mt_reserved_saving(look->search, by_loop ? &look->loop : &look->nothing);
+            mt_min_u64(finding.bytes,
+                       mt_reserved_saving(look->search, by_loop ? &look->loop : &look->nothing));
     }
     evidence[0] = tell_peak(look);
     if (look->loop.known)

@@ -122,6 +122,24 @@ static void one_parameter_at_a_time_takes_less(void **unused)
         "MiB allocated instead of 1.81 GiB, 670 MiB reserved instead of 1.83 GiB");
 }
 
+/* Other blocks find no place among those of the lists: more is reserved than allocated. */
+static void the_saving_is_no_more_than_the_lower_bound(void **unused)
+{
+    struct mt_report *report;
+    const struct mt_finding *finding;
+
+    (void)unused;
+    make_lists("_multi_tensor_adagrad", 1, 8);
+    give(take_in("validate", "eval.py:f:1", 800 * MT_MIB));
+    report = program_report();
+    finding = finding_of(report, "foreach-peak");
+    assert_non_null(finding);
+    assert_int_equal(finding->bytes, 100 * MT_MIB);
+    assert_int_equal(finding->saving, MT_SAVING_AT_LEAST);
+    assert_int_equal(finding->saves_bytes, 100 * MT_MIB);
+    program_end(report);
+}
+
 static void one_parameter_at_a_time_may_take_as_much(void **unused)
 {
     static const char evidence[] =
@@ -143,6 +161,7 @@ int main(void)
         cmocka_unit_test(a_small_part_of_the_peak_is_not_found),
         cmocka_unit_test(blocks_not_alive_at_the_peak_are_not_found),
         cmocka_unit_test(one_parameter_at_a_time_takes_less),
+        cmocka_unit_test(the_saving_is_no_more_than_the_lower_bound),
         cmocka_unit_test(one_parameter_at_a_time_may_take_as_much),
     };
 
