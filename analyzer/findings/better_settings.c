@@ -407,21 +407,63 @@ static const char *title_of_request(struct mt_arena *arena, const struct mt_oom_
                                    : "no setting that was tried gets past it under any limit");
 }
 
-/* The finding about the most memory of the peak that counts at least the bytes that lack; NULL:
- * none. */
+static uint64_t key_of(const struct mt_holding *holding)
+{
+    return (uint64_t)holding->stack << 32 | holding->role;
+}
+
+/* Adds for each finding, by bit, the bytes of its blocks that were alive when memory ran out. */
+static void add_alive(const struct mt_device_report *device, uint64_t alive[MT_FINDINGS_MARKED])
+{
+    const struct mt_instant *peak = device->instants,
+                            *oom = mt_oom_instant(device, device->oom_answer->oom);
+    struct mt_map marks = {0}; /* stack and role -> bits */
+
+    for (uint32_t i = 0; oom && i < peak->holding_count; i++) {
+        const uint32_t known = mt_map_get(&marks, key_of(&peak->holdings[i]));
+
+        mt_map_put(&marks, key_of(&peak->holdings[i]),
+                   device->marks[i] | (known == MT_MAP_NONE ? 0 : known));
+    }
+    for (uint32_t i = 0; oom && i < oom->holding_count; i++) {
+        const uint32_t bits = mt_map_get(&marks, key_of(&oom->holdings[i]));
+
+        for (uint32_t j = 0; bits != MT_MAP_NONE && j < MT_FINDINGS_MARKED; j++)
+            alive[j] += bits >> j & 1 ? oom->holdings[i].bytes : 0;
+    }
+    mt_map_release(&marks);
+}
+
+/* The finding about the most memory that was alive when memory ran out, if that is at least the
+ * bytes that lack; NULL: none. */
 static const struct mt_finding *best_of_others(const struct mt_finding_search *search,
                                                uint64_t lack)
 {
+    const struct mt_device_report *device = search->device;
+    uint64_t alive[MT_FINDINGS_MARKED] = {0}, most = 0;
     const struct mt_finding *best = NULL;
 
-    for (uint32_t i = 0; i < search->device->finding_count; i++) {
-        const struct mt_finding *finding = &search->device->findings[i];
+    add_alive(device, alive);
+    for (uint32_t i = 0; i < device->finding_count; i++) {
+        const struct mt_finding *finding = &device->findings[i];
 
-        if (finding->mark && finding->bytes >= lack && (!best || finding->bytes > best->bytes))
+        for (uint32_t j = 0; j < MT_FINDINGS_MARKED; j++) {
+            const uint64_t bytes = mt_min_u64(alive[j], finding->bytes);
+
+            if (finding->mark != 1u << j || bytes < lack || bytes <= most)
+                continue;
+            most = bytes;
             best = finding;
+        }
     }
     return best;
 }
+
+static const struct mt_framework_texts own_limit = {
+    {[MT_FRAMEWORK_UNKNOWN] = "raise the process's own limit: the card has the memory",
+     [MT_FRAMEWORK_TORCH] = "raise the process's own limit "
+                            "(torch.cuda.set_per_process_memory_fraction): the card has the "
+                            "memory"}};
 
 static void say_candidates(struct mt_finding_search *search)
 {
@@ -430,7 +472,9 @@ static void say_candidates(struct mt_finding_search *search)
     const struct mt_oom_way *least = mt_best_oom_way(answer, 0);
     const uint64_t lack = lack_of(answer, least);
     const char *largest = candidates(arena, search->device);
-    const struct mt_finding *best = best_of_others(search, lack);
+    const bool has_own_limit =
+        mt_oom_why_of(search->analysis->report, search->device, answer->oom).under_own_limit;
+    const struct mt_finding *best = has_own_limit ? NULL : best_of_others(search, lack);
     const char *evidence[1];
     struct mt_finding finding = {.id = "out-of-memory",
                                  .severity = "error",
@@ -441,9 +485,7 @@ static void say_candidates(struct mt_finding_search *search)
     finding.title =
         lack ? title_of_lack(arena, answer, least) : title_of_request(arena, answer, least);
     finding.advice =
-        mt_oom_why_of(search->analysis->report, search->device, answer->oom).under_own_limit
-            ? "raise the process's own limit (torch.cuda.set_per_process_memory_fraction): the "
-              "card has the memory"
+        has_own_limit ? mt_framework_text(search, &own_limit)
         : best
             ? mt_arena_printf(arena, "%s%s", best->advice,
                               strstr(best->advice, "a smaller batch") ? "" : "; or a smaller batch")

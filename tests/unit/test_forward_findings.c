@@ -505,6 +505,54 @@ static void a_size_that_no_device_has_is_wrong(void **unused)
     program_end(report);
 }
 
+/* An error of a program under a limit: activations of 600 MiB at the peak, and of `then` bytes when
+ * memory ran out while the driver had `free_bytes` more. */
+static const struct mt_finding *died(uint64_t then, uint64_t free_bytes, struct mt_report **report)
+{
+    uint64_t hidden;
+
+    begin();
+    hidden = take_in("forward", "model.py:hidden:9", 600 * MT_MIB);
+    phase_begins("backward");
+    give(take(NULL, 20 * MT_MIB));
+    give(hidden);
+    phase_ends("backward");
+    (void)take_in("validate", "eval.py:f:1", 400 * MT_MIB);
+    if (then)
+        (void)take_in("forward", "model.py:hidden:9", then);
+    program_add(MT_EVENT_OOM, (struct mt_event){.size_bytes = 100 * MT_MIB,
+                                                .aux_bytes = free_bytes,
+                                                .name = MT_NO_ID,
+                                                .stack = program_stack("eval.py:f:2")});
+    *report = program_report();
+    assert_non_null(finding_of(*report, "held-activations"));
+    return finding_of(*report, "out-of-memory");
+}
+
+/* Advice about the peak of training is none about an error in validation. */
+static void advice_is_about_blocks_that_were_alive(void **unused)
+{
+    struct mt_report *report;
+
+    (void)unused;
+    assert_null(strstr(died(0, 0, &report)->advice, "save_on_cpu"));
+    program_end(report);
+    assert_non_null(strstr(died(200 * MT_MIB, 0, &report)->advice, "save_on_cpu"));
+    program_end(report);
+}
+
+static void a_limit_of_the_process_costs_nothing(void **unused)
+{
+    const struct mt_finding *finding;
+    struct mt_report *report;
+
+    (void)unused;
+    finding = died(200 * MT_MIB, 8192 * MT_MIB, &report);
+    assert_non_null(strstr(finding->advice, "set_per_process_memory_fraction"));
+    assert_null(finding->cost);
+    program_end(report);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -532,6 +580,8 @@ int main(void)
         cmocka_unit_test(with_a_history_idle_memory_is_not_reported),
         cmocka_unit_test(a_cache_that_no_step_needs_is_found),
         cmocka_unit_test(a_size_that_no_device_has_is_wrong),
+        cmocka_unit_test(advice_is_about_blocks_that_were_alive),
+        cmocka_unit_test(a_limit_of_the_process_costs_nothing),
         cmocka_unit_test(frees_that_wait_for_a_stream_are_found),
     };
 
