@@ -372,6 +372,7 @@ struct generations {
     size_t count, capacity;
     struct mt_map slots; /* address -> live block */
     size_t pairs;
+    uint64_t last_old; /* event: the newest block of the older half */
 };
 
 static void end_generation(struct generations *both, const struct mt_event *event)
@@ -456,6 +457,7 @@ static uint64_t generation_of(struct generations *both)
     half = j = older_half(both, total);
     if (!half || half == both->count)
         return 0;
+    both->last_old = both->blocks[half - 1].birth_event;
     qsort(both->blocks, half, sizeof *both->blocks, by_bytes);
     qsort(both->blocks + half, both->count - half, sizeof *both->blocks, by_bytes);
     while (i < half && j < both->count) {
@@ -475,9 +477,21 @@ static uint64_t generation_of(struct generations *both)
     return bytes * 2 >= total - total / SMALL_PARTS && last_end < first_end ? bytes : 0;
 }
 
-static void say_generations(struct mt_finding_search *search, uint64_t bytes,
-                            const struct mt_life *largest, size_t blocks)
+/* Marks the older generation. */
+static void mark_old(struct mt_finding_search *search, uint64_t last_old)
 {
+    const struct mt_instant *peak = search->device->instants;
+
+    for (uint32_t i = 0; i < peak->holding_count; i++)
+        if ((peak->holdings[i].role == MT_ROLE_PARAMETERS ||
+             peak->holdings[i].role == MT_ROLE_OPTIMIZER_STATE) &&
+            peak->holdings[i].first_birth_event <= last_old)
+            mt_finding_mark(search, i);
+}
+
+static void say_generations(const struct generations *both, uint64_t bytes)
+{
+    struct mt_finding_search *search = both->search;
     struct mt_arena *arena = &search->analysis->report->arena;
     const uint64_t peak = search->device->allocated_peak.bytes;
     const char *evidence[1];
@@ -498,12 +512,11 @@ static void say_generations(struct mt_finding_search *search, uint64_t bytes,
         arena,
         "%s (%s) of the peak: old parameters and optimizer state, alive while %s makes new ones",
         mt_format_bytes(n[0], bytes), mt_format_percent(n[1], (double)bytes / (double)peak),
-        mt_site_label(arena, &search->analysis->source->symbols, largest->stack, false));
+        mt_site_label(arena, &search->analysis->source->symbols, both->blocks[0].stack, false));
     evidence[0] = mt_arena_printf(
         arena, "%s old blocks, each with a new one of equal size; the old ones end first",
-        mt_format_count(n[0], blocks));
-    mt_finding_mark_role(search, MT_ROLE_PARAMETERS);
-    mt_finding_mark_role(search, MT_ROLE_OPTIMIZER_STATE);
+        mt_format_count(n[0], both->pairs));
+    mark_old(search, both->last_old);
     mt_finding_publish(search, &finding);
 }
 
@@ -515,14 +528,15 @@ static enum mt_status find_not_donated(struct mt_finding_search *search)
     enum mt_status status;
     uint64_t old;
 
-    if (mt_framework_of(search) != MT_FRAMEWORK_JAX || !bytes[MT_ROLE_OPTIMIZER_STATE] ||
+    if (mt_framework_of(search) != MT_FRAMEWORK_JAX || !device->instant_count ||
+        !bytes[MT_ROLE_OPTIMIZER_STATE] ||
         !mt_finding_matters((bytes[MT_ROLE_PARAMETERS] + bytes[MT_ROLE_OPTIMIZER_STATE]) / 2, peak))
         return MT_OK;
     mt_alloc_log_rewind(&search->analysis->survey.log);
     status = mt_read_again_events(search->analysis, &both, on_event_of_step);
     old = status == MT_OK && both.count < MAX_GENERATION ? generation_of(&both) : 0;
     if (mt_finding_matters(old, peak))
-        say_generations(search, old, &both.blocks[0], both.pairs);
+        say_generations(&both, old);
     mt_map_release(&both.slots);
     free(both.blocks);
     return status;

@@ -176,6 +176,26 @@ static void a_trainer_has_options(void **unused)
     program_end(report);
 }
 
+/* Its configuration replaces the optimizer of a trainer. */
+static void deepspeed_has_its_own_optimizer(void **unused)
+{
+    static const char *const trainers[] = {"/v/transformers/trainer.py:train:3",
+                                           "/v/lightning/pytorch/trainer.py:fit:3",
+                                           "/v/accelerate/optimizer.py:step:3"};
+
+    (void)unused;
+    for (size_t i = 0; i < MT_ARRAY_LEN(trainers); i++) {
+        struct mt_report *report;
+
+        train(TORCH);
+        (void)program_stack(trainers[i]);
+        (void)program_stack("/v/deepspeed/runtime/engine.py:step:3");
+        report = program_report();
+        assert_non_null(strstr(finding_of(report, "optimizer-state")->advice, "DeepSpeed's"));
+        program_end(report);
+    }
+}
+
 /* Each step makes new state of 300 MiB, before or after it drops the old. */
 static void renew_state(enum framework framework, bool is_donated, uint64_t first_bytes)
 {
@@ -212,7 +232,13 @@ static bool is_not_donated(enum framework framework, bool is_donated, uint64_t f
     finding = finding_of(report, "not-donated");
     is_found = finding;
     if (finding) {
+        const struct mt_finding *state = finding_of(report, "optimizer-state");
+
         assert_int_equal(finding->saves_bytes, 300 * MT_MIB);
+        assert_int_equal(state->bytes, 600 * MT_MIB);
+        assert_true(finding->counted_before_bytes || state->counted_before_bytes);
+        assert_true(finding->counted_before_bytes <= finding->bytes);
+        assert_true(state->counted_before_bytes <= finding->bytes);
         assert_non_null(strstr(finding->advice, "donate_argnums"));
     }
     program_end(report);
@@ -236,6 +262,7 @@ int main(void)
         cmocka_unit_test(memory_of_training),
         cmocka_unit_test(shards_are_not_sharded_again),
         cmocka_unit_test(a_trainer_has_options),
+        cmocka_unit_test(deepspeed_has_its_own_optimizer),
         cmocka_unit_test(arguments_of_jax_that_are_not_donated),
     };
 
