@@ -323,7 +323,8 @@ static bool is_gap(const struct mt_torch *torch, const struct mt_torch_entry *en
     size_t index = (size_t)(entry - torch->records.entries);
 
     return index >= d->first && index - d->first + 2 < d->count &&
-           entry[1].kind == MT_EVENT_ALLOC && entry[1].addr == entry->addr + entry->size_bytes &&
+           entry[1].kind == MT_EVENT_ALLOC && (entry[1].flags & MT_TORCH_AT_ADDRESS) &&
+           entry[1].addr == entry->addr + entry->size_bytes &&
            entry[2].kind == MT_EVENT_FREE_REQUESTED && entry[2].addr == entry->addr;
 }
 

@@ -107,7 +107,8 @@ static void frames_that_share_a_text_share_its_line(void **state)
 
 enum { BLOCK = 1 << 20 };
 
-static void put_ring_entry(struct mt_buf *out, const char *action, uint32_t addr)
+static void put_ring_entry(struct mt_buf *out, const char *action, uint32_t addr,
+                           bool is_at_address)
 {
     mt_buf_add(out, "}(", 2);
     put_text(out, "action");
@@ -115,6 +116,10 @@ static void put_ring_entry(struct mt_buf *out, const char *action, uint32_t addr
     put_number(out, "addr", addr);
     put_number(out, "size", BLOCK);
     put_number(out, "stream", 0);
+    if (is_at_address) {
+        put_text(out, "internal_metadata");
+        put_text(out, "mallocWithAddress");
+    }
     mt_buf_add(out, "u", 1);
 }
 
@@ -141,14 +146,12 @@ static void put_segments(struct mt_buf *out)
     mt_buf_add(out, "eue", 3);
 }
 
-/* Entries as "c1 r2 c2 a3": an allocation, a requested or a completed free of the block with that
- * number; "|" begins the next device. */
-static uint64_t missing_in(const char *entries)
+/* Entries as "c1 r2 c2 a3": an allocation ("A": at an address that the program chose), a requested
+ * or a completed free of the block with that number; "|" begins the next device. */
+static struct mt_source *open_entries(const char *entries, struct mt_buf *into,
+                                      struct mt_feed **feed)
 {
     struct mt_buf pickle = {0};
-    struct mt_source *source;
-    struct mt_feed *feed;
-    uint64_t missing;
 
     mt_buf_add(&pickle, "\x80\x04}(", 4);
     put_segments(&pickle);
@@ -158,16 +161,25 @@ static uint64_t missing_in(const char *entries)
         const uint32_t addr = BLOCK * (uint32_t)(entries[1] - '0');
 
         switch (*entries) {
-        case 'a': put_ring_entry(&pickle, "alloc", addr); break;
-        case 'r': put_ring_entry(&pickle, "free_requested", addr); break;
-        case 'c': put_ring_entry(&pickle, "free_completed", addr); break;
+        case 'a': put_ring_entry(&pickle, "alloc", addr, false); break;
+        case 'A': put_ring_entry(&pickle, "alloc", addr, true); break;
+        case 'r': put_ring_entry(&pickle, "free_requested", addr, false); break;
+        case 'c': put_ring_entry(&pickle, "free_completed", addr, false); break;
         case '|': mt_buf_add(&pickle, "e](", 3); break;
         default: break;
         }
     }
     mt_buf_add(&pickle, "eeu.", 4);
-    source = open_snapshot(&pickle, &feed);
-    missing = source->integrity.events_dropped;
+    *into = pickle;
+    return open_snapshot(into, feed);
+}
+
+static uint64_t missing_in(const char *entries)
+{
+    struct mt_buf pickle = {0};
+    struct mt_feed *feed;
+    struct mt_source *source = open_entries(entries, &pickle, &feed);
+    const uint64_t missing = source->integrity.events_dropped;
     mt_source_close(source);
     mt_feed_close(feed);
     mt_buf_release(&pickle);
@@ -191,12 +203,40 @@ static void other_completed_frees_were_requested(void **state)
     assert_int_equal(missing_in("c1 | a1 c1"), 1);
 }
 
+/* The flags of the first allocation. */
+static uint8_t flags_in(const char *entries)
+{
+    struct mt_buf pickle = {0};
+    struct mt_feed *feed;
+    struct mt_source *source = open_entries(entries, &pickle, &feed);
+    struct mt_event_batch batch;
+    uint8_t flags = 0;
+
+    while (!flags && mt_source_next(source, &batch, NULL) == MT_OK)
+        for (size_t i = 0; i < batch.count && !flags; i++)
+            if (batch.events[i].kind == MT_EVENT_ALLOC && batch.events[i].addr == BLOCK)
+                flags = batch.events[i].flags;
+    mt_source_close(source);
+    mt_feed_close(feed);
+    mt_buf_release(&pickle);
+    return flags;
+}
+
+/* The program chose the address of the block after a gap. */
+static void a_gap_ends_at_a_chosen_address(void **state)
+{
+    (void)state;
+    assert_int_equal(flags_in("A1 A2 r1"), MT_EVENT_GAP);
+    assert_int_equal(flags_in("A1 a2 r1"), MT_EVENT_AT_ADDRESS);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(frames_that_share_a_text_share_its_line),
         cmocka_unit_test(a_ring_may_begin_within_a_free),
         cmocka_unit_test(other_completed_frees_were_requested),
+        cmocka_unit_test(a_gap_ends_at_a_chosen_address),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
