@@ -461,16 +461,28 @@ static void on_alloc(struct mt_survey *survey, struct mt_survey_device *device,
     device->allocations += !initial;
     mt_pool_ledger_alloc(&device->pools, event, view);
     mt_alloc_log_add(&survey->log, view->block_bytes, first_code(survey, event));
-    if (is_failure)
+    if (is_failure) {
         end_block(survey, phase, view->allocation, MT_FATE_FREED);
+        mt_xla_roles_end(&survey->xla, view->allocation);
+    }
+}
+
+/* Whether it is the first of the events that free a block. */
+static bool is_first_of_free(const struct mt_survey *survey, const struct mt_event *event)
+{
+    return event->kind == MT_EVENT_FREE_REQUESTED || !survey->source->header.has_free_requested;
 }
 
 static void on_free(struct mt_survey *survey, struct mt_survey_device *device,
-                    const struct mt_replay_view *view, int32_t phase)
+                    const struct mt_event *event, const struct mt_replay_view *view, int32_t phase)
 {
-    if (view->allocation >= survey->log.count ||
-        !mt_role_code_is_open(survey->log.roles[view->allocation]))
+    if (view->allocation >= survey->log.count)
         return;
+    if (!mt_role_code_is_open(survey->log.roles[view->allocation])) {
+        /* A refused request ended when it failed. */
+        device->frees += !survey->log.sizes[view->allocation] && is_first_of_free(survey, event);
+        return;
+    }
     end_block(survey, phase, view->allocation, device->unwinding ? MT_FATE_UNWOUND : MT_FATE_FREED);
     if (survey->log.sizes[view->allocation] && device->live_blocks)
         device->live_blocks--; /* it was served */
@@ -542,7 +554,7 @@ static void on_memory(struct mt_survey *survey, const struct mt_event *event,
     if (event->kind == MT_EVENT_ALLOC)
         on_alloc(survey, device, event, view, phase);
     else if (event->kind == MT_EVENT_FREE_REQUESTED || event->kind == MT_EVENT_FREE_COMPLETED)
-        on_free(survey, device, view, phase);
+        on_free(survey, device, event, view, phase);
     else if (event->kind == MT_EVENT_OOM)
         on_oom(device, event, phase);
     else if (mt_event_is_segment(event))

@@ -251,6 +251,26 @@ static void without_zero_grad_gradients_add_up_on_purpose(void **unused)
     expect_nothing("kept-gradients");
 }
 
+/* Under a limit of 100 MiB, the second of two blocks is refused, and both are freed. */
+static void the_free_of_a_refused_request_counts_once(void **unused)
+{
+    const struct mt_analyze_options options = {
+        .replay = {.policy = "pytorch", .limit_bytes = 100 * MT_MIB}};
+    uint64_t small, large;
+    struct mt_report *report;
+
+    (void)unused;
+    program_begin();
+    small = take("model.py:f:1", 50 * MT_MIB);
+    large = take("model.py:f:2", 200 * MT_MIB);
+    give(large);
+    give(small);
+    report = program_report_with(&options);
+    assert_int_equal(report->devices[0].allocations, 2);
+    assert_int_equal(report->devices[0].frees, 2);
+    program_end(report);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -269,6 +289,7 @@ int main(void)
         cmocka_unit_test(most_gradients_have_to_stay),
         cmocka_unit_test(buckets_stay_by_design),
         cmocka_unit_test(without_zero_grad_gradients_add_up_on_purpose),
+        cmocka_unit_test(the_free_of_a_refused_request_counts_once),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
