@@ -66,6 +66,7 @@ struct mt_attributed {
     uint64_t requested_bytes, block_bytes;
     bool several_roles, several_phases;
     const char *tag; /* its group, if the question is about tags; otherwise NULL */
+    uint32_t tag_id; /* equal for equal groups, in order of their first blocks */
 };
 
 struct mt_attributed mt_attributed_of(const struct mt_attribution *attribution,

@@ -53,7 +53,7 @@ static int by_tag(const void *a, const void *b)
 {
     const struct mt_attributed *x = a, *y = b;
 
-    return strcmp(x->tag, y->tag);
+    return (x->tag_id > y->tag_id) - (x->tag_id < y->tag_id);
 }
 
 /* Each group takes its words from its largest holding. */
@@ -88,7 +88,7 @@ static int by_live_size(const void *a, const void *b)
         order = by_birth(a, b);
     if (!order)
         order = (x->block_bytes > y->block_bytes) - (x->block_bytes < y->block_bytes);
-    return order || !x->tag ? order : by_tag(a, b);
+    return order ? order : by_tag(a, b);
 }
 
 static int (*const orders[MT_GROUP_BY_COUNT])(const void *, const void *) = {
@@ -164,22 +164,26 @@ static void fill_live(const struct mt_attribution *attribution, const struct mt_
                                 .blocks = (uint64_t)row->blocks};
 }
 
-/* Each tag is read once. */
+/* Each tag is read once. Comparisons of ids do not depend on the length of tags. */
 static void add_tags(const struct mt_attribution *attribution, const struct mt_snapshot *snapshot,
                      const char *member, struct mt_attributed *rows)
 {
     struct mt_map first = {0}; /* tag -> row that has it */
+    struct mt_strings groups = {0};
 
     for (uint32_t i = 0; i < snapshot->holding_count; i++) {
         uint32_t tag = snapshot->holdings[i].tag, like = mt_map_get(&first, tag);
 
         if (like == MT_MAP_NONE) {
             rows[i].tag = mt_tag_group(attribution->arena, attribution->symbols, tag, member);
+            mt_strings_put(&groups, rows[i].tag, strlen(rows[i].tag), &rows[i].tag_id);
             mt_map_put(&first, tag, i);
         } else {
             rows[i].tag = rows[like].tag;
+            rows[i].tag_id = rows[like].tag_id;
         }
     }
+    mt_strings_release(&groups);
     mt_map_release(&first);
 }
 
