@@ -90,7 +90,8 @@ static const char *near_moment(const char *at)
 
     for (; count < MT_ARRAY_LEN(moments); count++)
         names[count] = moments[count].name;
-    names[count++] = "phase:";
+    if (strcmp(at, "phase:") != 0)
+        names[count++] = "phase:";
     return mt_did_you_mean(at, names, count);
 }
 

@@ -14,6 +14,7 @@
 #include "report.h"
 #include "screen.h"
 #include "tag_members.h"
+#include "text_width.h"
 
 static void show(void *progress, const char *what, double share)
 {
@@ -166,7 +167,7 @@ struct members {
     bool is_found;
 };
 
-enum { MAX_MEMBERS = 256, MAX_MEMBERS_TOLD = 12 };
+enum { MAX_MEMBERS = 256, MAX_MEMBERS_TOLD = 12, MAX_MEMBER_COLUMNS = 40 };
 
 static void add_members(struct members *members, const char *tag, const char *wanted)
 {
@@ -190,8 +191,13 @@ static void say_no_member(const struct members *members, const char *path, const
     const char *near = mt_did_you_mean(member, names, members->paths.count);
     struct mt_buf list = {0};
 
-    for (uint32_t i = 0; i < members->paths.count && i < MAX_MEMBERS_TOLD; i++)
-        mt_buf_printf(&list, "%s%s", i ? ", " : "", names[i]);
+    for (uint32_t i = 0; i < members->paths.count && i < MAX_MEMBERS_TOLD; i++) {
+        const size_t length = strlen(names[i]),
+                     head = mt_text_head(names[i], length, MAX_MEMBER_COLUMNS);
+
+        mt_buf_printf(&list, "%s%.*s%s", i ? ", " : "", (int)head, names[i],
+                      head < length ? "..." : "");
+    }
     if (near)
         mt_message("'%s': no tag has the member '%s'; did you mean '%s'?", path, member, near);
     else if (list.data)

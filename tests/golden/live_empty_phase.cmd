@@ -1,0 +1,1 @@
+memtrace live captures/seq2seq.pickle.zst --at phase:
