@@ -24,15 +24,18 @@ static bool holds(const struct mt_block *block, const struct mt_policy_request *
            request->block_bytes <= block->size_bytes - offset;
 }
 
+static bool may_look(const struct mt_pytorch *self)
+{
+    return self->place_looks < FREE_LOOKS + LOOKS_PER_ALLOC * self->counters.allocations;
+}
+
 /* Returns the free block of a pool and stream that contains the request, or MT_NO_BLOCK. */
 static uint32_t find_holder(struct mt_pytorch *self, const struct mt_pytorch_free_list *free_list,
                             const struct mt_policy_request *request)
 {
     struct mt_free_cursor at = mt_free_set_find(&free_list->free, request->block_bytes, 0);
 
-    for (;
-         at.entry && self->place_looks < FREE_LOOKS + LOOKS_PER_ALLOC * self->counters.allocations;
-         at = mt_free_set_next(&free_list->free, at)) {
+    for (; at.entry && may_look(self); at = mt_free_set_next(&free_list->free, at)) {
         self->place_looks++;
         if (holds(&self->store.blocks[at.entry->block], request))
             return at.entry->block;
@@ -58,7 +61,7 @@ static enum mt_status find(struct mt_pytorch *self, const struct mt_policy_reque
         if (*block != MT_NO_BLOCK)
             return MT_OK;
     }
-    return MT_ERR_FORMAT;
+    return may_look(self) ? MT_ERR_FORMAT : MT_ERR_UNSUPPORTED;
 }
 
 /* Leaves the request's part in *id, in no set; files the parts to its left and right. */
@@ -88,11 +91,15 @@ static enum mt_status pytorch_place(struct mt_pytorch *self,
                                     const struct mt_policy_request *request, uint32_t *id)
 {
     struct mt_block *block;
+    enum mt_status status;
     uint64_t whole;
     bool was_split;
 
-    if (request->block_bytes % MT_PYTORCH_MIN_BLOCK || find(self, request, id) != MT_OK)
+    if (request->block_bytes % MT_PYTORCH_MIN_BLOCK)
         return MT_ERR_FORMAT;
+    status = find(self, request, id);
+    if (status != MT_OK)
+        return status;
     was_split = mt_block_is_split(&self->store.blocks[*id]);
     whole = self->store.blocks[*id].size_bytes;
     cut_out(self, request, id);
@@ -473,12 +480,16 @@ static enum mt_status place_by_rules(struct mt_pytorch *self,
 {
     struct mt_policy_request whole = *request;
     struct mt_pytorch_search search;
+    enum mt_status status;
 
     if (request->size_bytes > MAX_REQUEST)
         return MT_ERR_FORMAT;
     search = search_for(self, request);
     whole.block_bytes = search.size_bytes;
-    if (find(self, &whole, id) != MT_OK || self->store.blocks[*id].addr != request->addr ||
+    status = find(self, &whole, id);
+    if (status != MT_OK)
+        return status;
+    if (self->store.blocks[*id].addr != request->addr ||
         self->store.blocks[*id].pool != search.pool)
         return MT_ERR_FORMAT;
     mt_pytorch_remove(self, *id);

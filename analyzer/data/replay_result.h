@@ -39,6 +39,7 @@ struct mt_restore_share {
     uint64_t blocks;        /* placed as in the checkpoint */
     uint64_t gaps;          /* allocated and freed immediately, to cut free space */
     uint64_t unplaced;      /* blocks whose place the simulated pool lacks: ordinary requests */
+    uint64_t unsearched;    /* blocks whose search took too long: ordinary requests */
     uint64_t gaps_left_out; /* not allocated, since the layout of the simulated pool differs */
     uint64_t segments_unwatched; /* of private pools, too many at a time: restores in them are not
                                     detected */

@@ -242,13 +242,17 @@ bool mt_lane_settle(struct mt_lane *lane)
     return mt_pool_restores_settle(&lane->restores, &lane->tracks);
 }
 
-static void count_tile(struct mt_restore_share *share, const struct mt_pool_tile *tile,
-                       bool is_placed)
+/* Counts a block, or a gap, that `place` may have found no place for. */
+static void count_place(struct mt_restore_share *share, bool is_gap, enum mt_status status)
 {
-    share->blocks += !tile->freed;
-    share->gaps += tile->freed > 0;
-    share->unplaced += !tile->freed && !is_placed;
-    share->gaps_left_out += tile->freed && !is_placed;
+    share->gaps_left_out += is_gap && status != MT_OK;
+    share->unplaced += !is_gap && status != MT_OK && status != MT_ERR_UNSUPPORTED;
+    share->unsearched += !is_gap && status == MT_ERR_UNSUPPORTED;
+}
+
+static bool is_without_place(enum mt_status status)
+{
+    return status == MT_ERR_FORMAT || status == MT_ERR_UNSUPPORTED;
 }
 
 /* Before the first tile of a segment: looks for a segment in the simulated pool that can be cut in
@@ -280,8 +284,10 @@ static enum mt_status serve_tile(struct mt_lane *lane, const struct mt_event *ev
     if (lane->ops->place && (!tile->freed || lane->restores.group_is_idle))
         status = lane->ops->place(lane->policy, &request, block);
     lane->result->restores.restores += tile == lane->restores.tiles;
-    count_tile(&lane->result->restores, tile, status == MT_OK);
-    if (status != MT_ERR_FORMAT)
+    lane->result->restores.blocks += !tile->freed;
+    lane->result->restores.gaps += tile->freed > 0;
+    count_place(&lane->result->restores, tile->freed, status);
+    if (!is_without_place(status))
         return status;
     return tile->freed ? MT_OK : ask(lane, event, block);
 }
@@ -299,7 +305,6 @@ static enum mt_status serve_at_address(struct mt_lane *lane, const struct mt_eve
                                        struct mt_policy_block *block)
 {
     struct mt_policy_request request = request_of(lane, event);
-    struct mt_restore_share *share = &lane->result->restores;
     bool is_gap = event->flags & MT_EVENT_GAP;
     enum mt_status status = MT_ERR_FORMAT;
 
@@ -308,10 +313,9 @@ static enum mt_status serve_at_address(struct mt_lane *lane, const struct mt_eve
         status = lane->ops->place(lane->policy, &request, block);
     lane->serves_gap = is_gap;
     lane->gap_end = is_gap ? event->addr + event->size_bytes : 0;
-    if (status != MT_ERR_FORMAT)
+    if (!is_without_place(status))
         return status;
-    share->gaps_left_out += is_gap;
-    share->unplaced += !is_gap;
+    count_place(&lane->result->restores, is_gap, status);
     return is_gap ? MT_OK : ask(lane, event, block);
 }
 

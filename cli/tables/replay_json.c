@@ -18,6 +18,9 @@ const char *mt_restore_doubt(const struct mt_restore_share *share, unsigned numb
     } doubts[MT_RESTORE_DOUBTS] = {
         {share->unplaced, "blocks at given addresses did not fit in the simulated pool and were "
                           "allocated as ordinary requests: the peaks are approximate"},
+        {share->unsearched,
+         "blocks at given addresses were allocated as ordinary requests, because the pool has too "
+         "many free blocks to search: the peaks are approximate"},
         {share->gaps_left_out,
          "gaps are omitted, because the simulated pool is divided in another way: allocated and "
          "requested do not count what PyTorch allocates and frees to reach an address"},
@@ -128,6 +131,7 @@ void mt_json_restores(struct mt_json *json, const struct mt_restore_share *share
     mt_json_u64(json, "blocks", share->blocks);
     mt_json_u64(json, "gaps", share->gaps);
     mt_json_u64(json, "blocks_unplaced", share->unplaced);
+    mt_json_u64(json, "blocks_unsearched", share->unsearched);
     mt_json_u64(json, "gaps_left_out", share->gaps_left_out);
     mt_json_u64(json, "segments_unwatched", share->segments_unwatched);
     mt_json_object_end(json);

@@ -23,7 +23,7 @@ void mt_json_restores(struct mt_json *json, const struct mt_restore_share *share
 /* Reasons why restored pools (analyzer/replay/pool_tracks.h) make a replay approximate. `replay`
  * and `analyze` print the same texts. */
 
-enum { MT_RESTORE_DOUBTS = 3, MT_RESTORE_DOUBT_TEXT = 256 };
+enum { MT_RESTORE_DOUBTS = 4, MT_RESTORE_DOUBT_TEXT = 256 };
 
 /* Writes reason `number` (less than MT_RESTORE_DOUBTS) to `text` and returns it. Returns NULL if
  * the reason does not apply to the replay. */

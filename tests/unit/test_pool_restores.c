@@ -155,6 +155,38 @@ static void another_pool_lacks_the_address(void **unused)
     assert_int_equal(result->counters.allocations, 4);
 }
 
+/* Searches among many free blocks end, which is no statement about the pool. */
+static void a_search_that_ends_is_counted_apart(void **unused)
+{
+    enum { FREE_BLOCKS = 300, SEARCHES = 300, MOST = 4 * FREE_BLOCKS + 3 * SEARCHES };
+    static struct mt_event events[MOST];
+    const struct mt_replay_options options = {.policy = "pytorch"};
+    const struct mt_restore_share *share = &summary.devices[0].restores;
+    struct memory_source source;
+    struct mt_error error;
+    size_t count = 0;
+
+    (void)unused;
+    for (int i = 0; i < FREE_BLOCKS; i++) {
+        events[count++] = TAKE(i, 20);
+        events[count++] = ALLOC(AT(i), 20);
+    }
+    for (int i = 0; i < FREE_BLOCKS + SEARCHES; i++) {
+        if (i >= FREE_BLOCKS) {
+            events[count] = ALLOC(AT(i), 20);
+            events[count++].flags = MT_EVENT_AT_ADDRESS;
+        }
+        events[count++] = event(MT_EVENT_FREE_REQUESTED, AT(i), 0);
+        events[count++] = event(MT_EVENT_FREE_COMPLETED, AT(i), 0);
+    }
+    memory_source_init(&source, events, count, 1);
+    assert_int_equal(mt_replay_run(&source.source, &options, NULL, &summary, &error), MT_OK);
+    memory_source_release(&source);
+    assert_true(share->unsearched > 0);
+    assert_true(share->unplaced > 0);
+    assert_int_equal(share->unplaced + share->unsearched, SEARCHES);
+}
+
 /* The start of a free block needs no gap. */
 static void the_start_of_a_free_block_needs_no_gap(void **unused)
 {
@@ -465,6 +497,7 @@ int main(void)
         cmocka_unit_test(a_block_goes_where_the_program_wants_it),
         cmocka_unit_test(without_the_mark_it_is_an_ordinary_request),
         cmocka_unit_test(another_pool_lacks_the_address),
+        cmocka_unit_test(a_search_that_ends_is_counted_apart),
         cmocka_unit_test(the_start_of_a_free_block_needs_no_gap),
         cmocka_unit_test(a_pool_is_restored_to_empty),
         cmocka_unit_test(the_order_of_segments_is_the_allocators),
