@@ -15,7 +15,7 @@ LIMITS = {
     "options": 195,  # long options of all commands, without --help
     ".c files": 484,  # of the product, like the next three; oom needs three
     ".h files": 365,
-    "lines of C": 181000,  # findings: savings, graphs, KV cache, donation; the first screen, oom
+    "lines of C": 182000,  # findings: savings, graphs, KV cache, donation; the first screen, oom
     "% of public functions with one other user": 53,  # .c files that name the function
     "words of documents": 76000,  # README.md, CONTRIBUTING.md, SECURITY.md, docs/**/*.md
 }

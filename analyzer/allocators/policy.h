@@ -65,7 +65,8 @@ struct mt_policy_ops {
     /* Allocates a block at request->addr of exactly request->block_bytes, from the free block of
      * the request's pool and stream that contains it. This restores a checkpoint of a private pool.
      * 0 bytes: as many as the rules give, and the free block has to begin there. MT_ERR_FORMAT =
-     * there is no such free block; MT_ERR_UNSUPPORTED = the search took too long. NULL = only the rules place blocks. */
+     * there is no such free block; MT_ERR_UNSUPPORTED = the search took too long. NULL = only the
+     * rules place blocks. */
     enum mt_status (*place)(struct mt_policy *policy, const struct mt_policy_request *request,
                             struct mt_policy_block *block);
     /* Returns whether the request's address and block size are a whole segment without blocks. NULL
