@@ -213,11 +213,11 @@ static const char *part_to_checkpoint(struct mt_arena *arena, const struct mt_mo
     return mt_arena_printf(arena, "each of the %s", name_layers(arena, &repeats[0]));
 }
 
+static const char offload[] = "torch.autograd.graph.save_on_cpu(), which keeps them in host memory";
+
 const char *mt_checkpoint_advice(struct mt_arena *arena, const struct mt_symbols *symbols,
                                  struct mt_site site, const struct mt_modules *modules)
 {
-    static const char offload[] =
-        "torch.autograd.graph.save_on_cpu(), which keeps them in host memory";
     const char *call = call_of(symbols, site.frame), *part;
 
     if (call == libraries[0].call && mt_loop_words_of(symbols).checkpoint)
@@ -316,8 +316,9 @@ static const char *advice_for(const struct mt_finding_search *search, struct mt_
     if (mt_framework_of(search) != MT_FRAMEWORK_TORCH)
         return mt_framework_text(search, &advice);
     if (is_recomputed)
-        return "torch.autograd.graph.save_on_cpu(), which keeps them in host memory; or a smaller "
-               "batch: most of them are checkpointed already";
+        return mt_arena_printf(&search->analysis->report->arena,
+                               "%s; or a smaller batch: most of them are checkpointed already",
+                               offload);
     return mt_checkpoint_advice(&search->analysis->report->arena,
                                 &search->analysis->source->symbols, site, search->device->modules);
 }
@@ -365,7 +366,7 @@ static enum mt_status find_held_activations(struct mt_finding_search *search)
     finding.evidence_count = i;
     label = mt_site_text(arena, symbols, lines[0].site);
     finding.advice = advice_for(search, lines[0].site, recomputed > finding.bytes / 2);
-    finding.cost = strncmp(finding.advice, "torch.autograd", 14) == 0
+    finding.cost = strncmp(finding.advice, offload, sizeof offload - 1) == 0
                        ? "copies to the host and back take time"
                        : "backward runs the forward pass of these modules a second time";
     finding.title = mt_arena_printf(

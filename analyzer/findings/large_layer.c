@@ -95,39 +95,40 @@ static const char *kind_of(const struct mt_symbols *symbols, uint32_t stack)
 }
 
 /* If the kind of layer is unknown. */
-static const struct mt_framework_texts advice = {
-    {[MT_FRAMEWORK_UNKNOWN] =
-         "for an embedding: fewer or shorter rows; for an output layer: reuse the embedding's "
-         "weight, or adaptive or sampled softmax; for either: shard it over the devices",
+static const struct mt_framework_texts ways = {
+    {[MT_FRAMEWORK_UNKNOWN] = "for an embedding: fewer or shorter rows; for an output layer: reuse "
+                              "the embedding's weight, or adaptive or sampled softmax",
      [MT_FRAMEWORK_TORCH] =
          "for an embedding: sparse=True (with SGD or SparseAdam), so that only used rows have "
          "gradients; for an output layer: reuse the embedding's weight, or adaptive or sampled "
-         "softmax; for either: shard it over the ranks (FSDP, TorchRec)",
-     [MT_FRAMEWORK_JAX] = "for an embedding: fewer or shorter rows; for an output layer: reuse the "
-                          "embedding's weight, or adaptive or sampled softmax; for either: shard "
-                          "it over the devices (jax.sharding)",
+         "softmax",
      [MT_FRAMEWORK_TENSORFLOW] = "for an embedding: fewer or shorter rows; for an output layer: "
-                                 "reuse the embedding's weight, or tf.nn.sampled_softmax_loss; for "
-                                 "either: shard it over the devices (tf.distribute)"}};
+                                 "reuse the embedding's weight, or tf.nn.sampled_softmax_loss"}};
+
+static const struct mt_framework_texts sharding = {
+    {[MT_FRAMEWORK_UNKNOWN] = "for either: shard it over the devices",
+     [MT_FRAMEWORK_TORCH] = "for either: shard it over the ranks (FSDP, TorchRec)",
+     [MT_FRAMEWORK_JAX] = "for either: shard it over the devices (jax.sharding)",
+     [MT_FRAMEWORK_TENSORFLOW] = "for either: shard it over the devices (tf.distribute)"}};
 
 /* `kind`: of PyTorch's modules. */
 static const char *advice_for(const struct mt_finding_search *search, const char *kind)
 {
-    if (kind && strcmp(kind, "an embedding") == 0)
-        return "sparse=True (with SGD or SparseAdam), so that only used rows have gradients; fewer "
-               "or shorter rows; or shard the table over the ranks (TorchRec, FSDP)";
-    if (kind)
-        return "adaptive or sampled softmax, or a low-rank layer; reuse the embedding's weight if "
-               "it is as large; or shard it over the ranks (FSDP)";
-    return mt_framework_text(search, &advice);
-}
+    const char *way = mt_framework_text(search, &ways),
+               *shard = mt_framework_text(search, &sharding);
 
-/* The last clause of each text is about sharding. */
-static const char *without_sharding(struct mt_arena *arena, const char *text)
-{
-    const char *last = strrchr(text, ';');
-
-    return mt_arena_text(arena, text, last ? (size_t)(last - text) : strlen(text));
+    if (kind && strcmp(kind, "an embedding") == 0) {
+        way = "sparse=True (with SGD or SparseAdam), so that only used rows have gradients; fewer "
+              "or shorter rows";
+        shard = "or shard the table over the ranks (TorchRec, FSDP)";
+    } else if (kind) {
+        way = "adaptive or sampled softmax, or a low-rank layer; reuse the embedding's weight if "
+              "it is as large";
+        shard = "or shard it over the ranks (FSDP)";
+    }
+    return mt_run_is_sharded(search)
+               ? way
+               : mt_arena_printf(&search->analysis->report->arena, "%s; %s", way, shard);
 }
 
 static const char *tell_blocks(struct mt_arena *arena, const struct layer *layer)
@@ -207,8 +208,6 @@ static enum mt_status find(struct mt_finding_search *search)
             is_counted(device->instants[0].holdings[i].role))
             mt_finding_mark(search, i);
     finding.advice = advice_for(search, kind);
-    if (mt_run_is_sharded(search))
-        finding.advice = without_sharding(arena, finding.advice);
     is_one = layer.blocks[MT_ROLE_PARAMETERS] == 1;
     finding.title =
         mt_arena_printf(arena, "%s (%s) of the peak: the %s and other blocks of %s size, %s each",
