@@ -1,1 +1,0 @@
-memtrace live captures/seq2seq.pickle.zst --at phase:
