@@ -111,7 +111,7 @@ static const char *full(const struct mt_reporter *reporter, const struct mt_oom 
                                   reserved, total, free_text);
     return mt_reporter_format(reporter,
                               "the card is full: %s reserved here, and %s was free. The file does "
-                              "not tell whether other processes used the card",
+                              "not show whether other processes used the card",
                               reserved, free_text);
 }
 
