@@ -493,7 +493,8 @@ static void buffers_for_gradients(void **state)
                                               586 + 6 * i, &frame),
                              MT_OK);
             assert_int_equal(mt_symbols_stack(&p.symbols, MT_NO_ID, frame, &line), MT_OK);
-            buffers[i] = born_by(&p, stack_in(&p, line, "at::zeros", "Functions.h"), 4096 << i);
+            buffers[i] =
+                born_by(&p, stack_in(&p, line, "at::zeros", "Functions.h"), UINT64_C(4096) << i);
         }
         finish(&p);
         for (uint32_t i = 0; i < lines; i++)
