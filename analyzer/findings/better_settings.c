@@ -165,24 +165,30 @@ static void tell_evidence(struct mt_finding_search *search, const struct trial *
     mt_finding_set_evidence(finding, evidence, count);
 }
 
-/* Adds the change of the device's need, if both needs are known. */
-static void tell_need(struct mt_finding_search *search, const struct mt_need *need,
-                      struct mt_finding *finding, const char **words)
+/* The title is about what the allocator must have, if both needs are known and differ; otherwise
+ * about what it reserves without a limit. Sets what the setting saves. */
+static const char *title_of(struct mt_finding_search *search, const struct trial *trial,
+                            const char *setting, struct mt_finding *finding)
 {
-    const struct mt_need *own = search->device->need;
+    const struct mt_need *own = search->device->need, *need = trial->need;
+    const uint64_t before = search->device->reserved_peak.bytes;
     struct mt_arena *arena = &search->analysis->report->arena;
-    char n[1][MT_NEED_TEXT];
+    char n[3][MT_NEED_TEXT];
 
-    *words = "";
     finding->saves_bytes = finding->bytes;
-    if (!need)
-        return;
-    finding->saves_bytes = own->bytes - mt_min_u64(need->bytes, own->bytes);
-    if (need->bytes == own->bytes)
-        finding->severity = "info"; /* it helps other processes on the device, not this run */
-    if (need->bytes == own->bytes)
-        *words = mt_arena_printf(arena, "; PyTorch can serve the run with %s in both cases",
-                                 mt_need_text(n[0], own));
+    if (need) {
+        finding->saves_bytes = own->bytes - mt_min_u64(need->bytes, own->bytes);
+        if (finding->saves_bytes)
+            return mt_arena_printf(arena, "%s less is enough with %s: %s instead of %s",
+                                   mt_format_bytes(n[0], finding->saves_bytes), setting,
+                                   mt_need_text(n[1], need), mt_need_text(n[2], own));
+        if (need->bytes == own->bytes)
+            finding->severity = "info"; /* it helps other processes on the device, not this run */
+    }
+    mt_format_bytes_distinct(n[1], trial->reserved_bytes, n[2], before);
+    return mt_arena_printf(arena, "%s less reserved with %s: %s instead of %s%s",
+                           mt_format_bytes(n[0], finding->bytes), setting, n[1], n[2],
+                           need && need->bytes == own->bytes ? "; the same limit is enough" : "");
 }
 
 static const char *cost_of(const struct mt_finding_search *search, const struct trial *trial)
@@ -199,11 +205,8 @@ static const char *cost_of(const struct mt_finding_search *search, const struct 
 
 static void say(struct mt_finding_search *search, const struct trial *trials, size_t best)
 {
-    struct mt_arena *arena = &search->analysis->report->arena;
     const uint64_t before = search->device->reserved_peak.bytes;
     struct mt_finding *finding = mt_finding_add(search);
-    const char *need = "";
-    char n[3][MT_UNITS_TEXT];
 
     if (!finding)
         return;
@@ -211,11 +214,7 @@ static void say(struct mt_finding_search *search, const struct trial *trials, si
     finding->severity = "warning";
     finding->bytes = before - trials[best].reserved_bytes;
     finding->saving = trials[best].doubt ? MT_SAVING_ESTIMATED : MT_SAVING_EXACT;
-    tell_need(search, trials[best].need, finding, &need);
-    mt_format_bytes_distinct(n[1], trials[best].reserved_bytes, n[2], before);
-    finding->title = mt_arena_printf(arena, "%s less reserved with %s: %s instead of %s%s",
-                                     mt_format_bytes(n[0], finding->bytes), mt_settings[best].what,
-                                     n[1], n[2], need);
+    finding->title = title_of(search, &trials[best], mt_settings[best].what, finding);
     finding->advice = mt_settings[best].advice;
     finding->cost = cost_of(search, &trials[best]);
     finding->proved_by = mt_finding_command(search, mt_settings[best].policy,

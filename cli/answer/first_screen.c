@@ -280,9 +280,9 @@ static void add_peak(const struct mt_reporter *reporter)
                       mt_format_bytes_like(reserved, most->bytes, peak->bytes));
     mt_format_bytes_like(enough, need ? need->bytes : 0, peak->bytes);
     if (need && need->bytes < most->bytes - most->bytes / 50)
-        mt_buf_printf(&line, " (%.*s is enough)", (int)strcspn(enough, " "), enough);
+        mt_buf_printf(&line, " (the run fits in %.*s)", (int)strcspn(enough, " "), enough);
     else if (need && need->bytes > most->bytes + most->bytes / 50)
-        mt_buf_printf(&line, " (%.*s at other addresses)", (int)strcspn(enough, " "), enough);
+        mt_buf_printf(&line, " (up to %.*s at other addresses)", (int)strcspn(enough, " "), enough);
     add_line(reporter, "Peak", &line);
 }
 
