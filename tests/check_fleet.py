@@ -99,7 +99,7 @@ def check_small_gaps(bench):
            {rank: "cut" if rank == 5 else "finished" for rank in range(8) if rank != 3})
     expect("8 ranks: outliers", [(one["rank"], one["bytes"]) for one in answer["outliers"]], [(0, 700 * MIB)])
     text = bench.fleet(folder)
-    for words in ("Needs at least 14.5 GiB", "7 of 8 ranks; missing: 3", "1 trace is not complete"):
+    for words in ("Card: at least 14.5 GiB", "7 of 8 ranks; missing: 3", "1 trace is not complete"):
         expect(f"8 ranks: {words}", words in text, True)
 
 

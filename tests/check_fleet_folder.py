@@ -81,7 +81,7 @@ def check_files(bench):
     expect("the answer is first", text.split("\n\nFiles")[0], bench.fleet(job).rstrip())
     first = (out / "summary.md").read_text().split("\n")[0]
     expect("the first line of summary.md is the answer",
-           first, "### memtrace fleet: Needs 14.5 GiB on each device: rank 0 (pp 0, dp 0, tp 0; "
+           first, "### memtrace fleet: Card: about 14.5 GiB on each device: rank 0 (pp 0, dp 0, tp 0; "
            "node00) needs the most")
     page = (out / "report.html").read_bytes()
     bench.fleet(job, "-o", f"{out}/")

@@ -387,7 +387,7 @@ static void add_unchecked_worst(const struct text *text)
              mt_arena_printf(text->answer->arena,
                              "%s needs %s%s as it ran, more than any rank that was checked",
                              name_of_row(text, worst),
-                             report->rows[worst].record->needed_is_known ? "" : "at least ",
+                             report->rows[worst].record->needed_is_known ? "about " : "at least ",
                              mt_format_bytes(bytes, report->rows[worst].record->needed_bytes)));
 }
 

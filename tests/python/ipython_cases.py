@@ -174,7 +174,7 @@ class Cell(Case):
         ran = self.run_cell("%%memtrace -v report\ntoo_much()", "CellFailed: OutOfMemoryError: CUDA out of")
         self.assertIn("return ones(1 << 20)", ran.output)  # the traceback
         (shown,) = ran.shown
-        self.assertIn("Out of memory", shown.data["text/plain"])
+        self.assertIn("OUT OF MEMORY", shown.data["text/plain"])
         self.assertIn("base64,", shown.data["text/html"])
         self.assertEqual(ran.output.count("OutOfMemoryError"), 3)  # two of IPython, one below the answer
         last = traceback.extract_tb(sys.last_traceback)[-1]
@@ -416,7 +416,7 @@ line      peak  reserved peak +after +growth +allocated  times  code
             """)
         self.assertIn("memtrace started this process: its trace has this cell", done.stdout)
         self.assertIn("UsageError: PyTorch is not loaded", done.stdout + done.stderr)
-        self.assertIn("5.00 MiB (5,242,880 B)", done.stdout)
+        self.assertIn("5.00 MiB allocated", done.stdout)
 
 
 if __name__ == "__main__":

@@ -261,7 +261,7 @@ class Dumps(WithTorch):
             assert fails() and len(again.traces) == 1
             """, RANK="3")
         self.assertEqual(done.stderr.count("LOG GPU memory ran out; trace: "), 3)
-        self.assertIn("4,194,304 MiB", done.stderr)
+        self.assertIn("4.00 TiB requested", done.stderr)
 
     def test_nothing_escapes(self):
         done = self.dump("""

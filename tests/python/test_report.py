@@ -98,7 +98,7 @@ class Analysis(Case):
                          f"peak 6.44 GiB in step#1/backward; advice: {report.advice[0].title}>")
         text = report.text
         self.assertLessEqual(len(text.splitlines()), 25)
-        self.assertIn("at 4.02 s (event 4,390)", text)
+        self.assertIn("allocated in step 1, backward, at 4.02 s", text)
         self.assertEqual((text, repr(text)), (report.text(), report.text()))
 
     def test_fullest_device(self):
