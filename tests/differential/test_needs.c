@@ -102,7 +102,7 @@ static void the_need_under_a_setting_is_no_more_exact_than_the_run_s(void **unus
     (void)unused;
     open_with_needs("gpt_cap");
     assert_true(report->devices[0].need->depends_on_memory);
-    assert_non_null(strstr(find(report, "allocator-settings")->title, "needs about "));
+    assert_non_null(strstr(find(report, "allocator-settings")->title, "about "));
     finish();
     open_with_needs("gpt_default");
     assert_null(strstr(find(report, "allocator-settings")->title, "about"));
@@ -134,12 +134,12 @@ static void expect_verdict(const char *name, const char *begin)
 }
 
 /* Pages and Markdown begin with it. */
-static void a_verdict_is_no_more_exact_than_the_need(void **unused)
+static void a_verdict_begins_with_the_card(void **unused)
 {
     (void)unused;
-    expect_verdict("gpt_cap", "needs about 8.14 GiB; ");
-    expect_verdict("gpt_default", "needs 7.53 GiB; ");
-    expect_verdict("twogpu", "device 1: needs 798 MiB; ");
+    expect_verdict("gpt_cap", "card about 9.14 GiB; ");
+    expect_verdict("gpt_default", "card about 8.53 GiB; ");
+    expect_verdict("twogpu", "device 1: card about 1.78 GiB; ");
 }
 
 /* PyTorch's limit does not include all memory that the device must have. */
@@ -290,7 +290,7 @@ int main(void)
         cmocka_unit_test(the_need_under_a_setting_is_no_more_exact_than_the_run_s),
         cmocka_unit_test(the_end_of_a_run_needs_no_more_than_the_run),
         cmocka_unit_test(unknown_needs_are_not_printed),
-        cmocka_unit_test(a_verdict_is_no_more_exact_than_the_need),
+        cmocka_unit_test(a_verdict_begins_with_the_card),
         cmocka_unit_test(what_is_mapped_above_the_limit_is_part_of_the_need),
         cmocka_unit_test(a_death_is_the_first_finding),
         cmocka_unit_test(a_failure_that_no_setting_avoids_has_the_missing_bytes),
