@@ -86,7 +86,6 @@ void mt_reporter_devices_together(const struct mt_reporter *reporter)
     for (uint32_t i = 0; i < report->device_count; i++)
         analyze_devices_add_row(reporter, &table, &report->devices[i], has_orders);
     mt_text_table_add(reporter->out, &table, 2, reporter->style);
-    mt_reporter_devices_left_out(reporter);
 }
 
 /* Memory that stays allocated through each phase, and how much of it the phase does not use. */

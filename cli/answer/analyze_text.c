@@ -424,8 +424,6 @@ static void report_everything(const struct mt_reporter *shared)
         reporter.device = &report->devices[i];
         report_device(&reporter);
     }
-    if (report->device_count == 1)
-        mt_reporter_devices_left_out(&reporter);
     mt_reporter_other_devices(&reporter);
 }
 
