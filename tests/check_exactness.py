@@ -94,7 +94,7 @@ def claims_despite_other_ends(program, folder):
         path = pathlib.Path(folder, "ends.pickle")
         path.write_bytes(pickle.dumps(model.snapshot() | {"segments": segments}, protocol=4))
         text, answer = (subprocess.run([program, "analyze", "--quiet", *options, path], capture_output=True, text=True, check=True).stdout
-                        for options in ([], ["--json"]))
+                        for options in (["--all"], ["--json"]))
         return [" exact" in line for line in text.splitlines() if line.startswith("  replay (pytorch")] + [
             report["verify"]["exact"] for report in json.loads(answer)["devices"]]
 

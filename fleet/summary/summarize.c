@@ -386,7 +386,8 @@ static void summarize_needs(const struct mt_summarizing *work)
     record->needed_bytes = card.bytes;
     record->has_context = card.cuda_from == MT_CUDA_MEASURED;
     record->context_bytes = record->has_context ? card.cuda_bytes : 0;
-    record->outside_bytes = card.libraries_bytes;
+    if (driver && driver->has_then)
+        record->outside_bytes = mt_sub_or_0_u64(driver->then.bytes, driver->then.framework_bytes);
     record->allocator_need_is_known = device->need;
     if (device->need) {
         record->allocator_need_bytes = device->need->bytes;
