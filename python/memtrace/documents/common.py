@@ -205,6 +205,7 @@ class Restores(Document):
     blocks: int
     gaps: int
     blocks_unplaced: int
+    blocks_unsearched: int
     gaps_left_out: int
     segments_unwatched: int
     raw: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
@@ -216,6 +217,7 @@ class Restores(Document):
             blocks=data["blocks"],
             gaps=data["gaps"],
             blocks_unplaced=data["blocks_unplaced"],
+            blocks_unsearched=data["blocks_unsearched"],
             gaps_left_out=data["gaps_left_out"],
             segments_unwatched=data["segments_unwatched"],
             raw=data,
