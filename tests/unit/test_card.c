@@ -87,6 +87,16 @@ static void no_card_for_host_memory_or_missing_requests(void **state)
     assert_false(mt_card_use_of(&report, &device, &use));
 }
 
+static void a_refusal_of_the_driver_is_a_doubt(void **state)
+{
+    const struct mt_driver_failure failure = {.request_bytes = MT_GIB};
+
+    (void)state;
+    driver.fatal = &failure;
+    expect_words("at least 9.25 GiB = PyTorch 8.00 + other libraries 0.50 + CUDA 0.75: the driver "
+                 "refused a request");
+}
+
 static void a_card_fits_if_it_has_all_bytes(void **state)
 {
     const struct mt_card card = {.memory_bytes = 10 * MT_GIB};
@@ -154,6 +164,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(the_three_parts_have_one_unit, fill),
         cmocka_unit_test_setup(no_card_for_host_memory_or_missing_requests, fill),
+        cmocka_unit_test_setup(a_refusal_of_the_driver_is_a_doubt, fill),
         cmocka_unit_test_setup(a_card_fits_if_it_has_all_bytes, fill),
         cmocka_unit_test_setup(the_reason_is_decided, fill),
         cmocka_unit_test_setup(a_larger_step_is_named, fill),
