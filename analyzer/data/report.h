@@ -484,6 +484,7 @@ struct mt_finding {
      * itself. 0 if unknown. */
     enum mt_saving saving;
     uint64_t saves_bytes;
+    bool saves_need; /* saves_bytes is a difference of needs (mt_need), else of reserved peaks */
     uint64_t counted_before_bytes; /* of `bytes`, what the findings before it also count */
     uint32_t mark;                 /* its bit in marks of the device; 0 = has none */
 };

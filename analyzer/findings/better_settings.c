@@ -165,30 +165,51 @@ static void tell_evidence(struct mt_finding_search *search, const struct trial *
     mt_finding_set_evidence(finding, evidence, count);
 }
 
-/* The title is about what the allocator must have, if both needs are known and differ; otherwise
- * about what it reserves without a limit. Sets what the setting saves. */
-static const char *title_of(struct mt_finding_search *search, const struct trial *trial,
-                            const char *setting, struct mt_finding *finding)
+/* Compares what the allocator must have, which the user's card is about. */
+static const char *proof_of_need(const struct mt_finding_search *search, const char *policy)
+{
+    struct mt_arena *arena = &search->analysis->report->arena;
+    const char *value = mt_shell_value(arena, policy);
+
+    return value ? mt_arena_printf(arena, "memtrace fit %s -p pytorch -p %s",
+                                   mt_finding_path(search), value)
+                 : NULL;
+}
+
+/* Fills what the setting saves: of what the allocator must have, if both needs are known and differ
+ * by enough; otherwise of what it reserves, which helps other processes on the device. */
+static void tell_saving(struct mt_finding_search *search, const struct trial *trial,
+                        const struct mt_setting *setting, struct mt_finding *finding)
 {
     const struct mt_need *own = search->device->need, *need = trial->need;
     const uint64_t before = search->device->reserved_peak.bytes;
     struct mt_arena *arena = &search->analysis->report->arena;
     char n[3][MT_NEED_TEXT];
 
+    finding->saving = trial->doubt ? MT_SAVING_ESTIMATED : MT_SAVING_EXACT;
     finding->saves_bytes = finding->bytes;
     if (need) {
+        finding->saves_need = true;
         finding->saves_bytes = own->bytes - mt_min_u64(need->bytes, own->bytes);
-        if (finding->saves_bytes)
-            return mt_arena_printf(arena, "%s less is enough with %s: %s instead of %s",
-                                   mt_format_bytes(n[0], finding->saves_bytes), setting,
-                                   mt_need_text(n[1], need), mt_need_text(n[2], own));
-        if (need->bytes == own->bytes)
-            finding->severity = "info"; /* it helps other processes on the device, not this run */
+        if (own->depends_on_memory || own->is_one_of_many || need->depends_on_memory ||
+            need->is_one_of_many)
+            finding->saving = MT_SAVING_ESTIMATED;
     }
+    if (need && mt_finding_matters(finding->saves_bytes, own->bytes)) {
+        finding->title = mt_arena_printf(arena, "%s less is enough with %s: %s instead of %s",
+                                         mt_format_bytes(n[0], finding->saves_bytes), setting->what,
+                                         mt_need_text(n[1], need), mt_need_text(n[2], own));
+        finding->proved_by = proof_of_need(search, setting->policy);
+        return;
+    }
+    if (need)
+        finding->severity = "info"; /* it helps other processes on the device, not this run */
     mt_format_bytes_distinct(n[1], trial->reserved_bytes, n[2], before);
-    return mt_arena_printf(arena, "%s less reserved with %s: %s instead of %s%s",
-                           mt_format_bytes(n[0], finding->bytes), setting, n[1], n[2],
-                           need && need->bytes == own->bytes ? "; the same limit is enough" : "");
+    finding->title = mt_arena_printf(arena, "%s less reserved with %s: %s instead of %s%s",
+                                     mt_format_bytes(n[0], finding->bytes), setting->what, n[1],
+                                     n[2], need ? "; about the same limit is enough" : "");
+    finding->proved_by =
+        mt_finding_command(search, setting->policy, mt_least_limit_bytes(&search->device->replay));
 }
 
 static const char *cost_of(const struct mt_finding_search *search, const struct trial *trial)
@@ -213,12 +234,9 @@ static void say(struct mt_finding_search *search, const struct trial *trials, si
     finding->id = "allocator-settings";
     finding->severity = "warning";
     finding->bytes = before - trials[best].reserved_bytes;
-    finding->saving = trials[best].doubt ? MT_SAVING_ESTIMATED : MT_SAVING_EXACT;
-    finding->title = title_of(search, &trials[best], mt_settings[best].what, finding);
+    tell_saving(search, &trials[best], &mt_settings[best], finding);
     finding->advice = mt_settings[best].advice;
     finding->cost = cost_of(search, &trials[best]);
-    finding->proved_by = mt_finding_command(search, mt_settings[best].policy,
-                                            mt_least_limit_bytes(&search->device->replay));
     tell_evidence(search, trials, finding);
 }
 

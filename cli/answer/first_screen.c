@@ -139,6 +139,11 @@ static const char *cause(const struct mt_reporter *reporter, const struct mt_oom
     return full(reporter, oom, why);
 }
 
+static bool is_pytorch(const struct mt_report *report)
+{
+    return report->framework && strncmp(report->framework, "PyTorch", strlen("PyTorch")) == 0;
+}
+
 static void add_why(const struct mt_reporter *reporter, const struct mt_oom *oom,
                     const struct mt_oom_why *why)
 {
@@ -149,7 +154,7 @@ static void add_why(const struct mt_reporter *reporter, const struct mt_oom *oom
     mt_buf_add_text(&line, cause(reporter, oom, why));
     if (has_cap && why->kind != MT_OOM_OWN_LIMIT)
         mt_buf_printf(&line, "; %s", own_limit(reporter, oom));
-    if (has_cap)
+    if (has_cap && is_pytorch(reporter->report))
         mt_buf_add_text(&line, " (torch.cuda.set_per_process_memory_fraction, or another cap)");
     if (why->times_last_step > 0) {
         mt_buf_add_text(&line, "; this step has added ");
@@ -359,15 +364,13 @@ static void add_places(const struct mt_reporter *reporter, uint32_t most)
 
 /* What a change saves. A bound is about what is allocated at the peak; a replay is about what the
  * card must have, or about a cache that the run had beyond that. */
-static void add_saving(const struct mt_reporter *reporter, const struct mt_finding *finding,
-                       struct mt_buf *line)
+static void add_saving(const struct mt_finding *finding, struct mt_buf *line)
 {
     static const char *const words[] = {[MT_SAVING_UNKNOWN] = "",
                                         [MT_SAVING_EXACT] = "",
                                         [MT_SAVING_AT_LEAST] = "at least ",
                                         [MT_SAVING_AT_MOST] = "at most ",
                                         [MT_SAVING_ESTIMATED] = "about "};
-    const struct mt_need *need = reporter->device->need;
     char text[MT_UNITS_TEXT];
 
     if (finding->saving == MT_SAVING_UNKNOWN)
@@ -377,14 +380,15 @@ static void add_saving(const struct mt_reporter *reporter, const struct mt_findi
         return;
     }
     if (!finding->saves_bytes) {
-        mt_buf_add_text(line, "Saves nothing of the card");
+        mt_buf_add_text(line, finding->saves_need ? "Saves nothing of the card"
+                                                  : "Saves nothing of what is reserved");
         return;
     }
     mt_buf_printf(line, "Saves %s%s %s", words[finding->saving],
                   mt_format_bytes(text, finding->saves_bytes),
-                  finding->saving == MT_SAVING_AT_MOST              ? "at the peak"
-                  : need && finding->saves_bytes <= need->bytes / 2 ? "of the card"
-                                                                    : "of what is reserved");
+                  finding->saving == MT_SAVING_AT_MOST ? "at the peak"
+                  : finding->saves_need                ? "of the card"
+                                                       : "of what is reserved");
 }
 
 /* "Saves at most 1.94 GiB at the peak; backward runs the forward pass of these modules a second
@@ -395,7 +399,7 @@ static void add_worth(const struct mt_reporter *reporter, const struct mt_findin
     struct mt_buf line = {0};
 
     mt_buf_add_text(&line, "   ");
-    add_saving(reporter, finding, &line);
+    add_saving(finding, &line);
     if (finding->cost && has_cost)
         mt_buf_printf(&line, "%s%s", line.length > TAB ? "; " : "Cost: ", finding->cost);
     if (line.length > TAB)
