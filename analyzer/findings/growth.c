@@ -455,8 +455,29 @@ static const struct mt_framework_texts kept_advice = {
          "a list, dict or attribute keeps these tensors: copy what you need "
          "to the host (.numpy()), or clear it"}};
 
-static const char *advice_of(const struct look *look, const struct line *most)
+static bool is_kv_cache(const struct look *look, const struct line *line)
 {
+    for (uint32_t i = 0; i < look->lives->count; i++)
+        if (look->lives->lives[i].stack == line->is.stack)
+            return look->lives->lives[i].role == MT_ROLE_KV_CACHE;
+    return false;
+}
+
+/* A cache of keys and values grows by design, by the same bytes with each token. A cache that
+ * requests of different lengths leave behind is a leak. */
+static bool only_kv_cache_grows(const struct look *look)
+{
+    for (uint32_t i = 0; i < look->line_count; i++)
+        if (!is_kv_cache(look, &look->lines[i]))
+            return false;
+    return look->even;
+}
+
+static const char *advice_of(const struct look *look, const struct line *most, bool is_cache)
+{
+    if (is_cache)
+        return "fewer or shorter sequences, a cache in fewer bits, or one with a window: each step "
+               "adds its tokens of all sequences";
     if (most->is.new_bytes)
         return mt_framework_text(look->search, &replaced_advice);
     return is_graph(look, most)
@@ -470,22 +491,23 @@ static void say(struct look *look)
     const struct line *most = &look->lines[0];
     struct mt_finding *finding = mt_finding_add(look->search);
     const char *label = label_of(look, most);
+    const bool is_cache = only_kv_cache_grows(look);
     char n[2][MT_UNITS_TEXT];
 
     if (!finding)
         return;
     finding->id = "growth";
-    finding->severity = "error";
+    finding->severity = is_cache ? "info" : "error";
     finding->bytes = look->gathered_bytes;
     finding->bytes_per_step = look->bytes_per_step;
     finding->title = mt_arena_printf(
-        look->arena, "%s more after each step%s since step %lld, %s of it from %s",
-        mt_format_bytes(n[0], look->bytes_per_step), look->even ? "" : " on average",
-        (long long)number_of(look, most->is.first_step),
+        look->arena, "%s %s after each step%s since step %lld, %s of it from %s",
+        mt_format_bytes(n[0], look->bytes_per_step), is_cache ? "of KV cache more" : "more",
+        look->even ? "" : " on average", (long long)number_of(look, most->is.first_step),
         look->line_count == 1 ? "all"
                               : mt_format_bytes(n[1], most->bytes / (look->end - look->begin)),
         label);
-    finding->advice = advice_of(look, most);
+    finding->advice = advice_of(look, most, is_cache);
     tell_evidence(look, finding);
 }
 

@@ -195,6 +195,21 @@ static void buffers_that_are_joined_with_something_new_grow(void **unused)
     expect_silence("findings", "longer", "growth"); /* and longer batches do not */
 }
 
+/* A cache of keys and values is not a leak: 6 layers x 2 x 16 sequences x 8 heads x 64 x 4 B. */
+static void a_cache_that_grows_with_its_tokens_is_no_leak(void **unused)
+{
+    struct mt_report *report = analyze("meaning", "growing_cache");
+    const struct mt_finding *growth = find(report, "growth");
+
+    (void)unused;
+    assert_non_null(growth);
+    assert_int_equal(growth->bytes_per_step, UINT64_C(6) * 2 * 16 * 8 * 64 * 4);
+    assert_string_equal(growth->severity, "info");
+    assert_non_null(strstr(growth->title, "384 KiB of KV cache more after each step"));
+    mt_report_release(report);
+    mt_source_close(source);
+}
+
 static void programs_without_leak_do_not_grow(void **unused)
 {
     static const char *const captures[] = {
@@ -554,6 +569,7 @@ int main(void)
         cmocka_unit_test(programs_without_such_blocks_have_no_finding),
         cmocka_unit_test(growth_is_found_to_the_byte_and_with_its_line),
         cmocka_unit_test(buffers_that_are_joined_with_something_new_grow),
+        cmocka_unit_test(a_cache_that_grows_with_its_tokens_is_no_leak),
         cmocka_unit_test(programs_without_leak_do_not_grow),
         cmocka_unit_test(the_claim_for_an_earlier_del_is_what_it_saved),
         cmocka_unit_test(values_that_end_in_time_are_not_found),
