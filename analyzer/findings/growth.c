@@ -43,9 +43,12 @@ static enum mt_status find_first_steps(struct mt_finding_search *search)
         .severity = "info",
         .evidence = evidence,
         .evidence_count = 1,
-        .advice = "run memtrace live --at peak and look for memory that is gone later: the "
-                  "checkpoint that a model was loaded from, a copy in another dtype, a search for "
-                  "algorithms (torch.backends.cudnn.benchmark)"};
+        .advice = device->peak_role_bytes[MT_ROLE_KV_CACHE]
+                      ? "shorter or fewer prompts at a time, or a prefill in chunks: the pass over "
+                        "the prompt needs it, later tokens do not"
+                      : "run memtrace live --at peak and look for memory that is gone later: the "
+                        "checkpoint that a model was loaded from, a copy in another dtype, a "
+                        "search for algorithms (torch.backends.cudnn.benchmark)"};
 
     if (steps.count < FIRST_STEPS + LATER_STEPS || search->analysis->report->starts_in_middle ||
         search->analysis->report->is_driver_level)
