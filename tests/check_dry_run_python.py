@@ -490,6 +490,32 @@ sys.exit(os.path.getsize("{notes}.%d" % os.getpid()))
             "launcher = CachingAutotuner(JITFunction(), ['a']).coordinate_descent_tuning('first'); print(launcher.config, launcher(1, 2, 3))")
         self.assertEqual((status, output), (0, "neighbor None\n"))
 
+    def test_hooks_are_on_where_subclasses_get_operators(self):
+        """Not inside modes, nor inside tensors of PyTorch's own tracing, nor on fake tensors."""
+        self.torch()
+        folder = self.folder / "torch" # a package, as PyTorch is
+        folder.mkdir()
+        (self.folder / "torch.py").rename(folder / "__init__.py")
+        (folder / "_library").mkdir()
+        (folder / "_library" / "__init__.py").write_text("")
+        (folder / "_library" / "simple_registry.py").write_text("def find_torch_dispatch_rule(op, kind): return op\n")
+        status, output, _ = self.run_program("""
+import torch, types
+class Tensor: pass
+class Own(Tensor): pass
+class Mode: pass
+class Fake(Tensor): __module__ = "torch._subclasses.fake_tensor"
+torch.UntypedStorage = types.SimpleNamespace(_free_weak_ref=None)
+torch.Tensor, excluded, modes = Tensor, [], [None, "fake"]
+torch._C = types.SimpleNamespace(_TorchDispatchModeKey=types.SimpleNamespace(FAKE=0), _get_dispatch_mode=lambda key: modes.pop(0),
+                                 _dispatch_tls_set_dispatch_key_excluded=lambda key, on: excluded.append(on))
+from memtrace_dry_run import hooks
+hooks._switch_tensors()
+from torch._library.simple_registry import find_torch_dispatch_rule as find
+print([(find("op", kind), excluded[:], excluded.clear()) for kind in (Own, Mode, Fake, Own)])
+""")
+        self.assertEqual((status, output), (0, "[('op', [False], None), ('op', [], None), ('op', [], None), ('op', [], None)]\n"))
+
     def test_dynamo_runs_without_hooks_and_makes_guards_with_them(self):
         self.compiler()
         status, output, notes = self.run_program(

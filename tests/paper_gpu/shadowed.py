@@ -42,6 +42,43 @@ def unknown():
             0.3 < share < 1.0, len(set(y[0].topk(5).indices.tolist())), torch.linalg.cholesky_ex(y[:8, :8])[1].item()]
 
 
+def subclasses():
+    """Values are known inside `__torch_dispatch__` of tensors, on tensors of a plain subclass, and under vmap."""
+    found = []
+
+    class Wrapper(torch.Tensor):
+        @staticmethod
+        def __new__(cls, inner):
+            made = torch.Tensor._make_wrapper_subclass(cls, inner.shape, dtype=inner.dtype, device=inner.device)
+            made.inner = inner
+            return made
+
+        @classmethod
+        def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+            x = torch.tensor([7, 8, 9]).cuda()
+            found.extend([x.cpu().tolist(), x.sum().item(), bool((x == x).all())])
+            return cls(func(*[a.inner if isinstance(a, cls) else a for a in args], **(kwargs or {})))
+
+    class Plain(torch.Tensor):
+        pass
+
+    x = torch.arange(3, device="cuda")
+    compared = torch.vmap(lambda a, b: (a >= b) & (a < 2))(x, x)
+    return [(Wrapper(x) + 1).inner.tolist()] + found + [(x.as_subclass(Plain) + 1).tolist(), compared.tolist()]
+
+
+def sharded():
+    """Random operators of DTensor compare the states of generators, and count from them."""
+    import torch.distributed as dist
+    from torch.distributed.tensor import Shard, empty, init_device_mesh
+    from torch.testing._internal.distributed.fake_pg import FakeStore
+
+    dist.init_process_group("fake", store=FakeStore(), rank=0, world_size=2)
+    weight = empty(8, 4, device_mesh=init_device_mesh("cuda", (2,)), placements=[Shard(0)])
+    torch.nn.init.ones_(torch.nn.init.normal_(weight))
+    return [(weight.to_local() + 1).tolist()]
+
+
 def waits():
     """A loop that waits for a condition on unknown values ends."""
     y, turns = torch.randn(600, 600, device="cuda") @ torch.randn(600, 600, device="cuda"), 0
@@ -143,7 +180,7 @@ def received():
 
 
 def main():
-    answers = {"values": values, "numbers": numbers, "unknown": unknown, "waits": waits, "training": training, "checkpointed": checkpointed, "elsewhere": elsewhere, "proposals": proposals, "received": received,
+    answers = {"values": values, "numbers": numbers, "unknown": unknown, "subclasses": subclasses, "sharded": sharded, "waits": waits, "training": training, "checkpointed": checkpointed, "elsewhere": elsewhere, "proposals": proposals, "received": received,
                "compiled": compiled}[sys.argv[1]]()
     requests = [e["size"] for e in torch.cuda.memory._snapshot()["device_traces"][0] if e["action"] == "alloc"]
     with open(sys.argv[2], "w") as f:

@@ -16,6 +16,8 @@ CASES = {
                [0, 1, 0, 1, 0, 1, 0, 1, 0, 1], 0, [0, 1, 2, 3], [2, 2, 2, 2, 2], [1, 0, 5, 0], True, [4, 3, 3], [1, 2, 2, 3, 3, 3], 2, [0, 2], True, [1, 6], False, [1, 2, 4, 8]],
     "numbers": [3, 4, [1.0, 3.0, 9.0], [0, 1, 2, 3], [0, 0, 0]],
     "unknown": [True, False, True, False, True, True, True, 5, 0],
+    "subclasses": [[1, 2, 3], [7, 8, 9], 24, True, [1, 2, 3], [True, True, False]],
+    "sharded": [[[2.0] * 4] * 4],
     "waits": [True],
     "training": [65536.0, 39],
     "checkpointed": [4 * 512, True],

@@ -2,7 +2,9 @@
 
 The hooks are kernels for a dispatch key that no library for NVIDIA's devices uses (autocast of another vendor's).
 The key is switched on thread by thread; each hook calls, with the arguments that it got, what PyTorch would have
-called without it. It is off while autograd's engine runs, and on again where that calls Python.
+called without it. It is off while autograd's engine runs, and on again where that calls Python. It stays on inside
+`__torch_dispatch__` of tensors, whose parts are plain tensors, and is off inside that of modes, which run below the
+hooks of the operators that they get.
 
 Why not a dispatch mode, and why not in the engine: both change what PyTorch allocates. Under a dispatch mode
 autograd takes formulas that do not work in place. And a tensor that passes through Python gets a Python object,
@@ -81,9 +83,20 @@ def _is_concerned(value):
     if isinstance(value, (list, tuple)) and value:
         value = value[0]
     kind = type(value)
-    if kind is torch.Tensor or kind is torch.nn.Parameter:
-        return value.is_cuda and value.layout is torch.strided or (None if value.dim() == 0 else False)
+    if kind is torch.Tensor or kind is torch.nn.Parameter or _is_plain(kind):
+        return value.is_cuda and value.layout is torch.strided and not _is_wrapped(value) or (None if value.dim() == 0 else False)
     return False if isinstance(value, torch.Tensor) else None
+
+
+@functools.lru_cache(maxsize=None)
+def _is_plain(kind):
+    """Whether tensors of this subclass are storages as others are: it has no `__torch_dispatch__`."""
+    return issubclass(kind, torch.Tensor) and kind.__torch_dispatch__ is torch.Tensor.__torch_dispatch__
+
+
+def _is_wrapped(value):
+    """Whether VALUE is a tensor of vmap or grad, which has no storage."""
+    return torch._C._functorch.is_functorch_wrapped_tensor(value)
 
 
 def _device_tensor(arguments):
@@ -299,6 +312,7 @@ def _switch_threads():
     torch.autograd.Variable._execution_engine = _Engine(torch.autograd.Variable._execution_engine)
     backward = torch.autograd.function.BackwardCFunction
     backward.apply = _with_hooks(backward.apply, True)
+    _switch_tensors()
     hooks = torch.autograd.graph.saved_tensors_hooks
     start = hooks.__init__
 
@@ -307,6 +321,31 @@ def _switch_threads():
         start(self, pack_hook, _with_hooks(unpack_hook, True))
 
     hooks.__init__ = init
+
+
+def _switch_tensors():
+    """PyTorch excludes the key from where it calls `__torch_dispatch__`, or DTensor's dispatcher in C++. Before, it looks in
+    Python for a rule of the class. What is no longer excluded then stays so until the call has ended."""
+    try:
+        from torch._library import simple_registry
+
+        find = simple_registry.find_torch_dispatch_rule
+    except (ImportError, AttributeError): # before PyTorch 2.5
+        return
+
+    @functools.wraps(find)
+    def found(op, kind):
+        if _holds_tensors(kind) and not _is_traced():
+            torch._C._dispatch_tls_set_dispatch_key_excluded(_switched_key, False)
+        return find(op, kind)
+
+    simple_registry.find_torch_dispatch_rule = found
+
+
+@functools.lru_cache(maxsize=None)
+def _holds_tensors(kind):
+    """Whether KIND is neither a mode nor a tensor that PyTorch traces with."""
+    return issubclass(kind, torch.Tensor) and not kind.__module__.startswith("torch._subclasses.")
 
 
 def install_torchvision():
