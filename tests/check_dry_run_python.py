@@ -490,8 +490,8 @@ sys.exit(os.path.getsize("{notes}.%d" % os.getpid()))
             "launcher = CachingAutotuner(JITFunction(), ['a']).coordinate_descent_tuning('first'); print(launcher.config, launcher(1, 2, 3))")
         self.assertEqual((status, output), (0, "neighbor None\n"))
 
-    def test_hooks_are_on_where_subclasses_get_operators(self):
-        """Not inside modes, nor inside tensors of PyTorch's own tracing, nor on fake tensors."""
+    def test_hooks_are_on_where_subclasses_and_modes_get_operators(self):
+        """Not inside tensors of PyTorch's own tracing, nor on fake tensors."""
         self.torch()
         folder = self.folder / "torch" # a package, as PyTorch is
         folder.mkdir()
@@ -506,7 +506,7 @@ class Own(Tensor): pass
 class Mode: pass
 class Fake(Tensor): __module__ = "torch._subclasses.fake_tensor"
 torch.UntypedStorage = types.SimpleNamespace(_free_weak_ref=None)
-torch.Tensor, excluded, modes = Tensor, [], [None, "fake"]
+torch.Tensor, excluded, modes = Tensor, [], [None, None, "fake"]
 torch._C = types.SimpleNamespace(_TorchDispatchModeKey=types.SimpleNamespace(FAKE=0), _get_dispatch_mode=lambda key: modes.pop(0),
                                  _dispatch_tls_set_dispatch_key_excluded=lambda key, on: excluded.append(on))
 from memtrace_dry_run import hooks
@@ -514,7 +514,7 @@ hooks._switch_tensors()
 from torch._library.simple_registry import find_torch_dispatch_rule as find
 print([(find("op", kind), excluded[:], excluded.clear()) for kind in (Own, Mode, Fake, Own)])
 """)
-        self.assertEqual((status, output), (0, "[('op', [False], None), ('op', [], None), ('op', [], None), ('op', [], None)]\n"))
+        self.assertEqual((status, output), (0, "[('op', [False], None), ('op', [False], None), ('op', [], None), ('op', [], None)]\n"))
 
     def test_dynamo_runs_without_hooks_and_makes_guards_with_them(self):
         self.compiler()

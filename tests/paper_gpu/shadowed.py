@@ -67,6 +67,21 @@ def subclasses():
     return [(Wrapper(x) + 1).inner.tolist()] + found + [(x.as_subclass(Plain) + 1).tolist(), compared.tolist()]
 
 
+def modes():
+    """Inside a dispatch mode, an operator is followed once, with all that it calls."""
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    class Mode(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            return func(*args, **(kwargs or {}))
+
+    x = torch.arange(3, device="cuda")
+    with Mode(), Mode():
+        x.add_(1)
+        y = [x.to("cpu"), x.clone(), torch.zeros(2, dtype=torch.int64, device="cuda") + x[0]]
+    return [t.tolist() for t in [x] + y]
+
+
 def sharded():
     """Random operators of DTensor compare the states of generators, and count from them."""
     import torch.distributed as dist
@@ -180,7 +195,7 @@ def received():
 
 
 def main():
-    answers = {"values": values, "numbers": numbers, "unknown": unknown, "subclasses": subclasses, "sharded": sharded, "waits": waits, "training": training, "checkpointed": checkpointed, "elsewhere": elsewhere, "proposals": proposals, "received": received,
+    answers = {"values": values, "numbers": numbers, "unknown": unknown, "subclasses": subclasses, "sharded": sharded, "modes": modes, "waits": waits, "training": training, "checkpointed": checkpointed, "elsewhere": elsewhere, "proposals": proposals, "received": received,
                "compiled": compiled}[sys.argv[1]]()
     requests = [e["size"] for e in torch.cuda.memory._snapshot()["device_traces"][0] if e["action"] == "alloc"]
     with open(sys.argv[2], "w") as f:

@@ -18,6 +18,7 @@ CASES = {
     "unknown": [True, False, True, False, True, True, True, 5, 0],
     "subclasses": [[1, 2, 3], [7, 8, 9], 24, True, [1, 2, 3], [True, True, False]],
     "sharded": [[[2.0] * 4] * 4],
+    "modes": [[1, 2, 3], [1, 2, 3], [1, 2, 3], [1, 1]],
     "waits": [True],
     "training": [65536.0, 39],
     "checkpointed": [4 * 512, True],

@@ -3,8 +3,8 @@
 The hooks are kernels for a dispatch key that no library for NVIDIA's devices uses (autocast of another vendor's).
 The key is switched on thread by thread; each hook calls, with the arguments that it got, what PyTorch would have
 called without it. It is off while autograd's engine runs, and on again where that calls Python. It stays on inside
-`__torch_dispatch__` of tensors, whose parts are plain tensors, and is off inside that of modes, which run below the
-hooks of the operators that they get.
+`__torch_dispatch__` of tensors, whose parts are plain tensors, and of modes, which call what they like for an operator:
+around a mode, hooks do nothing.
 
 Why not a dispatch mode, and why not in the engine: both change what PyTorch allocates. Under a dispatch mode
 autograd takes formulas that do not work in place. And a tensor that passes through Python gets a Python object,
@@ -119,6 +119,7 @@ def _kernel(op, rule, name, key):
     positions = [i for i, a in enumerate(op._schema.arguments) if str(a.type) == "Tensor"]
     before, after = rule.before, rule.after
     copies = rule.also_from_device
+    mode_count = torch._C._len_torch_dispatch_stack if key == _switched_key else lambda: 0 # the others run below modes
 
     def kernel(keys, *arguments, **named):
         for i in positions:
@@ -126,7 +127,7 @@ def _kernel(op, rule, name, key):
                 arguments = _with_tensors(arguments, positions)
                 break
         keys = keys.remove(key)
-        if getattr(_here, "inside", False):
+        if getattr(_here, "inside", False) or mode_count() > 0:
             return redispatch(keys, *arguments, **named)
         concerned = False
         try:
@@ -335,7 +336,7 @@ def _switch_tensors():
 
     @functools.wraps(find)
     def found(op, kind):
-        if _holds_tensors(kind) and not _is_traced():
+        if _holds_values(kind) and not _is_traced():
             torch._C._dispatch_tls_set_dispatch_key_excluded(_switched_key, False)
         return find(op, kind)
 
@@ -343,9 +344,9 @@ def _switch_tensors():
 
 
 @functools.lru_cache(maxsize=None)
-def _holds_tensors(kind):
-    """Whether KIND is neither a mode nor a tensor that PyTorch traces with."""
-    return issubclass(kind, torch.Tensor) and not kind.__module__.startswith("torch._subclasses.")
+def _holds_values(kind):
+    """Whether KIND, a tensor or a mode, is none that PyTorch traces with."""
+    return not kind.__module__.startswith(("torch._subclasses.", "torch.fx."))
 
 
 def install_torchvision():
