@@ -170,6 +170,9 @@ class Tensor:
     def numel(self): return len(self.values)
     def data_ptr(self): return id(self)
     def copy_(self, other): self.values[:] = other.values
+    def double(self): return self
+    def round(self): return Tensor(*[round(v) for v in self.values])
+    def __mul__(self, factor): return Tensor(*[v * factor for v in self.values])
     def mul_(self, factor): self.values[:] = [v * factor for v in self.values]
     def view(self, *_): return self
     def chunk(self, count):
@@ -714,6 +717,40 @@ class Alone(Programs):
             "t = on_device(7); call('scatter_', [t], [[on_device(n) for n in range(4)]], group, 1); print(known(t))\n"))
         self.assertEqual(lines, ["([1, 2, 3, 4], 2)", "None", "([7], 0)", "([7], 2)", "None", "([1], 2)"])
         self.assertEqual([name for name in self.only(notes)["failures"] if not name.startswith("hook of ")], [])
+
+    def test_the_fullest_rank_receives_more(self):
+        """Counts that ranks exchange in equal parts, and not the tokens themselves."""
+        lines, notes = self.alone(FAKE_SHADOWS + (
+            "own, out = on_device(10, 3, 4, 5), on_device(0, 0, 0, 0)\n"
+            "call('alltoall_base_', out, own, group, [1, 1, 1, 1], [1, 1, 1, 1]); print(known(out), known(own))\n"
+            "call('alltoall_base_', out, own, group, [2, 1, 1, 0], [1, 2, 1, 0]); print(known(out))\n"
+            "out.dtype = 'float32'; call('alltoall_base_', out, own, group, [], []); print(known(out))\n"), MEMTRACE_DRY_RUN_IMBALANCE="1.3")
+        self.assertEqual(lines, ["([13, 4, 5, 6], 2) ([10, 3, 4, 5], 0)", "([10, 3, 4, 5], 2)", "([10, 3, 4, 5], 2)"])
+        self.assertIs(self.only(notes)["facts"]["exchanged_counts"], True)
+
+    def test_fake_groups_take_what_nccl_would(self):
+        """Each group of several ranks once, when a collective has a tensor on the device; what others send is this rank's own."""
+        folder = self.folder / "torch"
+        for name in ("testing", "_internal", "distributed"):
+            folder = folder / name
+            folder.mkdir()
+            (folder / "__init__.py").write_text("")
+        (folder / "fake_pg.py").write_text("class FakeProcessGroup:\n    def __init__(self, n): self.n = n\n    def size(self): return self.n\n    def rank(self): return 0\n")
+        status, output, notes = self.run_program(
+            "import torch, torch.distributed as dist\nfrom torch.testing._internal.distributed.fake_pg import FakeProcessGroup\n" + FAKE_SHADOWS +
+            "from memtrace_dry_run import simulated\n"
+            "made, groups = [], [dist.ProcessGroup(FakeProcessGroup(n)) for n in (4, 8, 1, 2)]\n"
+            "simulated.communicator = lambda *numbers: made.append(numbers)\n"
+            "def exchanged(group):\n"
+            "    own, out = on_device(1, 2), on_device(0, 0)\n"
+            "    call('alltoall_base_', out, own, group, [], [])\n"
+            "    return known(out)\n"
+            "print([exchanged(group) for group in groups[:3] * 2], made)\n"
+            "t = torch.Tensor(3); call('allreduce_', [t], groups[3], 'boxed', None); print(t.values)\n"
+            "print(exchanged(dist.ProcessGroup('nccl')), made)\n")
+        self.assertEqual((status, output.splitlines()), (0, [
+            "[" + ", ".join(["([1, 2], 2)"] * 6) + "] [(4, 0), (8, 0)]", "[3]", "([0, 0], 0) [(4, 0), (8, 0)]"]))
+        self.assertEqual(self.only(notes)["facts"]["fake_groups"], 2)
 
     def test_an_interrupt_leaves_the_hooks_as_they_were(self):
         """In a rule, and where hooks are switched off: later operations would not be followed, or get an

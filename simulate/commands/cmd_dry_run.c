@@ -69,6 +69,27 @@ static int read_timeout(struct dry_run *dry_run)
     return MT_EXIT_USAGE;
 }
 
+/* Whether the text is a number such as 1, 1.3 or 12.25: the Python part reads it. */
+static bool is_factor(const char *text)
+{
+    enum { MAX_DIGITS = 3 };
+    size_t whole = strspn(text, "0123456789");
+    size_t part = text[whole] == '.' ? strspn(text + whole + 1, "0123456789") : 0;
+
+    return whole >= 1 && whole <= MAX_DIGITS && part <= MAX_DIGITS && text[0] != '0' &&
+           !text[whole + (part ? part + 1 : 0)];
+}
+
+static int check_imbalance(const struct dry_run *dry_run)
+{
+    const char *text = dry_run->simulated.imbalance;
+
+    if (!text || is_factor(text))
+        return -1;
+    mt_message("option '--imbalance' needs a factor of at least 1, such as 1.3, not '%s'", text);
+    return MT_EXIT_USAGE;
+}
+
 static int sweep(struct dry_run *dry_run);
 
 /* By default torchrun starts one process on one node. */
@@ -363,6 +384,8 @@ static int check_options(const struct mt_command *command, struct dry_run *dry_r
 
     if (code < 0)
         code = read_timeout(dry_run);
+    if (code < 0)
+        code = check_imbalance(dry_run);
     if (code < 0 && dry_run->simulated.devices > MT_MAX_SIMULATED_DEVICES) {
         mt_message("option '--devices' must be at most %d", MT_MAX_SIMULATED_DEVICES);
         code = MT_EXIT_USAGE;
@@ -404,6 +427,9 @@ static int parse(const struct mt_command *command, struct dry_run *dry_run, int 
          &dry_run->sweep.rank.ranks},
         {"world", 0, MT_OPTION_POSITIVE, "N", "with --ranks: the total number of ranks",
          &dry_run->sweep.rank.world},
+        {"imbalance", 0, MT_OPTION_TEXT, "FACTOR",
+         "mixture of experts: the rank receives FACTOR times its share of the tokens (default: 1)",
+         &dry_run->simulated.imbalance},
         {"jobs", 'j', MT_OPTION_POSITIVE, "N",
          "with --sweep or --ranks: at most N runs in parallel", &dry_run->sweep.jobs},
         MT_FORCE_OPTION(dry_run->outputs),

@@ -318,6 +318,22 @@ static void say_timing(struct mt_buf *out, const struct mt_dry_run_notes *notes)
                     "thread notices that it ended, which is late here; a real run may need less\n");
 }
 
+static void say_groups(struct mt_buf *out, const struct mt_dry_run_answer *answer)
+{
+    const struct mt_dry_run_notes *notes = answer->notes;
+
+    if (notes->fake_groups) {
+        add_counted(out, notes->fake_groups, "process group");
+        mt_buf_printf(out,
+                      " of the program %s fake and without NCCL: the card's part includes what "
+                      "NCCL takes for %s in a real job, from a table\n",
+                      notes->fake_groups == 1 ? "is" : "are", them((size_t)notes->fake_groups));
+    }
+    if (answer->imbalance && !notes->exchanged_counts)
+        mt_buf_add_text(out,
+                        "--imbalance changed nothing: no counts were exchanged by all-to-all\n");
+}
+
 /* Reasons why the peaks may differ from those of a real run. */
 static void say_doubts(struct mt_buf *out, const struct mt_dry_run_answer *answer,
                        bool is_out_of_memory)
@@ -331,6 +347,7 @@ static void say_doubts(struct mt_buf *out, const struct mt_dry_run_answer *answe
     say_data(out, notes);
     say_workspaces(out, notes);
     say_timing(out, notes);
+    say_groups(out, answer);
     if (notes->compiled)
         mt_buf_printf(
             out,
@@ -450,6 +467,7 @@ static void add_run(struct mt_json *json, const struct mt_dry_run_answer *answer
     mt_json_object_begin(json, "depended_on_timing");
     mt_json_u64(json, "collectives", answer->notes->undecided);
     mt_json_object_end(json);
+    mt_json_u64(json, "fake_process_groups", answer->notes->fake_groups);
     mt_json_object_begin(json, "convolution_workspaces");
     mt_json_u64(json, "measured", answer->notes->measured_workspaces);
     mt_json_u64(json, "asked", answer->notes->queried_workspaces);

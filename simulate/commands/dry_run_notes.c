@@ -123,6 +123,8 @@ void mt_dry_run_notes_add(struct mt_dry_run_notes *notes, const char *text, size
         add_number(&notes->ruled_workspaces, &settings, "workspaces.by_rule");
         add_number(&notes->guessed_workspaces, &settings, "workspaces.guessed");
         add_number(&notes->undecided, &settings, "collectives.undecided");
+        add_number(&notes->fake_groups, &settings, "facts.fake_groups");
+        notes->exchanged_counts |= mt_settings_find(&settings, "facts.exchanged_counts") != NULL;
         keep_text(&notes->first_failure, &settings, "first_failure");
         keep_text(&notes->other_library, &settings, "facts.other_library");
         if (!is_of_libraries(&settings))

@@ -17,10 +17,12 @@ struct mt_dry_run_notes {
     /* Numbers of workspaces of convolutions, by the source of their sizes: a measurement, the
      * program's cuDNN, a rule that measurements confirm, or a guess. */
     uint64_t measured_workspaces, queried_workspaces, ruled_workspaces, guessed_workspaces;
-    uint64_t undecided;  /* collectives whose memory a real run may free earlier */
-    uint64_t unreadable; /* notes that could not be parsed; 1 if there is no folder for notes */
-    uint64_t failures;   /* failures of the Python part itself */
-    char *first_failure; /* place and description; NULL: none */
+    uint64_t fake_groups;  /* process groups without NCCL that have collectives */
+    bool exchanged_counts; /* ranks exchanged counts, such as those of the tokens of experts */
+    uint64_t undecided;    /* collectives whose memory a real run may free earlier */
+    uint64_t unreadable;   /* notes that could not be parsed; 1 if there is no folder for notes */
+    uint64_t failures;     /* failures of the Python part itself */
+    char *first_failure;   /* place and description; NULL: none */
     uint64_t torch_processes; /* processes that imported PyTorch or tried to */
     uint64_t without_device;  /* those of them that did not get the simulated libraries */
     char *torch_folder;       /* folder of the PyTorch that a process imported; NULL: not known */

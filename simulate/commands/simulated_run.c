@@ -208,6 +208,7 @@ static bool set_environment(void *context)
            (!*site->cupti || !setenv("MEMTRACE_CUPTI", site->cupti, 1)) &&
            (!run->notes_path || !setenv("MEMTRACE_DRY_RUN_NOTES", run->notes_path, 1)) &&
            !setenv("MEMTRACE_DRY_RUN", "1", 1) &&
+           (!run->imbalance || !setenv("MEMTRACE_DRY_RUN_IMBALANCE", run->imbalance, 1)) &&
            /* kernels that PyTorch builds during a dry run are empty, so they must not get into the
             * cache of real runs */
            !setenv("USE_PYTORCH_KERNEL_CACHE", "0", 1) &&
@@ -335,6 +336,7 @@ struct mt_dry_run_answer mt_simulated_run_answer(const struct mt_simulated_run *
                                       .exit_status = mt_launch_exit_code(launch),
                                       .signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0,
                                       .timed_out = launch->timed_out,
+                                      .imbalance = run->imbalance,
                                       .notes = &run->notes,
                                       .traces = run->traces,
                                       .trace_count = run->trace_count,

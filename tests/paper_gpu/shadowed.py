@@ -82,6 +82,28 @@ def modes():
     return [t.tolist() for t in [x] + y]
 
 
+def experts():
+    """Counts of tokens pass through the all-to-all of a fake group, also in selective checkpointing."""
+    import torch.distributed as dist
+    from torch.distributed._functional_collectives import all_to_all_single
+    from torch.testing._internal.distributed.fake_pg import FakeStore
+    from torch.utils.checkpoint import checkpoint, create_selective_checkpoint_contexts
+
+    dist.init_process_group("fake", store=FakeStore(), rank=1, world_size=2)
+    chosen, found = torch.tensor([0, 3, 3, 1, 2, 2], device="cuda"), []
+
+    def layer(x):
+        counts = torch.histc(chosen, bins=4, min=0, max=4)
+        others = torch.ops._c10d_functional.wait_tensor(all_to_all_single(counts, None, None, dist.group.WORLD))
+        found.extend([others.view(2, 2).sum(1).to("cpu").tolist(), all_to_all_single(x.repeat(2), [8, 6], [4, 10], dist.group.WORLD).numel()])
+        return x * 2
+
+    x = torch.ones(7, device="cuda", requires_grad=True)
+    checkpoint(layer, x, use_reentrant=False, context_fn=lambda: create_selective_checkpoint_contexts([torch.ops.aten.mm.default])).sum().backward()
+    from memtrace_dry_run import notes
+    return found + [notes.as_dict()["facts"].get("fake_groups")]
+
+
 def sharded():
     """Random operators of DTensor compare the states of generators, and count from them."""
     import torch.distributed as dist
@@ -195,7 +217,7 @@ def received():
 
 
 def main():
-    answers = {"values": values, "numbers": numbers, "unknown": unknown, "subclasses": subclasses, "sharded": sharded, "modes": modes, "waits": waits, "training": training, "checkpointed": checkpointed, "elsewhere": elsewhere, "proposals": proposals, "received": received,
+    answers = {"values": values, "numbers": numbers, "unknown": unknown, "subclasses": subclasses, "sharded": sharded, "modes": modes, "experts": experts, "waits": waits, "training": training, "checkpointed": checkpointed, "elsewhere": elsewhere, "proposals": proposals, "received": received,
                "compiled": compiled}[sys.argv[1]]()
     requests = [e["size"] for e in torch.cuda.memory._snapshot()["device_traces"][0] if e["action"] == "alloc"]
     with open(sys.argv[2], "w") as f:

@@ -138,6 +138,18 @@ def notes(bench):
     check(first_line(done).startswith("The program did not wait for 12 collectives of NCCL"), f"{done}")
     done = dry_run(bench, "--json", "-o", "d.trace.zst", "--", "sh", "-c", script)
     check(json.loads(done.stdout)["depended_on_timing"] == {"collectives": 12}, f"{done}")
+    script = ('echo "{\\"version\\": 1, \\"facts\\": {\\"fake_groups\\": 3}}" >$MEMTRACE_DRY_RUN_NOTES.1; ' + bench.recorded + " exit 0; echo $MEMTRACE_DRY_RUN_IMBALANCE >&2")
+    done = dry_run(bench, "--imbalance", "1.3", "-o", "d.trace.zst", "--", "sh", "-c", script)
+    lines = done.stdout.decode().splitlines()
+    check(lines[0].startswith("3 process groups of the program are fake and without NCCL: "), f"{done}")
+    check(lines[1].startswith("--imbalance changed nothing") and b"1.3" in done.stderr, f"{done}")
+    done = dry_run(bench, "--json", "-o", "d.trace.zst", "--", "sh", "-c", script)
+    check(json.loads(done.stdout)["fake_process_groups"] == 3, f"{done}")
+    done = dry_run(bench, "--imbalance", "2", "-o", "d.trace.zst", "--", "sh", "-c", script.replace('}}', ', \\"exchanged_counts\\": true}}'))
+    check("changed nothing" not in done.stdout.decode(), f"{done}")
+    for wrong in ("0.9", "1.", "01", "-2", "1e3", "1.3x"):
+        done = dry_run(bench, "--imbalance", wrong, "true")
+        check(done.returncode == 2 and b"needs a factor of at least 1" in done.stderr, f"{done}")
     done = dry_run(bench, "-o", "d.trace.zst", "--", "sh", "-c", "echo '{' >$MEMTRACE_DRY_RUN_NOTES.1; "
                    f"{bench.recorded} exit 0")
     check("written or read" in first_line(done), f"{done}")

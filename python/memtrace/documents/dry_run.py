@@ -220,6 +220,7 @@ class DryRun(Document):
     timed_out: bool
     simulated: Simulated
     depended_on_timing: DependedOnTiming
+    fake_process_groups: int
     depended_on_data: DependedOnData
     processes: Processes
     convolution_workspaces: ConvolutionWorkspaces
@@ -242,6 +243,7 @@ class DryRun(Document):
             timed_out=data["timed_out"],
             simulated=Simulated.from_json(data["simulated"]),
             depended_on_timing=DependedOnTiming.from_json(data["depended_on_timing"]),
+            fake_process_groups=data["fake_process_groups"],
             depended_on_data=DependedOnData.from_json(data["depended_on_data"]),
             processes=Processes.from_json(data["processes"]),
             convolution_workspaces=ConvolutionWorkspaces.from_json(data["convolution_workspaces"]),

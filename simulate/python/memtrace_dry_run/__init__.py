@@ -21,6 +21,7 @@ is counted and leaves what the program would have had without it.
     alone      one rank without the others: the store, gloo, objects of other ranks
     simulated  functions that only the simulated libraries have
     collectives  what collectives bring to a rank that is alone
+    fake_groups  process groups that do nothing, and what NCCL would take for them
 """
 import os
 
@@ -46,6 +47,7 @@ def start():
     importing.after("torchvision.models.detection.rpn", _patch_proposals)
     for library in ("cupy", "jax", "tensorflow"):
         importing.before(library, _noting_other_library(library))
+    importing.after("torch.testing._internal.distributed.fake_pg", _hook_collectives)
     if alone.is_asked():
         alone.prepare()
         importing.after("torch", _leave_alone)
@@ -90,6 +92,14 @@ def _leave_alone(_torch):
     from . import alone, importing
 
     importing.after("torch.distributed", alone.install)
+
+
+def _hook_collectives(_fake_groups):
+    import torch
+
+    from . import collectives
+
+    collectives.install(torch.distributed)
 
 
 def _hook(torch):

@@ -1,21 +1,27 @@
-"""What collectives bring, where this rank is alone: everybody's part is this rank's own.
+"""What collectives bring, where this rank is alone or its process groups are fake: everybody's part is this rank's own.
 
 Only values are handled here, those of shadows and of tensors on the host: operators of PyTorch's process groups run
 as they are, with simulated NCCL below them. A sum is this rank's value times the number of ranks. What comes from
-other ranks is RECEIVED (shadows.py), so that what a program reads of it is counted, and a loop that waits for it ends."""
+other ranks is RECEIVED (shadows.py), so that what a program reads of it is counted, and a loop that waits for it ends.
+
+The all-to-all of a fake group does nothing, also on a real device: there, counts of tokens are what the memory held
+before. Here they are those of the job that is planned. What it leaves as it was, such as a sum, is this rank's own."""
 import contextlib
 import functools
+import os
 import threading
 
 import torch
 
-from . import hooks, notes, shadows
+from . import alone, fake_groups, hooks, notes, shadows
 from .shadows import RECEIVED
 
 _libraries = []
 
 
 def install(distributed):
+    if _libraries:
+        return
     library = torch.library.Library("c10d", "IMPL")
     _libraries.append(library)
     for name in sorted(set(_RULES) | set(_OF_ONE) | _WITHOUT_VALUES):
@@ -37,13 +43,15 @@ def _register(library, name):
         def run(*arguments):
             return redispatch(keys.remove(key), *arguments, **named)
 
-        gloo = _lonely_gloo(arguments[:group_at], arguments[group_at])
-        if gloo is None:
-            out = run(*arguments)
-        else:
-            work = _run_as_one(name, run, arguments, gloo)
+        tensor = _first_tensor(arguments[:group_at])
+        backend = _backend(tensor, arguments[group_at])
+        is_answered = fake_groups.uses(backend, tensor) and name in _NOT_WRITTEN_BY_FAKE or alone.is_asked()
+        if getattr(backend, "is_alone", False): # a gloo that has no other ranks (alone.py)
+            work = _run_as_one(name, run, arguments, backend)
             out = (arguments[0], work) if has_tensors_back else work
-        if rule is not None:
+        else:
+            out = run(*arguments)
+        if rule is not None and is_answered:
             try:
                 with hooks.Quiet():
                     rule(_Group(arguments[group_at]), *arguments)
@@ -64,14 +72,12 @@ def _first_tensor(value):
     return next((t for t in map(_first_tensor, value) if t is not None), None)
 
 
-def _lonely_gloo(tensors, group):
-    """The backend, if it is a gloo that has no other ranks (alone.py); None for others."""
-    tensor = _first_tensor(tensors)
+def _backend(tensor, group):
+    """What GROUP does its work with for TENSOR; None if that is unknown."""
     try:
-        backend = torch.distributed.ProcessGroup.unbox(group)._get_backend(tensor.device)
+        return torch.distributed.ProcessGroup.unbox(group)._get_backend(tensor.device)
     except (RuntimeError, AttributeError):
         return None
-    return backend if getattr(backend, "is_alone", False) else None
 
 
 def _run_as_one(name, run, arguments, gloo):
@@ -212,10 +218,12 @@ def _gathered_into_each(group, outputs, inputs, *_rest):
         _give_parts(group, output, own)
 
 
-def _exchanged(group, output, own, *_rest):
+def _exchanged(group, output, own, _group, parts_out, parts_in, *_rest):
     """Others send what this rank sends: as much in all."""
     if output.numel() == own.numel():
         _give(group, output.view(-1), own.view(-1))
+        if len(set(parts_out)) <= 1 and len(set(parts_in)) <= 1:
+            _unbalance(group, output)
     else:
         _received([output])
 
@@ -223,6 +231,22 @@ def _exchanged(group, output, own, *_rest):
 def _exchanged_each(group, outputs, inputs, *_rest):
     for output, own in zip(outputs, inputs):
         _give(group, output, own)
+        _unbalance(group, output)
+
+
+MAX_EXPERTS = 1024 # of one rank; more numbers are not counts
+
+
+def _unbalance(group, t):
+    """T, if it is whole numbers that ranks exchange in equal and small parts, says how much each of them sends next: to
+    this rank, which has the fullest experts, more than to the others."""
+    if t.dtype not in (torch.int32, torch.int64) or group.size == 1 or t.numel() > MAX_EXPERTS * group.size:
+        return
+    notes.fact("exchanged_counts", True)
+    factor, shadow = float(os.environ.get("MEMTRACE_DRY_RUN_IMBALANCE", "1")), shadows.of(t) if t.is_cuda else None
+    values = t if not t.is_cuda else shadow and shadows.view(t, shadow)
+    if factor != 1 and values is not None:
+        values.copy_((values.double() * factor).round())
 
 
 def _scattered(group, outputs, inputs, *_rest):
@@ -383,6 +407,8 @@ def _reduce(group, t, operation):
     _doubt(group, t)
 
 
+_NOT_WRITTEN_BY_FAKE = {"alltoall_base_", "alltoall_", "scatter_", "recv_", "recv_any_source_", "reduce_scatter_", "_reduce_scatter_base_",
+                        "reduce_scatter_tensor_coalesced_"}
 _RULES = {"allgather_": _gathered, "gather_": _gathered, "allgather_coalesced_": _gathered, "_allgather_base_": _gathered_into,
           "allgather_into_tensor_coalesced_": _gathered_into_each, "alltoall_base_": _exchanged, "alltoall_": _exchanged_each,
           "scatter_": _scattered, "recv_": _received_from_one, "recv_any_source_": _received_from_one, "broadcast_": _sent_to_all,

@@ -68,13 +68,14 @@ def answer_copies_with(function):
 def table():
     """Names of all operators that have a rule."""
     return (COMPARISONS | LOGIC | ARITHMETIC | REDUCTIONS | MOVES | IN_PLACE | RANDOM | CHOICES | STEPS | UNIQUE | FACTORIZATIONS |
-            {"copy_", "_local_scalar_dense", "nonzero", "randperm", "_amp_update_scale_", "_linalg_check_errors"})
+            {"copy_", "_local_scalar_dense", "nonzero", "randperm", "histc", "_amp_update_scale_", "_linalg_check_errors"})
 
 
 def rule_of(packet):
     """The rule of an operator of `table`."""
     special = {"copy_": Rule(None, _copied, True), "_local_scalar_dense": Rule(None, _read), "nonzero": Rule(_before_nonzero, _nonzero),
-               "_amp_update_scale_": Rule(None, _scale_updated), "_linalg_check_errors": Rule(_no_errors), "randperm": Rule(None, _permuted)}
+               "_amp_update_scale_": Rule(None, _scale_updated), "_linalg_check_errors": Rule(_no_errors), "randperm": Rule(None, _permuted),
+               "histc": Rule(None, _histogram)}
     if packet in special:
         return special[packet]
     if packet in UNIQUE:
@@ -249,6 +250,16 @@ def _drawn(op, arguments, named, out):
 def _permuted(op, arguments, named, out):
     if out.is_cuda and shadows.is_small(out):
         shadows.keep(out, torch.randperm(out.numel(), generator=fillers.generator(), dtype=out.dtype, device="cpu"), KNOWN)
+
+
+def _histogram(op, arguments, named, out):
+    """The kernel for the CPU takes no whole numbers, with which programs count the tokens of each expert."""
+    shadow = shadows.of(arguments[0])
+    if shadow is None or not shadows.is_small(arguments[0]):
+        shadows.forget(out)
+        return
+    values = op(shadows.view(arguments[0], shadow).double(), *arguments[1:], **named)
+    shadows.keep(out, values.to(out.dtype), shadow.made)
 
 
 # ---- what cannot be computed

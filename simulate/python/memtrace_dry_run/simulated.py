@@ -14,6 +14,19 @@ def function(name, numbers):
     return _typed(name, [ctypes.c_int] * numbers)
 
 
+class _UniqueId(ctypes.Structure):
+    _fields_ = [("bytes", ctypes.c_char * 128)]
+
+
+def communicator(ranks, rank):
+    """Makes one of NCCL, for good. A failure is that of the device, which is full."""
+    make = _find("ncclCommInitRank")
+    if make is not None:
+        make.argtypes, make.restype = [ctypes.POINTER(ctypes.c_void_p), ctypes.c_int, _UniqueId, ctypes.c_int], ctypes.c_int
+        if make(ctypes.byref(ctypes.c_void_p()), ranks, _UniqueId(), rank) != 0:
+            raise RuntimeError("NCCL error: unhandled cuda error: no memory for a communicator of %d ranks" % ranks)
+
+
 def _typed(name, types):
     found = _find(name)
     if found is not None:
