@@ -752,6 +752,23 @@ class Alone(Programs):
             "[" + ", ".join(["([1, 2], 2)"] * 6) + "] [(4, 0), (8, 0)]", "[3]", "([0, 0], 0) [(4, 0), (8, 0)]"]))
         self.assertEqual(self.only(notes)["facts"]["fake_groups"], 2)
 
+    def test_a_stage_without_shapes_says_what_to_pass(self):
+        package = self.folder / "torch" / "distributed"
+        package.mkdir()
+        (self.folder / "torch" / "distributed.py").rename(package / "__init__.py")
+        (package / "pipelining").mkdir()
+        (package / "pipelining" / "__init__.py").write_text("")
+        (package / "pipelining" / "stage.py").write_text(
+            "class PipelineStage:\n    def __init__(self, index): self.stage_index, self.is_first = index, index == 0\n"
+            "    def _shape_inference(self, args, kwargs=None):\n        if args: raise AssertionError(args)\n        raise AssertionError('Expected tuple, got NoneType')\n")
+        lines, _ = self.alone(
+            "from torch.distributed.pipelining.stage import PipelineStage\n"
+            "for stage, args in ((2, ()), (2, 'other'), (0, ())):\n"
+            "    try: PipelineStage(stage)._shape_inference(args)\n"
+            "    except Exception as error: print(type(error).__name__, str(error)[:59], 'input_args=' in str(error))\n")
+        self.assertEqual(lines, ["RuntimeError memtrace dry-run: stage 2 runs without the stage before it, True", "AssertionError other False",
+                                 "AssertionError Expected tuple, got NoneType False"])
+
     def test_an_interrupt_leaves_the_hooks_as_they_were(self):
         """In a rule, and where hooks are switched off: later operations would not be followed, or get an
         answer that was meant for this one."""

@@ -51,6 +51,7 @@ def start():
     if alone.is_asked():
         alone.prepare()
         importing.after("torch", _leave_alone)
+        importing.after("torch.distributed.pipelining.stage", alone.ask_for_shapes)
     importing.start()
 
 
