@@ -19,7 +19,7 @@ CASES = {
     "subclasses": [[1, 2, 3], [7, 8, 9], 24, True, [1, 2, 3], [True, True, False]],
     "sharded": [[[2.0] * 4] * 4],
     "modes": [[1, 2, 3], [1, 2, 3], [1, 2, 3], [1, 1]],
-    "experts": [[2, 4], 14, [2, 4], 14, 1],
+    "experts": [[2, 4], 14, [2, 4], 14, 1, 128, 128],
     "waits": [True],
     "training": [65536.0, 39],
     "checkpointed": [4 * 512, True],

@@ -14,6 +14,7 @@ NUMBER = 0.5
 COUNT = 1
 CERTAIN_BOUND = 1e4
 LARGE_RANGE = 64  # for larger ranges, only the middle half is used
+MAX_EXPERTS = 1024  # of a layer; each gets as many tokens
 MAX_COPIED_ELEMENTS = 1 << 20
 # Packages that compare values with a bound which one in a thousand passes.
 LOOK_FOR_OUTLIERS = ("bitsandbytes",)
@@ -49,14 +50,15 @@ def bound(value):
     return 0.5 if 1 <= value < CERTAIN_BOUND else value
 
 
-def indices(shape, dim, size, distinct=True):
-    """Indices below SIZE of SHAPE; along DIM (None: nowhere) no two are the same, if that can be."""
+def indices(shape, dim, size, distinct=True, has_ends=True):
+    """Indices below SIZE of SHAPE; along DIM (None: nowhere) no two are the same, if that can be. HAS_ENDS: those at the
+    ends of a large range mean something else."""
     global _turn
     _turn += 1
     shape = list(shape)
     low, span = 0, max(size, 1)
     along = shape[dim] if distinct and dim is not None and shape else 1
-    if size >= LARGE_RANGE and along <= size // 2:
+    if has_ends and size >= LARGE_RANGE and along <= size // 2:
         low, span = size // 4, size // 2
     rows = torch.arange(math.prod(shape) // max(along, 1), device="cpu")
     first = (rows * _coprime(span) + _turn * 7919) % span

@@ -347,7 +347,8 @@ def _choose(name, arguments, named, outs):
         dim = dim if isinstance(dim, int) and not isinstance(dim, bool) else _argument(arguments, named, 2, "dim", -1)
         dim = dim if isinstance(dim, int) else -1
         size = source.shape[dim] if source.dim() else 1
-        values = fillers.indices(index.shape, dim if index.dim() else None, size)
+        are_experts = name == "topk" and size <= fillers.MAX_EXPERTS
+        values = fillers.indices(index.shape, dim if index.dim() else None, size, has_ends=not are_experts)
     notes.made_up("choice")
     shadows.keep(index, values, CHOSEN)
 
