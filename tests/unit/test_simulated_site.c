@@ -230,6 +230,26 @@ static void ask_for_a_fabric(const struct mt_simulated_site *site)
     need(information[29] == 3 && information[0] == 3, 3);
 }
 
+/* The matrix products of CUTLASS for Hopper and later describe their tensors to the driver. */
+static void describe_tensors(const struct mt_simulated_site *site)
+{
+    static const char *const names[] = {"cuTensorMapEncodeTiled", "cuTensorMapEncodeIm2col",
+                                        "cuTensorMapEncodeIm2colWide"};
+    unsigned char map[129];
+    int (*look_up)(const char *, void **, int, uint64_t, void *), (*encode)(void *, int, unsigned);
+
+    need(dlopen(site->preload, RTLD_NOW | RTLD_GLOBAL) != NULL, 1);
+    *(void **)&look_up = dlsym(RTLD_DEFAULT, "cuGetProcAddress_v2");
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        need(look_up && look_up(names[i], (void **)&encode, 12080, 0, NULL) == 0, 2);
+        memset(map, 7, sizeof map);
+        need(encode(map, 0, 2) == 0 && map[0] == 0 && map[127] == 0 && map[128] == 7, 3);
+    }
+    need(look_up("cuTensorMapReplaceAddress", (void **)&encode, 12080, 0, NULL) == 0, 4);
+    map[0] = 7;
+    need(encode(map, 0, 0) == 0 && map[0] == 7, 5);
+}
+
 static void test_libraries_work(void **state)
 {
     struct mt_simulated_site site = prepared();
@@ -249,6 +269,7 @@ static void test_libraries_work(void **state)
     in_a_child(ask_a_small_card_for_memory, &site);
     in_a_child(ask_for_the_time, &site);
     in_a_child(ask_for_a_fabric, &site);
+    in_a_child(describe_tensors, &site);
 }
 
 static void test_cache_notices_changes(void **state)
