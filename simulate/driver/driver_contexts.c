@@ -367,9 +367,7 @@ SD_EXPORT CUresult cuDevicePrimaryCtxGetState(CUdevice dev, unsigned int *flags,
 static struct sd_block *block_of(CUdeviceptr ptr)
 {
     struct sd_block *block = sd_find_around(ptr);
-    if (!block)
-        block = sd_find(ptr, SD_HOST);
-    return block ? block : sd_find(ptr, SD_REGISTERED);
+    return block ? block : sd_find_host_around(ptr);
 }
 
 static CUresult answer(void *data, CUpointer_attribute attribute, const struct sd_block *block)

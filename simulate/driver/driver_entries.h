@@ -3,6 +3,8 @@
 #ifndef MT_DRIVER_ENTRIES_H
 #define MT_DRIVER_ENTRIES_H
 
+#include <stdbool.h>
+
 #include "cuda_api.h"
 
 CUresult cuInit(unsigned int flags);
@@ -50,5 +52,9 @@ CUresult cuMemSetAccess(CUdeviceptr address, size_t bytes, const CUmemAccessDesc
                         size_t count);
 CUresult cuGetProcAddress_v2(const char *symbol, void **function, int cuda_version,
                              cuuint64_t flags, CUdriverProcAddressQueryResult *status);
+
+/* Makes a part of the host's memory read as zeros without using its pages. Returns false, and may
+ * have done nothing, if that part was not allocated as pinned memory or is less than a page. */
+bool sd_clear_host(void *memory, size_t bytes);
 
 #endif

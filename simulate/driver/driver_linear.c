@@ -2,8 +2,11 @@
 #include "simulated_driver.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
+
+#include "driver_entries.h"
 
 static CUresult allocate(CUdeviceptr *addr, uint64_t bytes)
 {
@@ -119,15 +122,19 @@ SD_EXPORT CUresult cuMemGetAddressRange_v2(CUdeviceptr *pbase, size_t *psize, CU
     return block ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
 }
 
+/* Pinned memory is address space: the machine has to hold only the pages that the program uses. */
 static CUresult allocate_host(void **memory, size_t bytes)
 {
     CUcontext context;
     CUresult result = sd_current(&context);
     if (result || !memory || !bytes)
         return result ? result : CUDA_ERROR_INVALID_VALUE;
-    if (bytes > SIZE_MAX / 2 || posix_memalign(memory, 4096, bytes))
+    void *mapped = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (mapped == MAP_FAILED)
         return CUDA_ERROR_OUT_OF_MEMORY;
-    struct sd_block block = {.addr = (uint64_t)(uintptr_t)*memory,
+    *memory = mapped;
+    struct sd_block block = {.addr = (uint64_t)(uintptr_t)mapped,
                              .bytes = bytes,
                              .kind = SD_HOST,
                              .device = context->device,
@@ -165,12 +172,35 @@ static CUresult forget_host(void *memory, enum sd_kind kind, CUresult unknown)
         return result;
     sd_lock();
     struct sd_block *block = sd_find((uint64_t)(uintptr_t)memory, kind);
+    size_t bytes = block ? block->bytes : 0;
     if (block)
         sd_drop(block);
     sd_unlock();
     if (block && kind == SD_HOST)
-        free(memory);
+        (void)munmap(memory, bytes);
     return block ? CUDA_SUCCESS : unknown;
+}
+
+/* Returns whether the driver allocated this part of the host's memory. */
+static bool is_own_host_memory(uint64_t addr, size_t bytes)
+{
+    sd_lock();
+    const struct sd_block *block = sd_find_host_around(addr);
+    bool is_own = block && block->kind == SD_HOST && bytes <= block->addr + block->bytes - addr;
+    sd_unlock();
+    return is_own;
+}
+
+bool sd_clear_host(void *memory, size_t bytes)
+{
+    uint64_t addr = (uint64_t)(uintptr_t)memory, page = (uint64_t)sysconf(_SC_PAGESIZE);
+    uint64_t first = (addr + page - 1) / page * page, end = (addr + bytes) / page * page;
+    if (first >= end || !is_own_host_memory(addr, bytes) ||
+        madvise((void *)(uintptr_t)first, end - first, MADV_DONTNEED))
+        return false;
+    memset(memory, 0, first - addr);
+    memset((void *)(uintptr_t)end, 0, addr + bytes - end);
+    return true;
 }
 
 SD_EXPORT CUresult cuMemFreeHost(void *p)

@@ -190,6 +190,15 @@ struct sd_block *sd_find_around(uint64_t addr)
     return NULL;
 }
 
+struct sd_block *sd_find_host_around(uint64_t addr)
+{
+    for (struct sd_block *block = others; block; block = block->next)
+        if ((block->kind == SD_HOST || block->kind == SD_REGISTERED) && addr >= block->addr &&
+            addr - block->addr < block->bytes)
+            return block;
+    return NULL;
+}
+
 void sd_drop(struct sd_block *block)
 {
     for (int i = 0; list(i); i++) {

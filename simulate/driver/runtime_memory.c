@@ -40,7 +40,13 @@ static bool sim_answer_read(void *host, size_t bytes)
     return true;
 }
 
-enum { SLOT_COUNT = 1 << 16, WORD_BYTES = 8, MAX_BYTES = 64 << 10, MAX_STEPS = 64 };
+enum {
+    SLOT_COUNT = 1 << 16,
+    WORD_BYTES = 8,
+    MAX_BYTES = 64 << 10,
+    MAX_STEPS = 64,
+    MIN_CLEARED_BYTES = 64 << 10 /* writing less costs less than asking whether it is pinned */
+};
 
 struct word {
     uint64_t address; /* 0: free */
@@ -107,7 +113,9 @@ static void sim_contents_read(uint64_t device, void *host, size_t bytes)
     if (sim_answer_read(host, bytes)) {
         return;
     }
-    memset(host, 0, bytes);
+    if (bytes < MIN_CLEARED_BYTES || !sd_clear_host(host, bytes)) {
+        memset(host, 0, bytes);
+    }
     if (!asked() || bytes > MAX_BYTES || device % WORD_BYTES != 0) {
         return;
     }

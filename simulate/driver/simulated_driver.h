@@ -157,6 +157,8 @@ void sd_unback(struct sd_block *block);
 bool sd_note(const struct sd_block *block);
 struct sd_block *sd_find(uint64_t addr, enum sd_kind kind);
 struct sd_block *sd_find_around(uint64_t addr);
+/* The same in pinned and registered memory of the host. */
+struct sd_block *sd_find_host_around(uint64_t addr);
 /* Removes a block and returns its memory. */
 void sd_drop(struct sd_block *block);
 void sd_drop_context(CUcontext context);

@@ -128,6 +128,34 @@ static void use_memory_and_streams(const struct mt_simulated_site *site)
     need(stream && stream(&made, 1) == 0 && destroy && destroy(made) == 0, 5);
 }
 
+/* A program that offloads activations pins more memory than the machine has. A copy from the device
+ * replaces what the program wrote, and uses no page. */
+static void pin_more_than_the_machine_has(const struct mt_simulated_site *site)
+{
+    enum { FROM_DEVICE = 2, HOST = 1, WRITTEN = 1 << 20, AT = 5000 };
+    const size_t bytes = (size_t)100 << 30, part = (size_t)2 << 30;
+    int (*host)(void **, size_t), (*give_back)(void *), (*look)(void *, const void *);
+    int (*copy)(void *, const void *, size_t, int, void *), (*device)(void **, size_t);
+    unsigned char *pinned = NULL, *memory = NULL, attributes[256];
+    struct rusage use;
+
+    need(dlopen(site->preload, RTLD_NOW | RTLD_GLOBAL) != NULL, 1);
+    *(void **)&host = dlsym(RTLD_DEFAULT, "cudaMallocHost");
+    *(void **)&give_back = dlsym(RTLD_DEFAULT, "cudaFreeHost");
+    *(void **)&look = dlsym(RTLD_DEFAULT, "cudaPointerGetAttributes");
+    *(void **)&device = dlsym(RTLD_DEFAULT, "cudaMalloc");
+    *(void **)&copy = dlsym(RTLD_DEFAULT, "cudaMemcpyAsync");
+    need(host && give_back && look && device && copy, 2);
+    need(host((void **)&pinned, bytes) == 0 && device((void **)&memory, WRITTEN) == 0, 3);
+    need(look(attributes, pinned + AT) == 0 && attributes[0] == HOST, 4);
+    memset(pinned, 7, WRITTEN);
+    need(copy(pinned + AT, memory, part, FROM_DEVICE, NULL) == 0, 5);
+    need(pinned[AT - 1] == 7 && pinned[AT] == 0 && pinned[WRITTEN - 1] == 0, 6);
+    need(pinned[bytes - 1] == 0, 7);
+    need(getrusage(RUSAGE_SELF, &use) == 0 && use.ru_maxrss < (1 << 20), 8);
+    need(give_back(pinned) == 0 && give_back(pinned) != 0, 9);
+}
+
 /* Programs select code by the card's name and its compute capability, which the driver also
  * reports. */
 static void ask_what_card_it_is(const struct mt_simulated_site *site)
@@ -268,6 +296,7 @@ static void test_libraries_work(void **state)
     in_a_child(ask_for_blocks, &site);
     in_a_child(ask_a_small_card_for_memory, &site);
     in_a_child(ask_for_the_time, &site);
+    in_a_child(pin_more_than_the_machine_has, &site);
     in_a_child(ask_for_a_fabric, &site);
     in_a_child(describe_tensors, &site);
 }
