@@ -309,13 +309,25 @@ static void say_workspaces(struct mt_buf *out, const struct mt_dry_run_notes *no
 
 static void say_timing(struct mt_buf *out, const struct mt_dry_run_notes *notes)
 {
-    if (!notes->undecided)
-        return;
-    mt_buf_add_text(out, "The program did not wait for ");
-    add_counted(out, notes->undecided, "collective");
-    mt_buf_add_text(out,
-                    " of NCCL: PyTorch frees the memory of such a collective when its watchdog "
-                    "thread notices that it ended, which is late here; a real run may need less\n");
+    if (notes->undecided.collectives) {
+        mt_buf_add_text(out, "The program did not wait for ");
+        add_counted(out, notes->undecided.collectives, "collective");
+        mt_buf_add_text(
+            out, " of NCCL: PyTorch frees the memory of such a collective when its watchdog "
+                 "thread notices that it ended, which is late here; a real run may need less\n");
+    }
+    if (notes->undecided.blocks) {
+        mt_buf_add_text(out, "Another stream used ");
+        add_counted(out, notes->undecided.blocks, "block");
+        mt_buf_add_text(out, ": PyTorch frees such a block when it notices that the stream is done "
+                             "with it, which is late here; a real run may need less\n");
+    }
+    if (notes->undecided.queries) {
+        mt_buf_add_text(out, "The program went on without ");
+        add_counted(out, notes->undecided.queries, "event");
+        mt_buf_add_text(out, " that it had queried: events are complete late here; a real run may "
+                             "need less\n");
+    }
 }
 
 static void say_groups(struct mt_buf *out, const struct mt_dry_run_answer *answer)
@@ -450,6 +462,13 @@ void mt_json_simulated(struct mt_json *json, const struct mt_card *card, uint64_
     mt_json_object_end(json);
 }
 
+void mt_json_undecided(struct mt_json *json, const struct mt_undecided *undecided)
+{
+    mt_json_u64(json, "collectives", undecided->collectives);
+    mt_json_u64(json, "blocks", undecided->blocks);
+    mt_json_u64(json, "queries", undecided->queries);
+}
+
 static void add_run(struct mt_json *json, const struct mt_dry_run_answer *answer)
 {
     mt_json_text(json, "schema", "memtrace.dry-run/1");
@@ -465,7 +484,7 @@ static void add_run(struct mt_json *json, const struct mt_dry_run_answer *answer
     mt_json_u64(json, "failures", answer->notes->failures);
     mt_json_object_end(json);
     mt_json_object_begin(json, "depended_on_timing");
-    mt_json_u64(json, "collectives", answer->notes->undecided);
+    mt_json_undecided(json, &answer->notes->undecided);
     mt_json_object_end(json);
     mt_json_u64(json, "fake_process_groups", answer->notes->fake_groups);
     mt_json_object_begin(json, "convolution_workspaces");

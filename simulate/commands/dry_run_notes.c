@@ -103,7 +103,9 @@ static void add_number(uint64_t *sum, const struct mt_settings *settings, const 
 static bool is_of_libraries(const struct mt_settings *settings)
 {
     return mt_settings_find(settings, "workspaces.measured") ||
-           mt_settings_find(settings, "collectives.undecided");
+           mt_settings_find(settings, "collectives.undecided") ||
+           mt_settings_find(settings, "blocks.undecided") ||
+           mt_settings_find(settings, "queries.undecided");
 }
 
 void mt_dry_run_notes_add(struct mt_dry_run_notes *notes, const char *text, size_t length)
@@ -122,9 +124,11 @@ void mt_dry_run_notes_add(struct mt_dry_run_notes *notes, const char *text, size
         add_number(&notes->queried_workspaces, &settings, "workspaces.asked");
         add_number(&notes->ruled_workspaces, &settings, "workspaces.by_rule");
         add_number(&notes->guessed_workspaces, &settings, "workspaces.guessed");
-        add_number(&notes->undecided, &settings, "collectives.undecided");
         add_number(&notes->fake_groups, &settings, "facts.fake_groups");
         notes->exchanged_counts |= mt_settings_find(&settings, "facts.exchanged_counts") != NULL;
+        add_number(&notes->undecided.collectives, &settings, "collectives.undecided");
+        add_number(&notes->undecided.blocks, &settings, "blocks.undecided");
+        add_number(&notes->undecided.queries, &settings, "queries.undecided");
         keep_text(&notes->first_failure, &settings, "first_failure");
         keep_text(&notes->other_library, &settings, "facts.other_library");
         if (!is_of_libraries(&settings))
@@ -175,6 +179,11 @@ void mt_dry_run_notes_close(struct mt_dry_run_notes *notes)
     if (folder)
         closedir(folder);
     mt_temporary_folder_remove(&notes->folder);
+}
+
+bool mt_is_undecided(const struct mt_undecided *undecided)
+{
+    return undecided->collectives || undecided->blocks || undecided->queries;
 }
 
 bool mt_dry_run_notes_has(const struct mt_dry_run_notes *notes, uint64_t process_id)

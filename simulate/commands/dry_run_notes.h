@@ -9,6 +9,13 @@
 
 #include "temporary_folder.h"
 
+/* What a real run may free earlier, so that its peaks may be lower. */
+struct mt_undecided {
+    uint64_t collectives; /* for which the program did not wait */
+    uint64_t blocks;      /* that other streams than their own used */
+    uint64_t queries;     /* of events, after which the program went on without the event */
+};
+
 struct mt_dry_run_notes {
     struct mt_temporary_folder folder;
     uint64_t sizes, decisions; /* sums over all processes that left notes */
@@ -19,10 +26,10 @@ struct mt_dry_run_notes {
     uint64_t measured_workspaces, queried_workspaces, ruled_workspaces, guessed_workspaces;
     uint64_t fake_groups;  /* process groups without NCCL that have collectives */
     bool exchanged_counts; /* ranks exchanged counts, such as those of the tokens of experts */
-    uint64_t undecided;    /* collectives whose memory a real run may free earlier */
-    uint64_t unreadable;   /* notes that could not be parsed; 1 if there is no folder for notes */
-    uint64_t failures;     /* failures of the Python part itself */
-    char *first_failure;   /* place and description; NULL: none */
+    struct mt_undecided undecided;
+    uint64_t unreadable; /* notes that could not be parsed; 1 if there is no folder for notes */
+    uint64_t failures;   /* failures of the Python part itself */
+    char *first_failure; /* place and description; NULL: none */
     uint64_t torch_processes; /* processes that imported PyTorch or tried to */
     uint64_t without_device;  /* those of them that did not get the simulated libraries */
     char *torch_folder;       /* folder of the PyTorch that a process imported; NULL: not known */
@@ -43,6 +50,7 @@ char *mt_dry_run_notes_path(const struct mt_dry_run_notes *notes);
 void mt_dry_run_notes_add(struct mt_dry_run_notes *notes, const char *text, size_t length);
 /* Reads all complete notes, and removes the folder and its files. */
 void mt_dry_run_notes_close(struct mt_dry_run_notes *notes);
+bool mt_is_undecided(const struct mt_undecided *undecided);
 /* Returns true if the process `process_id` left notes. O(processes). */
 bool mt_dry_run_notes_has(const struct mt_dry_run_notes *notes, uint64_t process_id);
 void mt_dry_run_notes_release(struct mt_dry_run_notes *notes);

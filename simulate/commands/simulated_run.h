@@ -28,7 +28,7 @@ struct mt_simulated_run {
     bool
         names_python; /* prints which Python it runs to find PyTorch, unless it is the first word */
     const char *imbalance; /* share of the fullest expert rank in the mean, "1.3"; NULL: balanced */
-    bool frees_early;      /* frees the memory of collectives as early as any real run, else late */
+    bool frees_early; /* frees memory as early as any real run, else late */
     /* set by mt_simulated_run_finish */
     struct mt_dry_run_notes notes;
     struct mt_dry_run_trace *traces; /* traces that have events */

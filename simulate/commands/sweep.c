@@ -46,7 +46,7 @@ bool mt_sweep_is_numeric(const struct mt_sweep *sweep)
 
 bool mt_sweep_depends_on_timing(const struct mt_sweep_result *result)
 {
-    return result->undecided_collectives &&
+    return mt_is_undecided(&result->undecided) &&
            (result->early.outcome != result->outcome ||
             result->early.allocated_peak_bytes != result->allocated_peak_bytes ||
             result->early.reserved_peak_bytes != result->reserved_peak_bytes);

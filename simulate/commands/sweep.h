@@ -8,6 +8,7 @@
 
 #include "cards.h"
 #include "card_use.h"
+#include "dry_run_notes.h"
 #include "holding.h"
 #include "report.h"
 
@@ -47,9 +48,8 @@ struct mt_sweep_result {
     char oom_site[96];                             /* "" = no stack */
     char oom_phase[64];                            /* "step 1, backward" */
     uint64_t sizes_from_data, decisions_from_data; /* the peaks may depend on them */
-    /* Collectives whose memory a real run may free earlier than this run did. If there are any,
-     * `early` are the peaks of a run that freed it as early as possible. */
-    uint64_t undecided_collectives;
+    /* If there is any, `early` are the peaks of a run that freed it as early as possible. */
+    struct mt_undecided undecided;
     struct {
         enum mt_sweep_outcome outcome; /* MT_SWEEP_NOT_RUN: the peaks are not known */
         uint64_t allocated_peak_bytes, reserved_peak_bytes;

@@ -162,9 +162,9 @@ void mt_sweep_add_timing(struct mt_buf *out, const struct mt_sweep *sweep)
     }
     mt_text_table_add_note(
         out, 0,
-        "The peaks depend on timing: PyTorch frees the memory of collectives when its "
-        "watchdog thread notices that they ended. Above, it notices late. If it notices at "
-        "once:");
+        "The peaks depend on timing: PyTorch frees the memory of collectives, and of blocks that "
+        "another stream used, when it notices that they ended. Above, it notices late. If it "
+        "notices at once:");
     mt_text_table_add(out, &table, 0, mt_stdout_style());
 }
 
@@ -173,7 +173,7 @@ void mt_json_sweep_timing(struct mt_json *json, const struct mt_sweep_result *re
     bool is_known = result->early.outcome != MT_SWEEP_NOT_RUN;
 
     mt_json_object_begin(json, "depended_on_timing");
-    mt_json_u64(json, "collectives", result->undecided_collectives);
+    mt_json_undecided(json, &result->undecided);
     mt_json_text(json, "early_outcome",
                  is_known ? mt_sweep_outcome_name(result->early.outcome) : NULL);
     mt_json_u64_or_null(json, "early_allocated_peak_bytes", has_early_peaks(result),

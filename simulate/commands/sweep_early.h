@@ -1,6 +1,6 @@
-/* The second run of a command whose peaks depend on timing: PyTorch frees the memory of a
- * collective that the program does not wait for when its watchdog thread notices that the
- * collective ended. The first run frees it late, the second as early as possible. */
+/* The second run of a command whose peaks depend on timing: PyTorch frees some memory when it
+ * notices that the device is done with it (struct mt_undecided). The first run frees it late, the
+ * second as early as possible. */
 #ifndef MT_CLI_SWEEP_EARLY_H
 #define MT_CLI_SWEEP_EARLY_H
 
@@ -12,8 +12,8 @@
 #define MT_EARLY_SUFFIX "~early.trace.zst"
 
 /* Completes `second`, which has the command, the rank and the name of a trace, runs it, fills
- * result->early and removes its files. Call it in the process of the run, if
- * result->undecided_collectives. What the command prints is lost. */
+ * result->early and removes its files. Call it in the process of the run, if something
+ * is undecided. What the command prints is lost. */
 void mt_sweep_run_early(struct mt_simulated_run *second, const struct mt_common *common,
                         struct mt_sweep_result *result);
 

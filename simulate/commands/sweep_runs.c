@@ -103,7 +103,7 @@ static void fill_run(struct mt_sweep_result *result, const struct mt_dry_run_ans
     result->sizes_from_data = answer->notes->sizes;
     result->decisions_from_data = answer->notes->decisions;
     result->has_doubts = mt_dry_run_has_doubts(answer);
-    result->undecided_collectives = answer->notes->undecided;
+    result->undecided = answer->notes->undecided;
 }
 
 static void fill_result(const struct mt_sweep_request *request, const struct mt_simulated_run *run,
@@ -175,7 +175,7 @@ static void sweep_work(const struct mt_sweep_request *request, const struct mt_s
         fill_result(request, simulated, result);
     else
         result->exit_code = code;
-    if (result->undecided_collectives &&
+    if (mt_is_undecided(&result->undecided) &&
         (result->outcome == MT_SWEEP_FINISHED || result->outcome == MT_SWEEP_OUT_OF_MEMORY))
         run_again(request, run, simulated, result);
     mt_simulated_run_release(simulated);

@@ -33,3 +33,34 @@ void sim_note_write(const char *subject, const char *text)
         (void)write_to(path, "");
     }
 }
+
+static void write_count(struct sim_count *count)
+{
+    char text[160];
+    snprintf(text, sizeof text, "{\"version\": 1, \"pid\": %ld, \"%s\": {\"undecided\": %llu}}\n",
+             (long)getpid(), count->subject, (unsigned long long)count->count);
+    sim_note_write(count->subject, text);
+    count->noted = count->count;
+}
+
+void sim_count_add(struct sim_count *count, uint64_t more)
+{
+    if (more == 0) {
+        return;
+    }
+    if (count->pid != getpid()) {
+        count->pid = getpid();
+        count->count = count->noted = 0;
+    }
+    count->count += more;
+    if (count->count / 2 >= count->noted) {
+        write_count(count);
+    }
+}
+
+void sim_count_end(struct sim_count *count)
+{
+    if (count->count > count->noted && count->pid == getpid()) {
+        write_count(count);
+    }
+}

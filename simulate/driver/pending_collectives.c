@@ -2,12 +2,10 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "note_file.h"
 #include "simulated_runtime.h"
@@ -21,8 +19,7 @@ enum {
      * queries the events. */
     PATIENCE_SECONDS = 10,
     PATIENCE_AT_END_SECONDS = 2,
-    NAME_BYTES = 16, /* PR_GET_NAME */
-    NOTE_BYTES = 160
+    NAME_BYTES = 16 /* PR_GET_NAME */
 };
 
 /* An asynchronous collective for which the program has not waited, and which the watchdog has not
@@ -57,11 +54,11 @@ static pthread_cond_t handled = PTHREAD_COND_INITIALIZER;
 static struct work *works;
 static atomic_size_t work_count;
 static atomic_ullong launches;
-static uint64_t undecided; /* collectives that a real run may have found complete earlier */
-static uint64_t noted;     /* `undecided` in the last note of this process */
+/* Collectives that a real run may have found complete earlier. */
+static struct sim_count undecided = {.subject = "collectives"};
 static bool has_no_watchdog;
 
-static bool is_watchdog(void)
+bool sim_is_watchdog(void)
 {
     char name[NAME_BYTES + 1] = "";
     if (role == UNKNOWN) {
@@ -71,7 +68,7 @@ static bool is_watchdog(void)
     return role == WATCHDOG;
 }
 
-static bool releases_early(void)
+bool sim_releases_early(void)
 {
     static atomic_int early = -1;
     if (atomic_load(&early) < 0) {
@@ -99,7 +96,7 @@ void sim_count_launch(void)
 
 static bool is_over(const struct work *work)
 {
-    return work->has_ended || releases_early() || this_round() >= work->round + 2;
+    return work->has_ended || sim_releases_early() || this_round() >= work->round + 2;
 }
 
 /* ---- the list; locked */
@@ -185,8 +182,6 @@ static void forget_all_in_child(void)
     pthread_cond_init(&handled, NULL);
     works = NULL;
     atomic_store(&work_count, 0);
-    undecided = 0;
-    noted = 0;
 }
 
 static void prepare_for_end(void)
@@ -212,27 +207,14 @@ static void add(struct work *work)
 
 /* ---- counts for the answer */
 
-static void write_note(void)
-{
-    char text[NOTE_BYTES];
-    snprintf(text, sizeof text,
-             "{\"version\": 1, \"pid\": %ld, \"collectives\": {\"undecided\": %llu}}\n",
-             (long)getpid(), (unsigned long long)undecided);
-    sim_note_write("collectives", text);
-    noted = undecided;
-}
-
-/* Writes a note each time the count has doubled, so that the note of a killed process has at least
- * half of them. */
 static void count_undecided(void)
 {
+    uint64_t more = 0;
     for (struct work *work = works; work != NULL; work = work->next) {
-        undecided += !work->is_counted && !work->is_likely;
+        more += !work->is_counted && !work->is_likely;
         work->is_counted |= !work->is_likely;
     }
-    if (undecided > 0 && undecided / 2 >= noted) {
-        write_note();
-    }
+    sim_count_add(&undecided, more);
 }
 
 /* ---- the thread of the collectives */
@@ -332,7 +314,7 @@ void sim_collectives_end(const struct sim_order *order)
 
 bool sim_event_is_hidden(cudaEvent_t event)
 {
-    if (atomic_load(&work_count) == 0 || !is_watchdog()) {
+    if (atomic_load(&work_count) == 0 || !sim_is_watchdog()) {
         return false;
     }
     pthread_mutex_lock(&lock);
@@ -348,7 +330,7 @@ bool sim_event_is_hidden(cudaEvent_t event)
 
 void sim_watchdog_moves_on(void)
 {
-    if (atomic_load(&work_count) == 0 || !is_watchdog()) {
+    if (atomic_load(&work_count) == 0 || !sim_is_watchdog()) {
         return;
     }
     pthread_mutex_lock(&lock);
@@ -364,7 +346,5 @@ void sim_watchdog_moves_on(void)
 
 __attribute__((destructor)) static void write_at_end(void)
 {
-    if (undecided > noted) {
-        write_note();
-    }
+    sim_count_end(&undecided);
 }

@@ -12,8 +12,8 @@
  *                       (MEMTRACE_SIMULATED_EARLY_RELEASE=1)
  *
  * A collective starts only when the watchdog has handled all that it may find complete. So what the
- * collective drops does not depend on how threads are scheduled. Threads other than the watchdog
- * find each event complete. */
+ * collective drops does not depend on how threads are scheduled. stream_order.h decides what other
+ * threads find. */
 #ifndef MT_PENDING_COLLECTIVES_H
 #define MT_PENDING_COLLECTIVES_H
 
@@ -39,6 +39,12 @@ void sim_collectives_end(const struct sim_order *order);
 void sim_event_is_recorded(cudaEvent_t event, cudaStream_t stream, bool is_captured);
 void sim_stream_waits(cudaStream_t stream, cudaEvent_t event, uint64_t id);
 void sim_event_is_gone(cudaEvent_t event);
+
+/* Returns true if this thread is the watchdog of a process group. */
+bool sim_is_watchdog(void);
+
+/* Returns true if memory is freed as early as any real run frees it. */
+bool sim_releases_early(void);
 
 /* Returns true if a query by this thread must report that `event` is not complete. */
 bool sim_event_is_hidden(cudaEvent_t event);

@@ -165,7 +165,7 @@ cudaError_t cudaFree(void *pointer)
     if (!ready) {
         return cudaPeekAtLastError();
     }
-    sim_complete_all();
+    sim_finish_device();
     return pointer == NULL ? cudaSuccess : sim_result((int)cuMemFree_v2(device_pointer(pointer)));
 }
 
@@ -322,7 +322,7 @@ static void copy(void *to, const void *from, size_t bytes, enum cudaMemcpyKind k
 
 cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind)
 {
-    sim_complete_all();
+    sim_finish_stream(NULL);
     copy(to, from, bytes, kind);
     return cudaSuccess;
 }
@@ -332,6 +332,10 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaM
 {
     sim_stream_work(stream);
     copy(to, from, bytes, kind);
+    if (direction(to, from, kind) == cudaMemcpyDeviceToHost &&
+        memory_type(to) != CU_MEMORYTYPE_HOST) {
+        sim_finish_stream(stream); /* to memory that is not pinned, the copy returns at its end */
+    }
     return cudaSuccess;
 }
 

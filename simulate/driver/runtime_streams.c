@@ -1,11 +1,12 @@
 /* Streams, events, captures and graphs. Nothing runs: a stream only has the capture that it belongs
- * to, and an event only the number of queries until it is complete. */
+ * to, and its order relative to other streams and to the host. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 
 #include "pending_collectives.h"
 #include "simulated_runtime.h"
+#include "stream_order.h"
 
 struct stream {
     struct stream *next;
@@ -13,15 +14,13 @@ struct stream {
     int device;
     int priority;
     uint64_t capture; /* 0: not capturing */
+    struct sim_stream_order order;
 };
 
-/* An event is complete when `epoch` has changed, or after some queries. */
 struct CUevent_st {
     uint64_t id;
-    uint64_t epoch;
-    unsigned queries_left;
-    bool recorded;
     uint64_t capture;
+    struct sim_event_order order;
 };
 
 struct CUgraph_st {
@@ -39,22 +38,27 @@ static struct stream no_stream;     /* used if there is no memory for a stream *
 static struct CUgraph_st *captured; /* the graph that is being captured */
 static uint64_t capture_count;
 static atomic_int captures_underway;
-static atomic_ullong epoch; /* grows with each synchronization */
 
 /* Known handles, and gradually the default ones (0, 1, 2) of each device. Locked. */
 static struct stream *find_stream(cudaStream_t handle)
 {
     bool own = (uintptr_t)handle > 2;
-    for (struct stream *s = streams; s != NULL; s = s->next) {
-        if (s->handle == handle && (own || s->device == sim_device())) {
-            return s;
+    struct stream **at = &streams;
+    while (*at != NULL && ((*at)->handle != handle || !(own || (*at)->device == sim_device()))) {
+        at = &(*at)->next;
+    }
+    struct stream *s = *at;
+    if (s != NULL) {
+        *at = s->next;
+    } else {
+        s = calloc(1, sizeof *s);
+        if (s == NULL) {
+            return &no_stream;
         }
+        s->handle = handle;
+        s->device = sim_device();
     }
-    struct stream *s = calloc(1, sizeof *s);
-    if (s == NULL) {
-        return &no_stream;
-    }
-    *s = (struct stream){.next = streams, .handle = handle, .device = sim_device()};
+    s->next = streams; /* the stream that is used next is often the same */
     streams = s;
     return s;
 }
@@ -140,18 +144,32 @@ void sim_stream_join_capture(cudaStream_t stream, uint64_t capture)
 void sim_stream_work(cudaStream_t stream)
 {
     sim_count_launch();
-    if (sim_stream_capturing(stream)) {
-        pthread_mutex_lock(&lock);
-        if (captured != NULL) {
-            captured->node_count++;
-        }
-        pthread_mutex_unlock(&lock);
+    pthread_mutex_lock(&lock);
+    struct stream *s = find_stream(stream);
+    if (captured != NULL && s->capture == captured->capture) {
+        captured->node_count++;
+    } else {
+        sim_order_launch(&s->order);
     }
+    pthread_mutex_unlock(&lock);
 }
 
-void sim_complete_all(void)
+void sim_finish_stream(cudaStream_t stream)
 {
-    atomic_fetch_add(&epoch, 1);
+    pthread_mutex_lock(&lock);
+    sim_order_finish_stream(&find_stream(stream)->order);
+    pthread_mutex_unlock(&lock);
+}
+
+void sim_finish_device(void)
+{
+    pthread_mutex_lock(&lock);
+    for (struct stream *s = streams; s != NULL; s = s->next) {
+        if (s->device == sim_device()) {
+            sim_order_finish_stream(&s->order);
+        }
+    }
+    pthread_mutex_unlock(&lock);
 }
 
 cudaError_t cudaDeviceSynchronize(void)
@@ -159,14 +177,8 @@ cudaError_t cudaDeviceSynchronize(void)
     if (!sim_enter()) {
         return cudaPeekAtLastError();
     }
-    sim_complete_all();
+    sim_finish_device();
     return sim_result((int)cuCtxSynchronize());
-}
-
-cudaError_t cudaStreamQuery(cudaStream_t stream)
-{
-    return sim_stream_capturing(stream) ? sim_result(cudaErrorStreamCaptureUnsupported)
-                                        : cudaSuccess;
 }
 
 cudaError_t cudaStreamSynchronize(cudaStream_t stream)
@@ -174,8 +186,14 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream)
     if (sim_stream_capturing(stream)) {
         return sim_result(cudaErrorStreamCaptureUnsupported);
     }
-    sim_complete_all();
+    sim_finish_stream(stream);
     return cudaSuccess;
+}
+
+/* A stream that is found complete is as if the host had waited for it. */
+cudaError_t cudaStreamQuery(cudaStream_t stream)
+{
+    return cudaStreamSynchronize(stream);
 }
 
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags)
@@ -184,6 +202,9 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
     if (event->capture != 0) {
         sim_stream_join_capture(stream, event->capture);
     }
+    pthread_mutex_lock(&lock);
+    sim_order_wait(&find_stream(stream)->order, &event->order);
+    pthread_mutex_unlock(&lock);
     sim_stream_waits(stream, event, event->id);
     return cudaSuccess;
 }
@@ -236,14 +257,10 @@ cudaError_t cudaEventDestroy(cudaEvent_t event)
 
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
 {
-    static atomic_int queries = -1;
-    if (atomic_load(&queries) < 0) {
-        atomic_store(&queries, (int)sim_option("MEMTRACE_SIMULATED_EVENT_QUERIES"));
-    }
-    event->epoch = atomic_load(&epoch);
-    event->queries_left = (unsigned)atomic_load(&queries);
-    event->recorded = true;
     event->capture = sim_stream_capture(stream);
+    pthread_mutex_lock(&lock);
+    sim_order_record(&find_stream(stream)->order, &event->order);
+    pthread_mutex_unlock(&lock);
     sim_event_is_recorded(event, stream, event->capture != 0);
     return cudaSuccess;
 }
@@ -259,19 +276,21 @@ cudaError_t cudaEventQuery(cudaEvent_t event)
     if (event->capture != 0) {
         return sim_result(cudaErrorCapturedEvent);
     }
-    if (sim_event_is_hidden(event)) {
-        return sim_result(cudaErrorNotReady);
+    if (sim_is_watchdog()) {
+        return sim_event_is_hidden(event) ? sim_result(cudaErrorNotReady) : cudaSuccess;
     }
-    if (!event->recorded || event->epoch != atomic_load(&epoch) || event->queries_left == 0) {
-        return cudaSuccess;
-    }
-    event->queries_left--;
-    return sim_result(cudaErrorNotReady);
+    enum sim_asker asker = sim_asker_at(__builtin_return_address(0));
+    pthread_mutex_lock(&lock);
+    bool is_pending = sim_order_is_pending(&event->order, asker);
+    pthread_mutex_unlock(&lock);
+    return is_pending ? sim_result(cudaErrorNotReady) : cudaSuccess;
 }
 
 cudaError_t cudaEventSynchronize(cudaEvent_t event)
 {
-    event->recorded = false;
+    pthread_mutex_lock(&lock);
+    sim_order_finish_event(&event->order);
+    pthread_mutex_unlock(&lock);
     return cudaSuccess;
 }
 

@@ -2,9 +2,8 @@
  * the real runtime nests; kernels and copies do nothing.
  *
  * Environment, read once:
- *   MEMTRACE_SIMULATED_EVENT_QUERIES=N  a recorded event is "not ready" in the first N queries
- *                                       (default 0), or until the program synchronizes.
- *                                       record_stream() waits for such events
+ *   MEMTRACE_SIMULATED_EARLY_RELEASE=1  an event is complete at once (default: late, see
+ *                                       stream_order.h and pending_collectives.h)
  *   MEMTRACE_SIMULATED_CONTENTS=1       copies to the host return the data of earlier small copies
  *                                       to the device (default: zeros). The data is stale where a
  *                                       kernel would have written. For programs that send numbers
@@ -39,9 +38,11 @@ unsigned sim_option(const char *name);
 bool sim_stream_capturing(cudaStream_t stream);
 uint64_t sim_stream_capture(cudaStream_t stream);
 void sim_stream_join_capture(cudaStream_t stream, uint64_t capture);
+/* Call it when a kernel, a copy or a graph is launched. */
 void sim_stream_work(cudaStream_t stream);
 
-/* Completes every event that has been recorded. */
-void sim_complete_all(void);
+/* The host waits for all work of a stream, or of the current device. */
+void sim_finish_stream(cudaStream_t stream);
+void sim_finish_device(void);
 
 #endif

@@ -19,26 +19,26 @@ from paper import arguments_of, python_of  # noqa: E402
 WORKLOADS = ROOT / "fixtures" / "workloads"
 TRAIN, POOLS, HARD = WORKLOADS / "train.py", WORKLOADS / "pools_and_threads.py", HERE / "hard.py"
 
-# Script, workload, its arguments; how often the allocator asks about a free that waits for another stream.
+# Script, workload, its arguments; whether the allocator learns late that another stream is done with a block.
 CASES = {
-    "gpt_fp32": (TRAIN, "gpt", {"amp": False, "seed": 1, "steps": 4, "L": 6, "d": 512}, 0),
-    "gpt_seed3": (TRAIN, "gpt", {"seed": 3, "steps": 5}, 0),
-    "gpt_checkpoint": (TRAIN, "gpt", {"seed": 5, "ckpt": True, "steps": 5}, 0),
-    "seq2seq": (TRAIN, "seq2seq", {"steps": 2}, 0),
-    "churn_seed23": (TRAIN, "churn", {"seed": 23}, 0),
-    "leak": (TRAIN, "leak", {"steps": 6}, 0),
-    "leakval": (TRAIN, "leakval", {"steps": 4}, 0),
-    "streams": (TRAIN, "streams", {}, 0),
-    "streams_late": (TRAIN, "streams", {}, 40),
-    "graph": (TRAIN, "graph", {}, 0),
-    "mempool": (POOLS, "mempool", {}, 0),
-    "late": (HARD, "late", {}, 30),
+    "gpt_fp32": (TRAIN, "gpt", {"amp": False, "seed": 1, "steps": 4, "L": 6, "d": 512}, False),
+    "gpt_seed3": (TRAIN, "gpt", {"seed": 3, "steps": 5}, False),
+    "gpt_checkpoint": (TRAIN, "gpt", {"seed": 5, "ckpt": True, "steps": 5}, False),
+    "seq2seq": (TRAIN, "seq2seq", {"steps": 2}, False),
+    "churn_seed23": (TRAIN, "churn", {"seed": 23}, False),
+    "leak": (TRAIN, "leak", {"steps": 6}, False),
+    "leakval": (TRAIN, "leakval", {"steps": 4}, False),
+    "streams": (TRAIN, "streams", {}, False),
+    "streams_late": (TRAIN, "streams", {}, True),
+    "graph": (TRAIN, "graph", {}, False),
+    "mempool": (POOLS, "mempool", {}, False),
+    "late": (HARD, "late", {}, True),
 }
 
 
 def case_of(arguments, name):
-    script, workload, kw, queries = CASES[name]
-    environment = arguments.site | ({"MEMTRACE_SIMULATED_EVENT_QUERIES": str(queries)} if queries else {})
+    script, workload, kw, is_late = CASES[name]
+    environment = arguments.site | {"MEMTRACE_SIMULATED_EARLY_RELEASE": str(int(not is_late))}
     return Case(arguments.out / "limits" / name, arguments.memtrace, python_of(arguments.site_packages), name, script, workload, kw, environment)
 
 

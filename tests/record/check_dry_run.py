@@ -137,7 +137,7 @@ def notes(bench):
     done = dry_run(bench, "-o", "d.trace.zst", "--", "sh", "-c", script)
     check(first_line(done).startswith("The program did not wait for 12 collectives of NCCL"), f"{done}")
     done = dry_run(bench, "--json", "-o", "d.trace.zst", "--", "sh", "-c", script)
-    check(json.loads(done.stdout)["depended_on_timing"] == {"collectives": 12}, f"{done}")
+    check(json.loads(done.stdout)["depended_on_timing"] == {"collectives": 12, "blocks": 0, "queries": 0}, f"{done}")
     script = ('echo "{\\"version\\": 1, \\"facts\\": {\\"fake_groups\\": 3}}" >$MEMTRACE_DRY_RUN_NOTES.1; ' + bench.recorded + " exit 0; echo $MEMTRACE_DRY_RUN_IMBALANCE >&2")
     done = dry_run(bench, "--imbalance", "1.3", "-o", "d.trace.zst", "--", "sh", "-c", script)
     lines = done.stdout.decode().splitlines()
@@ -150,6 +150,12 @@ def notes(bench):
     for wrong in ("0.9", "1.", "01", "-2", "1e3", "1.3x"):
         done = dry_run(bench, "--imbalance", wrong, "true")
         check(done.returncode == 2 and b"needs a factor of at least 1" in done.stderr, f"{done}")
+    script = ('for what in blocks queries; do echo "{\\"version\\": 1, \\"$what\\": {\\"undecided\\": 1}}" >$MEMTRACE_DRY_RUN_NOTES.$what.1; '
+              "done; " + bench.recorded + " exit 0")
+    done = dry_run(bench, "-o", "d.trace.zst", "--", "sh", "-c", script)
+    check(first_line(done).startswith("Another stream used 1 block: PyTorch frees such a block"), f"{done}")
+    check(b"\nThe program went on without 1 event that it had queried" in done.stdout, f"{done}")
+    check(b"processes did not" not in done.stdout, f"these notes are not of the Python part: {done}")
     done = dry_run(bench, "-o", "d.trace.zst", "--", "sh", "-c", "echo '{' >$MEMTRACE_DRY_RUN_NOTES.1; "
                    f"{bench.recorded} exit 0")
     check("written or read" in first_line(done), f"{done}")
@@ -308,10 +314,10 @@ def without_memory(bench):
 
 
 def sweep_runs_again_if_timing_matters(bench):
-    """The program allocates less where memory is freed early; without undecided collectives it runs once."""
+    """The program allocates less where memory is freed early; if nothing is undecided it runs once."""
     (bench.work / "program.py").write_text(ALLOCATING)
     run = f"{sys.executable} program.py {bench.build}/standin/torch"
-    note = 'echo "{\\"version\\": 1, \\"collectives\\": {\\"undecided\\": {n}}}" >$MEMTRACE_DRY_RUN_NOTES.collectives.1; '
+    note = 'echo "{\\"version\\": 1, \\"blocks\\": {\\"undecided\\": {n}}}" >$MEMTRACE_DRY_RUN_NOTES.blocks.1; '
     script = f'echo {{n}} >>began; {note} if [ "$MEMTRACE_SIMULATED_EARLY_RELEASE" ]; then {run} 52428800; else {run} 104857600; fi'
     words = ("--sweep", "n=0,7", "-o", "out", "--", "sh", "-c", script)
     (bench.work / "out").mkdir()
@@ -321,9 +327,9 @@ def sweep_runs_again_if_timing_matters(bench):
     done = dry_run(bench, "--json", *words)
     runs = json.loads(done.stdout)["runs"]
     check([run["allocated_peak_bytes"] for run in runs] == [104857600] * 2, f"{done}")
-    check(runs[0]["depended_on_timing"] == {"collectives": 0, "early_outcome": None, "early_allocated_peak_bytes": None,
-                                            "early_reserved_peak_bytes": None}, f"{done}")
-    check(runs[1]["depended_on_timing"]["collectives"] == 7, f"{done}")
+    check(runs[0]["depended_on_timing"] == {"collectives": 0, "blocks": 0, "queries": 0, "early_outcome": None,
+                                            "early_allocated_peak_bytes": None, "early_reserved_peak_bytes": None}, f"{done}")
+    check(runs[1]["depended_on_timing"]["blocks"] == 7, f"{done}")
     check(runs[1]["depended_on_timing"]["early_allocated_peak_bytes"] == 52428800, f"{done}")
     check(sorted((bench.work / "began").read_text().split()) == ["0", "7", "7"], "a run too many or too few")
     check(sorted((bench.work / "out").glob("*early*")) == mine, "other files than those of the second run are left")
@@ -335,7 +341,7 @@ def sweep_runs_again_if_timing_matters(bench):
     check([run["allocated_peak_bytes"] for run in runs] == [104857600] * 2, f"an outer dry run decides: {done}")
     done = dry_run(bench, "--json", *words[:-1], script + '; [ ! "$MEMTRACE_SIMULATED_EARLY_RELEASE" ]')
     check(json.loads(done.stdout)["runs"][1]["depended_on_timing"] == {
-        "collectives": 7, "early_outcome": "failed", "early_allocated_peak_bytes": None, "early_reserved_peak_bytes": None},
+        "collectives": 0, "blocks": 7, "queries": 0, "early_outcome": "failed", "early_allocated_peak_bytes": None, "early_reserved_peak_bytes": None},
         f"the peaks of a second run that failed: {done}")
     (bench.work / "flag").write_text("")
     outlives = f'if [ "$MEMTRACE_SIMULATED_EARLY_RELEASE" ]; then {bench.recorded} wait flag & sleep 1; fi; '

@@ -212,6 +212,64 @@ static void ask_for_blocks(const struct mt_simulated_site *site)
     need(attribute(&blocks, BLOCKS_PER_MULTIPROCESSOR, 0) == 0 && blocks == 24, 3);
 }
 
+/* Every call with which a program waits for its device completes the events before it. */
+static void wait_for_events(const struct mt_simulated_site *site)
+{
+    enum { NOT_READY = 600, FROM_DEVICE = 2, WAYS = 8 };
+    int (*make)(void **), (*record)(void *, void *), (*query)(void *), (*wait)(void *);
+    int (*stream)(void **, unsigned), (*of_stream)(void *), (*behind)(void *, void *, unsigned);
+    int (*all)(void), (*give_back)(void *), (*host)(void **, size_t), (*seen)(void *);
+    int (*copy)(void *, const void *, size_t, int, void *);
+    void *event = NULL, *side = NULL, *other = NULL, *pinned = NULL;
+    char pageable[8];
+
+    need(dlopen(site->preload, RTLD_NOW | RTLD_GLOBAL) != NULL, 1);
+    *(void **)&make = dlsym(RTLD_DEFAULT, "cudaEventCreate");
+    *(void **)&record = dlsym(RTLD_DEFAULT, "cudaEventRecord");
+    *(void **)&query = dlsym(RTLD_DEFAULT, "cudaEventQuery");
+    *(void **)&wait = dlsym(RTLD_DEFAULT, "cudaEventSynchronize");
+    *(void **)&stream = dlsym(RTLD_DEFAULT, "cudaStreamCreateWithFlags");
+    *(void **)&of_stream = dlsym(RTLD_DEFAULT, "cudaStreamSynchronize");
+    *(void **)&seen = dlsym(RTLD_DEFAULT, "cudaStreamQuery");
+    *(void **)&behind = dlsym(RTLD_DEFAULT, "cudaStreamWaitEvent");
+    *(void **)&all = dlsym(RTLD_DEFAULT, "cudaDeviceSynchronize");
+    *(void **)&give_back = dlsym(RTLD_DEFAULT, "cudaFree");
+    *(void **)&host = dlsym(RTLD_DEFAULT, "cudaMallocHost");
+    *(void **)&copy = dlsym(RTLD_DEFAULT, "cudaMemcpyAsync");
+    need(make && make(&event) == 0 && stream(&side, 1) == 0 && stream(&other, 1) == 0, 2);
+    need(query(event) == 0 && host(&pinned, 8) == 0, 3);
+    for (int way = 0; way < WAYS; way++) {
+        need(record(event, side) == 0 && query(event) == NOT_READY, 10 + way);
+        need(copy(pinned, pinned, 8, FROM_DEVICE, side) == 0 && query(event) == NOT_READY,
+             20 + way);
+        need(behind(other, event, 0) == 0 && of_stream(NULL) == 0 && query(event) == NOT_READY,
+             30 + way);
+        need((way == 0   ? wait(event)
+              : way == 1 ? of_stream(side)
+              : way == 2 ? of_stream(other)
+              : way == 3 ? all()
+              : way == 4 ? give_back(NULL)
+              : way == 5 ? copy(pageable, pinned, 8, FROM_DEVICE, side)
+              : way == 6 ? seen(side)
+                         : record(event, NULL) || of_stream(NULL)) == 0,
+             40 + way);
+        need(query(event) == 0, 50 + way);
+    }
+}
+
+static void never_wait_for_events(const struct mt_simulated_site *site)
+{
+    int (*make)(void **), (*record)(void *, void *), (*query)(void *);
+    void *event = NULL;
+
+    setenv("MEMTRACE_SIMULATED_EARLY_RELEASE", "1", 1);
+    need(dlopen(site->preload, RTLD_NOW | RTLD_GLOBAL) != NULL, 1);
+    *(void **)&make = dlsym(RTLD_DEFAULT, "cudaEventCreate");
+    *(void **)&record = dlsym(RTLD_DEFAULT, "cudaEventRecord");
+    *(void **)&query = dlsym(RTLD_DEFAULT, "cudaEventQuery");
+    need(make && make(&event) == 0 && record(event, NULL) == 0 && query(event) == 0, 2);
+}
+
 /* NVML subtracts the memory of other processes, but not below zero. */
 static void ask_a_small_card_for_memory(const struct mt_simulated_site *site)
 {
@@ -297,6 +355,8 @@ static void test_libraries_work(void **state)
     in_a_child(ask_a_small_card_for_memory, &site);
     in_a_child(ask_for_the_time, &site);
     in_a_child(pin_more_than_the_machine_has, &site);
+    in_a_child(wait_for_events, &site);
+    in_a_child(never_wait_for_events, &site);
     in_a_child(ask_for_a_fabric, &site);
     in_a_child(describe_tensors, &site);
 }

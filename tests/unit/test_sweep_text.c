@@ -142,7 +142,7 @@ static void peaks_that_depend_on_timing_are_in_a_table(void **state)
     for (size_t i = 0; i < 3; i++) {
         struct mt_sweep_result *result = &sweep.runs[i].result;
 
-        result->undecided_collectives = 1;
+        result->undecided.blocks = 1;
         result->early.outcome = MT_SWEEP_FINISHED;
         result->early.allocated_peak_bytes = result->allocated_peak_bytes;
         result->early.reserved_peak_bytes = result->reserved_peak_bytes;

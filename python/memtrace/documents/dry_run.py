@@ -33,12 +33,16 @@ class Simulated(Document):
 @dataclass(frozen=True)
 class DependedOnTiming(Document):
     collectives: int
+    blocks: int
+    queries: int
     raw: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> DependedOnTiming:
         return cls(
             collectives=data["collectives"],
+            blocks=data["blocks"],
+            queries=data["queries"],
             raw=data,
         )
 

@@ -1,0 +1,152 @@
+#define _GNU_SOURCE
+#include "stream_order.h"
+
+#include <dlfcn.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "note_file.h"
+#include "pending_collectives.h"
+
+enum {
+    QUEUED_LAUNCHES = 1024, /* by CUDA, for each stream; the next launch waits */
+    /* If no stream waits for a side stream, only the launches of all streams show that time passes.
+     * This number takes longer than any copy. */
+    MOST_LAUNCHES = 16384,
+    /* After this number of queries without a launch between them, the asker waits in a loop. The
+     * allocator queries at each request, and may get thousands of requests before a launch. */
+    PATIENCE = 16,
+    PATIENCE_OF_ALLOCATOR = 16384
+};
+
+static struct sim_clock host;
+static uint64_t marks, launches;
+static unsigned places;
+
+static struct sim_count blocks = {.subject = "blocks"};
+static struct sim_count queries = {.subject = "queries"};
+/* A query of the program was answered with "not ready", and nothing was launched since. */
+static bool is_program_put_off;
+
+static void join(struct sim_clock *clock, const struct sim_clock *other)
+{
+    for (unsigned i = 0; i < SIM_ORDERED_STREAMS; i++) {
+        clock->marks[i] = clock->marks[i] > other->marks[i] ? clock->marks[i] : other->marks[i];
+    }
+}
+
+/* Puts a mark behind everything that is in the stream, and returns the place of the stream. */
+static unsigned mark(struct sim_stream_order *stream)
+{
+    if (stream->place == 0) {
+        places += places < SIM_ORDERED_STREAMS;
+        stream->place = places;
+    }
+    marks++;
+    stream->now.marks[stream->place - 1] = marks;
+    return stream->place - 1;
+}
+
+void sim_order_record(struct sim_stream_order *stream, struct sim_event_order *event)
+{
+    event->is_pending = !sim_releases_early();
+    event->is_counted = false;
+    event->place = mark(stream);
+    event->clock = stream->now;
+    event->recorded_at = launches;
+    event->queries = 0;
+}
+
+void sim_order_wait(struct sim_stream_order *stream, const struct sim_event_order *event)
+{
+    join(&stream->now, &event->clock);
+}
+
+void sim_order_launch(struct sim_stream_order *stream)
+{
+    launches++;
+    sim_count_add(&queries, is_program_put_off);
+    is_program_put_off = false;
+    stream->launches++;
+    if (stream->launches % QUEUED_LAUNCHES == 0) {
+        mark(stream);
+        join(&host, &stream->earlier);
+        stream->earlier = stream->now;
+    }
+}
+
+void sim_order_finish_stream(struct sim_stream_order *stream)
+{
+    mark(stream);
+    join(&host, &stream->now);
+    is_program_put_off = false;
+}
+
+void sim_order_finish_event(struct sim_event_order *event)
+{
+    join(&host, &event->clock);
+    event->is_pending = false;
+    is_program_put_off = false;
+}
+
+static bool is_certainly_complete(const struct sim_event_order *event)
+{
+    return host.marks[event->place] >= event->clock.marks[event->place] ||
+           launches - event->recorded_at >= MOST_LAUNCHES;
+}
+
+static bool is_in_a_loop(struct sim_event_order *event, enum sim_asker asker)
+{
+    event->queries = event->queried_at == launches ? event->queries + 1 : 1;
+    event->queried_at = launches;
+    return event->queries >
+           (unsigned)(asker == SIM_ASKER_ALLOCATOR ? PATIENCE_OF_ALLOCATOR : PATIENCE);
+}
+
+bool sim_order_is_pending(struct sim_event_order *event, enum sim_asker asker)
+{
+    if (!event->is_pending) {
+        return false;
+    }
+    if (is_certainly_complete(event) || is_in_a_loop(event, asker)) {
+        sim_order_finish_event(event);
+        return false;
+    }
+    if (asker == SIM_ASKER_ALLOCATOR) {
+        sim_count_add(&blocks, !event->is_counted);
+        event->is_counted = true;
+    }
+    is_program_put_off |= asker == SIM_ASKER_PROGRAM;
+    return true;
+}
+
+static enum sim_asker asker_of(const char *path)
+{
+    const char *name = strrchr(path, '/');
+    name = name != NULL ? name + 1 : path;
+    return strncmp(name, "libc10_cuda.", strlen("libc10_cuda.")) == 0       ? SIM_ASKER_ALLOCATOR
+           : strncmp(name, "libtorch_cuda.", strlen("libtorch_cuda.")) == 0 ? SIM_ASKER_LIBRARY
+                                                                            : SIM_ASKER_PROGRAM;
+}
+
+enum sim_asker sim_asker_at(const void *code)
+{
+    static __thread __attribute__((tls_model("initial-exec"))) struct {
+        const void *code;
+        enum sim_asker asker;
+    } last;
+    Dl_info library;
+    if (last.code != code) {
+        last.code = code;
+        last.asker = dladdr(code, &library) != 0 && library.dli_fname != NULL
+                         ? asker_of(library.dli_fname)
+                         : SIM_ASKER_PROGRAM;
+    }
+    return last.asker;
+}
+
+__attribute__((destructor)) static void write_at_end(void)
+{
+    sim_count_end(&blocks);
+    sim_count_end(&queries);
+}

@@ -1,0 +1,225 @@
+/* When the host finds events complete: a main stream, a side stream, and who queries. */
+#define _GNU_SOURCE /* dladdr */
+#include "cmocka_all.h"
+
+#include <string.h>
+#include <sys/wait.h>
+
+#include "../../simulate/driver/note_file.c"
+#include "../../simulate/driver/stream_order.c"
+
+static bool early; /* MEMTRACE_SIMULATED_EARLY_RELEASE of this program */
+static struct sim_stream_order main_stream, side;
+
+bool sim_releases_early(void)
+{
+    return early;
+}
+
+static int begin(void **state)
+{
+    (void)state;
+    early = is_program_put_off = false;
+    memset(&main_stream, 0, sizeof main_stream);
+    memset(&side, 0, sizeof side);
+    memset(&host, 0, sizeof host);
+    marks = launches = 0;
+    places = 0;
+    blocks = (struct sim_count){.subject = "blocks"};
+    queries = (struct sim_count){.subject = "queries"};
+    return 0;
+}
+
+static struct sim_event_order recorded_on(struct sim_stream_order *stream)
+{
+    struct sim_event_order event = {0};
+
+    sim_order_record(stream, &event);
+    return event;
+}
+
+static bool is_pending(struct sim_event_order *event)
+{
+    return sim_order_is_pending(event, SIM_ASKER_ALLOCATOR);
+}
+
+static void launch(struct sim_stream_order *stream, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++)
+        sim_order_launch(stream);
+}
+
+static void the_host_waits_for_a_stream(void **state)
+{
+    struct sim_event_order before = recorded_on(&side), unused = {0}, after;
+
+    (void)state;
+    assert_false(is_pending(&unused));
+    assert_true(is_pending(&before));
+    sim_order_finish_stream(&main_stream);
+    assert_true(is_pending(&before)); /* nothing orders the streams */
+    sim_order_finish_stream(&side);
+    after = recorded_on(&side);
+    assert_false(is_pending(&before));
+    assert_true(is_pending(&after));
+    assert_int_equal(blocks.count, 2); /* each event once */
+}
+
+/* The main stream waits for the side stream, and the host for an event of the main stream. */
+static void waits_are_passed_on(void **state)
+{
+    struct sim_event_order first = recorded_on(&side), second = recorded_on(&side), third, last;
+
+    (void)state;
+    sim_order_wait(&main_stream, &second);
+    third = recorded_on(&side);
+    last = recorded_on(&main_stream);
+    sim_order_finish_event(&last);
+    assert_false(is_pending(&first));
+    assert_false(is_pending(&second));
+    assert_false(is_pending(&last));
+    assert_true(is_pending(&third));
+}
+
+static void cuda_queues_a_number_of_launches(void **state)
+{
+    struct sim_event_order waited_for = recorded_on(&side), alone, own;
+
+    (void)state;
+    sim_order_wait(&main_stream, &waited_for);
+    alone = recorded_on(&side);
+    own = recorded_on(&main_stream);
+    launch(&main_stream, QUEUED_LAUNCHES);
+    assert_true(is_pending(&own));
+    assert_true(is_pending(&waited_for));
+    launch(&main_stream, QUEUED_LAUNCHES);
+    assert_false(is_pending(&own));
+    assert_false(is_pending(&waited_for));
+    assert_true(is_pending(&alone));
+    launch(&main_stream, MOST_LAUNCHES);
+    assert_false(is_pending(&alone));
+}
+
+static void a_loop_ends(void **state)
+{
+    struct sim_event_order event = recorded_on(&side);
+    unsigned tries = 0;
+
+    (void)state;
+    while (sim_order_is_pending(&event, SIM_ASKER_PROGRAM))
+        tries++;
+    assert_int_equal(tries, PATIENCE);
+    launch(&main_stream, 1);
+    event = recorded_on(&side);
+    for (tries = 0; is_pending(&event); tries++)
+        continue;
+    assert_int_equal(tries, PATIENCE_OF_ALLOCATOR);
+    assert_int_equal(queries.count, 0); /* a program that waits decides nothing */
+}
+
+static void a_program_that_goes_on_has_decided(void **state)
+{
+    struct sim_event_order event = recorded_on(&side);
+
+    (void)state;
+    for (unsigned i = 0; i < 3 * PATIENCE; i++) {
+        assert_true(sim_order_is_pending(&event, SIM_ASKER_PROGRAM));
+        launch(&main_stream, 1);
+    }
+    assert_int_equal(queries.count, 3 * PATIENCE);
+    assert_true(sim_order_is_pending(&event, SIM_ASKER_LIBRARY));
+    assert_true(sim_order_is_pending(&event, SIM_ASKER_PROGRAM));
+    sim_order_finish_event(&event); /* it waits after all */
+    launch(&main_stream, 1);
+    assert_int_equal(queries.count, 3 * PATIENCE);
+    assert_int_equal(blocks.count, 0);
+}
+
+static void early_events_are_complete_at_once(void **state)
+{
+    struct sim_event_order event;
+
+    (void)state;
+    early = true;
+    event = recorded_on(&side);
+    assert_false(is_pending(&event));
+    assert_int_equal(blocks.count, 0);
+}
+
+static void further_streams_share_a_place(void **state)
+{
+    struct sim_stream_order many[SIM_ORDERED_STREAMS + 2] = {{0}};
+    struct sim_event_order events[SIM_ORDERED_STREAMS + 2];
+
+    (void)state;
+    for (unsigned i = 0; i < SIM_ORDERED_STREAMS + 2; i++)
+        events[i] = recorded_on(&many[i]);
+    assert_int_equal(events[SIM_ORDERED_STREAMS + 1].place, SIM_ORDERED_STREAMS - 1);
+    sim_order_finish_stream(&many[0]);
+    assert_false(is_pending(&events[0]));
+    assert_true(is_pending(&events[1]));
+    assert_true(is_pending(&events[SIM_ORDERED_STREAMS + 1]));
+}
+
+static void the_library_tells_who_queries(void **state)
+{
+    (void)state;
+    assert_int_equal(asker_of("/x/torch/lib/libc10_cuda.so"), SIM_ASKER_ALLOCATOR);
+    assert_int_equal(asker_of("/x/torch/lib/libtorch_cuda.so"), SIM_ASKER_LIBRARY);
+    assert_int_equal(asker_of("libtorch_python.so"), SIM_ASKER_PROGRAM);
+    assert_int_equal(asker_of("/x/libc10_cuda.so/program"), SIM_ASKER_PROGRAM);
+    assert_int_equal(sim_asker_at((const void *)(uintptr_t)&the_library_tells_who_queries),
+                     SIM_ASKER_PROGRAM);
+    assert_int_equal(sim_asker_at(&host), SIM_ASKER_PROGRAM);
+}
+
+/* Returns whether this process has a note about blocks below `base`. */
+static bool has_note(const char *base)
+{
+    char path[128];
+
+    snprintf(path, sizeof path, "%s.blocks.%ld", base, (long)getpid());
+    return unlink(path) == 0;
+}
+
+static void a_child_of_fork_does_not_report_its_parents_blocks(void **state)
+{
+    char folder[] = "/tmp/memtrace-blocks-XXXXXX", base[64];
+    int status;
+    pid_t child;
+
+    (void)state;
+    assert_non_null(mkdtemp(folder));
+    snprintf(base, sizeof base, "%s/note", folder);
+    setenv("MEMTRACE_DRY_RUN_NOTES", base, 1);
+    sim_count_add(&blocks, 4);
+    sim_count_add(&blocks, 1);
+    assert_true(has_note(base));
+    child = fork();
+    if (child == 0) {
+        write_at_end();
+        _exit(has_note(base));
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    write_at_end();
+    assert_true(has_note(base));
+    unsetenv("MEMTRACE_DRY_RUN_NOTES");
+    assert_int_equal(rmdir(folder), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(the_host_waits_for_a_stream, begin),
+        cmocka_unit_test_setup(waits_are_passed_on, begin),
+        cmocka_unit_test_setup(cuda_queues_a_number_of_launches, begin),
+        cmocka_unit_test_setup(a_loop_ends, begin),
+        cmocka_unit_test_setup(a_program_that_goes_on_has_decided, begin),
+        cmocka_unit_test_setup(early_events_are_complete_at_once, begin),
+        cmocka_unit_test_setup(further_streams_share_a_place, begin),
+        cmocka_unit_test_setup(the_library_tells_who_queries, begin),
+        cmocka_unit_test_setup(a_child_of_fork_does_not_report_its_parents_blocks, begin)};
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
