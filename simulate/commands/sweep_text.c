@@ -1,6 +1,7 @@
 /* The result of a sweep, as text and as JSON. */
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "cli.h"
 #include "dry_run_answer.h"
@@ -164,11 +165,33 @@ static const struct mt_sweep_metric sweep_metrics[MT_SWEEP_METRICS] = {
     {"reserved peak", "reserved_peak_bytes", reserved_of},
 };
 
+enum { CHANGE_TEXT = 2 * MT_UNITS_TEXT };
+
+static void write_bytes(char text[CHANGE_TEXT], int64_t change_bytes)
+{
+    char bytes[MT_UNITS_TEXT];
+
+    snprintf(text, CHANGE_TEXT, "%s%s B", change_bytes < 0 ? "\xE2\x88\x92" : "+",
+             mt_format_count(bytes, mt_magnitude(change_bytes)));
+}
+
+/* Writes two different changes: in bytes if they are equal when rounded. */
+static void write_changes(char least[CHANGE_TEXT], char most[CHANGE_TEXT],
+                          const struct mt_sweep_slope *slope)
+{
+    mt_format_change(least, slope->least_bytes);
+    mt_format_change(most, slope->most_bytes);
+    if (strcmp(least, most) == 0) {
+        write_bytes(least, slope->least_bytes);
+        write_bytes(most, slope->most_bytes);
+    }
+}
+
 static void add_slope(struct mt_buf *out, const struct mt_sweep *sweep,
                       const struct mt_sweep_metric *metric)
 {
     const struct mt_sweep_slope slope = mt_sweep_slope_of(sweep, metric->bytes_of);
-    char least[MT_UNITS_TEXT], most[MT_UNITS_TEXT];
+    char least[CHANGE_TEXT], most[CHANGE_TEXT];
 
     if (slope.points < MT_SWEEP_SLOPE_POINTS)
         return;
@@ -185,10 +208,10 @@ static void add_slope(struct mt_buf *out, const struct mt_sweep *sweep,
             mt_format_count(most, mt_magnitude(slope.least_bytes)), slope.points);
         return;
     }
+    write_changes(least, most, &slope);
     mt_text_table_add_note(
         out, 0, "Each +1 of %s changes the %s by between %s and %s: not linear over %zu values",
-        sweep->names[0], metric->words, mt_format_change(least, slope.least_bytes),
-        mt_format_change(most, slope.most_bytes), slope.points);
+        sweep->names[0], metric->words, least, most, slope.points);
 }
 
 static void add_slopes(struct mt_buf *out, const struct mt_sweep *sweep)

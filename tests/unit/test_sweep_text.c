@@ -175,12 +175,27 @@ static void two_values_are_no_line(void **state)
     mt_buf_release(&out);
 }
 
+static void changes_that_differ_look_different(void **state)
+{
+    struct mt_buf out = {0};
+
+    (void)state;
+    fill();
+    sweep.runs[2].result.allocated_peak_bytes += 8192;
+    mt_sweep_add_text(&out, &sweep);
+    mt_buf_add_char(&out, '\0');
+    assert_non_null(strstr(out.data, "by between +1,073,741,824 B and"));
+    assert_non_null(strstr(out.data, "+1,073,742,848 B: not"));
+    mt_buf_release(&out);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(all_of_it),
                                        cmocka_unit_test(signals_have_names),
                                        cmocka_unit_test(peaks_that_depend_on_timing_are_in_a_table),
-                                       cmocka_unit_test(two_values_are_no_line)};
+                                       cmocka_unit_test(two_values_are_no_line),
+                                       cmocka_unit_test(changes_that_differ_look_different)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
