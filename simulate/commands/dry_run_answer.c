@@ -196,6 +196,9 @@ static void dry_run_add_nothing(struct mt_buf *out, const struct mt_dry_run_answ
                         "  PyTorch ran without the simulated device, because something removed "
                         "LD_PRELOAD from the environment;\n  start Python directly: ");
         add_remedy(out, answer);
+    } else if (notes->torch_processes && answer->exit_status) {
+        mt_buf_add_text(out, "  The command ended before PyTorch requested device memory; its own "
+                             "messages give the reason\n");
     } else if (notes->torch_processes) {
         mt_buf_add_text(out, "  PyTorch was imported but requested no device memory: look for "
                              "device=\"cpu\" or CUDA_VISIBLE_DEVICES\n");

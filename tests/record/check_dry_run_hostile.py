@@ -228,6 +228,8 @@ def lost_environment(bench):
         check(text in done.stdout.decode(), f"{wrapper}: {done}")
         check(seen is None or lines(done)[0] == seen, f"{wrapper}: {done}")
         check(seen != "-1" or str(place.python) in done.stdout.decode(), f"{wrapper}: {done}")
+    done = place.dry_run("-q", "--", place.python, "-c", "import torch; import nothing_of_this_name")
+    check("ended before PyTorch requested device memory; its own" in done.stdout.decode() and "look for" not in done.stdout.decode(), f"{done}")
     done = place.dry_run("-q", "--", "sh", "-c", f'{bench.recorded} exit 0; env -u LD_PRELOAD {place.python} -c "{script}"')
     check("1 process imported PyTorch without the simulated device" in done.stdout.decode(), f"{done}")
 
