@@ -16,12 +16,15 @@ import unittest
 
 SHIM = pathlib.Path(__file__).resolve().parent.parent / "simulate" / "python"
 FAKE_TORCH = '''
+import warnings
 __version__ = "2.99"
 class version: cuda = %(cuda)r
 def compile(model=None, **_): raise RuntimeError("Triton wants a device")
 class cuda:
     class Event:
-        def elapsed_time(self, other): return %(ms)r
+        def elapsed_time(self, other):
+            if isinstance(other, str): warnings.warn(other, stacklevel=2)
+            return %(ms)r
 '''
 
 # What the shim uses of Triton, and of PyTorch when it compiles.
@@ -368,6 +371,24 @@ sys.exit(os.path.getsize("{notes}.%d" % os.getpid()))
         _, output, notes = self.run_program(text)
         self.assertEqual(output, "0.25\n")
         self.assertEqual(self.only(notes)["answers"]["time"]["count"], 1) # also what the simulated runtime answers
+
+    def test_a_warning_names_the_users_frame(self):
+        text = """import logging, torch, warnings
+e = torch.cuda.Event()
+e.elapsed_time("printed")
+with warnings.catch_warnings(record=True) as seen:
+    e.elapsed_time("kept")
+print(seen[0].filename == __file__, seen[0].lineno)
+warnings.warn("own")
+logging.basicConfig(); logging.captureWarnings(True)
+e.elapsed_time("logged")
+"""
+        _, output, _ = self.run_program(text)
+        program = self.folder / "program.py"
+        for line, what in ((3, "printed"), (7, "own"), (9, "logged")):
+            self.assertIn(f"{program}:{line}: UserWarning: {what}", output)
+        self.assertIn("True 5\n", output)
+        self.assertNotIn("memtrace_dry_run", output)
 
     def test_a_failure_of_the_shim_is_counted_and_nothing_more(self):
         self.torch(cuda="13.0")  # the fake has no dispatcher to hook

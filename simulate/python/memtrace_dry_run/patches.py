@@ -1,11 +1,17 @@
-"""Functions of Python that a device would answer, where a simulated one has no answer."""
+"""Functions of Python that a device would answer, where a simulated one has no answer; places of warnings."""
 import functools
+import os
+import sys
+import warnings
 
 from . import notes
+
+_HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 def install(torch):
     _elapsed_time(torch)
+    _places_of_warnings()
 
 
 def _elapsed_time(torch):
@@ -20,6 +26,26 @@ def _elapsed_time(torch):
         return ms if ms > 0 else 1.0
 
     event.elapsed_time = elapsed_time
+
+
+def _places_of_warnings():
+    """A warning of PyTorch in C++ names the innermost frame of Python, which may be one of this package around the
+    function that warns. The user has to see the frame that it would name without it."""
+    show = warnings._showwarnmsg
+
+    @functools.wraps(show)
+    def showwarnmsg(message):
+        if os.path.dirname(message.filename) == _HERE:
+            frame = sys._getframe(1)
+            while frame is not None and (frame.f_code.co_filename, frame.f_lineno) != (message.filename, message.lineno):
+                frame = frame.f_back
+            while frame is not None and os.path.dirname(frame.f_code.co_filename) == _HERE:
+                frame = frame.f_back
+            if frame is not None:
+                message.filename, message.lineno = frame.f_code.co_filename, frame.f_lineno
+        return show(message)
+
+    warnings._showwarnmsg = showwarnmsg
 
 
 def rank_proposals(rpn):
