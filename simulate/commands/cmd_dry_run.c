@@ -168,14 +168,17 @@ static int refuse_hopeless(struct dry_run *dry_run)
     return least_bytes ? mt_dry_run_print_too_small(&answer, least_bytes) : -1;
 }
 
-/* Prints which Python was found, in case it is the wrong one. */
+/* Prints what the user will look at: for minutes, nothing but the program's own output tells that
+ * its kernels do nothing. And which Python was found, in case it is the wrong one. */
 static void say_site(const struct dry_run *dry_run)
 {
     const struct mt_simulated_site *site = mt_simulated_run_site(&dry_run->simulated);
 
-    if (!dry_run->common.quiet && !dry_run->common.json && site)
-        mt_message("PyTorch %s of %s (from %s)", site->torch_version, site->python,
-                   site->python_from);
+    if (dry_run->common.quiet || dry_run->common.json || !site)
+        return;
+    mt_message("dry run on a simulated %s, whose kernels compute nothing",
+               dry_run->simulated.card->name);
+    mt_message("PyTorch %s of %s (from %s)", site->torch_version, site->python, site->python_from);
 }
 
 /* Returns an exit code. */

@@ -251,6 +251,7 @@ def which_python(bench):
     """Said before the run, in the document, and where it is the wrong one."""
     place = Place(bench)
     done = place.dry_run("--", "true")
+    check("memtrace: dry run on a simulated H200 141 GB, whose kernels compute nothing\n" in done.stderr.decode(), f"{done}")
     check(f"PyTorch 2.11.0+cu130 of {place.python} (from PATH)" in done.stderr.decode(), f"{done}")
     check("PyTorch" not in place.dry_run("-q", "--", place.python, "-c", "").stderr.decode(), "-q is not quiet")
     document = place.document("--", place.python, "-c", "")
