@@ -16,7 +16,7 @@ enum {
     /* After this number of queries without a launch between them, the asker waits in a loop. The
      * allocator queries at each request, and may get thousands of requests before a launch. */
     PATIENCE = 16,
-    PATIENCE_OF_ALLOCATOR = 16384
+    PATIENCE_OF_ALLOCATOR = 4096
 };
 
 static struct sim_clock host;
