@@ -24,6 +24,7 @@ const struct mt_probe *const mt_annex_probes[] = {
 const char *const mt_annex_absent[] = {
 #if !MEMTRACE_DRY_RUN
     "dry-run",
+    "plan",
 #endif
 #if !MEMTRACE_FLEET
     "fleet",

@@ -143,6 +143,9 @@ const struct mt_command mt_commands[] = {
      "  memtrace optimal run.trace --time 60 -o plan.csv\n"
      "  memtrace optimal A.1048576.csv --capacity 1048576 --json",
      mt_cmd_optimal},
+#if MEMTRACE_DRY_RUN
+#include "plan_command.def"
+#endif
     {"record", "[options] [--] COMMAND [ARGUMENT ...]", "run a command and record its GPU memory",
      "Runs COMMAND unchanged. Records what COMMAND and the processes that it starts\n"
      "do with GPU memory: calls of the driver, blocks of PyTorch's allocator, ranges,\n"

@@ -164,6 +164,8 @@ COMMANDS = [
     "dry-run --json --sweep code=0,3 --max-peak reserved=1KiB recorded exit {code}",
     "dry-run --json --ranks 0,3 --world 4 recorded exit 3",
     "dry-run --json --sweep code=0..1 -o sweep recorded plain {code}",
+    "plan --json --no-cache --try code=0..3 --try word=a,b recorded exit {code} {word}",
+    "plan --json --no-cache --card T4 --world 4 -o plan recorded exit 0",
     "info --json d.trace.zst",
     "analyze --json d.trace.zst",
     "oom --json oom/cases.txt",

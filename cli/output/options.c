@@ -141,6 +141,7 @@ struct value_source {
 
 static const struct value_source sources[] = {
     {"policy", NULL, add_policies, NULL},
+    {"card", "plan", add_cards, NULL},
     {"device", "dry-run", add_cards, NULL},
     {"limit", NULL, add_cards, NULL},
     {"at", NULL, add_instants, NULL},

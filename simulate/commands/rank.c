@@ -265,13 +265,9 @@ int mt_rank_command_read(struct mt_rank_command *read, char *const *command, str
         return read_torchrun(read, command, arena);
     if (launcher)
         return read_launcher(read, command, python_count, command + launcher, arena);
-    if (!makes_ranks(command))
-        return -1;
-    mt_message(
-        "option '--ranks' starts the ranks itself; omit '%s' and name the script, as in --ranks "
-        "0,1 --world 8 -- python train.py",
-        base_name(command[0]));
-    return MT_EXIT_USAGE;
+    if (makes_ranks(command))
+        read->other_launcher = base_name(command[0]);
+    return -1;
 }
 
 static int say_wrong(const char *text)

@@ -8,7 +8,7 @@
 
 #include "arena.h"
 
-enum { MT_MAX_RANKS = 64 }; /* maximum in one command; equal to MT_MAX_SWEEP_RUNS */
+enum { MT_MAX_RANKS = 64 }; /* maximum of one point */
 #define MT_MAX_WORLD ((uint64_t)1 << 20)
 
 struct mt_rank {
@@ -32,6 +32,7 @@ struct mt_rank_command {
     uint64_t nodes;       /* --nnodes, or its maximum; 0 = not given */
     uint64_t local_world; /* --nproc-per-node; 0 = not given, or "as many as there are devices" */
     bool is_launched;     /* started by torchrun or by python -m torch.distributed.run */
+    const char *other_launcher; /* "accelerate": it starts ranks in another way; otherwise NULL */
 };
 
 /* Parses the launcher and its options. A command without a launcher is unchanged. Returns -1, or

@@ -1,6 +1,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "analyze_output.h"
 #include "card_use.h"
@@ -8,6 +9,7 @@
 #include "dry_run_answer.h"
 #include "holding.h"
 #include "report.h"
+#include "process_memory.h"
 #include "report_query.h"
 #include "site.h"
 #include "sweep.h"
@@ -50,6 +52,38 @@ bool mt_sweep_depends_on_timing(const struct mt_sweep_result *result)
            (result->early.outcome != result->outcome ||
             result->early.allocated_peak_bytes != result->allocated_peak_bytes ||
             result->early.reserved_peak_bytes != result->reserved_peak_bytes);
+}
+
+/* Ranks the outcome of a point: one rank that does not run is enough. */
+static int severity(const struct mt_sweep_result *result)
+{
+    return result->outcome == MT_SWEEP_OUT_OF_MEMORY ? 2 : !result->has_need;
+}
+
+static bool is_worse(const struct mt_sweep_result *a, const struct mt_sweep_result *b)
+{
+    if (severity(a) != severity(b))
+        return severity(a) > severity(b);
+    return a->card.bytes > b->card.bytes;
+}
+
+void mt_sweep_take_points(const struct mt_sweep *sweep, struct mt_sweep *points)
+{
+    *points = *sweep;
+    points->runs = mt_memory_zeroed(sweep->run_count + 1, sizeof *points->runs);
+    points->run_count = 0;
+    points->name_count -= sweep->world && sweep->name_count > 1;
+    points->world = sweep->name_count > 1 ? 0 : sweep->world;
+    for (size_t i = 0; i < sweep->run_count; i++) {
+        const struct mt_sweep_run *run = &sweep->runs[i];
+
+        if (!i || !run->rank.world || run[-1].point != run->point)
+            points->runs[points->run_count++] = *run;
+        else if (is_worse(&run->result, &points->runs[points->run_count - 1].result))
+            points->runs[points->run_count - 1] = *run;
+        if (run->rank.world && !points->world)
+            points->runs[points->run_count - 1].label = run->point_label;
+    }
 }
 
 const struct mt_sweep_run *mt_sweep_worst(const struct mt_sweep *sweep)
@@ -102,6 +136,24 @@ static bool may_be_more(const struct mt_sweep *sweep, const struct mt_card *card
     return false;
 }
 
+struct mt_card_use mt_sweep_need_on(const struct mt_sweep_result *result,
+                                    const struct mt_card *simulated, const struct mt_card *card)
+{
+    const struct mt_card_cost *cost =
+        result->cuda_major ? mt_card_cost(card->name, result->cuda_major, result->cuda_kind) : NULL;
+    struct mt_card_use use = result->card;
+
+    if (card == simulated)
+        return use;
+    if (!cost) {
+        use.cuda_from = MT_CUDA_ASSUMED;
+        return use;
+    }
+    use.bytes = mt_add_most_u64(mt_sub_or_0_u64(use.bytes, use.cuda_bytes), cost->most_bytes);
+    use.cuda_bytes = cost->most_bytes;
+    return use;
+}
+
 struct mt_sweep_fit mt_sweep_fit_of(const struct mt_sweep *sweep, const struct mt_card *card)
 {
     struct mt_sweep_fit fit = {.fits = NULL};
@@ -109,11 +161,13 @@ struct mt_sweep_fit mt_sweep_fit_of(const struct mt_sweep *sweep, const struct m
 
     for (size_t i = 0; i < sweep->run_count; i++) {
         const struct mt_sweep_run *run = &sweep->runs[i];
+        struct mt_card_use use;
 
         if (!run->result.has_need)
             continue;
         fit.known_count++;
-        if (!mt_card_use_fits(&run->result.card, card))
+        use = mt_sweep_need_on(&run->result, sweep->card, card);
+        if (!mt_card_use_fits(&use, card))
             continue;
         fit.fit_count++;
         take_larger(&fit.fits, run, is_numeric);
@@ -129,7 +183,7 @@ struct point {
 /* By value; among equal values the first is used. */
 static size_t collect_points(const struct mt_sweep *sweep,
                              uint64_t (*bytes_of)(const struct mt_sweep_result *),
-                             struct point points[MT_MAX_SWEEP_RUNS])
+                             struct point *points)
 {
     size_t count = 0;
 
@@ -163,10 +217,11 @@ struct mt_sweep_slope mt_sweep_slope_of(const struct mt_sweep *sweep,
                                         uint64_t (*bytes_of)(const struct mt_sweep_result *))
 {
     struct mt_sweep_slope slope = {.is_exact = true};
-    struct point points[MT_MAX_SWEEP_RUNS];
+    struct point *points;
 
     if (!mt_sweep_is_numeric(sweep))
         return slope;
+    points = mt_memory_zeroed(sweep->run_count, sizeof *points);
     slope.points = collect_points(sweep, bytes_of, points);
     for (size_t i = 1; i < slope.points; i++) {
         int64_t rise = (int64_t)(points[i].bytes - points[i - 1].bytes);
@@ -181,6 +236,7 @@ struct mt_sweep_slope mt_sweep_slope_of(const struct mt_sweep *sweep,
         slope.from = points[0].value;
         slope.to = points[slope.points - 1].value;
     }
+    free(points);
     return slope;
 }
 
@@ -204,8 +260,15 @@ static const struct mt_device_report *worst_device(const struct mt_report *repor
 static void fill_need(struct mt_sweep_result *result, const struct mt_report *report,
                       const struct mt_device_report *device)
 {
+    const struct mt_card_overhead overhead = mt_card_overhead_of(report, device);
+
     result->has_need = device->need && mt_card_use_of(report, device, &result->card);
     result->card.why_more = NULL;
+    for (uint32_t i = 0; i < overhead.row_count; i++)
+        if (overhead.rows[i].cost->kind <= MT_COST_CUDA_WITH_NCCL) {
+            result->cuda_major = overhead.cuda_major;
+            result->cuda_kind = overhead.rows[i].cost->kind;
+        }
 }
 
 /* Fills the place in the program where memory ran out. The phase is known even without a stack. */

@@ -1,5 +1,5 @@
-/* Dry runs of one command with several values: the need of each, which of them fit on a card, and
- * the cost of one unit of the value. Plain data; texts are borrowed. */
+/* Dry runs of one command with several values and ranks: the need of each, which of them fit on a
+ * card, and the cost of one unit of the value. Plain data; texts are borrowed. */
 #ifndef MT_DATA_SWEEP_H
 #define MT_DATA_SWEEP_H
 
@@ -10,12 +10,13 @@
 #include "card_use.h"
 #include "dry_run_notes.h"
 #include "holding.h"
+#include "rank.h"
 #include "report.h"
 
 enum {
-    MT_MAX_SWEEP_NAMES = 4,
-    MT_MAX_SWEEP_RUNS = 64,
-    MT_MAX_SWEEP_WORD = 32 /* bytes of a name or a value */
+    MT_MAX_SWEEP_NAMES = 4, /* that the user gives */
+    MT_MAX_SWEEP_RUNS = 64, /* of dry-run --sweep; a search chooses among more */
+    MT_MAX_SWEEP_WORD = 32  /* bytes of a name or a value */
 };
 
 enum mt_sweep_outcome {
@@ -43,6 +44,8 @@ struct mt_sweep_result {
     /* Only for a run that finished. */
     bool has_need;
     struct mt_card_use card; /* `why_more` is not passed on */
+    unsigned cuda_major;     /* of the row of CUDA itself in `card`; 0: the table has no row */
+    enum mt_card_cost_kind cuda_kind; /* of that row */
     /* For a run that ran out of memory. */
     uint64_t oom_request_bytes;
     char oom_site[96];                             /* "" = no stack */
@@ -61,19 +64,26 @@ struct mt_sweep_result {
 };
 
 struct mt_sweep_run {
-    const char *values[MT_MAX_SWEEP_NAMES];
-    const char *label; /* "batch=4, seq=128" */
+    const char *values[MT_MAX_SWEEP_NAMES + 1]; /* of the names; the rank is the last */
+    const char *label;                          /* "batch=4, seq=128, rank 0" */
+    const char *point_label;                    /* the same without the rank */
+    size_t point; /* equal for the runs that differ only in their ranks, which are neighbors */
+    struct mt_rank rank; /* world 0: the command is not distributed */
+    bool is_ended;       /* has a result */
+    bool is_cached;      /* from an earlier command; its files are not there */
     struct mt_sweep_result result;
 };
 
+/* Release it with free(sweep.runs), unless a plan owns it. */
 struct mt_sweep {
-    const char *names[MT_MAX_SWEEP_NAMES];
+    const char *names[MT_MAX_SWEEP_NAMES + 1]; /* "rank" is the last one if there are ranks */
     size_t name_count;
     const struct mt_card *card; /* the simulated card */
     uint64_t devices, memory_bytes;
-    uint64_t world, local_world; /* the runs are ranks of one program; otherwise 0 */
-    struct mt_sweep_run runs[MT_MAX_SWEEP_RUNS]; /* the last name changes fastest */
-    size_t run_count;
+    /* of the run with most ranks; 0: the runs are not ranks of a program */
+    uint64_t world, local_world;
+    struct mt_sweep_run *runs; /* the last name changes fastest */
+    size_t run_count, run_capacity;
 };
 
 /* "finished", "out of memory", ... */
@@ -90,8 +100,17 @@ bool mt_sweep_is_numeric(const struct mt_sweep *sweep);
  * change it. */
 bool mt_sweep_depends_on_timing(const struct mt_sweep_result *result);
 
+/* Fills *points with one run for each point: its rank that ran out of memory or did not finish,
+ * else the one that needs the most. Its names have no rank. */
+void mt_sweep_take_points(const struct mt_sweep *sweep, struct mt_sweep *points);
+
 /* The run with the largest reserved peak, the first among equals; NULL: no run used a device. */
 const struct mt_sweep_run *mt_sweep_worst(const struct mt_sweep *sweep);
+
+/* The memory that the run needs on another card than `simulated`, where CUDA itself takes a
+ * different amount. Call it if the result has a need. */
+struct mt_card_use mt_sweep_need_on(const struct mt_sweep_result *result,
+                                    const struct mt_card *simulated, const struct mt_card *card);
 
 /* The runs that finished and fit on a card. The largest is chosen by value in a numeric sweep,
  * otherwise by the card's need. NULL: none. */

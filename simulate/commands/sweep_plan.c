@@ -1,20 +1,16 @@
 #include "sweep_plan.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "grow.h"
+#include "simulated_run.h"
 #include "util.h"
 
 /* A file name has at most 255 bytes. The longest one is "NAME~early-4194303-10.trace.zst.tape", of
  * a second run (sweep_early.h) with many processes. Longer names would lose traces. */
 enum { MAX_FILE = 220 };
-
-/* The values of one name. */
-struct axis {
-    const char *name;
-    const char *values[MT_MAX_SWEEP_RUNS];
-    size_t count;
-};
 
 static bool is_name_character(char c, bool is_first)
 {
@@ -32,35 +28,37 @@ static size_t name_length(const char *text)
     return length;
 }
 
-static int say_wrong(const char *option)
+static int say_wrong(const struct mt_sweep_plan *plan, const char *option)
 {
-    mt_message(
-        "option '--sweep' needs NAME=VALUES such as batch=1,2,4 or batch=1..8 or batch=1..64*2, "
-        "not '%s'",
-        option);
+    mt_message("option '%s' needs NAME=VALUES such as batch=1,2,4 or batch=1..8 or batch=1..64*2, "
+               "not '%s'",
+               plan->wishes->option, option);
     return MT_EXIT_USAGE;
 }
 
-static int add_value(struct mt_sweep_plan *plan, struct axis *axis, const char *value,
+static int add_value(struct mt_sweep_plan *plan, struct mt_sweep_axis *axis, const char *value,
                      size_t length)
 {
     char *copy;
 
-    if (axis->count == MT_MAX_SWEEP_RUNS) {
-        mt_message("option '--sweep': '%s' has more than %d values", axis->name, MT_MAX_SWEEP_RUNS);
+    if (axis->count == plan->wishes->most_values) {
+        mt_message("option '%s': '%s' has more than %zu values", plan->wishes->option, axis->name,
+                   plan->wishes->most_values);
         return MT_EXIT_USAGE;
     }
     if (length > MT_MAX_SWEEP_WORD) {
-        mt_message("option '--sweep': a value of '%s' has more than %d bytes", axis->name,
-                   MT_MAX_SWEEP_WORD);
+        mt_message("option '%s': a value of '%s' has more than %d bytes", plan->wishes->option,
+                   axis->name, MT_MAX_SWEEP_WORD);
         return MT_EXIT_USAGE;
     }
     copy = mt_arena_text(&plan->arena, value, length);
     for (size_t i = 0; i < axis->count; i++)
         if (!strcmp(axis->values[i], copy)) {
-            mt_message("option '--sweep': '%s' has the value '%s' twice", axis->name, copy);
+            mt_message("option '%s': '%s' has the value '%s' twice", plan->wishes->option,
+                       axis->name, copy);
             return MT_EXIT_USAGE;
         }
+    mt_grow_to(&axis->values, &axis->capacity, axis->count + 1, sizeof *axis->values);
     axis->values[axis->count++] = copy;
     return -1;
 }
@@ -100,22 +98,23 @@ static enum range_kind read_range(const char *text, size_t length, struct range 
     return RANGE;
 }
 
-static int say_empty(const struct range *range, const char *text, size_t length)
+static int say_empty(const struct mt_sweep_plan *plan, const struct range *range, const char *text,
+                     size_t length)
 {
     if (range->from > range->to)
-        mt_message("option '--sweep': the range '%.*s' descends; start with the smaller number: "
+        mt_message("option '%s': the range '%.*s' descends; start with the smaller number: "
                    "%llu..%llu",
-                   (int)length, text, (unsigned long long)range->to,
+                   plan->wishes->option, (int)length, text, (unsigned long long)range->to,
                    (unsigned long long)range->from);
     else
         mt_message(
-            "option '--sweep': the range '%.*s' needs a start of at least 1 and a factor of at "
-            "least 2",
-            (int)length, text);
+            "option '%s': the range '%.*s' needs a start of at least 1 and a factor of at least 2",
+            plan->wishes->option, (int)length, text);
     return MT_EXIT_USAGE;
 }
 
-static int add_range(struct mt_sweep_plan *plan, struct axis *axis, const struct range *range)
+static int add_range(struct mt_sweep_plan *plan, struct mt_sweep_axis *axis,
+                     const struct range *range)
 {
     uint64_t at = range->from;
     int code = -1;
@@ -133,30 +132,36 @@ static int add_range(struct mt_sweep_plan *plan, struct axis *axis, const struct
     return code;
 }
 
-static int read_axis(struct mt_sweep_plan *plan, struct axis *axis, const char *option)
+static int read_axis(struct mt_sweep_plan *plan, struct mt_sweep_axis *axis, const char *option)
 {
     size_t name = name_length(option);
     const char *at = option + name;
+    size_t parts = 0;
     int code = -1;
 
     if (!name || name > MT_MAX_SWEEP_WORD || *at++ != '=')
-        return say_wrong(option);
+        return say_wrong(plan, option);
     axis->name = mt_arena_text(&plan->arena, option, name);
     while (code < 0) {
         size_t length = strcspn(at, ",");
         struct range range;
 
         if (!length)
-            return say_wrong(option);
+            return say_wrong(plan, option);
         switch (read_range(at, length, &range)) {
         case NO_RANGE: code = add_value(plan, axis, at, length); break;
-        case RANGE: code = add_range(plan, axis, &range); break;
-        case EMPTY_RANGE: code = say_empty(&range, at, length); break;
+        case RANGE:
+            code = add_range(plan, axis, &range);
+            axis->is_range = !parts && axis->count > 1;
+            break;
+        case EMPTY_RANGE: code = say_empty(plan, &range, at, length); break;
         }
+        parts++;
         at += length;
         if (!*at++)
             break;
     }
+    axis->is_range &= parts == 1;
     return code;
 }
 
@@ -184,7 +189,7 @@ static int check_use(struct mt_sweep_plan *plan, const char *wanted)
     const char *names[MAX_PLACEHOLDERS], *near;
     size_t count = 0;
 
-    for (char *const *word = plan->command; *word; word++) {
+    for (char *const *word = plan->wishes->command; *word; word++) {
         const char *at = *word, *name;
         size_t length;
 
@@ -197,90 +202,211 @@ static int check_use(struct mt_sweep_plan *plan, const char *wanted)
     }
     near = mt_did_you_mean(wanted, names, count);
     if (near)
-        mt_message("option '--sweep': the command does not contain '{%s}'; did you mean '{%s}'?",
-                   wanted, near);
+        mt_message("option '%s': the command does not contain '{%s}'; did you mean '{%s}'?",
+                   plan->wishes->option, wanted, near);
     else
-        mt_message(
-            "option '--sweep': the command does not contain '{%s}'; put it where the values belong",
-            wanted);
+        mt_message("option '%s': the command does not contain '{%s}'; put it where the values "
+                   "belong",
+                   plan->wishes->option, wanted);
     return MT_EXIT_USAGE;
 }
 
-static void add_label(struct mt_sweep_plan *plan, struct mt_sweep_run *run)
+/* By default torchrun starts one process on one node. Returns -1 or an exit code. */
+static int choose_world(const struct mt_sweep_wishes *wishes, const struct mt_rank_command *command,
+                        struct mt_rank *rank)
 {
-    const struct mt_sweep *sweep = &plan->sweep;
-    const char *label = "";
+    uint64_t local = command->local_world, world = wishes->world;
+    uint64_t nodes = command->nodes ? command->nodes : 1;
 
-    for (size_t i = 0; i < sweep->name_count; i++)
-        label = mt_arena_printf(&plan->arena, "%s%s%s=%s", label, i ? ", " : "", sweep->names[i],
-                                run->values[i]);
-    run->label = label;
-}
-
-/* Adds a run for each combination of values. The last name changes fastest. */
-static int add_runs(struct mt_sweep_plan *plan, const struct axis *axes)
-{
-    struct mt_sweep *sweep = &plan->sweep;
-    uint64_t count = 1;
-
-    for (size_t i = 0; i < sweep->name_count; i++)
-        count *= axes[i].count; /* at most 64 to the power of 4, so there is no overflow */
-    if (count > MT_MAX_SWEEP_RUNS) {
-        mt_message("option '--sweep': these values make %llu runs, but at most %d are allowed",
-                   (unsigned long long)count, MT_MAX_SWEEP_RUNS);
+    if (!local)
+        local = wishes->devices        ? wishes->devices
+                : world                ? mt_min_u64(world, MT_MAX_SIMULATED_DEVICES)
+                : command->is_launched ? 1
+                                       : 0;
+    if (!world && command->is_launched)
+        world = nodes * local;
+    if (!world || world > MT_MAX_WORLD) {
+        mt_message("option '--ranks' needs '--world N', the total number of ranks, up to %llu",
+                   (unsigned long long)MT_MAX_WORLD);
         return MT_EXIT_USAGE;
     }
-    sweep->run_count = (size_t)count;
-    for (size_t run = 0; run < sweep->run_count; run++) {
-        size_t rest = run;
-
-        for (size_t i = sweep->name_count; i-- > 0; rest /= axes[i].count)
-            sweep->runs[run].values[i] = axes[i].values[rest % axes[i].count];
-        add_label(plan, &sweep->runs[run]);
+    if (local > MT_MAX_SIMULATED_DEVICES) {
+        mt_message("a node has at most %d simulated devices, not %llu", MT_MAX_SIMULATED_DEVICES,
+                   (unsigned long long)local);
+        return MT_EXIT_USAGE;
     }
+    if (command->nodes && world != nodes * local) {
+        mt_message(
+            "option '--world': torchrun has %llu node%s of %llu rank%s, which are not %llu ranks",
+            (unsigned long long)nodes, nodes == 1 ? "" : "s", (unsigned long long)local,
+            local == 1 ? "" : "s", (unsigned long long)world);
+        return MT_EXIT_USAGE;
+    }
+    if (world % local) {
+        mt_message("option '--world': %llu ranks cannot be divided into nodes of %llu",
+                   (unsigned long long)world, (unsigned long long)local);
+        return MT_EXIT_USAGE;
+    }
+    *rank =
+        (struct mt_rank){.world = world, .local_world = local, .is_launched = command->is_launched};
     return -1;
 }
 
-static int check_files(struct mt_sweep_plan *plan)
+/* The stages of a pipeline differ most at its ends. */
+static int choose_ranks(const struct mt_sweep_wishes *wishes, uint64_t world,
+                        uint64_t ranks[MT_MAX_RANKS], size_t *count)
 {
-    for (size_t i = 0; i < plan->sweep.run_count; i++) {
+    *count = 0;
+    if (wishes->ranks)
+        return mt_ranks_read(wishes->ranks, world, ranks, count);
+    ranks[(*count)++] = 0;
+    if (world > 2)
+        ranks[(*count)++] = world / 2;
+    if (world > 1)
+        ranks[(*count)++] = world - 1;
+    return -1;
+}
+
+static struct mt_sweep_run *append(struct mt_sweep *sweep, const struct mt_sweep_run *run)
+{
+    mt_grow_to(&sweep->runs, &sweep->run_capacity, sweep->run_count + 1, sizeof *sweep->runs);
+    sweep->runs[sweep->run_count] = *run;
+    return &sweep->runs[sweep->run_count++];
+}
+
+static void add_rank(struct mt_sweep_plan *plan, struct mt_sweep_run run, uint64_t rank)
+{
+    struct mt_sweep *sweep = &plan->sweep;
+
+    run.rank.rank = rank;
+    run.values[plan->axis_count] = mt_arena_printf(&plan->arena, "%llu", (unsigned long long)rank);
+    run.label = mt_arena_printf(&plan->arena, "%s%srank %llu", run.label, *run.label ? ", " : "",
+                                (unsigned long long)rank);
+    if (run.rank.world > sweep->world) {
+        sweep->world = run.rank.world;
+        sweep->local_world = run.rank.local_world;
+    }
+    (void)append(sweep, &run);
+}
+
+static int check_files(struct mt_sweep_plan *plan, size_t first)
+{
+    for (size_t i = first; i < plan->sweep.run_count; i++) {
         const char *file = mt_sweep_plan_file(plan, &plan->sweep.runs[i]);
 
         if (strlen(file) > MAX_FILE) {
-            mt_message("option '--sweep': '%s' is too long for the name of a file", file);
+            mt_message("option '%s': '%s' is too long for the name of a file", plan->wishes->option,
+                       file);
             return MT_EXIT_USAGE;
         }
     }
     return -1;
 }
 
-int mt_sweep_plan_make(struct mt_sweep_plan *plan, const struct mt_text_list *options,
-                       char *const *command)
+/* Without ranks, other launchers run as they are. */
+static int refuse_launcher(const struct mt_rank_command *command)
 {
+    if (!command->other_launcher)
+        return -1;
+    mt_message("option '--ranks' starts the ranks itself; omit '%s' and name the script, as in "
+               "--ranks 0,1 --world 8 -- python train.py",
+               command->other_launcher);
+    return MT_EXIT_USAGE;
+}
+
+static bool has_ranks(const struct mt_sweep_wishes *wishes, const struct mt_rank_command *command)
+{
+    return wishes->ranks || wishes->world || (wishes->chooses_ranks && command->is_launched);
+}
+
+int mt_sweep_plan_add(struct mt_sweep_plan *plan, size_t point, const size_t *at)
+{
+    const struct mt_sweep_wishes *wishes = plan->wishes;
     struct mt_sweep *sweep = &plan->sweep;
-    struct axis axes[MT_MAX_SWEEP_NAMES] = {{.count = 0}};
+    struct mt_sweep_run run = {.label = "", .point = point};
+    size_t count = 0, first = sweep->run_count;
+    struct mt_rank_command command;
+    uint64_t ranks[MT_MAX_RANKS];
     int code = -1;
 
-    memset(plan, 0, sizeof *plan);
-    plan->command = command;
+    for (size_t i = 0; i < plan->axis_count; i++) {
+        run.values[i] = plan->axes[i].values[at[i]];
+        run.label = mt_arena_printf(&plan->arena, "%s%s%s=%s", run.label, i ? ", " : "",
+                                    plan->axes[i].name, run.values[i]);
+    }
+    run.point_label = run.label;
+    if (wishes->ranks || wishes->world || wishes->chooses_ranks)
+        code = mt_rank_command_read(&command, mt_sweep_plan_typed(plan, &run), &plan->arena);
+    if (code >= 0)
+        return code;
+    if ((!wishes->ranks && !wishes->world && !wishes->chooses_ranks) ||
+        !has_ranks(wishes, &command)) {
+        (void)append(sweep, &run);
+        return check_files(plan, first);
+    }
+    code = refuse_launcher(&command);
+    if (code < 0)
+        code = choose_world(wishes, &command, &run.rank);
+    if (code < 0)
+        code = choose_ranks(wishes, run.rank.world, ranks, &count);
+    if (code < 0 && sweep->name_count == plan->axis_count)
+        sweep->names[sweep->name_count++] = "rank";
+    for (size_t i = 0; code < 0 && i < count; i++)
+        add_rank(plan, run, ranks[i]);
+    return code < 0 ? check_files(plan, first) : code;
+}
+
+int mt_sweep_plan_add_all(struct mt_sweep_plan *plan)
+{
+    size_t at[MT_MAX_SWEEP_NAMES];
+    uint64_t count = 1;
+    int code = -1;
+
+    for (size_t i = 0; i < plan->axis_count; i++)
+        count *= plan->axes[i].count; /* at most 64 to the power of 4, so there is no overflow */
+    for (size_t point = 0; code < 0 && point < count; point++) {
+        size_t rest = point;
+
+        for (size_t i = plan->axis_count; i-- > 0; rest /= plan->axes[i].count)
+            at[i] = rest % plan->axes[i].count;
+        code = mt_sweep_plan_add(plan, point, at);
+        if (code < 0 && (count > MT_MAX_SWEEP_RUNS || plan->sweep.run_count > MT_MAX_SWEEP_RUNS)) {
+            mt_message("option '%s': these values make %llu runs, but at most %d are allowed; "
+                       "'memtrace plan' searches among more",
+                       plan->wishes->option,
+                       (unsigned long long)(count * plan->sweep.run_count / (point + 1)),
+                       MT_MAX_SWEEP_RUNS);
+            return MT_EXIT_USAGE;
+        }
+    }
+    return code;
+}
+
+int mt_sweep_plan_make(struct mt_sweep_plan *plan, const struct mt_sweep_wishes *wishes)
+{
+    const struct mt_text_list *options = &wishes->values;
+    struct mt_sweep *sweep = &plan->sweep;
+    int code = -1;
+
+    *plan = (struct mt_sweep_plan){.wishes = wishes};
     if (options->count > MT_MAX_SWEEP_NAMES) {
-        mt_message("option '--sweep': at most %d names", MT_MAX_SWEEP_NAMES);
+        mt_message("option '%s': at most %d names", wishes->option, MT_MAX_SWEEP_NAMES);
         return MT_EXIT_USAGE;
     }
     for (size_t i = 0; code < 0 && i < options->count; i++) {
-        code = read_axis(plan, &axes[i], options->items[i]);
+        struct mt_sweep_axis *axis = &plan->axes[plan->axis_count++];
+
+        code = read_axis(plan, axis, options->items[i]);
         for (size_t j = 0; code < 0 && j < i; j++)
-            if (!strcmp(axes[j].name, axes[i].name)) {
-                mt_message("option '--sweep': '%s' is given twice", axes[i].name);
+            if (!strcmp(plan->axes[j].name, axis->name)) {
+                mt_message("option '%s': '%s' is given twice", wishes->option, axis->name);
                 code = MT_EXIT_USAGE;
             }
         if (code < 0)
-            code = check_use(plan, axes[i].name);
-        sweep->names[sweep->name_count++] = axes[i].name;
+            code = check_use(plan, axis->name);
+        sweep->names[sweep->name_count++] = axis->name;
     }
-    if (code < 0)
-        code = add_runs(plan, axes);
-    return code < 0 ? check_files(plan) : code;
+    return code;
 }
 
 /* Returns the value of a name in a run; NULL if there is no sweep over the name. */
@@ -289,7 +415,7 @@ static const char *value_of(const struct mt_sweep *sweep, const struct mt_sweep_
 {
     for (size_t i = 0; i < sweep->name_count; i++)
         if (strlen(sweep->names[i]) == length && !strncmp(sweep->names[i], name, length))
-            return run->values[i];
+            return run->values[i]; /* NULL: the rank of a point */
     return NULL;
 }
 
@@ -315,17 +441,28 @@ static char *replace(struct mt_sweep_plan *plan, const struct mt_sweep_run *run,
     return copy;
 }
 
-char **mt_sweep_plan_command(struct mt_sweep_plan *plan, const struct mt_sweep_run *run)
+char **mt_sweep_plan_typed(struct mt_sweep_plan *plan, const struct mt_sweep_run *run)
 {
+    char *const *command = plan->wishes->command;
     size_t count = 0;
     char **words;
 
-    while (plan->command[count])
+    while (command[count])
         count++;
     words = mt_arena_array(&plan->arena, count + 1, sizeof *words);
     for (size_t i = 0; i < count; i++)
-        words[i] = replace(plan, run, plan->command[i]);
+        words[i] = replace(plan, run, command[i]);
     return words;
+}
+
+char **mt_sweep_plan_command(struct mt_sweep_plan *plan, const struct mt_sweep_run *run)
+{
+    char **words = mt_sweep_plan_typed(plan, run);
+    struct mt_rank_command command;
+
+    if (!run->rank.world || mt_rank_command_read(&command, words, &plan->arena) >= 0)
+        return words;
+    return command.words;
 }
 
 char *mt_sweep_plan_file(struct mt_sweep_plan *plan, const struct mt_sweep_run *run)
@@ -349,5 +486,8 @@ char *mt_sweep_plan_file(struct mt_sweep_plan *plan, const struct mt_sweep_run *
 
 void mt_sweep_plan_release(struct mt_sweep_plan *plan)
 {
+    for (size_t i = 0; i < plan->axis_count; i++)
+        free(plan->axes[i].values);
+    free(plan->sweep.runs);
     mt_arena_release(&plan->arena);
 }

@@ -118,9 +118,18 @@ static void fill_result(const struct mt_sweep_request *request, const struct mt_
     answer.gate_run = &gate_run;
     fill_run(result, &answer);
     measure(&answer, result);
-    for (size_t i = 0; !request->keeps_traces && !request->ranks && i < run->trace_count; i++)
+    for (size_t i = 0; !request->keeps_traces && !request->needs_traces && i < run->trace_count;
+         i++)
         if (run->traces[i].path)
             (void)unlink(run->traces[i].path);
+}
+
+uint64_t mt_sweep_devices(const struct mt_sweep_arguments *arguments,
+                          const struct mt_sweep_run *run)
+{
+    uint64_t devices = arguments->each->devices;
+
+    return devices ? devices : run->rank.world ? run->rank.local_world : 1;
 }
 
 /* A run has too many paths for a small stack. The caller frees it. */
@@ -140,6 +149,7 @@ static void run_again(const struct mt_sweep_request *request, const struct mt_sw
     second->recording.command = first->recording.command;
     second->recording.output = sweep_path(request->plan, request->folder, run, MT_EARLY_SUFFIX);
     second->rank = first->rank;
+    second->devices = first->devices;
     mt_sweep_run_early(second, request->arguments->common, result);
     free(second);
 }
@@ -152,9 +162,10 @@ static void set_up(struct mt_simulated_run *simulated, const struct mt_sweep_req
     recording->command = mt_sweep_plan_command(request->plan, run);
     recording->output = sweep_path(request->plan, request->folder, run, MT_TRACE_SUFFIX);
     recording->json = false;
-    recording->summarizes = request->ranks && request->keeps_traces;
+    recording->summarizes = run->rank.world && request->keeps_traces;
     recording->quiet = true;
-    simulated->rank = request->ranks ? &request->ranks[run - request->plan->sweep.runs] : NULL;
+    simulated->rank = run->rank.world ? &run->rank : NULL;
+    simulated->devices = mt_sweep_devices(request->arguments, run);
 }
 
 /* Runs the command of a run and fills the result from its trace. Prints messages to standard
@@ -184,12 +195,18 @@ static void sweep_work(const struct mt_sweep_request *request, const struct mt_s
 
 enum { PATIENCE_MS = MT_LAUNCH_PATIENCE_MS };
 
+/* A place for a process. */
+struct slot {
+    pid_t pid; /* 0 = free */
+    size_t run;
+};
+
 struct crew {
-    const struct mt_sweep_request *request;
-    struct mt_sweep_result *results; /* in memory that is shared with the processes */
-    pid_t pids[MT_MAX_SWEEP_RUNS];   /* one for each run; 0 = not running */
-    size_t next, running, ended, processors;
-    uint64_t available_bytes, peak_bytes;
+    struct mt_sweep_request *request;
+    struct mt_sweep_result *results; /* one for each slot, in memory shared with the processes */
+    struct slot slots[MT_MAX_PARALLEL_RUNS];
+    size_t next, running, processors; /* next: the runs before it are started */
+    uint64_t available_bytes;
     sigset_t waited, mask; /* mask: the original signal mask */
     int signal;            /* the signal that ends all runs; 0 = none */
     int fork_errno;        /* why the last fork failed */
@@ -204,12 +221,12 @@ size_t mt_sweep_room(uint64_t jobs, size_t ended, uint64_t peak_bytes, uint64_t 
     uint64_t room = UINT64_MAX;
 
     if (jobs)
-        return (size_t)mt_min_u64(jobs, MT_MAX_SWEEP_RUNS);
+        return (size_t)mt_min_u64(jobs, MT_MAX_PARALLEL_RUNS);
     if (!ended)
         return 1;
     if (peak_bytes && available_bytes != UINT64_MAX)
         room = available_bytes / 10 * 9 / peak_bytes;
-    room = mt_min_u64(room, processors);
+    room = mt_min_u64(room, mt_min_u64(processors, MT_MAX_PARALLEL_RUNS));
     return room > 1 ? (size_t)room : 1;
 }
 
@@ -258,20 +275,34 @@ static char *log_path(struct mt_sweep_plan *plan, const char *folder,
 static void be_worker(const struct crew *crew, const struct mt_sweep_run *run,
                       struct mt_sweep_result *result);
 
+/* Returns the place of a process; of 0: a free one. */
+static struct slot *slot_of(struct crew *crew, pid_t pid)
+{
+    size_t i = 0;
+
+    while (i < MT_MAX_PARALLEL_RUNS && crew->slots[i].pid != pid)
+        i++;
+    return i < MT_MAX_PARALLEL_RUNS ? &crew->slots[i] : NULL;
+}
+
+static struct mt_sweep_result *result_of(const struct crew *crew, const struct slot *slot)
+{
+    return &crew->results[slot - crew->slots];
+}
+
 /* Starts the next run. Returns false if no process can be created. */
 static bool start(struct crew *crew)
 {
-    size_t index = crew->next;
+    struct slot *slot = slot_of(crew, 0);
     pid_t pid = fork();
 
     if (pid == 0)
-        be_worker(crew, &crew->request->plan->sweep.runs[index], &crew->results[index]);
+        be_worker(crew, &crew->request->plan->sweep.runs[crew->next], result_of(crew, slot));
     if (pid < 0) {
         crew->fork_errno = errno;
         return false;
     }
-    crew->pids[index] = pid;
-    crew->next++;
+    *slot = (struct slot){pid, crew->next++};
     crew->running++;
     return true;
 }
@@ -330,28 +361,22 @@ static void be_worker(const struct crew *crew, const struct mt_sweep_run *run,
     _exit(0);
 }
 
-static size_t run_of(const struct crew *crew, pid_t pid)
-{
-    size_t i = 0;
-
-    while (i < crew->next && crew->pids[i] != pid)
-        i++;
-    return i;
-}
-
-static void note_end(struct crew *crew, size_t index, int status, const struct rusage *usage)
+static void note_end(struct crew *crew, struct slot *slot, int status, const struct rusage *usage)
 {
     uint64_t peak_bytes = usage->ru_maxrss > 0 ? (uint64_t)usage->ru_maxrss * 1024 : 0;
+    struct mt_sweep_run *run = &crew->request->plan->sweep.runs[slot->run];
 
+    run->result = *result_of(crew, slot);
     /* the result of a process that ended early may be incomplete */
     if (WIFSIGNALED(status))
-        crew->results[index] = (struct mt_sweep_result){.exit_code = 128 + WTERMSIG(status)};
+        run->result = (struct mt_sweep_result){.exit_code = 128 + WTERMSIG(status)};
     else if (WEXITSTATUS(status)) /* memory ran out */
-        crew->results[index] = (struct mt_sweep_result){.exit_code = WEXITSTATUS(status)};
-    crew->pids[index] = 0;
+        run->result = (struct mt_sweep_result){.exit_code = WEXITSTATUS(status)};
+    run->is_ended = true;
+    slot->pid = 0;
     crew->running--;
-    crew->ended++;
-    crew->peak_bytes = mt_max_u64(crew->peak_bytes, peak_bytes);
+    crew->request->ended++;
+    crew->request->peak_bytes = mt_max_u64(crew->request->peak_bytes, peak_bytes);
 }
 
 /* Collects processes that have ended, including orphans of commands, which become children of this
@@ -363,11 +388,22 @@ static void reap(struct crew *crew)
     pid_t pid;
 
     while ((pid = wait4(-1, &status, WNOHANG, &usage)) > 0) {
-        size_t index = run_of(crew, pid);
+        struct slot *slot = slot_of(crew, pid);
 
-        if (index < crew->next)
-            note_end(crew, index, status, &usage);
+        if (slot)
+            note_end(crew, slot, status, &usage);
     }
+}
+
+/* The runs that are not from a cache. */
+static size_t count_runs(const struct mt_sweep_request *request)
+{
+    const struct mt_sweep *sweep = &request->plan->sweep;
+    size_t count = 0;
+
+    for (size_t i = 0; i < sweep->run_count; i++)
+        count += !sweep->runs[i].is_cached;
+    return count;
 }
 
 /* Begins to end all runs after a signal. Passes on a signal that only this process got; the
@@ -375,22 +411,22 @@ static void reap(struct crew *crew)
 static void begin_end(struct crew *crew, int number, const siginfo_t *info)
 {
     if (!crew->signal)
-        mt_message("ending all runs: %zu of %zu had ended; there is no result", crew->ended,
-                   crew->request->plan->sweep.run_count);
+        mt_message("ending all runs: %zu of %zu had ended; there is no result",
+                   crew->request->ended, count_runs(crew->request));
     crew->kill_at_ms = crew->signal ? now_ms() : now_ms() + PATIENCE_MS;
     crew->signal = number;
-    for (size_t i = 0; info->si_code != SI_KERNEL && i < crew->next; i++)
-        if (crew->pids[i])
-            kill(crew->pids[i], number == SIGQUIT ? SIGTERM : number);
+    for (size_t i = 0; info->si_code != SI_KERNEL && i < MT_MAX_PARALLEL_RUNS; i++)
+        if (crew->slots[i].pid)
+            kill(crew->slots[i].pid, number == SIGQUIT ? SIGTERM : number);
 }
 
 /* Kills commands that did not end, and in a later call the processes that ran them if these do not
  * end either. */
 static void kill_all(struct crew *crew)
 {
-    for (size_t i = 0; !crew->kills && i < crew->next; i++)
-        if (crew->pids[i])
-            mt_process_tree_end_below(crew->pids[i], SIGKILL);
+    for (size_t i = 0; !crew->kills && i < MT_MAX_PARALLEL_RUNS; i++)
+        if (crew->slots[i].pid)
+            mt_process_tree_end_below(crew->slots[i].pid, SIGKILL);
     if (crew->kills++)
         mt_process_tree_end(0, SIGKILL);
     crew->kill_at_ms = now_ms() + PATIENCE_MS;
@@ -398,20 +434,32 @@ static void kill_all(struct crew *crew)
 
 static void show_progress(struct crew *crew)
 {
-    size_t count = crew->request->plan->sweep.run_count;
+    const struct mt_sweep_request *request = crew->request;
+    size_t count = request->most_runs ? request->most_runs : count_runs(request);
     char line[64];
 
-    snprintf(line, sizeof line, "dry runs: %zu of %zu ended", crew->ended, count);
-    mt_progress_update(&crew->progress, line, (double)crew->ended / (double)count);
+    snprintf(line, sizeof line, "dry runs: %zu of %s%zu ended", request->ended,
+             request->most_runs ? "at most " : "", count);
+    mt_progress_update(&crew->progress, line, (double)request->ended / (double)count);
+}
+
+static bool has_more(struct crew *crew)
+{
+    const struct mt_sweep *sweep = &crew->request->plan->sweep;
+
+    while (crew->next < sweep->run_count && sweep->runs[crew->next].is_ended)
+        crew->next++;
+    return crew->next < sweep->run_count;
 }
 
 static void start_more(struct crew *crew)
 {
     const struct mt_sweep_request *request = crew->request;
 
-    while (!crew->signal && crew->next < request->plan->sweep.run_count &&
-           crew->running < mt_sweep_room(request->arguments->jobs, crew->ended, crew->peak_bytes,
-                                         crew->available_bytes, crew->processors) &&
+    while (!crew->signal && has_more(crew) &&
+           crew->running < mt_sweep_room(request->arguments->jobs, request->ended,
+                                         request->peak_bytes, crew->available_bytes,
+                                         crew->processors) &&
            start(crew))
         continue;
 }
@@ -444,23 +492,21 @@ static int run_all(struct crew *crew)
         show_progress(crew);
     }
     mt_progress_end(&crew->progress);
-    if (!crew->signal && crew->next < sweep->run_count)
+    if (!crew->signal && has_more(crew))
         mt_message("cannot start a process: %s", strerror(crew->fork_errno));
     if (crew->signal)
         mt_process_tree_end(0, SIGKILL);
     reap(crew);
     sigprocmask(SIG_SETMASK, &crew->mask, NULL);
-    for (size_t i = 0; i < sweep->run_count; i++) {
-        sweep->runs[i].result = crew->results[i];
-        if (i >= crew->next)
-            sweep->runs[i].result.exit_code = MT_EXIT_INPUT;
-    }
+    for (size_t i = crew->next; i < sweep->run_count; i++)
+        if (!sweep->runs[i].is_ended)
+            sweep->runs[i].result = (struct mt_sweep_result){.exit_code = MT_EXIT_INPUT};
     return crew->signal ? 128 + crew->signal : -1;
 }
 
-int mt_sweep_run_all(const struct mt_sweep_request *request)
+int mt_sweep_run_all(struct mt_sweep_request *request)
 {
-    const size_t bytes = MT_MAX_SWEEP_RUNS * sizeof(struct mt_sweep_result);
+    const size_t bytes = MT_MAX_PARALLEL_RUNS * sizeof(struct mt_sweep_result);
     long processors = sysconf(_SC_NPROCESSORS_ONLN);
     struct crew *crew = mt_memory_zeroed(1, sizeof *crew);
     void *shared = MAP_FAILED;

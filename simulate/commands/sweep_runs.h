@@ -1,4 +1,6 @@
-/* Executes the runs of a sweep in parallel, as far as the memory of the machine allows. */
+/* The commands that make several dry runs: `dry-run --sweep` and `dry-run --ranks`, which run every
+ * point, and `plan`, which searches. The runs are executed in parallel, as far as the memory of the
+ * machine allows. */
 #ifndef MT_CLI_SWEEP_RUNS_H
 #define MT_CLI_SWEEP_RUNS_H
 
@@ -7,20 +9,13 @@
 #include "simulated_run.h"
 #include "sweep_plan.h"
 
-/* memtrace dry-run --ranks: runs selected ranks of a distributed job in isolation. The runs are a
- * sweep over ranks. */
-struct mt_rank_arguments {
-    const char *ranks; /* --ranks; NULL = not given */
-    uint64_t world;    /* --world; 0 = as in the options of torchrun */
-};
-
 /* What the options request. */
 struct mt_sweep_arguments {
-    struct mt_text_list sweeps;    /* "batch=1,2,4" */
-    struct mt_rank_arguments rank; /* --ranks instead of --sweep */
+    struct mt_sweep_wishes wishes; /* values and ranks */
     uint64_t jobs;                 /* parallel runs; 0 = as many as processors and memory allow */
     struct mt_simulated_run *each; /* settings that all runs share, not prepared yet; `command` has
-                                      placeholders; `output` is the folder */
+                                      placeholders; `output` is the folder; devices 0: those of a
+                                      node of ranks, or one */
     const struct mt_gate_options *gates;
     const struct mt_gate_run *gate_run; /* the rules: opened, not checked yet */
     const struct mt_common *common;
@@ -31,16 +26,37 @@ struct mt_sweep_arguments {
 struct mt_sweep_request {
     struct mt_sweep_plan *plan;
     const struct mt_sweep_arguments *arguments;
-    const char *folder;          /* folder for traces and logs */
-    const struct mt_rank *ranks; /* one for each run; NULL: the runs are not ranks */
-    bool keeps_traces;           /* false: a trace is removed after it is read */
+    const char *folder; /* folder for traces and logs */
+    bool keeps_traces;  /* false: the folder is temporary */
+    bool needs_traces;  /* false: a trace is removed after it is read, unless it is kept */
+    size_t most_runs;   /* for the progress line; 0 = those of the plan */
+    /* set by mt_sweep_run_all, for its next call */
+    size_t ended;
+    uint64_t peak_bytes; /* host memory of the largest run */
 };
 
-/* Executes all runs of the plan and fills their results. A run is a separate process with an empty
- * standard input, and its output goes to its log. The signals HUP, INT, QUIT and TERM end all runs
- * and all their processes. Returns -1, or an exit code, which is 128 + the number of such a signal.
- * Prints errors. */
-int mt_sweep_run_all(const struct mt_sweep_request *request);
+/* Runs `dry-run --sweep` or `--ranks`: executes all runs, writes the files and prints the answer.
+ * Returns the exit code. */
+int mt_dry_run_sweep(struct mt_sweep_arguments *arguments);
+
+/* Finds the card that an option names. Returns -1, or the exit code after an error message. */
+int mt_dry_run_find_card(const char *option, const char *name, const struct mt_card **card);
+
+/* Reads "90", "90s", "10m", "2h"; NULL: no timeout. Returns -1, or the exit code after a message.
+ */
+int mt_dry_run_read_timeout(const char *text, uint64_t *timeout_ms);
+
+/* Executes all runs of the plan that have no result yet, and fills their results. A run is a
+ * separate process with an empty standard input, and its output goes to its log. The signals HUP,
+ * INT, QUIT and TERM end all runs and all their processes. Returns -1, or an exit code, which is
+ * 128 + the number of such a signal. Prints errors. */
+int mt_sweep_run_all(struct mt_sweep_request *request);
+
+/* Returns the number of simulated devices of a run. */
+uint64_t mt_sweep_devices(const struct mt_sweep_arguments *arguments,
+                          const struct mt_sweep_run *run);
+
+enum { MT_MAX_PARALLEL_RUNS = 64 };
 
 /* Returns how many runs may be active in parallel. If `jobs` is not 0, the result is `jobs`. While
  * `ended`, the number of finished runs, is 0, the result is one. Later the result is the number of

@@ -1,6 +1,7 @@
 /* The result of a sweep, as text and as JSON. */
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cli.h"
@@ -274,6 +275,17 @@ static void add_cards(struct mt_buf *out, const struct mt_sweep *sweep,
         "finish here but may fit.");
 }
 
+/* A point fits if all its ranks do. */
+static void add_point_cards(struct mt_buf *out, const struct mt_sweep *sweep,
+                            const struct mt_style *style)
+{
+    struct mt_sweep points;
+
+    mt_sweep_take_points(sweep, &points);
+    add_cards(out, &points, style);
+    free(points.runs);
+}
+
 static void say_out_of_memory(struct mt_buf *out, const struct mt_sweep_run *run)
 {
     const struct mt_sweep_result *result = &run->result;
@@ -287,23 +299,16 @@ static void say_out_of_memory(struct mt_buf *out, const struct mt_sweep_run *run
 }
 
 /* Prints reasons why the numbers may differ from those of real runs. */
-static void say_doubts(struct mt_buf *out, const struct mt_sweep *sweep)
+void mt_sweep_add_doubts(struct mt_buf *out, const struct mt_sweep *sweep)
 {
-    size_t unfinished = 0, dependent = 0, unknown = 0, doubtful = 0;
+    size_t dependent = 0, doubtful = 0;
 
     for (size_t i = 0; i < sweep->run_count; i++) {
         const struct mt_sweep_result *result = &sweep->runs[i].result;
 
-        unfinished += result->is_measured && result->outcome != MT_SWEEP_FINISHED;
         dependent += result->sizes_from_data || result->decisions_from_data;
-        unknown += result->has_need && result->card.cuda_from != MT_CUDA_TABLE;
         doubtful += result->has_doubts;
     }
-    if (unfinished)
-        mt_text_table_add_note(
-            out, 0,
-            "A run that did not finish has the peaks up to its end; its full need is "
-            "unknown. If it ran out of memory, try a larger card (--device).");
     if (dependent)
         mt_text_table_add_note(
             out, 0,
@@ -317,6 +322,24 @@ static void say_doubts(struct mt_buf *out, const struct mt_sweep *sweep)
             "simulated device or without the Python part of the dry run: peaks may differ. "
             "For details, make a dry run of that value alone.",
             doubtful, doubtful == 1 ? "" : "s");
+}
+
+/* Explains the marks of the table. */
+static void say_marks(struct mt_buf *out, const struct mt_sweep *sweep)
+{
+    size_t unfinished = 0, unknown = 0;
+
+    for (size_t i = 0; i < sweep->run_count; i++) {
+        const struct mt_sweep_result *result = &sweep->runs[i].result;
+
+        unfinished += result->is_measured && result->outcome != MT_SWEEP_FINISHED;
+        unknown += result->has_need && result->card.cuda_from != MT_CUDA_TABLE;
+    }
+    if (unfinished)
+        mt_text_table_add_note(
+            out, 0,
+            "A run that did not finish has the peaks up to its end; its full need is "
+            "unknown. If it ran out of memory, try a larger card (--device).");
     if (unknown)
         mt_text_table_add_note(out, 0,
                                "~ is an estimate: the memory of CUDA and its libraries "
@@ -340,12 +363,16 @@ void mt_sweep_add_text(struct mt_buf *out, const struct mt_sweep *sweep)
     const struct mt_style *style = mt_stdout_style();
     char memory[MT_UNITS_TEXT];
 
-    if (sweep->world)
+    if (sweep->world && sweep->name_count == 1)
         mt_text_table_add_note(
             out, 0,
             "%zu of %s ranks, each simulated alone: in place of the values of other ranks it "
             "receives its own",
             sweep->run_count, mt_format_count(memory, sweep->world));
+    else if (sweep->world)
+        mt_text_table_add_note(out, 0,
+                               "Each rank is simulated alone: in place of the values of other "
+                               "ranks it receives its own");
     mt_text_table_add_note(
         out, 0, "%zu dry run%s on a simulated %s with %s: times and values are meaningless",
         sweep->run_count, sweep->run_count == 1 ? "" : "s", sweep->card->name,
@@ -354,13 +381,14 @@ void mt_sweep_add_text(struct mt_buf *out, const struct mt_sweep *sweep)
     for (size_t i = 0; i < sweep->run_count; i++)
         say_out_of_memory(out, &sweep->runs[i]);
     mt_sweep_add_timing(out, sweep);
-    say_doubts(out, sweep);
+    mt_sweep_add_doubts(out, sweep);
+    say_marks(out, sweep);
     add_roles(out, sweep, style);
     add_slopes(out, sweep);
+    if (!sweep->world || sweep->name_count > 1)
+        add_point_cards(out, sweep, style);
     if (sweep->world)
         add_worst(out, sweep);
-    else
-        add_cards(out, sweep, style);
 }
 
 /* A sweep as memtrace.sweep/1. It has at most MT_MAX_SWEEP_RUNS runs of a few hundred bytes each,
@@ -396,8 +424,8 @@ static void add_files(struct mt_json *json, struct mt_sweep_plan *plan,
     mt_json_text(json, "file", mt_sweep_plan_file(plan, run));
 }
 
-static void add_run(struct mt_json *json, struct mt_sweep_plan *plan,
-                    const struct mt_sweep_run *run, bool has_files)
+void mt_json_sweep_run(struct mt_json *json, struct mt_sweep_plan *plan,
+                       const struct mt_sweep_run *run, bool has_files)
 {
     const struct mt_sweep_result *result = &run->result;
 
@@ -461,6 +489,7 @@ static void add_card(struct mt_json *json, const struct mt_sweep *sweep, const s
 void mt_sweep_add_json(struct mt_buf *out, struct mt_sweep_plan *plan, bool has_files)
 {
     const struct mt_sweep *sweep = &plan->sweep;
+    struct mt_sweep points;
     struct mt_json json;
 
     mt_json_init(&json, out, true);
@@ -472,7 +501,10 @@ void mt_sweep_add_json(struct mt_buf *out, struct mt_sweep_plan *plan, bool has_
 
         mt_json_u64(&json, "world_size", sweep->world);
         mt_json_u64(&json, "local_world_size", sweep->local_world);
-        mt_json_text(&json, "largest_reserved_peak", worst ? worst->values[0] : NULL);
+        mt_json_text(&json, "largest_reserved_peak",
+                     !worst                   ? NULL
+                     : sweep->name_count == 1 ? worst->values[0]
+                                              : worst->label);
     }
     mt_json_array_begin(&json, "names");
     for (size_t i = 0; i < sweep->name_count; i++)
@@ -480,15 +512,17 @@ void mt_sweep_add_json(struct mt_buf *out, struct mt_sweep_plan *plan, bool has_
     mt_json_array_end(&json);
     mt_json_array_begin(&json, "runs");
     for (size_t i = 0; i < sweep->run_count; i++)
-        add_run(&json, plan, &sweep->runs[i], has_files);
+        mt_json_sweep_run(&json, plan, &sweep->runs[i], has_files);
     mt_json_array_end(&json);
     mt_json_array_begin(&json, "slopes");
     for (size_t i = 0; i < MT_SWEEP_METRICS; i++)
         add_json_slope(&json, sweep, &sweep_metrics[i]);
     mt_json_array_end(&json);
     mt_json_array_begin(&json, "cards");
+    mt_sweep_take_points(sweep, &points);
     for (const struct mt_card *card = mt_cards; card->name; card++)
-        add_card(&json, sweep, card);
+        add_card(&json, &points, card);
+    free(points.runs);
     mt_json_array_end(&json);
     mt_json_object_end(&json);
 }

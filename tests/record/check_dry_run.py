@@ -447,7 +447,6 @@ def rank_refusals(bench):
     for words, text in ((("--ranks", "0", "true"), "needs '--world N'"), (("--world", "8", "true"), "needs --ranks"),
                         (("--ranks", "8", "--world", "8", "true"), "the last of 8 ranks is rank 7"), (("--ranks", "all", "--world", "72", "true"), "more than 64"),
                         (("--ranks", "0", "--world", "9", "--devices", "8", "true"), "9 ranks cannot be divided into nodes of 8"),
-                        (("--ranks", "0", "--world", "2", "--sweep", "a=1", "echo", "{a}"), "cannot be combined"),
                         (("--ranks", "0", "--world", "2", "deepspeed", "train.py"), "name the script"),
                         (("--ranks", "0", "python3", "-m", "torch.distributed.run", "--nproc-per-node=16", "train.py"), "at most 8"),
                         (("--ranks", "0", "--world", "4", "python3", "-m", "torch.distributed.run", "--nnodes=1", "--nproc-per-node=2", "t.py"),

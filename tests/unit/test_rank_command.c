@@ -111,10 +111,25 @@ static void unknown_commands(void **state)
     assert_refused(WORDS(RUN, "--virtual-local-rank", "train.py"));
     assert_refused(WORDS(RUN, "--nproc", "2", "train.py"));
     assert_refused(WORDS(RUN, "-q", "train.py"));
-    assert_refused(WORDS("python", "-m", "torch.distributed.launch", "train.py"));
-    assert_refused(WORDS("python", "-mtorch.distributed.launch", "train.py"));
-    assert_refused(WORDS("/usr/bin/deepspeed", "train.py"));
-    assert_refused(WORDS("accelerate", "launch", "train.py"));
+}
+
+/* They start ranks themselves, so a rank of them cannot run alone. */
+static void other_launchers(void **state)
+{
+    char *const *const commands[] = {WORDS("python", "-m", "torch.distributed.launch", "train.py"),
+                                     WORDS("python", "-mtorch.distributed.launch", "train.py"),
+                                     WORDS("/usr/bin/deepspeed", "train.py"),
+                                     WORDS("accelerate", "launch", "train.py")};
+    static const char *const names[] = {"python", "python", "deepspeed", "accelerate"};
+    struct mt_arena arena = {0};
+    struct mt_rank_command read;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        assert_int_equal(mt_rank_command_read(&read, commands[i], &arena), -1);
+        assert_string_equal(read.other_launcher, names[i]);
+    }
+    mt_arena_release(&arena);
 }
 
 static void assert_ranks(const char *text, uint64_t world, const uint64_t *expected, size_t length)
@@ -177,9 +192,10 @@ static void the_environment_of_a_rank(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(without_a_launcher), cmocka_unit_test(the_module_of_torchrun),
-        cmocka_unit_test(torchrun_itself),    cmocka_unit_test(unknown_commands),
-        cmocka_unit_test(which_ranks),        cmocka_unit_test(the_environment_of_a_rank),
+        cmocka_unit_test(without_a_launcher),        cmocka_unit_test(the_module_of_torchrun),
+        cmocka_unit_test(torchrun_itself),           cmocka_unit_test(unknown_commands),
+        cmocka_unit_test(other_launchers),           cmocka_unit_test(which_ranks),
+        cmocka_unit_test(the_environment_of_a_rank),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

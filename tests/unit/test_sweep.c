@@ -2,12 +2,14 @@
  * runs fit at the same time. */
 #include "cmocka_all.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "sweep.h"
 #include "sweep_runs.h"
 #include "util.h"
 
+static struct mt_sweep_run runs[16];
 static struct mt_sweep sweep;
 
 static struct mt_sweep_run *add(const char *value, uint64_t allocated_bytes, uint64_t need_bytes)
@@ -28,6 +30,7 @@ static void begin(void)
     memset(&sweep, 0, sizeof sweep);
     sweep.names[0] = "batch";
     sweep.name_count = 1;
+    sweep.runs = runs;
 }
 
 static uint64_t allocated_of(const struct mt_sweep_result *result)
@@ -148,7 +151,63 @@ static void runs_have_room(void **state)
     assert_int_equal(mt_sweep_room(0, 1, 20 * MT_GIB, 2 * MT_GIB, 16), 1);
     assert_int_equal(mt_sweep_room(0, 1, 0, UINT64_MAX, 4), 4);
     assert_int_equal(mt_sweep_room(3, 0, 20 * MT_GIB, 2 * MT_GIB, 1), 3);
-    assert_int_equal(mt_sweep_room(UINT64_MAX, 0, 0, 0, 1), MT_MAX_SWEEP_RUNS);
+    assert_int_equal(mt_sweep_room(UINT64_MAX, 0, 0, 0, 1), MT_MAX_PARALLEL_RUNS);
+}
+
+/* A point needs what its largest rank needs, and does not run if one of its ranks does not. */
+static void points_are_as_their_worst_rank(void **state)
+{
+    struct mt_sweep points;
+
+    (void)state;
+    begin();
+    sweep.names[sweep.name_count++] = "rank";
+    sweep.world = 2;
+    for (size_t i = 0; i < 6; i++) {
+        struct mt_sweep_run *run = add("4", 1000, MT_GIB * (i + 1));
+
+        run->point = i / 2;
+        run->rank.world = 2;
+        run->label = "with a rank";
+        run->point_label = "batch=4";
+    }
+    sweep.runs[2].result.has_need = false;
+    sweep.runs[4].result.outcome = MT_SWEEP_OUT_OF_MEMORY;
+    sweep.runs[4].result.has_need = false;
+    sweep.runs[5].result.outcome = MT_SWEEP_FAILED;
+    sweep.runs[5].result.has_need = false;
+    mt_sweep_take_points(&sweep, &points);
+    assert_int_equal(points.run_count, 3);
+    assert_int_equal(points.name_count, 1);
+    assert_int_equal(points.world, 0);
+    assert_string_equal(points.runs[0].label, "batch=4");
+    assert_int_equal(points.runs[0].result.card.bytes, 2 * MT_GIB);
+    assert_false(points.runs[1].result.has_need);
+    assert_int_equal(points.runs[2].result.outcome, MT_SWEEP_OUT_OF_MEMORY);
+    free(points.runs);
+}
+
+/* CUDA itself takes more of an H100 than of an H200 with NCCL; of a card that was not measured, the
+ * amount is an estimate. */
+static void cards_differ_in_what_cuda_takes(void **state)
+{
+    const struct mt_card *h200 = card_of("H200");
+    struct mt_sweep_result result = {
+        .has_need = true, .cuda_major = 13, .cuda_kind = MT_COST_CUDA_WITH_NCCL};
+    struct mt_card_use use;
+
+    (void)state;
+    result.card = (struct mt_card_use){.bytes = 5048261112,
+                                       .allocator_bytes = 4000000000,
+                                       .cuda_bytes = 1048261112,
+                                       .cuda_from = MT_CUDA_TABLE};
+    assert_int_equal(mt_sweep_need_on(&result, h200, h200).bytes, 5048261112);
+    use = mt_sweep_need_on(&result, h200, card_of("H100"));
+    assert_int_equal(use.bytes, 5304428544);
+    assert_int_equal(use.cuda_from, MT_CUDA_TABLE);
+    use = mt_sweep_need_on(&result, h200, card_of("RTX 4090"));
+    assert_int_equal(use.bytes, 5048261112);
+    assert_int_equal(use.cuda_from, MT_CUDA_ASSUMED);
 }
 
 /* Numbers that are identifiers, not amounts. */
@@ -177,6 +236,8 @@ int main(void)
         cmocka_unit_test(numbers_are_whole),
         cmocka_unit_test(runs_have_room),
         cmocka_unit_test(ranks_have_no_slope),
+        cmocka_unit_test(points_are_as_their_worst_rank),
+        cmocka_unit_test(cards_differ_in_what_cuda_takes),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

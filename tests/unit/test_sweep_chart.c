@@ -14,6 +14,7 @@ static const struct mt_chart_options sizes[] = {{.width = 0},
                                                 {.width = 1000, .height = 1200}};
 
 static uint64_t seed = 23;
+static struct mt_sweep_run runs[MT_MAX_SWEEP_RUNS];
 static struct mt_sweep sweep;
 static char texts[MT_MAX_SWEEP_RUNS][40];
 
@@ -49,6 +50,7 @@ static void fill_random(void)
     uint64_t scale = UINT64_C(1) << (4 + dice(34));
 
     memset(&sweep, 0, sizeof sweep);
+    sweep.runs = runs;
     sweep.card = &mt_cards[dice(5)];
     sweep.memory_bytes = sweep.card->memory_bytes;
     sweep.names[0] = "batch";
@@ -124,6 +126,7 @@ static void reserved_bytes_are_not_the_need(void **state)
 
     (void)state;
     memset(&sweep, 0, sizeof sweep);
+    sweep.runs = runs;
     sweep.card = &mt_cards[0];
     sweep.names[0] = "batch";
     sweep.name_count = sweep.run_count = 1;
@@ -153,6 +156,7 @@ static void marks_are_among_cards(void **state)
 
     (void)state;
     memset(&sweep, 0, sizeof sweep);
+    sweep.runs = runs;
     sweep.card = &mt_cards[0];
     sweep.names[0] = "batch";
     sweep.name_count = sweep.run_count = 1;

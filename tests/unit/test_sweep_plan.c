@@ -8,6 +8,19 @@
 #include "sweep_plan.h"
 
 static struct mt_sweep_plan plan;
+static struct mt_sweep_wishes wishes;
+
+static int make_of(const struct mt_text_list *options, char **command)
+{
+    int code;
+
+    wishes = (struct mt_sweep_wishes){.option = "--sweep",
+                                      .values = *options,
+                                      .command = command,
+                                      .most_values = MT_MAX_SWEEP_RUNS};
+    code = mt_sweep_plan_make(&plan, &wishes);
+    return code < 0 ? mt_sweep_plan_add_all(&plan) : code;
+}
 
 /* 1, 2 or 3 options, and a command of one or two words. */
 static int make(const char *first, const char *second, char *word, char *other)
@@ -20,7 +33,7 @@ static int make(const char *first, const char *second, char *word, char *other)
     options.items[options.count++] = first;
     if (second)
         options.items[options.count++] = second;
-    return mt_sweep_plan_make(&plan, &options, command);
+    return make_of(&options, command);
 }
 
 static char *values(void)
@@ -130,27 +143,118 @@ static void names_of_files_are_bounded(void **state)
         snprintf(word + 34 * i, sizeof word - 34 * i, "{%s}", name);
         options.items[options.count++] = texts[i];
     }
-    assert_int_equal(mt_sweep_plan_make(&plan, &options, command), MT_EXIT_USAGE);
+    assert_int_equal(make_of(&options, command), MT_EXIT_USAGE);
     mt_sweep_plan_release(&plan);
     options.count = 2;
     texts[1][33 + 19] = '\0'; /* 32 + 1 + 3 * 32 bytes, a comma, and 32 + 1 + 3 * 19 bytes */
     word[2 * 34] = '\0';
-    assert_int_equal(mt_sweep_plan_make(&plan, &options, command), -1);
+    assert_int_equal(make_of(&options, command), -1);
     assert_int_equal(strlen(mt_sweep_plan_file(&plan, plan.sweep.runs)), NAME_MAX - SUFFIX_BYTES);
     mt_sweep_plan_release(&plan);
     texts[1][33 + 19] = '-';
     texts[1][33 + 20] = '\0';
-    assert_int_equal(mt_sweep_plan_make(&plan, &options, command), MT_EXIT_USAGE);
+    assert_int_equal(make_of(&options, command), MT_EXIT_USAGE);
+    mt_sweep_plan_release(&plan);
+}
+
+/* One range is searched; a list, and a list with a range, are tried in turn. */
+static void ranges_are_searched(void **state)
+{
+    static const struct {
+        const char *option;
+        bool is_range;
+    } rows[] = {{"n=1..8", true},    {"n=1..64*2", true}, {"n=1,2,4", false}, {"n=5..5", false},
+                {"n=1..4,9", false}, {"n=9,1..4", false}, {"n=a..b", false}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        assert_int_equal(make(rows[i].option, NULL, (char *)"{n}", NULL), -1);
+        assert_int_equal(plan.axes[0].is_range, rows[i].is_range);
+        mt_sweep_plan_release(&plan);
+    }
+}
+
+static int make_ranks(const char *ranks, uint64_t world, char **command)
+{
+    wishes = (struct mt_sweep_wishes){.option = "--try",
+                                      .values = {.items = {"tp=1,2,8"}, .count = 1},
+                                      .command = command,
+                                      .ranks = ranks,
+                                      .world = world,
+                                      .chooses_ranks = true,
+                                      .most_values = 8};
+    return mt_sweep_plan_make(&plan, &wishes);
+}
+
+static const char *labels(void)
+{
+    static char text[1024];
+    size_t length = 0;
+
+    text[0] = '\0';
+    for (size_t i = 0; i < plan.sweep.run_count; i++)
+        length +=
+            (size_t)snprintf(text + length, sizeof text - length, "%s|", plan.sweep.runs[i].label);
+    return text;
+}
+
+/* The world of a point follows from its launcher, and of each only ranks that differ run. */
+static void points_have_ranks(void **state)
+{
+    char *command[] = {(char *)"python3",
+                       (char *)"-m",
+                       (char *)"torch.distributed.run",
+                       (char *)"--nproc-per-node={tp}",
+                       (char *)"t.py",
+                       (char *)"{tp}/{rank}",
+                       NULL};
+    char *plain[] = {(char *)"python3", (char *)"t.py", (char *)"{tp}", NULL};
+    char *other[] = {(char *)"accelerate", (char *)"launch", (char *)"{tp}", NULL};
+    char **words;
+
+    (void)state;
+    assert_int_equal(make_ranks(NULL, 0, command), -1);
+    assert_int_equal(mt_sweep_plan_add_all(&plan), -1);
+    assert_string_equal(labels(), "tp=1, rank 0|tp=2, rank 0|tp=2, rank 1|tp=8, rank 0|tp=8, rank "
+                                  "4|tp=8, rank 7|");
+    assert_string_equal(plan.sweep.names[1], "rank");
+    assert_int_equal(plan.sweep.runs[4].point, 2);
+    assert_int_equal(plan.sweep.runs[4].rank.world, 8);
+    assert_int_equal(plan.sweep.world, 8);
+    words = mt_sweep_plan_command(&plan, &plan.sweep.runs[4]);
+    assert_string_equal(words[1], "-u");
+    assert_string_equal(words[2], "t.py");
+    assert_string_equal(words[3], "8/4");
+    assert_string_equal(mt_sweep_plan_typed(&plan, &plan.sweep.runs[4])[3], "--nproc-per-node=8");
+    assert_string_equal(mt_sweep_plan_file(&plan, &plan.sweep.runs[4]), "tp=8,rank=4");
+    mt_sweep_plan_release(&plan);
+
+    assert_int_equal(make_ranks(NULL, 0, plain), -1); /* its processes are the user's */
+    assert_int_equal(mt_sweep_plan_add_all(&plan), -1);
+    assert_string_equal(labels(), "tp=1|tp=2|tp=8|");
+    assert_int_equal(plan.sweep.world, 0);
+    mt_sweep_plan_release(&plan);
+
+    assert_int_equal(make_ranks("0,3", 4, plain), -1);
+    assert_int_equal(mt_sweep_plan_add_all(&plan), -1);
+    assert_int_equal(plan.sweep.run_count, 6);
+    mt_sweep_plan_release(&plan);
+
+    assert_int_equal(make_ranks(NULL, 0, other), -1); /* runs as it is */
+    assert_int_equal(mt_sweep_plan_add_all(&plan), -1);
+    assert_int_equal(plan.sweep.run_count, 3);
+    mt_sweep_plan_release(&plan);
+    assert_int_equal(make_ranks(NULL, 4, other), -1);
+    assert_int_equal(mt_sweep_plan_add_all(&plan), MT_EXIT_USAGE);
     mt_sweep_plan_release(&plan);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(ranges_are_values),
-        cmocka_unit_test(several_names_are_combined),
-        cmocka_unit_test(invalid_sweeps_are_refused),
-        cmocka_unit_test(names_of_files_are_bounded),
+        cmocka_unit_test(ranges_are_searched),        cmocka_unit_test(points_have_ranks),
+        cmocka_unit_test(ranges_are_values),          cmocka_unit_test(several_names_are_combined),
+        cmocka_unit_test(invalid_sweeps_are_refused), cmocka_unit_test(names_of_files_are_bounded),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

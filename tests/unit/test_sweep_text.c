@@ -8,6 +8,7 @@
 #include "sweep_output.h"
 #include "util.h"
 
+static struct mt_sweep_run runs[MT_MAX_SWEEP_RUNS];
 static struct mt_sweep sweep;
 
 static struct mt_sweep_result *add(const char *value, const char *label, uint64_t activations)
@@ -33,6 +34,7 @@ static void fill(void)
     const char *near;
 
     memset(&sweep, 0, sizeof sweep);
+    sweep.runs = runs;
     sweep.names[0] = "batch";
     sweep.name_count = 1;
     sweep.card = mt_card_find("RTX 4090", &near);
@@ -61,15 +63,15 @@ static void all_of_it(void **state)
         "16     finished        18.0 GiB  19.0 GiB        19.0 GiB  ~19.5 GiB\n"
         "32     out of memory   19.0 GiB  20.0 GiB\n"
         "  batch=32: out of memory at a request of 4.00 GiB from forward m.py:7, step 0, forward\n"
-        "A run that did not finish has the peaks up to its end; its full need is unknown. If it "
-        "ran out of\n"
-        "memory, try a larger card (--device).\n"
         "In 1 run, sizes or decisions depended on data that a dry run does not have: peaks may "
         "differ.\n"
         "In 1 run, a process is missing from the peaks, or ran without the simulated device or "
         "without the\n"
         "Python part of the dry run: peaks may differ. For details, make a dry run of that value "
         "alone.\n"
+        "A run that did not finish has the peaks up to its end; its full need is unknown. If it "
+        "ran out of\n"
+        "memory, try a larger card (--device).\n"
         "~ is an estimate: the memory of CUDA and its libraries beside the allocator was not "
         "measured for RTX\n"
         "4090 24 GB, and counts as 1 GiB.\n"

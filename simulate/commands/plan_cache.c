@@ -1,0 +1,414 @@
+#include "plan_cache.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "grow.h"
+#include "io.h"
+#include "random.h"
+#include "safe_path.h"
+#include "util.h"
+
+extern char **environ;
+
+#define FOLDER "plans"
+
+enum {
+    FORMAT = 1,        /* increment it if the same program gives other results */
+    KEPT = 4096,       /* results */
+    MAX_FILES = 20000, /* in the folders of a program; with more, there is no cache */
+    MAX_DEPTH = 8      /* of these folders */
+};
+
+/* A result as it is in memory: it has no pointers, and the key contains this memtrace. */
+struct stored {
+    char checksum[MT_SHA256_TEXT];
+    struct mt_sweep_result result;
+};
+
+static void add_text(struct mt_sha256 *sha, const char *text)
+{
+    mt_sha256_add(sha, text, strlen(text) + 1);
+}
+
+static void add_number(struct mt_sha256 *sha, uint64_t number)
+{
+    mt_sha256_add(sha, &number, sizeof number);
+}
+
+static void add_status(struct mt_sha256 *sha, const struct stat *info)
+{
+    add_number(sha, (uint64_t)info->st_size);
+    add_number(sha, (uint64_t)info->st_mtim.tv_sec);
+    add_number(sha, (uint64_t)info->st_mtim.tv_nsec);
+}
+
+static void add_path(struct mt_sha256 *sha, const char *path)
+{
+    struct stat info;
+
+    add_text(sha, path);
+    if (stat(path, &info) == 0)
+        add_status(sha, &info);
+}
+
+/* Variables of the terminal, the session and the scheduler, which differ between two shells and
+ * between the jobs of an array. */
+static bool is_noise(const char *variable)
+{
+    static const char *const names[] = {
+        "_",        "SHLVL",     "OLDPWD",   "COLUMNS",  "LINES",         "PS1", "PS2",
+        "WINDOWID", "DISPLAY",   "HOSTNAME", "LOGNAME",  "MAIL",          "PWD", "EDITOR",
+        "PAGER",    "COLORTERM", "TMPDIR",   "NO_COLOR", "XDG_CACHE_HOME"};
+    static const char *const beginnings[] = {
+        "TERM", "SSH_",      "XDG_SESSION", "XDG_RUNTIME", "DBUS_", "SLURM_",      "PBS_",
+        "LSB_", "LS_COLORS", "HIST",        "VTE_",        "TMUX",  "INVOCATION_", "JOURNAL_"};
+    size_t length = strcspn(variable, "=");
+
+    for (size_t i = 0; i < MT_ARRAY_LEN(names); i++)
+        if (strlen(names[i]) == length && strncmp(variable, names[i], length) == 0)
+            return true;
+    for (size_t i = 0; i < MT_ARRAY_LEN(beginnings); i++)
+        if (strncmp(variable, beginnings[i], strlen(beginnings[i])) == 0)
+            return true;
+    return false;
+}
+
+static int by_text(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static void add_environment(struct mt_sha256 *sha)
+{
+    const char **variables = NULL;
+    size_t count = 0, capacity = 0;
+
+    for (char **at = environ; *at; at++) {
+        if (is_noise(*at))
+            continue;
+        mt_grow_to(&variables, &capacity, count + 1, sizeof *variables);
+        variables[count++] = *at;
+    }
+    if (count)
+        qsort(variables, count, sizeof *variables, by_text);
+    for (size_t i = 0; i < count; i++)
+        add_text(sha, variables[i]);
+    free(variables);
+}
+
+/* Programs write results as JSON into folders below: those would change the key of each command. */
+static bool is_of_program(const char *name, unsigned depth)
+{
+    static const char *const ends[] = {".py", ".toml", ".yaml", ".yml", ".json", ".cfg", ".sh"};
+    enum { EVERYWHERE = 4 };
+    size_t length = strlen(name);
+
+    for (size_t i = 0; i < (depth ? EVERYWHERE : MT_ARRAY_LEN(ends)); i++)
+        if (length > strlen(ends[i]) && !strcmp(name + length - strlen(ends[i]), ends[i]))
+            return true;
+    return false;
+}
+
+/* Folders with environments and results of programs, not with their source. */
+static bool is_skipped(int folder, const char *name)
+{
+    static const char *const names[] = {"__pycache__",    "node_modules", "site-packages",
+                                        "lightning_logs", "wandb",        "mlruns"};
+    char path[PATH_MAX];
+    struct stat info;
+
+    for (size_t i = 0; i < MT_ARRAY_LEN(names); i++)
+        if (*name == '.' || !strcmp(name, names[i]))
+            return true;
+    snprintf(path, sizeof path, "%.255s/pyvenv.cfg", name);
+    return fstatat(folder, path, &info, 0) == 0;
+}
+
+/* Returns the sorted names of the entries of an open folder, which stays open, and their number. */
+static char **list_names(int fd, struct mt_arena *arena, size_t *count)
+{
+    int copy = mt_io_open_at(fd, ".", O_RDONLY | O_DIRECTORY, 0);
+    DIR *entries = copy < 0 ? NULL : fdopendir(copy);
+    size_t capacity = 0;
+    char **names = NULL;
+
+    *count = 0;
+    for (const struct dirent *entry; entries && (entry = readdir(entries)) != NULL;) {
+        mt_grow_to(&names, &capacity, *count + 1, sizeof *names);
+        names[(*count)++] = mt_arena_text(arena, entry->d_name, strlen(entry->d_name));
+    }
+    if (entries)
+        (void)closedir(entries);
+    else if (copy >= 0)
+        (void)mt_io_close(copy);
+    if (*count)
+        qsort(names, *count, sizeof *names, by_text);
+    return names;
+}
+
+static bool add_folder(struct mt_sha256 *sha, int fd, unsigned depth, size_t *files);
+
+static bool add_entry(struct mt_sha256 *sha, int fd, const char *name, unsigned depth,
+                      size_t *files)
+{
+    struct stat info;
+
+    if (++*files > MAX_FILES)
+        return false;
+    if (fstatat(fd, name, &info, 0) != 0)
+        return true;
+    if (S_ISREG(info.st_mode) && is_of_program(name, depth)) {
+        add_text(sha, name);
+        add_status(sha, &info);
+    }
+    if (!S_ISDIR(info.st_mode) || depth == MAX_DEPTH || is_skipped(fd, name))
+        return true;
+    add_text(sha, name);
+    return add_folder(sha, mt_io_open_at(fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0),
+                      depth + 1, files);
+}
+
+/* Adds the files of a folder and of those inside, in the order of their names. Returns false if
+ * there are too many. Closes the descriptor. */
+static bool add_folder(struct mt_sha256 *sha, int fd, unsigned depth, size_t *files)
+{
+    struct mt_arena arena = {0};
+    size_t count = 0;
+    char **names = fd < 0 ? NULL : list_names(fd, &arena, &count);
+    bool fits = true;
+
+    for (size_t i = 0; fits && i < count; i++)
+        fits = add_entry(sha, fd, names[i], depth, files);
+    if (fd >= 0)
+        (void)mt_io_close(fd);
+    free(names);
+    mt_arena_release(&arena);
+    return fits;
+}
+
+/* Adds the current folder, and the files that the words of the command name with the folders
+ * around them. A word with a placeholder that names a file belongs to one run: see make_key. */
+static bool add_files(struct mt_sha256 *sha, char *const *command)
+{
+    char path[PATH_MAX];
+    size_t files = 0;
+    bool fits = getcwd(path, sizeof path) != NULL;
+
+    if (fits)
+        add_text(sha, path);
+    fits = fits && add_folder(sha, mt_io_open(path, O_RDONLY | O_DIRECTORY, 0), 0, &files);
+    for (size_t i = 1; fits && command[i]; i++) {
+        char *slash;
+        struct stat info;
+
+        snprintf(path, sizeof path, "%s", command[i]);
+        slash = strrchr(path, '/');
+        if (!slash || stat(path, &info) != 0 || !S_ISREG(info.st_mode) || !is_of_program(path, 0))
+            continue;
+        *slash = '\0';
+        fits =
+            add_folder(sha, mt_io_open(*path ? path : "/", O_RDONLY | O_DIRECTORY, 0), 0, &files);
+    }
+    return fits;
+}
+
+/* Packages of Python alone are not in the key of the site: installing one changes its folder. */
+static void add_python(struct mt_sha256 *sha, const struct mt_simulated_site *site)
+{
+    char folder[PATH_MAX], *slash;
+
+    if (!site)
+        return;
+    add_text(sha, site->folder); /* ends with the key of all libraries */
+    add_text(sha, site->torch_version);
+    snprintf(folder, sizeof folder, "%s", site->torch_folder);
+    slash = strrchr(folder, '/');
+    if (slash)
+        *slash = '\0';
+    add_path(sha, folder);
+    add_path(sha, site->python_path);
+    (void)add_folder(sha, mt_io_open(site->python_path, O_RDONLY | O_DIRECTORY, 0), 0,
+                     &(size_t){0});
+}
+
+static int open_results(struct mt_error *error)
+{
+    struct mt_cache cache;
+    struct stat info;
+    int fd = -1;
+
+    if (mt_cache_open(NULL, &cache, error) != MT_OK)
+        return -1;
+    if (mkdirat(cache.fd, FOLDER, 0700) == 0 || errno == EEXIST)
+        fd = mt_io_open_at(cache.fd, FOLDER, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+    mt_cache_close(&cache);
+    if (fd >= 0 && fstat(fd, &info) == 0 && mt_cache_is_closed(&info))
+        return fd;
+    if (fd >= 0)
+        (void)mt_io_close(fd);
+    return -1;
+}
+
+void mt_plan_cache_open(struct mt_plan_cache *cache, const struct mt_simulated_run *run)
+{
+    struct mt_error error = {.offset = MT_NO_OFFSET};
+
+    *cache = (struct mt_plan_cache){.fd = -1};
+    mt_sha256_init(&cache->base);
+    add_number(&cache->base, FORMAT);
+    add_number(&cache->base, MT_CARD_COSTS_VERSION);
+    add_number(&cache->base, sizeof(struct stored));
+    add_path(&cache->base, "/proc/self/exe");
+    add_text(&cache->base, run->card->name);
+    add_number(&cache->base, mt_simulated_memory_bytes(run));
+    add_environment(&cache->base);
+    add_python(&cache->base, mt_simulated_run_site(run));
+    if (!add_files(&cache->base, run->recording.command))
+        cache->why_off = "the folders of the program have too many files";
+    else if ((cache->fd = open_results(&error)) < 0)
+        cache->why_off = "there is no folder that only this user can write to";
+}
+
+static void make_key(const struct mt_plan_cache *cache, char *const *command,
+                     const struct mt_sweep_run *run, char key[MT_SHA256_TEXT])
+{
+    struct mt_sha256 sha = cache->base;
+    struct stat info;
+
+    for (size_t i = 0; command[i]; i++) {
+        add_text(&sha, command[i]);
+        if (stat(command[i], &info) == 0 && S_ISREG(info.st_mode))
+            add_status(&sha, &info);
+    }
+    add_number(&sha, run->rank.rank);
+    add_number(&sha, run->rank.world);
+    add_number(&sha, run->rank.local_world);
+    add_number(&sha, run->rank.is_launched);
+    mt_sha256_finish(&sha, key);
+}
+
+static void checksum(const struct mt_sweep_result *result, const char *key,
+                     char text[MT_SHA256_TEXT])
+{
+    struct mt_sha256 sha;
+
+    mt_sha256_init(&sha);
+    add_text(&sha, key);
+    mt_sha256_add(&sha, result, sizeof *result);
+    mt_sha256_finish(&sha, text);
+}
+
+/* Reads a file that only this user can have written. */
+static bool read_stored(int folder, const char *key, struct stored *stored)
+{
+    int fd = mt_io_open_at(folder, key, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0);
+    struct stat info;
+    bool is_read = fd >= 0 && fstat(fd, &info) == 0 && S_ISREG(info.st_mode) &&
+                   mt_cache_is_closed(&info) && info.st_size == (off_t)sizeof *stored &&
+                   mt_io_read_full(fd, stored, sizeof *stored) == (ssize_t)sizeof *stored;
+
+    if (fd >= 0)
+        (void)mt_io_close(fd);
+    return is_read;
+}
+
+bool mt_plan_cache_read(const struct mt_plan_cache *cache, char *const *command,
+                        struct mt_sweep_run *run)
+{
+    char key[MT_SHA256_TEXT], text[MT_SHA256_TEXT];
+    struct stored stored;
+
+    if (cache->fd < 0)
+        return false;
+    make_key(cache, command, run, key);
+    if (!read_stored(cache->fd, key, &stored))
+        return false;
+    checksum(&stored.result, key, text);
+    if (memcmp(text, stored.checksum, sizeof text) != 0)
+        return false;
+    run->result = stored.result;
+    run->is_ended = run->is_cached = true;
+    return true;
+}
+
+void mt_plan_cache_write(const struct mt_plan_cache *cache, char *const *command,
+                         const struct mt_sweep_run *run)
+{
+    char key[MT_SHA256_TEXT], name[32];
+    struct stored stored;
+    bool is_written;
+    int fd;
+
+    if (cache->fd < 0 ||
+        (run->result.outcome != MT_SWEEP_FINISHED && run->result.outcome != MT_SWEEP_OUT_OF_MEMORY))
+        return;
+    make_key(cache, command, run, key);
+    memset(&stored, 0, sizeof stored);
+    stored.result = run->result;
+    stored.result.trace[0] = '\0'; /* of this command only */
+    checksum(&stored.result, key, stored.checksum);
+    snprintf(name, sizeof name, "making-%016llx", (unsigned long long)mt_random_number(&stored));
+    fd = mt_io_open_at(cache->fd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return;
+    is_written = mt_io_write(fd, &stored, sizeof stored);
+    is_written &= mt_io_close(fd);
+    if (!is_written || renameat(cache->fd, name, cache->fd, key) != 0)
+        (void)unlinkat(cache->fd, name, 0);
+}
+
+struct entry {
+    char name[MT_SHA256_TEXT];
+    time_t written;
+};
+
+static int newest_first(const void *a, const void *b)
+{
+    const struct entry *x = a, *y = b;
+
+    return (x->written < y->written) - (x->written > y->written);
+}
+
+static void remove_oldest(int folder)
+{
+    int copy = mt_io_open_at(folder, ".", O_RDONLY | O_DIRECTORY, 0);
+    DIR *entries = copy < 0 ? NULL : fdopendir(copy);
+    struct entry *list = NULL;
+    size_t count = 0, capacity = 0;
+    struct stat info;
+
+    for (const struct dirent *entry; entries && (entry = readdir(entries)) != NULL;) {
+        size_t length = strlen(entry->d_name);
+
+        if (length >= MT_SHA256_TEXT || entry->d_name[0] == '.' ||
+            fstatat(folder, entry->d_name, &info, AT_SYMLINK_NOFOLLOW) != 0)
+            continue;
+        mt_grow_to(&list, &capacity, count + 1, sizeof *list);
+        memcpy(list[count].name, entry->d_name, length + 1);
+        list[count++].written = info.st_mtime;
+    }
+    if (entries)
+        (void)closedir(entries);
+    if (count > KEPT)
+        qsort(list, count, sizeof *list, newest_first);
+    for (size_t i = KEPT; i < count; i++)
+        (void)unlinkat(folder, list[i].name, 0);
+    free(list);
+}
+
+void mt_plan_cache_close(struct mt_plan_cache *cache)
+{
+    if (cache->fd < 0)
+        return;
+    remove_oldest(cache->fd);
+    (void)mt_io_close(cache->fd);
+    cache->fd = -1;
+}

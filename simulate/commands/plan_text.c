@@ -1,0 +1,434 @@
+/* The answer of a plan, as text and as JSON. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli.h"
+#include "dry_run_answer.h"
+#include "process_memory.h"
+#include "report_json.h"
+#include "sweep_output.h"
+#include "text_table.h"
+#include "units.h"
+#include "util.h"
+
+enum {
+    MAX_ROWS = 14,    /* of the table; with more, only the last point of each card */
+    MAX_COMMANDS = 4, /* command lines as text */
+    MAX_NOTES = 4     /* combinations that are named */
+};
+
+/* A point that no other point beats on a card. */
+struct chosen {
+    size_t card, combination;
+    const struct mt_sweep_run *run; /* its rank that needs the most */
+    struct mt_card_use use;         /* on this card */
+};
+
+struct front {
+    struct chosen *rows;
+    size_t count, capacity;
+};
+
+static int by_point(const void *key, const void *run)
+{
+    size_t point = *(const size_t *)key, of_run = ((const struct mt_sweep_run *)run)->point;
+
+    return point < of_run ? -1 : point > of_run;
+}
+
+static const struct mt_sweep_run *run_of(const struct mt_plan_answer *answer, size_t combination,
+                                         size_t card)
+{
+    size_t on_line = answer->search->combinations[combination].best[card];
+    size_t point = mt_search_point_of(answer->search, combination, on_line);
+
+    return bsearch(&point, answer->points->runs, answer->points->run_count,
+                   sizeof *answer->points->runs, by_point);
+}
+
+/* Fills the fronts of all cards; the caller frees the rows. */
+static void find_front(const struct mt_plan_answer *answer, struct front *front)
+{
+    const struct mt_search *search = answer->search;
+    size_t *found = mt_memory_zeroed(search->combination_count, sizeof *found);
+
+    *front = (struct front){.rows = NULL};
+    for (size_t card = 0; card < search->card_count; card++) {
+        size_t count = mt_search_front(search, card, found);
+
+        for (size_t i = 0; i < count; i++) {
+            struct chosen row = {card, found[i], run_of(answer, found[i], card), {0}};
+
+            row.use = mt_sweep_need_on(&row.run->result, answer->points->card, answer->cards[card]);
+            if (front->count == front->capacity) {
+                front->capacity = front->capacity * 2 + 16;
+                front->rows = mt_memory_resize(front->rows, front->capacity * sizeof row);
+            }
+            front->rows[front->count++] = row;
+        }
+    }
+    free(found);
+}
+
+static bool is_last_of_card(const struct front *front, size_t row)
+{
+    return row + 1 == front->count || front->rows[row + 1].card != front->rows[row].card;
+}
+
+/* The memory of CUDA, or the kernels, are not those of this card. */
+static bool is_estimate(const struct mt_plan_answer *answer, const struct chosen *row)
+{
+    const struct mt_card *card = answer->cards[row->card], *simulated = answer->points->card;
+
+    return row->use.cuda_from != MT_CUDA_TABLE ||
+           card->capability_major != simulated->capability_major ||
+           card->capability_minor != simulated->capability_minor;
+}
+
+static bool is_exact(const struct mt_plan_answer *answer, const struct chosen *row)
+{
+    return answer->search->line == MT_SEARCH_NONE ||
+           answer->search->combinations[row->combination].is_exact[row->card];
+}
+
+static int largest_role(const struct mt_sweep_result *result)
+{
+    int largest = 0;
+
+    for (int role = 1; role < MT_ROLE_COUNT; role++)
+        if (result->role_bytes[role] > result->role_bytes[largest])
+            largest = role;
+    return largest;
+}
+
+static void add_row(struct mt_table *table, const struct mt_plan_answer *answer,
+                    const struct chosen *row)
+{
+    const struct mt_sweep_result *result = &row->run->result;
+    const struct mt_card *card = answer->cards[row->card];
+    int role = largest_role(result);
+    char text[MT_MAX_SWEEP_WORD + 64], bytes[MT_UNITS_TEXT];
+
+    MT_CELLS(table, MT_TEXT(card->name));
+    for (size_t i = 0; i < answer->plan->axis_count; i++) {
+        snprintf(text, sizeof text, "%s%s", row->run->values[i],
+                 i == answer->search->line && !is_exact(answer, row) ? " or more" : "");
+        MT_CELLS(table, MT_TEXT(text));
+    }
+    if (answer->plan->sweep.world)
+        MT_CELLS(table, MT_COUNT(row->run->rank.world));
+    snprintf(text, sizeof text, "%s%s", is_estimate(answer, row) ? "~" : "",
+             mt_format_bytes(bytes, row->use.bytes));
+    MT_CELLS(table, MT_TEXT(text), MT_BYTES(card->memory_bytes - row->use.bytes));
+    snprintf(text, sizeof text, "%s %u%%", mt_role_name((enum mt_role)role),
+             (unsigned)((double)result->role_bytes[role] * 100 /
+                        (double)mt_max_u64(result->allocated_peak_bytes, 1)));
+    MT_CELLS(table, MT_TEXT(text));
+}
+
+static void add_table(struct mt_buf *out, const struct mt_plan_answer *answer,
+                      const struct front *front)
+{
+    char titles[MT_MAX_SWEEP_NAMES][MT_MAX_SWEEP_WORD + 2];
+    struct mt_table table;
+    size_t left_out = 0;
+
+    mt_table_begin(&table, "!card");
+    for (size_t i = 0; i < answer->plan->axis_count; i++) {
+        snprintf(titles[i], sizeof titles[i], "!%s", answer->plan->axes[i].name);
+        mt_table_columns(&table, titles[i]);
+    }
+    if (answer->plan->sweep.world)
+        mt_table_columns(&table, "#devices");
+    mt_table_columns(&table, "#needs|#to spare|most at the peak");
+    for (size_t i = 0; i < front->count; i++)
+        if (front->count <= MAX_ROWS || is_last_of_card(front, i))
+            add_row(&table, answer, &front->rows[i]);
+        else
+            left_out++;
+    mt_text_table_add(out, &table, 0, mt_stdout_style());
+    if (left_out)
+        mt_text_table_add_note(out, 0,
+                               "%zu more point%s of the fronts %s in the JSON document: those with "
+                               "fewer devices, or with values that come first in their lists.",
+                               left_out, left_out == 1 ? "" : "s", left_out == 1 ? "is" : "are");
+}
+
+/* Names the cards on which nothing fits. */
+static void add_empty_cards(struct mt_buf *out, const struct mt_plan_answer *answer,
+                            const struct front *front)
+{
+    struct mt_buf names = {0};
+
+    for (size_t card = 0; card < answer->search->card_count; card++) {
+        bool has_row = false;
+
+        for (size_t i = 0; i < front->count; i++)
+            has_row |= front->rows[i].card == card;
+        if (!has_row)
+            mt_buf_printf(&names, "%s%s", names.length ? ", " : "", answer->cards[card]->name);
+    }
+    mt_buf_add_char(&names, '\0');
+    if (names.length > 1)
+        mt_text_table_add_note(out, 0, "No point was found that fits on %s.", names.data);
+    mt_buf_release(&names);
+}
+
+/* "tp=8, ac=full": a combination without the value on the line; "" = there are no other axes. */
+static void add_combination(struct mt_buf *out, const struct mt_plan_answer *answer,
+                            size_t combination)
+{
+    const struct mt_sweep_plan *plan = answer->plan;
+    const size_t *at = answer->search->combinations[combination].at;
+    const char *separator = "";
+
+    for (size_t i = 0; i < plan->axis_count; i++) {
+        if (i == answer->search->line)
+            continue;
+        mt_buf_printf(out, "%s%s=%s", separator, plan->axes[i].name, plan->axes[i].values[at[i]]);
+        separator = ", ";
+    }
+}
+
+/* Adds a note with the names of the combinations that are marked. */
+static void add_marked(struct mt_buf *out, const struct mt_plan_answer *answer,
+                       bool (*is_marked)(const struct mt_search_combination *), const char *words)
+{
+    struct mt_buf names = {0};
+    size_t count = 0;
+
+    for (size_t i = 0; i < answer->search->combination_count; i++) {
+        if (!is_marked(&answer->search->combinations[i]) || count++ >= MAX_NOTES)
+            continue;
+        mt_buf_add_text(&names, count > 1 ? "; " : "");
+        add_combination(&names, answer, i);
+    }
+    if (count > MAX_NOTES)
+        mt_buf_printf(&names, "; and %zu more", count - MAX_NOTES);
+    mt_buf_add_char(&names, '\0');
+    if (count)
+        mt_text_table_add_note(out, 0, "%s%s%s", names.data, names.length > 1 ? ": " : "", words);
+    mt_buf_release(&names);
+}
+
+static bool is_contradicted(const struct mt_search_combination *combination)
+{
+    return combination->is_contradicted;
+}
+
+static bool has_given_up(const struct mt_search_combination *combination)
+{
+    return combination->gave_up;
+}
+
+static void add_doubts(struct mt_buf *out, const struct mt_plan_answer *answer,
+                       const struct front *front)
+{
+    bool has_estimates = false, has_open = false;
+
+    for (size_t i = 0; i < front->count; i++) {
+        has_estimates |= is_estimate(answer, &front->rows[i]);
+        has_open |= !is_exact(answer, &front->rows[i]);
+    }
+    add_marked(out, answer, is_contradicted,
+               "a larger value needed less memory, so every value was tried.");
+    add_marked(out, answer, has_given_up, "most runs failed, so the search ended there.");
+    if (answer->is_cut)
+        mt_text_table_add_note(out, 0,
+                               "The search ended after %zu dry runs; for the rest, use --max-runs.",
+                               answer->runs);
+    if (has_open)
+        mt_text_table_add_note(out, 0, "\"or more\": a larger value was not tried, or failed.");
+    if (has_estimates)
+        mt_text_table_add_note(
+            out, 0,
+            "~ is an estimate: the runs simulate the kernels of %s, or the memory of CUDA was not "
+            "measured for this card. Name the card alone with --card to simulate it.",
+            answer->points->card->name);
+}
+
+/* Appends the command of a point as a person types it. */
+static void add_command(struct mt_buf *out, const struct mt_plan_answer *answer,
+                        const struct mt_sweep_run *run)
+{
+    char *const *words = mt_sweep_plan_typed(answer->plan, run);
+
+    for (size_t i = 0; words[i]; i++) {
+        if (i)
+            mt_buf_add_char(out, ' ');
+        mt_buf_add_shell_value(out, words[i]);
+    }
+}
+
+static bool is_repeated(const struct front *front, size_t row)
+{
+    for (size_t i = row + 1; i < front->count; i++)
+        if (front->rows[i].run == front->rows[row].run)
+            return true;
+    return false;
+}
+
+/* The commands of the points, those of the largest cards first. */
+static void add_commands(struct mt_buf *out, const struct mt_plan_answer *answer,
+                         const struct front *front)
+{
+    size_t count = 0;
+
+    for (size_t i = front->count; i-- > 0;) {
+        if (is_repeated(front, i) || count++ >= MAX_COMMANDS)
+            continue;
+        mt_buf_printf(out, "%s  ", count == 1 ? "\nCommands\n" : "");
+        add_command(out, answer, front->rows[i].run);
+        mt_buf_add_char(out, '\n');
+    }
+    if (count > MAX_COMMANDS)
+        mt_text_table_add_note(out, 2, "%zu more: --json", count - MAX_COMMANDS);
+}
+
+static void add_counts(struct mt_buf *out, const struct mt_plan_answer *answer)
+{
+    const struct mt_sweep *sweep = &answer->plan->sweep;
+    char cached[48] = "";
+
+    if (answer->cached)
+        snprintf(cached, sizeof cached, ", and %zu from the cache,", answer->cached);
+    mt_text_table_add_note(out, 0, "%zu dry run%s%s for %zu of %zu point%s on a simulated %s",
+                           answer->runs, answer->runs == 1 ? "" : "s", cached,
+                           answer->points->run_count, answer->search->point_count,
+                           answer->search->point_count == 1 ? "" : "s", sweep->card->name);
+}
+
+void mt_plan_add_text(struct mt_buf *out, const struct mt_plan_answer *answer)
+{
+    struct front front;
+
+    find_front(answer, &front);
+    add_counts(out, answer);
+    if (answer->no_cache)
+        mt_text_table_add_note(out, 0, "No result is kept for later: %s.", answer->no_cache);
+    if (answer->shard)
+        mt_text_table_add_note(out, 0,
+                               "This is part %s. After all parts, the same command without --shard "
+                               "reads their results from the cache.",
+                               answer->shard);
+    add_table(out, answer, &front);
+    add_empty_cards(out, answer, &front);
+    add_doubts(out, answer, &front);
+    mt_sweep_add_doubts(out, answer->points);
+    add_commands(out, answer, &front);
+    free(front.rows);
+}
+
+static void add_json_point(struct mt_json *json, const struct mt_plan_answer *answer,
+                           const struct chosen *row)
+{
+    const struct mt_card *card = answer->cards[row->card];
+    char *const *words = mt_sweep_plan_typed(answer->plan, row->run);
+
+    mt_json_object_begin(json, NULL);
+    mt_json_array_begin(json, "values");
+    for (size_t i = 0; i < answer->plan->axis_count; i++)
+        mt_json_text(json, NULL, row->run->values[i]);
+    mt_json_array_end(json);
+    mt_json_bool(json, "is_largest", is_exact(answer, row));
+    mt_json_u64(json, "devices", mt_max_u64(row->run->rank.world, 1));
+    mt_json_u64(json, "need_bytes", row->use.bytes);
+    mt_json_bool(json, "is_estimate", is_estimate(answer, row));
+    mt_json_u64(json, "spare_bytes", card->memory_bytes - row->use.bytes);
+    mt_json_text(json, "largest_role", mt_role_name((enum mt_role)largest_role(&row->run->result)));
+    mt_json_array_begin(json, "command");
+    for (size_t i = 0; words[i]; i++)
+        mt_json_text(json, NULL, words[i]);
+    mt_json_array_end(json);
+    mt_json_object_end(json);
+}
+
+static void add_json_cards(struct mt_json *json, const struct mt_plan_answer *answer)
+{
+    struct front front;
+
+    find_front(answer, &front);
+    mt_json_array_begin(json, "cards");
+    for (size_t card = 0; card < answer->search->card_count; card++) {
+        mt_json_object_begin(json, NULL);
+        mt_json_text(json, "card", answer->cards[card]->name);
+        mt_json_u64(json, "memory_bytes", answer->cards[card]->memory_bytes);
+        mt_json_array_begin(json, "front");
+        for (size_t i = 0, count = 0; i < front.count; i++)
+            if (front.rows[i].card == card && count++ < MT_JSON_OBJECTS)
+                add_json_point(json, answer, &front.rows[i]);
+        mt_json_array_end(json);
+        mt_json_object_end(json);
+    }
+    mt_json_array_end(json);
+    free(front.rows);
+}
+
+static void add_json_axes(struct mt_json *json, const struct mt_sweep_plan *plan)
+{
+    mt_json_array_begin(json, "axes");
+    for (size_t i = 0; i < plan->axis_count; i++) {
+        mt_json_object_begin(json, NULL);
+        mt_json_text(json, "name", plan->axes[i].name);
+        mt_json_bool(json, "is_searched", plan->axes[i].is_range);
+        mt_json_u64(json, "values", plan->axes[i].count);
+        mt_json_text(json, "first", plan->axes[i].values[0]);
+        mt_json_text(json, "last", plan->axes[i].values[plan->axes[i].count - 1]);
+        mt_json_object_end(json);
+    }
+    mt_json_array_end(json);
+}
+
+/* Combinations whose answer is not that of a search. */
+static void add_json_combinations(struct mt_json *json, const struct mt_plan_answer *answer)
+{
+    mt_json_array_begin(json, "combinations");
+    for (size_t i = 0, count = 0; i < answer->search->combination_count; i++) {
+        const struct mt_search_combination *combination = &answer->search->combinations[i];
+        struct mt_buf name = {0};
+
+        if ((!combination->is_contradicted && !combination->gave_up) || count++ >= MT_JSON_OBJECTS)
+            continue;
+        add_combination(&name, answer, i);
+        mt_buf_add_char(&name, '\0');
+        mt_json_object_begin(json, NULL);
+        mt_json_text(json, "name", name.data);
+        mt_json_bool(json, "is_contradicted", combination->is_contradicted);
+        mt_json_bool(json, "gave_up", combination->gave_up);
+        mt_json_object_end(json);
+        mt_buf_release(&name);
+    }
+    mt_json_array_end(json);
+}
+
+void mt_plan_add_json(struct mt_buf *out, const struct mt_plan_answer *answer)
+{
+    struct mt_sweep *sweep = &answer->plan->sweep;
+    struct mt_json_list runs;
+    struct mt_json json;
+
+    mt_json_init(&json, out, true);
+    mt_json_object_begin(&json, NULL);
+    mt_json_text(&json, "schema", "memtrace.plan/1");
+    mt_json_simulated(&json, sweep->card, sweep->devices, sweep->memory_bytes);
+    mt_json_text(&json, "shard", answer->shard);
+    mt_json_u64(&json, "points", answer->search->point_count);
+    mt_json_u64(&json, "points_known", answer->points->run_count);
+    mt_json_u64(&json, "dry_runs", answer->runs);
+    mt_json_u64(&json, "from_cache", answer->cached);
+    mt_json_bool(&json, "is_complete", !answer->is_cut && !answer->shard);
+    add_json_axes(&json, answer->plan);
+    add_json_combinations(&json, answer);
+    add_json_cards(&json, answer);
+    mt_json_array_begin(&json, "names");
+    for (size_t i = 0; i < sweep->name_count; i++)
+        mt_json_text(&json, NULL, sweep->names[i]);
+    mt_json_array_end(&json);
+    mt_json_list_begin(&runs, &json, "runs");
+    for (size_t i = 0; i < sweep->run_count; i++)
+        if (mt_json_list_takes(&runs))
+            mt_json_sweep_run(&json, answer->plan, &sweep->runs[i], answer->has_files);
+    mt_json_list_end(&runs);
+    mt_json_object_end(&json);
+}
