@@ -13,7 +13,7 @@
 #include "util.h"
 
 enum {
-    MAX_ROWS = 14,    /* of the table; with more, only the last point of each card */
+    MAX_ROWS = 14,    /* of the table; with more, only the largest point of each card */
     MAX_COMMANDS = 4, /* command lines as text */
     MAX_NOTES = 4     /* combinations that are named */
 };
@@ -71,9 +71,23 @@ static void find_front(const struct mt_plan_answer *answer, struct front *front)
     free(found);
 }
 
-static bool is_last_of_card(const struct front *front, size_t row)
+/* Whether a point has the largest value on the line of those on its card; the first of several. */
+static bool is_largest_of_card(const struct mt_plan_answer *answer, const struct front *front,
+                               size_t row)
 {
-    return row + 1 == front->count || front->rows[row + 1].card != front->rows[row].card;
+    const struct mt_search_combination *all = answer->search->combinations;
+    const struct chosen *chosen = &front->rows[row];
+
+    for (size_t i = 0; i < front->count; i++) {
+        const struct chosen *other = &front->rows[i];
+        size_t best = all[other->combination].best[chosen->card];
+
+        if (other->card == chosen->card &&
+            (best > all[chosen->combination].best[chosen->card] ||
+             (i < row && best == all[chosen->combination].best[chosen->card])))
+            return false;
+    }
+    return true;
 }
 
 /* The memory of CUDA, or the kernels, are not those of this card. */
@@ -143,7 +157,7 @@ static void add_table(struct mt_buf *out, const struct mt_plan_answer *answer,
         mt_table_columns(&table, "#devices");
     mt_table_columns(&table, "#needs|#to spare|most at the peak");
     for (size_t i = 0; i < front->count; i++)
-        if (front->count <= MAX_ROWS || is_last_of_card(front, i))
+        if (front->count <= MAX_ROWS || is_largest_of_card(answer, front, i))
             add_row(&table, answer, &front->rows[i]);
         else
             left_out++;
