@@ -288,6 +288,8 @@ static void make_key(const struct mt_plan_cache *cache, char *const *command,
         if (stat(command[i], &info) == 0 && S_ISREG(info.st_mode))
             add_status(&sha, &info);
     }
+    for (size_t i = 0; i < MT_ARRAY_LEN(run->values) && run->values[i]; i++)
+        add_text(&sha, run->values[i]);
     add_number(&sha, run->rank.rank);
     add_number(&sha, run->rank.world);
     add_number(&sha, run->rank.local_world);

@@ -122,7 +122,7 @@ static void add_row(struct mt_table *table, const struct mt_plan_answer *answer,
     const struct mt_sweep_result *result = &row->run->result;
     const struct mt_card *card = answer->cards[row->card];
     int role = largest_role(result);
-    char text[MT_MAX_SWEEP_WORD + 64], bytes[MT_UNITS_TEXT];
+    char text[MT_MAX_SWEEP_VALUE + 64], bytes[MT_UNITS_TEXT];
 
     MT_CELLS(table, MT_TEXT(card->name));
     for (size_t i = 0; i < answer->plan->axis_count; i++) {

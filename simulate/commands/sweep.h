@@ -16,7 +16,8 @@
 enum {
     MT_MAX_SWEEP_NAMES = 4, /* that the user gives */
     MT_MAX_SWEEP_RUNS = 64, /* of dry-run --sweep; a search chooses among more */
-    MT_MAX_SWEEP_WORD = 32  /* bytes of a name or a value */
+    MT_MAX_SWEEP_WORD = 32, /* bytes of a name */
+    MT_MAX_SWEEP_VALUE = 64 /* bytes of a value */
 };
 
 enum mt_sweep_outcome {

@@ -46,9 +46,9 @@ static int add_value(struct mt_sweep_plan *plan, struct mt_sweep_axis *axis, con
                    plan->wishes->most_values);
         return MT_EXIT_USAGE;
     }
-    if (length > MT_MAX_SWEEP_WORD) {
+    if (length > MT_MAX_SWEEP_VALUE) {
         mt_message("option '%s': a value of '%s' has more than %d bytes", plan->wishes->option,
-                   axis->name, MT_MAX_SWEEP_WORD);
+                   axis->name, MT_MAX_SWEEP_VALUE);
         return MT_EXIT_USAGE;
     }
     copy = mt_arena_text(&plan->arena, value, length);

@@ -230,7 +230,7 @@ static void add_card_row(struct mt_table *table, const struct mt_sweep *sweep,
                          const struct mt_card *card)
 {
     const struct mt_sweep_fit fit = mt_sweep_fit_of(sweep, card);
-    char largest[MT_MAX_SWEEP_WORD * 9 + 32];
+    char largest[MT_MAX_SWEEP_NAMES * (MT_MAX_SWEEP_WORD + MT_MAX_SWEEP_VALUE + 3) + 32];
 
     snprintf(largest, sizeof largest, "%s%s", fit.fits ? name_of(sweep, fit.fits) : "none",
              fit.may_be_more ? " or more" : "");
