@@ -529,9 +529,11 @@ static int run_round(struct plan_command *command, struct mt_sweep_request *requ
         code = add_point(command, command->round[i]);
     if (code < 0)
         code = mt_sweep_run_all(request);
-    for (size_t i = first; code < 0 && i < sweep->run_count; i++)
-        mt_plan_cache_write(&command->cache, mt_sweep_plan_command(&command->plan, &sweep->runs[i]),
-                            &sweep->runs[i]);
+    for (size_t i = first; i < sweep->run_count; i++) /* also after a signal: those that ended */
+        if (sweep->runs[i].is_ended)
+            mt_plan_cache_write(&command->cache,
+                                mt_sweep_plan_command(&command->plan, &sweep->runs[i]),
+                                &sweep->runs[i]);
     take_runs(command, first);
     return code;
 }

@@ -87,7 +87,7 @@ COMMANDS = {
     "oom elsewhere": "analyze oom/cases.txt",
     "optimal": "optimal captures/leak.pickle.zst --time none -o plan.csv",
     # The other part has the run: what fails in the process of a run is in its log.
-    "plan": "plan -q --no-cache --card T4 --shard 2/2 --try n=1..2 -- true {n}",
+    "plan": "plan -q --no-cache --card T4 --shard 2/2 --try n=1..2 -o report -- true {n}",
     "replay": "replay captures/leak.pickle.zst -p pytorch "
               "-p pytorch:expandable_segments:True -j 1",
     "replay verify": "replay captures/leak.pickle.zst --verify",

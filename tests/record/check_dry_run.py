@@ -432,6 +432,24 @@ def ranks(bench):
     check(not list((bench.work / "tmp").iterdir()), "there are files in $TMPDIR")
 
 
+def ranks_of_each_value(bench):
+    """A sweep of ranks: each value with each rank; a value fits where all its ranks do."""
+    (bench.work / "program.py").write_text(ALLOCATING)
+    run = f"exec {sys.executable} program.py {bench.build}/standin/torch $(({{n}} * 10000000000 * (1 + $RANK)))"
+    words = ("--ranks", "0,1", "--world", "2", "--sweep", "n=1,3", "-o", "out", "--", "sh", "-c", run)
+    done = dry_run(bench, "--json", *words, MEMTRACE_ARENA_MIB="1")
+    document = json.loads(done.stdout)
+    check(done.returncode == 0 and document["names"] == ["n", "rank"], f"{done}")
+    check([run["values"] for run in document["runs"]] == [["1", "0"], ["1", "1"], ["3", "0"], ["3", "1"]], f"{document}")
+    check([run["allocated_peak_bytes"] // 10 ** 9 for run in document["runs"]] == [10, 20, 30, 60], f"{document}")
+    fits = {card["card"]: (card["fits"], card["runs_that_fit"], card["runs_known"]) for card in document["cards"]}
+    check([fits[name] for name in ("T4 16 GB", "RTX 4090 24 GB", "H100 80 GB")] == [(None, 0, 2), ("n=1", 1, 2), ("n=3", 2, 2)],
+          f"{fits}")
+    check((bench.work / "out" / "n=3,rank=1.trace.zst").exists(), "a trace is missing")
+    text = dry_run(bench, *words, MEMTRACE_ARENA_MIB="1").stdout.decode()
+    check("n=3, rank 1  finished" in text and "The largest reserved peak is that of n=3, rank 1:" in text, text)
+
+
 def rank_of_several_processes(bench):
     """The answer after the table is about the process with the peak, whichever trace that is."""
     (bench.work / "program.py").write_text(ALLOCATING)
@@ -460,4 +478,4 @@ if __name__ == "__main__":
     sys.exit(main([answer, no_device, environment_of_the_command, status, gate, json_alone_on_stdout, timeout, notes,
                    out_of_memory_in_the_smaller_process, gate_of_every_process, without_the_python_part, refusals, sweep,
                    sweep_spares_logs_of_others, sweep_leaves_nothing, without_memory, sweep_runs_again_if_timing_matters,
-                   sweep_is_interrupted, sweep_goes_on_after_an_interruption, sweep_refusals, ranks, rank_of_several_processes, rank_refusals]))
+                   sweep_is_interrupted, sweep_goes_on_after_an_interruption, sweep_refusals, ranks, ranks_of_each_value, rank_of_several_processes, rank_refusals]))

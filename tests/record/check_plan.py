@@ -187,18 +187,24 @@ def shards(bench):
 
 
 def interrupted(bench):
-    (bench.work / "slow.py").write_text("import time\nopen('began', 'w').close()\ntime.sleep(3000)\n")
+    """All runs end, there is no answer, and what had ended stays in the cache."""
+    (bench.work / "program.py").write_text(PROGRAM)
+    (bench.work / "slow.py").write_text("import os, sys, time\nif os.environ['RANK'] == '0':\n"
+                                        "    os.execv(sys.executable, [sys.executable, 'program.py', *sys.argv[1:]])\n"
+                                        "open('began', 'w').close()\ntime.sleep(3000)\n")
     environment = bench.environment(MEMTRACE_DRY_RUN_SITE="own", XDG_CACHE_HOME=str(bench.work / ".cache"),
                                     TMPDIR=str(bench.work))
-    process = subprocess.Popen([bench.memtrace, "plan", "--try", "n=1..8", "--", sys.executable, "slow.py", "{n}"],
+    process = subprocess.Popen([bench.memtrace, "plan", "-j1", "--world", "2", "--try", "n=1..8", "--",
+                                sys.executable, "slow.py", bench.build / "standin" / "torch", "{n}"],
                                cwd=bench.work, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     until = time.monotonic() + 600
     while time.monotonic() < until and not (bench.work / "began").exists():
         time.sleep(0.05)
     process.terminate()
     out, err = process.communicate(timeout=600)
-    check(process.returncode == 143 and not out and b"had ended; there is no result" in err, f"{process.returncode} {err}")
-    bench.check_left("slow.py", "began", ".cache")
+    check(process.returncode == 143 and not out and b"1 of 2 had ended; there is no result" in err, f"{err}")
+    check(len(list((bench.work / ".cache" / "memtrace" / "plans").iterdir())) == 1, "what ended is lost")
+    bench.check_left("slow.py", "program.py", "began", "ran", ".cache")
 
 
 def refusals(bench):
