@@ -267,12 +267,20 @@ static const char *title_of(struct mt_drawing *drawing, const struct mt_sweep *s
     return mt_arena_printf(&drawing->arena, "GPU memory by %s", names);
 }
 
+/* Whether mt_sweep_take_points made it from runs of ranks. */
+static bool is_of_points(const struct mt_sweep *sweep)
+{
+    return sweep->run_count && sweep->runs[0].rank.world && !sweep->world;
+}
+
 static const char *facts_of(struct mt_drawing *drawing, const struct mt_sweep *sweep)
 {
     char n[MT_UNITS_TEXT];
 
-    return mt_arena_printf(&drawing->arena, "%zu dry run%s \xC2\xB7 simulated %s with %s",
-                           sweep->run_count, sweep->run_count == 1 ? "" : "s", sweep->card->name,
+    /* of the ranks of a point, the one that needs the most is drawn */
+    return mt_arena_printf(&drawing->arena, "%zu %s%s \xC2\xB7 simulated %s with %s",
+                           sweep->run_count, is_of_points(sweep) ? "point" : "dry run",
+                           sweep->run_count == 1 ? "" : "s", sweep->card->name,
                            mt_format_bytes(n, sweep->memory_bytes));
 }
 

@@ -183,9 +183,30 @@ static void marks_are_among_cards(void **state)
     mt_drawing_release(&drawing);
 }
 
+/* A plan runs several ranks of a point, and draws one of them. */
+static void points_are_not_dry_runs(void **state)
+{
+    struct mt_drawing drawing;
+
+    (void)state;
+    memset(&sweep, 0, sizeof sweep);
+    sweep.runs = runs;
+    sweep.card = &mt_cards[0];
+    sweep.names[0] = "batch";
+    sweep.name_count = sweep.run_count = 1;
+    for (uint64_t world = 0; world < 2; world++) {
+        runs[0] =
+            (struct mt_sweep_run){.values = {"4"}, .label = "batch=4", .rank = {.world = world}};
+        mt_sweep_draw(&sweep, &sizes[0], &drawing);
+        assert_int_equal(strncmp(drawing.description, world ? "1 point " : "1 dry run ", 8), 0);
+        mt_drawing_release(&drawing);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(points_are_not_dry_runs),
         cmocka_unit_test(nothing_covers_anything),
         cmocka_unit_test(marks_are_among_cards),
         cmocka_unit_test(reserved_bytes_are_not_the_need),
