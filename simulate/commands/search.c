@@ -310,8 +310,12 @@ static void finish(const struct mt_search *search, struct mt_search_combination 
 
         combination->best[card] = bracket.fits < 0 ? MT_SEARCH_NONE : (size_t)bracket.fits;
         combination->is_exact[card] = bracket.low == bracket.fits && !combination->gave_up;
-        for (long i = bracket.low + 1; i < high; i++)
-            combination->is_exact[card] &= !is_untested(search, combination, i);
+        for (long i = bracket.low + 1; i < high; i++) {
+            const struct mt_search_point *point = point_at(search, combination, (size_t)i);
+
+            combination->is_exact[card] &=
+                point->state == MT_SEARCH_NEED || point->state == MT_SEARCH_TOO_LARGE;
+        }
     }
 }
 

@@ -42,7 +42,7 @@ struct mt_search_combination {
     bool is_contradicted;               /* a larger value needed less: every value is evaluated */
     bool gave_up;                       /* too many points failed */
     size_t best[MT_MAX_SEARCH_CARDS];   /* index on the line of the largest that fits, or NONE */
-    bool is_exact[MT_MAX_SEARCH_CARDS]; /* no larger value of the line fits */
+    bool is_exact[MT_MAX_SEARCH_CARDS]; /* larger values do not fit; none of them failed */
     unsigned char guesses[MT_MAX_SEARCH_CARDS];
 };
 

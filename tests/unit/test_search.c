@@ -237,7 +237,7 @@ static void failed_points_mark_only_themselves(void **state)
         needs[i] = i == 9 || i == 10 || i == 31 ? 0 : 1000 + 100 * i;
     run(SIZE_MAX);
     assert_int_equal(search.combinations[0].best[0], 8);
-    assert_true(search.combinations[0].is_exact[0]);
+    assert_false(search.combinations[0].is_exact[0]); /* they may fit where they do not fail */
     assert_int_equal(search.points[11].state, MT_SEARCH_TOO_LARGE);
     mt_search_release(&search);
 
