@@ -22,6 +22,8 @@ enum {
 static struct sim_clock host;
 static uint64_t marks, launches;
 static unsigned places;
+/* For each place, the last mark when the allocator found an event not complete. */
+static uint64_t put_off[SIM_ORDERED_STREAMS];
 
 static struct sim_count blocks = {.subject = "blocks"};
 static struct sim_count queries = {.subject = "queries"};
@@ -103,18 +105,31 @@ static bool is_in_a_loop(struct sim_event_order *event, enum sim_asker asker)
            (unsigned)(asker == SIM_ASKER_ALLOCATOR ? PATIENCE_OF_ALLOCATOR : PATIENCE);
 }
 
+/* The allocator queries the oldest event of a stream only. If that one is not complete, the blocks
+ * of all later ones wait. */
+static void count_block(struct sim_event_order *event, bool is_put_off)
+{
+    if (is_put_off) {
+        put_off[event->place] = marks;
+    }
+    if (!event->is_counted && event->clock.marks[event->place] <= put_off[event->place]) {
+        sim_count_add(&blocks, 1);
+        event->is_counted = true;
+    }
+}
+
 bool sim_order_is_pending(struct sim_event_order *event, enum sim_asker asker)
 {
     if (!event->is_pending) {
         return false;
     }
-    if (is_certainly_complete(event) || is_in_a_loop(event, asker)) {
+    bool is_complete = is_certainly_complete(event) || is_in_a_loop(event, asker);
+    if (asker == SIM_ASKER_ALLOCATOR) {
+        count_block(event, !is_complete);
+    }
+    if (is_complete) {
         sim_order_finish_event(event);
         return false;
-    }
-    if (asker == SIM_ASKER_ALLOCATOR) {
-        sim_count_add(&blocks, !event->is_counted);
-        event->is_counted = true;
     }
     is_program_put_off |= asker == SIM_ASKER_PROGRAM;
     return true;

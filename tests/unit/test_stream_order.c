@@ -23,7 +23,9 @@ static int begin(void **state)
     memset(&main_stream, 0, sizeof main_stream);
     memset(&side, 0, sizeof side);
     memset(&host, 0, sizeof host);
-    marks = launches = 0;
+    memset(put_off, 0, sizeof put_off);
+    marks = 0;
+    launches = 0;
     places = 0;
     blocks = (struct sim_count){.subject = "blocks"};
     queries = (struct sim_count){.subject = "queries"};
@@ -79,6 +81,21 @@ static void waits_are_passed_on(void **state)
     assert_false(is_pending(&second));
     assert_false(is_pending(&last));
     assert_true(is_pending(&third));
+}
+
+/* The allocator queries the oldest event of a stream only. */
+static void blocks_behind_a_waiting_one_count(void **state)
+{
+    struct sim_event_order first = recorded_on(&side), second = recorded_on(&side), third;
+
+    (void)state;
+    assert_true(is_pending(&first));
+    third = recorded_on(&side);
+    sim_order_finish_stream(&side);
+    assert_false(is_pending(&first));
+    assert_false(is_pending(&second));
+    assert_false(is_pending(&third)); /* it did not wait at any request */
+    assert_int_equal(blocks.count, 2);
 }
 
 static void cuda_queues_a_number_of_launches(void **state)
@@ -213,6 +230,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(the_host_waits_for_a_stream, begin),
         cmocka_unit_test_setup(waits_are_passed_on, begin),
+        cmocka_unit_test_setup(blocks_behind_a_waiting_one_count, begin),
         cmocka_unit_test_setup(cuda_queues_a_number_of_launches, begin),
         cmocka_unit_test_setup(a_loop_ends, begin),
         cmocka_unit_test_setup(a_program_that_goes_on_has_decided, begin),
