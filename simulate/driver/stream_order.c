@@ -127,8 +127,13 @@ bool sim_order_is_pending(struct sim_event_order *event, enum sim_asker asker)
     if (asker == SIM_ASKER_ALLOCATOR) {
         count_block(event, !is_complete);
     }
-    if (is_complete) {
+    if (is_complete && asker != SIM_ASKER_LIBRARY) {
         sim_order_finish_event(event);
+    }
+    if (is_complete) {
+        /* Threads that pin memory query whenever data arrives. The allocator of the device must not
+         * depend on that. */
+        event->is_pending = false;
         return false;
     }
     is_program_put_off |= asker == SIM_ASKER_PROGRAM;

@@ -119,7 +119,7 @@ static void cuda_queues_a_number_of_launches(void **state)
 
 static void a_loop_ends(void **state)
 {
-    struct sim_event_order event = recorded_on(&side);
+    struct sim_event_order event = recorded_on(&side), last;
     unsigned tries = 0;
 
     (void)state;
@@ -132,6 +132,13 @@ static void a_loop_ends(void **state)
         continue;
     assert_int_equal(tries, PATIENCE_OF_ALLOCATOR);
     assert_int_equal(queries.count, 0); /* a program that waits decides nothing */
+    launch(&main_stream, 1);
+    event = recorded_on(&side);
+    last = recorded_on(&side);
+    for (tries = 0; sim_order_is_pending(&last, SIM_ASKER_LIBRARY); tries++)
+        continue;
+    assert_int_equal(tries, PATIENCE);
+    assert_true(is_pending(&event)); /* another thread decides nothing about device memory */
 }
 
 static void a_program_that_goes_on_has_decided(void **state)
