@@ -1,15 +1,21 @@
 /* memtrace dry-run: runs a command on a simulated device and prints how much memory it needs. */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "backends.h"
 #include "dry_run_annex.h"
 #include "dry_run_answer.h"
 #include "gate_run.h"
 #include "outputs.h"
+#include "picture_option.h"
 #include "process_memory.h"
 #include "simulated_run.h"
+#include "sweep_chart.h"
+#include "sweep_output.h"
 #include "sweep_runs.h"
+#include "temporary_folder.h"
 #include "util.h"
 
 struct dry_run {
@@ -40,6 +46,43 @@ static int check_imbalance(const struct dry_run *dry_run)
     if (!text || is_factor(text))
         return -1;
     mt_message("option '--imbalance' needs a factor of at least 1, such as 1.3, not '%s'", text);
+    return MT_EXIT_USAGE;
+}
+
+int mt_dry_run_find_card(const char *option, const char *name, const struct mt_card **card)
+{
+    const char *near;
+
+    *card = mt_card_find(name, &near);
+    if (*card)
+        return -1;
+    if (near)
+        mt_message("option '--%s': '%s' does not name one card; did you mean '%s'?", option, name,
+                   near);
+    else
+        mt_message("option '--%s': no card is called '%s'; 'memtrace dry-run --help' lists them",
+                   option, name);
+    return MT_EXIT_USAGE;
+}
+
+int mt_dry_run_read_timeout(const char *text, uint64_t *timeout_ms)
+{
+    static const struct {
+        const char *unit;
+        uint64_t ms;
+    } units[] = {{"", 1000}, {"s", 1000}, {"m", 60000}, {"h", 3600000}};
+    const char *at = text;
+    uint64_t number = 0;
+    bool fits = true;
+
+    if (!at)
+        return -1;
+    for (; *at >= '0' && *at <= '9' && fits; at++)
+        fits = mt_mul_ok(number, 10, &number) && mt_add_ok(number, (uint64_t)(*at - '0'), &number);
+    for (size_t i = 0; i < MT_ARRAY_LEN(units) && fits && number; i++)
+        if (!strcmp(at, units[i].unit) && mt_mul_ok(number, units[i].ms, timeout_ms))
+            return -1;
+    mt_message("option '--timeout' needs seconds or a time such as 90s, 10m or 2h, not '%s'", text);
     return MT_EXIT_USAGE;
 }
 
@@ -87,6 +130,253 @@ static void say_site(const struct dry_run *dry_run)
     mt_message("PyTorch %s of %s (from %s)", site->torch_version, site->python, site->python_from);
 }
 
+/* Also fills what the answer says about the simulated device. */
+int mt_sweep_check_first(const struct mt_sweep_arguments *arguments, struct mt_sweep_plan *plan,
+                         struct mt_simulated_run *run)
+{
+    struct mt_sweep *sweep = &plan->sweep;
+
+    sweep->card = arguments->each->card;
+    sweep->devices = mt_sweep_devices(arguments, &sweep->runs[0]);
+    sweep->memory_bytes = mt_simulated_memory_bytes(arguments->each);
+    *run = *arguments->each;
+    run->recording.command = mt_sweep_plan_command(plan, &plan->sweep.runs[0]);
+    run->names_python = !arguments->common->quiet && !arguments->common->json;
+    return mt_simulated_run_check(run);
+}
+
+static bool is_table(const void *start, size_t length)
+{
+    return mt_file_begins_json(start, length, "{\"schema\":\"memtrace.sweep/") ||
+           mt_file_begins_json(start, length, "{\"schema\":\"memtrace.plan/");
+}
+
+static const struct mt_file_kind table_kind = {.name = "a table of dry runs by memtrace",
+                                               .is_own = is_table};
+
+static const struct {
+    const char *ending;
+    const struct mt_file_kind *kind;
+} answer_files[] = {{"json", &table_kind}, {"svg", &mt_file_svg}, {"png", &mt_file_png}};
+
+/* Path of "sweep.json" and so on in the folder of -o. */
+static char *path_in(struct mt_sweep_plan *plan, const char *folder, size_t file)
+{
+    struct mt_buf path = {0};
+    char *copy;
+
+    mt_outputs_add_path(&path, folder, plan->wishes->stem);
+    mt_buf_printf(&path, ".%s", answer_files[file].ending);
+    copy = mt_arena_text(&plan->arena, path.data, path.length);
+    mt_buf_release(&path);
+    return copy;
+}
+
+static bool is_written(size_t file)
+{
+    return answer_files[file].kind != &mt_file_png || mt_png_available(NULL);
+}
+
+int mt_sweep_prepare_folder(const struct mt_sweep_arguments *arguments, struct mt_sweep_plan *plan)
+{
+    const char *folder = arguments->each->recording.output;
+    struct mt_error error = {.offset = MT_NO_OFFSET};
+    int code = MT_EXIT_OK;
+
+    if (mt_output_file_make_folders(folder, &error) != MT_OK)
+        return mt_report_output_error(folder, &error);
+    for (size_t i = 0; !code && i < MT_ARRAY_LEN(answer_files); i++)
+        if (is_written(i))
+            code = mt_output_precheck(path_in(plan, folder, i), arguments->outputs,
+                                      answer_files[i].kind);
+    return code ? code : mt_sweep_precheck_logs(plan, folder, arguments->outputs);
+}
+
+enum { SHOWN_LOGS = 3 }; /* the last lines of this many failed runs are printed */
+
+static bool is_unexpected(const struct mt_sweep_result *result)
+{
+    return result->outcome == MT_SWEEP_FAILED || result->outcome == MT_SWEEP_NOT_RUN ||
+           result->outcome == MT_SWEEP_TIMED_OUT;
+}
+
+void mt_sweep_show_failures(const struct mt_sweep_request *request)
+{
+    const struct mt_sweep *sweep = &request->plan->sweep;
+    size_t count = 0;
+
+    for (size_t i = 0; i < sweep->run_count; i++) {
+        const struct mt_sweep_run *run = &sweep->runs[i];
+
+        if (is_unexpected(&run->result) && count++ < SHOWN_LOGS)
+            mt_sweep_log_show(request, run);
+    }
+    if (count > SHOWN_LOGS)
+        mt_message("%zu more run%s failed%s", count - SHOWN_LOGS,
+                   count == SHOWN_LOGS + 1 ? "" : "s",
+                   request->keeps_traces ? "" : "; to keep their output, use -o DIR");
+}
+
+/* Writes the picture as SVG, and as PNG if this memtrace can write PNGs. */
+static int write_pictures(const struct mt_sweep_request *request, const struct mt_sweep *drawn)
+{
+    const struct mt_chart_options options = {.width = 0};
+    struct mt_drawing drawing;
+    int code = MT_EXIT_OK;
+
+    mt_sweep_draw(drawn, &options, &drawing);
+    for (size_t i = 1; !code && i < MT_ARRAY_LEN(answer_files); i++) {
+        struct mt_picture picture = {.output = path_in(request->plan, request->folder, i),
+                                     .outputs = request->arguments->outputs,
+                                     .is_png = answer_files[i].kind == &mt_file_png};
+        size_t bytes;
+
+        if (is_written(i))
+            code = mt_picture_write(&picture, &drawing, &bytes);
+    }
+    mt_drawing_release(&drawing);
+    return code;
+}
+
+int mt_sweep_write_files(const struct mt_sweep_request *request, const struct mt_buf *json,
+                         const struct mt_sweep *drawn)
+{
+    const char *path = path_in(request->plan, request->folder, 0);
+    int code = mt_outputs_write(path, request->arguments->outputs, answer_files[0].kind, json);
+
+    return code ? code : write_pictures(request, drawn);
+}
+
+static struct mt_dry_run_answer dry_run_sweep_answer_of(const struct mt_sweep_request *request,
+                                                        const struct mt_sweep_run *run)
+{
+    const struct mt_sweep_arguments *shared = request->arguments;
+    const struct mt_sweep_result *result = &run->result;
+
+    return (struct mt_dry_run_answer){.card = shared->each->card,
+                                      .devices = mt_sweep_devices(shared, run),
+                                      .memory_bytes = mt_simulated_memory_bytes(shared->each),
+                                      .has_limit = shared->each->limit_bytes,
+                                      .exit_status = result->exit_status,
+                                      .signal = result->signal,
+                                      .timed_out = result->outcome == MT_SWEEP_TIMED_OUT,
+                                      .common = (struct mt_common *)shared->common,
+                                      .gates = (struct mt_gate_options *)shared->gates};
+}
+
+/* Prints the full answer for the process with the largest reserved peak of all ranks. Call it after
+ * the table is printed. Returns an exit code. The exit code of the rank is in its result. */
+static int report_worst_rank(const struct mt_sweep_request *request)
+{
+    const struct mt_sweep_run *run = mt_sweep_worst(&request->plan->sweep);
+    struct mt_dry_run_answer answer;
+    struct mt_dry_run_trace trace = {.path = NULL};
+    struct mt_dry_run_notes notes = {0};
+    struct mt_gate_run unchecked = {.has_base = false}; /* printed already */
+
+    if (!run)
+        return MT_EXIT_OK;
+    trace.path =
+        mt_arena_printf(&request->plan->arena, "%s/%s", request->folder, run->result.trace);
+    notes.sizes = run->result.sizes_from_data;
+    notes.decisions = run->result.decisions_from_data;
+    answer = dry_run_sweep_answer_of(request, run);
+    answer.notes = &notes;
+    answer.traces = &trace;
+    answer.trace_count = 1;
+    answer.gate_run = &unchecked;
+    (void)mt_report_dry_run_answer(&answer);
+    return MT_EXIT_OK;
+}
+
+int mt_sweep_exit_code(const struct mt_sweep *sweep)
+{
+    for (size_t i = 0; i < sweep->run_count; i++)
+        if (sweep->runs[i].result.exit_code)
+            return sweep->runs[i].result.exit_code;
+    return MT_EXIT_OK;
+}
+
+static int print_result(const struct mt_sweep_request *request)
+{
+    const struct mt_sweep_arguments *arguments = request->arguments;
+    struct mt_sweep_plan *plan = request->plan;
+    struct mt_buf out = {0};
+    int code = MT_EXIT_OK, printed;
+
+    mt_sweep_show_failures(request);
+    if (request->keeps_traces) {
+        mt_sweep_add_json(&out, plan, true);
+        code = mt_sweep_write_files(request, &out, &plan->sweep);
+        mt_buf_release(&out);
+    }
+    if (arguments->common->json)
+        mt_sweep_add_json(&out, plan, request->keeps_traces);
+    else
+        mt_sweep_add_text(&out, &plan->sweep);
+    printed = mt_print_answer_and_release(&out, arguments->common->json);
+    if (!printed && plan->sweep.world && !arguments->common->json)
+        printed = report_worst_rank(request);
+    return code ? code : printed ? printed : mt_sweep_exit_code(&plan->sweep);
+}
+
+int mt_sweep_choose_folder(struct mt_sweep_request *request, struct mt_temporary_folder *temporary)
+{
+    const char *output = request->arguments->each->recording.output;
+
+    request->keeps_traces = output;
+    request->folder = output;
+    if (output)
+        return -1;
+    if (!mt_temporary_folder_new(temporary, "memtrace-sweep")) {
+        mt_message(
+            "cannot create a folder for the traces in $TMPDIR: %s; to name a folder, use -o DIR",
+            strerror(errno));
+        return MT_EXIT_OUTPUT;
+    }
+    request->folder = temporary->path;
+    return -1;
+}
+
+/* Returns -1 or an exit code. */
+static int prepare(const struct mt_sweep_arguments *arguments, struct mt_sweep_plan *plan)
+{
+    struct mt_simulated_run *first;
+    int code = mt_sweep_plan_make(plan, &arguments->wishes);
+
+    if (code < 0)
+        code = mt_sweep_plan_add_all(plan);
+    if (code >= 0)
+        return code;
+    first = mt_memory_new(sizeof *first); /* too large for a small stack */
+    code = mt_sweep_check_first(arguments, plan, first);
+    mt_simulated_run_release(first);
+    free(first);
+    return code < 0 && arguments->each->recording.output ? mt_sweep_prepare_folder(arguments, plan)
+                                                         : code;
+}
+
+static int dry_run_sweep(struct mt_sweep_arguments *arguments)
+{
+    struct mt_sweep_plan plan;
+    struct mt_sweep_request request = {.plan = &plan, .arguments = arguments};
+    struct mt_temporary_folder folder = MT_TEMPORARY_FOLDER_NONE;
+    int code;
+
+    arguments->wishes.stem = "sweep";
+    code = prepare(arguments, &plan);
+    request.needs_traces = code < 0 && plan.sweep.world; /* for the answer about the worst rank */
+    if (code < 0)
+        code = mt_sweep_choose_folder(&request, &folder);
+    if (code < 0)
+        code = mt_sweep_run_all(&request);
+    if (code < 0)
+        code = print_result(&request);
+    mt_temporary_folder_remove(&folder);
+    mt_sweep_plan_release(&plan);
+    return code;
+}
+
 static int sweep(struct dry_run *dry_run)
 {
     dry_run->sweep.each = &dry_run->simulated;
@@ -98,7 +388,7 @@ static int sweep(struct dry_run *dry_run)
     dry_run->sweep.wishes.most_values = MT_MAX_SWEEP_RUNS;
     dry_run->sweep.wishes.command = dry_run->simulated.recording.command;
     dry_run->sweep.wishes.devices = dry_run->simulated.devices;
-    return mt_dry_run_sweep(&dry_run->sweep);
+    return dry_run_sweep(&dry_run->sweep);
 }
 
 /* Returns an exit code. */

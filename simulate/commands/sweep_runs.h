@@ -35,17 +35,6 @@ struct mt_sweep_request {
     uint64_t peak_bytes; /* host memory of the largest run */
 };
 
-/* Runs `dry-run --sweep` or `--ranks`: executes all runs, writes the files and prints the answer.
- * Returns the exit code. */
-int mt_dry_run_sweep(struct mt_sweep_arguments *arguments);
-
-/* Finds the card that an option names. Returns -1, or the exit code after an error message. */
-int mt_dry_run_find_card(const char *option, const char *name, const struct mt_card **card);
-
-/* Reads "90", "90s", "10m", "2h"; NULL: no timeout. Returns -1, or the exit code after a message.
- */
-int mt_dry_run_read_timeout(const char *text, uint64_t *timeout_ms);
-
 /* Executes all runs of the plan that have no result yet, and fills their results. A run is a
  * separate process with an empty standard input, and its output goes to its log. The signals HUP,
  * INT, QUIT and TERM end all runs and all their processes. Returns -1, or an exit code, which is
@@ -76,5 +65,36 @@ int mt_sweep_precheck_logs(struct mt_sweep_plan *plan, const char *folder,
 
 /* Prints the last lines of the log of a run to standard error. */
 void mt_sweep_log_show(const struct mt_sweep_request *request, const struct mt_sweep_run *run);
+
+/* What the commands share (cmd_dry_run.c). Those that return an int return -1 to continue, or the
+ * exit code after an error message, unless stated otherwise. */
+
+/* Finds the card that an option names. */
+int mt_dry_run_find_card(const char *option, const char *name, const struct mt_card **card);
+
+/* Reads "90", "90s", "10m", "2h"; NULL: no timeout. */
+int mt_dry_run_read_timeout(const char *text, uint64_t *timeout_ms);
+
+/* Reports a fault that affects all runs once, before the first run. Fills *run, which has what the
+ * check found, and which the caller releases. */
+int mt_sweep_check_first(const struct mt_sweep_arguments *arguments, struct mt_sweep_plan *plan,
+                         struct mt_simulated_run *run);
+
+/* Creates the folder of -o and checks that its files may be written. */
+int mt_sweep_prepare_folder(const struct mt_sweep_arguments *arguments, struct mt_sweep_plan *plan);
+
+/* Sets the folder of the traces: that of -o, or a temporary one, which the caller removes. */
+struct mt_temporary_folder;
+int mt_sweep_choose_folder(struct mt_sweep_request *request, struct mt_temporary_folder *temporary);
+
+/* Prints the ends of the logs of runs that failed. Without -o, these are kept nowhere else. */
+void mt_sweep_show_failures(const struct mt_sweep_request *request);
+
+/* Writes sweep.json or plan.json, and the picture of the runs. Returns an exit code. */
+int mt_sweep_write_files(const struct mt_sweep_request *request, const struct mt_buf *json,
+                         const struct mt_sweep *drawn);
+
+/* Returns the exit code of the first run that failed, or MT_EXIT_OK. */
+int mt_sweep_exit_code(const struct mt_sweep *sweep);
 
 #endif

@@ -85,10 +85,14 @@ def lists_are_in_the_order_of_preference(bench):
     answer, ran = document(done), runs(bench)
     check(largest(answer["cards"][0]) == [["16", "4"]], f"{answer}")
     check(not any(line.endswith((" 1", " 3")) for line in ran), f"beaten: {ran}")
-    done = plan(bench, "--json", "--no-cache", "--card", "RTX 4090", "--try", "batch=1..64", "--try", "more=8,1,3", "--",
+    done = plan(bench, "--json", "--no-cache", "-o", "out", "--card", "RTX 4090", "--try", "batch=1..64", "--try", "more=8,1,3", "--",
                 "{batch}", "{more}")
     answer, ran = document(done), runs(bench)
     check(largest(answer["cards"][0]) == [["14", "8"], ["21", "1"]], f"{answer['cards']}")
+    drawn = (bench.work / "out" / "plan.svg").read_text()
+    order = [drawn.index(f"<title>{label}: ") for label in ("1, 8", "14, 8", "15, 1", "21, 1", "15, 3")
+             if f"<title>{label}: " in drawn]
+    check(len(order) >= 4 and order == sorted(order), f"not by combination: {drawn}")
     check(sum(line.endswith(" 3") for line in ran) == 1, f"one run shows that it is not better: {ran}")
 
 
