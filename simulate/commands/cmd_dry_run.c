@@ -260,6 +260,7 @@ static struct mt_dry_run_answer dry_run_sweep_answer_of(const struct mt_sweep_re
                                       .exit_status = result->exit_status,
                                       .signal = result->signal,
                                       .timed_out = result->outcome == MT_SWEEP_TIMED_OUT,
+                                      .imbalance = shared->each->imbalance,
                                       .common = (struct mt_common *)shared->common,
                                       .gates = (struct mt_gate_options *)shared->gates};
 }
@@ -278,6 +279,8 @@ static int report_worst_rank(const struct mt_sweep_request *request)
         return MT_EXIT_OK;
     trace.path =
         mt_arena_printf(&request->plan->arena, "%s/%s", request->folder, run->result.trace);
+    notes.fake_groups = run->result.fake_groups;
+    notes.exchanged_counts = run->result.exchanged_counts;
     notes.sizes = run->result.sizes_from_data;
     notes.decisions = run->result.decisions_from_data;
     answer = dry_run_sweep_answer_of(request, run);

@@ -29,7 +29,7 @@ struct mt_dry_run_answer {
     int exit_status;                /* of the command; 128 + signal if a signal ended it */
     int signal;                     /* the signal that ended the command; 0: none */
     bool timed_out, was_not_run;
-    const char *imbalance; /* --imbalance of a plain dry run; NULL: not given */
+    const char *imbalance; /* --imbalance; NULL: not given */
     const struct mt_dry_run_notes *notes;
     const struct mt_dry_run_trace *traces;
     size_t trace_count;

@@ -49,8 +49,10 @@ struct mt_sweep_result {
     enum mt_card_cost_kind cuda_kind; /* of that row */
     /* For a run that ran out of memory. */
     uint64_t oom_request_bytes;
-    char oom_site[96];                             /* "" = no stack */
-    char oom_phase[64];                            /* "step 1, backward" */
+    char oom_site[96];    /* "" = no stack */
+    char oom_phase[64];   /* "step 1, backward" */
+    uint64_t fake_groups; /* as in mt_dry_run_notes, and the next */
+    bool exchanged_counts;
     uint64_t sizes_from_data, decisions_from_data; /* the peaks may depend on them */
     /* If there is any, `early` are the peaks of a run that freed it as early as possible. */
     struct mt_undecided undecided;

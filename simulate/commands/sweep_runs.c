@@ -100,6 +100,8 @@ static void fill_run(struct mt_sweep_result *result, const struct mt_dry_run_ans
     result->outcome = answer->timed_out     ? MT_SWEEP_TIMED_OUT
                       : answer->exit_status ? MT_SWEEP_FAILED
                                             : MT_SWEEP_FINISHED;
+    result->fake_groups = answer->notes->fake_groups;
+    result->exchanged_counts = answer->notes->exchanged_counts;
     result->sizes_from_data = answer->notes->sizes;
     result->decisions_from_data = answer->notes->decisions;
     result->has_doubts = mt_dry_run_has_doubts(answer);

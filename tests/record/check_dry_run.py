@@ -298,6 +298,9 @@ def sweep_leaves_nothing(bench):
     check(b"In 1 run, a process is missing from the peaks" in done.stdout, f"{done}")
     time.sleep(0.5)
     check(not list((bench.work / "tmp").iterdir()), "there are files in $TMPDIR")
+    note = 'echo "{\\"version\\": 1, \\"facts\\": {\\"fake_groups\\": 1}}" >$MEMTRACE_DRY_RUN_NOTES.1; '
+    done = dry_run(bench, "--imbalance", "1.3", "--ranks", "0", "--world", "2", "--", "sh", "-c", note + bench.recorded + " exit 0", **more)
+    check(b"1 process group of the program is fake" in done.stdout and b"--imbalance changed nothing" in done.stdout, f"{done}")
     (bench.work / "tmp").rmdir()
     bench.check_left()
 
