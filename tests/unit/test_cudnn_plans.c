@@ -182,6 +182,33 @@ static void other_convolutions_have_one_plan_by_the_rule(void **state)
     give_back();
 }
 
+static int64_t attention(int64_t heads_of_keys, int products)
+{
+    descriptor graph = make(15), asked = make(4), operation[5], configuration;
+
+    for (int i = 0; i < products; i++) {
+        operation[i] = make(19);
+        set_other(operation[i], 1520, tensor(3, 4));
+        set_other(operation[i], 1521, tensor(3, heads_of_keys));
+    }
+    api.set(graph, 801, DESCRIPTOR, products, operation);
+    set_other(asked, 201, graph);
+    take(asked, 1, &configuration);
+    return workspace_of(configuration);
+}
+
+/* The forward pass has two products, the backward pass five. */
+static void shared_keys_have_gradients_of_each_head(void **state)
+{
+    const int64_t gradients = 2 * 3 * 4 * 20 * 20 * (int64_t)sizeof(float);
+
+    (void)state;
+    assert_int_equal(attention(2, 2), 256);
+    assert_int_equal(attention(4, 5), 256);
+    assert_int_equal(attention(2, 5), 256 + gradients);
+    give_back();
+}
+
 static int open_library(void **state)
 {
     void *library = dlopen(SIMULATED_LIBRARY, RTLD_NOW);
@@ -205,6 +232,7 @@ int main(void)
         cmocka_unit_test(only_the_first_is_returned_if_one_is_requested),
         cmocka_unit_test(workspace_of_split_tiles_is_added),
         cmocka_unit_test(other_convolutions_have_one_plan_by_the_rule),
+        cmocka_unit_test(shared_keys_have_gradients_of_each_head),
     };
     return cmocka_run_group_tests(tests, open_library, NULL);
 }

@@ -11,9 +11,18 @@
 #include "cudnn_api.h"
 #include "workspace_notes.h"
 
-/* Attention with more than one query needs this workspace in addition to that of its parts (H200,
- * cuDNN 9.19). */
-enum { ATTENTION_BYTES = 256, QUERY_DIMENSION = 2 };
+/* Attention with more than one query needs this workspace in addition to that of its parts. If
+ * several heads of queries share one of keys, the backward pass first computes the gradients of
+ * keys and values for each head of queries (H200, cuDNN 9.19: five shapes). */
+enum {
+    ATTENTION_BYTES = 256,
+    HEADS = 1,
+    QUERIES = 2,
+    WIDTH = 3,
+    KEYS = 3,
+    ATTENTION_DIMENSIONS = 4
+};
+enum { FORWARD_PRODUCTS = 2 }; /* the backward pass has more products of matrices */
 
 enum work { WORK_OTHER, WORK_CONVOLUTION, WORK_ATTENTION };
 
@@ -22,7 +31,7 @@ struct backend {
     struct convolution_tensor tensor; /* of a tensor */
     struct convolution convolution;   /* of a convolution, and of a descriptor that contains one */
     enum work work;
-    int64_t operations;              /* of a graph */
+    int64_t operations, products;    /* of a graph, and products of matrices among them */
     struct convolution_plans *plans; /* of heuristics; NULL: not queried yet */
     struct convolution_plan plan;    /* of a configuration, its engine and its plan */
     bool has_plan;
@@ -112,6 +121,10 @@ static void take_operations(struct backend *graph, int64_t count, const void *el
 {
     const struct backend *const *operations = elements;
     graph->operations = count;
+    graph->products = 0;
+    for (int64_t i = 0; i < count; i++) {
+        graph->products += operations[i]->type == CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR;
+    }
     for (int64_t i = 0; i < count && graph->work == WORK_OTHER; i++) {
         graph->work = work_of(operations[i]->type);
         graph->convolution = operations[i]->convolution;
@@ -124,6 +137,7 @@ static void take_work(struct backend *to, const struct backend *from)
     to->work = from->work;
     to->convolution = from->convolution;
     to->operations = from->operations;
+    to->products = from->products;
     to->plan = from->plan;
     to->has_plan = from->has_plan;
 }
@@ -170,6 +184,7 @@ cudnnStatus_t cudnnBackendSetAttribute(cudnnBackendDescriptor_t desc,
     case CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X:
     case CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX:
     case CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X: c->x = other(elements)->tensor; break;
+    case CUDNN_ATTR_OPERATION_MATMUL_BDESC:
     case CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W:
     case CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W:
     case CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW: c->w = other(elements)->tensor; break;
@@ -189,10 +204,18 @@ cudnnStatus_t cudnnBackendSetAttribute(cudnnBackendDescriptor_t desc,
     return CUDNN_STATUS_SUCCESS;
 }
 
-static int64_t attention_bytes(const struct convolution_tensor *queries)
+static int64_t attention_bytes(const struct backend *plan)
 {
-    bool several = queries->dimensions > QUERY_DIMENSION && queries->sizes[QUERY_DIMENSION] > 1;
-    return several ? ATTENTION_BYTES : 0;
+    const struct convolution_tensor *queries = &plan->convolution.x, *keys = &plan->convolution.w;
+    if (queries->dimensions <= QUERIES || queries->sizes[QUERIES] <= 1) {
+        return 0;
+    }
+    if (plan->products <= FORWARD_PRODUCTS || queries->dimensions != ATTENTION_DIMENSIONS ||
+        keys->dimensions != ATTENTION_DIMENSIONS || keys->sizes[HEADS] >= queries->sizes[HEADS]) {
+        return ATTENTION_BYTES;
+    }
+    return ATTENTION_BYTES + 2 * queries->sizes[0] * queries->sizes[HEADS] * queries->sizes[WIDTH] *
+                                 keys->sizes[KEYS] * queries->element_bytes;
 }
 
 /* Without a plan, the graph has more than a convolution, or the program selected the engine by its
@@ -212,7 +235,7 @@ static int64_t convolution_bytes(const struct backend *plan)
 static int64_t workspace_bytes(const struct backend *plan)
 {
     return plan->work == WORK_CONVOLUTION ? convolution_bytes(plan)
-           : plan->work == WORK_ATTENTION ? attention_bytes(&plan->convolution.x)
+           : plan->work == WORK_ATTENTION ? attention_bytes(plan)
                                           : 0;
 }
 
