@@ -366,11 +366,11 @@ sys.exit(os.path.getsize("{notes}.%d" % os.getpid()))
         text = "import torch; e = torch.cuda.Event(); print(1 / e.elapsed_time(e))"
         _, output, notes = self.run_program(text)
         self.assertEqual(output, "1.0\n")
-        self.assertEqual(self.only(notes)["answers"]["time"]["count"], 1)
+        self.assertEqual(self.only(notes)["answers"], {}) # times decide no size
         self.torch(ms=4.0)
         _, output, notes = self.run_program(text)
         self.assertEqual(output, "0.25\n")
-        self.assertEqual(self.only(notes)["answers"]["time"]["count"], 1) # also what the simulated runtime answers
+        self.assertEqual(self.only(notes)["answers"], {}) # also what the simulated runtime answers
 
     def test_a_warning_names_the_users_frame(self):
         text = """import logging, torch, warnings

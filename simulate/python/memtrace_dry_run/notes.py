@@ -12,6 +12,7 @@ import threading
 
 VERSION = 1
 MAX_FRAMES = 8
+MAX_PRINTING_FRAMES = 12  # between a read and PyTorch's printing
 _HERE = os.path.dirname(os.path.abspath(__file__))
 # kinds of answers, and whether a size follows from them
 KINDS = {
@@ -26,7 +27,6 @@ KINDS = {
     "eager": False,  # a function that torch.compile was to compile, and that runs as it is
     "compiled": False,  # a function that Inductor compiled, for kernels that do nothing
     "object": False,  # a Python object that another rank has
-    "time": False,  # milliseconds between two events
 }
 
 
@@ -65,8 +65,21 @@ def fact(name, value):
 
 
 def made_up(kind, count=1):
-    """COUNT answers of KIND were made up."""
-    _add(_state.answers, kind, count)
+    """COUNT answers of KIND were made up. What a tensor is printed as decides nothing."""
+    if not _is_printing():
+        _add(_state.answers, kind, count)
+
+
+def _is_printing():
+    """Whether PyTorch makes a text of a tensor; that it does so is a few frames away."""
+    frame = sys._getframe(2)
+    for _ in range(MAX_PRINTING_FRAMES):
+        if frame is None:
+            return False
+        if frame.f_globals.get("__name__") == "torch._tensor_str":
+            return True
+        frame = frame.f_back
+    return False
 
 
 def failed(where, error):
