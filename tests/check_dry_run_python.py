@@ -817,9 +817,10 @@ torch._C._DisableTorchDispatch = Guard
 attempt(hooks._with_hooks(print, True))
 rules.abandon = lambda: print("abandoned")
 hooks._device_tensor = lambda values: True
+hooks._are_wrapped = lambda values: False
 op = types.SimpleNamespace(_handle=types.SimpleNamespace(redispatch_boxed=lambda *_: 7), _schema=types.SimpleNamespace(arguments=[]))
 for before, after in ((interrupt, None), (lambda *_: None, interrupt)):
-    rule = types.SimpleNamespace(before=before, after=after, also_from_device=False)
+    rule = types.SimpleNamespace(before=before, after=after, also_from_device=False, is_wanted=None)
     attempt(lambda: hooks._kernel(op, rule, "name", "key")(torch.Keys()))
 ''')
         whole = "False True 0"

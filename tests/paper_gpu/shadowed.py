@@ -42,6 +42,56 @@ def unknown():
             0.3 < share < 1.0, len(set(y[0].topk(5).indices.tolist())), torch.linalg.cholesky_ex(y[:8, :8])[1].item()]
 
 
+def computed():
+    """What follows from known values is known, whichever operators compute it."""
+    pos = torch.rand(300, 3, generator=torch.Generator().manual_seed(1)) * 6
+    near, p = (torch.cdist(pos, pos) < 3).sum().item(), pos.cuda()
+    apart = p[:, None] - p[None]
+    ways = [torch.cdist(p, p), apart.norm(dim=-1), apart.pow(2).sum(-1).sqrt()]
+    return [abs((way < 3).nonzero().shape[0] - near) <= 2 for way in ways] + [
+        torch.softmax(p, -1).argmax(-1).tolist() == pos.argmax(-1).tolist(), (p[:2] @ p[:2].T).shape[0], torch.eye(3, device="cuda").lerp_(torch.ones(3, 3, device="cuda"), 0.5).sum().item()]
+
+
+def forgotten():
+    """What the engine, an optimizer, batch normalization or unknown values have changed is not known any more."""
+    from memtrace_dry_run import shadows
+
+    w, x, counts = torch.zeros(4, device="cuda", requires_grad=True), torch.zeros(4, device="cuda"), torch.zeros(4, dtype=torch.long, device="cuda")
+    norm, large = torch.nn.BatchNorm1d(4).cuda(), torch.randn(600, 600, device="cuda")
+    known = [shadows.of(t) is not None for t in (w, x, norm.running_mean)]
+    w.sum().backward()
+    w.grad.zero_()
+    w.sum().backward()
+    torch.optim.SGD([w], 1.0, foreach=True).step()
+    norm(torch.randn(8, 4, device="cuda"))
+    x.lerp_((large @ large)[0, :4], 0.5)
+    counts.add_((large @ large)[0, :4].long()[:1].to(torch.int32))
+    return known + [shadows.of(t) is None for t in (w.grad, w, norm.running_mean, x)] + [shadows.of(counts).made != shadows.KNOWN]
+
+
+def numbers_agree():
+    """A number that nobody knows keeps the value that it was given: a solver's time grows, and ends."""
+    y, t, steps = (torch.randn(600, 600, device="cuda") @ torch.randn(600, 600, device="cuda")).mean(), torch.zeros((), device="cuda"), 0
+    while t < 2:
+        later = t + y.abs()
+        assert later > t
+        t, steps = later, steps + 1
+    error = (y.new_ones(600, 600) @ y.new_ones(600, 600)).mean()
+    below = bool(error < 0.5)
+    return [steps, all(bool(error < 0.5) == below and bool(error * 1 < 0.5) == below for _ in range(20))]
+
+
+def printed():
+    """Printing a tensor decides nothing, and reads of its values are not counted."""
+    from memtrace_dry_run import notes
+
+    y = torch.randn(600, 600, device="cuda") @ torch.randn(600, 600, device="cuda")
+    repr(y[:3, :3])
+    counted = [len(notes.as_dict()["answers"])]
+    y[0, 0].item()
+    return counted + [len(notes.as_dict()["answers"])]
+
+
 def subclasses():
     """Values are known inside `__torch_dispatch__` of tensors, on tensors of a plain subclass, and under vmap."""
     found = []
@@ -218,7 +268,7 @@ def received():
 
 
 def main():
-    answers = {"values": values, "numbers": numbers, "unknown": unknown, "subclasses": subclasses, "sharded": sharded, "modes": modes, "experts": experts, "waits": waits, "training": training, "checkpointed": checkpointed, "elsewhere": elsewhere, "proposals": proposals, "received": received,
+    answers = {"values": values, "numbers": numbers, "unknown": unknown, "subclasses": subclasses, "sharded": sharded, "modes": modes, "experts": experts, "waits": waits, "training": training, "checkpointed": checkpointed, "elsewhere": elsewhere, "proposals": proposals, "received": received, "computed": computed, "forgotten": forgotten, "numbers_agree": numbers_agree, "printed": printed,
                "compiled": compiled}[sys.argv[1]]()
     requests = [e["size"] for e in torch.cuda.memory._snapshot()["device_traces"][0] if e["action"] == "alloc"]
     with open(sys.argv[2], "w") as f:

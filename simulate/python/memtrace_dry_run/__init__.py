@@ -11,6 +11,7 @@ is counted and leaves what the program would have had without it.
     importing  runs functions after a module was imported
     shadows    values of tensors, by storage
     fillers    made-up values
+    others     operators without a rule of their own, and how much work one is
     rules      what each operator means for shadows
     hooks      puts the rules around PyTorch's operators
     patches    functions of Python that need a device: elapsed_time, torchvision's proposals

@@ -18,7 +18,7 @@ import threading
 
 import torch
 
-from . import notes, rules, simulated
+from . import notes, others, rules, shadows, simulated
 
 SWITCHED, _ALWAYS = "AutocastIPU", "BackendSelect"
 _NUMBERS = (int, float, bool, complex)
@@ -84,7 +84,7 @@ def _is_concerned(value):
         value = value[0]
     kind = type(value)
     if kind is torch.Tensor or kind is torch.nn.Parameter or _is_plain(kind):
-        return value.is_cuda and value.layout is torch.strided and not _is_wrapped(value) or (None if value.dim() == 0 else False)
+        return value.is_cuda and value.layout is torch.strided or (None if value.dim() == 0 else False)
     return False if isinstance(value, torch.Tensor) else None
 
 
@@ -94,9 +94,9 @@ def _is_plain(kind):
     return issubclass(kind, torch.Tensor) and kind.__torch_dispatch__ is torch.Tensor.__torch_dispatch__
 
 
-def _is_wrapped(value):
-    """Whether VALUE is a tensor of vmap or grad, which has no storage."""
-    return torch._C._functorch.is_functorch_wrapped_tensor(value)
+def _are_wrapped(arguments):
+    """Whether there is a tensor of vmap or grad among ARGUMENTS, which has no storage."""
+    return any(map(torch._C._functorch.is_functorch_wrapped_tensor, others.tensors_in(arguments)))
 
 
 def _device_tensor(arguments):
@@ -135,6 +135,7 @@ def _kernel(op, rule, name, key):
             if concerned is None:
                 concerned = _device_tensor(tuple(named.values())) or _is_made_on_device(named)
             concerned = concerned or (copies and _is_concerned(arguments[1]))
+            concerned = concerned and not _are_wrapped(arguments) and (rule.is_wanted is None or rule.is_wanted(op, arguments, named))
             if concerned and before is not None:
                 with Quiet():
                     before(op, arguments, named)
@@ -180,7 +181,7 @@ def _register(library, namespace, name, rule, key):
 
 
 def install(_torch):
-    """Hooks every overload, of the operators that rules know, that this PyTorch has."""
+    """Hooks every overload that this PyTorch has of the operators that have a rule."""
     notes.fact("torch", torch.__version__)
     notes.fact("torch_folder", os.path.dirname(os.path.abspath(torch.__file__)))
     notes.write()
@@ -196,11 +197,11 @@ def install(_torch):
     known = rules.table()
     for schema in torch._C._jit_get_all_schemas():
         namespace, _, packet = schema.name.partition("::")
-        if namespace != "aten" or packet not in known:
+        if namespace != "aten":
             continue
         name = packet + ("." + schema.overload_name if schema.overload_name else "")
         try:
-            _hook(library, packet, name)
+            _hook(library, name, lambda: rules.rule_of(packet) if packet in known else rules.rule_of_other(schema, name))
         except Exception as error:
             notes.failed("hook of " + name, error)
     _leave_out_higher_orders()
@@ -221,12 +222,14 @@ _NOT_FOR_PYTHON = ("pow.Tensor_Tensor_out",)
 _ALONE = ("aten::bucketize.Scalar", "aten::bucketize.Scalar_out", "aten::searchsorted.Scalar", "aten::searchsorted.Scalar_out")
 
 
-def _hook(library, packet, name):
+def _hook(library, name, rule):
     if name in _NOT_FOR_PYTHON or not torch._C._dispatch_has_kernel("aten::" + name):
         return
     if torch._C._dispatch_has_kernel_for_dispatch_key("aten::" + name, "CompositeImplicitAutograd"):
         return # what it is made of is hooked
-    _register(library, "aten", name, rules.rule_of(packet), _ALWAYS if packet in rules.ALWAYS else SWITCHED)
+    rule = rule()
+    if rule is not None:
+        _register(library, "aten", name, rule, _ALWAYS if name.partition(".")[0] in rules.ALWAYS else SWITCHED)
 
 
 # ---- where the hooks are on
@@ -299,10 +302,24 @@ class _Engine:
 
     def __init__(self, engine):
         self._engine = engine
-        self.run_backward = _with_hooks(engine.run_backward, False)
+        self.run_backward = _with_hooks(_forgetting_gradients(engine.run_backward), False)
 
     def __getattr__(self, name):
         return getattr(self._engine, name)
+
+
+def _forgetting_gradients(run_backward):
+    """RUN_BACKWARD, which adds to gradients of which it is known that they were 0."""
+
+    @functools.wraps(run_backward)
+    def run(*arguments, **named):
+        versions = shadows.filled_versions()
+        try:
+            return run_backward(*arguments, **named)
+        finally:
+            shadows.forget_changed(versions)
+
+    return run
 
 
 def _switch_threads():

@@ -6,7 +6,7 @@ import threading
 
 import torch
 
-from . import fillers, notes, shadows
+from . import fillers, notes, others, shadows
 from .shadows import CHOSEN, GUESSED, KNOWN, RECEIVED
 
 COMPARISONS = {"eq", "ne", "lt", "le", "gt", "ge"}
@@ -36,12 +36,13 @@ MAX_SAME_GUESSES = 1000
 
 
 class Rule:
-    """What happens before and after an operator. `also_from_device`: the second argument may be on the device."""
+    """What happens before and after an operator. `also_from_device`: the second argument may be on the device.
+    `is_wanted` of operator and arguments: whether to do anything; it runs no operator."""
 
-    __slots__ = ("before", "after", "also_from_device")
+    __slots__ = ("before", "after", "also_from_device", "is_wanted")
 
-    def __init__(self, before=None, after=None, also_from_device=False):
-        self.before, self.after, self.also_from_device = before, after, also_from_device
+    def __init__(self, before=None, after=None, also_from_device=False, is_wanted=None):
+        self.before, self.after, self.also_from_device, self.is_wanted = before, after, also_from_device, is_wanted
 
 
 class _Context(threading.local):
@@ -89,6 +90,33 @@ def rule_of(packet):
     return Rule(None, _in_place if packet in IN_PLACE else _computed)
 
 
+def rule_of_other(schema, name):
+    """The rule of an operator that is not in `table`, or None."""
+    kind = others.kind_of(schema, name)
+    if kind is None:
+        return None
+    if kind == others.COMPUTED:
+        return Rule(None, _computed, is_wanted=_are_known)
+    after = {others.WRITTEN: _in_place, others.FORGOTTEN: _forgotten, others.COPIED: _each_copied, others.STATISTICS: _statistics}[kind]
+    return Rule(None, after, is_wanted=_is_one_known if kind == others.COPIED else _is_written_known)
+
+
+def _are_known(op, arguments, named):
+    """Whether all tensors on the device are known, or one that is to be filled."""
+    out = [t for t in named.values() if isinstance(t, torch.Tensor) and t.is_cuda] if named else ()
+    if any(shadows.exists(t) for t in out):
+        return True
+    return all(not t.is_cuda or shadows.exists(t) for t in others.tensors_in(arguments))
+
+
+def _is_written_known(op, arguments, named):
+    return any(t.is_cuda and shadows.exists(t) for t in _written(op, arguments, named, False))
+
+
+def _is_one_known(op, arguments, named):
+    return any(t.is_cuda and shadows.exists(t) for t in others.tensors_in(arguments))
+
+
 def boxes():
     return Rule(_before_boxes, _after_boxes)
 
@@ -115,10 +143,11 @@ class _Unknown(Exception):
 
 
 class _Map:
-    """Arguments on the host for arguments on the device; made is the most doubtful of them."""
+    """Arguments on the host for arguments on the device; made is the most doubtful of them. With `numbers`, a number that
+    nobody knows gets a value, so that all that is computed from it agrees: t + dt is more than t."""
 
-    def __init__(self, written=()):
-        self.made, self.written = KNOWN, written
+    def __init__(self, written=(), numbers=False):
+        self.made, self.written, self.numbers = KNOWN, written, numbers
 
     def of(self, value):
         if isinstance(value, torch.Tensor):
@@ -135,21 +164,28 @@ class _Map:
         if not t.is_cuda:
             return t
         shadow = shadows.of(t)
-        if shadow is None or not shadows.is_small(t):
+        if shadow is None and self.numbers and t.is_floating_point():
+            shadow = _remember(t, fillers.NUMBER)
+        if shadow is None or not shadows.may_be_known(t):
             raise _Unknown
         self.made = max(self.made, shadow.made)
         return shadows.view(t, shadow)
 
 
-def _written(op, arguments, named):
-    """The arguments named out=: what an operator fills."""
-    found = []
-    for i, a in enumerate(op._schema.arguments):
-        if a.is_out:
-            value = named.get(a.name, arguments[i] if i < len(arguments) else None)
-            if isinstance(value, torch.Tensor):
-                found.append(value)
-    return found
+def _remember(t, value):
+    """The shadow of the number T, which counts as VALUE from now on; None if T is a part of something."""
+    shadows.keep(t, torch.full((), float(value), dtype=t.dtype, device="cpu"), GUESSED)
+    return shadows.of(t)
+
+
+def _are_numbers(arguments, outs):
+    return outs[0].dim() == 0 and all(t.dim() == 0 for t in others.tensors_in(arguments))
+
+
+def _written(op, arguments, named, only_out=True):
+    """The tensors that an operator writes to; only those named out=: what it fills."""
+    places = others.written_by(op, only_out)
+    return list(others.tensors_in(named.get(name, arguments[i] if i < len(arguments) else None) for i, name in places))
 
 
 def _tensors(value):
@@ -167,57 +203,96 @@ def _packet(op):
 
 def _computed(op, arguments, named, out):
     outs = _tensors(out)
-    if not outs or not all(o.is_cuda for o in outs) or not any(shadows.is_small(o) for o in outs):
+    if not outs or not all(o.is_cuda for o in outs):
         return
-    written = _written(op, arguments, named)
+    if not any(shadows.may_be_known(o) for o in outs):
+        _forget(outs)
+        return
+    name = _packet(op)
     try:
-        host = _Map(written)
-        values = op(*[host.of(a) for a in arguments], **{k: host.of(v) for k, v in named.items()})
+        host = _Map(_written(op, arguments, named), name not in COMPARISONS and _are_numbers(arguments, outs))
+        values = _run(op, name, host, (arguments, named), outs)
     except _Unknown:
         _guess(op, arguments, named, outs)
         return
     made = host.made
-    if made == GUESSED and _packet(op) == "all":
+    if made == GUESSED and name == "all":
         values = torch.ones_like(values) # as for operands that nobody knows: checks of arguments pass; not RECEIVED values, which loops wait for
     for o, v in zip(outs, _tensors(values)):
-        if o.shape == v.shape and shadows.is_small(o):
+        if o.shape == v.shape and shadows.may_be_known(o):
             shadows.keep(o, v, made)
         else:
             shadows.forget(o)
+
+
+def _run(op, name, host, given, outs):
+    """What OP returns on the host; not known if that is too much work, if it draws, or if the host cannot do it."""
+    arguments, named = given
+    if name == "multinomial" or others.work_of(name, arguments, outs) > others.MAX_WORK:
+        raise _Unknown
+    arguments, named = [host.of(a) for a in arguments], {k: host.of(v) for k, v in named.items()}
+    try:
+        return op(*arguments, **named)
+    except (RuntimeError, NotImplementedError) as error: # no kernel of the host for this type
+        raise _Unknown from error
 
 
 def _in_place(op, arguments, named, out):
     t = arguments[0]
     if not t.is_cuda:
         return
-    shadow = shadows.of(t)
-    name = _packet(op)
-    if not shadows.is_small(t) or (shadow is None and name not in ("fill", "zero")):
-        if shadow is not None:
-            shadows.forget(t)
+    shadow, name = shadows.of(t), _packet(op)
+    is_filled = shadow is None and name in ("fill", "zero") and shadows.is_small(t)
+    if shadow is None and not is_filled:
         return
     try:
-        host = _Map()
-        rest = [host.of(a) for a in arguments[1:]]
-        named = {k: host.of(v) for k, v in named.items()}
+        host = _Map(numbers=_are_numbers(arguments, [t]))
+        if is_filled:
+            values = _run(op, name, host, ([torch.empty(t.shape, dtype=t.dtype, device="cpu"), *arguments[1:]], named), [t])
+            shadows.keep(t, values, host.made)
+            if t.is_floating_point():
+                shadows.filled(t)
+        else:
+            _run(op, name, host, (arguments, named), [t])
+            shadow.made = max(shadow.made, host.made)
     except _Unknown:
         if t.is_floating_point():
             shadows.forget(t)
-        return
-    if shadow is None:
-        values = torch.empty(t.shape, dtype=t.dtype, device="cpu")
-        op(values, *rest, **named)
-        shadows.keep(t, values, host.made)
-    else:
-        op(shadows.view(t, shadow), *rest, **named)
-        shadow.made = max(shadow.made, host.made)
+        elif shadow is not None: # values of the right range, which are counted if something is read from them
+            shadow.made = GUESSED
+
+
+def _forget(tensors):
+    for t in tensors:
+        shadows.forget(t)
+
+
+def _forgotten(op, arguments, named, out):
+    """What OP writes to is not known any more."""
+    _forget(_written(op, arguments, named, False))
+
+
+def _statistics(op, arguments, named, out):
+    """Batch normalization writes to its running statistics in training."""
+    places = {a.name: i for i, a in enumerate(op._schema.arguments)}
+    is_training = named.get("training", arguments[places["training"]] if places.get("training", 99) < len(arguments) else True)
+    if is_training:
+        _forgotten(op, arguments, named, out)
+
+
+def _each_copied(op, arguments, named, out):
+    for to, source in zip(arguments[0], arguments[1]):
+        _copied(op, (to, source), named, out)
 
 
 def _each_in_place(op, arguments, named, out):
     """Lists of tensors; only counters of steps matter, which are scalars."""
     rest = arguments[1:]
     for i, t in enumerate(arguments[0]):
-        if t.dim() != 0 or not t.is_cuda:
+        if not t.is_cuda:
+            continue
+        if t.dim() != 0:
+            shadows.forget(t)
             continue
         shadow = shadows.of(t)
         if shadow is None:
@@ -289,7 +364,7 @@ def _host_or_none(value):
     if not isinstance(value, torch.Tensor) or not value.is_cuda:
         return value
     shadow = shadows.of(value)
-    return shadows.view(value, shadow) if shadow is not None and shadows.is_small(value) else None
+    return shadows.view(value, shadow) if shadow is not None and shadows.may_be_known(value) else None
 
 
 def _is_same(a, b):
@@ -310,14 +385,23 @@ def _guess_comparison(op, name, arguments, out):
         values = torch.zeros(out.shape, dtype=torch.bool, device="cpu")
     elif name in ("eq", "ne"):
         values = torch.full(out.shape, name == "ne", dtype=torch.bool, device="cpu")
-    elif x is None and y is None or not (a.is_floating_point() if x is None else b.is_floating_point()) or (
+    elif x is None and y is None and not _are_numbers((a, b), [out]) or not (a if x is None else b).is_floating_point() or (
             out.numel() > 1 and not _context.probabilities and _is_zero(y if x is None else x)):
         values = fillers.half(out.shape)
     else:
-        x = fillers.uniform(a.shape) if x is None else fillers.bound(x)
-        y = fillers.uniform(b.shape) if y is None else fillers.bound(y)
-        values = getattr(torch, name)(x, y) if isinstance(x, torch.Tensor) else getattr(torch, name)(torch.tensor(x), y)
+        limit = fillers.bound(y if x is None else x) if x is not None or y is not None else None
+        drawn = [fillers.uniform(t.shape) if v is None else limit for t, v in ((a, x), (b, y))]
+        values = getattr(torch, name)(*(v if isinstance(v, torch.Tensor) else torch.tensor(v) for v in drawn))
+        if _are_numbers((a, b), [out]):
+            _remember_drawn(((a, x, y), (b, y, x)), drawn, limit)
     shadows.keep(out, values.expand(out.shape), GUESSED)
+
+
+def _remember_drawn(operands, drawn, limit):
+    """Numbers keep the values with which they were compared, moved as the limit was."""
+    for (t, value, other), found in zip(operands, drawn):
+        if value is None:
+            _remember(t, found * float(other) / float(limit) if limit else found)
 
 
 def _is_zero(value):
@@ -374,7 +458,8 @@ def _copied(op, arguments, named, out):
 
 
 def _copied_to_device(to, source):
-    if not shadows.is_small(to) or source.layout is not torch.strided:
+    is_small = shadows.may_be_known if source.is_cuda else shadows.is_small
+    if not is_small(to) or source.layout is not torch.strided:
         if shadows.of(to) is not None:
             shadows.forget(to)
         return
@@ -382,7 +467,7 @@ def _copied_to_device(to, source):
         shadows.keep(to, source.detach(), KNOWN)
         return
     shadow = shadows.of(source)
-    if shadow is not None and shadows.is_small(source):
+    if shadow is not None:
         shadows.keep(to, shadows.view(source, shadow), shadow.made)
     elif to.dtype is torch.bool:
         shadows.keep(to, fillers.half(to.shape), GUESSED)
@@ -394,7 +479,7 @@ def _copied_to_device(to, source):
 
 def _copied_to_host(to, source):
     shadow = shadows.of(source)
-    if shadow is not None and shadows.is_small(source):
+    if shadow is not None and shadows.may_be_known(source):
         to.copy_(shadows.view(source, shadow))
         if shadow.made != KNOWN:
             notes.made_up("copy")
@@ -473,7 +558,7 @@ def _mask(t):
     if _context.boxes and t.dtype is torch.bool:
         return fillers.uniform(t.shape) < BOXES_KEPT_SHARE, True
     shadow = shadows.of(t)
-    if shadow is not None and shadows.is_small(t):
+    if shadow is not None and shadows.may_be_known(t):
         return shadows.view(t, shadow), shadow.made != KNOWN
     return fillers.half(t.shape), True
 

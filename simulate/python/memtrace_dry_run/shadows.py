@@ -2,19 +2,24 @@
 
 A shadow is a storage on the host, of as many bytes as the storage on the device, so that every view of one is
 the same view of the other. It lives as long as its original: the table holds only weak references, which change
-nothing that PyTorch decides by counting references. Small tensors only: see the limits below.
+nothing that PyTorch decides by counting references. Small tensors only: MAX_ELEMENTS, and floating-point values that
+do not follow from others (that are drawn, filled or copied from the host) up to MAX_FLOAT_ELEMENTS, because parameters
+are such values.
 
 `made` says how a value came to be: KNOWN; CHOSEN, an index that was made up, or what follows from one; RECEIVED,
 this rank's value in place of another rank's, or what follows from one; GUESSED, the outcome of a comparison with
 unknown values, or what follows from that."""
+import weakref
+
 import torch
 
 KNOWN, CHOSEN, RECEIVED, GUESSED = 0, 1, 2, 3
 MAX_FLOAT_ELEMENTS = 1 << 18
-MAX_WHOLE_ELEMENTS = 1 << 22
+MAX_ELEMENTS = 1 << 22
 SWEEP_BYTES = 64 << 20
 
 _shadows = {}  # address of a storage's structure: Shadow
+_filled = {}  # id of a tensor: reference to it
 _bytes_since_sweep = 0
 
 
@@ -28,8 +33,19 @@ class Shadow:
         free(self.reference)
 
 
+def may_be_known(t):
+    """Whether T is small enough for values that follow from others."""
+    return t.numel() <= MAX_ELEMENTS
+
+
+def exists(t):
+    """Whether T's storage has a shadow. Unlike `of`, runs no operator."""
+    return t.untyped_storage()._cdata in _shadows
+
+
 def is_small(t):
-    limit = MAX_FLOAT_ELEMENTS if t.is_floating_point() or t.is_complex() else MAX_WHOLE_ELEMENTS
+    """Whether T is small enough for values that follow from no others."""
+    limit = MAX_FLOAT_ELEMENTS if t.is_floating_point() or t.is_complex() else MAX_ELEMENTS
     return t.numel() <= limit
 
 
@@ -45,7 +61,7 @@ def of(t):
 def _resized(storage, shadow):
     """Storages that grow keep what they had (`resize_`, out=); those that shrink lose it."""
     had, size_bytes = shadow.storage.nbytes(), storage.nbytes()
-    if size_bytes < had or size_bytes > MAX_WHOLE_ELEMENTS * 8:
+    if size_bytes < had or size_bytes > MAX_ELEMENTS * 8:
         del _shadows[storage._cdata]
         return None
     host = torch.zeros(size_bytes, dtype=torch.uint8, device="cpu")
@@ -84,8 +100,7 @@ def _new(t, made):
     storage = t.untyped_storage()
     size_bytes = storage.nbytes()
     floats = t.is_floating_point() or t.is_complex()
-    limit = MAX_FLOAT_ELEMENTS if floats else MAX_WHOLE_ELEMENTS
-    if size_bytes > limit * t.element_size() or (floats and size_bytes != t.numel() * t.element_size()):
+    if size_bytes > MAX_ELEMENTS * t.element_size() or (floats and size_bytes != t.numel() * t.element_size()):
         return None
     _bytes_since_sweep += size_bytes + 256
     if _bytes_since_sweep > SWEEP_BYTES:
@@ -94,6 +109,28 @@ def _new(t, made):
     shadow = Shadow(storage._weak_ref(), host, made)
     _shadows[storage._cdata] = shadow
     return shadow
+
+
+def filled(t):
+    """T, whose values nobody knew, got one value: a gradient, perhaps, to which autograd's engine adds."""
+    _filled[id(t)] = weakref.ref(t)
+
+
+def filled_versions():
+    """{tensor that was filled: how often it has been written to}, by reference."""
+    for key, reference in list(_filled.items()):
+        t = reference()
+        if t is None or not exists(t):
+            del _filled[key]
+    return {reference: reference()._version for reference in _filled.values()}
+
+
+def forget_changed(versions):
+    """Forgets what has been written to since VERSIONS."""
+    for reference, version in versions.items():
+        t = reference()
+        if t is not None and t._version != version:
+            forget(t)
 
 
 def sweep():
