@@ -167,6 +167,22 @@ def sharded():
     return [(weight.to_local() + 1).tolist()]
 
 
+def drawn():
+    """Numbers that the device draws; inside of a graph they are not known."""
+    torch.cuda.manual_seed(0)
+    answers = [(torch.rand(4, device="cuda") * 1e4).round().tolist()]
+    torch.cuda.manual_seed(0)
+    x, generator, graph = torch.randn(4, device="cuda"), torch.Generator("cuda"), torch.cuda.CUDAGraph()
+    answers += [(x * 1e4).round().tolist(), (x > 0).sum().item(), sorted(torch.randperm(5, device="cuda").tolist()),
+                torch.multinomial(torch.ones(3, device="cuda"), 2, generator=generator).numel()]
+    with torch.cuda.graph(graph):
+        x.uniform_()
+    from memtrace_dry_run import notes
+    before = len(notes.as_dict()["answers"])
+    (x > 0.5).nonzero()
+    return answers + [before, list(notes.as_dict()["answers"])]
+
+
 def waits():
     """A loop that waits for a condition on unknown values ends."""
     y, turns = torch.randn(600, 600, device="cuda") @ torch.randn(600, 600, device="cuda"), 0
@@ -268,7 +284,7 @@ def received():
 
 
 def main():
-    answers = {"values": values, "numbers": numbers, "unknown": unknown, "subclasses": subclasses, "sharded": sharded, "modes": modes, "experts": experts, "waits": waits, "training": training, "checkpointed": checkpointed, "elsewhere": elsewhere, "proposals": proposals, "received": received, "computed": computed, "forgotten": forgotten, "numbers_agree": numbers_agree, "printed": printed,
+    answers = {"values": values, "numbers": numbers, "unknown": unknown, "subclasses": subclasses, "sharded": sharded, "modes": modes, "experts": experts, "waits": waits, "training": training, "checkpointed": checkpointed, "elsewhere": elsewhere, "proposals": proposals, "received": received, "computed": computed, "forgotten": forgotten, "numbers_agree": numbers_agree, "printed": printed, "drawn": drawn,
                "compiled": compiled}[sys.argv[1]]()
     requests = [e["size"] for e in torch.cuda.memory._snapshot()["device_traces"][0] if e["action"] == "alloc"]
     with open(sys.argv[2], "w") as f:

@@ -6,7 +6,7 @@ import threading
 
 import torch
 
-from . import fillers, notes, others, shadows
+from . import draws, fillers, notes, others, philox, shadows
 from .shadows import CHOSEN, GUESSED, KNOWN, RECEIVED
 
 COMPARISONS = {"eq", "ne", "lt", "le", "gt", "ge"}
@@ -26,7 +26,7 @@ IN_PLACE = {"fill_", "zero_", "add_", "sub_", "mul_", "div_", "neg_", "clamp_", 
             "remainder_", "floor_divide_", "pow_", "abs_", "floor_", "ceil_", "round_", "sqrt_", "exp_", "log_", "reciprocal_",
             "masked_scatter_", "tril_", "triu_", "cumsum_"}
 RANDOM = {"uniform_", "normal_", "random_", "bernoulli_", "exponential_"}
-CHOICES = {"argmax", "argmin", "topk", "sort", "multinomial", "kthvalue", "mode"}
+CHOICES = {"argmax", "argmin", "topk", "sort", "kthvalue", "mode"}
 STEPS = {"_foreach_add_"}
 FACTORIZATIONS = {"linalg_cholesky_ex", "linalg_inv_ex", "linalg_lu_factor_ex", "_linalg_solve_ex", "linalg_ldl_factor_ex"}
 ALWAYS = {"nonzero", "_local_scalar_dense"}  # hooked for the backend itself
@@ -52,6 +52,7 @@ class _Context(threading.local):
     boxes = False  # non-maximum suppression
     probabilities = False  # unknown floating-point values are not below 0
     found = None  # what `before` computed for `after`
+    states = None  # the generator's before the running operator drew, and that of the operator which runs it
 
 
 _context = _Context()
@@ -69,14 +70,14 @@ def answer_copies_with(function):
 def table():
     """Names of all operators that have a rule."""
     return (COMPARISONS | LOGIC | ARITHMETIC | REDUCTIONS | MOVES | IN_PLACE | RANDOM | CHOICES | STEPS | UNIQUE | FACTORIZATIONS |
-            {"copy_", "_local_scalar_dense", "nonzero", "randperm", "histc", "_amp_update_scale_", "_linalg_check_errors"})
+            {"copy_", "_local_scalar_dense", "nonzero", "randperm", "multinomial", "histc", "_amp_update_scale_", "_linalg_check_errors"})
 
 
 def rule_of(packet):
     """The rule of an operator of `table`."""
     special = {"copy_": Rule(None, _copied, True), "_local_scalar_dense": Rule(None, _read), "nonzero": Rule(_before_nonzero, _nonzero),
-               "_amp_update_scale_": Rule(None, _scale_updated), "_linalg_check_errors": Rule(_no_errors), "randperm": Rule(None, _permuted),
-               "histc": Rule(None, _histogram)}
+               "_amp_update_scale_": Rule(None, _scale_updated), "_linalg_check_errors": Rule(_no_errors), "randperm": Rule(_before_drawn, _permuted),
+               "multinomial": Rule(_before_drawn, _sampled), "histc": Rule(None, _histogram)}
     if packet in special:
         return special[packet]
     if packet in UNIQUE:
@@ -84,7 +85,7 @@ def rule_of(packet):
     if packet in FACTORIZATIONS:
         return Rule(None, _factorized)
     if packet in RANDOM:
-        return Rule(None, _drawn)
+        return Rule(_before_drawn, _drawn)
     if packet in STEPS:
         return Rule(None, _each_in_place)
     return Rule(None, _in_place if packet in IN_PLACE else _computed)
@@ -226,9 +227,9 @@ def _computed(op, arguments, named, out):
 
 
 def _run(op, name, host, given, outs):
-    """What OP returns on the host; not known if that is too much work, if it draws, or if the host cannot do it."""
+    """What OP returns on the host; not known if that is too much work, or if the host cannot do it."""
     arguments, named = given
-    if name == "multinomial" or others.work_of(name, arguments, outs) > others.MAX_WORK:
+    if others.work_of(name, arguments, outs) > others.MAX_WORK:
         raise _Unknown
     arguments, named = [host.of(a) for a in arguments], {k: host.of(v) for k, v in named.items()}
     try:
@@ -307,24 +308,63 @@ def _each_in_place(op, arguments, named, out):
         shadows.view(t, shadow).add_(value, alpha=named.get("alpha", rest[1] if len(rest) > 1 else 1))
 
 
+def _before_drawn(op, arguments, named):
+    """PyTorch moves the generator's offset before it draws. Operators that draw call others that do (randperm)."""
+    t = next((a for a in (*arguments, *named.values()) if isinstance(a, torch.Tensor)), None)
+    device = named["device"] if t is None else t.device
+    _context.states = (_context.states, philox.state(device, named.get("generator")))
+
+
+def _state_before():
+    _context.states, state = _context.states or (None, None)
+    return state
+
+
 def _drawn(op, arguments, named, out):
-    t = arguments[0]
-    if not t.is_cuda or not shadows.is_small(t):
+    t, state = arguments[0], _state_before()
+    if not t.is_cuda:
         return
+    if not shadows.is_small(t):
+        shadows.forget(t)
+        return
+    host = _Map()
     try:
-        host = _Map()
         rest = [host.of(a) for a in arguments[1:]]
     except _Unknown:
+        shadows.forget(t)
         return
-    named = {k: host.of(v) for k, v in named.items() if k != "generator"}
+    function = draws.filled_by(op, t, rest, state) if state is not None else None
+    if function is not None:
+        shadows.keep_later(t, function, host.made)
+        return
     values = torch.empty(t.shape, dtype=t.dtype, device="cpu")
-    op(values, *rest, generator=fillers.generator(), **named)
-    shadows.keep(t, values, KNOWN)
+    op(values, *rest, generator=fillers.generator())
+    shadows.keep(t, values, GUESSED)
 
 
 def _permuted(op, arguments, named, out):
-    if out.is_cuda and shadows.is_small(out):
-        shadows.keep(out, torch.randperm(out.numel(), generator=fillers.generator(), dtype=out.dtype, device="cpu"), KNOWN)
+    state, count, dtype = _state_before(), out.numel(), out.dtype
+    if not shadows.is_small(out):
+        return
+    if state is not None:
+        shadows.keep_later(out, lambda: draws.randperm(state, count, dtype), KNOWN)
+    else:
+        shadows.keep(out, torch.randperm(count, generator=fillers.generator(), dtype=dtype, device="cpu"), GUESSED)
+
+
+def _sampled(op, arguments, named, out):
+    """Indices that are drawn with probabilities."""
+    weights, state = _host_or_none(arguments[0]), _state_before()
+    if weights is None or not shadows.is_small(out):
+        _choose("multinomial", arguments, named, [out])
+        return
+    made = shadows.of(arguments[0]).made
+    if state is not None:
+        replacement = _argument(arguments, named, 2, "replacement", False)
+        values, is_sure = draws.multinomial(state, weights, arguments[1], replacement)
+        shadows.keep(out, values, made if is_sure else GUESSED)
+    else:
+        shadows.keep(out, torch.multinomial(weights, *arguments[1:3], generator=fillers.generator()), GUESSED)
 
 
 def _histogram(op, arguments, named, out):
@@ -549,7 +589,7 @@ def _told():
 
 def abandon():
     """Forgets what the running operator passed on."""
-    _context.found, _context.boxes = None, False
+    _context.found, _context.states, _context.boxes = None, None, False
     _told()
 
 

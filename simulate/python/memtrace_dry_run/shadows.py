@@ -8,7 +8,7 @@ are such values.
 
 `made` says how a value came to be: KNOWN; CHOSEN, an index that was made up, or what follows from one; RECEIVED,
 this rank's value in place of another rank's, or what follows from one; GUESSED, the outcome of a comparison with
-unknown values, or what follows from that."""
+unknown values, a number that the device draws and the host does not compute, or what follows from one of these."""
 import weakref
 
 import torch
@@ -24,10 +24,22 @@ _bytes_since_sweep = 0
 
 
 class Shadow:
-    __slots__ = ("reference", "storage", "made")
+    __slots__ = ("reference", "_storage", "made", "later")
 
     def __init__(self, reference, storage, made):
-        self.reference, self.storage, self.made = reference, storage, made
+        self.reference, self._storage, self.made = reference, storage, made
+        self.later = None  # what fills the whole storage when it is read
+
+    @property
+    def storage(self):
+        if self.later is not None:
+            later, self.later = self.later, None
+            later(self)
+        return self._storage
+
+    @storage.setter
+    def storage(self, storage):
+        self._storage = storage
 
     def __del__(self, free=torch.UntypedStorage._free_weak_ref):  # no globals are left at the end
         free(self.reference)
@@ -53,7 +65,7 @@ def of(t):
     """The Shadow of a tensor on the device, or None."""
     storage = t.untyped_storage()
     shadow = _shadows.get(storage._cdata)
-    if shadow is None or shadow.storage.nbytes() == storage.nbytes():
+    if shadow is None or shadow._storage.nbytes() == storage.nbytes():
         return shadow
     return _resized(storage, shadow)
 
@@ -89,9 +101,24 @@ def keep(t, values, made):
         if shadow is None:
             return
     else:
-        covers = t.numel() * t.element_size() == shadow.storage.nbytes()
+        covers = t.numel() * t.element_size() == shadow._storage.nbytes()
         shadow.made = made if covers else max(made, shadow.made)
+        if covers:
+            shadow.later = None
     view(t, shadow).copy_(values)
+
+
+def keep_later(t, function, made):
+    """What FUNCTION returns becomes T's when something reads it: most numbers that a program draws are never read."""
+    shadow = of(t) or _new(t, made)
+    if shadow is None:
+        return
+    if t.numel() * t.element_size() != shadow._storage.nbytes():
+        keep(t, function(), made)
+        return
+    size, stride, dtype = t.size(), t.stride(), t.dtype
+    shadow.made = made
+    shadow.later = lambda filled: torch.empty(0, dtype=dtype, device="cpu").set_(filled._storage, 0, size, stride).copy_(function())
 
 
 def _new(t, made):
