@@ -16,6 +16,7 @@ sys.path.insert(0, str(ROOT / "tests" / "real_wheel"))
 import check_real_wheel as wheel  # noqa: E402  pylint: disable=wrong-import-position
 
 MIB = 1 << 20
+APPROXIMATED = ("normal", "exponential", "complex", "row", "generator")
 PYTHON = None
 
 # What a notebook has: cells that linecache knows, in a module __main__ that is no file.
@@ -213,6 +214,35 @@ class DryRun(WithTorch):
                 print(time.monotonic() - begin < 450, os.path.exists("runs"))
             """)
         self.assertEqual(done.stdout.split(), ["True", "True"])
+
+
+class Draws(WithTorch):
+    """Numbers that the device draws are those of an H200 (tests/real_wheel/draws.json)."""
+
+    def test_as_on_a_device(self):
+        folder = pathlib.Path(wheel.__file__).parent
+        known = json.loads((folder / "draws.json").read_text(encoding="utf-8"))
+        done = self.run_python((folder / "draws.py").read_text(encoding="utf-8"),
+                               before=[PROGRAM, "dry-run", "-q", "-o", "outer/", "--"])
+        found = json.loads(done.stdout.splitlines()[0])
+        self.assertEqual(found.keys(), known.keys())
+        for name, results in known.items():
+            with self.subTest(name):
+                self.assertEqual(len(found[name]), len(results))
+                for here, there in zip(found[name], results):
+                    if name.startswith(APPROXIMATED):
+                        self.assert_close(here["first"], there["first"], name)
+                    else:
+                        self.assertEqual(here, there)
+        self.assertNotIn("depended on data", done.stderr)
+        self.assertNotIn("Python part", done.stderr)
+
+    def assert_close(self, here, there, name):
+        """The device approximates sine, cosine and logarithm with an error of 2^-20.9 and less; a difference may then
+        move a rounded number to its neighbor."""
+        digits = 7 if "bfloat16" in name else 10 if "float16" in name else 22
+        for a, b in zip(here, there):
+            self.assertLessEqual(abs(a - b), 2e-6 + abs(b) * 2.0**-digits)
 
 
 DUMP = """
