@@ -620,6 +620,9 @@ print([(find("op", kind), excluded[:], excluded.clear()) for kind in (Own, Mode,
             "print([pad_mm.is_padded_faster('key', 9.0, 1.0), pad_mm._should_pad(None, None, None, 'mm')])\n")
         self.assertEqual((status, output), (0, "[False, False]\n"))
         self.assertEqual(self.only(notes)["answers"]["condition"]["count"], 2)
+        _, output, _ = self.run_program("from torch._inductor.fx_passes import pad_mm\nprint(pad_mm.is_padded_faster('key', 9.0, 1.0))\n",
+                                        MEMTRACE_DRY_RUN_GUESSES="inverted")
+        self.assertEqual(output, "True\n")
 
     def test_the_package_that_asks(self):
         (self.folder / "bitsandbytes.py").write_text("def ask(get): return get()\n")
@@ -855,6 +858,69 @@ for before, after in ((interrupt, None), (lambda *_: None, interrupt)):
             "print(torch.kernels['scatter_'](torch.Keys(), [out], [], group, 0)[1])\n"
             "print([(n, len(a[0][0]) if n == 'allgather_' else a[2]) for n, a in torch.ran])\n")
         self.assertEqual(lines, ["True work [[7], [7]]", "the barrier's work", "[('allgather_', 1), ('broadcast_', 0)]"])
+
+
+class Guesses(Programs):
+    """Where answers were made up, other outcomes of them, and guesses that made a program fail."""
+
+    READING = "from memtrace_dry_run import guesses, notes\nread = guesses.read\n"
+
+    def suspect(self, text, **environment):
+        status, output, notes = self.run_program(self.READING + text, **environment)
+        self.assertNotEqual(status, 0, output)
+        return self.only(notes)["facts"].get("suspect")
+
+    def test_places_are_those_of_the_program(self):
+        (self.folder / "torch").mkdir()
+        (self.folder / "torch" / "__init__.py").write_text("")
+        (self.folder / "torch" / "inner.py").write_text("def call(function): return function()\n")
+        _, output, notes = self.run_program(
+            "import functools\nfrom memtrace_dry_run import notes\nfrom torch import inner\n"
+            "for size in (7, 9903, 5): inner.call(functools.partial(notes.made_up, 'selection', size=size, of=2 * size))\n"
+            "notes.made_up('number')\nnotes.write()\n")
+        self.assertEqual(output, "")
+        [place] = self.only(notes)["places"]
+        self.assertEqual((place["place"].rpartition("/")[2], place["innermost"].rpartition("/")[2]), ("program.py:4", "inner.py:1"))
+        self.assertEqual([place[name] for name in ("kind", "count", "size", "of")], ["selection", 3, 9903, 19806])
+
+    def test_places_are_bounded(self):
+        _, _, notes = self.run_program("from memtrace_dry_run import notes\n" + "notes.made_up('selection', size=70, of=140)\n" * 100)
+        notes = self.only(notes)
+        self.assertEqual((len(notes["places"]), notes["answers"]["selection"]["count"]), (64, 100))
+
+    def test_decisions_are_inverted_and_checks_are_not(self):
+        text = self.READING + (
+            "if read(True):\n    print('first')\nelse:\n    print('second')\n"
+            "assert read(False), 'a check gets the outcome that passes'\n"
+            "if read(True):\n    raise RuntimeError\n"
+            "if not read(False):\n    print('not passed')\n    raise RuntimeError\n"
+            "if read(True) and print('unclear'):\n    raise RuntimeError\nprint(read(0.5), read(3))\n")
+        for guesses, first in (("", "first"), ("share=100", "first"), ("inverted", "second")):
+            _, output, notes = self.run_program(text, MEMTRACE_DRY_RUN_GUESSES=guesses)
+            self.assertEqual(output.split("\n"), [first, "unclear", "0.5 3", ""], guesses)
+        answers = self.only(notes)["answers"]
+        self.assertEqual({kind: answers[kind]["count"] for kind in answers}, {"condition": 1, "check": 4, "number": 1, "count": 1})
+
+    def test_the_guess_in_the_line_that_failed_is_suspect(self):
+        text = "def inner(value):\n    if value != 1:\n        raise RuntimeError(value)\ndef outer():\n    read(True)\n    inner(read(2))\nouter()\n"
+        found = self.suspect(text)
+        self.assertEqual((found["other"], found["error"]), (f"number 0 {self.folder / 'program.py'}:8", "RuntimeError: 2"))
+        found = self.suspect(text, MEMTRACE_DRY_RUN_GUESSES="other=" + found["other"])
+        self.assertEqual((found["other"].split()[1], found["error"]), ("1", "RuntimeError: 0"))
+        self.assertEqual(self.run_program(self.READING + text, MEMTRACE_DRY_RUN_GUESSES="other=" + found["other"])[:2], (0, ""))
+
+    def test_the_last_guess_of_the_function_that_failed_is_suspect(self):
+        text = "def search():\n    for _ in range(5):\n        if read(False):\n            return\n    raise RuntimeError('no end')\nsearch()\n"
+        found = self.suspect(text)
+        self.assertEqual(found["other"], f"truth 1 {found['place']}")
+        self.assertTrue(found["place"].endswith("program.py:5"), found)
+        self.assertEqual(self.run_program(self.READING + text, MEMTRACE_DRY_RUN_GUESSES="other=" + found["other"])[0], 0)
+
+    def test_failures_for_other_causes_are_not_suspect(self):
+        self.assertIsNone(self.suspect("print(read(0.5), wrong_name)\n"))
+        self.assertIsNone(self.suspect("class OutOfMemoryError(RuntimeError): pass\nread(True)\nraise OutOfMemoryError\n"))
+        self.assertIsNone(self.suspect("def loss(): return read(0.5)\nloss()\nraise ValueError\n"))
+        self.assertIsNone(self.suspect("if read(False): raise SystemExit(3)\nraise KeyboardInterrupt\n"))
 
 
 if __name__ == "__main__":

@@ -7,7 +7,8 @@ the CPU. Where a value is not known it answers with a plausible one, and counts 
 It never touches the device and never changes which requests PyTorch's allocator gets. A failure inside of it
 is counted and leaves what the program would have had without it.
 
-    notes      counts and first places of made-up answers, written as JSON
+    notes      counts and places of made-up answers, written as JSON
+    guesses    outcomes of made-up answers under the assumption of this run, and which of them made a program fail
     importing  runs functions after a module was imported
     shadows    values of tensors, by storage
     fillers    made-up values
@@ -24,6 +25,7 @@ is counted and leaves what the program would have had without it.
     collectives  what collectives bring to a rank that is alone
     fake_groups  process groups that do nothing, and what NCCL would take for them
 """
+import atexit
 import os
 
 _is_started = False
@@ -31,7 +33,7 @@ _is_started = False
 
 def start():
     """Called when the interpreter starts; a second call does nothing. Imports nothing of PyTorch."""
-    from . import alone, compiled, importing, notes
+    from . import alone, compiled, guesses, importing, notes
 
     global _is_started
     if _is_started:
@@ -40,6 +42,7 @@ def start():
     if os.environ.get("MEMTRACE_DRY_RUN_SHADOWS", "1") == "0":
         return
     notes.start(os.environ.get("MEMTRACE_DRY_RUN_NOTES"))
+    atexit.register(guesses.note_failure)  # before the notes are written
     importing.before("torch", _look_for_device)
     compiled.start()
     importing.after("torch", _patch)

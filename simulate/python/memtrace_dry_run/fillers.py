@@ -3,11 +3,14 @@ that what the program draws itself stays as it was.
 
 Floating-point values that nobody knows count as uniform between 0 and 1: finite, positive, never equal. A
 comparison of many values with 0, or with a bound beyond 1, is true for one half, because nothing says where such
-values lie; beyond CERTAIN_BOUND it is decided by the bound. Indices lie in the middle of large ranges: the ends of a vocabulary
+values lie; beyond CERTAIN_BOUND it is decided by the bound. Under another assumption (guesses.py), the share that a
+comparison of many values leaves grows or shrinks as one half does. Indices lie in the middle of large ranges: the ends of a vocabulary
 are where end-of-text and padding are."""
 import math
 
 import torch
+
+from . import guesses
 
 SEED = 20261123
 NUMBER = 0.5
@@ -36,18 +39,27 @@ def uniform(shape, low=0.0, high=1.0):
     return torch.empty(shape, dtype=torch.float32, device="cpu").uniform_(low, high, generator=generator())
 
 
-def half(shape):
-    """Truth values, one half of them true."""
-    return uniform(shape) < 0.5
+def half(shape, share=None):
+    """Truth values, one half of them true: SHARE, or that of the assumption. A single one is as without assumptions."""
+    if math.prod(shape) == 1:
+        share = guesses.DEFAULT_SHARE
+    return uniform(shape) < (guesses.share() if share is None else share)
 
 
-def bound(value):
-    """VALUE moved so that comparing it with `uniform` gives the declared share."""
+def bound(value, is_below, count):
+    """VALUE moved so that comparing it with COUNT values of `uniform` gives the declared share; IS_BELOW: those below."""
     if isinstance(value, torch.Tensor):
         value = value.to(torch.float32)
-        return torch.where((value >= 1) & (value < CERTAIN_BOUND), torch.full_like(value, 0.5), value)
+        value = torch.where((value >= 1) & (value < CERTAIN_BOUND), torch.full_like(value, 0.5), value)
+        return value if count == 1 or guesses.is_default() else torch.where((value > 0) & (value < 1), _moved(value, is_below).clamp(0, 1), value)
     value = float(value.real if isinstance(value, complex) else value)
-    return 0.5 if 1 <= value < CERTAIN_BOUND else value
+    value = 0.5 if 1 <= value < CERTAIN_BOUND else value
+    return value if count == 1 or guesses.is_default() or not 0 < value < 1 else min(max(_moved(value, is_below), 0.0), 1.0)
+
+
+def _moved(value, is_below):
+    factor = guesses.share() / guesses.DEFAULT_SHARE
+    return value * factor if is_below else 1 - (1 - value) * factor
 
 
 def indices(shape, dim, size, distinct=True, has_ends=True):

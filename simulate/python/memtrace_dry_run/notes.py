@@ -13,13 +13,16 @@ import threading
 VERSION = 1
 MAX_FRAMES = 8
 MAX_PRINTING_FRAMES = 12  # between a read and PyTorch's printing
+MAX_PLACES = 64  # later places count only in the sums
 _HERE = os.path.dirname(os.path.abspath(__file__))
 # kinds of answers, and whether a size follows from them
 KINDS = {
     "number": False,  # a floating-point value that the program read
     "count": True,  # an integer that the program read
     "condition": False,  # a truth value that the program read
+    "check": False,  # the same, where the other value raises an exception
     "copy": False,  # values of a tensor that was copied to the host
+    "mask": True,  # truth values that were copied to the host
     "choice": False,  # indices: argmax, topk, sort, sampling
     "selection": True,  # how many elements a mask selects, from values that were made up
     "boxes": True,  # how many boxes non-maximum suppression leaves
@@ -30,6 +33,10 @@ KINDS = {
 }
 
 
+# Kinds on which a peak may depend, so that their places count.
+PLACED = {kind for kind, decides_size in KINDS.items() if decides_size} | {"condition"}
+
+
 class _State:
     def __init__(self):
         self.path = None
@@ -38,6 +45,7 @@ class _State:
 
     def clear(self):
         self.answers, self.failures, self.facts = {}, {}, {}
+        self.places = {}  # (kind, file, line): a member of the document
 
 
 _state = _State()
@@ -64,9 +72,14 @@ def fact(name, value):
         _state.facts[name] = value
 
 
-def made_up(kind, count=1):
-    """COUNT answers of KIND were made up. What a tensor is printed as decides nothing."""
-    if not _is_printing():
+def made_up(kind, count=1, size=0, of=0):
+    """COUNT answers of KIND were made up. SIZE of OF elements is how many count; 0: it is not a number of elements.
+    What a tensor is printed as decides nothing."""
+    if _is_printing():
+        return
+    if kind in PLACED:
+        _add_place(kind, count, size, of)
+    if count:
         _add(_state.answers, kind, count)
 
 
@@ -80,6 +93,23 @@ def _is_printing():
             return True
         frame = frame.f_back
     return False
+
+
+def _add_place(kind, count, size, of):
+    """The largest size of a place stays: peaks are largest where sizes are."""
+    inner, outer = innermost(), _outside()
+    if outer is None:
+        return
+    key = (kind, outer.f_code.co_filename, outer.f_lineno)
+    with _state.lock:
+        entry = _state.places.get(key)
+        if entry is None and len(_state.places) < MAX_PLACES:
+            entry = _state.places[key] = {"kind": kind, "place": "%s:%d" % key[1:], "function": outer.f_code.co_name,
+                                          "innermost": "%s:%d" % (inner.f_code.co_filename, inner.f_lineno), "count": 0, "size": 0, "of": 0}
+        if entry is not None:
+            entry["count"] += count
+            if size > entry["size"]:
+                entry["size"], entry["of"] = size, of
 
 
 def failed(where, error):
@@ -101,34 +131,47 @@ def _add(table, name, count, error=None):
         write()
 
 
+def is_own(frame):
+    """Whether FRAME is one of the shim."""
+    return os.path.dirname(frame.f_code.co_filename) == _HERE
+
+
+def innermost():
+    """The innermost frame outside of the shim, or None."""
+    frame = sys._getframe(1)
+    while frame is not None and is_own(frame):
+        frame = frame.f_back
+    return frame
+
+
+def _outside():
+    """The innermost frame outside of the shim and of PyTorch, or None."""
+    frame = innermost()
+    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] in (__package__, "torch"):
+        frame = frame.f_back
+    return frame
+
+
 def _stack():
     """The frames that asked, innermost first, without the shim's own."""
-    frames, frame = [], sys._getframe(1)
+    frames, frame = [], innermost()
     while frame is not None and len(frames) < MAX_FRAMES:
-        code = frame.f_code
-        if os.path.dirname(code.co_filename) != _HERE:
-            frames.append("%s:%d %s" % (code.co_filename, frame.f_lineno, code.co_name))
+        if not is_own(frame):
+            frames.append("%s:%d %s" % (frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name))
         frame = frame.f_back
     return frames
 
 
 def place():
-    """File and line of the innermost frame outside of the shim, for counts by place."""
-    frame = sys._getframe(1)
-    while frame is not None and os.path.dirname(frame.f_code.co_filename) == _HERE:
-        frame = frame.f_back
+    """File and line of the innermost frame outside of the shim."""
+    frame = innermost()
     return (frame.f_code.co_filename, frame.f_lineno) if frame else ("?", 0)
 
 
 def package():
     """The package of the innermost module outside of the shim and of PyTorch."""
-    frame = sys._getframe(1)
-    while frame is not None:
-        name = frame.f_globals.get("__name__", "").partition(".")[0]
-        if name not in (__package__, "torch"):
-            return name
-        frame = frame.f_back
-    return ""
+    frame = _outside()
+    return frame.f_globals.get("__name__", "").partition(".")[0] if frame else ""
 
 
 def as_dict():
@@ -138,7 +181,7 @@ def as_dict():
     return {"version": VERSION, "pid": os.getpid(), "facts": _state.facts, "sizes_from_data": sizes,
             "failure_count": sum(v["count"] for v in _state.failures.values()),
             "first_failure": "%s: %s" % (first[0], first[1]["error"]) if first else None,
-            "answers": answers, "failures": _state.failures}
+            "places": list(_state.places.values()), "answers": answers, "failures": _state.failures}
 
 
 def write():

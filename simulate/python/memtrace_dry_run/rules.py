@@ -6,7 +6,7 @@ import threading
 
 import torch
 
-from . import draws, fillers, notes, others, philox, shadows
+from . import draws, fillers, guesses, notes, others, philox, shadows
 from .shadows import CHOSEN, GUESSED, KNOWN, RECEIVED
 
 COMPARISONS = {"eq", "ne", "lt", "le", "gt", "ge"}
@@ -59,7 +59,6 @@ _context = _Context()
 _same_guesses = {}  # place: how often it has read one guess
 _turns = {"condition": 0}
 _answer = None  # tells the simulated library what the next copy to the host brings
-BOXES_KEPT_SHARE = 0.5
 
 
 def answer_copies_with(function):
@@ -429,7 +428,8 @@ def _guess_comparison(op, name, arguments, out):
             out.numel() > 1 and not _context.probabilities and _is_zero(y if x is None else x)):
         values = fillers.half(out.shape)
     else:
-        limit = fillers.bound(y if x is None else x) if x is not None or y is not None else None
+        known = y if x is None else x
+        limit = None if known is None else fillers.bound(known, (name in ("lt", "le")) == (x is None), out.numel())
         drawn = [fillers.uniform(t.shape) if v is None else limit for t, v in ((a, x), (b, y))]
         values = getattr(torch, name)(*(v if isinstance(v, torch.Tensor) else torch.tensor(v) for v in drawn))
         if _are_numbers((a, b), [out]):
@@ -522,9 +522,9 @@ def _copied_to_host(to, source):
     if shadow is not None and shadows.may_be_known(source):
         to.copy_(shadows.view(source, shadow))
         if shadow.made != KNOWN:
-            notes.made_up("copy")
+            _count_copy(to)
         return
-    notes.made_up("copy")
+    _count_copy(to)
     if to.numel() > fillers.MAX_COPIED_ELEMENTS:
         return
     if to.dtype is torch.bool:
@@ -533,6 +533,14 @@ def _copied_to_host(to, source):
         to.copy_(fillers.uniform(to.shape, 0.1, 0.9))
     elif not to.is_complex():
         to.fill_(fillers.COUNT)
+
+
+def _count_copy(to):
+    """A mask on the host decides sizes that nobody sees."""
+    if to.dtype is torch.bool and to.numel() > 1:
+        notes.made_up("mask", size=int(to.sum()), of=to.numel())
+    else:
+        notes.made_up("copy")
 
 
 def _read(op, arguments, named, out):
@@ -547,21 +555,17 @@ def _read(op, arguments, named, out):
         return _context.count
     if t.dtype is torch.bool:
         _turns["condition"] += 1
-        notes.made_up("condition")
-        return _turns["condition"] % 2 == 0
+        return guesses.read(_turns["condition"] % 2 == 0)
     if t.is_floating_point():
-        notes.made_up("number")
-        return fillers.NUMBER
+        return guesses.read(fillers.NUMBER)
     if t.is_complex():
-        notes.made_up("number")
-        return complex(fillers.NUMBER)
-    notes.made_up("count")
-    return fillers.COUNT
+        return complex(guesses.read(fillers.NUMBER))
+    return guesses.read(max(1, int(2 * guesses.share())) * fillers.COUNT)
 
 
 def _guess_read(value):
     """A loop that waits for another guess gets it."""
-    notes.made_up("condition" if isinstance(value, bool) else "number" if isinstance(value, float) else "count")
+    value = guesses.read(value)
     if not isinstance(value, bool):
         return value
     place = notes.place()
@@ -594,21 +598,28 @@ def abandon():
 
 
 def _mask(t):
-    """Which elements count as not zero, and whether that was made up."""
-    if _context.boxes and t.dtype is torch.bool:
-        return fillers.uniform(t.shape) < BOXES_KEPT_SHARE, True
+    """Which elements count as not zero, and whether that was made up. Another assumption than the default one also
+    replaces guesses that select all or nothing, as those of equality do."""
     shadow = shadows.of(t)
-    if shadow is not None and shadows.may_be_known(t):
+    is_known = shadow is not None and shadows.may_be_known(t) and not (_context.boxes and t.dtype is torch.bool)
+    if is_known and shadow.made < GUESSED:
         return shadows.view(t, shadow), shadow.made != KNOWN
-    return fillers.half(t.shape), True
+    share = guesses.share_selected()
+    if is_known:
+        mask = shadows.view(t, shadow)
+        selected = torch.count_nonzero(mask)
+        if share == guesses.share() and (guesses.is_default() or 0 < selected < t.numel()):
+            return mask, True
+    return fillers.half(t.shape, share), True
 
 
 def _before_nonzero(op, arguments, named):
     mask, is_made_up = _mask(arguments[0])
-    if is_made_up and not _context.boxes:
-        notes.made_up("selection")
-    _context.found = (torch.nonzero(mask), is_made_up)
-    _tell(_context.found[0].shape[0])
+    found = torch.nonzero(mask)
+    if is_made_up:
+        notes.made_up("boxes" if _context.boxes else "selection", 0 if _context.boxes else 1, found.shape[0], mask.numel())
+    _context.found = (found, is_made_up)
+    _tell(found.shape[0])
 
 
 def _nonzero(op, arguments, named, out):
@@ -625,9 +636,10 @@ def _before_unique(op, arguments, named):
     shadow = shadows.of(t)
     _context.found = None
     if shadow is None or not shadows.is_small(t):
-        notes.made_up("unique")
         size = t.shape[arguments[1]] if "dim" in _packet(op) and len(arguments) > 1 and isinstance(arguments[1], int) else t.numel()
-        _tell((size + 1) // 2)
+        count = int(size * guesses.share_selected() + 0.5) or min(size, 1)
+        notes.made_up("unique", size=count, of=size)
+        _tell(count)
         return
     values = op(shadows.view(t, shadow), *arguments[1:], **named)
     if shadow.made != KNOWN:
