@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "assumption.h"
 #include "backends.h"
 #include "dry_run_annex.h"
 #include "dry_run_answer.h"
@@ -99,11 +100,17 @@ static struct mt_dry_run_answer answer_of(struct dry_run *dry_run)
 static int answer(struct dry_run *dry_run)
 {
     const struct mt_simulated_run *run = &dry_run->simulated;
-    const struct mt_dry_run_answer answer = answer_of(dry_run);
+    const struct mt_assuming assuming = {.first = run,
+                                         .common = &dry_run->common,
+                                         .tells = !dry_run->common.quiet && !dry_run->common.json};
+    struct mt_dry_run_answer answer = answer_of(dry_run);
+    struct mt_sweep_result measured;
 
     if (answer.timed_out)
         mt_message("'%s' was ended because it was still running after --timeout %s",
                    run->recording.command[0], dry_run->timeout);
+    if (mt_assume_of_answer(&assuming, &answer, &measured))
+        answer.measured = &measured;
     return mt_report_dry_run_answer(&answer);
 }
 
@@ -281,10 +288,9 @@ static int report_worst_rank(const struct mt_sweep_request *request)
         mt_arena_printf(&request->plan->arena, "%s/%s", request->folder, run->result.trace);
     notes.fake_groups = run->result.fake_groups;
     notes.exchanged_counts = run->result.exchanged_counts;
-    notes.sizes = run->result.sizes_from_data;
-    notes.decisions = run->result.decisions_from_data;
     answer = dry_run_sweep_answer_of(request, run);
     answer.notes = &notes;
+    answer.measured = &run->result;
     answer.traces = &trace;
     answer.trace_count = 1;
     answer.gate_run = &unchecked;
@@ -414,7 +420,7 @@ static int run(struct dry_run *dry_run)
     if (code >= 0)
         return code;
     say_site(dry_run);
-    code = mt_simulated_run_finish(&dry_run->simulated);
+    code = mt_assumption_finish(&dry_run->simulated);
     return code < 0 ? answer(dry_run) : code;
 }
 
@@ -485,6 +491,9 @@ static int parse(const struct mt_command *command, struct dry_run *dry_run, int 
          &dry_run->simulated.imbalance},
         {"jobs", 'j', MT_OPTION_POSITIVE, "N",
          "with --sweep or --ranks: at most N runs in parallel", &dry_run->sweep.jobs},
+        {"once", 0, MT_OPTION_FLAG, NULL,
+         "never run the command again to learn how its peaks depend on data and timing",
+         &dry_run->simulated.runs_once},
         MT_FORCE_OPTION(dry_run->outputs),
         {"json", 0, MT_OPTION_FLAG, NULL,
          "print one JSON document; output of the command goes to standard error",

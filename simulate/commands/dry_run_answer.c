@@ -5,6 +5,7 @@
 #include "analyze_output.h"
 #include "card_use.h"
 #include "dry_run_answer.h"
+#include "dry_run_doubts.h"
 #include "dry_run_gates.h"
 #include "dry_run_result.h"
 #include "foreign_text.h"
@@ -16,226 +17,9 @@
 #include "report_json.h"
 #include "report_query.h"
 #include "simulated_site.h"
+#include "sweep_output.h"
 #include "units.h"
 #include "util.h"
-
-static size_t unread_count(const struct mt_dry_run_answer *answer)
-{
-    const struct mt_dry_run_unread *unread = &answer->unread;
-
-    return unread->running + unread->failed + unread->incomplete;
-}
-
-const char *mt_dry_run_lower_bound(const struct mt_dry_run_answer *answer)
-{
-    if (answer->timed_out)
-        return mt_ending_doubt(MT_ENDED_TIMEOUT, 0);
-    if (answer->exit_status)
-        return mt_ending_doubt(answer->signal ? MT_ENDED_SIGNAL : MT_ENDED_EXIT, 1);
-    if (unread_count(answer))
-        return "some processes are missing from the answer, or only partly included";
-    if (answer->notes->without_device)
-        return "a process imported PyTorch without the simulated device";
-    return NULL;
-}
-
-static const char *them(size_t count)
-{
-    return count == 1 ? "it" : "them";
-}
-
-static const char *plural(uint64_t count)
-{
-    return count == 1 ? "" : "es";
-}
-
-static void add_end_of_command(struct mt_buf *out, const struct mt_dry_run_answer *answer)
-{
-    if (answer->signal)
-        mt_buf_printf(out, "Signal %d (%s) ended the command", answer->signal,
-                      strsignal(answer->signal));
-    else
-        mt_buf_printf(out, "The command failed with status %d", answer->exit_status);
-    mt_buf_add_text(out, ": a complete run may need more\n");
-}
-
-static void add_unread(struct mt_buf *out, const struct mt_dry_run_unread *unread)
-{
-    if (unread->running)
-        mt_buf_printf(
-            out,
-            "%zu process%s still ran when the command ended: the answer leaves %s out; make "
-            "the command wait for its processes\n",
-            unread->running, plural(unread->running), them(unread->running));
-    if (unread->failed)
-        mt_buf_printf(out,
-                      "The trace%s of %zu process%s cannot be read: the answer leaves %s out\n",
-                      unread->failed == 1 ? "" : "s", unread->failed, plural(unread->failed),
-                      them(unread->failed));
-    if (unread->incomplete)
-        mt_buf_printf(out,
-                      "The trace%s of %zu process%s %s incomplete: the real peaks may be larger\n",
-                      unread->incomplete == 1 ? "" : "s", unread->incomplete,
-                      plural(unread->incomplete), unread->incomplete == 1 ? "is" : "are");
-}
-
-/* Counts processes of PyTorch without notes: their Python part did not run or could not write. */
-static size_t unnoted_count(const struct mt_dry_run_answer *answer)
-{
-    size_t count = 0;
-
-    for (size_t i = 0; i < answer->trace_count && answer->notes->folder_was_made; i++)
-        count += answer->traces[i].is_pytorch &&
-                 !mt_dry_run_notes_has(answer->notes, answer->traces[i].process_id);
-    return count;
-}
-
-static const char *interpreter(const struct mt_dry_run_answer *answer)
-{
-    return answer->site && *answer->site->python ? answer->site->python : "/path/to/python";
-}
-
-static bool has_other_torch(const struct mt_dry_run_answer *answer)
-{
-    const char *imported = answer->notes->torch_folder;
-
-    return imported && answer->site && *answer->site->torch_folder &&
-           strcmp(imported, answer->site->torch_folder) != 0;
-}
-
-bool mt_dry_run_has_doubts(const struct mt_dry_run_answer *answer)
-{
-    const struct mt_dry_run_notes *notes = answer->notes;
-
-    return unread_count(answer) || notes->without_device || notes->failures || notes->unreadable ||
-           unnoted_count(answer) || has_other_torch(answer);
-}
-
-static void add_other_torch(struct mt_buf *out, const struct mt_dry_run_answer *answer)
-{
-    const struct mt_dry_run_notes *notes = answer->notes;
-
-    if (!has_other_torch(answer))
-        return;
-    mt_buf_add_text(out, "The command imported the PyTorch in ");
-    mt_buf_add_printable_text(out, notes->torch_folder);
-    mt_buf_add_text(out, ", but the simulated libraries are those for ");
-    mt_buf_add_printable_text(out, answer->site->torch_folder);
-    mt_buf_add_text(out, "; in the command, name the Python that the program uses\n");
-}
-
-static void add_other_library(struct mt_buf *out, const struct mt_dry_run_notes *notes)
-{
-    if (!notes->other_library)
-        return;
-    mt_buf_add_text(out, "The program imported ");
-    mt_buf_add_printable_text(out, notes->other_library);
-    mt_buf_add_text(out, ", which cannot use the simulated device: the answer does not include the "
-                         "memory that it would use\n");
-}
-
-static void add_failures(struct mt_buf *out, const struct mt_dry_run_notes *notes)
-{
-    char count[MT_UNITS_TEXT];
-
-    if (!notes->failures)
-        return;
-    mt_buf_printf(out, "The Python part of the dry run failed %s time%s",
-                  mt_format_count(count, notes->failures), notes->failures == 1 ? "" : "s");
-    if (notes->first_failure) {
-        mt_buf_add_text(out, ", first in ");
-        mt_buf_add_printable_text(out, notes->first_failure);
-    }
-    mt_buf_add_text(
-        out,
-        "; the program may take other branches than on a real device, so the peaks may differ\n");
-}
-
-/* Appends a line for each doubt. If `is_out_of_memory` is set, omits how the command ended, because
- * the answer already contains it. */
-static void dry_run_add_doubts(struct mt_buf *out, const struct mt_dry_run_answer *answer,
-                               bool is_out_of_memory)
-{
-    const struct mt_dry_run_notes *notes = answer->notes;
-    size_t unnoted = unnoted_count(answer);
-
-    if (answer->exit_status && !answer->timed_out && !is_out_of_memory)
-        add_end_of_command(out, answer);
-    add_unread(out, &answer->unread);
-    if (notes->without_device && answer->trace_count)
-        mt_buf_printf(out,
-                      "%" PRIu64
-                      " process%s imported PyTorch without the simulated device, because "
-                      "something removed LD_PRELOAD from the environment\n",
-                      notes->without_device, plural(notes->without_device));
-    if (unnoted)
-        mt_buf_printf(out,
-                      "%zu process%s used PyTorch without the Python part of the dry run (python "
-                      "-I, -E or -S, or a changed PYTHONPATH); the peaks may differ\n",
-                      unnoted, plural(unnoted));
-    add_other_torch(out, answer);
-    add_other_library(out, notes);
-    add_failures(out, notes);
-}
-
-/* The command to type: the script as an argument of its interpreter. */
-static void add_remedy(struct mt_buf *out, const struct mt_dry_run_answer *answer)
-{
-    mt_buf_add_text(out, "memtrace dry-run -- ");
-    mt_buf_add_shell_path(out, interpreter(answer));
-    mt_buf_add_text(out, " SCRIPT\n");
-}
-
-/* Appends why no recorded process used the device, and a remedy. */
-static void dry_run_add_nothing(struct mt_buf *out, const struct mt_dry_run_answer *answer)
-{
-    const struct mt_dry_run_notes *notes = answer->notes;
-
-    if (notes->without_device) {
-        mt_buf_add_text(out,
-                        "  PyTorch ran without the simulated device, because something removed "
-                        "LD_PRELOAD from the environment;\n  start Python directly: ");
-        add_remedy(out, answer);
-    } else if (notes->torch_processes && answer->exit_status) {
-        mt_buf_add_text(out, "  The command ended before PyTorch requested device memory; its own "
-                             "messages give the reason\n");
-    } else if (notes->torch_processes) {
-        mt_buf_add_text(out, "  PyTorch was imported but requested no device memory: look for "
-                             "device=\"cpu\" or CUDA_VISIBLE_DEVICES\n");
-    } else if (answer->site) {
-        mt_buf_add_text(out, "  PyTorch was not imported, or the environment was cleared before it "
-                             "started (env -i, a container);\n  start Python directly: ");
-        add_remedy(out, answer);
-    }
-}
-
-static void json_python(struct mt_json *json, const struct mt_simulated_site *site)
-{
-    mt_json_object_begin(json, "python");
-    mt_json_text(json, "path", site->python);
-    mt_json_text(json, "chosen_by", site->python_from);
-    mt_json_text(json, "version", site->python_version);
-    mt_json_text(json, "torch_version", site->torch_version);
-    mt_json_text(json, "torch_folder", site->torch_folder);
-    mt_json_text(json, "cuda_version", site->cuda_version);
-    mt_json_object_end(json);
-}
-
-/* Adds the members "python" and "processes". */
-static void json_dry_run_doubts(struct mt_json *json, const struct mt_dry_run_answer *answer)
-{
-    if (answer->site)
-        json_python(json, answer->site);
-    mt_json_object_begin(json, "processes");
-    mt_json_u64(json, "with_trace", answer->trace_count);
-    mt_json_u64(json, "still_running", answer->unread.running);
-    mt_json_u64(json, "unreadable", answer->unread.failed);
-    mt_json_u64(json, "incomplete", answer->unread.incomplete);
-    mt_json_u64(json, "imported_torch", answer->notes->torch_processes);
-    mt_json_u64(json, "without_device", answer->notes->without_device);
-    mt_json_u64(json, "without_python_part", unnoted_count(answer));
-    mt_json_object_end(json);
-}
 
 enum { TIMED_OUT = 124 }; /* the status that timeout(1) uses */
 
@@ -256,14 +40,6 @@ const struct mt_dry_run_trace *mt_dry_run_worst_trace(const struct mt_dry_run_an
     return worst;
 }
 
-bool mt_dry_run_ran_out(const struct mt_report *report)
-{
-    for (uint32_t i = 0; i < report->device_count; i++)
-        if (mt_fatal_oom(&report->devices[i]))
-            return true;
-    return false;
-}
-
 static void say_out_of_memory(struct mt_buf *out, const struct mt_dry_run_answer *answer)
 {
     const struct mt_style *style = mt_stdout_style();
@@ -272,116 +48,6 @@ static void say_out_of_memory(struct mt_buf *out, const struct mt_dry_run_answer
     mt_buf_printf(out, "%sOUT OF MEMORY (simulated): %s on the %s is not enough for this run%s\n",
                   style->red, mt_format_bytes(bytes, answer->memory_bytes), answer->card->name,
                   style->reset);
-}
-
-static void add_counted(struct mt_buf *out, uint64_t count, const char *noun)
-{
-    char text[MT_UNITS_TEXT];
-
-    mt_buf_printf(out, "%s %s%s", mt_format_count(text, count), noun, count == 1 ? "" : "s");
-}
-
-static void say_data(struct mt_buf *out, const struct mt_dry_run_notes *notes)
-{
-    if (!notes->sizes && !notes->decisions)
-        return;
-    if (notes->sizes)
-        add_counted(out, notes->sizes, "size");
-    if (notes->sizes && notes->decisions)
-        mt_buf_add_text(out, " and ");
-    if (notes->decisions)
-        add_counted(out, notes->decisions, "decision");
-    mt_buf_add_text(out, " depended on data that a dry run does not have; peaks may differ\n");
-}
-
-static void say_workspaces(struct mt_buf *out, const struct mt_dry_run_notes *notes)
-{
-    char measured[MT_UNITS_TEXT], asked[MT_UNITS_TEXT], ruled[MT_UNITS_TEXT];
-    char guessed[MT_UNITS_TEXT];
-
-    if (notes->queried_workspaces || notes->ruled_workspaces || notes->guessed_workspaces)
-        mt_buf_printf(
-            out,
-            "Workspaces of convolutions: %s measured on an H200, %s planned by the program's "
-            "cuDNN, %s by rule, %s guessed; peaks may differ\n",
-            mt_format_count(measured, notes->measured_workspaces),
-            mt_format_count(asked, notes->queried_workspaces),
-            mt_format_count(ruled, notes->ruled_workspaces),
-            mt_format_count(guessed, notes->guessed_workspaces));
-}
-
-static void say_timing(struct mt_buf *out, const struct mt_dry_run_notes *notes)
-{
-    if (notes->undecided.collectives) {
-        mt_buf_add_text(out, "The program did not wait for ");
-        add_counted(out, notes->undecided.collectives, "collective");
-        mt_buf_add_text(
-            out, " of NCCL: PyTorch frees the memory of such a collective when its watchdog "
-                 "thread notices that it ended, which is late here; a real run may need less\n");
-    }
-    if (notes->undecided.blocks) {
-        mt_buf_add_text(out, "Another stream used ");
-        add_counted(out, notes->undecided.blocks, "block");
-        mt_buf_add_text(out, ": PyTorch frees such a block when it notices that the stream is done "
-                             "with it, which is late here; a real run may need less\n");
-    }
-    if (notes->undecided.queries) {
-        mt_buf_add_text(out, "The program went on without ");
-        add_counted(out, notes->undecided.queries, "event");
-        mt_buf_add_text(out, " that it had queried: events are complete late here; a real run may "
-                             "need less\n");
-    }
-}
-
-static void say_groups(struct mt_buf *out, const struct mt_dry_run_answer *answer)
-{
-    const struct mt_dry_run_notes *notes = answer->notes;
-
-    if (notes->fake_groups) {
-        add_counted(out, notes->fake_groups, "process group");
-        mt_buf_printf(out,
-                      " of the program %s fake and without NCCL: the card's part includes what "
-                      "NCCL takes for %s in a real job, from a table\n",
-                      notes->fake_groups == 1 ? "is" : "are", them((size_t)notes->fake_groups));
-    }
-    if (answer->imbalance && !notes->exchanged_counts)
-        mt_buf_add_text(out,
-                        "--imbalance changed nothing: no counts were exchanged by all-to-all\n");
-}
-
-/* Reasons why the peaks may differ from those of a real run. */
-static void say_doubts(struct mt_buf *out, const struct mt_dry_run_answer *answer,
-                       bool is_out_of_memory)
-{
-    const struct mt_dry_run_notes *notes = answer->notes;
-    char sizes[MT_UNITS_TEXT];
-
-    if (answer->timed_out)
-        mt_buf_add_text(out, "--timeout ended the run: peaks and counts are lower bounds\n");
-    dry_run_add_doubts(out, answer, is_out_of_memory);
-    say_data(out, notes);
-    say_workspaces(out, notes);
-    say_timing(out, notes);
-    say_groups(out, answer);
-    if (notes->compiled)
-        mt_buf_printf(
-            out,
-            "Inductor compiled %s function%s: its buffers are those of a compiled run, its "
-            "kernels were not built\n",
-            mt_format_count(sizes, notes->compiled), notes->compiled == 1 ? "" : "s");
-    if (notes->eager)
-        mt_buf_printf(
-            out,
-            "%s function%s of torch.compile ran eagerly: a compiled run may need more or less "
-            "memory\n",
-            mt_format_count(sizes, notes->eager), notes->eager == 1 ? "" : "s");
-    if (notes->unreadable)
-        mt_buf_add_text(out, "It is unknown how much depended on data: the notes of a process "
-                             "cannot be written or read\n");
-    if (answer->trace_count > 1)
-        mt_buf_printf(out, "%zu processes used the device; this is %s\n", answer->trace_count,
-                      is_out_of_memory ? "one that ran out of memory"
-                                       : "the one with the largest reserved peak");
 }
 
 static void add_text(struct mt_buf *out, const struct mt_dry_run_answer *answer,
@@ -399,7 +65,7 @@ static void add_text(struct mt_buf *out, const struct mt_dry_run_answer *answer,
         mt_buf_add_printable_text(out, failing->path);
         mt_buf_add_char(out, '\n');
     }
-    say_doubts(out, answer, mt_dry_run_ran_out(report));
+    mt_dry_run_add_doubts(out, answer, mt_dry_run_ran_out(report));
     mt_analyze_text(out, report, mt_stdout_style(), NULL, false);
 }
 
@@ -472,6 +138,40 @@ void mt_json_undecided(struct mt_json *json, const struct mt_undecided *undecide
     mt_json_u64(json, "queries", undecided->queries);
 }
 
+enum { MAX_JSON_PLACES = 64 };
+
+static void add_places(struct mt_json *json, const struct mt_dry_run_notes *notes)
+{
+    mt_json_array_begin(json, "places");
+    for (size_t i = 0; i < notes->place_count && i < MAX_JSON_PLACES; i++) {
+        const struct mt_guess_place *place = &notes->places[i];
+
+        mt_json_object_begin(json, NULL);
+        mt_json_text(json, "place", place->place);
+        mt_json_text(json, "kind", place->kind);
+        mt_json_u64(json, "count", place->count);
+        mt_json_u64(json, "size", place->size);
+        mt_json_u64(json, "of", place->of);
+        mt_json_object_end(json);
+    }
+    mt_json_array_end(json);
+}
+
+/* Adds the guess that may have made the command fail, and those that got the other outcome. */
+static void add_suspect(struct mt_json *json, const struct mt_dry_run_answer *answer)
+{
+    const struct mt_assumption *assumption = answer->assumption;
+
+    mt_json_object_begin(json, "failed_after_guess");
+    mt_json_array_begin(json, "retried");
+    for (unsigned i = 0; assumption && i < assumption->other_count; i++)
+        mt_json_text(json, NULL, mt_guess_place(assumption->others[i]));
+    mt_json_array_end(json);
+    mt_json_text(json, "place", answer->exit_status ? answer->notes->suspect_place : NULL);
+    mt_json_text(json, "error", answer->exit_status ? answer->notes->suspect_error : NULL);
+    mt_json_object_end(json);
+}
+
 static void add_run(struct mt_json *json, const struct mt_dry_run_answer *answer)
 {
     mt_json_text(json, "schema", "memtrace.dry-run/1");
@@ -485,18 +185,23 @@ static void add_run(struct mt_json *json, const struct mt_dry_run_answer *answer
     mt_json_u64(json, "eager_compilations", answer->notes->eager);
     mt_json_u64(json, "unreadable_notes", answer->notes->unreadable);
     mt_json_u64(json, "failures", answer->notes->failures);
+    add_places(json, answer->notes);
     mt_json_object_end(json);
     mt_json_object_begin(json, "depended_on_timing");
     mt_json_undecided(json, &answer->notes->undecided);
     mt_json_object_end(json);
     mt_json_u64(json, "fake_process_groups", answer->notes->fake_groups);
+    if (answer->measured)
+        mt_json_assumed(json, answer->measured);
+    add_suspect(json, answer);
     mt_json_object_begin(json, "convolution_workspaces");
     mt_json_u64(json, "measured", answer->notes->measured_workspaces);
     mt_json_u64(json, "asked", answer->notes->queried_workspaces);
     mt_json_u64(json, "by_rule", answer->notes->ruled_workspaces);
     mt_json_u64(json, "guessed", answer->notes->guessed_workspaces);
+    mt_json_u64(json, "most_unsure_bytes", answer->notes->most_unsure_bytes);
     mt_json_object_end(json);
-    json_dry_run_doubts(json, answer);
+    mt_json_dry_run_doubts(json, answer);
     mt_json_array_begin(json, "traces");
     for (size_t i = 0; i < answer->trace_count; i++) {
         mt_json_object_begin(json, NULL);
@@ -516,12 +221,12 @@ static bool lacks_evaluation(const struct mt_dry_run_answer *answer)
 /* Appends the text for a run without a recorded trace. */
 static void add_text_without_trace(struct mt_buf *out, const struct mt_dry_run_answer *answer)
 {
-    say_doubts(out, answer, false);
+    mt_dry_run_add_doubts(out, answer, false);
     mt_buf_printf(out, "Dry run on a simulated %s: no recorded process used the device\n",
                   answer->card->name);
     if (lacks_evaluation(answer))
         mt_buf_add_text(out, "  Therefore --max-peak was not evaluated\n");
-    dry_run_add_nothing(out, answer);
+    mt_dry_run_add_nothing(out, answer);
 }
 
 /* `report` is NULL if nothing was recorded. */

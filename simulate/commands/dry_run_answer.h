@@ -26,9 +26,6 @@ int mt_dry_run_print_too_small(const struct mt_dry_run_answer *answer, uint64_t 
  * device. */
 const struct mt_dry_run_trace *mt_dry_run_worst_trace(const struct mt_dry_run_answer *answer);
 
-/* Returns true if the run ended with a request that the device could not serve. */
-bool mt_dry_run_ran_out(const struct mt_report *report);
-
 /* Returns the exit code of the whole command. Call it after the gates are checked. `report` is NULL
  * if there is no trace. */
 int mt_dry_run_exit_code(const struct mt_dry_run_answer *answer, const struct mt_report *report);
@@ -39,17 +36,5 @@ void mt_json_simulated(struct mt_json *json, const struct mt_card *card, uint64_
 
 /* Adds the counts as members. */
 void mt_json_undecided(struct mt_json *json, const struct mt_undecided *undecided);
-
-/* Doubts: reasons why the answer of a dry run is incomplete. Examples are a command that failed,
- * processes whose traces are missing, and processes that ran without the simulated device or
- * without the Python part. */
-
-/* Returns a clause that explains why the run may need more memory than the measured peak. NULL:
- * there is no reason. */
-const char *mt_dry_run_lower_bound(const struct mt_dry_run_answer *answer);
-
-/* Returns true if the peaks may be wrong because processes are missing from the answer, or because
- * processes ran without the simulated device, without the Python part, or with another PyTorch. */
-bool mt_dry_run_has_doubts(const struct mt_dry_run_answer *answer);
 
 #endif

@@ -1,7 +1,7 @@
 #include "dry_run_gates.h"
 
 #include "analyze.h"
-#include "dry_run_answer.h"
+#include "dry_run_doubts.h"
 
 /* A failed gate is worse than one that may fail under another order of addresses. A gate that could
  * not be evaluated gives no information about other processes. */

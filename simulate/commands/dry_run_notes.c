@@ -99,6 +99,43 @@ static void add_number(uint64_t *sum, const struct mt_settings *settings, const 
     *sum = mt_add_most_u64(*sum, number_of(settings, path));
 }
 
+static char *text_at(const struct mt_settings *settings, size_t index, const char *member)
+{
+    char path[48], *text = NULL;
+
+    snprintf(path, sizeof path, "places.%zu.%s", index, member);
+    keep_text(&text, settings, path);
+    return text;
+}
+
+static uint64_t number_at(const struct mt_settings *settings, size_t index, const char *member)
+{
+    char path[48];
+
+    snprintf(path, sizeof path, "places.%zu.%s", index, member);
+    return number_of(settings, path);
+}
+
+static void add_places(struct mt_dry_run_notes *notes, const struct mt_settings *settings)
+{
+    for (size_t i = 0; notes->place_count < MT_MAX_GUESS_PLACES; i++) {
+        struct mt_guess_place place = {.kind = text_at(settings, i, "kind"),
+                                       .place = text_at(settings, i, "place"),
+                                       .count = number_at(settings, i, "count"),
+                                       .size = number_at(settings, i, "size"),
+                                       .of = number_at(settings, i, "of")};
+
+        if (!place.kind || !place.place) {
+            free(place.kind);
+            free(place.place);
+            return;
+        }
+        notes->places =
+            mt_memory_resize(notes->places, (notes->place_count + 1) * sizeof *notes->places);
+        notes->places[notes->place_count++] = place;
+    }
+}
+
 /* False for the notes of the Python part. */
 static bool is_of_libraries(const struct mt_settings *settings)
 {
@@ -129,8 +166,14 @@ void mt_dry_run_notes_add(struct mt_dry_run_notes *notes, const char *text, size
         add_number(&notes->undecided.collectives, &settings, "collectives.undecided");
         add_number(&notes->undecided.blocks, &settings, "blocks.undecided");
         add_number(&notes->undecided.queries, &settings, "queries.undecided");
+        notes->most_unsure_bytes = mt_max_u64(notes->most_unsure_bytes,
+                                              number_of(&settings, "workspaces.most_unsure_bytes"));
         keep_text(&notes->first_failure, &settings, "first_failure");
         keep_text(&notes->other_library, &settings, "facts.other_library");
+        keep_text(&notes->suspect_place, &settings, "facts.suspect.place");
+        keep_text(&notes->suspect_other, &settings, "facts.suspect.other");
+        keep_text(&notes->suspect_error, &settings, "facts.suspect.error");
+        add_places(notes, &settings);
         if (!is_of_libraries(&settings))
             note_process(notes, &settings);
     } else {
@@ -186,6 +229,13 @@ bool mt_is_undecided(const struct mt_undecided *undecided)
     return undecided->collectives || undecided->blocks || undecided->queries;
 }
 
+const char *mt_guess_place(const char *other)
+{
+    for (int words = 0; words < 2 && strchr(other, ' '); words++)
+        other = strchr(other, ' ') + 1;
+    return other;
+}
+
 bool mt_dry_run_notes_has(const struct mt_dry_run_notes *notes, uint64_t process_id)
 {
     for (size_t i = 0; i < notes->process_count; i++)
@@ -196,6 +246,14 @@ bool mt_dry_run_notes_has(const struct mt_dry_run_notes *notes, uint64_t process
 
 void mt_dry_run_notes_release(struct mt_dry_run_notes *notes)
 {
+    for (size_t i = 0; i < notes->place_count; i++) {
+        free(notes->places[i].kind);
+        free(notes->places[i].place);
+    }
+    free(notes->places);
+    free(notes->suspect_place);
+    free(notes->suspect_error);
+    free(notes->suspect_other);
     free(notes->first_failure);
     free(notes->torch_folder);
     free(notes->other_library);

@@ -16,6 +16,13 @@ struct mt_undecided {
     uint64_t queries;     /* of events, after which the program went on without the event */
 };
 
+/* A place of the program, outside of PyTorch, with answers that were made up and on which a peak
+ * may depend. */
+struct mt_guess_place {
+    char *kind, *place;       /* "selection", "/home/u/train.py:37" */
+    uint64_t count, size, of; /* the largest size, of how many; 0 = not known */
+};
+
 struct mt_dry_run_notes {
     struct mt_temporary_folder folder;
     uint64_t sizes, decisions; /* sums over all processes that left notes */
@@ -27,6 +34,12 @@ struct mt_dry_run_notes {
     uint64_t fake_groups;  /* process groups without NCCL that have collectives */
     bool exchanged_counts; /* ranks exchanged counts, such as those of the tokens of experts */
     struct mt_undecided undecided;
+    uint64_t most_unsure_bytes;    /* by which one of these workspaces may be wrong */
+    struct mt_guess_place *places; /* of at most MT_MAX_GUESS_PLACES, in no order */
+    size_t place_count;
+    /* The guess that may have made the command fail, how it failed, and the other outcome of the
+     * guess in the words of guesses.py. NULL: none. */
+    char *suspect_place, *suspect_error, *suspect_other;
     uint64_t unreadable; /* notes that could not be parsed; 1 if there is no folder for notes */
     uint64_t failures;   /* failures of the Python part itself */
     char *first_failure; /* place and description; NULL: none */
@@ -38,6 +51,8 @@ struct mt_dry_run_notes {
     size_t process_count;
     bool folder_was_made;
 };
+
+enum { MT_MAX_GUESS_PLACES = 1024 };
 
 /* Creates an empty folder for notes in `cache`, the cache of simulated libraries, and removes
  * folders that killed runs left there. If `cache` is "", creates the folder below $TMPDIR. If that
@@ -51,6 +66,8 @@ void mt_dry_run_notes_add(struct mt_dry_run_notes *notes, const char *text, size
 /* Reads all complete notes, and removes the folder and its files. */
 void mt_dry_run_notes_close(struct mt_dry_run_notes *notes);
 bool mt_is_undecided(const struct mt_undecided *undecided);
+/* Returns the place "FILE:LINE" in a text such as suspect_other. */
+const char *mt_guess_place(const char *other);
 /* Returns true if the process `process_id` left notes. O(processes). */
 bool mt_dry_run_notes_has(const struct mt_dry_run_notes *notes, uint64_t process_id);
 void mt_dry_run_notes_release(struct mt_dry_run_notes *notes);

@@ -5,8 +5,22 @@
 #include "cards.h"
 #include "dry_run_notes.h"
 #include "gate_run.h"
+#include "sweep.h"
 
 struct mt_simulated_site; /* simulated_site.h */
+
+enum { MT_MAX_OTHER_OUTCOMES = 3, MT_PLACE_BYTES = 512 };
+
+/* What a run assumes about what a dry run does not know. The default is all zero. */
+struct mt_assumption {
+    bool frees_early;
+    unsigned share_percent; /* of what masks, selections and boxes leave; 0 = the default */
+    bool inverts;           /* decisions have the other outcome */
+    /* Guesses that made the program fail, and have the other outcome: "truth 1 FILE:LINE", in the
+     * words of guesses.py. */
+    char others[MT_MAX_OTHER_OUTCOMES][MT_PLACE_BYTES];
+    unsigned other_count;
+};
 
 /* A trace that the run left. */
 struct mt_dry_run_trace {
@@ -31,6 +45,8 @@ struct mt_dry_run_answer {
     bool timed_out, was_not_run;
     const char *imbalance; /* --imbalance; NULL: not given */
     const struct mt_dry_run_notes *notes;
+    const struct mt_assumption *assumption; /* of the run; NULL: the default */
+    const struct mt_sweep_result *measured; /* with the ranges of the peaks; NULL: not measured */
     const struct mt_dry_run_trace *traces;
     size_t trace_count;
     struct mt_dry_run_unread unread;

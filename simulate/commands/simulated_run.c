@@ -1,5 +1,6 @@
 #include "simulated_run.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,6 +30,49 @@ void mt_simulated_run_init(struct mt_simulated_run *run)
     recording->settings.phases = "nvtx,torch";
     recording->settings.follow = true;
     recording->settings.quiet = recording->quiet;
+}
+
+/* Returns a launch that begins now. What the command inherits is as at the start of memtrace. */
+static struct mt_launch launch_now(const struct mt_launch *first)
+{
+    struct mt_launch launch;
+
+    mt_launch_init(&launch);
+    launch.pipe_action = first->pipe_action;
+    launch.size_action = first->size_action;
+    return launch;
+}
+
+void mt_simulated_run_copy(struct mt_simulated_run *copy, const struct mt_simulated_run *run)
+{
+    const struct mt_recording *from = &run->recording;
+
+    memset(copy, 0, sizeof *copy);
+    copy->recording.command = from->command;
+    copy->recording.output = from->output;
+    copy->recording.quiet = from->quiet;
+    copy->recording.json = from->json;
+    copy->recording.summarizes = from->summarizes;
+    copy->recording.timeout_ms = from->timeout_ms;
+    copy->recording.launch = launch_now(&from->launch);
+    copy->card = run->card;
+    copy->devices = run->devices;
+    copy->limit_bytes = run->limit_bytes;
+    copy->rank = run->rank;
+    copy->assumption = run->assumption;
+    copy->runs_once = run->runs_once;
+    copy->is_silent = run->is_silent;
+}
+
+void mt_simulated_run_renew(struct mt_simulated_run *run)
+{
+    struct mt_simulated_run *copy = mt_memory_new(sizeof *copy); /* too large for a small stack */
+
+    mt_simulated_run_copy(copy, run);
+    mt_simulated_run_release(run);
+    *run = *copy;
+    free(copy);
+    mt_simulated_run_init(run);
 }
 
 /* Refuses a program into which libraries cannot be loaded, because it and its children would use
@@ -187,11 +231,33 @@ static bool set_asker(const struct mt_simulated_run *run)
                     : !unsetenv("MEMTRACE_DRY_RUN_ASKER") && !unsetenv("MEMTRACE_DRY_RUN_CUDNN");
 }
 
-/* An outer dry run may have set the variable. */
-static bool set_release(const struct mt_simulated_run *run)
+/* Removes variables that an outer dry run may have set. */
+static bool set_assumption(const struct mt_assumption *assumption)
 {
-    return run->frees_early ? set_number("MEMTRACE_SIMULATED_EARLY_RELEASE", 1)
-                            : !unsetenv("MEMTRACE_SIMULATED_EARLY_RELEASE");
+    struct mt_buf guesses = {0};
+    bool done;
+
+    if (assumption->share_percent)
+        mt_buf_printf(&guesses, "share=%u\n", assumption->share_percent);
+    if (assumption->inverts)
+        mt_buf_add_text(&guesses, "inverted\n");
+    for (unsigned i = 0; i < assumption->other_count; i++)
+        mt_buf_printf(&guesses, "other=%s\n", assumption->others[i]);
+    done = (guesses.length ? !setenv("MEMTRACE_DRY_RUN_GUESSES", guesses.data, 1)
+                           : !unsetenv("MEMTRACE_DRY_RUN_GUESSES")) &&
+           (assumption->frees_early ? !setenv("MEMTRACE_SIMULATED_EARLY_RELEASE", "1", 1)
+                                    : !unsetenv("MEMTRACE_SIMULATED_EARLY_RELEASE"));
+    mt_buf_release(&guesses);
+    return done;
+}
+
+/* Connects the standard streams of the command to nothing. */
+static void disconnect(void)
+{
+    int nowhere = mt_io_open("/dev/null", O_RDWR | O_CLOEXEC, 0);
+
+    for (int fd = STDIN_FILENO; nowhere >= 0 && fd <= STDERR_FILENO; fd++)
+        (void)dup2(nowhere, fd);
 }
 
 /* Runs in the process of the command. */
@@ -200,7 +266,9 @@ static bool set_environment(void *context)
     const struct mt_simulated_run *run = context;
     const struct mt_simulated_site *site = &run->site;
 
-    if (run->recording.json)
+    if (run->is_silent)
+        disconnect();
+    else if (run->recording.json)
         (void)dup2(STDERR_FILENO, STDOUT_FILENO);
     return set_in_front("LD_PRELOAD", site->preload) &&
            set_in_front("PYTHONPATH", site->python_path) && forbid_bytecode() &&
@@ -214,7 +282,7 @@ static bool set_environment(void *context)
            !setenv("USE_PYTORCH_KERNEL_CACHE", "0", 1) &&
            !setenv("MEMTRACE_DRY_RUN_FACT", run->fact.data, 1) &&
            !setenv("MEMTRACE_SIMULATED_DEVICE", run->card->name, 1) && set_context(run) &&
-           set_asker(run) && set_release(run) &&
+           set_asker(run) && set_assumption(&run->assumption) &&
            (!run->rank || mt_rank_set_environment(run->rank)) &&
            set_number("MEMTRACE_SIMULATED_DEVICES", run->devices) &&
            set_number("MEMTRACE_SIMULATED_MEMORY", mt_simulated_memory_bytes(run));
@@ -228,8 +296,10 @@ static void note_faults(struct mt_simulated_run *run, const struct mt_trace_end 
     run->unread.running += end->state == MT_TRACE_RUNNING;
     run->unread.failed += end->state == MT_TRACE_FAILED;
     run->unread.incomplete += end->state == MT_TRACE_INCOMPLETE;
-    mt_record_add_trace_end(&lines, end, "memtrace: ", true);
-    (void)!mt_io_write(STDERR_FILENO, lines.data, lines.length);
+    if (!run->is_silent)
+        mt_record_add_trace_end(&lines, end, "memtrace: ", true);
+    if (lines.length)
+        (void)!mt_io_write(STDERR_FILENO, lines.data, lines.length);
     mt_buf_release(&lines);
 }
 
@@ -338,6 +408,7 @@ struct mt_dry_run_answer mt_simulated_run_answer(const struct mt_simulated_run *
                                       .timed_out = launch->timed_out,
                                       .imbalance = run->imbalance,
                                       .notes = &run->notes,
+                                      .assumption = &run->assumption,
                                       .traces = run->traces,
                                       .trace_count = run->trace_count,
                                       .unread = run->unread,

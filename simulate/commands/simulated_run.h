@@ -28,7 +28,9 @@ struct mt_simulated_run {
     bool
         names_python; /* prints which Python it runs to find PyTorch, unless it is the first word */
     const char *imbalance; /* share of the fullest expert rank in the mean, "1.3"; NULL: balanced */
-    bool frees_early; /* frees memory as early as any real run, else late */
+    struct mt_assumption assumption;
+    bool runs_once; /* never again under another assumption */
+    bool is_silent; /* the command has no input, its output is lost, and no defect is reported */
     /* set by mt_simulated_run_finish */
     struct mt_dry_run_notes notes;
     struct mt_dry_run_trace *traces; /* traces that have events */
@@ -47,6 +49,12 @@ enum { MT_MAX_SIMULATED_DEVICES = 8 }; /* as in simulate/driver/simulated_driver
 /* Sets the options of `recording` that every dry run has. Call it after the caller's fields are
  * set. */
 void mt_simulated_run_init(struct mt_simulated_run *run);
+
+/* Sets *copy to a run of the same command, before mt_simulated_run_init. The strings are those of
+ * `run`, which stays as it is. */
+void mt_simulated_run_copy(struct mt_simulated_run *copy, const struct mt_simulated_run *run);
+/* Releases a run that has ended, and sets it to the state after mt_simulated_run_init. */
+void mt_simulated_run_renew(struct mt_simulated_run *run);
 
 uint64_t mt_simulated_memory_bytes(const struct mt_simulated_run *run);
 

@@ -6,7 +6,6 @@
 #include "analyze_output.h"
 #include "card_use.h"
 #include "cards.h"
-#include "dry_run_answer.h"
 #include "holding.h"
 #include "report.h"
 #include "process_memory.h"
@@ -48,10 +47,56 @@ bool mt_sweep_is_numeric(const struct mt_sweep *sweep)
 
 bool mt_sweep_depends_on_timing(const struct mt_sweep_result *result)
 {
+    const struct mt_assumed_peaks *early = &result->assumed[MT_ASSUMED_EARLY];
+
     return mt_is_undecided(&result->undecided) &&
-           (result->early.outcome != result->outcome ||
-            result->early.allocated_peak_bytes != result->allocated_peak_bytes ||
-            result->early.reserved_peak_bytes != result->reserved_peak_bytes);
+           (early->outcome != result->outcome ||
+            early->allocated_bytes != result->allocated_peak_bytes ||
+            early->reserved_bytes != result->reserved_peak_bytes);
+}
+
+bool mt_dry_run_ran_out(const struct mt_report *report)
+{
+    for (uint32_t i = 0; i < report->device_count; i++)
+        if (mt_fatal_oom(&report->devices[i]))
+            return true;
+    return false;
+}
+
+bool mt_assumed_has_peaks(const struct mt_assumed_peaks *peaks)
+{
+    return peaks->outcome == MT_SWEEP_FINISHED || peaks->outcome == MT_SWEEP_OUT_OF_MEMORY;
+}
+
+static bool differs(uint64_t first, uint64_t other)
+{
+    uint64_t difference = first > other ? first - other : other - first;
+
+    return difference > first / 100 * MT_HARMLESS_PERCENT;
+}
+
+static bool is_moved(const struct mt_sweep_result *result, const struct mt_assumed_peaks *peaks)
+{
+    return peaks->outcome != result->outcome ||
+           differs(result->allocated_peak_bytes, peaks->allocated_bytes) ||
+           differs(result->reserved_peak_bytes, peaks->reserved_bytes) ||
+           (result->has_need && peaks->card_bytes &&
+            differs(result->card.bytes, peaks->card_bytes));
+}
+
+enum mt_guess_weight mt_sweep_guess_weight(const struct mt_sweep_result *result)
+{
+    const struct mt_assumed_peaks *less = &result->assumed[MT_ASSUMED_LESS];
+    const struct mt_assumed_peaks *more = &result->assumed[MT_ASSUMED_MORE];
+
+    if (!result->sizes_from_data && !result->decisions_from_data)
+        return MT_GUESSES_NONE;
+    if (less->outcome == MT_SWEEP_NOT_RUN)
+        return MT_GUESSES_UNTRIED;
+    if (!is_moved(result, less))
+        return MT_GUESSES_HARMLESS;
+    return mt_assumed_has_peaks(less) && mt_assumed_has_peaks(more) ? MT_GUESSES_BOUNDED
+                                                                    : MT_GUESSES_UNBOUNDED;
 }
 
 /* Ranks the outcome of a point: one rank that does not run is enough. */

@@ -29,6 +29,27 @@ enum mt_sweep_outcome {
     MT_SWEEP_TIMED_OUT
 };
 
+/* Runs of the same command that assume something else about what a dry run does not know. */
+enum mt_assumed {
+    MT_ASSUMED_EARLY, /* memory that a real run may free earlier is freed as early as possible */
+    MT_ASSUMED_LESS,  /* half as much of the made-up data; decisions have the other outcome */
+    MT_ASSUMED_MORE   /* twice as much of it */
+};
+enum { MT_ASSUMED_COUNT = MT_ASSUMED_MORE + 1 };
+
+struct mt_assumed_peaks {
+    enum mt_sweep_outcome outcome; /* MT_SWEEP_NOT_RUN: the peaks are not known */
+    uint64_t allocated_bytes, reserved_bytes;
+    uint64_t card_bytes; /* 0 = not known */
+};
+
+/* The place of the program whose made-up answers explain most of a peak. */
+struct mt_guess_cause {
+    char place[128];               /* the end of "FILE:LINE"; "" = no place is known */
+    char kind[16];                 /* of the answers (notes.py) */
+    uint64_t size, of, peak_bytes; /* 0 = not known */
+};
+
 /* The result of one run. It describes one process: the one that ran out of memory, otherwise the
  * one with the largest reserved peak. Within it, it describes one device: the one that ran out of
  * memory, otherwise the one that needs most. Has no pointers, because processes pass it on. */
@@ -54,12 +75,9 @@ struct mt_sweep_result {
     uint64_t fake_groups; /* as in mt_dry_run_notes, and the next */
     bool exchanged_counts;
     uint64_t sizes_from_data, decisions_from_data; /* the peaks may depend on them */
-    /* If there is any, `early` are the peaks of a run that freed it as early as possible. */
+    struct mt_guess_cause cause;                   /* of the dependence on them */
     struct mt_undecided undecided;
-    struct {
-        enum mt_sweep_outcome outcome; /* MT_SWEEP_NOT_RUN: the peaks are not known */
-        uint64_t allocated_peak_bytes, reserved_peak_bytes;
-    } early;
+    struct mt_assumed_peaks assumed[MT_ASSUMED_COUNT];
     bool has_doubts; /* some processes are not in the peaks, or ran without the whole simulation */
     bool has_gates;
     unsigned gate_state; /* enum mt_gate_state */
@@ -106,6 +124,21 @@ bool mt_sweep_depends_on_timing(const struct mt_sweep_result *result);
 /* Fills *points with one run for each point: its rank that ran out of memory or did not finish,
  * else the one that needs the most. Its names have no rank. */
 void mt_sweep_take_points(const struct mt_sweep *sweep, struct mt_sweep *points);
+/* What the other runs show about sizes and decisions that depended on data. */
+enum mt_guess_weight {
+    MT_GUESSES_NONE,     /* there were none */
+    MT_GUESSES_UNTRIED,  /* the command did not run again */
+    MT_GUESSES_HARMLESS, /* no peak moves by more than MT_HARMLESS_PERCENT */
+    MT_GUESSES_BOUNDED,
+    MT_GUESSES_UNBOUNDED /* a run with other data ended for another reason */
+};
+enum { MT_HARMLESS_PERCENT = 1 };
+enum mt_guess_weight mt_sweep_guess_weight(const struct mt_sweep_result *result);
+
+/* Returns whether the run under this assumption has peaks that can be compared: it ended like one
+ * that has its full peaks. A run that ended for another reason, for example because the files of
+ * the first run exist, has lower peaks that mean nothing. */
+bool mt_assumed_has_peaks(const struct mt_assumed_peaks *peaks);
 
 /* The run with the largest reserved peak, the first among equals; NULL: no run used a device. */
 const struct mt_sweep_run *mt_sweep_worst(const struct mt_sweep *sweep);
@@ -140,6 +173,9 @@ struct mt_sweep_slope mt_sweep_slope_of(const struct mt_sweep *sweep,
                                         uint64_t (*bytes_of)(const struct mt_sweep_result *));
 
 /* Takes the measurements of a sweep from the report of one run. */
+
+/* Returns true if the run ended with a request that the device could not serve. */
+bool mt_dry_run_ran_out(const struct mt_report *report);
 
 /* Fills the measurements of *result. result->outcome must be set from the exit status. Changes the
  * outcome if the failure was an out-of-memory error. The report must be made with the option

@@ -8,8 +8,8 @@
 #include "simulated_run.h"
 #include "util.h"
 
-/* A file name has at most 255 bytes. The longest one is "NAME~early-4194303-10.trace.zst.tape", of
- * a second run (sweep_early.h) with many processes. Longer names would lose traces. */
+/* A file name has at most 255 bytes. The longest one is "NAME~again-4194303-10.trace.zst.tape", of
+ * a second run (assumption.h) with many processes. Longer names would lose traces. */
 enum { MAX_FILE = 220 };
 
 static bool is_name_character(char c, bool is_first)

@@ -16,7 +16,9 @@
 #include <unistd.h>
 
 #include "analyze.h"
+#include "assumption.h"
 #include "dry_run_answer.h"
+#include "dry_run_doubts.h"
 #include "dry_run_gates.h"
 #include "gate_run.h"
 #include "io.h"
@@ -26,7 +28,6 @@
 #include "screen.h"
 #include "simulated_run.h"
 #include "sweep.h"
-#include "sweep_early.h"
 #include "sweep_plan.h"
 #include "sweep_runs.h"
 #include "util.h"
@@ -54,6 +55,7 @@ static int measure_source(struct mt_source *source, const struct mt_dry_run_answ
     report->doubt = mt_dry_run_lower_bound(answer);
     checked = mt_dry_run_check_gates(answer, worst, source, report, &failing);
     mt_sweep_measure(result, report);
+    mt_guess_cause_find(&result->cause, answer->notes, report, result->device);
     result->has_gates = answer->gate_run->is_checked;
     result->gate_state = (unsigned)answer->gate_run->gates.verdict;
     result->exit_code = mt_dry_run_exit_code(answer, report);
@@ -93,21 +95,6 @@ static void measure(const struct mt_dry_run_answer *answer, struct mt_sweep_resu
         *result = (struct mt_sweep_result){.exit_code = code};
 }
 
-static void fill_run(struct mt_sweep_result *result, const struct mt_dry_run_answer *answer)
-{
-    result->exit_status = answer->exit_status;
-    result->signal = answer->signal;
-    result->outcome = answer->timed_out     ? MT_SWEEP_TIMED_OUT
-                      : answer->exit_status ? MT_SWEEP_FAILED
-                                            : MT_SWEEP_FINISHED;
-    result->fake_groups = answer->notes->fake_groups;
-    result->exchanged_counts = answer->notes->exchanged_counts;
-    result->sizes_from_data = answer->notes->sizes;
-    result->decisions_from_data = answer->notes->decisions;
-    result->has_doubts = mt_dry_run_has_doubts(answer);
-    result->undecided = answer->notes->undecided;
-}
-
 static void fill_result(const struct mt_sweep_request *request, const struct mt_simulated_run *run,
                         struct mt_sweep_result *result)
 {
@@ -118,7 +105,7 @@ static void fill_result(const struct mt_sweep_request *request, const struct mt_
     answer.common = (struct mt_common *)shared->common;
     answer.gates = (struct mt_gate_options *)shared->gates;
     answer.gate_run = &gate_run;
-    fill_run(result, &answer);
+    mt_sweep_begin(result, &answer);
     measure(&answer, result);
     for (size_t i = 0; !request->keeps_traces && !request->needs_traces && i < run->trace_count;
          i++)
@@ -141,19 +128,6 @@ static struct mt_simulated_run *new_run(const struct mt_sweep_request *request)
 
     *run = *request->arguments->each;
     return run;
-}
-
-static void run_again(const struct mt_sweep_request *request, const struct mt_sweep_run *run,
-                      const struct mt_simulated_run *first, struct mt_sweep_result *result)
-{
-    struct mt_simulated_run *second = new_run(request);
-
-    second->recording.command = first->recording.command;
-    second->recording.output = sweep_path(request->plan, request->folder, run, MT_EARLY_SUFFIX);
-    second->rank = first->rank;
-    second->devices = first->devices;
-    mt_sweep_run_early(second, request->arguments->common, result);
-    free(second);
 }
 
 static void set_up(struct mt_simulated_run *simulated, const struct mt_sweep_request *request,
@@ -183,14 +157,19 @@ static void sweep_work(const struct mt_sweep_request *request, const struct mt_s
     mt_simulated_run_init(simulated);
     code = mt_simulated_run_prepare(simulated);
     if (code < 0)
-        code = mt_simulated_run_finish(simulated);
-    if (code < 0)
+        code = mt_assumption_finish(simulated);
+    if (code < 0) {
+        const struct mt_assuming assuming = {
+            .first = simulated,
+            .common = (struct mt_common *)request->arguments->common,
+            .output = sweep_path(request->plan, request->folder, run, MT_AGAIN_SUFFIX),
+            .tells = true};
+
         fill_result(request, simulated, result);
-    else
+        mt_assume_others(&assuming, result);
+    } else {
         result->exit_code = code;
-    if (mt_is_undecided(&result->undecided) &&
-        (result->outcome == MT_SWEEP_FINISHED || result->outcome == MT_SWEEP_OUT_OF_MEMORY))
-        run_again(request, run, simulated, result);
+    }
     mt_simulated_run_release(simulated);
     free(simulated);
 }

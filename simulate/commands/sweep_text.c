@@ -8,7 +8,6 @@
 #include "dry_run_answer.h"
 #include "gate_result.h"
 #include "report_json.h"
-#include "sweep_early.h"
 #include "sweep_output.h"
 #include "text_table.h"
 #include "units.h"
@@ -306,7 +305,7 @@ void mt_sweep_add_doubts(struct mt_buf *out, const struct mt_sweep *sweep)
     for (size_t i = 0; i < sweep->run_count; i++) {
         const struct mt_sweep_result *result = &sweep->runs[i].result;
 
-        dependent += result->sizes_from_data || result->decisions_from_data;
+        dependent += mt_sweep_guess_weight(result) == MT_GUESSES_UNTRIED;
         doubtful += result->has_doubts;
     }
     if (dependent)
@@ -380,7 +379,7 @@ void mt_sweep_add_text(struct mt_buf *out, const struct mt_sweep *sweep)
     add_peaks(out, sweep, style);
     for (size_t i = 0; i < sweep->run_count; i++)
         say_out_of_memory(out, &sweep->runs[i]);
-    mt_sweep_add_timing(out, sweep);
+    mt_sweep_add_assumed(out, sweep);
     mt_sweep_add_doubts(out, sweep);
     say_marks(out, sweep);
     add_roles(out, sweep, style);
@@ -448,6 +447,7 @@ void mt_json_sweep_run(struct mt_json *json, struct mt_sweep_plan *plan,
     mt_json_u64(json, "decisions", result->decisions_from_data);
     mt_json_object_end(json);
     mt_json_sweep_timing(json, result);
+    mt_json_assumed(json, result);
     mt_json_bool(json, "has_doubts", result->has_doubts);
     if (result->has_gates)
         mt_json_text(json, "verdict", mt_gate_state_name(result->gate_state));

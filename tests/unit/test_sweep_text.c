@@ -145,19 +145,63 @@ static void peaks_that_depend_on_timing_are_in_a_table(void **state)
         struct mt_sweep_result *result = &sweep.runs[i].result;
 
         result->undecided.blocks = 1;
-        result->early.outcome = MT_SWEEP_FINISHED;
-        result->early.allocated_peak_bytes = result->allocated_peak_bytes;
-        result->early.reserved_peak_bytes = result->reserved_peak_bytes;
+        result->assumed[MT_ASSUMED_EARLY] =
+            (struct mt_assumed_peaks){.outcome = MT_SWEEP_FINISHED,
+                                      .allocated_bytes = result->allocated_peak_bytes,
+                                      .reserved_bytes = result->reserved_peak_bytes};
     }
-    sweep.runs[0].result.early.allocated_peak_bytes -= MT_GIB;
-    sweep.runs[0].result.early.reserved_peak_bytes -= MT_GIB;
-    sweep.runs[1].result.early.outcome = MT_SWEEP_FAILED; /* its peaks are not those of a run */
-    sweep.runs[1].result.early.allocated_peak_bytes = 1;
-    sweep.runs[2].result.early.outcome = MT_SWEEP_NOT_RUN;
+    sweep.runs[0].result.assumed[MT_ASSUMED_EARLY].allocated_bytes -= MT_GIB;
+    sweep.runs[0].result.assumed[MT_ASSUMED_EARLY].reserved_bytes -= MT_GIB;
+    sweep.runs[1].result.assumed[MT_ASSUMED_EARLY].outcome =
+        MT_SWEEP_FAILED; /* its peaks are not those of a run */
+    sweep.runs[1].result.assumed[MT_ASSUMED_EARLY].allocated_bytes = 1;
+    sweep.runs[2].result.assumed[MT_ASSUMED_EARLY].outcome = MT_SWEEP_NOT_RUN;
     mt_sweep_add_text(&out, &sweep);
     mt_buf_add_char(&out, '\0');
     assert_non_null(strstr(out.data, "The peaks depend on timing"));
     assert_non_null(strstr(out.data, wanted));
+    mt_buf_release(&out);
+}
+
+static void assume(struct mt_sweep_result *result, enum mt_assumed which, int64_t change_bytes)
+{
+    result->assumed[which] = (struct mt_assumed_peaks){
+        .outcome = MT_SWEEP_FINISHED,
+        .allocated_bytes = result->allocated_peak_bytes + (uint64_t)change_bytes,
+        .reserved_bytes = result->reserved_peak_bytes,
+        .card_bytes = result->card.bytes};
+}
+
+/* Only guesses that move a peak by more than 1% are in a table. */
+static void peaks_that_depend_on_data_are_in_a_table(void **state)
+{
+    static const char wanted[] =
+        "leave:\n"
+        "batch  of data  outcome    allocated  reserved  place\n"
+        "8      25%      finished    9.00 GiB  11.0 GiB  9,903 of 19,806 at train.py:37 "
+        "(selection)\n"
+        "8      100%     timed out                       9,903 of 19,806 at train.py:37 "
+        "(selection)\n";
+    struct mt_sweep_result *result = &sweep.runs[1].result;
+    struct mt_buf out = {0};
+
+    (void)state;
+    fill();
+    assert_int_equal(mt_sweep_guess_weight(&sweep.runs[0].result), MT_GUESSES_NONE);
+    assert_int_equal(mt_sweep_guess_weight(result), MT_GUESSES_UNTRIED);
+    assume(result, MT_ASSUMED_LESS, -(int64_t)(result->allocated_peak_bytes / 200));
+    assert_int_equal(mt_sweep_guess_weight(result), MT_GUESSES_HARMLESS);
+    assume(result, MT_ASSUMED_LESS, -(int64_t)MT_GIB);
+    assume(result, MT_ASSUMED_MORE, 0);
+    assert_int_equal(mt_sweep_guess_weight(result), MT_GUESSES_BOUNDED);
+    result->assumed[MT_ASSUMED_MORE].outcome = MT_SWEEP_TIMED_OUT;
+    assert_int_equal(mt_sweep_guess_weight(result), MT_GUESSES_UNBOUNDED);
+    result->cause = (struct mt_guess_cause){
+        .place = "/u/train.py:37", .kind = "selection", .size = 9903, .of = 19806};
+    mt_sweep_add_text(&out, &sweep);
+    mt_buf_add_char(&out, '\0');
+    assert_non_null(strstr(out.data, wanted));
+    assert_null(strstr(out.data, "peaks may differ.\nIn 1 run, sizes"));
     mt_buf_release(&out);
 }
 
@@ -196,6 +240,7 @@ int main(void)
     const struct CMUnitTest tests[] = {cmocka_unit_test(all_of_it),
                                        cmocka_unit_test(signals_have_names),
                                        cmocka_unit_test(peaks_that_depend_on_timing_are_in_a_table),
+                                       cmocka_unit_test(peaks_that_depend_on_data_are_in_a_table),
                                        cmocka_unit_test(two_values_are_no_line),
                                        cmocka_unit_test(changes_that_differ_look_different)};
 

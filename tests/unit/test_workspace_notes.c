@@ -38,41 +38,59 @@ static void take_notes(pid_t pid, char *text, int capacity)
     unlink(path);
 }
 
+static void note(enum workspace_source source)
+{
+    sim_note_workspace((struct convolution_workspace){.bytes = 100, .source = source}, 700);
+}
+
 static void counts_are_written_when_they_double(void **state)
 {
-    char text[256];
+    char text[320];
 
     (void)state;
     for (int i = 0; i < 5; i++)
-        sim_note_workspace(WORKSPACE_MEASURED);
-    sim_note_workspace(WORKSPACE_ASKED);
-    sim_note_workspace(WORKSPACE_BY_RULE);
+        note(WORKSPACE_MEASURED);
+    note(WORKSPACE_ASKED);
+    note(WORKSPACE_BY_RULE);
     for (int i = 0; i < 3; i++)
-        sim_note_workspace(WORKSPACE_GUESSED);
+        note(WORKSPACE_GUESSED);
     take_notes(getpid(), text, sizeof text);
-    assert_non_null(
-        strstr(text, "{\"measured\": 5, \"asked\": 1, \"by_rule\": 1, \"guessed\": 2}"));
+    assert_non_null(strstr(text, "{\"measured\": 5, \"asked\": 1, \"by_rule\": 1, \"guessed\": 2, "
+                                 "\"most_unsure_bytes\": 700}"));
     write_at_end();
     take_notes(getpid(), text, sizeof text);
-    assert_non_null(
-        strstr(text, "{\"measured\": 5, \"asked\": 1, \"by_rule\": 1, \"guessed\": 3}"));
+    assert_non_null(strstr(text, "{\"measured\": 5, \"asked\": 1, \"by_rule\": 1, \"guessed\": 3, "
+                                 "\"most_unsure_bytes\": 700}"));
+}
+
+/* cuDNN's own plan may be wrong by its workspace, the others by copies of the operands. */
+static void what_may_be_wrong_depends_on_the_source(void **state)
+{
+    const struct convolution_workspace large = {.bytes = 900, .source = WORKSPACE_GUESSED};
+
+    (void)state;
+    assert_int_equal(unsure_bytes((struct convolution_workspace){100, WORKSPACE_MEASURED}, 700), 0);
+    assert_int_equal(unsure_bytes((struct convolution_workspace){100, WORKSPACE_ASKED}, 700), 100);
+    assert_int_equal(unsure_bytes((struct convolution_workspace){100, WORKSPACE_BY_RULE}, 700),
+                     700);
+    assert_int_equal(unsure_bytes(large, 700), 900);
 }
 
 static void a_child_counts_its_own(void **state)
 {
-    char text[256];
+    char text[320];
     pid_t child = fork();
 
     (void)state;
     if (child == 0) {
         write_at_end(); /* has no counts: the parent writes its own */
-        sim_note_workspace(WORKSPACE_GUESSED);
+        note(WORKSPACE_GUESSED);
         _exit(0);
     }
     assert_int_equal(waitpid(child, NULL, 0), child);
     take_notes(child, text, sizeof text);
-    assert_non_null(
-        strstr(text, "{\"measured\": 0, \"asked\": 0, \"by_rule\": 0, \"guessed\": 1}"));
+    assert_non_null(strstr(text, "{\"measured\": 0, \"asked\": 0, \"by_rule\": 0, \"guessed\": 1, "
+                                 "\"most_unsure_bytes\": 700}"));
     take_notes(getpid(), text, sizeof text);
     assert_string_equal(text, "");
 }
@@ -100,11 +118,11 @@ static void a_note_that_cannot_be_written_is_empty(void **state)
 
 static void without_a_place_nothing_is_written(void **state)
 {
-    char text[256];
+    char text[320];
 
     (void)state;
     setenv("MEMTRACE_DRY_RUN_NOTES", "/nowhere/at/all", 1);
-    sim_note_workspace(WORKSPACE_BY_RULE);
+    note(WORKSPACE_BY_RULE);
     unsetenv("MEMTRACE_DRY_RUN_NOTES");
     write_at_end();
     take_notes(getpid(), text, sizeof text);
@@ -116,6 +134,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(counts_are_written_when_they_double),
+        cmocka_unit_test(what_may_be_wrong_depends_on_the_source),
         cmocka_unit_test(a_child_counts_its_own),
         cmocka_unit_test(a_note_that_cannot_be_written_is_empty),
         cmocka_unit_test(without_a_place_nothing_is_written),

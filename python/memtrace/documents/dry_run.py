@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from .base import Document, many, maybe, maybe_many
+from .base import Document, many, maybe, maybe_many, same
 from .analyze import Gate
 from .common import Card, PeakOrders
 
@@ -48,6 +48,27 @@ class DependedOnTiming(Document):
 
 
 @dataclass(frozen=True)
+class Place(Document):
+    place: str
+    kind: str
+    count: int
+    size: int
+    of: int
+    raw: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Place:
+        return cls(
+            place=data["place"],
+            kind=data["kind"],
+            count=data["count"],
+            size=data["size"],
+            of=data["of"],
+            raw=data,
+        )
+
+
+@dataclass(frozen=True)
 class DependedOnData(Document):
     sizes: int
     decisions: int
@@ -55,6 +76,7 @@ class DependedOnData(Document):
     eager_compilations: int
     unreadable_notes: int
     failures: int
+    places: tuple[Place, ...]
     raw: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
@@ -66,6 +88,24 @@ class DependedOnData(Document):
             eager_compilations=data["eager_compilations"],
             unreadable_notes=data["unreadable_notes"],
             failures=data["failures"],
+            places=many(Place.from_json, data["places"]),
+            raw=data,
+        )
+
+
+@dataclass(frozen=True)
+class FailedAfterGuess(Document):
+    retried: tuple[str, ...]
+    place: str | None
+    error: str | None
+    raw: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> FailedAfterGuess:
+        return cls(
+            retried=many(same, data["retried"]),
+            place=data["place"],
+            error=data["error"],
             raw=data,
         )
 
@@ -101,6 +141,7 @@ class ConvolutionWorkspaces(Document):
     asked: int
     by_rule: int
     guessed: int
+    most_unsure_bytes: int
     raw: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
@@ -110,6 +151,7 @@ class ConvolutionWorkspaces(Document):
             asked=data["asked"],
             by_rule=data["by_rule"],
             guessed=data["guessed"],
+            most_unsure_bytes=data["most_unsure_bytes"],
             raw=data,
         )
 
@@ -125,6 +167,65 @@ class Trace(Document):
         return cls(
             path=data["path"],
             reserved_peak_bytes=data["reserved_peak_bytes"],
+            raw=data,
+        )
+
+
+@dataclass(frozen=True)
+class Run(Document):
+    assumption: str
+    outcome: str
+    allocated_peak_bytes: int
+    reserved_peak_bytes: int
+    card_bytes: int | None
+    raw: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Run:
+        return cls(
+            assumption=data["assumption"],
+            outcome=data["outcome"],
+            allocated_peak_bytes=data["allocated_peak_bytes"],
+            reserved_peak_bytes=data["reserved_peak_bytes"],
+            card_bytes=data["card_bytes"],
+            raw=data,
+        )
+
+
+@dataclass(frozen=True)
+class Cause(Document):
+    place: str
+    kind: str
+    size: int
+    of: int
+    peak_bytes: int
+    raw: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Cause:
+        return cls(
+            place=data["place"],
+            kind=data["kind"],
+            size=data["size"],
+            of=data["of"],
+            peak_bytes=data["peak_bytes"],
+            raw=data,
+        )
+
+
+@dataclass(frozen=True)
+class Assumed(Document):
+    data: str
+    runs: tuple[Run, ...]
+    cause: Cause | None = None
+    raw: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Assumed:
+        return cls(
+            data=data["data"],
+            runs=many(Run.from_json, data["runs"]),
+            cause=maybe(Cause.from_json, data.get("cause")),
             raw=data,
         )
 
@@ -226,9 +327,11 @@ class DryRun(Document):
     depended_on_timing: DependedOnTiming
     fake_process_groups: int
     depended_on_data: DependedOnData
+    failed_after_guess: FailedAfterGuess
     processes: Processes
     convolution_workspaces: ConvolutionWorkspaces
     traces: tuple[Trace, ...]
+    assumed: Assumed | None = None
     python: Python | None = None
     verdict: str | None = None
     gates: tuple[Gate, ...] | None = None
@@ -249,9 +352,11 @@ class DryRun(Document):
             depended_on_timing=DependedOnTiming.from_json(data["depended_on_timing"]),
             fake_process_groups=data["fake_process_groups"],
             depended_on_data=DependedOnData.from_json(data["depended_on_data"]),
+            failed_after_guess=FailedAfterGuess.from_json(data["failed_after_guess"]),
             processes=Processes.from_json(data["processes"]),
             convolution_workspaces=ConvolutionWorkspaces.from_json(data["convolution_workspaces"]),
             traces=many(Trace.from_json, data["traces"]),
+            assumed=maybe(Assumed.from_json, data.get("assumed")),
             python=maybe(Python.from_json, data.get("python")),
             verdict=data.get("verdict"),
             gates=maybe_many(Gate.from_json, data.get("gates")),

@@ -214,3 +214,8 @@ struct convolution_workspace sim_convolution_workspace(const struct convolution 
     }
     return answer;
 }
+
+int64_t sim_convolution_operand_bytes(const struct convolution *c)
+{
+    return makes_sense(c) ? bytes_of(&c->x) + bytes_of(&c->w) + bytes_of(&c->y) : 0;
+}

@@ -27,4 +27,8 @@ struct convolution_workspace {
  * size overflows, the result is 0 bytes and WORKSPACE_GUESSED. Never WORKSPACE_ASKED. */
 struct convolution_workspace sim_convolution_workspace(const struct convolution *convolution);
 
+/* Returns the bytes of input, filters and result; 0 if the shape is invalid. A wrong workspace is
+ * usually wrong by copies of these. */
+int64_t sim_convolution_operand_bytes(const struct convolution *convolution);
+
 #endif

@@ -228,7 +228,7 @@ static struct convolution_workspace workspace_of(const struct backend *desc)
 static int64_t convolution_bytes(const struct backend *plan)
 {
     struct convolution_workspace workspace = workspace_of(plan);
-    sim_note_workspace(workspace.source);
+    sim_note_workspace(workspace, sim_convolution_operand_bytes(&plan->convolution));
     return workspace.bytes;
 }
 
