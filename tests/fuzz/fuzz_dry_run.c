@@ -50,6 +50,11 @@ static void read_notes(const char *text, size_t size)
     FUZZ_CHECK(notes.sizes >= UINT64_MAX - 1 && notes.process_count <= 2);
     FUZZ_CHECK(notes.without_device <= notes.torch_processes);
     FUZZ_CHECK(notes.torch_processes <= notes.process_count + notes.unreadable);
+    FUZZ_CHECK(notes.place_count <= MT_MAX_GUESS_PLACES);
+    for (size_t i = 0; i < notes.place_count; i++)
+        FUZZ_CHECK(notes.places[i].kind && notes.places[i].place);
+    FUZZ_CHECK(!notes.suspect_other ||
+               strlen(mt_guess_place(notes.suspect_other)) <= strlen(notes.suspect_other));
     mt_dry_run_notes_release(&notes);
 }
 
