@@ -249,9 +249,9 @@ static void add_doubts(struct mt_buf *out, const struct mt_plan_answer *answer,
                "a larger value needed less memory, so every value was tried.");
     add_marked(out, answer, has_given_up, "most runs failed, so the search ended there.");
     if (answer->is_cut)
-        mt_text_table_add_note(out, 0,
-                               "The search ended after %zu dry runs; for the rest, use --max-runs.",
-                               answer->runs);
+        mt_text_table_add_note(
+            out, 0, "The search ended after %zu dry run%s; for the rest, use --max-runs.",
+            answer->runs, answer->runs == 1 ? "" : "s");
     if (has_open)
         mt_text_table_add_note(out, 0, "\"or more\": a larger value was not tried, or failed.");
     if (has_estimates)
