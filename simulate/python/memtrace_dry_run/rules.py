@@ -231,10 +231,16 @@ def _run(op, name, host, given, outs):
     if others.work_of(name, arguments, outs) > others.MAX_WORK:
         raise _Unknown
     arguments, named = [host.of(a) for a in arguments], {k: host.of(v) for k, v in named.items()}
+    threads = torch.get_num_threads()
     try:
+        if threads > 1: # an operator that autograd's thread runs never got the others
+            torch.set_num_threads(1)
         return op(*arguments, **named)
     except (RuntimeError, NotImplementedError) as error: # no kernel of the host for this type
         raise _Unknown from error
+    finally:
+        if threads > 1:
+            torch.set_num_threads(threads)
 
 
 def _in_place(op, arguments, named, out):
