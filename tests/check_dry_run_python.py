@@ -14,6 +14,9 @@ import sys
 import tempfile
 import unittest
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "support"))
+from pasted import pasted, variables  # noqa: E402
+
 SHIM = pathlib.Path(__file__).resolve().parent.parent / "simulate" / "python"
 FAKE_TORCH = '''
 import warnings
@@ -921,6 +924,150 @@ class Guesses(Programs):
         self.assertIsNone(self.suspect("class OutOfMemoryError(RuntimeError): pass\nread(True)\nraise OutOfMemoryError\n"))
         self.assertIsNone(self.suspect("def loss(): return read(0.5)\nloss()\nraise ValueError\n"))
         self.assertIsNone(self.suspect("if read(False): raise SystemExit(3)\nraise KeyboardInterrupt\n"))
+
+
+# What changes on paper touch of torch: modules, optimizers, checkpoints, tensors saved for backward, the loss.
+FAKE_MODEL = {
+    "torch/__init__.py": """
+import types
+__version__ = "2.99"
+class version: cuda = None
+class cuda:
+    class Event:
+        def elapsed_time(self, other): return 0.0
+class UntypedStorage:
+    @staticmethod
+    def _free_weak_ref(_): pass
+class Tensor:
+    is_cuda = True
+    def numel(self): return 1000
+    def element_size(self): return 4
+compiler = types.SimpleNamespace(is_compiling=lambda: False)
+def is_grad_enabled(): return True
+bfloat16, default = "bf16", []
+set_default_dtype = default.append
+class save_on_cpu:
+    on = []
+    def __init__(self, pin_memory=False): self.pack_hook = lambda tensor: "copy"
+    def __enter__(self): self.on.append(self)
+    def __exit__(self, *_): self.on.pop()
+autograd = types.SimpleNamespace(graph=types.SimpleNamespace(save_on_cpu=save_on_cpu), Function=object)
+from . import nn, optim, utils
+""",
+    "torch/nn/__init__.py": """
+class Module:
+    training = True
+    def __init__(self): self.made = True
+    def __setstate__(self, state): pass
+    def __call__(self, *a, **k): return self.forward(*a, **k)
+from . import functional
+""",
+    "torch/nn/functional.py": "def cross_entropy(*_): return 'plain'\n",
+    "torch/optim/__init__.py": """
+class Optimizer:
+    def __init__(self, parameters, **options): self.options = options
+class Adam(Optimizer):
+    def __init__(self, parameters, lr=1, *, foreach=None): super().__init__(parameters, lr=lr, foreach=foreach)
+class AdamW(Adam): pass
+class LBFGS(Optimizer): pass
+""",
+    "torch/utils/__init__.py": "",
+    "torch/utils/checkpoint.py": """
+again = []
+def checkpoint(function, *args, use_reentrant, **kwargs):
+    again.append(lambda: function(*args, **kwargs))
+    return function(*args, **kwargs)
+""",
+}
+
+
+class Changes(Programs):
+    """--apply, with a fake torch."""
+
+    MODEL = """
+import torch
+class Block(torch.nn.Module):
+    def forward(self, x, more=0):
+        if x > 1: return Block()(x - 1), "tuple"
+        return x + more
+class Model(torch.nn.Module):
+    def forward(self, x): return Block()(x, more=1)
+"""
+
+    def apply(self, text, changes, **more):
+        (self.folder / "torch.py").unlink(missing_ok=True)
+        for name, content in FAKE_MODEL.items():
+            (self.folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (self.folder / name).write_text(content)
+        status, output, notes = self.run_program(text, MEMTRACE_DRY_RUN_APPLY=changes, **more)
+        notes = self.only(notes)
+        self.assertEqual([name for name in notes["failures"] if not name.startswith("hook")], [], notes)
+        return status, output.splitlines(), notes["facts"].get("applied", [])
+
+    def pasted(self, told):
+        """The last program with the patch in it, without the dry run."""
+        text = pasted((self.folder / "program.py").read_text(), [piece for change in told for piece in change["pieces"]])
+        (self.folder / "program.py").write_text(text)
+        done = subprocess.run([sys.executable, "-B", "program.py"], capture_output=True, text=True, check=False, cwd=self.folder)
+        return (done.stdout + done.stderr).splitlines()
+
+    def test_the_outermost_modules_of_a_class_are_checkpointed(self):
+        text = self.MODEL + (
+            "from torch.utils.checkpoint import again\n"
+            "print(Model()(1), Block()(3), len(again), [run() for run in again], len(again))\n"
+            "Block.training = False; print(Block()(1), len(again))\n")
+        status, lines, told = self.apply(text, "checkpoint=Block")
+        self.assertEqual((status, lines), (0, ["2 ((1, 'tuple'), 'tuple') 2 [2, ((1, 'tuple'), 'tuple')] 2", "1 2"]))
+        self.assertEqual([(c["change"], c["calls"], c["problem"]) for c in told], [("checkpoint=Block", 2, "")])
+        self.assertEqual(told[0]["pieces"][1], {"place": "below class Block, after line 6 of program.py", "text": "checkpointed(Block)"})
+        self.assertEqual(self.pasted(told), lines)
+
+    def test_a_class_of_a_module_is_imported(self):
+        (self.folder / "mine.py").write_text(self.MODEL)
+        text = "import mine, torch\nfrom torch.utils.checkpoint import again\nmine.Model()(1); print(len(again))\n"
+        for name in ("Block", "mine.Block"):
+            _, lines, told = self.apply(text, "checkpoint=" + name)
+            self.assertEqual(lines, ["1"])
+            self.assertEqual(told[0]["pieces"][1], {"place": "at the top of the program", "text": "from mine import Block\ncheckpointed(Block)"})
+            self.assertEqual(self.pasted(told), lines)
+
+    def test_a_class_that_never_ran_is_a_problem(self):
+        _, _, told = self.apply(self.MODEL + "Model()(1)", "checkpoint=Model,Blok+offload=Block")
+        self.assertEqual([c["problem"] for c in told], [
+            "no module of class Blok was made; did you mean Block? classes that were made: Block, Model", "Block never ran in training with gradients"])
+        _, _, told = self.apply(self.MODEL + "Model.training = False; Model()(1)", "checkpoint=Model")
+        self.assertEqual(told[0]["problem"], "Model never ran in training with gradients")
+
+    def test_tensors_saved_for_backward_are_counted(self):
+        saving = "class Block(torch.nn.Module):\n    def forward(self):\n        print([hooks.pack_hook(torch.Tensor()) for hooks in torch.save_on_cpu.on])\n"
+        text = "import torch\n" + saving + "Block()(); Block()()\n"
+        for change in ("offload=Block", "save_on_cpu"):
+            _, lines, told = self.apply(text, change)
+            self.assertEqual((lines, told[0]["calls"], told[0]["copied_bytes"]), (["['copy']"] * 2, 2, 8000), change)
+            self.assertEqual(self.pasted(told), lines)
+
+    def test_an_option_of_optimizers(self):
+        text = "import torch\nfor kind in (torch.optim.AdamW, torch.optim.LBFGS): print(kind([]).options)\nprint(torch.optim.Adam([], foreach=True).options)\n"
+        _, lines, told = self.apply(text, "foreach=False")
+        self.assertEqual(lines, ["{'lr': 1, 'foreach': False}", "{}", "{'lr': 1, 'foreach': True}"])
+        self.assertEqual((told[0]["calls"], len(told[0]["pieces"])), (2, 2))
+        self.assertEqual(self.pasted(told), lines)
+        _, _, told = self.apply("import torch; torch.optim.LBFGS([])", "foreach=False")
+        self.assertEqual(told[0]["problem"], "no optimizer of torch.optim that takes foreach was made")
+        status, _, told = self.apply("import torch; print('ran')", "8bit", PYTHONNOUSERSITE="1")
+        self.assertIn((status, "has no bitsandbytes" in told[0]["problem"]), ((2, True), (0, False)))
+
+    def test_settings(self):
+        text = "import os, torch; print(torch.default, os.environ.get('PYTORCH_CUDA_ALLOC_CONF'), os.environ.get('PYTORCH_ALLOC_CONF'))"
+        _, lines, told = self.apply(text, "expandable+dtype=bfloat16")
+        self.assertEqual((lines, [c["calls"] for c in told]), (["['bf16'] expandable_segments:True None"], [1, 1]))
+        _, lines, told = self.apply(text, "expandable", PYTORCH_CUDA_ALLOC_CONF="max_split_size_mb:64,expandable_segments:False")
+        self.assertEqual(lines, ["[] max_split_size_mb:64,expandable_segments:True None"])
+        self.assertEqual(variables(told[0]["pieces"]), {"PYTORCH_CUDA_ALLOC_CONF": "max_split_size_mb:64,expandable_segments:True"})
+        _, lines, _ = self.apply(text, "expandable", PYTORCH_ALLOC_CONF="a:1")
+        self.assertEqual(lines, ["[] None a:1,expandable_segments:True"])
+        _, lines, told = self.apply(text, "")
+        self.assertEqual((lines, told), (["[] None None"], []))
 
 
 if __name__ == "__main__":

@@ -27,6 +27,8 @@ struct dry_run {
     struct mt_outputs outputs;
     struct mt_sweep_arguments sweep;
     const char *device, *timeout;
+    struct mt_text_list changes; /* of --apply */
+    struct mt_buf apply;
 };
 
 /* Whether the text is a number such as 1, 1.3 or 12.25: the Python part reads it. */
@@ -105,10 +107,16 @@ static int answer(struct dry_run *dry_run)
                                          .tells = !dry_run->common.quiet && !dry_run->common.json};
     struct mt_dry_run_answer answer = answer_of(dry_run);
     struct mt_sweep_result measured;
+    const char *problem;
 
     if (answer.timed_out)
         mt_message("'%s' was ended because it was still running after --timeout %s",
                    run->recording.command[0], dry_run->timeout);
+    if (!answer.exit_status &&
+        (problem = mt_applied_problem(&answer.notes->applied, run->apply)) != NULL) {
+        mt_message("option '--apply': %s", problem);
+        return MT_EXIT_USAGE;
+    }
     if (mt_assume_of_answer(&assuming, &answer, &measured))
         answer.measured = &measured;
     return mt_report_dry_run_answer(&answer);
@@ -454,6 +462,9 @@ static int check_options(struct dry_run *dry_run)
     recording->quiet = dry_run->common.quiet;
     recording->json = dry_run->common.json;
     mt_simulated_run_init(&dry_run->simulated);
+    if (code < 0)
+        code = mt_applied_read(&dry_run->changes, &dry_run->apply);
+    dry_run->simulated.apply = dry_run->apply.data;
     return code < 0 ? check_sweep(&dry_run->sweep) : code;
 }
 
@@ -478,6 +489,9 @@ static int parse(const struct mt_command *command, struct dry_run *dry_run, int 
         {"strict", 0, MT_OPTION_FLAG, NULL,
          "with --max-peak: also exit with 1 if a peak may exceed it in another order of addresses",
          &dry_run->gates.strict},
+        {"apply", 0, MT_OPTION_LIST, "CHANGE",
+         "change the program on paper, such as checkpoint=CLASS; see the reference",
+         &dry_run->changes},
         {"sweep", 0, MT_OPTION_LIST, "NAME=VALUES",
          "run once per value, such as batch=1,2,4 or batch=1..64*2; replaces {batch}",
          &dry_run->sweep.wishes.values},
@@ -511,6 +525,7 @@ static void release(struct dry_run *dry_run)
 {
     mt_gate_run_release(&dry_run->gate_run);
     mt_simulated_run_release(&dry_run->simulated);
+    mt_buf_release(&dry_run->apply);
 }
 
 int mt_cmd_dry_run(const struct mt_command *command, int argc, char **argv)

@@ -55,6 +55,7 @@ static void add_text(struct mt_buf *out, const struct mt_dry_run_answer *answer,
 {
     const struct mt_gates *gates = mt_gate_run_gates(answer->gate_run);
 
+    mt_applied_add_costs(out, &answer->notes->applied);
     if (mt_dry_run_ran_out(report))
         say_out_of_memory(out, answer);
     if (gates)
@@ -67,6 +68,7 @@ static void add_text(struct mt_buf *out, const struct mt_dry_run_answer *answer,
     }
     mt_dry_run_add_doubts(out, answer, mt_dry_run_ran_out(report));
     mt_analyze_text(out, report, mt_stdout_style(), NULL, false);
+    mt_applied_add_patch(out, &answer->notes->applied);
 }
 
 static const char *cost_name(enum mt_card_cost_kind kind)
@@ -201,6 +203,7 @@ static void add_run(struct mt_json *json, const struct mt_dry_run_answer *answer
     mt_json_u64(json, "guessed", answer->notes->guessed_workspaces);
     mt_json_u64(json, "most_unsure_bytes", answer->notes->most_unsure_bytes);
     mt_json_object_end(json);
+    mt_applied_add_json(json, &answer->notes->applied);
     mt_json_dry_run_doubts(json, answer);
     mt_json_array_begin(json, "traces");
     for (size_t i = 0; i < answer->trace_count; i++) {

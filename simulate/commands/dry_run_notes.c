@@ -174,6 +174,7 @@ void mt_dry_run_notes_add(struct mt_dry_run_notes *notes, const char *text, size
         keep_text(&notes->suspect_other, &settings, "facts.suspect.other");
         keep_text(&notes->suspect_error, &settings, "facts.suspect.error");
         add_places(notes, &settings);
+        mt_applied_note(&notes->applied, &settings);
         if (!is_of_libraries(&settings))
             note_process(notes, &settings);
     } else {
@@ -254,6 +255,7 @@ void mt_dry_run_notes_release(struct mt_dry_run_notes *notes)
     free(notes->suspect_place);
     free(notes->suspect_error);
     free(notes->suspect_other);
+    mt_applied_release(&notes->applied);
     free(notes->first_failure);
     free(notes->torch_folder);
     free(notes->other_library);

@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "applied.h"
 #include "temporary_folder.h"
 
 /* What a real run may free earlier, so that its peaks may be lower. */
@@ -43,11 +44,12 @@ struct mt_dry_run_notes {
     uint64_t unreadable; /* notes that could not be parsed; 1 if there is no folder for notes */
     uint64_t failures;   /* failures of the Python part itself */
     char *first_failure; /* place and description; NULL: none */
-    uint64_t torch_processes; /* processes that imported PyTorch or tried to */
-    uint64_t without_device;  /* those of them that did not get the simulated libraries */
-    char *torch_folder;       /* folder of the PyTorch that a process imported; NULL: not known */
-    char *other_library;      /* cupy, jax or tensorflow, if a process imported it; NULL: none */
-    uint64_t *process_ids;    /* ids of the processes that left notes */
+    uint64_t torch_processes;  /* processes that imported PyTorch or tried to */
+    uint64_t without_device;   /* those of them that did not get the simulated libraries */
+    char *torch_folder;        /* folder of the PyTorch that a process imported; NULL: not known */
+    char *other_library;       /* cupy, jax or tensorflow, if a process imported it; NULL: none */
+    struct mt_applied applied; /* changes on paper */
+    uint64_t *process_ids;     /* ids of the processes that left notes */
     size_t process_count;
     bool folder_was_made;
 };

@@ -260,6 +260,13 @@ static void disconnect(void)
         (void)dup2(nowhere, fd);
 }
 
+/* An outer dry run may have set the variable. */
+static bool set_apply(const struct mt_simulated_run *run)
+{
+    return run->apply && *run->apply ? !setenv("MEMTRACE_DRY_RUN_APPLY", run->apply, 1)
+                                     : !unsetenv("MEMTRACE_DRY_RUN_APPLY");
+}
+
 /* Runs in the process of the command. */
 static bool set_environment(void *context)
 {
@@ -282,7 +289,7 @@ static bool set_environment(void *context)
            !setenv("USE_PYTORCH_KERNEL_CACHE", "0", 1) &&
            !setenv("MEMTRACE_DRY_RUN_FACT", run->fact.data, 1) &&
            !setenv("MEMTRACE_SIMULATED_DEVICE", run->card->name, 1) && set_context(run) &&
-           set_asker(run) && set_assumption(&run->assumption) &&
+           set_asker(run) && set_assumption(&run->assumption) && set_apply(run) &&
            (!run->rank || mt_rank_set_environment(run->rank)) &&
            set_number("MEMTRACE_SIMULATED_DEVICES", run->devices) &&
            set_number("MEMTRACE_SIMULATED_MEMORY", mt_simulated_memory_bytes(run));

@@ -175,6 +175,47 @@ def notes(bench):
     check("written or read" in first_line(done), f"{done}")
 
 
+def applied(bench):
+    """--apply: what the Python part gets, and what the answer prints of its report."""
+    pieces = [{"place": "at the top of the program", "text": "import torch\ndef f(cls): pass"},
+              {"place": "at the top of the program", "text": "from m import Block\nf(Block)"}]
+    change = {"change": "checkpoint=Block", "calls": 72, "copied_bytes": 0, "pieces": pieces, "problem": "", "flops": 300, "recomputed_flops": 93}
+    offload = {"change": "offload=Block", "calls": 1024, "copied_bytes": 3 << 30, "pieces": pieces[:1], "problem": ""}
+
+    def reported(*changes, status=0):
+        lines = []
+        for number, told in enumerate(changes):
+            (bench.work / f"note{number}").write_text(json.dumps({"version": 1, "facts": {"applied": told}}))
+            lines.append(f"cp note{number} $MEMTRACE_DRY_RUN_NOTES.{number + 1}; ")
+        return ("-o", "d.trace.zst", "--", "sh", "-c", "".join(lines) + f"echo $MEMTRACE_DRY_RUN_APPLY >given; {bench.recorded} exit {status}")
+
+    wanted = ("--apply", "checkpoint=Block+none", "--apply", "offload=Block")
+    child = dict(change, calls=0, problem="no module of class Block was made", pieces=[])
+    done = dry_run(bench, *wanted, *reported([child], [change, offload], [child]))
+    text = done.stdout.decode()
+    check(done.returncode == 0 and (bench.work / "given").read_text() == "checkpoint=Block+offload=Block\n", f"{done}")
+    check(text.startswith("Applied on paper: checkpoint=Block, 72 calls, about 31% more FLOPs\n"
+                          "Applied on paper: offload=Block, 1,024 calls, 3.00 GiB to the host and back\n"), text)
+    check("\n\nPatch checkpoint=Block\n  at the top of the program:\n    import torch\n    def f(cls): pass\n"
+          "    from m import Block\n    f(Block)\n\nPatch offload=Block\n" in text, text)
+    done = dry_run(bench, "--json", *wanted, *reported([change, offload]))
+    told = json.loads(done.stdout)["applied"]
+    check([(c["change"], c["calls"], c["recomputed_percent"]) for c in told] == [("checkpoint=Block", 72, 31), ("offload=Block", 1024, None)], told)
+    check(told[0]["patch"] == pieces, told)
+    done = dry_run(bench, *wanted, *reported([child]))
+    check(done.returncode == 2 and b"option '--apply': no module of class Block was made" in done.stderr and not done.stdout, f"{done}")
+    done = dry_run(bench, *wanted, *reported([child], status=7))
+    check(done.returncode == 7 and b"Not applied on paper: checkpoint=Block: no module of class Block" in done.stdout, f"{done}")
+    done = dry_run(bench, *wanted, *reported())
+    check(done.returncode == 2 and b"did not start" in done.stderr, f"{done}")
+    done = dry_run(bench, *reported())
+    check(done.returncode == 0 and (bench.work / "given").read_text() == "\n" and b"pplied" not in done.stdout, f"{done}")
+    for word, why in (("chekpoint=A", "did you mean 'checkpoint'?"), ("checkpoint", "expected 'checkpoint=CLASS'"), ("foreach=no", "expected 'foreach=False'"),
+                      ("chunked-loss=1", "expected 'chunked-loss=8'"), ("expandable=1", "expected 'expandable'"), ("8bit+zzz", "'zzz'; 'memtrace dry-run --help'")):
+        done = dry_run(bench, "--apply", word, "--", "sh", "-c", "exit 0")
+        check(done.returncode == 2 and why in done.stderr.decode(), f"{word}: {done}")
+
+
 # Requests to PyTorch's allocator, by a program without PyTorch: `program.py FOLDER BYTES...`.
 ALLOCATING = """
 import ctypes, sys
@@ -547,7 +588,7 @@ def rank_refusals(bench):
 
 
 if __name__ == "__main__":
-    sys.exit(main([answer, no_device, environment_of_the_command, status, gate, json_alone_on_stdout, timeout, notes,
+    sys.exit(main([answer, no_device, environment_of_the_command, status, gate, json_alone_on_stdout, timeout, notes, applied,
                    out_of_memory_in_the_smaller_process, gate_of_every_process, without_the_python_part, refusals, sweep,
                    sweep_spares_logs_of_others, sweep_leaves_nothing, without_memory, sweep_runs_again_if_timing_matters,
                    guesses_bound_the_peaks, failures_after_a_guess,

@@ -157,6 +157,42 @@ class ConvolutionWorkspaces(Document):
 
 
 @dataclass(frozen=True)
+class Patch(Document):
+    place: str
+    text: str
+    raw: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Patch:
+        return cls(
+            place=data["place"],
+            text=data["text"],
+            raw=data,
+        )
+
+
+@dataclass(frozen=True)
+class Applied(Document):
+    change: str
+    calls: int
+    copied_bytes: int
+    recomputed_percent: int | None
+    patch: tuple[Patch, ...]
+    raw: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Applied:
+        return cls(
+            change=data["change"],
+            calls=data["calls"],
+            copied_bytes=data["copied_bytes"],
+            recomputed_percent=data["recomputed_percent"],
+            patch=many(Patch.from_json, data["patch"]),
+            raw=data,
+        )
+
+
+@dataclass(frozen=True)
 class Trace(Document):
     path: str
     reserved_peak_bytes: int
@@ -330,6 +366,7 @@ class DryRun(Document):
     failed_after_guess: FailedAfterGuess
     processes: Processes
     convolution_workspaces: ConvolutionWorkspaces
+    applied: tuple[Applied, ...]
     traces: tuple[Trace, ...]
     assumed: Assumed | None = None
     python: Python | None = None
@@ -355,6 +392,7 @@ class DryRun(Document):
             failed_after_guess=FailedAfterGuess.from_json(data["failed_after_guess"]),
             processes=Processes.from_json(data["processes"]),
             convolution_workspaces=ConvolutionWorkspaces.from_json(data["convolution_workspaces"]),
+            applied=many(Applied.from_json, data["applied"]),
             traces=many(Trace.from_json, data["traces"]),
             assumed=maybe(Assumed.from_json, data.get("assumed")),
             python=maybe(Python.from_json, data.get("python")),

@@ -22,6 +22,8 @@ is counted and leaves what the program would have had without it.
     written_arguments  what a kernel of Triton writes to
     alone      one rank without the others: the store, gloo, objects of other ranks
     simulated  functions that only the simulated libraries have
+    apply      changes of the program that run on paper only
+    patch_texts  what to paste into a program for each of them
     collectives  what collectives bring to a rank that is alone
     fake_groups  process groups that do nothing, and what NCCL would take for them
 """
@@ -33,7 +35,7 @@ _is_started = False
 
 def start():
     """Called when the interpreter starts; a second call does nothing. Imports nothing of PyTorch."""
-    from . import alone, compiled, guesses, importing, notes
+    from . import alone, apply, compiled, guesses, importing, notes
 
     global _is_started
     if _is_started:
@@ -46,7 +48,9 @@ def start():
     importing.before("torch", _look_for_device)
     compiled.start()
     importing.after("torch", _patch)
+    apply.start()
     importing.after("torch", _hook)
+    importing.after("torch", apply.apply)
     importing.after("torchvision", _hook_torchvision)
     importing.after("torchvision.models.detection.rpn", _patch_proposals)
     for library in ("cupy", "jax", "tensorflow"):

@@ -24,6 +24,7 @@ SWITCHED, _ALWAYS = "AutocastIPU", "BackendSelect"
 _NUMBERS = (int, float, bool, complex)
 _here = threading.local()
 _libraries = []  # what is registered lasts as long as these
+_observers = {}  # name of an operator: what gets the arguments and the result of its calls
 _switched_key = None  # SWITCHED, as PyTorch has it
 
 
@@ -118,6 +119,7 @@ def _kernel(op, rule, name, key):
     redispatch = op._handle.redispatch_boxed if name not in _ALONE else _with_hooks(op._handle.redispatch_boxed, False)
     positions = [i for i, a in enumerate(op._schema.arguments) if str(a.type) == "Tensor"]
     before, after = rule.before, rule.after
+    observe = _observers.get(name.partition("::")[2].partition(".")[0])
     copies = rule.also_from_device
     mode_count = torch._C._len_torch_dispatch_stack if key == _switched_key else lambda: 0 # the others run below modes
 
@@ -151,6 +153,8 @@ def _kernel(op, rule, name, key):
             if concerned:
                 _abandon(before)
             raise
+        if concerned and observe is not None:
+            observe(arguments, out)
         if concerned and after is not None:
             try:
                 with Quiet():
@@ -180,6 +184,11 @@ def _register(library, namespace, name, rule, key):
     library.impl(name, _kernel(op, rule, full, getattr(torch._C.DispatchKey, key)), key, with_keyset=True)
 
 
+def observe(packet, function):
+    """FUNCTION gets arguments and result of each call of the operator on the device outside of autograd's engine. Call it before `install`."""
+    _observers[packet] = function
+
+
 def install(_torch):
     """Hooks every overload that this PyTorch has of the operators that have a rule."""
     notes.fact("torch", torch.__version__)
@@ -194,7 +203,7 @@ def install(_torch):
     others.fallback_fallthrough()
     library = torch.library.Library("aten", "IMPL")
     _libraries.extend((others, library))
-    known = rules.table()
+    known = rules.table() | set(_observers)
     for schema in torch._C._jit_get_all_schemas():
         namespace, _, packet = schema.name.partition("::")
         if namespace != "aten":

@@ -112,6 +112,11 @@ def _add_place(kind, count, size, of):
                 entry["size"], entry["of"] = size, of
 
 
+def kinds():
+    """The kinds of answers that were made up."""
+    return set(_state.answers)
+
+
 def failed(where, error):
     """The shim itself failed at WHERE; the program got what it would have had without it."""
     _add(_state.failures, where, 1, repr(error)[:300])

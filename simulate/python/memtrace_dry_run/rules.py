@@ -79,6 +79,8 @@ def rule_of(packet):
                "multinomial": Rule(_before_drawn, _sampled), "histc": Rule(None, _histogram)}
     if packet in special:
         return special[packet]
+    if packet not in table():
+        return Rule()
     if packet in UNIQUE:
         return Rule(_before_unique, _unique)
     if packet in FACTORIZATIONS:
