@@ -478,6 +478,7 @@ struct mt_finding {
     const char *advice;    /* what to change */
     const char *cost;      /* what the change costs, NULL = unknown */
     const char *proved_by; /* the command that shows the saving, NULL = none */
+    const char *change;    /* of `dry-run --apply`, which does what is advised; NULL = none */
     /* How much less memory the device must have after the change: the difference of the needs
      * (mt_need) if both are known, of the reserved peaks in other replays. AT_MOST is of allocated
      * memory: how far the allocated peak can fall, or what the finding counts if it sets the bound

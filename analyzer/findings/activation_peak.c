@@ -66,6 +66,16 @@ static bool finding_is_loss(const struct mt_finding_search *search, uint32_t sta
     return mt_stack_mark(&search->marks->loss, stack) == LOSS;
 }
 
+static bool is_cross_entropy(const struct mt_symbols *symbols, uint32_t stack)
+{
+    for (; stack < symbols->stack_count; stack = symbols->stacks[stack].parent)
+        if (!strcmp(
+                mt_symbols_text(symbols, symbols->frames[symbols->stacks[stack].frame].function),
+                "cross_entropy"))
+            return true;
+    return false;
+}
+
 static enum mt_status find_loss_peak(struct mt_finding_search *search)
 {
     const struct mt_device_report *device = search->device;
@@ -109,6 +119,8 @@ static enum mt_status find_loss_peak(struct mt_finding_search *search)
     if (!mt_finding_matters(bytes, peak) || bytes < peak / LOSS_PEAK_MIN_SHARE)
         return MT_OK;
     finding.bytes = bytes;
+    if (is_cross_entropy(symbols, stack))
+        finding.change = "chunked-loss=8";
     label = mt_site_label(arena, symbols, stack, false);
     finding.title = mt_arena_printf(
         arena, "%s (%s) of the peak: the loss and its backward pass, %s",
@@ -192,25 +204,75 @@ static const char *largest_module(const struct mt_modules *modules, uint64_t byt
     return NULL;
 }
 
-/* What to checkpoint: "each of the 12 layers Block"; NULL: nothing. */
-static const char *part_to_checkpoint(struct mt_arena *arena, const struct mt_modules *modules)
+static uint64_t activation_bytes(const struct mt_modules *modules)
 {
-    const struct mt_module_repeat *repeats = modules->repeats;
-    uint64_t bytes = 0, repeated = 0;
+    uint64_t bytes = 0;
 
     for (uint32_t i = 0; i < modules->row_count; i++)
         if (modules->rows[i].kind == MT_MODULE_LAYER || modules->rows[i].kind == MT_MODULE_OTHER)
             bytes += modules->rows[i].role_bytes[MT_ROLE_ACTIVATIONS];
-    if (!bytes)
-        return NULL;
+    return bytes;
+}
+
+/* Returns how many of the first repeats to checkpoint; 0: none of them. */
+static uint32_t layers_to_checkpoint(const struct mt_modules *modules, uint64_t bytes)
+{
+    const struct mt_module_repeat *repeats = modules->repeats;
+    uint64_t repeated = 0;
+
     for (uint32_t i = 0; i < modules->repeat_count; i++)
         repeated += repeats[i].activation_bytes;
     if (repeated < bytes / MIN_REPEATED_SHARE || !modules->repeat_count)
-        return largest_module(modules, bytes);
-    if (modules->repeat_count > 1 && repeats[1].activation_bytes >= repeats[0].activation_bytes / 2)
-        return mt_arena_printf(arena, "each of the %s and of the %s",
-                               name_layers(arena, &repeats[0]), name_layers(arena, &repeats[1]));
-    return mt_arena_printf(arena, "each of the %s", name_layers(arena, &repeats[0]));
+        return 0;
+    return modules->repeat_count > 1 &&
+                   repeats[1].activation_bytes >= repeats[0].activation_bytes / 2
+               ? 2
+               : 1;
+}
+
+/* What to checkpoint: "each of the 12 layers Block"; NULL: nothing. */
+static const char *part_to_checkpoint(struct mt_arena *arena, const struct mt_modules *modules)
+{
+    const struct mt_module_repeat *repeats = modules->repeats;
+    const uint64_t bytes = activation_bytes(modules);
+
+    if (!bytes)
+        return NULL;
+    switch (layers_to_checkpoint(modules, bytes)) {
+    case 0: return largest_module(modules, bytes);
+    case 1: return mt_arena_printf(arena, "each of the %s", name_layers(arena, &repeats[0]));
+    default: break;
+    }
+    return mt_arena_printf(arena, "each of the %s and of the %s", name_layers(arena, &repeats[0]),
+                           name_layers(arena, &repeats[1]));
+}
+
+/* The last part of a path; NULL if it is not a class. */
+static const char *class_of(const char *path)
+{
+    const char *last = path ? strrchr(path, '/') : NULL;
+
+    last = last ? last + 1 : path;
+    return last && !strpbrk(last, ":()<>+ ") ? last : NULL;
+}
+
+const char *mt_checkpoint_change(struct mt_arena *arena, const struct mt_modules *modules)
+{
+    const uint64_t bytes = activation_bytes(modules);
+    const uint32_t layers = bytes ? layers_to_checkpoint(modules, bytes) : 0;
+    const char *first, *second = NULL;
+
+    if (layers)
+        first = class_of(modules->repeats[0].path);
+    else
+        first = bytes ? class_of(largest_module(modules, bytes)) : NULL;
+    if (layers == 2)
+        second = class_of(modules->repeats[1].path);
+    if (!first || (second && !strcmp(first, second)))
+        second = NULL;
+    return first ? mt_arena_printf(arena, "checkpoint=%s%s%s", first, second ? "," : "",
+                                   second ? second : "")
+                 : NULL;
 }
 
 static const char offload[] = "torch.autograd.graph.save_on_cpu(), which keeps them in host memory";
@@ -366,6 +428,9 @@ static enum mt_status find_held_activations(struct mt_finding_search *search)
     finding.evidence_count = i;
     label = mt_site_text(arena, symbols, lines[0].site);
     finding.advice = advice_for(search, lines[0].site, recomputed > finding.bytes / 2);
+    if (mt_framework_of(search) == MT_FRAMEWORK_TORCH && recomputed <= finding.bytes / 2 &&
+        device->modules)
+        finding.change = mt_checkpoint_change(arena, device->modules);
     finding.cost = strncmp(finding.advice, offload, sizeof offload - 1) == 0
                        ? "copies to the host and back take time"
                        : "backward runs the forward pass of these modules a second time";

@@ -265,6 +265,35 @@ const char *mt_finding_command(const struct mt_finding_search *search, const cha
                            (unsigned long long)limit_bytes);
 }
 
+/* A recorded command line has blanks between its words, so words with blanks are lost, and it is
+ * cut after this many bytes. */
+enum { MAX_COMMAND_BYTES = 2000 };
+
+static bool is_typed_as_recorded(const char *command)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                                " ./_-=:,+@%";
+
+    return *command && strlen(command) < MAX_COMMAND_BYTES &&
+           strspn(command, plain) == strlen(command);
+}
+
+/* Returns the shell command that makes a change on paper. NULL: the command of the run is not
+ * known, or was that of one of several ranks. */
+static const char *on_paper(const struct mt_finding_search *search, const char *change)
+{
+    struct mt_arena *arena = &search->analysis->report->arena;
+    const struct mt_trace_header *header = &search->analysis->source->header;
+    const char *command = search->analysis->options->command, *value;
+
+    if (!command && header->command && header->world_size <= 1 &&
+        is_typed_as_recorded(header->command))
+        command = header->command;
+    value = command ? mt_shell_value(arena, change) : NULL;
+    return value ? mt_arena_printf(arena, "memtrace dry-run --apply %s -- %s", value, command)
+                 : NULL;
+}
+
 enum mt_status mt_finding_replay(struct mt_finding_search *search, const char *policy,
                                  uint64_t limit_bytes, uint64_t most_reserved_bytes,
                                  struct mt_replay_summary *summary)
@@ -310,6 +339,8 @@ void mt_finding_publish(struct mt_finding_search *search, const struct mt_findin
     for (uint32_t i = 0; i < count; i++)
         evidence[i] = finding->evidence[i];
     *kept = *finding;
+    if (kept->change && !kept->proved_by)
+        kept->proved_by = on_paper(search, kept->change);
     mt_finding_set_evidence(kept, evidence, count);
 }
 

@@ -285,6 +285,10 @@ const char *mt_nothing_found(struct mt_arena *arena, const struct mt_report *rep
 const char *mt_checkpoint_advice(struct mt_arena *arena, const struct mt_symbols *symbols,
                                  struct mt_site site, const struct mt_modules *modules);
 
+/* Returns the change of `dry-run --apply` that does this: "checkpoint=Block,Other". NULL: no class
+ * is known. */
+const char *mt_checkpoint_change(struct mt_arena *arena, const struct mt_modules *modules);
+
 /* Buffers that each step replaces by a longer one, x = torch.cat([x, new]). The evidence is a line
  * of the program whose blocks outlive their step and end in the next step, which leaves more bytes
  * behind. Batches of growing length also leave more bytes behind. A replacement differs from them:

@@ -566,7 +566,8 @@ static void say_foreach_peak(struct look_foreach_peak *look)
         .advice = is_fused(look)
                       ? "pass fused=True to the optimizer: it has no temporaries (foreach=False "
                         "has those of one parameter at a time)"
-                      : "pass foreach=False to the optimizer: it updates one parameter at a time"};
+                      : "pass foreach=False to the optimizer: it updates one parameter at a time",
+        .change = is_fused(look) ? "fused=True" : "foreach=False"};
 
     if (by_loop || by_fused) {
         /* The lower bound is of allocated memory: reserved memory may fall by more in the replay.

@@ -31,6 +31,7 @@ struct mt_analyze_options {
     /* Only the answer to this question, peaks and phases: no explanations, no findings, and no
      * memory outside of the framework. NULL = the whole report. */
     const struct mt_question *question;
+    const char *command; /* of the run, as words for a shell; NULL: the recorded one, if any */
 };
 
 #endif

@@ -38,9 +38,10 @@ struct mt_applied {
     size_t count;
 };
 
-/* Checks the changes of --apply, and appends them to `out`, separated by '+'. Returns -1, or the
- * exit code after an error message. */
-int mt_applied_read(const struct mt_text_list *options, struct mt_buf *out);
+/* Checks the changes of --apply, and appends them to `out`, separated by '+'. "fit=CARD" is not a
+ * change: sets *card, which borrows from the options. Returns -1, or the exit code after an error
+ * message. */
+int mt_applied_read(const struct mt_text_list *options, struct mt_buf *out, const char **card);
 
 /* Adds the report of one process. Keeps the report with the most calls of each change. */
 void mt_applied_note(struct mt_applied *applied, const struct mt_settings *settings);
@@ -59,5 +60,11 @@ void mt_applied_add_patch(struct mt_buf *out, const struct mt_applied *applied);
 void mt_applied_add_json(struct mt_json *json, const struct mt_applied *applied);
 
 void mt_applied_release(struct mt_applied *applied);
+
+struct mt_simulated_run;
+
+/* Finds the cheapest changes with which the run `each`, which is not prepared, fits on a card, by
+ * dry runs of its command. Prints what each change saves, and the patch. Returns the exit code. */
+int mt_apply_fit(const struct mt_simulated_run *each, const char *card, struct mt_common *common);
 
 #endif

@@ -8,6 +8,7 @@
 #include "backends.h"
 #include "dry_run_annex.h"
 #include "dry_run_answer.h"
+#include "foreign_text.h"
 #include "gate_run.h"
 #include "outputs.h"
 #include "picture_option.h"
@@ -26,9 +27,9 @@ struct dry_run {
     struct mt_gate_run gate_run;
     struct mt_outputs outputs;
     struct mt_sweep_arguments sweep;
-    const char *device, *timeout;
-    struct mt_text_list changes; /* of --apply */
-    struct mt_buf apply;
+    const char *device, *timeout, *fit_card;
+    struct mt_text_list changes;  /* of --apply */
+    struct mt_buf apply, command; /* command: words for a shell */
 };
 
 /* Whether the text is a number such as 1, 1.3 or 12.25: the Python part reads it. */
@@ -89,6 +90,14 @@ int mt_dry_run_read_timeout(const char *text, uint64_t *timeout_ms)
     return MT_EXIT_USAGE;
 }
 
+static void add_command(struct mt_buf *out, char **words)
+{
+    for (size_t i = 0; words[i]; i++) {
+        mt_buf_add_text(out, i ? " " : "");
+        mt_buf_add_shell_value(out, words[i]);
+    }
+}
+
 static struct mt_dry_run_answer answer_of(struct dry_run *dry_run)
 {
     struct mt_dry_run_answer answer = mt_simulated_run_answer(&dry_run->simulated);
@@ -96,6 +105,10 @@ static struct mt_dry_run_answer answer_of(struct dry_run *dry_run)
     answer.common = &dry_run->common;
     answer.gates = &dry_run->gates;
     answer.gate_run = &dry_run->gate_run;
+    if (!dry_run->command.length)
+        add_command(&dry_run->command, dry_run->simulated.recording.command);
+    if (!dry_run->apply.length) /* a change replaces others */
+        answer.command = dry_run->command.data;
     return answer;
 }
 
@@ -417,6 +430,8 @@ static int run(struct dry_run *dry_run)
         return code;
     if (dry_run->sweep.wishes.values.count || dry_run->sweep.wishes.ranks)
         return sweep(dry_run);
+    if (dry_run->fit_card)
+        return mt_apply_fit(&dry_run->simulated, dry_run->fit_card, &dry_run->common);
     if (!dry_run->simulated.devices)
         dry_run->simulated.devices = 1;
     dry_run->simulated.names_python = !dry_run->common.quiet && !dry_run->common.json;
@@ -463,8 +478,14 @@ static int check_options(struct dry_run *dry_run)
     recording->json = dry_run->common.json;
     mt_simulated_run_init(&dry_run->simulated);
     if (code < 0)
-        code = mt_applied_read(&dry_run->changes, &dry_run->apply);
+        code = mt_applied_read(&dry_run->changes, &dry_run->apply, &dry_run->fit_card);
     dry_run->simulated.apply = dry_run->apply.data;
+    if (code < 0 && dry_run->fit_card &&
+        (dry_run->common.json || dry_run->sweep.sweeps.count || dry_run->sweep.rank.ranks)) {
+        mt_message("option '--apply': 'fit=CARD' cannot be combined with --json, --sweep or "
+                   "--ranks");
+        code = MT_EXIT_USAGE;
+    }
     return code < 0 ? check_sweep(&dry_run->sweep) : code;
 }
 
@@ -526,6 +547,7 @@ static void release(struct dry_run *dry_run)
     mt_gate_run_release(&dry_run->gate_run);
     mt_simulated_run_release(&dry_run->simulated);
     mt_buf_release(&dry_run->apply);
+    mt_buf_release(&dry_run->command);
 }
 
 int mt_cmd_dry_run(const struct mt_command *command, int argc, char **argv)

@@ -275,7 +275,7 @@ static int print_result(struct mt_source *source, const struct mt_dry_run_answer
 {
     const char *path = told->path;
     const struct mt_analyze_options options = {
-        .path = path, .needs = true, .models = MT_MODEL_MODULES};
+        .path = path, .needs = true, .models = MT_MODEL_MODULES, .command = answer->command};
     const struct mt_dry_run_trace *failing;
     struct mt_report *report;
     struct mt_buf out = {0};

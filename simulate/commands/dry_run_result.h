@@ -51,7 +51,8 @@ struct mt_dry_run_answer {
     size_t trace_count;
     struct mt_dry_run_unread unread;
     const struct mt_simulated_site
-        *site; /* NULL: the environment already had simulated libraries */
+        *site;           /* NULL: the environment already had simulated libraries */
+    const char *command; /* words for a shell; NULL: several runs */
     struct mt_common *common;
     struct mt_gate_options *gates;
     struct mt_gate_run *gate_run;

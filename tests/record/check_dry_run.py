@@ -563,6 +563,43 @@ def ranks_of_each_value(bench):
     check("n=3, rank 1  finished" in text and "The largest reserved peak is that of n=3, rank 1:" in text, text)
 
 
+# What each change saves of 20 GB, in GB; a program that gets them as the Python part does, and reports them.
+FITTING = ALLOCATING.replace("import ctypes, sys", """
+import ctypes, json, os, sys
+changes = [change for change in os.environ.get("MEMTRACE_DRY_RUN_APPLY", "").split("+") if change]
+saved = {"foreach=False": 2, "save_on_cpu": 10}
+sys.argv[2:] = [str(20_000_000_000 - sum(saved.get(change, 0) for change in changes) * 1_000_000_000)]
+applied = [{"change": c, "calls": 1, "pieces": [{"place": "p", "text": "paste " + c}], "problem": ""} for c in changes]
+with open("%s.%d" % (os.environ["MEMTRACE_DRY_RUN_NOTES"], os.getpid()), "w") as notes:
+    json.dump({"version": 1, "pid": os.getpid(), "facts": {"simulated": True, "applied": applied}}, notes)
+""")
+
+
+def fit(bench):
+    """--apply fit=CARD: the cheapest changes with which a run fits; one that a later one made superfluous goes."""
+    (bench.work / "program.py").write_text(FITTING)
+    words = (sys.executable, "program.py", f"{bench.build}/standin/torch")
+    done = dry_run(bench, "-q", "--apply", "fit=rtx 3060", "--", *words)
+    rows = [line.split("  ") for line in done.stdout.decode().splitlines()]
+    rows = [[cell.strip() for cell in row if cell.strip()] for row in rows]
+    check(done.returncode == 0 and rows[0] == ["RTX 3060 12 GB has 11.8 GiB"], f"{done}")
+    check([(row[0], row[2:]) for row in rows[2:7]] == [
+        ("none", []), ("and expandable", ["does not lower the peak: 0 B"]), ("and foreach=False", ["1.86 GiB"]),
+        ("and save_on_cpu", ["9.31 GiB; fits"]), ("only save_on_cpu", ["fits"])], f"{rows}")
+    check(done.stdout.endswith(b"\nFits with save_on_cpu\nApplied on paper: save_on_cpu\n\nPatch save_on_cpu\n  p:\n    paste save_on_cpu\n"), f"{done}")
+    done = dry_run(bench, "-q", "--apply", "save_on_cpu", "--apply", "fit=rtx 3060", "--", *words)
+    check(done.returncode == 0 and b"Fits with save_on_cpu\n" in done.stdout, f"{done}")
+    done = dry_run(bench, "-q", "--apply", "fit=b200", "--", *words)
+    check(done.returncode == 0 and done.stdout.endswith(b"Fits with no change\n"), f"{done}")
+    (bench.work / "program.py").write_text(FITTING.replace('"save_on_cpu": 10', '"save_on_cpu": 0'))
+    done = dry_run(bench, "-q", "--apply", "fit=rtx 3060", "--", *words)
+    check(done.returncode == 1 and b"No change that was tried makes the run fit" in done.stdout, f"{done}")
+    for words, why in ((("fit=rtx",), "no card is called 'rtx'"), (("fit=rtx 3060", "--json"), "cannot be combined with --json")):
+        done = dry_run(bench, "--apply", *words, "--", "true")
+        check(done.returncode == 2 and why in done.stderr.decode(), f"{done}")
+    bench.check_left("program.py")
+
+
 def rank_of_several_processes(bench):
     """The answer after the table is about the process with the peak, whichever trace that is."""
     (bench.work / "program.py").write_text(ALLOCATING)
@@ -588,7 +625,7 @@ def rank_refusals(bench):
 
 
 if __name__ == "__main__":
-    sys.exit(main([answer, no_device, environment_of_the_command, status, gate, json_alone_on_stdout, timeout, notes, applied,
+    sys.exit(main([answer, no_device, environment_of_the_command, status, gate, json_alone_on_stdout, timeout, notes, applied, fit,
                    out_of_memory_in_the_smaller_process, gate_of_every_process, without_the_python_part, refusals, sweep,
                    sweep_spares_logs_of_others, sweep_leaves_nothing, without_memory, sweep_runs_again_if_timing_matters,
                    guesses_bound_the_peaks, failures_after_a_guess,

@@ -63,7 +63,9 @@ static void trainers_have_words_of_their_own(void **unused)
         strstr(advice_for("Block.forward", "/v/timm/models/resnet.py"), "TrainingArguments"));
 }
 
-/* A model with a module that holds `rest` bytes, and functions that repeat. */
+/* A model with a module that holds `rest` bytes, and functions that repeat. The change of
+ * `dry-run --apply` becomes `change`. */
+static const char *change;
 static const char *advice_of_model(const char *rest_path, uint64_t rest,
                                    struct mt_module_repeat *repeats, uint32_t count)
 {
@@ -74,7 +76,16 @@ static const char *advice_of_model(const char *rest_path, uint64_t rest,
     const struct mt_modules modules = {
         .rows = rows, .row_count = 3, .repeats = repeats, .repeat_count = count};
 
+    change = mt_checkpoint_change(&arena, &modules);
     return advice_in("Net.forward", "/home/me/net.py", &modules);
+}
+
+static void expect_change(const char *expected)
+{
+    if (expected && change)
+        assert_string_equal(change, expected);
+    else
+        assert_true(!expected && !change);
 }
 
 static void layers_that_repeat_are_checkpointed(void **unused)
@@ -86,11 +97,14 @@ static void layers_that_repeat_are_checkpointed(void **unused)
     (void)unused;
     assert_non_null(strstr(advice_of_model("Net/Head", 20, named, 2),
                            "around each of the 12 layers Block; or torch.autograd"));
+    expect_change("checkpoint=Block");
     named[1].activation_bytes = 30;
     assert_non_null(strstr(advice_of_model("Net/Head", 20, named, 2),
                            "around each of the 12 layers Block and of the 4 layers Other;"));
+    expect_change("checkpoint=Block,Other");
     assert_non_null(strstr(advice_of_model("net.py:47", 20, lines, 1),
                            "around each of the 12 layers called from net.py:65;"));
+    expect_change(NULL);
     assert_non_null(strstr(advice_of_model("net.py:47", 20, own, 1),
                            "around each of the 50 turns of the loop at net.py:46;"));
 }
@@ -105,7 +119,9 @@ static void the_whole_model_is_not_checkpointed(void **unused)
     assert_null(strstr(advice_of_model("Net/Head", 20, NULL, 0), "utils.checkpoint"));
     assert_non_null(strstr(advice_of_model("Net/Head", 50, NULL, 0), "around Head;"));
     assert_non_null(strstr(advice_of_model("Net/Head", 50, small, 1), "around Head;"));
+    expect_change("checkpoint=Head");
     assert_null(strstr(advice_of_model("net.py:30/net.py:47", 50, NULL, 0), "utils.checkpoint"));
+    expect_change(NULL);
 }
 
 int main(void)

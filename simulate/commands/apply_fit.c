@@ -1,0 +1,341 @@
+/* The cheapest changes on paper with which a run fits on a card. Changes are tried from the
+ * cheapest to the most expensive; one that lowers what the card must have stays, until the run
+ * fits. Then each change that stays is left out once, because a later one may have made it
+ * superfluous. Each trial is a dry run. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "analyze.h"
+#include "applied.h"
+#include "card_use.h"
+#include "dry_run_answer.h"
+#include "foreign_text.h"
+#include "json.h"
+#include "open_input.h"
+#include "process_memory.h"
+#include "simulated_run.h"
+#include "temporary_folder.h"
+#include "text_table.h"
+#include "units.h"
+#include "util.h"
+
+enum { MAX_CANDIDATES = 7, MAX_TRIALS = 2 * MAX_CANDIDATES + 1 };
+
+struct trial {
+    const char *tried;      /* the change that is new; NULL: none, or one that is left out */
+    const char *changes;    /* all of them, with '+' between them */
+    struct mt_card_use use; /* if there is no problem */
+    const char *problem;    /* why nothing is known; NULL: none */
+    bool fits;
+};
+
+struct fit {
+    const struct mt_simulated_run *each;
+    const struct mt_card *card;
+    struct mt_common *common;
+    struct mt_temporary_folder folder;
+    struct mt_arena arena;
+    const char *candidates[MAX_CANDIDATES];
+    size_t candidate_count;
+    const char *kept[MAX_CANDIDATES + 1]; /* the first: changes that the user requested */
+    size_t kept_count;
+    struct trial trials[MAX_TRIALS];
+    size_t trial_count;
+    struct mt_applied applied; /* of the last trial that fits */
+};
+
+static void add_candidate(struct fit *fit, const char *change)
+{
+    if (fit->candidate_count < MAX_CANDIDATES)
+        fit->candidates[fit->candidate_count++] = change;
+}
+
+static void add_advice(struct fit *fit, const struct mt_device_report *device, const char *change)
+{
+    for (uint32_t i = 0; i < device->finding_count; i++) {
+        const char *advised = device->findings[i].change;
+
+        if (advised && !strncmp(advised, change, strlen(change)))
+            add_candidate(fit, mt_arena_text(&fit->arena, advised, strlen(advised)));
+    }
+}
+
+/* From the cheapest: without cost, slower steps, recomputed FLOPs, another precision of state,
+ * copies over the bus. */
+static void choose_candidates(struct fit *fit, const struct mt_device_report *device)
+{
+    add_candidate(fit, "expandable");
+    add_advice(fit, device, "fused");
+    add_candidate(fit, "foreach=False");
+    add_advice(fit, device, "chunked-loss");
+    add_advice(fit, device, "checkpoint");
+    if (device->peak_role_bytes[MT_ROLE_OPTIMIZER_STATE])
+        add_candidate(fit, "8bit");
+    add_candidate(fit, "save_on_cpu");
+}
+
+static const struct mt_device_report *largest(const struct mt_report *report)
+{
+    const struct mt_device_report *device = &report->devices[0];
+
+    for (uint32_t i = 1; i < report->device_count; i++)
+        if (report->devices[i].reserved_peak.bytes > device->reserved_peak.bytes)
+            device = &report->devices[i];
+    return device;
+}
+
+static void measure(struct fit *fit, const struct mt_dry_run_answer *answer, struct trial *trial)
+{
+    const struct mt_dry_run_trace *worst = mt_dry_run_worst_trace(answer);
+    const struct mt_analyze_options options = {
+        .path = worst ? worst->path : NULL, .needs = true, .models = MT_MODEL_MODULES};
+    int code;
+    struct mt_source *source = worst ? mt_open_input(worst->path, fit->common, &code) : NULL;
+    struct mt_report *report = NULL;
+    struct mt_error error;
+
+    trial->problem = worst ? "its trace cannot be read" : "no process used the device";
+    if (source && mt_analyze(source, &options, &report, &error) == MT_OK && report->device_count) {
+        report->doubt = mt_dry_run_lower_bound(answer);
+        trial->problem =
+            mt_card_use_of(report, largest(report), &trial->use) ? NULL : "its need is not known";
+        if (!trial->problem && trial->use.why_more)
+            trial->problem = "the run did not finish";
+        trial->fits = !trial->problem && mt_card_use_fits(&trial->use, fit->card);
+        if (fit->trial_count == 1)
+            choose_candidates(fit, largest(report));
+    }
+    mt_report_release(report);
+    mt_source_close(source);
+}
+
+/* Sends the output of the command to nowhere while FUNCTION of this file runs it. */
+static int run_silently(struct mt_simulated_run *run)
+{
+    int out = dup(STDOUT_FILENO), err = dup(STDERR_FILENO), null = open("/dev/null", O_RDWR);
+    int code;
+
+    if (null >= 0) {
+        (void)dup2(null, STDOUT_FILENO);
+        (void)dup2(null, STDERR_FILENO);
+        close(null);
+    }
+    code = mt_simulated_run_finish(run);
+    (void)dup2(out, STDOUT_FILENO);
+    (void)dup2(err, STDERR_FILENO);
+    close(out);
+    close(err);
+    return code;
+}
+
+static void keep_applied(struct fit *fit, struct mt_dry_run_notes *notes)
+{
+    mt_applied_release(&fit->applied);
+    fit->applied = notes->applied;
+    notes->applied = (struct mt_applied){.count = 0};
+}
+
+/* Runs the command with all changes that are kept, except `without`, and `tried`. Returns -1, or an
+ * exit code after an error message. */
+static int try(struct fit *fit, const char *tried, const char *without)
+{
+    struct mt_simulated_run *run = mt_memory_new(sizeof *run);
+    struct trial *trial = &fit->trials[fit->trial_count++];
+    struct mt_buf changes = {0};
+    int code;
+
+    for (size_t i = 0; i < fit->kept_count; i++)
+        if (fit->kept[i] != without)
+            mt_buf_printf(&changes, "%s%s", changes.length ? "+" : "", fit->kept[i]);
+    if (tried)
+        mt_buf_printf(&changes, "%s%s", changes.length ? "+" : "", tried);
+    *trial = (struct trial){.tried = tried,
+                            .changes = mt_arena_text(&fit->arena, changes.data, changes.length)};
+    mt_buf_release(&changes);
+    if (!fit->common->quiet)
+        mt_message("dry run with %s", *trial->changes ? trial->changes : "no change");
+    *run = *fit->each;
+    run->apply = trial->changes;
+    run->recording.output =
+        mt_arena_printf(&fit->arena, "%s/%zu.trace.zst", fit->folder.path, fit->trial_count);
+    run->recording.quiet = true;
+    mt_simulated_run_init(run);
+    code = mt_simulated_run_prepare(run);
+    if (code < 0)
+        code = run_silently(run);
+    if (code < 0) {
+        const struct mt_dry_run_answer answer = mt_simulated_run_answer(run);
+        const char *problem = mt_applied_problem(&run->notes.applied, trial->changes);
+
+        if (problem)
+            trial->problem = mt_arena_text(&fit->arena, problem, strlen(problem));
+        else
+            measure(fit, &answer, trial);
+        if (trial->fits)
+            keep_applied(fit, &run->notes);
+    }
+    mt_simulated_run_release(run);
+    free(run);
+    return code;
+}
+
+static const struct trial *last(const struct fit *fit)
+{
+    return &fit->trials[fit->trial_count - 1];
+}
+
+static void drop(struct fit *fit, const char *change)
+{
+    size_t at = 0;
+
+    for (size_t i = 0; i < fit->kept_count; i++)
+        if (fit->kept[i] != change)
+            fit->kept[at++] = fit->kept[i];
+    fit->kept_count = at;
+}
+
+/* Leaves out what the last change made superfluous, the most expensive first. */
+static int leave_out(struct fit *fit, size_t first)
+{
+    int code = -1;
+
+    for (size_t i = fit->kept_count - 1; code < 0 && i-- > first;) {
+        const char *change = fit->kept[i];
+
+        code = try(fit, NULL, change);
+        if (code < 0 && last(fit)->fits)
+            drop(fit, change);
+    }
+    return code;
+}
+
+static int search(struct fit *fit)
+{
+    const size_t first = fit->kept_count;
+    uint64_t need_bytes;
+    int code = try(fit, NULL, NULL);
+
+    if (code >= 0 || last(fit)->problem || last(fit)->fits)
+        return code;
+    need_bytes = last(fit)->use.bytes;
+    for (size_t i = 0; code < 0 && i < fit->candidate_count; i++) {
+        code = try(fit, fit->candidates[i], NULL);
+        if (code >= 0 || last(fit)->problem || last(fit)->use.bytes >= need_bytes)
+            continue;
+        need_bytes = last(fit)->use.bytes;
+        fit->kept[fit->kept_count++] = fit->candidates[i];
+        if (last(fit)->fits)
+            return leave_out(fit, first);
+    }
+    return code;
+}
+
+/* ---- the answer */
+
+static void add_rows(struct mt_buf *out, const struct fit *fit)
+{
+    char bytes[MT_UNITS_TEXT];
+    uint64_t least_bytes = fit->trials[0].use.bytes;
+    struct mt_table table;
+
+    mt_table_begin(&table, "change|#card needs|saves");
+    for (size_t i = 0; i < fit->trial_count; i++) {
+        const struct trial *trial = &fit->trials[i];
+        const char *label = i && trial->tried
+                                ? mt_arena_printf(&table.texts, "and %s", trial->tried)
+                            : i ? mt_arena_printf(&table.texts, "only %s",
+                                                  *trial->changes ? trial->changes : "none")
+                                : (*trial->changes ? trial->changes : "none");
+
+        MT_CELLS(&table, MT_TEXT(label));
+        if (trial->problem) {
+            mt_table_skip(&table, 1);
+            MT_CELLS(&table, MT_TEXT(trial->problem));
+            continue;
+        }
+        MT_CELLS(&table, MT_BYTES(trial->use.bytes));
+        if (!i || !trial->tried)
+            MT_CELLS(&table, MT_TEXT(trial->fits ? "fits" : ""));
+        else if (trial->use.bytes >= least_bytes)
+            MT_CELLS(&table, MT_TEXT("does not lower the peak: 0 B"));
+        else
+            MT_CELLS(&table,
+                     MT_TEXT(mt_arena_printf(&table.texts, "%s%s",
+                                             mt_format_bytes(bytes, least_bytes - trial->use.bytes),
+                                             trial->fits ? "; fits" : "")));
+        if (trial->tried && trial->use.bytes < least_bytes)
+            least_bytes = trial->use.bytes;
+    }
+    mt_text_table_add(out, &table, 2, mt_stdout_style());
+}
+
+static bool is_found(const struct fit *fit)
+{
+    for (size_t i = 0; i < fit->trial_count; i++)
+        if (fit->trials[i].fits)
+            return true;
+    return false;
+}
+
+static void add_answer(struct mt_buf *out, const struct fit *fit)
+{
+    char memory[MT_UNITS_TEXT];
+
+    mt_buf_printf(out, "%s has %s\n", fit->card->name,
+                  mt_format_bytes(memory, fit->card->memory_bytes));
+    add_rows(out, fit);
+    if (!is_found(fit)) {
+        mt_buf_add_text(out, "No change that was tried makes the run fit: a smaller batch, or a "
+                             "larger card\n");
+        return;
+    }
+    mt_buf_add_text(out, "Fits with");
+    for (size_t i = 0; i < fit->kept_count; i++)
+        mt_buf_printf(out, "%s %s", i ? " and" : "", fit->kept[i]);
+    mt_buf_add_text(out, fit->kept_count ? "\n" : " no change\n");
+    mt_applied_add_costs(out, &fit->applied);
+    mt_applied_add_patch(out, &fit->applied);
+}
+
+int mt_apply_fit(const struct mt_simulated_run *each, const char *card_name,
+                 struct mt_common *common)
+{
+    const char *near;
+    const struct mt_card *card = mt_card_find(card_name, &near);
+    struct fit *fit;
+    struct mt_buf out = {0};
+    int code;
+
+    if (!card) {
+        mt_message("option '--apply': no card is called '%s'%s%s%s", card_name,
+                   near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+        return MT_EXIT_USAGE;
+    }
+    fit = mt_memory_zeroed(1, sizeof *fit);
+    fit->each = each;
+    fit->card = card;
+    fit->common = common;
+    if (each->apply && *each->apply)
+        fit->kept[fit->kept_count++] = each->apply;
+    if (mt_temporary_folder_new(&fit->folder, "memtrace-fit")) {
+        code = search(fit);
+    } else {
+        mt_message("cannot create a folder for the traces in $TMPDIR: %s", strerror(errno));
+        code = MT_EXIT_OUTPUT;
+    }
+    mt_temporary_folder_remove(&fit->folder);
+    if (code < 0) {
+        add_answer(&out, fit);
+        code = mt_print_answer_and_release(&out, false);
+        if (!code && !is_found(fit))
+            code = MT_EXIT_BUDGET;
+    }
+    mt_applied_release(&fit->applied);
+    mt_arena_release(&fit->arena);
+    free(fit);
+    return code;
+}
