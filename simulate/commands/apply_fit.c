@@ -146,6 +146,7 @@ static int try(struct fit *fit, const char *tried, const char *without)
     struct mt_simulated_run *run = mt_memory_new(sizeof *run);
     struct trial *trial = &fit->trials[fit->trial_count++];
     struct mt_buf changes = {0};
+    const char *problem;
     int code;
 
     for (size_t i = 0; i < fit->kept_count; i++)
@@ -167,14 +168,14 @@ static int try(struct fit *fit, const char *tried, const char *without)
     code = mt_simulated_run_prepare(run);
     if (code < 0)
         code = run_silently(run);
-    if (code < 0) {
+    problem = mt_applied_problem(&run->notes.applied, trial->changes);
+    if (code == MT_EXIT_USAGE && problem) {
+        trial->problem = mt_arena_text(&fit->arena, problem, strlen(problem));
+        code = -1;
+    } else if (code < 0) {
         const struct mt_dry_run_answer answer = mt_simulated_run_answer(run);
-        const char *problem = mt_applied_problem(&run->notes.applied, trial->changes);
 
-        if (problem)
-            trial->problem = mt_arena_text(&fit->arena, problem, strlen(problem));
-        else
-            measure(fit, &answer, trial);
+        measure(fit, &answer, trial);
         if (trial->fits)
             keep_applied(fit, &run->notes);
     }

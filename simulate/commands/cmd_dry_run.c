@@ -120,16 +120,10 @@ static int answer(struct dry_run *dry_run)
                                          .tells = !dry_run->common.quiet && !dry_run->common.json};
     struct mt_dry_run_answer answer = answer_of(dry_run);
     struct mt_sweep_result measured;
-    const char *problem;
 
     if (answer.timed_out)
         mt_message("'%s' was ended because it was still running after --timeout %s",
                    run->recording.command[0], dry_run->timeout);
-    if (!answer.exit_status &&
-        (problem = mt_applied_problem(&answer.notes->applied, run->apply)) != NULL) {
-        mt_message("option '--apply': %s", problem);
-        return MT_EXIT_USAGE;
-    }
     if (mt_assume_of_answer(&assuming, &answer, &measured))
         answer.measured = &measured;
     return mt_report_dry_run_answer(&answer);

@@ -380,6 +380,17 @@ int mt_simulated_run_prepare(struct mt_simulated_run *run)
     return code < 0 ? mt_recording_prepare(&run->recording) : code;
 }
 
+/* The answer would be about the program without the change. Returns -1 or an exit code. */
+static int refuse_unapplied(const struct mt_simulated_run *run)
+{
+    const char *problem = mt_applied_problem(&run->notes.applied, run->apply);
+
+    if (!problem || mt_launch_exit_code(&run->recording.launch))
+        return -1;
+    mt_message("option '--apply': %s", problem);
+    return MT_EXIT_USAGE;
+}
+
 int mt_simulated_run_finish(struct mt_simulated_run *run)
 {
     struct mt_recording *recording = &run->recording;
@@ -398,7 +409,7 @@ int mt_simulated_run_finish(struct mt_simulated_run *run)
             mt_memory_end();
     }
     mt_dry_run_notes_close(&run->notes);
-    return code;
+    return code < 0 ? refuse_unapplied(run) : code;
 }
 
 struct mt_dry_run_answer mt_simulated_run_answer(const struct mt_simulated_run *run)

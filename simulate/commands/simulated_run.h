@@ -76,7 +76,7 @@ int mt_simulated_run_prepare(struct mt_simulated_run *run);
 
 /* Runs the command to its end, and completes its traces. The command shares the terminal, the
  * signals and the standard input of memtrace. Returns -1, or an exit code if nothing was
- * recorded. */
+ * recorded, or if the command succeeded and a change of `apply` found nothing to change. */
 int mt_simulated_run_finish(struct mt_simulated_run *run);
 
 /* Returns the inputs of the answer, to which the caller adds options and gates. They borrow the

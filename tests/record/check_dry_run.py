@@ -206,6 +206,8 @@ def applied(bench):
     check(done.returncode == 2 and b"option '--apply': no module of class Block was made" in done.stderr and not done.stdout, f"{done}")
     done = dry_run(bench, *wanted, *reported([child], status=7))
     check(done.returncode == 7 and b"Not applied on paper: checkpoint=Block: no module of class Block" in done.stdout, f"{done}")
+    done = dry_run(bench, "--sweep", "n=1", "--apply", "offload=Block", "--", "sh", "-c", "echo {n}; " + reported([child])[-1])
+    check(done.returncode == 2 and b"not run" in done.stdout and b"no module of class Block" in done.stderr, f"{done}")
     done = dry_run(bench, *wanted, *reported())
     check(done.returncode == 2 and b"did not start" in done.stderr, f"{done}")
     done = dry_run(bench, *reported())
