@@ -1031,6 +1031,11 @@ class Model(torch.nn.Module):
             self.assertEqual(told[0]["pieces"][1], {"place": "at the top of the program", "text": "from mine import Block\ncheckpointed(Block)"})
             self.assertEqual(self.pasted(told), lines)
 
+    def test_the_analysis_and_dynamo_know_the_patch(self):
+        """By its file: no code of the program (frame_judge.c), and none of this package, which Dynamo leaves out."""
+        _, lines, _ = self.apply(self.MODEL + "Block()(1); print(Block.forward.__code__.co_filename)", "checkpoint=Block")
+        self.assertEqual(lines, ["/memtrace_dry_run/patch.py"])
+
     def test_a_class_that_never_ran_is_a_problem(self):
         _, _, told = self.apply(self.MODEL + "Model()(1)", "checkpoint=Model,Blok+offload=Block")
         self.assertEqual([c["problem"] for c in told], [

@@ -35,8 +35,7 @@ class Change:
         text = text.strip("\n")
         self.pieces.append({"place": place, "text": text})
         scope = {} if scope is None else scope
-        # Dynamo does not look into files of this package.
-        exec(compile(text + "\n", "memtrace_patch_%s.py" % self.kind.replace("-", "_"), "exec"), scope)
+        _run(text, scope)
         return scope
 
     def count(self, copied_bytes=0):
@@ -51,6 +50,11 @@ class Change:
             told.update({name: _costs[name] for name in ("flops", "recomputed_flops")})
         problem = _no_class(sorted(self.waiting)) if self.waiting else "" if self.calls else self.missing
         return dict(told, problem=problem)
+
+
+def _run(text, scope):
+    """Dynamo looks into its functions, because no package has the file; the analysis knows them by the folder's name."""
+    exec(compile(text + "\n", "/memtrace_dry_run/patch.py", "exec"), scope)
 
 
 def start():
@@ -125,7 +129,7 @@ class _ByClass:
             scope["torch"] = _Counted(self.torch, _copying(self.torch, self.change))
         else:
             scope["_checkpoint"], scope["_counted"] = scope["checkpoint"], _counted_checkpoint(scope["checkpoint"], self.change)
-            exec(compile(_CHECKPOINT_COUNTED, "memtrace_patch_checkpoint.py", "exec"), scope)
+            _run(_CHECKPOINT_COUNTED, scope)
 
 
 # Dynamo looks into this one.
