@@ -1042,6 +1042,9 @@ class Model(torch.nn.Module):
             "no module of class Blok was made; did you mean Block? classes that were made: Block, Model", "Block never ran in training with gradients"])
         _, _, told = self.apply(self.MODEL + "Model.training = False; Model()(1)", "checkpoint=Model")
         self.assertEqual(told[0]["problem"], "Model never ran in training with gradients")
+        compiled = "from memtrace_dry_run import notes; notes.made_up('compiled')\n"
+        _, _, told = self.apply(self.MODEL + compiled + "Model.training = False; Model()(1)", "checkpoint=Model")
+        self.assertEqual((told[0]["problem"], "flops" in told[0]), ("", False))
 
     def test_tensors_saved_for_backward_are_counted(self):
         saving = "class Block(torch.nn.Module):\n    def forward(self):\n        print([hooks.pack_hook(torch.Tensor()) for hooks in torch.save_on_cpu.on])\n"

@@ -225,7 +225,9 @@ static void add_cost(struct mt_buf *out, const struct mt_applied_change *change)
 {
     char text[MT_UNITS_TEXT];
 
-    if (change->calls > 1 || change->copied_bytes || change->counts_flops)
+    if (!change->calls)
+        mt_buf_add_text(out, ", calls not counted: torch.compile compiled them");
+    else if (change->calls > 1 || change->copied_bytes || change->counts_flops)
         mt_buf_printf(out, ", %s call%s", mt_format_count(text, change->calls),
                       change->calls == 1 ? "" : "s");
     if (change->counts_flops && change->flops)

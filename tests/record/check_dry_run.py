@@ -204,6 +204,8 @@ def applied(bench):
     check(told[0]["patch"] == pieces, told)
     done = dry_run(bench, *wanted, *reported([child]))
     check(done.returncode == 2 and b"option '--apply': no module of class Block was made" in done.stderr and not done.stdout, f"{done}")
+    done = dry_run(bench, *wanted, *reported([dict(offload, calls=0)]))
+    check(b"Applied on paper: offload=Block, calls not counted: torch.compile compiled them, 3" in done.stdout, f"{done}")
     done = dry_run(bench, *wanted, *reported([child], status=7))
     check(done.returncode == 7 and b"Not applied on paper: checkpoint=Block: no module of class Block" in done.stdout, f"{done}")
     done = dry_run(bench, "--sweep", "n=1", "--apply", "offload=Block", "--", "sh", "-c", "echo {n}; " + reported([child])[-1])

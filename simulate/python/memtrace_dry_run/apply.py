@@ -48,7 +48,8 @@ class Change:
         told = {"change": self.text, "calls": self.calls, "copied_bytes": self.copied_bytes, "pieces": self.pieces}
         if self.kind == "checkpoint" and "compiled" not in notes.kinds():
             told.update({name: _costs[name] for name in ("flops", "recomputed_flops")})
-        problem = _no_class(sorted(self.waiting)) if self.waiting else "" if self.calls else self.missing
+        is_hidden = self.kind in ("checkpoint", "offload") and "compiled" in notes.kinds() # calls that Dynamo traces are not counted
+        problem = _no_class(sorted(self.waiting)) if self.waiting else "" if self.calls or is_hidden else self.missing
         return dict(told, problem=problem)
 
 
