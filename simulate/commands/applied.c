@@ -87,13 +87,9 @@ static int check_change(const char *change, size_t length)
     return refuse_name(change, name_length);
 }
 
-int mt_applied_read(const struct mt_text_list *options, struct mt_buf *out, const char **card)
+int mt_applied_read(const struct mt_text_list *options, struct mt_buf *out)
 {
     for (size_t i = 0; i < options->count; i++) {
-        if (!strncmp(options->items[i], "fit=", 4)) {
-            *card = options->items[i] + 4;
-            continue;
-        }
         for (const char *at = options->items[i]; *at;) {
             size_t length = strcspn(at, "+");
             bool is_none = length == 4 && !strncmp(at, "none", 4);

@@ -38,10 +38,9 @@ struct mt_applied {
     size_t count;
 };
 
-/* Checks the changes of --apply, and appends them to `out`, separated by '+'. "fit=CARD" is not a
- * change: sets *card, which borrows from the options. Returns -1, or the exit code after an error
- * message. */
-int mt_applied_read(const struct mt_text_list *options, struct mt_buf *out, const char **card);
+/* Checks the changes of --apply, and appends them to `out`, separated by '+'. Returns -1, or the
+ * exit code after an error message. */
+int mt_applied_read(const struct mt_text_list *options, struct mt_buf *out);
 
 /* Adds the report of one process. Keeps the report with the most calls of each change. */
 void mt_applied_note(struct mt_applied *applied, const struct mt_settings *settings);

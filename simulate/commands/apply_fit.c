@@ -3,7 +3,6 @@
  * fits. Then each change that stays is left out once, because a later one may have made it
  * superfluous. Each trial is a dry run. */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,8 +10,10 @@
 
 #include "analyze.h"
 #include "applied.h"
+#include "assumption.h"
 #include "card_use.h"
 #include "dry_run_answer.h"
+#include "dry_run_doubts.h"
 #include "foreign_text.h"
 #include "json.h"
 #include "open_input.h"
@@ -113,25 +114,6 @@ static void measure(struct fit *fit, const struct mt_dry_run_answer *answer, str
     mt_source_close(source);
 }
 
-/* Sends the output of the command to nowhere while FUNCTION of this file runs it. */
-static int run_silently(struct mt_simulated_run *run)
-{
-    int out = dup(STDOUT_FILENO), err = dup(STDERR_FILENO), null = open("/dev/null", O_RDWR);
-    int code;
-
-    if (null >= 0) {
-        (void)dup2(null, STDOUT_FILENO);
-        (void)dup2(null, STDERR_FILENO);
-        close(null);
-    }
-    code = mt_simulated_run_finish(run);
-    (void)dup2(out, STDOUT_FILENO);
-    (void)dup2(err, STDERR_FILENO);
-    close(out);
-    close(err);
-    return code;
-}
-
 static void keep_applied(struct fit *fit, struct mt_dry_run_notes *notes)
 {
     mt_applied_release(&fit->applied);
@@ -164,10 +146,11 @@ static int try(struct fit *fit, const char *tried, const char *without)
     run->recording.output =
         mt_arena_printf(&fit->arena, "%s/%zu.trace.zst", fit->folder.path, fit->trial_count);
     run->recording.quiet = true;
+    run->is_silent = true;
     mt_simulated_run_init(run);
     code = mt_simulated_run_prepare(run);
     if (code < 0)
-        code = run_silently(run);
+        code = mt_assumption_finish(run);
     problem = mt_applied_problem(&run->notes.applied, trial->changes);
     if (code == MT_EXIT_USAGE && problem) {
         trial->problem = mt_arena_text(&fit->arena, problem, strlen(problem));
@@ -312,7 +295,7 @@ int mt_apply_fit(const struct mt_simulated_run *each, const char *card_name,
     int code;
 
     if (!card) {
-        mt_message("option '--apply': no card is called '%s'%s%s%s", card_name,
+        mt_message("option '--fit': no card is called '%s'%s%s%s", card_name,
                    near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
         return MT_EXIT_USAGE;
     }

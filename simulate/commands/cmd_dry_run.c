@@ -27,7 +27,7 @@ struct dry_run {
     struct mt_gate_run gate_run;
     struct mt_outputs outputs;
     struct mt_sweep_arguments sweep;
-    const char *device, *timeout, *fit_card;
+    const char *device, *timeout;
     struct mt_text_list changes;  /* of --apply */
     struct mt_buf apply, command; /* command: words for a shell */
 };
@@ -424,8 +424,6 @@ static int run(struct dry_run *dry_run)
         return code;
     if (dry_run->sweep.wishes.values.count || dry_run->sweep.wishes.ranks)
         return sweep(dry_run);
-    if (dry_run->fit_card)
-        return mt_apply_fit(&dry_run->simulated, dry_run->fit_card, &dry_run->common);
     if (!dry_run->simulated.devices)
         dry_run->simulated.devices = 1;
     dry_run->simulated.names_python = !dry_run->common.quiet && !dry_run->common.json;
@@ -472,14 +470,8 @@ static int check_options(struct dry_run *dry_run)
     recording->json = dry_run->common.json;
     mt_simulated_run_init(&dry_run->simulated);
     if (code < 0)
-        code = mt_applied_read(&dry_run->changes, &dry_run->apply, &dry_run->fit_card);
+        code = mt_applied_read(&dry_run->changes, &dry_run->apply);
     dry_run->simulated.apply = dry_run->apply.data;
-    if (code < 0 && dry_run->fit_card &&
-        (dry_run->common.json || dry_run->sweep.sweeps.count || dry_run->sweep.rank.ranks)) {
-        mt_message("option '--apply': 'fit=CARD' cannot be combined with --json, --sweep or "
-                   "--ranks");
-        code = MT_EXIT_USAGE;
-    }
     return code < 0 ? check_sweep(&dry_run->sweep) : code;
 }
 

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "applied.h"
 #include "dry_run_annex.h"
 #include "gate_run.h"
 #include "outputs.h"
@@ -25,7 +26,7 @@ struct plan_command {
     struct mt_outputs outputs;
     struct mt_sweep_arguments arguments;
     struct mt_text_list card_names;
-    const char *timeout, *shard;
+    const char *timeout, *shard, *fit_card;
     uint64_t max_runs;
     bool no_cache;
     const struct mt_card *cards[MT_MAX_SEARCH_CARDS]; /* ascending by memory */
@@ -402,6 +403,10 @@ static int check_plan_options(struct plan_command *command)
         code = mt_dry_run_read_timeout(command->timeout, &each->recording.timeout_ms);
     if (code < 0)
         code = read_shard(command);
+    if (code < 0 && command->fit_card && (wishes->values.count || command->common.json)) {
+        mt_message("option '--fit' cannot be combined with --try or --json");
+        code = MT_EXIT_USAGE;
+    }
     wishes->command = each->recording.command;
     each->recording.quiet = command->common.quiet;
     each->recording.json = command->common.json;
@@ -415,6 +420,9 @@ static int parse(const struct mt_command *row, struct plan_command *command, int
         {"try", 0, MT_OPTION_LIST, "NAME=VALUES",
          "values for {NAME}: a range is searched, 1..64 or 1..64*2; a list is tried, 1,2,4",
          &command->arguments.wishes.values},
+        {"fit", 0, MT_OPTION_TEXT, "CARD",
+         "without --try: the cheapest changes of the program with which it fits on this card",
+         &command->fit_card},
         {"card", 0, MT_OPTION_LIST, "NAME",
          "a card to plan for (default: each common card up to an H200)", &command->card_names},
         {"ranks", 0, MT_OPTION_TEXT, "LIST",
@@ -466,7 +474,8 @@ int mt_cmd_plan(const struct mt_command *row, int argc, char **argv)
     mt_launch_init(&command->each.recording.launch);
     code = parse(row, command, argc, argv);
     if (code < 0)
-        code = plan(command);
+        code = command->fit_card ? mt_apply_fit(&command->each, command->fit_card, &command->common)
+                                 : plan(command);
     for (size_t i = 0; i < MT_MAX_SWEEP_NAMES; i++)
         free(command->amounts[i]);
     free(command->round);

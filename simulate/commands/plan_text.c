@@ -267,7 +267,13 @@ static void add_command(struct mt_buf *out, const struct mt_plan_answer *answer,
                         const struct mt_sweep_run *run)
 {
     char *const *words = mt_sweep_plan_typed(answer->plan, run);
+    const char *apply = mt_sweep_plan_apply(answer->plan, run);
 
+    if (apply) {
+        mt_buf_add_text(out, "memtrace dry-run --apply ");
+        mt_buf_add_shell_value(out, apply);
+        mt_buf_add_text(out, " -- ");
+    }
     for (size_t i = 0; words[i]; i++) {
         if (i)
             mt_buf_add_char(out, ' ');

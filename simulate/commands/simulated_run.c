@@ -387,7 +387,8 @@ static int refuse_unapplied(const struct mt_simulated_run *run)
 
     if (!problem || mt_launch_exit_code(&run->recording.launch))
         return -1;
-    mt_message("option '--apply': %s", problem);
+    if (!run->is_silent)
+        mt_message("option '--apply': %s", problem);
     return MT_EXIT_USAGE;
 }
 

@@ -27,7 +27,7 @@ struct mt_simulated_run {
     const struct mt_rank *rank; /* the rank that runs; NULL: the command is not distributed */
     bool
         names_python; /* prints which Python it runs to find PyTorch, unless it is the first word */
-    const char *apply; /* changes of the program on paper, with '+' between them; NULL: none */
+    const char *apply;     /* changes of the program on paper, with '+' between them; NULL: none */
     const char *imbalance; /* share of the fullest expert rank in the mean, "1.3"; NULL: balanced */
     struct mt_assumption assumption;
     bool runs_once; /* never again under another assumption */

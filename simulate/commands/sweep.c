@@ -188,6 +188,8 @@ struct mt_card_use mt_sweep_need_on(const struct mt_sweep_result *result,
         result->cuda_major ? mt_card_cost(card->name, result->cuda_major, result->cuda_kind) : NULL;
     struct mt_card_use use = result->card;
 
+    for (unsigned i = MT_ASSUMED_LESS; i <= MT_ASSUMED_MORE; i++)
+        use.bytes = mt_max_u64(use.bytes, result->assumed[i].card_bytes);
     if (card == simulated)
         return use;
     if (!cost) {

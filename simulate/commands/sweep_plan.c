@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "applied.h"
 #include "grow.h"
 #include "simulated_run.h"
 #include "util.h"
@@ -189,6 +190,8 @@ static int check_use(struct mt_sweep_plan *plan, const char *wanted)
     const char *names[MAX_PLACEHOLDERS], *near;
     size_t count = 0;
 
+    if (!strcmp(wanted, MT_APPLY_NAME)) /* changes the program on paper, not its command */
+        return -1;
     for (char *const *word = plan->wishes->command; *word; word++) {
         const char *at = *word, *name;
         size_t length;
@@ -382,6 +385,21 @@ int mt_sweep_plan_add_all(struct mt_sweep_plan *plan)
     return code;
 }
 
+/* The values of MT_APPLY_NAME are changes of the program. */
+static int check_changes(const struct mt_sweep_axis *axis)
+{
+    int code = -1;
+
+    for (size_t i = 0; code < 0 && i < axis->count; i++) {
+        const struct mt_text_list value = {.items = {axis->values[i]}, .count = 1};
+        struct mt_buf changes = {0};
+
+        code = mt_applied_read(&value, &changes);
+        mt_buf_release(&changes);
+    }
+    return code;
+}
+
 int mt_sweep_plan_make(struct mt_sweep_plan *plan, const struct mt_sweep_wishes *wishes)
 {
     const struct mt_text_list *options = &wishes->values;
@@ -404,6 +422,8 @@ int mt_sweep_plan_make(struct mt_sweep_plan *plan, const struct mt_sweep_wishes 
             }
         if (code < 0)
             code = check_use(plan, axis->name);
+        if (code < 0 && !strcmp(axis->name, MT_APPLY_NAME))
+            code = check_changes(axis);
         sweep->names[sweep->name_count++] = axis->name;
     }
     return code;
@@ -439,6 +459,13 @@ static char *replace(struct mt_sweep_plan *plan, const struct mt_sweep_run *run,
     copy = mt_arena_text(&plan->arena, out.data ? out.data : "", out.length);
     mt_buf_release(&out);
     return copy;
+}
+
+const char *mt_sweep_plan_apply(const struct mt_sweep_plan *plan, const struct mt_sweep_run *run)
+{
+    const char *value = value_of(&plan->sweep, run, MT_APPLY_NAME, strlen(MT_APPLY_NAME));
+
+    return value && strcmp(value, "none") != 0 ? value : NULL;
 }
 
 char **mt_sweep_plan_typed(struct mt_sweep_plan *plan, const struct mt_sweep_run *run)

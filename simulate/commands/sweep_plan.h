@@ -56,6 +56,11 @@ char **mt_sweep_plan_command(struct mt_sweep_plan *plan, const struct mt_sweep_r
 /* The same with the launcher: what a person types for the point of this run. */
 char **mt_sweep_plan_typed(struct mt_sweep_plan *plan, const struct mt_sweep_run *run);
 
+/* Returns the changes of the program that the run applies on paper (applied.h): the value of the
+ * name MT_APPLY_NAME, which needs no placeholder. NULL: none. */
+#define MT_APPLY_NAME "apply"
+const char *mt_sweep_plan_apply(const struct mt_sweep_plan *plan, const struct mt_sweep_run *run);
+
 /* Returns a file name that is unique for the run, "batch=4,seq=128", in the plan's arena. It has at
  * most 220 bytes and consists of letters, digits and -_.+=,%. Other bytes of a value are escaped:
  * %2F. */

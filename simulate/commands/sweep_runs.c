@@ -142,6 +142,8 @@ static void set_up(struct mt_simulated_run *simulated, const struct mt_sweep_req
     recording->quiet = true;
     simulated->rank = run->rank.world ? &run->rank : NULL;
     simulated->devices = mt_sweep_devices(request->arguments, run);
+    if (mt_sweep_plan_apply(request->plan, run))
+        simulated->apply = mt_sweep_plan_apply(request->plan, run);
 }
 
 /* Runs the command of a run and fills the result from its trace. Prints messages to standard

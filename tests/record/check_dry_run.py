@@ -17,6 +17,10 @@ def dry_run(bench, *words, **more):
     return bench.run(bench.memtrace, "dry-run", *words, environment=bench.environment(MEMTRACE_DRY_RUN_SITE="own", **more))
 
 
+def plan(bench, *words, **more):
+    return bench.run(bench.memtrace, "plan", *words, environment=bench.environment(MEMTRACE_DRY_RUN_SITE="own", **more))
+
+
 def first_line(done):
     return (done.stdout.decode().splitlines() or [""])[0]
 
@@ -157,12 +161,13 @@ def notes(bench):
     for wrong in ("0.9", "1.", "01", "-2", "1e3", "1.3x"):
         done = dry_run(bench, "--imbalance", wrong, "true")
         check(done.returncode == 2 and b"needs a factor of at least 1" in done.stderr, f"{done}")
-    script = ('for what in blocks queries; do echo "{\\"version\\": 1, \\"$what\\": {\\"undecided\\": 1}}" >$MEMTRACE_DRY_RUN_NOTES.$what.1; '
-              "done; " + bench.recorded + " exit 0")
-    done = dry_run(bench, "-o", "d.trace.zst", "--", "sh", "-c", script)
-    check(first_line(done).startswith("Another stream used 1 block: PyTorch frees such a block"), f"{done}")
-    check(b"\nThe program went on without 1 event that it had queried" in done.stdout, f"{done}")
-    check(b"processes did not" not in done.stdout, f"these notes are not of the Python part: {done}")
+    for what, why in (("blocks", "Another stream used 1 block: PyTorch frees such a block"),
+                      ("queries", "The program went on without 1 event that it had queried")):
+        script = ('echo "{\\"version\\": 1, \\"%s\\": {\\"undecided\\": 1}}" >$MEMTRACE_DRY_RUN_NOTES.%s.1; ' % (what, what)
+                  + bench.recorded + " exit 0")
+        done = dry_run(bench, "--once", "-o", "d.trace.zst", "--", "sh", "-c", script)
+        check(first_line(done).startswith(why), f"{done}")
+        check(b"processes did not" not in done.stdout, f"these notes are not of the Python part: {done}")
     done = dry_run(bench, "-o", "d.trace.zst", "--", "sh", "-c", "echo '{' >$MEMTRACE_DRY_RUN_NOTES.1; "
                    f"{bench.recorded} exit 0")
     check("written or read" in first_line(done), f"{done}")
@@ -580,10 +585,10 @@ with open("%s.%d" % (os.environ["MEMTRACE_DRY_RUN_NOTES"], os.getpid()), "w") as
 
 
 def fit(bench):
-    """--apply fit=CARD: the cheapest changes with which a run fits; one that a later one made superfluous goes."""
+    """plan --fit CARD: the cheapest changes with which a run fits; one that a later one made superfluous goes."""
     (bench.work / "program.py").write_text(FITTING)
     words = (sys.executable, "program.py", f"{bench.build}/standin/torch")
-    done = dry_run(bench, "-q", "--apply", "fit=rtx 3060", "--", *words)
+    done = plan(bench, "-q", "--fit", "rtx 3060", "--", *words)
     rows = [line.split("  ") for line in done.stdout.decode().splitlines()]
     rows = [[cell.strip() for cell in row if cell.strip()] for row in rows]
     check(done.returncode == 0 and rows[0] == ["RTX 3060 12 GB has 11.8 GiB"], f"{done}")
@@ -591,15 +596,13 @@ def fit(bench):
         ("none", []), ("and expandable", ["does not lower the peak: 0 B"]), ("and foreach=False", ["1.86 GiB"]),
         ("and save_on_cpu", ["9.31 GiB; fits"]), ("only save_on_cpu", ["fits"])], f"{rows}")
     check(done.stdout.endswith(b"\nFits with save_on_cpu\nApplied on paper: save_on_cpu\n\nPatch save_on_cpu\n  p:\n    paste save_on_cpu\n"), f"{done}")
-    done = dry_run(bench, "-q", "--apply", "save_on_cpu", "--apply", "fit=rtx 3060", "--", *words)
-    check(done.returncode == 0 and b"Fits with save_on_cpu\n" in done.stdout, f"{done}")
-    done = dry_run(bench, "-q", "--apply", "fit=b200", "--", *words)
+    done = plan(bench, "-q", "--fit", "b200", "--", *words)
     check(done.returncode == 0 and done.stdout.endswith(b"Fits with no change\n"), f"{done}")
     (bench.work / "program.py").write_text(FITTING.replace('"save_on_cpu": 10', '"save_on_cpu": 0'))
-    done = dry_run(bench, "-q", "--apply", "fit=rtx 3060", "--", *words)
+    done = plan(bench, "-q", "--fit", "rtx 3060", "--", *words)
     check(done.returncode == 1 and b"No change that was tried makes the run fit" in done.stdout, f"{done}")
-    for words, why in ((("fit=rtx",), "no card is called 'rtx'"), (("fit=rtx 3060", "--json"), "cannot be combined with --json")):
-        done = dry_run(bench, "--apply", *words, "--", "true")
+    for words, why in ((("rtx",), "no card is called 'rtx'"), (("rtx 3060", "--json"), "cannot be combined with --try or --json")):
+        done = plan(bench, "--fit", *words, "--", "true")
         check(done.returncode == 2 and why in done.stderr.decode(), f"{done}")
     bench.check_left("program.py")
 

@@ -190,6 +190,26 @@ def shards(bench):
     check(largest(whole["cards"][0]) == [["14", "8"], ["16", "4"]], f"{whole['cards']}")
 
 
+def changes_on_paper(bench):
+    """The name `apply` needs no placeholder: its values reach the Python part, and the command of a point."""
+    (bench.work / "program.py").write_text(PROGRAM.replace("torch = ctypes", """
+import json
+change = os.environ.get("MEMTRACE_DRY_RUN_APPLY")
+if change:
+    with open("%s.%d" % (os.environ["MEMTRACE_DRY_RUN_NOTES"], os.getpid()), "w") as notes:
+        json.dump({"version": 1, "pid": os.getpid(), "facts": {"simulated": True, "applied": [
+            {"change": change, "calls": 1, "pieces": [], "problem": ""}]}}, notes)
+    sys.argv[2:] = [str(float(word) / 2) for word in sys.argv[2:]]
+torch = ctypes""", 1))
+    words = ("-q", "--no-cache", "--card", "T4", "--try", "gib=1..64*2", "--try", "apply=none,checkpoint=Block", "--", "{gib}")
+    done = plan(bench, *words)
+    rows = [line.split()[3:6] for line in done.stdout.decode().splitlines() if line.startswith("T4 16 GB")]
+    check([row[:2] for row in rows] == [["8", "none"], ["16", "checkpoint=Block"]], f"{done}")
+    check(b"  memtrace dry-run --apply checkpoint=Block -- " in done.stdout, f"{done}")
+    done = plan(bench, "--try", "apply=checkpont=Block", "--", "1")
+    check(done.returncode == 2 and b"did you mean 'checkpoint'" in done.stderr, f"{done}")
+
+
 def interrupted(bench):
     """All runs end, there is no answer, and what had ended stays in the cache."""
     (bench.work / "program.py").write_text(PROGRAM)
@@ -224,4 +244,4 @@ def refusals(bench):
 
 if __name__ == "__main__":
     sys.exit(main([search_of_one_range, default_is_a_page, lists_are_in_the_order_of_preference, failures_and_limits,
-                   points_have_ranks, cache, shards, interrupted, refusals]))
+                   points_have_ranks, cache, shards, changes_on_paper, interrupted, refusals]))
