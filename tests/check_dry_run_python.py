@@ -1037,9 +1037,9 @@ class Model(torch.nn.Module):
         self.assertEqual(lines, ["/memtrace_dry_run/patch.py"])
 
     def test_a_class_that_never_ran_is_a_problem(self):
-        _, _, told = self.apply(self.MODEL + "Model()(1)", "checkpoint=Model,Blok+offload=Block")
+        _, _, told = self.apply(self.MODEL + "Model()(1)", "checkpoint=Model,Blocc+offload=Block")
         self.assertEqual([c["problem"] for c in told], [
-            "no module of class Blok was made; did you mean Block? classes that were made: Block, Model", "Block never ran in training with gradients"])
+            "no module of class Blocc was made; did you mean Block? classes that were made: Block, Model", "Block never ran in training with gradients"])
         _, _, told = self.apply(self.MODEL + "Model.training = False; Model()(1)", "checkpoint=Model")
         self.assertEqual(told[0]["problem"], "Model never ran in training with gradients")
         compiled = "from memtrace_dry_run import notes; notes.made_up('compiled')\n"

@@ -31,6 +31,7 @@ ALLOWED = {
     "base/files/temporary_file.c": ("rmdir unlink", "files that O_EXCL made; an empty folder of mkdtemp"),
     "cli/record/recording.c": ("unlink", "the list of traces: a file of mkostemp"),
     "cli/cmd_import.c": ("link unlink", "link replaces nothing; a file of mkostemp"),
+    "simulate/commands/assumption.c": ("unlink", "traces of this run, which another one replaces"),
     "simulate/commands/sweep_runs.c": ("unlink", "traces of this run, in its own folder"),
     "simulate/commands/temporary_folder.c": ("rmdir", "an empty folder of mkdtemp"),
     "collector/record/manifest.c": ("unlink", "a file of mkostemp"),

@@ -12,12 +12,12 @@ from check_manual import SUBCOMMANDS
 
 # Before you raise a limit, search for what can go. Give the reason in the same commit.
 LIMITS = {
-    "options": 195,  # long options of all commands, without --help
-    ".c files": 484,  # of the product, like the next three; oom needs three
-    ".h files": 365,
-    "lines of C": 182000,  # findings: savings, graphs, KV cache, donation; the first screen, oom
+    "options": 212,  # long options of all commands, without --help; plan has 13
+    ".c files": 491,  # of the product, like the next three; plan and its changes need seven
+    ".h files": 369,
+    "lines of C": 186000,  # plan, its search and cache; ranges of dry runs; changes on paper
     "% of public functions with one other user": 53,  # .c files that name the function
-    "words of documents": 76000,  # README.md, CONTRIBUTING.md, SECURITY.md, docs/**/*.md
+    "words of documents": 79000,  # README.md, CONTRIBUTING.md, SECURITY.md, docs/**/*.md
 }
 MAX_FILES = 45  # in one folder
 # Folders that have more, and how many. The same rule applies; a subfolder is often the answer.
@@ -31,7 +31,7 @@ LARGE_FOLDERS = {
     "tests/golden": 734,
     "tests/inject": 54,
     "tests/property": 53,
-    "tests/unit": 161,
+    "tests/unit": 163,
 }
 SLACK = 0.05  # a figure is at least 95% of its limit
 

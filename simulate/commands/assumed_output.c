@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "cli.h"
-#include "dry_run_answer.h"
 #include "foreign_text.h"
 #include "sweep_output.h"
 #include "text_table.h"

@@ -133,13 +133,6 @@ void mt_json_simulated(struct mt_json *json, const struct mt_card *card, uint64_
     mt_json_object_end(json);
 }
 
-void mt_json_undecided(struct mt_json *json, const struct mt_undecided *undecided)
-{
-    mt_json_u64(json, "collectives", undecided->collectives);
-    mt_json_u64(json, "blocks", undecided->blocks);
-    mt_json_u64(json, "queries", undecided->queries);
-}
-
 enum { MAX_JSON_PLACES = 64 };
 
 static void add_places(struct mt_json *json, const struct mt_dry_run_notes *notes)

@@ -34,7 +34,4 @@ int mt_dry_run_exit_code(const struct mt_dry_run_answer *answer, const struct mt
 void mt_json_simulated(struct mt_json *json, const struct mt_card *card, uint64_t devices,
                        uint64_t memory_bytes);
 
-/* Adds the counts as members. */
-void mt_json_undecided(struct mt_json *json, const struct mt_undecided *undecided);
-
 #endif

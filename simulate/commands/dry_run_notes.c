@@ -9,6 +9,7 @@
 
 #include "buf.h"
 #include "io.h"
+#include "json.h"
 #include "process_memory.h"
 #include "settings_text.h"
 #include "site_cache.h"
@@ -223,6 +224,13 @@ void mt_dry_run_notes_close(struct mt_dry_run_notes *notes)
     if (folder)
         closedir(folder);
     mt_temporary_folder_remove(&notes->folder);
+}
+
+void mt_json_undecided(struct mt_json *json, const struct mt_undecided *undecided)
+{
+    mt_json_u64(json, "collectives", undecided->collectives);
+    mt_json_u64(json, "blocks", undecided->blocks);
+    mt_json_u64(json, "queries", undecided->queries);
 }
 
 bool mt_is_undecided(const struct mt_undecided *undecided)

@@ -8,7 +8,8 @@
 
 #include "arena.h"
 
-enum { MT_MAX_RANKS = 64 }; /* maximum of one point */
+enum { MT_MAX_RANKS = 64 };            /* maximum of one point */
+enum { MT_MAX_SIMULATED_DEVICES = 8 }; /* of a node; as in simulate/driver/simulated_driver.h */
 #define MT_MAX_WORLD ((uint64_t)1 << 20)
 
 struct mt_rank {

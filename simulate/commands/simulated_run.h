@@ -45,8 +45,6 @@ struct mt_simulated_run {
     struct mt_buf fact; /* a fact for the header of the trace */
 };
 
-enum { MT_MAX_SIMULATED_DEVICES = 8 }; /* as in simulate/driver/simulated_driver.h */
-
 /* Sets the options of `recording` that every dry run has. Call it after the caller's fields are
  * set. */
 void mt_simulated_run_init(struct mt_simulated_run *run);

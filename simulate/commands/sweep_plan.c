@@ -6,7 +6,6 @@
 
 #include "applied.h"
 #include "grow.h"
-#include "simulated_run.h"
 #include "util.h"
 
 /* A file name has at most 255 bytes. The longest one is "NAME~again-4194303-10.trace.zst.tape", of

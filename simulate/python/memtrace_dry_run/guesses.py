@@ -30,7 +30,7 @@ class _Assumption:
         self.share, self.is_inverted, self.others = DEFAULT_SHARE, False, {}
         for line in text.splitlines():
             name, _, value = line.partition("=")
-            if name == "share" and value.isdigit():
+            if name == "share" and value.isdecimal():
                 self.share = min(int(value), 100) / 100
             elif name == "inverted":
                 self.is_inverted = True
