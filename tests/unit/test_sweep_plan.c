@@ -106,8 +106,8 @@ static void invalid_sweeps_are_refused(void **state)
                                         "n=0..8*2",
                                         "n n=1",
                                         "m=1",
-                                        "n=a-value-that-is-longer-than-64-bytes-"
-                                        "and-that-no-name-of-a-file-can-have",
+                                        ("n=a-value-that-is-longer-than-64-bytes-"
+                                         "and-that-no-name-of-a-file-can-have"),
                                         "a-name-that-is-longer-than-32-bytes=1"};
 
     (void)state;
