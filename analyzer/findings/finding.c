@@ -274,7 +274,7 @@ static bool is_typed_as_recorded(const char *command)
     static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
                                 " ./_-=:,+@%";
 
-    return *command && strlen(command) < MAX_COMMAND_BYTES &&
+    return *command && strlen(command) < MAX_COMMAND_BYTES && !strstr(command, " -c ") &&
            strspn(command, plain) == strlen(command);
 }
 

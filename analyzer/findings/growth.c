@@ -466,12 +466,12 @@ static bool is_kv_cache(const struct look *look, const struct line *line)
     return false;
 }
 
-/* A cache of keys and values grows by design, by the same bytes with each token. A cache that
- * requests of different lengths leave behind is a leak. */
+/* A cache of keys and values grows by design: each step replaces it by a longer one, by the same
+ * bytes with each token. A cache that a request leaves behind is a leak. */
 static bool only_kv_cache_grows(const struct look *look)
 {
     for (uint32_t i = 0; i < look->line_count; i++)
-        if (!is_kv_cache(look, &look->lines[i]))
+        if (!look->lines[i].is.new_bytes || !is_kv_cache(look, &look->lines[i]))
             return false;
     return look->even;
 }
@@ -504,8 +504,8 @@ static void say(struct look *look)
     finding->bytes = look->gathered_bytes;
     finding->bytes_per_step = look->bytes_per_step;
     finding->title = mt_arena_printf(
-        look->arena, "%s %s after each step%s since step %lld, %s of it from %s",
-        mt_format_bytes(n[0], look->bytes_per_step), is_cache ? "of KV cache more" : "more",
+        look->arena, "%s%s after each step%s since step %lld, %s of it from %s",
+        mt_format_bytes(n[0], look->bytes_per_step), is_cache ? " more KV cache" : " more",
         look->even ? "" : " on average", (long long)number_of(look, most->is.first_step),
         look->line_count == 1 ? "all"
                               : mt_format_bytes(n[1], most->bytes / (look->end - look->begin)),

@@ -172,7 +172,7 @@ static void take_run(const struct plan_command *command, struct mt_search_point 
     if (point->state == MT_SEARCH_NEED || state == MT_SEARCH_TOO_LARGE)
         point->state = state;
     if (state == MT_SEARCH_NEED)
-        point->need_bytes = mt_max_u64(point->need_bytes, result->card.bytes);
+        point->need_bytes = mt_max_u64(point->need_bytes, mt_sweep_need_bytes(result));
     for (size_t i = 0; i < command->search.card_count; i++) {
         const struct mt_card_use use =
             mt_sweep_need_on(result, command->each.card, command->cards[i]);
@@ -403,8 +403,11 @@ static int check_plan_options(struct plan_command *command)
         code = mt_dry_run_read_timeout(command->timeout, &each->recording.timeout_ms);
     if (code < 0)
         code = read_shard(command);
-    if (code < 0 && command->fit_card && (wishes->values.count || command->common.json)) {
-        mt_message("option '--fit' cannot be combined with --try or --json");
+    if (code < 0 && command->fit_card &&
+        (wishes->values.count || command->card_names.count || wishes->ranks || wishes->world ||
+         command->shard || each->recording.output || command->common.json)) {
+        mt_message("option '--fit' cannot be combined with --try, --card, --ranks, --world, "
+                   "--shard, -o or --json");
         code = MT_EXIT_USAGE;
     }
     wishes->command = each->recording.command;

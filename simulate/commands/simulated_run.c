@@ -59,6 +59,8 @@ void mt_simulated_run_copy(struct mt_simulated_run *copy, const struct mt_simula
     copy->devices = run->devices;
     copy->limit_bytes = run->limit_bytes;
     copy->rank = run->rank;
+    copy->apply = run->apply;
+    copy->imbalance = run->imbalance;
     copy->assumption = run->assumption;
     copy->runs_once = run->runs_once;
     copy->is_silent = run->is_silent;

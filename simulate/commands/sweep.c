@@ -99,6 +99,15 @@ enum mt_guess_weight mt_sweep_guess_weight(const struct mt_sweep_result *result)
                                                                     : MT_GUESSES_UNBOUNDED;
 }
 
+uint64_t mt_sweep_need_bytes(const struct mt_sweep_result *result)
+{
+    uint64_t bytes = result->card.bytes;
+
+    for (unsigned i = MT_ASSUMED_LESS; i <= MT_ASSUMED_MORE; i++)
+        bytes = mt_max_u64(bytes, result->assumed[i].card_bytes);
+    return bytes;
+}
+
 /* Ranks the outcome of a point: one rank that does not run is enough. */
 static int severity(const struct mt_sweep_result *result)
 {
@@ -109,7 +118,7 @@ static bool is_worse(const struct mt_sweep_result *a, const struct mt_sweep_resu
 {
     if (severity(a) != severity(b))
         return severity(a) > severity(b);
-    return a->card.bytes > b->card.bytes;
+    return mt_sweep_need_bytes(a) > mt_sweep_need_bytes(b);
 }
 
 void mt_sweep_take_points(const struct mt_sweep *sweep, struct mt_sweep *points)
@@ -188,8 +197,7 @@ struct mt_card_use mt_sweep_need_on(const struct mt_sweep_result *result,
         result->cuda_major ? mt_card_cost(card->name, result->cuda_major, result->cuda_kind) : NULL;
     struct mt_card_use use = result->card;
 
-    for (unsigned i = MT_ASSUMED_LESS; i <= MT_ASSUMED_MORE; i++)
-        use.bytes = mt_max_u64(use.bytes, result->assumed[i].card_bytes);
+    use.bytes = mt_sweep_need_bytes(result);
     if (card == simulated)
         return use;
     if (!cost) {

@@ -99,6 +99,7 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream)
         if ((*at)->handle == stream) {
             struct stream *gone = *at;
             *at = gone->next;
+            sim_order_end_stream(&gone->order);
             free(gone);
             break;
         }
@@ -169,6 +170,7 @@ void sim_finish_device(void)
             sim_order_finish_stream(&s->order);
         }
     }
+    sim_order_finish_ended();
     pthread_mutex_unlock(&lock);
 }
 

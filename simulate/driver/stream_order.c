@@ -20,6 +20,7 @@ enum {
 };
 
 static struct sim_clock host;
+static struct sim_clock ended; /* of streams that were destroyed: what the device still has to do */
 static uint64_t marks, launches;
 static unsigned places;
 /* For each place, the last mark when the allocator found an event not complete. */
@@ -49,6 +50,14 @@ static unsigned mark(struct sim_stream_order *stream)
     return stream->place - 1;
 }
 
+/* A stream without events needs no mark of its own, and none of the few places. */
+static void mark_ordered(struct sim_stream_order *stream)
+{
+    if (stream->place != 0) {
+        mark(stream);
+    }
+}
+
 void sim_order_record(struct sim_stream_order *stream, struct sim_event_order *event)
 {
     event->is_pending = !sim_releases_early();
@@ -71,7 +80,7 @@ void sim_order_launch(struct sim_stream_order *stream)
     is_program_put_off = false;
     stream->launches++;
     if (stream->launches % QUEUED_LAUNCHES == 0) {
-        mark(stream);
+        mark_ordered(stream);
         join(&host, &stream->earlier);
         stream->earlier = stream->now;
     }
@@ -79,9 +88,20 @@ void sim_order_launch(struct sim_stream_order *stream)
 
 void sim_order_finish_stream(struct sim_stream_order *stream)
 {
-    mark(stream);
+    mark_ordered(stream);
     join(&host, &stream->now);
     is_program_put_off = false;
+}
+
+void sim_order_end_stream(struct sim_stream_order *stream)
+{
+    mark_ordered(stream);
+    join(&ended, &stream->now);
+}
+
+void sim_order_finish_ended(void)
+{
+    join(&host, &ended);
 }
 
 void sim_order_finish_event(struct sim_event_order *event)

@@ -48,6 +48,10 @@ void sim_order_launch(struct sim_stream_order *stream);
 /* The host waits. */
 void sim_order_finish_stream(struct sim_stream_order *stream);
 void sim_order_finish_event(struct sim_event_order *event);
+void sim_order_finish_ended(void); /* for all streams that were destroyed */
+
+/* The stream is destroyed; what is in it goes on. */
+void sim_order_end_stream(struct sim_stream_order *stream);
 
 /* Who queries an event. */
 enum sim_asker {

@@ -205,7 +205,7 @@ static void a_cache_that_grows_with_its_tokens_is_no_leak(void **unused)
     assert_non_null(growth);
     assert_int_equal(growth->bytes_per_step, UINT64_C(6) * 2 * 16 * 8 * 64 * 4);
     assert_string_equal(growth->severity, "info");
-    assert_non_null(strstr(growth->title, "384 KiB of KV cache more after each step"));
+    assert_non_null(strstr(growth->title, "384 KiB more KV cache after each step"));
     mt_report_release(report);
     mt_source_close(source);
 }

@@ -601,7 +601,7 @@ def fit(bench):
     (bench.work / "program.py").write_text(FITTING.replace('"save_on_cpu": 10', '"save_on_cpu": 0'))
     done = plan(bench, "-q", "--fit", "rtx 3060", "--", *words)
     check(done.returncode == 1 and b"No change that was tried makes the run fit" in done.stdout, f"{done}")
-    for words, why in ((("rtx",), "no card is called 'rtx'"), (("rtx 3060", "--json"), "cannot be combined with --try or --json")):
+    for words, why in ((("rtx",), "no card is called 'rtx'"), (("rtx 3060", "--json"), "cannot be combined with --try, --card")):
         done = plan(bench, "--fit", *words, "--", "true")
         check(done.returncode == 2 and why in done.stderr.decode(), f"{done}")
     bench.check_left("program.py")

@@ -185,6 +185,23 @@ static void further_streams_share_a_place(void **state)
     assert_true(is_pending(&events[SIM_ORDERED_STREAMS + 1]));
 }
 
+static void streams_without_events_take_no_place(void **state)
+{
+    struct sim_stream_order many[2 * SIM_ORDERED_STREAMS] = {{0}}, used = {0};
+    struct sim_event_order event;
+
+    (void)state;
+    for (unsigned i = 0; i < 2 * SIM_ORDERED_STREAMS; i++)
+        sim_order_finish_stream(&many[i]);
+    event = recorded_on(&used);
+    sim_order_finish_stream(&many[0]);
+    assert_true(is_pending(&event));
+    sim_order_end_stream(&used);
+    assert_true(is_pending(&event));
+    sim_order_finish_ended(); /* the host waits for the device */
+    assert_false(is_pending(&event));
+}
+
 static void the_library_tells_who_queries(void **state)
 {
     (void)state;
@@ -243,6 +260,7 @@ int main(void)
         cmocka_unit_test_setup(a_program_that_goes_on_has_decided, begin),
         cmocka_unit_test_setup(early_events_are_complete_at_once, begin),
         cmocka_unit_test_setup(further_streams_share_a_place, begin),
+        cmocka_unit_test_setup(streams_without_events_take_no_place, begin),
         cmocka_unit_test_setup(the_library_tells_who_queries, begin),
         cmocka_unit_test_setup(a_child_of_fork_does_not_report_its_parents_blocks, begin)};
 
