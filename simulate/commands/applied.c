@@ -179,8 +179,10 @@ void mt_applied_note(struct mt_applied *applied, const struct mt_settings *setti
 
         /* of processes that changed nothing, the one that made more modules explains more */
         if (change->piece_count &&
-            (calls < change->calls ||
-             (calls == change->calls && strlen(problem) <= strlen(change->problem))))
+            (!*change->problem != !*problem
+                 ? !*change->problem
+                 : calls < change->calls ||
+                       (calls == change->calls && strlen(problem) <= strlen(change->problem))))
             continue;
         change->calls = calls;
         change->problem = problem;

@@ -3,6 +3,7 @@
  * fits. Then each change that stays is left out once, because a later one may have made it
  * superfluous. Each trial is a dry run. */
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +20,7 @@
 #include "open_input.h"
 #include "process_memory.h"
 #include "simulated_run.h"
+#include "sweep.h"
 #include "temporary_folder.h"
 #include "text_table.h"
 #include "units.h"
@@ -97,15 +99,19 @@ static void measure(struct fit *fit, const struct mt_dry_run_answer *answer, str
     int code;
     struct mt_source *source = worst ? mt_open_input(worst->path, fit->common, &code) : NULL;
     struct mt_report *report = NULL;
+    struct mt_sweep_result result = {.outcome = MT_SWEEP_NOT_RUN};
     struct mt_error error;
 
     trial->problem = worst ? "its trace cannot be read" : "no process used the device";
     if (source && mt_analyze(source, &options, &report, &error) == MT_OK && report->device_count) {
         report->doubt = mt_dry_run_lower_bound(answer);
-        trial->problem =
-            mt_card_use_of(report, largest(report), &trial->use) ? NULL : "its need is not known";
-        if (!trial->problem && trial->use.why_more)
-            trial->problem = "the run did not finish";
+        mt_sweep_begin(&result, answer);
+        mt_sweep_measure(&result, report);
+        trial->problem = result.has_need                            ? NULL
+                         : result.outcome == MT_SWEEP_OUT_OF_MEMORY ? "out of memory on an H200"
+                         : report->doubt                            ? report->doubt
+                                                                    : "its need is not known";
+        trial->use = mt_sweep_need_on(&result, fit->each->card, fit->card);
         trial->fits = !trial->problem && mt_card_use_fits(&trial->use, fit->card);
         if (fit->trial_count == 1)
             choose_candidates(fit, largest(report));
@@ -141,7 +147,8 @@ static int try(struct fit *fit, const char *tried, const char *without)
     mt_buf_release(&changes);
     if (!fit->common->quiet)
         mt_message("dry run with %s", *trial->changes ? trial->changes : "no change");
-    *run = *fit->each;
+    mt_simulated_run_copy(run, fit->each);
+    run->devices = 1;
     run->apply = trial->changes;
     run->recording.output =
         mt_arena_printf(&fit->arena, "%s/%zu.trace.zst", fit->folder.path, fit->trial_count);
@@ -159,8 +166,13 @@ static int try(struct fit *fit, const char *tried, const char *without)
         const struct mt_dry_run_answer answer = mt_simulated_run_answer(run);
 
         measure(fit, &answer, trial);
+        trial->problem = trial->problem
+                             ? mt_arena_text(&fit->arena, trial->problem, strlen(trial->problem))
+                             : NULL;
         if (trial->fits)
             keep_applied(fit, &run->notes);
+        if (answer.signal == SIGINT || answer.signal == SIGTERM || answer.signal == SIGHUP)
+            code = 128 + answer.signal; /* the user ended it, not only this trial */
     }
     mt_simulated_run_release(run);
     free(run);
@@ -272,6 +284,10 @@ static void add_answer(struct mt_buf *out, const struct fit *fit)
     mt_buf_printf(out, "%s has %s\n", fit->card->name,
                   mt_format_bytes(memory, fit->card->memory_bytes));
     add_rows(out, fit);
+    if (fit->trials[0].problem) {
+        mt_buf_add_text(out, "No change was tried, because the need without one is not known\n");
+        return;
+    }
     if (!is_found(fit)) {
         mt_buf_add_text(out, "No change that was tried makes the run fit: a smaller batch, or a "
                              "larger card\n");

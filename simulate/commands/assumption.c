@@ -227,9 +227,9 @@ void mt_assume_others(const struct mt_assuming *assuming, struct mt_sweep_result
         run_under(assuming, MT_ASSUMED_EARLY, result);
     if (mt_sweep_guess_weight(result) == MT_GUESSES_NONE)
         return;
-    run_under(assuming, MT_ASSUMED_LESS, result);
-    if (mt_sweep_guess_weight(result) >= MT_GUESSES_BOUNDED)
-        run_under(assuming, MT_ASSUMED_MORE, result);
+    /* Both: another phase may have the peak with less of the data, but not with more. */
+    for (unsigned i = MT_ASSUMED_LESS; i <= MT_ASSUMED_MORE; i++)
+        run_under(assuming, i, result);
 }
 
 bool mt_assume_of_answer(const struct mt_assuming *assuming, const struct mt_dry_run_answer *answer,

@@ -140,20 +140,45 @@ static int add_point(struct plan_command *command, size_t point)
     return mt_sweep_plan_add(&command->plan, point, at);
 }
 
+/* Finds the number of ranks of one point, 0 for a command without ranks. Returns -1 or an exit
+ * code. */
+static int find_world(struct plan_command *command, size_t point, uint64_t *world)
+{
+    struct mt_sweep *sweep = &command->plan.sweep;
+    int code;
+
+    sweep->run_count = 0;
+    code = add_point(command, point);
+    if (code >= 0)
+        return code;
+    *world = sweep->runs[0].rank.world;
+    command->ranks = mt_max_u64(command->ranks, sweep->run_count);
+    return -1;
+}
+
 /* Finds the number of devices of each combination, which the command has. */
 static int find_devices(struct plan_command *command)
 {
-    struct mt_sweep *sweep = &command->plan.sweep;
     struct mt_search *search = &command->search;
+    uint64_t first = 0, world = 0, largest = 0;
+    const char *wrong = NULL;
     int code = -1;
 
-    for (size_t i = 0; code < 0 && i < search->combination_count; i++) {
-        sweep->run_count = 0;
-        code = add_point(command, mt_search_point_of(search, i, 0));
-        if (code >= 0)
-            return code;
-        search->combinations[i].devices = mt_max_u64(sweep->runs[0].rank.world, 1);
-        command->ranks = mt_max_u64(command->ranks, sweep->run_count);
+    for (size_t i = 0; code < 0 && !wrong && i < search->combination_count; i++) {
+        code = find_world(command, mt_search_point_of(search, i, 0), &world);
+        if (code < 0)
+            code = find_world(command, mt_search_point_of(search, i, search->line_count - 1),
+                              &largest);
+        first = i ? first : world;
+        if (world != largest)
+            wrong = "a range must not change the number of ranks; give a list: 1,2,4";
+        else if (!world != !first)
+            wrong = "some values make ranks and others do not; plan them apart";
+        search->combinations[i].devices = mt_max_u64(world, 1);
+    }
+    if (code < 0 && wrong) {
+        mt_message("option '--try': %s", wrong);
+        code = MT_EXIT_USAGE;
     }
     return code;
 }
@@ -163,16 +188,18 @@ static void take_run(const struct plan_command *command, struct mt_search_point 
                      const struct mt_sweep_run *run, bool is_first)
 {
     const struct mt_sweep_result *result = &run->result;
-    enum mt_search_state state = result->has_need                            ? MT_SEARCH_NEED
-                                 : result->outcome == MT_SWEEP_OUT_OF_MEMORY ? MT_SEARCH_TOO_LARGE
-                                                                             : MT_SEARCH_FAILED;
+    const uint64_t need_bytes = mt_sweep_need_bytes(result);
+    const bool runs_out = result->outcome == MT_SWEEP_OUT_OF_MEMORY || need_bytes == UINT64_MAX;
+    enum mt_search_state state = runs_out           ? MT_SEARCH_TOO_LARGE
+                                 : result->has_need ? MT_SEARCH_NEED
+                                                    : MT_SEARCH_FAILED;
 
     if (is_first)
         *point = (struct mt_search_point){.state = MT_SEARCH_NEED, .cards = UINT32_MAX};
     if (point->state == MT_SEARCH_NEED || state == MT_SEARCH_TOO_LARGE)
         point->state = state;
     if (state == MT_SEARCH_NEED)
-        point->need_bytes = mt_max_u64(point->need_bytes, mt_sweep_need_bytes(result));
+        point->need_bytes = mt_max_u64(point->need_bytes, need_bytes);
     for (size_t i = 0; i < command->search.card_count; i++) {
         const struct mt_card_use use =
             mt_sweep_need_on(result, command->each.card, command->cards[i]);
@@ -246,7 +273,7 @@ static int run_rounds(struct plan_command *command, struct mt_sweep_request *req
     request->most_runs = command->max_runs;
     command->round = mt_memory_zeroed(command->search.point_count, sizeof *command->round);
     while (code < 0) {
-        most_points = (command->max_runs - request->ended) / command->ranks;
+        most_points = mt_sub_or_0_u64(command->max_runs, request->ended) / command->ranks;
         count = mt_search_next(&command->search, most_points, command->round);
         if (!count)
             break;

@@ -64,12 +64,14 @@ static void add_path(struct mt_sha256 *sha, const char *path)
 static bool is_noise(const char *variable)
 {
     static const char *const names[] = {
-        "_",        "SHLVL",     "OLDPWD",   "COLUMNS",  "LINES",         "PS1", "PS2",
-        "WINDOWID", "DISPLAY",   "HOSTNAME", "LOGNAME",  "MAIL",          "PWD", "EDITOR",
-        "PAGER",    "COLORTERM", "TMPDIR",   "NO_COLOR", "XDG_CACHE_HOME"};
+        "_",        "SHLVL",     "OLDPWD",   "COLUMNS",  "LINES",          "PS1",  "PS2",
+        "WINDOWID", "DISPLAY",   "HOSTNAME", "LOGNAME",  "MAIL",           "PWD",  "EDITOR",
+        "PAGER",    "COLORTERM", "TMPDIR",   "NO_COLOR", "XDG_CACHE_HOME", "TERM", "HISTFILE",
+        "HISTSIZE", "TMUX",      "TMUX_PANE"};
     static const char *const beginnings[] = {
-        "TERM", "SSH_",      "XDG_SESSION", "XDG_RUNTIME", "DBUS_", "SLURM_",      "PBS_",
-        "LSB_", "LS_COLORS", "HIST",        "VTE_",        "TMUX",  "INVOCATION_", "JOURNAL_"};
+        "SSH_",        "XDG_SESSION", "XDG_RUNTIME", "DBUS_",        "SLURM_JOB",
+        "SLURM_ARRAY", "SLURM_STEP",  "PBS_JOBID",   "LSB_JOBINDEX", "LS_COLORS",
+        "VTE_",        "INVOCATION_", "JOURNAL_"};
     size_t length = strcspn(variable, "=");
 
     for (size_t i = 0; i < MT_ARRAY_LEN(names); i++)
@@ -341,6 +343,16 @@ bool mt_plan_cache_read(const struct mt_plan_cache *cache, char *const *command,
     return true;
 }
 
+/* A run that failed, or whose further runs failed or were interrupted, may do better next time. */
+static bool is_whole(const struct mt_sweep_result *result)
+{
+    for (unsigned i = 0; i < MT_ASSUMED_COUNT; i++)
+        if (result->assumed[i].outcome != MT_SWEEP_NOT_RUN &&
+            !mt_assumed_has_peaks(&result->assumed[i]))
+            return false;
+    return result->outcome == MT_SWEEP_FINISHED || result->outcome == MT_SWEEP_OUT_OF_MEMORY;
+}
+
 void mt_plan_cache_write(const struct mt_plan_cache *cache, char *const *command,
                          const struct mt_sweep_run *run)
 {
@@ -349,8 +361,7 @@ void mt_plan_cache_write(const struct mt_plan_cache *cache, char *const *command
     bool is_written;
     int fd;
 
-    if (cache->fd < 0 ||
-        (run->result.outcome != MT_SWEEP_FINISHED && run->result.outcome != MT_SWEEP_OUT_OF_MEMORY))
+    if (cache->fd < 0 || !is_whole(&run->result))
         return;
     make_key(cache, command, run, key);
     memset(&stored, 0, sizeof stored);

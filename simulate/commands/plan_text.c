@@ -335,7 +335,7 @@ void mt_plan_add_text(struct mt_buf *out, const struct mt_plan_answer *answer)
     add_table(out, answer, &front);
     add_empty_cards(out, answer, &front);
     add_doubts(out, answer, &front);
-    mt_sweep_add_doubts(out, answer->points);
+    mt_sweep_add_doubts(out, &answer->plan->sweep);
     add_commands(out, answer, &front);
     free(front.rows);
 }
@@ -448,7 +448,8 @@ void mt_plan_add_json(struct mt_buf *out, const struct mt_plan_answer *answer)
     mt_json_list_begin(&runs, &json, "runs");
     for (size_t i = 0; i < sweep->run_count; i++)
         if (mt_json_list_takes(&runs))
-            mt_json_sweep_run(&json, answer->plan, &sweep->runs[i], answer->has_files);
+            mt_json_sweep_run(&json, answer->plan, &sweep->runs[i],
+                              answer->has_files && !sweep->runs[i].is_cached);
     mt_json_list_end(&runs);
     mt_json_object_end(&json);
 }

@@ -263,10 +263,9 @@ static void disconnect(void)
 }
 
 /* An outer dry run may have set the variable. */
-static bool set_apply(const struct mt_simulated_run *run)
+static bool set_or_unset(const char *name, const char *text)
 {
-    return run->apply && *run->apply ? !setenv("MEMTRACE_DRY_RUN_APPLY", run->apply, 1)
-                                     : !unsetenv("MEMTRACE_DRY_RUN_APPLY");
+    return text && *text ? !setenv(name, text, 1) : !unsetenv(name);
 }
 
 /* Runs in the process of the command. */
@@ -285,13 +284,14 @@ static bool set_environment(void *context)
            (!*site->cupti || !setenv("MEMTRACE_CUPTI", site->cupti, 1)) &&
            (!run->notes_path || !setenv("MEMTRACE_DRY_RUN_NOTES", run->notes_path, 1)) &&
            !setenv("MEMTRACE_DRY_RUN", "1", 1) &&
-           (!run->imbalance || !setenv("MEMTRACE_DRY_RUN_IMBALANCE", run->imbalance, 1)) &&
+           set_or_unset("MEMTRACE_DRY_RUN_IMBALANCE", run->imbalance) &&
            /* kernels that PyTorch builds during a dry run are empty, so they must not get into the
             * cache of real runs */
            !setenv("USE_PYTORCH_KERNEL_CACHE", "0", 1) &&
            !setenv("MEMTRACE_DRY_RUN_FACT", run->fact.data, 1) &&
            !setenv("MEMTRACE_SIMULATED_DEVICE", run->card->name, 1) && set_context(run) &&
-           set_asker(run) && set_assumption(&run->assumption) && set_apply(run) &&
+           set_asker(run) && set_assumption(&run->assumption) &&
+           set_or_unset("MEMTRACE_DRY_RUN_APPLY", run->apply) &&
            (!run->rank || mt_rank_set_environment(run->rank)) &&
            set_number("MEMTRACE_SIMULATED_DEVICES", run->devices) &&
            set_number("MEMTRACE_SIMULATED_MEMORY", mt_simulated_memory_bytes(run));

@@ -91,9 +91,9 @@ enum mt_guess_weight mt_sweep_guess_weight(const struct mt_sweep_result *result)
 
     if (!result->sizes_from_data && !result->decisions_from_data)
         return MT_GUESSES_NONE;
-    if (less->outcome == MT_SWEEP_NOT_RUN)
+    if (less->outcome == MT_SWEEP_NOT_RUN && more->outcome == MT_SWEEP_NOT_RUN)
         return MT_GUESSES_UNTRIED;
-    if (!is_moved(result, less))
+    if (!is_moved(result, less) && !is_moved(result, more))
         return MT_GUESSES_HARMLESS;
     return mt_assumed_has_peaks(less) && mt_assumed_has_peaks(more) ? MT_GUESSES_BOUNDED
                                                                     : MT_GUESSES_UNBOUNDED;
@@ -103,8 +103,11 @@ uint64_t mt_sweep_need_bytes(const struct mt_sweep_result *result)
 {
     uint64_t bytes = result->card.bytes;
 
-    for (unsigned i = MT_ASSUMED_LESS; i <= MT_ASSUMED_MORE; i++)
+    for (unsigned i = MT_ASSUMED_LESS; i <= MT_ASSUMED_MORE; i++) {
+        if (result->assumed[i].outcome == MT_SWEEP_OUT_OF_MEMORY)
+            return UINT64_MAX;
         bytes = mt_max_u64(bytes, result->assumed[i].card_bytes);
+    }
     return bytes;
 }
 

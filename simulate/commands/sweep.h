@@ -143,7 +143,8 @@ bool mt_assumed_has_peaks(const struct mt_assumed_peaks *peaks);
 /* The run with the largest reserved peak, the first among equals; NULL: no run used a device. */
 const struct mt_sweep_run *mt_sweep_worst(const struct mt_sweep *sweep);
 
-/* What a card must have for a run that finished: the most of it and of its runs with other data. */
+/* What a card must have for a run that finished: the most of it and of its runs with other data.
+ * UINT64_MAX: one of these ran out of memory. */
 uint64_t mt_sweep_need_bytes(const struct mt_sweep_result *result);
 
 /* The memory that the run needs on another card than `simulated`, where CUDA itself takes a

@@ -300,12 +300,14 @@ static void say_out_of_memory(struct mt_buf *out, const struct mt_sweep_run *run
 /* Prints reasons why the numbers may differ from those of real runs. */
 void mt_sweep_add_doubts(struct mt_buf *out, const struct mt_sweep *sweep)
 {
-    size_t dependent = 0, doubtful = 0;
+    size_t dependent = 0, unbounded = 0, bounded = 0, doubtful = 0;
 
     for (size_t i = 0; i < sweep->run_count; i++) {
         const struct mt_sweep_result *result = &sweep->runs[i].result;
 
         dependent += mt_sweep_guess_weight(result) == MT_GUESSES_UNTRIED;
+        bounded += mt_sweep_guess_weight(result) == MT_GUESSES_BOUNDED;
+        unbounded += mt_sweep_guess_weight(result) == MT_GUESSES_UNBOUNDED;
         doubtful += result->has_doubts;
     }
     if (dependent)
@@ -314,6 +316,18 @@ void mt_sweep_add_doubts(struct mt_buf *out, const struct mt_sweep *sweep)
             "In %zu run%s, sizes or decisions depended on data that a dry run does not "
             "have: peaks may differ.",
             dependent, dependent == 1 ? "" : "s");
+    if (bounded)
+        mt_text_table_add_note(
+            out, 0,
+            "In %zu run%s, peaks depend on data that a dry run does not have. Whether a card has "
+            "enough is decided by the most that 25%% to 100%% of such data needs.",
+            bounded, bounded == 1 ? "" : "s");
+    if (unbounded)
+        mt_text_table_add_note(
+            out, 0,
+            "In %zu run%s, peaks depend on data that a dry run does not have, and with other data "
+            "the command failed: what it needs is not known.",
+            unbounded, unbounded == 1 ? "" : "s");
     if (doubtful)
         mt_text_table_add_note(
             out, 0,

@@ -69,6 +69,20 @@ def forgotten():
     return known + [shadows.of(t) is None for t in (w.grad, w, norm.running_mean, x)] + [shadows.of(counts).made != shadows.KNOWN]
 
 
+def written():
+    """An argument that is read and filled; functions that autograd's engine calls; parts without elements."""
+    x, n, w = torch.tensor([1, 2, 3], device="cuda"), torch.zeros((), dtype=torch.long, device="cuda"), torch.ones(2, device="cuda", requires_grad=True)
+    torch.add(x, 1, out=x)
+    w.register_hook(lambda g: n.add_(1) and None)
+    (w * 2).sum().backward()
+    sum_of, one = torch.zeros((), dtype=torch.long, device="cuda"), (torch.randn(600, 600, device="cuda") @ torch.randn(600, 600, device="cuda")).argmax()
+    torch._foreach_add_([sum_of], [one])
+    whole = torch.nn.functional.max_pool1d(torch.randn(1, 1, 1 << 20, device="cuda"), 2, return_indices=True)[1]
+    whole[..., :0].zero_()
+    from memtrace_dry_run import shadows
+    return [x.tolist(), n.item(), shadows.of(sum_of).made != shadows.KNOWN, shadows.of(whole) is None]
+
+
 def numbers_agree():
     """A number that nobody knows keeps the value that it was given: a solver's time grows, and ends."""
     y, t, steps = (torch.randn(600, 600, device="cuda") @ torch.randn(600, 600, device="cuda")).mean(), torch.zeros((), device="cuda"), 0
@@ -284,7 +298,7 @@ def received():
 
 
 def main():
-    answers = {"values": values, "numbers": numbers, "unknown": unknown, "subclasses": subclasses, "sharded": sharded, "modes": modes, "experts": experts, "waits": waits, "training": training, "checkpointed": checkpointed, "elsewhere": elsewhere, "proposals": proposals, "received": received, "computed": computed, "forgotten": forgotten, "numbers_agree": numbers_agree, "printed": printed, "drawn": drawn,
+    answers = {"values": values, "numbers": numbers, "unknown": unknown, "subclasses": subclasses, "sharded": sharded, "modes": modes, "experts": experts, "waits": waits, "training": training, "checkpointed": checkpointed, "elsewhere": elsewhere, "proposals": proposals, "received": received, "computed": computed, "forgotten": forgotten, "written": written, "numbers_agree": numbers_agree, "printed": printed, "drawn": drawn,
                "compiled": compiled}[sys.argv[1]]()
     requests = [e["size"] for e in torch.cuda.memory._snapshot()["device_traces"][0] if e["action"] == "alloc"]
     with open(sys.argv[2], "w") as f:

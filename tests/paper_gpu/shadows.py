@@ -18,6 +18,7 @@ CASES = {
     "unknown": [True, False, True, False, True, True, True, 5, 0],
     "computed": [True, True, True, True, 2, 6.0],
     "forgotten": [True] * 8,
+    "written": [[2, 3, 4], 1, True, True],
     "numbers_agree": [4, True],
     "printed": [0, 1],
     "subclasses": [[1, 2, 3], [7, 8, 9], 24, True, [1, 2, 3], [True, True, False]],

@@ -418,7 +418,7 @@ GUESSING = ('echo run >>began; echo "{\\"version\\": 1, \\"sizes_from_data\\": 1
 
 
 def guesses_bound_the_peaks(bench):
-    """The command runs again with a quarter, and with all if a peak moves by more than 1%."""
+    """The command runs again with a quarter of the data and with all."""
     (bench.work / "program.py").write_text(ALLOCATING)
     allocate = f"{sys.executable} program.py {bench.build}/standin/torch $((n * 1048576))"
     runs = bench.work / "began"
@@ -436,8 +436,8 @@ def guesses_bound_the_peaks(bench):
     check([(run["assumption"], run["outcome"], run["allocated_peak_bytes"] >> 20) for run in assumed["runs"]] ==
           [("less", "finished", 50), ("more", "finished", 150)], f"{assumed}")
     runs.unlink()
-    done = dry_run(bench, "-o", "d.trace.zst", "--", "sh", "-c", GUESSING % 100 + allocate)
-    check(b"depended on data" not in done.stdout and len(runs.read_text().split()) == 2, f"the guess is harmless: {done}")
+    done = dry_run(bench, "-o", "d.trace.zst", "--", "sh", "-c", GUESSING.replace("n=150", "n=100") % 100 + allocate)
+    check(b"depended on data" not in done.stdout and len(runs.read_text().split()) == 3, f"the guess is harmless: {done}")
     runs.unlink()
     done = dry_run(bench, "--once", "-o", "d.trace.zst", "--", "sh", "-c", GUESSING % 50 + allocate)
     check(b"; peaks may differ: 1,024 of 2,048 at train.py:37" in done.stdout and len(runs.read_text().split()) == 1, f"{done}")

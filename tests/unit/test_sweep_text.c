@@ -190,7 +190,10 @@ static void peaks_that_depend_on_data_are_in_a_table(void **state)
     assert_int_equal(mt_sweep_guess_weight(&sweep.runs[0].result), MT_GUESSES_NONE);
     assert_int_equal(mt_sweep_guess_weight(result), MT_GUESSES_UNTRIED);
     assume(result, MT_ASSUMED_LESS, -(int64_t)(result->allocated_peak_bytes / 200));
+    assume(result, MT_ASSUMED_MORE, 0);
     assert_int_equal(mt_sweep_guess_weight(result), MT_GUESSES_HARMLESS);
+    assume(result, MT_ASSUMED_MORE, (int64_t)MT_GIB); /* another phase has the peak with less */
+    assert_int_equal(mt_sweep_guess_weight(result), MT_GUESSES_BOUNDED);
     assume(result, MT_ASSUMED_LESS, -(int64_t)MT_GIB);
     assume(result, MT_ASSUMED_MORE, 0);
     assert_int_equal(mt_sweep_guess_weight(result), MT_GUESSES_BOUNDED);

@@ -131,13 +131,13 @@ def _kernel(op, rule, name, key):
         keys = keys.remove(key)
         if getattr(_here, "inside", False) or mode_count() > 0:
             return redispatch(keys, *arguments, **named)
-        concerned = False
+        concerned = on_device = False
         try:
-            concerned = _device_tensor(arguments)
-            if concerned is None:
-                concerned = _device_tensor(tuple(named.values())) or _is_made_on_device(named)
-            concerned = concerned or (copies and _is_concerned(arguments[1]))
-            concerned = concerned and not _are_wrapped(arguments) and (rule.is_wanted is None or rule.is_wanted(op, arguments, named))
+            on_device = _device_tensor(arguments)
+            if on_device is None:
+                on_device = _device_tensor(tuple(named.values())) or _is_made_on_device(named)
+            on_device = (on_device or (copies and _is_concerned(arguments[1]))) and not _are_wrapped(arguments)
+            concerned = on_device and (rule.is_wanted is None or rule.is_wanted(op, arguments, named))
             if concerned and before is not None:
                 with Quiet():
                     before(op, arguments, named)
@@ -149,23 +149,25 @@ def _kernel(op, rule, name, key):
             notes.failed(name, error)
         try:
             out = redispatch(keys, *arguments, **named)
-        except BaseException: # above all: out of memory
+        except BaseException: # above all: out of memory, whose traceback must hold no tensors
             if concerned:
                 _abandon(before)
+            arguments = named = None
             raise
-        if concerned and observe is not None:
-            observe(arguments, out)
-        if concerned and after is not None:
-            try:
+        try:
+            if on_device and observe is not None:
+                observe(arguments, out)
+            if concerned and after is not None:
                 with Quiet():
                     answer = after(op, arguments, named, out)
                 if answer is not None:
                     return answer
-            except BaseException as error:
-                _abandon(before)
-                if not isinstance(error, Exception):
-                    raise
-                notes.failed(name, error)
+        except BaseException as error:
+            _abandon(before)
+            rules.forget_results(op, arguments, named, out)
+            if not isinstance(error, Exception):
+                raise
+            notes.failed(name, error)
         return out
 
     return kernel
@@ -203,18 +205,24 @@ def install(_torch):
     others.fallback_fallthrough()
     library = torch.library.Library("aten", "IMPL")
     _libraries.extend((others, library))
-    known = rules.table() | set(_observers)
     for schema in torch._C._jit_get_all_schemas():
         namespace, _, packet = schema.name.partition("::")
         if namespace != "aten":
             continue
         name = packet + ("." + schema.overload_name if schema.overload_name else "")
         try:
-            _hook(library, name, lambda: rules.rule_of(packet) if packet in known else rules.rule_of_other(schema, name))
+            _hook(library, name, lambda: _rule_of(schema, packet, name))
         except Exception as error:
             notes.failed("hook of " + name, error)
     _leave_out_higher_orders()
     _switch_threads()
+
+
+def _rule_of(schema, packet, name):
+    """The rule of an operator; an empty one if it is only observed; None: neither."""
+    if packet in rules.table():
+        return rules.rule_of(packet)
+    return rules.rule_of_other(schema, name) or (rules.Rule() if packet in _observers else None)
 
 
 def _leave_out_higher_orders():
@@ -268,6 +276,9 @@ def _with_hooks(function, on):
         try:
             _switch(on and not _is_traced())
             return function(*arguments, **named)
+        except BaseException: # its traceback must hold no tensors
+            arguments = named = None
+            raise
         finally:
             _switch(before)
 
@@ -313,6 +324,9 @@ class _Engine:
         self._engine = engine
         self.run_backward = _with_hooks(_forgetting_gradients(engine.run_backward), False)
 
+    def queue_callback(self, callback):
+        return self._engine.queue_callback(_with_hooks(callback, True))
+
     def __getattr__(self, name):
         return getattr(self._engine, name)
 
@@ -340,6 +354,7 @@ def _switch_threads():
     backward = torch.autograd.function.BackwardCFunction
     backward.apply = _with_hooks(backward.apply, True)
     _switch_tensors()
+    _switch_hooks()
     hooks = torch.autograd.graph.saved_tensors_hooks
     start = hooks.__init__
 
@@ -348,6 +363,29 @@ def _switch_threads():
         start(self, pack_hook, _with_hooks(unpack_hook, True))
 
     hooks.__init__ = init
+
+
+def _switch_hooks():
+    """Functions of the program that autograd's engine calls: they may count, or step an optimizer."""
+    for name in ("register_hook", "register_post_accumulate_grad_hook"):
+        if hasattr(torch.Tensor, name):
+            setattr(torch.Tensor, name, _registering(getattr(torch.Tensor, name)))
+    of_modules = torch.utils.hooks.BackwardHook
+    start = of_modules.__init__
+
+    @functools.wraps(start)
+    def init(self, module, user_hooks, user_pre_hooks):
+        start(self, module, [_with_hooks(f, True) for f in user_hooks], [_with_hooks(f, True) for f in user_pre_hooks])
+
+    of_modules.__init__ = init
+
+
+def _registering(register):
+    @functools.wraps(register)
+    def registering(self, hook):
+        return register(self, _with_hooks(hook, True) if callable(hook) else hook)
+
+    return registering
 
 
 def _switch_tensors():

@@ -79,8 +79,6 @@ def rule_of(packet):
                "multinomial": Rule(_before_drawn, _sampled), "histc": Rule(None, _histogram)}
     if packet in special:
         return special[packet]
-    if packet not in table():
-        return Rule()
     if packet in UNIQUE:
         return Rule(_before_unique, _unique)
     if packet in FACTORIZATIONS:
@@ -148,8 +146,8 @@ class _Map:
     """Arguments on the host for arguments on the device; made is the most doubtful of them. With `numbers`, a number that
     nobody knows gets a value, so that all that is computed from it agrees: t + dt is more than t."""
 
-    def __init__(self, written=(), numbers=False):
-        self.made, self.written, self.numbers = KNOWN, written, numbers
+    def __init__(self, numbers=False):
+        self.made, self.numbers = KNOWN, numbers
 
     def of(self, value):
         if isinstance(value, torch.Tensor):
@@ -161,10 +159,10 @@ class _Map:
         return value
 
     def _tensor(self, t):
-        if any(t is w for w in self.written):
-            return torch.empty(t.shape, dtype=t.dtype, device="cpu")
         if not t.is_cuda:
             return t
+        if t.layout is not torch.strided:
+            raise _Unknown
         shadow = shadows.of(t)
         if shadow is None and self.numbers and t.is_floating_point():
             shadow = _remember(t, fillers.NUMBER)
@@ -212,7 +210,7 @@ def _computed(op, arguments, named, out):
         return
     name = _packet(op)
     try:
-        host = _Map(_written(op, arguments, named), name not in COMPARISONS and _are_numbers(arguments, outs))
+        host = _Map(name not in COMPARISONS and _are_numbers(arguments, outs))
         values = _run(op, name, host, (arguments, named), outs)
     except _Unknown:
         _guess(op, arguments, named, outs)
@@ -232,17 +230,33 @@ def _run(op, name, host, given, outs):
     arguments, named = given
     if others.work_of(name, arguments, outs) > others.MAX_WORK:
         raise _Unknown
-    arguments, named = [host.of(a) for a in arguments], {k: host.of(v) for k, v in named.items()}
+    filled = {place for both in others.written_by(op, True) for place in both} # an argument of out= may also be one that is read
+    arguments = [_blank(a) if i in filled else host.of(a) for i, a in enumerate(arguments)]
+    named = {k: _blank(v) if k in filled else host.of(v) for k, v in named.items()}
     threads = torch.get_num_threads()
     try:
         if threads > 1: # an operator that autograd's thread runs never got the others
             torch.set_num_threads(1)
         return op(*arguments, **named)
-    except (RuntimeError, NotImplementedError) as error: # no kernel of the host for this type
+    except (RuntimeError, NotImplementedError, IndexError, ValueError, TypeError) as error: # no kernel of the host, or made-up indices
         raise _Unknown from error
     finally:
         if threads > 1:
             torch.set_num_threads(threads)
+
+
+def _blank(value):
+    """What an operator fills, on the host."""
+    if isinstance(value, torch.Tensor):
+        return torch.empty(value.shape, dtype=value.dtype, device="cpu")
+    return type(value)(map(_blank, value)) if isinstance(value, (list, tuple)) else value
+
+
+def forget_results(op, arguments, named, out):
+    """A rule failed half way: nothing is known of what OP wrote."""
+    for t in (*_written(op, arguments, named, False), *_tensors(out)):
+        if t.is_cuda and t.layout is torch.strided:
+            shadows.forget(t)
 
 
 def _in_place(op, arguments, named, out):
@@ -311,6 +325,7 @@ def _each_in_place(op, arguments, named, out):
             if other is None:
                 shadows.forget(t)
                 continue
+            shadow.made = max(shadow.made, other.made)
             value = shadows.view(value, other)
         shadows.view(t, shadow).add_(value, alpha=named.get("alpha", rest[1] if len(rest) > 1 else 1))
 

@@ -127,6 +127,8 @@ def _new(t, made):
     storage = t.untyped_storage()
     size_bytes = storage.nbytes()
     floats = t.is_floating_point() or t.is_complex()
+    if not t.numel() and size_bytes:
+        return None
     if size_bytes > MAX_ELEMENTS * t.element_size() or (floats and size_bytes != t.numel() * t.element_size()):
         return None
     _bytes_since_sweep += size_bytes + 256
