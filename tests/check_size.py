@@ -17,7 +17,7 @@ LIMITS = {
     ".h files": 369,
     "lines of C": 186000,  # plan, its search and cache; ranges of dry runs; changes on paper
     "% of public functions with one other user": 53,  # .c files that name the function
-    "words of documents": 79000,  # README.md, CONTRIBUTING.md, SECURITY.md, docs/**/*.md
+    "words of documents": 79500,  # README.md, CONTRIBUTING.md, SECURITY.md, docs/**/*.md
 }
 MAX_FILES = 45  # in one folder
 # Folders that have more, and how many. The same rule applies; a subfolder is often the answer.
