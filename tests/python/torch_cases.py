@@ -405,7 +405,10 @@ class Report(unittest.TestCase):
         words = nn.Parameter(torch.ones(10, 100, device="cuda"))
         target = torch.zeros(10, dtype=torch.long, device="cuda")
         before = memtrace.report().devices[0].beyond_bytes
-        result = nn.functional.cross_entropy(words, target)
+        loss, hooks = nn.functional.cross_entropy, sys.modules.get("memtrace_dry_run.hooks")
+        if hooks: # operators pass through Python, where their results become known to the report
+            loss = hooks.switched_off(loss)
+        result = loss(words, target)
         found = memtrace.report()
         # The logarithms of the probabilities, and the sum of the weights, are saved in C++.
         self.assertEqual(found.devices[0].beyond_bytes - before, 4096 + 512, str(result))
