@@ -12,6 +12,7 @@ which counts as a reference, so that the engine no longer adds gradients in plac
 
 Two operators are hooked for the backend itself, in every thread and in the engine as well, because they read a
 size or a value from the device: `nonzero` and `_local_scalar_dense`. What they read is not a gradient."""
+import contextlib
 import functools
 import os
 import threading
@@ -164,7 +165,8 @@ def _kernel(op, rule, name, key):
                     return answer
         except BaseException as error:
             _abandon(before)
-            rules.forget_results(op, arguments, named, out)
+            with contextlib.suppress(Exception):
+                rules.forget_results(op, arguments, named, out)
             if not isinstance(error, Exception):
                 raise
             notes.failed(name, error)

@@ -253,7 +253,7 @@ def _blank(value):
 
 
 def forget_results(op, arguments, named, out):
-    """A rule failed half way: nothing is known of what OP wrote."""
+    """A rule failed half way: what OP wrote is not known."""
     for t in (*_written(op, arguments, named, False), *_tensors(out)):
         if t.is_cuda and t.layout is torch.strided:
             shadows.forget(t)
