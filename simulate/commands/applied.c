@@ -87,17 +87,21 @@ static int check_change(const char *change, size_t length)
     return refuse_name(change, name_length);
 }
 
+static bool is_none(const char *change, size_t length)
+{
+    return length == strlen("none") && !strncmp(change, "none", length);
+}
+
 int mt_applied_read(const struct mt_text_list *options, struct mt_buf *out)
 {
     for (size_t i = 0; i < options->count; i++) {
         for (const char *at = options->items[i]; *at;) {
             size_t length = strcspn(at, "+");
-            bool is_none = length == 4 && !strncmp(at, "none", 4);
-            int code = is_none ? -1 : check_change(at, length);
+            int code = is_none(at, length) ? -1 : check_change(at, length);
 
             if (code >= 0)
                 return code;
-            if (!is_none)
+            if (!is_none(at, length))
                 mt_buf_printf(out, "%s%.*s", out->length ? "+" : "", (int)length, at);
             at += length + (at[length] == '+');
         }
@@ -165,7 +169,7 @@ static struct mt_applied_change *change_of(struct mt_applied *applied, const cha
     grown = mt_memory_resize(applied->changes, (applied->count + 1) * sizeof *grown);
     applied->changes = grown;
     grown[applied->count] = (struct mt_applied_change){
-        .change = mt_arena_text(&applied->arena, name, strlen(name)), .problem = ""};
+        .change = mt_arena_text(&applied->arena, name, strlen(name))}; /* no report yet */
     return &grown[applied->count++];
 }
 
@@ -178,7 +182,7 @@ void mt_applied_note(struct mt_applied *applied, const struct mt_settings *setti
         const char *problem = text_of(&applied->arena, settings, i, "problem");
 
         /* of processes that changed nothing, the one that made more modules explains more */
-        if (change->piece_count &&
+        if (change->problem &&
             (!*change->problem != !*problem
                  ? !*change->problem
                  : calls < change->calls ||
@@ -194,6 +198,27 @@ void mt_applied_note(struct mt_applied *applied, const struct mt_settings *setti
     }
 }
 
+static bool is_reported(const struct mt_applied *applied, const char *change, size_t length)
+{
+    for (size_t i = 0; i < applied->count; i++)
+        if (strlen(applied->changes[i].change) == length &&
+            !strncmp(applied->changes[i].change, change, length))
+            return true;
+    return false;
+}
+
+static bool are_all_reported(const struct mt_applied *applied, const char *requested)
+{
+    size_t length;
+
+    for (const char *at = requested; *at; at += length + (at[length] == '+')) {
+        length = strcspn(at, "+");
+        if (length && !is_none(at, length) && !is_reported(applied, at, length))
+            return false;
+    }
+    return true;
+}
+
 const char *mt_applied_problem(const struct mt_applied *applied, const char *requested)
 {
     if (!requested || !*requested)
@@ -201,8 +226,10 @@ const char *mt_applied_problem(const struct mt_applied *applied, const char *req
     for (size_t i = 0; i < applied->count; i++)
         if (*applied->changes[i].problem)
             return applied->changes[i].problem;
+    if (are_all_reported(applied, requested))
+        return NULL;
     return applied->count
-               ? NULL
+               ? "the Python part of the dry run did not report all changes"
                : "the Python part of the dry run did not start in a process with PyTorch";
 }
 

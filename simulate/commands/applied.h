@@ -45,8 +45,8 @@ int mt_applied_read(const struct mt_text_list *options, struct mt_buf *out);
 /* Adds the report of one process. Keeps the report with the most calls of each change. */
 void mt_applied_note(struct mt_applied *applied, const struct mt_settings *settings);
 
-/* Returns why a change of `requested` ('+' between changes; NULL: none) was not made; NULL: all
- * were. Borrowed from `applied`, or static. */
+/* Returns why a change of `requested` ('+' between changes; NULL: none) was not made, or that no
+ * process reported it; NULL: all were made. Borrowed from `applied`, or static. */
 const char *mt_applied_problem(const struct mt_applied *applied, const char *requested);
 
 /* Appends a line for each change: its calls and what it costs. */
@@ -59,11 +59,5 @@ void mt_applied_add_patch(struct mt_buf *out, const struct mt_applied *applied);
 void mt_applied_add_json(struct mt_json *json, const struct mt_applied *applied);
 
 void mt_applied_release(struct mt_applied *applied);
-
-struct mt_simulated_run;
-
-/* Finds the cheapest changes with which the run `each`, which is not prepared, fits on a card, by
- * dry runs of its command. Prints what each change saves, and the patch. Returns the exit code. */
-int mt_apply_fit(const struct mt_simulated_run *each, const char *card, struct mt_common *common);
 
 #endif

@@ -20,7 +20,7 @@
 #include "open_input.h"
 #include "process_memory.h"
 #include "simulated_run.h"
-#include "sweep.h"
+#include "sweep_runs.h"
 #include "temporary_folder.h"
 #include "text_table.h"
 #include "units.h"
@@ -107,10 +107,11 @@ static void measure(struct fit *fit, const struct mt_dry_run_answer *answer, str
         report->doubt = mt_dry_run_lower_bound(answer);
         mt_sweep_begin(&result, answer);
         mt_sweep_measure(&result, report);
-        trial->problem = result.has_need                            ? NULL
-                         : result.outcome == MT_SWEEP_OUT_OF_MEMORY ? "out of memory on an H200"
-                         : report->doubt                            ? report->doubt
-                                                                    : "its need is not known";
+        trial->problem = result.has_need ? NULL
+                         : result.outcome == MT_SWEEP_OUT_OF_MEMORY
+                             ? "out of memory on the simulated card"
+                         : report->doubt ? report->doubt
+                                         : "its need is not known";
         trial->use = mt_sweep_need_on(&result, fit->each->card, fit->card);
         trial->fits = !trial->problem && mt_card_use_fits(&trial->use, fit->card);
         if (fit->trial_count == 1)
@@ -304,17 +305,13 @@ static void add_answer(struct mt_buf *out, const struct fit *fit)
 int mt_apply_fit(const struct mt_simulated_run *each, const char *card_name,
                  struct mt_common *common)
 {
-    const char *near;
-    const struct mt_card *card = mt_card_find(card_name, &near);
+    const struct mt_card *card;
     struct fit *fit;
     struct mt_buf out = {0};
-    int code;
+    int code = mt_dry_run_find_card("fit", card_name, &card);
 
-    if (!card) {
-        mt_message("option '--fit': no card is called '%s'%s%s%s", card_name,
-                   near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
-        return MT_EXIT_USAGE;
-    }
+    if (code >= 0)
+        return code;
     fit = mt_memory_zeroed(1, sizeof *fit);
     fit->each = each;
     fit->card = card;

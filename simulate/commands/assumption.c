@@ -4,12 +4,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "analyze.h"
 #include "dry_run_answer.h"
 #include "dry_run_doubts.h"
 #include "process_memory.h"
+#include "report_query.h"
 #include "simulated_run.h"
 #include "tape_file.h"
 #include "trace_target.h"
@@ -36,6 +38,17 @@ static bool has_other_at(const struct mt_assumption *assumption, const char *pla
     return false;
 }
 
+/* Returns true if a further run gets the input of the first: a pipe is empty then. */
+static bool can_run_again(const struct mt_simulated_run *run)
+{
+    struct stat info;
+
+    if (run->runs_once)
+        return false;
+    return run->is_silent ||
+           (fstat(STDIN_FILENO, &info) == 0 && (S_ISCHR(info.st_mode) || S_ISREG(info.st_mode)));
+}
+
 /* Adds the other outcome of the guess that made the command fail. Returns false if there is none,
  * or if the program fails there with either outcome. */
 static bool add_other(struct mt_simulated_run *run)
@@ -44,7 +57,7 @@ static bool add_other(struct mt_simulated_run *run)
     const struct mt_launch *launch = &run->recording.launch;
     struct mt_assumption *assumption = &run->assumption;
 
-    if (run->runs_once || launch->timed_out || !mt_launch_exit_code(launch) ||
+    if (!can_run_again(run) || launch->timed_out || !mt_launch_exit_code(launch) ||
         !notes->suspect_place || !notes->suspect_other ||
         assumption->other_count == MT_MAX_OTHER_OUTCOMES ||
         strlen(notes->suspect_other) >= MT_PLACE_BYTES || strchr(notes->suspect_other, '\n') ||
@@ -65,28 +78,37 @@ static void say_again(const struct mt_simulated_run *run)
                    mt_guess_place(assumption->others[assumption->other_count - 1]));
 }
 
+/* Removes the traces that a run lists, also those without events, with the tapes and summaries that
+ * are left beside them. Other files in the folder may be those of a run with a similar name. */
+static void remove_listed(const struct mt_simulated_run *run)
+{
+    static const char *const ends[] = {"", MT_TAPE_SUFFIX, ".mtsum"};
+    const struct mt_recording *recording = &run->recording;
+    struct mt_buf path = {0};
+
+    for (size_t i = 0; i < recording->trace_count * MT_ARRAY_LEN(ends); i++) {
+        path.length = 0;
+        mt_buf_add_text(&path, recording->traces[i / MT_ARRAY_LEN(ends)]);
+        mt_buf_add_text(&path, ends[i % MT_ARRAY_LEN(ends)]);
+        mt_buf_add_char(&path, '\0');
+        (void)unlink(path.data);
+    }
+    mt_buf_release(&path);
+}
+
 int mt_assumption_finish(struct mt_simulated_run *run)
 {
     int code = mt_simulated_run_finish(run);
 
     while (code < 0 && add_other(run)) {
         say_again(run);
-        for (size_t i = 0; i < run->trace_count; i++)
-            (void)unlink(run->traces[i].path);
+        remove_listed(run);
         mt_simulated_run_renew(run);
         code = mt_simulated_run_prepare(run);
         if (code < 0)
             code = mt_simulated_run_finish(run);
     }
     return code;
-}
-
-static const struct mt_device_report *device_of(const struct mt_report *report, unsigned device)
-{
-    for (uint32_t i = 0; i < report->device_count; i++)
-        if (report->devices[i].device == device)
-            return &report->devices[i];
-    return NULL;
 }
 
 void mt_sweep_begin(struct mt_sweep_result *result, const struct mt_dry_run_answer *answer)
@@ -108,7 +130,7 @@ void mt_sweep_begin(struct mt_sweep_result *result, const struct mt_dry_run_answ
 static void take_peaks(struct mt_assumed_peaks *peaks, const struct mt_sweep_result *again,
                        const struct mt_report *report, unsigned device)
 {
-    const struct mt_device_report *found = device_of(report, device);
+    const struct mt_device_report *found = mt_report_device(report, (uint16_t)device);
     struct mt_card_use card;
 
     if (!again->is_measured || !found)
@@ -221,7 +243,7 @@ void mt_assume_others(const struct mt_assuming *assuming, struct mt_sweep_result
     bool has_peaks =
         result->outcome == MT_SWEEP_FINISHED || result->outcome == MT_SWEEP_OUT_OF_MEMORY;
 
-    if (!has_peaks || !result->is_measured || assuming->first->runs_once)
+    if (!has_peaks || !result->is_measured || !can_run_again(assuming->first))
         return;
     if (mt_is_undecided(&result->undecided))
         run_under(assuming, MT_ASSUMED_EARLY, result);
@@ -296,7 +318,7 @@ static void take_place(struct mt_guess_cause *cause, const struct mt_guess_place
 void mt_guess_cause_find(struct mt_guess_cause *cause, const struct mt_dry_run_notes *notes,
                          const struct mt_report *report, unsigned device)
 {
-    const struct mt_device_report *found = device_of(report, device);
+    const struct mt_device_report *found = mt_report_device(report, (uint16_t)device);
     const struct mt_guess_place *best = NULL;
     uint64_t best_bytes = 0;
 

@@ -439,14 +439,26 @@ static int run(struct dry_run *dry_run)
     return code < 0 ? answer(dry_run) : code;
 }
 
-static int check_sweep(const struct mt_sweep_arguments *sweep)
+static bool tries_changes(const struct mt_text_list *values)
 {
+    for (size_t i = 0; i < values->count; i++)
+        if (!strncmp(values->items[i], MT_APPLY_NAME "=", strlen(MT_APPLY_NAME "=")))
+            return true;
+    return false;
+}
+
+static int check_sweep(const struct dry_run *dry_run)
+{
+    const struct mt_sweep_arguments *sweep = &dry_run->sweep;
     const char *wrong = NULL;
 
     if (sweep->jobs && !sweep->wishes.values.count && !sweep->wishes.ranks)
         wrong = "option '--jobs' needs --sweep or --ranks";
     else if (sweep->wishes.world && !sweep->wishes.ranks)
         wrong = "option '--world' needs --ranks";
+    else if (dry_run->changes.count && tries_changes(&sweep->wishes.values))
+        wrong = "option '--apply' cannot be combined with --sweep apply=...: name all changes "
+                "there, with '+' between them";
     if (wrong)
         mt_message("%s", wrong);
     return wrong ? MT_EXIT_USAGE : -1;
@@ -472,7 +484,7 @@ static int check_options(struct dry_run *dry_run)
     if (code < 0)
         code = mt_applied_read(&dry_run->changes, &dry_run->apply);
     dry_run->simulated.apply = dry_run->apply.data;
-    return code < 0 ? check_sweep(&dry_run->sweep) : code;
+    return code < 0 ? check_sweep(dry_run) : code;
 }
 
 static int parse(const struct mt_command *command, struct dry_run *dry_run, int argc, char **argv)

@@ -3,12 +3,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "applied.h"
 #include "dry_run_annex.h"
 #include "gate_run.h"
 #include "outputs.h"
 #include "plan_cache.h"
 #include "process_memory.h"
+#include "rank.h"
 #include "search.h"
 #include "simulated_run.h"
 #include "sweep_output.h"
@@ -282,15 +282,6 @@ static int run_rounds(struct plan_command *command, struct mt_sweep_request *req
     return code;
 }
 
-/* Returns the run of a point; NULL: there is none. The runs are in the order of the points. */
-static const struct mt_sweep_run *find_point(const struct mt_sweep *points, size_t point)
-{
-    for (size_t i = 0; i < points->run_count && points->runs[i].point <= point; i++)
-        if (points->runs[i].point == point)
-            return &points->runs[i];
-    return NULL;
-}
-
 static int by_point(const void *a, const void *b)
 {
     const struct mt_sweep_run *x = a, *y = b;
@@ -312,7 +303,7 @@ static void choose_drawn(struct plan_command *command, const struct mt_sweep *po
     drawn->run_count = 0;
     for (size_t i = 0; i < search->combination_count * search->line_count; i++) {
         size_t point = mt_search_point_of(search, i / search->line_count, i % search->line_count);
-        const struct mt_sweep_run *run = find_point(points, point);
+        const struct mt_sweep_run *run = mt_sweep_find_point(points, point);
         const char *label = "";
 
         if (!run || !run->result.is_measured || drawn->run_count == MT_MAX_SWEEP_RUNS)
@@ -365,14 +356,15 @@ static int print_plan(struct plan_command *command, const struct mt_sweep_reques
     answer.points = &points;
     mt_plan_add_json(&json, &answer);
     mt_plan_add_text(&text, &answer);
-    choose_drawn(command, &points, &drawn);
-    if (request->keeps_traces)
+    if (request->keeps_traces) {
+        choose_drawn(command, &points, &drawn);
         code = mt_sweep_write_files(request, &json, &drawn);
+        free(drawn.runs);
+    }
     printed = mt_print_answer(command->common.json ? &json : &text, command->common.json);
     mt_buf_release(&json);
     mt_buf_release(&text);
     free(points.runs);
-    free(drawn.runs);
     return code ? code : printed ? printed : exit_code_of_plan(command);
 }
 
@@ -420,6 +412,32 @@ static int plan(struct plan_command *command)
     return code;
 }
 
+/* Returns -1 or an exit code. */
+static int check_fit(const struct plan_command *command)
+{
+    const struct mt_sweep_wishes *wishes = &command->arguments.wishes;
+    struct mt_rank_command read;
+    struct mt_arena arena = {0};
+    int code;
+
+    if (wishes->values.count || command->card_names.count || wishes->ranks || wishes->world ||
+        command->shard || command->each.recording.output || command->common.json ||
+        command->arguments.jobs || command->max_runs || command->no_cache) {
+        mt_message("option '--fit' cannot be combined with --try, --card, --ranks, --world, "
+                   "--shard, --max-runs, --no-cache, -j, -o or --json");
+        return MT_EXIT_USAGE;
+    }
+    code = mt_rank_command_read(&read, command->each.recording.command, &arena);
+    if (code < 0 && (read.is_launched || read.other_launcher)) {
+        mt_message("option '--fit' runs one process: omit '%s' and name the script, as in --fit "
+                   "H100 -- python train.py",
+                   read.is_launched ? "torchrun" : read.other_launcher);
+        code = MT_EXIT_USAGE;
+    }
+    mt_arena_release(&arena);
+    return code;
+}
+
 static int check_plan_options(struct plan_command *command)
 {
     struct mt_simulated_run *each = &command->each;
@@ -430,13 +448,10 @@ static int check_plan_options(struct plan_command *command)
         code = mt_dry_run_read_timeout(command->timeout, &each->recording.timeout_ms);
     if (code < 0)
         code = read_shard(command);
-    if (code < 0 && command->fit_card &&
-        (wishes->values.count || command->card_names.count || wishes->ranks || wishes->world ||
-         command->shard || each->recording.output || command->common.json)) {
-        mt_message("option '--fit' cannot be combined with --try, --card, --ranks, --world, "
-                   "--shard, -o or --json");
-        code = MT_EXIT_USAGE;
-    }
+    if (code < 0 && command->fit_card)
+        code = check_fit(command);
+    if (!command->max_runs)
+        command->max_runs = DEFAULT_MAX_RUNS;
     wishes->command = each->recording.command;
     each->recording.quiet = command->common.quiet;
     each->recording.json = command->common.json;
@@ -489,7 +504,6 @@ int mt_cmd_plan(const struct mt_command *row, int argc, char **argv)
     struct plan_command *command = mt_memory_zeroed(1, sizeof *command);
     int code;
 
-    command->max_runs = DEFAULT_MAX_RUNS;
     command->cache.fd = -1;
     command->arguments = (struct mt_sweep_arguments){.wishes = {.option = "--try",
                                                                 .stem = "plan",

@@ -133,23 +133,18 @@ void mt_json_simulated(struct mt_json *json, const struct mt_card *card, uint64_
     mt_json_object_end(json);
 }
 
-enum { MAX_JSON_PLACES = 64 };
-
 static void add_places(struct mt_json *json, const struct mt_dry_run_notes *notes)
 {
-    mt_json_array_begin(json, "places");
-    for (size_t i = 0; i < notes->place_count && i < MAX_JSON_PLACES; i++) {
-        const struct mt_guess_place *place = &notes->places[i];
+    for (struct mt_json_list row = mt_json_rows(json, "places", notes->place_count);
+         mt_json_next(&row);) {
+        const struct mt_guess_place *place = &notes->places[row.i];
 
-        mt_json_object_begin(json, NULL);
         mt_json_text(json, "place", place->place);
         mt_json_text(json, "kind", place->kind);
         mt_json_u64(json, "count", place->count);
         mt_json_u64(json, "size", place->size);
         mt_json_u64(json, "of", place->of);
-        mt_json_object_end(json);
     }
-    mt_json_array_end(json);
 }
 
 /* Adds the guess that may have made the command fail, and those that got the other outcome. */

@@ -379,7 +379,7 @@ void mt_plan_cache_write(const struct mt_plan_cache *cache, char *const *command
 }
 
 struct entry {
-    char name[MT_SHA256_TEXT];
+    const char *name;
     time_t written;
 };
 
@@ -392,29 +392,22 @@ static int newest_first(const void *a, const void *b)
 
 static void remove_oldest(int folder)
 {
-    int copy = mt_io_open_at(folder, ".", O_RDONLY | O_DIRECTORY, 0);
-    DIR *entries = copy < 0 ? NULL : fdopendir(copy);
-    struct entry *list = NULL;
-    size_t count = 0, capacity = 0;
+    struct mt_arena arena = {0};
+    size_t count = 0, name_count;
+    char **names = list_names(folder, &arena, &name_count);
+    struct entry *list = mt_arena_array(&arena, name_count, sizeof *list);
     struct stat info;
 
-    for (const struct dirent *entry; entries && (entry = readdir(entries)) != NULL;) {
-        size_t length = strlen(entry->d_name);
-
-        if (length >= MT_SHA256_TEXT || entry->d_name[0] == '.' ||
-            fstatat(folder, entry->d_name, &info, AT_SYMLINK_NOFOLLOW) != 0)
-            continue;
-        mt_grow_to(&list, &capacity, count + 1, sizeof *list);
-        memcpy(list[count].name, entry->d_name, length + 1);
-        list[count++].written = info.st_mtime;
-    }
-    if (entries)
-        (void)closedir(entries);
+    for (size_t i = 0; i < name_count; i++)
+        if (names[i][0] != '.' && strlen(names[i]) < MT_SHA256_TEXT &&
+            fstatat(folder, names[i], &info, AT_SYMLINK_NOFOLLOW) == 0)
+            list[count++] = (struct entry){names[i], info.st_mtime};
     if (count > KEPT)
         qsort(list, count, sizeof *list, newest_first);
     for (size_t i = KEPT; i < count; i++)
         (void)unlinkat(folder, list[i].name, 0);
-    free(list);
+    free(names);
+    mt_arena_release(&arena);
 }
 
 void mt_plan_cache_close(struct mt_plan_cache *cache)

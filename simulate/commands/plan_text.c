@@ -30,21 +30,13 @@ struct front {
     size_t count, capacity;
 };
 
-static int by_point(const void *key, const void *run)
-{
-    size_t point = *(const size_t *)key, of_run = ((const struct mt_sweep_run *)run)->point;
-
-    return point < of_run ? -1 : point > of_run;
-}
-
 static const struct mt_sweep_run *run_of(const struct mt_plan_answer *answer, size_t combination,
                                          size_t card)
 {
     size_t on_line = answer->search->combinations[combination].best[card];
-    size_t point = mt_search_point_of(answer->search, combination, on_line);
 
-    return bsearch(&point, answer->points->runs, answer->points->run_count,
-                   sizeof *answer->points->runs, by_point);
+    return mt_sweep_find_point(answer->points,
+                               mt_search_point_of(answer->search, combination, on_line));
 }
 
 /* Fills the fronts of all cards; the caller frees the rows. */
@@ -262,18 +254,30 @@ static void add_doubts(struct mt_buf *out, const struct mt_plan_answer *answer,
             answer->points->card->name);
 }
 
-/* Appends the command of a point as a person types it. */
+/* Returns the words of the command of a point as a person types it, in the arena of the plan. A
+ * change on paper exists only in a dry run. */
+static char **words_of(const struct mt_plan_answer *answer, const struct mt_sweep_run *run)
+{
+    char *const *typed = mt_sweep_plan_typed(answer->plan, run);
+    const char *apply = mt_sweep_plan_apply(answer->plan, run);
+    const char *const before[] = {"memtrace", "dry-run", "--apply", apply, "--"};
+    const size_t more = apply ? MT_ARRAY_LEN(before) : 0;
+    size_t count = 0;
+    char **words;
+
+    while (typed[count])
+        count++;
+    words = mt_arena_array(&answer->plan->arena, more + count + 1, sizeof *words);
+    memcpy(words, before, more * sizeof *words);
+    memcpy(words + more, typed, count * sizeof *words);
+    return words;
+}
+
 static void add_command(struct mt_buf *out, const struct mt_plan_answer *answer,
                         const struct mt_sweep_run *run)
 {
-    char *const *words = mt_sweep_plan_typed(answer->plan, run);
-    const char *apply = mt_sweep_plan_apply(answer->plan, run);
+    char *const *words = words_of(answer, run);
 
-    if (apply) {
-        mt_buf_add_text(out, "memtrace dry-run --apply ");
-        mt_buf_add_shell_value(out, apply);
-        mt_buf_add_text(out, " -- ");
-    }
     for (size_t i = 0; words[i]; i++) {
         if (i)
             mt_buf_add_char(out, ' ');
@@ -344,7 +348,7 @@ static void add_json_point(struct mt_json *json, const struct mt_plan_answer *an
                            const struct chosen *row)
 {
     const struct mt_card *card = answer->cards[row->card];
-    char *const *words = mt_sweep_plan_typed(answer->plan, row->run);
+    char *const *words = words_of(answer, row->run);
 
     mt_json_object_begin(json, NULL);
     mt_json_array_begin(json, "values");
@@ -369,19 +373,18 @@ static void add_json_cards(struct mt_json *json, const struct mt_plan_answer *an
     struct front front;
 
     find_front(answer, &front);
-    mt_json_array_begin(json, "cards");
-    for (size_t card = 0; card < answer->search->card_count; card++) {
-        mt_json_object_begin(json, NULL);
-        mt_json_text(json, "card", answer->cards[card]->name);
-        mt_json_u64(json, "memory_bytes", answer->cards[card]->memory_bytes);
-        mt_json_array_begin(json, "front");
-        for (size_t i = 0, count = 0; i < front.count; i++)
-            if (front.rows[i].card == card && count++ < MT_JSON_OBJECTS)
+    for (struct mt_json_list row = mt_json_objects(json, "cards", answer->search->card_count);
+         mt_json_next(&row);) {
+        struct mt_json_list points;
+
+        mt_json_text(json, "card", answer->cards[row.i]->name);
+        mt_json_u64(json, "memory_bytes", answer->cards[row.i]->memory_bytes);
+        mt_json_list_begin(&points, json, "front");
+        for (size_t i = 0; i < front.count; i++)
+            if (front.rows[i].card == row.i && mt_json_list_takes(&points))
                 add_json_point(json, answer, &front.rows[i]);
-        mt_json_array_end(json);
-        mt_json_object_end(json);
+        mt_json_list_end(&points);
     }
-    mt_json_array_end(json);
     free(front.rows);
 }
 
@@ -403,12 +406,14 @@ static void add_json_axes(struct mt_json *json, const struct mt_sweep_plan *plan
 /* Combinations whose answer is not that of a search. */
 static void add_json_combinations(struct mt_json *json, const struct mt_plan_answer *answer)
 {
-    mt_json_array_begin(json, "combinations");
-    for (size_t i = 0, count = 0; i < answer->search->combination_count; i++) {
+    struct mt_json_list list;
+
+    mt_json_list_begin(&list, json, "combinations");
+    for (size_t i = 0; i < answer->search->combination_count; i++) {
         const struct mt_search_combination *combination = &answer->search->combinations[i];
         struct mt_buf name = {0};
 
-        if ((!combination->is_contradicted && !combination->gave_up) || count++ >= MT_JSON_OBJECTS)
+        if ((!combination->is_contradicted && !combination->gave_up) || !mt_json_list_takes(&list))
             continue;
         add_combination(&name, answer, i);
         mt_buf_add_char(&name, '\0');
@@ -419,7 +424,7 @@ static void add_json_combinations(struct mt_json *json, const struct mt_plan_ans
         mt_json_object_end(json);
         mt_buf_release(&name);
     }
-    mt_json_array_end(json);
+    mt_json_list_end(&list);
 }
 
 void mt_plan_add_json(struct mt_buf *out, const struct mt_plan_answer *answer)

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -30,6 +31,8 @@ void mt_simulated_run_init(struct mt_simulated_run *run)
     recording->settings.phases = "nvtx,torch";
     recording->settings.follow = true;
     recording->settings.quiet = recording->quiet;
+    if (!run->input_begin)
+        run->input_begin = lseek(STDIN_FILENO, 0, SEEK_CUR) + 1;
 }
 
 /* Returns a launch that begins now. What the command inherits is as at the start of memtrace. */
@@ -64,6 +67,7 @@ void mt_simulated_run_copy(struct mt_simulated_run *copy, const struct mt_simula
     copy->assumption = run->assumption;
     copy->runs_once = run->runs_once;
     copy->is_silent = run->is_silent;
+    copy->input_begin = run->input_begin;
 }
 
 void mt_simulated_run_renew(struct mt_simulated_run *run)
@@ -253,12 +257,16 @@ static bool set_assumption(const struct mt_assumption *assumption)
     return done;
 }
 
-/* Connects the standard streams of the command to nothing. */
+/* Connects the standard streams of the command to nothing. A regular file begins again, because a
+ * run without it would be another run. */
 static void disconnect(void)
 {
     int nowhere = mt_io_open("/dev/null", O_RDWR | O_CLOEXEC, 0);
+    struct stat info;
+    bool has_file = fstat(STDIN_FILENO, &info) == 0 && S_ISREG(info.st_mode);
 
-    for (int fd = STDIN_FILENO; nowhere >= 0 && fd <= STDERR_FILENO; fd++)
+    for (int fd = has_file ? STDOUT_FILENO : STDIN_FILENO; nowhere >= 0 && fd <= STDERR_FILENO;
+         fd++)
         (void)dup2(nowhere, fd);
 }
 
@@ -405,6 +413,8 @@ int mt_simulated_run_finish(struct mt_simulated_run *run)
         mt_process_tree_keep();
     recording->before = set_environment;
     recording->context = run;
+    if (run->input_begin)
+        (void)lseek(STDIN_FILENO, run->input_begin - 1, SEEK_SET);
     code = mt_recording_run(recording);
     if (code < 0) {
         (void)mt_recording_finish(recording, note_trace, run);

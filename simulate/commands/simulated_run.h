@@ -10,6 +10,8 @@
 #ifndef MT_CLI_SIMULATED_RUN_H
 #define MT_CLI_SIMULATED_RUN_H
 
+#include <sys/types.h>
+
 #include "cards.h"
 #include "dry_run_answer.h"
 #include "dry_run_notes.h"
@@ -31,13 +33,15 @@ struct mt_simulated_run {
     const char *imbalance; /* share of the fullest expert rank in the mean, "1.3"; NULL: balanced */
     struct mt_assumption assumption;
     bool runs_once; /* never again under another assumption */
-    bool is_silent; /* the command has no input, its output is lost, and no defect is reported */
+    bool is_silent; /* the command has no input, except that of a regular file; its output is lost,
+                       and no defect is reported */
     /* set by mt_simulated_run_finish */
     struct mt_dry_run_notes notes;
     struct mt_dry_run_trace *traces; /* traces that have events */
     size_t trace_count;
     struct mt_dry_run_unread unread;
     /* PRIVATE */
+    off_t input_begin; /* of standard input before the first run, plus 1; 0: it cannot be rewound */
     bool is_checked;
     struct mt_simulated_site site;
     char asker[PATH_MAX]; /* path of the program that queries the real cuDNN; "": there is none */

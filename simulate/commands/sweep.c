@@ -143,6 +143,18 @@ void mt_sweep_take_points(const struct mt_sweep *sweep, struct mt_sweep *points)
     }
 }
 
+static int by_point(const void *key, const void *run)
+{
+    size_t point = *(const size_t *)key, of_run = ((const struct mt_sweep_run *)run)->point;
+
+    return point < of_run ? -1 : point > of_run;
+}
+
+const struct mt_sweep_run *mt_sweep_find_point(const struct mt_sweep *points, size_t point)
+{
+    return bsearch(&point, points->runs, points->run_count, sizeof *points->runs, by_point);
+}
+
 const struct mt_sweep_run *mt_sweep_worst(const struct mt_sweep *sweep)
 {
     const struct mt_sweep_run *worst = NULL;

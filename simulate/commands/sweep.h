@@ -124,6 +124,10 @@ bool mt_sweep_depends_on_timing(const struct mt_sweep_result *result);
 /* Fills *points with one run for each point: its rank that ran out of memory or did not finish,
  * else the one that needs the most. Its names have no rank. */
 void mt_sweep_take_points(const struct mt_sweep *sweep, struct mt_sweep *points);
+
+/* Returns the run of a point; NULL: there is none. The runs are in the order of the points. */
+const struct mt_sweep_run *mt_sweep_find_point(const struct mt_sweep *points, size_t point);
+
 /* What the other runs show about sizes and decisions that depended on data. */
 enum mt_guess_weight {
     MT_GUESSES_NONE,     /* there were none */

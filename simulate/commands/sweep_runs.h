@@ -97,4 +97,8 @@ int mt_sweep_write_files(const struct mt_sweep_request *request, const struct mt
 /* Returns the exit code of the first run that failed, or MT_EXIT_OK. */
 int mt_sweep_exit_code(const struct mt_sweep *sweep);
 
+/* Finds the cheapest changes with which the run `each`, which is not prepared, fits on a card, by
+ * dry runs of its command. Prints what each change saves, and the patch. Returns the exit code. */
+int mt_apply_fit(const struct mt_simulated_run *each, const char *card, struct mt_common *common);
+
 #endif

@@ -13,8 +13,8 @@ from support import check, main
 KNOWN = ("MEMTRACE_DRY_RUN", "MEMTRACE_SIMULATED_DEVICE", "MEMTRACE_SIMULATED_DEVICES", "MEMTRACE_SIMULATED_MEMORY")
 
 
-def dry_run(bench, *words, **more):
-    return bench.run(bench.memtrace, "dry-run", *words, environment=bench.environment(MEMTRACE_DRY_RUN_SITE="own", **more))
+def dry_run(bench, *words, stdin=b"", **more):
+    return bench.run(bench.memtrace, "dry-run", *words, stdin=stdin, environment=bench.environment(MEMTRACE_DRY_RUN_SITE="own", **more))
 
 
 def plan(bench, *words, **more):
@@ -209,16 +209,20 @@ def applied(bench):
     check(told[0]["patch"] == pieces, told)
     done = dry_run(bench, *wanted, *reported([child]))
     check(done.returncode == 2 and b"option '--apply': no module of class Block was made" in done.stderr and not done.stdout, f"{done}")
-    done = dry_run(bench, *wanted, *reported([dict(offload, calls=0)]))
+    done = dry_run(bench, *wanted, *reported([change, dict(offload, calls=0)]))
     check(b"Applied on paper: offload=Block, calls not counted: torch.compile compiled them, 3" in done.stdout, f"{done}")
     done = dry_run(bench, *wanted, *reported([child], status=7))
     check(done.returncode == 7 and b"Not applied on paper: checkpoint=Block: no module of class Block" in done.stdout, f"{done}")
     done = dry_run(bench, "--sweep", "n=1", "--apply", "offload=Block", "--", "sh", "-c", "echo {n}; " + reported([child])[-1])
     check(done.returncode == 2 and b"not run" in done.stdout and b"no module of class Block" in done.stderr, f"{done}")
+    done = dry_run(bench, *wanted, *reported([change]))
+    check(done.returncode == 2 and b"did not report all changes" in done.stderr, f"{done}")
     done = dry_run(bench, *wanted, *reported())
     check(done.returncode == 2 and b"did not start" in done.stderr, f"{done}")
     done = dry_run(bench, *reported())
     check(done.returncode == 0 and (bench.work / "given").read_text() == "\n" and b"pplied" not in done.stdout, f"{done}")
+    done = dry_run(bench, "--apply", "8bit", "--sweep", "apply=none,expandable", "--", "true")
+    check(done.returncode == 2 and b"cannot be combined with --sweep apply" in done.stderr, f"{done}")
     for word, why in (("chekpoint=A", "did you mean 'checkpoint'?"), ("checkpoint", "expected 'checkpoint=CLASS'"), ("foreach=no", "expected 'foreach=False'"),
                       ("chunked-loss=1", "expected 'chunked-loss=8'"), ("expandable=1", "expected 'expandable'"), ("8bit+zzz", "'zzz'; 'memtrace dry-run --help'")):
         done = dry_run(bench, "--apply", word, "--", "sh", "-c", "exit 0")
@@ -470,6 +474,12 @@ def failures_after_a_guess(bench):
     done = dry_run(bench, "--once", "-o", "d.trace.zst", "--", "sh", "-c", script)
     check(done.returncode == 1 and len(runs.read_text().split()) == 1, f"{done}")
     check(done.stdout.decode().splitlines()[1].startswith("The failure may be that of the dry run"), f"{done}")
+    runs.unlink()
+    done = dry_run(bench, "-o", "d.trace.zst", "--", "sh", "-c", script, stdin=b"words\n")
+    check(done.returncode == 1 and len(runs.read_text().split()) == 1, f"a pipe cannot be read again: {done}")
+    (bench.work / "given").write_text("words\n")
+    done = dry_run(bench, "-o", "d.trace.zst", "--", "sh", "-c", f"cat >>got; {script}", stdin=open(bench.work / "given", "rb"))
+    check(done.returncode == 0 and (bench.work / "got").read_text() == "words\nwords\n", f"a file begins again: {done}")
     document = json.loads(dry_run(bench, "--json", "-o", "d.trace.zst", "--", "sh", "-c", script).stdout)
     check(document["failed_after_guess"] == {"retried": ["/u/ode.py:120"], "place": None, "error": None}, f"{document}")
 
@@ -601,9 +611,15 @@ def fit(bench):
     (bench.work / "program.py").write_text(FITTING.replace('"save_on_cpu": 10', '"save_on_cpu": 0'))
     done = plan(bench, "-q", "--fit", "rtx 3060", "--", *words)
     check(done.returncode == 1 and b"No change that was tried makes the run fit" in done.stdout, f"{done}")
-    for words, why in ((("rtx",), "no card is called 'rtx'"), (("rtx 3060", "--json"), "cannot be combined with --try, --card")):
+    for words, why in ((("rtx",), "option '--fit': "), (("rtx 3060", "--json"), "cannot be combined with --try, --card")):
         done = plan(bench, "--fit", *words, "--", "true")
         check(done.returncode == 2 and why in done.stderr.decode(), f"{done}")
+    for words in (("-j", "2"), ("--max-runs", "3"), ("--no-cache",)):
+        done = plan(bench, "--fit", "rtx 3060", *words, "--", "true")
+        check(done.returncode == 2 and b"cannot be combined with --try" in done.stderr, f"{done}")
+    for words, name in (((sys.executable, "-m", "torch.distributed.run", "t.py"), b"'torchrun'"), (("accelerate", "launch", "t.py"), b"'accelerate'")):
+        done = plan(bench, "--fit", "rtx 3060", "--", *words)
+        check(done.returncode == 2 and b"runs one process: omit " + name in done.stderr, f"{done}")
     bench.check_left("program.py")
 
 

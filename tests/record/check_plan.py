@@ -206,6 +206,8 @@ torch = ctypes""", 1))
     rows = [line.split()[3:6] for line in done.stdout.decode().splitlines() if line.startswith("T4 16 GB")]
     check([row[:2] for row in rows] == [["8", "none"], ["16", "checkpoint=Block"]], f"{done}")
     check(b"  memtrace dry-run --apply checkpoint=Block -- " in done.stdout, f"{done}")
+    commands = [point["command"] for point in document(plan(bench, "--json", *words))["cards"][0]["front"]]
+    check([command[:5] == ["memtrace", "dry-run", "--apply", "checkpoint=Block", "--"] for command in commands] == [False, True], f"{commands}")
     done = plan(bench, "--try", "apply=checkpont=Block", "--", "1")
     check(done.returncode == 2 and b"did you mean 'checkpoint'" in done.stderr, f"{done}")
 

@@ -41,7 +41,8 @@ class Bench:
         environment = environment or self.environment()
         if any(sys.executable in word for word in words):
             environment.update(self.preload)
-        return subprocess.run(words, cwd=more.pop("cwd", self.work), env=environment, input=stdin,
+        given = {"input": stdin} if stdin and isinstance(stdin, bytes) else {"stdin": stdin or subprocess.DEVNULL}
+        return subprocess.run(words, cwd=more.pop("cwd", self.work), env=environment, **given,
                               capture_output=True, timeout=LIMIT_SECONDS, **more)
 
     def start(self, *command, **more):

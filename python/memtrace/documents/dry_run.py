@@ -77,6 +77,7 @@ class DependedOnData(Document):
     unreadable_notes: int
     failures: int
     places: tuple[Place, ...]
+    places_omitted: int | None = None
     raw: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
@@ -89,6 +90,7 @@ class DependedOnData(Document):
             unreadable_notes=data["unreadable_notes"],
             failures=data["failures"],
             places=many(Place.from_json, data["places"]),
+            places_omitted=data.get("places_omitted"),
             raw=data,
         )
 
