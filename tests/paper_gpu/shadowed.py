@@ -297,9 +297,17 @@ def received():
     return [bool((more > 0).all()), bool((more[:1] > 0).all()), more.sum().item()]
 
 
+def conjugated():
+    """Views that stand for the conjugate, or for the negative, of what the storage has."""
+    x, unknown = torch.tensor([1 + 2j, 3 - 4j], device="cuda"), torch.randn(600, 600, device="cuda", dtype=torch.complex64)
+    y, unknown = torch.zeros(2, device="cuda", dtype=torch.complex64), (unknown @ unknown)[0, :4]
+    y.conj().copy_(x)
+    return [str(v.tolist()) for v in (x.conj(), x.conj().imag, x.conj() * 1j, y, x == x.conj())] + [(unknown == unknown.conj()).any().item()]
+
+
 def main():
     answers = {"values": values, "numbers": numbers, "unknown": unknown, "subclasses": subclasses, "sharded": sharded, "modes": modes, "experts": experts, "waits": waits, "training": training, "checkpointed": checkpointed, "elsewhere": elsewhere, "proposals": proposals, "received": received, "computed": computed, "forgotten": forgotten, "written": written, "numbers_agree": numbers_agree, "printed": printed, "drawn": drawn,
-               "compiled": compiled}[sys.argv[1]]()
+               "conjugated": conjugated, "compiled": compiled}[sys.argv[1]]()
     requests = [e["size"] for e in torch.cuda.memory._snapshot()["device_traces"][0] if e["action"] == "alloc"]
     with open(sys.argv[2], "w") as f:
         json.dump({"answers": answers, "requests": requests}, f)

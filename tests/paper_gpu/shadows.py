@@ -32,6 +32,7 @@ CASES = {
     "elsewhere": [[0, 2, 4, 6, 8], 6, 22, 38],
     "proposals": [True, 600, True],
     "received": [False, True, 1],
+    "conjugated": ["[(1-2j), (3+4j)]", "[-2.0, 4.0]", "[(2+1j), (-4+3j)]", "[(1-2j), (3+4j)]", "[False, False]", False],
     "compiled": [1, "inductor", False, True],
 }
 SAME_REQUESTS = ["training"]

@@ -430,8 +430,8 @@ def _host_or_none(value):
 
 
 def _is_same(a, b):
-    return (isinstance(a, torch.Tensor) and isinstance(b, torch.Tensor) and a.data_ptr() == b.data_ptr() and
-            a.shape == b.shape and a.stride() == b.stride())
+    return (isinstance(a, torch.Tensor) and isinstance(b, torch.Tensor) and a.data_ptr() == b.data_ptr() and a.dtype == b.dtype and
+            a.shape == b.shape and a.stride() == b.stride() and a.is_conj() == b.is_conj() and a.is_neg() == b.is_neg())
 
 
 def _guess_comparison(op, name, arguments, out):

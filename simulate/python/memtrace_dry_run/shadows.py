@@ -85,8 +85,9 @@ def _resized(storage, shadow):
 
 def view(t, shadow):
     """T's values on the host; writing to them changes the shadow."""
-    host = torch.empty(0, dtype=t.dtype, device="cpu")
-    return host.set_(shadow.storage, t.storage_offset(), t.size(), t.stride())
+    host = torch.empty(0, dtype=t.dtype, device="cpu").set_(shadow.storage, t.storage_offset(), t.size(), t.stride())
+    host = host.conj() if t.is_conj() else host
+    return torch._neg_view(host) if t.is_neg() else host
 
 
 def forget(t):
@@ -113,7 +114,7 @@ def keep_later(t, function, made):
     shadow = of(t) or _new(t, made)
     if shadow is None:
         return
-    if t.numel() * t.element_size() != shadow._storage.nbytes():
+    if t.numel() * t.element_size() != shadow._storage.nbytes() or t.is_conj() or t.is_neg():
         keep(t, function(), made)
         return
     size, stride, dtype = t.size(), t.stride(), t.dtype
