@@ -305,9 +305,21 @@ def conjugated():
     return [str(v.tolist()) for v in (x.conj(), x.conj().imag, x.conj() * 1j, y, x == x.conj())] + [(unknown == unknown.conj()).any().item()]
 
 
+def doubted():
+    """NaN is not equal to itself; a storage that was freed and allocated again, as FSDP does, has no values."""
+    from memtrace_dry_run import shadows
+
+    y = (torch.randn(600, 600, device="cuda") @ torch.randn(600, 600, device="cuda"))[0]
+    x, grown = torch.ones(4, device="cuda"), torch.ones(4, device="cuda")
+    for size_bytes in (0, 16):
+        x.untyped_storage().resize_(size_bytes)
+    grown.untyped_storage().resize_(64)
+    return [shadows.of(mask).made == shadows.GUESSED for mask in (y == y, y != y)] + [bool((y == y).all()), shadows.of(x) is None, grown.tolist()]
+
+
 def main():
     answers = {"values": values, "numbers": numbers, "unknown": unknown, "subclasses": subclasses, "sharded": sharded, "modes": modes, "experts": experts, "waits": waits, "training": training, "checkpointed": checkpointed, "elsewhere": elsewhere, "proposals": proposals, "received": received, "computed": computed, "forgotten": forgotten, "written": written, "numbers_agree": numbers_agree, "printed": printed, "drawn": drawn,
-               "conjugated": conjugated, "compiled": compiled}[sys.argv[1]]()
+               "conjugated": conjugated, "doubted": doubted, "compiled": compiled}[sys.argv[1]]()
     requests = [e["size"] for e in torch.cuda.memory._snapshot()["device_traces"][0] if e["action"] == "alloc"]
     with open(sys.argv[2], "w") as f:
         json.dump({"answers": answers, "requests": requests}, f)

@@ -33,6 +33,7 @@ CASES = {
     "proposals": [True, 600, True],
     "received": [False, True, 1],
     "conjugated": ["[(1-2j), (3+4j)]", "[-2.0, 4.0]", "[(2+1j), (-4+3j)]", "[(1-2j), (3+4j)]", "[False, False]", False],
+    "doubted": [True, True, True, True, [1.0, 1.0, 1.0, 1.0]],
     "compiled": [1, "inductor", False, True],
 }
 SAME_REQUESTS = ["training"]

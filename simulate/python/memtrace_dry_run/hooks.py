@@ -217,6 +217,7 @@ def install(_torch):
         except Exception as error:
             notes.failed("hook of " + name, error)
     _leave_out_higher_orders()
+    _watch_storages()
     _switch_threads()
 
 
@@ -365,6 +366,17 @@ def _switch_threads():
         start(self, pack_hook, _with_hooks(unpack_hook, True))
 
     hooks.__init__ = init
+
+
+def _watch_storages():
+    resize = torch.UntypedStorage.resize_
+
+    @functools.wraps(resize)
+    def resized(self, size):
+        shadows.shrink(self, size)
+        return resize(self, size)
+
+    torch.UntypedStorage.resize_ = resized
 
 
 def _switch_hooks():

@@ -440,7 +440,7 @@ def _guess_comparison(op, name, arguments, out):
         return
     if _is_same(a, b):
         values = torch.full(out.shape, name in ("eq", "ge", "le"), dtype=torch.bool, device="cpu")
-        shadows.keep(out, values, KNOWN)
+        shadows.keep(out, values, GUESSED if a.is_floating_point() or a.is_complex() else KNOWN) # NaN is not equal to itself
         return
     x, y = _host_or_none(a), _host_or_none(b)
     if name in ("gt", "ge") and notes.package() in fillers.LOOK_FOR_OUTLIERS:

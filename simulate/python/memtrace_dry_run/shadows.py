@@ -94,6 +94,12 @@ def forget(t):
     _shadows.pop(t.untyped_storage()._cdata, None)
 
 
+def shrink(storage, size_bytes):
+    """STORAGE gets SIZE_BYTES: a smaller one loses its values, also if it grows again before anything reads them."""
+    if size_bytes < storage.nbytes():
+        _shadows.pop(storage._cdata, None)
+
+
 def keep(t, values, made):
     """VALUES, a tensor on the host of T's shape, become T's."""
     shadow = of(t)
