@@ -317,9 +317,26 @@ def doubted():
     return [shadows.of(mask).made == shadows.GUESSED for mask in (y == y, y != y)] + [bool((y == y).all()), shadows.of(x) is None, grown.tolist()]
 
 
+def parts():
+    """Whole numbers that are written part by part are known when all of them are."""
+    from memtrace_dry_run import shadows
+
+    made, x = [], torch.empty(6, dtype=torch.long, device="cuda")
+    for write in (lambda: x[:2].copy_(torch.arange(2)), lambda: x[1:4].fill_(7), lambda: torch.cumsum(torch.ones(2, dtype=torch.long, device="cuda"), 0, out=x[4:])):
+        write()
+        made.append(shadows.of(x).made)
+    bits = (torch.randn(600, 600, device="cuda") @ torch.randn(600, 600, device="cuda"))[0].clone().view(torch.int32)
+    bits[0] = 5
+    added = torch.empty(2, dtype=torch.long, device="cuda")
+    added[0] = 1
+    added += 1
+    added[1] = 1
+    return made + [x.tolist()] + [shadows.of(t).made for t in (bits, added)]
+
+
 def main():
     answers = {"values": values, "numbers": numbers, "unknown": unknown, "subclasses": subclasses, "sharded": sharded, "modes": modes, "experts": experts, "waits": waits, "training": training, "checkpointed": checkpointed, "elsewhere": elsewhere, "proposals": proposals, "received": received, "computed": computed, "forgotten": forgotten, "written": written, "numbers_agree": numbers_agree, "printed": printed, "drawn": drawn,
-               "conjugated": conjugated, "doubted": doubted, "compiled": compiled}[sys.argv[1]]()
+               "conjugated": conjugated, "doubted": doubted, "parts": parts, "compiled": compiled}[sys.argv[1]]()
     requests = [e["size"] for e in torch.cuda.memory._snapshot()["device_traces"][0] if e["action"] == "alloc"]
     with open(sys.argv[2], "w") as f:
         json.dump({"answers": answers, "requests": requests}, f)

@@ -264,7 +264,7 @@ def _in_place(op, arguments, named, out):
     if not t.is_cuda:
         return
     shadow, name = shadows.of(t), _packet(op)
-    is_filled = shadow is None and name in ("fill", "zero") and shadows.is_small(t)
+    is_filled = (shadow is None or shadow.rest is not None) and name in ("fill", "zero") and shadows.is_small(t)
     if shadow is None and not is_filled:
         return
     try:

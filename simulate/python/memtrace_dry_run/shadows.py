@@ -8,7 +8,8 @@ are such values.
 
 `made` says how a value came to be: KNOWN; CHOSEN, an index that was made up, or what follows from one; RECEIVED,
 this rank's value in place of another rank's, or what follows from one; GUESSED, the outcome of a comparison with
-unknown values, a number that the device draws and the host does not compute, or what follows from one of these."""
+unknown values, a number that the device draws and the host does not compute, or what follows from one of these. A
+storage of whole numbers of which only a part was written is GUESSED until all of it is, as torch.empty is filled."""
 import weakref
 
 import torch
@@ -24,11 +25,20 @@ _bytes_since_sweep = 0
 
 
 class Shadow:
-    __slots__ = ("reference", "_storage", "made", "later")
+    __slots__ = ("reference", "_storage", "_made", "later", "rest")
 
     def __init__(self, reference, storage, made):
-        self.reference, self._storage, self.made = reference, storage, made
+        self.reference, self._storage, self._made = reference, storage, made
         self.later = None  # what fills the whole storage when it is read
+        self.rest = None  # the part that nobody has written to, if there is one
+
+    @property
+    def made(self):
+        return self._made if self.rest is None else GUESSED
+
+    @made.setter
+    def made(self, made):
+        self._made = made
 
     @property
     def storage(self):
@@ -43,6 +53,26 @@ class Shadow:
 
     def __del__(self, free=torch.UntypedStorage._free_weak_ref):  # no globals are left at the end
         free(self.reference)
+
+
+class _Rest:
+    """The elements of a storage that nobody has written to."""
+
+    def __init__(self, t):
+        self.dtype = t.dtype
+        self.elements = torch.ones(t.untyped_storage().nbytes() // t.element_size(), dtype=torch.bool, device="cpu")
+        self.count = self.elements.numel()
+
+    def is_written(self, t):
+        """T is written to; whether that was all that was left. Elements of T that overlap count only once."""
+        if t.dtype != self.dtype:
+            return False
+        part = self.elements.as_strided(t.size(), t.stride(), t.storage_offset())
+        self.count -= int(torch.count_nonzero(part))
+        part.zero_()
+        if self.count <= 0:
+            self.count = int(torch.count_nonzero(self.elements))
+        return self.count == 0
 
 
 def may_be_known(t):
@@ -79,7 +109,7 @@ def _resized(storage, shadow):
     host = torch.zeros(size_bytes, dtype=torch.uint8, device="cpu")
     host[:had] = torch.empty(0, dtype=torch.uint8, device="cpu").set_(shadow.storage)
     shadow.storage = host.untyped_storage()
-    shadow.made = GUESSED if had else shadow.made
+    shadow.made, shadow.rest = GUESSED if had else shadow.made, None
     return shadow
 
 
@@ -109,9 +139,11 @@ def keep(t, values, made):
             return
     else:
         covers = t.numel() * t.element_size() == shadow._storage.nbytes()
-        shadow.made = made if covers else max(made, shadow.made)
+        shadow.made = made if covers else max(made, shadow._made)
         if covers:
-            shadow.later = None
+            shadow.later = shadow.rest = None
+    if shadow.rest is not None and shadow.rest.is_written(t):
+        shadow.rest = None
     view(t, shadow).copy_(values)
 
 
@@ -124,12 +156,12 @@ def keep_later(t, function, made):
         keep(t, function(), made)
         return
     size, stride, dtype = t.size(), t.stride(), t.dtype
-    shadow.made = made
+    shadow.made, shadow.rest = made, None
     shadow.later = lambda filled: torch.empty(0, dtype=dtype, device="cpu").set_(filled._storage, 0, size, stride).copy_(function())
 
 
 def _new(t, made):
-    """A shadow of zeros; None if the storage is too large, or T is a part of values that nobody knows."""
+    """A shadow of zeros; None if the storage is too large, or T is a part of floating-point values that nobody knows."""
     global _bytes_since_sweep
     storage = t.untyped_storage()
     size_bytes = storage.nbytes()
@@ -143,6 +175,8 @@ def _new(t, made):
         sweep()
     host = torch.zeros(size_bytes, dtype=torch.uint8, device="cpu").untyped_storage()
     shadow = Shadow(storage._weak_ref(), host, made)
+    if size_bytes != t.numel() * t.element_size():
+        shadow.rest = _Rest(t)
     _shadows[storage._cdata] = shadow
     return shadow
 
