@@ -334,9 +334,30 @@ def parts():
     return made + [x.tolist()] + [shadows.of(t).made for t in (bits, added)]
 
 
+def overwritten():
+    """What operators write to that compute no values here, such as those for quantization, is not known any more."""
+    from memtrace_dry_run import shadows
+
+    def zeros(*shape):
+        return torch.zeros(*shape, device="cuda")
+
+    x, observer = zeros(4, 4), torch.ones(1, dtype=torch.long, device="cuda")
+    low, high, zero_point = zeros(1), zeros(1), torch.zeros(1, dtype=torch.int32, device="cuda")
+    torch.fused_moving_avg_obs_fake_quant(x, observer, observer, low, high, zeros(1), zero_point, 0.1, 0, 255, -1)
+    copied, spaced, ranged, lower, best, at = zeros(4), zeros(4), zeros(4), zeros(4, 4), zeros(4), torch.zeros(4, dtype=torch.long, device="cuda")
+    torch.index_copy(zeros(4), 0, torch.tensor([0], device="cuda"), (torch.randn(600, 600, device="cuda") @ torch.randn(600, 600, device="cuda"))[0, :1], out=copied)
+    torch.logspace(0, 1, 4, out=spaced)
+    torch.ops.aten.range.out(0, 3, 1, out=ranged)
+    torch.cummax(x[0], 0, out=(best, at))
+    torch.linalg.cholesky(torch.eye(4, device="cuda"), out=lower)
+    pivots, info = torch.linalg.lu_factor_ex(torch.eye(4, device="cuda"))[1:]
+    x.record_stream(torch.cuda.Stream())
+    return [shadows.of(t) is None for t in (low, copied, spaced, ranged, best, at, lower, pivots)] + [info.item(), shadows.of(x) is not None]
+
+
 def main():
     answers = {"values": values, "numbers": numbers, "unknown": unknown, "subclasses": subclasses, "sharded": sharded, "modes": modes, "experts": experts, "waits": waits, "training": training, "checkpointed": checkpointed, "elsewhere": elsewhere, "proposals": proposals, "received": received, "computed": computed, "forgotten": forgotten, "written": written, "numbers_agree": numbers_agree, "printed": printed, "drawn": drawn,
-               "conjugated": conjugated, "doubted": doubted, "parts": parts, "compiled": compiled}[sys.argv[1]]()
+               "conjugated": conjugated, "doubted": doubted, "parts": parts, "overwritten": overwritten, "compiled": compiled}[sys.argv[1]]()
     requests = [e["size"] for e in torch.cuda.memory._snapshot()["device_traces"][0] if e["action"] == "alloc"]
     with open(sys.argv[2], "w") as f:
         json.dump({"answers": answers, "requests": requests}, f)

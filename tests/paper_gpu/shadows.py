@@ -35,6 +35,7 @@ CASES = {
     "conjugated": ["[(1-2j), (3+4j)]", "[-2.0, 4.0]", "[(2+1j), (-4+3j)]", "[(1-2j), (3+4j)]", "[False, False]", False],
     "doubted": [True, True, True, True, [1.0, 1.0, 1.0, 1.0]],
     "parts": [3, 3, 0, [0, 7, 7, 7, 1, 2], 3, 3],
+    "overwritten": [True] * 8 + [0, True],
     "compiled": [1, "inductor", False, True],
 }
 SAME_REQUESTS = ["training"]

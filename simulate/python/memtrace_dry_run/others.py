@@ -14,6 +14,7 @@ ELEMENT = 4  # operations for one element
 # Parts of names: these have values that nothing reads, or no values.
 _LEFT_OUT = ("backward", "dropout", "attention", "rnn", "gru", "lstm", "ctc", "quant", "sparse", "nested", "empty", "assert",
              "foreach", "fused", "batch_norm", "_copy", "grad_input", "record_stream", "polynomial", "bessel", "slow_conv", "transformer")
+_KEEPING = ("record_stream",) # its schema says that it writes
 _STATISTICS = ("running_mean", "running_var")
 # Which argument has as its last dimension what each element of the result sums over.
 _PRODUCTS = {"mm": 0, "bmm": 0, "_int_mm": 0, "addmm": 1, "baddbmm": 1, "addmv": 1, "_addmm_activation": 1, "_cdist_forward": 0}
@@ -36,14 +37,12 @@ def kind_of(schema, name):
         return COPIED
     if any(str(a.type) != "Tensor" for a in written):
         return None if packet.startswith("_amp_") else FORGOTTEN # lists: nothing but counters of steps is read from them
-    if any(part in name for part in _LEFT_OUT) or not _returns_tensors(schema, written):
-        return None
     tags = getattr(getattr(torch.ops.aten, packet), schema.overload_name or "default").tags
-    if torch.Tag.inplace_view in tags:
+    if torch.Tag.inplace_view in tags or packet in _KEEPING:
         return None
-    if torch.Tag.nondeterministic_seeded in tags:
-        return FORGOTTEN if written else None
-    if not _has_kernel(name, "CPU") and packet != "convolution":
+    is_computed = not any(part in name for part in _LEFT_OUT) and _returns_tensors(schema, written)
+    has_kernel = _has_kernel(name, "CPU") or packet == "convolution"
+    if not is_computed or not has_kernel or torch.Tag.nondeterministic_seeded in tags:
         return FORGOTTEN if written else None
     return WRITTEN if written and not written[0].is_out else COMPUTED
 

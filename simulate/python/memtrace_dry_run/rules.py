@@ -712,10 +712,10 @@ def _scale_updated(op, arguments, named, out):
 
 
 def _factorized(op, arguments, named, out):
-    """The numbers that say which pivot was bad: none was."""
-    for o in _tensors(out):
-        if o.dtype is torch.int32 and o.is_cuda:
-            shadows.keep(o, torch.zeros(o.shape, dtype=o.dtype, device="cpu"), KNOWN)
+    """The last result says which pivot was bad: none was. The others are not known."""
+    *factors, info = _tensors(out)
+    _forget(factors)
+    shadows.keep(info, torch.zeros(info.shape, dtype=info.dtype, device="cpu"), KNOWN)
 
 
 def _no_errors(op, arguments, named):
