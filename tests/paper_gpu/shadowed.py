@@ -355,9 +355,31 @@ def overwritten():
     return [shadows.of(t) is None for t in (low, copied, spaced, ranged, best, at, lower, pivots)] + [info.item(), shadows.of(x) is not None]
 
 
+def accumulated():
+    """Autograd's engine adds to gradients that were assigned or written, whichever tensor that was done with."""
+    from memtrace_dry_run import shadows
+
+    def is_stale(write):
+        w = torch.ones(4, device="cuda", requires_grad=True)
+        (w * 2).sum().backward()
+        write(w)
+        assert shadows.of(w.grad) is not None
+        (w * 2).sum().backward()
+        return shadows.of(w.grad) is not None
+
+    def assign(make):
+        return is_stale(lambda w: setattr(w, "grad", make()))
+
+    constant = torch.tensor([1.0, 2.0, 3.0, 4.0]).cuda()
+    (torch.ones(2, device="cuda", requires_grad=True) * 2).sum().backward()
+    return [assign(lambda: torch.tensor([1.0, 2.0, 3.0, 4.0], device="cuda")), assign(lambda: constant * 2), assign(lambda: torch.randn(8, device="cuda")[:4]),
+            assign(lambda: torch.ones(4, device="cuda").detach()), is_stale(lambda w: w.grad.zero_()), is_stale(lambda w: w.grad.data.zero_()),
+            is_stale(lambda w: w.grad.copy_(constant))] + [constant.tolist()]
+
+
 def main():
     answers = {"values": values, "numbers": numbers, "unknown": unknown, "subclasses": subclasses, "sharded": sharded, "modes": modes, "experts": experts, "waits": waits, "training": training, "checkpointed": checkpointed, "elsewhere": elsewhere, "proposals": proposals, "received": received, "computed": computed, "forgotten": forgotten, "written": written, "numbers_agree": numbers_agree, "printed": printed, "drawn": drawn,
-               "conjugated": conjugated, "doubted": doubted, "parts": parts, "overwritten": overwritten, "compiled": compiled}[sys.argv[1]]()
+               "conjugated": conjugated, "doubted": doubted, "parts": parts, "overwritten": overwritten, "accumulated": accumulated, "compiled": compiled}[sys.argv[1]]()
     requests = [e["size"] for e in torch.cuda.memory._snapshot()["device_traces"][0] if e["action"] == "alloc"]
     with open(sys.argv[2], "w") as f:
         json.dump({"answers": answers, "requests": requests}, f)

@@ -36,6 +36,7 @@ CASES = {
     "doubted": [True, True, True, True, [1.0, 1.0, 1.0, 1.0]],
     "parts": [3, 3, 0, [0, 7, 7, 7, 1, 2], 3, 3],
     "overwritten": [True] * 8 + [0, True],
+    "accumulated": [False] * 7 + [[1.0, 2.0, 3.0, 4.0]],
     "compiled": [1, "inductor", False, True],
 }
 SAME_REQUESTS = ["training"]

@@ -335,11 +335,11 @@ class _Engine:
 
 
 def _forgetting_gradients(run_backward):
-    """RUN_BACKWARD, which adds to gradients of which it is known that they were 0."""
+    """RUN_BACKWARD, which adds to gradients that may have been known: filled with 0, or assigned."""
 
     @functools.wraps(run_backward)
     def run(*arguments, **named):
-        versions = shadows.filled_versions()
+        versions = shadows.float_versions()
         try:
             return run_backward(*arguments, **named)
         finally:

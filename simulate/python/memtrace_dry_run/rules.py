@@ -272,8 +272,7 @@ def _in_place(op, arguments, named, out):
         if is_filled:
             values = _run(op, name, host, ([torch.empty(t.shape, dtype=t.dtype, device="cpu"), *arguments[1:]], named), [t])
             shadows.keep(t, values, host.made)
-            if t.is_floating_point():
-                shadows.filled(t)
+            shadows.filled(t)
         else:
             _run(op, name, host, (arguments, named), [t])
             shadow.made = max(shadow.made, host.made)

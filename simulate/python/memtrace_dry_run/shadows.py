@@ -20,17 +20,19 @@ MAX_ELEMENTS = 1 << 22
 SWEEP_BYTES = 64 << 20
 
 _shadows = {}  # address of a storage's structure: Shadow
-_filled = {}  # id of a tensor: reference to it
+_floats = set()  # addresses in `_shadows` of floating-point values that `forget_changed` looks at
 _bytes_since_sweep = 0
 
 
 class Shadow:
-    __slots__ = ("reference", "_storage", "_made", "later", "rest")
+    __slots__ = ("reference", "_storage", "_made", "later", "rest", "tensor", "is_filled")
 
     def __init__(self, reference, storage, made):
         self.reference, self._storage, self._made = reference, storage, made
         self.later = None  # what fills the whole storage when it is read
         self.rest = None  # the part that nobody has written to, if there is one
+        self.tensor = None  # reference to the tensor that may be a gradient
+        self.is_filled = False  # it got one value when nobody knew its values
 
     @property
     def made(self):
@@ -177,27 +179,38 @@ def _new(t, made):
     shadow = Shadow(storage._weak_ref(), host, made)
     if size_bytes != t.numel() * t.element_size():
         shadow.rest = _Rest(t)
+    if floats and not t.requires_grad:
+        shadow.tensor = weakref.ref(t)
+        _floats.add(storage._cdata)
     _shadows[storage._cdata] = shadow
     return shadow
 
 
 def filled(t):
-    """T, whose values nobody knew, got one value: a gradient, perhaps, to which autograd's engine adds."""
-    _filled[id(t)] = weakref.ref(t)
+    """T, whose values nobody knew, got one value: a gradient, perhaps."""
+    shadow = of(t)
+    if shadow is not None:
+        shadow.is_filled = True
 
 
-def filled_versions():
-    """{tensor that was filled: how often it has been written to}, by reference."""
-    for key, reference in list(_filled.items()):
-        t = reference()
-        if t is None or not exists(t):
-            del _filled[key]
-    return {reference: reference()._version for reference in _filled.values()}
+def float_versions():
+    """(tensor that may be a gradient, to which autograd's engine adds, by reference, and how often it has been written to)."""
+    versions = []
+    for address in list(_floats):
+        shadow = _shadows.get(address)
+        t = shadow.tensor() if shadow is not None and shadow.tensor is not None else None
+        if t is not None:
+            versions.append((shadow.tensor, t._version))
+        else:
+            _floats.discard(address)
+            if shadow is not None and shadow.is_filled: # through `.data`, perhaps, whose versions are its own
+                _shadows.pop(address, None)
+    return versions
 
 
 def forget_changed(versions):
     """Forgets what has been written to since VERSIONS."""
-    for reference, version in versions.items():
+    for reference, version in versions:
         t = reference()
         if t is not None and t._version != version:
             forget(t)
@@ -210,6 +223,7 @@ def sweep():
     expired = torch.UntypedStorage._expired
     for address in [a for a, s in list(_shadows.items()) if expired(s.reference)]:
         _shadows.pop(address, None)
+        _floats.discard(address)
 
 
 def count():
