@@ -377,9 +377,25 @@ def accumulated():
             is_stale(lambda w: w.grad.copy_(constant))] + [constant.tolist()]
 
 
+def stepped():
+    """Optimizers of other packages change parameters outside of PyTorch's operators."""
+    from memtrace_dry_run import shadows
+
+    class Other(torch.optim.Optimizer):
+        def step(self, closure=None):
+            """As a library in C++ would: nothing that operators see."""
+
+    found = []
+    for kind in (Other, torch.optim.SGD):
+        w, number = (torch.nn.Parameter(torch.tensor(values, device="cuda")) for values in ([1.0, 2.0], 3.0))
+        kind([w, number], {"lr": 0.1} if kind is Other else 0.1).step() # without gradients
+        found += [shadows.of(t) is None for t in (w, number)]
+    return found
+
+
 def main():
     answers = {"values": values, "numbers": numbers, "unknown": unknown, "subclasses": subclasses, "sharded": sharded, "modes": modes, "experts": experts, "waits": waits, "training": training, "checkpointed": checkpointed, "elsewhere": elsewhere, "proposals": proposals, "received": received, "computed": computed, "forgotten": forgotten, "written": written, "numbers_agree": numbers_agree, "printed": printed, "drawn": drawn,
-               "conjugated": conjugated, "doubted": doubted, "parts": parts, "overwritten": overwritten, "accumulated": accumulated, "compiled": compiled}[sys.argv[1]]()
+               "conjugated": conjugated, "doubted": doubted, "parts": parts, "overwritten": overwritten, "accumulated": accumulated, "stepped": stepped, "compiled": compiled}[sys.argv[1]]()
     requests = [e["size"] for e in torch.cuda.memory._snapshot()["device_traces"][0] if e["action"] == "alloc"]
     with open(sys.argv[2], "w") as f:
         json.dump({"answers": answers, "requests": requests}, f)

@@ -37,6 +37,7 @@ CASES = {
     "parts": [3, 3, 0, [0, 7, 7, 7, 1, 2], 3, 3],
     "overwritten": [True] * 8 + [0, True],
     "accumulated": [False] * 7 + [[1.0, 2.0, 3.0, 4.0]],
+    "stepped": [True, True, False, False],
     "compiled": [1, "inductor", False, True],
 }
 SAME_REQUESTS = ["training"]

@@ -218,6 +218,7 @@ def install(_torch):
             notes.failed("hook of " + name, error)
     _leave_out_higher_orders()
     _watch_storages()
+    _watch_optimizers()
     _switch_threads()
 
 
@@ -377,6 +378,24 @@ def _watch_storages():
         return resize(self, size)
 
     torch.UntypedStorage.resize_ = resized
+
+
+def _watch_optimizers():
+    """Optimizers of other packages write to parameters in C++, outside of PyTorch's operators."""
+    from torch.optim import optimizer
+
+    def forget(stepped, _arguments, _named):
+        if type(stepped).__module__.startswith("torch."):
+            return
+        try:
+            for t in (t for group in stepped.param_groups for t in group["params"]):
+                if _is_concerned(t) and t.is_floating_point():
+                    shadows.forget(t)
+        except Exception as error:
+            notes.failed("step of an optimizer", error)
+
+    if hasattr(optimizer, "register_optimizer_step_post_hook"): # since PyTorch 2.1
+        optimizer.register_optimizer_step_post_hook(forget)
 
 
 def _switch_hooks():
