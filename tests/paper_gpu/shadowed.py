@@ -393,9 +393,29 @@ def stepped():
     return found
 
 
+def graphs():
+    """A graph changes what it writes to at each replay, whatever the program has written there in between."""
+    from memtrace_dry_run import notes, shadows
+
+    n, x, late = torch.zeros((), dtype=torch.long, device="cuda"), torch.arange(4, device="cuda"), torch.empty(4, device="cuda")
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        n.add_(1)
+        y = x * 2
+        torch.mm(torch.empty(600, 600, device="cuda")[:1], torch.empty(600, 4, device="cuda"), out=late[None])
+    made = [shadows.of(t).made for t in (n, y, x)]
+    for t in (n, y, late):
+        t.fill_(5)
+    made += [shadows.of(t).made for t in (n, y, late)]
+    graph.replay()
+    made += [shadows.of(t).made for t in (n, y, late, x)]
+    n.item()
+    return made + [list(notes.as_dict()["answers"])]
+
+
 def main():
     answers = {"values": values, "numbers": numbers, "unknown": unknown, "subclasses": subclasses, "sharded": sharded, "modes": modes, "experts": experts, "waits": waits, "training": training, "checkpointed": checkpointed, "elsewhere": elsewhere, "proposals": proposals, "received": received, "computed": computed, "forgotten": forgotten, "written": written, "numbers_agree": numbers_agree, "printed": printed, "drawn": drawn,
-               "conjugated": conjugated, "doubted": doubted, "parts": parts, "overwritten": overwritten, "accumulated": accumulated, "stepped": stepped, "compiled": compiled}[sys.argv[1]]()
+               "conjugated": conjugated, "doubted": doubted, "parts": parts, "overwritten": overwritten, "accumulated": accumulated, "stepped": stepped, "graphs": graphs, "compiled": compiled}[sys.argv[1]]()
     requests = [e["size"] for e in torch.cuda.memory._snapshot()["device_traces"][0] if e["action"] == "alloc"]
     with open(sys.argv[2], "w") as f:
         json.dump({"answers": answers, "requests": requests}, f)

@@ -38,6 +38,7 @@ CASES = {
     "overwritten": [True] * 8 + [0, True],
     "accumulated": [False] * 7 + [[1.0, 2.0, 3.0, 4.0]],
     "stepped": [True, True, False, False],
+    "graphs": [3, 3, 0, 0, 0, 0, 3, 3, 3, 0, ["count"]],
     "compiled": [1, "inductor", False, True],
 }
 SAME_REQUESTS = ["training"]

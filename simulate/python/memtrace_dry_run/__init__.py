@@ -15,6 +15,7 @@ is counted and leaves what the program would have had without it.
     others     operators without a rule of their own, and how much work one is
     rules      what each operator means for shadows
     hooks      puts the rules around PyTorch's operators
+    graphs     what CUDA graphs write to
     patches    functions of Python that need a device: elapsed_time, torchvision's proposals
     compiled   torch.compile
     padding    what Inductor would decide by measuring products of matrices

@@ -19,7 +19,7 @@ import threading
 
 import torch
 
-from . import notes, others, rules, shadows, simulated
+from . import graphs, notes, others, rules, shadows, simulated
 
 SWITCHED, _ALWAYS = "AutocastIPU", "BackendSelect"
 _NUMBERS = (int, float, bool, complex)
@@ -163,6 +163,8 @@ def _kernel(op, rule, name, key):
                     answer = after(op, arguments, named, out)
                 if answer is not None:
                     return answer
+            if on_device and graphs.captures:
+                graphs.note(rules.results(op, arguments, named, out))
         except BaseException as error:
             _abandon(before)
             with contextlib.suppress(Exception):
@@ -217,6 +219,7 @@ def install(_torch):
         except Exception as error:
             notes.failed("hook of " + name, error)
     _leave_out_higher_orders()
+    graphs.install(torch)
     _watch_storages()
     _watch_optimizers()
     _switch_threads()

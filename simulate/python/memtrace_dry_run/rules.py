@@ -252,11 +252,14 @@ def _blank(value):
     return type(value)(map(_blank, value)) if isinstance(value, (list, tuple)) else value
 
 
+def results(op, arguments, named, out):
+    """All tensors on the device that OP wrote to."""
+    return [t for t in (*_written(op, arguments, named, False), *_tensors(out)) if t.is_cuda and t.layout is torch.strided]
+
+
 def forget_results(op, arguments, named, out):
     """A rule failed half way: what OP wrote is not known."""
-    for t in (*_written(op, arguments, named, False), *_tensors(out)):
-        if t.is_cuda and t.layout is torch.strided:
-            shadows.forget(t)
+    _forget(results(op, arguments, named, out))
 
 
 def _in_place(op, arguments, named, out):
@@ -264,7 +267,7 @@ def _in_place(op, arguments, named, out):
     if not t.is_cuda:
         return
     shadow, name = shadows.of(t), _packet(op)
-    is_filled = (shadow is None or shadow.rest is not None) and name in ("fill", "zero") and shadows.is_small(t)
+    is_filled = (shadow is None or shadow.made != KNOWN) and name in ("fill", "zero") and shadows.is_small(t)
     if shadow is None and not is_filled:
         return
     try:
@@ -272,7 +275,8 @@ def _in_place(op, arguments, named, out):
         if is_filled:
             values = _run(op, name, host, ([torch.empty(t.shape, dtype=t.dtype, device="cpu"), *arguments[1:]], named), [t])
             shadows.keep(t, values, host.made)
-            shadows.filled(t)
+            if shadow is None:
+                shadows.filled(t)
         else:
             _run(op, name, host, (arguments, named), [t])
             shadow.made = max(shadow.made, host.made)

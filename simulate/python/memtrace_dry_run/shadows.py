@@ -24,11 +24,49 @@ _floats = set()  # addresses in `_shadows` of floating-point values that `forget
 _bytes_since_sweep = 0
 
 
-class Shadow:
-    __slots__ = ("reference", "_storage", "_made", "later", "rest", "tensor", "is_filled")
+class _Structure:
+    """A weak reference to a storage: until it is gone, no other storage has its address."""
+
+    __slots__ = ("reference",)
+
+    def __init__(self, reference):
+        self.reference = reference
+
+    def __del__(self, free=torch.UntypedStorage._free_weak_ref):  # no globals are left at the end
+        free(self.reference)
+
+
+class Places:
+    """Storages that a graph writes to."""
+
+    def __init__(self):
+        self._structures = {}
+
+    def add(self, t):
+        """The graph writes to T."""
+        storage = t.untyped_storage()
+        if storage._cdata not in self._structures:
+            self._structures[storage._cdata] = _Structure(storage._weak_ref())
+        self._doubt(storage._cdata)
+
+    def doubt(self):
+        """Their values are guesses from now on."""
+        for address in self._structures:
+            self._doubt(address)
+
+    @staticmethod
+    def _doubt(address):
+        shadow = _shadows.get(address)
+        if shadow is not None:
+            shadow.made = GUESSED
+
+
+class Shadow(_Structure):
+    __slots__ = ("_storage", "_made", "later", "rest", "tensor", "is_filled")
 
     def __init__(self, reference, storage, made):
-        self.reference, self._storage, self._made = reference, storage, made
+        super().__init__(reference)
+        self._storage, self._made = storage, made
         self.later = None  # what fills the whole storage when it is read
         self.rest = None  # the part that nobody has written to, if there is one
         self.tensor = None  # reference to the tensor that may be a gradient
@@ -52,9 +90,6 @@ class Shadow:
     @storage.setter
     def storage(self, storage):
         self._storage = storage
-
-    def __del__(self, free=torch.UntypedStorage._free_weak_ref):  # no globals are left at the end
-        free(self.reference)
 
 
 class _Rest:
