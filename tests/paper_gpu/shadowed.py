@@ -413,9 +413,26 @@ def graphs():
     return made + [list(notes.as_dict()["answers"])]
 
 
+def ranks():
+    """Collectives of a process group of one rank bring its own values; those of several processes bring values that count as guesses."""
+    import torch.distributed as dist
+    from memtrace_dry_run import shadows
+
+    found, x = [], torch.arange(3, device="cuda")
+    for size in (1, 2):
+        dist.init_process_group("nccl", store=dist.HashStore(), rank=0, world_size=size)
+        whole, part, total = torch.zeros(3 * size, dtype=torch.long, device="cuda"), torch.zeros(3, dtype=torch.long, device="cuda"), x.clone()
+        dist.all_gather_into_tensor(whole, x)
+        dist.all_to_all_single(part, x, [3] + [0] * (size - 1), [3] + [0] * (size - 1))
+        dist.all_reduce(total)
+        found += [[t.cpu().tolist(), shadows.of(t).made] for t in (whole, part, total)]
+        dist.destroy_process_group()
+    return found
+
+
 def main():
     answers = {"values": values, "numbers": numbers, "unknown": unknown, "subclasses": subclasses, "sharded": sharded, "modes": modes, "experts": experts, "waits": waits, "training": training, "checkpointed": checkpointed, "elsewhere": elsewhere, "proposals": proposals, "received": received, "computed": computed, "forgotten": forgotten, "written": written, "numbers_agree": numbers_agree, "printed": printed, "drawn": drawn,
-               "conjugated": conjugated, "doubted": doubted, "parts": parts, "overwritten": overwritten, "accumulated": accumulated, "stepped": stepped, "graphs": graphs, "compiled": compiled}[sys.argv[1]]()
+               "conjugated": conjugated, "doubted": doubted, "parts": parts, "overwritten": overwritten, "accumulated": accumulated, "stepped": stepped, "graphs": graphs, "ranks": ranks, "compiled": compiled}[sys.argv[1]]()
     requests = [e["size"] for e in torch.cuda.memory._snapshot()["device_traces"][0] if e["action"] == "alloc"]
     with open(sys.argv[2], "w") as f:
         json.dump({"answers": answers, "requests": requests}, f)

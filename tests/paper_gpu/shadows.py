@@ -39,6 +39,7 @@ CASES = {
     "accumulated": [False] * 7 + [[1.0, 2.0, 3.0, 4.0]],
     "stepped": [True, True, False, False],
     "graphs": [3, 3, 0, 0, 0, 0, 3, 3, 3, 0, ["count"]],
+    "ranks": [[[0, 1, 2], 0], [[0, 1, 2], 0], [[0, 1, 2], 0], [[0, 1, 2, 0, 1, 2], 2], [[0, 1, 2], 2], [[0, 2, 4], 2]],
     "compiled": [1, "inductor", False, True],
 }
 SAME_REQUESTS = ["training"]

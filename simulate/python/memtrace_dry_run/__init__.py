@@ -56,7 +56,6 @@ def start():
     importing.after("torchvision.models.detection.rpn", _patch_proposals)
     for library in ("cupy", "jax", "tensorflow"):
         importing.before(library, _noting_other_library(library))
-    importing.after("torch.testing._internal.distributed.fake_pg", _hook_collectives)
     if alone.is_asked():
         alone.prepare()
         importing.after("torch", _leave_alone)
@@ -104,18 +103,18 @@ def _leave_alone(_torch):
     importing.after("torch.distributed", alone.install)
 
 
-def _hook_collectives(_fake_groups):
-    import torch
-
-    from . import collectives
-
-    collectives.install(torch.distributed)
-
-
 def _hook(torch):
     from . import hooks
 
     hooks.install(torch)
+    importing.after("torch.distributed", _hook_collectives)
+
+
+def _hook_collectives(distributed):
+    from . import collectives
+
+    if distributed.is_available():
+        collectives.install(distributed)
 
 
 def _hook_torchvision(_torchvision):

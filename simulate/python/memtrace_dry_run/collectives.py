@@ -1,4 +1,5 @@
-"""What collectives bring, where this rank is alone or its process groups are fake: everybody's part is this rank's own.
+"""What collectives bring to tensors on the device, and to those on the host where this rank is alone or its process
+groups are fake: everybody's part is this rank's own, because NCCL is simulated also between several processes.
 
 Only values are handled here, those of shadows and of tensors on the host: operators of PyTorch's process groups run
 as they are, with simulated NCCL below them. A sum is this rank's value times the number of ranks. What comes from
@@ -45,7 +46,8 @@ def _register(library, name):
 
         tensor = _first_tensor(arguments[:group_at])
         backend = _backend(tensor, arguments[group_at])
-        is_answered = fake_groups.uses(backend, tensor) and name in _NOT_WRITTEN_BY_FAKE or alone.is_asked()
+        is_fake = fake_groups.uses(backend, tensor)
+        is_answered = alone.is_asked() or (name in _NOT_WRITTEN_BY_FAKE if is_fake else tensor is not None and tensor.is_cuda)
         if getattr(backend, "is_alone", False): # a gloo that has no other ranks (alone.py)
             work = _run_as_one(name, run, arguments, backend)
             out = (arguments[0], work) if has_tensors_back else work
