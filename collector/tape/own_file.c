@@ -1,7 +1,8 @@
 /* Between a comparison and the following system call, another thread of the program can still close
- * the descriptor and open a file that gets its number. Two things make that improbable: the kernel
- * assigns the lowest free number and this one is high, and data is written with pwrite, which fails
- * with ESPIPE on a socket or a pipe instead of reaching the peer. */
+ * the descriptor and open a file that gets its number. Two things make the second improbable: the
+ * kernel assigns the lowest free number and this one is high, and data is written with pwrite,
+ * which fails with ESPIPE on a socket or a pipe instead of reaching the peer. A call that failed
+ * because the number was closed or reused is made again with a descriptor that is opened again. */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/seccomp.h>
@@ -26,6 +27,9 @@
 /* The kernel's table of descriptors extends to the highest one, and each fork copies it. Higher
  * numbers would cost time. */
 enum { HIGHEST_WANTED = 3072 };
+
+/* A program that closes everything in a loop must not hold up a thread of memtrace forever. */
+enum { MAX_REOPENS = 64 };
 
 static bool is_same(const struct mt_own_file *file, const struct stat *facts)
 {
@@ -163,7 +167,8 @@ bool mt_own_file_create(struct mt_own_file *file, const char *path)
     return true;
 }
 
-/* The name may be a link, a pipe or a device by now, so it is checked first. */
+/* Returns true if another try may find the file. The name may be a link, a pipe or a device by now,
+ * so it is checked first. */
 static bool open_again(struct mt_own_file *file)
 {
     struct stat facts;
@@ -179,27 +184,37 @@ static bool open_again(struct mt_own_file *file)
     fd = mt_io_open(file->path, O_RDWR | O_NOFOLLOW, 0);
     if (fd < 0)
         return fail(file, "the program closed its descriptor, and it cannot be opened again");
-    if (!is_ours(file, fd, &facts))
-        return fail(file, "the program closed its descriptor, and another file is there now");
-    file->fd = move_up(file, fd);
+    if (is_ours(file, fd, &facts)) /* otherwise another thread took the number or the name */
+        file->fd = move_up(file, fd);
     return true;
 }
 
 int mt_own_file_fd(struct mt_own_file *file, uint64_t length_bytes)
 {
     struct stat facts;
+    int tries;
 
     if (file->trouble || !file->path) {
         errno = ESTALE;
         return -1;
     }
-    if (!is_ours(file, file->fd, &facts) && (!open_again(file) || !is_ours(file, file->fd, &facts)))
-        return -1;
+    for (tries = 0; !is_ours(file, file->fd, &facts); tries++) {
+        if (tries == MAX_REOPENS)
+            (void)fail(file, "the program closes its descriptor again and again");
+        if (tries == MAX_REOPENS || !open_again(file))
+            return -1;
+    }
     if ((uint64_t)facts.st_size < length_bytes) {
         (void)fail(file, "it was truncated");
         return -1;
     }
     return file->fd;
+}
+
+/* Whether a call that failed with `code` got a number that another thread had closed or reused. */
+static bool lost_number(int code)
+{
+    return code == EBADF || code == ESPIPE || code == ENODEV;
 }
 
 /* A sandbox that lets a program write probably allows write(2), but not pwrite(2). */
@@ -212,18 +227,23 @@ ssize_t mt_own_file_write(void *context, const void *bytes, size_t length, uint6
 {
     struct mt_own_file *file = context;
     bool sandboxed = is_sandboxed(file);
-    int fd = mt_own_file_fd(file, offset);
+    ssize_t written;
+    int fd, tries = 0;
 
-    if (fd < 0)
-        return -1;
-    return sandboxed ? write_in_sandbox(fd, bytes, length, offset)
-                     : pwrite(fd, bytes, length, (off_t)offset);
+    do {
+        fd = mt_own_file_fd(file, offset);
+        if (fd < 0)
+            return -1;
+        written = sandboxed ? write_in_sandbox(fd, bytes, length, offset)
+                            : pwrite(fd, bytes, length, (off_t)offset);
+    } while (written < 0 && lost_number(errno) && tries++ < MAX_REOPENS);
+    return written;
 }
 
 /* posix_fallocate writes zeros if the file system has no such call. It returns the error. */
 bool mt_own_file_reserve(struct mt_own_file *file, uint64_t offset, uint64_t bytes)
 {
-    int fd, code;
+    int fd, code, tries = 0;
 
     errno = EPERM;
     if (is_sandboxed(file))
@@ -233,7 +253,7 @@ bool mt_own_file_reserve(struct mt_own_file *file, uint64_t offset, uint64_t byt
         if (fd < 0)
             return false;
         code = posix_fallocate(fd, (off_t)offset, (off_t)bytes);
-    } while (code == EINTR);
+    } while (code == EINTR || (lost_number(code) && tries++ < MAX_REOPENS));
     errno = code;
     return code == 0;
 }

@@ -10,6 +10,7 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -27,6 +28,18 @@ int lstat(const char *path, struct stat *facts)
     if (act)
         act(path);
     return fstatat(AT_FDCWD, path, facts, AT_SYMLINK_NOFOLLOW);
+}
+
+/* Called at the start of the next pwrite; true: also of the one after it. */
+static bool (*before_pwrite)(int fd);
+
+ssize_t pwrite(int fd, const void *bytes, size_t length, off_t offset)
+{
+    const struct iovec part = {(void *)(uintptr_t)bytes, length};
+
+    if (before_pwrite && !before_pwrite(fd))
+        before_pwrite = NULL;
+    return pwritev(fd, &part, 1, offset);
 }
 
 static const char ours[] = "memtrace's", theirs[] = "the program's";
@@ -128,6 +141,51 @@ static void a_low_limit_is_enough(void **state)
     }
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_int_equal(status, 0);
+}
+
+static bool close_once(int fd)
+{
+    close(fd);
+    return false;
+}
+
+static bool close_always(int fd)
+{
+    close(fd);
+    return true;
+}
+
+static bool make_pipe(int fd)
+{
+    int ends[2];
+
+    assert_int_equal(pipe(ends), 0);
+    assert_int_equal(dup2(ends[1], fd), fd);
+    close(ends[0]);
+    close(ends[1]);
+    return false;
+}
+
+/* Another thread closes or reuses the number between the comparison and the call. */
+static void a_number_lost_in_between_is_opened_again(void **state)
+{
+    struct fixture *t = *state;
+
+    before_pwrite = close_once;
+    assert_int_equal(mt_own_file_write(&t->file, "+", 1, sizeof ours), 1);
+    before_pwrite = make_pipe;
+    assert_int_equal(mt_own_file_write(&t->file, "+", 1, sizeof ours), 1);
+    assert_null(t->file.trouble);
+    check_content(t->path, "memtrace's\0+", sizeof ours + 1);
+}
+
+static void a_program_that_closes_it_forever_ends_the_tries(void **state)
+{
+    struct fixture *t = *state;
+
+    before_pwrite = close_always;
+    assert_int_equal(mt_own_file_write(&t->file, "+", 1, sizeof ours), -1);
+    before_pwrite = NULL;
 }
 
 static void a_closed_number_is_opened_again(void **state)
@@ -325,6 +383,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(its_number_is_high, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_low_limit_is_enough, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_closed_number_is_opened_again, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_number_lost_in_between_is_opened_again, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(a_program_that_closes_it_forever_ends_the_tries, set_up,
+                                        tear_down),
         cmocka_unit_test_setup_teardown(a_number_of_the_program_s_is_left_alone, set_up, tear_down),
         cmocka_unit_test_setup_teardown(closing_leaves_the_program_s_number_open, set_up,
                                         tear_down),
