@@ -38,15 +38,16 @@ struct mt_history_change {
 struct mt_history_column {
     uint64_t begin_t_ns;  /* its start */
     uint64_t begin_event; /* the first event in it, or after it */
-    uint64_t t_ns, event; /* of its fullest instant: after this event */
+    uint64_t t_ns, event; /* of its instant: after this event */
     int32_t phase;        /* innermost at that instant */
+    bool is_exact;        /* it has a single event, and its instant is the one after it */
     struct mt_bytes bytes;
     uint32_t first_change, change_count; /* since the instant of the previous column */
 };
 
 struct mt_history {
     struct mt_arena *arena;
-    bool by_event; /* columns have equally many events, not equal time */
+    bool by_event; /* inexact columns have equally many events, not equal time */
     const struct mt_symbols *symbols;
     struct mt_timeline axis; /* its spans: where time is folded; no bins */
     struct mt_history_column *columns;
@@ -87,9 +88,10 @@ void mt_history_renumber(struct mt_history_column *columns, uint32_t column_coun
 void mt_history_reduce(struct mt_history *history, uint32_t most_groups, uint32_t most_changes);
 
 /* Holders of memory at every time: the trace cut into columns of equal busy time, or of equally
- * many events, each with the state at its fullest instant, as differences between neighbors. Exact
- * to the byte. Detail that does not fit in a page is merged, not dropped: groups that never held
- * much are merged, first over sizes, then over stacks, then over sites.
+ * many events, each with the state at its fullest instant, as differences between neighbors. Within
+ * windows, each event has a column of its own, so the changes of a column are those of the event.
+ * Exact to the byte. Detail that does not fit in a page is merged, not dropped: groups that never
+ * held much are merged, first over sizes, then over stacks, then over sites.
  *
  * Built in one pass; size does not depend on the length of the trace. */
 
@@ -97,13 +99,24 @@ void mt_history_reduce(struct mt_history *history, uint32_t most_groups, uint32_
 
 /* Limits of the finished history, for all devices together. */
 #define MT_HISTORY_GROUPS  2000u
-#define MT_HISTORY_CHANGES 20000u
+#define MT_HISTORY_CHANGES 24000u
+#define MT_HISTORY_EXACT   4000u /* events that have columns of their own */
+
+/* Events of the trace from `first` to `last`. */
+struct mt_history_window {
+    uint64_t first, last;
+};
 
 /* Creates a builder. `start` is the state before the first event. Its allocated bytes are those of
  * the blocks that begin `at_start`. */
 void mt_history_builder_new(struct mt_arena *arena, const struct mt_symbols *symbols,
                             const struct mt_timeline *axis, bool by_event,
                             const struct mt_bytes *start, struct mt_history_builder **builder);
+
+/* Each event of the window gets a column of its own. Windows are ascending and do not overlap;
+ * there are at most 4. Must precede the first event. */
+void mt_history_add_window(struct mt_history_builder *builder,
+                           const struct mt_history_window *window);
 void mt_history_builder_release(struct mt_history_builder *builder);
 
 /* Interns a text in the builder, so that equal texts have equal pointers. */

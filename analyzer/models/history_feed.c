@@ -119,9 +119,55 @@ static void group_of(struct history_feed *feed, const struct mt_block_life *life
     mt_map_put(&feed->ids, key, feed->known_count - 1);
 }
 
+/* Window number `index` of at most `events` events, `before` of which precede `event`. It starts
+ * behind the previous window, and overlaps no other. */
+static void add_window(struct history_feed *feed, struct mt_history_window *previous,
+                       uint64_t event, uint64_t before, uint64_t events)
+{
+    struct mt_history_window window = {event > before ? event - before : 0, 0};
+
+    window.last = window.first + events - 1;
+    window.first = mt_max_u64(window.first, previous->last + 1);
+    if (window.first > window.last)
+        return;
+    mt_history_add_window(feed->builder, &window);
+    *previous = window;
+}
+
+static int by_event(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+    return (x > y) - (x < y);
+}
+
+/* The whole run if it is short. Otherwise the events around the allocated and the reserved peak,
+ * and around the last out-of-memory error. */
+static void choose_windows(struct history_feed *feed, struct mt_survey_device *device)
+{
+    uint64_t centers[3] = {mt_peak_windows_since(&device->high[MT_HIGH_ALLOCATED], 0)->event,
+                           mt_peak_windows_since(&device->high[MT_HIGH_RESERVED], 0)->event, 0};
+    const uint64_t events = MT_HISTORY_EXACT / feed->share;
+    struct mt_history_window previous = {0, 0};
+    size_t count = 2, kept = 1;
+
+    if (device->last_event - device->first_event < events) {
+        add_window(feed, &previous, device->first_event, 0, events);
+        return;
+    }
+    if (device->oom_count)
+        centers[count++] = device->oom_list[device->oom_count - 1].event;
+    qsort(centers, count, sizeof *centers, by_event);
+    for (size_t i = 1; i < count; i++)
+        if (centers[i] - centers[kept - 1] > events / 4)
+            centers[kept++] = centers[i];
+    for (size_t i = 0; i < kept; i++)
+        add_window(feed, &previous, centers[i], events / kept * 2 / 3, events / kept);
+}
+
 static void prepare(struct history_feed *feed, struct mt_analysis *analysis, uint32_t slot)
 {
-    const struct mt_survey_device *device = &analysis->survey.devices[slot];
+    struct mt_survey_device *device = &analysis->survey.devices[slot];
     struct mt_arena *arena = &analysis->report->arena;
     struct mt_timeline axis = {.first_event = device->first_event,
                                .last_event = device->last_event};
@@ -140,6 +186,7 @@ static void prepare(struct history_feed *feed, struct mt_analysis *analysis, uin
     mt_history_builder_new(arena, &analysis->source->symbols, &axis,
                            mt_is_shown_by_event(report, mt_report_device(report, device->device)),
                            &device->start, &feed->builder);
+    choose_windows(feed, device);
 }
 
 static void release(void *context)

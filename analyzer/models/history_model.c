@@ -1,11 +1,13 @@
 /* Between two instants only differences are kept (history.h). A new maximum settles the later
- * changes. A finished column writes the settled changes, and the later ones are the state at the
- * start of the next column. Every change is moved at most twice, so an event costs O(1). */
+ * changes, and so does each event of a window. A finished column writes the settled changes, and
+ * the later ones are the state at the start of the next column. Every change is moved at most
+ * twice, so an event costs O(1). */
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "check.h"
 #include "history.h"
 #include "phase.h"
 #include "process_memory.h"
@@ -144,8 +146,19 @@ struct pending {
     struct history_delta delta;
 };
 
+/* Where a column of equal time, or of equally many events, starts. */
+struct start {
+    uint64_t t_ns, event;
+};
+
 struct mt_history_builder {
-    struct mt_history *history; /* columns in the arena; the rest is added at the end */
+    struct mt_history *history; /* its arrays are added at the end */
+    struct start starts[MT_HISTORY_COLUMNS];
+    uint32_t next_start; /* the first one that has not passed */
+    struct mt_history_window windows[4];
+    uint32_t window_count;
+    struct mt_history_column *columns; /* the last one is being filled */
+    uint32_t column_count, column_capacity;
     struct mt_history_groups groups;
     struct history_sums sums; /* of the groups */
     struct mt_strings words;
@@ -157,7 +170,6 @@ struct mt_history_builder {
     unsigned pending_count;
     struct mt_history_change *changes;
     uint32_t change_count, change_capacity;
-    uint32_t at; /* the column that is being filled */
     struct mt_history_column now;
     bool begun;
     uint64_t small_bytes; /* groups with less were merged */
@@ -213,8 +225,8 @@ static void merge_small(struct mt_history_builder *builder)
     mt_history_groups_merge(&builder->groups, history->symbols, builder->small_bytes, &into);
     history_sums_renumber(&builder->sums, into, old_count, builder->groups.count);
     renumber_blocks(builder, into);
-    mt_history_renumber(history->columns, builder->at, builder->changes, &builder->change_count,
-                        into, builder->groups.count);
+    mt_history_renumber(builder->columns, builder->column_count, builder->changes,
+                        &builder->change_count, into, builder->groups.count);
     free(into);
 }
 
@@ -274,37 +286,84 @@ static void tell_settled(struct mt_history_builder *builder)
     builder->sums.settled.count = 0;
 }
 
-/* Opens the column that starts with an event, or before it: its start state is one of its
- * instants. */
-static void open_column(struct mt_history_builder *builder, uint64_t t_ns, uint64_t event)
+/* Opens a column that starts before an event: its start state is one of its instants. */
+static void open_column(struct mt_history_builder *builder, struct start start)
 {
-    struct mt_history_column *column = &builder->history->columns[builder->at];
-    struct mt_history_column begun = builder->now;
+    struct mt_history_column opened = builder->now;
 
-    begun.begin_t_ns = builder->history->by_event ? t_ns : column->begin_t_ns;
-    begun.begin_event = builder->history->by_event ? column->begin_event : event;
-    *column = begun;
+    if (builder->column_count == builder->column_capacity) {
+        uint32_t capacity = builder->column_capacity ? builder->column_capacity * 2 : 1024;
+
+        builder->columns = mt_memory_resize(builder->columns, capacity * sizeof *builder->columns);
+        builder->column_capacity = capacity;
+    }
+    opened.is_exact = false;
+    opened.begin_t_ns = start.t_ns;
+    opened.begin_event = start.event;
+    opened.first_change = builder->change_count;
+    builder->columns[builder->column_count++] = opened;
     history_sums_settle(&builder->sums);
 }
 
 static void close_column(struct mt_history_builder *builder)
 {
-    struct mt_history_column *column = &builder->history->columns[builder->at];
+    struct mt_history_column *column = &builder->columns[builder->column_count - 1];
 
     column->first_change = builder->change_count;
     tell_settled(builder);
     column->change_count = builder->change_count - column->first_change;
-    builder->at++;
     make_room(builder);
 }
 
-static void advance(struct mt_history_builder *builder, uint32_t column, uint64_t t_ns,
-                    uint64_t event)
+static bool is_in_window(const struct mt_history_builder *builder, uint64_t event)
 {
-    while (builder->at < column) {
-        close_column(builder);
-        open_column(builder, t_ns, event);
+    for (uint32_t i = 0; i < builder->window_count; i++)
+        if (event >= builder->windows[i].first && event <= builder->windows[i].last)
+            return true;
+    return false;
+}
+
+/* The last start that has passed when the event happens; false: none since the last call. */
+static bool pass_starts(struct mt_history_builder *builder, uint64_t t_ns, uint64_t event,
+                        struct start *first, struct start *last)
+{
+    const uint32_t before = builder->next_start;
+
+    while (builder->next_start < MT_HISTORY_COLUMNS) {
+        const struct start *next = &builder->starts[builder->next_start];
+
+        if (builder->history->by_event ? event < next->event : t_ns < next->t_ns)
+            break;
+        builder->next_start++;
     }
+    if (builder->next_start == before)
+        return false;
+    *first = builder->starts[before];
+    *last = builder->starts[builder->next_start - 1];
+    return true;
+}
+
+/* Opens the column of an event. Starts that pass without events share one column; between two
+ * events of a window they have none. */
+static void advance(struct mt_history_builder *builder, uint64_t t_ns, uint64_t event)
+{
+    struct start here = {t_ns, event}, first = here, last = here;
+    bool is_exact = is_in_window(builder, event), was_exact = builder->now.is_exact;
+    bool passed = pass_starts(builder, t_ns, event, &first, &last) && !(is_exact && was_exact);
+
+    if (passed && !builder->history->by_event)
+        first.event = last.event = event;
+    if (passed && builder->history->by_event)
+        first.t_ns = last.t_ns = t_ns;
+    if (passed && memcmp(&first, &last, sizeof first) != 0) {
+        close_column(builder);
+        open_column(builder, first);
+    }
+    if (is_exact || was_exact || passed) {
+        close_column(builder);
+        open_column(builder, is_exact || !passed ? here : last);
+    }
+    builder->now.is_exact = is_exact;
 }
 
 /* Time at which this much of the busy time has passed. */
@@ -326,16 +385,13 @@ static uint64_t part(uint64_t whole, uint32_t i)
     return whole / MT_HISTORY_COLUMNS * i + whole % MT_HISTORY_COLUMNS * i / MT_HISTORY_COLUMNS;
 }
 
-/* Start of column i on the axis. */
-static void make_columns(struct mt_history *history)
+static void make_starts(struct mt_history_builder *builder)
 {
-    const struct mt_timeline *axis = &history->axis;
+    const struct mt_timeline *axis = &builder->history->axis;
 
-    history->columns = mt_arena_array(history->arena, MT_HISTORY_COLUMNS, sizeof *history->columns);
-    history->column_count = MT_HISTORY_COLUMNS;
-    for (uint32_t i = 0; i < history->column_count; i++) {
-        history->columns[i].begin_t_ns = time_at(axis, part(axis->busy_ns, i));
-        history->columns[i].begin_event =
+    for (uint32_t i = 0; i < MT_HISTORY_COLUMNS; i++) {
+        builder->starts[i].t_ns = time_at(axis, part(axis->busy_ns, i));
+        builder->starts[i].event =
             axis->first_event + part(axis->last_event - axis->first_event + 1, i);
     }
 }
@@ -362,7 +418,7 @@ void mt_history_builder_new(struct mt_arena *arena, const struct mt_symbols *sym
     builder->history->axis = *axis;
     builder->history->by_event = by_event;
     builder->history->axis.busy_ns = busy_of(axis);
-    make_columns(builder->history);
+    make_starts(builder);
     builder->now.bytes = *start;
     builder->now.bytes.allocated = 0; /* until its blocks are passed in */
     builder->now.event = axis->first_event ? axis->first_event - 1 : 0;
@@ -380,7 +436,15 @@ void mt_history_builder_release(struct mt_history_builder *builder)
     free(builder->texts);
     history_sums_release(&builder->sums);
     free(builder->changes);
+    free(builder->columns);
     free(builder);
+}
+
+void mt_history_add_window(struct mt_history_builder *builder,
+                           const struct mt_history_window *window)
+{
+    MT_ASSERT(builder->window_count < MT_ARRAY_LEN(builder->windows));
+    builder->windows[builder->window_count++] = *window;
 }
 
 static void room_for_block(struct mt_history_builder *builder, uint32_t block)
@@ -444,20 +508,12 @@ void mt_history_death(struct mt_history_builder *builder, uint32_t block, uint64
     note(builder, group, (struct history_delta){-(int64_t)bytes, -1}, at_start);
 }
 
-/* The last column that has begun by then. */
-static uint32_t column_of(const struct mt_history_builder *builder, uint64_t t_ns, uint64_t event)
+/* Opens the first column. It begins with the axis. */
+static void begin(struct mt_history_builder *builder)
 {
-    const struct mt_history *history = builder->history;
-    uint32_t column = builder->at;
-
-    while (column + 1 < history->column_count) {
-        const struct mt_history_column *next = &history->columns[column + 1];
-
-        if (history->by_event ? event < next->begin_event : t_ns < next->begin_t_ns)
-            break;
-        column++;
-    }
-    return column;
+    builder->begun = true;
+    open_column(builder, builder->starts[0]);
+    builder->next_start = 1;
 }
 
 void mt_history_state(struct mt_history_builder *builder, uint64_t t_ns, uint64_t event,
@@ -466,16 +522,16 @@ void mt_history_state(struct mt_history_builder *builder, uint64_t t_ns, uint64_
     struct mt_history_column *column;
 
     if (!builder->begun)
-        open_column(builder, t_ns, event);
-    builder->begun = true;
-    advance(builder, column_of(builder, t_ns, event), t_ns, event);
+        begin(builder);
+    advance(builder, t_ns, event);
     take_pending(builder);
     builder->now.t_ns = t_ns;
     builder->now.event = event;
     builder->now.phase = phase;
     builder->now.bytes = *bytes;
-    column = &builder->history->columns[builder->at];
-    if (bytes->allocated <= column->bytes.allocated)
+    column = &builder->columns[builder->column_count - 1];
+    column->is_exact = builder->now.is_exact;
+    if (!column->is_exact && bytes->allocated <= column->bytes.allocated)
         return;
     column->t_ns = t_ns;
     column->event = event;
@@ -489,12 +545,14 @@ void mt_history_finish(struct mt_history_builder *builder, struct mt_history **h
     struct mt_history *made = builder->history;
     uint32_t *same;
 
-    if (!builder->begun)
+    if (!builder->begun) {
         take_pending(builder);
-    if (!builder->begun)
-        open_column(builder, builder->now.t_ns, made->axis.first_event);
-    advance(builder, made->column_count - 1, builder->now.t_ns, builder->now.event + 1);
+        begin(builder);
+    }
     close_column(builder);
+    made->column_count = builder->column_count;
+    made->columns = mt_arena_array(made->arena, made->column_count, sizeof *made->columns);
+    memcpy(made->columns, builder->columns, made->column_count * sizeof *made->columns);
     made->groups =
         mt_arena_array(made->arena, (size_t)builder->groups.count + 1, sizeof *made->groups);
     made->changes =

@@ -8,7 +8,12 @@
 #include "blocks_model.h"
 #include "escape.h"
 #include "history.h"
+#include "process_memory.h"
+#include "report_query.h"
+#include "report_rows.h"
 #include "site.h"
+#include "theme.h"
+#include "time_axis.h"
 #include "timeline_layout.h"
 #include "util.h"
 #include "work_kinds.h"
@@ -17,7 +22,10 @@ enum {
     NAME_COLUMNS = 160,
     TRIES = 12,
     TRIES_WITH_BLOCKS = 3, /* then dropping the rows is better than a coarser history */
-    BLOCKS_BYTES = 120000  /* with less room, the page has no rows of blocks */
+    BLOCKS_BYTES = 120000, /* with less room, the page has no rows of blocks */
+    MAX_STEPS = 1000,
+    MAX_PHASES = 1500,
+    MAX_OOMS = 100
 };
 
 /* State of the writer. A call stack on the page is a node of a tree. A frame has a name and a
@@ -26,8 +34,7 @@ struct writer {
     const struct mt_report *report;
     const struct mt_device_report *device;
     const struct mt_history *history;
-    struct mt_timeline_layout layout;
-    struct mt_drawing drawing; /* for the layout of the timeline; owns texts */
+    struct mt_drawing drawing; /* owns texts */
     struct mt_named_frames named;
     struct mt_strings strings, keys; /* keys: keys of blocks that have a row */
     struct mt_map nodes;             /* parent and frame -> node */
@@ -241,52 +248,192 @@ static void add_changes(const struct writer *writer, struct mt_buf *out)
     mt_buf_add_char(out, ']');
 }
 
-static void add_decimal(struct mt_buf *out, double value)
+static int64_t time_of(const struct writer *writer, uint64_t t_ns)
 {
-    add_comma(out);
-    mt_buf_add_decimal(out, value, 1);
+    return (int64_t)(t_ns - writer->report->first_t_ns);
 }
 
-static void add_plot(struct writer *writer, struct mt_buf *out)
+/* The busy time of the axis, or its events. */
+static void add_axis(const struct writer *writer, struct mt_buf *out)
 {
-    const struct mt_history *history = writer->history;
-    const struct mt_time_axis *axis = &writer->layout.axis;
-    const struct mt_box *plot = &writer->layout.plot;
+    const struct mt_timeline *axis = &writer->history->axis;
 
-    mt_buf_add_text(out, ",\"plot\":[");
-    add_decimal(out, plot->x);
-    add_decimal(out, plot->y);
-    add_decimal(out, plot->width);
-    add_decimal(out, plot->height);
-    mt_buf_add_text(out, "],\"xs\":[");
-    for (uint32_t i = 0; i < history->column_count; i++)
-        add_decimal(out, mt_time_axis_x(axis, history->columns[i].begin_t_ns,
-                                        history->columns[i].begin_event));
-    add_decimal(out, axis->left + axis->width);
+    mt_buf_printf(out, ",\"by_event\":%d,\"events\":[%llu,%llu],\"spans\":[",
+                  writer->history->by_event, (unsigned long long)axis->first_event,
+                  (unsigned long long)axis->last_event);
+    for (uint32_t i = 0; i < axis->span_count; i++) {
+        add_list(out, time_of(writer, axis->spans[i].begin_t_ns));
+        add_list(out, time_of(writer, axis->spans[i].end_t_ns));
+    }
     mt_buf_add_char(out, ']');
 }
 
+static const char *place_of(struct writer *writer, const struct mt_history_column *column)
+{
+    int32_t phase = column->phase;
+    int64_t step = phase >= 0 ? writer->report->phases[phase].step : MT_NO_STEP;
+
+    return mt_chart_frame_where(&writer->drawing, writer->report, phase, step);
+}
+
+/* Phases and steps of the instants: pairs of a number of columns and a string. */
+static void add_places(struct writer *writer, struct mt_buf *out)
+{
+    const struct mt_history *history = writer->history;
+    uint32_t count = 0, last = 0;
+
+    mt_buf_add_text(out, ",\"where\":[");
+    for (uint32_t i = 0; i < history->column_count; i++, count++) {
+        const struct mt_history_column *column = &history->columns[i];
+        uint32_t place = i && column->phase == column[-1].phase
+                             ? last
+                             : string_of(writer, place_of(writer, column));
+
+        if (count && place != last) {
+            add_list(out, count);
+            add_list(out, last);
+            count = 0;
+        }
+        last = place;
+    }
+    add_list(out, count);
+    add_list(out, last);
+    mt_buf_add_char(out, ']');
+}
+
+/* Pairs of the first column and the number of columns that have a single event. */
+static void add_exact(const struct mt_history *history, struct mt_buf *out)
+{
+    uint32_t count = 0;
+
+    mt_buf_add_text(out, ",\"exact\":[");
+    for (uint32_t i = 0; i <= history->column_count; i++) {
+        if (i < history->column_count && history->columns[i].is_exact) {
+            count++;
+            continue;
+        }
+        if (count) {
+            add_list(out, i - count);
+            add_list(out, count);
+        }
+        count = 0;
+    }
+    mt_buf_add_char(out, ']');
+}
+
+/* Numbers of the columns. All but the instants are differences from the previous column; an instant
+ * is the difference from the start of its column. */
 static void add_columns(struct writer *writer, struct mt_buf *out)
 {
     const struct mt_history *history = writer->history;
+    struct mt_history_column before = {.begin_t_ns = writer->report->first_t_ns};
+    static const char *const names[] = {"begin", "begin_event", "t", "event", "reserved"};
+
+    for (size_t name = 0; name < MT_ARRAY_LEN(names); name++) {
+        struct mt_history_column last = before;
+
+        mt_buf_printf(out, ",\"%s\":[", names[name]);
+        for (uint32_t i = 0; i < history->column_count; i++) {
+            const struct mt_history_column *column = &history->columns[i];
+            const int64_t values[] = {(int64_t)(column->begin_t_ns - last.begin_t_ns),
+                                      (int64_t)(column->begin_event - last.begin_event),
+                                      (int64_t)(column->t_ns - column->begin_t_ns),
+                                      (int64_t)(column->event - column->begin_event),
+                                      (int64_t)(column->bytes.reserved - last.bytes.reserved)};
+
+            add_list(out, values[name]);
+            last = *column;
+        }
+        mt_buf_add_char(out, ']');
+    }
+    add_exact(history, out);
+    add_places(writer, out);
+}
+
+static void add_range(const struct writer *writer, struct mt_buf *out, uint64_t begin_t_ns,
+                      uint64_t end_t_ns, uint64_t begin_event, uint64_t end_event)
+{
+    add_list(out, time_of(writer, begin_t_ns));
+    add_list(out, time_of(writer, end_t_ns));
+    add_list(out, (int64_t)begin_event);
+    add_list(out, (int64_t)end_event);
+}
+
+/* Rows below the timeline. If there are too many, steps are left out, or the shortest phases. */
+static void add_steps(const struct writer *writer, struct mt_buf *out)
+{
+    const struct mt_device_report *device = writer->device;
+
+    mt_buf_add_text(out, ",\"steps\":[");
+    for (uint32_t i = 0; device->step_count <= MAX_STEPS && i < device->step_count; i++) {
+        const struct mt_step_use *step = &device->steps[i];
+
+        add_list(out, step->step);
+        add_range(writer, out, step->begin_t_ns, step->end_t_ns, step->begin_event,
+                  step->end_event);
+    }
+    mt_buf_add_char(out, ']');
+}
+
+static uint64_t length_of(const struct writer *writer, const struct mt_phase *phase)
+{
+    return writer->history->by_event ? phase->end_event - phase->begin_event
+                                     : phase->end_t_ns - phase->begin_t_ns;
+}
+
+static void add_phases(struct writer *writer, struct mt_buf *out)
+{
     const struct mt_report *report = writer->report;
+    struct mt_time_axis axis = {.report = report}; /* its colors of names are those of charts */
+    uint64_t *lengths = mt_memory_new(((size_t)report->phase_count + 1) * sizeof *lengths);
+    struct mt_largest longest;
+    size_t count = 0;
 
-    mt_buf_add_text(out, ",\"t\":[");
-    for (uint32_t i = 0; i < history->column_count; i++)
-        add_list(out, (int64_t)(history->columns[i].t_ns - report->first_t_ns));
-    mt_buf_add_text(out, "],\"event\":[");
-    for (uint32_t i = 0; i < history->column_count; i++)
-        add_list(out, (int64_t)history->columns[i].event);
-    mt_buf_add_text(out, "],\"reserved\":[");
-    for (uint32_t i = 0; i < history->column_count; i++)
-        add_list(out, (int64_t)history->columns[i].bytes.reserved);
-    mt_buf_add_text(out, "],\"where\":[");
-    for (uint32_t i = 0; i < history->column_count; i++) {
-        int32_t phase = history->columns[i].phase;
-        int64_t step = phase >= 0 ? report->phases[phase].step : MT_NO_STEP;
+    for (uint32_t i = 0; i < report->phase_count; i++)
+        if (report->main_phase[i])
+            lengths[count++] = length_of(writer, &report->phases[i]);
+    longest = mt_largest_of(lengths, count, MAX_PHASES);
+    free(lengths);
+    mt_buf_add_text(out, ",\"phases\":[");
+    for (uint32_t i = 0; i < report->phase_count; i++) {
+        const struct mt_phase *phase = &report->phases[i];
+        const struct mt_axis_name *name;
 
-        add_list(out,
-                 string_of(writer, mt_chart_frame_where(&writer->drawing, report, phase, step)));
+        if (!report->main_phase[i])
+            continue;
+        name = mt_time_axis_name(&axis, phase->name);
+        if (!mt_report_rows_is_large(&longest, length_of(writer, phase)))
+            continue;
+        add_list(out, string_of(writer, phase->name));
+        add_list(out, (name ? name->color : mt_phase_color(phase->name, 0)) - MT_COLOR_PHASE_0);
+        add_range(writer, out, phase->begin_t_ns, phase->end_t_ns, phase->begin_event,
+                  phase->end_event);
+    }
+    mt_buf_printf(out, "],\"phase_count\":%zu", count);
+}
+
+static void add_peak(const struct writer *writer, struct mt_buf *out, const char *name,
+                     const struct mt_peak *peak)
+{
+    mt_buf_printf(out, ",\"%s\":[", name);
+    add_list(out, time_of(writer, peak->t_ns));
+    add_list(out, (int64_t)peak->event);
+    add_list(out, (int64_t)peak->bytes);
+    mt_buf_add_char(out, ']');
+}
+
+static void add_marks(const struct writer *writer, struct mt_buf *out)
+{
+    const struct mt_device_report *device = writer->device;
+
+    add_peak(writer, out, "peak", &device->allocated_peak);
+    if (mt_has_allocator(writer->report))
+        add_peak(writer, out, "reserved_peak", &device->reserved_peak);
+    mt_buf_printf(out, ",\"limit\":%llu,\"ooms\":[", (unsigned long long)mt_timeline_limit(device));
+    for (uint32_t i = 0; i < device->oom_count && i < MAX_OOMS; i++) {
+        add_list(out, time_of(writer, device->oom_list[i].t_ns));
+        add_list(out, (int64_t)device->oom_list[i].event);
+        add_list(out, (int64_t)device->oom_list[i].request_bytes);
     }
     mt_buf_add_char(out, ']');
 }
@@ -326,20 +473,18 @@ static void write_history(struct mt_buf *out, const struct mt_report *report,
                           const struct mt_device_report *device, const struct mt_history *history,
                           bool with_blocks)
 {
-    const struct mt_chart_options options = {.event_axis = history->by_event};
     struct writer writer = {.report = report, .device = device, .history = history};
 
-    memset(&writer.drawing, 0, sizeof writer.drawing);
+    mt_drawing_init(&writer.drawing, 1, 1, "words");
     writer.unit = unit_of(history);
-    if (!mt_timeline_lay_out(report, device, &options, &writer.drawing, &writer.layout)) {
-        release(&writer);
-        return;
-    }
     mt_named_frames_init(&writer.named, &writer.drawing.arena, report->symbols);
     mt_buf_printf(out, "{\"device\":%u,\"unit\":%llu,\"small\":%llu", (unsigned)device->device,
                   (unsigned long long)writer.unit, (unsigned long long)history->small_bytes);
-    add_plot(&writer, out);
+    add_axis(&writer, out);
     add_columns(&writer, out);
+    add_marks(&writer, out);
+    add_steps(&writer, out);
+    add_phases(&writer, out);
     add_groups(&writer);
     if (with_blocks)
         add_all_blocks(&writer);

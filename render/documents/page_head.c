@@ -177,6 +177,8 @@ static void add_colors(struct mt_buf *out, enum mt_theme theme)
     add_cell_color(out, "root", 0, MT_COLOR_ROOT, theme);
     for (unsigned i = 0; i < MT_ROLE_COUNT; i++)
         add_cell_color(out, "role", i, mt_role_color((enum mt_role)i), theme);
+    for (unsigned i = 0; MT_COLOR_PHASE_0 + i <= MT_COLOR_PHASE_LAST; i++)
+        add_cell_color(out, "phase", i, (enum mt_color)(MT_COLOR_PHASE_0 + i), theme);
     for (unsigned i = 0; i < MT_ORIGIN_COUNT; i++)
         add_cell_color(out, "origin", i, (enum mt_color)(MT_COLOR_ORIGIN_0 + i), theme);
 }

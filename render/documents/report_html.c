@@ -15,11 +15,12 @@
 #include "page_head.h"
 #include "report_page.h"
 #include "report_query.h"
+#include "timeline_layout.h"
 #include "util.h"
 #include "verdict.h"
 
 enum {
-    DATA_BYTES = 260000,    /* limit for the histories of all devices */
+    DATA_BYTES = 340000,    /* limit for the histories of all devices */
     MIN_DATA_BYTES = 60000, /* minimum for the history of a device; a much smaller one is too coarse
                                to be useful */
     ANSWER_BYTES = 60000,
@@ -34,6 +35,7 @@ struct writer {
     const struct mt_report_html *page;
     const struct mt_report *report;
     struct mt_buf main, nav, data;
+    struct mt_buf first; /* the timeline and the answers of the first device */
     struct mt_buf parts; /* links to the parts of the current device */
     struct mt_page_policy policy;
     bool has_blocks;       /* the current device has rows of single blocks */
@@ -133,8 +135,13 @@ static void add_gates(struct writer *writer, struct mt_buf *out)
     mt_buf_add_text(out, "</p>\n");
     mt_buf_release(&verdict);
     add_link(writer, "verdict", "Verdict");
-    mt_page_add_answers(out, writer->report);
-    if (!has_gates)
+}
+
+static void add_rules(const struct writer *writer, struct mt_buf *out)
+{
+    const struct mt_gates *gates = writer->page->gates;
+
+    if (!gates || !gates->count)
         return;
     mt_buf_add_text(out, "<div class=\"scroll\"><table class=\"sortable\" id=\"rules\"><thead><tr>"
                          "<th>rule</th><th>state</th><th>measured</th><th>cause</th><th>try</th>"
@@ -325,6 +332,19 @@ static void add_tables(const struct writer *writer, const struct mt_device_repor
     mt_page_add_phases_table(out, writer->report, device);
 }
 
+/* Adds the timeline, and beside it the answers of the worst device, which comes first. The script
+ * replaces the answers with what the reader selects. */
+static void add_first(struct writer *writer, const struct mt_device_report *device,
+                      struct mt_buf *out)
+{
+    mt_buf_add_text(out, "<div class=\"first\">");
+    add_chart(writer, mt_chart_find("timeline"), device, out);
+    mt_buf_printf(out, "<aside id=\"side-%u\">\n", (unsigned)device->device);
+    if (device == mt_worst_device(writer->report))
+        mt_page_add_answers(out, writer->report);
+    mt_buf_add_text(out, "</aside></div>\n");
+}
+
 /* Adds live blocks, charts and tables in their order. Links to these parts are in the bar or in
  * `parts`. */
 static void add_device_parts(struct writer *writer, const struct mt_device_report *device,
@@ -333,7 +353,7 @@ static void add_device_parts(struct writer *writer, const struct mt_device_repor
 {
     unsigned number = device->device;
 
-    add_chart(writer, mt_chart_find("timeline"), device, out);
+    add_first(writer, device, writer->first.length ? out : &writer->first);
     add_history(writer, device, out);
     add_chart(writer, mt_chart_find("icicle"), device, out);
     add_part_link(writer, device, "alive");
@@ -460,6 +480,9 @@ static void add_data(const struct writer *writer, struct mt_buf *out)
                   (unsigned long long)(report->last_t_ns - report->first_t_ns));
     for (unsigned i = 0; i < MT_ROLE_COUNT; i++)
         mt_buf_printf(out, "%s\"%s\"", i ? "," : "", mt_role_name((enum mt_role)i));
+    mt_buf_add_text(out, "],\"stack\":["); /* the order of layers, the lowest first */
+    for (unsigned i = 0; i < MT_ROLE_COUNT; i++)
+        mt_buf_printf(out, "%s%d", i ? "," : "", (int)mt_timeline_stack[i]);
     mt_buf_add_text(out, "],\"live\":");
     add_live_command(out, report);
     mt_buf_add_text(out, ",\"devices\":[");
@@ -496,13 +519,16 @@ static void add_footer(struct mt_buf *out, const struct mt_report *report)
     mt_buf_add_text(out, "</footer>\n");
 }
 
-static void assemble(struct writer *writer, struct mt_buf *out, const struct mt_buf *top)
+static void assemble(struct writer *writer, struct mt_buf *out, const struct mt_buf *verdict,
+                     const struct mt_buf *top)
 {
     mt_buf_add_text(out, "<nav class=\"page-nav\"><div>");
     mt_buf_add(out, writer->nav.data, writer->nav.length);
     mt_buf_add_text(out, "<span id=\"tools\"></span></div></nav>\n");
     mt_page_add_title(out, writer->report);
     mt_buf_add_text(out, "<main>\n");
+    mt_buf_add(out, verdict->data, verdict->length);
+    mt_buf_add(out, writer->first.data, writer->first.length);
     mt_buf_add(out, top->data, top->length);
     mt_buf_add(out, writer->main.data, writer->main.length);
     mt_buf_add_text(out, "</main>\n");
@@ -515,25 +541,28 @@ void mt_report_html_add(struct mt_buf *out, const struct mt_report_html *page)
 {
     struct writer writer = {.page = page, .report = page->report};
     const struct mt_page_head facts = {"memtrace", page->report->name, mt_page_css};
-    struct mt_buf head = {0}, top = {0};
+    struct mt_buf head = {0}, verdict = {0}, top = {0};
 
     writer.data_left = DATA_BYTES;
     mt_page_add_head(&head, &facts, &writer.policy);
     mt_page_policy_allow_script(&writer.policy, mt_page_js);
-    add_gates(&writer, &top);
+    add_gates(&writer, &verdict);
     add_findings(&writer, &top);
+    add_rules(&writer, &top);
     writer.left = MT_REPORT_HTML_BYTES - END_BYTES - strlen(mt_page_js);
-    if (!take_room(&writer, head.length + top.length))
+    if (!take_room(&writer, head.length + verdict.length + top.length))
         mt_buf_reset(&top);
     add_devices(&writer);
     add_answer(&writer);
     mt_page_add_start(out, &writer.policy);
     mt_buf_add(out, head.data, head.length);
-    assemble(&writer, out, &top);
+    assemble(&writer, out, &verdict, &top);
     mt_page_policy_release(&writer.policy);
     mt_buf_release(&head);
+    mt_buf_release(&verdict);
     mt_buf_release(&top);
     mt_buf_release(&writer.main);
+    mt_buf_release(&writer.first);
     mt_buf_release(&writer.nav);
     mt_buf_release(&writer.parts);
     mt_buf_release(&writer.data);

@@ -11,10 +11,18 @@
  * the first event.
  *
  * {"device": number, "unit": bytes, "small": bytes (smaller groups may be merged; 0 = none are),
- *  "plot": [x, y, width, height] of the plot of the timeline chart,
- *  "xs": [x of each edge of the columns in the plot],
- *  "t", "event", "reserved", "where": arrays with the time, the event, the reserved bytes and the
- *      phase and step (string) of each column's instant,
+ *  "by_event": 0 or 1 (the axis has events, not time), "events": [first, last] of the axis,
+ *  "spans": [begin, end, ...] of the axis: idle time between them is folded,
+ *  "begin", "begin_event", "reserved": the start of each column and its reserved bytes, as
+ *      differences from the previous column,
+ *  "t", "event": the instant of each column, as differences from its start,
+ *  "exact": [first column, number of columns, ...] that have a single event each,
+ *  "where": [number of columns, phase and step (string), ...],
+ *  "peak", "reserved_peak": [time, event, bytes], "limit": bytes, 0 = none,
+ *  "ooms": [time, event, requested bytes, ...],
+ *  "steps": [step, begin, end, begin event, end event, ...] (none if there are too many),
+ *  "phases": [name (string), color, begin, end, begin event, end event, ...],
+ *  "phase_count": number, more than are in "phases" if there are too many,
  *  "strings": [...],
  *  "frames": [[name (string), place (string) or -1, origin], ...],
  *  "nodes": [parent or -1, frame, ...], the tree of call stacks,

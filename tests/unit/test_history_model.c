@@ -34,7 +34,10 @@ struct run {
     uint64_t times[MAX_EVENTS];
     struct sums *states; /* after each event; [0] before the first */
     unsigned events;
+    bool has_window;
 };
+
+static const struct mt_history_window windows[] = {{5, 60}, {300, 310}};
 
 static const char *const site_names[SITES] = {"a.py:1", "b.py:2", "c.py:3", "d.py:4", "e.py:5"};
 
@@ -120,25 +123,34 @@ static void play(struct run *run, unsigned events)
     mt_history_finish(run->builder, &run->history);
 }
 
-/* The largest total of each column: of its events, and of its initial state. */
-static void find_most(const struct run *run, uint64_t most[MT_HISTORY_COLUMNS])
+/* The total of each column: the largest of its events and of its initial state, or that after its
+ * single event. */
+static void find_most(const struct run *run, uint64_t *most)
 {
     const struct mt_history_column *columns = run->history->columns;
+    uint32_t count = run->history->column_count;
     uint64_t now = 0;
     unsigned event = 0;
 
-    for (uint32_t i = 0; i < MT_HISTORY_COLUMNS; i++) {
-        bool is_last = i + 1 == MT_HISTORY_COLUMNS;
+    for (uint32_t i = 0; i < count; i++) {
+        unsigned first = event;
 
         for (most[i] = now; event < run->events; event++) {
-            if (!is_last &&
-                (run->history->by_event ? event + 1 >= columns[i + 1].begin_event
-                                        : run->times[event] >= columns[i + 1].begin_t_ns))
+            if (i + 1 < count && event + 1 >= columns[i + 1].begin_event)
                 break;
             now = run->states[event + 1].total;
-            most[i] = mt_max_u64(most[i], now);
+            most[i] = columns[i].is_exact ? now : mt_max_u64(most[i], now);
         }
+        assert_true(!columns[i].is_exact || event == first + 1);
     }
+    assert_int_equal(event, run->events);
+}
+
+static bool is_in_window(const struct run *run, uint64_t event)
+{
+    return run->has_window && event >= windows[0].first && event <= windows[0].last
+               ? true
+               : run->has_window && event >= windows[1].first && event <= windows[1].last;
 }
 
 static unsigned site_number(const struct run *run, const char *site)
@@ -183,23 +195,33 @@ static void check_groups(const struct run *run, const int64_t *bytes, const int6
         assert_int_equal(by_role[i], of_role(truth, i));
 }
 
+/* A column that starts at a quarter of the busy time, or at half of the events. */
+static bool has_column(const struct mt_history *history, uint64_t t_ns, uint64_t event)
+{
+    for (uint32_t i = 0; i < history->column_count; i++)
+        if (t_ns ? history->columns[i].begin_t_ns == t_ns
+                 : history->columns[i].begin_event == event)
+            return true;
+    return false;
+}
+
 static void check(const struct run *run)
 {
     const struct mt_history *history = run->history;
     int64_t *bytes = calloc((size_t)history->group_count + 1, sizeof *bytes);
     int64_t *blocks = calloc((size_t)history->group_count + 1, sizeof *blocks);
-    uint64_t most[MT_HISTORY_COLUMNS];
+    uint64_t *most = calloc(history->column_count, sizeof *most);
+    unsigned exact = 0, wanted = 0;
 
     find_most(run, most);
-    assert_int_equal(history->column_count, MT_HISTORY_COLUMNS);
-    if (history->by_event) {
+    if (history->by_event)
         assert_int_equal(history->columns[0].begin_event, 1);
-        assert_int_equal(history->columns[MT_HISTORY_COLUMNS / 2].begin_event, 2001);
-    } else {
+    else
         assert_int_equal(history->columns[0].begin_t_ns, 1000);
-        assert_int_equal(history->columns[MT_HISTORY_COLUMNS / 4].begin_t_ns, 26000);
-        assert_int_equal(history->columns[MT_HISTORY_COLUMNS / 2].begin_t_ns, 90000);
-    }
+    if (run->events == MAX_EVENTS)
+        assert_true(has_column(history, history->by_event ? 0 : 26000, 2001));
+    for (unsigned i = 1; i <= run->events; i++)
+        wanted += is_in_window(run, i);
     for (uint32_t i = 0; i < history->column_count; i++) {
         const struct mt_history_column *column = &history->columns[i];
         uint64_t total = 0;
@@ -218,7 +240,11 @@ static void check(const struct run *run)
         assert_int_equal(total, most[i]);
         assert_true(column->event <= run->events);
         check_groups(run, bytes, blocks, &run->states[column->event]);
+        assert_true(!column->is_exact || is_in_window(run, column->event));
+        exact += column->is_exact;
     }
+    assert_int_equal(exact, wanted);
+    free(most);
     free(bytes);
     free(blocks);
 }
@@ -232,6 +258,9 @@ static void random_runs(void **state)
         struct run *run = malloc(sizeof *run);
 
         start(run, seed, seed % 2);
+        run->has_window = seed % 3 == 0;
+        for (unsigned i = 0; run->has_window && i < MT_ARRAY_LEN(windows); i++)
+            mt_history_add_window(run->builder, &windows[i]);
         play(run, events[seed % MT_ARRAY_LEN(events)]);
         check(run);
         for (uint32_t most = 40; most; most /= 2) {
@@ -308,7 +337,7 @@ static void many_sizes(void **state)
     mt_history_reduce(run->history, 100, 2000);
     assert_true(run->history->group_count <= 100);
     total = 0;
-    for (uint32_t i = 0; i < MT_HISTORY_COLUMNS; i++) {
+    for (uint32_t i = 0; i < run->history->column_count; i++) {
         const struct mt_history_column *column = &run->history->columns[i];
 
         for (uint32_t j = 0; j < column->change_count; j++)

@@ -1,0 +1,263 @@
+/* Single blocks: their facts, the charts that show them one by one, and the panel below a chart. */
+
+const MAX_FOUND = 100; // blocks of one address that are listed
+
+/* A row of a device's `blocks`: the facts about a block that has a key in charts. */
+class Block {
+  constructor(row, model) {
+    const [key, bytes, requested, birth, endEvent, end, role, where, site, operation, node] = row;
+    const [address, event] = key.split('.');
+    Object.assign(this, {key, bytes, requested, birth, endEvent, end, role, node, model});
+    this.address = BigInt(`0x${address}`);
+    this.event = Number(event);
+    this.where = model.strings[where];
+    this.site = model.strings[site];
+    this.operation = operation < 0 ? '' : model.strings[operation];
+  }
+
+  holds(address) {
+    return address >= this.address && address < this.address + BigInt(this.bytes);
+  }
+
+  isOlder() {
+    return this.birth < 0;
+  }
+
+  title() {
+    return `${formatBytes(this.bytes)}, ${data.roles[this.role]}, ${this.site}`;
+  }
+
+  allocated() {
+    if (this.isOlder()) return this.where;
+    return `${this.where ? `${this.where}, ` : ''}at ${formatWhen(this.birth, this.event)}`;
+  }
+
+  freed() {
+    if (this.endEvent < 0) return 'never: still allocated at the end';
+    const life = this.isOlder() ? `at least ${formatDuration(this.end)}`
+      : `after ${formatDuration(this.end - this.birth)}`;
+    return `at ${formatWhen(this.end, this.endEvent)}${data.end ? `, ${life}` : ''}`;
+  }
+
+  addresses() {
+    const hex = (address) => `0x${address.toString(16)}`;
+    return `${hex(this.address)} to ${hex(this.address + BigInt(this.bytes))}`;
+  }
+
+  /* Innermost frame first. */
+  stack() {
+    return this.node < 0 ? [] : this.model.pathOf(this.node).reverse()
+      .map((node) => this.model.nodeName(node));
+  }
+}
+
+/* Facts about the clicked shape, below its chart. */
+class Panel {
+  constructor() {
+    this.box = element('div', {class: 'picked', 'aria-live': 'polite'});
+    this.clear();
+  }
+
+  clear() {
+    this.box.hidden = true;
+    this.box.replaceChildren();
+  }
+
+  show(title, ...parts) {
+    const close = element('button', {
+      type: 'button', text: 'close', onclick: () => { unpick(); remember(); },
+    });
+    this.box.replaceChildren(element('div', {class: 'bar'}, element('strong', {text: title}), close),
+      ...parts);
+    this.box.hidden = false;
+  }
+
+  showLines(lines) {
+    this.show(lines[0], ...lines.slice(1).map((text) => element('p', {text})));
+  }
+
+  showStack(title, frames, note) {
+    const list = frames.map((text) => element('li', {text}));
+    this.show(title, element('p', {class: 'small', text: note}),
+      element('ol', {class: 'stack'}, ...list));
+  }
+
+  showBlock(block) {
+    const exact = `${formatCount(block.bytes)} B` +
+      (block.requested === block.bytes ? '' : `, requested ${formatCount(block.requested)} B`);
+    const facts = [['size', exact], ['role', data.roles[block.role]], ['site', block.site],
+      ['operation', block.operation], ['allocated', block.allocated()], ['freed', block.freed()],
+      ['addresses', block.addresses()]].filter(([, text]) => text);
+    const device = data.devices.length > 1 ? ` --device ${block.model.source.device}` : '';
+    const command = commandCode(`${data.live} --at ${block.event}${device}`);
+    const frames = block.stack().map((text) => element('li', {text}));
+    this.show(block.title(),
+      element('dl', {}, ...facts.flatMap(([name, text]) =>
+        [element('dt', {text: name}), element('dd', {text})])),
+      frames.length ? element('ol', {class: 'stack'}, ...frames)
+        : element('p', {class: 'small', text: 'no stack recorded'}),
+      element('p', {}, block.isOlder() ? 'alive when the history begins: '
+        : 'alive when it was allocated: ', command, copyButton(command)));
+  }
+}
+
+/* A chart that can be enlarged, moved and clicked. */
+class Picture {
+  constructor(figure, blocks) {
+    this.figure = figure;
+    this.chart = figure.dataset.chart;
+    this.blocks = blocks;
+    this.svg = figure.querySelector('svg');
+    this.whole = this.svg.viewBox.baseVal;
+    this.whole = {width: this.whole.width, height: this.whole.height};
+    this.panel = new Panel();
+    this.nameBlocks();
+    const button = (text, label, onclick) =>
+      element('button', {type: 'button', text, 'aria-label': label, onclick});
+    figure.before(element('div', {class: 'chart-bar'},
+      element('span', {class: 'small', text: this.hint()}),
+      button('+', 'enlarge', () => this.zoom(0.5)), button('−', 'reduce', () => this.zoom(2)),
+      button('all', 'all of the chart', () => this.lookAt(0, 0, this.whole.width))));
+    figure.after(this.panel.box);
+    this.lookAt(0, 0, this.whole.width);
+    this.listen();
+  }
+
+  /* Blocks of the address map are on top of the segments, whose titles the pointer would show. */
+  nameBlocks() {
+    for (const shape of this.svg.querySelectorAll('[data-key]')) {
+      const block = this.blocks.get(shape.dataset.key);
+      if (!block || shape.querySelector('title')) continue;
+      const title = drawn('title', {});
+      title.textContent = block.title();
+      shape.append(title);
+    }
+  }
+
+  hint() {
+    const what = this.chart === 'flamechart' ? 'a call to see its callers'
+      : this.blocks.size ? 'a block to see its stack'
+        : this.chart === 'address' ? 'a segment to see its size and address'
+          : 'a block to see its size';
+    return `Click ${what}. To zoom in, double-click, press + or turn the wheel with Ctrl; drag to move.`;
+  }
+
+  lookAt(x, y, width) {
+    const least = this.whole.width / 64;
+    this.width = Math.max(least, Math.min(width, this.whole.width));
+    this.height = this.width * this.whole.height / this.whole.width;
+    this.x = Math.max(0, Math.min(x, this.whole.width - this.width));
+    this.y = Math.max(0, Math.min(y, this.whole.height - this.height));
+    this.svg.setAttribute('viewBox', `${this.x} ${this.y} ${this.width} ${this.height}`);
+    this.svg.classList.toggle('mt-enlarged', this.isEnlarged());
+  }
+
+  isEnlarged() {
+    return this.width < this.whole.width;
+  }
+
+  /* Zooms around a point of the chart, or its middle. */
+  zoom(factor, point) {
+    const {x, y} = point || {x: this.x + this.width / 2, y: this.y + this.height / 2};
+    const width = Math.min(this.width * factor, this.whole.width);
+    const share = width / this.width;
+    this.lookAt(x - (x - this.x) * share, y - (y - this.y) * share, width);
+  }
+
+  pointOf(event) {
+    return new DOMPoint(event.clientX, event.clientY)
+      .matrixTransform(this.svg.getScreenCTM().inverse());
+  }
+
+  listen() {
+    let from = null, moved = false;
+    this.svg.addEventListener('wheel', (event) => {
+      if (!event.ctrlKey && !event.metaKey) return;
+      event.preventDefault();
+      this.zoom(event.deltaY < 0 ? 0.8 : 1.25, this.pointOf(event));
+    }, {passive: false});
+    this.svg.addEventListener('dblclick', (event) => this.zoom(0.5, this.pointOf(event)));
+    this.svg.addEventListener('pointerdown', (event) => {
+      from = event.button === 0 ? {x: event.clientX, y: event.clientY} : null;
+      moved = false;
+    });
+    this.svg.addEventListener('pointermove', (event) => {
+      if (!from) return;
+      const dx = event.clientX - from.x, dy = event.clientY - from.y;
+      if (!moved && Math.hypot(dx, dy) < 4) return;
+      moved = true;
+      if (!this.isEnlarged()) return;
+      this.svg.setPointerCapture(event.pointerId);
+      const scale = this.svg.getScreenCTM().a;
+      this.lookAt(this.x - dx / scale, this.y - dy / scale, this.width);
+      from = {x: event.clientX, y: event.clientY};
+    });
+    const end = () => { from = null; };
+    this.svg.addEventListener('pointerup', end);
+    this.svg.addEventListener('pointercancel', end);
+    this.svg.addEventListener('click', (event) => { if (!moved) this.pick(event.target); });
+  }
+
+  pick(target) {
+    const shape = target.closest('[data-key]') || target.closest('.t');
+    unpick();
+    if (!shape) return remember();
+    const block = this.blocks.get(shape.dataset.key);
+    if (block) {
+      pickBlock(block, this);
+    } else {
+      shape.classList.add('mt-picked');
+      this.showShape(shape);
+    }
+    remember();
+  }
+
+  /* Shows the title of a shape. */
+  showShape(shape) {
+    const title = shape.querySelector('title') || shape.closest('g').querySelector('title');
+    const lines = title ? title.textContent.split('\n') : ['a block without a row in this page'];
+    if (this.chart === 'flamechart') {
+      this.panel.showStack(lines[0], this.callersOf(shape), 'called by, innermost first:');
+      return;
+    }
+    const count = formatCount(this.blocks.size);
+    if (this.chart === 'address')
+      lines.push(`None of the ${count} blocks that have a row in this page lies here.`);
+    this.panel.showLines(lines);
+  }
+
+  /* Cells of the rows above a cell of the flame chart, around its middle. */
+  callersOf(cell) {
+    const number = (shape, name) => Number(shape.getAttribute(name));
+    const middle = number(cell, 'x') + number(cell, 'width') / 2;
+    return [...this.svg.querySelectorAll('rect.t')].filter((other) =>
+      number(other, 'height') === number(cell, 'height') && number(other, 'y') < number(cell, 'y') &&
+      number(other, 'x') <= middle && middle <= number(other, 'x') + number(other, 'width'))
+      .sort((a, b) => number(b, 'y') - number(a, 'y'))
+      .map((other) => other.querySelector('title').textContent);
+  }
+
+  shapesOf(block) {
+    return [...this.svg.querySelectorAll('[data-key]')]
+      .filter((shape) => shape.dataset.key === block.key);
+  }
+}
+
+let picked = null; // the block that a panel shows
+
+function unpick() {
+  picked = null;
+  for (const shape of document.querySelectorAll('.mt-picked')) shape.classList.remove('mt-picked');
+  for (const picture of pictures) picture.panel.clear();
+  search.panel.clear();
+}
+
+/* Marks a block in all charts. Shows its facts below `picture`, or below the bar. */
+function pickBlock(block, picture) {
+  picked = block;
+  for (const each of pictures) {
+    if (each.blocks.get(block.key) === block)
+      for (const shape of each.shapesOf(block)) shape.classList.add('mt-picked');
+  }
+  (picture ? picture.panel : search.panel).showBlock(block);
+}

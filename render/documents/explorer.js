@@ -1,0 +1,376 @@
+/* One device on the page: the selected time and the filter, and what shows them: the timeline, the
+ * panel beside it, the icicle and the table of live blocks. */
+
+const COLUMNS = ['bytes', 'share', 'blocks', 'role', 'phase', 'site'];
+const MIN_SHARE = 0.0005, MIN_PIXELS = 1.5; // of the width: narrower cells are counted, not drawn
+const ROW_HEIGHT = 24;
+
+class Explorer {
+  constructor(section, source) {
+    this.section = section;
+    this.index = source.device;
+    this.model = new Model(source);
+    this.first = 0;
+    this.last = this.model.columnCount - 1;
+    this.at = this.model.fullest(0, this.last);
+    this.pinned = null; // the group that was clicked
+    this.filter = new Map(); // way -> names; groups must have one of each
+    this.chosen = null;
+    this.focus = -1;
+    this.by = 'site';
+    this.sort = {column: 'bytes', down: true};
+    this.table = section.querySelector('table.live');
+    this.heading = section.querySelector('.alive');
+    const figure = document.getElementById(`timeline-${source.device}`);
+    const aside = document.getElementById(`side-${source.device}`);
+    this.timeline = figure && new Timeline(this, figure);
+    this.panel = aside && new SelectionPanel(this, aside);
+    this.build();
+    for (const part of [section, figure, aside]) {
+      if (!part) continue;
+      part.addEventListener('pointerdown', () => { current = this; });
+      part.addEventListener('focusin', () => { current = this; });
+    }
+  }
+
+  build() {
+    this.when = element('p', {class: 'when', 'aria-live': 'polite'});
+    this.crumbs = element('nav', {class: 'crumbs', 'aria-label': 'zoom of the icicle'});
+    this.ruler = element('div', {class: 'ruler', 'aria-hidden': 'true'});
+    this.cells = element('div', {
+      class: 'icicle', tabindex: '0', role: 'group', 'aria-label': 'what holds memory, by call stack',
+    });
+    this.dropped = element('p', {class: 'small'});
+    const peak = element('button', {
+      type: 'button', text: 'Back to the peak', class: 'peak', onclick: () => this.reset(),
+    });
+    this.explore = element('div', {class: 'explore'}, element('div', {class: 'bar'}, this.when, peak),
+      this.crumbs, this.ruler, this.cells, this.dropped);
+    const still = this.section.querySelector('[data-chart="icicle"]');
+    if (still) {
+      still.hidden = true;
+      still.before(this.explore);
+      this.explore.id = still.id; // target of links to the icicle
+      still.removeAttribute('id');
+    } else {
+      this.section.prepend(this.explore);
+    }
+    this.cells.addEventListener('click', (event) => {
+      const cell = event.target.closest('[data-node]');
+      if (cell) this.zoom(Number(cell.dataset.node));
+    });
+    this.buildTable();
+  }
+
+  /* ---- the selection ---- */
+
+  select(first, last, group) {
+    const most = this.model.columnCount - 1;
+    this.first = Math.max(0, Math.min(first, most));
+    this.last = Math.max(this.first, Math.min(last, most));
+    this.pinned = group || null;
+    this.show();
+  }
+
+  isWhole() {
+    return this.first === 0 && this.last === this.model.columnCount - 1;
+  }
+
+  reset() {
+    this.focus = -1;
+    this.select(0, this.model.columnCount - 1);
+    if (this.timeline) this.timeline.reveal(this.at);
+    remember();
+  }
+
+  step(by, extend) {
+    if (extend) this.select(this.isWhole() ? this.at : this.first,
+      Math.max(this.first, (this.isWhole() ? this.at : this.last) + by));
+    else this.select(Math.max(0, this.at + by), Math.max(0, this.at + by));
+    if (this.timeline) this.timeline.reveal(extend ? this.last : this.at);
+    remember();
+  }
+
+  /* ---- the filter ---- */
+
+  /* Shows only what has this name, or one of several; again: no longer. */
+  toggleFilter(way, name) {
+    const names = this.filter.get(way) || new Set();
+    if (!names.delete(name)) names.add(name);
+    if (names.size) this.filter.set(way, names);
+    else this.filter.delete(way);
+    this.show();
+    remember();
+  }
+
+  clearFilter() {
+    this.filter.clear();
+    this.show();
+    remember();
+  }
+
+  /* The groups that pass the filter and match the search; null: all. */
+  choose() {
+    const found = search.groupsOf(this.model);
+    if (!this.filter.size) return found;
+    return this.model.groups.map((group) => (!found || found[group.index]) &&
+      [...this.filter].every(([way, names]) => names.has(this.model.nameOf(group, way))));
+  }
+
+  /* ---- showing ---- */
+
+  show() {
+    this.at = this.model.fullest(this.first, this.last);
+    this.state = this.model.stateAt(this.at);
+    this.chosen = this.choose();
+    this.tree = growTree(this.model, this.state, this.chosen);
+    this.showInstant();
+    if (this.timeline) this.timeline.draw();
+    if (this.panel) this.panel.show();
+    this.showIcicle();
+    this.showTable();
+  }
+
+  showInstant() {
+    const {source, totals, where, t, event} = this.model;
+    const bytes = totals[this.at];
+    const part = this.isWhole() ? 'The allocated peak' :
+      this.first === this.last ? 'The selected instant' : 'The fullest instant of the range';
+    const command = commandCode(this.command());
+    this.when.replaceChildren(
+      element('strong', {text: `${part}: ${formatBytes(bytes)}`}),
+      ` (${formatCount(bytes)} B) allocated${where[this.at] ? `, ${where[this.at]}` : ''}, ` +
+      `at ${formatWhen(t[this.at], event[this.at])} · `,
+      command, copyButton(command));
+    this.heading.textContent = `Alive at ${part[0].toLowerCase()}${part.slice(1)}`;
+    this.when.dataset.event = event[this.at];
+    this.when.dataset.bytes = bytes;
+  }
+
+  command() {
+    const device = data.devices.length > 1 ? ` --device ${this.index}` : '';
+    return `${data.live} --at ${this.model.event[this.at]}${device}`;
+  }
+
+  /* ---- icicle ---- */
+
+  zoom(node) {
+    this.focus = node;
+    this.showIcicle();
+    remember();
+  }
+
+  zoomIn() {
+    const inner = (this.tree.children.get(this.focus) || []).find((child) => child.node >= 0);
+    if (inner) this.zoom(inner.node);
+  }
+
+  zoomOut() {
+    if (this.focus >= 0) this.zoom(this.model.parents[this.focus]);
+  }
+
+  showIcicle() {
+    const total = this.model.totals[this.at];
+    const path = this.model.pathOf(this.focus);
+    const shown = this.focus < 0 ? total : this.tree.sums[this.focus];
+    this.width = this.cells.clientWidth || 1000;
+    this.narrow = {cells: 0, bytes: 0};
+    this.depth = 0;
+    this.showCrumbs(path, total);
+    this.showRuler(shown);
+    this.cells.replaceChildren();
+    this.addCell({node: -1, bytes: total, found: total, name: 'all'}, 0, 1, 0, this.focus >= 0);
+    path.forEach((node, row) => this.addCell(
+      {node, bytes: this.tree.sums[node], found: this.tree.sums[node],
+        name: this.model.nodeName(node)}, 0, 1, row + 1, node !== this.focus));
+    if (shown) this.addChildren(this.focus, 0, shown, path.length + 1);
+    this.cells.style.height = `${(Math.max(this.depth, path.length) + 1) * ROW_HEIGHT}px`;
+    this.dropped.textContent = !shown && this.focus >= 0
+      ? 'None of this is alive at that time.' : this.narrow.cells
+        ? `${formatCount(this.narrow.cells)} ${this.narrow.cells === 1 ? 'cell' : 'cells'} too narrow to draw ` +
+          `(${formatBytes(this.narrow.bytes)}, ${formatShare(this.narrow.bytes, shown)})` : '';
+  }
+
+  /* Adds the cells below a node. Left edge and width are in bytes of the shown sum. Not recursive,
+   * because a file determines the depth of stacks. */
+  addChildren(root, offset, shown, row) {
+    const waiting = [{node: root, offset, row}];
+    const least = Math.max(MIN_SHARE, MIN_PIXELS / this.width);
+    while (waiting.length) {
+      const parent = waiting.pop();
+      let left = parent.offset;
+      for (const child of this.tree.children.get(parent.node) || []) {
+        if (child.bytes / shown < least) {
+          this.narrow.cells++;
+          this.narrow.bytes += child.bytes;
+        } else {
+          this.addCell(child, left / shown, child.bytes / shown, parent.row, false);
+          if (child.node >= 0)
+            waiting.push({node: child.node, offset: left, row: parent.row + 1});
+        }
+        left += child.bytes;
+      }
+    }
+  }
+
+  addCell(child, left, width, row, isAbove) {
+    const isLeaf = child.node < 0 && child.group;
+    const kind = isLeaf ? `role${child.group.role}`
+      : child.node < 0 ? 'root0' : `origin${this.model.nodeOrigin(child.node)}`;
+    const total = this.model.totals[this.at];
+    const role = isLeaf ? `, ${data.roles[child.group.role]}` : '';
+    const small = isLeaf && child.group.site && child.group.detail > 1 ? ` of ${child.group.site}` : '';
+    const pixels = width * this.width;
+    const cell = element('div', {
+      class: `cell ${kind}${isAbove ? ' above' : ''}${this.chosen && !child.found ? ' dim' : ''}` +
+        (search.pattern && search.pattern.test(child.name) ? ' hit' : ''),
+      title: `${child.name}${small}${role}\n${formatBytes(child.bytes)} ` +
+        `(${formatCount(child.bytes)} B), ${formatShare(child.bytes, total)}`,
+      'data-bytes': child.bytes,
+      style: {left: `${100 * left}%`, width: `${100 * width}%`, top: `${row * ROW_HEIGHT}px`},
+    });
+    if (!isLeaf) cell.dataset.node = child.node;
+    const name = isLeaf ? this.leafText(child, pixels) : pixels > 26 ? child.name : '';
+    if (name) cell.append(element('span', {class: 'name', text: name}));
+    if (pixels > 130 && !isLeaf)
+      cell.append(element('span', {class: 'size', text: formatBytes(child.bytes)}));
+    this.depth = Math.max(this.depth, row);
+    this.cells.append(cell);
+  }
+
+  /* The whole name, or the bytes, or nothing: a truncated number would be a different number. */
+  leafText(leaf, pixels) {
+    const room = pixels - 9;
+    return [leaf.name, formatBytes(leaf.bytes)].find((text) => this.textWidth(text) <= room) || '';
+  }
+
+  textWidth(text) {
+    this.pen = this.pen || document.createElement('canvas').getContext('2d');
+    this.pen.font = `12.5px ${getComputedStyle(this.cells).fontFamily}`;
+    return this.pen.measureText(text).width;
+  }
+
+  showCrumbs(path, total) {
+    const buttons = [-1, ...path].map((node) => element('button', {
+      type: 'button',
+      text: node < 0 ? `all ${formatBytes(total)}` : this.model.nodeName(node),
+      onclick: () => this.zoom(node),
+    }));
+    this.crumbs.replaceChildren(...buttons);
+    this.crumbs.hidden = path.length === 0;
+  }
+
+  showRuler(shown) {
+    const ticks = byteTicks(shown, Math.max(3, Math.floor(this.width / 110)));
+    this.ruler.replaceChildren(...ticks.filter((tick) => tick.bytes < shown).map((tick) =>
+      element('span', {
+        text: tick.text, 'data-bytes': tick.bytes, style: {left: `${100 * tick.bytes / shown}%`},
+      })));
+  }
+
+  /* ---- table ---- */
+
+  buildTable() {
+    this.caption = this.table.querySelector('caption') || this.table.createCaption();
+    this.choice = element('select', {
+      'aria-label': 'rows of the table',
+      onchange: () => { this.by = this.choice.value; this.showTable(); remember(); },
+    });
+    for (const [value, text] of [['site', 'by site'], ['role', 'by role'],
+      ['phase', 'by the phase of allocation'], ['size', 'by block size']])
+      this.choice.append(element('option', {value, text}));
+    const heads = this.table.tHead.rows[0].cells;
+    COLUMNS.forEach((column, index) => {
+      const button = element('button', {
+        type: 'button', text: heads[index].textContent, onclick: () => this.sortBy(column),
+      });
+      heads[index].replaceChildren(button);
+    });
+  }
+
+  sortBy(column) {
+    const down = this.sort.column === column ? !this.sort.down : COLUMNS.indexOf(column) < 3;
+    this.sort = {column, down};
+    this.showTable();
+    remember();
+  }
+
+  keyOf(group) {
+    if (this.by === 'site' && group.detail !== 3)
+      return `${group.role}\n${group.phase}\n${group.site}`;
+    if (this.by === 'site') return `small ${group.role}`;
+    return this.model.nameOf(group, this.by);
+  }
+
+  rows() {
+    const rows = new Map();
+    this.model.groups.forEach((group, index) => {
+      const bytes = this.state.bytes[index];
+      if (!bytes || (this.chosen && !this.chosen[index])) return;
+      const key = this.keyOf(group);
+      const row = rows.get(key) ||
+        {site: this.model.nameOf(group, this.by), roles: new Set(), phases: new Set(), bytes: 0, blocks: 0};
+      row.roles.add(data.roles[group.role]);
+      row.phases.add(group.phase);
+      row.bytes += bytes;
+      row.blocks += this.state.blocks[index];
+      rows.set(key, row);
+    });
+    for (const row of rows.values()) {
+      row.role = row.roles.size > 1 ? 'several' : [...row.roles][0];
+      row.phase = row.phases.size > 1 ? 'several phases' : [...row.phases][0];
+      row.share = row.bytes;
+    }
+    return [...rows.values()];
+  }
+
+  showTable() {
+    const {column, down} = this.sort;
+    const sign = down ? -1 : 1;
+    const rows = this.rows();
+    const total = this.model.totals[this.at];
+    rows.sort((a, b) => {
+      const order = typeof a[column] === 'number' ? a[column] - b[column]
+        : a[column] < b[column] ? -1 : a[column] > b[column] ? 1 : 0;
+      return sign * order || b.bytes - a.bytes || (a.site < b.site ? -1 : 1);
+    });
+    this.table.tBodies[0].replaceChildren(...rows.map((row) => tableRow(row, total)));
+    const sum = {bytes: 0, blocks: 0};
+    for (const row of rows) {
+      sum.bytes += row.bytes;
+      sum.blocks += row.blocks;
+    }
+    const foot = this.table.tFoot || this.table.createTFoot();
+    foot.replaceChildren(tableRow({...sum, role: '', phase: '', site:
+      this.chosen ? `of this selection, of ${formatBytes(total)}` : 'in total'}, total));
+    markSorted(this.table.tHead.rows[0].cells, COLUMNS.indexOf(column), down);
+    this.choice.value = this.by;
+    this.caption.replaceChildren('Live blocks ', this.choice);
+    showWholeRows(this.table);
+    search.tell(this, sum);
+  }
+}
+
+function tableRow(row, total) {
+  const number = (text, value) => element('td', {class: 'number', text, 'data-v': value});
+  return element('tr', {},
+    element('td', {
+      class: 'number', text: formatBytes(row.bytes), 'data-v': row.bytes,
+      title: `${formatCount(row.bytes)} B`,
+    }),
+    number(formatShare(row.bytes, total), row.bytes), number(formatCount(row.blocks), row.blocks),
+    element('td', {text: row.role}), element('td', {text: row.phase}),
+    element('td', {class: 'site', text: row.site}));
+}
+
+/* The foot is always visible, and would cover half of a row. */
+function showWholeRows(table) {
+  const box = table.parentElement;
+  box.style.maxHeight = '';
+  if (box.scrollHeight <= box.clientHeight) return;
+  const top = box.getBoundingClientRect().top + box.clientTop - box.scrollTop;
+  const foot = table.tFoot.getBoundingClientRect().height;
+  const bottoms = [...table.tBodies[0].rows].map((row) => row.getBoundingClientRect().bottom - top);
+  const last = bottoms.filter((bottom) => bottom + foot <= box.clientHeight).pop();
+  if (last) box.style.maxHeight = `${last + foot + box.offsetHeight - box.clientHeight}px`;
+}

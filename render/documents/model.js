@@ -1,0 +1,238 @@
+/* The data of a device (page_data.c): the state of memory in each column of time, as differences
+ * between columns by group. A group has a place in a tree of call stacks, a site, a phase of birth, a
+ * role and a size. All numbers are sums over groups, so they are exact. A column has the fullest
+ * instant of a part of the run, or the state after a single event (isExact). */
+
+const GROUP = 6; // numbers per group
+const WAYS = ['role', 'site', 'phase', 'size', 'stack']; // of naming a group
+
+class Model {
+  constructor(source) {
+    this.source = source;
+    this.strings = source.strings;
+    this.columnCount = source.begin.length;
+    this.groups = [];
+    for (let at = 0; at < source.groups.length; at += GROUP) {
+      const [node, site, phase, role, size, detail] = source.groups.slice(at, at + GROUP);
+      this.groups.push({
+        index: this.groups.length, node, role, detail,
+        size: size * source.unit,
+        site: this.strings[site],
+        phase: phase < 0 ? 'several phases' : this.strings[phase],
+      });
+    }
+    this.parents = source.nodes.filter((_, at) => at % 2 === 0);
+    this.frames = source.nodes.filter((_, at) => at % 2 === 1);
+    this.decodeColumns();
+    this.addUp();
+    this.setAxis(Boolean(source.by_event));
+  }
+
+  decodeColumns() {
+    const {source} = this, count = this.columnCount;
+    const sums = (list) => { let sum = 0; return list.map((each) => sum += each); };
+    this.begin = sums(source.begin);
+    this.beginEvent = sums(source.begin_event);
+    this.reserved = sums(source.reserved);
+    this.t = source.t.map((each, at) => each + this.begin[at]);
+    this.event = source.event.map((each, at) => each + this.beginEvent[at]);
+    this.isExact = new Uint8Array(count);
+    for (let at = 0; at < source.exact.length; at += 2)
+      this.isExact.fill(1, source.exact[at], source.exact[at] + source.exact[at + 1]);
+    this.where = [];
+    for (let at = 0; at < source.where.length; at += 2)
+      for (let i = 0; i < source.where[at]; i++) this.where.push(this.strings[source.where[at + 1]]);
+  }
+
+  /* Totals of every column. */
+  addUp() {
+    let total = 0;
+    const roles = data.roles.map(() => 0);
+    this.totals = [];
+    this.roleTotals = [];
+    for (const changes of this.source.changes) {
+      for (let at = 0; at < changes.length; at += 3) {
+        const bytes = changes[at + 1] * this.source.unit;
+        total += bytes;
+        roles[this.groups[changes[at]].role] += bytes;
+      }
+      this.totals.push(total);
+      this.roleTotals.push(roles.slice());
+    }
+  }
+
+  /* ---- the axis: busy time without pauses, or events at equal widths ---- */
+
+  setAxis(byEvent) {
+    this.byEvent = byEvent;
+    const [first, last] = this.source.events;
+    this.length = byEvent ? last + 1 - first : 0;
+    for (let at = 0; !byEvent && at < this.source.spans.length; at += 2)
+      this.length += this.source.spans[at + 1] - this.source.spans[at];
+    this.length = Math.max(this.length, 1);
+    this.x = this.begin.map((t, i) => this.position(t, this.beginEvent[i]));
+    this.x.push(this.length);
+    this.x[0] = 0;
+  }
+
+  position(t, event) {
+    if (this.byEvent) return Math.min(Math.max(event - this.source.events[0], 0), this.length);
+    const {spans} = this.source;
+    let busy = 0;
+    for (let at = 0; at < spans.length && t > spans[at]; at += 2)
+      busy += Math.min(t, spans[at + 1]) - spans[at];
+    return busy;
+  }
+
+  /* The time, or the event, at a position. */
+  valueAt(x) {
+    if (this.byEvent) return this.source.events[0] + x;
+    const {spans} = this.source;
+    for (let at = 0; at < spans.length; at += 2) {
+      const length = spans[at + 1] - spans[at];
+      if (x <= length || at + 2 >= spans.length) return spans[at] + Math.min(x, length);
+      x -= length;
+    }
+    return 0;
+  }
+
+  /* The last column that starts at or before a position. */
+  columnAt(x) {
+    let low = 0, high = this.columnCount - 1;
+    while (low < high) {
+      const middle = (low + high + 1) >> 1;
+      if (this.x[middle] <= x) low = middle;
+      else high = middle - 1;
+    }
+    return low;
+  }
+
+  columnOfEvent(event) {
+    let low = 0, high = this.columnCount - 1;
+    while (low < high) {
+      const middle = (low + high + 1) >> 1;
+      if (this.beginEvent[middle] <= event) low = middle;
+      else high = middle - 1;
+    }
+    return low;
+  }
+
+  /* ---- states ---- */
+
+  /* Calls tell(group, bytes, blocks) for each change of the columns from `first` to `last`. */
+  eachChange(first, last, tell) {
+    for (let i = Math.max(first, 0); i <= last; i++) {
+      const changes = this.source.changes[i];
+      for (let at = 0; at < changes.length; at += 3)
+        tell(changes[at], changes[at + 1] * this.source.unit, changes[at + 2], i);
+    }
+  }
+
+  /* Bytes and blocks of every group: the changes of these columns added up. */
+  sumOf(first, last) {
+    const bytes = new Float64Array(this.groups.length);
+    const blocks = new Float64Array(this.groups.length);
+    this.eachChange(first, last, (group, change, count) => {
+      bytes[group] += change;
+      blocks[group] += count;
+    });
+    return {bytes, blocks};
+  }
+
+  stateAt(column) {
+    return this.sumOf(0, column);
+  }
+
+  fullest(first, last) {
+    let best = first;
+    for (let i = first + 1; i <= last; i++) if (this.totals[i] > this.totals[best]) best = i;
+    return best;
+  }
+
+  /* The height of the plot. */
+  top() {
+    return 1.04 * Math.max(1, this.source.peak[2], ...this.totals, ...this.reserved);
+  }
+
+  areExact(first, last) {
+    for (let i = first; i <= last; i++) if (!this.isExact[i]) return false;
+    return true;
+  }
+
+  /* ---- names ---- */
+
+  nodeName(node) {
+    const [name, place] = this.source.frames[this.frames[node]];
+    const words = this.strings[name];
+    return place < 0 ? words : `${words} ${this.strings[place]}`;
+  }
+
+  nodeOrigin(node) {
+    return this.source.frames[this.frames[node]][2];
+  }
+
+  pathOf(node) {
+    const path = [];
+    for (let at = node; at >= 0; at = this.parents[at]) path.unshift(at);
+    return path;
+  }
+
+  nameOf(group, way) {
+    if (way === 'role') return data.roles[group.role];
+    if (way === 'phase') return group.phase || 'no phase';
+    if (way === 'size')
+      return group.detail ? 'blocks of several sizes' : `${formatCount(group.size)} B`;
+    if (way === 'stack') return group.node < 0 ? 'no stack' : this.nodeName(group.node);
+    return group.detail === 3 ? 'small ones together' : group.site;
+  }
+}
+
+/* Name of the blocks of a group below their stack. */
+function leafName(group, blocks) {
+  const count = formatCount(blocks);
+  if (group.detail === 0) return `${count} × ${formatBytes(group.size)}`;
+  const what = blocks === 1 ? 'block' : 'blocks';
+  return group.detail === 1 ? `${count} ${what}` : `${count} small ${what}`;
+}
+
+/* ---- the tree at an instant --------------------------------------------- */
+
+/* Bytes below every node of the tree of stacks; blocks of one role and size become one leaf.
+ * `chosen`: the groups that pass the filter and the search, or null. */
+function growTree(model, state, chosen) {
+  const sums = new Float64Array(model.parents.length);
+  const found = new Float64Array(model.parents.length);
+  const children = new Map();
+  const add = (parent, child) => {
+    if (!children.has(parent)) children.set(parent, []);
+    children.get(parent).push(child);
+  };
+  const leaves = new Map();
+  model.groups.forEach((group, index) => {
+    const bytes = state.bytes[index];
+    if (!bytes) return;
+    const key = `${group.node} ${group.role} ${group.detail} ${group.size}`;
+    const leaf = leaves.get(key) || {node: -1, group, bytes: 0, blocks: 0, found: 0};
+    const isFound = chosen ? chosen[index] : true;
+    leaf.bytes += bytes;
+    leaf.blocks += state.blocks[index];
+    leaf.found += isFound ? bytes : 0;
+    leaves.set(key, leaf);
+    for (let at = group.node; at >= 0; at = model.parents[at]) {
+      sums[at] += bytes;
+      found[at] += isFound ? bytes : 0;
+    }
+  });
+  for (const leaf of leaves.values()) add(leaf.group.node, leaf);
+  for (let node = 0; node < model.parents.length; node++) {
+    if (sums[node])
+      add(model.parents[node], {node, bytes: sums[node], found: found[node]});
+  }
+  const nameOf = (child) =>
+    child.node >= 0 ? model.nodeName(child.node) : leafName(child.group, child.blocks);
+  for (const list of children.values()) {
+    for (const child of list) child.name = nameOf(child);
+    list.sort((a, b) => b.bytes - a.bytes || (a.name < b.name ? -1 : 1));
+  }
+  return {sums, children};
+}

@@ -1,0 +1,222 @@
+/* The panel beside the timeline: what an instant holds, or what a range of time changed, allocated,
+ * freed, kept, and in which order. It replaces the answers while something is selected. */
+
+const VIEWS = [
+  ['change', 'Grew'], ['allocated', 'Allocated'], ['freed', 'Freed'], ['survived', 'Survived'],
+  ['events', 'Events'], ['held', 'Held'],
+];
+const MAX_ROWS = 200;
+
+class SelectionPanel {
+  constructor(owner, aside) {
+    this.owner = owner;
+    this.model = owner.model;
+    this.aside = aside;
+    this.answers = [...aside.children];
+    this.view = 'change';
+    this.way = 'site';
+    this.tabs = element('div', {class: 'tabs', role: 'tablist'});
+    for (const [view, text] of VIEWS) {
+      this.tabs.append(element('button', {
+        type: 'button', role: 'tab', text, 'data-view': view, onclick: () => this.setView(view),
+      }));
+    }
+    this.choice = element('select', {
+      'aria-label': 'rows', onchange: () => { this.way = this.choice.value; this.show(); remember(); },
+    });
+    for (const [value, text] of [['site', 'by site'], ['role', 'by role'],
+      ['phase', 'by phase of allocation'], ['size', 'by block size'], ['stack', 'by stack']])
+      this.choice.append(element('option', {value, text}));
+    this.title = element('p', {class: 'title'});
+    this.group = element('div', {class: 'group'});
+    this.body = element('div', {class: 'rows'});
+    this.note = element('p', {class: 'small'});
+    this.box = element('div', {class: 'selection', 'aria-live': 'polite'},
+      element('div', {class: 'bar'}, this.title, element('button', {
+        type: 'button', text: 'close', onclick: () => owner.reset(),
+      })),
+      this.group, element('div', {class: 'bar'}, this.tabs, this.choice), this.body, this.note);
+    aside.append(this.box);
+  }
+
+  setView(view) {
+    this.view = VIEWS.some(([each]) => each === view) ? view : 'change';
+    this.show();
+    remember();
+  }
+
+  show() {
+    const {owner} = this;
+    const isOpen = !owner.isWhole() || Boolean(owner.pinned);
+    this.box.hidden = !isOpen;
+    for (const each of this.answers) each.hidden = isOpen;
+    if (!isOpen) return;
+    const isRange = owner.first < owner.last;
+    const view = isRange ? this.view : 'held';
+    this.tabs.hidden = !isRange;
+    for (const tab of this.tabs.children)
+      tab.setAttribute('aria-selected', String(tab.dataset.view === view));
+    this.choice.value = this.way;
+    this.choice.hidden = view === 'events' || view === 'survived';
+    this.showTitle(isRange);
+    this.showGroup();
+    this.note.textContent = '';
+    this.body.dataset.view = view;
+    if (view === 'events') this.showEvents();
+    else if (view === 'survived') this.showSurvivors();
+    else this.showSums(view);
+  }
+
+  showTitle(isRange) {
+    const {model, owner} = this;
+    if (!isRange) {
+      this.title.textContent = `${formatBytes(model.totals[owner.at])} allocated ` +
+        `${model.where[owner.at] ? `in ${model.where[owner.at]} ` : ''}` +
+        `at ${formatWhen(model.t[owner.at], model.event[owner.at])}`;
+      return;
+    }
+    const change = model.totals[owner.last] - (owner.first ? model.totals[owner.first - 1] : 0);
+    const [from, to] = [owner.first, owner.last].map((at) => formatInstant(model.t[at], model.event[at]));
+    this.title.textContent = `${from} to ${to}: ${formatChange(change)}`;
+    this.title.dataset.bytes = change;
+  }
+
+  /* The group that was clicked: its stack. */
+  showGroup() {
+    const group = this.owner.pinned;
+    this.group.hidden = !group;
+    if (!group) return this.group.replaceChildren();
+    const frames = group.node < 0 ? [] : this.model.pathOf(group.node).reverse();
+    this.group.replaceChildren(
+      element('strong', {text: leafName(group, this.owner.state.blocks[group.index])}),
+      element('div', {text: `${data.roles[group.role]}, ${group.site}` +
+        (group.phase ? `, allocated in ${group.phase}` : '')}),
+      element('ol', {class: 'stack'}, ...frames.map((node) =>
+        element('li', {text: this.model.nodeName(node)}))));
+  }
+
+  /* ---- sums ---- */
+
+  /* The bytes and blocks of every group that a view counts. */
+  sums(view) {
+    const {model, owner} = this;
+    if (view === 'held') return owner.state;
+    if (view === 'change') return model.sumOf(owner.first, owner.last);
+    const bytes = new Float64Array(model.groups.length), blocks = new Float64Array(bytes.length);
+    const sign = view === 'freed' ? -1 : 1;
+    model.eachChange(owner.first, owner.last, (group, change, count) => {
+      if (change * sign <= 0) return;
+      bytes[group] += change;
+      blocks[group] += count;
+    });
+    return {bytes, blocks};
+  }
+
+  showSums(view) {
+    const {model, owner} = this, {bytes, blocks} = this.sums(view);
+    const rows = new Map();
+    let sum = 0;
+    for (const group of model.groups) {
+      if (!bytes[group.index] || (owner.chosen && !owner.chosen[group.index])) continue;
+      const name = model.nameOf(group, this.way);
+      const row = rows.get(name) || {name, role: group.role, bytes: 0, blocks: 0, most: 0};
+      row.bytes += bytes[group.index];
+      row.blocks += blocks[group.index];
+      sum += bytes[group.index];
+      if (Math.abs(bytes[group.index]) > row.most) {
+        row.most = Math.abs(bytes[group.index]);
+        row.role = group.role;
+      }
+      rows.set(name, row);
+    }
+    const sorted = [...rows.values()].filter((row) => row.bytes)
+      .sort((a, b) => (view === 'freed' ? a.bytes - b.bytes : b.bytes - a.bytes));
+    this.fill([...sorted.slice(0, MAX_ROWS).map((row) => this.sumRow(row, view)),
+      this.row('', view === 'held' ? formatBytes(sum) : formatChange(sum), '', 'in total', sum)]);
+    this.body.dataset.bytes = sum;
+    if ((view === 'allocated' || view === 'freed') && !model.areExact(owner.first, owner.last))
+      this.note.textContent = 'At least: parts of the range have only sums of several events. ' +
+        'Blocks that were allocated and freed within such a part are not counted.';
+    if (sorted.length > MAX_ROWS)
+      this.note.textContent += ` ${formatCount(sorted.length - MAX_ROWS)} smaller rows are not shown.`;
+  }
+
+  sumRow(row, view) {
+    const bytes = view === 'held' ? formatBytes(row.bytes) : formatChange(row.bytes);
+    const line = this.row(`role${row.role}`, bytes, formatCount(row.blocks), row.name, row.bytes);
+    line.tabIndex = 0;
+    line.title = `show only ${row.name}`;
+    const act = () => this.owner.toggleFilter(this.way, row.name);
+    line.addEventListener('click', act);
+    line.addEventListener('keydown', (event) => { if (event.key === 'Enter') act(); });
+    return line;
+  }
+
+  row(color, bytes, blocks, name, value) {
+    return element('tr', {'data-v': value}, element('td', {}, element('i', {class: color})),
+      element('td', {class: 'number', text: bytes}), element('td', {class: 'number', text: blocks}),
+      element('td', {class: 'site', text: name}));
+  }
+
+  fill(rows) {
+    this.body.replaceChildren(element('table', {}, element('tbody', {}, ...rows)));
+  }
+
+  /* ---- single blocks and events ---- */
+
+  /* Blocks that were allocated in the range and live after it. */
+  showSurvivors() {
+    const {model, owner} = this;
+    const blocks = [...(blockMaps[data.devices.indexOf(model.source)] || new Map()).values()];
+    const from = model.beginEvent[owner.first], to = model.event[owner.last];
+    const kept = blocks.filter((block) => !block.isOlder() && block.event >= from &&
+      block.event <= to && (block.endEvent < 0 || block.endEvent > to))
+      .sort((a, b) => b.bytes - a.bytes);
+    this.fill(kept.slice(0, MAX_ROWS).map((block) => {
+      const line = this.row(`role${block.role}`, formatBytes(block.bytes), '',
+        `${block.site}; freed ${block.freed()}`, block.bytes);
+      line.tabIndex = 0;
+      const act = () => { unpick(); pickBlock(block, null); remember(); };
+      line.addEventListener('click', act);
+      line.addEventListener('keydown', (event) => { if (event.key === 'Enter') act(); });
+      return line;
+    }));
+    const sum = kept.reduce((bytes, block) => bytes + block.bytes, 0);
+    this.note.textContent = `${formatCount(kept.length)} of the ${formatCount(blocks.length)} ` +
+      `largest blocks: ${formatBytes(sum)} allocated in the range and alive after it.`;
+  }
+
+  /* Allocations and frees in order, where columns have a single event. */
+  showEvents() {
+    const {model, owner} = this, rows = [];
+    let hidden = 0, inexact = 0;
+    for (let at = owner.first; at <= owner.last; at++) {
+      if (!model.isExact[at]) {
+        inexact++;
+        continue;
+      }
+      model.eachChange(at, at, (index, bytes) => {
+        if (owner.chosen && !owner.chosen[index]) return;
+        if (rows.length < MAX_ROWS) rows.push(this.eventRow(at, model.groups[index], bytes));
+        else hidden++;
+      });
+    }
+    this.fill(rows);
+    const parts = [];
+    if (hidden) parts.push(`${formatCount(hidden)} more: select a shorter range.`);
+    if (inexact) parts.push(`${formatCount(inexact)} parts of the range have only sums; events are ` +
+      'kept one by one where the blue line is below the plot.');
+    this.note.textContent = parts.join(' ');
+  }
+
+  eventRow(at, group, bytes) {
+    const line = this.row(`role${group.role}`, formatChange(bytes), '',
+      `${formatInstant(this.model.t[at], this.model.event[at])} ${group.site}`, bytes);
+    line.tabIndex = 0;
+    line.dataset.event = this.model.event[at];
+    const act = () => this.owner.select(at, at, group);
+    line.addEventListener('click', act);
+    line.addEventListener('keydown', (event) => { if (event.key === 'Enter') act(); });
+    return line;
+  }
+}

@@ -1,0 +1,274 @@
+/* The timeline that the reader zooms, moves, points at and selects on; the axes, the detail and the
+ * legend follow. */
+
+const CLICK_PIXELS = 4; // a shorter drag is a click
+
+class Timeline extends TimelineView {
+  /* `owner`, as for the view, also has the filter and the methods select, reset and toggleFilter. */
+  constructor(owner, figure) {
+    super(owner);
+    this.figure = figure;
+    this.tip = element('div', {class: 'tip', role: 'status'});
+    this.tip.hidden = true;
+    this.legend = element('div', {class: 'legend', role: 'group', 'aria-label': 'filter by layer'});
+    this.stage.append(this.tip);
+    this.box = element('div', {class: 'timeline'}, this.makeBar(), this.legend, this.stage,
+      element('p', {class: 'small hint', text: 'Wheel or pinch: zoom. Drag: move, or select while ' +
+        'all is shown. Shift and drag: select. Click: an instant. Double click: all. ' +
+        'Keys: + − zoom, ← → instant, with shift a range, p peak, 0 all, / search, Esc undo.'}));
+    figure.classList.add('explored');
+    figure.prepend(this.box);
+    this.listen();
+    new ResizeObserver(() => this.draw()).observe(this.stage);
+  }
+
+  makeBar() {
+    const button = (text, label, act) => element('button', {
+      type: 'button', text, title: label, 'aria-label': label,
+      onclick: () => { act(); remember(); },
+    });
+    this.colors = element('select', {
+      'aria-label': 'layers', onchange: () => this.setWay(this.colors.value),
+    });
+    for (const [value, text] of [['role', 'layers by role'], ['site', 'by site'],
+      ['phase', 'by phase of allocation'], ['size', 'by block size'], ['stack', 'by stack']])
+      this.colors.append(element('option', {value, text}));
+    this.axisButton = button('', 'the axis', () => this.setAxis(!this.model.byEvent));
+    this.axisButton.hidden = !data.end;
+    return element('div', {class: 'chart-bar'},
+      button('+', 'zoom in', () => this.zoom(0.5)), button('−', 'zoom out', () => this.zoom(2)),
+      button('all', 'show all', () => this.fit()),
+      button('peak', 'show the allocated peak', () => this.owner.reset()), this.colors,
+      this.axisButton);
+  }
+
+  paint() {
+    super.paint();
+    this.showLegend();
+    this.axisButton.textContent = this.model.byEvent ? 'axis: events' : 'axis: time';
+  }
+
+  /* ---- the view ---- */
+
+  setWay(way) {
+    this.way = WAYS.includes(way) ? way : 'role';
+    this.colors.value = this.way;
+    this.draw();
+    remember();
+  }
+
+  setAxis(byEvent) {
+    const {model} = this;
+    const columns = [model.columnAt(this.from), model.columnAt(this.to)];
+    const isWhole = this.isWhole();
+    model.setAxis(byEvent);
+    if (isWhole) this.look(0, model.length);
+    else this.look(model.x[columns[0]], model.x[Math.min(columns[1] + 1, model.columnCount)]);
+  }
+
+  isWhole() {
+    return this.from <= 0 && this.to >= this.model.length;
+  }
+
+  look(from, to) {
+    const {length} = this.model;
+    const least = Math.min(length, this.model.byEvent ? 4 : Math.max(length * 1e-8, 20));
+    const size = Math.min(Math.max(to - from, least), length);
+    this.from = Math.min(Math.max(from, 0), length - size);
+    this.to = this.from + size;
+    this.draw();
+  }
+
+  fit() {
+    this.look(0, this.model.length);
+  }
+
+  /* Around a position, or the selected instant if it is visible, or the middle. */
+  zoom(factor, around) {
+    const middle = (this.from + this.to) / 2;
+    const mark = this.model.x[this.owner.at];
+    const at = around ?? (mark > this.from && mark < this.to ? mark : middle);
+    this.look(at - (at - this.from) * factor, at + (this.to - at) * factor);
+  }
+
+  /* Moves the view so that an instant is visible. */
+  reveal(column) {
+    const x = this.model.x[column], size = this.to - this.from;
+    if (x < this.from || x > this.to) this.look(x - size / 2, x + size / 2);
+  }
+
+  /* ---- legend ---- */
+
+  showLegend() {
+    const names = this.divided.keys.map((key) => key.name).join('\n');
+    const chosen = this.owner.filter.get(this.way);
+    const state = `${this.way}\n${names}\n${chosen ? [...chosen].join('\n') : ''}`;
+    if (this.legendState === state) return;
+    this.legendState = state;
+    const missing = chosen ? [...chosen].filter((name) =>
+      !this.divided.keys.some((key) => key.name === name)).map((name) => ({name})) : [];
+    this.legend.replaceChildren(
+      ...[...this.divided.keys, ...missing].reverse().map((key) => element('button', {
+        type: 'button', class: 'key', title: `show only ${key.name}`,
+        'aria-pressed': String(Boolean(chosen && chosen.has(key.name))),
+        onclick: () => this.owner.toggleFilter(this.way, key.name),
+      }, element('i', {class: key.role === undefined ? 'root0' : `role${key.role}`}), key.name)));
+    if (this.owner.filter.size)
+      this.legend.append(element('button', {
+        type: 'button', class: 'key all', text: 'show all', onclick: () => this.owner.clearFilter(),
+      }));
+  }
+
+  /* ---- the pointer ---- */
+
+  /* What is below a point of the canvas: a strip, a layer, a step or a phase. */
+  hit(point) {
+    const {plot} = this;
+    if (!this.strips || point.x < plot.x || point.x > plot.x + plot.width) return null;
+    const position = this.positionOf(point.x), below = point.y - plot.y - plot.height;
+    if (below > ROWS.steps && below < ROWS.steps + ROWS.height + ROWS.height + 4) {
+      const ranges = below < ROWS.phases ? this.stepRanges() : this.phaseRanges();
+      const range = ranges.find((each) => position >= each.from && position < each.to);
+      return range ? {range} : null;
+    }
+    if (point.y < 0 || below > ROWS.ticks) return null;
+    let strip = this.strips[this.strips.length - 1];
+    for (const each of this.strips) if (point.x >= each.left && point.x < each.right) strip = each;
+    const bytes = (plot.y + plot.height - point.y) / plot.height * this.top;
+    const layer = strip.tops.findIndex((top, at) => bytes < top && bytes >= (at ? strip.tops[at - 1] : 0));
+    return {strip, layer};
+  }
+
+  pointOf(event) {
+    const box = this.canvas.getBoundingClientRect();
+    return {x: event.clientX - box.left, y: event.clientY - box.top};
+  }
+
+  pointAt(point) {
+    const hit = point && this.hit(point);
+    this.pointer = hit && hit.strip ? point : null;
+    this.tip.hidden = !hit;
+    if (hit) this.showTip(hit, point);
+    this.draw();
+  }
+
+  showTip(hit, point) {
+    this.tip.replaceChildren(...(hit.range ? this.rangeLines(hit.range) : this.stripLines(hit)));
+    const width = this.tip.offsetWidth, height = this.tip.offsetHeight;
+    const left = point.x + 16 + width > this.width ? point.x - 16 - width : point.x + 16;
+    const top = Math.min(Math.max(point.y - height / 2, 0), Math.max(this.height - height, 0));
+    this.tip.style.left = `${Math.max(left, 0)}px`;
+    this.tip.style.top = `${top}px`;
+  }
+
+  rangeLines(range) {
+    return [element('strong', {text: range.name}),
+      element('div', {text: data.end ? formatDuration(range.ns) : ''}),
+      element('div', {class: 'small', text: 'click to select it'})];
+  }
+
+  stripLines({strip, layer}) {
+    const {model} = this, at = strip.column, found = this.divided.layers[layer];
+    const lines = [
+      element('div', {text: formatWhen(model.t[at], model.event[at])}),
+      element('div', {text: model.where[at]}),
+      element('div', {text: `${formatBytes(model.totals[at])} allocated` +
+        (model.reserved[at] ? ` of ${formatBytes(model.reserved[at])} reserved` : '')}),
+    ];
+    if (!found) return lines;
+    const bytes = strip.tops[layer] - (layer ? strip.tops[layer - 1] : 0);
+    lines.push(element('strong', {text: `${formatBytes(bytes)} ${found.name}`}));
+    if (found.group) lines.push(...this.groupLines(found.group));
+    return lines;
+  }
+
+  groupLines(group) {
+    const {model} = this;
+    const size = group.detail ? 'blocks of several sizes' : `${formatCount(group.size)} B each`;
+    const facts = [`${data.roles[group.role]}, ${size}`, group.site,
+      group.phase && `allocated in ${group.phase}`].filter(Boolean);
+    const frames = group.node < 0 ? [] : model.pathOf(group.node).reverse().slice(0, 4);
+    return [...facts.map((text) => element('div', {text})),
+      ...frames.map((node) => element('div', {class: 'frame', text: model.nodeName(node)}))];
+  }
+
+  listen() {
+    const {canvas} = this, fingers = new Map();
+    let start = null, pinch = 0;
+    canvas.addEventListener('pointerdown', (event) => {
+      if (event.button !== 0) return;
+      const point = this.pointOf(event);
+      canvas.setPointerCapture(event.pointerId);
+      fingers.set(event.pointerId, point);
+      start = fingers.size > 1 ? null : {
+        point, from: this.from, to: this.to, moved: false,
+        selects: event.shiftKey || (this.isWhole() && event.pointerType === 'mouse'),
+      };
+      pinch = 0;
+    });
+    canvas.addEventListener('pointermove', (event) => {
+      const point = this.pointOf(event);
+      if (fingers.has(event.pointerId)) fingers.set(event.pointerId, point);
+      if (fingers.size === 2) {
+        const [a, b] = [...fingers.values()];
+        const distance = Math.max(Math.abs(a.x - b.x), 10);
+        if (pinch) this.zoom(pinch / distance, this.positionOf((a.x + b.x) / 2));
+        pinch = distance;
+      } else if (start) {
+        this.dragged(start, point);
+      }
+      this.pointAt(fingers.size < 2 && !(start && start.moved) ? point : null);
+    });
+    const end = (event) => {
+      fingers.delete(event.pointerId);
+      if (start && !start.moved && event.type === 'pointerup') this.clicked(start.point);
+      if (start) remember();
+      start = null;
+    };
+    canvas.addEventListener('pointerup', end);
+    canvas.addEventListener('pointercancel', end);
+    canvas.addEventListener('pointerleave', () => this.pointAt(null));
+    canvas.addEventListener('dblclick', () => { this.fit(); remember(); });
+    canvas.addEventListener('wheel', (event) => this.turned(event), {passive: false});
+  }
+
+  dragged(start, point) {
+    if (!start.moved && Math.abs(point.x - start.point.x) < CLICK_PIXELS) return;
+    start.moved = true;
+    if (start.selects) {
+      const ends = [start.point.x, point.x].map((x) => this.model.columnAt(this.positionOf(x)));
+      this.owner.select(Math.min(...ends), Math.max(...ends));
+    } else {
+      const shift = (start.point.x - point.x) / this.plot.width * (start.to - start.from);
+      this.look(start.from + shift, start.to + shift);
+    }
+  }
+
+  /* A click selects the instant that is drawn there, and shows what is below the pointer. */
+  clicked(point) {
+    const hit = this.hit(point);
+    if (!hit) return;
+    if (hit.range) {
+      const last = this.model.columnAt(hit.range.to - (this.model.byEvent ? 1 : 1e-6));
+      this.owner.select(this.model.columnAt(hit.range.from), last);
+    } else {
+      const layer = this.divided.layers[hit.layer];
+      this.owner.select(hit.strip.column, hit.strip.column, layer && layer.group);
+    }
+  }
+
+  /* Zooms, or moves sideways. The page scrolls where nothing is left to reduce. */
+  turned(event) {
+    if (Math.abs(event.deltaX) > Math.abs(event.deltaY)) {
+      if (this.isWhole()) return;
+      const shift = event.deltaX / this.plot.width * (this.to - this.from);
+      this.look(this.from + shift, this.to + shift);
+    } else {
+      if (event.deltaY > 0 && this.isWhole() && !event.ctrlKey) return;
+      const factor = Math.exp(Math.min(Math.max(event.deltaY, -240), 240) / 400);
+      this.zoom(factor, this.positionOf(this.pointOf(event).x));
+    }
+    event.preventDefault();
+    rememberSoon();
+  }
+}
