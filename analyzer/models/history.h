@@ -21,6 +21,7 @@ enum mt_history_detail {
 struct mt_history_group {
     const char *site;     /* as in `memtrace live`; "" = several */
     const char *phase;    /* name, at allocation; "" = none; NULL = several */
+    const char *stream, *pool, *tag; /* names; "" = none or several */
     uint32_t stack;       /* of several: their common part, MT_NO_ID = none */
     uint64_t block_bytes; /* of each, 0 = of several sizes */
     enum mt_role role;

@@ -8,6 +8,7 @@
 #include "report_query.h"
 #include "timeline_model.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,6 +16,8 @@
 struct origin {
     uint32_t stack, tied;
     uint32_t phase_name; /* number of the phase's name as a person would give it */
+    uint32_t stream, tag;
+    uint16_t pool;
     uint8_t role, tie;
     bool initial;
 };
@@ -27,6 +30,7 @@ struct known {
 struct history_feed {
     struct mt_attribution attribution;
     struct mt_history_builder *builder;
+    const struct mt_symbols *symbols;
     uint32_t *phase_names; /* by phase: number of its name */
     uint32_t phase_count;
     struct known *known;
@@ -57,15 +61,49 @@ static void name_phases(struct history_feed *feed)
 static bool is_same(const struct origin *a, const struct origin *b)
 {
     return a->stack == b->stack && a->tied == b->tied && a->phase_name == b->phase_name &&
-           a->role == b->role && a->tie == b->tie && a->initial == b->initial;
+           a->role == b->role && a->tie == b->tie && a->initial == b->initial &&
+           a->stream == b->stream && a->tag == b->tag && a->pool == b->pool;
 }
 
 static uint64_t hash(const struct origin *origin)
 {
     uint64_t hash = mt_hash_u64((uint64_t)origin->stack << 32 | origin->tied);
 
+    hash = mt_hash_u64(hash ^ ((uint64_t)origin->stream << 32 | origin->tag));
+    hash = mt_hash_u64(hash ^ origin->pool);
     return mt_hash_u64(hash ^ ((uint64_t)origin->phase_name << 24 | (uint64_t)origin->role << 16 |
                                (uint64_t)origin->tie << 8 | (origin->initial ? 1u : 0u)));
+}
+
+static const char *stream_of(const struct history_feed *feed, uint32_t stream)
+{
+    const struct mt_symbols *symbols = feed->symbols;
+    uint64_t handle = stream < symbols->stream_count ? symbols->streams[stream].handle : 0;
+    char text[64];
+
+    snprintf(text, sizeof text, handle ? "stream 0x%llx" : "default stream",
+             (unsigned long long)handle);
+    return mt_history_word(feed->builder, text);
+}
+
+static const char *pool_of(const struct history_feed *feed, uint16_t pool)
+{
+    const struct mt_symbols *symbols = feed->symbols;
+    const uint64_t *id = pool < symbols->pool_count ? symbols->pools[pool].id : NULL;
+    char text[64];
+
+    if (!id || (!id[0] && !id[1]))
+        return mt_history_word(feed->builder, "default pool");
+    snprintf(text, sizeof text, "%s pool (%llu, %llu)", id[0] ? "CUDA graph" : "own",
+             (unsigned long long)id[0], (unsigned long long)id[1]);
+    return mt_history_word(feed->builder, text);
+}
+
+/* The name that the program gave to its blocks. */
+static const char *tag_of(const struct history_feed *feed, uint32_t tag)
+{
+    return mt_history_word(feed->builder,
+                           tag == MT_NO_ID ? "" : mt_symbols_text(feed->symbols, tag));
 }
 
 static void describe(struct history_feed *feed, const struct mt_block_life *life,
@@ -76,6 +114,9 @@ static void describe(struct history_feed *feed, const struct mt_block_life *life
 
     *group = (struct mt_history_group){.site = mt_history_word(feed->builder, site),
                                        .phase = mt_history_word(feed->builder, row.phase),
+                                       .stream = stream_of(feed, life->stream),
+                                       .pool = pool_of(feed, life->pool),
+                                       .tag = tag_of(feed, life->tag),
                                        .stack = life->stack,
                                        .role = (enum mt_role)life->role,
                                        .detail = MT_HISTORY_BY_SIZE,
@@ -99,9 +140,16 @@ static void group_of(struct history_feed *feed, const struct mt_block_life *life
                      struct mt_history_group *group)
 {
     bool in_phase = life->phase >= 0 && (uint32_t)life->phase < feed->phase_count;
-    struct known fresh = {.origin = {life->stack, life->tied,
-                                     in_phase ? feed->phase_names[life->phase] : 0, life->role,
-                                     life->tie, life->birth_event < feed->attribution.first_event}};
+    struct known fresh = {
+        .origin = {.stack = life->stack,
+                   .tied = life->tied,
+                   .phase_name = in_phase ? feed->phase_names[life->phase] : 0,
+                   .stream = life->stream,
+                   .tag = life->tag,
+                   .pool = life->pool,
+                   .role = life->role,
+                   .tie = life->tie,
+                   .initial = life->birth_event < feed->attribution.first_event}};
     uint64_t key = hash(&fresh.origin);
 
     for (;; key++) {
@@ -173,6 +221,7 @@ static void prepare(struct history_feed *feed, struct mt_analysis *analysis, uin
                                .last_event = device->last_event};
     const struct mt_report *report = analysis->report;
 
+    feed->symbols = &analysis->source->symbols;
     feed->share = analysis->survey.device_count;
     mt_attribution_init(&feed->attribution, arena, &analysis->source->symbols,
                         &analysis->survey.phases);

@@ -10,6 +10,8 @@ static bool is_same(const struct mt_history_group *a, const struct mt_history_gr
         return false;
     if (a->detail == MT_HISTORY_BY_ROLE)
         return true;
+    if (a->stream != b->stream || a->pool != b->pool || a->tag != b->tag)
+        return false;
     if (a->site != b->site || a->phase != b->phase || a->is_initial != b->is_initial ||
         a->is_backward != b->is_backward)
         return false;
@@ -25,6 +27,8 @@ static uint64_t hash(const struct mt_history_group *group)
     if (group->detail == MT_HISTORY_BY_ROLE)
         return hash;
     hash = mt_hash_u64(hash ^ (uintptr_t)group->site);
+    hash = mt_hash_u64(hash ^ (uintptr_t)group->stream);
+    hash = mt_hash_u64(mt_hash_u64(hash ^ (uintptr_t)group->pool) ^ (uintptr_t)group->tag);
     hash = mt_hash_u64(hash ^ (uintptr_t)group->phase ^ (group->is_initial ? 1u : 0u));
     if (group->detail == MT_HISTORY_BY_SITE)
         return hash;
@@ -97,7 +101,7 @@ static struct mt_history_group coarser(const struct mt_history_group *group)
         next.detail = MT_HISTORY_BY_SITE;
     } else {
         next.detail = MT_HISTORY_BY_ROLE;
-        next.site = "";
+        next.site = next.stream = next.pool = next.tag = "";
         next.phase = NULL;
         next.is_initial = next.is_backward = false;
     }

@@ -39,6 +39,32 @@ class Block {
     return `at ${formatWhen(this.end, this.endEvent)}${data.end ? `, ${life}` : ''}`;
   }
 
+  /* Blocks of the page that overlap its addresses, by birth; the block itself is one of them. */
+  sharers() {
+    return this.siblings().filter((other) => other.address < this.address + BigInt(this.bytes) &&
+      this.address < other.address + BigInt(other.bytes))
+      .sort((a, b) => a.birth - b.birth || a.event - b.event);
+  }
+
+  siblings() {
+    return [...blockMaps[data.devices.indexOf(this.model.source)].values()];
+  }
+
+  isAliveAt(event) {
+    return (this.isOlder() || this.event <= event) && (this.endEvent < 0 || this.endEvent > event);
+  }
+
+  /* The nearest blocks of the page below and above, at its birth. */
+  neighbors() {
+    const alive = this.siblings().filter((other) => other !== this && other.isAliveAt(this.event));
+    const nearest = (list, isNearer) => list.reduce((best, each) =>
+      (!best || isNearer(each, best) ? each : best), null);
+    return [
+      nearest(alive.filter((each) => each.address < this.address), (a, b) => a.address > b.address),
+      nearest(alive.filter((each) => each.address > this.address), (a, b) => a.address < b.address),
+    ];
+  }
+
   addresses() {
     const hex = (address) => `0x${address.toString(16)}`;
     return `${hex(this.address)} to ${hex(this.address + BigInt(this.bytes))}`;
@@ -91,9 +117,19 @@ class Panel {
     const device = data.devices.length > 1 ? ` --device ${block.model.source.device}` : '';
     const command = commandCode(`${data.live} --at ${block.event}${device}`);
     const frames = block.stack().map((text) => element('li', {text}));
+    const sharers = block.sharers(), at = sharers.indexOf(block);
+    const [below, above] = block.neighbors();
+    const places = [['before it, here', sharers[at - 1]], ['after it, here', sharers[at + 1]],
+      ['next to it, below', below], ['next to it, above', above]].filter(([, other]) => other);
     this.show(block.title(),
       element('dl', {}, ...facts.flatMap(([name, text]) =>
-        [element('dt', {text: name}), element('dd', {text})])),
+        [element('dt', {text: name}), element('dd', {text})]),
+      ...places.flatMap(([name, other]) => [element('dt', {text: name}), element('dd', {}, element('button', {
+        type: 'button', class: 'link', text: `${other.title()}: ${other.allocated()}`,
+        onclick: () => { unpick(); pickBlock(other, null); remember(); },
+      }))])),
+      element('p', {class: 'small', text: `Among the ${formatCount(block.siblings().length)} ` +
+        `largest blocks, ${formatCount(sharers.length)} had some of its addresses.`}),
       frames.length ? element('ol', {class: 'stack'}, ...frames)
         : element('p', {class: 'small', text: 'no stack recorded'}),
       element('p', {}, block.isOlder() ? 'alive when the history begins: '
@@ -250,6 +286,7 @@ function unpick() {
   for (const shape of document.querySelectorAll('.mt-picked')) shape.classList.remove('mt-picked');
   for (const picture of pictures) picture.panel.clear();
   search.panel.clear();
+  drawAll();
 }
 
 /* Marks a block in all charts. Shows its facts below `picture`, or below the bar. */
@@ -260,4 +297,5 @@ function pickBlock(block, picture) {
       for (const shape of each.shapesOf(block)) shape.classList.add('mt-picked');
   }
   (picture ? picture.panel : search.panel).showBlock(block);
+  drawAll();
 }

@@ -272,13 +272,10 @@ class Explorer {
 
   buildTable() {
     this.caption = this.table.querySelector('caption') || this.table.createCaption();
-    this.choice = element('select', {
+    this.choice = this.model.ways({
       'aria-label': 'rows of the table',
       onchange: () => { this.by = this.choice.value; this.showTable(); remember(); },
     });
-    for (const [value, text] of [['site', 'by site'], ['role', 'by role'],
-      ['phase', 'by the phase of allocation'], ['size', 'by block size']])
-      this.choice.append(element('option', {value, text}));
     const heads = this.table.tHead.rows[0].cells;
     COLUMNS.forEach((column, index) => {
       const button = element('button', {

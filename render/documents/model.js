@@ -3,8 +3,13 @@
  * role and a size. All numbers are sums over groups, so they are exact. A column has the fullest
  * instant of a part of the run, or the state after a single event (isExact). */
 
-const GROUP = 6; // numbers per group
-const WAYS = ['role', 'site', 'phase', 'size', 'stack']; // of naming a group
+const GROUP = 9; // numbers per group
+
+/* Ways of naming a group, and their words. */
+const WAYS = {
+  role: 'by role', site: 'by site', phase: 'by phase of allocation', size: 'by block size',
+  stack: 'by stack', stream: 'by stream', pool: 'by pool', tag: 'by tag',
+};
 
 class Model {
   constructor(source) {
@@ -13,12 +18,14 @@ class Model {
     this.columnCount = source.begin.length;
     this.groups = [];
     for (let at = 0; at < source.groups.length; at += GROUP) {
-      const [node, site, phase, role, size, detail] = source.groups.slice(at, at + GROUP);
+      const [node, site, phase, role, size, detail, stream, pool, tag] =
+        source.groups.slice(at, at + GROUP);
       this.groups.push({
         index: this.groups.length, node, role, detail,
         size: size * source.unit,
         site: this.strings[site],
         phase: phase < 0 ? 'several phases' : this.strings[phase],
+        stream: this.strings[stream], pool: this.strings[pool], tag: this.strings[tag],
       });
     }
     this.parents = source.nodes.filter((_, at) => at % 2 === 0);
@@ -161,6 +168,17 @@ class Model {
 
   /* ---- names ---- */
 
+  /* A list of the ways that tell groups apart. */
+  ways(attributes) {
+    const list = element('select', attributes);
+    for (const [value, text] of Object.entries(WAYS)) {
+      const isUseful = !['stream', 'pool', 'tag'].includes(value) ||
+        new Set(this.groups.map((group) => group[value])).size > 1;
+      if (isUseful) list.append(element('option', {value, text}));
+    }
+    return list;
+  }
+
   nodeName(node) {
     const [name, place] = this.source.frames[this.frames[node]];
     const words = this.strings[name];
@@ -182,6 +200,7 @@ class Model {
     if (way === 'phase') return group.phase || 'no phase';
     if (way === 'size')
       return group.detail ? 'blocks of several sizes' : `${formatCount(group.size)} B`;
+    if (way === 'stream' || way === 'pool' || way === 'tag') return group[way] || `no ${way}`;
     if (way === 'stack') return group.node < 0 ? 'no stack' : this.nodeName(group.node);
     return group.detail === 3 ? 'small ones together' : group.site;
   }

@@ -224,6 +224,9 @@ static void add_groups(struct writer *writer)
         add_list(&writer->group_text, group->role);
         add_list(&writer->group_text, (int64_t)(group->block_bytes / writer->unit));
         add_list(&writer->group_text, group->detail);
+        add_list(&writer->group_text, string_of(writer, group->stream));
+        add_list(&writer->group_text, string_of(writer, group->pool));
+        add_list(&writer->group_text, string_of(writer, group->tag));
     }
 }
 

@@ -35,9 +35,10 @@ const search = {
   pattern: null,
   text: '',
   box: element('input', {
-    type: 'search', placeholder: 'search: a regex  ( / )', spellcheck: 'false',
-    'aria-label': 'search frames and sites, as a regular expression, or an address',
-    title: 'a regular expression for frames, sites and roles; or an address: 0x7f3a00000000',
+    type: 'search', placeholder: 'search: regex, 386 MiB, 0x7f…  ( / )', spellcheck: 'false',
+    'aria-label': 'search frames and sites, as a regular expression, or a size, or an address',
+    title: 'a regular expression for frames, sites and roles; a size: 386 MiB or 404750336 B; ' +
+      'or an address: 0x7f3a00000000',
   }),
   hits: element('span', {class: 'hits', 'aria-live': 'polite'}),
   list: element('ul', {class: 'found'}), // blocks that held an address
@@ -45,13 +46,22 @@ const search = {
 
   set(text) {
     const address = /^\s*0x([0-9a-f]{1,16})\s*$/i.exec(text);
+    const size = /^\s*([\d.,]+)\s*([KMGTPE]i)?B\s*$/i.exec(text);
     this.text = text;
     this.pattern = null;
     this.list.replaceChildren();
     this.hits.textContent = '';
     this.box.classList.remove('wrong');
     if (address) {
-      this.findAddress(BigInt(`0x${address[1]}`));
+      const wanted = BigInt(`0x${address[1]}`);
+      this.listBlocks((block) => block.holds(wanted), 'held that address',
+        (a, b) => a.birth - b.birth || a.event - b.event);
+    } else if (size) {
+      const words = (bytes) => [formatBytes(bytes), `${formatCount(bytes)} B`, `${bytes} B`]
+        .map((each) => each.replace(/[ ,]/g, '').toLowerCase());
+      const wanted = text.replace(/[ ,]/g, '').toLowerCase();
+      this.listBlocks((block) => words(block.bytes).includes(wanted) ||
+        words(block.requested).includes(wanted), 'have that size', (a, b) => a.event - b.event);
     } else if (text) {
       try {
         this.pattern = new RegExp(text, 'i');
@@ -64,13 +74,11 @@ const search = {
     for (const explorer of explorers) explorer.show();
   },
 
-  /* Lists blocks that held the address, in the order of their allocation. */
-  findAddress(address) {
+  listBlocks(isWanted, words, order) {
     const all = blockMaps.flatMap((blocks) => [...blocks.values()]);
-    const found = all.filter((block) => block.holds(address))
-      .sort((a, b) => a.birth - b.birth || a.event - b.event);
+    const found = all.filter(isWanted).sort(order);
     this.hits.textContent = `${formatCount(found.length)} of the ${formatCount(all.length)} ` +
-      'largest blocks held that address' +
+      `largest blocks ${words}` +
       (found.length > MAX_FOUND ? `; the first ${MAX_FOUND} are listed` : '');
     this.list.replaceChildren(...found.slice(0, MAX_FOUND).map((block) => element('li', {}, element('button', {
       type: 'button', text: `${block.title()}: ${block.allocated()}; freed ${block.freed()}`,
@@ -174,14 +182,14 @@ function restoreExplorer(explorer, parts) {
   }
   explorer.pinned = model.groups[parts.get(`p${n}`) ?? -1] || null;
   explorer.filter.clear();
-  for (const way of WAYS) {
+  for (const way of Object.keys(WAYS)) {
     const names = namesOf(parts.get(`f${n}.${way}`) || '[]');
     if (names.length) explorer.filter.set(way, new Set(names));
   }
   const [shown, way] = (parts.get(`m${n}`) || 'change.site').split('.');
   if (panel) {
     panel.view = VIEWS.some(([each]) => each === shown) ? shown : 'change';
-    panel.way = WAYS.includes(way) ? way : 'site';
+    panel.way = Object.hasOwn(WAYS, way) ? way : 'site';
   }
   if (!timeline) return;
   const axis = parts.get(`x${n}`);
@@ -217,6 +225,8 @@ function restore() {
   restoreBlock(parts.get('b') || '');
   restoring = false;
 }
+
+const drawAll = () => explorers.forEach((each) => each.timeline && each.timeline.draw());
 
 /* ---- keys ----------------------------------------------------------------- */
 
@@ -336,7 +346,8 @@ addCopyButtons();
 const tools = document.getElementById('tools');
 if (explorers.length) {
   tools.append(search.hits, search.box);
-  document.querySelector('main').prepend(search.list, search.panel.box);
+  (document.querySelector('.first > aside') || document.querySelector('main'))
+    .prepend(search.list, search.panel.box);
 }
 tools.append(element('button', {
   type: 'button', text: 'light / dark', onclick: () => {
@@ -355,7 +366,6 @@ for (const link of document.querySelectorAll('a[href^="#"]')) {
     document.getElementById(link.hash.slice(1)).scrollIntoView();
   });
 }
-const drawAll = () => explorers.forEach((each) => each.timeline && each.timeline.draw());
 matchMedia('(prefers-color-scheme: dark)').addEventListener('change', drawAll);
 addEventListener('keydown', onKey);
 addEventListener('hashchange', restore);

@@ -27,7 +27,7 @@
  *  "frames": [[name (string), place (string) or -1, origin], ...],
  *  "nodes": [parent or -1, frame, ...], the tree of call stacks,
  *  "groups": [node or -1, site (string), phase (string) or -1, role, size of a block in units,
- *             detail (enum mt_history_detail), ...],
+ *             detail (enum mt_history_detail), stream, pool and tag (strings), ...],
  *  "blocks": [[key, bytes, requested bytes, start or -1 (before the history), end event or -1,
  *              end time or -1, role, phase and step (string), site (string),
  *              operation (string) or -1, node or -1], ...],

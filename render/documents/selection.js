@@ -21,12 +21,9 @@ class SelectionPanel {
         type: 'button', role: 'tab', text, 'data-view': view, onclick: () => this.setView(view),
       }));
     }
-    this.choice = element('select', {
+    this.choice = this.model.ways({
       'aria-label': 'rows', onchange: () => { this.way = this.choice.value; this.show(); remember(); },
     });
-    for (const [value, text] of [['site', 'by site'], ['role', 'by role'],
-      ['phase', 'by phase of allocation'], ['size', 'by block size'], ['stack', 'by stack']])
-      this.choice.append(element('option', {value, text}));
     this.title = element('p', {class: 'title'});
     this.group = element('div', {class: 'group'});
     this.body = element('div', {class: 'rows'});

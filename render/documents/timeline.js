@@ -27,12 +27,10 @@ class Timeline extends TimelineView {
       type: 'button', text, title: label, 'aria-label': label,
       onclick: () => { act(); remember(); },
     });
-    this.colors = element('select', {
-      'aria-label': 'layers', onchange: () => this.setWay(this.colors.value),
+    this.colors = this.model.ways({
+      'aria-label': 'layers',
+      onchange: () => { this.setWay(this.colors.value); remember(); },
     });
-    for (const [value, text] of [['role', 'layers by role'], ['site', 'by site'],
-      ['phase', 'by phase of allocation'], ['size', 'by block size'], ['stack', 'by stack']])
-      this.colors.append(element('option', {value, text}));
     this.axisButton = button('', 'the axis', () => this.setAxis(!this.model.byEvent));
     this.axisButton.hidden = !data.end;
     return element('div', {class: 'chart-bar'},
@@ -51,10 +49,9 @@ class Timeline extends TimelineView {
   /* ---- the view ---- */
 
   setWay(way) {
-    this.way = WAYS.includes(way) ? way : 'role';
+    this.way = Object.hasOwn(WAYS, way) ? way : 'role';
     this.colors.value = this.way;
     this.draw();
-    remember();
   }
 
   setAxis(byEvent) {

@@ -419,8 +419,22 @@ class TimelineView {
     this.text(words, Math.min(Math.max(pixel, plot.x + half), plot.x + plot.width - half), y, 'center');
   }
 
+  /* The life of the block that was picked: a line from its birth to its end. */
+  paintPicked() {
+    if (!picked || picked.model.source !== this.model.source) return;
+    const {model} = this, y = this.plot.y + 5;
+    const left = picked.isOlder() ? this.plot.x
+      : this.pixelOf(model.position(picked.birth, picked.event));
+    const right = this.pixelOf(picked.endEvent < 0 ? model.length
+      : model.position(picked.end, picked.endEvent));
+    this.pen.fillStyle = this.ink.link;
+    this.pen.fillRect(left, y - 2, Math.max(right - left, 3), 4);
+    this.label(picked.title(), Math.max(left, this.plot.x), y + 16, this.ink.link);
+  }
+
   paintMarks() {
     const {source} = this.model;
+    this.paintPicked();
     for (let at = 0; at < source.ooms.length; at += 3) {
       const x = this.pixelOf(this.model.position(source.ooms[at], source.ooms[at + 1]));
       this.line(x, this.plot.y - 4, x, this.plot.y + this.plot.height, this.ink.bad);
