@@ -20,6 +20,7 @@
 #include "question.h"
 #include "question_report.h"
 #include "report.h"
+#include "report_html.h"
 #include "report_query.h"
 #include "screen.h"
 #include "source.h"
@@ -433,6 +434,7 @@ static int check(struct arguments *arguments, char **words, int traces)
     int wanted = other ? other->traces : 1;
 
     arguments->chart = other ? NULL : find_chart(words[0]);
+    arguments->picture.allows_page = !strcmp(words[0], "timeline");
     if (!other && !arguments->chart)
         return MT_EXIT_USAGE;
     if (traces != wanted)
@@ -470,6 +472,27 @@ static bool lacks_phase(const struct mt_report *report, const struct mt_device_r
     return true;
 }
 
+/* Writes the timeline as a page that the reader explores. */
+static int write_page(const struct mt_report *report, const struct mt_device_report *device,
+                      const struct arguments *arguments)
+{
+    const struct mt_report_html page = {.report = report, .only = device};
+    struct mt_buf document = {0};
+    int code;
+
+    if (!device || !device->history || !device->timeline || mt_is_one_instant(report, device)) {
+        mt_message("'%s': no history was recorded; write an .svg file instead", arguments->path);
+        return MT_EXIT_INPUT;
+    }
+    mt_report_html_add(&document, &page);
+    code = mt_picture_write_page(&arguments->picture, &document);
+    if (code == MT_EXIT_OK && arguments->common.json)
+        code = mt_picture_print_json(&arguments->picture, arguments->chart->name, device->device,
+                                     document.length);
+    mt_buf_release(&document);
+    return code;
+}
+
 static int draw(const struct mt_report *report, const struct arguments *arguments)
 {
     const struct mt_device_report *device = mt_question_device(report, arguments->device);
@@ -484,6 +507,8 @@ static int draw(const struct mt_report *report, const struct arguments *argument
         mt_question_print_no_events(arguments->path, report, arguments->device);
         return MT_EXIT_INPUT;
     }
+    if (arguments->picture.is_page)
+        return write_page(report, device, arguments);
     if (lacks_step(device, arguments)) {
         mt_message("'%s': step %llu does not exist", arguments->path,
                    (unsigned long long)arguments->blocks.step);
@@ -516,6 +541,8 @@ static struct mt_analyze_options options_of(const struct arguments *arguments)
         .layer_member = arguments->layer_member,
         .window = {.whole = arguments->whole, .phase = arguments->zoom}};
 
+    if (arguments->picture.is_page)
+        options.models = mt_report_html_models();
     if (is_icicle(arguments))
         return mt_blocks_analysis(blocks, arguments->path);
     if (arguments->picture.width > WALL || arguments->picture.height > WALL)
@@ -571,8 +598,8 @@ static int run(const struct mt_command *command, int argc, char **argv)
     struct arguments arguments = {.device = MT_EVERY_DEVICE, .blocks.step = UINT64_MAX};
     const struct mt_option options[] = {
         {"output", 'o', MT_OPTION_TEXT, "FILE",
-         "picture to write: .svg or .png; - is an SVG on "
-         "standard output",
+         "picture to write: .svg or .png; - is an SVG on standard output; timeline: also .html, a "
+         "page to explore",
          &arguments.picture.output},
         {"x", 0, MT_OPTION_TEXT, "AXIS", "time (idle gaps shortened) or events (all equally wide)",
          &arguments.axis},

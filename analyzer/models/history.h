@@ -19,11 +19,11 @@ enum mt_history_detail {
 
 /* Holders of memory. Equal words are equal pointers; they live as long as the history's arena. */
 struct mt_history_group {
-    const char *site;     /* as in `memtrace live`; "" = several */
-    const char *phase;    /* name, at allocation; "" = none; NULL = several */
+    const char *site;                /* as in `memtrace live`; "" = several */
+    const char *phase;               /* name, at allocation; "" = none; NULL = several */
     const char *stream, *pool, *tag; /* names; "" = none or several */
-    uint32_t stack;       /* of several: their common part, MT_NO_ID = none */
-    uint64_t block_bytes; /* of each, 0 = of several sizes */
+    uint32_t stack;                  /* of several: their common part, MT_NO_ID = none */
+    uint64_t block_bytes;            /* of each, 0 = of several sizes */
     enum mt_role role;
     enum mt_history_detail detail;
     bool is_initial;     /* alive when the trace began */
@@ -87,6 +87,10 @@ void mt_history_renumber(struct mt_history_column *columns, uint32_t column_coun
 /* Makes a history small enough for a page: merges groups, the smallest first, until at most these
  * numbers of groups and changes remain. */
 void mt_history_reduce(struct mt_history *history, uint32_t most_groups, uint32_t most_changes);
+
+/* Leaves at most `most` columns of single events, those around the fullest column. Others are
+ * merged to columns of several events with their fullest instants. */
+void mt_history_shorten(struct mt_history *history, uint32_t most);
 
 /* Holders of memory at every time: the trace cut into columns of equal busy time, or of equally
  * many events, each with the state at its fullest instant, as differences between neighbors. Within

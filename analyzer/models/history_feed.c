@@ -140,16 +140,15 @@ static void group_of(struct history_feed *feed, const struct mt_block_life *life
                      struct mt_history_group *group)
 {
     bool in_phase = life->phase >= 0 && (uint32_t)life->phase < feed->phase_count;
-    struct known fresh = {
-        .origin = {.stack = life->stack,
-                   .tied = life->tied,
-                   .phase_name = in_phase ? feed->phase_names[life->phase] : 0,
-                   .stream = life->stream,
-                   .tag = life->tag,
-                   .pool = life->pool,
-                   .role = life->role,
-                   .tie = life->tie,
-                   .initial = life->birth_event < feed->attribution.first_event}};
+    struct known fresh = {.origin = {.stack = life->stack,
+                                     .tied = life->tied,
+                                     .phase_name = in_phase ? feed->phase_names[life->phase] : 0,
+                                     .stream = life->stream,
+                                     .tag = life->tag,
+                                     .pool = life->pool,
+                                     .role = life->role,
+                                     .tie = life->tie,
+                                     .initial = life->birth_event < feed->attribution.first_event}};
     uint64_t key = hash(&fresh.origin);
 
     for (;; key++) {

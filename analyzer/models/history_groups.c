@@ -283,3 +283,77 @@ void mt_history_reduce(struct mt_history *history, uint32_t most_groups, uint32_
         history->groups[i] = groups.list[i];
     mt_history_groups_release(&groups);
 }
+
+enum { MERGED_EVENTS = 16 };
+
+/* Columns that become one. */
+struct merged {
+    struct mt_history_column column; /* with the fullest instant so far */
+    uint32_t count, end_change;      /* the end of the changes up to that instant */
+};
+
+static void merge_column(struct merged *merged, const struct mt_history_column *column)
+{
+    const uint64_t begin_t_ns = merged->column.begin_t_ns, begin = merged->column.begin_event;
+
+    if (merged->count++ && column->bytes.allocated <= merged->column.bytes.allocated)
+        return;
+    merged->column = *column;
+    merged->end_change = column->first_change + column->change_count;
+    if (merged->count == 1)
+        return;
+    merged->column.begin_t_ns = begin_t_ns;
+    merged->column.begin_event = begin;
+    merged->column.is_exact = false;
+}
+
+/* Changes behind the fullest instant belong to the next column. */
+static void put_merged(struct mt_history *history, struct merged *merged, uint32_t *told)
+{
+    struct mt_history_column *column = &history->columns[history->column_count++];
+
+    *column = merged->column;
+    column->is_exact &= merged->count == 1;
+    column->first_change = *told;
+    column->change_count = merged->end_change - *told;
+    *told = merged->end_change;
+    merged->count = 0;
+}
+
+static uint32_t fullest_column(const struct mt_history *history)
+{
+    uint32_t best = 0;
+
+    for (uint32_t i = 1; i < history->column_count; i++)
+        if (history->columns[i].bytes.allocated > history->columns[best].bytes.allocated)
+            best = i;
+    return best;
+}
+
+void mt_history_shorten(struct mt_history *history, uint32_t most)
+{
+    const uint32_t peak = fullest_column(history), count = history->column_count;
+    const uint32_t before = (uint32_t)((uint64_t)most * 2 / 3);
+    const uint32_t first = peak > before ? peak - before : 0;
+    uint32_t *same = mt_memory_new(((size_t)history->group_count + 1) * sizeof *same), told = 0;
+    struct merged merged = {.count = 0};
+
+    history->column_count = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        const struct mt_history_column column = history->columns[i];
+        bool is_far = column.is_exact && (i < first || i - first >= most);
+
+        if (merged.count && (!is_far || merged.count == MERGED_EVENTS))
+            put_merged(history, &merged, &told);
+        merge_column(&merged, &column);
+        if (!is_far)
+            put_merged(history, &merged, &told);
+    }
+    if (merged.count)
+        put_merged(history, &merged, &told);
+    for (uint32_t i = 0; i < history->group_count; i++)
+        same[i] = i;
+    mt_history_renumber(history->columns, history->column_count, history->changes,
+                        &history->change_count, same, history->group_count);
+    free(same);
+}

@@ -45,20 +45,25 @@ static bool parse_theme(const char *text, enum mt_theme *theme)
     return false;
 }
 
-static bool parse_output(const char *path, bool *is_png)
+static bool parse_output(struct mt_picture *picture)
 {
-    const char *dot = strrchr(path, '.');
+    const char *dot = strrchr(picture->output, '.');
 
-    *is_png = dot && !strcmp(dot, ".png");
-    return !strcmp(path, "-") || *is_png || (dot && !strcmp(dot, ".svg"));
+    picture->is_png = dot && !strcmp(dot, ".png");
+    picture->is_page = dot && !strcmp(dot, ".html");
+    return !strcmp(picture->output, "-") || picture->is_png ||
+           (picture->is_page && picture->allows_page) || (dot && !strcmp(dot, ".svg"));
 }
 
 bool mt_picture_read(struct mt_picture *picture, const struct mt_common *common)
 {
     struct mt_error error = {.offset = MT_NO_OFFSET};
 
-    if (!parse_output(picture->output, &picture->is_png))
-        mt_message("'%s': the name must end in .svg or .png", picture->output);
+    if (!parse_output(picture))
+        mt_message("'%s': the name must end in .svg%s or .png", picture->output,
+                   picture->allows_page ? ", .html" : "");
+    else if (picture->is_page && (picture->size || picture->theme))
+        mt_message("a page has the size and the colors of its reader: omit --size and --theme");
     else if (picture->is_png && !mt_png_available(&error))
         mt_message("no .png: %s; write an .svg file instead", error.text);
     else if (picture->size && !parse_size(picture->size, picture))
@@ -85,7 +90,12 @@ void mt_picture_add_no_png(struct mt_buf *out, const struct mt_error *why)
 
 static const struct mt_file_kind *kind_of(const struct mt_picture *picture)
 {
-    return picture->is_png ? &mt_file_png : &mt_file_svg;
+    return picture->is_page ? &mt_file_page : picture->is_png ? &mt_file_png : &mt_file_svg;
+}
+
+int mt_picture_write_page(const struct mt_picture *picture, const struct mt_buf *page)
+{
+    return mt_outputs_write(picture->output, picture->outputs, kind_of(picture), page);
 }
 
 int mt_picture_precheck(const struct mt_picture *picture)

@@ -12,7 +12,8 @@ struct mt_picture {
     /* the parsed values */
     double width, height;
     enum mt_theme theme_kind;
-    bool is_png;
+    bool is_png, is_page; /* page: .html */
+    bool allows_page;     /* set by the caller */
 };
 
 #define MT_PICTURE_SIZE_OPTIONS(picture)                                                           \
@@ -49,6 +50,9 @@ int mt_picture_precheck(const struct mt_picture *picture);
  * mt_exit. */
 int mt_picture_write(const struct mt_picture *picture, const struct mt_drawing *drawing,
                      size_t *bytes);
+
+/* Writes a page instead of a drawing. Prints errors; returns enum mt_exit. */
+int mt_picture_write_page(const struct mt_picture *picture, const struct mt_buf *page);
 
 /* Prints a description of the picture as JSON, "memtrace.render/1". `device` is negative if the
  * picture does not show a device. Returns enum mt_exit. */

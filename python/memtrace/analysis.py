@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from . import program
 from .errors import Error, printable
 from .frames import Rows, seconds
-from .pages import Text, of_report
+from .pages import Explorer, Text, of_report
 from .units import text_of_bytes
 
 if TYPE_CHECKING:
@@ -219,7 +219,7 @@ class Report:
 
     def picture(self, chart: str = "timeline", format: str = "png",
                 options: Sequence[str] = ()) -> bytes:
-        """A chart of `memtrace render` as a PNG or SVG file."""
+        """A chart of `memtrace render` as a PNG or SVG file; the timeline also as HTML."""
         import tempfile
 
         with tempfile.TemporaryDirectory(prefix="memtrace-") as folder:
@@ -228,6 +228,10 @@ class Report:
             program.answered([*words, *options], path)
             with open(path, "rb") as file:
                 return file.read()
+
+    def explore(self) -> Explorer:
+        """The timeline to zoom and select on, for notebooks."""
+        return Explorer(self.picture(format="html").decode("utf-8"))
 
     def _repr_html_(self) -> str:
         """The answer and the timeline, for notebooks."""

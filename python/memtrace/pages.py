@@ -44,6 +44,21 @@ def of_report(report: Report) -> str:
     return "\n".join(parts)
 
 
+class Explorer(ShownAsText):
+    """The timeline of a report to zoom and select on. Its HTML is a frame with a page of less than
+    200 KB; the page can neither read nor change the notebook."""
+
+    def __init__(self, page: str) -> None:
+        self.page = page
+
+    def __str__(self) -> str:
+        return "<a page to explore; a notebook shows it>"
+
+    def _repr_html_(self) -> str:
+        return (f'<iframe title="memory over time" sandbox="allow-scripts" style="width: 100%; '
+                f'height: 860px; border: 0" srcdoc="{html.escape(self.page)}"></iframe>')
+
+
 def preformatted(text: str) -> str:
     return f'<pre style="{_STYLE}">{html.escape(text)}</pre>'
 

@@ -528,8 +528,10 @@ static bool fit_history(struct mt_buf *text, const struct mt_report *report,
 
     copy_history(&arena, device->history, &history);
     for (int i = 0; i < tries && !fits; i++) {
-        if (i)
+        if (i) {
+            mt_history_shorten(&history, MT_HISTORY_EXACT >> i);
             mt_history_reduce(&history, history.group_count / 2, history.change_count / 4 * 3);
+        }
         mt_buf_reset(text);
         write_history(text, report, device, &history, with_blocks);
         fits = text->length <= most_bytes;

@@ -107,18 +107,18 @@ static void add_holders(struct mt_buf *out, const struct mt_report *report,
 }
 
 static void add_change(struct mt_buf *out, const struct mt_report *report,
-                       const struct mt_device_report *device)
+                       const struct mt_device_report *device, bool links)
 {
     if (!device->finding_count)
         return;
     begin(out, report, device, "What to change first");
-    mt_buf_add_text(out, "</strong><a href=\"#findings\">");
+    mt_buf_add_text(out, links ? "</strong><a href=\"#findings\">" : "</strong>");
     mt_page_add_words(out, device->findings[0].title);
-    mt_buf_add_text(out, "</a>");
+    mt_buf_add_text(out, links ? "</a>" : "");
     end_answer(out);
 }
 
-void mt_page_add_answers(struct mt_buf *out, const struct mt_report *report)
+void mt_page_add_answers(struct mt_buf *out, const struct mt_report *report, bool links)
 {
     const struct mt_device_report *device = mt_worst_device(report);
 
@@ -127,7 +127,7 @@ void mt_page_add_answers(struct mt_buf *out, const struct mt_report *report)
     mt_buf_add_text(out, "<dl class=\"answers\">\n");
     add_card(out, report, device);
     add_holders(out, report, device);
-    add_change(out, report, device);
+    add_change(out, report, device, links);
     mt_buf_add_text(out, "</dl>\n");
 }
 

@@ -123,7 +123,10 @@ function remember() {
   if (chosenTheme()) parts.set('t', chosenTheme());
   if (picked) parts.set('b', `${picked.model.source.device}.${picked.key}`);
   const text = parts.toString();
-  history.replaceState(null, '', text ? `#${text}` : location.pathname + location.search);
+  try {
+    history.replaceState(null, '', text ? `#${text}` : location.pathname + location.search);
+  } catch (error) { // a frame of a notebook has no address
+  }
 }
 
 /* Browsers refuse more than some hundred changes of the address in half a minute. */
@@ -363,7 +366,8 @@ search.box.addEventListener('input', () => {
 for (const link of document.querySelectorAll('a[href^="#"]')) {
   link.addEventListener('click', (event) => { // the address keeps the view
     event.preventDefault();
-    document.getElementById(link.hash.slice(1)).scrollIntoView();
+    const target = document.getElementById(link.hash.slice(1));
+    if (target) target.scrollIntoView();
   });
 }
 matchMedia('(prefers-color-scheme: dark)').addEventListener('change', drawAll);

@@ -28,7 +28,8 @@ enum {
     END_BYTES = 16000,    /* reserved for the list of missing parts */
     MAX_FINDINGS = 24,
     MAX_RULES = 64,
-    MAX_PATH_BYTES = 1000 /* limit for the path of the trace in commands */
+    SMALL_DATA_BYTES = 70000, /* of a page for notebooks */
+    MAX_PATH_BYTES = 1000     /* limit for the path of the trace in commands */
 };
 
 struct writer {
@@ -341,7 +342,7 @@ static void add_first(struct writer *writer, const struct mt_device_report *devi
     add_chart(writer, mt_chart_find("timeline"), device, out);
     mt_buf_printf(out, "<aside id=\"side-%u\">\n", (unsigned)device->device);
     if (device == mt_worst_device(writer->report))
-        mt_page_add_answers(out, writer->report);
+        mt_page_add_answers(out, writer->report, true);
     mt_buf_add_text(out, "</aside></div>\n");
 }
 
@@ -537,6 +538,44 @@ static void assemble(struct writer *writer, struct mt_buf *out, const struct mt_
     mt_buf_add_text(out, "</body></html>\n");
 }
 
+/* A page for notebooks: the script draws the timeline and the icicle. */
+static void add_only(struct writer *writer)
+{
+    const struct mt_device_report *device = writer->page->only;
+    const unsigned number = device->device;
+    struct mt_buf *out = &writer->main;
+
+    writer->data_left = SMALL_DATA_BYTES;
+    writer->devices_left = 1;
+    mt_buf_printf(&writer->first,
+                  "<div class=\"first\"><figure class=\"chart\" id=\"timeline-%u\" "
+                  "data-chart=\"timeline\"></figure><aside id=\"side-%u\">\n",
+                  number, number);
+    if (device == mt_worst_device(writer->report))
+        mt_page_add_answers(&writer->first, writer->report, false);
+    mt_buf_add_text(&writer->first, "</aside></div>\n");
+    mt_buf_printf(out, "<section id=\"device-%u\">\n", number);
+    add_history(writer, device, out);
+    mt_buf_printf(out, "<h3 class=\"alive\" id=\"alive-%u\">Alive at the allocated peak</h3>\n",
+                  number);
+    mt_page_add_live_table(out, device);
+    mt_buf_add_text(out, "</section>\n");
+}
+
+static void add_parts(struct writer *writer, struct mt_buf *verdict, struct mt_buf *top)
+{
+    if (writer->page->only) {
+        add_only(writer);
+        return;
+    }
+    add_findings(writer, top);
+    add_rules(writer, top);
+    if (!take_room(writer, verdict->length + top->length))
+        mt_buf_reset(top);
+    add_devices(writer);
+    add_answer(writer);
+}
+
 void mt_report_html_add(struct mt_buf *out, const struct mt_report_html *page)
 {
     struct writer writer = {.page = page, .report = page->report};
@@ -546,14 +585,9 @@ void mt_report_html_add(struct mt_buf *out, const struct mt_report_html *page)
     writer.data_left = DATA_BYTES;
     mt_page_add_head(&head, &facts, &writer.policy);
     mt_page_policy_allow_script(&writer.policy, mt_page_js);
+    writer.left = MT_REPORT_HTML_BYTES - END_BYTES - strlen(mt_page_js) - head.length;
     add_gates(&writer, &verdict);
-    add_findings(&writer, &top);
-    add_rules(&writer, &top);
-    writer.left = MT_REPORT_HTML_BYTES - END_BYTES - strlen(mt_page_js);
-    if (!take_room(&writer, head.length + verdict.length + top.length))
-        mt_buf_reset(&top);
-    add_devices(&writer);
-    add_answer(&writer);
+    add_parts(&writer, &verdict, &top);
     mt_page_add_start(out, &writer.policy);
     mt_buf_add(out, head.data, head.length);
     assemble(&writer, out, &verdict, &top);

@@ -8,7 +8,8 @@
 #include "buf.h"
 #include "gate_result.h"
 
-#define MT_REPORT_HTML_BYTES 1000000
+#define MT_REPORT_HTML_BYTES  1000000
+#define MT_REPORT_SMALL_BYTES 200000
 
 /* Returns the models of the report that the page reads: enum mt_model_bit. */
 unsigned mt_report_html_models(void);
@@ -17,6 +18,10 @@ struct mt_report_html {
     const struct mt_report *report;
     const struct mt_gates *gates; /* NULL = none */
     const char *answer;           /* the text answer; NULL = none */
+    /* For notebooks: only the timeline of this device, what can be selected on it, and the live
+     * blocks, in less than MT_REPORT_SMALL_BYTES. NULL: the whole page. The device has a history
+     * and a timeline. */
+    const struct mt_device_report *only;
 };
 
 void mt_report_html_add(struct mt_buf *out, const struct mt_report_html *page);

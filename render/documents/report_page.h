@@ -74,7 +74,8 @@ void mt_page_add_ooms_table(struct mt_buf *out, const struct mt_report *report,
  * first change to make. */
 
 /* Appends the answers for the worst device (mt_worst_device), which is also the subject of the text
- * answer. Appends nothing if there is no device or if its peak is unknown. */
-void mt_page_add_answers(struct mt_buf *out, const struct mt_report *report);
+ * answer. Appends nothing if there is no device or if its peak is unknown. links: the page has
+ * the findings. */
+void mt_page_add_answers(struct mt_buf *out, const struct mt_report *report, bool links);
 
 #endif

@@ -450,15 +450,15 @@ class TimelineView {
     this.label(`peak ${formatBytes(bytes)}`, x, Math.max(y - 3, 12), this.ink.text);
   }
 
-  /* A label beside a mark, with a halo; within the plot. */
+  /* A label beside a mark, on its own ground; within the plot. */
   label(words, x, y, color) {
     const {pen, plot} = this, width = pen.measureText(words).width;
     if (x < plot.x || x > plot.x + plot.width) return;
     const left = x + 7 + width > plot.x + plot.width ? x - 7 - width : x + 7;
-    pen.strokeStyle = this.ink.background;
-    pen.lineWidth = 3;
-    pen.textAlign = 'left';
-    pen.strokeText(words, left, y);
+    pen.fillStyle = this.ink.background;
+    pen.globalAlpha = 0.85;
+    pen.fillRect(left - 3, y - 12, width + 6, 16);
+    pen.globalAlpha = 1;
     this.text(words, left, y, 'left', color);
   }
 }

@@ -3,6 +3,7 @@
 import base64
 import dataclasses
 import errno
+import html
 import inspect
 import json
 import os
@@ -123,6 +124,16 @@ class Analysis(Case):
                 (picture,) = re.findall(r'src="data:image/svg\+xml;base64,([^"]+)"', page)
                 self.assertIn("svg", ElementTree.fromstring(base64.b64decode(picture)).tag)
                 self.assertLessEqual(page.count("\n"), 25)
+
+    def test_a_page_to_explore_is_small_and_in_a_frame(self):
+        shown = memtrace.analyze(CAPTURES / "gpt_split64.pickle.zst").explore()._repr_html_()
+        self.assertLess(len(shown), 260_000)  # quotes and angles take several bytes each
+        self.assertTrue(shown.startswith("<iframe ") and shown.endswith("></iframe>"), shown[:80])
+        page = html.unescape(re.search(r'srcdoc="([^"]*)"', shown).group(1))
+        self.assertLess(len(page.encode()), 200_000)
+        self.assertIn('id="timeline-0"', page)
+        self.assertIn('sandbox="allow-scripts"', shown)
+        self.assertNotIn("<script", shown)
 
     def test_html_is_escaped(self):
         copy = self.work / "<b>&amp;.pickle.zst"
