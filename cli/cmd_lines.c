@@ -1,4 +1,5 @@
 /* memtrace lines: the memory use of each line of the program. */
+#include <ctype.h>
 #include <string.h>
 
 #include "cli.h"
@@ -341,11 +342,103 @@ static void lines_json(struct mt_buf *out, const struct lines_answer *answer)
     mt_buf_add_char(out, '\n');
 }
 
+#define SARIF_RESULTS 1000 /* the first of them: functions are in the order of their bytes */
+
+/* Adds the file of a function as a URI reference of RFC 3986. */
+static void sarif_file(struct mt_json *json, const char *file)
+{
+    struct mt_buf uri = {0};
+
+    mt_buf_add_text(&uri, *file == '/' ? "file://" : "");
+    for (; *file; file++)
+        if (isalnum((unsigned char)*file) || strchr("-._~/", *file))
+            mt_buf_add_char(&uri, *file);
+        else
+            mt_buf_printf(&uri, "%%%02X", (unsigned)(unsigned char)*file);
+    mt_json_object_begin(json, "artifactLocation");
+    mt_json_text(json, "uri", uri.data ? uri.data : "");
+    mt_json_object_end(json);
+    mt_buf_release(&uri);
+}
+
+static void sarif_line(struct mt_json *json, const struct lines_answer *answer,
+                       const struct mt_line_function *function, const struct mt_line_use *line)
+{
+    char peak[MT_UNITS_TEXT], allocated[MT_UNITS_TEXT], change[MT_UNITS_TEXT];
+    struct mt_buf words = {0};
+
+    mt_buf_printf(&words, "%s active at most while this line ran, %s allocated by it",
+                  mt_format_bytes(peak, line->peak.active),
+                  mt_format_bytes(allocated, line->allocated_bytes));
+    if (answer->table->has_frees)
+        mt_buf_printf(&words, ", %s growth", mt_format_change(change, line->growth_bytes));
+    mt_json_object_begin(json, NULL);
+    mt_json_text(json, "ruleId", "memory");
+    mt_json_text(json, "level", "note");
+    mt_json_object_begin(json, "message");
+    mt_json_text(json, "text", words.data);
+    mt_json_object_end(json);
+    mt_json_array_begin(json, "locations");
+    mt_json_object_begin(json, NULL);
+    mt_json_object_begin(json, "physicalLocation");
+    sarif_file(json, mt_symbols_text(answer->symbols, function->file));
+    mt_json_object_begin(json, "region");
+    mt_json_u64(json, "startLine", mt_max_u64(answer->symbols->frames[line->frame].line, 1));
+    mt_json_object_end(json);
+    mt_json_object_end(json);
+    mt_json_object_end(json);
+    mt_json_array_end(json);
+    mt_json_object_end(json);
+    mt_buf_release(&words);
+}
+
+static void sarif_results(struct mt_json *json, const struct lines_answer *answer)
+{
+    uint32_t count = 0;
+
+    mt_json_array_begin(json, "results");
+    for (uint32_t i = 0; i < answer->table->device_count; i++) {
+        const struct mt_line_device *device = &answer->table->devices[i];
+
+        for (uint32_t f = 0; lines_shows_device(answer, device) && f < device->function_count; f++)
+            for (uint32_t l = 0; l < device->functions[f].line_count; l++)
+                if (lines_shows(answer, &device->functions[f]) && count++ < SARIF_RESULTS)
+                    sarif_line(json, answer, &device->functions[f],
+                               &device->functions[f].lines[l]);
+    }
+    mt_json_array_end(json);
+    if (count > SARIF_RESULTS)
+        mt_message("%u of %u lines: --own or --function selects others", SARIF_RESULTS, count);
+}
+
+/* Appends a log of SARIF 2.1.0 (OASIS), which editors show beside the lines. */
+static void lines_sarif(struct mt_buf *out, const struct lines_answer *answer)
+{
+    struct mt_json json;
+
+    mt_json_init(&json, out, true);
+    mt_json_object_begin(&json, NULL);
+    mt_json_text(&json, "version", "2.1.0");
+    mt_json_text(&json, "$schema", "https://json.schemastore.org/sarif-2.1.0.json");
+    mt_json_array_begin(&json, "runs");
+    mt_json_object_begin(&json, NULL);
+    mt_json_object_begin(&json, "tool");
+    mt_json_object_begin(&json, "driver");
+    mt_json_text(&json, "name", "memtrace");
+    mt_json_object_end(&json);
+    mt_json_object_end(&json);
+    sarif_results(&json, answer);
+    mt_json_object_end(&json);
+    mt_json_array_end(&json);
+    mt_json_object_end(&json);
+    mt_buf_add_char(out, '\n');
+}
+
 struct arguments {
     struct mt_common common;
     const char *function;
     uint64_t device;
-    bool all, own, source;
+    bool all, own, source, sarif;
     struct mt_source_files sources;
 };
 
@@ -427,11 +520,13 @@ static int print_result(struct lines_answer *answer, const struct arguments *arg
 
     if (code)
         return code;
-    if (arguments->common.json)
+    if (arguments->sarif)
+        lines_sarif(&out, answer);
+    else if (arguments->common.json)
         lines_json(&out, answer);
     else
         lines_text(&out, answer);
-    return mt_print_answer_and_release(&out, arguments->common.json);
+    return mt_print_answer_and_release(&out, arguments->common.json || arguments->sarif);
 }
 
 static int lines(struct mt_source *source, const char *path, struct arguments *arguments)
@@ -483,6 +578,8 @@ int mt_cmd_lines(const struct mt_command *command, int argc, char **argv)
         {"all", 'a', MT_OPTION_FLAG, NULL,
          "print all rows: every function of the stacks; with --json: complete texts",
          &arguments.all},
+        {"sarif", 0, MT_OPTION_FLAG, NULL, "print a SARIF log, which editors show beside the lines",
+         &arguments.sarif},
         MT_COMMON_OPTIONS(arguments.common),
         {NULL, 0, MT_OPTION_FLAG, NULL, NULL, NULL}};
     struct mt_source *source;

@@ -1,0 +1,1 @@
+memtrace lines captures/resnet50_cap1900.pickle.zst --own --sarif
