@@ -104,6 +104,33 @@ def check_picker(check, page):
     check.is_quiet("picker")
 
 
+def check_comparison(check, page):
+    """A second rank is drawn over the first, and the roles of their peaks add up to the difference."""
+    ranks = {row["rank"]: row for row in json.loads((page.parent / "fleet.json").read_text())["ranks"]}
+    check.open(page)
+    check.type("5")
+    check.browser.run("""const input = document.getElementById('other-input');
+        input.value = '1022'; input.dispatchEvent(new Event('input'));""")
+    rows = check.browser.run("""return [...document.querySelectorAll('#rank-differences tbody tr')]
+        .map((row) => [...row.cells].slice(0, 2).map((cell) => cell.firstChild.title))""")
+    numbers = [[int(re.sub(r"\D", "", cell)) for cell in row] for row in rows]
+    sums = [sum(row[side] for row in numbers[:-1]) for side in (0, 1)]
+    check.expect(sums == numbers[-1], f"roles add up: {sums}, {numbers[-1]}")
+    for side, rank in enumerate((5, 1022)):
+        check.expect(rank not in ranks or numbers[-1][side] == ranks[rank]["allocated_peak_bytes"],
+                     f"rank {rank}: {numbers[-1][side]} B at its peak")
+    check.expect(check.browser.elements(".other-line"), "the course of the other rank is drawn")
+    state = check.browser.run("return location.hash")
+    check.open(page, state)
+    check.expect(check.browser.elements(".other-line") and check.view()["name"] == "rank 5",
+                 f"{state} compares the same ranks")
+    check.browser.run("""const shape = [...document.querySelectorAll('#chart-ranks title')]
+        .find((title) => title.textContent.startsWith('rank 7:')).parentElement;
+        shape.dispatchEvent(new MouseEvent('click', {bubbles: true}));""")
+    check.expect(check.view()["name"] == "rank 7", "a click on a rank of the heat map shows it")
+    check.is_quiet("comparison")
+
+
 def check_keys(check, page):
     check.open(page)
     check.browser.keys("/", *"1023")
@@ -220,7 +247,7 @@ def check_all(program, writer, folder, browser):
     check = Check(program, writer, folder, browser)
     page = check.job("big", "8", "16", "8", "8", *BIG)
     small = check.job("small", "2", "4", "1", "8", "logs=0", "miss=3", "cut=5")
-    for each in (check_picker, check_keys, check_links, check_sort, check_still):
+    for each in (check_picker, check_comparison, check_keys, check_links, check_sort, check_still):
         each(check, page)
     check.open(small)
     check.expect("There is no curve" in check.browser.run("return document.querySelector('.course-box').textContent"),

@@ -1,7 +1,8 @@
 /* The interactive part of a job's page: the user chooses a rank, and its course is drawn from the
  * data (described in job_page_data.h). Names come from files, so they are only inserted as text.
  *
- * The address has the rank: #rank=17, or #row=3 if a rank has several rows. Without scripts the
+ * The address has the rank: #rank=17, or #row=3 if a rank has several rows; and the one to compare
+ * it with: &with=3, or &with-row=5. Without scripts the
  * page has everything except single ranks. */
 (() => {
 'use strict';
@@ -74,8 +75,11 @@ function timeStep(most, ticks) {
 }
 
 class Course {
-  constructor(rank, box, readout) {
+  /* `other`: a rank whose allocated memory is drawn for comparison; or null. */
+  constructor(rank, other, box, readout) {
     this.rank = rank;
+    this.other = other;
+    this.otherLevels = other ? levelsOf(other.allocated) : [];
     this.box = box;
     this.readout = readout;
     this.allocated = levelsOf(rank.allocated);
@@ -99,6 +103,7 @@ class Course {
     this.highest = Math.max(rank.most, rank.peaks[1], rank.peaks[3], 1);
     const shows = this.limitBytes() > 0;
     if (shows) this.highest = Math.max(this.highest, this.limitBytes() * 1.06);
+    if (this.other) this.highest = Math.max(this.highest, this.other.peaks[1]);
     this.svg = drawn('svg', {
       viewBox: `0 0 ${width} ${height}`, width, height, role: 'img', tabindex: 0, class: 'course',
       'aria-label': `memory of ${text(rank.name)} over time; arrow keys move along it`});
@@ -147,14 +152,16 @@ class Course {
     }
   }
 
-  /* Each column is as wide as its share of the time. */
-  outline(levels) {
-    const part = this.width / levels.length;
+  /* Each column is as wide as its share of the time of its rank. */
+  outline(levels, rank = this.rank) {
+    const share = this.rank.time ? rank.time / this.rank.time : 1;
+    const part = this.width * share / levels.length;
     let path = '';
-    levels.forEach((level, at) => {
-      const y = this.y(bytesOf(this.rank, level)).toFixed(1);
-      path += `${at ? 'V' : `M${this.left} `}${y}H${(this.left + part * (at + 1)).toFixed(1)}`;
-    });
+    for (let at = 0; at < levels.length && part * at < this.width; at++) {
+      const y = this.y(bytesOf(rank, levels[at])).toFixed(1);
+      const right = this.left + Math.min(part * (at + 1), this.width);
+      path += `${at ? 'V' : `M${this.left} `}${y}H${right.toFixed(1)}`;
+    }
     return path;
   }
 
@@ -164,6 +171,8 @@ class Course {
     this.add('path', {class: 'allocated-area', d: this.outline(this.allocated) + close});
     this.add('path', {class: 'allocated-line', d: this.outline(this.allocated)});
     this.add('path', {class: 'reserved-line', d: this.outline(this.reserved)});
+    if (this.otherLevels.length)
+      this.add('path', {class: 'other-line', d: this.outline(this.otherLevels, this.other)});
   }
 
   addLimit() {
@@ -230,7 +239,15 @@ class Course {
       ...(at === null ? [] : [this.stepWords(at)]),
       `allocated ${formatBytes(Math.round(bytesOf(this.rank, this.allocated[column])))}`,
       `reserved ${formatBytes(Math.round(bytesOf(this.rank, this.reserved[column])))}`,
+      ...(this.otherLevels.length ? [this.otherWords(ns)] : []),
     ].join(' · ');
+  }
+
+  otherWords(ns) {
+    const at = Math.floor(ns / (this.other.time || 1) * this.otherLevels.length);
+    if (at >= this.otherLevels.length) return `${text(this.other.name)} has ended`;
+    return `${text(this.other.name)} allocated ` +
+      formatBytes(Math.round(bytesOf(this.other, this.otherLevels[at])));
   }
 
   /* If there are many steps, only some have a mark. */
@@ -327,6 +344,20 @@ function sitesOf(rank) {
       text: `${formatCount(rank.others)} smaller holders are not on this page.`})] : [])];
 }
 
+/* The difference of two allocated peaks by role; the rows add up to it. */
+function differencesOf(rank, other) {
+  if (!other) return [];
+  const change = (bytes) => bytes < 0 ? `−${formatBytes(-bytes)}` : `${bytes ? '+' : ''}${formatBytes(bytes)}`;
+  const sum = (held) => held.reduce((bytes, each) => bytes + each, 0);
+  const rows = rank.held.map((bytes, role) => [bytes, other.held[role], data.roles[role]])
+    .filter(([mine, theirs]) => mine || theirs)
+    .sort((a, b) => Math.abs(b[1] - b[0]) - Math.abs(a[1] - a[0]));
+  rows.push([sum(rank.held), sum(other.held), 'in total']);
+  return [element('h4', {text: `${text(rank.name)} and ${text(other.name)} at their allocated peaks`}),
+    table('rank-differences', [`#${text(rank.name)}`, `#${text(other.name)}`, '#change', 'role'],
+      rows.map(([mine, theirs, role]) => [exact(mine), exact(theirs), change(theirs - mine), role]))];
+}
+
 function librariesOf(rank) {
   if (!rank.libraries.length) return [];
   const rows = [];
@@ -336,13 +367,15 @@ function librariesOf(rank) {
     table('rank-libraries', ['#bytes', 'library'], rows)];
 }
 
-let shown = null, course = null;
+let shown = null, compared = null, course = null;
 const view = document.getElementById('rank-view'), picker = document.getElementById('picker');
 
 function legendOf(rank) {
   return element('p', {class: 'legend'},
     element('span', {}, element('i', {class: 'key allocated'}), 'allocated'),
     element('span', {}, element('i', {class: 'key reserved'}), 'reserved'),
+    ...(compared ? [element('span', {}, element('i', {class: 'key other'}),
+      `allocated by ${text(compared.name)}`)] : []),
     element('span', {class: 'small', text: rank.allocated >= 0 ? `the highest level of each 512th of ${
       formatDuration(rank.time)}, exact to ${formatBytes(Math.ceil(rank.most / (2 * LEVELS)))}` : ''}));
 }
@@ -353,13 +386,15 @@ function show(rank) {
   const box = element('div', {class: 'course-box'});
   const why = reasons.get(rank);
   shown = rank;
+  if (compared === rank) compared = null;
   view.replaceChildren(
     element('h3', {text: text(rank.name)}),
     ...(why ? [element('p', {class: 'why', text: why})] : []),
     box, legendOf(rank), readout, factsOf(rank),
-    element('div', {class: 'rank-parts'}, element('div', {}, ...rolesOf(rank), ...librariesOf(rank)),
+    element('div', {class: 'rank-parts'}, element('div', {}, ...differencesOf(rank, compared),
+      ...rolesOf(rank), ...librariesOf(rank)),
       element('div', {}, ...sitesOf(rank))));
-  course = new Course(rank, box, readout);
+  course = new Course(rank, compared, box, readout);
   course.draw();
   for (const button of picker.querySelectorAll('button[data-row]'))
     button.setAttribute('aria-pressed', String(Number(button.dataset.row) === rank.row));
@@ -397,6 +432,18 @@ function answerFor(number) {
   return words;
 }
 
+/* A rank to compare with the one that is shown; nothing: none. */
+const otherInput = element('input', {id: 'other-input', type: 'text', autocomplete: 'off',
+  spellcheck: 'false', inputmode: 'search'});
+
+function onOther() {
+  const words = otherInput.value.trim(), rank = search(words);
+  otherInput.classList.toggle('wrong', Boolean(words) && (!rank || rank === shown));
+  compared = rank && rank !== shown ? rank : null;
+  if (shown) show(shown);
+  remember();
+}
+
 function onInput() {
   const words = input.value.trim(), rank = search(words);
   input.classList.toggle('wrong', Boolean(words) && !rank);
@@ -422,6 +469,7 @@ function makePicker() {
   picker.append(
     element('div', {class: 'bar'},
       element('label', {for: 'rank-input', text: 'Rank, host or trace'}), input,
+      element('label', {for: 'other-input', text: 'compare with'}), otherInput,
       element('button', {type: 'button', text: '‹ previous', onclick: () => step(-1)}),
       element('button', {type: 'button', text: 'next ›', onclick: () => step(1)})),
     answer, element('div', {class: 'notable'}, ...buttons));
@@ -430,6 +478,7 @@ function makePicker() {
       formatCount(notable.length - MAX_BUTTONS)} more notable ranks: type their numbers.`}));
   }
   input.addEventListener('input', onInput);
+  otherInput.addEventListener('input', onOther);
   input.addEventListener('keydown', (event) => {
     if (event.key === 'ArrowUp' || event.key === 'ArrowDown') {
       event.preventDefault();
@@ -452,12 +501,32 @@ function linkRanks() {
   }
 }
 
+/* A click on a rank of a chart shows its course; with shift, it compares it with the rank that is
+ * shown. */
+function linkCharts() {
+  for (const figure of document.querySelectorAll('figure.chart')) {
+    figure.addEventListener('click', (event) => {
+      const title = event.target.querySelector && event.target.querySelector(':scope > title');
+      const found = /^rank (\d+)\b/.exec(title ? title.textContent : '');
+      if (!found) return;
+      const box = event.shiftKey ? otherInput : input;
+      box.value = found[1];
+      box.dispatchEvent(new Event('input'));
+      document.getElementById('one').scrollIntoView();
+    });
+  }
+}
+
 /* ---- the address --------------------------------------------------------- */
 
 function remember() {
   const parts = new URLSearchParams();
-  if (shown && findRank(shown.rank) === shown && shown.rank >= 0) parts.set('rank', shown.rank);
-  else if (shown) parts.set('row', shown.row);
+  const isNumbered = (rank) => rank.rank >= 0 && findRank(rank.rank) === rank;
+  if (shown) parts.set(isNumbered(shown) ? 'rank' : 'row', isNumbered(shown) ? shown.rank : shown.row);
+  if (compared) {
+    parts.set(isNumbered(compared) ? 'with' : 'with-row',
+      isNumbered(compared) ? compared.rank : compared.row);
+  }
   if (chosenTheme()) parts.set('t', chosenTheme());
   history.replaceState(null, '', `#${parts}`);
 }
@@ -471,6 +540,9 @@ function restore() {
   const rank = (number >= 0 && findRank(number)) || byRow.find((each) => each.row === row) ||
     data.ranks[0];
   if (!rank) return;
+  compared = findRank(Number(parts.get('with') ?? NaN)) ||
+    byRow.find((each) => each.row === Number(parts.get('with-row') ?? NaN)) || null;
+  otherInput.value = compared ? compared.rank >= 0 ? String(compared.rank) : text(compared.trace) : '';
   input.value = number >= 0 && rank.rank !== number ? String(number)
     : rank.rank >= 0 ? String(rank.rank) : text(rank.trace);
   show(rank);
@@ -481,6 +553,7 @@ function restore() {
 
 makePicker();
 linkRanks();
+linkCharts();
 for (const each of document.querySelectorAll('table.sortable')) makeSortable(each, () => {});
 document.getElementById('tools').append(element('button', {
   type: 'button', text: 'light / dark', onclick: () => {

@@ -10,7 +10,7 @@ class Timeline extends TimelineView {
     this.figure = figure;
     this.tip = element('div', {class: 'tip', role: 'status'});
     this.tip.hidden = true;
-    this.legend = element('div', {class: 'legend', role: 'group', 'aria-label': 'filter by layer'});
+    this.legend = element('div', {class: 'layers', role: 'group', 'aria-label': 'filter by layer'});
     this.stage.append(this.tip);
     this.box = element('div', {class: 'timeline'}, this.makeBar(), this.legend, this.stage,
       element('p', {class: 'small hint', text: 'Wheel or pinch: zoom. Drag: move, or select while ' +
@@ -106,13 +106,13 @@ class Timeline extends TimelineView {
       !this.divided.keys.some((key) => key.name === name)).map((name) => ({name})) : [];
     this.legend.replaceChildren(
       ...[...this.divided.keys, ...missing].reverse().map((key) => element('button', {
-        type: 'button', class: 'key', title: `show only ${key.name}`,
+        type: 'button', class: 'layer', title: `show only ${key.name}`,
         'aria-pressed': String(Boolean(chosen && chosen.has(key.name))),
         onclick: () => this.owner.toggleFilter(this.way, key.name),
       }, element('i', {class: key.role === undefined ? 'root0' : `role${key.role}`}), key.name)));
     if (this.owner.filter.size)
       this.legend.append(element('button', {
-        type: 'button', class: 'key all', text: 'show all', onclick: () => this.owner.clearFilter(),
+        type: 'button', class: 'layer all', text: 'show all', onclick: () => this.owner.clearFilter(),
       }));
   }
 
