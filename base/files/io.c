@@ -22,6 +22,16 @@ int mt_io_open(const char *path, int flags, mode_t mode)
     return mt_io_open_at(AT_FDCWD, path, flags, mode);
 }
 
+DIR *mt_io_open_entries(int folder)
+{
+    int copy = mt_io_open_at(folder, ".", O_RDONLY | O_DIRECTORY, 0);
+    DIR *entries = copy < 0 ? NULL : fdopendir(copy);
+
+    if (!entries && copy >= 0)
+        (void)mt_io_close(copy);
+    return entries;
+}
+
 ssize_t mt_io_read(int fd, void *bytes, size_t length)
 {
     ssize_t got;

@@ -12,6 +12,7 @@
 #ifndef MT_BASE_IO_H
 #define MT_BASE_IO_H
 
+#include <dirent.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -23,6 +24,9 @@
 int mt_io_open(const char *path, int flags, mode_t mode);
 /* The same with openat: `name` is relative to the open folder. */
 int mt_io_open_at(int folder, const char *name, int flags, mode_t mode);
+
+/* Returns the entries of an open folder, which stays open. NULL: sets errno. */
+DIR *mt_io_open_entries(int folder);
 
 /* read, and pread. The result may be short; 0 is the end. */
 ssize_t mt_io_read(int fd, void *bytes, size_t length);

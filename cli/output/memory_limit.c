@@ -14,14 +14,14 @@
 #include "units.h"
 #include "util.h"
 
-enum { MAX_PATH = 4096, MAX_CGROUP_FILE = 8192, MAX_INPUT = 512 };
+enum { MAX_PATH = 4096, MAX_CGROUP_FILE = 8192, MAX_INPUT_NAME = 512 };
 
 /* The origin of the budget for messages; NULL = the option --max-memory. */
 static const char *source;
 
 /* Variables, because the last words have no argument. */
 static struct mt_unfinished *unfinished; /* borrowed */
-static char input[MAX_INPUT];
+static char input[MAX_INPUT_NAME];
 static int exit_code = MT_EXIT_INPUT;
 
 static const char CGROUPS[] = "/sys/fs/cgroup";

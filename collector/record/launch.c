@@ -377,12 +377,19 @@ static void hold_signals(struct mt_launch *launch)
     sigprocmask(SIG_BLOCK, &launch->relayed, &launch->mask);
 }
 
+static void note_interruption(struct mt_launch *launch, int number)
+{
+    if (number == SIGHUP || number == SIGINT || number == SIGQUIT || number == SIGTERM)
+        launch->interrupted = number;
+}
+
 static void release_signals(struct mt_launch *launch)
 {
     static const struct timespec at_once = {0, 0};
+    int number;
 
-    while (sigtimedwait(&launch->relayed, NULL, &at_once) > 0) /* meant for the command */
-        continue;
+    while ((number = sigtimedwait(&launch->relayed, NULL, &at_once)) > 0)
+        note_interruption(launch, number); /* meant for the command */
     sigprocmask(SIG_SETMASK, &launch->mask, NULL);
 }
 
@@ -548,6 +555,8 @@ void mt_launch_wait(struct mt_launch *launch, uint64_t timeout_ms)
     witness_start(&launch->witness);
     for (;;) {
         int number = wait_for_signal(launch, &deadline, &info);
+
+        note_interruption(launch, number);
         if (number > 0 && number != SIGCHLD)
             relay(launch, number, &info);
         if (number == SIGCHLD && has_ended(launch))

@@ -26,6 +26,8 @@ struct mt_launch {
     int wait_status; /* as from waitpid; set when the command has ended */
     int exec_errno;  /* not 0: the command could not be run */
     bool timed_out;  /* it exceeded the timeout and was ended */
+    int interrupted; /* the last of HUP, INT, QUIT and TERM that this process received while the
+                      * command ran, whatever the command did; 0: none */
     bool oom_killed; /* it died of SIGKILL, and its control group counts more OOM kills than before
                       */
     uint64_t began_t_ns; /* Unix time of mt_launch_init */

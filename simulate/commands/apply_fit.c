@@ -3,24 +3,19 @@
  * fits. Then each change that stays is left out once, because a later one may have made it
  * superfluous. Each trial is a dry run. */
 #include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "analyze.h"
 #include "applied.h"
 #include "assumption.h"
 #include "card_use.h"
-#include "dry_run_answer.h"
-#include "dry_run_doubts.h"
+#include "dry_run_measure.h"
 #include "foreign_text.h"
 #include "json.h"
-#include "open_input.h"
 #include "process_memory.h"
 #include "simulated_run.h"
-#include "sweep_runs.h"
 #include "temporary_folder.h"
 #include "text_table.h"
 #include "units.h"
@@ -37,7 +32,7 @@ struct trial {
 };
 
 struct fit {
-    const struct mt_simulated_run *each;
+    const struct mt_run_settings *settings;
     const struct mt_card *card;
     struct mt_common *common;
     struct mt_temporary_folder folder;
@@ -93,32 +88,26 @@ static const struct mt_device_report *largest(const struct mt_report *report)
 
 static void measure(struct fit *fit, const struct mt_dry_run_answer *answer, struct trial *trial)
 {
-    const struct mt_dry_run_trace *worst = mt_dry_run_worst_trace(answer);
-    const struct mt_analyze_options options = {
-        .path = worst ? worst->path : NULL, .needs = true, .models = MT_MODEL_MODULES};
-    int code;
-    struct mt_source *source = worst ? mt_open_input(worst->path, fit->common, &code) : NULL;
-    struct mt_report *report = NULL;
-    struct mt_sweep_result result = {.outcome = MT_SWEEP_NOT_RUN};
-    struct mt_error error;
+    const struct mt_analyze_options options = {.models = MT_MODEL_MODULES};
+    struct mt_dry_run_measured measured;
+    int code = mt_dry_run_measure(answer, &options, &measured);
+    const struct mt_sweep_result *result = &measured.result;
+    const struct mt_report *report = measured.report;
 
-    trial->problem = worst ? "its trace cannot be read" : "no process used the device";
-    if (source && mt_analyze(source, &options, &report, &error) == MT_OK && report->device_count) {
-        report->doubt = mt_dry_run_lower_bound(answer);
-        mt_sweep_begin(&result, answer);
-        mt_sweep_measure(&result, report);
-        trial->problem = result.has_need ? NULL
-                         : result.outcome == MT_SWEEP_OUT_OF_MEMORY
-                             ? "out of memory on the simulated card"
-                         : report->doubt ? report->doubt
-                                         : "its need is not known";
-        trial->use = mt_sweep_need_on(&result, fit->each->card, fit->card);
-        trial->fits = !trial->problem && mt_card_use_fits(&trial->use, fit->card);
-        if (fit->trial_count == 1)
-            choose_candidates(fit, largest(report));
+    trial->problem = code                               ? "its trace cannot be read"
+                     : !report || !report->device_count ? "no process used the device"
+                     : result->has_need                 ? NULL
+                     : result->outcome == MT_SWEEP_OUT_OF_MEMORY
+                         ? "out of memory on the simulated card"
+                     : report->doubt ? report->doubt
+                                     : "its need is not known";
+    if (!trial->problem) {
+        trial->use = mt_sweep_need_on(result, fit->settings->card, fit->card);
+        trial->fits = mt_card_use_fits(&trial->use, fit->card);
     }
-    mt_report_release(report);
-    mt_source_close(source);
+    if (!trial->problem && fit->trial_count == 1)
+        choose_candidates(fit, largest(report));
+    mt_dry_run_measured_release(&measured);
 }
 
 static void keep_applied(struct fit *fit, struct mt_dry_run_notes *notes)
@@ -128,53 +117,57 @@ static void keep_applied(struct fit *fit, struct mt_dry_run_notes *notes)
     notes->applied = (struct mt_applied){.count = 0};
 }
 
-/* Runs the command with all changes that are kept, except `without`, and `tried`. Returns -1, or an
- * exit code after an error message. */
+/* Returns all changes that are kept, except `without`, and `tried`, with '+' between them. */
+static const char *join(struct fit *fit, const char *tried, const char *without)
+{
+    const char *changes = "";
+
+    for (size_t i = 0; i <= fit->kept_count; i++) {
+        const char *change = i < fit->kept_count ? fit->kept[i] : tried;
+
+        if (change && change != without)
+            changes = mt_arena_printf(&fit->arena, "%s%s%s", changes, *changes ? "+" : "", change);
+    }
+    return changes;
+}
+
+/* Runs the command with the changes of join. Returns -1, or an exit code after an error message. */
 static int try(struct fit *fit, const char *tried, const char *without)
 {
-    struct mt_simulated_run *run = mt_memory_new(sizeof *run);
+    struct mt_simulated_run *run = mt_memory_new(sizeof *run); /* too large for a small stack */
+    struct mt_run_settings settings = *fit->settings;
     struct trial *trial = &fit->trials[fit->trial_count++];
-    struct mt_buf changes = {0};
     const char *problem;
     int code;
 
-    for (size_t i = 0; i < fit->kept_count; i++)
-        if (fit->kept[i] != without)
-            mt_buf_printf(&changes, "%s%s", changes.length ? "+" : "", fit->kept[i]);
-    if (tried)
-        mt_buf_printf(&changes, "%s%s", changes.length ? "+" : "", tried);
-    *trial = (struct trial){.tried = tried,
-                            .changes = mt_arena_text(&fit->arena, changes.data, changes.length)};
-    mt_buf_release(&changes);
+    *trial = (struct trial){.tried = tried, .changes = join(fit, tried, without)};
     if (!fit->common->quiet)
         mt_message("dry run with %s", *trial->changes ? trial->changes : "no change");
-    mt_simulated_run_copy(run, fit->each);
-    run->devices = 1;
-    run->apply = trial->changes;
-    run->recording.output =
+    settings.devices = 1;
+    settings.apply = trial->changes;
+    settings.output =
         mt_arena_printf(&fit->arena, "%s/%zu.trace.zst", fit->folder.path, fit->trial_count);
-    run->recording.quiet = true;
-    run->is_silent = true;
-    mt_simulated_run_init(run);
+    settings.quiet = settings.is_silent = true;
+    mt_simulated_run_init(run, &settings);
     code = mt_simulated_run_prepare(run);
     if (code < 0)
         code = mt_assumption_finish(run);
     problem = mt_applied_problem(&run->notes.applied, trial->changes);
     if (code == MT_EXIT_USAGE && problem) {
-        trial->problem = mt_arena_text(&fit->arena, problem, strlen(problem));
+        trial->problem = problem;
         code = -1;
     } else if (code < 0) {
-        const struct mt_dry_run_answer answer = mt_simulated_run_answer(run);
+        struct mt_dry_run_answer answer = mt_simulated_run_answer(run);
 
+        answer.common = fit->common;
         measure(fit, &answer, trial);
-        trial->problem = trial->problem
-                             ? mt_arena_text(&fit->arena, trial->problem, strlen(trial->problem))
-                             : NULL;
         if (trial->fits)
             keep_applied(fit, &run->notes);
-        if (answer.signal == SIGINT || answer.signal == SIGTERM || answer.signal == SIGHUP)
-            code = 128 + answer.signal; /* the user ended it, not only this trial */
+        if (run->recording.launch.interrupted)
+            code = 128 + run->recording.launch.interrupted;
     }
+    if (trial->problem)
+        trial->problem = mt_arena_text(&fit->arena, trial->problem, strlen(trial->problem));
     mt_simulated_run_release(run);
     free(run);
     return code;
@@ -302,7 +295,7 @@ static void add_answer(struct mt_buf *out, const struct fit *fit)
     mt_applied_add_patch(out, &fit->applied);
 }
 
-int mt_apply_fit(const struct mt_simulated_run *each, const char *card_name,
+int mt_apply_fit(const struct mt_run_settings *settings, const char *card_name,
                  struct mt_common *common)
 {
     const struct mt_card *card;
@@ -313,11 +306,11 @@ int mt_apply_fit(const struct mt_simulated_run *each, const char *card_name,
     if (code >= 0)
         return code;
     fit = mt_memory_zeroed(1, sizeof *fit);
-    fit->each = each;
+    fit->settings = settings;
     fit->card = card;
     fit->common = common;
-    if (each->apply && *each->apply)
-        fit->kept[fit->kept_count++] = each->apply;
+    if (settings->apply && *settings->apply)
+        fit->kept[fit->kept_count++] = settings->apply;
     if (mt_temporary_folder_new(&fit->folder, "memtrace-fit")) {
         code = search(fit);
     } else {

@@ -2,9 +2,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "assumed_output.h"
 #include "cli.h"
 #include "foreign_text.h"
-#include "sweep_output.h"
+#include "json.h"
 #include "text_table.h"
 #include "units.h"
 #include "util.h"

@@ -7,9 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "analyze.h"
-#include "dry_run_answer.h"
-#include "dry_run_doubts.h"
+#include "dry_run_measure.h"
 #include "process_memory.h"
 #include "report_query.h"
 #include "simulated_run.h"
@@ -17,18 +15,20 @@
 #include "trace_target.h"
 #include "util.h"
 
+/* The name of the trace of another run ends so. No file of a sweep has this suffix: a value has no
+ * "~" in it. */
+#define AGAIN_SUFFIX "~again" MT_TRACE_SUFFIX
+
 static const struct {
-    enum mt_assumed which;
     struct mt_assumption assumption;
     const char *words;
 } others[] = {
-    {MT_ASSUMED_EARLY,
-     {.frees_early = true},
-     "memory that waits for the device is freed as early as possible"},
-    {MT_ASSUMED_LESS,
-     {.share_percent = 25, .inverts = true},
-     "masks and selections leave 25% instead of 50%, and decisions are inverted"},
-    {MT_ASSUMED_MORE, {.share_percent = 100}, "masks and selections leave 100% instead of 50%"}};
+    [MT_ASSUMED_EARLY] = {{.frees_early = true},
+                          "memory that waits for the device is freed as early as possible"},
+    [MT_ASSUMED_LESS] =
+        {{.share_percent = 25, .inverts = true},
+         "masks and selections leave 25% instead of 50%, and decisions are inverted"},
+    [MT_ASSUMED_MORE] = {{.share_percent = 100}, "masks and selections leave 100% instead of 50%"}};
 
 static bool has_other_at(const struct mt_assumption *assumption, const char *place)
 {
@@ -38,14 +38,14 @@ static bool has_other_at(const struct mt_assumption *assumption, const char *pla
     return false;
 }
 
-/* Returns true if a further run gets the input of the first: a pipe is empty then. */
+/* Returns true if a further run is wanted and gets the input of the first: a pipe is empty then. */
 static bool can_run_again(const struct mt_simulated_run *run)
 {
     struct stat info;
 
-    if (run->runs_once)
+    if (run->settings.runs_once || run->recording.launch.interrupted)
         return false;
-    return run->is_silent ||
+    return run->settings.is_silent ||
            (fstat(STDIN_FILENO, &info) == 0 && (S_ISCHR(info.st_mode) || S_ISREG(info.st_mode)));
 }
 
@@ -55,7 +55,7 @@ static bool add_other(struct mt_simulated_run *run)
 {
     const struct mt_dry_run_notes *notes = &run->notes;
     const struct mt_launch *launch = &run->recording.launch;
-    struct mt_assumption *assumption = &run->assumption;
+    struct mt_assumption *assumption = &run->settings.assumption;
 
     if (!can_run_again(run) || launch->timed_out || !mt_launch_exit_code(launch) ||
         !notes->suspect_place || !notes->suspect_other ||
@@ -70,9 +70,9 @@ static bool add_other(struct mt_simulated_run *run)
 
 static void say_again(const struct mt_simulated_run *run)
 {
-    const struct mt_assumption *assumption = &run->assumption;
+    const struct mt_assumption *assumption = &run->settings.assumption;
 
-    if (!run->is_silent)
+    if (!run->settings.is_silent)
         mt_message("the command failed after a guess of the dry run at %s; running it again with "
                    "the other outcome",
                    mt_guess_place(assumption->others[assumption->other_count - 1]));
@@ -111,61 +111,22 @@ int mt_assumption_finish(struct mt_simulated_run *run)
     return code;
 }
 
-void mt_sweep_begin(struct mt_sweep_result *result, const struct mt_dry_run_answer *answer)
-{
-    result->exit_status = answer->exit_status;
-    result->signal = answer->signal;
-    result->outcome = answer->timed_out     ? MT_SWEEP_TIMED_OUT
-                      : answer->exit_status ? MT_SWEEP_FAILED
-                                            : MT_SWEEP_FINISHED;
-    result->sizes_from_data = answer->notes->sizes;
-    result->decisions_from_data = answer->notes->decisions;
-    result->has_doubts = mt_dry_run_has_doubts(answer);
-    result->undecided = answer->notes->undecided;
-    result->fake_groups = answer->notes->fake_groups;
-    result->exchanged_counts = answer->notes->exchanged_counts;
-}
-
 /* Takes the peaks of the device that the first run is about. */
-static void take_peaks(struct mt_assumed_peaks *peaks, const struct mt_sweep_result *again,
-                       const struct mt_report *report, unsigned device)
+static void take_peaks(struct mt_assumed_peaks *peaks, const struct mt_dry_run_measured *measured,
+                       unsigned device)
 {
-    const struct mt_device_report *found = mt_report_device(report, (uint16_t)device);
+    const struct mt_report *report = measured->report;
+    const struct mt_device_report *found =
+        report ? mt_report_device(report, (uint16_t)device) : NULL;
     struct mt_card_use card;
 
-    if (!again->is_measured || !found)
+    if (!measured->result.is_measured || !found)
         return;
-    peaks->outcome = again->outcome;
+    peaks->outcome = measured->result.outcome;
     peaks->allocated_bytes = found->allocated_peak.bytes;
     peaks->reserved_bytes = found->reserved_peak.bytes;
-    if (again->outcome == MT_SWEEP_FINISHED && found->need && mt_card_use_of(report, found, &card))
+    if (peaks->outcome == MT_SWEEP_FINISHED && found->need && mt_card_use_of(report, found, &card))
         peaks->card_bytes = card.bytes;
-}
-
-/* Fills `result` from the worst trace of a run. `first` is the result of the first run, whose
- * `which` peaks this run has; NULL: this run is the first. */
-static void measure(struct mt_sweep_result *result, const struct mt_dry_run_answer *answer,
-                    struct mt_sweep_result *first, enum mt_assumed which)
-{
-    const struct mt_dry_run_trace *worst = mt_dry_run_worst_trace(answer);
-    const struct mt_analyze_options options = {
-        .path = worst ? worst->path : NULL, .no_findings = true, .needs = true};
-    struct mt_source *source;
-    struct mt_report *report;
-    struct mt_error error;
-    int code;
-
-    mt_sweep_begin(result, answer);
-    source = worst ? mt_open_input(worst->path, answer->common, &code) : NULL;
-    if (source && mt_analyze(source, &options, &report, &error) == MT_OK) {
-        mt_sweep_measure(result, report);
-        if (first)
-            take_peaks(&first->assumed[which], result, report, first->device);
-        else
-            mt_guess_cause_find(&result->cause, answer->notes, report, result->device);
-        mt_report_release(report);
-    }
-    mt_source_close(source);
 }
 
 /* Returns true for what follows the stem in the names of traces, tapes and summaries:
@@ -210,128 +171,61 @@ static void inherit(struct mt_assumption *assumption, const struct mt_assumption
     assumption->other_count = first->other_count;
 }
 
-static void run_under(const struct mt_assuming *assuming, size_t index,
+/* Returns false if a signal asked memtrace to end meanwhile: then nothing is known about this run,
+ * and no other one must start. */
+static bool run_under(const struct mt_assuming *assuming, enum mt_assumed which, const char *output,
                       struct mt_sweep_result *result)
 {
+    const struct mt_analyze_options options = {.no_findings = true};
     struct mt_simulated_run *run = mt_memory_new(sizeof *run); /* too large for a small stack */
-    struct mt_sweep_result again = {.outcome = MT_SWEEP_NOT_RUN};
+    struct mt_run_settings settings = assuming->first->settings;
+    bool goes_on = true;
 
-    if (assuming->tells)
-        mt_message("running the command again: what if %s?", others[index].words);
-    mt_simulated_run_copy(run, assuming->first);
-    run->recording.output = assuming->output;
-    run->recording.json = false;
-    run->recording.summarizes = false;
-    run->recording.quiet = true;
-    run->is_silent = true;
-    run->assumption = others[index].assumption;
-    inherit(&run->assumption, &assuming->first->assumption);
-    mt_simulated_run_init(run);
+    if (!assuming->is_quiet)
+        mt_message("running the command again: what if %s?", others[which].words);
+    settings.output = output;
+    settings.json = settings.summarizes = false;
+    settings.quiet = settings.is_silent = true;
+    settings.assumption = others[which].assumption;
+    inherit(&settings.assumption, &assuming->first->settings.assumption);
+    mt_simulated_run_init(run, &settings);
     if (mt_simulated_run_prepare(run) < 0 && mt_assumption_finish(run) < 0) {
         struct mt_dry_run_answer answer = mt_simulated_run_answer(run);
+        struct mt_dry_run_measured measured;
 
         answer.common = assuming->common;
-        measure(&again, &answer, result, others[index].which);
+        goes_on = !run->recording.launch.interrupted;
+        if (goes_on && mt_dry_run_measure(&answer, &options, &measured) == MT_EXIT_OK)
+            take_peaks(&result->assumed[which], &measured, result->device);
+        if (goes_on)
+            mt_dry_run_measured_release(&measured);
     }
     mt_simulated_run_release(run);
     free(run);
-    remove_files(assuming->output);
+    remove_files(output);
+    return goes_on;
 }
 
 void mt_assume_others(const struct mt_assuming *assuming, struct mt_sweep_result *result)
 {
     bool has_peaks =
         result->outcome == MT_SWEEP_FINISHED || result->outcome == MT_SWEEP_OUT_OF_MEMORY;
+    bool goes_on = true;
+    const size_t suffix = strlen(MT_TRACE_SUFFIX);
+    struct mt_buf output = {0};
+    size_t length;
 
     if (!has_peaks || !result->is_measured || !can_run_again(assuming->first))
         return;
+    length = strlen(assuming->path);
+    if (length > suffix && !strcmp(assuming->path + length - suffix, MT_TRACE_SUFFIX))
+        length -= suffix;
+    mt_buf_printf(&output, "%.*s" AGAIN_SUFFIX, (int)length, assuming->path);
     if (mt_is_undecided(&result->undecided))
-        run_under(assuming, MT_ASSUMED_EARLY, result);
-    if (mt_sweep_guess_weight(result) == MT_GUESSES_NONE)
-        return;
+        goes_on = run_under(assuming, MT_ASSUMED_EARLY, output.data, result);
     /* Both: another phase may have the peak with less of the data, but not with more. */
     for (unsigned i = MT_ASSUMED_LESS; i <= MT_ASSUMED_MORE; i++)
-        run_under(assuming, i, result);
-}
-
-bool mt_assume_of_answer(const struct mt_assuming *assuming, const struct mt_dry_run_answer *answer,
-                         struct mt_sweep_result *result)
-{
-    const struct mt_dry_run_trace *worst = mt_dry_run_worst_trace(answer);
-    struct mt_assuming others_of = *assuming;
-    struct mt_buf output = {0};
-    size_t length = worst ? strlen(worst->path) : 0;
-
-    *result = (struct mt_sweep_result){.outcome = MT_SWEEP_NOT_RUN};
-    if (!answer->notes->sizes && !answer->notes->decisions &&
-        !mt_is_undecided(&answer->notes->undecided))
-        return false;
-    measure(result, answer, NULL, MT_ASSUMED_EARLY);
-    if (worst && length > strlen(MT_TRACE_SUFFIX) &&
-        !strcmp(worst->path + length - strlen(MT_TRACE_SUFFIX), MT_TRACE_SUFFIX))
-        length -= strlen(MT_TRACE_SUFFIX);
-    mt_buf_add(&output, worst ? worst->path : "", length);
-    mt_buf_add_text(&output, MT_AGAIN_SUFFIX);
-    others_of.output = output.data;
-    mt_assume_others(&others_of, result);
+        if (goes_on && (result->sizes_from_data || result->decisions_from_data))
+            goes_on = run_under(assuming, i, output.data, result);
     mt_buf_release(&output);
-    return true;
-}
-
-/* The bytes at the peak in blocks whose requested sizes are multiples of `size`. */
-static uint64_t explained_bytes(const struct mt_instant *peak, uint64_t size)
-{
-    enum { MIN_SIZE = 64 }; /* the size of most blocks is a multiple of a smaller number */
-    uint64_t bytes = 0;
-
-    for (uint32_t i = 0; size >= MIN_SIZE && i < peak->holding_count; i++) {
-        const struct mt_holding *holding = &peak->holdings[i];
-
-        if (holding->blocks && holding->requested_bytes / holding->blocks % size == 0)
-            bytes += holding->bytes;
-    }
-    return bytes;
-}
-
-static bool is_stronger(const struct mt_guess_place *place, uint64_t bytes,
-                        const struct mt_guess_place *best, uint64_t best_bytes)
-{
-    if (!best || bytes != best_bytes)
-        return !best || bytes > best_bytes;
-    return place->size != best->size ? place->size > best->size : place->count > best->count;
-}
-
-/* The end of the place is that which tells most. */
-static void take_place(struct mt_guess_cause *cause, const struct mt_guess_place *place,
-                       uint64_t peak_bytes)
-{
-    size_t length = strlen(place->place), most = sizeof cause->place - 1;
-
-    snprintf(cause->place, sizeof cause->place, "%s",
-             place->place + (length > most ? length - most : 0));
-    snprintf(cause->kind, sizeof cause->kind, "%s", place->kind);
-    cause->size = place->size;
-    cause->of = place->of;
-    cause->peak_bytes = peak_bytes;
-}
-
-void mt_guess_cause_find(struct mt_guess_cause *cause, const struct mt_dry_run_notes *notes,
-                         const struct mt_report *report, unsigned device)
-{
-    const struct mt_device_report *found = mt_report_device(report, (uint16_t)device);
-    const struct mt_guess_place *best = NULL;
-    uint64_t best_bytes = 0;
-
-    for (size_t i = 0; i < notes->place_count; i++) {
-        const struct mt_guess_place *place = &notes->places[i];
-        uint64_t bytes =
-            found && found->instant_count ? explained_bytes(&found->instants[0], place->size) : 0;
-
-        if (!is_stronger(place, bytes, best, best_bytes))
-            continue;
-        best = place;
-        best_bytes = bytes;
-    }
-    if (best)
-        take_place(cause, best, best_bytes);
 }

@@ -7,11 +7,9 @@
 #include "gate_run.h"
 #include "outputs.h"
 #include "plan_cache.h"
+#include "plan_text.h"
 #include "process_memory.h"
 #include "rank.h"
-#include "search.h"
-#include "simulated_run.h"
-#include "sweep_output.h"
 #include "sweep_runs.h"
 #include "temporary_folder.h"
 #include "util.h"
@@ -19,7 +17,7 @@
 enum { DEFAULT_MAX_RUNS = 64, MAX_COMBINATIONS = 1024 };
 
 struct plan_command {
-    struct mt_simulated_run each;
+    struct mt_run_settings settings;
     struct mt_common common;
     struct mt_gate_options gates; /* none */
     struct mt_gate_run gate_run;
@@ -52,7 +50,7 @@ static void add_card(struct plan_command *command, const struct mt_card *card)
 static int choose_cards(struct plan_command *command)
 {
     const struct mt_card *card;
-    int code = mt_dry_run_find_card("card", "H200", &command->each.card);
+    int code = mt_dry_run_find_card("card", "H200", &command->settings.card);
 
     if (command->card_names.count > MT_MAX_SEARCH_CARDS) {
         mt_message("option '--card': at most %d cards", MT_MAX_SEARCH_CARDS);
@@ -64,11 +62,11 @@ static int choose_cards(struct plan_command *command)
             add_card(command, card);
     }
     for (card = mt_cards; !command->card_names.count && card->name; card++)
-        if (card->memory_bytes <= command->each.card->memory_bytes)
+        if (card->memory_bytes <= command->settings.card->memory_bytes)
             add_card(command, card);
     if (code >= 0)
         return code;
-    command->each.card = command->cards[command->search.card_count - 1];
+    command->settings.card = command->cards[command->search.card_count - 1];
     for (size_t i = 0; i < command->search.card_count; i++)
         command->search.card_bytes[i] = command->cards[i]->memory_bytes;
     return -1;
@@ -202,7 +200,7 @@ static void take_run(const struct plan_command *command, struct mt_search_point 
         point->need_bytes = mt_max_u64(point->need_bytes, need_bytes);
     for (size_t i = 0; i < command->search.card_count; i++) {
         const struct mt_card_use use =
-            mt_sweep_need_on(result, command->each.card, command->cards[i]);
+            mt_sweep_need_on(result, command->settings.card, command->cards[i]);
 
         if (state != MT_SEARCH_NEED || !mt_card_use_fits(&use, command->cards[i]))
             point->cards &= ~(UINT32_C(1) << i);
@@ -319,7 +317,7 @@ static void choose_drawn(struct plan_command *command, const struct mt_sweep *po
 static bool is_cut(const struct mt_search *search)
 {
     for (size_t i = 0; i < search->combination_count; i++)
-        if (search->combinations[i].is_mine && !search->combinations[i].is_done)
+        if (search->combinations[i].is_in_shard && !search->combinations[i].is_done)
             return true;
     return false;
 }
@@ -369,21 +367,16 @@ static int print_plan(struct plan_command *command, const struct mt_sweep_reques
 }
 
 /* Checks the command, and opens the cache with what the check found. Returns -1 or an exit code. */
-static int check_plan(struct plan_command *command)
+static int check_plan(struct plan_command *command, const struct mt_sweep_request *request)
 {
     struct mt_simulated_run *first = mt_memory_new(sizeof *first); /* too large for a small stack */
-    int code;
+    int code = mt_sweep_check_first(request, first);
 
-    code = mt_sweep_check_first(&command->arguments, &command->plan, first);
-    first->recording.command = command->each.recording.command;
     if (code < 0 && !command->no_cache)
-        mt_plan_cache_open(&command->cache, first);
+        mt_plan_cache_open(&command->cache, &command->settings, mt_simulated_run_site(first));
     mt_simulated_run_release(first);
     free(first);
-    if (code < 0 && command->each.recording.output) {
-        command->plan.sweep.run_count = 0; /* its logs are checked when they are written */
-        code = mt_sweep_prepare_folder(&command->arguments, &command->plan);
-    }
+    command->plan.sweep.run_count = 0; /* its logs are checked when they are written */
     return code;
 }
 
@@ -391,14 +384,14 @@ static int plan(struct plan_command *command)
 {
     struct mt_sweep_request request = {.plan = &command->plan, .arguments = &command->arguments};
     struct mt_temporary_folder folder = MT_TEMPORARY_FOLDER_NONE;
-    int code = mt_sweep_plan_make(&command->plan, &command->arguments.wishes);
+    int code = mt_sweep_plan_make(&command->plan, &command->arguments.grid);
 
     if (code < 0)
         code = make_search(command);
     if (code < 0)
         code = find_devices(command);
     if (code < 0)
-        code = check_plan(command);
+        code = check_plan(command, &request);
     if (code < 0)
         code = mt_sweep_choose_folder(&request, &folder);
     if (code < 0)
@@ -415,19 +408,19 @@ static int plan(struct plan_command *command)
 /* Returns -1 or an exit code. */
 static int check_fit(const struct plan_command *command)
 {
-    const struct mt_sweep_wishes *wishes = &command->arguments.wishes;
+    const struct mt_sweep_grid *grid = &command->arguments.grid;
     struct mt_rank_command read;
     struct mt_arena arena = {0};
     int code;
 
-    if (wishes->values.count || command->card_names.count || wishes->ranks || wishes->world ||
-        command->shard || command->each.recording.output || command->common.json ||
+    if (grid->values.count || command->card_names.count || grid->ranks || grid->world ||
+        command->shard || command->settings.output || command->common.json ||
         command->arguments.jobs || command->max_runs || command->no_cache) {
         mt_message("option '--fit' cannot be combined with --try, --card, --ranks, --world, "
                    "--shard, --max-runs, --no-cache, -j, -o or --json");
         return MT_EXIT_USAGE;
     }
-    code = mt_rank_command_read(&read, command->each.recording.command, &arena);
+    code = mt_rank_command_read(&read, command->settings.command, &arena);
     if (code < 0 && (read.is_launched || read.other_launcher)) {
         mt_message("option '--fit' runs one process: omit '%s' and name the script, as in --fit "
                    "H100 -- python train.py",
@@ -440,22 +433,20 @@ static int check_fit(const struct plan_command *command)
 
 static int check_plan_options(struct plan_command *command)
 {
-    struct mt_simulated_run *each = &command->each;
-    struct mt_sweep_wishes *wishes = &command->arguments.wishes;
+    struct mt_run_settings *settings = &command->settings;
     int code = choose_cards(command);
 
     if (code < 0)
-        code = mt_dry_run_read_timeout(command->timeout, &each->recording.timeout_ms);
+        code = mt_dry_run_read_timeout(command->timeout, &settings->timeout_ms);
     if (code < 0)
         code = read_shard(command);
     if (code < 0 && command->fit_card)
         code = check_fit(command);
     if (!command->max_runs)
         command->max_runs = DEFAULT_MAX_RUNS;
-    wishes->command = each->recording.command;
-    each->recording.quiet = command->common.quiet;
-    each->recording.json = command->common.json;
-    mt_simulated_run_init(each);
+    command->arguments.grid.command = settings->command;
+    settings->quiet = command->common.quiet;
+    settings->json = command->common.json;
     return code;
 }
 
@@ -464,7 +455,7 @@ static int parse(const struct mt_command *row, struct plan_command *command, int
     const struct mt_option options[] = {
         {"try", 0, MT_OPTION_LIST, "NAME=VALUES",
          "values for {NAME}: a range is searched, 1..64 or 1..64*2; a list is tried, 1,2,4",
-         &command->arguments.wishes.values},
+         &command->arguments.grid.values},
         {"fit", 0, MT_OPTION_TEXT, "CARD",
          "without --try: the cheapest changes of the program with which it fits on this card",
          &command->fit_card},
@@ -472,9 +463,9 @@ static int parse(const struct mt_command *row, struct plan_command *command, int
          "a card to plan for (default: each common card up to an H200)", &command->card_names},
         {"ranks", 0, MT_OPTION_TEXT, "LIST",
          "the ranks that differ: 0,1,7 or 0-3 or all (default: the first, a middle and the last)",
-         &command->arguments.wishes.ranks},
+         &command->arguments.grid.ranks},
         {"world", 0, MT_OPTION_POSITIVE, "N", "without torchrun: the total number of ranks",
-         &command->arguments.wishes.world},
+         &command->arguments.grid.world},
         {"max-runs", 0, MT_OPTION_POSITIVE, "N", "at most N dry runs (default: 64)",
          &command->max_runs},
         {"timeout", 0, MT_OPTION_TEXT, "TIME",
@@ -487,14 +478,13 @@ static int parse(const struct mt_command *row, struct plan_command *command, int
         {"no-cache", 0, MT_OPTION_FLAG, NULL, "neither use nor keep results in the cache",
          &command->no_cache},
         {"output", 'o', MT_OPTION_TEXT, "DIR",
-         "keep traces, logs, plan.json and a picture in this folder",
-         &command->each.recording.output},
+         "keep traces, logs, plan.json and a picture in this folder", &command->settings.output},
         MT_FORCE_OPTION(command->outputs),
         MT_JSON_OPTION(command->common, "print one JSON document"),
         {"quiet", 'q', MT_OPTION_FLAG, NULL, "print no notes", &command->common.quiet},
         {NULL, 0, MT_OPTION_FLAG, NULL, NULL, NULL},
     };
-    int code = mt_parse_command(row, options, argc, argv, &command->each.recording.command);
+    int code = mt_parse_command(row, options, argc, argv, &command->settings.command);
 
     return code < 0 ? check_plan_options(command) : code;
 }
@@ -505,27 +495,27 @@ int mt_cmd_plan(const struct mt_command *row, int argc, char **argv)
     int code;
 
     command->cache.fd = -1;
-    command->arguments = (struct mt_sweep_arguments){.wishes = {.option = "--try",
-                                                                .stem = "plan",
-                                                                .chooses_ranks = true,
-                                                                .most_values = MT_MAX_PLAN_VALUES},
-                                                     .each = &command->each,
+    command->arguments = (struct mt_sweep_arguments){.grid = {.option = "--try",
+                                                              .stem = "plan",
+                                                              .chooses_ranks = true,
+                                                              .most_values = MT_MAX_PLAN_VALUES},
+                                                     .settings = &command->settings,
                                                      .gates = &command->gates,
                                                      .gate_run = &command->gate_run,
                                                      .common = &command->common,
                                                      .outputs = &command->outputs};
     command->gates.outputs = &command->outputs;
-    mt_launch_init(&command->each.recording.launch);
+    mt_run_settings_init(&command->settings);
     code = parse(row, command, argc, argv);
     if (code < 0)
-        code = command->fit_card ? mt_apply_fit(&command->each, command->fit_card, &command->common)
-                                 : plan(command);
+        code = command->fit_card
+                   ? mt_apply_fit(&command->settings, command->fit_card, &command->common)
+                   : plan(command);
     for (size_t i = 0; i < MT_MAX_SWEEP_NAMES; i++)
         free(command->amounts[i]);
     free(command->round);
     mt_search_release(&command->search);
     mt_sweep_plan_release(&command->plan);
-    mt_simulated_run_release(&command->each);
     free(command);
     return code;
 }

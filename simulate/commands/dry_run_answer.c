@@ -5,9 +5,8 @@
 #include "analyze_output.h"
 #include "card_use.h"
 #include "dry_run_answer.h"
-#include "dry_run_doubts.h"
-#include "dry_run_gates.h"
-#include "dry_run_result.h"
+#include "assumed_output.h"
+#include "dry_run_measure.h"
 #include "foreign_text.h"
 #include "gate_output.h"
 #include "header.h"
@@ -17,28 +16,8 @@
 #include "report_json.h"
 #include "report_query.h"
 #include "simulated_site.h"
-#include "sweep_output.h"
 #include "units.h"
 #include "util.h"
-
-enum { TIMED_OUT = 124 }; /* the status that timeout(1) uses */
-
-static bool is_worse(const struct mt_dry_run_trace *a, const struct mt_dry_run_trace *b)
-{
-    if (a->died_of_oom != b->died_of_oom)
-        return a->died_of_oom;
-    return a->reserved_peak_bytes > b->reserved_peak_bytes;
-}
-
-const struct mt_dry_run_trace *mt_dry_run_worst_trace(const struct mt_dry_run_answer *answer)
-{
-    const struct mt_dry_run_trace *worst = NULL;
-
-    for (size_t i = 0; i < answer->trace_count; i++)
-        if (!worst || is_worse(&answer->traces[i], worst))
-            worst = &answer->traces[i];
-    return worst;
-}
 
 static void say_out_of_memory(struct mt_buf *out, const struct mt_dry_run_answer *answer)
 {
@@ -181,7 +160,8 @@ static void add_run(struct mt_json *json, const struct mt_dry_run_answer *answer
     mt_json_undecided(json, &answer->notes->undecided);
     mt_json_object_end(json);
     mt_json_u64(json, "fake_process_groups", answer->notes->fake_groups);
-    if (answer->measured)
+    if (answer->measured && (answer->notes->sizes || answer->notes->decisions ||
+                             mt_is_undecided(&answer->notes->undecided)))
         mt_json_assumed(json, answer->measured);
     add_suspect(json, answer);
     mt_json_object_begin(json, "convolution_workspaces");
@@ -203,19 +183,13 @@ static void add_run(struct mt_json *json, const struct mt_dry_run_answer *answer
     mt_json_array_end(json);
 }
 
-/* Returns true if there are rules but no trace. The program may have run on the CPU. */
-static bool lacks_evaluation(const struct mt_dry_run_answer *answer)
-{
-    return !answer->trace_count && answer->gate_run->rules.count;
-}
-
 /* Appends the text for a run without a recorded trace. */
 static void add_text_without_trace(struct mt_buf *out, const struct mt_dry_run_answer *answer)
 {
     mt_dry_run_add_doubts(out, answer, false);
     mt_buf_printf(out, "Dry run on a simulated %s: no recorded process used the device\n",
                   answer->card->name);
-    if (lacks_evaluation(answer))
+    if (mt_dry_run_lacks_evaluation(answer))
         mt_buf_add_text(out, "  Therefore --max-peak was not evaluated\n");
     mt_dry_run_add_nothing(out, answer);
 }
@@ -238,74 +212,29 @@ static void add_json(struct mt_buf *out, const struct mt_dry_run_answer *answer,
         for (uint32_t i = 0; i < report->device_count; i++)
             add_device(&json, report, &report->devices[i]);
         mt_json_array_end(&json);
-    } else if (lacks_evaluation(answer)) {
+    } else if (mt_dry_run_lacks_evaluation(answer)) {
         mt_json_text(&json, "verdict", mt_gate_state_name(MT_GATE_NOT_EVALUATED));
     }
     mt_json_object_end(&json);
 }
 
-/* A simulated out-of-memory error is a valid answer if a limit was requested. */
-int mt_dry_run_exit_code(const struct mt_dry_run_answer *answer, const struct mt_report *report)
+int mt_dry_run_print_answer(const struct mt_dry_run_answer *answer,
+                            const struct mt_dry_run_measured *measured)
 {
-    if (answer->timed_out)
-        return TIMED_OUT;
-    if (report && answer->has_limit && answer->exit_status && mt_dry_run_ran_out(report))
-        return MT_EXIT_BUDGET;
-    if (answer->exit_status)
-        return answer->exit_status;
-    if (lacks_evaluation(answer))
-        return MT_EXIT_BUDGET;
-    return mt_gate_run_verdict(answer->gate_run);
-}
-
-static int print_result(struct mt_source *source, const struct mt_dry_run_answer *answer,
-                        const struct mt_dry_run_trace *told)
-{
-    const char *path = told->path;
-    const struct mt_analyze_options options = {
-        .path = path, .needs = true, .models = MT_MODEL_MODULES, .command = answer->command};
     const struct mt_dry_run_trace *failing;
-    struct mt_report *report;
+    int checked = mt_dry_run_check_gates(answer, measured, &failing), printed;
     struct mt_buf out = {0};
-    struct mt_error error;
-    int checked, printed, code;
 
-    if (mt_analyze_with_progress(source, &options, answer->common->quiet, &report, &error) != MT_OK)
-        return mt_report_error(path, &error);
-    report->doubt = mt_dry_run_lower_bound(answer);
-    checked = mt_dry_run_check_gates(answer, told, source, report, &failing);
     if (answer->common->json)
-        add_json(&out, answer, report, failing);
+        add_json(&out, answer, measured->report, failing);
+    else if (measured->report)
+        add_text(&out, answer, measured->report, failing);
     else
-        add_text(&out, answer, report, failing);
-    code = mt_dry_run_exit_code(answer, report);
-    mt_report_release(report);
+        add_text_without_trace(&out, answer);
     printed = mt_print_answer_and_release(&out, answer->common->json);
-    return checked ? checked : printed ? printed : code;
-}
-
-int mt_report_dry_run_answer(const struct mt_dry_run_answer *answer)
-{
-    const struct mt_dry_run_trace *worst = mt_dry_run_worst_trace(answer);
-    struct mt_source *source;
-    int code = MT_EXIT_OK, printed = MT_EXIT_OK;
-
-    if (!worst) {
-        struct mt_buf out = {0};
-
-        if (answer->common->json)
-            add_json(&out, answer, NULL, NULL);
-        else
-            add_text_without_trace(&out, answer);
-        printed = mt_print_answer_and_release(&out, answer->common->json);
-        code = mt_dry_run_exit_code(answer, NULL);
-        return printed ? printed : code;
-    }
-    source = mt_open_input(worst->path, answer->common, &code);
-    if (source)
-        code = print_result(source, answer, worst);
-    mt_source_close(source);
-    return code;
+    if (checked || printed)
+        return checked ? checked : printed;
+    return mt_dry_run_exit_code(answer, measured->report);
 }
 
 void mt_dry_run_add_too_small(struct mt_buf *out, const struct mt_dry_run_answer *answer,
@@ -332,7 +261,7 @@ int mt_dry_run_print_too_small(const struct mt_dry_run_answer *answer, uint64_t 
         mt_json_init(&json, &out, true);
         mt_json_object_begin(&json, NULL);
         add_run(&json, answer);
-        if (lacks_evaluation(answer))
+        if (mt_dry_run_lacks_evaluation(answer))
             mt_json_text(&json, "verdict", mt_gate_state_name(MT_GATE_NOT_EVALUATED));
         mt_json_bool(&json, "out_of_memory", true);
         mt_json_u64(&json, "cuda_least_bytes", least_bytes);

@@ -1,13 +1,12 @@
-#include "dry_run_doubts.h"
+#include "dry_run_measure.h"
 
 #include <inttypes.h>
 #include <string.h>
 
-#include "dry_run_answer.h"
+#include "assumed_output.h"
 #include "foreign_text.h"
 #include "header.h"
 #include "simulated_site.h"
-#include "sweep_output.h"
 #include "units.h"
 
 static size_t unread_count(const struct mt_dry_run_answer *answer)
@@ -281,15 +280,6 @@ static void say_suspect(struct mt_buf *out, const struct mt_dry_run_answer *answ
     mt_buf_add_char(out, '\n');
 }
 
-static void say_unmeasured(struct mt_buf *out, const struct mt_dry_run_notes *notes)
-{
-    const struct mt_sweep_result counts = {.sizes_from_data = notes->sizes,
-                                           .decisions_from_data = notes->decisions,
-                                           .undecided = notes->undecided};
-
-    mt_assumed_add_ranges(out, &counts);
-}
-
 static void say_groups(struct mt_buf *out, const struct mt_dry_run_answer *answer)
 {
     const struct mt_dry_run_notes *notes = answer->notes;
@@ -317,10 +307,7 @@ void mt_dry_run_add_doubts(struct mt_buf *out, const struct mt_dry_run_answer *a
         mt_buf_add_text(out, "--timeout ended the run: peaks and counts are lower bounds\n");
     add_faults(out, answer, is_out_of_memory);
     say_suspect(out, answer);
-    if (answer->measured)
-        mt_assumed_add_ranges(out, answer->measured);
-    else
-        say_unmeasured(out, notes);
+    mt_assumed_add_ranges(out, answer->measured);
     say_workspaces(out, answer);
     say_groups(out, answer);
     if (notes->compiled)

@@ -137,8 +137,7 @@ static bool is_skipped(int folder, const char *name)
 /* Returns the sorted names of the entries of an open folder, which stays open, and their number. */
 static char **list_names(int fd, struct mt_arena *arena, size_t *count)
 {
-    int copy = mt_io_open_at(fd, ".", O_RDONLY | O_DIRECTORY, 0);
-    DIR *entries = copy < 0 ? NULL : fdopendir(copy);
+    DIR *entries = mt_io_open_entries(fd);
     size_t capacity = 0;
     char **names = NULL;
 
@@ -149,8 +148,6 @@ static char **list_names(int fd, struct mt_arena *arena, size_t *count)
     }
     if (entries)
         (void)closedir(entries);
-    else if (copy >= 0)
-        (void)mt_io_close(copy);
     if (*count)
         qsort(names, *count, sizeof *names, by_text);
     return names;
@@ -259,7 +256,8 @@ static int open_results(struct mt_error *error)
     return -1;
 }
 
-void mt_plan_cache_open(struct mt_plan_cache *cache, const struct mt_simulated_run *run)
+void mt_plan_cache_open(struct mt_plan_cache *cache, const struct mt_run_settings *settings,
+                        const struct mt_simulated_site *site)
 {
     struct mt_error error = {.offset = MT_NO_OFFSET};
 
@@ -269,11 +267,11 @@ void mt_plan_cache_open(struct mt_plan_cache *cache, const struct mt_simulated_r
     add_number(&cache->base, MT_CARD_COSTS_VERSION);
     add_number(&cache->base, sizeof(struct stored));
     add_path(&cache->base, "/proc/self/exe");
-    add_text(&cache->base, run->card->name);
-    add_number(&cache->base, mt_simulated_memory_bytes(run));
+    add_text(&cache->base, settings->card->name);
+    add_number(&cache->base, mt_run_settings_memory_bytes(settings));
     add_environment(&cache->base);
-    add_python(&cache->base, mt_simulated_run_site(run));
-    if (!add_files(&cache->base, run->recording.command))
+    add_python(&cache->base, site);
+    if (!add_files(&cache->base, settings->command))
         cache->why_off = "the folders of the program have too many files";
     else if ((cache->fd = open_results(&error)) < 0)
         cache->why_off = "there is no folder that only this user can write to";

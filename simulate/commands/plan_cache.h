@@ -18,8 +18,10 @@ struct mt_plan_cache {
     struct mt_sha256 base; /* what all runs share */
 };
 
-/* Opens the cache after the check of one run. `run` has the settings that all runs share. */
-void mt_plan_cache_open(struct mt_plan_cache *cache, const struct mt_simulated_run *run);
+/* Opens the cache. `settings` are those that all runs share; `site` is what the check of a run
+ * found; NULL: the environment has simulated libraries. */
+void mt_plan_cache_open(struct mt_plan_cache *cache, const struct mt_run_settings *settings,
+                        const struct mt_simulated_site *site);
 
 /* Fills the result of a run and returns true if there is one that can be trusted. */
 bool mt_plan_cache_read(const struct mt_plan_cache *cache, char *const *command,

@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "plan_text.h"
+
 #include "cli.h"
 #include "dry_run_answer.h"
 #include "process_memory.h"

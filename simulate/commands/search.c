@@ -77,7 +77,8 @@ void mt_search_init(struct mt_search *search)
         combination->devices = 1;
         for (size_t card = 0; card < MT_MAX_SEARCH_CARDS; card++)
             combination->best[card] = MT_SEARCH_NONE;
-        combination->is_mine = !search->shard_count || next % search->shard_count == search->shard;
+        combination->is_in_shard =
+            !search->shard_count || next % search->shard_count == search->shard;
         next++;
     }
 }
@@ -137,7 +138,7 @@ static bool waits(const struct mt_search *search, const struct mt_search_combina
     for (size_t i = 0; i < search->combination_count; i++) {
         const struct mt_search_combination *other = &search->combinations[i];
 
-        if (other->is_mine && !other->is_done &&
+        if (other->is_in_shard && !other->is_done &&
             (bounds(search, other, combination) || beats(search, other, combination)))
             return true;
     }
@@ -159,7 +160,7 @@ static void narrow_by_others(const struct mt_search *search,
         const struct mt_search_combination *other = &search->combinations[i];
         long best = other->best[card] == MT_SEARCH_NONE ? -1 : (long)other->best[card];
 
-        if (!other->is_mine || !other->is_done || other->gave_up)
+        if (!other->is_in_shard || !other->is_done || other->gave_up)
             continue;
         if (beats(search, other, combination) && best > bracket->low)
             bracket->low = best;
@@ -378,7 +379,7 @@ size_t mt_search_next(struct mt_search *search, size_t most, size_t *round)
         for (size_t i = 0; i < search->combination_count; i++) {
             struct mt_search_combination *combination = &search->combinations[i];
 
-            if (!combination->is_mine || combination->is_done || waits(search, combination))
+            if (!combination->is_in_shard || combination->is_done || waits(search, combination))
                 continue;
             combination->is_done = !add_values(search, combination, most, round, &count);
             is_changed |= combination->is_done;

@@ -37,7 +37,7 @@ struct mt_search_axis {
 struct mt_search_combination {
     size_t at[MT_MAX_SEARCH_AXES]; /* of the line: 0 */
     uint64_t devices;              /* set by the caller; fewer are better */
-    bool is_mine;                  /* of this shard */
+    bool is_in_shard;
     bool is_done;
     bool is_contradicted;               /* a larger value needed less: every value is evaluated */
     bool gave_up;                       /* too many points failed */

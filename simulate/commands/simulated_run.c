@@ -17,22 +17,53 @@
 #include "process_memory.h"
 #include "python_of_command.h"
 #include "record_output.h"
+#include "util.h"
 
 /* Each is next to the program, or in the program's private folder (environment.h). */
 #define PYTHON_SHIM "memtrace-python"
 #define CUDNN_ASKER "memtrace-ask-cudnn"
 
-void mt_simulated_run_init(struct mt_simulated_run *run)
+void mt_run_settings_init(struct mt_run_settings *settings)
 {
-    struct mt_recording *recording = &run->recording;
+    mt_launch_init(&settings->launch);
+    settings->input_begin = lseek(STDIN_FILENO, 0, SEEK_CUR) + 1;
+}
 
-    recording->is_simulated = true;
-    recording->settings.auto_stacks = true;
-    recording->settings.phases = "nvtx,torch";
-    recording->settings.follow = true;
-    recording->settings.quiet = recording->quiet;
-    if (!run->input_begin)
-        run->input_begin = lseek(STDIN_FILENO, 0, SEEK_CUR) + 1;
+int mt_dry_run_find_card(const char *option, const char *name, const struct mt_card **card)
+{
+    const char *near;
+
+    *card = mt_card_find(name, &near);
+    if (*card)
+        return -1;
+    if (near)
+        mt_message("option '--%s': '%s' does not name one card; did you mean '%s'?", option, name,
+                   near);
+    else
+        mt_message("option '--%s': no card is called '%s'; 'memtrace dry-run --help' lists them",
+                   option, name);
+    return MT_EXIT_USAGE;
+}
+
+int mt_dry_run_read_timeout(const char *text, uint64_t *timeout_ms)
+{
+    static const struct {
+        const char *unit;
+        uint64_t ms;
+    } units[] = {{"", 1000}, {"s", 1000}, {"m", 60000}, {"h", 3600000}};
+    const char *at = text;
+    uint64_t number = 0;
+    bool fits = true;
+
+    if (!at)
+        return -1;
+    for (; *at >= '0' && *at <= '9' && fits; at++)
+        fits = mt_mul_ok(number, 10, &number) && mt_add_ok(number, (uint64_t)(*at - '0'), &number);
+    for (size_t i = 0; i < MT_ARRAY_LEN(units) && fits && number; i++)
+        if (!strcmp(at, units[i].unit) && mt_mul_ok(number, units[i].ms, timeout_ms))
+            return -1;
+    mt_message("option '--timeout' needs seconds or a time such as 90s, 10m or 2h, not '%s'", text);
+    return MT_EXIT_USAGE;
 }
 
 /* Returns a launch that begins now. What the command inherits is as at the start of memtrace. */
@@ -46,39 +77,31 @@ static struct mt_launch launch_now(const struct mt_launch *first)
     return launch;
 }
 
-void mt_simulated_run_copy(struct mt_simulated_run *copy, const struct mt_simulated_run *run)
+void mt_simulated_run_init(struct mt_simulated_run *run, const struct mt_run_settings *settings)
 {
-    const struct mt_recording *from = &run->recording;
+    struct mt_recording *recording = &run->recording;
 
-    memset(copy, 0, sizeof *copy);
-    copy->recording.command = from->command;
-    copy->recording.output = from->output;
-    copy->recording.quiet = from->quiet;
-    copy->recording.json = from->json;
-    copy->recording.summarizes = from->summarizes;
-    copy->recording.timeout_ms = from->timeout_ms;
-    copy->recording.launch = launch_now(&from->launch);
-    copy->card = run->card;
-    copy->devices = run->devices;
-    copy->limit_bytes = run->limit_bytes;
-    copy->rank = run->rank;
-    copy->apply = run->apply;
-    copy->imbalance = run->imbalance;
-    copy->assumption = run->assumption;
-    copy->runs_once = run->runs_once;
-    copy->is_silent = run->is_silent;
-    copy->input_begin = run->input_begin;
+    memset(run, 0, sizeof *run);
+    run->settings = *settings;
+    recording->command = settings->command;
+    recording->output = settings->output;
+    recording->quiet = recording->settings.quiet = settings->quiet;
+    recording->json = settings->json;
+    recording->summarizes = settings->summarizes;
+    recording->timeout_ms = settings->timeout_ms;
+    recording->launch = launch_now(&settings->launch);
+    recording->is_simulated = true;
+    recording->settings.auto_stacks = true;
+    recording->settings.phases = "nvtx,torch";
+    recording->settings.follow = true;
 }
 
 void mt_simulated_run_renew(struct mt_simulated_run *run)
 {
-    struct mt_simulated_run *copy = mt_memory_new(sizeof *copy); /* too large for a small stack */
+    const struct mt_run_settings settings = run->settings;
 
-    mt_simulated_run_copy(copy, run);
     mt_simulated_run_release(run);
-    *run = *copy;
-    free(copy);
-    mt_simulated_run_init(run);
+    mt_simulated_run_init(run, &settings);
 }
 
 /* Refuses a program into which libraries cannot be loaded, because it and its children would use
@@ -137,7 +160,7 @@ static void say_python(void *context, const struct mt_python_choice *choice)
 {
     const struct mt_simulated_run *run = context;
 
-    if (run->names_python && strcmp(choice->from, MT_PYTHON_FROM_COMMAND) != 0)
+    if (run->settings.names_python && strcmp(choice->from, MT_PYTHON_FROM_COMMAND) != 0)
         mt_message("running %s (from %s) to find its PyTorch", choice->path, choice->from);
 }
 
@@ -163,17 +186,17 @@ static int prepare_site(struct mt_simulated_run *run)
     return error.status == MT_ERR_OUTPUT ? MT_EXIT_OUTPUT : MT_EXIT_USAGE;
 }
 
-uint64_t mt_simulated_memory_bytes(const struct mt_simulated_run *run)
+uint64_t mt_run_settings_memory_bytes(const struct mt_run_settings *settings)
 {
-    return run->limit_bytes ? run->limit_bytes : run->card->memory_bytes;
+    return settings->limit_bytes ? settings->limit_bytes : settings->card->memory_bytes;
 }
 
 static int prepare_fact(struct mt_simulated_run *run)
 {
-    struct mt_dry_run fact = {.devices = run->devices,
-                              .memory_bytes = mt_simulated_memory_bytes(run)};
+    struct mt_dry_run fact = {.devices = run->settings.devices,
+                              .memory_bytes = mt_run_settings_memory_bytes(&run->settings)};
 
-    snprintf(fact.card, sizeof fact.card, "%s", run->card->name);
+    snprintf(fact.card, sizeof fact.card, "%s", run->settings.card->name);
     mt_dry_run_write(&fact, &run->fact);
     return -1;
 }
@@ -182,8 +205,8 @@ static int prepare_fact(struct mt_simulated_run *run)
  * own value. */
 static const struct mt_card_cost *cost_of_context(const struct mt_simulated_run *run)
 {
-    return mt_card_cost(run->card->name, (unsigned)strtoul(run->site.cuda_version, NULL, 10),
-                        MT_COST_CUDA);
+    return mt_card_cost(run->settings.card->name,
+                        (unsigned)strtoul(run->site.cuda_version, NULL, 10), MT_COST_CUDA);
 }
 
 /* Puts a value before the existing value of a variable. */
@@ -282,7 +305,7 @@ static bool set_environment(void *context)
     const struct mt_simulated_run *run = context;
     const struct mt_simulated_site *site = &run->site;
 
-    if (run->is_silent)
+    if (run->settings.is_silent)
         disconnect();
     else if (run->recording.json)
         (void)dup2(STDERR_FILENO, STDOUT_FILENO);
@@ -292,17 +315,17 @@ static bool set_environment(void *context)
            (!*site->cupti || !setenv("MEMTRACE_CUPTI", site->cupti, 1)) &&
            (!run->notes_path || !setenv("MEMTRACE_DRY_RUN_NOTES", run->notes_path, 1)) &&
            !setenv("MEMTRACE_DRY_RUN", "1", 1) &&
-           set_or_unset("MEMTRACE_DRY_RUN_IMBALANCE", run->imbalance) &&
+           set_or_unset("MEMTRACE_DRY_RUN_IMBALANCE", run->settings.imbalance) &&
            /* kernels that PyTorch builds during a dry run are empty, so they must not get into the
             * cache of real runs */
            !setenv("USE_PYTORCH_KERNEL_CACHE", "0", 1) &&
            !setenv("MEMTRACE_DRY_RUN_FACT", run->fact.data, 1) &&
-           !setenv("MEMTRACE_SIMULATED_DEVICE", run->card->name, 1) && set_context(run) &&
-           set_asker(run) && set_assumption(&run->assumption) &&
-           set_or_unset("MEMTRACE_DRY_RUN_APPLY", run->apply) &&
-           (!run->rank || mt_rank_set_environment(run->rank)) &&
-           set_number("MEMTRACE_SIMULATED_DEVICES", run->devices) &&
-           set_number("MEMTRACE_SIMULATED_MEMORY", mt_simulated_memory_bytes(run));
+           !setenv("MEMTRACE_SIMULATED_DEVICE", run->settings.card->name, 1) && set_context(run) &&
+           set_asker(run) && set_assumption(&run->settings.assumption) &&
+           set_or_unset("MEMTRACE_DRY_RUN_APPLY", run->settings.apply) &&
+           (!run->settings.rank || mt_rank_set_environment(run->settings.rank)) &&
+           set_number("MEMTRACE_SIMULATED_DEVICES", run->settings.devices) &&
+           set_number("MEMTRACE_SIMULATED_MEMORY", mt_run_settings_memory_bytes(&run->settings));
 }
 
 /* Prints a line to standard error for each defect of a trace, as `record -q` does. */
@@ -313,7 +336,7 @@ static void note_faults(struct mt_simulated_run *run, const struct mt_trace_end 
     run->unread.running += end->state == MT_TRACE_RUNNING;
     run->unread.failed += end->state == MT_TRACE_FAILED;
     run->unread.incomplete += end->state == MT_TRACE_INCOMPLETE;
-    if (!run->is_silent)
+    if (!run->settings.is_silent)
         mt_record_add_trace_end(&lines, end, "memtrace: ", true);
     if (lines.length)
         (void)!mt_io_write(STDERR_FILENO, lines.data, lines.length);
@@ -344,7 +367,9 @@ uint64_t mt_simulated_run_lacks(const struct mt_simulated_run *run)
 {
     const struct mt_card_cost *cost = cost_of_context(run);
 
-    return cost && mt_simulated_memory_bytes(run) <= cost->least_bytes ? cost->least_bytes : 0;
+    return cost && mt_run_settings_memory_bytes(&run->settings) <= cost->least_bytes
+               ? cost->least_bytes
+               : 0;
 }
 
 const struct mt_simulated_site *mt_simulated_run_site(const struct mt_simulated_run *run)
@@ -393,11 +418,11 @@ int mt_simulated_run_prepare(struct mt_simulated_run *run)
 /* The answer would be about the program without the change. Returns -1 or an exit code. */
 static int refuse_unapplied(const struct mt_simulated_run *run)
 {
-    const char *problem = mt_applied_problem(&run->notes.applied, run->apply);
+    const char *problem = mt_applied_problem(&run->notes.applied, run->settings.apply);
 
     if (!problem || mt_launch_exit_code(&run->recording.launch))
         return -1;
-    if (!run->is_silent)
+    if (!run->settings.is_silent)
         mt_message("option '--apply': %s", problem);
     return MT_EXIT_USAGE;
 }
@@ -413,8 +438,8 @@ int mt_simulated_run_finish(struct mt_simulated_run *run)
         mt_process_tree_keep();
     recording->before = set_environment;
     recording->context = run;
-    if (run->input_begin)
-        (void)lseek(STDIN_FILENO, run->input_begin - 1, SEEK_SET);
+    if (run->settings.input_begin)
+        (void)lseek(STDIN_FILENO, run->settings.input_begin - 1, SEEK_SET);
     code = mt_recording_run(recording);
     if (code < 0) {
         (void)mt_recording_finish(recording, note_trace, run);
@@ -425,25 +450,30 @@ int mt_simulated_run_finish(struct mt_simulated_run *run)
     return code < 0 ? refuse_unapplied(run) : code;
 }
 
+struct mt_dry_run_answer mt_run_settings_answer(const struct mt_run_settings *settings)
+{
+    return (struct mt_dry_run_answer){.card = settings->card,
+                                      .devices = settings->devices,
+                                      .memory_bytes = mt_run_settings_memory_bytes(settings),
+                                      .has_limit = settings->limit_bytes,
+                                      .imbalance = settings->imbalance,
+                                      .assumption = &settings->assumption};
+}
+
 struct mt_dry_run_answer mt_simulated_run_answer(const struct mt_simulated_run *run)
 {
     const struct mt_launch *launch = &run->recording.launch;
-    int status = launch->wait_status;
+    struct mt_dry_run_answer answer = mt_run_settings_answer(&run->settings);
 
-    return (struct mt_dry_run_answer){.card = run->card,
-                                      .devices = run->devices,
-                                      .memory_bytes = mt_simulated_memory_bytes(run),
-                                      .has_limit = run->limit_bytes,
-                                      .exit_status = mt_launch_exit_code(launch),
-                                      .signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0,
-                                      .timed_out = launch->timed_out,
-                                      .imbalance = run->imbalance,
-                                      .notes = &run->notes,
-                                      .assumption = &run->assumption,
-                                      .traces = run->traces,
-                                      .trace_count = run->trace_count,
-                                      .unread = run->unread,
-                                      .site = mt_simulated_run_site(run)};
+    answer.exit_status = mt_launch_exit_code(launch);
+    answer.signal = WIFSIGNALED(launch->wait_status) ? WTERMSIG(launch->wait_status) : 0;
+    answer.timed_out = launch->timed_out;
+    answer.notes = &run->notes;
+    answer.traces = run->traces;
+    answer.trace_count = run->trace_count;
+    answer.unread = run->unread;
+    answer.site = mt_simulated_run_site(run);
+    return answer;
 }
 
 void mt_simulated_run_release(struct mt_simulated_run *run)
@@ -456,3 +486,24 @@ void mt_simulated_run_release(struct mt_simulated_run *run)
     mt_buf_release(&run->fact);
     mt_recording_release(&run->recording);
 }
+
+/* The simulated libraries are machine code that memtrace writes (simulate/site). */
+static void check_machine(struct mt_probe_result *result)
+{
+#if defined(__x86_64__)
+    struct mt_error error = {.offset = MT_NO_OFFSET};
+    char path[PATH_MAX];
+
+    if (mt_collector_library(MT_SIMULATED_NAME, path, &error) == MT_OK)
+        mt_probe_set(result, MT_PROBE_OK, "", "ready");
+    else
+        mt_probe_set(result, MT_PROBE_DEGRADED, mt_probe_remedy(error.status), "no dry runs: %s",
+                     error.text);
+#else
+    mt_probe_set(result, MT_PROBE_DEGRADED,
+                 "run memtrace dry-run on an x86-64 machine; its trace can be analyzed here",
+                 "no dry runs: they need an x86-64 processor");
+#endif
+}
+
+const struct mt_probe mt_dry_run_probe = {"dry-run", "runs on a simulated GPU", check_machine, 10};

@@ -1,7 +1,7 @@
 /* For each value, a stack of roles at the allocated peak, with the rest of reserved memory above
  * the stack, and a mark at the memory that a card must have. Lines show the sizes of common
  * cards. */
-#include "sweep_chart.h"
+#include "sweep_output.h"
 
 #include <math.h>
 #include <stdio.h>

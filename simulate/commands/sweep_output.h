@@ -1,10 +1,9 @@
-/* Writes the results of a sweep. */
+/* The results of a sweep as text, JSON and a picture. */
 #ifndef MT_CLI_SWEEP_OUTPUT_H
 #define MT_CLI_SWEEP_OUTPUT_H
 
+#include "chart.h"
 #include "json.h"
-#include "search.h"
-#include "sweep.h"
 #include "sweep_plan.h"
 
 /* Appends tables of peaks, roles and cards, and the cost of each increment of a value. */
@@ -20,42 +19,8 @@ void mt_sweep_add_doubts(struct mt_buf *out, const struct mt_sweep *sweep);
 void mt_json_sweep_run(struct mt_json *json, struct mt_sweep_plan *plan,
                        const struct mt_sweep_run *run, bool has_files);
 
-/* What a search found. */
-struct mt_plan_answer {
-    struct mt_sweep_plan *plan; /* its runs are in the order of the grid */
-    const struct mt_search *search;
-    const struct mt_sweep *points;      /* mt_sweep_take_points of the plan */
-    const struct mt_card *const *cards; /* ascending by memory, like those of the search */
-    size_t runs, cached;                /* dry runs of this command, and results of earlier ones */
-    bool is_cut;                        /* more runs than allowed would be necessary */
-    bool has_files;
-    const char *shard;    /* "1/4"; NULL: the whole plan */
-    const char *no_cache; /* why there is no cache, if the user does not know; otherwise NULL */
-};
-
-void mt_plan_add_text(struct mt_buf *out, const struct mt_plan_answer *answer);
-
-/* Appends a document "memtrace.plan/1". */
-void mt_plan_add_json(struct mt_buf *out, const struct mt_plan_answer *answer);
-
-/* The metrics for which the output has a slope, in the order of the output. */
-struct mt_sweep_metric {
-    const char *words, *key;
-    uint64_t (*bytes_of)(const struct mt_sweep_result *result);
-};
-enum { MT_SWEEP_METRICS = 2 };
-
-/* Ranges of the peaks, from runs of the same command under other assumptions. */
-
-/* Appends lines for one run: on what its peaks depend, and their ranges. A dependence that moves no
- * peak has no line. */
-void mt_assumed_add_ranges(struct mt_buf *out, const struct mt_sweep_result *result);
-
-/* Appends tables of the runs of a sweep whose peaks depend on timing and on data. */
-void mt_sweep_add_assumed(struct mt_buf *out, const struct mt_sweep *sweep);
-
-/* Adds the members "depended_on_timing" of a run of a sweep, and "assumed". */
-void mt_json_sweep_timing(struct mt_json *json, const struct mt_sweep_result *result);
-void mt_json_assumed(struct mt_json *json, const struct mt_sweep_result *result);
+/* Draws how much memory each value of a sweep needs, like draw of struct mt_chart (chart.h). */
+void mt_sweep_draw(const struct mt_sweep *sweep, const struct mt_chart_options *options,
+                   struct mt_drawing *drawing);
 
 #endif

@@ -32,7 +32,7 @@ static int say_wrong(const struct mt_sweep_plan *plan, const char *option)
 {
     mt_message("option '%s' needs NAME=VALUES such as batch=1,2,4 or batch=1..8 or batch=1..64*2, "
                "not '%s'",
-               plan->wishes->option, option);
+               plan->grid->option, option);
     return MT_EXIT_USAGE;
 }
 
@@ -41,21 +41,21 @@ static int add_value(struct mt_sweep_plan *plan, struct mt_sweep_axis *axis, con
 {
     char *copy;
 
-    if (axis->count == plan->wishes->most_values) {
-        mt_message("option '%s': '%s' has more than %zu values", plan->wishes->option, axis->name,
-                   plan->wishes->most_values);
+    if (axis->count == plan->grid->most_values) {
+        mt_message("option '%s': '%s' has more than %zu values", plan->grid->option, axis->name,
+                   plan->grid->most_values);
         return MT_EXIT_USAGE;
     }
     if (length > MT_MAX_SWEEP_VALUE) {
-        mt_message("option '%s': a value of '%s' has more than %d bytes", plan->wishes->option,
+        mt_message("option '%s': a value of '%s' has more than %d bytes", plan->grid->option,
                    axis->name, MT_MAX_SWEEP_VALUE);
         return MT_EXIT_USAGE;
     }
     copy = mt_arena_text(&plan->arena, value, length);
     for (size_t i = 0; i < axis->count; i++)
         if (!strcmp(axis->values[i], copy)) {
-            mt_message("option '%s': '%s' has the value '%s' twice", plan->wishes->option,
-                       axis->name, copy);
+            mt_message("option '%s': '%s' has the value '%s' twice", plan->grid->option, axis->name,
+                       copy);
             return MT_EXIT_USAGE;
         }
     mt_grow_to(&axis->values, &axis->capacity, axis->count + 1, sizeof *axis->values);
@@ -104,12 +104,12 @@ static int say_empty(const struct mt_sweep_plan *plan, const struct range *range
     if (range->from > range->to)
         mt_message("option '%s': the range '%.*s' descends; start with the smaller number: "
                    "%llu..%llu",
-                   plan->wishes->option, (int)length, text, (unsigned long long)range->to,
+                   plan->grid->option, (int)length, text, (unsigned long long)range->to,
                    (unsigned long long)range->from);
     else
         mt_message(
             "option '%s': the range '%.*s' needs a start of at least 1 and a factor of at least 2",
-            plan->wishes->option, (int)length, text);
+            plan->grid->option, (int)length, text);
     return MT_EXIT_USAGE;
 }
 
@@ -191,7 +191,7 @@ static int check_use(struct mt_sweep_plan *plan, const char *wanted)
 
     if (!strcmp(wanted, MT_APPLY_NAME)) /* changes the program on paper, not its command */
         return -1;
-    for (char *const *word = plan->wishes->command; *word; word++) {
+    for (char *const *word = plan->grid->command; *word; word++) {
         const char *at = *word, *name;
         size_t length;
 
@@ -205,23 +205,23 @@ static int check_use(struct mt_sweep_plan *plan, const char *wanted)
     near = mt_did_you_mean(wanted, names, count);
     if (near)
         mt_message("option '%s': the command does not contain '{%s}'; did you mean '{%s}'?",
-                   plan->wishes->option, wanted, near);
+                   plan->grid->option, wanted, near);
     else
         mt_message("option '%s': the command does not contain '{%s}'; put it where the values "
                    "belong",
-                   plan->wishes->option, wanted);
+                   plan->grid->option, wanted);
     return MT_EXIT_USAGE;
 }
 
 /* By default torchrun starts one process on one node. Returns -1 or an exit code. */
-static int choose_world(const struct mt_sweep_wishes *wishes, const struct mt_rank_command *command,
+static int choose_world(const struct mt_sweep_grid *grid, const struct mt_rank_command *command,
                         struct mt_rank *rank)
 {
-    uint64_t local = command->local_world, world = wishes->world;
+    uint64_t local = command->local_world, world = grid->world;
     uint64_t nodes = command->nodes ? command->nodes : 1;
 
     if (!local)
-        local = wishes->devices        ? wishes->devices
+        local = grid->devices          ? grid->devices
                 : world                ? mt_min_u64(world, MT_MAX_SIMULATED_DEVICES)
                 : command->is_launched ? 1
                                        : 0;
@@ -255,12 +255,12 @@ static int choose_world(const struct mt_sweep_wishes *wishes, const struct mt_ra
 }
 
 /* The stages of a pipeline differ most at its ends. */
-static int choose_ranks(const struct mt_sweep_wishes *wishes, uint64_t world,
+static int choose_ranks(const struct mt_sweep_grid *grid, uint64_t world,
                         uint64_t ranks[MT_MAX_RANKS], size_t *count)
 {
     *count = 0;
-    if (wishes->ranks)
-        return mt_ranks_read(wishes->ranks, world, ranks, count);
+    if (grid->ranks)
+        return mt_ranks_read(grid->ranks, world, ranks, count);
     ranks[(*count)++] = 0;
     if (world > 2)
         ranks[(*count)++] = world / 2;
@@ -297,7 +297,7 @@ static int check_files(struct mt_sweep_plan *plan, size_t first)
         const char *file = mt_sweep_plan_file(plan, &plan->sweep.runs[i]);
 
         if (strlen(file) > MAX_FILE) {
-            mt_message("option '%s': '%s' is too long for the name of a file", plan->wishes->option,
+            mt_message("option '%s': '%s' is too long for the name of a file", plan->grid->option,
                        file);
             return MT_EXIT_USAGE;
         }
@@ -316,14 +316,14 @@ static int refuse_launcher(const struct mt_rank_command *command)
     return MT_EXIT_USAGE;
 }
 
-static bool has_ranks(const struct mt_sweep_wishes *wishes, const struct mt_rank_command *command)
+static bool has_ranks(const struct mt_sweep_grid *grid, const struct mt_rank_command *command)
 {
-    return wishes->ranks || wishes->world || (wishes->chooses_ranks && command->is_launched);
+    return grid->ranks || grid->world || (grid->chooses_ranks && command->is_launched);
 }
 
 int mt_sweep_plan_add(struct mt_sweep_plan *plan, size_t point, const size_t *at)
 {
-    const struct mt_sweep_wishes *wishes = plan->wishes;
+    const struct mt_sweep_grid *grid = plan->grid;
     struct mt_sweep *sweep = &plan->sweep;
     struct mt_sweep_run run = {.label = "", .point = point};
     size_t count = 0, first = sweep->run_count;
@@ -337,20 +337,19 @@ int mt_sweep_plan_add(struct mt_sweep_plan *plan, size_t point, const size_t *at
                                     plan->axes[i].name, run.values[i]);
     }
     run.point_label = run.label;
-    if (wishes->ranks || wishes->world || wishes->chooses_ranks)
+    if (grid->ranks || grid->world || grid->chooses_ranks)
         code = mt_rank_command_read(&command, mt_sweep_plan_typed(plan, &run), &plan->arena);
     if (code >= 0)
         return code;
-    if ((!wishes->ranks && !wishes->world && !wishes->chooses_ranks) ||
-        !has_ranks(wishes, &command)) {
+    if ((!grid->ranks && !grid->world && !grid->chooses_ranks) || !has_ranks(grid, &command)) {
         (void)append(sweep, &run);
         return check_files(plan, first);
     }
     code = refuse_launcher(&command);
     if (code < 0)
-        code = choose_world(wishes, &command, &run.rank);
+        code = choose_world(grid, &command, &run.rank);
     if (code < 0)
-        code = choose_ranks(wishes, run.rank.world, ranks, &count);
+        code = choose_ranks(grid, run.rank.world, ranks, &count);
     if (code < 0 && sweep->name_count == plan->axis_count)
         sweep->names[sweep->name_count++] = "rank";
     for (size_t i = 0; code < 0 && i < count; i++)
@@ -375,7 +374,7 @@ int mt_sweep_plan_add_all(struct mt_sweep_plan *plan)
         if (code < 0 && (count > MT_MAX_SWEEP_RUNS || plan->sweep.run_count > MT_MAX_SWEEP_RUNS)) {
             mt_message("option '%s': these values make %llu runs, but at most %d are allowed; "
                        "'memtrace plan' searches among more",
-                       plan->wishes->option,
+                       plan->grid->option,
                        (unsigned long long)(count * plan->sweep.run_count / (point + 1)),
                        MT_MAX_SWEEP_RUNS);
             return MT_EXIT_USAGE;
@@ -399,15 +398,15 @@ static int check_changes(const struct mt_sweep_axis *axis)
     return code;
 }
 
-int mt_sweep_plan_make(struct mt_sweep_plan *plan, const struct mt_sweep_wishes *wishes)
+int mt_sweep_plan_make(struct mt_sweep_plan *plan, const struct mt_sweep_grid *grid)
 {
-    const struct mt_text_list *options = &wishes->values;
+    const struct mt_text_list *options = &grid->values;
     struct mt_sweep *sweep = &plan->sweep;
     int code = -1;
 
-    *plan = (struct mt_sweep_plan){.wishes = wishes};
+    *plan = (struct mt_sweep_plan){.grid = grid};
     if (options->count > MT_MAX_SWEEP_NAMES) {
-        mt_message("option '%s': at most %d names", wishes->option, MT_MAX_SWEEP_NAMES);
+        mt_message("option '%s': at most %d names", grid->option, MT_MAX_SWEEP_NAMES);
         return MT_EXIT_USAGE;
     }
     for (size_t i = 0; code < 0 && i < options->count; i++) {
@@ -416,7 +415,7 @@ int mt_sweep_plan_make(struct mt_sweep_plan *plan, const struct mt_sweep_wishes 
         code = read_axis(plan, axis, options->items[i]);
         for (size_t j = 0; code < 0 && j < i; j++)
             if (!strcmp(plan->axes[j].name, axis->name)) {
-                mt_message("option '%s': '%s' is given twice", wishes->option, axis->name);
+                mt_message("option '%s': '%s' is given twice", grid->option, axis->name);
                 code = MT_EXIT_USAGE;
             }
         if (code < 0)
@@ -469,7 +468,7 @@ const char *mt_sweep_plan_apply(const struct mt_sweep_plan *plan, const struct m
 
 char **mt_sweep_plan_typed(struct mt_sweep_plan *plan, const struct mt_sweep_run *run)
 {
-    char *const *command = plan->wishes->command;
+    char *const *command = plan->grid->command;
     size_t count = 0;
     char **words;
 

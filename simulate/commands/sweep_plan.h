@@ -10,7 +10,7 @@
 enum { MT_MAX_PLAN_VALUES = 1024, MT_MAX_PLAN_POINTS = 16384 };
 
 /* What the options request. */
-struct mt_sweep_wishes {
+struct mt_sweep_grid {
     const char *option;         /* "--sweep" or "--try", for messages */
     const char *stem;           /* of the files of the answer: "sweep" for sweep.json */
     struct mt_text_list values; /* "batch=1,2,4", "seq=128..512" and "rank=1..64*2" */
@@ -32,7 +32,7 @@ struct mt_sweep_axis {
 
 struct mt_sweep_plan {
     struct mt_sweep sweep; /* has no results yet; the plan owns its runs */
-    const struct mt_sweep_wishes *wishes;
+    const struct mt_sweep_grid *grid;
     struct mt_sweep_axis axes[MT_MAX_SWEEP_NAMES];
     size_t axis_count;
     struct mt_arena arena;
@@ -40,7 +40,7 @@ struct mt_sweep_plan {
 
 /* Parses the options; the plan has no runs yet. Every name must have a placeholder in the command.
  * Returns -1, or the exit code after an error message. Release the plan in any case. */
-int mt_sweep_plan_make(struct mt_sweep_plan *plan, const struct mt_sweep_wishes *wishes);
+int mt_sweep_plan_make(struct mt_sweep_plan *plan, const struct mt_sweep_grid *grid);
 
 /* Adds the runs of a point, one for each of its ranks: the index of a value for each name. Returns
  * -1, or the exit code after an error message about its ranks. */

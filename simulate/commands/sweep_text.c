@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "assumed_output.h"
 #include "cli.h"
 #include "dry_run_answer.h"
 #include "gate_result.h"
@@ -160,7 +161,13 @@ static uint64_t reserved_of(const struct mt_sweep_result *result)
     return result->reserved_peak_bytes;
 }
 
-static const struct mt_sweep_metric sweep_metrics[MT_SWEEP_METRICS] = {
+/* The metrics for which the output has a slope, in the order of the output. */
+struct metric {
+    const char *words, *key;
+    uint64_t (*bytes_of)(const struct mt_sweep_result *result);
+};
+
+static const struct metric metrics[] = {
     {"allocated peak", "allocated_peak_bytes", allocated_of},
     {"reserved peak", "reserved_peak_bytes", reserved_of},
 };
@@ -187,8 +194,7 @@ static void write_changes(char least[CHANGE_TEXT], char most[CHANGE_TEXT],
     }
 }
 
-static void add_slope(struct mt_buf *out, const struct mt_sweep *sweep,
-                      const struct mt_sweep_metric *metric)
+static void add_slope(struct mt_buf *out, const struct mt_sweep *sweep, const struct metric *metric)
 {
     const struct mt_sweep_slope slope = mt_sweep_slope_of(sweep, metric->bytes_of);
     char least[CHANGE_TEXT], most[CHANGE_TEXT];
@@ -219,8 +225,8 @@ static void add_slopes(struct mt_buf *out, const struct mt_sweep *sweep)
     size_t before = out->length;
 
     mt_buf_add_char(out, '\n');
-    for (size_t i = 0; i < MT_SWEEP_METRICS; i++)
-        add_slope(out, sweep, &sweep_metrics[i]);
+    for (size_t i = 0; i < MT_ARRAY_LEN(metrics); i++)
+        add_slope(out, sweep, &metrics[i]);
     if (out->length == before + 1)
         out->length = before;
 }
@@ -469,7 +475,7 @@ void mt_json_sweep_run(struct mt_json *json, struct mt_sweep_plan *plan,
 }
 
 static void add_json_slope(struct mt_json *json, const struct mt_sweep *sweep,
-                           const struct mt_sweep_metric *metric)
+                           const struct metric *metric)
 {
     const struct mt_sweep_slope slope = mt_sweep_slope_of(sweep, metric->bytes_of);
 
@@ -529,8 +535,8 @@ void mt_sweep_add_json(struct mt_buf *out, struct mt_sweep_plan *plan, bool has_
         mt_json_sweep_run(&json, plan, &sweep->runs[i], has_files);
     mt_json_array_end(&json);
     mt_json_array_begin(&json, "slopes");
-    for (size_t i = 0; i < MT_SWEEP_METRICS; i++)
-        add_json_slope(&json, sweep, &sweep_metrics[i]);
+    for (size_t i = 0; i < MT_ARRAY_LEN(metrics); i++)
+        add_json_slope(&json, sweep, &metrics[i]);
     mt_json_array_end(&json);
     mt_json_array_begin(&json, "cards");
     mt_sweep_take_points(sweep, &points);

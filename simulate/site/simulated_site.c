@@ -364,8 +364,7 @@ static enum mt_status list_extensions(struct preparing *preparing)
 /* The sum of the sizes of all libraries, which a power failure may have cut short. */
 static uint64_t count_bytes(int folder)
 {
-    int copy = mt_io_open_at(folder, ".", O_RDONLY | O_DIRECTORY, 0);
-    DIR *entries = copy < 0 ? NULL : fdopendir(copy);
+    DIR *entries = mt_io_open_entries(folder);
     uint64_t bytes = 0;
     struct stat info;
 
@@ -375,8 +374,6 @@ static uint64_t count_bytes(int folder)
             bytes += (uint64_t)info.st_size;
     if (entries)
         (void)closedir(entries);
-    else if (copy >= 0)
-        (void)mt_io_close(copy);
     return bytes;
 }
 

@@ -57,20 +57,9 @@ static bool is_file_of_memtrace(const char *name)
            strncmp(name, ".notes.", 7) == 0;
 }
 
-/* Returns the entries of an open folder, which stays open, or NULL. */
-static DIR *list_folder(int fd)
-{
-    int copy = open_in(fd, ".");
-    DIR *entries = copy < 0 ? NULL : fdopendir(copy);
-
-    if (!entries && copy >= 0)
-        (void)mt_io_close(copy);
-    return entries;
-}
-
 static void remove_files(int fd)
 {
-    DIR *entries = list_folder(fd);
+    DIR *entries = mt_io_open_entries(fd);
 
     for (const struct dirent *entry; entries && (entry = readdir(entries)) != NULL;)
         if (is_file_of_memtrace(entry->d_name))
@@ -157,7 +146,7 @@ static bool is_folder_of_memtrace(const char *name)
 
 static size_t list_entries(const struct mt_cache *cache, struct entry **list)
 {
-    DIR *entries = list_folder(cache->fd);
+    DIR *entries = mt_io_open_entries(cache->fd);
     size_t count = 0, capacity = 0;
     struct stat info;
 

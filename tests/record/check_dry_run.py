@@ -455,6 +455,27 @@ def guesses_bound_the_peaks(bench):
     check([line.split()[:5] for line in table[1:3]] == [["1", "25%", "finished", "50.0", "MiB"], ["1", "100%", "finished", "150", "MiB"]], f"{done}")
 
 
+def a_signal_ends_further_runs(bench):
+    """No run starts after a signal: neither in the worker of a sweep nor after a single run, whose answer is printed."""
+    (bench.work / "program.py").write_text(ALLOCATING)
+    began, waits = bench.work / "began", bench.work / "waits"
+    script = (GUESSING % 50 + 'if [ "$n" = 50 ]; then touch waits; exec sleep 3000; fi; '
+              f"{sys.executable} program.py {bench.build}/standin/torch $((n * 1048576))")
+    environment = bench.environment(MEMTRACE_DRY_RUN_SITE="own", MEMTRACE_ARENA_MIB="1", **bench.preload)
+    for words, status in ((("--sweep", "n=1", "--", "sh", "-c", script, "{n}"), 143), (("-o", "d.trace.zst", "--", "sh", "-c", script), 0)):
+        process = subprocess.Popen([bench.memtrace, "dry-run", *words], cwd=bench.work, env=environment, stdin=subprocess.DEVNULL,
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        until = time.monotonic() + 600
+        while time.monotonic() < until and not waits.exists():
+            time.sleep(0.05)
+        process.terminate()
+        out, err = process.communicate(timeout=600)
+        check(process.returncode == status and (b"peaks may differ" in out) == (not status), f"{process.returncode} {out} {err}")
+        check(len(began.read_text().split()) == 2, f"a run started after the signal: {err}")
+        began.unlink()
+        waits.unlink()
+
+
 def failures_after_a_guess(bench):
     """The command runs again with the other outcome, and the answer says where it guessed."""
     suspect = ('{\\"place\\": \\"/u/ode.py:120\\", \\"error\\": \\"AssertionError: no\\", \\"other\\": \\"truth 1 /u/ode.py:120\\"}')
@@ -651,5 +672,5 @@ if __name__ == "__main__":
     sys.exit(main([answer, no_device, environment_of_the_command, status, gate, json_alone_on_stdout, timeout, notes, applied, fit,
                    out_of_memory_in_the_smaller_process, gate_of_every_process, without_the_python_part, refusals, sweep,
                    sweep_spares_logs_of_others, sweep_leaves_nothing, without_memory, sweep_runs_again_if_timing_matters,
-                   guesses_bound_the_peaks, failures_after_a_guess,
+                   guesses_bound_the_peaks, a_signal_ends_further_runs, failures_after_a_guess,
                    sweep_is_interrupted, sweep_goes_on_after_an_interruption, sweep_refusals, ranks, ranks_of_each_value, rank_of_several_processes, rank_refusals]))

@@ -4,11 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sweep_output.h"
+#include "plan_text.h"
 #include "util.h"
 
 static struct mt_sweep_plan plan;
-static struct mt_sweep_wishes wishes;
+static struct mt_sweep_grid grid;
 static struct mt_search search;
 static struct mt_sweep points;
 static const struct mt_card *cards[3];
@@ -62,12 +62,12 @@ static void make(char **command, bool is_known)
     size_t round[8];
 
     memset(&search, 0, sizeof search);
-    wishes = (struct mt_sweep_wishes){.option = "--try",
-                                      .values = {.items = {"batch=1..4", "tp=1,2"}, .count = 2},
-                                      .command = command,
-                                      .chooses_ranks = true,
-                                      .most_values = 8};
-    assert_int_equal(mt_sweep_plan_make(&plan, &wishes), -1);
+    grid = (struct mt_sweep_grid){.option = "--try",
+                                  .values = {.items = {"batch=1..4", "tp=1,2"}, .count = 2},
+                                  .command = command,
+                                  .chooses_ranks = true,
+                                  .most_values = 8};
+    assert_int_equal(mt_sweep_plan_make(&plan, &grid), -1);
     assert_int_equal(mt_sweep_plan_add_all(&plan), -1);
     cards[0] = card_of("T4");
     cards[1] = card_of("H100");

@@ -285,8 +285,8 @@ static void shards_share_the_combinations(void **state)
             needs[i] = 1000 + 100 * (i / 4) - i % 4;
         run(SIZE_MAX);
         for (size_t i = 0; i < 4; i++) {
-            of_shards += search.combinations[i].is_mine;
-            assert_int_equal(search.combinations[i].is_done, search.combinations[i].is_mine);
+            of_shards += search.combinations[i].is_in_shard;
+            assert_int_equal(search.combinations[i].is_done, search.combinations[i].is_in_shard);
         }
         mt_search_release(&search);
     }

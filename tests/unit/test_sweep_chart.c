@@ -4,7 +4,7 @@
 
 #include "dice.h"
 #include "drawing_checks.h"
-#include "sweep_chart.h"
+#include "sweep_output.h"
 #include "util.h"
 
 static const struct mt_chart_options sizes[] = {{.width = 0},

@@ -8,17 +8,17 @@
 #include "sweep_plan.h"
 
 static struct mt_sweep_plan plan;
-static struct mt_sweep_wishes wishes;
+static struct mt_sweep_grid grid;
 
 static int make_of(const struct mt_text_list *options, char **command)
 {
     int code;
 
-    wishes = (struct mt_sweep_wishes){.option = "--sweep",
-                                      .values = *options,
-                                      .command = command,
-                                      .most_values = MT_MAX_SWEEP_RUNS};
-    code = mt_sweep_plan_make(&plan, &wishes);
+    grid = (struct mt_sweep_grid){.option = "--sweep",
+                                  .values = *options,
+                                  .command = command,
+                                  .most_values = MT_MAX_SWEEP_RUNS};
+    code = mt_sweep_plan_make(&plan, &grid);
     return code < 0 ? mt_sweep_plan_add_all(&plan) : code;
 }
 
@@ -177,14 +177,14 @@ static void ranges_are_searched(void **state)
 
 static int make_ranks(const char *ranks, uint64_t world, char **command)
 {
-    wishes = (struct mt_sweep_wishes){.option = "--try",
-                                      .values = {.items = {"tp=1,2,8"}, .count = 1},
-                                      .command = command,
-                                      .ranks = ranks,
-                                      .world = world,
-                                      .chooses_ranks = true,
-                                      .most_values = 8};
-    return mt_sweep_plan_make(&plan, &wishes);
+    grid = (struct mt_sweep_grid){.option = "--try",
+                                  .values = {.items = {"tp=1,2,8"}, .count = 1},
+                                  .command = command,
+                                  .ranks = ranks,
+                                  .world = world,
+                                  .chooses_ranks = true,
+                                  .most_values = 8};
+    return mt_sweep_plan_make(&plan, &grid);
 }
 
 static const char *labels(void)
