@@ -23,23 +23,27 @@
 
 enum { MAX_CANDIDATES = 7, MAX_TRIALS = 2 * MAX_CANDIDATES + 1 };
 
+/* Memory of the simulated device if its card has too little to measure the run without a change. */
+#define AMPLE_BYTES (UINT64_C(1) << 40)
+
 struct trial {
     const char *tried;      /* the change that is new; NULL: none, or one that is left out */
     const char *changes;    /* all of them, with '+' between them */
     struct mt_card_use use; /* if there is no problem */
     const char *problem;    /* why nothing is known; NULL: none */
-    bool fits;
+    bool fits, ran_out;
+    int exit_code; /* of a dry run of this trial */
 };
 
 struct fit {
-    const struct mt_run_settings *settings;
+    struct mt_run_settings settings; /* of each trial, except its changes and its trace */
     const struct mt_card *card;
     struct mt_common *common;
     struct mt_temporary_folder folder;
     struct mt_arena arena;
     const char *candidates[MAX_CANDIDATES];
     size_t candidate_count;
-    const char *kept[MAX_CANDIDATES + 1]; /* the first: changes that the user requested */
+    const char *kept[MAX_CANDIDATES];
     size_t kept_count;
     struct trial trials[MAX_TRIALS];
     size_t trial_count;
@@ -98,11 +102,13 @@ static void measure(struct fit *fit, const struct mt_dry_run_answer *answer, str
                      : !report || !report->device_count ? "no process used the device"
                      : result->has_need                 ? NULL
                      : result->outcome == MT_SWEEP_OUT_OF_MEMORY
-                         ? "out of memory on the simulated card"
+                         ? "out of memory on the simulated device"
                      : report->doubt ? report->doubt
                                      : "its need is not known";
+    trial->ran_out = result->outcome == MT_SWEEP_OUT_OF_MEMORY;
+    trial->exit_code = code ? code : mt_dry_run_exit_code(answer, report);
     if (!trial->problem) {
-        trial->use = mt_sweep_need_on(result, fit->settings->card, fit->card);
+        trial->use = mt_sweep_need_on(result, fit->settings.card, fit->card);
         trial->fits = mt_card_use_fits(&trial->use, fit->card);
     }
     if (!trial->problem && fit->trial_count == 1)
@@ -135,7 +141,7 @@ static const char *join(struct fit *fit, const char *tried, const char *without)
 static int try(struct fit *fit, const char *tried, const char *without)
 {
     struct mt_simulated_run *run = mt_memory_new(sizeof *run); /* too large for a small stack */
-    struct mt_run_settings settings = *fit->settings;
+    struct mt_run_settings settings = fit->settings;
     struct trial *trial = &fit->trials[fit->trial_count++];
     const char *problem;
     int code;
@@ -158,8 +164,10 @@ static int try(struct fit *fit, const char *tried, const char *without)
         code = -1;
     } else if (code < 0) {
         struct mt_dry_run_answer answer = mt_simulated_run_answer(run);
+        struct mt_gate_run no_gates = {.has_base = false};
 
         answer.common = fit->common;
+        answer.gate_run = &no_gates;
         measure(fit, &answer, trial);
         if (trial->fits)
             keep_applied(fit, &run->notes);
@@ -189,11 +197,11 @@ static void drop(struct fit *fit, const char *change)
 }
 
 /* Leaves out what the last change made superfluous, the most expensive first. */
-static int leave_out(struct fit *fit, size_t first)
+static int leave_out(struct fit *fit)
 {
     int code = -1;
 
-    for (size_t i = fit->kept_count - 1; code < 0 && i-- > first;) {
+    for (size_t i = fit->kept_count - 1; code < 0 && i-- > 0;) {
         const char *change = fit->kept[i];
 
         code = try(fit, NULL, change);
@@ -203,15 +211,29 @@ static int leave_out(struct fit *fit, size_t first)
     return code;
 }
 
+/* Runs the command without a change. A program may size its work by the memory of the device, so
+ * only a run that is out of memory on the simulated card gets more. */
+static int try_unchanged(struct fit *fit)
+{
+    int code = try(fit, NULL, NULL);
+
+    if (code >= 0 || !last(fit)->ran_out)
+        return code;
+    if (!fit->common->quiet)
+        mt_message("the run is out of memory on a simulated %s: all runs get %d GiB instead",
+                   fit->settings.card->name, (int)(AMPLE_BYTES / MT_GIB));
+    fit->settings.limit_bytes = AMPLE_BYTES;
+    fit->trial_count = 0;
+    return try(fit, NULL, NULL);
+}
+
 static int search(struct fit *fit)
 {
-    const size_t first = fit->kept_count;
-    uint64_t need_bytes;
-    int code = try(fit, NULL, NULL);
+    int code = try_unchanged(fit);
+    uint64_t need_bytes = last(fit)->use.bytes;
 
     if (code >= 0 || last(fit)->problem || last(fit)->fits)
         return code;
-    need_bytes = last(fit)->use.bytes;
     for (size_t i = 0; code < 0 && i < fit->candidate_count; i++) {
         code = try(fit, fit->candidates[i], NULL);
         if (code >= 0 || last(fit)->problem || last(fit)->use.bytes >= need_bytes)
@@ -219,7 +241,7 @@ static int search(struct fit *fit)
         need_bytes = last(fit)->use.bytes;
         fit->kept[fit->kept_count++] = fit->candidates[i];
         if (last(fit)->fits)
-            return leave_out(fit, first);
+            return leave_out(fit);
     }
     return code;
 }
@@ -306,11 +328,9 @@ int mt_apply_fit(const struct mt_run_settings *settings, const char *card_name,
     if (code >= 0)
         return code;
     fit = mt_memory_zeroed(1, sizeof *fit);
-    fit->settings = settings;
+    fit->settings = *settings;
     fit->card = card;
     fit->common = common;
-    if (settings->apply && *settings->apply)
-        fit->kept[fit->kept_count++] = settings->apply;
     if (mt_temporary_folder_new(&fit->folder, "memtrace-fit")) {
         code = search(fit);
     } else {
@@ -322,7 +342,7 @@ int mt_apply_fit(const struct mt_run_settings *settings, const char *card_name,
         add_answer(&out, fit);
         code = mt_print_answer_and_release(&out, false);
         if (!code && !is_found(fit))
-            code = MT_EXIT_BUDGET;
+            code = fit->trials[0].exit_code ? fit->trials[0].exit_code : MT_EXIT_BUDGET;
     }
     mt_applied_release(&fit->applied);
     mt_arena_release(&fit->arena);

@@ -632,6 +632,18 @@ def fit(bench):
     (bench.work / "program.py").write_text(FITTING.replace('"save_on_cpu": 10', '"save_on_cpu": 0'))
     done = plan(bench, "-q", "--fit", "rtx 3060", "--", *words)
     check(done.returncode == 1 and b"No change that was tried makes the run fit" in done.stdout, f"{done}")
+    large = FITTING.replace("20_000_000_000", "200_000_000_000").replace('"save_on_cpu": 10', '"save_on_cpu": 90')
+    (bench.work / "program.py").write_text(large.replace("torch = ctypes", """
+if int(sys.argv[2]) > int(os.environ["MEMTRACE_SIMULATED_MEMORY"]):
+    sys.argv[2:] = [str(1 << 40)]  # which the stand-in for PyTorch refuses
+torch = ctypes""", 1))
+    done = plan(bench, "-q", "--fit", "b200", "--", *words)
+    check(done.returncode == 0 and b"none" in done.stdout and b"187 GiB" in done.stdout, f"the need exceeds an H200: {done}")
+    check(done.stdout.partition(b"\nFits with ")[2].startswith(b"save_on_cpu\n"), f"{done}")
+    for end, status in (("sys.exit(7)", 7), ("os.kill(os.getpid(), 9)", 137)):
+        (bench.work / "program.py").write_text(FITTING.replace("sys.exit", "print") + end + "\n")
+        done = plan(bench, "-q", "--fit", "rtx 3060", "--", *words)
+        check(done.returncode == status and b"No change was tried" in done.stdout, f"{done}")
     for words, why in ((("rtx",), "option '--fit': "), (("rtx 3060", "--json"), "cannot be combined with --try, --card")):
         done = plan(bench, "--fit", *words, "--", "true")
         check(done.returncode == 2 and why in done.stderr.decode(), f"{done}")
