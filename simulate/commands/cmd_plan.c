@@ -207,40 +207,48 @@ static void take_run(const struct plan_command *command, struct mt_search_point 
     }
 }
 
-/* Passes the runs since `first` on to the search. */
-static void take_runs(struct plan_command *command, size_t first)
+/* Passes the runs on to the search. */
+static void take_runs(struct plan_command *command)
 {
     const struct mt_sweep *sweep = &command->plan.sweep;
 
-    for (size_t i = first; i < sweep->run_count; i++) {
+    for (size_t i = 0; i < sweep->run_count; i++) {
         const struct mt_sweep_run *run = &sweep->runs[i];
 
         take_run(command, &command->search.points[run->point], run,
-                 i == first || run[-1].point != run->point);
+                 !i || run[-1].point != run->point);
     }
 }
 
-/* Adds the points of the grid of which every rank is in the cache. */
-static int read_cache(struct plan_command *command)
+/* Returns true if the results of all ranks of the last point of the plan, which begin at `first`,
+ * are in the cache. */
+static bool is_cached(struct plan_command *command, size_t first)
 {
     struct mt_sweep *sweep = &command->plan.sweep;
-    int code = -1;
 
-    sweep->run_count = 0;
-    for (size_t i = 0; code < 0 && command->cache.fd >= 0 && i < command->search.point_count; i++) {
-        size_t first = sweep->run_count;
-        bool is_whole = true;
+    for (size_t i = first; i < sweep->run_count; i++)
+        if (!mt_plan_cache_read(&command->cache,
+                                mt_sweep_plan_command(&command->plan, &sweep->runs[i]),
+                                &sweep->runs[i]))
+            return false;
+    return true;
+}
 
-        code = add_point(command, i);
-        for (size_t j = first; code < 0 && is_whole && j < sweep->run_count; j++)
-            is_whole = mt_plan_cache_read(&command->cache,
-                                          mt_sweep_plan_command(&command->plan, &sweep->runs[j]),
-                                          &sweep->runs[j]);
-        if (!is_whole)
-            sweep->run_count = first;
+/* Adds the points of the line of a combination of which every rank is in the cache. */
+static void recall(void *context, size_t combination)
+{
+    struct plan_command *command = context;
+    struct mt_search *search = &command->search;
+    size_t *run_count = &command->plan.sweep.run_count;
+
+    for (size_t i = 0; command->cache.fd >= 0 && i < search->line_count; i++) {
+        size_t first = *run_count;
+
+        if (add_point(command, mt_search_point_of(search, combination, i)) >= 0 ||
+            !is_cached(command, first))
+            *run_count = first;
     }
-    take_runs(command, 0);
-    return code;
+    take_runs(command);
 }
 
 /* Runs one round. Returns -1 or an exit code. */
@@ -259,7 +267,7 @@ static int run_round(struct plan_command *command, struct mt_sweep_request *requ
             mt_plan_cache_write(&command->cache,
                                 mt_sweep_plan_command(&command->plan, &sweep->runs[i]),
                                 &sweep->runs[i]);
-    take_runs(command, first);
+    take_runs(command);
     return code;
 }
 
@@ -268,6 +276,8 @@ static int run_rounds(struct plan_command *command, struct mt_sweep_request *req
     size_t most_points, count;
     int code = -1;
 
+    command->search.recall = recall;
+    command->search.context = command;
     request->most_runs = command->max_runs;
     command->round = mt_memory_zeroed(command->search.point_count, sizeof *command->round);
     while (code < 0) {
@@ -331,6 +341,15 @@ static int exit_code_of_plan(const struct plan_command *command)
     return mt_sweep_exit_code(&command->plan.sweep);
 }
 
+static size_t count_cached(const struct mt_sweep *sweep)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < sweep->run_count; i++)
+        count += sweep->runs[i].is_cached;
+    return count;
+}
+
 static int print_plan(struct plan_command *command, const struct mt_sweep_request *request)
 {
     struct mt_sweep *sweep = &command->plan.sweep;
@@ -338,7 +357,7 @@ static int print_plan(struct plan_command *command, const struct mt_sweep_reques
                                     .search = &command->search,
                                     .cards = command->cards,
                                     .runs = request->ended,
-                                    .cached = sweep->run_count - request->ended,
+                                    .cached = count_cached(sweep),
                                     .is_cut = is_cut(&command->search),
                                     .has_files = request->keeps_traces,
                                     .shard = command->shard,
@@ -394,8 +413,6 @@ static int plan(struct plan_command *command)
         code = check_plan(command, &request);
     if (code < 0)
         code = mt_sweep_choose_folder(&request, &folder);
-    if (code < 0)
-        code = read_cache(command);
     if (code < 0)
         code = run_rounds(command, &request);
     mt_plan_cache_close(&command->cache);

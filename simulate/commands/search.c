@@ -368,6 +368,21 @@ static bool add_values(const struct mt_search *search, struct mt_search_combinat
     return is_open;
 }
 
+/* Adds the values of one combination, after its known points are set. */
+static bool advance(const struct mt_search *search, struct mt_search_combination *combination,
+                    size_t most, size_t *round, size_t *count)
+{
+    const size_t before = *count;
+    bool is_open = add_values(search, combination, most, round, count);
+
+    if (!is_open || combination->is_begun || !search->recall)
+        return is_open;
+    combination->is_begun = true;
+    search->recall(search->context, (size_t)(combination - search->combinations));
+    *count = before;
+    return add_values(search, combination, most, round, count);
+}
+
 /* Completes what other combinations wait for, until there is a point to evaluate. */
 size_t mt_search_next(struct mt_search *search, size_t most, size_t *round)
 {
@@ -381,7 +396,7 @@ size_t mt_search_next(struct mt_search *search, size_t most, size_t *round)
 
             if (!combination->is_in_shard || combination->is_done || waits(search, combination))
                 continue;
-            combination->is_done = !add_values(search, combination, most, round, &count);
+            combination->is_done = !advance(search, combination, most, round, &count);
             is_changed |= combination->is_done;
             finish(search, combination);
         }

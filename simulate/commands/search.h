@@ -38,7 +38,7 @@ struct mt_search_combination {
     size_t at[MT_MAX_SEARCH_AXES]; /* of the line: 0 */
     uint64_t devices;              /* set by the caller; fewer are better */
     bool is_in_shard;
-    bool is_done;
+    bool is_begun, is_done;
     bool is_contradicted;               /* a larger value needed less: every value is evaluated */
     bool gave_up;                       /* too many points failed */
     size_t best[MT_MAX_SEARCH_CARDS];   /* index on the line of the largest that fits, or NONE */
@@ -52,6 +52,10 @@ struct mt_search {
     size_t axis_count, card_count;
     uint64_t card_bytes[MT_MAX_SEARCH_CARDS];
     size_t shard, shard_count; /* this part of the combinations; shard_count 0: all of them */
+    /* Called once for a combination that needs a value: sets the points of its line that are known
+     * from elsewhere. NULL: none are. */
+    void (*recall)(void *context, size_t combination);
+    void *context;
     /* set by mt_search_init */
     size_t line, line_count;        /* line: its axis; NONE: no axis is searched, line_count is 1 */
     struct mt_search_point *points; /* of the grid; the last axis changes fastest */

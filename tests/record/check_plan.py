@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """check_plan.py BUILD [CASE...]: `memtrace plan` on the stand-ins for a GPU: what it runs, what it answers, and what it
 takes from its cache."""
+import errno
 import json
 import os
 import subprocess
 import sys
 import time
 
-from support import check, main
+from support import check, main, refusing
 
 # Allocates the sum of its arguments, in GiB, and notes each run. "fail" fails.
 PROGRAM = """
@@ -23,14 +24,14 @@ sys.exit(torch.ts_malloc(0, sum(int(float(word) * (1 << 30)) for word in sys.arg
 """
 
 
-def plan(bench, *words, program=("program.py",), **more):
-    """The options before "--", then the arguments of the program."""
+def plan(bench, *words, program=("program.py",), before=None, **more):
+    """The options before "--", then the arguments of the program; `before` runs in the new process."""
     at = words.index("--")
     (bench.work / "program.py").write_text(PROGRAM) if not (bench.work / "program.py").exists() else None
     environment = bench.environment(**{"MEMTRACE_DRY_RUN_SITE": "own", "MEMTRACE_ARENA_MIB": "1",
                                        "XDG_CACHE_HOME": str(bench.work / ".cache"), **more})
     return bench.run(bench.memtrace, "plan", *words[:at], "--", sys.executable, *program,
-                     bench.build / "standin" / "torch", *words[at + 1:], environment=environment)
+                     bench.build / "standin" / "torch", *words[at + 1:], environment=environment, preexec_fn=before)
 
 
 def runs(bench):
@@ -177,17 +178,32 @@ def cache(bench):
 
 
 def shards(bench):
-    """Each part runs its combinations; then the whole plan runs only what no part had a reason to run."""
+    """Each part runs its combinations; then the whole plan runs only what no part had a reason to run, and reads only
+    results of combinations that are not beaten."""
     words = ("--json", "--card", "RTX 4090", "--try", "batch=1..16", "--try", "more=8,4,2,1", "--", "{batch}", "{more}")
-    total = 0
+    needed = 0
     for part in (1, 2):
         answer = document(plan(bench, "--shard", f"{part}/2", *words))
         check(answer["shard"] == f"{part}/2" and not answer["is_complete"], f"{answer}")
-        total += answer["dry_runs"]
-        check({line.split()[1] for line in runs(bench)} <= ({"8", "2"} if part == 1 else {"4", "1"}), "of other parts")
+        ran = [line.split()[1] for line in runs(bench)]
+        check(len(ran) == answer["dry_runs"] and set(ran) <= ({"8", "2"} if part == 1 else {"4", "1"}), f"of other parts: {ran}")
+        needed += len([more for more in ran if more in ("8", "4")])
     whole = document(plan(bench, *words))
-    check(whole["dry_runs"] == 0 and whole["from_cache"] == total, f"{whole['dry_runs']} {whole['from_cache']} {total}")
+    check(whole["dry_runs"] == 0 and whole["from_cache"] == needed, f"{whole['dry_runs']} {whole['from_cache']} {needed}")
     check(largest(whole["cards"][0]) == [["14", "8"], ["16", "4"]], f"{whole['cards']}")
+
+
+def no_process(bench):
+    """Runs that could not start are not results from the cache."""
+    if os.uname().machine != "x86_64":
+        return
+    done = plan(bench, "--json", "--try", "batch=1..4", "--", "{batch}", before=refusing(56, errno.EAGAIN))
+    if done.returncode == 77:
+        print("no_process: no seccomp here")
+        return
+    answer = document(done)
+    check(done.returncode == 3 and answer["dry_runs"] == answer["from_cache"] == 0 and not runs(bench), f"{done}")
+    check(b"cannot start a process" in done.stderr and {run["outcome"] for run in answer["runs"]} == {"not run"}, f"{done}")
 
 
 def changes_on_paper(bench):
@@ -246,4 +262,4 @@ def refusals(bench):
 
 if __name__ == "__main__":
     sys.exit(main([search_of_one_range, default_is_a_page, lists_are_in_the_order_of_preference, failures_and_limits,
-                   points_have_ranks, cache, shards, changes_on_paper, interrupted, refusals]))
+                   points_have_ranks, cache, shards, no_process, changes_on_paper, interrupted, refusals]))

@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 """check_redact.py BUILD [CASE...]: a redacted trace has the same events and nothing that
 names a person, a machine or a folder."""
-import ctypes
 import errno
 import json
 import os
@@ -11,11 +10,10 @@ import random
 import re
 import signal
 import string
-import struct
 import subprocess
 import sys
 
-from support import check, main, only
+from support import check, main, only, refusing
 
 HOME = "/home/alice/acme"
 
@@ -206,19 +204,6 @@ def sizes(bench):
 
 
 GETRANDOM = {"x86_64": 318, "aarch64": 278}
-NO_NEW_PRIVILEGES, SET_SECCOMP, SECCOMP_FILTER = 38, 22, 2
-ALLOW, REFUSE = 0x7FFF0000, 0x00050000 | errno.EPERM
-
-
-def refuse_random():
-    """In a child: getrandom fails from here on (a seccomp filter)."""
-    lines = ((0x20, 0, 0, 0),  # the number of the call
-             (0x15, 0, 1, GETRANDOM[os.uname().machine]), (0x06, 0, 0, REFUSE), (0x06, 0, 0, ALLOW))
-    code = ctypes.create_string_buffer(b"".join(struct.pack("=HBBI", *line) for line in lines))
-    program = struct.pack("@HP", len(lines), ctypes.addressof(code))
-    libc = ctypes.CDLL(None, use_errno=True)
-    if libc.prctl(NO_NEW_PRIVILEGES, 1, 0, 0, 0) or libc.prctl(SET_SECCOMP, SECCOMP_FILTER, program, 0, 0):
-        os._exit(77)
 
 
 def without_random(bench):
@@ -228,7 +213,7 @@ def without_random(bench):
     for words in (("record", "--redact", "-o", "run.trace.zst", "--", "touch", "ran"),
                   ("import", "--redact", "a.pickle", "-o", "run.trace.zst")):
         (bench.work / "a.pickle").write_bytes(pickle.dumps(snapshot()))
-        done = bench.run(bench.memtrace, *words, preexec_fn=refuse_random)
+        done = bench.run(bench.memtrace, *words, preexec_fn=refusing(GETRANDOM[os.uname().machine], errno.EPERM))
         if done.returncode == 77:
             print("without_random: no seccomp here")
             return

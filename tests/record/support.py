@@ -1,8 +1,10 @@
 """What the tests of `memtrace record` share: running it on the stand-ins for a
 GPU (with MEMTRACE_TEST_DEVICE=gpu: on a real one), and looking at what it left."""
+import ctypes
 import json
 import os
 import pathlib
+import struct
 import subprocess
 import sys
 import tempfile
@@ -86,6 +88,23 @@ class Bench:
         """These files, and no others, are in the folder; summaries of traces do not count."""
         found = sorted(path.name for path in self.work.iterdir() if path.suffix != ".mtsum")
         check(found == sorted(names), f"left behind: {found}, wanted {sorted(names)}")
+
+
+NO_NEW_PRIVILEGES, SET_SECCOMP, SECCOMP_FILTER = 38, 22, 2
+ALLOW, REFUSE = 0x7FFF0000, 0x00050000
+
+
+def refusing(number, error):
+    """For preexec_fn: the system call of this number fails in the child (a seccomp filter), which ends with 77 if
+    there is no seccomp."""
+    def refuse():
+        lines = ((0x20, 0, 0, 0), (0x15, 0, 1, number), (0x06, 0, 0, REFUSE | error), (0x06, 0, 0, ALLOW))
+        code = ctypes.create_string_buffer(b"".join(struct.pack("=HBBI", *line) for line in lines))
+        program = struct.pack("@HP", len(lines), ctypes.addressof(code))
+        libc = ctypes.CDLL(None, use_errno=True)
+        if libc.prctl(NO_NEW_PRIVILEGES, 1, 0, 0, 0) or libc.prctl(SET_SECCOMP, SECCOMP_FILTER, program, 0, 0):
+            os._exit(77)
+    return refuse
 
 
 def command_of(process, name):
