@@ -153,39 +153,73 @@ static char **list_names(int fd, struct mt_arena *arena, size_t *count)
     return names;
 }
 
-static bool add_folder(struct mt_sha256 *sha, int fd, unsigned depth, size_t *files);
+/* A folder that was added, and at which depth. */
+struct seen {
+    dev_t device;
+    ino_t inode;
+    unsigned depth;
+};
 
-static bool add_entry(struct mt_sha256 *sha, int fd, const char *name, unsigned depth,
-                      size_t *files)
+/* The files of a program, of which some folders may be links. */
+struct sources {
+    struct mt_sha256 *sha;
+    size_t files;
+    struct seen *seen;
+    size_t seen_count, seen_capacity;
+};
+
+/* Returns false for a folder that was already added with the same files or more. Links can lead to
+ * it again, also from inside. */
+static bool is_new(struct sources *sources, int fd, unsigned depth)
 {
     struct stat info;
 
-    if (++*files > MAX_FILES)
+    if (fstat(fd, &info) != 0)
+        return false;
+    for (size_t i = 0; i < sources->seen_count; i++) {
+        const struct seen *seen = &sources->seen[i];
+
+        if (seen->inode == info.st_ino && seen->device == info.st_dev && seen->depth <= depth)
+            return false;
+    }
+    mt_grow_to(&sources->seen, &sources->seen_capacity, sources->seen_count + 1,
+               sizeof *sources->seen);
+    sources->seen[sources->seen_count++] = (struct seen){info.st_dev, info.st_ino, depth};
+    return true;
+}
+
+static bool add_folder(struct sources *sources, int fd, unsigned depth);
+
+static bool add_entry(struct sources *sources, int fd, const char *name, unsigned depth)
+{
+    struct stat info;
+
+    if (++sources->files > MAX_FILES)
         return false;
     if (fstatat(fd, name, &info, 0) != 0)
         return true;
     if (S_ISREG(info.st_mode) && is_of_program(name, depth)) {
-        add_text(sha, name);
-        add_status(sha, &info);
+        add_text(sources->sha, name);
+        add_status(sources->sha, &info);
     }
     if (!S_ISDIR(info.st_mode) || depth == MAX_DEPTH || is_skipped(fd, name))
         return true;
-    add_text(sha, name);
-    return add_folder(sha, mt_io_open_at(fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0),
-                      depth + 1, files);
+    add_text(sources->sha, name);
+    return add_folder(sources, mt_io_open_at(fd, name, O_RDONLY | O_DIRECTORY, 0), depth + 1);
 }
 
 /* Adds the files of a folder and of those inside, in the order of their names. Returns false if
  * there are too many. Closes the descriptor. */
-static bool add_folder(struct mt_sha256 *sha, int fd, unsigned depth, size_t *files)
+static bool add_folder(struct sources *sources, int fd, unsigned depth)
 {
     struct mt_arena arena = {0};
     size_t count = 0;
-    char **names = fd < 0 ? NULL : list_names(fd, &arena, &count);
+    char **names =
+        fd >= 0 && is_new(sources, fd, depth) ? list_names(fd, &arena, &count) : NULL;
     bool fits = true;
 
     for (size_t i = 0; fits && i < count; i++)
-        fits = add_entry(sha, fd, names[i], depth, files);
+        fits = add_entry(sources, fd, names[i], depth);
     if (fd >= 0)
         (void)mt_io_close(fd);
     free(names);
@@ -193,35 +227,44 @@ static bool add_folder(struct mt_sha256 *sha, int fd, unsigned depth, size_t *fi
     return fits;
 }
 
+/* Adds the folder around a path. */
+static bool add_folder_of(struct sources *sources, const char *path)
+{
+    char folder[PATH_MAX], *slash;
+
+    snprintf(folder, sizeof folder, "%s", path);
+    slash = strrchr(folder, '/');
+    if (!slash)
+        return true; /* the current folder */
+    slash[slash == folder] = '\0';
+    return add_folder(sources, mt_io_open(folder, O_RDONLY | O_DIRECTORY, 0), 0);
+}
+
 /* Adds the current folder, and the files that the words of the command name with the folders
- * around them. A word with a placeholder that names a file belongs to one run: see make_key. */
+ * around them, also of what a link leads to: Python imports from there. A word with a placeholder
+ * that names a file belongs to one run: see make_key. */
 static bool add_files(struct mt_sha256 *sha, char *const *command)
 {
+    struct sources sources = {.sha = sha};
     char path[PATH_MAX];
-    size_t files = 0;
     bool fits = getcwd(path, sizeof path) != NULL;
+    struct stat info;
 
     if (fits)
         add_text(sha, path);
-    fits = fits && add_folder(sha, mt_io_open(path, O_RDONLY | O_DIRECTORY, 0), 0, &files);
-    for (size_t i = 1; fits && command[i]; i++) {
-        char *slash;
-        struct stat info;
-
-        snprintf(path, sizeof path, "%s", command[i]);
-        slash = strrchr(path, '/');
-        if (!slash || stat(path, &info) != 0 || !S_ISREG(info.st_mode) || !is_of_program(path, 0))
-            continue;
-        *slash = '\0';
-        fits =
-            add_folder(sha, mt_io_open(*path ? path : "/", O_RDONLY | O_DIRECTORY, 0), 0, &files);
-    }
+    fits = fits && add_folder(&sources, mt_io_open(path, O_RDONLY | O_DIRECTORY, 0), 0);
+    for (size_t i = 1; fits && command[i]; i++)
+        if (realpath(command[i], path) && stat(path, &info) == 0 && S_ISREG(info.st_mode) &&
+            (is_of_program(command[i], 0) || is_of_program(path, 0)))
+            fits = add_folder_of(&sources, command[i]) && add_folder_of(&sources, path);
+    free(sources.seen);
     return fits;
 }
 
 /* Packages of Python alone are not in the key of the site: installing one changes its folder. */
 static void add_python(struct mt_sha256 *sha, const struct mt_simulated_site *site)
 {
+    struct sources sources = {.sha = sha};
     char folder[PATH_MAX], *slash;
 
     if (!site)
@@ -234,8 +277,8 @@ static void add_python(struct mt_sha256 *sha, const struct mt_simulated_site *si
         *slash = '\0';
     add_path(sha, folder);
     add_path(sha, site->python_path);
-    (void)add_folder(sha, mt_io_open(site->python_path, O_RDONLY | O_DIRECTORY, 0), 0,
-                     &(size_t){0});
+    (void)add_folder(&sources, mt_io_open(site->python_path, O_RDONLY | O_DIRECTORY, 0), 0);
+    free(sources.seen);
 }
 
 static int open_results(struct mt_error *error)

@@ -146,6 +146,23 @@ def cache(bench):
     plan(bench, *words)
     check(len(runs(bench)) == 2, "another file of the program")
     (bench.work / "helper.py").unlink()
+    sources, linked = bench.work / ".elsewhere", bench.work / "sources"
+    sources.mkdir()
+    linked.symlink_to(".elsewhere")
+    (sources / "loop").symlink_to("..")
+    (sources / "started.py").write_text((bench.work / "program.py").read_text())
+    (bench.work / "started.py").symlink_to(".elsewhere/started.py")
+    for program in ("program.py", "started.py"):
+        for content in ("y = 1\n", "y = 10\n"):
+            (sources / "model.py").write_text(content)
+            plan(bench, *words, program=(program,))
+            check(len(runs(bench)) == 2, f"{program}: a changed file in a linked folder")
+        plan(bench, *words, program=(program,))
+        check(not runs(bench), "nothing changed")
+        linked.unlink(missing_ok=True)  # the program itself is a link
+    for path in (*sources.iterdir(), bench.work / "started.py"):
+        path.unlink()
+    sources.rmdir()
     folder = bench.work / ".cache" / "memtrace" / "plans"
     entries = sorted(folder.iterdir())
     check(all(path.stat().st_mode & 0o777 == 0o600 and len(path.name) == 64 for path in entries), f"{entries}")
