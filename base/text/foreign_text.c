@@ -70,7 +70,7 @@ void mt_buf_add_shell_value(struct mt_buf *out, const char *text)
     add_word(out, "", text);
 }
 
-void mt_buf_add_shell_words(struct mt_buf *out, char *const *words)
+void mt_buf_add_shell_words(struct mt_buf *out, const char *const *words)
 {
     for (size_t i = 0; words[i]; i++)
         add_word(out, i ? " " : "", words[i]);

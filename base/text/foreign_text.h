@@ -71,7 +71,7 @@ bool mt_foreign_is_shown(const char *text);
 void mt_buf_add_shell_value(struct mt_buf *out, const char *text);
 
 /* Appends the words of a command, up to NULL, with spaces between them. */
-void mt_buf_add_shell_words(struct mt_buf *out, char *const *words);
+void mt_buf_add_shell_words(struct mt_buf *out, const char *const *words);
 
 /* The same for a path: "./-x" for "-x", which a program would read as an option. "-" stays,
  * because it is standard input. */

@@ -56,7 +56,7 @@ static struct mt_dry_run_answer answer_of(struct dry_run *dry_run)
     answer.gates = &dry_run->gates;
     answer.gate_run = &dry_run->gate_run;
     if (!dry_run->command.length)
-        mt_buf_add_shell_words(&dry_run->command, dry_run->settings.command);
+        mt_buf_add_shell_words(&dry_run->command, (const char *const *)dry_run->settings.command);
     if (!dry_run->apply.length) /* a change replaces others */
         answer.command = dry_run->command.data;
     return answer;

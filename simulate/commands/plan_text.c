@@ -256,35 +256,53 @@ static void add_doubts(struct mt_buf *out, const struct mt_plan_answer *answer,
             answer->points->card->name);
 }
 
-/* Returns the words of the command of a point as a person types it, in the arena of the plan. A
- * change on paper exists only in a dry run. */
-static char **words_of(const struct mt_plan_answer *answer, const struct mt_sweep_run *run)
+/* Returns the ranks of the runs of a point, "0,4,7". */
+static const char *ranks_of(const struct mt_plan_answer *answer, size_t point)
 {
-    char *const *typed = mt_sweep_plan_typed(answer->plan, run);
-    const char *apply = mt_sweep_plan_apply(answer->plan, run);
-    const char *const before[] = {"memtrace", "dry-run", "--apply", apply, "--"};
-    const size_t more = apply ? MT_ARRAY_LEN(before) : 0;
-    size_t count = 0;
-    char **words;
+    const struct mt_sweep *sweep = &answer->plan->sweep;
+    const char *ranks = "";
 
-    while (typed[count])
-        count++;
-    words = mt_arena_array(&answer->plan->arena, more + count + 1, sizeof *words);
-    memcpy(words, before, more * sizeof *words);
-    memcpy(words + more, typed, count * sizeof *words);
-    return words;
+    for (size_t i = 0; i < sweep->run_count; i++)
+        if (sweep->runs[i].point == point)
+            ranks = mt_arena_printf(&answer->plan->arena, "%s%s%llu", ranks, *ranks ? "," : "",
+                                    (unsigned long long)sweep->runs[i].rank.rank);
+    return ranks;
 }
 
-static void add_command(struct mt_buf *out, const struct mt_plan_answer *answer,
-                        const struct mt_sweep_run *run)
+/* Returns the words of the command of a point as a person types it, in the arena of the plan. A
+ * change on paper exists only in a dry run, which needs the ranks. */
+static const char **words_of(const struct mt_plan_answer *answer, const struct mt_sweep_run *run)
 {
-    char *const *words = words_of(answer, run);
+    enum { MAX_BEFORE = 9 };
+    struct mt_sweep_plan *plan = answer->plan;
+    struct mt_sweep_run point = *run;
+    const char *apply = mt_sweep_plan_apply(plan, run), **words;
+    size_t count = 0, typed_count = 0;
+    char **typed;
 
-    for (size_t i = 0; words[i]; i++) {
-        if (i)
-            mt_buf_add_char(out, ' ');
-        mt_buf_add_shell_value(out, words[i]);
+    point.values[plan->axis_count] = NULL; /* the command is that of all ranks */
+    typed = mt_sweep_plan_typed(plan, &point);
+    while (typed[typed_count])
+        typed_count++;
+    words = mt_arena_array(&plan->arena, MAX_BEFORE + typed_count + 1, sizeof *words);
+    if (apply) {
+        words[count++] = "memtrace";
+        words[count++] = "dry-run";
+        words[count++] = "--apply";
+        words[count++] = apply;
+        if (run->rank.world) {
+            words[count++] = "--ranks";
+            words[count++] = ranks_of(answer, run->point);
+        }
+        if (plan->grid->world) {
+            words[count++] = "--world";
+            words[count++] = mt_arena_printf(&plan->arena, "%llu",
+                                             (unsigned long long)plan->grid->world);
+        }
+        words[count++] = "--";
     }
+    memcpy(words + count, typed, typed_count * sizeof *words);
+    return words;
 }
 
 static bool is_repeated(const struct front *front, size_t row)
@@ -305,7 +323,7 @@ static void add_commands(struct mt_buf *out, const struct mt_plan_answer *answer
         if (is_repeated(front, i) || count++ >= MAX_COMMANDS)
             continue;
         mt_buf_printf(out, "%s  ", count == 1 ? "\nCommands\n" : "");
-        add_command(out, answer, front->rows[i].run);
+        mt_buf_add_shell_words(out, words_of(answer, front->rows[i].run));
         mt_buf_add_char(out, '\n');
     }
     if (count > MAX_COMMANDS)
@@ -350,7 +368,7 @@ static void add_json_point(struct mt_json *json, const struct mt_plan_answer *an
                            const struct chosen *row)
 {
     const struct mt_card *card = answer->cards[row->card];
-    char *const *words = words_of(answer, row->run);
+    const char **words = words_of(answer, row->run);
 
     mt_json_object_begin(json, NULL);
     mt_json_array_begin(json, "values");

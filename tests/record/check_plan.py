@@ -241,6 +241,12 @@ torch = ctypes""", 1))
     check(b"  memtrace dry-run --apply checkpoint=Block -- " in done.stdout, f"{done}")
     commands = [point["command"] for point in document(plan(bench, "--json", *words))["cards"][0]["front"]]
     check([command[:5] == ["memtrace", "dry-run", "--apply", "checkpoint=Block", "--"] for command in commands] == [False, True], f"{commands}")
+    words = ("-q", "--json", "--no-cache", "--card", "T4", "--try", "apply=checkpoint=Block")
+    for options, program, ranks in (((), ("-m", "torch.distributed.run", "--nproc-per-node", "2", "program.py"), ["--ranks", "0,1"]),
+                                    (("--world", "2"), ("program.py",), ["--ranks", "0,1", "--world", "2"])):
+        answer = document(plan(bench, *words, *options, "--", "4", "{rank}", program=program))
+        command = answer["cards"][0]["front"][0]["command"]
+        check(command[2:command.index("--")] == ["--apply", "checkpoint=Block", *ranks] and command[-1] == "{rank}", f"{command}")
     done = plan(bench, "--try", "apply=checkpont=Block", "--", "1")
     check(done.returncode == 2 and b"did you mean 'checkpoint'" in done.stderr, f"{done}")
 
