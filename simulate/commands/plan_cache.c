@@ -214,8 +214,7 @@ static bool add_folder(struct sources *sources, int fd, unsigned depth)
 {
     struct mt_arena arena = {0};
     size_t count = 0;
-    char **names =
-        fd >= 0 && is_new(sources, fd, depth) ? list_names(fd, &arena, &count) : NULL;
+    char **names = fd >= 0 && is_new(sources, fd, depth) ? list_names(fd, &arena, &count) : NULL;
     bool fits = true;
 
     for (size_t i = 0; fits && i < count; i++)

@@ -296,8 +296,8 @@ static const char **words_of(const struct mt_plan_answer *answer, const struct m
         }
         if (plan->grid->world) {
             words[count++] = "--world";
-            words[count++] = mt_arena_printf(&plan->arena, "%llu",
-                                             (unsigned long long)plan->grid->world);
+            words[count++] =
+                mt_arena_printf(&plan->arena, "%llu", (unsigned long long)plan->grid->world);
         }
         words[count++] = "--";
     }

@@ -2,11 +2,13 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "analyze_output.h"
 #include "card_use.h"
 #include "cards.h"
 #include "holding.h"
+#include "oom_why.h"
 #include "report.h"
 #include "process_memory.h"
 #include "report_query.h"
@@ -370,6 +372,20 @@ static void fill_oom(struct mt_sweep_result *result, const struct mt_report *rep
     fill_place(result, report, oom);
 }
 
+/* In the first pass, nothing distinguishes parameters from large inputs that exist before it: they
+ * are "other". */
+static void fill_roles(struct mt_sweep_result *result, const struct mt_report *report,
+                       const struct mt_device_report *device)
+{
+    const struct mt_oom *oom = mt_fatal_oom(device);
+
+    memcpy(result->role_bytes, device->peak_role_bytes, sizeof result->role_bytes);
+    if (!oom || !mt_oom_why_of(report, device, oom).is_first_pass)
+        return;
+    result->role_bytes[MT_ROLE_OTHER] += result->role_bytes[MT_ROLE_PARAMETERS];
+    result->role_bytes[MT_ROLE_PARAMETERS] = 0;
+}
+
 void mt_sweep_measure(struct mt_sweep_result *result, const struct mt_report *report)
 {
     const struct mt_device_report *device =
@@ -385,8 +401,7 @@ void mt_sweep_measure(struct mt_sweep_result *result, const struct mt_report *re
     result->device = device->device;
     result->allocated_peak_bytes = device->allocated_peak.bytes;
     result->reserved_peak_bytes = device->reserved_peak.bytes;
-    for (int role = 0; role < MT_ROLE_COUNT; role++)
-        result->role_bytes[role] = device->peak_role_bytes[role];
+    fill_roles(result, report, device);
     if (result->outcome == MT_SWEEP_FINISHED)
         fill_need(result, report, device);
 }

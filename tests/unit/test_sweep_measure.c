@@ -65,11 +65,32 @@ static void the_device_that_ran_out_of_memory(void **state)
     assert_false(result.has_need);
 }
 
+/* What was allocated before the first pass is a parameter or an input. */
+static void roles_of_a_first_pass(void **state)
+{
+    struct mt_sweep_result result = {.outcome = MT_SWEEP_FAILED};
+
+    (void)state;
+    fill();
+    devices[1].oom_list = &oom;
+    devices[1].oom_count = 1;
+    devices[1].peak_role_bytes[MT_ROLE_PARAMETERS] = 3 * MT_GIB;
+    devices[1].peak_role_bytes[MT_ROLE_OTHER] = MT_GIB;
+    mt_sweep_measure(&result, &report);
+    assert_int_equal(result.role_bytes[MT_ROLE_PARAMETERS], 0);
+    assert_int_equal(result.role_bytes[MT_ROLE_OTHER], 4 * MT_GIB);
+    devices[1].peak_role_bytes[MT_ROLE_OPTIMIZER_STATE] = MT_GIB; /* of a later pass */
+    result = (struct mt_sweep_result){.outcome = MT_SWEEP_FAILED};
+    mt_sweep_measure(&result, &report);
+    assert_int_equal(result.role_bytes[MT_ROLE_PARAMETERS], 3 * MT_GIB);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_device_that_needs_most),
         cmocka_unit_test(the_device_that_ran_out_of_memory),
+        cmocka_unit_test(roles_of_a_first_pass),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
