@@ -260,19 +260,6 @@ void mt_sweep_add_assumed(struct mt_buf *out, const struct mt_sweep *sweep)
     add_guess_table(out, sweep);
 }
 
-void mt_json_sweep_timing(struct mt_json *json, const struct mt_sweep_result *result)
-{
-    const struct mt_assumed_peaks *early = &result->assumed[MT_ASSUMED_EARLY];
-    bool is_known = early->outcome != MT_SWEEP_NOT_RUN, has_peaks = mt_assumed_has_peaks(early);
-
-    mt_json_object_begin(json, "depended_on_timing");
-    mt_json_undecided(json, &result->undecided);
-    mt_json_text(json, "early_outcome", is_known ? mt_sweep_outcome_name(early->outcome) : NULL);
-    mt_json_u64_or_null(json, "early_allocated_peak_bytes", has_peaks, early->allocated_bytes);
-    mt_json_u64_or_null(json, "early_reserved_peak_bytes", has_peaks, early->reserved_bytes);
-    mt_json_object_end(json);
-}
-
 static void json_cause(struct mt_json *json, const struct mt_guess_cause *cause)
 {
     if (!*cause->place)

@@ -12,8 +12,7 @@ void mt_assumed_add_ranges(struct mt_buf *out, const struct mt_sweep_result *res
 /* Appends tables of the runs of a sweep whose peaks depend on timing and on data. */
 void mt_sweep_add_assumed(struct mt_buf *out, const struct mt_sweep *sweep);
 
-/* Adds the members "depended_on_timing" of a run of a sweep, and "assumed". */
-void mt_json_sweep_timing(struct mt_json *json, const struct mt_sweep_result *result);
+/* Adds the member "assumed". */
 void mt_json_assumed(struct mt_json *json, const struct mt_sweep_result *result);
 
 #endif

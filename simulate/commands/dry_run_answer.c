@@ -156,9 +156,7 @@ static void add_run(struct mt_json *json, const struct mt_dry_run_answer *answer
     mt_json_u64(json, "failures", answer->notes->failures);
     add_places(json, answer->notes);
     mt_json_object_end(json);
-    mt_json_object_begin(json, "depended_on_timing");
     mt_json_undecided(json, &answer->notes->undecided);
-    mt_json_object_end(json);
     mt_json_u64(json, "fake_process_groups", answer->notes->fake_groups);
     if (answer->measured && (answer->notes->sizes || answer->notes->decisions ||
                              mt_is_undecided(&answer->notes->undecided)))

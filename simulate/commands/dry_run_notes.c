@@ -228,9 +228,11 @@ void mt_dry_run_notes_close(struct mt_dry_run_notes *notes)
 
 void mt_json_undecided(struct mt_json *json, const struct mt_undecided *undecided)
 {
+    mt_json_object_begin(json, "depended_on_timing");
     mt_json_u64(json, "collectives", undecided->collectives);
     mt_json_u64(json, "blocks", undecided->blocks);
     mt_json_u64(json, "queries", undecided->queries);
+    mt_json_object_end(json);
 }
 
 bool mt_is_undecided(const struct mt_undecided *undecided)

@@ -67,7 +67,7 @@ char *mt_dry_run_notes_path(const struct mt_dry_run_notes *notes);
 void mt_dry_run_notes_add(struct mt_dry_run_notes *notes, const char *text, size_t length);
 /* Reads all complete notes, and removes the folder and its files. */
 void mt_dry_run_notes_close(struct mt_dry_run_notes *notes);
-/* Adds the counts as members. */
+/* Adds the member "depended_on_timing". */
 struct mt_json;
 void mt_json_undecided(struct mt_json *json, const struct mt_undecided *undecided);
 bool mt_is_undecided(const struct mt_undecided *undecided);

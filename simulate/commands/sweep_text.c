@@ -466,7 +466,7 @@ void mt_json_sweep_run(struct mt_json *json, struct mt_sweep_plan *plan,
     mt_json_u64(json, "sizes", result->sizes_from_data);
     mt_json_u64(json, "decisions", result->decisions_from_data);
     mt_json_object_end(json);
-    mt_json_sweep_timing(json, result);
+    mt_json_undecided(json, &result->undecided);
     mt_json_assumed(json, result);
     mt_json_bool(json, "has_doubts", result->has_doubts);
     if (result->has_gates)
