@@ -1,6 +1,8 @@
 /* One cursor and two grammars. MT_SETTINGS_DEPTH limits the recursion for any document. */
 #include "settings_text.h"
 
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -487,4 +489,35 @@ const struct mt_setting *mt_settings_find(const struct mt_settings *settings, co
     uint32_t id = mt_strings_find(&settings->paths, path, strlen(path));
 
     return id < settings->count ? &settings->entries[id] : NULL;
+}
+
+static const struct mt_setting *find_formatted(const struct mt_settings *settings,
+                                               const char *format, va_list values)
+{
+    char path[128];
+    int length = vsnprintf(path, sizeof path, format, values);
+
+    return length >= 0 && (size_t)length < sizeof path ? mt_settings_find(settings, path) : NULL;
+}
+
+uint64_t mt_settings_number(const struct mt_settings *settings, const char *format, ...)
+{
+    const struct mt_setting *found;
+    va_list values;
+
+    va_start(values, format);
+    found = find_formatted(settings, format, values);
+    va_end(values);
+    return found && found->kind == MT_SETTING_NUMBER && found->is_whole ? found->number : 0;
+}
+
+const char *mt_settings_text(const struct mt_settings *settings, const char *format, ...)
+{
+    const struct mt_setting *found;
+    va_list values;
+
+    va_start(values, format);
+    found = find_formatted(settings, format, values);
+    va_end(values);
+    return found && found->kind == MT_SETTING_TEXT ? found->text : NULL;
 }

@@ -56,4 +56,11 @@ void mt_settings_release(struct mt_settings *settings);
 /* Returns NULL if there is no such entry. O(length of the path). */
 const struct mt_setting *mt_settings_find(const struct mt_settings *settings, const char *path);
 
+/* Return the value at a path, which is formatted as by printf: a whole number, or a borrowed text.
+ * 0 and NULL: there is none of this kind. */
+uint64_t mt_settings_number(const struct mt_settings *settings, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+const char *mt_settings_text(const struct mt_settings *settings, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
 #endif

@@ -111,51 +111,28 @@ int mt_applied_read(const struct mt_text_list *options, struct mt_buf *out)
 
 /* ---- what the Python part reports */
 
-/* A value of the report of change `i`. */
-static const struct mt_setting *find(const struct mt_settings *settings, size_t i, const char *name)
+#define FACTS "facts.applied.%zu." /* of the report of a change */
+
+/* Returns a copy, "" if there is no text. */
+static const char *keep(struct mt_applied *applied, const char *text)
 {
-    char path[96];
-
-    snprintf(path, sizeof path, "facts.applied.%zu.%s", i, name);
-    return mt_settings_find(settings, path);
-}
-
-static uint64_t number_of(const struct mt_settings *settings, size_t i, const char *name)
-{
-    const struct mt_setting *found = find(settings, i, name);
-
-    return found && found->kind == MT_SETTING_NUMBER && found->is_whole ? found->number : 0;
-}
-
-/* Returns "" if there is no such text. */
-static const char *text_of(struct mt_arena *arena, const struct mt_settings *settings, size_t i,
-                           const char *name)
-{
-    const struct mt_setting *found = find(settings, i, name);
-
-    return found && found->kind == MT_SETTING_TEXT
-               ? mt_arena_text(arena, found->text, strlen(found->text))
-               : "";
+    return text ? mt_arena_text(&applied->arena, text, strlen(text)) : "";
 }
 
 static void read_pieces(struct mt_applied *applied, const struct mt_settings *settings, size_t i,
                         struct mt_applied_change *change)
 {
-    char name[48];
     size_t count = 0;
 
-    for (;; count++) {
-        snprintf(name, sizeof name, "pieces.%zu.text", count);
-        if (!find(settings, i, name))
-            break;
-    }
+    while (mt_settings_text(settings, FACTS "pieces.%zu.text", i, count))
+        count++;
     change->pieces = mt_arena_alloc(&applied->arena, count * sizeof *change->pieces);
     change->piece_count = count;
     for (size_t j = 0; j < count; j++) {
-        snprintf(name, sizeof name, "pieces.%zu.text", j);
-        change->pieces[j].text = text_of(&applied->arena, settings, i, name);
-        snprintf(name, sizeof name, "pieces.%zu.place", j);
-        change->pieces[j].place = text_of(&applied->arena, settings, i, name);
+        change->pieces[j].text =
+            keep(applied, mt_settings_text(settings, FACTS "pieces.%zu.text", i, j));
+        change->pieces[j].place =
+            keep(applied, mt_settings_text(settings, FACTS "pieces.%zu.place", i, j));
     }
 }
 
@@ -175,11 +152,13 @@ static struct mt_applied_change *change_of(struct mt_applied *applied, const cha
 
 void mt_applied_note(struct mt_applied *applied, const struct mt_settings *settings)
 {
-    for (size_t i = 0; find(settings, i, "change"); i++) {
-        struct mt_applied_change *change =
-            change_of(applied, text_of(&applied->arena, settings, i, "change"));
-        uint64_t calls = number_of(settings, i, "calls");
-        const char *problem = text_of(&applied->arena, settings, i, "problem");
+    const char *name;
+    char flops[64];
+
+    for (size_t i = 0; (name = mt_settings_text(settings, FACTS "change", i)); i++) {
+        struct mt_applied_change *change = change_of(applied, name);
+        uint64_t calls = mt_settings_number(settings, FACTS "calls", i);
+        const char *problem = keep(applied, mt_settings_text(settings, FACTS "problem", i));
 
         /* of processes that changed nothing, the one that made more modules explains more */
         if (change->problem &&
@@ -190,10 +169,11 @@ void mt_applied_note(struct mt_applied *applied, const struct mt_settings *setti
             continue;
         change->calls = calls;
         change->problem = problem;
-        change->copied_bytes = number_of(settings, i, "copied_bytes");
-        change->counts_flops = find(settings, i, "flops") != NULL;
-        change->flops = number_of(settings, i, "flops");
-        change->recomputed_flops = number_of(settings, i, "recomputed_flops");
+        change->copied_bytes = mt_settings_number(settings, FACTS "copied_bytes", i);
+        change->flops = mt_settings_number(settings, FACTS "flops", i);
+        snprintf(flops, sizeof flops, FACTS "flops", i);
+        change->counts_flops = mt_settings_find(settings, flops) != NULL;
+        change->recomputed_flops = mt_settings_number(settings, FACTS "recomputed_flops", i);
         read_pieces(applied, settings, i, change);
     }
 }

@@ -170,11 +170,6 @@ void mt_assumed_add_ranges(struct mt_buf *out, const struct mt_sweep_result *res
     add_timing(out, result);
 }
 
-static const char *name_of(const struct mt_sweep *sweep, const struct mt_sweep_run *run)
-{
-    return sweep->name_count == 1 ? run->values[0] : run->label;
-}
-
 static void add_outcome(struct mt_table *table, const struct mt_assumed_peaks *peaks)
 {
     bool is_known = peaks->outcome != MT_SWEEP_NOT_RUN;
@@ -190,7 +185,7 @@ static void begin(struct mt_table *table, const struct mt_sweep *sweep, const ch
 {
     char first[MT_MAX_SWEEP_WORD + 2];
 
-    snprintf(first, sizeof first, "!%s", sweep->name_count == 1 ? sweep->names[0] : "run");
+    snprintf(first, sizeof first, "!%s", mt_sweep_column(sweep));
     mt_table_begin(table, first);
     mt_table_columns(table, columns);
 }
@@ -216,7 +211,7 @@ static void add_timing_table(struct mt_buf *out, const struct mt_sweep *sweep)
 
         if (!mt_sweep_depends_on_timing(&run->result))
             continue;
-        MT_CELLS(&table, MT_TEXT(name_of(sweep, run)));
+        MT_CELLS(&table, MT_TEXT(mt_sweep_run_name(sweep, run)));
         add_outcome(&table, &run->result.assumed[MT_ASSUMED_EARLY]);
     }
     end(out, &table,
@@ -234,7 +229,7 @@ static void add_guess_rows(struct mt_table *table, const struct mt_sweep *sweep,
     if (*run->result.cause.place)
         add_cause(&cause, &run->result.cause);
     for (unsigned i = MT_ASSUMED_LESS; i <= MT_ASSUMED_MORE; i++) {
-        MT_CELLS(table, MT_TEXT(name_of(sweep, run)), MT_TEXT(shares[i]));
+        MT_CELLS(table, MT_TEXT(mt_sweep_run_name(sweep, run)), MT_TEXT(shares[i]));
         add_outcome(table, &run->result.assumed[i]);
         MT_CELLS(table, MT_TEXT(cause.length ? cause.data : ""));
     }

@@ -64,20 +64,13 @@ char *mt_dry_run_notes_path(const struct mt_dry_run_notes *notes)
     return notes->folder.path ? path_of(notes, "notes") : NULL;
 }
 
-static uint64_t number_of(const struct mt_settings *settings, const char *path)
-{
-    const struct mt_setting *setting = mt_settings_find(settings, path);
-
-    return setting && setting->kind == MT_SETTING_NUMBER && setting->is_whole ? setting->number : 0;
-}
-
 /* Keeps the first text that is found. */
 static void keep_text(char **text, const struct mt_settings *settings, const char *path)
 {
-    const struct mt_setting *setting = mt_settings_find(settings, path);
+    const char *found = mt_settings_text(settings, "%s", path);
 
-    if (!*text && setting && setting->kind == MT_SETTING_TEXT)
-        *text = mt_memory_text(setting->text);
+    if (!*text && found)
+        *text = mt_memory_text(found);
 }
 
 static void note_process(struct mt_dry_run_notes *notes, const struct mt_settings *settings)
@@ -87,7 +80,7 @@ static void note_process(struct mt_dry_run_notes *notes, const struct mt_setting
     const struct mt_setting *simulated = mt_settings_find(settings, "facts.simulated");
 
     notes->process_ids = grown;
-    grown[notes->process_count++] = number_of(settings, "pid");
+    grown[notes->process_count++] = mt_settings_number(settings, "pid");
     if (!simulated || simulated->kind != MT_SETTING_BOOL)
         return;
     notes->torch_processes++;
@@ -97,43 +90,25 @@ static void note_process(struct mt_dry_run_notes *notes, const struct mt_setting
 
 static void add_number(uint64_t *sum, const struct mt_settings *settings, const char *path)
 {
-    *sum = mt_add_most_u64(*sum, number_of(settings, path));
-}
-
-static char *text_at(const struct mt_settings *settings, size_t index, const char *member)
-{
-    char path[48], *text = NULL;
-
-    snprintf(path, sizeof path, "places.%zu.%s", index, member);
-    keep_text(&text, settings, path);
-    return text;
-}
-
-static uint64_t number_at(const struct mt_settings *settings, size_t index, const char *member)
-{
-    char path[48];
-
-    snprintf(path, sizeof path, "places.%zu.%s", index, member);
-    return number_of(settings, path);
+    *sum = mt_add_most_u64(*sum, mt_settings_number(settings, "%s", path));
 }
 
 static void add_places(struct mt_dry_run_notes *notes, const struct mt_settings *settings)
 {
     for (size_t i = 0; notes->place_count < MT_MAX_GUESS_PLACES; i++) {
-        struct mt_guess_place place = {.kind = text_at(settings, i, "kind"),
-                                       .place = text_at(settings, i, "place"),
-                                       .count = number_at(settings, i, "count"),
-                                       .size = number_at(settings, i, "size"),
-                                       .of = number_at(settings, i, "of")};
+        const char *kind = mt_settings_text(settings, "places.%zu.kind", i);
+        const char *place = mt_settings_text(settings, "places.%zu.place", i);
 
-        if (!place.kind || !place.place) {
-            free(place.kind);
-            free(place.place);
+        if (!kind || !place)
             return;
-        }
         notes->places =
             mt_memory_resize(notes->places, (notes->place_count + 1) * sizeof *notes->places);
-        notes->places[notes->place_count++] = place;
+        notes->places[notes->place_count++] =
+            (struct mt_guess_place){.kind = mt_memory_text(kind),
+                                    .place = mt_memory_text(place),
+                                    .count = mt_settings_number(settings, "places.%zu.count", i),
+                                    .size = mt_settings_number(settings, "places.%zu.size", i),
+                                    .of = mt_settings_number(settings, "places.%zu.of", i)};
     }
 }
 
@@ -152,7 +127,7 @@ void mt_dry_run_notes_add(struct mt_dry_run_notes *notes, const char *text, size
     struct mt_error error;
 
     if (mt_settings_parse_json(text, length, &settings, &error) == MT_OK &&
-        number_of(&settings, "version") == 1) {
+        mt_settings_number(&settings, "version") == 1) {
         add_number(&notes->sizes, &settings, "sizes_from_data");
         add_number(&notes->decisions, &settings, "answers.condition.count");
         add_number(&notes->compiled, &settings, "answers.compiled.count");
@@ -167,8 +142,9 @@ void mt_dry_run_notes_add(struct mt_dry_run_notes *notes, const char *text, size
         add_number(&notes->undecided.collectives, &settings, "collectives.undecided");
         add_number(&notes->undecided.blocks, &settings, "blocks.undecided");
         add_number(&notes->undecided.queries, &settings, "queries.undecided");
-        notes->most_unsure_bytes = mt_max_u64(notes->most_unsure_bytes,
-                                              number_of(&settings, "workspaces.most_unsure_bytes"));
+        notes->most_unsure_bytes =
+            mt_max_u64(notes->most_unsure_bytes,
+                       mt_settings_number(&settings, "workspaces.most_unsure_bytes"));
         keep_text(&notes->first_failure, &settings, "first_failure");
         keep_text(&notes->other_library, &settings, "facts.other_library");
         keep_text(&notes->suspect_place, &settings, "facts.suspect.place");

@@ -7,6 +7,7 @@
 
 #include "cli.h"
 #include "dry_run_answer.h"
+#include "grow.h"
 #include "process_memory.h"
 #include "report_json.h"
 #include "sweep_output.h"
@@ -20,18 +21,6 @@ enum {
     MAX_NOTES = 4     /* combinations that are named */
 };
 
-/* A point that no other point beats on a card. */
-struct chosen {
-    size_t card, combination;
-    const struct mt_sweep_run *run; /* its rank that needs the most */
-    struct mt_card_use use;         /* on this card */
-};
-
-struct front {
-    struct chosen *rows;
-    size_t count, capacity;
-};
-
 static const struct mt_sweep_run *run_of(const struct mt_plan_answer *answer, size_t combination,
                                          size_t card)
 {
@@ -41,39 +30,33 @@ static const struct mt_sweep_run *run_of(const struct mt_plan_answer *answer, si
                                mt_search_point_of(answer->search, combination, on_line));
 }
 
-/* Fills the fronts of all cards; the caller frees the rows. */
-static void find_front(const struct mt_plan_answer *answer, struct front *front)
+void mt_plan_find_front(struct mt_plan_answer *answer)
 {
     const struct mt_search *search = answer->search;
     size_t *found = mt_memory_zeroed(search->combination_count, sizeof *found);
 
-    *front = (struct front){.rows = NULL};
     for (size_t card = 0; card < search->card_count; card++) {
         size_t count = mt_search_front(search, card, found);
 
         for (size_t i = 0; i < count; i++) {
-            struct chosen row = {card, found[i], run_of(answer, found[i], card), {0}};
+            struct mt_plan_row row = {card, found[i], run_of(answer, found[i], card), {0}};
 
             row.use = mt_sweep_need_on(&row.run->result, answer->points->card, answer->cards[card]);
-            if (front->count == front->capacity) {
-                front->capacity = front->capacity * 2 + 16;
-                front->rows = mt_memory_resize(front->rows, front->capacity * sizeof row);
-            }
-            front->rows[front->count++] = row;
+            mt_grow_to(&answer->rows, &answer->row_capacity, answer->row_count + 1, sizeof row);
+            answer->rows[answer->row_count++] = row;
         }
     }
     free(found);
 }
 
 /* Whether a point has the largest value on the line of those on its card; the first of several. */
-static bool is_largest_of_card(const struct mt_plan_answer *answer, const struct front *front,
-                               size_t row)
+static bool is_largest_of_card(const struct mt_plan_answer *answer, size_t row)
 {
     const struct mt_search_combination *all = answer->search->combinations;
-    const struct chosen *chosen = &front->rows[row];
+    const struct mt_plan_row *chosen = &answer->rows[row];
 
-    for (size_t i = 0; i < front->count; i++) {
-        const struct chosen *other = &front->rows[i];
+    for (size_t i = 0; i < answer->row_count; i++) {
+        const struct mt_plan_row *other = &answer->rows[i];
         size_t best = all[other->combination].best[chosen->card];
 
         if (other->card == chosen->card &&
@@ -85,7 +68,7 @@ static bool is_largest_of_card(const struct mt_plan_answer *answer, const struct
 }
 
 /* The memory of CUDA, or the kernels, are not those of this card. */
-static bool is_estimate(const struct mt_plan_answer *answer, const struct chosen *row)
+static bool is_estimate(const struct mt_plan_answer *answer, const struct mt_plan_row *row)
 {
     const struct mt_card *card = answer->cards[row->card], *simulated = answer->points->card;
 
@@ -94,7 +77,7 @@ static bool is_estimate(const struct mt_plan_answer *answer, const struct chosen
            card->capability_minor != simulated->capability_minor;
 }
 
-static bool is_exact(const struct mt_plan_answer *answer, const struct chosen *row)
+static bool is_exact(const struct mt_plan_answer *answer, const struct mt_plan_row *row)
 {
     return answer->search->line == MT_SEARCH_NONE ||
            answer->search->combinations[row->combination].is_exact[row->card];
@@ -111,7 +94,7 @@ static int largest_role(const struct mt_sweep_result *result)
 }
 
 static void add_row(struct mt_table *table, const struct mt_plan_answer *answer,
-                    const struct chosen *row)
+                    const struct mt_plan_row *row)
 {
     const struct mt_sweep_result *result = &row->run->result;
     const struct mt_card *card = answer->cards[row->card];
@@ -135,8 +118,7 @@ static void add_row(struct mt_table *table, const struct mt_plan_answer *answer,
     MT_CELLS(table, MT_TEXT(text));
 }
 
-static void add_table(struct mt_buf *out, const struct mt_plan_answer *answer,
-                      const struct front *front)
+static void add_table(struct mt_buf *out, const struct mt_plan_answer *answer)
 {
     char titles[MT_MAX_SWEEP_NAMES][MT_MAX_SWEEP_WORD + 2];
     struct mt_table table;
@@ -150,9 +132,9 @@ static void add_table(struct mt_buf *out, const struct mt_plan_answer *answer,
     if (answer->plan->sweep.world)
         mt_table_columns(&table, "#devices");
     mt_table_columns(&table, "#needs|#to spare|most at the peak");
-    for (size_t i = 0; i < front->count; i++)
-        if (front->count <= MAX_ROWS || is_largest_of_card(answer, front, i))
-            add_row(&table, answer, &front->rows[i]);
+    for (size_t i = 0; i < answer->row_count; i++)
+        if (answer->row_count <= MAX_ROWS || is_largest_of_card(answer, i))
+            add_row(&table, answer, &answer->rows[i]);
         else
             left_out++;
     mt_text_table_add(out, &table, 0, mt_stdout_style());
@@ -164,16 +146,15 @@ static void add_table(struct mt_buf *out, const struct mt_plan_answer *answer,
 }
 
 /* Names the cards on which nothing fits. */
-static void add_empty_cards(struct mt_buf *out, const struct mt_plan_answer *answer,
-                            const struct front *front)
+static void add_empty_cards(struct mt_buf *out, const struct mt_plan_answer *answer)
 {
     struct mt_buf names = {0};
 
     for (size_t card = 0; card < answer->search->card_count; card++) {
         bool has_row = false;
 
-        for (size_t i = 0; i < front->count; i++)
-            has_row |= front->rows[i].card == card;
+        for (size_t i = 0; i < answer->row_count; i++)
+            has_row |= answer->rows[i].card == card;
         if (!has_row)
             mt_buf_printf(&names, "%s%s", names.length ? ", " : "", answer->cards[card]->name);
     }
@@ -230,14 +211,13 @@ static bool has_given_up(const struct mt_search_combination *combination)
     return combination->gave_up;
 }
 
-static void add_doubts(struct mt_buf *out, const struct mt_plan_answer *answer,
-                       const struct front *front)
+static void add_doubts(struct mt_buf *out, const struct mt_plan_answer *answer)
 {
     bool has_estimates = false, has_open = false;
 
-    for (size_t i = 0; i < front->count; i++) {
-        has_estimates |= is_estimate(answer, &front->rows[i]);
-        has_open |= !is_exact(answer, &front->rows[i]);
+    for (size_t i = 0; i < answer->row_count; i++) {
+        has_estimates |= is_estimate(answer, &answer->rows[i]);
+        has_open |= !is_exact(answer, &answer->rows[i]);
     }
     add_marked(out, answer, is_contradicted,
                "a larger value needed less memory, so every value was tried.");
@@ -305,25 +285,24 @@ static const char **words_of(const struct mt_plan_answer *answer, const struct m
     return words;
 }
 
-static bool is_repeated(const struct front *front, size_t row)
+static bool is_repeated(const struct mt_plan_answer *answer, size_t row)
 {
-    for (size_t i = row + 1; i < front->count; i++)
-        if (front->rows[i].run == front->rows[row].run)
+    for (size_t i = row + 1; i < answer->row_count; i++)
+        if (answer->rows[i].run == answer->rows[row].run)
             return true;
     return false;
 }
 
 /* The commands of the points, those of the largest cards first. */
-static void add_commands(struct mt_buf *out, const struct mt_plan_answer *answer,
-                         const struct front *front)
+static void add_commands(struct mt_buf *out, const struct mt_plan_answer *answer)
 {
     size_t count = 0;
 
-    for (size_t i = front->count; i-- > 0;) {
-        if (is_repeated(front, i) || count++ >= MAX_COMMANDS)
+    for (size_t i = answer->row_count; i-- > 0;) {
+        if (is_repeated(answer, i) || count++ >= MAX_COMMANDS)
             continue;
         mt_buf_printf(out, "%s  ", count == 1 ? "\nCommands\n" : "");
-        mt_buf_add_shell_words(out, words_of(answer, front->rows[i].run));
+        mt_buf_add_shell_words(out, words_of(answer, answer->rows[i].run));
         mt_buf_add_char(out, '\n');
     }
     if (count > MAX_COMMANDS)
@@ -345,9 +324,6 @@ static void add_counts(struct mt_buf *out, const struct mt_plan_answer *answer)
 
 void mt_plan_add_text(struct mt_buf *out, const struct mt_plan_answer *answer)
 {
-    struct front front;
-
-    find_front(answer, &front);
     add_counts(out, answer);
     if (answer->no_cache)
         mt_text_table_add_note(out, 0, "No result is kept for later: %s.", answer->no_cache);
@@ -356,16 +332,15 @@ void mt_plan_add_text(struct mt_buf *out, const struct mt_plan_answer *answer)
                                "This is part %s. After all parts, the same command without --shard "
                                "reads their results from the cache.",
                                answer->shard);
-    add_table(out, answer, &front);
-    add_empty_cards(out, answer, &front);
-    add_doubts(out, answer, &front);
+    add_table(out, answer);
+    add_empty_cards(out, answer);
+    add_doubts(out, answer);
     mt_sweep_add_doubts(out, &answer->plan->sweep);
-    add_commands(out, answer, &front);
-    free(front.rows);
+    add_commands(out, answer);
 }
 
 static void add_json_point(struct mt_json *json, const struct mt_plan_answer *answer,
-                           const struct chosen *row)
+                           const struct mt_plan_row *row)
 {
     const struct mt_card *card = answer->cards[row->card];
     const char **words = words_of(answer, row->run);
@@ -390,9 +365,6 @@ static void add_json_point(struct mt_json *json, const struct mt_plan_answer *an
 
 static void add_json_cards(struct mt_json *json, const struct mt_plan_answer *answer)
 {
-    struct front front;
-
-    find_front(answer, &front);
     for (struct mt_json_list row = mt_json_objects(json, "cards", answer->search->card_count);
          mt_json_next(&row);) {
         struct mt_json_list points;
@@ -400,12 +372,11 @@ static void add_json_cards(struct mt_json *json, const struct mt_plan_answer *an
         mt_json_text(json, "card", answer->cards[row.i]->name);
         mt_json_u64(json, "memory_bytes", answer->cards[row.i]->memory_bytes);
         mt_json_list_begin(&points, json, "front");
-        for (size_t i = 0; i < front.count; i++)
-            if (front.rows[i].card == row.i && mt_json_list_takes(&points))
-                add_json_point(json, answer, &front.rows[i]);
+        for (size_t i = 0; i < answer->row_count; i++)
+            if (answer->rows[i].card == row.i && mt_json_list_takes(&points))
+                add_json_point(json, answer, &answer->rows[i]);
         mt_json_list_end(&points);
     }
-    free(front.rows);
 }
 
 static void add_json_axes(struct mt_json *json, const struct mt_sweep_plan *plan)

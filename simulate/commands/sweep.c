@@ -18,6 +18,16 @@
 
 enum { MT_SWEEP_OUTCOMES = MT_SWEEP_TIMED_OUT + 1 };
 
+const char *mt_sweep_column(const struct mt_sweep *sweep)
+{
+    return sweep->name_count == 1 ? sweep->names[0] : "run";
+}
+
+const char *mt_sweep_run_name(const struct mt_sweep *sweep, const struct mt_sweep_run *run)
+{
+    return sweep->name_count == 1 ? run->values[0] : run->label;
+}
+
 const char *mt_sweep_outcome_name(enum mt_sweep_outcome outcome)
 {
     static const char *const names[] = {"not run",       "finished", "no device used",

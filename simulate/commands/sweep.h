@@ -107,6 +107,11 @@ struct mt_sweep {
     size_t run_count, run_capacity;
 };
 
+/* The title of the column with the names of runs, and the name of a run in it: the value of the
+ * only name, or all values. */
+const char *mt_sweep_column(const struct mt_sweep *sweep);
+const char *mt_sweep_run_name(const struct mt_sweep *sweep, const struct mt_sweep_run *run);
+
 /* "finished", "out of memory", ... */
 const char *mt_sweep_outcome_name(enum mt_sweep_outcome outcome);
 

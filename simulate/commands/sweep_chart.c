@@ -210,7 +210,7 @@ static void draw_amount(struct mt_drawing *drawing, const struct layout *layout,
 static void draw_label(struct mt_drawing *drawing, struct layout *layout, double middle,
                        const struct mt_sweep_run *run)
 {
-    const char *value = layout->sweep->name_count == 1 ? run->values[0] : run->label;
+    const char *value = mt_sweep_run_name(layout->sweep, run);
     const char *text =
         mt_text_fit(drawing, value, MT_SIZE_BODY, MT_SEMIBOLD, fmax(layout->pitch - 4, 24), true);
     const char *outcome = mt_sweep_outcome_name(run->result.outcome);

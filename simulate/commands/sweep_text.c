@@ -14,16 +14,6 @@
 #include "units.h"
 #include "util.h"
 
-static const char *first_column(const struct mt_sweep *sweep)
-{
-    return sweep->name_count == 1 ? sweep->names[0] : "run";
-}
-
-static const char *name_of(const struct mt_sweep *sweep, const struct mt_sweep_run *run)
-{
-    return sweep->name_count == 1 ? run->values[0] : run->label;
-}
-
 static bool has_gates(const struct mt_sweep *sweep)
 {
     for (size_t i = 0; i < sweep->run_count; i++)
@@ -86,7 +76,7 @@ static void add_peaks(struct mt_buf *out, const struct mt_sweep *sweep,
     struct mt_table table;
     char first[MT_MAX_SWEEP_WORD + 2];
 
-    snprintf(first, sizeof first, "!%s", first_column(sweep));
+    snprintf(first, sizeof first, "!%s", mt_sweep_column(sweep));
     mt_table_begin(&table, first);
     mt_table_columns(&table, "outcome|#allocated|#reserved|#smallest limit|#card");
     if (with_gates)
@@ -94,7 +84,7 @@ static void add_peaks(struct mt_buf *out, const struct mt_sweep *sweep,
     for (size_t i = 0; i < sweep->run_count; i++) {
         const struct mt_sweep_result *result = &sweep->runs[i].result;
 
-        MT_CELLS(&table, MT_TEXT(name_of(sweep, &sweep->runs[i])));
+        MT_CELLS(&table, MT_TEXT(mt_sweep_run_name(sweep, &sweep->runs[i])));
         add_outcome(&table, result);
         if (result->is_measured)
             MT_CELLS(&table, MT_BYTES(result->allocated_peak_bytes),
@@ -131,7 +121,7 @@ static void add_roles(struct mt_buf *out, const struct mt_sweep *sweep,
     struct mt_table table;
     char titles[MT_ROLE_COUNT][32], first[MT_MAX_SWEEP_WORD + 2];
 
-    snprintf(first, sizeof first, "!%s", first_column(sweep));
+    snprintf(first, sizeof first, "!%s", mt_sweep_column(sweep));
     mt_table_begin(&table, first);
     for (int role = 0; role < MT_ROLE_COUNT; role++) {
         snprintf(titles[role], sizeof titles[role], "#%s", mt_role_name((enum mt_role)role));
@@ -140,7 +130,7 @@ static void add_roles(struct mt_buf *out, const struct mt_sweep *sweep,
     }
     for (size_t i = 0; i < sweep->run_count; i++)
         if (sweep->runs[i].result.is_measured) {
-            MT_CELLS(&table, MT_TEXT(name_of(sweep, &sweep->runs[i])));
+            MT_CELLS(&table, MT_TEXT(mt_sweep_run_name(sweep, &sweep->runs[i])));
             add_role_cells(&table, sweep, &sweep->runs[i].result);
         }
     if (!mt_table_rows(&table)) {
@@ -237,7 +227,8 @@ static void add_card_row(struct mt_table *table, const struct mt_sweep *sweep,
     const struct mt_sweep_fit fit = mt_sweep_fit_of(sweep, card);
     char largest[MT_MAX_SWEEP_NAMES * (MT_MAX_SWEEP_WORD + MT_MAX_SWEEP_VALUE + 3) + 32];
 
-    snprintf(largest, sizeof largest, "%s%s", fit.fits ? name_of(sweep, fit.fits) : "none",
+    snprintf(largest, sizeof largest, "%s%s",
+             fit.fits ? mt_sweep_run_name(sweep, fit.fits) : "none",
              fit.may_be_more ? " or more" : "");
     MT_CELLS(table, MT_TEXT(card->name), MT_BYTES(card->memory_bytes), MT_TEXT(largest));
     if (!mt_sweep_is_numeric(sweep)) {
@@ -265,7 +256,7 @@ static void add_cards(struct mt_buf *out, const struct mt_sweep *sweep,
 
     if (!any_need(sweep))
         return;
-    snprintf(largest, sizeof largest, "!largest %s that fits", first_column(sweep));
+    snprintf(largest, sizeof largest, "!largest %s that fits", mt_sweep_column(sweep));
     mt_table_begin(&table, "card|#memory");
     mt_table_columns(&table, is_numeric ? largest : "!most memory that fits");
     if (!is_numeric)
@@ -522,9 +513,7 @@ void mt_sweep_add_json(struct mt_buf *out, struct mt_sweep_plan *plan, bool has_
         mt_json_u64(&json, "world_size", sweep->world);
         mt_json_u64(&json, "local_world_size", sweep->local_world);
         mt_json_text(&json, "largest_reserved_peak",
-                     !worst                   ? NULL
-                     : sweep->name_count == 1 ? worst->values[0]
-                                              : worst->label);
+                     worst ? mt_sweep_run_name(sweep, worst) : NULL);
     }
     mt_json_array_begin(&json, "names");
     for (size_t i = 0; i < sweep->name_count; i++)

@@ -96,11 +96,13 @@ static void make(char **command, bool is_known)
                                      .cards = cards,
                                      .runs = 3,
                                      .cached = 5};
+    mt_plan_find_front(&answer);
 }
 
 static void release(void)
 {
     free(points.runs);
+    free(answer.rows);
     mt_search_release(&search);
     mt_sweep_plan_release(&plan);
 }
