@@ -327,15 +327,22 @@ cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, enum cudaMemcpy
     return cudaSuccess;
 }
 
+/* To memory that is not pinned, a copy returns at its end. */
+static void finish_copy(const void *to, const void *from, enum cudaMemcpyKind kind,
+                        cudaStream_t stream)
+{
+    if (direction(to, from, kind) == cudaMemcpyDeviceToHost &&
+        memory_type(to) != CU_MEMORYTYPE_HOST) {
+        sim_finish_stream(stream);
+    }
+}
+
 cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind,
                             cudaStream_t stream)
 {
     sim_stream_work(stream);
     copy(to, from, bytes, kind);
-    if (direction(to, from, kind) == cudaMemcpyDeviceToHost &&
-        memory_type(to) != CU_MEMORYTYPE_HOST) {
-        sim_finish_stream(stream); /* to memory that is not pinned, the copy returns at its end */
-    }
+    finish_copy(to, from, kind, stream);
     return cudaSuccess;
 }
 
@@ -347,13 +354,16 @@ cudaError_t cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_
     for (size_t row = 0; row < height; row++) {
         copy((char *)to + row * to_pitch, (const char *)from + row * from_pitch, width, kind);
     }
+    finish_copy(to, from, kind, stream);
     return cudaSuccess;
 }
 
 cudaError_t cudaMemcpy2D(void *to, size_t to_pitch, const void *from, size_t from_pitch,
                          size_t width, size_t height, enum cudaMemcpyKind kind)
 {
-    return cudaMemcpy2DAsync(to, to_pitch, from, from_pitch, width, height, kind, NULL);
+    (void)cudaMemcpy2DAsync(to, to_pitch, from, from_pitch, width, height, kind, NULL);
+    sim_finish_stream(NULL);
+    return cudaSuccess;
 }
 
 /* No kernel has written the variable. */
@@ -361,6 +371,7 @@ cudaError_t cudaMemcpyFromSymbol(void *to, const void *symbol, size_t bytes, siz
                                  enum cudaMemcpyKind kind)
 {
     (void)symbol, (void)offset;
+    sim_finish_stream(NULL);
     if (kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDefault) {
         memset(to, 0, bytes);
     }
@@ -379,6 +390,7 @@ cudaError_t cudaMemcpyToSymbol(const void *symbol, const void *from, size_t byte
                                enum cudaMemcpyKind kind)
 {
     (void)symbol, (void)from, (void)bytes, (void)offset, (void)kind;
+    sim_finish_stream(NULL);
     return cudaSuccess;
 }
 

@@ -39,9 +39,11 @@ static struct CUgraph_st *captured; /* the graph that is being captured */
 static uint64_t capture_count;
 static atomic_int captures_underway;
 
-/* Known handles, and gradually the default ones (0, 1, 2) of each device. Locked. */
+/* Known handles, and gradually the default ones of each device: 0, which is also 1, and 2. Locked.
+ */
 static struct stream *find_stream(cudaStream_t handle)
 {
+    handle = (uintptr_t)handle == 1 ? NULL : handle;
     bool own = (uintptr_t)handle > 2;
     struct stream **at = &streams;
     while (*at != NULL && ((*at)->handle != handle || !(own || (*at)->device == sim_device()))) {
@@ -99,7 +101,7 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream)
         if ((*at)->handle == stream) {
             struct stream *gone = *at;
             *at = gone->next;
-            sim_order_end_stream(&gone->order);
+            sim_order_end_stream(&gone->order, gone->device);
             free(gone);
             break;
         }
@@ -170,7 +172,7 @@ void sim_finish_device(void)
             sim_order_finish_stream(&s->order);
         }
     }
-    sim_order_finish_ended();
+    sim_order_finish_ended(sim_device());
     pthread_mutex_unlock(&lock);
 }
 

@@ -20,7 +20,8 @@ enum {
 };
 
 static struct sim_clock host;
-static struct sim_clock ended; /* of streams that were destroyed: what the device still has to do */
+/* Of streams that were destroyed: what each device still has to do. */
+static struct sim_clock ended[SIM_ORDERED_DEVICES];
 static uint64_t marks, launches;
 static unsigned places;
 /* For each place, the last mark when the allocator found an event not complete. */
@@ -93,15 +94,15 @@ void sim_order_finish_stream(struct sim_stream_order *stream)
     is_program_put_off = false;
 }
 
-void sim_order_end_stream(struct sim_stream_order *stream)
+void sim_order_end_stream(struct sim_stream_order *stream, int device)
 {
     mark_ordered(stream);
-    join(&ended, &stream->now);
+    join(&ended[device], &stream->now);
 }
 
-void sim_order_finish_ended(void)
+void sim_order_finish_ended(int device)
 {
-    join(&host, &ended);
+    join(&host, &ended[device]);
 }
 
 void sim_order_finish_event(struct sim_event_order *event)

@@ -16,7 +16,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { SIM_ORDERED_STREAMS = 64 }; /* further streams share the last place */
+enum {
+    SIM_ORDERED_STREAMS = 64, /* further streams share the last place */
+    SIM_ORDERED_DEVICES = 8
+};
 
 /* For each stream, the last mark that is certainly behind the host or the stream that has this
  * clock. Marks are numbered in the order of calls. */
@@ -48,10 +51,10 @@ void sim_order_launch(struct sim_stream_order *stream);
 /* The host waits. */
 void sim_order_finish_stream(struct sim_stream_order *stream);
 void sim_order_finish_event(struct sim_event_order *event);
-void sim_order_finish_ended(void); /* for all streams that were destroyed */
+void sim_order_finish_ended(int device); /* for the streams of a device that were destroyed */
 
-/* The stream is destroyed; what is in it goes on. */
-void sim_order_end_stream(struct sim_stream_order *stream);
+/* The stream of a device is destroyed; what is in it goes on. */
+void sim_order_end_stream(struct sim_stream_order *stream, int device);
 
 /* Who queries an event. */
 enum sim_asker {

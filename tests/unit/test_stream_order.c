@@ -196,9 +196,11 @@ static void streams_without_events_take_no_place(void **state)
     event = recorded_on(&used);
     sim_order_finish_stream(&many[0]);
     assert_true(is_pending(&event));
-    sim_order_end_stream(&used);
+    sim_order_end_stream(&used, 1);
     assert_true(is_pending(&event));
-    sim_order_finish_ended(); /* the host waits for the device */
+    sim_order_finish_ended(0); /* the host waits for a device */
+    assert_true(is_pending(&event));
+    sim_order_finish_ended(1);
     assert_false(is_pending(&event));
 }
 
@@ -249,6 +251,99 @@ static void a_child_of_fork_does_not_report_its_parents_blocks(void **state)
     assert_int_equal(rmdir(folder), 0);
 }
 
+/* The simulated runtime itself. */
+static struct {
+    int (*set_device)(int);
+    int (*stream_create)(void **, unsigned, int);
+    int (*stream_synchronize)(void *);
+    int (*event_create)(void **, unsigned);
+    int (*event_record)(void *, void *);
+    int (*event_query)(void *);
+    int (*copy_2d)(void *, size_t, const void *, size_t, size_t, size_t, int);
+    int (*copy_from_symbol)(void *, const void *, size_t, size_t, int);
+    int (*copy_to_symbol)(const void *, const void *, size_t, size_t, int);
+    int (*launch)(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
+                  void *, void **, void **);
+} cuda;
+
+static const struct {
+    const char *name;
+    void *function;
+} functions[] = {{"cudaSetDevice", &cuda.set_device},
+                 {"cudaStreamCreateWithPriority", &cuda.stream_create},
+                 {"cudaStreamSynchronize", &cuda.stream_synchronize},
+                 {"cudaEventCreateWithFlags", &cuda.event_create},
+                 {"cudaEventRecord", &cuda.event_record},
+                 {"cudaEventQuery", &cuda.event_query},
+                 {"cudaMemcpy2D", &cuda.copy_2d},
+                 {"cudaMemcpyFromSymbol", &cuda.copy_from_symbol},
+                 {"cudaMemcpyToSymbol", &cuda.copy_to_symbol},
+                 {"cuLaunchKernel", &cuda.launch}};
+
+static int load_runtime(void **state)
+{
+    void *library = dlopen(SIMULATED_LIBRARY, RTLD_NOW | RTLD_LOCAL);
+
+    (void)state;
+    for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
+        void *function = library ? dlsym(library, functions[i].name) : NULL;
+
+        if (!function)
+            return -1;
+        memcpy(functions[i].function, &function, sizeof function);
+    }
+    return cuda.set_device(0);
+}
+
+static void *recorded(void *stream)
+{
+    enum { NOT_READY = 600 };
+    void *event = NULL;
+
+    assert_int_equal(cuda.event_create(&event, 0), 0);
+    assert_int_equal(cuda.event_record(event, stream), 0);
+    assert_int_equal(cuda.event_query(event), NOT_READY);
+    return event;
+}
+
+static void copies_wait(void **state)
+{
+    char from[2][4] = {"abc", "def"}, to[2][4];
+    void *event = recorded(NULL);
+
+    (void)state;
+    assert_int_equal(cuda.copy_2d(to, 4, from, 4, 4, 2, 0), 0);
+    assert_int_equal(cuda.event_query(event), 0);
+    assert_memory_equal(to, from, sizeof to);
+    event = recorded(NULL);
+    assert_int_equal(cuda.copy_to_symbol(to, from, 4, 0, 1), 0);
+    assert_int_equal(cuda.event_query(event), 0);
+    event = recorded(NULL);
+    assert_int_equal(cuda.copy_from_symbol(to, from, 4, 0, 2), 0);
+    assert_int_equal(cuda.event_query(event), 0);
+}
+
+static void the_default_stream_has_two_handles(void **state)
+{
+    void *event = recorded((void *)(uintptr_t)1);
+
+    (void)state;
+    assert_int_equal(cuda.stream_synchronize(NULL), 0);
+    assert_int_equal(cuda.event_query(event), 0);
+}
+
+static void launches_of_the_driver_count(void **state)
+{
+    void *stream = NULL, *event;
+
+    (void)state;
+    assert_int_equal(cuda.stream_create(&stream, 1, 0), 0);
+    event = recorded(stream);
+    for (unsigned i = 0; i < 2 * QUEUED_LAUNCHES; i++)
+        assert_int_equal(cuda.launch(NULL, 1, 1, 1, 1, 1, 1, 0, stream, NULL, NULL), 0);
+    assert_int_equal(cuda.event_query(event), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -262,7 +357,10 @@ int main(void)
         cmocka_unit_test_setup(further_streams_share_a_place, begin),
         cmocka_unit_test_setup(streams_without_events_take_no_place, begin),
         cmocka_unit_test_setup(the_library_tells_who_queries, begin),
-        cmocka_unit_test_setup(a_child_of_fork_does_not_report_its_parents_blocks, begin)};
+        cmocka_unit_test_setup(a_child_of_fork_does_not_report_its_parents_blocks, begin),
+        cmocka_unit_test_setup(copies_wait, load_runtime),
+        cmocka_unit_test_setup(the_default_stream_has_two_handles, load_runtime),
+        cmocka_unit_test_setup(launches_of_the_driver_count, load_runtime)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
