@@ -194,10 +194,16 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream)
     return cudaSuccess;
 }
 
-/* A stream that is found complete is as if the host had waited for it. */
 cudaError_t cudaStreamQuery(cudaStream_t stream)
 {
-    return cudaStreamSynchronize(stream);
+    if (sim_stream_capturing(stream)) {
+        return sim_result(cudaErrorStreamCaptureUnsupported);
+    }
+    enum sim_asker asker = sim_asker_at(__builtin_return_address(0));
+    pthread_mutex_lock(&lock);
+    bool is_pending = sim_order_stream_is_pending(&find_stream(stream)->order, asker);
+    pthread_mutex_unlock(&lock);
+    return is_pending ? sim_result(cudaErrorNotReady) : cudaSuccess;
 }
 
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags)

@@ -48,6 +48,7 @@ static unsigned mark(struct sim_stream_order *stream)
     }
     marks++;
     stream->now.marks[stream->place - 1] = marks;
+    stream->marked_launches = stream->launches;
     return stream->place - 1;
 }
 
@@ -90,6 +91,7 @@ void sim_order_launch(struct sim_stream_order *stream)
 void sim_order_finish_stream(struct sim_stream_order *stream)
 {
     mark_ordered(stream);
+    stream->marked_launches = stream->launches;
     join(&host, &stream->now);
     is_program_put_off = false;
 }
@@ -159,6 +161,24 @@ bool sim_order_is_pending(struct sim_event_order *event, enum sim_asker asker)
     }
     is_program_put_off |= asker == SIM_ASKER_PROGRAM;
     return true;
+}
+
+bool sim_order_stream_is_pending(struct sim_stream_order *stream, enum sim_asker asker)
+{
+    struct sim_event_order *event = &stream->last_queried;
+    if (stream->marked_launches != stream->launches) {
+        mark(stream);
+    }
+    if (stream->place == 0) {
+        return false; /* the host has waited for everything in it */
+    }
+    if (memcmp(&event->clock, &stream->now, sizeof stream->now) != 0) {
+        *event = (struct sim_event_order){.is_pending = !sim_releases_early(),
+                                          .place = stream->place - 1,
+                                          .clock = stream->now,
+                                          .recorded_at = launches};
+    }
+    return sim_order_is_pending(event, asker);
 }
 
 static enum sim_asker asker_of(const char *path)

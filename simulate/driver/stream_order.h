@@ -27,13 +27,6 @@ struct sim_clock {
     uint64_t marks[SIM_ORDERED_STREAMS];
 };
 
-/* State of a stream; initially zero. */
-struct sim_stream_order {
-    unsigned place; /* plus 1; 0 = none yet */
-    unsigned launches;
-    struct sim_clock now, earlier; /* earlier: at the last multiple of QUEUED_LAUNCHES */
-};
-
 /* State of an event; initially zero. */
 struct sim_event_order {
     bool is_pending; /* recorded, and not known to be complete */
@@ -42,6 +35,14 @@ struct sim_event_order {
     struct sim_clock clock;           /* of its stream when it was recorded */
     uint64_t recorded_at, queried_at; /* launches of the process until then */
     unsigned queries;                 /* since the last launch */
+};
+
+/* State of a stream; initially zero. */
+struct sim_stream_order {
+    unsigned place;                      /* plus 1; 0 = none yet */
+    unsigned launches, marked_launches;  /* marked: before the last mark, or wait of the host */
+    struct sim_clock now, earlier;       /* earlier: at the last multiple of QUEUED_LAUNCHES */
+    struct sim_event_order last_queried; /* behind everything at the last query of the stream */
 };
 
 void sim_order_record(struct sim_stream_order *stream, struct sim_event_order *event);
@@ -66,7 +67,8 @@ enum sim_asker {
 /* Returns the asker whose code contains this address. */
 enum sim_asker sim_asker_at(const void *code);
 
-/* Returns true if a query must report that the event is not complete. */
+/* Return true if a query must report that the event, or the work of the stream, is not complete. */
 bool sim_order_is_pending(struct sim_event_order *event, enum sim_asker asker);
+bool sim_order_stream_is_pending(struct sim_stream_order *stream, enum sim_asker asker);
 
 #endif

@@ -117,6 +117,45 @@ static void cuda_queues_a_number_of_launches(void **state)
     assert_false(is_pending(&alone));
 }
 
+static bool is_busy(struct sim_stream_order *stream)
+{
+    return sim_order_stream_is_pending(stream, SIM_ASKER_PROGRAM);
+}
+
+static void streams_are_queried(void **state)
+{
+    struct sim_event_order event;
+    unsigned tries = 0;
+
+    (void)state;
+    assert_false(is_busy(&side)); /* empty */
+    launch(&side, 1);
+    sim_order_finish_stream(&side);
+    assert_false(is_busy(&side));
+    launch(&side, 1);
+    assert_true(is_busy(&side));
+    sim_order_finish_stream(&side);
+    assert_false(is_busy(&side));
+    launch(&side, 1);
+    event = recorded_on(&side);
+    assert_true(is_busy(&side));
+    sim_order_finish_event(&event); /* behind everything in the stream */
+    assert_false(is_busy(&side));
+    launch(&side, 1);
+    event = recorded_on(&side);
+    while (is_busy(&side))
+        tries++;
+    assert_int_equal(tries, PATIENCE);
+    assert_false(is_pending(&event)); /* the program has seen that the stream is complete */
+    launch(&side, 1);
+    assert_true(is_busy(&side));
+    launch(&main_stream, 1); /* it goes on without the stream */
+    assert_int_equal(queries.count, 1);
+    early = true;
+    launch(&side, 1);
+    assert_false(is_busy(&side));
+}
+
 static void a_loop_ends(void **state)
 {
     struct sim_event_order event = recorded_on(&side), last;
@@ -256,6 +295,7 @@ static struct {
     int (*set_device)(int);
     int (*stream_create)(void **, unsigned, int);
     int (*stream_synchronize)(void *);
+    int (*stream_query)(void *);
     int (*event_create)(void **, unsigned);
     int (*event_record)(void *, void *);
     int (*event_query)(void *);
@@ -272,6 +312,7 @@ static const struct {
 } functions[] = {{"cudaSetDevice", &cuda.set_device},
                  {"cudaStreamCreateWithPriority", &cuda.stream_create},
                  {"cudaStreamSynchronize", &cuda.stream_synchronize},
+                 {"cudaStreamQuery", &cuda.stream_query},
                  {"cudaEventCreateWithFlags", &cuda.event_create},
                  {"cudaEventRecord", &cuda.event_record},
                  {"cudaEventQuery", &cuda.event_query},
@@ -295,9 +336,10 @@ static int load_runtime(void **state)
     return cuda.set_device(0);
 }
 
+enum { NOT_READY = 600 };
+
 static void *recorded(void *stream)
 {
-    enum { NOT_READY = 600 };
     void *event = NULL;
 
     assert_int_equal(cuda.event_create(&event, 0), 0);
@@ -344,6 +386,19 @@ static void launches_of_the_driver_count(void **state)
     assert_int_equal(cuda.event_query(event), 0);
 }
 
+static void a_stream_with_work_is_not_ready(void **state)
+{
+    void *stream = NULL;
+
+    (void)state;
+    assert_int_equal(cuda.stream_create(&stream, 1, 0), 0);
+    assert_int_equal(cuda.stream_query(stream), 0);
+    assert_int_equal(cuda.launch(NULL, 1, 1, 1, 1, 1, 1, 0, stream, NULL, NULL), 0);
+    assert_int_equal(cuda.stream_query(stream), NOT_READY);
+    assert_int_equal(cuda.stream_synchronize(stream), 0);
+    assert_int_equal(cuda.stream_query(stream), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -351,6 +406,7 @@ int main(void)
         cmocka_unit_test_setup(waits_are_passed_on, begin),
         cmocka_unit_test_setup(blocks_behind_a_waiting_one_count, begin),
         cmocka_unit_test_setup(cuda_queues_a_number_of_launches, begin),
+        cmocka_unit_test_setup(streams_are_queried, begin),
         cmocka_unit_test_setup(a_loop_ends, begin),
         cmocka_unit_test_setup(a_program_that_goes_on_has_decided, begin),
         cmocka_unit_test_setup(early_events_are_complete_at_once, begin),
@@ -360,7 +416,8 @@ int main(void)
         cmocka_unit_test_setup(a_child_of_fork_does_not_report_its_parents_blocks, begin),
         cmocka_unit_test_setup(copies_wait, load_runtime),
         cmocka_unit_test_setup(the_default_stream_has_two_handles, load_runtime),
-        cmocka_unit_test_setup(launches_of_the_driver_count, load_runtime)};
+        cmocka_unit_test_setup(launches_of_the_driver_count, load_runtime),
+        cmocka_unit_test_setup(a_stream_with_work_is_not_ready, load_runtime)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
