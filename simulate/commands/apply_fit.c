@@ -47,6 +47,7 @@ struct fit {
     size_t kept_count;
     struct trial trials[MAX_TRIALS];
     size_t trial_count;
+    bool is_found;             /* a trial fits */
     struct mt_applied applied; /* of the last trial that fits */
 };
 
@@ -110,6 +111,7 @@ static void measure(struct fit *fit, const struct mt_dry_run_answer *answer, str
     if (!trial->problem) {
         trial->use = mt_sweep_need_on(result, fit->settings.card, fit->card);
         trial->fits = mt_card_use_fits(&trial->use, fit->card);
+        fit->is_found |= trial->fits;
     }
     if (!trial->problem && fit->trial_count == 1)
         choose_candidates(fit, largest(report));
@@ -285,14 +287,6 @@ static void add_rows(struct mt_buf *out, const struct fit *fit)
     mt_text_table_add(out, &table, 2, mt_stdout_style());
 }
 
-static bool is_found(const struct fit *fit)
-{
-    for (size_t i = 0; i < fit->trial_count; i++)
-        if (fit->trials[i].fits)
-            return true;
-    return false;
-}
-
 static void add_answer(struct mt_buf *out, const struct fit *fit)
 {
     char memory[MT_UNITS_TEXT];
@@ -304,7 +298,7 @@ static void add_answer(struct mt_buf *out, const struct fit *fit)
         mt_buf_add_text(out, "No change was tried, because the need without one is not known\n");
         return;
     }
-    if (!is_found(fit)) {
+    if (!fit->is_found) {
         mt_buf_add_text(out, "No change that was tried makes the run fit: a smaller batch, or a "
                              "larger card\n");
         return;
@@ -341,7 +335,7 @@ int mt_apply_fit(const struct mt_run_settings *settings, const char *card_name,
     if (code < 0) {
         add_answer(&out, fit);
         code = mt_print_answer_and_release(&out, false);
-        if (!code && !is_found(fit))
+        if (!code && !fit->is_found)
             code = fit->trials[0].exit_code ? fit->trials[0].exit_code : MT_EXIT_BUDGET;
     }
     mt_applied_release(&fit->applied);

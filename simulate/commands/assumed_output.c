@@ -181,13 +181,14 @@ static void add_outcome(struct mt_table *table, const struct mt_assumed_peaks *p
         mt_table_skip(table, 2);
 }
 
-static void begin(struct mt_table *table, const struct mt_sweep *sweep, const char *columns)
+void mt_sweep_table_begin(struct mt_table *table, const struct mt_sweep *sweep, const char *columns)
 {
     char first[MT_MAX_SWEEP_WORD + 2];
 
     snprintf(first, sizeof first, "!%s", mt_sweep_column(sweep));
     mt_table_begin(table, first);
-    mt_table_columns(table, columns);
+    if (columns)
+        mt_table_columns(table, columns);
 }
 
 /* Appends the table below its note, if it has rows, and releases it. */
@@ -205,7 +206,7 @@ static void add_timing_table(struct mt_buf *out, const struct mt_sweep *sweep)
 {
     struct mt_table table;
 
-    begin(&table, sweep, "outcome|#allocated|#reserved");
+    mt_sweep_table_begin(&table, sweep, "outcome|#allocated|#reserved");
     for (size_t i = 0; i < sweep->run_count; i++) {
         const struct mt_sweep_run *run = &sweep->runs[i];
 
@@ -240,7 +241,7 @@ static void add_guess_table(struct mt_buf *out, const struct mt_sweep *sweep)
 {
     struct mt_table table;
 
-    begin(&table, sweep, "of data|outcome|#allocated|#reserved|place");
+    mt_sweep_table_begin(&table, sweep, "of data|outcome|#allocated|#reserved|place");
     for (size_t i = 0; i < sweep->run_count; i++)
         if (mt_sweep_guess_weight(&sweep->runs[i].result) >= MT_GUESSES_BOUNDED)
             add_guess_rows(&table, sweep, &sweep->runs[i]);

@@ -15,4 +15,10 @@ void mt_sweep_add_assumed(struct mt_buf *out, const struct mt_sweep *sweep);
 /* Adds the member "assumed". */
 void mt_json_assumed(struct mt_json *json, const struct mt_sweep_result *result);
 
+/* Begins a table whose first column is the name of a run. `columns` are the others; NULL: the
+ * caller adds them. */
+struct mt_table;
+void mt_sweep_table_begin(struct mt_table *table, const struct mt_sweep *sweep,
+                          const char *columns);
+
 #endif

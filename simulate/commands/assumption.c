@@ -20,15 +20,16 @@
 #define AGAIN_SUFFIX "~again" MT_TRACE_SUFFIX
 
 static const struct {
-    struct mt_assumption assumption;
+    bool frees_early, inverts;
+    unsigned share_percent;
     const char *words;
 } others[] = {
-    [MT_ASSUMED_EARLY] = {{.frees_early = true},
+    [MT_ASSUMED_EARLY] = {true, false, 0,
                           "memory that waits for the device is freed as early as possible"},
     [MT_ASSUMED_LESS] =
-        {{.share_percent = 25, .inverts = true},
+        {false, true, 25,
          "masks and selections leave 25% instead of 50%, and decisions are inverted"},
-    [MT_ASSUMED_MORE] = {{.share_percent = 100}, "masks and selections leave 100% instead of 50%"}};
+    [MT_ASSUMED_MORE] = {false, false, 100, "masks and selections leave 100% instead of 50%"}};
 
 static bool has_other_at(const struct mt_assumption *assumption, const char *place)
 {
@@ -164,13 +165,6 @@ static void remove_files(const char *path)
     mt_buf_release(&folder);
 }
 
-/* Adds places at which the first run already needed the other outcome. */
-static void inherit(struct mt_assumption *assumption, const struct mt_assumption *first)
-{
-    memcpy(assumption->others, first->others, sizeof first->others);
-    assumption->other_count = first->other_count;
-}
-
 /* Returns false if a signal asked memtrace to end meanwhile: then nothing is known about this run,
  * and no other one must start. */
 static bool run_under(const struct mt_assuming *assuming, enum mt_assumed which, const char *output,
@@ -186,8 +180,9 @@ static bool run_under(const struct mt_assuming *assuming, enum mt_assumed which,
     settings.output = output;
     settings.json = settings.summarizes = false;
     settings.quiet = settings.is_silent = true;
-    settings.assumption = others[which].assumption;
-    inherit(&settings.assumption, &assuming->first->settings.assumption);
+    settings.assumption.frees_early = others[which].frees_early;
+    settings.assumption.inverts = others[which].inverts;
+    settings.assumption.share_percent = others[which].share_percent;
     mt_simulated_run_init(run, &settings);
     if (mt_simulated_run_prepare(run) < 0 && mt_assumption_finish(run) < 0) {
         struct mt_dry_run_answer answer = mt_simulated_run_answer(run);

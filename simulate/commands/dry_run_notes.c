@@ -48,20 +48,17 @@ void mt_dry_run_notes_open(struct mt_dry_run_notes *notes, const char *cache)
     notes->unreadable = !notes->folder_was_made;
 }
 
-static char *path_of(const struct mt_dry_run_notes *notes, const char *name)
+char *mt_dry_run_notes_path(const struct mt_dry_run_notes *notes)
 {
     struct mt_buf path = {0};
     char *copy;
 
-    mt_buf_printf(&path, "%s/%s", notes->folder.path, name);
+    if (!notes->folder.path)
+        return NULL;
+    mt_buf_printf(&path, "%s/notes", notes->folder.path);
     copy = mt_memory_text(path.data);
     mt_buf_release(&path);
     return copy;
-}
-
-char *mt_dry_run_notes_path(const struct mt_dry_run_notes *notes)
-{
-    return notes->folder.path ? path_of(notes, "notes") : NULL;
 }
 
 /* Keeps the first text that is found. */
@@ -160,10 +157,10 @@ void mt_dry_run_notes_add(struct mt_dry_run_notes *notes, const char *text, size
     mt_settings_release(&settings);
 }
 
-static void read_file(struct mt_dry_run_notes *notes, const char *path)
+static void read_file(struct mt_dry_run_notes *notes, const char *name)
 {
     char *text = mt_memory_new(MAX_NOTE_BYTES);
-    int fd = mt_io_open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0);
+    int fd = mt_io_open_at(notes->folder.fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
     ssize_t length = fd >= 0 ? mt_io_read_full(fd, text, MAX_NOTE_BYTES) : -1;
 
     if (length >= 0)
@@ -187,18 +184,13 @@ static bool is_complete(const char *name)
 
 void mt_dry_run_notes_close(struct mt_dry_run_notes *notes)
 {
-    DIR *folder = notes->folder.path ? opendir(notes->folder.path) : NULL;
-    const struct dirent *entry;
+    DIR *entries = notes->folder.path ? mt_io_open_entries(notes->folder.fd) : NULL;
 
-    while (folder && (entry = readdir(folder))) {
-        char *path = path_of(notes, entry->d_name);
-
+    for (const struct dirent *entry; entries && (entry = readdir(entries)) != NULL;)
         if (is_complete(entry->d_name))
-            read_file(notes, path);
-        free(path);
-    }
-    if (folder)
-        closedir(folder);
+            read_file(notes, entry->d_name);
+    if (entries)
+        (void)closedir(entries);
     mt_temporary_folder_remove(&notes->folder);
 }
 

@@ -67,12 +67,19 @@ bool mt_sweep_depends_on_timing(const struct mt_sweep_result *result)
             early->reserved_bytes != result->reserved_peak_bytes);
 }
 
+/* Of the first device that has one; NULL: none has. */
+static const struct mt_oom *fatal_oom(const struct mt_report *report)
+{
+    const struct mt_oom *oom = NULL;
+
+    for (uint32_t i = 0; !oom && i < report->device_count; i++)
+        oom = mt_fatal_oom(&report->devices[i]);
+    return oom;
+}
+
 bool mt_dry_run_ran_out(const struct mt_report *report)
 {
-    for (uint32_t i = 0; i < report->device_count; i++)
-        if (mt_fatal_oom(&report->devices[i]))
-            return true;
-    return false;
+    return fatal_oom(report);
 }
 
 bool mt_assumed_has_peaks(const struct mt_assumed_peaks *peaks)
@@ -165,6 +172,14 @@ static int by_point(const void *key, const void *run)
 const struct mt_sweep_run *mt_sweep_find_point(const struct mt_sweep *points, size_t point)
 {
     return bsearch(&point, points->runs, points->run_count, sizeof *points->runs, by_point);
+}
+
+bool mt_sweep_uses_role(const struct mt_sweep *sweep, int role)
+{
+    for (size_t i = 0; i < sweep->run_count; i++)
+        if (sweep->runs[i].result.role_bytes[role])
+            return true;
+    return false;
 }
 
 const struct mt_sweep_run *mt_sweep_worst(const struct mt_sweep *sweep)
@@ -370,18 +385,6 @@ static void fill_place(struct mt_sweep_result *result, const struct mt_report *r
     mt_arena_release(&arena);
 }
 
-static void fill_oom(struct mt_sweep_result *result, const struct mt_report *report)
-{
-    const struct mt_oom *oom = NULL;
-
-    for (uint32_t i = 0; !oom && i < report->device_count; i++)
-        oom = mt_fatal_oom(&report->devices[i]);
-    if (!oom)
-        return;
-    result->oom_request_bytes = oom->request_bytes;
-    fill_place(result, report, oom);
-}
-
 /* In the first pass, nothing distinguishes parameters from large inputs that exist before it: they
  * are "other". */
 static void fill_roles(struct mt_sweep_result *result, const struct mt_report *report,
@@ -400,10 +403,12 @@ void mt_sweep_measure(struct mt_sweep_result *result, const struct mt_report *re
 {
     const struct mt_device_report *device =
         worst_device(report, result->outcome == MT_SWEEP_FINISHED);
+    const struct mt_oom *oom = fatal_oom(report);
 
-    if (result->outcome == MT_SWEEP_FAILED && mt_dry_run_ran_out(report)) {
+    if (result->outcome == MT_SWEEP_FAILED && oom) {
         result->outcome = MT_SWEEP_OUT_OF_MEMORY;
-        fill_oom(result, report);
+        result->oom_request_bytes = oom->request_bytes;
+        fill_place(result, report, oom);
     }
     if (!device)
         return;

@@ -149,6 +149,9 @@ enum mt_guess_weight mt_sweep_guess_weight(const struct mt_sweep_result *result)
  * the first run exist, has lower peaks that mean nothing. */
 bool mt_assumed_has_peaks(const struct mt_assumed_peaks *peaks);
 
+/* Returns whether a run has memory of this role at its peak. */
+bool mt_sweep_uses_role(const struct mt_sweep *sweep, int role);
+
 /* The run with the largest reserved peak, the first among equals; NULL: no run used a device. */
 const struct mt_sweep_run *mt_sweep_worst(const struct mt_sweep *sweep);
 

@@ -66,21 +66,13 @@ static uint64_t top_of(const struct mt_sweep *sweep)
     return (uint64_t)fmin((double)top * 1.03, 1.8e19);
 }
 
-static bool is_role_used(const struct mt_sweep *sweep, int role)
-{
-    for (size_t i = 0; i < sweep->run_count; i++)
-        if (sweep->runs[i].result.role_bytes[role])
-            return true;
-    return false;
-}
-
 static double draw_legend(struct mt_drawing *drawing, const struct mt_sweep *sweep, double y)
 {
     struct mt_swatch swatches[MT_ROLE_COUNT + 2];
     size_t count = 0;
 
     for (int role = 0; role < MT_ROLE_COUNT; role++)
-        if (is_role_used(sweep, role))
+        if (mt_sweep_uses_role(sweep, role))
             swatches[count++] = (struct mt_swatch){mt_role_title((enum mt_role)role),
                                                    mt_role_color((enum mt_role)role)};
     swatches[count++] = (struct mt_swatch){"Reserved, unused", MT_COLOR_UNUSED};
@@ -309,14 +301,6 @@ static void draw_plot(struct mt_drawing *drawing, struct layout *layout)
         draw_run(drawing, layout, i);
 }
 
-static bool any_is_measured(const struct mt_sweep *sweep)
-{
-    for (size_t i = 0; i < sweep->run_count; i++)
-        if (sweep->runs[i].result.is_measured)
-            return true;
-    return false;
-}
-
 void mt_sweep_draw(const struct mt_sweep *sweep, const struct mt_chart_options *options,
                    struct mt_drawing *drawing)
 {
@@ -331,7 +315,7 @@ void mt_sweep_draw(const struct mt_sweep *sweep, const struct mt_chart_options *
     mt_drawing_metadata(drawing, "Software", "memtrace");
     mt_drawing_metadata(drawing, "memtrace:schema", "memtrace.picture/1");
     y = mt_chart_frame_header(drawing, title, facts_of(drawing, sweep));
-    if (any_is_measured(sweep)) {
+    if (mt_sweep_worst(sweep)) {
         place(drawing, &layout, draw_legend(drawing, sweep, y));
         draw_plot(drawing, &layout);
     } else {

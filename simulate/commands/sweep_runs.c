@@ -24,6 +24,7 @@
 #include "screen.h"
 #include "simulated_run.h"
 #include "sweep_runs.h"
+#include "ticks.h"
 #include "util.h"
 
 /* Keeps the file name of the trace. A trace of a child process has its own name:
@@ -166,10 +167,7 @@ size_t mt_sweep_room(uint64_t jobs, size_t ended, uint64_t peak_bytes, uint64_t 
 
 static uint64_t now_ms(void)
 {
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+    return mt_monotonic_ns() / 1000000;
 }
 
 /* Blocks the signals. Signals that were ignored at the start (nohup) stay ignored. */

@@ -74,11 +74,8 @@ static void add_peaks(struct mt_buf *out, const struct mt_sweep *sweep,
 {
     bool with_gates = has_gates(sweep);
     struct mt_table table;
-    char first[MT_MAX_SWEEP_WORD + 2];
 
-    snprintf(first, sizeof first, "!%s", mt_sweep_column(sweep));
-    mt_table_begin(&table, first);
-    mt_table_columns(&table, "outcome|#allocated|#reserved|#smallest limit|#card");
+    mt_sweep_table_begin(&table, sweep, "outcome|#allocated|#reserved|#smallest limit|#card");
     if (with_gates)
         mt_table_columns(&table, "rules");
     for (size_t i = 0; i < sweep->run_count; i++) {
@@ -99,19 +96,11 @@ static void add_peaks(struct mt_buf *out, const struct mt_sweep *sweep,
     mt_text_table_add(out, &table, 0, style);
 }
 
-static bool is_role_used(const struct mt_sweep *sweep, int role)
-{
-    for (size_t i = 0; i < sweep->run_count; i++)
-        if (sweep->runs[i].result.role_bytes[role])
-            return true;
-    return false;
-}
-
 static void add_role_cells(struct mt_table *table, const struct mt_sweep *sweep,
                            const struct mt_sweep_result *result)
 {
     for (int role = 0; role < MT_ROLE_COUNT; role++)
-        if (is_role_used(sweep, role))
+        if (mt_sweep_uses_role(sweep, role))
             MT_CELLS(table, MT_BYTES(result->role_bytes[role]));
 }
 
@@ -119,13 +108,12 @@ static void add_roles(struct mt_buf *out, const struct mt_sweep *sweep,
                       const struct mt_style *style)
 {
     struct mt_table table;
-    char titles[MT_ROLE_COUNT][32], first[MT_MAX_SWEEP_WORD + 2];
+    char titles[MT_ROLE_COUNT][32];
 
-    snprintf(first, sizeof first, "!%s", mt_sweep_column(sweep));
-    mt_table_begin(&table, first);
+    mt_sweep_table_begin(&table, sweep, NULL);
     for (int role = 0; role < MT_ROLE_COUNT; role++) {
         snprintf(titles[role], sizeof titles[role], "#%s", mt_role_name((enum mt_role)role));
-        if (is_role_used(sweep, role))
+        if (mt_sweep_uses_role(sweep, role))
             mt_table_columns(&table, titles[role]);
     }
     for (size_t i = 0; i < sweep->run_count; i++)
@@ -428,12 +416,6 @@ static void add_json_peaks(struct mt_json *json, const struct mt_sweep_result *r
     mt_json_card(json, result->has_need ? &result->card : NULL);
 }
 
-static void add_files(struct mt_json *json, struct mt_sweep_plan *plan,
-                      const struct mt_sweep_run *run)
-{
-    mt_json_text(json, "file", mt_sweep_plan_file(plan, run));
-}
-
 void mt_json_sweep_run(struct mt_json *json, struct mt_sweep_plan *plan,
                        const struct mt_sweep_run *run, bool has_files)
 {
@@ -450,7 +432,7 @@ void mt_json_sweep_run(struct mt_json *json, struct mt_sweep_plan *plan,
     mt_json_u64_or_null(json, "signal", result->signal, (uint64_t)result->signal);
     mt_json_i64(json, "exit_code", result->exit_code);
     if (has_files)
-        add_files(json, plan, run);
+        mt_json_text(json, "file", mt_sweep_plan_file(plan, run));
     add_json_peaks(json, result);
     add_memory_error(json, result);
     mt_json_object_begin(json, "depended_on_data");

@@ -183,18 +183,14 @@ cudaError_t cudaMallocAsync(void **pointer, size_t size, cudaStream_t stream)
 
 cudaError_t cudaFreeAsync(void *pointer, cudaStream_t stream)
 {
-    if (!sim_enter()) {
-        return lacking();
-    }
-    return sim_result((int)cuMemFreeAsync(device_pointer(pointer), stream));
+    return sim_enter() ? sim_result((int)cuMemFreeAsync(device_pointer(pointer), stream))
+                       : lacking();
 }
 
 cudaError_t cudaHostAlloc(void **pointer, size_t size, unsigned flags)
 {
-    if (!sim_enter()) {
-        return cudaPeekAtLastError();
-    }
-    return sim_result((int)cuMemHostAlloc(pointer, size, flags));
+    return sim_enter() ? sim_result((int)cuMemHostAlloc(pointer, size, flags))
+                       : cudaPeekAtLastError();
 }
 
 cudaError_t cudaMallocHost(void **pointer, size_t size)
@@ -237,18 +233,12 @@ cudaError_t cudaFreeHost(void *pointer)
 
 cudaError_t cudaHostRegister(void *pointer, size_t size, unsigned flags)
 {
-    if (!sim_enter()) {
-        return lacking();
-    }
-    return sim_result((int)cuMemHostRegister_v2(pointer, size, flags));
+    return sim_enter() ? sim_result((int)cuMemHostRegister_v2(pointer, size, flags)) : lacking();
 }
 
 cudaError_t cudaHostUnregister(void *pointer)
 {
-    if (!sim_enter()) {
-        return lacking();
-    }
-    return sim_result((int)cuMemHostUnregister(pointer));
+    return sim_enter() ? sim_result((int)cuMemHostUnregister(pointer)) : lacking();
 }
 
 cudaError_t cudaHostGetDevicePointer(void **device, void *pointer, unsigned flags)
@@ -260,10 +250,8 @@ cudaError_t cudaHostGetDevicePointer(void **device, void *pointer, unsigned flag
 
 cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total_bytes)
 {
-    if (!sim_enter()) {
-        return cudaPeekAtLastError();
-    }
-    return sim_result((int)cuMemGetInfo_v2(free_bytes, total_bytes));
+    return sim_enter() ? sim_result((int)cuMemGetInfo_v2(free_bytes, total_bytes))
+                       : cudaPeekAtLastError();
 }
 
 static unsigned memory_type(const void *pointer)
@@ -409,44 +397,34 @@ cudaError_t cudaMemsetAsync(void *pointer, int value, size_t bytes, cudaStream_t
 
 cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t *pool, int device)
 {
-    if (!sim_enter()) {
-        return lacking();
-    }
-    return sim_result((int)cuDeviceGetDefaultMemPool(pool, device));
+    return sim_enter() ? sim_result((int)cuDeviceGetDefaultMemPool(pool, device)) : lacking();
 }
 
 cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t pool, enum cudaMemPoolAttr attr, void *value)
 {
-    if (!sim_enter()) {
-        return lacking();
-    }
-    return sim_result((int)cuMemPoolGetAttribute(pool, (CUmemPool_attribute)attr, value));
+    return sim_enter()
+               ? sim_result((int)cuMemPoolGetAttribute(pool, (CUmemPool_attribute)attr, value))
+               : lacking();
 }
 
 cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t pool, enum cudaMemPoolAttr attr, void *value)
 {
-    if (!sim_enter()) {
-        return lacking();
-    }
-    return sim_result((int)cuMemPoolSetAttribute(pool, (CUmemPool_attribute)attr, value));
+    return sim_enter()
+               ? sim_result((int)cuMemPoolSetAttribute(pool, (CUmemPool_attribute)attr, value))
+               : lacking();
 }
 
 cudaError_t cudaMemPoolSetAccess(cudaMemPool_t pool, const struct cudaMemAccessDesc *list,
                                  size_t count)
 {
-    if (!sim_enter()) {
-        return lacking();
-    }
-    return sim_result(
-        (int)cuMemPoolSetAccess(pool, (const CUmemAccessDesc *)(const void *)list, count));
+    return sim_enter() ? sim_result((int)cuMemPoolSetAccess(
+                             pool, (const CUmemAccessDesc *)(const void *)list, count))
+                       : lacking();
 }
 
 cudaError_t cudaMemPoolTrimTo(cudaMemPool_t pool, size_t keep_bytes)
 {
-    if (!sim_enter()) {
-        return lacking();
-    }
-    return sim_result((int)cuMemPoolTrimTo(pool, keep_bytes));
+    return sim_enter() ? sim_result((int)cuMemPoolTrimTo(pool, keep_bytes)) : lacking();
 }
 
 /* Memory of another process: not simulated. */
