@@ -165,7 +165,7 @@ static int find_devices(struct plan_command *command)
     for (size_t i = 0; code < 0 && !wrong && i < search->combination_count; i++) {
         code = find_world(command, mt_search_point_of(search, i, 0), &world);
         if (code < 0)
-            code = find_world(command, mt_search_point_of(search, i, search->line_count - 1),
+            code = find_world(command, mt_search_point_of(search, i, search->size_count - 1),
                               &largest);
         first = i ? first : world;
         if (world != largest)
@@ -234,14 +234,14 @@ static bool is_cached(struct plan_command *command, size_t first)
     return true;
 }
 
-/* Adds the points of the line of a combination of which every rank is in the cache. */
+/* Adds the points of a combination of which every rank is in the cache. */
 static void recall(void *context, size_t combination)
 {
     struct plan_command *command = context;
     struct mt_search *search = &command->search;
     size_t *run_count = &command->plan.sweep.run_count;
 
-    for (size_t i = 0; command->cache.fd >= 0 && i < search->line_count; i++) {
+    for (size_t i = 0; command->cache.fd >= 0 && i < search->size_count; i++) {
         size_t first = *run_count;
 
         if (add_point(command, mt_search_point_of(search, combination, i)) >= 0 ||
@@ -309,8 +309,8 @@ static void choose_drawn(struct plan_command *command, const struct mt_sweep *po
     *drawn = *points;
     drawn->runs = mt_memory_zeroed(MT_MAX_SWEEP_RUNS, sizeof *drawn->runs);
     drawn->run_count = 0;
-    for (size_t i = 0; i < search->combination_count * search->line_count; i++) {
-        size_t point = mt_search_point_of(search, i / search->line_count, i % search->line_count);
+    for (size_t i = 0; i < search->combination_count * search->size_count; i++) {
+        size_t point = mt_search_point_of(search, i / search->size_count, i % search->size_count);
         const struct mt_sweep_run *run = mt_sweep_find_point(points, point);
         const char *label = "";
 

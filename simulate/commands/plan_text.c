@@ -24,10 +24,10 @@ enum {
 static const struct mt_sweep_run *run_of(const struct mt_plan_answer *answer, size_t combination,
                                          size_t card)
 {
-    size_t on_line = answer->search->combinations[combination].best[card];
+    size_t size = answer->search->combinations[combination].best[card];
 
     return mt_sweep_find_point(answer->points,
-                               mt_search_point_of(answer->search, combination, on_line));
+                               mt_search_point_of(answer->search, combination, size));
 }
 
 void mt_plan_find_front(struct mt_plan_answer *answer)
@@ -49,7 +49,7 @@ void mt_plan_find_front(struct mt_plan_answer *answer)
     free(found);
 }
 
-/* Whether a point has the largest value on the line of those on its card; the first of several. */
+/* Whether a point has the largest size of those on its card; the first of several. */
 static bool is_largest_of_card(const struct mt_plan_answer *answer, size_t row)
 {
     const struct mt_search_combination *all = answer->search->combinations;
@@ -79,7 +79,7 @@ static bool is_estimate(const struct mt_plan_answer *answer, const struct mt_pla
 
 static bool is_exact(const struct mt_plan_answer *answer, const struct mt_plan_row *row)
 {
-    return answer->search->line == MT_SEARCH_NONE ||
+    return answer->search->size_axis == MT_SEARCH_NONE ||
            answer->search->combinations[row->combination].is_exact[row->card];
 }
 
@@ -104,7 +104,7 @@ static void add_row(struct mt_table *table, const struct mt_plan_answer *answer,
     MT_CELLS(table, MT_TEXT(card->name));
     for (size_t i = 0; i < answer->plan->axis_count; i++) {
         snprintf(text, sizeof text, "%s%s", row->run->values[i],
-                 i == answer->search->line && !is_exact(answer, row) ? " or more" : "");
+                 i == answer->search->size_axis && !is_exact(answer, row) ? " or more" : "");
         MT_CELLS(table, MT_TEXT(text));
     }
     if (answer->plan->sweep.world)
@@ -164,7 +164,7 @@ static void add_empty_cards(struct mt_buf *out, const struct mt_plan_answer *ans
     mt_buf_release(&names);
 }
 
-/* "tp=8, ac=full": a combination without the value on the line; "" = there are no other axes. */
+/* "tp=8, ac=full": a combination without the size; "" = there are no other axes. */
 static void add_combination(struct mt_buf *out, const struct mt_plan_answer *answer,
                             size_t combination)
 {
@@ -173,7 +173,7 @@ static void add_combination(struct mt_buf *out, const struct mt_plan_answer *ans
     const char *separator = "";
 
     for (size_t i = 0; i < plan->axis_count; i++) {
-        if (i == answer->search->line)
+        if (i == answer->search->size_axis)
             continue;
         mt_buf_printf(out, "%s%s=%s", separator, plan->axes[i].name, plan->axes[i].values[at[i]]);
         separator = ", ";

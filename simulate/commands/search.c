@@ -31,39 +31,39 @@ void mt_search_split(const struct mt_search *search, size_t point, size_t at[MT_
         at[i] = point % search->axes[i].count;
 }
 
-size_t mt_search_point_of(const struct mt_search *search, size_t combination, size_t on_line)
+size_t mt_search_point_of(const struct mt_search *search, size_t combination, size_t size)
 {
     const size_t *at = search->combinations[combination].at;
     size_t point = 0;
 
     for (size_t i = 0; i < search->axis_count; i++)
-        point = point * search->axes[i].count + (i == search->line ? on_line : at[i]);
+        point = point * search->axes[i].count + (i == search->size_axis ? size : at[i]);
     return point;
 }
 
 static struct mt_search_point *point_at(const struct mt_search *search,
                                         const struct mt_search_combination *combination,
-                                        size_t on_line)
+                                        size_t size)
 {
     size_t index = (size_t)(combination - search->combinations);
 
-    return &search->points[mt_search_point_of(search, index, on_line)];
+    return &search->points[mt_search_point_of(search, index, size)];
 }
 
 void mt_search_init(struct mt_search *search)
 {
     size_t next = 0, at[MT_MAX_SEARCH_AXES];
 
-    search->line = MT_SEARCH_NONE;
-    search->point_count = search->line_count = 1;
+    search->size_axis = MT_SEARCH_NONE;
+    search->point_count = search->size_count = 1;
     for (size_t i = search->axis_count; i-- > 0;) {
         search->point_count *= search->axes[i].count;
         if (is_searched(search, i))
-            search->line = i;
+            search->size_axis = i;
     }
-    if (search->line != MT_SEARCH_NONE)
-        search->line_count = search->axes[search->line].count;
-    search->combination_count = search->point_count / search->line_count;
+    if (search->size_axis != MT_SEARCH_NONE)
+        search->size_count = search->axes[search->size_axis].count;
+    search->combination_count = search->point_count / search->size_count;
     search->points = mt_memory_zeroed(search->point_count, sizeof *search->points);
     search->combinations =
         mt_memory_zeroed(search->combination_count, sizeof *search->combinations);
@@ -71,7 +71,7 @@ void mt_search_init(struct mt_search *search)
         struct mt_search_combination *combination = &search->combinations[next];
 
         mt_search_split(search, point, at);
-        if (search->line != MT_SEARCH_NONE && at[search->line])
+        if (search->size_axis != MT_SEARCH_NONE && at[search->size_axis])
             continue;
         memcpy(combination->at, at, search->axis_count * sizeof *at);
         combination->devices = 1;
@@ -89,7 +89,7 @@ void mt_search_release(struct mt_search *search)
     free(search->combinations);
 }
 
-/* Compares two combinations without their values on the line. */
+/* Compares two combinations without their sizes. */
 struct order {
     bool lists_first; /* a comes first, or equal, in every list */
     bool lists_equal;
@@ -114,7 +114,7 @@ static struct order order_of(const struct mt_search *search, const struct mt_sea
     return order;
 }
 
-/* `a` needs at most as much as `b` at each value of the line. */
+/* `a` needs at most as much as `b` at each size. */
 static bool bounds(const struct mt_search *search, const struct mt_search_combination *a,
                    const struct mt_search_combination *b)
 {
@@ -123,7 +123,7 @@ static bool bounds(const struct mt_search *search, const struct mt_search_combin
     return a != b && order.lists_equal && order.sizes_less;
 }
 
-/* `b` is worth a run only for values of the line that do not fit in `a`. */
+/* `b` is worth a run only for sizes that do not fit in `a`. */
 static bool beats(const struct mt_search *search, const struct mt_search_combination *a,
                   const struct mt_search_combination *b)
 {
@@ -145,7 +145,7 @@ static bool waits(const struct mt_search *search, const struct mt_search_combina
     return false;
 }
 
-/* The values of the line that may still matter for a card: above `low`, below `high`. -1: there is
+/* The sizes that may still matter for a card: above `low`, below `high`. -1: there is
  * no value below. */
 struct bracket {
     long low, high;
@@ -173,16 +173,16 @@ static void narrow_by_others(const struct mt_search *search,
 static struct bracket bracket_of(const struct mt_search *search,
                                  const struct mt_search_combination *combination, size_t card)
 {
-    struct bracket bracket = {-1, (long)search->line_count, -1};
+    struct bracket bracket = {-1, (long)search->size_count, -1};
 
-    for (size_t i = 0; i < search->line_count; i++) {
+    for (size_t i = 0; i < search->size_count; i++) {
         const struct mt_search_point *point = point_at(search, combination, i);
 
         if (point->state == MT_SEARCH_NEED && point->cards & UINT32_C(1) << card)
             bracket.fits = (long)i;
     }
     bracket.low = bracket.fits;
-    for (size_t i = search->line_count; i-- > (size_t)(bracket.low + 1);) {
+    for (size_t i = search->size_count; i-- > (size_t)(bracket.low + 1);) {
         const struct mt_search_point *point = point_at(search, combination, i);
 
         if (point->state == MT_SEARCH_TOO_LARGE || point->state == MT_SEARCH_NEED)
@@ -221,7 +221,7 @@ static bool two_needs(const struct mt_search *search,
 {
     size_t count = 0;
 
-    for (long i = bracket->high < (long)search->line_count ? bracket->high : bracket->high - 1;
+    for (long i = bracket->high < (long)search->size_count ? bracket->high : bracket->high - 1;
          i >= 0 && count < 2; i--)
         if (point_at(search, combination, (size_t)i)->state == MT_SEARCH_NEED)
             ends[count++] = (size_t)i;
@@ -232,7 +232,7 @@ static long guess(const struct mt_search *search, struct mt_search_combination *
                   size_t card, const struct bracket *bracket)
 {
     const uint64_t *amounts =
-        search->line == MT_SEARCH_NONE ? NULL : search->axes[search->line].amounts;
+        search->size_axis == MT_SEARCH_NONE ? NULL : search->axes[search->size_axis].amounts;
     long found = bracket->low + 1;
     double amount, rise, run;
     size_t ends[2];
@@ -258,7 +258,7 @@ static long guess(const struct mt_search *search, struct mt_search_combination *
 static bool is_empty(const struct mt_search *search,
                      const struct mt_search_combination *combination)
 {
-    for (size_t i = 0; i < search->line_count; i++)
+    for (size_t i = 0; i < search->size_count; i++)
         if (!is_untested(search, combination, (long)i))
             return false;
     return true;
@@ -269,7 +269,7 @@ static long next_for(const struct mt_search *search, struct mt_search_combinatio
                      size_t card)
 {
     const struct bracket bracket = bracket_of(search, combination, card);
-    long last = (long)search->line_count - 1;
+    long last = (long)search->size_count - 1;
 
     if (bracket.low + 1 >= bracket.high)
         return -1;
@@ -288,7 +288,7 @@ static void judge(const struct mt_search *search, struct mt_search_combination *
     size_t failed = 0, others = 0;
     bool is_too_large = false;
 
-    for (size_t i = 0; i < search->line_count; i++) {
+    for (size_t i = 0; i < search->size_count; i++) {
         const struct mt_search_point *point = point_at(search, combination, i);
 
         failed += point->state == MT_SEARCH_FAILED;
@@ -307,7 +307,7 @@ static void finish(const struct mt_search *search, struct mt_search_combination 
 {
     for (size_t card = 0; card < search->card_count; card++) {
         const struct bracket bracket = bracket_of(search, combination, card);
-        long high = combination->is_contradicted ? (long)search->line_count : bracket.high;
+        long high = combination->is_contradicted ? (long)search->size_count : bracket.high;
 
         combination->best[card] = bracket.fits < 0 ? MT_SEARCH_NONE : (size_t)bracket.fits;
         combination->is_exact[card] = bracket.low == bracket.fits && !combination->gave_up;
@@ -329,14 +329,13 @@ static bool is_in(const size_t *round, size_t count, size_t point)
 }
 
 static void add(const struct mt_search *search, const struct mt_search_combination *combination,
-                long on_line, size_t most, size_t *round, size_t *count)
+                long size, size_t most, size_t *round, size_t *count)
 {
     size_t point;
 
-    if (on_line < 0 || *count >= most)
+    if (size < 0 || *count >= most)
         return;
-    point =
-        mt_search_point_of(search, (size_t)(combination - search->combinations), (size_t)on_line);
+    point = mt_search_point_of(search, (size_t)(combination - search->combinations), (size_t)size);
     if (!is_in(round, *count, point))
         round[(*count)++] = point;
 }
@@ -350,7 +349,7 @@ static bool add_values(const struct mt_search *search, struct mt_search_combinat
     judge(search, combination);
     if (combination->gave_up)
         return false;
-    for (size_t i = 0; combination->is_contradicted && i < search->line_count; i++)
+    for (size_t i = 0; combination->is_contradicted && i < search->size_count; i++)
         if (is_untested(search, combination, (long)i)) {
             add(search, combination, (long)i, most, round, count);
             is_open = true;

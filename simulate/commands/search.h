@@ -3,8 +3,8 @@
  * requests the next one.
  *
  * Searched axes ascend, and a point needs at least as much memory as a point whose values are all
- * smaller or equal. The first searched axis is the line. A combination has one value of each other
- * axis, and contains all points of the line. */
+ * smaller or equal. The values of the first searched axis are the sizes. A combination has one
+ * value of each other axis, and contains a point for each size. */
 #ifndef MT_CLI_SEARCH_H
 #define MT_CLI_SEARCH_H
 
@@ -35,13 +35,13 @@ struct mt_search_axis {
 };
 
 struct mt_search_combination {
-    size_t at[MT_MAX_SEARCH_AXES]; /* of the line: 0 */
+    size_t at[MT_MAX_SEARCH_AXES]; /* of the sizes: 0 */
     uint64_t devices;              /* set by the caller; fewer are better */
     bool is_in_shard;
     bool is_begun, is_done;
     bool is_contradicted;               /* a larger value needed less: every value is evaluated */
     bool gave_up;                       /* too many points failed */
-    size_t best[MT_MAX_SEARCH_CARDS];   /* index on the line of the largest that fits, or NONE */
+    size_t best[MT_MAX_SEARCH_CARDS];   /* index of the largest size that fits, or NONE */
     bool is_exact[MT_MAX_SEARCH_CARDS]; /* larger values do not fit; none of them failed */
     unsigned char guesses[MT_MAX_SEARCH_CARDS];
 };
@@ -52,12 +52,12 @@ struct mt_search {
     size_t axis_count, card_count;
     uint64_t card_bytes[MT_MAX_SEARCH_CARDS];
     size_t shard, shard_count; /* this part of the combinations; shard_count 0: all of them */
-    /* Called once for a combination that needs a value: sets the points of its line that are known
+    /* Called once for a combination that needs a value: sets the points of it that are known
      * from elsewhere. NULL: none are. */
     void (*recall)(void *context, size_t combination);
     void *context;
     /* set by mt_search_init */
-    size_t line, line_count;        /* line: its axis; NONE: no axis is searched, line_count is 1 */
+    size_t size_axis, size_count;   /* NONE: no axis is searched, size_count is 1 */
     struct mt_search_point *points; /* of the grid; the last axis changes fastest */
     size_t point_count;
     struct mt_search_combination *combinations;
@@ -67,8 +67,8 @@ struct mt_search {
 void mt_search_init(struct mt_search *search);
 void mt_search_release(struct mt_search *search);
 
-/* Returns the index of a point of the grid: a value of the line in a combination. */
-size_t mt_search_point_of(const struct mt_search *search, size_t combination, size_t on_line);
+/* Returns the index of a point of the grid: a size of a combination. */
+size_t mt_search_point_of(const struct mt_search *search, size_t combination, size_t size);
 
 /* Splits the index of a point into one index for each axis. */
 void mt_search_split(const struct mt_search *search, size_t point, size_t at[MT_MAX_SEARCH_AXES]);

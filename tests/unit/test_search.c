@@ -76,7 +76,7 @@ static size_t best_of(size_t combination, size_t card)
 {
     size_t best = MT_SEARCH_NONE;
 
-    for (size_t i = 0; i < search.line_count; i++) {
+    for (size_t i = 0; i < search.size_count; i++) {
         uint64_t need = needs[mt_search_point_of(&search, combination, i)];
 
         if (need && need <= search.card_bytes[card])
