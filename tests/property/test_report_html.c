@@ -26,6 +26,8 @@ static size_t count_of(const char *text, const char *part)
 /* Of all pages: a check of none would be no check. */
 static unsigned claims, exact_columns;
 
+enum { GROUP_NUMBERS = 9 }; /* of a group in the data */
+
 static json_t *data_of(const char *page)
 {
     static const char begin[] = "<script type=\"application/json\" id=\"mt-data\">";
@@ -109,7 +111,7 @@ static void check_device(const json_t *told, const struct mt_report *report,
     check_columns(told, report, device->history);
     check_runs(told, device->history);
     assert_int_equal(json_array_size(changes), device->history->column_count);
-    assert_int_equal(json_array_size(groups) % 6, 0);
+    assert_int_equal(json_array_size(groups) % GROUP_NUMBERS, 0);
     assert_int_equal(json_array_size(json_object_get(told, "phases")) % 6, 0);
     assert_int_equal(json_array_size(json_object_get(told, "steps")) % 5, 0);
     for (size_t i = 0; i < json_array_size(nodes); i += 2)
@@ -119,7 +121,7 @@ static void check_device(const json_t *told, const struct mt_report *report,
 
         for (size_t j = 0; j < json_array_size(list); j += 3) {
             assert_true(json_integer_value(json_array_get(list, j)) <
-                        (json_int_t)json_array_size(groups) / 6);
+                        (json_int_t)json_array_size(groups) / GROUP_NUMBERS);
             total += (uint64_t)(json_integer_value(json_array_get(list, j + 1)) * unit);
         }
         assert_int_equal(total, device->history->columns[i].bytes.allocated);
