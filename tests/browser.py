@@ -13,6 +13,23 @@ import urllib.request
 
 ELEMENT = "element-6066-11e4-a52e-4f735466cecf"
 SKIPPED = 77
+MAX_WAIT_SECONDS = 20
+# Drawings are made before the next frame; the second frame comes after them.
+WAIT = """
+const given = [...arguments], done = given.pop(), most = given.pop(), begin = performance.now();
+const look = () => {
+  const value = (CONDITION);
+  if (value || performance.now() - begin > most) done(value);
+  else requestAnimationFrame(look);
+};
+requestAnimationFrame(() => requestAnimationFrame(look));
+"""
+PLOT = """
+const canvas = document.querySelector(`#timeline-${arguments[0]} .plot`);
+canvas.scrollIntoView({block: 'center'});
+const box = canvas.getBoundingClientRect();
+return [box.left, box.top, ...canvas.dataset.plot.split(' ').map(Number)];
+"""
 
 
 def need():
@@ -85,6 +102,19 @@ class Browser:
     def run(self, script, *arguments):
         """Runs the body of a function in the page."""
         return self.ask("POST", "/execute/sync", {"script": script, "args": list(arguments)})
+
+    def wait(self, condition, *arguments):
+        """Waits until the page is drawn and an expression over the list `given` is true. Returns its
+        value, which is false after MAX_WAIT_SECONDS."""
+        return self.ask("POST", "/execute/async", {
+            "script": WAIT.replace("CONDITION", condition),
+            "args": [*arguments, 1000 * MAX_WAIT_SECONDS]})
+
+    def plot_point(self, across, down=0.5, device=0):
+        """A point of the window: shares of the width and height of the plot of the timeline."""
+        self.wait(f"document.querySelector('#timeline-{device} .plot[data-plot]')")
+        left, top, x, y, width, height = self.run(PLOT, device)
+        return left + x + across * width, top + y + down * height
 
     def devtools(self, command, **parameters):
         return self.ask("POST", "/goog/cdp/execute", {"cmd": command, "params": parameters})

@@ -84,16 +84,7 @@ class Check(driver.Checks):
 
     def drag(self, start, end):
         """Over the plot of the timeline; start and end are shares of its width."""
-        self.browser.run("document.querySelector('[data-chart=timeline]').scrollIntoView()")
-        left, right, middle = self.browser.run(r"""
-            const data = JSON.parse(document.getElementById('mt-data').textContent).devices[0];
-            const svg = document.querySelector('[data-chart=timeline] svg');
-            const [x, y, width, height] = data.plot;
-            const at = (x, y) => new DOMPoint(x, y).matrixTransform(svg.getScreenCTM());
-            const a = at(x, y + height / 2), b = at(x + width, y);
-            return [a.x, b.x, a.y];""")
-        place = lambda share: (left + share * (right - left), middle)
-        self.browser.drag(place(start), place(end))
+        self.browser.drag(*(self.browser.plot_point(share) for share in (start, end)))
 
 
 # ---- one by one ---------------------------------------------------------------
@@ -414,7 +405,7 @@ def check_addresses(check, rows):
                      (expected > 0 or not inside), f"{hex(address)}: {hits}, {expected} expected")
     check.browser.keys("Escape", "/", *hex(base))
     check.browser.run("document.querySelector('.found button').click()")
-    addresses = check.browser.run("return document.querySelector('main > .picked').innerText")
+    addresses = check.browser.run("return document.querySelector('aside > .picked').innerText")
     check.expect("0x" in addresses and "freed" in addresses, f"a result shows its block: {addresses}")
     check.browser.keys("Escape")
     check.expect(not check.browser.run("return document.querySelectorAll('.found li').length"),

@@ -83,8 +83,8 @@ static void check_runs(const json_t *told, const struct mt_history *history)
     for (uint32_t i = 0; i < history->column_count; i++) {
         bool is_exact;
 
-        while (at < json_array_size(exact) && i >= (uint32_t)(number_at(told, "exact", at) +
-                                                              number_at(told, "exact", at + 1)))
+        while (at < json_array_size(exact) &&
+               i >= (uint32_t)(number_at(told, "exact", at) + number_at(told, "exact", at + 1)))
             at += 2;
         is_exact = at < json_array_size(exact) && i >= (uint32_t)number_at(told, "exact", at);
         assert_int_equal(is_exact, history->columns[i].is_exact);
