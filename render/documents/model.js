@@ -124,6 +124,14 @@ class Model {
     return low;
   }
 
+  /* The first and the last column that have one of these events. A column of a single event lasts
+   * until the next one, but does not have the events between them. */
+  columnsOfEvents(begin, end) {
+    const first = this.columnOfEvent(begin), last = this.columnOfEvent(end);
+    const isEarlier = this.isExact[first] && this.event[first] < begin;
+    return [isEarlier ? Math.min(first + 1, last) : first, last];
+  }
+
   /* ---- states ---- */
 
   /* Calls tell(group, bytes, blocks) for each change of the columns from `first` to `last`. */

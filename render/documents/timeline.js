@@ -246,8 +246,7 @@ class Timeline extends TimelineView {
     const hit = this.hit(point);
     if (!hit) return;
     if (hit.range) {
-      const last = this.model.columnAt(hit.range.to - (this.model.byEvent ? 1 : 1e-6));
-      this.owner.select(this.model.columnAt(hit.range.from), last);
+      this.owner.select(...this.model.columnsOfEvents(...hit.range.events));
     } else {
       const layer = this.divided.layers[hit.layer];
       this.owner.select(hit.strip.column, hit.strip.column, layer && layer.group);
