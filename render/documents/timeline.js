@@ -191,6 +191,10 @@ class Timeline extends TimelineView {
 
   listen() {
     const {canvas} = this, fingers = new Map();
+    const spread = () => {
+      const [a, b] = [...fingers.values()].map((finger) => finger.x);
+      return Math.max(Math.abs(a - b), 10);
+    };
     let start = null, pinch = 0;
     canvas.addEventListener('pointerdown', (event) => {
       if (event.button !== 0) return;
@@ -201,15 +205,15 @@ class Timeline extends TimelineView {
         point, from: this.from, to: this.to, moved: false,
         selects: event.shiftKey || (this.isWhole() && event.pointerType === 'mouse'),
       };
-      pinch = 0;
+      pinch = fingers.size === 2 ? spread() : 0;
     });
     canvas.addEventListener('pointermove', (event) => {
       const point = this.pointOf(event);
       if (fingers.has(event.pointerId)) fingers.set(event.pointerId, point);
       if (fingers.size === 2) {
         const [a, b] = [...fingers.values()];
-        const distance = Math.max(Math.abs(a.x - b.x), 10);
-        if (pinch) this.zoom(pinch / distance, this.positionOf((a.x + b.x) / 2));
+        const distance = spread();
+        this.zoom(pinch / distance, this.positionOf((a.x + b.x) / 2));
         pinch = distance;
       } else if (start) {
         this.dragged(start, point);
