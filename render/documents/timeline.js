@@ -97,17 +97,18 @@ class Timeline extends TimelineView {
   /* ---- legend ---- */
 
   showLegend() {
-    const names = this.divided.keys.map((key) => key.name).join('\n');
-    const chosen = this.owner.filter.get(this.way);
-    const state = `${this.way}\n${names}\n${chosen ? [...chosen].join('\n') : ''}`;
+    const {way} = this, {filter} = this.owner;
+    const all = this.divided.all.slice(0, way === 'role' ? undefined : MAX_LAYERS);
+    const chosen = filter.get(way) || new Set();
+    const absent = [...chosen].filter((name) => !all.some((key) => key.name === name));
+    const keys = [...all, ...absent.map((name) => ({name}))];
+    const state = `${way}\n${keys.map((key) => key.name).join('\n')}\n${[...chosen].join('\n')}\n${filter.size}`;
     if (this.legendState === state) return;
     this.legendState = state;
-    const missing = chosen ? [...chosen].filter((name) =>
-      !this.divided.keys.some((key) => key.name === name)).map((name) => ({name})) : [];
     this.legend.replaceChildren(
-      ...[...this.divided.keys, ...missing].reverse().map((key) => element('button', {
+      ...keys.reverse().map((key) => element('button', {
         type: 'button', class: 'layer', title: `show only ${key.name}`,
-        'aria-pressed': String(Boolean(chosen && chosen.has(key.name))),
+        'aria-pressed': String(chosen.has(key.name)),
         onclick: () => this.owner.toggleFilter(this.way, key.name),
       }, element('i', {class: key.role === undefined ? 'root0' : `role${key.role}`}), key.name)));
     if (this.owner.filter.size)

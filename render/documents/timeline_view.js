@@ -91,19 +91,28 @@ class TimelineView {
       now[group] += change;
       if (now[group] > most[group]) most[group] = now[group];
     });
-    const keys = new Map();
+    const all = new Map(), shown = new Map();
     for (const group of model.groups) {
-      if (!most[group.index] || (chosen && !chosen[group.index])) continue;
-      const name = model.nameOf(group, this.way);
-      const key = keys.get(name) || {name, role: group.role, most: 0, groups: []};
-      key.most += most[group.index];
-      key.groups.push(group);
-      keys.set(name, key);
+      if (!most[group.index]) continue;
+      this.addToKey(all, group, most);
+      if (!chosen || chosen[group.index]) this.addToKey(shown, group, most);
     }
+    return {...this.divide(this.inOrder(shown), most, last - first + 1), all: this.inOrder(all)};
+  }
+
+  addToKey(keys, group, most) {
+    const name = this.model.nameOf(group, this.way);
+    const key = keys.get(name) || {name, role: group.role, most: 0, groups: []};
+    key.most += most[group.index];
+    key.groups.push(group);
+    keys.set(name, key);
+  }
+
+  /* Keys from the base line up. */
+  inOrder(keys) {
     const order = data.stack.map((role) => data.roles[role]);
-    const sorted = [...keys.values()].sort(this.way === 'role'
+    return [...keys.values()].sort(this.way === 'role'
       ? (a, b) => order.indexOf(a.name) - order.indexOf(b.name) : (a, b) => b.most - a.most);
-    return this.divide(sorted, most, last - first + 1);
   }
 
   divide(keys, most, columns) {
@@ -131,7 +140,7 @@ class TimelineView {
     if (others.length) add({name: `${keys.length - shown.length} others`, shade: 0}, others);
     add({name: 'not selected', isRest: true, shade: 0},
       this.model.groups.filter((group) => layerOf[group.index] < 0));
-    return {layers, layerOf, keys: shown};
+    return {layers, layerOf};
   }
 
   /* Strips of pixels that show one column each, the fullest of those that share pixels. */
