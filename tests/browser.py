@@ -13,6 +13,8 @@ import urllib.request
 
 ELEMENT = "element-6066-11e4-a52e-4f735466cecf"
 SKIPPED = 77
+KEYS = {"Escape": "\ue00c", "Left": "\ue012", "Up": "\ue013", "Right": "\ue014",
+        "Down": "\ue015", "Enter": "\ue007", "Shift": "\ue008"}
 MAX_WAIT_SECONDS = 20
 # Drawings are made before the next frame; the second frame comes after them.
 WAIT = """
@@ -110,11 +112,12 @@ class Browser:
             "script": WAIT.replace("CONDITION", condition),
             "args": [*arguments, 1000 * MAX_WAIT_SECONDS]})
 
-    def plot_point(self, across, down=0.5, device=0):
-        """A point of the window: shares of the width and height of the plot of the timeline."""
+    def plot_point(self, across, down=0.5, device=0, below=0):
+        """A pixel of the window: shares of the width and height of the plot of the timeline, and
+        pixels below it."""
         self.wait(f"document.querySelector('#timeline-{device} .plot[data-plot]')")
         left, top, x, y, width, height = self.run(PLOT, device)
-        return left + x + across * width, top + y + down * height
+        return round(left + x + across * width), round(top + y + down * height + below)
 
     def devtools(self, command, **parameters):
         return self.ask("POST", "/goog/cdp/execute", {"cmd": command, "params": parameters})
@@ -132,24 +135,64 @@ class Browser:
 
     def keys(self, *keys):
         """Pressed one after the other, wherever the focus is; ("Shift", key) together."""
-        names = {"Escape": "\ue00c", "Left": "\ue012", "Up": "\ue013", "Right": "\ue014",
-                 "Down": "\ue015", "Enter": "\ue007", "Shift": "\ue008"}
         actions = []
         for key in keys:
-            together = [names.get(each, each) for each in ([key] if isinstance(key, str) else key)]
+            together = [KEYS.get(each, each) for each in ([key] if isinstance(key, str) else key)]
             actions += [{"type": "keyDown", "value": each} for each in together]
             actions += [{"type": "keyUp", "value": each} for each in reversed(together)]
         self.ask("POST", "/actions", {"actions": [{"type": "key", "id": "keys", "actions": actions}]})
 
-    def drag(self, start, end):
+    def act(self, kind, actions, keys=()):
+        """Actions of a mouse or a wheel, while keys are down."""
+        kinds = {"pointer": {"type": "pointer", "id": "mouse", "parameters": {"pointerType": "mouse"}},
+                 "wheel": {"type": "wheel", "id": "wheel"}}
+        pauses = [{"type": "pause"}] * len(actions)
+        down = [{"type": "keyDown", "value": KEYS[key]} for key in keys]
+        up = [{"type": "keyUp", "value": KEYS[key]} for key in keys]
+        still = [{"type": "pause"}] * len(keys)
+        self.ask("POST", "/actions", {"actions": [
+            {"type": "key", "id": "keys", "actions": down + pauses + up},
+            {**kinds[kind], "actions": still + actions + still}]})
+
+    def drag(self, start, end, key=None):
         """From one point of the window to another, as a mouse does."""
         moves = [{"type": "pointerMove", "duration": 0, "x": round(x), "y": round(y)}
                  for x, y in (start, ((start[0] + end[0]) / 2, (start[1] + end[1]) / 2), end)]
-        actions = [moves[0], {"type": "pointerDown", "button": 0}, *moves[1:],
-                   {"type": "pointerUp", "button": 0}]
-        self.ask("POST", "/actions", {"actions": [
-            {"type": "pointer", "id": "mouse", "parameters": {"pointerType": "mouse"},
-             "actions": actions}]})
+        self.act("pointer", [moves[0], {"type": "pointerDown", "button": 0}, *moves[1:],
+                             {"type": "pointerUp", "button": 0}], [key] if key else [])
+
+    def move(self, point):
+        self.act("pointer", [{"type": "pointerMove", "duration": 0, "x": round(point[0]),
+                              "y": round(point[1])}])
+
+    def press(self, point, times=1):
+        """Clicks with the mouse at a point of the window."""
+        self.act("pointer", [{"type": "pointerMove", "duration": 0, "x": round(point[0]),
+                              "y": round(point[1])}] +
+                 [{"type": "pointerDown", "button": 0}, {"type": "pointerUp", "button": 0}] * times)
+
+    def wheel(self, point, down, right=0):
+        self.act("wheel", [{"type": "scroll", "x": round(point[0]), "y": round(point[1]),
+                            "deltaX": right, "deltaY": down, "duration": 0, "origin": "viewport"}])
+
+    def touch(self, *moments):
+        """Fingers: for each moment the points of all of them; then they leave."""
+        for at, points in enumerate(moments):
+            self.devtools("Input.dispatchTouchEvent", type="touchMove" if at else "touchStart", touchPoints=[
+                {"x": x, "y": y, "id": number} for number, (x, y) in enumerate(points)])
+        self.devtools("Input.dispatchTouchEvent", type="touchEnd", touchPoints=[])
+
+    def pinch(self, middle, begin, end):
+        """Two fingers, from this distance to the middle to another one, in pixels."""
+        halves = [begin + (end - begin) * at / 8 for at in range(9)]
+        self.touch(*([(middle[0] - half, middle[1]), (middle[0] + half, middle[1])] for half in halves))
+
+    def swipe(self, start, end):
+        self.touch(*([(start[0] + (end[0] - start[0]) * at / 8, start[1] + (end[1] - start[1]) * at / 8)]
+                     for at in range(9)))
+
+    def tap(self, point):
+        self.touch([point])
 
     def complaints(self):
         """What the page wrote to the console since the last question."""

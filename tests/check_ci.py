@@ -16,7 +16,7 @@ import zipfile
 
 import yaml
 
-import junit_schema
+from support import junit_schema
 from support.program import fast_program
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent

@@ -520,16 +520,22 @@ def check_made_up(check, name, names, count):
     check.is_quiet(name)
 
 
-def check_deep(check):
-    """Rows of blocks whose stacks have no room give way to the history, not the reverse."""
+def deep_trace(folder):
+    """A snapshot with stacks that leave no room for rows of blocks."""
     chance = random.Random(3)
     frames = [[{"filename": f"f{chance.randrange(500)}.py", "name": f"g{chance.randrange(9999)}",
                 "line": chance.randrange(1, 9999)} for _ in range(60)] for _ in range(1500)]
     events = [{"action": "alloc", "addr": (i + 1) << 24, "size": 512 * chance.randrange(1, 4000),
                "stream": 0, "time_us": 1000 + 10 * i, "frames": frames[i]} for i in range(1500)]
-    trace = check.folder / "deep.pickle"
+    trace = folder / "deep.pickle"
     trace.write_bytes(pickle.dumps({"segments": [], "device_traces": [events],
                                     "external_annotations": []}))
+    return trace
+
+
+def check_deep(check):
+    """Rows of blocks whose stacks have no room give way to the history, not the reverse."""
+    trace = deep_trace(check.folder)
     page = check.analyze(trace, "deep")
     check.open(page)
     check.same_as_live(trace, "deep", grouped=False)

@@ -1,0 +1,856 @@
+#!/usr/bin/env python3
+"""check_page_actions.py PROGRAM: what a person does on the timeline of report.html, with the mouse,
+the wheel, fingers and keys of a real browser. After each action the state is compared with `memtrace
+live` and `memtrace dump`, or with the data of the page, decoded a second time. Without a browser:
+skipped, but not in CI."""
+import collections
+import functools
+import json
+import re
+import subprocess
+import sys
+import tempfile
+
+import browser as driver
+import check_report
+from support.page_data import PageData, document, format_bytes
+from support.program import fast_program
+
+CAPTURES = check_report.CAPTURES
+TRACE = CAPTURES / "gpt_split64.pickle.zst"
+ROWS = {"steps": 31, "phases": 51}  # pixels below the plot, in the middle of each row
+DEPTHS = (0.2, 0.35, 0.5, 0.6, 0.7, 0.75, 0.8)  # shares of the height, for layers
+REASONS = ("autograd engine", "no stack recorded", "allocated before recording started")
+SIGNS = {"alloc": 1, "free_requested": -1}  # of the allocated bytes
+
+STATE = """
+const device = arguments[0];
+const canvas = document.querySelector(`#timeline-${device} .plot`);
+const box = canvas.closest('.timeline'), tip = box.querySelector('.tip');
+const aside = document.getElementById(`side-${device}`), panel = aside.querySelector('.selection');
+const when = document.querySelector(`#device-${device} .when`);
+const shown = (list) => [...list].filter((each) => each.checkVisibility());
+const parts = new URLSearchParams(location.hash.slice(1));
+const table = document.querySelector(`#live-${device}`);
+const number = (row) => Number(row.dataset.v);
+return {
+  device,
+  view: canvas.dataset.view.split(' ').map(Number),
+  layers: Number(canvas.dataset.layers),
+  range: parts.has(`r${device}`) ? parts.get(`r${device}`).split('-').map(Number) : null,
+  hash: location.hash,
+  event: Number(when.dataset.event), bytes: Number(when.dataset.bytes),
+  isOpen: panel.checkVisibility(),
+  answers: shown(aside.querySelectorAll('.answers')).length,
+  title: panel.querySelector('.title').textContent,
+  change: Number(panel.querySelector('.title').dataset.bytes),
+  tabs: shown(panel.querySelectorAll('[role=tab]')).map((tab) => tab.textContent),
+  tab: shown(panel.querySelectorAll('[aria-selected=true]')).map((tab) => tab.textContent)[0] || null,
+  way: panel.querySelector('select').value,
+  rows: [...panel.querySelectorAll('.rows tr[tabindex]')].map((row) => ({bytes: number(row),
+    blocks: row.cells[2].textContent, name: row.cells[3].textContent, event: row.dataset.event})),
+  sum: [...panel.querySelectorAll('.rows tr:not([tabindex])')].map(number)[0],
+  note: panel.querySelector('.selection > .small').textContent,
+  group: panel.querySelector('.group').checkVisibility() ? {
+    title: panel.querySelector('.group strong').textContent,
+    words: panel.querySelector('.group div').textContent,
+    stack: [...panel.querySelectorAll('.group li')].map((each) => each.textContent)} : null,
+  legend: [...box.querySelectorAll('.legend .key:not(.all)')].map((key) =>
+    [key.textContent, key.getAttribute('aria-pressed') === 'true']),
+  tip: tip.checkVisibility() ? [...tip.children].map((each) => each.textContent) : null,
+  layersBy: box.querySelector('.chart-bar select').value,
+  axis: [...box.querySelectorAll('.chart-bar button')].map((each) => each.textContent)
+    .find((text) => text.startsWith('axis')),
+  live: [...table.tBodies[0].rows].map((row) => [Number(row.cells[0].dataset.v), row.cells[3].textContent]),
+  scrolled: scrollY,
+};
+"""
+# The number of pixels of the plot that have the color of a class, and the color.
+COLORED = """
+const [device, name] = arguments;
+const canvas = document.querySelector(`#timeline-${device} .plot`);
+const probe = document.body.appendChild(document.createElement('i'));
+probe.className = name;
+const color = name.startsWith('--') ? getComputedStyle(document.documentElement).getPropertyValue(name)
+  : getComputedStyle(probe).backgroundColor;
+probe.remove();
+const pen = document.createElement('canvas').getContext('2d', {willReadFrequently: true});
+pen.fillStyle = color.trim();
+pen.fillRect(0, 0, 1, 1);
+const wanted = pen.getImageData(0, 0, 1, 1).data.join();
+const [x, y, width, height] = canvas.dataset.plot.split(' ').map((each) => each * devicePixelRatio);
+const copy = document.createElement('canvas');
+[copy.width, copy.height] = [width, height];
+const taken = copy.getContext('2d', {willReadFrequently: true});
+taken.drawImage(canvas, -x, -y);
+const {data} = taken.getImageData(0, 0, width, height);
+let count = 0;
+for (let at = 0; at < data.length; at += 4) count += data.slice(at, at + 4).join() === wanted;
+return [count, wanted];
+"""
+
+
+def number(text):
+    return int(text.replace(",", ""))
+
+
+class Actions(check_report.Check):
+    """The page that is open, its data, and what a person does with it."""
+
+    def load(self, trace, page, state="", index=0):
+        self.trace = trace
+        self.page = page
+        self.data = PageData(page, index)
+        self.device = self.data.device
+        self.data.set_axis(f"x{self.device}=event" in state or bool(self.data.source["by_event"]))
+        self.open(page, state)
+        self.browser.wait("document.querySelectorAll('.plot[data-view]').length > given[0]", index)
+
+    def state(self):
+        self.browser.wait("true")
+        return self.browser.run(STATE, self.device)
+
+    @functools.lru_cache(maxsize=None)
+    def live_at(self, trace, device, event, by):
+        return self.live(trace, {"event": event, "device": device}, by)
+
+    def sums(self, event, by="role", key="group"):
+        """Bytes by name at an event, as `memtrace live` prints them."""
+        sums = collections.Counter()
+        if event is not None:
+            for row in self.live_at(self.trace, self.device, event, by)["rows"]:
+                sums[row[key] or "no phase"] += row["bytes"]
+        return sums
+
+    # ---- the hand ----------------------------------------------------------
+
+    def point(self, across, down=0.5, below=0):
+        return self.browser.plot_point(across, down, self.device, below)
+
+    def at_position(self, point):
+        """The position that a point of the window shows."""
+        left, _, x, _, width, _ = self.browser.run(driver.PLOT, self.device)
+        begin, end = self.state()["view"]
+        return begin + (point[0] - left - x) / width * (end - begin)
+
+    def point_of_column(self, column, down=0.5):
+        begin, end = self.state()["view"]
+        edges = self.data.x[column], (self.data.x + [self.data.length])[column + 1]
+        return self.point((sum(edges) / 2 - begin) / (end - begin), down)
+
+    def button(self, text, within=".timeline .chart-bar"):
+        self.browser.run("""[...document.querySelector(`#timeline-${arguments[0]}`)
+            .closest('.first, section').querySelectorAll(`${arguments[1]} button`)]
+            .find((each) => each.textContent === arguments[2]).click()""", self.device, within, text)
+
+    def choose(self, selector, value):
+        self.browser.run("""const select = document.querySelector(arguments[0]);
+            select.value = arguments[1]; select.dispatchEvent(new Event('change'));""", selector, value)
+
+    def legend(self, name):
+        self.button(name, ".legend")
+
+    def tab(self, name):
+        self.button(name, ".tabs")
+
+    def drag(self, start, end):
+        self.browser.drag(self.point(start), self.point(end))
+
+    # ---- what must hold ------------------------------------------------------
+
+    def size(self, state):
+        return state["view"][1] - state["view"][0]
+
+    def is_whole(self, state):
+        return state["view"] == [0, self.data.length]
+
+    def close_to(self, a, b):
+        """Within two pixels of the whole axis, or of a view."""
+        return abs(a - b) <= 2 / 700 * max(abs(a), abs(b), 1)
+
+    def shows_instant(self, state, what):
+        """The panel shows an instant, by role and by site as live prints it."""
+        self.expect(state["isOpen"] and not state["answers"] and not state["tabs"],
+                    f"{what}: the panel replaces the answers")
+        self.expect(f"event {state['event']:,}" in state["title"], f"{what}: {state['title']}")
+        for by in ("role", "site"):
+            self.choose(f"#side-{self.device} .selection select", by)
+            rows = {row["name"]: row["bytes"] for row in self.state()["rows"]}
+            wanted = dict(self.sums(state["event"], by))
+            self.expect(rows == wanted and state["bytes"] == sum(rows.values()),
+                        f"{what}: by {by} {dict(wanted.items() - rows.items())} became "
+                        f"{dict(rows.items() - wanted.items())}")
+
+    def inside_window(self, what, selector):
+        box = self.browser.run("""const box = document.querySelector(arguments[0]).getBoundingClientRect();
+            return [box.left, box.right, innerWidth];""", selector)
+        self.expect(0 <= box[0] < box[1] <= box[2], f"{what}: from {box[0]} to {box[1]} of {box[2]} px")
+
+    def same_again(self, what):
+        """The link of the page shows the same."""
+        before = self.state()
+        self.load(self.trace, self.page, before["hash"],
+                  [source["device"] for source in document(self.page)["devices"]].index(self.device))
+        after = self.state()
+        for key in before.keys() - {"tip", "scrolled"}:
+            self.expect(before[key] == after[key],
+                        f"the link {before['hash']} of {what}: {key} {before[key]} became {after[key]}")
+
+    def hides_panel(self, state, what):
+        self.expect(not state["isOpen"] and state["answers"] == 1 and state["range"] is None,
+                    f"{what}: nothing is selected, the answers are there")
+
+
+# ---- the view ------------------------------------------------------------------
+
+
+def check_wheel(check):
+    point = check.point(0.3)
+    at = check.at_position(point)
+    check.browser.wheel(point, -240)
+    check.browser.wait("document.querySelector('.plot').dataset.view !== given[0]", f"0 {check.data.length}")
+    near = check.state()
+    check.expect(check.size(near) < check.data.length * 0.9, f"wheel up: zoomed in, not {near['view']}")
+    check.expect(abs(check.at_position(point) - at) < check.data.length / 300,
+                 "wheel up: the position at the pointer stays")
+    check.expect(check.browser.wait("location.hash.includes('v0=')"), "wheel up: the link has the view")
+    check.expect(near["scrolled"] == check.state()["scrolled"], "wheel up: the page does not scroll")
+    check.browser.wheel(point, 120)
+    check.browser.wait("document.querySelector('.plot').dataset.view !== given[0]",
+                       " ".join(f"{each}" for each in near["view"]))
+    wider = check.state()
+    check.expect(check.size(near) < check.size(wider) < check.data.length,
+                 f"wheel down: {near['view']} becomes {wider['view']}")
+    for _ in range(8):
+        if not check.is_whole(check.state()):
+            check.browser.wheel(point, 240)
+    check.expect(check.is_whole(check.state()), "wheel down: in the end all of it")
+
+
+def check_page_scrolls(check):
+    point = check.point(0.5)
+    before = check.state()
+    check.browser.wheel(point, 200)
+    check.expect(check.browser.wait("scrollY > given[0]", before["scrolled"]),
+                 "wheel down over the whole: the page scrolls")
+    check.expect(check.is_whole(check.state()), "wheel down over the whole: the view stays")
+
+
+def check_sideways(check):
+    check.button("+")
+    check.button("+")
+    before = check.state()["view"]
+    check.browser.wheel(check.point(0.5), 0, 150)
+    check.browser.wait("!document.querySelector('.plot').dataset.view.startsWith(given[0])", f"{before[0]}")
+    after = check.state()["view"]
+    check.expect(after[0] > before[0] and check.close_to(after[1] - after[0], before[1] - before[0]),
+                 f"wheel sideways: {before} moves to {after}")
+
+
+def check_pinch(check):
+    middle, half = check.point(0.5), 60
+    check.browser.pinch(middle, half, 3 * half)
+    state = check.state()
+    check.expect(abs(check.size(state) * 3 / check.data.length - 1) < 0.05,
+                 f"pinch: a third is visible, not {state['view']}")
+    check.hides_panel(state, "pinch")
+    check.browser.pinch(middle, 3 * half, half)
+    check.expect(check.size(check.state()) > 0.95 * check.data.length, "pinch: back to all of it")
+
+
+def check_touch_pan(check):
+    check.button("+")
+    check.button("+")
+    before = check.state()
+    check.browser.swipe(check.point(0.7), check.point(0.5))
+    after = check.state()
+    check.expect(abs(after["view"][0] - before["view"][0] - 0.2 * check.size(before)) <
+                 check.size(before) / 100, f"finger: {before['view']} moves to {after['view']}")
+    check.hides_panel(after, "finger")
+
+
+def check_pan(check):
+    check.button("+")
+    check.button("+")
+    before = check.state()
+    check.drag(0.7, 0.5)
+    after = check.state()
+    check.expect(abs(after["view"][0] - before["view"][0] - 0.2 * check.size(before)) <
+                 check.size(before) / 100, f"drag: {before['view']} moves to {after['view']}")
+    check.hides_panel(after, "drag while zoomed")
+    for _ in range(30):
+        check.drag(0.9, 0.1)
+    check.expect(check.close_to(check.state()["view"][1], check.data.length), "drag: not past the end")
+
+
+def check_drag_selects(check):
+    points = check.point(0.2), check.point(0.6)
+    wanted = [check.data.column_at(check.at_position(point)) for point in points]
+    check.browser.drag(*points)
+    state = check.state()
+    check.expect(state["range"] == wanted and check.is_whole(state),
+                 f"drag over the whole: columns {wanted}, not {state['range']}")
+    check.expect(state["isOpen"] and len(state["tabs"]) == 6, f"drag: tabs of a range {state['tabs']}")
+
+
+def check_shift_drag(check):
+    check.button("+")
+    points = check.point(0.4), check.point(0.7)
+    wanted = [check.data.column_at(check.at_position(point)) for point in points]
+    before = check.state()
+    check.browser.drag(*points, key="Shift")
+    state = check.state()
+    check.expect(state["range"] == wanted and state["view"] == before["view"],
+                 f"shift and drag: columns {wanted}, not {state['range']}")
+
+
+def check_double_click(check):
+    check.button("+")
+    check.button("+")
+    check.browser.press(check.point(0.5), times=2)
+    check.expect(check.is_whole(check.state()), "double click: all of it")
+
+
+def check_buttons(check):
+    sizes = []
+    for text in ("+", "+", "−", "all"):
+        check.button(text)
+        sizes.append(check.size(check.state()) / check.data.length)
+    check.expect(all(abs(a - b) < 1e-6 for a, b in zip(sizes, (0.5, 0.25, 0.5, 1))),
+                 f"buttons + + − all: {sizes}")
+    peak = check.data.source["peak"]
+    side = 0.9 if check.data.position(*peak[:2]) < check.data.length / 2 else 0
+    begin = round(side * check.data.length)
+    check.load(check.trace, check.page, f"#v0={begin}-{begin + round(0.05 * check.data.length)}&r0=3-9")
+    check.button("peak")
+    state = check.state()
+    check.hides_panel(state, "button peak")
+    check.expect([state["event"], state["bytes"]] == peak[1:] and
+                 state["view"][0] <= check.data.position(*peak[:2]) <= state["view"][1],
+                 f"button peak: {state['event']} in {state['view']}")
+
+
+def check_keys(check):
+    sizes = []
+    for key in ("+", "=", "-", "0"):
+        check.browser.keys(key)
+        sizes.append(check.size(check.state()) / check.data.length)
+    check.expect(all(abs(a - b) < 1e-6 for a, b in zip(sizes, (0.5, 0.25, 0.5, 1))), f"keys + = - 0: {sizes}")
+    peak = check.data.event.index(check.data.source["peak"][1])
+    for keys, wanted in ((["Left"], [peak - 1] * 2), (["Left"], [peak - 2] * 2), (["Right"], [peak - 1] * 2),
+                         ([("Shift", "Right")], [peak - 1, peak]), ([("Shift", "Right")], [peak - 1, peak + 1]),
+                         ([("Shift", "Left")], [peak - 1, peak]), (["p"], None)):
+        check.browser.keys(*keys)
+        state = check.state()
+        check.expect(state["range"] == wanted, f"keys {keys}: {wanted}, not {state['range']}")
+    check.hides_panel(check.state(), "key p")
+    check.browser.keys("Left", "+", "/", *"forward")
+    check.expect(check.browser.run("return document.querySelector('#tools input').value") == "forward",
+                 "key /: the search has the keys")
+    check.browser.keys("Escape")
+    state = check.state()
+    check.hides_panel(state, "key Esc")
+    check.expect(check.is_whole(state) and state["hash"] == "", f"key Esc: {state['view']} {state['hash']}")
+
+
+# ---- the selection ---------------------------------------------------------------
+
+
+def check_instant(check):
+    for across in (0.15, 0.5, 0.85):
+        check.load(TRACE, check.page)
+        check.browser.press(check.point(across, 0.02))
+        state = check.state()
+        check.expect(state["range"] and state["range"][0] == state["range"][1], f"click: {state['range']}")
+        check.shows_instant(state, f"click at {across}")
+    left, right, top, bottom = check.browser.run("""
+        const panel = document.querySelector('.selection').getBoundingClientRect();
+        const plot = document.querySelector('.plot').getBoundingClientRect();
+        return [panel.left, plot.right, panel.top, plot.bottom];""")
+    check.expect(left >= right and top < bottom, "click: the panel is beside the timeline")
+
+
+def near_peak(check, columns):
+    """A view of the columns around the peak, on the axis of events."""
+    check.data.set_axis(True)
+    at = check.data.event.index(check.data.source["peak"][1])
+    view = [check.data.x[at - columns], check.data.x[at + columns]]
+    check.load(check.trace, check.page, f"#x0=event&v0={view[0]}-{view[1]}")
+    return at
+
+
+def has_stack(check, event, role, frames, whole):
+    """Whether live has blocks with these innermost frames, or with all frames. Blocks without a stack
+    have a reason instead of an outermost frame."""
+    if frames[-1] in REASONS:
+        frames = frames[:-1]
+    stacks = [row["group"].split(" < ") for row in check.live_at(check.trace, check.device, event, "stack")["rows"]
+              if row["role"] in (role, None)]
+    return any(frames == (stack if whole else stack[:len(frames)]) for stack in stacks)
+
+
+def check_layer(check):
+    at = near_peak(check, 40)
+    seen = set()
+    for down in DEPTHS:
+        check.browser.press(check.point_of_column(at, down))
+        state = check.state()
+        check.expect(state["range"] == [at, at], f"click on a layer: {state['range']}, not {at}")
+        check.shows_instant(state, "click on a layer")
+        group = state["group"]
+        if group:
+            seen.add(group["title"])
+            check.expect(has_stack(check, state["event"], group["words"].split(",")[0], group["stack"], True),
+                         f"click on a layer: live has no {group}")
+    check.expect(len(seen) > 1, f"layers with stacks: {seen}")
+
+
+def check_range(check, row, ranges):
+    """A click below the plot selects the columns that have the events of the longest step or phase."""
+    name, begin, end, first, last = max(ranges, key=lambda each: each[4] - each[3])
+    middle = check.data.position(begin, first), check.data.position(end, last + 1)
+    point = check.point(sum(middle) / 2 / check.data.length, 1, ROWS[row])
+    check.browser.move(point)
+    tip = check.state()["tip"]
+    check.expect(tip and tip[0] == (f"step {name}" if row == "steps" else name),
+                 f"{row}: the pointer shows {name}: {tip}")
+    check.browser.press(point)
+    shown = check.state()["range"]
+    inside = {check.data.column_of_event(event["seq"]) for event in events_of(check.program, check.trace)
+              if first <= event["seq"] <= last and event["kind"] in SIGNS and
+              event["device"] == check.device}
+    columns = range(shown[0], shown[1] + 1)
+    strangers = [column for column in columns if column in check.data.exact and
+                 not first <= check.data.event[column] <= last]
+    check.expect(inside <= set(columns) and not strangers and len(columns) <= max(inside) - min(inside) + 3,
+                 f"{row}: {name} is columns {min(inside)} to {max(inside)}, not {shown}, "
+                 f"with {strangers} of others")
+
+
+def check_steps_and_phases(check):
+    page = check.analyze(CAPTURES / "leakval_ring.pickle.zst", "leakval_ring")
+    for trace, page in ((TRACE, check.page), (CAPTURES / "leakval_ring.pickle.zst", page)):
+        for state in ("", "#x0=event"):
+            for row in ROWS:
+                check.load(trace, page, state)
+                check_range(check, row, getattr(check.data, row))
+
+
+# ---- the panel -------------------------------------------------------------------
+
+
+@functools.lru_cache(maxsize=None)
+def events_of(program, trace):
+    done = subprocess.run([program, "dump", trace, "--json"], stdout=subprocess.PIPE, check=True, text=True)
+    return [event for event in map(json.loads, done.stdout.splitlines()) if "seq" in event]
+
+
+def exact_range(check, columns):
+    """Selects columns in the middle of those that have single events, with shift and the pointer."""
+    first, count = check.data.longest_exact()
+    check.data.set_axis(True)
+    begin = first + count // 2
+    check.load(check.trace, check.page,
+               f"#x0=event&v0={check.data.x[begin - 10]}-{check.data.x[begin + columns + 10]}")
+    check.browser.drag(check.point_of_column(begin), check.point_of_column(begin + columns), key="Shift")
+    state = check.state()
+    check.expect(state["range"] == [begin, begin + columns],
+                 f"shift and drag from {begin} to {begin + columns}: {state['range']}")
+    return begin, begin + columns
+
+
+def check_grew(check, first, last):
+    """The sum is the difference of two instants, and so is each row."""
+    check.tab("Grew")
+    for by in ("role", "site", "size"):
+        check.choose(f"#side-{check.device} .selection select", by)
+        state = check.state()
+        before = check.sums(check.data.event_before(first), by)
+        after = check.sums(check.data.event[last], by)
+        wanted = {name: after[name] - before[name] for name in before | after if after[name] != before[name]}
+        rows = {row["name"]: row["bytes"] for row in state["rows"]}
+        check.expect(rows == wanted and state["sum"] == sum(wanted.values()) == state["change"],
+                     f"Grew by {by}: {dict(wanted.items() - rows.items())} became "
+                     f"{dict(rows.items() - wanted.items())}")
+    return state["sum"]
+
+
+def steps_of(check, first, last):
+    """The change of allocated bytes at each event that has one, as live and dump have them."""
+    bytes_at = lambda event: check.live_at(check.trace, check.device, event, "role")["bytes"]["allocated"]
+    steps = []
+    for event in events_of(check.program, check.trace):
+        if event["kind"] in SIGNS and check.data.event[first] <= event["seq"] <= check.data.event[last]:
+            change = bytes_at(event["seq"]) - bytes_at(event["seq"] - 1)
+            check.expect(change * SIGNS[event["kind"]] >= event["size"], f"live at {event}: {change}")
+            steps.append((event["seq"], change))
+    return steps
+
+
+def check_flows(check, first, last):
+    """Allocated and Freed, and their difference."""
+    grew = check_grew(check, first, last)
+    sums = {}
+    for tab, sign in (("Allocated", 1), ("Freed", -1)):
+        check.tab(tab)
+        state = check.state()
+        sums[tab] = state["sum"]
+        wanted = sum(change for _, change in steps_of(check, first, last) if change * sign > 0)
+        check.expect(state["tab"] == tab and state["sum"] == wanted, f"{tab}: {state['sum']}, not {wanted}")
+        check.expect("At least" not in state["note"], f"{tab}: an exact range is exact")
+    check.expect(sums["Allocated"] + sums["Freed"] == grew, f"{sums} is a growth of {grew}")
+
+
+def check_survived(check, first, last):
+    check.tab("Survived")
+    state = check.state()
+    begin, end = check.data.begin_event[first], check.data.event[last]
+    freed = {}
+    for event in events_of(check.program, check.trace):
+        if event["kind"] == "alloc":
+            freed[event["seq"]] = None
+            freed[event["addr"]] = event["seq"]
+        elif event["kind"] == "free_requested":
+            freed[freed[event["addr"]]] = event["seq"]
+    births = [(int(row[0].split(".")[1]), row[1]) for row in check.data.source["blocks"] if row[3] >= 0]
+    wanted = sorted(size for birth, size in births
+                    if begin <= birth <= end and not (freed[birth] is not None and freed[birth] <= end))
+    check.expect(sorted(row["bytes"] for row in state["rows"]) == wanted and wanted,
+                 f"Survived: {len(state['rows'])} blocks, not {len(wanted)}")
+    check.expect(state["note"].startswith(f"{len(wanted)} of the "), f"Survived: {state['note']}")
+    check.browser.click(f"#side-{check.device} .rows tr")
+    title = check.browser.run("return document.querySelector('.picked:not([hidden]) strong').textContent")
+    check.expect(title.startswith(format_bytes(max(wanted))), f"Survived: a click shows {title}")
+
+
+def check_events(check, first, last):
+    check.tab("Events")
+    state = check.state()
+    wanted = steps_of(check, first, last)
+    rows = [(int(row["event"]), row["bytes"]) for row in state["rows"]]
+    check.expect(rows == wanted and rows, f"Events: {rows[:5]}, not {wanted[:5]}")
+    check.browser.click(f"#side-{check.device} .rows tr")
+    state = check.state()
+    check.expect(state["event"] == wanted[0][0], f"Events: a click shows event {state['event']}")
+    check.shows_instant(state, "a click on an event")
+
+
+def check_held(check):
+    check.tab("Held")
+    check.choose(f"#side-{check.device} .selection select", "role")
+    state = check.state()
+    rows = {row["name"]: row["bytes"] for row in state["rows"]}
+    check.expect(rows == dict(check.sums(state["event"])) and state["sum"] == state["bytes"],
+                 f"Held: {rows} at event {state['event']}")
+
+
+def check_tabs(check):
+    first, last = exact_range(check, 40)
+    check_flows(check, first, last)
+    check_held(check)
+    check_survived(check, first, last)
+    check_events(check, first, last)
+    check.load(TRACE, check.page)
+    check.drag(0.05, 0.6)
+    check_grew(check, *check.state()["range"])
+    check.tab("Allocated")
+    check.expect(check.state()["note"].startswith("At least"), "sums of several events are a bound")
+    check_held(check)
+    check.button("close", ".selection")
+    check.hides_panel(check.state(), "button close")
+
+
+# ---- filters ---------------------------------------------------------------------
+
+
+def check_filters(check):
+    wanted = check.sums(check.state()["event"])
+    first, second = [name for name, _ in wanted.most_common(2)]
+    for names in ((first,), (first, second)):
+        check.legend(names[-1])
+        state = check.state()
+        check.expect(sorted(name for name, pressed in state["legend"] if pressed) == sorted(names),
+                     f"filter {names}: {state['legend']}")
+        check.expect(sum(size for size, _ in state["live"]) == sum(wanted[name] for name in names) and
+                     {role for _, role in state["live"]} == set(names), f"filter {names}: the table")
+        colored = {role: check.browser.run(COLORED, check.device, f"role{number}")[0]
+                   for number, role in enumerate(check.data.roles) if role in wanted}
+        check.expect({role for role, count in colored.items() if count > 50} == set(names),
+                     f"filter {names}: colors of the canvas {colored}")
+    check.drag(0.3, 0.8)
+    check.tab("Held")
+    check.choose(f"#side-{check.device} .selection select", "role")
+    state = check.state()
+    check.expect({row["name"] for row in state["rows"]} <= {first, second}, "filter: rows of the panel")
+    check.legend(second)
+    check.expect([name for name, pressed in check.state()["legend"] if pressed] == [first],
+                 "filter: again, it ends")
+    check.choose(f"#side-{check.device} .selection select", "site")
+    row = check.state()["rows"][0]
+    check.browser.click(f"#side-{check.device} .rows tr")
+    state = check.state()
+    check.expect([each["name"] for each in state["rows"]] == [row["name"]] and state["sum"] == row["bytes"],
+                 f"filter by a row: {state['rows']}, not {row}")
+    check.expect(row["bytes"] == sum(each["bytes"] for each in check.live_at(
+        TRACE, check.device, state["event"], "site")["rows"]
+        if each["group"] == row["name"] and each["role"] == first), "filter by a row: as live says")
+    check.button("show all", ".legend")
+    state = check.state()
+    check.expect(not any(pressed for _, pressed in state["legend"]) and "f0." not in state["hash"] and
+                 state["sum"] == state["bytes"], f"show all: {state['hash']}")
+
+
+def check_layers(check):
+    """The names of layers are those of the rows at some instant, and the pointer shows their bytes."""
+    for way, key in (("site", "group"), ("phase", "phase"), ("size", "group"), ("stack", None), ("role", "group")):
+        check.load(TRACE, check.page)
+        check.choose(".timeline .chart-bar select", way)
+        state = check.state()
+        check.expect(state["layersBy"] == way and len(state["legend"]) > 1, f"layers by {way}")
+        check.expect(way == "role" or f"l0={way}" in state["hash"], f"layers by {way}: {state['hash']}")
+        if key:
+            check_tip(check, way, key)
+
+
+def check_tip(check, way, key):
+    """The pointer shows the bytes of each layer that it meets as live prints them."""
+    seen = set()
+    for down in range(25, 100, 3):
+        check.browser.move(check.point(0.62, down / 100))
+        tip = check.state()["tip"]
+        if not tip or len(tip) < 4:
+            continue
+        event = number(re.search(r"event ([\d,]+)", tip[0])[1])
+        live = check.live_at(TRACE, check.device, event, "site" if way == "phase" else way)
+        check.expect(tip[2].startswith(f"{format_bytes(live['bytes']['allocated'])} allocated of "
+                                       f"{format_bytes(live['bytes']['reserved'])} reserved"),
+                     f"tooltip by {way}: {tip[2]}")
+        sums = {f"{format_bytes(size)} {name}" for name, size in check.sums(
+            event, "site" if way == "phase" else way, key).items()}
+        if not re.search(r" \d+ others$", tip[3]):
+            seen.add(tip[3])
+            check.expect(tip[3] in sums, f"tooltip by {way} at event {event}: {tip[3]} is none of {sums}")
+    check.expect(len(seen) > 1, f"tooltip by {way}: the layers {seen}")
+    check.browser.move((5, 5))
+    check.expect(check.state()["tip"] is None, "tooltip: it leaves with the pointer")
+
+
+def check_tip_of_group(check):
+    """Zoomed in, the pointer shows the stack of a layer, and the bytes that a click shows."""
+    at = near_peak(check, 40)
+    seen = set()
+    for down in DEPTHS:
+        point = check.point_of_column(at, down)
+        check.browser.move(point)
+        tip = check.state()["tip"]
+        if not tip or len(tip) < 6:
+            continue
+        check.inside_window("tooltip of a group", ".tip")
+        check.browser.press(point)
+        count, size = re.fullmatch(r"([\d,]+) (?:× .*|blocks?)", check.state()["group"]["title"])[1], tip[4]
+        each = re.search(r"([\d,]+) B each", size)
+        seen.add(tip[3])
+        check.expect(not each or tip[3].startswith(format_bytes(number(count) * number(each[1])) + " "),
+                     f"tooltip of a group: {tip} of {count} blocks")
+        frames = [line for line in tip[6:] if not line.startswith("allocated in ")]
+        check.expect(has_stack(check, check.data.event[at], tip[4].split(",")[0], frames, False),
+                     f"tooltip of a group: live has no {tip}")
+    check.expect(len(seen) > 1, f"tooltip: the groups {seen}")
+
+
+# ---- axis, search, link, theme -----------------------------------------------------
+
+
+def check_axis(check):
+    check.expect(check.state()["axis"] == "axis: time", "the axis is time")
+    check.button("axis: time")
+    check.data.set_axis(True)
+    state = check.state()
+    check.expect(state["axis"] == "axis: events" and check.is_whole(state) and "x0=event" in state["hash"],
+                 f"axis of events: {state['view']} of {check.data.length}, {state['hash']}")
+    point = check.point(0.4)
+    wanted = check.data.column_at(check.at_position(point))
+    check.browser.press(point)
+    state = check.state()
+    check.expect(abs(state["range"][0] - wanted) * check.size(state) / check.data.count <
+                 check.data.length / 100, f"axis of events: column {wanted}, not {state['range']}")
+    check.shows_instant(state, "axis of events")
+
+
+def check_search(check):
+    before = {number: check.browser.run(COLORED, check.device, f"role{number}")[0]
+              for number in range(len(check.data.roles))}
+    check.browser.keys("/", *"adam")
+    state = check.state()
+    found = int(check.browser.run("return document.querySelector('.hits').dataset.bytes"))
+    wanted = sum(row["bytes"] for row in check.live_at(TRACE, check.device, state["event"], "stack")["rows"]
+                 if "adam" in f"{row['group']} {row['site']}".lower())
+    after = {number: check.browser.run(COLORED, check.device, f"role{number}")[0] for number in before}
+    check.expect(found == wanted > 0 and sum(size for size, _ in state["live"]) == wanted,
+                 f"search: {found} B, not {wanted}")
+    check.expect(any(before[number] > 50 and not after[number] for number in before) and
+                 any(after.values()), f"search: layers are dimmed, {before} becomes {after}")
+
+
+def check_copy(check):
+    check.browser.press(check.point(0.4))
+    shown, copied = check.browser.run(check_report.COPIES)
+    event = check.state()["event"]
+    check.expect(shown == copied and any(f"--at {event}" in each for each in copied),
+                 f"copy: {copied[:1]} is the command for event {event}")
+
+
+def check_restored(check):
+    at = near_peak(check, 40)
+    check.browser.drag(check.point_of_column(at - 20), check.point_of_column(at + 20), key="Shift")
+    check.tab("Allocated")
+    check.choose(f"#side-{check.device} .selection select", "phase")
+    check.choose(".timeline .chart-bar select", "site")
+    check.browser.click(f"#side-{check.device} .rows tr")
+    check.tab("Held")
+    check.same_again("a range, a filter and a tab")
+    check.load(TRACE, check.page, check.state()["hash"].replace("r0=", "unused=").replace("f0.", "unused."))
+    for down in (0.5, 0.7, 0.8):
+        check.browser.press(check.point_of_column(at + 3, down))
+        if check.state()["group"]:
+            break
+    check.expect(check.state()["group"], "a layer is selected")
+    check.same_again("a layer")
+    check.browser.keys("/", *"forward")
+    check.same_again("a search")
+
+
+def check_theme(check):
+    seen = []
+    for _ in range(3):
+        inks = [check.browser.run(COLORED, check.device, name) for name in ("role1", "role3", "--grid", "--axis")]
+        check.expect(all(count for count, _ in inks[:3]), f"theme: the canvas has its colors {inks}")
+        seen.append([color for _, color in inks])
+        check.browser.run("""[...document.querySelectorAll('#tools button')].pop().click()""")
+        check.browser.wait("true")
+    check.expect(seen[0] == seen[2] != seen[1], f"theme: the canvas is drawn again: {seen}")
+
+
+# ---- small screens, blocks, devices -------------------------------------------------
+
+PHONE = """
+const box = (selector) => document.querySelector(selector).getBoundingClientRect();
+return [document.documentElement.scrollWidth, box('.plot').bottom, box('aside').top, box('.plot').right];
+"""
+
+
+def check_phone(check):
+    check.browser.devtools("Emulation.setDeviceMetricsOverride", width=420, height=900,
+                           deviceScaleFactor=2, mobile=False)
+    check.load(TRACE, check.page)
+    for selected in (False, True):
+        width, plot, answers, right = check.browser.run(PHONE)
+        check.expect(width <= 420 and right <= 420 and answers >= plot,
+                     f"phone: {width} px wide, the answers at {answers}, the plot to {right}, {plot}")
+        check.expect(check.state()["isOpen"] == selected, "phone: a tap selects")
+        check.browser.tap(check.point(0.6))
+    check.shows_instant(check.state(), "a tap")
+    check.browser.move(check.point(0.9))
+    check.inside_window("tooltip on a phone", ".tip")
+    check.browser.devtools("Emulation.clearDeviceMetricsOverride")
+
+
+SHAPE = """
+const figure = document.querySelector('[data-chart=blocks]');
+figure.scrollIntoView({block: 'center'});
+const of = (shape) => shape.getBoundingClientRect();
+const middle = (box) => [box.left + box.width / 2, box.top + box.height / 2];
+const list = arguments[0] ? [...figure.querySelectorAll('text')] : [...figure.querySelectorAll('[data-key]')];
+const under = (shape) => {
+  const [x, y] = middle(of(shape)), top = document.elementFromPoint(x, y);
+  return top && figure.contains(top) && (top.closest('[data-key]') || (arguments[0] && top.closest('.t')));
+};
+const largest = list.filter((each) => under(each) && (!arguments[0] || /[KMG]iB/.test(each.textContent)))
+  .sort((a, b) => of(b).width * of(b).height - of(a).width * of(a).height)[0];
+return largest ? [...middle(of(largest)), largest.textContent] : null;
+"""
+
+
+def check_blocks(check):
+    """A click on a block, or on the words in it, shows its facts and marks it."""
+    for words in (False, True):
+        check.load(TRACE, check.page)
+        found = check.browser.run(SHAPE, words)
+        check.expect(found, f"blocks: there is something to click, words: {words}")
+        check.browser.press(found[:2])
+        panel, marked, state = check.browser.run("""
+            const panel = document.querySelector('.picked:not([hidden])');
+            return [panel && panel.textContent, document.querySelectorAll('.mt-picked').length,
+                    location.hash];""")
+        check.expect(panel and "allocated" in panel and marked and "b=" in state,
+                     f"blocks: a click on {found[2][:80]} shows {panel}, {state}")
+
+
+def check_devices(check):
+    """A selection, a filter and keys are for one device."""
+    trace = CAPTURES / "twogpu.pickle.zst"
+    page = check.analyze(trace, "twogpu")
+    numbers = [source["device"] for source in document(page)["devices"]]
+    for index in (0, 1):
+        check.load(trace, page, "", index)
+        other = numbers[1 - index]
+        check.browser.press(check.point(0.6, 0.5))
+        check.shows_instant(check.state(), f"device {check.device}")
+        check.browser.keys("Left")
+        state = check.state()
+        check.shows_instant(state, f"device {check.device}, a key")
+        check.expect(f"r{check.device}=" in state["hash"] and f"r{other}=" not in state["hash"],
+                     f"devices: {state['hash']}")
+        check.drag(0.2, 0.7)
+        check_grew(check, *check.state()["range"])
+        check.same_again(f"device {check.device}")
+
+
+def check_without_blocks(check):
+    """A page that has no room for rows of blocks: sums are exact, and Survived says what it lacks."""
+    trace = check_report.deep_trace(check.folder)
+    page = check.analyze(trace, "deep")
+    check.load(trace, page)
+    check.expect(not check.data.source["blocks"], "reduced: no rows of blocks")
+    check.drag(0.2, 0.7)
+    first, last = check.state()["range"]
+    check.choose(f"#side-{check.device} .selection select", "role")
+    state = check.state()
+    before, after = check.sums(check.data.event_before(first)), check.sums(check.data.event[last])
+    check.expect({row["name"]: row["bytes"] for row in state["rows"]} ==
+                 {name: after[name] - before[name] for name in after if after[name] != before[name]},
+                 f"reduced: Grew {state['rows']}")
+    for tab in ("Allocated", "Freed", "Survived", "Events", "Held"):
+        check.tab(tab)
+        check.expect(check.state()["tab"] == tab, f"reduced: {tab}")
+    check.tab("Survived")
+    check.expect(not check.state()["rows"], "reduced: no block is listed")
+    check.browser.press(check.point(0.9, 0.9))
+    check.expect(check.state()["range"][0] == check.state()["range"][1], "reduced: a click")
+
+
+ACTIONS = (check_wheel, check_page_scrolls, check_sideways, check_pinch, check_touch_pan, check_pan,
+           check_drag_selects, check_shift_drag, check_double_click, check_buttons, check_keys,
+           check_instant, check_layer, check_steps_and_phases, check_tabs, check_filters, check_layers,
+           check_tip_of_group, check_axis, check_search, check_copy, check_restored, check_theme,
+           check_phone, check_blocks, check_devices, check_without_blocks)
+
+
+def main():
+    driver.need()
+    wanted = sys.argv[2:]
+    with tempfile.TemporaryDirectory(prefix="memtrace-actions-") as folder, driver.Browser() as browser:
+        check = Actions(fast_program(sys.argv[1]), folder, browser)
+        page = check.analyze(TRACE, "gpt_split64")
+        for action in ACTIONS:
+            if wanted and action.__name__ not in wanted:
+                continue
+            check.load(TRACE, page)
+            action(check)
+            check.is_quiet(action.__name__)
+    print("the timeline: as it should be" if not check.failures else f"{len(check.failures)} failures")
+    return 1 if check.failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
