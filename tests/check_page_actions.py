@@ -55,7 +55,7 @@ return {
     title: panel.querySelector('.group strong').textContent,
     words: panel.querySelector('.group div').textContent,
     stack: [...panel.querySelectorAll('.group li')].map((each) => each.textContent)} : null,
-  legend: [...box.querySelectorAll('.legend .key:not(.all)')].map((key) =>
+  legend: [...box.querySelectorAll('.layers button:not(.all)')].map((key) =>
     [key.textContent, key.getAttribute('aria-pressed') === 'true']),
   tip: tip.checkVisibility() ? [...tip.children].map((each) => each.textContent) : null,
   layersBy: box.querySelector('.chart-bar select').value,
@@ -148,7 +148,7 @@ class Actions(check_report.Check):
             select.value = arguments[1]; select.dispatchEvent(new Event('change'));""", selector, value)
 
     def legend(self, name):
-        self.button(name, ".legend")
+        self.button(name, ".layers")
 
     def tab(self, name):
         self.button(name, ".tabs")
@@ -594,7 +594,7 @@ def check_filters(check):
     check.expect(row["bytes"] == sum(each["bytes"] for each in check.live_at(
         TRACE, check.device, state["event"], "site")["rows"]
         if each["group"] == row["name"] and each["role"] == first), "filter by a row: as live says")
-    check.button("show all", ".legend")
+    check.button("show all", ".layers")
     state = check.state()
     check.expect(not any(pressed for _, pressed in state["legend"]) and "f0." not in state["hash"] and
                  state["sum"] == state["bytes"], f"show all: {state['hash']}")
