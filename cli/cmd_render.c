@@ -501,6 +501,7 @@ static int draw(const struct mt_report *report, const struct arguments *argument
     struct mt_chart_options options = arguments->options;
     struct mt_drawing drawing;
     size_t bytes = 0;
+    const char *lack;
     int exit_code;
 
     if (!device && arguments->device != MT_EVERY_DEVICE) {
@@ -519,6 +520,11 @@ static int draw(const struct mt_report *report, const struct arguments *argument
     if (is_icicle(arguments) &&
         !mt_blocks_found(&arguments->blocks, report, device, arguments->path))
         return MT_EXIT_USAGE;
+    lack = mt_chart_lacks(arguments->chart, report, device);
+    if (lack) {
+        mt_message("'%s': no %s: %s", arguments->path, arguments->chart->name, lack);
+        return MT_EXIT_INPUT;
+    }
     options.event_axis |= !arguments->axis && mt_is_shown_by_event(report, device);
     arguments->chart->draw(report, device, &options, &drawing);
     drawing.huge = arguments->outputs.force;

@@ -320,7 +320,7 @@ def check_no_history(check):
                  "no history: what holds the memory")
     tiles = check.browser.run("""return [...document.querySelectorAll('figure text')]
         .map((each) => each.textContent)""")
-    check.expect("60.0%" in tiles and "Mean occupancy" not in tiles, f"no history: {tiles[:12]}")
+    check.expect("40.0%" in tiles and "Mean occupancy" not in tiles, f"no history: {tiles[:12]}")
     check.expect("_record_memory_history" in text, "no history: how to record one")
     check.is_quiet("no_history")
 

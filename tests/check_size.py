@@ -13,9 +13,9 @@ from check_manual import SUBCOMMANDS
 # Before you raise a limit, search for what can go. Give the reason in the same commit.
 LIMITS = {
     "options": 212,  # long options of all commands, without --help; plan has 13
-    ".c files": 491,  # of the product, like the next three; plan and its changes need seven
+    ".c files": 492,  # of the product, like the next three; the picture without a history is one
     ".h files": 369,
-    "lines of C": 186000,  # plan, its search and cache; ranges of dry runs; changes on paper
+    "lines of C": 186500,  # plan, its search and cache; the picture of a file without a history
     "% of public functions with one other user": 53,  # .c files that name the function
     "words of documents": 79500,  # README.md, CONTRIBUTING.md, SECURITY.md, docs/**/*.md
 }

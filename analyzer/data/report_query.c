@@ -197,10 +197,15 @@ const struct mt_oom *mt_fatal_oom(const struct mt_device_report *device)
     return NULL;
 }
 
+bool mt_lacks_history(const struct mt_report *report, const struct mt_device_report *device)
+{
+    return report->starts_in_middle && device->end.reserved &&
+           (device->events <= 1 || (!device->allocations && !device->frees));
+}
+
 bool mt_is_one_instant(const struct mt_report *report, const struct mt_device_report *device)
 {
-    return report->starts_in_middle && device->end.reserved && !device->ooms &&
-           (device->events <= 1 || (!device->allocations && !device->frees));
+    return mt_lacks_history(report, device) && !device->ooms;
 }
 
 const struct mt_instant *mt_oom_instant(const struct mt_device_report *device,

@@ -62,6 +62,10 @@ bool mt_report_covers(const struct mt_report *report, const struct mt_device_rep
 /* The request that ended the run on the device, or NULL. */
 const struct mt_oom *mt_fatal_oom(const struct mt_device_report *device);
 
+/* Whether nothing was allocated or freed after the beginning of the recording, which shows only the
+ * live blocks at an instant. A refused request may follow. */
+bool mt_lacks_history(const struct mt_report *report, const struct mt_device_report *device);
+
 /* Whether it is a snapshot of a program that did not record, or whose history has one entry (the
  * default of PyTorch 2.0): it shows live blocks at an instant. Its peaks are unknown. */
 bool mt_is_one_instant(const struct mt_report *report, const struct mt_device_report *device);

@@ -36,6 +36,8 @@ static enum mt_status begin(struct mt_analysis *analysis, uint32_t slot, struct 
         .reservation_bytes = total + total / 8,
         .rows = analysis->options->bins,
         .columns = analysis->options->bins,
+        .blocks = device->events > 1 && (device->allocations || device->frees) ? MT_ADDRESS_BLOCKS
+                                                                               : MT_STATE_BLOCKS,
         .first_t_ns = device->first_t_ns,
         .last_t_ns = device->last_t_ns,
         .first_event = device->first_event,

@@ -88,7 +88,7 @@ void mt_address_builder_new(struct mt_arena *arena, const struct mt_address_opti
     builder->address = mt_arena_alloc(arena, sizeof *builder->address);
     builder->options = *options;
     builder->rows.bytes_per_row = mt_max_u64((options->reserved_peak_bytes + rows - 1) / rows, 512);
-    mt_kept_blocks_init(&builder->kept, arena, MT_ADDRESS_BLOCKS);
+    mt_kept_blocks_init(&builder->kept, arena, options->blocks);
     mt_mosaic_init(&builder->mosaics[0], &builder->rows, busy_time(options) + 1, columns);
     mt_mosaic_init(&builder->mosaics[1], &builder->rows, events, columns);
     *out = builder;

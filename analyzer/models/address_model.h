@@ -6,7 +6,7 @@
  * size takes it. So rows do not move, and a picture may sort places freely.
  *
  * Bounded: at most MT_ADDRESS_ROWS rows and as many places, each row as runs of equal columns
- * (mosaic.h). A segment without room is counted, not drawn. The MT_ADDRESS_BLOCKS single blocks
+ * (mosaic.h). A segment without room is counted, not drawn. The `blocks` single blocks
  * with the most bytes x time are kept by name. */
 #ifndef MT_ANALYZER_ADDRESS_MODEL_H
 #define MT_ANALYZER_ADDRESS_MODEL_H
@@ -18,6 +18,7 @@
 
 #define MT_ADDRESS_ROWS   16384u
 #define MT_ADDRESS_BLOCKS 500u
+#define MT_STATE_BLOCKS   16384u /* without a history, when the blocks are the picture */
 
 struct mt_address_range {
     uint64_t base;  /* of the last segment there */
@@ -66,6 +67,7 @@ struct mt_address_options {
     uint64_t reservation_bytes; /* addresses of an expandable segment; 0 = unknown */
     uint32_t rows;              /* this many for the reserved peak, 0 = 2048 */
     uint32_t columns;           /* 0 = 2048 */
+    uint32_t blocks;            /* MT_ADDRESS_BLOCKS, or MT_STATE_BLOCKS */
     uint64_t first_t_ns, last_t_ns, first_event, last_event;
     const struct mt_span *spans; /* of the drawn time */
     uint32_t span_count;

@@ -37,4 +37,7 @@ double mt_address_y(const struct mt_address_layout *layout, uint64_t bytes);
 void mt_address_draw_map(struct mt_address_layout *layout);
 void mt_address_draw_borders(const struct mt_address_layout *layout);
 
+/* Draws the whole picture of a file without a history: its segments and blocks at one instant. */
+void mt_address_state_draw(struct mt_address_layout *layout, const char *title);
+
 #endif

@@ -6,6 +6,7 @@
 
 #include "address.h"
 #include "block_key.h"
+#include "report_query.h"
 #include "timeline_layout.h"
 #include "units.h"
 #include "util.h"
@@ -515,24 +516,21 @@ static void draw_picture(struct mt_address_layout *layout, const char *title,
         mt_chart_frame_footnote(drawing, small_print(layout));
 }
 
-static void draw_nothing(struct mt_drawing *drawing, const struct mt_report *report,
-                         const struct mt_device_report *device, const char *title)
+static const char *lacks_addresses(const struct mt_report *report,
+                                   const struct mt_device_report *device)
 {
-    const char *reason = "The trace has no segments, so there are no addresses to draw.";
-
-    if (report && report->what_if)
-        reason = "Only the recorded run has addresses; a simulated policy has none.";
-    mt_chart_frame_empty(drawing, report, device, title,
-                         device ? "No address map" : "No allocator events", reason);
+    if (device->address && device->address->place_count)
+        return NULL;
+    return report->what_if ? "only the recorded run has addresses; a simulated policy has none"
+                           : "the trace has no segments, so there are no addresses to draw";
 }
 
-/* Returns true if the chart is useful: more than 15% or more than 1 GiB of memory was unused. */
+/* Returns true if the chart is useful: more than 15% or more than 1 GiB of memory was unused, or
+ * the file has no history to draw instead. */
 static bool wastes_memory(const struct mt_report *report, const struct mt_device_report *device)
 {
-    (void)report;
-    return device && device->address &&
-           (device->fragmentation_at_reserved_peak > 0.15 ||
-            device->worst_unused_bytes > UINT64_C(1) << 30);
+    return device->fragmentation_at_reserved_peak > 0.15 ||
+           device->worst_unused_bytes > UINT64_C(1) << 30 || mt_lacks_history(report, device);
 }
 
 static void draw_chart(const struct mt_report *report, const struct mt_device_report *device,
@@ -543,16 +541,22 @@ static void draw_chart(const struct mt_report *report, const struct mt_device_re
                                        .device = device,
                                        .keyed = options->keyed,
                                        .address = device ? device->address : NULL};
+    const char *lack = device ? lacks_addresses(report, device) : "there are no addresses to draw";
+    bool is_state = device && mt_lacks_history(report, device);
     const char *title;
 
     mt_drawing_init(drawing, mt_chart_frame_width(options->width),
                     mt_chart_frame_height(options->height, STANDARD_HEIGHT), "address");
-    title = mt_chart_frame_title(drawing, report, device, "address space over time");
+    title = mt_chart_frame_title(drawing, report, device,
+                                 is_state ? "segments and blocks" : "address space over time");
     mt_chart_frame_describe(drawing, report, device, title);
-    if (layout.address && layout.address->place_count && device->timeline)
-        draw_picture(&layout, title, options);
+    if (lack)
+        mt_chart_frame_empty(drawing, report, device, title,
+                             device ? "No address map" : "No allocator events", lack);
+    else if (is_state)
+        mt_address_state_draw(&layout, title);
     else
-        draw_nothing(drawing, report, device, title);
+        draw_picture(&layout, title, options);
 }
 
 const struct mt_chart mt_chart_address = {
@@ -560,6 +564,7 @@ const struct mt_chart mt_chart_address = {
     .summary = "contents of each segment over time",
     .models = MT_MODEL_TIMELINE | MT_MODEL_ADDRESS,
     .is_enlarged = true,
+    .lacks = lacks_addresses,
     .called_for = wastes_memory,
     .draw = draw_chart,
 };

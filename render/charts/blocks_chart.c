@@ -522,6 +522,7 @@ static void draw_chart(const struct mt_report *report, const struct mt_device_re
 const struct mt_chart mt_chart_blocks = {
     .name = "blocks",
     .summary = "every large block of one step",
+    .needs_history = true,
     .models = MT_MODEL_TIMELINE | MT_MODEL_BLOCKS,
     .is_enlarged = true,
     .called_for = has_steps,

@@ -21,8 +21,13 @@ struct mt_chart {
     unsigned models;     /* models of the report that the chart reads: enum mt_model_bit */
     bool shows_findings; /* or whether memory grows */
     bool is_enlarged; /* in report.html, a reader can enlarge the chart and click its small parts */
+    /* The chart shows events over time: a file without a history has none. */
+    bool needs_history;
+    /* Returns why the chart has nothing to draw, for people; NULL if it has. The member is NULL if
+     * any device with events will do. */
+    const char *(*lacks)(const struct mt_report *report, const struct mt_device_report *device);
     /* Returns true if the chart is useful for the trace; used if the user named no chart. NULL =
-     * always. */
+     * always. Called only if the chart lacks nothing. */
     bool (*called_for)(const struct mt_report *report, const struct mt_device_report *device);
     /* `device` may be NULL for an empty trace; the chart then shows a message. Always initializes
      * *drawing, which the caller releases. */
@@ -35,6 +40,15 @@ extern const struct mt_chart *const mt_charts[];
 
 /* Returns NULL if there is no chart of that name. */
 const struct mt_chart *mt_chart_find(const char *name);
+
+/* Returns why the chart has nothing to draw ("the trace has no steps"), or NULL. `device` may be
+ * NULL. A static text. */
+const char *mt_chart_lacks(const struct mt_chart *chart, const struct mt_report *report,
+                           const struct mt_device_report *device);
+
+/* Returns true if `analyze -o` and the page show the chart. */
+bool mt_chart_is_called_for(const struct mt_chart *chart, const struct mt_report *report,
+                            const struct mt_device_report *device);
 
 /* Returns the models that all charts together read: enum mt_model_bit. */
 unsigned mt_charts_models(void);

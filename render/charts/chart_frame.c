@@ -533,7 +533,11 @@ void mt_chart_frame_describe(struct mt_drawing *drawing, const struct mt_report 
     char share[MT_UNITS_TEXT];
     const char *description = "No allocator events.";
 
-    if (device)
+    if (device && report && mt_lacks_history(report, device))
+        description = mt_arena_printf(&drawing->arena, "One instant: reserved %s, allocated %s.",
+                                      mt_format_bytes(reserved, device->end.reserved),
+                                      mt_format_bytes(allocated, device->end.allocated));
+    else if (device)
         description = mt_arena_printf(
             &drawing->arena,
             "Peak reserved %s, peak allocated %s, peak requested %s; fragmentation at the "

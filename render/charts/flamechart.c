@@ -567,6 +567,7 @@ static void draw_chart(const struct mt_report *report, const struct mt_device_re
 const struct mt_chart mt_chart_flamechart = {
     .name = "flamechart",
     .summary = "which calls grew or shrank memory",
+    .needs_history = true,
     .models = MT_MODEL_TIMELINE | MT_MODEL_FLAMECHART,
     .is_enlarged = true,
     .draw = draw_chart,

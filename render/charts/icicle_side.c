@@ -61,25 +61,29 @@ static void fill_instant(struct mt_drawing *drawing, const struct mt_report *rep
 {
     const struct mt_answer *answer = device ? device->answer : NULL;
     const struct mt_instant *instant = device && device->instant_count ? device->instants : NULL;
+    bool has_peak = device && !mt_lacks_history(report, device);
 
     if (answer)
         instant = answer->missing ? NULL : &answer->instant;
     subject->title = instant_title(drawing, report, answer);
+    if (device && mt_lacks_history(report, device))
+        subject->title = "what holds memory in the snapshot";
     subject->verb = "live";
     subject->heading = "Largest holders";
-    subject->share = answer && answer->question->at != MT_AT_PEAK ? "of all" : "of peak";
+    has_peak &= !answer || answer->question->at == MT_AT_PEAK;
+    subject->share = has_peak ? "of peak" : "of all";
     if (weigh != MT_WEIGH_ALLOCATED)
         subject->root = weigh == MT_WEIGH_COUNT ? "live" : "requested";
     else
-        subject->root =
-            answer && answer->question->at != MT_AT_PEAK ? "allocated" : "peak allocated";
+        subject->root = has_peak ? "peak allocated" : "allocated";
     subject->why_nothing = device ? "No block was allocated" : "No allocator events";
     subject->about_nothing = "There are no blocks to show.";
     if (!instant)
         return;
     subject->holdings = instant->holdings;
     subject->holding_count = instant->holding_count;
-    subject->facts = when(drawing, report, instant);
+    subject->facts = device && mt_lacks_history(report, device) ? "at one instant"
+                                                                : when(drawing, report, instant);
 }
 
 static const char *steps_text(struct mt_drawing *drawing, const struct mt_population *population)

@@ -574,6 +574,7 @@ static void draw_chart(const struct mt_report *report, const struct mt_device_re
 const struct mt_chart mt_chart_timeline = {
     .name = "timeline",
     .summary = "memory over time by role, phase, site or stream",
+    .needs_history = true,
     .models = MT_MODEL_TIMELINE,
     .draw = draw_chart,
 };

@@ -414,6 +414,13 @@ static void place(struct mt_drawing *drawing, struct mt_trend_layout *layout, do
     place_axes(layout);
 }
 
+static const char *lacks_steps(const struct mt_report *report,
+                               const struct mt_device_report *device)
+{
+    (void)report;
+    return device->step_count ? NULL : "the trace names no steps, and none could be inferred";
+}
+
 static void draw_nothing(struct mt_drawing *drawing, const struct mt_report *report,
                          const struct mt_device_report *device, const char *title)
 {
@@ -439,7 +446,7 @@ static void draw(struct mt_drawing *drawing, struct mt_trend_layout *layout, con
 /* Returns true if there are at least five steps. */
 static bool has_trend(const struct mt_report *report, const struct mt_device_report *device)
 {
-    return device && mt_judged_steps(report, device).count >= MT_TREND_MIN_STEPS;
+    return mt_judged_steps(report, device).count >= MT_TREND_MIN_STEPS;
 }
 
 static void draw_chart(const struct mt_report *report, const struct mt_device_report *device,
@@ -470,6 +477,8 @@ const struct mt_chart mt_chart_trend = {
     .name = "trend",
     .summary = "memory from step to step: does it grow?",
     .shows_findings = true,
+    .needs_history = true,
+    .lacks = lacks_steps,
     .called_for = has_trend,
     .draw = draw_chart,
 };

@@ -200,7 +200,7 @@ static struct mt_pictures pictures_of(const struct mt_report *report, struct mt_
         const struct mt_device_report *device = choice.devices[i / charts];
         const char *name = chart->name;
 
-        if (chart->called_for && !chart->called_for(report, device))
+        if (!mt_chart_is_called_for(chart, report, device))
             continue;
         if (device && report->device_count > 1)
             name = mt_arena_printf(&gallery->arena, "%s.device%u", chart->name,

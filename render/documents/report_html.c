@@ -276,12 +276,6 @@ static void add_chart(struct writer *writer, const struct mt_chart *chart,
     figure_release(&figure);
 }
 
-static bool is_called_for(const struct writer *writer, const struct mt_chart *chart,
-                          const struct mt_device_report *device)
-{
-    return !chart->called_for || chart->called_for(writer->report, device);
-}
-
 /* Adds all charts except those next to the history. Clickable charts come first and take their room
  * first. */
 static void add_other_charts(struct writer *writer, const struct mt_device_report *device,
@@ -292,7 +286,7 @@ static void add_other_charts(struct writer *writer, const struct mt_device_repor
             if (strcmp(mt_charts[i]->name, "timeline") != 0 &&
                 strcmp(mt_charts[i]->name, "icicle") != 0 &&
                 mt_charts[i]->is_enlarged == clickable &&
-                is_called_for(writer, mt_charts[i], device))
+                mt_chart_is_called_for(mt_charts[i], writer->report, device))
                 add_chart(writer, mt_charts[i], device, out);
 }
 
@@ -378,7 +372,7 @@ static void add_one_instant(struct writer *writer, const struct mt_device_report
     mt_buf_printf(out, "<h3 class=\"alive\" id=\"alive-%u\">Alive at that instant</h3>\n",
                   (unsigned)device->device);
     mt_buf_add(out, live->data, live->length);
-    if (is_called_for(writer, map, device))
+    if (mt_chart_is_called_for(map, writer->report, device))
         add_chart(writer, map, device, out);
 }
 

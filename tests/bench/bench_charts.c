@@ -62,7 +62,7 @@ int main(int argc, char **argv)
         double svg = draw(chart, report, false, &svg_bytes);
         double png = draw(chart, report, true, &png_bytes);
 
-        if (chart->called_for && !chart->called_for(report, &report->devices[0]))
+        if (!mt_chart_is_called_for(chart, report, &report->devices[0]))
             printf("| %s (not called for) ", chart->name);
         else
             printf("| %s ", chart->name);

@@ -27,7 +27,8 @@ static struct {
 
 static void begin(uint64_t reserved_peak)
 {
-    struct mt_address_options options = {.reserved_peak_bytes = reserved_peak,
+    struct mt_address_options options = {.blocks = MT_ADDRESS_BLOCKS,
+                                         .reserved_peak_bytes = reserved_peak,
                                          .columns = 1024,
                                          .first_t_ns = 1000,
                                          .last_t_ns = 1000 * LAST,

@@ -154,8 +154,7 @@ static void files_are_named_by_chart_and_device(void **state)
     (void)state;
     synthetic_report(&report, &options);
     for (i = 0; mt_charts[i]; i++)
-        charts +=
-            !mt_charts[i]->called_for || mt_charts[i]->called_for(&report, &report.devices[0]);
+        charts += mt_chart_is_called_for(mt_charts[i], &report, &report.devices[0]);
     assert_int_equal(mt_gallery_write(&report, &where, &gallery, NULL), MT_OK);
     assert_int_equal(gallery.count, 2 * charts * (mt_png_available(NULL) ? 2 : 1));
     snprintf(want, sizeof want, "%s/%s.device0.svg", directory, mt_charts[0]->name);
@@ -213,32 +212,62 @@ static void the_peak_that_selects_devices_is_printed(void **state)
 
 static void one_device_needs_no_number(void **state)
 {
+    struct synthetic_options options = {.steps = 2};
     struct mt_gallery_options where = {.directory = directory};
     struct mt_gallery gallery;
     struct mt_report report;
     char want[100];
 
     (void)state;
-    memset(&report, 0, sizeof report); /* an empty trace */
+    synthetic_report(&report, &options);
     assert_int_equal(mt_gallery_write(&report, &where, &gallery, NULL), MT_OK);
     snprintf(want, sizeof want, "%s/%s.svg", directory, mt_charts[0]->name);
     assert_string_equal(gallery.files[0].path, want);
     remove_files(&gallery);
     mt_gallery_release(&gallery);
+    synthetic_release(&report);
+}
+
+/* An empty picture has nothing to look at. */
+static void what_was_not_recorded_is_not_drawn(void **state)
+{
+    struct synthetic_options options = {.steps = 2};
+    struct mt_gallery_options where = {.directory = directory};
+    struct mt_gallery gallery;
+    struct mt_report report = {.device_count = 0};
+
+    (void)state;
+    assert_int_equal(mt_gallery_write(&report, &where, &gallery, NULL), MT_OK);
+    assert_int_equal(gallery.count, 0);
+    mt_gallery_release(&gallery);
+    synthetic_report(&report, &options);
+    report.starts_in_middle = true;
+    report.devices[0].end.reserved = 1;
+    report.devices[0].allocations = report.devices[0].frees = 0;
+    assert_int_equal(mt_gallery_write(&report, &where, &gallery, NULL), MT_OK);
+    for (size_t i = 0; i < gallery.count; i++)
+        assert_true(!strcmp(gallery.files[i].chart, "icicle") ||
+                    !strcmp(gallery.files[i].chart, "address"));
+    assert_true(gallery.count > 0);
+    remove_files(&gallery);
+    mt_gallery_release(&gallery);
+    synthetic_release(&report);
 }
 
 static void a_missing_directory_is_an_error(void **state)
 {
+    struct synthetic_options options = {.steps = 2};
     struct mt_gallery_options where = {.directory = "/dev/null/place"};
     struct mt_gallery gallery;
     struct mt_report report;
     struct mt_error error;
 
     (void)state;
-    memset(&report, 0, sizeof report);
+    synthetic_report(&report, &options);
     assert_int_equal(mt_gallery_write(&report, &where, &gallery, &error), MT_ERR_OUTPUT);
     assert_int_equal(gallery.files[0].status, MT_ERR_OUTPUT);
     mt_gallery_release(&gallery);
+    synthetic_release(&report);
 }
 
 int main(void)
@@ -251,6 +280,7 @@ int main(void)
         cmocka_unit_test(only_large_devices_are_drawn),
         cmocka_unit_test(the_peak_that_selects_devices_is_printed),
         cmocka_unit_test(one_device_needs_no_number),
+        cmocka_unit_test(what_was_not_recorded_is_not_drawn),
         cmocka_unit_test(a_missing_directory_is_an_error),
     };
 
