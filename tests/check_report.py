@@ -214,7 +214,7 @@ def check_still(check, page):
     browser = check.browser
     browser.devtools("Emulation.setScriptExecutionDisabled", value=True)
     browser.open(page)
-    for name in ("timeline", "icicle", "flamechart"):
+    for name in ("timeline", "icicle", "blocks"):
         box = browser.rectangle(f"[data-chart={name}] svg")
         check.expect(box["width"] > 700 and box["height"] > 200, f"{name} without scripts: {box}")
         check.expect(browser.elements(f"[data-chart={name}] svg title"), f"{name} has tooltips")
@@ -278,7 +278,7 @@ def check_navigation(check, trace, page, devices):
     missing, dead, links = check.browser.run(LINKS)
     check.expect(not missing and not dead,
                  f"{page.parent.name}: charts without a link {missing}, links to nothing {dead}")
-    for part in ("verdict", "flamechart-0", "blocks-0", "icicle-0", "alive-0", "tables-0"):
+    for part in ("verdict", "blocks-0", "icicle-0", "alive-0", "tables-0"):
         check.expect(part in links, f"{page.parent.name}: a link to {part}")
     check.browser.run("document.querySelector('nav a[href=\"#blocks-0\"]').click()")
     top = check.browser.run(
@@ -384,7 +384,7 @@ def check_blocks(check, trace, page):
         check.expect(check.browser.run("return document.querySelector('.picked strong, .picked:not("
                                        "[hidden]) strong').textContent") == seen["title"],
                      f"{chart}: {state} shows the same block")
-    call = check.browser.run(PICK, "flamechart", None, "forward train.py:65")
+    call = check.browser.run(PICK, "blocks", None, "forward train.py:65")
     check.expect([line.split(":")[0] for line in call["stack"]] == ["forward", "step 1"],
                  f"a call has its callers: {call}")
     check_addresses(check, rows)

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "blocks.h"
+#include "flamechart_layout.h"
 #include "report_query.h"
 #include "theme.h"
 #include "timeline_layout.h"
@@ -147,7 +148,10 @@ static void draw_side(const struct mt_blocks_side *side)
 #define MAX_CORNERS      14000
 #define LEAST_SEEN       4.0 /* square pixels; the color of smaller shapes is not visible */
 #define MIN_LABEL_HEIGHT 14.0
-#define LABEL_SLACK      1.06 /* other fonts may be wider than the built-in one */
+#define MIN_FLAME_ROWS   3
+#define MAX_FLAME_ROWS   14    /* unless the user set a height */
+#define OVER_FLAME       280.0 /* pixels; the least height of a plot with calls below it */
+#define LABEL_SLACK      1.06  /* other fonts may be wider than the built-in one */
 
 struct layout {
     struct mt_drawing *drawing;
@@ -157,6 +161,8 @@ struct layout {
     struct mt_block_stack stack;
     struct mt_blocks_side side;
     struct mt_ticks ticks;
+    struct mt_flame_layout flame; /* the calls below the plot, on its axis */
+    bool has_flame;
     bool has_side, has_rows, has_tail; /* has_tail: there are names of phases and small print */
 };
 
@@ -229,19 +235,24 @@ static const char *facts_of(const struct layout *layout)
 static const char *small_print(const struct layout *layout)
 {
     const struct mt_block_stack *stack = &layout->stack;
-    char thin[MT_UNITS_TEXT];
+    char thin[MT_UNITS_TEXT], rows[MT_UNITS_TEXT];
 
     return mt_arena_printf(
         &layout->drawing->arena,
         "each column shows its fullest instant · a block slides down when one below it is freed%s "
-        "· color = role, shade = block%s%s%s",
+        "· color = role, shade = block%s%s%s%s",
         layout->report->roles_inferred ? " · roles are inferred" : "",
         stack->rest_roles ? ", fainter on top = small blocks" : "",
         stack->thin
             ? mt_arena_printf(&layout->drawing->arena, " · %s more are smaller than half a pixel",
                               mt_format_count(thin, stack->thin))
             : "",
-        stack->column_width > 0.5 ? " · columns are wider than a pixel: too many corners" : "");
+        stack->column_width > 0.5 ? " · columns are wider than a pixel: too many corners" : "",
+        layout->has_flame && layout->flame.rows_cut
+            ? mt_arena_printf(&layout->drawing->arena, " · %s %s further in not drawn",
+                              mt_format_count(rows, layout->flame.rows_cut),
+                              layout->flame.rows_cut == 1 ? "row" : "rows")
+            : "");
 }
 
 static double rows_height(const struct layout *layout)
@@ -269,6 +280,54 @@ static void place_axes(struct layout *layout)
     stack->plot.width -= stack->plot.x;
     stack->axis.left = stack->plot.x;
     stack->axis.width = stack->plot.width;
+}
+
+/* Returns true if the flame chart has the calls of the same step or phase. The calls of a whole run
+ * are too many to see any. */
+static bool has_calls(const struct layout *layout)
+{
+    const struct mt_flamechart *chart = layout->device->flamechart;
+
+    return chart && chart->events && !is_whole(layout->blocks) &&
+           chart->step == layout->blocks->step &&
+           chart->begin_event == layout->blocks->time.begin_event &&
+           chart->end_event == layout->blocks->time.end_event;
+}
+
+static double flame_height(const struct layout *layout)
+{
+    return 6 + MT_FLAME_PITCH * layout->flame.row_count;
+}
+
+static void lay_out_flame(struct layout *layout, const struct mt_report *report, uint32_t most)
+{
+    layout->has_flame = has_calls(layout);
+    if (!layout->has_flame)
+        return;
+    layout->flame = (struct mt_flame_layout){.drawing = layout->drawing,
+                                             .report = report,
+                                             .device = layout->device,
+                                             .chart = layout->device->flamechart,
+                                             .zero_t_ns = layout->device->flamechart->begin_t_ns};
+    mt_flame_layout_rows(&layout->flame);
+    if (layout->flame.row_count > most) {
+        layout->flame.rows_cut = layout->flame.row_count - most;
+        layout->flame.row_count = most;
+    }
+}
+
+/* Takes room for calls from the plot. Omits the innermost rows, or all, if there is too little. */
+static void place_flame(struct layout *layout)
+{
+    struct mt_flame_layout *flame = &layout->flame;
+
+    while (flame->row_count && layout->stack.plot.height - flame_height(layout) < OVER_FLAME) {
+        flame->row_count--;
+        flame->rows_cut++;
+    }
+    layout->has_flame = flame->row_count >= MIN_FLAME_ROWS;
+    if (layout->has_flame) /* with its key, instead of the row of phases and their legend */
+        layout->stack.plot.height -= flame_height(layout) - 10;
 }
 
 /* Places everything between `y` and the bottom edge. */
@@ -304,6 +363,8 @@ static void place_plot(struct layout *layout, double y)
         }
     }
     layout->stack.plot.height = bottom - y - below - (layout->has_tail ? 26 : 0);
+    if (layout->has_flame)
+        place_flame(layout);
 }
 
 /* Draws the swatches in one row, or in two rows if they do not fit into one and there is room. */
@@ -376,23 +437,52 @@ static void draw_peak(const struct layout *layout)
                  &style, "label:peak");
 }
 
-static void draw_rows(const struct layout *layout)
+/* Draws the scale of the colors of calls, beside the name of the axis. */
+static void draw_flame_key(const struct layout *layout, double y)
+{
+    const struct mt_box *plot = &layout->stack.plot;
+    double x = plot->x + plot->width - MT_FLAME_KEY;
+
+    mt_flame_draw_key(&layout->flame, x, y);
+    mt_chart_frame_text(layout->drawing, x - 10, y + 10, "net change during a call", MT_SIZE_SMALL,
+                        MT_REGULAR, MT_COLOR_MUTED, MT_ANCHOR_END, "key-name");
+}
+
+/* Draws the step, its phases and their calls. Returns the y below them. */
+static double draw_flame(struct layout *layout, double y)
+{
+    struct mt_flame_layout *flame = &layout->flame;
+
+    flame->axis = layout->stack.axis;
+    flame->plot = layout->stack.plot;
+    flame->rows_top = y;
+    mt_flame_layout_cells(flame);
+    mt_flame_draw_rows(flame);
+    mt_flame_draw_row_names(flame);
+    return y + MT_FLAME_PITCH * flame->row_count;
+}
+
+static void draw_rows(struct layout *layout)
 {
     const struct mt_box *plot = &layout->stack.plot;
     struct mt_time_axis axis = layout->stack.axis;
     double y = plot->y + plot->height + 6;
 
+    if (layout->has_flame)
+        y = draw_flame(layout, y);
     if (is_whole(layout->blocks) && layout->device->step_count) {
         mt_time_axis_draw_steps(layout->drawing, &axis, layout->device, y);
         y += 18;
     }
-    if (axis.row_count) {
+    if (axis.row_count && !layout->has_flame) {
         mt_time_axis_draw_phases(layout->drawing, &axis, y);
         y += 18;
     }
     mt_time_axis_draw_ticks(layout->drawing, &axis, y + 2);
     if (layout->has_tail)
         mt_time_axis_draw_legend(layout->drawing, &axis, y + 44, plot->x + plot->width);
+    if (layout->has_tail && layout->has_flame)
+        draw_flame_key(layout, y + 34);
 }
 
 /* Returns true if the peak is too narrow to show details. Measures the width at nine tenths of the
@@ -466,6 +556,9 @@ static void draw_picture(struct layout *layout, const struct mt_report *report, 
     cut_report(layout, report, &cut);
     mt_time_axis_window(layout->drawing, layout->device, &window, &timeline);
     layout->report = &cut;
+    lay_out_flame(layout, report, options->height > 0 ? UINT32_MAX : MAX_FLAME_ROWS);
+    if (options->height <= 0)
+        layout->drawing->height += MT_FLAME_PITCH * layout->flame.row_count;
     layout->stack = (struct mt_block_stack){.keyed = options->keyed,
                                             .drawing = layout->drawing,
                                             .report = &cut,
@@ -521,9 +614,9 @@ static void draw_chart(const struct mt_report *report, const struct mt_device_re
 
 const struct mt_chart mt_chart_blocks = {
     .name = "blocks",
-    .summary = "every large block of one step",
+    .summary = "every large block of one step, and the calls below",
     .needs_history = true,
-    .models = MT_MODEL_TIMELINE | MT_MODEL_BLOCKS,
+    .models = MT_MODEL_TIMELINE | MT_MODEL_BLOCKS | MT_MODEL_FLAMECHART,
     .is_enlarged = true,
     .called_for = has_steps,
     .draw = draw_chart,

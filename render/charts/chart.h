@@ -21,6 +21,8 @@ struct mt_chart {
     unsigned models;     /* models of the report that the chart reads: enum mt_model_bit */
     bool shows_findings; /* or whether memory grows */
     bool is_enlarged; /* in report.html, a reader can enlarge the chart and click its small parts */
+    /* Only `render` draws the chart; `analyze -o` and the page omit it. */
+    bool is_on_request;
     /* The chart shows events over time: a file without a history has none. */
     bool needs_history;
     /* Returns why the chart has nothing to draw, for people; NULL if it has. The member is NULL if

@@ -43,7 +43,7 @@ const char *mt_chart_lacks(const struct mt_chart *chart, const struct mt_report 
 bool mt_chart_is_called_for(const struct mt_chart *chart, const struct mt_report *report,
                             const struct mt_device_report *device)
 {
-    return !mt_chart_lacks(chart, report, device) &&
+    return !chart->is_on_request && !mt_chart_lacks(chart, report, device) &&
            (!chart->called_for || chart->called_for(report, device));
 }
 

@@ -354,11 +354,10 @@ static void make_timeline(const struct mt_flame_layout *layout, struct mt_timeli
     mt_time_axis_window(layout->drawing, layout->device, &window, axis);
 }
 
-/* Draws the scale of colors with its numbers. */
-static double draw_key(const struct mt_flame_layout *layout, double y)
+double mt_flame_draw_key(const struct mt_flame_layout *layout, double x, double y)
 {
-    const double cell = 13, height = 12;
-    double width = cell * 17, x = MT_MARGIN;
+    const double cell = MT_FLAME_KEY / 17, height = 12;
+    double width = MT_FLAME_KEY;
     char text[MT_UNITS_TEXT];
 
     for (int i = 0; i < 17; i++) {
@@ -386,7 +385,7 @@ static void draw_row_name(const struct mt_flame_layout *layout, int32_t row, con
                         MT_COLOR_MUTED, MT_ANCHOR_END, "row-name");
 }
 
-static void draw_row_names(const struct mt_flame_layout *layout)
+void mt_flame_draw_row_names(const struct mt_flame_layout *layout)
 {
     const struct mt_flamechart *chart = layout->chart;
     bool has_phase_name = false;
@@ -522,7 +521,8 @@ static void draw_picture(struct mt_flame_layout *layout, const char *title,
     layout->axis.left = layout->plot.x = MT_MARGIN + GUTTER;
     layout->axis.width = layout->plot.width = layout->drawing->width - layout->plot.x - MT_MARGIN;
     mt_flame_layout_cells(layout);
-    y = draw_key(layout, mt_chart_frame_header(layout->drawing, title, facts(layout)));
+    y = mt_flame_draw_key(layout, MT_MARGIN,
+                          mt_chart_frame_header(layout->drawing, title, facts(layout)));
     layout->plot.y = y + 14;
     layout->plot.height = fit_height(layout, options->height);
     layout->rows_top = layout->plot.y + layout->plot.height + 16;
@@ -530,7 +530,7 @@ static void draw_picture(struct mt_flame_layout *layout, const char *title,
         ceil(layout->plot.y + layout->plot.height + height_below_curve(layout));
     flame_draw_curve(layout);
     mt_flame_draw_rows(layout);
-    draw_row_names(layout);
+    mt_flame_draw_row_names(layout);
     y = layout->rows_top + MT_FLAME_PITCH * layout->row_count;
     mt_time_axis_draw_folds(layout->drawing, &layout->axis, layout->plot.y, y - layout->plot.y);
     flame_draw_peak(layout);
@@ -569,6 +569,6 @@ const struct mt_chart mt_chart_flamechart = {
     .summary = "which calls grew or shrank memory",
     .needs_history = true,
     .models = MT_MODEL_TIMELINE | MT_MODEL_FLAMECHART,
-    .is_enlarged = true,
+    .is_on_request = true,
     .draw = draw_chart,
 };

@@ -41,4 +41,11 @@ enum mt_color mt_flame_color(const struct mt_flame_layout *layout, int64_t net);
 
 void mt_flame_draw_rows(struct mt_flame_layout *layout);
 
+/* Draws the names of the kinds of rows left of the plot. */
+void mt_flame_draw_row_names(const struct mt_flame_layout *layout);
+
+/* Draws the scale of colors, MT_FLAME_KEY pixels wide, with its numbers. Returns their baseline. */
+double mt_flame_draw_key(const struct mt_flame_layout *layout, double x, double y);
+#define MT_FLAME_KEY 221.0
+
 #endif

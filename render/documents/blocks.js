@@ -171,10 +171,9 @@ class Picture {
   }
 
   hint() {
-    const what = this.chart === 'flamechart' ? 'a call to see its callers'
-      : this.blocks.size ? 'a block to see its stack'
-        : this.chart === 'address' ? 'a segment to see its size and address'
-          : 'a block to see its size';
+    const what = this.blocks.size ? 'a block to see its stack'
+      : this.chart === 'address' ? 'a segment to see its size and address'
+        : 'a block to see its size';
     return `Click ${what}. To zoom in, double-click, press + or turn the wheel with Ctrl; drag to move.`;
   }
 
@@ -252,7 +251,7 @@ class Picture {
   showShape(shape) {
     const title = shape.querySelector('title') || shape.closest('g').querySelector('title');
     const lines = title ? title.textContent.split('\n') : ['a block without a row in this page'];
-    if (this.chart === 'flamechart') {
+    if (this.chart === 'blocks' && shape.tagName === 'rect') {
       this.panel.showStack(lines[0], this.callersOf(shape), 'called by, innermost first:');
       return;
     }
@@ -262,7 +261,7 @@ class Picture {
     this.panel.showLines(lines);
   }
 
-  /* Cells of the rows above a cell of the flame chart, around its middle. */
+  /* Cells of the rows above a call below the blocks, around its middle. */
   callersOf(cell) {
     const number = (shape, name) => Number(shape.getAttribute(name));
     const middle = number(cell, 'x') + number(cell, 'width') / 2;

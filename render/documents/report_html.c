@@ -68,7 +68,7 @@ static void add_link(struct writer *writer, const char *id, const char *words)
  * letter. */
 static const struct {
     const char *part, *words;
-} link_words[] = {{"flamechart", "Flame chart"}, {"address", "Address space"}};
+} link_words[] = {{"address", "Address space"}};
 
 /* Adds a link to a part of a device: "Timeline". If there is a single device, its links are in the
  * bar of the page. Otherwise each device has its own links. */
