@@ -15,7 +15,7 @@ LIMITS = {
     "options": 212,  # long options of all commands, without --help; plan has 13
     ".c files": 492,  # of the product, like the next three; the picture without a history is one
     ".h files": 369,
-    "lines of C": 186500,  # plan, its search and cache; the picture of a file without a history
+    "lines of C": 187000,  # plan, its search and cache; pictures without history or teardown
     "% of public functions with one other user": 53,  # .c files that name the function
     "words of documents": 79500,  # README.md, CONTRIBUTING.md, SECURITY.md, docs/**/*.md
 }

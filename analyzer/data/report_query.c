@@ -197,6 +197,27 @@ const struct mt_oom *mt_fatal_oom(const struct mt_device_report *device)
     return NULL;
 }
 
+#define SHOWN_AFTER 50 /* this part of the events before an error is shown after it */
+
+struct mt_shown_end mt_shown_end(const struct mt_oom *ooms, uint32_t count, uint64_t first_event,
+                                 struct mt_shown_end all)
+{
+    const struct mt_oom *last = count ? &ooms[count - 1] : NULL;
+    uint64_t event;
+
+    if (!last || !last->fatal || last->event < first_event)
+        return all;
+    event = last->event + (last->event - first_event) / SHOWN_AFTER + 1;
+    return event < all.event ? (struct mt_shown_end){last->t_ns, event, true} : all;
+}
+
+struct mt_shown_end mt_device_shown_end(const struct mt_device_report *device)
+{
+    const struct mt_shown_end all = {device->last_t_ns, device->last_event, false};
+
+    return mt_shown_end(device->oom_list, device->oom_count, device->first_event, all);
+}
+
 bool mt_lacks_history(const struct mt_report *report, const struct mt_device_report *device)
 {
     return report->starts_in_middle && device->end.reserved &&

@@ -62,6 +62,16 @@ bool mt_report_covers(const struct mt_report *report, const struct mt_device_rep
 /* The request that ended the run on the device, or NULL. */
 const struct mt_oom *mt_fatal_oom(const struct mt_device_report *device);
 
+/* The end of what pictures show: shortly after the last out-of-memory error, if only frees follow.
+ * These are the teardown of the program, which would take most of the axis. */
+struct mt_shown_end {
+    uint64_t t_ns, event;
+    bool is_cut; /* events follow */
+};
+struct mt_shown_end mt_shown_end(const struct mt_oom *ooms, uint32_t count, uint64_t first_event,
+                                 struct mt_shown_end all);
+struct mt_shown_end mt_device_shown_end(const struct mt_device_report *device);
+
 /* Whether nothing was allocated or freed after the beginning of the recording, which shows only the
  * live blocks at an instant. A refused request may follow. */
 bool mt_lacks_history(const struct mt_report *report, const struct mt_device_report *device);

@@ -25,6 +25,7 @@ static void find_steps(const struct mt_analysis *analysis, struct mt_address_opt
 static enum mt_status begin(struct mt_analysis *analysis, uint32_t slot, struct mt_model_feed *feed)
 {
     struct mt_survey_device *device = &analysis->survey.devices[slot];
+    const struct mt_shown_end end = mt_model_end(analysis, slot);
     const struct mt_symbols *symbols = &analysis->source->symbols;
     uint64_t total = device->device < symbols->device_count
                          ? symbols->devices[device->device].total_memory_bytes
@@ -39,9 +40,9 @@ static enum mt_status begin(struct mt_analysis *analysis, uint32_t slot, struct 
         .blocks = device->events > 1 && (device->allocations || device->frees) ? MT_ADDRESS_BLOCKS
                                                                                : MT_STATE_BLOCKS,
         .first_t_ns = device->first_t_ns,
-        .last_t_ns = device->last_t_ns,
+        .last_t_ns = end.t_ns,
         .first_event = device->first_event,
-        .last_event = device->last_event,
+        .last_event = end.event,
         .count_from_t_ns = device->first_t_ns};
     struct mt_arena *arena = &analysis->report->arena;
     struct mt_address_builder *builder = NULL;
@@ -51,7 +52,7 @@ static enum mt_status begin(struct mt_analysis *analysis, uint32_t slot, struct 
         !analysis->source->header.has_segments)
         return MT_OK;
     find_steps(analysis, &options);
-    mt_timeline_spans(arena, device->first_t_ns, device->last_t_ns, device->gaps, device->gap_count,
+    mt_timeline_spans(arena, device->first_t_ns, end.t_ns, device->gaps, device->gap_count,
                       analysis->survey.phases.phases, analysis->survey.phases.count, &spans,
                       &options.span_count);
     options.spans = spans;
@@ -60,6 +61,7 @@ static enum mt_status begin(struct mt_analysis *analysis, uint32_t slot, struct 
                                    .on_birth = mt_address_builder_birth,
                                    .on_end = mt_address_builder_end,
                                    .on_state = mt_address_builder_state,
+                                   .until_event = end.event,
                                    .release = mt_address_builder_release};
     return MT_OK;
 }

@@ -217,7 +217,7 @@ static void prepare(struct history_feed *feed, struct mt_analysis *analysis, uin
     struct mt_survey_device *device = &analysis->survey.devices[slot];
     struct mt_arena *arena = &analysis->report->arena;
     struct mt_timeline axis = {.first_event = device->first_event,
-                               .last_event = device->last_event};
+                               .last_event = mt_model_end(analysis, slot).event};
     const struct mt_report *report = analysis->report;
 
     feed->symbols = &analysis->source->symbols;
@@ -228,9 +228,9 @@ static void prepare(struct history_feed *feed, struct mt_analysis *analysis, uin
     feed->attribution.names_operations = mt_header_names_operations(&analysis->source->header);
     feed->attribution.first_event = analysis->survey.first_event;
     name_phases(feed);
-    mt_timeline_spans(arena, device->first_t_ns, device->last_t_ns, device->gaps, device->gap_count,
-                      analysis->survey.phases.phases, analysis->survey.phases.count, &axis.spans,
-                      &axis.span_count);
+    mt_timeline_spans(arena, device->first_t_ns, mt_model_end(analysis, slot).t_ns, device->gaps,
+                      device->gap_count, analysis->survey.phases.phases,
+                      analysis->survey.phases.count, &axis.spans, &axis.span_count);
     mt_history_builder_new(arena, &analysis->source->symbols, &axis,
                            mt_is_shown_by_event(report, mt_report_device(report, device->device)),
                            &device->start, &feed->builder);
@@ -290,6 +290,7 @@ static enum mt_status begin(struct mt_analysis *analysis, uint32_t slot, struct 
                                    .on_birth = on_birth,
                                    .on_end = on_end,
                                    .on_state = on_state,
+                                   .until_event = mt_model_end(analysis, slot).event,
                                    .release = release};
     return MT_OK;
 }

@@ -49,14 +49,23 @@ static int32_t find_step(const struct mt_phases *phases, int64_t step)
     return MT_NO_PHASE;
 }
 
+struct mt_shown_end mt_model_end(const struct mt_analysis *analysis, uint32_t slot)
+{
+    const struct mt_survey_device *device = &analysis->survey.devices[slot];
+    const struct mt_shown_end all = {device->last_t_ns, device->last_event, false};
+
+    return mt_shown_end(device->oom_list, device->oom_count, device->first_event, all);
+}
+
 struct mt_model_window mt_model_window(const struct mt_analysis *analysis, uint32_t slot)
 {
     const struct mt_window_request *request = &analysis->options->window;
     const struct mt_survey_device *device = &analysis->survey.devices[slot];
+    const struct mt_shown_end end = mt_model_end(analysis, slot);
     struct mt_model_window window = {.begin_t_ns = device->first_t_ns,
-                                     .end_t_ns = device->last_t_ns,
+                                     .end_t_ns = end.t_ns,
                                      .begin_event = device->first_event,
-                                     .end_event = device->last_event,
+                                     .end_event = end.event,
                                      .step = MT_NO_STEP,
                                      .phase = MT_NO_PHASE};
     int64_t step = request->has_step ? request->step : analysis->instants[slot].instants[0].step;
@@ -75,6 +84,10 @@ struct mt_model_window mt_model_window(const struct mt_analysis *analysis, uint3
     window.end_t_ns = phase->end_t_ns;
     window.begin_event = phase->begin_event;
     window.end_event = phase->end_event;
+    if (end.is_cut && end.event < window.end_event && end.event > window.begin_event) {
+        window.end_t_ns = mt_max_u64(end.t_ns, window.begin_t_ns);
+        window.end_event = end.event;
+    }
     window.step = phase->step;
     return window;
 }
@@ -182,16 +195,18 @@ static void timeline_builder_follow(struct mt_timeline_builder *builder,
 static enum mt_status begin(struct mt_analysis *analysis, uint32_t slot, struct mt_model_feed *feed)
 {
     const struct mt_survey_device *device = &analysis->survey.devices[slot];
+    const struct mt_shown_end end = mt_model_end(analysis, slot);
     struct mt_arena *arena = &analysis->report->arena;
     struct timeline_feed *made = mt_arena_alloc(arena, sizeof *made);
     struct mt_span *spans;
     uint32_t span_count;
 
-    *feed = (struct mt_model_feed){.builder = made, .on_state = on_state, .release = release};
-    mt_timeline_spans(arena, device->first_t_ns, device->last_t_ns, device->gaps, device->gap_count,
+    *feed = (struct mt_model_feed){
+        .builder = made, .on_state = on_state, .release = release, .until_event = end.event};
+    mt_timeline_spans(arena, device->first_t_ns, end.t_ns, device->gaps, device->gap_count,
                       analysis->survey.phases.phases, analysis->survey.phases.count, &spans,
                       &span_count);
-    mt_timeline_builder_new(arena, spans, span_count, device->first_event, device->last_event,
+    mt_timeline_builder_new(arena, spans, span_count, device->first_event, end.event,
                             mt_model_bins(analysis), &made->builder);
     if (analysis->options->layer_by == MT_LAYERS_BY_ROLE)
         return MT_OK;

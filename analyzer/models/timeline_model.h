@@ -85,7 +85,10 @@ struct mt_model_window {
     bool missing; /* the requested part does not exist: the whole run instead */
 };
 
-/* The part that the options request; the whole run if it does not exist. */
+/* The end of what the models of a device show (mt_shown_end). */
+struct mt_shown_end mt_model_end(const struct mt_analysis *analysis, uint32_t slot);
+
+/* The part that the options request, up to that end; the whole run if it does not exist. */
 struct mt_model_window mt_model_window(const struct mt_analysis *analysis, uint32_t slot);
 
 /* Resolution of the models, in bins. */

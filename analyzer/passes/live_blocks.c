@@ -40,13 +40,18 @@ static void give_slot(struct mt_live_blocks *holders, uint32_t index)
     holders->block_free = index + 1;
 }
 
+static bool is_passed(const struct mt_model_feed *feed, uint64_t event)
+{
+    return !feed->until_event || event <= feed->until_event;
+}
+
 static void tell_birth(const struct mt_live_blocks *holders,
                        const struct mt_live_blocks_device *device, uint32_t index)
 {
     for (uint32_t i = 0; i < device->models.count; i++) {
         const struct mt_model_feed *feed = &device->models.feeds[i];
 
-        if (feed->on_birth)
+        if (feed->on_birth && is_passed(feed, holders->blocks[index].birth_event))
             feed->on_birth(feed->builder, &holders->blocks[index]);
     }
 }
@@ -58,8 +63,9 @@ static void tell_end(const struct mt_live_blocks *holders,
     for (uint32_t i = 0; i < device->models.count; i++) {
         const struct mt_model_feed *feed = &device->models.feeds[i];
 
-        if (feed->on_end)
-            feed->on_end(feed->builder, &holders->blocks[index], end);
+        if (feed->on_end && is_passed(feed, holders->blocks[index].birth_event))
+            feed->on_end(feed->builder, &holders->blocks[index],
+                         is_passed(feed, end.event) ? end : (struct mt_block_end){0, UINT64_MAX});
     }
 }
 
@@ -390,7 +396,7 @@ static void tell_state(struct mt_live_blocks_device *device, const struct mt_eve
     for (uint32_t i = 0; i < device->models.count; i++) {
         const struct mt_model_feed *feed = &device->models.feeds[i];
 
-        if (feed->on_state)
+        if (feed->on_state && is_passed(feed, event->seq))
             feed->on_state(feed->builder, &state);
     }
 }

@@ -31,6 +31,9 @@ struct mt_model_feed {
     void (*on_end)(void *builder, const struct mt_block_life *life, struct mt_block_end end);
     void (*on_state)(void *builder, const struct mt_model_state *state);
     void (*release)(void *builder); /* always called, last of all */
+    /* Later events are not passed on: a block that ends later is passed as live at the end. 0 =
+     * all events. */
+    uint64_t until_event;
 };
 
 /* Of one device. */

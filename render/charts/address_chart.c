@@ -310,9 +310,11 @@ static double draw_tiles(const struct mt_address_layout *layout, double y)
     const struct mt_address *address = layout->address;
     char values[4][MT_UNITS_TEXT], notes[3][MT_UNITS_TEXT + 16], bytes[MT_UNITS_TEXT];
     uint64_t peak = layout->device->reserved_peak.bytes;
+    bool is_cut = mt_device_shown_end(layout->device).is_cut;
     struct mt_tile tiles[4] = {
-        {"Reserved at the end", mt_format_bytes(values[0], address->reserved_end), notes[0],
-         MT_COLOR_RESERVED, "Reserved at end"},
+        {is_cut ? "Reserved at the error" : "Reserved at the end",
+         mt_format_bytes(values[0], address->reserved_end), notes[0], MT_COLOR_RESERVED,
+         is_cut ? "Reserved at error" : "Reserved at end"},
         occupancy_tile(address, values[1]),
         {"Segments used at most once", mt_format_count(values[2], address->once_segments), notes[1],
          verdict(share_of(address->once_bytes, peak), 0.02, 0.15), "Used at most once"},
@@ -499,6 +501,7 @@ static void draw_picture(struct mt_address_layout *layout, const char *title,
     mt_address_stack_places(layout);
     layout->top = mt_max_u64((uint64_t)((double)layout->bytes * 1.04), 1);
     mt_time_axis_init(&layout->axis, layout->report, layout->device->timeline, options->event_axis);
+    layout->axis.rest = mt_chart_frame_teardown(drawing, layout->report, layout->device);
     layout->narrow = drawing->width < MT_NARROW_WIDTH;
     y = layout->narrow ? 97 : 78;
     bottom = place_tail(layout, y);
@@ -529,8 +532,12 @@ static const char *lacks_addresses(const struct mt_report *report,
  * the file has no history to draw instead. */
 static bool wastes_memory(const struct mt_report *report, const struct mt_device_report *device)
 {
+    const struct mt_shown_end end = mt_device_shown_end(device);
+    bool is_shown = !end.is_cut || device->worst_unused_t_ns <= end.t_ns;
+
     return device->fragmentation_at_reserved_peak > 0.15 ||
-           device->worst_unused_bytes > UINT64_C(1) << 30 || mt_lacks_history(report, device);
+           (is_shown && device->worst_unused_bytes > UINT64_C(1) << 30) ||
+           mt_lacks_history(report, device);
 }
 
 static void draw_chart(const struct mt_report *report, const struct mt_device_report *device,

@@ -303,15 +303,17 @@ void mt_time_axis_draw_legend(struct mt_drawing *drawing, const struct mt_time_a
                               double max_x)
 {
     struct mt_swatch swatches[MT_AXIS_NAMES];
+    const char *words = axis->by_event ? "event number"
+                        : axis->name   ? axis->name
+                                       : "time since first event";
     double x = axis->left;
     size_t count = 0;
     uint32_t i;
 
-    x += 36 + mt_chart_frame_text(drawing, x, y,
-                                  axis->by_event ? "event number"
-                                  : axis->name   ? axis->name
-                                                 : "time since first event",
-                                  12.5, MT_REGULAR, MT_COLOR_MUTED, MT_ANCHOR_START, "axis-name");
+    if (axis->rest && *axis->rest)
+        words = mt_arena_printf(&drawing->arena, "%s · %s", words, axis->rest);
+    x += 36 + mt_chart_frame_text(drawing, x, y, words, 12.5, MT_REGULAR, MT_COLOR_MUTED,
+                                  MT_ANCHOR_START, "axis-name");
     for (i = 0; i < axis->name_count; i++) {
         const struct mt_axis_name *name = &axis->names[i];
         const char *short_name = mt_phase_short_name(name->text), *text = name->text;

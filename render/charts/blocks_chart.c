@@ -565,6 +565,9 @@ static void draw_picture(struct layout *layout, const struct mt_report *report, 
                                             .set = set,
                                             .most_corners = MAX_CORNERS};
     mt_time_axis_init(&layout->stack.axis, &cut, &timeline, options->event_axis);
+    if (window.end_event == mt_device_shown_end(layout->device).event)
+        layout->stack.axis.rest =
+            mt_chart_frame_teardown(layout->drawing, layout->report, layout->device);
     layout->stack.axis.name = window.is_whole         ? NULL
                               : *kind_of_peak(layout) ? "time since the step began"
                                                       : "time since the phase began";

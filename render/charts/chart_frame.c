@@ -526,6 +526,19 @@ const char *mt_chart_frame_length(struct mt_drawing *drawing, const struct mt_re
                            events == 1 ? "" : "s");
 }
 
+const char *mt_chart_frame_teardown(struct mt_drawing *drawing, const struct mt_report *report,
+                                    const struct mt_device_report *device)
+{
+    const struct mt_shown_end end = mt_device_shown_end(device);
+
+    if (!end.is_cut)
+        return "";
+    return mt_arena_printf(&drawing->arena, "%s of teardown not drawn",
+                           mt_chart_frame_length(drawing, report,
+                                                 mt_sub_or_0_u64(device->last_t_ns, end.t_ns),
+                                                 device->last_event - end.event));
+}
+
 void mt_chart_frame_describe(struct mt_drawing *drawing, const struct mt_report *report,
                              const struct mt_device_report *device, const char *title)
 {

@@ -116,6 +116,11 @@ const char *mt_chart_frame_at(struct mt_drawing *drawing, const struct mt_report
 const char *mt_chart_frame_length(struct mt_drawing *drawing, const struct mt_report *report,
                                   uint64_t length_ns, uint64_t events);
 
+/* Returns "1.2 s of teardown not drawn" if pictures of the device end with an error
+ * (mt_shown_end), otherwise "". */
+const char *mt_chart_frame_teardown(struct mt_drawing *drawing, const struct mt_report *report,
+                                    const struct mt_device_report *device);
+
 /* Sets the accessible text and the PNG metadata that all charts have. */
 void mt_chart_frame_describe(struct mt_drawing *drawing, const struct mt_report *report,
                              const struct mt_device_report *device, const char *title);

@@ -518,6 +518,9 @@ static void draw_picture(struct mt_flame_layout *layout, const char *title,
                             : layout->chart->begin_t_ns;
     since_zero.first_t_ns = layout->zero_t_ns;
     mt_time_axis_init(&layout->axis, &since_zero, &timeline, options->event_axis);
+    if (layout->chart->end_event == mt_device_shown_end(layout->device).event)
+        layout->axis.rest =
+            mt_chart_frame_teardown(layout->drawing, layout->report, layout->device);
     layout->axis.left = layout->plot.x = MT_MARGIN + GUTTER;
     layout->axis.width = layout->plot.width = layout->drawing->width - layout->plot.x - MT_MARGIN;
     mt_flame_layout_cells(layout);

@@ -24,8 +24,9 @@ struct mt_time_axis {
     const struct mt_timeline *timeline;
     double left, width; /* set by the caller */
     bool by_event;
-    const char *name;                         /* name of a time axis; NULL = "since first event" */
-    uint32_t row_count;                       /* number of phases that the row of phases shows */
+    const char *rest;   /* what is not drawn behind its end (mt_chart_frame_teardown), or NULL */
+    const char *name;   /* name of a time axis; NULL = "since first event" */
+    uint32_t row_count; /* number of phases that the row of phases shows */
     struct mt_axis_name names[MT_AXIS_NAMES]; /* in order of first use */
     uint32_t name_count;
 };
@@ -40,7 +41,7 @@ struct mt_axis_window {
 void mt_time_axis_window(struct mt_drawing *drawing, const struct mt_device_report *device,
                          const struct mt_axis_window *window, struct mt_timeline *axis);
 
-/* The caller sets left and width afterwards. */
+/* The caller sets left and width afterwards, and `rest`. */
 void mt_time_axis_init(struct mt_time_axis *axis, const struct mt_report *report,
                        const struct mt_timeline *timeline, bool by_event);
 

@@ -551,6 +551,7 @@ bool mt_timeline_lay_out(const struct mt_report *report, const struct mt_device_
         draw_nothing(drawing, report, device, title);
         return false;
     }
+    layout->axis.rest = mt_chart_frame_teardown(drawing, report, device);
     y = mt_chart_frame_header(drawing, title, facts_of(drawing, report, device));
     place_plot(layout, drawing, y);
     place_top(layout);

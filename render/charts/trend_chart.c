@@ -375,10 +375,18 @@ static void place_axes(struct mt_trend_layout *layout)
     layout->level.width = layout->plot.width;
 }
 
-static const char footnote[] =
-    "robust trend = median of the slopes between all pairs of steps (Theil\xE2\x80\x93Sen), "
-    "without warm-up (first two steps, and first quarter) \xC2\xB7 growth = the trend rises, and "
-    "blocks that steps left behind are still allocated";
+/* The last step of a run that ends with an error ends there. */
+static const char *small_print(struct mt_drawing *drawing, const struct mt_trend_layout *layout)
+{
+    const char *teardown = mt_chart_frame_teardown(drawing, layout->report, layout->device);
+
+    return mt_arena_printf(
+        &drawing->arena,
+        "robust trend = median of the slopes between all pairs of steps (Theil–Sen), without "
+        "warm-up (first two steps, and first quarter) · growth = the trend rises, and blocks that "
+        "steps left behind are still allocated%s%s",
+        *teardown ? " · " : "", teardown);
+}
 
 /* Places all parts. A low picture omits small print first, then the enlarged panel, the tiles, and
  * the parts below the plots of a narrow picture. */
@@ -388,7 +396,7 @@ static void place(struct mt_drawing *drawing, struct mt_trend_layout *layout, do
     double bottom = drawing->height - 10, top = y, side;
 
     if (bottom - y - 70 - AXIS_HEIGHT - 30 >= MIN_PLOT + 50)
-        bottom = mt_chart_frame_footnote(drawing, footnote) - 6;
+        bottom = mt_chart_frame_footnote(drawing, small_print(drawing, layout)) - 6;
     if (bottom - y - 78 - AXIS_HEIGHT >= MIN_PLOT)
         top = draw_tiles(drawing, layout, y);
     layout->side_bottom = bottom;

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "report_query.h"
 #include "timeline_model.h"
 #include "util.h"
 
@@ -155,6 +156,25 @@ static void a_pause_with_the_end_of_a_phase_stays(void **state)
     mt_arena_release(&arena);
 }
 
+/* What follows the last error is drawn only if the run went on. */
+static void pictures_end_after_the_fatal_error(void **state)
+{
+    struct mt_oom ooms[2] = {{.t_ns = 500, .event = 50, .fatal = true},
+                             {.t_ns = 9000, .event = 900, .fatal = true}};
+    const struct mt_shown_end all = {20000, 2000, false};
+    struct mt_shown_end end = mt_shown_end(ooms, 2, 0, all);
+
+    (void)state;
+    assert_true(end.is_cut && end.t_ns == 9000);
+    assert_in_range(end.event, 901, 930);
+    end = mt_shown_end(ooms, 2, 0, (struct mt_shown_end){9100, 910, false});
+    assert_true(!end.is_cut && end.t_ns == 9100 && end.event == 910);
+    ooms[1].fatal = false;
+    end = mt_shown_end(ooms, 2, 0, all);
+    assert_true(!end.is_cut && end.t_ns == 20000 && end.event == 2000);
+    assert_false(mt_shown_end(NULL, 0, 0, all).is_cut);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -163,6 +183,7 @@ int main(void)
         cmocka_unit_test(one_instant_and_no_event_are_sensible),
         cmocka_unit_test(long_pauses_are_folded),
         cmocka_unit_test(a_pause_with_the_end_of_a_phase_stays),
+        cmocka_unit_test(pictures_end_after_the_fatal_error),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
