@@ -95,7 +95,7 @@ static const char *near_moment(const char *at)
     return mt_did_you_mean(at, names, count);
 }
 
-static bool read_at(const char *at, struct mt_question *question)
+bool mt_question_at_read(const char *at, struct mt_question *question, struct mt_buf *why)
 {
     struct mt_instant_option instant = {0};
     const char *near;
@@ -116,12 +116,24 @@ static bool read_at(const char *at, struct mt_question *question)
     question->at = MT_AT_PHASE;
     question->phase = near ? NULL : phase_of(at);
     if (near)
-        mt_message("unknown instant '%s'; did you mean '%s'?", at, near);
+        mt_buf_printf(why, "unknown instant '%s'; did you mean '%s'?", at, near);
     else if (!question->phase)
-        mt_message("unknown instant '%s'; use peak, reserved-peak, oom, end, a time such as 1.5s, "
-                   "an event number, or a phase such as 'step 3'",
-                   at);
+        mt_buf_printf(why,
+                      "unknown instant '%s'; use peak, reserved-peak, oom, end, a time such as "
+                      "1.5s, an event number, or a phase such as 'step 3'",
+                      at);
     return question->phase;
+}
+
+static bool read_at(const char *at, struct mt_question *question)
+{
+    struct mt_buf why = {0};
+    bool is_read = mt_question_at_read(at, question, &why);
+
+    if (!is_read)
+        mt_message("%s", why.data ? why.data : "");
+    mt_buf_release(&why);
+    return is_read;
 }
 
 const char *mt_tag_member_option(const char *by)

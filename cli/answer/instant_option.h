@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "buf.h"
 #include "report.h"
 
 struct mt_instant_option {
@@ -24,6 +25,9 @@ int mt_instant_option_print_no_times(const char *path);
 
 /* Returns the path after "tag." in the text of --by, or NULL. */
 const char *mt_tag_member_option(const char *by);
+
+/* Parses the text of --at. Appends the reason to `why` and returns false if it is invalid. */
+bool mt_question_at_read(const char *at, struct mt_question *question, struct mt_buf *why);
 
 /* Parses --at and --by. If `at` is NULL, the question is about the allocated peak. If `by` is NULL,
  * the answer is by site. Prints an error and returns false if a text is invalid. */
