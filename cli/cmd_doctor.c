@@ -6,6 +6,8 @@
 #include "cli.h"
 #include "json.h"
 #include "probes.h"
+#include "terminal.h"
+#include "util.h"
 
 static const char *state_word(enum mt_probe_state state)
 {
@@ -31,8 +33,23 @@ static void check_pictures(struct mt_probe_result *result)
             "only .svg pictures: %s", error.text);
 }
 
+static void check_terminal(struct mt_probe_result *result)
+{
+    struct mt_error error = {.offset = MT_NO_OFFSET};
+
+    if (mt_terminal_available(&error))
+        mt_probe_set(result, MT_PROBE_OK, "", "ncurses");
+    else
+        mt_probe_set(result, MT_PROBE_DEGRADED,
+                     "install it, and build memtrace again if it was built without",
+                     "no memtrace view: %s", error.text);
+}
+
 /* After those of the collector. */
-static const struct mt_probe pictures = {"pictures", "PNG pictures", check_pictures, 10};
+static const struct mt_probe own_probes[] = {
+    {"pictures", "PNG pictures", check_pictures, 10},
+    {"terminal", "memtrace view", check_terminal, 10},
+};
 
 static void add_text(struct mt_buf *out, const struct mt_probe *probe,
                      const struct mt_probe_result *result)
@@ -100,8 +117,8 @@ static bool check_all(bool as_json, struct mt_buf *out, int *printed)
         complete &= check_one(probe, as_json ? &json : NULL, out, printed);
     for (size_t i = 0; mt_annex_probes[i] && *printed == MT_EXIT_OK; i++)
         complete &= check_one(mt_annex_probes[i], as_json ? &json : NULL, out, printed);
-    if (*printed == MT_EXIT_OK)
-        complete &= check_one(&pictures, as_json ? &json : NULL, out, printed);
+    for (size_t i = 0; i < MT_ARRAY_LEN(own_probes) && *printed == MT_EXIT_OK; i++)
+        complete &= check_one(&own_probes[i], as_json ? &json : NULL, out, printed);
     if (as_json) {
         mt_json_array_end(&json);
         mt_json_bool(&json, "complete", complete);

@@ -207,5 +207,15 @@ const struct mt_command mt_commands[] = {
      "  memtrace tune run.pickle --limit 16GiB\n"
      "  eval \"$(memtrace tune run.pickle | grep -E '^(export|unset) ')\"",
      mt_cmd_tune},
+    {"view", "TRACE [options]", "browse memory over time in a terminal",
+     "Shows allocated bytes by role over time, and below them the live blocks of the\n"
+     "selected instant. Keys select an instant, zoom, group and search the blocks,\n"
+     "and show their stacks; '?' lists the keys. The last line is the command\n"
+     "'memtrace live ...' that prints these blocks. view prints it when it ends.\n"
+     "\n"
+     "Examples:\n"
+     "  memtrace view run.pickle\n"
+     "  NO_COLOR=1 memtrace view run.trace.zst",
+     mt_cmd_view},
     {NULL, NULL, NULL, NULL, NULL},
 };

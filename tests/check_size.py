@@ -12,12 +12,12 @@ from check_manual import SUBCOMMANDS
 
 # Before you raise a limit, search for what can go. Give the reason in the same commit.
 LIMITS = {
-    "options": 212,  # long options of all commands, without --help; plan has 13
-    ".c files": 492,  # of the product, like the next three; the picture without a history is one
-    ".h files": 369,
-    "lines of C": 187000,  # plan, its search and cache; pictures without history or teardown
+    "options": 215,  # long options of all commands, without --help; plan has 13
+    ".c files": 502,  # of the product, like the next three
+    ".h files": 375,
+    "lines of C": 190500,
     "% of public functions with one other user": 53,  # .c files that name the function
-    "words of documents": 79500,  # README.md, CONTRIBUTING.md, SECURITY.md, docs/**/*.md
+    "words of documents": 79800,  # README.md, CONTRIBUTING.md, SECURITY.md, docs/**/*.md
 }
 MAX_FILES = 45  # in one folder
 # Folders that have more, and how many. The same rule applies; a subfolder is often the answer.
@@ -25,13 +25,13 @@ LARGE_FOLDERS = {
     "fixtures/captures": 95,
     "fixtures/findings": 66,
     "fixtures/meaning": 62,
-    "tests": 75,
+    "tests": 76,
     "tests/fuzz": 54,
     "tests/fuzz/seeds": 120,
     "tests/golden": 734,
     "tests/inject": 54,
     "tests/property": 53,
-    "tests/unit": 163,
+    "tests/unit": 164,
 }
 SLACK = 0.05  # a figure is at least 95% of its limit
 

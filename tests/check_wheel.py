@@ -28,6 +28,7 @@ MARKS = {
     "libelf-dev": b"invalid size of source operand",
     "libexpat1-dev": b"XML or text declaration not at start", "libfontconfig-dev": b"Fontconfig error",
     "libfreetype-dev": b"FREETYPE_PROPERTIES",
+    "libncurses-dev": b"TERMINFO_DIRS",
     "liblzma-dev": bytes.fromhex("6f5fa703be4c2eb3"),  # of the table of CRC64
     "libpixman-1-dev": b"PIXMAN_DISABLE", "libpng-dev": b"libpng version",
     "libzstd-dev": b"Cannot create Dictionary from provided", "zlib1g-dev": b" inflate 1.",
@@ -46,6 +47,7 @@ WORDS = {
     "LicenseRef-Public-Domain": "put in the public domain",
     "MIT": "Permission is hereby granted, free of charge",
     "MPL-1.1": "MOZILLA PUBLIC LICENSE",
+    "X11-distribute-modifications-variant": "distribute, distribute with modifications",
     "Zlib": "Altered source versions must be plainly marked",
     "bzip2-1.0.6": "The name of the author may not be used to endorse",
     "libpng-2.0": "PNG Reference Library License version 2",
@@ -116,7 +118,7 @@ def check_licenses(wheel):
         binaries = b"".join(archive.read(name) for name in archive.namelist()
                             if name.startswith(("memtrace/bin/", "memtrace/libexec/")))
     linked = {name for name, mark in MARKS.items() if mark in binaries}
-    check({"libzstd-dev", "libcairo2-dev", "libdw-dev"} <= linked, f"the marks of {sorted(linked)} only")
+    check({"libzstd-dev", "libcairo2-dev", "libdw-dev", "libncurses-dev"} <= linked, f"the marks of {sorted(linked)} only")
     check(linked <= set(texts), f"{sorted(linked - set(texts))} have no license")
     named = {name.rstrip(".") for text in texts.values() for name in re.findall(r"common-licenses/([\w.+-]+)", text)}
     check(named <= set(texts), f"the text of {sorted(named - set(texts))} is missing")

@@ -152,8 +152,20 @@ void mt_progress_end(struct mt_progress *progress)
     progress->shown = false;
 }
 
+/* A variable for the same reason. */
+static void (*_Atomic restore_terminal)(void);
+
+void mt_screen_note_restore(void (*restore)(void))
+{
+    atomic_store(&restore_terminal, restore);
+}
+
 void mt_progress_clear(void)
 {
+    void (*restore)(void) = atomic_exchange(&restore_terminal, NULL);
+
+    if (restore)
+        restore();
     if (atomic_load(&is_shown))
         clear_line();
 }

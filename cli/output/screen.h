@@ -29,7 +29,11 @@ uint64_t mt_progress_elapsed_ns(const struct mt_progress *progress); /* 0 if not
 /* Removes the line. Call it before anything else is printed. */
 void mt_progress_end(struct mt_progress *progress);
 
-/* The same for any progress of this process, before it ends early. Any thread may call it. */
+/* The same for any progress of this process, before it ends early. Also restores a terminal with a
+ * full screen. Any thread may call it. */
 void mt_progress_clear(void);
+
+/* Sets what restores the terminal; NULL = it is as it was. */
+void mt_screen_note_restore(void (*restore)(void));
 
 #endif

@@ -28,6 +28,7 @@ PACKAGES = {
     # The readers of BDF and PCF and the hash table have the license of the X Consortium.
     "libfreetype-dev": ("FTL OR GPL-2.0-or-later", "MIT"),
     "liblzma-dev": ("LicenseRef-Public-Domain",),
+    "libncurses-dev": ("X11-distribute-modifications-variant",),
     "libpixman-1-dev": ("MIT",),
     # Debian's copyright file quotes an older license, so png.h is the source of the text.
     "libpng-dev": ("libpng-2.0",),

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""check_absent.py BUILD [CASE...]: on a machine without cairo, libpng and libdw, everything works that
+"""check_absent.py BUILD [CASE...]: on a machine without cairo, libpng, libdw and ncurses, everything works that
 does not need them, and what does need them names the library. support/absent_libraries.c hides them."""
 import json
 import pathlib
@@ -14,6 +14,8 @@ NO_PNG = ("libcairo.so.2: cannot open shared object file; install cairo and libp
           "libcairo2, libpng16-16)")
 NO_NAMES = ("native frames are addresses without names: libdw.so.1: cannot open shared object file; "
             "install elfutils (Debian: libdw1)")
+
+NO_VIEW = "libncursesw.so.6: cannot open shared object file; install ncurses (Debian: libncursesw6)"
 
 # PyTorch's history, as far as memtrace uses it.
 PYTHON = f"""
@@ -66,7 +68,7 @@ def has_module(bench, name):
 def program_needs_none(bench):
     done = bench.run("readelf", "-d", bench.memtrace)
     needed = re.findall(r"\(NEEDED\).*\[(.*)\]", done.stdout.decode())
-    check(needed and not [name for name in needed if re.match("lib(cairo|png|dw|elf)", name)],
+    check(needed and not [name for name in needed if re.match("lib(cairo|png|dw|elf|ncurses|tinfo)", name)],
           f"{needed}")
 
 
@@ -128,6 +130,7 @@ def doctor(bench):
         done = bench.run(bench.memtrace, "doctor", "--json", environment=environment)
         checks[name] = {one["name"]: one for one in json.loads(text_of(done.stdout))["checks"]}
     for name, module, text in (("pictures", "png", f"only .svg pictures: {NO_PNG}"),
+                               ("terminal", "terminal", f"no memtrace view: {NO_VIEW}"),
                                ("symbols", "names", NO_NAMES)):
         if has_module(bench, module):
             check(checks["with"][name]["state"] == "ok", f"{checks['with'][name]}")
