@@ -6,29 +6,6 @@
 
 const data = JSON.parse(document.getElementById('mt-data').textContent);
 
-/* ---- words -------------------------------------------------------------- */
-
-const formatTick = (number) => formatCount(Math.floor(number)) + (number % 1 ? '.5' : '');
-
-/* The same format as in mt_chart_frame_when. */
-function formatTime(ns) {
-  const [unit, step] = data.end >= 1e9 ? ['s', 1e6] : data.end >= 1e6 ? ['ms', 1e3] : ['µs', 1];
-  const steps = Math.floor(ns / step + 0.5);
-  return `${formatCount(Math.floor(steps / 1000))}.${String(steps % 1000).padStart(3, '0')} ${unit}`;
-}
-
-/* Traces without times have only events. */
-const formatInstant = (ns, event) =>
-  data.end ? formatTime(ns) : `event ${formatCount(event)}`;
-
-function formatWhen(ns, event) {
-  const instant = formatInstant(ns, event);
-  return data.end ? `${instant}, event ${formatCount(event)}` : instant;
-}
-
-const formatChange = (bytes) =>
-  bytes < 0 ? `−${formatBytes(-bytes)}` : `${bytes ? '+' : ''}${formatBytes(bytes)}`;
-
 /* ---- search ------------------------------------------------------------- */
 
 const search = {

@@ -49,9 +49,13 @@ class TimelineView {
 
   /* ---- pixels ---- */
 
+  preferredHeight() {
+    return Math.max(260, Math.min(440, innerHeight * 0.46));
+  }
+
   measure() {
     const width = this.stage.clientWidth || 800;
-    const height = Math.max(260, Math.min(440, innerHeight * 0.46));
+    const height = this.preferredHeight();
     const ratio = devicePixelRatio || 1;
     if (this.width !== width || this.height !== height || this.ratio !== ratio) {
       Object.assign(this, {width, height, ratio});
