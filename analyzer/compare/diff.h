@@ -57,6 +57,24 @@ struct mt_diff {
 void mt_diff_reports(struct mt_arena *arena, const struct mt_report *a, const struct mt_report *b,
                      uint64_t only, struct mt_diff *diff);
 
+/* A site that the two runs name in different ways, because its line moved. */
+struct mt_moved_site {
+    const char *phase; /* of allocation, "" = none */
+    const char *a;     /* text of A */
+    const char *b; /* text of B; NULL: the site is only in A, and B has another site of its name */
+};
+
+struct mt_moved_sites {
+    struct mt_moved_site *list;
+    uint32_t count;
+};
+
+/* The sites of the whole histories of both devices, matched by the same rules as those of one
+ * instant. Pairs of the instant come first. Sites that are not in the list match if their texts and
+ * phases are equal. Pointers in *moved refer to the arena and the reports. */
+void mt_diff_moved_sites(struct mt_arena *arena, const struct mt_diff *diff,
+                         const struct mt_device_diff *device, struct mt_moved_sites *moved);
+
 static inline int64_t mt_diff_change(const struct mt_diff_row *row)
 {
     return (int64_t)(row->b_bytes - row->a_bytes);

@@ -29,6 +29,8 @@ struct mt_history_group {
     bool is_initial;     /* alive when the trace began */
     bool is_backward;    /* without a stack: the autograd engine's */
     uint64_t most_bytes; /* maximum at the instants of all columns, or more */
+    uint32_t site_stack; /* the stack that `site` names (mt_stack_of_site); of several: of one */
+    enum mt_tie tie;     /* why that stack */
 };
 
 struct mt_history_change {

@@ -112,16 +112,19 @@ static void describe(struct history_feed *feed, const struct mt_block_life *life
     struct mt_attributed row = mt_attributed_of_life(&feed->attribution, life);
     const char *site = mt_attributed_site(&feed->attribution, &row);
 
-    *group = (struct mt_history_group){.site = mt_history_word(feed->builder, site),
-                                       .phase = mt_history_word(feed->builder, row.phase),
-                                       .stream = stream_of(feed, life->stream),
-                                       .pool = pool_of(feed, life->pool),
-                                       .tag = tag_of(feed, life->tag),
-                                       .stack = life->stack,
-                                       .role = (enum mt_role)life->role,
-                                       .detail = MT_HISTORY_BY_SIZE,
-                                       .is_initial = row.initial,
-                                       .is_backward = row.backward};
+    *group = (struct mt_history_group){
+        .site = mt_history_word(feed->builder, site),
+        .phase = mt_history_word(feed->builder, row.phase),
+        .stream = stream_of(feed, life->stream),
+        .pool = pool_of(feed, life->pool),
+        .tag = tag_of(feed, life->tag),
+        .stack = life->stack,
+        .site_stack = mt_stack_of_site((enum mt_tie)life->tie, life->tied, life->stack),
+        .tie = (enum mt_tie)life->tie,
+        .role = (enum mt_role)life->role,
+        .detail = MT_HISTORY_BY_SIZE,
+        .is_initial = row.initial,
+        .is_backward = row.backward};
 }
 
 static void remember(struct history_feed *feed, const struct known *known)

@@ -6,6 +6,7 @@
 
 #include "capture.h"
 #include "diff.h"
+#include "history.h"
 #include "util.h"
 
 struct pair {
@@ -16,7 +17,7 @@ struct pair {
 
 static struct capture read_capture(const char *capture, const struct mt_question *question)
 {
-    const struct mt_analyze_options options = {.question = question};
+    const struct mt_analyze_options options = {.question = question, .models = MT_MODEL_HISTORY};
 
     return capture_analyze(capture_path(".", capture, ".zst"), &options);
 }
@@ -40,6 +41,15 @@ static void close_pair(struct pair *pair)
     mt_report_release(pair->b.report);
     mt_source_close(pair->a.source);
     mt_source_close(pair->b.source);
+}
+
+static struct mt_moved_sites moved_sites(struct pair *pair)
+{
+    const struct mt_diff diff = {.a = pair->a.report, .b = pair->b.report};
+    struct mt_moved_sites moved;
+
+    mt_diff_moved_sites(&pair->arena, &diff, &pair->diff, &moved);
+    return moved;
 }
 
 struct found {
@@ -96,6 +106,7 @@ static void a_run_and_itself(void **state)
         assert_true(pair.diff.sites.count > 0);
         assert_int_equal(sites.changed + sites.is_new + sites.gone + sites.moved, 0);
         assert_int_equal(look(&pair.diff.roles).changed + look(&pair.diff.phases).changed, 0);
+        assert_int_equal(moved_sites(&pair).count, 0);
         close_pair(&pair);
     }
 }
@@ -176,12 +187,70 @@ static void programs_that_have_little_in_common(void **state)
     close_pair(&pair);
 }
 
+static void without_numbers(const char *text, char *out, size_t capacity)
+{
+    size_t length = 0;
+
+    for (; *text && length + 1 < capacity; text++)
+        if (*text < '0' || *text > '9')
+            out[length++] = *text;
+    out[length] = '\0';
+}
+
+static const struct mt_moved_site *find_moved(const struct mt_moved_sites *moved,
+                                              const struct mt_history_group *group)
+{
+    for (uint32_t i = 0; i < moved->count; i++)
+        if (!strcmp(moved->list[i].a, group->site) && !strcmp(moved->list[i].phase, group->phase))
+            return &moved->list[i];
+    return NULL;
+}
+
+/* The lines of train.py moved, so each of its sites has a partner, also those that no peak holds.
+ * Only their numbers differ, and no two sites of A have one partner. */
+static void sites_of_whole_runs(void **state)
+{
+    struct mt_moved_sites moved;
+    struct pair pair;
+    uint32_t in_train = 0;
+
+    (void)state;
+    read_pair(&pair, "captures/gpt_default.pickle", "captures/gpt_seed2.pickle", MT_AT_PEAK);
+    moved = moved_sites(&pair);
+    assert_true(moved.count > look(&pair.diff.sites).moved);
+    for (uint32_t i = 0; i < moved.count; i++) {
+        char a[400], b[400];
+
+        assert_non_null(moved.list[i].b);
+        without_numbers(moved.list[i].a, a, sizeof a);
+        without_numbers(moved.list[i].b, b, sizeof b);
+        assert_string_equal(a, b);
+        assert_string_not_equal(moved.list[i].a, moved.list[i].b);
+        for (uint32_t j = 0; j < i; j++)
+            assert_true(strcmp(moved.list[i].b, moved.list[j].b) != 0 ||
+                        strcmp(moved.list[i].phase, moved.list[j].phase) != 0);
+    }
+    for (uint32_t i = 0; i < pair.diff.a->history->group_count; i++) {
+        const struct mt_history_group *group = &pair.diff.a->history->groups[i];
+
+        if (strstr(group->site, "train.py")) {
+            assert_non_null(find_moved(&moved, group));
+            in_train++;
+        }
+    }
+    assert_true(in_train > 20);
+    close_pair(&pair);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_run_and_itself), cmocka_unit_test(other_options),
-        cmocka_unit_test(another_seed),     cmocka_unit_test(native_stacks),
-        cmocka_unit_test(a_limit),          cmocka_unit_test(programs_that_have_little_in_common)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(a_run_and_itself),
+                                       cmocka_unit_test(other_options),
+                                       cmocka_unit_test(another_seed),
+                                       cmocka_unit_test(native_stacks),
+                                       cmocka_unit_test(a_limit),
+                                       cmocka_unit_test(programs_that_have_little_in_common),
+                                       cmocka_unit_test(sites_of_whole_runs)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
