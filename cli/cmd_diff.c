@@ -1,12 +1,15 @@
 /* memtrace diff: compares the memory of two runs. */
 #include <string.h>
+#include <sys/stat.h>
 
 #include "diff_output.h"
 #include "diff_run.h"
 #include "instant_option.h"
 #include "json.h"
 #include "live_output.h"
+#include "report_html.h"
 #include "report_json.h"
+#include "screen.h"
 #include "text_table.h"
 #include "units.h"
 
@@ -17,9 +20,11 @@ struct arguments {
     struct mt_outputs outputs;
     uint64_t device;
     const char *a, *b;
+    bool is_folder; /* -o names a folder, not a picture */
 };
 
 static int print(struct mt_diff_run *run, const struct arguments *arguments);
+static int write_folder(struct mt_diff_run *run, const struct arguments *arguments);
 
 /* The output is one JSON document, so no message announces the picture. */
 static int draw(const struct mt_diff_run *run, const struct arguments *arguments)
@@ -32,13 +37,16 @@ static int draw(const struct mt_diff_run *run, const struct arguments *arguments
 static int diff(const struct arguments *arguments)
 {
     const struct mt_diff_request request = {arguments->a, arguments->b, &arguments->question,
-                                            arguments->device};
+                                            arguments->device,
+                                            arguments->is_folder ? mt_diff_html_models() : 0};
     struct mt_diff_run run;
     int code = mt_diff_run_open(&request, &arguments->common, &run);
 
     if (code < 0) {
         code = print(&run, arguments);
-        if (code == MT_EXIT_OK && arguments->picture.output)
+        if (code == MT_EXIT_OK && arguments->is_folder)
+            code = write_folder(&run, arguments);
+        else if (code == MT_EXIT_OK && arguments->picture.output)
             code = draw(&run, arguments);
         code = mt_diff_run_verdict(&run, &arguments->common, code);
     }
@@ -471,17 +479,64 @@ static int print(struct mt_diff_run *run, const struct arguments *arguments)
     return mt_print_answer_and_release(&out, arguments->common.json);
 }
 
+static struct mt_diff_folder folder_of(const struct arguments *arguments)
+{
+    return (struct mt_diff_folder){arguments->picture.output, &arguments->outputs};
+}
+
+/* Writes the folder, and prints the names of its files after the text answer. */
+static int write_folder(struct mt_diff_run *run, const struct arguments *arguments)
+{
+    const struct mt_diff_output output = {&run->diff, &arguments->question, &run->arena,
+                                          arguments->common.all};
+    const struct mt_diff_folder folder = folder_of(arguments);
+    struct mt_buf answer = {0}, names = {0};
+    int code;
+
+    diff_text(&answer, &output, mt_plain_style());
+    mt_buf_add_text(&names, "\nFiles\n");
+    code = mt_diff_folder_write(&folder, run, &arguments->question, answer.data, &names);
+    if (!code && !arguments->common.json)
+        code = mt_print_answer(&names, false);
+    mt_buf_release(&answer);
+    mt_buf_release(&names);
+    return code;
+}
+
+/* A folder: its name ends in a slash, exists, or has no extension. */
+static bool is_folder(const char *path)
+{
+    const char *name = strrchr(path, '/');
+    struct stat found;
+
+    if (stat(path, &found) == 0)
+        return S_ISDIR(found.st_mode);
+    name = name ? name + 1 : path;
+    return !strchr(*name == '.' ? name + 1 : name, '.');
+}
+
 static bool check_picture(struct arguments *arguments)
 {
     struct mt_picture *picture = &arguments->picture;
 
     if (!picture->output)
         return true;
+    arguments->is_folder = strcmp(picture->output, "-") != 0 && is_folder(picture->output);
+    if (arguments->is_folder)
+        return true;
     if (strcmp(picture->output, "-") != 0)
         return mt_picture_read(picture, &arguments->common);
     mt_message("diff: -o needs the name of a file; to write to standard output use 'memtrace "
                "render diff A B -o -'");
     return false;
+}
+
+static int precheck(const struct arguments *arguments)
+{
+    const struct mt_diff_folder folder = folder_of(arguments);
+
+    return arguments->is_folder ? mt_diff_folder_precheck(&folder)
+                                : mt_picture_precheck(&arguments->picture);
 }
 
 int mt_cmd_diff(const struct mt_command *command, int argc, char **argv)
@@ -492,7 +547,8 @@ int mt_cmd_diff(const struct mt_command *command, int argc, char **argv)
         {"at", 0, MT_OPTION_TEXT, "INSTANT",
          "peak, reserved-peak, oom, end, 1.25s, an event, phase:PATH", &at},
         MT_DEVICE_OPTION(&arguments.device, "only this device"),
-        {"output", 'o', MT_OPTION_TEXT, "FILE", "also draw the difference: .svg or .png",
+        {"output", 'o', MT_OPTION_TEXT, "PATH",
+         "also draw the difference: .svg or .png; or a folder for a page of both runs",
          &arguments.picture.output},
         MT_FORCE_OPTION(arguments.outputs),
         MT_ALL_OPTION(arguments.common),
@@ -514,7 +570,7 @@ int mt_cmd_diff(const struct mt_command *command, int argc, char **argv)
     arguments.picture.outputs = &arguments.outputs;
     mt_outputs_add_input(&arguments.outputs, arguments.a);
     mt_outputs_add_input(&arguments.outputs, arguments.b);
-    code = mt_picture_precheck(&arguments.picture);
+    code = precheck(&arguments);
     return code ? code : diff(&arguments);
 }
 

@@ -25,7 +25,7 @@ const struct mt_command mt_commands[] = {
      "  memtrace analyze run.pickle --json | jq .devices[0].summary\n"
      "  memtrace analyze run.pickle --max-peak reserved=10GiB --max-growth 1MiB/step",
      mt_cmd_analyze},
-    {"diff", "A B [--at INSTANT] [-o FILE] [options]", "compare the live memory of two runs",
+    {"diff", "A B [--at INSTANT] [-o PATH] [options]", "compare the live memory of two runs",
      "Compares the memory that A holds at its peak with the memory that B holds at\n"
      "its own peak: by role, by the phase in which the blocks were allocated, by call\n"
      "site, and by the unused memory that the allocator holds. The changes add up to\n"
@@ -34,8 +34,13 @@ const struct mt_command mt_commands[] = {
      "INSTANT is as in 'memtrace live'. It is looked up in each run. Call sites match\n"
      "if functions and files are the same, even if line numbers changed.\n"
      "\n"
+     "-o FOLDER writes diff.html, a page with both timelines on one axis and the\n"
+     "differences of any two instants or ranges, and diff.svg. The page shows one\n"
+     "device: the one that reserved the most in B, or --device N.\n"
+     "\n"
      "Examples:\n"
      "  memtrace diff before.pickle after.pickle\n"
+     "  memtrace diff before.pickle after.pickle -o change\n"
      "  memtrace diff before.trace after.trace --at phase:step#2/backward --json",
      mt_cmd_diff},
     {"doctor", "[options]", "check what can be recorded on this machine",

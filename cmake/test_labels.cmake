@@ -10,7 +10,8 @@
 # tests that mostly wait (record) run beside tests that compute, and no long test runs alone at the
 # end.
 set(seconds_of_tests
-  golden.pages=60 project.page_actions=60 project.report=60 golden.terminal=48 differential.jobs=45
+  golden.pages=60 project.page_actions=60 project.report=60 project.diff_page=50
+  golden.terminal=48 differential.jobs=45
   differential.trace_decoder=36 golden.text=34 differential.accuracy=32 record.attacks=31
   record.dry_run=30 record.killed=29 project.outputs=28 golden.commands_1=25 golden.commands_2=25
   golden.commands_3=25 golden.commands_4=25 project.bombs=24 project.fleet_page=22 project.open=22

@@ -132,6 +132,8 @@ def check_commands(check, path):
     check.run("dump", path, "--stacks")
     check.run("diff", path, "other.pickle", may=(0, 1))
     check.run("diff", path, "other.pickle", "--json", may=(0, 1))
+    check.run("diff", path, "other.pickle", "-o", "change", may=(0, 1))
+    check.files(check.folder / "change")
     check.run("export", "folded", path)
     check.run("export", "folded", path, "--reverse")
     check.run("export", "speedscope", path)

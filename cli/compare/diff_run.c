@@ -1,7 +1,9 @@
 #include "diff_run.h"
 
 #include "diff_chart.h"
+#include "foreign_text.h"
 #include "memory_limit.h"
+#include "report_html.h"
 
 #include <string.h>
 
@@ -29,12 +31,15 @@ static int compare(const struct mt_diff_request *request, struct mt_diff_run *ru
 int mt_diff_run_open(const struct mt_diff_request *request, const struct mt_common *common,
                      struct mt_diff_run *run)
 {
+    struct mt_analyze_options options = {
+        .path = request->a, .question = request->question, .models = request->models};
     int code;
 
     memset(run, 0, sizeof *run);
-    code = mt_question_run(request->a, common, request->question, &run->a);
+    code = mt_question_run_with(request->a, common, &options, &run->a);
+    options.path = request->b;
     if (code < 0)
-        code = mt_question_run(request->b, common, request->question, &run->b);
+        code = mt_question_run_with(request->b, common, &options, &run->b);
     mt_memory_input_set("");
     return code < 0 ? compare(request, run) : code;
 }
@@ -86,6 +91,90 @@ int mt_diff_picture(const struct mt_diff_run *run, const struct mt_question *que
     if (code == MT_EXIT_OK && common->json)
         code = mt_picture_print_json(picture, "diff", device ? device->b->device : -1, bytes);
     mt_drawing_release(&drawing);
+    return code;
+}
+
+static void draw_planned(const void *view, const struct mt_picture_plan *plan,
+                         struct mt_drawing *drawing)
+{
+    const struct mt_chart_options options = {.width = 0};
+
+    (void)plan;
+    mt_diff_draw(view, &options, drawing);
+}
+
+/* The picture as one of a gallery. `view` is NULL if only the names of the files matter. */
+static struct mt_pictures pictures_of(struct mt_arena *arena, const struct mt_diff_view *view)
+{
+    struct mt_pictures pictures = {.report = view, .count = 1, .draw = draw_planned};
+
+    pictures.list = mt_arena_array(arena, 1, sizeof *pictures.list);
+    *pictures.list = (struct mt_picture_plan){.name = "diff", .chart_name = "diff"};
+    return pictures;
+}
+
+static struct mt_gallery_options gallery_options(const struct mt_diff_folder *folder)
+{
+    return (struct mt_gallery_options){
+        .directory = folder->directory,
+        .rules = {mt_output_rules_of(folder->outputs, &mt_file_svg),
+                  mt_output_rules_of(folder->outputs, &mt_file_png)}};
+}
+
+int mt_diff_folder_precheck(const struct mt_diff_folder *folder)
+{
+    const struct mt_gallery_options options = gallery_options(folder);
+    struct mt_gallery gallery = {.count = 0};
+    const struct mt_pictures pictures = pictures_of(&gallery.arena, NULL);
+    struct mt_error error = {.offset = MT_NO_OFFSET};
+    struct mt_buf path = {0};
+    int code;
+
+    mt_outputs_add_path(&path, folder->directory, "diff.html");
+    code = mt_output_precheck(path.data, folder->outputs, &mt_file_page);
+    if (!code && mt_pictures_check(&pictures, &options, &gallery, &error) != MT_OK)
+        code = mt_report_picture_errors(&gallery, folder->directory, &error);
+    mt_gallery_release(&gallery);
+    mt_buf_release(&path);
+    return code;
+}
+
+static int write_page(const struct mt_diff_folder *folder, const struct mt_diff_html *page,
+                      struct mt_buf *names)
+{
+    struct mt_buf document = {0}, path = {0};
+    int code;
+
+    mt_diff_html_add(&document, page);
+    mt_outputs_add_path(&path, folder->directory, "diff.html");
+    code = mt_outputs_write(path.data, folder->outputs, &mt_file_page, &document);
+    mt_buf_add_text(names, "  ");
+    mt_buf_add_printable(names, path.data, path.length);
+    mt_buf_add_char(names, '\n');
+    mt_buf_release(&path);
+    mt_buf_release(&document);
+    return code;
+}
+
+int mt_diff_folder_write(const struct mt_diff_folder *folder, const struct mt_diff_run *run,
+                         const struct mt_question *question, const char *answer,
+                         struct mt_buf *names)
+{
+    const struct mt_diff_html page = {&run->diff, choose(&run->diff), question, answer};
+    const struct mt_diff_view view = {page.diff, page.device, question};
+    const struct mt_gallery_options options = gallery_options(folder);
+    struct mt_gallery gallery = {.count = 0};
+    const struct mt_pictures pictures = pictures_of(&gallery.arena, &view);
+    struct mt_error error = {.offset = MT_NO_OFFSET};
+    int code = write_page(folder, &page, names);
+
+    if (!code && mt_pictures_write(&pictures, &options, &gallery, &error) != MT_OK)
+        code = mt_report_picture_errors(&gallery, folder->directory, &error);
+    if (!code) {
+        mt_add_picture_names(names, &gallery);
+        mt_picture_add_no_png(names, &gallery.no_png);
+    }
+    mt_gallery_release(&gallery);
     return code;
 }
 

@@ -10,6 +10,7 @@ struct mt_diff_request {
     const char *a, *b; /* paths */
     const struct mt_question *question;
     uint64_t device; /* device of A, or MT_EVERY_DEVICE */
+    unsigned models; /* further data of both reports: enum mt_model_bit */
 };
 
 struct mt_diff_run {
@@ -37,6 +38,21 @@ void mt_diff_run_draw(const struct mt_diff_run *run, const struct mt_question *q
  * mt_exit. */
 int mt_diff_picture(const struct mt_diff_run *run, const struct mt_question *question,
                     const struct mt_picture *picture, const struct mt_common *common);
+
+/* What `memtrace diff -o DIR` writes: diff.html, diff.svg and, if possible, diff.png. */
+struct mt_diff_folder {
+    const char *directory;
+    const struct mt_outputs *outputs; /* which files may be replaced */
+};
+
+/* Prints why a file cannot be written, if that is already known. Returns enum mt_exit. */
+int mt_diff_folder_precheck(const struct mt_diff_folder *folder);
+
+/* Writes the files about the device that mt_diff_run_draw chooses. The page contains `answer`, the
+ * text answer. Appends the names of the files to `names`. Prints errors; returns enum mt_exit. */
+int mt_diff_folder_write(const struct mt_diff_folder *folder, const struct mt_diff_run *run,
+                         const struct mt_question *question, const char *answer,
+                         struct mt_buf *names);
 
 /* Runs `memtrace render diff A B`. */
 int mt_diff_render(const struct mt_diff_request *request, const struct mt_picture *picture,

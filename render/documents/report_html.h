@@ -6,7 +6,9 @@
 #define MT_RENDER_REPORT_HTML_H
 
 #include "buf.h"
+#include "diff.h"
 #include "gate_result.h"
+#include "question.h"
 
 #define MT_REPORT_HTML_BYTES  1000000
 #define MT_REPORT_SMALL_BYTES 200000
@@ -25,5 +27,20 @@ struct mt_report_html {
 };
 
 void mt_report_html_add(struct mt_buf *out, const struct mt_report_html *page);
+
+/* Two runs on one page: their timelines on one axis, what changed by role, site, phase and call
+ * stack, and the answer as text. The page has the rules and the limit of the page of one run. */
+
+/* Returns the models of both reports that the page reads: enum mt_model_bit. */
+unsigned mt_diff_html_models(void);
+
+struct mt_diff_html {
+    const struct mt_diff *diff;
+    const struct mt_device_diff *device; /* a device of `diff`; NULL = no device is in both runs */
+    const struct mt_question *question;
+    const char *answer; /* the text answer */
+};
+
+void mt_diff_html_add(struct mt_buf *out, const struct mt_diff_html *page);
 
 #endif

@@ -40,6 +40,7 @@ COMMANDS = {
     "analyze too small": "analyze --max-memory 100KiB captures/leak.pickle.zst",
     "diff": "diff captures/leak.pickle.zst captures/keeps.pickle.zst",
     "diff json": "diff captures/leak.pickle.zst made/leak.trace --json",
+    "diff folder": "diff -q captures/leak.pickle.zst captures/keeps.pickle.zst -o change",
     "diff picture": "diff -q captures/leak.pickle.zst captures/keeps.pickle.zst -o change.svg",
     "doctor": "doctor",
     "doctor json": "doctor --json",
