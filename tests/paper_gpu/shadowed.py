@@ -370,11 +370,40 @@ def accumulated():
     def assign(make):
         return is_stale(lambda w: setattr(w, "grad", make()))
 
-    constant = torch.tensor([1.0, 2.0, 3.0, 4.0]).cuda()
+    constant, kept, moved = (torch.tensor([1.0, 2.0, 3.0, 4.0]).cuda() for _ in range(3))
     (torch.ones(2, device="cuda", requires_grad=True) * 2).sum().backward()
     return [assign(lambda: torch.tensor([1.0, 2.0, 3.0, 4.0], device="cuda")), assign(lambda: constant * 2), assign(lambda: torch.randn(8, device="cuda")[:4]),
             assign(lambda: torch.ones(4, device="cuda").detach()), is_stale(lambda w: w.grad.zero_()), is_stale(lambda w: w.grad.data.zero_()),
-            is_stale(lambda w: w.grad.copy_(constant))] + [constant.tolist()]
+            is_stale(lambda w: w.grad.copy_(constant)), is_stale(lambda w: w.grad.data.copy_(constant)),
+            assign(lambda: torch.tensor([1.0, 2.0, 3.0, 4.0], device="cuda").data), assign(lambda: kept.data),
+            is_stale(lambda w: setattr(w.grad, "data", moved))] + [constant.tolist(), shadows.of(kept) is None]
+
+
+def frozen():
+    """Parameters that get no gradient stay known, whichever tensor they were filled with."""
+    from memtrace_dry_run import shadows
+
+    frozen, other = (torch.nn.Parameter(torch.empty(4, device="cuda"), requires_grad=False) for _ in range(2))
+    frozen.data.fill_(2.0)
+    other.detach().zero_()
+    ones = torch.ones(4, 1, device="cuda").view(-1)
+    for _ in range(2):
+        w = torch.ones(4, device="cuda", requires_grad=True)
+        (w * frozen + other + ones).sum().backward()
+    return [t.tolist() for t in (frozen, other, ones)] + [shadows.of(t) is not None for t in (frozen, other, ones)]
+
+
+def equal():
+    """torch.equal compares where no rule sees it."""
+    from memtrace_dry_run import notes
+
+    x, unknown = torch.tensor([1, 2], device="cuda"), torch.randn(600, 600, device="cuda") @ torch.randn(600, 600, device="cuda")
+    found = [torch.equal(x, torch.tensor(values, device="cuda")) for values in ([1, 2], [1, 3], [1], [1.0, 2.0])]
+    mask = torch.zeros(3, dtype=torch.bool, device="cuda")
+    found += [torch.equal(mask, ~mask), len(notes.as_dict()["answers"])]
+    partly = torch.empty(2, dtype=torch.long, device="cuda")
+    partly[0] = 1
+    return found + [torch.equal(unknown, unknown.t()), torch.equal(partly, x), notes.as_dict()["answers"]["condition"]["count"], torch.equal(x, x), bool((x > 0).all())]
 
 
 def stepped():
@@ -388,9 +417,28 @@ def stepped():
     found = []
     for kind in (Other, torch.optim.SGD):
         w, number = (torch.nn.Parameter(torch.tensor(values, device="cuda")) for values in ([1.0, 2.0], 3.0))
-        kind([w, number], {"lr": 0.1} if kind is Other else 0.1).step() # without gradients
-        found += [shadows.of(t) is None for t in (w, number)]
+        optimizer = kind([w, number], {"lr": 0.1} if kind is Other else 0.1)
+        state = {"state1": torch.zeros(2, dtype=torch.uint8, device="cuda"), "absmax1": torch.zeros(1, device="cuda"), "step": torch.zeros((), device="cuda")}
+        optimizer.state[w] = {**state, "lists": [state["absmax1"]], "count": 1}
+        optimizer.step() # without gradients
+        found += [shadows.of(t) is None for t in (w, number, *state.values())]
     return found
+
+
+def eight_bits():
+    """The state of an optimizer of bitsandbytes, which C++ writes to."""
+    try:
+        import bitsandbytes
+    except ImportError:
+        return "skipped: bitsandbytes is not installed"
+    from memtrace_dry_run import shadows
+
+    w = torch.nn.Parameter(torch.ones(64, 128, device="cuda"))
+    optimizer = bitsandbytes.optim.Adam8bit([w])
+    (w * 2).sum().backward()
+    optimizer.step()
+    state = optimizer.state[w]
+    return sorted(name for name, t in state.items() if isinstance(t, torch.Tensor) and t.is_cuda and shadows.of(t) is not None)
 
 
 def graphs():
@@ -413,6 +461,26 @@ def graphs():
     return made + [list(notes.as_dict()["answers"])]
 
 
+def graph_backward():
+    """A graph with a backward writes to gradients: those that it makes, those that were there, and what the program writes in
+    hooks of the engine."""
+    from memtrace_dry_run import shadows
+
+    made, there, asked = (torch.ones(4, device="cuda", requires_grad=True) for _ in range(3))
+    there.grad, hooked = torch.zeros(4, device="cuda"), torch.zeros(4, device="cuda")
+    made.register_hook(lambda g: hooked.add_(1).sum() * 0 + g)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        (made * there).sum().backward()
+        (found,) = torch.autograd.grad((asked * 2).sum(), asked)
+    written = [made.grad, there.grad, hooked, found]
+    for t in written:
+        t.zero_()
+    known = [shadows.of(t).made for t in written]
+    graph.replay()
+    return known + [shadows.of(t).made for t in written]
+
+
 def ranks():
     """Collectives of a process group of one rank bring its own values; those of several processes bring values that count as guesses."""
     import torch.distributed as dist
@@ -432,7 +500,7 @@ def ranks():
 
 def main():
     answers = {"values": values, "numbers": numbers, "unknown": unknown, "subclasses": subclasses, "sharded": sharded, "modes": modes, "experts": experts, "waits": waits, "training": training, "checkpointed": checkpointed, "elsewhere": elsewhere, "proposals": proposals, "received": received, "computed": computed, "forgotten": forgotten, "written": written, "numbers_agree": numbers_agree, "printed": printed, "drawn": drawn,
-               "conjugated": conjugated, "doubted": doubted, "parts": parts, "overwritten": overwritten, "accumulated": accumulated, "stepped": stepped, "graphs": graphs, "ranks": ranks, "compiled": compiled}[sys.argv[1]]()
+               "conjugated": conjugated, "doubted": doubted, "parts": parts, "overwritten": overwritten, "accumulated": accumulated, "stepped": stepped, "eight_bits": eight_bits, "frozen": frozen, "equal": equal, "graphs": graphs, "graph_backward": graph_backward, "ranks": ranks, "compiled": compiled}[sys.argv[1]]()
     requests = [e["size"] for e in torch.cuda.memory._snapshot()["device_traces"][0] if e["action"] == "alloc"]
     with open(sys.argv[2], "w") as f:
         json.dump({"answers": answers, "requests": requests}, f)

@@ -3,12 +3,14 @@ at each replay, with the inputs of that time. So all that a graph writes to is a
 import functools
 import threading
 
-from . import shadows
+import torch
+
+from . import notes, others, shadows
 
 captures = {}  # thread that captures a graph: what the graph has written to so far
 
 
-def install(torch):
+def install():
     graph = torch.cuda.CUDAGraph
     begin, end, replay = graph.capture_begin, graph.capture_end, graph.replay
 
@@ -33,8 +35,45 @@ def install(torch):
 
 
 def note(tensors):
-    """The running thread writes to TENSORS on the device, perhaps while it captures a graph."""
+    """The running thread writes to TENSORS on the device, perhaps while a graph is captured: by it, or by the thread for which
+    it runs a backward."""
     written = captures.get(threading.get_ident())
-    if written is not None:
+    if written is None and not torch.cuda.is_current_stream_capturing():
+        return
+    for places in captures.values() if written is None else (written,):
         for t in tensors:
-            written.add(t)
+            places.add(t)
+
+
+def noting_gradients(run_backward):
+    """RUN_BACKWARD of autograd's engine, which writes to gradients where no rule sees it."""
+
+    @functools.wraps(run_backward)
+    def run(roots, *arguments, **named):
+        if threading.get_ident() not in captures:
+            return run_backward(roots, *arguments, **named)
+        leaves = list(_leaves(roots))
+        found = run_backward(roots, *arguments, **named)
+        try:
+            made = others.tensors_in([*(leaf.grad for leaf in leaves), *(found or ())])
+            note([t for t in made if t.is_cuda and t.layout is torch.strided])
+        except Exception as error:
+            notes.failed("backward of a graph", error)
+        return found
+
+    return run
+
+
+def _leaves(roots):
+    """The tensors that have gradients of ROOTS."""
+    tensors = [root for root in roots if isinstance(root, torch.Tensor)]
+    yield from (t for t in tensors if t.is_leaf)
+    seen, nodes = set(), [t.grad_fn for t in tensors] + [root.node for root in roots if not isinstance(root, torch.Tensor)]
+    while nodes:
+        node = nodes.pop()
+        if node is None or node in seen:
+            continue
+        seen.add(node)
+        if hasattr(node, "variable"):
+            yield node.variable
+        nodes += [following for following, _ in node.next_functions]

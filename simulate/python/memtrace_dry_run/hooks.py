@@ -219,8 +219,9 @@ def install(_torch):
         except Exception as error:
             notes.failed("hook of " + name, error)
     _leave_out_higher_orders()
-    graphs.install(torch)
+    graphs.install()
     _watch_storages()
+    _watch_gradients()
     _watch_optimizers()
     _switch_threads()
 
@@ -329,7 +330,7 @@ class _Engine:
 
     def __init__(self, engine):
         self._engine = engine
-        self.run_backward = _with_hooks(_forgetting_gradients(engine.run_backward), False)
+        self.run_backward = _with_hooks(graphs.noting_gradients(_forgetting_gradients(engine.run_backward)), False)
 
     def queue_callback(self, callback):
         return self._engine.queue_callback(_with_hooks(callback, True))
@@ -339,10 +340,11 @@ class _Engine:
 
 
 def _forgetting_gradients(run_backward):
-    """RUN_BACKWARD, which adds to gradients that may have been known: filled with 0, or assigned."""
+    """RUN_BACKWARD, which adds to gradients that may have been known: written to by the program, or assigned."""
 
     @functools.wraps(run_backward)
     def run(*arguments, **named):
+        shadows.have_gradients = True
         versions = shadows.float_versions()
         try:
             return run_backward(*arguments, **named)
@@ -383,16 +385,40 @@ def _watch_storages():
     torch.UntypedStorage.resize_ = resized
 
 
+def _watch_gradients():
+    """Python assigns gradients by `t.grad = u` and `t.grad.data = u`."""
+    assign = torch.Tensor.__setattr__
+
+    @functools.wraps(assign)
+    def assigned(self, name, value):
+        assign(self, name, value)
+        if name in ("grad", "data") and isinstance(value, torch.Tensor):
+            try:
+                if name == "grad":
+                    shadows.have_gradients = True
+                t = value if name == "grad" else self
+                if _is_concerned(value) and not t.requires_grad:
+                    shadows.watch(t)
+            except Exception as error:
+                notes.failed("assignment of " + name, error)
+
+    torch.Tensor.__setattr__ = assigned
+
+
 def _watch_optimizers():
-    """Optimizers of other packages write to parameters in C++, outside of PyTorch's operators."""
+    """Optimizers of other packages write to parameters and to their state in C++, outside of PyTorch's operators. They count
+    steps in Python."""
     from torch.optim import optimizer
 
     def forget(stepped, _arguments, _named):
         if type(stepped).__module__.startswith("torch."):
             return
         try:
-            for t in (t for group in stepped.param_groups for t in group["params"]):
-                if _is_concerned(t) and t.is_floating_point():
+            parameters = (t for group in stepped.param_groups for t in group["params"] if t.is_floating_point())
+            state = (t for values in stepped.state.values() if isinstance(values, dict)
+                     for t in others.tensors_in(values.values()) if t.dim())
+            for t in (*parameters, *state):
+                if _is_concerned(t):
                     shadows.forget(t)
         except Exception as error:
             notes.failed("step of an optimizer", error)

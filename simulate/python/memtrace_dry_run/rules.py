@@ -49,6 +49,7 @@ class _Context(threading.local):
     """What a running operator passes to the operators that it runs itself."""
 
     count = None  # the number of elements that it will read from the device
+    equality = None  # the truth value that it will read from the device, and how it came to be
     boxes = False  # non-maximum suppression
     probabilities = False  # unknown floating-point values are not below 0
     found = None  # what `before` computed for `after`
@@ -69,14 +70,14 @@ def answer_copies_with(function):
 def table():
     """Names of all operators that have a rule."""
     return (COMPARISONS | LOGIC | ARITHMETIC | REDUCTIONS | MOVES | IN_PLACE | RANDOM | CHOICES | STEPS | UNIQUE | FACTORIZATIONS |
-            {"copy_", "_local_scalar_dense", "nonzero", "randperm", "multinomial", "histc", "_amp_update_scale_", "_linalg_check_errors"})
+            {"copy_", "equal", "_local_scalar_dense", "nonzero", "randperm", "multinomial", "histc", "_amp_update_scale_", "_linalg_check_errors"})
 
 
 def rule_of(packet):
     """The rule of an operator of `table`."""
     special = {"copy_": Rule(None, _copied, True), "_local_scalar_dense": Rule(None, _read), "nonzero": Rule(_before_nonzero, _nonzero),
                "_amp_update_scale_": Rule(None, _scale_updated), "_linalg_check_errors": Rule(_no_errors), "randperm": Rule(_before_drawn, _permuted),
-               "multinomial": Rule(_before_drawn, _sampled), "histc": Rule(None, _histogram)}
+               "multinomial": Rule(_before_drawn, _sampled), "histc": Rule(None, _histogram), "equal": Rule(_before_equal, _after_equal)}
     if packet in special:
         return special[packet]
     if packet in UNIQUE:
@@ -275,8 +276,6 @@ def _in_place(op, arguments, named, out):
         if is_filled:
             values = _run(op, name, host, ([torch.empty(t.shape, dtype=t.dtype, device="cpu"), *arguments[1:]], named), [t])
             shadows.keep(t, values, host.made)
-            if shadow is None:
-                shadows.filled(t)
         else:
             _run(op, name, host, (arguments, named), [t])
             shadow.made = max(shadow.made, host.made)
@@ -573,6 +572,9 @@ def _read(op, arguments, named, out):
     t = arguments[0]
     if not t.is_cuda:
         return None
+    if _context.equality is not None:
+        value, made = _context.equality
+        return _guess_read(value) if made >= RECEIVED else value
     shadow = shadows.of(t)
     if shadow is not None:
         value = shadows.view(t, shadow).item()
@@ -601,6 +603,21 @@ def _guess_read(value):
     return not value if same >= MAX_SAME_GUESSES and same % 2 else value
 
 
+def _before_equal(op, arguments, named):
+    """PyTorch compares the elements where no rule sees it, and reads whether all of them are equal. If nobody knows, they are:
+    checks of arguments pass."""
+    host = _Map()
+    try:
+        equal = bool(op(*(host.of(a) for a in arguments)))
+    except _Unknown:
+        equal, host.made = True, GUESSED
+    _context.equality = (equal or host.made == GUESSED, host.made)
+
+
+def _after_equal(op, arguments, named, out):
+    _context.equality = None
+
+
 # ---- sizes
 
 
@@ -619,7 +636,7 @@ def _told():
 
 def abandon():
     """Forgets what the running operator passed on."""
-    _context.found, _context.states, _context.boxes = None, None, False
+    _context.found, _context.states, _context.equality, _context.boxes = None, None, None, False
     _told()
 
 

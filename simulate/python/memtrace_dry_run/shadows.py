@@ -22,6 +22,7 @@ SWEEP_BYTES = 64 << 20
 _shadows = {}  # address of a storage's structure: Shadow
 _floats = set()  # addresses in `_shadows` of floating-point values that `forget_changed` looks at
 _bytes_since_sweep = 0
+have_gradients = False  # whether autograd's engine may have made or got a gradient
 
 
 class _Structure:
@@ -62,15 +63,15 @@ class Places:
 
 
 class Shadow(_Structure):
-    __slots__ = ("_storage", "_made", "later", "rest", "tensor", "is_filled")
+    __slots__ = ("_storage", "_made", "later", "rest", "tensors", "may_be_gradient")
 
     def __init__(self, reference, storage, made):
         super().__init__(reference)
         self._storage, self._made = storage, made
         self.later = None  # what fills the whole storage when it is read
         self.rest = None  # the part that nobody has written to, if there is one
-        self.tensor = None  # reference to the tensor that may be a gradient
-        self.is_filled = False  # it got one value when nobody knew its values
+        self.tensors = []  # references to the tensors that may be gradients
+        self.may_be_gradient = False  # the program may have written to a gradient by another tensor
 
     @property
     def made(self):
@@ -214,18 +215,26 @@ def _new(t, made):
     shadow = Shadow(storage._weak_ref(), host, made)
     if size_bytes != t.numel() * t.element_size():
         shadow.rest = _Rest(t)
-    if floats and not t.requires_grad:
-        shadow.tensor = weakref.ref(t)
-        _floats.add(storage._cdata)
     _shadows[storage._cdata] = shadow
+    if floats and not t.requires_grad:
+        watch(t)
+        shadow.may_be_gradient = have_gradients and _is_shared(storage)
     return shadow
 
 
-def filled(t):
-    """T, whose values nobody knew, got one value: a gradient, perhaps."""
-    shadow = of(t)
-    if shadow is not None:
-        shadow.is_filled = True
+def _is_shared(storage):
+    """Whether several tensors have the storage. Each of them, and STORAGE, counts as a user of it."""
+    count = getattr(torch._C, "_storage_Use_Count", None) # since PyTorch 2.1
+    return count is None or count(storage._cdata) > 2
+
+
+def watch(t):
+    """T may be a gradient."""
+    address = t.untyped_storage()._cdata
+    shadow = _shadows.get(address)
+    if shadow is not None and (t.is_floating_point() or t.is_complex()):
+        shadow.tensors.append(weakref.ref(t))
+        _floats.add(address)
 
 
 def float_versions():
@@ -233,13 +242,15 @@ def float_versions():
     versions = []
     for address in list(_floats):
         shadow = _shadows.get(address)
-        t = shadow.tensor() if shadow is not None and shadow.tensor is not None else None
-        if t is not None:
-            versions.append((shadow.tensor, t._version))
-        else:
+        if shadow is not None and shadow.may_be_gradient: # written to through `.data`, perhaps, whose versions are its own
+            shadow = None
+            del _shadows[address]
+        alive = [] if shadow is None else [(reference, t._version) for reference, t in ((r, r()) for r in shadow.tensors) if t is not None]
+        versions += alive
+        if not alive:
             _floats.discard(address)
-            if shadow is not None and shadow.is_filled: # through `.data`, perhaps, whose versions are its own
-                _shadows.pop(address, None)
+        elif len(alive) < len(shadow.tensors):
+            shadow.tensors = [reference for reference, _ in alive]
     return versions
 
 
