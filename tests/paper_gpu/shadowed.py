@@ -331,7 +331,28 @@ def parts():
     added[0] = 1
     added += 1
     added[1] = 1
-    return made + [x.tolist()] + [shadows.of(t).made for t in (bits, added)]
+    rest, mask = torch.empty(3, dtype=torch.long, device="cuda"), torch.empty(100, dtype=torch.bool, device="cuda")
+    rest[0], mask[0] = 5, True
+    return made + [x.tolist()] + [shadows.of(t).made for t in (bits, added)] + [rest.tolist(), [bool(mask[0]), 20 < mask.sum().item() < 80]]
+
+
+def later():
+    """A mask of unknown values is made when something reads it, from the values of that time; operators of unknown values make none."""
+    from memtrace_dry_run import shadows
+
+    def is_made(t):
+        return shadows.of(t).later is None
+
+    x, limit = torch.randn(600, 600, device="cuda") @ torch.randn(600, 600, device="cuda"), torch.full((600, 1), 1e-9, device="cuda")
+    mask = x < limit
+    made = [shadows.of(mask).made, is_made(mask), is_made(x > 0)]
+    torch.where(mask, x, 0.0)
+    x.masked_fill(mask, 1.0)
+    made[2] = is_made(mask)
+    limit.fill_(1e9)
+    made += [not mask.any().item(), shadows.of(mask[0]).made, is_made(mask)]
+    one = torch.ones(1, device="cuda")
+    return made + [torch.copysign(one, number).item() for number in (0.0, -0.0)]
 
 
 def overwritten():
@@ -377,6 +398,16 @@ def accumulated():
             is_stale(lambda w: w.grad.copy_(constant)), is_stale(lambda w: w.grad.data.copy_(constant)),
             assign(lambda: torch.tensor([1.0, 2.0, 3.0, 4.0], device="cuda").data), assign(lambda: kept.data),
             is_stale(lambda w: setattr(w.grad, "data", moved))] + [constant.tolist(), shadows.of(kept) is None]
+
+
+def filled_inside():
+    """Operators that fill their results before a kernel computes them."""
+    from memtrace_dry_run import shadows
+
+    x = torch.randn(600, 600, device="cuda") @ torch.randn(600, 600, device="cuda")
+    folded = torch.nn.functional.fold(x[None, :4, :9], (4, 4), 2)
+    counts = torch.bincount(torch.empty(600, dtype=torch.long, device="cuda"), minlength=5)
+    return [shadows.of(t) is None for t in (folded, counts, torch.zeros_like(x[:4]))]
 
 
 def frozen():
@@ -500,7 +531,7 @@ def ranks():
 
 def main():
     answers = {"values": values, "numbers": numbers, "unknown": unknown, "subclasses": subclasses, "sharded": sharded, "modes": modes, "experts": experts, "waits": waits, "training": training, "checkpointed": checkpointed, "elsewhere": elsewhere, "proposals": proposals, "received": received, "computed": computed, "forgotten": forgotten, "written": written, "numbers_agree": numbers_agree, "printed": printed, "drawn": drawn,
-               "conjugated": conjugated, "doubted": doubted, "parts": parts, "overwritten": overwritten, "accumulated": accumulated, "stepped": stepped, "eight_bits": eight_bits, "frozen": frozen, "equal": equal, "graphs": graphs, "graph_backward": graph_backward, "ranks": ranks, "compiled": compiled}[sys.argv[1]]()
+               "conjugated": conjugated, "doubted": doubted, "parts": parts, "later": later, "overwritten": overwritten, "accumulated": accumulated, "stepped": stepped, "eight_bits": eight_bits, "filled_inside": filled_inside, "frozen": frozen, "equal": equal, "graphs": graphs, "graph_backward": graph_backward, "ranks": ranks, "compiled": compiled}[sys.argv[1]]()
     requests = [e["size"] for e in torch.cuda.memory._snapshot()["device_traces"][0] if e["action"] == "alloc"]
     with open(sys.argv[2], "w") as f:
         json.dump({"answers": answers, "requests": requests}, f)

@@ -46,6 +46,19 @@ def half(shape, share=None):
     return uniform(shape) < (guesses.share() if share is None else share)
 
 
+def count():
+    """A whole number that nobody knows: larger under the assumption that everything is selected."""
+    return max(1, int(2 * guesses.share())) * COUNT
+
+
+def fill(t):
+    """Gives values that nobody knows to T, on the host."""
+    if t.dtype is torch.bool:
+        t.copy_(half(t.shape))
+    elif not t.is_floating_point() and not t.is_complex():
+        t.fill_(count())
+
+
 def bound(value, is_below, count):
     """VALUE moved so that comparing it with COUNT values of `uniform` gives the declared share; IS_BELOW: those below."""
     if isinstance(value, torch.Tensor):

@@ -27,6 +27,7 @@ _here = threading.local()
 _libraries = []  # what is registered lasts as long as these
 _observers = {}  # name of an operator: what gets the arguments and the result of its calls
 _switched_key = None  # SWITCHED, as PyTorch has it
+_level = lambda: 0  # how deep vmap and grad are; None: not inside of them
 
 
 class Quiet:
@@ -55,20 +56,27 @@ class Quiet:
 
 def _number_as_tensor(number, other):
     """A tensor that promotes types as NUMBER does, which PyTorch hands to kernels in Python as a number."""
+    if other is None:
+        dtype = None
+    elif other.dim() == 0:
+        with Quiet():
+            dtype = torch.result_type(other, number)
+    elif isinstance(number, bool):
+        dtype = torch.bool
+    elif isinstance(number, int):
+        dtype = torch.int64
+    elif isinstance(number, float):
+        dtype = torch.float64 if other.is_floating_point() or other.is_complex() else torch.get_default_dtype()
+    else:
+        dtype = torch.complex128 if other.is_complex() else None
+    return _constant(number, dtype, torch.is_inference_mode_enabled(), repr(number) if number == 0 else "")
+
+
+@functools.lru_cache(maxsize=256, typed=True)
+def _constant(number, dtype, _is_inference, _sign):
+    """A program passes the same numbers again and again. Autograd saves no tensor that was made for inference; -0.0 equals 0.0."""
     with Quiet():
-        if other is None or other.dim() == 0:
-            dtype = torch.result_type(other, number) if other is not None else None
-        elif isinstance(number, bool):
-            dtype = torch.bool
-        elif isinstance(number, int):
-            dtype = torch.int64
-        elif isinstance(number, float):
-            dtype = torch.float64 if other.is_floating_point() or other.is_complex() else torch.get_default_dtype()
-        else:
-            dtype = torch.complex128 if other.is_complex() else None
-        if dtype is None:
-            return torch.tensor(number, device="cpu")
-        return torch.scalar_tensor(number, dtype=dtype, device="cpu")
+        return torch.tensor(number, device="cpu") if dtype is None else torch.scalar_tensor(number, dtype=dtype, device="cpu")
 
 
 def _with_tensors(arguments, positions):
@@ -98,7 +106,7 @@ def _is_plain(kind):
 
 def _are_wrapped(arguments):
     """Whether there is a tensor of vmap or grad among ARGUMENTS, which has no storage."""
-    return any(map(torch._C._functorch.is_functorch_wrapped_tensor, others.tensors_in(arguments)))
+    return _level() is not None and any(map(torch._C._functorch.is_functorch_wrapped_tensor, others.tensors_in(arguments)))
 
 
 def _device_tensor(arguments):
@@ -163,6 +171,8 @@ def _kernel(op, rule, name, key):
                     answer = after(op, arguments, named, out)
                 if answer is not None:
                     return answer
+            elif on_device and after is not None:
+                rules.forget_made(out)
             if on_device and graphs.captures:
                 graphs.note(rules.results(op, arguments, named, out))
         except BaseException as error:
@@ -202,8 +212,9 @@ def install(_torch):
     notes.write()
     if torch.version.cuda is None:
         return
-    global _switched_key
+    global _switched_key, _level
     _switched_key = getattr(torch._C.DispatchKey, SWITCHED)
+    _level = getattr(torch._C._functorch, "maybe_current_level", _level)
     rules.answer_copies_with(simulated.answers())
     others = torch._C._dispatch_library("IMPL", "_", SWITCHED, __file__, 1)
     others.fallback_fallthrough()

@@ -30,6 +30,7 @@ CHOICES = {"argmax", "argmin", "topk", "sort", "kthvalue", "mode"}
 STEPS = {"_foreach_add_"}
 FACTORIZATIONS = {"linalg_cholesky_ex", "linalg_inv_ex", "linalg_lu_factor_ex", "_linalg_solve_ex", "linalg_ldl_factor_ex"}
 ALWAYS = {"nonzero", "_local_scalar_dense"}  # hooked for the backend itself
+GUESSED_RESULTS = COMPARISONS | LOGIC | CHOICES | {"max", "min", "median", "searchsorted", "bucketize", "isnan", "isposinf", "isneginf"}  # also of unknown values
 UNIQUE = {"_unique2", "_unique", "unique_dim", "unique_consecutive", "unique_dim_consecutive"}
 # Values that decide whether a line reads the same guess so often that it waits for another one.
 MAX_SAME_GUESSES = 1000
@@ -75,7 +76,7 @@ def table():
 
 def rule_of(packet):
     """The rule of an operator of `table`."""
-    special = {"copy_": Rule(None, _copied, True), "_local_scalar_dense": Rule(None, _read), "nonzero": Rule(_before_nonzero, _nonzero),
+    special = {"copy_": Rule(None, _copied, True, _is_copied), "_local_scalar_dense": Rule(None, _read), "nonzero": Rule(_before_nonzero, _nonzero),
                "_amp_update_scale_": Rule(None, _scale_updated), "_linalg_check_errors": Rule(_no_errors), "randperm": Rule(_before_drawn, _permuted),
                "multinomial": Rule(_before_drawn, _sampled), "histc": Rule(None, _histogram), "equal": Rule(_before_equal, _after_equal)}
     if packet in special:
@@ -87,8 +88,10 @@ def rule_of(packet):
     if packet in RANDOM:
         return Rule(_before_drawn, _drawn)
     if packet in STEPS:
-        return Rule(None, _each_in_place)
-    return Rule(None, _in_place if packet in IN_PLACE else _computed)
+        return Rule(None, _each_in_place, is_wanted=_is_written_known)
+    if packet in IN_PLACE:
+        return Rule(None, _in_place, is_wanted=None if packet in ("fill_", "zero_") else _is_first_known)
+    return Rule(None, _computed, is_wanted=None if packet in GUESSED_RESULTS else _have_values)
 
 
 def rule_of_other(schema, name):
@@ -102,16 +105,48 @@ def rule_of_other(schema, name):
     return Rule(None, after, is_wanted=_is_one_known if kind == others.COPIED else _is_written_known)
 
 
+def _have_values(op, arguments, named):
+    """Whether a result may have values: all tensors are known; a mask of unknown values has made-up ones, and so has a number."""
+    are_known = are_numbers = True
+    is_mask = False
+    for t in others.tensors_in(arguments):
+        is_mask = is_mask or t.dtype is torch.bool
+        are_numbers = are_numbers and not t.dim()
+        if t.is_cuda and not shadows.exists(t):
+            if t.dim() and t.is_floating_point():
+                return _are_filled(named)
+            are_known = False
+    return are_known or are_numbers or is_mask or _are_filled(named)
+
+
+def _is_first_known(op, arguments, named):
+    return shadows.exists(arguments[0])
+
+
+def _is_copied(op, arguments, named):
+    """Whether a copy moves values, or needs some."""
+    to, source = arguments[0], arguments[1]
+    if not (to.is_cuda and source.is_cuda):
+        return True
+    return shadows.exists(source) or shadows.exists(to) or not (to.is_floating_point() or to.is_complex())
+
+
 def _are_known(op, arguments, named):
     """Whether all tensors on the device are known, or one that is to be filled."""
-    out = [t for t in named.values() if isinstance(t, torch.Tensor) and t.is_cuda] if named else ()
-    if any(shadows.exists(t) for t in out):
-        return True
-    return all(not t.is_cuda or shadows.exists(t) for t in others.tensors_in(arguments))
+    return _are_filled(named) or all(not t.is_cuda or shadows.exists(t) for t in others.tensors_in(arguments))
+
+
+def _are_filled(named):
+    return bool(named) and any(t.is_cuda and shadows.exists(t) for t in others.tensors_in(named.values()))
 
 
 def _is_written_known(op, arguments, named):
-    return any(t.is_cuda and shadows.exists(t) for t in _written(op, arguments, named, False))
+    for i, name in others.written_by(op, False):
+        value = arguments[i] if i < len(arguments) else named.get(name)
+        for t in value if isinstance(value, (list, tuple)) else (value,):
+            if isinstance(t, torch.Tensor) and t.is_cuda and shadows.exists(t):
+                return True
+    return False
 
 
 def _is_one_known(op, arguments, named):
@@ -149,6 +184,11 @@ class _Map:
 
     def __init__(self, numbers=False):
         self.made, self.numbers = KNOWN, numbers
+
+    def look_for(self, values):
+        """Fails if there is no shadow of one of VALUES, before those of others are made."""
+        if not self.numbers and not all(not t.is_cuda or shadows.exists(t) for t in others.tensors_in(values)):
+            raise _Unknown
 
     def of(self, value):
         if isinstance(value, torch.Tensor):
@@ -232,6 +272,7 @@ def _run(op, name, host, given, outs):
     if others.work_of(name, arguments, outs) > others.MAX_WORK:
         raise _Unknown
     filled = {place for both in others.written_by(op, True) for place in both} # an argument of out= may also be one that is read
+    host.look_for([*(a for i, a in enumerate(arguments) if i not in filled), *(v for k, v in named.items() if k not in filled)])
     arguments = [_blank(a) if i in filled else host.of(a) for i, a in enumerate(arguments)]
     named = {k: _blank(v) if k in filled else host.of(v) for k, v in named.items()}
     threads = torch.get_num_threads()
@@ -256,6 +297,13 @@ def _blank(value):
 def results(op, arguments, named, out):
     """All tensors on the device that OP wrote to."""
     return [t for t in (*_written(op, arguments, named, False), *_tensors(out)) if t.is_cuda and t.layout is torch.strided]
+
+
+def forget_made(out):
+    """An operator of which some values are not known called others, which may have filled its results before they were computed."""
+    for t in out if isinstance(out, (list, tuple)) else (out,):
+        if isinstance(t, torch.Tensor) and t.is_cuda and shadows.exists(t):
+            shadows.forget(t)
 
 
 def forget_results(op, arguments, named, out):
@@ -420,7 +468,12 @@ def _guess(op, arguments, named, outs):
         for o in outs:
             shadows.forget(o)
             if o.dtype is torch.bool and shadows.is_small(o):
-                shadows.keep(o, fillers.half(o.shape), GUESSED)
+                _keep_half(o)
+
+
+def _keep_half(t):
+    shape = t.shape
+    shadows.keep_later(t, lambda: fillers.half(shape), GUESSED)
 
 
 def _host_or_none(value):
@@ -451,15 +504,24 @@ def _guess_comparison(op, name, arguments, out):
         values = torch.full(out.shape, name == "ne", dtype=torch.bool, device="cpu")
     elif x is None and y is None and not _are_numbers((a, b), [out]) or not (a if x is None else b).is_floating_point() or (
             out.numel() > 1 and not _context.probabilities and _is_zero(y if x is None else x)):
-        values = fillers.half(out.shape)
+        _keep_half(out)
+        return
     else:
         known = y if x is None else x
         limit = None if known is None else fillers.bound(known, (name in ("lt", "le")) == (x is None), out.numel())
-        drawn = [fillers.uniform(t.shape) if v is None else limit for t, v in ((a, x), (b, y))]
-        values = getattr(torch, name)(*(v if isinstance(v, torch.Tensor) else torch.tensor(v) for v in drawn))
-        if _are_numbers((a, b), [out]):
-            _remember_drawn(((a, x, y), (b, y, x)), drawn, limit)
+        if not _are_numbers((a, b), [out]):
+            shapes = [t.shape if v is None else None for t, v in ((a, x), (b, y))]
+            shape = out.shape
+            shadows.keep_later(out, lambda: _compared(name, [limit if s is None else fillers.uniform(s) for s in shapes]).expand(shape), GUESSED)
+            return
+        drawn = [fillers.uniform(()) if v is None else limit for v in (x, y)]
+        values = _compared(name, drawn)
+        _remember_drawn(((a, x, y), (b, y, x)), drawn, limit)
     shadows.keep(out, values.expand(out.shape), GUESSED)
+
+
+def _compared(name, operands):
+    return getattr(torch, name)(*(v if isinstance(v, torch.Tensor) else torch.tensor(v) for v in operands))
 
 
 def _remember_drawn(operands, drawn, limit):
@@ -535,7 +597,7 @@ def _copied_to_device(to, source):
     if shadow is not None:
         shadows.keep(to, shadows.view(source, shadow), shadow.made)
     elif to.dtype is torch.bool:
-        shadows.keep(to, fillers.half(to.shape), GUESSED)
+        _keep_half(to)
     elif not to.is_floating_point() and source.is_floating_point():
         shadows.keep(to, torch.full(to.shape, fillers.COUNT, dtype=to.dtype, device="cpu"), CHOSEN)
     else:
@@ -588,7 +650,7 @@ def _read(op, arguments, named, out):
         return guesses.read(fillers.NUMBER)
     if t.is_complex():
         return complex(guesses.read(fillers.NUMBER))
-    return guesses.read(max(1, int(2 * guesses.share())) * fillers.COUNT)
+    return guesses.read(fillers.count())
 
 
 def _guess_read(value):

@@ -14,6 +14,8 @@ import weakref
 
 import torch
 
+from . import fillers
+
 KNOWN, CHOSEN, RECEIVED, GUESSED = 0, 1, 2, 3
 MAX_FLOAT_ELEMENTS = 1 << 18
 MAX_ELEMENTS = 1 << 22
@@ -120,7 +122,7 @@ def may_be_known(t):
 
 def exists(t):
     """Whether T's storage has a shadow. Unlike `of`, runs no operator."""
-    return t.untyped_storage()._cdata in _shadows
+    return t.layout is torch.strided and t.untyped_storage()._cdata in _shadows
 
 
 def is_small(t):
@@ -135,17 +137,17 @@ def of(t):
     shadow = _shadows.get(storage._cdata)
     if shadow is None or shadow._storage.nbytes() == storage.nbytes():
         return shadow
-    return _resized(storage, shadow)
+    return _resized(t, storage, shadow)
 
 
-def _resized(storage, shadow):
+def _resized(t, storage, shadow):
     """Storages that grow keep what they had (`resize_`, out=); those that shrink lose it."""
     had, size_bytes = shadow.storage.nbytes(), storage.nbytes()
     if size_bytes < had or size_bytes > MAX_ELEMENTS * 8:
         del _shadows[storage._cdata]
         return None
-    host = torch.zeros(size_bytes, dtype=torch.uint8, device="cpu")
-    host[:had] = torch.empty(0, dtype=torch.uint8, device="cpu").set_(shadow.storage)
+    host = _whole(t, size_bytes)
+    host.view(torch.uint8)[:had] = torch.empty(0, dtype=torch.uint8, device="cpu").set_(shadow.storage)
     shadow.storage = host.untyped_storage()
     shadow.made, shadow.rest = GUESSED if had else shadow.made, None
     return shadow
@@ -199,7 +201,7 @@ def keep_later(t, function, made):
 
 
 def _new(t, made):
-    """A shadow of zeros; None if the storage is too large, or T is a part of floating-point values that nobody knows."""
+    """A shadow without values of T; None if the storage is too large, or T is a part of floating-point values that nobody knows."""
     global _bytes_since_sweep
     storage = t.untyped_storage()
     size_bytes = storage.nbytes()
@@ -211,15 +213,23 @@ def _new(t, made):
     _bytes_since_sweep += size_bytes + 256
     if _bytes_since_sweep > SWEEP_BYTES:
         sweep()
-    host = torch.zeros(size_bytes, dtype=torch.uint8, device="cpu").untyped_storage()
-    shadow = Shadow(storage._weak_ref(), host, made)
-    if size_bytes != t.numel() * t.element_size():
+    is_part = size_bytes != t.numel() * t.element_size()
+    host = _whole(t, size_bytes) if is_part else torch.empty(size_bytes, dtype=torch.uint8, device="cpu")
+    shadow = Shadow(storage._weak_ref(), host.untyped_storage(), made)
+    if is_part:
         shadow.rest = _Rest(t)
     _shadows[storage._cdata] = shadow
     if floats and not t.requires_grad:
         watch(t)
         shadow.may_be_gradient = have_gradients and _is_shared(storage)
     return shadow
+
+
+def _whole(t, size_bytes):
+    """A storage of T's type on the host, whose values nobody knows."""
+    host = torch.zeros(size_bytes // t.element_size(), dtype=t.dtype, device="cpu")
+    fillers.fill(host)
+    return host
 
 
 def _is_shared(storage):
