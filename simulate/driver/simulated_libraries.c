@@ -1,6 +1,7 @@
-/* The parts of cuBLASLt, cuSOLVER and NVRTC whose results PyTorch uses. */
+/* The parts of cuBLASLt, cuSOLVER, cuSPARSE and NVRTC whose results PyTorch uses. */
 #define _GNU_SOURCE
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -182,6 +183,198 @@ int cusolverDnXgeev_bufferSize(any_t handle, any_t parameters, int left, int rig
                                size_t *host_bytes)
 {
     return answer_bytes(eigenvalues(n), type_a, device_bytes, host_bytes);
+}
+
+#pragma GCC diagnostic pop
+
+/* cuSPARSE: how large buffers and products of sparse matrices are. The sizes of SpMM and SpMV are
+ * those of an H200 (CUDA 13.0) for seven matrices of up to a million elements, byte for byte; the
+ * others are rounded. Which elements are not 0 is not known here: a product of two sparse matrices
+ * has as many as if they were spread evenly, as far as the number of products allows. */
+
+enum { CUSPARSE_SUCCESS = 0, CUSPARSE_ALLOC_FAILED = 2, SPMM_CSR_ALG1 = 4, ALIGNMENT = 7 };
+
+struct sparse_matrix {
+    int64_t rows, columns, elements;
+};
+
+static int new_matrix(struct sparse_matrix **made, int64_t rows, int64_t columns, int64_t elements)
+{
+    struct sparse_matrix *matrix = malloc(sizeof *matrix);
+    if (matrix == NULL) {
+        return CUSPARSE_ALLOC_FAILED;
+    }
+    *matrix = (struct sparse_matrix){rows, columns, elements};
+    *made = matrix;
+    return CUSPARSE_SUCCESS;
+}
+
+/* Objects of functions that are not simulated are small numbers. */
+static bool is_own(const struct sparse_matrix *matrix)
+{
+    enum { FIRST_ADDRESS = 65536 };
+    return (uintptr_t)matrix >= FIRST_ADDRESS;
+}
+
+/* ENTRY bytes for each PART of the elements. */
+static size_t buffer_of(const struct sparse_matrix *matrix, int64_t entry, int64_t part)
+{
+    int64_t elements = is_own(matrix) && matrix->elements > 0 ? matrix->elements : 0;
+    return (size_t)(entry * ((elements + part - 1) / part) + ALIGNMENT);
+}
+
+/* How many products of two elements a product of A and B adds up, if theirs are spread evenly. */
+static double products_of(const struct sparse_matrix *a, const struct sparse_matrix *b)
+{
+    return is_own(a) && is_own(b) && b->rows > 0
+               ? (double)a->elements * ((double)b->elements / (double)b->rows)
+               : 0;
+}
+
+/* How many elements of ALL get at least one of the products: 1 - exp(-products / all) of them. */
+static int64_t elements_of(double products, double all)
+{
+    double r = all > 0 ? products / all : 0;
+    double power = 1 + r * (1 + r / 2 * (1 + r / 3 * (1 + r / 4)));
+    double elements = all * (1 - 1 / power);
+    return elements < (double)INT32_MAX ? (int64_t)elements : INT32_MAX;
+}
+
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wunused-parameter"
+
+int cusparseCreateCsr(struct sparse_matrix **made, int64_t rows, int64_t columns, int64_t elements,
+                      any_t offsets, any_t indices, any_t values, int type_offsets,
+                      int type_indices, int base, int type)
+{
+    return new_matrix(made, rows, columns, elements);
+}
+
+int cusparseCreateCoo(struct sparse_matrix **made, int64_t rows, int64_t columns, int64_t elements,
+                      any_t row_indices, any_t column_indices, any_t values, int type_indices,
+                      int base, int type)
+{
+    return new_matrix(made, rows, columns, elements);
+}
+
+int cusparseDestroySpMat(struct sparse_matrix *matrix)
+{
+    if (is_own(matrix)) {
+        free(matrix);
+    }
+    return CUSPARSE_SUCCESS;
+}
+
+int cusparseSpMatGetSize(const struct sparse_matrix *matrix, int64_t *rows, int64_t *columns,
+                         int64_t *elements)
+{
+    *rows = is_own(matrix) ? matrix->rows : 0;
+    *columns = is_own(matrix) ? matrix->columns : 0;
+    *elements = is_own(matrix) ? matrix->elements : 0;
+    return CUSPARSE_SUCCESS;
+}
+
+int cusparseSpMM_bufferSize(any_t handle, int op_a, int op_b, const void *alpha,
+                            const struct sparse_matrix *a, any_t b, const void *beta, any_t c,
+                            int type, int algorithm, size_t *bytes)
+{
+    *bytes = algorithm == SPMM_CSR_ALG1 ? buffer_of(a, 4, 256) : buffer_of(a, 8, 24);
+    return CUSPARSE_SUCCESS;
+}
+
+int cusparseSpMV_bufferSize(any_t handle, int op_a, const void *alpha,
+                            const struct sparse_matrix *a, any_t x, const void *beta, any_t y,
+                            int type, int algorithm, size_t *bytes)
+{
+    *bytes = buffer_of(a, 8, 3072) + 8;
+    return CUSPARSE_SUCCESS;
+}
+
+int cusparseSDDMM_bufferSize(any_t handle, int op_a, int op_b, const void *alpha, any_t a, any_t b,
+                             const void *beta, const struct sparse_matrix *c, int type,
+                             int algorithm, size_t *bytes)
+{
+    *bytes = 1;
+    return CUSPARSE_SUCCESS;
+}
+
+int cusparseSpSV_bufferSize(any_t handle, int op_a, const void *alpha,
+                            const struct sparse_matrix *a, any_t x, any_t y, int type,
+                            int algorithm, any_t descriptor, size_t *bytes)
+{
+    *bytes = buffer_of(a, 16, 1);
+    return CUSPARSE_SUCCESS;
+}
+
+int cusparseSpSM_bufferSize(any_t handle, int op_a, int op_b, const void *alpha,
+                            const struct sparse_matrix *a, any_t b, any_t c, int type,
+                            int algorithm, any_t descriptor, size_t *bytes)
+{
+    *bytes = buffer_of(a, 16, 1);
+    return CUSPARSE_SUCCESS;
+}
+
+/* Called without a buffer for its size, then with it. */
+int cusparseSpGEMM_workEstimation(any_t handle, int op_a, int op_b, const void *alpha,
+                                  const struct sparse_matrix *a, const struct sparse_matrix *b,
+                                  const void *beta, struct sparse_matrix *c, int type,
+                                  int algorithm, any_t descriptor, size_t *bytes, any_t buffer)
+{
+    *bytes = buffer_of(a, 12, 1) + 1072;
+    return CUSPARSE_SUCCESS;
+}
+
+int cusparseSpGEMM_compute(any_t handle, int op_a, int op_b, const void *alpha,
+                           const struct sparse_matrix *a, const struct sparse_matrix *b,
+                           const void *beta, struct sparse_matrix *c, int type, int algorithm,
+                           any_t descriptor, size_t *bytes, any_t buffer)
+{
+    double products = products_of(a, b), most_bytes = (double)INT64_MAX / 2;
+    if (is_own(a) && is_own(b) && is_own(c)) {
+        c->elements = elements_of(products, (double)a->rows * (double)b->columns);
+    }
+    *bytes = (size_t)(24 * products < most_bytes ? 24 * products : most_bytes) + ALIGNMENT;
+    return CUSPARSE_SUCCESS;
+}
+
+int cusparseXcoosort_bufferSizeExt(any_t handle, int rows, int columns, int elements,
+                                   const int *row_indices, const int *column_indices, size_t *bytes)
+{
+    *bytes = buffer_of(&(struct sparse_matrix){rows, columns, elements}, 16, 1);
+    return CUSPARSE_SUCCESS;
+}
+
+int cusparseXcsrsort_bufferSizeExt(any_t handle, int rows, int columns, int elements,
+                                   const int *offsets, const int *indices, size_t *bytes)
+{
+    *bytes = buffer_of(&(struct sparse_matrix){rows, columns, elements}, 16, 1);
+    return CUSPARSE_SUCCESS;
+}
+
+#define CSRGEAM2(type)                                                                             \
+    int cusparse##type##csrgeam2_bufferSizeExt(                                                    \
+        any_t handle, int rows, int columns, const void *alpha, any_t descriptor_a,                \
+        int elements_a, any_t values_a, any_t offsets_a, any_t indices_a, const void *beta,        \
+        any_t descriptor_b, int elements_b, any_t values_b, any_t offsets_b, any_t indices_b,      \
+        any_t descriptor_c, any_t values_c, any_t offsets_c, any_t indices_c, size_t *bytes)       \
+    {                                                                                              \
+        *bytes = 4 * ((size_t)(rows > 0 ? rows : 0) + 2);                                          \
+        return CUSPARSE_SUCCESS;                                                                   \
+    }
+
+CSRGEAM2(S)
+CSRGEAM2(D)
+CSRGEAM2(C)
+CSRGEAM2(Z)
+
+/* No element of one matrix is where the other has one. */
+int cusparseXcsrgeam2Nnz(any_t handle, int rows, int columns, any_t descriptor_a, int elements_a,
+                         const int *offsets_a, const int *indices_a, any_t descriptor_b,
+                         int elements_b, const int *offsets_b, const int *indices_b,
+                         any_t descriptor_c, int *offsets_c, int *elements, any_t workspace)
+{
+    *elements = elements_a > INT32_MAX - elements_b ? INT32_MAX : elements_a + elements_b;
+    return CUSPARSE_SUCCESS;
 }
 
 #pragma GCC diagnostic pop

@@ -410,6 +410,22 @@ def filled_inside():
     return [shadows.of(t) is None for t in (folded, counts, torch.zeros_like(x[:4]))]
 
 
+def sparse():
+    """Sparse tensors have as many elements as their indices say; products find their buffers; a product of two is a guess."""
+    from memtrace_dry_run import notes
+
+    places = torch.randint(0, 100, (2, 500), device="cuda")
+    s, x = torch.sparse_coo_tensor(places, torch.randn(500, device="cuda"), (100, 100)).coalesce(), torch.randn(100, 8, device="cuda")
+    bag = torch.nn.EmbeddingBag(1000, 64, mode="sum", sparse=True).cuda()
+    ids = torch.randint(0, 1000, (256,), device="cuda")
+    bag(ids, torch.arange(0, 256, 8, device="cuda")).sum().backward()
+    found = [s._nnz() == len(set(zip(*places.tolist()))), s.indices()[0].tolist() == sorted(s.indices()[0].tolist()),
+             bag.weight.grad.coalesce()._nnz() == len(set(ids.tolist())), list((s @ x).shape), list((s.to_sparse_csr() @ x[:, 0]).shape)]
+    found.append(list(notes.as_dict()["answers"]))
+    counts = [torch.sparse.mm(s, s)._nnz(), torch.sparse_coo_tensor(torch.empty(1, 600, dtype=torch.long, device="cuda"), x.view(-1)[:600], (1000,)).coalesce()._nnz()]
+    return found + [1500 < counts[0] < 3000, counts[1], notes.as_dict()["answers"]["unique"]["count"]]
+
+
 def frozen():
     """Parameters that get no gradient stay known, whichever tensor they were filled with."""
     from memtrace_dry_run import shadows
@@ -531,7 +547,7 @@ def ranks():
 
 def main():
     answers = {"values": values, "numbers": numbers, "unknown": unknown, "subclasses": subclasses, "sharded": sharded, "modes": modes, "experts": experts, "waits": waits, "training": training, "checkpointed": checkpointed, "elsewhere": elsewhere, "proposals": proposals, "received": received, "computed": computed, "forgotten": forgotten, "written": written, "numbers_agree": numbers_agree, "printed": printed, "drawn": drawn,
-               "conjugated": conjugated, "doubted": doubted, "parts": parts, "later": later, "overwritten": overwritten, "accumulated": accumulated, "stepped": stepped, "eight_bits": eight_bits, "filled_inside": filled_inside, "frozen": frozen, "equal": equal, "graphs": graphs, "graph_backward": graph_backward, "ranks": ranks, "compiled": compiled}[sys.argv[1]]()
+               "conjugated": conjugated, "doubted": doubted, "parts": parts, "later": later, "overwritten": overwritten, "accumulated": accumulated, "stepped": stepped, "eight_bits": eight_bits, "filled_inside": filled_inside, "sparse": sparse, "frozen": frozen, "equal": equal, "graphs": graphs, "graph_backward": graph_backward, "ranks": ranks, "compiled": compiled}[sys.argv[1]]()
     requests = [e["size"] for e in torch.cuda.memory._snapshot()["device_traces"][0] if e["action"] == "alloc"]
     with open(sys.argv[2], "w") as f:
         json.dump({"answers": answers, "requests": requests}, f)

@@ -40,6 +40,7 @@ CASES = {
     "accumulated": [False] * 11 + [[1.0, 2.0, 3.0, 4.0], True],
     "stepped": [True] * 4 + [False] * 6,
     "eight_bits": [],
+    "sparse": [True, True, True, [100, 8], [100], [], True, 300, 2],
     "filled_inside": [True, True, False],
     "frozen": [[2.0] * 4, [0.0] * 4, [1.0] * 4, True, True, True],
     "equal": [True, False, False, True, False, 0, True, True, 2, True, True],

@@ -129,7 +129,7 @@ def _kernel(op, rule, name, key):
     positions = [i for i, a in enumerate(op._schema.arguments) if str(a.type) == "Tensor"]
     before, after = rule.before, rule.after
     observe = _observers.get(name.partition("::")[2].partition(".")[0])
-    copies = rule.also_from_device
+    copies, layout = rule.also_from_device, rule.layout
     mode_count = torch._C._len_torch_dispatch_stack if key == _switched_key else lambda: 0 # the others run below modes
 
     def kernel(keys, *arguments, **named):
@@ -142,7 +142,7 @@ def _kernel(op, rule, name, key):
             return redispatch(keys, *arguments, **named)
         concerned = on_device = False
         try:
-            on_device = _device_tensor(arguments)
+            on_device = _device_tensor(arguments) if layout is None else arguments[0].is_cuda and arguments[0].layout is layout
             if on_device is None:
                 on_device = _device_tensor(tuple(named.values())) or _is_made_on_device(named)
             on_device = (on_device or (copies and _is_concerned(arguments[1]))) and not _are_wrapped(arguments)

@@ -38,12 +38,12 @@ MAX_SAME_GUESSES = 1000
 
 class Rule:
     """What happens before and after an operator. `also_from_device`: the second argument may be on the device.
-    `is_wanted` of operator and arguments: whether to do anything; it runs no operator."""
+    `is_wanted` of operator and arguments: whether to do anything; it runs no operator. `layout` of the first argument, None: strided."""
 
-    __slots__ = ("before", "after", "also_from_device", "is_wanted")
+    __slots__ = ("before", "after", "also_from_device", "is_wanted", "layout")
 
-    def __init__(self, before=None, after=None, also_from_device=False, is_wanted=None):
-        self.before, self.after, self.also_from_device, self.is_wanted = before, after, also_from_device, is_wanted
+    def __init__(self, before=None, after=None, also_from_device=False, is_wanted=None, layout=None):
+        self.before, self.after, self.also_from_device, self.is_wanted, self.layout = before, after, also_from_device, is_wanted, layout
 
 
 class _Context(threading.local):
@@ -71,14 +71,16 @@ def answer_copies_with(function):
 def table():
     """Names of all operators that have a rule."""
     return (COMPARISONS | LOGIC | ARITHMETIC | REDUCTIONS | MOVES | IN_PLACE | RANDOM | CHOICES | STEPS | UNIQUE | FACTORIZATIONS |
-            {"copy_", "equal", "_local_scalar_dense", "nonzero", "randperm", "multinomial", "histc", "_amp_update_scale_", "_linalg_check_errors"})
+            {"_coalesce", "_sparse_sparse_matmul", "copy_", "equal", "_local_scalar_dense", "nonzero", "randperm", "multinomial", "histc", "_amp_update_scale_", "_linalg_check_errors"})
 
 
 def rule_of(packet):
     """The rule of an operator of `table`."""
     special = {"copy_": Rule(None, _copied, True, _is_copied), "_local_scalar_dense": Rule(None, _read), "nonzero": Rule(_before_nonzero, _nonzero),
                "_amp_update_scale_": Rule(None, _scale_updated), "_linalg_check_errors": Rule(_no_errors), "randperm": Rule(_before_drawn, _permuted),
-               "multinomial": Rule(_before_drawn, _sampled), "histc": Rule(None, _histogram), "equal": Rule(_before_equal, _after_equal)}
+               "multinomial": Rule(_before_drawn, _sampled), "histc": Rule(None, _histogram), "equal": Rule(_before_equal, _after_equal),
+               "_coalesce": Rule(_before_coalesced, _coalesced, layout=torch.sparse_coo),
+               "_sparse_sparse_matmul": Rule(None, _sparse_product, layout=torch.sparse_coo)}
     if packet in special:
         return special[packet]
     if packet in UNIQUE:
@@ -762,6 +764,35 @@ def _unique(op, arguments, named, out):
     for o, v in zip(_tensors(out), _tensors(values)):
         if o.shape == v.shape:
             shadows.keep(o, v, made)
+
+
+def _before_coalesced(op, arguments, named):
+    """Elements of a sparse tensor at the same place become one."""
+    t = arguments[0]
+    indices, size = t._indices(), t.shape[:t.sparse_dim()]
+    shadow, _context.found = shadows.of(indices), None
+    if shadow is None or not shadows.is_small(indices):
+        count = int(indices.shape[1] * guesses.share_selected() + 0.5) or min(indices.shape[1], 1)
+        notes.made_up("unique", size=count, of=indices.shape[1])
+        _tell(count)
+        return
+    made, values = shadow.made, shadows.view(indices, shadow)
+    found = torch.unique(values, dim=1)
+    if made != KNOWN:
+        notes.made_up("unique", size=found.shape[1], of=indices.shape[1])
+    _context.found = (found, made)
+    _tell(found.shape[1])
+
+
+def _coalesced(op, arguments, named, out):
+    _told()
+    if _context.found is not None and out._indices().shape == _context.found[0].shape:
+        shadows.keep(out._indices(), *_context.found)
+
+
+def _sparse_product(op, arguments, named, out):
+    """The simulated cuSPARSE spreads elements evenly."""
+    notes.made_up("unique", size=out._nnz(), of=out.numel())
 
 
 def _before_boxes(op, arguments, named):
