@@ -14,8 +14,9 @@ LOGIC = {"logical_and", "logical_or", "logical_xor", "logical_not", "bitwise_and
          "bitwise_not", "any", "all", "isin"}
 ARITHMETIC = {"add", "sub", "mul", "div", "neg", "abs", "sign", "sgn", "clamp", "clamp_min", "clamp_max", "remainder", "fmod",
               "floor_divide", "pow", "minimum", "maximum", "fmin", "fmax", "floor", "ceil", "round", "trunc", "sqrt", "exp", "log", "log2",
-              "reciprocal", "sigmoid", "isnan", "isposinf", "isneginf", "bitwise_left_shift", "bitwise_right_shift",
+              "reciprocal", "sigmoid", "bitwise_left_shift", "bitwise_right_shift",
               "__lshift__", "__rshift__", "rsub", "gcd"}
+NOT_NUMBERS = {"isnan", "isposinf", "isneginf"}
 REDUCTIONS = {"sum", "prod", "mean", "amax", "amin", "max", "min", "aminmax", "_aminmax", "count_nonzero", "cumsum", "cumprod", "bincount", "median", "std", "var"}
 MOVES = {"arange", "linspace", "eye", "cat", "stack", "gather", "index", "index_select", "take", "where", "masked_fill", "masked_select",
          "flip", "roll", "tril", "triu", "scatter", "scatter_add", "scatter_reduce", "index_add", "index_put", "index_fill", "repeat_interleave", "one_hot",
@@ -70,7 +71,7 @@ def answer_copies_with(function):
 
 def table():
     """Names of all operators that have a rule."""
-    return (COMPARISONS | LOGIC | ARITHMETIC | REDUCTIONS | MOVES | IN_PLACE | RANDOM | CHOICES | STEPS | UNIQUE | FACTORIZATIONS |
+    return (COMPARISONS | LOGIC | ARITHMETIC | NOT_NUMBERS | REDUCTIONS | MOVES | IN_PLACE | RANDOM | CHOICES | STEPS | UNIQUE | FACTORIZATIONS |
             {"_coalesce", "_sparse_sparse_matmul", "copy_", "equal", "_local_scalar_dense", "nonzero", "randperm", "multinomial", "histc", "_amp_update_scale_", "_linalg_check_errors"})
 
 
@@ -261,6 +262,8 @@ def _computed(op, arguments, named, out):
     made = host.made
     if made == GUESSED and name == "all":
         values = torch.ones_like(values) # as for operands that nobody knows: checks of arguments pass; not RECEIVED values, which loops wait for
+    elif made == GUESSED and name in NOT_NUMBERS: # a guess may be 0 / 0
+        values, made = torch.zeros_like(values), CHOSEN
     for o, v in zip(outs, _tensors(values)):
         if o.shape == v.shape and shadows.may_be_known(o):
             shadows.keep(o, v, made)
@@ -464,8 +467,8 @@ def _guess(op, arguments, named, outs):
         _choose(name, arguments, named, outs)
     elif name in ("searchsorted", "bucketize"):
         _choose_places(arguments, outs[0])
-    elif name in ("isnan", "isposinf", "isneginf"):
-        shadows.keep(outs[0], torch.zeros(outs[0].shape, dtype=torch.bool, device="cpu"), GUESSED)
+    elif name in NOT_NUMBERS:
+        shadows.keep(outs[0], torch.zeros(outs[0].shape, dtype=torch.bool, device="cpu"), CHOSEN)
     else:
         for o in outs:
             shadows.forget(o)

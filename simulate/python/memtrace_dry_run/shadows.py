@@ -6,10 +6,11 @@ nothing that PyTorch decides by counting references. Small tensors only: MAX_ELE
 do not follow from others (that are drawn, filled or copied from the host) up to MAX_FLOAT_ELEMENTS, because parameters
 are such values.
 
-`made` says how a value came to be: KNOWN; CHOSEN, an index that was made up, or what follows from one; RECEIVED,
-this rank's value in place of another rank's, or what follows from one; GUESSED, the outcome of a comparison with
-unknown values, a number that the device draws and the host does not compute, or what follows from one of these. A
-storage of whole numbers of which only a part was written is GUESSED until all of it is, as torch.empty is filled."""
+`made` says how a value came to be: KNOWN; CHOSEN, an index that was made up, that an unknown value is a number, or what
+follows from one of these; RECEIVED, this rank's value in place of another rank's, or what follows from one; GUESSED, the
+outcome of a comparison with unknown values, a number that the device draws and the host does not compute, or what
+follows from one of these. A storage of whole numbers of which only a part was written is GUESSED until all of it is, as
+torch.empty is filled."""
 import weakref
 
 import torch
