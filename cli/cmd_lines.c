@@ -403,8 +403,7 @@ static void sarif_results(struct mt_json *json, const struct lines_answer *answe
         for (uint32_t f = 0; lines_shows_device(answer, device) && f < device->function_count; f++)
             for (uint32_t l = 0; l < device->functions[f].line_count; l++)
                 if (lines_shows(answer, &device->functions[f]) && count++ < SARIF_RESULTS)
-                    sarif_line(json, answer, &device->functions[f],
-                               &device->functions[f].lines[l]);
+                    sarif_line(json, answer, &device->functions[f], &device->functions[f].lines[l]);
     }
     mt_json_array_end(json);
     if (count > SARIF_RESULTS)

@@ -10,6 +10,7 @@
 
 enum {
     QUEUED_LAUNCHES = 1024, /* by CUDA, for each stream; the next launch waits */
+    LAUNCHES_BETWEEN_CLOCKS = QUEUED_LAUNCHES / SIM_EARLIER_CLOCKS,
     /* If no stream waits for a side stream, only the launches of all streams show that time passes.
      * This number takes longer than any copy. */
     MOST_LAUNCHES = 16384,
@@ -81,10 +82,11 @@ void sim_order_launch(struct sim_stream_order *stream)
     sim_count_add(&queries, is_program_put_off);
     is_program_put_off = false;
     stream->launches++;
-    if (stream->launches % QUEUED_LAUNCHES == 0) {
+    if (stream->launches % LAUNCHES_BETWEEN_CLOCKS == 0) {
+        unsigned at = stream->launches / LAUNCHES_BETWEEN_CLOCKS % SIM_EARLIER_CLOCKS;
         mark_ordered(stream);
-        join(&host, &stream->earlier);
-        stream->earlier = stream->now;
+        join(&host, &stream->earlier[at]); /* QUEUED_LAUNCHES ago */
+        stream->earlier[at] = stream->now;
     }
 }
 

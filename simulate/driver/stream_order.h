@@ -18,7 +18,8 @@
 
 enum {
     SIM_ORDERED_STREAMS = 64, /* further streams share the last place */
-    SIM_ORDERED_DEVICES = 8
+    SIM_ORDERED_DEVICES = 8,
+    SIM_EARLIER_CLOCKS = 8
 };
 
 /* For each stream, the last mark that is certainly behind the host or the stream that has this
@@ -39,9 +40,9 @@ struct sim_event_order {
 
 /* State of a stream; initially zero. */
 struct sim_stream_order {
-    unsigned place;                      /* plus 1; 0 = none yet */
-    unsigned launches, marked_launches;  /* marked: before the last mark, or wait of the host */
-    struct sim_clock now, earlier;       /* earlier: at the last multiple of QUEUED_LAUNCHES */
+    unsigned place;                     /* plus 1; 0 = none yet */
+    unsigned launches, marked_launches; /* marked: before the last mark, or wait of the host */
+    struct sim_clock now, earlier[SIM_EARLIER_CLOCKS]; /* earlier: stream_order.c */
     struct sim_event_order last_queried; /* behind everything at the last query of the stream */
 };
 
