@@ -8,6 +8,7 @@
 #include "header.h"
 #include "simulated_site.h"
 #include "units.h"
+#include "util.h"
 
 static size_t unread_count(const struct mt_dry_run_answer *answer)
 {
@@ -233,17 +234,19 @@ static void say_workspaces(struct mt_buf *out, const struct mt_dry_run_answer *a
     const struct mt_dry_run_notes *notes = answer->notes;
     const struct mt_dry_run_trace *worst = mt_dry_run_worst_trace(answer);
     uint64_t reserved = worst ? worst->reserved_peak_bytes : 0;
-    char asked[MT_UNITS_TEXT], ruled[MT_UNITS_TEXT], guessed[MT_UNITS_TEXT], most[MT_UNITS_TEXT];
+    char asked[MT_UNITS_TEXT], ruled[MT_UNITS_TEXT], guessed[MT_UNITS_TEXT];
+    char low[MT_UNITS_TEXT], high[MT_UNITS_TEXT];
 
     if (!notes->most_unsure_bytes || notes->most_unsure_bytes < reserved / 100 * MIN_PERCENT)
         return;
     mt_buf_printf(out,
                   "Workspaces of convolutions: %s planned by the program's cuDNN, %s by rule, %s "
-                  "guessed; the reserved peak may differ by one of them, up to %s\n",
+                  "guessed; with one of them more or less: reserved %s to %s\n",
                   mt_format_count(asked, notes->queried_workspaces),
                   mt_format_count(ruled, notes->ruled_workspaces),
                   mt_format_count(guessed, notes->guessed_workspaces),
-                  mt_format_bytes(most, notes->most_unsure_bytes));
+                  mt_format_bytes(low, reserved - mt_min_u64(reserved, notes->most_unsure_bytes)),
+                  mt_format_bytes(high, reserved + notes->most_unsure_bytes));
 }
 
 static void add_place(struct mt_buf *out, const char *place)
