@@ -401,6 +401,15 @@ e.elapsed_time("logged")
         self.assertEqual([f["count"] for f in failures.values()], [1])
         self.assertIn("AttributeError", next(iter(failures.values()))["error"])
 
+    def test_looking_for_values_adds_no_reference_to_a_storage(self):
+        """`untyped_storage` does, and autograd's engine then allocates sums of gradients."""
+        self.torch()
+        _, output, _ = self.run_program(
+            "import torch, types\ntorch._C = types.SimpleNamespace(_storage_address=id)\n"
+            "torch.UntypedStorage = types.SimpleNamespace(_free_weak_ref=None)\nfrom memtrace_dry_run import shadows\n"
+            "t = object()\nprint(shadows.exists(t), shadows.of(t), shadows.forget(t))\n")
+        self.assertEqual(output, "False None None\n")
+
     def test_shadows_can_be_switched_off(self):
         _, output, notes = self.run_program(
             "import torch\ntry: torch.compile(1)\nexcept RuntimeError as e: print(e)", MEMTRACE_DRY_RUN_SHADOWS="0")
@@ -465,7 +474,7 @@ e.elapsed_time("logged")
         status, output, notes = self.run_program(
             "import triton, torch, types\nfrom triton.runtime.jit import JITFunction\nfrom memtrace_dry_run import shadows\n"
             "class Tensor:\n    def __init__(self, at): self.at = at; shadows._shadows[at] = 'known'\n"
-            "    def untyped_storage(self): return types.SimpleNamespace(_cdata=self.at)\n"
+            "    untyped_storage = None\nshadows._address = lambda t: t.at\n"
             "k = JITFunction().warmup(1, 2, 3, num_warps=8, grid=(1,)); k._init_handles()\n"
             "print(65536 // k.n_regs > 0, 1 << 17 >= k.metadata.shared > 0, k.n_spills, k.metadata.num_warps, k.asm['ptx'] == '')\n"
             "k[(1, 1, 1)](Tensor(1), Tensor(2), 3); print(*shadows._shadows)")
@@ -484,7 +493,7 @@ e.elapsed_time("logged")
         _, output, notes = self.run_program(
             "import types, triton, torch\nfrom triton.runtime.jit import JITFunction\nfrom memtrace_dry_run import shadows\n"
             "class Tensor:\n    def __init__(self, at): self.at = at; shadows._shadows[at] = 'known'\n"
-            "    def untyped_storage(self): return types.SimpleNamespace(_cdata=self.at)\n"
+            "    untyped_storage = None\nshadows._address = lambda t: t.at\n"
             "k = JITFunction(); k.run(Tensor(1), Tensor(2), 3, grid=(1,), warmup=True); print(*shadows._shadows)\n"
             "k.run(Tensor(1), types.SimpleNamespace(base=Tensor(2)), n=3, grid=(1,), warmup=False); print(*shadows._shadows)\n"
             "k = JITFunction(); k.src = 'no Python'; k.run(Tensor(1), Tensor(2), 3, grid=(1,)); print(*shadows._shadows)\n")

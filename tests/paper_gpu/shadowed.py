@@ -230,6 +230,26 @@ def training():
     return [scaler.get_scale(), len(optimizer.state)]
 
 
+def joined():
+    """The engine adds in place to a gradient of which Python has seen another view."""
+
+    class Doubled(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, gradient):
+            return gradient * 2
+
+    x = torch.randn(1024, 1024, device="cuda", requires_grad=True)
+    for _ in range(4):
+        x = x * 3
+        x = x + Doubled.apply(x.view(-1)).view_as(x)
+    (x * 3).sum().backward()
+    return [x.grad_fn is not None]
+
+
 def checkpointed():
     """Python that autograd's engine calls has shadows: experts see as many tokens when they are computed again."""
     from torch.utils.checkpoint import checkpoint
@@ -547,7 +567,7 @@ def ranks():
 
 
 def main():
-    answers = {"values": values, "numbers": numbers, "unknown": unknown, "subclasses": subclasses, "sharded": sharded, "modes": modes, "experts": experts, "waits": waits, "training": training, "checkpointed": checkpointed, "elsewhere": elsewhere, "proposals": proposals, "received": received, "computed": computed, "forgotten": forgotten, "written": written, "numbers_agree": numbers_agree, "printed": printed, "drawn": drawn,
+    answers = {"values": values, "numbers": numbers, "unknown": unknown, "subclasses": subclasses, "sharded": sharded, "modes": modes, "experts": experts, "waits": waits, "training": training, "joined": joined, "checkpointed": checkpointed, "elsewhere": elsewhere, "proposals": proposals, "received": received, "computed": computed, "forgotten": forgotten, "written": written, "numbers_agree": numbers_agree, "printed": printed, "drawn": drawn,
                "conjugated": conjugated, "doubted": doubted, "parts": parts, "later": later, "overwritten": overwritten, "accumulated": accumulated, "stepped": stepped, "eight_bits": eight_bits, "filled_inside": filled_inside, "sparse": sparse, "frozen": frozen, "equal": equal, "graphs": graphs, "graph_backward": graph_backward, "ranks": ranks, "compiled": compiled}[sys.argv[1]]()
     requests = [e["size"] for e in torch.cuda.memory._snapshot()["device_traces"][0] if e["action"] == "alloc"]
     with open(sys.argv[2], "w") as f:

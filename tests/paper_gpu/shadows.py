@@ -28,6 +28,7 @@ CASES = {
     "drawn": [[3990, 5167, 249, 9401], [-9247, -4253, -26438, 1452], 1, [0, 1, 2, 3, 4], 2, 0, ["selection"]],
     "waits": [True],
     "training": [65536.0, 39],
+    "joined": [True],
     "checkpointed": [4 * 512, True],
     "elsewhere": [[0, 2, 4, 6, 8], 6, 22, 38],
     "proposals": [True, 600, True],
@@ -49,7 +50,7 @@ CASES = {
     "ranks": [[[0, 1, 2], 0], [[0, 1, 2], 0], [[0, 1, 2], 0], [[0, 1, 2, 0, 1, 2], 2], [[0, 1, 2], 2], [[0, 2, 4], 2]],
     "compiled": [1, "inductor", False, True],
 }
-SAME_REQUESTS = ["training"]
+SAME_REQUESTS = ["training", "joined"]
 
 
 def run(arguments, name, shadows):

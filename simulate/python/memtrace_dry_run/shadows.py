@@ -116,6 +116,12 @@ class _Rest:
         return self.count == 0
 
 
+def _address(t):
+    """The address of T's storage. `untyped_storage` would give the storage a Python object, which counts as a reference to it:
+    autograd's engine adds in place only to what nobody else uses, and would allocate each sum of such gradients."""
+    return torch._C._storage_address(t)
+
+
 def may_be_known(t):
     """Whether T is small enough for values that follow from others."""
     return t.numel() <= MAX_ELEMENTS
@@ -123,7 +129,7 @@ def may_be_known(t):
 
 def exists(t):
     """Whether T's storage has a shadow. Unlike `of`, runs no operator."""
-    return t.layout is torch.strided and t.untyped_storage()._cdata in _shadows
+    return t.layout is torch.strided and _address(t) in _shadows
 
 
 def is_small(t):
@@ -134,11 +140,11 @@ def is_small(t):
 
 def of(t):
     """The Shadow of a tensor on the device, or None."""
+    shadow = _shadows.get(_address(t))
+    if shadow is None:
+        return None
     storage = t.untyped_storage()
-    shadow = _shadows.get(storage._cdata)
-    if shadow is None or shadow._storage.nbytes() == storage.nbytes():
-        return shadow
-    return _resized(t, storage, shadow)
+    return shadow if shadow._storage.nbytes() == storage.nbytes() else _resized(t, storage, shadow)
 
 
 def _resized(t, storage, shadow):
@@ -162,7 +168,7 @@ def view(t, shadow):
 
 
 def forget(t):
-    _shadows.pop(t.untyped_storage()._cdata, None)
+    _shadows.pop(_address(t), None)
 
 
 def shrink(storage, size_bytes):
