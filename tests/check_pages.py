@@ -16,7 +16,8 @@ prints nothing is a fault, unless it redirects or ends in `-o NAME`. HTML commen
         fails     the command exits with another status than 0
         gpu       not run: needs a GPU. The options of memtrace's own commands are checked
 
-A block ```python without a `file:` must compile. --list prints the commands that need a GPU."""
+A block ```python without a `file:` must compile. In a table with the column "command after `memtrace NAME`", the options
+must exist. --list prints the commands that need a GPU."""
 import argparse
 import difflib
 import os
@@ -118,6 +119,16 @@ class Runner:
                 break
             if word.startswith("-") and word.split("=")[0] not in known:
                 self.fault(f"'{command}': no option {word}")
+
+    def check_table(self, lines):
+        """The options in a table whose last column has what follows a command."""
+        command = None
+        for line in lines:
+            heading = re.match(r"\| .* \| command after `(memtrace \w+)` \|$", line)
+            command = heading.group(1) if heading else command if line.startswith("|") else None
+            row = command and re.match(r"\| [^|]* \| `(-.*?)`", line)
+            if row:
+                self.check_options(f"{command} {row.group(1)}")
 
     def output_of(self, command, words):
         done = subprocess.run(["sh", "-c", command], cwd=self.folder, env=self.environment(words), text=True,
@@ -238,6 +249,7 @@ def check(build, options, page):
         if not options.python:
             (binaries / "python").symlink_to(sys.executable)
         runner = Runner(build, options, page, folder)
+        runner.check_table(page.lines)
         new = list(runner.refreshed())
     if new != page.lines:
         if options.update:
