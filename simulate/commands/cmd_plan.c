@@ -363,7 +363,7 @@ static int print_plan(struct plan_command *command, const struct mt_sweep_reques
                                     .shard = command->shard,
                                     .no_cache = command->cache.why_off};
     struct mt_sweep points, drawn;
-    struct mt_buf out = {0};
+    struct mt_buf json = {0}, text = {0};
     int code = MT_EXIT_OK, printed;
 
     mt_sweep_show_failures(request);
@@ -373,17 +373,17 @@ static int print_plan(struct plan_command *command, const struct mt_sweep_reques
     answer.points = &points;
     mt_plan_find_front(&answer);
     if (command->common.json || request->keeps_traces)
-        mt_plan_add_json(&out, &answer);
+        mt_plan_add_json(&json, &answer);
+    if (!command->common.json)
+        mt_plan_add_text(&text, &answer);
     if (request->keeps_traces) {
         choose_drawn(command, &points, &drawn);
-        code = mt_sweep_write_files(request, &out, &drawn);
+        code = mt_sweep_write_files(request, &json, &drawn);
         free(drawn.runs);
     }
-    if (!command->common.json) {
-        mt_buf_release(&out);
-        mt_plan_add_text(&out, &answer);
-    }
-    printed = mt_print_answer_and_release(&out, command->common.json);
+    printed = mt_print_answer(command->common.json ? &json : &text, command->common.json);
+    mt_buf_release(&json);
+    mt_buf_release(&text);
     free(answer.rows);
     free(points.runs);
     return code ? code : printed ? printed : exit_code_of_plan(command);

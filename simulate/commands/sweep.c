@@ -67,7 +67,7 @@ bool mt_sweep_depends_on_timing(const struct mt_sweep_result *result)
             early->reserved_bytes != result->reserved_peak_bytes);
 }
 
-/* Of the first device that has one; NULL: none has. */
+/* Returns the request of the first device that has one; NULL: none has. */
 static const struct mt_oom *fatal_oom(const struct mt_report *report)
 {
     const struct mt_oom *oom = NULL;

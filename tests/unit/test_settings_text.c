@@ -45,6 +45,12 @@ static void check_example(void)
     assert_true(found && found->kind == MT_SETTING_NUMBER && !found->is_whole);
     assert_string_equal(found->text, "-1.5e+3");
     assert_null(mt_settings_find(&settings, "a"));
+    assert_true(mt_settings_number(&settings, "a.%s.n", "b") == 18446744073709551615u);
+    assert_int_equal(mt_settings_number(&settings, "x y"), 0); /* not whole */
+    assert_int_equal(mt_settings_number(&settings, "a.b.limit"), 0);
+    assert_string_equal(mt_settings_text(&settings, "%c.b.limit", 'a'), "1 \"x\" \\ \xC3\xA9\t");
+    assert_null(mt_settings_text(&settings, "a.b.n"));
+    assert_null(mt_settings_text(&settings, "%0200d", 0)); /* longer than any such path */
     mt_settings_release(&settings);
 }
 
