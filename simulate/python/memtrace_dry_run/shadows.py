@@ -247,7 +247,7 @@ def _is_shared(storage):
 
 def watch(t):
     """T may be a gradient."""
-    address = t.untyped_storage()._cdata
+    address = _address(t)
     shadow = _shadows.get(address)
     if shadow is not None and (t.is_floating_point() or t.is_complex()):
         shadow.tensors.append(weakref.ref(t))
