@@ -406,8 +406,8 @@ e.elapsed_time("logged")
         self.torch()
         _, output, _ = self.run_program(
             "import torch, types\ntorch._C = types.SimpleNamespace(_storage_address=id)\n"
-            "torch.UntypedStorage = types.SimpleNamespace(_free_weak_ref=None)\nfrom memtrace_dry_run import shadows\n"
-            "t = object()\nprint(shadows.exists(t), shadows.of(t), shadows.forget(t))\n")
+            "torch.UntypedStorage = types.SimpleNamespace(_free_weak_ref=None)\ntorch.strided = 1\n"
+            "from memtrace_dry_run import shadows\nt = types.SimpleNamespace(layout=1)\nprint(shadows.exists(t), shadows.of(t), shadows.forget(t))\n")
         self.assertEqual(output, "False None None\n")
 
     def test_shadows_can_be_switched_off(self):
@@ -817,7 +817,7 @@ class Alone(Programs):
         answer that was meant for this one."""
         lines, _ = self.alone('''
 import types
-from memtrace_dry_run import hooks, rules
+from memtrace_dry_run import hooks, rules, sizes
 on, entered = [True], []
 hooks._is_on = lambda: on[0]
 hooks._switch = lambda value: on.__setitem__(0, value)
@@ -837,12 +837,12 @@ torch._C._DisableTorchDispatch = interrupt
 attempt(lambda: hooks.Quiet().__enter__())
 torch._C._DisableTorchDispatch = Guard
 attempt(hooks._with_hooks(print, True))
-rules.abandon = lambda: print("abandoned")
+sizes.abandon = lambda: print("abandoned")
 hooks._device_tensor = lambda values: True
 hooks._are_wrapped = lambda values: False
 op = types.SimpleNamespace(_handle=types.SimpleNamespace(redispatch_boxed=lambda *_: 7), _schema=types.SimpleNamespace(arguments=[]))
 for before, after in ((interrupt, None), (lambda *_: None, interrupt)):
-    rule = types.SimpleNamespace(before=before, after=after, also_from_device=False, is_wanted=None)
+    rule = types.SimpleNamespace(before=before, after=after, also_from_device=False, is_wanted=None, layout=None)
     attempt(lambda: hooks._kernel(op, rule, "name", "key")(torch.Keys()))
 ''')
         whole = "False True 0"

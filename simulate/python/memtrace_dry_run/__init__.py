@@ -13,6 +13,9 @@ is counted and leaves what the program would have had without it.
     shadows    values of tensors, by storage
     fillers    made-up values
     others     operators without a rule of their own, and how much work one is
+    on_host    operators on the host, and what they pass on
+    unknown    results of operators of unknown values
+    sizes      sizes that operators read from the device
     rules      what each operator means for shadows
     hooks      puts the rules around PyTorch's operators
     graphs     what CUDA graphs write to

@@ -19,7 +19,7 @@ import threading
 
 import torch
 
-from . import graphs, notes, others, rules, shadows, simulated
+from . import graphs, notes, others, rules, shadows, simulated, sizes
 
 SWITCHED, _ALWAYS = "AutocastIPU", "BackendSelect"
 _NUMBERS = (int, float, bool, complex)
@@ -190,7 +190,7 @@ def _kernel(op, rule, name, key):
 def _abandon(before):
     """The operator ends early: what BEFORE announced for it must not answer a later one."""
     if before is not None:
-        rules.abandon()
+        sizes.abandon()
 
 
 def _register(library, namespace, name, rule, key):
@@ -215,7 +215,7 @@ def install(_torch):
     global _switched_key, _level
     _switched_key = getattr(torch._C.DispatchKey, SWITCHED)
     _level = getattr(torch._C._functorch, "maybe_current_level", _level)
-    rules.answer_copies_with(simulated.answers())
+    sizes.answer_copies_with(simulated.answers())
     others = torch._C._dispatch_library("IMPL", "_", SWITCHED, __file__, 1)
     others.fallback_fallthrough()
     library = torch.library.Library("aten", "IMPL")
