@@ -41,6 +41,7 @@ return {
   rows: [...panel.querySelectorAll('tbody tr')].map((row) =>
     [...cells(row), row.cells[4].firstChild.data.trim(), row.cells[4].textContent]),
   foot: cells(panel.querySelector('tfoot tr')),
+  reserved: [...panel.querySelectorAll('tfoot tr + tr')].map(cells),
   ways: [...panel.querySelectorAll('option')].map((each) => each.value),
   cells: [...document.querySelectorAll('.icicle .cell')].map((cell) => ({
     a: Number(cell.dataset.a), b: Number(cell.dataset.b), title: cell.title, name: cell.className,
@@ -134,6 +135,7 @@ def check_sums(check, name, page):
     check.open(page)
     allocated = next(row for row in check.device["totals"] if row["what"] == "allocated")
     total = [allocated["a_bytes"], allocated["b_bytes"]]
+    reserved = next(row for row in check.device["totals"] if row["what"] == "reserved")
     for way in ("role", "phase", "site", "module"):
         check.browser.run(CHOOSE, ".selection select", way if way in check.view()["ways"] else "role")
         view = check.view()
@@ -141,6 +143,8 @@ def check_sums(check, name, page):
                      f"{name} by {way}: {view['sums']} in all, not {total}")
         check.expect([sum(row[i] for row in view["rows"]) for i in range(3)] == view["foot"],
                      f"{name} by {way}: rows add up to the last one")
+        check.expect(view["reserved"] == [[reserved["change"], reserved["a_bytes"], reserved["b_bytes"]]],
+                     f"{name} by {way}: {view['reserved']} reserved, not {reserved}")
         changes = [abs(row[0]) for row in view["rows"]]
         check.expect(changes == sorted(changes, reverse=True), f"{name} by {way}: largest change first")
         if way != "module":
@@ -393,7 +397,10 @@ def check_nothing(check):
     subprocess.run([check.program, "diff", "-q", trace, other, "-o", folder], check=True,
                    stdout=subprocess.DEVNULL)
     check.open(folder / "diff.html")
-    check.expect("In words" in check.browser.run("return document.body.innerText"), "the words are there")
+    text, timelines = check.browser.run("""return [document.body.innerText,
+        document.querySelectorAll('canvas').length]""")
+    check.expect("In words" in text and "no history" in text and not timelines,
+                 "without a history, no timeline pretends one")
     check.is_quiet("nothing")
     (check.folder / "own").mkdir()
     (check.folder / "own/diff.html").write_text("mine")

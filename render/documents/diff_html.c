@@ -325,6 +325,7 @@ static uint64_t length_of(const struct mt_diff *diff)
 static void add_facts(struct writer *writer, struct mt_buf *out)
 {
     const struct mt_device_diff *device = writer->device;
+    const struct mt_instant *a = &device->a->answer->instant, *b = &device->b->answer->instant;
 
     mt_buf_printf(out, "{\"end\":%llu,\"roles\":[", (unsigned long long)length_of(writer->diff));
     for (unsigned i = 0; i < MT_ROLE_COUNT; i++)
@@ -336,10 +337,10 @@ static void add_facts(struct writer *writer, struct mt_buf *out)
     add_text(out, name_of(writer->diff, true));
     mt_buf_add_char(out, ',');
     add_text(out, name_of(writer->diff, false));
-    mt_buf_printf(out, "],\"is_peak\":%d,\"at\":[%llu,%llu]",
-                  writer->page->question->at == MT_AT_PEAK,
-                  (unsigned long long)device->a->answer->instant.event,
-                  (unsigned long long)device->b->answer->instant.event);
+    mt_buf_printf(out, "],\"is_peak\":%d,\"at\":[%llu,%llu],\"reserved\":[%llu,%llu]",
+                  writer->page->question->at == MT_AT_PEAK, (unsigned long long)a->event,
+                  (unsigned long long)b->event, (unsigned long long)a->bytes.reserved,
+                  (unsigned long long)b->bytes.reserved);
     add_data_rows(out, "by_role", &device->roles);
     add_data_rows(out, "by_phase", &device->phases);
     add_data_rows(out, "by_site", &device->sites);
@@ -348,10 +349,11 @@ static void add_facts(struct writer *writer, struct mt_buf *out)
 }
 
 /* Adds what diff.js reads, or nothing if there is no room: {"end": length of the axis in ns or 0,
- * "roles", "stack": as on the page of a run, "names": [A, B], "is_peak": 0 or 1, "at": [event of A,
- * event of B], "by_role", "by_phase", "by_site": [[name, bytes of A, of B, blocks of A, of B, role
- * or -1, phase], ...] at these instants, "modules": [[[name, bytes, blocks], ...] of A, of B] at
- * the peaks, "moved": [[phase, site of A, site of B or null], ...], "devices": [A, B]} with the
+ * "roles", "stack": as on the page of a run, "names": [A, B], "is_peak": 0 or 1, "at" and
+ * "reserved": the events and bytes of the compared instants, [A, B], "by_role", "by_phase",
+ * "by_site": [[name or null (all others), bytes of A, of B, blocks of A, of B, role or -1, phase],
+ * ...] at these instants, "modules": [[[name, bytes, blocks], ...] of A, of B] at the peaks,
+ * "moved": [[phase, site of A, site of B or null], ...], "devices": [A, B]} with the
  * histories of page_data.c. */
 static void add_data(struct writer *writer)
 {
@@ -359,8 +361,6 @@ static void add_data(struct writer *writer)
     struct mt_buf part = {0}, a = {0}, b = {0};
     bool has_blocks;
 
-    if (!device->a->history || !device->b->history || !device->a->timeline || !device->b->timeline)
-        return;
     add_facts(writer, &part);
     mt_page_add_data(&a, writer->diff->a, device->a, DATA_BYTES, &has_blocks);
     mt_page_add_data(&b, writer->diff->b, device->b, DATA_BYTES, &has_blocks);
@@ -456,11 +456,16 @@ static void add_answer(struct writer *writer)
     mt_buf_release(&text);
 }
 
-static void add_comparison(struct writer *writer)
+/* Whether there is more than one instant of a run. */
+static bool has_history(const struct mt_report *report, const struct mt_device_report *device)
+{
+    return device->history && device->timeline && !mt_is_one_instant(report, device);
+}
+
+static void add_timelines(struct writer *writer)
 {
     struct mt_buf *out = &writer->main, stills = {0};
 
-    add_verdict(writer, out);
     add_data(writer);
     add_timeline(writer, &stills, true);
     add_timeline(writer, &stills, false);
@@ -472,9 +477,20 @@ static void add_comparison(struct writer *writer)
     if (writer->data.length)
         add_link(writer, "union", "Call stacks");
     else
-        mt_buf_add_text(out, "<p class=\"omitted\">This page has no history of both runs, so it "
+        mt_buf_add_text(out, "<p class=\"omitted\">This page has no room for both histories, so it "
                              "shows only the compared instants.</p>\n");
     mt_buf_add_text(out, "<section id=\"union\"></section>\n");
+}
+
+static void add_comparison(struct writer *writer)
+{
+    add_verdict(writer, &writer->main);
+    if (has_history(writer->diff->a, writer->device->a) &&
+        has_history(writer->diff->b, writer->device->b))
+        add_timelines(writer);
+    else
+        mt_buf_add_text(&writer->main, "<p class=\"omitted\">One of the runs has no history, so "
+                                       "this page shows only the compared instants.</p>\n");
     add_tables(writer);
     add_picture(writer);
 }

@@ -1,0 +1,294 @@
+/* Two runs, A and B, on one axis: their models, and their timelines, which move and select
+ * together. */
+
+const LETTERS = ['A', 'B'];
+
+const changeOf = ([a, b]) => b - a;
+const changeText = (change) => (change ? formatChange(change) : '±0');
+
+/* ---- one axis ------------------------------------------------------------ */
+
+/* A run whose positions are on the axis of both. Knots stretch its own axis: steps begin at the
+ * positions at which they begin in both runs, and the shorter step is followed by a gap. */
+class RunModel extends Model {
+  setAxis(byEvent) {
+    this.knots = null;
+    super.setAxis(byEvent);
+    this.own = this.length;
+  }
+
+  align(knots, length) {
+    this.knots = knots;
+    this.x = this.x.map((x) => this.toCommon(x));
+    this.length = length;
+  }
+
+  end() {
+    return this.toCommon(this.own);
+  }
+
+  /* The beginnings of steps: number -> own position. */
+  stepStarts() {
+    const {steps} = this.source, starts = new Map();
+    for (let at = 0; at < steps.length; at += 5)
+      if (!starts.has(steps[at])) starts.set(steps[at], super.position(steps[at + 1], steps[at + 3]));
+    return starts;
+  }
+
+  /* The last knot at or before a position, as its index. */
+  knotAt(x, of) {
+    let low = 0, high = this.knots.length - 1;
+    while (low < high) {
+      const middle = (low + high + 1) >> 1;
+      if (this.knots[middle][of] <= x) low = middle;
+      else high = middle - 1;
+    }
+    return low;
+  }
+
+  toCommon(own) {
+    if (!this.knots) return own;
+    const index = this.knotAt(own, 'own'), next = this.knots[index + 1];
+    const x = this.knots[index].at + own - this.knots[index].own;
+    return next ? Math.min(x, next.at) : x;
+  }
+
+  toOwn(x) {
+    if (!this.knots) return Math.min(x, this.own);
+    const index = this.knotAt(x, 'at'), next = this.knots[index + 1];
+    const own = this.knots[index].own + Math.max(0, x - this.knots[index].at);
+    return Math.min(own, next ? next.own : this.own);
+  }
+
+  position(t, event) {
+    return this.toCommon(super.position(t, event));
+  }
+
+  valueAt(x) {
+    return super.valueAt(this.toOwn(x));
+  }
+}
+
+/* Knots of both runs for steps with equal numbers, in their order. */
+function stepKnots(models) {
+  const [a, b] = models.map((model) => model.stepStarts());
+  const knots = models.map(() => [{own: 0, at: 0, name: ''}]);
+  for (const [step, own] of a) {
+    const last = knots.map((list) => list[list.length - 1]);
+    const begins = [own, b.get(step)];
+    if (begins.some((begin, i) => begin === undefined || begin < last[i].own)) continue;
+    const at = last[0].at + Math.max(...begins.map((begin, i) => begin - last[i].own));
+    begins.forEach((begin, i) => knots[i].push({own: begin, at, name: `step ${step}`}));
+  }
+  return knots;
+}
+
+/* ---- timelines ------------------------------------------------------------ */
+
+/* What a timeline needs of its owner, for one of the two runs. */
+class Side {
+  constructor(comparison, index) {
+    this.comparison = comparison;
+    this.index = index;
+    this.model = new RunModel(data.devices[index]);
+    this.filter = comparison.filter;
+    this.chosen = null;
+    this.reset = () => comparison.reset();
+    this.toggleFilter = (way, key) => comparison.toggleFilter(way, key);
+    this.clearFilter = () => comparison.clearFilter();
+    this.selectAll();
+  }
+
+  selectAll() {
+    const {model} = this;
+    this.first = 0;
+    this.last = model.columnCount - 1;
+    this.at = data.is_peak ? model.fullest(0, this.last) : model.columnOfEvent(data.at[this.index]);
+  }
+
+  /* Whether its instant is the one that the command compared. */
+  isExact() {
+    return this.model.event[this.at] === data.at[this.index];
+  }
+
+  isWhole() {
+    return !this.comparison.isSelected;
+  }
+
+  setRange(first, last) {
+    const most = this.model.columnCount - 1;
+    this.first = Math.max(0, Math.min(first, most));
+    this.last = Math.max(this.first, Math.min(last, most));
+    this.at = this.model.fullest(this.first, this.last);
+  }
+
+  /* Columns from a position to another. */
+  setPositions(from, to) {
+    const {model} = this;
+    this.setRange(model.columnAt(from), model.columnAt(Math.max(from, to - model.length * 1e-9)));
+  }
+
+  select(first, last) {
+    this.comparison.select(this, first, last);
+  }
+
+  /* The name under which both runs have a group. */
+  keyOf(group, way) {
+    if (way === 'role') return data.roles[group.role];
+    if (way === 'phase') return group.phase || 'no phase';
+    if (group.detail === 3) return 'small ones together';
+    return this.comparison.siteKey(this.index, group.phase, group.site);
+  }
+}
+
+class LinkedTimeline extends Timeline {
+  constructor(side, figure) {
+    super(side, figure);
+    this.hint = this.box.querySelector('.hint');
+    this.canvas.setAttribute('aria-label',
+      `${LETTERS[side.index]}: ${this.canvas.getAttribute('aria-label')}`);
+  }
+
+  makeBar() {
+    const {owner} = this, {comparison, index} = owner;
+    const peak = formatBytes(owner.model.source.peak[2]);
+    const name = element('p', {class: 'run'}, element('strong', {text: LETTERS[index]}),
+      ` ${data.names[index]} `, element('span', {class: 'small', text: `peak ${peak}`}));
+    if (index) return element('div', {class: 'chart-bar'}, name);
+    const button = (text, label, act) => element('button', {
+      type: 'button', text, title: label, 'aria-label': label,
+      onclick: () => { act(); remember(); },
+    });
+    const axis = element('select', {
+      'aria-label': 'the axis of both', class: 'axis',
+      onchange: () => { comparison.setAxis(axis.value); remember(); },
+    });
+    for (const each of comparison.axes) {
+      const text = {time: 'by time since the start', step: 'by step', event: 'by event'}[each];
+      axis.append(element('option', {value: each, text}));
+    }
+    this.axis = axis;
+    return element('div', {class: 'chart-bar'}, name,
+      button('+', 'zoom in', () => this.zoom(0.5)), button('−', 'zoom out', () => this.zoom(2)),
+      button('all', 'show all', () => this.fit()),
+      button('peaks', 'compare the peaks', () => owner.reset()), axis);
+  }
+
+  preferredHeight() {
+    return Math.max(230, Math.min(300, innerHeight * 0.32));
+  }
+
+  paint() {
+    TimelineView.prototype.paint.call(this);
+    this.showLegend();
+    if (this.axis) this.axis.value = this.owner.comparison.axis;
+  }
+
+  /* One legend, of all roles of both runs. */
+  showLegend() {
+    const {comparison, index} = this.owner, chosen = comparison.filter.get('role');
+    this.legend.hidden = index > 0;
+    const state = `${chosen ? [...chosen] : ''} ${comparison.filter.size}`;
+    if (index || this.legendState === state) return;
+    this.legendState = state;
+    const roles = data.stack.filter((role) => comparison.sides.some(({model}) =>
+      model.groups.some((group) => group.role === role))).reverse();
+    this.legend.replaceChildren(...roles.map((role) => element('button', {
+      type: 'button', class: 'key', title: `show only ${data.roles[role]}`,
+      'aria-pressed': String(Boolean(chosen && chosen.has(data.roles[role]))),
+      onclick: () => comparison.toggleFilter('role', data.roles[role]),
+    }, element('i', {class: `role${role}`}), data.roles[role])));
+    if (comparison.filter.size)
+      this.legend.append(element('button', {
+        type: 'button', class: 'key all', text: 'show all', onclick: () => comparison.clearFilter(),
+      }));
+  }
+
+  /* ---- both move ---- */
+
+  look(from, to) {
+    super.look(from, to);
+    const {twin} = this;
+    if (!twin || (twin.from === this.from && twin.to === this.to)) return;
+    Object.assign(twin, {from: this.from, to: this.to});
+    twin.draw();
+  }
+
+  hit(point) {
+    const isBeyond = this.strips && point.y < this.plot.y + this.plot.height + ROWS.ticks &&
+      this.positionOf(point.x) > this.model.end();
+    return isBeyond ? null : super.hit(point);
+  }
+
+  pointAt(point) {
+    super.pointAt(point);
+    const hit = point && this.hit(point);
+    const layer = hit && hit.strip && this.divided.layers[hit.layer];
+    this.twin.follow(hit && hit.strip ? point : null, hit && hit.strip, layer ? layer.key : '');
+  }
+
+  /* The pointer is at `other`, a strip of the other timeline, or nowhere. */
+  follow(point, other, key) {
+    const hit = point && this.strips && this.hit({x: point.x, y: this.plot.y});
+    this.pointer = hit ? {x: point.x, y: this.plot.y} : null;
+    this.tip.hidden = !this.pointer;
+    if (hit)
+      this.showTip({strip: hit.strip, layer: -1, key, from: this.twin, other}, {x: point.x, y: 20});
+    this.draw();
+  }
+
+  /* The other timeline adds the same layer, and the difference of what both hold there. */
+  stripLines(hit) {
+    const lines = super.stripLines(hit), {from} = hit;
+    if (!from) return lines;
+    if (hit.key)
+      lines.push(element('strong', {text: `${formatBytes(this.bytesOf(hit.strip, hit.key))} ${hit.key}`}));
+    const bytes = [from.model.totals[hit.other.column], this.model.totals[hit.strip.column]];
+    if (this.owner.index === 0) bytes.reverse();
+    lines.push(element('div', {class: 'small', text: `${changeText(changeOf(bytes))} from A to B here`}));
+    return lines;
+  }
+
+  /* Bytes of all layers of a name in a strip. */
+  bytesOf(strip, key) {
+    return this.divided.layers.reduce((sum, layer, at) => sum +
+      (layer.key === key ? strip.tops[at] - (at ? strip.tops[at - 1] : 0) : 0), 0);
+  }
+
+  /* A click on a step or a phase selects the one of the other run that has its name and begins
+   * closest to it. */
+  clicked(point) {
+    const hit = this.hit(point);
+    if (!hit || !hit.range) return super.clicked(point);
+    const {owner} = this, {comparison} = owner;
+    const lists = [this.twin.stepRanges(), this.twin.phaseRanges()];
+    const same = lists.flat().filter((each) => each.name === hit.range.name)
+      .sort((a, b) => Math.abs(a.from - hit.range.from) - Math.abs(b.from - hit.range.from))[0];
+    comparison.isSelected = true;
+    owner.setPositions(hit.range.from, hit.range.to);
+    this.twin.owner.setPositions((same || hit.range).from, (same || hit.range).to);
+    comparison.show();
+  }
+
+  paintTicks() {
+    const {model, plot} = this;
+    if (!model.knots) return super.paintTicks();
+    const step = Math.max(model.byEvent ? 1 : 0,
+      tickStep((this.to - this.from) / Math.max(plot.width / 110, 2)));
+    const words = (offset) => data.end ? `+${formatDuration(offset)}` : `+${formatCount(offset)}`;
+    let last = -Infinity;
+    model.knots.forEach(({at, name}, i) => {
+      const end = i + 1 < model.knots.length ? model.knots[i + 1].at : model.length;
+      const hidden = Math.max(0, Math.ceil((this.from - at) / step));
+      for (let x = at + hidden * step; x < end && x <= this.to; x += step) {
+        const pixel = this.pixelOf(x);
+        const room = x === at ? 48 : 64;
+        if (x < this.from || pixel - last < room || (x > at && this.pixelOf(end) - pixel < 64)) continue;
+        if (x === at && !name) continue;
+        last = pixel;
+        this.tick(x, x === at ? name : words(Number((x - at).toPrecision(6))),
+          plot.y + plot.height + 15);
+      }
+    });
+  }
+}
