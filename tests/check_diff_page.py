@@ -272,14 +272,14 @@ def check_linked(check, page):
 def check_filter(check, page):
     check.open(page)
     before = check.view()
-    check.browser.run("document.querySelector('.legend .key').click()")
+    check.browser.run("document.querySelector('.layers .layer').click()")
     view = check.view()
-    name = check.browser.run("return document.querySelector('.key[aria-pressed=true]').textContent")
+    name = check.browser.run("return document.querySelector('.layer[aria-pressed=true]').textContent")
     check.expect([row[3] for row in view["rows"]] == [name] and
                  [row for row in before["rows"] if row[3] == name][0][:3] == view["rows"][0][:3],
                  f"only {name}: {view['rows']}")
     check.expect(any("dim" in cell["name"] for cell in view["cells"]), "other cells are dim")
-    check.browser.run("document.querySelector('.key.all').click()")
+    check.browser.run("document.querySelector('.layer.all').click()")
     check.expect(check.view()["rows"] == before["rows"], "all again")
     check.is_quiet("filter")
 

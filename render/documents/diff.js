@@ -6,6 +6,7 @@
  * text. The address of the page has the state of the view. */
 
 const data = JSON.parse(document.getElementById('mt-data').textContent);
+const picked = null; // the timelines mark a picked block; this page has no single blocks
 const MAX_CHANGED_ROWS = 200;
 
 /* ---- the differences -------------------------------------------------------- */

@@ -128,6 +128,11 @@ class Side {
     this.setRange(model.columnAt(from), model.columnAt(Math.max(from, to - model.length * 1e-9)));
   }
 
+  /* The columns of a step or a phase. */
+  setEvents(range) {
+    this.setRange(...this.model.columnsOfEvents(...range.events));
+  }
+
   select(first, last) {
     this.comparison.select(this, first, last);
   }
@@ -194,13 +199,13 @@ class LinkedTimeline extends Timeline {
     const roles = data.stack.filter((role) => comparison.sides.some(({model}) =>
       model.groups.some((group) => group.role === role))).reverse();
     this.legend.replaceChildren(...roles.map((role) => element('button', {
-      type: 'button', class: 'key', title: `show only ${data.roles[role]}`,
+      type: 'button', class: 'layer', title: `show only ${data.roles[role]}`,
       'aria-pressed': String(Boolean(chosen && chosen.has(data.roles[role]))),
       onclick: () => comparison.toggleFilter('role', data.roles[role]),
     }, element('i', {class: `role${role}`}), data.roles[role])));
     if (comparison.filter.size)
       this.legend.append(element('button', {
-        type: 'button', class: 'key all', text: 'show all', onclick: () => comparison.clearFilter(),
+        type: 'button', class: 'layer all', text: 'show all', onclick: () => comparison.clearFilter(),
       }));
   }
 
@@ -265,8 +270,9 @@ class LinkedTimeline extends Timeline {
     const same = lists.flat().filter((each) => each.name === hit.range.name)
       .sort((a, b) => Math.abs(a.from - hit.range.from) - Math.abs(b.from - hit.range.from))[0];
     comparison.isSelected = true;
-    owner.setPositions(hit.range.from, hit.range.to);
-    this.twin.owner.setPositions((same || hit.range).from, (same || hit.range).to);
+    owner.setEvents(hit.range);
+    if (same) this.twin.owner.setEvents(same);
+    else this.twin.owner.setPositions(hit.range.from, hit.range.to);
     comparison.show();
   }
 
