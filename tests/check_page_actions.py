@@ -765,7 +765,7 @@ const under = (shape) => {
   const [x, y] = middle(of(shape)), top = document.elementFromPoint(x, y);
   return top && figure.contains(top) && (top.closest('[data-key]') || (arguments[0] && top.closest('.t')));
 };
-const largest = list.filter((each) => under(each) && (!arguments[0] || /[KMG]iB/.test(each.textContent)))
+const largest = list.filter((each) => under(each) && (!arguments[0] || /^[\d,.]+ [KMG]iB/.test(each.textContent.trim())))
   .sort((a, b) => of(b).width * of(b).height - of(a).width * of(a).height)[0];
 return largest ? [...middle(of(largest)), largest.textContent] : null;
 """
