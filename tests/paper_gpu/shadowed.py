@@ -32,6 +32,8 @@ def numbers():
 
 def unknown():
     """Nothing that a program reads is unfit to go on with."""
+    from memtrace_dry_run import shadows
+
     w = torch.randn(600, 600, device="cuda")
     y = w @ w
     tokens = torch.softmax(y[:4], -1).multinomial(1).flatten().tolist()
@@ -40,7 +42,8 @@ def unknown():
     corners, zeros = y[:8, :4].sigmoid(), (y[:8] == 1).sum(-1)
     return [bool((corners[:, 2:] >= corners[:, :2]).all()), bool((torch.arange(3, device="cuda") > 0).all()), bool(torch.isfinite(y).all()), bool(torch.isnan(y).any()), 0 < y.sum().item() < 1e6, all(0 < t < 599 for t in tokens),
             0.3 < share < 1.0, len(set(y[0].topk(5).indices.tolist())), torch.linalg.cholesky_ex(y[:8, :8])[1].item(),
-            bool(torch.isnan(y[0]).all()), bool(torch.isnan(zeros / zeros).all())]
+            bool(torch.isnan(y[0]).all()), bool(torch.isnan(zeros / zeros).all()), bool(torch.isinf(1 / zeros).any()),
+            [shadows.of(t).made for t in (torch.isnan(y[0]), torch.isinf(y[0]), y[0] == 1)]]
 
 
 def computed():

@@ -173,8 +173,8 @@ def _computed(op, arguments, named, out):
     made = host.made
     if made == GUESSED and name == "all":
         values = torch.ones_like(values) # as for operands that nobody knows: checks of arguments pass; not RECEIVED values, which loops wait for
-    elif made == GUESSED and name in NOT_NUMBERS: # a guess may be 0 / 0
-        values, made = torch.zeros_like(values), CHOSEN
+    elif made == GUESSED and (name in NOT_NUMBERS or unknown.is_of_infinity(name, arguments)): # a guess may be 0 / 0
+        values, made = torch.full_like(values, name == "ne"), CHOSEN
     for o, v in zip(outs, on_host.tensors(values)):
         if o.shape == v.shape and shadows.may_be_known(o):
             shadows.keep(o, v, made)

@@ -1,4 +1,6 @@
 """Results of operators some of whose arguments nobody knows: made-up ones (fillers.py), or none."""
+import math
+
 import torch
 
 from . import fillers, notes, on_host, shadows
@@ -66,7 +68,12 @@ def _guess_comparison(op, name, arguments, out):
         drawn = [fillers.uniform(()) if v is None else limit for v in (x, y)]
         values = _compared(name, drawn)
         _remember_drawn(((a, x, y), (b, y, x)), drawn, limit)
-    shadows.keep(out, values.expand(out.shape), GUESSED)
+    shadows.keep(out, values.expand(out.shape), CHOSEN if is_of_infinity(name, arguments) else GUESSED)
+
+
+def is_of_infinity(name, arguments):
+    """Whether a comparison is that of torch.isinf."""
+    return name in ("eq", "ne") and isinstance(arguments[1], float) and math.isinf(arguments[1])
 
 
 def _compared(name, operands):
