@@ -5,6 +5,7 @@ terminal work; and every end, also by a signal, leaves the terminal as it was.""
 import codecs
 import fcntl
 import json
+import math
 import os
 import pathlib
 import pickle
@@ -80,8 +81,9 @@ class Screen:
 
     def obey(self, match):
         private, words, kind = match.groups()
+        if match.group() == "\x1bM":  # up, or down with all lines
+            kind = "T" if self.row == self.region[0] else "A"
         if not kind:  # sets of characters, modes of keys
-            assert match.group() != "\x1bM", "scrolls backward"
             return
         numbers = [int(word or 0) for word in words.split(";")] if words else []
         first = numbers[0] if numbers else 0
@@ -118,11 +120,13 @@ class Screen:
             row[here:] = ([" "] * (first or 1) + row[here:])[:self.columns - here]
         elif kind == "r":
             self.region = (first or 1) - 1, numbers[1] if len(numbers) > 1 else self.rows
-        elif kind in "ST":
+        elif kind in "STLM":  # lines move up (S, M) or down, in the region or below the cursor
             top, bottom = self.region
+            ends = [top if kind in "ST" else self.row, bottom - 1]
+            out, to = ends if kind in "SM" else ends[::-1]
             for _ in range(first or 1):
-                self.cells.insert(bottom - 1 if kind == "S" else top,
-                                  self.cells.pop(top if kind == "S" else bottom - 1) and [" "] * self.columns)
+                self.cells.pop(out)
+                self.cells.insert(to, [" "] * self.columns)
         elif kind == "m":
             self.colors |= any(number in (38, 48) or 30 <= number <= 37 for number in numbers)
         else:
@@ -132,7 +136,12 @@ class Screen:
 class Shown:
     """A running view."""
 
-    def __init__(self, program, path, rows=24, columns=80, **more):
+    def __init__(self, program, path, rows=24, columns=80, ignores_hangup=False, **more):
+        def prepare():
+            fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+            if ignores_hangup:
+                signal.signal(signal.SIGHUP, signal.SIG_IGN)
+
         self.screen = Screen(rows, columns)
         self.master, self.slave = pty.openpty()
         self.set_size(rows, columns)
@@ -140,7 +149,7 @@ class Shown:
         kept = {name: value for name, value in os.environ.items() if name.endswith("SAN_OPTIONS") or name == "PATH"}
         self.child = subprocess.Popen([program, "view", "-q", path], stdin=self.slave, stdout=self.slave,
                                       stderr=self.slave, start_new_session=True,
-                                      preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+                                      preexec_fn=prepare,
                                       env={**kept, "TERM": "xterm-256color", "LC_ALL": "C.UTF-8", **more})
 
     def __enter__(self):
@@ -214,6 +223,7 @@ def bytes_text(count):
     unit = next(unit for unit in range(4) if count < 999.5 * 1024 ** unit)
     value = count / 1024 ** unit
     digits = 0 if unit == 0 or value >= 99.95 else 1 if value >= 9.995 else 2
+    value = math.floor(value * 10 ** digits + 0.5) / 10 ** digits
     return f"{value:.{digits}f} {('B', 'KiB', 'MiB', 'GiB')[unit]}"
 
 
@@ -224,7 +234,8 @@ def is_equal(program, text):
     assert re.search(rf"^{total} allocated", text, re.M), f"{total} is not in\n{text}"
     sums = {}
     for row in device["rows"]:
-        key = (row["role"], row["phase"] if "--by role" not in text else None,
+        key = (row["role"] if "--by phase" not in text else row["phase"] or "",
+               row["phase"] if "--by role" not in text else None,
                row["group"] if "--by" not in text else None)
         sums[key] = sums.get(key, 0) + row["bytes"]
     for (role, _, _), count in sorted(sums.items(), key=lambda item: -item[1])[:3]:
@@ -268,6 +279,21 @@ def keys_work(program):
         shown.until(re.escape(peak) + r"$")
         assert shown.end("q") == 0
         assert command_of(shown.screen.text()) == peak, "quit prints the command"
+
+
+def instants(program):
+    """Also at the ends, in a trace that starts in the middle, and in a recording."""
+    for path in ("captures/churn_ring.pickle.zst", "captures/oom_adam.pickle.zst", "recorded/mixed.trace.zst"):
+        with Shown(program, path) as shown:
+            text = shown.until(r"--at \d+$")
+            for keys in (50 * "H", "L", "r", "f", "s", "gend" + ENTER, "H"):
+                before = re.escape(command_of(text)[14:])
+                text = shown.until(rf"memtrace live (?!{before}$).*--at", keys)
+                is_equal(program, text)
+            assert shown.end("q") == 0
+    with Shown(program, "no_history/snapshot.pickle", columns=200) as shown:
+        shown.until("has no history of memory to show; use: memtrace analyze")
+        assert shown.end() == 3
 
 
 def devices(program):
@@ -321,10 +347,16 @@ def signals(program):
         with Shown(program, "captures/leak.pickle.zst") as shown:
             shown.until(r"memtrace live .*--at \d+$")
             shown.child.send_signal(number)
-            assert shown.end() == -number, f"{number}: {shown.child.returncode}"
+            # AddressSanitizer ends the process after SIGSEGV.
+            assert shown.end() in (-number, int(number == signal.SIGSEGV)), f"{number}: {shown.child.returncode}"
     with Shown(program, "captures/leak.pickle.zst") as shown:
         shown.until(r"memtrace live .*--at \d+$")
         assert shown.end("\x03") == -signal.SIGINT
+    for ignored, statuses in ((False, (-signal.SIGHUP,)), (True, (0, 4))):  # 4: nobody gets the command
+        with Shown(program, "captures/leak.pickle.zst", ignores_hangup=ignored) as shown:
+            shown.until(r"memtrace live .*--at \d+$")
+            os.dup2(os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC), shown.master)
+            assert shown.child.wait(WAIT_SECONDS) in statuses, f"hangup: {shown.child.returncode}"
 
 
 def hostile(program):
@@ -345,7 +377,7 @@ def hostile(program):
 def main(program, fixtures):
     program = os.path.abspath(program)
     os.chdir(fixtures)
-    for check in () if is_left_out(program) else (keys_work, devices, settings, absent, signals, hostile):
+    for check in () if is_left_out(program) else (keys_work, instants, devices, settings, absent, signals, hostile):
         check(program)
     print("the view shows it")
 

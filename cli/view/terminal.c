@@ -2,6 +2,9 @@
 #ifndef NCURSES_WIDECHAR
 #define NCURSES_WIDECHAR 1
 #endif
+#ifndef _XOPEN_SOURCE
+#define _XOPEN_SOURCE 700 /* wcwidth */
+#endif
 #include <curses.h>
 #include <errno.h>
 #include <langinfo.h>
@@ -11,9 +14,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/select.h>
+#include <term.h>
 #include <termios.h>
 #include <unistd.h>
 #include <wchar.h>
+#undef columns /* of term.h */
 
 #include "process_memory.h"
 #include "terminal.h"
@@ -52,16 +57,21 @@ static void on_error(int number)
     (void)raise(number);
 }
 
+/* Adds a sequence of the terminal without its pauses, such as "$<2>". */
 static void add_sequence(const char *name)
 {
-    char word[16];
-    const char *sequence;
+    const char *sequence = tigetstr(name);
+    size_t length = strlen(leave_sequence);
 
-    (void)snprintf(word, sizeof word, "%s", name);
-    sequence = tigetstr(word);
-    if (sequence && sequence != (const char *)-1 &&
-        strlen(leave_sequence) + strlen(sequence) < sizeof leave_sequence)
-        strcat(leave_sequence, sequence);
+    if (!sequence || sequence == (const char *)-1)
+        return;
+    for (; *sequence && length + 1 < sizeof leave_sequence; sequence++) {
+        if (sequence[0] == '$' && sequence[1] == '<' && strchr(sequence, '>'))
+            sequence = strchr(sequence, '>');
+        else
+            leave_sequence[length++] = *sequence;
+    }
+    leave_sequence[length] = '\0';
 }
 
 /* Blocks the signals that end the loop, and sets `during` to the mask for its pauses. */
@@ -105,9 +115,14 @@ static bool set_encoding(bool wants_unicode)
 
 static bool open_screen(struct mt_terminal_app *app, SCREEN **screen)
 {
+    int known;
+
     app->has_unicode = set_encoding(app->wants_unicode);
     (void)tcgetattr(STDIN_FILENO, &modes_before);
     use_tioctl(TRUE);
+    if (setupterm(NULL, STDOUT_FILENO, &known) != OK) /* newterm would lose memory */
+        return false;
+    (void)del_curterm(cur_term);
     *screen = newterm(NULL, stdout, stdin);
     if (!*screen)
         return false;
@@ -132,11 +147,13 @@ static bool open_screen(struct mt_terminal_app *app, SCREEN **screen)
 static void put_cell(const struct mt_terminal_app *app, int row, int column,
                      const struct mt_terminal_cell *cell)
 {
-    const wchar_t text[2] = {(wchar_t)(cell->code ? cell->code : ' '), L'\0'};
+    wchar_t text[2] = {(wchar_t)(cell->code ? cell->code : ' '), L'\0'};
     attr_t attributes = 0;
     int pair = 0;
     cchar_t shown;
 
+    if (wcwidth(text[0]) != 1) /* unknown to this system */
+        text[0] = L'?';
     if (cell->style & MT_STYLE_BOLD)
         attributes |= WA_BOLD;
     if (cell->style & MT_STYLE_DIM)
@@ -205,27 +222,32 @@ static bool read_keys(struct mt_terminal_app *app, unsigned *count)
     return true;
 }
 
-/* Waits for a key, a signal or a new size. Returns false at the end of the input. */
-static bool wait_for_key(const sigset_t *during)
+/* Waits for a key, a signal or a new size. Returns -1 for an error, 0 for a signal. */
+static int wait_for_key(const sigset_t *during)
 {
     fd_set inputs;
 
     FD_ZERO(&inputs);
     FD_SET(STDIN_FILENO, &inputs);
-    return pselect(STDIN_FILENO + 1, &inputs, NULL, NULL, NULL, during) >= 0 || errno == EINTR;
+    if (pselect(STDIN_FILENO + 1, &inputs, NULL, NULL, NULL, during) >= 0)
+        return 1;
+    return errno == EINTR ? 0 : -1;
 }
 
 static void run(struct mt_terminal_app *app, const sigset_t *during)
 {
     enum { MOST_EMPTY = 4 }; /* readable, but without a key: the terminal is gone */
     unsigned count, empty = 0;
+    int ready;
 
     for (;;) {
         draw(app);
-        if (stopped_by || empty > MOST_EMPTY || !wait_for_key(during) || stopped_by ||
-            !read_keys(app, &count))
+        if (stopped_by || empty > MOST_EMPTY)
             return;
-        empty = count ? 0 : empty + 1;
+        ready = wait_for_key(during);
+        if (ready < 0 || stopped_by || !read_keys(app, &count))
+            return;
+        empty = ready && !count ? empty + 1 : 0;
     }
 }
 

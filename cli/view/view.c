@@ -166,9 +166,10 @@ static void select_event(struct mt_view *view, uint64_t event)
 
 /* ---- devices ---- */
 
-static bool has_history(const struct mt_device_report *device)
+static bool has_history(const struct mt_view *view, const struct mt_device_report *device)
 {
-    return device->history && device->history->column_count;
+    return device->history && device->history->column_count &&
+           !mt_is_one_instant(view->report, device);
 }
 
 static void fill_role_bytes(struct mt_view *view)
@@ -212,7 +213,7 @@ static void show_next_device(struct mt_view *view)
     for (uint32_t i = 1; i < report->device_count; i++) {
         const struct mt_device_report *next = &report->devices[(at + i) % report->device_count];
 
-        if (!has_history(next))
+        if (!has_history(view, next))
             continue;
         show_device(view, next);
         return;
@@ -227,7 +228,7 @@ bool mt_view_init(struct mt_view *view, const struct mt_report *report, const ch
     *view = (struct mt_view){
         .report = report, .path = path, .by = MT_BY_SITE, .screen_rows = 24, .screen_columns = 80};
     for (uint32_t i = 0; i < report->device_count; i++)
-        if (has_history(&report->devices[i]) &&
+        if (has_history(view, &report->devices[i]) &&
             (!best || mt_device_comes_first(&report->devices[i], best)))
             best = &report->devices[i];
     if (best)

@@ -288,6 +288,8 @@ static void draw_axis(struct canvas *canvas)
 
     put(canvas, row, layout->plot_left - 1, sign(canvas, 0x2514, '+'), 0);
     put_right(canvas, row, layout->plot_left - 1, "0", 0);
+    if (view->device->history->by_event)
+        put_right(canvas, row + 1, layout->plot_left - 1, "event", 0);
     for (unsigned at = 0; at < layout->plot_columns; at++) {
         unsigned column = layout->plot_left + at;
         uint64_t low, high, value;
@@ -357,7 +359,7 @@ static void draw_title(struct canvas *canvas)
         mt_buf_printf(&line, ", %s reserved", bytes_text(canvas, device->reserved_peak.bytes));
     mt_buf_printf(&line, ", device %u", device->device);
     if (view->report->device_count > 1)
-        mt_buf_printf(&line, " of %u", view->report->device_count);
+        mt_buf_printf(&line, ", one of %u", view->report->device_count);
     if (device->name)
         mt_buf_printf(&line, " (%s)", device->name);
     put_line(canvas, 0, line.data, MT_STYLE_BOLD);

@@ -98,6 +98,7 @@ COMMANDS = {
     "replay pool": "replay captures/leak.pickle.zst -p pytorch --pool site=~forward,size<20MiB",
     "tune": "tune captures/leak.pickle.zst",
     "tune json": "tune captures/leak.pickle.zst --json",
+    "view": "view captures/leak.pickle.zst",  # without a terminal
     "help": "help",
     "help command": "help analyze",
     "version": "--version",
