@@ -250,14 +250,24 @@ static const struct mt_step_use *highest_step(const struct mt_trend_layout *layo
     return highest;
 }
 
+const struct mt_peak *mt_trend_outer_peak(const struct mt_trend_layout *layout)
+{
+    const struct mt_peak *peak = &layout->device->allocated_peak;
+
+    uint64_t within = highest_step(layout)->peak.allocated;
+
+    return peak->bytes > within + within / 100 ? peak : NULL;
+}
+
 static double draw_tiles(struct mt_drawing *drawing, const struct mt_trend_layout *layout, double y)
 {
     const struct mt_trend *trend = &layout->trend;
     const struct mt_step_use *highest = highest_step(layout);
+    const struct mt_peak *outer = mt_trend_outer_peak(layout);
     const struct mt_step_use *last =
         &layout->steps[(trend->has_slope ? trend->end : trend->count) - 1];
     const struct mt_step_use *from = &layout->steps[trend->has_slope ? trend->begin : 0];
-    char values[2][MT_UNITS_TEXT], bytes[MT_UNITS_TEXT];
+    char values[2][MT_UNITS_TEXT], bytes[MT_UNITS_TEXT], within[MT_UNITS_TEXT];
     struct mt_tile tiles[4] = {
         {"Trend of the level at step ends",
          trend->has_slope ? trend_slope_text(drawing, trend) : "none",
@@ -267,8 +277,11 @@ static double draw_tiles(struct mt_drawing *drawing, const struct mt_trend_layou
                          mt_format_bytes(bytes, from->exit.allocated),
                          step_text(drawing, layout, from)),
          MT_COLOR_LEVEL, "Level at the end"},
-        {"Highest peak", mt_format_bytes(values[1], highest->peak.allocated),
-         step_text(drawing, layout, highest), MT_COLOR_LEVEL_PEAK, NULL},
+        {"Highest peak", mt_format_bytes(values[1], outer ? outer->bytes : highest->peak.allocated),
+         outer ? mt_arena_printf(&drawing->arena, "outside of steps, %s within",
+                                 mt_format_bytes(within, highest->peak.allocated))
+               : step_text(drawing, layout, highest),
+         MT_COLOR_LEVEL_PEAK, NULL},
         {"Verdict", verdict_text(trend), verdict_note(drawing, trend), mt_trend_color(trend),
          NULL}};
     size_t i;
@@ -318,17 +331,34 @@ static void make_columns(struct mt_drawing *drawing, struct mt_trend_layout *lay
     }
 }
 
-static uint64_t largest(const struct mt_trend_layout *layout)
+static uint64_t largest(const struct mt_trend_layout *layout, uint32_t first)
 {
     uint64_t most = 0;
     uint32_t i;
 
-    for (i = 0; i < layout->trend.count; i++) {
+    for (i = first; i < layout->trend.count; i++) {
         most = mt_max_u64(most, layout->steps[i].peak.allocated);
         most = mt_max_u64(most, layout->steps[i].exit.allocated);
         most = mt_max_u64(most, layout->steps[i].peak.reserved);
     }
     return most;
+}
+
+/* Chooses the upper end of the axis. Steps that compile or warm up may be several times as high as
+ * the steady ones: then these determine the axis. */
+static uint64_t axis_bytes(struct mt_trend_layout *layout)
+{
+    const struct mt_peak *outer = mt_trend_outer_peak(layout);
+    uint32_t warm_up = mt_warm_up_steps(layout->trend.count);
+    uint64_t all = largest(layout, 0), steady = 0;
+
+    if (layout->trend.count >= MT_TREND_MIN_STEPS)
+        steady = largest(layout, warm_up);
+    if (steady && all / 2 > steady) {
+        layout->is_broken = true;
+        all = steady;
+    }
+    return outer && outer->bytes / 2 <= all ? mt_max_u64(all, outer->bytes) : all;
 }
 
 /* Returns true if a separate panel of the level is useful, because it shows a slope that bars from
@@ -347,7 +377,7 @@ static bool wants_panel(struct mt_trend_layout *layout)
         layout->level_high = mt_max_u64(layout->level_high, layout->steps[i].exit.allocated);
     }
     if (layout->level_high <= layout->level_low ||
-        layout->level_high - layout->level_low >= largest(layout) / 4)
+        layout->level_high - layout->level_low >= largest(layout, 0) / 4)
         return false;
     /* makes the lowest bar visible */
     layout->level_low -=
@@ -355,9 +385,8 @@ static bool wants_panel(struct mt_trend_layout *layout)
     return true;
 }
 
-static void place_axes(struct mt_trend_layout *layout)
+static void place_axes(struct mt_trend_layout *layout, uint64_t most)
 {
-    uint64_t most = largest(layout);
     double widest = 0;
     size_t i;
 
@@ -384,7 +413,8 @@ static const char *small_print(struct mt_drawing *drawing, const struct mt_trend
         &drawing->arena,
         "robust trend = median of the slopes between all pairs of steps (Theil–Sen), without "
         "warm-up (first two steps, and first quarter) · growth = the trend rises, and blocks that "
-        "steps left behind are still allocated%s%s",
+        "steps left behind are still allocated%s%s%s",
+        layout->is_broken ? " · the axis is that of the steady steps: higher bars are broken" : "",
         *teardown ? " · " : "", teardown);
 }
 
@@ -394,6 +424,7 @@ static void place(struct mt_drawing *drawing, struct mt_trend_layout *layout, do
 {
     bool narrow = drawing->width < MT_NARROW_WIDTH;
     double bottom = drawing->height - 10, top = y, side;
+    uint64_t most = axis_bytes(layout);
 
     if (bottom - y - 70 - AXIS_HEIGHT - 30 >= MIN_PLOT + 50)
         bottom = mt_chart_frame_footnote(drawing, small_print(drawing, layout)) - 6;
@@ -419,14 +450,33 @@ static void place(struct mt_drawing *drawing, struct mt_trend_layout *layout, do
         layout->level =
             (struct mt_box){0, layout->plot.y + layout->plot.height + PANEL_GAP, 0, PANEL_HEIGHT};
     }
-    place_axes(layout);
+    place_axes(layout, most);
+}
+
+/* Returns true if the steps take a tenth of what follows the start of the first one. Others are no
+ * steps of the program: they only resemble each other. */
+static bool cover_the_run(const struct mt_device_report *device, struct mt_step_list steps)
+{
+    const uint64_t begin_t_ns = steps.list[0].begin_t_ns, begin_event = steps.list[0].begin_event;
+    double time = 0, events = 0;
+
+    for (uint32_t i = 0; i < steps.count; i++) {
+        time += (double)mt_sub_or_0_u64(steps.list[i].end_t_ns, steps.list[i].begin_t_ns);
+        events += (double)mt_sub_or_0_u64(steps.list[i].end_event, steps.list[i].begin_event) + 1;
+    }
+    return 10 * time >= (double)mt_sub_or_0_u64(device->last_t_ns, begin_t_ns) ||
+           10 * events >= (double)mt_sub_or_0_u64(device->last_event, begin_event);
 }
 
 static const char *lacks_steps(const struct mt_report *report,
                                const struct mt_device_report *device)
 {
-    (void)report;
-    return device->step_count ? NULL : "the trace names no steps, and none could be inferred";
+    const struct mt_step_list steps = mt_judged_steps(report, device);
+
+    if (!device->step_count)
+        return "the trace names no steps, and none could be inferred";
+    return steps.count && !cover_the_run(device, steps) ? "its steps cover less than a tenth of it"
+                                                        : NULL;
 }
 
 static void draw_nothing(struct mt_drawing *drawing, const struct mt_report *report,

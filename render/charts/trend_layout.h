@@ -22,7 +22,8 @@ struct mt_trend_layout {
     struct mt_box plot, level; /* level: a panel that enlarges the levels; height 0 = none */
     double side_x, side_y, side_width, side_bottom; /* side_width 0: there is no room */
     struct mt_ticks ticks;
-    uint64_t top;
+    uint64_t top;   /* at the upper edge of the plot */
+    bool is_broken; /* some columns of the warm-up are higher: they are broken at that edge */
     uint64_t level_low, level_high; /* range of the enlarged panel */
     struct mt_trend_column *columns;
     uint32_t column_count;
@@ -39,6 +40,10 @@ static inline enum mt_color mt_trend_color(const struct mt_trend *trend)
     }
     return MT_COLOR_FAINT;
 }
+
+/* The peak of the run, if it is visibly higher (1%) than that of every drawn step; otherwise
+ * NULL. */
+const struct mt_peak *mt_trend_outer_peak(const struct mt_trend_layout *layout);
 
 void mt_trend_draw_plots(struct mt_drawing *drawing, const struct mt_trend_layout *layout);
 

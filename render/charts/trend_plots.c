@@ -14,6 +14,12 @@ static double y_of(const struct mt_trend_layout *layout, double bytes)
     return layout->plot.y + layout->plot.height * (1 - bytes / (double)layout->top);
 }
 
+/* The same for bars, which end at the upper edge if they are broken. */
+static double bar_y(const struct mt_trend_layout *layout, double bytes)
+{
+    return layout->is_broken ? fmax(y_of(layout, bytes), layout->plot.y) : y_of(layout, bytes);
+}
+
 static double level_y(const struct mt_trend_layout *layout, double bytes)
 {
     double low = (double)layout->level_low,
@@ -63,9 +69,9 @@ static void draw_part(struct mt_drawing *drawing, const struct mt_trend_layout *
 {
     const struct mt_paint paint = {.fill = color};
     double gap = layout->is_grouped ? 0 : round((column->right - column->left) * 0.2);
-    double top = y_of(layout, (double)to), bottom = y_of(layout, (double)from);
+    double top = bar_y(layout, (double)to), bottom = bar_y(layout, (double)from);
 
-    if (to > from)
+    if (to > from && bottom > top)
         mt_draw_rect(drawing, column->left + gap, top, column->right - column->left - 2 * gap,
                      bottom - top, &paint, NULL, role);
 }
@@ -97,7 +103,8 @@ static void draw_reserved(struct mt_drawing *drawing, const struct mt_trend_layo
 
     for (i = 0; i < layout->column_count; i++) {
         const struct mt_trend_column *column = &layout->columns[i];
-        double y = y_of(layout, (double)column->reserved);
+        double y = bar_y(layout, (double)column->reserved);
+
         most = mt_max_u64(most, column->reserved);
         points[count++] = (struct mt_point){column->left, y};
         points[count++] = (struct mt_point){column->right, y};
@@ -155,6 +162,70 @@ static void draw_trend(struct mt_drawing *drawing, const struct mt_trend_layout 
     draw_clipped(drawing, a, b, enlarged ? &layout->level : &layout->plot, &paint, title);
 }
 
+/* Draws a gap through the tops of broken bars, and their heights above them. */
+static void draw_breaks(struct mt_drawing *drawing, const struct mt_trend_layout *layout)
+{
+    const struct mt_paint gap = {.stroke = MT_COLOR_BACKGROUND, .stroke_width = 4};
+    const struct mt_peak *outer = mt_trend_outer_peak(layout);
+    double y = layout->plot.y + 12, free_from = 0;
+    char text[MT_UNITS_TEXT];
+
+    for (uint32_t i = 0; layout->is_broken && i < layout->column_count; i++) {
+        const struct mt_trend_column *column = &layout->columns[i];
+        double middle = (column->left + column->right) / 2, half, inset;
+
+        if (column->peak <= layout->top)
+            continue;
+        inset = layout->is_grouped ? 0 : round((column->right - column->left) * 0.2) - 2;
+        mt_draw_line(drawing, column->left + inset, y + 3, column->right - inset, y - 3, &gap);
+        mt_format_bytes(text, column->peak);
+        half = 0.53 * mt_text_width(text, MT_SIZE_SMALL, MT_SEMIBOLD);
+        middle = fmax(middle, layout->plot.x + half);
+        if (middle - half < free_from || outer) /* whose name is there */
+            continue;
+        mt_chart_frame_text(drawing, middle, layout->plot.y - 6, text, MT_SIZE_SMALL, MT_SEMIBOLD,
+                            MT_COLOR_TEXT, MT_ANCHOR_MIDDLE, "label:broken");
+        free_from = middle + half + 6;
+    }
+}
+
+/* Draws the peak of the run between the steps around it, and its name above the plot, where nothing
+ * else is. */
+static void draw_outer_peak(struct mt_drawing *drawing, const struct mt_trend_layout *layout)
+{
+    const struct mt_peak *peak = mt_trend_outer_peak(layout);
+    const struct mt_paint line = {.stroke = MT_COLOR_LEVEL_PEAK, .stroke_width = 3, .opacity = 1};
+    const struct mt_paint leader = {.stroke = MT_COLOR_AXIS};
+    const struct mt_paint ring = {
+        .fill = MT_COLOR_BACKGROUND, .stroke = MT_COLOR_TEXT, .stroke_width = 1.6};
+    struct mt_text_style style = {
+        .size = MT_SIZE_SMALL, .weight = MT_SEMIBOLD, .color = MT_COLOR_TEXT, .halo = true};
+    const struct mt_box *plot = &layout->plot;
+    uint32_t before = 0;
+    const char *text;
+    char bytes[MT_UNITS_TEXT];
+    double x, y, width;
+
+    if (!peak)
+        return;
+    while (before < layout->trend.count && layout->steps[before].begin_event <= peak->event)
+        before++;
+    x = plot->x + plot->width * before / layout->trend.count;
+    y = fmax(y_of(layout, (double)peak->bytes), plot->y);
+    text = mt_arena_printf(&drawing->arena, "peak of the run %s, %s the steps",
+                           mt_format_bytes(bytes, peak->bytes),
+                           !before                         ? "before"
+                           : before == layout->trend.count ? "after"
+                                                           : "between");
+    mt_draw_line(drawing, x, plot->y + plot->height, x, y, &line);
+    mt_draw_line(drawing, x, y, x, plot->y - 4, &leader);
+    mt_draw_circle(drawing, x, y, 4, &ring, text, "ring:run");
+    width = mt_text_room(text, style.size, style.weight);
+    style.anchor = x + width > plot->x + plot->width ? MT_ANCHOR_END : MT_ANCHOR_START;
+    mt_draw_text(drawing, style.anchor == MT_ANCHOR_END ? x + 3 : x - 3, plot->y - 7, text, &style,
+                 "label:run");
+}
+
 static double warm_up_width(const struct mt_trend_layout *layout)
 {
     return layout->plot.width * layout->trend.begin / fmax(layout->trend.count, 1);
@@ -178,7 +249,7 @@ static void write_warm_up(struct mt_drawing *drawing, const struct mt_trend_layo
     const struct mt_text_style style = {
         .size = MT_SIZE_SMALL, .color = MT_COLOR_FAINT, .anchor = MT_ANCHOR_MIDDLE, .halo = true};
 
-    if (layout->trend.has_slope &&
+    if (layout->trend.has_slope && !layout->is_broken &&
         width > 1.05 * mt_text_width("warm-up", style.size, MT_REGULAR) + 8)
         mt_draw_text(drawing, layout->plot.x + width / 2, layout->plot.y + 14, "warm-up", &style,
                      "label:warm-up");
@@ -300,7 +371,9 @@ void mt_trend_draw_plots(struct mt_drawing *drawing, const struct mt_trend_layou
     write_warm_up(drawing, layout);
     for (i = 0; i < layout->column_count; i++)
         draw_column(drawing, layout, &layout->columns[i]);
+    draw_breaks(drawing, layout);
     draw_reserved(drawing, layout);
+    draw_outer_peak(drawing, layout);
     draw_trend(drawing, layout, false);
     draw_level_panel(drawing, layout);
     draw_step_numbers(drawing, layout, lowest->y + lowest->height);

@@ -377,6 +377,86 @@ static void a_small_slope_is_enlarged(void **unused)
     unmake(&made);
 }
 
+/* A peak between two steps is that of the run, and is drawn to scale. */
+static void a_peak_between_steps_is_drawn(void **unused)
+{
+    struct shape shape = {.steps = 12, .level = MT_GIB, .peak = MT_MIB};
+    struct mt_drawing drawing;
+    struct chart_scale scale;
+    struct made made;
+    const struct mt_op *ring;
+
+    (void)unused;
+    make(&made, &shape);
+    made.device.allocated_peak = (struct mt_peak){.bytes = MT_GIB + MT_GIB / 2, .event = 40};
+    for (uint32_t i = 0; i < shape.steps; i++)
+        made.device.steps[i].begin_event = 10 + 10 * i;
+    draw(&drawing, &made, &sizes[0]);
+    scale = chart_scale_of(&drawing, "tick-y");
+    ring = drawing_find(&drawing, "ring:run");
+    assert_non_null(ring);
+    assert_true(fabs((scale.base_y - ring->y) * scale.bytes_per_pixel - 1.5 * (double)MT_GIB) <
+                2 * scale.bytes_per_pixel);
+    assert_string_equal(words_of(&drawing, "label:run"),
+                        "peak of the run 1.50 GiB, between the steps ");
+    assert_non_null(strstr(words_of(&drawing, "tile-value"), "1.50 GiB"));
+    mt_drawing_release(&drawing);
+    made.device.allocated_peak.bytes = MT_GIB;
+    draw(&drawing, &made, &sizes[0]);
+    assert_null(drawing_find(&drawing, "ring:run"));
+    mt_drawing_release(&drawing);
+    unmake(&made);
+}
+
+/* A first step that compiles does not squeeze the others: they fill the plot, and its number is
+ * printed. */
+static void a_step_that_warms_up_is_broken(void **unused)
+{
+    struct shape shape = {.steps = 12, .level = MT_GIB, .peak = MT_MIB};
+    struct mt_drawing drawing;
+    struct chart_scale scale;
+    struct made made;
+
+    (void)unused;
+    make(&made, &shape);
+    made.device.steps[0].peak.allocated = made.device.steps[0].peak.reserved = 9 * MT_GIB;
+    draw(&drawing, &made, &sizes[0]);
+    scale = chart_scale_of(&drawing, "tick-y");
+    assert_true(scale.bytes_per_pixel * 150 < 1.3 * (double)MT_GIB);
+    assert_string_equal(words_of(&drawing, "label:broken"), "9.00 GiB ");
+    assert_non_null(strstr(words_of(&drawing, "footnote"), "higher bars are broken"));
+    mt_drawing_release(&drawing);
+    made.device.steps[6].peak.allocated = 9 * MT_GIB; /* no warm-up */
+    draw(&drawing, &made, &sizes[0]);
+    assert_null(drawing_find(&drawing, "label:broken"));
+    mt_drawing_release(&drawing);
+    unmake(&made);
+}
+
+/* Steps of a small part of a run only resemble each other. */
+static void steps_cover_the_run(void **unused)
+{
+    struct shape shape = {.steps = 12, .level = MT_GIB, .peak = MT_MIB};
+    const struct mt_chart *chart = mt_chart_find("trend");
+    struct made made;
+
+    (void)unused;
+    make(&made, &shape);
+    for (uint32_t i = 0; i < shape.steps; i++) {
+        struct mt_step_use *step = &made.device.steps[i];
+
+        step->begin_event = step->begin_t_ns = 10 + 10 * i;
+        step->end_event = step->end_t_ns = step->begin_event + 9;
+    }
+    made.device.last_event = made.device.last_t_ns = 1000;
+    assert_null(mt_chart_lacks(chart, &made.report, &made.device));
+    made.device.last_event = made.device.last_t_ns = 2000;
+    assert_non_null(mt_chart_lacks(chart, &made.report, &made.device));
+    made.device.last_event = 1000;
+    assert_null(mt_chart_lacks(chart, &made.report, &made.device));
+    unmake(&made);
+}
+
 static void no_steps_say_so(void **unused)
 {
     struct shape shape = {.steps = 0};
@@ -406,6 +486,9 @@ int main(void)
         cmocka_unit_test(the_verdict_is_that_of_the_finding),
         cmocka_unit_test(only_an_allocator_reserves),
         cmocka_unit_test(a_small_slope_is_enlarged),
+        cmocka_unit_test(a_peak_between_steps_is_drawn),
+        cmocka_unit_test(a_step_that_warms_up_is_broken),
+        cmocka_unit_test(steps_cover_the_run),
         cmocka_unit_test(no_steps_say_so),
     };
 
