@@ -253,6 +253,19 @@ static const struct {
     {"_run_code", NULL},
 };
 
+/* The parts of torch.compile that call others: 30 frames for each compiled call. What it measures
+ * and records (pad_mm, autotuning, CUDA graphs) is informative. */
+static const char *const compiler_paths[] = {
+    "torch/_dynamo/",
+    "torch/_functorch/",
+    "torch/_inductor/compile_fx.py",
+    "torch/_inductor/output_code.py",
+    "torch/_inductor/pattern_matcher.py",
+    "torch/_inductor/utils.py",
+    "torch/_ops.py",
+    "torch/_utils_internal.py",
+};
+
 /* C and C++ names without arguments, first match wins. Operators, nodes of the autograd graph and
  * the engine itself are informative; functions between them are not; unlisted functions are other
  * code and count as informative. `short_name`: the label is the name between prefix and suffix;
@@ -429,8 +442,19 @@ static struct mt_judged judge_native(const char *function, const char *file)
     return judged;
 }
 
+/* The code cache names a file "c" and the SHA-256 of its text in base 32, which has 51 letters. */
+bool mt_code_is_compiled(const char *path)
+{
+    const char *base = mt_code_base_name(path);
+    size_t length = strspn(base, "abcdefghijklmnopqrstuvwxyz234567");
+
+    return base[0] == 'c' && length == 52 && !strcmp(base + length, ".py");
+}
+
 static enum mt_origin python_origin(const char *file)
 {
+    if (mt_code_is_compiled(file))
+        return MT_ORIGIN_FRAMEWORK;
     for (size_t i = 0; i < MT_ARRAY_LEN(python_paths); i++)
         if (mt_path_has(file, python_paths[i].part))
             return python_paths[i].origin;
@@ -449,6 +473,9 @@ static bool python_is_plumbing(const char *qualified, const char *file)
 {
     const char *function = bare_name(qualified);
 
+    for (size_t i = 0; i < MT_ARRAY_LEN(compiler_paths); i++)
+        if (mt_path_has(file, compiler_paths[i]))
+            return true;
     for (size_t i = 0; i < MT_ARRAY_LEN(python_plumbing); i++)
         if (!strcmp(function, python_plumbing[i].function) &&
             (!python_plumbing[i].file || !strcmp(mt_code_base_name(file), python_plumbing[i].file)))

@@ -63,6 +63,29 @@ static const struct mt_frame *frame_at(const struct mt_symbols *symbols, uint32_
     return frame < symbols->frame_count ? &symbols->frames[frame] : NULL;
 }
 
+/* Names that torch.compile gives to code objects: "torch_dynamo_resume_in_forward_at_66" is a part
+ * of forward, "__compiled_fn_3_0c8b1d2e" the third compiled function. */
+static const char *python_function(struct mt_arena *arena, const char *function)
+{
+    static const char resumed[] = "torch_dynamo_resume_in_", compiled[] = "__compiled_fn_";
+    const char *at = strstr(function, resumed), *end;
+    size_t digits;
+
+    if (at) {
+        at += sizeof resumed - 1;
+        end = strstr(at, "_at_");
+        if (end && end > at)
+            return cut_text(arena, mt_arena_text(arena, at, (size_t)(end - at)));
+    }
+    if (!strncmp(function, compiled, sizeof compiled - 1)) {
+        digits = strspn(function + sizeof compiled - 1, "0123456789");
+        if (digits && digits < 20)
+            return mt_arena_printf(arena, "compiled function %.*s", (int)digits,
+                                   function + sizeof compiled - 1);
+    }
+    return cut_text(arena, function);
+}
+
 const char *mt_frame_function(struct mt_arena *arena, const struct mt_symbols *symbols, uint32_t id)
 {
     const struct mt_frame *frame = frame_at(symbols, id);
@@ -73,7 +96,7 @@ const char *mt_frame_function(struct mt_arena *arena, const struct mt_symbols *s
     function = mt_symbols_text(symbols, frame->function);
     file = mt_symbols_text(symbols, frame->file);
     return mt_code_is_native(function, file) ? native_function(arena, function)
-                                             : cut_text(arena, function);
+                                             : python_function(arena, function);
 }
 
 /* The digits that distinguish a notebook's cells, and their number: a count in
@@ -104,6 +127,10 @@ static const char *file_words(struct mt_arena *arena, const struct mt_frame *fra
 
     if (cell)
         return mt_arena_printf(arena, "cell[%.*s]", (int)length, cell);
+    if (mt_code_is_compiled(path))
+        return mt_arena_text(arena, "compiled code", 13);
+    if (!strncmp(base, "<eval_with_key>", 15))
+        return mt_arena_text(arena, "traced graph", 12);
     if (build_id && frame->line == 0)
         base = mt_arena_text(arena, base, (size_t)(build_id - base));
     return cut_text(arena, base);

@@ -277,6 +277,7 @@ static void new_place(struct mt_address_builder *builder, const struct mt_event 
                                                      .created_t_ns = event->t_ns,
                                                      .created_event = event->seq,
                                                      .is_expandable = expandable,
+                                                     .pool = event->pool,
                                                      .initial = event->flags & MT_EVENT_INITIAL},
                                              .settled_t_ns = builder->now_t_ns};
 }
@@ -305,6 +306,7 @@ static void on_segment_alloc(struct mt_address_builder *builder, const struct mt
     hold(builder, event->addr, event->addr + event->size_bytes, index);
     settle(builder, place);
     place->out.base = event->addr;
+    place->out.pool = event->pool;
     place->out.segments++;
     place->reserved = event->size_bytes;
     place->since_event = place->emptied_event = event->seq;

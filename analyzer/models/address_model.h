@@ -26,6 +26,7 @@ struct mt_address_range {
     uint64_t created_t_ns, created_event;
     uint32_t *rows, row_count; /* from the lowest address upwards */
     bool is_expandable, initial;
+    uint16_t pool;         /* symbols; of the last segment there */
     uint32_t segments;     /* number of segments there, one after the other */
     uint64_t blocks;       /* number of blocks ever in it */
     uint64_t reserved_end; /* bytes, after the last event */

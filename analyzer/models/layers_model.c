@@ -58,7 +58,8 @@ static const char *stream_name(const struct mt_layer_groups *groups,
 
     if (!handle)
         return "default stream";
-    snprintf(text, 64, "stream 0x%llx", (unsigned long long)handle);
+    /* its number among the streams of the trace: a handle would not fit beside the picture */
+    snprintf(text, 64, "stream %u", (unsigned)life->stream);
     return text;
 }
 

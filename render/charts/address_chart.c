@@ -93,6 +93,16 @@ static const char *occupancy(const struct crowd *crowd, char text[MT_UNITS_TEXT]
                            : "unknown";
 }
 
+/* Returns true for a segment that only the graphs or the code of one pool can use. */
+static bool is_private(const struct mt_address_layout *layout, const struct mt_address_range *place)
+{
+    const struct mt_symbols *symbols = layout->report->symbols;
+    const struct mt_pool_info *pool =
+        symbols && place->pool < symbols->pool_count ? &symbols->pools[place->pool] : NULL;
+
+    return pool && (pool->id[0] || pool->id[1]);
+}
+
 static const char *one_title(const struct mt_address_layout *layout, const struct crowd *crowd)
 {
     const struct mt_address_range *place = &layout->address->places[crowd->first];
@@ -109,7 +119,7 @@ static const char *one_title(const struct mt_address_layout *layout, const struc
         again = mt_arena_printf(&layout->drawing->arena, ", %s segments in succession",
                                 mt_format_count(more, place->segments));
     return mt_arena_printf(&layout->drawing->arena,
-                           "%s %s (%s B) at 0x%llx\ncreated %s%s%s\n%s block%s, occupancy %s%s",
+                           "%s %s (%s B) at 0x%llx\ncreated %s%s%s\n%s block%s, occupancy %s%s%s",
                            place->is_expandable ? "expandable segment, at most" : "segment of",
                            mt_format_bytes(size, place->bytes),
                            mt_format_count(exact, place->bytes), (unsigned long long)place->base,
@@ -118,7 +128,8 @@ static const char *one_title(const struct mt_address_layout *layout, const struc
                            place->was_idle ? layout->address->has_steps
                                                  ? "\nidle during the last step"
                                                  : "\nempty at the end"
-                                           : "");
+                                           : "",
+                           is_private(layout, place) ? "\nin a private pool (CUDA graphs)" : "");
 }
 
 static const char *title_of(const struct mt_address_layout *layout, const struct crowd *crowd)
@@ -332,17 +343,25 @@ static double draw_tiles(const struct mt_address_layout *layout, double y)
 
 static const char *facts_of(const struct mt_address_layout *layout)
 {
-    char row[MT_UNITS_TEXT], count[MT_UNITS_TEXT];
-    const char *options = layout->report->options;
+    char row[MT_UNITS_TEXT], count[MT_UNITS_TEXT], bytes[MT_UNITS_TEXT];
+    const char *options = layout->report->options, *pools = "";
+    uint64_t in_pools = 0;
+
+    for (uint32_t i = 0; i < layout->address->place_count; i++)
+        if (is_private(layout, &layout->address->places[i]))
+            in_pools += layout->address->places[i].reserved_end;
+    if (in_pools)
+        pools = mt_arena_printf(&layout->drawing->arena, " · %s in private pools (CUDA graphs)",
+                                mt_format_bytes(bytes, in_pools));
 
     return mt_arena_printf(
         &layout->drawing->arena,
         "each pixel row is %s of device memory · segments stacked in order of "
-        "creation · %s · %s %s",
+        "creation · %s · %s %s%s",
         mt_format_bytes(row, (uint64_t)((double)layout->top / layout->plot.height)),
         options && *options ? options : "default allocator",
         mt_format_count(count, layout->address->place_count),
-        layout->address->place_count == 1 ? "place" : "places");
+        layout->address->place_count == 1 ? "place" : "places", pools);
 }
 
 static const char *small_print(const struct mt_address_layout *layout)

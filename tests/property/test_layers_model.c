@@ -46,8 +46,8 @@ static uint32_t stream_of_name(const char *name)
 {
     if (!strcmp(name, "default stream"))
         return 0;
-    assert_memory_equal(name, "stream 0x", 9);
-    return (uint32_t)strtoul(name + 9, NULL, 16) / 16;
+    assert_memory_equal(name, "stream ", 7);
+    return (uint32_t)strtoul(name + 7, NULL, 10);
 }
 
 static void check_bin(const struct fake *fake, uint16_t device, const struct mt_layers *layers,

@@ -264,6 +264,18 @@ static const struct line on_a_thread[] = {
     {"at::_ops::bmm::call(at::Tensor const&)", "??", 0},
     {"execute_native_thread_routine", "thread48.o", 0},
 };
+/* What torch.compile generates, below the frames of the compiler, which name nothing. */
+static const struct line in_compiled[] = {
+    {"run", TORCH "_inductor/utils.py", 3220},
+    {"partition_0",
+     "/tmp/torchinductor_me/mu/cmu6p65bsxdc7us3awgwdtrknx76s4zt4lup2vokmbjhkw6wiitz.py", 192},
+    {"__call__", TORCH "_inductor/output_code.py", 656},
+    {"_fn", TORCH "_dynamo/eval_frame.py", 1024}};
+static const struct line in_traced[] = {{"forward", "<eval_with_key>.12", 7}};
+static const struct line resumed[] = {
+    {"torch_dynamo_resume_in_forward_at_66", "/home/me/vit.py", 66}};
+static const struct line entered[] = {{"__compiled_fn_3_0c8b1d2e", "/home/me/vit.py", 9}};
+
 static const struct line in_cell[] = {
     {"zeros", SITES "numpy/core/numeric.py", 1},
     {"train_step", "/tmp/ipykernel_41/3105878423.py", 21},
@@ -305,6 +317,10 @@ static void site_is_the_innermost_frame_of_a_model(void **state)
         {in_graph_move, MT_ARRAY_LEN(in_graph_move), "<module> hf_trainer.py:13"},
         {in_batch_move, MT_ARRAY_LEN(in_batch_move), "<module> hf_trainer.py:13"},
         {on_a_thread, MT_ARRAY_LEN(on_a_thread), "bmm"},
+        {in_compiled, MT_ARRAY_LEN(in_compiled), "partition_0 compiled code:192"},
+        {in_traced, MT_ARRAY_LEN(in_traced), "forward traced graph:7"},
+        {resumed, MT_ARRAY_LEN(resumed), "forward vit.py:66"},
+        {entered, MT_ARRAY_LEN(entered), "compiled function 3 vit.py:9"},
         {in_cell, MT_ARRAY_LEN(in_cell), "train_step cell[3105878423]:21"},
         {in_counted_cell, MT_ARRAY_LEN(in_counted_cell), "forward vit.py:7 < cell[5]:2"},
     };
