@@ -1,6 +1,6 @@
 /* Roles have the colors of Okabe and Ito, which people with the common kinds of color blindness can
- * distinguish. Phases and origins are paler, so that they are not mistaken for roles. Changes range
- * from blue (decrease) over gray to orange (increase). */
+ * distinguish. Phases and origins are paler, so that they are not mistaken for roles: a test has
+ * the least distance. Changes range from blue (decrease) over gray to orange (increase). */
 #include "theme.h"
 
 #include <math.h>
@@ -37,17 +37,17 @@ static const struct pair colors[MT_COLOR_COUNT] = {
     [MT_COLOR_ORIGIN_0 + 3] = {0xA8CFC0, 0x94BFAE}, /* framework */
     [MT_COLOR_ORIGIN_0 + 4] = {0xCED2D8, 0xB4BBC3}, /* engine */
     [MT_COLOR_ORIGIN_0 + 5] = {0xDDB7A0, 0xCDA48B}, /* native */
-    [MT_COLOR_PHASE_0 + 0] = {0x7EA6D9, 0x7EA6D9},  /* blue: forward */
-    [MT_COLOR_PHASE_0 + 1] = {0xC98FAE, 0xC98FAE},  /* pink: backward */
-    [MT_COLOR_PHASE_0 + 2] = {0x86B98A, 0x86B98A},  /* green: optimizer */
-    [MT_COLOR_PHASE_0 + 3] = {0xC9B458, 0xC9B458},  /* olive: loss */
-    [MT_COLOR_PHASE_0 + 4] = {0x8C9AA8, 0x8C9AA8},  /* gray: zero_grad */
-    [MT_COLOR_PHASE_0 + 5] = {0xD7A077, 0xD7A077},  /* clay */
-    [MT_COLOR_PHASE_0 + 6] = {0x7DB8B9, 0x7DB8B9},  /* teal */
-    [MT_COLOR_PHASE_0 + 7] = {0xA79BD0, 0xA79BD0},  /* lilac */
-    [MT_COLOR_PHASE_0 + 8] = {0xE08A86, 0xE08A86},  /* salmon */
-    [MT_COLOR_PHASE_0 + 9] = {0xAEBF63, 0xAEBF63},  /* moss */
-    [MT_COLOR_PHASE_0 + 10] = {0xAD8C7C, 0xAD8C7C}, /* brown */
+    [MT_COLOR_PHASE_0 + 0] = {0xCBDFF9, 0x354D67},  /* blue: forward */
+    [MT_COLOR_PHASE_0 + 1] = {0xF5D4E4, 0x634153},  /* pink: backward */
+    [MT_COLOR_PHASE_0 + 2] = {0xC8E4CE, 0x36523D},  /* green: optimizer */
+    [MT_COLOR_PHASE_0 + 3] = {0xE8DCC0, 0x554A2F},  /* sand: loss */
+    [MT_COLOR_PHASE_0 + 4] = {0xC6C6C6, 0x595959},  /* gray: zero_grad */
+    [MT_COLOR_PHASE_0 + 5] = {0xDBBEAC, 0x6C584B},  /* clay */
+    [MT_COLOR_PHASE_0 + 6] = {0xA0CCCF, 0x416164},  /* teal */
+    [MT_COLOR_PHASE_0 + 7] = {0xD7CDE9, 0x4F485B},  /* lilac */
+    [MT_COLOR_PHASE_0 + 8] = {0xE2BABB, 0x705556},  /* rose */
+    [MT_COLOR_PHASE_0 + 9] = {0xBDC8AD, 0x575F4C},  /* moss */
+    [MT_COLOR_PHASE_0 + 10] = {0xA9CBBC, 0x496156}, /* mint */
     [MT_COLOR_STREAM_0 + 0] = {0x3D5A98, 0x4A6BB0}, [MT_COLOR_STREAM_0 + 1] = {0x7E9BD1, 0x8FA9D9},
     [MT_COLOR_STREAM_0 + 2] = {0x7A4E8C, 0x8E5FA1}, [MT_COLOR_STREAM_0 + 3] = {0xB08CC0, 0xBC9BCB},
     [MT_COLOR_STREAM_0 + 4] = {0x3B7D7A, 0x4A918E}, [MT_COLOR_STREAM_0 + 5] = {0x86B9B5, 0x95C4C1},

@@ -338,6 +338,7 @@ static void timeline_draw_ooms(struct mt_drawing *drawing, const struct mt_timel
 #define MAX_COVERED  4000 /* maximum cost of the label of unused memory */
 /* Weight per square pixel of the cursor of report.html. Labels move a little to avoid it. */
 #define CURSOR_WEIGHT 0.25
+#define LOW_PLOT      180.0
 
 /* The extremes of the curves over CHUNK pixels. */
 struct chunk {
@@ -380,9 +381,12 @@ static size_t make_chunks(const struct mt_timeline_layout *layout, struct chunk 
     return count;
 }
 
+/* A low plot has little room beside its data, and a label would cover much of it. There, labels are
+ * omitted before they cover data: the tiles have their numbers. */
 static void avoid_curves(struct mt_placer *placer, const struct mt_timeline_layout *layout,
                          const struct chunk *chunks, size_t count)
 {
+    bool is_low = layout->plot.height < LOW_PLOT;
     size_t i;
 
     for (i = 0; i < count; i++) {
@@ -393,8 +397,8 @@ static void avoid_curves(struct mt_placer *placer, const struct mt_timeline_layo
                                base_y(layout) - c->allocated_high};
 
         if (layout->device->reserved_peak.bytes)
-            mt_placer_avoid(placer, line, MT_PLACE_LINE);
-        mt_placer_avoid(placer, stack, 0.5);
+            mt_placer_avoid(placer, line, is_low ? MT_PLACE_MARK : MT_PLACE_LINE);
+        mt_placer_avoid(placer, stack, is_low ? MT_PLACE_MARK : 0.5);
     }
 }
 
@@ -406,7 +410,9 @@ static void avoid_folds(struct mt_placer *placer, const struct mt_timeline_layou
         double left = mt_time_axis_span_right(&layout->axis, i);
         struct mt_box box = {left, layout->plot.y, MT_FOLD_WIDTH, layout->plot.height};
 
-        mt_placer_avoid(placer, box, MT_PLACE_MARK);
+        /* where all data is a mark, leaders would cross folds as often as data */
+        mt_placer_avoid(placer, box,
+                        layout->plot.height < LOW_PLOT ? MT_PLACE_TEXT : MT_PLACE_MARK);
     }
 }
 
@@ -494,9 +500,11 @@ static bool draw_peak_label(struct mt_drawing *drawing, struct mt_placer *placer
 }
 
 static void draw_peak(struct mt_drawing *drawing, struct mt_placer *placer,
-                      const struct peak_label *label)
+                      const struct peak_label *label, bool is_low)
 {
-    if (label->head && label->line && draw_peak_label(drawing, placer, label))
+    if (!label->head || !label->line)
+        return;
+    if (draw_peak_label(drawing, placer, label) || is_low)
         draw_ring(drawing, label);
 }
 
@@ -585,12 +593,12 @@ static void avoid_peaks(struct mt_placer *placer, const struct mt_timeline_layou
 
 /* Draws the upper label first, so that leaders do not cross. */
 static void draw_peaks(struct mt_drawing *drawing, struct mt_placer *placer,
-                       const struct peaks *peaks)
+                       const struct peaks *peaks, bool is_low)
 {
     bool reserved_first = peaks->reserved.y < peaks->allocated.y;
 
-    draw_peak(drawing, placer, reserved_first ? &peaks->reserved : &peaks->allocated);
-    draw_peak(drawing, placer, reserved_first ? &peaks->allocated : &peaks->reserved);
+    draw_peak(drawing, placer, reserved_first ? &peaks->reserved : &peaks->allocated, is_low);
+    draw_peak(drawing, placer, reserved_first ? &peaks->allocated : &peaks->reserved, is_low);
 }
 
 /* Finds the place with the most room for a label of `width` between the stack and the line of
@@ -675,6 +683,6 @@ void mt_timeline_draw_labels(struct mt_drawing *drawing, const struct mt_timelin
     timeline_draw_ooms(drawing, layout, &placer);
     timeline_draw_retries(drawing, layout, &placer);
     timeline_draw_limit(drawing, layout, &placer);
-    draw_peaks(drawing, &placer, &peaks);
+    draw_peaks(drawing, &placer, &peaks, layout->plot.height < LOW_PLOT);
     draw_unused_label(drawing, layout, &placer, chunks, count);
 }

@@ -188,6 +188,64 @@ static double contrast(uint32_t a, uint32_t b)
     return la > lb ? la / lb : lb / la;
 }
 
+static double cube_root(double t)
+{
+    return t > 0.008856 ? cbrt(t) : 7.787 * t + 16.0 / 116;
+}
+
+/* The distance of two colors in CIE L*a*b* (1976). People see a distance of about 2. */
+static double color_distance(uint32_t a, uint32_t b)
+{
+    double lab[2][3], sum = 0;
+    const uint32_t rgb[2] = {a, b};
+
+    for (int i = 0; i < 2; i++) {
+        double red = part(rgb[i], 16), green = part(rgb[i], 8), blue = part(rgb[i], 0);
+        double x = cube_root((0.4124 * red + 0.3576 * green + 0.1805 * blue) / 0.95047);
+        double y = cube_root(0.2126 * red + 0.7152 * green + 0.0722 * blue);
+        double z = cube_root((0.0193 * red + 0.1192 * green + 0.9505 * blue) / 1.08883);
+
+        lab[i][0] = 116 * y - 16;
+        lab[i][1] = 500 * (x - y);
+        lab[i][2] = 200 * (y - z);
+    }
+    for (int i = 0; i < 3; i++)
+        sum += (lab[0][i] - lab[1][i]) * (lab[0][i] - lab[1][i]);
+    return sqrt(sum);
+}
+
+static void expect_distance(enum mt_theme theme, unsigned a, unsigned b, unsigned shade,
+                            double least)
+{
+    double got = color_distance(mt_theme_rgb(theme, a), mt_theme_shade(theme, b, shade));
+
+    if (got < least)
+        fail_msg("colors %u and %u, shade %u, theme %u: distance %d / 10", a, b, shade,
+                 (unsigned)theme, (int)(got * 10));
+}
+
+/* A strip of phases is below shapes in the colors of roles. Nobody takes one for the other. */
+static void phases_are_no_roles(void **state)
+{
+    static const enum mt_theme themes[] = {MT_THEME_LIGHT, MT_THEME_DARK};
+
+    (void)state;
+    for (unsigned t = 0; t < 2; t++) {
+        for (unsigned phase = MT_COLOR_PHASE_0; phase <= MT_COLOR_PHASE_LAST; phase++) {
+            for (unsigned role = MT_COLOR_ROLE_0; role <= MT_COLOR_ROLE_LAST; role++) {
+                expect_distance(themes[t], phase, role, 0, 20);
+                for (unsigned shade = 1; shade < 4; shade++)
+                    expect_distance(themes[t], phase, role, shade, 15);
+            }
+            for (unsigned other = MT_COLOR_PHASE_0; other < phase; other++)
+                expect_distance(themes[t], phase, other, 0, 7);
+        }
+        for (unsigned role = MT_COLOR_ROLE_0; role <= MT_COLOR_ROLE_LAST; role++)
+            for (unsigned other = MT_COLOR_ROLE_0; other < role; other++)
+                expect_distance(themes[t], role, other, 0, 20);
+    }
+}
+
 /* Blocks are drawn in four shades of the color of their role. */
 static void check_text_on_shades(void)
 {
@@ -513,6 +571,7 @@ int main(void)
         cmocka_unit_test(byte_ticks_are_round_in_their_unit),
         cmocka_unit_test(byte_ticks_are_few_and_ascend),
         cmocka_unit_test(time_labels_of_ticks_differ),
+        cmocka_unit_test(phases_are_no_roles),
         cmocka_unit_test(labels_avoid_text_and_the_edge),
         cmocka_unit_test(leaders_go_around_text),
         cmocka_unit_test(no_leader_crosses_text),
