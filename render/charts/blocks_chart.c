@@ -497,27 +497,44 @@ static bool is_spike(const struct mt_block_stack *stack, const struct mt_blocks 
     return columns * stack->column_width < SPIKE;
 }
 
+/* Returns the widest part of a box that no fold of the axis covers. */
+static struct mt_box between_folds(const struct mt_time_axis *axis, const struct mt_box *box)
+{
+    struct mt_box widest = {.y = box->y, .height = box->height};
+
+    for (uint32_t i = 0; i < mt_time_axis_spans(axis); i++) {
+        double left = fmax(box->x, mt_time_axis_span_left(axis, i));
+        double right = fmin(box->x + box->width, mt_time_axis_span_right(axis, i));
+
+        if (right - left > widest.width) {
+            widest.x = left;
+            widest.width = right - left;
+        }
+    }
+    return widest;
+}
+
 /* Draws the size and the site in a band if both fit, otherwise the size if that fits. */
 static void write_label(const struct mt_block_stack *stack, const struct mt_block_band *band)
 {
     struct mt_drawing *drawing = stack->drawing;
-    const struct mt_box *flat = &band->flat;
+    const struct mt_box flat = between_folds(&stack->axis, &band->flat);
     enum mt_color ink =
         mt_theme_text_on_shade(mt_role_color(band->shape->life.role), mt_block_shade(band->shape));
     const char *site =
         mt_chart_frame_short(drawing, band->shape->head ? band->shape->head : "", 80);
-    double room = flat->width - 12, y = flat->y + flat->height / 2 + 4.2, size, whole;
+    double room = flat.width - 12, y = flat.y + flat.height / 2 + 4.2, size, whole;
     char bytes[MT_UNITS_TEXT];
 
     mt_format_bytes(bytes, band->shape->life.block_bytes);
     size = LABEL_SLACK * mt_text_width(bytes, MT_SIZE_CELL, MT_SEMIBOLD);
     whole = size + 8 + LABEL_SLACK * mt_text_width(site, MT_SIZE_CELL, MT_REGULAR);
-    if (flat->height < MIN_LABEL_HEIGHT || size > room)
+    if (flat.height < MIN_LABEL_HEIGHT || size > room)
         return;
-    mt_chart_frame_text(drawing, flat->x + 6, y, bytes, MT_SIZE_CELL, MT_SEMIBOLD, ink,
+    mt_chart_frame_text(drawing, flat.x + 6, y, bytes, MT_SIZE_CELL, MT_SEMIBOLD, ink,
                         MT_ANCHOR_START, "block-label");
     if (*site && whole <= room)
-        mt_chart_frame_text(drawing, flat->x + 14 + size, y, site, MT_SIZE_CELL, MT_REGULAR, ink,
+        mt_chart_frame_text(drawing, flat.x + 14 + size, y, site, MT_SIZE_CELL, MT_REGULAR, ink,
                             MT_ANCHOR_START, "block-label");
 }
 
