@@ -3,7 +3,7 @@
  * their fullest one, so no peak is lost. Where few are visible, layers are divided into groups of
  * blocks. timeline.js lets the reader move it. */
 
-const MARGIN = {left: 66, right: 14, top: 18, bottom: 64};
+const MARGIN = {left: 76, right: 14, top: 18, bottom: 64};
 const ROWS = {ticks: 20, steps: 22, phases: 42, height: 18}; // below the plot
 const MAX_LAYERS = 14; // of sites, phases, ...; the others share one
 const MAX_BANDS = 90; // groups that have layers of their own
