@@ -16,7 +16,8 @@ from support.program import fast_program
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 FIXTURES = [ROOT / "fixtures" / name for name in (
-    "captures/gpt_split64.pickle.zst", "captures/oom_adam.pickle.zst", "captures/twogpu.pickle.zst")]
+    "captures/gpt_split64.pickle.zst", "captures/oom_adam.pickle.zst", "captures/twogpu.pickle.zst",
+    "recorded/vllm.trace.zst")]
 OPTIONS = ["--max-peak", "reserved=1GiB", "--max-growth", "64KiB/step"]
 WIDTHS = (1400, 900, 420)
 SCHEMES = ("light", "dark")
@@ -124,6 +125,34 @@ for (const card of document.querySelectorAll('svg rect[rx]')) {
   }
 }
 
+/* Texts of a timeline, which is a canvas: they are drawn again, and each is remembered. */
+const timelines = typeof explorers !== 'undefined' ? explorers.map((each) => each.timeline)
+  : typeof comparison !== 'undefined' && comparison ? comparison.timelines : [];
+for (const timeline of timelines.filter(Boolean)) {
+  const {plot, canvas} = (timeline.paint(), timeline), pen = canvas.getContext('2d'), drawn = [];
+  pen.fillText = (text, x, y) => {
+    const {width} = pen.measureText(text);
+    const left = x - (pen.textAlign === 'center' ? width / 2 : pen.textAlign === 'right' ? width : 0);
+    drawn.push({text, left, right: left + width, top: y - 8.5, bottom: y});
+    CanvasRenderingContext2D.prototype.fillText.call(pen, text, x, y);
+  };
+  timeline.paint();
+  delete pen.fillText;
+  if (drawn.length < 5) say(`a timeline has ${drawn.length} texts`);
+  drawn.forEach((a, i) => {
+    const isInPlot = a.right > plot.x;
+    if (a.left < -0.5 || a.right > canvas.clientWidth + 0.5 || a.top < 0 || a.bottom > canvas.clientHeight ||
+        (isInPlot && (a.left < plot.x - 0.5 || a.right > plot.x + plot.width + 0.5)))
+      say(`"${a.text}" of the timeline is cut`);
+    for (const b of drawn.slice(i + 1)) {
+      const width = Math.min(a.right, b.right) - Math.max(a.left, b.left);
+      const height = Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top);
+      if (width > 0.1 && height > 0.1)
+        say(`"${a.text}" of the timeline crosses "${b.text}" by ${width.toFixed(1)} x ${height.toFixed(1)}`);
+    }
+  });
+}
+
 /* A word of a command is whole, except behind its marks and where it is wider than its box. */
 for (const word of document.querySelectorAll('.word')) {
   const range = document.createRange();
@@ -167,6 +196,7 @@ def faults_of(browser, page, width, scheme, shots):
     browser.devtools("Emulation.setDeviceMetricsOverride", width=width, height=900,
                      deviceScaleFactor=1, mobile=False)
     browser.open(page)
+    browser.wait("[...document.querySelectorAll('.plot')].every((each) => each.dataset.view)")
     faults = []
     for font in FONTS:
         found, count = browser.run(MEASURE, font)
