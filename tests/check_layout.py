@@ -153,6 +153,9 @@ for (const timeline of timelines.filter(Boolean)) {
   });
 }
 
+for (const aside of document.querySelectorAll('.first > aside'))
+  if (aside.checkVisibility() && !aside.innerText.trim()) say(`${aside.id} is an empty box`);
+
 /* A word of a command is whole, except behind its marks and where it is wider than its box. */
 for (const word of document.querySelectorAll('.word')) {
   const range = document.createRange();
