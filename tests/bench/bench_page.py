@@ -33,7 +33,7 @@ const look = () => {
 };
 look();
 """
-# Moves a mouse over the plot once per frame, to and fro, and counts the frames.
+# Moves a mouse over the plot once per frame, left and right, and counts the frames.
 PANNED = """
 const [frames, done] = arguments;
 const canvas = document.querySelector('.plot'), box = canvas.getBoundingClientRect();

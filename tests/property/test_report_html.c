@@ -23,7 +23,7 @@ static size_t count_of(const char *text, const char *part)
     return count;
 }
 
-/* Of all pages: a check of none would be no check. */
+/* The sums of all pages: a check of none would be no check. */
 static unsigned claims, exact_columns;
 
 enum { GROUP_NUMBERS = 9 }; /* of a group in the data */
