@@ -443,7 +443,15 @@ static void draw_flame_key(const struct layout *layout, double y)
     const struct mt_box *plot = &layout->stack.plot;
     double x = plot->x + plot->width - MT_FLAME_KEY;
 
+    const struct mt_time_axis *axis = &layout->stack.axis;
+    const char *words =
+        mt_arena_printf(&layout->drawing->arena, "net change during a call%s%s",
+                        axis->by_event ? "event number" : axis->name, axis->rest ? axis->rest : "");
+
     mt_flame_draw_key(&layout->flame, x, y);
+    if (plot->x + mt_text_room(words, 12.5, MT_REGULAR) + 40 >
+        x) /* the name of the axis is there */
+        return;
     mt_chart_frame_text(layout->drawing, x - 10, y + 10, "net change during a call", MT_SIZE_SMALL,
                         MT_REGULAR, MT_COLOR_MUTED, MT_ANCHOR_END, "key-name");
 }

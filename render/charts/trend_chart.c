@@ -250,15 +250,6 @@ static const struct mt_step_use *highest_step(const struct mt_trend_layout *layo
     return highest;
 }
 
-const struct mt_peak *mt_trend_outer_peak(const struct mt_trend_layout *layout)
-{
-    const struct mt_peak *peak = &layout->device->allocated_peak;
-
-    uint64_t within = highest_step(layout)->peak.allocated;
-
-    return peak->bytes > within + within / 100 ? peak : NULL;
-}
-
 static double draw_tiles(struct mt_drawing *drawing, const struct mt_trend_layout *layout, double y)
 {
     const struct mt_trend *trend = &layout->trend;

@@ -9,6 +9,16 @@
 #include "units.h"
 #include "util.h"
 
+const struct mt_peak *mt_trend_outer_peak(const struct mt_trend_layout *layout)
+{
+    const struct mt_peak *peak = &layout->device->allocated_peak;
+    uint64_t within = 0;
+
+    for (uint32_t i = 0; i < layout->trend.count; i++)
+        within = mt_max_u64(within, layout->steps[i].peak.allocated);
+    return peak->bytes > within + within / 100 ? peak : NULL;
+}
+
 static double y_of(const struct mt_trend_layout *layout, double bytes)
 {
     return layout->plot.y + layout->plot.height * (1 - bytes / (double)layout->top);
