@@ -410,6 +410,13 @@ e.elapsed_time("logged")
             "from memtrace_dry_run import shadows\nt = types.SimpleNamespace(layout=1)\nprint(shadows.exists(t), shadows.of(t), shadows.forget(t))\n")
         self.assertEqual(output, "False None None\n")
 
+    def test_rules_have_names_of_operators(self):
+        self.torch()
+        _, output, _ = self.run_program(
+            "import torch\ntorch.UntypedStorage = type('S', (), {'_free_weak_ref': None})\n"
+            "from memtrace_dry_run import rules\nprint([name for name in rules.table() if not name.isidentifier()])\n")
+        self.assertEqual(output, "[]\n")
+
     def test_shadows_can_be_switched_off(self):
         _, output, notes = self.run_program(
             "import torch\ntry: torch.compile(1)\nexcept RuntimeError as e: print(e)", MEMTRACE_DRY_RUN_SHADOWS="0")

@@ -19,7 +19,8 @@ def values():
     return [(x[1:5].prod() * torch.gcd(x[4], x[6])).item(), x.sum().item(), (x[x > 3]).tolist(), (x % 3 == 1).nonzero().flatten().tolist(), torch.where(x > 5, x, 0).tolist(),
             (1 - x).tolist(), (x & 1).tolist(), x.flip(0).argmax().item(), torch.unique(x // 3).tolist(), torch.bincount(x // 2).tolist(),
             c.tolist(), torch.equal(c, c), torch.nn.functional.one_hot(x % 3).sum(0).tolist(), torch.repeat_interleave(x[:4], x[:4]).tolist(),
-            mask.sum().item(), x[:3][mask].tolist(), bool((x == x).all()), x.view(2, 5).t().contiguous()[1].tolist(), (x > 100).any().item(), (2 ** x[:4]).tolist()]
+            mask.sum().item(), x[:3][mask].tolist(), bool((x == x).all()), x.view(2, 5).t().contiguous()[1].tolist(), (x > 100).any().item(), (2 ** x[:4]).tolist(),
+            torch._unique(x // 3)[0].tolist()]
 
 
 def numbers():

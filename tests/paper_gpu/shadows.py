@@ -13,7 +13,8 @@ from paper import HERE, ROOT, arguments_of, python_of
 # What a case answers; what it answers without shadows is not said where the program then fails or does not end.
 CASES = {
     "values": [48, 45, [4, 5, 6, 7, 8, 9], [1, 4, 7], [0, 0, 0, 0, 0, 0, 6, 7, 8, 9], [1, 0, -1, -2, -3, -4, -5, -6, -7, -8],
-               [0, 1, 0, 1, 0, 1, 0, 1, 0, 1], 0, [0, 1, 2, 3], [2, 2, 2, 2, 2], [1, 0, 5, 0], True, [4, 3, 3], [1, 2, 2, 3, 3, 3], 2, [0, 2], True, [1, 6], False, [1, 2, 4, 8]],
+               [0, 1, 0, 1, 0, 1, 0, 1, 0, 1], 0, [0, 1, 2, 3], [2, 2, 2, 2, 2], [1, 0, 5, 0], True, [4, 3, 3], [1, 2, 2, 3, 3, 3], 2, [0, 2], True, [1, 6], False, [1, 2, 4, 8],
+               [0, 1, 2, 3]],
     "numbers": [3, 4, [1.0, 3.0, 9.0], [0, 1, 2, 3], [1, 1, 1]],
     "unknown": [True, False, True, False, True, True, True, 5, 0, False, False, False, [1, 1, 3]],
     "computed": [True, True, True, True, 2, 6.0],

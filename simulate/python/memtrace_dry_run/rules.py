@@ -29,7 +29,7 @@ STEPS = {"_foreach_add_"}
 FACTORIZATIONS = {"linalg_cholesky_ex", "linalg_inv_ex", "linalg_lu_factor_ex", "_linalg_solve_ex", "linalg_ldl_factor_ex"}
 ALWAYS = {"nonzero", "_local_scalar_dense"}  # hooked for the backend itself
 GUESSED_RESULTS = COMPARISONS | LOGIC | CHOICES | {"max", "min", "median", "searchsorted", "bucketize"} | NOT_NUMBERS  # also of unknown values
-UNIQUE = {"_unique2", "sizes.unique", "unique_dim", "unique_consecutive", "unique_dim_consecutive"}
+UNIQUE = {"_unique2", "_unique", "unique_dim", "unique_consecutive", "unique_dim_consecutive"}
 # Values that decide whether a line reads the same guess so often that it waits for another one.
 MAX_SAME_GUESSES = 1000
 
