@@ -49,7 +49,7 @@ static unsigned mark(struct sim_stream_order *stream)
     }
     marks++;
     stream->now.marks[stream->place - 1] = marks;
-    stream->marked_launches = stream->launches;
+    stream->has_unmarked = false;
     return stream->place - 1;
 }
 
@@ -71,9 +71,15 @@ void sim_order_record(struct sim_stream_order *stream, struct sim_event_order *e
     event->queries = 0;
 }
 
+static bool is_behind_host(const struct sim_event_order *event)
+{
+    return host.marks[event->place] >= event->clock.marks[event->place];
+}
+
 void sim_order_wait(struct sim_stream_order *stream, const struct sim_event_order *event)
 {
     join(&stream->now, &event->clock);
+    stream->has_unmarked |= event->is_pending && !is_behind_host(event);
 }
 
 void sim_order_launch(struct sim_stream_order *stream)
@@ -82,6 +88,7 @@ void sim_order_launch(struct sim_stream_order *stream)
     sim_count_add(&queries, is_program_put_off);
     is_program_put_off = false;
     stream->launches++;
+    stream->has_unmarked = true;
     if (stream->launches % LAUNCHES_BETWEEN_CLOCKS == 0) {
         unsigned at = stream->launches / LAUNCHES_BETWEEN_CLOCKS % SIM_EARLIER_CLOCKS;
         mark_ordered(stream);
@@ -93,7 +100,7 @@ void sim_order_launch(struct sim_stream_order *stream)
 void sim_order_finish_stream(struct sim_stream_order *stream)
 {
     mark_ordered(stream);
-    stream->marked_launches = stream->launches;
+    stream->has_unmarked = false;
     join(&host, &stream->now);
     is_program_put_off = false;
 }
@@ -118,8 +125,7 @@ void sim_order_finish_event(struct sim_event_order *event)
 
 static bool is_certainly_complete(const struct sim_event_order *event)
 {
-    return host.marks[event->place] >= event->clock.marks[event->place] ||
-           launches - event->recorded_at >= MOST_LAUNCHES;
+    return is_behind_host(event) || launches - event->recorded_at >= MOST_LAUNCHES;
 }
 
 static bool is_in_a_loop(struct sim_event_order *event, enum sim_asker asker)
@@ -168,7 +174,7 @@ bool sim_order_is_pending(struct sim_event_order *event, enum sim_asker asker)
 bool sim_order_stream_is_pending(struct sim_stream_order *stream, enum sim_asker asker)
 {
     struct sim_event_order *event = &stream->last_queried;
-    if (stream->marked_launches != stream->launches) {
+    if (stream->has_unmarked) {
         mark(stream);
     }
     if (stream->place == 0) {
@@ -180,7 +186,8 @@ bool sim_order_stream_is_pending(struct sim_stream_order *stream, enum sim_asker
                                           .clock = stream->now,
                                           .recorded_at = launches};
     }
-    return sim_order_is_pending(event, asker);
+    /* The allocator queries events only. Its library passes on the queries of the program. */
+    return sim_order_is_pending(event, asker == SIM_ASKER_ALLOCATOR ? SIM_ASKER_PROGRAM : asker);
 }
 
 static enum sim_asker asker_of(const char *path)

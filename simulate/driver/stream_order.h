@@ -40,8 +40,9 @@ struct sim_event_order {
 
 /* State of a stream; initially zero. */
 struct sim_stream_order {
-    unsigned place;                     /* plus 1; 0 = none yet */
-    unsigned launches, marked_launches; /* marked: before the last mark, or wait of the host */
+    unsigned place; /* plus 1; 0 = none yet */
+    unsigned launches;
+    bool has_unmarked; /* work after the last mark and the last wait of the host */
     struct sim_clock now, earlier[SIM_EARLIER_CLOCKS]; /* earlier: stream_order.c */
     struct sim_event_order last_queried; /* behind everything at the last query of the stream */
 };

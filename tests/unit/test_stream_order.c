@@ -143,9 +143,10 @@ static void streams_are_queried(void **state)
     assert_false(is_busy(&side));
     launch(&side, 1);
     event = recorded_on(&side);
-    while (is_busy(&side))
+    while (sim_order_stream_is_pending(&side, SIM_ASKER_ALLOCATOR)) /* its library */
         tries++;
     assert_int_equal(tries, PATIENCE);
+    assert_int_equal(blocks.count, 0);
     assert_false(is_pending(&event)); /* the program has seen that the stream is complete */
     launch(&side, 1);
     assert_true(is_busy(&side));
@@ -154,6 +155,23 @@ static void streams_are_queried(void **state)
     early = true;
     launch(&side, 1);
     assert_false(is_busy(&side));
+}
+
+/* A stream that only waits for another one has work. */
+static void a_stream_that_waits_is_queried(void **state)
+{
+    struct sim_event_order event = recorded_on(&side);
+
+    (void)state;
+    sim_order_finish_event(&event);
+    sim_order_wait(&main_stream, &event);
+    assert_false(is_busy(&main_stream)); /* for nothing */
+    event = recorded_on(&side);
+    sim_order_wait(&main_stream, &event);
+    assert_true(is_busy(&main_stream));
+    sim_order_finish_stream(&main_stream);
+    assert_false(is_busy(&main_stream));
+    assert_false(is_pending(&event));
 }
 
 static void a_loop_ends(void **state)
@@ -407,6 +425,7 @@ int main(void)
         cmocka_unit_test_setup(blocks_behind_a_waiting_one_count, begin),
         cmocka_unit_test_setup(cuda_queues_a_number_of_launches, begin),
         cmocka_unit_test_setup(streams_are_queried, begin),
+        cmocka_unit_test_setup(a_stream_that_waits_is_queried, begin),
         cmocka_unit_test_setup(a_loop_ends, begin),
         cmocka_unit_test_setup(a_program_that_goes_on_has_decided, begin),
         cmocka_unit_test_setup(early_events_are_complete_at_once, begin),
