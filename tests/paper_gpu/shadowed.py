@@ -27,7 +27,13 @@ def numbers():
     """Numbers of another type than the tensor's, and storages that grow."""
     borders, grown = torch.arange(10.0, device="cuda"), torch.arange(4, device="cuda")
     grown.resize_(1000)
-    return [torch.bucketize(3, borders).item(), torch.searchsorted(borders, 4).item(), (3 ** torch.arange(3.0, device="cuda")).tolist(),
+    odd = torch.zeros(1001, dtype=torch.uint8, device="cuda")
+    odd.untyped_storage().resize_(1003)
+    types = [str((grown + 1j).dtype)]
+    torch.set_default_dtype(torch.float64)
+    types.append(str((grown + 1j).dtype))
+    torch.set_default_dtype(torch.float32)
+    return [odd[:16].view(torch.int64).tolist(), types, torch.bucketize(3, borders).item(), torch.searchsorted(borders, 4).item(), (3 ** torch.arange(3.0, device="cuda")).tolist(),
             grown[:4].tolist(), grown[900:903].tolist()]
 
 

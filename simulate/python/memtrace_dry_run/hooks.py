@@ -69,12 +69,13 @@ def _number_as_tensor(number, other):
         dtype = torch.float64 if other.is_floating_point() or other.is_complex() else torch.get_default_dtype()
     else:
         dtype = torch.complex128 if other.is_complex() else None
-    return _constant(number, dtype, torch.is_inference_mode_enabled(), repr(number) if number == 0 else "")
+    return _constant(number, dtype, torch.get_default_dtype(), torch.is_inference_mode_enabled(), repr(number) if number == 0 else "")
 
 
 @functools.lru_cache(maxsize=256, typed=True)
-def _constant(number, dtype, _is_inference, _sign):
-    """A program passes the same numbers again and again. Autograd saves no tensor that was made for inference; -0.0 equals 0.0."""
+def _constant(number, dtype, _default_dtype, _is_inference, _sign):
+    """A program passes the same numbers again and again. Autograd saves no tensor that was made for inference; -0.0 equals 0.0;
+    without a type, the number gets the default one."""
     with Quiet():
         return torch.tensor(number, device="cpu") if dtype is None else torch.scalar_tensor(number, dtype=dtype, device="cpu")
 

@@ -154,7 +154,7 @@ def _resized(t, storage, shadow):
         del _shadows[storage._cdata]
         return None
     host = _whole(t, size_bytes)
-    host.view(torch.uint8)[:had] = torch.empty(0, dtype=torch.uint8, device="cpu").set_(shadow.storage)
+    host[:had] = torch.empty(0, dtype=torch.uint8, device="cpu").set_(shadow.storage)
     shadow.storage = host.untyped_storage()
     shadow.made, shadow.rest = GUESSED if had else shadow.made, None
     return shadow
@@ -233,10 +233,11 @@ def _new(t, made):
 
 
 def _whole(t, size_bytes):
-    """A storage of T's type on the host, whose values nobody knows."""
-    host = torch.zeros(size_bytes // t.element_size(), dtype=t.dtype, device="cpu")
+    """A storage on the host whose values, of T's type, nobody knows, as bytes. The last one may be cut off."""
+    host = torch.zeros(-(-size_bytes // t.element_size()), dtype=t.dtype, device="cpu")
     fillers.fill(host)
-    return host
+    found = host.view(torch.uint8)
+    return found if found.numel() == size_bytes else found[:size_bytes].clone()
 
 
 def _is_shared(storage):

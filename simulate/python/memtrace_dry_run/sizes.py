@@ -4,7 +4,6 @@ import torch
 from . import fillers, guesses, notes, on_host, shadows
 from .shadows import CHOSEN, GUESSED, KNOWN
 
-
 _answer = None  # tells the simulated library what the next copy to the host brings
 
 
@@ -91,7 +90,7 @@ def unique(op, arguments, named, out):
 def before_coalesced(op, arguments, named):
     """Elements of a sparse tensor at the same place become one."""
     t = arguments[0]
-    indices, size = t._indices(), t.shape[:t.sparse_dim()]
+    indices = t._indices()
     shadow, on_host.context.found = shadows.of(indices), None
     if shadow is None or not shadows.is_small(indices):
         count = int(indices.shape[1] * guesses.share_selected() + 0.5) or min(indices.shape[1], 1)
