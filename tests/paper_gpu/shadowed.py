@@ -544,12 +544,22 @@ def graph_backward():
     hooks of the engine."""
     from memtrace_dry_run import shadows
 
+    class Named(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.variable = 3  # nodes of leaves have an attribute of this name
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, gradient):
+            return gradient * 2
+
     made, there, asked = (torch.ones(4, device="cuda", requires_grad=True) for _ in range(3))
     there.grad, hooked = torch.zeros(4, device="cuda"), torch.zeros(4, device="cuda")
     made.register_hook(lambda g: hooked.add_(1).sum() * 0 + g)
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
-        (made * there).sum().backward()
+        (Named.apply(made) * there).sum().backward()
         (found,) = torch.autograd.grad((asked * 2).sum(), asked)
     written = [made.grad, there.grad, hooked, found]
     for t in written:

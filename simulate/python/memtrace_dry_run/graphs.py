@@ -40,7 +40,7 @@ def note(tensors):
     written = captures.get(threading.get_ident())
     if written is None and not torch.cuda.is_current_stream_capturing():
         return
-    for places in captures.values() if written is None else (written,):
+    for places in tuple(captures.values()) if written is None else (written,):
         for t in tensors:
             places.add(t)
 
@@ -49,11 +49,15 @@ def noting_gradients(run_backward):
     """RUN_BACKWARD of autograd's engine, which writes to gradients where no rule sees it."""
 
     @functools.wraps(run_backward)
-    def run(roots, *arguments, **named):
+    def run(*arguments, **named):
         if threading.get_ident() not in captures:
-            return run_backward(roots, *arguments, **named)
-        leaves = list(_leaves(roots))
-        found = run_backward(roots, *arguments, **named)
+            return run_backward(*arguments, **named)
+        leaves = []
+        try:
+            leaves += _leaves(arguments[0] if arguments else named["tensors"])
+        except Exception as error:
+            notes.failed("backward of a graph", error)
+        found = run_backward(*arguments, **named)
         try:
             made = others.tensors_in([*(leaf.grad for leaf in leaves), *(found or ())])
             note([t for t in made if t.is_cuda and t.layout is torch.strided])
@@ -74,6 +78,7 @@ def _leaves(roots):
         if node is None or node in seen:
             continue
         seen.add(node)
-        if hasattr(node, "variable"):
-            yield node.variable
+        leaf = getattr(node, "variable", None) # of a function in Python, what the program keeps under this name
+        if isinstance(leaf, torch.Tensor):
+            yield leaf
         nodes += [following for following, _ in node.next_functions]
