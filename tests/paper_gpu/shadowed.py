@@ -468,7 +468,8 @@ def frozen():
     for _ in range(2):
         w = torch.ones(4, device="cuda", requires_grad=True)
         (w * frozen + other + ones).sum().backward()
-    return [t.tolist() for t in (frozen, other, ones)] + [shadows.of(t) is not None for t in (frozen, other, ones)]
+        w.grad = other
+    return [t.tolist() for t in (frozen, other, ones)] + [shadows.of(t) is not None for t in (frozen, other, ones)] + [len(shadows.of(other).tensors)]
 
 
 def equal():

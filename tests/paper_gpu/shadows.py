@@ -44,7 +44,7 @@ CASES = {
     "eight_bits": [],
     "sparse": [True, True, True, [100, 8], [100], [], True, 300, 2],
     "filled_inside": [True, True, False],
-    "frozen": [[2.0] * 4, [0.0] * 4, [1.0] * 4, True, True, True],
+    "frozen": [[2.0] * 4, [0.0] * 4, [1.0] * 4, True, True, True, 1],
     "equal": [True, False, False, True, False, 0, True, True, 2, True, True],
     "graphs": [3, 3, 0, 0, 0, 0, 3, 3, 3, 0, ["count"]],
     "graph_backward": [0] * 4 + [3] * 4,

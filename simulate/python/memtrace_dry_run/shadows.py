@@ -251,7 +251,8 @@ def watch(t):
     address = _address(t)
     shadow = _shadows.get(address)
     if shadow is not None and (t.is_floating_point() or t.is_complex()):
-        shadow.tensors.append(weakref.ref(t))
+        if not any(reference() is t for reference in shadow.tensors): # a program may assign the same one in each step
+            shadow.tensors.append(weakref.ref(t))
         _floats.add(address)
 
 
