@@ -101,9 +101,10 @@ static void add_undecided(struct mt_buf *out, const struct mt_undecided *undecid
         mt_buf_add_text(out, ": PyTorch frees such a block when it notices that the stream is done "
                              "with it");
     } else {
-        mt_buf_add_text(out, "The program went on without ");
-        add_counted(out, undecided->queries, "event");
-        mt_buf_add_text(out, " that it had queried: events complete");
+        mt_buf_add_text(out,
+                        "The program went on without an event or stream that it had queried, ");
+        add_counted(out, undecided->queries, "time");
+        mt_buf_add_text(out, ": these complete");
     }
 }
 
@@ -132,7 +133,7 @@ static void add_unbounded(struct mt_buf *out, const struct mt_sweep_result *resu
 
     mt_buf_printf(out, "\n  how much is not known: with %s of it the run %s\n",
                   lacks_less ? "25%" : "100%",
-                  lacking->outcome == MT_SWEEP_NOT_RUN ? "left no trace"
+                  lacking->outcome == MT_SWEEP_NOT_RUN ? "has no result"
                                                        : mt_sweep_outcome_name(lacking->outcome));
 }
 

@@ -14,7 +14,7 @@
 struct mt_undecided {
     uint64_t collectives; /* for which the program did not wait */
     uint64_t blocks;      /* that other streams than their own used */
-    uint64_t queries;     /* of events, after which the program went on without the event */
+    uint64_t queries;     /* of events and streams, after which the program did not wait */
 };
 
 /* A place of the program, outside of PyTorch, with answers that were made up and on which a peak
