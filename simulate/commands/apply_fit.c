@@ -254,6 +254,7 @@ static void add_rows(struct mt_buf *out, const struct fit *fit)
 {
     char bytes[MT_UNITS_TEXT];
     uint64_t least_bytes = fit->trials[0].use.bytes;
+    bool is_estimate = false; /* of the last row that has a need, as of all */
     struct mt_table table;
 
     mt_table_begin(&table, "change|#card needs|saves");
@@ -271,7 +272,9 @@ static void add_rows(struct mt_buf *out, const struct fit *fit)
             MT_CELLS(&table, MT_TEXT(trial->problem));
             continue;
         }
-        MT_CELLS(&table, MT_BYTES(trial->use.bytes));
+        is_estimate = mt_sweep_is_estimate(&trial->use, fit->settings.card, fit->card);
+        MT_CELLS(&table, MT_TEXT(mt_arena_printf(&table.texts, "%s%s", is_estimate ? "~" : "",
+                                                 mt_format_bytes(bytes, trial->use.bytes))));
         if (!i || !trial->tried)
             MT_CELLS(&table, MT_TEXT(trial->fits ? "fits" : ""));
         else if (trial->use.bytes >= least_bytes)
@@ -285,6 +288,12 @@ static void add_rows(struct mt_buf *out, const struct fit *fit)
             least_bytes = trial->use.bytes;
     }
     mt_text_table_add(out, &table, 2, mt_stdout_style());
+    if (is_estimate)
+        mt_text_table_add_note(
+            out, 0,
+            "~ is an estimate: the runs simulate the kernels of %s, or the memory of CUDA was not "
+            "measured for this card. dry-run --device simulates this card.",
+            fit->settings.card->name);
 }
 
 static void add_answer(struct mt_buf *out, const struct fit *fit)

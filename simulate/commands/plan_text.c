@@ -67,14 +67,9 @@ static bool is_largest_of_card(const struct mt_plan_answer *answer, size_t row)
     return true;
 }
 
-/* The memory of CUDA, or the kernels, are not those of this card. */
 static bool is_estimate(const struct mt_plan_answer *answer, const struct mt_plan_row *row)
 {
-    const struct mt_card *card = answer->cards[row->card], *simulated = answer->points->card;
-
-    return row->use.cuda_from != MT_CUDA_TABLE ||
-           card->capability_major != simulated->capability_major ||
-           card->capability_minor != simulated->capability_minor;
+    return mt_sweep_is_estimate(&row->use, answer->points->card, answer->cards[row->card]);
 }
 
 static bool is_exact(const struct mt_plan_answer *answer, const struct mt_plan_row *row)

@@ -251,6 +251,14 @@ struct mt_card_use mt_sweep_need_on(const struct mt_sweep_result *result,
     return use;
 }
 
+bool mt_sweep_is_estimate(const struct mt_card_use *use, const struct mt_card *simulated,
+                          const struct mt_card *card)
+{
+    return use->cuda_from != MT_CUDA_TABLE ||
+           card->capability_major != simulated->capability_major ||
+           card->capability_minor != simulated->capability_minor;
+}
+
 struct mt_sweep_fit mt_sweep_fit_of(const struct mt_sweep *sweep, const struct mt_card *card)
 {
     struct mt_sweep_fit fit = {.fits = NULL};

@@ -164,6 +164,10 @@ uint64_t mt_sweep_need_bytes(const struct mt_sweep_result *result);
 struct mt_card_use mt_sweep_need_on(const struct mt_sweep_result *result,
                                     const struct mt_card *simulated, const struct mt_card *card);
 
+/* Returns whether the memory of CUDA, or the kernels, are not those of this card. */
+bool mt_sweep_is_estimate(const struct mt_card_use *use, const struct mt_card *simulated,
+                          const struct mt_card *card);
+
 /* The runs that finished and fit on a card. The largest is chosen by value in a numeric sweep,
  * otherwise by the card's need. NULL: none. */
 struct mt_sweep_fit {

@@ -627,6 +627,7 @@ def fit(bench):
     rows = [line.split("  ") for line in done.stdout.decode().splitlines()]
     rows = [[cell.strip() for cell in row if cell.strip()] for row in rows]
     check(done.returncode == 0 and rows[0] == ["RTX 3060 12 GB has 11.8 GiB"], f"{done}")
+    check(all(row[1].startswith("~") for row in rows[2:7]) and b"\n~ is an estimate: the runs simulate the kernels of H200" in done.stdout, f"{done}")
     check([(row[0], row[2:]) for row in rows[2:7]] == [
         ("none", []), ("and expandable", ["does not lower the peak: 0 B"]), ("and foreach=False", ["1.86 GiB"]),
         ("and save_on_cpu", ["9.31 GiB; fits"]), ("only save_on_cpu", ["fits"])], f"{rows}")
