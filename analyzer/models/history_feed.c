@@ -169,19 +169,19 @@ static void group_of(struct history_feed *feed, const struct mt_block_life *life
     mt_map_put(&feed->ids, key, feed->known_count - 1);
 }
 
-/* Window number `index` of at most `events` events, `before` of which precede `event`. It starts
- * behind the previous window, and overlaps no other. */
-static void add_window(struct history_feed *feed, struct mt_history_window *previous,
-                       uint64_t event, uint64_t before, uint64_t events)
+/* Adds a window of at most `events` events, `before` of which precede `event`. *next is the event
+ * after the previous window: windows do not overlap. */
+static void add_window(struct history_feed *feed, uint64_t *next, uint64_t event, uint64_t before,
+                       uint64_t events)
 {
-    struct mt_history_window window = {event > before ? event - before : 0, 0};
+    struct mt_history_window window = {mt_sub_or_0_u64(event, before), 0};
 
     window.last = window.first + events - 1;
-    window.first = mt_max_u64(window.first, previous->last + 1);
+    window.first = mt_max_u64(window.first, *next);
     if (window.first > window.last)
         return;
     mt_history_add_window(feed->builder, &window);
-    *previous = window;
+    *next = window.last + 1;
 }
 
 static int by_event(const void *a, const void *b)
@@ -198,11 +198,11 @@ static void choose_windows(struct history_feed *feed, struct mt_survey_device *d
     uint64_t centers[3] = {mt_peak_windows_since(&device->high[MT_HIGH_ALLOCATED], 0)->event,
                            mt_peak_windows_since(&device->high[MT_HIGH_RESERVED], 0)->event, 0};
     const uint64_t events = MT_HISTORY_EXACT / feed->share;
-    struct mt_history_window previous = {0, 0};
+    uint64_t next = 0;
     size_t count = 2, kept = 1;
 
     if (device->last_event - device->first_event < events) {
-        add_window(feed, &previous, device->first_event, 0, events);
+        add_window(feed, &next, device->first_event, 0, events);
         return;
     }
     if (device->oom_count)
@@ -212,7 +212,7 @@ static void choose_windows(struct history_feed *feed, struct mt_survey_device *d
         if (centers[i] - centers[kept - 1] > events / 4)
             centers[kept++] = centers[i];
     for (size_t i = 0; i < kept; i++)
-        add_window(feed, &previous, centers[i], events / kept * 2 / 3, events / kept);
+        add_window(feed, &next, centers[i], events / kept * 2 / 3, events / kept);
 }
 
 static void prepare(struct history_feed *feed, struct mt_analysis *analysis, uint32_t slot)
@@ -302,11 +302,10 @@ static enum mt_status finish(struct mt_analysis *analysis, void *context,
                              struct mt_device_report *out)
 {
     struct history_feed *feed = context;
-
-    mt_history_finish(feed->builder, &out->history);
-    uint32_t share = feed->share ? feed->share : 1;
+    const uint32_t share = feed->share;
 
     (void)analysis;
+    mt_history_finish(feed->builder, &out->history);
     mt_history_reduce(out->history, MT_HISTORY_GROUPS / share, MT_HISTORY_CHANGES / share);
     return MT_OK;
 }

@@ -344,8 +344,10 @@ static bool pass_starts(struct mt_history_builder *builder, uint64_t t_ns, uint6
 }
 
 /* Opens the column of an event. Starts that pass without events share one column; between two
- * events of a window they have none. */
-static void advance(struct mt_history_builder *builder, uint64_t t_ns, uint64_t event)
+ * events of a window they have none. The state before the first event keeps its own column, so that
+ * blocks in it are no changes of the run; nothing precedes event 0. */
+static void advance(struct mt_history_builder *builder, uint64_t t_ns, uint64_t event,
+                    bool is_first)
 {
     struct start here = {t_ns, event}, first = here, last = here;
     bool is_exact = is_in_window(builder, event), was_exact = builder->now.is_exact;
@@ -359,7 +361,7 @@ static void advance(struct mt_history_builder *builder, uint64_t t_ns, uint64_t 
         close_column(builder);
         open_column(builder, first);
     }
-    if (is_exact || was_exact || passed) {
+    if ((is_exact || was_exact || passed || is_first) && event > 0) {
         close_column(builder);
         open_column(builder, is_exact || !passed ? here : last);
     }
@@ -519,11 +521,12 @@ static void begin(struct mt_history_builder *builder)
 void mt_history_state(struct mt_history_builder *builder, uint64_t t_ns, uint64_t event,
                       int32_t phase, const struct mt_bytes *bytes)
 {
+    const bool is_first = !builder->begun;
     struct mt_history_column *column;
 
-    if (!builder->begun)
+    if (is_first)
         begin(builder);
-    advance(builder, t_ns, event);
+    advance(builder, t_ns, event, is_first);
     take_pending(builder);
     builder->now.t_ns = t_ns;
     builder->now.event = event;

@@ -302,26 +302,64 @@ static void no_events(void **state)
     free(run);
 }
 
-/* Initial blocks exist before the first event, and in all of the first columns. */
-static void initial_blocks(void **state)
+/* Initial blocks exist before the first event, which is in a column of its own. */
+static void check_initial(uint64_t t_ns)
 {
     struct run *run = malloc(sizeof *run);
     struct mt_history_group group = {.stack = MT_NO_ID, .block_bytes = 512, .is_initial = true};
     const struct mt_bytes bytes = {1024, 1024, 1024, 2048};
 
-    (void)state;
     start(run, 1, false);
     group.site = group.phase = run->phase;
     mt_history_birth(run->builder, 0, &group, 512, true);
     group.is_initial = false;
     mt_history_birth(run->builder, 1, &group, 512, false);
-    mt_history_state(run->builder, 100000, 1, MT_NO_PHASE, &bytes);
+    mt_history_state(run->builder, t_ns, 1, MT_NO_PHASE, &bytes);
     mt_history_finish(run->builder, &run->history);
+    assert_int_equal(run->history->columns[0].event, 0);
     assert_int_equal(run->history->columns[0].change_count, 1);
     assert_int_equal(run->history->changes[0].bytes, 512);
     assert_int_equal(run->history->change_count, 2);
     finish(run);
     free(run);
+}
+
+/* Initial blocks are no changes of the run, also if an event is at the start of the axis. */
+static void initial_blocks(void **state)
+{
+    (void)state;
+    check_initial(1000);
+    check_initial(100000);
+}
+
+/* Nothing precedes event 0, so no column is only the start. */
+static void event_0(void **state)
+{
+    struct mt_arena arena = {0};
+    struct mt_span span = {1000, 2000};
+    const struct mt_timeline axis = {.spans = &span, .span_count = 1, .last_event = 1};
+    const struct mt_history_window window = {0, 9};
+    const struct mt_bytes nothing = {0}, reserved = {0, 0, 0, 2048};
+    struct mt_history_builder *builder;
+    struct mt_symbols symbols;
+    struct mt_history *history;
+
+    (void)state;
+    assert_int_equal(mt_symbols_init(&symbols), MT_OK);
+    mt_history_builder_new(&arena, &symbols, &axis, false, &nothing, &builder);
+    mt_history_add_window(builder, &window);
+    for (uint64_t event = 0; event < 2; event++)
+        mt_history_state(builder, 1000 + event, event, MT_NO_PHASE, &reserved);
+    mt_history_finish(builder, &history);
+    assert_int_equal(history->column_count, 2);
+    for (uint32_t i = 0; i < 2; i++) {
+        assert_true(history->columns[i].is_exact);
+        assert_int_equal(history->columns[i].event, i);
+        assert_int_equal(history->columns[i].bytes.reserved, 2048);
+    }
+    mt_history_builder_release(builder);
+    mt_symbols_release(&symbols);
+    mt_arena_release(&arena);
 }
 
 /* Unlimited sizes: the number of groups is bounded, bytes are exact. */
@@ -367,9 +405,8 @@ static void many_sizes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(random_runs),
-        cmocka_unit_test(no_events),
-        cmocka_unit_test(initial_blocks),
+        cmocka_unit_test(random_runs),    cmocka_unit_test(no_events),
+        cmocka_unit_test(initial_blocks), cmocka_unit_test(event_0),
         cmocka_unit_test(many_sizes),
     };
 
