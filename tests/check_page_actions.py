@@ -18,6 +18,7 @@ from support.program import fast_program
 
 CAPTURES = check_report.CAPTURES
 TRACE = CAPTURES / "gpt_split64.pickle.zst"
+RING = CAPTURES / "gpt_ring.pickle.zst"  # its history begins in the middle of the run
 ROWS = {"steps": 31, "phases": 51}  # pixels below the plot, in the middle of each row
 DEPTHS = (0.2, 0.35, 0.5, 0.6, 0.7, 0.75, 0.8)  # shares of the height, for layers
 REASONS = ("autograd engine", "no stack recorded", "allocated before recording started")
@@ -827,16 +828,31 @@ def check_without_blocks(check):
         check.tab(tab)
         check.expect(check.state()["tab"] == tab, f"reduced: {tab}")
     check.tab("Survived")
-    check.expect(not check.state()["rows"], "reduced: no block is listed")
+    state = check.state()
+    check.expect(not state["rows"] and state["note"] == "This page has no room for single blocks.",
+                 f"reduced: no block is listed: {state['note']}")
     check.browser.press(check.point(0.9, 0.9))
     check.expect(check.state()["range"][0] == check.state()["range"][1], "reduced: a click")
+
+
+def check_start(check):
+    """Blocks that are older than the history are no changes of a range at its start."""
+    check.load(RING, check.analyze(RING, "ring"))
+    check.expect(check.data.event_before(1) < check.data.source["events"][0], "ring: the start is a column")
+    check.drag(0, 0.7)
+    first, last = check.state()["range"]
+    check.expect(sum(check.sums(check.data.event_before(first)).values()) > 0, "ring: blocks are older")
+    check_grew(check, first, last)
+    check.load(RING, check.page, f"#r0=0-{last}")
+    check_grew(check, 1, last)
 
 
 ACTIONS = (check_wheel, check_page_scrolls, check_sideways, check_pinch, check_touch_pan, check_pan,
            check_drag_selects, check_shift_drag, check_double_click, check_buttons, check_keys,
            check_instant, check_layer, check_steps_and_phases, check_tabs, check_filters, check_layers,
            check_tip_of_group, check_axis, check_search, check_copy, check_restored, check_theme,
-           check_phone, check_blocks, check_devices, check_without_blocks)
+           check_phone, check_blocks, check_devices, check_without_blocks,
+           check_start)
 
 
 def main():

@@ -1,6 +1,7 @@
 /* Single blocks: their facts, the charts that show them one by one, and the panel below a chart. */
 
 const MAX_FOUND = 100; // blocks of one address that are listed
+const NO_BLOCKS = 'This page has no room for single blocks.';
 
 /* A row of a device's `blocks`: the facts about a block that has a key in charts. */
 class Block {

@@ -108,7 +108,8 @@ class ChangePanel {
   modelRows(view) {
     const way = this.wayShown(), rows = new Map();
     this.comparison.sides.forEach((side, index) => {
-      const sums = view === 'change' ? side.model.sumOf(side.first, side.last)
+      const sums = view === 'change'
+        ? side.model.sumOf(side.model.firstChange(side.first), side.last)
         : side.model.stateAt(side.at);
       for (const group of side.model.groups) {
         const bytes = sums.bytes[group.index];

@@ -132,6 +132,11 @@ class Model {
     return [isEarlier ? Math.min(first + 1, last) : first, last];
   }
 
+  /* The first column of a range that has changes. The state before all events is not one. */
+  firstChange(first) {
+    return this.event[0] < this.source.events[0] ? Math.max(first, 1) : first;
+  }
+
   /* ---- states ---- */
 
   /* Calls tell(group, bytes, blocks) for each change of the columns from `first` to `last`. */

@@ -54,7 +54,7 @@ const search = {
   listBlocks(isWanted, words, order) {
     const all = blockMaps.flatMap((blocks) => [...blocks.values()]);
     const found = all.filter(isWanted).sort(order);
-    this.hits.textContent = `${formatCount(found.length)} of the ${formatCount(all.length)} ` +
+    this.hits.textContent = !all.length ? NO_BLOCKS : `${formatCount(found.length)} of the ${formatCount(all.length)} ` +
       `largest blocks ${words}` +
       (found.length > MAX_FOUND ? `; the first ${MAX_FOUND} are listed` : '');
     this.list.replaceChildren(...found.slice(0, MAX_FOUND).map((block) => element('li', {}, element('button', {

@@ -72,7 +72,8 @@ class SelectionPanel {
         `at ${formatWhen(model.t[owner.at], model.event[owner.at])}`;
       return;
     }
-    const change = model.totals[owner.last] - (owner.first ? model.totals[owner.first - 1] : 0);
+    const first = model.firstChange(owner.first);
+    const change = model.totals[owner.last] - (first ? model.totals[first - 1] : 0);
     const [from, to] = [owner.first, owner.last].map((at) => formatInstant(model.t[at], model.event[at]));
     this.title.textContent = `${from} to ${to}: ${formatChange(change)}`;
     this.title.dataset.bytes = change;
@@ -86,7 +87,7 @@ class SelectionPanel {
     const frames = group.node < 0 ? [] : this.model.pathOf(group.node).reverse();
     this.group.replaceChildren(
       element('strong', {text: leafName(group, this.owner.state.blocks[group.index])}),
-      element('div', {text: `${data.roles[group.role]}, ${group.site}` +
+      element('div', {text: `${data.roles[group.role]}, ${this.model.nameOf(group, 'site')}` +
         (group.phase ? `, allocated in ${group.phase}` : '')}),
       element('ol', {class: 'stack'}, ...frames.map((node) =>
         element('li', {text: this.model.nodeName(node)}))));
@@ -98,10 +99,11 @@ class SelectionPanel {
   sums(view) {
     const {model, owner} = this;
     if (view === 'held') return owner.state;
-    if (view === 'change') return model.sumOf(owner.first, owner.last);
+    const first = model.firstChange(owner.first);
+    if (view === 'change') return model.sumOf(first, owner.last);
     const bytes = new Float64Array(model.groups.length), blocks = new Float64Array(bytes.length);
     const sign = view === 'freed' ? -1 : 1;
-    model.eachChange(owner.first, owner.last, (group, change, count) => {
+    model.eachChange(first, owner.last, (group, change, count) => {
       if (change * sign <= 0) return;
       bytes[group] += change;
       blocks[group] += count;
@@ -131,7 +133,8 @@ class SelectionPanel {
     this.fill([...sorted.slice(0, MAX_ROWS).map((row) => this.sumRow(row, view)),
       this.row('', view === 'held' ? formatBytes(sum) : formatChange(sum), '', 'in total', sum)]);
     this.body.dataset.bytes = sum;
-    if ((view === 'allocated' || view === 'freed') && !model.areExact(owner.first, owner.last))
+    if ((view === 'allocated' || view === 'freed') &&
+      !model.areExact(model.firstChange(owner.first), owner.last))
       this.note.textContent = 'At least: parts of the range have only sums of several events. ' +
         'Blocks that were allocated and freed within such a part are not counted.';
     if (sorted.length > MAX_ROWS)
@@ -179,7 +182,8 @@ class SelectionPanel {
       return line;
     }));
     const sum = kept.reduce((bytes, block) => bytes + block.bytes, 0);
-    this.note.textContent = `${formatCount(kept.length)} of the ${formatCount(blocks.length)} ` +
+    this.note.textContent = !blocks.length ? NO_BLOCKS
+      : `${formatCount(kept.length)} of the ${formatCount(blocks.length)} ` +
       `largest blocks: ${formatBytes(sum)} allocated in the range and alive after it.`;
   }
 
@@ -187,7 +191,7 @@ class SelectionPanel {
   showEvents() {
     const {model, owner} = this, rows = [];
     let hidden = 0, inexact = 0;
-    for (let at = owner.first; at <= owner.last; at++) {
+    for (let at = model.firstChange(owner.first); at <= owner.last; at++) {
       if (!model.isExact[at]) {
         inexact++;
         continue;
@@ -208,7 +212,7 @@ class SelectionPanel {
 
   eventRow(at, group, bytes) {
     const line = this.row(`role${group.role}`, formatChange(bytes), '',
-      `${formatInstant(this.model.t[at], this.model.event[at])} ${group.site}`, bytes);
+      `${formatInstant(this.model.t[at], this.model.event[at])} ${this.model.nameOf(group, 'site')}`, bytes);
     line.tabIndex = 0;
     line.dataset.event = this.model.event[at];
     const act = () => this.owner.select(at, at, group);
