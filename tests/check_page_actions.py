@@ -847,12 +847,45 @@ def check_start(check):
     check_grew(check, 1, last)
 
 
+BROKEN = """
+const main = document.querySelector('main').cloneNode(true);
+main.querySelectorAll('pre').forEach((each) => each.remove());
+return [/NaN|undefined|Infinity|\[object|\[native/.test(main.textContent),
+  document.querySelectorAll('.layers button').length];
+"""
+
+
+def check_hostile(check):
+    """A link may have any text. It selects what exists, or nothing."""
+    huge = "9" * 400
+    check.load(TRACE, check.page)
+    whole = check.state()
+    same = [f"{name}0={value}" for name in "pz" for value in
+            ("-5", "1.5", "NaN", huge, "length", "constructor", "__proto__")]
+    same += [f"v0={huge}-{huge}", f"v0=0-{huge}", "l0=constructor", "l0=stream", "l0=__proto__",
+             "g0=__proto__", "g0=constructor", "s0=constructor-", "s.__proto__=0-", "b=0.constructor", "b=__proto__.0",
+             "f0.__proto__=[\"a\"]", "f0.role=[\"constructor\",1,null]", "f0.role={}", "f0.role=["]
+    same.append("f0.role=" + json.dumps([f"name {at}" for at in range(20000)]))
+    for text in same:
+        check.load(TRACE, check.page, f"#{text}")
+        state = check.state()
+        state["hash"] = whole["hash"]
+        check.expect(state == whole, f"#{text[:40]}: {[key for key in state if state[key] != whole[key]]}")
+        cells = check.browser.run("return document.querySelectorAll('.cell').length")
+        check.expect(cells > 9, f"#{text[:40]}: {cells} cells")
+    for text in (f"r0={huge}-{huge}", f"r0=9-{huge}", "r0=9-2", "r0=0-9&m0=constructor.__proto__",
+                 "r0=0-9&m0=events.stream", "q=constructor", "q=["):
+        check.load(TRACE, check.page, f"#{text}")
+        broken, layers = check.browser.run(BROKEN)
+        check.expect(not broken and layers < 20, f"#{text[:40]}: {layers} layers")
+
+
 ACTIONS = (check_wheel, check_page_scrolls, check_sideways, check_pinch, check_touch_pan, check_pan,
            check_drag_selects, check_shift_drag, check_double_click, check_buttons, check_keys,
            check_instant, check_layer, check_steps_and_phases, check_tabs, check_filters, check_layers,
            check_tip_of_group, check_axis, check_search, check_copy, check_restored, check_theme,
            check_phone, check_blocks, check_devices, check_without_blocks,
-           check_start)
+           check_start, check_hostile)
 
 
 def main():

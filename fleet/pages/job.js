@@ -347,15 +347,14 @@ function sitesOf(rank) {
 /* The difference of two allocated peaks by role; the rows add up to it. */
 function differencesOf(rank, other) {
   if (!other) return [];
-  const change = (bytes) => bytes < 0 ? `−${formatBytes(-bytes)}` : `${bytes ? '+' : ''}${formatBytes(bytes)}`;
   const sum = (held) => held.reduce((bytes, each) => bytes + each, 0);
   const rows = rank.held.map((bytes, role) => [bytes, other.held[role], data.roles[role]])
-    .filter(([mine, theirs]) => mine || theirs)
+    .filter(([here, there]) => here || there)
     .sort((a, b) => Math.abs(b[1] - b[0]) - Math.abs(a[1] - a[0]));
   rows.push([sum(rank.held), sum(other.held), 'in total']);
   return [element('h4', {text: `${text(rank.name)} and ${text(other.name)} at their allocated peaks`}),
     table('rank-differences', [`#${text(rank.name)}`, `#${text(other.name)}`, '#change', 'role'],
-      rows.map(([mine, theirs, role]) => [exact(mine), exact(theirs), change(theirs - mine), role]))];
+      rows.map(([here, there, role]) => [exact(here), exact(there), formatChange(there - here), role]))];
 }
 
 function librariesOf(rank) {

@@ -89,8 +89,7 @@ class ChangePanel {
     if (way === 'module') return this.moduleRows();
     return data[`by_${way}`].map(([name, a, b, aBlocks, bBlocks, role, phase]) => ({
       name: name === null ? 'all others together' : name || 'no phase', isRest: name === null,
-      key: way === 'site' ? this.comparison.siteKey(bBlocks ? 1 : 0, phase, name || '')
-        : name || 'no phase',
+      key: this.comparison.rowKey(way, name, phase, bBlocks),
       bytes: [a, b], blocks: [aBlocks, bBlocks], role, phase: way === 'site' ? phase : '',
     }));
   }
@@ -237,6 +236,20 @@ class Comparison {
     return side ? key : this.moved.get(key) || key;
   }
 
+  /* The key of a row of the command. */
+  rowKey(way, name, phase, bBlocks) {
+    return way === 'site' ? this.siteKey(bBlocks ? 1 : 0, phase, name || '') : name || 'no phase';
+  }
+
+  /* The keys of all groups and rows. */
+  keysOf(way) {
+    return new Set([
+      ...this.sides.flatMap((side) => side.model.groups.map((group) => side.keyOf(group, way))),
+      ...data[`by_${way}`].map(([name, , , , bBlocks, , phase]) =>
+        this.rowKey(way, name, phase, bBlocks)),
+    ]);
+  }
+
   /* ---- axis ---- */
 
   setAxis(axis) {
@@ -328,7 +341,7 @@ function remember() {
   if (restoring) return;
   const parts = new URLSearchParams();
   if (comparison) rememberComparison(parts);
-  for (const [id, {column, down}] of sortedTables) parts.set(`s.${id}`, `${column}${down ? '-' : '+'}`);
+  rememberTables(parts);
   if (chosenTheme()) parts.set('t', chosenTheme());
   const text = parts.toString();
   history.replaceState(null, '', text ? `#${text}` : location.pathname + location.search);
@@ -350,16 +363,6 @@ function rememberComparison(parts) {
   for (const [way, keys] of filter) parts.set(`f.${way}`, JSON.stringify([...keys]));
 }
 
-/* Keys of a filter; any other text is none. */
-function keysOf(text) {
-  try {
-    const keys = JSON.parse(text);
-    return Array.isArray(keys) ? keys.filter((key) => typeof key === 'string') : [];
-  } catch (error) {
-    return [];
-  }
-}
-
 function restoreComparison(parts) {
   const {sides, panel, icicle, filter, timelines: [timeline]} = comparison;
   const range = /^(\d+)-(\d+)\.(\d+)-(\d+)$/.exec(parts.get('r') || '');
@@ -371,10 +374,10 @@ function restoreComparison(parts) {
     ? side.setRange(Number(range[2 * i + 1]), Number(range[2 * i + 2])) : side.selectAll());
   panel.view = CHANGE_VIEWS.some(([each]) => each === shown) ? shown : 'change';
   panel.way = CHANGE_WAYS.some(([each]) => each === way) ? way : 'role';
-  icicle.focus = Number.isInteger(node) && node < icicle.tree.parents.length ? node : -1;
+  icicle.focus = node in icicle.tree.parents ? node : -1;
   filter.clear();
   for (const each of ['role', 'site', 'phase']) {
-    const keys = keysOf(parts.get(`f.${each}`) || '[]');
+    const keys = namesOf(parts.get(`f.${each}`) || '[]', comparison.keysOf(each));
     if (keys.length) filter.set(each, new Set(keys));
   }
   comparison.setAxis(parts.get('x') || comparison.axes[0]);
@@ -388,11 +391,7 @@ function restore() {
   const parts = new URLSearchParams(text.includes('=') ? text : '');
   restoring = true;
   setTheme(['dark', 'light'].includes(parts.get('t')) ? parts.get('t') : '');
-  for (const table of document.querySelectorAll('table.sortable')) {
-    const sort = /^(\d+)([-+ ])$/.exec(parts.get(`s.${table.id}`) || '');
-    if (sort && Number(sort[1]) < table.tHead.rows[0].cells.length)
-      sortTable(table, Number(sort[1]), sort[2] === '-');
-  }
+  restoreTables(parts);
   if (comparison) restoreComparison(parts);
   restoring = false;
 }
@@ -439,12 +438,7 @@ document.getElementById('tools').append(element('button', {
     remember();
   },
 }));
-for (const link of document.querySelectorAll('a[href^="#"]')) {
-  link.addEventListener('click', (event) => { // the address keeps the view
-    event.preventDefault();
-    document.getElementById(link.hash.slice(1)).scrollIntoView();
-  });
-}
+keepAddress();
 function drawBoth() {
   if (comparison) for (const timeline of comparison.timelines) timeline.draw();
 }

@@ -54,18 +54,10 @@ class Model {
   /* Totals of every column. */
   addUp() {
     let total = 0;
-    const roles = data.roles.map(() => 0);
-    this.totals = [];
-    this.roleTotals = [];
-    for (const changes of this.source.changes) {
-      for (let at = 0; at < changes.length; at += 3) {
-        const bytes = changes[at + 1] * this.source.unit;
-        total += bytes;
-        roles[this.groups[changes[at]].role] += bytes;
-      }
-      this.totals.push(total);
-      this.roleTotals.push(roles.slice());
-    }
+    this.totals = this.source.changes.map((changes) => {
+      for (let at = 0; at < changes.length; at += 3) total += changes[at + 1] * this.source.unit;
+      return total;
+    });
   }
 
   /* ---- the axis: busy time without pauses, or events at equal widths ---- */
@@ -184,12 +176,14 @@ class Model {
   /* A list of the ways that tell groups apart. */
   ways(attributes) {
     const list = element('select', attributes);
-    for (const [value, text] of Object.entries(WAYS)) {
-      const isUseful = !['stream', 'pool', 'tag'].includes(value) ||
-        new Set(this.groups.map((group) => group[value])).size > 1;
-      if (isUseful) list.append(element('option', {value, text}));
-    }
+    for (const [value, text] of Object.entries(WAYS))
+      if (this.tellsApart(value)) list.append(element('option', {value, text}));
     return list;
+  }
+
+  tellsApart(way) {
+    return Object.hasOwn(WAYS, way) && (!['stream', 'pool', 'tag'].includes(way) ||
+      new Set(this.groups.map((group) => group[way])).size > 1);
   }
 
   nodeName(node) {
@@ -246,9 +240,6 @@ function formatWhen(ns, event) {
   const instant = formatInstant(ns, event);
   return data.end ? `${instant}, event ${formatCount(event)}` : instant;
 }
-
-const formatChange = (bytes) =>
-  bytes < 0 ? `−${formatBytes(-bytes)}` : `${bytes ? '+' : ''}${formatBytes(bytes)}`;
 
 /* ---- the tree at an instant --------------------------------------------- */
 

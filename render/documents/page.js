@@ -17,6 +17,9 @@ function formatBytes(bytes) {
   return `${value.toFixed(decimals)} ${UNITS[unit]}`;
 }
 
+const formatChange = (bytes) =>
+  bytes < 0 ? `−${formatBytes(-bytes)}` : `${bytes ? '+' : ''}${formatBytes(bytes)}`;
+
 function formatDuration(ns) {
   const [unit, scale] = ns >= 1e9 ? ['s', 1e9] : ns >= 1e6 ? ['ms', 1e6] : ['µs', 1e3];
   return `${Number((ns / scale).toPrecision(3))} ${unit}`;
@@ -105,6 +108,44 @@ function makeSortable(table, changed) {
     });
     head.replaceChildren(button);
   });
+}
+
+/* ---- the address -------------------------------------------------------- */
+
+/* Sorts tables as the address requests. */
+function restoreTables(parts) {
+  for (const table of document.querySelectorAll('table.sortable')) {
+    const sort = /^(\d+)([-+ ])$/.exec(parts.get(`s.${table.id}`) || '');
+    if (sort && Number(sort[1]) < table.tHead.rows[0].cells.length)
+      sortTable(table, Number(sort[1]), sort[2] === '-');
+  }
+}
+
+function rememberTables(parts) {
+  for (const [id, {column, down}] of sortedTables) parts.set(`s.${id}`, orderText(column, down));
+}
+
+const orderText = (column, down) => `${column}${down ? '-' : '+'}`;
+
+/* Those of the names in the address that are `known`; any other text is no name. */
+function namesOf(text, known) {
+  try {
+    const names = JSON.parse(text);
+    return Array.isArray(names) ? names.filter((name) => known.has(name)) : [];
+  } catch (error) {
+    return [];
+  }
+}
+
+/* Links to parts of the page only scroll, so the address keeps the view. */
+function keepAddress() {
+  for (const link of document.querySelectorAll('a[href^="#"]')) {
+    link.addEventListener('click', (event) => {
+      event.preventDefault();
+      const target = document.getElementById(link.hash.slice(1));
+      if (target) target.scrollIntoView();
+    });
+  }
 }
 
 /* ---- light and dark ------------------------------------------------------ */

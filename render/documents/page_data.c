@@ -412,27 +412,20 @@ static void add_phases(struct writer *writer, struct mt_buf *out)
         add_range(writer, out, phase->begin_t_ns, phase->end_t_ns, phase->begin_event,
                   phase->end_event);
     }
-    mt_buf_printf(out, "],\"phase_count\":%zu", count);
-}
-
-static void add_peak(const struct writer *writer, struct mt_buf *out, const char *name,
-                     const struct mt_peak *peak)
-{
-    mt_buf_printf(out, ",\"%s\":[", name);
-    add_list(out, time_of(writer, peak->t_ns));
-    add_list(out, (int64_t)peak->event);
-    add_list(out, (int64_t)peak->bytes);
     mt_buf_add_char(out, ']');
 }
 
 static void add_marks(const struct writer *writer, struct mt_buf *out)
 {
     const struct mt_device_report *device = writer->device;
+    const struct mt_peak *peak = &device->allocated_peak;
 
-    add_peak(writer, out, "peak", &device->allocated_peak);
-    if (mt_has_allocator(writer->report))
-        add_peak(writer, out, "reserved_peak", &device->reserved_peak);
-    mt_buf_printf(out, ",\"limit\":%llu,\"ooms\":[", (unsigned long long)mt_timeline_limit(device));
+    mt_buf_add_text(out, ",\"peak\":[");
+    add_list(out, time_of(writer, peak->t_ns));
+    add_list(out, (int64_t)peak->event);
+    add_list(out, (int64_t)peak->bytes);
+    mt_buf_printf(out, "],\"limit\":%llu,\"ooms\":[",
+                  (unsigned long long)mt_timeline_limit(device));
     for (uint32_t i = 0; i < device->oom_count && i < MAX_OOMS; i++) {
         add_list(out, time_of(writer, device->oom_list[i].t_ns));
         add_list(out, (int64_t)device->oom_list[i].event);

@@ -95,7 +95,7 @@ function remember() {
   if (restoring) return;
   const parts = new URLSearchParams();
   for (const explorer of explorers) rememberExplorer(explorer, parts);
-  for (const [id, {column, down}] of sortedTables) parts.set(`s.${id}`, orderText(column, down));
+  rememberTables(parts);
   if (search.text) parts.set('q', search.text);
   if (chosenTheme()) parts.set('t', chosenTheme());
   if (picked) parts.set('b', `${picked.model.source.device}.${picked.key}`);
@@ -112,8 +112,6 @@ function rememberSoon() {
   clearTimeout(soon);
   soon = setTimeout(remember, 200);
 }
-
-const orderText = (column, down) => `${column}${down ? '-' : '+'}`;
 
 function rememberExplorer(explorer, parts) {
   const n = explorer.index, {timeline, panel, model} = explorer;
@@ -133,25 +131,16 @@ function rememberExplorer(explorer, parts) {
   if (timeline.way !== 'role') parts.set(`l${n}`, timeline.way);
 }
 
-/* Names from the address of the page; no other text is a filter. */
-function namesOf(text) {
-  try {
-    const names = JSON.parse(text);
-    return Array.isArray(names) ? names.filter((name) => typeof name === 'string') : [];
-  } catch (error) {
-    return [];
-  }
-}
-
 function restoreExplorer(explorer, parts) {
   const n = explorer.index, {timeline, panel, model} = explorer;
   const pair = (name) => /^(\d+)-(\d+)$/.exec(parts.get(name + n) || '');
   const range = pair('r'), view = pair('v');
-  const node = Number(parts.get(`z${n}`) || -1);
+  const index = (name) => Number(parts.get(name + n) || -1);
+  const node = index('z');
   const by = parts.get(`g${n}`);
   const sort = /^(\w+)([-+ ])$/.exec(parts.get(`s${n}`) || '');
-  explorer.focus = Number.isInteger(node) && node < model.parents.length ? node : -1;
-  explorer.by = [...explorer.choice.options].some((each) => each.value === by) ? by : 'site';
+  explorer.focus = node in model.parents ? node : -1;
+  explorer.by = model.tellsApart(by) ? by : 'site';
   explorer.sort = sort && COLUMNS.includes(sort[1])
     ? {column: sort[1], down: sort[2] === '-'} : {column: 'bytes', down: true};
   explorer.first = 0;
@@ -160,16 +149,17 @@ function restoreExplorer(explorer, parts) {
     explorer.first = Math.min(Number(range[1]), explorer.last);
     explorer.last = Math.min(Math.max(explorer.first, Number(range[2])), explorer.last);
   }
-  explorer.pinned = model.groups[parts.get(`p${n}`) ?? -1] || null;
+  explorer.pinned = model.groups[index('p')] || null;
   explorer.filter.clear();
   for (const way of Object.keys(WAYS)) {
-    const names = namesOf(parts.get(`f${n}.${way}`) || '[]');
+    const names = namesOf(parts.get(`f${n}.${way}`) || '[]',
+      new Set(model.groups.map((group) => model.nameOf(group, way))));
     if (names.length) explorer.filter.set(way, new Set(names));
   }
   const [shown, way] = (parts.get(`m${n}`) || 'change.site').split('.');
   if (panel) {
     panel.view = VIEWS.some(([each]) => each === shown) ? shown : 'change';
-    panel.way = Object.hasOwn(WAYS, way) ? way : 'site';
+    panel.way = model.tellsApart(way) ? way : 'site';
   }
   if (!timeline) return;
   const axis = parts.get(`x${n}`);
@@ -196,11 +186,7 @@ function restore() {
   restoring = true;
   setTheme(['dark', 'light'].includes(parts.get('t')) ? parts.get('t') : '');
   for (const explorer of explorers) restoreExplorer(explorer, parts);
-  for (const table of document.querySelectorAll('table.sortable')) {
-    const sort = /^(\d+)([-+ ])$/.exec(parts.get(`s.${table.id}`) || '');
-    if (sort && Number(sort[1]) < table.tHead.rows[0].cells.length)
-      sortTable(table, Number(sort[1]), sort[2] === '-');
-  }
+  restoreTables(parts);
   search.set(parts.get('q') || '');
   restoreBlock(parts.get('b') || '');
   restoring = false;
@@ -340,13 +326,7 @@ search.box.addEventListener('input', () => {
   search.set(search.box.value);
   remember();
 });
-for (const link of document.querySelectorAll('a[href^="#"]')) {
-  link.addEventListener('click', (event) => { // the address keeps the view
-    event.preventDefault();
-    const target = document.getElementById(link.hash.slice(1));
-    if (target) target.scrollIntoView();
-  });
-}
+keepAddress();
 matchMedia('(prefers-color-scheme: dark)').addEventListener('change', drawAll);
 addEventListener('keydown', onKey);
 addEventListener('hashchange', restore);

@@ -49,7 +49,7 @@ class Timeline extends TimelineView {
   /* ---- the view ---- */
 
   setWay(way) {
-    this.way = Object.hasOwn(WAYS, way) ? way : 'role';
+    this.way = this.model.tellsApart(way) ? way : 'role';
     this.colors.value = this.way;
     this.draw();
   }
@@ -67,8 +67,10 @@ class Timeline extends TimelineView {
     return this.from <= 0 && this.to >= this.model.length;
   }
 
+  /* The address of the page may request any numbers. */
   look(from, to) {
     const {length} = this.model;
+    if (!Number.isFinite(from) || !Number.isFinite(to)) return this.look(0, length);
     const least = Math.min(length, this.model.byEvent ? 4 : Math.max(length * 1e-8, 20));
     const size = Math.min(Math.max(to - from, least), length);
     this.from = Math.min(Math.max(from, 0), length - size);
