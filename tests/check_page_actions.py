@@ -325,7 +325,7 @@ def check_buttons(check):
     check.load(check.trace, check.page, f"#v0={begin}-{begin + round(0.05 * check.data.length)}&r0=3-9")
     check.button("peak")
     state = check.state()
-    check.hides_panel(state, "button peak")
+    check.expect(state["isOpen"] and state["range"][0] == state["range"][1], f"button peak: {state['range']}")
     check.expect([state["event"], state["bytes"]] == peak[1:] and
                  state["view"][0] <= check.data.position(*peak[:2]) <= state["view"][1],
                  f"button peak: {state['event']} in {state['view']}")
@@ -340,11 +340,12 @@ def check_keys(check):
     peak = check.data.event.index(check.data.source["peak"][1])
     for keys, wanted in ((["Left"], [peak - 1] * 2), (["Left"], [peak - 2] * 2), (["Right"], [peak - 1] * 2),
                          ([("Shift", "Right")], [peak - 1, peak]), ([("Shift", "Right")], [peak - 1, peak + 1]),
-                         ([("Shift", "Left")], [peak - 1, peak]), (["p"], None)):
+                         ([("Shift", "Left")], [peak - 1, peak]), (["p"], [peak] * 2),
+                         ([("Shift", "Left")], [peak - 1, peak]), ([("Shift", "Left")], [peak - 2, peak]),
+                         ([("Shift", "Right")], [peak - 1, peak])):
         check.browser.keys(*keys)
         state = check.state()
         check.expect(state["range"] == wanted, f"keys {keys}: {wanted}, not {state['range']}")
-    check.hides_panel(check.state(), "key p")
     check.browser.keys("Left", "+", "/", *"forward")
     check.expect(check.browser.run("return document.querySelector('#tools input').value") == "forward",
                  "key /: the search has the keys")
@@ -428,7 +429,21 @@ def check_range(check, row, ranges):
                  f"with {strangers} of others")
 
 
+def check_changes_of_steps(check):
+    """What a step grew is the difference of the state at its ends, for every step."""
+    steps = json.loads((check.page.parent / "report.json").read_text())["devices"][0]["steps"]
+    check.load(TRACE, check.page)
+    shown = check.browser.run("""const explorer = explorers[0];
+        return explorer.timeline.stepRanges().map((range) => {
+          explorer.select(...range.columns);
+          return Number(explorer.panel.title.dataset.bytes);
+        });""")
+    wanted = [step["exit"]["allocated"] - step["enter"]["allocated"] for step in steps]
+    check.expect(shown == wanted and len(wanted) > 1, f"steps grew by {shown}, not {wanted}")
+
+
 def check_steps_and_phases(check):
+    check_changes_of_steps(check)
     page = check.analyze(CAPTURES / "leakval_ring.pickle.zst", "leakval_ring")
     for trace, page in ((TRACE, check.page), (CAPTURES / "leakval_ring.pickle.zst", page)):
         for state in ("", "#x0=event"):

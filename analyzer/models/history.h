@@ -44,6 +44,7 @@ struct mt_history_column {
     uint64_t t_ns, event; /* of its instant: after this event */
     int32_t phase;        /* innermost at that instant */
     bool is_exact;        /* it has a single event, and its instant is the one after it */
+    bool is_cut;          /* its instant is the state at a cut */
     struct mt_bytes bytes;
     uint32_t first_change, change_count; /* since the instant of the previous column */
 };
@@ -60,6 +61,8 @@ struct mt_history {
     struct mt_history_change *changes; /* of each column by group */
     uint32_t change_count;
     uint64_t small_bytes; /* groups with less may have been merged; 0 = none */
+    uint64_t *cuts;       /* ascending */
+    uint32_t cut_count;
 };
 
 /* A set of groups, found by their common properties, and the functions that reduce it. */
@@ -108,6 +111,7 @@ void mt_history_shorten(struct mt_history *history, uint32_t most);
 #define MT_HISTORY_GROUPS  2000u
 #define MT_HISTORY_CHANGES 24000u
 #define MT_HISTORY_EXACT   4000u /* events that have columns of their own */
+#define MT_HISTORY_CUTS    600u
 
 /* Events of the trace from `first` to `last`. */
 struct mt_history_window {
@@ -125,6 +129,16 @@ void mt_history_builder_new(struct mt_arena *arena, const struct mt_symbols *sym
 void mt_history_add_window(struct mt_history_builder *builder,
                            const struct mt_history_window *window);
 void mt_history_builder_release(struct mt_history_builder *builder);
+
+/* Sets the cuts: events after which a step or a phase begins or ends. The state there is the
+ * instant of a column, so the changes between two cuts are exact. `events` is in the arena of the
+ * history, ascending. Must precede the first event. */
+void mt_history_set_cuts(struct mt_history_builder *builder, uint64_t *events, uint32_t count);
+
+/* Returns the column whose instant is the state after an event of the cuts, -1 if nothing precedes
+ * the event, or MT_HISTORY_NO_CUT. O(columns). */
+#define MT_HISTORY_NO_CUT (-2)
+int64_t mt_history_cut_column(const struct mt_history *history, uint64_t event);
 
 /* Interns a text in the builder, so that equal texts have equal pointers. */
 const char *mt_history_word(struct mt_history_builder *builder, const char *text);

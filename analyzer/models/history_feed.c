@@ -215,6 +215,41 @@ static void choose_windows(struct history_feed *feed, struct mt_survey_device *d
         add_window(feed, &next, centers[i], events / kept * 2 / 3, events / kept);
 }
 
+static uint32_t add_cuts(const struct mt_analysis *analysis, bool steps, uint64_t *events)
+{
+    const struct mt_phases *phases = &analysis->survey.phases;
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < phases->count; i++) {
+        const struct mt_phase *phase = &phases->phases[i];
+
+        if (steps ? !phase->is_step : !analysis->is_main[i])
+            continue;
+        if (count + 2 > MT_HISTORY_CUTS)
+            return UINT32_MAX;
+        events[count++] = mt_phase_last_event_before(phase);
+        events[count++] = phase->end_event;
+    }
+    return count;
+}
+
+/* The ends of all steps, and of all phases, if there are few enough. */
+static void choose_cuts(struct history_feed *feed, const struct mt_analysis *analysis)
+{
+    uint64_t *events =
+        mt_arena_array(&analysis->report->arena, (size_t)2 * MT_HISTORY_CUTS, sizeof *events);
+    const uint32_t most = MT_HISTORY_CUTS / feed->share;
+    uint32_t count = add_cuts(analysis, true, events), more;
+
+    if (count > most)
+        return;
+    more = add_cuts(analysis, false, events + count);
+    if (more <= most - count)
+        count += more;
+    qsort(events, count, sizeof *events, by_event);
+    mt_history_set_cuts(feed->builder, events, count);
+}
+
 static void prepare(struct history_feed *feed, struct mt_analysis *analysis, uint32_t slot)
 {
     struct mt_survey_device *device = &analysis->survey.devices[slot];
@@ -238,6 +273,7 @@ static void prepare(struct history_feed *feed, struct mt_analysis *analysis, uin
                            mt_is_shown_by_event(report, mt_report_device(report, device->device)),
                            &device->start, &feed->builder);
     choose_windows(feed, device);
+    choose_cuts(feed, analysis);
 }
 
 static void release(void *context)

@@ -341,7 +341,7 @@ void mt_history_shorten(struct mt_history *history, uint32_t most)
     history->column_count = 0;
     for (uint32_t i = 0; i < count; i++) {
         const struct mt_history_column column = history->columns[i];
-        bool is_far = column.is_exact && (i < first || i - first >= most);
+        bool is_far = column.is_exact && !column.is_cut && (i < first || i - first >= most);
 
         if (merged.count && (!is_far || merged.count == MERGED_EVENTS))
             put_merged(history, &merged, &told);
@@ -356,4 +356,24 @@ void mt_history_shorten(struct mt_history *history, uint32_t most)
     mt_history_renumber(history->columns, history->column_count, history->changes,
                         &history->change_count, same, history->group_count);
     free(same);
+}
+
+static int by_event(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+    return (x > y) - (x < y);
+}
+
+int64_t mt_history_cut_column(const struct mt_history *history, uint64_t event)
+{
+    int64_t found = -1;
+
+    if (!history->cut_count ||
+        !bsearch(&event, history->cuts, history->cut_count, sizeof event, by_event))
+        return MT_HISTORY_NO_CUT;
+    for (uint32_t i = 0; i < history->column_count && history->columns[i].event <= event; i++)
+        if (history->columns[i].is_cut)
+            found = i;
+    return found;
 }

@@ -157,6 +157,7 @@ struct mt_history_builder {
     uint32_t next_start; /* the first one that has not passed */
     struct mt_history_window windows[4];
     uint32_t window_count;
+    uint32_t next_cut;                 /* the first one that has not passed */
     struct mt_history_column *columns; /* the last one is being filled */
     uint32_t column_count, column_capacity;
     struct mt_history_groups groups;
@@ -297,7 +298,7 @@ static void open_column(struct mt_history_builder *builder, struct start start)
         builder->columns = mt_memory_resize(builder->columns, capacity * sizeof *builder->columns);
         builder->column_capacity = capacity;
     }
-    opened.is_exact = false;
+    opened.is_exact = opened.is_cut = false;
     opened.begin_t_ns = start.t_ns;
     opened.begin_event = start.event;
     opened.first_change = builder->change_count;
@@ -321,6 +322,30 @@ static bool is_in_window(const struct mt_history_builder *builder, uint64_t even
         if (event >= builder->windows[i].first && event <= builder->windows[i].last)
             return true;
     return false;
+}
+
+/* Makes the state before an event the instant of a column. */
+static void cut(struct mt_history_builder *builder, uint64_t event)
+{
+    if (builder->columns[builder->column_count - 1].event != builder->now.event) {
+        close_column(builder);
+        open_column(builder, (struct start){builder->now.t_ns, event});
+    }
+    builder->columns[builder->column_count - 1].is_cut = true;
+}
+
+/* Returns true if there is a cut between the previous event and this one. */
+static bool pass_cuts(struct mt_history_builder *builder, uint64_t event)
+{
+    const struct mt_history *history = builder->history;
+    const uint32_t before = builder->next_cut;
+
+    while (builder->next_cut < history->cut_count && history->cuts[builder->next_cut] < event)
+        builder->next_cut++;
+    if (builder->next_cut == before)
+        return false;
+    cut(builder, event);
+    return true;
 }
 
 /* The last start that has passed when the event happens; false: none since the last call. */
@@ -351,6 +376,7 @@ static void advance(struct mt_history_builder *builder, uint64_t t_ns, uint64_t 
 {
     struct start here = {t_ns, event}, first = here, last = here;
     bool is_exact = is_in_window(builder, event), was_exact = builder->now.is_exact;
+    bool is_cut = pass_cuts(builder, event);
     bool passed = pass_starts(builder, t_ns, event, &first, &last) && !(is_exact && was_exact);
 
     if (passed && !builder->history->by_event)
@@ -361,7 +387,7 @@ static void advance(struct mt_history_builder *builder, uint64_t t_ns, uint64_t 
         close_column(builder);
         open_column(builder, first);
     }
-    if ((is_exact || was_exact || passed || is_first) && event > 0) {
+    if ((is_exact || was_exact || passed || is_cut || is_first) && event > 0) {
         close_column(builder);
         open_column(builder, is_exact || !passed ? here : last);
     }
@@ -440,6 +466,12 @@ void mt_history_builder_release(struct mt_history_builder *builder)
     free(builder->changes);
     free(builder->columns);
     free(builder);
+}
+
+void mt_history_set_cuts(struct mt_history_builder *builder, uint64_t *events, uint32_t count)
+{
+    builder->history->cuts = events;
+    builder->history->cut_count = count;
 }
 
 void mt_history_add_window(struct mt_history_builder *builder,
@@ -552,6 +584,8 @@ void mt_history_finish(struct mt_history_builder *builder, struct mt_history **h
         take_pending(builder);
         begin(builder);
     }
+    if (builder->next_cut < made->cut_count)
+        cut(builder, builder->now.event + 1);
     close_column(builder);
     made->column_count = builder->column_count;
     made->columns = mt_arena_array(made->arena, made->column_count, sizeof *made->columns);

@@ -1,6 +1,7 @@
 /* Single blocks: their facts, the charts that show them one by one, and the panel below a chart. */
 
 const MAX_FOUND = 100; // blocks of one address that are listed
+const MAX_SHARERS = 6; // of its addresses, before and after a block
 const NO_BLOCKS = 'This page has no room for single blocks.';
 
 /* A row of a device's `blocks`: the facts about a block that has a key in charts. */
@@ -97,6 +98,7 @@ class Panel {
     this.box.replaceChildren(element('div', {class: 'bar'}, element('strong', {text: title}), close),
       ...parts);
     this.box.hidden = false;
+    this.box.scrollIntoView({block: 'nearest'});
   }
 
   showLines(lines) {
@@ -120,8 +122,11 @@ class Panel {
     const frames = block.stack().map((text) => element('li', {text}));
     const sharers = block.sharers(), at = sharers.indexOf(block);
     const [below, above] = block.neighbors();
-    const places = [['before it, here', sharers[at - 1]], ['after it, here', sharers[at + 1]],
-      ['next to it, below', below], ['next to it, above', above]].filter(([, other]) => other);
+    const places = [
+      ...sharers.slice(Math.max(at - MAX_SHARERS, 0), at).map((other) => ['before it, here', other]),
+      ...sharers.slice(at + 1, at + 1 + MAX_SHARERS).map((other) => ['after it, here', other]),
+      ['next to it, below', below], ['next to it, above', above],
+    ].filter(([, other]) => other);
     this.show(block.title(),
       element('dl', {}, ...facts.flatMap(([name, text]) =>
         [element('dt', {text: name}), element('dd', {text})]),
@@ -130,7 +135,7 @@ class Panel {
         onclick: () => { unpick(); pickBlock(other, null); remember(); },
       }))])),
       element('p', {class: 'small', text: `Among the ${formatCount(block.siblings().length)} ` +
-        `largest blocks, ${formatCount(sharers.length)} had some of its addresses.`}),
+        `blocks of this page, ${formatCount(sharers.length)} had some of its addresses.`}),
       frames.length ? element('ol', {class: 'stack'}, ...frames)
         : element('p', {class: 'small', text: 'no stack recorded'}),
       element('p', {}, block.isOlder() ? 'alive when the history begins: '

@@ -130,7 +130,7 @@ class Side {
 
   /* The columns of a step or a phase. */
   setEvents(range) {
-    this.setRange(...this.model.columnsOfEvents(...range.events));
+    this.setRange(...range.columns);
   }
 
   select(first, last) {

@@ -83,11 +83,27 @@ class Explorer {
     remember();
   }
 
+  /* Moves the instant, or one end of the range; the other end is where the range began. */
   step(by, extend) {
-    if (extend) this.select(this.isWhole() ? this.at : this.first,
-      Math.max(this.first, (this.isWhole() ? this.at : this.last) + by));
-    else this.select(Math.max(0, this.at + by), Math.max(0, this.at + by));
+    const [first, last] = this.isWhole() ? [this.at, this.at] : [this.first, this.last];
+    if (!extend) {
+      this.select(Math.max(0, this.at + by), Math.max(0, this.at + by));
+    } else {
+      const start = first === last || this.rangeStart === undefined ? first : this.rangeStart;
+      const end = Math.max((start === first ? last : first) + by, 0);
+      this.select(Math.min(start, end), Math.max(start, end));
+      this.rangeStart = start;
+    }
     if (this.timeline) this.timeline.reveal(extend ? this.last : this.at);
+    remember();
+  }
+
+  /* The allocated peak as the selected instant. */
+  showPeak() {
+    this.focus = -1;
+    const peak = this.model.fullest(0, this.model.columnCount - 1);
+    this.select(peak, peak);
+    if (this.timeline) this.timeline.reveal(peak);
     remember();
   }
 

@@ -116,8 +116,13 @@ class Model {
     return low;
   }
 
-  /* The first and the last column that have one of these events. A column of a single event lasts
-   * until the next one, but does not have the events between them. */
+  /* The first and the last column of a step or a phase. */
+  columnsOfRange([first, last], begin, end) {
+    return first < 0 ? this.columnsOfEvents(begin, end) : [first, last];
+  }
+
+  /* Those that have one of these events. A column of a single event lasts until the next one, but
+   * does not have the events between them. */
   columnsOfEvents(begin, end) {
     const first = this.columnOfEvent(begin), last = this.columnOfEvent(end);
     const isEarlier = this.isExact[first] && this.event[first] < begin;

@@ -353,6 +353,31 @@ static void add_columns(struct writer *writer, struct mt_buf *out)
     add_places(writer, out);
 }
 
+static void add_part(struct mt_buf *out, const char *name, const struct mt_buf *part)
+{
+    mt_buf_printf(out, ",\"%s\":[", name);
+    mt_buf_add(out, part->data ? part->data : "", part->length);
+    mt_buf_add_char(out, ']');
+}
+
+/* The first and the last column whose changes are those of a step or a phase; -1, -1: unknown. */
+static void add_range_columns(const struct writer *writer, struct mt_buf *out, int32_t phase,
+                              uint64_t end_event)
+{
+    int64_t before = MT_HISTORY_NO_CUT, last = MT_HISTORY_NO_CUT;
+    bool is_known;
+
+    if (phase >= 0) {
+        const struct mt_phase *range = &writer->report->phases[phase];
+
+        before = mt_history_cut_column(writer->history, mt_phase_last_event_before(range));
+        last = mt_history_cut_column(writer->history, end_event);
+    }
+    is_known = before != MT_HISTORY_NO_CUT && last > before;
+    add_list(out, is_known ? before + 1 : -1);
+    add_list(out, is_known ? last : -1);
+}
+
 static void add_range(const struct writer *writer, struct mt_buf *out, uint64_t begin_t_ns,
                       uint64_t end_t_ns, uint64_t begin_event, uint64_t end_event)
 {
@@ -367,6 +392,8 @@ static void add_steps(const struct writer *writer, struct mt_buf *out)
 {
     const struct mt_device_report *device = writer->device;
 
+    struct mt_buf columns = {0};
+
     mt_buf_add_text(out, ",\"steps\":[");
     for (uint32_t i = 0; device->step_count <= MAX_STEPS && i < device->step_count; i++) {
         const struct mt_step_use *step = &device->steps[i];
@@ -374,8 +401,11 @@ static void add_steps(const struct writer *writer, struct mt_buf *out)
         add_list(out, step->step);
         add_range(writer, out, step->begin_t_ns, step->end_t_ns, step->begin_event,
                   step->end_event);
+        add_range_columns(writer, &columns, step->phase, step->end_event);
     }
     mt_buf_add_char(out, ']');
+    add_part(out, "step_columns", &columns);
+    mt_buf_release(&columns);
 }
 
 static uint64_t length_of(const struct writer *writer, const struct mt_phase *phase)
@@ -389,6 +419,7 @@ static void add_phases(struct writer *writer, struct mt_buf *out)
     const struct mt_report *report = writer->report;
     struct mt_time_axis axis = {.report = report}; /* its colors of names are those of charts */
     uint64_t *lengths = mt_memory_new(((size_t)report->phase_count + 1) * sizeof *lengths);
+    struct mt_buf columns = {0};
     struct mt_largest longest;
     size_t count = 0;
 
@@ -411,8 +442,11 @@ static void add_phases(struct writer *writer, struct mt_buf *out)
         add_list(out, (name ? name->color : mt_phase_color(phase->name, 0)) - MT_COLOR_PHASE_0);
         add_range(writer, out, phase->begin_t_ns, phase->end_t_ns, phase->begin_event,
                   phase->end_event);
+        add_range_columns(writer, &columns, (int32_t)i, phase->end_event);
     }
     mt_buf_add_char(out, ']');
+    add_part(out, "phase_columns", &columns);
+    mt_buf_release(&columns);
 }
 
 static void add_marks(const struct writer *writer, struct mt_buf *out)
@@ -442,13 +476,6 @@ static void add_strings(const struct writer *writer, struct mt_buf *out)
             mt_buf_add_char(out, ',');
         mt_escape_add_script_string(out, writer->strings.texts[i], NAME_COLUMNS);
     }
-    mt_buf_add_char(out, ']');
-}
-
-static void add_part(struct mt_buf *out, const char *name, const struct mt_buf *part)
-{
-    mt_buf_printf(out, ",\"%s\":[", name);
-    mt_buf_add(out, part->data ? part->data : "", part->length);
     mt_buf_add_char(out, ']');
 }
 

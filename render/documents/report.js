@@ -55,7 +55,7 @@ const search = {
     const all = blockMaps.flatMap((blocks) => [...blocks.values()]);
     const found = all.filter(isWanted).sort(order);
     this.hits.textContent = !all.length ? NO_BLOCKS : `${formatCount(found.length)} of the ${formatCount(all.length)} ` +
-      `largest blocks ${words}` +
+      `blocks of this page ${words}` +
       (found.length > MAX_FOUND ? `; the first ${MAX_FOUND} are listed` : '');
     this.list.replaceChildren(...found.slice(0, MAX_FOUND).map((block) => element('li', {}, element('button', {
       type: 'button', text: `${block.title()}: ${block.allocated()}; freed ${block.freed()}`,
@@ -159,7 +159,7 @@ function restoreExplorer(explorer, parts) {
   const [shown, way] = (parts.get(`m${n}`) || 'change.site').split('.');
   if (panel) {
     panel.view = VIEWS.some(([each]) => each === shown) ? shown : 'change';
-    panel.way = model.tellsApart(way) ? way : 'site';
+    panel.way = way === 'block' || model.tellsApart(way) ? way : 'site';
   }
   if (!timeline) return;
   const axis = parts.get(`x${n}`);
@@ -225,7 +225,7 @@ function onKey(event) {
     '=': () => explorer && explorer.timeline && explorer.timeline.zoom(0.5),
     '-': () => explorer && explorer.timeline && explorer.timeline.zoom(2),
     0: () => explorer && explorer.timeline && explorer.timeline.fit(),
-    p: () => explorer && explorer.reset(),
+    p: () => explorer && explorer.showPeak(),
   };
   const isScroll = event.key.startsWith('Arrow') && !(explorer && isNear(explorer));
   if (!actions[event.key] || isScroll) return;

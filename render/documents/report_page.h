@@ -21,6 +21,8 @@
  *  "peak": [time, event, bytes] of the allocated bytes, "limit": bytes, 0 = none,
  *  "ooms": [time, event, requested bytes, ...],
  *  "steps": [step, begin, end, begin event, end event, ...] (none if there are too many),
+ *  "step_columns", "phase_columns": [first, last, ...] columns whose changes are those of each step
+ *      and phase; -1, -1 if there are too many,
  *  "phases": [name (string), color, begin, end, begin event, end event, ...] (the longest if there
  *      are too many),
  *  "strings": [...],

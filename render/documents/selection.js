@@ -24,6 +24,7 @@ class SelectionPanel {
     this.choice = this.model.ways({
       'aria-label': 'rows', onchange: () => { this.way = this.choice.value; this.show(); remember(); },
     });
+    this.choice.append(element('option', {value: 'block', text: 'single blocks'}));
     this.title = element('p', {class: 'title'});
     this.group = element('div', {class: 'group'});
     this.body = element('div', {class: 'rows'});
@@ -61,6 +62,7 @@ class SelectionPanel {
     this.body.dataset.view = view;
     if (view === 'events') this.showEvents();
     else if (view === 'survived') this.showSurvivors();
+    else if (view === 'held' && this.way === 'block') this.showBlocks();
     else this.showSums(view);
   }
 
@@ -72,10 +74,12 @@ class SelectionPanel {
         `at ${formatWhen(model.t[owner.at], model.event[owner.at])}`;
       return;
     }
-    const first = model.firstChange(owner.first);
-    const change = model.totals[owner.last] - (first ? model.totals[first - 1] : 0);
-    const [from, to] = [owner.first, owner.last].map((at) => formatInstant(model.t[at], model.event[at]));
-    this.title.textContent = `${from} to ${to}: ${formatChange(change)}`;
+    const before = model.firstChange(owner.first) - 1, {last} = owner;
+    const change = model.totals[last] - (before < 0 ? 0 : model.totals[before]);
+    const from = before < 0 ? 'the start'
+      : formatWhen(model.t[before], model.event[before]);
+    this.title.textContent = `${formatChange(change)} from ${from} to ` +
+      formatWhen(model.t[last], model.event[last]);
     this.title.dataset.bytes = change;
   }
 
@@ -117,7 +121,7 @@ class SelectionPanel {
     let sum = 0;
     for (const group of model.groups) {
       if (!bytes[group.index] || (owner.chosen && !owner.chosen[group.index])) continue;
-      const name = model.nameOf(group, this.way);
+      const name = model.nameOf(group, this.way === 'block' ? 'site' : this.way);
       const row = rows.get(name) || {name, role: group.role, bytes: 0, blocks: 0, most: 0};
       row.bytes += bytes[group.index];
       row.blocks += blocks[group.index];
@@ -167,24 +171,42 @@ class SelectionPanel {
   /* Blocks that were allocated in the range and live after it. */
   showSurvivors() {
     const {model, owner} = this;
-    const blocks = [...(blockMaps[data.devices.indexOf(model.source)] || new Map()).values()];
+    const blocks = this.blocks();
     const from = model.beginEvent[owner.first], to = model.event[owner.last];
     const kept = blocks.filter((block) => !block.isOlder() && block.event >= from &&
       block.event <= to && (block.endEvent < 0 || block.endEvent > to))
       .sort((a, b) => b.bytes - a.bytes);
-    this.fill(kept.slice(0, MAX_ROWS).map((block) => {
-      const line = this.row(`role${block.role}`, formatBytes(block.bytes), '',
-        `${block.site}; freed ${block.freed()}`, block.bytes);
-      line.tabIndex = 0;
-      const act = () => { unpick(); pickBlock(block, null); remember(); };
-      line.addEventListener('click', act);
-      line.addEventListener('keydown', (event) => { if (event.key === 'Enter') act(); });
-      return line;
-    }));
+    this.fill(kept.slice(0, MAX_ROWS).map((block) => this.blockRow(block)));
     const sum = kept.reduce((bytes, block) => bytes + block.bytes, 0);
     this.note.textContent = !blocks.length ? NO_BLOCKS
       : `${formatCount(kept.length)} of the ${formatCount(blocks.length)} ` +
-      `largest blocks: ${formatBytes(sum)} allocated in the range and alive after it.`;
+      `blocks of this page: ${formatBytes(sum)} allocated in the range and alive after it.`;
+  }
+
+  blocks() {
+    return [...(blockMaps[data.devices.indexOf(this.model.source)] || new Map()).values()];
+  }
+
+  blockRow(block) {
+    const line = this.row(`role${block.role}`, formatBytes(block.bytes), '',
+      `${block.site}; freed ${block.freed()}`, block.bytes);
+    line.tabIndex = 0;
+    const act = () => { unpick(); pickBlock(block, null); remember(); };
+    line.addEventListener('click', act);
+    line.addEventListener('keydown', (event) => { if (event.key === 'Enter') act(); });
+    return line;
+  }
+
+  /* The blocks that are alive at the instant, one by one. */
+  showBlocks() {
+    const {model, owner} = this, blocks = this.blocks();
+    const alive = blocks.filter((block) => block.isAliveAt(model.event[owner.at]))
+      .sort((a, b) => b.bytes - a.bytes);
+    const sum = alive.reduce((bytes, block) => bytes + block.bytes, 0);
+    this.fill(alive.slice(0, MAX_ROWS).map((block) => this.blockRow(block)));
+    this.note.textContent = !blocks.length ? NO_BLOCKS
+      : `${formatBytes(sum)} of ${formatBytes(model.totals[owner.at])} allocated: the page has ` +
+        `${formatCount(blocks.length)} single blocks, ${formatCount(alive.length)} of them alive then.`;
   }
 
   /* Allocations and frees in order, where columns have a single event. */
@@ -212,7 +234,7 @@ class SelectionPanel {
 
   eventRow(at, group, bytes) {
     const line = this.row(`role${group.role}`, formatChange(bytes), '',
-      `${formatInstant(this.model.t[at], this.model.event[at])} ${this.model.nameOf(group, 'site')}`, bytes);
+      `${formatWhen(this.model.t[at], this.model.event[at])}: ${this.model.nameOf(group, 'site')}`, bytes);
     line.tabIndex = 0;
     line.dataset.event = this.model.event[at];
     const act = () => this.owner.select(at, at, group);

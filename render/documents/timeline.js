@@ -15,7 +15,7 @@ class Timeline extends TimelineView {
     this.box = element('div', {class: 'timeline'}, this.makeBar(), this.legend, this.stage,
       element('p', {class: 'small hint', text: 'Wheel or pinch: zoom. Drag: move, or select while ' +
         'all is shown. Shift and drag: select. Click: an instant. Double click: all. ' +
-        'Keys: + − zoom, ← → instant, with shift a range, p peak, 0 all, / search, Esc undo.'}));
+        'Keys: + − zoom, ← → instant, with shift a range, p peak, 0 all, / search, Esc: back to the start.'}));
     figure.classList.add('explored');
     figure.prepend(this.box);
     this.listen();
@@ -36,7 +36,7 @@ class Timeline extends TimelineView {
     return element('div', {class: 'chart-bar'},
       button('+', 'zoom in', () => this.zoom(0.5)), button('−', 'zoom out', () => this.zoom(2)),
       button('all', 'show all', () => this.fit()),
-      button('peak', 'show the allocated peak', () => this.owner.reset()), this.colors,
+      button('peak', 'show the allocated peak', () => this.owner.showPeak()), this.colors,
       this.axisButton);
   }
 
@@ -253,7 +253,7 @@ class Timeline extends TimelineView {
     const hit = this.hit(point);
     if (!hit) return;
     if (hit.range) {
-      this.owner.select(...this.model.columnsOfEvents(...hit.range.events));
+      this.owner.select(...hit.range.columns);
     } else {
       const layer = this.divided.layers[hit.layer];
       this.owner.select(hit.strip.column, hit.strip.column, layer && layer.group);

@@ -375,22 +375,27 @@ class TimelineView {
     }
   }
 
-  ranges(list, size, make) {
+  /* Steps or phases, with their columns. */
+  ranges(list, columns, size, make) {
     const {model} = this, ranges = [];
     for (let at = 0; at < list.length; at += size) {
       const [begin, end, beginEvent, endEvent] = list.slice(at + size - 4, at + size);
       ranges.push({from: model.position(begin, beginEvent), to: model.position(end, endEvent + 1),
-        ns: end - begin, events: [beginEvent, endEvent], ...make(list, at)});
+        ns: end - begin, ...make(list, at),
+        columns: model.columnsOfRange(columns.slice(2 * at / size, 2 * at / size + 2),
+          beginEvent, endEvent)});
     }
     return ranges;
   }
 
   stepRanges() {
-    return this.ranges(this.model.source.steps, 5, (list, at) => ({name: `step ${list[at]}`}));
+    const {steps, step_columns: columns} = this.model.source;
+    return this.ranges(steps, columns, 5, (list, at) => ({name: `step ${list[at]}`}));
   }
 
   phaseRanges() {
-    return this.ranges(this.model.source.phases, 6, (list, at) =>
+    const {phases, phase_columns: columns} = this.model.source;
+    return this.ranges(phases, columns, 6, (list, at) =>
       ({name: this.model.strings[list[at]], color: list[at + 1]}));
   }
 

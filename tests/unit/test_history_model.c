@@ -35,9 +35,11 @@ struct run {
     struct sums *states; /* after each event; [0] before the first */
     unsigned events;
     bool has_window;
+    uint64_t *cuts;
     unsigned most_exact; /* after mt_history_shorten; 0: all of the windows */
 };
 
+static const uint64_t cuts[] = {0, 3, 7, 59, 60, 61, 200, 201, 305, 900, MAX_EVENTS};
 static const struct mt_history_window windows[] = {{5, 60}, {300, 310}};
 
 static const char *const site_names[SITES] = {"a.py:1", "b.py:2", "c.py:3", "d.py:4", "e.py:5"};
@@ -206,6 +208,21 @@ static bool has_column(const struct mt_history *history, uint64_t t_ns, uint64_t
     return false;
 }
 
+/* The state at a cut, to the byte. */
+static void check_cuts(const struct run *run)
+{
+    const struct mt_history *history = run->history;
+
+    assert_int_equal(mt_history_cut_column(history, 8), MT_HISTORY_NO_CUT);
+    for (size_t i = 0; run->cuts && i < MT_ARRAY_LEN(cuts); i++) {
+        int64_t column = mt_history_cut_column(history, cuts[i]);
+        uint64_t event = cuts[i] < run->events ? cuts[i] : run->events;
+
+        assert_true(column >= 0);
+        assert_int_equal(history->columns[column].bytes.allocated, run->states[event].total);
+    }
+}
+
 static void check(const struct run *run)
 {
     const struct mt_history *history = run->history;
@@ -251,6 +268,7 @@ static void check(const struct run *run)
         exact += column->is_exact;
     }
     assert_int_equal(highest, wanted_highest);
+    check_cuts(run);
     if (run->most_exact)
         assert_true(exact <= run->most_exact);
     else
@@ -269,6 +287,11 @@ static void random_runs(void **state)
         struct run *run = malloc(sizeof *run);
 
         start(run, seed, seed % 2);
+        if (seed % 5 == 0) {
+            run->cuts = mt_arena_array(&run->arena, MT_ARRAY_LEN(cuts), sizeof *cuts);
+            memcpy(run->cuts, cuts, sizeof cuts);
+            mt_history_set_cuts(run->builder, run->cuts, MT_ARRAY_LEN(cuts));
+        }
         run->has_window = seed % 3 == 0;
         for (unsigned i = 0; run->has_window && i < MT_ARRAY_LEN(windows); i++)
             mt_history_add_window(run->builder, &windows[i]);
