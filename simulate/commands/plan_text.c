@@ -206,6 +206,19 @@ static bool has_given_up(const struct mt_search_combination *combination)
     return combination->gave_up;
 }
 
+/* A point that failed neither fits nor is too large. */
+static void add_failed(struct mt_buf *out, const struct mt_search *search)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < search->point_count; i++)
+        count += search->points[i].state == MT_SEARCH_FAILED;
+    if (count)
+        mt_text_table_add_note(out, 0, "%zu point%s failed: what %s need%s is not known.", count,
+                               count == 1 ? "" : "s", count == 1 ? "it" : "they",
+                               count == 1 ? "s" : "");
+}
+
 static void add_doubts(struct mt_buf *out, const struct mt_plan_answer *answer)
 {
     bool has_estimates = false, has_open = false;
@@ -214,6 +227,7 @@ static void add_doubts(struct mt_buf *out, const struct mt_plan_answer *answer)
         has_estimates |= is_estimate(answer, &answer->rows[i]);
         has_open |= !is_exact(answer, &answer->rows[i]);
     }
+    add_failed(out, answer->search);
     add_marked(out, answer, is_contradicted,
                "a larger value needed less memory, so every value was tried.");
     add_marked(out, answer, has_given_up, "most runs failed, so the search ended there.");

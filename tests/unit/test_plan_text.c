@@ -147,6 +147,7 @@ static void what_is_not_exact_is_marked(void **state)
     search.combinations[0].is_exact[1] = false;
     search.combinations[0].is_contradicted = true;
     search.combinations[1].gave_up = true;
+    search.points[1].state = MT_SEARCH_FAILED;
     answer.is_cut = true;
     answer.shard = "1/4";
     answer.no_cache = "a reason";
@@ -154,6 +155,7 @@ static void what_is_not_exact_is_marked(void **state)
     mt_buf_add_char(&out, '\0');
     assert_non_null(strstr(out.data, "H100 80 GB   2 or more  1   ~62.7 GiB"));
     assert_non_null(strstr(out.data, "tp=1: a larger value needed less memory, so every value"));
+    assert_non_null(strstr(out.data, "\n1 point failed: what it needs is not known.\n"));
     assert_non_null(strstr(out.data, "tp=2: most runs failed"));
     assert_non_null(strstr(out.data, "The search ended after 3 dry runs"));
     assert_non_null(strstr(out.data, "\"or more\": a larger value was not tried, or failed."));
