@@ -241,8 +241,10 @@ static void add_doubts(struct mt_buf *out, const struct mt_plan_answer *answer)
         mt_text_table_add_note(
             out, 0,
             "~ is an estimate: the runs simulate the kernels of %s, or the memory of CUDA was not "
-            "measured for this card. Name the card alone with --card to simulate it.",
-            answer->points->card->name);
+            "measured for this card.%s",
+            answer->points->card->name,
+            answer->search->card_count > 1 ? " Name the card alone with --card to simulate it."
+                                           : "");
 }
 
 /* Returns the ranks of the runs of a point, "0,4,7". */

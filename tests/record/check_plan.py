@@ -107,6 +107,7 @@ def failures_and_limits(bench):
     check(largest(answer["cards"][0]) == [["32", "0"]], f"{answer['cards']}")
     done = plan(bench, "--no-cache", "--max-runs", "2", "--card", "RTX 4090", "--try", "batch=1..64", "--", "{batch}")
     check(len(runs(bench)) == 2 and b"1 or more" in done.stdout and b"--max-runs" in done.stdout, f"{done}")
+    check(b"~ is an estimate" in done.stdout and b"Name the card alone" not in done.stdout, f"it is: {done}")
     done = plan(bench, "--no-cache", "--try", "how=fail", "--", "{how}")
     check(done.returncode == 7 and b"1 point failed: what it needs is not known." in done.stdout, f"nothing finished: {done}")
     done = plan(bench, "--json", "--no-cache", "--card", "RTX 4090", "--card", "H100", "--try", "batch=1..9", "--",
