@@ -738,9 +738,37 @@ def check_restored(check):
     check.same_again("a search")
 
 
+NAMES = """
+const {timeline} = explorers[0], seen = [];
+const bottom = timeline.plot.y + timeline.plot.height;
+timeline.text = (words, x, y, align, color) => {
+  if (y > bottom + 30) seen.push([words, timeline.pen.fillStyle, color]);
+};
+timeline.paint();
+delete timeline.text;
+return seen;
+"""
+
+
+def luminance(color):
+    parts = [int(color[at:at + 2], 16) / 255 for at in (1, 3, 5)]
+    red, green, blue = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def check_names(check):
+    """Names of steps and phases have the contrast that WCAG 2 asks for."""
+    names = check.browser.run(NAMES)
+    check.expect({"step 1", "forward"} <= {words for words, _, _ in names}, f"theme: names {names}")
+    for words, fill, color in names:
+        dark, light = sorted(map(luminance, (fill, color)))
+        check.expect((light + 0.05) / (dark + 0.05) >= 4.5, f"theme: {words} is {color} on {fill}")
+
+
 def check_theme(check):
     seen = []
     for _ in range(3):
+        check_names(check)
         inks = [check.browser.run(COLORED, check.device, name) for name in ("role1", "role3", "--grid", "--axis")]
         check.expect(all(count for count, _ in inks[:3]), f"theme: the canvas has its colors {inks}")
         seen.append([color for _, color in inks])

@@ -356,7 +356,7 @@ class TimelineView {
       const visible = Math.min(right, this.plot.x + this.plot.width) - left;
       if (pen.measureText(name).width + 6 <= visible)
         this.text(name, left + visible / 2, y + 13, 'center', fill === this.ink.panel
-          ? this.ink.muted : '#111');
+          ? this.ink.muted : this.ink.text);
     }
   }
 
