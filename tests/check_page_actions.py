@@ -18,6 +18,7 @@ from support.program import fast_program
 
 CAPTURES = check_report.CAPTURES
 TRACE = CAPTURES / "gpt_split64.pickle.zst"
+CAPPED = CAPTURES / "gpt_cap.pickle.zst"  # with a limit
 RING = CAPTURES / "gpt_ring.pickle.zst"  # its history begins in the middle of the run
 ROWS = {"steps": 31, "phases": 51}  # pixels below the plot, in the middle of each row
 DEPTHS = (0.2, 0.35, 0.5, 0.6, 0.7, 0.75, 0.8)  # shares of the height, for layers
@@ -581,6 +582,14 @@ def check_tabs(check):
 # ---- filters ---------------------------------------------------------------------
 
 
+def check_lines(check):
+    """The legend names the lines over the layers, and the limit."""
+    check.load(CAPPED, check.analyze(CAPPED, "capped"))
+    names = check.browser.run("""return [...document.querySelectorAll('.layers > span')]
+        .map((each) => each.textContent)""")
+    check.expect(names == ["reserved", f"limit {format_bytes(check.data.source['limit'])}"], f"lines: {names}")
+
+
 def check_filters(check):
     wanted = check.sums(check.state()["event"])
     first, second = [name for name, _ in wanted.most_common(2)]
@@ -927,7 +936,7 @@ ACTIONS = (check_wheel, check_page_scrolls, check_sideways, check_pinch, check_t
            check_drag_selects, check_shift_drag, check_double_click, check_buttons, check_keys,
            check_instant, check_layer, check_steps_and_phases, check_tabs, check_filters, check_layers,
            check_tip_of_group, check_axis, check_search, check_copy, check_restored, check_theme,
-           check_phone, check_blocks, check_devices, check_without_blocks,
+           check_phone, check_blocks, check_devices, check_without_blocks, check_lines,
            check_start, check_hostile)
 
 

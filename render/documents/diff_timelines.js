@@ -203,6 +203,7 @@ class LinkedTimeline extends Timeline {
       'aria-pressed': String(Boolean(chosen && chosen.has(data.roles[role]))),
       onclick: () => comparison.toggleFilter('role', data.roles[role]),
     }, element('i', {class: `role${role}`}), data.roles[role])));
+    this.legend.append(...this.lineKeys(comparison.sides.map(({model}) => model)));
     if (comparison.filter.size)
       this.legend.append(element('button', {
         type: 'button', class: 'layer all', text: 'show all', onclick: () => comparison.clearFilter(),

@@ -113,10 +113,19 @@ class Timeline extends TimelineView {
         'aria-pressed': String(chosen.has(key.name)),
         onclick: () => this.owner.toggleFilter(this.way, key.name),
       }, element('i', {class: key.role === undefined ? 'root0' : `role${key.role}`}), key.name)));
+    this.legend.append(...this.lineKeys([this.model]));
     if (this.owner.filter.size)
       this.legend.append(element('button', {
         type: 'button', class: 'layer all', text: 'show all', onclick: () => this.owner.clearFilter(),
       }));
+  }
+
+  /* What the lines over the layers are. */
+  lineKeys(models) {
+    const key = (name, words) => element('span', {}, element('i', {class: name}), words);
+    const limits = models.map((model) => model.source.limit).filter((limit) => limit && limit <= this.top);
+    return [...(models.some((model) => model.reserved.some(Boolean)) ? [key('reserved', 'reserved')] : []),
+      ...(limits.length ? [key('limit', `limit ${[...new Set(limits)].map(formatBytes).join(', ')}`)] : [])];
   }
 
   /* ---- the pointer ---- */
