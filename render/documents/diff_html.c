@@ -408,6 +408,18 @@ static void add_header(struct writer *writer, struct mt_buf *out)
     mt_buf_add_text(out, "</header>\n");
 }
 
+/* The reserved peak is at another instant than the allocated one, and is what a card must have. */
+static void add_reserved_peaks(const struct writer *writer, struct mt_buf *line)
+{
+    const struct mt_device_report *a = writer->device->a, *b = writer->device->b;
+    char before[MT_UNITS_TEXT], after[MT_UNITS_TEXT];
+
+    if (mt_has_allocator(writer->diff->a) && mt_has_allocator(writer->diff->b))
+        mt_buf_printf(line, "; reserved peak %s in A, %s in B",
+                      mt_format_bytes(before, a->reserved_peak.bytes),
+                      mt_format_bytes(after, b->reserved_peak.bytes));
+}
+
 /* "+12.7 MiB allocated, +3.08 GiB reserved" and the properties that may be the cause. */
 static void add_verdict(struct writer *writer, struct mt_buf *out)
 {
@@ -416,11 +428,13 @@ static void add_verdict(struct writer *writer, struct mt_buf *out)
     char change[MT_UNITS_TEXT];
     struct mt_buf line = {0};
 
-    mt_buf_printf(&line, "From A to B: %s allocated",
+    mt_buf_printf(&line, "From A to B%s: %s allocated",
+                  writer->page->question->at == MT_AT_PEAK ? " at the allocated peaks" : "",
                   mt_format_change(change, (int64_t)(b->allocated - a->allocated)));
     if (mt_has_allocator(writer->diff->a) && mt_has_allocator(writer->diff->b))
         mt_buf_printf(&line, ", %s reserved",
                       mt_format_change(change, (int64_t)(b->reserved - a->reserved)));
+    add_reserved_peaks(writer, &line);
     mt_buf_add_text(out, "<p id=\"verdict\" class=\"verdict\">");
     mt_page_add_words(out, line.data);
     mt_buf_add_text(out, "</p>\n");
