@@ -547,6 +547,17 @@ def check_deep(check):
     check.is_quiet("deep")
 
 
+def check_first_device(check):
+    """The device that the page is about has rows of blocks, also among many."""
+    traces = [[{"action": "alloc", "addr": (i + 1) << 24, "size": (9 - device) << 20, "stream": 0,
+                "time_us": 1000 + 10 * i, "frames": []} for i in range(20)] for device in range(4)]
+    trace = check.folder / "devices.pickle"
+    trace.write_bytes(pickle.dumps({"segments": [], "device_traces": traces, "external_annotations": []}))
+    check.open(check.analyze(trace, "devices"))
+    rows = check.browser.run("return data.devices.map((each) => [each.device, each.blocks.length])")
+    check.expect(len(rows) == 4 and rows[0] == [0, 20], f"devices: rows of blocks {rows}")
+
+
 def check_long_path(check):
     """Commands are copied: a long path is whole in them."""
     trace = check.folder / ("n" * 200) / ("m" * 200) / "oom.pickle.zst"
@@ -755,6 +766,7 @@ def check_all(check):
     check_navigation(check, CAPTURES / "twogpu.pickle.zst", check.folder / "twogpu/report.html", 2)
     check_no_history(check)
     check_deep(check)
+    check_first_device(check)
     check_long_path(check)
     check_without_times(check)
     check_made_up(check, "hostile", HOSTILE, 600)

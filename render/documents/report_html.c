@@ -20,7 +20,9 @@
 #include "verdict.h"
 
 enum {
-    DATA_BYTES = 340000,    /* limit for the histories of all devices */
+    DATA_BYTES = 340000,       /* limit for the histories of all devices */
+    FIRST_DATA_BYTES = 130000, /* for the first device, if the others have their minimum: with rows
+                                  of single blocks */
     MIN_DATA_BYTES = 60000, /* minimum for the history of a device; a much smaller one is too coarse
                                to be useful */
     ANSWER_BYTES = 60000,
@@ -290,18 +292,27 @@ static void add_other_charts(struct writer *writer, const struct mt_device_repor
                 add_chart(writer, mt_charts[i], device, out);
 }
 
+static size_t data_share(const struct writer *writer)
+{
+    const size_t others = (size_t)(writer->devices_left - 1) * MIN_DATA_BYTES;
+    size_t share = mt_max_u64(writer->data_left / writer->devices_left, MIN_DATA_BYTES);
+
+    if (!writer->data.length)
+        share = mt_max_u64(
+            share, mt_min_u64(FIRST_DATA_BYTES, mt_sub_or_0_u64(writer->data_left, others)));
+    return mt_min_u64(share, mt_min_u64(writer->data_left, writer->left));
+}
+
 static void add_history(struct writer *writer, const struct mt_device_report *device,
                         struct mt_buf *out)
 {
     struct mt_buf history = {0};
     bool has_blocks;
-    size_t share = mt_max_u64(writer->data_left / writer->devices_left, MIN_DATA_BYTES);
 
     writer->has_blocks = false;
     if (!device->history || !device->timeline)
         return;
-    share = mt_min_u64(share, mt_min_u64(writer->data_left, writer->left));
-    mt_page_add_data(&history, writer->report, device, share, &has_blocks);
+    mt_page_add_data(&history, writer->report, device, data_share(writer), &has_blocks);
     if (history.length && take_room(writer, history.length)) {
         if (writer->data.length)
             mt_buf_add_text(&writer->data, ",\n");
