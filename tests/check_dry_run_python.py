@@ -927,6 +927,43 @@ class Guesses(Programs):
         answers = self.only(notes)["answers"]
         self.assertEqual({kind: answers[kind]["count"] for kind in answers}, {"condition": 1, "check": 4, "number": 1, "count": 1})
 
+    NUMBERS = READING + "from memtrace_dry_run.read_numbers import ReadNumber\nloss = ReadNumber(0.5)\n"
+
+    def test_a_number_that_is_compared_decides(self):
+        text = self.NUMBERS + (
+            "import json\nmean = sum([loss, 1 - loss]) / 2\nis_best = mean < 0.25\nprint(is_best, best if 1 > (best := abs(-loss) + 1) else 'second')\n"
+            "assert loss < 0.1, 'passes'\nif loss > 0.1:\n    raise RuntimeError\nprint(loss < float('inf'), loss != loss)\n"
+            "print(json.dumps([loss]), '%.2f' % loss, max(loss, 0.75), type(mean) is type(loss))\n")
+        for guesses, first in (("", "False second"), ("inverted", "True 1.5")):
+            _, output, notes = self.run_program(text, MEMTRACE_DRY_RUN_GUESSES=guesses)
+            self.assertEqual(output.split("\n"), [first, "True False", "[0.5] 0.50 0.75 True", ""], guesses)
+        notes = self.only(notes)
+        self.assertEqual({kind: answer["count"] for kind, answer in notes["answers"].items()}, {"condition": 2, "check": 2})
+        self.assertEqual(sorted(place["place"].rpartition(":")[2] for place in notes["places"]), ["7", "8"])
+
+    def test_a_number_that_is_only_reported_decides_nothing(self):
+        _, output, notes = self.run_program(self.NUMBERS + (
+            "import copy, pickle, statistics\nprint(f'{loss:.1f}', round(loss, 1), sorted([loss, 0.1]), min(loss, 1), loss is not None)\n"
+            "print(type(copy.deepcopy([loss])[0]) is ReadNumber, type(pickle.loads(pickle.dumps(loss))), statistics.mean([loss, 1.5]), {loss: 1}[0.5])\n"
+            "notes.write()\n"))
+        self.assertEqual(output, "0.5 0.5 [0.1, 0.5] 0.5 True\nTrue <class 'float'> 1.0 1\n")
+        self.assertEqual([note["answers"] for note in notes if note["answers"]], [])
+
+    def test_two_numbers_that_are_compared_decide(self):
+        text = self.NUMBERS + ("best, kept = float('inf'), 0\nfor _ in range(5):\n    mean = sum([loss, loss]) / 2\n    if mean < best:\n"
+                               "        best, kept = mean, kept + 1\nprint(kept)\n")
+        for guesses, kept in (("", "1"), ("inverted", "5")):
+            _, output, notes = self.run_program(text, MEMTRACE_DRY_RUN_GUESSES=guesses)
+            self.assertEqual((output.strip(), self.only(notes)["answers"]["condition"]["count"]), (kept, 4), guesses)
+
+    def test_loops_that_wait_for_a_number_end(self):
+        text = self.NUMBERS + ("def steps(tolerance, number):\n    count = 0\n    while number() > tolerance:\n        count += 1\n    return count\n"
+                               "print(steps(0.1, lambda: loss))\ncount = 0\nwhile read(0.5) > 0.1:\n    count += 1\nprint(count)\n")
+        for guesses, counts in (("", ["1000", "1001"]), ("inverted", ["0", "2"])):
+            _, output, notes = self.run_program(text, MEMTRACE_DRY_RUN_GUESSES=guesses)
+            self.assertEqual(output.split(), counts, guesses)
+            self.assertEqual({place["kind"] for place in self.only(notes)["places"]}, {"condition"})
+
     def test_the_guess_in_the_line_that_failed_is_suspect(self):
         text = "def inner(value):\n    if value != 1:\n        raise RuntimeError(value)\ndef outer():\n    read(True)\n    inner(read(2))\nouter()\n"
         found = self.suspect(text)

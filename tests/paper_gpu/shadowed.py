@@ -208,6 +208,48 @@ def drawn():
     return answers + [before, list(notes.as_dict()["answers"])]
 
 
+def decided():
+    """A number that the program compares decides; one that it reports or saves does not, nor one that it knows."""
+    from memtrace_dry_run import notes
+
+    def loss():
+        return (w @ w).mean()
+
+    def kinds(function):
+        notes._state.clear()
+        function()
+        return sorted({place["kind"] for place in notes.as_dict()["places"]})
+
+    def report():
+        total = loss().item() + sum(loss().detach().cpu().item() for _ in range(3))
+        torch.save({"loss": total}, sys.argv[2] + ".pt")
+        torch.load(sys.argv[2] + ".pt")
+        f"{total / 4:.3f} {max(total, 1.0)}"
+        torch.tensor(total), torch.full((2,), total, device="cuda")
+        torch.ones((), device="cuda").item() > 2
+
+    def stop():
+        best = 1.0
+        for _ in range(2):
+            mean = sum(loss().item() for _ in range(2)) / 2
+            best = mean if mean < best else best
+
+    def on_host():
+        return loss().cpu().item() < 0.3
+
+    def converted():
+        return float(loss()) < 0.3
+
+    def returned():
+        value = loss().item()
+        return value >= 0.3
+
+    w = torch.randn(600, 600, device="cuda")
+    found = [kinds(f) for f in (report, stop, on_host, converted, returned)]
+    halved = torch.compile(lambda x, y: x * y)(torch.ones(4, device="cuda"), loss().item())
+    return [found, loss().item(), halved.numel() - 1, type(loss().item()) is float, kinds(lambda: loss().item() < 0.3)]
+
+
 def waits():
     """A loop that waits for a condition on unknown values ends."""
     y, turns = torch.randn(600, 600, device="cuda") @ torch.randn(600, 600, device="cuda"), 0
@@ -588,7 +630,7 @@ def ranks():
 
 
 def main():
-    answers = {"values": values, "numbers": numbers, "unknown": unknown, "subclasses": subclasses, "sharded": sharded, "modes": modes, "experts": experts, "waits": waits, "training": training, "joined": joined, "checkpointed": checkpointed, "elsewhere": elsewhere, "proposals": proposals, "received": received, "computed": computed, "forgotten": forgotten, "written": written, "numbers_agree": numbers_agree, "printed": printed, "drawn": drawn,
+    answers = {"values": values, "numbers": numbers, "unknown": unknown, "subclasses": subclasses, "sharded": sharded, "modes": modes, "experts": experts, "waits": waits, "decided": decided, "training": training, "joined": joined, "checkpointed": checkpointed, "elsewhere": elsewhere, "proposals": proposals, "received": received, "computed": computed, "forgotten": forgotten, "written": written, "numbers_agree": numbers_agree, "printed": printed, "drawn": drawn,
                "conjugated": conjugated, "doubted": doubted, "parts": parts, "later": later, "overwritten": overwritten, "accumulated": accumulated, "stepped": stepped, "eight_bits": eight_bits, "filled_inside": filled_inside, "sparse": sparse, "frozen": frozen, "equal": equal, "graphs": graphs, "graph_backward": graph_backward, "ranks": ranks, "compiled": compiled}[sys.argv[1]]()
     requests = [e["size"] for e in torch.cuda.memory._snapshot()["device_traces"][0] if e["action"] == "alloc"]
     with open(sys.argv[2], "w") as f:

@@ -28,6 +28,7 @@ CASES = {
     "experts": [[2, 4], 14, [2, 4], 14, 1, 128, 128],
     "drawn": [[3990, 5167, 249, 9401], [-9247, -4253, -26438, 1452], 1, [0, 1, 2, 3, 4], 2, 0, ["selection"]],
     "waits": [True],
+    "decided": [[[], ["condition"], ["condition"], ["condition"], ["condition"]], 0.5, 3, True, ["condition"]],
     "training": [65536.0, 39],
     "joined": [True],
     "checkpointed": [4 * 512, True],

@@ -9,6 +9,7 @@ is counted and leaves what the program would have had without it.
 
     notes      counts and places of made-up answers, written as JSON
     guesses    outcomes of made-up answers under the assumption of this run, and which of them made a program fail
+    read_numbers  numbers that the program read, which decide where it compares them
     importing  runs functions after a module was imported
     shadows    values of tensors, by storage
     fillers    made-up values

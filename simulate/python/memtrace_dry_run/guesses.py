@@ -3,7 +3,8 @@
 memtrace runs a command again under other assumptions if its peaks may depend on guesses. The variable has lines:
 
     share=PERCENT                    of what a mask, a selection, boxes or unique values leave; 50 by default
-    inverted                         truth values that the program reads have the other outcome
+    inverted                         truth values that the program reads, and its comparisons of numbers that it read,
+                                     have the other outcome
     other=truth|number 0|1 FILE:LINE    this line reads this value
     other=share 1 FILE:LINE          what this line selects is everything
 
@@ -13,6 +14,7 @@ import ast
 import linecache
 import os
 import sys
+import threading
 
 from . import notes
 
@@ -22,7 +24,9 @@ MAX_READS = 4096  # places of which the last guess is known
 _reads = {}  # (file, line of the function, line, group): value of the last guess; the latest is the last
 _GROUPS = ("truth", "number", "share")  # the first is the most likely cause of a failure
 _OTHER_CAUSES = (NameError, AttributeError, TypeError, ImportError, SyntaxError, OSError)  # than a value
-_checks = {}  # file: {line with the condition of a check: the outcome without an exception, or None}
+_tests = {}  # file: its _Tests
+_always = {}  # place: what it read last, and how often it had read that before
+MAX_SAME = 1000  # so often a line reads the same truth value before it counts as one that waits for the other one
 
 
 class _Assumption:
@@ -44,6 +48,20 @@ class _Assumption:
         return self.others.get((group, _name(frame.f_code.co_filename, frame.f_lineno))) if self.others else None
 
 
+class _Here(threading.local):
+    number = None  # the last number that was read
+    is_marked = False  # whether the number that is read next keeps a mark
+
+
+class _Tests:
+    """Lines of a file: those with the condition of a check, with the outcome without an exception, or None; and those where
+    values are compared, None if the source is not there."""
+
+    def __init__(self, checks, comparisons):
+        self.checks, self.comparisons = checks, comparisons
+
+
+here = _Here()
 _assumption = _Assumption(os.environ.get(VARIABLE, ""))
 
 
@@ -60,14 +78,44 @@ def read(value):
     frame = notes.innermost()
     if not isinstance(value, bool):
         notes.made_up("number" if isinstance(value, float) else "count")
-        return _outcome("number", frame, value)
-    checks = _checks_of(frame)
+        value = _outcome("number", frame, value)
+        return _read_number(frame, value) if isinstance(value, float) else value
+    checks = _tests_of(frame).checks
     is_check = frame is not None and frame.f_lineno in checks
     notes.made_up("check" if is_check else "condition")
     if is_check:
         passing = checks[frame.f_lineno]
         value = value if passing is None else passing
     return _outcome("truth", frame, value != (_assumption.is_inverted and not is_check))
+
+
+def _read_number(frame, value):
+    """A number without a mark, which the line that reads it compares, is smaller each time if decisions are inverted."""
+    here.number = value
+    if here.is_marked or frame is None or not is_comparison(frame) or frame.f_lineno in _tests_of(frame).checks:
+        return value
+    notes.made_up("condition")
+    place = (frame.f_code.co_filename, frame.f_lineno, "number")
+    before = _always[place][1] + 1 if place in _always else 0
+    _always[place] = (value, before)
+    if _assumption.is_inverted:
+        return value / 2.0 ** min(before + 1, MAX_SAME)
+    return 0.0 if before >= MAX_SAME and before % 2 else value
+
+
+def other_if_always(value):
+    """VALUE, a truth value that the running line reads; a loop that waits for the other one gets it."""
+    place = notes.place()
+    last, same = _always.get(place, (value, 0))
+    same = same + 1 if last == value else 0
+    _always[place] = (value, same)
+    return not value if same >= MAX_SAME and same % 2 else value
+
+
+def is_comparison(frame):
+    """Whether the running line of FRAME compares values, or its source is not there."""
+    comparisons = _tests_of(frame).comparisons
+    return comparisons is None or frame.f_lineno in comparisons
 
 
 def share_selected():
@@ -92,27 +140,31 @@ def _name(file, line):
     return "%s:%d" % (file, line)
 
 
-def _checks_of(frame):
+def _tests_of(frame):
     file = frame.f_code.co_filename if frame is not None else "?"
-    if file not in _checks:
-        _checks[file] = _conditions_of_checks("".join(linecache.getlines(file, frame.f_globals if frame is not None else None)))
-    return _checks[file]
+    if file not in _tests:
+        _tests[file] = _find_tests("".join(linecache.getlines(file, frame.f_globals if frame is not None else None)))
+    return _tests[file]
 
 
-def _conditions_of_checks(source):
-    """Conditions of `assert`, and of `if` where a branch ends with `raise`."""
-    found = {}
+def _find_tests(source):
+    """Conditions of `assert`, and of `if` where a branch ends with `raise`; comparisons of values."""
+    found = _Tests({}, set())
     try:
         tree = ast.parse(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return found
+        tree = None
+    if not source or tree is None:
+        return _Tests({}, None)
     for node in ast.walk(tree):
         if isinstance(node, ast.Assert):
-            _add_check(found, node.test, True)
+            _add_check(found.checks, node.test, True)
         elif isinstance(node, ast.If):
             for branch, passing in ((node.body, False), (node.orelse, True)):
                 if branch and isinstance(branch[-1], ast.Raise):
-                    _add_check(found, node.test, passing)
+                    _add_check(found.checks, node.test, passing)
+        elif isinstance(node, ast.Compare) and not all(isinstance(op, (ast.Is, ast.IsNot, ast.In, ast.NotIn)) for op in node.ops):
+            found.comparisons.update(range(node.lineno, node.end_lineno + 1))
     return found
 
 

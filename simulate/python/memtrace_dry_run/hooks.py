@@ -19,7 +19,7 @@ import threading
 
 import torch
 
-from . import graphs, notes, others, rules, shadows, simulated, sizes
+from . import graphs, notes, others, read_numbers, rules, shadows, simulated, sizes
 
 SWITCHED, _ALWAYS = "AutocastIPU", "BackendSelect"
 _NUMBERS = (int, float, bool, complex)
@@ -232,6 +232,7 @@ def install(_torch):
             notes.failed("hook of " + name, error)
     _leave_out_higher_orders()
     graphs.install()
+    read_numbers.install(torch)
     _watch_storages()
     _watch_gradients()
     _watch_optimizers()

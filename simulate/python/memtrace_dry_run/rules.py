@@ -5,7 +5,7 @@ import functools
 
 import torch
 
-from . import draws, fillers, guesses, notes, on_host, others, philox, shadows, sizes, unknown
+from . import draws, fillers, guesses, notes, on_host, others, philox, read_numbers, shadows, sizes, unknown
 from .shadows import CHOSEN, GUESSED, KNOWN, RECEIVED
 from .unknown import CHOICES, COMPARISONS, NOT_NUMBERS
 
@@ -30,8 +30,6 @@ FACTORIZATIONS = {"linalg_cholesky_ex", "linalg_inv_ex", "linalg_lu_factor_ex", 
 ALWAYS = {"nonzero", "_local_scalar_dense"}  # hooked for the backend itself
 GUESSED_RESULTS = COMPARISONS | LOGIC | CHOICES | {"max", "min", "median", "searchsorted", "bucketize"} | NOT_NUMBERS  # also of unknown values
 UNIQUE = {"_unique2", "_unique", "unique_dim", "unique_consecutive", "unique_dim_consecutive"}
-# Values that decide whether a line reads the same guess so often that it waits for another one.
-MAX_SAME_GUESSES = 1000
 
 
 class Rule:
@@ -44,7 +42,6 @@ class Rule:
         self.before, self.after, self.also_from_device, self.is_wanted, self.layout = before, after, also_from_device, is_wanted, layout
 
 
-_same_guesses = {}  # place: how often it has read one guess
 _turns = {"condition": 0}
 
 
@@ -378,6 +375,8 @@ def _copied_to_host(to, source):
             _count_copy(to)
         return
     _count_copy(to)
+    if to.numel() == 1:
+        read_numbers.copied(to)
     if to.numel() > fillers.MAX_COPIED_ELEMENTS:
         return
     if to.dtype is torch.bool:
@@ -420,15 +419,8 @@ def _read(op, arguments, named, out):
 
 
 def _guess_read(value):
-    """A loop that waits for another guess gets it."""
     value = guesses.read(value)
-    if not isinstance(value, bool):
-        return value
-    place = notes.place()
-    last, same = _same_guesses.get(place, (value, 0))
-    same = same + 1 if last == value else 0
-    _same_guesses[place] = (value, same)
-    return not value if same >= MAX_SAME_GUESSES and same % 2 else value
+    return guesses.other_if_always(value) if isinstance(value, bool) else value
 
 
 def _before_equal(op, arguments, named):
