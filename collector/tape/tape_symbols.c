@@ -1,5 +1,9 @@
 /* A definition of the tape is kept as a position in its log, and resolved when an event needs it.
  * Stacks are added frame by frame to the trace's tree. */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* memmem */
+#endif
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -540,8 +544,11 @@ enum mt_status mt_tape_symbols_heap(struct mt_tape_symbols *self, uint8_t raw_he
     return status;
 }
 
+/* Sets *frame to MT_NO_ID for code of the Python part of a dry run, which is between the program
+ * and PyTorch. */
 static enum mt_status frame_of_code(struct mt_tape_symbols *self, uint64_t word, uint32_t *frame)
 {
+    static const char own_folder[] = "/memtrace_dry_run/";
     struct entry *entry = defined(self, MT_DEFINE_CODE, (uint32_t)(word >> 32));
     struct mt_code_definition code = {0};
     const uint8_t *texts;
@@ -559,6 +566,9 @@ static enum mt_status frame_of_code(struct mt_tape_symbols *self, uint64_t word,
     if (!entry || entry->bytes < sizeof code || bytes > entry->bytes - sizeof code)
         return mt_symbols_frame(self->symbols, MT_NO_ID, MT_NO_ID, 0, frame);
     texts = entry->payload + sizeof code;
+    *frame = MT_NO_ID;
+    if (memmem(texts, code.file_bytes, own_folder, sizeof own_folder - 1))
+        return MT_OK;
     status = string_of(self, texts, code.file_bytes, &file);
     if (status == MT_OK)
         status = string_of(self, texts + code.file_bytes, code.name_bytes, &function);
@@ -601,7 +611,7 @@ static enum mt_status add_frames(struct mt_tape_symbols *self, enum mt_definitio
         memcpy(&word, entry->payload + i * sizeof word, sizeof word);
         status = kind == MT_DEFINE_PYTHON_STACK ? frame_of_code(self, word, &frame)
                                                 : frame_of_address(self, word, &frame);
-        if (status == MT_OK)
+        if (status == MT_OK && frame != MT_NO_ID)
             status = mt_symbols_stack(self->symbols, *stack, frame, stack);
     }
     return status;

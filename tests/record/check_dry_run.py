@@ -251,6 +251,22 @@ def out_of_memory_in_the_smaller_process(bench):
     check(json.loads(done.stdout)["devices"][0]["reserved_peak_bytes"] > 100000000, f"it recovered: {done}")
 
 
+def own_frames_are_left_out(bench):
+    """Stacks have the frames that a real run has, not those of the Python part between the program and PyTorch."""
+    folder = bench.work / "memtrace_dry_run"
+    folder.mkdir()
+    (folder / "hooks.py").write_text("def kernel(function, *arguments): return function(*arguments)\n")
+    program = ALLOCATING.replace("import ctypes, sys", "import ctypes, sys, importlib.util\n"
+                                 "spec = importlib.util.spec_from_file_location('hooks', 'memtrace_dry_run/hooks.py')\n"
+                                 "hooks = importlib.util.module_from_spec(spec)\nspec.loader.exec_module(hooks)\n")
+    program = program.replace("torch.ts_malloc(0", "hooks.kernel(allocate, 0").replace("sys.exit", "def allocate(*a): return torch.ts_malloc(*a)\nsys.exit")
+    (bench.work / "program.py").write_text(program)
+    done = dry_run(bench, "-o", "d.trace.zst", "--", sys.executable, "program.py", f"{bench.build}/standin/torch", "104857600")
+    check(done.returncode == 0, f"{done}")
+    text = bench.run(bench.memtrace, "dump", "--stacks", "d.trace.zst").stdout.decode()
+    check("allocate (" in text and "<module> (" in text and "hooks.py" not in text, text)
+
+
 def gate_of_every_process(bench):
     """One process reserves more, 6 MiB for each block of 4.1, and passes; another one allocates more, and fails."""
     (bench.work / "program.py").write_text(ALLOCATING)
@@ -687,7 +703,7 @@ def rank_refusals(bench):
 
 if __name__ == "__main__":
     sys.exit(main([answer, no_device, environment_of_the_command, status, gate, json_alone_on_stdout, timeout, notes, applied, fit,
-                   out_of_memory_in_the_smaller_process, gate_of_every_process, without_the_python_part, refusals, sweep,
+                   out_of_memory_in_the_smaller_process, gate_of_every_process, own_frames_are_left_out, without_the_python_part, refusals, sweep,
                    sweep_spares_logs_of_others, sweep_leaves_nothing, without_memory, sweep_runs_again_if_timing_matters,
                    guesses_bound_the_peaks, a_signal_ends_further_runs, failures_after_a_guess,
                    sweep_is_interrupted, sweep_goes_on_after_an_interruption, sweep_refusals, ranks, ranks_of_each_value, rank_of_several_processes, rank_refusals]))
