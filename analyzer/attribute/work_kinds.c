@@ -434,6 +434,7 @@ static const struct {
     {"torch/nn/functional.py", "cross_entropy", MT_PHASE_LOSS},
     {"torch/nn/parallel/distributed.py", "_ddp_init_helper", MT_STACK_BUCKETS},
     {"torch/nn/parallel/distributed.py", "_pre_forward", MT_STACK_BUCKETS},
+    {"_fsdp_param.py", "to_accumulated_grad", MT_STACK_BUCKETS},
     {"torch/nn/init.py", "", MT_PHASE_SETUP},
     {"torch/nn/parameter.py", "__deepcopy__", MT_PHASE_SETUP},
     {"torch/nn/", "reset_parameters", MT_PHASE_SETUP},

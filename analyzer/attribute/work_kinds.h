@@ -44,7 +44,7 @@ bool mt_phase_path_matches(const char *path, const char *asked);
 #define MT_STACK_CASTS     0x08 /* it ends where a tensor is converted: native frames only */
 #define MT_STACK_KV_CACHE  0x10 /* it has a frame of a key-value cache */
 #define MT_STACK_MOVES     0x40 /* it ends where a module is moved or converted */
-#define MT_STACK_BUCKETS   0x20 /* it ends where DDP makes buckets for gradients */
+#define MT_STACK_BUCKETS   0x20 /* it ends where DDP or FSDP2 makes blocks for gradients */
 #define MT_STACK_CLOSURE   0x80 /* in an optimizer, in the closure passed to it */
 
 /* Zeroed memory is ready. */

@@ -468,6 +468,49 @@ static void flat_gradients(void **state)
     }
 }
 
+/* FSDP2 keeps the gradients of a parameter in another type until the last backward of a step. */
+static void gradients_of_several_backwards(void **state)
+{
+    static const char *const functions[] = {"FSDPParam.to_accumulated_grad_if_needed",
+                                            "FSDPParam.init_all_gather_outputs"};
+
+    (void)state;
+    for (int run = 0; run < 2; run++) {
+        struct program p;
+        struct loop loop;
+        uint64_t kept[2];
+
+        begin_loop(&loop, &p);
+        make_set(&p, model_stack(&p));
+        for (int turn = 0; turn < 2; turn++) {
+            struct set gradients[2] = {{{0}}, {{0}}};
+
+            enter(&p, turn ? "step#1" : "step#0");
+            for (int part = 0; part < 2; part++) {
+                call_and_backward(&loop, &gradients[part]);
+                enter(&p, "backward");
+                if (part)
+                    freed(&p, kept[turn]);
+                else
+                    kept[turn] = born_by(
+                        &p,
+                        at_line(&p, MT_NO_ID, functions[run],
+                                "/x/torch/distributed/fsdp/_fully_shard/_fsdp_param.py", 681),
+                        1536);
+                leave(&p, "backward");
+            }
+            enter(&p, "optimizer");
+            free_set(&p, &gradients[0]);
+            free_set(&p, &gradients[1]);
+            leave(&p, "optimizer");
+            leave(&p, turn ? "step#1" : "step#0");
+        }
+        finish(&p);
+        assert_int_equal(role(&p, kept[1]) == MT_ROLE_GRADIENTS, !run);
+        end(&p);
+    }
+}
+
 enum { HOOKED = 16 };
 
 /* Hooks of backward that replace blocks of setup, as an optimizer with state of 8 bits does. In run
@@ -545,6 +588,7 @@ int main(void)
         cmocka_unit_test(saved_parameters),
         cmocka_unit_test(state_of_a_plain_class),
         cmocka_unit_test(flat_gradients),
+        cmocka_unit_test(gradients_of_several_backwards),
         cmocka_unit_test(state_of_a_constructor_of_torch),
     };
 
