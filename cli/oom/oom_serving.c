@@ -360,6 +360,47 @@ static void judge_start(struct mt_oom_verdict *verdict, const struct mt_oom_mess
                                     "ends, or the page cache if host and card share memory");
 }
 
+/* SGLang reserves all but its fraction of the memory that is free before the weights. Lines of
+ * another server, or of a second model, contradict the message. */
+static void judge_static(struct mt_oom_verdict *verdict, const struct mt_oom_message *message)
+{
+    const struct mt_oom_value *left = value(message, MT_OOM_FREE);
+    const struct mt_oom_value *weights = value(message, MT_OOM_WEIGHTS);
+    const struct mt_oom_value *begin = value(message, MT_OOM_CAPACITY);
+    const struct mt_oom_value *share = value(message, MT_OOM_UTILIZATION);
+    const uint64_t before = weights->is_known && !weights->is_negative
+                                ? mt_add_most_u64(left->value, weights->value)
+                                : begin->value;
+    const double reserved = (double)before * (1 - (double)share->value / MILLION);
+    uint64_t enough;
+    char one[MT_UNITS_TEXT], other[MT_UNITS_TEXT], missing[MT_UNITS_TEXT];
+
+    if (!left->is_known || !share->is_known || share->value > MILLION || before <= left->value ||
+        reserved <= (double)left->value) {
+        mt_oom_judge_fixed(message, verdict);
+        return;
+    }
+    mt_oom_conclude(verdict, MT_OOM_CAUSE_KV_CACHE, true);
+    mt_buf_printf(&verdict->headline,
+                  "KV cache: nothing is left for it; %s is missing: the weights leave %s, and the "
+                  "reserve is %s",
+                  mt_format_bytes(missing, (uint64_t)reserved - left->value),
+                  mt_format_bytes(one, left->value), mt_format_bytes(other, (uint64_t)reserved));
+    verdict->whole = "needed before the KV cache";
+    verdict->whole_bytes = before - left->value + (uint64_t)reserved;
+    mt_oom_verdict_part(verdict, "weights", before - left->value);
+    mt_oom_verdict_part(verdict, "reserve", UINT64_MAX);
+    mt_oom_verdict_unknown(verdict,
+                           "how much KV cache the requests need: this is only what comes "
+                           "before it, of %s that were free",
+                           mt_format_bytes(one, before));
+    enough = utilization_for(before - left->value, before);
+    mt_buf_printf(&verdict->next, "python -m sglang.launch_server %s",
+                  enough ? "--mem-fraction-static " : "--tp-size 2");
+    if (enough)
+        mt_buf_add_decimal(&verdict->next, (double)enough / MILLION, 2);
+}
+
 void mt_oom_judge_serving(const struct mt_oom_message *message, struct mt_oom_verdict *verdict)
 {
     switch (message->wording->form) {
@@ -368,6 +409,7 @@ void mt_oom_judge_serving(const struct mt_oom_message *message, struct mt_oom_ve
     case MT_OOM_NO_BLOCKS: judge_no_blocks(verdict, message); break;
     case MT_OOM_SEQUENCE: judge_sequence(verdict, message); break;
     case MT_OOM_NEEDED: judge_needed(verdict, message); break;
+    case MT_OOM_STATIC: judge_static(verdict, message); break;
     case MT_OOM_START: judge_start(verdict, message); break;
     case MT_OOM_NO_MESSAGE:
     case MT_OOM_FIXED:

@@ -47,6 +47,7 @@ enum mt_oom_form {
     MT_OOM_NO_BLOCKS, /* vLLM: nothing is left for the KV cache */
     MT_OOM_SEQUENCE,  /* vLLM: the KV cache holds fewer tokens than a sequence */
     MT_OOM_NEEDED,    /* vLLM: the KV cache is smaller than a sequence needs */
+    MT_OOM_STATIC,    /* SGLang: nothing is left; the row has the answer without numbers */
     MT_OOM_START      /* vLLM: less is free at the start than it may use */
 };
 

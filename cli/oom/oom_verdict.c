@@ -501,6 +501,7 @@ void mt_oom_judge(const struct mt_oom_message *message, struct mt_oom_verdict *v
     case MT_OOM_NO_BLOCKS:
     case MT_OOM_SEQUENCE:
     case MT_OOM_NEEDED:
+    case MT_OOM_STATIC:
     case MT_OOM_START: mt_oom_judge_serving(message, verdict); break;
     }
     if (!verdict->next.length)

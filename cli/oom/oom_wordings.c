@@ -98,7 +98,7 @@ const struct mt_oom_wording mt_oom_wordings[] = {
      MT_OOM_CAUSE_DEVICE_MEMORY, false, "Device memory: vLLM's warm-up of the sampler did not fit",
      "by how much: PyTorch's message is above this one in the log",
      "vllm serve MODEL --max-num-seqs 64"},
-    {"notenoughmemory.pleasetrytoincrease--mem-fraction-static", NULL, false, MT_OOM_FIXED,
+    {"notenoughmemory.pleasetrytoincrease--mem-fraction-static", NULL, false, MT_OOM_STATIC,
      "SGLang", MT_OOM_CAUSE_KV_CACHE, true,
      "KV cache: weights and reserve leave no token within --mem-fraction-static",
      "how much is missing: the line 'Load weight end' of the log has 'avail mem'",
@@ -489,6 +489,12 @@ const struct mt_oom_field mt_oom_fields[] = {
     {MT_OOM_NEEDED, MT_OOM_KV_NEEDED, "", "kvcacheisneeded"},
     {MT_OOM_NEEDED, MT_OOM_KV_CACHE, "availablekvcachememory(", ")"},
     {MT_OOM_NEEDED, MT_OOM_TOKENS_FIT, "estimatedmaximummodellengthis", ""},
+
+    {MT_OOM_STATIC, MT_OOM_UTILIZATION, "mem_fraction_static=", ""},
+    {MT_OOM_STATIC, MT_OOM_FREE, ",availmem=", ",memusage="},
+    {MT_OOM_STATIC, MT_OOM_FREE, ",availmem=", ""},
+    {MT_OOM_STATIC, MT_OOM_WEIGHTS, "gb,memusage=", ""},
+    {MT_OOM_STATIC, MT_OOM_CAPACITY, "loadweightbegin.availmem=", ""},
 
     {MT_OOM_START, MT_OOM_FREE_GIB, "(", "/"},
     {MT_OOM_START, MT_OOM_CAPACITY, "", ")onstartup"},
