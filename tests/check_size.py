@@ -12,12 +12,12 @@ from check_manual import SUBCOMMANDS
 
 # Before you raise a limit, search for what can go. Give the reason in the same commit.
 LIMITS = {
-    "options": 215,  # long options of all commands, without --help; plan has 13
-    ".c files": 502,  # of the product, like the next three
-    ".h files": 375,
-    "lines of C": 190500,
+    "options": 214,  # long options of all commands, without --help; plan has 13
+    ".c files": 500,  # of the product, like the next three; view has six, the page of two runs two
+    ".h files": 371,
+    "lines of C": 190900,  # view 1,800; pages of two runs and of exact instants, pictures without history
     "% of public functions with one other user": 53,  # .c files that name the function
-    "words of documents": 79800,  # README.md, CONTRIBUTING.md, SECURITY.md, docs/**/*.md
+    "words of documents": 80400,  # README.md, CONTRIBUTING.md, SECURITY.md, docs/**/*.md
 }
 MAX_FILES = 45  # in one folder
 # Folders that have more, and how many. The same rule applies; a subfolder is often the answer.
@@ -25,10 +25,10 @@ LARGE_FOLDERS = {
     "fixtures/captures": 95,
     "fixtures/findings": 66,
     "fixtures/meaning": 62,
-    "tests": 76,
+    "tests": 77,
     "tests/fuzz": 54,
     "tests/fuzz/seeds": 120,
-    "tests/golden": 734,
+    "tests/golden": 739,
     "tests/inject": 54,
     "tests/property": 53,
     "tests/unit": 164,
