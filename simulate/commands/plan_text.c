@@ -72,6 +72,14 @@ static bool is_estimate(const struct mt_plan_answer *answer, const struct mt_pla
     return mt_sweep_is_estimate(&row->use, answer->points->card, answer->cards[row->card]);
 }
 
+/* Returns whether the need would be an estimate if the memory of CUDA was that of the card. */
+static bool has_other_kernels(const struct mt_plan_answer *answer, const struct mt_plan_row *row)
+{
+    const struct mt_card_use measured = {.cuda_from = MT_CUDA_TABLE};
+
+    return mt_sweep_is_estimate(&measured, answer->points->card, answer->cards[row->card]);
+}
+
 static bool is_exact(const struct mt_plan_answer *answer, const struct mt_plan_row *row)
 {
     return answer->search->size_axis == MT_SEARCH_NONE ||
@@ -221,10 +229,11 @@ static void add_failed(struct mt_buf *out, const struct mt_search *search)
 
 static void add_doubts(struct mt_buf *out, const struct mt_plan_answer *answer)
 {
-    bool has_estimates = false, has_open = false;
+    bool has_others = false, is_unmeasured = false, has_open = false;
 
     for (size_t i = 0; i < answer->row_count; i++) {
-        has_estimates |= is_estimate(answer, &answer->rows[i]);
+        has_others |= has_other_kernels(answer, &answer->rows[i]);
+        is_unmeasured |= answer->rows[i].use.cuda_from != MT_CUDA_TABLE;
         has_open |= !is_exact(answer, &answer->rows[i]);
     }
     add_failed(out, answer->search);
@@ -237,14 +246,16 @@ static void add_doubts(struct mt_buf *out, const struct mt_plan_answer *answer)
             answer->runs, answer->runs == 1 ? "" : "s");
     if (has_open)
         mt_text_table_add_note(out, 0, "\"or more\": a larger value was not tried, or failed.");
-    if (has_estimates)
+    if (has_others || is_unmeasured)
         mt_text_table_add_note(
-            out, 0,
-            "~ is an estimate: the runs simulate the kernels of %s, or the memory of CUDA was not "
-            "measured for this card.%s",
-            answer->points->card->name,
-            answer->search->card_count > 1 ? " Name the card alone with --card to simulate it."
-                                           : "");
+            out, 0, "~ is an estimate: %s%s%s%s.%s",
+            has_others ? "the runs simulate the kernels of " : "",
+            has_others ? answer->points->card->name : "",
+            has_others && is_unmeasured ? ", or " : "",
+            is_unmeasured ? "the memory of CUDA was not measured for this card" : "",
+            has_others && answer->search->card_count > 1
+                ? " Name the card alone with --card to simulate it."
+                : "");
 }
 
 /* Returns the ranks of the runs of a point, "0,4,7". */

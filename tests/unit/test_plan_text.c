@@ -159,9 +159,15 @@ static void what_is_not_exact_is_marked(void **state)
     assert_non_null(strstr(out.data, "tp=2: most runs failed"));
     assert_non_null(strstr(out.data, "The search ended after 3 dry runs"));
     assert_non_null(strstr(out.data, "\"or more\": a larger value was not tried, or failed."));
-    assert_non_null(strstr(out.data, "~ is an estimate"));
+    assert_non_null(strstr(out.data, "~ is an estimate: the memory of CUDA was not measured for "
+                                     "this card.\n"));
     assert_non_null(strstr(out.data, "This is part 1/4."));
     assert_non_null(strstr(out.data, "No result is kept for later: a reason."));
+    assert_null(strstr(out.data, "Name the card alone"));
+    points.card = cards[0]; /* its kernels are others than those of the cards with rows */
+    mt_plan_add_text(&out, &answer);
+    mt_buf_add_char(&out, '\0');
+    assert_non_null(strstr(out.data + strlen(out.data) + 1, "Name the card alone"));
     mt_buf_release(&out);
     release();
 }
