@@ -13,7 +13,7 @@ import sys
 import tempfile
 import xml.etree.ElementTree as ElementTree
 
-from json_schema import Schemas
+from support.json_schema import Schemas
 
 SCHEMAS = Schemas(pathlib.Path(__file__).resolve().parent.parent / "docs" / "schema")
 CAPTURE = pathlib.Path(__file__).resolve().parent.parent / "fixtures/captures/leak.pickle.zst"

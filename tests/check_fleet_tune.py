@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 
-from json_schema import Schemas
+from support.json_schema import Schemas
 from support.program import fast_program
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 
-from json_schema import Schemas
+from support.json_schema import Schemas
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 MAX_BYTES = 1_000_000

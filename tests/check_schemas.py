@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 
-from json_schema import SchemaError, Schemas
+from support.json_schema import SchemaError, Schemas
 from support.program import fast_program
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -76,11 +76,12 @@ def check_validator():
 
 
 def documents_in(text):
-    """JSON documents of an output that is nothing else: one, or one a line."""
+    """JSON documents of an output that is nothing else: one, or one a line. SARIF has a schema of OASIS."""
     if not text.startswith("{"):
         return []
     try:
-        return [json.loads(text)]
+        document = json.loads(text)
+        return [] if "$schema" in document else [document]
     except json.JSONDecodeError:
         pass
     try:
