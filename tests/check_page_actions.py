@@ -590,6 +590,18 @@ def check_lines(check):
     check.expect(names == ["reserved", f"limit {format_bytes(check.data.source['limit'])}"], f"lines: {names}")
 
 
+def check_single_blocks(check):
+    """Only an instant has single blocks: rows of a range are sums, and a click on one is kept by the link."""
+    check.browser.press(check.point(0.6))
+    check.choose(f"#side-{check.device} .selection select", "block")
+    check.same_again("single blocks")
+    check.drag(0.2, 0.7)
+    check.expect(check.state()["way"] == "site", f"single blocks: a range is by {check.state()['way']}")
+    check.browser.click(f"#side-{check.device} .rows tr")
+    check.expect("f0.site=" in check.state()["hash"], f"single blocks: {check.state()['hash']}")
+    check.same_again("sums of a range")
+
+
 def check_filters(check):
     wanted = check.sums(check.state()["event"])
     first, second = [name for name, _ in wanted.most_common(2)]
@@ -936,7 +948,7 @@ ACTIONS = (check_wheel, check_page_scrolls, check_sideways, check_pinch, check_t
            check_drag_selects, check_shift_drag, check_double_click, check_buttons, check_keys,
            check_instant, check_layer, check_steps_and_phases, check_tabs, check_filters, check_layers,
            check_tip_of_group, check_axis, check_search, check_copy, check_restored, check_theme,
-           check_phone, check_blocks, check_devices, check_without_blocks, check_lines,
+           check_phone, check_blocks, check_devices, check_without_blocks, check_lines, check_single_blocks,
            check_start, check_hostile)
 
 

@@ -24,7 +24,8 @@ class SelectionPanel {
     this.choice = this.model.ways({
       'aria-label': 'rows', onchange: () => { this.way = this.choice.value; this.show(); remember(); },
     });
-    this.choice.append(element('option', {value: 'block', text: 'single blocks'}));
+    this.single = element('option', {value: 'block', text: 'single blocks'});
+    this.choice.append(this.single);
     this.title = element('p', {class: 'title'});
     this.group = element('div', {class: 'group'});
     this.body = element('div', {class: 'rows'});
@@ -54,7 +55,8 @@ class SelectionPanel {
     this.tabs.hidden = !isRange;
     for (const tab of this.tabs.children)
       tab.setAttribute('aria-selected', String(tab.dataset.view === view));
-    this.choice.value = this.way;
+    this.single.hidden = view !== 'held';
+    this.choice.value = view === 'held' ? this.way : this.sumWay();
     this.choice.hidden = view === 'events' || view === 'survived';
     this.showTitle(isRange);
     this.showGroup();
@@ -99,6 +101,11 @@ class SelectionPanel {
 
   /* ---- sums ---- */
 
+  /* What a row of sums is about. Only an instant has single blocks. */
+  sumWay() {
+    return this.way === 'block' ? 'site' : this.way;
+  }
+
   /* The bytes and blocks of every group that a view counts. */
   sums(view) {
     const {model, owner} = this;
@@ -121,7 +128,7 @@ class SelectionPanel {
     let sum = 0;
     for (const group of model.groups) {
       if (!bytes[group.index] || (owner.chosen && !owner.chosen[group.index])) continue;
-      const name = model.nameOf(group, this.way === 'block' ? 'site' : this.way);
+      const name = model.nameOf(group, this.sumWay());
       const row = rows.get(name) || {name, role: group.role, bytes: 0, blocks: 0, most: 0};
       row.bytes += bytes[group.index];
       row.blocks += blocks[group.index];
@@ -150,7 +157,7 @@ class SelectionPanel {
     const line = this.row(`role${row.role}`, bytes, formatCount(row.blocks), row.name, row.bytes);
     line.tabIndex = 0;
     line.title = `show only ${row.name}`;
-    const act = () => this.owner.toggleFilter(this.way, row.name);
+    const act = () => this.owner.toggleFilter(this.sumWay(), row.name);
     line.addEventListener('click', act);
     line.addEventListener('keydown', (event) => { if (event.key === 'Enter') act(); });
     return line;
