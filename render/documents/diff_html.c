@@ -327,13 +327,9 @@ static void add_facts(struct writer *writer, struct mt_buf *out)
     const struct mt_device_diff *device = writer->device;
     const struct mt_instant *a = &device->a->answer->instant, *b = &device->b->answer->instant;
 
-    mt_buf_printf(out, "{\"end\":%llu,\"roles\":[", (unsigned long long)length_of(writer->diff));
-    for (unsigned i = 0; i < MT_ROLE_COUNT; i++)
-        mt_buf_printf(out, "%s\"%s\"", i ? "," : "", mt_role_name((enum mt_role)i));
-    mt_buf_add_text(out, "],\"stack\":["); /* the order of layers, the lowest first */
-    for (unsigned i = 0; i < MT_ROLE_COUNT; i++)
-        mt_buf_printf(out, "%s%d", i ? "," : "", (int)mt_timeline_stack[i]);
-    mt_buf_add_text(out, "],\"names\":[");
+    mt_buf_printf(out, "{\"end\":%llu", (unsigned long long)length_of(writer->diff));
+    mt_page_add_roles(out);
+    mt_buf_add_text(out, ",\"names\":[");
     add_text(out, name_of(writer->diff, true));
     mt_buf_add_char(out, ',');
     add_text(out, name_of(writer->diff, false));

@@ -576,3 +576,14 @@ void mt_page_add_data(struct mt_buf *out, const struct mt_report *report,
         mt_buf_add(out, text.data, text.length);
     mt_buf_release(&text);
 }
+
+void mt_page_add_roles(struct mt_buf *out)
+{
+    mt_buf_add_text(out, ",\"roles\":[");
+    for (unsigned i = 0; i < MT_ROLE_COUNT; i++)
+        mt_buf_printf(out, "%s\"%s\"", i ? "," : "", mt_role_name((enum mt_role)i));
+    mt_buf_add_text(out, "],\"stack\":[");
+    for (unsigned i = 0; i < MT_ROLE_COUNT; i++)
+        add_list(out, mt_timeline_stack[i]);
+    mt_buf_add_char(out, ']');
+}

@@ -482,14 +482,10 @@ static void add_data(const struct writer *writer, struct mt_buf *out)
 {
     const struct mt_report *report = writer->report;
 
-    mt_buf_printf(out, "<script type=\"application/json\" id=\"mt-data\">{\"end\":%llu,\"roles\":[",
+    mt_buf_printf(out, "<script type=\"application/json\" id=\"mt-data\">{\"end\":%llu",
                   (unsigned long long)(report->last_t_ns - report->first_t_ns));
-    for (unsigned i = 0; i < MT_ROLE_COUNT; i++)
-        mt_buf_printf(out, "%s\"%s\"", i ? "," : "", mt_role_name((enum mt_role)i));
-    mt_buf_add_text(out, "],\"stack\":["); /* the order of layers, the lowest first */
-    for (unsigned i = 0; i < MT_ROLE_COUNT; i++)
-        mt_buf_printf(out, "%s%d", i ? "," : "", (int)mt_timeline_stack[i]);
-    mt_buf_add_text(out, "],\"live\":");
+    mt_page_add_roles(out);
+    mt_buf_add_text(out, ",\"live\":");
     add_live_command(out, report);
     mt_buf_add_text(out, ",\"devices\":[");
     mt_buf_add(out, writer->data.data, writer->data.length);

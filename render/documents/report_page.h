@@ -45,6 +45,9 @@
 void mt_page_add_data(struct mt_buf *out, const struct mt_report *report,
                       const struct mt_device_report *device, size_t most_bytes, bool *has_blocks);
 
+/* Appends ,"roles": names, "stack": the order of layers, the lowest first. */
+void mt_page_add_roles(struct mt_buf *out);
+
 /* Tables of report.html. Each function appends a table about one device. Long tables show the most
  * important rows and the number of the others. */
 
