@@ -107,11 +107,14 @@ void mt_history_shorten(struct mt_history *history, uint32_t most);
 
 #define MT_HISTORY_COLUMNS 512u
 
-/* Limits of the finished history, for all devices together. */
+/* Limits of the finished history, for all devices that share them. */
 #define MT_HISTORY_GROUPS  2000u
 #define MT_HISTORY_CHANGES 24000u
 #define MT_HISTORY_EXACT   4000u /* events that have columns of their own */
 #define MT_HISTORY_CUTS    600u
+/* Devices that share these limits. Further ones have as much, and the page reduces what it shows.
+ */
+#define MT_HISTORY_SHARES 4u
 
 /* Events of the trace from `first` to `last`. */
 struct mt_history_window {

@@ -81,8 +81,10 @@ static const char *stream_of(const struct history_feed *feed, uint32_t stream)
     uint64_t handle = stream < symbols->stream_count ? symbols->streams[stream].handle : 0;
     char text[64];
 
-    snprintf(text, sizeof text, handle ? "stream 0x%llx" : "default stream",
-             (unsigned long long)handle);
+    if (!handle)
+        return mt_history_word(feed->builder, "default stream");
+    /* its number in pictures, and its handle in `memtrace dump` */
+    snprintf(text, sizeof text, "stream %u (0x%llx)", (unsigned)stream, (unsigned long long)handle);
     return mt_history_word(feed->builder, text);
 }
 
@@ -259,7 +261,7 @@ static void prepare(struct history_feed *feed, struct mt_analysis *analysis, uin
     const struct mt_report *report = analysis->report;
 
     feed->symbols = &analysis->source->symbols;
-    feed->share = analysis->survey.device_count;
+    feed->share = (uint32_t)mt_min_u64(analysis->survey.device_count, MT_HISTORY_SHARES);
     mt_attribution_init(&feed->attribution, arena, &analysis->source->symbols,
                         &analysis->survey.phases);
     feed->attribution.has_stacks = analysis->source->header.has_stacks;

@@ -92,7 +92,8 @@ class SelectionPanel {
     if (!group) return this.group.replaceChildren();
     const frames = group.node < 0 ? [] : this.model.pathOf(group.node).reverse();
     this.group.replaceChildren(
-      element('strong', {text: leafName(group, this.owner.state.blocks[group.index])}),
+      element('strong', {text: this.owner.state.blocks[group.index]
+        ? leafName(group, this.owner.state.blocks[group.index]) : 'freed'}),
       element('div', {text: `${data.roles[group.role]}, ${this.model.nameOf(group, 'site')}` +
         (group.phase ? `, allocated in ${group.phase}` : '')}),
       element('ol', {class: 'stack'}, ...frames.map((node) =>

@@ -247,15 +247,15 @@ static void add_doubts(struct mt_buf *out, const struct mt_plan_answer *answer)
     if (has_open)
         mt_text_table_add_note(out, 0, "\"or more\": a larger value was not tried, or failed.");
     if (has_others || is_unmeasured)
-        mt_text_table_add_note(
-            out, 0, "~ is an estimate: %s%s%s%s.%s",
-            has_others ? "the runs simulate the kernels of " : "",
-            has_others ? answer->points->card->name : "",
-            has_others && is_unmeasured ? ", or " : "",
-            is_unmeasured ? "the memory of CUDA was not measured for this card" : "",
-            has_others && answer->search->card_count > 1
-                ? " Name the card alone with --card to simulate it."
-                : "");
+        mt_text_table_add_note(out, 0, "~ is an estimate: %s%s%s%s.%s",
+                               has_others ? "the runs simulate the kernels of " : "",
+                               has_others ? answer->points->card->name : "",
+                               has_others && is_unmeasured ? ", or " : "",
+                               is_unmeasured ? "the memory of CUDA was not measured for this card"
+                                             : "",
+                               has_others && answer->search->card_count > 1
+                                   ? " Name the card alone with --card to simulate it."
+                                   : "");
 }
 
 /* Returns the ranks of the runs of a point, "0,4,7". */
