@@ -166,24 +166,28 @@ static int check_source(struct mt_gate_run *run, const struct mt_dry_run_answer 
  * gives no information about other processes. */
 static int check_other(const struct mt_dry_run_answer *answer, const char *path, bool *is_worse)
 {
-    struct mt_gate_run run = *answer->gate_run;
+    struct mt_gate_run *run = answer->gate_run; /* not a copy: results point to its rules */
+    struct mt_gates others = run->gates;
+    const unsigned before = badness(run);
+    const bool was_checked = run->is_checked;
     struct mt_source *source;
     int code = MT_EXIT_OK;
 
-    run.gates = (struct mt_gates){.results = NULL};
-    run.is_checked = false;
+    run->gates = (struct mt_gates){.results = NULL};
+    run->is_checked = false;
     source = mt_open_input(path, answer->common, &code);
     if (source)
-        code = check_source(&run, answer, source, path);
+        code = check_source(run, answer, source, path);
     mt_source_close(source);
-    *is_worse = !code && badness(&run) > badness(answer->gate_run);
-    if (*is_worse) {
-        struct mt_gates passed = answer->gate_run->gates;
+    *is_worse = !code && badness(run) > before;
+    if (!*is_worse) {
+        struct mt_gates passed = run->gates;
 
-        answer->gate_run->gates = run.gates;
-        run.gates = passed;
+        run->gates = others;
+        run->is_checked = was_checked;
+        others = passed;
     }
-    mt_gates_release(&run.gates);
+    mt_gates_release(&others);
     return code;
 }
 
