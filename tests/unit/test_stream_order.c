@@ -317,6 +317,7 @@ static struct {
     int (*event_create)(void **, unsigned);
     int (*event_record)(void *, void *);
     int (*event_query)(void *);
+    int (*event_destroy)(void *);
     int (*copy_2d)(void *, size_t, const void *, size_t, size_t, size_t, int);
     int (*copy_from_symbol)(void *, const void *, size_t, size_t, int);
     int (*copy_to_symbol)(const void *, const void *, size_t, size_t, int);
@@ -334,6 +335,7 @@ static const struct {
                  {"cudaEventCreateWithFlags", &cuda.event_create},
                  {"cudaEventRecord", &cuda.event_record},
                  {"cudaEventQuery", &cuda.event_query},
+                 {"cudaEventDestroy", &cuda.event_destroy},
                  {"cudaMemcpy2D", &cuda.copy_2d},
                  {"cudaMemcpyFromSymbol", &cuda.copy_from_symbol},
                  {"cudaMemcpyToSymbol", &cuda.copy_to_symbol},
@@ -366,6 +368,13 @@ static void *recorded(void *stream)
     return event;
 }
 
+/* The event is complete, and goes. */
+static void end_event(void *event)
+{
+    assert_int_equal(cuda.event_query(event), 0);
+    assert_int_equal(cuda.event_destroy(event), 0);
+}
+
 static void copies_wait(void **state)
 {
     char from[2][4] = {"abc", "def"}, to[2][4];
@@ -373,14 +382,14 @@ static void copies_wait(void **state)
 
     (void)state;
     assert_int_equal(cuda.copy_2d(to, 4, from, 4, 4, 2, 0), 0);
-    assert_int_equal(cuda.event_query(event), 0);
+    end_event(event);
     assert_memory_equal(to, from, sizeof to);
     event = recorded(NULL);
     assert_int_equal(cuda.copy_to_symbol(to, from, 4, 0, 1), 0);
-    assert_int_equal(cuda.event_query(event), 0);
+    end_event(event);
     event = recorded(NULL);
     assert_int_equal(cuda.copy_from_symbol(to, from, 4, 0, 2), 0);
-    assert_int_equal(cuda.event_query(event), 0);
+    end_event(event);
 }
 
 static void the_default_stream_has_two_handles(void **state)
@@ -389,7 +398,7 @@ static void the_default_stream_has_two_handles(void **state)
 
     (void)state;
     assert_int_equal(cuda.stream_synchronize(NULL), 0);
-    assert_int_equal(cuda.event_query(event), 0);
+    end_event(event);
 }
 
 static void launches_of_the_driver_count(void **state)
@@ -401,7 +410,7 @@ static void launches_of_the_driver_count(void **state)
     event = recorded(stream);
     for (unsigned i = 0; i < 2 * QUEUED_LAUNCHES; i++)
         assert_int_equal(cuda.launch(NULL, 1, 1, 1, 1, 1, 1, 0, stream, NULL, NULL), 0);
-    assert_int_equal(cuda.event_query(event), 0);
+    end_event(event);
 }
 
 static void a_stream_with_work_is_not_ready(void **state)
