@@ -98,7 +98,7 @@ class Panel {
     this.box.replaceChildren(element('div', {class: 'bar'}, element('strong', {text: title}), close),
       ...parts);
     this.box.hidden = false;
-    this.box.scrollIntoView({block: 'nearest'});
+    this.box.firstChild.scrollIntoView({block: 'nearest'}); // its title
   }
 
   showLines(lines) {

@@ -142,11 +142,16 @@ class SelectionPanel {
     }
     const sorted = [...rows.values()].filter((row) => row.bytes)
       .sort((a, b) => (view === 'freed' ? a.bytes - b.bytes : b.bytes - a.bytes));
+    const isLeast = (view === 'allocated' || view === 'freed') &&
+      !model.areExact(model.firstChange(owner.first), owner.last);
     this.fill([...sorted.slice(0, MAX_ROWS).map((row) => this.sumRow(row, view)),
-      this.row('', view === 'held' ? formatBytes(sum) : formatChange(sum), '', 'in total', sum)]);
+      this.row('', view === 'held' ? formatBytes(sum) : formatChange(sum), '',
+        isLeast ? 'in total, at least' : 'in total', sum)]);
     this.body.dataset.bytes = sum;
-    if ((view === 'allocated' || view === 'freed') &&
-      !model.areExact(model.firstChange(owner.first), owner.last))
+    if (view === 'held' && owner.first < owner.last)
+      this.note.textContent = `At the fullest instant of the range, ${
+        formatWhen(model.t[owner.at], model.event[owner.at])}.`;
+    if (isLeast)
       this.note.textContent = 'At least: parts of the range have only sums of several events. ' +
         'Blocks that were allocated and freed within such a part are not counted.';
     if (sorted.length > MAX_ROWS)
@@ -219,22 +224,25 @@ class SelectionPanel {
 
   /* Allocations and frees in order, where columns have a single event. */
   showEvents() {
-    const {model, owner} = this, rows = [];
-    let hidden = 0, inexact = 0;
-    for (let at = model.firstChange(owner.first); at <= owner.last; at++) {
+    const {model, owner} = this, found = [];
+    let inexact = 0, middle = 0;
+    for (let at = owner.first; at <= owner.last; at++) {
       if (!model.isExact[at]) {
         inexact++;
         continue;
       }
       model.eachChange(at, at, (index, bytes) => {
         if (owner.chosen && !owner.chosen[index]) return;
-        if (rows.length < MAX_ROWS) rows.push(this.eventRow(at, model.groups[index], bytes));
-        else hidden++;
+        if (at <= owner.at) middle = found.length;
+        found.push([at, model.groups[index], bytes]);
       });
     }
-    this.fill(rows);
-    const parts = [];
-    if (hidden) parts.push(`${formatCount(hidden)} more: select a shorter range.`);
+    /* the fullest instant is among those that are shown */
+    const first = Math.max(0, Math.min(middle - MAX_ROWS / 2, found.length - MAX_ROWS));
+    this.fill(found.slice(first, first + MAX_ROWS).map((each) => this.eventRow(...each)));
+    const later = Math.max(found.length - first - MAX_ROWS, 0), parts = [];
+    if (first || later)
+      parts.push(`${formatCount(first)} earlier and ${formatCount(later)} later: select a shorter range.`);
     if (inexact) parts.push(`${formatCount(inexact)} parts of the range have only sums; events are ` +
       'kept one by one where the blue line is below the plot.');
     this.note.textContent = parts.join(' ');

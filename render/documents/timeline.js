@@ -234,7 +234,7 @@ class Timeline extends TimelineView {
     });
     const end = (event) => {
       fingers.delete(event.pointerId);
-      if (start && !start.moved && event.type === 'pointerup') this.clicked(start.point);
+      if (start && !start.moved && event.type === 'pointerup') this.clicked(start.point, event.shiftKey);
       if (start) remember();
       start = null;
     };
@@ -257,12 +257,15 @@ class Timeline extends TimelineView {
     }
   }
 
-  /* A click selects the instant that is drawn there, and shows what is below the pointer. */
-  clicked(point) {
+  /* A click selects the instant that is drawn there, and shows what is below the pointer; on a step
+   * or a phase its range, with shift joined with what is selected. */
+  clicked(point, isJoined) {
     const hit = this.hit(point);
     if (!hit) return;
     if (hit.range) {
-      this.owner.select(...hit.range.columns);
+      const [first, last] = hit.range.columns, {owner} = this;
+      const joins = isJoined && !owner.isWhole();
+      owner.select(joins ? Math.min(first, owner.first) : first, joins ? Math.max(last, owner.last) : last);
     } else {
       const layer = this.divided.layers[hit.layer];
       this.owner.select(hit.strip.column, hit.strip.column, layer && layer.group);
