@@ -441,6 +441,16 @@ def check_changes_of_steps(check):
         });""")
     wanted = [step["exit"]["allocated"] - step["enter"]["allocated"] for step in steps]
     check.expect(shown == wanted and len(wanted) > 1, f"steps grew by {shown}, not {wanted}")
+    check.load(TRACE, check.page)
+    points = []
+    for _, begin, end, first, last in check.data.steps[1:3]:
+        middle = check.data.position(begin, first) + check.data.position(end, last + 1)
+        points.append(check.point(middle / 2 / check.data.length, 1, ROWS["steps"]))
+    check.browser.press(points[0])
+    check.browser.drag(points[1], points[1], key="Shift")
+    grew = check.browser.run("return Number(explorers[0].panel.title.dataset.bytes)")
+    both = steps[2]["exit"]["allocated"] - steps[1]["enter"]["allocated"]
+    check.expect(grew == both, f"shift joins steps 1 and 2: {grew}, not {both}")
 
 
 def check_steps_and_phases(check):
