@@ -324,12 +324,12 @@ static bool is_in_window(const struct mt_history_builder *builder, uint64_t even
     return false;
 }
 
-/* Makes the state before an event the instant of a column. */
-static void cut(struct mt_history_builder *builder, uint64_t event)
+/* Makes the state now the instant of a column. */
+static void cut(struct mt_history_builder *builder)
 {
     if (builder->columns[builder->column_count - 1].event != builder->now.event) {
         close_column(builder);
-        open_column(builder, (struct start){builder->now.t_ns, event});
+        open_column(builder, (struct start){builder->now.t_ns, builder->now.event + 1});
     }
     builder->columns[builder->column_count - 1].is_cut = true;
 }
@@ -344,7 +344,7 @@ static bool pass_cuts(struct mt_history_builder *builder, uint64_t event)
         builder->next_cut++;
     if (builder->next_cut == before)
         return false;
-    cut(builder, event);
+    cut(builder);
     return true;
 }
 
@@ -585,7 +585,7 @@ void mt_history_finish(struct mt_history_builder *builder, struct mt_history **h
         begin(builder);
     }
     if (builder->next_cut < made->cut_count)
-        cut(builder, builder->now.event + 1);
+        cut(builder);
     close_column(builder);
     made->column_count = builder->column_count;
     made->columns = mt_arena_array(made->arena, made->column_count, sizeof *made->columns);

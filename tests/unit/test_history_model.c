@@ -385,6 +385,31 @@ static void event_0(void **state)
     mt_arena_release(&arena);
 }
 
+/* Events of other devices lie between those of one: columns that start there stay in order. */
+static void sparse_cuts(void **state)
+{
+    struct run *run = malloc(sizeof *run);
+    uint64_t between[] = {1001, 2001, 3001};
+
+    (void)state;
+    start(run, 1, true);
+    mt_history_set_cuts(run->builder, between, MT_ARRAY_LEN(between));
+    for (uint64_t event = 100; event <= MAX_EVENTS; event += 100) {
+        const struct mt_bytes bytes = {.allocated = MAX_EVENTS - event};
+
+        mt_history_state(run->builder, 1000 + event, event, MT_NO_PHASE, &bytes);
+    }
+    mt_history_finish(run->builder, &run->history);
+    for (uint32_t i = 1; i < run->history->column_count; i++) {
+        const struct mt_history_column *column = &run->history->columns[i];
+
+        assert_true(column->begin_event >= column[-1].begin_event);
+        assert_true(column->begin_t_ns >= column[-1].begin_t_ns);
+    }
+    finish(run);
+    free(run);
+}
+
 /* Unlimited sizes: the number of groups is bounded, bytes are exact. */
 static void many_sizes(void **state)
 {
@@ -430,7 +455,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(random_runs),    cmocka_unit_test(no_events),
         cmocka_unit_test(initial_blocks), cmocka_unit_test(event_0),
-        cmocka_unit_test(many_sizes),
+        cmocka_unit_test(many_sizes),     cmocka_unit_test(sparse_cuts),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
