@@ -44,7 +44,7 @@ struct mt_history_column {
     uint64_t t_ns, event; /* of its instant: after this event */
     int32_t phase;        /* innermost at that instant */
     bool is_exact;        /* it has a single event, and its instant is the one after it */
-    bool is_cut;          /* its instant is the state at a cut */
+    bool is_cut;          /* its instant is the state at a cut, or before a window */
     struct mt_bytes bytes;
     uint32_t first_change, change_count; /* since the instant of the previous column */
 };

@@ -304,16 +304,15 @@ static void merge_column(struct merged *merged, const struct mt_history_column *
         return;
     merged->column.begin_t_ns = begin_t_ns;
     merged->column.begin_event = begin;
-    merged->column.is_exact = false;
 }
 
-/* Changes behind the fullest instant belong to the next column. */
+/* Changes behind the fullest instant belong to the next column, which is then not exact. */
 static void put_merged(struct mt_history *history, struct merged *merged, uint32_t *told)
 {
     struct mt_history_column *column = &history->columns[history->column_count++];
 
     *column = merged->column;
-    column->is_exact &= merged->count == 1;
+    column->is_exact &= merged->count == 1 && column->first_change == *told;
     column->first_change = *told;
     column->change_count = merged->end_change - *told;
     *told = merged->end_change;

@@ -377,8 +377,12 @@ static void advance(struct mt_history_builder *builder, uint64_t t_ns, uint64_t 
     struct start here = {t_ns, event}, first = here, last = here;
     bool is_exact = is_in_window(builder, event), was_exact = builder->now.is_exact;
     bool is_cut = pass_cuts(builder, event);
-    bool passed = pass_starts(builder, t_ns, event, &first, &last) && !(is_exact && was_exact);
+    bool passed;
 
+    /* changes of the events before a window are not those of its first event */
+    if (is_exact && !was_exact && !is_first)
+        cut(builder);
+    passed = pass_starts(builder, t_ns, event, &first, &last) && !(is_exact && was_exact);
     if (passed && !builder->history->by_event)
         first.event = last.event = event;
     if (passed && builder->history->by_event)

@@ -230,7 +230,7 @@ static void check(const struct run *run)
     int64_t *blocks = calloc((size_t)history->group_count + 1, sizeof *blocks);
     uint64_t *most = calloc(history->column_count, sizeof *most);
     unsigned exact = 0, wanted = 0;
-    uint64_t highest = 0, wanted_highest = 0;
+    uint64_t highest = 0, wanted_highest = 0, before = 0;
 
     find_most(run, most);
     if (history->by_event)
@@ -263,6 +263,9 @@ static void check(const struct run *run)
         highest = mt_max_u64(highest, total);
         wanted_highest = mt_max_u64(wanted_highest, most[i]);
         assert_true(column->event <= run->events);
+        if (column->is_exact) /* its changes are those of its event */
+            assert_int_equal(before, run->states[column->event - 1].total);
+        before = total;
         check_groups(run, bytes, blocks, &run->states[column->event]);
         assert_true(!column->is_exact || is_in_window(run, column->event));
         exact += column->is_exact;
