@@ -356,6 +356,16 @@ def check_keys(check):
     check.expect(check.is_whole(state) and state["hash"] == "", f"key Esc: {state['view']} {state['hash']}")
 
 
+def check_keys_after_drag(check):
+    """Keys extend the range of the pointer, not the earlier one of keys."""
+    check.browser.keys("Left", ("Shift", "Right"))
+    check.browser.drag(check.point(0.2), check.point(0.6))
+    first, last = check.state()["range"]
+    check.browser.keys(("Shift", "Right"))
+    wanted = [first, last + 1]
+    check.expect(check.state()["range"] == wanted, f"drag, then shift and right: not {wanted}")
+
+
 # ---- the selection ---------------------------------------------------------------
 
 
@@ -956,6 +966,7 @@ def check_hostile(check):
 
 ACTIONS = (check_wheel, check_page_scrolls, check_sideways, check_pinch, check_touch_pan, check_pan,
            check_drag_selects, check_shift_drag, check_double_click, check_buttons, check_keys,
+           check_keys_after_drag,
            check_instant, check_layer, check_steps_and_phases, check_tabs, check_filters, check_layers,
            check_tip_of_group, check_axis, check_search, check_copy, check_restored, check_theme,
            check_phone, check_blocks, check_devices, check_without_blocks, check_lines, check_single_blocks,

@@ -13,6 +13,7 @@ class Explorer {
     this.first = 0;
     this.last = this.model.columnCount - 1;
     this.at = this.model.fullest(0, this.last);
+    this.rangeStart = -1; // the end that stays while keys extend a range
     this.pinned = null; // the group that was clicked
     this.filter = new Map(); // way -> names; groups must have one of each
     this.chosen = null;
@@ -86,15 +87,14 @@ class Explorer {
   /* Moves the instant, or one end of the range; the other end is where the range began. */
   step(by, extend) {
     const [first, last] = this.isWhole() ? [this.at, this.at] : [this.first, this.last];
-    if (!extend) {
-      this.select(Math.max(0, this.at + by), Math.max(0, this.at + by));
-    } else {
-      const start = first === last || this.rangeStart === undefined ? first : this.rangeStart;
-      const end = Math.max((start === first ? last : first) + by, 0);
-      this.select(Math.min(start, end), Math.max(start, end));
-      this.rangeStart = start;
-    }
-    if (this.timeline) this.timeline.reveal(extend ? this.last : this.at);
+    /* a range that was not made here is extended at its end */
+    const start = this.rangeStart === last ? last : first;
+    const from = !extend ? this.at : start === first ? last : first;
+    const end = Math.max(0, Math.min(from + by, this.model.columnCount - 1));
+    if (extend) this.select(Math.min(start, end), Math.max(start, end));
+    else this.select(end, end);
+    this.rangeStart = start;
+    if (this.timeline) this.timeline.reveal(end);
     remember();
   }
 
