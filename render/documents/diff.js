@@ -208,7 +208,7 @@ class ChangePanel {
 
 class Comparison {
   constructor() {
-    this.filter = new Map(); // way -> keys; groups must have one of each
+    this.filter = new Filter(); // of keys
     this.isSelected = false;
     this.moved = new Map(); // "phase\nsite" of A -> key
     for (const [phase, a, b] of data.moved)
@@ -307,10 +307,7 @@ class Comparison {
   }
 
   toggleFilter(way, key) {
-    const keys = this.filter.get(way) || new Set();
-    if (!keys.delete(key)) keys.add(key);
-    if (keys.size) this.filter.set(way, keys);
-    else this.filter.delete(way);
+    this.filter.toggle(way, key);
     this.show();
     remember();
   }
@@ -324,7 +321,7 @@ class Comparison {
   show() {
     for (const side of this.sides)
       side.chosen = this.filter.size ? side.model.groups.map((group) =>
-        [...this.filter].every(([way, keys]) => keys.has(side.keyOf(group, way)))) : null;
+        this.filter.passes((way) => side.keyOf(group, way))) : null;
     for (const timeline of this.timelines) timeline.draw();
     this.panel.show();
     this.icicle.show();

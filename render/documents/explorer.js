@@ -15,7 +15,7 @@ class Explorer {
     this.at = this.model.fullest(0, this.last);
     this.rangeStart = -1; // the end that stays while keys extend a range
     this.pinned = null; // the group that was clicked
-    this.filter = new Map(); // way -> names; groups must have one of each
+    this.filter = new Filter();
     this.chosen = null;
     this.focus = -1;
     this.by = 'site';
@@ -111,10 +111,7 @@ class Explorer {
 
   /* Shows only what has this name, or one of several; again: no longer. */
   toggleFilter(way, name) {
-    const names = this.filter.get(way) || new Set();
-    if (!names.delete(name)) names.add(name);
-    if (names.size) this.filter.set(way, names);
-    else this.filter.delete(way);
+    this.filter.toggle(way, name);
     this.show();
     remember();
   }
@@ -130,7 +127,7 @@ class Explorer {
     const found = search.groupsOf(this.model);
     if (!this.filter.size) return found;
     return this.model.groups.map((group) => (!found || found[group.index]) &&
-      [...this.filter].every(([way, names]) => names.has(this.model.nameOf(group, way))));
+      this.filter.passes((way) => this.model.nameOf(group, way)));
   }
 
   /* ---- showing ---- */

@@ -218,6 +218,22 @@ class Model {
   }
 }
 
+/* What groups must have: way -> names, one name of each way. */
+class Filter extends Map {
+  /* Adds a name, or removes it. */
+  toggle(way, name) {
+    const names = this.get(way) || new Set();
+    if (!names.delete(name)) names.add(name);
+    if (names.size) this.set(way, names);
+    else this.delete(way);
+  }
+
+  /* nameOf(way): the name of the group. */
+  passes(nameOf) {
+    return [...this].every(([way, names]) => names.has(nameOf(way)));
+  }
+}
+
 /* Name of the blocks of a group below their stack. */
 function leafName(group, blocks) {
   const count = formatCount(blocks);
