@@ -129,6 +129,10 @@ def check_comparison(check, page):
         shape.dispatchEvent(new MouseEvent('click', {bubbles: true}));""")
     check.expect(check.view()["name"] == "rank 7", "a click on a rank of the heat map shows it")
     check.is_quiet("comparison")
+    check.open(page, "#rank=5&with=1022")
+    check.type("1022")
+    check.expect(check.browser.run("return document.getElementById('other-input').value") == "",
+                 "a rank is not compared with itself")
 
 
 def check_keys(check, page):

@@ -385,7 +385,10 @@ function show(rank) {
   const box = element('div', {class: 'course-box'});
   const why = reasons.get(rank);
   shown = rank;
-  if (compared === rank) compared = null;
+  if (compared === rank) {
+    compared = null;
+    otherInput.value = '';
+  }
   view.replaceChildren(
     element('h3', {text: text(rank.name)}),
     ...(why ? [element('p', {class: 'why', text: why})] : []),
