@@ -4,6 +4,11 @@ const MAX_FOUND = 100; // blocks of one address that are listed
 const MAX_SHARERS = 6; // of its addresses, before and after a block
 const NO_BLOCKS = 'This page has no room for single blocks.';
 
+/* The single blocks of a device; none until the page has read them. */
+function blocksOf(model) {
+  return [...(blockMaps[data.devices.indexOf(model.source)] || new Map()).values()];
+}
+
 /* A row of a device's `blocks`: the facts about a block that has a key in charts. */
 class Block {
   constructor(row, model) {
@@ -49,7 +54,7 @@ class Block {
   }
 
   siblings() {
-    return [...blockMaps[data.devices.indexOf(this.model.source)].values()];
+    return blocksOf(this.model);
   }
 
   isAliveAt(event) {

@@ -391,7 +391,6 @@ static void add_range(const struct writer *writer, struct mt_buf *out, uint64_t 
 static void add_steps(const struct writer *writer, struct mt_buf *out)
 {
     const struct mt_device_report *device = writer->device;
-
     struct mt_buf columns = {0};
 
     mt_buf_add_text(out, ",\"steps\":[");

@@ -184,7 +184,7 @@ class SelectionPanel {
   /* Blocks that were allocated in the range and live after it. */
   showSurvivors() {
     const {model, owner} = this;
-    const blocks = this.blocks();
+    const blocks = blocksOf(model);
     const from = model.beginEvent[owner.first], to = model.event[owner.last];
     const kept = blocks.filter((block) => !block.isOlder() && block.event >= from &&
       block.event <= to && (block.endEvent < 0 || block.endEvent > to))
@@ -194,10 +194,6 @@ class SelectionPanel {
     this.note.textContent = !blocks.length ? NO_BLOCKS
       : `${formatCount(kept.length)} of the ${formatCount(blocks.length)} ` +
       `blocks of this page: ${formatBytes(sum)} allocated in the range and alive after it.`;
-  }
-
-  blocks() {
-    return [...(blockMaps[data.devices.indexOf(this.model.source)] || new Map()).values()];
   }
 
   blockRow(block) {
@@ -212,7 +208,7 @@ class SelectionPanel {
 
   /* The blocks that are alive at the instant, one by one. */
   showBlocks() {
-    const {model, owner} = this, blocks = this.blocks();
+    const {model, owner} = this, blocks = blocksOf(model);
     const alive = blocks.filter((block) => block.isAliveAt(model.event[owner.at]))
       .sort((a, b) => b.bytes - a.bytes);
     const sum = alive.reduce((bytes, block) => bytes + block.bytes, 0);

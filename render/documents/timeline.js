@@ -4,7 +4,8 @@
 const CLICK_PIXELS = 4; // a shorter drag is a click
 
 class Timeline extends TimelineView {
-  /* `owner`, as for the view, also has the filter and the methods select, reset and toggleFilter. */
+  /* `owner`, as for the view, also has the filter and the methods select, showPeak, toggleFilter and
+   * clearFilter. */
   constructor(owner, figure) {
     super(owner);
     this.figure = figure;
