@@ -949,6 +949,17 @@ class Guesses(Programs):
         self.assertEqual(output, "0.5 0.5 [0.1, 0.5] 0.5 True\nTrue <class 'float'> 1.0 1\n")
         self.assertEqual([note["answers"] for note in notes if note["answers"]], [])
 
+    def test_a_number_does_not_break_what_looks_at_its_class(self):
+        """Like orjson, which writes no subclass of float, and NumPy, whose numbers have more methods."""
+        (self.folder / "orjson.py").write_text("def dumps(value, default=None, option=None):\n"
+                                               "    return option, [one if type(one) is float else default(one) for one in value]\n")
+        _, output, _ = self.run_program(self.NUMBERS + (
+            "from memtrace_dry_run import read_numbers\nread_numbers.write_as_float()\nimport orjson, yaml\n"
+            "option, written = orjson.dumps([loss, 1.5, {1}], list, 3)\nprint(option, written, type(written[0]).__name__, yaml.safe_dump([loss]).strip())\n"
+            "try:\n    orjson.dumps([{1}])\nexcept TypeError as error:\n    print(error)\n"
+            "class Other(float):\n    def __radd__(self, left):\n        return 'other'\nprint(loss + Other(1), loss ** float(2))\n"))
+        self.assertEqual(output, "3 [0.5, 1.5, [1]] float - 0.5\nType is not JSON serializable: set\nother 0.25\n")
+
     def test_two_numbers_that_are_compared_decide(self):
         text = self.NUMBERS + ("best, kept = float('inf'), 0\nfor _ in range(5):\n    mean = sum([loss, loss]) / 2\n    if mean < best:\n"
                                "        best, kept = mean, kept + 1\nprint(kept)\n")

@@ -33,6 +33,8 @@ def _keeping(name):
 
     @functools.wraps(of_float)
     def computed(self, *others):
+        if others and isinstance(others[0], float) and type(others[0]) not in (float, ReadNumber):
+            return NotImplemented # a number of NumPy, whose class the result has
         value = of_float(self, *others)
         return ReadNumber(value) if type(value) is float else value
 
@@ -111,7 +113,7 @@ def install(torch):
         torch.compile = _stopping(torch.compile)
     if hasattr(torch.serialization, "add_safe_globals"): # a checkpoint has it as float(0.5)
         torch.serialization.add_safe_globals([float])
-    importing.after("yaml", _write_as_float)
+    write_as_float()
 
 
 def _stopping(compiles):
@@ -124,6 +126,29 @@ def _stopping(compiles):
     return compile
 
 
-def _write_as_float(yaml):
+def write_as_float():
+    """Libraries that look for the class of a number itself write it as a float."""
+    importing.after("yaml", _represent_as_float)
+    importing.after("orjson", _convert_by_default)
+
+
+def _represent_as_float(yaml):
     for kind in (yaml.representer.SafeRepresenter, yaml.representer.Representer):
         kind.add_representer(ReadNumber, lambda representer, number: representer.represent_float(float(number)))
+
+
+def _convert_by_default(orjson):
+    dumps = orjson.dumps
+
+    @functools.wraps(dumps)
+    def dumped(value, default=None, option=None):
+        def converted(other):
+            if isinstance(other, ReadNumber):
+                return float(other)
+            if default is None:
+                raise TypeError("Type is not JSON serializable: %s" % type(other).__name__)
+            return default(other)
+
+        return dumps(value, converted, option)
+
+    orjson.dumps = dumped
