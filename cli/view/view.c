@@ -300,7 +300,7 @@ static void search_again(struct mt_view *view)
         const struct mt_view_row *row = &view->rows[at];
 
         if (contains(row->site, view->search) || contains(row->phase, view->search) ||
-            contains(mt_role_name(row->role), view->search)) {
+            (view->by != MT_BY_PHASE && contains(mt_role_name(row->role), view->search))) {
             view->row = at;
             return;
         }

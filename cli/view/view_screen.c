@@ -490,18 +490,23 @@ static void draw_table(struct canvas *canvas, struct mt_view *view)
 
 /* ---- the screen ---- */
 
+/* What the blocks of a row have in common. */
+static const char *row_title(const struct mt_view *view)
+{
+    const struct mt_view_row *row = &view->rows[view->row];
+
+    if (view->by == MT_BY_PHASE)
+        return row->several_phases || *row->phase ? phase_text(row) : "no phase";
+    return *row->site ? row->site : role_text(row);
+}
+
 static void draw_page(struct canvas *canvas)
 {
     const struct mt_view *view = canvas->view;
     const char *at = view->lines.data ? view->lines.data : "";
-    const struct mt_view_row *row = view->page == MT_VIEW_STACKS ? &view->rows[view->row] : NULL;
     unsigned to = 2;
 
-    put_line(canvas, 0,
-             !row                      ? "Keys"
-             : row->site && *row->site ? row->site
-                                       : role_text(row),
-             MT_STYLE_BOLD);
+    put_line(canvas, 0, view->page == MT_VIEW_STACKS ? row_title(view) : "Keys", MT_STYLE_BOLD);
     for (uint32_t i = 0; *at && to + 2 < canvas->rows; i++) {
         size_t length = strcspn(at, "\n");
 

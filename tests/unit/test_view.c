@@ -338,6 +338,24 @@ static void pages_show_stacks_and_keys(void **state)
     release(made);
 }
 
+/* A row of a phase has blocks of several roles, so no role is its title or found in it. */
+static void rows_of_phases_have_no_role(void **state)
+{
+    struct made *made = make(false);
+
+    (void)state;
+    press(made, "f\n");
+    draw(made, ROWS, WIDTH);
+    assert_string_equal(strtok(made->text[0], " "), "forward");
+    press(made, "\x1b/other\n");
+    assert_string_equal(made->view.message, "no row has this text");
+    assert_true(mt_view_press(&made->view, MT_KEY_END));
+    press(made, "\n");
+    draw(made, ROWS, WIDTH);
+    assert_true(strstr(made->text[0], "no phase  "));
+    release(made);
+}
+
 /* Every size, also one that is too small, while all keys are pressed. */
 static void sizes_do_no_harm(void **state)
 {
@@ -404,6 +422,7 @@ int main(void)
         cmocka_unit_test(instants_are_those_of_live),
         cmocka_unit_test(hostile_names_are_escaped),
         cmocka_unit_test(pages_show_stacks_and_keys),
+        cmocka_unit_test(rows_of_phases_have_no_role),
         cmocka_unit_test(sizes_do_no_harm),
         cmocka_unit_test(tab_shows_devices_with_a_history),
         cmocka_unit_test(the_terminal_is_restored_once),
