@@ -375,8 +375,8 @@ static void judge_static(struct mt_oom_verdict *verdict, const struct mt_oom_mes
     uint64_t enough;
     char one[MT_UNITS_TEXT], other[MT_UNITS_TEXT], missing[MT_UNITS_TEXT];
 
-    if (!left->is_known || !share->is_known || share->value > MILLION || before <= left->value ||
-        reserved <= (double)left->value) {
+    if (!left->is_known || left->is_negative || !share->is_known || share->is_negative ||
+        share->value > MILLION || before <= left->value || reserved <= (double)left->value) {
         mt_oom_judge_fixed(message, verdict);
         return;
     }
