@@ -4,6 +4,7 @@
 #include "question_report.h"
 #include "blocks_option.h"
 #include "cli.h"
+#include "export_database.h"
 #include "export_format.h"
 #include "json.h"
 #include "outputs.h"
@@ -16,7 +17,7 @@ struct arguments {
     const char *path, *output;
     uint64_t device; /* MT_EVERY_DEVICE = not given */
     struct mt_blocks_option blocks;
-    bool reversed, with_blocks;
+    bool reversed, with_blocks, with_events;
     struct mt_outputs outputs;
 };
 
@@ -66,6 +67,51 @@ static const char *title_of(struct mt_arena *arena, const struct arguments *argu
         title = mt_arena_printf(arena, "%s: live at %s", report->name,
                                 blocks->at ? blocks->at : "peak");
     return title;
+}
+
+/* A database has all blocks, so options that select some are wrong. */
+static int check_database(const struct arguments *arguments)
+{
+    const struct mt_blocks_option *blocks = &arguments->blocks;
+
+    if (!arguments->output || mt_outputs_is_standard(arguments->output))
+        mt_message("a database needs a file: add -o FILE");
+    else if (blocks->at || blocks->of || blocks->metric || arguments->reversed ||
+             arguments->with_blocks || arguments->device != MT_EVERY_DEVICE)
+        mt_message("sqlite exports all blocks: only -o, --events and --force apply to it");
+    else
+        return MT_EXIT_OK;
+    return MT_EXIT_USAGE;
+}
+
+static void print_database(const struct arguments *arguments, uint64_t rows)
+{
+    struct mt_buf out = {0};
+    struct mt_json json;
+
+    mt_json_init(&json, &out, true);
+    mt_json_object_begin(&json, NULL);
+    mt_json_text(&json, "schema", "memtrace.export/1");
+    mt_json_text(&json, "format", arguments->format->name);
+    mt_json_text(&json, "path", arguments->output);
+    mt_json_u64(&json, "rows", rows);
+    mt_json_object_end(&json);
+    (void)mt_print_and_release(&out);
+}
+
+static int export_database(const struct arguments *arguments)
+{
+    const struct mt_database_export wanted = {.input = arguments->path,
+                                              .output = arguments->output,
+                                              .common = &arguments->common,
+                                              .outputs = &arguments->outputs,
+                                              .with_events = arguments->with_events};
+    uint64_t rows = 0;
+    int code = mt_export_database(&wanted, &rows);
+
+    if (code == MT_EXIT_OK && arguments->common.json)
+        print_database(arguments, rows);
+    return code;
 }
 
 /* Prints what was written, as JSON. */
@@ -140,7 +186,11 @@ static int check(struct arguments *arguments, const char *format)
     arguments->format = find_format(format);
     if (!arguments->format)
         return MT_EXIT_USAGE;
-    if (arguments->common.json && (!arguments->output || !strcmp(arguments->output, "-")))
+    if (!arguments->format->add)
+        return check_database(arguments);
+    if (arguments->with_events)
+        mt_message("--events applies only to sqlite");
+    else if (arguments->common.json && (!arguments->output || !strcmp(arguments->output, "-")))
         mt_message("--json describes the file that was written: add -o FILE");
     else if (mt_blocks_option_read(&arguments->blocks))
         return MT_EXIT_OK;
@@ -161,6 +211,8 @@ int mt_cmd_export(const struct mt_command *command, int argc, char **argv)
          &arguments.reversed},
         {"blocks", 0, MT_OPTION_FLAG, NULL, "add a leaf for each size and role of blocks",
          &arguments.with_blocks},
+        {"events", 0, MT_OPTION_FLAG, NULL, "sqlite: fill the table of events",
+         &arguments.with_events},
         MT_COMMON_OPTIONS(arguments.common),
         {NULL, 0, MT_OPTION_FLAG, NULL, NULL, NULL}};
     struct mt_analyze_options wanted;
@@ -179,6 +231,8 @@ int mt_cmd_export(const struct mt_command *command, int argc, char **argv)
     code = mt_output_precheck(arguments.output, &arguments.outputs, arguments.format->kind);
     if (code != MT_EXIT_OK)
         return code;
+    if (!arguments.format->add)
+        return export_database(&arguments);
     wanted = mt_blocks_analysis(&arguments.blocks, arguments.path);
     code = mt_question_run_with(arguments.path, &arguments.common, &wanted, &asked);
     if (code < 0) {

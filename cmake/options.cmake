@@ -8,6 +8,7 @@ endfunction()
 mt_optional(CAIRO "PNG pictures through cairo and libpng")
 mt_optional(LIBDW "Names of native frames in recorded traces through libdw (elfutils)")
 mt_optional(NCURSES "`memtrace view` through ncurses")
+mt_optional(SQLITE "`memtrace sql` and `export sqlite` through SQLite")
 mt_optional(MPI "`memtrace fleet` over many processes through MPI")
 
 mt_optional(LTO "Optimise the program as a whole; AUTO: release builds without tests")

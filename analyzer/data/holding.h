@@ -74,6 +74,7 @@ enum mt_block_life_state { MT_LIFE_UNUSED, MT_LIFE_LIVE, MT_LIFE_WAITING };
 struct mt_block_life {
     uint64_t addr, requested_bytes, block_bytes;
     uint64_t birth_t_ns, birth_event;
+    uint64_t free_t_ns, free_event; /* of the request to free it; once it is not live */
     uint32_t block;   /* unique among blocks that live at the same time: its index in the pass;
                          if unused, index + 1 of the next unused one, 0: none */
     uint32_t stack;   /* MT_NO_ID = none recorded */

@@ -428,3 +428,11 @@ uint64_t mt_largest_kv_cache(const struct mt_device_parts *device_parts)
 {
     return device_parts->parts[MT_DEVICE_KV_CACHE] + device_parts->spare_bytes;
 }
+
+const char *mt_instant_name(enum mt_instant_kind kind)
+{
+    static const char *const names[] = {"peak_allocated", "peak_reserved", "oom",  "phase_peak",
+                                        "phase_end",      "step_peak",     "asked"};
+
+    return names[kind];
+}

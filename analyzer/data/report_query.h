@@ -143,4 +143,7 @@ struct mt_step_list {
 struct mt_step_list mt_judged_steps(const struct mt_report *report,
                                     const struct mt_device_report *device);
 
+/* "peak_allocated", "peak_reserved", "oom", "phase_peak", "phase_end", "step_peak", "asked". */
+const char *mt_instant_name(enum mt_instant_kind kind);
+
 #endif

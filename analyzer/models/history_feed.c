@@ -1,7 +1,8 @@
 /* Turns lives into groups. The words of a block (site, phase, role) depend on few facts, and are
  * made once for each combination of them. */
 #include "analysis.h"
-#include "attributed.h"
+#include "block_origins.h"
+#include "grow.h"
 #include "history.h"
 #include "model_feed.h"
 #include "process_memory.h"
@@ -12,68 +13,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The facts that determine the words of a block. */
-struct origin {
-    uint32_t stack, tied;
-    uint32_t phase_name; /* number of the phase's name as a person would give it */
-    uint32_t stream, tag;
-    uint16_t pool;
-    uint8_t role, tie;
-    bool initial;
-};
-
-struct known {
-    struct origin origin;
-    struct mt_history_group group;
-};
-
 struct history_feed {
-    struct mt_attribution attribution;
+    struct mt_block_origins origins;
     struct mt_history_builder *builder;
     const struct mt_symbols *symbols;
-    uint32_t *phase_names; /* by phase: number of its name */
-    uint32_t phase_count;
-    struct known *known;
-    uint32_t known_count, known_capacity;
-    struct mt_map ids; /* hash of an origin -> known */
-    uint32_t share;    /* number of devices that share the page */
+    struct mt_history_group *groups; /* by origin */
+    uint32_t group_count;
+    size_t group_capacity;
+    uint32_t share; /* number of devices that share the page */
 };
-
-/* Steps have thousands of phases, and few names. */
-static void name_phases(struct history_feed *feed)
-{
-    struct mt_strings names = {0};
-
-    feed->phase_count = feed->attribution.phases->count;
-    feed->phase_names = mt_memory_zeroed((size_t)feed->phase_count + 1, sizeof *feed->phase_names);
-    for (uint32_t i = 0; i < feed->phase_count; i++) {
-        const struct mt_block_life life = {
-            .stack = MT_NO_ID, .tied = MT_NO_ID, .phase = (int32_t)i};
-        struct mt_attributed row = mt_attributed_of_life(&feed->attribution, &life);
-        uint32_t id;
-
-        mt_strings_put(&names, row.phase, strlen(row.phase), &id);
-        feed->phase_names[i] = 2 * (id + 1) + (row.backward ? 1 : 0);
-    }
-    mt_strings_release(&names);
-}
-
-static bool is_same(const struct origin *a, const struct origin *b)
-{
-    return a->stack == b->stack && a->tied == b->tied && a->phase_name == b->phase_name &&
-           a->role == b->role && a->tie == b->tie && a->initial == b->initial &&
-           a->stream == b->stream && a->tag == b->tag && a->pool == b->pool;
-}
-
-static uint64_t hash(const struct origin *origin)
-{
-    uint64_t hash = mt_hash_u64((uint64_t)origin->stack << 32 | origin->tied);
-
-    hash = mt_hash_u64(hash ^ ((uint64_t)origin->stream << 32 | origin->tag));
-    hash = mt_hash_u64(hash ^ origin->pool);
-    return mt_hash_u64(hash ^ ((uint64_t)origin->phase_name << 24 | (uint64_t)origin->role << 16 |
-                               (uint64_t)origin->tie << 8 | (origin->initial ? 1u : 0u)));
-}
 
 static const char *stream_of(const struct history_feed *feed, uint32_t stream)
 {
@@ -108,67 +56,34 @@ static const char *tag_of(const struct history_feed *feed, uint32_t tag)
                            tag == MT_NO_ID ? "" : mt_symbols_text(feed->symbols, tag));
 }
 
-static void describe(struct history_feed *feed, const struct mt_block_life *life,
-                     struct mt_history_group *group)
+static struct mt_history_group describe(const struct history_feed *feed,
+                                        const struct mt_block_origin *origin)
 {
-    struct mt_attributed row = mt_attributed_of_life(&feed->attribution, life);
-    const char *site = mt_attributed_site(&feed->attribution, &row);
-
-    *group = (struct mt_history_group){
-        .site = mt_history_word(feed->builder, site),
-        .phase = mt_history_word(feed->builder, row.phase),
-        .stream = stream_of(feed, life->stream),
-        .pool = pool_of(feed, life->pool),
-        .tag = tag_of(feed, life->tag),
-        .stack = life->stack,
-        .site_stack = mt_stack_of_site((enum mt_tie)life->tie, life->tied, life->stack),
-        .tie = (enum mt_tie)life->tie,
-        .role = (enum mt_role)life->role,
+    return (struct mt_history_group){
+        .site = mt_history_word(feed->builder, origin->site),
+        .phase = mt_history_word(feed->builder, origin->phase),
+        .stream = stream_of(feed, origin->stream),
+        .pool = pool_of(feed, origin->pool),
+        .tag = tag_of(feed, origin->tag),
+        .stack = origin->stack,
+        .site_stack = mt_stack_of_site((enum mt_tie)origin->tie, origin->tied, origin->stack),
+        .tie = (enum mt_tie)origin->tie,
+        .role = (enum mt_role)origin->role,
         .detail = MT_HISTORY_BY_SIZE,
-        .is_initial = row.initial,
-        .is_backward = row.backward};
+        .is_initial = origin->is_initial,
+        .is_backward = origin->is_backward};
 }
 
-static void remember(struct history_feed *feed, const struct known *known)
+/* The group of a block, without its size. */
+static struct mt_history_group group_of(struct history_feed *feed, const struct mt_block_life *life)
 {
-    if (feed->known_count == feed->known_capacity) {
-        uint32_t capacity = feed->known_capacity ? feed->known_capacity * 2 : 256;
-        struct known *bigger = mt_memory_resize(feed->known, capacity * sizeof *bigger);
+    uint32_t origin = mt_block_origins_find(&feed->origins, life);
 
-        feed->known = bigger;
-        feed->known_capacity = capacity;
+    if (origin == feed->group_count) {
+        mt_grow_to(&feed->groups, &feed->group_capacity, (size_t)origin + 1, sizeof *feed->groups);
+        feed->groups[feed->group_count++] = describe(feed, &feed->origins.list[origin]);
     }
-    feed->known[feed->known_count++] = *known;
-}
-
-static void group_of(struct history_feed *feed, const struct mt_block_life *life,
-                     struct mt_history_group *group)
-{
-    bool in_phase = life->phase >= 0 && (uint32_t)life->phase < feed->phase_count;
-    struct known fresh = {.origin = {.stack = life->stack,
-                                     .tied = life->tied,
-                                     .phase_name = in_phase ? feed->phase_names[life->phase] : 0,
-                                     .stream = life->stream,
-                                     .tag = life->tag,
-                                     .pool = life->pool,
-                                     .role = life->role,
-                                     .tie = life->tie,
-                                     .initial = life->birth_event < feed->attribution.first_event}};
-    uint64_t key = hash(&fresh.origin);
-
-    for (;; key++) {
-        uint32_t found = mt_map_get(&feed->ids, key);
-
-        if (found == MT_MAP_NONE)
-            break;
-        *group = feed->known[found].group;
-        if (is_same(&feed->known[found].origin, &fresh.origin))
-            return;
-    }
-    describe(feed, life, &fresh.group);
-    *group = fresh.group;
-    remember(feed, &fresh);
-    mt_map_put(&feed->ids, key, feed->known_count - 1);
+    return feed->groups[origin];
 }
 
 /* Adds a window of at most `events` events, `before` of which precede `event`. *next is the event
@@ -262,12 +177,7 @@ static void prepare(struct history_feed *feed, struct mt_analysis *analysis, uin
 
     feed->symbols = &analysis->source->symbols;
     feed->share = (uint32_t)mt_min_u64(analysis->survey.device_count, MT_HISTORY_SHARES);
-    mt_attribution_init(&feed->attribution, arena, &analysis->source->symbols,
-                        &analysis->survey.phases);
-    feed->attribution.has_stacks = analysis->source->header.has_stacks;
-    feed->attribution.names_operations = mt_header_names_operations(&analysis->source->header);
-    feed->attribution.first_event = analysis->survey.first_event;
-    name_phases(feed);
+    mt_block_origins_begin(&feed->origins, analysis);
     mt_timeline_spans(arena, device->first_t_ns, mt_model_end(analysis, slot).t_ns, device->gaps,
                       device->gap_count, analysis->survey.phases.phases,
                       analysis->survey.phases.count, &axis.spans, &axis.span_count);
@@ -284,23 +194,20 @@ static void release(void *context)
 
     if (!feed)
         return;
-    mt_attribution_release(&feed->attribution);
+    mt_block_origins_release(&feed->origins);
     mt_history_builder_release(feed->builder);
-    mt_map_release(&feed->ids);
-    free(feed->phase_names);
-    free(feed->known);
+    free(feed->groups);
     free(feed);
 }
 
 static void on_birth(void *context, const struct mt_block_life *life)
 {
     struct history_feed *feed = context;
-    struct mt_history_group group;
+    struct mt_history_group group = group_of(feed, life);
 
-    group_of(feed, life, &group);
     group.block_bytes = life->block_bytes;
     mt_history_birth(feed->builder, life->block, &group, life->block_bytes,
-                     life->birth_event < feed->attribution.first_event);
+                     life->birth_event < feed->origins.attribution.first_event);
 }
 
 static void on_end(void *context, const struct mt_block_life *life, struct mt_block_end end)
@@ -309,7 +216,7 @@ static void on_end(void *context, const struct mt_block_life *life, struct mt_bl
 
     if (end.event != UINT64_MAX)
         mt_history_death(feed->builder, life->block, life->block_bytes,
-                         end.event < feed->attribution.first_event);
+                         end.event < feed->origins.attribution.first_event);
 }
 
 static void on_state(void *context, const struct mt_model_state *state)

@@ -18,23 +18,32 @@ static bool is_wanted(const struct mt_analysis *analysis, size_t model)
     return analysis->options->models & 1u << model;
 }
 
+static enum mt_status begin_model(struct mt_analysis *analysis, uint32_t slot,
+                                  const struct mt_model_ops *model, size_t row,
+                                  struct mt_model_feeds *feeds)
+{
+    struct mt_model_feed *feed = &feeds->feeds[feeds->count];
+    enum mt_status status;
+
+    *feed = (struct mt_model_feed){0};
+    status = model->begin(analysis, slot, feed);
+    if (!feed->builder)
+        return status;
+    feeds->wants_lives |= feed->on_birth || feed->on_end;
+    feeds->rows[feeds->count++] = (uint8_t)row;
+    return status;
+}
+
 enum mt_status mt_models_begin(struct mt_analysis *analysis, uint32_t slot,
                                struct mt_model_feeds *feeds)
 {
     enum mt_status status = MT_OK;
 
-    for (size_t i = 0; i < MT_ARRAY_LEN(models) && !status; i++) {
-        struct mt_model_feed *feed = &feeds->feeds[feeds->count];
-
-        if (!is_wanted(analysis, i))
-            continue;
-        *feed = (struct mt_model_feed){0};
-        status = models[i]->begin(analysis, slot, feed);
-        if (!feed->builder)
-            continue;
-        feeds->wants_lives |= feed->on_birth || feed->on_end;
-        feeds->rows[feeds->count++] = (uint8_t)i;
-    }
+    for (size_t i = 0; i < MT_ARRAY_LEN(models) && !status; i++)
+        if (is_wanted(analysis, i))
+            status = begin_model(analysis, slot, models[i], i, feeds);
+    if (analysis->options->listener && !status)
+        status = begin_model(analysis, slot, analysis->options->listener, MT_MODEL_COUNT, feeds);
     return status;
 }
 
@@ -43,8 +52,12 @@ enum mt_status mt_models_finish(struct mt_analysis *analysis, struct mt_model_fe
 {
     enum mt_status status = MT_OK;
 
-    for (uint32_t i = 0; i < feeds->count && !status; i++)
-        status = models[feeds->rows[i]]->finish(analysis, feeds->feeds[i].builder, out);
+    for (uint32_t i = 0; i < feeds->count && !status; i++) {
+        const struct mt_model_ops *model =
+            feeds->rows[i] < MT_MODEL_COUNT ? models[feeds->rows[i]] : analysis->options->listener;
+
+        status = model->finish(analysis, feeds->feeds[i].builder, out);
+    }
     return status;
 }
 

@@ -13,6 +13,8 @@ struct mt_analyze_progress {
     void *context;
 };
 
+struct mt_model_ops; /* model_feed.h */
+
 struct mt_analyze_options {
     struct mt_analyze_progress progress;
     const char *path;                /* of the input, for the report; may be NULL */
@@ -31,7 +33,10 @@ struct mt_analyze_options {
     /* Only the answer to this question, peaks and phases: no explanations, no findings, and no
      * memory outside of the framework. NULL = the whole report. */
     const struct mt_question *question;
-    const char *command; /* of the run, as words for a shell; NULL: the recorded one, if any */
+    /* Receives blocks as the models of charts do, but is not part of the report. NULL = none. */
+    const struct mt_model_ops *listener;
+    void *listener_context; /* for the listener, which finds it in the options of the analysis */
+    const char *command;    /* of the run, as words for a shell; NULL: the recorded one, if any */
 };
 
 #endif

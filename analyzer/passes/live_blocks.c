@@ -69,6 +69,17 @@ static void tell_end(const struct mt_live_blocks *holders,
     }
 }
 
+static void tell_gone(const struct mt_live_blocks_device *device, const struct mt_block_life *block,
+                      struct mt_block_end end)
+{
+    for (uint32_t i = 0; i < device->models.count; i++) {
+        const struct mt_model_feed *feed = &device->models.feeds[i];
+
+        if (feed->on_gone)
+            feed->on_gone(feed->builder, block, end);
+    }
+}
+
 static struct mt_life life_of(const struct mt_block_life *block, uint64_t end_event)
 {
     return (struct mt_life){.addr = block->addr,
@@ -93,6 +104,8 @@ static void leave_allocated(struct mt_live_blocks *holders, struct mt_live_block
     device->now.allocated -= block->block_bytes;
     device->role_bytes[block->role] -= block->block_bytes;
     block->state = MT_LIFE_WAITING;
+    block->free_t_ns = event->t_ns;
+    block->free_event = event->seq;
     if (device->idle.open_count)
         mt_idle_leave(&device->idle, block);
     if (mt_lives_outlived(&device->lives, block->birth_event, event->seq)) {
@@ -155,6 +168,7 @@ static void drop(struct mt_live_blocks *holders, struct mt_live_blocks_device *d
     device->now.active -= block->block_bytes;
     device->now.requested -= block->requested_bytes; /* PyTorch counts it as requested until here */
     mt_ties_free(&holders->ties, index);
+    tell_gone(device, block, (struct mt_block_end){event->t_ns, event->seq});
     give_slot(holders, index);
 }
 
@@ -404,22 +418,26 @@ static void tell_state(struct mt_live_blocks_device *device, const struct mt_eve
 static void tell_no_end(struct mt_live_blocks *holders, uint32_t index)
 {
     const struct mt_block_life *block = &holders->blocks[index];
+    const struct mt_block_end none = {UINT64_MAX, UINT64_MAX};
     struct mt_live_blocks_device *device =
         &holders->devices[holders->survey->device_slot[block->device] - 1];
 
+    tell_gone(device, block, none);
+    if (block->state != MT_LIFE_LIVE)
+        return;
     if (mt_lives_outlived(&device->lives, 0, UINT64_MAX)) {
         struct mt_life life = life_of(block, UINT64_MAX);
         mt_lives_add(&device->lives, &life);
     }
     if (device->models.wants_lives)
-        tell_end(holders, device, index, (struct mt_block_end){UINT64_MAX, UINT64_MAX});
+        tell_end(holders, device, index, none);
 }
 
 /* Passes on the blocks that exist at the end, without an end. */
 static void tell_rest(struct mt_live_blocks *holders)
 {
     for (uint32_t i = 0; i < holders->block_count; i++)
-        if (holders->blocks[i].state == MT_LIFE_LIVE)
+        if (holders->blocks[i].state != MT_LIFE_UNUSED)
             tell_no_end(holders, i);
 }
 

@@ -29,6 +29,8 @@ struct mt_model_feed {
     void *builder;
     void (*on_birth)(void *builder, const struct mt_block_life *life);
     void (*on_end)(void *builder, const struct mt_block_life *life, struct mt_block_end end);
+    /* Once for each block: when its address may be reused, or after the last event (UINT64_MAX). */
+    void (*on_gone)(void *builder, const struct mt_block_life *life, struct mt_block_end end);
     void (*on_state)(void *builder, const struct mt_model_state *state);
     void (*release)(void *builder); /* always called, last of all */
     /* Later events are not passed on: a block that ends later is passed as live at the end. 0 =
@@ -38,8 +40,9 @@ struct mt_model_feed {
 
 /* Of one device. */
 struct mt_model_feeds {
-    struct mt_model_feed feeds[MT_MODEL_COUNT];
-    uint8_t rows[MT_MODEL_COUNT]; /* indices in the table, parallel */
+    struct mt_model_feed feeds[MT_MODEL_COUNT + 1];
+    /* Parallel: indices in the table; MT_MODEL_COUNT: the listener of the options. */
+    uint8_t rows[MT_MODEL_COUNT + 1];
     uint32_t count;
     bool wants_lives; /* any starts or ends of blocks */
 };

@@ -400,6 +400,11 @@ bool mt_output_restart(struct mt_output *output)
     return cut(output->fd) || fail(output);
 }
 
+const char *mt_output_path(const struct mt_output *output)
+{
+    return output->temporary.path;
+}
+
 /* Everything that can fail while the target is still unchanged. */
 static bool complete(struct mt_output *output)
 {

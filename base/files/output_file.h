@@ -83,6 +83,10 @@ bool mt_output_add(struct mt_output *output, const void *bytes, size_t length);
  * directly: output to a pipe cannot be taken back. */
 bool mt_output_restart(struct mt_output *output);
 
+/* Returns the current name of a file that is renamed later, for libraries that open by name; NULL:
+ * the target is written directly. Lives until the output is finished or abandoned. */
+const char *mt_output_path(const struct mt_output *output);
+
 /* Renames the file to its target, or removes it. Returns the first failure since mt_output_open. */
 enum mt_status mt_output_finish(struct mt_output *output, struct mt_error *error) MT_MUST_USE;
 

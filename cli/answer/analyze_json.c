@@ -32,8 +32,6 @@ static void json_xla(struct mt_json *json, const struct mt_xla_use *xla)
     mt_json_object_end(json);
 }
 
-static const char *const instant_names[] = {"peak_allocated", "peak_reserved", "oom",
-                                            "phase_peak",     "phase_end",     "step_peak"};
 static const char *const why_names[] = {"phase_raised_peak", "phase_left_more", "step_peak_rose"};
 
 static void add_peak(struct mt_json *json, const char *key, const struct mt_report *report,
@@ -347,7 +345,7 @@ static void add_instants(struct mt_json *json, const struct mt_report *report,
          mt_json_next(&row);) {
         const struct mt_instant *instant = &device->instants[row.i];
 
-        mt_json_text(json, "kind", instant_names[instant->kind]);
+        mt_json_text(json, "kind", mt_instant_name(instant->kind));
         mt_json_u64(json, "t_ns", instant->t_ns);
         mt_json_u64(json, "event", instant->event);
         mt_json_step(json, "step", instant->step);

@@ -18,11 +18,11 @@ struct mt_export {
 struct mt_export_format {
     const char *name;
     const struct mt_file_kind *kind;
-    /* Appends the document. */
+    /* Appends the document. NULL: `sqlite`, which is written by another part of the command. */
     void (*add)(struct mt_buf *out, const struct mt_export *what);
 };
 
-/* All formats; ends with NULL. */
+/* All formats; ends with a NULL pointer. */
 extern const struct mt_export_format *const mt_export_formats[];
 
 /* In export_formats.c. */

@@ -156,8 +156,11 @@ static void add_speedscope(struct mt_buf *out, const struct mt_export *what)
 const struct mt_export_format mt_export_speedscope = {"speedscope", &mt_file_speedscope,
                                                       add_speedscope};
 
+static const struct mt_export_format sqlite = {"sqlite", &mt_file_database, NULL};
+
 const struct mt_export_format *const mt_export_formats[] = {
     &mt_export_folded,
     &mt_export_speedscope,
+    &sqlite,
     NULL,
 };

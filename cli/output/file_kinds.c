@@ -35,6 +35,16 @@ static bool is_report(const void *start, size_t length)
     return mt_file_begins_json(start, length, "{\"schema\":\"memtrace.analyze/");
 }
 
+/* The number at offset 68 is PRAGMA application_id (sqlite.org/fileformat.html). */
+static bool is_database(const void *start, size_t length)
+{
+    static const char magic[] = "SQLite format 3";
+    enum { ID_OFFSET = 68 };
+
+    return length >= ID_OFFSET + 4 && !memcmp(start, magic, sizeof magic) &&
+           !memcmp((const char *)start + ID_OFFSET, "mtrd", 4);
+}
+
 static bool is_baseline(const void *start, size_t length)
 {
     return mt_file_begins_json(start, length, "{\"schema\":\"memtrace.baseline/");
@@ -196,6 +206,8 @@ const struct mt_file_kind mt_file_baseline = {.name = "a baseline by memtrace",
 const struct mt_file_kind mt_file_counters = {.name = "a table of counters by memtrace",
                                               .is_own = is_counters};
 const struct mt_file_kind mt_file_plan = {.name = "a plan by memtrace", .is_own = is_plan};
+const struct mt_file_kind mt_file_database = {
+    .name = "a database by memtrace", .is_own = is_database, .is_private = true};
 const struct mt_file_kind mt_file_folded = {.name = "a file of folded stacks", .is_own = is_folded};
 const struct mt_file_kind mt_file_speedscope = {.name = "a speedscope document by memtrace",
                                                 .is_own = is_speedscope};

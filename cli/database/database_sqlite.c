@@ -1,0 +1,350 @@
+/* The only code that knows SQLite. */
+#include <sqlite3.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "database.h"
+#include "grow.h"
+#include "process_memory.h"
+
+struct mt_database {
+    sqlite3 *connection;
+    sqlite3_stmt **prepared;
+    unsigned count;
+    size_t capacity;
+};
+
+static enum mt_status fail(sqlite3 *connection, enum mt_status status, struct mt_error *error)
+{
+    int code = connection ? sqlite3_extended_errcode(connection) : SQLITE_NOMEM;
+
+    if (code == SQLITE_NOMEM)
+        return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "SQLite has not enough memory");
+    if ((code & 0xff) == SQLITE_CORRUPT || (code & 0xff) == SQLITE_NOTADB)
+        status = MT_ERR_FORMAT;
+    return mt_fail(error, status, MT_NO_OFFSET, "%s", sqlite3_errmsg(connection));
+}
+
+static enum mt_status execute(struct mt_database *database, const char *sql, struct mt_error *error)
+{
+    if (sqlite3_exec(database->connection, sql, NULL, NULL, NULL) != SQLITE_OK)
+        return fail(database->connection, MT_ERR_OUTPUT, error);
+    return MT_OK;
+}
+
+static enum mt_status close_database(struct mt_database *database, struct mt_error *error)
+{
+    enum mt_status status = MT_OK;
+
+    if (!database)
+        return MT_OK;
+    for (unsigned i = 0; i < database->count; i++)
+        sqlite3_finalize(database->prepared[i]);
+    if (sqlite3_close(database->connection) != SQLITE_OK)
+        status = fail(database->connection, MT_ERR_OUTPUT, error);
+    free(database->prepared);
+    free(database);
+    return status;
+}
+
+/* A file under a temporary name needs neither a journal nor locks: another process never sees
+ * it. */
+static enum mt_status create(const char *path, struct mt_database **database,
+                             struct mt_error *error)
+{
+    struct mt_database *made = mt_memory_zeroed(1, sizeof *made);
+    enum mt_status status;
+
+    if (sqlite3_open_v2(path, &made->connection, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX,
+                        "unix-none") != SQLITE_OK) {
+        status = fail(made->connection, MT_ERR_OUTPUT, error);
+    } else {
+        status = execute(made,
+                         "PRAGMA page_size = 8192; PRAGMA journal_mode = OFF;"
+                         "PRAGMA synchronous = OFF; PRAGMA cache_size = -16384;"
+                         "PRAGMA temp_store = FILE; BEGIN",
+                         error);
+    }
+    if (!status) {
+        *database = made;
+        return MT_OK;
+    }
+    (void)close_database(made, NULL);
+    return status;
+}
+
+/* Sets the number of columns of a table, 0 if there is no such table. */
+static enum mt_status count_columns(struct mt_database *database, const char *table,
+                                    unsigned *count, struct mt_error *error)
+{
+    char *sql = sqlite3_mprintf("SELECT count(*) FROM pragma_table_info(%Q)", table);
+    sqlite3_stmt *statement = NULL;
+    enum mt_status status = MT_OK;
+
+    if (sqlite3_prepare_v2(database->connection, sql, -1, &statement, NULL) != SQLITE_OK ||
+        sqlite3_step(statement) != SQLITE_ROW)
+        status = fail(database->connection, MT_ERR_OUTPUT, error);
+    else
+        *count = (unsigned)sqlite3_column_int(statement, 0);
+    sqlite3_finalize(statement);
+    sqlite3_free(sql);
+    return status;
+}
+
+static enum mt_status prepare(struct mt_database *database, const char *table,
+                              struct mt_error *error)
+{
+    sqlite3_str *sql = sqlite3_str_new(database->connection);
+    enum mt_status status;
+    sqlite3_stmt *statement = NULL;
+    unsigned count = 0;
+    char *text;
+
+    status = count_columns(database, table, &count, error);
+    sqlite3_str_appendf(sql, "INSERT INTO \"%w\" VALUES (?", table);
+    for (unsigned i = 1; i < count; i++)
+        sqlite3_str_appendall(sql, ",?");
+    sqlite3_str_appendall(sql, ")");
+    text = sqlite3_str_finish(sql);
+    if (!status && sqlite3_prepare_v3(database->connection, text, -1, SQLITE_PREPARE_PERSISTENT,
+                                      &statement, NULL) != SQLITE_OK)
+        status = fail(database->connection, MT_ERR_OUTPUT, error);
+    sqlite3_free(text);
+    if (status)
+        return status;
+    mt_grow_to(&database->prepared, &database->capacity, (size_t)database->count + 1,
+               sizeof(sqlite3_stmt *));
+    database->prepared[database->count++] = statement;
+    return MT_OK;
+}
+
+static int bind(sqlite3_stmt *statement, int at, const struct mt_value *value)
+{
+    switch (value->kind) {
+    case MT_VALUE_NULL: return sqlite3_bind_null(statement, at);
+    case MT_VALUE_INTEGER: return sqlite3_bind_int64(statement, at, value->integer);
+    case MT_VALUE_REAL: return sqlite3_bind_double(statement, at, value->real);
+    case MT_VALUE_TEXT: break;
+    }
+    return sqlite3_bind_text64(statement, at, value->text, value->length, SQLITE_STATIC,
+                               SQLITE_UTF8);
+}
+
+static enum mt_status insert(struct mt_database *database, unsigned prepared,
+                             const struct mt_value *values, unsigned count, struct mt_error *error)
+{
+    sqlite3_stmt *statement = database->prepared[prepared];
+    int code = SQLITE_OK;
+
+    for (unsigned i = 0; i < count && code == SQLITE_OK; i++)
+        code = bind(statement, (int)i + 1, &values[i]);
+    if (code == SQLITE_OK)
+        (void)sqlite3_step(statement);
+    code = code == SQLITE_OK ? sqlite3_reset(statement) : code;
+    return code == SQLITE_OK ? MT_OK : fail(database->connection, MT_ERR_OUTPUT, error);
+}
+
+/* A question. Its text is untrusted, and so is the file. */
+
+struct asked {
+    const struct mt_database_question *question;
+    sqlite3 *connection;
+    uint64_t until_ns; /* 0 = no limit */
+    bool is_late;
+};
+
+enum {
+    MAX_SQL_BYTES = 1 << 20,
+    MAX_VALUE_BYTES = 1 << 28,
+    MAX_COLUMNS = 100,
+    MAX_DEPTH = 200,
+    MAX_HEAP_BYTES = 1 << 30,
+    INSTRUCTIONS_A_LOOK = 20000 /* of SQLite's machine, between two looks at the clock */
+};
+
+/* Reading and nothing else. PRAGMA as a function of the statement (pragma_table_info) reads. */
+static int authorize(void *context, int action, const char *a, const char *b, const char *c,
+                     const char *d)
+{
+    (void)context;
+    (void)c;
+    (void)d;
+    switch (action) {
+    case SQLITE_SELECT:
+    case SQLITE_READ:
+    case SQLITE_RECURSIVE: return SQLITE_OK;
+    case SQLITE_FUNCTION: return sqlite3_stricmp(b, "load_extension") ? SQLITE_OK : SQLITE_DENY;
+    case SQLITE_PRAGMA:
+        return !sqlite3_stricmp(a, "table_info") || !sqlite3_stricmp(a, "table_list") ||
+                       !sqlite3_stricmp(a, "table_xinfo")
+                   ? SQLITE_OK
+                   : SQLITE_DENY;
+    default: return SQLITE_DENY;
+    }
+}
+
+static uint64_t now_ns(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+static int look_at_clock(void *context)
+{
+    struct asked *asked = context;
+
+    asked->is_late |= asked->until_ns && now_ns() > asked->until_ns;
+    return asked->is_late;
+}
+
+static void limit(sqlite3 *connection)
+{
+    sqlite3_limit(connection, SQLITE_LIMIT_LENGTH, MAX_VALUE_BYTES);
+    sqlite3_limit(connection, SQLITE_LIMIT_SQL_LENGTH, MAX_SQL_BYTES);
+    sqlite3_limit(connection, SQLITE_LIMIT_COLUMN, MAX_COLUMNS);
+    sqlite3_limit(connection, SQLITE_LIMIT_EXPR_DEPTH, MAX_DEPTH);
+    sqlite3_limit(connection, SQLITE_LIMIT_ATTACHED, 0);
+    sqlite3_hard_heap_limit64(MAX_HEAP_BYTES);
+    (void)sqlite3_db_config(connection, SQLITE_DBCONFIG_DEFENSIVE, 1, (int *)NULL);
+    (void)sqlite3_db_config(connection, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, (int *)NULL);
+}
+
+static enum mt_status open_for_reading(struct asked *asked, struct mt_error *error)
+{
+    if (sqlite3_open_v2(asked->question->path, &asked->connection,
+                        SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX, NULL) != SQLITE_OK)
+        return fail(asked->connection, MT_ERR_IO, error);
+    limit(asked->connection);
+    if (sqlite3_exec(asked->connection, "PRAGMA cell_size_check = ON; PRAGMA query_only = ON", NULL,
+                     NULL, NULL) != SQLITE_OK)
+        return fail(asked->connection, MT_ERR_IO, error);
+    sqlite3_set_authorizer(asked->connection, authorize, asked);
+    sqlite3_progress_handler(asked->connection, INSTRUCTIONS_A_LOOK, look_at_clock, asked);
+    return MT_OK;
+}
+
+static bool is_blank(const char *text)
+{
+    return text[strspn(text, " \t\r\n;")] == '\0';
+}
+
+static enum mt_status prepare_question(struct asked *asked, sqlite3_stmt **statement,
+                                       struct mt_error *error)
+{
+    const char *rest;
+    int code = sqlite3_prepare_v2(asked->connection, asked->question->sql, -1, statement, &rest);
+
+    if (code == SQLITE_AUTH)
+        return mt_fail(error, MT_ERR_USAGE, MT_NO_OFFSET,
+                       "only statements that read are allowed: SELECT, WITH or VALUES");
+    if (code != SQLITE_OK)
+        return fail(asked->connection, MT_ERR_USAGE, error);
+    if (!*statement)
+        return mt_fail(error, MT_ERR_USAGE, MT_NO_OFFSET, "the statement is empty");
+    if (!is_blank(rest))
+        return mt_fail(error, MT_ERR_USAGE, MT_NO_OFFSET, "more than one statement");
+    if (!sqlite3_stmt_readonly(*statement) || !sqlite3_column_count(*statement))
+        return mt_fail(error, MT_ERR_USAGE, MT_NO_OFFSET,
+                       "only statements that read are allowed: SELECT, WITH or VALUES");
+    return MT_OK;
+}
+
+/* Every parameter must have a value: SQLite would take NULL for it. */
+static enum mt_status bind_parameters(const struct asked *asked, sqlite3_stmt *statement,
+                                      struct mt_error *error)
+{
+    const struct mt_database_question *question = asked->question;
+    int count = sqlite3_bind_parameter_count(statement);
+
+    for (int at = 1; at <= count; at++) {
+        const char *name = sqlite3_bind_parameter_name(statement, at);
+        size_t i = 0;
+
+        while (i < question->parameter_count && name && strcmp(question->names[i], name + 1) != 0)
+            i++;
+        if (!name || i == question->parameter_count)
+            return mt_fail(error, MT_ERR_USAGE, MT_NO_OFFSET, "the parameter %s has no value",
+                           name ? name : "?");
+        if (bind(statement, at, &question->values[i]) != SQLITE_OK)
+            return fail(asked->connection, MT_ERR_MEMORY, error);
+    }
+    return MT_OK;
+}
+
+static struct mt_value value_at(sqlite3_stmt *statement, int column)
+{
+    switch (sqlite3_column_type(statement, column)) {
+    case SQLITE_NULL: return (struct mt_value){.kind = MT_VALUE_NULL};
+    case SQLITE_INTEGER:
+        return (struct mt_value){.kind = MT_VALUE_INTEGER,
+                                 .integer = sqlite3_column_int64(statement, column)};
+    case SQLITE_FLOAT:
+        return (struct mt_value){.kind = MT_VALUE_REAL,
+                                 .real = sqlite3_column_double(statement, column)};
+    default: break;
+    }
+    return (struct mt_value){.kind = MT_VALUE_TEXT,
+                             .text = sqlite3_column_blob(statement, column),
+                             .length = (size_t)sqlite3_column_bytes(statement, column)};
+}
+
+static enum mt_status tell_rows(struct asked *asked, sqlite3_stmt *statement,
+                                struct mt_error *error)
+{
+    const struct mt_database_question *question = asked->question;
+    struct mt_value values[MAX_COLUMNS];
+    const char *names[MAX_COLUMNS];
+    int count = sqlite3_column_count(statement), code;
+
+    for (int i = 0; i < count; i++)
+        names[i] = sqlite3_column_name(statement, i);
+    question->on_columns(question->context, names, (unsigned)count);
+    while ((code = sqlite3_step(statement)) == SQLITE_ROW) {
+        for (int i = 0; i < count; i++)
+            values[i] = value_at(statement, i);
+        if (!question->on_row(question->context, values, (unsigned)count))
+            return MT_OK;
+    }
+    if (asked->is_late)
+        return mt_fail(error, MT_ERR_USAGE, MT_NO_OFFSET,
+                       "it took more than %.3g s, which is the limit",
+                       (double)question->time_limit_ns / 1e9);
+    return code == SQLITE_DONE ? MT_OK : fail(asked->connection, MT_ERR_USAGE, error);
+}
+
+static enum mt_status ask(const struct mt_database_question *question, struct mt_error *error)
+{
+    struct asked asked = {.question = question};
+    sqlite3_stmt *statement = NULL;
+    enum mt_status status;
+
+    if (question->time_limit_ns)
+        asked.until_ns = now_ns() + question->time_limit_ns;
+    status = open_for_reading(&asked, error);
+    if (!status)
+        status = prepare_question(&asked, &statement, error);
+    if (!status)
+        status = bind_parameters(&asked, statement, error);
+    if (!status)
+        status = tell_rows(&asked, statement, error);
+    sqlite3_finalize(statement);
+    sqlite3_close(asked.connection);
+    return status;
+}
+
+const struct mt_database_library *mt_database_library(struct mt_error *error)
+{
+    static const struct mt_database_library library = {.version = sqlite3_libversion,
+                                                       .create = create,
+                                                       .execute = execute,
+                                                       .prepare = prepare,
+                                                       .insert = insert,
+                                                       .close = close_database,
+                                                       .ask = ask};
+
+    (void)error;
+    return &library;
+}
