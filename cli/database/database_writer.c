@@ -13,6 +13,9 @@ extern const char mt_database_schema[], mt_database_indexes[];
 static const char *const table_names[] = {MT_DATABASE_TABLES(NAME_OF)};
 #undef NAME_OF
 
+const struct mt_database_schema mt_database_of_run = {mt_database_schema, mt_database_indexes,
+                                                      table_names, MT_TABLE_COUNT};
+
 static void keep(struct mt_database_writer *writer, enum mt_status status)
 {
     if (!writer->status)
@@ -28,16 +31,19 @@ static enum mt_status make_tables(struct mt_database_writer *writer)
              MT_DATABASE_ID, MT_DATABASE_VERSION);
     status = writer->library->execute(writer->database, pragmas, &writer->error);
     if (!status)
-        status = writer->library->execute(writer->database, mt_database_schema, &writer->error);
-    for (int i = 0; i < MT_TABLE_COUNT && !status; i++)
-        status = writer->library->prepare(writer->database, table_names[i], &writer->error);
+        status =
+            writer->library->execute(writer->database, writer->schema->statements, &writer->error);
+    for (unsigned i = 0; i < writer->schema->table_count && !status; i++)
+        status =
+            writer->library->prepare(writer->database, writer->schema->tables[i], &writer->error);
     return status;
 }
 
 enum mt_status mt_database_writer_open(struct mt_database_writer *writer, const char *path,
+                                       const struct mt_database_schema *schema,
                                        struct mt_error *error)
 {
-    *writer = (struct mt_database_writer){.library = mt_database_library(error)};
+    *writer = (struct mt_database_writer){.library = mt_database_library(error), .schema = schema};
     if (!writer->library)
         return error->status;
     writer->status = writer->library->create(path, &writer->database, &writer->error);
@@ -54,7 +60,7 @@ enum mt_status mt_database_writer_close(struct mt_database_writer *writer, struc
 {
     if (!writer->status)
         keep(writer,
-             writer->library->execute(writer->database, mt_database_indexes, &writer->error));
+             writer->library->execute(writer->database, writer->schema->indexes, &writer->error));
     if (!writer->status)
         keep(writer, writer->library->execute(writer->database, "COMMIT; ANALYZE", &writer->error));
     if (writer->status)
@@ -182,7 +188,7 @@ void mt_row_text(struct mt_database_writer *writer, const char *text)
     value->length = length;
 }
 
-void mt_row_end(struct mt_database_writer *writer, enum mt_database_table table)
+void mt_row_end(struct mt_database_writer *writer, unsigned table)
 {
     if (!writer->status)
         keep(writer, writer->library->insert(writer->database, table, writer->values, writer->count,
@@ -195,5 +201,12 @@ void mt_row_setting(struct mt_database_writer *writer, const char *name, const c
 {
     mt_row_text(writer, name);
     mt_row_text(writer, text);
+    mt_row_end(writer, MT_TABLE_SETTINGS);
+}
+
+void mt_row_setting_number(struct mt_database_writer *writer, const char *name, int64_t number)
+{
+    mt_row_text(writer, name);
+    mt_row_i64(writer, number);
     mt_row_end(writer, MT_TABLE_SETTINGS);
 }

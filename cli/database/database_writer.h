@@ -12,7 +12,7 @@
 #include "phase.h"
 #include "symbols.h"
 
-/* The tables of schema.sql. */
+/* The tables of schema.sql: a recording. */
 #define MT_DATABASE_TABLES(ROW)                                                                    \
     ROW(SETTINGS, "settings")                                                                      \
     ROW(DEVICES, "devices")                                                                        \
@@ -33,18 +33,27 @@
     ROW(MODULES, "modules")                                                                        \
     ROW(FINDINGS, "findings")                                                                      \
     ROW(OOMS, "ooms")                                                                              \
-    ROW(DRIVER, "driver")                                                                          \
-    ROW(RANKS, "ranks")
+    ROW(DRIVER, "driver")
 
 #define MT_TABLE_AT(NAME, name) MT_TABLE_##NAME,
 enum mt_database_table { MT_DATABASE_TABLES(MT_TABLE_AT) MT_TABLE_COUNT };
 #undef MT_TABLE_AT
 
-enum { MT_ROW_VALUES = 24 };
+/* The tables of a kind of database. */
+struct mt_database_schema {
+    const char *statements, *indexes; /* indexes: made after the rows, may be "" */
+    const char *const *tables;
+    unsigned table_count;
+};
+
+extern const struct mt_database_schema mt_database_of_run;
+
+enum { MT_ROW_VALUES = 32 };
 
 struct mt_database_writer {
     const struct mt_database_library *library;
     struct mt_database *database;
+    const struct mt_database_schema *schema;
     enum mt_status status; /* of the first failure */
     struct mt_error error;
     uint64_t rows;
@@ -56,6 +65,7 @@ struct mt_database_writer {
 
 /* Creates the tables in an empty file. On failure there is nothing to release. */
 enum mt_status mt_database_writer_open(struct mt_database_writer *writer, const char *path,
+                                       const struct mt_database_schema *schema,
                                        struct mt_error *error) MT_MUST_USE;
 /* Adds indexes and closes the file. Returns the first failure of all. */
 enum mt_status mt_database_writer_close(struct mt_database_writer *writer,
@@ -76,10 +86,11 @@ void mt_row_phase(struct mt_database_writer *writer, int32_t phase);
 void mt_row_step(struct mt_database_writer *writer, int64_t step);
 /* requested, allocated, active, reserved */
 void mt_row_bytes(struct mt_database_writer *writer, const struct mt_bytes *bytes);
-/* Inserts the row. */
-void mt_row_end(struct mt_database_writer *writer, enum mt_database_table table);
+/* Inserts the row into a table, by its index in the schema. */
+void mt_row_end(struct mt_database_writer *writer, unsigned table);
 
-/* One row of `settings`. */
+/* One row of `settings`, which is the first table of every schema. */
 void mt_row_setting(struct mt_database_writer *writer, const char *name, const char *text);
+void mt_row_setting_number(struct mt_database_writer *writer, const char *name, int64_t number);
 
 #endif

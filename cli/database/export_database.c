@@ -1,6 +1,9 @@
 /* memtrace export sqlite: a recording as a database. */
 #include "export_database.h"
 
+#include <sys/stat.h>
+
+#include "annexes.h"
 #include "block_stream.h"
 #include "card_use.h"
 #include "database_writer.h"
@@ -11,17 +14,10 @@
 #include "report_query.h"
 #include "util.h"
 
-static void setting_number(struct mt_database_writer *writer, const char *name, int64_t number)
-{
-    mt_row_text(writer, name);
-    mt_row_i64(writer, number);
-    mt_row_end(writer, MT_TABLE_SETTINGS);
-}
-
 static void write_settings(struct mt_database_writer *writer, const struct mt_report *report,
                            const struct mt_trace_header *header)
 {
-    setting_number(writer, "schema", MT_DATABASE_VERSION);
+    mt_row_setting_number(writer, "schema", MT_DATABASE_VERSION);
     mt_row_setting(writer, "input", report->path);
     mt_row_setting(writer, "sha256", *report->sha256 ? report->sha256 : NULL);
     mt_row_setting(writer, "format", report->format);
@@ -31,18 +27,18 @@ static void write_settings(struct mt_database_writer *writer, const struct mt_re
     mt_row_setting(writer, "doubt", report->doubt);
     mt_row_setting(writer, "host", header->host);
     mt_row_setting(writer, "command", header->command);
-    setting_number(writer, "is_dry_run", report->is_dry_run);
-    setting_number(writer, "is_driver_level", report->is_driver_level);
-    setting_number(writer, "starts_in_middle", report->starts_in_middle);
-    setting_number(writer, "has_stacks", report->has_stacks);
-    setting_number(writer, "has_segments", report->has_segments);
-    setting_number(writer, "first_ns", (int64_t)report->first_t_ns);
-    setting_number(writer, "last_ns", (int64_t)report->last_t_ns);
-    setting_number(writer, "events_dropped", (int64_t)report->integrity.events_dropped);
+    mt_row_setting_number(writer, "is_dry_run", report->is_dry_run);
+    mt_row_setting_number(writer, "is_driver_level", report->is_driver_level);
+    mt_row_setting_number(writer, "starts_in_middle", report->starts_in_middle);
+    mt_row_setting_number(writer, "has_stacks", report->has_stacks);
+    mt_row_setting_number(writer, "has_segments", report->has_segments);
+    mt_row_setting_number(writer, "first_ns", (int64_t)report->first_t_ns);
+    mt_row_setting_number(writer, "last_ns", (int64_t)report->last_t_ns);
+    mt_row_setting_number(writer, "events_dropped", (int64_t)report->integrity.events_dropped);
     if (header->rank >= 0)
-        setting_number(writer, "rank", header->rank);
+        mt_row_setting_number(writer, "rank", header->rank);
     if (header->world_size >= 0)
-        setting_number(writer, "world_size", header->world_size);
+        mt_row_setting_number(writer, "world_size", header->world_size);
 }
 
 static void write_card(struct mt_database_writer *writer, const struct mt_report *report,
@@ -334,7 +330,7 @@ static void write_report(struct mt_block_stream *stream, const struct mt_report 
 /* One row of `levels` for as many events each. */
 enum { LEVELS = 16384 };
 
-static int fill(struct mt_database_writer *writer, const struct mt_database_export *wanted)
+static int fill_run(struct mt_database_writer *writer, const struct mt_database_export *wanted)
 {
     struct mt_analyze_options options = {.path = wanted->input,
                                          .needs = true,
@@ -355,6 +351,15 @@ static int fill(struct mt_database_writer *writer, const struct mt_database_expo
     return code;
 }
 
+/* A folder, or a file with ranks of a job. */
+static bool is_job(const char *path)
+{
+    struct stat facts;
+    bool is_folder = stat(path, &facts) == 0 && S_ISDIR(facts.st_mode);
+
+    return mt_annex_files && (is_folder || mt_annex_files->is_own(path));
+}
+
 /* An incomplete recording is exported, and its exit code says that it is incomplete. */
 static bool is_filled(int code)
 {
@@ -364,6 +369,7 @@ static bool is_filled(int code)
 static int write_file(const struct mt_database_export *wanted, struct mt_output *output,
                       uint64_t *rows)
 {
+    const bool holds_job = is_job(wanted->input);
     struct mt_database_writer writer;
     struct mt_error error;
     int code;
@@ -372,9 +378,11 @@ static int write_file(const struct mt_database_export *wanted, struct mt_output 
         mt_message("cannot write '%s': a database needs a file", wanted->output);
         return MT_EXIT_USAGE;
     }
-    if (mt_database_writer_open(&writer, mt_output_path(output), &error))
+    if (mt_database_writer_open(&writer, mt_output_path(output),
+                                holds_job ? mt_annex_files->schema : &mt_database_of_run, &error))
         return mt_report_output_error(wanted->output, &error);
-    code = fill(&writer, wanted);
+    code = holds_job ? mt_annex_files->fill(&writer, wanted->input, wanted->common)
+                     : fill_run(&writer, wanted);
     *rows = writer.rows;
     if (mt_database_writer_close(&writer, &error) && is_filled(code))
         code = mt_report_output_error(wanted->output, &error);

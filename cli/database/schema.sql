@@ -147,13 +147,6 @@ CREATE TABLE driver(
     bytes INTEGER, blocks INTEGER
 );
 
--- Ranks of a job, from the summaries of its recordings.
-CREATE TABLE ranks(
-    rank INTEGER, device INTEGER, host TEXT,
-    requested_peak_bytes INTEGER, allocated_peak_bytes INTEGER, active_peak_bytes INTEGER,
-    reserved_peak_bytes INTEGER, card_bytes INTEGER, ended TEXT, trace TEXT
-);
-
 -- Blocks that are live at an instant of the table `instants`.
 CREATE VIEW live AS
 SELECT i.instant, i.kind, i.event, b.*

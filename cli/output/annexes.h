@@ -6,6 +6,9 @@
 #include "cli.h"
 #include "probes.h"
 
+struct mt_database_writer; /* database_writer.h */
+struct mt_database_schema;
+
 /* Files of an annex that are no traces, and messages for commands that read one trace. */
 struct mt_annex_files {
     /* Returns true if the file begins like one of the annex. */
@@ -16,6 +19,11 @@ struct mt_annex_files {
     void (*say_own)(const char *path);
     void (*say_folder)(const char *path);
     void (*say_several)(char *const *paths, int count);
+    /* Fills a database with a job, which is a folder or a file of the annex. Prints errors; returns
+     * enum mt_exit. */
+    int (*fill)(struct mt_database_writer *writer, const char *path,
+                const struct mt_common *common);
+    const struct mt_database_schema *schema; /* of that database */
     /* Writes a summary beside a trace. Without `force`, replaces only a summary. */
     enum mt_status (*summarize)(const char *trace, bool force, struct mt_error *error) MT_MUST_USE;
 };

@@ -6,6 +6,7 @@
 #include "fleet_annex.h"
 #include "fleet_job.h"
 #include "identity.h"
+#include "job_database.h"
 #include "json.h"
 #include "next_step.h"
 #include "rank_record.h"
@@ -311,5 +312,11 @@ static enum mt_status summarize(const char *trace, bool force, struct mt_error *
     return status;
 }
 
-const struct mt_annex_files mt_fleet_annex = {mt_summary_is_file, info_summary, say_summary,
-                                              say_folder,         say_several,  summarize};
+const struct mt_annex_files mt_fleet_annex = {.is_own = mt_summary_is_file,
+                                              .info = info_summary,
+                                              .say_own = say_summary,
+                                              .say_folder = say_folder,
+                                              .say_several = say_several,
+                                              .fill = mt_job_database_fill,
+                                              .schema = &mt_job_database,
+                                              .summarize = summarize};
