@@ -588,6 +588,11 @@ int mt_cmd_lines(const struct mt_command *command, int argc, char **argv)
     code = mt_options_parse(command, options, argc, argv, 1, 1, &paths, &count);
     if (code >= 0)
         return code;
+    if (arguments.sarif && arguments.common.json) {
+        mt_message(
+            "options '--sarif' and '--json' cannot be combined: a SARIF log is already JSON");
+        return MT_EXIT_USAGE;
+    }
     if (arguments.function)
         keep_name((char *)arguments.function); /* argv may be changed */
     source = mt_open_input(paths[0], &arguments.common, &code);
