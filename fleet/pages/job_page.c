@@ -230,17 +230,12 @@ struct writer {
     struct mt_job_page_data embedded;
 };
 
-static void add_link(struct writer *writer, const char *id, const char *words)
-{
-    mt_buf_printf(&writer->nav, "<a href=\"#%s\">%s</a>\n", id, words);
-}
-
 /* ---- tables -----------------------------------------------------------------------------------
  */
 
 static void add_heading(struct writer *writer, const char *id, const char *title)
 {
-    add_link(writer, id, title);
+    mt_page_add_link(&writer->nav, id, title);
     mt_buf_printf(&writer->tables, "<h2 id=\"%s\">%s</h2>\n", id, title);
 }
 
@@ -520,10 +515,10 @@ void mt_job_page_add(struct mt_buf *out, const struct mt_job_document *document)
 
     mt_page_add_head(&head, &facts, &writer.policy);
     mt_page_policy_allow_script(&writer.policy, mt_job_js);
-    add_link(&writer, "verdict", "Answer");
+    mt_page_add_link(&writer.nav, "verdict", "Answer");
     job_page_add_answer(&answer, document);
     add_charts(&writer);
-    add_link(&writer, "one", "One rank");
+    mt_page_add_link(&writer.nav, "one", "One rank");
     add_tables(&writer);
     add_data(&writer, END_BYTES + strlen(mt_job_js) + head.length + answer.length +
                           writer.charts.length + writer.tables.length);

@@ -44,19 +44,6 @@ unsigned mt_diff_html_models(void)
     return MT_MODEL_TIMELINE | MT_MODEL_HISTORY | MT_MODEL_MODULES;
 }
 
-static bool take_room(struct writer *writer, size_t bytes)
-{
-    if (bytes > writer->left)
-        return false;
-    writer->left -= bytes;
-    return true;
-}
-
-static void add_link(struct writer *writer, const char *id, const char *words)
-{
-    mt_buf_printf(&writer->nav, "<a href=\"#%s\">%s</a>\n", id, words);
-}
-
 /* Names of both runs; their paths if the names are equal. */
 static const char *name_of(const struct mt_diff *diff, bool is_a)
 {
@@ -177,8 +164,8 @@ static void add_tables(struct writer *writer)
                     "#change|#A|#B|#blocks A|#blocks B|allocated in");
     mt_buf_add_text(&part, "<h3>By site</h3>\n");
     add_sites_table(&part, &writer->device->sites);
-    if (take_room(writer, part.length)) {
-        add_link(writer, "tables", "Tables");
+    if (mt_page_take_room(&writer->left, part.length)) {
+        mt_page_add_link(&writer->nav, "tables", "Tables");
         mt_buf_add(&writer->main, part.data, part.length);
     } else {
         mt_buf_add_text(&writer->main, "<p class=\"omitted\">This page has no room for the tables: "
@@ -197,7 +184,7 @@ static void add_figure(struct writer *writer, struct mt_buf *out, struct mt_draw
     drawing->id = id;
     mt_svg_write(drawing, MT_THEME_AUTO, &svg);
     mt_svg_add_style(drawing, MT_THEME_AUTO, &style);
-    if (take_room(writer, svg.length + MT_PAGE_HASH_BYTES)) {
+    if (mt_page_take_room(&writer->left, svg.length + MT_PAGE_HASH_BYTES)) {
         mt_buf_printf(out, "<figure class=\"chart\" id=\"%s\">\n", id);
         mt_buf_add(out, svg.data, svg.length);
         mt_buf_add_text(out, "</figure>\n");
@@ -229,7 +216,7 @@ static void add_picture(struct writer *writer)
     struct mt_drawing drawing;
 
     mt_diff_draw(&view, &options, &drawing);
-    add_link(writer, "diff", "Picture");
+    mt_page_add_link(&writer->nav, "diff", "Picture");
     add_figure(writer, &writer->main, &drawing, "diff");
 }
 
@@ -360,7 +347,8 @@ static void add_data(struct writer *writer)
     add_facts(writer, &part);
     mt_page_add_data(&a, writer->diff->a, device->a, DATA_BYTES, &has_blocks);
     mt_page_add_data(&b, writer->diff->b, device->b, DATA_BYTES, &has_blocks);
-    if (a.length && b.length && take_room(writer, part.length + a.length + b.length)) {
+    if (a.length && b.length &&
+        mt_page_take_room(&writer->left, part.length + a.length + b.length)) {
         mt_buf_add(&writer->data, part.data, part.length);
         mt_buf_add_text(&writer->data, ",\"devices\":[");
         mt_buf_add(&writer->data, a.data, a.length);
@@ -457,8 +445,9 @@ static void add_answer(struct writer *writer)
     struct mt_buf text = {0};
 
     mt_escape_add_xml(&text, writer->page->answer ? writer->page->answer : "");
-    if (text.length && text.length <= ANSWER_BYTES && take_room(writer, text.length)) {
-        add_link(writer, "words", "In words");
+    if (text.length && text.length <= ANSWER_BYTES &&
+        mt_page_take_room(&writer->left, text.length)) {
+        mt_page_add_link(&writer->nav, "words", "In words");
         mt_buf_add_text(&writer->main, "<h2 id=\"words\">In words</h2>\n<pre>");
         mt_buf_add(&writer->main, text.data, text.length);
         mt_buf_add_text(&writer->main, "</pre>\n");
@@ -479,13 +468,13 @@ static void add_timelines(struct writer *writer)
     add_data(writer);
     add_timeline(writer, &stills, true);
     add_timeline(writer, &stills, false);
-    add_link(writer, "timelines", "Timelines");
+    mt_page_add_link(&writer->nav, "timelines", "Timelines");
     mt_buf_add_text(out, "<div class=\"first compared\" id=\"timelines\"><div class=\"pair\">\n");
     mt_buf_add(out, stills.data, stills.length);
     mt_buf_add_text(out, "</div><aside id=\"side\"></aside></div>\n");
     mt_buf_release(&stills);
     if (writer->data.length)
-        add_link(writer, "union", "Call stacks");
+        mt_page_add_link(&writer->nav, "union", "Call stacks");
     else
         mt_buf_add_text(out, "<p class=\"omitted\">This page has no room for both histories, so it "
                              "shows only the compared instants.</p>\n");

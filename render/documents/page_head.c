@@ -232,3 +232,16 @@ void mt_page_add_title(struct mt_buf *out, const struct mt_report *report)
     mt_buf_add_text(out, "</p></header>\n");
     mt_drawing_release(&words);
 }
+
+void mt_page_add_link(struct mt_buf *nav, const char *id, const char *words)
+{
+    mt_buf_printf(nav, "<a href=\"#%s\">%s</a>\n", id, words);
+}
+
+bool mt_page_take_room(size_t *left, size_t bytes)
+{
+    if (bytes > *left)
+        return false;
+    *left -= bytes;
+    return true;
+}

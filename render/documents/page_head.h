@@ -42,6 +42,13 @@ void mt_page_add_head(struct mt_buf *out, const struct mt_page_head *head,
 /* Appends the heading of the page: the name of the run, and facts. */
 void mt_page_add_title(struct mt_buf *out, const struct mt_report *report);
 
+/* Appends a link to the bar of the page. `words` are markup. */
+void mt_page_add_link(struct mt_buf *nav, const char *id, const char *words);
+
+/* A page has a limit of bytes, and `left` are still free. Takes room for a part; returns false if
+ * there is not enough. */
+bool mt_page_take_room(size_t *left, size_t bytes);
+
 /* Sentences in report.html. */
 
 /* Appends text of a trace or of the program, escaped and shortened as in mt_page_add_name. Prevents

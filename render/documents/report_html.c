@@ -52,20 +52,6 @@ unsigned mt_report_html_models(void)
     return mt_charts_models() | MT_MODEL_TIMELINE | MT_MODEL_HISTORY | MT_MODEL_MODULES;
 }
 
-/* Takes room for a part. Returns false if there is not enough. */
-static bool take_room(struct writer *writer, size_t bytes)
-{
-    if (bytes > writer->left)
-        return false;
-    writer->left -= bytes;
-    return true;
-}
-
-static void add_link(struct writer *writer, const char *id, const char *words)
-{
-    mt_buf_printf(&writer->nav, "<a href=\"#%s\">%s</a>\n", id, words);
-}
-
 /* Texts of links to parts of a device, for parts whose text is not their name with a capital
  * letter. */
 static const struct {
@@ -137,7 +123,7 @@ static void add_gates(struct writer *writer, struct mt_buf *out)
     mt_page_add_words(out, verdict.data ? verdict.data : "");
     mt_buf_add_text(out, "</p>\n");
     mt_buf_release(&verdict);
-    add_link(writer, "verdict", "Verdict");
+    mt_page_add_link(&writer->nav, "verdict", "Verdict");
 }
 
 static void add_rules(const struct writer *writer, struct mt_buf *out)
@@ -199,7 +185,7 @@ static void add_findings(struct writer *writer, struct mt_buf *out)
         count += report->devices[i].finding_count;
     if (!count)
         return;
-    add_link(writer, "findings", "What to change");
+    mt_page_add_link(&writer->nav, "findings", "What to change");
     mt_buf_add_text(out, "<h2 id=\"findings\">What to change</h2>\n<ul class=\"findings\">\n");
     count = 0;
     for (uint32_t i = 0; i < report->device_count; i++)
@@ -250,7 +236,8 @@ static void draw_into_room(struct writer *writer, const struct mt_chart *chart,
         figure_release(figure);
         *figure = (struct figure){.has_room = false};
         draw(writer, chart, device, keyed, figure);
-        figure->has_room = take_room(writer, figure->svg.length + MT_PAGE_HASH_BYTES);
+        figure->has_room =
+            mt_page_take_room(&writer->left, figure->svg.length + MT_PAGE_HASH_BYTES);
     }
 }
 
@@ -313,7 +300,7 @@ static void add_history(struct writer *writer, const struct mt_device_report *de
     if (!device->history || !device->timeline)
         return;
     mt_page_add_data(&history, writer->report, device, data_share(writer), &has_blocks);
-    if (history.length && take_room(writer, history.length)) {
+    if (history.length && mt_page_take_room(&writer->left, history.length)) {
         if (writer->data.length)
             mt_buf_add_text(&writer->data, ",\n");
         mt_buf_add(&writer->data, history.data, history.length);
@@ -417,7 +404,7 @@ static void add_device(struct writer *writer, const struct mt_device_report *dev
 
     add_tables(writer, device, &tables);
     mt_page_add_live_table(&live, device);
-    if (take_room(writer, tables.length + live.length + SECTION_BYTES))
+    if (mt_page_take_room(&writer->left, tables.length + live.length + SECTION_BYTES))
         add_device_section(writer, device, &live, &tables);
     else
         mt_buf_printf(&writer->main,
@@ -456,8 +443,8 @@ static void add_answer(struct writer *writer)
     if (!answer)
         return;
     mt_escape_add_xml(&text, answer);
-    if (text.length <= ANSWER_BYTES && take_room(writer, text.length)) {
-        add_link(writer, "words", "In words");
+    if (text.length <= ANSWER_BYTES && mt_page_take_room(&writer->left, text.length)) {
+        mt_page_add_link(&writer->nav, "words", "In words");
         mt_buf_add_text(&writer->main, "<h2 id=\"words\">The same in words</h2>\n<pre>");
         mt_buf_add(&writer->main, text.data, text.length);
         mt_buf_add_text(&writer->main, "</pre>\n");
@@ -571,7 +558,7 @@ static void add_parts(struct writer *writer, struct mt_buf *verdict, struct mt_b
     }
     add_findings(writer, top);
     add_rules(writer, top);
-    if (!take_room(writer, verdict->length + top->length))
+    if (!mt_page_take_room(&writer->left, verdict->length + top->length))
         mt_buf_reset(top);
     add_devices(writer);
     add_answer(writer);
