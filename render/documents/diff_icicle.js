@@ -1,7 +1,6 @@
 /* The union of the call trees of two runs, and the icicle that shows it, colored by the change. */
 
 const CHANGE_LEVELS = 8; // on each side of "the same"
-const CELL_HEIGHT = 24;
 const MAX_OVERLAPS = 40000; // pairs of places whose calls are compared
 
 /* ---- the union of both call trees ------------------------------------------ */
@@ -204,7 +203,6 @@ class UnionTree {
   }
 }
 
-
 /* "12.0 MiB (12,582,912 B)" of A and B, and the change. */
 function bothText(bytes) {
   const exact = (value) => `${formatBytes(value)} (${formatCount(value)} B)`;
@@ -214,31 +212,16 @@ function bothText(bytes) {
 }
 
 /* The icicle of both trees, colored by the change. */
-class UnionIcicle {
+class UnionIcicle extends Icicle {
   constructor(comparison, section) {
+    super('what changed, by call stack');
     this.comparison = comparison;
     this.tree = new UnionTree(comparison.sides.map((side) => side.model));
-    this.focus = -1;
     this.when = element('p', {class: 'when'});
     this.legend = element('div', {class: 'scale', 'aria-hidden': 'true'});
-    this.crumbs = element('nav', {class: 'crumbs', 'aria-label': 'zoom of the icicle'});
-    this.cells = element('div', {
-      class: 'icicle', tabindex: '0', role: 'group', 'aria-label': 'what changed, by call stack',
-    });
-    this.dropped = element('p', {class: 'small'});
     section.append(element('h2', {text: 'What changed, by call stack'}),
       element('div', {class: 'explore'}, this.when, this.legend, this.crumbs, this.cells,
         this.dropped));
-    this.cells.addEventListener('click', (event) => {
-      const cell = event.target.closest('[data-node]');
-      if (cell) this.zoom(Number(cell.dataset.node));
-    });
-  }
-
-  zoom(node) {
-    this.focus = node;
-    this.draw();
-    remember();
   }
 
   show() {
@@ -259,46 +242,35 @@ class UnionIcicle {
     return CHANGE_LEVELS + Math.sign(change) * Math.max(2, Math.min(size, CHANGE_LEVELS));
   }
 
-  draw() {
+  root() {
     const {sides} = this.comparison;
-    const path = this.tree.pathOf(this.focus);
-    const root = {node: -1, name: 'all', bytes: sides.map((side) => side.model.totals[side.at]),
-      found: 1, width: (this.children.get(-1) || []).reduce((sum, cell) => sum + cell.width, 0)};
-    const shown = path.length ? this.cellOf(this.focus) : root;
-    this.width = this.cells.clientWidth || 1000;
-    this.narrow = {cells: 0, change: 0};
-    this.depth = path.length;
-    this.cells.replaceChildren();
-    this.addCell(root, 0, 1, 0, path.length > 0);
-    path.forEach((node, row) => this.addCell(this.cellOf(node), 0, 1, row + 1, node !== this.focus));
-    if (shown.width) this.addChildren(shown.width, path.length + 1);
-    this.cells.style.height = `${(this.depth + 1) * CELL_HEIGHT}px`;
-    this.showWords(path, root);
+    return {node: -1, name: 'all', bytes: sides.map((side) => side.model.totals[side.at]),
+      found: 1, width: this.below(-1).reduce((sum, cell) => sum + cell.width, 0)};
   }
 
   cellOf(node) {
-    return (this.children.get(this.tree.parents[node]) || []).find((cell) => cell.node === node) ||
+    return this.below(this.tree.parents[node]).find((cell) => cell.node === node) ||
       {node, name: this.tree.nameOf(node), bytes: [0, 0], found: 0, width: 0};
   }
 
-  /* Cells below the focus. Not recursive, because a file determines the depth of stacks. */
-  addChildren(shown, row) {
-    const waiting = [{node: this.focus, offset: 0, row}];
-    const least = Math.max(0.0005, 1.5 / this.width);
-    while (waiting.length) {
-      const parent = waiting.pop();
-      let left = parent.offset;
-      for (const cell of this.children.get(parent.node) || []) {
-        if (cell.width / shown < least) {
-          this.narrow.cells++;
-          this.narrow.change += changeOf(cell.bytes);
-        } else {
-          this.addCell(cell, left / shown, cell.width / shown, parent.row, false);
-          if (cell.node >= 0) waiting.push({node: cell.node, offset: left, row: parent.row + 1});
-        }
-        left += cell.width;
-      }
-    }
+  below(node) {
+    return this.children.get(node) || [];
+  }
+
+  pathOf(node) {
+    return this.tree.pathOf(node);
+  }
+
+  sizeOf(cell) {
+    return cell.width;
+  }
+
+  bytesOf(cell) {
+    return changeOf(cell.bytes);
+  }
+
+  crumb(node) {
+    return node < 0 ? 'all' : this.tree.nameOf(node);
   }
 
   addCell(cell, left, width, row, isAbove) {
@@ -314,7 +286,7 @@ class UnionIcicle {
       title: `${cell.name}${old ? `\nin A: ${old}` : ''}` +
         `${only < 0 ? '' : `\na call of ${LETTERS[only]} around calls of both`}\n${bothText(cell.bytes)}${blocks}`,
       'data-a': cell.bytes[0], 'data-b': cell.bytes[1],
-      style: {left: `${100 * left}%`, width: `${100 * width}%`, top: `${row * CELL_HEIGHT}px`},
+      style: {left: `${100 * left}%`, width: `${100 * width}%`, top: `${row * ROW_HEIGHT}px`},
     });
     if (isLeaf) made.dataset.role = cell.role;
     else made.dataset.node = cell.node;
@@ -327,17 +299,10 @@ class UnionIcicle {
       made.append(element('span', {class: 'name', text: cell.name}));
       if (pixels > 150) made.append(element('span', {class: 'size', text: words}));
     }
-    this.depth = Math.max(this.depth, row);
     this.cells.append(made);
   }
 
-  textWidth(text) {
-    this.pen = this.pen || document.createElement('canvas').getContext('2d');
-    this.pen.font = `12.5px ${getComputedStyle(this.cells).fontFamily}`;
-    return this.pen.measureText(text).width;
-  }
-
-  showWords(path, root) {
+  showWords(shown, root) {
     const {sides} = this.comparison;
     this.when.replaceChildren(
       element('strong', {text: `${changeText(changeOf(root.bytes))} from A to B`}),
@@ -345,18 +310,11 @@ class UnionIcicle {
       sides.map(({model, at}, side) => `${LETTERS[side]} ${formatBytes(model.totals[at])} at ` +
         formatWhen(model.t[at], model.event[at])).join(', ') +
       '. A cell is as wide as the larger of both; a call, as what is below it. Click to zoom.');
-    this.crumbs.replaceChildren(...[-1, ...path].map((node) => element('button', {
-      type: 'button', text: node < 0 ? 'all' : this.tree.nameOf(node),
-      onclick: () => this.zoom(node),
-    })));
-    this.crumbs.hidden = path.length === 0;
     this.legend.replaceChildren(element('span', {text: `less, ${formatChange(-this.most)}`}),
       ...Array.from({length: 2 * CHANGE_LEVELS + 1}, (_, level) =>
         element('i', {class: `change${level}`})),
       element('span', {text: `${formatChange(this.most)}, more`}),
       element('span', {}, element('i', {class: `change${CHANGE_LEVELS}`}), ' the same'));
-    this.dropped.textContent = this.narrow.cells
-      ? `${formatCount(this.narrow.cells)} ${this.narrow.cells === 1 ? 'cell' : 'cells'} too narrow ` +
-        `to draw (${formatChange(this.narrow.change)})` : '';
+    this.dropped.textContent = this.narrowWords(formatChange(this.narrow.bytes));
   }
 }

@@ -2,8 +2,6 @@
  * panel beside it, the icicle and the table of live blocks. */
 
 const COLUMNS = ['bytes', 'share', 'blocks', 'role', 'phase', 'site'];
-const MIN_SHARE = 0.0005, MIN_PIXELS = 1.5; // of the width: narrower cells are counted, not drawn
-const ROW_HEIGHT = 24;
 
 class Explorer {
   constructor(section, source) {
@@ -17,7 +15,7 @@ class Explorer {
     this.pinned = null; // the group that was clicked
     this.filter = new Filter();
     this.chosen = null;
-    this.focus = -1;
+    this.icicle = new CallIcicle(this);
     this.by = 'site';
     this.sort = {column: 'bytes', down: true};
     this.table = section.querySelector('table.live');
@@ -35,18 +33,13 @@ class Explorer {
   }
 
   build() {
+    const {icicle} = this;
     this.when = element('p', {class: 'when', 'aria-live': 'polite'});
-    this.crumbs = element('nav', {class: 'crumbs', 'aria-label': 'zoom of the icicle'});
-    this.ruler = element('div', {class: 'ruler', 'aria-hidden': 'true'});
-    this.cells = element('div', {
-      class: 'icicle', tabindex: '0', role: 'group', 'aria-label': 'what holds memory, by call stack',
-    });
-    this.dropped = element('p', {class: 'small'});
     const peak = element('button', {
       type: 'button', text: 'Back to the peak', class: 'peak', onclick: () => this.reset(),
     });
     this.explore = element('div', {class: 'explore'}, element('div', {class: 'bar'}, this.when, peak),
-      this.crumbs, this.ruler, this.cells, this.dropped);
+      icicle.crumbs, icicle.ruler, icicle.cells, icicle.dropped);
     const still = this.section.querySelector('[data-chart="icicle"]');
     if (still) {
       still.hidden = true;
@@ -56,10 +49,6 @@ class Explorer {
     } else {
       this.section.prepend(this.explore);
     }
-    this.cells.addEventListener('click', (event) => {
-      const cell = event.target.closest('[data-node]');
-      if (cell) this.zoom(Number(cell.dataset.node));
-    });
     this.buildTable();
   }
 
@@ -78,7 +67,7 @@ class Explorer {
   }
 
   reset() {
-    this.focus = -1;
+    this.icicle.focus = -1;
     this.select(0, this.model.columnCount - 1);
     if (this.timeline) this.timeline.reveal(this.at);
     remember();
@@ -100,7 +89,7 @@ class Explorer {
 
   /* The allocated peak as the selected instant. */
   showPeak() {
-    this.focus = -1;
+    this.icicle.focus = -1;
     const peak = this.model.fullest(0, this.model.columnCount - 1);
     this.select(peak, peak);
     if (this.timeline) this.timeline.reveal(peak);
@@ -136,11 +125,10 @@ class Explorer {
     this.at = this.model.fullest(this.first, this.last);
     this.state = this.model.stateAt(this.at);
     this.chosen = this.choose();
-    this.tree = growTree(this.model, this.state, this.chosen);
     this.showInstant();
     if (this.timeline) this.timeline.draw();
     if (this.panel) this.panel.show();
-    this.showIcicle();
+    this.icicle.show(growTree(this.model, this.state, this.chosen));
     this.showTable();
   }
 
@@ -163,122 +151,6 @@ class Explorer {
   command() {
     const device = data.devices.length > 1 ? ` --device ${this.index}` : '';
     return `${data.live} --at ${this.model.event[this.at]}${device}`;
-  }
-
-  /* ---- icicle ---- */
-
-  zoom(node) {
-    this.focus = node;
-    this.showIcicle();
-    remember();
-  }
-
-  zoomIn() {
-    const inner = (this.tree.children.get(this.focus) || []).find((child) => child.node >= 0);
-    if (inner) this.zoom(inner.node);
-  }
-
-  zoomOut() {
-    if (this.focus >= 0) this.zoom(this.model.parents[this.focus]);
-  }
-
-  showIcicle() {
-    const total = this.model.totals[this.at];
-    const path = this.model.pathOf(this.focus);
-    const shown = this.focus < 0 ? total : this.tree.sums[this.focus];
-    this.width = this.cells.clientWidth || 1000;
-    this.narrow = {cells: 0, bytes: 0};
-    this.depth = 0;
-    this.showCrumbs(path, total);
-    this.showRuler(shown);
-    this.cells.replaceChildren();
-    this.addCell({node: -1, bytes: total, found: total, name: 'all'}, 0, 1, 0, this.focus >= 0);
-    path.forEach((node, row) => this.addCell(
-      {node, bytes: this.tree.sums[node], found: this.tree.sums[node],
-        name: this.model.nodeName(node)}, 0, 1, row + 1, node !== this.focus));
-    if (shown) this.addChildren(this.focus, 0, shown, path.length + 1);
-    this.cells.style.height = `${(Math.max(this.depth, path.length) + 1) * ROW_HEIGHT}px`;
-    this.dropped.textContent = !shown && this.focus >= 0
-      ? 'None of this is alive at that time.' : this.narrow.cells
-        ? `${formatCount(this.narrow.cells)} ${this.narrow.cells === 1 ? 'cell' : 'cells'} too narrow to draw ` +
-          `(${formatBytes(this.narrow.bytes)}, ${formatShare(this.narrow.bytes, shown)})` : '';
-  }
-
-  /* Adds the cells below a node. Left edge and width are in bytes of the shown sum. Not recursive,
-   * because a file determines the depth of stacks. */
-  addChildren(root, offset, shown, row) {
-    const waiting = [{node: root, offset, row}];
-    const least = Math.max(MIN_SHARE, MIN_PIXELS / this.width);
-    while (waiting.length) {
-      const parent = waiting.pop();
-      let left = parent.offset;
-      for (const child of this.tree.children.get(parent.node) || []) {
-        if (child.bytes / shown < least) {
-          this.narrow.cells++;
-          this.narrow.bytes += child.bytes;
-        } else {
-          this.addCell(child, left / shown, child.bytes / shown, parent.row, false);
-          if (child.node >= 0)
-            waiting.push({node: child.node, offset: left, row: parent.row + 1});
-        }
-        left += child.bytes;
-      }
-    }
-  }
-
-  addCell(child, left, width, row, isAbove) {
-    const isLeaf = child.node < 0 && child.group;
-    const kind = isLeaf ? `role${child.group.role}`
-      : child.node < 0 ? 'root0' : `origin${this.model.nodeOrigin(child.node)}`;
-    const total = this.model.totals[this.at];
-    const role = isLeaf ? `, ${data.roles[child.group.role]}` : '';
-    const small = isLeaf && child.group.site && child.group.detail > 1 ? ` of ${child.group.site}` : '';
-    const pixels = width * this.width;
-    const cell = element('div', {
-      class: `cell ${kind}${isAbove ? ' above' : ''}${this.chosen && !child.found ? ' dim' : ''}` +
-        (search.pattern && search.pattern.test(child.name) ? ' hit' : ''),
-      title: `${child.name}${small}${role}\n${formatBytes(child.bytes)} ` +
-        `(${formatCount(child.bytes)} B), ${formatShare(child.bytes, total)}`,
-      'data-bytes': child.bytes,
-      style: {left: `${100 * left}%`, width: `${100 * width}%`, top: `${row * ROW_HEIGHT}px`},
-    });
-    if (!isLeaf) cell.dataset.node = child.node;
-    const name = isLeaf ? this.leafText(child, pixels) : pixels > 26 ? child.name : '';
-    if (name) cell.append(element('span', {class: 'name', text: name}));
-    if (pixels > 130 && !isLeaf)
-      cell.append(element('span', {class: 'size', text: formatBytes(child.bytes)}));
-    this.depth = Math.max(this.depth, row);
-    this.cells.append(cell);
-  }
-
-  /* The whole name, or the bytes, or nothing: a truncated number would be a different number. */
-  leafText(leaf, pixels) {
-    const room = pixels - 9;
-    return [leaf.name, formatBytes(leaf.bytes)].find((text) => this.textWidth(text) <= room) || '';
-  }
-
-  textWidth(text) {
-    this.pen = this.pen || document.createElement('canvas').getContext('2d');
-    this.pen.font = `12.5px ${getComputedStyle(this.cells).fontFamily}`;
-    return this.pen.measureText(text).width;
-  }
-
-  showCrumbs(path, total) {
-    const buttons = [-1, ...path].map((node) => element('button', {
-      type: 'button',
-      text: node < 0 ? `all ${formatBytes(total)}` : this.model.nodeName(node),
-      onclick: () => this.zoom(node),
-    }));
-    this.crumbs.replaceChildren(...buttons);
-    this.crumbs.hidden = path.length === 0;
-  }
-
-  showRuler(shown) {
-    const ticks = byteTicks(shown, Math.max(3, Math.floor(this.width / 110)));
-    this.ruler.replaceChildren(...ticks.filter((tick) => tick.bytes < shown).map((tick) =>
-      element('span', {
-        text: tick.text, 'data-bytes': tick.bytes, style: {left: `${100 * tick.bytes / shown}%`},
-      })));
   }
 
   /* ---- table ---- */
@@ -358,6 +230,101 @@ class Explorer {
     this.caption.replaceChildren('Live blocks ', this.choice);
     showWholeRows(this.table);
     search.tell(this, sum);
+  }
+}
+
+/* The call tree at the selected instant. */
+class CallIcicle extends Icicle {
+  constructor(explorer) {
+    super('what holds memory, by call stack');
+    this.explorer = explorer;
+    this.ruler = element('div', {class: 'ruler', 'aria-hidden': 'true'});
+  }
+
+  show(tree) {
+    this.tree = tree;
+    this.draw();
+  }
+
+  zoomIn() {
+    const inner = this.below(this.focus).find((child) => child.node >= 0);
+    if (inner) this.zoom(inner.node);
+  }
+
+  zoomOut() {
+    if (this.focus >= 0) this.zoom(this.explorer.model.parents[this.focus]);
+  }
+
+  root() {
+    const {model, at} = this.explorer, bytes = model.totals[at];
+    return {node: -1, bytes, found: bytes, name: 'all'};
+  }
+
+  cellOf(node) {
+    const bytes = this.tree.sums[node];
+    return {node, bytes, found: bytes, name: this.explorer.model.nodeName(node)};
+  }
+
+  below(node) {
+    return this.tree.children.get(node) || [];
+  }
+
+  pathOf(node) {
+    return this.explorer.model.pathOf(node);
+  }
+
+  sizeOf(cell) {
+    return cell.bytes;
+  }
+
+  bytesOf(cell) {
+    return cell.bytes;
+  }
+
+  addCell(child, left, width, row, isAbove) {
+    const {model, at, chosen} = this.explorer;
+    const isLeaf = child.node < 0 && child.group;
+    const kind = isLeaf ? `role${child.group.role}`
+      : child.node < 0 ? 'root0' : `origin${model.nodeOrigin(child.node)}`;
+    const total = model.totals[at];
+    const role = isLeaf ? `, ${data.roles[child.group.role]}` : '';
+    const small = isLeaf && child.group.site && child.group.detail > 1 ? ` of ${child.group.site}` : '';
+    const pixels = width * this.width;
+    const cell = element('div', {
+      class: `cell ${kind}${isAbove ? ' above' : ''}${chosen && !child.found ? ' dim' : ''}` +
+        (search.pattern && search.pattern.test(child.name) ? ' hit' : ''),
+      title: `${child.name}${small}${role}\n${formatBytes(child.bytes)} ` +
+        `(${formatCount(child.bytes)} B), ${formatShare(child.bytes, total)}`,
+      'data-bytes': child.bytes,
+      style: {left: `${100 * left}%`, width: `${100 * width}%`, top: `${row * ROW_HEIGHT}px`},
+    });
+    if (!isLeaf) cell.dataset.node = child.node;
+    const name = isLeaf ? this.leafText(child, pixels) : pixels > 26 ? child.name : '';
+    if (name) cell.append(element('span', {class: 'name', text: name}));
+    if (pixels > 130 && !isLeaf)
+      cell.append(element('span', {class: 'size', text: formatBytes(child.bytes)}));
+    this.cells.append(cell);
+  }
+
+  /* The whole name, or the bytes, or nothing: a truncated number would be a different number. */
+  leafText(leaf, pixels) {
+    const room = pixels - 9;
+    return [leaf.name, formatBytes(leaf.bytes)].find((text) => this.textWidth(text) <= room) || '';
+  }
+
+  crumb(node) {
+    return node < 0 ? `all ${formatBytes(this.root().bytes)}` : this.explorer.model.nodeName(node);
+  }
+
+  showWords(shown) {
+    const ticks = byteTicks(shown, Math.max(3, Math.floor(this.width / 110)));
+    this.ruler.replaceChildren(...ticks.filter((tick) => tick.bytes < shown).map((tick) =>
+      element('span', {
+        text: tick.text, 'data-bytes': tick.bytes, style: {left: `${100 * tick.bytes / shown}%`},
+      })));
+    const {bytes} = this.narrow;
+    this.dropped.textContent = !shown && this.focus >= 0 ? 'None of this is alive at that time.'
+      : this.narrowWords(`${formatBytes(bytes)}, ${formatShare(bytes, shown)}`);
   }
 }
 

@@ -117,7 +117,7 @@ function rememberExplorer(explorer, parts) {
   const n = explorer.index, {timeline, panel, model} = explorer;
   if (!explorer.isWhole()) parts.set(`r${n}`, `${explorer.first}-${explorer.last}`);
   if (explorer.pinned) parts.set(`p${n}`, explorer.pinned.index);
-  if (explorer.focus >= 0) parts.set(`z${n}`, explorer.focus);
+  if (explorer.icicle.focus >= 0) parts.set(`z${n}`, explorer.icicle.focus);
   if (explorer.by !== 'site') parts.set(`g${n}`, explorer.by);
   const {column, down} = explorer.sort;
   if (column !== 'bytes' || !down) parts.set(`s${n}`, orderText(column, down));
@@ -139,7 +139,7 @@ function restoreExplorer(explorer, parts) {
   const node = index('z');
   const by = parts.get(`g${n}`);
   const sort = /^(\w+)([-+ ])$/.exec(parts.get(`s${n}`) || '');
-  explorer.focus = node in model.parents ? node : -1;
+  explorer.icicle.focus = node in model.parents ? node : -1;
   explorer.by = model.tellsApart(by) ? by : 'site';
   explorer.sort = sort && COLUMNS.includes(sort[1])
     ? {column: sort[1], down: sort[2] === '-'} : {column: 'bytes', down: true};
@@ -201,7 +201,7 @@ function resetAll() {
   unpick();
   for (const picture of pictures) picture.lookAt(0, 0, picture.whole.width);
   for (const explorer of explorers) {
-    explorer.focus = -1;
+    explorer.icicle.focus = -1;
     explorer.filter.clear();
     explorer.select(0, explorer.model.columnCount - 1);
     if (explorer.timeline) explorer.timeline.fit();
@@ -219,8 +219,8 @@ function onKey(event) {
     '/': () => search.box.focus(),
     ArrowLeft: () => explorer && explorer.step(-1, event.shiftKey),
     ArrowRight: () => explorer && explorer.step(1, event.shiftKey),
-    ArrowUp: () => explorer && explorer.zoomOut(),
-    ArrowDown: () => explorer && explorer.zoomIn(),
+    ArrowUp: () => explorer && explorer.icicle.zoomOut(),
+    ArrowDown: () => explorer && explorer.icicle.zoomIn(),
     '+': () => explorer && explorer.timeline && explorer.timeline.zoom(0.5),
     '=': () => explorer && explorer.timeline && explorer.timeline.zoom(0.5),
     '-': () => explorer && explorer.timeline && explorer.timeline.zoom(2),
@@ -338,7 +338,7 @@ let resized;
 addEventListener('resize', () => {
   clearTimeout(resized);
   resized = setTimeout(() => explorers.forEach((explorer) => {
-    explorer.showIcicle();
+    explorer.icicle.draw();
     showWholeRows(explorer.table);
     if (explorer.timeline) explorer.timeline.draw();
   }), 100);
