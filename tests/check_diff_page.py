@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """check_diff_page.py PROGRAM: `memtrace diff A B -o DIR` writes a page whose sums are those of
-`memtrace diff --json`. A selection in one run selects the same part of the other, the icicle has
-the bytes of both runs, a link shows what it was taken of, all is there without scripts, no text
-crosses another, and names stay text. Without a browser: skipped, but not in CI."""
+`memtrace diff --json`. A selection in one run selects the same part of the other, an instant one in the same phase. The
+icicle has the bytes of both runs, a link shows what it was taken of, all is there without scripts,
+no text crosses another, and names stay text. Without a browser: skipped, but not in CI."""
 import collections
 import json
 import pathlib
@@ -243,6 +243,31 @@ def check_selection(check, page):
     check.is_quiet("selection")
 
 
+def check_matched(check, name, page):
+    """A clicked instant selects one of the other run in the same phase of the same step. On an axis
+    that is not of steps it selects the same position, and the title says so."""
+    check.open(page)
+    phases = lambda: check.browser.run("return comparison.sides.map(({model, at}) => model.where[at])")
+    clicked = 0
+    for side, share in ((0, 0.2), (0, 0.35), (1, 0.5), (1, 0.65), (0, 0.8)):
+        left, middle, width = check.browser.run(PLOT, side)
+        check.click((left + share * width, middle))
+        found, title = phases(), check.view()["title"]
+        words = "both in " + found[side].replace(", step", " of step")
+        clicked += "," in found[side]
+        check.expect("," not in found[side] or (found[0] == found[1] and words in title),
+                     f"{name}: a click on {found[side]} of {'AB'[side]} selects {found}, {title!r}")
+    check.expect(clicked > 2, f"{name}: {clicked} clicks were in phases of steps")
+    check.browser.run(CHOOSE, ".axis", "event")
+    for share in (0.1, 0.3, 0.5, 0.7, 0.9):
+        left, middle, width = check.browser.run(PLOT, 0)
+        check.click((left + share * width, middle))
+        found, title = phases(), check.view()["title"]
+        check.expect(found[0] == found[1] or "matched by the number of events since the start" in title,
+                     f"{name}: {found} are called {title!r}")
+    check.is_quiet(f"{name}: matched")
+
+
 def check_linked(check, page):
     """Zoom, pointer and axis are those of both."""
     check.open(page)
@@ -421,6 +446,8 @@ def check_all(check):
         if name == "lines":
             check_moved(check, page)
     check_selection(check, pages["options"])
+    for name in ("options", "lines", "batches"):
+        check_matched(check, name, pages[name])
     check_linked(check, pages["options"])
     check_filter(check, pages["programs"])
     check_links(check, pages["options"])

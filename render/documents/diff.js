@@ -275,9 +275,27 @@ class Comparison {
     const {x} = side.model;
     this.isSelected = true;
     side.setRange(first, last);
-    if (side.first === side.last) other.setPositions(x[side.first], x[side.first]);
+    if (side.first === side.last) this.selectTwin(side, other);
     else other.setPositions(x[side.first], x[side.last + 1]);
     this.show();
+  }
+
+  /* The instant of the other run: in the same phase of the same step if the axis is that of steps
+   * and both have it, otherwise at the same position. */
+  selectTwin(side, other) {
+    const place = this.axis === 'step' && this.timelines[side.index].placeOf(side.at);
+    const column = place ? this.timelines[other.index].columnOf(place) : -1;
+    const x = side.model.x[side.first];
+    if (column >= 0) other.setRange(column, column);
+    else other.setPositions(x, x);
+  }
+
+  /* How the instants of both belong together. */
+  matchWords() {
+    const [a, b] = this.sides.map((side, i) => this.timelines[i].placeOf(side.at));
+    if (a && b && a.step === b.step && a.phase === b.phase) return `both in ${a.phase} of ${a.step}`;
+    const unit = data.end && this.axis !== 'event' ? 'the time' : 'the number of events';
+    return `matched by ${unit} since ${this.axis === 'step' ? 'the step began' : 'the start'}`;
   }
 
   isRange() {
@@ -288,7 +306,8 @@ class Comparison {
     if (!this.isSelected && !this.sides.every((side) => side.isExact()))
       return 'at the instants of this page that are closest to the compared ones';
     if (!this.isSelected) return data.is_peak ? 'at the peaks' : 'at the compared instants';
-    return this.isRange() ? 'at the fullest instants of the ranges' : 'at the selected instants';
+    return this.isRange() ? 'at the fullest instants of the ranges'
+      : `at the selected instants, ${this.matchWords()}`;
   }
 
   reset() {

@@ -85,6 +85,8 @@ function stepKnots(models) {
 
 /* ---- timelines ------------------------------------------------------------ */
 
+const lengthOf = ({events: [begin, end]}) => end - begin;
+
 /* What a timeline needs of its owner, for one of the two runs. */
 class Side {
   constructor(comparison, index) {
@@ -275,6 +277,42 @@ class LinkedTimeline extends Timeline {
     if (same) this.twin.owner.setEvents(same);
     else this.twin.owner.setPositions(hit.range.from, hit.range.to);
     comparison.show();
+  }
+
+  /* ---- the same part of both runs ---- */
+
+  /* The step and the innermost phase that an instant is in, and its share of the phase. */
+  placeOf(column) {
+    const event = this.model.event[column];
+    const holds = ({events: [begin, end]}) => begin <= event && event <= end;
+    const step = this.stepRanges().find(holds);
+    const phase = this.phaseRanges().filter(holds)
+      .reduce((best, each) => (best && lengthOf(best) <= lengthOf(each) ? best : each), null);
+    if (!step || !phase) return null;
+    const number = this.phasesOf(step, phase.name)
+      .findIndex((each) => each.events[0] === phase.events[0]);
+    return {step: step.name, phase: phase.name, number,
+      share: (event - phase.events[0]) / Math.max(lengthOf(phase), 1)};
+  }
+
+  /* Phases of a name that begin in a step, in their order. */
+  phasesOf({events: [first, last]}, name) {
+    return this.phaseRanges().sort((a, b) => a.events[0] - b.events[0])
+      .filter((each) => each.name === name && first <= each.events[0] && each.events[0] <= last);
+  }
+
+  /* The column whose instant is at that place in this run; -1: there is none. */
+  columnOf({step, phase, number, share}) {
+    const {model} = this, found = this.stepRanges().find((each) => each.name === step);
+    const range = found && this.phasesOf(found, phase)[number];
+    if (!range) return -1;
+    const [begin, end] = range.events, wanted = begin + share * lengthOf(range);
+    let best = -1;
+    for (let at = range.columns[0]; at <= range.columns[1]; at++) {
+      const event = model.event[at], away = (column) => Math.abs(model.event[column] - wanted);
+      if (event >= begin && event <= end && (best < 0 || away(at) < away(best))) best = at;
+    }
+    return best;
   }
 
   paintTicks() {

@@ -381,7 +381,7 @@ class TimelineView {
     for (let at = 0; at < list.length; at += size) {
       const [begin, end, beginEvent, endEvent] = list.slice(at + size - 4, at + size);
       ranges.push({from: model.position(begin, beginEvent), to: model.position(end, endEvent + 1),
-        ns: end - begin, ...make(list, at),
+        ns: end - begin, events: [beginEvent, endEvent], ...make(list, at),
         columns: model.columnsOfRange(columns.slice(2 * at / size, 2 * at / size + 2),
           beginEvent, endEvent)});
     }
