@@ -22,6 +22,7 @@ CAPPED = CAPTURES / "gpt_cap.pickle.zst"  # with a limit
 RING = CAPTURES / "gpt_ring.pickle.zst"  # its history begins in the middle of the run
 ROWS = {"steps": 31, "phases": 51}  # pixels below the plot, in the middle of each row
 DEPTHS = (0.2, 0.35, 0.5, 0.6, 0.7, 0.75, 0.8)  # shares of the height, for layers
+SLOW_START = CAPTURES / "lines.pickle.zst"  # its first step takes most of the time
 REASONS = ("autograd engine", "no stack recorded", "allocated before recording started")
 SIGNS = {"alloc": 1, "free_requested": -1}  # of the allocated bytes
 
@@ -719,6 +720,25 @@ def check_tip_of_group(check):
 
 # ---- axis, search, link, theme -----------------------------------------------------
 
+def check_long_first_step(check):
+    """The first step takes most of the time, so the axis has events. Its label says why."""
+    check.load(SLOW_START, check.analyze(SLOW_START, "slow_start"))
+    steps = check.data.source["steps"]
+    width = lambda: (check.data.position(*steps[2:5:2]) - check.data.position(*steps[1:4:2])) / check.data.length
+    check.data.set_axis(False)
+    in_time = width()
+    check.data.set_axis(True)
+    words = f"axis: events, because the first step takes {int(100 * in_time)}% of the time"
+    state = check.state()
+    check.expect(in_time > 0.5 > width() and state["axis"] == words and check.is_whole(state),
+                 f"{in_time:.2f} of the time, {width():.2f} of the events, {state['axis']!r}")
+    check.button(words)
+    check.data.set_axis(False)
+    state = check.state()
+    check.expect(state["axis"] == "axis: time" and check.is_whole(state) and "x0=time" in state["hash"],
+                 f"time is a click away: {state['axis']}, {state['hash']}")
+
+
 
 def check_axis(check):
     check.expect(check.state()["axis"] == "axis: time", "the axis is time")
@@ -968,7 +988,7 @@ ACTIONS = (check_wheel, check_page_scrolls, check_sideways, check_pinch, check_t
            check_drag_selects, check_shift_drag, check_double_click, check_buttons, check_keys,
            check_keys_after_drag,
            check_instant, check_layer, check_steps_and_phases, check_tabs, check_filters, check_layers,
-           check_tip_of_group, check_axis, check_search, check_copy, check_restored, check_theme,
+           check_tip_of_group, check_axis, check_long_first_step, check_search, check_copy, check_restored, check_theme,
            check_phone, check_blocks, check_devices, check_without_blocks, check_lines, check_single_blocks,
            check_start, check_hostile)
 

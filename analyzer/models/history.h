@@ -52,6 +52,9 @@ struct mt_history_column {
 struct mt_history {
     struct mt_arena *arena;
     bool by_event; /* inexact columns have equally many events, not equal time */
+    /* The share of the time that the first of several steps takes, if that is why by_event is set;
+     * otherwise 0. */
+    unsigned first_step_percent;
     const struct mt_symbols *symbols;
     struct mt_timeline axis; /* its spans: where time is folded; no bins */
     struct mt_history_column *columns;

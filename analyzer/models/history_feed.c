@@ -21,6 +21,7 @@ struct history_feed {
     uint32_t group_count;
     size_t group_capacity;
     uint32_t share; /* number of devices that share the page */
+    unsigned first_step_percent;
 };
 
 static const char *stream_of(const struct history_feed *feed, uint32_t stream)
@@ -167,6 +168,20 @@ static void choose_cuts(struct history_feed *feed, const struct mt_analysis *ana
     mt_history_set_cuts(feed->builder, events, count);
 }
 
+/* If the first of several steps takes more than half of the time (it compiles, or chooses kernels),
+ * an axis of time has no room for the others. Returns its share in percent, otherwise 0. */
+static unsigned long_first_step(const struct mt_timeline *axis,
+                                const struct mt_device_report *device)
+{
+    double share;
+
+    if (!device || device->step_count < 2)
+        return 0;
+    share = mt_timeline_position(axis, device->steps[0].end_t_ns) -
+            mt_timeline_position(axis, device->steps[0].begin_t_ns);
+    return share > 0.5 ? (unsigned)(100 * share) : 0;
+}
+
 static void prepare(struct history_feed *feed, struct mt_analysis *analysis, uint32_t slot)
 {
     struct mt_survey_device *device = &analysis->survey.devices[slot];
@@ -174,6 +189,8 @@ static void prepare(struct history_feed *feed, struct mt_analysis *analysis, uin
     struct mt_timeline axis = {.first_event = device->first_event,
                                .last_event = mt_model_end(analysis, slot).event};
     const struct mt_report *report = analysis->report;
+    const struct mt_device_report *facts = mt_report_device(report, device->device);
+    bool by_event = mt_is_shown_by_event(report, facts);
 
     feed->symbols = &analysis->source->symbols;
     feed->share = (uint32_t)mt_min_u64(analysis->survey.device_count, MT_HISTORY_SHARES);
@@ -181,9 +198,10 @@ static void prepare(struct history_feed *feed, struct mt_analysis *analysis, uin
     mt_timeline_spans(arena, device->first_t_ns, mt_model_end(analysis, slot).t_ns, device->gaps,
                       device->gap_count, analysis->survey.phases.phases,
                       analysis->survey.phases.count, &axis.spans, &axis.span_count);
+    axis.busy_ns = mt_timeline_busy(axis.spans, axis.span_count);
+    feed->first_step_percent = by_event ? 0 : long_first_step(&axis, facts);
     mt_history_builder_new(arena, &analysis->source->symbols, &axis,
-                           mt_is_shown_by_event(report, mt_report_device(report, device->device)),
-                           &device->start, &feed->builder);
+                           by_event || feed->first_step_percent, &device->start, &feed->builder);
     choose_windows(feed, device);
     choose_cuts(feed, analysis);
 }
@@ -251,6 +269,7 @@ static enum mt_status finish(struct mt_analysis *analysis, void *context,
 
     (void)analysis;
     mt_history_finish(feed->builder, &out->history);
+    out->history->first_step_percent = feed->first_step_percent;
     mt_history_reduce(out->history, MT_HISTORY_GROUPS / share, MT_HISTORY_CHANGES / share);
     return MT_OK;
 }

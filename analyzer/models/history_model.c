@@ -428,15 +428,6 @@ static void make_starts(struct mt_history_builder *builder)
     }
 }
 
-static uint64_t busy_of(const struct mt_timeline *axis)
-{
-    uint64_t busy = 0;
-
-    for (uint32_t i = 0; i < axis->span_count; i++)
-        busy += axis->spans[i].end_t_ns - axis->spans[i].begin_t_ns;
-    return busy;
-}
-
 void mt_history_builder_new(struct mt_arena *arena, const struct mt_symbols *symbols,
                             const struct mt_timeline *axis, bool by_event,
                             const struct mt_bytes *start, struct mt_history_builder **made)
@@ -449,7 +440,6 @@ void mt_history_builder_new(struct mt_arena *arena, const struct mt_symbols *sym
     builder->history->symbols = symbols;
     builder->history->axis = *axis;
     builder->history->by_event = by_event;
-    builder->history->axis.busy_ns = busy_of(axis);
     make_starts(builder);
     builder->now.bytes = *start;
     builder->now.bytes.allocated = 0; /* until its blocks are passed in */

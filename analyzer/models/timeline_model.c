@@ -318,6 +318,11 @@ static uint64_t busy_before(const struct mt_span *spans, uint32_t count, uint64_
     return busy;
 }
 
+uint64_t mt_timeline_busy(const struct mt_span *spans, uint32_t span_count)
+{
+    return busy_before(spans, span_count, UINT64_MAX);
+}
+
 double mt_timeline_position(const struct mt_timeline *timeline, uint64_t t_ns)
 {
     uint64_t before;
@@ -386,7 +391,7 @@ void mt_timeline_builder_new(struct mt_arena *arena, struct mt_span *spans, uint
     timeline->spans = spans;
     timeline->span_count = span_count;
     timeline->bin_count = bin_count;
-    timeline->busy_ns = busy_before(spans, span_count, UINT64_MAX);
+    timeline->busy_ns = mt_timeline_busy(spans, span_count);
     timeline->first_event = first_event;
     timeline->last_event = mt_max_u64(first_event, last_event);
     made->timeline = timeline;

@@ -44,6 +44,9 @@ void mt_timeline_spans(struct mt_arena *arena, uint64_t first_t_ns, uint64_t las
                        const struct mt_gap *gaps, size_t gap_count, const struct mt_phase *phases,
                        size_t phase_count, struct mt_span **spans, uint32_t *span_count);
 
+/* The time in the spans. */
+uint64_t mt_timeline_busy(const struct mt_span *spans, uint32_t span_count);
+
 /* Position of t on the busy axis, 0..1; times in a gap map to its edge. */
 double mt_timeline_position(const struct mt_timeline *timeline, uint64_t t_ns);
 

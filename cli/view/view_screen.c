@@ -252,10 +252,7 @@ static uint64_t tick_step(const struct canvas *canvas)
 
     if (history->by_event)
         return mt_scale_count_step(whole * shown * TICK_COLUMNS);
-    whole = 0;
-    for (uint32_t i = 0; i < history->axis.span_count; i++)
-        whole += (double)(history->axis.spans[i].end_t_ns - history->axis.spans[i].begin_t_ns);
-    return mt_scale_time_step(whole * shown * TICK_COLUMNS);
+    return mt_scale_time_step((double)history->axis.busy_ns * shown * TICK_COLUMNS);
 }
 
 static void tick_label(const struct mt_view *view, uint64_t value, uint64_t step,

@@ -193,7 +193,8 @@ static void add_all_blocks(struct writer *writer)
     const struct mt_block_set *set;
 
     if (device->blocks) {
-        set = writer->history->by_event ? &device->blocks->event : &device->blocks->time;
+        set = mt_is_shown_by_event(writer->report, device) ? &device->blocks->event
+                                                           : &device->blocks->time;
         add_blocks(writer, set->blocks, set->block_count);
         add_blocks(writer, device->blocks->around.blocks, device->blocks->around.block_count);
     }
@@ -261,9 +262,9 @@ static void add_axis(const struct writer *writer, struct mt_buf *out)
 {
     const struct mt_timeline *axis = &writer->history->axis;
 
-    mt_buf_printf(out, ",\"by_event\":%d,\"events\":[%llu,%llu],\"spans\":[",
-                  writer->history->by_event, (unsigned long long)axis->first_event,
-                  (unsigned long long)axis->last_event);
+    mt_buf_printf(out, ",\"by_event\":%d,\"first_step\":%u,\"events\":[%llu,%llu],\"spans\":[",
+                  writer->history->by_event, writer->history->first_step_percent,
+                  (unsigned long long)axis->first_event, (unsigned long long)axis->last_event);
     for (uint32_t i = 0; i < axis->span_count; i++) {
         add_list(out, time_of(writer, axis->spans[i].begin_t_ns));
         add_list(out, time_of(writer, axis->spans[i].end_t_ns));

@@ -12,6 +12,7 @@
  *
  * {"device": number, "unit": bytes, "small": bytes (smaller groups may be merged; 0 = none are),
  *  "by_event": 0 or 1 (the axis has events, not time), "events": [first, last] of the axis,
+ *  "first_step": percent of the time that the first step takes if by_event is 1 for that, or 0,
  *  "spans": [begin, end, ...] of the axis: idle time between them is folded,
  *  "begin", "begin_event", "reserved": the start of each column and its reserved bytes, as
  *      differences from the previous column,

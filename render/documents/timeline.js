@@ -44,7 +44,14 @@ class Timeline extends TimelineView {
   paint() {
     super.paint();
     this.showLegend();
-    this.axisButton.textContent = this.model.byEvent ? 'axis: events' : 'axis: time';
+    this.axisButton.textContent = this.axisWords();
+  }
+
+  axisWords() {
+    const {byEvent, source} = this.model;
+    if (!byEvent) return 'axis: time';
+    return source.first_step && data.end
+      ? `axis: events, because the first step takes ${source.first_step}% of the time` : 'axis: events';
   }
 
   /* ---- the view ---- */

@@ -59,6 +59,7 @@ static void start(struct run *run, uint64_t seed, bool by_event)
     run->spans[0] = (struct mt_span){1000, 51000};
     run->spans[1] = (struct mt_span){90000, 140000}; /* a pause is folded */
     axis.spans = run->spans;
+    axis.busy_ns = 100000;
     axis.last_event = MAX_EVENTS;
     assert_int_equal(mt_symbols_init(&run->symbols), MT_OK);
     run->states = calloc(MAX_EVENTS + 1, sizeof *run->states);
@@ -363,7 +364,8 @@ static void event_0(void **state)
 {
     struct mt_arena arena = {0};
     struct mt_span span = {1000, 2000};
-    const struct mt_timeline axis = {.spans = &span, .span_count = 1, .last_event = 1};
+    const struct mt_timeline axis = {
+        .spans = &span, .span_count = 1, .busy_ns = 1000, .last_event = 1};
     const struct mt_history_window window = {0, 9};
     const struct mt_bytes nothing = {0}, reserved = {0, 0, 0, 2048};
     struct mt_history_builder *builder;
