@@ -521,6 +521,14 @@ static void begin_devices(struct mt_survey *survey, uint64_t first_event)
     }
 }
 
+/* A level of zero at the start is the maximum after the last initial event, not after the first:
+ * an initial block may already be free, and only wait for the end of its stream. */
+static void put_off_highs(struct mt_survey_device *device, const struct mt_event *event)
+{
+    for (int i = 0; i < MT_HIGH_COUNT; i++)
+        device->high[i].top.event = event->seq;
+}
+
 static void begin_device(struct mt_survey_device *device, const struct mt_event *event)
 {
     device->begun = true;
@@ -564,6 +572,8 @@ static void on_memory(struct mt_survey *survey, const struct mt_event *event,
         device->counters = view->counters;
         if (survey->begun) /* damaged: begin_devices has taken the level at the start before it */
             note_levels(device, event, &device->start, MT_NO_PHASE);
+        else
+            put_off_highs(device, event);
         return;
     }
     device->events++;
