@@ -21,13 +21,12 @@ BIG = ["waves=1", "logs=0", "talk=1", "leak=1023", "die=1022", "miss=100", "cut=
 VIEW = """
 const fact = (name) => [...document.querySelectorAll('.rank-facts > div')]
   .filter((each) => each.firstChild.textContent === name).map((each) => each.lastChild)[0];
-const path = document.querySelector('.allocated-line');
 return {
   name: document.querySelector('#rank-view h3').textContent,
   why: (document.querySelector('#rank-view .why') || {}).textContent,
   reserved: fact('reserved peak').firstChild.title,
   ended: fact('ended').textContent,
-  columns: path ? path.getAttribute('d').split('H').length - 1 : 0,
+  timelines: [...document.querySelectorAll('#rank-view .timeline strong')].map((each) => each.textContent),
   sites: [...document.querySelectorAll('#rank-sites tbody tr')].map((row) => row.cells[3].textContent),
   input: document.getElementById('rank-input').value,
   wrong: document.getElementById('rank-input').className,
@@ -81,7 +80,7 @@ def check_picker(check, page):
         check.expect(view["name"] == f"rank {rank}", f"{rank} shows {view['name']}")
         check.expect(rank not in peaks or exact(view) == peaks[rank],
                      f"rank {rank} reserved {view['reserved']}")
-        check.expect(view["columns"] == 512, f"rank {rank} has {view['columns']} columns")
+        check.expect(view["timelines"] == [f"rank {rank}"], f"rank {rank} has {view['timelines']}")
         check.expect(view["hash"] == f"#rank={rank}", f"the address is {view['hash']}")
         check.expect(not view["wrong"] and not view["answer"], f"{rank} is found")
     view = check.type("100")
@@ -119,11 +118,10 @@ def check_comparison(check, page):
     for side, rank in enumerate((5, 1022)):
         check.expect(rank not in ranks or numbers[-1][side] == ranks[rank]["allocated_peak_bytes"],
                      f"rank {rank}: {numbers[-1][side]} B at its peak")
-    check.expect(check.browser.elements(".other-line"), "the course of the other rank is drawn")
+    check.expect(check.view()["timelines"] == ["rank 5", "rank 1022"], "each rank has a timeline")
     state = check.browser.run("return location.hash")
     check.open(page, state)
-    check.expect(check.browser.elements(".other-line") and check.view()["name"] == "rank 5",
-                 f"{state} compares the same ranks")
+    check.expect(check.view()["timelines"] == ["rank 5", "rank 1022"], f"{state} compares the same ranks")
     check.browser.run("""const shape = [...document.querySelectorAll('#chart-ranks title')]
         .find((title) => title.textContent.startsWith('rank 7:')).parentElement;
         shape.dispatchEvent(new MouseEvent('click', {bubbles: true}));""")
@@ -135,6 +133,56 @@ def check_comparison(check, page):
                  "a rank is not compared with itself")
 
 
+PLOTS = """return [...document.querySelectorAll('#rank-view .plot')].map((plot) => ({
+  left: plot.getBoundingClientRect().left, top: plot.getBoundingClientRect().top,
+  area: plot.dataset.plot.split(' ').map(Number), view: plot.dataset.view.split(' ').map(Number),
+  tip: plot.parentElement.querySelector('.tip').hidden ? '' : plot.parentElement.querySelector('.tip').textContent}))"""
+
+
+def timelines(check):
+    """What the timelines show, after they are drawn."""
+    check.browser.wait("document.querySelector('#rank-view .plot[data-view]')")
+    return check.browser.run(PLOTS)
+
+
+def point_of(plot, across, down=0.6):
+    x, y, width, height = plot["area"]
+    return plot["left"] + x + across * width, plot["top"] + y + down * height
+
+
+def check_timeline(check, page):
+    """The timeline of a rank zooms, moves and shows levels at the pointer; two do so together."""
+    check.open(page, "#rank=1022")
+    check.browser.run("document.querySelector('#rank-view').scrollIntoView()")
+    [plot] = timelines(check)
+    whole = plot["view"]
+    check.browser.move(point_of(plot, 0.5))
+    [plot] = timelines(check)
+    check.expect(re.search(r"step \d+.*allocated of [\d.]+ GiB reserved.*allocated", plot["tip"]),
+                 f"the pointer shows the levels: {plot['tip']}")
+    check.browser.wheel(point_of(plot, 0.5), -240)
+    [plot] = timelines(check)
+    near = plot["view"]
+    check.expect(whole[0] < near[0] and near[1] < whole[1], f"the wheel zooms: {whole}, {near}")
+    check.browser.drag(point_of(plot, 0.5), point_of(plot, 0.4))
+    [plot] = timelines(check)
+    check.expect(plot["view"][0] > near[0], f"a drag moves: {near}, {plot['view']}")
+    check.browser.run("remember()")
+    state = check.browser.run("return location.hash")
+    check.open(page, state)
+    check.expect(abs(timelines(check)[0]["view"][0] - plot["view"][0]) < 2, f"{state} shows the same part")
+    check.open(page, "#rank=5&with=1022")
+    check.browser.run("document.querySelector('#rank-view').scrollIntoView()")
+    both = timelines(check)
+    check.expect(both[0]["view"] == both[1]["view"], f"one axis: {[each['view'] for each in both]}")
+    check.browser.wheel(point_of(both[0], 0.1), -240)
+    check.browser.move(point_of(both[0], 0.2))
+    both = timelines(check)
+    check.expect(both[0]["view"] == both[1]["view"], f"both zoom: {[each['view'] for each in both]}")
+    check.expect("from rank 5 to rank 1022 here" in both[1]["tip"], f"the difference: {both[1]['tip']}")
+    check.is_quiet("timeline")
+
+
 def check_keys(check, page):
     check.open(page)
     check.browser.keys("/", *"1023")
@@ -142,14 +190,13 @@ def check_keys(check, page):
     check.expect(view["name"] == "rank 1023" and view["input"] == "1023", f"typed: {view['name']}")
     check.browser.keys("Up")
     check.expect(check.view()["name"] == "rank 1022", "an arrow in the box leads to the rank before")
-    check.browser.run("document.querySelector('.course').focus()")
-    check.browser.keys("Right", "Right", "Right")
+    check.browser.run("document.querySelector('.plot').focus()")
     first = check.view()["readout"]
-    check.browser.keys(("Shift", "Right"))
+    check.browser.keys("Left")
     second = check.view()["readout"]
-    check.expect(re.match(r"[\d.]+ m?s · step 0 · allocated [\d.]+ GiB · reserved [\d.]+ GiB$", first),
+    check.expect(re.match(r"[\d.]+ m?s \u00b7 step \d+ \u00b7 allocated [\d.]+ GiB \u00b7 reserved [\d.]+ GiB$", first),
                  f"the readout says {first}")
-    check.expect(first != second, "arrows move along the course")
+    check.expect(first != second, "arrows move along the timeline")
     name = check.view()["name"]
     check.expect(name == "rank 1022", f"arrows of the course leave the rank: {name}")
     check.is_quiet("keys")
@@ -251,10 +298,10 @@ def check_all(program, writer, folder, browser):
     check = Check(program, writer, folder, browser)
     page = check.job("big", "8", "16", "8", "8", *BIG)
     small = check.job("small", "2", "4", "1", "8", "logs=0", "miss=3", "cut=5")
-    for each in (check_picker, check_comparison, check_keys, check_links, check_sort, check_still):
+    for each in (check_picker, check_comparison, check_timeline, check_keys, check_links, check_sort, check_still):
         each(check, page)
     check.open(small)
-    check.expect("There is no curve" in check.browser.run("return document.querySelector('.course-box').textContent"),
+    check.expect("There is no curve" in check.browser.run("return document.querySelector('#rank-view .omitted').textContent"),
                  "a rank without columns says so")
     check_gaps(check)
     check_layout_of(check, (page, small))

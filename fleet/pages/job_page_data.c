@@ -8,6 +8,7 @@
 #include "escape.h"
 #include "job_page_data.h"
 #include "job_report.h"
+#include "report_page.h"
 #include "units.h"
 
 struct mt_page_rank {
@@ -578,10 +579,9 @@ static void add_names(struct mt_buf *out, const struct mt_job_report *report)
             mt_buf_add_char(out, ',');
         mt_escape_add_script_string(out, report->axes[i].name, MT_PAGE_NAME_BYTES);
     }
-    mt_buf_add_text(out, "],\"roles\":[");
-    for (int i = 0; i < MT_ROLE_COUNT; i++)
-        mt_buf_printf(out, "%s\"%s\"", i ? "," : "", mt_role_name((enum mt_role)i));
-    mt_buf_add_text(out, "],\n");
+    mt_buf_add_char(out, ']');
+    mt_page_add_roles(out);
+    mt_buf_add_text(out, ",\n");
 }
 
 static void add_list(struct mt_buf *out, const char *name, const struct mt_buf *list)

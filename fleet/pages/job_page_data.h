@@ -1,8 +1,9 @@
-/* The data that job.js reads: the memory of single ranks over time, as JSON. Below, "string" stands
- * for an index in "strings", and "curve" for an index in "curves". Times are in nanoseconds since
- * the rank began.
+/* The data that job.js and rank_timeline.js read: the memory of single ranks over time, as JSON.
+ * Below, "string" stands for an index in "strings", and "curve" for an index in "curves". Times are
+ * in nanoseconds since the rank began.
  *
- * {"axes": [name, ...], "roles": [name, ...], "strings": [...], "curves": [...],
+ * {"axes": [name, ...], "roles" and "stack" as on the page of a run,
+ *  "strings": [...], "curves": [...],
  *  "ranks": [{"row": row of the report, "rank": rank or -1 (not known),
  *             "name": string, "host": string, "trace": string, "end": string (how the rank ended),
  *             "at": [coordinate or -1 (not known), ...], one for each axis,

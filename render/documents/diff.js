@@ -6,6 +6,7 @@
  * text. The address of the page has the state of the view. */
 
 const data = JSON.parse(document.getElementById('mt-data').textContent);
+const LETTERS = ['A', 'B'];
 const picked = null; // the timelines mark a picked block; this page has no single blocks
 const MAX_CHANGED_ROWS = 200;
 
@@ -113,7 +114,7 @@ class ChangePanel {
       for (const group of side.model.groups) {
         const bytes = sums.bytes[group.index];
         if (!bytes || (side.chosen && !side.chosen[group.index])) continue;
-        const key = side.keyOf(group, way);
+        const key = this.comparison.keyOf(side, group, way);
         const row = rows.get(key) || {key, name: '', bytes: [0, 0], blocks: [0, 0], most: 0, phase: ''};
         if (!row.name || index)
           row.name = way === 'site' && group.detail !== 3 ? group.site : key;
@@ -193,7 +194,7 @@ class ChangePanel {
         : this.comparison.instantWords();
     const words = sides.map(({model, first, last, at}, side) => {
       const ends = view === 'change' ? [first, last] : [at];
-      return `${LETTERS[side]} ${isCompared && !sides[side].isExact()
+      return `${LETTERS[side]} ${isCompared && !this.comparison.isExact(sides[side])
         ? `event ${formatCount(data.at[side])}` : ends.map((column) => formatInstant(model.t[column], model.event[column])).join(' to ')}`;
     });
     this.title.replaceChildren(`${changeText(change)} from A to B ${where}` +
@@ -206,29 +207,34 @@ class ChangePanel {
 
 /* ---- both ------------------------------------------------------------------- */
 
-class Comparison {
+class Comparison extends LinkedRuns {
   constructor() {
-    this.filter = new Filter(); // of keys
-    this.isSelected = false;
+    super(data.devices, LETTERS, data.names);
     this.moved = new Map(); // "phase\nsite" of A -> key
     for (const [phase, a, b] of data.moved)
       this.moved.set(`${phase}\n${a}`, b === null ? `${phase}\n${a}\nonly in A` : `${phase}\n${b}`);
-    this.sides = LETTERS.map((_, index) => new Side(this, index));
-    const hasSteps = stepKnots(this.sides.map((side) => side.model))[0].length > 1;
-    this.axes = [hasSteps && 'step', data.end && 'time', 'event'].filter(Boolean);
     document.querySelector('.compared').classList.add('open');
-    this.timelines = this.sides.map((side, index) => new LinkedTimeline(side,
-      document.getElementById(`timeline-${LETTERS[index].toLowerCase()}`)));
-    const [a, b] = this.timelines;
-    Object.assign(a, {twin: b, top: Math.max(a.top, b.top)});
-    Object.assign(b, {twin: a, top: a.top});
-    a.hint.remove();
-    b.hint.textContent = 'Both move together. Wheel or pinch: zoom. Drag: move, or select while all ' +
-      'is shown. Shift and drag: select. Click: an instant, a step or a phase of both. Double ' +
-      'click: all. Keys: + − zoom, ← → instant, p peaks, 0 all, Esc undo.';
+    this.draw(LETTERS.map((letter) => document.getElementById(`timeline-${letter.toLowerCase()}`)));
     this.panel = new ChangePanel(this, document.getElementById('side'));
     this.icicle = new UnionIcicle(this, document.getElementById('union'));
-    this.setAxis(this.axes[0]);
+  }
+
+  /* The compared instant, as a column. */
+  startOf({model, index}) {
+    return data.is_peak ? super.startOf({model}) : model.columnOfEvent(data.at[index]);
+  }
+
+  /* Whether the instant of a side is the one that the command compared. */
+  isExact({model, index, at}) {
+    return model.event[at] === data.at[index];
+  }
+
+  /* The name under which both runs have a group. */
+  keyOf(side, group, way) {
+    if (way === 'role') return data.roles[group.role];
+    if (way === 'phase') return group.phase || 'no phase';
+    if (group.detail === 3) return 'small ones together';
+    return this.siteKey(side.index, group.phase, group.site);
   }
 
   siteKey(side, phase, site) {
@@ -244,51 +250,13 @@ class Comparison {
   /* The keys of all groups and rows. */
   keysOf(way) {
     return new Set([
-      ...this.sides.flatMap((side) => side.model.groups.map((group) => side.keyOf(group, way))),
+      ...this.sides.flatMap((side) => side.model.groups.map((group) => this.keyOf(side, group, way))),
       ...data[`by_${way}`].map(([name, , , , bBlocks, , phase]) =>
         this.rowKey(way, name, phase, bBlocks)),
     ]);
   }
 
-  /* ---- axis ---- */
-
-  setAxis(axis) {
-    const models = this.sides.map((side) => side.model);
-    const [a] = this.timelines;
-    const view = this.axis && !a.isWhole() ? [models[0].columnAt(a.from), models[0].columnAt(a.to)] : null;
-    this.axis = this.axes.includes(axis) ? axis : this.axes[0];
-    for (const model of models) model.setAxis(this.axis === 'event' || !data.end);
-    const knots = this.axis === 'step' ? stepKnots(models) : [null, null];
-    models.forEach((model, i) => { model.knots = knots[i]; });
-    const length = Math.max(...models.map((model) => model.end()));
-    models.forEach((model, i) => model.align(knots[i], length));
-    if (view) a.look(models[0].x[view[0]], models[0].x[view[1] + 1]);
-    else a.look(0, length);
-    for (const timeline of this.timelines) timeline.draw();
-  }
-
   /* ---- selection ---- */
-
-  /* A selection in one run selects the same part of the axis in the other. */
-  select(side, first, last) {
-    const other = this.sides[1 - side.index];
-    const {x} = side.model;
-    this.isSelected = true;
-    side.setRange(first, last);
-    if (side.first === side.last) this.selectTwin(side, other);
-    else other.setPositions(x[side.first], x[side.last + 1]);
-    this.show();
-  }
-
-  /* The instant of the other run: in the same phase of the same step if the axis is that of steps
-   * and both have it, otherwise at the same position. */
-  selectTwin(side, other) {
-    const place = this.axis === 'step' && this.timelines[side.index].placeOf(side.at);
-    const column = place ? this.timelines[other.index].columnOf(place) : -1;
-    const x = side.model.x[side.first];
-    if (column >= 0) other.setRange(column, column);
-    else other.setPositions(x, x);
-  }
 
   /* How the instants of both belong together. */
   matchWords() {
@@ -298,12 +266,8 @@ class Comparison {
     return `matched by ${unit} since ${this.axis === 'step' ? 'the step began' : 'the start'}`;
   }
 
-  isRange() {
-    return this.isSelected && this.sides.some((side) => side.first < side.last);
-  }
-
   instantWords() {
-    if (!this.isSelected && !this.sides.every((side) => side.isExact()))
+    if (!this.isSelected && !this.sides.every((side) => this.isExact(side)))
       return 'at the instants of this page that are closest to the compared ones';
     if (!this.isSelected) return data.is_peak ? 'at the peaks' : 'at the compared instants';
     return this.isRange() ? 'at the fullest instants of the ranges'
@@ -311,37 +275,12 @@ class Comparison {
   }
 
   reset() {
-    this.isSelected = false;
     this.icicle.focus = -1;
-    for (const side of this.sides) side.selectAll();
-    this.show();
-    remember();
-  }
-
-  step(by) {
-    const side = this.sides[current];
-    this.select(side, Math.max(0, side.at + by), Math.max(0, side.at + by));
-    this.timelines[current].reveal(side.at);
-    remember();
-  }
-
-  toggleFilter(way, key) {
-    this.filter.toggle(way, key);
-    this.show();
-    remember();
-  }
-
-  clearFilter() {
-    this.filter.clear();
-    this.show();
-    remember();
+    super.reset();
   }
 
   show() {
-    for (const side of this.sides)
-      side.chosen = this.filter.size ? side.model.groups.map((group) =>
-        this.filter.passes((way) => side.keyOf(group, way))) : null;
-    for (const timeline of this.timelines) timeline.draw();
+    super.show();
     this.panel.show();
     this.icicle.show();
   }
@@ -370,24 +309,17 @@ function rememberSoon() {
 }
 
 function rememberComparison(parts) {
-  const {sides, panel, icicle, axis, axes, filter, timelines: [timeline]} = comparison;
-  if (axis !== axes[0]) parts.set('x', axis);
-  if (!timeline.isWhole()) parts.set('v', `${Math.round(timeline.from)}-${Math.round(timeline.to)}`);
-  if (comparison.isSelected) parts.set('r', sides.map((side) => `${side.first}-${side.last}`).join('.'));
+  const {panel, icicle, filter} = comparison;
+  comparison.remember(parts);
   if (panel.view !== 'change' || panel.way !== 'role') parts.set('m', `${panel.view}.${panel.way}`);
   if (icicle.focus >= 0) parts.set('z', icicle.focus);
   for (const [way, keys] of filter) parts.set(`f.${way}`, JSON.stringify([...keys]));
 }
 
 function restoreComparison(parts) {
-  const {sides, panel, icicle, filter, timelines: [timeline]} = comparison;
-  const range = /^(\d+)-(\d+)\.(\d+)-(\d+)$/.exec(parts.get('r') || '');
-  const view = /^(\d+)-(\d+)$/.exec(parts.get('v') || '');
+  const {panel, icicle, filter} = comparison;
   const [shown, way] = (parts.get('m') || 'change.role').split('.');
   const node = Number(parts.get('z') || -1);
-  comparison.isSelected = Boolean(range);
-  sides.forEach((side, i) => range
-    ? side.setRange(Number(range[2 * i + 1]), Number(range[2 * i + 2])) : side.selectAll());
   panel.view = CHANGE_VIEWS.some(([each]) => each === shown) ? shown : 'change';
   panel.way = CHANGE_WAYS.some(([each]) => each === way) ? way : 'role';
   icicle.focus = node in icicle.tree.parents ? node : -1;
@@ -396,9 +328,7 @@ function restoreComparison(parts) {
     const keys = namesOf(parts.get(`f.${each}`) || '[]', comparison.keysOf(each));
     if (keys.length) filter.set(each, new Set(keys));
   }
-  comparison.setAxis(parts.get('x') || comparison.axes[0]);
-  if (view) timeline.look(Number(view[1]), Number(view[2]));
-  else timeline.fit();
+  comparison.restore(parts);
   comparison.show();
 }
 
@@ -417,23 +347,12 @@ function restore() {
 function onKey(event) {
   if (event.ctrlKey || event.metaKey || event.altKey || !comparison) return;
   if (/^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName)) return;
-  const timeline = comparison.timelines[current], {icicle} = comparison;
-  const box = timeline.stage.getBoundingClientRect();
+  const {icicle} = comparison;
+  const box = comparison.timelines[comparison.current].stage.getBoundingClientRect();
   const isNear = box.top < innerHeight && box.bottom > 0;
   const actions = {
-    Escape: () => {
-      comparison.filter.clear();
-      comparison.reset();
-      timeline.fit();
-    },
-    ArrowLeft: () => comparison.step(-1),
-    ArrowRight: () => comparison.step(1),
+    ...comparison.actions(),
     ArrowUp: () => icicle.focus >= 0 && icicle.zoom(icicle.tree.parents[icicle.focus]),
-    '+': () => timeline.zoom(0.5),
-    '=': () => timeline.zoom(0.5),
-    '-': () => timeline.zoom(2),
-    0: () => timeline.fit(),
-    p: () => comparison.reset(),
   };
   if (!actions[event.key]) return;
   if (event.key === 'ArrowUp' && !icicle.cells.contains(document.activeElement)) return;
@@ -443,7 +362,6 @@ function onKey(event) {
   remember();
 }
 
-let current = 0; // the run that receives keys
 const comparison = data ? new Comparison() : null;
 
 for (const table of document.querySelectorAll('table.sortable')) makeSortable(table, remember);
@@ -457,12 +375,6 @@ document.getElementById('tools').append(element('button', {
 keepAddress();
 function drawBoth() {
   if (comparison) for (const timeline of comparison.timelines) timeline.draw();
-}
-if (comparison) {
-  comparison.timelines.forEach((timeline, index) => {
-    for (const kind of ['pointerdown', 'focusin'])
-      timeline.box.addEventListener(kind, () => { current = index; });
-  });
 }
 matchMedia('(prefers-color-scheme: dark)').addEventListener('change', drawBoth);
 addEventListener('keydown', onKey);

@@ -178,6 +178,14 @@ class Model {
 
   /* ---- names ---- */
 
+  when(column) {
+    return formatWhen(this.t[column], this.event[column]);
+  }
+
+  stepName(step) {
+    return `step ${step}`;
+  }
+
   /* A list of the ways that tell groups apart. */
   ways(attributes) {
     const list = element('select', attributes);

@@ -128,11 +128,13 @@ class Timeline extends TimelineView {
       }));
   }
 
-  /* What the lines over the layers are. */
+  /* What the lines over the layers are, and a layer without a role. */
   lineKeys(models) {
     const key = (name, words) => element('span', {}, element('i', {class: name}), words);
     const limits = models.map((model) => model.source.limit).filter((limit) => limit && limit <= this.top);
-    return [...(models.some((model) => model.reserved.some(Boolean)) ? [key('reserved', 'reserved')] : []),
+    const isPlain = models.some((model) => model.groups.some((group) => group.role < 0));
+    return [...(isPlain ? [key('allocated', 'allocated')] : []),
+      ...(models.some((model) => model.reserved.some(Boolean)) ? [key('reserved', 'reserved')] : []),
       ...(limits.length ? [key('limit', `limit ${[...new Set(limits)].map(formatBytes).join(', ')}`)] : [])];
   }
 
@@ -187,7 +189,7 @@ class Timeline extends TimelineView {
   stripLines({strip, layer}) {
     const {model} = this, at = strip.column, found = this.divided.layers[layer];
     const lines = [
-      element('div', {text: formatWhen(model.t[at], model.event[at])}),
+      element('div', {text: model.when(at)}),
       element('div', {text: model.where[at]}),
       element('div', {text: `${formatBytes(model.totals[at])} allocated` +
         (model.reserved[at] ? ` of ${formatBytes(model.reserved[at])} reserved` : '')}),
@@ -195,7 +197,7 @@ class Timeline extends TimelineView {
     if (!found) return lines;
     const bytes = strip.tops[layer] - (layer ? strip.tops[layer - 1] : 0);
     lines.push(element('strong', {text: `${formatBytes(bytes)} ${found.name}`}));
-    if (found.group) lines.push(...this.groupLines(found.group));
+    if (found.group && found.role >= 0) lines.push(...this.groupLines(found.group));
     return lines;
   }
 

@@ -252,8 +252,8 @@ class TimelineView {
   /* Each layer down to its base; runs without bytes are omitted. */
   paintLayers() {
     this.divided.layers.forEach((layer, at) => {
-      this.pen.fillStyle = layer.isRest ? this.ink.grid
-        : layer.role === undefined ? this.ink.muted : this.ink.roles[layer.role];
+      this.pen.fillStyle = layer.isRest ? this.ink.grid : layer.role < 0 ? this.ink.axis // unknown
+        : this.ink.roles[layer.role] || this.ink.muted;
       this.pen.globalAlpha = layer.shade ? 0.72 : 1;
       let begin = -1;
       for (let i = 0; i <= this.strips.length; i++) {
@@ -390,7 +390,7 @@ class TimelineView {
 
   stepRanges() {
     const {steps, step_columns: columns} = this.model.source;
-    return this.ranges(steps, columns, 5, (list, at) => ({name: `step ${list[at]}`}));
+    return this.ranges(steps, columns, 5, (list, at) => ({name: this.model.stepName(list[at])}));
   }
 
   phaseRanges() {

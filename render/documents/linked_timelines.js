@@ -1,7 +1,5 @@
-/* Two runs, A and B, on one axis: their models, and their timelines, which move and select
- * together. */
-
-const LETTERS = ['A', 'B'];
+/* Runs on one axis: their models, and their timelines, which move and select together. The page of
+ * two runs has A and B; the page of a job has a rank, or two to compare. */
 
 const changeOf = ([a, b]) => b - a;
 const changeText = (change) => (change ? formatChange(change) : '±0');
@@ -87,12 +85,12 @@ function stepKnots(models) {
 
 const lengthOf = ({events: [begin, end]}) => end - begin;
 
-/* What a timeline needs of its owner, for one of the two runs. */
+/* What a timeline needs of its owner, for one of the runs. */
 class Side {
-  constructor(comparison, index) {
+  constructor(comparison, index, model) {
     this.comparison = comparison;
     this.index = index;
-    this.model = new RunModel(data.devices[index]);
+    this.model = model;
     this.filter = comparison.filter;
     this.chosen = null;
     this.reset = () => comparison.reset();
@@ -102,15 +100,9 @@ class Side {
   }
 
   selectAll() {
-    const {model} = this;
     this.first = 0;
-    this.last = model.columnCount - 1;
-    this.at = data.is_peak ? model.fullest(0, this.last) : model.columnOfEvent(data.at[this.index]);
-  }
-
-  /* Whether its instant is the one that the command compared. */
-  isExact() {
-    return this.model.event[this.at] === data.at[this.index];
+    this.last = this.model.columnCount - 1;
+    this.at = this.comparison.startOf(this);
   }
 
   isWhole() {
@@ -138,14 +130,6 @@ class Side {
   select(first, last) {
     this.comparison.select(this, first, last);
   }
-
-  /* The name under which both runs have a group. */
-  keyOf(group, way) {
-    if (way === 'role') return data.roles[group.role];
-    if (way === 'phase') return group.phase || 'no phase';
-    if (group.detail === 3) return 'small ones together';
-    return this.comparison.siteKey(this.index, group.phase, group.site);
-  }
 }
 
 class LinkedTimeline extends Timeline {
@@ -153,14 +137,14 @@ class LinkedTimeline extends Timeline {
     super(side, figure);
     this.hint = this.box.querySelector('.hint');
     this.canvas.setAttribute('aria-label',
-      `${LETTERS[side.index]}: ${this.canvas.getAttribute('aria-label')}`);
+      `${side.comparison.labels[side.index]}: ${this.canvas.getAttribute('aria-label')}`);
   }
 
   makeBar() {
     const {owner} = this, {comparison, index} = owner;
     const peak = formatBytes(owner.model.source.peak[2]);
-    const name = element('p', {class: 'run'}, element('strong', {text: LETTERS[index]}),
-      ` ${data.names[index]} `, element('span', {class: 'small', text: `peak ${peak}`}));
+    const name = element('p', {class: 'run'}, element('strong', {text: comparison.labels[index]}),
+      ` ${comparison.names[index]} `, element('span', {class: 'small', text: `peak ${peak}`}));
     if (index) return element('div', {class: 'chart-bar'}, name);
     const button = (text, label, act) => element('button', {
       type: 'button', text, title: label, 'aria-label': label,
@@ -178,7 +162,8 @@ class LinkedTimeline extends Timeline {
     return element('div', {class: 'chart-bar'}, name,
       button('+', 'zoom in', () => this.zoom(0.5)), button('−', 'zoom out', () => this.zoom(2)),
       button('all', 'show all', () => this.fit()),
-      button('peaks', 'compare the peaks', () => owner.reset()), axis);
+      button(comparison.sides.length > 1 ? 'peaks' : 'peak', 'back to the peak', () => owner.reset()),
+      ...(comparison.axes.length > 1 ? [axis] : []));
   }
 
   preferredHeight() {
@@ -230,6 +215,7 @@ class LinkedTimeline extends Timeline {
 
   pointAt(point) {
     super.pointAt(point);
+    if (!this.twin) return;
     const hit = point && this.hit(point);
     const layer = hit && hit.strip && this.divided.layers[hit.layer];
     this.twin.follow(hit && hit.strip ? point : null, hit && hit.strip, layer ? layer.key : '');
@@ -253,7 +239,8 @@ class LinkedTimeline extends Timeline {
       lines.push(element('strong', {text: `${formatBytes(this.bytesOf(hit.strip, hit.key))} ${hit.key}`}));
     const bytes = [from.model.totals[hit.other.column], this.model.totals[hit.strip.column]];
     if (this.owner.index === 0) bytes.reverse();
-    lines.push(element('div', {class: 'small', text: `${changeText(changeOf(bytes))} from A to B here`}));
+    const [a, b] = this.owner.comparison.labels;
+    lines.push(element('div', {class: 'small', text: `${changeText(changeOf(bytes))} from ${a} to ${b} here`}));
     return lines;
   }
 
@@ -269,13 +256,13 @@ class LinkedTimeline extends Timeline {
     const hit = this.hit(point);
     if (!hit || !hit.range) return super.clicked(point);
     const {owner} = this, {comparison} = owner;
-    const lists = [this.twin.stepRanges(), this.twin.phaseRanges()];
+    const lists = this.twin ? [this.twin.stepRanges(), this.twin.phaseRanges()] : [];
     const same = lists.flat().filter((each) => each.name === hit.range.name)
       .sort((a, b) => Math.abs(a.from - hit.range.from) - Math.abs(b.from - hit.range.from))[0];
     comparison.isSelected = true;
     owner.setEvents(hit.range);
     if (same) this.twin.owner.setEvents(same);
-    else this.twin.owner.setPositions(hit.range.from, hit.range.to);
+    else if (this.twin) this.twin.owner.setPositions(hit.range.from, hit.range.to);
     comparison.show();
   }
 
@@ -330,10 +317,180 @@ class LinkedTimeline extends Timeline {
         const room = x === at ? 48 : 64;
         if (x < this.from || pixel - last < room || (x > at && this.pixelOf(end) - pixel < 64)) continue;
         if (x === at && !name) continue;
-        last = pixel;
+        last = Math.max(pixel, plot.x + 20); // the first one is moved into the plot
         this.tick(x, x === at ? name : words(Number((x - at).toPrecision(6))),
           plot.y + plot.height + 15);
       }
     });
+  }
+}
+
+/* The runs of a page, on one axis, with one selection and one filter. */
+class LinkedRuns {
+  constructor(sources, labels, names) {
+    this.labels = labels;
+    this.names = names;
+    this.filter = new Filter(); // of keys
+    this.isSelected = false;
+    this.sides = sources.map((source, index) => new Side(this, index, this.modelOf(source)));
+    this.axes = this.axesOf(this.sides.length > 1 &&
+      stepKnots(this.sides.map((side) => side.model))[0].length > 1);
+  }
+
+  /* The first one is shown first. */
+  axesOf(hasSteps) {
+    return [hasSteps && 'step', data.end && 'time', 'event'].filter(Boolean);
+  }
+
+  modelOf(source) {
+    return new RunModel(source);
+  }
+
+  /* The column that is marked while nothing is selected. */
+  startOf({model}) {
+    return model.fullest(0, model.columnCount - 1);
+  }
+
+  keyOf(side, group, way) {
+    return side.model.nameOf(group, way);
+  }
+
+  /* Makes the timelines in these figures. */
+  draw(figures) {
+    this.current = 0; // the run that receives keys
+    this.timelines = this.sides.map((side, index) => new LinkedTimeline(side, figures[index]));
+    this.timelines.forEach((timeline, index) => {
+      for (const kind of ['pointerdown', 'focusin'])
+        timeline.box.addEventListener(kind, () => { this.current = index; });
+    });
+    const [a, b] = this.timelines;
+    if (b) {
+      Object.assign(a, {twin: b, top: Math.max(a.top, b.top)});
+      Object.assign(b, {twin: a, top: a.top});
+      a.hint.remove();
+    }
+    (b || a).hint.textContent = `${b ? 'Both move together. ' : ''}Wheel or pinch: zoom. Drag: move, ` +
+      `or select while all is shown. Shift and drag: select. Click: an instant, a step or a phase${
+        b ? ' of both' : ''}. Double click: all. Keys: + − zoom, ← → instant, p ${
+        b ? 'peaks' : 'peak'}, 0 all, Esc undo.`;
+    this.setAxis(this.axes[0]);
+  }
+
+  /* ---- axis ---- */
+
+  setAxis(axis) {
+    const models = this.sides.map((side) => side.model);
+    const [a] = this.timelines;
+    const view = this.axis && !a.isWhole() ? [models[0].columnAt(a.from), models[0].columnAt(a.to)] : null;
+    this.axis = this.axes.includes(axis) ? axis : this.axes[0];
+    for (const model of models) model.setAxis(this.axis === 'event' || !data.end);
+    const knots = this.axis === 'step' ? stepKnots(models) : [null, null];
+    models.forEach((model, i) => { model.knots = knots[i]; });
+    const length = Math.max(...models.map((model) => model.end()));
+    models.forEach((model, i) => model.align(knots[i], length));
+    if (view) a.look(models[0].x[view[0]], models[0].x[view[1] + 1]);
+    else a.look(0, length);
+    for (const timeline of this.timelines) timeline.draw();
+  }
+
+  /* ---- selection ---- */
+
+  /* A selection in one run selects the same part of the axis in the other. */
+  select(side, first, last) {
+    const {x} = side.model;
+    this.isSelected = true;
+    side.setRange(first, last);
+    for (const other of this.sides.filter((each) => each !== side)) {
+      if (side.first === side.last) this.selectTwin(side, other);
+      else other.setPositions(x[side.first], x[side.last + 1]);
+    }
+    this.show();
+  }
+
+  /* The instant of the other run: in the same phase of the same step if the axis is that of steps
+   * and both have it, otherwise at the same position. */
+  selectTwin(side, other) {
+    const place = this.axis === 'step' && this.timelines[side.index].placeOf(side.at);
+    const column = place ? this.timelines[other.index].columnOf(place) : -1;
+    const x = side.model.x[side.first];
+    if (column >= 0) other.setRange(column, column);
+    else other.setPositions(x, x);
+  }
+
+  isRange() {
+    return this.isSelected && this.sides.some((side) => side.first < side.last);
+  }
+
+  reset() {
+    this.isSelected = false;
+    for (const side of this.sides) side.selectAll();
+    this.show();
+    remember();
+  }
+
+  step(by) {
+    const side = this.sides[this.current];
+    this.select(side, Math.max(0, side.at + by), Math.max(0, side.at + by));
+    this.timelines[this.current].reveal(side.at);
+    remember();
+  }
+
+  toggleFilter(way, key) {
+    this.filter.toggle(way, key);
+    this.show();
+    remember();
+  }
+
+  clearFilter() {
+    this.filter.clear();
+    this.show();
+    remember();
+  }
+
+  show() {
+    for (const side of this.sides)
+      side.chosen = this.filter.size ? side.model.groups.map((group) =>
+        this.filter.passes((way) => this.keyOf(side, group, way))) : null;
+    for (const timeline of this.timelines) timeline.draw();
+  }
+
+  /* What keys do. */
+  actions() {
+    const timeline = this.timelines[this.current];
+    return {
+      Escape: () => {
+        this.filter.clear();
+        this.reset();
+        timeline.fit();
+      },
+      ArrowLeft: () => this.step(-1),
+      ArrowRight: () => this.step(1),
+      '+': () => timeline.zoom(0.5),
+      '=': () => timeline.zoom(0.5),
+      '-': () => timeline.zoom(2),
+      0: () => timeline.fit(),
+      p: () => this.reset(),
+    };
+  }
+
+  /* ---- the address: x=axis, v=FROM-TO positions, r=FIRST-LAST[.FIRST-LAST] columns ---- */
+
+  remember(parts) {
+    const {sides, axis, axes, timelines: [timeline]} = this;
+    if (axis !== axes[0]) parts.set('x', axis);
+    if (!timeline.isWhole()) parts.set('v', `${Math.round(timeline.from)}-${Math.round(timeline.to)}`);
+    if (this.isSelected) parts.set('r', sides.map((side) => `${side.first}-${side.last}`).join('.'));
+  }
+
+  restore(parts) {
+    const {sides, timelines: [timeline]} = this;
+    const ranges = (parts.get('r') || '').split('.').map((text) => /^(\d+)-(\d+)$/.exec(text));
+    const view = /^(\d+)-(\d+)$/.exec(parts.get('v') || '');
+    this.isSelected = ranges.length === sides.length && ranges.every(Boolean);
+    sides.forEach((side, i) => this.isSelected
+      ? side.setRange(Number(ranges[i][1]), Number(ranges[i][2])) : side.selectAll());
+    this.setAxis(parts.get('x') || this.axes[0]);
+    if (view) timeline.look(Number(view[1]), Number(view[2]));
+    else timeline.fit();
   }
 }
