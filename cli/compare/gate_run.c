@@ -35,26 +35,17 @@ static enum mt_status read_start(const char *path, struct mt_buf *text, struct m
     return got < 0 ? mt_fail(error, MT_ERR_IO, MT_NO_OFFSET, "%s", strerror(why)) : MT_OK;
 }
 
-/* Reads a file of settings. Release *settings in any case. */
-static enum mt_status read_settings(const char *path, bool is_json, struct mt_settings *settings,
-                                    struct mt_error *error)
+enum mt_status mt_settings_read_file(const char *path, mt_settings_parser *parse,
+                                     struct mt_settings *settings, struct mt_error *error)
 {
     struct mt_buf text = {0};
     enum mt_status status = read_start(path, &text, error);
-    const char *start = text.data ? text.data : "";
 
     memset(settings, 0, sizeof *settings);
     if (!status)
-        status = is_json ? mt_settings_parse_json(start, text.length, settings, error)
-                         : mt_settings_parse_toml(start, text.length, settings, error);
+        status = parse(text.data ? text.data : "", text.length, settings, error);
     mt_buf_release(&text);
     return status;
-}
-
-enum mt_status mt_budget_read(const char *path, struct mt_settings *settings,
-                              struct mt_error *error)
-{
-    return read_settings(path, false, settings, error);
 }
 
 /* Reads a budget or a baseline. */
@@ -62,7 +53,8 @@ static int read_document(struct mt_gate_run *run, const char *path, bool is_base
 {
     struct mt_error error = {.offset = MT_NO_OFFSET};
     struct mt_settings settings;
-    enum mt_status status = read_settings(path, is_base, &settings, &error);
+    enum mt_status status = mt_settings_read_file(
+        path, is_base ? mt_settings_parse_json : mt_settings_parse_toml, &settings, &error);
 
     if (!status)
         status = is_base ? mt_baseline_read(&run->base, &settings, &error)

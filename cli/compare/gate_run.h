@@ -65,9 +65,14 @@ void mt_gate_run_release(struct mt_gate_run *run);
 const struct mt_gates *mt_gate_run_gates(const struct mt_gate_run *run);
 const struct mt_baseline *mt_gate_run_base(const struct mt_gate_run *run);
 
-/* Reads the entries of a budget. Release *settings in any case. */
-enum mt_status mt_budget_read(const char *path, struct mt_settings *settings,
-                              struct mt_error *error) MT_MUST_USE;
+/* One of mt_settings_parse_... */
+typedef enum mt_status mt_settings_parser(const char *text, size_t length,
+                                          struct mt_settings *settings, struct mt_error *error);
+
+/* Reads the entries of a budget, a baseline or an estimate. Release *settings in any case. */
+enum mt_status mt_settings_read_file(const char *path, mt_settings_parser *parse,
+                                     struct mt_settings *settings,
+                                     struct mt_error *error) MT_MUST_USE;
 
 /* Returns the path of a base that a budget names. The name is relative to the folder of the budget.
  */

@@ -236,7 +236,7 @@ static int read_budget(struct mt_fleet_rules *rules, const char *path)
 {
     struct mt_error error = {.offset = MT_NO_OFFSET};
     struct mt_settings settings;
-    enum mt_status status = mt_budget_read(path, &settings, &error);
+    enum mt_status status = mt_settings_read_file(path, mt_settings_parse_toml, &settings, &error);
 
     if (status == MT_OK)
         status = read_entries(rules, &settings, path, &error);
