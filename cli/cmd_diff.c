@@ -19,7 +19,7 @@ struct arguments {
     struct mt_picture picture;
     struct mt_outputs outputs;
     uint64_t device;
-    const char *a, *b;
+    const char *a, *b, *estimate;
     bool is_folder; /* -o names a folder, not a picture */
 };
 
@@ -260,16 +260,6 @@ static void report_left_out(const struct mt_reporter *reporter, const struct mt_
     }
 }
 
-/* "+1,234", "−1,234", "0" */
-static const char *exact_change(char text[MT_UNITS_TEXT + 4], uint64_t a, uint64_t b)
-{
-    char digits[MT_UNITS_TEXT];
-
-    mt_format_count(digits, b > a ? b - a : a - b);
-    strcpy(text, a == b ? "" : b > a ? "+" : "−");
-    return strcat(text, digits);
-}
-
 /* "+12.0 MiB allocated (+12,582,912 B), −1.00 GiB reserved (−1,073,741,824 B)" */
 static void report_headline(const struct mt_reporter *reporter, const struct mt_device_diff *device,
                             bool has_reserved)
@@ -281,11 +271,11 @@ static void report_headline(const struct mt_reporter *reporter, const struct mt_
 
     mt_buf_printf(&line, "From A to B: %s allocated (%s B)",
                   mt_format_change(change, (int64_t)(b->allocated - a->allocated)),
-                  exact_change(exact, a->allocated, b->allocated));
+                  mt_exact_change(exact, a->allocated, b->allocated));
     if (has_reserved)
         mt_buf_printf(&line, ", %s reserved (%s B)",
                       mt_format_change(change, (int64_t)(b->reserved - a->reserved)),
-                      exact_change(exact, a->reserved, b->reserved));
+                      mt_exact_change(exact, a->reserved, b->reserved));
     mt_reporter_headline(reporter, &line);
 }
 
@@ -320,7 +310,7 @@ static void add_exact(struct mt_table *table, const char *sign, uint64_t a, uint
 {
     char text[MT_UNITS_TEXT + 4];
 
-    MT_CELLS(table, MT_TEXT(sign), MT_COUNT(a), MT_TEXT(exact_change(text, a, b)), MT_COUNT(b),
+    MT_CELLS(table, MT_TEXT(sign), MT_COUNT(a), MT_TEXT(mt_exact_change(text, a, b)), MT_COUNT(b),
              MT_CHANGE((int64_t)(b - a)), MT_TEXT(label));
 }
 
@@ -539,6 +529,35 @@ static int precheck(const struct arguments *arguments)
                                 : mt_picture_precheck(&arguments->picture);
 }
 
+static int diff_estimate(const struct arguments *arguments, const char *at)
+{
+    const struct mt_estimate_request request = {
+        arguments->a, arguments->estimate, at ? &arguments->question : NULL, arguments->device};
+
+    if (!arguments->b && !arguments->picture.output)
+        return mt_estimate_diff(&request, &arguments->common);
+    mt_message(arguments->b ? "diff: --estimate is compared with one run; leave out the second"
+                            : "diff: --estimate and -o cannot be combined");
+    return MT_EXIT_USAGE;
+}
+
+static int diff_runs(struct arguments *arguments)
+{
+    int code;
+
+    if (!check_picture(arguments))
+        return MT_EXIT_USAGE;
+    if (!strcmp(arguments->a, "-") && !strcmp(arguments->b, "-")) {
+        mt_message("diff: only one of the two traces can be standard input");
+        return MT_EXIT_USAGE;
+    }
+    arguments->picture.outputs = &arguments->outputs;
+    mt_outputs_add_input(&arguments->outputs, arguments->a);
+    mt_outputs_add_input(&arguments->outputs, arguments->b);
+    code = precheck(arguments);
+    return code ? code : diff(arguments);
+}
+
 int mt_cmd_diff(const struct mt_command *command, int argc, char **argv)
 {
     struct arguments arguments = {.device = MT_EVERY_DEVICE};
@@ -547,6 +566,8 @@ int mt_cmd_diff(const struct mt_command *command, int argc, char **argv)
         {"at", 0, MT_OPTION_TEXT, "INSTANT",
          "peak, reserved-peak, oom, end, 1.25s, an event, phase:PATH", &at},
         MT_DEVICE_OPTION(&arguments.device, "only this device"),
+        {"estimate", 0, MT_OPTION_TEXT, "FILE",
+         "compare one run with an estimate by role or by module, as JSON", &arguments.estimate},
         {"output", 'o', MT_OPTION_TEXT, "PATH",
          "also draw the difference: .svg or .png; or a folder for a page of both runs",
          &arguments.picture.output},
@@ -555,23 +576,17 @@ int mt_cmd_diff(const struct mt_command *command, int argc, char **argv)
         MT_COMMON_OPTIONS(arguments.common),
         {NULL, 0, MT_OPTION_FLAG, NULL, NULL, NULL}};
     char **paths;
-    int count, code = mt_options_parse(command, options, argc, argv, 2, 2, &paths, &count);
+    int count, code = mt_options_parse(command, options, argc, argv, 1, 2, &paths, &count);
 
     if (code >= 0)
         return code;
-    if (!mt_question_option_read(at, NULL, &arguments.question) || !check_picture(&arguments))
+    if (!mt_question_option_read(at, NULL, &arguments.question))
         return MT_EXIT_USAGE;
     arguments.a = paths[0];
-    arguments.b = paths[1];
-    if (!strcmp(arguments.a, "-") && !strcmp(arguments.b, "-")) {
-        mt_message("diff: only one of the two traces can be standard input");
-        return MT_EXIT_USAGE;
-    }
-    arguments.picture.outputs = &arguments.outputs;
-    mt_outputs_add_input(&arguments.outputs, arguments.a);
-    mt_outputs_add_input(&arguments.outputs, arguments.b);
-    code = precheck(&arguments);
-    return code ? code : diff(&arguments);
+    arguments.b = count == 2 ? paths[1] : NULL;
+    if (arguments.estimate)
+        return diff_estimate(&arguments, at);
+    return arguments.b ? diff_runs(&arguments) : mt_missing_argument(command);
 }
 
 /* Text and JSON of diff: the total change, then changes by role, phase and site. In every table A's

@@ -25,7 +25,8 @@ const struct mt_command mt_commands[] = {
      "  memtrace analyze run.pickle --json | jq .devices[0].summary\n"
      "  memtrace analyze run.pickle --max-peak reserved=10GiB --max-growth 1MiB/step",
      mt_cmd_analyze},
-    {"diff", "A B [--at INSTANT] [-o PATH] [options]", "compare the live memory of two runs",
+    {"diff", "A B|A --estimate FILE [--at INSTANT] [-o PATH] [options]",
+     "compare the live memory of two runs, or a run with an estimate",
      "Compares the memory that A holds at its peak with the memory that B holds at\n"
      "its own peak: by role, by the phase in which the blocks were allocated, by call\n"
      "site, and by the unused memory that the allocator holds. The changes add up to\n"
@@ -38,9 +39,17 @@ const struct mt_command mt_commands[] = {
      "differences of any two instants or ranges, and diff.svg. The page shows one\n"
      "device: the one that reserved the most in B, or --device N.\n"
      "\n"
+     "--estimate compares one run with the numbers of a formula or a program, such as\n"
+     "Megatron-LM's report. FILE is JSON (memtrace.estimate/1): bytes by role, by\n"
+     "module, or in total. The answer has each estimated and measured number, what is\n"
+     "not in the estimate, and the memory beyond the allocated peak. FILE may be\n"
+     "  {\"schema\": \"memtrace.estimate/1\", \"roles\":\n"
+     "   {\"parameters\": 536870912, \"gradients + optimizer state\": 1610612736}}\n"
+     "\n"
      "Examples:\n"
      "  memtrace diff before.pickle after.pickle\n"
      "  memtrace diff before.pickle after.pickle -o change\n"
+     "  memtrace diff run.pickle --estimate estimate.json\n"
      "  memtrace diff before.trace after.trace --at phase:step#2/backward --json",
      mt_cmd_diff},
     {"doctor", "[options]", "check what can be recorded on this machine",

@@ -102,6 +102,13 @@ def check_document(schemas, document, where):
     return [f"{where}: {complaint}" for complaint in schemas.complaints(document, name)[:5]]
 
 
+def documents_of_pages():
+    """Files that people write, as the pages show them."""
+    for path in sorted((ROOT / "docs").glob("*.md")):
+        for block in re.findall(r"^```json\n(.*?)^```", path.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL):
+            yield from ((path.name, document) for document in documents_in(block) if "schema" in document)
+
+
 def golden_documents():
     for path in sorted((HERE / "golden").glob("*.stdout")):
         for document in documents_in(path.read_text(encoding="utf-8", errors="replace")):
@@ -209,7 +216,7 @@ def printed_documents(program):
 
 
 def optional_fields(schemas):
-    """Names of fields that some object may lack."""
+    """Names of fields that some object may lack. The file that people write has no others."""
     found = set()
 
     def walk(node):
@@ -221,7 +228,7 @@ def optional_fields(schemas):
             for item in node:
                 walk(item)
 
-    walk(list(schemas.files.values()))
+    walk([schema for name, schema in schemas.files.items() if name != "estimate.json"])
     return found
 
 
@@ -303,7 +310,7 @@ def main(program):
     optional = optional_fields(schemas)
     complaints += check_names(schemas) + check_costs(schemas)
     count, spoilt = 0, set()
-    for documents in (golden_documents(), printed_documents(program)):
+    for documents in (golden_documents(), documents_of_pages(), printed_documents(program)):
         for where, document in documents:
             if document is None:
                 complaints.append(f"{where}: no JSON document")

@@ -177,6 +177,16 @@ static void fill_beside_simulated(const struct mt_report *report,
     use->libraries_bytes = mt_sub_or_0_u64(overhead.most_bytes, use->cuda_bytes);
 }
 
+const char *mt_card_cuda_name(enum mt_card_cuda cuda)
+{
+    static const char *const names[] = {[MT_CUDA_UNKNOWN] = "assumed",
+                                        [MT_CUDA_MEASURED] = "measured",
+                                        [MT_CUDA_TABLE] = "table",
+                                        [MT_CUDA_ASSUMED] = "assumed"};
+
+    return names[cuda];
+}
+
 bool mt_card_use_of(const struct mt_report *report, const struct mt_device_report *device,
                     struct mt_card_use *use)
 {

@@ -20,6 +20,9 @@ enum mt_card_cuda {
     MT_CUDA_ASSUMED
 };
 
+/* "measured", "table", "assumed". */
+const char *mt_card_cuda_name(enum mt_card_cuda cuda);
+
 struct mt_card_use {
     uint64_t bytes; /* the sum of the three */
     /* The smallest limit under which the allocator serves the run; if that is unknown, the reserved

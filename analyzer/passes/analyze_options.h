@@ -31,12 +31,13 @@ struct mt_analyze_options {
     enum mt_layer_by layer_by;        /* of the timeline */
     const char *layer_member;         /* by tag: as in questions */
     /* Only the answer to this question, peaks and phases: no explanations, no findings, and no
-     * memory outside of the framework. NULL = the whole report. */
+     * memory outside of the framework unless `driver` is set. NULL = the whole report. */
     const struct mt_question *question;
+    bool driver;
     /* Receives blocks as the models of charts do, but is not part of the report. NULL = none. */
     const struct mt_model_ops *listener;
     void *listener_context; /* for the listener, which finds it in the options of the analysis */
-    const char *command;    /* of the run, as words for a shell; NULL: the recorded one, if any */
+    const char *command; /* of the run, as words for a shell; NULL: the recorded one, if any */
 };
 
 #endif

@@ -457,7 +457,7 @@ static enum mt_status run_passes(struct mt_analysis *analysis)
     PASS("facts", true, mt_report_fill_facts);
 
     /* memory outside of the framework */
-    PASS("driver", is_whole && has_driver_events(analysis), read_driver);
+    PASS("driver", (is_whole || options->driver) && has_driver_events(analysis), read_driver);
 
     /* live blocks at the instants of interest; models, lives, pins; the run under other settings */
     PASS("wanted", true, choose_wanted);

@@ -87,11 +87,6 @@ void mt_json_bytes(struct mt_json *json, const char *key, const struct mt_bytes 
 
 void mt_json_card(struct mt_json *json, const struct mt_card_use *use)
 {
-    static const char *const sources[] = {[MT_CUDA_UNKNOWN] = "assumed",
-                                          [MT_CUDA_MEASURED] = "measured",
-                                          [MT_CUDA_TABLE] = "table",
-                                          [MT_CUDA_ASSUMED] = "assumed"};
-
     if (!use) {
         mt_json_null(json, "card");
         return;
@@ -101,7 +96,7 @@ void mt_json_card(struct mt_json *json, const struct mt_card_use *use)
     mt_json_u64(json, "allocator_bytes", use->allocator_bytes);
     mt_json_u64(json, "libraries_bytes", use->libraries_bytes);
     mt_json_u64(json, "cuda_bytes", use->cuda_bytes);
-    mt_json_text(json, "cuda_from", sources[use->cuda_from]);
+    mt_json_text(json, "cuda_from", mt_card_cuda_name(use->cuda_from));
     mt_json_bool(json, "at_least", use->why_more);
     mt_json_text(json, "why_more", use->why_more);
     mt_json_array_begin(json, "fits");

@@ -9,8 +9,10 @@ import sys
 
 FIXTURES = pathlib.Path(__file__).resolve().parent.parent.parent / "fixtures"
 GOLDEN = FIXTURES.parent / "tests" / "golden"
+ESTIMATE = GOLDEN.parent / "fuzz" / "seeds" / "estimate_json"
 
-# Each runs in an empty folder that holds the fixtures, made/ (below) and what the run writes.
+# Each runs in an empty folder that holds the fixtures, an estimate, made/ (below) and what the run
+# writes.
 MADE = {
     "leak.trace": "import captures/leak.pickle.zst -o made/leak.trace",
     "lines.trace": "import captures/lines.pickle.zst -o made/lines.trace",
@@ -40,6 +42,8 @@ COMMANDS = {
     "analyze too small": "analyze --max-memory 100KiB captures/leak.pickle.zst",
     "diff": "diff captures/leak.pickle.zst captures/keeps.pickle.zst",
     "diff json": "diff captures/leak.pickle.zst made/leak.trace --json",
+    "diff estimate": "diff captures/leak.pickle.zst --estimate estimate.json",
+    "diff estimate json": "diff --json made/leak.trace --estimate estimate.json",
     "diff folder": "diff -q captures/leak.pickle.zst captures/keeps.pickle.zst -o change",
     "diff picture": "diff -q captures/leak.pickle.zst captures/keeps.pickle.zst -o change.svg",
     "doctor": "doctor",
@@ -132,6 +136,7 @@ class Workplace:
         self.root.mkdir()
         for name in ("captures", "categories", "findings", "oom", "recorded", "workloads", "xplane"):
             (self.root / name).symlink_to(FIXTURES / name)
+        (self.root / "estimate.json").symlink_to(ESTIMATE)
         (self.root / "made").symlink_to(self.made)
 
     def run(self, program, line, limit_seconds, **more):
