@@ -15,7 +15,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 SCHEMAS = ROOT / "docs" / "schema"
 FOLDER = ROOT / "python" / "memtrace" / "documents"
-NAMES = ["analyze", "live", "lines", "diff", "fit", "tune", "info", "oom", "dry-run"]
+NAMES = ["analyze", "live", "lines", "diff", "estimate-diff", "fit", "tune", "info", "oom", "dry-run"]
 SIMPLE = {"string": "str", "integer": "int", "number": "float", "boolean": "bool"}
 COLUMNS = 100
 

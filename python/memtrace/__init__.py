@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from .profiling import LineProfiler as LineProfiler
     from .profiling import profile as profile
     from .questions import diff as diff
+    from .questions import estimate_diff as estimate_diff
     from .questions import fit as fit
     from .questions import lines as lines
     from .questions import oom as oom
@@ -44,6 +45,7 @@ _MODULES = {
     "diff": "questions",
     "dry_run": "dry_runs",
     "dump_on_oom": "dumps",
+    "estimate_diff": "questions",
     "fit": "questions",
     "lines": "questions",
     "live": "analysis",

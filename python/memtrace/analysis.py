@@ -47,9 +47,11 @@ def warn(lines: Sequence[str], status: int) -> None:
         warnings.warn(line, stacklevel=level)
 
 
-def answer(make: Callable[[Mapping[str, Any]], T], arguments: Sequence[str]) -> T:
-    """Runs a command and returns its document. Raises Error if it has no answer."""
-    document, output = program.run_json([*arguments, "--quiet"])
+def answer(make: Callable[[Mapping[str, Any]], T], arguments: Sequence[str],
+           text: str | None = None) -> T:
+    """Runs a command, with `text` as its standard input, and returns its document. Raises Error if
+    it has no answer."""
+    document, output = program.run_json([*arguments, "--quiet"], text)
     found = build(make, document)
     warn(output.lines, output.status)
     return found

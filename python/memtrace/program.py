@@ -126,10 +126,10 @@ def _first_line(lines: Sequence[str], command: Sequence[str], status: int) -> st
     return f"memtrace {name} failed with status {status}"
 
 
-def answered(arguments: Sequence[str], file: str | None = None) -> Output:
-    """Runs a command that prints an answer, or writes it to `file`. Raises Error if there is none,
-    for example because the input cannot be read at all."""
-    output = run(arguments, ANSWERED)
+def answered(arguments: Sequence[str], file: str | None = None, text: str | None = None) -> Output:
+    """Runs a command that prints an answer, or writes it to `file`; `text` is its standard input.
+    Raises Error if there is none, for example because the input cannot be read at all."""
+    output = run(arguments, ANSWERED, text)
     if not (os.path.exists(file) if file else output.text):
         raise _error(_first_line(output.lines, ["", *arguments], output.status), output.status)
     return output
@@ -163,11 +163,12 @@ def _escaped(character: str) -> str:
     return "".join(f"\\x{byte:02x}" for byte in os.fsencode(character))
 
 
-def run_json(arguments: Sequence[str]) -> tuple[Any, Output]:
-    """Runs a command that prints one JSON document. Returns the document and the output."""
+def run_json(arguments: Sequence[str], text: str | None = None) -> tuple[Any, Output]:
+    """Runs a command that prints one JSON document, with `text` as its standard input. Returns the
+    document and the output."""
     import json
 
-    output = answered([*arguments, "--json"])
+    output = answered([*arguments, "--json"], text=text)
     try:
         return json.loads(output.text), output
     except ValueError:

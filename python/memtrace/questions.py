@@ -2,8 +2,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from . import program
 from .analysis import answer, build, words_of
@@ -11,6 +11,7 @@ from .errors import Error
 
 if TYPE_CHECKING:
     from .documents.diff import Diff
+    from .documents.estimate_diff import EstimateDiff
     from .documents.fit import Fit
     from .documents.lines import Lines
     from .documents.oom import Oom
@@ -47,6 +48,26 @@ def diff(base: str | os.PathLike[str], new: str | os.PathLike[str], *,
     words = ["diff", program.as_argument(base), program.as_argument(new), f"--at={at}", "--all",
              *options]
     return answer(Diff.from_json, words)
+
+
+def estimate_diff(path: str | os.PathLike[str],
+                  estimate: str | os.PathLike[str] | Mapping[str, Any], *,
+                  at: str | None = None, options: Sequence[str] = ()) -> EstimateDiff:
+    """Compares a run with an estimate: `memtrace diff --estimate`.
+
+    `estimate` is a file (memtrace.estimate/1), or its members, such as {"roles": {"parameters":
+    1 << 30}}. `at` is the instant, if it is not the peak."""
+    import json
+
+    from .documents.estimate_diff import EstimateDiff
+
+    text = None
+    if isinstance(estimate, Mapping):
+        text = json.dumps({"schema": "memtrace.estimate/1", **estimate})
+        estimate = "/dev/stdin"
+    words = ["diff", program.as_argument(path), f"--estimate={os.fspath(estimate)}", "--all",
+             *words_of(at=at), *options]
+    return answer(EstimateDiff.from_json, words, text)
 
 
 def lines(path: str | os.PathLike[str], *, functions: Sequence[str] = (), source: bool = False,

@@ -11,7 +11,7 @@ from support import CAPTURES, PACKAGE, ROOT, main
 import memtrace
 from memtrace import Error, program
 from memtrace.analysis import build
-from memtrace.documents import analyze, live
+from memtrace.documents import analyze, estimate_diff, live
 
 
 class Package(unittest.TestCase):
@@ -31,8 +31,9 @@ class Documents(unittest.TestCase):
     def test_every_golden_document(self):
         """Each field has the value of its key, in every stored output of the commands."""
         found = 0
-        for name, make in (("analyze", analyze.Analyze), ("live", live.Live)):
-            for path in sorted(pathlib.Path(ROOT, "tests", "golden").rglob(f"{name}*json*")):
+        for name, make in (("analyze", analyze.Analyze), ("live", live.Live),
+                           ("estimate-diff", estimate_diff.EstimateDiff)):
+            for path in sorted(pathlib.Path(ROOT, "tests", "golden").rglob(f"{name.partition('-')[0]}*json*")):
                 try:
                     data = json.loads(path.read_text(encoding="utf-8"))
                 except (ValueError, UnicodeDecodeError, IsADirectoryError):
@@ -41,7 +42,7 @@ class Documents(unittest.TestCase):
                     continue
                 found += 1
                 self.compare(build(make.from_json, data), data)
-        self.assertGreater(found, 3)
+        self.assertGreater(found, 4)
 
     def compare(self, value, data):
         if hasattr(value, "raw"):

@@ -198,6 +198,26 @@ class Commands(Case):
         self.assertIn("the trace could not be analyzed: ", program.first_lines(["analyze", "/nosuch"]))
 
 
+class Estimates(Case):
+    def test_members_and_a_file(self):
+        members = {"source": "a formula", "roles": {"parameters": 7, "gradients + other": 8}}
+        file = self.work / "estimate.json"
+        file.write_text(json.dumps({"schema": "memtrace.estimate/1", **members}), encoding="utf-8")
+        for estimate in (members, file):
+            found = memtrace.estimate_diff(LEAK, estimate)
+            self.assertEqual((found.estimate.source, found.estimate.total_bytes), ("a formula", 15))
+            device = found.devices[0]
+            self.assertEqual(sum(row.measured_bytes for row in device.roles), device.bytes.allocated)
+            self.assertEqual(device.difference, device.bytes.allocated - 15)
+        self.assertEqual(memtrace.estimate_diff(LEAK, members, at="end").question.at, "end")
+
+    def test_errors(self):
+        with self.assertRaisesRegex(memtrace.Error, "did you mean 'gradients'"):
+            memtrace.estimate_diff(LEAK, {"roles": {"gradient": 1}})
+        with self.assertRaises(FileNotFoundError):
+            memtrace.estimate_diff(LEAK, "missing")
+
+
 class Errors(Case):
     def test_a_trace_that_is_gone(self):
         copy = self.work / "leak.pickle.zst"
