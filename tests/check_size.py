@@ -17,7 +17,7 @@ LIMITS = {
     ".h files": 372,
     "lines of C": 191750,  # view 1,800; estimates 850; pages of two runs and of exact instants, pictures without history
     "% of public functions with one other user": 53,  # .c files that name the function
-    "words of documents": 81170,  # README.md, CONTRIBUTING.md, SECURITY.md, docs/**/*.md
+    "words of documents": 81200,  # README.md, CONTRIBUTING.md, SECURITY.md, docs/**/*.md
 }
 MAX_FILES = 45  # in one folder
 # Folders that have more, and how many. The same rule applies; a subfolder is often the answer.
