@@ -137,6 +137,7 @@ struct mt_policy_needs {
 struct mt_analysis {
     struct mt_source *source;
     const struct mt_analyze_options *options;
+    const char *activity; /* of the current passes, for the progress */
     struct mt_report *report;
     struct mt_replay_summary *summary;
     struct mt_survey survey;

@@ -6,8 +6,8 @@
 #include "replay.h"
 #include "report.h"
 
-/* Called occasionally with the current activity ("analyzing", static) and its progress, 0 to 1.
- * Each activity starts again at 0. */
+/* Called after each batch of events with the current activity ("replaying", static) and its
+ * progress, 0 to 1; negative if it is unknown. Each activity starts again at 0. */
 struct mt_analyze_progress {
     void (*tell)(void *context, const char *what, double share); /* NULL = no progress reports */
     void *context;

@@ -513,19 +513,8 @@ static void on_pop(struct mt_live_blocks *holders, const struct mt_event *event)
         end_idle(holders, phases->ended[i]);
 }
 
-static void tell_progress(const struct mt_live_blocks *holders, uint64_t event)
-{
-    const struct mt_survey *survey = holders->survey;
-
-    if (survey->progress.tell && survey->last_event)
-        survey->progress.tell(survey->progress.context, "analyzing",
-                              0.5 + 0.5 * (double)event / (double)survey->last_event);
-}
-
 void mt_live_blocks_event(struct mt_live_blocks *holders, const struct mt_event *event)
 {
-    if (holders->events++ % MT_SURVEY_PACE == 0)
-        tell_progress(holders, event->seq);
     if (holders->next_event < event->seq)
         take_due(holders, event->seq);
     if (mt_event_is_memory(event)) {

@@ -35,7 +35,6 @@ struct mt_live_blocks {
 
     struct mt_snapshot *snapshots; /* sorted by event */
     uint32_t snapshot_count, next_snapshot;
-    uint64_t events;     /* number so far */
     uint64_t next_event; /* of the next snapshot, UINT64_MAX = none */
     struct mt_holding *scratch;
     size_t scratch_capacity;

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "alloc_log.h"
-#include "analyze_options.h"
 #include "counters.h"
 #include "driver_ledger.h"
 #include "grow.h"
@@ -138,11 +137,9 @@ void mt_survey_restart(void *context)
     struct mt_survey *survey = context;
     const struct mt_source *source = survey->source;
     struct mt_arena *arena = survey->arena;
-    struct mt_analyze_progress progress = survey->progress;
 
     mt_survey_release(survey);
     mt_survey_init(survey, arena, source);
-    survey->progress = progress;
 }
 
 static void reserve_uses(struct mt_survey_device *device, uint32_t count)
@@ -590,24 +587,12 @@ static void on_range(struct mt_survey *survey, const struct mt_event *event)
         on_push(survey, event);
 }
 
-/* The pass `run` is half of the work. */
-static void tell_progress(const struct mt_survey *survey)
-{
-    const struct mt_source *source = survey->source;
-
-    if (survey->progress.tell && source->input_bytes)
-        survey->progress.tell(survey->progress.context, "analyzing",
-                              0.5 * (double)source->progress_bytes / (double)source->input_bytes);
-}
-
 void mt_survey_event(void *context, const struct mt_event *event, const struct mt_replay_view *view)
 {
     struct mt_survey *survey = context;
 
     if (survey->events++ == 0)
         survey->first_t_ns = event->t_ns;
-    if (survey->events % MT_SURVEY_PACE == 0)
-        tell_progress(survey);
     survey->last_t_ns = event->t_ns;
     survey->last_event = event->seq;
     if (!survey->begun && !(event->flags & MT_EVENT_INITIAL))

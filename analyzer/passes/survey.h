@@ -8,7 +8,6 @@
 #include <stdint.h>
 
 #include "alloc_log.h"
-#include "analyze_options.h"
 #include "counters.h"
 #include "driver_ledger.h"
 #include "report.h"
@@ -69,7 +68,6 @@ static inline int mt_peak_windows_is_higher(const struct mt_peak_windows *window
 }
 
 enum { MT_HIGH_REQUESTED, MT_HIGH_ALLOCATED, MT_HIGH_ACTIVE, MT_HIGH_RESERVED, MT_HIGH_COUNT };
-#define MT_SURVEY_PACE (1u << 16) /* events between two progress reports */
 #define MT_SURVEY_GAPS 32
 
 /* Additional facts of a phase's use: the allocated maximum of the device when it began, and the
@@ -110,8 +108,7 @@ struct mt_survey_device {
 struct mt_survey {
     struct mt_arena *arena;
     const struct mt_symbols *symbols;
-    const struct mt_source *source; /* for progress reports */
-    struct mt_analyze_progress progress;
+    const struct mt_source *source;
     struct mt_phases phases;
     struct mt_role_clock roles;
     struct mt_xla_roles xla; /* roles inferred from modules of XLA */

@@ -310,7 +310,6 @@ static enum mt_status read_run(struct mt_analysis *analysis)
     enum mt_status status;
 
     mt_survey_init(&analysis->survey, &analysis->report->arena, analysis->source);
-    analysis->survey.progress = analysis->options->progress;
     restart_watch(analysis);
     options.verify = true;
     status = options.policy ? mt_replay_run(analysis->source, &options, &observer,
@@ -425,6 +424,16 @@ static enum mt_status fill_report(struct mt_analysis *analysis)
     return status;
 }
 
+/* A pass that reads the input again may do so any number of times. */
+static void tell_progress(void *context, const struct mt_source *source)
+{
+    const struct mt_analysis *analysis = context;
+    const bool is_again = source->readings > analysis->readings.readings + 1;
+
+    analysis->options->progress.tell(analysis->options->progress.context, analysis->activity,
+                                     is_again ? -1 : mt_source_share(source));
+}
+
 static enum mt_status run_pass(struct mt_analysis *analysis, const char *name,
                                enum mt_status (*pass)(struct mt_analysis *analysis))
 {
@@ -450,9 +459,11 @@ static enum mt_status run_passes(struct mt_analysis *analysis)
     mt_readings_begin(&analysis->readings, analysis->source, &analysis->report->passes);
 
     /* heaps in view; inferred steps and phases */
+    analysis->activity = "finding steps";
     PASS("ranges", true, read_ranges);
 
     /* peaks, phases, steps; block sizes and roles */
+    analysis->activity = "replaying";
     PASS("run", true, read_run);
     PASS("facts", true, mt_report_fill_facts);
 
@@ -460,11 +471,13 @@ static enum mt_status run_passes(struct mt_analysis *analysis)
     PASS("driver", (is_whole || options->driver) && has_driver_events(analysis), read_driver);
 
     /* live blocks at the instants of interest; models, lives, pins; the run under other settings */
+    analysis->activity = "following blocks";
     PASS("wanted", true, choose_wanted);
     PASS(analysis->trial_count ? "trials, blocks" : "blocks", true, read_blocks);
     PASS("report", true, fill_report);
 
     /* limits that would have served the run, and that it needs */
+    analysis->activity = "searching for the smallest limit";
     PASS("answers", true, mt_oom_answers_fill);
     PASS("needs", mt_needs_are_wanted(analysis), mt_needs_fill);
 
@@ -474,6 +487,7 @@ static enum mt_status run_passes(struct mt_analysis *analysis)
     /* the arena of XLA itself */
     PASS("arenas", mt_arenas_are_wanted(analysis), mt_report_fill_arenas);
 
+    analysis->activity = "searching for savings";
     PASS("findings", is_whole && !options->no_findings, mt_findings_fill);
     return status;
 }
@@ -482,6 +496,7 @@ enum mt_status mt_analyze(struct mt_source *source, const struct mt_analyze_opti
                           struct mt_report **report, struct mt_error *error)
 {
     struct mt_analysis analysis = {.source = source, .options = options};
+    const struct mt_source_watch watch = source->watch;
     struct mt_error unused;
     enum mt_status status;
 
@@ -490,7 +505,10 @@ enum mt_status mt_analyze(struct mt_source *source, const struct mt_analyze_opti
     memset(analysis.error, 0, sizeof *analysis.error);
     analysis.report = mt_memory_zeroed(1, sizeof *analysis.report);
     analysis.summary = mt_memory_zeroed(1, sizeof *analysis.summary);
+    if (options->progress.tell)
+        source->watch = (struct mt_source_watch){tell_progress, &analysis};
     status = run_passes(&analysis);
+    source->watch = watch;
     if (status && !analysis.error->status)
         (void)mt_fail(analysis.error, status, MT_NO_OFFSET, "%s", mt_status_text(status));
     mt_attribution_release(&analysis.attribution);

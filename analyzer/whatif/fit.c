@@ -549,19 +549,6 @@ static enum mt_status read_to_the_end(struct mt_source *source, struct mt_error 
     return status == MT_END ? MT_OK : status;
 }
 
-/* Readings for an answer, and for its further orders: if it needs more, progress waits at the
- * end. */
-static void tell_progress(const struct fit *fit)
-{
-    const double expected = fit->options->orders > 1 ? 12 : 6;
-    const double share = (double)fit->trials.readings / expected;
-    const struct mt_analyze_progress *progress = &fit->options->progress;
-
-    if (progress->tell)
-        progress->tell(progress->context, "searching for the smallest limit",
-                       share < 1 ? share : 1);
-}
-
 static enum mt_status search_all(struct fit *fit, struct search *searches)
 {
     bool are_complete = false;
@@ -576,7 +563,6 @@ static enum mt_status search_all(struct fit *fit, struct search *searches)
         }
         if (status != MT_OK || are_complete)
             break;
-        tell_progress(fit);
         status = mt_fit_trials_read(&fit->trials, fit->error);
     }
     return status;

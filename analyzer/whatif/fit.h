@@ -20,7 +20,6 @@ struct mt_fit_options {
     /* The run as it was, if the caller has replayed it; NULL: one more replay. Borrowed. */
     const struct mt_replay_summary *run;
     bool limits_only; /* first_failure and limit_failure stay unknown: a reading less for each */
-    struct mt_analyze_progress progress;
 };
 
 struct mt_fit_result {

@@ -45,8 +45,7 @@ static enum mt_status search(struct mt_analysis *analysis, const char *policy, u
                                            .orders = orders,
                                            .run =
                                                analysis->report->what_if ? NULL : analysis->summary,
-                                           .limits_only = true,
-                                           .progress = analysis->options->progress};
+                                           .limits_only = true};
     struct mt_error error = {.offset = MT_NO_OFFSET};
     enum mt_status status = mt_source_rewind(analysis->source, analysis->error);
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "analysis.h"
+#include "capture.h"
 #include "memory_source.h"
 #include "source.h"
 
@@ -105,9 +106,44 @@ static void a_look_ahead_is_part_of_the_reading(void **unused)
     memory_source_release(&run.source);
 }
 
+struct audience {
+    const struct mt_source *source;
+    uint64_t told; /* bit N: reading N showed its progress */
+    bool names_savings;
+};
+
+static void note_reading(void *context, const char *what, double share)
+{
+    struct audience *audience = context;
+
+    assert_in_range(audience->source->readings, 1, 63);
+    assert_true(share <= 1);
+    audience->told |= UINT64_C(1) << audience->source->readings;
+    audience->names_savings |= strcmp(what, "searching for savings") == 0;
+}
+
+static void each_reading_shows_its_progress(void **unused)
+{
+    struct capture capture = {
+        .source = capture_open(capture_path("captures", "gpt_default", ".pickle.zst"))};
+    struct audience audience = {.source = capture.source};
+    const struct mt_analyze_options options = {.progress = {note_reading, &audience},
+                                               .needs = true};
+    struct mt_error error = {0};
+
+    (void)unused;
+    assert_int_equal(mt_analyze(capture.source, &options, &capture.report, &error), MT_OK);
+    assert_in_range(capture.source->readings, 4, 63);
+    assert_int_equal(audience.told, (UINT64_C(2) << capture.source->readings) - 2);
+    assert_true(audience.names_savings);
+    assert_null(capture.source->watch.was_read);
+    capture_close(&capture);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_reading_shows_its_progress),
         cmocka_unit_test(each_reading_is_charged_once),
         cmocka_unit_test(a_look_ahead_is_part_of_the_reading),
     };
