@@ -325,6 +325,7 @@ static struct mt_analyze_options options_of(const struct arguments *arguments, c
 
     options.replay.policy = arguments->policy;
     options.replay.limit_bytes = arguments->limit_bytes;
+    options.only_shown = arguments->directory && !shows_chart(arguments);
     if (arguments->directory) {
         options.models |= mt_charts_models() | mt_report_html_models();
     } else if (shows_chart(arguments)) {

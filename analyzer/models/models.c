@@ -1,5 +1,6 @@
 
 #include "analysis.h"
+#include "device_choice.h"
 #include "model_feed.h"
 #include "util.h"
 
@@ -9,10 +10,23 @@
 MT_MODELS(DECLARE)
 static const struct mt_model_ops *const models[] = {MT_MODELS(POINT_TO)};
 
-static bool is_wanted(const struct mt_analysis *analysis, size_t model)
+static bool is_shown(const struct mt_report *report, uint16_t device)
+{
+    const struct mt_device_choice choice = mt_devices_by_peak(report);
+
+    for (uint32_t i = 0; i < choice.count; i++)
+        if (choice.devices[i]->device == device)
+            return true;
+    return false;
+}
+
+static bool is_wanted(const struct mt_analysis *analysis, uint32_t slot, size_t model)
 {
     const struct mt_question *question = analysis->options->question;
 
+    if (analysis->options->only_shown && model != MT_MODEL_AT_MODULES &&
+        !is_shown(analysis->report, analysis->survey.devices[slot].device))
+        return false;
     if (question && question->by == MT_BY_MODULE && model == MT_MODEL_AT_MODULES)
         return true;
     return analysis->options->models & 1u << model;
@@ -40,7 +54,7 @@ enum mt_status mt_models_begin(struct mt_analysis *analysis, uint32_t slot,
     enum mt_status status = MT_OK;
 
     for (size_t i = 0; i < MT_ARRAY_LEN(models) && !status; i++)
-        if (is_wanted(analysis, i))
+        if (is_wanted(analysis, slot, i))
             status = begin_model(analysis, slot, models[i], i, feeds);
     if (analysis->options->listener && !status)
         status = begin_model(analysis, slot, analysis->options->listener, MT_MODEL_COUNT, feeds);
@@ -67,7 +81,7 @@ uint32_t mt_models_snapshot_events(const struct mt_analysis *analysis, uint32_t 
     uint32_t count = 0;
 
     for (size_t i = 0; i < MT_ARRAY_LEN(models); i++)
-        if (is_wanted(analysis, i) && models[i]->snapshot_event)
+        if (is_wanted(analysis, slot, i) && models[i]->snapshot_event)
             events[count++] = models[i]->snapshot_event(analysis, slot);
     return count;
 }

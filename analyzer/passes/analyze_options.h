@@ -21,7 +21,8 @@ struct mt_analyze_options {
     struct mt_replay_options replay; /* policy NULL: "pytorch", or "recorded" if
                                         that does not reproduce the trace */
     unsigned models;                 /* built only if requested: enum mt_model_bit */
-    uint32_t bins;                   /* resolution of the models, 0 = 4096 */
+    bool only_shown; /* models, except of modules, only of the devices of device_choice.h */
+    uint32_t bins;   /* resolution of the models, 0 = 4096 */
     struct mt_window_request window;
     bool no_findings; /* no output shows them, nor whether memory grows */
     bool needs;       /* the devices' needs (mt_need), by dozens of replays */

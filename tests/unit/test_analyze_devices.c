@@ -1,6 +1,7 @@
 /* The length of analyze's text does not depend on the number of devices. */
 #include "cmocka_all.h"
 
+#include "device_choice.h"
 #include "driver_run.h"
 
 enum { DEVICES = 20 };
@@ -82,11 +83,28 @@ static void devices_without_a_framework_are_counted(void **unused)
     end(&run);
 }
 
+/* Others would keep models that no picture shows. */
+static void only_shown_devices_have_models(void **unused)
+{
+    const struct mt_analyze_options options = {.models = MT_MODEL_TIMELINE, .only_shown = true};
+    struct mt_error error;
+    struct run run;
+
+    (void)unused;
+    begin_devices(&run, PYTORCH);
+    assert_int_equal(mt_analyze(&run.source.source, &options, &run.report, &error), MT_OK);
+    assert_int_equal(run.report->device_count, DEVICES);
+    for (uint32_t i = 0; i < DEVICES; i++)
+        assert_int_equal(run.report->devices[i].timeline != NULL, i >= DEVICES - MT_SHOWN_DEVICES);
+    end(&run);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(the_worst_of_many_has_a_report),
                                        cmocka_unit_test(deaths_on_other_devices_are_named),
-                                       cmocka_unit_test(devices_without_a_framework_are_counted)};
+                                       cmocka_unit_test(devices_without_a_framework_are_counted),
+                                       cmocka_unit_test(only_shown_devices_have_models)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,8 +1,9 @@
 /* Chooses the devices that pictures and documents show: the first MT_SHOWN_DEVICES in the order of
  * mt_device_comes_first. The others are only counted, because a trace of 2 KB can name 1,024
- * devices, and the pictures of one device take 250 KB. */
-#ifndef MT_RENDER_DEVICE_CHOICE_H
-#define MT_RENDER_DEVICE_CHOICE_H
+ * devices, and the pictures of one device take 250 KB. An analysis for pictures makes only the
+ * models of these devices, because those of one device take 15 MB. */
+#ifndef MT_ANALYZER_DEVICE_CHOICE_H
+#define MT_ANALYZER_DEVICE_CHOICE_H
 
 #include "report.h"
 
