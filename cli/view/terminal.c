@@ -33,12 +33,15 @@ enum { STOPS = 4, FATALS = sizeof fatal / sizeof *fatal };
 /* Variables, because a handler of signals has no argument. */
 static struct sigaction old_actions[FATALS];
 static volatile sig_atomic_t stopped_by;
+static volatile sig_atomic_t is_open; /* the two variables below are set, and the screen may be */
 static struct termios modes_before;
 static char leave_sequence[256];
 
-/* Restores the terminal. Async-signal-safe. */
+/* Restores the terminal, if it was changed. Async-signal-safe. */
 static void restore_now(void)
 {
+    if (!is_open)
+        return;
     (void)!write(STDOUT_FILENO, leave_sequence, strlen(leave_sequence));
     (void)tcsetattr(STDIN_FILENO, TCSANOW, &modes_before);
 }
@@ -113,24 +116,43 @@ static bool set_encoding(bool wants_unicode)
     return wants_unicode && strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
 }
 
-static bool open_screen(struct mt_terminal_app *app, SCREEN **screen)
+/* Finds how the terminal is restored. Returns false if it is unknown. */
+static bool describe_terminal(void)
 {
     int known;
 
-    app->has_unicode = set_encoding(app->wants_unicode);
     (void)tcgetattr(STDIN_FILENO, &modes_before);
-    use_tioctl(TRUE);
     if (setupterm(NULL, STDOUT_FILENO, &known) != OK) /* newterm would lose memory */
-        return false;
-    (void)del_curterm(cur_term);
-    *screen = newterm(NULL, stdout, stdin);
-    if (!*screen)
         return false;
     leave_sequence[0] = '\0';
     add_sequence("sgr0");
     add_sequence("cnorm");
     add_sequence("rmkx");
     add_sequence("rmcup");
+    (void)del_curterm(cur_term);
+    return true;
+}
+
+static void close_screen(struct mt_terminal_app *app, SCREEN *screen)
+{
+    (void)endwin();
+    is_open = 0;
+    app->note_restore(NULL);
+    delscreen(screen);
+}
+
+static bool open_screen(struct mt_terminal_app *app, SCREEN **screen)
+{
+    app->has_unicode = set_encoding(app->wants_unicode);
+    use_tioctl(TRUE);
+    if (!describe_terminal())
+        return false;
+    is_open = 1; /* newterm changes the terminal */
+    *screen = newterm(NULL, stdout, stdin);
+    if (!*screen) {
+        is_open = 0;
+        return false;
+    }
     app->note_restore(restore_now);
     cbreak();
     noecho();
@@ -269,9 +291,7 @@ enum mt_status mt_terminal_run(struct mt_terminal_app *app, struct mt_error *err
                        "this terminal is unknown to ncurses: set TERM, for example to xterm");
     }
     run(app, &during);
-    (void)endwin();
-    app->note_restore(NULL);
-    delscreen(screen);
+    close_screen(app, screen);
     give_signals_back(&before);
     return MT_OK;
 }

@@ -22,8 +22,8 @@ static const char role_letters[MT_ROLE_COUNT + 1] = "POGATWIK?C";
 struct canvas {
     const struct mt_view *view;
     unsigned rows, columns;
-    struct mt_terminal_cell *cells;
-    struct mt_arena arena; /* scratch */
+    struct mt_terminal_cell *cells, outside; /* outside: not shown, takes what does not fit */
+    struct mt_arena arena;                   /* scratch */
     struct mt_view_layout layout;
 };
 
@@ -31,11 +31,9 @@ struct canvas {
 
 static struct mt_terminal_cell *cell_at(struct canvas *canvas, unsigned row, unsigned column)
 {
-    static struct mt_terminal_cell outside;
-
     return row < canvas->rows && column < canvas->columns
                ? &canvas->cells[(size_t)row * canvas->columns + column]
-               : &outside;
+               : &canvas->outside;
 }
 
 /* A character of memtrace: the first one if the terminal has Unicode. */
