@@ -151,6 +151,17 @@ static void add_row(struct mt_json *json, const char *key, const char *label,
     mt_json_u64(json, "b_blocks", row->b_blocks);
 }
 
+static void add_free_uses(struct mt_json *json, const struct mt_diff_rows *rows)
+{
+    for (struct mt_json_list list = mt_json_lines(json, "unused", rows->count);
+         mt_json_next(&list);) {
+        mt_json_text(json, "what", rows->rows[list.i].label);
+        add_change(json, rows->rows[list.i].a_bytes, rows->rows[list.i].b_bytes);
+        mt_json_u64(json, "a_segments", rows->rows[list.i].a_blocks);
+        mt_json_u64(json, "b_segments", rows->rows[list.i].b_blocks);
+    }
+}
+
 static void add_rows(struct mt_json *json, const struct mt_device_diff *diff)
 {
     for (struct mt_json_list list = mt_json_lines(json, "roles", diff->roles.count);
@@ -201,6 +212,7 @@ static void diff_json(struct mt_buf *out, const struct mt_diff_output *output)
         add_side(&json, "a", diff->a, diff->devices[row.i].a);
         add_side(&json, "b", diff->b, diff->devices[row.i].b);
         add_totals(&json, &diff->devices[row.i]);
+        add_free_uses(&json, &diff->devices[row.i].free_uses);
         add_rows(&json, &diff->devices[row.i]);
     }
     mt_json_object_end(&json);
@@ -302,21 +314,27 @@ static bool is_same(const struct mt_device_diff *device)
     return !memcmp(&a->instant.bytes, &b->instant.bytes, sizeof a->instant.bytes) &&
            (!device->roles.count || !mt_diff_change(&device->roles.rows[0])) &&
            (!device->phases.count || !mt_diff_change(&device->phases.rows[0])) &&
-           (!device->sites.count || !mt_diff_change(&device->sites.rows[0]));
+           (!device->sites.count || !mt_diff_change(&device->sites.rows[0])) &&
+           (!device->free_uses.count || !mt_diff_change(&device->free_uses.rows[0]));
 }
 
-static void add_exact(struct mt_table *table, const char *sign, uint64_t a, uint64_t b,
-                      const char *label)
+static void add_exact(struct mt_table *table, const char *sign, uint64_t a, uint64_t b)
 {
     char text[MT_UNITS_TEXT + 4];
 
     MT_CELLS(table, MT_TEXT(sign), MT_COUNT(a), MT_TEXT(mt_exact_change(text, a, b)), MT_COUNT(b),
-             MT_CHANGE((int64_t)(b - a)), MT_TEXT(label));
+             MT_CHANGE((int64_t)(b - a)));
 }
 
-/* There are few roles, so all of them are printed, then other reserved memory. */
-static void report_roles(const struct mt_reporter *reporter, const struct mt_device_diff *device,
-                         bool has_reserved)
+static void add_labeled(struct mt_table *table, const char *sign, uint64_t a, uint64_t b,
+                        const char *label)
+{
+    add_exact(table, sign, a, b);
+    MT_CELLS(table, MT_TEXT(label));
+}
+
+/* There are few roles, so all of them are printed. */
+static void report_roles(const struct mt_reporter *reporter, const struct mt_device_diff *device)
 {
     const struct mt_answer *a = device->a->answer, *b = device->b->answer;
     struct mt_table table;
@@ -324,18 +342,10 @@ static void report_roles(const struct mt_reporter *reporter, const struct mt_dev
     mt_reporter_heading(reporter, "By role, in bytes");
     mt_table_begin(&table, "|#A|#change|#B|#|~");
     for (uint32_t i = 0; i < device->roles.count; i++)
-        add_exact(&table, i ? "+" : "", device->roles.rows[i].a_bytes,
-                  device->roles.rows[i].b_bytes, device->roles.rows[i].label);
-    add_exact(&table, "=", a->instant.bytes.allocated, b->instant.bytes.allocated, "allocated");
-    add_exact(&table, "", mt_requested_bytes(a), mt_requested_bytes(b), "  requested");
-    if (has_reserved) {
-        if (a->waiting_bytes || b->waiting_bytes)
-            add_exact(&table, "+", a->waiting_bytes, b->waiting_bytes,
-                      "freed, but possibly still in use on other streams");
-        add_exact(&table, "+", mt_unused_bytes(a), mt_unused_bytes(b),
-                  "unused, but held by the allocator");
-        add_exact(&table, "=", a->instant.bytes.reserved, b->instant.bytes.reserved, "reserved");
-    }
+        add_labeled(&table, i ? "+" : "", device->roles.rows[i].a_bytes,
+                    device->roles.rows[i].b_bytes, device->roles.rows[i].label);
+    add_labeled(&table, "=", a->instant.bytes.allocated, b->instant.bytes.allocated, "allocated");
+    add_labeled(&table, "", mt_requested_bytes(a), mt_requested_bytes(b), "  requested");
     mt_text_table_add(reporter->out, &table, 2, reporter->style);
 }
 
@@ -348,6 +358,42 @@ static const char *block_counts(const struct mt_reporter *reporter, const struct
     mt_format_count(b, row->b_blocks);
     return row->a_blocks == row->b_blocks ? mt_reporter_format(reporter, "%s", a)
                                           : mt_reporter_format(reporter, "%s → %s", a, b);
+}
+
+static void add_free_use(const struct mt_reporter *reporter, struct mt_table *table,
+                         const struct mt_diff_row *row)
+{
+    add_exact(table, "+", row->a_bytes, row->b_bytes);
+    MT_CELLS(table, MT_TEXT(block_counts(reporter, row)), MT_TEXT(row->label));
+}
+
+/* What the allocator holds: blocks, and free memory in segments. */
+static void report_reserved(const struct mt_reporter *reporter, const struct mt_device_diff *device,
+                            bool all)
+{
+    const struct mt_answer *a = device->a->answer, *b = device->b->answer;
+    const struct mt_diff_rows *rows = &device->free_uses;
+    const uint32_t shown = all || rows->count <= MAX_ROWS ? rows->count : MAX_ROWS - 1;
+    struct mt_diff_row others = {.label = "all others together"};
+    struct mt_table table;
+
+    mt_reporter_heading(reporter, "Reserved, in bytes");
+    mt_table_begin(&table, "|#A|#change|#B|#|#segments|~");
+    add_exact(&table, "", a->instant.bytes.allocated, b->instant.bytes.allocated);
+    MT_CELLS(&table, MT_TEXT(""), MT_TEXT("allocated"));
+    if (a->waiting_bytes || b->waiting_bytes) {
+        add_exact(&table, "+", a->waiting_bytes, b->waiting_bytes);
+        MT_CELLS(&table, MT_TEXT(""), MT_TEXT("freed, but possibly still in use on other streams"));
+    }
+    for (uint32_t i = 0; i < shown; i++)
+        add_free_use(reporter, &table, &rows->rows[i]);
+    for (uint32_t i = shown; i < rows->count; i++)
+        add_to(&others, &rows->rows[i]);
+    if (shown < rows->count)
+        add_free_use(reporter, &table, &others);
+    add_exact(&table, "=", a->instant.bytes.reserved, b->instant.bytes.reserved);
+    MT_CELLS(&table, MT_TEXT(""), MT_TEXT("reserved"));
+    mt_text_table_add(reporter->out, &table, 2, reporter->style);
 }
 
 static void add_amounts(const struct mt_reporter *reporter, struct mt_table *table,
@@ -436,7 +482,9 @@ static void report_device(const struct mt_reporter *reporter, const struct mt_di
         mt_reporter_line(reporter, 0, "The two are equal.");
         return;
     }
-    report_roles(reporter, device, has_reserved);
+    report_roles(reporter, device);
+    if (has_reserved)
+        report_reserved(reporter, device, output->all);
     report_phases(reporter, &device->phases, output->all);
     report_sites(reporter, &device->sites, output->all);
 }
@@ -589,5 +637,5 @@ int mt_cmd_diff(const struct mt_command *command, int argc, char **argv)
     return arguments.b ? diff_runs(&arguments) : mt_missing_argument(command);
 }
 
-/* Text and JSON of diff: the total change, then changes by role, phase and site. In every table A's
- * bytes plus the changes are B's bytes. */
+/* Text and JSON of diff: the total change, then changes by role, of reserved memory, by phase and
+ * site. In every table A's bytes plus the changes are B's bytes. */

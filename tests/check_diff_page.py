@@ -154,6 +154,29 @@ def check_sums(check, name, page):
     check.is_quiet(f"{name}: sums")
 
 
+RESERVED = """
+return [...document.querySelectorAll('#reserved-0 tbody tr')].map((row) => [
+  ...[0, 1, 2].map((at) => Number(row.cells[at].dataset.v)), row.cells[5].textContent]);
+"""
+
+
+def check_reserved(check, name, page):
+    """Allocated memory and the unused memory of segments are the reserved memory, to the byte."""
+    check.open(page)
+    found = check.browser.run(RESERVED)
+    totals = {row["what"]: [row["change"], row["a_bytes"], row["b_bytes"]] for row in check.device["totals"]}
+    unused = check.device["unused"]
+    sums = lambda rows: [sum(column) for column in zip(*rows)] or [0, 0, 0]
+    check.expect(sums([row["change"], row["a_bytes"], row["b_bytes"]] for row in unused) ==
+                 totals["unused"], f"{name}: {unused} is unused, not {totals['unused']}")
+    check.expect(all(row["a_segments"] or row["b_segments"] for row in unused), f"{name}: {unused}")
+    check.expect(found[-1] == [*totals["reserved"], "in total"] and
+                 sums(row[:3] for row in found[:-1]) == found[-1][:3] and
+                 found[0] == [*totals["allocated"], "allocated"] and
+                 [row[3] for row in found[-1 - len(unused):-1]] == [row["what"] for row in unused],
+                 f"{name}: {found} for {unused}")
+
+
 def check_histories(check, name, page):
     """The same instants, chosen by hand, have the same rows: both histories are exact, and their
     sites match as those of the command do."""
@@ -441,6 +464,7 @@ def check_all(check):
     for name in PAIRS:
         page = pages[name] = check.diff(name)
         check_sums(check, name, page)
+        check_reserved(check, name, page)
         check_histories(check, name, page)
         check_icicle(check, name, page)
         if name == "lines":

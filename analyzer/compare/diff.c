@@ -478,12 +478,25 @@ static void add_rows(const struct mt_answer *answer, bool is_a, bool by_role,
     }
 }
 
-static void sum_up(const struct mt_device_diff *diff, bool by_role, struct mt_diff_rows *out)
+static void add_free_uses(const struct mt_answer *answer, bool is_a, struct mt_diff_rows *out)
+{
+    for (uint32_t i = 0; i < answer->free_use_count; i++) {
+        const struct mt_free_use *use = &answer->free_uses[i];
+
+        out->rows[out->count++] = (struct mt_diff_row){.label = use->label,
+                                                       .phase = "",
+                                                       .a_bytes = is_a ? use->bytes : 0,
+                                                       .a_blocks = is_a ? use->segments : 0,
+                                                       .b_bytes = is_a ? 0 : use->bytes,
+                                                       .b_blocks = is_a ? 0 : use->segments};
+    }
+}
+
+/* Makes rows of one label one row. */
+static void sum_up(struct mt_diff_rows *out)
 {
     uint32_t kept = 0;
 
-    add_rows(diff->a->answer, true, by_role, out);
-    add_rows(diff->b->answer, false, by_role, out);
     qsort(out->rows, out->count, sizeof *out->rows, by_label);
     for (uint32_t i = 0; i < out->count; i++) {
         struct mt_diff_row *row = kept ? &out->rows[kept - 1] : NULL;
@@ -542,13 +555,24 @@ void mt_diff_devices(struct mt_arena *arena, const struct mt_report *a, const st
     make_room(arena, most, &diff->sites);
     make_room(arena, most, &diff->roles);
     make_room(arena, most, &diff->phases);
+    make_room(arena, (size_t)diff->a->answer->free_use_count + diff->b->answer->free_use_count,
+              &diff->free_uses);
     make_side(&of_a, diff->a->answer);
     make_side(&of_b, diff->b->answer);
     match(&of_a, &of_b, &diff->sites);
-    sum_up(diff, true, &diff->roles);
-    sum_up(diff, false, &diff->phases);
+    for (int is_a = 1; is_a >= 0; is_a--) {
+        const struct mt_answer *answer = is_a ? diff->a->answer : diff->b->answer;
+
+        add_rows(answer, is_a, true, &diff->roles);
+        add_rows(answer, is_a, false, &diff->phases);
+        add_free_uses(answer, is_a, &diff->free_uses);
+    }
+    sum_up(&diff->roles);
+    sum_up(&diff->phases);
+    sum_up(&diff->free_uses);
     sort(&diff->roles);
     sort(&diff->phases);
+    sort(&diff->free_uses);
     sort(&diff->sites);
     free(of_a.items);
     free(of_b.items);

@@ -1,5 +1,6 @@
 /* The difference between the live memory of two runs at an instant: by role, by phase of
- * allocation, by site. In each of the three, A's bytes plus all changes equal B's bytes. */
+ * allocation, by site; and between the unused memory, by segment. In each of the four, A's bytes
+ * plus all changes equal B's bytes. */
 #ifndef MT_ANALYZER_DIFF_H
 #define MT_ANALYZER_DIFF_H
 
@@ -27,6 +28,7 @@ struct mt_diff_rows {
 struct mt_device_diff {
     const struct mt_device_report *a, *b; /* both answered the question */
     struct mt_diff_rows roles, phases, sites;
+    struct mt_diff_rows free_uses; /* unused memory by segment; `blocks` are segments */
 };
 
 /* Both reports must have answered a question BY_SITE for that device. Pointers in *diff refer to

@@ -160,6 +160,12 @@ enum mt_no_answer {
     MT_BEYOND_END      /* later than the last event */
 };
 
+/* Segments of one pool and stream that are all empty, or all not. */
+struct mt_free_use {
+    const char *label;        /* "free in large segments", "empty small segments, stream 3" */
+    uint64_t segments, bytes; /* bytes: free ones */
+};
+
 /* Blocks alive on a device at the instant of a question. Bytes come from the replay and rows from
  * the blocks: rows sum to allocated; allocated and waiting blocks sum to active; requested bytes of
  * both sum to requested. */
@@ -175,6 +181,9 @@ struct mt_answer {
     struct mt_live_row *rows; /* by bytes descending */
     uint32_t row_count;
     uint32_t told_count; /* number of rows that get a line of their own in a table */
+    /* If mt_analyze_options.by_segment is set: unused memory. The rows sum to it. */
+    struct mt_free_use *free_uses;
+    uint32_t free_use_count;
 };
 
 enum mt_explanation_kind {

@@ -71,6 +71,11 @@ void mt_question_resolve(const struct mt_watch *watch, struct mt_survey *survey,
 void mt_question_answer(const struct mt_question *question, struct mt_attribution *attribution,
                         const struct mt_snapshot *snapshot, struct mt_answer *answer);
 
+/* The unused memory at that instant, by segment. `pins` has all segments, with `all`. If these do
+ * not sum to the replay's bytes, the answer has one row. */
+void mt_question_free_uses(struct mt_arena *arena, const struct mt_source *source,
+                           const struct mt_pins *pins, struct mt_answer *answer);
+
 /* Accounts for passes over the source and their cost. One entry of the log is charged at any time.
  * A part enters at its start and leaves at its end:
  *

@@ -15,6 +15,7 @@
 #include "report_query.h"
 #include "sorted.h"
 #include "survey.h"
+#include "util.h"
 
 /* Index of the first segment that begins above `addr`. */
 static uint32_t first_above(const struct mt_pins *pins, uint64_t addr)
@@ -23,30 +24,76 @@ static uint32_t first_above(const struct mt_pins *pins, uint64_t addr)
                                         addr);
 }
 
-static bool is_ordinary(const struct mt_event *event)
+static bool is_counted(const struct mt_pins *pins, const struct mt_event *event)
 {
+    if (event->seq > pins->event || event->addr + event->size_bytes < event->addr)
+        return false;
+    if (pins->all)
+        return mt_event_is_segment(event);
     return !event->pool &&
            (event->kind == MT_EVENT_SEGMENT_ALLOC || event->kind == MT_EVENT_SEGMENT_FREE);
 }
 
-void mt_pins_segment(struct mt_pins *pins, const struct mt_event *event)
+static void insert(struct mt_pins *pins, uint32_t at, const struct mt_pin_segment *segment)
 {
-    uint32_t at = first_above(pins, event->addr);
     struct mt_pin_segment *segments;
 
-    if (!is_ordinary(event) || event->seq > pins->event)
-        return;
-    if (event->kind == MT_EVENT_SEGMENT_FREE) {
-        if (at && pins->segments[at - 1].base == event->addr)
-            memmove(pins->segments + at - 1, pins->segments + at,
-                    (--pins->segment_count - (at - 1)) * sizeof *pins->segments);
-        return;
-    }
     mt_grow_to(&pins->segments, &pins->segment_capacity, (size_t)pins->segment_count + 1,
                sizeof *pins->segments);
     segments = pins->segments;
     memmove(segments + at + 1, segments + at, (pins->segment_count++ - at) * sizeof *segments);
-    segments[at] = (struct mt_pin_segment){event->addr, event->size_bytes, event->size_bytes};
+    segments[at] = *segment;
+}
+
+static void take_out(struct mt_pins *pins, uint32_t at)
+{
+    memmove(pins->segments + at, pins->segments + at + 1,
+            (--pins->segment_count - at) * sizeof *pins->segments);
+}
+
+/* Removes a range. What is left of a segment on both sides stays. */
+static void unmap(struct mt_pins *pins, uint64_t base, uint64_t end)
+{
+    uint32_t at = first_above(pins, base);
+
+    at -= at > 0;
+    while (at < pins->segment_count && pins->segments[at].base < end) {
+        struct mt_pin_segment left = pins->segments[at], right = left;
+        const uint64_t last = left.base + left.bytes;
+
+        if (last <= base) {
+            at++;
+            continue;
+        }
+        take_out(pins, at);
+        left.bytes = left.free_bytes = mt_sub_or_0_u64(base, left.base);
+        right.bytes = right.free_bytes = mt_sub_or_0_u64(last, end);
+        right.base = end;
+        if (left.bytes)
+            insert(pins, at++, &left);
+        if (right.bytes)
+            insert(pins, at++, &right);
+    }
+}
+
+void mt_pins_segment(struct mt_pins *pins, const struct mt_event *event)
+{
+    const struct mt_pin_segment segment = {.base = event->addr,
+                                           .bytes = event->size_bytes,
+                                           .free_bytes = event->size_bytes,
+                                           .served_bytes = event->aux_bytes,
+                                           .stream = event->stream,
+                                           .pool = event->pool};
+    uint32_t at = first_above(pins, event->addr);
+
+    if (!is_counted(pins, event))
+        return;
+    if (event->kind == MT_EVENT_SEGMENT_ALLOC || event->kind == MT_EVENT_SEGMENT_MAP)
+        insert(pins, at, &segment);
+    else if (event->kind == MT_EVENT_SEGMENT_UNMAP)
+        unmap(pins, event->addr, event->addr + event->size_bytes);
+    else if (at && pins->segments[at - 1].base == event->addr)
+        take_out(pins, at - 1);
 }
 
 void mt_pins_add(struct mt_pins *pins, uint64_t addr, uint64_t bytes, uint32_t stack)
@@ -63,8 +110,23 @@ static int by_address(const void *a, const void *b)
     return (x->addr > y->addr) - (x->addr < y->addr);
 }
 
+/* A block of an expandable segment may be in several mapped ranges. */
+static void occupy(struct mt_pins *pins, const struct mt_pin_block *block)
+{
+    const uint64_t end = block->addr + block->bytes;
+    uint32_t at = first_above(pins, block->addr);
+
+    for (at -= at > 0; at < pins->segment_count && pins->segments[at].base < end; at++) {
+        struct mt_pin_segment *segment = &pins->segments[at];
+        uint64_t from = mt_max_u64(block->addr, segment->base);
+        uint64_t to = mt_min_u64(end, segment->base + segment->bytes);
+
+        segment->free_bytes -= mt_min_u64(segment->free_bytes, mt_sub_or_0_u64(to, from));
+    }
+}
+
 /* Drops blocks outside of ordinary segments, and segments without a block. */
-void mt_pins_settle(struct mt_pins *pins)
+static void keep_ordinary(struct mt_pins *pins)
 {
     uint32_t i, at, kept = 0, kept_segments = 0, last = UINT32_MAX;
 
@@ -94,6 +156,15 @@ void mt_pins_settle(struct mt_pins *pins)
     pins->stranded_bytes = 0;
     for (i = 0; i < kept_segments; i++)
         pins->stranded_bytes += pins->segments[i].free_bytes;
+}
+
+void mt_pins_settle(struct mt_pins *pins)
+{
+    if (!pins->all)
+        keep_ordinary(pins);
+    else
+        for (uint32_t i = 0; i < pins->block_count; i++)
+            occupy(pins, &pins->blocks[i]);
 }
 
 void mt_pins_release(struct mt_pins *pins)

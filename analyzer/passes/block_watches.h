@@ -16,7 +16,10 @@
  * driver. A segment with a live block stays, and the free bytes in it are stranded. Wholly free
  * segments and the parts that expandable segments can unmap are not stranded. Both are excluded,
  * and so are private pools, whose memory has its own rules. Filled by the pass `blocks`
- * (live_blocks.h): segments until the instant, then the blocks. */
+ * (live_blocks.h): segments until the instant, then the blocks.
+ *
+ * With `all`, nothing is excluded: the segments are all of the device, and the mapped ranges of
+ * expandable ones. */
 
 struct mt_pin_block {
     uint64_t addr, bytes;
@@ -27,11 +30,14 @@ struct mt_pin_block {
 struct mt_pin_segment {
     uint64_t base, bytes; /* base first: sorted.h */
     uint64_t free_bytes;
+    uint64_t served_bytes; /* the largest request that its pool serves, 0 = unknown */
+    uint32_t stream;
+    uint16_t pool;
 };
 
 /* Zeroed memory with `wanted` and `event` set is ready. */
 struct mt_pins {
-    bool wanted;
+    bool wanted, all;
     uint64_t event;              /* the state after this event */
     struct mt_pin_block *blocks; /* live ones, ascending by address */
     uint32_t block_count;

@@ -5,7 +5,9 @@
 
 #include "analysis.h"
 #include "attributed.h"
+#include "heaps.h"
 #include "process_memory.h"
+#include "pytorch_config.h"
 #include "question.h"
 #include "report.h"
 #include "survey.h"
@@ -428,4 +430,86 @@ void mt_question_answer(const struct mt_question *question, struct mt_attributio
         return;
     attribute_live(attribution, snapshot, question,
                    question->all || question->by == MT_BY_ROLE ? 0 : MAX_TOLD, answer);
+}
+
+/* Which row a segment belongs to. */
+struct free_key {
+    uint32_t stream;
+    uint16_t pool;
+    bool is_small, is_empty;
+};
+
+/* PyTorch takes segments of 2 MiB for blocks up to 1 MiB, and larger ones for all others. */
+static struct free_key free_key_of(const struct mt_pin_segment *segment)
+{
+    bool is_small = segment->served_bytes ? segment->served_bytes <= MT_PYTORCH_SMALL_LIMIT
+                                          : segment->bytes <= MT_PYTORCH_SMALL_SEGMENT;
+
+    return (struct free_key){segment->stream, segment->pool, is_small,
+                             segment->free_bytes == segment->bytes};
+}
+
+static int by_free_key(const void *a, const void *b)
+{
+    const struct free_key x = free_key_of(a), y = free_key_of(b);
+
+    if (x.pool != y.pool)
+        return x.pool < y.pool ? -1 : 1;
+    if (x.stream != y.stream)
+        return x.stream < y.stream ? -1 : 1;
+    if (x.is_small != y.is_small)
+        return x.is_small ? 1 : -1;
+    return (int)x.is_empty - (int)y.is_empty;
+}
+
+/* Numbers of streams and pools, not addresses: rows of two runs match by their labels. */
+static const char *free_label(struct mt_arena *arena, const struct mt_source *source,
+                              struct free_key key)
+{
+    const struct mt_symbols *symbols = &source->symbols;
+    const uint64_t *id = key.pool < symbols->pool_count ? symbols->pools[key.pool].id : NULL;
+    const char *heap = mt_heap_name(symbols, source->view.heap);
+    struct mt_buf text = {0};
+    const char *label;
+
+    mt_buf_printf(&text, "%s %ssegments", key.is_empty ? "empty" : "free in",
+                  strcmp(heap, "pytorch") != 0 ? ""
+                  : key.is_small               ? "small "
+                                               : "large ");
+    if (key.stream < symbols->stream_count && symbols->streams[key.stream].handle)
+        mt_buf_printf(&text, ", stream %u", (unsigned)key.stream);
+    if (key.pool)
+        mt_buf_printf(&text, ", private pool (%llu, %llu)", (unsigned long long)(id ? id[0] : 0),
+                      (unsigned long long)(id ? id[1] : 0));
+    label = mt_arena_printf(arena, "%s", text.data);
+    mt_buf_release(&text);
+    return label;
+}
+
+void mt_question_free_uses(struct mt_arena *arena, const struct mt_source *source,
+                           const struct mt_pins *pins, struct mt_answer *answer)
+{
+    const struct mt_bytes *bytes = &answer->instant.bytes;
+    uint64_t reserved = 0, unused = 0;
+
+    answer->free_uses =
+        mt_arena_array(arena, (size_t)pins->segment_count + 1, sizeof *answer->free_uses);
+    if (pins->segment_count)
+        qsort(pins->segments, pins->segment_count, sizeof *pins->segments, by_free_key);
+    for (uint32_t i = 0; i < pins->segment_count; i++) {
+        const struct mt_pin_segment *segment = &pins->segments[i];
+
+        if (!i || by_free_key(&segment[-1], segment))
+            answer->free_uses[answer->free_use_count++] =
+                (struct mt_free_use){.label = free_label(arena, source, free_key_of(segment))};
+        answer->free_uses[answer->free_use_count - 1].segments++;
+        answer->free_uses[answer->free_use_count - 1].bytes += segment->free_bytes;
+        reserved += segment->bytes;
+        unused += segment->free_bytes;
+    }
+    if (reserved == bytes->reserved && unused == bytes->reserved - bytes->active)
+        return;
+    answer->free_uses[0] =
+        (struct mt_free_use){"free in segments", 0, bytes->reserved - bytes->active};
+    answer->free_use_count = bytes->reserved > bytes->active;
 }

@@ -174,8 +174,12 @@ static void want_answer(struct mt_analysis *analysis, uint32_t slot)
     chosen->instant_count = 1;
     chosen->explanation_count = 0;
     mt_question_resolve(&analysis->watch, &analysis->survey, slot, answer);
-    if (!answer->missing)
-        want(&analysis->holders, answer->instant.event, analysis->survey.devices[slot].device);
+    if (answer->missing)
+        return;
+    want(&analysis->holders, answer->instant.event, analysis->survey.devices[slot].device);
+    if (analysis->options->by_segment)
+        analysis->holders.devices[slot].pins =
+            (struct mt_pins){.wanted = true, .all = true, .event = answer->instant.event};
 }
 
 /* Fewer instants and explanations for a device with very many live blocks. */

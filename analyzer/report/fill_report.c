@@ -371,6 +371,9 @@ static void fill_answer(struct mt_analysis *analysis, struct mt_device_report *o
     if (snapshot)
         mt_question_answer(analysis->options->question, &analysis->attribution, snapshot,
                            out->answer);
+    if (analysis->options->by_segment)
+        mt_question_free_uses(&analysis->report->arena, analysis->source,
+                              &analysis->holders.devices[slot].pins, out->answer);
 }
 
 static void fill_explanations(struct mt_analysis *analysis, struct mt_device_report *out,

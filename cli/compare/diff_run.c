@@ -31,8 +31,10 @@ static int compare(const struct mt_diff_request *request, struct mt_diff_run *ru
 int mt_diff_run_open(const struct mt_diff_request *request, const struct mt_common *common,
                      struct mt_diff_run *run)
 {
-    struct mt_analyze_options options = {
-        .path = request->a, .question = request->question, .models = request->models};
+    struct mt_analyze_options options = {.path = request->a,
+                                         .question = request->question,
+                                         .by_segment = true,
+                                         .models = request->models};
     int code;
 
     memset(run, 0, sizeof *run);

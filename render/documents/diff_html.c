@@ -127,6 +127,39 @@ static void add_names_table(struct mt_buf *out, const struct mt_diff_rows *rows,
         &(struct mt_html_table){"sortable", name, 0, mt_sub_or_0_u64(rows->count, MAX_TABLE_ROWS)});
 }
 
+static void add_reserved_row(struct mt_table *table, uint64_t a, uint64_t b, const char *label)
+{
+    MT_CELLS(table, MT_CHANGE((int64_t)(b - a)), MT_BYTES(a), MT_BYTES(b));
+    mt_table_skip(table, 2);
+    MT_CELLS(table, MT_TEXT(label));
+}
+
+/* Allocated memory and the unused memory of segments, which are the reserved memory. */
+static void add_reserved_table(struct mt_buf *out, const struct mt_device_diff *device)
+{
+    const struct mt_answer *a = device->a->answer, *b = device->b->answer;
+    const struct mt_diff_rows *rows = &device->free_uses;
+    struct mt_table table;
+
+    mt_table_begin(&table, "#change|#A|#B|#segments A|#segments B|reserved memory");
+    add_reserved_row(&table, a->instant.bytes.allocated, b->instant.bytes.allocated, "allocated");
+    if (a->waiting_bytes || b->waiting_bytes)
+        add_reserved_row(&table, a->waiting_bytes, b->waiting_bytes,
+                         "freed, but possibly still in use on other streams");
+    for (uint32_t i = 0; i < rows->count && i < MAX_TABLE_ROWS; i++) {
+        add_amounts(&table, &rows->rows[i]);
+        MT_CELLS(&table, MT_TEXT(rows->rows[i].label));
+    }
+    if (rows->count > MAX_TABLE_ROWS) {
+        const struct mt_diff_row others = sum_of(rows, MAX_TABLE_ROWS);
+
+        add_amounts(&table, &others);
+        MT_CELLS(&table, MT_TEXT(others.label));
+    }
+    add_reserved_row(&table, a->instant.bytes.reserved, b->instant.bytes.reserved, "in total");
+    mt_html_table_add(out, &table, &(struct mt_html_table){"", "reserved", 0, 0});
+}
+
 /* "A 6.44 GiB (6,910,168,576 B) + 12.7 MiB (+13,340,672 B) = B 6.45 GiB (6,923,509,248 B)" */
 static void add_sum_line(struct mt_buf *out, const struct mt_device_diff *device)
 {
@@ -159,6 +192,10 @@ static void add_tables(struct writer *writer)
     mt_buf_add_text(&part, "<h3>By role</h3>\n");
     add_names_table(&part, &writer->device->roles, "roles",
                     "#change|#A|#B|#blocks A|#blocks B|role");
+    if (!writer->diff->a->is_driver_level && !writer->diff->b->is_driver_level) {
+        mt_buf_add_text(&part, "<h3>Reserved</h3>\n");
+        add_reserved_table(&part, writer->device);
+    }
     mt_buf_add_text(&part, "<h3>By the phase of allocation</h3>\n");
     add_names_table(&part, &writer->device->phases, "phases",
                     "#change|#A|#B|#blocks A|#blocks B|allocated in");

@@ -47,8 +47,15 @@ static void survey_events(struct mt_survey *survey, struct mt_arena *arena,
             mt_alloc_log_add(&survey->log, source->events[i].size_bytes, MT_ROLE_OTHER);
 }
 
-static void read_pins(struct mt_event *events, size_t count, uint16_t device, uint64_t at)
+static struct mt_pins wanted(uint64_t at)
 {
+    return (struct mt_pins){.wanted = true, .event = at};
+}
+
+static void read_pins_into(struct mt_event *events, size_t count, uint16_t device,
+                           struct mt_pins wanted)
+{
+    const uint64_t at = wanted.event;
     struct mt_snapshot snapshot = {.event = at, .device = device};
     struct mt_arena arena = {0};
     struct mt_live_blocks holders = {.arena = &arena, .snapshots = &snapshot, .snapshot_count = 1};
@@ -62,7 +69,7 @@ static void read_pins(struct mt_event *events, size_t count, uint16_t device, ui
     holders.survey = &survey;
     holders.devices = calloc(DEVICES, sizeof *holders.devices);
     assert_non_null(holders.devices);
-    holders.devices[device].pins = (struct mt_pins){.wanted = true, .event = at};
+    holders.devices[device].pins = wanted;
     mt_live_blocks_begin(&holders, &source.source);
     while (mt_source_next(&source.source, &batch, &error) == MT_OK)
         for (size_t i = 0; i < batch.count; i++)
@@ -74,6 +81,11 @@ static void read_pins(struct mt_event *events, size_t count, uint16_t device, ui
     mt_survey_release(&survey);
     mt_arena_release(&arena);
     memory_source_release(&source);
+}
+
+static void read_pins(struct mt_event *events, size_t count, uint16_t device, uint64_t at)
+{
+    read_pins_into(events, count, device, wanted(at));
 }
 
 static void free_bytes_of_segments_with_a_live_block_are_stranded(void **unused)
@@ -148,6 +160,47 @@ static void other_segments_are_ignored(void **unused)
     mt_pins_release(&pins);
 }
 
+static void assert_segment(uint32_t at, uint64_t base, uint64_t bytes, uint64_t free_bytes)
+{
+    assert_true(at < pins.segment_count);
+    assert_int_equal(pins.segments[at].base, base);
+    assert_int_equal(pins.segments[at].bytes, bytes);
+    assert_int_equal(pins.segments[at].free_bytes, free_bytes);
+}
+
+/* For the reserved memory, ranges of expandable segments and private pools also count, and a block
+ * may be in two ranges. */
+static void all_segments_are_counted_if_wanted(void **unused)
+{
+    struct mt_event events[] = {event(MT_EVENT_SEGMENT_MAP, A, 20 * MT_MIB),
+                                event(MT_EVENT_SEGMENT_MAP, A + 20 * MT_MIB, 40 * MT_MIB),
+                                event(MT_EVENT_ALLOC, A + 16 * MT_MIB, 8 * MT_MIB),
+                                event(MT_EVENT_SEGMENT_UNMAP, A + 30 * MT_MIB, 10 * MT_MIB),
+                                event(MT_EVENT_SEGMENT_ALLOC, B, 20 * MT_MIB),
+                                event(MT_EVENT_ALLOC, B, MT_MIB),
+                                event(MT_EVENT_SEGMENT_ALLOC, C, 2 * MT_MIB),
+                                event(MT_EVENT_SEGMENT_UNMAP, A + MT_MIB, 58 * MT_MIB)};
+    struct mt_pins all = wanted(6);
+
+    (void)unused;
+    events[4].pool = events[5].pool = 1;
+    all.all = true;
+    read_pins_into(events, MT_ARRAY_LEN(events), 0, all);
+    assert_int_equal(pins.segment_count, 5);
+    assert_segment(0, A, 20 * MT_MIB, 16 * MT_MIB);
+    assert_segment(1, A + 20 * MT_MIB, 10 * MT_MIB, 6 * MT_MIB);
+    assert_segment(2, A + 40 * MT_MIB, 20 * MT_MIB, 20 * MT_MIB);
+    assert_segment(3, B, 20 * MT_MIB, 19 * MT_MIB);
+    assert_segment(4, C, 2 * MT_MIB, 2 * MT_MIB);
+    mt_pins_release(&pins);
+    all.event = 7;
+    read_pins_into(events, MT_ARRAY_LEN(events), 0, all);
+    assert_int_equal(pins.segment_count, 4);
+    assert_segment(0, A, MT_MIB, MT_MIB);
+    assert_segment(1, A + 59 * MT_MIB, MT_MIB, MT_MIB);
+    mt_pins_release(&pins);
+}
+
 static void few_bytes_are_not_reported(void **unused)
 {
     (void)unused;
@@ -163,6 +216,7 @@ int main(void)
         cmocka_unit_test(free_bytes_of_segments_with_a_live_block_are_stranded),
         cmocka_unit_test(waiting_blocks_pin_segments),
         cmocka_unit_test(other_segments_are_ignored),
+        cmocka_unit_test(all_segments_are_counted_if_wanted),
         cmocka_unit_test(few_bytes_are_not_reported),
     };
 

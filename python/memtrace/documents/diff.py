@@ -87,6 +87,29 @@ class Total(Document):
 
 
 @dataclass(frozen=True)
+class Unused(Document):
+    what: str
+    a_bytes: int
+    b_bytes: int
+    change: int
+    a_segments: int
+    b_segments: int
+    raw: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Unused:
+        return cls(
+            what=data["what"],
+            a_bytes=data["a_bytes"],
+            b_bytes=data["b_bytes"],
+            change=data["change"],
+            a_segments=data["a_segments"],
+            b_segments=data["b_segments"],
+            raw=data,
+        )
+
+
+@dataclass(frozen=True)
 class Role(Document):
     role: str
     a_bytes: int
@@ -170,9 +193,11 @@ class Device(Document):
     a: Side
     b: Side
     totals: tuple[Total, ...]
+    unused: tuple[Unused, ...]
     roles: tuple[Role, ...]
     phases: tuple[Phase, ...]
     sites: tuple[Site, ...]
+    unused_omitted: int | None = None
     roles_omitted: int | None = None
     phases_omitted: int | None = None
     sites_omitted: int | None = None
@@ -184,9 +209,11 @@ class Device(Document):
             a=Side.from_json(data["a"]),
             b=Side.from_json(data["b"]),
             totals=many(Total.from_json, data["totals"]),
+            unused=many(Unused.from_json, data["unused"]),
             roles=many(Role.from_json, data["roles"]),
             phases=many(Phase.from_json, data["phases"]),
             sites=many(Site.from_json, data["sites"]),
+            unused_omitted=data.get("unused_omitted"),
             roles_omitted=data.get("roles_omitted"),
             phases_omitted=data.get("phases_omitted"),
             sites_omitted=data.get("sites_omitted"),
