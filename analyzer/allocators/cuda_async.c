@@ -19,6 +19,7 @@
 #include "heap.h"
 #include "policy_options.h"
 #include "process_memory.h"
+#include "sorted.h"
 #include "status.h"
 #include "util.h"
 
@@ -323,12 +324,7 @@ struct freed {
     uint32_t id;
 };
 
-static int latest_first(const void *a, const void *b)
-{
-    const struct freed *left = a, *right = b;
-
-    return (left->when < right->when) - (left->when > right->when);
-}
+MT_DEFINE_ORDER(latest_first, struct freed, MT_DESCENDING(when))
 
 /* Moves everything that one stream freed to the common list, the latest first. */
 static void complete_free_list(struct mt_policy *self, uint32_t free_list)

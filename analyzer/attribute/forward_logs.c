@@ -9,6 +9,7 @@
 #include "process_memory.h"
 #include "python_tree.h"
 #include "site.h"
+#include "sorted.h"
 #include "work_kinds.h"
 
 /* From the root inwards, one level of frames at a time. Splits the allocations of one line by the
@@ -97,39 +98,9 @@ static void push(struct search *search, struct span span)
     search->open[search->open_count++] = span;
 }
 
-static int by_function(const void *a, const void *b)
-{
-    const struct item *x = a, *y = b;
-
-    if (x->function != y->function)
-        return x->function < y->function ? -1 : 1;
-    return (x->index > y->index) - (x->index < y->index);
-}
-
-static int by_line(const void *a, const void *b)
-{
-    const struct item *x = a, *y = b;
-
-    if (x->node != y->node)
-        return x->node < y->node ? -1 : 1;
-    return (x->index > y->index) - (x->index < y->index);
-}
-
-static int by_node(const void *a, const void *b)
-{
-    const struct visit *x = a, *y = b;
-
-    if (x->node != y->node)
-        return x->node < y->node ? -1 : 1;
-    return (x->first > y->first) - (x->first < y->first);
-}
-
-static int by_value(const void *a, const void *b)
-{
-    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-
-    return (x > y) - (x < y);
-}
+MT_DEFINE_ORDER(by_function, struct item, MT_ASCENDING(function) || MT_ASCENDING(index))
+MT_DEFINE_ORDER(by_line, struct item, MT_ASCENDING(node) || MT_ASCENDING(index))
+MT_DEFINE_ORDER(by_node, struct visit, MT_ASCENDING(node) || MT_ASCENDING(first))
 
 static size_t find_visits(struct search *search, const struct item *items, size_t count)
 {
@@ -180,7 +151,7 @@ static uint32_t most_common(struct search *search, size_t count)
 
     if (count < 2)
         return 0;
-    qsort(counts, count, sizeof *counts, by_value);
+    qsort(counts, count, sizeof *counts, mt_ascending_u32);
     for (size_t i = 0, end; i < count; i = end) {
         for (end = i; end < count && counts[end] == counts[i];)
             end++;

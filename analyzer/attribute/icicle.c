@@ -12,6 +12,7 @@
 #include "phase.h"
 #include "process_memory.h"
 #include "site.h"
+#include "sorted.h"
 #include "symbols.h"
 #include "ties.h"
 #include "units.h"
@@ -336,31 +337,10 @@ static struct child describe(const struct tree *tree, uint32_t index)
     return child;
 }
 
-#define COMPARE(left, right)                                                                       \
-    if ((left) != (right))                                                                         \
-    return (left) < (right) ? -1 : 1
-
-static int compare_children(const void *a, const void *b)
-{
-    const struct child *left = a, *right = b;
-    int order;
-
-    COMPARE(left->parent, right->parent);
-    COMPARE(right->weight, left->weight);
-    COMPARE(left->kind, right->kind);
-    order = strcmp(left->name, right->name);
-    if (!order)
-        order = strcmp(left->file, right->file);
-    if (order)
-        return order;
-    COMPARE(left->line, right->line);
-    COMPARE(right->block_bytes, left->block_bytes);
-    COMPARE(left->role, right->role);
-    COMPARE(left->node, right->node);
-    return 0;
-}
-
-#undef COMPARE
+MT_DEFINE_ORDER(compare_children, struct child,
+                MT_ASCENDING(parent) || MT_DESCENDING(weight) || MT_ASCENDING(kind) ||
+                    MT_BY_TEXT(name) || MT_BY_TEXT(file) || MT_ASCENDING(line) ||
+                    MT_DESCENDING(block_bytes) || MT_ASCENDING(role) || MT_ASCENDING(node))
 
 /* All nodes but the root, by parent, then as siblings stand. */
 static struct child *sorted_children(const struct tree *tree)

@@ -13,6 +13,7 @@
 #include "process_memory.h"
 #include "python_tree.h"
 #include "site.h"
+#include "sorted.h"
 
 /* The names of modules, and which ranges are those of modules. */
 
@@ -202,14 +203,7 @@ struct by_birth {
     uint32_t block;
 };
 
-static int by_birth(const void *a, const void *b)
-{
-    const struct by_birth *x = a, *y = b;
-
-    if (x->event != y->event)
-        return x->event < y->event ? -1 : 1;
-    return (x->block > y->block) - (x->block < y->block);
-}
+MT_DEFINE_ORDER(by_birth, struct by_birth, MT_ASCENDING(event) || MT_ASCENDING(block))
 
 /* Live blocks of a role, into order[]. */
 static void list_role(const struct mt_module_numbers *numbers, enum mt_role role, uint32_t *order,

@@ -8,6 +8,7 @@
 #include "hash.h"
 #include "parameter_layers.h"
 #include "process_memory.h"
+#include "sorted.h"
 #include "symbols.h"
 
 enum { MIN_PERIOD = 2, MIN_TIMES = 2 };
@@ -47,12 +48,7 @@ static void try_period(const uint64_t *tokens, size_t begin, size_t end, size_t 
     }
 }
 
-static int by_begin(const void *a, const void *b)
-{
-    const struct mt_repeat *x = a, *y = b;
-
-    return (x->begin > y->begin) - (x->begin < y->begin);
-}
+MT_DEFINE_ORDER(by_begin, struct mt_repeat, MT_ASCENDING(begin))
 
 void mt_repeats_find(const uint64_t *tokens, size_t count, struct mt_repeats *repeats)
 {
@@ -409,16 +405,8 @@ struct entry {
     uint32_t index;
 };
 
-static int by_tensor(const void *a, const void *b)
-{
-    const struct entry *x = a, *y = b;
-
-    if (x->node != y->node)
-        return x->node < y->node ? -1 : 1;
-    if (x->bytes != y->bytes)
-        return x->bytes < y->bytes ? -1 : 1;
-    return (x->index > y->index) - (x->index < y->index);
-}
+MT_DEFINE_ORDER(by_tensor, struct entry,
+                MT_ASCENDING(node) || MT_ASCENDING(bytes) || MT_ASCENDING(index))
 
 static size_t list_parameters(const struct mt_parameter *parameters, size_t count,
                               bool with_gradient, struct entry *entries)
@@ -490,12 +478,7 @@ static bool tie_tensor(struct owners *owners, size_t begin, size_t end)
     return tied == end - begin;
 }
 
-static int by_index(const void *a, const void *b)
-{
-    const struct entry *x = a, *y = b;
-
-    return (x->index > y->index) - (x->index < y->index);
-}
+MT_DEFINE_ORDER(by_index, struct entry, MT_ASCENDING(index))
 
 /* Blocks of one size, as many as in the tensor [model, model + count) that was tied. */
 static void follow(struct owners *owners, size_t begin, size_t model, size_t count)

@@ -4,6 +4,7 @@
 #include "grow.h"
 #include "map.h"
 #include "process_memory.h"
+#include "sorted.h"
 #include "step_loops.h"
 
 /* Bounds of the work for hostile or strange input: if there are more, no loops are inferred. */
@@ -106,14 +107,7 @@ static bool keep_calls(struct search *search)
     return kept <= MAX_CALLS;
 }
 
-static int by_lines(const void *a, const void *b)
-{
-    const struct mt_step_loop *x = a, *y = b;
-
-    if (x->at != y->at)
-        return x->at < y->at ? -1 : 1;
-    return (x->end > y->end) - (x->end < y->end);
-}
+MT_DEFINE_ORDER(by_lines, struct mt_step_loop, MT_ASCENDING(at) || MT_ASCENDING(end))
 
 /* Whether another loop begins between the ends of two that have one first line: the longer one
  * then contains both. Otherwise the last line varies. */

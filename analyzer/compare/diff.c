@@ -10,6 +10,7 @@
 #include "report.h"
 #include "report_query.h"
 #include "site.h"
+#include "sorted.h"
 
 /* Two runs as wholes: how they differ, and the pairs of devices that are compared. */
 
@@ -453,12 +454,7 @@ static void match(const struct side *a, const struct side *b, struct mt_diff_row
     free(of_b);
 }
 
-static int by_label(const void *a, const void *b)
-{
-    const struct mt_diff_row *x = a, *y = b;
-
-    return strcmp(x->label, y->label);
-}
+MT_DEFINE_ORDER(by_label, struct mt_diff_row, MT_BY_TEXT(label))
 
 static void add_rows(const struct mt_answer *answer, bool is_a, bool by_role,
                      struct mt_diff_rows *out)

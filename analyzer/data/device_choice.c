@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "report_query.h"
+#include "sorted.h"
 
 /* Inserts a device in its order. If there is no room, drops the last device. */
 static void insert(struct mt_device_choice *choice, const struct mt_device_report *device)
@@ -31,13 +32,7 @@ struct mt_device_choice mt_devices_by_peak(const struct mt_report *report)
 }
 
 /* Orders devices by their position in the array of the report. */
-static int by_place(const void *a, const void *b)
-{
-    const struct mt_device_report *x = *(const struct mt_device_report *const *)a;
-    const struct mt_device_report *y = *(const struct mt_device_report *const *)b;
-
-    return x < y ? -1 : x > y;
-}
+MT_DEFINE_POINTER_ORDER(by_place, struct mt_device_report, MT_BY_PLACE)
 
 struct mt_device_choice mt_devices_in_order(const struct mt_report *report)
 {

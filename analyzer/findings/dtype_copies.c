@@ -16,6 +16,7 @@
 #include "map.h"
 #include "process_memory.h"
 #include "site.h"
+#include "sorted.h"
 #include "units.h"
 #include "util.h"
 #include "work_kinds.h"
@@ -144,14 +145,8 @@ static bool is_there(const struct setup *setup, const struct mt_life *block)
     return block->birth_event <= peak && block->end_event > peak;
 }
 
-static int by_size(const void *a, const void *b)
-{
-    const struct mt_life *const *x = a, *const *y = b;
-
-    if ((*x)->requested_bytes != (*y)->requested_bytes)
-        return (*x)->requested_bytes < (*y)->requested_bytes ? -1 : 1;
-    return ((*x)->birth_event > (*y)->birth_event) - ((*x)->birth_event < (*y)->birth_event);
-}
+MT_DEFINE_POINTER_ORDER(by_size, struct mt_life,
+                        MT_ASCENDING(requested_bytes) || MT_ASCENDING(birth_event))
 
 static bool was_moved(const struct setup *setup, const struct mt_life *block)
 {
@@ -418,19 +413,8 @@ static enum mt_status on_event_of_step(void *context, struct mt_event *event)
     return MT_OK;
 }
 
-static int by_birth(const void *a, const void *b)
-{
-    const struct mt_life *x = a, *y = b;
-
-    return (x->birth_event > y->birth_event) - (x->birth_event < y->birth_event);
-}
-
-static int by_bytes(const void *a, const void *b)
-{
-    const struct mt_life *x = a, *y = b;
-
-    return x->bytes != y->bytes ? (x->bytes > y->bytes ? -1 : 1) : by_birth(a, b);
-}
+MT_DEFINE_ORDER(by_birth, struct mt_life, MT_ASCENDING(birth_event))
+MT_DEFINE_ORDER(by_bytes, struct mt_life, MT_DESCENDING(bytes) || MT_THEN(by_birth))
 
 /* About half of the bytes, in order of birth. */
 static size_t older_half(const struct generations *both, uint64_t total)

@@ -14,6 +14,7 @@
 #include "process_memory.h"
 #include "report.h"
 #include "report_query.h"
+#include "sorted.h"
 #include "status.h"
 #include "symbols.h"
 #include "util.h"
@@ -382,14 +383,7 @@ void mt_retime_release(struct mt_retime *retime)
     memset(retime, 0, sizeof *retime);
 }
 
-static int by_place(const void *a, const void *b)
-{
-    const struct mt_retimed *x = a, *y = b;
-
-    if (x->at.before != y->at.before)
-        return x->at.before < y->at.before ? -1 : 1;
-    return (x->number > y->number) - (x->number < y->number);
-}
+MT_DEFINE_ORDER(by_place, struct mt_retimed, MT_ASCENDING(at.before) || MT_ASCENDING(number))
 
 /* Merges the existing overlay with these changes; among two events at one place, the source's come
  * first. */

@@ -15,6 +15,7 @@
 #include "process_memory.h"
 #include "report_query.h"
 #include "site.h"
+#include "sorted.h"
 #include "units.h"
 #include "util.h"
 
@@ -139,18 +140,9 @@ static uint32_t line_of(const struct look *look, const struct mt_life *life)
 
 /* Order by line, then step, then stack. end_step has the line, since its own value is no longer
  * needed. */
-static int by_line(const void *a, const void *b)
-{
-    const struct mt_life *x = a, *y = b;
-
-    if (x->end_step != y->end_step)
-        return x->end_step < y->end_step ? -1 : 1;
-    if (x->birth_step != y->birth_step)
-        return x->birth_step < y->birth_step ? -1 : 1;
-    if (x->stack != y->stack)
-        return x->stack < y->stack ? -1 : 1;
-    return (x->birth_event > y->birth_event) - (x->birth_event < y->birth_event);
-}
+MT_DEFINE_ORDER(by_line, struct mt_life,
+                MT_ASCENDING(end_step) || MT_ASCENDING(birth_step) || MT_ASCENDING(stack) ||
+                    MT_ASCENDING(birth_event))
 
 static void take_left(struct look *look)
 {

@@ -8,6 +8,7 @@
 #include "grow.h"
 #include "map.h"
 #include "process_memory.h"
+#include "sorted.h"
 #include "units.h"
 
 /* The optimizer's state for each parameter, if it is a large part of the peak. That optimizer needs
@@ -176,12 +177,7 @@ static bool is_away(const struct mt_life *life, const struct away *away)
     return life->birth_event < away->from && life->end_event >= away->until;
 }
 
-static int by_birth(const void *a, const void *b)
-{
-    const struct mt_life *const *x = a, *const *y = b;
-
-    return ((*x)->birth_event > (*y)->birth_event) - ((*x)->birth_event < (*y)->birth_event);
-}
+MT_DEFINE_POINTER_ORDER(by_birth, struct mt_life, MT_ASCENDING(birth_event))
 
 static void gather_state(struct look_idle_state *look, const struct mt_lives *lives)
 {

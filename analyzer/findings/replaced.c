@@ -8,6 +8,7 @@
 #include "grow.h"
 #include "map.h"
 #include "site.h"
+#include "sorted.h"
 
 enum { MAX_PARTS = 8 }; /* maximum denominator of the fraction */
 
@@ -30,14 +31,7 @@ struct look {
 };
 
 /* Order by line, then step. end_step has the line, since its own value is no longer needed. */
-static int by_line(const void *a, const void *b)
-{
-    const struct mt_life *x = a, *y = b;
-
-    if (x->end_step != y->end_step)
-        return x->end_step < y->end_step ? -1 : 1;
-    return (x->birth_event > y->birth_event) - (x->birth_event < y->birth_event);
-}
+MT_DEFINE_ORDER(by_line, struct mt_life, MT_ASCENDING(end_step) || MT_ASCENDING(birth_event))
 
 static void take_lives(struct look *look)
 {

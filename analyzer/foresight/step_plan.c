@@ -13,6 +13,7 @@
 #include "optimal.h"
 #include "phases.h"
 #include "process_memory.h"
+#include "sorted.h"
 #include "util.h"
 
 enum {
@@ -184,14 +185,7 @@ static void list_requests(struct planner *planner, uint16_t device)
     }
 }
 
-static int by_hash(const void *a, const void *b)
-{
-    const struct step *x = *(const struct step *const *)a, *y = *(const struct step *const *)b;
-
-    if (x->hash != y->hash)
-        return x->hash < y->hash ? -1 : 1;
-    return (x->begin > y->begin) - (x->begin < y->begin);
-}
+MT_DEFINE_POINTER_ORDER(by_hash, struct step, MT_ASCENDING(hash) || MT_ASCENDING(begin))
 
 /* The last of the equal steps that together request most; NULL if no two are equal. */
 static void repeating_step(const struct planner *planner, const struct step **repeating)

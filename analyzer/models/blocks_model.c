@@ -9,6 +9,7 @@
 #include "holding.h"
 #include "model_feed.h"
 #include "process_memory.h"
+#include "sorted.h"
 #include "timeline_model.h"
 #include "util.h"
 
@@ -268,22 +269,10 @@ static uint64_t snapshot_event(const struct mt_analysis *analysis, uint32_t slot
     return peak_event(analysis, slot, &window);
 }
 
-static int by_origin_and_size(const void *a, const void *b)
-{
-    const struct mt_attributed *x = a, *y = b;
-    int order = mt_attributed_by_source(a, b);
-
-    if (order)
-        return order;
-    return (x->block_bytes < y->block_bytes) - (x->block_bytes > y->block_bytes);
-}
-
-static int by_group_bytes(const void *a, const void *b)
-{
-    int order = mt_attributed_by_size(a, b);
-
-    return order ? order : by_origin_and_size(a, b);
-}
+MT_DEFINE_ORDER(by_origin_and_size, struct mt_attributed,
+                MT_THEN(mt_attributed_by_source) || MT_DESCENDING(block_bytes))
+MT_DEFINE_ORDER(by_group_bytes, struct mt_attributed,
+                MT_THEN(mt_attributed_by_size) || MT_THEN(by_origin_and_size))
 
 static size_t merge_groups(struct mt_attributed *rows, size_t count)
 {
@@ -425,17 +414,9 @@ struct mt_block_shape *mt_kept_blocks_add(struct mt_kept_blocks *kept,
     return &kept->heap[at].shape;
 }
 
-static int by_birth(const void *a, const void *b)
-{
-    const struct mt_block_life *x = &((const struct mt_block_shape *)a)->life;
-    const struct mt_block_life *y = &((const struct mt_block_shape *)b)->life;
-
-    if (x->birth_event != y->birth_event)
-        return x->birth_event < y->birth_event ? -1 : 1;
-    if (x->block_bytes != y->block_bytes)
-        return x->block_bytes < y->block_bytes ? 1 : -1;
-    return (x->addr > y->addr) - (x->addr < y->addr);
-}
+MT_DEFINE_ORDER(by_birth, struct mt_block_shape,
+                MT_ASCENDING(life.birth_event) || MT_DESCENDING(life.block_bytes) ||
+                    MT_ASCENDING(life.addr))
 
 struct mt_block_shape *mt_kept_blocks_list(const struct mt_kept_blocks *kept,
                                            struct mt_arena *arena)

@@ -9,6 +9,7 @@
 #include "flamechart_model.h"
 #include "model_feed.h"
 #include "report.h"
+#include "sorted.h"
 #include "status.h"
 #include "timeline_model.h"
 #include "util.h"
@@ -185,18 +186,9 @@ static void cell_nest_close(struct cell_nest *nest, uint64_t t_ns, uint64_t even
     flush(nest, nest->open_count + 1);
 }
 
-static int compare_cells(const void *a, const void *b)
-{
-    const struct mt_cell *left = a, *right = b;
-
-    if (left->row != right->row)
-        return left->row < right->row ? -1 : 1;
-    if (left->begin_event != right->begin_event)
-        return left->begin_event < right->begin_event ? -1 : 1;
-    if (left->end_event != right->end_event)
-        return left->end_event < right->end_event ? -1 : 1;
-    return left->begin_t_ns < right->begin_t_ns ? -1 : left->begin_t_ns > right->begin_t_ns;
-}
+MT_DEFINE_ORDER(compare_cells, struct mt_cell,
+                MT_ASCENDING(row) || MT_ASCENDING(begin_event) || MT_ASCENDING(end_event) ||
+                    MT_ASCENDING(begin_t_ns))
 
 /* All cells by row, then start; none may be open. */
 static void cell_nest_finish(struct cell_nest *nest, struct mt_cell **cells, uint32_t *count)

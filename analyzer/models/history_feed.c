@@ -7,6 +7,7 @@
 #include "model_feed.h"
 #include "process_memory.h"
 #include "report_query.h"
+#include "sorted.h"
 #include "timeline_model.h"
 
 #include <stdio.h>
@@ -102,13 +103,6 @@ static void add_window(struct history_feed *feed, uint64_t *next, uint64_t event
     *next = window.last + 1;
 }
 
-static int by_event(const void *a, const void *b)
-{
-    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-    return (x > y) - (x < y);
-}
-
 /* The whole run if it is short. Otherwise the events around the allocated and the reserved peak,
  * and around the last out-of-memory error. */
 static void choose_windows(struct history_feed *feed, struct mt_survey_device *device)
@@ -125,7 +119,7 @@ static void choose_windows(struct history_feed *feed, struct mt_survey_device *d
     }
     if (device->oom_count)
         centers[count++] = device->oom_list[device->oom_count - 1].event;
-    qsort(centers, count, sizeof *centers, by_event);
+    qsort(centers, count, sizeof *centers, mt_ascending_u64);
     for (size_t i = 1; i < count; i++)
         if (centers[i] - centers[kept - 1] > events / 4)
             centers[kept++] = centers[i];
@@ -164,7 +158,7 @@ static void choose_cuts(struct history_feed *feed, const struct mt_analysis *ana
     more = add_cuts(analysis, false, events + count);
     if (more <= most - count)
         count += more;
-    qsort(events, count, sizeof *events, by_event);
+    qsort(events, count, sizeof *events, mt_ascending_u64);
     mt_history_set_cuts(feed->builder, events, count);
 }
 

@@ -1,5 +1,6 @@
 #include "history.h"
 #include "process_memory.h"
+#include "sorted.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -185,13 +186,6 @@ struct sums {
     uint32_t touched_count;
 };
 
-static int by_number(const void *a, const void *b)
-{
-    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-
-    return (x > y) - (x < y);
-}
-
 /* Sums the changes of a column. */
 static void add_up(struct sums *sums, const struct mt_history_change *changes, uint32_t count,
                    const uint32_t *into)
@@ -207,7 +201,7 @@ static void add_up(struct sums *sums, const struct mt_history_change *changes, u
         sums->blocks[group] += changes[i].blocks;
     }
     if (sums->touched_count)
-        qsort(sums->touched, sums->touched_count, sizeof *sums->touched, by_number);
+        qsort(sums->touched, sums->touched_count, sizeof *sums->touched, mt_ascending_u32);
 }
 
 /* Writes the sums that are not 0, and clears them. */
@@ -357,19 +351,12 @@ void mt_history_shorten(struct mt_history *history, uint32_t most)
     free(same);
 }
 
-static int by_event(const void *a, const void *b)
-{
-    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-    return (x > y) - (x < y);
-}
-
 int64_t mt_history_cut_column(const struct mt_history *history, uint64_t event)
 {
     int64_t found = -1;
 
     if (!history->cut_count ||
-        !bsearch(&event, history->cuts, history->cut_count, sizeof event, by_event))
+        !bsearch(&event, history->cuts, history->cut_count, sizeof event, mt_ascending_u64))
         return MT_HISTORY_NO_CUT;
     for (uint32_t i = 0; i < history->column_count && history->columns[i].event <= event; i++)
         if (history->columns[i].is_cut)

@@ -6,6 +6,7 @@
 #include "grow.h"
 #include "module_identity.h"
 #include "process_memory.h"
+#include "sorted.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -450,14 +451,8 @@ static void hand_over(struct table *table, struct mt_modules *modules)
     modules->row_count = table->row_count;
 }
 
-static int by_activations(const void *a, const void *b)
-{
-    const struct mt_module_repeat *x = a, *y = b;
-
-    if (x->activation_bytes != y->activation_bytes)
-        return x->activation_bytes > y->activation_bytes ? -1 : 1;
-    return strcmp(x->path, y->path);
-}
+MT_DEFINE_ORDER(by_activations, struct mt_module_repeat,
+                MT_DESCENDING(activation_bytes) || MT_BY_TEXT(path))
 
 static void hand_over_repeats(const struct table *table, struct mt_modules *modules)
 {

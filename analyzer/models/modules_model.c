@@ -8,6 +8,7 @@
 #include "module_identity.h"
 #include "module_table.h"
 #include "process_memory.h"
+#include "sorted.h"
 
 enum { MT_MODULE_KINDS = MT_MODULE_UNKNOWN + 1 };
 
@@ -179,14 +180,7 @@ static enum mt_status finish(struct mt_analysis *analysis, void *context,
     return MT_OK;
 }
 
-static int by_bytes(const void *a, const void *b)
-{
-    const struct mt_live_row *x = a, *y = b;
-
-    if (x->bytes != y->bytes)
-        return x->bytes > y->bytes ? -1 : 1;
-    return x->module < y->module ? -1 : x->module > y->module;
-}
+MT_DEFINE_ORDER(by_bytes, struct mt_live_row, MT_DESCENDING(bytes) || MT_ASCENDING(module))
 
 const char *mt_module_kind_name(enum mt_module_kind kind)
 {

@@ -9,6 +9,7 @@
 #include "grow.h"
 #include "map.h"
 #include "process_memory.h"
+#include "sorted.h"
 #include "source.h"
 #include "util.h"
 
@@ -273,16 +274,8 @@ struct moment {
 };
 
 /* By time; at equal times frees come before allocations. */
-static int compare_moments(const void *left, const void *right)
-{
-    const struct moment *a = left, *b = right;
-
-    if (a->time != b->time)
-        return a->time < b->time ? -1 : 1;
-    if (a->begins != b->begins)
-        return a->begins ? 1 : -1;
-    return a->buffer < b->buffer ? -1 : a->buffer > b->buffer;
-}
+MT_DEFINE_ORDER(compare_moments, struct moment,
+                MT_ASCENDING(time) || MT_ASCENDING(begins) || MT_ASCENDING(buffer))
 
 static void fill_moments(const struct mt_buffers *buffers, struct moment *moments)
 {

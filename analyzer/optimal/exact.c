@@ -5,6 +5,7 @@
 
 #include "clock.h"
 #include "process_memory.h"
+#include "sorted.h"
 
 enum { WORD_BITS = 64, NODES_A_LOOK = 256 };
 
@@ -266,21 +267,7 @@ static bool sections_suffice(struct mt_exact *exact, const struct part *part, ui
 static bool search_part(struct mt_exact *exact, const struct part *part, uint64_t floor,
                         uint32_t floor_rank);
 
-static int compare_sorted_items(const void *left, const void *right)
-{
-    const struct sorted_item *a = left, *b = right;
-
-    if (a->key != b->key)
-        return a->key < b->key ? -1 : 1;
-    return a->tie < b->tie ? -1 : a->tie > b->tie;
-}
-
-static int compare_ranks(const void *left, const void *right)
-{
-    uint32_t a = *(const uint32_t *)left, b = *(const uint32_t *)right;
-
-    return a < b ? -1 : a > b;
-}
+MT_DEFINE_ORDER(compare_sorted_items, struct sorted_item, MT_ASCENDING(key) || MT_ASCENDING(tie))
 
 static uint64_t most_left(const struct mt_exact *exact, const struct mt_item *item)
 {
@@ -306,7 +293,7 @@ static void rank_by_load(struct mt_exact *exact, uint32_t *items, uint32_t count
         sorted[i].tie = exact->base[item];
         sorted[i].item = item;
     }
-    qsort(exact->spare, count, sizeof *exact->spare, compare_ranks);
+    qsort(exact->spare, count, sizeof *exact->spare, mt_ascending_u32);
     qsort(sorted, count, sizeof *sorted, compare_sorted_items);
     for (i = 0; i < count; i++) {
         exact->rank[sorted[i].item] = exact->spare[i];

@@ -10,6 +10,7 @@
 #include "grow.h"
 #include "placement.h"
 #include "process_memory.h"
+#include "sorted.h"
 
 struct range {
     uint64_t begin, end;
@@ -244,21 +245,7 @@ struct address_tree {
     uint32_t leaves;
 };
 
-static int compare_edges(const void *left, const void *right)
-{
-    uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
-
-    return a < b ? -1 : a > b;
-}
-
-static int compare_instants(const void *left, const void *right)
-{
-    const struct instant *a = left, *b = right;
-
-    if (a->time != b->time)
-        return a->time < b->time ? -1 : 1;
-    return (int)a->begins - (int)b->begins;
-}
+MT_DEFINE_ORDER(compare_instants, struct instant, MT_ASCENDING(time) || MT_ASCENDING(begins))
 
 static void tree_init(struct address_tree *tree, const struct mt_buffers *buffers,
                       const uint64_t *addresses)
@@ -270,7 +257,7 @@ static void tree_init(struct address_tree *tree, const struct mt_buffers *buffer
         tree->edges[2 * i] = addresses[i];
         tree->edges[2 * i + 1] = addresses[i] + buffers->items[i].bytes;
     }
-    qsort(tree->edges, 2 * buffers->count, sizeof *tree->edges, compare_edges);
+    qsort(tree->edges, 2 * buffers->count, sizeof *tree->edges, mt_ascending_u64);
     for (i = 0; i < 2 * buffers->count; i++) {
         if (!kept || tree->edges[kept - 1] != tree->edges[i])
             tree->edges[kept++] = tree->edges[i];
@@ -285,7 +272,7 @@ static void tree_init(struct address_tree *tree, const struct mt_buffers *buffer
 static uint32_t leaf_of(const struct address_tree *tree, uint64_t edge)
 {
     const uint64_t *found =
-        bsearch(&edge, tree->edges, tree->edge_count, sizeof *tree->edges, compare_edges);
+        bsearch(&edge, tree->edges, tree->edge_count, sizeof *tree->edges, mt_ascending_u64);
 
     return tree->leaves + (uint32_t)(found - tree->edges);
 }

@@ -103,12 +103,7 @@ void mt_pins_add(struct mt_pins *pins, uint64_t addr, uint64_t bytes, uint32_t s
     pins->blocks[pins->block_count++] = (struct mt_pin_block){addr, bytes, stack, 0};
 }
 
-static int by_address(const void *a, const void *b)
-{
-    const struct mt_pin_block *x = a, *y = b;
-
-    return (x->addr > y->addr) - (x->addr < y->addr);
-}
+MT_DEFINE_ORDER(by_address, struct mt_pin_block, MT_ASCENDING(addr))
 
 /* A block of an expandable segment may be in several mapped ranges. */
 static void occupy(struct mt_pins *pins, const struct mt_pin_block *block)

@@ -1,6 +1,7 @@
 #include "live_blocks.h"
 
 #include "process_memory.h"
+#include "sorted.h"
 #include "util.h"
 
 #include <stdlib.h>
@@ -238,56 +239,15 @@ static void on_free_completed(struct mt_live_blocks *holders, struct mt_live_blo
 }
 
 /* Then by whether the role is recorded. */
-static int by_role(const struct mt_holding *x, const struct mt_holding *y)
-{
-    if (x->role != y->role)
-        return x->role < y->role ? -1 : 1;
-    if (x->role_recorded != y->role_recorded)
-        return (int)x->role_recorded - (int)y->role_recorded;
-    return (x->tag > y->tag) - (x->tag < y->tag);
-}
-
-static int by_tie(const struct mt_holding *x, const struct mt_holding *y)
-{
-    if (x->tie != y->tie)
-        return x->tie < y->tie ? -1 : 1;
-    return (x->tied > y->tied) - (x->tied < y->tied);
-}
-
-static int by_group(const void *a, const void *b)
-{
-    const struct mt_holding *x = a, *y = b;
-
-    if (x->block_bytes != y->block_bytes)
-        return x->block_bytes < y->block_bytes ? -1 : 1;
-    if (x->stack != y->stack)
-        return x->stack < y->stack ? -1 : 1;
-    if (x->phase != y->phase)
-        return x->phase < y->phase ? -1 : 1;
-    if (by_role(x, y))
-        return by_role(x, y);
-    if (by_tie(x, y))
-        return by_tie(x, y);
-    return (x->first_birth_event > y->first_birth_event) -
-           (x->first_birth_event < y->first_birth_event);
-}
-
-static int by_bytes(const void *a, const void *b)
-{
-    const struct mt_holding *x = a, *y = b;
-
-    if (x->bytes != y->bytes)
-        return x->bytes > y->bytes ? -1 : 1;
-    if (x->stack != y->stack)
-        return x->stack < y->stack ? -1 : 1;
-    if (x->phase != y->phase)
-        return x->phase < y->phase ? -1 : 1;
-    if (by_role(x, y))
-        return by_role(x, y);
-    if (by_tie(x, y))
-        return by_tie(x, y);
-    return (x->block_bytes > y->block_bytes) - (x->block_bytes < y->block_bytes);
-}
+MT_DEFINE_ORDER(by_role, struct mt_holding,
+                MT_ASCENDING(role) || MT_ASCENDING(role_recorded) || MT_ASCENDING(tag))
+MT_DEFINE_ORDER(by_tie, struct mt_holding, MT_ASCENDING(tie) || MT_ASCENDING(tied))
+MT_DEFINE_ORDER(by_group, struct mt_holding,
+                MT_ASCENDING(block_bytes) || MT_ASCENDING(stack) || MT_ASCENDING(phase) ||
+                    MT_THEN(by_role) || MT_THEN(by_tie) || MT_ASCENDING(first_birth_event))
+MT_DEFINE_ORDER(by_bytes, struct mt_holding,
+                MT_DESCENDING(bytes) || MT_ASCENDING(stack) || MT_ASCENDING(phase) ||
+                    MT_THEN(by_role) || MT_THEN(by_tie) || MT_ASCENDING(block_bytes))
 
 static bool same_group(const struct mt_holding *a, const struct mt_holding *b)
 {

@@ -10,6 +10,7 @@
 #include "pytorch_config.h"
 #include "question.h"
 #include "report.h"
+#include "sorted.h"
 #include "survey.h"
 #include "tag_members.h"
 #include "units.h"
@@ -30,33 +31,10 @@ static int by_stack(const void *a, const void *b)
     return x->stack == MT_NO_ID ? mt_attributed_by_source(a, b) : 0;
 }
 
-static int by_role(const void *a, const void *b)
-{
-    const struct mt_attributed *x = a, *y = b;
-
-    return (x->role > y->role) - (x->role < y->role);
-}
-
-static int by_birth(const void *a, const void *b)
-{
-    const struct mt_attributed *x = a, *y = b;
-
-    return (x->birth > y->birth) - (x->birth < y->birth);
-}
-
-static int by_block_size(const void *a, const void *b)
-{
-    const struct mt_attributed *x = a, *y = b;
-
-    return (x->block_bytes > y->block_bytes) - (x->block_bytes < y->block_bytes);
-}
-
-static int by_tag(const void *a, const void *b)
-{
-    const struct mt_attributed *x = a, *y = b;
-
-    return (x->tag_id > y->tag_id) - (x->tag_id < y->tag_id);
-}
+MT_DEFINE_ORDER(by_role, struct mt_attributed, MT_ASCENDING(role))
+MT_DEFINE_ORDER(by_birth, struct mt_attributed, MT_ASCENDING(birth))
+MT_DEFINE_ORDER(by_block_size, struct mt_attributed, MT_ASCENDING(block_bytes))
+MT_DEFINE_ORDER(by_tag, struct mt_attributed, MT_ASCENDING(tag_id))
 
 /* Each group takes its words from its largest holding. */
 static size_t merge_live(struct mt_attributed *rows, size_t count,
@@ -81,17 +59,9 @@ static size_t merge_live(struct mt_attributed *rows, size_t count,
     return kept;
 }
 
-static int by_live_size(const void *a, const void *b)
-{
-    const struct mt_attributed *x = a, *y = b;
-    int order = mt_attributed_by_size(a, b);
-
-    if (!order)
-        order = by_birth(a, b);
-    if (!order)
-        order = (x->block_bytes > y->block_bytes) - (x->block_bytes < y->block_bytes);
-    return order ? order : by_tag(a, b);
-}
+MT_DEFINE_ORDER(by_live_size, struct mt_attributed,
+                MT_THEN(mt_attributed_by_size) || MT_THEN(by_birth) || MT_THEN(by_block_size) ||
+                    MT_THEN(by_tag))
 
 static int (*const orders[MT_GROUP_BY_COUNT])(const void *, const void *) = {
     [MT_BY_SITE] = mt_attributed_by_source,

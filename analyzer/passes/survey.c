@@ -12,6 +12,7 @@
 #include "recorded_roles.h"
 #include "report.h"
 #include "roles.h"
+#include "sorted.h"
 #include "survey.h"
 #include "util.h"
 #include "xla_roles.h"
@@ -608,12 +609,7 @@ void mt_survey_event(void *context, const struct mt_event *event, const struct m
     survey->dropped |= event->kind == MT_EVENT_DROPPED;
 }
 
-static int by_begin(const void *a, const void *b)
-{
-    const struct mt_gap *x = a, *y = b;
-
-    return (x->begin_t_ns > y->begin_t_ns) - (x->begin_t_ns < y->begin_t_ns);
-}
+MT_DEFINE_ORDER(by_begin, struct mt_gap, MT_ASCENDING(begin_t_ns))
 
 static void finish_device(struct mt_survey *survey, struct mt_survey_device *device)
 {

@@ -15,12 +15,7 @@ struct segment {
     uint64_t recorded[LEVELS], replayed[LEVELS];
 };
 
-static int compare_segments(const void *a, const void *b)
-{
-    const struct segment *x = a, *y = b;
-
-    return x->addr < y->addr ? -1 : x->addr > y->addr;
-}
+MT_DEFINE_ORDER(compare_segments, struct segment, MT_ASCENDING(addr))
 
 /* Collects the segments of the lane's device and heap, by address. */
 static void collect(const struct mt_lane *lane, const struct mt_source *source,

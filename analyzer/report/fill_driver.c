@@ -287,14 +287,7 @@ static void tell_communicators(struct mt_attribution *attribution,
     }
 }
 
-static int by_key(const void *a, const void *b)
-{
-    const struct row *x = a, *y = b;
-
-    if (x->stack != y->stack)
-        return x->stack < y->stack ? -1 : 1;
-    return (x->range > y->range) - (x->range < y->range);
-}
+MT_DEFINE_ORDER(by_key, struct row, MT_ASCENDING(stack) || MT_ASCENDING(range))
 
 static int compare_text(const char *x, const char *y)
 {
@@ -316,14 +309,7 @@ static int by_words(const void *a, const void *b)
     return order ? order : compare_text(x->site, y->site);
 }
 
-static int by_size(const void *a, const void *b)
-{
-    const struct row *x = a, *y = b;
-
-    if (x->bytes != y->bytes)
-        return x->bytes > y->bytes ? -1 : 1;
-    return by_words(a, b);
-}
+MT_DEFINE_ORDER(by_size, struct row, MT_DESCENDING(bytes) || MT_THEN(by_words))
 
 static size_t merge(struct row *rows, size_t count, int (*order)(const void *, const void *))
 {
@@ -573,12 +559,7 @@ static void fill_device(struct mt_analysis *analysis, struct mt_driver_report *o
     fill_outside(analysis, out, device);
 }
 
-static int by_device(const void *a, const void *b)
-{
-    const struct mt_driver_report *x = a, *y = b;
-
-    return (int)x->device - (int)y->device;
-}
+MT_DEFINE_ORDER(by_device, struct mt_driver_report, MT_ASCENDING(device))
 
 void mt_report_fill_driver(struct mt_analysis *analysis)
 {

@@ -12,6 +12,7 @@
 #include "report.h"
 #include "report_parts.h"
 #include "report_query.h"
+#include "sorted.h"
 #include "status.h"
 #include "util.h"
 
@@ -60,12 +61,7 @@ static struct mt_pool_use pool_use_of(struct mt_analysis *analysis,
     return use;
 }
 
-static int by_first_block(const void *a, const void *b)
-{
-    const struct mt_pool_use *x = a, *y = b;
-
-    return (x->first_event > y->first_event) - (x->first_event < y->first_event);
-}
+MT_DEFINE_ORDER(by_first_block, struct mt_pool_use, MT_ASCENDING(first_event))
 
 /* Fills out->pools for the device with index `slot` in the survey. analysis->attribution must be
  * ready. Adds no rows if the run had no private pool, if its segments are unknown, in a what-if
@@ -91,14 +87,7 @@ static void fill_pools(struct mt_analysis *analysis, struct mt_device_report *ou
 
 /* Sums of blocks by the tags that the program gave them. */
 
-static int by_bytes(const void *a, const void *b)
-{
-    const struct mt_tag_use *x = a, *y = b;
-
-    if (x->bytes != y->bytes)
-        return x->bytes > y->bytes ? -1 : 1;
-    return strcmp(x->tag, y->tag);
-}
+MT_DEFINE_ORDER(by_bytes, struct mt_tag_use, MT_DESCENDING(bytes) || MT_BY_TEXT(tag))
 
 static uint32_t count_tagged(const struct mt_instant *peak)
 {

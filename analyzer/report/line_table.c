@@ -4,6 +4,7 @@
 #include "grow.h"
 #include "process_memory.h"
 #include "replay.h"
+#include "sorted.h"
 #include "util.h"
 #include "work_kinds.h"
 
@@ -242,38 +243,12 @@ struct sorted_line {
     struct mt_line_use use;
 };
 
-static int by_number(uint64_t a, uint64_t b)
-{
-    return a < b ? -1 : a > b;
-}
-
-static int line_order(const void *a, const void *b)
-{
-    const struct sorted_line *x = a, *y = b;
-    int order = by_number(x->file, y->file);
-
-    if (!order)
-        order = by_number(x->function, y->function);
-    return order ? order : by_number(x->line, y->line);
-}
-
-static int own_order(const void *a, const void *b)
-{
-    const struct mt_line_function *x = a, *y = b;
-    int order = by_number(y->own_bytes, x->own_bytes);
-
-    if (!order)
-        order = by_number(x->file, y->file);
-    return order ? order : by_number(x->function, y->function);
-}
-
-static int function_order(const void *a, const void *b)
-{
-    const struct mt_line_function *x = a, *y = b;
-    int order = by_number(y->site_bytes, x->site_bytes);
-
-    return order ? order : own_order(a, b);
-}
+MT_DEFINE_ORDER(line_order, struct sorted_line,
+                MT_ASCENDING(file) || MT_ASCENDING(function) || MT_ASCENDING(line))
+MT_DEFINE_ORDER(own_order, struct mt_line_function,
+                MT_DESCENDING(own_bytes) || MT_ASCENDING(file) || MT_ASCENDING(function))
+MT_DEFINE_ORDER(function_order, struct mt_line_function,
+                MT_DESCENDING(site_bytes) || MT_THEN(own_order))
 
 static bool same_function(const struct sorted_line *a, const struct sorted_line *b)
 {

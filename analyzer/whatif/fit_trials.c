@@ -12,6 +12,7 @@
 #include "process_memory.h"
 #include "replay.h"
 #include "site.h"
+#include "sorted.h"
 #include "util.h"
 #include "work_kinds.h"
 
@@ -95,25 +96,9 @@ struct site_sum {
     struct holding sum;
 };
 
-static int by_place(const void *left, const void *right)
-{
-    const struct site_sum *a = left, *b = right;
-
-    if (a->site.frame != b->site.frame)
-        return a->site.frame < b->site.frame ? -1 : 1;
-    if (a->site.own != b->site.own)
-        return a->site.own < b->site.own ? -1 : 1;
-    return a->holding < b->holding ? -1 : a->holding > b->holding;
-}
-
-static int by_size(const void *left, const void *right)
-{
-    const struct site_sum *a = left, *b = right;
-
-    if (a->sum.block_bytes != b->sum.block_bytes)
-        return a->sum.block_bytes > b->sum.block_bytes ? -1 : 1;
-    return by_place(left, right);
-}
+MT_DEFINE_ORDER(by_place, struct site_sum,
+                MT_ASCENDING(site.frame) || MT_ASCENDING(site.own) || MT_ASCENDING(holding))
+MT_DEFINE_ORDER(by_size, struct site_sum, MT_DESCENDING(sum.block_bytes) || MT_THEN(by_place))
 
 static bool is_same_site(struct mt_site a, struct mt_site b)
 {

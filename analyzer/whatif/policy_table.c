@@ -5,6 +5,7 @@
 
 #include "fit.h"
 #include "process_memory.h"
+#include "sorted.h"
 #include "units.h"
 #include "util.h"
 
@@ -139,18 +140,9 @@ static void drop_twins(struct mt_policy_table *table)
     table->row_count = kept;
 }
 
-static int by_reserved(const void *a, const void *b)
-{
-    const struct mt_policy_row *x = a, *y = b;
-
-    if (x->fit.reserved_peak_bytes != y->fit.reserved_peak_bytes)
-        return x->fit.reserved_peak_bytes < y->fit.reserved_peak_bytes ? -1 : 1;
-    if (x->fit.fits != y->fit.fits)
-        return x->fit.fits ? -1 : 1;
-    if (x->fit.high_bytes != y->fit.high_bytes)
-        return x->fit.high_bytes < y->fit.high_bytes ? -1 : 1;
-    return strcmp(x->policy, y->policy);
-}
+MT_DEFINE_ORDER(by_reserved, struct mt_policy_row,
+                MT_ASCENDING(fit.reserved_peak_bytes) || MT_DESCENDING(fit.fits) ||
+                    MT_ASCENDING(fit.high_bytes) || MT_BY_TEXT(policy))
 
 static const struct mt_policy_row *own_row(const struct mt_policy_table *table)
 {

@@ -13,6 +13,7 @@
 #include "process_memory.h"
 #include "pytorch_config.h"
 #include "replay.h"
+#include "sorted.h"
 #include "util.h"
 
 enum {
@@ -210,14 +211,8 @@ static bool is_on_front(const struct search *search, const struct row *row)
     return row->result.serves;
 }
 
-static int by_peak(const void *left, const void *right)
-{
-    const struct row *const *a = left, *const *b = right;
-
-    if ((*a)->result.reserved_peak_bytes != (*b)->result.reserved_peak_bytes)
-        return (*a)->result.reserved_peak_bytes < (*b)->result.reserved_peak_bytes ? -1 : 1;
-    return *a < *b ? -1 : *a > *b;
-}
+MT_DEFINE_POINTER_ORDER(by_peak, struct row,
+                        MT_ASCENDING(result.reserved_peak_bytes) || MT_BY_PLACE)
 
 /* Rows of the front, by peak; at most `room`. */
 static size_t find_front(struct search *search, struct row *front[], size_t room)

@@ -6,6 +6,7 @@
 #include "history.h"
 #include "map.h"
 #include "site.h"
+#include "sorted.h"
 #include "units.h"
 #include "util.h"
 #include "view_parts.h"
@@ -23,22 +24,10 @@ static struct mt_view_row row_of(const struct mt_view *view, const struct mt_his
     };
 }
 
-static int by_key(const void *left, const void *right)
-{
-    const struct mt_view_row *a = left, *b = right;
-    int order = strcmp(a->site, b->site);
-
-    order = order ? order : strcmp(a->phase, b->phase);
-    order = order ? order : a->several_phases - b->several_phases;
-    return order ? order : (a->role > b->role) - (a->role < b->role);
-}
-
-static int by_bytes(const void *left, const void *right)
-{
-    const struct mt_view_row *a = left, *b = right;
-
-    return a->bytes != b->bytes ? (a->bytes < b->bytes ? 1 : -1) : by_key(left, right);
-}
+MT_DEFINE_ORDER(by_key, struct mt_view_row,
+                MT_BY_TEXT(site) || MT_BY_TEXT(phase) || MT_ASCENDING(several_phases) ||
+                    MT_ASCENDING(role))
+MT_DEFINE_ORDER(by_bytes, struct mt_view_row, MT_DESCENDING(bytes) || MT_THEN(by_key))
 
 static void merge_rows(struct mt_view *view)
 {
@@ -106,13 +95,7 @@ struct stack_sum {
     uint64_t bytes, blocks;
 };
 
-static int by_sum(const void *left, const void *right)
-{
-    const struct stack_sum *a = left, *b = right;
-
-    return a->bytes != b->bytes ? (a->bytes < b->bytes ? 1 : -1)
-                                : (a->group > b->group) - (a->group < b->group);
-}
+MT_DEFINE_ORDER(by_sum, struct stack_sum, MT_DESCENDING(bytes) || MT_ASCENDING(group))
 
 /* Adds a group to the sum of its stack. */
 static void add_sum(struct stack_sum *sums, uint32_t *count, struct mt_map *of_stack,

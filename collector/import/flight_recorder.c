@@ -9,6 +9,7 @@
 #include "grow.h"
 #include "identity.h"
 #include "pickle.h"
+#include "sorted.h"
 
 enum {
     MAX_LINES_BYTES = 65536, /* limit of a text in a header */
@@ -76,13 +77,6 @@ static bool is_group(const struct mt_pickle *pickle, const struct mt_pickle_valu
     return count / 2 <= MAX_MEMBERS;
 }
 
-static int compare(const void *a, const void *b)
-{
-    const uint32_t *x = a, *y = b;
-
-    return (*x > *y) - (*x < *y);
-}
-
 /* Reads "[0, 1, 7]". Returns MT_ERR_FORMAT for anything else. */
 static enum mt_status read_ranks(const char *text, struct ranks *ranks)
 {
@@ -131,7 +125,7 @@ static enum mt_status add_group(struct dump *dump, const struct mt_pickle_value 
                                 : MT_ERR_FORMAT;
 
     if (status == MT_OK) {
-        qsort(ranks.ranks, ranks.count, sizeof *ranks.ranks, compare);
+        qsort(ranks.ranks, ranks.count, sizeof *ranks.ranks, mt_ascending_u32);
         add_name(text_of(dump, &pair[0]), text_member(dump, pair[1], "desc"), &name);
         if (!differ(&ranks))
             status = MT_ERR_FORMAT;

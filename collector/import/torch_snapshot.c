@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "grow.h"
+#include "sorted.h"
 #include "torch.h"
 #include "torch_events.h"
 #include "torch_names.h"
@@ -22,14 +23,8 @@ struct torch_root {
     const struct mt_pickle_value *host_segments, *host_traces;
 };
 
-static int compare_segments(const void *a, const void *b)
-{
-    const struct mt_torch_segment *x = a, *y = b;
-
-    if (x->device != y->device)
-        return x->device < y->device ? -1 : 1;
-    return x->addr < y->addr ? -1 : x->addr > y->addr;
-}
+MT_DEFINE_ORDER(compare_segments, struct mt_torch_segment,
+                MT_ASCENDING(device) || MT_ASCENDING(addr))
 
 static enum mt_status take_segments(struct mt_torch *torch, struct mt_pickle *pickle,
                                     const struct mt_pickle_value *list, struct mt_error *error)

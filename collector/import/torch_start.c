@@ -399,14 +399,7 @@ static enum mt_status see_final_segment(struct torch_start *start,
                                               segment->stream, segment->pool, false});
 }
 
-static int compare_edges(const void *a, const void *b)
-{
-    const struct start_edge *x = a, *y = b;
-
-    if (x->stream != y->stream)
-        return x->stream < y->stream ? -1 : 1;
-    return x->addr < y->addr ? -1 : x->addr > y->addr;
-}
+MT_DEFINE_ORDER(compare_edges, struct start_edge, MT_ASCENDING(stream) || MT_ASCENDING(addr))
 
 /* Ranges with more unmaps and final mappings than maps were mapped at the start. */
 static enum mt_status sum_edges(struct torch_start *start)
@@ -439,12 +432,7 @@ static enum mt_status sum_edges(struct torch_start *start)
     return status;
 }
 
-static int compare_segments(const void *a, const void *b)
-{
-    const struct start_segment *x = a, *y = b;
-
-    return x->addr < y->addr ? -1 : x->addr > y->addr;
-}
+MT_DEFINE_ORDER(compare_segments, struct start_segment, MT_ASCENDING(addr))
 
 static enum mt_status find_segments(struct torch_start *start)
 {
@@ -537,12 +525,7 @@ static enum mt_status add_events(struct torch_start *start)
     return status;
 }
 
-static int compare_blocks(const void *a, const void *b)
-{
-    const struct start_block *x = a, *y = b;
-
-    return x->addr < y->addr ? -1 : x->addr > y->addr;
-}
+MT_DEFINE_ORDER(compare_blocks, struct start_block, MT_ASCENDING(addr))
 
 static enum mt_status rebuild(struct torch_start *start)
 {

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "grow.h"
+#include "sorted.h"
 #include "status.h"
 #include "symbols.h"
 #include "util.h"
@@ -459,16 +460,8 @@ static enum mt_status read_plane(struct plane *plane, struct mt_pb_bytes bytes)
     return status;
 }
 
-static int by_time(const void *a, const void *b)
-{
-    const struct mt_xplane_record *x = a, *y = b;
-
-    if (x->t_ns != y->t_ns)
-        return x->t_ns < y->t_ns ? -1 : 1;
-    if (x->t_ps != y->t_ps)
-        return x->t_ps < y->t_ps ? -1 : 1;
-    return x->order < y->order ? -1 : x->order > y->order;
-}
+MT_DEFINE_ORDER(by_time, struct mt_xplane_record,
+                MT_ASCENDING(t_ns) || MT_ASCENDING(t_ps) || MT_ASCENDING(order))
 
 /* Host memory is kept only if the profile has no GPU. */
 static void leave_out_host(struct mt_xplane_records *records)

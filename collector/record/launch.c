@@ -21,6 +21,7 @@
 #include "io.h"
 #include "launch.h"
 #include "process_end.h"
+#include "sorted.h"
 #include "status.h"
 #include "ticks.h"
 
@@ -49,12 +50,7 @@ struct aim {
 
 static pid_t parent_of(pid_t pid);
 
-static int by_pid(const void *a, const void *b)
-{
-    const struct process *x = a, *y = b;
-
-    return (x->pid > y->pid) - (x->pid < y->pid);
-}
+MT_DEFINE_ORDER(by_pid, struct process, MT_ASCENDING(pid))
 
 /* Lists all processes of the machine, or as many as fit in memory. */
 static void read_processes(struct tree *tree)

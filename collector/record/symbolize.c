@@ -70,14 +70,7 @@ static bool add_unit(struct code_units *self, struct code_unit unit)
     return true;
 }
 
-static int by_begin(const void *a, const void *b)
-{
-    const struct unit_range *left = a, *right = b;
-
-    if (left->begin != right->begin)
-        return left->begin < right->begin ? -1 : 1;
-    return (left->end > right->end) - (left->end < right->end);
-}
+MT_DEFINE_ORDER(by_begin, struct unit_range, MT_ASCENDING(begin) || MT_ASCENDING(end))
 
 static void read_all(struct code_units *self, Dwfl_Module *module)
 {
@@ -125,16 +118,8 @@ enum mt_status mt_symbol_index_add(struct mt_symbol_index *index, struct mt_symb
 
 /* Sorts by address. Among symbols at one address the best one is last, because the search finds the
  * last one first. Plain names are better than names with underscores. */
-static int compare(const void *left, const void *right)
-{
-    const struct mt_symbol *a = left, *b = right;
-
-    if (a->address != b->address)
-        return a->address < b->address ? -1 : 1;
-    if (a->rank != b->rank)
-        return a->rank < b->rank ? -1 : 1;
-    return strcmp(a->name, b->name);
-}
+MT_DEFINE_ORDER(compare, struct mt_symbol,
+                MT_ASCENDING(address) || MT_ASCENDING(rank) || MT_BY_TEXT(name))
 
 void mt_symbol_index_sort(struct mt_symbol_index *index)
 {

@@ -13,6 +13,7 @@
 
 #include "drain.h"
 #include "grow.h"
+#include "sorted.h"
 #include "status.h"
 #include "symbols.h"
 #include "tape.h"
@@ -540,14 +541,7 @@ static enum mt_status pass_gap(struct mt_drain *drain, struct mt_writer *writer,
 }
 
 /* Events with the same number are ordered by place, so the result is always the same. */
-static int by_number(const void *a, const void *b)
-{
-    const struct mt_raw_event *left = *(const struct mt_raw_event *const *)a;
-    const struct mt_raw_event *right = *(const struct mt_raw_event *const *)b;
-
-    return left->seq != right->seq ? (left->seq > right->seq) - (left->seq < right->seq)
-                                   : (left > right) - (left < right);
-}
+MT_DEFINE_POINTER_ORDER(by_number, struct mt_raw_event, MT_ASCENDING(seq) || MT_BY_PLACE)
 
 static uint32_t thread_of(const struct mt_drain *drain, const struct mt_raw_event *event)
 {

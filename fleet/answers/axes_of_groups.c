@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "job_axis.h"
+#include "sorted.h"
 
 enum { MAX_SHAPES = 64 };
 
@@ -177,16 +178,8 @@ struct groups {
     uint32_t *begin, *count;      /* of each row in it */
 };
 
-static int by_communicator(const void *a, const void *b)
-{
-    const struct member *x = a, *y = b;
-
-    if (x->id != y->id)
-        return x->id < y->id ? -1 : 1;
-    if (x->position != y->position)
-        return x->position < y->position ? -1 : 1;
-    return (x->row > y->row) - (x->row < y->row);
-}
+MT_DEFINE_ORDER(by_communicator, struct member,
+                MT_ASCENDING(id) || MT_ASCENDING(position) || MT_ASCENDING(row))
 
 static uint32_t collect(const struct mt_job_report *report, struct member *members)
 {

@@ -8,6 +8,7 @@
 #include "job_values.h"
 #include "job_work.h"
 #include "process_memory.h"
+#include "sorted.h"
 
 /* Peaks by the number of the step, over all ranks. A record of a long run has merged neighboring
  * steps, so buckets are as wide as the widest merged step, and one that lies in two buckets counts
@@ -380,16 +381,8 @@ static void add_row_to_path(struct mt_job_path *path, struct seen *seen, uint32_
     seen->row_bytes = 0;
 }
 
-static int compare_paths(const void *a, const void *b)
-{
-    const struct mt_job_path *one = a, *other = b;
-
-    if (one->sum_bytes != other->sum_bytes)
-        return one->sum_bytes > other->sum_bytes ? -1 : 1;
-    if (one->path != other->path)
-        return one->path < other->path ? -1 : 1;
-    return one->role < other->role ? -1 : one->role > other->role;
-}
+MT_DEFINE_ORDER(compare_paths, struct mt_job_path,
+                MT_DESCENDING(sum_bytes) || MT_ASCENDING(path) || MT_ASCENDING(role))
 
 static void finish(const struct mt_job_report *report, const struct seen *seen,
                    struct mt_job_path *path)

@@ -11,6 +11,7 @@
 
 #include "job_work.h"
 #include "process_memory.h"
+#include "sorted.h"
 
 /* The memory of a shared device over time, exactly: the reserved levels of its processes, added up
  * change by change. Changes at one time count as if all rises came before all falls. */
@@ -197,21 +198,10 @@ static int compare_devices(const struct mt_rank_record *a, const struct mt_rank_
     return order ? order : strcmp(a->device_pci, b->device_pci);
 }
 
-static int compare(const void *a, const void *b)
-{
-    const struct mt_rank_record *const *one = a, *const *other = b;
-    int order = compare_devices(*one, *other);
-
-    if (!order)
-        order = ((*one)->begin_t_ns > (*other)->begin_t_ns) -
-                ((*one)->begin_t_ns < (*other)->begin_t_ns);
-    if (!order)
-        order = ((*one)->identity.process_id > (*other)->identity.process_id) -
-                ((*one)->identity.process_id < (*other)->identity.process_id);
-    if (!order)
-        order = strcmp((*one)->identity.host, (*other)->identity.host);
-    return order ? order : (*one > *other) - (*one < *other);
-}
+MT_DEFINE_POINTER_ORDER(compare, struct mt_rank_record,
+                        MT_THEN(compare_devices) || MT_ASCENDING(begin_t_ns) ||
+                            MT_ASCENDING(identity.process_id) || MT_BY_TEXT(identity.host) ||
+                            MT_BY_PLACE)
 
 /* An upper bound of what a record holds between two times. */
 static uint64_t held(const struct mt_rank_record *record, uint64_t begin_t_ns, uint64_t end_t_ns)

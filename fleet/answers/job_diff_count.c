@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "job_diff_work.h"
+#include "sorted.h"
 
 /* Sums and changes of many numbers, class by class. */
 
@@ -477,14 +478,7 @@ struct placed {
     uint32_t coordinate, class;
 };
 
-static int compare_placed(const void *a, const void *b)
-{
-    const struct placed *x = a, *y = b;
-
-    if (x->coordinate != y->coordinate)
-        return x->coordinate < y->coordinate ? -1 : 1;
-    return (x->class > y->class) - (x->class < y->class);
-}
+MT_DEFINE_ORDER(compare_placed, struct placed, MT_ASCENDING(coordinate) || MT_ASCENDING(class))
 
 /* Changes of lines, summed over the classes of a group. */
 struct group_lines {

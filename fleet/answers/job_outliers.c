@@ -13,6 +13,7 @@
 
 #include "job_values.h"
 #include "job_work.h"
+#include "sorted.h"
 
 /* The first death: when one rank runs out of memory, the others wait for it until they time out. */
 
@@ -478,14 +479,7 @@ static uint32_t *sort_by_cluster(struct mt_job_work *work)
     return rows;
 }
 
-static int compare_outliers(const void *a, const void *b)
-{
-    const struct mt_job_outlier *one = a, *other = b;
-
-    if (one->bytes != other->bytes)
-        return one->bytes > other->bytes ? -1 : 1;
-    return one->row < other->row ? -1 : one->row > other->row;
-}
+MT_DEFINE_ORDER(compare_outliers, struct mt_job_outlier, MT_DESCENDING(bytes) || MT_ASCENDING(row))
 
 void mt_job_find_outliers(struct mt_job_work *work)
 {

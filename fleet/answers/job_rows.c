@@ -4,6 +4,7 @@
 
 #include "job_values.h"
 #include "job_work.h"
+#include "sorted.h"
 
 static int32_t restart_of(const struct mt_rank_record *record)
 {
@@ -143,13 +144,6 @@ void mt_job_find_missing(struct mt_job_work *work)
     report->missing_count = report->world - report->seen_count;
 }
 
-static int compare_texts(const void *a, const void *b)
-{
-    const char *const *one = a, *const *other = b;
-
-    return strcmp(*one, *other);
-}
-
 static void count_hosts(struct mt_job_work *work)
 {
     struct mt_job_report *report = work->report;
@@ -157,25 +151,14 @@ static void count_hosts(struct mt_job_work *work)
 
     for (uint32_t i = 0; i < report->row_count; i++)
         hosts[i] = report->rows[i].record->identity.host;
-    qsort(hosts, report->row_count, sizeof *hosts, compare_texts);
+    qsort(hosts, report->row_count, sizeof *hosts, mt_ascending_text);
     for (uint32_t i = 0; i < report->row_count; i++)
         report->host_count += *hosts[i] && (!i || strcmp(hosts[i], hosts[i - 1]) != 0);
 }
 
-static int compare_processes(const void *a, const void *b)
-{
-    const struct mt_rank_record *const *one = a, *const *other = b;
-    int order = strcmp((*one)->trace_name, (*other)->trace_name);
-
-    if (!order)
-        order = strcmp((*one)->trace_sha256, (*other)->trace_sha256);
-    if (!order)
-        order = strcmp((*one)->identity.host, (*other)->identity.host);
-    if (order)
-        return order;
-    return ((*one)->identity.process_id > (*other)->identity.process_id) -
-           ((*one)->identity.process_id < (*other)->identity.process_id);
-}
+MT_DEFINE_POINTER_ORDER(compare_processes, struct mt_rank_record,
+                        MT_BY_TEXT(trace_name) || MT_BY_TEXT(trace_sha256) ||
+                            MT_BY_TEXT(identity.host) || MT_ASCENDING(identity.process_id))
 
 /* A process without a rank has a row for each of its devices. */
 static void count_unranked(struct mt_job_work *work)
@@ -208,13 +191,7 @@ static void count_rows(struct mt_job_report *report)
     }
 }
 
-static int compare_files(const void *a, const void *b)
-{
-    const struct mt_job_file *one = a, *other = b;
-    int order = strcmp(one->path, other->path);
-
-    return order ? order : strcmp(one->reason, other->reason);
-}
+MT_DEFINE_ORDER(compare_files, struct mt_job_file, MT_BY_TEXT(path) || MT_BY_TEXT(reason))
 
 static void copy_unreadable(struct mt_job_work *work)
 {

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "check.h"
+#include "sorted.h"
 
 bool mt_job_is_one_process(const struct mt_rank_record *a, const struct mt_rank_record *b)
 {
@@ -27,14 +28,7 @@ struct choice {
     uint32_t row;
 };
 
-static int by_need(const void *a, const void *b)
-{
-    const struct choice *one = a, *other = b;
-
-    if (one->needed_bytes != other->needed_bytes)
-        return one->needed_bytes > other->needed_bytes ? -1 : 1;
-    return (one->row > other->row) - (one->row < other->row);
-}
+MT_DEFINE_ORDER(by_need, struct choice, MT_DESCENDING(needed_bytes) || MT_ASCENDING(row))
 
 /* How a row is replayed. */
 enum request { NOTHING, REPLAY, TUNE };

@@ -4,6 +4,7 @@
 #include "job_report.h"
 #include "job_values.h"
 #include "job_work.h"
+#include "sorted.h"
 
 /* The parameters by which a row is compared with others. A process that ran out of memory, or whose
  * trace is cut, may have reached its peak with other roles than a whole run. Its parameters count
@@ -23,18 +24,7 @@ void mt_job_find_parameters(struct mt_job_work *work)
             report->rows[i].parameter_hash = report->rows[i].record->parameter_hash;
 }
 
-static int compare(uint64_t a, uint64_t b)
-{
-    return (a > b) - (a < b);
-}
-
-static int compare_values(const void *a, const void *b)
-{
-    const struct mt_job_value *one = a, *other = b;
-    int order = compare(one->value, other->value);
-
-    return order ? order : compare(one->row, other->row);
-}
+MT_DEFINE_ORDER(compare_values, struct mt_job_value, MT_ASCENDING(value) || MT_ASCENDING(row))
 
 void mt_job_values_sort(struct mt_job_value *values, uint32_t count)
 {
@@ -99,15 +89,8 @@ uint32_t mt_job_ppm(unsigned __int128 value, unsigned __int128 whole)
     return ppm < UINT32_MAX ? (uint32_t)ppm : UINT32_MAX;
 }
 
-static int compare_keys(const void *a, const void *b)
-{
-    const struct mt_job_key *one = a, *other = b;
-    int order = compare(one->class, other->class);
-
-    if (!order)
-        order = compare(one->key, other->key);
-    return order ? order : compare(one->row, other->row);
-}
+MT_DEFINE_ORDER(compare_keys, struct mt_job_key,
+                MT_ASCENDING(class) || MT_ASCENDING(key) || MT_ASCENDING(row))
 
 uint32_t mt_job_classes_split(struct mt_job_key *keys, uint32_t count, uint32_t *classes)
 {

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "process_memory.h"
+#include "sorted.h"
 #include "units.h"
 #include "util.h"
 
@@ -235,12 +236,7 @@ static void mark_deaths(const struct mt_heat_map *map, const struct mt_job_lane 
     }
 }
 
-static int compare_cells(const void *a, const void *b)
-{
-    const struct mt_grid_cell *one = a, *other = b;
-
-    return one->y != other->y ? one->y - other->y : one->x - other->x;
-}
+MT_DEFINE_ORDER(compare_cells, struct mt_grid_cell, MT_ASCENDING(y) || MT_ASCENDING(x))
 
 static void draw_deaths(const struct mt_heat_map *map, struct work *work)
 {

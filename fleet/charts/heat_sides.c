@@ -7,6 +7,7 @@
 #include "cell_label.h"
 #include "heat_layout.h"
 #include "job_frame.h"
+#include "sorted.h"
 #include "units.h"
 #include "util.h"
 
@@ -128,12 +129,7 @@ static struct mt_paragraph paragraph_of(double x, double width, bool is_death)
                                  .role = "label"};
 }
 
-static int compare_items(const void *a, const void *b)
-{
-    const struct item *one = a, *other = b;
-
-    return (one->target > other->target) - (one->target < other->target);
-}
+MT_DEFINE_ORDER(compare_items, struct item, MT_ASCENDING(target))
 
 /* Returns the lane of a label; NULL = the label has no lane of its own. */
 static const struct mt_job_lane *lane_of(const struct mt_heat_map *map,

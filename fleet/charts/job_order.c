@@ -1,4 +1,5 @@
 #include "job_order.h"
+#include "sorted.h"
 
 #include <stdlib.h>
 
@@ -118,16 +119,8 @@ static void add_slots(struct mt_job_order *order, uint32_t stride)
 
 /* Orders by coordinate, then by rank. Rows of one rank keep their order. A missing rank has no
  * row. */
-static int compare_slots(const void *a, const void *b)
-{
-    const struct mt_job_slot *one = a, *other = b;
-
-    if (one->coordinate != other->coordinate)
-        return one->coordinate < other->coordinate ? -1 : 1;
-    if (one->rank != other->rank)
-        return one->rank < other->rank ? -1 : 1;
-    return (one->row > other->row) - (one->row < other->row);
-}
+MT_DEFINE_ORDER(compare_slots, struct mt_job_slot,
+                MT_ASCENDING(coordinate) || MT_ASCENDING(rank) || MT_ASCENDING(row))
 
 /* Merges adjacent gaps. */
 static void join_gaps(struct mt_job_order *order)

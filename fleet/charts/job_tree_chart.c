@@ -10,6 +10,7 @@
 #include "job_tree.h"
 #include "job_tree_view.h"
 #include "scale.h"
+#include "sorted.h"
 #include "units.h"
 
 #define JOB_TREE_PITCH 22.0 /* height of a line of the tables */
@@ -227,15 +228,8 @@ enum { HOLDERS = 6, DIFFERING = 4, MAX_CELLS = 320 };
 #define MIN_PITCH 19.0
 #define MIN_CELL  1.2 /* pixels; narrower cells are drawn as their sum */
 
-static int compare_holders(const void *a, const void *b)
-{
-    const struct mt_job_node *one = *(const struct mt_job_node *const *)a;
-    const struct mt_job_node *other = *(const struct mt_job_node *const *)b;
-
-    if (one->sum_bytes != other->sum_bytes)
-        return one->sum_bytes > other->sum_bytes ? -1 : 1;
-    return one < other ? -1 : one > other; /* in the order of the picture */
-}
+MT_DEFINE_POINTER_ORDER(compare_holders, struct mt_job_node,
+                        MT_DESCENDING(sum_bytes) || MT_BY_PLACE)
 
 static unsigned __int128 bytes_above(const struct mt_job_tree_view *view,
                                      const struct mt_job_node *node)

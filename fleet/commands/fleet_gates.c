@@ -7,6 +7,7 @@
 #include "grow.h"
 #include "job_diff.h"
 #include "job_diff_make.h"
+#include "sorted.h"
 #include "util.h"
 
 /* What the checks of the gates of a job share. */
@@ -33,12 +34,7 @@ static uint32_t gate_group_count(const struct mt_job_report *report)
     return (report->axis_count ? report->axes[0].group_count : 0) + 1;
 }
 
-static int compare_coordinates(const void *a, const void *b)
-{
-    const struct mt_job_group *one = a, *other = b;
-
-    return (one->coordinate > other->coordinate) - (one->coordinate < other->coordinate);
-}
+MT_DEFINE_ORDER(compare_coordinates, struct mt_job_group, MT_ASCENDING(coordinate))
 
 static uint32_t gate_group_of(const struct mt_job_report *report, uint32_t row)
 {

@@ -10,6 +10,7 @@
 #include "process_memory.h"
 #include "rank_record.h"
 #include "rank_set.h"
+#include "sorted.h"
 
 /* The canonical form of a set: equal sets have the same order of paths and records. */
 
@@ -82,22 +83,10 @@ static void collect_used(struct placing *placing)
     }
 }
 
-static int by_depth(const void *a, const void *b)
-{
-    const struct placed_path *x = a, *y = b;
-
-    return (x->depth > y->depth) - (x->depth < y->depth);
-}
+MT_DEFINE_ORDER(by_depth, struct placed_path, MT_ASCENDING(depth))
 
 /* Within a level, where parents are places. */
-static int by_place(const void *a, const void *b)
-{
-    const struct placed_path *x = a, *y = b;
-
-    if (x->parent != y->parent)
-        return x->parent < y->parent ? -1 : 1;
-    return strcmp(x->frame, y->frame);
-}
+MT_DEFINE_ORDER(by_place, struct placed_path, MT_ASCENDING(parent) || MT_BY_TEXT(frame))
 
 static void give_places(struct placing *placing)
 {

@@ -14,6 +14,7 @@
 #include "grow.h"
 #include "job_answers.h"
 #include "process_memory.h"
+#include "sorted.h"
 #include "status.h"
 #include "summary_of_trace.h"
 #include "util.h"
@@ -109,13 +110,6 @@ enum mt_status mt_fleet_files_add(struct mt_fleet_files *files, const char *path
     return MT_OK;
 }
 
-static int compare(const void *a, const void *b)
-{
-    const char *const *one = a, *const *other = b;
-
-    return strcmp(*one, *other);
-}
-
 struct key {
     const char *text;
     size_t length;
@@ -147,7 +141,7 @@ void mt_fleet_files_sort(struct mt_fleet_files *files)
     uint32_t kept = 0;
 
     if (files->count)
-        qsort(paths, files->count, sizeof *paths, compare);
+        qsort(paths, files->count, sizeof *paths, mt_ascending_text);
     /* the path of a trace is before that of its summary */
     for (uint32_t i = 0; i < files->count; i++)
         if (!kept ||

@@ -12,6 +12,7 @@
 #include "process_memory.h"
 #include "rank_record.h"
 #include "sha256.h"
+#include "sorted.h"
 
 static bool is_summary_name(const char *name)
 {
@@ -47,20 +48,7 @@ static void add_folder(struct mt_fleet_traces *traces, const char *path)
     closedir(folder);
 }
 
-static int compare(const void *a, const void *b)
-{
-    const struct mt_fleet_trace *one = a, *other = b;
-    int order = strcmp(one->name, other->name);
-
-    return order ? order : strcmp(one->path, other->path);
-}
-
-static int compare_texts(const void *a, const void *b)
-{
-    const char *const *one = a, *const *other = b;
-
-    return strcmp(*one, *other);
-}
+MT_DEFINE_ORDER(compare, struct mt_fleet_trace, MT_BY_TEXT(name) || MT_BY_TEXT(path))
 
 /* Returns the folders of the files in sorted order. "" is the current folder. */
 static const char **find_folders(const struct mt_fleet_files *files, struct mt_arena *arena)
@@ -73,7 +61,7 @@ static const char **find_folders(const struct mt_fleet_files *files, struct mt_a
         folders[i] = mt_arena_text(arena, path, slash ? (size_t)(slash - path) : 0);
     }
     if (files->count)
-        qsort(folders, files->count, sizeof *folders, compare_texts);
+        qsort(folders, files->count, sizeof *folders, mt_ascending_text);
     return folders;
 }
 

@@ -12,6 +12,7 @@
 #include "process_memory.h"
 #include "rank_set.h"
 #include "sha256.h"
+#include "sorted.h"
 #include "summary_file.h"
 #include "util.h"
 
@@ -37,12 +38,7 @@ void mt_gather_failures_add(struct mt_gather_failures *failures,
     failures->list[failures->count++] = *failure;
 }
 
-static int by_file(const void *a, const void *b)
-{
-    const struct mt_gather_failure *x = a, *y = b;
-
-    return (x->file > y->file) - (x->file < y->file);
-}
+MT_DEFINE_ORDER(by_file, struct mt_gather_failure, MT_ASCENDING(file))
 
 static void gather_failures_sort(struct mt_gather_failures *failures)
 {

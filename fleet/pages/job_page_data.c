@@ -9,6 +9,7 @@
 #include "job_page_data.h"
 #include "job_report.h"
 #include "report_page.h"
+#include "sorted.h"
 #include "units.h"
 
 struct mt_page_rank {
@@ -339,23 +340,8 @@ struct holder {
     uint64_t bytes, blocks;
 };
 
-static int compare_sites(const void *a, const void *b)
-{
-    const struct holder *one = a, *other = b;
-
-    if (one->site != other->site)
-        return one->site < other->site ? -1 : 1;
-    return (one->role > other->role) - (one->role < other->role);
-}
-
-static int compare_bytes(const void *a, const void *b)
-{
-    const struct holder *one = a, *other = b;
-
-    if (one->bytes != other->bytes)
-        return one->bytes < other->bytes ? 1 : -1;
-    return compare_sites(one, other);
-}
+MT_DEFINE_ORDER(compare_sites, struct holder, MT_ASCENDING(site) || MT_ASCENDING(role))
+MT_DEFINE_ORDER(compare_bytes, struct holder, MT_DESCENDING(bytes) || MT_THEN(compare_sites))
 
 /* Finds the holders, largest first, and returns their number. `holders` has room for one per
  * leaf. */

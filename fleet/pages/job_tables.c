@@ -4,6 +4,7 @@
 
 #include "job_words.h"
 #include "process_memory.h"
+#include "sorted.h"
 
 static const char *name_of(const struct mt_job_rows *rows, uint32_t row)
 {
@@ -66,14 +67,7 @@ struct keyed_row {
     uint32_t row;
 };
 
-static int compare_keys(const void *a, const void *b)
-{
-    const struct keyed_row *one = a, *other = b;
-
-    if (one->key != other->key)
-        return one->key < other->key ? -1 : 1;
-    return (one->row > other->row) - (one->row < other->row);
-}
+MT_DEFINE_ORDER(compare_keys, struct keyed_row, MT_ASCENDING(key) || MT_ASCENDING(row))
 
 /* Returns the rows sorted by key. Rows without a key (UINT64_MAX) are last. */
 static struct keyed_row *sort_rows(const struct mt_job_report *report,

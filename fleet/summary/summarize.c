@@ -8,6 +8,7 @@
 #include "rank_set.h"
 #include "report.h"
 #include "report_query.h"
+#include "sorted.h"
 #include "summarize.h"
 #include "summarize_parts.h"
 #include "util.h"
@@ -18,15 +19,7 @@ static const char *text_or_empty(const char *text)
     return text ? text : "";
 }
 
-static int by_name(const void *a, const void *b)
-{
-    const struct mt_record_group *x = a, *y = b;
-    int order = strcmp(x->name, y->name);
-
-    if (order)
-        return order;
-    return (x->members_hash > y->members_hash) - (x->members_hash < y->members_hash);
-}
+MT_DEFINE_ORDER(by_name, struct mt_record_group, MT_BY_TEXT(name) || MT_ASCENDING(members_hash))
 
 static void fill_groups(const struct mt_summarizing *work)
 {
@@ -276,21 +269,8 @@ static void summarize_steps(const struct mt_summarizing *work)
 
 /* The process's memory outside of its allocator, and the need of the device. */
 
-static int by_library(const void *a, const void *b)
-{
-    const struct mt_record_owner *x = a, *y = b;
-
-    return strcmp(x->library, y->library);
-}
-
-static int by_bytes(const void *a, const void *b)
-{
-    const struct mt_record_owner *x = a, *y = b;
-
-    if (x->bytes != y->bytes)
-        return x->bytes > y->bytes ? -1 : 1;
-    return by_library(a, b);
-}
+MT_DEFINE_ORDER(by_library, struct mt_record_owner, MT_BY_TEXT(library))
+MT_DEFINE_ORDER(by_bytes, struct mt_record_owner, MT_DESCENDING(bytes) || MT_THEN(by_library))
 
 /* Adds up the bytes of one library. */
 static uint32_t merge_owners(struct mt_record_owner *owners, uint32_t count)
@@ -327,14 +307,8 @@ static void fill_owners(const struct mt_summarizing *work, const struct mt_drive
     work->record->owner_count = count;
 }
 
-static int by_communicator(const void *a, const void *b)
-{
-    const struct mt_record_communicator *x = a, *y = b;
-
-    if (x->id != y->id)
-        return x->id < y->id ? -1 : 1;
-    return (x->rank > y->rank) - (x->rank < y->rank);
-}
+MT_DEFINE_ORDER(by_communicator, struct mt_record_communicator,
+                MT_ASCENDING(id) || MT_ASCENDING(rank))
 
 static uint64_t bytes_of_communicator(const struct mt_driver_report *driver, int32_t communicator)
 {
@@ -467,17 +441,8 @@ static void fill_course(const struct mt_summarizing *work)
                                                        course->columns[i].reserved_bytes};
 }
 
-static int by_id(const void *a, const void *b)
-{
-    const struct mt_record_finding *x = a, *y = b;
-    int order = strcmp(x->id, y->id);
-
-    if (order)
-        return order;
-    if (x->bytes != y->bytes)
-        return x->bytes > y->bytes ? -1 : 1;
-    return strcmp(x->title, y->title);
-}
+MT_DEFINE_ORDER(by_id, struct mt_record_finding,
+                MT_BY_TEXT(id) || MT_DESCENDING(bytes) || MT_BY_TEXT(title))
 
 /* The report has them by bytes, the largest first. */
 static void fill_findings(const struct mt_summarizing *work)

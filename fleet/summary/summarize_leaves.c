@@ -8,6 +8,7 @@
 #include "rank_set.h"
 #include "report.h"
 #include "site.h"
+#include "sorted.h"
 #include "stable_hash.h"
 #include "summarize_parts.h"
 
@@ -113,14 +114,8 @@ static uint32_t *sites_of(const struct mt_summarizing *work, const struct mt_ici
 
 /* Largest first; paths were numbered in the order of the icicle, which depends only on bytes and
  * names. */
-static int by_size(const void *a, const void *b)
-{
-    const struct mt_record_leaf *x = a, *y = b;
-
-    if (x->bytes != y->bytes)
-        return x->bytes > y->bytes ? -1 : 1;
-    return mt_record_leaf_compare(a, b);
-}
+MT_DEFINE_ORDER(by_size, struct mt_record_leaf,
+                MT_DESCENDING(bytes) || MT_THEN(mt_record_leaf_compare))
 
 /* Merges leaves of one role and path. */
 static void merge(struct leaves *leaves)
@@ -177,12 +172,7 @@ struct sizes {
     uint64_t block_bytes, blocks;
 };
 
-static int by_block_bytes(const void *a, const void *b)
-{
-    const struct sizes *x = a, *y = b;
-
-    return (x->block_bytes > y->block_bytes) - (x->block_bytes < y->block_bytes);
-}
+MT_DEFINE_ORDER(by_block_bytes, struct sizes, MT_ASCENDING(block_bytes))
 
 /* Of pairs (bytes of a block, number of blocks of parameters of that size), by size; 0: none. */
 static void hash_parameters(const struct mt_summarizing *work, const struct mt_instant *peak)

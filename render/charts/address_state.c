@@ -9,6 +9,7 @@
 
 #include "block_key.h"
 #include "cell_label.h"
+#include "sorted.h"
 #include "timeline_layout.h"
 #include "units.h"
 #include "util.h"
@@ -36,14 +37,7 @@ struct state {
     uint64_t small_blocks; /* drawn with blocks beside them */
 };
 
-static int by_size(const void *a, const void *b)
-{
-    const struct segment *x = a, *y = b;
-
-    if (x->place->bytes != y->place->bytes)
-        return x->place->bytes > y->place->bytes ? -1 : 1;
-    return (x->place->base > y->place->base) - (x->place->base < y->place->base);
-}
+MT_DEFINE_ORDER(by_size, struct segment, MT_DESCENDING(place->bytes) || MT_ASCENDING(place->base))
 
 static double list_segments(struct state *state)
 {

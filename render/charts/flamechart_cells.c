@@ -9,6 +9,7 @@
 #include "icicle.h"
 #include "report_query.h"
 #include "site.h"
+#include "sorted.h"
 #include "time_axis.h"
 #include "units.h"
 #include "util.h"
@@ -404,14 +405,7 @@ struct row_cells {
     uint32_t count;
 };
 
-static int compare_begins(const void *a, const void *b)
-{
-    const struct mt_cell *const *left = a, *const *right = b;
-
-    if ((*left)->begin_event != (*right)->begin_event)
-        return (*left)->begin_event < (*right)->begin_event ? -1 : 1;
-    return *left < *right ? -1 : *left > *right;
-}
+MT_DEFINE_POINTER_ORDER(compare_begins, struct mt_cell, MT_ASCENDING(begin_event) || MT_BY_PLACE)
 
 static void find_row(const struct mt_flame_layout *layout, int32_t row, struct row_cells *found)
 {

@@ -7,6 +7,7 @@
 #include "icicle_view.h"
 #include "report_query.h"
 #include "site.h"
+#include "sorted.h"
 #include "units.h"
 #include "util.h"
 
@@ -324,14 +325,9 @@ double mt_icicle_draw_legend(const struct mt_icicle_view *view, double y)
     return y + 10;
 }
 
-static int compare_holders(const void *a, const void *b)
-{
-    const struct mt_icicle_holder *left = a, *right = b;
-
-    if (left->weight != right->weight)
-        return left->weight > right->weight ? -1 : 1;
-    return left->node < right->node ? -1 : left->node > right->node; /* as in the picture */
-}
+/* The node decides last, as in the picture. */
+MT_DEFINE_ORDER(compare_holders, struct mt_icicle_holder,
+                MT_DESCENDING(weight) || MT_ASCENDING(node))
 
 /* Returns the role with the most bytes below a node. */
 static enum mt_role role_below(const struct mt_icicle *icicle, const struct mt_node *node)

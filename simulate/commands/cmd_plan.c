@@ -10,6 +10,7 @@
 #include "plan_text.h"
 #include "process_memory.h"
 #include "rank.h"
+#include "sorted.h"
 #include "sweep_runs.h"
 #include "temporary_folder.h"
 #include "util.h"
@@ -290,14 +291,7 @@ static int run_rounds(struct plan_command *command, struct mt_sweep_request *req
     return code;
 }
 
-static int by_point(const void *a, const void *b)
-{
-    const struct mt_sweep_run *x = a, *y = b;
-
-    if (x->point != y->point)
-        return x->point < y->point ? -1 : 1;
-    return x->rank.rank < y->rank.rank ? -1 : x->rank.rank > y->rank.rank;
-}
+MT_DEFINE_ORDER(by_point, struct mt_sweep_run, MT_ASCENDING(point) || MT_ASCENDING(rank.rank))
 
 /* Bars of a combination are neighbors, in the order of its sizes. Their labels have no names, which
  * are in the title. At most MT_MAX_SWEEP_RUNS bars can be told apart. */

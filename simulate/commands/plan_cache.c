@@ -14,6 +14,7 @@
 #include "io.h"
 #include "random.h"
 #include "safe_path.h"
+#include "sorted.h"
 #include "util.h"
 
 extern char **environ;
@@ -83,11 +84,6 @@ static bool is_noise(const char *variable)
     return false;
 }
 
-static int by_text(const void *a, const void *b)
-{
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 static void add_environment(struct mt_sha256 *sha)
 {
     const char **variables = NULL;
@@ -100,7 +96,7 @@ static void add_environment(struct mt_sha256 *sha)
         variables[count++] = *at;
     }
     if (count)
-        qsort(variables, count, sizeof *variables, by_text);
+        qsort(variables, count, sizeof *variables, mt_ascending_text);
     for (size_t i = 0; i < count; i++)
         add_text(sha, variables[i]);
     free(variables);
@@ -149,7 +145,7 @@ static char **list_names(int fd, struct mt_arena *arena, size_t *count)
     if (entries)
         (void)closedir(entries);
     if (*count)
-        qsort(names, *count, sizeof *names, by_text);
+        qsort(names, *count, sizeof *names, mt_ascending_text);
     return names;
 }
 
@@ -423,12 +419,7 @@ struct entry {
     time_t written;
 };
 
-static int newest_first(const void *a, const void *b)
-{
-    const struct entry *x = a, *y = b;
-
-    return (x->written < y->written) - (x->written > y->written);
-}
+MT_DEFINE_ORDER(newest_first, struct entry, MT_DESCENDING(written))
 
 static void remove_oldest(int folder)
 {

@@ -3,6 +3,7 @@
 #include "grow.h"
 #include "io.h"
 #include "random.h"
+#include "sorted.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -125,12 +126,7 @@ struct entry {
     time_t used;
 };
 
-static int newest_first(const void *a, const void *b)
-{
-    const struct entry *x = a, *y = b;
-
-    return (x->used < y->used) - (x->used > y->used);
-}
+MT_DEFINE_ORDER(newest_first, struct entry, MT_DESCENDING(used))
 
 static bool is_unfinished(const char *name)
 {

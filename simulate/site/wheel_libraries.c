@@ -14,6 +14,7 @@
 #include "elf_writer.h"
 #include "grow.h"
 #include "io.h"
+#include "sorted.h"
 #include "status.h"
 #include "wheel_libraries.h"
 
@@ -139,12 +140,7 @@ static bool is_library_name(const char *name)
     return so && (so[3] == '\0' || so[3] == '.') && !toolkit_has(name);
 }
 
-static int by_path(const void *a, const void *b)
-{
-    const struct mt_library_file *x = a, *y = b;
-
-    return strcmp(x->path, y->path);
-}
+MT_DEFINE_ORDER(by_path, struct mt_library_file, MT_BY_TEXT(path))
 
 static enum mt_status add_file(const char *folder, const char *name, struct mt_arena *arena,
                                struct mt_library_list *list)

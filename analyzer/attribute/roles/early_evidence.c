@@ -5,6 +5,7 @@
 
 #include "early_roles.h"
 #include "process_memory.h"
+#include "sorted.h"
 #include "util.h"
 #include "work_kinds.h"
 
@@ -24,24 +25,8 @@ bool mt_early_stays(const struct mt_early_blocks *early, const struct mt_early_b
            (block->ended >= early->last_part_end && !mt_early_is_part(block->end_kind));
 }
 
-static int by_size(const void *a, const void *b)
-{
-    const struct mt_early_block *x = *(const struct mt_early_block *const *)a;
-    const struct mt_early_block *y = *(const struct mt_early_block *const *)b;
-
-    if (x->device != y->device)
-        return x->device < y->device ? -1 : 1;
-    if (x->bytes != y->bytes)
-        return x->bytes < y->bytes ? -1 : 1;
-    return x < y ? -1 : x > y;
-}
-
-static int by_value(const void *a, const void *b)
-{
-    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-
-    return x < y ? -1 : x > y;
-}
+MT_DEFINE_POINTER_ORDER(by_size, struct mt_early_block,
+                        MT_ASCENDING(device) || MT_ASCENDING(bytes) || MT_BY_PLACE)
 
 static uint32_t birth_of(const struct mt_early_evidence *evidence,
                          const struct mt_early_block *block)
@@ -60,7 +45,7 @@ static uint32_t most_at_once(const struct mt_early_evidence *evidence,
     for (size_t i = 0; i < sizes->count; i++)
         if (chosen(sizes->members[i]))
             evidence->ends[count++] = sizes->members[i]->ended;
-    qsort(evidence->ends, count, sizeof *evidence->ends, by_value);
+    qsort(evidence->ends, count, sizeof *evidence->ends, mt_ascending_u32);
     for (size_t i = 0; i < sizes->count; i++) {
         if (!chosen(sizes->members[i]))
             continue;

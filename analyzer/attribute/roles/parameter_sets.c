@@ -8,6 +8,7 @@
 #include "grow.h"
 #include "map.h"
 #include "process_memory.h"
+#include "sorted.h"
 #include "symbols.h"
 #include "util.h"
 #include "work_kinds.h"
@@ -168,38 +169,11 @@ static struct size *size_of(struct search *search, uint32_t units)
     return &search->sizes[index];
 }
 
-static int by_stack(const void *a, const void *b)
-{
-    const struct mt_set_block *x = *(const struct mt_set_block *const *)a;
-    const struct mt_set_block *y = *(const struct mt_set_block *const *)b;
+MT_DEFINE_POINTER_ORDER(by_stack, struct mt_set_block,
+                        MT_ASCENDING(place) || MT_ASCENDING(stack) || MT_ASCENDING(calls) ||
+                            MT_ASCENDING(units) || MT_BY_PLACE)
 
-    if (x->place != y->place)
-        return x->place < y->place ? -1 : 1;
-    if (x->stack != y->stack)
-        return x->stack < y->stack ? -1 : 1;
-    if (x->calls != y->calls)
-        return x->calls < y->calls ? -1 : 1;
-    if (x->units != y->units)
-        return x->units < y->units ? -1 : 1;
-    return x < y ? -1 : x > y;
-}
-
-static int by_units(const void *a, const void *b)
-{
-    const struct mt_set_block *x = *(const struct mt_set_block *const *)a;
-    const struct mt_set_block *y = *(const struct mt_set_block *const *)b;
-
-    if (x->units != y->units)
-        return x->units < y->units ? -1 : 1;
-    return x->calls < y->calls ? -1 : x->calls > y->calls;
-}
-
-static int by_value(const void *a, const void *b)
-{
-    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-
-    return x < y ? -1 : x > y;
-}
+MT_DEFINE_POINTER_ORDER(by_units, struct mt_set_block, MT_ASCENDING(units) || MT_ASCENDING(calls))
 
 /* Sets the gradients of each size: the median over the turns that have some. */
 static void count_gradients(struct search *search)
@@ -223,7 +197,7 @@ static void count_gradients(struct search *search)
             calls = search->sorted[next]->calls;
             turns[turn_count - 1]++;
         }
-        qsort(turns, turn_count, sizeof *turns, by_value);
+        qsort(turns, turn_count, sizeof *turns, mt_ascending_u32);
         size_of(search, units)->gradients = turns[turn_count / 2];
         search->gradient_units += (uint64_t)turns[turn_count / 2] * units;
     }
@@ -649,7 +623,7 @@ static void judge_hooks(struct search *search)
 static bool is_before_step(const struct mt_parameter_sets *sets, uint32_t calls)
 {
     return sets->step_count &&
-           bsearch(&calls, sets->step_calls, sets->step_count, sizeof calls, by_value);
+           bsearch(&calls, sets->step_calls, sets->step_count, sizeof calls, mt_ascending_u32);
 }
 
 /* The sets of a stack between the parts of steps. */

@@ -4,6 +4,7 @@
 #include "grow.h"
 #include "map.h"
 #include "process_memory.h"
+#include "sorted.h"
 #include "util.h"
 
 #include <stdlib.h>
@@ -572,14 +573,7 @@ struct over_calls {
     uint64_t allocation;
 };
 
-static int by_cycle_and_units(const void *a, const void *b)
-{
-    const struct over_calls *x = a, *y = b;
-
-    if (x->cycle != y->cycle)
-        return x->cycle < y->cycle ? -1 : 1;
-    return x->units < y->units ? -1 : x->units > y->units;
-}
+MT_DEFINE_ORDER(by_cycle_and_units, struct over_calls, MT_ASCENDING(cycle) || MT_ASCENDING(units))
 
 /* Whether `b` follows `a` in order. */
 static bool may_be_pair(const struct over_calls *a, const struct over_calls *b)

@@ -6,6 +6,7 @@
 
 #include "grow.h"
 #include "map.h"
+#include "sorted.h"
 
 /* Blocks that survive fewer calls may be inputs. */
 #define MIN_CALLS 4
@@ -24,12 +25,7 @@ struct of_size {
     uint32_t count;
 };
 
-static int by_units_descending(const void *a, const void *b)
-{
-    const struct of_size *x = a, *y = b;
-
-    return x->units != y->units ? (x->units < y->units ? 1 : -1) : 0;
-}
+MT_DEFINE_ORDER(by_units_descending, struct of_size, MT_DESCENDING(units))
 
 static bool is_kept(const struct mt_set_block *block)
 {
