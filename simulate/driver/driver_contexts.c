@@ -57,13 +57,7 @@ static CUresult initialise(unsigned int flags)
     return sd_initialized();
 }
 
-SD_EXPORT CUresult cuInit(unsigned int Flags)
-{
-    struct {
-        unsigned int Flags;
-    } params = {Flags};
-    SD_CALL(cuInit, params, initialise(Flags));
-}
+SD_ENTRY1(cuInit, unsigned int, Flags, initialise(Flags))
 
 SD_EXPORT CUresult cuDriverGetVersion(int *driverVersion)
 {
@@ -102,15 +96,7 @@ static CUresult device_name(char *name, int length, CUdevice device)
     return result;
 }
 
-SD_EXPORT CUresult cuDeviceGetName(char *name, int len, CUdevice dev)
-{
-    struct {
-        char *name;
-        int len;
-        CUdevice dev;
-    } params = {name, len, dev};
-    SD_CALL(cuDeviceGetName, params, device_name(name, len, dev));
-}
+SD_ENTRY3(cuDeviceGetName, char *, name, int, len, CUdevice, dev, device_name(name, len, dev))
 
 static CUresult device_total(size_t *bytes, CUdevice device)
 {
@@ -120,14 +106,7 @@ static CUresult device_total(size_t *bytes, CUdevice device)
     return result;
 }
 
-SD_EXPORT CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice dev)
-{
-    struct {
-        size_t *bytes;
-        CUdevice dev;
-    } params = {bytes, dev};
-    SD_CALL(cuDeviceTotalMem_v2, params, device_total(bytes, dev));
-}
+SD_ENTRY2(cuDeviceTotalMem_v2, size_t *, bytes, CUdevice, dev, device_total(bytes, dev))
 
 SD_EXPORT CUresult cuDeviceGetUuid_v2(CUuuid *uuid, CUdevice dev)
 {
@@ -149,15 +128,8 @@ static CUresult pci_address(char *text, int length, CUdevice device)
     return CUDA_SUCCESS;
 }
 
-SD_EXPORT CUresult cuDeviceGetPCIBusId(char *pciBusId, int len, CUdevice dev)
-{
-    struct {
-        char *pciBusId;
-        int len;
-        CUdevice dev;
-    } params = {pciBusId, len, dev};
-    SD_CALL(cuDeviceGetPCIBusId, params, pci_address(pciBusId, len, dev));
-}
+SD_ENTRY3(cuDeviceGetPCIBusId, char *, pciBusId, int, len, CUdevice, dev,
+          pci_address(pciBusId, len, dev))
 
 SD_EXPORT CUresult cuDeviceGetAttribute(int *pi, CUdevice_attribute attrib, CUdevice dev)
 {
@@ -180,13 +152,7 @@ static CUresult memory_info(size_t *free_bytes, size_t *total)
     return CUDA_SUCCESS;
 }
 
-SD_EXPORT CUresult cuMemGetInfo_v2(size_t *free, size_t *total)
-{
-    struct {
-        size_t *free, *total;
-    } params = {free, total};
-    SD_CALL(cuMemGetInfo_v2, params, memory_info(free, total));
-}
+SD_ENTRY2(cuMemGetInfo_v2, size_t *, free, size_t *, total, memory_info(free, total))
 
 SD_EXPORT unsigned memtrace_simulated_context_uid(CUcontext context)
 {
@@ -235,14 +201,7 @@ static CUresult retain_primary(CUcontext *context, CUdevice device)
     return result;
 }
 
-SD_EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev)
-{
-    struct {
-        CUcontext *pctx;
-        CUdevice dev;
-    } params = {pctx, dev};
-    SD_CALL(cuDevicePrimaryCtxRetain, params, retain_primary(pctx, dev));
-}
+SD_ENTRY2(cuDevicePrimaryCtxRetain, CUcontext *, pctx, CUdevice, dev, retain_primary(pctx, dev))
 
 static CUresult release_primary(CUdevice device, bool reset)
 {
@@ -257,21 +216,9 @@ static CUresult release_primary(CUdevice device, bool reset)
     return CUDA_SUCCESS;
 }
 
-SD_EXPORT CUresult cuDevicePrimaryCtxRelease_v2(CUdevice dev)
-{
-    struct {
-        CUdevice dev;
-    } params = {dev};
-    SD_CALL(cuDevicePrimaryCtxRelease_v2, params, release_primary(dev, false));
-}
+SD_ENTRY1(cuDevicePrimaryCtxRelease_v2, CUdevice, dev, release_primary(dev, false))
 
-SD_EXPORT CUresult cuDevicePrimaryCtxReset_v2(CUdevice dev)
-{
-    struct {
-        CUdevice dev;
-    } params = {dev};
-    SD_CALL(cuDevicePrimaryCtxReset_v2, params, release_primary(dev, true));
-}
+SD_ENTRY1(cuDevicePrimaryCtxReset_v2, CUdevice, dev, release_primary(dev, true))
 
 static CUresult create_context(CUcontext *context, CUdevice device)
 {
@@ -289,27 +236,11 @@ static CUresult create_context(CUcontext *context, CUdevice device)
     return result ? result : sd_push(*context);
 }
 
-SD_EXPORT CUresult cuCtxCreate_v2(CUcontext *pctx, unsigned int flags, CUdevice dev)
-{
-    struct {
-        CUcontext *pctx;
-        unsigned int flags;
-        CUdevice dev;
-    } params = {pctx, flags, dev};
-    SD_CALL(cuCtxCreate_v2, params, create_context(pctx, dev));
-}
+SD_ENTRY3(cuCtxCreate_v2, CUcontext *, pctx, unsigned int, flags, CUdevice, dev,
+          create_context(pctx, dev))
 
-SD_EXPORT CUresult cuCtxCreate_v4(CUcontext *pctx, CUctxCreateParams *ctxCreateParams,
-                                  unsigned int flags, CUdevice dev)
-{
-    struct {
-        CUcontext *pctx;
-        CUctxCreateParams *ctxCreateParams;
-        unsigned int flags;
-        CUdevice dev;
-    } params = {pctx, ctxCreateParams, flags, dev};
-    SD_CALL(cuCtxCreate_v4, params, create_context(pctx, dev));
-}
+SD_ENTRY4(cuCtxCreate_v4, CUcontext *, pctx, CUctxCreateParams *, ctxCreateParams, unsigned int,
+          flags, CUdevice, dev, create_context(pctx, dev))
 
 static CUresult destroy_context(CUcontext context)
 {
@@ -320,13 +251,7 @@ static CUresult destroy_context(CUcontext context)
     return CUDA_SUCCESS;
 }
 
-SD_EXPORT CUresult cuCtxDestroy_v2(CUcontext ctx)
-{
-    struct {
-        CUcontext ctx;
-    } params = {ctx};
-    SD_CALL(cuCtxDestroy_v2, params, destroy_context(ctx));
-}
+SD_ENTRY1(cuCtxDestroy_v2, CUcontext, ctx, destroy_context(ctx))
 
 SD_EXPORT CUresult cuCtxGetCurrent(CUcontext *pctx)
 {

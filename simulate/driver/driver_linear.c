@@ -28,14 +28,7 @@ static CUresult allocate(CUdeviceptr *addr, uint64_t bytes)
     return result;
 }
 
-SD_EXPORT CUresult cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytesize)
-{
-    struct {
-        CUdeviceptr *dptr;
-        size_t bytesize;
-    } params = {dptr, bytesize};
-    SD_CALL(cuMemAlloc_v2, params, allocate(dptr, bytesize));
-}
+SD_ENTRY2(cuMemAlloc_v2, CUdeviceptr *, dptr, size_t, bytesize, allocate(dptr, bytesize))
 
 static CUresult allocate_pitch(CUdeviceptr *addr, size_t *pitch, size_t width, size_t height)
 {
@@ -48,16 +41,9 @@ static CUresult allocate_pitch(CUdeviceptr *addr, size_t *pitch, size_t width, s
     return result;
 }
 
-SD_EXPORT CUresult cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pPitch, size_t WidthInBytes,
-                                      size_t Height, unsigned int ElementSizeBytes)
-{
-    struct {
-        CUdeviceptr *dptr;
-        size_t *pPitch, WidthInBytes, Height;
-        unsigned int ElementSizeBytes;
-    } params = {dptr, pPitch, WidthInBytes, Height, ElementSizeBytes};
-    SD_CALL(cuMemAllocPitch_v2, params, allocate_pitch(dptr, pPitch, WidthInBytes, Height));
-}
+SD_ENTRY5(cuMemAllocPitch_v2, CUdeviceptr *, dptr, size_t *, pPitch, size_t, WidthInBytes, size_t,
+          Height, unsigned int, ElementSizeBytes,
+          allocate_pitch(dptr, pPitch, WidthInBytes, Height))
 
 /* The host may access managed memory, so its pages become accessible, including pages that it
  * shares with other blocks. The kernel provides memory at the first access. */
@@ -72,15 +58,8 @@ static CUresult allocate_managed(CUdeviceptr *addr, uint64_t bytes)
     return result;
 }
 
-SD_EXPORT CUresult cuMemAllocManaged(CUdeviceptr *dptr, size_t bytesize, unsigned int flags)
-{
-    struct {
-        CUdeviceptr *dptr;
-        size_t bytesize;
-        unsigned int flags;
-    } params = {dptr, bytesize, flags};
-    SD_CALL(cuMemAllocManaged, params, allocate_managed(dptr, bytesize));
-}
+SD_ENTRY3(cuMemAllocManaged, CUdeviceptr *, dptr, size_t, bytesize, unsigned int, flags,
+          allocate_managed(dptr, bytesize))
 
 static CUresult release(CUdeviceptr addr)
 {
@@ -102,13 +81,7 @@ static CUresult release(CUdeviceptr addr)
     return block ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-SD_EXPORT CUresult cuMemFree_v2(CUdeviceptr dptr)
-{
-    struct {
-        CUdeviceptr dptr;
-    } params = {dptr};
-    SD_CALL(cuMemFree_v2, params, release(dptr));
-}
+SD_ENTRY1(cuMemFree_v2, CUdeviceptr, dptr, release(dptr))
 
 SD_EXPORT CUresult cuMemGetAddressRange_v2(CUdeviceptr *pbase, size_t *psize, CUdeviceptr dptr)
 {
@@ -145,24 +118,10 @@ static CUresult allocate_host(void **memory, size_t bytes)
     return noted ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-SD_EXPORT CUresult cuMemAllocHost_v2(void **pp, size_t bytesize)
-{
-    struct {
-        void **pp;
-        size_t bytesize;
-    } params = {pp, bytesize};
-    SD_CALL(cuMemAllocHost_v2, params, allocate_host(pp, bytesize));
-}
+SD_ENTRY2(cuMemAllocHost_v2, void **, pp, size_t, bytesize, allocate_host(pp, bytesize))
 
-SD_EXPORT CUresult cuMemHostAlloc(void **pp, size_t bytesize, unsigned int Flags)
-{
-    struct {
-        void **pp;
-        size_t bytesize;
-        unsigned int Flags;
-    } params = {pp, bytesize, Flags};
-    SD_CALL(cuMemHostAlloc, params, allocate_host(pp, bytesize));
-}
+SD_ENTRY3(cuMemHostAlloc, void **, pp, size_t, bytesize, unsigned int, Flags,
+          allocate_host(pp, bytesize))
 
 static CUresult forget_host(void *memory, enum sd_kind kind, CUresult unknown)
 {
@@ -203,13 +162,7 @@ bool sd_clear_host(void *memory, size_t bytes)
     return true;
 }
 
-SD_EXPORT CUresult cuMemFreeHost(void *p)
-{
-    struct {
-        void *p;
-    } params = {p};
-    SD_CALL(cuMemFreeHost, params, forget_host(p, SD_HOST, CUDA_ERROR_INVALID_VALUE));
-}
+SD_ENTRY1(cuMemFreeHost, void *, p, forget_host(p, SD_HOST, CUDA_ERROR_INVALID_VALUE))
 
 static CUresult register_host(void *memory, size_t bytes)
 {
@@ -231,24 +184,11 @@ static CUresult register_host(void *memory, size_t bytes)
     return noted ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-SD_EXPORT CUresult cuMemHostRegister_v2(void *p, size_t bytesize, unsigned int Flags)
-{
-    struct {
-        void *p;
-        size_t bytesize;
-        unsigned int Flags;
-    } params = {p, bytesize, Flags};
-    SD_CALL(cuMemHostRegister_v2, params, register_host(p, bytesize));
-}
+SD_ENTRY3(cuMemHostRegister_v2, void *, p, size_t, bytesize, unsigned int, Flags,
+          register_host(p, bytesize))
 
-SD_EXPORT CUresult cuMemHostUnregister(void *p)
-{
-    struct {
-        void *p;
-    } params = {p};
-    SD_CALL(cuMemHostUnregister, params,
-            forget_host(p, SD_REGISTERED, CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED));
-}
+SD_ENTRY1(cuMemHostUnregister, void *, p,
+          forget_host(p, SD_REGISTERED, CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED))
 
 SD_EXPORT CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *pdptr, void *p, unsigned int Flags)
 {
@@ -327,50 +267,17 @@ static CUresult create_flat_array(CUarray *handle, const CUDA_ARRAY_DESCRIPTOR *
     return create_array((void **)handle, &deep, 1);
 }
 
-SD_EXPORT CUresult cuArrayCreate_v2(CUarray *pHandle, const CUDA_ARRAY_DESCRIPTOR *pAllocateArray)
-{
-    struct {
-        CUarray *pHandle;
-        const CUDA_ARRAY_DESCRIPTOR *pAllocateArray;
-    } params = {pHandle, pAllocateArray};
-    SD_CALL(cuArrayCreate_v2, params, create_flat_array(pHandle, pAllocateArray));
-}
+SD_ENTRY2(cuArrayCreate_v2, CUarray *, pHandle, const CUDA_ARRAY_DESCRIPTOR *, pAllocateArray,
+          create_flat_array(pHandle, pAllocateArray))
 
-SD_EXPORT CUresult cuArray3DCreate_v2(CUarray *pHandle,
-                                      const CUDA_ARRAY3D_DESCRIPTOR *pAllocateArray)
-{
-    struct {
-        CUarray *pHandle;
-        const CUDA_ARRAY3D_DESCRIPTOR *pAllocateArray;
-    } params = {pHandle, pAllocateArray};
-    SD_CALL(cuArray3DCreate_v2, params, create_array((void **)pHandle, pAllocateArray, 1));
-}
+SD_ENTRY2(cuArray3DCreate_v2, CUarray *, pHandle, const CUDA_ARRAY3D_DESCRIPTOR *, pAllocateArray,
+          create_array((void **)pHandle, pAllocateArray, 1))
 
-SD_EXPORT CUresult cuArrayDestroy(CUarray hArray)
-{
-    struct {
-        CUarray hArray;
-    } params = {hArray};
-    SD_CALL(cuArrayDestroy, params, destroy_array(hArray, SD_ARRAY));
-}
+SD_ENTRY1(cuArrayDestroy, CUarray, hArray, destroy_array(hArray, SD_ARRAY))
 
-SD_EXPORT CUresult cuMipmappedArrayCreate(CUmipmappedArray *pHandle,
-                                          const CUDA_ARRAY3D_DESCRIPTOR *pMipmappedArrayDesc,
-                                          unsigned int numMipmapLevels)
-{
-    struct {
-        CUmipmappedArray *pHandle;
-        const CUDA_ARRAY3D_DESCRIPTOR *pMipmappedArrayDesc;
-        unsigned int numMipmapLevels;
-    } params = {pHandle, pMipmappedArrayDesc, numMipmapLevels};
-    SD_CALL(cuMipmappedArrayCreate, params,
-            create_array((void **)pHandle, pMipmappedArrayDesc, numMipmapLevels));
-}
+SD_ENTRY3(cuMipmappedArrayCreate, CUmipmappedArray *, pHandle, const CUDA_ARRAY3D_DESCRIPTOR *,
+          pMipmappedArrayDesc, unsigned int, numMipmapLevels,
+          create_array((void **)pHandle, pMipmappedArrayDesc, numMipmapLevels))
 
-SD_EXPORT CUresult cuMipmappedArrayDestroy(CUmipmappedArray hMipmappedArray)
-{
-    struct {
-        CUmipmappedArray hMipmappedArray;
-    } params = {hMipmappedArray};
-    SD_CALL(cuMipmappedArrayDestroy, params, destroy_array(hMipmappedArray, SD_MIPMAPPED));
-}
+SD_ENTRY1(cuMipmappedArrayDestroy, CUmipmappedArray, hMipmappedArray,
+          destroy_array(hMipmappedArray, SD_MIPMAPPED))

@@ -82,35 +82,11 @@ static CUresult release(CUdeviceptr addr, CUstream stream)
 }
 
 #define ASYNC_ENTRY_POINTS(suffix)                                                                 \
-    SD_EXPORT CUresult cuMemAllocAsync##suffix(CUdeviceptr *dptr, size_t bytesize,                 \
-                                               CUstream hStream)                                   \
-    {                                                                                              \
-        struct {                                                                                   \
-            CUdeviceptr *dptr;                                                                     \
-            size_t bytesize;                                                                       \
-            CUstream hStream;                                                                      \
-        } params = {dptr, bytesize, hStream};                                                      \
-        SD_CALL(cuMemAllocAsync##suffix, params, allocate(dptr, bytesize, NULL, hStream));         \
-    }                                                                                              \
-    SD_EXPORT CUresult cuMemAllocFromPoolAsync##suffix(CUdeviceptr *dptr, size_t bytesize,         \
-                                                       CUmemoryPool pool, CUstream hStream)        \
-    {                                                                                              \
-        struct {                                                                                   \
-            CUdeviceptr *dptr;                                                                     \
-            size_t bytesize;                                                                       \
-            CUmemoryPool pool;                                                                     \
-            CUstream hStream;                                                                      \
-        } params = {dptr, bytesize, pool, hStream};                                                \
-        SD_CALL(cuMemAllocFromPoolAsync##suffix, params, allocate(dptr, bytesize, pool, hStream)); \
-    }                                                                                              \
-    SD_EXPORT CUresult cuMemFreeAsync##suffix(CUdeviceptr dptr, CUstream hStream)                  \
-    {                                                                                              \
-        struct {                                                                                   \
-            CUdeviceptr dptr;                                                                      \
-            CUstream hStream;                                                                      \
-        } params = {dptr, hStream};                                                                \
-        SD_CALL(cuMemFreeAsync##suffix, params, release(dptr, hStream));                           \
-    }
+    SD_ENTRY3(cuMemAllocAsync##suffix, CUdeviceptr *, dptr, size_t, bytesize, CUstream, hStream,   \
+              allocate(dptr, bytesize, NULL, hStream))                                             \
+    SD_ENTRY4(cuMemAllocFromPoolAsync##suffix, CUdeviceptr *, dptr, size_t, bytesize,              \
+              CUmemoryPool, pool, CUstream, hStream, allocate(dptr, bytesize, pool, hStream))      \
+    SD_ENTRY2(cuMemFreeAsync##suffix, CUdeviceptr, dptr, CUstream, hStream, release(dptr, hStream))
 
 ASYNC_ENTRY_POINTS()
 ASYNC_ENTRY_POINTS(_ptsz)
@@ -127,33 +103,14 @@ static CUresult create_pool(CUmemoryPool *pool, int device)
     return CUDA_SUCCESS;
 }
 
-SD_EXPORT CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *poolProps)
-{
-    struct {
-        CUmemoryPool *pool;
-        const CUmemPoolProps *poolProps;
-    } params = {pool, poolProps};
-    SD_CALL(cuMemPoolCreate, params,
-            poolProps ? create_pool(pool, poolProps->location.id) : CUDA_ERROR_INVALID_VALUE);
-}
+SD_ENTRY2(cuMemPoolCreate, CUmemoryPool *, pool, const CUmemPoolProps *, poolProps,
+          poolProps ? create_pool(pool, poolProps->location.id) : CUDA_ERROR_INVALID_VALUE)
 
 /* The driver keeps a pool until its last allocation is freed. This one keeps it forever. */
-SD_EXPORT CUresult cuMemPoolDestroy(CUmemoryPool pool)
-{
-    struct {
-        CUmemoryPool pool;
-    } params = {pool};
-    SD_CALL(cuMemPoolDestroy, params, pool ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE);
-}
+SD_ENTRY1(cuMemPoolDestroy, CUmemoryPool, pool, pool ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE)
 
-SD_EXPORT CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t minBytesToKeep)
-{
-    struct {
-        CUmemoryPool pool;
-        size_t minBytesToKeep;
-    } params = {pool, minBytesToKeep};
-    SD_CALL(cuMemPoolTrimTo, params, pool ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE);
-}
+SD_ENTRY2(cuMemPoolTrimTo, CUmemoryPool, pool, size_t, minBytesToKeep,
+          pool ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE)
 
 static CUresult set_attribute(CUmemoryPool pool, CUmemPool_attribute attribute, const void *value)
 {
@@ -164,15 +121,8 @@ static CUresult set_attribute(CUmemoryPool pool, CUmemPool_attribute attribute, 
     return CUDA_SUCCESS;
 }
 
-SD_EXPORT CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attr, void *value)
-{
-    struct {
-        CUmemoryPool pool;
-        CUmemPool_attribute attr;
-        void *value;
-    } params = {pool, attr, value};
-    SD_CALL(cuMemPoolSetAttribute, params, set_attribute(pool, attr, value));
-}
+SD_ENTRY3(cuMemPoolSetAttribute, CUmemoryPool, pool, CUmemPool_attribute, attr, void *, value,
+          set_attribute(pool, attr, value))
 
 SD_EXPORT CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attr, void *value)
 {
@@ -192,23 +142,11 @@ static CUresult get_pool(CUmemoryPool *pool, CUmemoryPool const *of, CUdevice de
     return CUDA_SUCCESS;
 }
 
-SD_EXPORT CUresult cuDeviceGetDefaultMemPool(CUmemoryPool *pool_out, CUdevice dev)
-{
-    struct {
-        CUmemoryPool *pool_out;
-        CUdevice dev;
-    } params = {pool_out, dev};
-    SD_CALL(cuDeviceGetDefaultMemPool, params, get_pool(pool_out, NULL, dev));
-}
+SD_ENTRY2(cuDeviceGetDefaultMemPool, CUmemoryPool *, pool_out, CUdevice, dev,
+          get_pool(pool_out, NULL, dev))
 
-SD_EXPORT CUresult cuDeviceGetMemPool(CUmemoryPool *pool, CUdevice dev)
-{
-    struct {
-        CUmemoryPool *pool;
-        CUdevice dev;
-    } params = {pool, dev};
-    SD_CALL(cuDeviceGetMemPool, params, get_pool(pool, current_pools, dev));
-}
+SD_ENTRY2(cuDeviceGetMemPool, CUmemoryPool *, pool, CUdevice, dev,
+          get_pool(pool, current_pools, dev))
 
 static CUresult set_pool(CUdevice device, CUmemoryPool pool)
 {
@@ -218,14 +156,7 @@ static CUresult set_pool(CUdevice device, CUmemoryPool pool)
     return CUDA_SUCCESS;
 }
 
-SD_EXPORT CUresult cuDeviceSetMemPool(CUdevice dev, CUmemoryPool pool)
-{
-    struct {
-        CUdevice dev;
-        CUmemoryPool pool;
-    } params = {dev, pool};
-    SD_CALL(cuDeviceSetMemPool, params, set_pool(dev, pool));
-}
+SD_ENTRY2(cuDeviceSetMemPool, CUdevice, dev, CUmemoryPool, pool, set_pool(dev, pool))
 
 static CUresult export_pool(int *fd, CUmemoryPool pool)
 {
@@ -235,18 +166,9 @@ static CUresult export_pool(int *fd, CUmemoryPool pool)
     return written ? CUDA_SUCCESS : CUDA_ERROR_OPERATING_SYSTEM;
 }
 
-SD_EXPORT CUresult cuMemPoolExportToShareableHandle(void *handle_out, CUmemoryPool pool,
-                                                    CUmemAllocationHandleType handleType,
-                                                    unsigned long long flags)
-{
-    struct {
-        void *handle_out;
-        CUmemoryPool pool;
-        CUmemAllocationHandleType handleType;
-        unsigned long long flags;
-    } params = {handle_out, pool, handleType, flags};
-    SD_CALL(cuMemPoolExportToShareableHandle, params, export_pool(handle_out, pool));
-}
+SD_ENTRY4(cuMemPoolExportToShareableHandle, void *, handle_out, CUmemoryPool, pool,
+          CUmemAllocationHandleType, handleType, unsigned long long, flags,
+          export_pool(handle_out, pool))
 
 static CUresult import_pool(CUmemoryPool *pool, int fd)
 {
@@ -259,19 +181,9 @@ static CUresult import_pool(CUmemoryPool *pool, int fd)
     return result;
 }
 
-SD_EXPORT CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool *pool_out, void *handle,
-                                                      CUmemAllocationHandleType handleType,
-                                                      unsigned long long flags)
-{
-    struct {
-        CUmemoryPool *pool_out;
-        void *handle;
-        CUmemAllocationHandleType handleType;
-        unsigned long long flags;
-    } params = {pool_out, handle, handleType, flags};
-    SD_CALL(cuMemPoolImportFromShareableHandle, params,
-            import_pool(pool_out, (int)(intptr_t)handle));
-}
+SD_ENTRY4(cuMemPoolImportFromShareableHandle, CUmemoryPool *, pool_out, void *, handle,
+          CUmemAllocationHandleType, handleType, unsigned long long, flags,
+          import_pool(pool_out, (int)(intptr_t)handle))
 
 static CUresult export_pointer(CUmemPoolPtrExportData *data, CUdeviceptr addr)
 {
@@ -284,14 +196,8 @@ static CUresult export_pointer(CUmemPoolPtrExportData *data, CUdeviceptr addr)
     return block ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-SD_EXPORT CUresult cuMemPoolExportPointer(CUmemPoolPtrExportData *shareData_out, CUdeviceptr ptr)
-{
-    struct {
-        CUmemPoolPtrExportData *shareData_out;
-        CUdeviceptr ptr;
-    } params = {shareData_out, ptr};
-    SD_CALL(cuMemPoolExportPointer, params, export_pointer(shareData_out, ptr));
-}
+SD_ENTRY2(cuMemPoolExportPointer, CUmemPoolPtrExportData *, shareData_out, CUdeviceptr, ptr,
+          export_pointer(shareData_out, ptr))
 
 static CUresult import_pointer(CUdeviceptr *addr, CUmemoryPool pool,
                                const CUmemPoolPtrExportData *data)
@@ -313,13 +219,5 @@ static CUresult import_pointer(CUdeviceptr *addr, CUmemoryPool pool,
     return result;
 }
 
-SD_EXPORT CUresult cuMemPoolImportPointer(CUdeviceptr *ptr_out, CUmemoryPool pool,
-                                          CUmemPoolPtrExportData *shareData)
-{
-    struct {
-        CUdeviceptr *ptr_out;
-        CUmemoryPool pool;
-        CUmemPoolPtrExportData *shareData;
-    } params = {ptr_out, pool, shareData};
-    SD_CALL(cuMemPoolImportPointer, params, import_pointer(ptr_out, pool, shareData));
-}
+SD_ENTRY3(cuMemPoolImportPointer, CUdeviceptr *, ptr_out, CUmemoryPool, pool,
+          CUmemPoolPtrExportData *, shareData, import_pointer(ptr_out, pool, shareData))

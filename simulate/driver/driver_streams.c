@@ -92,19 +92,9 @@ static CUresult add_alloc(CUgraphNode *node, CUgraph graph, CUDA_MEM_ALLOC_NODE_
     return result;
 }
 
-SD_EXPORT CUresult cuGraphAddMemAllocNode(CUgraphNode *phGraphNode, CUgraph hGraph,
-                                          const CUgraphNode *dependencies, size_t numDependencies,
-                                          CUDA_MEM_ALLOC_NODE_PARAMS *nodeParams)
-{
-    struct {
-        CUgraphNode *phGraphNode;
-        CUgraph hGraph;
-        const CUgraphNode *dependencies;
-        size_t numDependencies;
-        CUDA_MEM_ALLOC_NODE_PARAMS *nodeParams;
-    } params = {phGraphNode, hGraph, dependencies, numDependencies, nodeParams};
-    SD_CALL(cuGraphAddMemAllocNode, params, add_alloc(phGraphNode, hGraph, nodeParams));
-}
+SD_ENTRY5(cuGraphAddMemAllocNode, CUgraphNode *, phGraphNode, CUgraph, hGraph, const CUgraphNode *,
+          dependencies, size_t, numDependencies, CUDA_MEM_ALLOC_NODE_PARAMS *, nodeParams,
+          add_alloc(phGraphNode, hGraph, nodeParams))
 
 static CUresult add_free(CUgraphNode *node, CUgraph graph, CUdeviceptr addr)
 {
@@ -112,19 +102,9 @@ static CUresult add_free(CUgraphNode *node, CUgraph graph, CUdeviceptr addr)
     return add_node(graph, CU_GRAPH_NODE_TYPE_MEM_FREE, 0, &freed, node);
 }
 
-SD_EXPORT CUresult cuGraphAddMemFreeNode(CUgraphNode *phGraphNode, CUgraph hGraph,
-                                         const CUgraphNode *dependencies, size_t numDependencies,
-                                         CUdeviceptr dptr)
-{
-    struct {
-        CUgraphNode *phGraphNode;
-        CUgraph hGraph;
-        const CUgraphNode *dependencies;
-        size_t numDependencies;
-        CUdeviceptr dptr;
-    } params = {phGraphNode, hGraph, dependencies, numDependencies, dptr};
-    SD_CALL(cuGraphAddMemFreeNode, params, add_free(phGraphNode, hGraph, dptr));
-}
+SD_ENTRY5(cuGraphAddMemFreeNode, CUgraphNode *, phGraphNode, CUgraph, hGraph, const CUgraphNode *,
+          dependencies, size_t, numDependencies, CUdeviceptr, dptr,
+          add_free(phGraphNode, hGraph, dptr))
 
 static CUresult add_any(CUgraphNode *node, CUgraph graph, CUgraphNodeParams *wanted)
 {
@@ -136,21 +116,9 @@ static CUresult add_any(CUgraphNode *node, CUgraph graph, CUgraphNodeParams *wan
     return add_node(graph, wanted->type, 0, &none, node);
 }
 
-SD_EXPORT CUresult cuGraphAddNode_v2(CUgraphNode *phGraphNode, CUgraph hGraph,
-                                     const CUgraphNode *dependencies,
-                                     const CUgraphEdgeData *dependencyData, size_t numDependencies,
-                                     CUgraphNodeParams *nodeParams)
-{
-    struct {
-        CUgraphNode *phGraphNode;
-        CUgraph hGraph;
-        const CUgraphNode *dependencies;
-        const CUgraphEdgeData *dependencyData;
-        size_t numDependencies;
-        CUgraphNodeParams *nodeParams;
-    } params = {phGraphNode, hGraph, dependencies, dependencyData, numDependencies, nodeParams};
-    SD_CALL(cuGraphAddNode_v2, params, add_any(phGraphNode, hGraph, nodeParams));
-}
+SD_ENTRY6(cuGraphAddNode_v2, CUgraphNode *, phGraphNode, CUgraph, hGraph, const CUgraphNode *,
+          dependencies, const CUgraphEdgeData *, dependencyData, size_t, numDependencies,
+          CUgraphNodeParams *, nodeParams, add_any(phGraphNode, hGraph, nodeParams))
 
 static CUresult begin_capture(CUstream stream)
 {
@@ -168,23 +136,10 @@ static CUresult end_capture(CUstream stream, CUgraph *graph)
     return CUDA_SUCCESS;
 }
 
-SD_EXPORT CUresult cuStreamBeginCapture_v2(CUstream hStream, CUstreamCaptureMode mode)
-{
-    struct {
-        CUstream hStream;
-        CUstreamCaptureMode mode;
-    } params = {hStream, mode};
-    SD_CALL(cuStreamBeginCapture_v2, params, begin_capture(hStream));
-}
+SD_ENTRY2(cuStreamBeginCapture_v2, CUstream, hStream, CUstreamCaptureMode, mode,
+          begin_capture(hStream))
 
-SD_EXPORT CUresult cuStreamEndCapture(CUstream hStream, CUgraph *phGraph)
-{
-    struct {
-        CUstream hStream;
-        CUgraph *phGraph;
-    } params = {hStream, phGraph};
-    SD_CALL(cuStreamEndCapture, params, end_capture(hStream, phGraph));
-}
+SD_ENTRY2(cuStreamEndCapture, CUstream, hStream, CUgraph *, phGraph, end_capture(hStream, phGraph))
 
 SD_EXPORT CUresult cuStreamIsCapturing(CUstream hStream, CUstreamCaptureStatus *captureStatus)
 {
@@ -204,16 +159,8 @@ static CUresult instantiate(CUgraphExec *exec, CUgraph graph)
     return CUDA_SUCCESS;
 }
 
-SD_EXPORT CUresult cuGraphInstantiateWithFlags(CUgraphExec *phGraphExec, CUgraph hGraph,
-                                               unsigned long long flags)
-{
-    struct {
-        CUgraphExec *phGraphExec;
-        CUgraph hGraph;
-        unsigned long long flags;
-    } params = {phGraphExec, hGraph, flags};
-    SD_CALL(cuGraphInstantiateWithFlags, params, instantiate(phGraphExec, hGraph));
-}
+SD_ENTRY3(cuGraphInstantiateWithFlags, CUgraphExec *, phGraphExec, CUgraph, hGraph,
+          unsigned long long, flags, instantiate(phGraphExec, hGraph))
 
 /* Maps memory to the addresses of the nodes in order, and releases what the graph frees. */
 static CUresult launch(CUgraphExec exec)
@@ -233,14 +180,7 @@ static CUresult launch(CUgraphExec exec)
     return result;
 }
 
-SD_EXPORT CUresult cuGraphLaunch(CUgraphExec hGraphExec, CUstream hStream)
-{
-    struct {
-        CUgraphExec hGraphExec;
-        CUstream hStream;
-    } params = {hGraphExec, hStream};
-    SD_CALL(cuGraphLaunch, params, launch(hGraphExec));
-}
+SD_ENTRY2(cuGraphLaunch, CUgraphExec, hGraphExec, CUstream, hStream, launch(hGraphExec))
 
 static CUresult destroy_exec(CUgraphExec exec)
 {
@@ -250,13 +190,7 @@ static CUresult destroy_exec(CUgraphExec exec)
     return CUDA_SUCCESS;
 }
 
-SD_EXPORT CUresult cuGraphExecDestroy(CUgraphExec hGraphExec)
-{
-    struct {
-        CUgraphExec hGraphExec;
-    } params = {hGraphExec};
-    SD_CALL(cuGraphExecDestroy, params, destroy_exec(hGraphExec));
-}
+SD_ENTRY1(cuGraphExecDestroy, CUgraphExec, hGraphExec, destroy_exec(hGraphExec))
 
 static CUresult destroy_graph(CUgraph graph)
 {
@@ -268,22 +202,10 @@ static CUresult destroy_graph(CUgraph graph)
     return CUDA_SUCCESS;
 }
 
-SD_EXPORT CUresult cuGraphDestroy(CUgraph hGraph)
-{
-    struct {
-        CUgraph hGraph;
-    } params = {hGraph};
-    SD_CALL(cuGraphDestroy, params, destroy_graph(hGraph));
-}
+SD_ENTRY1(cuGraphDestroy, CUgraph, hGraph, destroy_graph(hGraph))
 
-SD_EXPORT CUresult cuDeviceGraphMemTrim(CUdevice device)
-{
-    struct {
-        CUdevice device;
-    } params = {device};
-    SD_CALL(cuDeviceGraphMemTrim, params,
-            sd_is_device(device) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE);
-}
+SD_ENTRY1(cuDeviceGraphMemTrim, CUdevice, device,
+          sd_is_device(device) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE)
 
 static CUresult create_stream(CUstream *stream)
 {
@@ -299,24 +221,10 @@ static CUresult create_stream(CUstream *stream)
     return CUDA_SUCCESS;
 }
 
-SD_EXPORT CUresult cuStreamCreate(CUstream *phStream, unsigned int Flags)
-{
-    struct {
-        CUstream *phStream;
-        unsigned int Flags;
-    } params = {phStream, Flags};
-    SD_CALL(cuStreamCreate, params, create_stream(phStream));
-}
+SD_ENTRY2(cuStreamCreate, CUstream *, phStream, unsigned int, Flags, create_stream(phStream))
 
-SD_EXPORT CUresult cuStreamCreateWithPriority(CUstream *phStream, unsigned int flags, int priority)
-{
-    struct {
-        CUstream *phStream;
-        unsigned int flags;
-        int priority;
-    } params = {phStream, flags, priority};
-    SD_CALL(cuStreamCreateWithPriority, params, create_stream(phStream));
-}
+SD_ENTRY3(cuStreamCreateWithPriority, CUstream *, phStream, unsigned int, flags, int, priority,
+          create_stream(phStream))
 
 static CUresult destroy_stream(CUstream stream)
 {
@@ -328,13 +236,7 @@ static CUresult destroy_stream(CUstream stream)
     return CUDA_SUCCESS;
 }
 
-SD_EXPORT CUresult cuStreamDestroy_v2(CUstream hStream)
-{
-    struct {
-        CUstream hStream;
-    } params = {hStream};
-    SD_CALL(cuStreamDestroy_v2, params, destroy_stream(hStream));
-}
+SD_ENTRY1(cuStreamDestroy_v2, CUstream, hStream, destroy_stream(hStream))
 
 SD_EXPORT CUresult cuStreamSynchronize(CUstream hStream)
 {
@@ -402,15 +304,7 @@ static CUresult set_bytes(CUdeviceptr addr)
     return context->sticky;
 }
 
-SD_EXPORT CUresult cuMemsetD8_v2(CUdeviceptr dstDevice, unsigned char uc, size_t N)
-{
-    struct {
-        CUdeviceptr dstDevice;
-        unsigned char uc;
-        size_t N;
-    } params = {dstDevice, uc, N};
-    SD_CALL(cuMemsetD8_v2, params, set_bytes(dstDevice));
-}
+SD_ENTRY3(cuMemsetD8_v2, CUdeviceptr, dstDevice, unsigned char, uc, size_t, N, set_bytes(dstDevice))
 
 struct CUmod_st {
     int unused;
@@ -434,14 +328,7 @@ static CUresult load_module(CUmodule *module)
     return CUDA_SUCCESS;
 }
 
-SD_EXPORT CUresult cuModuleLoadData(CUmodule *module, const void *image)
-{
-    struct {
-        CUmodule *module;
-        const void *image;
-    } params = {module, image};
-    SD_CALL(cuModuleLoadData, params, load_module(module));
-}
+SD_ENTRY2(cuModuleLoadData, CUmodule *, module, const void *, image, load_module(module))
 
 SD_EXPORT CUresult cuModuleUnload(CUmodule hmod)
 {

@@ -48,17 +48,8 @@ static CUresult reserve(CUdeviceptr *addr, uint64_t bytes)
     return result;
 }
 
-SD_EXPORT CUresult cuMemAddressReserve(CUdeviceptr *ptr, size_t size, size_t alignment,
-                                       CUdeviceptr addr, unsigned long long flags)
-{
-    struct {
-        CUdeviceptr *ptr;
-        size_t size, alignment;
-        CUdeviceptr addr;
-        unsigned long long flags;
-    } params = {ptr, size, alignment, addr, flags};
-    SD_CALL(cuMemAddressReserve, params, reserve(ptr, size));
-}
+SD_ENTRY5(cuMemAddressReserve, CUdeviceptr *, ptr, size_t, size, size_t, alignment, CUdeviceptr,
+          addr, unsigned long long, flags, reserve(ptr, size))
 
 static CUresult free_address(CUdeviceptr addr, uint64_t bytes)
 {
@@ -72,14 +63,7 @@ static CUresult free_address(CUdeviceptr addr, uint64_t bytes)
     return block ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-SD_EXPORT CUresult cuMemAddressFree(CUdeviceptr ptr, size_t size)
-{
-    struct {
-        CUdeviceptr ptr;
-        size_t size;
-    } params = {ptr, size};
-    SD_CALL(cuMemAddressFree, params, free_address(ptr, size));
-}
+SD_ENTRY2(cuMemAddressFree, CUdeviceptr, ptr, size_t, size, free_address(ptr, size))
 
 SD_EXPORT CUresult cuMemGetAllocationGranularity(size_t *granularity,
                                                  const CUmemAllocationProp *prop,
@@ -118,17 +102,8 @@ static CUresult create(CUmemGenericAllocationHandle *handle, uint64_t bytes,
     return new_physical(handle, &wanted);
 }
 
-SD_EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size,
-                               const CUmemAllocationProp *prop, unsigned long long flags)
-{
-    struct {
-        CUmemGenericAllocationHandle *handle;
-        size_t size;
-        const CUmemAllocationProp *prop;
-        unsigned long long flags;
-    } params = {handle, size, prop, flags};
-    SD_CALL(cuMemCreate, params, create(handle, size, prop));
-}
+SD_ENTRY4(cuMemCreate, CUmemGenericAllocationHandle *, handle, size_t, size,
+          const CUmemAllocationProp *, prop, unsigned long long, flags, create(handle, size, prop))
 
 static CUresult release(CUmemGenericAllocationHandle handle)
 {
@@ -145,13 +120,7 @@ static CUresult release(CUmemGenericAllocationHandle handle)
     return held ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-SD_EXPORT CUresult cuMemRelease(CUmemGenericAllocationHandle handle)
-{
-    struct {
-        CUmemGenericAllocationHandle handle;
-    } params = {handle};
-    SD_CALL(cuMemRelease, params, release(handle));
-}
+SD_ENTRY1(cuMemRelease, CUmemGenericAllocationHandle, handle, release(handle))
 
 static CUresult retain(CUmemGenericAllocationHandle *handle, uint64_t addr)
 {
@@ -165,14 +134,8 @@ static CUresult retain(CUmemGenericAllocationHandle *handle, uint64_t addr)
     return block ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-SD_EXPORT CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void *addr)
-{
-    struct {
-        CUmemGenericAllocationHandle *handle;
-        void *addr;
-    } params = {handle, addr};
-    SD_CALL(cuMemRetainAllocationHandle, params, retain(handle, (uint64_t)(uintptr_t)addr));
-}
+SD_ENTRY2(cuMemRetainAllocationHandle, CUmemGenericAllocationHandle *, handle, void *, addr,
+          retain(handle, (uint64_t)(uintptr_t)addr))
 
 static CUresult map(CUdeviceptr addr, uint64_t bytes, uint64_t offset,
                     CUmemGenericAllocationHandle handle)
@@ -196,17 +159,8 @@ static CUresult map(CUdeviceptr addr, uint64_t bytes, uint64_t offset,
     return fits ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-SD_EXPORT CUresult cuMemMap(CUdeviceptr ptr, size_t size, size_t offset,
-                            CUmemGenericAllocationHandle handle, unsigned long long flags)
-{
-    struct {
-        CUdeviceptr ptr;
-        size_t size, offset;
-        CUmemGenericAllocationHandle handle;
-        unsigned long long flags;
-    } params = {ptr, size, offset, handle, flags};
-    SD_CALL(cuMemMap, params, map(ptr, size, offset, handle));
-}
+SD_ENTRY5(cuMemMap, CUdeviceptr, ptr, size_t, size, size_t, offset, CUmemGenericAllocationHandle,
+          handle, unsigned long long, flags, map(ptr, size, offset, handle))
 
 /* Removes the adjacent mappings in the range. */
 static CUresult unmap(CUdeviceptr addr, uint64_t bytes)
@@ -230,26 +184,10 @@ static CUresult unmap(CUdeviceptr addr, uint64_t bytes)
     return result;
 }
 
-SD_EXPORT CUresult cuMemUnmap(CUdeviceptr ptr, size_t size)
-{
-    struct {
-        CUdeviceptr ptr;
-        size_t size;
-    } params = {ptr, size};
-    SD_CALL(cuMemUnmap, params, unmap(ptr, size));
-}
+SD_ENTRY2(cuMemUnmap, CUdeviceptr, ptr, size_t, size, unmap(ptr, size))
 
-SD_EXPORT CUresult cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDesc *desc,
-                                  size_t count)
-{
-    struct {
-        CUdeviceptr ptr;
-        size_t size;
-        const CUmemAccessDesc *desc;
-        size_t count;
-    } params = {ptr, size, desc, count};
-    SD_CALL(cuMemSetAccess, params, sd_initialized());
-}
+SD_ENTRY4(cuMemSetAccess, CUdeviceptr, ptr, size_t, size, const CUmemAccessDesc *, desc, size_t,
+          count, sd_initialized())
 
 static CUresult export_handle(int *fd, CUmemGenericAllocationHandle handle)
 {
@@ -259,19 +197,9 @@ static CUresult export_handle(int *fd, CUmemGenericAllocationHandle handle)
     return written ? CUDA_SUCCESS : CUDA_ERROR_OPERATING_SYSTEM;
 }
 
-SD_EXPORT CUresult cuMemExportToShareableHandle(void *shareableHandle,
-                                                CUmemGenericAllocationHandle handle,
-                                                CUmemAllocationHandleType handleType,
-                                                unsigned long long flags)
-{
-    struct {
-        void *shareableHandle;
-        CUmemGenericAllocationHandle handle;
-        CUmemAllocationHandleType handleType;
-        unsigned long long flags;
-    } params = {shareableHandle, handle, handleType, flags};
-    SD_CALL(cuMemExportToShareableHandle, params, export_handle(shareableHandle, handle));
-}
+SD_ENTRY4(cuMemExportToShareableHandle, void *, shareableHandle, CUmemGenericAllocationHandle,
+          handle, CUmemAllocationHandleType, handleType, unsigned long long, flags,
+          export_handle(shareableHandle, handle))
 
 static CUresult import_handle(CUmemGenericAllocationHandle *handle, int fd)
 {
@@ -283,17 +211,8 @@ static CUresult import_handle(CUmemGenericAllocationHandle *handle, int fd)
     return new_physical(handle, &ours);
 }
 
-SD_EXPORT CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle,
-                                                  void *osHandle,
-                                                  CUmemAllocationHandleType shHandleType)
-{
-    struct {
-        CUmemGenericAllocationHandle *handle;
-        void *osHandle;
-        CUmemAllocationHandleType shHandleType;
-    } params = {handle, osHandle, shHandleType};
-    SD_CALL(cuMemImportFromShareableHandle, params, import_handle(handle, (int)(intptr_t)osHandle));
-}
+SD_ENTRY3(cuMemImportFromShareableHandle, CUmemGenericAllocationHandle *, handle, void *, osHandle,
+          CUmemAllocationHandleType, shHandleType, import_handle(handle, (int)(intptr_t)osHandle))
 
 /* Memory of other processes (IPC handles) and of other interfaces (external memory). */
 
@@ -321,14 +240,8 @@ static CUresult get_handle(CUipcMemHandle *handle, CUdeviceptr addr)
     return known ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-SD_EXPORT CUresult cuIpcGetMemHandle(CUipcMemHandle *pHandle, CUdeviceptr dptr)
-{
-    struct {
-        CUipcMemHandle *pHandle;
-        CUdeviceptr dptr;
-    } params = {pHandle, dptr};
-    SD_CALL(cuIpcGetMemHandle, params, get_handle(pHandle, dptr));
-}
+SD_ENTRY2(cuIpcGetMemHandle, CUipcMemHandle *, pHandle, CUdeviceptr, dptr,
+          get_handle(pHandle, dptr))
 
 static CUresult place(struct sd_block *block, CUdeviceptr *addr)
 {
@@ -358,16 +271,8 @@ static CUresult open_handle(CUdeviceptr *addr, const CUipcMemHandle *handle)
     return place(&block, addr);
 }
 
-SD_EXPORT CUresult cuIpcOpenMemHandle_v2(CUdeviceptr *pdptr, CUipcMemHandle handle,
-                                         unsigned int Flags)
-{
-    struct {
-        CUdeviceptr *pdptr;
-        CUipcMemHandle handle;
-        unsigned int Flags;
-    } params = {pdptr, handle, Flags};
-    SD_CALL(cuIpcOpenMemHandle_v2, params, open_handle(pdptr, &handle));
-}
+SD_ENTRY3(cuIpcOpenMemHandle_v2, CUdeviceptr *, pdptr, CUipcMemHandle, handle, unsigned int, Flags,
+          open_handle(pdptr, &handle))
 
 static CUresult drop(uint64_t addr, enum sd_kind kind)
 {
@@ -379,13 +284,7 @@ static CUresult drop(uint64_t addr, enum sd_kind kind)
     return block ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-SD_EXPORT CUresult cuIpcCloseMemHandle(CUdeviceptr dptr)
-{
-    struct {
-        CUdeviceptr dptr;
-    } params = {dptr};
-    SD_CALL(cuIpcCloseMemHandle, params, drop(dptr, SD_OPENED));
-}
+SD_ENTRY1(cuIpcCloseMemHandle, CUdeviceptr, dptr, drop(dptr, SD_OPENED))
 
 struct CUextMemory_st {
     uint64_t bytes;
@@ -408,15 +307,9 @@ static CUresult import_memory(CUexternalMemory *memory,
     return CUDA_SUCCESS;
 }
 
-SD_EXPORT CUresult cuImportExternalMemory(CUexternalMemory *extMem_out,
-                                          const CUDA_EXTERNAL_MEMORY_HANDLE_DESC *memHandleDesc)
-{
-    struct {
-        CUexternalMemory *extMem_out;
-        const CUDA_EXTERNAL_MEMORY_HANDLE_DESC *memHandleDesc;
-    } params = {extMem_out, memHandleDesc};
-    SD_CALL(cuImportExternalMemory, params, import_memory(extMem_out, memHandleDesc));
-}
+SD_ENTRY2(cuImportExternalMemory, CUexternalMemory *, extMem_out,
+          const CUDA_EXTERNAL_MEMORY_HANDLE_DESC *, memHandleDesc,
+          import_memory(extMem_out, memHandleDesc))
 
 static CUresult map_buffer(CUdeviceptr *addr, CUexternalMemory memory,
                            const CUDA_EXTERNAL_MEMORY_BUFFER_DESC *wanted)
@@ -450,10 +343,4 @@ static CUresult destroy_memory(CUexternalMemory memory)
     return memory ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
-SD_EXPORT CUresult cuDestroyExternalMemory(CUexternalMemory extMem)
-{
-    struct {
-        CUexternalMemory extMem;
-    } params = {extMem};
-    SD_CALL(cuDestroyExternalMemory, params, destroy_memory(extMem));
-}
+SD_ENTRY1(cuDestroyExternalMemory, CUexternalMemory, extMem, destroy_memory(extMem))

@@ -91,6 +91,32 @@ void sd_tell(enum sd_resource_kind kind, CUcontext context, CUstream stream,
         return sd_exit(&sd_call_, expression);                                                     \
     } while (0)
 
+/* An entry point: SD_ENTRY2(cuMemUnmap, CUdeviceptr, ptr, size_t, size, unmap(ptr, size)) has two
+ * arguments, each a type and a name, and `work` does the work. */
+#define SD_LIST(...) __VA_ARGS__
+#define SD_ENTRY(name, arguments, members, values, work)                                           \
+    SD_EXPORT CUresult name arguments                                                              \
+    {                                                                                              \
+        struct {                                                                                   \
+            SD_LIST members                                                                        \
+        } params = {SD_LIST values};                                                               \
+        SD_CALL(name, params, work);                                                               \
+    }
+#define SD_ENTRY1(name, t1, a1, work) SD_ENTRY(name, (t1 a1), (t1 a1;), (a1), work)
+#define SD_ENTRY2(name, t1, a1, t2, a2, work)                                                      \
+    SD_ENTRY(name, (t1 a1, t2 a2), (t1 a1; t2 a2;), (a1, a2), work)
+#define SD_ENTRY3(name, t1, a1, t2, a2, t3, a3, work)                                              \
+    SD_ENTRY(name, (t1 a1, t2 a2, t3 a3), (t1 a1; t2 a2; t3 a3;), (a1, a2, a3), work)
+#define SD_ENTRY4(name, t1, a1, t2, a2, t3, a3, t4, a4, work)                                      \
+    SD_ENTRY(name, (t1 a1, t2 a2, t3 a3, t4 a4), (t1 a1; t2 a2; t3 a3; t4 a4;), (a1, a2, a3, a4),  \
+             work)
+#define SD_ENTRY5(name, t1, a1, t2, a2, t3, a3, t4, a4, t5, a5, work)                              \
+    SD_ENTRY(name, (t1 a1, t2 a2, t3 a3, t4 a4, t5 a5), (t1 a1; t2 a2; t3 a3; t4 a4; t5 a5;),      \
+             (a1, a2, a3, a4, a5), work)
+#define SD_ENTRY6(name, t1, a1, t2, a2, t3, a3, t4, a4, t5, a5, t6, a6, work)                      \
+    SD_ENTRY(name, (t1 a1, t2 a2, t3 a3, t4 a4, t5 a5, t6 a6),                                     \
+             (t1 a1; t2 a2; t3 a3; t4 a4; t5 a5; t6 a6;), (a1, a2, a3, a4, a5, a6), work)
+
 void sd_lock(void);
 void sd_unlock(void);
 
