@@ -43,10 +43,9 @@ static enum mt_status grow(struct mt_map *map)
         return no_memory();
     for (i = 0; i < capacity; i++)
         bigger.slots[i].value = MT_MAP_NONE;
-    for (i = 0; map->slots && i <= map->mask; i++) {
+    for (i = 0; map->slots && i <= map->mask; i++)
         if (map->slots[i].value != MT_MAP_NONE)
             bigger.slots[slot_of(&bigger, map->slots[i].key)] = map->slots[i];
-    }
     free(map->slots);
     *map = bigger;
     return MT_OK;

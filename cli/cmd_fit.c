@@ -201,10 +201,9 @@ static void print_rows(struct mt_buf *out, const struct fit_answer *answer,
         mt_format_bytes(limit + 1, answer->limit_bytes);
         mt_table_columns(&table, limit);
     }
-    for (i = 0; i < answer->count; i++) {
+    for (i = 0; i < answer->count; i++)
         for (d = 0; d < answer->summaries[i].device_count; d++)
             add_row(&table, answer, answer->summaries[i].policy, &answer->summaries[i].devices[d]);
-    }
     mt_text_table_add(out, &table, 0, style);
 }
 
@@ -418,12 +417,11 @@ static size_t first_results(const struct fit_answer *answer,
 
     *all = true;
     for (i = 0; i < answer->count; i++) {
-        for (d = 0; d < answer->summaries[i].device_count; d++) {
+        for (d = 0; d < answer->summaries[i].device_count; d++)
             if (count < MAX_CARD_COLUMNS)
                 results[count++] = &answer->summaries[i].devices[d];
             else
                 *all = false;
-        }
     }
     return count;
 }
@@ -555,10 +553,9 @@ static int limit_exit(const struct arguments *arguments, const struct mt_fit_sum
     size_t i, d;
 
     for (i = 0; arguments->limit_bytes && i < count; i++) {
-        for (d = 0; d < summaries[i].device_count; d++) {
+        for (d = 0; d < summaries[i].device_count; d++)
             if (!summaries[i].devices[d].limit_fits)
                 return MT_EXIT_BUDGET;
-        }
     }
     return MT_EXIT_OK;
 }

@@ -183,10 +183,9 @@ static unsigned largest_device(const struct optimal *optimal)
 {
     unsigned largest = 0, d;
 
-    for (d = 1; d < MT_BUFFERS_DEVICES; d++) {
+    for (d = 1; d < MT_BUFFERS_DEVICES; d++)
         if (optimal->results[d].plan_bytes > optimal->results[largest].plan_bytes)
             largest = d;
-    }
     return largest;
 }
 
@@ -242,10 +241,9 @@ static void write_text(const struct optimal *optimal, struct mt_buf *out)
         return;
     }
     mt_table_begin(&table, "#device|#buffers|#lower bound, B|#plan, B|#above, B|#above|optimal");
-    for (d = 0; d < MT_BUFFERS_DEVICES; d++) {
+    for (d = 0; d < MT_BUFFERS_DEVICES; d++)
         if (optimal->devices[d].count)
             add_row(&table, optimal, d);
-    }
     mt_text_table_add(out, &table, 0, style);
     mt_policy_runs_add_requests(out, optimal->source);
 }

@@ -141,10 +141,9 @@ static void print_rows(struct mt_buf *out, const struct mt_replay_summary *summa
 
     mt_table_begin(&table, "!policy|#device|#peak reserved|#peak allocated|#peak requested|#device "
                            "allocs|#device frees|#retries|#OOMs");
-    for (i = 0; i < count; i++) {
+    for (i = 0; i < count; i++)
         for (d = 0; d < summaries[i].device_count; d++, rows++)
             add_row(&table, summaries[i].policy, &summaries[i].devices[d]);
-    }
     mt_text_table_add(out, &table, 0, style);
     if (!rows)
         mt_buf_add_text(out, "no memory events: nothing to replay\n");

@@ -136,12 +136,11 @@ static char *copy_escaped(struct mt_drawing *drawing, struct mt_foreign_text tex
     char escape[MT_FOREIGN_ESCAPE];
     char *copy = NULL;
 
-    while (mt_foreign_next(&text, &c)) {
+    while (mt_foreign_next(&text, &c))
         if (stands_for_itself(&c))
             mt_buf_add(&escaped, c.bytes, c.length);
         else
             mt_buf_add(&escaped, escape, mt_foreign_escape(&c, escape));
-    }
     copy = mt_arena_text(&drawing->arena, escaped.data, escaped.length);
     mt_buf_release(&escaped);
     return copy;

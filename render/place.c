@@ -138,10 +138,9 @@ static double try_everywhere(const struct mt_placer *placer, struct mt_point at,
     double best_score = HUGE_VAL;
     struct mt_box box = {0, frame->y, width, height};
 
-    for (; box.y + height <= frame->y + frame->height; box.y += 9) {
+    for (; box.y + height <= frame->y + frame->height; box.y += 9)
         for (box.x = frame->x; box.x + width <= frame->x + frame->width; box.x += 17)
             try_box(placer, at, box, &best_score, best);
-    }
     return best_score;
 }
 

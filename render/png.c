@@ -62,10 +62,9 @@ static void jump_out(png_structp png, png_const_charp text)
 
 static bool is_ascii(const char *text)
 {
-    for (; *text; text++) {
+    for (; *text; text++)
         if (*text < 0x20 || *text > 0x7E)
             return false;
-    }
     return true;
 }
 

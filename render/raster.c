@@ -169,10 +169,9 @@ static bool is_rectilinear(const struct mt_op *op)
 
     if (op->stepped)
         return true;
-    for (i = 1; i < op->point_count; i++) {
+    for (i = 1; i < op->point_count; i++)
         if (op->points[i].x != op->points[i - 1].x && op->points[i].y != op->points[i - 1].y)
             return false;
-    }
     return true;
 }
 
@@ -259,10 +258,9 @@ static void blend_mask(const struct canvas *canvas, const struct mt_glyph_mask *
         const uint8_t *coverage = mask->coverage + (size_t)y * (size_t)mask->width;
         uint32_t *pixels = canvas->pixels + (size_t)(top + y) * canvas->stride;
 
-        for (x = from_x; x < to_x; x++) {
+        for (x = from_x; x < to_x; x++)
             if (coverage[x])
                 pixels[left + x] = mix(pixels[left + x], color, coverage[x]);
-        }
     }
 }
 

@@ -18,10 +18,9 @@ static double round_step(double least, const double *multiples, size_t count)
     double power = pow(10, floor(log10(least)));
     size_t i;
 
-    for (i = 0; i < count; i++) {
+    for (i = 0; i < count; i++)
         if (power * multiples[i] >= least * (1 - 1e-9))
             return power * multiples[i];
-    }
     return power * 10;
 }
 
@@ -32,10 +31,9 @@ static double round_down(double value)
     double power = pow(10, floor(log10(value)));
     size_t i;
 
-    for (i = 0; i + 1 < MT_ARRAY_LEN(multiples); i++) {
+    for (i = 0; i + 1 < MT_ARRAY_LEN(multiples); i++)
         if (power * multiples[i] <= value)
             break;
-    }
     return power * multiples[i];
 }
 
@@ -107,10 +105,9 @@ uint64_t mt_scale_time_step(double least_ns)
 
     if (!(least_ns > 50e9))
         return mt_scale_count_step(least_ns);
-    for (i = 0; i < MT_ARRAY_LEN(clock); i++) {
+    for (i = 0; i < MT_ARRAY_LEN(clock); i++)
         if ((double)clock[i] >= least_ns)
             return clock[i];
-    }
     return mt_scale_count_step(least_ns / (24.0 * (double)HOUR)) * 24 * HOUR;
 }
 

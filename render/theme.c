@@ -150,10 +150,9 @@ enum mt_color mt_theme_text_on_shade(enum mt_color color, unsigned shade)
     /* White looks better on saturated cells, so it is used if it is readable. */
     if (least_contrast(best, color, shade) >= 3)
         return best;
-    for (i = 0; i < 2; i++) {
+    for (i = 0; i < 2; i++)
         if (least_contrast(others[i], color, shade) > least_contrast(best, color, shade))
             best = others[i];
-    }
     return best;
 }
 

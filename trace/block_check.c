@@ -37,10 +37,9 @@ static bool names_known_devices(const struct mt_symbols *symbols, const struct m
 {
     size_t i;
 
-    for (i = 0; i < count; i++) {
+    for (i = 0; i < count; i++)
         if (events[i].device >= symbols->device_count)
             return false;
-    }
     return true;
 }
 
@@ -75,10 +74,9 @@ static bool decodes_to(struct mt_decoder *decoder, const struct mt_event_block *
     if (decoded.unknown) /* kinds of a later version, which the decoder drops */
         return true;
     MT_SOUND(why, decoded.count == count);
-    for (i = 0; i < count; i++) {
+    for (i = 0; i < count; i++)
         if (!is_same(&decoded.events[i], &events[i], why))
             return false;
-    }
     return true;
 }
 

@@ -93,13 +93,12 @@ static bool read_planes(struct mt_cursor *in, uint32_t count, uint32_t limit, ui
 
     if (in->bad || mt_cursor_left(in))
         return false;
-    if (high) {
+    if (high)
         for (i = 0; i < count; i++)
             out[i] = (uint16_t)(low[i] | high[i] << 8);
-    } else {
+    else
         for (i = 0; i < count; i++)
             out[i] = low[i];
-    }
     for (i = 0; i < count; i++)
         largest = out[i] > largest ? out[i] : largest;
     return !count || largest < limit;

@@ -221,10 +221,9 @@ static uint64_t common_unit(const uint64_t *times, size_t count)
 {
     size_t i;
 
-    for (i = 0; i < count; i++) {
+    for (i = 0; i < count; i++)
         if (times[i] % 1000)
             return 1;
-    }
     return 1000;
 }
 
@@ -615,10 +614,9 @@ static bool values_below(const struct dictionary *dictionary, uint32_t limit)
 {
     uint32_t i;
 
-    for (i = 0; i < dictionary->count; i++) {
+    for (i = 0; i < dictionary->count; i++)
         if (dictionary->values[i] >= limit)
             return false;
-    }
     return true;
 }
 
@@ -636,10 +634,9 @@ static bool refers_to_symbols(const struct mt_encoder *encoder, const struct mt_
 {
     uint32_t i;
 
-    for (i = 0; i < encoder->form_count; i++) {
+    for (i = 0; i < encoder->form_count; i++)
         if (!form_is_valid(&encoder->forms[i], symbols))
             return false;
-    }
     return values_below(&encoder->stacks, symbols->stack_count) &&
            values_below(&encoder->names, symbols->strings.count);
 }

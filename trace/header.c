@@ -381,11 +381,10 @@ static enum mt_status read_pair(struct mt_cursor *in, struct mt_arena *arena,
 
     if (in->bad)
         return MT_ERR_FORMAT;
-    for (i = 0; i < MT_ARRAY_LEN(header_facts); i++) {
+    for (i = 0; i < MT_ARRAY_LEN(header_facts); i++)
         if (strlen(header_facts[i].key) == key_length &&
             !memcmp(header_facts[i].key, key, key_length))
             return set_fact(&header_facts[i], value, value_length, arena, header);
-    }
     return MT_OK; /* a fact of a later writer */
 }
 

@@ -383,10 +383,9 @@ static uint32_t take_from_others(struct mt_policy *self, uint32_t own, uint64_t 
     uint32_t free_list, id = MT_NO_BLOCK;
 
     for (free_list = EVERYBODY + 1; id == MT_NO_BLOCK && free_list < self->heap.free_list_count;
-         free_list++) {
+         free_list++)
         if (free_list != own)
             id = mt_heap_take_first(&self->heap, free_list, size);
-    }
     return id;
 }
 

@@ -37,11 +37,10 @@ const struct mt_policy_ops *mt_policy_find(const char *name, size_t length)
 {
     size_t i;
 
-    for (i = 0; mt_policies[i]; i++) {
+    for (i = 0; mt_policies[i]; i++)
         if (strlen(mt_policies[i]->name) == length &&
             memcmp(mt_policies[i]->name, name, length) == 0)
             return mt_policies[i];
-    }
     return NULL;
 }
 

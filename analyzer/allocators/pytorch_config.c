@@ -56,11 +56,10 @@ static bool read_count(struct token token, uint64_t *value)
     size_t i;
 
     *value = 0;
-    for (i = 0; i < token.length; i++) {
+    for (i = 0; i < token.length; i++)
         if (token.text[i] < '0' || token.text[i] > '9' || !mt_mul_ok(*value, 10, value) ||
             !mt_add_ok(*value, (uint64_t)(token.text[i] - '0'), value))
             return false;
-    }
     return token.length > 0;
 }
 
@@ -161,12 +160,11 @@ static void skip_value(const char **at)
 {
     unsigned depth = 0;
 
-    for (; **at && (depth || **at != ','); ++*at) {
+    for (; **at && (depth || **at != ','); ++*at)
         if (**at == '[')
             depth++;
         else if (**at == ']' && depth)
             depth--;
-    }
 }
 
 static bool is_without_effect(struct token key)
@@ -177,10 +175,9 @@ static bool is_without_effect(struct token key)
                                        "expandable_segments_reserve_by_class"};
     size_t i;
 
-    for (i = 0; i < MT_ARRAY_LEN(keys); i++) {
+    for (i = 0; i < MT_ARRAY_LEN(keys); i++)
         if (token_is(key, keys[i]))
             return true;
-    }
     return key.length > 7 && memcmp(key.text, "pinned_", 7) == 0;
 }
 

@@ -403,9 +403,8 @@ static void collect_pool(struct mt_pytorch *policy, const struct mt_pytorch_pool
     for (free_list = 0; free_list < pool->free_list_count; free_list++) {
         const struct mt_free_set *set = &pool->free_lists[free_list].free;
         struct mt_free_cursor at = mt_free_set_find(set, 0, 0);
-        for (; at.entry; at = mt_free_set_next(set, at)) {
+        for (; at.entry; at = mt_free_set_next(set, at))
             collect(policy, at.entry->block);
-        }
     }
 }
 

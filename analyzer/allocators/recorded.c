@@ -192,9 +192,8 @@ static void remove_segment(struct mt_policy *self, const struct mt_event *event)
         cut(self, id, event->addr, &high);
         id = high;
     }
-    if (event->size_bytes < self->store.blocks[id].size_bytes) {
+    if (event->size_bytes < self->store.blocks[id].size_bytes)
         cut(self, id, event->addr + event->size_bytes, &high);
-    }
     unfile(self, id);
     take_out(self, id);
     self->flushed = !self->explicit_flush;

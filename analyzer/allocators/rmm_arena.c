@@ -132,10 +132,9 @@ static uint32_t first_fit(const struct mt_policy *self, uint64_t owner, uint64_t
     uint32_t id = MT_NO_BLOCK;
     size_t i;
 
-    for (i = 0; id == MT_NO_BLOCK && i < self->order_count; i++) {
+    for (i = 0; id == MT_NO_BLOCK && i < self->order_count; i++)
         if (self->superblocks[self->order[i]].owner == owner)
             id = first_fit_in(self, self->order[i], size);
-    }
     return id;
 }
 

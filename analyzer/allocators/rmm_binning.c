@@ -83,10 +83,9 @@ static uint32_t take_free(struct mt_heap *heap, uint32_t own, uint64_t exponent)
 {
     uint32_t id = mt_heap_take_first(heap, own, 0), free_list;
 
-    for (free_list = 0; id == MT_NO_BLOCK && free_list < heap->free_list_count; free_list++) {
+    for (free_list = 0; id == MT_NO_BLOCK && free_list < heap->free_list_count; free_list++)
         if (heap->free_lists[free_list].name % FREE_LISTS_PER_STREAM == exponent)
             id = mt_heap_take_first(heap, free_list, 0);
-    }
     return id;
 }
 

@@ -57,10 +57,9 @@ static uint32_t take_from_others(struct mt_heap *heap, uint32_t own, uint64_t si
 {
     uint32_t free_list, id = MT_NO_BLOCK;
 
-    for (free_list = 0; id == MT_NO_BLOCK && free_list < heap->free_list_count; free_list++) {
+    for (free_list = 0; id == MT_NO_BLOCK && free_list < heap->free_list_count; free_list++)
         if (free_list != own)
             id = mt_heap_take_first(heap, free_list, size_bytes);
-    }
     return id;
 }
 

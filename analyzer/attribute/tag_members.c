@@ -8,7 +8,7 @@ static const char *end_of_object(const char *at)
     size_t depth = 0;
     bool quoted = false;
 
-    for (; *at; at++) {
+    for (; *at; at++)
         if (quoted && *at == '\\' && at[1])
             at++;
         else if (*at == '"')
@@ -17,7 +17,6 @@ static const char *end_of_object(const char *at)
             depth++;
         else if (!quoted && (*at == '}' || *at == ']') && --depth == 0)
             return at + 1;
-    }
     return NULL;
 }
 

@@ -393,9 +393,8 @@ void mt_named_frames_get(struct mt_named_frames *named, uint32_t stack,
     *count = 0;
     if (stack >= named->symbols->stack_count)
         return;
-    if (stack >= named->stack_count) {
+    if (stack >= named->stack_count)
         learn(named);
-    }
     depth = named->depth[stack];
     if (depth == 0) {
         frames[0] = stacks[stack].frame;

@@ -309,12 +309,11 @@ static void make_side(struct side *side, const struct mt_answer *answer)
     for (uint32_t i = 0; i < answer->row_count; i++)
         fill_item(side, &answer->rows[i], &side->items[i]);
     qsort(side->items, answer->row_count, sizeof *side->items, by_place);
-    for (uint32_t i = 0; i < answer->row_count; i++) {
+    for (uint32_t i = 0; i < answer->row_count; i++)
         if (kept && !place_item_order(&side->items[kept - 1].place, &side->items[i].place))
             absorb(&side->items[kept - 1], &side->items[i]);
         else
             side->items[kept++] = side->items[i];
-    }
     side->count = kept;
 }
 

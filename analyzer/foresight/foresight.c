@@ -57,10 +57,9 @@ static size_t key_at(const char *text)
 {
     size_t i;
 
-    for (i = 0; i < MT_ARRAY_LEN(keys); i++) {
+    for (i = 0; i < MT_ARRAY_LEN(keys); i++)
         if (strncmp(text, keys[i].text, strlen(keys[i].text)) == 0)
             return i;
-    }
     return MT_ARRAY_LEN(keys);
 }
 
@@ -69,10 +68,9 @@ static size_t value_length(const char *value)
 {
     const char *comma = value;
 
-    while ((comma = strchr(comma, ','))) {
+    while ((comma = strchr(comma, ',')))
         if (key_at(++comma) < MT_ARRAY_LEN(keys))
             return (size_t)(comma - 1 - value);
-    }
     return strlen(value);
 }
 
@@ -193,10 +191,9 @@ static bool request_selector_wants_phase(const struct mt_request_selector *selec
 {
     size_t i;
 
-    for (i = 0; i < selector->count; i++) {
+    for (i = 0; i < selector->count; i++)
         if (selector->conditions[i].kind == PHASE)
             return true;
-    }
     return false;
 }
 

@@ -274,11 +274,10 @@ static bool is_equal(const struct planner *planner, const struct step *a, const 
 
     if (a->hash != b->hash || a->last - a->first != b->last - b->first)
         return false;
-    for (i = 0; i < a->last - a->first; i++) {
+    for (i = 0; i < a->last - a->first; i++)
         if (planner->requests[planner->list[a->first + i]].bytes !=
             planner->requests[planner->list[b->first + i]].bytes)
             return false;
-    }
     return true;
 }
 

@@ -279,12 +279,11 @@ static size_t merge_groups(struct mt_attributed *rows, size_t count)
     size_t kept = 0;
 
     qsort(rows, count, sizeof *rows, by_origin_and_size);
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < count; i++)
         if (kept && by_origin_and_size(&rows[kept - 1], &rows[i]) == 0)
             mt_attributed_absorb(&rows[kept - 1], &rows[i]);
         else
             rows[kept++] = rows[i];
-    }
     qsort(rows, kept, sizeof *rows, by_group_bytes);
     return kept;
 }

@@ -136,9 +136,8 @@ static void wait_in(struct cell_nest *nest, struct open_cell *around, struct ope
 {
     const struct mt_cell *waiting = &around->waiting[inner->cell.row];
 
-    if (around->waiting_rows >> inner->cell.row & 1 && is_gap(nest, waiting, &inner->cell)) {
+    if (around->waiting_rows >> inner->cell.row & 1 && is_gap(nest, waiting, &inner->cell))
         flush(nest, nest->open_count);
-    }
     join(around, &inner->cell);
     for (; inner->waiting_rows; inner->waiting_rows &= inner->waiting_rows - 1)
         join(around, &inner->waiting[lowest_row(inner->waiting_rows)]);

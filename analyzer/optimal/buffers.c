@@ -65,11 +65,10 @@ static int column_of_name(struct line name)
                  {"end", UPPER},   {"size", SIZE},   {NULL, OTHER_COLUMN}};
     size_t i;
 
-    for (i = 0; names[i].name; i++) {
+    for (i = 0; names[i].name; i++)
         if (strlen(names[i].name) == name.length &&
             memcmp(names[i].name, name.text, name.length) == 0)
             return names[i].column;
-    }
     return OTHER_COLUMN;
 }
 
@@ -103,12 +102,11 @@ static bool read_number(struct line field, uint64_t *value)
     size_t i;
 
     *value = 0;
-    for (i = 0; i < field.length; i++) {
+    for (i = 0; i < field.length; i++)
         if (field.text[i] < '0' || field.text[i] > '9' ||
             __builtin_mul_overflow(*value, (uint64_t)10, value) ||
             __builtin_add_overflow(*value, (uint64_t)(field.text[i] - '0'), value))
             return false;
-    }
     return field.length > 0;
 }
 
@@ -242,10 +240,9 @@ static void end_all(struct reading *reading)
     size_t d, i;
 
     for (d = 0; d < MT_BUFFERS_DEVICES; d++) {
-        for (i = 0; i < reading->devices[d].count; i++) {
+        for (i = 0; i < reading->devices[d].count; i++)
             if (reading->devices[d].items[i].end == UINT64_MAX)
                 reading->devices[d].items[i].end = reading->now + 1;
-        }
     }
 }
 
@@ -318,10 +315,9 @@ static void find_bound(struct mt_instance *instance)
     uint32_t s;
 
     instance->bound = 0;
-    for (s = 0; s < instance->section_count; s++) {
+    for (s = 0; s < instance->section_count; s++)
         if (instance->load[s] > instance->bound)
             instance->bound = instance->load[s];
-    }
 }
 
 static void instance_reserve(struct mt_instance *instance, size_t items, size_t sections)
@@ -386,9 +382,8 @@ static void reserve_parts(const struct mt_instance *whole, const uint32_t *part_
         items[part_of[whole->items[i].first]]++;
     for (s = 0; s < whole->section_count; s++)
         sections[part_of[s]]++;
-    for (i = 0; i < count; i++) {
+    for (i = 0; i < count; i++)
         instance_reserve(&parts[i], items[i], sections[i]);
-    }
     free(items);
     free(sections);
 }

@@ -224,10 +224,9 @@ static struct part order_left(struct mt_exact *exact, const struct part *part, u
         for (; bits; bits &= bits - 1)
             list[count++] = exact->by_rank[w * WORD_BITS + (uint32_t)__builtin_ctzll(bits)];
     }
-    for (; i < part->count; i++) {
+    for (; i < part->count; i++)
         if (part->items[i] != item)
             list[count++] = part->items[i];
-    }
     exact->list_top += count;
     left.count = count;
     return left;
@@ -439,10 +438,9 @@ static void reset(struct mt_exact *exact, const uint32_t *order)
     exact->gave_up = false;
     memcpy(exact->left, instance->load, instance->section_count * sizeof *exact->left);
     memset(exact->crossing, 0, instance->section_count * sizeof *exact->crossing);
-    for (i = 0; i < instance->count; i++) {
+    for (i = 0; i < instance->count; i++)
         for (s = instance->items[i].first; s + 1 < instance->items[i].last; s++)
             exact->crossing[s]++;
-    }
     exact->old_ranks_top = 0;
     if (exact->by_load)
         rank_by_load(exact, exact->lists, instance->count);

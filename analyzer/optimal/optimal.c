@@ -84,10 +84,9 @@ static struct part_search *highest_part(const struct solver *solver)
     struct part_search *highest = NULL;
     uint32_t i;
 
-    for (i = 0; i < solver->part_count; i++) {
+    for (i = 0; i < solver->part_count; i++)
         if (!highest || solver->parts[i].improver.height > highest->improver.height)
             highest = &solver->parts[i];
-    }
     return highest;
 }
 

@@ -194,10 +194,9 @@ static uint64_t end_of_gap(const struct search *search)
     uint64_t end = UINT64_MAX;
     unsigned i;
 
-    for (i = 0; i < search->count; i++) {
+    for (i = 0; i < search->count; i++)
         if (search->at[i] < search->end[i] && search->at[i]->begin < end)
             end = search->at[i]->begin;
-    }
     return end;
 }
 
@@ -258,10 +257,9 @@ static void tree_init(struct address_tree *tree, const struct mt_buffers *buffer
         tree->edges[2 * i + 1] = addresses[i] + buffers->items[i].bytes;
     }
     qsort(tree->edges, 2 * buffers->count, sizeof *tree->edges, mt_ascending_u64);
-    for (i = 0; i < 2 * buffers->count; i++) {
+    for (i = 0; i < 2 * buffers->count; i++)
         if (!kept || tree->edges[kept - 1] != tree->edges[i])
             tree->edges[kept++] = tree->edges[i];
-    }
     tree->edge_count = kept;
     for (tree->leaves = 1; tree->leaves < kept;)
         tree->leaves *= 2;
@@ -279,10 +277,9 @@ static uint32_t leaf_of(const struct address_tree *tree, uint64_t edge)
 
 static bool used_above(const struct address_tree *tree, uint32_t node)
 {
-    for (node /= 2; node > 0; node /= 2) {
+    for (node /= 2; node > 0; node /= 2)
         if (tree->users[node])
             return true;
-    }
     return false;
 }
 
@@ -373,10 +370,9 @@ static int compare_ranked(const void *left, const void *right)
     const struct ranked *a = left, *b = right;
     unsigned i;
 
-    for (i = 0; i < MAX_CRITERIA; i++) {
+    for (i = 0; i < MAX_CRITERIA; i++)
         if (a->keys[i] > b->keys[i] || a->keys[i] < b->keys[i])
             return a->keys[i] > b->keys[i] ? -1 : 1;
-    }
     return a->item < b->item ? -1 : a->item > b->item;
 }
 

@@ -185,12 +185,11 @@ static size_t merge(struct mt_attributed *rows, size_t count,
     size_t kept = 0;
 
     qsort(rows, count, sizeof *rows, order);
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < count; i++)
         if (kept && order(&rows[kept - 1], &rows[i]) == 0)
             mt_attributed_absorb(&rows[kept - 1], &rows[i]);
         else
             rows[kept++] = rows[i];
-    }
     return kept;
 }
 

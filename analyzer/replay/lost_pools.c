@@ -405,8 +405,7 @@ void mt_lost_pools_turn(struct mt_lost_pools *pools, uint32_t part)
         one->default_color = (uint16_t)((one->default_color + 1) % one->colors);
         return;
     }
-    for (i = 0; i < pools->part_count; i++) {
+    for (i = 0; i < pools->part_count; i++)
         if (!pools->parts[i].is_certain && pools->parts[i].default_color < 2)
             pools->parts[i].default_color ^= 1;
-    }
 }

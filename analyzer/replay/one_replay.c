@@ -380,10 +380,9 @@ static enum mt_status finish_restoring(struct mt_one_replay *replay)
     size_t i;
 
     replay->restoring = false;
-    for (i = 0; status == MT_OK && i < MT_MAX_DEVICES; i++) {
+    for (i = 0; status == MT_OK && i < MT_MAX_DEVICES; i++)
         if (replay->lanes[i] && replay->lanes[i]->restoring)
             status = mt_lane_restored(replay->lanes[i]);
-    }
     return status;
 }
 

@@ -295,10 +295,9 @@ bool mt_pool_restores_settle(struct mt_pool_restores *restores, const struct mt_
 
     restores->tile_count = restores->found_tiles;
     restores->tile_at = 0;
-    for (i = 0; i < restores->tile_count; i++) {
+    for (i = 0; i < restores->tile_count; i++)
         if (restores->tiles[i].freed > restores->found_frees)
             restores->tiles[i].freed = 0;
-    }
     if (restores->tile_count) {
         restores->found_moment = choose_moment(restores, tracks, &slack_bytes);
         if (may_be_refilled(restores, slack_bytes))

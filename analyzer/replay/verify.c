@@ -36,14 +36,12 @@ static int64_t excess_release(const struct mt_device_model *device)
     int64_t excess = 0;
     size_t i;
 
-    for (i = 0; i < device->op_count; i++) {
+    for (i = 0; i < device->op_count; i++)
         if (device->ops[i].kind == MT_EVENT_SEGMENT_FREE)
             excess += (int64_t)device->ops[i].size_bytes;
-    }
-    for (i = 0; i < device->base_count; i++) {
+    for (i = 0; i < device->base_count; i++)
         if (device->bases[i].kind == MT_EVENT_SEGMENT_FREE)
             excess -= (int64_t)device->bases[i].size_bytes;
-    }
     return excess;
 }
 

@@ -99,10 +99,9 @@ static bool is_known(const struct search *search, const char *conf)
 {
     size_t i;
 
-    for (i = 0; i < search->count; i++) {
+    for (i = 0; i < search->count; i++)
         if (!strcmp(search->rows[i].result.conf, conf))
             return true;
-    }
     return false;
 }
 
@@ -203,11 +202,10 @@ static bool is_on_front(const struct search *search, const struct row *row)
 {
     size_t i;
 
-    for (i = 0; row->result.serves && i < search->count; i++) {
+    for (i = 0; row->result.serves && i < search->count; i++)
         if (&search->rows[i] != row && search->rows[i].result.serves &&
             beats(&search->rows[i], row))
             return false;
-    }
     return row->result.serves;
 }
 
@@ -219,10 +217,9 @@ static size_t find_front(struct search *search, struct row *front[], size_t room
 {
     size_t count = 0, i;
 
-    for (i = 0; i < search->count && count < room; i++) {
+    for (i = 0; i < search->count && count < room; i++)
         if (is_on_front(search, &search->rows[i]))
             front[count++] = &search->rows[i];
-    }
     qsort(front, count, sizeof(struct row *), by_peak);
     return count;
 }
@@ -250,10 +247,9 @@ static enum mt_status find_fit(struct search *search, const char *policy, struct
 
     if (status == MT_OK)
         status = mt_fit_run(search->source, &options, fit, search->error);
-    for (i = 0; status == MT_OK && i < fit->device_count; i++) {
+    for (i = 0; status == MT_OK && i < fit->device_count; i++)
         if (fit->devices[i].fits)
             row->fit_bytes = mt_max_u64(row->fit_bytes, fit->devices[i].high_bytes);
-    }
     mt_fit_release(fit);
     free(fit);
     show_progress(search);

@@ -158,10 +158,9 @@ static void report_phase_list(const struct mt_reporter *reporter, int64_t step)
     mt_table_begin(&table, mt_report_has_times(report)
                                ? "~phase|#before|#peak|#after|#change|#time|"
                                : "~phase|#before|#peak|#after|#change|#events|");
-    for (uint32_t i = 0; i < report->phase_count; i++) {
+    for (uint32_t i = 0; i < report->phase_count; i++)
         if (is_listed(report, i, step))
             add_phase(reporter, &table, i);
-    }
     mt_text_table_add(reporter->out, &table, 2, reporter->style);
 }
 

@@ -142,13 +142,12 @@ static void add_loops(const struct mt_reporter *reporter, size_t indent)
         return;
     mt_buf_printf(&line, "%lld steps in %u loops: ", (long long)report->step_count,
                   report->loop_count);
-    for (uint32_t i = 0; i < report->loop_count; i++) {
+    for (uint32_t i = 0; i < report->loop_count; i++)
         if (i < MOST)
             mt_buf_printf(&line, "%s%u at %s", i ? ", " : "", report->loops[i].steps,
                           report->loops[i].name);
         else
             others += report->loops[i].steps;
-    }
     if (others)
         mt_buf_printf(&line, ", %u in others", others);
     mt_reporter_line(reporter, indent, line.data ? line.data : "");

@@ -68,12 +68,11 @@ static void add_sequence(const char *name)
 
     if (!sequence || sequence == (const char *)-1)
         return;
-    for (; *sequence && length + 1 < sizeof leave_sequence; sequence++) {
+    for (; *sequence && length + 1 < sizeof leave_sequence; sequence++)
         if (sequence[0] == '$' && sequence[1] == '<' && strchr(sequence, '>'))
             sequence = strchr(sequence, '>');
         else
             leave_sequence[length++] = *sequence;
-    }
     leave_sequence[length] = '\0';
 }
 

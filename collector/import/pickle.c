@@ -409,10 +409,9 @@ void mt_pickle_free(struct mt_pickle *p)
 
     if (!p)
         return;
-    for (i = 0; i < p->object_count; i++) {
+    for (i = 0; i < p->object_count; i++)
         if (!p->objects[i].forwarded)
             free(p->objects[i].as.items);
-    }
     free(p->objects);
     free(p->window);
     free(p->stack);

@@ -481,10 +481,9 @@ static enum mt_status complete_all(struct mt_pickle *p, size_t first)
     enum mt_status status = MT_OK;
     size_t i;
 
-    for (i = first; i < p->depth && status == MT_OK; i++) {
+    for (i = first; i < p->depth && status == MT_OK; i++)
         if (mt_is_container(p->stack[i]))
             status = mt_machine_complete(p, &p->stack[i]);
-    }
     return status;
 }
 

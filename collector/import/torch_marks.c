@@ -183,10 +183,9 @@ static void find_empty_cache(struct mt_torch *torch, const struct mt_torch_devic
             i++;
             continue;
         }
-        for (end = i + 1; end < device->count; end++) {
+        for (end = i + 1; end < device->count; end++)
             if (is_memory(&entries[end]) && !gives_back(&entries[end]))
                 break;
-        }
         if (end == device->count || !is_part_of_alloc(&entries[end]) ||
             is_in_empty_cache(&torch->source.symbols, entries[i].stack))
             entries[i].flags |= MT_TORCH_EMPTY_CACHE;

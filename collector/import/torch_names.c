@@ -77,10 +77,9 @@ void mt_torch_note_unused(struct mt_torch_records *r, enum mt_torch_record of,
 
     if (key->kind != MT_PICKLE_TEXT)
         return;
-    for (i = 0; i < r->unused_count; i++) {
+    for (i = 0; i < r->unused_count; i++)
         if (r->unused[i].text == key->bits && r->unused[i].of == of)
             return;
-    }
     if (i < MT_TORCH_MAX_UNUSED)
         r->unused[r->unused_count++] = (struct mt_torch_unused){key->bits, of};
 }
@@ -326,10 +325,9 @@ static bool is_stack_of(const struct mt_symbols *symbols, uint32_t stack,
         count = MT_MAX_STACK_DEPTH;
     if (symbols->stacks[stack].depth != count)
         return false;
-    for (i = 0; i < count; i++, stack = symbols->stacks[stack].parent) {
+    for (i = 0; i < count; i++, stack = symbols->stacks[stack].parent)
         if (symbols->stacks[stack].frame != frames[i].bits)
             return false;
-    }
     return true;
 }
 
@@ -515,10 +513,9 @@ static bool has_annotations(const struct mt_torch *torch, const struct mt_torch_
 {
     size_t i;
 
-    for (i = 0; i < device->count; i++) {
+    for (i = 0; i < device->count; i++)
         if (torch->records.entries[device->first + i].kind == MT_TORCH_ANNOTATE)
             return true;
-    }
     return false;
 }
 

@@ -373,10 +373,9 @@ static bool all_are(const struct mt_pickle_value *items, size_t count, enum mt_t
 {
     size_t i;
 
-    for (i = 0; i < count; i++) {
+    for (i = 0; i < count; i++)
         if (!mt_torch_is(&items[i], host))
             return false;
-    }
     return count > 0;
 }
 

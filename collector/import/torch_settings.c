@@ -19,10 +19,9 @@ static bool is_plain_text(const char *text, size_t length)
 {
     size_t i;
 
-    for (i = 0; i < length; i++) {
+    for (i = 0; i < length; i++)
         if ((unsigned char)text[i] < ' ' || text[i] == '=')
             return false;
-    }
     return length > 0;
 }
 

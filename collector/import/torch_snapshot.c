@@ -185,10 +185,9 @@ static bool has_private_pools(const struct mt_torch *torch)
 {
     size_t i;
 
-    for (i = 0; i < torch->device_segment_count; i++) {
+    for (i = 0; i < torch->device_segment_count; i++)
         if (torch->segments[i].pool)
             return true;
-    }
     return false;
 }
 

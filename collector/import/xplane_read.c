@@ -241,7 +241,7 @@ static enum mt_status read_stat(struct plane *plane, struct mt_pb_bytes stat, st
     uint64_t number = 0;
     struct mt_pb_field field;
 
-    while (mt_pb_next(&reader, &field)) {
+    while (mt_pb_next(&reader, &field))
         if (field.number == STAT_METADATA && field.kind == MT_PB_VARINT)
             which = mt_map_get(&plane->stats, field.value);
         else if (field.number == STAT_STRING && field.kind == MT_PB_BYTES)
@@ -251,7 +251,6 @@ static enum mt_status read_stat(struct plane *plane, struct mt_pb_bytes stat, st
         else if ((field.number == STAT_UINT64 || field.number == STAT_INT64) &&
                  field.kind == MT_PB_VARINT)
             number = field.value;
-    }
     if (which < STAT_COUNT) {
         values->numbers[which] = number;
         values->texts[which] = text;

@@ -37,10 +37,9 @@ static struct tape_fact *find(const struct tape_facts *facts, const char *key, s
 {
     size_t i;
 
-    for (i = 0; i < facts->count; i++) {
+    for (i = 0; i < facts->count; i++)
         if (strlen(facts->facts[i].key) == length && !memcmp(facts->facts[i].key, key, length))
             return &facts->facts[i];
-    }
     return NULL;
 }
 
@@ -430,10 +429,9 @@ enum mt_status mt_tape_symbols_name(struct mt_tape_symbols *self, uint32_t id, u
 /* A thread that an earlier part of the trace has keeps its id. */
 static bool find_thread(const struct mt_symbols *symbols, uint64_t os_id, uint32_t *thread)
 {
-    for (*thread = 1; *thread < symbols->thread_count; ++*thread) {
+    for (*thread = 1; *thread < symbols->thread_count; ++*thread)
         if (symbols->threads[*thread].os_id == os_id)
             return true;
-    }
     return false;
 }
 

@@ -109,12 +109,11 @@ static void add_slots(struct mt_job_order *order, uint32_t stride)
             .rank = report->rows[i].record->identity.rank,
             .last = report->rows[i].record->identity.rank,
             .coordinate = order->axis ? report->rows[i].coordinates[axis] : MT_NO_ROW};
-    for (uint32_t i = 0; i < report->missing_ranges; i++) {
+    for (uint32_t i = 0; i < report->missing_ranges; i++)
         if (stride)
             add_pieces(order, &report->missing[i], stride);
         else
             add_gap(order, report->missing[i].first, report->missing[i].last, MT_NO_ROW);
-    }
 }
 
 /* Orders by coordinate, then by rank. Rows of one rank keep their order. A missing rank has no

@@ -216,14 +216,13 @@ void mt_job_tree_draw_cells(struct mt_job_tree_view *view)
     const struct mt_job_node *nodes = view->tree->nodes;
     uint32_t i = 0;
 
-    while (i < view->tree->count) {
+    while (i < view->tree->count)
         if (nodes[i].depth >= view->rows)
             i = nodes[i].end;
         else if (is_narrow(view, &nodes[i]))
             i = draw_rest(view, i);
         else
             draw_node(view, &nodes[i++]);
-    }
 }
 
 uint32_t mt_job_tree_count_cells(const struct mt_job_tree_view *view, uint32_t *rows)

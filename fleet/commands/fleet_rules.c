@@ -178,14 +178,13 @@ static enum mt_status read_entries(struct mt_fleet_rules *rules, const struct mt
 
         if (entry == schema)
             continue;
-        if (!strcmp(entry->path, "base") && entry->kind == MT_SETTING_TEXT && *entry->text) {
+        if (!strcmp(entry->path, "base") && entry->kind == MT_SETTING_TEXT && *entry->text)
             rules->base = mt_gate_base_path(&rules->all.arena, path, entry->text);
-        } else if (mt_budget_word_is(entry->path, strlen(entry->path), "allow-not-evaluated") &&
-                   entry->kind == MT_SETTING_BOOL) {
+        else if (mt_budget_word_is(entry->path, strlen(entry->path), "allow-not-evaluated") &&
+                 entry->kind == MT_SETTING_BOOL)
             all_optional = entry->number;
-        } else {
+        else
             status = set(rules, entry, error);
-        }
     }
     if (all_optional)
         make_optional(rules);

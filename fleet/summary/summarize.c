@@ -278,12 +278,11 @@ static uint32_t merge_owners(struct mt_record_owner *owners, uint32_t count)
     uint32_t kept = 0;
 
     qsort(owners, count, sizeof *owners, by_library);
-    for (uint32_t i = 0; i < count; i++) {
+    for (uint32_t i = 0; i < count; i++)
         if (kept && by_library(&owners[kept - 1], &owners[i]) == 0)
             owners[kept - 1].bytes += owners[i].bytes;
         else
             owners[kept++] = owners[i];
-    }
     return kept;
 }
 

@@ -413,10 +413,9 @@ static int known_phase(const char *name)
 {
     size_t i;
 
-    for (i = 0; i < MT_ARRAY_LEN(known_phases); i++) {
+    for (i = 0; i < MT_ARRAY_LEN(known_phases); i++)
         if (contains(name, known_phases[i].part))
             return (int)i;
-    }
     return -1;
 }
 

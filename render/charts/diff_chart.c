@@ -96,12 +96,11 @@ static struct columns columns_of(const struct diff_layout *layout)
     double bars = layout->table_width > 600 ? 130 : 90, whole;
     uint32_t i;
 
-    for (i = 0; i < rows->count; i++) {
+    for (i = 0; i < rows->count; i++)
         if (mt_diff_change(&rows->rows[i]) > 0)
             up = mt_max_u64(up, mt_diff_size(&rows->rows[i]));
         else
             down = mt_max_u64(down, mt_diff_size(&rows->rows[i]));
-    }
     whole = fmax((double)up + (double)down, 1);
     columns.change_right = columns.new_right - NEW;
     columns.zero_x = round(columns.change_right - CHANGE - 8 - bars * ((double)up / whole));

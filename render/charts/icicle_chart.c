@@ -168,15 +168,13 @@ static void draw_cells(struct mt_icicle_view *view)
     const struct mt_node *nodes = view->icicle->nodes;
     uint32_t i = 0;
 
-    while (i < view->icicle->count) {
-        if (nodes[i].depth >= view->rows) { /* there is no row for it in the picture */
+    while (i < view->icicle->count)
+        if (nodes[i].depth >= view->rows) /* there is no row for it in the picture */
             i = nodes[i].end;
-        } else if (nodes[i].depth && mt_icicle_pixels(view, nodes[i].weight) < view->least) {
+        else if (nodes[i].depth && mt_icicle_pixels(view, nodes[i].weight) < view->least)
             i = draw_rest(view, i);
-        } else {
+        else
             draw_node(view, &nodes[i++]);
-        }
-    }
 }
 
 /* Returns the number of cells that would be drawn, and sets *rows to the number of their rows. */

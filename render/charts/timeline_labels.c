@@ -267,10 +267,9 @@ static double find_room(const struct mt_timeline_layout *layout, const struct fl
         return flags[0].x - 12 - width;
     if (flags[count - 1].x + 12 + width <= right_x(layout))
         return flags[count - 1].x + 12;
-    for (i = 1; i < count; i++) {
+    for (i = 1; i < count; i++)
         if (flags[i].x - flags[i - 1].x >= width + 24)
             return flags[i - 1].x + 12;
-    }
     return -1;
 }
 

@@ -44,12 +44,11 @@ static uint32_t groups_to(const struct mt_modules *modules, uint32_t index)
 static void add_row(struct mt_table *table, const struct mt_module_row *row, const char *name)
 {
     MT_CELLS(table, MT_BYTES(row->bytes));
-    for (size_t i = 0; i < MT_ARRAY_LEN(columns); i++) {
+    for (size_t i = 0; i < MT_ARRAY_LEN(columns); i++)
         if (row->role_bytes[columns[i]])
             MT_CELLS(table, MT_BYTES(row->role_bytes[columns[i]]));
         else
             mt_table_skip(table, 1);
-    }
     MT_CELLS(table, MT_SITE(name));
 }
 

@@ -175,12 +175,11 @@ static void add_advice(struct mt_buf *out, const char *advice)
 {
     struct mt_advice_part part = {.is_setting = false};
 
-    while (mt_advice_next(&advice, &part)) {
+    while (mt_advice_next(&advice, &part))
         if (part.is_setting)
             mt_markdown_add_code(out, part.text.data ? part.text.data : "");
         else
             mt_escape_add_markdown(out, part.text.data ? part.text.data : "", MT_MARKDOWN_SENTENCE);
-    }
     mt_buf_release(&part.text);
 }
 

@@ -39,9 +39,8 @@ void *dlopen(const char *file, int flags)
         void *found = dlsym(RTLD_NEXT, "dlopen");
         memcpy(&real, &found, sizeof real);
     }
-    if (name != NULL && (begins_with(name, "libcuda.so") || begins_with(name, "libcublasLt.so"))) {
+    if (name != NULL && (begins_with(name, "libcuda.so") || begins_with(name, "libcublasLt.so")))
         return real(NULL, flags);
-    }
     return real(file, flags);
 }
 
@@ -125,9 +124,8 @@ int cublasLtMatrixTransform(void)
     {                                                                                              \
         (void)from, (void)attribute;                                                               \
         memset(value, 0, bytes);                                                                   \
-        if (written != NULL) {                                                                     \
+        if (written != NULL)                                                                       \
             *written = bytes;                                                                      \
-        }                                                                                          \
         return SUCCESS;                                                                            \
     }
 
@@ -153,8 +151,7 @@ int cublasLtMatmulAlgoGetHeuristic(void *handle, void *product, void *a, void *b
 
     (void)handle, (void)product, (void)a, (void)b, (void)c, (void)d, (void)preference;
     *count = wanted < ALGORITHMS ? wanted : ALGORITHMS;
-    for (int i = 0; i < *count; i++) {
+    for (int i = 0; i < *count; i++)
         found[i] = (struct algorithm){.opaque = {(uint64_t)i + 1}, .waves = 1.0F};
-    }
     return SUCCESS;
 }

@@ -144,9 +144,8 @@ static struct cudnn_heuristics *cudnn_heuristics_open(const char *library, const
     struct cudnn_heuristics *h = calloc(1, sizeof *h);
     void *loaded = h != NULL ? dlopen(library, RTLD_NOW | RTLD_GLOBAL) : NULL;
 
-    if (loaded != NULL && find_all(h, loaded) && describe_device(h, device_json)) {
+    if (loaded != NULL && find_all(h, loaded) && describe_device(h, device_json))
         return h;
-    }
     free(h);
     return NULL;
 }
@@ -267,22 +266,18 @@ static uint32_t numerical_notes(struct cudnn_heuristics *h, descriptor engine)
     int64_t count = 0;
     uint32_t mask = 0;
 
-    if (h->get(engine, ENGINE_NUMERICAL_NOTES, TYPE_NUMERICAL_NOTE, MAX_NOTES, &count, notes) !=
-        0) {
+    if (h->get(engine, ENGINE_NUMERICAL_NOTES, TYPE_NUMERICAL_NOTE, MAX_NOTES, &count, notes) != 0)
         return 0;
-    }
-    for (int64_t i = 0; i < count && i < MAX_NOTES; i++) {
+    for (int64_t i = 0; i < count && i < MAX_NOTES; i++)
         mask |= notes[i] >= 0 && notes[i] < MAX_NOTES ? UINT32_C(1) << notes[i] : 0;
-    }
     return mask;
 }
 
 /* Destroys what was made after the first `kept` descriptors. */
 static void keep_descriptors(struct cudnn_heuristics *h, size_t kept)
 {
-    while (h->made_count > kept) {
+    while (h->made_count > kept)
         (void)h->destroy(h->made[--h->made_count]);
-    }
 }
 
 static void read_knob(struct cudnn_heuristics *h, descriptor knob, int32_t knobs[CUDNN_KNOB_TYPES])
@@ -292,9 +287,8 @@ static void read_knob(struct cudnn_heuristics *h, descriptor knob, int32_t knobs
 
     if (h->get(knob, KNOB_TYPE, TYPE_KNOB_TYPE, 1, &count, &type) == 0 &&
         h->get(knob, KNOB_VALUE, TYPE_INT64, 1, &count, &value) == 0 && type >= 0 &&
-        type < CUDNN_KNOB_TYPES && value >= 0 && value <= INT32_MAX) {
+        type < CUDNN_KNOB_TYPES && value >= 0 && value <= INT32_MAX)
         knobs[type] = (int32_t)value;
-    }
 }
 
 static void read_knobs(struct cudnn_heuristics *h, descriptor configuration,
@@ -304,18 +298,14 @@ static void read_knobs(struct cudnn_heuristics *h, descriptor configuration,
     size_t made_before = h->made_count;
     int64_t count = 0;
 
-    for (int i = 0; i < CUDNN_KNOB_TYPES; i++) {
+    for (int i = 0; i < CUDNN_KNOB_TYPES; i++)
         knobs[i] = CUDNN_NO_KNOB;
-    }
-    for (int i = 0; i < MAX_KNOBS; i++) {
+    for (int i = 0; i < MAX_KNOBS; i++)
         brought[i] = make(h, KNOB_DESCRIPTOR);
-    }
     if (!h->failed && h->get(configuration, CONFIGURATION_KNOBS, TYPE_DESCRIPTOR, MAX_KNOBS, &count,
-                             brought) == 0) {
-        for (int64_t i = 0; i < count && i < MAX_KNOBS; i++) {
+                             brought) == 0)
+        for (int64_t i = 0; i < count && i < MAX_KNOBS; i++)
             read_knob(h, brought[i], knobs);
-        }
-    }
     keep_descriptors(h, made_before);
 }
 
@@ -346,19 +336,14 @@ static int64_t list_configurations(struct cudnn_heuristics *h, descriptor heuris
 {
     int64_t count = 0, made = 0;
 
-    if (h->failed ||
-        h->get(heuristics, HEURISTICS_RESULTS, TYPE_DESCRIPTOR, 0, &count, NULL) != 0) {
+    if (h->failed || h->get(heuristics, HEURISTICS_RESULTS, TYPE_DESCRIPTOR, 0, &count, NULL) != 0)
         return 0;
-    }
-    while (made < count && made < MAX_CUDNN_CONFIGURATIONS) {
+    while (made < count && made < MAX_CUDNN_CONFIGURATIONS)
         configurations[made++] = make(h, CONFIGURATION_DESCRIPTOR);
-    }
     count = 0;
     if (h->failed || made == 0 ||
-        h->get(heuristics, HEURISTICS_RESULTS, TYPE_DESCRIPTOR, made, &count, configurations) !=
-            0) {
+        h->get(heuristics, HEURISTICS_RESULTS, TYPE_DESCRIPTOR, made, &count, configurations) != 0)
         return 0;
-    }
     return count < made ? count : made;
 }
 
@@ -374,11 +359,9 @@ static uint32_t cudnn_heuristics_ask(struct cudnn_heuristics *h,
 
     h->failed = false;
     int64_t listed = list_configurations(h, make_heuristics(h, convolution), configurations);
-    for (int64_t i = 0; i < listed; i++) {
-        if (read_configuration(h, configurations[i], &found[count])) {
+    for (int64_t i = 0; i < listed; i++)
+        if (read_configuration(h, configurations[i], &found[count]))
             count++;
-        }
-    }
     keep_descriptors(h, 0);
     return count;
 }
@@ -393,13 +376,11 @@ static void close_others(void)
 
     while (folder != NULL && (entry = readdir(folder)) != NULL) {
         int fd = atoi(entry->d_name);
-        if (fd > STDERR_FILENO && fd != dirfd(folder)) {
+        if (fd > STDERR_FILENO && fd != dirfd(folder))
             (void)close(fd);
-        }
     }
-    if (folder != NULL) {
+    if (folder != NULL)
         closedir(folder);
-    }
 }
 
 /* The program blocked all signals while it started this process. Signals of its terminal are not
@@ -426,11 +407,9 @@ static bool wait_for_question(pid_t program)
 {
     struct pollfd wait = {.fd = CUDNN_ASKER_SOCKET, .events = POLLIN};
 
-    while (is_alive(program)) {
-        if (poll(&wait, 1, LOOK_FOR_PROGRAM_MS) > 0) {
+    while (is_alive(program))
+        if (poll(&wait, 1, LOOK_FOR_PROGRAM_MS) > 0)
             return true;
-        }
-    }
     return false;
 }
 
@@ -439,11 +418,9 @@ static bool is_sound(const struct cudnn_question *question)
     const struct convolution *c = &question->convolution;
     const struct convolution_tensor *tensors[] = {&c->x, &c->w, &c->y};
 
-    for (size_t i = 0; i < sizeof tensors / sizeof tensors[0]; i++) {
-        if (tensors[i]->dimensions < 3 || tensors[i]->dimensions > MAX_CONVOLUTION_DIMENSIONS) {
+    for (size_t i = 0; i < sizeof tensors / sizeof tensors[0]; i++)
+        if (tensors[i]->dimensions < 3 || tensors[i]->dimensions > MAX_CONVOLUTION_DIMENSIONS)
             return false;
-        }
-    }
     return question->mark == CUDNN_QUESTION_MARK && (unsigned)c->kind <= CONVOLUTION_FILTER;
 }
 
@@ -452,9 +429,8 @@ static bool serve(struct cudnn_heuristics *heuristics)
     struct cudnn_question question;
     struct cudnn_answer answer = {.mark = CUDNN_ANSWER_MARK};
 
-    if (recv(CUDNN_ASKER_SOCKET, &question, sizeof question, 0) != (ssize_t)sizeof question) {
+    if (recv(CUDNN_ASKER_SOCKET, &question, sizeof question, 0) != (ssize_t)sizeof question)
         return false;
-    }
     (void)alarm(QUESTION_S);
     answer.number = question.number;
     answer.state = heuristics != NULL ? CUDNN_ANSWERED : CUDNN_CANNOT_PLAN;
@@ -470,17 +446,15 @@ int main(int count, char **arguments)
 {
     pid_t program = count == 4 ? (pid_t)atol(arguments[3]) : 0;
 
-    if (program <= 0) {
+    if (program <= 0)
         return USAGE;
-    }
     close_others();
     set_signals();
     (void)!chdir("/");
     (void)alarm(LOAD_S);
     struct cudnn_heuristics *heuristics = cudnn_heuristics_open(arguments[1], arguments[2]);
     (void)alarm(0);
-    while (wait_for_question(program) && serve(heuristics)) {
+    while (wait_for_question(program) && serve(heuristics))
         continue;
-    }
     return 0;
 }

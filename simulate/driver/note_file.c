@@ -9,9 +9,8 @@
 static bool write_to(const char *path, const char *text)
 {
     FILE *file = fopen(path, "we");
-    if (file == NULL) {
+    if (file == NULL)
         return false;
-    }
     bool is_written = fputs(text, file) >= 0;
     return fclose(file) == 0 && is_written;
 }
@@ -22,9 +21,8 @@ void sim_note_write(const char *subject, const char *text)
     char path[PATH_MAX], half[PATH_MAX + 8];
     int length =
         base == NULL ? -1 : snprintf(path, sizeof path, "%s.%s.%ld", base, subject, (long)getpid());
-    if (length <= 0 || length >= (int)sizeof path) {
+    if (length <= 0 || length >= (int)sizeof path)
         return;
-    }
     /* The reader ignores this name. The file stays if the process is killed here. */
     snprintf(half, sizeof half, "%s.half", path);
     if (!write_to(half, text) || rename(half, path) != 0) {
@@ -45,22 +43,19 @@ static void write_count(struct sim_count *count)
 
 void sim_count_add(struct sim_count *count, uint64_t more)
 {
-    if (more == 0) {
+    if (more == 0)
         return;
-    }
     if (count->pid != getpid()) {
         count->pid = getpid();
         count->count = count->noted = 0;
     }
     count->count += more;
-    if (count->count / 2 >= count->noted) {
+    if (count->count / 2 >= count->noted)
         write_count(count);
-    }
 }
 
 void sim_count_end(struct sim_count *count)
 {
-    if (count->count > count->noted && count->pid == getpid()) {
+    if (count->count > count->noted && count->pid == getpid())
         write_count(count);
-    }
 }

@@ -71,9 +71,8 @@ bool sim_is_watchdog(void)
 bool sim_releases_early(void)
 {
     static atomic_int early = -1;
-    if (atomic_load(&early) < 0) {
+    if (atomic_load(&early) < 0)
         atomic_store(&early, sim_option("MEMTRACE_SIMULATED_EARLY_RELEASE") != 0);
-    }
     return atomic_load(&early) != 0;
 }
 
@@ -104,9 +103,8 @@ static bool is_over(const struct work *work)
 static struct work **find(cudaEvent_t event)
 {
     struct work **at = &works;
-    while (*at != NULL && (*at)->event != event) {
+    while (*at != NULL && (*at)->event != event)
         at = &(*at)->next;
-    }
     return at;
 }
 
@@ -121,24 +119,20 @@ static void drop(struct work **at)
 
 static void forget(cudaEvent_t event)
 {
-    if (atomic_load(&work_count) == 0) {
+    if (atomic_load(&work_count) == 0)
         return;
-    }
     pthread_mutex_lock(&lock);
     struct work **at = find(event);
-    if (*at != NULL) {
+    if (*at != NULL)
         drop(at);
-    }
     pthread_mutex_unlock(&lock);
 }
 
 static bool is_to_handle(void)
 {
-    for (const struct work *work = works; work != NULL; work = work->next) {
-        if (is_over(work) && !work->is_likely) {
+    for (const struct work *work = works; work != NULL; work = work->next)
+        if (is_over(work) && !work->is_likely)
             return true;
-        }
-    }
     return false;
 }
 
@@ -148,14 +142,12 @@ static void wait_for_watchdog(time_t seconds)
     int error = 0;
     clock_gettime(CLOCK_REALTIME, &end);
     end.tv_sec += seconds;
-    while (is_to_handle() && error == 0) {
+    while (is_to_handle() && error == 0)
         error = pthread_cond_timedwait(&handled, &lock, &end);
-    }
     if (is_to_handle()) {
         has_no_watchdog = true;
-        while (works != NULL) {
+        while (works != NULL)
             drop(&works);
-        }
     }
 }
 
@@ -253,14 +245,12 @@ static void note_start(struct sim_order *order, cudaStream_t stream)
 
 void sim_collective_starts(struct sim_order *order, cudaStream_t stream)
 {
-    if (order == NULL) {
+    if (order == NULL)
         return;
-    }
     sim_count_launch();
     note_start(order, stream);
-    if (atomic_load(&work_count) == 0) {
+    if (atomic_load(&work_count) == 0)
         return;
-    }
     pthread_mutex_lock(&lock);
     wait_for_watchdog(PATIENCE_SECONDS);
     count_undecided();
@@ -269,9 +259,8 @@ void sim_collective_starts(struct sim_order *order, cudaStream_t stream)
 
 void sim_event_is_recorded(cudaEvent_t event, cudaStream_t stream, bool is_captured)
 {
-    if (started.order == NULL || started.stream != stream) {
+    if (started.order == NULL || started.stream != stream)
         return;
-    }
     const struct sim_order *order = started.order;
     started.order = NULL;
     forget(event);
@@ -304,9 +293,8 @@ void sim_event_is_gone(cudaEvent_t event)
 void sim_collectives_end(const struct sim_order *order)
 {
     pthread_mutex_lock(&lock);
-    for (struct work *work = works; work != NULL; work = work->next) {
+    for (struct work *work = works; work != NULL; work = work->next)
         work->has_ended |= work->order == order;
-    }
     pthread_mutex_unlock(&lock);
 }
 
@@ -314,9 +302,8 @@ void sim_collectives_end(const struct sim_order *order)
 
 bool sim_event_is_hidden(cudaEvent_t event)
 {
-    if (atomic_load(&work_count) == 0 || !sim_is_watchdog()) {
+    if (atomic_load(&work_count) == 0 || !sim_is_watchdog())
         return false;
-    }
     pthread_mutex_lock(&lock);
     struct work *work = *find(event);
     bool is_hidden = work != NULL && !is_over(work) && now_s() - work->recorded_s < HIDDEN_SECONDS;
@@ -330,17 +317,14 @@ bool sim_event_is_hidden(cudaEvent_t event)
 
 void sim_watchdog_moves_on(void)
 {
-    if (atomic_load(&work_count) == 0 || !sim_is_watchdog()) {
+    if (atomic_load(&work_count) == 0 || !sim_is_watchdog())
         return;
-    }
     pthread_mutex_lock(&lock);
-    for (struct work **at = &works; *at != NULL;) {
-        if ((*at)->is_found && pthread_equal((*at)->finder, pthread_self())) {
+    for (struct work **at = &works; *at != NULL;)
+        if ((*at)->is_found && pthread_equal((*at)->finder, pthread_self()))
             drop(at);
-        } else {
+        else
             at = &(*at)->next;
-        }
-    }
     pthread_mutex_unlock(&lock);
 }
 

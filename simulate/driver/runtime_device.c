@@ -38,9 +38,8 @@ static CUcontext primary[MAX_DEVICES];
 
 cudaError_t sim_result(int error)
 {
-    if (error != 0) {
+    if (error != 0)
         last_error = (cudaError_t)error;
-    }
     return (cudaError_t)error;
 }
 
@@ -53,9 +52,8 @@ static CUresult retain_primary(int device, CUcontext *context)
 {
     CUresult result = CUDA_SUCCESS;
     pthread_mutex_lock(&lock);
-    if (primary[device] == NULL) {
+    if (primary[device] == NULL)
         result = cuDevicePrimaryCtxRetain(&primary[device], device);
-    }
     *context = primary[device];
     pthread_mutex_unlock(&lock);
     return result;
@@ -63,17 +61,14 @@ static CUresult retain_primary(int device, CUcontext *context)
 
 static CUresult bind(void)
 {
-    if (bound_device == current_device) {
+    if (bound_device == current_device)
         return CUDA_SUCCESS;
-    }
     CUcontext context;
     CUresult result = retain_primary(current_device, &context);
-    if (result == CUDA_SUCCESS) {
+    if (result == CUDA_SUCCESS)
         result = cuCtxSetCurrent(context);
-    }
-    if (result == CUDA_SUCCESS) {
+    if (result == CUDA_SUCCESS)
         bound_device = current_device;
-    }
     return result;
 }
 
@@ -102,9 +97,8 @@ cudaError_t cudaPeekAtLastError(void)
 cudaError_t cudaGetDeviceCount(int *count)
 {
     *count = 0;
-    if (!sim_driver_is_ready()) {
+    if (!sim_driver_is_ready())
         return sim_result(cudaErrorNoDevice);
-    }
     return sim_result((int)cuDeviceGetCount(count));
 }
 
@@ -117,9 +111,8 @@ static bool exists(int device)
 
 cudaError_t cudaSetDevice(int device)
 {
-    if (!exists(device)) {
+    if (!exists(device))
         return sim_result(cudaErrorInvalidDevice);
-    }
     current_device = device;
     return sim_enter() ? cudaSuccess : last_error;
 }
@@ -202,9 +195,8 @@ static void abilities(struct cudaDeviceProp *prop, int device)
 
 cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *prop, int device)
 {
-    if (!exists(device)) {
+    if (!exists(device))
         return sim_result(cudaErrorInvalidDevice);
-    }
     memset(prop, 0, sizeof *prop);
     cuDeviceGetName(prop->name, (int)sizeof prop->name, device);
     cuDeviceTotalMem_v2(&prop->totalGlobalMem, device);
@@ -220,9 +212,8 @@ cudaError_t cudaGetDeviceProperties_v2(struct cudaDeviceProp_v2 *prop, int devic
 {
     struct cudaDeviceProp now;
     cudaError_t error = cudaGetDeviceProperties(&now, device);
-    if (error != cudaSuccess) {
+    if (error != cudaSuccess)
         return error;
-    }
     memset(prop, 0, sizeof *prop);
 #define BOTH(type, name, dimension) memcpy(&prop->name, &now.name, sizeof prop->name);
 #define OLD(type, name, dimension)
@@ -239,18 +230,16 @@ cudaError_t cudaGetDeviceProperties_v2(struct cudaDeviceProp_v2 *prop, int devic
 
 cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attr, int device)
 {
-    if (!exists(device)) {
+    if (!exists(device))
         return sim_result(cudaErrorInvalidDevice);
-    }
     return sim_result(value && sim_attribute((int)attr, device, value) ? cudaSuccess
                                                                        : cudaErrorInvalidValue);
 }
 
 cudaError_t cudaDeviceGetPCIBusId(char *text, int length, int device)
 {
-    if (!exists(device) || length <= 0) {
+    if (!exists(device) || length <= 0)
         return sim_result(cudaErrorInvalidDevice);
-    }
     return sim_result((int)cuDeviceGetPCIBusId(text, length, device));
 }
 

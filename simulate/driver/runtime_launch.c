@@ -34,9 +34,8 @@ cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void 
 void **__cudaRegisterFatBinary(void *binary)
 {
     void **handle = malloc(sizeof *handle);
-    if (handle != NULL) {
+    if (handle != NULL)
         *handle = binary;
-    }
     return handle;
 }
 
@@ -80,18 +79,16 @@ void __cudaRegisterFunction(void **handle, const char *host, char *device, const
 unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t shared_bytes,
                                      struct CUstream_st *stream)
 {
-    if (depth == sizeof pushed / sizeof pushed[0]) {
+    if (depth == sizeof pushed / sizeof pushed[0])
         return 1;
-    }
     pushed[depth++] = (struct configuration){grid, block, shared_bytes, stream};
     return 0;
 }
 
 cudaError_t __cudaPopCallConfiguration(dim3 *grid, dim3 *block, size_t *shared_bytes, void *stream)
 {
-    if (depth == 0) {
+    if (depth == 0)
         return sim_result(cudaErrorMissingConfiguration);
-    }
     const struct configuration *top = &pushed[--depth];
     *grid = top->grid;
     *block = top->block;
@@ -108,9 +105,8 @@ cudaError_t __cudaGetKernel(cudaKernel_t *kernel, const void *function)
 
 static cudaError_t launch(cudaStream_t stream)
 {
-    if (!sim_enter()) {
+    if (!sim_enter())
         return cudaPeekAtLastError();
-    }
     sim_stream_work(stream);
     return cudaSuccess;
 }
@@ -190,12 +186,10 @@ cudaError_t cudaGetDriverEntryPointByVersion(const char *symbol, void **function
 {
     bool found = sim_driver_is_ready() && cuGetProcAddress_v2(symbol, function, (int)cuda_version,
                                                               flags, NULL) == CUDA_SUCCESS;
-    if (!found) {
+    if (!found)
         *function = NULL;
-    }
-    if (status != NULL) {
+    if (status != NULL)
         *status = found ? cudaDriverEntryPointSuccess : cudaDriverEntryPointSymbolNotFound;
-    }
     return cudaSuccess;
 }
 

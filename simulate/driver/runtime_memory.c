@@ -24,18 +24,16 @@ void memtrace_simulated_answer(const void *bytes, size_t size_bytes);
 void memtrace_simulated_answer(const void *bytes, size_t size_bytes)
 {
     next_answer.size_bytes = bytes != NULL && size_bytes <= MAX_ANSWER_BYTES ? size_bytes : 0;
-    if (next_answer.size_bytes > 0) {
+    if (next_answer.size_bytes > 0)
         memcpy(next_answer.bytes, bytes, size_bytes);
-    }
 }
 
 /* Fills `host`, the target of a small copy to the host, with the answer of
  * memtrace_simulated_answer(). Returns false if there is none. */
 static bool sim_answer_read(void *host, size_t bytes)
 {
-    if (next_answer.size_bytes == 0 || bytes > next_answer.size_bytes) {
+    if (next_answer.size_bytes == 0 || bytes > next_answer.size_bytes)
         return false;
-    }
     memcpy(host, next_answer.bytes, bytes);
     return true;
 }
@@ -59,9 +57,8 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static bool asked(void)
 {
     static int answer = -1;
-    if (answer < 0) {
+    if (answer < 0)
         answer = sim_option("MEMTRACE_SIMULATED_CONTENTS") != 0;
-    }
     return answer > 0;
 }
 
@@ -71,9 +68,8 @@ static struct word *slot_of(uint64_t address)
     uint64_t at = (address >> 3) * UINT64_C(0x9E3779B97F4A7C15) >> 48;
     for (int step = 0; step < MAX_STEPS; step++) {
         struct word *slot = &slots[(at + (uint64_t)step) % SLOT_COUNT];
-        if (slot->address == address || slot->address == 0) {
+        if (slot->address == address || slot->address == 0)
             return slot;
-        }
     }
     return NULL;
 }
@@ -87,18 +83,16 @@ static uint64_t read_word(uint64_t address)
 static void write_word(uint64_t address, uint64_t value)
 {
     struct word *slot = slot_of(address);
-    if (slot != NULL) {
+    if (slot != NULL)
         *slot = (struct word){address, value};
-    }
 }
 
 /* Write, read and move the contents of device memory, if they are kept
  * (MEMTRACE_SIMULATED_CONTENTS). */
 static void sim_contents_write(uint64_t device, const void *host, size_t bytes)
 {
-    if (!asked() || bytes > MAX_BYTES || device % WORD_BYTES != 0) {
+    if (!asked() || bytes > MAX_BYTES || device % WORD_BYTES != 0)
         return;
-    }
     pthread_mutex_lock(&lock);
     for (size_t at = 0; at < bytes; at += WORD_BYTES) {
         uint64_t value = 0;
@@ -110,15 +104,12 @@ static void sim_contents_write(uint64_t device, const void *host, size_t bytes)
 
 static void sim_contents_read(uint64_t device, void *host, size_t bytes)
 {
-    if (sim_answer_read(host, bytes)) {
+    if (sim_answer_read(host, bytes))
         return;
-    }
-    if (bytes < MIN_CLEARED_BYTES || !sd_clear_host(host, bytes)) {
+    if (bytes < MIN_CLEARED_BYTES || !sd_clear_host(host, bytes))
         memset(host, 0, bytes);
-    }
-    if (!asked() || bytes > MAX_BYTES || device % WORD_BYTES != 0) {
+    if (!asked() || bytes > MAX_BYTES || device % WORD_BYTES != 0)
         return;
-    }
     pthread_mutex_lock(&lock);
     for (size_t at = 0; at < bytes; at += WORD_BYTES) {
         uint64_t value = read_word(device + at);
@@ -151,9 +142,8 @@ cudaError_t cudaMalloc(void **pointer, size_t size)
 {
     bool ready = sim_enter();
     CUdeviceptr got = 0;
-    if (!ready) {
+    if (!ready)
         return cudaPeekAtLastError();
-    }
     CUresult result = size > 0 ? cuMemAlloc_v2(&got, size) : CUDA_SUCCESS;
     *pointer = result == CUDA_SUCCESS ? (void *)(uintptr_t)got : NULL;
     return sim_result((int)result);
@@ -162,9 +152,8 @@ cudaError_t cudaMalloc(void **pointer, size_t size)
 cudaError_t cudaFree(void *pointer)
 {
     bool ready = sim_enter(); /* cudaFree(NULL) also makes a context */
-    if (!ready) {
+    if (!ready)
         return cudaPeekAtLastError();
-    }
     sim_finish_device();
     return pointer == NULL ? cudaSuccess : sim_result((int)cuMemFree_v2(device_pointer(pointer)));
 }
@@ -173,9 +162,8 @@ cudaError_t cudaMallocAsync(void **pointer, size_t size, cudaStream_t stream)
 {
     bool ready = sim_enter();
     CUdeviceptr got = 0;
-    if (!ready) {
+    if (!ready)
         return lacking();
-    }
     CUresult result = cuMemAllocAsync(&got, size, stream);
     *pointer = result == CUDA_SUCCESS ? (void *)(uintptr_t)got : NULL;
     return sim_result((int)result);
@@ -202,9 +190,8 @@ cudaError_t cudaMallocHost(void **pointer, size_t size)
 cudaError_t cudaMallocManaged(void **pointer, size_t size, unsigned flags)
 {
     CUdeviceptr got = 0;
-    if (!sim_enter()) {
+    if (!sim_enter())
         return cudaPeekAtLastError();
-    }
     CUresult result = cuMemAllocManaged(&got, size, flags);
     *pointer = result == CUDA_SUCCESS ? (void *)(uintptr_t)got : NULL;
     return sim_result((int)result);
@@ -214,9 +201,8 @@ cudaError_t cudaMallocPitch(void **pointer, size_t *pitch, size_t width, size_t 
 {
     enum { ELEMENT_BYTES = 4 };
     CUdeviceptr got = 0;
-    if (!sim_enter()) {
+    if (!sim_enter())
         return cudaPeekAtLastError();
-    }
     CUresult result = cuMemAllocPitch_v2(&got, pitch, width, height, ELEMENT_BYTES);
     *pointer = result == CUDA_SUCCESS ? (void *)(uintptr_t)got : NULL;
     return sim_result((int)result);
@@ -225,9 +211,8 @@ cudaError_t cudaMallocPitch(void **pointer, size_t *pitch, size_t width, size_t 
 cudaError_t cudaFreeHost(void *pointer)
 {
     bool ready = sim_enter();
-    if (!ready || pointer == NULL) {
+    if (!ready || pointer == NULL)
         return cudaSuccess;
-    }
     return sim_result((int)cuMemFreeHost(pointer));
 }
 
@@ -259,9 +244,8 @@ static unsigned memory_type(const void *pointer)
     bool ready = sim_enter();
     unsigned type = 0;
     if (!ready || cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
-                                        device_pointer(pointer)) != CUDA_SUCCESS) {
+                                        device_pointer(pointer)) != CUDA_SUCCESS)
         return 0;
-    }
     return type;
 }
 
@@ -289,9 +273,8 @@ cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *attributes, c
 
 static enum cudaMemcpyKind direction(const void *to, const void *from, enum cudaMemcpyKind kind)
 {
-    if (kind != cudaMemcpyDefault) {
+    if (kind != cudaMemcpyDefault)
         return kind;
-    }
     bool to_device = memory_type(to) == CU_MEMORYTYPE_DEVICE;
     bool from_device = memory_type(from) == CU_MEMORYTYPE_DEVICE;
     return to_device ? (from_device ? cudaMemcpyDeviceToDevice : cudaMemcpyHostToDevice)
@@ -320,9 +303,8 @@ static void finish_copy(const void *to, const void *from, enum cudaMemcpyKind ki
                         cudaStream_t stream)
 {
     if (direction(to, from, kind) == cudaMemcpyDeviceToHost &&
-        memory_type(to) != CU_MEMORYTYPE_HOST) {
+        memory_type(to) != CU_MEMORYTYPE_HOST)
         sim_finish_stream(stream);
-    }
 }
 
 cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind,
@@ -339,9 +321,8 @@ cudaError_t cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_
                               cudaStream_t stream)
 {
     sim_stream_work(stream);
-    for (size_t row = 0; row < height; row++) {
+    for (size_t row = 0; row < height; row++)
         copy((char *)to + row * to_pitch, (const char *)from + row * from_pitch, width, kind);
-    }
     finish_copy(to, from, kind, stream);
     return cudaSuccess;
 }
@@ -360,9 +341,8 @@ cudaError_t cudaMemcpyFromSymbol(void *to, const void *symbol, size_t bytes, siz
 {
     (void)symbol, (void)offset;
     sim_finish_stream(NULL);
-    if (kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDefault) {
+    if (kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDefault)
         memset(to, 0, bytes);
-    }
     return cudaSuccess;
 }
 

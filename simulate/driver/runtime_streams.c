@@ -46,17 +46,15 @@ static struct stream *find_stream(cudaStream_t handle)
     handle = (uintptr_t)handle == 1 ? NULL : handle;
     bool own = (uintptr_t)handle > 2;
     struct stream **at = &streams;
-    while (*at != NULL && ((*at)->handle != handle || !(own || (*at)->device == sim_device()))) {
+    while (*at != NULL && ((*at)->handle != handle || !(own || (*at)->device == sim_device())))
         at = &(*at)->next;
-    }
     struct stream *s = *at;
     if (s != NULL) {
         *at = s->next;
     } else {
         s = calloc(1, sizeof *s);
-        if (s == NULL) {
+        if (s == NULL)
             return &no_stream;
-        }
         s->handle = handle;
         s->device = sim_device();
     }
@@ -67,9 +65,8 @@ static struct stream *find_stream(cudaStream_t handle)
 
 cudaError_t cudaStreamCreateWithPriority(cudaStream_t *stream, unsigned flags, int priority)
 {
-    if (!sim_enter()) {
+    if (!sim_enter())
         return cudaPeekAtLastError();
-    }
     CUresult result = cuStreamCreateWithPriority(stream, flags, priority);
     if (result == CUDA_SUCCESS) {
         pthread_mutex_lock(&lock);
@@ -93,9 +90,8 @@ cudaError_t cudaStreamCreate(cudaStream_t *stream)
 
 cudaError_t cudaStreamDestroy(cudaStream_t stream)
 {
-    if (!sim_enter()) {
+    if (!sim_enter())
         return cudaPeekAtLastError();
-    }
     pthread_mutex_lock(&lock);
     for (struct stream **at = &streams; *at != NULL; at = &(*at)->next) {
         if ((*at)->handle == stream) {
@@ -120,9 +116,8 @@ cudaError_t cudaStreamGetPriority(cudaStream_t stream, int *priority)
 
 uint64_t sim_stream_capture(cudaStream_t stream)
 {
-    if (atomic_load_explicit(&captures_underway, memory_order_relaxed) == 0) {
+    if (atomic_load_explicit(&captures_underway, memory_order_relaxed) == 0)
         return 0;
-    }
     pthread_mutex_lock(&lock);
     uint64_t capture = find_stream(stream)->capture;
     pthread_mutex_unlock(&lock);
@@ -138,9 +133,8 @@ void sim_stream_join_capture(cudaStream_t stream, uint64_t capture)
 {
     pthread_mutex_lock(&lock);
     struct stream *s = find_stream(stream);
-    if (captured != NULL && captured->capture == capture && s->capture == 0) {
+    if (captured != NULL && captured->capture == capture && s->capture == 0)
         s->capture = capture;
-    }
     pthread_mutex_unlock(&lock);
 }
 
@@ -149,11 +143,10 @@ void sim_stream_work(cudaStream_t stream)
     sim_count_launch();
     pthread_mutex_lock(&lock);
     struct stream *s = find_stream(stream);
-    if (captured != NULL && s->capture == captured->capture) {
+    if (captured != NULL && s->capture == captured->capture)
         captured->node_count++;
-    } else {
+    else
         sim_order_launch(&s->order);
-    }
     pthread_mutex_unlock(&lock);
 }
 
@@ -167,38 +160,33 @@ void sim_finish_stream(cudaStream_t stream)
 void sim_finish_device(void)
 {
     pthread_mutex_lock(&lock);
-    for (struct stream *s = streams; s != NULL; s = s->next) {
-        if (s->device == sim_device()) {
+    for (struct stream *s = streams; s != NULL; s = s->next)
+        if (s->device == sim_device())
             sim_order_finish_stream(&s->order);
-        }
-    }
     sim_order_finish_ended(sim_device());
     pthread_mutex_unlock(&lock);
 }
 
 cudaError_t cudaDeviceSynchronize(void)
 {
-    if (!sim_enter()) {
+    if (!sim_enter())
         return cudaPeekAtLastError();
-    }
     sim_finish_device();
     return sim_result((int)cuCtxSynchronize());
 }
 
 cudaError_t cudaStreamSynchronize(cudaStream_t stream)
 {
-    if (sim_stream_capturing(stream)) {
+    if (sim_stream_capturing(stream))
         return sim_result(cudaErrorStreamCaptureUnsupported);
-    }
     sim_finish_stream(stream);
     return cudaSuccess;
 }
 
 cudaError_t cudaStreamQuery(cudaStream_t stream)
 {
-    if (sim_stream_capturing(stream)) {
+    if (sim_stream_capturing(stream))
         return sim_result(cudaErrorStreamCaptureUnsupported);
-    }
     enum sim_asker asker = sim_asker_at(__builtin_return_address(0));
     pthread_mutex_lock(&lock);
     bool is_pending = sim_order_stream_is_pending(&find_stream(stream)->order, asker);
@@ -209,9 +197,8 @@ cudaError_t cudaStreamQuery(cudaStream_t stream)
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags)
 {
     (void)flags;
-    if (event->capture != 0) {
+    if (event->capture != 0)
         sim_stream_join_capture(stream, event->capture);
-    }
     pthread_mutex_lock(&lock);
     sim_order_wait(&find_stream(stream)->order, &event->order);
     pthread_mutex_unlock(&lock);
@@ -222,9 +209,8 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
 cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void *data)
 {
     sim_stream_work(stream);
-    if (!sim_stream_capturing(stream)) {
+    if (!sim_stream_capturing(stream))
         function(data);
-    }
     return cudaSuccess;
 }
 
@@ -242,13 +228,11 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned flags)
 {
     static atomic_ullong event_count;
     (void)flags;
-    if (!sim_enter()) {
+    if (!sim_enter())
         return cudaPeekAtLastError();
-    }
     *event = calloc(1, sizeof **event);
-    if (*event == NULL) {
+    if (*event == NULL)
         return sim_result(cudaErrorMemoryAllocation);
-    }
     (*event)->id = atomic_fetch_add(&event_count, 1) + 1;
     return cudaSuccess;
 }
@@ -283,12 +267,10 @@ cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, uns
 
 cudaError_t cudaEventQuery(cudaEvent_t event)
 {
-    if (event->capture != 0) {
+    if (event->capture != 0)
         return sim_result(cudaErrorCapturedEvent);
-    }
-    if (sim_is_watchdog()) {
+    if (sim_is_watchdog())
         return sim_event_is_hidden(event) ? sim_result(cudaErrorNotReady) : cudaSuccess;
-    }
     enum sim_asker asker = sim_asker_at(__builtin_return_address(0));
     pthread_mutex_lock(&lock);
     bool is_pending = sim_order_is_pending(&event->order, asker);
@@ -342,9 +324,8 @@ cudaError_t cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMo
 {
     (void)mode;
     struct CUgraph_st *graph = calloc(1, sizeof *graph);
-    if (graph == NULL) {
+    if (graph == NULL)
         return sim_result(cudaErrorMemoryAllocation);
-    }
     if (!begin_capture(stream, graph)) {
         free(graph);
         return sim_result(cudaErrorStreamCaptureUnsupported);
@@ -375,9 +356,8 @@ cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph)
     pthread_mutex_lock(&lock);
     bool capturing = captured != NULL && find_stream(stream)->capture == captured->capture;
     if (capturing) {
-        for (struct stream *s = streams; s != NULL; s = s->next) {
+        for (struct stream *s = streams; s != NULL; s = s->next)
             s->capture = s->capture == captured->capture ? 0 : s->capture;
-        }
         *graph = captured;
         captured = NULL;
         atomic_fetch_sub(&captures_underway, 1);
@@ -399,9 +379,8 @@ static uint64_t capture_info(cudaStream_t stream, enum cudaStreamCaptureStatus *
 {
     uint64_t capture = sim_stream_capture(stream);
     *status = capture != 0 ? cudaStreamCaptureStatusActive : cudaStreamCaptureStatusNone;
-    if (id != NULL) {
+    if (id != NULL)
         *id = capture;
-    }
     return capture;
 }
 
@@ -412,15 +391,12 @@ cudaError_t cudaStreamGetCaptureInfo_v2(cudaStream_t stream, enum cudaStreamCapt
                                         size_t *dependency_count)
 {
     capture_info(stream, status, id);
-    if (graph != NULL) {
+    if (graph != NULL)
         *graph = captured;
-    }
-    if (dependencies != NULL) {
+    if (dependencies != NULL)
         *dependencies = NULL;
-    }
-    if (dependency_count != NULL) {
+    if (dependency_count != NULL)
         *dependency_count = 0;
-    }
     return cudaSuccess;
 }
 
@@ -429,9 +405,8 @@ cudaError_t cudaStreamGetCaptureInfo_v3(cudaStream_t stream, enum cudaStreamCapt
                                         const cudaGraphNode_t **dependencies,
                                         const cudaGraphEdgeData **edges, size_t *dependency_count)
 {
-    if (edges != NULL) {
+    if (edges != NULL)
         *edges = NULL;
-    }
     return cudaStreamGetCaptureInfo_v2(stream, status, id, graph, dependencies, dependency_count);
 }
 
@@ -454,9 +429,8 @@ cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t *exec, cudaGraph_t gra
 {
     (void)flags;
     *exec = calloc(1, sizeof **exec);
-    if (*exec == NULL) {
+    if (*exec == NULL)
         return sim_result(cudaErrorMemoryAllocation);
-    }
     (*exec)->node_count = graph->node_count;
     return cudaSuccess;
 }
@@ -494,9 +468,8 @@ cudaError_t cudaGraphDebugDotPrint(cudaGraph_t graph, const char *path, unsigned
 cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t *nodes, size_t *count)
 {
     size_t room = nodes != NULL ? *count : 0;
-    for (size_t i = 0; i < room && i < graph->node_count; i++) {
+    for (size_t i = 0; i < room && i < graph->node_count; i++)
         nodes[i] = (cudaGraphNode_t)((uintptr_t)graph + i + 1);
-    }
     *count = nodes != NULL && room < graph->node_count ? room : graph->node_count;
     return cudaSuccess;
 }
@@ -506,9 +479,8 @@ cudaError_t cudaGraphNodeGetDependencies(cudaGraphNode_t node, cudaGraphNode_t *
                                          void *edges, size_t *count)
 {
     (void)node, (void)dependencies;
-    if (sim_cuda_version() < CUDA_13) {
+    if (sim_cuda_version() < CUDA_13)
         count = edges;
-    }
     *count = 0;
     return cudaSuccess;
 }

@@ -201,9 +201,8 @@ struct sparse_matrix {
 static int new_matrix(struct sparse_matrix **made, int64_t rows, int64_t columns, int64_t elements)
 {
     struct sparse_matrix *matrix = malloc(sizeof *matrix);
-    if (matrix == NULL) {
+    if (matrix == NULL)
         return CUSPARSE_ALLOC_FAILED;
-    }
     *matrix = (struct sparse_matrix){rows, columns, elements};
     *made = matrix;
     return CUSPARSE_SUCCESS;
@@ -259,9 +258,8 @@ int cusparseCreateCoo(struct sparse_matrix **made, int64_t rows, int64_t columns
 
 int cusparseDestroySpMat(struct sparse_matrix *matrix)
 {
-    if (is_own(matrix)) {
+    if (is_own(matrix))
         free(matrix);
-    }
     return CUSPARSE_SUCCESS;
 }
 
@@ -330,9 +328,8 @@ int cusparseSpGEMM_compute(any_t handle, int op_a, int op_b, const void *alpha,
                            any_t descriptor, size_t *bytes, any_t buffer)
 {
     double products = products_of(a, b), most_bytes = (double)INT64_MAX / 2;
-    if (is_own(a) && is_own(b) && is_own(c)) {
+    if (is_own(a) && is_own(b) && is_own(c))
         c->elements = elements_of(products, (double)a->rows * (double)b->columns);
-    }
     *bytes = (size_t)(24 * products < most_bytes ? 24 * products : most_bytes) + ALIGNMENT;
     return CUSPARSE_SUCCESS;
 }
@@ -412,9 +409,8 @@ result nvrtcCreateProgram(struct program **made, const char *source, const char 
 
 result nvrtcDestroyProgram(struct program **program)
 {
-    if (program == NULL) {
+    if (program == NULL)
         return INVALID_INPUT;
-    }
     free(*program);
     *program = NULL;
     return NVRTC_SUCCESS;

@@ -64,9 +64,8 @@ static CUresult map(struct buffer *buffer, CUmemLocation here)
 {
     CUmemAccessDesc access = {.location = here, .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
     CUresult error = cuMemAddressReserve(&buffer->address, buffer->bytes, 0, 0, 0);
-    if (error != CUDA_SUCCESS) {
+    if (error != CUDA_SUCCESS)
         return error;
-    }
     error = cuMemMap(buffer->address, buffer->bytes, 0, buffer->handle, 0);
     if (error != CUDA_SUCCESS) {
         cuMemAddressFree(buffer->address, buffer->bytes);
@@ -87,9 +86,8 @@ int cudaFree(void *pointer);
 static CUresult current_device(CUdevice *device)
 {
     CUcontext context = NULL;
-    if (cuCtxGetCurrent(&context) != CUDA_SUCCESS || context == NULL) {
+    if (cuCtxGetCurrent(&context) != CUDA_SUCCESS || context == NULL)
         cudaFree(NULL);
-    }
     return cuCtxGetDevice(device);
 }
 
@@ -101,19 +99,16 @@ static result take(struct buffer *buffer, size_t bytes)
     CUmemLocation here = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device};
     CUmemAllocationProp kind = {.type = CU_MEM_ALLOCATION_TYPE_PINNED, .location = here};
     struct buffer taken = {.bytes = bytes};
-    if (error == CUDA_SUCCESS) {
+    if (error == CUDA_SUCCESS)
         error = cuMemCreate(&taken.handle, bytes, &kind, 0);
-    }
     if (error == CUDA_SUCCESS) {
         error = map(&taken, here);
-        if (error != CUDA_SUCCESS) {
+        if (error != CUDA_SUCCESS)
             cuMemRelease(taken.handle);
-        }
     }
     last_error = error;
-    if (error != CUDA_SUCCESS) {
+    if (error != CUDA_SUCCESS)
         return UNHANDLED_CUDA_ERROR;
-    }
     *buffer = taken;
     return SUCCESS;
 }
@@ -130,13 +125,11 @@ static void give_back(struct buffer *buffer)
 static result make(struct communicator **made, int ranks, int rank)
 {
     *made = NULL;
-    if (ranks < 1 || rank < 0 || rank >= ranks) {
+    if (ranks < 1 || rank < 0 || rank >= ranks)
         return INVALID_ARGUMENT;
-    }
     struct communicator *comm = calloc(1, sizeof *comm);
-    if (comm == NULL) {
+    if (comm == NULL)
         return SYSTEM_ERROR;
-    }
     comm->ranks = ranks;
     comm->rank = rank;
     result error = take(&comm->buffer, measured_bytes(ranks));
@@ -156,9 +149,8 @@ static size_t bytes_of(size_t count, int type)
 
 static result starts(struct communicator *comm, void *stream)
 {
-    if (comm == NULL) {
+    if (comm == NULL)
         return INVALID_ARGUMENT;
-    }
     sim_collective_starts(&comm->order, stream);
     return SUCCESS;
 }
@@ -170,9 +162,8 @@ result ncclAllGather(const void *from, void *to, size_t count, int type, struct 
 {
     enum { DEVICE_TO_DEVICE = 3 };
     size_t bytes = bytes_of(count, type);
-    if (starts(comm, stream) != SUCCESS) {
+    if (starts(comm, stream) != SUCCESS)
         return INVALID_ARGUMENT;
-    }
     /* Twice as much with each copy: every copy counts as a launch, and NCCL has one. */
     cudaMemcpyAsync(to, from, bytes, DEVICE_TO_DEVICE, stream);
     for (size_t done = bytes, all = bytes * (size_t)comm->ranks; done < all; done *= 2) {
@@ -296,9 +287,8 @@ result ncclCommInitAll(struct communicator **comms, int ranks, const int *device
     result error = SUCCESS;
     int made = 0;
     if (comms == NULL || ranks < 1 || cuInit(0) != CUDA_SUCCESS ||
-        cuCtxGetCurrent(&before) != CUDA_SUCCESS) {
+        cuCtxGetCurrent(&before) != CUDA_SUCCESS)
         return INVALID_ARGUMENT;
-    }
     for (; made < ranks && error == SUCCESS; made++) {
         comms[made] = NULL;
         error = set_device(devices != NULL ? devices[made] : made) ? make(&comms[made], ranks, made)
@@ -426,9 +416,8 @@ result ncclMemFree(void *memory)
         }
     }
     pthread_mutex_unlock(&lock);
-    if (found == NULL) {
+    if (found == NULL)
         return memory == NULL ? SUCCESS : INVALID_ARGUMENT;
-    }
     give_back(&found->buffer);
     free(found);
     return SUCCESS;

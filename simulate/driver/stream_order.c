@@ -35,9 +35,8 @@ static bool is_program_put_off;
 
 static void join(struct sim_clock *clock, const struct sim_clock *other)
 {
-    for (unsigned i = 0; i < SIM_ORDERED_STREAMS; i++) {
+    for (unsigned i = 0; i < SIM_ORDERED_STREAMS; i++)
         clock->marks[i] = clock->marks[i] > other->marks[i] ? clock->marks[i] : other->marks[i];
-    }
 }
 
 /* Puts a mark behind everything that is in the stream, and returns the place of the stream. */
@@ -56,9 +55,8 @@ static unsigned mark(struct sim_stream_order *stream)
 /* A stream without events needs no mark of its own, and none of the few places. */
 static void mark_ordered(struct sim_stream_order *stream)
 {
-    if (stream->place != 0) {
+    if (stream->place != 0)
         mark(stream);
-    }
 }
 
 void sim_order_record(struct sim_stream_order *stream, struct sim_event_order *event)
@@ -140,9 +138,8 @@ static bool is_in_a_loop(struct sim_event_order *event, enum sim_asker asker)
  * of all later ones wait. */
 static void count_block(struct sim_event_order *event, bool is_put_off)
 {
-    if (is_put_off) {
+    if (is_put_off)
         put_off[event->place] = marks;
-    }
     if (!event->is_counted && event->clock.marks[event->place] <= put_off[event->place]) {
         sim_count_add(&blocks, 1);
         event->is_counted = true;
@@ -151,16 +148,13 @@ static void count_block(struct sim_event_order *event, bool is_put_off)
 
 bool sim_order_is_pending(struct sim_event_order *event, enum sim_asker asker)
 {
-    if (!event->is_pending) {
+    if (!event->is_pending)
         return false;
-    }
     bool is_complete = is_certainly_complete(event) || is_in_a_loop(event, asker);
-    if (asker == SIM_ASKER_ALLOCATOR) {
+    if (asker == SIM_ASKER_ALLOCATOR)
         count_block(event, !is_complete);
-    }
-    if (is_complete && asker != SIM_ASKER_LIBRARY) {
+    if (is_complete && asker != SIM_ASKER_LIBRARY)
         sim_order_finish_event(event);
-    }
     if (is_complete) {
         /* Threads that pin memory query whenever data arrives. The allocator of the device must not
          * depend on that. */
@@ -174,12 +168,10 @@ bool sim_order_is_pending(struct sim_event_order *event, enum sim_asker asker)
 bool sim_order_stream_is_pending(struct sim_stream_order *stream, enum sim_asker asker)
 {
     struct sim_event_order *event = &stream->last_queried;
-    if (stream->has_unmarked) {
+    if (stream->has_unmarked)
         mark(stream);
-    }
-    if (stream->place == 0) {
+    if (stream->place == 0)
         return false; /* the host has waited for everything in it */
-    }
     if (memcmp(&event->clock, &stream->now, sizeof stream->now) != 0) {
         *event = (struct sim_event_order){.is_pending = !sim_releases_early(),
                                           .place = stream->place - 1,

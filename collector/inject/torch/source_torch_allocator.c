@@ -80,10 +80,9 @@ static const Elf64_Shdr *symbol_section(const struct image *image)
     const Elf64_Shdr *found;
     uint64_t i;
 
-    for (i = 0; (found = section(image, i)) != NULL; i++) {
+    for (i = 0; (found = section(image, i)) != NULL; i++)
         if (found->sh_type == SHT_SYMTAB && found->sh_offset % 8 == 0)
             return found;
-    }
     return NULL;
 }
 
@@ -94,10 +93,9 @@ static void match(const char *name, size_t room, uint64_t value, uint64_t values
 
     if (length == room || memchr(name, '.', length))
         return;
-    for (i = 0; i < WANTED; i++) {
+    for (i = 0; i < WANTED; i++)
         if (strncmp(name, wanted[i], strlen(wanted[i])) == 0)
             values[i] = value;
-    }
 }
 
 static bool find_values(const struct image *image, uint64_t values[WANTED])
@@ -116,10 +114,9 @@ static bool find_values(const struct image *image, uint64_t values[WANTED])
             match(texts + symbol[i].st_name, names->sh_size - symbol[i].st_name, symbol[i].st_value,
                   values);
     }
-    for (i = 0; i < WANTED; i++) {
+    for (i = 0; i < WANTED; i++)
         if (!values[i])
             return false;
-    }
     return true;
 }
 

@@ -57,10 +57,9 @@ const struct mt_torch_version *mt_torch_version_find(const char *text)
 
     if (!parse(text, &major, &minor, &release) || !release)
         return NULL;
-    for (i = 0; i < sizeof known_versions / sizeof *known_versions; i++) {
+    for (i = 0; i < sizeof known_versions / sizeof *known_versions; i++)
         if (known_versions[i].major == major && known_versions[i].minor == minor)
             return &known_versions[i];
-    }
     return NULL;
 }
 

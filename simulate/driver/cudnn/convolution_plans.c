@@ -26,9 +26,8 @@ static bool was_measured_here(void)
 struct convolution_workspace sim_workspace_unasked(const struct convolution *convolution)
 {
     struct convolution_workspace workspace = sim_convolution_workspace(convolution);
-    if (workspace.source == WORKSPACE_MEASURED && !was_measured_here()) {
+    if (workspace.source == WORKSPACE_MEASURED && !was_measured_here())
         workspace.source = WORKSPACE_BY_RULE;
-    }
     return workspace;
 }
 
@@ -42,9 +41,8 @@ static int64_t bytes_of(const struct convolution *convolution,
                         const struct cudnn_configuration *configuration)
 {
     int64_t described = configuration->workspace_bytes;
-    if (described < 0 || described > MAX_WORKSPACE_BYTES || !has_described_tail()) {
+    if (described < 0 || described > MAX_WORKSPACE_BYTES || !has_described_tail())
         return described > MAX_WORKSPACE_BYTES ? -1 : described;
-    }
     int64_t bytes = described + sim_stream_k_tail(convolution, configuration);
     return bytes < 0 ? described : bytes;
 }
@@ -68,12 +66,10 @@ void sim_convolution_plans(const struct convolution *convolution, struct convolu
     struct cudnn_answer answer;
 
     plans->count = 0;
-    if (otherwise.source != WORKSPACE_GUESSED && sim_ask_cudnn(convolution, &answer)) {
+    if (otherwise.source != WORKSPACE_GUESSED && sim_ask_cudnn(convolution, &answer))
         take_answer(convolution, &answer, plans);
-    }
-    if (plans->count == 0) {
+    if (plans->count == 0)
         plans->plans[plans->count++] = (struct convolution_plan){.workspace = otherwise};
-    } else if (otherwise.source == WORKSPACE_MEASURED) {
+    else if (otherwise.source == WORKSPACE_MEASURED)
         plans->plans[0].workspace = otherwise;
-    }
 }

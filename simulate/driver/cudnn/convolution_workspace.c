@@ -28,11 +28,9 @@ static const struct row rows[] = {
 static int64_t bytes_of(const struct convolution_tensor *t)
 {
     int64_t bytes = t->element_bytes;
-    for (int i = 0; i < t->dimensions; i++) {
-        if (t->sizes[i] <= 0 || __builtin_mul_overflow(bytes, t->sizes[i], &bytes)) {
+    for (int i = 0; i < t->dimensions; i++)
+        if (t->sizes[i] <= 0 || __builtin_mul_overflow(bytes, t->sizes[i], &bytes))
             return 0;
-        }
-    }
     return bytes;
 }
 
@@ -50,21 +48,18 @@ static int64_t groups_of(const struct convolution *c)
 static int first_spatial(const struct convolution *c)
 {
     int first = 2;
-    while (first < c->x.dimensions - 1 && c->x.sizes[first] == 1 && c->w.sizes[first] == 1) {
+    while (first < c->x.dimensions - 1 && c->x.sizes[first] == 1 && c->w.sizes[first] == 1)
         first++;
-    }
     return first;
 }
 
 static bool all_spatial_are(const struct convolution *c, const struct row *row, int first)
 {
-    for (int i = first; i < c->x.dimensions; i++) {
+    for (int i = first; i < c->x.dimensions; i++)
         if (c->x.sizes[i] != row->size || c->w.sizes[i] != row->kernel ||
             c->stride[i - 2] != row->stride || c->padding[i - 2] != row->padding ||
-            c->dilation[i - 2] != row->dilation) {
+            c->dilation[i - 2] != row->dilation)
             return false;
-        }
-    }
     return true;
 }
 
@@ -79,30 +74,25 @@ static bool is_row(const struct convolution *c, const struct row *row)
 
 static bool kernel_is_one(const struct convolution *c)
 {
-    for (int i = 2; i < c->w.dimensions; i++) {
-        if (c->w.sizes[i] != 1) {
+    for (int i = 2; i < c->w.dimensions; i++)
+        if (c->w.sizes[i] != 1)
             return false;
-        }
-    }
     return true;
 }
 
 static bool has_stride(const struct convolution *c)
 {
-    for (int i = 2; i < c->x.dimensions; i++) {
-        if (c->stride[i - 2] != 1) {
+    for (int i = 2; i < c->x.dimensions; i++)
+        if (c->stride[i - 2] != 1)
             return true;
-        }
-    }
     return false;
 }
 
 static int64_t positions(const struct convolution_tensor *t)
 {
     int64_t count = 1;
-    for (int i = 2; i < t->dimensions; i++) {
+    for (int i = 2; i < t->dimensions; i++)
         count *= t->sizes[i];
-    }
     return count;
 }
 
@@ -118,17 +108,15 @@ static int64_t product_bytes(const struct convolution *c)
     int64_t bytes;
     if (c->kind != CONVOLUTION_FILTER ||
         __builtin_mul_overflow(c->x.sizes[0], bytes_of(&c->w), &bytes) ||
-        __builtin_mul_overflow(bytes / c->w.element_bytes, (int64_t)sizeof(float), &bytes)) {
+        __builtin_mul_overflow(bytes / c->w.element_bytes, (int64_t)sizeof(float), &bytes))
         return 0;
-    }
     return bytes;
 }
 
 static int64_t channels_last_bytes(const struct convolution *c)
 {
-    if (c->x.sizes[1] >= CHANNELS_OF_AN_INSTRUCTION || c->x.element_bytes == 4) {
+    if (c->x.sizes[1] >= CHANNELS_OF_AN_INSTRUCTION || c->x.element_bytes == 4)
         return 0;
-    }
     return filled(bytes_of(&c->x), c->x.sizes[1], CHANNELS_OF_AN_INSTRUCTION) +
            filled(bytes_of(&c->w), c->w.sizes[1], CHANNELS_OF_AN_INSTRUCTION) + ALIGNMENT_BYTES;
 }
@@ -146,9 +134,8 @@ static int64_t copies_bytes(const struct convolution *c)
 {
     int64_t x = bytes_of(&c->x), w = bytes_of(&c->w);
     int64_t y = keeps_output(c) ? 0 : bytes_of(&c->y);
-    if (c->x.element_bytes == 4 && c->x.sizes[1] < CHANNELS_OF_AN_INSTRUCTION && !has_stride(c)) {
+    if (c->x.element_bytes == 4 && c->x.sizes[1] < CHANNELS_OF_AN_INSTRUCTION && !has_stride(c))
         return 0;
-    }
     if (c->x.element_bytes == 2 && c->x.sizes[1] < CHANNELS_OF_AN_INSTRUCTION) {
         x = filled(x, c->x.sizes[1], FEW_CHANNELS);
         w = filled(w, c->w.sizes[1], FEW_CHANNELS);
@@ -158,12 +145,10 @@ static int64_t copies_bytes(const struct convolution *c)
 
 static int64_t by_rule(const struct convolution *c)
 {
-    if (groups_of(c) > 1 && c->w.sizes[1] == 1) { /* depthwise convolutions have special kernels */
+    if (groups_of(c) > 1 && c->w.sizes[1] == 1) /* depthwise convolutions have special kernels */
         return 0;
-    }
-    if (is_channels_last(&c->x)) {
+    if (is_channels_last(&c->x))
         return channels_last_bytes(c);
-    }
     bool is_product =
         kernel_is_one(c) && !has_stride(c) && positions(&c->x) % CHANNELS_OF_AN_INSTRUCTION == 0;
     return is_product ? product_bytes(c) : copies_bytes(c);
@@ -171,11 +156,9 @@ static int64_t by_rule(const struct convolution *c)
 
 static const struct row *find_row(const struct convolution *c)
 {
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        if (is_row(c, &rows[i])) {
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        if (is_row(c, &rows[i]))
             return &rows[i];
-        }
-    }
     return NULL;
 }
 
@@ -184,14 +167,12 @@ static bool makes_sense(const struct convolution *c)
 {
     const struct convolution_tensor *tensors[] = {&c->x, &c->w, &c->y};
     if (c->x.dimensions < 3 || c->w.dimensions != c->x.dimensions ||
-        c->y.dimensions != c->x.dimensions) {
+        c->y.dimensions != c->x.dimensions)
         return false;
-    }
     for (int i = 0; i < 3; i++) {
         int64_t bytes = bytes_of(tensors[i]);
-        if (bytes <= 0 || bytes >= MAX_TENSOR_BYTES) {
+        if (bytes <= 0 || bytes >= MAX_TENSOR_BYTES)
             return false;
-        }
     }
     return true;
 }
@@ -199,9 +180,8 @@ static bool makes_sense(const struct convolution *c)
 struct convolution_workspace sim_convolution_workspace(const struct convolution *c)
 {
     struct convolution_workspace answer = {0, WORKSPACE_GUESSED};
-    if (!makes_sense(c)) {
+    if (!makes_sense(c))
         return answer;
-    }
     const struct row *row = find_row(c);
     if (row != NULL) {
         answer.source = WORKSPACE_MEASURED;

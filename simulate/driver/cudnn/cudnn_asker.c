@@ -69,9 +69,8 @@ static bool is_our_socket(void)
 /* The asker ends when it detects this, or when its question takes too long. */
 static void stop_asker(void)
 {
-    if (is_our_socket()) {
+    if (is_our_socket())
         (void)close(asker.socket);
-    }
     asker.socket = NO_SOCKET;
 }
 
@@ -92,9 +91,8 @@ static bool prepare(struct beginning *b)
 {
     const char *program = getenv(SIM_ASKER_PROGRAM), *library = getenv(SIM_ASKER_LIBRARY);
 
-    if (program == NULL || library == NULL || !make_library_path(b, library)) {
+    if (program == NULL || library == NULL || !make_library_path(b, library))
         return false;
-    }
     sim_device_json(b->device);
     b->arguments[0] = program;
     b->arguments[1] = library;
@@ -115,9 +113,8 @@ static int become_asker(void *argument)
     int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
 
     if (nothing < 0 || dup2(b->socket, CUDNN_ASKER_SOCKET) < 0 ||
-        dup2(nothing, STDOUT_FILENO) < 0 || dup2(nothing, STDERR_FILENO) < 0) {
+        dup2(nothing, STDOUT_FILENO) < 0 || dup2(nothing, STDERR_FILENO) < 0)
         return CANNOT_RUN;
-    }
     (void)execve(b->arguments[0], (char *const *)(uintptr_t)b->arguments,
                  (char *const *)(uintptr_t)b->environment);
     return CANNOT_RUN;
@@ -143,9 +140,8 @@ static bool start_apart(struct beginning *b, char *stacks)
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     pid_t between = clone(start_asker, stacks + 2 * (size_t)STACK_BYTES, CLONE_VM | CLONE_VFORK, b);
-    while (between > 0 && waitpid(between, NULL, (int)__WCLONE) < 0 && errno == EINTR) {
+    while (between > 0 && waitpid(between, NULL, (int)__WCLONE) < 0 && errno == EINTR)
         continue;
-    }
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return between > 0 && b->asker > 0;
 }
@@ -155,9 +151,8 @@ static bool start_process(struct beginning *b)
     char *stacks = mmap(NULL, 2 * (size_t)STACK_BYTES, PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
 
-    if (stacks == MAP_FAILED) {
+    if (stacks == MAP_FAILED)
         return false;
-    }
     bool is_started = start_apart(b, stacks);
     (void)munmap(stacks, 2 * (size_t)STACK_BYTES);
     return is_started;
@@ -176,9 +171,8 @@ static bool keep_socket(int end)
     int fd = above_standard_files(end);
 
     if (fd < 0 || fstat(fd, &info) != 0) {
-        if (fd >= 0) {
+        if (fd >= 0)
             (void)close(fd);
-        }
         return false;
     }
     asker.socket = fd;
@@ -190,9 +184,8 @@ static bool keep_socket(int end)
 static bool start_on(int other, struct beginning *b)
 {
     b->socket = above_standard_files(other);
-    if (b->socket < 0) {
+    if (b->socket < 0)
         return false;
-    }
     bool is_started = start_process(b);
     (void)close(b->socket);
     return is_started;
@@ -202,9 +195,8 @@ static bool start(void)
 {
     int ends[2];
 
-    if (!prepare(&beginning) || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
+    if (!prepare(&beginning) || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
         return false;
-    }
     bool started = keep_socket(ends[0]) && start_on(ends[1], &beginning);
     (void)close(ends[0]);
     (void)close(ends[1]);
@@ -218,9 +210,8 @@ static bool wait_for_answer(int64_t until_ms)
 
     for (int64_t left_ms; ready <= 0 && (left_ms = until_ms - now_ms()) > 0;) {
         ready = poll(&wait, 1, (int)left_ms);
-        if (ready < 0 && errno != EINTR) {
+        if (ready < 0 && errno != EINTR)
             return false;
-        }
     }
     return ready > 0;
 }
@@ -238,9 +229,8 @@ static bool exchange(const struct convolution *convolution, struct cudnn_answer 
     int64_t until_ms = now_ms() + (asker.questions == 1 ? first_timeout_ms : timeout_ms);
 
     if (!is_our_socket() || send(asker.socket, &question, sizeof question,
-                                 MSG_NOSIGNAL | MSG_DONTWAIT) != (ssize_t)sizeof question) {
+                                 MSG_NOSIGNAL | MSG_DONTWAIT) != (ssize_t)sizeof question)
         return false;
-    }
     return wait_for_answer(until_ms) &&
            is_sound(answer, recv(asker.socket, answer, sizeof *answer, MSG_DONTWAIT | MSG_TRUNC));
 }
@@ -273,18 +263,16 @@ bool sim_ask_cudnn(const struct convolution *convolution, struct cudnn_answer *a
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     bool is_answered = false;
 
-    if (getenv(SIM_ASKER_PROGRAM) == NULL || getenv(SIM_ASKER_LIBRARY) == NULL) {
+    if (getenv(SIM_ASKER_PROGRAM) == NULL || getenv(SIM_ASKER_LIBRARY) == NULL)
         return false;
-    }
     (void)pthread_once(&once, watch_forks);
     pthread_mutex_lock(&lock);
     if (!asker.cannot_plan && asker.failures < MAX_FAILURES) {
         is_answered = (asker.socket != NO_SOCKET || start()) && exchange(convolution, answer);
         asker.failures += !is_answered;
         asker.cannot_plan = is_answered && answer->state == CUDNN_CANNOT_PLAN;
-        if (!is_answered || asker.cannot_plan) {
+        if (!is_answered || asker.cannot_plan)
             stop_asker();
-        }
     }
     pthread_mutex_unlock(&lock);
     return is_answered && !asker.cannot_plan;

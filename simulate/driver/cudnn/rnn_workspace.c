@@ -104,9 +104,8 @@ static size_t forward_bytes(const struct rnn_shape *shape)
 static size_t not_at_once_bytes(const struct rnn_shape *shape)
 {
     if (shape->layers == 1 || shape->directions == 2 || shape->is_persistent ||
-        shape->steps <= STEPS_OF_A_CHUNK) {
+        shape->steps <= STEPS_OF_A_CHUNK)
         return 0;
-    }
     return product(
         shape->steps - STEPS_OF_A_CHUNK,
         product(shape->batch, product((size_t)shape->hidden_size, shape->element_bytes)));
@@ -115,9 +114,8 @@ static size_t not_at_once_bytes(const struct rnn_shape *shape)
 static int backward_sequences(const struct rnn_shape *shape)
 {
     bool is_deep = shape->layers > 1;
-    if (shape->directions == 2) {
+    if (shape->directions == 2)
         return is_deep ? 8 : 6;
-    }
     return 3 + (is_deep && shape->is_persistent);
 }
 
@@ -130,9 +128,8 @@ static size_t backward_bytes(const struct rnn_shape *shape)
         sequences += f->persistent_backward;
         states += shape->directions == 1;
     }
-    if (is_projected(shape)) {
+    if (is_projected(shape))
         states -= 2 * shape->directions;
-    }
     return (size_t)sequences * sequence_bytes(shape, shape->hidden_size) +
            2 * sequence_bytes(shape, shape->input_size) +
            (shape->directions == 2 ? 4U : 1U) * sequence_bytes(shape, wide) +
@@ -157,8 +154,7 @@ size_t sim_rnn_reserve_bytes(const struct rnn_shape *shape)
     size_t layers = (size_t)shape->layers;
     size_t hidden = sequence_bytes(shape, shape->hidden_size);
     size_t kept = product(layers, product(values_kept(shape), hidden));
-    if (is_projected(shape)) {
+    if (is_projected(shape))
         kept += product(layers, hidden + sequence_bytes(shape, shape->projected_size));
-    }
     return (size_t)shape->directions * (kept + product(layers - 1, hidden)) + ALIGNMENT_BYTES;
 }

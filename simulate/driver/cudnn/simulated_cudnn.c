@@ -51,9 +51,8 @@ const char *cudnnGetErrorString(cudnnStatus_t status)
 
 void cudnnGetLastErrorString(char *message, size_t size)
 {
-    if (size > 0) {
+    if (size > 0)
         message[0] = '\0';
-    }
 }
 
 static cudnnStatus_t create(void **made, size_t size)
@@ -78,9 +77,8 @@ cudnnStatus_t cudnnDestroyTensorDescriptor(cudnnTensorDescriptor_t desc)
 cudnnStatus_t cudnnSetTensorNdDescriptor(cudnnTensorDescriptor_t desc, cudnnDataType_t type,
                                          int dimensions, const int sizes[], const int strides[])
 {
-    if (dimensions > 8) {
+    if (dimensions > 8)
         return CUDNN_STATUS_NOT_SUPPORTED;
-    }
     desc->type = type;
     desc->dimensions = dimensions;
     memcpy(desc->sizes, sizes, (size_t)dimensions * sizeof sizes[0]);
@@ -137,10 +135,8 @@ cudnnStatus_t cudnnSetRNNDescriptor_v8(cudnnRNNDescriptor_t desc, cudnnRNNAlgo_t
                                        cudnnDropoutDescriptor_t dropout, uint32_t flags)
 {
     (void)input, (void)precision, (void)math, (void)dropout, (void)flags;
-    if (input_size < 1 || hidden_size < 1 || layers < 1 || projected < 0 ||
-        projected > hidden_size) {
+    if (input_size < 1 || hidden_size < 1 || layers < 1 || projected < 0 || projected > hidden_size)
         return CUDNN_STATUS_NOT_SUPPORTED;
-    }
     *desc = (struct cudnnRNNStruct){
         .shape = {.gates = gates_of(cell),
                   .layers = layers,
@@ -157,12 +153,10 @@ cudnnStatus_t cudnnSetRNNDescriptor_v8(cudnnRNNDescriptor_t desc, cudnnRNNAlgo_t
 
 static size_t columns(const struct rnn_shape *rnn, int pseudo_layer, bool recurrent)
 {
-    if (recurrent) {
+    if (recurrent)
         return (size_t)rnn->projected_size;
-    }
-    if (pseudo_layer < rnn->directions) {
+    if (pseudo_layer < rnn->directions)
         return (size_t)rnn->input_size;
-    }
     return (size_t)rnn->projected_size * (size_t)rnn->directions;
 }
 
@@ -197,9 +191,8 @@ cudnnStatus_t cudnnGetRNNWeightSpaceSize(cudnnHandle_t handle, cudnnRNNDescripto
 static void describe(cudnnTensorDescriptor_t desc, const struct cudnnRNNStruct *rnn, int rows,
                      size_t width)
 {
-    if (desc == NULL) {
+    if (desc == NULL)
         return;
-    }
     int sizes[3] = {1, rows, (int)width};
     int strides[3] = {rows * (int)width, (int)width, 1};
     cudnnSetTensorNdDescriptor(desc, rnn->type, 3, sizes, strides);
@@ -216,9 +209,8 @@ static void describe_projection(const struct cudnnRNNStruct *rnn, int pseudo_lay
 {
     size_t elements = (size_t)rnn->shape.hidden_size * (size_t)rnn->shape.projected_size;
     describe(matrix, rnn, rnn->shape.projected_size, (size_t)rnn->shape.hidden_size);
-    if (matrix_at != NULL) {
+    if (matrix_at != NULL)
         *matrix_at = place(space, matrices_before(&rnn->shape, pseudo_layer + 1) - elements, rnn);
-    }
 }
 
 static void describe_gate(const struct cudnnRNNStruct *rnn, int pseudo_layer, const void *space,
@@ -229,13 +221,11 @@ static void describe_gate(const struct cudnnRNNStruct *rnn, int pseudo_layer, co
     size_t gate = (size_t)(id % shape->gates), hidden = (size_t)shape->hidden_size;
     size_t width = columns(shape, pseudo_layer, recurrent);
     size_t offset = matrices_before(shape, pseudo_layer) + gate * hidden * width;
-    if (recurrent) {
+    if (recurrent)
         offset += (size_t)shape->gates * hidden * columns(shape, pseudo_layer, false);
-    }
     describe(matrix, rnn, shape->hidden_size, width);
-    if (matrix_at != NULL) {
+    if (matrix_at != NULL)
         *matrix_at = place(space, offset, rnn);
-    }
 }
 
 cudnnStatus_t cudnnGetRNNWeightParams(cudnnHandle_t handle, cudnnRNNDescriptor_t rnn,
@@ -246,9 +236,8 @@ cudnnStatus_t cudnnGetRNNWeightParams(cudnnHandle_t handle, cudnnRNNDescriptor_t
     (void)handle, (void)space_bytes;
     if (id >= 2 * rnn->shape.gates) {
         describe_projection(rnn, pseudo_layer, space, matrix, matrix_at);
-        if (bias_at != NULL) {
+        if (bias_at != NULL)
             *bias_at = NULL;
-        }
         return CUDNN_STATUS_SUCCESS;
     }
     describe_gate(rnn, pseudo_layer, space, id, matrix, matrix_at);
@@ -293,9 +282,8 @@ cudnnStatus_t cudnnGetRNNTempSpaceSizes(cudnnHandle_t handle, cudnnRNNDescriptor
     shape.steps = data->steps;
     shape.batch = data->batch;
     *work_bytes = sim_rnn_workspace_bytes(&shape, is_training);
-    if (reserve_bytes != NULL) {
+    if (reserve_bytes != NULL)
         *reserve_bytes = is_training ? sim_rnn_reserve_bytes(&shape) : 0;
-    }
     return CUDNN_STATUS_SUCCESS;
 }
 
@@ -316,9 +304,8 @@ static bool is_channels_last(const struct cudnnTensorStruct *x)
 static struct batch_norm norm_of(const struct cudnnTensorStruct *x)
 {
     size_t rows = (size_t)x->sizes[0];
-    for (int i = 2; i < x->dimensions; i++) {
+    for (int i = 2; i < x->dimensions; i++)
         rows *= (size_t)x->sizes[i];
-    }
     return (struct batch_norm){rows, (size_t)x->sizes[1], x->type == CUDNN_DATA_FLOAT};
 }
 

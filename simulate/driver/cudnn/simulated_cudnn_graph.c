@@ -43,9 +43,8 @@ cudnnStatus_t cudnnBackendCreateDescriptor(cudnnBackendDescriptorType_t type,
 {
     struct backend *made = calloc(1, sizeof *made);
     *desc = made;
-    if (made == NULL) {
+    if (made == NULL)
         return CUDNN_STATUS_ALLOC_FAILED;
-    }
     made->type = type;
     return CUDNN_STATUS_SUCCESS;
 }
@@ -53,9 +52,8 @@ cudnnStatus_t cudnnBackendCreateDescriptor(cudnnBackendDescriptorType_t type,
 cudnnStatus_t cudnnBackendDestroyDescriptor(cudnnBackendDescriptor_t desc)
 {
     struct backend *d = desc;
-    if (d != NULL) {
+    if (d != NULL)
         free(d->plans);
-    }
     free(d);
     return CUDNN_STATUS_SUCCESS;
 }
@@ -73,9 +71,8 @@ static int element_bytes(int data_type)
 static int take_numbers(int64_t *to, int64_t count, const void *elements)
 {
     int64_t taken = count < MAX_CONVOLUTION_DIMENSIONS ? count : MAX_CONVOLUTION_DIMENSIONS;
-    if (taken <= 0) {
+    if (taken <= 0)
         return 0;
-    }
     memcpy(to, elements, (size_t)taken * sizeof to[0]);
     return (int)taken;
 }
@@ -122,9 +119,8 @@ static void take_operations(struct backend *graph, int64_t count, const void *el
     const struct backend *const *operations = elements;
     graph->operations = count;
     graph->products = 0;
-    for (int64_t i = 0; i < count; i++) {
+    for (int64_t i = 0; i < count; i++)
         graph->products += operations[i]->type == CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR;
-    }
     for (int64_t i = 0; i < count && graph->work == WORK_OTHER; i++) {
         graph->work = work_of(operations[i]->type);
         graph->convolution = operations[i]->convolution;
@@ -150,9 +146,8 @@ cudnnStatus_t cudnnBackendSetAttribute(cudnnBackendDescriptor_t desc,
     struct backend *d = desc;
     struct convolution *c = &d->convolution;
     (void)type;
-    if (elements == NULL || count <= 0) {
+    if (elements == NULL || count <= 0)
         return CUDNN_STATUS_SUCCESS;
-    }
     switch (name) {
     case CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT:
         d->tensor.alignment_bytes = *(const int64_t *)elements;
@@ -207,13 +202,11 @@ cudnnStatus_t cudnnBackendSetAttribute(cudnnBackendDescriptor_t desc,
 static int64_t attention_bytes(const struct backend *plan)
 {
     const struct convolution_tensor *queries = &plan->convolution.x, *keys = &plan->convolution.w;
-    if (queries->dimensions <= QUERIES || queries->sizes[QUERIES] <= 1) {
+    if (queries->dimensions <= QUERIES || queries->sizes[QUERIES] <= 1)
         return 0;
-    }
     if (plan->products <= FORWARD_PRODUCTS || queries->dimensions != ATTENTION_DIMENSIONS ||
-        keys->dimensions != ATTENTION_DIMENSIONS || keys->sizes[HEADS] >= queries->sizes[HEADS]) {
+        keys->dimensions != ATTENTION_DIMENSIONS || keys->sizes[HEADS] >= queries->sizes[HEADS])
         return ATTENTION_BYTES;
-    }
     return ATTENTION_BYTES + 2 * queries->sizes[0] * queries->sizes[HEADS] * queries->sizes[WIDTH] *
                                  keys->sizes[KEYS] * queries->element_bytes;
 }
@@ -249,9 +242,8 @@ static const struct convolution_plans *plans_of(struct backend *heuristics)
 {
     if (heuristics->plans == NULL && is_one_convolution(heuristics) && !heuristics->falls_back) {
         heuristics->plans = calloc(1, sizeof *heuristics->plans);
-        if (heuristics->plans != NULL) {
+        if (heuristics->plans != NULL)
             sim_convolution_plans(&heuristics->convolution, heuristics->plans);
-        }
     }
     return heuristics->plans;
 }
@@ -278,12 +270,10 @@ static int64_t answer_notes(const struct backend *engine, int64_t requested, voi
     enum { MASK_BITS = 32 };
     int64_t count = 0;
     for (int note = 0; engine->has_plan && note < MASK_BITS; note++) {
-        if ((engine->plan.numerical_notes >> note & 1) == 0) {
+        if ((engine->plan.numerical_notes >> note & 1) == 0)
             continue;
-        }
-        if (elements != NULL && count < requested) {
+        if (elements != NULL && count < requested)
             ((int *)elements)[count] = note;
-        }
         count++;
     }
     return requested > 0 && count > requested ? requested : count;
@@ -303,9 +293,8 @@ static int64_t number_of(const struct backend *desc, cudnnBackendAttributeName_t
 static void answer_engine(const struct backend *desc, void *elements)
 {
     struct backend *brought = *(struct backend **)elements;
-    if (brought != NULL) {
+    if (brought != NULL)
         take_work(brought, desc);
-    }
 }
 
 cudnnStatus_t cudnnBackendGetAttribute(const cudnnBackendDescriptor_t desc,
@@ -316,19 +305,17 @@ cudnnStatus_t cudnnBackendGetAttribute(const cudnnBackendDescriptor_t desc,
     bool wide = type == CUDNN_TYPE_INT64, number = wide || type == CUDNN_TYPE_INT32;
     bool wanted = requested > 0 && elements != NULL;
     int64_t there = (number || type == CUDNN_TYPE_BACKEND_DESCRIPTOR) && requested > 0;
-    if (name == CUDNN_ATTR_ENGINEHEUR_RESULTS) {
+    if (name == CUDNN_ATTR_ENGINEHEUR_RESULTS)
         there = answer_heuristics(desc, requested, elements);
-    } else if (name == CUDNN_ATTR_ENGINE_NUMERICAL_NOTE) {
+    else if (name == CUDNN_ATTR_ENGINE_NUMERICAL_NOTE)
         there = answer_notes(desc, requested, elements);
-    } else if (name == CUDNN_ATTR_ENGINECFG_ENGINE && wanted) {
+    else if (name == CUDNN_ATTR_ENGINECFG_ENGINE && wanted)
         answer_engine(desc, elements);
-    } else if (wanted && wide) {
+    else if (wanted && wide)
         *(int64_t *)elements = number_of(desc, name);
-    } else if (wanted && number) {
+    else if (wanted && number)
         *(int32_t *)elements = 0;
-    }
-    if (count != NULL) {
+    if (count != NULL)
         *count = there;
-    }
     return CUDNN_STATUS_SUCCESS;
 }

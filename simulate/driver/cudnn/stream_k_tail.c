@@ -63,9 +63,8 @@ static int64_t divided_up(int64_t count, int64_t size)
 static int64_t positions(const struct convolution_tensor *t)
 {
     int64_t count = 1;
-    for (int i = 2; i < t->dimensions; i++) {
+    for (int i = 2; i < t->dimensions; i++)
         count *= t->sizes[i];
-    }
     return count;
 }
 
@@ -86,9 +85,8 @@ static struct product product_of(const struct convolution *c)
 
 static int64_t multiprocessors(int64_t cluster, bool is_described)
 {
-    if (is_described) {
+    if (is_described)
         return MULTIPROCESSORS_OF_A_DOMAIN / cluster * cluster;
-    }
     return occupied[cluster] > 0 ? occupied[cluster] : MULTIPROCESSORS / cluster * cluster;
 }
 
@@ -96,12 +94,10 @@ static int64_t multiprocessors(int64_t cluster, bool is_described)
 static int64_t shares_of_a_tile(int64_t most, int64_t steps, int64_t least_steps)
 {
     int64_t by_steps = steps / least_steps, shares = 1;
-    if (by_steps >= most) {
+    if (by_steps >= most)
         return most;
-    }
-    while (2 * shares <= by_steps) {
+    while (2 * shares <= by_steps)
         shares *= 2;
-    }
     return shares;
 }
 
@@ -112,14 +108,12 @@ static int64_t shared_bytes(const struct schedule *schedule, int64_t wave)
 {
     int64_t last = schedule->tiles % wave;
     bool is_first = schedule->tiles < wave;
-    if (last == 0 || (!is_first && 4 * last >= 3 * wave)) {
+    if (last == 0 || (!is_first && 4 * last >= 3 * wave))
         return 0;
-    }
     int64_t least = is_first ? schedule->least_steps_first : schedule->least_steps;
     int64_t shares = shares_of_a_tile(wave / last, schedule->steps, least);
-    if (shares < 2) {
+    if (shares < 2)
         return 0;
-    }
     return last * (shares * schedule->tile_bytes +
                    FLAG_BYTES * (shares == 2 ? schedule->flags_of_two : shares));
 }
@@ -163,16 +157,14 @@ int64_t sim_stream_k_tail(const struct convolution *c,
     int64_t high = configuration->knobs[KNOB_CLUSTER_N],
             wide = configuration->knobs[KNOB_CLUSTER_M];
     if (configuration->knobs[KNOB_WORKSPACE] != 0 || tile == NULL || !is_cluster(high, wide) ||
-        c->x.sizes[1] != c->w.sizes[1] || (tile->step_bytes > 0 && c->kind == CONVOLUTION_FILTER)) {
+        c->x.sizes[1] != c->w.sizes[1] || (tile->step_bytes > 0 && c->kind == CONVOLUTION_FILTER))
         return 0;
-    }
     struct product product = product_of(c);
     int64_t rows = divided_up(divided_up(product.rows, tile->rows), high) * high;
     int64_t columns = divided_up(divided_up(product.columns, tile->columns), wide) * wide;
     int64_t count;
-    if (__builtin_mul_overflow(rows, columns, &count)) { /* sizes that are inconsistent */
+    if (__builtin_mul_overflow(rows, columns, &count)) /* sizes that are inconsistent */
         return 0;
-    }
     struct schedule schedule = schedule_of(c, tile, product.depth);
     schedule.tiles = count;
     return shared_bytes(&schedule, multiprocessors(high * wide, false)) -

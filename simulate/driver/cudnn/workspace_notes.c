@@ -54,9 +54,8 @@ void sim_note_workspace(struct convolution_workspace workspace, int64_t operand_
         most_unsure_bytes = 0;
     }
     most_unsure_bytes = unsure > most_unsure_bytes ? unsure : most_unsure_bytes;
-    if (is_power_of_two(++counts[workspace.source])) {
+    if (is_power_of_two(++counts[workspace.source]))
         write_counts();
-    }
     pthread_mutex_unlock(&lock);
 }
 
