@@ -26,12 +26,12 @@ def first_difference(decoded, dumped):
     return None if len(decoded) == len(dumped) else f"{len(decoded)} and {len(dumped)} events"
 
 
-def compare(program, trace):
-    events = list(trace_decoder.decode(trace))
+def compare(program, trace, events=None):
+    events = events or list(trace_decoder.decode(trace))
     stacks = len(events) < LONG
     decoded = [trace_decoder.line(event, symbols, stacks) for event, symbols in events]
     lines = dump(program, trace, *(["--stacks"] if stacks else [])).splitlines()
-    return first_difference(decoded, [json.loads(line) for line in lines])
+    return first_difference(decoded, json.loads(b"[" + b",".join(lines) + b"]"))
 
 
 def segment_ends(capture):
@@ -48,13 +48,14 @@ def segment_ends(capture):
 def check_capture(program, capture, folder):
     trace = folder / "capture.trace"
     output(program, "import", "--quiet", capture, "-o", trace)
-    symbols = max(trace_decoder.decode(trace), key=lambda one: one[0]["seq"])[1]
+    events = list(trace_decoder.decode(trace))
+    symbols = max(events, key=lambda one: one[0]["seq"])[1]
     ends = list(symbols.tables[9].values())
     if {symbols.text(symbols.tables[7][heap]) for _, heap, *_ in ends} != {"pytorch"}:
         return "ends of another heap"
     if sorted((device, *rest) for device, _, *rest in ends) != segment_ends(capture):
         return "other levels at the end than in the snapshot"
-    return compare(program, trace)
+    return compare(program, trace, events)
 
 
 def check_old(program, trace):

@@ -295,8 +295,11 @@ class Outputs(unittest.TestCase):
                 (report / name).write_bytes(FOREIGN)
                 self.assert_fails(run(rules, self.capture, report), 4, "it exists and is not")
                 self.assertEqual((report / name).read_bytes(), FOREIGN)
-                self.assert_done(run(rules + " --force", self.capture, report))
-                self.assertEqual((report / name).read_bytes(), first[name])
+                (report / name).write_bytes(first[name])
+        for path in report.iterdir():
+            path.write_bytes(FOREIGN)
+        self.assert_done(run(rules + " --force", self.capture, report))
+        self.assertEqual(first, {path.name: path.read_bytes() for path in report.iterdir()})
 
     def test_a_folder_is_written_whole_or_not_at_all(self):
         """A picture of the user's is in the way: found before the documents are written."""

@@ -33,12 +33,14 @@ class Bytes:
 
     def varint(self):
         value = shift = 0
-        while True:
-            byte = self.take(1)[0]
+        for at in range(self.at, len(self.data)):
+            byte = self.data[at]
             value |= (byte & 0x7F) << shift
             shift += 7
             if byte < 0x80:
+                self.at = at + 1
                 return value
+        raise ValueError("cut short")
 
     def optional(self):
         value = self.varint()
@@ -97,6 +99,7 @@ def raw_lengths(data):
 class Symbols:
     def __init__(self):
         self.tables = {table: {} for table in range(1, 10)}
+        self.known = {}  # texts of frames, which no block defines again
 
     def define(self, data):
         while data.left():
@@ -137,9 +140,11 @@ class Symbols:
         return raw.decode("utf-8", "replace")
 
     def frame_text(self, frame):
-        function, file, line = self.tables[2][frame]
-        text = "" if function is None else self.text(function)
-        return text if file is None else f"{text} ({self.text(file)}:{line})"
+        if frame not in self.known:
+            function, file, line = self.tables[2][frame]
+            text = "" if function is None else self.text(function)
+            self.known[frame] = text if file is None else f"{text} ({self.text(file)}:{line})"
+        return self.known[frame]
 
     def stack_texts(self, stack):
         texts = []
@@ -156,7 +161,7 @@ def planes(data, width):
     """Values of `width` bytes each, from planes that fill the column."""
     count = data.left() // width
     columns = [data.take(count) for _ in range(width)]
-    return [sum(plane[i] << 8 * k for k, plane in enumerate(columns)) for i in range(count)]
+    return [int.from_bytes(parts, "little") for parts in zip(*columns)] if columns else [0] * count
 
 
 def indexes(data, table_length):
