@@ -4,6 +4,7 @@
 #include "annexes.h"
 #include "backends.h"
 #include "cli.h"
+#include "database.h"
 #include "json.h"
 #include "probes.h"
 #include "terminal.h"
@@ -45,10 +46,24 @@ static void check_terminal(struct mt_probe_result *result)
                      "no memtrace view: %s", error.text);
 }
 
+static void check_sql(struct mt_probe_result *result)
+{
+    struct mt_error error = {.offset = MT_NO_OFFSET};
+    const struct mt_database_library *library = mt_database_library(&error);
+
+    if (library)
+        mt_probe_set(result, MT_PROBE_OK, "", "SQLite %s", library->version());
+    else
+        mt_probe_set(result, MT_PROBE_DEGRADED,
+                     "install it, and build memtrace again if it was built without",
+                     "no memtrace sql and no export sqlite: %s", error.text);
+}
+
 /* After those of the collector. */
 static const struct mt_probe own_probes[] = {
     {"pictures", "PNG pictures", check_pictures, 10},
     {"terminal", "memtrace view", check_terminal, 10},
+    {"sql", "memtrace sql", check_sql, 10},
 };
 
 static void add_text(struct mt_buf *out, const struct mt_probe *probe,

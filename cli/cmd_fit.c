@@ -158,7 +158,7 @@ static void fit_print_json(struct mt_buf *out, const struct fit_answer *answer)
 
 /* Text of fit: a row per policy and device, the first failure below the limit, and cards. */
 
-enum { MAX_CARD_COLUMNS = MT_TABLE_COLUMNS - 2 };
+enum { MAX_CARD_COLUMNS = 8 };
 
 /* "7,712 MiB". A size that is not a whole number of MiB has the usual form. */
 static char *format_mib(char text[MT_UNITS_TEXT], uint64_t bytes)

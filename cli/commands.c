@@ -212,6 +212,21 @@ const struct mt_command mt_commands[] = {
      "  memtrace replay run.pickle -p pytorch -p 'pytorch --pool site=~embedding'\n"
      "  memtrace replay run.pickle --counters counters.csv",
      mt_cmd_replay},
+    {"sql", "FILE STATEMENT|--ask NAME [options]", "answer questions in SQL about a run",
+     "FILE is a trace, a snapshot, or a database of 'memtrace export sqlite'. The\n"
+     "tables and their columns are in docs/sql.md; peaks, blocks, live, phases and\n"
+     "findings are some of them. STATEMENT only reads, and FILE is never changed.\n"
+     "\n"
+     "The first question about a trace writes its database beside it, as\n"
+     "FILE.memtrace.db. Further questions use it until the trace changes.\n"
+     "\n"
+     "Examples:\n"
+     "  memtrace sql run.pickle \"SELECT * FROM peaks\"\n"
+     "  memtrace sql run.db \"SELECT role, sum(bytes) FROM live_at_peak GROUP BY 1\"\n"
+     "  memtrace sql run.pickle \"SELECT * FROM steps\" --csv >steps.csv\n"
+     "  memtrace sql --ask list\n"
+     "  memtrace sql run.trace --ask largest --set rows=5 --json",
+     mt_cmd_sql},
     {"tune", "TRACE [options]", "find allocator options with which a run needs the least memory",
      "Replays TRACE with about a hundred settings of PyTorch's caching allocator.\n"
      "Prints the best setting as a line to paste, the memory that it saves, and the\n"

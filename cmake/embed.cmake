@@ -1,6 +1,14 @@
-# cmake -DOUTPUT=FILE.c -DINPUTS="name=path|path;..." -P embed.cmake
+# cmake -DOUTPUT=FILE.c -DINPUTS="name=path|path;..." [-DTABLE=name -DFILES="path|path"] -P embed.cmake
 # Writes files as constants of C: `const char NAME[]`, with a NUL at the end. Several files of one
-# name follow each other.
+# name follow each other. The table has the names of its files, without extensions, and their texts:
+# `const char *const TABLE[]` is {name, text, name, text, ..., NULL}.
+function(hex_of path out)
+  file(READ "${path}" bytes HEX)
+  string(REGEX REPLACE "(..)" "0x\\1," bytes "${bytes}")
+  string(REGEX REPLACE "(0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,)" "\\1\n" bytes "${bytes}")
+  set(${out} "${bytes}" PARENT_SCOPE)
+endfunction()
+
 set(text "/* Made by cmake/embed.cmake. */\n")
 foreach(input IN LISTS INPUTS)
   string(REGEX MATCH "^([a-z_]+)=(.*)$" matched "${input}")
@@ -8,11 +16,22 @@ foreach(input IN LISTS INPUTS)
   string(REPLACE "|" ";" paths "${CMAKE_MATCH_2}")
   set(bytes "")
   foreach(path IN LISTS paths)
-    file(READ "${path}" more HEX)
+    hex_of("${path}" more)
     string(APPEND bytes "${more}")
   endforeach()
-  string(REGEX REPLACE "(..)" "0x\\1," bytes "${bytes}")
-  string(REGEX REPLACE "(0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,)" "\\1\n" bytes "${bytes}")
   string(APPEND text "extern const char ${name}[];\nconst char ${name}[] = {\n${bytes}0};\n")
 endforeach()
+if(TABLE)
+  string(REPLACE "|" ";" paths "${FILES}")
+  set(rows "")
+  set(number 0)
+  foreach(path IN LISTS paths)
+    get_filename_component(name "${path}" NAME_WE)
+    hex_of("${path}" bytes)
+    string(APPEND text "static const char ${TABLE}_${number}[] = {\n${bytes}0};\n")
+    string(APPEND rows "\"${name}\", ${TABLE}_${number}, ")
+    math(EXPR number "${number} + 1")
+  endforeach()
+  string(APPEND text "extern const char *const ${TABLE}[];\nconst char *const ${TABLE}[] = {${rows}0};\n")
+endif()
 file(WRITE "${OUTPUT}" "${text}")

@@ -262,6 +262,20 @@ void mt_buf_add_printable(struct mt_buf *out, const char *text, size_t length)
     }
 }
 
+void mt_buf_add_valid_utf8(struct mt_buf *out, const char *text, size_t length)
+{
+    for (size_t at = 0; at < length;) {
+        uint32_t code;
+        size_t bytes = mt_utf8_read(text + at, length - at, &code);
+
+        if (bytes && text[at])
+            mt_buf_add(out, text + at, bytes);
+        else
+            mt_buf_printf(out, "\\x%02x", (unsigned)(unsigned char)text[at]);
+        at += bytes ? bytes : 1;
+    }
+}
+
 void mt_buf_add_printable_text(struct mt_buf *out, const char *text)
 {
     if (text)

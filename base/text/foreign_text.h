@@ -54,6 +54,10 @@ void mt_buf_add_printable(struct mt_buf *out, const char *text, size_t length);
  * out->failed. */
 void mt_buf_add_printable_text(struct mt_buf *out, const char *text);
 
+/* Appends the text for a file, where all characters stay as they are: only NUL and bytes that are
+ * not UTF-8 are escaped. */
+void mt_buf_add_valid_utf8(struct mt_buf *out, const char *text, size_t length);
+
 /* Returns the length of the UTF-8 sequence at `at` (at most `left` > 0 bytes) and sets its code.
  * Returns 0 for an invalid one: overlong and truncated sequences, surrogates, codes above 0x10ffff.
  * Does not read past the first byte that does not fit. */

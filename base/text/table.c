@@ -23,21 +23,28 @@ static enum mt_column_kind kind_of(char mark)
     }
 }
 
+void mt_table_column(struct mt_table *table, const char *title, size_t length,
+                     enum mt_column_kind kind)
+{
+    struct mt_table_column *column = &table->columns[table->column_count];
+
+    MT_ASSERT(table->column_count < MT_TABLE_COLUMNS);
+    table->column_count++;
+    column->kind = kind;
+    column->title = mt_arena_text(&table->texts, title, length);
+    if (!column->title) {
+        table->failed = true;
+        column->title = "";
+    }
+}
+
 void mt_table_columns(struct mt_table *table, const char *titles)
 {
     for (size_t length;; titles += length + 1) {
-        struct mt_table_column *column = &table->columns[table->column_count];
         size_t mark = *titles == '#' || *titles == '~' || *titles == '!';
 
-        MT_ASSERT(table->column_count < MT_TABLE_COLUMNS);
-        table->column_count++;
         length = strcspn(titles, "|");
-        column->kind = kind_of(*titles);
-        column->title = mt_arena_text(&table->texts, titles + mark, length - mark);
-        if (!column->title) {
-            table->failed = true;
-            column->title = "";
-        }
+        mt_table_column(table, titles + mark, length - mark, kind_of(*titles));
         if (!titles[length])
             return;
     }

@@ -11,7 +11,7 @@
 #include "buf.h"
 #include "util.h"
 
-#define MT_TABLE_COLUMNS 10
+#define MT_TABLE_COLUMNS 100
 
 /* Alignment, and which columns shrink first if a line is too long. */
 enum mt_column_kind {
@@ -73,6 +73,9 @@ struct mt_table {
 void mt_table_begin(struct mt_table *table, const char *titles);
 /* Adds more columns. */
 void mt_table_columns(struct mt_table *table, const char *titles);
+/* Adds a column with a title from elsewhere. Only the writer for terminals escapes it. */
+void mt_table_column(struct mt_table *table, const char *title, size_t length,
+                     enum mt_column_kind kind);
 
 /* Adds cells in order, and copies their texts. If a text is NULL, because its allocation failed,
  * sets `failed`. */

@@ -15,7 +15,8 @@
 
 enum mt_value_kind { MT_VALUE_NULL, MT_VALUE_INTEGER, MT_VALUE_REAL, MT_VALUE_TEXT };
 
-/* One field of a row. Text is borrowed, has no NUL at its end, and may contain any bytes. */
+/* One field of a row. Text is borrowed, has no NUL at its end, and may contain any bytes. In an
+ * answer, a real number also has SQLite's text for it, with a NUL. */
 struct mt_value {
     enum mt_value_kind kind;
     union {
@@ -61,8 +62,9 @@ struct mt_database_library {
     /* Always releases the database, also if it fails. Accepts NULL. */
     enum mt_status (*close)(struct mt_database *database, struct mt_error *error);
 
-    /* Answers a question. The file is never changed. MT_ERR_USAGE: the statement is wrong, would
-     * change something, or took too long. MT_ERR_FORMAT: the file is no database, or is damaged. */
+    /* Answers a question. The file is never changed, and no file is made beside it. MT_ERR_USAGE:
+     * the statement is wrong, would change something, took too long, or needs too much memory.
+     * MT_ERR_FORMAT: the file is no database, or is damaged. */
     enum mt_status (*ask)(const struct mt_database_question *question, struct mt_error *error);
 };
 

@@ -154,16 +154,7 @@ static const char *mended(struct mt_database_writer *writer, const char *text, s
     struct mt_buf out = {0};
     const char *kept;
 
-    for (size_t at = 0; at < length;) {
-        uint32_t code;
-        size_t bytes = mt_utf8_read(text + at, length - at, &code);
-
-        if (bytes)
-            mt_buf_add(&out, text + at, bytes);
-        else
-            mt_buf_printf(&out, "\\x%02x", (unsigned)(unsigned char)text[at]);
-        at += bytes ? bytes : 1;
-    }
+    mt_buf_add_valid_utf8(&out, text, length);
     kept = mt_arena_text(&writer->texts, out.data, out.length);
     mt_buf_release(&out);
     return kept;

@@ -14,10 +14,23 @@
 #include "report_query.h"
 #include "util.h"
 
+const char *mt_database_made_by(void)
+{
+    return MEMTRACE_VERSION;
+}
+
+static void write_stamp(struct mt_database_writer *writer, const struct mt_file_stamp *stamp)
+{
+    mt_row_setting_number(writer, "input_bytes", stamp->bytes);
+    mt_row_setting_number(writer, "input_mtime_ns", stamp->mtime_ns);
+    mt_row_setting_number(writer, "input_inode", stamp->inode);
+}
+
 static void write_settings(struct mt_database_writer *writer, const struct mt_report *report,
                            const struct mt_trace_header *header)
 {
     mt_row_setting_number(writer, "schema", MT_DATABASE_VERSION);
+    mt_row_setting(writer, "memtrace", mt_database_made_by());
     mt_row_setting(writer, "input", report->path);
     mt_row_setting(writer, "sha256", *report->sha256 ? report->sha256 : NULL);
     mt_row_setting(writer, "format", report->format);
@@ -344,6 +357,8 @@ static int fill_run(struct mt_database_writer *writer, const struct mt_database_
     code = mt_question_run_with(wanted->input, wanted->common, &options, &asked);
     if (code < 0) {
         write_report(&stream, asked.report, &asked.source->header);
+        if (wanted->stamp)
+            write_stamp(writer, wanted->stamp);
         code = mt_answer_verdict(MT_EXIT_OK, asked.source, wanted->input, wanted->common);
     }
     mt_block_stream_release(&stream);

@@ -176,6 +176,7 @@ int mt_cmd_recover(const struct mt_command *command, int argc, char **argv);
 int mt_cmd_tune(const struct mt_command *command, int argc, char **argv);
 int mt_cmd_export(const struct mt_command *command, int argc, char **argv);
 int mt_cmd_fit(const struct mt_command *command, int argc, char **argv);
+int mt_cmd_sql(const struct mt_command *command, int argc, char **argv);
 int mt_cmd_view(const struct mt_command *command, int argc, char **argv);
 
 #endif

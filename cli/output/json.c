@@ -170,9 +170,8 @@ static size_t cut_length(const char *text)
     return length;
 }
 
-static void add_string(struct mt_json *json, const char *text)
+static void add_string(struct mt_json *json, const char *text, size_t length)
 {
-    size_t length = json->all ? strlen(text) : strnlen(text, MT_JSON_TEXT_BYTES + 1);
     bool is_cut = !json->all && length > MT_JSON_TEXT_BYTES;
     struct mt_foreign_text foreign = mt_foreign_text(text, is_cut ? cut_length(text) : length);
     struct mt_foreign_char c;
@@ -198,7 +197,7 @@ static void begin_value(struct mt_json *json, const char *key)
     if (json->depth)
         add_newline(json);
     if (key) {
-        add_string(json, key);
+        add_string(json, key, strlen(key));
         mt_buf_add_text(json->out, json->pretty ? ": " : ":");
     }
     json->needs_comma = true;
@@ -254,8 +253,20 @@ void mt_json_text(struct mt_json *json, const char *key, const char *value)
         mt_json_null(json, key);
         return;
     }
+    mt_json_raw_text(json, key, value,
+                     json->all ? strlen(value) : strnlen(value, MT_JSON_TEXT_BYTES + 1));
+}
+
+void mt_json_raw_text(struct mt_json *json, const char *key, const char *bytes, size_t length)
+{
     begin_value(json, key);
-    add_string(json, value);
+    add_string(json, bytes, length);
+}
+
+void mt_json_number(struct mt_json *json, const char *key, const char *digits)
+{
+    begin_value(json, key);
+    mt_buf_add_text(json->out, digits);
 }
 
 void mt_json_u64(struct mt_json *json, const char *key, uint64_t value)

@@ -23,6 +23,10 @@ void mt_json_object_end(struct mt_json *json);
 void mt_json_array_begin(struct mt_json *json, const char *key);
 void mt_json_array_end(struct mt_json *json);
 void mt_json_text(struct mt_json *json, const char *key, const char *value); /* NULL -> null */
+/* The same for `length` bytes, which may contain NUL. */
+void mt_json_raw_text(struct mt_json *json, const char *key, const char *bytes, size_t length);
+/* Adds a number that is written already. */
+void mt_json_number(struct mt_json *json, const char *key, const char *digits);
 void mt_json_u64(struct mt_json *json, const char *key, uint64_t value);
 void mt_json_u64_or_null(struct mt_json *json, const char *key, bool is_known, uint64_t value);
 void mt_json_i64(struct mt_json *json, const char *key, int64_t value);

@@ -1,0 +1,245 @@
+#include "run_database.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "database.h"
+#include "export_database.h"
+#include "io.h"
+#include "units.h"
+
+/* ---- the header of a file of SQLite */
+
+struct header {
+    bool is_sqlite, is_own, is_wal;
+    uint32_t version; /* of the tables */
+};
+
+enum { HEADER_BYTES = 100, WAL_OFFSET = 18, VERSION_OFFSET = 60 };
+
+/* Never opens a pipe, because its writer would lose its reader. Not readable: not SQLite's. */
+static struct header header_of(const char *path)
+{
+    struct header header = {.is_sqlite = false};
+    unsigned char start[HEADER_BYTES];
+    struct stat facts;
+    int fd;
+
+    if (strcmp(path, "-") == 0 || stat(path, &facts) != 0 || !S_ISREG(facts.st_mode))
+        return header;
+    fd = mt_io_open(path, O_RDONLY, 0);
+    if (fd < 0)
+        return header;
+    header.is_sqlite = mt_io_read_full(fd, start, sizeof start) == sizeof start &&
+                       memcmp(start, "SQLite format 3", 16) == 0;
+    (void)mt_io_close(fd);
+    if (!header.is_sqlite)
+        return header;
+    header.is_own = mt_file_database.is_own(start, sizeof start);
+    header.is_wal = start[WAL_OFFSET] > 1 || start[WAL_OFFSET + 1] > 1;
+    for (int i = 0; i < 4; i++)
+        header.version = header.version << 8 | start[VERSION_OFFSET + i];
+    return header;
+}
+
+/* A file that the user named. */
+static int check_named(const char *path, const struct header *header)
+{
+    if (!header->is_own)
+        mt_message("cannot read '%s': it is a database of SQLite that memtrace did not write",
+                   path);
+    else if (header->version > MT_DATABASE_VERSION)
+        mt_message("cannot read '%s': its tables have version %u and are from a newer memtrace, "
+                   "this one knows version %d: upgrade memtrace, or export the recording again",
+                   path, (unsigned)header->version, MT_DATABASE_VERSION);
+    else if (header->is_wal)
+        mt_message("cannot read '%s': it is in WAL mode, where the file alone is incomplete: run "
+                   "'PRAGMA journal_mode = DELETE' in sqlite3 first",
+                   path);
+    else
+        return MT_EXIT_OK;
+    return MT_EXIT_INPUT;
+}
+
+/* ---- the database beside a recording */
+
+static struct mt_file_stamp stamp_of(const struct stat *facts)
+{
+    return (struct mt_file_stamp){.bytes = (int64_t)facts->st_size,
+                                  .mtime_ns = (int64_t)facts->st_mtim.tv_sec * 1000000000 +
+                                              facts->st_mtim.tv_nsec,
+                                  .inode = (int64_t)facts->st_ino};
+}
+
+/* Compares settings of a database with what it must have. */
+struct comparison {
+    const struct mt_file_stamp *stamp;
+    unsigned equal, rows;
+};
+
+enum { STAMP_SETTINGS = 4, LOOK_SECONDS = 5 };
+
+static bool is_text(const struct mt_value *value, const char *text)
+{
+    return value->kind == MT_VALUE_TEXT && value->length == strlen(text) &&
+           memcmp(value->text, text, value->length) == 0;
+}
+
+static bool compare_setting(void *context, const struct mt_value *values, unsigned count)
+{
+    struct comparison *comparison = context;
+    const struct mt_value *name = &values[0], *value = &values[1];
+    const struct mt_file_stamp *stamp = comparison->stamp;
+
+    (void)count;
+    if (is_text(name, "memtrace"))
+        comparison->equal += is_text(value, mt_database_made_by());
+    else if (value->kind == MT_VALUE_INTEGER)
+        comparison->equal +=
+            (is_text(name, "input_bytes") && value->integer == stamp->bytes) ||
+            (is_text(name, "input_mtime_ns") && value->integer == stamp->mtime_ns) ||
+            (is_text(name, "input_inode") && value->integer == stamp->inode);
+    return ++comparison->rows <= STAMP_SETTINGS;
+}
+
+static void ignore_columns(void *context, const char *const *names, unsigned count)
+{
+    (void)context;
+    (void)names;
+    (void)count;
+}
+
+static bool has_stamp(const char *path, const struct mt_file_stamp *stamp)
+{
+    struct comparison comparison = {.stamp = stamp};
+    const struct mt_database_question question = {
+        .path = path,
+        .sql = "SELECT name, value FROM settings WHERE name IN "
+               "('memtrace', 'input_bytes', 'input_mtime_ns', 'input_inode')",
+        .time_limit_ns = (uint64_t)LOOK_SECONDS * 1000000000u,
+        .context = &comparison,
+        .on_columns = ignore_columns,
+        .on_row = compare_setting};
+    const struct mt_database_library *library = mt_database_library(NULL);
+
+    return library && library->ask(&question, NULL) == MT_OK &&
+           comparison.equal == STAMP_SETTINGS && comparison.rows == STAMP_SETTINGS;
+}
+
+/* Another user could put a database there: only those of this user, of root, and of the owner of
+ * the recording count. */
+static bool is_current(const char *path, const struct stat *input)
+{
+    const struct mt_file_stamp stamp = stamp_of(input);
+    struct header header;
+    struct stat facts;
+
+    if (lstat(path, &facts) != 0 || !S_ISREG(facts.st_mode) ||
+        (facts.st_uid != geteuid() && facts.st_uid != 0 && facts.st_uid != input->st_uid))
+        return false;
+    header = header_of(path);
+    return header.is_own && !header.is_wal && header.version == MT_DATABASE_VERSION &&
+           has_stamp(path, &stamp);
+}
+
+/* Returns why the file cannot be made or replaced; NULL: it can. */
+static const char *why_not_kept(const char *path, const struct mt_outputs *outputs,
+                                struct mt_error *error)
+{
+    const struct mt_output_rules rules = mt_output_rules_of(outputs, &mt_file_database);
+    struct mt_buf folder = {0};
+    struct stat facts;
+    const char *why = NULL;
+
+    mt_buf_add(&folder, path, mt_folder_length(path));
+    if (lstat(path, &facts) == 0 && S_ISLNK(facts.st_mode))
+        why = "it is a symbolic link";
+    else if (access(folder.length ? folder.data : ".", W_OK | X_OK) != 0)
+        why = strerror(errno);
+    else if (mt_output_check(path, &rules, error) != MT_OK)
+        why = error->text;
+    mt_buf_release(&folder);
+    return why;
+}
+
+static void say_kept(const char *path, const struct mt_common *common)
+{
+    char bytes[MT_UNITS_TEXT];
+    struct stat facts;
+
+    if (!common->quiet && stat(path, &facts) == 0)
+        mt_message("wrote '%s' (%s), which answers further questions", path,
+                   mt_format_bytes(bytes, (uint64_t)facts.st_size));
+}
+
+static int open_temporary(struct mt_run_database *database)
+{
+    const char *folder = getenv("TMPDIR");
+    struct mt_buf target = {0};
+    struct mt_error error;
+    enum mt_status status;
+
+    mt_outputs_add_path(&target, folder && *folder == '/' ? folder : "/tmp", "database");
+    status =
+        mt_temporary_open(&database->temporary, target.data, 0600, mt_outputs_unfinished(), &error);
+    database->path = database->temporary.path;
+    database->is_temporary = true;
+    mt_buf_release(&target);
+    return status ? mt_report_output_error("a temporary file in $TMPDIR", &error) : MT_EXIT_OK;
+}
+
+static int make(struct mt_run_database *database, const char *input, const struct mt_common *common)
+{
+    struct mt_outputs outputs = {.force = false};
+    struct mt_database_export wanted = {.input = input, .common = common, .outputs = &outputs};
+    struct mt_file_stamp stamp;
+    struct mt_error error = {.text = ""};
+    struct stat facts;
+    bool is_file = strcmp(input, "-") != 0 && stat(input, &facts) == 0 && S_ISREG(facts.st_mode);
+    const char *why = NULL;
+    uint64_t rows;
+    int code = MT_EXIT_OK;
+
+    mt_outputs_add_input(&outputs, input);
+    if (is_file) {
+        stamp = stamp_of(&facts);
+        wanted.stamp = &stamp;
+        mt_buf_printf(&database->kept, "%s.memtrace.db", input);
+        database->path = database->kept.data;
+        if (is_current(database->path, &facts))
+            return MT_EXIT_OK;
+        why = why_not_kept(database->path, &outputs, &error);
+    }
+    if (why && !common->quiet)
+        mt_message("cannot keep '%s': %s: the database is a temporary file", database->path, why);
+    if (!is_file || why)
+        code = open_temporary(database);
+    wanted.output = database->path;
+    if (code == MT_EXIT_OK)
+        code = mt_export_database(&wanted, &rows);
+    if (code == MT_EXIT_OK && is_file && !why)
+        say_kept(database->path, common);
+    return code;
+}
+
+int mt_run_database_open(struct mt_run_database *database, const char *input,
+                         const struct mt_common *common)
+{
+    const struct header header = header_of(input);
+
+    *database = (struct mt_run_database){.path = input, .temporary = MT_TEMPORARY_NONE};
+    if (header.is_sqlite)
+        return check_named(input, &header);
+    database->is_made = true;
+    return make(database, input, common);
+}
+
+void mt_run_database_close(struct mt_run_database *database)
+{
+    mt_temporary_discard(&database->temporary);
+    mt_buf_release(&database->kept);
+}

@@ -1,0 +1,1 @@
+memtrace help sql
