@@ -139,13 +139,15 @@ static struct mt_answer_rows rows_of(const struct arguments *arguments, const ch
 }
 
 static enum mt_status ask(const struct arguments *arguments, const char *path,
-                          struct mt_answer_rows *rows, struct mt_error *error)
+                          struct mt_answer_rows *rows, bool *reads_events, struct mt_error *error)
 {
     const struct mt_database_question question = {.path = path,
                                                   .sql = arguments->sql,
                                                   .names = arguments->parameters.names,
                                                   .values = arguments->parameters.values,
                                                   .parameter_count = arguments->parameters.count,
+                                                  .table = "events",
+                                                  .reads_table = reads_events,
                                                   .time_limit_ns =
                                                       arguments->timeout_s * 1000000000u,
                                                   .context = rows,
@@ -160,24 +162,39 @@ static enum mt_status ask(const struct arguments *arguments, const char *path,
     return status;
 }
 
+static void note_events(const struct arguments *arguments, const struct mt_run_database *database)
+{
+    struct known_names known = {.count = 0};
+
+    find_names(database->path, "SELECT 'event' FROM events LIMIT 1", &known);
+    if (!known.count && !arguments->common.quiet)
+        mt_message("the table 'events' of '%s' is empty: write a database with 'memtrace export "
+                   "sqlite --events', and ask that",
+                   database->path);
+    mt_arena_release(&known.arena);
+}
+
 static int answer(const struct arguments *arguments)
 {
     struct mt_error error = {.offset = MT_NO_OFFSET};
     struct mt_run_database database;
     struct mt_answer_rows rows;
+    bool reads_events = false;
     enum mt_status status;
     int code;
 
     code = mt_run_database_open(&database, arguments->path, &arguments->common);
     rows = rows_of(arguments, database.is_temporary ? NULL : database.path);
     if (code == MT_EXIT_OK) {
-        status = ask(arguments, database.path, &rows, &error);
+        status = ask(arguments, database.path, &rows, &reads_events, &error);
         /* Rows after a limit are only counted. If that fails, the answer is still right. */
         if (status == MT_OK || rows.omitted)
             code =
                 mt_answer_rows_print(&rows, status == MT_OK && rows.omitted < MT_MAX_COUNTED_ROWS);
         else
             code = say_failure(&database, &error);
+        if (reads_events && code == MT_EXIT_OK)
+            note_events(arguments, &database);
     }
     mt_answer_rows_release(&rows);
     mt_run_database_close(&database);
@@ -310,7 +327,7 @@ int mt_cmd_sql(const struct mt_command *command, int argc, char **argv)
     code = mt_options_parse(command, options, argc, argv, 0, 2, &positional, &count);
     if (code >= 0)
         return code;
-    if (arguments.question && !strcmp(arguments.question, "list") && count == 0)
+    if (arguments.question && !strcmp(arguments.question, "list"))
         return list_questions(&arguments);
     code = check(&arguments, count, command);
     if (code == MT_EXIT_OK) {

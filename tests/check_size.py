@@ -31,7 +31,7 @@ LARGE_FOLDERS = {
     "tests/golden": 753,
     "tests/inject": 54,
     "tests/property": 53,
-    "tests/unit": 164,
+    "tests/unit": 166,
 }
 SLACK = 0.05  # a figure is at least 95% of its limit
 

@@ -176,6 +176,14 @@ static bool is_one_of(const char *word, const char *const *words)
     return *words != NULL;
 }
 
+static void note_table(const struct asked *asked, const char *table)
+{
+    const struct mt_database_question *question = asked->question;
+
+    if (question->table && table && !sqlite3_stricmp(table, question->table))
+        *question->reads_table = true;
+}
+
 /* Reading and nothing else. PRAGMA as a function of the statement (pragma_table_info) reads. The
  * functions that are refused read files, load code, or change what a later function does. */
 static int authorize(void *context, int action, const char *a, const char *b, const char *c,
@@ -185,12 +193,11 @@ static int authorize(void *context, int action, const char *a, const char *b, co
     static const char *const functions[] = {"load_extension", "readfile",       "writefile",
                                             "edit",           "fts3_tokenizer", NULL};
 
-    (void)context;
     (void)c;
     (void)d;
     switch (action) {
+    case SQLITE_READ: note_table(context, a); return SQLITE_OK;
     case SQLITE_SELECT:
-    case SQLITE_READ:
     case SQLITE_RECURSIVE: return SQLITE_OK;
     case SQLITE_FUNCTION: return is_one_of(b, functions) ? SQLITE_DENY : SQLITE_OK;
     case SQLITE_PRAGMA: return is_one_of(a, pragmas) ? SQLITE_OK : SQLITE_DENY;
@@ -298,7 +305,7 @@ static enum mt_status fail_question(const struct asked *asked, struct mt_error *
         return fail_late(asked, error);
     if (code == SQLITE_AUTH || !strcmp(sqlite3_errmsg(asked->connection), "not authorized"))
         return mt_fail(error, MT_ERR_USAGE, MT_NO_OFFSET, READS_ONLY);
-    if (code == SQLITE_NOMEM)
+    if (code == SQLITE_NOMEM && sqlite3_memory_highwater(0) > MAX_HEAP_BYTES / 2)
         return mt_fail(error, MT_ERR_USAGE, MT_NO_OFFSET, "it needs more than 1 GiB of memory");
     return fail(asked->connection, MT_ERR_USAGE, error);
 }

@@ -5,9 +5,7 @@
 #include <string.h>
 
 #include "cli.h"
-
-/* {name, text, ..., NULL}, made of questions/ by cmake/embed.cmake. */
-extern const char *const mt_database_questions[];
+#include "options.h"
 
 size_t mt_named_question_count(void)
 {

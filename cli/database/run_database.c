@@ -11,15 +11,16 @@
 #include "export_database.h"
 #include "io.h"
 #include "units.h"
+#include "util.h"
 
 /* ---- the header of a file of SQLite */
 
 struct header {
-    bool is_sqlite, is_own, is_wal;
+    bool is_sqlite, is_own;
     uint32_t version; /* of the tables */
 };
 
-enum { HEADER_BYTES = 100, WAL_OFFSET = 18, VERSION_OFFSET = 60 };
+enum { HEADER_BYTES = 100, VERSION_OFFSET = 60 };
 
 /* Never opens a pipe, because its writer would lose its reader. Not readable: not SQLite's. */
 static struct header header_of(const char *path)
@@ -40,10 +41,26 @@ static struct header header_of(const char *path)
     if (!header.is_sqlite)
         return header;
     header.is_own = mt_file_database.is_own(start, sizeof start);
-    header.is_wal = start[WAL_OFFSET] > 1 || start[WAL_OFFSET + 1] > 1;
     for (int i = 0; i < 4; i++)
         header.version = header.version << 8 | start[VERSION_OFFSET + i];
     return header;
+}
+
+/* Returns whether another program has not finished a change of the file: the rest is beside it. */
+static bool is_being_changed(const char *path)
+{
+    static const char *const suffixes[] = {"-wal", "-journal"};
+    bool is_found = false;
+
+    for (size_t i = 0; i < MT_ARRAY_LEN(suffixes); i++) {
+        struct mt_buf name = {0};
+        struct stat facts;
+
+        mt_buf_printf(&name, "%s%s", path, suffixes[i]);
+        is_found |= stat(name.data, &facts) == 0 && facts.st_size > 0;
+        mt_buf_release(&name);
+    }
+    return is_found;
 }
 
 /* A file that the user named. */
@@ -56,10 +73,11 @@ static int check_named(const char *path, const struct header *header)
         mt_message("cannot read '%s': its tables have version %u and are from a newer memtrace, "
                    "this one knows version %d: upgrade memtrace, or export the recording again",
                    path, (unsigned)header->version, MT_DATABASE_VERSION);
-    else if (header->is_wal)
-        mt_message("cannot read '%s': it is in WAL mode, where the file alone is incomplete: run "
-                   "'PRAGMA journal_mode = DELETE' in sqlite3 first",
-                   path);
+    else if (is_being_changed(path))
+        mt_message(
+            "cannot read '%s': a change by another program is not complete: open and close it "
+            "with sqlite3 first",
+            path);
     else
         return MT_EXIT_OK;
     return MT_EXIT_INPUT;
@@ -142,8 +160,7 @@ static bool is_current(const char *path, const struct stat *input)
         (facts.st_uid != geteuid() && facts.st_uid != 0 && facts.st_uid != input->st_uid))
         return false;
     header = header_of(path);
-    return header.is_own && !header.is_wal && header.version == MT_DATABASE_VERSION &&
-           has_stamp(path, &stamp);
+    return header.is_own && header.version == MT_DATABASE_VERSION && has_stamp(path, &stamp);
 }
 
 /* Returns why the file cannot be made or replaced; NULL: it can. */

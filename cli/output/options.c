@@ -67,6 +67,13 @@ static void add_cards(struct candidates *found)
         add(found, mt_cards[i].name);
 }
 
+static void add_questions(struct candidates *found)
+{
+    add(found, "list");
+    for (size_t i = 0; mt_database_questions[i]; i += 2)
+        add(found, mt_database_questions[i]);
+}
+
 /* ---- values of a trace */
 
 /* Returns the first word that names a small file, or NULL. "-" would be standard input. */
@@ -144,6 +151,7 @@ static const struct value_source sources[] = {
     {"card", "plan", add_cards, NULL},
     {"device", "dry-run", add_cards, NULL},
     {"limit", NULL, add_cards, NULL},
+    {"ask", "sql", add_questions, NULL},
     {"at", NULL, add_instants, NULL},
     {"from", NULL, add_phases, NULL},
     {"to", NULL, add_phases, NULL},

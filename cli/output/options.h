@@ -6,6 +6,9 @@
 
 #include "cli.h"
 
+/* {name, text, name, text, ..., NULL}: the files of cli/database/questions. */
+extern const char *const mt_database_questions[];
+
 #define MT_COMPLETION_WORD "--completion-helper"
 
 #endif

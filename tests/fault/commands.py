@@ -100,6 +100,8 @@ COMMANDS = {
     "replay list": "replay --policies",
     "replay counters": "replay captures/leak.pickle.zst -p pytorch --counters counters.csv",
     "replay pool": "replay captures/leak.pickle.zst -p pytorch --pool site=~forward,size<20MiB",
+    "sql": "sql - --ask peak <captures/leak.pickle.zst",
+    "sql list": "sql --ask list --json",
     "tune": "tune captures/leak.pickle.zst",
     "tune json": "tune captures/leak.pickle.zst --json",
     "view": "view captures/leak.pickle.zst",  # without a terminal

@@ -1,0 +1,1 @@
+memtrace sql - --ask largest --set rows=4 <captures/leak.pickle.zst

@@ -1,0 +1,1 @@
+memtrace sql - --ask peak <captures/leak.pickle.zst

@@ -1,0 +1,1 @@
+memtrace sql - --ask peak <captures/twogpu.pickle.zst
