@@ -31,6 +31,7 @@ MARKS = {
     "libncurses-dev": b"TERMINFO_DIRS",
     "liblzma-dev": bytes.fromhex("6f5fa703be4c2eb3"),  # of the table of CRC64
     "libpixman-1-dev": b"PIXMAN_DISABLE", "libpng-dev": b"libpng version",
+    "libsqlite3-dev": b"unable to delete/modify collation sequence",
     "libzstd-dev": b"Cannot create Dictionary from provided", "zlib1g-dev": b" inflate 1.",
 }
 # Words of the text of each license.
@@ -118,7 +119,8 @@ def check_licenses(wheel):
         binaries = b"".join(archive.read(name) for name in archive.namelist()
                             if name.startswith(("memtrace/bin/", "memtrace/libexec/")))
     linked = {name for name, mark in MARKS.items() if mark in binaries}
-    check({"libzstd-dev", "libcairo2-dev", "libdw-dev", "libncurses-dev"} <= linked, f"the marks of {sorted(linked)} only")
+    check({"libzstd-dev", "libcairo2-dev", "libdw-dev", "libncurses-dev",
+           "libsqlite3-dev"} <= linked, f"the marks of {sorted(linked)} only")
     check(linked <= set(texts), f"{sorted(linked - set(texts))} have no license")
     named = {name.rstrip(".") for text in texts.values() for name in re.findall(r"common-licenses/([\w.+-]+)", text)}
     check(named <= set(texts), f"the text of {sorted(named - set(texts))} is missing")

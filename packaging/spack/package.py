@@ -18,6 +18,7 @@ class Memtrace(CMakePackage):
     variant("cairo", default=True, description="PNG pictures")
     variant("libdw", default=True, description="names of native frames")
     variant("ncurses", default=True, description="memtrace view")
+    variant("sqlite", default=True, description="memtrace sql and export sqlite")
     variant("mpi", default=False, description="fleet over MPI")
 
     depends_on("c", type="build")
@@ -29,6 +30,7 @@ class Memtrace(CMakePackage):
     depends_on("libpng@1.6:", when="+cairo")
     depends_on("elfutils@0.170:", when="+libdw")
     depends_on("ncurses@6.1:", when="+ncurses")
+    depends_on("sqlite@3.31:", when="+sqlite")
     depends_on("mpi", when="+mpi")
 
     def cmake_args(self):
@@ -37,5 +39,6 @@ class Memtrace(CMakePackage):
             self.define_from_variant("MEMTRACE_CAIRO", "cairo"),
             self.define_from_variant("MEMTRACE_LIBDW", "libdw"),
             self.define_from_variant("MEMTRACE_NCURSES", "ncurses"),
+            self.define_from_variant("MEMTRACE_SQLITE", "sqlite"),
             self.define_from_variant("MEMTRACE_MPI", "mpi"),
         ]

@@ -36,7 +36,7 @@ LIMIT_BYTES = 8_000_000
 SYSTEM_LIBRARIES = {"libc.so.6", "libm.so.6", "libpthread.so.0", "libdl.so.2", "librt.so.1",
                     "ld-linux-x86-64.so.2"}
 CMAKE_ARGS = ["-DMEMTRACE_STATIC_LIBRARIES=ON", "-DMEMTRACE_ZSTD=STATIC", "-DMEMTRACE_CAIRO=ON",
-              "-DMEMTRACE_LIBDW=ON", "-DMEMTRACE_NCURSES=ON"]
+              "-DMEMTRACE_LIBDW=ON", "-DMEMTRACE_NCURSES=ON", "-DMEMTRACE_SQLITE=ON"]
 TEST_ARGS = ["-DMEMTRACE_LTO=OFF", "-DCMAKE_C_FLAGS_RELEASE=-O0"]
 
 

@@ -32,6 +32,7 @@ PACKAGES = {
     "libpixman-1-dev": ("MIT",),
     # Debian's copyright file quotes an older license, so png.h is the source of the text.
     "libpng-dev": ("libpng-2.0",),
+    "libsqlite3-dev": ("LicenseRef-Public-Domain",),
     "libzstd-dev": ("BSD-3-Clause OR GPL-2.0-only",),
     "zlib1g-dev": ("Zlib",),
 }

@@ -49,7 +49,7 @@ def copy_tree(work):
 def configure(work):
     subprocess.run(["cmake", "--preset", "dev", "-B", "out", "-DMEMTRACE_SANITIZE=OFF",
                     "-DMEMTRACE_WERROR=OFF", "-DMEMTRACE_CAIRO=OFF", "-DMEMTRACE_LIBDW=OFF",
-                    "-DMEMTRACE_NCURSES=OFF", "-DBUILD_TESTING=OFF"], cwd=work, check=True, stdout=subprocess.DEVNULL)
+                    "-DMEMTRACE_NCURSES=OFF", "-DMEMTRACE_SQLITE=OFF", "-DBUILD_TESTING=OFF"], cwd=work, check=True, stdout=subprocess.DEVNULL)
 
 
 def build(work, jobs):

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""check_absent.py BUILD [CASE...]: on a machine without cairo, libpng, libdw and ncurses, everything works that
+"""check_absent.py BUILD [CASE...]: on a machine without cairo, libpng, libdw, ncurses and SQLite, everything
+works that
 does not need them, and what does need them names the library. support/absent_libraries.c hides them."""
 import json
 import pathlib
@@ -16,6 +17,8 @@ NO_NAMES = ("native frames are addresses without names: libdw.so.1: cannot open 
             "install elfutils (Debian: libdw1)")
 
 NO_VIEW = "libncursesw.so.6: cannot open shared object file; install ncurses (Debian: libncursesw6)"
+
+NO_SQL = "libsqlite3.so.0: cannot open shared object file; install SQLite (Debian: libsqlite3-0)"
 
 # PyTorch's history, as far as memtrace uses it.
 PYTHON = f"""
@@ -68,7 +71,7 @@ def has_module(bench, name):
 def program_needs_none(bench):
     done = bench.run("readelf", "-d", bench.memtrace)
     needed = re.findall(r"\(NEEDED\).*\[(.*)\]", done.stdout.decode())
-    check(needed and not [name for name in needed if re.match("lib(cairo|png|dw|elf|ncurses|tinfo)", name)],
+    check(needed and not [name for name in needed if re.match("lib(cairo|png|dw|elf|ncurses|tinfo|sqlite)", name)],
           f"{needed}")
 
 
@@ -102,6 +105,17 @@ def pictures(bench):
     run(bench, "render", "timeline", CAPTURE, "-o", path.with_suffix(".svg"))
 
 
+def questions(bench):
+    if not has_module(bench, "sqlite"):
+        return
+    path = bench.work / "run.db"
+    for words, status, text in ((("sql", CAPTURE, "SELECT 1"), 3, f"cannot answer questions in SQL: {NO_SQL}"),
+                                (("export", "sqlite", CAPTURE, "-o", path), 4, f"cannot write '{path}': {NO_SQL}")):
+        done = run(bench, *words, status=status)
+        check(text_of(done.stderr) == f"memtrace: {text}", f"{done.stderr}")
+    check(not path.exists() and b"largest" in run(bench, "sql", "--ask", "list").stdout, "a file, or no list")
+
+
 def recordings(bench):
     trace = bench.work / "run.trace.zst"
     for environment, is_absent in ((bench.environment(), False), (absent(bench), True)):
@@ -131,6 +145,7 @@ def doctor(bench):
         checks[name] = {one["name"]: one for one in json.loads(text_of(done.stdout))["checks"]}
     for name, module, text in (("pictures", "png", f"only .svg pictures: {NO_PNG}"),
                                ("terminal", "terminal", f"no memtrace view: {NO_VIEW}"),
+                               ("sql", "sqlite", f"no memtrace sql and no export sqlite: {NO_SQL}"),
                                ("symbols", "names", NO_NAMES)):
         if has_module(bench, module):
             check(checks["with"][name]["state"] == "ok", f"{checks['with'][name]}")
@@ -140,4 +155,4 @@ def doctor(bench):
 
 
 if __name__ == "__main__":
-    sys.exit(main([program_needs_none, analysis, pictures, recordings, python, doctor]))
+    sys.exit(main([program_needs_none, analysis, pictures, questions, recordings, python, doctor]))

@@ -9,11 +9,11 @@ fuzz=$root/tests/fuzz
 mkdir -p "$OUT" "$WORK"
 
 # Without libraries that are not instrumented: cairo for PNG, libdw for names of machine code,
-# ncurses for view.
+# ncurses for view, SQLite for sql.
 cmake -S "$root" -B "$WORK/build" -G Ninja -DCMAKE_BUILD_TYPE=None \
     -DCMAKE_C_COMPILER="$CC" -DCMAKE_C_FLAGS="$CFLAGS" \
     -DMEMTRACE_FUZZ=ON -DMEMTRACE_FUZZ_ENGINE="$LIB_FUZZING_ENGINE" -DMEMTRACE_ASSERT=ON \
-    -DMEMTRACE_CAIRO=OFF -DMEMTRACE_LIBDW=OFF -DMEMTRACE_NCURSES=OFF
+    -DMEMTRACE_CAIRO=OFF -DMEMTRACE_LIBDW=OFF -DMEMTRACE_NCURSES=OFF -DMEMTRACE_SQLITE=OFF
 cmake --build "$WORK/build" --target fuzz_all
 
 for program in "$WORK"/build/fuzz_*; do
