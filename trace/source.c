@@ -51,10 +51,17 @@ static inline bool is_in_view(struct mt_heap_view *view, const struct mt_symbols
     return is_device_memory(view, symbols, event->heap);
 }
 
+uint64_t mt_heap_view_address(const struct mt_heap_view *view, uint16_t heap, uint64_t addr)
+{
+    if (view->level == MT_VIEW_DRIVER && !view->one_heap)
+        addr ^= (uint64_t)(heap % ADDRESS_HEAPS) << ADDRESS_SHIFT;
+    return addr;
+}
+
 static inline void tell_heaps_apart(const struct mt_heap_view *view, struct mt_event *event)
 {
-    if (view->level == MT_VIEW_DRIVER && !view->one_heap && event->heap && is_of_heap(event))
-        event->addr ^= (uint64_t)(event->heap % ADDRESS_HEAPS) << ADDRESS_SHIFT;
+    if (event->heap && is_of_heap(event))
+        event->addr = mt_heap_view_address(view, event->heap, event->addr);
 }
 
 /* Returns how many events at the start of a batch belong to a framework and need no change: all of

@@ -46,6 +46,9 @@ struct mt_heap_view {
     uint8_t known[MT_VIEW_KNOWN_HEAPS]; /* DRIVER: by heap, 0 = not looked at yet */
 };
 
+/* The address of an event in view as the trace has it, without the heap's number, and back. */
+uint64_t mt_heap_view_address(const struct mt_heap_view *view, uint16_t heap, uint64_t addr);
+
 /* Ranges inserted into a trace: starts and ends of inferred phases between its recorded events.
  * Every pass over the source sees them at the same places. */
 

@@ -44,7 +44,7 @@ static bool is_same(const struct mt_block_origin *a, const struct mt_block_origi
     return a->stack == b->stack && a->tied == b->tied && a->phase_name == b->phase_name &&
            a->role == b->role && a->tie == b->tie && a->is_initial == b->is_initial &&
            a->role_recorded == b->role_recorded && a->stream == b->stream && a->tag == b->tag &&
-           a->pool == b->pool;
+           a->pool == b->pool && a->heap == b->heap;
 }
 
 static uint64_t hash(const struct mt_block_origin *origin)
@@ -52,7 +52,7 @@ static uint64_t hash(const struct mt_block_origin *origin)
     uint64_t hash = mt_hash_u64((uint64_t)origin->stack << 32 | origin->tied);
 
     hash = mt_hash_u64(hash ^ ((uint64_t)origin->stream << 32 | origin->tag));
-    hash = mt_hash_u64(hash ^ origin->pool);
+    hash = mt_hash_u64(hash ^ ((uint64_t)origin->heap << 16 | origin->pool));
     return mt_hash_u64(hash ^ ((uint64_t)origin->phase_name << 24 | (uint64_t)origin->role << 16 |
                                (uint64_t)origin->tie << 8 | (origin->role_recorded ? 2u : 0u) |
                                (origin->is_initial ? 1u : 0u)));
@@ -79,11 +79,11 @@ static struct mt_block_origin facts_of(const struct mt_block_origins *origins,
                                     .stream = life->stream,
                                     .tag = life->tag,
                                     .pool = life->pool,
+                                    .heap = life->heap,
                                     .role = life->role,
                                     .tie = life->tie,
                                     .role_recorded = life->role_recorded,
-                                    .is_initial =
-                                        life->birth_event < origins->attribution.first_event};
+                                    .is_initial = life->initial};
 }
 
 uint32_t mt_block_origins_find(struct mt_block_origins *origins, const struct mt_block_life *life)

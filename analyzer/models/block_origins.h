@@ -13,7 +13,7 @@ struct mt_block_origin {
     uint32_t stack, tied; /* as in struct mt_block_life */
     uint32_t phase_name;  /* number of the phase's name as a person would give it */
     uint32_t stream, tag;
-    uint16_t pool;
+    uint16_t pool, heap;
     uint8_t role, tie;
     bool role_recorded;
     bool is_initial; /* older than the recorded history */

@@ -21,7 +21,7 @@ struct mt_layers_builder;
 struct mt_bin {
     uint64_t t_ns, event;               /* of the instant */
     uint64_t role_bytes[MT_ROLE_COUNT]; /* sum = allocated */
-    uint64_t allocated, requested;
+    uint64_t allocated, requested, active;
     uint64_t reserved_max;  /* in the bin */
     uint64_t allocated_min; /* in the bin */
 };

@@ -134,6 +134,7 @@ static void set_state(struct mt_bin *state, uint64_t event, const struct mt_byte
     memcpy(state->role_bytes, role_bytes, sizeof state->role_bytes);
     state->allocated = state->allocated_min = bytes->allocated;
     state->requested = bytes->requested;
+    state->active = bytes->active;
     state->reserved_max = bytes->reserved;
 }
 

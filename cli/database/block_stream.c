@@ -6,6 +6,7 @@
 #include "analysis.h"
 #include "block_origins.h"
 #include "grow.h"
+#include "heaps.h"
 #include "model_feed.h"
 #include "process_memory.h"
 #include "report_query.h"
@@ -22,6 +23,7 @@ struct piece {
 struct device_stream {
     struct mt_block_stream *stream;
     struct mt_database_writer *writer;
+    const struct mt_heap_view *view;
     uint16_t device;
     struct mt_block_origins origins;
     uint64_t *origin_ids; /* by origin of this device: its row */
@@ -64,7 +66,7 @@ static void on_gone(void *context, const struct mt_block_life *life, struct mt_b
 
     mt_row_null(writer); /* numbered by SQLite */
     mt_row_u64(writer, device->device);
-    mt_row_u64(writer, life->addr);
+    mt_row_u64(writer, mt_heap_view_address(device->view, life->heap, life->addr));
     mt_row_u64(writer, life->block_bytes);
     mt_row_u64(writer, life->requested_bytes);
     mt_row_u64(writer, life->birth_event);
@@ -170,6 +172,13 @@ static void on_segment(struct device_stream *device, const struct mt_event *even
         insert_piece(device, find_piece(device, event->addr), &piece);
 }
 
+static uint64_t own_address(const struct device_stream *device, const struct mt_event *event)
+{
+    return mt_event_kind_has_heap(event->kind)
+               ? mt_heap_view_address(device->view, event->heap, event->addr)
+               : event->addr;
+}
+
 static void on_state(void *context, const struct mt_model_state *state)
 {
     struct device_stream *device = context;
@@ -184,7 +193,7 @@ static void on_state(void *context, const struct mt_model_state *state)
     mt_row_u64(writer, device->device);
     mt_row_u64(writer, event->t_ns);
     mt_row_text(writer, mt_event_kind_name(event->kind));
-    mt_row_u64(writer, event->addr);
+    mt_row_u64(writer, own_address(device, event));
     mt_row_u64(writer, event->size_bytes);
     mt_row_u64(writer, event->stream);
     mt_row_u64(writer, event->pool);
@@ -213,6 +222,7 @@ static enum mt_status begin(struct mt_analysis *analysis, uint32_t slot, struct 
 
     made->stream = analysis->options->listener_context;
     made->writer = made->stream->writer;
+    made->view = &analysis->source->view;
     made->device = analysis->survey.devices[slot].device;
     mt_block_origins_begin(&made->origins, analysis);
     *feed = (struct mt_model_feed){
@@ -247,6 +257,8 @@ static void write_origin(struct device_stream *device, const struct mt_block_ori
     mt_row_text(writer, mt_tie_name((enum mt_tie)origin->tie));
     mt_row_u64(writer, origin->stream);
     mt_row_u64(writer, origin->pool);
+    mt_row_text(writer, mt_heap_name(symbols, origin->heap));
+    mt_row_u64(writer, origin->is_initial);
     mt_row_end(writer, MT_TABLE_ORIGINS);
 }
 

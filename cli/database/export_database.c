@@ -1,6 +1,7 @@
 /* memtrace export sqlite: a recording as a database. */
 #include "export_database.h"
 
+#include <stdlib.h>
 #include <sys/stat.h>
 
 #include "annexes.h"
@@ -142,15 +143,70 @@ static void write_level(struct mt_database_writer *writer, uint16_t device,
     mt_row_u64(writer, bin->t_ns);
     mt_row_u64(writer, bin->requested);
     mt_row_u64(writer, bin->allocated);
+    mt_row_u64(writer, bin->active);
     mt_row_u64(writer, bin->reserved_max);
     mt_row_u64(writer, bin->allocated_min);
     mt_row_end(writer, MT_TABLE_LEVELS);
+}
+
+/* The four peaks in order of their events: rows of `levels` that the bins may not have. */
+struct peak_rows {
+    const struct mt_peak *peaks[4];
+    uint16_t device;
+    int next;
+    uint64_t last_event; /* of the rows written so far */
+};
+
+static int by_event(const void *a, const void *b)
+{
+    const struct mt_peak *const *x = a, *const *y = b;
+
+    return ((*x)->event > (*y)->event) - ((*x)->event < (*y)->event);
+}
+
+static struct peak_rows peak_rows_of(const struct mt_device_report *device)
+{
+    struct peak_rows rows = {.peaks = {&device->requested_peak, &device->allocated_peak,
+                                       &device->active_peak, &device->reserved_peak},
+                             .device = device->device,
+                             .last_event = UINT64_MAX};
+
+    qsort(rows.peaks, MT_ARRAY_LEN(rows.peaks), sizeof *rows.peaks, by_event);
+    return rows;
+}
+
+static void write_bin(struct mt_database_writer *writer, struct peak_rows *rows,
+                      const struct mt_bin *bin)
+{
+    write_level(writer, rows->device, bin);
+    rows->last_event = bin->event;
+}
+
+static void write_peaks_before(struct mt_database_writer *writer, struct peak_rows *rows,
+                               uint64_t event)
+{
+    for (; rows->next < (int)MT_ARRAY_LEN(rows->peaks); rows->next++) {
+        const struct mt_peak *peak = rows->peaks[rows->next];
+        const struct mt_bin bin = {.event = peak->event,
+                                   .t_ns = peak->t_ns,
+                                   .requested = peak->then.requested,
+                                   .allocated = peak->then.allocated,
+                                   .active = peak->then.active,
+                                   .reserved_max = peak->then.reserved,
+                                   .allocated_min = peak->then.allocated};
+
+        if (peak->event >= event)
+            return;
+        if (peak->bytes && peak->event != rows->last_event)
+            write_bin(writer, rows, &bin);
+    }
 }
 
 /* Bins with one instant, because nothing was allocated in the later ones, are one row. */
 static void write_levels(struct mt_database_writer *writer, const struct mt_device_report *device)
 {
     const struct mt_timeline *timeline = device->timeline;
+    struct peak_rows rows = peak_rows_of(device);
 
     for (uint32_t i = 0; timeline && i < timeline->bin_count;) {
         struct mt_bin bin = timeline->event_bins[i++];
@@ -160,8 +216,10 @@ static void write_levels(struct mt_database_writer *writer, const struct mt_devi
             bin.allocated_min =
                 mt_min_u64(bin.allocated_min, timeline->event_bins[i].allocated_min);
         }
-        write_level(writer, device->device, &bin);
+        write_peaks_before(writer, &rows, bin.event);
+        write_bin(writer, &rows, &bin);
     }
+    write_peaks_before(writer, &rows, UINT64_MAX);
 }
 
 static void write_phases(struct mt_database_writer *writer, const struct mt_report *report)

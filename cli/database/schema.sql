@@ -31,11 +31,12 @@ CREATE TABLE instants(
     requested_bytes INTEGER, allocated_bytes INTEGER, active_bytes INTEGER, reserved_bytes INTEGER
 );
 
--- The four sizes over time, in pieces of equally many events: the state at the fullest instant of
--- each piece, and the largest reserved size in it. Peaks are never lost.
+-- The four sizes over time: the state at the fullest instant of each of at most 16384 pieces of
+-- equally many events, with the largest reserved size in the piece, and the state at each peak.
 CREATE TABLE levels(
     device INTEGER, event INTEGER, t_ns INTEGER,
-    requested_bytes INTEGER, allocated_bytes INTEGER, reserved_max_bytes INTEGER,
+    requested_bytes INTEGER, allocated_bytes INTEGER, active_bytes INTEGER,
+    reserved_max_bytes INTEGER,
     allocated_min_bytes INTEGER
 );
 
@@ -86,7 +87,9 @@ CREATE TABLE origins(
     phase_name TEXT, tag TEXT,
     stack INTEGER, owner_stack INTEGER,
     owner TEXT,       -- what a block without a stack belongs to: nothing, parameter, forward_site, ...
-    stream INTEGER, pool INTEGER
+    stream INTEGER, pool INTEGER,
+    heap TEXT,         -- of a recording without a framework: the driver's kind of memory
+    is_initial INTEGER -- 1: its blocks are older than the recorded history
 );
 
 CREATE TABLE block_rows(
@@ -103,7 +106,7 @@ CREATE VIEW blocks AS
 SELECT b.block, b.device, b.address, b.bytes, b.requested_bytes, b.birth_event, b.birth_ns,
     b.free_event, b.free_ns, b.completed_event, b.completed_ns,
     o.role, o.role_source, o.site, o.tag, o.phase_name, p.path AS phase_path, p.step,
-    o.stack, o.owner_stack, o.owner, o.stream, o.pool, b.origin, b.phase
+    o.stack, o.owner_stack, o.owner, o.stream, o.pool, o.heap, o.is_initial, b.origin, b.phase
 FROM block_rows b JOIN origins o USING(origin) LEFT JOIN phases p USING(phase);
 
 -- Memory that the allocator took from the driver. A part that is unmapped earlier has its own row.
