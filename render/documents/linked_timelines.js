@@ -250,6 +250,16 @@ class LinkedTimeline extends Timeline {
       (layer.key === key ? strip.tops[at] - (at ? strip.tops[at - 1] : 0) : 0), 0);
   }
 
+  undoOfClick() {
+    const {comparison} = this.owner, {isSelected} = comparison;
+    const ranges = comparison.sides.map(({first, last}) => [first, last]);
+    return () => {
+      comparison.isSelected = isSelected;
+      comparison.sides.forEach((side, at) => side.setRange(...ranges[at]));
+      comparison.show();
+    };
+  }
+
   /* A click on a step or a phase selects the one of the other run that has its name and begins
    * closest to it. */
   clicked(point) {

@@ -2,6 +2,7 @@
  * legend follow. */
 
 const CLICK_PIXELS = 4; // a shorter drag is a click
+const DOUBLE_MS = 500; // from a click to the second one of a double click
 
 class Timeline extends TimelineView {
   /* `owner`, as for the view, also has the filter and the methods select, showPeak, toggleFilter and
@@ -217,7 +218,7 @@ class Timeline extends TimelineView {
       const [a, b] = [...fingers.values()].map((finger) => finger.x);
       return Math.max(Math.abs(a - b), 10);
     };
-    let start = null, pinch = 0;
+    let start = null, pinch = 0, first = {t: -Infinity}; // first: the click that may become double
     canvas.addEventListener('pointerdown', (event) => {
       if (event.button !== 0) return;
       const point = this.pointOf(event);
@@ -244,14 +245,24 @@ class Timeline extends TimelineView {
     });
     const end = (event) => {
       fingers.delete(event.pointerId);
-      if (start && !start.moved && event.type === 'pointerup') this.clicked(start.point, event.shiftKey);
+      const isClick = start && !start.moved && event.type === 'pointerup';
+      const isSecond = event.timeStamp - first.t < DOUBLE_MS && isClick &&
+        Math.hypot(start.point.x - first.x, start.point.y - first.y) < CLICK_PIXELS;
+      if (isClick && !isSecond) {
+        first = {...start.point, t: event.timeStamp, undo: this.undoOfClick()};
+        this.clicked(start.point, event.shiftKey);
+      }
       if (start) remember();
       start = null;
     };
     canvas.addEventListener('pointerup', end);
     canvas.addEventListener('pointercancel', end);
     canvas.addEventListener('pointerleave', () => this.pointAt(null));
-    canvas.addEventListener('dblclick', () => { this.fit(); remember(); });
+    canvas.addEventListener('dblclick', () => {
+      if (first.undo) first.undo();
+      this.fit();
+      remember();
+    });
     canvas.addEventListener('wheel', (event) => this.turned(event), {passive: false});
   }
 
@@ -265,6 +276,12 @@ class Timeline extends TimelineView {
       const shift = (start.point.x - point.x) / this.plot.width * (start.to - start.from);
       this.look(start.from + shift, start.to + shift);
     }
+  }
+
+  /* What takes back the selection of a click that follows. */
+  undoOfClick() {
+    const {first, last, pinned} = this.owner;
+    return () => this.owner.select(first, last, pinned);
   }
 
   /* A click selects the instant that is drawn there, and shows what is below the pointer; on a step
