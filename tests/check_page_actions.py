@@ -6,6 +6,7 @@ skipped, but not in CI."""
 import collections
 import functools
 import json
+import pickle
 import re
 import subprocess
 import sys
@@ -556,14 +557,16 @@ def check_survived(check, first, last):
             freed[event["addr"]] = event["seq"]
         elif event["kind"] == "free_requested":
             freed[freed[event["addr"]]] = event["seq"]
-    births = [(int(row[0].split(".")[1]), row[1]) for row in check.data.source["blocks"] if row[3] >= 0]
+    births = [(block.event, block.bytes) for block in check.data.blocks if not block.is_older]
     wanted = sorted(size for birth, size in births
                     if begin <= birth <= end and not (freed[birth] is not None and freed[birth] <= end))
     check.expect(0 < len(wanted) < sum(begin <= birth <= end for birth, _ in births),
                  "Survived: some blocks of the range are freed in it")
     check.expect(sorted(row["bytes"] for row in state["rows"]) == wanted,
                  f"Survived: {len(state['rows'])} blocks, not {len(wanted)}")
-    check.expect(state["note"].startswith(f"{len(wanted)} of the "), f"Survived: {state['note']}")
+    all_of_run = sum(event["kind"] == "alloc" for event in events_of(check.program, check.trace))
+    check.expect(state["note"].startswith(f"{len(wanted)} of all {all_of_run:,} blocks of the run"),
+                 f"Survived: {state['note']}")
     check.browser.click(f"#side-{check.device} .rows tr")
     title = check.browser.run("return document.querySelector('.picked:not([hidden]) strong').textContent")
     check.expect(title.startswith(format_bytes(max(wanted))), f"Survived: a click shows {title}")
@@ -852,6 +855,163 @@ return [document.documentElement.scrollWidth, box('.plot').bottom, box('aside').
 """
 
 
+# ---- single blocks ------------------------------------------------------------------
+
+
+def lives_of(check, trace):
+    """For each device its blocks: (address, event) -> the events of the request to free it and of the
+    completion, None if there is none."""
+    lives, live = collections.defaultdict(dict), {}
+    for event in events_of(check.program, trace):
+        key = event["device"], event.get("addr")
+        if event["kind"] == "alloc":
+            live[key] = event["addr"], event["seq"]
+            lives[event["device"]][live[key]] = [None, None]
+        elif event["kind"] in ("free_requested", "free_completed") and key in live:
+            lives[event["device"]][live[key]][event["kind"] == "free_completed"] = event["seq"]
+    return lives
+
+
+# The groups whose live blocks are not those of the history, at some instants.
+STRANGERS = """
+const {model} = explorers[0], wrong = [];
+for (let at = 0; at < model.columnCount; at += Math.ceil(model.columnCount / 40)) {
+  const state = model.stateAt(at), bytes = new Float64Array(model.groups.length);
+  for (const block of blocksOf(model)) if (block.isAliveAt(model.event[at])) bytes[block.group] += block.bytes;
+  wrong.push(...model.groups.filter((each) => bytes[each.index] !== state.bytes[each.index])
+    .map((each) => [at, each.index, each.site, bytes[each.index], state.bytes[each.index]]));
+}
+return wrong;
+"""
+
+
+def check_all_blocks(check):
+    """The page has every block of the run, in the group that counts it."""
+    for trace in (TRACE, CAPTURES / "streams.pickle.zst", CAPTURES / "twogpu.pickle.zst"):
+        page = check.analyze(trace, trace.name.split(".")[0])
+        check.load(trace, page)
+        lives = lives_of(check, trace)
+        for index, source in enumerate(document(page)["devices"]):
+            data = PageData(page, index)
+            wanted = {(*block, end) for block, (end, _) in lives[source["device"]].items()}
+            found = {(block.address, block.event, block.end_event) for block in data.blocks}
+            check.expect(found == wanted and len(data.blocks) == source["blocks_in_all"] == len(wanted),
+                         f"{trace.name}: {len(wanted - found)} blocks are missing, {list(found - wanted)[:3]} are none")
+        wrong = check.browser.run(STRANGERS)
+        check.expect(not wrong, f"{trace.name}: groups of blocks {wrong[:3]}")
+
+
+def check_waits(check):
+    """A block that waits for another stream shows how long, as the two events of its free."""
+    trace = CAPTURES / "streams.pickle.zst"
+    page = check.analyze(trace, "streams")
+    check.load(trace, page)
+    lives = lives_of(check, trace)[0]
+    waits = {}
+    for block in check.data.blocks:
+        end, completed = lives[(block.address, block.event)]
+        waits[block] = 0 if end is None else 1 if completed is None else max(completed - end, 1) if completed > end + 1 else 0
+    check.expect(all(block.wait == wait for block, wait in waits.items()) and
+                 sum(wait > 1 for wait in waits.values()) > 9, "waits: as the events of the trace")
+    block = max(waits, key=waits.get)
+    check.load(trace, page, f"#b=0.{block.address:x}.{block.event}")
+    facts = check.browser.run("return document.querySelector('.picked:not([hidden]) dl').textContent")
+    check.expect(f"event {lives[(block.address, block.event)][1]:,}: another stream could use it" in facts,
+                 f"waits: the block shows {facts}")
+
+
+def check_filter_of_blocks(check):
+    """Single blocks follow the filter of the legend, and a click on a leaf of the icicle shows its blocks."""
+    wanted = check.sums(check.state()["event"])
+    role, bytes_of_role = wanted.most_common()[1]
+    check.legend(role)
+    check.button("peak")
+    check.choose(f"#side-{check.device} .selection select", "block")
+    state = check.state()
+    names = {row["name"].split(";")[0] for row in state["rows"]}
+    sites = {row["group"] for row in check.live_at(TRACE, check.device, state["event"], "site")["rows"]
+             if row["role"] == role}
+    check.expect(state["note"].startswith(f"{format_bytes(bytes_of_role)} of ") and names and names <= sites,
+                 f"blocks of {role}: {state['note']} of {names - sites}")
+    check.load(TRACE, check.page)
+    check.drag(0.05, 0.6)
+    check.tab("Survived")
+    whole = len(check.state()["rows"])
+    check.legend("activations")
+    check.expect(len(check.state()["rows"]) < whole, "survivors: those of the filter")
+    check.load(TRACE, check.page)
+    name, size = check.browser.run("""
+        const leaf = [...document.querySelectorAll('.icicle .cell[data-group]')]
+          .sort((a, b) => Number(b.dataset.bytes) - Number(a.dataset.bytes))[0];
+        leaf.click();
+        return [leaf.title, Number(leaf.dataset.bytes)];""")
+    state = check.state()
+    check.expect(state["isOpen"] and state["rows"] and sum(row["bytes"] for row in state["rows"]) == size and
+                 state["note"].startswith(f"{format_bytes(size)} of "), f"leaf {name}: {state['note']}")
+    check.same_again("a leaf")
+
+
+def check_steps_of_blocks(check):
+    """A survivor of a step leads to the step that frees it, and a block to its twins of other steps."""
+    check.load(TRACE, check.page)
+    number, _, _, first, last = check.data.steps[2]
+    check.browser.run("""explorers[0].select(...explorers[0].timeline.stepRanges()[arguments[0]].columns)""", 2)
+    check.tab("Survived")
+    later = {block.event: next((step[0] for step in check.data.steps if step[3] <= block.end_event <= step[4]), None)
+             for block in check.data.blocks if first <= block.event <= last and block.end_event and block.end_event > last}
+    links = check.browser.run("return [...document.querySelectorAll('.rows .link')].map((each) => each.textContent)")
+    check.expect(later and sorted(links) == sorted(f"freed in step {step}" for step in later.values() if step is not None),
+                 f"survivors of step {number}: {links}, not {later}")
+    check.browser.click(".rows .link")
+    shown = check.browser.run("return explorers[0].timeline.stepRanges().findIndex((each) => "
+                              "each.columns[0] === explorers[0].first && each.columns[1] === explorers[0].last)")
+    check.expect(shown >= 0 and f"freed in step {check.data.steps[shown][0]}" == links[0], f"the link {links[0]}: {shown}")
+    block = next(each for each in check.data.blocks if first <= each.event <= last and each.bytes > 1 << 20)
+    check.load(TRACE, check.page, f"#b=0.{block.address:x}.{block.event}")
+    rows = check.browser.run("""return [...document.querySelectorAll('.picked:not([hidden]) dt')]
+        .filter((each) => each.textContent.startsWith('step ')).map((each) =>
+          [each.textContent, each.nextElementSibling.textContent])""")
+    check.expect(len(rows) > 1 and f"step {number}" not in dict(rows), f"twins: {rows}")
+    starts = [step[3:] for step in check.data.steps]
+    for name, text in rows:
+        begin, end = starts[[step[0] for step in check.data.steps].index(int(name.split()[1]))]
+        address = int(text.split(",")[0], 16)
+        check.expect(any(each.address == address and begin <= each.event <= end and each.bytes == block.bytes
+                         for each in check.data.blocks) and
+                     ("same address" in text) == (address == block.address), f"twins: {name} has {text}")
+
+
+def long_run(folder):
+    """A snapshot of 13,000 blocks, 1,700 phases and 1,100 steps: more than a page shows of each."""
+    events, marks = [], []
+    for i in range(13000):
+        at = {"addr": (i + 1) << 24, "size": 4096, "stream": 0, "time_us": 1_000_000 + 10 * i, "frames": []}
+        events += [{**at, "action": action} for action in ("alloc", "free_requested", "free_completed")]
+    for count, length, name in ((1100, 100, "step#{}"), (1700, 20, "range {}")):
+        for i in range(count):
+            begin = 1_000_001 + (100 * i if length == 100 else 50 * i)
+            for stage, time_us in (("START", begin), ("END", begin + (40 if length == 100 else 5))):
+                marks.append({"stage": stage, "name": name.format(i), "device": 0, "time_us": time_us})
+    trace = folder / "long_run.pickle"
+    trace.write_bytes(pickle.dumps({"segments": [], "device_traces": [events],
+                                    "external_annotations": sorted(marks, key=lambda mark: mark["time_us"])}))
+    return trace
+
+
+def check_omitted(check):
+    """What is too much for a page is counted."""
+    trace = long_run(check.folder)
+    page = check.analyze(trace, "long_run")
+    check.load(trace, page)
+    text = check.browser.run("return document.querySelector('.timeline').textContent")
+    check.expect("1,100 of 1,100 steps; 200 of 1,700 phases, the shortest" in text, f"omitted: {text[-200:]}")
+    check.browser.keys("/", *"4.00 KiB")
+    hits = check.browser.run("return document.querySelector('.hits').textContent")
+    count = len(check.data.blocks)
+    check.expect(f"{count:,} blocks of this page (the other {13000 - count:,} of the run are" in hits and
+                 1000 < count < 13000, f"omitted blocks: {hits}")
+
+
 def check_phone(check):
     check.browser.devtools("Emulation.setDeviceMetricsOverride", width=420, height=900,
                            deviceScaleFactor=2, mobile=False)
@@ -925,7 +1085,7 @@ def check_without_blocks(check):
     trace = check_report.deep_trace(check.folder)
     page = check.analyze(trace, "deep")
     check.load(trace, page)
-    check.expect(not check.data.source["blocks"], "reduced: no rows of blocks")
+    check.expect(not check.data.blocks, "reduced: no rows of blocks")
     check.drag(0.2, 0.7)
     first, last = check.state()["range"]
     check.choose(f"#side-{check.device} .selection select", "role")
@@ -995,6 +1155,7 @@ ACTIONS = (check_wheel, check_page_scrolls, check_sideways, check_pinch, check_t
            check_keys_after_drag,
            check_instant, check_layer, check_steps_and_phases, check_tabs, check_filters, check_layers,
            check_tip_of_group, check_axis, check_long_first_step, check_search, check_copy, check_restored, check_theme,
+           check_all_blocks, check_waits, check_filter_of_blocks, check_steps_of_blocks, check_omitted,
            check_phone, check_blocks, check_devices, check_without_blocks, check_lines, check_single_blocks,
            check_start, check_hostile)
 

@@ -326,11 +326,10 @@ def check_no_history(check):
 
 
 BLOCKS = """
-const data = JSON.parse(document.getElementById('mt-data').textContent).devices[0];
 const keys = [...document.querySelectorAll('[data-key]')].map((shape) => shape.dataset.key);
-const rows = new Set(data.blocks.map((row) => row[0]));
-return [keys.length, keys.filter((key) => !rows.has(key)).slice(0, 3),
-        data.blocks.map((row) => [row[0], row[1], row[2], data.strings[row[8]], row[10]])];
+const blocks = blockMaps[0];
+return [keys.length, keys.filter((key) => !blocks.has(key)).slice(0, 3),
+        [...blocks.values()].map((each) => [each.key, each.bytes, each.requested, each.site, each.node])];
 """
 PICK = """
 const figure = document.querySelector(`[data-chart=${arguments[0]}]`);
@@ -541,7 +540,7 @@ def check_deep(check):
     check.same_as_live(trace, "deep", grouped=False)
     rows, keys = check.browser.run("""
         const data = JSON.parse(document.getElementById('mt-data').textContent);
-        return [data.devices[0].blocks.length, document.querySelectorAll('[data-key]').length];""")
+        return [blockMaps[0].size, document.querySelectorAll('[data-key]').length];""")
     check.expect(rows == 0 and keys == 0, f"deep: {rows} rows of blocks, {keys} shapes with keys")
     check.expect(page.stat().st_size < MAX_BYTES, f"deep: {page.stat().st_size} B")
     check.is_quiet("deep")
@@ -554,7 +553,7 @@ def check_first_device(check):
     trace = check.folder / "devices.pickle"
     trace.write_bytes(pickle.dumps({"segments": [], "device_traces": traces, "external_annotations": []}))
     check.open(check.analyze(trace, "devices"))
-    rows = check.browser.run("return data.devices.map((each) => [each.device, each.blocks.length])")
+    rows = check.browser.run("return data.devices.map((each, at) => [each.device, blockMaps[at].size])")
     check.expect(len(rows) == 4 and rows[0] == [0, 20], f"devices: rows of blocks {rows}")
 
 

@@ -71,10 +71,16 @@ static inline uint32_t mt_stack_of_site(enum mt_tie tie, uint32_t tied, uint32_t
 
 enum mt_block_life_state { MT_LIFE_UNUSED, MT_LIFE_LIVE, MT_LIFE_WAITING };
 
+/* An event that ends a block: the request to free it, or its completion, after which no stream uses
+ * it. event UINT64_MAX: there is none in the trace. */
+struct mt_block_end {
+    uint64_t t_ns, event;
+};
+
 struct mt_block_life {
     uint64_t addr, requested_bytes, block_bytes;
     uint64_t birth_t_ns, birth_event;
-    uint64_t free_t_ns, free_event; /* of the request to free it; once it is not live */
+    struct mt_block_end end; /* of a block that waits: the request */
     uint32_t block;   /* unique among blocks that live at the same time: its index in the pass;
                          if unused, index + 1 of the next unused one, 0: none */
     uint32_t stack;   /* MT_NO_ID = none recorded */
@@ -88,11 +94,6 @@ struct mt_block_life {
     uint8_t state;      /* enum mt_block_life_state; waiting: freed, but a stream uses it */
     bool initial;       /* it is older than the recorded history */
     bool role_recorded; /* the trace has the role; otherwise it is inferred */
-};
-
-/* The request to free a block. event UINT64_MAX: the block exists at the end. */
-struct mt_block_end {
-    uint64_t t_ns, event;
 };
 
 static inline bool mt_block_is_live(const struct mt_block_life *block, uint16_t device)

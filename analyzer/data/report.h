@@ -49,9 +49,9 @@ struct mt_pass_log {
     ROW(TIMELINE, timeline)                                                                        \
     ROW(FLAMECHART, flamechart)                                                                    \
     ROW(BLOCKS, blocks)                                                                            \
-    ROW(HISTORY, history)                                                                          \
     ROW(POPULATION, population)                                                                    \
     ROW(ADDRESS, address)                                                                          \
+    ROW(HISTORY, history)                                                                          \
     ROW(MODULES, modules)                                                                          \
     ROW(LEVEL_OVER_TIME, level_over_time)
 

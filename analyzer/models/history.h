@@ -3,6 +3,7 @@
 #define MT_ANALYZER_HISTORY_H
 
 #include "arena.h"
+#include "blocks_model.h"
 #include "counters.h"
 #include "layers_model.h"
 #include "symbols.h"
@@ -49,6 +50,12 @@ struct mt_history_column {
     uint32_t first_change, change_count; /* since the instant of the previous column */
 };
 
+/* A block by itself, and the group that it is in before groups are merged. */
+struct mt_history_block {
+    struct mt_block_shape shape;
+    struct mt_history_group group;
+};
+
 struct mt_history {
     struct mt_arena *arena;
     bool by_event; /* inexact columns have equally many events, not equal time */
@@ -66,6 +73,11 @@ struct mt_history {
     uint64_t small_bytes; /* groups with less may have been merged; 0 = none */
     uint64_t *cuts;       /* ascending */
     uint32_t cut_count;
+    /* Those of the charts of blocks and addresses, then those with the most bytes x length; at most
+     * MT_HISTORY_BLOCKS and those of the charts. None unless the model of blocks is requested. */
+    struct mt_history_block *blocks;
+    uint32_t block_count;
+    uint64_t blocks_in_all; /* of the device */
 };
 
 /* A set of groups, found by their common properties, and the functions that reduce it. */
@@ -96,6 +108,9 @@ void mt_history_renumber(struct mt_history_column *columns, uint32_t column_coun
  * numbers of groups and changes remain. */
 void mt_history_reduce(struct mt_history *history, uint32_t most_groups, uint32_t most_changes);
 
+/* Writes the number of the group that has each of the first `count` blocks. */
+void mt_history_group_blocks(const struct mt_history *history, uint32_t count, uint32_t *numbers);
+
 /* Leaves at most `most` columns of single events, those around the fullest column. Others are
  * merged to columns of several events with their fullest instants. */
 void mt_history_shorten(struct mt_history *history, uint32_t most);
@@ -115,6 +130,7 @@ void mt_history_shorten(struct mt_history *history, uint32_t most);
 #define MT_HISTORY_CHANGES 24000u
 #define MT_HISTORY_EXACT   4000u /* events that have columns of their own */
 #define MT_HISTORY_CUTS    600u
+#define MT_HISTORY_BLOCKS  12000u /* single blocks; 14 bytes each on a page */
 /* Devices that share these limits. Further ones have as much, and the page reduces what it shows.
  */
 #define MT_HISTORY_SHARES 4u

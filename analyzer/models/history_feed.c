@@ -1,7 +1,9 @@
 /* Turns lives into groups. The words of a block (site, phase, role) depend on few facts, and are
  * made once for each combination of them. */
+#include "address_model.h"
 #include "analysis.h"
 #include "block_origins.h"
+#include "blocks_model.h"
 #include "grow.h"
 #include "history.h"
 #include "model_feed.h"
@@ -23,6 +25,9 @@ struct history_feed {
     size_t group_capacity;
     uint32_t share; /* number of devices that share the page */
     unsigned first_step_percent;
+    struct mt_kept_blocks kept; /* without capacity: the page lists no blocks */
+    uint64_t blocks_in_all, last_t_ns, last_event;
+    bool by_event;
 };
 
 static const char *stream_of(const struct history_feed *feed, uint32_t stream)
@@ -184,7 +189,6 @@ static void prepare(struct history_feed *feed, struct mt_analysis *analysis, uin
                                .last_event = mt_model_end(analysis, slot).event};
     const struct mt_report *report = analysis->report;
     const struct mt_device_report *facts = mt_report_device(report, device->device);
-    bool by_event = mt_is_shown_by_event(report, facts);
 
     feed->symbols = &analysis->source->symbols;
     feed->share = (uint32_t)mt_min_u64(analysis->survey.device_count, MT_HISTORY_SHARES);
@@ -193,11 +197,17 @@ static void prepare(struct history_feed *feed, struct mt_analysis *analysis, uin
                       device->gap_count, analysis->survey.phases.phases,
                       analysis->survey.phases.count, &axis.spans, &axis.span_count);
     axis.busy_ns = mt_timeline_busy(axis.spans, axis.span_count);
-    feed->first_step_percent = by_event ? 0 : long_first_step(&axis, facts);
+    feed->by_event = mt_is_shown_by_event(report, facts);
+    feed->first_step_percent = feed->by_event ? 0 : long_first_step(&axis, facts);
     mt_history_builder_new(arena, &analysis->source->symbols, &axis,
-                           by_event || feed->first_step_percent, &device->start, &feed->builder);
+                           feed->by_event || feed->first_step_percent, &device->start,
+                           &feed->builder);
     choose_windows(feed, device);
     choose_cuts(feed, analysis);
+    feed->last_t_ns = mt_model_end(analysis, slot).t_ns;
+    feed->last_event = axis.last_event;
+    if (analysis->options->models & MT_MODEL_BLOCKS)
+        mt_kept_blocks_init(&feed->kept, arena, MT_HISTORY_BLOCKS / feed->share);
 }
 
 static void release(void *context)
@@ -231,6 +241,32 @@ static void on_end(void *context, const struct mt_block_life *life, struct mt_bl
                          end.event < feed->origins.attribution.first_event);
 }
 
+/* Bytes x length, to the end of the axis for a block without an end. */
+static double score_of(const struct history_feed *feed, const struct mt_block_life *life,
+                       struct mt_block_end end)
+{
+    bool ended = end.event != UINT64_MAX;
+    uint64_t length = feed->by_event
+                          ? mt_sub_or_0_u64(ended ? end.event : feed->last_event, life->birth_event)
+                          : mt_sub_or_0_u64(ended ? end.t_ns : feed->last_t_ns, life->birth_t_ns);
+
+    return (double)life->block_bytes * ((double)length + 1);
+}
+
+static void on_gone(void *context, const struct mt_block_life *life, struct mt_block_end end,
+                    struct mt_block_end completed)
+{
+    struct history_feed *feed = context;
+    struct mt_block_shape *shape;
+
+    feed->blocks_in_all++;
+    if (!feed->kept.capacity)
+        return;
+    shape = mt_kept_blocks_add(&feed->kept, life, end, score_of(feed, life, end));
+    if (shape)
+        shape->completed = completed;
+}
+
 static void on_state(void *context, const struct mt_model_state *state)
 {
     struct history_feed *feed = context;
@@ -249,10 +285,92 @@ static enum mt_status begin(struct mt_analysis *analysis, uint32_t slot, struct 
     *feed = (struct mt_model_feed){.builder = made,
                                    .on_birth = on_birth,
                                    .on_end = on_end,
+                                   .on_gone = on_gone,
                                    .on_state = on_state,
                                    .until_event = mt_model_end(analysis, slot).event,
                                    .release = release};
     return MT_OK;
+}
+
+/* Blocks that a page lists, each once. */
+struct listing {
+    struct history_feed *feed;
+    const struct mt_attribution *attribution;
+    struct mt_history *history;
+    struct mt_map kept, listed; /* key of a block -> its index */
+};
+
+static uint64_t key_of(const struct mt_block_shape *shape)
+{
+    return mt_hash_u64(mt_hash_u64(shape->life.addr) ^ shape->life.birth_event);
+}
+
+/* Only a shape that was kept here has its completion. */
+static void list_block(struct listing *listing, const struct mt_block_shape *shape)
+{
+    struct mt_history *history = listing->history;
+    struct mt_history_block *block = &history->blocks[history->block_count];
+    uint32_t kept = mt_map_get(&listing->kept, key_of(shape));
+
+    if (mt_map_get(&listing->listed, key_of(shape)) != MT_MAP_NONE)
+        return;
+    mt_map_put(&listing->listed, key_of(shape), history->block_count++);
+    block->shape = kept == MT_MAP_NONE ? *shape : listing->feed->kept.heap[kept].shape;
+    if (kept == MT_MAP_NONE)
+        block->shape.completed = shape->end;
+    mt_block_words_name(listing->attribution, &block->shape, 1);
+    block->group = group_of(listing->feed, &shape->life);
+    block->group.block_bytes = shape->life.block_bytes;
+}
+
+static void list_shapes(struct listing *listing, const struct mt_block_shape *shapes,
+                        uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        list_block(listing, &shapes[i]);
+}
+
+static void list_charts(struct listing *listing, const struct mt_device_report *device)
+{
+    const struct mt_blocks *blocks = device->blocks;
+    const struct mt_block_set *set;
+
+    if (blocks) {
+        set = listing->feed->by_event ? &blocks->event : &blocks->time;
+        list_shapes(listing, set->blocks, set->block_count);
+        list_shapes(listing, blocks->around.blocks, blocks->around.block_count);
+    }
+    if (device->address)
+        list_shapes(listing, device->address->blocks, device->address->block_count);
+}
+
+static int by_score(const void *a, const void *b)
+{
+    const struct mt_kept_block *x = a, *y = b;
+
+    if (x->score < y->score || x->score > y->score)
+        return x->score < y->score ? 1 : -1;
+    return (x->shape.life.birth_event > y->shape.life.birth_event) -
+           (x->shape.life.birth_event < y->shape.life.birth_event);
+}
+
+static void list_blocks(struct listing *listing, const struct mt_device_report *device)
+{
+    struct mt_kept_blocks *kept = &listing->feed->kept;
+    const size_t charts =
+        2 * MT_MAX_KEPT_BLOCKS + (device->address ? device->address->block_count : 0);
+    struct mt_history *history = listing->history;
+
+    history->blocks =
+        mt_arena_array(history->arena, kept->count + charts + 1, sizeof *history->blocks);
+    qsort(kept->heap, kept->count, sizeof *kept->heap, by_score);
+    for (uint32_t i = 0; i < kept->count; i++)
+        mt_map_put(&listing->kept, key_of(&kept->heap[i].shape), i);
+    list_charts(listing, device);
+    for (uint32_t i = 0; i < kept->count; i++)
+        list_block(listing, &kept->heap[i].shape);
+    mt_map_release(&listing->kept);
+    mt_map_release(&listing->listed);
 }
 
 static enum mt_status finish(struct mt_analysis *analysis, void *context,
@@ -260,10 +378,14 @@ static enum mt_status finish(struct mt_analysis *analysis, void *context,
 {
     struct history_feed *feed = context;
     const uint32_t share = feed->share;
+    struct listing listing = {.feed = feed, .attribution = &analysis->attribution};
 
-    (void)analysis;
     mt_history_finish(feed->builder, &out->history);
     out->history->first_step_percent = feed->first_step_percent;
+    listing.history = out->history;
+    out->history->blocks_in_all = feed->blocks_in_all;
+    if (feed->kept.capacity)
+        list_blocks(&listing, out);
     mt_history_reduce(out->history, MT_HISTORY_GROUPS / share, MT_HISTORY_CHANGES / share);
     return MT_OK;
 }

@@ -48,21 +48,26 @@ static void append(struct mt_history_groups *groups, const struct mt_history_gro
     groups->list[groups->count++] = *like;
 }
 
+/* Sets *index, or *key to the first free one. */
+static bool look_up(const struct mt_history_groups *groups, const struct mt_history_group *like,
+                    uint32_t *index, uint64_t *key)
+{
+    for (*key = hash(like);; ++*key) {
+        *index = mt_map_get(&groups->ids, *key);
+        if (*index == MT_MAP_NONE)
+            return false;
+        if (is_same(&groups->list[*index], like))
+            return true;
+    }
+}
+
 void mt_history_groups_find(struct mt_history_groups *groups, const struct mt_history_group *like,
                             uint32_t *index)
 {
-    uint64_t key = hash(like);
+    uint64_t key;
 
-    for (;; key++) {
-        uint32_t found = mt_map_get(&groups->ids, key);
-
-        if (found == MT_MAP_NONE)
-            break;
-        if (is_same(&groups->list[found], like)) {
-            *index = found;
-            return;
-        }
-    }
+    if (look_up(groups, like, index, &key))
+        return;
     *index = groups->count;
     append(groups, like);
     groups->list[*index].most_bytes = 0;
@@ -275,6 +280,24 @@ void mt_history_reduce(struct mt_history *history, uint32_t most_groups, uint32_
     history->group_count = groups.count;
     for (uint32_t i = 0; i < groups.count; i++)
         history->groups[i] = groups.list[i];
+    mt_history_groups_release(&groups);
+}
+
+void mt_history_group_blocks(const struct mt_history *history, uint32_t count, uint32_t *numbers)
+{
+    struct mt_history_groups groups = {0};
+
+    uint32_t index;
+    uint64_t key;
+
+    for (uint32_t i = 0; i < history->group_count; i++)
+        mt_history_groups_find(&groups, &history->groups[i], &index);
+    for (uint32_t i = 0; i < count; i++) {
+        struct mt_history_group like = history->blocks[i].group;
+
+        while (!look_up(&groups, &like, &numbers[i], &key) && like.detail != MT_HISTORY_BY_ROLE)
+            like = coarser(&like);
+    }
     mt_history_groups_release(&groups);
 }
 

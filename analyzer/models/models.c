@@ -43,7 +43,7 @@ static enum mt_status begin_model(struct mt_analysis *analysis, uint32_t slot,
     status = model->begin(analysis, slot, feed);
     if (!feed->builder)
         return status;
-    feeds->wants_lives |= feed->on_birth || feed->on_end;
+    feeds->wants_lives |= feed->on_birth || feed->on_end || feed->on_gone;
     feeds->rows[feeds->count++] = (uint8_t)row;
     return status;
 }

@@ -38,8 +38,8 @@ struct mt_analyze_options {
     /* Receives blocks as the models of charts do, but is not part of the report. NULL = none. */
     const struct mt_model_ops *listener;
     void *listener_context; /* for the listener, which finds it in the options of the analysis */
-    bool by_segment;     /* the answer also has unused memory by segment */
-    const char *command; /* of the run, as words for a shell; NULL: the recorded one, if any */
+    bool by_segment;        /* the answer also has unused memory by segment */
+    const char *command;    /* of the run, as words for a shell; NULL: the recorded one, if any */
 };
 
 #endif

@@ -70,14 +70,20 @@ static void tell_end(const struct mt_live_blocks *holders,
     }
 }
 
-static void tell_gone(const struct mt_live_blocks_device *device, const struct mt_block_life *block,
-                      struct mt_block_end end)
+static void tell_gone(const struct mt_live_blocks *holders,
+                      const struct mt_live_blocks_device *device, uint32_t index,
+                      struct mt_block_end completed)
 {
+    static const struct mt_block_end never = {0, UINT64_MAX};
+    const struct mt_block_life *block = &holders->blocks[index];
+
     for (uint32_t i = 0; i < device->models.count; i++) {
         const struct mt_model_feed *feed = &device->models.feeds[i];
 
-        if (feed->on_gone)
-            feed->on_gone(feed->builder, block, end);
+        if (feed->on_gone && is_passed(feed, block->birth_event))
+            feed->on_gone(feed->builder, block,
+                          is_passed(feed, block->end.event) ? block->end : never,
+                          is_passed(feed, completed.event) ? completed : never);
     }
 }
 
@@ -105,8 +111,7 @@ static void leave_allocated(struct mt_live_blocks *holders, struct mt_live_block
     device->now.allocated -= block->block_bytes;
     device->role_bytes[block->role] -= block->block_bytes;
     block->state = MT_LIFE_WAITING;
-    block->free_t_ns = event->t_ns;
-    block->free_event = event->seq;
+    block->end = (struct mt_block_end){event->t_ns, event->seq};
     if (device->idle.open_count)
         mt_idle_leave(&device->idle, block);
     if (mt_lives_outlived(&device->lives, block->birth_event, event->seq)) {
@@ -114,7 +119,7 @@ static void leave_allocated(struct mt_live_blocks *holders, struct mt_live_block
         mt_lives_add(&device->lives, &life);
     }
     if (device->models.wants_lives)
-        tell_end(holders, device, index, (struct mt_block_end){event->t_ns, event->seq});
+        tell_end(holders, device, index, block->end);
 }
 
 /* Whether its stack identifies the code. If Python stacks are recorded, a stack of only native
@@ -166,10 +171,11 @@ static void drop(struct mt_live_blocks *holders, struct mt_live_blocks_device *d
     struct mt_block_life *block = &holders->blocks[index];
 
     leave_allocated(holders, device, index, event);
+    if (device->models.wants_lives)
+        tell_gone(holders, device, index, (struct mt_block_end){event->t_ns, event->seq});
     device->now.active -= block->block_bytes;
     device->now.requested -= block->requested_bytes; /* PyTorch counts it as requested until here */
     mt_ties_free(&holders->ties, index);
-    tell_gone(device, block, (struct mt_block_end){event->t_ns, event->seq});
     give_slot(holders, index);
 }
 
@@ -198,6 +204,7 @@ static void on_alloc(struct mt_live_blocks *holders, struct mt_live_blocks_devic
                                .block_bytes = block_bytes,
                                .birth_t_ns = event->t_ns,
                                .birth_event = event->seq,
+                               .end = {0, UINT64_MAX},
                                .block = index,
                                .stack = event->stack,
                                .stream = event->stream,
@@ -378,22 +385,22 @@ static void tell_state(struct mt_live_blocks_device *device, const struct mt_eve
 static void tell_no_end(struct mt_live_blocks *holders, uint32_t index)
 {
     const struct mt_block_life *block = &holders->blocks[index];
-    const struct mt_block_end none = {UINT64_MAX, UINT64_MAX};
+    const struct mt_block_end never = {UINT64_MAX, UINT64_MAX};
     struct mt_live_blocks_device *device =
         &holders->devices[holders->survey->device_slot[block->device] - 1];
 
-    tell_gone(device, block, none);
-    if (block->state != MT_LIFE_LIVE)
-        return;
-    if (mt_lives_outlived(&device->lives, 0, UINT64_MAX)) {
+    if (block->state == MT_LIFE_LIVE && mt_lives_outlived(&device->lives, 0, UINT64_MAX)) {
         struct mt_life life = life_of(block, UINT64_MAX);
         mt_lives_add(&device->lives, &life);
     }
-    if (device->models.wants_lives)
-        tell_end(holders, device, index, none);
+    if (!device->models.wants_lives)
+        return;
+    if (block->state == MT_LIFE_LIVE)
+        tell_end(holders, device, index, never);
+    tell_gone(holders, device, index, never);
 }
 
-/* Passes on the blocks that exist at the end, without an end. */
+/* Passes on the blocks that exist at the end, without an end, and those that still wait. */
 static void tell_rest(struct mt_live_blocks *holders)
 {
     for (uint32_t i = 0; i < holders->block_count; i++)

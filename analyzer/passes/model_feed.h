@@ -29,8 +29,9 @@ struct mt_model_feed {
     void *builder;
     void (*on_birth)(void *builder, const struct mt_block_life *life);
     void (*on_end)(void *builder, const struct mt_block_life *life, struct mt_block_end end);
-    /* Once for each block: when its address may be reused, or after the last event (UINT64_MAX). */
-    void (*on_gone)(void *builder, const struct mt_block_life *life, struct mt_block_end end);
+    /* No stream uses the block any longer, or the trace ends. `end` is the same as in on_end. */
+    void (*on_gone)(void *builder, const struct mt_block_life *life, struct mt_block_end end,
+                    struct mt_block_end completed);
     void (*on_state)(void *builder, const struct mt_model_state *state);
     void (*release)(void *builder); /* always called, last of all */
     /* Later events are not passed on: a block that ends later is passed as live at the end. 0 =

@@ -58,11 +58,12 @@ static uint64_t origin_of(struct device_stream *device, const struct mt_block_li
     return device->origin_ids[origin];
 }
 
-static void on_gone(void *context, const struct mt_block_life *life, struct mt_block_end end)
+static void on_gone(void *context, const struct mt_block_life *life, struct mt_block_end end,
+                    struct mt_block_end completed)
 {
     struct device_stream *device = context;
     struct mt_database_writer *writer = device->writer;
-    bool is_freed = life->state == MT_LIFE_WAITING, is_gone = end.event != UINT64_MAX;
+    bool is_freed = end.event != UINT64_MAX, is_gone = completed.event != UINT64_MAX;
 
     mt_row_null(writer); /* numbered by SQLite */
     mt_row_u64(writer, device->device);
@@ -71,10 +72,10 @@ static void on_gone(void *context, const struct mt_block_life *life, struct mt_b
     mt_row_u64(writer, life->requested_bytes);
     mt_row_u64(writer, life->birth_event);
     mt_row_u64(writer, life->birth_t_ns);
-    mt_row_u64_or_null(writer, is_freed, life->free_event);
-    mt_row_u64_or_null(writer, is_freed, life->free_t_ns);
-    mt_row_u64_or_null(writer, is_gone, end.event);
-    mt_row_u64_or_null(writer, is_gone, end.t_ns);
+    mt_row_u64_or_null(writer, is_freed, end.event);
+    mt_row_u64_or_null(writer, is_freed, end.t_ns);
+    mt_row_u64_or_null(writer, is_gone, completed.event);
+    mt_row_u64_or_null(writer, is_gone, completed.t_ns);
     mt_row_u64(writer, origin_of(device, life));
     mt_row_phase(writer, life->phase);
     mt_row_end(writer, MT_TABLE_BLOCKS);

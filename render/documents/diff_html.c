@@ -379,7 +379,7 @@ static void add_data(struct writer *writer)
 {
     const struct mt_device_diff *device = writer->device;
     struct mt_buf part = {0}, a = {0}, b = {0};
-    bool has_blocks;
+    bool has_blocks = false;
 
     add_facts(writer, &part);
     mt_page_add_data(&a, writer->diff->a, device->a, DATA_BYTES, &has_blocks);

@@ -96,6 +96,15 @@ class Explorer {
     remember();
   }
 
+  /* The blocks of a leaf of the icicle, one by one, beside the timeline. */
+  showLeaf(group) {
+    if (this.panel) this.panel.way = 'block';
+    this.select(this.at, this.at, group);
+    if (this.timeline) this.timeline.reveal(this.at);
+    if (this.panel) this.panel.box.scrollIntoView({block: 'nearest'});
+    remember();
+  }
+
   /* ---- the filter ---- */
 
   /* Shows only what has this name, or one of several; again: no longer. */
@@ -239,6 +248,10 @@ class CallIcicle extends Icicle {
     super('what holds memory, by call stack');
     this.explorer = explorer;
     this.ruler = element('div', {class: 'ruler', 'aria-hidden': 'true'});
+    this.cells.addEventListener('click', (event) => {
+      const leaf = event.target.closest('[data-group]');
+      if (leaf) explorer.showLeaf(explorer.model.groups[leaf.dataset.group]);
+    });
   }
 
   show(tree) {
@@ -298,7 +311,8 @@ class CallIcicle extends Icicle {
       'data-bytes': child.bytes,
       style: {left: `${100 * left}%`, width: `${100 * width}%`, top: `${row * ROW_HEIGHT}px`},
     });
-    if (!isLeaf) cell.dataset.node = child.node;
+    if (isLeaf) cell.dataset.group = child.group.index;
+    else cell.dataset.node = child.node;
     const name = isLeaf ? this.leafText(child, pixels) : pixels > 26 ? child.name : '';
     if (name) cell.append(element('span', {class: 'name', text: name}));
     if (pixels > 130 && !isLeaf)

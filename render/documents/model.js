@@ -129,6 +129,36 @@ class Model {
     return [isEarlier ? Math.min(first + 1, last) : first, last];
   }
 
+  /* Steps or phases, with their columns. */
+  ranges(list, columns, size, make) {
+    const ranges = [];
+    for (let at = 0; at < list.length; at += size) {
+      const [begin, end, beginEvent, endEvent] = list.slice(at + size - 4, at + size);
+      ranges.push({from: this.position(begin, beginEvent), to: this.position(end, endEvent + 1),
+        ns: end - begin, events: [beginEvent, endEvent], ...make(list, at),
+        columns: this.columnsOfRange(columns.slice(2 * at / size, 2 * at / size + 2),
+          beginEvent, endEvent)});
+    }
+    return ranges;
+  }
+
+  stepRanges() {
+    const {steps, step_columns: columns} = this.source;
+    return this.ranges(steps, columns, 5, (list, at) => ({name: this.stepName(list[at])}));
+  }
+
+  phaseRanges() {
+    const {phases, phase_columns: columns} = this.source;
+    return this.ranges(phases, columns, 6, (list, at) =>
+      ({name: this.strings[list[at]], color: list[at + 1]}));
+  }
+
+  /* The step that has an event. */
+  stepAt(event) {
+    this.allSteps = this.allSteps || this.stepRanges(); // only their columns and events are read
+    return this.allSteps.find(({events: [begin, end]}) => begin <= event && event <= end);
+  }
+
   /* The first column of a range that has changes. The state before all events is not one. */
   firstChange(first) {
     return this.event[0] < this.source.events[0] ? Math.max(first, 1) : first;
@@ -242,6 +272,9 @@ class Filter extends Map {
   }
 }
 
+/* Groups with the same key share a leaf below their stack. */
+const leafKey = (group) => `${group.node} ${group.role} ${group.detail} ${group.size}`;
+
 /* Name of the blocks of a group below their stack. */
 function leafName(group, blocks) {
   const count = formatCount(blocks);
@@ -286,7 +319,7 @@ function growTree(model, state, chosen) {
   model.groups.forEach((group, index) => {
     const bytes = state.bytes[index];
     if (!bytes) return;
-    const key = `${group.node} ${group.role} ${group.detail} ${group.size}`;
+    const key = leafKey(group);
     const leaf = leaves.get(key) || {node: -1, group, bytes: 0, blocks: 0, found: 0};
     const isFound = chosen ? chosen[index] : true;
     leaf.bytes += bytes;

@@ -3,10 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "address_model.h"
-#include "block_key.h"
 #include "blocks_model.h"
 #include "escape.h"
+#include "grow.h"
 #include "history.h"
 #include "process_memory.h"
 #include "report_query.h"
@@ -23,6 +22,9 @@ enum {
     TRIES = 12,
     TRIES_WITH_BLOCKS = 3, /* then dropping the rows is better than a coarser history */
     BLOCKS_BYTES = 120000, /* with less room, the page has no rows of blocks */
+    MIN_BLOCKS = 2000,     /* with fewer rows, a coarser history is better */
+    NS_PER_US = 1000,
+    NS_PER_S = 1000000000,
     MAX_STEPS = 1000,
     MAX_PHASES = 1500,
     MAX_OOMS = 100
@@ -36,12 +38,12 @@ struct writer {
     const struct mt_history *history;
     struct mt_drawing drawing; /* owns texts */
     struct mt_named_frames named;
-    struct mt_strings strings, keys; /* keys: keys of blocks that have a row */
-    struct mt_map nodes;             /* parent and frame -> node */
-    struct mt_buf node_text, frame_text, group_text, block_text;
+    struct mt_strings strings;
+    struct mt_map nodes; /* parent and frame -> node */
+    struct mt_buf node_text, frame_text, group_text, kind_text, block_text;
     struct mt_map frames; /* strings and origin -> frame */
     uint32_t node_count, frame_count;
-    uint64_t unit;
+    uint64_t unit, addr_unit, time_unit;
 };
 
 static uint32_t string_of(struct writer *writer, const char *text)
@@ -150,56 +152,155 @@ static const char *birth_of(struct writer *writer, const struct mt_block_shape *
                                 known ? report->phases[block->life.phase].step : MT_NO_STEP);
 }
 
-/* Adds the row of a block. Times are nanoseconds since the first event, as on the axis. */
-static void add_block(struct writer *writer, const struct mt_block_shape *block)
+/* Adds a number in base 64 as source maps do (VLQ): five bits a digit, the lowest first, and a
+ * sixth that is set unless the digit is the last one. */
+static void add_digits(struct mt_buf *out, uint64_t value)
 {
-    struct mt_buf *out = &writer->block_text;
-    bool ended = block->end.event != UINT64_MAX;
-    uint64_t zero = writer->report->first_t_ns;
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+    for (; value >= 32; value >>= 5)
+        mt_buf_add_char(out, digits[32 | (value & 31)]);
+    mt_buf_add_char(out, digits[value]);
+}
+
+/* A difference: its sign is the lowest bit. It wraps around, as addresses do. */
+static void add_difference(struct mt_buf *out, uint64_t value, uint64_t before)
+{
+    uint64_t difference = value - before;
+
+    add_digits(out, difference >> 63 ? ~difference << 1 | 1 : difference << 1);
+}
+
+/* What blocks of a kind have in common, and the last of them. */
+struct kind {
+    int64_t facts[8];
+    uint64_t addr;
+};
+
+struct kinds {
+    struct kind *list;
+    uint32_t count;
+    size_t capacity;
+    struct mt_map ids; /* hash of the facts -> kind */
+};
+
+static struct kind *kind_of(struct kinds *kinds, const struct kind *like, uint32_t *number)
+{
+    uint64_t key = 0;
+
+    for (size_t i = 0; i < MT_ARRAY_LEN(like->facts); i++)
+        key = mt_hash_u64(key ^ (uint64_t)like->facts[i]);
+    for (;; key++) {
+        *number = mt_map_get(&kinds->ids, key);
+        if (*number == MT_MAP_NONE)
+            break;
+        if (!memcmp(kinds->list[*number].facts, like->facts, sizeof like->facts))
+            return &kinds->list[*number];
+    }
+    *number = kinds->count;
+    mt_map_put(&kinds->ids, key, kinds->count);
+    mt_grow_to(&kinds->list, &kinds->capacity, (size_t)kinds->count + 1, sizeof *kinds->list);
+    kinds->list[kinds->count] = *like;
+    return &kinds->list[kinds->count++];
+}
+
+static struct kind facts_of(struct writer *writer, const struct mt_block_shape *block,
+                            uint32_t group)
+{
     uint32_t node = node_of_stack(writer, block->life.stack);
 
-    mt_buf_printf(out, "%s[\"%s\"", out->length ? "," : "",
-                  writer->keys.texts[writer->keys.count - 1]);
-    add_list(out, (int64_t)block->life.block_bytes);
-    add_list(out, (int64_t)block->life.requested_bytes);
-    add_list(out, block->life.initial ? -1 : (int64_t)(block->life.birth_t_ns - zero));
-    add_list(out, ended ? (int64_t)block->end.event : -1);
-    add_list(out, ended ? (int64_t)(block->end.t_ns - zero) : -1);
-    add_list(out, (int64_t)block->life.role);
-    add_list(out, string_of(writer, birth_of(writer, block)));
-    add_list(out, string_of(writer, block->site ? block->site : ""));
-    add_list(out, block->operation ? (int64_t)string_of(writer, block->operation) : -1);
-    add_list(out, node == NO_NODE ? -1 : (int64_t)node);
-    mt_buf_add_char(out, ']');
+    return (struct kind){
+        .facts = {(int64_t)block->life.block_bytes, (int64_t)block->life.requested_bytes,
+                  block->life.role, string_of(writer, block->site ? block->site : ""),
+                  block->operation ? (int64_t)string_of(writer, block->operation) : -1,
+                  node == NO_NODE ? -1 : (int64_t)node, group, block->life.initial}};
 }
 
-/* Adds the rows of blocks. A block that is in several charts has one row. */
-static void add_blocks(struct writer *writer, const struct mt_block_shape *blocks, uint32_t count)
+/* How long other streams used a freed block: 0 = not at all, 1 = to the end of the trace. */
+static uint64_t wait_of(const struct mt_block_shape *block)
 {
+    if (block->end.event == UINT64_MAX)
+        return 0;
+    if (block->completed.event == UINT64_MAX)
+        return 1;
+    /* without another stream, the next event completes the request */
+    return block->completed.event - block->end.event <= 1
+               ? 0
+               : block->completed.event - block->end.event;
+}
+
+/* The numbers of the previous row. */
+struct row {
+    uint64_t where, event, t;
+};
+
+static void add_block(struct writer *writer, const struct mt_block_shape *block, struct row *last)
+{
+    struct mt_buf *out = &writer->block_text;
+    const struct mt_block_life *life = &block->life;
+    bool ended = block->end.event != UINT64_MAX;
+    uint64_t zero = writer->report->first_t_ns, unit = writer->time_unit, wait = wait_of(block);
+    struct row row = {string_of(writer, birth_of(writer, block)), life->birth_event,
+                      life->initial ? last->t : (life->birth_t_ns - zero) / unit};
+
+    add_difference(out, row.where, last->where);
+    add_difference(out, row.event, last->event);
+    add_difference(out, row.t, last->t);
+    add_digits(out, ended ? block->end.event - life->birth_event : 0);
+    if (ended) {
+        add_difference(out, (block->end.t_ns - zero) / unit, row.t);
+        add_digits(out, wait);
+    }
+    if (wait > 1)
+        add_difference(out, block->completed.t_ns / unit, block->end.t_ns / unit);
+    *last = row;
+}
+
+static int by_birth(const void *a, const void *b)
+{
+    const struct mt_block_life *x = &(*(const struct mt_history_block *const *)a)->shape.life;
+    const struct mt_block_life *y = &(*(const struct mt_history_block *const *)b)->shape.life;
+
+    if (x->birth_event != y->birth_event)
+        return x->birth_event < y->birth_event ? -1 : 1;
+    return (x->addr > y->addr) - (x->addr < y->addr);
+}
+
+/* Adds the rows of the first `count` blocks, in the order of their birth. */
+static void add_blocks(struct writer *writer, uint32_t count)
+{
+    const struct mt_history *history = writer->history;
+    const struct mt_history_block **blocks =
+        mt_memory_new(((size_t)count + 1) * sizeof(const struct mt_history_block *));
+    uint32_t *groups = mt_memory_new(((size_t)count + 1) * sizeof *groups), number;
+    struct kinds kinds = {0};
+    struct row last = {0};
+
     for (uint32_t i = 0; i < count; i++) {
-        const char *key = mt_block_key(&writer->drawing.arena, &blocks[i]);
-        uint32_t before = writer->keys.count, id;
-
-        mt_strings_put(&writer->keys, key, strlen(key), &id);
-        if (writer->keys.count > before)
-            add_block(writer, &blocks[i]);
+        blocks[i] = &history->blocks[i];
+        writer->addr_unit =
+            mt_greatest_divisor(history->blocks[i].shape.life.addr, writer->addr_unit);
     }
-}
+    writer->addr_unit = mt_max_u64(writer->addr_unit, 1);
+    mt_history_group_blocks(history, count, groups);
+    qsort(blocks, count, sizeof *blocks, by_birth);
+    for (uint32_t i = 0; i < count; i++) {
+        const struct mt_block_shape *block = &blocks[i]->shape;
+        const struct kind like = facts_of(writer, block, groups[blocks[i] - history->blocks]);
+        struct kind *kind = kind_of(&kinds, &like, &number);
 
-/* Adds everything that has a key in a chart. */
-static void add_all_blocks(struct writer *writer)
-{
-    const struct mt_device_report *device = writer->device;
-    const struct mt_block_set *set;
-
-    if (device->blocks) {
-        set = mt_is_shown_by_event(writer->report, device) ? &device->blocks->event
-                                                           : &device->blocks->time;
-        add_blocks(writer, set->blocks, set->block_count);
-        add_blocks(writer, device->blocks->around.blocks, device->blocks->around.block_count);
+        add_digits(&writer->block_text, number);
+        add_difference(&writer->block_text, block->life.addr / writer->addr_unit, kind->addr);
+        kind->addr = block->life.addr / writer->addr_unit;
+        add_block(writer, block, &last);
     }
-    if (device->address)
-        add_blocks(writer, device->address->blocks, device->address->block_count);
+    for (uint32_t i = 0; i < kinds.count; i++)
+        for (size_t j = 0; j < MT_ARRAY_LEN(kinds.list[i].facts); j++)
+            add_list(&writer->kind_text, kinds.list[i].facts[j]);
+    free(kinds.list);
+    mt_map_release(&kinds.ids);
+    free(groups);
+    free(blocks);
 }
 
 static uint64_t unit_of(const struct mt_history *history)
@@ -403,7 +504,7 @@ static void add_steps(const struct writer *writer, struct mt_buf *out)
                   step->end_event);
         add_range_columns(writer, &columns, step->phase, step->end_event);
     }
-    mt_buf_add_char(out, ']');
+    mt_buf_printf(out, "],\"steps_in_all\":%u", (unsigned)device->step_count);
     add_part(out, "step_columns", &columns);
     mt_buf_release(&columns);
 }
@@ -444,7 +545,7 @@ static void add_phases(struct writer *writer, struct mt_buf *out)
                   phase->end_event);
         add_range_columns(writer, &columns, (int32_t)i, phase->end_event);
     }
-    mt_buf_add_char(out, ']');
+    mt_buf_printf(out, "],\"phases_in_all\":%zu", count);
     add_part(out, "phase_columns", &columns);
     mt_buf_release(&columns);
 }
@@ -465,7 +566,7 @@ static void add_marks(const struct writer *writer, struct mt_buf *out)
         add_list(out, (int64_t)device->oom_list[i].event);
         add_list(out, (int64_t)device->oom_list[i].request_bytes);
     }
-    mt_buf_add_char(out, ']');
+    mt_buf_printf(out, "],\"ooms_in_all\":%u", (unsigned)device->oom_count);
 }
 
 static void add_strings(const struct writer *writer, struct mt_buf *out)
@@ -483,20 +584,38 @@ static void release(struct writer *writer)
 {
     mt_drawing_release(&writer->drawing);
     mt_strings_release(&writer->strings);
-    mt_strings_release(&writer->keys);
     mt_map_release(&writer->nodes);
     mt_map_release(&writer->frames);
     mt_buf_release(&writer->node_text);
     mt_buf_release(&writer->frame_text);
     mt_buf_release(&writer->group_text);
+    mt_buf_release(&writer->kind_text);
     mt_buf_release(&writer->block_text);
+}
+
+/* Rows of blocks: a text of numbers, and what it needs to be read. */
+static void add_rows(struct writer *writer, struct mt_buf *out)
+{
+    const struct mt_buf *rows = &writer->block_text;
+
+    mt_buf_printf(out, ",\"blocks_in_all\":%llu,\"address_unit\":%llu,\"time_unit\":%llu",
+                  (unsigned long long)writer->history->blocks_in_all,
+                  (unsigned long long)writer->addr_unit, (unsigned long long)writer->time_unit);
+    add_part(out, "kinds", &writer->kind_text);
+    mt_buf_add_text(out, ",\"blocks\":\"");
+    mt_buf_add(out, rows->data ? rows->data : "", rows->length);
+    mt_buf_add_char(out, '"');
 }
 
 static void write_history(struct mt_buf *out, const struct mt_report *report,
                           const struct mt_device_report *device, const struct mt_history *history,
-                          bool with_blocks)
+                          uint32_t blocks)
 {
-    struct writer writer = {.report = report, .device = device, .history = history};
+    const bool is_long = report->last_t_ns - report->first_t_ns >= NS_PER_S;
+    struct writer writer = {.report = report,
+                            .device = device,
+                            .history = history,
+                            .time_unit = is_long ? NS_PER_US : 1}; /* a page shows no more digits */
 
     mt_drawing_init(&writer.drawing, 1, 1, "words");
     writer.unit = unit_of(history);
@@ -509,12 +628,11 @@ static void write_history(struct mt_buf *out, const struct mt_report *report,
     add_steps(&writer, out);
     add_phases(&writer, out);
     add_groups(&writer);
-    if (with_blocks)
-        add_all_blocks(&writer);
+    add_blocks(&writer, blocks);
     add_part(out, "nodes", &writer.node_text);
     add_part(out, "frames", &writer.frame_text);
     add_part(out, "groups", &writer.group_text);
-    add_part(out, "blocks", &writer.block_text);
+    add_rows(&writer, out);
     add_changes(&writer, out);
     add_strings(&writer, out);
     mt_buf_add_char(out, '}');
@@ -536,12 +654,12 @@ static void copy_history(struct mt_arena *arena, const struct mt_history *histor
         memcpy(copy->changes, history->changes, history->change_count * sizeof *copy->changes);
 }
 
-/* Writes the history in the finest form that fits in `most_bytes`. Returns false if none of a
- * bounded number of tries fits. */
+/* Writes the history in the finest form that fits in `most_bytes`, with the first `blocks` blocks.
+ * Returns false if none of a bounded number of tries fits. */
 static bool fit_history(struct mt_buf *text, const struct mt_report *report,
-                        const struct mt_device_report *device, bool with_blocks, size_t most_bytes)
+                        const struct mt_device_report *device, uint32_t blocks, size_t most_bytes)
 {
-    const int tries = with_blocks ? TRIES_WITH_BLOCKS : TRIES;
+    const int tries = blocks ? TRIES_WITH_BLOCKS : TRIES;
     struct mt_arena arena = {0};
     struct mt_history history;
     bool fits = false;
@@ -552,9 +670,13 @@ static bool fit_history(struct mt_buf *text, const struct mt_report *report,
             mt_history_shorten(&history, MT_HISTORY_EXACT >> i);
             mt_history_reduce(&history, history.group_count / 2, history.change_count / 4 * 3);
         }
-        mt_buf_reset(text);
-        write_history(text, report, device, &history, with_blocks);
-        fits = text->length <= most_bytes;
+        for (; !fits; blocks = blocks / 4 * 3) {
+            mt_buf_reset(text);
+            write_history(text, report, device, &history, blocks);
+            fits = text->length <= most_bytes;
+            if (blocks <= MIN_BLOCKS)
+                break;
+        }
     }
     mt_arena_release(&arena);
     return fits;
@@ -566,11 +688,12 @@ void mt_page_add_data(struct mt_buf *out, const struct mt_report *report,
     struct mt_buf text = {0};
     bool fits;
 
-    *has_blocks = most_bytes >= BLOCKS_BYTES;
-    fits = fit_history(&text, report, device, *has_blocks, most_bytes);
+    *has_blocks = *has_blocks && most_bytes >= BLOCKS_BYTES && device->history->block_count;
+    fits = fit_history(&text, report, device, *has_blocks ? device->history->block_count : 0,
+                       most_bytes);
     if (*has_blocks && !fits) {
         *has_blocks = false;
-        fits = fit_history(&text, report, device, false, most_bytes);
+        fits = fit_history(&text, report, device, 0, most_bytes);
     }
     if (fits && text.length)
         mt_buf_add(out, text.data, text.length);

@@ -53,9 +53,10 @@ const search = {
 
   listBlocks(isWanted, words, order) {
     const all = blockMaps.flatMap((blocks) => [...blocks.values()]);
+    const models = data.devices.map((source) => ({source}));
     const found = all.filter(isWanted).sort(order);
-    this.hits.textContent = !all.length ? NO_BLOCKS : `${formatCount(found.length)} of the ${formatCount(all.length)} ` +
-      `blocks of this page ${words}` +
+    this.hits.textContent = !all.length ? NO_BLOCKS : `${formatCount(found.length)} of ` +
+      `${listed(all.length, models)} ${words}` +
       (found.length > MAX_FOUND ? `; the first ${MAX_FOUND} are listed` : '');
     this.list.replaceChildren(...found.slice(0, MAX_FOUND).map((block) => element('li', {}, element('button', {
       type: 'button', text: `${block.title()}: ${block.allocated()}; freed ${block.freed()}`,
@@ -299,7 +300,7 @@ for (const source of data.devices) {
   const explorer = section && section.querySelector('table.live') && new Explorer(section, source);
   if (explorer) explorers.push(explorer);
   const model = explorer ? explorer.model : new Model(source);
-  blockMaps.push(new Map(source.blocks.map((row) => [row[0], new Block(row, model)])));
+  blockMaps.push(readBlocks(model));
 }
 for (const figure of document.querySelectorAll('figure[data-enlarged]')) {
   const at = data.devices.findIndex((source) =>

@@ -294,7 +294,7 @@ static void add_history(struct writer *writer, const struct mt_device_report *de
                         struct mt_buf *out)
 {
     struct mt_buf history = {0};
-    bool has_blocks;
+    bool has_blocks = true;
 
     writer->has_blocks = false;
     if (!device->history || !device->timeline)

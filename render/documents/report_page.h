@@ -20,10 +20,11 @@
  *  "exact": [first column, number of columns, ...] that have a single event each,
  *  "where": [number of columns, phase and step (string), ...],
  *  "peak": [time, event, bytes] of the allocated bytes, "limit": bytes, 0 = none,
- *  "ooms": [time, event, requested bytes, ...],
+ *  "ooms": [time, event, requested bytes, ...], the first ones,
  *  "steps": [step, begin, end, begin event, end event, ...] (none if there are too many),
  *  "step_columns", "phase_columns": [first, last, ...] columns whose changes are those of each step
  *      and phase; -1, -1 if there are too many,
+ *  "steps_in_all", "phases_in_all", "ooms_in_all": how many there are in the run,
  *  "phases": [name (string), color, begin, end, begin event, end event, ...] (the longest if there
  *      are too many),
  *  "strings": [...],
@@ -31,18 +32,24 @@
  *  "nodes": [parent or -1, frame, ...], the tree of call stacks,
  *  "groups": [node or -1, site (string), phase (string) or -1, role, size of a block in units,
  *             detail (enum mt_history_detail), stream, pool and tag (strings), ...],
- *  "blocks": [[key, bytes, requested bytes, start or -1 (before the history), end event or -1,
- *              end time or -1, role, phase and step (string), site (string),
- *              operation (string) or -1, node or -1], ...],
- *  "changes": [[group, change in units, change of the number of blocks, ...] of each column]}
+ *  "blocks_in_all": number of blocks of the run, "address_unit": bytes, "time_unit": ns,
+ *  "kinds": [bytes, requested bytes, role, site (string), operation (string) or -1, node or -1,
+ *            group, 1 = older than the history, ...],
+ *  "blocks": a text of numbers in base 64 (add_digits), by birth. For each block: kind; the
+ *      differences of its address from the previous block of its kind, and of phase and step
+ *      (string), event and time of its start from the previous block; events from its start to the
+ *      request to free it, 0 = there is none; if there is one, the time from its start, and how
+ *      long its memory waited for other streams: 0 = not at all, 1 = to the end of the trace, or
+ * the number of events, and the time, "changes": [[group, change in units, change of the number of
+ * blocks, ...] of each column]}
  *
- * "blocks" has the blocks that are drawn in the charts of blocks and of addresses. Their keys are
- * those of the shapes in these charts (block_key.h). */
+ * "blocks" has all blocks that are drawn in the charts of blocks and of addresses. Address and
+ * event make the keys of the shapes in these charts (block_key.h). */
 
 /* Appends the JSON document of a device that has a history and a timeline. Reduces the history
  * (mt_history_reduce) until the document takes at most `most_bytes`. Omits the rows of blocks if a
  * slightly reduced history with them does not fit. Appends nothing if no reduction fits. Sets
- * *has_blocks if the document has rows of blocks. */
+ * *has_blocks if the document has rows of blocks; if it is false at first, there are none. */
 void mt_page_add_data(struct mt_buf *out, const struct mt_report *report,
                       const struct mt_device_report *device, size_t most_bytes, bool *has_blocks);
 

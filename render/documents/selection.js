@@ -181,24 +181,41 @@ class SelectionPanel {
 
   /* ---- single blocks and events ---- */
 
+  /* The blocks of the page that pass the filter and the search, the largest first. */
+  blocks(isWanted) {
+    const {chosen} = this.owner;
+    return blocksOf(this.model).filter((block) => (!chosen || chosen[block.group]) && isWanted(block))
+      .sort((a, b) => b.bytes - a.bytes || a.event - b.event);
+  }
+
+  showRows(blocks) {
+    this.fill(blocks.slice(0, MAX_ROWS).map((block) => this.blockRow(block)));
+    if (blocks.length > MAX_ROWS)
+      this.note.textContent += ` The largest ${MAX_ROWS} are listed.`;
+  }
+
   /* Blocks that were allocated in the range and live after it. */
   showSurvivors() {
-    const {model, owner} = this;
-    const blocks = blocksOf(model);
+    const {model, owner} = this, count = blocksOf(model).length;
     const from = model.beginEvent[owner.first], to = model.event[owner.last];
-    const kept = blocks.filter((block) => !block.isOlder() && block.event >= from &&
-      block.event <= to && (block.endEvent < 0 || block.endEvent > to))
-      .sort((a, b) => b.bytes - a.bytes);
-    this.fill(kept.slice(0, MAX_ROWS).map((block) => this.blockRow(block)));
+    const kept = this.blocks((block) => !block.isOlder() && block.event >= from &&
+      block.event <= to && (block.endEvent < 0 || block.endEvent > to));
     const sum = kept.reduce((bytes, block) => bytes + block.bytes, 0);
-    this.note.textContent = !blocks.length ? NO_BLOCKS
-      : `${formatCount(kept.length)} of the ${formatCount(blocks.length)} ` +
-      `blocks of this page: ${formatBytes(sum)} allocated in the range and alive after it.`;
+    this.note.textContent = !count ? NO_BLOCKS
+      : `${formatCount(kept.length)} of ${listed(count, [model])}: ` +
+      `${formatBytes(sum)} allocated in the range${this.filtered()} and alive after it.`;
+    this.showRows(kept);
+  }
+
+  filtered() {
+    return this.owner.chosen ? ', within the filter or the search,' : '';
   }
 
   blockRow(block) {
     const line = this.row(`role${block.role}`, formatBytes(block.bytes), '',
       `${block.site}; freed ${block.freed()}`, block.bytes);
+    const end = block.endEvent < 0 ? null : this.model.stepAt(block.endEvent);
+    if (end) line.lastChild.append(' ', this.stepLink(end, `freed in ${end.name}`));
     line.tabIndex = 0;
     const act = () => { unpick(); pickBlock(block, null); remember(); };
     line.addEventListener('click', act);
@@ -206,16 +223,29 @@ class SelectionPanel {
     return line;
   }
 
-  /* The blocks that are alive at the instant, one by one. */
+  /* A button that selects a step. */
+  stepLink(step, text) {
+    const act = (event) => {
+      event.stopPropagation();
+      this.owner.select(...step.columns);
+      remember();
+    };
+    return element('button', {type: 'button', class: 'link', text, onclick: act,
+      onkeydown: (event) => event.stopPropagation()});
+  }
+
+  /* The blocks that are alive at the instant, one by one; of the group that was clicked if any. */
   showBlocks() {
-    const {model, owner} = this, blocks = blocksOf(model);
-    const alive = blocks.filter((block) => block.isAliveAt(model.event[owner.at]))
-      .sort((a, b) => b.bytes - a.bytes);
+    const {model, owner} = this, count = blocksOf(model).length;
+    const leaf = owner.pinned && leafKey(owner.pinned);
+    const alive = this.blocks((block) => block.isAliveAt(model.event[owner.at]) &&
+      (!leaf || leafKey(model.groups[block.group]) === leaf));
     const sum = alive.reduce((bytes, block) => bytes + block.bytes, 0);
-    this.fill(alive.slice(0, MAX_ROWS).map((block) => this.blockRow(block)));
-    this.note.textContent = !blocks.length ? NO_BLOCKS
-      : `${formatBytes(sum)} of ${formatBytes(model.totals[owner.at])} allocated: the page has ` +
-        `${formatCount(blocks.length)} single blocks, ${formatCount(alive.length)} of them alive then.`;
+    this.note.textContent = !count ? NO_BLOCKS
+      : `${formatBytes(sum)} of ${formatBytes(model.totals[owner.at])} allocated: ` +
+        `${formatCount(alive.length)} of ${listed(count, [model])} are alive then` +
+        `${leaf ? ' and of the kind above' : ''}${this.filtered().replace(/,$/, '')}.`;
+    this.showRows(alive);
   }
 
   /* Allocations and frees in order, where columns have a single event. */

@@ -18,10 +18,25 @@ class Timeline extends TimelineView {
       element('p', {class: 'small hint', text: 'Wheel or pinch: zoom. Drag: move, or select while ' +
         'all is shown. Shift and drag: select. Click: an instant. Double click: all. ' +
         'Keys: + − zoom, ← → instant, with shift a range, p peak, 0 all, / search, Esc: back to the start.'}));
+    const omitted = this.omitted();
+    if (omitted) this.box.append(element('p', {class: 'small', text: omitted}));
     figure.classList.add('explored');
     figure.prepend(this.box);
     this.listen();
     new ResizeObserver(() => this.draw()).observe(this.stage);
+  }
+
+  /* What the rows below the plot lack. */
+  omitted() {
+    const {source} = this.model, words = [];
+    const tell = (list, size, all, what) => {
+      const missing = all - list.length / size;
+      if (missing) words.push(`${formatCount(missing)} of ${formatCount(all)} ${what}`);
+    };
+    tell(source.steps, 5, source.steps_in_all, 'steps');
+    tell(source.phases, 6, source.phases_in_all, 'phases, the shortest');
+    tell(source.ooms, 3, source.ooms_in_all, 'out-of-memory errors, the last');
+    return words.length ? `Not drawn, because there are too many: ${words.join('; ')}.` : '';
   }
 
   makeBar() {

@@ -375,28 +375,12 @@ class TimelineView {
     }
   }
 
-  /* Steps or phases, with their columns. */
-  ranges(list, columns, size, make) {
-    const {model} = this, ranges = [];
-    for (let at = 0; at < list.length; at += size) {
-      const [begin, end, beginEvent, endEvent] = list.slice(at + size - 4, at + size);
-      ranges.push({from: model.position(begin, beginEvent), to: model.position(end, endEvent + 1),
-        ns: end - begin, events: [beginEvent, endEvent], ...make(list, at),
-        columns: model.columnsOfRange(columns.slice(2 * at / size, 2 * at / size + 2),
-          beginEvent, endEvent)});
-    }
-    return ranges;
-  }
-
   stepRanges() {
-    const {steps, step_columns: columns} = this.model.source;
-    return this.ranges(steps, columns, 5, (list, at) => ({name: this.model.stepName(list[at])}));
+    return this.model.stepRanges();
   }
 
   phaseRanges() {
-    const {phases, phase_columns: columns} = this.model.source;
-    return this.ranges(phases, columns, 6, (list, at) =>
-      ({name: this.model.strings[list[at]], color: list[at + 1]}));
+    return this.model.phaseRanges();
   }
 
   paintTicks() {

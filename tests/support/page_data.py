@@ -1,11 +1,12 @@
 """The data of report.html (report_page.h), decoded a second time: what tests compare the page with."""
 import bisect
+import collections
 import decimal
 import itertools
 import json
 import re
 
-GROUP_NUMBERS, STEP_NUMBERS, PHASE_NUMBERS = 9, 5, 6
+GROUP_NUMBERS, STEP_NUMBERS, PHASE_NUMBERS, KIND_NUMBERS = 9, 5, 6, 8
 UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 
 
@@ -29,6 +30,44 @@ def format_bytes(size):
     return f"{rounded} {UNITS[unit]}"
 
 
+DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
+Block = collections.namedtuple("Block", "address event bytes is_older group end_event wait")
+
+
+def numbers(text):
+    """The numbers of a text in base 64, as source maps have them, the sign still in the lowest bit."""
+    value = shift = 0
+    for digit in map(DIGITS.index, text):
+        value |= (digit & 31) << shift
+        shift += 5
+        if digit < 32:
+            yield value
+            value = shift = 0
+
+
+def blocks_of(source):
+    """The single blocks of a device. wait: 0 = none, 1 = to the end of the trace, otherwise in events."""
+    kinds, addresses = parts(source["kinds"], KIND_NUMBERS), collections.Counter()
+    signed = lambda value: ~(value >> 1) if value & 1 else value >> 1
+    stream, event, blocks = numbers(source["blocks"]), 0, []
+    for kind in stream:
+        addresses[kind] += signed(next(stream))
+        next(stream)  # phase and step
+        event += signed(next(stream))
+        next(stream)  # time
+        life = next(stream)
+        wait = 0
+        if life:
+            next(stream)  # time
+            wait = next(stream)
+        if wait > 1:
+            next(stream)
+        size, _, _, _, _, _, group, is_older = kinds[kind]
+        blocks.append(Block(addresses[kind] % 2 ** 64 * source["address_unit"], event, size, bool(is_older), group,
+                            event + life if life else None, wait))
+    return blocks
+
+
 class PageData:
     """One device of a page. Positions are those of the axis: busy nanoseconds, or events."""
 
@@ -46,6 +85,7 @@ class PageData:
         self.steps = [tuple(step) for step in parts(source["steps"], STEP_NUMBERS)]
         self.phases = [(source["strings"][phase[0]], *phase[2:])
                        for phase in parts(source["phases"], PHASE_NUMBERS)]
+        self.blocks = blocks_of(source)
         self.set_axis(bool(source["by_event"]))
 
     def set_axis(self, by_event):
