@@ -11,6 +11,8 @@ import re
 import subprocess
 import sys
 import tempfile
+import time
+import urllib.parse
 
 import browser as driver
 import check_report
@@ -776,8 +778,20 @@ def check_search(check):
     after = {number: check.browser.run(COLORED, check.device, f"role{number}")[0] for number in before}
     check.expect(found == wanted > 0 and sum(size for size, _ in state["live"]) == wanted,
                  f"search: {found} B, not {wanted}")
+    hits = check.browser.run("return document.querySelector('.hits').textContent")
+    check.expect(hits.startswith("“adam” in frames, sites and roles: "), f"search: {hits}")
     check.expect(any(before[number] > 50 and not after[number] for number in before) and
                  any(after.values()), f"search: layers are dimmed, {before} becomes {after}")
+
+
+def check_slow_pattern(check):
+    """A link with a regular expression that takes exponential time is a text that is nowhere."""
+    begin = time.monotonic()
+    for text in ("(a+)+$", "(" * 50000, "*a" * 50000, "a|" * 50000):
+        check.load(TRACE, check.page, f"#q={urllib.parse.quote(text)}")
+        hits = check.browser.run("return document.querySelector('.hits').textContent")
+        check.expect("in frames, sites and roles: " in hits, f"search for {text[:9]}: {hits}")
+    check.expect(time.monotonic() - begin < 30, "a search takes a bounded time")
 
 
 def check_copy(check):
@@ -1154,7 +1168,8 @@ ACTIONS = (check_wheel, check_page_scrolls, check_sideways, check_pinch, check_t
            check_drag_selects, check_shift_drag, check_double_click, check_buttons, check_keys,
            check_keys_after_drag,
            check_instant, check_layer, check_steps_and_phases, check_tabs, check_filters, check_layers,
-           check_tip_of_group, check_axis, check_long_first_step, check_search, check_copy, check_restored, check_theme,
+           check_tip_of_group, check_axis, check_long_first_step, check_search, check_slow_pattern, check_copy,
+           check_restored, check_theme,
            check_all_blocks, check_waits, check_filter_of_blocks, check_steps_of_blocks, check_omitted,
            check_phone, check_blocks, check_devices, check_without_blocks, check_lines, check_single_blocks,
            check_start, check_hostile)

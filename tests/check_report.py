@@ -138,11 +138,11 @@ def check_sort(check, page):
 
 def check_search(check, trace, page):
     """Innermost frames, frames in the middle, several of a stack at once."""
-    for text in (r"linear\.py", r"train\.py:65", "forward|train"):
+    for text in ("linear.py", "train.py:65", "forward|train", "train*py:65"):
         check.open(page)
         check.browser.keys("/", *text)
         view = check.view()
-        frame = re.compile(text, re.IGNORECASE)
+        frame = re.compile(re.escape(text).replace(r"\|", "|").replace(r"\*", ".*"), re.IGNORECASE)
         wanted = sum(row["bytes"] for row in check.live(trace, view, "stack")["rows"]
                      if frame.search(row["group"]) or frame.search(row["site"]))
         found = int(check.browser.run("return document.querySelector('.hits').dataset.bytes"))
@@ -150,9 +150,6 @@ def check_search(check, trace, page):
         check.expect(sum(row[0] for row in view["rows"]) == wanted, f"rows with {text} add up")
         check.expect(any("dim" in cell[4] for cell in view["cells"]) and
                      any("hit" in cell[4] for cell in view["cells"]), "cells are dimmed and marked")
-    check.browser.run("""const box = document.querySelector('input');
-        box.value = '(['; box.dispatchEvent(new Event('input'));""")
-    check.expect("not a regular" in check.view()["hits"], "a pattern that is none is said to be")
     check.browser.keys("Escape")
     check.expect(check.view()["hits"] == "", "Esc ends the search")
     check.is_quiet("search")

@@ -8,44 +8,63 @@ const data = JSON.parse(document.getElementById('mt-data').textContent);
 
 /* ---- search ------------------------------------------------------------- */
 
+const MAX_QUERY = 200; // characters
+
+/* A text that may be anywhere, in capital or small letters: `|` separates alternatives, `*` stands for
+ * any characters. A link may have any text, and a regular expression can take years. */
+class Pattern {
+  constructor(text) {
+    this.choices = text.toLowerCase().split('|').map((each) => each.split(/\.?\*/).filter(Boolean))
+      .filter((parts) => parts.length);
+  }
+
+  test(name) {
+    const lower = name.toLowerCase();
+    return this.choices.some((parts) => {
+      let at = 0;
+      return parts.every((part) => {
+        const found = lower.indexOf(part, at);
+        at = found + part.length;
+        return found >= 0;
+      });
+    });
+  }
+}
+
 const search = {
   pattern: null,
   text: '',
   box: element('input', {
-    type: 'search', placeholder: 'search: regex, 386 MiB, 0x7f…  ( / )', spellcheck: 'false',
-    'aria-label': 'search frames and sites, as a regular expression, or a size, or an address',
-    title: 'a regular expression for frames, sites and roles; a size: 386 MiB or 404750336 B; ' +
-      'or an address: 0x7f3a00000000',
+    type: 'search', placeholder: 'search: text, 386 MiB, 0x7f…  ( / )', spellcheck: 'false',
+    'aria-label': 'search frames, sites and roles, or a size, or an address', maxlength: MAX_QUERY,
+    title: 'a text in frames, sites and roles: forward|train.py*attention; ' +
+      'a size: 386 MiB or 404750336 B; or an address: 0x7f3a00000000',
   }),
   hits: element('span', {class: 'hits', 'aria-live': 'polite'}),
   list: element('ul', {class: 'found'}), // blocks that held an address
   panel: new Panel(),
 
-  set(text) {
+  set(query) {
+    const text = query.slice(0, MAX_QUERY);
     const address = /^\s*0x([0-9a-f]{1,16})\s*$/i.exec(text);
     const size = /^\s*([\d.,]+)\s*([KMGTPE]i)?B\s*$/i.exec(text);
     this.text = text;
     this.pattern = null;
     this.list.replaceChildren();
     this.hits.textContent = '';
-    this.box.classList.remove('wrong');
     if (address) {
       const wanted = BigInt(`0x${address[1]}`);
-      this.listBlocks((block) => block.holds(wanted), 'held that address',
+      this.listBlocks((block) => block.holds(wanted), `held the address ${text.trim()}`,
         (a, b) => a.birth - b.birth || a.event - b.event);
     } else if (size) {
       const words = (bytes) => [formatBytes(bytes), `${formatCount(bytes)} B`, `${bytes} B`]
         .map((each) => each.replace(/[ ,]/g, '').toLowerCase());
       const wanted = text.replace(/[ ,]/g, '').toLowerCase();
       this.listBlocks((block) => words(block.bytes).includes(wanted) ||
-        words(block.requested).includes(wanted), 'have that size', (a, b) => a.event - b.event);
+        words(block.requested).includes(wanted), `have the size ${text.trim()}`, (a, b) => a.event - b.event);
     } else if (text) {
-      try {
-        this.pattern = new RegExp(text, 'i');
-      } catch (error) {
-        this.box.classList.add('wrong');
-        this.hits.textContent = 'not a regular expression';
-      }
+      const pattern = new Pattern(text);
+      if (pattern.choices.length) this.pattern = pattern;
     }
     if (this.box.value !== text) this.box.value = text;
     for (const explorer of explorers) explorer.show();
@@ -78,7 +97,9 @@ const search = {
   tell(explorer, sum) {
     if (!this.pattern || explorer !== (current || explorers[0])) return;
     const total = explorer.model.totals[explorer.at];
-    this.hits.textContent = `${formatBytes(sum.bytes)} (${formatCount(sum.bytes)} B) in ` +
+    const device = data.devices.length > 1 ? ` of device ${explorer.index}` : '';
+    this.hits.textContent = `“${this.text}” in frames, sites and roles${device}: ` +
+      `${formatBytes(sum.bytes)} (${formatCount(sum.bytes)} B) in ` +
       `${formatCount(sum.blocks)} blocks, ${formatShare(sum.bytes, total)}`;
     this.hits.dataset.bytes = sum.bytes;
   },
