@@ -1012,6 +1012,20 @@ def long_run(folder):
     return trace
 
 
+def check_largest(check):
+    """The largest holder of the answers is the first row of the table, or one of equal size."""
+    for name in ("gpt_default", "twogpu", "resnet50_cap900", "leakval", "churn_noframes"):
+        trace = CAPTURES / f"{name}.pickle.zst"
+        check.open(check.analyze(trace, name))
+        answer, rows = check.browser.run("""
+            const rows = [...explorers.find((each) => each.panel.answers.length).table.tBodies[0].rows];
+            return [document.querySelectorAll('.answers dd')[1].textContent,
+                    rows.filter((row) => row.cells[0].dataset.v === rows[0].cells[0].dataset.v)
+                      .map((row) => [0, 3, 5].map((cell) => row.cells[cell].textContent))];""")
+        check.expect(any(answer.endswith(f"largest: {'blocks' if role == 'other' else role} of {site}, {size}")
+                         for size, role, site in rows), f"{name}: {answer} is not of {rows}")
+
+
 def check_omitted(check):
     """What is too much for a page is counted."""
     trace = long_run(check.folder)
@@ -1170,7 +1184,7 @@ ACTIONS = (check_wheel, check_page_scrolls, check_sideways, check_pinch, check_t
            check_instant, check_layer, check_steps_and_phases, check_tabs, check_filters, check_layers,
            check_tip_of_group, check_axis, check_long_first_step, check_search, check_slow_pattern, check_copy,
            check_restored, check_theme,
-           check_all_blocks, check_waits, check_filter_of_blocks, check_steps_of_blocks, check_omitted,
+           check_all_blocks, check_waits, check_filter_of_blocks, check_steps_of_blocks, check_largest, check_omitted,
            check_phone, check_blocks, check_devices, check_without_blocks, check_lines, check_single_blocks,
            check_start, check_hostile)
 

@@ -86,6 +86,25 @@ static void add_roles(struct mt_buf *out, const struct mt_device_report *device)
                       mt_format_percent(share, (double)bytes[order[i]] / peak));
 }
 
+/* Appends the first row of the table of live blocks: of one role, phase and site. */
+static void add_largest(struct mt_buf *out, const struct mt_report *report,
+                        const struct mt_device_report *device)
+{
+    const struct mt_instant *peak = device->instant_count ? device->instants : NULL;
+    const struct mt_contribution *largest = peak ? peak->holders : NULL;
+    char bytes[MT_UNITS_TEXT];
+
+    if (!largest || !peak->holder_count || !largest->site)
+        return;
+    mt_buf_add_text(out, report->is_plain ? "largest: " : "; largest: ");
+    if (!report->is_plain)
+        mt_buf_printf(out, "%s of ",
+                      largest->role == MT_ROLE_OTHER ? "blocks" : mt_role_name(largest->role));
+    mt_page_add_name(out, largest->site);
+    mt_buf_printf(out, ", <span class=\"quantity\">%s</span>",
+                  mt_format_bytes(bytes, (uint64_t)largest->bytes));
+}
+
 static void add_holders(struct mt_buf *out, const struct mt_report *report,
                         const struct mt_device_report *device)
 {
@@ -97,12 +116,7 @@ static void add_holders(struct mt_buf *out, const struct mt_report *report,
     mt_buf_printf(out, "%s</strong> ", mt_format_bytes(bytes, device->allocated_peak.bytes));
     if (!report->is_plain) /* a program without a framework has no roles */
         add_roles(out, device);
-    if (device->peak_site_count) {
-        mt_buf_add_text(out, report->is_plain ? "largest site: " : "; largest site: ");
-        mt_page_add_name(out, device->peak_sites[0].site);
-        mt_buf_printf(out, ", <span class=\"quantity\">%s</span>",
-                      mt_format_bytes(bytes, device->peak_sites[0].bytes));
-    }
+    add_largest(out, report, device);
     end_answer(out);
 }
 
