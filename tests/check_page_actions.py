@@ -1026,6 +1026,20 @@ def check_largest(check):
                          for size, role, site in rows), f"{name}: {answer} is not of {rows}")
 
 
+def check_modules(check):
+    """Modules are known at one instant only. The page states why, and the command for another instant."""
+    trace = CAPTURES / "gpt_default.pickle.zst"
+    check.open(check.analyze(trace, "gpt_default"))
+    ways, words, command = check.browser.run("""
+        const note = document.querySelector('#modules-0').parentElement.previousElementSibling;
+        return [document.querySelector('.timeline select').textContent, note.textContent,
+                note.querySelector('code').textContent];""")
+    check.expect("module" not in ways and "no layers by module" in words, f"modules: {ways}; {words}")
+    command = [word for word in command.replace("TRACE", str(trace)).replace("EVENT", "5000").split()][1:]
+    done = subprocess.run([check.program, *command], stdout=subprocess.PIPE, text=True, check=False)
+    check.expect(done.returncode == 0 and "layer 0" in done.stdout, f"modules: {command} prints {done.stdout[:99]}")
+
+
 def check_omitted(check):
     """What is too much for a page is counted."""
     trace = long_run(check.folder)
@@ -1184,7 +1198,8 @@ ACTIONS = (check_wheel, check_page_scrolls, check_sideways, check_pinch, check_t
            check_instant, check_layer, check_steps_and_phases, check_tabs, check_filters, check_layers,
            check_tip_of_group, check_axis, check_long_first_step, check_search, check_slow_pattern, check_copy,
            check_restored, check_theme,
-           check_all_blocks, check_waits, check_filter_of_blocks, check_steps_of_blocks, check_largest, check_omitted,
+           check_all_blocks, check_waits, check_filter_of_blocks, check_steps_of_blocks, check_largest,
+           check_modules, check_omitted,
            check_phone, check_blocks, check_devices, check_without_blocks, check_lines, check_single_blocks,
            check_start, check_hostile)
 

@@ -22,7 +22,7 @@
 struct mt_block_shape {
     struct mt_block_life life;
     struct mt_block_end end;
-    struct mt_block_end completed; /* only in a history, which is told of it */
+    struct mt_block_end completed; /* set only in a history */
     uint32_t place;                /* the place in the map of addresses where it begins; MT_NO_ID */
     uint64_t offset;               /* bytes from the start of that place */
     const char *site;              /* in words, with the user's place */

@@ -236,6 +236,10 @@ void mt_page_add_modules_table(struct mt_buf *out, const struct mt_device_report
         mt_buf_add_text(out, "</p>\n");
     }
     mt_arena_release(&words);
+    mt_buf_add_text(out, "<p class=\"small\">The layer of a block is known at the end of the run, "
+                         "for the blocks of one instant. The timeline therefore has no layers by "
+                         "module. For another instant run <code>memtrace live TRACE --at EVENT "
+                         "--by module</code>.</p>\n");
     mt_table_begin(&table, MT_MODULE_TITLES);
     mt_report_rows_add_modules(&table, modules, MAX_ROWS);
     end(out, &table, "modules", device, 0);
