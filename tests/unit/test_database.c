@@ -84,7 +84,7 @@ static void make_database(const char *more)
 
     assert_non_null(file);
     fclose(file);
-    assert_int_equal(mt_database_writer_open(&writer, path, &error), MT_OK);
+    assert_int_equal(mt_database_writer_open(&writer, path, &mt_database_of_run, &error), MT_OK);
     assert_int_equal(library->execute(writer.database, rows, &error), MT_OK);
     if (more && library->execute(writer.database, more, &error))
         fail_msg("%s", error.text);
