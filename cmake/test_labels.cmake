@@ -20,7 +20,7 @@ set(seconds_of_tests
   project.left_out=18 project.site=18 differential.test_snapshot_events=17 python.report=30
   golden.ci=16 property.test_snapshot_damage=16 record.dry_run_hostile=16 record.places=16
   differential.cut_snapshots=15 differential.typed=15 property.test_policies=15 record.closing=15
-  record.ends=15 differential.database=15
+  record.ends=15 differential.database=15 golden.sql=15
   differential.guest=14 differential.summaries=14 differential.test_block_pictures=14
   differential.test_needs=14 differential.test_table_pictures=14 differential.test_tune=14
   project.fleet_processes=14 project.json_bounds=14 property.test_policy_oracles=14
@@ -38,7 +38,7 @@ set(seconds_of_tests
   differential.interposer=4 differential.test_fit_truth=4 differential.test_oom_answer=4
   differential.test_snapshot_start=4 inject.test_collect_disk=4
   python.page=4 record.installed=4 record.ladder=4 differential.folded=3 fuzz.input=3
-  project.layers=3 property.test_flamechart_model=3 property.test_live_random=3
+  project.layers=3 unit.test_database=5 property.test_flamechart_model=3 property.test_live_random=3
   property.test_recorded_twin=3 property.test_report_html=3 property.test_summarize_random=3
   record.counts=3 unit.test_trend_chart=3 differential.cupti=2 differential.exactness=2
   differential.test_module_table=2 fault.test_answer_memory=2 fault.test_job_chart_memory=2

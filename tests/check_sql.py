@@ -246,7 +246,7 @@ def names_are_suggested(bench):
     bench.fails(("run.pickle.zst", "SELECT * FROM peeks"), 2,
                 "no such table: peeks; did you mean 'peaks'?; the tables are block_rows, blocks, ")
     bench.fails(("run.pickle.zst", "SELECT byts FROM blocks"), 2, "no such column: byts; did you mean 'bytes'?")
-    bench.fails(("run.pickle.zst", "--ask", "largst"), 2, "there is no question 'largst'; did you mean 'largest'?")
+    bench.fails(("run.pickle.zst", "--ask", "largezt"), 2, "there is no question 'largezt'; did you mean 'largest'?")
     bench.fails(("run.pickle.zst", "--ask", "largest", "--set", "row=1"), 2, "the statement has no parameter :row")
     bench.fails(("run.pickle.zst", "--ask", "largest", "--set", "rows"), 2, "needs NAME=VALUE")
     bench.fails(("run.pickle.zst", "--ask", "largest", "SELECT 1"), 2, "--ask is a question of its own")

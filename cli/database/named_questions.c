@@ -1,7 +1,5 @@
 #include "named_questions.h"
 
-#include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "cli.h"
@@ -111,25 +109,44 @@ void mt_named_question_set_defaults(const struct mt_named_question *question,
                                 found.value.length);
 }
 
+/* "1.5", of at most 15 digits: a division of two exact numbers rounds as strtod does. */
+static bool read_decimal(const char *text, double *real)
+{
+    static const size_t most_digits = 15;
+    size_t sign = *text == '-', whole = strspn(text + sign, "0123456789"), fraction;
+    char digits[16];
+    uint64_t number;
+    double scale = 1;
+
+    if (text[sign + whole] != '.')
+        return false;
+    fraction = strlen(text + sign + whole + 1);
+    if (whole + fraction > most_digits)
+        return false;
+    memcpy(digits, text + sign, whole);
+    memcpy(digits + whole, text + sign + whole + 1, fraction);
+    if (!mt_decimal_read(digits, whole + fraction, &number))
+        return false;
+    for (; fraction; fraction--)
+        scale *= 10;
+    *real = (sign ? -(double)number : (double)number) / scale;
+    return true;
+}
+
 static struct mt_value value_of(const char *text, size_t length)
 {
-    struct mt_value value = {.kind = MT_VALUE_TEXT, .text = text, .length = length};
-    char *end;
-    long long integer;
+    size_t sign = *text == '-';
+    uint64_t number;
     double real;
 
     if (!strcmp(text, "null"))
         return (struct mt_value){.kind = MT_VALUE_NULL};
-    if (!length || text[strspn(text, "+-.0123456789eE")])
-        return value;
-    errno = 0;
-    integer = strtoll(text, &end, 10);
-    if (!*end && !errno)
-        return (struct mt_value){.kind = MT_VALUE_INTEGER, .integer = integer};
-    real = strtod(text, &end);
-    if (!*end)
+    if (mt_decimal_read(text + sign, length - sign, &number) && number <= INT64_MAX)
+        return (struct mt_value){.kind = MT_VALUE_INTEGER,
+                                 .integer = sign ? -(int64_t)number : (int64_t)number};
+    if (read_decimal(text, &real))
         return (struct mt_value){.kind = MT_VALUE_REAL, .real = real};
-    return value;
+    return (struct mt_value){.kind = MT_VALUE_TEXT, .text = text, .length = length};
 }
 
 bool mt_parameters_set(struct mt_parameters *parameters, const char *name, size_t name_length,

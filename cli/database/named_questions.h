@@ -39,8 +39,8 @@ void mt_named_question_add_parameters(struct mt_buf *out, const struct mt_named_
 void mt_named_question_set_defaults(const struct mt_named_question *question,
                                     struct mt_parameters *parameters);
 
-/* Sets a parameter from a text: a whole number, a decimal number, `null`, or any other text. Only
- * the first value of a name counts. Returns false if there are too many. */
+/* Sets a parameter from a text: a whole number, a decimal number ("1.5"), `null`, or any other
+ * text. Only the first value of a name counts. Returns false if there are too many. */
 bool mt_parameters_set(struct mt_parameters *parameters, const char *name, size_t name_length,
                        const char *text, size_t length);
 void mt_parameters_release(struct mt_parameters *parameters);

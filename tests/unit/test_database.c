@@ -415,15 +415,23 @@ static void values_of_parameters(void **state)
 
     (void)state;
     expect_parameter("20", MT_VALUE_INTEGER);
-    expect_parameter("-9223372036854775808", MT_VALUE_INTEGER);
-    expect_parameter("9223372036854775808", MT_VALUE_REAL);
-    expect_parameter("1.5e3", MT_VALUE_REAL);
+    expect_parameter("-9223372036854775807", MT_VALUE_INTEGER);
+    expect_parameter("9223372036854775808", MT_VALUE_TEXT);
+    expect_parameter("1.5", MT_VALUE_REAL);
+    expect_parameter("-.25", MT_VALUE_REAL);
+    expect_parameter("1.2.3", MT_VALUE_TEXT);
+    expect_parameter(".", MT_VALUE_TEXT);
+    expect_parameter("1.000000000000000", MT_VALUE_TEXT); /* 16 digits */
+    expect_parameter("1.5e3", MT_VALUE_TEXT);
     expect_parameter("null", MT_VALUE_NULL);
     expect_parameter("", MT_VALUE_TEXT);
     expect_parameter("-", MT_VALUE_TEXT);
     expect_parameter("0x10", MT_VALUE_TEXT);
     expect_parameter("infinity", MT_VALUE_TEXT);
     expect_parameter("20MiB", MT_VALUE_TEXT);
+    assert_true(mt_parameters_set(&parameters, "share", 5, "-0.1", 4));
+    assert_true(parameters.values[0].real == -0.1);
+    mt_parameters_release(&parameters);
     assert_true(mt_parameters_set(&parameters, "rows", 4, "1", 1));
     assert_true(mt_parameters_set(&parameters, "rows=", 4, "2", 1));
     assert_int_equal(parameters.count, 1);
