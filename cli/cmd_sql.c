@@ -24,7 +24,7 @@ struct arguments {
 
 /* ---- a statement that fails */
 
-/* Names of tables or columns. */
+/* Names of tables or columns. A hostile database may have many, and long ones. */
 struct known_names {
     const char *names[256];
     size_t count;
@@ -49,11 +49,11 @@ static bool add_name(void *context, const struct mt_value *values, unsigned coun
     return known->count < MT_ARRAY_LEN(known->names);
 }
 
-static const char tables_sql[] =
-    "SELECT name FROM sqlite_master WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite%' "
-    "ORDER BY name";
+static const char tables_sql[] = "SELECT substr(name, 1, 40) FROM sqlite_master WHERE type IN "
+                                 "('table', 'view') AND name NOT LIKE 'sqlite%' "
+                                 "ORDER BY name LIMIT 60";
 static const char columns_sql[] =
-    "SELECT DISTINCT c.name FROM sqlite_master m JOIN pragma_table_info(m.name) c "
+    "SELECT DISTINCT substr(c.name, 1, 40) FROM sqlite_master m JOIN pragma_table_info(m.name) c "
     "WHERE m.name NOT LIKE 'sqlite%' ORDER BY 1";
 
 static void find_names(const char *path, const char *sql, struct known_names *known)
