@@ -10,16 +10,17 @@
 # tests that mostly wait (record) run beside tests that compute, and no long test runs alone at the
 # end.
 set(seconds_of_tests
-  golden.pages=60 project.page_actions=60 project.report=60 project.diff_page=50
-  golden.terminal=48 differential.jobs=45
-  differential.trace_decoder=36 golden.text=34 differential.accuracy=32 record.attacks=31
-  record.dry_run=30 record.killed=29 project.outputs=28 golden.commands_1=25 golden.commands_2=25
+  project.page_actions=60 project.report=60 project.diff_page=50 golden.terminal=48
+  golden.text=34 differential.accuracy=32 record.attacks=31 record.dry_run=30 record.killed=29
+  differential.trace_decoder=28 golden.commands_1=25 golden.commands_2=25
   golden.commands_3=25 golden.commands_4=25 project.bombs=24 project.fleet_page=22 project.open=22
-  differential.test_pictures=21 inject.test_collect=21 project.parallel=20 python.endings=20
+  differential.test_pictures=21 inject.test_collect=21 project.parallel=20
+  project.outputs=20 python.endings=20
   fleet.test_job_charts=19 project.fleet_tune=19 project.layout=19 project.fleet_folder=18
-  project.left_out=18 project.site=18 differential.test_snapshot_events=17 python.report=30
+  project.left_out=18 project.site=18 differential.test_snapshot_events=17
   golden.ci=16 property.test_snapshot_damage=16 record.dry_run_hostile=16 record.places=16
-  differential.cut_snapshots=15 differential.typed=15 property.test_policies=15 record.closing=15
+  differential.cut_snapshots=15 python.report=15 differential.typed=15
+  property.test_policies=15 record.closing=15
   record.ends=15 differential.database=15 golden.sql=15
   differential.guest=14 differential.summaries=14 differential.test_block_pictures=14
   differential.test_needs=14 differential.test_table_pictures=14 differential.test_tune=14
@@ -28,7 +29,7 @@ set(seconds_of_tests
   project.fleet=13 record.identity=13 record.processes=13 project.hostile_names=12 record.stacks=12
   unit.test_timeline_chart=12 differential.readings=12 project.schemas=11 record.redact=10
   record.same_name=10 project.completion=8 property.test_analyze_random=8
-  property.test_fit_random=8 record.absent=8
+  property.test_fit_random=8 record.absent=8 differential.jobs=8 golden.pages=8
   differential.test_findings_truth=7 differential.test_phases_truth=7 fleet.test_job_heat_maps=7
   project.dry_run_python=7 project.language=7 property.test_stack_charts=7
   property.test_stack_charts_made=7 record.doctor=7 differential.test_truth=6
