@@ -2,7 +2,8 @@
 """check_database.py PROGRAM FIXTURES [NAME...]: the database of `memtrace export sqlite` compared with the commands.
 
 Captures and recorded traces are exported, with all events. Sums over the tables must equal, to the byte, what analyze,
-live, lines and dump print as JSON."""
+live, lines and dump print as JSON. Every question in cli/database/questions runs, on its defaults, and its sums equal
+the answer of the command that answers the same."""
 import collections
 import concurrent.futures
 import json
@@ -13,6 +14,7 @@ import sys
 import tempfile
 import zlib
 
+from support.database_questions import check_questions
 from support.program import fast_program, output
 
 CAPTURES = ("accumulate", "cache", "churn_exp_ring", "churn_noctx", "churn_noframes", "churn_split_cap", "gpt_cap",
@@ -332,7 +334,7 @@ def check(arguments):
         for part in (check_device, check_peaks, check_peak_roles, check_modules, check_steps, check_phases, check_instants,
                      check_levels, check_segments, check_waiting, check_ooms, check_findings):
             part(run, number, device)
-    for part in (check_driver, check_live, check_lines, check_dump):
+    for part in (check_driver, check_live, check_lines, check_dump, check_questions):
         part(run)
     run.equal("devices", run.one("SELECT count(*) FROM devices"), len(run.devices))
     run.connection.close()

@@ -1,3 +1,2 @@
-CREATE INDEX block_rows_by_birth ON block_rows(birth_event);
-CREATE INDEX block_rows_by_address ON block_rows(address);
-CREATE INDEX block_rows_by_bytes ON block_rows(bytes);
+-- Blocks that are live at an instant, without a look at the rows of the others.
+CREATE INDEX block_rows_by_life ON block_rows(device, birth_event, free_event);
