@@ -327,12 +327,39 @@ def check_dump(run):
     run.equal("dump: every event once", run.one("SELECT count(*) FROM events"), len(events))
 
 
+def check_pt_snap(run, number, device):
+    """Queries in the schema that pt-snap documents: peaks, what is never freed, blocks with their events, stacks."""
+    trace, block, summary = f"trace_entry_{number}", f"block_{number}", device["summary"]
+    for name in ("allocated", "active", "reserved"):
+        peak, start = summary[f"{name}_peak"], summary["start"][name]
+        found = run.one(f"SELECT max({name}) FROM {trace} WHERE id >= 0")
+        run.equal(f"{trace} {name}", max(found, start), peak["bytes"])
+        if found > start:
+            then = run.one(f"SELECT {name} FROM {trace} WHERE id = :event", event=peak["event"])
+            run.equal(f"{trace} {name} at its peak", then, peak["bytes"])
+    run.equal(f"{block} live", run.one(f"SELECT sum(size) FROM {block} WHERE freeEventId IS NULL OR freeEventId < 0"),
+              summary["end"]["active"])
+    run.equal(f"{block} allocations", run.one(f"SELECT count(*) FROM {block} b JOIN {trace} t ON t.id = b.allocEventId"
+                                              " AND t.action = 4 AND t.address = b.address AND t.size = b.requestedSize"
+                                              " WHERE b.id = b.allocEventId"), summary["allocations"])
+    run.equal(f"{block} older", run.one(f"SELECT sum(size) FROM {block} WHERE id < 0 AND allocEventId = -1"),
+              run.one("SELECT sum(bytes) FROM blocks WHERE device = :device AND is_initial", device=number))
+    lines = run.rows(f"SELECT callstack, depth, site FROM {trace} JOIN events ON event = id LEFT JOIN stacks USING(stack)"
+                     " WHERE device = :device ORDER BY id LIMIT 50", device=number)
+    run.equal(f"{trace} callstack", [row["callstack"] and len(row["callstack"].split("\n")) for row in lines],
+              [row["depth"] for row in lines])
+    run.equal(f"{trace} action", run.sums("SELECT key, count(*) FROM dictionary JOIN " + trace + " ON value = action"
+                                          " WHERE \"table\" = :name AND id >= 0 GROUP BY 1", name=trace),
+              run.sums("SELECT kind, count(*) FROM events JOIN devices USING(device) WHERE device = :device AND"
+                       " event >= first_event AND kind NOT IN ('oom', 'alloc_failed') GROUP BY 1", device=number))
+
+
 def check(arguments):
     program, path, folder = arguments
     run = Run(program, path, folder)
     for number, device in run.devices.items():
         for part in (check_device, check_peaks, check_peak_roles, check_modules, check_steps, check_phases, check_instants,
-                     check_levels, check_segments, check_waiting, check_ooms, check_findings):
+                     check_levels, check_segments, check_waiting, check_ooms, check_findings, check_pt_snap):
             part(run, number, device)
     for part in (check_driver, check_live, check_lines, check_dump, check_questions):
         part(run)

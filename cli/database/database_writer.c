@@ -56,13 +56,16 @@ enum mt_status mt_database_writer_open(struct mt_database_writer *writer, const 
     return writer->status;
 }
 
-enum mt_status mt_database_writer_close(struct mt_database_writer *writer, struct mt_error *error)
+void mt_database_writer_execute(struct mt_database_writer *writer, const char *sql)
 {
     if (!writer->status)
-        keep(writer,
-             writer->library->execute(writer->database, writer->schema->indexes, &writer->error));
-    if (!writer->status)
-        keep(writer, writer->library->execute(writer->database, "COMMIT; ANALYZE", &writer->error));
+        keep(writer, writer->library->execute(writer->database, sql, &writer->error));
+}
+
+enum mt_status mt_database_writer_close(struct mt_database_writer *writer, struct mt_error *error)
+{
+    mt_database_writer_execute(writer, writer->schema->indexes);
+    mt_database_writer_execute(writer, "COMMIT; ANALYZE");
     if (writer->status)
         (void)writer->library->close(writer->database, NULL);
     else

@@ -89,6 +89,9 @@ void mt_row_bytes(struct mt_database_writer *writer, const struct mt_bytes *byte
 /* Inserts the row into a table, by its index in the schema. */
 void mt_row_end(struct mt_database_writer *writer, unsigned table);
 
+/* Runs statements without results. */
+void mt_database_writer_execute(struct mt_database_writer *writer, const char *sql);
+
 /* One row of `settings`, which is the first table of every schema. */
 void mt_row_setting(struct mt_database_writer *writer, const char *name, const char *text);
 void mt_row_setting_number(struct mt_database_writer *writer, const char *name, int64_t number);

@@ -10,6 +10,7 @@
 #include "database_writer.h"
 #include "layers_model.h"
 #include "module_table.h"
+#include "pt_snap_views.h"
 #include "question_report.h"
 #include "replay_result.h"
 #include "report_query.h"
@@ -74,6 +75,8 @@ static void write_device(struct mt_database_writer *writer, const struct mt_repo
     mt_row_u64(writer, device->device);
     mt_row_text(writer, device->name);
     mt_row_u64_or_null(writer, device->total_memory_bytes, device->total_memory_bytes);
+    mt_row_u64(writer, device->first_event);
+    mt_row_u64(writer, device->last_event);
     mt_row_u64(writer, device->events);
     mt_row_u64(writer, device->allocations);
     mt_row_u64(writer, device->frees);
@@ -392,6 +395,7 @@ static void write_report(struct mt_block_stream *stream, const struct mt_report 
         for (uint32_t j = 0; j < device->finding_count; j++)
             write_finding(writer, device, &device->findings[j]);
         write_ooms(stream, device);
+        mt_pt_snap_views_add(writer, device->device, stream->with_events);
     }
     for (uint32_t i = 0; i < report->driver_count; i++)
         write_driver(writer, &report->drivers[i]);

@@ -8,6 +8,7 @@ CREATE TABLE devices(
     device INTEGER PRIMARY KEY,
     name TEXT,
     total_memory_bytes INTEGER,
+    first_event INTEGER, last_event INTEGER, -- of the recorded history; earlier ones are its start
     events INTEGER, allocations INTEGER, frees INTEGER, ooms INTEGER, retries INTEGER,
     is_complete INTEGER, -- 1: the trace begins with an empty allocator and nothing was dropped
     is_exact INTEGER,    -- 1: the replay equals the recording
@@ -120,10 +121,15 @@ CREATE TABLE segments(
 
 -- With --events: every event of the allocator, and the four sizes after it.
 CREATE TABLE events(
-    event INTEGER, device INTEGER, t_ns INTEGER, kind TEXT, address INTEGER, bytes INTEGER,
+    event INTEGER PRIMARY KEY,
+    device INTEGER, t_ns INTEGER, kind TEXT, address INTEGER, bytes INTEGER,
     stream INTEGER, pool INTEGER, stack INTEGER, phase INTEGER,
     requested_bytes INTEGER, allocated_bytes INTEGER, active_bytes INTEGER, reserved_bytes INTEGER
 );
+
+-- The numbers of the views block_N and trace_entry_N (device N), which have the names and columns
+-- of pt-snap's databases. trace_entry_N exists if `events` is filled.
+CREATE TABLE dictionary("table" TEXT, "column" TEXT, "key" TEXT, "value" TEXT);
 
 -- Layers and other modules at the allocated peak; they sum to it, by role.
 CREATE TABLE modules(
