@@ -30,7 +30,7 @@ static const char trace_view[] =
     "SELECT parent, frame, 0 FROM stacks WHERE stack = e.stack"
     " UNION ALL SELECT t.parent, t.frame, path.depth + 1"
     " FROM path JOIN stacks t ON t.stack = path.parent)"
-    " SELECT group_concat(line, char(10)) FROM ("
+    " SELECT group_concat(line, '\n') FROM ("
     "SELECT f.file || ':' || ifnull(f.line, 0) || ' ' || f.function AS line"
     " FROM path JOIN frames f USING(frame) ORDER BY path.depth DESC)) AS callstack"
     " FROM events e JOIN devices d USING(device) JOIN streams s USING(stream)"

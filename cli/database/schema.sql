@@ -2,7 +2,7 @@
 -- Bytes are bytes, events are sequence numbers of the trace, *_ns are Unix time in nanoseconds.
 
 -- Facts about the recording and the analysis, by name.
-CREATE TABLE settings(name TEXT PRIMARY KEY, value) WITHOUT ROWID;
+CREATE TABLE settings(name TEXT PRIMARY KEY, value);
 
 CREATE TABLE devices(
     device INTEGER PRIMARY KEY,
@@ -170,10 +170,10 @@ FROM live WHERE kind = 'peak_allocated' GROUP BY device, site, role;
 
 -- The frames of each stack; 0 is the innermost.
 CREATE VIEW stack_frames AS
-WITH RECURSIVE path(stack, at, level) AS (
+WITH RECURSIVE path(stack, caller, level) AS (
     SELECT stack, stack, 0 FROM stacks
     UNION ALL
-    SELECT path.stack, stacks.parent, level + 1 FROM path JOIN stacks ON stacks.stack = path.at
+    SELECT path.stack, stacks.parent, level + 1 FROM path JOIN stacks ON stacks.stack = path.caller
     WHERE stacks.parent IS NOT NULL)
 SELECT path.stack, path.level, f.frame, f.function, f.file, f.line
-FROM path JOIN stacks ON stacks.stack = path.at JOIN frames f USING(frame);
+FROM path JOIN stacks ON stacks.stack = path.caller JOIN frames f USING(frame);
