@@ -65,7 +65,7 @@ void mt_database_writer_execute(struct mt_database_writer *writer, const char *s
 enum mt_status mt_database_writer_close(struct mt_database_writer *writer, struct mt_error *error)
 {
     mt_database_writer_execute(writer, writer->schema->indexes);
-    mt_database_writer_execute(writer, "COMMIT; ANALYZE");
+    mt_database_writer_execute(writer, "COMMIT; PRAGMA analysis_limit = 1000; ANALYZE");
     if (writer->status)
         (void)writer->library->close(writer->database, NULL);
     else
