@@ -178,7 +178,10 @@ void mt_draw_cells(struct mt_drawing *drawing, const struct mt_grid *grid,
 /* Sets the key of the operation that was added last (mt_block_key). */
 void mt_draw_key(struct mt_drawing *drawing, const char *key);
 
-/* Begin and end a group of operations with one hover text. */
+/* Begin and end a group of operations with one hover text. What follows MT_ZOOM in the role of a
+ * group is the attribute data-zoom of an SVG: what the script of a page does with the group when it
+ * enlarges the chart (picture.js). */
+#define MT_ZOOM "zoom:"
 void mt_draw_group_begin(struct mt_drawing *drawing, const char *title, const char *role);
 void mt_draw_group_end(struct mt_drawing *drawing);
 

@@ -391,7 +391,13 @@ static void add_operation(struct mt_buf *out, const struct mt_op *op, const char
     case MT_OP_CELLS: add_cells(out, op, id); break;
     case MT_OP_TEXT: add_text(out, op); break;
     case MT_OP_GROUP_BEGIN:
-        mt_buf_add_text(out, "<g>");
+        mt_buf_add_text(out, "<g");
+        if (op->role && !strncmp(op->role, MT_ZOOM, strlen(MT_ZOOM))) {
+            mt_buf_add_text(out, " data-zoom=\"");
+            mt_escape_add_xml(out, op->role + strlen(MT_ZOOM));
+            mt_buf_add_char(out, '"');
+        }
+        mt_buf_add_char(out, '>');
         if (op->title)
             add_element(out, "title", op->title);
         break;

@@ -1122,6 +1122,65 @@ def check_devices(check):
         check.same_again(f"device {check.device}")
 
 
+ENLARGED = """
+const picture = pictures.find((each) => each.chart === arguments[0]), {svg, whole} = picture;
+const outer = svg.getBoundingClientRect(), shown = (node) => node.checkVisibility();
+const texts = [...svg.querySelectorAll('text')].filter(shown).map((node) => {
+  const box = node.getBoundingClientRect();
+  return {words: node.textContent, high: Math.min(box.height, box.width), left: box.left - outer.left,
+    right: box.right - outer.left, y: (box.top + box.bottom) / 2 - outer.top,
+    x: (box.left + box.right) / 2 - outer.left, tick: Boolean(node.closest('.mt-axis')),
+    inside: Boolean(node.closest('.pane')), bytes: Boolean(node.closest('.mt-axis') === picture.bytes.now)};
+});
+const scale = svg.getScreenCTM().a;
+const blocks = [...svg.querySelectorAll('.pane [data-key]')].map((node) => node.getBoundingClientRect());
+return {texts, view: svg.dataset.view.split(' ').map(Number), top: picture.bytes.top,
+  ticks: picture.ticks.numbers.slice(1), plot: [whole.x, whole.y, whole.width, whole.height].map((each) => each * scale),
+  whole, widest: Math.max(...blocks.map((box) => box.width))};
+"""
+
+
+def check_enlarged_axes(check):
+    """An enlarged chart keeps its axes at its edges, with the values of the visible part. Blocks
+    become larger and texts do not."""
+    units = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "s": 1e9, "ms": 1e6, "µs": 1e3}
+    for chart in ("blocks", "address"):
+        before = check.browser.run(ENLARGED, chart)
+        check.browser.run("""const picture = pictures.find((each) => each.chart === arguments[0]);
+            const {x, y, width, height} = picture.whole;
+            picture.zoom(0.125, {x: x + 0.4 * width, y: y + 0.7 * height});""", chart)
+        after = check.browser.run(ENLARGED, chart)
+        left, top, width, height = after["view"]
+        whole, plot = after["whole"], after["plot"]
+        check.expect(abs(width * 8 - whole["width"]) < 1 and after["widest"] > 4 * before["widest"],
+                     f"{chart}: enlarged to {after['view']} of {whole}")
+        high = max(text["high"] for text in before["texts"])
+        check.expect(all(text["high"] <= high + 1 for text in after["texts"]), f"{chart}: a text grew")
+        ticks = [text for text in after["texts"] if text["tick"]]
+        check.expect(sum(text["bytes"] for text in ticks) > 2 and
+                     sum(not text["bytes"] for text in ticks) > 1, f"{chart}: {len(ticks)} ticks")
+        spans = [after["ticks"][at:at + 4] for at in range(0, len(after["ticks"]), 4)]
+        for text in ticks:
+            value, unit = text["words"].split()
+            value = float(value.replace(",", "")) * units[unit]
+            if text["bytes"]:
+                share = (text["y"] - plot[1]) / plot[3]
+                wanted = after["top"] * (1 - (top + share * height - whole["y"]) / whole["height"])
+                fits = 0 <= share <= 1 and text["right"] < plot[0] and text["left"] >= 0
+                slack = after["top"] * height / whole["height"] / 40
+            else:
+                share = (text["x"] - plot[0]) / plot[2]
+                begin, end, first, last = [span for span in spans if span[0] <= left + share * width + 1][-1]
+                wanted = first + (left + share * width - begin) / (end - begin) * (last - first)
+                fits = 0 <= share <= 1 and text["y"] > plot[1] + plot[3]
+                slack = (last - first) * width / (end - begin) / 40
+            check.expect(fits and abs(value - wanted) < slack, f"{chart}: {text['words']} at {wanted}")
+        check.browser.keys("Escape")
+        again = check.browser.run(ENLARGED, chart)
+        check.expect([text["words"] for text in again["texts"]] == [text["words"] for text in before["texts"]],
+                     f"{chart}: Esc shows all of it")
+
+
 def check_without_blocks(check):
     """A page that has no room for rows of blocks: sums are exact, and Survived says what it lacks."""
     trace = check_report.deep_trace(check.folder)
@@ -1200,7 +1259,7 @@ ACTIONS = (check_wheel, check_page_scrolls, check_sideways, check_pinch, check_t
            check_restored, check_theme,
            check_all_blocks, check_waits, check_filter_of_blocks, check_steps_of_blocks, check_largest,
            check_modules, check_omitted,
-           check_phone, check_blocks, check_devices, check_without_blocks, check_lines, check_single_blocks,
+           check_phone, check_blocks, check_enlarged_axes, check_devices, check_without_blocks, check_lines, check_single_blocks,
            check_start, check_hostile)
 
 

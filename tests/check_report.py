@@ -343,7 +343,7 @@ return {title: panel.querySelector('strong').textContent, facts,
   stack: [...panel.querySelectorAll('.stack li')].map((each) => each.textContent),
   marked: document.querySelectorAll('.mt-picked').length};
 """
-VIEW_BOX = "return document.querySelector(`[data-chart=${arguments[0]}] svg`).getAttribute('viewBox')"
+VIEW_BOX = "return document.querySelector(`[data-chart=${arguments[0]}] svg`).dataset.view"
 
 
 def check_blocks(check, trace, page):

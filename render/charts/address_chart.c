@@ -75,6 +75,9 @@ static void address_draw_bars(const struct mt_address_layout *layout)
     struct crowd crowd = {0};
 
     draw_axis(layout);
+    mt_zoom_begin(
+        layout->drawing, "y",
+        &(struct mt_box){layout->bar_left, layout->plot.y, layout->bar_width, layout->plot.height});
     while (next_crowd(layout, MIN_BAR, &crowd)) {
         double share = crowd.held > 0 ? fmin(crowd.used / crowd.held, 1) : 0;
         struct mt_paint paint = {.fill = share < POOR ? MT_COLOR_BAD : MT_COLOR_FAINT};
@@ -85,6 +88,7 @@ static void address_draw_bars(const struct mt_address_layout *layout)
                          fmax(layout->bar_width * share, 0.5), fmax(height - 0.25, 0.5), &paint,
                          NULL, "bar");
     }
+    mt_draw_group_end(layout->drawing);
 }
 
 static const char *occupancy(const struct crowd *crowd, char text[MT_UNITS_TEXT])
@@ -434,6 +438,8 @@ static void draw_rows(struct mt_address_layout *layout)
 {
     double y = layout->plot.y + layout->plot.height + 6;
 
+    mt_zoom_begin(layout->drawing, "x",
+                  &(struct mt_box){layout->plot.x, y, layout->plot.width, 36});
     if (layout->device->step_count) {
         mt_time_axis_draw_steps(layout->drawing, &layout->axis, layout->device, y);
         y += 18;
@@ -442,7 +448,10 @@ static void draw_rows(struct mt_address_layout *layout)
         mt_time_axis_draw_phases(layout->drawing, &layout->axis, y);
         y += 18;
     }
+    mt_draw_group_end(layout->drawing);
+    mt_zoom_begin_ticks(layout->drawing, &layout->axis, y + 2);
     mt_time_axis_draw_ticks(layout->drawing, &layout->axis, y + 2);
+    mt_draw_group_end(layout->drawing);
     if (!layout->has_tail)
         return;
     mt_time_axis_draw_legend(layout->drawing, &layout->axis, y + 44,
@@ -465,10 +474,12 @@ static void draw_peak(const struct mt_address_layout *layout)
     double width = 1.06 * mt_text_width(label, MT_SIZE_SMALL, MT_SEMIBOLD) + 8;
     bool is_left = x + width > plot->x + plot->width;
 
+    mt_zoom_begin_point(layout->drawing, "mark", x, plot->y);
     mt_draw_path(layout->drawing, corners, 3, true, false, &mark, label, "mark:peak");
     mt_chart_frame_text(layout->drawing, is_left ? x - 8 : x + 8, plot->y - 3, label, MT_SIZE_SMALL,
                         MT_SEMIBOLD, MT_COLOR_TEXT, is_left ? MT_ANCHOR_END : MT_ANCHOR_START,
                         "label:peak");
+    mt_draw_group_end(layout->drawing);
 }
 
 /* Names the axis, which counts all places. Places include returned memory, so the axis is longer
@@ -495,19 +506,25 @@ static void draw_plot(struct mt_address_layout *layout)
     const struct mt_box *plot = &layout->plot;
     const struct mt_paint base = {.stroke = MT_COLOR_AXIS};
 
+    mt_zoom_begin_bytes(layout->drawing, layout->top);
     mt_chart_frame_byte_axis(layout->drawing, plot, &layout->ticks, layout->top);
     draw_axis_name(layout);
+    mt_draw_group_end(layout->drawing);
+    address_draw_bars(layout);
+    mt_zoom_begin(layout->drawing, "xy", plot);
     mt_address_draw_map(layout);
     mt_address_draw_borders(layout);
     mt_time_axis_draw_step_starts(layout->drawing, &layout->axis, layout->device, plot);
+    mt_draw_group_end(layout->drawing);
     mt_draw_line(layout->drawing, plot->x, plot->y + plot->height, plot->x + plot->width,
                  plot->y + plot->height, &base);
+    mt_zoom_begin(layout->drawing, "xy", plot);
     mt_time_axis_draw_folds(layout->drawing, &layout->axis, plot->y, plot->height);
-    draw_peak(layout);
-    address_draw_bars(layout);
     address_draw_titles(layout);
     if (layout->keyed)
         address_draw_blocks(layout);
+    mt_draw_group_end(layout->drawing);
+    draw_peak(layout);
 }
 
 static void draw_picture(struct mt_address_layout *layout, const char *title,

@@ -332,7 +332,11 @@ void mt_address_state_draw(struct mt_address_layout *layout, const char *title)
     mt_chart_frame_header(drawing, title, facts_of(&state));
     if (has_tiles)
         draw_tiles(layout, y);
+    mt_zoom_begin(drawing, "xy",
+                  &(struct mt_box){layout->plot.x, layout->plot.y, layout->plot.width,
+                                   state.rows * state.pitch});
     draw_rows(&state);
+    mt_draw_group_end(drawing);
     draw_legend(layout, legend);
     mt_chart_frame_footnote(drawing, small_print(&state));
 }

@@ -430,11 +430,13 @@ static void draw_peak(const struct layout *layout)
     const char *label = mt_arena_printf(&layout->drawing->arena, "%speak %s", kind_of_peak(layout),
                                         mt_format_bytes(size, layout->blocks->peak_allocated));
 
+    mt_zoom_begin_point(layout->drawing, "point", x, y);
     mt_draw_circle(layout->drawing, x, y, 4.4, &ring, label, "ring:peak");
     width = 1.06 * mt_text_width(label, style.size, style.weight) + 10;
     style.anchor = x + width > stack->plot.x + stack->plot.width ? MT_ANCHOR_END : MT_ANCHOR_START;
     mt_draw_text(layout->drawing, style.anchor == MT_ANCHOR_END ? x - 9 : x + 9, y - 5, label,
                  &style, "label:peak");
+    mt_draw_group_end(layout->drawing);
 }
 
 /* Draws the scale of the colors of calls, beside the name of the axis. */
@@ -465,7 +467,11 @@ static double draw_flame(struct layout *layout, double y)
     flame->plot = layout->stack.plot;
     flame->rows_top = y;
     mt_flame_layout_cells(flame);
+    mt_zoom_begin(
+        layout->drawing, "x",
+        &(struct mt_box){flame->plot.x, y, flame->plot.width, MT_FLAME_PITCH * flame->row_count});
     mt_flame_draw_rows(flame);
+    mt_draw_group_end(layout->drawing);
     mt_flame_draw_row_names(flame);
     return y + MT_FLAME_PITCH * flame->row_count;
 }
@@ -478,6 +484,7 @@ static void draw_rows(struct layout *layout)
 
     if (layout->has_flame)
         y = draw_flame(layout, y);
+    mt_zoom_begin(layout->drawing, "x", &(struct mt_box){plot->x, y, plot->width, 36});
     if (is_whole(layout->blocks) && layout->device->step_count) {
         mt_time_axis_draw_steps(layout->drawing, &axis, layout->device, y);
         y += 18;
@@ -486,7 +493,10 @@ static void draw_rows(struct layout *layout)
         mt_time_axis_draw_phases(layout->drawing, &axis, y);
         y += 18;
     }
+    mt_draw_group_end(layout->drawing);
+    mt_zoom_begin_ticks(layout->drawing, &axis, y + 2);
     mt_time_axis_draw_ticks(layout->drawing, &axis, y + 2);
+    mt_draw_group_end(layout->drawing);
     if (layout->has_tail)
         mt_time_axis_draw_legend(layout->drawing, &axis, y + 44, plot->x + plot->width);
     if (layout->has_tail && layout->has_flame)
@@ -558,13 +568,19 @@ static void draw_plot(struct layout *layout)
     const struct mt_paint base = {.stroke = MT_COLOR_AXIS};
     const struct mt_box *plot = &stack->plot;
 
+    mt_zoom_begin_bytes(layout->drawing, stack->top);
     mt_chart_frame_byte_axis(layout->drawing, plot, &layout->ticks, stack->top);
+    mt_draw_group_end(layout->drawing);
+    mt_zoom_begin(layout->drawing, "xy", plot);
     mt_block_stack_draw(stack);
     mt_block_stack_outline(stack);
+    mt_draw_group_end(layout->drawing);
     mt_draw_line(layout->drawing, plot->x, plot->y + plot->height, plot->x + plot->width,
                  plot->y + plot->height, &base);
+    mt_zoom_begin(layout->drawing, "xy", plot);
     draw_labels(stack);
     mt_time_axis_draw_folds(layout->drawing, &stack->axis, plot->y, plot->height);
+    mt_draw_group_end(layout->drawing);
     draw_peak(layout);
 }
 

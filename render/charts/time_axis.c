@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "buf.h"
 #include "units.h"
 #include "util.h"
 
@@ -184,4 +185,70 @@ void mt_time_axis_draw_ticks(struct mt_drawing *drawing, const struct mt_time_ax
         draw_event_ticks(drawing, axis, y);
     else
         draw_time_ticks(drawing, axis, y);
+}
+
+static void add_numbers(struct mt_buf *out, const double *numbers, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        mt_buf_add_char(out, ' ');
+        mt_buf_add_decimal(out, numbers[i], 1);
+    }
+}
+
+static void begin_zoom(struct mt_drawing *drawing, struct mt_buf *role)
+{
+    mt_draw_group_begin(drawing, NULL, role->data);
+    mt_buf_release(role);
+}
+
+void mt_zoom_begin(struct mt_drawing *drawing, const char *kind, const struct mt_box *box)
+{
+    const double numbers[] = {box->x, box->y, box->width, box->height};
+    struct mt_buf role = {0};
+
+    mt_buf_printf(&role, MT_ZOOM "%s", kind);
+    add_numbers(&role, numbers, MT_ARRAY_LEN(numbers));
+    begin_zoom(drawing, &role);
+}
+
+void mt_zoom_begin_point(struct mt_drawing *drawing, const char *kind, double x, double y)
+{
+    const double numbers[] = {x, y};
+    struct mt_buf role = {0};
+
+    mt_buf_printf(&role, MT_ZOOM "%s", kind);
+    add_numbers(&role, numbers, MT_ARRAY_LEN(numbers));
+    begin_zoom(drawing, &role);
+}
+
+void mt_zoom_begin_bytes(struct mt_drawing *drawing, uint64_t top)
+{
+    struct mt_buf role = {0};
+
+    mt_buf_printf(&role, MT_ZOOM "bytes %llu", (unsigned long long)top);
+    begin_zoom(drawing, &role);
+}
+
+/* The baseline, then left edge, right edge, first and last value of each span. */
+void mt_zoom_begin_ticks(struct mt_drawing *drawing, const struct mt_time_axis *axis, double y)
+{
+    const struct mt_timeline *timeline = axis->timeline;
+    struct mt_buf role = {0};
+
+    mt_buf_printf(&role, MT_ZOOM "%s", axis->by_event ? "events" : "times");
+    add_numbers(&role, &y, 1);
+    for (uint32_t i = 0; i < mt_time_axis_spans(axis); i++) {
+        const double edges[] = {mt_time_axis_span_left(axis, i), mt_time_axis_span_right(axis, i)};
+        uint64_t begin = timeline->first_event, end = timeline->last_event + 1;
+
+        if (!axis->by_event && !timeline->span_count)
+            break;
+        if (!axis->by_event) {
+            begin = mt_sub_or_0_u64(timeline->spans[i].begin_t_ns, axis->report->first_t_ns);
+            end = mt_sub_or_0_u64(timeline->spans[i].end_t_ns, axis->report->first_t_ns);
+        }
+        add_numbers(&role, edges, MT_ARRAY_LEN(edges));
+        mt_buf_printf(&role, " %llu %llu", (unsigned long long)begin, (unsigned long long)end);
+    }
+    begin_zoom(drawing, &role);
 }

@@ -79,6 +79,15 @@ void mt_time_axis_draw_phases(struct mt_drawing *drawing, struct mt_time_axis *a
  * Returns NULL if there are too many names. */
 struct mt_axis_name *mt_time_axis_name(struct mt_time_axis *axis, const char *text);
 
+/* Begin groups of a chart that a page can enlarge; mt_draw_group_end ends them. The script enlarges
+ * what is in a `box` in both directions ("xy") or in one of them ("x", "y"), and moves what is at a
+ * point ("point"; "mark": only sideways). It draws the ticks of bytes, and those of the axis on the
+ * baseline y, again for the part that is visible. */
+void mt_zoom_begin(struct mt_drawing *drawing, const char *kind, const struct mt_box *box);
+void mt_zoom_begin_point(struct mt_drawing *drawing, const char *kind, double x, double y);
+void mt_zoom_begin_bytes(struct mt_drawing *drawing, uint64_t top);
+void mt_zoom_begin_ticks(struct mt_drawing *drawing, const struct mt_time_axis *axis, double y);
+
 /* Draws a legend on baseline y: the name of the axis, and the colors and short names of the phases
  * that were drawn. */
 void mt_time_axis_draw_legend(struct mt_drawing *drawing, const struct mt_time_axis *axis, double y,

@@ -221,7 +221,7 @@ const drawAll = () => explorers.forEach((each) => each.timeline && each.timeline
 function resetAll() {
   search.set('');
   unpick();
-  for (const picture of pictures) picture.lookAt(0, 0, picture.whole.width);
+  for (const picture of pictures) picture.fit();
   for (const explorer of explorers) {
     explorer.icicle.focus = -1;
     explorer.filter.clear();
