@@ -1065,6 +1065,9 @@ def check_phone(check):
         check.expect(check.state()["isOpen"] == selected, "phone: a tap selects")
         check.browser.tap(check.point(0.6 if selected else 0.5))
     check.shows_instant(check.state(), "a tap")
+    name, row = check.browser.run("""return ['.rows .site', '.rows tr'].map((selector) =>
+        document.querySelector(selector).getBoundingClientRect().width)""")
+    check.expect(name > 0.5 * row, f"phone: a name has {name} of the {row} px of its row")
     check.browser.move(check.point(0.9))
     check.inside_window("tooltip on a phone", ".tip")
     check.browser.devtools("Emulation.clearDeviceMetricsOverride")

@@ -64,6 +64,7 @@ static void describe(struct mt_block_origins *origins, const struct mt_block_lif
     struct mt_attributed row = mt_attributed_of_life(&origins->attribution, life);
 
     origin->site = mt_attributed_site(&origins->attribution, &row);
+    origin->operation = mt_attributed_operation(&origins->attribution, &row);
     origin->phase = row.phase;
     origin->is_backward = row.backward;
 }

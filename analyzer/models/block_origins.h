@@ -19,7 +19,8 @@ struct mt_block_origin {
     bool is_initial; /* older than the recorded history */
     /* words; they live as long as the report */
     const char *site;  /* as in `memtrace live` */
-    const char *phase; /* name, "" = none */
+    const char *operation; /* that made it; NULL if the site names it */
+    const char *phase;     /* name, "" = none */
     bool is_backward;  /* without a stack: the autograd engine's */
 };
 

@@ -93,6 +93,13 @@ static struct mt_history_group group_of(struct history_feed *feed, const struct 
     return feed->groups[origin];
 }
 
+static const char *operation_of(struct history_feed *feed, const struct mt_block_life *life)
+{
+    uint32_t origin = mt_block_origins_find(&feed->origins, life);
+
+    return feed->origins.list[origin].operation;
+}
+
 /* Adds a window of at most `events` events, `before` of which precede `event`. *next is the event
  * after the previous window: windows do not overlap. */
 static void add_window(struct history_feed *feed, uint64_t *next, uint64_t event, uint64_t before,
@@ -295,7 +302,6 @@ static enum mt_status begin(struct mt_analysis *analysis, uint32_t slot, struct 
 /* Blocks that a page lists, each once. */
 struct listing {
     struct history_feed *feed;
-    const struct mt_attribution *attribution;
     struct mt_history *history;
     struct mt_map kept, listed; /* key of a block -> its index */
 };
@@ -318,8 +324,9 @@ static void list_block(struct listing *listing, const struct mt_block_shape *sha
     block->shape = kept == MT_MAP_NONE ? *shape : listing->feed->kept.heap[kept].shape;
     if (kept == MT_MAP_NONE)
         block->shape.completed = shape->end;
-    mt_block_words_name(listing->attribution, &block->shape, 1);
     block->group = group_of(listing->feed, &shape->life);
+    block->shape.site = block->group.site;
+    block->shape.operation = operation_of(listing->feed, &shape->life);
     block->group.block_bytes = shape->life.block_bytes;
 }
 
@@ -378,8 +385,9 @@ static enum mt_status finish(struct mt_analysis *analysis, void *context,
 {
     struct history_feed *feed = context;
     const uint32_t share = feed->share;
-    struct listing listing = {.feed = feed, .attribution = &analysis->attribution};
+    struct listing listing = {.feed = feed};
 
+    (void)analysis;
     mt_history_finish(feed->builder, &out->history);
     out->history->first_step_percent = feed->first_step_percent;
     listing.history = out->history;

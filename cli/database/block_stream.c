@@ -251,6 +251,7 @@ static void write_origin(struct device_stream *device, const struct mt_block_ori
     mt_row_text(writer, mt_role_name((enum mt_role)origin->role));
     mt_row_text(writer, source_of(origin, is_one_instant));
     mt_row_text(writer, origin->site);
+    mt_row_text(writer, origin->operation);
     mt_row_text(writer, *origin->phase ? origin->phase : NULL);
     mt_row_text(writer, origin->tag == MT_NO_ID ? NULL : mt_symbols_text(symbols, origin->tag));
     mt_row_id(writer, origin->stack);

@@ -85,6 +85,7 @@ CREATE TABLE origins(
     role TEXT,
     role_source TEXT, -- recorded, inferred, guess, unknown
     site TEXT,        -- as in `memtrace live`
+    operation TEXT,   -- that made the blocks; NULL: the site names it
     phase_name TEXT, tag TEXT,
     stack INTEGER, owner_stack INTEGER,
     owner TEXT,       -- what a block without a stack belongs to: nothing, parameter, forward_site, ...
@@ -106,7 +107,7 @@ CREATE TABLE block_rows(
 CREATE VIEW blocks AS
 SELECT b.block, b.device, b.address, b.bytes, b.requested_bytes, b.birth_event, b.birth_ns,
     b.free_event, b.free_ns, b.completed_event, b.completed_ns,
-    o.role, o.role_source, o.site, o.tag, o.phase_name, p.path AS phase_path, p.step,
+    o.role, o.role_source, o.site, o.operation, o.tag, o.phase_name, p.path AS phase_path, p.step,
     o.stack, o.owner_stack, o.owner, o.stream, o.pool, o.heap, o.is_initial, b.origin, b.phase
 FROM block_rows b JOIN origins o USING(origin) LEFT JOIN phases p USING(phase);
 

@@ -1,7 +1,7 @@
 /* Single blocks: their facts, and the panel below a chart. */
 
 const MAX_FOUND = 100; // blocks of one address that are listed
-const MAX_SHARERS = 6; // of its addresses, before and after a block
+const MAX_SHARERS = 3; // of its addresses, before and after a block
 const MAX_TWINS = 8; // of other steps
 const NO_BLOCKS = 'This page has no room for single blocks.';
 

@@ -39,7 +39,8 @@ struct writer {
     struct mt_drawing drawing; /* owns texts */
     struct mt_named_frames named;
     struct mt_strings strings;
-    struct mt_map nodes; /* parent and frame -> node */
+    struct mt_map nodes;       /* parent and frame -> node */
+    struct mt_map stack_nodes; /* stack -> node */
     struct mt_buf node_text, frame_text, group_text, kind_text, block_text;
     struct mt_map frames; /* strings and origin -> frame */
     uint32_t node_count, frame_count;
@@ -121,7 +122,10 @@ static uint32_t node_of_stack(struct writer *writer, uint32_t stack)
     const struct mt_symbols *symbols = writer->report->symbols;
     struct mt_arena *arena = &writer->drawing.arena;
     uint32_t frames[MT_NAMED_FRAMES_DEPTH], count = 0, node = NO_NODE;
+    uint32_t known = mt_map_get(&writer->stack_nodes, stack);
 
+    if (stack == MT_NO_ID || known != MT_MAP_NONE)
+        return stack == MT_NO_ID ? NO_NODE : known;
     mt_named_frames_get(&writer->named, stack, frames, &count);
     for (uint32_t i = 0; i < count; i++) {
         const char *name = mt_frame_function(arena, symbols, frames[i]);
@@ -130,6 +134,8 @@ static uint32_t node_of_stack(struct writer *writer, uint32_t stack)
         node = node_of(writer, node,
                        frame_of(writer, name, place, mt_frame_origin(symbols, frames[i])));
     }
+    if (node != NO_NODE)
+        mt_map_put(&writer->stack_nodes, stack, node);
     return node;
 }
 
@@ -232,6 +238,8 @@ static uint64_t wait_of(const struct mt_block_shape *block)
 /* The numbers of the previous row. */
 struct row {
     uint64_t where, event, t;
+    int32_t phase;
+    bool initial;
 };
 
 static void add_block(struct writer *writer, const struct mt_block_shape *block, struct row *last)
@@ -240,8 +248,12 @@ static void add_block(struct writer *writer, const struct mt_block_shape *block,
     const struct mt_block_life *life = &block->life;
     bool ended = block->end.event != UINT64_MAX;
     uint64_t zero = writer->report->first_t_ns, unit = writer->time_unit, wait = wait_of(block);
-    struct row row = {string_of(writer, birth_of(writer, block)), life->birth_event,
-                      life->initial ? last->t : (life->birth_t_ns - zero) / unit};
+    struct row row = {last->where, life->birth_event,
+                      life->initial ? last->t : (life->birth_t_ns - zero) / unit, life->phase,
+                      life->initial};
+
+    if (row.phase != last->phase || row.initial != last->initial)
+        row.where = string_of(writer, birth_of(writer, block));
 
     add_difference(out, row.where, last->where);
     add_difference(out, row.event, last->event);
@@ -274,7 +286,7 @@ static void add_blocks(struct writer *writer, uint32_t count)
         mt_memory_new(((size_t)count + 1) * sizeof(const struct mt_history_block *));
     uint32_t *groups = mt_memory_new(((size_t)count + 1) * sizeof *groups), number;
     struct kinds kinds = {0};
-    struct row last = {0};
+    struct row last = {.phase = INT32_MIN};
 
     for (uint32_t i = 0; i < count; i++) {
         blocks[i] = &history->blocks[i];
@@ -585,6 +597,7 @@ static void release(struct writer *writer)
     mt_drawing_release(&writer->drawing);
     mt_strings_release(&writer->strings);
     mt_map_release(&writer->nodes);
+    mt_map_release(&writer->stack_nodes);
     mt_map_release(&writer->frames);
     mt_buf_release(&writer->node_text);
     mt_buf_release(&writer->frame_text);

@@ -456,7 +456,7 @@ class TimelineView {
   label(words, x, y, color) {
     const {pen, plot} = this, width = pen.measureText(words).width;
     if (x < plot.x || x > plot.x + plot.width) return;
-    const left = x + 7 + width > plot.x + plot.width ? x - 7 - width : x + 7;
+    const left = x + 7 + width > plot.x + plot.width ? Math.max(x - 7 - width, plot.x + 3) : x + 7;
     pen.fillStyle = this.ink.background;
     pen.globalAlpha = 0.85;
     pen.fillRect(left - 3, y - 12, width + 6, 16);
