@@ -64,13 +64,15 @@ static enum mt_status ask(const char *sql, struct answer *answer, struct mt_erro
 
 /* Two blocks on two stacks, which are live at the peak. */
 static const char rows[] =
-    "INSERT INTO settings VALUES ('first_ns', 5), ('input', 'run.pickle');"
+    "INSERT INTO settings(name, value) VALUES ('first_ns', 5), ('input', 'run.pickle');"
     "INSERT INTO devices(device, name) VALUES (0, 'H200');"
-    "INSERT INTO peaks VALUES (0, 'allocated', 1024, 7, 9, 0, 0, 1000, 1024, 1024, 2048);"
-    "INSERT INTO instants VALUES (1, 0, 'peak_allocated', 7, 9, 0, 0, 1000, 1024, 1024, 2048);"
+    "INSERT INTO peaks(device, size, bytes, event, t_ns, phase) VALUES (0, 'allocated', 1024, 7, "
+    "9, 0);"
+    "INSERT INTO instants(instant, device, kind, event) VALUES (1, 0, 'peak_allocated', 7);"
     "INSERT INTO phases(phase, name, path) VALUES (0, 'forward', 'step#0/forward');"
-    "INSERT INTO frames VALUES (0, 'main', 'a.py', 1), (1, 'forward', 'a.py', 2);"
-    "INSERT INTO stacks VALUES (0, NULL, 0, 1, 'main'), (1, 0, 1, 2, 'forward');"
+    "INSERT INTO frames(frame, function, file, line) VALUES (0, 'main', 'a.py', 1), (1, 'forward', "
+    "'a.py', 2);"
+    "INSERT INTO stacks(stack, parent, frame) VALUES (0, NULL, 0), (1, 0, 1);"
     "INSERT INTO origins(origin, role, site, stack) VALUES (0, 'parameters', 'main a.py:1', 0),"
     "    (1, 'activations', 'forward a.py:2', 1);"
     "INSERT INTO block_rows(block, device, bytes, requested_bytes, birth_event, origin, phase)"
