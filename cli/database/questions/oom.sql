@@ -3,7 +3,7 @@
 -- `memtrace oom` reads the text of an error without a recording.
 WITH held AS (
     SELECT o.device, o.event, b.site, b.role, sum(b.bytes) AS bytes, count(*) AS blocks
-    FROM ooms o CROSS JOIN blocks b ON b.device = o.device AND b.birth_event <= o.event
+    FROM ooms o CROSS JOIN blocks b WHERE b.device = o.device AND b.birth_event <= o.event
         AND (b.free_event IS NULL OR b.free_event > o.event)
     GROUP BY o.device, o.event, b.site, b.role),
 ranked AS (

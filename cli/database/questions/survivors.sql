@@ -7,7 +7,7 @@ WITH chosen AS (
         ORDER BY peak_allocated_bytes DESC, begin_event LIMIT 1)))
 SELECT c.device, c.step, b.site, b.role, sum(b.bytes) AS bytes, count(*) AS blocks,
     min(b.free_event) AS first_free_event
-FROM chosen c CROSS JOIN blocks b ON b.device = c.device
+FROM chosen c CROSS JOIN blocks b WHERE b.device = c.device
     AND b.birth_event BETWEEN c.begin_event AND c.end_event
     AND (b.free_event IS NULL OR b.free_event > c.end_event)
 GROUP BY c.device, c.step, b.site, b.role
