@@ -193,6 +193,8 @@ static int answer(const struct arguments *arguments)
                 mt_answer_rows_print(&rows, status == MT_OK && rows.omitted < MT_MAX_COUNTED_ROWS);
         else
             code = say_failure(&database, &error);
+        if (code == MT_EXIT_OK)
+            code = database.verdict;
         if (reads_events && code == MT_EXIT_OK)
             note_events(arguments, &database);
     }

@@ -243,6 +243,20 @@ def databases(bench):
     bench.fails(("missing", "SELECT 1"), 3, "cannot read 'missing'")
 
 
+def damaged(bench):
+    """What is left of a recording is answered, and the exit status says that it is damaged, as in `analyze`."""
+    bench.run("import", "run.pickle.zst", "-o", "run.trace", "--no-summary", "-q")
+    trace = bytearray((bench.folder / "run.trace").read_bytes())
+    trace[len(trace) // 2] ^= 0xff
+    (bench.folder / "run.trace").write_bytes(trace)
+    check(bench.run("analyze", "run.trace", status=3).stdout, "no answer of analyze")
+    for said in (b"1 damaged frame was skipped", b"it is damaged: the answer lacks a part of the run"):
+        done = bench.sql("run.trace", "SELECT name FROM settings WHERE name = 'is_damaged'", "--csv", status=3)
+        check(done.stdout == b"name\r\nis_damaged\r\n" and said in done.stderr, f"{done}")
+    done = bench.run("export", "sqlite", "run.trace", "-o", "run.db", status=3)
+    check((bench.folder / "run.db").exists(), f"{done}")
+
+
 def names_are_suggested(bench):
     bench.sql("run.pickle.zst", "SELECT 1", "-q")
     bench.fails(("run.pickle.zst", "SELECT * FROM peeks"), 2,
@@ -348,7 +362,7 @@ def document(bench):
 
 
 CASES = [document, is_made_once, is_made_again, never_replaces, without_a_folder, at_the_same_time, killed, full_disk,
-         databases, names_are_suggested, limits, forms, questions, numbers]
+         databases, damaged, names_are_suggested, limits, forms, questions, numbers]
 
 
 def main(program, fixtures, *wanted):

@@ -405,7 +405,9 @@ static void write_report(struct mt_block_stream *stream, const struct mt_report 
 /* One row of `levels` for as many events each. */
 enum { LEVELS = 16384 };
 
-static int fill_run(struct mt_database_writer *writer, const struct mt_database_export *wanted)
+/* Sets *is_filled. The exit code also says whether the recording is damaged or incomplete. */
+static int fill_run(struct mt_database_writer *writer, const struct mt_database_export *wanted,
+                    bool *is_filled)
 {
     struct mt_analyze_options options = {.path = wanted->input,
                                          .needs = true,
@@ -417,11 +419,13 @@ static int fill_run(struct mt_database_writer *writer, const struct mt_database_
 
     mt_block_stream_attach(&stream, &options);
     code = mt_question_run_with(wanted->input, wanted->common, &options, &asked);
-    if (code < 0) {
+    *is_filled = code < 0;
+    if (*is_filled) {
         write_report(&stream, asked.report, &asked.source->header);
         if (wanted->stamp)
             write_stamp(writer, wanted->stamp);
         code = mt_answer_verdict(MT_EXIT_OK, asked.source, wanted->input, wanted->common);
+        mt_row_setting_number(writer, "is_damaged", code == MT_EXIT_INPUT);
     }
     mt_block_stream_release(&stream);
     mt_question_close(&asked);
@@ -437,14 +441,17 @@ static bool is_job(const char *path)
     return mt_annex_files && (is_folder || mt_annex_files->is_own(path));
 }
 
-/* An incomplete recording is exported, and its exit code says that it is incomplete. */
-static bool is_filled(int code)
+static int fill_job(struct mt_database_writer *writer, const struct mt_database_export *wanted,
+                    bool *is_filled)
 {
-    return code == MT_EXIT_OK || code == MT_EXIT_INCOMPLETE;
+    int code = mt_annex_files->fill(writer, wanted->input, wanted->common);
+
+    *is_filled = code == MT_EXIT_OK;
+    return code;
 }
 
 static int write_file(const struct mt_database_export *wanted, struct mt_output *output,
-                      uint64_t *rows)
+                      uint64_t *rows, bool *is_filled)
 {
     const bool holds_job = is_job(wanted->input);
     struct mt_database_writer writer;
@@ -458,11 +465,12 @@ static int write_file(const struct mt_database_export *wanted, struct mt_output 
     if (mt_database_writer_open(&writer, mt_output_path(output),
                                 holds_job ? mt_annex_files->schema : &mt_database_of_run, &error))
         return mt_report_output_error(wanted->output, &error);
-    code = holds_job ? mt_annex_files->fill(&writer, wanted->input, wanted->common)
-                     : fill_run(&writer, wanted);
+    code = holds_job ? fill_job(&writer, wanted, is_filled) : fill_run(&writer, wanted, is_filled);
     *rows = writer.rows;
-    if (mt_database_writer_close(&writer, &error) && is_filled(code))
+    if (mt_database_writer_close(&writer, &error) && *is_filled) {
+        *is_filled = false;
         code = mt_report_output_error(wanted->output, &error);
+    }
     return code;
 }
 
@@ -471,13 +479,19 @@ int mt_export_database(const struct mt_database_export *wanted, uint64_t *rows)
     const struct mt_output_rules rules = mt_output_rules_of(wanted->outputs, &mt_file_database);
     struct mt_output output;
     struct mt_error error;
+    bool is_filled = false;
     int code;
 
+    *rows = 0;
     if (mt_output_open(&output, wanted->output, &rules, &error))
         return mt_report_output_error(wanted->output, &error);
-    code = write_file(wanted, &output, rows);
-    if (is_filled(code) && mt_output_finish(&output, &error))
+    code = write_file(wanted, &output, rows, &is_filled);
+    if (is_filled && mt_output_finish(&output, &error)) {
+        is_filled = false;
         code = mt_report_output_error(wanted->output, &error);
+    }
+    if (!is_filled)
+        *rows = 0;
     mt_output_abandon(&output);
     return code;
 }

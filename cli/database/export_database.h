@@ -19,7 +19,8 @@ struct mt_database_export {
     bool with_events;                  /* fills the table `events` */
 };
 
-/* Writes the file and counts its rows. Prints errors; returns enum mt_exit. */
+/* Writes the file and counts its rows, which are 0 if there is no file. Prints errors; returns enum
+ * mt_exit. A damaged recording is written as far as it can be read, with MT_EXIT_INPUT. */
 int mt_export_database(const struct mt_database_export *wanted, uint64_t *rows);
 
 /* The version of memtrace, for `settings`. */

@@ -97,6 +97,7 @@ static struct mt_file_stamp stamp_of(const struct stat *facts)
 struct comparison {
     const struct mt_file_stamp *stamp;
     unsigned equal, rows;
+    bool is_damaged;
 };
 
 enum { STAMP_SETTINGS = 4, LOOK_SECONDS = 5 };
@@ -114,14 +115,16 @@ static bool compare_setting(void *context, const struct mt_value *values, unsign
     const struct mt_file_stamp *stamp = comparison->stamp;
 
     (void)count;
-    if (is_text(name, "memtrace"))
+    if (is_text(name, "is_damaged"))
+        comparison->is_damaged = value->kind != MT_VALUE_INTEGER || value->integer != 0;
+    else if (is_text(name, "memtrace"))
         comparison->equal += is_text(value, mt_database_made_by());
     else if (value->kind == MT_VALUE_INTEGER)
         comparison->equal +=
             (is_text(name, "input_bytes") && value->integer == stamp->bytes) ||
             (is_text(name, "input_mtime_ns") && value->integer == stamp->mtime_ns) ||
             (is_text(name, "input_inode") && value->integer == stamp->inode);
-    return ++comparison->rows <= STAMP_SETTINGS;
+    return ++comparison->rows <= STAMP_SETTINGS + 1;
 }
 
 static void ignore_columns(void *context, const char *const *names, unsigned count)
@@ -131,26 +134,28 @@ static void ignore_columns(void *context, const char *const *names, unsigned cou
     (void)count;
 }
 
-static bool has_stamp(const char *path, const struct mt_file_stamp *stamp)
+static bool has_stamp(const char *path, const struct mt_file_stamp *stamp, bool *is_damaged)
 {
     struct comparison comparison = {.stamp = stamp};
     const struct mt_database_question question = {
         .path = path,
         .sql = "SELECT name, value FROM settings WHERE name IN "
-               "('memtrace', 'input_bytes', 'input_mtime_ns', 'input_inode')",
+               "('memtrace', 'input_bytes', 'input_mtime_ns', 'input_inode', 'is_damaged')",
         .time_limit_ns = (uint64_t)LOOK_SECONDS * 1000000000u,
         .context = &comparison,
         .on_columns = ignore_columns,
         .on_row = compare_setting};
     const struct mt_database_library *library = mt_database_library(NULL);
 
-    return library && library->ask(&question, NULL) == MT_OK &&
-           comparison.equal == STAMP_SETTINGS && comparison.rows == STAMP_SETTINGS;
+    if (!library || library->ask(&question, NULL) != MT_OK)
+        return false;
+    *is_damaged = comparison.is_damaged;
+    return comparison.equal == STAMP_SETTINGS && comparison.rows == STAMP_SETTINGS + 1;
 }
 
 /* Another user could put a database there: only those of this user, of root, and of the owner of
  * the recording count. */
-static bool is_current(const char *path, const struct stat *input)
+static bool is_current(const char *path, const struct stat *input, bool *is_damaged)
 {
     const struct mt_file_stamp stamp = stamp_of(input);
     struct header header;
@@ -160,7 +165,8 @@ static bool is_current(const char *path, const struct stat *input)
         (facts.st_uid != geteuid() && facts.st_uid != 0 && facts.st_uid != input->st_uid))
         return false;
     header = header_of(path);
-    return header.is_own && header.version == MT_DATABASE_VERSION && has_stamp(path, &stamp);
+    return header.is_own && header.version == MT_DATABASE_VERSION &&
+           has_stamp(path, &stamp, is_damaged);
 }
 
 /* Returns why the file cannot be made or replaced; NULL: it can. */
@@ -209,38 +215,65 @@ static int open_temporary(struct mt_run_database *database)
     return status ? mt_report_output_error("a temporary file in $TMPDIR", &error) : MT_EXIT_OK;
 }
 
-static int make(struct mt_run_database *database, const char *input, const struct mt_common *common)
+static int make(struct mt_run_database *database, const struct mt_database_export *wanted)
+{
+    uint64_t rows;
+    int code = mt_export_database(wanted, &rows);
+
+    database->verdict = code;
+    if (!rows)
+        return code;
+    if (!database->is_temporary)
+        say_kept(database->path, wanted->common);
+    return MT_EXIT_OK;
+}
+
+static int make_temporary(struct mt_run_database *database, struct mt_database_export *wanted)
+{
+    int code = open_temporary(database);
+
+    wanted->output = database->path;
+    return code == MT_EXIT_OK ? make(database, wanted) : code;
+}
+
+/* A regular file. */
+static int open_kept(struct mt_run_database *database, const struct stat *facts,
+                     struct mt_database_export *wanted)
+{
+    const struct mt_file_stamp stamp = stamp_of(facts);
+    struct mt_error error = {.text = ""};
+    bool is_damaged = false;
+    const char *why;
+
+    mt_buf_printf(&database->kept, "%s.memtrace.db", wanted->input);
+    database->path = wanted->output = database->kept.data;
+    wanted->stamp = &stamp;
+    if (is_current(database->path, facts, &is_damaged)) {
+        if (is_damaged)
+            mt_message("'%s': it is damaged: the answer lacks a part of the run", wanted->input);
+        database->verdict = is_damaged ? MT_EXIT_INPUT : MT_EXIT_OK;
+        return MT_EXIT_OK;
+    }
+    why = why_not_kept(database->path, wanted->outputs, &error);
+    if (!why)
+        return make(database, wanted);
+    if (!wanted->common->quiet)
+        mt_message("cannot keep '%s': %s: the database is a temporary file", database->path, why);
+    return make_temporary(database, wanted);
+}
+
+static int open_recording(struct mt_run_database *database, const char *input,
+                          const struct mt_common *common)
 {
     struct mt_outputs outputs = {.force = false};
     struct mt_database_export wanted = {.input = input, .common = common, .outputs = &outputs};
-    struct mt_file_stamp stamp;
-    struct mt_error error = {.text = ""};
     struct stat facts;
-    bool is_file = strcmp(input, "-") != 0 && stat(input, &facts) == 0 && S_ISREG(facts.st_mode);
-    const char *why = NULL;
-    uint64_t rows;
-    int code = MT_EXIT_OK;
 
     mt_outputs_add_input(&outputs, input);
-    if (is_file) {
-        stamp = stamp_of(&facts);
-        wanted.stamp = &stamp;
-        mt_buf_printf(&database->kept, "%s.memtrace.db", input);
-        database->path = database->kept.data;
-        if (is_current(database->path, &facts))
-            return MT_EXIT_OK;
-        why = why_not_kept(database->path, &outputs, &error);
-    }
-    if (why && !common->quiet)
-        mt_message("cannot keep '%s': %s: the database is a temporary file", database->path, why);
-    if (!is_file || why)
-        code = open_temporary(database);
-    wanted.output = database->path;
-    if (code == MT_EXIT_OK)
-        code = mt_export_database(&wanted, &rows);
-    if (code == MT_EXIT_OK && is_file && !why)
-        say_kept(database->path, common);
-    return code;
+    database->is_made = true;
+    if (strcmp(input, "-") != 0 && stat(input, &facts) == 0 && S_ISREG(facts.st_mode))
+        return open_kept(database, &facts, &wanted);
+    return make_temporary(database, &wanted);
 }
 
 int mt_run_database_open(struct mt_run_database *database, const char *input,
@@ -251,8 +284,7 @@ int mt_run_database_open(struct mt_run_database *database, const char *input,
     *database = (struct mt_run_database){.path = input, .temporary = MT_TEMPORARY_NONE};
     if (header.is_sqlite)
         return check_named(input, &header);
-    database->is_made = true;
-    return make(database, input, common);
+    return open_recording(database, input, common);
 }
 
 void mt_run_database_close(struct mt_run_database *database)

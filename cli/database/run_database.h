@@ -10,6 +10,7 @@
 #include "temporary_file.h"
 
 struct mt_run_database {
+    int verdict; /* MT_EXIT_INPUT: the recording is damaged, and the database has what is left */
     const char *path;           /* of the database */
     bool is_made, is_temporary; /* is_made: of a recording, by this program */
     /* PRIVATE */
