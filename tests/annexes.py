@@ -1,4 +1,5 @@
 """What a build lacks without an annex (MEMTRACE_DRY_RUN, MEMTRACE_FLEET) or without SQLite."""
+import os
 import subprocess
 
 # A text that contains one of these words needs the command.
@@ -11,6 +12,10 @@ def absent_words(program):
     known = subprocess.run([program, "--completion-helper"], check=True, capture_output=True,
                            text=True).stdout.split()
     words = [word for command, words in WORDS.items() if command not in known for word in words]
-    said = subprocess.run([program, "sql", "-", "SELECT 1"], check=False, capture_output=True,
-                          stdin=subprocess.DEVNULL).stderr
-    return words + (SQLITE_WORDS if b"built without SQLite" in said else [])
+    return words + ([] if has_sqlite(program) else SQLITE_WORDS)
+
+
+def has_sqlite(program):
+    """Whether the program answers questions in SQL."""
+    done = subprocess.run([program, "sql", os.devnull, "SELECT 1"], capture_output=True, check=False)
+    return b"built without SQLite" not in done.stderr

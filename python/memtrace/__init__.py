@@ -10,6 +10,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .database import Database as Database
+    from .database import read as read
     from .dry_runs import dry_run as dry_run
     from .dumps import dump_on_oom as dump_on_oom
     from .errors import Error as Error
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _MODULES = {
+    "Database": "database",
     "Error": "errors",
     "LineProfiler": "profiling",
     "NotRestored": "errors",
@@ -53,6 +56,7 @@ _MODULES = {
     "phase": "ranges",
     "parked": "parking",
     "profile": "profiling",
+    "read": "database",
     "record": "recording",
     "report": "tensor_report",
     "step": "ranges",

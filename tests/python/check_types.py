@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """check_types.py VENV: mypy --strict over the package and a program that uses it, for the oldest and the
 newest Python. VENV is made if it is missing. Exits with 77 if mypy cannot be installed."""
-import os
 import pathlib
 import re
-import subprocess
 import sys
+
+from venv_packages import SKIPPED, install, quiet
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 PACKAGE = ROOT / "python"
@@ -22,32 +22,13 @@ reveal_type(report.text())
 reveal_type(report.advice[0].saves_bytes)
 """
 KINDS = ["DataFrame"] * 3 + ["Card | None", "dict[str, int]", "str", "int | None"]
-SKIPPED = 77
-
-
-def quiet(*words, **variables):
-    return subprocess.run([str(word) for word in words], capture_output=True, text=True, check=False,
-                          env={**os.environ, **variables})
-
-
-def install(venv):
-    python = venv / "bin" / "python"
-    has_all = f"from importlib.metadata import version; [version(name) for name in {PACKAGES}]"
-    if python.exists() and quiet(python, "-c", has_all).returncode == 0:
-        return None
-    for words in ([sys.executable, "-m", "venv", venv],
-                  [python, "-m", "pip", "install", "--quiet", "--timeout=20", *PACKAGES]):
-        done = quiet(*words)
-        if done.returncode:
-            return (done.stderr or done.stdout).strip().splitlines()[-1:]
-    return None
 
 
 def main():
     venv = pathlib.Path(sys.argv[1])
-    reason = install(venv)
+    reason = install(venv, PACKAGES)
     if reason is not None:
-        print(f"skipped: mypy cannot be installed: {''.join(reason)}")
+        print(f"skipped: mypy cannot be installed: {reason}")
         return SKIPPED
     mypy = [venv / "bin" / "python", "-m", "mypy", "--strict", "--config-file", ROOT / "pyproject.toml",
             "--cache-dir", venv / "mypy"]
