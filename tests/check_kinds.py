@@ -45,6 +45,7 @@ ALLOWED = {
     "python/memtrace/history.py": ("unlink", "the snapshot that it has written"),
     "python/memtrace/holders.py": ("isdigit", "a line number that a person typed"),
     "python/memtrace/host_copies.py": ("replace unlink", "a file of mkstemp gets the name that the user gave"),
+    "python/memtrace/mcp_server.py": ("unlink", "a database in its own folder of mkdtemp"),
     "python/memtrace/output.py": ("link replace rmtree unlink", "only a finished trace is replaced; folders of mkdtemp"),
     "python/memtrace/parking.py": ("catches", "raises the interrupt at the end"),
     "python/memtrace/profiling.py": ("rmdir", "an empty folder of mkdtemp"),

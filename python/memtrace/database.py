@@ -82,7 +82,7 @@ def read(path: program.Path, *, frames: str | None = None, events: bool = False,
     a row for each event of the allocator to the table `events`."""
     if frames not in (None, *_PACKAGES):
         raise Error(f"there are no frames of '{frames}': use one of {', '.join(_PACKAGES)}")
-    if _is_database(path):
+    if is_database(path):
         return Database(path, os.path.abspath(os.fsdecode(path)), frames)
     return _exported(path, frames, [*(["--events"] if events else []), *options])
 
@@ -104,7 +104,7 @@ def _exported(path: program.Path, frames: str | None, options: Sequence[str]) ->
     return found
 
 
-def _is_database(path: program.Path) -> bool:
+def is_database(path: program.Path) -> bool:
     """Raises Error for a database of another program."""
     try:
         with open(path, "rb") as file:
