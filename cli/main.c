@@ -17,6 +17,9 @@
 
 #define MAX_COMMANDS 64
 
+/* docs/skill/SKILL.md: instructions for agents. cmake/embed.cmake makes it. */
+extern const char mt_skill[];
+
 /* Opens a placeholder for each standard stream that is closed, so that no other file gets its
  * number. Reading from 0 and writing to 1 still fail, as the caller intended. In child processes,
  * the streams are closed again. */
@@ -49,7 +52,8 @@ static int print_overview(void)
     mt_buf_add_text(
         &out,
         "  help        show what a command does and its options\n\nUse 'memtrace help COMMAND' "
-        "for a command, 'memtrace version' for the version.\nTRACE is a memtrace "
+        "for a command, 'memtrace version' for the version,\n'memtrace help skill' for "
+        "instructions to agents.\nTRACE is a memtrace "
         "trace, a PyTorch memory snapshot (.pickle) or a profile of\nJAX or TensorFlow "
         "(*.xplane.pb), with or without zstd compression, or - for\nstandard input.\n");
     return mt_print_and_release(&out);
@@ -61,8 +65,8 @@ static void add_beginning_with(struct mt_buf *out, const char *name, const char 
         mt_buf_printf(out, "%s\n", name);
 }
 
-/* Prints the names of commands for the completion of a shell (options.h). */
-static int print_command_names(const char *beginning)
+/* Prints the names of commands for the completion of a shell (options.h), and `other`. */
+static int print_command_names(const char *beginning, const char *other)
 {
     const struct mt_command *command;
     struct mt_buf out = {0};
@@ -70,7 +74,7 @@ static int print_command_names(const char *beginning)
     for (command = mt_commands; command->name; command++)
         add_beginning_with(&out, command->name, beginning);
     add_beginning_with(&out, "help", beginning);
-    add_beginning_with(&out, "version", beginning);
+    add_beginning_with(&out, other, beginning);
     return mt_print_and_release(&out);
 }
 
@@ -92,7 +96,8 @@ static bool is_absent(const char *word)
     return false;
 }
 
-static int unknown_command(const char *word)
+/* `other` is a word that is also possible there. */
+static int unknown_command(const char *word, const char *other)
 {
     const char *names[MAX_COMMANDS], *near;
     size_t count = 0;
@@ -106,7 +111,7 @@ static int unknown_command(const char *word)
         count++;
     }
     names[count++] = "help";
-    names[count++] = "version";
+    names[count++] = other;
     near = mt_did_you_mean(word, names, count);
     if (near)
         mt_message("unknown command '%s'; did you mean '%s'?", word, near);
@@ -133,10 +138,12 @@ static int run_help(int argc, char **argv)
     if (argc < 2)
         return print_overview();
     if (strcmp(argv[1], MT_COMPLETION_WORD) == 0)
-        return print_command_names(argc > 2 ? argv[2] : "");
+        return print_command_names(argc > 2 ? argv[2] : "", "skill");
+    if (strcmp(argv[1], "skill") == 0)
+        return print_text(mt_skill);
     command = find_command(argv[1]);
     if (!command)
-        return strcmp(argv[1], "help") == 0 ? print_overview() : unknown_command(argv[1]);
+        return strcmp(argv[1], "help") == 0 ? print_overview() : unknown_command(argv[1], "skill");
     return command->run(command, 2, arguments);
 }
 
@@ -177,13 +184,13 @@ static int run(int argc, char **argv)
     if (asks_version(word))
         return print_text("memtrace " MEMTRACE_VERSION "\n");
     if (strcmp(word, MT_COMPLETION_WORD) == 0)
-        return print_command_names(argc > 2 ? argv[2] : "");
+        return print_command_names(argc > 2 ? argv[2] : "", "version");
     if (strcmp(word, "help") == 0)
         return run_help(argc - 1, argv + 1);
     command = find_command(word);
     if (!command && is_file(word)) /* `memtrace FILE` is `memtrace analyze FILE` */
         return find_command("analyze")->run(find_command("analyze"), argc, argv);
-    return command ? command->run(command, argc - 1, argv + 1) : unknown_command(word);
+    return command ? command->run(command, argc - 1, argv + 1) : unknown_command(word, "version");
 }
 
 int main(int argc, char **argv)

@@ -4,8 +4,10 @@
 # `const char *const TABLE[]` is {name, text, name, text, ..., NULL}.
 function(hex_of path out)
   file(READ "${path}" bytes HEX)
-  string(REGEX REPLACE "(..)" "0x\\1," bytes "${bytes}")
-  string(REGEX REPLACE "(0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,)" "\\1\n" bytes "${bytes}")
+  # Characters, not numbers: 0xe2 is no char where these are signed.
+  string(REGEX REPLACE "(..)" "'\\\\x\\1'," bytes "${bytes}")
+  set(two "'.x..','.x..',")
+  string(REGEX REPLACE "(${two}${two}${two}${two})" "\\1\n" bytes "${bytes}")
   set(${out} "${bytes}" PARENT_SCOPE)
 endfunction()
 

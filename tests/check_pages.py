@@ -28,6 +28,7 @@ import subprocess
 import sys
 import tempfile
 
+from annexes import has_sqlite
 from support.program import fast_program
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -55,12 +56,16 @@ class Page:
         self.name = str(path.relative_to(ROOT))
         self.lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
 
+    def needs_sqlite(self):
+        return any(line.startswith("$ memtrace sql ") for line in self.lines)
+
     def needs_python(self):
         return any(re.match(r"<!-- run:.*\b(torch|packages)\b.*-->", line) for line in self.lines)
 
 
 def pages():
-    return [Page(page) for page in sorted((ROOT / "docs").glob("*.md")) if page.name not in OTHER_TESTS and
+    found = [*sorted((ROOT / "docs").glob("*.md")), ROOT / "docs" / "skill" / "SKILL.md"]
+    return [Page(page) for page in found if page.name not in OTHER_TESTS and
             re.search(r"^```(console|python)$", page.read_text(encoding="utf-8"), re.MULTILINE)]
 
 
@@ -283,6 +288,8 @@ def main():
     options.python = python_of_wheel() if options.torch else options.python
     chosen = [page for page in pages() if not options.pages or page.path in
               {path.resolve() for path in options.pages}]
+    if not has_sqlite(fast_program(options.build.resolve() / "memtrace")):
+        chosen = [page for page in chosen if not page.needs_sqlite()]
     assert chosen
     runners = [check(options.build.resolve(), options, page) for page in chosen
                if not options.python or page.needs_python()]

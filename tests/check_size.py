@@ -25,7 +25,7 @@ LARGE_FOLDERS = {
     "fixtures/captures": 95,
     "fixtures/findings": 66,
     "fixtures/meaning": 62,
-    "tests": 77,
+    "tests": 78,
     "tests/fuzz": 54,
     "tests/fuzz/seeds": 120,
     "tests/golden": 753,

@@ -162,6 +162,7 @@ def check_version(programs, folder):
     direct = run(folder, programs / "memtrace", "--version")
     check(direct.startswith("memtrace "), direct)
     check(run(folder, programs / "python", "-m", "memtrace", "--version") == direct, "two versions")
+    check(run(folder, programs / "memtrace", "help", "skill").startswith("---\nname: memtrace\n"), "no skill")
 
 
 def check_analysis(programs, folder):
