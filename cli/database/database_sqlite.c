@@ -17,12 +17,17 @@ struct mt_database {
     size_t capacity;
 };
 
+static enum mt_status fail_memory(struct mt_error *error)
+{
+    return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "SQLite has not enough memory");
+}
+
 static enum mt_status fail(sqlite3 *connection, enum mt_status status, struct mt_error *error)
 {
     int code = connection ? sqlite3_extended_errcode(connection) : SQLITE_NOMEM;
 
     if (code == SQLITE_NOMEM)
-        return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "SQLite has not enough memory");
+        return fail_memory(error);
     if ((code & 0xff) == SQLITE_CORRUPT || (code & 0xff) == SQLITE_NOTADB)
         status = MT_ERR_FORMAT;
     return mt_fail(error, status, MT_NO_OFFSET, "%s", sqlite3_errmsg(connection));
@@ -84,6 +89,8 @@ static enum mt_status count_columns(struct mt_database *database, const char *ta
     sqlite3_stmt *statement = NULL;
     enum mt_status status = MT_OK;
 
+    if (!sql)
+        return fail_memory(error);
     if (sqlite3_prepare_v2(database->connection, sql, -1, &statement, NULL) != SQLITE_OK ||
         sqlite3_step(statement) != SQLITE_ROW)
         status = fail(database->connection, MT_ERR_OUTPUT, error);
@@ -109,6 +116,8 @@ static enum mt_status prepare(struct mt_database *database, const char *table,
         sqlite3_str_appendall(sql, ",?");
     sqlite3_str_appendall(sql, ")");
     text = sqlite3_str_finish(sql);
+    if (!status && !text)
+        status = fail_memory(error);
     if (!status && sqlite3_prepare_v3(database->connection, text, -1, SQLITE_PREPARE_PERSISTENT,
                                       &statement, NULL) != SQLITE_OK)
         status = fail(database->connection, MT_ERR_OUTPUT, error);
@@ -144,6 +153,8 @@ static enum mt_status insert(struct mt_database *database, unsigned prepared,
     if (code == SQLITE_OK)
         (void)sqlite3_step(statement);
     code = code == SQLITE_OK ? sqlite3_reset(statement) : code;
+    if (code == SQLITE_NOMEM)
+        return fail_memory(error);
     return code == SQLITE_OK ? MT_OK : fail(database->connection, MT_ERR_OUTPUT, error);
 }
 
@@ -319,6 +330,8 @@ static enum mt_status check_rest(const struct asked *asked, const char *rest,
         int code = sqlite3_prepare_v2(asked->connection, rest, -1, &more, &rest);
 
         sqlite3_finalize(more);
+        if (code == SQLITE_NOMEM)
+            return fail_question(asked, error);
         if (more || code != SQLITE_OK)
             return mt_fail(error, MT_ERR_USAGE, MT_NO_OFFSET, "more than one statement");
     }
