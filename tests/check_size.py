@@ -12,12 +12,12 @@ from check_manual import SUBCOMMANDS
 
 # Before you raise a limit, search for what can go. Give the reason in the same commit.
 LIMITS = {
-    "options": 215,  # long options of all commands, without --help; plan has 13
-    ".c files": 502,  # of the product, like the next three; view has six, the page of two runs two
-    ".h files": 372,
-    "lines of C": 191750,  # view 1,800; estimates 850; pages of two runs and of exact instants, pictures without history
+    "options": 226,  # long options of all commands, without --help; plan has 13, sql has ten
+    ".c files": 514,  # of the product, like the next three; view has six, databases ten
+    ".h files": 382,
+    "lines of C": 194800,  # databases and SQL 2,700; view 1,800; estimates 850; pages of two runs
     "% of public functions with one other user": 53,  # .c files that name the function
-    "words of documents": 81200,  # README.md, CONTRIBUTING.md, SECURITY.md, docs/**/*.md
+    "words of documents": 87000,  # README.md, CONTRIBUTING.md, SECURITY.md, docs/**/*.md
 }
 MAX_FILES = 45  # in one folder
 # Folders that have more, and how many. The same rule applies; a subfolder is often the answer.
@@ -25,10 +25,10 @@ LARGE_FOLDERS = {
     "fixtures/captures": 95,
     "fixtures/findings": 66,
     "fixtures/meaning": 62,
-    "tests": 78,
+    "tests": 80,
     "tests/fuzz": 54,
     "tests/fuzz/seeds": 120,
-    "tests/golden": 753,
+    "tests/golden": 769,
     "tests/inject": 54,
     "tests/property": 53,
     "tests/unit": 166,

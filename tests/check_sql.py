@@ -260,7 +260,7 @@ def damaged(bench):
 def names_are_suggested(bench):
     bench.sql("run.pickle.zst", "SELECT 1", "-q")
     bench.fails(("run.pickle.zst", "SELECT * FROM peeks"), 2,
-                "no such table: peeks; did you mean 'peaks'?; the tables are block_rows, blocks, ")
+                "no such table: peeks; did you mean 'peaks'?; the tables are block_0, block_rows, blocks, ")
     bench.fails(("run.pickle.zst", "SELECT byts FROM blocks"), 2, "no such column: byts; did you mean 'bytes'?")
     bench.fails(("run.pickle.zst", "--ask", "largezt"), 2, "there is no question 'largezt'; did you mean 'largest'?")
     bench.fails(("run.pickle.zst", "--ask", "largest", "--set", "row=1"), 2, "the statement has no parameter :row")

@@ -18,10 +18,10 @@ struct mt_block_origin {
     bool role_recorded;
     bool is_initial; /* older than the recorded history */
     /* words; they live as long as the report */
-    const char *site;  /* as in `memtrace live` */
+    const char *site;      /* as in `memtrace live` */
     const char *operation; /* that made it; NULL if the site names it */
     const char *phase;     /* name, "" = none */
-    bool is_backward;  /* without a stack: the autograd engine's */
+    bool is_backward;      /* without a stack: the autograd engine's */
 };
 
 /* Of one device. */
