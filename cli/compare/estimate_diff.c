@@ -117,7 +117,7 @@ static void measure(const struct comparison *comparison, const struct mt_device_
 static void compare(const struct comparison *comparison, const struct mt_device_report *device,
                     struct device_comparison *one)
 {
-    int level = comparison->estimate->compared_with;
+    int level = (int)comparison->estimate->compared_with;
 
     *one = (struct device_comparison){.device = device};
     measure(comparison, device, &one->measured);

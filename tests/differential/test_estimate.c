@@ -22,7 +22,7 @@ static const char *const captures[] = {"gpt_ring", "twogpu", "streams", "churn_r
 static struct mt_estimate read_text(const char *members)
 {
     struct mt_settings settings;
-    struct mt_estimate estimate;
+    struct mt_estimate estimate = {0};
     struct mt_error error = {0};
     char text[4096];
     int length = snprintf(text, sizeof text, "{\"schema\": \"memtrace.estimate/1\", %s}", members);
