@@ -87,7 +87,7 @@ class Frames(Case):
         self.assertIs(run.blocks, run.blocks)
         for name in ("address", "free_event", "step"):
             self.assertEqual(str(run.blocks[name].dtype), "Int64")
-        self.assertEqual(str(run.ranks["card_bytes"].dtype), "Int64")  # no rows, so by its declaration
+        self.assertEqual(str(run.events["bytes"].dtype), "Int64")  # no rows, so by its declaration
         self.assertEqual(len(run.events), 0)
         self.assertGreater(len(memtrace.read(LEAK, events=True).events), 0)
 

@@ -18,7 +18,7 @@ def install(venv, packages):
     if python.exists() and quiet(python, "-c", has_all).returncode == 0:
         return None
     for words in ([sys.executable, "-m", "venv", venv],
-                  [python, "-m", "pip", "install", "--quiet", "--timeout=20", *packages]):
+                  [python, "-m", "pip", "install", "--quiet", "--no-compile", "--timeout=20", *packages]):
         done = quiet(*words)
         if done.returncode:
             return "".join((done.stderr or done.stdout).strip().splitlines()[-1:]) or "no message"
