@@ -71,6 +71,8 @@ class Server:
                   rows: int = 100, format: str = "text", max_bytes: int = DEFAULT_BYTES) -> List[str]:
         words = [*_options(ask=ask, rows=rows, bytes=_bounded(max_bytes)),
                  *[f"--set={name}={value}" for name, value in (parameters or {}).items()]]
+        if path is None and statement:  # the program would read a file of this name
+            raise Error("a statement needs `path`, a recording or a database")
         files = [] if path is None else [await self._database(self._file(path))]
         return await self._answer("sql", words, [*files, *([statement] if statement else [])],
                                   format, "", max_bytes)

@@ -182,6 +182,30 @@ class Server(Case):
         self.assertFalse(pathlib.Path(f"/proc/{(self.work / 'pid').read_text().strip()}").exists())
 
 
+class Tools(Case):
+    """Without the package: the functions of the tools."""
+
+    def sql(self, *folders, **arguments):
+        from memtrace import mcp_server
+
+        scratch = self.work / "scratch"
+        scratch.mkdir(exist_ok=True)
+        return asyncio.run(mcp_server.Server(folders, str(scratch)).sql(**arguments))
+
+    def test_a_statement_is_no_file(self):
+        from memtrace import Error
+
+        inside = self.work / "inside"
+        inside.mkdir()
+        outside = shutil.copy(LEAK, self.work)
+        before = sorted(self.work.iterdir())
+        for question in ({"ask": "peak"}, {"ask": "list"}, {}):
+            with self.assertRaisesRegex(Error, "a statement needs `path`"):
+                self.sql(inside, statement=str(outside), **question)
+        self.assertEqual([path for path in sorted(self.work.iterdir()) if path.name != "scratch"], before)
+        self.assertIn("largest", self.sql(inside, ask="list")[0])
+
+
 class Start(Case):
     def start(self, *words, **variables):
         return subprocess.run([sys.executable, "-m", "memtrace.mcp_server", *words], cwd=self.work, text=True,
