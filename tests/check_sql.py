@@ -255,6 +255,9 @@ def damaged(bench):
         check(done.stdout == b"name\r\nis_damaged\r\n" and said in done.stderr, f"{done}")
     done = bench.run("export", "sqlite", "run.trace", "-o", "run.db", status=3)
     check((bench.folder / "run.db").exists(), f"{done}")
+    done = bench.sql("run.db", "SELECT 1 AS x", "--csv", status=3)
+    check((done.stdout, done.stderr.count(b"\n")) == (b"x\r\n1\r\n", 1) and
+          b"'run.db': its recording is damaged: the answer lacks a part of the run" in done.stderr, f"{done}")
 
 
 def names_are_suggested(bench):

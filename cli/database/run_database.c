@@ -21,6 +21,7 @@ struct header {
 };
 
 enum { HEADER_BYTES = 100, VERSION_OFFSET = 60 };
+enum { LOOK_SECONDS = 5 }; /* for a question about settings */
 
 /* Never opens a pipe, because its writer would lose its reader. Not readable: not SQLite's. */
 static struct header header_of(const char *path)
@@ -83,6 +84,54 @@ static int check_named(const char *path, const struct header *header)
     return MT_EXIT_INPUT;
 }
 
+static void ignore_columns(void *context, const char *const *names, unsigned count)
+{
+    (void)context;
+    (void)names;
+    (void)count;
+}
+
+static bool note_row(void *context, const struct mt_value *values, unsigned count)
+{
+    bool *is_found = context;
+
+    (void)values;
+    (void)count;
+    *is_found = true;
+    return false;
+}
+
+/* Returns whether it has only a part of a recording. If it cannot be read, the question of the user
+ * reports that. */
+static bool is_partial(const char *path)
+{
+    bool is_found = false;
+    const struct mt_database_question question = {
+        .path = path,
+        .sql = "SELECT 1 FROM settings WHERE name = 'is_damaged' AND value <> 0",
+        .time_limit_ns = (uint64_t)LOOK_SECONDS * 1000000000u,
+        .context = &is_found,
+        .on_columns = ignore_columns,
+        .on_row = note_row};
+    const struct mt_database_library *library = mt_database_library(NULL);
+
+    if (library)
+        (void)library->ask(&question, NULL);
+    return is_found;
+}
+
+static int open_named(struct mt_run_database *database, const struct header *header)
+{
+    int code = check_named(database->path, header);
+
+    if (code == MT_EXIT_OK && is_partial(database->path)) {
+        mt_message("'%s': its recording is damaged: the answer lacks a part of the run",
+                   database->path);
+        database->verdict = MT_EXIT_INPUT;
+    }
+    return code;
+}
+
 /* ---- the database beside a recording */
 
 static struct mt_file_stamp stamp_of(const struct stat *facts)
@@ -100,7 +149,7 @@ struct comparison {
     bool is_damaged;
 };
 
-enum { STAMP_SETTINGS = 4, LOOK_SECONDS = 5 };
+enum { STAMP_SETTINGS = 4 };
 
 static bool is_text(const struct mt_value *value, const char *text)
 {
@@ -125,13 +174,6 @@ static bool compare_setting(void *context, const struct mt_value *values, unsign
             (is_text(name, "input_mtime_ns") && value->integer == stamp->mtime_ns) ||
             (is_text(name, "input_inode") && value->integer == stamp->inode);
     return ++comparison->rows <= STAMP_SETTINGS + 1;
-}
-
-static void ignore_columns(void *context, const char *const *names, unsigned count)
-{
-    (void)context;
-    (void)names;
-    (void)count;
 }
 
 static bool has_stamp(const char *path, const struct mt_file_stamp *stamp, bool *is_damaged)
@@ -283,7 +325,7 @@ int mt_run_database_open(struct mt_run_database *database, const char *input,
 
     *database = (struct mt_run_database){.path = input, .temporary = MT_TEMPORARY_NONE};
     if (header.is_sqlite)
-        return check_named(input, &header);
+        return open_named(database, &header);
     return open_recording(database, input, common);
 }
 

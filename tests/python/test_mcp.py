@@ -206,6 +206,17 @@ class Tools(Case):
         self.assertIn("largest", self.sql(inside, ask="list")[0])
 
 
+    def test_sql_of_a_damaged_recording_has_a_note(self):
+        subprocess.run([PROGRAM, "import", str(LEAK), "-o", self.work / "run.trace", "-q"], check=True)
+        trace = bytearray((self.work / "run.trace").read_bytes())
+        trace[len(trace) // 2] ^= 0xff
+        (self.work / "run.trace").write_bytes(trace)
+        for _ in range(2):
+            answer, *notes = self.sql(path=str(self.work / "run.trace"), statement="SELECT 1 AS x")
+            self.assertEqual(answer, "x\n1\n")
+            self.assertRegex(" ".join(notes), "its recording is damaged: the answer lacks a part of the run")
+
+
 class Start(Case):
     def start(self, *words, **variables):
         return subprocess.run([sys.executable, "-m", "memtrace.mcp_server", *words], cwd=self.work, text=True,
