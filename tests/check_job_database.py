@@ -2,10 +2,11 @@
 """check_job_database.py PROGRAM WRITE_JOB FIXTURES: `export sqlite` of jobs against `fleet --json`.
 
 Ranks, their peaks and needs, what holds their memory by site and role, their steps and their sums are
-the same to the byte, for a simulated job of 24 ranks and for the recorded ones."""
+the same to the byte, for a simulated job of 24 ranks and for the recorded ones. What cannot be read is reported."""
 import collections
 import json
 import pathlib
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -68,6 +69,29 @@ def check(program, job, path):
     database.close()
 
 
+def export(program, folder, *words, status):
+    done = subprocess.run([program, "export", "sqlite", folder, "-o", folder / "job.db", *words], capture_output=True,
+                          text=True, check=False)
+    assert done.returncode == status, done
+    return done.stderr
+
+
+def check_faults(program, jobs, folder):
+    """Files that cannot be read, several jobs in a folder, and an option that does not apply."""
+    shutil.copytree(jobs / "share", folder)
+    assert "--events applies to one recording" in export(program, folder, "--events", status=2)
+    (folder / "broken.trace.zst").write_bytes(b"no trace")
+    assert "broken.trace.zst': neither" in export(program, folder, status=3)
+    done = subprocess.run([program, "sql", folder / "job.db", "SELECT count(*) AS ranks FROM ranks", "--csv"],
+                          capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (3, "ranks\n2\n") and "is damaged" in done.stderr, done
+    (folder / "job.db").unlink()
+    shutil.copytree(jobs / "oom", folder / "oom")
+    text = export(program, folder, status=2)
+    assert "there are 2 jobs: name a folder or a summary with only one job\n" in text, text
+    assert not (folder / "job.db").exists()
+
+
 def main():
     program, writer, fixtures = sys.argv[1:]
     with tempfile.TemporaryDirectory() as name:
@@ -79,6 +103,7 @@ def main():
                          for each in ("ddp", "ddp_leak", "fsdp2_gather", "oom", "pipeline4", "share")]
         for number, job in enumerate(jobs):
             check(program, job, folder / f"{number}.db")
+        check_faults(program, pathlib.Path(fixtures) / "jobs", folder / "faults")
 
 
 if __name__ == "__main__":

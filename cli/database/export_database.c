@@ -446,7 +446,7 @@ static int fill_job(struct mt_database_writer *writer, const struct mt_database_
 {
     int code = mt_annex_files->fill(writer, wanted->input, wanted->common);
 
-    *is_filled = code == MT_EXIT_OK;
+    *is_filled = writer->rows > 0;
     return code;
 }
 
@@ -460,6 +460,10 @@ static int write_file(const struct mt_database_export *wanted, struct mt_output 
 
     if (!mt_output_path(output)) {
         mt_message("cannot write '%s': a database needs a file", wanted->output);
+        return MT_EXIT_USAGE;
+    }
+    if (holds_job && wanted->with_events) {
+        mt_message("--events applies to one recording, and '%s' is a job of ranks", wanted->input);
         return MT_EXIT_USAGE;
     }
     if (mt_database_writer_open(&writer, mt_output_path(output),

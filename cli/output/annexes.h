@@ -20,7 +20,7 @@ struct mt_annex_files {
     void (*say_folder)(const char *path);
     void (*say_several)(char *const *paths, int count);
     /* Fills a database with a job, which is a folder or a file of the annex. Prints errors; returns
-     * enum mt_exit. */
+     * enum mt_exit: MT_EXIT_INPUT also if the database has rows, but some files cannot be read. */
     int (*fill)(struct mt_database_writer *writer, const char *path,
                 const struct mt_common *common);
     const struct mt_database_schema *schema; /* of that database */

@@ -262,9 +262,12 @@ static int say_jobs(const struct mt_rank_set *set, const struct mt_fleet_naming 
         mt_message("fleet: the base has %u jobs; --base takes files of one job: name a folder or a "
                    "summary with only one job",
                    (unsigned)count);
-    else
+    else if (naming->option)
         mt_message("fleet: there are %u jobs; choose one with --%s NAME", (unsigned)count,
                    naming->option);
+    else
+        mt_message("fleet: there are %u jobs: name a folder or a summary with only one job",
+                   (unsigned)count);
     for (uint32_t i = 0; i < count && i < 20; i++)
         mt_message("  '%s': %u record%s", names[i].name, (unsigned)names[i].record_count,
                    names[i].record_count == 1 ? "" : "s");

@@ -114,16 +114,17 @@ static void write_parts(struct mt_database_writer *writer, const struct mt_job_r
     }
 }
 
-static void write_job(struct mt_database_writer *writer, const struct mt_job_report *report,
-                      const char *path)
+static void write_job(struct mt_database_writer *writer, const struct mt_fleet_job *job)
 {
+    const struct mt_job_report *report = job->report;
     struct mt_arena words = {0};
 
     mt_row_setting_number(writer, "schema", MT_DATABASE_VERSION);
-    mt_row_setting(writer, "input", path);
+    mt_row_setting(writer, "input", job->path);
     mt_row_setting(writer, "job", *report->job ? report->job : NULL);
     mt_row_setting_number(writer, "world_size", (int64_t)report->world);
     mt_row_setting_number(writer, "ranks_missing", (int64_t)report->missing_count);
+    mt_row_setting_number(writer, "is_damaged", job->failures.count > 0);
     for (uint32_t row = 0; row < report->row_count; row++) {
         write_rank(writer, report, row, &words);
         write_parts(writer, report, row, &words);
@@ -140,7 +141,9 @@ int mt_job_database_fill(struct mt_database_writer *writer, const char *path,
     int code = mt_fleet_job_open(&job, &naming, &reading, 0);
 
     if (code == MT_EXIT_OK)
-        write_job(writer, job.report, path);
+        write_job(writer, &job);
+    if (code == MT_EXIT_OK && job.failures.count)
+        code = MT_EXIT_INPUT;
     mt_fleet_job_release(&job);
     return code;
 }
