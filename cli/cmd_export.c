@@ -84,7 +84,7 @@ static int check_database(const struct arguments *arguments)
     return MT_EXIT_USAGE;
 }
 
-static void print_database(const struct arguments *arguments, uint64_t rows)
+static int print_database(const struct arguments *arguments, uint64_t rows)
 {
     struct mt_buf out = {0};
     struct mt_json json;
@@ -96,7 +96,7 @@ static void print_database(const struct arguments *arguments, uint64_t rows)
     mt_json_text(&json, "path", arguments->output);
     mt_json_u64(&json, "rows", rows);
     mt_json_object_end(&json);
-    (void)mt_print_and_release(&out);
+    return mt_print_and_release(&out);
 }
 
 static int export_database(const struct arguments *arguments)
@@ -107,11 +107,11 @@ static int export_database(const struct arguments *arguments)
                                               .outputs = &arguments->outputs,
                                               .with_events = arguments->with_events};
     uint64_t rows = 0;
-    int code = mt_export_database(&wanted, &rows);
+    int code = mt_export_database(&wanted, &rows), printed = MT_EXIT_OK;
 
-    if (code == MT_EXIT_OK && arguments->common.json)
-        print_database(arguments, rows);
-    return code;
+    if (rows && arguments->common.json)
+        printed = print_database(arguments, rows);
+    return code ? code : printed;
 }
 
 /* Prints what was written, as JSON. */

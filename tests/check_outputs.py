@@ -19,6 +19,8 @@ import tempfile
 import time
 import unittest
 
+from annexes import has_sqlite
+
 PROGRAM = pathlib.Path(sys.argv[1]).resolve()
 FIXTURES = pathlib.Path(sys.argv[2]).resolve()
 MAKE_BOMB = pathlib.Path(sys.argv[3]).resolve()
@@ -43,6 +45,8 @@ OUTPUTS = [
     ("counters.csv", "replay IN --counters OUT"),
     ("plan.csv", "optimal IN --time none -o OUT"),
 ] + ([("chart.png", "render timeline IN -o OUT")] if HAS_PNG else [])
+if has_sqlite(PROGRAM):
+    OUTPUTS.append(("run.db", "export sqlite IN -o OUT"))
 
 SOME = [row for row in OUTPUTS if row[0] in ("trace.out", "chart.svg", "stacks.folded", "counters.csv")]
 KINDS = [row for row in OUTPUTS if row[0] == "trace.out" or not row[0].endswith((".svg", ".png"))]
@@ -261,8 +265,15 @@ class Outputs(unittest.TestCase):
                 self.assert_done(run(arguments, self.capture, target))
                 before = target.read_bytes()
                 self.assert_fails(run(arguments, self.capture, target, preexec_fn=small), 4,
-                                  "File too large")
+                                  "disk I/O error" if target.suffix == ".db" else "File too large")
                 self.assertEqual(target.read_bytes(), before)
+
+    def test_a_document_about_a_file_that_cannot_be_printed(self):
+        for target, arguments in self.each(row for row in OUTPUTS if row[1].startswith("export ")):
+            with self.subTest(arguments), open("/dev/full", "wb") as full:
+                done = run(arguments + " --json", self.capture, target, stdout=full)
+                self.assert_fails(done, 4, "cannot write standard output")
+                self.assertTrue(target.exists())
 
     def test_signals_leave_nothing_behind(self):
         big = FIXTURES / "captures" / "seq2seq.pickle.zst"
