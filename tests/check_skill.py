@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """check_skill.py PROGRAM: `memtrace help skill` prints docs/skill/SKILL.md, and its text is enough to answer questions.
 
-An agent that knows only this text answers its ten questions about five recordings: it replaces the file in the command
+An agent that knows only this text answers its ten questions about six recordings: it replaces the file in the command
 of a question, and reads the column that the line "Answer:" names. The answers must be those of `analyze --json`. That
 the commands print what the text shows is checked by check_pages.py."""
 import csv
@@ -20,7 +20,7 @@ from support.program import fast_program
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 CAPTURES = ROOT / "fixtures" / "captures"
-RECORDINGS = ("seq2seq", "leakval", "oom_adam", "twogpu", "gpt_default")
+RECORDINGS = ("seq2seq", "leakval", "oom_adam", "twogpu", "gpt_default", "leakval_ring")
 MAX_LINES = 250
 MAX_BYTES = 16_000  # of an answer
 MAX_DESCRIPTION = 1024
@@ -80,7 +80,8 @@ class Agent:
 
 
 def first_growth(device):
-    return next((finding["bytes_per_step"] for finding in device["findings"] if finding["id"] == "growth"), None)
+    return next((finding["bytes_per_step"] for finding in device["findings"]
+                 if finding["id"] in ("growth", "possible-growth")), None)
 
 
 def fatal_request(device):
