@@ -83,7 +83,11 @@ def read(path: program.Path, *, frames: str | None = None, events: bool = False,
     if frames not in (None, *_PACKAGES):
         raise Error(f"there are no frames of '{frames}': use one of {', '.join(_PACKAGES)}")
     if is_database(path):
-        return Database(path, os.path.abspath(os.fsdecode(path)), frames)
+        file = os.path.abspath(os.fsdecode(path))
+        if _is_partial(file):
+            warn([f"'{printable(os.fsdecode(path))}': its recording is damaged: the tables lack a "
+                  "part of the run"], 3)
+        return Database(path, file, frames)
     return _exported(path, frames, [*(["--events"] if events else []), *options])
 
 
@@ -116,6 +120,12 @@ def is_database(path: program.Path) -> bool:
     if int.from_bytes(head[68:72], "big") != _APPLICATION:
         raise Error(f"'{printable(os.fsdecode(path))}' is a database that memtrace did not write")
     return True
+
+
+def _is_partial(database: str) -> bool:
+    with _opened(database) as connection:
+        return connection.execute("SELECT 1 FROM settings WHERE name = 'is_damaged'"
+                                  " AND value <> 0").fetchone() is not None
 
 
 @contextmanager

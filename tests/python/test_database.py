@@ -217,6 +217,18 @@ class Files(Case):
             with self.assertRaises(memtrace.Error):
                 memtrace.read(damaged)
 
+    def test_a_damaged_recording_is_reported(self):
+        subprocess.run([PROGRAM, "import", str(LEAK), "-o", self.work / "run.trace", "-q"], check=True)
+        trace = bytearray((self.work / "run.trace").read_bytes())
+        trace[len(trace) // 2] ^= 0xff
+        (self.work / "run.trace").write_bytes(trace)
+        with self.assertWarnsRegex(UserWarning, "damaged frame") as caught:
+            run = memtrace.read(self.work / "run.trace")
+        self.assertEqual(caught.filename, __file__)
+        with self.assertWarnsRegex(UserWarning, "run.db': its recording is damaged: the tables lack a part") as caught:
+            memtrace.read(run.path)
+        self.assertEqual(caught.filename, __file__)
+
     @needs("pandas")
     def test_hostile_tables(self):
         file = self.database()
