@@ -434,7 +434,8 @@ static void draw_peak(const struct layout *layout)
     mt_draw_circle(layout->drawing, x, y, 4.4, &ring, label, "ring:peak");
     width = 1.06 * mt_text_width(label, style.size, style.weight) + 10;
     style.anchor = x + width > stack->plot.x + stack->plot.width ? MT_ANCHOR_END : MT_ANCHOR_START;
-    mt_draw_text(layout->drawing, style.anchor == MT_ANCHOR_END ? x - 9 : x + 9, y - 5, label,
+    /* above all other spikes, with its halo */
+    mt_draw_text(layout->drawing, style.anchor == MT_ANCHOR_END ? x - 9 : x + 9, y - 8, label,
                  &style, "label:peak");
     mt_draw_group_end(layout->drawing);
 }
