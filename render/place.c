@@ -8,6 +8,7 @@ void mt_placer_init(struct mt_placer *placer, struct mt_arena *arena, struct mt_
     memset(placer, 0, sizeof *placer);
     placer->arena = arena;
     placer->frame = frame;
+    placer->limit = MT_PLACE_LIMIT;
 }
 
 void mt_placer_avoid(struct mt_placer *placer, struct mt_box box, double weight)
@@ -131,11 +132,11 @@ static void try_box(const struct mt_placer *placer, struct mt_point at, struct m
     }
 }
 
+/* Tries all of the frame for a box with a score below `best_score`. Returns the best score. */
 static double try_everywhere(const struct mt_placer *placer, struct mt_point at, double width,
-                             double height, struct mt_box *best)
+                             double height, double best_score, struct mt_box *best)
 {
     const struct mt_box *frame = &placer->frame;
-    double best_score = HUGE_VAL;
     struct mt_box box = {0, frame->y, width, height};
 
     for (; box.y + height <= frame->y + frame->height; box.y += 9)
@@ -165,9 +166,9 @@ double mt_placer_label(struct mt_placer *placer, double x, double y, double widt
             try_box(placer, at, box, &best_score, best);
         }
     }
-    if (best_score >= MT_PLACE_LIMIT)
-        best_score = try_everywhere(placer, at, width, height, best);
-    if (best_score < MT_PLACE_LIMIT)
+    if (best_score >= MT_PLACE_CLEAR)
+        best_score = try_everywhere(placer, at, width, height, best_score, best);
+    if (best_score < placer->limit)
         mt_placer_avoid(placer, *best, MT_PLACE_TEXT);
     return best_score;
 }

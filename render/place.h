@@ -20,10 +20,12 @@ struct mt_obstacle {
 #define MT_PLACE_MARK  9e5  /* rings, flags, folds, leaders: never covered; a leader may cross */
 #define MT_PLACE_TEXT  1e6  /* other text: no label covers it, and no leader crosses it */
 #define MT_PLACE_LIMIT 5e5  /* omit a label if its score is at least this */
+#define MT_PLACE_CLEAR 4000 /* the score of a label that covers no data is lower */
 
 struct mt_placer {
     struct mt_arena *arena; /* borrowed */
     struct mt_box frame;    /* all labels are inside this box */
+    double limit;           /* labels with at least this score are omitted: MT_PLACE_LIMIT */
     struct mt_obstacle *obstacles;
     size_t count, capacity;
 };
@@ -33,9 +35,9 @@ void mt_placer_init(struct mt_placer *placer, struct mt_arena *arena, struct mt_
 void mt_placer_avoid(struct mt_placer *placer, struct mt_box box, double weight);
 
 /* Finds the best box of width x height for the label of the point (x, y). A leader connects the
- * label and the point. Searches near the point, then anywhere in the frame. The leader does not
- * cross the text of other labels. Returns the score of the box. If it is below MT_PLACE_LIMIT,
- * later labels avoid the box. */
+ * label and the point. Searches near the point; if the label would cover data there, anywhere in the
+ * frame. The leader does not cross the text of other labels. Returns the score of the box. If it is
+ * below placer->limit, later labels avoid the box. */
 double mt_placer_label(struct mt_placer *placer, double x, double y, double width, double height,
                        struct mt_box *best);
 

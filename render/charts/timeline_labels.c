@@ -81,6 +81,12 @@ double mt_timeline_draw_retries_legend(struct mt_drawing *drawing,
 
 #define FLAG_GAP 18.0 /* pixels; closer OOM flags are merged */
 
+/* Weights per square pixel of data. A label moves far away before it covers a line or the stack. If
+ * there is no other place, it covers the stack first: the plate below it hides a line. */
+#define LINE_WEIGHT  300.0
+#define STACK_WEIGHT 30.0
+#define LOW_PLOT     180.0 /* pixels; in lower plots, labels never cover data: they are omitted */
+
 /* Limits of the timeline: the memory limit as a line, OOMs as flags. */
 
 uint64_t mt_timeline_limit(const struct mt_device_report *device)
@@ -177,7 +183,7 @@ static void timeline_draw_limit(struct mt_drawing *drawing, const struct mt_time
         return;
     mt_draw_line(drawing, layout->plot.x, y, right_x(layout), y, &line);
     mt_placer_avoid(placer, (struct mt_box){layout->plot.x, y - 3, layout->plot.width, 6},
-                    MT_PLACE_LINE);
+                    layout->plot.height < LOW_PLOT ? MT_PLACE_MARK : LINE_WEIGHT);
     for (int is_short = 0; is_short < 2; is_short++) {
         const char *text = limit_label(drawing, layout->device, is_short);
         double width = 1.05 * mt_text_width(text, style.size, style.weight);
@@ -337,7 +343,6 @@ static void timeline_draw_ooms(struct mt_drawing *drawing, const struct mt_timel
 #define MAX_COVERED  4000 /* maximum cost of the label of unused memory */
 /* Weight per square pixel of the cursor of report.html. Labels move a little to avoid it. */
 #define CURSOR_WEIGHT 0.25
-#define LOW_PLOT      180.0
 
 /* The extremes of the curves over CHUNK pixels. */
 struct chunk {
@@ -352,7 +357,8 @@ static struct chunk make_chunk(const struct mt_timeline_layout *layout, uint32_t
     struct chunk chunk = {layout->columns[first].x, 0, HUGE_VAL, 0, HUGE_VAL, 0};
     uint32_t i;
 
-    for (i = first; i < end; i++) {
+    /* the line comes from the level of the column before it */
+    for (i = first ? first - 1 : 0; i < end; i++) {
         double reserved = mt_timeline_y(layout, layout->columns[i].reserved);
         double allocated = mt_timeline_y(layout, layout->columns[i].bin->allocated);
 
@@ -380,8 +386,8 @@ static size_t make_chunks(const struct mt_timeline_layout *layout, struct chunk 
     return count;
 }
 
-/* A low plot has little room beside its data, and a label would cover much of it. There, labels are
- * omitted before they cover data: the tiles have their numbers. */
+/* A low plot has little room beside its data, and a label would cover much of it. The tiles have the
+ * numbers of labels that are omitted. */
 static void avoid_curves(struct mt_placer *placer, const struct mt_timeline_layout *layout,
                          const struct chunk *chunks, size_t count)
 {
@@ -396,8 +402,8 @@ static void avoid_curves(struct mt_placer *placer, const struct mt_timeline_layo
                                base_y(layout) - c->allocated_high};
 
         if (layout->device->reserved_peak.bytes)
-            mt_placer_avoid(placer, line, is_low ? MT_PLACE_MARK : MT_PLACE_LINE);
-        mt_placer_avoid(placer, stack, is_low ? MT_PLACE_MARK : 0.5);
+            mt_placer_avoid(placer, line, is_low ? MT_PLACE_MARK : LINE_WEIGHT);
+        mt_placer_avoid(placer, stack, is_low ? MT_PLACE_MARK : STACK_WEIGHT);
     }
 }
 
@@ -474,28 +480,37 @@ static bool draw_peak_words(struct mt_drawing *drawing, struct mt_placer *placer
     double height = *words ? 2 * LINE_HEIGHT : LINE_HEIGHT;
     struct mt_box box;
 
-    if (mt_placer_label(placer, label->x, label->y, width, height, &box) >= MT_PLACE_LIMIT)
+    if (mt_placer_label(placer, label->x, label->y, width + 2 * PLATE_MARGIN, height, &box) >=
+        placer->limit)
         return false;
+    draw_plate(drawing, box.x, box.y + 2, box.width, height - 2);
+    box.x += PLATE_MARGIN;
+    box.width = width;
     draw_leader(drawing, placer, label, &box);
     /* Aligns the text to the side on which the ring is. */
     head.anchor = line.anchor = box.x + width / 2 < label->x ? MT_ANCHOR_END : MT_ANCHOR_START;
     x = head.anchor == MT_ANCHOR_END ? box.x + width : box.x;
-    draw_plate(drawing, box.x - PLATE_MARGIN, box.y + 2, width + 2 * PLATE_MARGIN, height - 2);
     mt_draw_text(drawing, x, box.y + 13, label->head, &head, label->role);
     if (*words)
         mt_draw_text(drawing, x, box.y + 13 + LINE_HEIGHT - 1, words, &line, "label-line");
     return true;
 }
 
-/* Draws two lines next to the ring, or one line if two do not fit. */
+/* Draws two lines next to the ring, or one line if two do not fit or would cover data. */
 static bool draw_peak_label(struct mt_drawing *drawing, struct mt_placer *placer,
                             const struct peak_label *label)
 {
+    static const double limits[] = {MT_PLACE_CLEAR, MT_PLACE_LIMIT};
     const char *words = mt_text_fit(drawing, label->line, MT_SIZE_SMALL, MT_REGULAR,
                                     0.6 * placer->frame.width, false);
 
-    return draw_peak_words(drawing, placer, label, words) ||
-           draw_peak_words(drawing, placer, label, "");
+    for (size_t i = 0; i < MT_ARRAY_LEN(limits); i++) {
+        placer->limit = limits[i];
+        if (draw_peak_words(drawing, placer, label, words) ||
+            draw_peak_words(drawing, placer, label, ""))
+            return true;
+    }
+    return false;
 }
 
 static void draw_peak(struct mt_drawing *drawing, struct mt_placer *placer,

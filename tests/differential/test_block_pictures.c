@@ -309,6 +309,79 @@ static void check_count(const struct mt_drawing *drawing)
         fail_msg("\"%s\" does not begin with \"%s\"", facts->text, begin);
 }
 
+/* Does an outline, or a straight line, pass through the box? Outlines have horizontal and vertical
+ * parts. */
+static bool passes(const struct mt_op *line, const struct mt_box *box)
+{
+    for (uint32_t i = 1; i < line->point_count; i++) {
+        struct mt_point from = line->points[i - 1], to = line->points[i];
+
+        if (fmin(from.x, to.x) < box->x + box->width && fmax(from.x, to.x) > box->x &&
+            fmin(from.y, to.y) < box->y + box->height && fmax(from.y, to.y) > box->y)
+            return true;
+    }
+    return false;
+}
+
+/* Returns the number of labels. */
+static unsigned check_labels(const char *name, const struct mt_drawing *drawing)
+{
+    const double room = 3.75; /* of the halo, and two pixels */
+    unsigned count = 0;
+
+    for (size_t i = 0; i < drawing->op_count; i++) {
+        const struct mt_op *label = &drawing->ops[i];
+        struct mt_box box = drawing_op_box(label);
+
+        if (!drawing_is(label, "label:peak") && !drawing_is(label, "plate"))
+            continue;
+        count++;
+        if (label->kind == MT_OP_TEXT)
+            box = (struct mt_box){box.x - room, box.y - room, box.width + 2 * room,
+                                  box.height + 2 * room};
+        for (size_t j = 0; j < i; j++) {
+            const struct mt_op *op = &drawing->ops[j];
+
+            if ((drawing_is(op, "outline") || drawing_is(op, "curve:reserved") ||
+                 (op->kind == MT_OP_LINE && op->paint.stroke == MT_COLOR_LIMIT)) &&
+                passes(op, &box))
+                fail_msg("%s, %s %dx%d: a label at %d,%d covers %s", name, drawing->id,
+                         (int)drawing->width, (int)drawing->height, (int)box.x, (int)box.y,
+                         op->role ? op->role : "the limit");
+        }
+    }
+    return count;
+}
+
+/* A label is beside the lines of the plot, with its plate or its halo. */
+static void labels_cover_no_lines(void **state)
+{
+    static const char *const names[] = {"accumulate", "churn", "gpt_split64", "lstm",
+                                        "leakval",    "lines", "oom_adam",    "seq2seq_cap"};
+    static const char *const charts[] = {"timeline", "blocks"};
+    static const struct mt_chart_options sizes[] = {{.width = 600, .height = 400},
+                                                    {.width = 800, .height = 500},
+                                                    {.width = 1200, .height = 700}};
+
+    unsigned count = 0;
+
+    (void)state;
+    for (size_t i = 0; i < MT_ARRAY_LEN(names); i++) {
+        struct capture loaded = load(names[i], NULL);
+
+        for (size_t j = 0; j < MT_ARRAY_LEN(charts) * MT_ARRAY_LEN(sizes); j++) {
+            struct mt_drawing drawing;
+
+            mt_chart_find(charts[j % 2])
+                ->draw(loaded.report, &loaded.report->devices[0], &sizes[j / 2], &drawing);
+            count += check_labels(names[i], &drawing);
+            mt_drawing_release(&drawing);
+        }
+        capture_close(&loaded);
+    }
+    assert_true(count > 48); /* low plots have no room for some */
+}
+
 static uint64_t group_sum(const struct mt_blocks *blocks)
 {
     uint64_t sum = 0;
@@ -380,6 +453,7 @@ int main(void)
         cmocka_unit_test(addresses_hold_what_is_allocated),
         cmocka_unit_test(the_upper_edge_is_what_is_reserved),
         cmocka_unit_test(tiles_show_idle_bytes),
+        cmocka_unit_test(labels_cover_no_lines),
         cmocka_unit_test(the_peak_is_the_one_that_pytorch_counted),
         cmocka_unit_test(a_window_is_the_requested_part),
     };
