@@ -428,7 +428,15 @@ def check_layer(check):
     check.expect(len(seen) > 1, f"layers with stacks: {seen}")
 
 
-def check_range(check, row, ranges):
+def peak_of(page, row, name, last):
+    """The allocated peak of a step, or of a phase that ends with an event, as report.json has it."""
+    rows = json.loads((page.parent / "report.json").read_text())["devices"][0][row]
+    key, wanted = ("step", name) if row == "steps" else ("end_event", last)
+    return next(each["peak"]["allocated"] for each in rows
+                if each[key] == wanted and (row == "steps" or each["name"] == name))
+
+
+def check_range(check, page, row, ranges):
     """A click below the plot selects the columns that have the events of the longest step or phase."""
     name, begin, end, first, last = max(ranges, key=lambda each: each[4] - each[3])
     middle = check.data.position(begin, first), check.data.position(end, last + 1)
@@ -437,6 +445,8 @@ def check_range(check, row, ranges):
     tip = check.state()["tip"]
     check.expect(tip and tip[0] == (f"step {name}" if row == "steps" else name),
                  f"{row}: the pointer shows {name}: {tip}")
+    peak = f"peak {format_bytes(peak_of(page, row, name, last))} allocated"
+    check.expect(tip and peak in tip, f"{row}: {name} has the {peak}: {tip}")
     check.browser.press(point)
     shown = check.state()["range"]
     inside = {check.data.column_of_event(event["seq"]) for event in events_of(check.program, check.trace)
@@ -480,7 +490,7 @@ def check_steps_and_phases(check):
         for state in ("", "#x0=event"):
             for row in ROWS:
                 check.load(trace, page, state)
-                check_range(check, row, getattr(check.data, row))
+                check_range(check, page, row, getattr(check.data, row))
 
 
 # ---- the panel -------------------------------------------------------------------

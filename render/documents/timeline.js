@@ -196,9 +196,13 @@ class Timeline extends TimelineView {
     this.tip.style.top = `${top}px`;
   }
 
+  /* With the peak, unless the fullest instant of a column at an end of the range is not in it. */
   rangeLines(range) {
+    const {model} = this, at = model.fullest(...range.columns), [begin, end] = range.events;
+    const isIn = begin <= model.event[at] && model.event[at] <= end;
     return [element('strong', {text: range.name}),
       element('div', {text: data.end ? formatDuration(range.ns) : ''}),
+      element('div', {text: isIn ? `peak ${formatBytes(model.totals[at])} allocated` : ''}),
       element('div', {class: 'small', text: 'click to select it'})];
   }
 
