@@ -35,9 +35,9 @@ void mt_placer_init(struct mt_placer *placer, struct mt_arena *arena, struct mt_
 void mt_placer_avoid(struct mt_placer *placer, struct mt_box box, double weight);
 
 /* Finds the best box of width x height for the label of the point (x, y). A leader connects the
- * label and the point. Searches near the point; if the label would cover data there, anywhere in the
- * frame. The leader does not cross the text of other labels. Returns the score of the box. If it is
- * below placer->limit, later labels avoid the box. */
+ * label and the point. Searches near the point; if the label would cover data there, anywhere in
+ * the frame. The leader does not cross the text of other labels. Returns the score of the box. If
+ * it is below placer->limit, later labels avoid the box. */
 double mt_placer_label(struct mt_placer *placer, double x, double y, double width, double height,
                        struct mt_box *best);
 

@@ -16,6 +16,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { END_CUTS = 16 }; /* of the end of a run */
+
 struct history_feed {
     struct mt_block_origins origins;
     struct mt_history_builder *builder;
@@ -157,19 +159,37 @@ static uint32_t add_cuts(const struct mt_analysis *analysis, bool steps, uint64_
     return count;
 }
 
-/* The ends of all steps, and of all phases, if there are few enough. */
-static void choose_cuts(struct history_feed *feed, const struct mt_analysis *analysis)
+/* A program frees what is left at its end, in less time than a column has. Adds the last event, and
+ * events between it and the last cut before. */
+static uint32_t add_end(uint64_t *events, uint32_t count, uint64_t last_event)
 {
-    uint64_t *events =
-        mt_arena_array(&analysis->report->arena, (size_t)2 * MT_HISTORY_CUTS, sizeof *events);
+    uint64_t from = 0;
+    uint32_t added = 0;
+
+    for (uint32_t i = 0; i < count; i++)
+        if (events[i] < last_event)
+            from = mt_max_u64(from, events[i]);
+    for (uint32_t i = 1; i < END_CUTS && from && last_event - from > END_CUTS; i++)
+        events[count + added++] = from + (last_event - from) / END_CUTS * i;
+    events[count + added++] = last_event;
+    return count + added;
+}
+
+/* The ends of all steps, and of all phases, if there are few enough; and the end of the run. */
+static void choose_cuts(struct history_feed *feed, const struct mt_analysis *analysis,
+                        uint64_t last_event)
+{
+    uint64_t *events = mt_arena_array(&analysis->report->arena,
+                                      (size_t)2 * MT_HISTORY_CUTS + END_CUTS, sizeof *events);
     const uint32_t most = MT_HISTORY_CUTS / feed->share;
     uint32_t count = add_cuts(analysis, true, events), more;
 
+    more = count <= most ? add_cuts(analysis, false, events + count) : UINT32_MAX;
     if (count > most)
-        return;
-    more = add_cuts(analysis, false, events + count);
-    if (more <= most - count)
+        count = 0;
+    else if (more <= most - count)
         count += more;
+    count = add_end(events, count, last_event);
     qsort(events, count, sizeof *events, mt_ascending_u64);
     mt_history_set_cuts(feed->builder, events, count);
 }
@@ -210,7 +230,7 @@ static void prepare(struct history_feed *feed, struct mt_analysis *analysis, uin
                            feed->by_event || feed->first_step_percent, &device->start,
                            &feed->builder);
     choose_windows(feed, device);
-    choose_cuts(feed, analysis);
+    choose_cuts(feed, analysis, axis.last_event);
     feed->last_t_ns = mt_model_end(analysis, slot).t_ns;
     feed->last_event = axis.last_event;
     if (analysis->options->models & MT_MODEL_BLOCKS)

@@ -49,8 +49,8 @@ enum mt_status mt_fleet_load(void *context, const char *path, struct mt_rank_set
 /* Returns `jobs` or, if it is 0, the number of processors; at most 256. */
 uint32_t mt_fleet_threads(uint64_t jobs);
 
-/* How to select a job. `path` (the input) and `option` (the option that names a job; NULL: none) are
- * used only in messages. */
+/* How to select a job. `path` (the input) and `option` (the option that names a job; NULL: none)
+ * are used only in messages. */
 struct mt_fleet_naming {
     const char *path, *option, *job, *mesh;
     bool is_base; /* the job is that of --base; no option selects it by name */

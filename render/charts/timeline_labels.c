@@ -386,8 +386,8 @@ static size_t make_chunks(const struct mt_timeline_layout *layout, struct chunk 
     return count;
 }
 
-/* A low plot has little room beside its data, and a label would cover much of it. The tiles have the
- * numbers of labels that are omitted. */
+/* A low plot has little room beside its data, and a label would cover much of it. The tiles have
+ * the numbers of labels that are omitted. */
 static void avoid_curves(struct mt_placer *placer, const struct mt_timeline_layout *layout,
                          const struct chunk *chunks, size_t count)
 {

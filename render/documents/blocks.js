@@ -13,6 +13,11 @@ function blocksOf(model) {
   return [...(blockMaps[data.devices.indexOf(model.source)] || new Map()).values()];
 }
 
+/* Whether the page lists every block of the device. */
+function hasAllBlocks(model) {
+  return blocksOf(model).length === model.source.blocks_in_all;
+}
+
 /* "all 8,850 blocks of the run"; the page may have only the largest. */
 function listed(count, models) {
   const all = models.reduce((sum, model) => sum + model.source.blocks_in_all, 0);

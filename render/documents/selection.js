@@ -115,12 +115,27 @@ class SelectionPanel {
     if (view === 'change') return model.sumOf(first, owner.last);
     const bytes = new Float64Array(model.groups.length), blocks = new Float64Array(bytes.length);
     const sign = view === 'freed' ? -1 : 1;
-    model.eachChange(first, owner.last, (group, change, count) => {
-      if (change * sign <= 0) return;
+    const add = (group, change, count) => {
       bytes[group] += change;
       blocks[group] += count;
-    });
+    };
+    if (hasAllBlocks(model)) {
+      for (const block of this.flow(view)) add(block.group, sign * block.bytes, sign);
+    } else {
+      model.eachChange(first, owner.last, (group, change, count) => {
+        if (change * sign > 0) add(group, change, count);
+      });
+    }
     return {bytes, blocks};
+  }
+
+  /* Blocks that were allocated, or freed, between the instants that the range begins and ends with. */
+  flow(view) {
+    const {model, owner} = this, before = model.firstChange(owner.first) - 1;
+    const from = before < 0 ? model.source.events[0] : model.event[before] + 1;
+    const to = model.event[owner.last], isIn = (event) => from <= event && event <= to;
+    return blocksOf(model).filter((block) =>
+      (view === 'freed' ? isIn(block.endEvent) : !block.isOlder() && isIn(block.event)));
   }
 
   showSums(view) {
@@ -142,7 +157,7 @@ class SelectionPanel {
     }
     const sorted = [...rows.values()].filter((row) => row.bytes)
       .sort((a, b) => (view === 'freed' ? a.bytes - b.bytes : b.bytes - a.bytes));
-    const isLeast = (view === 'allocated' || view === 'freed') &&
+    const isLeast = (view === 'allocated' || view === 'freed') && !hasAllBlocks(model) &&
       !model.areExact(model.firstChange(owner.first), owner.last);
     this.fill([...sorted.slice(0, MAX_ROWS).map((row) => this.sumRow(row, view)),
       this.row('', view === 'held' ? formatBytes(sum) : formatChange(sum), '',
