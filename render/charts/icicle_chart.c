@@ -237,9 +237,10 @@ static void draw_footnote(const struct mt_icicle_view *view)
         struct mt_buf number = {0};
 
         mt_buf_add_decimal(&number, view->least, 1);
-        mt_buf_printf(&text, "%s%s cells narrower than %s px are drawn as their sum",
+        mt_buf_printf(&text, "%s%s %s narrower than %s px %s drawn as their sum",
                       text.length ? " · " : "", mt_format_count(least, view->summed_groups),
-                      number.data ? number.data : "");
+                      view->summed_groups == 1 ? "cell" : "cells", number.data ? number.data : "",
+                      view->summed_groups == 1 ? "is" : "are");
         add_share(&text, view, view->summed_weight);
         mt_buf_release(&number);
     }
