@@ -221,6 +221,7 @@ class Picture {
       moved = false;
     });
     this.svg.addEventListener('pointermove', (event) => {
+      if (!(event.buttons & 1)) from = null; // released outside of the chart
       if (!from) return;
       const dx = event.clientX - from.x, dy = event.clientY - from.y;
       if (!moved && Math.hypot(dx, dy) < 4) return;
