@@ -238,11 +238,11 @@ class Panel {
     const twins = block.twins(), near = nearest(twins, block);
     const same = twins.filter((twin) => twin.block.address === block.address).length;
     const places = [
+      ...near.map((twin) => [twin.step.name, twin.block, `0x${twin.block.address.toString(16)}` +
+        (twin.block.address === block.address ? ', the same address' : '')]),
       ...sharers.slice(Math.max(at - MAX_SHARERS, 0), at).map((other) => ['before it, here', other]),
       ...sharers.slice(at + 1, at + 1 + MAX_SHARERS).map((other) => ['after it, here', other]),
       ['next to it, below', below], ['next to it, above', above],
-      ...near.map((twin) => [twin.step.name, twin.block, `0x${twin.block.address.toString(16)}` +
-        (twin.block.address === block.address ? ', the same address' : '')]),
     ].filter(([, other]) => other);
     this.show(block.title(),
       element('dl', {}, ...facts.flatMap(([name, text]) =>
