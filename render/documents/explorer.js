@@ -59,6 +59,7 @@ class Explorer {
     this.first = Math.max(0, Math.min(first, most));
     this.last = Math.max(this.first, Math.min(last, most));
     this.pinned = group || null;
+    this.rangeStart = -1;
     this.show();
   }
 

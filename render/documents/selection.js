@@ -294,7 +294,7 @@ class SelectionPanel {
       `${formatWhen(this.model.t[at], this.model.event[at])}: ${this.model.nameOf(group, 'site')}`, bytes);
     line.tabIndex = 0;
     line.dataset.event = this.model.event[at];
-    const act = () => this.owner.select(at, at, group);
+    const act = () => { this.owner.select(at, at, group); remember(); };
     line.addEventListener('click', act);
     line.addEventListener('keydown', (event) => { if (event.key === 'Enter') act(); });
     return line;
