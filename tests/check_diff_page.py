@@ -29,6 +29,7 @@ PAIRS = {  # name: A, B, options
     "device": ("recorded/twogpu.trace.zst", "captures/twogpu.pickle.zst", ["--device", "1"]),
     "reserved": ("captures/gpt_default.pickle.zst", "captures/gpt_seed2.pickle.zst",
                  ["--at", "reserved-peak"]),
+    "end": ("captures/gpt_default.pickle.zst", "captures/gpt_seed2.pickle.zst", ["--at", "end"]),
 }
 
 # What the page shows: the title, the rows and the foot of the panel, the icicle, both views.
@@ -291,6 +292,18 @@ def check_matched(check, name, page):
     check.is_quiet(f"{name}: matched")
 
 
+def check_double_click(check, page):
+    """A double click shows all, and takes back what its first click selected."""
+    check.open(page)
+    before = check.view()
+    left, middle, width = check.browser.run(PLOT, 0)
+    check.browser.press((left + 0.2 * width, middle), times=2)
+    after = check.view()
+    for key in ("title", "columns", "views", "sums"):
+        check.expect(before[key] == after[key], f"a double click: {key} {before[key]} became {after[key]}")
+    check.is_quiet("double click")
+
+
 def check_linked(check, page):
     """Zoom, pointer and axis are those of both."""
     check.open(page)
@@ -472,6 +485,7 @@ def check_all(check):
     check_selection(check, pages["options"])
     for name in ("options", "lines", "batches"):
         check_matched(check, name, pages[name])
+    check_double_click(check, pages["end"])
     check_linked(check, pages["options"])
     check_filter(check, pages["programs"])
     check_links(check, pages["options"])

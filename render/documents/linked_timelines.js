@@ -136,8 +136,8 @@ class LinkedTimeline extends Timeline {
   constructor(side, figure) {
     super(side, figure);
     this.hint = this.box.querySelector('.hint');
-    this.canvas.setAttribute('aria-label',
-      `${side.comparison.labels[side.index]}: ${this.canvas.getAttribute('aria-label')}`);
+    this.canvas.setAttribute('aria-label', `${side.comparison.labels[side.index]}: timeline of memory; ` +
+      'keys: + and - zoom, arrows move the instant, p shows the peak, 0 shows all');
   }
 
   makeBar() {
@@ -255,7 +255,7 @@ class LinkedTimeline extends Timeline {
     const ranges = comparison.sides.map(({first, last}) => [first, last]);
     return () => {
       comparison.isSelected = isSelected;
-      comparison.sides.forEach((side, at) => side.setRange(...ranges[at]));
+      comparison.sides.forEach((side, at) => isSelected ? side.setRange(...ranges[at]) : side.selectAll());
       comparison.show();
     };
   }
@@ -434,6 +434,7 @@ class LinkedRuns {
   reset() {
     this.isSelected = false;
     for (const side of this.sides) side.selectAll();
+    this.timelines[this.current].reveal(this.sides[this.current].at);
     this.show();
     remember();
   }
