@@ -602,6 +602,8 @@ def check_events(check, first, last):
     state = check.state()
     check.expect(state["event"] == wanted[0][0], f"Events: a click shows event {state['event']}")
     check.shows_instant(state, "a click on an event")
+    check.expect(state["range"] and state["range"][0] == state["range"][1],
+                 f"the address has the event that was clicked, not {state['range']}")
 
 
 def check_held(check):
@@ -814,6 +816,21 @@ def check_search(check):
     check.expect(hits.startswith("“adam” in frames, sites and roles: "), f"search: {hits}")
     check.expect(any(before[number] > 50 and not after[number] for number in before) and
                  any(after.values()), f"search: layers are dimmed, {before} becomes {after}")
+
+
+def check_sizes(check):
+    """A size finds the same blocks in each way to write it."""
+    check.load(TRACE, check.page)
+    size, count = collections.Counter(block.bytes for block in check.data.blocks
+                                      if block.bytes % 2**20 == 0 and block.bytes < 100 * 2**20).most_common(1)[0]
+    for texts in ((format_bytes(size), f"{size >> 20} MiB", f"{size >> 20}mib"), (f"{size:,} B", f"{size} B")):
+        found = []
+        for text in texts:
+            check.load(TRACE, check.page, f"#q={urllib.parse.quote(text)}")
+            hits = check.browser.run("return document.querySelector('.hits').textContent")
+            check.expect(f"the size {text}" in hits, f"{text} is a size: {hits}")
+            found.append(number(hits.split(" ")[0]))
+        check.expect(len(set(found)) == 1 and found[0] >= count, f"{texts} find {found} blocks, at least {count}")
 
 
 def check_slow_pattern(check):
@@ -1290,7 +1307,8 @@ ACTIONS = (check_wheel, check_page_scrolls, check_sideways, check_pinch, check_t
            check_drag_selects, check_shift_drag, check_double_click, check_buttons, check_keys,
            check_keys_after_drag,
            check_instant, check_layer, check_steps_and_phases, check_tabs, check_filters, check_layers,
-           check_tip_of_group, check_axis, check_long_first_step, check_search, check_slow_pattern, check_copy,
+           check_tip_of_group, check_axis, check_long_first_step, check_search, check_sizes, check_slow_pattern,
+           check_copy,
            check_restored, check_theme,
            check_all_blocks, check_waits, check_filter_of_blocks, check_steps_of_blocks, check_largest,
            check_modules, check_omitted, check_end,

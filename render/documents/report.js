@@ -35,7 +35,7 @@ const search = {
   pattern: null,
   text: '',
   box: element('input', {
-    type: 'search', placeholder: 'search: text, 386 MiB, 0x7f…  ( / )', spellcheck: 'false',
+    type: 'search', placeholder: 'text, 386 MiB, 0x7f… ( / )', spellcheck: 'false',
     'aria-label': 'search frames, sites and roles, or a size, or an address', maxlength: MAX_QUERY,
     title: 'a text in frames, sites and roles: forward|train.py*attention; ' +
       'a size: 386 MiB or 404750336 B; or an address: 0x7f3a00000000',
@@ -57,9 +57,11 @@ const search = {
       this.listBlocks((block) => block.holds(wanted), `held the address ${text.trim()}`,
         (a, b) => a.birth - b.birth || a.event - b.event);
     } else if (size) {
-      const words = (bytes) => [formatBytes(bytes), `${formatCount(bytes)} B`, `${bytes} B`]
-        .map((each) => each.replace(/[ ,]/g, '').toLowerCase());
-      const wanted = text.replace(/[ ,]/g, '').toLowerCase();
+      /* "1.5 GiB" is also "1.50 GiB", as the page writes it */
+      const plain = (words) => words.replace(/[\s,]/g, '').toLowerCase()
+        .replace(/\.(\d*?)0*(?=\D)/, (_, digits) => (digits ? `.${digits}` : ''));
+      const words = (bytes) => [formatBytes(bytes), `${bytes} B`].map(plain);
+      const wanted = plain(text);
       this.listBlocks((block) => words(block.bytes).includes(wanted) ||
         words(block.requested).includes(wanted), `have the size ${text.trim()}`, (a, b) => a.event - b.event);
     } else if (text) {
