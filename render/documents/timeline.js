@@ -60,14 +60,15 @@ class Timeline extends TimelineView {
   paint() {
     super.paint();
     this.showLegend();
-    this.axisButton.textContent = this.axisWords();
+    this.axisButton.replaceChildren(...this.axisWords());
+    this.axisButton.title = this.axisButton.textContent;
   }
 
   axisWords() {
     const {byEvent, source} = this.model;
-    if (!byEvent) return 'axis: time';
-    return source.first_step && data.end
-      ? `axis: events, because the first step takes ${source.first_step}% of the time` : 'axis: events';
+    if (!byEvent) return ['axis: time'];
+    return source.first_step && data.end ? ['axis: events', element('span', {class: 'why',
+      text: `, because the first step takes ${source.first_step}% of the time`})] : ['axis: events'];
   }
 
   /* ---- the view ---- */

@@ -449,7 +449,16 @@ class TimelineView {
     this.pen.beginPath();
     this.pen.arc(x, y, 3.5, 0, 7);
     this.pen.fill();
-    this.label(`peak ${formatBytes(bytes)}`, x, Math.max(y - 3, 12), this.ink.text);
+    const words = `peak ${formatBytes(bytes)}`;
+    this.label(words, x, Math.max(this.clearOfReserved(words, x, y - 3), 12), this.ink.text);
+  }
+
+  /* A base line for a label at y or, if the line of reserved memory is there, above that line. */
+  clearOfReserved(words, x, y) {
+    const room = this.pen.measureText(words).width + 10;
+    const lines = this.strips.filter((strip) => strip.right > x - room && strip.left < x + room)
+      .map((strip) => this.yOf(strip.reserved)).filter((line) => line > y - 14 && line < y + 6);
+    return Math.min(y, ...lines.map((line) => line - 6));
   }
 
   /* A label beside a mark, on its own ground; within the plot. */
