@@ -131,6 +131,12 @@ def check_comparison(check, page):
     check.type("1022")
     check.expect(check.browser.run("return document.getElementById('other-input').value") == "",
                  "a rank is not compared with itself")
+    check.browser.run("""const input = document.getElementById('other-input');
+        input.value = 'none'; input.dispatchEvent(new Event('input'));""")
+    wrong = lambda: check.browser.run("return document.getElementById('other-input').className")
+    check.expect(wrong() == "wrong", "no rank has this name")
+    check.browser.run("document.querySelector('#picker button[data-row]').click()")
+    check.expect(wrong() == "", "an empty field is not wrong")
 
 
 PLOTS = """return [...document.querySelectorAll('#rank-view .plot')].map((plot) => ({

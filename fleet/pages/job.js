@@ -177,7 +177,10 @@ function show(rank, other = shown.other) {
   const ranks = rank === other || !other ? [rank] : [rank, other];
   const [, compared = null] = ranks, why = reasons.get(rank);
   const timelines = timelinesOf(ranks);
-  if (!compared) otherInput.value = '';
+  if (!compared) {
+    otherInput.value = '';
+    otherInput.classList.remove('wrong');
+  }
   view.replaceChildren(
     element('h3', {text: text(rank.name)}),
     ...(why ? [element('p', {class: 'why', text: why})] : []),
@@ -339,6 +342,7 @@ function restore() {
   if (!rank) return;
   const other = findRank(Number(parts.get('with') ?? NaN)) || rowOf('with-row') || null;
   const isElsewhere = number >= 0 && rank.rank !== number;
+  for (const box of [input, otherInput]) box.classList.remove('wrong');
   otherInput.value = other ? nameOf(other) : '';
   input.value = isElsewhere ? String(number) : nameOf(rank);
   show(rank, other);
