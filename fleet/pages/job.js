@@ -321,13 +321,7 @@ function remember() {
     parts.set(isNumbered(other) ? 'with' : 'with-row', isNumbered(other) ? other.rank : other.row);
   if (runs) runs.remember(parts);
   if (chosenTheme()) parts.set('t', chosenTheme());
-  history.replaceState(null, '', `#${parts}`);
-}
-
-let soon = 0;
-function rememberSoon() {
-  clearTimeout(soon);
-  soon = setTimeout(remember, 200);
+  setAddress(parts);
 }
 
 const nameOf = (rank) => (rank.rank >= 0 ? String(rank.rank) : text(rank.trace));

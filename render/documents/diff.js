@@ -298,14 +298,7 @@ function remember() {
   if (comparison) rememberComparison(parts);
   rememberTables(parts);
   if (chosenTheme()) parts.set('t', chosenTheme());
-  const text = parts.toString();
-  history.replaceState(null, '', text ? `#${text}` : location.pathname + location.search);
-}
-
-let soon = 0;
-function rememberSoon() {
-  clearTimeout(soon);
-  soon = setTimeout(remember, 200);
+  setAddress(parts);
 }
 
 function rememberComparison(parts) {

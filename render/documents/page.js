@@ -137,6 +137,22 @@ function namesOf(text, known) {
   }
 }
 
+/* Replaces the state of the page in its address. */
+function setAddress(parts) {
+  const text = parts.toString();
+  try {
+    history.replaceState(null, '', text ? `#${text}` : location.pathname + location.search);
+  } catch (error) { // a frame of a notebook has no address
+  }
+}
+
+/* Browsers refuse more than some hundred changes of the address in half a minute. */
+let soon = 0;
+function rememberSoon() {
+  clearTimeout(soon);
+  soon = setTimeout(remember, 200);
+}
+
 /* Links to parts of the page only scroll, so the address keeps the view. */
 function keepAddress() {
   for (const link of document.querySelectorAll('a[href^="#"]')) {

@@ -123,18 +123,7 @@ function remember() {
   if (search.text) parts.set('q', search.text);
   if (chosenTheme()) parts.set('t', chosenTheme());
   if (picked) parts.set('b', `${picked.model.source.device}.${picked.key}`);
-  const text = parts.toString();
-  try {
-    history.replaceState(null, '', text ? `#${text}` : location.pathname + location.search);
-  } catch (error) { // a frame of a notebook has no address
-  }
-}
-
-/* Browsers refuse more than some hundred changes of the address in half a minute. */
-let soon = 0;
-function rememberSoon() {
-  clearTimeout(soon);
-  soon = setTimeout(remember, 200);
+  setAddress(parts);
 }
 
 function rememberExplorer(explorer, parts) {
