@@ -322,15 +322,14 @@ static void add_exact(struct mt_table *table, const char *sign, uint64_t a, uint
 {
     char text[MT_UNITS_TEXT + 4];
 
-    MT_CELLS(table, MT_TEXT(sign), MT_COUNT(a), MT_TEXT(mt_exact_change(text, a, b)), MT_COUNT(b),
-             MT_CHANGE((int64_t)(b - a)));
+    MT_CELLS(table, MT_TEXT(sign), MT_COUNT(a), MT_TEXT(mt_exact_change(text, a, b)), MT_COUNT(b));
 }
 
 static void add_labeled(struct mt_table *table, const char *sign, uint64_t a, uint64_t b,
                         const char *label)
 {
     add_exact(table, sign, a, b);
-    MT_CELLS(table, MT_TEXT(label));
+    MT_CELLS(table, MT_CHANGE((int64_t)(b - a)), MT_TEXT(label));
 }
 
 /* There are few roles, so all of them are printed. */
@@ -378,7 +377,7 @@ static void report_reserved(const struct mt_reporter *reporter, const struct mt_
     struct mt_table table;
 
     mt_reporter_heading(reporter, "Reserved, in bytes");
-    mt_table_begin(&table, "|#A|#change|#B|#|#segments|~");
+    mt_table_begin(&table, "|#A|#change|#B|#segments|~");
     add_exact(&table, "", a->instant.bytes.allocated, b->instant.bytes.allocated);
     MT_CELLS(&table, MT_TEXT(""), MT_TEXT("allocated"));
     if (a->waiting_bytes || b->waiting_bytes) {
