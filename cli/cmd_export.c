@@ -1,5 +1,6 @@
 /* memtrace export: writes live or allocated memory by call stack in formats of other programs. */
 #include <string.h>
+#include <unistd.h>
 
 #include "question_report.h"
 #include "blocks_option.h"
@@ -33,26 +34,32 @@ static const struct mt_export_format *find_format(const char *name)
     return found < 0 ? NULL : mt_export_formats[found];
 }
 
-/* Makes the tree; it is empty if there is no device or the device has no blocks. */
+/* Sets the blocks; none if there is no device. */
+static void choose_blocks(const struct arguments *arguments, const struct mt_device_report *device,
+                          struct mt_export *what)
+{
+    if (device && arguments->blocks.is_population) {
+        what->holdings = device->population->holdings;
+        what->holding_count = device->population->holding_count;
+    } else if (device) {
+        what->instant = &device->answer->instant;
+        what->holdings = what->instant->holdings;
+        what->holding_count = what->instant->holding_count;
+    }
+}
+
+/* Makes the tree of the blocks. */
 static void grow(struct mt_arena *arena, const struct arguments *arguments,
-                 const struct mt_report *report, const struct mt_device_report *device,
+                 const struct mt_device_report *device, const struct mt_export *what,
                  struct mt_icicle **icicle)
 {
+    const struct mt_report *report = what->report;
     const struct mt_icicle_options shape = {.reversed = arguments->reversed,
                                             .weigh = arguments->blocks.weigh,
                                             .first_event = device ? device->first_event : 0};
-    const struct mt_holding *holdings = NULL;
-    uint32_t count = 0;
 
-    if (device && arguments->blocks.is_population) {
-        holdings = device->population->holdings;
-        count = device->population->holding_count;
-    } else if (device) {
-        holdings = device->answer->instant.holdings;
-        count = device->answer->instant.holding_count;
-    }
-    mt_icicle_build(arena, holdings, count, report->phases, report->phase_count, report->symbols,
-                    &shape, icicle);
+    mt_icicle_build(arena, what->holdings, what->holding_count, report->phases, report->phase_count,
+                    report->symbols, &shape, icicle);
 }
 
 static const char *title_of(struct mt_arena *arena, const struct arguments *arguments,
@@ -137,26 +144,20 @@ static int print_result(const struct arguments *arguments, const struct mt_devic
     return mt_print_and_release(&out);
 }
 
-static int write_out(const struct arguments *arguments, const struct mt_report *report,
-                     const struct mt_device_report *device, const struct mt_icicle *icicle,
-                     struct mt_arena *arena)
+static int write_out(const struct arguments *arguments, const struct mt_device_report *device,
+                     const struct mt_export *what)
 {
-    const struct mt_export what = {.report = report,
-                                   .icicle = icicle,
-                                   .title = title_of(arena, arguments, report),
-                                   .exporter = "memtrace",
-                                   .with_blocks = arguments->with_blocks};
     struct mt_buf out = {0};
     int code;
 
-    arguments->format->add(&out, &what);
+    arguments->format->add(&out, what);
     if (!arguments->output)
         code = mt_print(&out);
     else
         code =
             mt_outputs_write(arguments->output, &arguments->outputs, arguments->format->kind, &out);
     if (code == MT_EXIT_OK && arguments->common.json)
-        code = print_result(arguments, device, icicle, out.length);
+        code = print_result(arguments, device, what->icicle, out.length);
     mt_buf_release(&out);
     return code;
 }
@@ -167,6 +168,7 @@ static int export(const struct mt_question_report *asked, const struct arguments
     const struct mt_device_report *device = mt_question_device(report, arguments->device);
     struct mt_icicle *icicle = NULL;
     struct mt_arena arena = {0};
+    struct mt_export what;
     int code;
 
     if (!device && arguments->device != MT_EVERY_DEVICE) {
@@ -175,8 +177,14 @@ static int export(const struct mt_question_report *asked, const struct arguments
     }
     if (!mt_blocks_found(&arguments->blocks, report, device, arguments->path))
         return MT_EXIT_USAGE;
-    grow(&arena, arguments, report, device, &icicle);
-    code = write_out(arguments, report, device, icicle, &arena);
+    what = (struct mt_export){.report = report,
+                              .title = title_of(&arena, arguments, report),
+                              .exporter = "memtrace",
+                              .with_blocks = arguments->with_blocks};
+    choose_blocks(arguments, device, &what);
+    grow(&arena, arguments, device, &what, &icicle);
+    what.icicle = icicle;
+    code = write_out(arguments, device, &what);
     mt_arena_release(&arena);
     return code;
 }
@@ -190,6 +198,13 @@ static int check(struct arguments *arguments, const char *format)
         return check_database(arguments);
     if (arguments->with_events)
         mt_message("--events applies only to sqlite");
+    else if (arguments->format->has_all_metrics &&
+             (arguments->blocks.metric || arguments->reversed || arguments->with_blocks))
+        mt_message("%s has all metrics and whole stacks: --metric, --reverse and --blocks do not "
+                   "apply to it",
+                   format);
+    else if (arguments->format->has_all_metrics && !arguments->output && isatty(STDOUT_FILENO))
+        mt_message("%s is binary: add -o FILE", format);
     else if (arguments->common.json && (!arguments->output || !strcmp(arguments->output, "-")))
         mt_message("--json describes the file that was written: add -o FILE");
     else if (mt_blocks_option_read(&arguments->blocks))

@@ -70,8 +70,8 @@ const struct mt_command mt_commands[] = {
     {"export", "FORMAT TRACE [--at INSTANT] [options]",
      "export call stacks with bytes, or everything as a database",
      "FORMAT is folded (call stacks and bytes, the input of flame graph programs),\n"
-     "speedscope, or sqlite: a database of all blocks, phases, steps and findings\n"
-     "(docs/sql.md). INSTANT is as in 'memtrace live'. --of selects all allocations,\n"
+     "speedscope, pprof, or sqlite: a database of all blocks, phases, steps and\n"
+     "findings (docs/sql.md). INSTANT is as in 'memtrace live'. --of selects all allocations,\n"
      "the growth of steps, or the blocks that a step keeps, instead of live blocks.\n"
      "--metric selects requested bytes or the number of blocks.\n"
      "\n"
@@ -79,6 +79,7 @@ const struct mt_command mt_commands[] = {
      "  memtrace export folded run.pickle | flamegraph.pl --countname bytes >peak.svg\n"
      "  memtrace export folded run.pickle --at phase:step#2/backward --metric count\n"
      "  memtrace export speedscope run.trace --of allocated-total -o run.json\n"
+     "  memtrace export pprof run.pickle -o run.pb && go tool pprof -top run.pb\n"
      "  memtrace export sqlite run.pickle -o run.db && sqlite3 run.db",
      mt_cmd_export},
     {"fit", "TRACE [--policy P ...] [options]",

@@ -10,9 +10,13 @@
 struct mt_export {
     const struct mt_report *report;
     const struct mt_icicle *icicle;
-    const char *title;    /* "gpt: live at the peak" */
-    const char *exporter; /* "memtrace 0.1.0" */
-    bool with_blocks;     /* adds a leaf for each size and role */
+    /* the blocks of the icicle */
+    const struct mt_holding *holdings;
+    uint32_t holding_count;
+    const struct mt_instant *instant; /* NULL: the blocks are not those of an instant */
+    const char *title;                /* "gpt: live at the peak" */
+    const char *exporter;             /* "memtrace 0.1.0" */
+    bool with_blocks;                 /* adds a leaf for each size and role */
 };
 
 struct mt_export_format {
@@ -20,12 +24,13 @@ struct mt_export_format {
     const struct mt_file_kind *kind;
     /* Appends the document. NULL: `sqlite`, which is written by another part of the command. */
     void (*add)(struct mt_buf *out, const struct mt_export *what);
+    bool has_all_metrics; /* in whole stacks, and is binary: options of the icicle do not apply */
 };
 
 /* All formats; ends with a NULL pointer. */
 extern const struct mt_export_format *const mt_export_formats[];
 
 /* In export_formats.c. */
-extern const struct mt_export_format mt_export_folded, mt_export_speedscope;
+extern const struct mt_export_format mt_export_folded, mt_export_speedscope, mt_export_pprof;
 
 #endif

@@ -28,7 +28,8 @@ static void add_folded(struct mt_buf *out, const struct mt_export *what)
     mt_buf_release(&lines);
 }
 
-const struct mt_export_format mt_export_folded = {"folded", &mt_file_folded, add_folded};
+const struct mt_export_format mt_export_folded = {
+    .name = "folded", .kind = &mt_file_folded, .add = add_folded};
 
 /* The format of speedscope.app: a sampled profile with one sample per stack. */
 
@@ -153,14 +154,11 @@ static void add_speedscope(struct mt_buf *out, const struct mt_export *what)
     free(indices);
 }
 
-const struct mt_export_format mt_export_speedscope = {"speedscope", &mt_file_speedscope,
-                                                      add_speedscope};
+const struct mt_export_format mt_export_speedscope = {
+    .name = "speedscope", .kind = &mt_file_speedscope, .add = add_speedscope};
 
-static const struct mt_export_format sqlite = {"sqlite", &mt_file_database, NULL};
+static const struct mt_export_format sqlite = {.name = "sqlite", .kind = &mt_file_database};
 
 const struct mt_export_format *const mt_export_formats[] = {
-    &mt_export_folded,
-    &mt_export_speedscope,
-    &sqlite,
-    NULL,
+    &mt_export_folded, &mt_export_speedscope, &mt_export_pprof, &sqlite, NULL,
 };
