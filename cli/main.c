@@ -115,7 +115,7 @@ static int unknown_command(const char *word, const char *other)
     near = mt_did_you_mean(word, names, count);
     if (near)
         mt_message("unknown command '%s'; did you mean '%s'?", word, near);
-    else if (strpbrk(word, "./"))
+    else if (strpbrk(word, "./") && access(word, F_OK) != 0)
         mt_message("there is no file and no command '%s'", word);
     else
         mt_message("unknown command '%s'", word);

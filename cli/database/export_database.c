@@ -450,6 +450,20 @@ static int fill_job(struct mt_database_writer *writer, const struct mt_database_
     return code;
 }
 
+/* Opening a FIFO would wait for its reader. */
+static bool is_fifo(const char *path)
+{
+    struct stat facts;
+
+    return stat(path, &facts) == 0 && S_ISFIFO(facts.st_mode);
+}
+
+static int say_no_file(const char *path)
+{
+    mt_message("cannot write '%s': a database needs a file", path);
+    return MT_EXIT_USAGE;
+}
+
 static int write_file(const struct mt_database_export *wanted, struct mt_output *output,
                       uint64_t *rows, bool *is_filled)
 {
@@ -458,10 +472,8 @@ static int write_file(const struct mt_database_export *wanted, struct mt_output 
     struct mt_error error;
     int code;
 
-    if (!mt_output_path(output)) {
-        mt_message("cannot write '%s': a database needs a file", wanted->output);
-        return MT_EXIT_USAGE;
-    }
+    if (!mt_output_path(output))
+        return say_no_file(wanted->output);
     if (holds_job && wanted->with_events) {
         mt_message("--events applies to one recording, and '%s' is a job of ranks", wanted->input);
         return MT_EXIT_USAGE;
@@ -487,6 +499,8 @@ int mt_export_database(const struct mt_database_export *wanted, uint64_t *rows)
     int code;
 
     *rows = 0;
+    if (is_fifo(wanted->output))
+        return say_no_file(wanted->output);
     if (mt_output_open(&output, wanted->output, &rules, &error))
         return mt_report_output_error(wanted->output, &error);
     code = write_file(wanted, &output, rows, &is_filled);
