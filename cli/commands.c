@@ -71,9 +71,9 @@ const struct mt_command mt_commands[] = {
      "export call stacks with bytes, or everything as a database",
      "FORMAT is folded (call stacks and bytes, the input of flame graph programs),\n"
      "speedscope, pprof, or sqlite: a database of all blocks, phases, steps and\n"
-     "findings (docs/sql.md). INSTANT is as in 'memtrace live'. --of selects all allocations,\n"
-     "the growth of steps, or the blocks that a step keeps, instead of live blocks.\n"
-     "--metric selects requested bytes or the number of blocks.\n"
+     "findings (docs/sql.md). INSTANT is as in 'memtrace live'. --of selects all\n"
+     "allocations, the growth of steps, or the blocks that a step keeps, instead of\n"
+     "live blocks. --metric selects requested bytes or the number of blocks.\n"
      "\n"
      "Examples:\n"
      "  memtrace export folded run.pickle | flamegraph.pl --countname bytes >peak.svg\n"

@@ -30,8 +30,8 @@ enum {
     END_BYTES = 16000,    /* reserved for the list of missing parts */
     MAX_FINDINGS = 24,
     MAX_RULES = 64,
-    SMALL_DATA_BYTES = 70000, /* of a page for notebooks */
-    MAX_PATH_BYTES = 1000     /* limit for the path of the trace in commands */
+    SMALL_END_BYTES = 4000, /* of a page for notebooks: its footer, and tags */
+    MAX_PATH_BYTES = 1000   /* limit for the path of the trace in commands */
 };
 
 struct writer {
@@ -465,6 +465,12 @@ static void add_live_command(struct mt_buf *out, const struct mt_report *report)
     mt_arena_release(&arena);
 }
 
+/* The page for notebooks has no charts that can be enlarged. */
+static const char *picture_script(const struct writer *writer)
+{
+    return writer->page->only ? "" : mt_picture_js;
+}
+
 static void add_data(const struct writer *writer, struct mt_buf *out)
 {
     const struct mt_report *report = writer->report;
@@ -476,9 +482,8 @@ static void add_data(const struct writer *writer, struct mt_buf *out)
     add_live_command(out, report);
     mt_buf_add_text(out, ",\"devices\":[");
     mt_buf_add(out, writer->data.data, writer->data.length);
-    mt_buf_add_text(out, "]}</script>\n<script>");
-    mt_buf_add_text(out, mt_page_js);
-    mt_buf_add_text(out, "</script>\n");
+    mt_buf_printf(out, "]}</script>\n<script>%s</script>\n", picture_script(writer));
+    mt_buf_printf(out, "<script>%s</script>\n", mt_page_js);
 }
 
 /* Counters that are exact on every device: bits of enum mt_covered. */
@@ -526,14 +531,22 @@ static void assemble(struct writer *writer, struct mt_buf *out, const struct mt_
     mt_buf_add_text(out, "</body></html>\n");
 }
 
+/* Room for the history in a page for notebooks beside `bytes` of other parts, the head and the
+ * scripts. */
+static size_t small_room(const struct writer *writer, size_t bytes)
+{
+    const size_t head = MT_REPORT_HTML_BYTES - END_BYTES - writer->left;
+
+    return mt_sub_or_0_u64(MT_REPORT_SMALL_BYTES, head + bytes + SMALL_END_BYTES);
+}
+
 /* A page for notebooks: the script draws the timeline and the icicle. */
 static void add_only(struct writer *writer)
 {
     const struct mt_device_report *device = writer->page->only;
     const unsigned number = device->device;
-    struct mt_buf *out = &writer->main;
+    struct mt_buf *out = &writer->main, live = {0};
 
-    writer->data_left = SMALL_DATA_BYTES;
     writer->devices_left = 1;
     mt_buf_printf(&writer->first,
                   "<div class=\"first\"><figure class=\"chart\" id=\"timeline-%u\" "
@@ -542,12 +555,15 @@ static void add_only(struct writer *writer)
     if (device == mt_worst_device(writer->report))
         mt_page_add_answers(&writer->first, writer->report, false);
     mt_buf_add_text(&writer->first, "</aside></div>\n");
+    mt_page_add_live_table(&live, device);
+    writer->data_left = small_room(writer, writer->first.length + live.length);
     mt_buf_printf(out, "<section id=\"device-%u\">\n", number);
     add_history(writer, device, out);
     mt_buf_printf(out, "<h3 class=\"alive\" id=\"alive-%u\">Alive at the allocated peak</h3>\n",
                   number);
-    mt_page_add_live_table(out, device);
+    mt_buf_add(out, live.data, live.length);
     mt_buf_add_text(out, "</section>\n");
+    mt_buf_release(&live);
 }
 
 static void add_parts(struct writer *writer, struct mt_buf *verdict, struct mt_buf *top)
@@ -572,8 +588,10 @@ void mt_report_html_add(struct mt_buf *out, const struct mt_report_html *page)
 
     writer.data_left = DATA_BYTES;
     mt_page_add_head(&head, &facts, &writer.policy);
+    mt_page_policy_allow_script(&writer.policy, picture_script(&writer));
     mt_page_policy_allow_script(&writer.policy, mt_page_js);
-    writer.left = MT_REPORT_HTML_BYTES - END_BYTES - strlen(mt_page_js) - head.length;
+    writer.left = MT_REPORT_HTML_BYTES - END_BYTES - strlen(picture_script(&writer)) -
+                  strlen(mt_page_js) - head.length;
     add_gates(&writer, &verdict);
     add_parts(&writer, &verdict, &top);
     mt_page_add_start(out, &writer.policy);
