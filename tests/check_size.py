@@ -13,8 +13,8 @@ from check_manual import SUBCOMMANDS
 # Before you raise a limit, search for what can go. Give the reason in the same commit.
 LIMITS = {
     "options": 226,  # long options of all commands, without --help; plan has 13, sql has ten
-    ".c files": 515,  # of the product, like the next three; view has six, databases ten
-    ".h files": 382,
+    ".c files": 516,  # of the product, like the next three; view has six, databases ten
+    ".h files": 383,
     "lines of C": 195200,  # databases and SQL 2,700; view 1,800; estimates 850; pages of two runs
     "% of public functions with one other user": 53,  # .c files that name the function
     "words of documents": 87000,  # README.md, CONTRIBUTING.md, SECURITY.md, docs/**/*.md

@@ -1,3 +1,4 @@
+#include "page_data.h"
 #include "report_page.h"
 
 #include <stdlib.h>
@@ -30,24 +31,7 @@ enum {
     MAX_OOMS = 100
 };
 
-/* State of the writer. A call stack on the page is a node of a tree. A frame has a name and a
- * place. */
-struct writer {
-    const struct mt_report *report;
-    const struct mt_device_report *device;
-    const struct mt_history *history;
-    struct mt_drawing drawing; /* owns texts */
-    struct mt_named_frames named;
-    struct mt_strings strings;
-    struct mt_map nodes;       /* parent and frame -> node */
-    struct mt_map stack_nodes; /* stack -> node */
-    struct mt_buf node_text, frame_text, group_text, kind_text, block_text;
-    struct mt_map frames; /* strings and origin -> frame */
-    uint32_t node_count, frame_count;
-    uint64_t unit, addr_unit, time_unit;
-};
-
-static uint32_t string_of(struct writer *writer, const char *text)
+uint32_t mt_page_string(struct mt_page_data *writer, const char *text)
 {
     uint32_t id = 0;
 
@@ -62,19 +46,17 @@ static void add_comma(struct mt_buf *out)
         mt_buf_add_char(out, ',');
 }
 
-static void add_list(struct mt_buf *out, int64_t value)
+void mt_page_add_number(struct mt_buf *out, int64_t value)
 {
     add_comma(out);
     mt_buf_add_i64(out, value);
 }
 
-#define NO_NODE UINT32_MAX
-
-static uint32_t frame_of(struct writer *writer, const char *name, const char *place,
+static uint32_t frame_of(struct mt_page_data *writer, const char *name, const char *place,
                          enum mt_origin origin)
 {
-    uint32_t id = string_of(writer, name);
-    uint32_t at = place && *place ? string_of(writer, place) : UINT32_MAX;
+    uint32_t id = mt_page_string(writer, name);
+    uint32_t at = place && *place ? mt_page_string(writer, place) : UINT32_MAX;
     uint64_t key = ((uint64_t)id << 32 | at) * 8 + (uint64_t)origin;
     uint32_t found = mt_map_get(&writer->frames, key);
 
@@ -87,7 +69,7 @@ static uint32_t frame_of(struct writer *writer, const char *name, const char *pl
     return writer->frame_count++;
 }
 
-static uint32_t node_of(struct writer *writer, uint32_t parent, uint32_t frame)
+static uint32_t node_of(struct mt_page_data *writer, uint32_t parent, uint32_t frame)
 {
     uint64_t key = (uint64_t)parent << 32 | frame;
     uint32_t found = mt_map_get(&writer->nodes, key);
@@ -95,14 +77,15 @@ static uint32_t node_of(struct writer *writer, uint32_t parent, uint32_t frame)
     if (found != MT_MAP_NONE)
         return found;
     mt_map_put(&writer->nodes, key, writer->node_count);
-    add_list(&writer->node_text, parent == NO_NODE ? -1 : (int64_t)parent);
-    add_list(&writer->node_text, frame);
+    mt_page_add_number(&writer->node_text, parent == MT_PAGE_NO_NODE ? -1 : (int64_t)parent);
+    mt_page_add_number(&writer->node_text, frame);
     return writer->node_count++;
 }
 
 /* Returns the node for blocks without a stack. The node has the reason why there is no stack, and a
  * node below it has the site of the group. */
-static uint32_t node_without_stack(struct writer *writer, const struct mt_history_group *group)
+static uint32_t node_without_stack(struct mt_page_data *writer,
+                                   const struct mt_history_group *group)
 {
     const char *why = group->is_initial    ? "allocated before recording started"
                       : group->is_backward ? "autograd engine"
@@ -110,22 +93,23 @@ static uint32_t node_without_stack(struct writer *writer, const struct mt_histor
     uint32_t node;
 
     if (group->detail == MT_HISTORY_BY_ROLE)
-        return NO_NODE;
+        return MT_PAGE_NO_NODE;
     if (strncmp(group->site, why, strlen(why)) == 0) /* the site is only the reason */
-        return node_of(writer, NO_NODE, frame_of(writer, group->site, NULL, MT_ORIGIN_ENGINE));
-    node = node_of(writer, NO_NODE, frame_of(writer, why, NULL, MT_ORIGIN_ENGINE));
+        return node_of(writer, MT_PAGE_NO_NODE,
+                       frame_of(writer, group->site, NULL, MT_ORIGIN_ENGINE));
+    node = node_of(writer, MT_PAGE_NO_NODE, frame_of(writer, why, NULL, MT_ORIGIN_ENGINE));
     return node_of(writer, node, frame_of(writer, group->site, NULL, MT_ORIGIN_ENGINE));
 }
 
-static uint32_t node_of_stack(struct writer *writer, uint32_t stack)
+uint32_t mt_page_node(struct mt_page_data *writer, uint32_t stack)
 {
     const struct mt_symbols *symbols = writer->report->symbols;
     struct mt_arena *arena = &writer->drawing.arena;
-    uint32_t frames[MT_NAMED_FRAMES_DEPTH], count = 0, node = NO_NODE;
+    uint32_t frames[MT_NAMED_FRAMES_DEPTH], count = 0, node = MT_PAGE_NO_NODE;
     uint32_t known = mt_map_get(&writer->stack_nodes, stack);
 
     if (stack == MT_NO_ID || known != MT_MAP_NONE)
-        return stack == MT_NO_ID ? NO_NODE : known;
+        return stack == MT_NO_ID ? MT_PAGE_NO_NODE : known;
     mt_named_frames_get(&writer->named, stack, frames, &count);
     for (uint32_t i = 0; i < count; i++) {
         const char *name = mt_frame_function(arena, symbols, frames[i]);
@@ -134,185 +118,16 @@ static uint32_t node_of_stack(struct writer *writer, uint32_t stack)
         node = node_of(writer, node,
                        frame_of(writer, name, place, mt_frame_origin(symbols, frames[i])));
     }
-    if (node != NO_NODE)
+    if (node != MT_PAGE_NO_NODE)
         mt_map_put(&writer->stack_nodes, stack, node);
     return node;
 }
 
-static uint32_t node_of_group(struct writer *writer, const struct mt_history_group *group)
+static uint32_t node_of_group(struct mt_page_data *writer, const struct mt_history_group *group)
 {
     if (group->stack == MT_NO_ID && group->detail <= MT_HISTORY_BY_STACK)
         return node_without_stack(writer, group);
-    return node_of_stack(writer, group->stack);
-}
-
-/* Returns the phase and the step in which a block was allocated. */
-static const char *birth_of(struct writer *writer, const struct mt_block_shape *block)
-{
-    const struct mt_report *report = writer->report;
-    bool known = block->life.phase >= 0 && (uint32_t)block->life.phase < report->phase_count;
-
-    if (block->life.initial)
-        return "before the recorded history";
-    return mt_chart_frame_where(&writer->drawing, report, block->life.phase,
-                                known ? report->phases[block->life.phase].step : MT_NO_STEP);
-}
-
-/* Adds a number in base 64 as source maps do (VLQ): five bits a digit, the lowest first, and a
- * sixth that is set unless the digit is the last one. */
-static void add_digits(struct mt_buf *out, uint64_t value)
-{
-    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-
-    for (; value >= 32; value >>= 5)
-        mt_buf_add_char(out, digits[32 | (value & 31)]);
-    mt_buf_add_char(out, digits[value]);
-}
-
-/* A difference: its sign is the lowest bit. It wraps around, as addresses do. */
-static void add_difference(struct mt_buf *out, uint64_t value, uint64_t before)
-{
-    uint64_t difference = value - before;
-
-    add_digits(out, difference >> 63 ? ~difference << 1 | 1 : difference << 1);
-}
-
-/* What blocks of a kind have in common, and the last of them. */
-struct kind {
-    int64_t facts[8];
-    uint64_t addr;
-};
-
-struct kinds {
-    struct kind *list;
-    uint32_t count;
-    size_t capacity;
-    struct mt_map ids; /* hash of the facts -> kind */
-};
-
-static struct kind *kind_of(struct kinds *kinds, const struct kind *like, uint32_t *number)
-{
-    uint64_t key = 0;
-
-    for (size_t i = 0; i < MT_ARRAY_LEN(like->facts); i++)
-        key = mt_hash_u64(key ^ (uint64_t)like->facts[i]);
-    for (;; key++) {
-        *number = mt_map_get(&kinds->ids, key);
-        if (*number == MT_MAP_NONE)
-            break;
-        if (!memcmp(kinds->list[*number].facts, like->facts, sizeof like->facts))
-            return &kinds->list[*number];
-    }
-    *number = kinds->count;
-    mt_map_put(&kinds->ids, key, kinds->count);
-    mt_grow_to(&kinds->list, &kinds->capacity, (size_t)kinds->count + 1, sizeof *kinds->list);
-    kinds->list[kinds->count] = *like;
-    return &kinds->list[kinds->count++];
-}
-
-static struct kind facts_of(struct writer *writer, const struct mt_block_shape *block,
-                            uint32_t group)
-{
-    uint32_t node = node_of_stack(writer, block->life.stack);
-
-    return (struct kind){
-        .facts = {(int64_t)block->life.block_bytes, (int64_t)block->life.requested_bytes,
-                  block->life.role, string_of(writer, block->site ? block->site : ""),
-                  block->operation ? (int64_t)string_of(writer, block->operation) : -1,
-                  node == NO_NODE ? -1 : (int64_t)node, group, block->life.initial}};
-}
-
-/* How long other streams used a freed block: 0 = not at all, 1 = to the end of the trace. */
-static uint64_t wait_of(const struct mt_block_shape *block)
-{
-    if (block->end.event == UINT64_MAX)
-        return 0;
-    if (block->completed.event == UINT64_MAX)
-        return 1;
-    /* without another stream, the next event completes the request */
-    return block->completed.event - block->end.event <= 1
-               ? 0
-               : block->completed.event - block->end.event;
-}
-
-/* The numbers of the previous row. */
-struct row {
-    uint64_t where, event, t;
-    int32_t phase;
-    bool initial;
-};
-
-static void add_block(struct writer *writer, const struct mt_block_shape *block, struct row *last)
-{
-    struct mt_buf *out = &writer->block_text;
-    const struct mt_block_life *life = &block->life;
-    bool ended = block->end.event != UINT64_MAX;
-    uint64_t zero = writer->report->first_t_ns, unit = writer->time_unit, wait = wait_of(block);
-    struct row row = {last->where, life->birth_event,
-                      life->initial ? last->t : (life->birth_t_ns - zero) / unit, life->phase,
-                      life->initial};
-
-    if (row.phase != last->phase || row.initial != last->initial)
-        row.where = string_of(writer, birth_of(writer, block));
-
-    add_difference(out, row.where, last->where);
-    add_difference(out, row.event, last->event);
-    add_difference(out, row.t, last->t);
-    add_digits(out, ended ? block->end.event - life->birth_event : 0);
-    if (ended) {
-        add_difference(out, (block->end.t_ns - zero) / unit, row.t);
-        add_digits(out, wait);
-    }
-    if (wait > 1)
-        add_difference(out, block->completed.t_ns / unit, block->end.t_ns / unit);
-    *last = row;
-}
-
-static int by_birth(const void *a, const void *b)
-{
-    const struct mt_block_life *x = &(*(const struct mt_history_block *const *)a)->shape.life;
-    const struct mt_block_life *y = &(*(const struct mt_history_block *const *)b)->shape.life;
-
-    if (x->birth_event != y->birth_event)
-        return x->birth_event < y->birth_event ? -1 : 1;
-    return (x->addr > y->addr) - (x->addr < y->addr);
-}
-
-/* Adds the rows of the first `count` blocks, in the order of their birth. */
-static void add_blocks(struct writer *writer, uint32_t count)
-{
-    const struct mt_history *history = writer->history;
-    const struct mt_history_block **blocks =
-        mt_memory_new(((size_t)count + 1) * sizeof(const struct mt_history_block *));
-    uint32_t *groups = mt_memory_new(((size_t)count + 1) * sizeof *groups), number;
-    struct kinds kinds = {0};
-    struct row last = {.phase = INT32_MIN};
-
-    for (uint32_t i = 0; i < count; i++) {
-        blocks[i] = &history->blocks[i];
-        writer->addr_unit =
-            mt_greatest_divisor(history->blocks[i].shape.life.addr, writer->addr_unit);
-    }
-    writer->addr_unit = mt_max_u64(writer->addr_unit, 1);
-    mt_history_group_blocks(history, count, groups);
-    qsort(blocks, count, sizeof *blocks, by_birth);
-    for (uint32_t i = 0; i < count; i++) {
-        const struct mt_block_shape *block = &blocks[i]->shape;
-        const struct kind like = facts_of(writer, block, groups[blocks[i] - history->blocks]);
-        struct kind *kind = kind_of(&kinds, &like, &number);
-
-        add_digits(&writer->block_text, number);
-        add_difference(&writer->block_text, block->life.addr / writer->addr_unit, kind->addr);
-        kind->addr = block->life.addr / writer->addr_unit;
-        add_block(writer, block, &last);
-    }
-    for (uint32_t i = 0; i < kinds.count; i++)
-        for (size_t j = 0; j < MT_ARRAY_LEN(kinds.list[i].facts); j++)
-            add_list(&writer->kind_text, kinds.list[i].facts[j]);
-    free(kinds.list);
-    mt_map_release(&kinds.ids);
-    free(groups);
-    free(blocks);
+    return mt_page_node(writer, group->stack);
 }
 
 static uint64_t unit_of(const struct mt_history *history)
@@ -326,25 +141,26 @@ static uint64_t unit_of(const struct mt_history *history)
     return unit ? unit : 1;
 }
 
-static void add_groups(struct writer *writer)
+static void add_groups(struct mt_page_data *writer)
 {
     for (uint32_t i = 0; i < writer->history->group_count; i++) {
         const struct mt_history_group *group = &writer->history->groups[i];
         uint32_t node = node_of_group(writer, group);
 
-        add_list(&writer->group_text, node == NO_NODE ? -1 : (int64_t)node);
-        add_list(&writer->group_text, string_of(writer, group->site));
-        add_list(&writer->group_text, group->phase ? (int64_t)string_of(writer, group->phase) : -1);
-        add_list(&writer->group_text, group->role);
-        add_list(&writer->group_text, (int64_t)(group->block_bytes / writer->unit));
-        add_list(&writer->group_text, group->detail);
-        add_list(&writer->group_text, string_of(writer, group->stream));
-        add_list(&writer->group_text, string_of(writer, group->pool));
-        add_list(&writer->group_text, string_of(writer, group->tag));
+        mt_page_add_number(&writer->group_text, node == MT_PAGE_NO_NODE ? -1 : (int64_t)node);
+        mt_page_add_number(&writer->group_text, mt_page_string(writer, group->site));
+        mt_page_add_number(&writer->group_text,
+                           group->phase ? (int64_t)mt_page_string(writer, group->phase) : -1);
+        mt_page_add_number(&writer->group_text, group->role);
+        mt_page_add_number(&writer->group_text, (int64_t)(group->block_bytes / writer->unit));
+        mt_page_add_number(&writer->group_text, group->detail);
+        mt_page_add_number(&writer->group_text, mt_page_string(writer, group->stream));
+        mt_page_add_number(&writer->group_text, mt_page_string(writer, group->pool));
+        mt_page_add_number(&writer->group_text, mt_page_string(writer, group->tag));
     }
 }
 
-static void add_changes(const struct writer *writer, struct mt_buf *out)
+static void add_changes(const struct mt_page_data *writer, struct mt_buf *out)
 {
     const struct mt_history *history = writer->history;
 
@@ -356,22 +172,22 @@ static void add_changes(const struct writer *writer, struct mt_buf *out)
         for (uint32_t j = 0; j < column->change_count; j++) {
             const struct mt_history_change *change = &history->changes[column->first_change + j];
 
-            add_list(out, change->group);
-            add_list(out, change->bytes / (int64_t)writer->unit);
-            add_list(out, change->blocks);
+            mt_page_add_number(out, change->group);
+            mt_page_add_number(out, change->bytes / (int64_t)writer->unit);
+            mt_page_add_number(out, change->blocks);
         }
         mt_buf_add_char(out, ']');
     }
     mt_buf_add_char(out, ']');
 }
 
-static int64_t time_of(const struct writer *writer, uint64_t t_ns)
+static int64_t time_of(const struct mt_page_data *writer, uint64_t t_ns)
 {
     return (int64_t)(t_ns - writer->report->first_t_ns);
 }
 
 /* The busy time of the axis, or its events. */
-static void add_axis(const struct writer *writer, struct mt_buf *out)
+static void add_axis(const struct mt_page_data *writer, struct mt_buf *out)
 {
     const struct mt_timeline *axis = &writer->history->axis;
 
@@ -379,13 +195,13 @@ static void add_axis(const struct writer *writer, struct mt_buf *out)
                   writer->history->by_event, writer->history->first_step_percent,
                   (unsigned long long)axis->first_event, (unsigned long long)axis->last_event);
     for (uint32_t i = 0; i < axis->span_count; i++) {
-        add_list(out, time_of(writer, axis->spans[i].begin_t_ns));
-        add_list(out, time_of(writer, axis->spans[i].end_t_ns));
+        mt_page_add_number(out, time_of(writer, axis->spans[i].begin_t_ns));
+        mt_page_add_number(out, time_of(writer, axis->spans[i].end_t_ns));
     }
     mt_buf_add_char(out, ']');
 }
 
-static const char *place_of(struct writer *writer, const struct mt_history_column *column)
+static const char *place_of(struct mt_page_data *writer, const struct mt_history_column *column)
 {
     int32_t phase = column->phase;
     int64_t step = phase >= 0 ? writer->report->phases[phase].step : MT_NO_STEP;
@@ -394,7 +210,7 @@ static const char *place_of(struct writer *writer, const struct mt_history_colum
 }
 
 /* Phases and steps of the instants: pairs of a number of columns and a string. */
-static void add_places(struct writer *writer, struct mt_buf *out)
+static void add_places(struct mt_page_data *writer, struct mt_buf *out)
 {
     const struct mt_history *history = writer->history;
     uint32_t count = 0, last = 0;
@@ -404,17 +220,17 @@ static void add_places(struct writer *writer, struct mt_buf *out)
         const struct mt_history_column *column = &history->columns[i];
         uint32_t place = i && column->phase == column[-1].phase
                              ? last
-                             : string_of(writer, place_of(writer, column));
+                             : mt_page_string(writer, place_of(writer, column));
 
         if (count && place != last) {
-            add_list(out, count);
-            add_list(out, last);
+            mt_page_add_number(out, count);
+            mt_page_add_number(out, last);
             count = 0;
         }
         last = place;
     }
-    add_list(out, count);
-    add_list(out, last);
+    mt_page_add_number(out, count);
+    mt_page_add_number(out, last);
     mt_buf_add_char(out, ']');
 }
 
@@ -430,8 +246,8 @@ static void add_exact(const struct mt_history *history, struct mt_buf *out)
             continue;
         }
         if (count) {
-            add_list(out, i - count);
-            add_list(out, count);
+            mt_page_add_number(out, i - count);
+            mt_page_add_number(out, count);
         }
         count = 0;
     }
@@ -440,7 +256,7 @@ static void add_exact(const struct mt_history *history, struct mt_buf *out)
 
 /* Numbers of the columns. All but the instants are differences from the previous column; an instant
  * is the difference from the start of its column. */
-static void add_columns(struct writer *writer, struct mt_buf *out)
+static void add_columns(struct mt_page_data *writer, struct mt_buf *out)
 {
     const struct mt_history *history = writer->history;
     struct mt_history_column before = {.begin_t_ns = writer->report->first_t_ns};
@@ -458,7 +274,7 @@ static void add_columns(struct writer *writer, struct mt_buf *out)
                                       (int64_t)(column->event - column->begin_event),
                                       (int64_t)(column->bytes.reserved - last.bytes.reserved)};
 
-            add_list(out, values[name]);
+            mt_page_add_number(out, values[name]);
             last = *column;
         }
         mt_buf_add_char(out, ']');
@@ -467,7 +283,7 @@ static void add_columns(struct writer *writer, struct mt_buf *out)
     add_places(writer, out);
 }
 
-static void add_part(struct mt_buf *out, const char *name, const struct mt_buf *part)
+void mt_page_add_part(struct mt_buf *out, const char *name, const struct mt_buf *part)
 {
     mt_buf_printf(out, ",\"%s\":[", name);
     mt_buf_add(out, part->data ? part->data : "", part->length);
@@ -475,7 +291,7 @@ static void add_part(struct mt_buf *out, const char *name, const struct mt_buf *
 }
 
 /* The first and the last column whose changes are those of a step or a phase; -1, -1: unknown. */
-static void add_range_columns(const struct writer *writer, struct mt_buf *out, int32_t phase,
+static void add_range_columns(const struct mt_page_data *writer, struct mt_buf *out, int32_t phase,
                               uint64_t end_event)
 {
     int64_t before = MT_HISTORY_NO_CUT, last = MT_HISTORY_NO_CUT;
@@ -488,21 +304,21 @@ static void add_range_columns(const struct writer *writer, struct mt_buf *out, i
         last = mt_history_cut_column(writer->history, end_event);
     }
     is_known = before != MT_HISTORY_NO_CUT && last > before;
-    add_list(out, is_known ? before + 1 : -1);
-    add_list(out, is_known ? last : -1);
+    mt_page_add_number(out, is_known ? before + 1 : -1);
+    mt_page_add_number(out, is_known ? last : -1);
 }
 
-static void add_range(const struct writer *writer, struct mt_buf *out, uint64_t begin_t_ns,
+static void add_range(const struct mt_page_data *writer, struct mt_buf *out, uint64_t begin_t_ns,
                       uint64_t end_t_ns, uint64_t begin_event, uint64_t end_event)
 {
-    add_list(out, time_of(writer, begin_t_ns));
-    add_list(out, time_of(writer, end_t_ns));
-    add_list(out, (int64_t)begin_event);
-    add_list(out, (int64_t)end_event);
+    mt_page_add_number(out, time_of(writer, begin_t_ns));
+    mt_page_add_number(out, time_of(writer, end_t_ns));
+    mt_page_add_number(out, (int64_t)begin_event);
+    mt_page_add_number(out, (int64_t)end_event);
 }
 
 /* Rows below the timeline. If there are too many, steps are left out, or the shortest phases. */
-static void add_steps(const struct writer *writer, struct mt_buf *out)
+static void add_steps(const struct mt_page_data *writer, struct mt_buf *out)
 {
     const struct mt_device_report *device = writer->device;
     struct mt_buf columns = {0};
@@ -511,23 +327,23 @@ static void add_steps(const struct writer *writer, struct mt_buf *out)
     for (uint32_t i = 0; device->step_count <= MAX_STEPS && i < device->step_count; i++) {
         const struct mt_step_use *step = &device->steps[i];
 
-        add_list(out, step->step);
+        mt_page_add_number(out, step->step);
         add_range(writer, out, step->begin_t_ns, step->end_t_ns, step->begin_event,
                   step->end_event);
         add_range_columns(writer, &columns, step->phase, step->end_event);
     }
     mt_buf_printf(out, "],\"steps_in_all\":%u", (unsigned)device->step_count);
-    add_part(out, "step_columns", &columns);
+    mt_page_add_part(out, "step_columns", &columns);
     mt_buf_release(&columns);
 }
 
-static uint64_t length_of(const struct writer *writer, const struct mt_phase *phase)
+static uint64_t length_of(const struct mt_page_data *writer, const struct mt_phase *phase)
 {
     return writer->history->by_event ? phase->end_event - phase->begin_event
                                      : phase->end_t_ns - phase->begin_t_ns;
 }
 
-static void add_phases(struct writer *writer, struct mt_buf *out)
+static void add_phases(struct mt_page_data *writer, struct mt_buf *out)
 {
     const struct mt_report *report = writer->report;
     struct mt_time_axis axis = {.report = report}; /* its colors of names are those of charts */
@@ -551,37 +367,38 @@ static void add_phases(struct writer *writer, struct mt_buf *out)
         name = mt_time_axis_name(&axis, phase->name);
         if (!mt_report_rows_is_large(&longest, length_of(writer, phase)))
             continue;
-        add_list(out, string_of(writer, phase->name));
-        add_list(out, (name ? name->color : mt_phase_color(phase->name, 0)) - MT_COLOR_PHASE_0);
+        mt_page_add_number(out, mt_page_string(writer, phase->name));
+        mt_page_add_number(out, (name ? name->color : mt_phase_color(phase->name, 0)) -
+                                    MT_COLOR_PHASE_0);
         add_range(writer, out, phase->begin_t_ns, phase->end_t_ns, phase->begin_event,
                   phase->end_event);
         add_range_columns(writer, &columns, (int32_t)i, phase->end_event);
     }
     mt_buf_printf(out, "],\"phases_in_all\":%zu", count);
-    add_part(out, "phase_columns", &columns);
+    mt_page_add_part(out, "phase_columns", &columns);
     mt_buf_release(&columns);
 }
 
-static void add_marks(const struct writer *writer, struct mt_buf *out)
+static void add_marks(const struct mt_page_data *writer, struct mt_buf *out)
 {
     const struct mt_device_report *device = writer->device;
     const struct mt_peak *peak = &device->allocated_peak;
 
     mt_buf_add_text(out, ",\"peak\":[");
-    add_list(out, time_of(writer, peak->t_ns));
-    add_list(out, (int64_t)peak->event);
-    add_list(out, (int64_t)peak->bytes);
+    mt_page_add_number(out, time_of(writer, peak->t_ns));
+    mt_page_add_number(out, (int64_t)peak->event);
+    mt_page_add_number(out, (int64_t)peak->bytes);
     mt_buf_printf(out, "],\"limit\":%llu,\"ooms\":[",
                   (unsigned long long)mt_timeline_limit(device));
     for (uint32_t i = 0; i < device->oom_count && i < MAX_OOMS; i++) {
-        add_list(out, time_of(writer, device->oom_list[i].t_ns));
-        add_list(out, (int64_t)device->oom_list[i].event);
-        add_list(out, (int64_t)device->oom_list[i].request_bytes);
+        mt_page_add_number(out, time_of(writer, device->oom_list[i].t_ns));
+        mt_page_add_number(out, (int64_t)device->oom_list[i].event);
+        mt_page_add_number(out, (int64_t)device->oom_list[i].request_bytes);
     }
     mt_buf_printf(out, "],\"ooms_in_all\":%u", (unsigned)device->oom_count);
 }
 
-static void add_strings(const struct writer *writer, struct mt_buf *out)
+static void add_strings(const struct mt_page_data *writer, struct mt_buf *out)
 {
     mt_buf_add_text(out, ",\"strings\":[");
     for (uint32_t i = 0; i < writer->strings.count; i++) {
@@ -592,7 +409,7 @@ static void add_strings(const struct writer *writer, struct mt_buf *out)
     mt_buf_add_char(out, ']');
 }
 
-static void release(struct writer *writer)
+static void release(struct mt_page_data *writer)
 {
     mt_drawing_release(&writer->drawing);
     mt_strings_release(&writer->strings);
@@ -606,29 +423,16 @@ static void release(struct writer *writer)
     mt_buf_release(&writer->block_text);
 }
 
-/* Rows of blocks: a text of numbers, and what it needs to be read. */
-static void add_rows(struct writer *writer, struct mt_buf *out)
-{
-    const struct mt_buf *rows = &writer->block_text;
-
-    mt_buf_printf(out, ",\"blocks_in_all\":%llu,\"address_unit\":%llu,\"time_unit\":%llu",
-                  (unsigned long long)writer->history->blocks_in_all,
-                  (unsigned long long)writer->addr_unit, (unsigned long long)writer->time_unit);
-    add_part(out, "kinds", &writer->kind_text);
-    mt_buf_add_text(out, ",\"blocks\":\"");
-    mt_buf_add(out, rows->data ? rows->data : "", rows->length);
-    mt_buf_add_char(out, '"');
-}
-
 static void write_history(struct mt_buf *out, const struct mt_report *report,
                           const struct mt_device_report *device, const struct mt_history *history,
                           uint32_t blocks)
 {
     const bool is_long = report->last_t_ns - report->first_t_ns >= NS_PER_S;
-    struct writer writer = {.report = report,
-                            .device = device,
-                            .history = history,
-                            .time_unit = is_long ? NS_PER_US : 1}; /* a page shows no more digits */
+    struct mt_page_data writer = {.report = report,
+                                  .device = device,
+                                  .history = history,
+                                  .time_unit =
+                                      is_long ? NS_PER_US : 1}; /* a page shows no more digits */
 
     mt_drawing_init(&writer.drawing, 1, 1, "words");
     writer.unit = unit_of(history);
@@ -641,11 +445,11 @@ static void write_history(struct mt_buf *out, const struct mt_report *report,
     add_steps(&writer, out);
     add_phases(&writer, out);
     add_groups(&writer);
-    add_blocks(&writer, blocks);
-    add_part(out, "nodes", &writer.node_text);
-    add_part(out, "frames", &writer.frame_text);
-    add_part(out, "groups", &writer.group_text);
-    add_rows(&writer, out);
+    mt_page_add_blocks(&writer, blocks);
+    mt_page_add_part(out, "nodes", &writer.node_text);
+    mt_page_add_part(out, "frames", &writer.frame_text);
+    mt_page_add_part(out, "groups", &writer.group_text);
+    mt_page_add_block_rows(&writer, out);
     add_changes(&writer, out);
     add_strings(&writer, out);
     mt_buf_add_char(out, '}');
@@ -720,6 +524,6 @@ void mt_page_add_roles(struct mt_buf *out)
         mt_buf_printf(out, "%s\"%s\"", i ? "," : "", mt_role_name((enum mt_role)i));
     mt_buf_add_text(out, "],\"stack\":[");
     for (unsigned i = 0; i < MT_ROLE_COUNT; i++)
-        add_list(out, mt_timeline_stack[i]);
+        mt_page_add_number(out, mt_timeline_stack[i]);
     mt_buf_add_char(out, ']');
 }
