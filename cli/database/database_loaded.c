@@ -1,4 +1,4 @@
-/* Replaces database_sqlite.c in the program: the same function, from libmemtrace-sqlite.so. */
+/* Replaces database.c in the program: the same function, from libmemtrace-sqlite.so. */
 #include <string.h>
 
 #include "database.h"
