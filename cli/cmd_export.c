@@ -91,16 +91,23 @@ static int check_database(const struct arguments *arguments)
     return MT_EXIT_USAGE;
 }
 
+/* Begins the document about what was written. */
+static void begin_result(struct mt_json *json, struct mt_buf *out,
+                         const struct arguments *arguments)
+{
+    mt_json_init(json, out, true);
+    mt_json_object_begin(json, NULL);
+    mt_json_text(json, "schema", "memtrace.export/1");
+    mt_json_text(json, "format", arguments->format->name);
+    mt_json_text(json, "path", arguments->output);
+}
+
 static int print_database(const struct arguments *arguments, uint64_t rows)
 {
     struct mt_buf out = {0};
     struct mt_json json;
 
-    mt_json_init(&json, &out, true);
-    mt_json_object_begin(&json, NULL);
-    mt_json_text(&json, "schema", "memtrace.export/1");
-    mt_json_text(&json, "format", arguments->format->name);
-    mt_json_text(&json, "path", arguments->output);
+    begin_result(&json, &out, arguments);
     mt_json_u64(&json, "rows", rows);
     mt_json_object_end(&json);
     return mt_print_and_release(&out);
@@ -128,11 +135,7 @@ static int print_result(const struct arguments *arguments, const struct mt_devic
     struct mt_buf out = {0};
     struct mt_json json;
 
-    mt_json_init(&json, &out, true);
-    mt_json_object_begin(&json, NULL);
-    mt_json_text(&json, "schema", "memtrace.export/1");
-    mt_json_text(&json, "format", arguments->format->name);
-    mt_json_text(&json, "path", arguments->output);
+    begin_result(&json, &out, arguments);
     mt_json_u64(&json, "bytes", bytes);
     if (device)
         mt_json_u64(&json, "device", device->device);
