@@ -3,8 +3,9 @@
 
 const COLUMNS = ['bytes', 'share', 'blocks', 'role', 'phase', 'site'];
 
-class Explorer {
+class Explorer extends Filtered {
   constructor(section, source) {
+    super();
     this.section = section;
     this.index = source.device;
     this.model = new Model(source);
@@ -13,7 +14,6 @@ class Explorer {
     this.at = this.model.fullest(0, this.last);
     this.rangeStart = -1; // the end that stays while keys extend a range
     this.pinned = null; // the group that was clicked
-    this.filter = new Filter();
     this.chosen = null;
     this.icicle = new CallIcicle(this);
     this.by = 'site';
@@ -107,19 +107,6 @@ class Explorer {
   }
 
   /* ---- the filter ---- */
-
-  /* Shows only what has this name, or one of several; again: no longer. */
-  toggleFilter(way, name) {
-    this.filter.toggle(way, name);
-    this.show();
-    remember();
-  }
-
-  clearFilter() {
-    this.filter.clear();
-    this.show();
-    remember();
-  }
 
   /* The groups that pass the filter and match the search; null: all. */
   choose() {

@@ -336,11 +336,11 @@ class LinkedTimeline extends Timeline {
 }
 
 /* The runs of a page, on one axis, with one selection and one filter. */
-class LinkedRuns {
+class LinkedRuns extends Filtered {
   constructor(sources, labels, names) {
+    super();
     this.labels = labels;
     this.names = names;
-    this.filter = new Filter(); // of keys
     this.isSelected = false;
     this.sides = sources.map((source, index) => new Side(this, index, this.modelOf(source)));
     this.axes = this.axesOf(this.sides.length > 1 &&
@@ -443,18 +443,6 @@ class LinkedRuns {
     const side = this.sides[this.current];
     this.select(side, Math.max(0, side.at + by), Math.max(0, side.at + by));
     this.timelines[this.current].reveal(side.at);
-    remember();
-  }
-
-  toggleFilter(way, key) {
-    this.filter.toggle(way, key);
-    this.show();
-    remember();
-  }
-
-  clearFilter() {
-    this.filter.clear();
-    this.show();
     remember();
   }
 

@@ -272,6 +272,26 @@ class Filter extends Map {
   }
 }
 
+/* What has a filter, and shows itself when that changes. */
+class Filtered {
+  constructor() {
+    this.filter = new Filter();
+  }
+
+  /* Shows only what has this name, or one of several; again: no longer. */
+  toggleFilter(way, name) {
+    this.filter.toggle(way, name);
+    this.show();
+    remember();
+  }
+
+  clearFilter() {
+    this.filter.clear();
+    this.show();
+    remember();
+  }
+}
+
 /* Groups with the same key share a leaf below their stack. */
 const leafKey = (group) => `${group.node} ${group.role} ${group.detail} ${group.size}`;
 
