@@ -16,7 +16,6 @@ from .output import remove_folder
 _MAGIC = b"SQLite format 3\0"
 _APPLICATION = 0x6D747264  # PRAGMA application_id of export_database.c
 _PACKAGES = ("pandas", "polars", "pyarrow")
-_MIN_INTEGER, _MAX_INTEGER = -(2**63), 2**63 - 1
 # What a query may do. SQLITE_RECURSIVE has no name in Python before 3.11.
 _ALLOWED = (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, 31, 33)
 

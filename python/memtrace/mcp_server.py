@@ -113,11 +113,11 @@ class Server:
             return path
         async with self._lock:
             found = os.stat(path)
-            key = path, found.st_ino, found.st_size, found.st_mtime_ns
+            key = found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
             if key not in self._databases:
                 while len(self._databases) >= MAX_DATABASES:
                     os.unlink(self._databases.pop(next(iter(self._databases))))
-                file = os.path.join(self._scratch, f"{found.st_ino}-{found.st_mtime_ns}-{found.st_size}.db")
+                file = os.path.join(self._scratch, "-".join(map(str, key)) + ".db")
                 await _run(["export", "sqlite", "--quiet", "--force", "-o", file, "--", path], file=file)
                 self._databases[key] = file
         return self._databases[key]

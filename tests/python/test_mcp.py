@@ -206,6 +206,28 @@ class Tools(Case):
         self.assertIn("largest", self.sql(inside, ask="list")[0])
 
 
+    def test_two_names_of_a_recording_have_one_database(self):
+        """Leaving out the database of the first name must not take that of the second."""
+        from memtrace import mcp_server
+
+        for name, capture in (("one.pickle.zst", LEAK), ("other.pickle.zst", SEQ2SEQ)):
+            shutil.copyfile(capture, self.work / name)
+        os.link(self.work / "one.pickle.zst", self.work / "two.pickle.zst")
+        scratch = self.work / "few"
+        scratch.mkdir()
+        kept = mcp_server.MAX_DATABASES
+        mcp_server.MAX_DATABASES = 2
+
+        async def answers():
+            server = mcp_server.Server([], str(scratch))
+            return [await server.sql(path=str(self.work / f"{name}.pickle.zst"), statement="SELECT count(*) FROM peaks")
+                    for name in ("one", "two", "other", "two", "one")]
+        try:
+            self.assertEqual(len({answer[0] for answer in asyncio.run(answers())}), 1)
+        finally:
+            mcp_server.MAX_DATABASES = kept
+        self.assertEqual(len(list(scratch.iterdir())), 2)
+
     def test_sql_of_a_damaged_recording_has_a_note(self):
         subprocess.run([PROGRAM, "import", str(LEAK), "-o", self.work / "run.trace", "-q"], check=True)
         trace = bytearray((self.work / "run.trace").read_bytes())
