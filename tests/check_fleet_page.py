@@ -33,6 +33,7 @@ return {
   answer: document.querySelector('.picker-answer').textContent,
   pressed: [...document.querySelectorAll('[aria-pressed="true"]')].map((each) => each.textContent),
   readout: document.querySelector('#rank-view .hover').textContent,
+  levels: shown.runs ? shown.runs.sides.map(({model}) => [model.columnCount, Math.max(...model.totals)]) : [],
   hash: location.hash,
 };
 """
@@ -71,6 +72,8 @@ def exact(view):
 def check_picker(check, page):
     peaks = {row["rank"]: row["reserved_peak_bytes"]
              for row in json.loads((page.parent / "fleet.json").read_text())["ranks"]}
+    highest = {row["rank"]: row["allocated_peak_bytes"]
+               for row in json.loads((page.parent / "fleet.json").read_text())["ranks"]}
     check.open(page)
     view = check.view()
     check.expect(view["name"] == "rank 1022" and "ran out of memory first" in view["why"],
@@ -81,11 +84,17 @@ def check_picker(check, page):
         check.expect(rank not in peaks or exact(view) == peaks[rank],
                      f"rank {rank} reserved {view['reserved']}")
         check.expect(view["timelines"] == [f"rank {rank}"], f"rank {rank} has {view['timelines']}")
+        (columns, most), = view["levels"]
+        check.expect(columns == 512 and (rank not in highest or abs(most - highest[rank]) <= highest[rank] / 1000),
+                     f"rank {rank}: {columns} levels of up to {most} B")
         check.expect(view["hash"] == f"#rank={rank}", f"the address is {view['hash']}")
         check.expect(not view["wrong"] and not view["answer"], f"{rank} is found")
     view = check.type("100")
     check.expect("No rank 100 was read" in view["answer"] and view["wrong"] == "wrong",
                  f"a missing rank is said to be missing: {view['answer']}")
+    border, other = check.browser.run("""return ['rank-input', 'other-input'].map((name) =>
+        getComputedStyle(document.getElementById(name)).borderColor)""")
+    check.expect(border != other, f"a missing rank is marked: {border}")
     check.expect(view["name"] == "rank 1023", "what was shown stays")
     check.expect(check.type("train-77.t")["name"] == "rank 77", "a part of a trace's name finds it")
     check.expect("No rank, host or trace" in check.type("]*(")["answer"], "no such name is said")
