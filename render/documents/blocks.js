@@ -18,15 +18,14 @@ function hasAllBlocks(model) {
   return blocksOf(model).length === model.source.blocks_in_all;
 }
 
-/* "all 8,850 blocks of the run"; the page may have only the largest. */
-function listed(count, models) {
-  const all = models.reduce((sum, model) => sum + model.source.blocks_in_all, 0);
+/* "all 8,850 blocks of the run". With little room, the page has the largest, or none of a device. */
+function listed(count, sources) {
+  const all = sources.reduce((sum, source) => sum + source.blocks_in_all, 0);
   return count === all ? `all ${formatCount(all)} blocks of the run`
-    : `${formatCount(count)} blocks of this page (the other ${formatCount(all - count)} of the run are ` +
-      'smaller or lived shorter)';
+    : `${formatCount(count)} blocks of this page (the other ${formatCount(all - count)} of the run are not on it)`;
 }
 
-/* The numbers of a text in base 64 (add_digits of page_data.c). */
+/* The numbers of a text in base 64 (add_digits of page_blocks.c). Only addresses exceed 2^53. */
 class Digits {
   constructor(text) {
     this.text = text;
@@ -48,7 +47,13 @@ class Digits {
   }
 
   next() {
-    return Number(this.big());
+    let value = 0, unit = 1, digit;
+    do {
+      digit = DIGITS.indexOf(this.text[this.at++]);
+      value += (digit & 31) * unit;
+      unit *= 32;
+    } while (digit & 32);
+    return value;
   }
 
   /* The lowest bit is the sign. */
@@ -58,7 +63,8 @@ class Digits {
   }
 
   difference() {
-    return Number(this.bigDifference());
+    const value = this.next();
+    return value % 2 ? -(value + 1) / 2 : value / 2;
   }
 }
 
@@ -251,7 +257,7 @@ class Panel {
         type: 'button', class: 'link', text: text || `${other.title()}: ${other.allocated()}`,
         onclick: () => { unpick(); pickBlock(other, null); remember(); },
       }))])),
-      element('p', {class: 'small', text: `Of ${listed(block.siblings().length, [block.model])}, ` +
+      element('p', {class: 'small', text: `Of ${listed(block.siblings().length, [block.model.source])}, ` +
         `${formatCount(sharers.length)} had some of its addresses.`}),
       ...(twins.length ? [element('p', {class: 'small', text: `${formatCount(twins.length)} other steps ` +
         `have a block of this site and size, ${formatCount(same)} of them at this address` +

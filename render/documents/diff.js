@@ -231,10 +231,8 @@ class Comparison extends LinkedRuns {
 
   /* The name under which both runs have a group. */
   keyOf(side, group, way) {
-    if (way === 'role') return data.roles[group.role];
-    if (way === 'phase') return group.phase || 'no phase';
-    if (group.detail === 3) return 'small ones together';
-    return this.siteKey(side.index, group.phase, group.site);
+    return way === 'site' && group.detail !== 3
+      ? this.siteKey(side.index, group.phase, group.site) : super.keyOf(side, group, way);
   }
 
   siteKey(side, phase, site) {

@@ -146,7 +146,7 @@ function setAddress(parts) {
   }
 }
 
-/* Browsers refuse more than some hundred changes of the address in half a minute. */
+/* Browsers refuse hundreds of changes of the address in half a minute. */
 let soon = 0;
 function rememberSoon() {
   clearTimeout(soon);

@@ -5,6 +5,7 @@
 #include "grow.h"
 #include "page_data.h"
 #include "process_memory.h"
+#include "sorted.h"
 #include "time_axis.h"
 #include "util.h"
 
@@ -131,15 +132,8 @@ static void add_block(struct mt_page_data *writer, const struct mt_block_shape *
     *last = row;
 }
 
-static int by_birth(const void *a, const void *b)
-{
-    const struct mt_block_life *x = &(*(const struct mt_history_block *const *)a)->shape.life;
-    const struct mt_block_life *y = &(*(const struct mt_history_block *const *)b)->shape.life;
-
-    if (x->birth_event != y->birth_event)
-        return x->birth_event < y->birth_event ? -1 : 1;
-    return (x->addr > y->addr) - (x->addr < y->addr);
-}
+MT_DEFINE_POINTER_ORDER(by_birth, struct mt_history_block,
+                        MT_ASCENDING(shape.life.birth_event) || MT_ASCENDING(shape.life.addr))
 
 void mt_page_add_blocks(struct mt_page_data *writer, uint32_t count)
 {

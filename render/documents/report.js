@@ -74,10 +74,9 @@ const search = {
 
   listBlocks(isWanted, words, order) {
     const all = blockMaps.flatMap((blocks) => [...blocks.values()]);
-    const models = data.devices.map((source) => ({source}));
     const found = all.filter(isWanted).sort(order);
     this.hits.textContent = !all.length ? NO_BLOCKS : `${formatCount(found.length)} of ` +
-      `${listed(all.length, models)} ${words}` +
+      `${listed(all.length, data.devices)} ${words}` +
       (found.length > MAX_FOUND ? `; the first ${MAX_FOUND} are listed` : '');
     this.list.replaceChildren(...found.slice(0, MAX_FOUND).map((block) => element('li', {}, element('button', {
       type: 'button', text: `${block.title()}: ${block.allocated()}; freed ${block.freed()}`,

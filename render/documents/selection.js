@@ -217,7 +217,7 @@ class SelectionPanel {
       block.event <= to && (block.endEvent < 0 || block.endEvent > to));
     const sum = kept.reduce((bytes, block) => bytes + block.bytes, 0);
     this.note.textContent = !count ? NO_BLOCKS
-      : `${formatCount(kept.length)} of ${listed(count, [model])}: ` +
+      : `${formatCount(kept.length)} of ${listed(count, [model.source])}: ` +
       `${formatBytes(sum)} allocated in the range${this.filtered()} and alive after it.`;
     this.showRows(kept);
   }
@@ -258,7 +258,7 @@ class SelectionPanel {
     const sum = alive.reduce((bytes, block) => bytes + block.bytes, 0);
     this.note.textContent = !count ? NO_BLOCKS
       : `${formatBytes(sum)} of ${formatBytes(model.totals[owner.at])} allocated: ` +
-        `${formatCount(alive.length)} of ${listed(count, [model])} are alive then` +
+        `${formatCount(alive.length)} of ${listed(count, [model.source])} are alive then` +
         `${leaf ? ' and of the kind above' : ''}${this.filtered().replace(/,$/, '')}.`;
     this.showRows(alive);
   }
