@@ -1,9 +1,10 @@
-/* The rows of single blocks in the data of a page: a text of numbers in base 64 (report_page.h). */
+/* A text of numbers in base 64 (report_page.h). */
+#include "page_blocks.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 #include "grow.h"
-#include "page_data.h"
 #include "process_memory.h"
 #include "sorted.h"
 #include "time_axis.h"

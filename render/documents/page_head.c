@@ -126,8 +126,6 @@ static void add_sources(struct mt_buf *out, const char *directive, const struct 
     mt_buf_add_text(out, sources->data ? sources->data : " 'none'");
 }
 
-/* Appends the <meta> element. It must come before any style or script, because it applies only to
- * elements after it. */
 static void add_page_policy(struct mt_buf *out, const struct mt_page_policy *policy)
 {
     mt_buf_add_text(out, "<meta http-equiv=\"Content-Security-Policy\" content=\""

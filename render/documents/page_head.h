@@ -21,13 +21,12 @@ struct mt_page_policy {
 void mt_page_policy_allow_script(struct mt_page_policy *policy, const char *content);
 void mt_page_policy_allow_style(struct mt_page_policy *policy, const char *content);
 
-/* Appends the <meta> element. It must come before any style or script, because it applies only to
- * elements after it. */
 void mt_page_policy_release(struct mt_page_policy *policy);
 
 /* Appends the page up to its <meta> elements, which include the policy. The policy must be
- * complete. */
+ * complete. It comes before any style or script, because it applies only to elements after it. */
 void mt_page_add_start(struct mt_buf *out, const struct mt_page_policy *policy);
+
 struct mt_page_head {
     const char *program; /* beginning of the title: "memtrace"; must not be foreign text */
     const char *name;    /* name of the run */

@@ -40,8 +40,8 @@
  *      (string), event and time of its start from the previous block; events from its start to the
  *      request to free it, 0 = there is none; if there is one, the time from its start, and how
  *      long its memory waited for other streams: 0 = not at all, 1 = to the end of the trace, or
- * the number of events, and the time, "changes": [[group, change in units, change of the number of
- * blocks, ...] of each column]}
+ *      the number of events, and the time,
+ *  "changes": [[group, change in units, change of the number of blocks, ...] of each column]}
  *
  * "blocks" has all blocks that are drawn in the charts of blocks and of addresses. Address and
  * event make the keys of the shapes in these charts (block_key.h). */
