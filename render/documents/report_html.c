@@ -37,6 +37,7 @@ enum {
 struct writer {
     const struct mt_report_html *page;
     const struct mt_report *report;
+    const char *script; /* page_assets.h */
     struct mt_buf main, nav, data;
     struct mt_buf first; /* the timeline and the answers of the first device */
     struct mt_buf parts; /* links to the parts of the current device */
@@ -465,12 +466,6 @@ static void add_live_command(struct mt_buf *out, const struct mt_report *report)
     mt_arena_release(&arena);
 }
 
-/* The page for notebooks has no charts that can be enlarged. */
-static const char *picture_script(const struct writer *writer)
-{
-    return writer->page->only ? "" : mt_picture_js;
-}
-
 static void add_data(const struct writer *writer, struct mt_buf *out)
 {
     const struct mt_report *report = writer->report;
@@ -482,8 +477,7 @@ static void add_data(const struct writer *writer, struct mt_buf *out)
     add_live_command(out, report);
     mt_buf_add_text(out, ",\"devices\":[");
     mt_buf_add(out, writer->data.data, writer->data.length);
-    mt_buf_printf(out, "]}</script>\n<script>%s</script>\n", picture_script(writer));
-    mt_buf_printf(out, "<script>%s</script>\n", mt_page_js);
+    mt_buf_printf(out, "]}</script>\n<script>%s</script>\n", writer->script);
 }
 
 /* Counters that are exact on every device: bits of enum mt_covered. */
@@ -532,7 +526,7 @@ static void assemble(struct writer *writer, struct mt_buf *out, const struct mt_
 }
 
 /* Room for the history in a page for notebooks beside `bytes` of other parts, the head and the
- * scripts. */
+ * script. */
 static size_t small_room(const struct writer *writer, size_t bytes)
 {
     const size_t head = MT_REPORT_HTML_BYTES - END_BYTES - writer->left;
@@ -582,16 +576,16 @@ static void add_parts(struct writer *writer, struct mt_buf *verdict, struct mt_b
 
 void mt_report_html_add(struct mt_buf *out, const struct mt_report_html *page)
 {
-    struct writer writer = {.page = page, .report = page->report};
+    struct writer writer = {.page = page,
+                            .report = page->report,
+                            .script = page->only ? mt_notebook_js : mt_page_js,
+                            .data_left = DATA_BYTES};
     const struct mt_page_head facts = {"memtrace", page->report->name, mt_page_css};
     struct mt_buf head = {0}, verdict = {0}, top = {0};
 
-    writer.data_left = DATA_BYTES;
     mt_page_add_head(&head, &facts, &writer.policy);
-    mt_page_policy_allow_script(&writer.policy, picture_script(&writer));
-    mt_page_policy_allow_script(&writer.policy, mt_page_js);
-    writer.left = MT_REPORT_HTML_BYTES - END_BYTES - strlen(picture_script(&writer)) -
-                  strlen(mt_page_js) - head.length;
+    mt_page_policy_allow_script(&writer.policy, writer.script);
+    writer.left = MT_REPORT_HTML_BYTES - END_BYTES - strlen(writer.script) - head.length;
     add_gates(&writer, &verdict);
     add_parts(&writer, &verdict, &top);
     mt_page_add_start(out, &writer.policy);
