@@ -53,7 +53,7 @@ static const char *pool_of(const struct history_feed *feed, uint16_t pool)
 
     if (!id || (!id[0] && !id[1]))
         return mt_history_word(feed->builder, "default pool");
-    snprintf(text, sizeof text, "%s pool (%llu, %llu)", id[0] ? "CUDA graph" : "own",
+    snprintf(text, sizeof text, "%s pool (%llu, %llu)", id[0] ? "CUDA graph" : "private",
              (unsigned long long)id[0], (unsigned long long)id[1]);
     return mt_history_word(feed->builder, text);
 }

@@ -327,7 +327,7 @@ static const char *kind_of_pool(const uint64_t id[2])
 {
     if (!id[0] && !id[1])
         return "default";
-    return id[0] ? "graph" : "own";
+    return id[0] ? "graph" : "private";
 }
 
 void mt_block_stream_finish(struct mt_block_stream *stream, const struct mt_report *report)

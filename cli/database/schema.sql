@@ -76,7 +76,7 @@ CREATE TABLE stacks(
 CREATE TABLE streams(stream INTEGER PRIMARY KEY, handle INTEGER);
 CREATE TABLE pools(
     pool INTEGER PRIMARY KEY, id_a INTEGER, id_b INTEGER,
-    kind TEXT -- default, graph, own
+    kind TEXT -- default, graph, private
 );
 
 -- What blocks have in common. The view `blocks` joins it.
