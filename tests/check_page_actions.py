@@ -1084,7 +1084,7 @@ def check_modules(check):
         return [document.querySelector('.timeline select').textContent, note.textContent,
                 note.querySelector('code').textContent];""")
     check.expect("module" not in ways and "no layers by module" in words, f"modules: {ways}; {words}")
-    command = [word for word in command.replace("TRACE", str(trace)).replace("EVENT", "5000").split()][1:]
+    command = [word.replace("TRACE", str(trace)).replace("EVENT", "5000") for word in command.split()[1:]]
     done = subprocess.run([check.program, *command], stdout=subprocess.PIPE, text=True, check=False)
     check.expect(done.returncode == 0 and "layer 0" in done.stdout, f"modules: {command} prints {done.stdout[:99]}")
 
