@@ -129,6 +129,7 @@ static void json_integrity(struct mt_json *json, const struct mt_integrity *inte
     mt_json_u64(json, "events_dropped", integrity->events_dropped);
     mt_json_u64(json, "events_unknown", integrity->events_unknown);
     mt_json_u64(json, "events_invalid", integrity->events_invalid);
+    mt_json_u64(json, "records_damaged", integrity->records_damaged);
     mt_json_bool(json, "closed", integrity->closed);
     mt_json_bool(json, "cut", integrity->cut);
     mt_json_u64_or_null(json, "cut_offset", integrity->cut, integrity->cut_offset);
@@ -316,6 +317,8 @@ static void add_integrity(struct mt_buf *out, const struct info *info)
     add_integrity_line(out, &first, integrity->frames_damaged, "damaged frame", "damaged frames");
     add_integrity_line(out, &first, integrity->events_invalid, "event refers to a lost definition",
                        "events refer to lost definitions");
+    add_integrity_line(out, &first, integrity->records_damaged, "record that cannot be read",
+                       "records that cannot be read");
     add_integrity_line(out, &first, integrity->events_unknown, "event of an unknown kind",
                        "events of unknown kinds");
     if (integrity->events_dropped) {

@@ -13,8 +13,8 @@ from check_manual import SUBCOMMANDS
 # Before you raise a limit, search for what can go. Give the reason in the same commit.
 LIMITS = {
     "options": 226,  # long options of all commands, without --help; plan has 13, sql has ten
-    ".c files": 516,  # of the product, like the next three; view has six, databases ten
-    ".h files": 383,
+    ".c files": 526,  # of the product, like the next three; view has six, databases ten
+    ".h files": 390,
     "lines of C": 195200,  # databases and SQL 2,700; view 1,800; estimates 850; pages of two runs
     "% of public functions with one other user": 53,  # .c files that name the function
     "words of documents": 87000,  # README.md, CONTRIBUTING.md, SECURITY.md, docs/**/*.md
@@ -31,7 +31,7 @@ LARGE_FOLDERS = {
     "tests/golden": 769,
     "tests/inject": 54,
     "tests/property": 53,
-    "tests/unit": 166,
+    "tests/unit": 172,
 }
 SLACK = 0.05  # a figure is at least 95% of its limit
 

@@ -431,8 +431,15 @@ bool mt_header_is_snapshot(const struct mt_trace_header *header)
  * "cupti,pytorch-tracker". */
 bool mt_header_is_imported(const struct mt_trace_header *header)
 {
-    return is_from(header, MT_SOURCES_SNAPSHOT) || is_from(header, MT_SOURCES_PROFILE) ||
-           is_from(header, MT_SOURCES_XPLANE);
+    static const char *const importers[] = {
+        MT_SOURCES_SNAPSHOT, MT_SOURCES_PROFILE, MT_SOURCES_XPLANE, MT_SOURCES_KINETO,
+        MT_SOURCES_TIMELINE, MT_SOURCES_JAX,     MT_SOURCES_NSYS,   MT_SOURCES_ROWS,
+        MT_SOURCES_RMM,      MT_SOURCES_ASCEND};
+
+    for (size_t i = 0; i < MT_ARRAY_LEN(importers); i++)
+        if (is_from(header, importers[i]))
+            return true;
+    return false;
 }
 
 bool mt_trace_is_imported(const void *bytes, size_t length)

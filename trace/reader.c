@@ -24,7 +24,8 @@ struct trace_source {
     struct mt_zstd_frame_info *infos;
     size_t *places; /* indices of infos in frames.found */
     size_t info_count;
-    struct mt_check_pace pace; /* of mt_symbols_is_sound */
+    struct mt_check_pace pace;    /* of mt_symbols_is_sound */
+    struct mt_integrity of_input; /* every reading begins with it */
 };
 
 static struct trace_source *from_base(struct mt_source *base)
@@ -174,8 +175,10 @@ static enum mt_status finish(struct trace_source *source)
 {
     struct mt_integrity *integrity = &source->base.integrity;
 
-    integrity->cut = source->frames.cut;
-    integrity->cut_offset = source->frames.cut ? source->base.input_bytes : 0;
+    if (source->frames.cut) {
+        integrity->cut = true;
+        integrity->cut_offset = source->base.input_bytes;
+    }
     source->base.progress_bytes = source->base.input_bytes;
     return MT_END;
 }
@@ -220,7 +223,7 @@ static enum mt_status trace_rewind(struct mt_source *base, struct mt_error *erro
     struct trace_source *source = from_base(base);
 
     (void)error;
-    memset(&base->integrity, 0, sizeof base->integrity);
+    base->integrity = source->of_input;
     base->progress_bytes = 0;
     source->next = 0;
     source->next_seq = source->last_t_ns = 0;
@@ -452,6 +455,12 @@ enum mt_status mt_trace_open_memory(const void *bytes, size_t length, struct mt_
         return host_error(error, MT_ERR_MEMORY);
     mt_input_open_memory(&source->input, bytes, length);
     return open_source(source, MT_OK, out, error);
+}
+
+void mt_trace_set_input_damage(struct mt_source *base, const struct mt_integrity *damage)
+{
+    from_base(base)->of_input = *damage;
+    base->integrity = *damage;
 }
 
 enum mt_status mt_trace_open_owned(void *bytes, size_t length, struct mt_source **out,

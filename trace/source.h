@@ -86,6 +86,7 @@ struct mt_integrity {
     uint64_t events_unknown;              /* of kinds this version does not know */
     uint64_t events_invalid;              /* refer to things that do not exist */
     uint64_t phases_unmatched;            /* ends of phases without a start */
+    uint64_t records_damaged;             /* of an imported file: skipped, cannot be read */
     bool cut;                             /* the file ends before its end record */
     bool closed;                          /* an END event was seen */
     uint64_t cut_offset;                  /* where it is cut */
@@ -96,6 +97,13 @@ struct mt_integrity {
 #define MT_SOURCES_SNAPSHOT "pytorch-snapshot"
 #define MT_SOURCES_PROFILE  "pytorch-profiler"
 #define MT_SOURCES_XPLANE   "xla-profile"
+#define MT_SOURCES_KINETO   "kineto-trace"
+#define MT_SOURCES_TIMELINE "pytorch-memory-timeline"
+#define MT_SOURCES_JAX      "jax-memory-profile"
+#define MT_SOURCES_NSYS     "nsight-systems"
+#define MT_SOURCES_ROWS     "rows"
+#define MT_SOURCES_RMM      "rmm-log"
+#define MT_SOURCES_ASCEND   "msmemscope"
 
 /* Which of several best-fitting free blocks PyTorch's caching allocator takes. */
 enum mt_free_order {

@@ -35,6 +35,10 @@ enum mt_status mt_trace_open_memory(const void *bytes, size_t length, struct mt_
 enum mt_status mt_trace_open_owned(void *bytes, size_t length, struct mt_source **source,
                                    struct mt_error *error) MT_MUST_USE;
 
+/* For a trace that an importer made from another file: adds what is wrong with that file
+ * (records_damaged, cut, first_error) to the integrity of every reading. */
+void mt_trace_set_input_damage(struct mt_source *source, const struct mt_integrity *damage);
+
 struct mt_writer;
 
 struct mt_writer_options {

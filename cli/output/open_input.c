@@ -185,12 +185,14 @@ static bool say_damage(const struct mt_integrity *integrity, const char *path)
               "damaged frames were skipped");
     say_count(true, path, integrity->events_invalid, "event refers to a lost definition",
               "events refer to lost definitions");
+    say_count(true, path, integrity->records_damaged, "record cannot be read and was skipped",
+              "records cannot be read and were skipped");
     if (first->status != MT_OK) {
         if (first->offset != MT_NO_OFFSET)
             snprintf(place, sizeof place, " (at byte %llu)", (unsigned long long)first->offset);
         mt_message("'%s': first: %s%s", path, first->text, place);
     }
-    return integrity->frames_damaged || integrity->events_invalid;
+    return integrity->frames_damaged || integrity->events_invalid || integrity->records_damaged;
 }
 
 /* Reports missing history of an undamaged file: as a note, or with --strict as an error. */
