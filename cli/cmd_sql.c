@@ -92,6 +92,7 @@ static void say_unknown_name(const char *path, const char *sql, const char *text
 static int say_failure(const struct mt_run_database *database, const struct mt_error *error)
 {
     static const char no_table[] = "no such table: ", no_column[] = "no such column: ";
+    static const char is_late[] = "it took more than ";
     const char *text = error->text, *dot = strrchr(text, '.');
 
     if (error->status == MT_ERR_FORMAT) {
@@ -108,7 +109,9 @@ static int say_failure(const struct mt_run_database *database, const struct mt_e
         say_unknown_name(database->path, columns_sql, text,
                          dot ? dot + 1 : text + sizeof no_column - 1, false);
     else
-        mt_message("cannot answer: %s", text);
+        mt_message("cannot answer: %s%s", text,
+                   strncmp(text, is_late, sizeof is_late - 1) == 0 ? ", the limit of --timeout"
+                                                                   : "");
     return MT_EXIT_USAGE;
 }
 

@@ -98,8 +98,10 @@ const struct mt_command mt_commands[] = {
 #include "fleet_command.def"
 #endif
     {"import", "FILE -o TRACE [options]", "convert a supported file to a memtrace trace",
-     "Reads PyTorch memory snapshots (torch.cuda.memory._dump_snapshot) and profiles\n"
-     "of JAX and TensorFlow (*.xplane.pb), with or without zstd compression. Every\n"
+     "Reads PyTorch memory snapshots (torch.cuda.memory._dump_snapshot), profiles of\n"
+     "JAX and TensorFlow (*.xplane.pb), the device memory of JAX\n"
+     "(jax.profiler.save_device_memory_profile), with or without zstd or gzip\n"
+     "compression, and exports of Nsight Systems (nsys export --type sqlite). Every\n"
      "other command also reads these files directly. A trace is smaller and can be\n"
      "read from any position.\n"
      "\n"
@@ -108,10 +110,8 @@ const struct mt_command mt_commands[] = {
      mt_cmd_import},
     {"info", "TRACE [options]", "show the contents of a trace and whether it is complete",
      "Prints the header, devices, events by kind, symbols and size, and what is\n"
-     "damaged, cut or missing. For a PyTorch snapshot it also lists the fields that\n"
-     "memtrace does not read. TRACE is a memtrace trace, a PyTorch memory snapshot,\n"
-     "or a profile of JAX or TensorFlow (*.xplane.pb), with or without zstd\n"
-     "compression.",
+     "damaged, cut or missing. For an imported file it also lists what memtrace does\n"
+     "not read. TRACE is a memtrace trace, or a file that 'memtrace import' reads.",
      mt_cmd_info},
     {"lines", "TRACE [options]", "show the memory use of each source line",
      "Shows the functions of the model and of your own files. For each line: active\n"

@@ -4,6 +4,9 @@ find_package(Threads REQUIRED)
 include(${CMAKE_CURRENT_LIST_DIR}/static_libraries.cmake)
 pkg_check_modules(ZSTD REQUIRED IMPORTED_TARGET libzstd>=1.4.0)
 mt_link_archives(ZSTD)
+# The program only: the library in the traced process reads no compressed files of others.
+pkg_check_modules(ZLIB REQUIRED IMPORTED_TARGET zlib>=1.2.11)
+mt_link_archives(ZLIB)
 
 # mt_find_optional(NAME WHAT MODULE...): sets MEMTRACE_HAVE_NAME, which is ON if pkg-config has all
 # modules and the option MEMTRACE_NAME is not OFF. PkgConfig::NAME links them.

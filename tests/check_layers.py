@@ -25,7 +25,7 @@ import sys
 from collections import defaultdict
 
 FOLDERS = {
-    "base": ["", "text", "files", "cards"],
+    "base": ["", "text", "files", "cards", "database"],
     "trace": [""],
     "collector": ["tape", "inject/collect", "inject/stacks", "inject/cupti", "inject/nvtx",
                   "inject/torch", "inject", "interpose", "import", "record"],

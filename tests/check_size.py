@@ -15,9 +15,9 @@ LIMITS = {
     "options": 226,  # long options of all commands, without --help; plan has 13, sql has ten
     ".c files": 526,  # of the product, like the next three; view has six, databases ten
     ".h files": 390,
-    "lines of C": 195200,  # databases and SQL 2,700; view 1,800; estimates 850; pages of two runs
+    "lines of C": 198100,  # imports of JSON, nsys and JAX 2,400; databases and SQL 2,700; view 1,800; estimates 850; pages of two runs
     "% of public functions with one other user": 53,  # .c files that name the function
-    "words of documents": 87000,  # README.md, CONTRIBUTING.md, SECURITY.md, docs/**/*.md
+    "words of documents": 87150,  # README.md, CONTRIBUTING.md, SECURITY.md, docs/**/*.md
 }
 MAX_FILES = 45  # in one folder
 # Folders that have more, and how many. The same rule applies; a subfolder is often the answer.
@@ -25,9 +25,9 @@ LARGE_FOLDERS = {
     "fixtures/captures": 95,
     "fixtures/findings": 66,
     "fixtures/meaning": 62,
-    "tests": 81,
-    "tests/fuzz": 54,
-    "tests/fuzz/seeds": 120,
+    "tests": 83,
+    "tests/fuzz": 56,
+    "tests/fuzz/seeds": 121,
     "tests/golden": 769,
     "tests/inject": 54,
     "tests/property": 53,

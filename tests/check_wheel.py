@@ -119,7 +119,7 @@ def check_licenses(wheel):
         binaries = b"".join(archive.read(name) for name in archive.namelist()
                             if name.startswith(("memtrace/bin/", "memtrace/libexec/")))
     linked = {name for name, mark in MARKS.items() if mark in binaries}
-    check({"libzstd-dev", "libcairo2-dev", "libdw-dev", "libncurses-dev",
+    check({"libzstd-dev", "zlib1g-dev", "libcairo2-dev", "libdw-dev", "libncurses-dev",
            "libsqlite3-dev"} <= linked, f"the marks of {sorted(linked)} only")
     check(linked <= set(texts), f"{sorted(linked - set(texts))} have no license")
     named = {name.rstrip(".") for text in texts.values() for name in re.findall(r"common-licenses/([\w.+-]+)", text)}

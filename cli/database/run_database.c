@@ -8,64 +8,16 @@
 #include <unistd.h>
 
 #include "database.h"
+#include "database_file.h"
 #include "export_database.h"
 #include "io.h"
 #include "units.h"
 #include "util.h"
 
-/* ---- the header of a file of SQLite */
-
-struct header {
-    bool is_sqlite, is_own;
-    uint32_t version; /* of the tables */
-};
-
-enum { HEADER_BYTES = 100, VERSION_OFFSET = 60 };
 enum { LOOK_SECONDS = 5 }; /* for a question about settings */
 
-/* Never opens a pipe, because its writer would lose its reader. Not readable: not SQLite's. */
-static struct header header_of(const char *path)
-{
-    struct header header = {.is_sqlite = false};
-    unsigned char start[HEADER_BYTES];
-    struct stat facts;
-    int fd;
-
-    if (strcmp(path, "-") == 0 || stat(path, &facts) != 0 || !S_ISREG(facts.st_mode))
-        return header;
-    fd = mt_io_open(path, O_RDONLY, 0);
-    if (fd < 0)
-        return header;
-    header.is_sqlite = mt_io_read_full(fd, start, sizeof start) == sizeof start &&
-                       memcmp(start, "SQLite format 3", 16) == 0;
-    (void)mt_io_close(fd);
-    if (!header.is_sqlite)
-        return header;
-    header.is_own = mt_file_database.is_own(start, sizeof start);
-    for (int i = 0; i < 4; i++)
-        header.version = header.version << 8 | start[VERSION_OFFSET + i];
-    return header;
-}
-
-/* Returns whether another program has not finished a change of the file: the rest is beside it. */
-static bool is_being_changed(const char *path)
-{
-    static const char *const suffixes[] = {"-wal", "-journal"};
-    bool is_found = false;
-
-    for (size_t i = 0; i < MT_ARRAY_LEN(suffixes); i++) {
-        struct mt_buf name = {0};
-        struct stat facts;
-
-        mt_buf_printf(&name, "%s%s", path, suffixes[i]);
-        is_found |= stat(name.data, &facts) == 0 && facts.st_size > 0;
-        mt_buf_release(&name);
-    }
-    return is_found;
-}
-
 /* A file that the user named. */
-static int check_named(const char *path, const struct header *header)
+static int check_named(const char *path, const struct mt_database_file *header)
 {
     if (!header->is_own)
         mt_message("cannot read '%s': it is a database of SQLite that memtrace did not write",
@@ -74,7 +26,7 @@ static int check_named(const char *path, const struct header *header)
         mt_message("cannot read '%s': its tables have version %u and are from a newer memtrace, "
                    "this one knows version %d: upgrade memtrace, or export the recording again",
                    path, (unsigned)header->version, MT_DATABASE_VERSION);
-    else if (is_being_changed(path))
+    else if (header->is_being_changed)
         mt_message(
             "cannot read '%s': a change by another program is not complete: open and close it "
             "with sqlite3 first",
@@ -120,7 +72,7 @@ static bool is_partial(const char *path)
     return is_found;
 }
 
-static int open_named(struct mt_run_database *database, const struct header *header)
+static int open_named(struct mt_run_database *database, const struct mt_database_file *header)
 {
     int code = check_named(database->path, header);
 
@@ -200,13 +152,13 @@ static bool has_stamp(const char *path, const struct mt_file_stamp *stamp, bool 
 static bool is_current(const char *path, const struct stat *input, bool *is_damaged)
 {
     const struct mt_file_stamp stamp = stamp_of(input);
-    struct header header;
+    struct mt_database_file header;
     struct stat facts;
 
     if (lstat(path, &facts) != 0 || !S_ISREG(facts.st_mode) ||
         (facts.st_uid != geteuid() && facts.st_uid != 0 && facts.st_uid != input->st_uid))
         return false;
-    header = header_of(path);
+    header = mt_database_file_of(path);
     return header.is_own && header.version == MT_DATABASE_VERSION &&
            has_stamp(path, &stamp, is_damaged);
 }
@@ -321,7 +273,7 @@ static int open_recording(struct mt_run_database *database, const char *input,
 int mt_run_database_open(struct mt_run_database *database, const char *input,
                          const struct mt_common *common)
 {
-    const struct header header = header_of(input);
+    const struct mt_database_file header = mt_database_file_of(input);
 
     *database = (struct mt_run_database){.path = input, .temporary = MT_TEMPORARY_NONE};
     if (header.is_sqlite)

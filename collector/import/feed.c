@@ -2,10 +2,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <zlib.h>
 #include <zstd.h>
 #include <zstd_errors.h>
 
@@ -21,12 +23,14 @@ enum { RAW_BYTES = 128 * 1024, MAX_EXPANSION = 1000, MAX_LARGE_EXPANSION = 100 }
 struct mt_feed {
     int fd; /* -1: memory */
     bool owns_fd, raw_ended, in_frame;
-    ZSTD_DStream *zstd; /* NULL: not compressed */
+    ZSTD_DStream *zstd; /* NULL: not compressed with it */
+    z_stream *gzip;     /* likewise */
     /* raw bytes that were read but not decoded: raw[raw_at .. raw_end) */
     const unsigned char *raw;
     size_t raw_at, raw_end;
     uint64_t raw_bytes, decoded_bytes;
     uint64_t size_bytes; /* of a regular file; otherwise 0 */
+    const char *path;
     struct mt_feed_watch watch;
     unsigned char *buffer; /* owned storage of raw when reading from fd */
     unsigned char start[MT_FEED_START_BYTES];
@@ -73,40 +77,104 @@ static enum mt_status check_expansion(const struct mt_feed *feed, struct mt_erro
     return MT_OK;
 }
 
-static enum mt_status read_zstd(struct mt_feed *feed, void *bytes, size_t capacity, size_t *got,
-                                struct mt_error *error)
+/* Decoded bytes for a reader. */
+struct output {
+    unsigned char *bytes;
+    size_t capacity, length;
+};
+
+/* The offset in the file of the first byte that is not decoded yet. */
+static uint64_t place_of(const struct mt_feed *feed)
 {
-    ZSTD_outBuffer out = {bytes, capacity, 0};
+    return feed->raw_bytes - (feed->raw_end - feed->raw_at);
+}
 
-    while (out.pos == 0) {
-        ZSTD_inBuffer in = {feed->raw, feed->raw_end, feed->raw_at};
-        size_t hint = ZSTD_decompressStream(feed->zstd, &out, &in);
-        uint64_t place = feed->raw_bytes - (feed->raw_end - in.pos);
-        bool consumed = in.pos > feed->raw_at;
+static enum mt_status damaged(const struct mt_feed *feed, const char *why, struct mt_error *error)
+{
+    return mt_fail(error, MT_ERR_FORMAT, place_of(feed), "compressed data is damaged: %s", why);
+}
 
-        if (ZSTD_getErrorCode(hint) == ZSTD_error_memory_allocation)
-            return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of memory");
-        if (ZSTD_isError(hint))
-            return mt_fail(error, MT_ERR_FORMAT, place, "compressed data is damaged: %s",
-                           ZSTD_getErrorName(hint));
-        feed->raw_at = in.pos;
-        if (consumed || out.pos)
-            feed->in_frame = hint != 0;
-        if (out.pos || feed->raw_at < feed->raw_end)
+static enum mt_status decode_zstd(struct mt_feed *feed, struct output *output,
+                                  struct mt_error *error)
+{
+    ZSTD_outBuffer out = {output->bytes, output->capacity, output->length};
+    ZSTD_inBuffer in = {feed->raw, feed->raw_end, feed->raw_at};
+    size_t hint = ZSTD_decompressStream(feed->zstd, &out, &in);
+    bool consumed = in.pos > feed->raw_at;
+
+    feed->raw_at = in.pos;
+    output->length = out.pos;
+    if (ZSTD_getErrorCode(hint) == ZSTD_error_memory_allocation)
+        return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of memory");
+    if (ZSTD_isError(hint))
+        return damaged(feed, ZSTD_getErrorName(hint), error);
+    if (consumed || out.pos)
+        feed->in_frame = hint != 0;
+    return MT_OK;
+}
+
+/* Zeros may follow the last member of a file (RFC 1952 does not mention them, but tapes and tar
+ * write them, and gzip ignores them). */
+static void skip_padding(struct mt_feed *feed)
+{
+    while (!feed->in_frame && feed->raw_at < feed->raw_end && !feed->raw[feed->raw_at])
+        feed->raw_at++;
+}
+
+static enum mt_status decode_gzip(struct mt_feed *feed, struct output *output,
+                                  struct mt_error *error)
+{
+    z_stream *gzip = feed->gzip;
+    int result;
+
+    skip_padding(feed);
+    if (!feed->in_frame && feed->raw_at == feed->raw_end)
+        return MT_OK;
+    gzip->next_in = feed->raw + feed->raw_at;
+    gzip->avail_in = (uInt)mt_min_u64(feed->raw_end - feed->raw_at, UINT_MAX);
+    gzip->next_out = output->bytes + output->length;
+    gzip->avail_out = (uInt)mt_min_u64(output->capacity - output->length, UINT_MAX);
+    feed->in_frame = true;
+    result = inflate(gzip, Z_NO_FLUSH);
+    feed->raw_at = (size_t)(gzip->next_in - feed->raw);
+    output->length = (size_t)(gzip->next_out - output->bytes);
+    if (result == Z_MEM_ERROR)
+        return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of memory");
+    if (result == Z_STREAM_END) { /* another member may follow */
+        feed->in_frame = false;
+        result = inflateReset(gzip);
+    }
+    return result == Z_OK || result == Z_BUF_ERROR
+               ? MT_OK
+               : damaged(feed, gzip->msg ? gzip->msg : "not a gzip stream", error);
+}
+
+static enum mt_status read_compressed(struct mt_feed *feed, void *bytes, size_t capacity,
+                                      size_t *got, struct mt_error *error)
+{
+    struct output output = {bytes, capacity, 0};
+
+    while (output.length == 0) {
+        enum mt_status status =
+            feed->zstd ? decode_zstd(feed, &output, error) : decode_gzip(feed, &output, error);
+
+        if (status != MT_OK)
+            return status;
+        if (output.length || feed->raw_at < feed->raw_end)
             continue;
         if (!feed->raw_ended) {
-            enum mt_status status = refill_raw(feed, error);
+            status = refill_raw(feed, error);
             if (status != MT_OK)
                 return status;
             if (!feed->raw_ended)
                 continue;
         }
         if (feed->in_frame)
-            return mt_fail(error, MT_ERR_FORMAT, place, "compressed data is cut");
+            return mt_fail(error, MT_ERR_FORMAT, place_of(feed), "compressed data is cut");
         break;
     }
-    *got = out.pos;
-    feed->decoded_bytes += out.pos;
+    *got = output.length;
+    feed->decoded_bytes += output.length;
     return check_expansion(feed, error);
 }
 
@@ -139,8 +207,8 @@ static enum mt_status read_decoded(struct mt_feed *feed, void *bytes, size_t cap
                                    struct mt_error *error)
 {
     *got = 0;
-    return feed->zstd ? read_zstd(feed, bytes, capacity, got, error)
-                      : read_plain(feed, bytes, capacity, got, error);
+    return feed->zstd || feed->gzip ? read_compressed(feed, bytes, capacity, got, error)
+                                    : read_plain(feed, bytes, capacity, got, error);
 }
 
 enum mt_status mt_feed_read(struct mt_feed *feed, void *bytes, size_t capacity, size_t *got,
@@ -169,6 +237,23 @@ static bool has_zstd_magic(const unsigned char *raw, size_t length)
            (magic & ZSTD_MAGIC_SKIPPABLE_MASK) == ZSTD_MAGIC_SKIPPABLE_START;
 }
 
+static bool has_gzip_magic(const unsigned char *raw, size_t length)
+{
+    return length >= 2 && raw[0] == 0x1f && raw[1] == 0x8b;
+}
+
+static enum mt_status begin_gzip(struct mt_feed *feed, struct mt_error *error)
+{
+    enum { WINDOW_BITS = 15, GZIP_HEADER = 16 };
+
+    feed->gzip = calloc(1, sizeof *feed->gzip);
+    if (feed->gzip && inflateInit2(feed->gzip, WINDOW_BITS + GZIP_HEADER) == Z_OK)
+        return MT_OK;
+    free(feed->gzip);
+    feed->gzip = NULL;
+    return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of memory");
+}
+
 /* A pipe may return fewer than 4 bytes at a time. */
 static enum mt_status read_magic(struct mt_feed *feed, struct mt_error *error)
 {
@@ -180,6 +265,8 @@ static enum mt_status read_magic(struct mt_feed *feed, struct mt_error *error)
             return status;
         feed->raw_end += got;
     }
+    if (has_gzip_magic(feed->raw, feed->raw_end))
+        return begin_gzip(feed, error);
     if (!has_zstd_magic(feed->raw, feed->raw_end))
         return MT_OK;
     feed->zstd = ZSTD_createDStream();
@@ -220,6 +307,7 @@ static enum mt_status open_fd(struct mt_feed *fresh, const char *path, struct mt
 {
     struct stat info;
 
+    fresh->path = path;
     fresh->owns_fd = strcmp(path, "-") != 0;
     fresh->fd = fresh->owns_fd ? mt_io_open(path, O_RDONLY, 0) : STDIN_FILENO;
     if (fresh->fd < 0)
@@ -274,6 +362,9 @@ void mt_feed_close(struct mt_feed *feed)
     if (feed->owns_fd && feed->fd >= 0)
         close(feed->fd);
     ZSTD_freeDStream(feed->zstd);
+    if (feed->gzip)
+        inflateEnd(feed->gzip);
+    free(feed->gzip);
     free(feed->buffer);
     free(feed);
 }
@@ -285,6 +376,11 @@ bool mt_feed_is_file(const struct mt_feed *feed)
     return feed->owns_fd && fstat(feed->fd, &info) == 0 && S_ISREG(info.st_mode);
 }
 
+const char *mt_feed_path(const struct mt_feed *feed)
+{
+    return mt_feed_is_file(feed) && !feed->zstd && !feed->gzip ? feed->path : NULL;
+}
+
 const void *mt_feed_raw(const struct mt_feed *feed, size_t *length)
 {
     *length = feed->raw_end - feed->raw_at;
@@ -293,5 +389,5 @@ const void *mt_feed_raw(const struct mt_feed *feed, size_t *length)
 
 uint64_t mt_feed_raw_bytes(const struct mt_feed *feed)
 {
-    return feed->raw_bytes - (feed->raw_end - feed->raw_at);
+    return place_of(feed);
 }

@@ -1,5 +1,6 @@
-/* Reads the bytes of a file, of standard input or of memory, and decompresses zstd (recognized by
- * its magic number). Reads in one pass and never seeks back. Depends on zstd only. */
+/* Reads the bytes of a file, of standard input or of memory, and decompresses zstd and gzip
+ * (recognized by their magic numbers). Reads in one pass and never seeks back. Depends on zstd and
+ * zlib only. */
 #ifndef MT_COLLECTOR_FEED_H
 #define MT_COLLECTOR_FEED_H
 
@@ -21,7 +22,7 @@ struct mt_feed_watch {
     void *context;
 };
 
-/* Opens `path` for reading; "-" is standard input. */
+/* Opens `path`, which is borrowed, for reading; "-" is standard input. */
 enum mt_status mt_feed_open(const char *path, struct mt_feed **feed,
                             struct mt_error *error) MT_MUST_USE;
 
@@ -36,6 +37,10 @@ void mt_feed_set_watch(struct mt_feed *feed, const struct mt_feed_watch *watch);
 
 /* True if the feed was opened by a path that can be opened again and gives the same bytes. */
 bool mt_feed_is_file(const struct mt_feed *feed);
+
+/* Returns the path of such a file if it is not compressed, for readers that need a file; else
+ * NULL. */
+const char *mt_feed_path(const struct mt_feed *feed);
 
 /* Returns the first decoded bytes (at most MT_FEED_START_BYTES) and leaves them unread. Call it
  * before the first read. */

@@ -32,6 +32,32 @@ bool mt_xplane_probe(const void *bytes, size_t length);
 enum mt_status mt_xplane_open(struct mt_feed *feed, struct mt_source **source,
                               struct mt_error *error) MT_MUST_USE;
 
+/* Profiles of JAX's device memory (jax.profiler.save_device_memory_profile) as a source of blocks
+ * that are alive from the start. */
+
+/* Returns true for a profile of pprof that may be one. */
+bool mt_jax_profile_probe(const void *bytes, size_t length);
+
+/* Reads all of `feed`, which the caller keeps. Memory: the file while reading. A damaged file is an
+ * error. */
+enum mt_status mt_jax_profile_open(struct mt_feed *feed, struct mt_source **source,
+                                   struct mt_error *error) MT_MUST_USE;
+
+/* Exports of Nsight Systems (nsys export --type sqlite) as a source: what one process took from the
+ * driver, and its NVTX ranges. It needs a file by name that is not compressed.
+ *
+ * Schema: docs.nvidia.com/nsight-systems, "SQLite Schema Reference". Tables and columns that an
+ * older version lacks count as empty. */
+
+/* Returns true for any database of SQLite. */
+bool mt_nsys_probe(const void *bytes, size_t length);
+
+/* Reads only tables that it knows, and only as data: no view, trigger or extension of the file has
+ * an effect. Memory: 3 to 8 bytes an event, 80 for a live block, and the symbols; SQLite sorts in
+ * a temporary file. A damaged file is an error. */
+enum mt_status mt_nsys_open(struct mt_feed *feed, struct mt_source **source,
+                            struct mt_error *error) MT_MUST_USE;
+
 /* Reads dumps of PyTorch's Flight Recorder (TORCH_FR_BUFFER_SIZE, files nccl_trace_rank_N). Uses
  * only `pg_config`, the ranks of each process group. The pickle is read as data; nothing is
  * executed. */

@@ -79,6 +79,16 @@ bool mt_pb_next(struct mt_pb_reader *reader, struct mt_pb_field *field)
     return false;
 }
 
+bool mt_pb_take_varint(struct mt_pb_bytes *list, uint64_t *value)
+{
+    struct mt_pb_reader reader = mt_pb_reader_of(*list);
+    bool is_good = read_varint(&reader, value);
+
+    list->length = (size_t)(reader.end - reader.at);
+    list->at = reader.at;
+    return is_good;
+}
+
 /* Numbers of fields: tsl/profiler/protobuf/xplane.proto. */
 enum { SPACE_PLANES = 1 };
 enum { PLANE_NAME = 2, PLANE_LINES, PLANE_EVENT_METADATA, PLANE_STAT_METADATA, PLANE_STATS };

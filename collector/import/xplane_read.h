@@ -49,6 +49,9 @@ static inline struct mt_pb_reader mt_pb_reader_of(struct mt_pb_bytes message)
  * Groups (deprecated) count as damage. O(1). */
 bool mt_pb_next(struct mt_pb_reader *reader, struct mt_pb_field *field);
 
+/* Takes the first number of a packed list. Returns false if it is damaged. O(1). */
+bool mt_pb_take_varint(struct mt_pb_bytes *list, uint64_t *value);
+
 /* One MemoryAllocation or MemoryDeallocation of a GPU's arena, or of host memory if the profile
  * has no GPU. */
 struct mt_xplane_record {

@@ -9,7 +9,7 @@ folder=${1:?usage: make_sysroot.sh FOLDER}
 suite=${DEBIAN_SUITE:-bookworm}
 mirror=${DEBIAN_MIRROR:?set it to the address of a mirror of Debian}
 keyring=${DEBIAN_KEYRING:-/usr/share/keyrings/debian-archive-keyring.gpg}
-packages="libc6-dev libzstd-dev libcairo2-dev libpng-dev libdw-dev libncurses-dev libsqlite3-dev libcmocka-dev libjansson-dev"
+packages="libc6-dev libzstd-dev zlib1g-dev libcairo2-dev libpng-dev libdw-dev libncurses-dev libsqlite3-dev libcmocka-dev libjansson-dev"
 
 [ ! -f "$folder/complete" ] || exit 0
 mkdir -p "$folder/apt/lists/partial" "$folder/apt/archives/partial"

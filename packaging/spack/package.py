@@ -26,6 +26,7 @@ class Memtrace(CMakePackage):
     depends_on("pkgconfig", type="build")
     depends_on("python@3.9:", type="build")
     depends_on("zstd@1.4:")
+    depends_on("zlib-api")
     depends_on("cairo@1.14:", when="+cairo")
     depends_on("libpng@1.6:", when="+cairo")
     depends_on("elfutils@0.170:", when="+libdw")

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include <zlib.h>
 #include <zstd.h>
 
 #include "buf.h"
@@ -22,6 +23,24 @@ static void add_frame(struct mt_buf *out, const void *bytes, size_t length)
     assert_non_null(room);
     out->length += ZSTD_compress(room, bound, bytes, length, 3);
 }
+
+static void add_member(struct mt_buf *out, const void *bytes, size_t length)
+{
+    z_stream gzip = {.next_in = (Bytef *)bytes, .avail_in = (uInt)length};
+    size_t bound;
+
+    assert_int_equal(deflateInit2(&gzip, 6, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY), Z_OK);
+    bound = deflateBound(&gzip, length) + 32;
+    gzip.next_out = (Bytef *)mt_buf_reserve(out, bound);
+    gzip.avail_out = (uInt)bound;
+    assert_non_null(gzip.next_out);
+    assert_int_equal(deflate(&gzip, Z_FINISH), Z_STREAM_END);
+    out->length += gzip.total_out;
+    deflateEnd(&gzip);
+}
+
+typedef void (*compress_fn)(struct mt_buf *out, const void *bytes, size_t length);
+static const compress_fn compressors[] = {add_frame, add_member};
 
 /* Reads all in pieces of `piece` bytes. */
 static enum mt_status read_all(const struct mt_buf *raw, size_t piece, struct mt_buf *out,
@@ -99,6 +118,31 @@ static void test_plain_and_compressed(void **state)
     mt_buf_release(&raw);
 }
 
+/* Members follow each other, an empty one among them. Zeros after the last one are padding. */
+static void test_members(void **state)
+{
+    struct mt_buf text = {0}, raw = {0}, out = {0};
+    struct mt_error error = {.text = ""};
+    size_t whole;
+
+    (void)state;
+    fill(&text, 300000);
+    add_member(&raw, text.data, 100000);
+    add_member(&raw, "", 0);
+    add_member(&raw, text.data + 100000, text.length - 100000);
+    expect(&raw, &text);
+    whole = raw.length;
+    mt_buf_add(&raw, "\0\0\0\0\0\0\0\0", 8);
+    expect(&raw, &text);
+    mt_buf_add_text(&raw, "more");
+    assert_int_equal(read_all(&raw, 1 << 20, &out, &error), MT_ERR_FORMAT);
+    assert_string_equal(error.text, "compressed data is damaged: incorrect header check");
+    assert_in_range(error.offset, whole + 8, raw.length);
+    mt_buf_release(&text);
+    mt_buf_release(&raw);
+    mt_buf_release(&out);
+}
+
 static void test_start_stays_unread(void **state)
 {
     struct mt_buf text = {0}, raw = {0}, out = {0};
@@ -130,53 +174,78 @@ static void test_start_stays_unread(void **state)
     mt_buf_release(&out);
 }
 
+static void expect_cut(struct mt_buf *raw)
+{
+    const size_t whole = raw->length;
+    struct mt_error error;
+
+    for (size_t i = 4; i < whole; i++) {
+        struct mt_buf out = {0};
+
+        raw->length = i;
+        assert_int_equal(read_all(raw, 700, &out, &error), MT_ERR_FORMAT);
+        assert_non_null(strstr(error.text, "is cut"));
+        assert_int_equal(error.offset, i);
+        mt_buf_release(&out);
+    }
+    raw->length = whole;
+}
+
+/* gzip has a checksum, so it finds every damage of the data. */
+static void expect_damage(struct mt_buf *raw, const struct mt_buf *text)
+{
+    struct mt_error error;
+
+    for (size_t i = 4; i < raw->length; i += 7) {
+        struct mt_buf out = {0};
+
+        raw->data[i] = (char)(raw->data[i] ^ 0x55);
+        if (read_all(raw, 700, &out, &error) != MT_OK)
+            assert_true(error.text[0] && error.offset <= raw->length);
+        else
+            assert_memory_equal(out.data, text->data, text->length);
+        raw->data[i] = (char)(raw->data[i] ^ 0x55);
+        mt_buf_release(&out);
+    }
+}
+
 static void test_cut_and_damaged(void **state)
 {
-    struct mt_buf text = {0}, raw = {0};
-    struct mt_error error;
-    size_t i, whole;
+    struct mt_buf text = {0};
 
     (void)state;
     fill(&text, 3000);
-    add_frame(&raw, text.data, text.length);
-    whole = raw.length;
-    for (i = 4; i < whole; i++) {
-        struct mt_buf out = {0};
-        raw.length = i;
-        assert_int_equal(read_all(&raw, 700, &out, &error), MT_ERR_FORMAT);
-        assert_non_null(strstr(error.text, "is cut"));
-        assert_true(error.offset <= i);
-        mt_buf_release(&out);
-    }
-    raw.length = whole;
-    for (i = 4; i < whole; i += 7) {
-        struct mt_buf out = {0};
-        raw.data[i] = (char)(raw.data[i] ^ 0x55);
-        if (read_all(&raw, 700, &out, &error) != MT_OK)
-            assert_true(error.text[0] && error.offset <= whole);
-        raw.data[i] = (char)(raw.data[i] ^ 0x55);
-        mt_buf_release(&out);
+    for (size_t i = 0; i < MT_ARRAY_LEN(compressors); i++) {
+        struct mt_buf raw = {0};
+
+        compressors[i](&raw, text.data, text.length);
+        expect_cut(&raw);
+        if (compressors[i] == add_member)
+            expect_damage(&raw, &text);
+        mt_buf_release(&raw);
     }
     mt_buf_release(&text);
-    mt_buf_release(&raw);
 }
 
 static void test_bomb(void **state)
 {
     size_t length = 64 << 20;
     void *zeros = calloc(1, length);
-    struct mt_buf raw = {0}, out = {0};
     struct mt_error error;
 
     (void)state;
     assert_non_null(zeros);
-    add_frame(&raw, zeros, length);
+    for (size_t i = 0; i < MT_ARRAY_LEN(compressors); i++) {
+        struct mt_buf raw = {0}, out = {0};
+
+        compressors[i](&raw, zeros, length);
+        assert_int_equal(read_all(&raw, 1 << 20, &out, &error), MT_ERR_UNSUPPORTED);
+        assert_non_null(strstr(error.text, "expands"));
+        assert_true(out.length < length);
+        mt_buf_release(&raw);
+        mt_buf_release(&out);
+    }
     free(zeros);
-    assert_int_equal(read_all(&raw, 1 << 20, &out, &error), MT_ERR_UNSUPPORTED);
-    assert_non_null(strstr(error.text, "expands"));
-    assert_true(out.length < 16 << 20);
-    mt_buf_release(&raw);
-    mt_buf_release(&out);
 }
 
 /* Expands 250 times, which is refused only for large output. */
@@ -318,6 +387,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_plain_and_compressed),
+        cmocka_unit_test(test_members),
         cmocka_unit_test(test_start_stays_unread),
         cmocka_unit_test(test_cut_and_damaged),
         cmocka_unit_test(test_bomb),

@@ -135,12 +135,9 @@ static void test_neighbors(void **state)
         const char *ending, *bytes, *what;
     } files[] = {
         {".pickle", "version https://git-lfs.github.com/spec/v1\noid sha256:0", "a pointer of Git"},
-        {".pickle.gz", "\037\213\010\010....\002\377run.pickle", "compressed with gzip: "},
-        {".pt.trace.json.gz", "\037\213\010..", "a trace of torch.profiler"},
-        {".gz", "\037\213\010\010....\002\377worker.pt.trace.json", "a trace of torch.profiler"},
-        {".raw.json.gz", "\037\213\010..", "a memory timeline of"},
-        {".prof", "\037\213\010..", "a profile for pprof"},
-        {".pb", "\n\004\010\001\020\002\n\004", "a profile for pprof"},
+        {".pickle.gz", "\037\213\010..", "compressed data is "},
+        {".raw.json.gz", "[[1, 2], [[0, 1]", "a memory timeline of"},
+        {".pb", "\n\004\010\001\020\002\n\004", "the profile is damaged or cut"},
         {".pt", "PK\003\004....archive/data.pkl", "a file of torch.save"},
         {".pt", "\200\002\212\nl\374\234F\371 j\250P\031.", "a file of torch.save"},
         {".zip", "PK\003\004....snapshot.pickle", "a zip archive"},
@@ -151,11 +148,11 @@ static void test_neighbors(void **state)
         {".html", "<html>\n<title>GPU Memory Timeline HTML</title>", "a memory timeline of"},
         {".html", "<!DOCTYPE html>\n", "a web page: "},
         {".csv", "Thread,Time,Action,Pointer,Size,Stream\n", "a log of RMM: "},
-        {".sqlite", "SQLite format 3", "a database"},
+        {".sqlite", "SQLite format 3", "the database is cut within its header"},
         {".nsys-rep", "anything", "a report of Nsight Systems: "},
         {".json", "{\"answer\": 42}", "neither a memtrace trace nor"},
         {".txt", "[[1, 2]]", "neither a memtrace trace nor"},
-        {".bin", "\037\213", "neither a memtrace trace nor"},
+        {".bin", "\037", "neither a memtrace trace nor"},
     };
 
     (void)state;

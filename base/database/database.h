@@ -1,7 +1,7 @@
 /* Database files of SQLite. The program may lack that library: database_loaded.c has the same
  * function and loads the module that has it. */
-#ifndef MT_CLI_DATABASE_H
-#define MT_CLI_DATABASE_H
+#ifndef MT_BASE_DATABASE_H
+#define MT_BASE_DATABASE_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -303,8 +303,7 @@ static enum mt_status open_for_reading(struct asked *asked, struct mt_error *err
 
 static enum mt_status fail_late(const struct asked *asked, struct mt_error *error)
 {
-    return mt_fail(error, MT_ERR_USAGE, MT_NO_OFFSET,
-                   "it took more than %llu s, the limit of --timeout",
+    return mt_fail(error, MT_ERR_USAGE, MT_NO_OFFSET, "it took more than %llu s",
                    (unsigned long long)(asked->question->time_limit_ns / 1000000000u));
 }
 
