@@ -355,10 +355,13 @@ static void say_doubts(struct mt_buf *out, const struct mt_replay_result *result
 static void print_text(struct mt_buf *out, const struct mt_source *source,
                        const struct mt_replay_summary *summaries, size_t count)
 {
+    const char *why = mt_header_why_only_recorded(&source->header);
     size_t i, d;
 
     print_rows(out, summaries, count);
-    if (summaries[0].device_count)
+    if (why)
+        mt_text_table_add_note(out, 0, "other policies cannot be replayed: %s", why);
+    else if (summaries[0].device_count)
         mt_policy_runs_add_requests(out, source);
     for (i = 0; i < count; i++)
         for (d = 0; d < summaries[i].device_count; d++) {

@@ -98,12 +98,12 @@ const struct mt_command mt_commands[] = {
 #include "fleet_command.def"
 #endif
     {"import", "FILE -o TRACE [options]", "convert a supported file to a memtrace trace",
-     "Reads PyTorch memory snapshots (torch.cuda.memory._dump_snapshot), profiles of\n"
-     "JAX and TensorFlow (*.xplane.pb), the device memory of JAX\n"
-     "(jax.profiler.save_device_memory_profile), with or without zstd or gzip\n"
-     "compression, and exports of Nsight Systems (nsys export --type sqlite). Every\n"
-     "other command also reads these files directly. A trace is smaller and can be\n"
-     "read from any position.\n"
+     "Reads files of other tools, plain or compressed with zstd or gzip: PyTorch\n"
+     "memory snapshots (torch.cuda.memory._dump_snapshot), traces of torch.profiler\n"
+     "with profile_memory=True, profiles of JAX and TensorFlow (*.xplane.pb), JAX's\n"
+     "device memory, and exports of Nsight Systems (nsys export --type sqlite).\n"
+     "docs/exchange.md says what each of them lacks. Every other command also reads\n"
+     "these files directly. A trace is smaller and can be read from any position.\n"
      "\n"
      "Example:\n"
      "  memtrace import snapshot.pickle -o run.trace.zst",

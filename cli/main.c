@@ -54,8 +54,9 @@ static int print_overview(void)
         "  help        show what a command does and its options\n\nUse 'memtrace help COMMAND' "
         "for a command, 'memtrace version' for the version,\n'memtrace help skill' for "
         "instructions to agents.\nTRACE is a memtrace "
-        "trace, a PyTorch memory snapshot (.pickle) or a profile of\nJAX or TensorFlow "
-        "(*.xplane.pb), with or without zstd compression, or - for\nstandard input.\n");
+        "trace, a PyTorch memory snapshot (.pickle), a profile of\ntorch.profiler "
+        "(*.pt.trace.json), JAX or TensorFlow (*.xplane.pb), also\ncompressed with zstd or gzip, "
+        "or - for standard input.\n");
     return mt_print_and_release(&out);
 }
 

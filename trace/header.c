@@ -442,6 +442,13 @@ bool mt_header_is_imported(const struct mt_trace_header *header)
     return false;
 }
 
+const char *mt_header_why_only_recorded(const struct mt_trace_header *header)
+{
+    return is_from(header, MT_SOURCES_KINETO)
+               ? "a trace of torch.profiler has no segments, streams or requested sizes"
+               : NULL;
+}
+
 bool mt_trace_is_imported(const void *bytes, size_t length)
 {
     const uint8_t *at = bytes;

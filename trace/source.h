@@ -169,6 +169,10 @@ bool mt_header_is_imported(const struct mt_trace_header *header);
  * block without one says nothing about its thread. */
 bool mt_header_names_operations(const struct mt_trace_header *header);
 
+/* Returns what an allocator needs and the file lacks, as a clause ("it has no ..."), so that only
+ * what was recorded can be repeated; NULL if a policy can replay the run. */
+const char *mt_header_why_only_recorded(const struct mt_trace_header *header);
+
 struct mt_source;
 
 /* Follows how far a source is read, to show the progress. */

@@ -125,7 +125,8 @@ enum mt_status mt_replay_orders(struct mt_source *source, const struct mt_replay
 
 static enum mt_status find_policy(struct mt_one_replay *replay, struct mt_error *error)
 {
-    const char *default_policy = mt_one_replay_is_driver_level(replay)
+    const char *why = mt_header_why_only_recorded(&replay->source->header);
+    const char *default_policy = why || mt_one_replay_is_driver_level(replay)
                                      ? "recorded"
                                      : mt_policy_of_run(&replay->source->header);
     const char *asked = replay->options->policy ? replay->options->policy : default_policy;
@@ -136,6 +137,9 @@ static enum mt_status find_policy(struct mt_one_replay *replay, struct mt_error 
 
     if (status != MT_OK)
         return status;
+    if (why && !policy->ops->follow_segment)
+        return mt_fail(error, MT_ERR_UNSUPPORTED, MT_NO_OFFSET,
+                       "only what was recorded can be replayed: %s", why);
     follows_recording = policy->ops->follows_recording ||
                         mt_policy_recorded_options(&replay->source->header, policy->ops->name);
     replay->as_recorded = follows_recording && !policy->options && !*policy->pools &&
@@ -586,12 +590,13 @@ enum mt_status mt_replay_as_run(struct mt_source *source, const struct mt_replay
                                 struct mt_error *error)
 {
     struct mt_rule_share shares[MT_MAX_DEVICES] = {{0}};
+    const char *why = mt_header_why_only_recorded(&source->header);
     enum mt_status status = mt_heap_view_choose(source, error);
 
-    *difference = '\0';
+    snprintf(difference, 240, "%s", why ? why : "");
     if (status)
         return status;
-    if (source->view.level == MT_VIEW_DRIVER)
+    if (why || source->view.level == MT_VIEW_DRIVER)
         return run_verified(source, options, "recorded", observer, summary, error);
     status =
         run_verified(source, options, mt_policy_of_run(&source->header), observer, summary, error);

@@ -545,7 +545,8 @@ static void fill_input(struct mt_analysis *analysis)
     report->options = source->header.allocator_options;
     report->world_size = source->header.world_size;
     report->is_dry_run = mt_dry_run_read(source->header.dry_run, &report->dry_run);
-    report->doubt = report->is_dry_run ? doubt_of_dry_run(&source->header) : NULL;
+    report->doubt = report->is_dry_run ? doubt_of_dry_run(&source->header)
+                                       : mt_header_why_only_recorded(&source->header);
     report->integrity = source->integrity;
     report->starts_in_middle = source->header.starts_in_middle;
     report->is_snapshot = mt_header_is_snapshot(&source->header);

@@ -32,6 +32,10 @@ static void report_rules(const struct mt_reporter *reporter)
         strcmp(reporter->report->format, MT_SOURCES_XPLANE) == 0 ? "the arena's" : "PyTorch's";
     char n[4][MT_UNITS_TEXT];
 
+    if (!share->was_tried && reporter->report->pytorch_difference)
+        mt_reporter_line(reporter, 2,
+                         mt_reporter_format(reporter, "other settings cannot be replayed: %s",
+                                            reporter->report->pytorch_difference));
     if (!share->was_tried)
         return;
     mt_reporter_line(

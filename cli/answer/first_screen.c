@@ -280,7 +280,7 @@ static void add_peak(const struct mt_reporter *reporter)
 
     mt_buf_printf(&line, "%s allocated%s%s, at %s", mt_format_bytes(bytes, peak->bytes),
                   *in ? " " : "", in, mt_reporter_at(reporter, peak->t_ns, peak->event));
-    if (mt_has_allocator(reporter->report))
+    if (mt_has_allocator(reporter->report) && reporter->report->has_segments)
         mt_buf_printf(&line, "; reserved peak %s",
                       mt_format_bytes_like(reserved, most->bytes, peak->bytes));
     mt_format_bytes_like(enough, need ? need->bytes : 0, peak->bytes);
@@ -465,6 +465,8 @@ static const char *how_exact(const struct mt_reporter *reporter)
         return "exact for this one instant; no history was recorded";
     if (reporter->report->is_driver_level)
         return "exact sums of the requests to the driver, which rounds them up";
+    if (replay->is_taken_over && !replay->by_rule.was_tried)
+        return "bytes as recorded; other settings cannot be replayed";
     if (replay->is_taken_over)
         return "bytes as recorded; the allocator's rules do not reproduce all addresses";
     if (!verify->allocations)

@@ -22,7 +22,7 @@ enum { RAW_BYTES = 128 * 1024, MAX_EXPANSION = 1000, MAX_LARGE_EXPANSION = 100 }
 
 struct mt_feed {
     int fd; /* -1: memory */
-    bool owns_fd, raw_ended, in_frame;
+    bool owns_fd, raw_ended, in_frame, is_cut;
     ZSTD_DStream *zstd; /* NULL: not compressed with it */
     z_stream *gzip;     /* likewise */
     /* raw bytes that were read but not decoded: raw[raw_at .. raw_end) */
@@ -169,7 +169,8 @@ static enum mt_status read_compressed(struct mt_feed *feed, void *bytes, size_t 
             if (!feed->raw_ended)
                 continue;
         }
-        if (feed->in_frame)
+        feed->is_cut = feed->in_frame;
+        if (feed->is_cut)
             return mt_fail(error, MT_ERR_FORMAT, place_of(feed), "compressed data is cut");
         break;
     }
@@ -385,6 +386,11 @@ const void *mt_feed_raw(const struct mt_feed *feed, size_t *length)
 {
     *length = feed->raw_end - feed->raw_at;
     return feed->raw + feed->raw_at;
+}
+
+bool mt_feed_is_cut(const struct mt_feed *feed)
+{
+    return feed->is_cut;
 }
 
 uint64_t mt_feed_raw_bytes(const struct mt_feed *feed)

@@ -61,6 +61,9 @@ enum mt_status mt_feed_read(struct mt_feed *feed, void *bytes, size_t capacity, 
 enum mt_status mt_feed_read_raw(struct mt_feed *feed, void *bytes, size_t capacity, size_t *got,
                                 struct mt_error *error) MT_MUST_USE;
 
+/* Whether the last error of the feed was that compressed data is cut. */
+bool mt_feed_is_cut(const struct mt_feed *feed);
+
 /* Number of raw bytes read so far. */
 uint64_t mt_feed_raw_bytes(const struct mt_feed *feed);
 

@@ -22,6 +22,7 @@ struct importer {
 
 static const struct importer importers[] = {
     {mt_pickle_probe, mt_torch_snapshot_open}, /* torch.cuda.memory._dump_snapshot, since 1.12 */
+    {mt_kineto_probe, mt_kineto_open},         /* torch.profiler with profile_memory=True */
     {mt_xplane_probe, mt_xplane_open}, /* *.xplane.pb of jax.profiler and TensorFlow's profiler */
     {mt_jax_profile_probe, mt_jax_profile_open}, /* jax.profiler.save_device_memory_profile */
     {mt_nsys_probe, mt_nsys_open},               /* nsys export --type sqlite */

@@ -57,6 +57,21 @@ bool mt_nsys_probe(const void *bytes, size_t length);
  * a temporary file. A damaged file is an error. */
 enum mt_status mt_nsys_open(struct mt_feed *feed, struct mt_source **source,
                             struct mt_error *error) MT_MUST_USE;
+/* Traces of torch.profiler (Kineto) that were made with profile_memory=True, as a source: blocks of
+ * devices with addresses, rounded sizes, and the operations and Python functions around them. The
+ * file has no segments, streams or requested sizes. Host memory is read only if no device has
+ * events.
+ *
+ * Format: libkineto/src/output_json.cpp, and torch/csrc/autograd/profiler_kineto.cpp for the
+ * arguments of "[memory]". The allocator reports each event while it has its lock. */
+
+/* Returns true if the first bytes look like such a trace. */
+bool mt_kineto_probe(const void *bytes, size_t length);
+
+/* Reads `feed`, which the caller keeps, up to the end or to the first damage. Memory: 100 bytes a
+ * memory event and 32 bytes a range while reading. */
+enum mt_status mt_kineto_open(struct mt_feed *feed, struct mt_source **source,
+                              struct mt_error *error) MT_MUST_USE;
 
 /* Reads dumps of PyTorch's Flight Recorder (TORCH_FR_BUFFER_SIZE, files nccl_trace_rank_N). Uses
  * only `pg_config`, the ranks of each process group. The pickle is read as data; nothing is

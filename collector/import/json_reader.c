@@ -43,9 +43,17 @@ static const uint8_t classes[256] = {
 #undef P4
 #undef P16
 
-static bool is_class(char c, uint8_t class)
+static inline bool is_class(char c, uint8_t class)
 {
     return classes[(unsigned char)c] & class;
+}
+
+/* Returns the first byte that is not in the class. */
+static inline const char *after_class(const char *at, uint8_t class)
+{
+    while (is_class(*at, class))
+        at++;
+    return at;
 }
 
 enum mt_status mt_json_reader_init(struct mt_json_reader *json, struct mt_feed *feed,
@@ -95,17 +103,18 @@ static enum mt_status refill(struct mt_json_reader *json, size_t *from, struct m
     return status;
 }
 
-/* Moves to the next byte that is no white space; at == end: there is none. */
-static enum mt_status skip_space(struct mt_json_reader *json, struct mt_error *error)
+static enum mt_status skip_many_spaces(struct mt_json_reader *json, struct mt_error *error)
 {
     const char last = json->lines && json->depth ? '\n' : 0;
 
     for (;;) {
+        const char *at = json->buffer + json->at;
         enum mt_status status;
         size_t from;
 
-        while (is_class(json->buffer[json->at], SPACE) && json->buffer[json->at] != last)
-            json->at++;
+        while (is_class(*at, SPACE) && *at != last)
+            at++;
+        json->at = (size_t)(at - json->buffer);
         if (json->at < json->end || json->ended)
             return MT_OK;
         from = json->at;
@@ -113,6 +122,14 @@ static enum mt_status skip_space(struct mt_json_reader *json, struct mt_error *e
         if (status != MT_OK)
             return status;
     }
+}
+
+/* Moves to the next byte that is no white space; at == end: there is none. */
+static inline enum mt_status skip_space(struct mt_json_reader *json, struct mt_error *error)
+{
+    const char c = json->buffer[json->at];
+
+    return c && !is_class(c, SPACE) ? MT_OK : skip_many_spaces(json, error);
 }
 
 /* Returns the digit's value, or 16. */
@@ -242,8 +259,7 @@ static enum mt_status find_quote(struct mt_json_reader *json, size_t *from, bool
         enum mt_status status;
         char c;
 
-        while (is_class(json->buffer[json->at], PLAIN))
-            json->at++;
+        json->at = (size_t)(after_class(json->buffer + json->at, PLAIN) - json->buffer);
         c = json->buffer[json->at];
         if (c == '"')
             return MT_OK;
@@ -295,13 +311,6 @@ static enum mt_status read_text(struct mt_json_reader *json, struct mt_error *er
     return MT_OK;
 }
 
-static const char *skip_digits(const char *at)
-{
-    while (is_class(*at, DIGIT))
-        at++;
-    return at;
-}
-
 /* Sets the integer of a text that is one, of 1 to 19 digits. Returns false if it does not fit. */
 static bool read_integer(struct mt_json_reader *json)
 {
@@ -327,13 +336,13 @@ static bool is_number(struct mt_json_reader *json)
 
     at += *at == '-';
     digits = at;
-    at = skip_digits(at);
+    at = after_class(at, DIGIT);
     if (at == digits || (*digits == '0' && at - digits > 1))
         return false;
     if (at < end && *at == '.') {
         is_whole = false;
         digits = at + 1;
-        at = skip_digits(digits);
+        at = after_class(digits, DIGIT);
         if (at == digits)
             return false;
     }
@@ -341,12 +350,30 @@ static bool is_number(struct mt_json_reader *json)
         is_whole = false;
         at += at[1] == '+' || at[1] == '-' ? 2 : 1;
         digits = at;
-        at = skip_digits(digits);
+        at = after_class(digits, DIGIT);
         if (at == digits)
             return false;
     }
     json->token = is_whole && read_integer(json) ? MT_JSON_INTEGER : MT_JSON_NUMBER;
     return at == end;
+}
+
+/* Most numbers: at most 18 digits, which another byte follows. */
+static bool read_short_integer(struct mt_json_reader *json)
+{
+    const char *text = json->buffer + json->at, *at = text;
+    int64_t value = 0;
+
+    for (; is_class(*at, DIGIT); at++)
+        value = (int64_t)((uint64_t)value * 10 + (uint64_t)(*at - '0'));
+    if (!*at || is_class(*at, OF_NUMBER) || at - text > 18 || (*text == '0' && at - text > 1))
+        return false;
+    json->token = MT_JSON_INTEGER;
+    json->text = text;
+    json->length = (size_t)(at - text);
+    json->integer = value;
+    json->at += json->length;
+    return true;
 }
 
 static enum mt_status read_number(struct mt_json_reader *json, struct mt_error *error)
@@ -356,8 +383,7 @@ static enum mt_status read_number(struct mt_json_reader *json, struct mt_error *
     for (;;) {
         enum mt_status status;
 
-        while (is_class(json->buffer[json->at], OF_NUMBER))
-            json->at++;
+        json->at = (size_t)(after_class(json->buffer + json->at, OF_NUMBER) - json->buffer);
         if (json->at - from > MT_JSON_NUMBER_BYTES)
             return damaged(json, "a number is too long", error);
         if (json->at < json->end || json->ended)
@@ -454,7 +480,7 @@ static enum mt_status read_value(struct mt_json_reader *json, struct mt_error *e
         return read_text(json, error);
     }
     if (is_class(c, DIGIT))
-        return read_number(json, error);
+        return read_short_integer(json) ? MT_OK : read_number(json, error);
     if (c == '-') {
         size_t from = json->at;
 
@@ -627,7 +653,8 @@ struct digits {
 
 static struct digits digits_of(const char *at)
 {
-    const char *point = skip_digits(at), *end = *point == '.' ? skip_digits(point + 1) : point;
+    const char *point = after_class(at, DIGIT),
+               *end = *point == '.' ? after_class(point + 1, DIGIT) : point;
 
     return (struct digits){at, end - at - (end > point), point - at};
 }

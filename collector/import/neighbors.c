@@ -11,7 +11,6 @@
 #define RECORD                                                                                     \
     "record a snapshot (torch.cuda.memory._record_memory_history and _dump_snapshot), or run the " \
     "program under memtrace record"
-#define KINETO   "a trace of torch.profiler, which has no segments of memory: " RECORD
 #define TIMELINE "a memory timeline of torch.profiler, which has only sums: " RECORD
 #define CHROME   "a Chrome trace, which has no requests of memory: " RECORD
 #define SAVED                                                                                      \
@@ -34,8 +33,6 @@ static const struct neighbor {
     {"PK\003\004", "data.pkl", NULL, SAVED},
     {"\200\002\212\nl\374\234F\371 j\250P\031", NULL, NULL, SAVED}, /* before 1.6 */
     {"PK\003\004", NULL, NULL, "a zip archive: unpack it"},
-    {"{", "\"schemaVersion\"", NULL, KINETO},
-    {"{", "\"traceEvents\"", NULL, CHROME},
     {"[", "\"ph\"", NULL, CHROME},
     {"[[", NULL, ".json", TIMELINE},
     {"<", "GPU Memory Timeline", NULL, TIMELINE},

@@ -227,9 +227,8 @@ static char *line_of(char *name, char **close)
                : NULL;
 }
 
-/* A frame of torch.profiler has all its parts in its name; its file is "none". */
-static enum mt_status split_profiler_frame(struct mt_symbols *symbols, uint32_t *function,
-                                           uint32_t *file, uint32_t *line)
+enum mt_status mt_torch_split_frame(struct mt_symbols *symbols, uint32_t *function, uint32_t *file,
+                                    uint32_t *line)
 {
     char name[1024], *close, *digit;
     enum mt_status status;
@@ -303,8 +302,9 @@ enum mt_status mt_torch_frame(struct mt_torch_records *r, struct mt_pickle *pick
         default: mt_torch_note_unused(r, MT_TORCH_OF_FRAME, &items[i]); break;
         }
     }
+    /* a frame of torch.profiler */
     if (status == MT_OK && !line && !strcmp(mt_symbols_text(r->symbols, file), "none"))
-        status = split_profiler_frame(r->symbols, &function, &file, &line);
+        status = mt_torch_split_frame(r->symbols, &function, &file, &line);
     if (status == MT_OK)
         status = read_origin(r, pickle, origin, &id);
     if (status == MT_OK && id == NO_ORIGIN)

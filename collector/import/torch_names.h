@@ -43,6 +43,11 @@ enum mt_status mt_torch_frame(struct mt_torch_records *r, struct mt_pickle *pick
                               const struct mt_pickle_value *items, size_t count,
                               struct mt_pickle_value *value) MT_MUST_USE;
 
+/* Splits the name of a frame of torch.profiler, "train.py(47): forward", into function, file and
+ * line. Those of built-in functions lose what is not their name; others stay as they are. */
+enum mt_status mt_torch_split_frame(struct mt_symbols *symbols, uint32_t *function, uint32_t *file,
+                                    uint32_t *line) MT_MUST_USE;
+
 /* Turns a list of FRAMEs, innermost first, into a STACK. */
 enum mt_status mt_torch_stack(struct mt_torch_records *r, const struct mt_pickle_value *frames,
                               size_t count, struct mt_pickle_value *value) MT_MUST_USE;

@@ -3,6 +3,8 @@
 after its target. Snapshots are as small as they can be and still mean something:
 a fuzzer needs thousands of executions a second. PROGRAM (memtrace) turns them
 into traces as well. The output is committed in seeds/."""
+import gzip
+import json
 import pathlib
 import pickle
 import subprocess
@@ -182,8 +184,46 @@ def summary_seeds(folder, name, summary):
     (folder / f"summary_payload_{name}").write_bytes(payload.stdout)
 
 
+def memory(time_us, size, total, number, addr=4096, device=(1, 0)):
+    """A memory event of torch.profiler."""
+    return {"ph": "i", "cat": "cpu_instant_event", "s": "t", "name": "[memory]", "pid": 1, "tid": 2, "ts": time_us,
+            "args": {"Total Reserved": 1 << 21, "Total Allocated": total, "Bytes": size, "Device Id": device[1],
+                     "Device Type": device[0], "Addr": addr, "Ev Idx": number}}
+
+
+def around(category, name, time_us, duration_us):
+    return {"ph": "X", "cat": category, "name": name, "pid": 1, "tid": 2, "ts": time_us, "dur": duration_us}
+
+
+def profiles():
+    """Traces of torch.profiler: one without faults, one of host memory, one of which events are missing."""
+    plain = [{"ph": "M", "name": "thread_name", "pid": 1, "tid": 2, "args": {"name": "main"}},
+             around("user_annotation", "ProfilerStep#1", 1.5, 40), around("python_function", "a.py(3): f", 2, 30),
+             around("cpu_op", "aten::mm", 3, 5), memory(4.25, 512, 1536, 7), memory(6, -512, 1024, 8),
+             memory(9, -1024, 0, 9, 8192)]
+    odd = [memory(5, 512, 512, 2), memory(5, 1024, 1536, 1, 8192), memory(6, -512, 900, 3),
+           memory(7, 8, 8, 4, 99, (0, -1)), memory(8, 512, 77, 5),
+           {"ph": "i", "name": "[OutOfMemory]", "tid": 2, "ts": 9,
+            "args": {"Bytes": 1 << 20, "Device Id": 0, "Device Type": 1}},
+           around("cpu_op", "x", 1, 3), around("cpu_op", "y", 2, 9), around("user_annotation", "z", 3, 0)]
+    facts = {"schemaVersion": 1, "deviceProperties": [{"id": 0, "name": "GPU", "totalGlobalMem": 1 << 30}],
+             "distributedInfo": {"rank": 1, "world_size": 2}, "baseTimeNanoseconds": 1000000}
+    host = [memory(5, 8, 8, 1, 64, (0, -1)), memory(6, -8, 0, 2, 64, (0, -1))]
+    return {name: json.dumps({**more, "traceEvents": rows}, separators=(",", ":")).encode()
+            for name, rows, more in (("plain", plain, facts), ("odd", odd, {}), ("host", host, {}))}
+
+
+def profile_seeds(folder):
+    for name, text in profiles().items():
+        (folder / f"kineto_{name}").write_bytes(text)
+    (folder / "kineto_gzip").write_bytes(gzip.compress(profiles()["plain"], mtime=0))
+    (folder / "feed_gzip").write_bytes(gzip.compress(b"two " * 30, mtime=0) + gzip.compress(b"members", mtime=0)
+                                       + bytes(2))
+
+
 def main(folder, program=None):
     folder = pathlib.Path(folder)
+    profile_seeds(folder)
     for protocol in (0, 2, 4, 5):
         (folder / f"input_protocol{protocol}.pickle").write_bytes(pickle.dumps(snapshot(), protocol))
     (folder / "input_pools_lack.pickle").write_bytes(pickle.dumps(pools_lack(), 4))

@@ -1,0 +1,74 @@
+/* Extracts memory events, and the ranges around them, from a trace of torch.profiler. For kineto.c.
+ */
+#ifndef MT_COLLECTOR_KINETO_READ_H
+#define MT_COLLECTOR_KINETO_READ_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "feed.h"
+#include "made_trace.h"
+#include "map.h"
+#include "status.h"
+
+/* c10/core/DeviceType.h */
+enum { MT_KINETO_HOST = 0, MT_KINETO_CUDA = 1 };
+
+/* One event "[memory]": a block of a device or of host memory was allocated or freed. */
+struct mt_kineto_instant {
+    uint64_t t_ns;  /* since the profile's base */
+    int64_t index;  /* "Ev Idx", or the number of the event in the file */
+    uint64_t order; /* in the file */
+    uint64_t addr;
+    int64_t bytes;                            /* negative: freed; 0: out of memory */
+    uint64_t allocated_bytes, reserved_bytes; /* after it; MT_NOT_COUNTED = not in the file */
+    uint64_t asked_bytes;                     /* out of memory: the request */
+    uint32_t stack;
+    uint32_t thread; /* index of threads */
+    uint16_t device;
+    uint8_t device_type;
+    bool is_odd; /* events are missing before it */
+};
+
+enum mt_kineto_kind { MT_KINETO_OPERATION, MT_KINETO_PYTHON, MT_KINETO_ANNOTATION };
+
+/* An operation, a call of a Python function, or a range that the program named. */
+struct mt_kineto_range {
+    uint64_t start_ns, end_ns;
+    uint32_t order;
+    uint32_t thread;
+    uint32_t name; /* of names */
+    uint32_t kind; /* enum mt_kineto_kind */
+};
+
+struct mt_kineto_thread {
+    uint64_t os_id;
+    uint32_t name; /* of names, MT_NO_ID = none */
+    uint32_t id;   /* of the trace's symbols; 0 = not made */
+};
+
+struct mt_kineto {
+    struct mt_kineto_instant *instants;
+    struct mt_kineto_range *ranges;
+    struct mt_kineto_thread *threads;
+    size_t instant_count, instant_capacity, range_count, range_capacity;
+    size_t thread_count, thread_capacity;
+    struct mt_map thread_ids;
+    struct mt_strings names;
+    uint64_t base_ns; /* Unix time of the profile's time 0 */
+};
+
+/* Reads all of `feed`. Adds devices, rank and world size, and what is wrong with the file, to
+ * `made`. A file that is cut or damaged is read up to that byte: it is an error only if it has no
+ * memory event before. Memory: 100 bytes a memory event and 32 bytes a range, of all threads. */
+enum mt_status mt_kineto_read(struct mt_feed *feed, struct mt_kineto *profile,
+                              struct mt_made_trace *made, struct mt_error *error) MT_MUST_USE;
+void mt_kineto_release(struct mt_kineto *profile);
+
+/* Sets the stack of each instant to the operations and calls that enclose it on its thread. Sorts
+ * both arrays by thread and time. */
+enum mt_status mt_kineto_set_stacks(struct mt_kineto *profile,
+                                    struct mt_symbols *symbols) MT_MUST_USE;
+
+#endif

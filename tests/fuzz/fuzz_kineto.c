@@ -1,0 +1,68 @@
+/* Any bytes as a trace of torch.profiler: events come in order, refer to what there is, are the
+ * same in a second reading, and a damaged file is never read in silence. */
+#include "fuzz.h"
+#include "importers.h"
+#include "map.h"
+
+struct reading {
+    uint64_t count, t_ns, hash;
+    bool past_initial;
+};
+
+static void take(struct reading *reading, const struct mt_source *source,
+                 const struct mt_event *event)
+{
+    const bool is_initial = event->flags & MT_EVENT_INITIAL;
+    const bool is_block = event->kind == MT_EVENT_ALLOC || event->kind == MT_EVENT_FREE_REQUESTED;
+
+    FUZZ_CHECK(event->seq == reading->count++);
+    FUZZ_CHECK(event->t_ns >= reading->t_ns);
+    FUZZ_CHECK(!is_initial || !reading->past_initial);
+    FUZZ_CHECK(!is_block || event->size_bytes);
+    FUZZ_CHECK(event->kind != MT_EVENT_ALLOC || event->aux_bytes == event->size_bytes);
+    FUZZ_CHECK(!is_block || event->device < source->symbols.device_count);
+    FUZZ_CHECK(event->thread < source->symbols.thread_count);
+    FUZZ_CHECK(event->heap < source->symbols.heap_count);
+    FUZZ_CHECK(event->stack == MT_NO_ID || event->stack < source->symbols.stack_count);
+    reading->past_initial |= !is_initial;
+    reading->t_ns = event->t_ns;
+    reading->hash = mt_hash_u64(reading->hash ^ event->addr ^ event->size_bytes ^ event->kind);
+}
+
+static struct reading read_all(struct mt_source *source)
+{
+    struct reading reading = {0};
+    struct mt_event_batch batch;
+    struct mt_error error;
+
+    source->view.level = MT_VIEW_EVERYTHING;
+    while (mt_source_next(source, &batch, &error) == MT_OK)
+        for (size_t i = 0; i < batch.count; i++)
+            take(&reading, source, &batch.events[i]);
+    FUZZ_CHECK(mt_source_rewind(source, &error) == MT_OK);
+    return reading;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct reading first, second;
+    struct mt_source *source;
+    struct mt_feed *feed = NULL;
+    struct mt_error error = {.text = ""};
+    enum mt_status status;
+
+    (void)mt_kineto_probe(data, size);
+    if (mt_feed_open_memory(data, size, &feed, &error) != MT_OK)
+        return 0;
+    status = mt_kineto_open(feed, &source, &error);
+    if (status == MT_OK) {
+        first = read_all(source);
+        second = read_all(source);
+        FUZZ_CHECK(first.count && first.count == second.count && first.hash == second.hash);
+        mt_source_close(source);
+    } else {
+        FUZZ_CHECK(error.text[0]);
+    }
+    mt_feed_close(feed);
+    return 0;
+}
