@@ -105,8 +105,15 @@ const struct mt_command mt_commands[] = {
      "docs/exchange.md says what each of them lacks. Every other command also reads\n"
      "these files directly. A trace is smaller and can be read from any position.\n"
      "\n"
-     "Example:\n"
-     "  memtrace import snapshot.pickle -o run.trace.zst",
+     "Events of any other allocator are rows of CSV, or JSON with one object a line.\n"
+     "Columns: op (alloc, free, ... as in 'memtrace dump'), addr, bytes; optional:\n"
+     "t_ns, t_us or t_s, block_bytes, stream, device, pool, heap, thread, name,\n"
+     "flags, and stack ('main (a.py:1);f (b.py:2)', outermost frame first). Logs of\n"
+     "RMM's logging_resource_adaptor and of msMemScope are also read.\n"
+     "\n"
+     "Examples:\n"
+     "  memtrace import snapshot.pickle -o run.trace.zst\n"
+     "  memtrace replay rmm.csv -p rmm-pool -p cuda-async --limit 80GiB",
      mt_cmd_import},
     {"info", "TRACE [options]", "show the contents of a trace and whether it is complete",
      "Prints the header, devices, events by kind, symbols and size, and what is\n"

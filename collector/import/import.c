@@ -26,6 +26,7 @@ static const struct importer importers[] = {
     {mt_xplane_probe, mt_xplane_open}, /* *.xplane.pb of jax.profiler and TensorFlow's profiler */
     {mt_jax_profile_probe, mt_jax_profile_open}, /* jax.profiler.save_device_memory_profile */
     {mt_nsys_probe, mt_nsys_open},               /* nsys export --type sqlite */
+    {mt_rows_probe, mt_rows_open},     /* events as CSV */
 };
 
 static bool is_trace(const struct mt_feed *feed)

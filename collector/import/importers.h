@@ -72,6 +72,16 @@ bool mt_kineto_probe(const void *bytes, size_t length);
  * memory event and 32 bytes a range while reading. */
 enum mt_status mt_kineto_open(struct mt_feed *feed, struct mt_source **source,
                               struct mt_error *error) MT_MUST_USE;
+/* Events of any allocator as rows of text (rows.h): memtrace's own columns, logs of RMM and of
+ * msMemScope. */
+
+/* Returns true if the first bytes are a header row, or the beginning of one. */
+bool mt_rows_probe(const void *bytes, size_t length);
+
+/* Reads all of `feed`, which the caller keeps. Memory: 10 bytes an event, 64 for each block that is
+ * live at one time, the symbols, and twice the longest row. Costs about 0.5 us a row. */
+enum mt_status mt_rows_open(struct mt_feed *feed, struct mt_source **source,
+                            struct mt_error *error) MT_MUST_USE;
 
 /* Reads dumps of PyTorch's Flight Recorder (TORCH_FR_BUFFER_SIZE, files nccl_trace_rank_N). Uses
  * only `pg_config`, the ranks of each process group. The pickle is read as data; nothing is

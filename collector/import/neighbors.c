@@ -19,6 +19,9 @@
 #define NSIGHT                                                                                     \
     "a report of Nsight Systems: export it with 'nsys export --type sqlite' and give that, if it " \
     "was made with --cuda-memory-usage=true"
+#define NPU                                                                                        \
+    "memory of operators from a profile of Ascend, which has no addresses: record a snapshot "     \
+    "(torch_npu.npu.memory._record_memory_history and _dump_snapshot), or use msMemScope"
 #define PAGE "a web page: give the trace or snapshot that it shows"
 
 /* The first row that fits counts. NULL: anything. */
@@ -38,8 +41,10 @@ static const struct neighbor {
     {"<", "GPU Memory Timeline", NULL, TIMELINE},
     {"<", "<html", NULL, PAGE},
     {"<", "<!DOCTYPE html", NULL, PAGE},
-    {"Thread,Time,Action,Pointer,Size,Stream", NULL, NULL,
-     "a log of RMM: run the program under memtrace record"},
+    {"event,t_ns,device,requested,", NULL, NULL,
+     "counters of memtrace replay, which are sums without blocks: give the trace itself"},
+    {NULL, "Allocation Total Allocated(", NULL, NPU},
+    {NULL, "Total Allocated(KB),", NULL, NPU},
     {NULL, NULL, ".nsys-rep", NSIGHT},
     {NULL, NULL, ".qdrep", NSIGHT},
 };

@@ -1,0 +1,362 @@
+/* Rows of events (CSV, JSON Lines): cut at every byte, damaged, contradictory, and huge. The check
+ * tests/check_rows.py compares whole files with a slow reader. */
+#include "cmocka_all.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "buf.h"
+#include "feed.h"
+#include "importers.h"
+
+static struct mt_error error;
+
+static struct mt_source *open_bytes(const char *bytes, size_t length)
+{
+    struct mt_source *source = NULL;
+    struct mt_feed *feed;
+
+    error = (struct mt_error){.offset = MT_NO_OFFSET};
+    assert_int_equal(mt_feed_open_memory(bytes, length, &feed, &error), MT_OK);
+    if (mt_rows_open(feed, &source, &error) != MT_OK)
+        source = NULL;
+    mt_feed_close(feed);
+    if (source)
+        source->view.level = MT_VIEW_EVERYTHING;
+    return source;
+}
+
+static struct mt_source *open_text(const char *text)
+{
+    struct mt_source *source = open_bytes(text, strlen(text));
+
+    if (!source)
+        fail_msg("%s: %s", text, error.text);
+    return source;
+}
+
+/* Events without the end. */
+static size_t read_events(struct mt_source *source, struct mt_event *events, size_t capacity)
+{
+    struct mt_event_batch batch;
+    size_t count = 0;
+
+    while (mt_source_next(source, &batch, &error) == MT_OK)
+        for (size_t i = 0; i < batch.count; i++)
+            if (batch.events[i].kind != MT_EVENT_END && count < capacity)
+                events[count++] = batch.events[i];
+    return count;
+}
+
+static void expect_damage(const char *text, size_t events, uint64_t damaged, const char *why)
+{
+    struct mt_event list[64];
+    struct mt_source *source = open_text(text);
+    const struct mt_error *first = &source->integrity.first_error;
+
+    assert_int_equal(read_events(source, list, 64), events);
+    assert_int_equal(source->integrity.records_damaged, damaged);
+    if (why && !strstr(first->text, why))
+        fail_msg("%s: '%s' has no '%s'", text, first->text, why);
+    mt_source_close(source);
+}
+
+#define HEADER "op,addr,bytes,t_ns\n"
+#define GOOD   "alloc,0x10,5,1\n"
+
+static void rows_that_cannot_be_read(void **state)
+{
+    static const struct {
+        const char *row, *why;
+    } rows[] = {
+        {"alloc,x,5,1\n", "line 3: the address is not a number"},
+        {"alloc,0x20,-5,1\n", "line 3: the size is not a number"},
+        {"alloc,0x20,5.5,1\n", "the size is not a number"},
+        {"alloc,0x20,99999999999999999999,1\n", "the size is not a number"},
+        {"alloc,0x20,1125899906842625,1\n", "the size or the address is too large"},
+        {"alloc,0xffffffffffffffff,5,1\n", "the size or the address is too large"},
+        {"alloc,0x20,5,now\n", "the time is not a number"},
+        {"alloc,0x20,5,\n", "the time is not a number"},
+        {"alloc,0x20,5,1e30\n", "the time is not a number"},
+        {"alloc,,5,1\n", "there is no address"},
+        {"take,0x20,5,1\n", "the op is unknown"},
+        {"mark,,,1\n", "there is no name"},
+        {"alloc,0x20,5\n", "the number of cells"},
+        {"alloc,0x20,5,1,\n", "the number of cells"},
+        {"alloc,\"0x20\"0,5,1\n", "text follows a quoted cell"},
+        {"alloc,\"0x20,5,1\n", "a quote is not closed"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct mt_buf text = {0};
+
+        mt_buf_printf(&text, HEADER GOOD "%salloc,0x30,5,1\n", rows[i].row);
+        expect_damage(text.data, 2, 1, rows[i].why);
+        mt_buf_release(&text);
+    }
+}
+
+static void forms_that_are_read(void **state)
+{
+    (void)state;
+    expect_damage("\xEF\xBB\xBF" HEADER GOOD, 1, 0, NULL);
+    expect_damage("op,addr,bytes,t_ns\r\nalloc,16,5,1\r\n\r\nfree,16,,2\r\n", 2, 0, NULL);
+    expect_damage("op\taddr\tbytes\nalloc\t16\t5\n", 1, 0, NULL);
+    expect_damage("bytes,\"addr\",op\n\"5\",\"16\",\"alloc\"\n", 1, 0, NULL);
+    expect_damage(HEADER "alloc,16.0,5.000,1.75\n", 1, 0, NULL);
+    expect_damage(HEADER "alloc,0X1f,5,1.5e3", 1, 0, NULL); /* without the end of the line */
+    expect_damage(
+        "{\"op\":\"alloc\",\"addr\":16,\"bytes\":5}\n\n{\"op\":\"free\",\"addr\":\"0x10\"}\n", 2, 0,
+        NULL);
+    expect_damage("{\"op\":\"alloc\",\"addr\":16,\"bytes\":5}\n[1]\n{\"op\":1}\n{\"op\"\n"
+                  "{\"op\":\"alloc\",\"addr\":32,\"bytes\":[5]}\n{\"op\":\"free\",\"addr\":16}\n",
+                  2, 4, "line 2: the line is not an object");
+}
+
+static void a_zero_byte(void **state)
+{
+    static const char text[] = HEADER "alloc,0x20\0,5,1\n" GOOD;
+    struct mt_event events[4];
+    struct mt_source *source = open_bytes(text, sizeof text - 1);
+
+    (void)state;
+    assert_non_null(source);
+    assert_int_equal(read_events(source, events, 4), 1);
+    assert_string_equal(source->integrity.first_error.text, "line 2: there is a zero byte");
+    mt_source_close(source);
+}
+
+static void times(void **state)
+{
+    struct mt_event events[8];
+    struct mt_source *source = open_text("op,addr,bytes,t_s\nalloc,16,1,1700000000.123456789\n"
+                                         "alloc,17,1,1700000000.1\nalloc,18,1,1.8e9\n");
+
+    (void)state;
+    assert_int_equal(read_events(source, events, 8), 3);
+    assert_int_equal(events[0].t_ns, 1700000000123456789);
+    assert_int_equal(events[1].t_ns, 1700000000123456789); /* it went back */
+    assert_int_equal(events[2].t_ns, 1800000000000000000);
+    assert_non_null(strstr(source->header.not_recorded, "times: 1 rows are earlier"));
+    mt_source_close(source);
+    source = open_text("op,addr,bytes\nalloc,16,1\nbad,1,1\nalloc,17,1\n");
+    assert_int_equal(read_events(source, events, 8), 2);
+    assert_int_equal(events[0].t_ns, 1);
+    assert_int_equal(events[1].t_ns, 3);
+    assert_non_null(strstr(source->header.not_recorded, "times: the file has none"));
+    mt_source_close(source);
+}
+
+/* Nothing is invented, nothing is lost, and both are counted. */
+static void contradictions(void **state)
+{
+    struct mt_event events[8];
+    struct mt_source *source = open_text(HEADER "alloc,16,5,1\nalloc,16,6,2\nfree,16,,3\n"
+                                                "free,16,,4\n");
+
+    (void)state;
+    assert_int_equal(read_events(source, events, 8), 5);
+    assert_int_equal(events[1].kind, MT_EVENT_DROPPED);
+    assert_int_equal(events[2].size_bytes, 6);
+    assert_int_equal(source->integrity.events_dropped, 1);
+    assert_true(source->header.starts_in_middle);
+    assert_non_null(strstr(source->header.not_recorded, "1 frees are of addresses"));
+    mt_source_close(source);
+    source = open_text(HEADER "alloc,16,5,1\nfree_requested,16,,2\nfree_completed,16,,3\n");
+    assert_int_equal(read_events(source, events, 8), 3);
+    assert_false(source->header.starts_in_middle);
+    mt_source_close(source);
+    expect_damage("op,addr,bytes,flags\nalloc,16,5,initial\nalloc,16,6,initial\nfree,16,,\n"
+                  "alloc,32,6,initial\n",
+                  2, 2, "line 3: an initial block is at the address of another one");
+    source = open_text(HEADER "alloc,16,5,1\nfree_requested,16,,2\nfree_completed,16,,3\n");
+    assert_true(source->header.has_free_requested && source->header.has_free_completed);
+    mt_source_close(source);
+}
+
+static void stacks(void **state)
+{
+    struct mt_event events[4];
+    struct mt_source *source =
+        open_text("op,addr,bytes,stack\nalloc,1,1,main (a (b):12.py:7);f\\;g \\(x:1)\n"
+                  "alloc,2,1,main (a (b):12.py:7)\n");
+    const struct mt_symbols *symbols = &source->symbols;
+    const struct mt_stack *inner, *outer;
+
+    (void)state;
+    assert_int_equal(read_events(source, events, 4), 2);
+    inner = &symbols->stacks[events[0].stack];
+    assert_int_equal(inner->parent, events[1].stack);
+    outer = &symbols->stacks[inner->parent];
+    assert_string_equal(mt_symbols_text(symbols, symbols->frames[inner->frame].function),
+                        "f;g (x:1)");
+    assert_int_equal(symbols->frames[inner->frame].file, MT_NO_ID);
+    assert_string_equal(mt_symbols_text(symbols, symbols->frames[outer->frame].function),
+                        "main (a");
+    assert_string_equal(mt_symbols_text(symbols, symbols->frames[outer->frame].file), "b):12.py");
+    assert_int_equal(symbols->frames[outer->frame].line, 7);
+    mt_source_close(source);
+}
+
+/* What is read of a part is the beginning of what is read of the whole, except for the last cell of
+ * a line whose end is missing. */
+static void cut_everywhere(const char *text, uint64_t most_damaged)
+{
+    static struct mt_event whole[64], part[64];
+    struct mt_source *source = open_text(text);
+    const size_t count = read_events(source, whole, 64), length = strlen(text);
+
+    mt_source_close(source);
+    for (size_t cut = 1; cut < length; cut++) {
+        size_t got;
+        bool is_open;
+
+        source = open_bytes(text, cut);
+        if (!source) {
+            assert_true(error.text[0] != 0);
+            continue;
+        }
+        got = read_events(source, part, 64);
+        is_open = source->header.not_recorded &&
+                  strstr(source->header.not_recorded, "the end of the last line");
+        assert_true(got <= count && source->integrity.records_damaged <= most_damaged);
+        assert_true(text[cut - 1] == '\n' || text[cut] == '\n' || is_open || source->integrity.cut);
+        for (size_t i = 0; i + (is_open ? 1 : 0) < got; i++) {
+            assert_int_equal(part[i].addr, whole[i].addr);
+            assert_int_equal(part[i].t_ns, whole[i].t_ns);
+            assert_int_equal(part[i].size_bytes, whole[i].size_bytes);
+        }
+        mt_source_close(source);
+    }
+}
+
+static void files_cut_at_every_byte(void **state)
+{
+    (void)state;
+    cut_everywhere("op,addr,bytes,t_ns,stack,name\r\nalloc,0x10,5,1,\"f \"\"x\"\"\r\n;g\",\r\n"
+                   "alloc,0x20,6,20,f (a.py:12),\"n,m\"\r\nfree,0x10,,30,,\r\n",
+                   1); /* within a cell of two lines */
+    cut_everywhere("{\"op\":\"alloc\",\"addr\":16,\"bytes\":5,\"t_ns\":1,\"stack\":[\"f\",\"g\"]}\n"
+                   "{\"op\":\"free\",\"addr\":16,\"bytes\":0,\"t_ns\":12,\"name\":\"\\u00e9\"}\n",
+                   0);
+    cut_everywhere("Thread,Time,Action,Pointer,Size,Stream\n1,10:00:00.5,allocate,0x10,10,0\n"
+                   "1,10:00:01.5,allocate failure,(nil),10,0x2\n1,10:00:02,free,0x10,10,0\n",
+                   0);
+}
+
+static void fill(struct mt_buf *text, char c, size_t count)
+{
+    memset(mt_buf_reserve(text, count), c, count);
+    text->length += count;
+}
+
+static void large_cells(void **state)
+{
+    struct mt_buf text = {0};
+    struct mt_event events[8];
+    struct mt_source *source;
+
+    (void)state;
+    mt_buf_add_text(&text, "op,addr,bytes,name\nalloc,1,1,\"");
+    fill(&text, '\n', 1 << 20);
+    mt_buf_add_text(&text, "\"\nalloc,2,1,");
+    fill(&text, 'x', 17 << 20);
+    mt_buf_add_text(&text, "\nalloc,3,1,\"");
+    fill(&text, ',', 17 << 20);
+    mt_buf_add_text(&text, "\nalloc,4,1,\n");
+    source = open_bytes(text.data, text.length);
+    assert_non_null(source);
+    assert_int_equal(read_events(source, events, 8), 2);
+    assert_int_equal(events[1].addr, 4);
+    assert_int_equal(source->integrity.records_damaged, 2);
+    assert_string_equal(source->integrity.first_error.text,
+                        "line 1048579: the row is longer than 16 MiB");
+    mt_source_close(source);
+    mt_buf_release(&text);
+}
+
+static void expect_refusal(const char *text, size_t length, const char *why)
+{
+    struct mt_source *source = open_bytes(text, length);
+
+    assert_null(source);
+    if (!strstr(error.text, why))
+        fail_msg("'%s' has no '%s'", error.text, why);
+}
+
+static void files_that_are_refused(void **state)
+{
+    struct mt_buf text = {0};
+
+    (void)state;
+    expect_refusal("op,addr\nalloc,1\n", 16, "no column 'bytes'");
+    expect_refusal("op,addr,bytes,op\nalloc,1,1,1\n", 30, "two columns 'op'");
+    expect_refusal(HEADER, strlen(HEADER), "no row is an event");
+    expect_refusal(HEADER "x,1,1,1\n", strlen(HEADER) + 8, "first: line 2: the op is unknown");
+    mt_buf_add_text(&text, "op,addr,bytes");
+    fill(&text, ',', 1000000);
+    mt_buf_add_char(&text, '\n');
+    expect_refusal(text.data, text.length, "the row has more than 256 cells");
+    mt_buf_release(&text);
+}
+
+static void probes(void **state)
+{
+    static const char *const rows[] = {"op,addr,bytes\n",
+                                       "\xEF\xBB\xBFt_ns,kind,\"addr\",size\r\n",
+                                       "op\taddr\tbytes",
+                                       "op,addr,t_ns\n",
+                                       "Thread,Time,Action,Pointer,Size,Stream\n",
+                                       "{\"addr\":1,\"op\":\"alloc\"}\n"};
+    static const char *const others[] = {"lower,upper,size\n",
+                                         "id,start,end,size\n",
+                                         "op,x\n",
+                                         "",
+                                         "{\"traceEvents\":[]}",
+                                         "{\"op\":1}\n{\"addr\":1}",
+                                         "event,t_ns,device,requested,allocated\n"};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        assert_true(mt_rows_probe(rows[i], strlen(rows[i])));
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        assert_false(mt_rows_probe(others[i], strlen(others[i])));
+}
+
+static void threads_keep_small_numbers(void **state)
+{
+    struct mt_event events[8];
+    struct mt_source *source =
+        open_text("op,addr,bytes,thread\nalloc,1,1,3\nalloc,2,1,1\nalloc,3,1,140000000000\n"
+                  "alloc,4,1,4\nalloc,5,1,loader\nalloc,6,1,0\n");
+
+    (void)state;
+    assert_int_equal(read_events(source, events, 8), 6);
+    assert_int_equal(events[0].thread, 3);
+    assert_int_equal(events[1].thread, 1);
+    assert_int_equal(events[2].thread, 4);
+    assert_int_equal(events[3].thread, 5);
+    assert_int_equal(events[4].thread, 6);
+    assert_int_equal(events[5].thread, 0);
+    mt_source_close(source);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(rows_that_cannot_be_read),
+        cmocka_unit_test(forms_that_are_read),
+        cmocka_unit_test(a_zero_byte),
+        cmocka_unit_test(times),
+        cmocka_unit_test(contradictions),
+        cmocka_unit_test(stacks),
+        cmocka_unit_test(files_cut_at_every_byte),
+        cmocka_unit_test(large_cells),
+        cmocka_unit_test(files_that_are_refused),
+        cmocka_unit_test(probes),
+        cmocka_unit_test(threads_keep_small_numbers),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
