@@ -9,6 +9,7 @@
 #include "export_format.h"
 #include "json.h"
 #include "outputs.h"
+#include "perfetto.h"
 
 enum { MAX_FORMATS = 16 };
 
@@ -76,18 +77,38 @@ static const char *title_of(struct mt_arena *arena, const struct arguments *argu
     return title;
 }
 
-/* A database has all blocks, so options that select some are wrong. */
-static int check_database(const struct arguments *arguments)
+static bool is_database(const struct arguments *arguments)
+{
+    return arguments->format->kind == &mt_file_database;
+}
+
+/* Refuses a binary document on a terminal. */
+static int check_terminal(const struct arguments *arguments)
+{
+    if (arguments->output || !isatty(STDOUT_FILENO))
+        return MT_EXIT_OK;
+    mt_message("%s is binary: add -o FILE", arguments->format->name);
+    return MT_EXIT_USAGE;
+}
+
+/* A whole run has all blocks, so options that select some are wrong. */
+static int check_run(const struct arguments *arguments)
 {
     const struct mt_blocks_option *blocks = &arguments->blocks;
+    const bool has_file = arguments->output && !mt_outputs_is_standard(arguments->output);
 
-    if (!arguments->output || mt_outputs_is_standard(arguments->output))
+    if (blocks->at || blocks->of || blocks->metric || arguments->reversed ||
+        arguments->with_blocks || arguments->device != MT_EVERY_DEVICE)
+        mt_message("%s exports all blocks: only -o, %s--force and --json apply to it",
+                   arguments->format->name, is_database(arguments) ? "--events, " : "");
+    else if (!has_file && is_database(arguments))
         mt_message("a database needs a file: add -o FILE");
-    else if (blocks->at || blocks->of || blocks->metric || arguments->reversed ||
-             arguments->with_blocks || arguments->device != MT_EVERY_DEVICE)
-        mt_message("sqlite exports all blocks: only -o, --events and --force apply to it");
+    else if (!has_file && arguments->common.json)
+        mt_message("--json describes the file that was written: add -o FILE");
+    else if (arguments->with_events && !is_database(arguments))
+        mt_message("--events applies only to sqlite");
     else
-        return MT_EXIT_OK;
+        return check_terminal(arguments);
     return MT_EXIT_USAGE;
 }
 
@@ -147,6 +168,56 @@ static int print_result(const struct arguments *arguments, const struct mt_devic
     return mt_print_and_release(&out);
 }
 
+static int write_bytes(const struct arguments *arguments, const struct mt_buf *bytes)
+{
+    if (!arguments->output)
+        return mt_print(bytes);
+    return mt_outputs_write(arguments->output, &arguments->outputs, arguments->format->kind, bytes);
+}
+
+static int print_trace(const struct arguments *arguments, size_t bytes)
+{
+    struct mt_buf out = {0};
+    struct mt_json json;
+
+    begin_result(&json, &out, arguments);
+    mt_json_u64(&json, "bytes", bytes);
+    mt_json_object_end(&json);
+    return mt_print_and_release(&out);
+}
+
+static int write_perfetto(const struct mt_question_report *asked, const struct arguments *arguments,
+                          const struct mt_perfetto_levels *levels)
+{
+    struct mt_buf out = {0};
+    int code;
+
+    mt_perfetto_add(&out, asked->report, &asked->source->header, levels);
+    code = write_bytes(arguments, &out);
+    if (code == MT_EXIT_OK && arguments->common.json)
+        code = print_trace(arguments, out.length);
+    mt_buf_release(&out);
+    return code;
+}
+
+static int export_perfetto(const struct arguments *arguments)
+{
+    struct mt_analyze_options wanted = {.path = arguments->path, .no_findings = true};
+    struct mt_perfetto_levels levels = {0};
+    struct mt_question_report asked;
+    int code;
+
+    mt_perfetto_attach(&levels, &wanted);
+    code = mt_question_run_with(arguments->path, &arguments->common, &wanted, &asked);
+    if (code < 0) {
+        code = write_perfetto(&asked, arguments, &levels);
+        code = mt_answer_verdict(code, asked.source, arguments->path, &arguments->common);
+    }
+    mt_question_close(&asked);
+    mt_perfetto_levels_release(&levels);
+    return code;
+}
+
 static int write_out(const struct arguments *arguments, const struct mt_device_report *device,
                      const struct mt_export *what)
 {
@@ -154,11 +225,7 @@ static int write_out(const struct arguments *arguments, const struct mt_device_r
     int code;
 
     arguments->format->add(&out, what);
-    if (!arguments->output)
-        code = mt_print(&out);
-    else
-        code =
-            mt_outputs_write(arguments->output, &arguments->outputs, arguments->format->kind, &out);
+    code = write_bytes(arguments, &out);
     if (code == MT_EXIT_OK && arguments->common.json)
         code = print_result(arguments, device, what->icicle, out.length);
     mt_buf_release(&out);
@@ -181,6 +248,7 @@ static int export(const struct mt_question_report *asked, const struct arguments
     if (!mt_blocks_found(&arguments->blocks, report, device, arguments->path))
         return MT_EXIT_USAGE;
     what = (struct mt_export){.report = report,
+                              .first_event = device ? device->first_event : 0,
                               .title = title_of(&arena, arguments, report),
                               .exporter = "memtrace",
                               .with_blocks = arguments->with_blocks};
@@ -198,7 +266,7 @@ static int check(struct arguments *arguments, const char *format)
     if (!arguments->format)
         return MT_EXIT_USAGE;
     if (!arguments->format->add)
-        return check_database(arguments);
+        return check_run(arguments);
     if (arguments->with_events)
         mt_message("--events applies only to sqlite");
     else if (arguments->format->has_all_metrics &&
@@ -206,12 +274,10 @@ static int check(struct arguments *arguments, const char *format)
         mt_message("%s has all metrics and whole stacks: --metric, --reverse and --blocks do not "
                    "apply to it",
                    format);
-    else if (arguments->format->has_all_metrics && !arguments->output && isatty(STDOUT_FILENO))
-        mt_message("%s is binary: add -o FILE", format);
     else if (arguments->common.json && (!arguments->output || !strcmp(arguments->output, "-")))
         mt_message("--json describes the file that was written: add -o FILE");
     else if (mt_blocks_option_read(&arguments->blocks))
-        return MT_EXIT_OK;
+        return arguments->format->has_all_metrics ? check_terminal(arguments) : MT_EXIT_OK;
     return MT_EXIT_USAGE;
 }
 
@@ -250,7 +316,7 @@ int mt_cmd_export(const struct mt_command *command, int argc, char **argv)
     if (code != MT_EXIT_OK)
         return code;
     if (!arguments.format->add)
-        return export_database(&arguments);
+        return is_database(&arguments) ? export_database(&arguments) : export_perfetto(&arguments);
     wanted = mt_blocks_analysis(&arguments.blocks, arguments.path);
     code = mt_question_run_with(arguments.path, &arguments.common, &wanted, &asked);
     if (code < 0) {

@@ -70,16 +70,19 @@ const struct mt_command mt_commands[] = {
     {"export", "FORMAT TRACE [--at INSTANT] [options]",
      "export call stacks with bytes, or everything as a database",
      "FORMAT is folded (call stacks and bytes, the input of flame graph programs),\n"
-     "speedscope, pprof, or sqlite: a database of all blocks, phases, steps and\n"
-     "findings (docs/sql.md). INSTANT is as in 'memtrace live'. --of selects all\n"
-     "allocations, the growth of steps, or the blocks that a step keeps, instead of\n"
-     "live blocks. --metric selects requested bytes or the number of blocks.\n"
+     "speedscope, pprof, perfetto (a trace for ui.perfetto.dev: memory over time,\n"
+     "phases, flame graphs of peaks), or sqlite: a database of all blocks, phases,\n"
+     "steps and findings (docs/sql.md). INSTANT is as in 'memtrace live'. --of\n"
+     "selects all allocations, the growth of steps, or the blocks that a step keeps,\n"
+     "instead of live blocks. --metric selects requested bytes or the number of\n"
+     "blocks.\n"
      "\n"
      "Examples:\n"
      "  memtrace export folded run.pickle | flamegraph.pl --countname bytes >peak.svg\n"
      "  memtrace export folded run.pickle --at phase:step#2/backward --metric count\n"
      "  memtrace export speedscope run.trace --of allocated-total -o run.json\n"
      "  memtrace export pprof run.pickle -o run.pb && go tool pprof -top run.pb\n"
+     "  memtrace export perfetto run.pickle -o run.pftrace\n"
      "  memtrace export sqlite run.pickle -o run.db && sqlite3 run.db",
      mt_cmd_export},
     {"fit", "TRACE [--policy P ...] [options]",

@@ -21,7 +21,7 @@ set(seconds_of_tests
   golden.ci=16 property.test_snapshot_damage=16 record.dry_run_hostile=16 record.places=16
   differential.cut_snapshots=15 python.report=15 differential.typed=15
   property.test_policies=15 record.closing=15
-  record.ends=15 differential.database=20 golden.sql=15
+  record.ends=15 differential.perfetto=20 differential.database=20 golden.sql=15
   differential.guest=14 differential.summaries=14 differential.test_block_pictures=14
   differential.test_needs=14 differential.test_table_pictures=14 differential.test_tune=14
   project.fleet_processes=14 project.json_bounds=14 property.test_policy_oracles=14

@@ -95,7 +95,8 @@ def check_small(program, folder):
         assert header["not_used"] == "executables without bytes: 4\n", header
         text = output(program, "live", path).decode()
         assert "make train.py:60" in text, text
-        assert b"single instant" in output(program, "analyze", path)
+        text = output(program, "analyze", path).decode()
+        assert "single instant" in text and "jax.profiler.trace" in " ".join(text.split()), text
         assert b"are equal" in output(program, "diff", path, path)
         text = output(program, "dump", "--stacks", path).decode()
         assert text.index("ones (/jax/lax.py:7)") < text.index("make (/app/train.py:60)"), text

@@ -32,7 +32,8 @@ FOLDERS = {
     "analyzer": ["data", "allocators", "attribute", "attribute/roles", "optimal", "foresight",
                  "replay", "passes", "models", "whatif", "findings", "compare", "report"],
     "render": ["", "charts", "documents"],
-    "cli": ["oom", "output", "tables", "answer", "database", "view", "replays", "compare", "record", ""],
+    "cli": ["oom", "output", "perfetto", "tables", "answer", "database", "view", "replays", "compare",
+            "record", ""],
     "simulate": ["asker", "driver", "driver/cudnn", "site", "commands"],
     "fleet": ["data", "summary", "merge", "mpi", "answers", "charts", "pages", "job", "commands"],
 }

@@ -41,6 +41,7 @@ OUTPUTS = [
     ("policies.svg", "render policies IN -o OUT"),
     ("stacks.folded", "export folded IN -o OUT"),
     ("stacks.json", "export speedscope IN -o OUT"),
+    ("run.pftrace", "export perfetto IN -o OUT"),
     ("baseline.json", "analyze IN --write-baseline OUT"),
     ("counters.csv", "replay IN --counters OUT"),
     ("plan.csv", "optimal IN --time none -o OUT"),

@@ -12,41 +12,11 @@ import subprocess
 import sys
 import tempfile
 
+from support.protobuf import fields, packed
+
 CAPTURES = {"gpt_default": ("peak", "reserved-peak", "end", "phase:step#2/backward"), "oom_adam": ("oom", "peak"),
             "streams": ("peak", "300"), "twogpu": ("peak",), "graph": ("reserved-peak",), "leak": ("end",),
             "churn_expandable": ("peak",), "churn_noframes": ("peak",), "seq2seq_native": ("peak",), "lstm": ("peak",)}
-
-
-def varint(data, at):
-    value = shift = 0
-    while True:
-        byte = data[at]
-        value |= (byte & 127) << shift
-        at, shift = at + 1, shift + 7
-        if byte < 128:
-            return value, at
-
-
-def fields(data):
-    """(number, value) of a message; a value is a number or bytes."""
-    at = 0
-    while at < len(data):
-        key, at = varint(data, at)
-        value, at = varint(data, at)
-        if key & 7 == 2:
-            value, at = data[at:at + value], at + value
-        else:
-            assert key & 7 == 0, key
-        yield key >> 3, value
-    assert at == len(data)
-
-
-def packed(data):
-    at, values = 0, []
-    while at < len(data):
-        value, at = varint(data, at)
-        values.append(value)
-    return values
 
 
 class Profile:

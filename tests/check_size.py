@@ -25,7 +25,7 @@ LARGE_FOLDERS = {
     "fixtures/captures": 95,
     "fixtures/findings": 66,
     "fixtures/meaning": 62,
-    "tests": 86,
+    "tests": 87,
     "tests/fuzz": 57,
     "tests/fuzz/seeds": 125,
     "tests/golden": 769,

@@ -368,6 +368,17 @@ static inline void follow_reserved(struct mt_live_blocks *holders, uint64_t even
     }
 }
 
+/* The device of an event, or NULL if it is not followed. */
+static struct mt_live_blocks_device *device_of(struct mt_live_blocks *holders,
+                                               const struct mt_event *event)
+{
+    uint32_t slot = event->device < MT_ARRAY_LEN(holders->survey->device_slot)
+                        ? holders->survey->device_slot[event->device]
+                        : 0;
+
+    return slot ? &holders->devices[slot - 1] : NULL;
+}
+
 static void tell_state(struct mt_live_blocks_device *device, const struct mt_event *event,
                        int32_t phase, uint64_t allocated_before)
 {
@@ -379,6 +390,18 @@ static void tell_state(struct mt_live_blocks_device *device, const struct mt_eve
 
         if (feed->on_state && is_passed(feed, event->seq))
             feed->on_state(feed->builder, &state);
+    }
+}
+
+static void tell_empty_cache(struct mt_live_blocks *holders, const struct mt_event *event)
+{
+    const struct mt_live_blocks_device *device = device_of(holders, event);
+
+    for (uint32_t i = 0; device && i < device->models.count; i++) {
+        const struct mt_model_feed *feed = &device->models.feeds[i];
+
+        if (feed->on_empty_cache && is_passed(feed, event->seq))
+            feed->on_empty_cache(feed->builder, event);
     }
 }
 
@@ -420,19 +443,15 @@ static void skip_allocation(struct mt_live_blocks *holders, const struct mt_even
 
 static void on_memory(struct mt_live_blocks *holders, const struct mt_event *event)
 {
-    uint32_t slot = event->device < MT_ARRAY_LEN(holders->survey->device_slot)
-                        ? holders->survey->device_slot[event->device]
-                        : 0;
+    struct mt_live_blocks_device *device = device_of(holders, event);
     int32_t phase = mt_phases_current(&holders->survey->phases, event->thread);
-    struct mt_live_blocks_device *device;
     uint64_t before;
 
     follow_reserved(holders, event->seq);
-    if (!slot) {
+    if (!device) {
         skip_allocation(holders, event);
         return;
     }
-    device = &holders->devices[slot - 1];
     before = device->now.allocated;
     if (event->kind == MT_EVENT_ALLOC)
         on_alloc(holders, device, event, phase);
@@ -494,6 +513,8 @@ void mt_live_blocks_event(struct mt_live_blocks *holders, const struct mt_event 
     }
     if (event->kind == MT_EVENT_PHASE_POP)
         on_pop(holders, event);
+    else if (event->kind == MT_EVENT_EMPTY_CACHE)
+        tell_empty_cache(holders, event);
 }
 
 void mt_live_blocks_begin(struct mt_live_blocks *holders, const struct mt_source *source)

@@ -33,6 +33,8 @@ struct mt_model_feed {
     void (*on_gone)(void *builder, const struct mt_block_life *life, struct mt_block_end end,
                     struct mt_block_end completed);
     void (*on_state)(void *builder, const struct mt_model_state *state);
+    /* The program released cached memory (MT_EVENT_EMPTY_CACHE). */
+    void (*on_empty_cache)(void *builder, const struct mt_event *event);
     void (*release)(void *builder); /* always called, last of all */
     /* Later events are not passed on: a block that ends later is passed as live at the end. 0 =
      * all events. */

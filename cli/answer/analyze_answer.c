@@ -394,7 +394,7 @@ void mt_reporter_one_instant(const struct mt_reporter *reporter)
                   mt_format_bytes(allocated, end->allocated),
                   mt_format_count(exact, end->allocated), mt_format_bytes(reserved, end->reserved));
     mt_reporter_headline(reporter, &line);
-    mt_reporter_line(reporter, 2, MT_NO_HISTORY_HELP);
+    mt_reporter_line(reporter, 2, mt_no_history_help(reporter->report));
 }
 
 static void report_notice(const struct mt_reporter *reporter, const char *title, const char *help)

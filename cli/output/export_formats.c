@@ -157,8 +157,9 @@ static void add_speedscope(struct mt_buf *out, const struct mt_export *what)
 const struct mt_export_format mt_export_speedscope = {
     .name = "speedscope", .kind = &mt_file_speedscope, .add = add_speedscope};
 
+static const struct mt_export_format perfetto = {.name = "perfetto", .kind = &mt_file_perfetto};
 static const struct mt_export_format sqlite = {.name = "sqlite", .kind = &mt_file_database};
 
 const struct mt_export_format *const mt_export_formats[] = {
-    &mt_export_folded, &mt_export_speedscope, &mt_export_pprof, &sqlite, NULL,
+    &mt_export_folded, &mt_export_speedscope, &mt_export_pprof, &perfetto, &sqlite, NULL,
 };

@@ -6,10 +6,9 @@
 #include "export_format.h"
 #include "foreign_text.h"
 #include "map.h"
-#include "process_memory.h"
+#include "protobuf.h"
 #include "report.h"
 #include "site.h"
-#include "ties.h"
 
 /* Numbers of fields. */
 enum {
@@ -56,26 +55,6 @@ struct profile {
     struct mt_arena words;
 };
 
-static void add_varint(struct mt_buf *out, uint64_t value)
-{
-    for (; value >= 0x80; value >>= 7)
-        mt_buf_add_char(out, (char)(value | 0x80));
-    mt_buf_add_char(out, (char)value);
-}
-
-static void add_number(struct mt_buf *out, unsigned field, uint64_t value)
-{
-    add_varint(out, field << 3);
-    add_varint(out, value);
-}
-
-static void add_message(struct mt_buf *out, unsigned field, const struct mt_buf *message)
-{
-    add_varint(out, field << 3 | 2);
-    add_varint(out, message->length);
-    mt_buf_add(out, message->data, message->length);
-}
-
 static uint32_t string_of(struct profile *profile, const char *text)
 {
     struct mt_buf clean = {0};
@@ -96,11 +75,11 @@ static uint32_t function_of(struct profile *profile, const char *name, const cha
     mt_strings_put(&profile->functions, key, strlen(key), &id);
     if (id < before)
         return id + 1;
-    add_number(&function, FUNCTION_ID, id + 1);
-    add_number(&function, FUNCTION_NAME, string_of(profile, name));
-    add_number(&function, FUNCTION_SYSTEM_NAME, string_of(profile, name));
-    add_number(&function, FUNCTION_FILE, string_of(profile, file));
-    add_message(profile->out, PROFILE_FUNCTION, &function);
+    mt_protobuf_add_number(&function, FUNCTION_ID, id + 1);
+    mt_protobuf_add_number(&function, FUNCTION_NAME, string_of(profile, name));
+    mt_protobuf_add_number(&function, FUNCTION_SYSTEM_NAME, string_of(profile, name));
+    mt_protobuf_add_number(&function, FUNCTION_FILE, string_of(profile, file));
+    mt_protobuf_add_message(profile->out, PROFILE_FUNCTION, &function);
     mt_buf_release(&function);
     return id + 1;
 }
@@ -116,11 +95,11 @@ static uint32_t location_of(struct profile *profile, uint64_t key, const char *n
         return id;
     id = ++profile->location_count;
     mt_map_put(&profile->locations, key, id);
-    add_number(&line, LINE_FUNCTION, function_of(profile, name, file));
-    add_number(&line, LINE_NUMBER, line_number);
-    add_number(&location, LOCATION_ID, id);
-    add_message(&location, LOCATION_LINE, &line);
-    add_message(profile->out, PROFILE_LOCATION, &location);
+    mt_protobuf_add_number(&line, LINE_FUNCTION, function_of(profile, name, file));
+    mt_protobuf_add_number(&line, LINE_NUMBER, line_number);
+    mt_protobuf_add_number(&location, LOCATION_ID, id);
+    mt_protobuf_add_message(&location, LOCATION_LINE, &line);
+    mt_protobuf_add_message(profile->out, PROFILE_LOCATION, &location);
     mt_buf_release(&line);
     mt_buf_release(&location);
     return id;
@@ -159,9 +138,9 @@ static void add_text_label(struct profile *profile, struct mt_buf *sample, const
 
     if (!text || !*text)
         return;
-    add_number(&label, LABEL_KEY, string_of(profile, key));
-    add_number(&label, LABEL_TEXT, string_of(profile, text));
-    add_message(sample, SAMPLE_LABEL, &label);
+    mt_protobuf_add_number(&label, LABEL_KEY, string_of(profile, key));
+    mt_protobuf_add_number(&label, LABEL_TEXT, string_of(profile, text));
+    mt_protobuf_add_message(sample, SAMPLE_LABEL, &label);
     mt_buf_release(&label);
 }
 
@@ -170,10 +149,10 @@ static void add_number_label(struct profile *profile, struct mt_buf *sample, con
 {
     struct mt_buf label = {0};
 
-    add_number(&label, LABEL_KEY, string_of(profile, key));
-    add_number(&label, LABEL_NUMBER, (uint64_t)number);
-    add_number(&label, LABEL_UNIT, string_of(profile, unit));
-    add_message(sample, SAMPLE_LABEL, &label);
+    mt_protobuf_add_number(&label, LABEL_KEY, string_of(profile, key));
+    mt_protobuf_add_number(&label, LABEL_NUMBER, (uint64_t)number);
+    mt_protobuf_add_number(&label, LABEL_UNIT, string_of(profile, unit));
+    mt_protobuf_add_message(sample, SAMPLE_LABEL, &label);
     mt_buf_release(&label);
 }
 
@@ -182,29 +161,26 @@ static void add_values(struct mt_buf *sample, const uint64_t values[TYPES])
     struct mt_buf packed = {0};
 
     for (int i = 0; i < TYPES; i++)
-        add_varint(&packed, values[i]);
-    add_message(sample, SAMPLE_VALUES, &packed);
+        mt_protobuf_add_varint(&packed, values[i]);
+    mt_protobuf_add_message(sample, SAMPLE_VALUES, &packed);
     mt_buf_release(&packed);
 }
 
-/* Innermost first. A block without a stack of its own has a word for what is known about it, and
- * below it the stack of its owner. */
+/* Innermost first. */
 static void add_stack(struct profile *profile, struct mt_buf *sample,
                       const struct mt_holding *holding)
 {
     const struct mt_symbols *symbols = profile->what->report->symbols;
+    const char *words = mt_export_words(&profile->words, profile->what->report,
+                                        profile->what->first_event, holding);
     uint32_t stack = mt_stack_of_site(holding->tie, holding->tied, holding->stack);
     struct mt_buf locations = {0};
 
-    if (holding->tie)
-        add_varint(&locations,
-                   word_location(profile, mt_tie_label(&profile->words, symbols, holding->tie,
-                                                       mt_stack_site(symbols, holding->tied))));
-    else if (stack == MT_NO_ID)
-        add_varint(&locations, word_location(profile, "no stack recorded"));
+    if (words)
+        mt_protobuf_add_varint(&locations, word_location(profile, words));
     for (; stack != MT_NO_ID; stack = symbols->stacks[stack].parent)
-        add_varint(&locations, frame_location(profile, symbols->stacks[stack].frame));
-    add_message(sample, SAMPLE_LOCATIONS, &locations);
+        mt_protobuf_add_varint(&locations, frame_location(profile, symbols->stacks[stack].frame));
+    mt_protobuf_add_message(sample, SAMPLE_LOCATIONS, &locations);
     mt_buf_release(&locations);
 }
 
@@ -227,7 +203,7 @@ static void add_sample(struct profile *profile, const struct mt_holding *holding
     if (phase && phase->step != MT_NO_STEP)
         add_number_label(profile, &sample, "step", phase->step, "");
     add_number_label(profile, &sample, "bytes", (int64_t)holding->block_bytes, "bytes");
-    add_message(profile->out, PROFILE_SAMPLE, &sample);
+    mt_protobuf_add_message(profile->out, PROFILE_SAMPLE, &sample);
     mt_buf_release(&sample);
     mt_arena_release(&profile->words);
 }
@@ -240,10 +216,10 @@ static void add_rest(struct profile *profile, const char *words, uint64_t bytes)
 
     if (!bytes)
         return;
-    add_varint(&locations, word_location(profile, words));
-    add_message(&sample, SAMPLE_LOCATIONS, &locations);
+    mt_protobuf_add_varint(&locations, word_location(profile, words));
+    mt_protobuf_add_message(&sample, SAMPLE_LOCATIONS, &locations);
     add_values(&sample, values);
-    add_message(profile->out, PROFILE_SAMPLE, &sample);
+    mt_protobuf_add_message(profile->out, PROFILE_SAMPLE, &sample);
     mt_buf_release(&locations);
     mt_buf_release(&sample);
 }
@@ -254,7 +230,7 @@ static void add_strings(struct profile *profile)
         const char *text = profile->strings.texts[i];
         const struct mt_buf string = {.data = (char *)text, .length = strlen(text)};
 
-        add_message(profile->out, PROFILE_STRING, &string);
+        mt_protobuf_add_message(profile->out, PROFILE_STRING, &string);
     }
 }
 
@@ -263,12 +239,12 @@ static void add_types(struct profile *profile)
     for (int i = 0; i < TYPES; i++) {
         struct mt_buf type = {0};
 
-        add_number(&type, TYPE_NAME, string_of(profile, types[i].name));
-        add_number(&type, TYPE_UNIT, string_of(profile, types[i].unit));
-        add_message(profile->out, PROFILE_SAMPLE_TYPE, &type);
+        mt_protobuf_add_number(&type, TYPE_NAME, string_of(profile, types[i].name));
+        mt_protobuf_add_number(&type, TYPE_UNIT, string_of(profile, types[i].unit));
+        mt_protobuf_add_message(profile->out, PROFILE_SAMPLE_TYPE, &type);
         mt_buf_release(&type);
     }
-    add_number(profile->out, PROFILE_DEFAULT_TYPE, string_of(profile, types[0].name));
+    mt_protobuf_add_number(profile->out, PROFILE_DEFAULT_TYPE, string_of(profile, types[0].name));
 }
 
 static void add_pprof(struct mt_buf *out, const struct mt_export *what)
@@ -284,9 +260,9 @@ static void add_pprof(struct mt_buf *out, const struct mt_export *what)
         add_rest(&profile, "freed, waiting for a stream",
                  instant->bytes.active - instant->bytes.allocated);
         add_rest(&profile, "free in segments", instant->bytes.reserved - instant->bytes.active);
-        add_number(out, PROFILE_TIME_NS, instant->t_ns);
+        mt_protobuf_add_number(out, PROFILE_TIME_NS, instant->t_ns);
     }
-    add_number(out, PROFILE_COMMENT, string_of(&profile, what->title));
+    mt_protobuf_add_number(out, PROFILE_COMMENT, string_of(&profile, what->title));
     add_strings(&profile);
     mt_strings_release(&profile.strings);
     mt_strings_release(&profile.functions);

@@ -191,6 +191,34 @@ static bool is_png(const void *start, size_t length)
     return false;
 }
 
+/* Skips the bytes of a tag and a length. */
+static size_t skip(const unsigned char *start, size_t length, size_t at, size_t tag_bytes)
+{
+    for (at += tag_bytes; at < length && start[at] & 0x80;)
+        at++;
+    return at + 1;
+}
+
+/* A packet with a track whose first field is its description. */
+static bool is_perfetto(const void *start, size_t length)
+{
+    static const unsigned char packet[] = {0x0a}, track[] = {0xe2, 0x03}, text[] = {0x72};
+    const struct {
+        const unsigned char *tag;
+        size_t bytes;
+    } levels[] = {{packet, sizeof packet}, {track, sizeof track}, {text, sizeof text}};
+    const unsigned char *bytes = start;
+    size_t at = 0;
+
+    for (size_t i = 0; i < sizeof levels / sizeof *levels; i++) {
+        if (length < levels[i].bytes || at > length - levels[i].bytes ||
+            memcmp(bytes + at, levels[i].tag, levels[i].bytes) != 0)
+            return false;
+        at = skip(bytes, length, at, levels[i].bytes);
+    }
+    return at < length && mt_file_begins((const char *)bytes + at, length - at, "memtrace:");
+}
+
 const struct mt_file_kind mt_file_trace = {.name = "a trace that 'memtrace import' wrote",
                                            .is_own = mt_trace_is_imported,
                                            .is_private = true,
@@ -211,3 +239,5 @@ const struct mt_file_kind mt_file_database = {
 const struct mt_file_kind mt_file_folded = {.name = "a file of folded stacks", .is_own = is_folded};
 const struct mt_file_kind mt_file_speedscope = {.name = "a speedscope document by memtrace",
                                                 .is_own = is_speedscope};
+const struct mt_file_kind mt_file_perfetto = {.name = "a Perfetto trace by memtrace",
+                                              .is_own = is_perfetto};

@@ -5,6 +5,7 @@
  *    "exporter" of speedscope, the tEXt chunk "Software" of PNG, the fixed first line of SVG, the
  *    <title> of the page, the heading of the summary, the name of JUnit's root element.
  *  - A database has memtrace's application id in its header.
+ *  - A trace of Perfetto begins with a track whose description begins with the program's name.
  *  - CSV has a header line that no other program writes.
  *  - Folded stacks have no room for a mark. A file is recognized if every line at its beginning is
  *    a stack and a number.
@@ -34,6 +35,7 @@ extern const struct mt_file_kind mt_file_counters; /* replay --counters */
 extern const struct mt_file_kind mt_file_plan;     /* optimal -o */
 extern const struct mt_file_kind mt_file_folded, mt_file_speedscope;
 extern const struct mt_file_kind mt_file_database; /* of `export sqlite` */
+extern const struct mt_file_kind mt_file_perfetto;
 
 /* For `is_own` of other kinds. Returns true if `start` begins with this text. */
 bool mt_file_begins(const char *start, size_t length, const char *text);

@@ -417,7 +417,7 @@ static void describe(struct jax *jax)
     header->framework = "JAX";
     header->not_recorded = jax->not_recorded.data;
     header->not_used = jax->not_used.data;
-    header->starts_in_middle = true;
+    header->starts_in_middle = true; /* without events: a state without history */
 }
 
 static void release(struct jax *jax)

@@ -197,7 +197,7 @@ static enum mt_status follow_block(struct making *making, size_t i)
                 sizeof *making->initial))
         return MT_ERR_MEMORY;
     making->initial[making->initial_count++] = (uint32_t)i;
-    device->initial_bytes += mt_magnitude(instant->bytes);
+    device->initial_bytes = mt_add_most_u64(device->initial_bytes, mt_magnitude(instant->bytes));
     return MT_OK;
 }
 

@@ -41,7 +41,7 @@ static bool is_empty(const struct mt_csv_row *csv)
 static enum mt_status take_csv_row(struct file *file, struct mt_error *error)
 {
     const struct mt_csv_row *csv = &file->csv;
-    struct mt_row row = {.offset = csv->offset, .line = csv->line};
+    struct mt_row row = {.offset = csv->offset, .line = csv->line, .may_be_cut = csv->is_cut};
 
     if (is_empty(csv))
         return MT_OK;
@@ -177,7 +177,7 @@ static void list_missing(struct file *file)
             "refused requests: %llu, without what was free then; alloc_failed events have "
             "them\n",
             (unsigned long long)file->rows.refusals);
-    if (file->end_is_open)
+    if (file->end_is_open && !file->rows.made.integrity.cut)
         mt_buf_add_text(out,
                         "the end of the last line: if the file is cut, its last cell is too\n");
 }

@@ -34,6 +34,7 @@ enum mt_row_column {
 /* Borrowed until the next row. */
 struct mt_row {
     struct mt_row_cell cells[MT_ROW_COLUMNS];
+    bool may_be_cut; /* the file ends before the end of its line */
     uint64_t offset; /* in the decoded file */
     uint64_t line;   /* the first line is 1 */
 };

@@ -472,7 +472,10 @@ enum mt_status mt_rows_take(struct mt_rows *rows, struct mt_row *row, struct mt_
         fit_kind(row, &event);
         return add_event(rows, &event, error);
     }
-    mt_rows_skip(rows, row, why);
+    if (row->may_be_cut)
+        mt_rows_cut(rows, row->offset);
+    else
+        mt_rows_skip(rows, row, why);
     return MT_OK;
 }
 

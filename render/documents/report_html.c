@@ -366,7 +366,7 @@ static void add_one_instant(struct writer *writer, const struct mt_device_report
     const struct mt_chart *map = mt_chart_find("address");
 
     writer->has_blocks = false;
-    mt_buf_add_text(out, "<p>" MT_NO_HISTORY_HELP ".</p>\n");
+    mt_buf_printf(out, "<p>%s.</p>\n", mt_no_history_help(writer->report));
     add_part_link(writer, device, "alive");
     mt_buf_printf(out, "<h3 class=\"alive\" id=\"alive-%u\">Alive at that instant</h3>\n",
                   (unsigned)device->device);

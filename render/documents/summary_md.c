@@ -300,7 +300,7 @@ void mt_summary_md_add(struct mt_buf *out, const struct mt_report *report,
         if (out->length - page.begin + 2 * END_BYTES > MT_SUMMARY_BYTES)
             break;
         if (mt_is_one_instant(report, device)) {
-            mt_buf_add_text(out, MT_NO_HISTORY_HELP ".\n\n");
+            mt_buf_printf(out, "%s.\n\n", mt_no_history_help(report));
         } else {
             add_peaks(&page, report, device, mt_baseline_device(base, device->device));
             add_line(&page, report, device);

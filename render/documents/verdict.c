@@ -8,6 +8,17 @@
 #include "units.h"
 #include "verdict.h"
 
+const char *mt_no_history_help(const struct mt_report *report)
+{
+    if (report->framework && strcmp(report->framework, "JAX") == 0)
+        return "The peak is unknown. jax.profiler.trace records a history (*.xplane.pb), and so "
+               "does "
+               "memtrace record";
+    return "The peak is unknown. To record a history, call "
+           "torch.cuda.memory._record_memory_history() before the model is created (PyTorch 2.0: "
+           "with trace_alloc_max_entries=100000), or run the program under memtrace record";
+}
+
 static size_t name_length(const char *text)
 {
     return strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_");

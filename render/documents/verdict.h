@@ -5,11 +5,9 @@
 #include "buf.h"
 #include "gate_result.h"
 
-/* Advice for a snapshot without history (mt_is_one_instant). */
-#define MT_NO_HISTORY_HELP                                                                         \
-    "The peak is unknown. To record a history, call torch.cuda.memory._record_memory_history() "   \
-    "before the model is created (PyTorch 2.0: with trace_alloc_max_entries=100000), or run the "  \
-    "program under memtrace record"
+/* Returns advice for a snapshot without history (mt_is_one_instant), without a period at the end.
+ */
+const char *mt_no_history_help(const struct mt_report *report);
 
 /* Appends one line without escaping it: "FAIL: peak reserved 19.3 GiB exceeds ...". Without gates
  * (NULL), the line names what the recording lacks, the out-of-memory error that ended the run, and

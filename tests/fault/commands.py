@@ -54,6 +54,7 @@ COMMANDS = {
     "dump json": "dump --json made/leak.trace",
     "export folded": "export folded captures/leak.pickle.zst -o x.folded",
     "export speedscope": "export speedscope captures/leak.pickle.zst",
+    "export perfetto": "export perfetto captures/leak.pickle.zst -o x.pftrace",
     "fit": "fit captures/oom_adam.pickle.zst",
     "fit policies": "fit captures/leak.pickle.zst -p planned -p best-fit -j 1 --no-cards",
     "fit json": "fit captures/leak.pickle.zst --json",

@@ -1,6 +1,7 @@
 /* Exports of Nsight Systems. The first byte chooses: any bytes as a database, through SQLite if
  * this build has it; or any rows as the answers of a database, in any order, from which the
  * importer must make events that fit each other. */
+#define _XOPEN_SOURCE 700 /* nftw */
 #include "database.h"
 #include "fuzz.h"
 #include "importers.h"

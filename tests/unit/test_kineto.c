@@ -246,9 +246,10 @@ static void stacks_and_phases(void **state)
     add_range(&text, "kernel", "void gemm", "\"ts\": 10, \"dur\": 16");
     add_range(&text, "user_annotation", "ProfilerStep#3", "\"ts\": 1, \"dur\": 30");
     add_range(&text, "user_annotation", "forward", "\"ts\": 1, \"dur\": 19");
+    add_range(&text, "user_annotation", "instant", "\"ts\": 14, \"dur\": 0");
     mt_buf_add_text(&text, END);
     read = read_text(text.data);
-    assert_int_equal(read.count, 10);
+    assert_int_equal(read.count, 12);
     assert_int_equal(read.events[0].kind, MT_EVENT_PHASE_PUSH);
     assert_string_equal(mt_symbols_text(&read.source->symbols, read.events[0].name),
                         "ProfilerStep#3");
@@ -257,14 +258,16 @@ static void stacks_and_phases(void **state)
                         "aten::empty||0;aten::mm||0;forward|/app/train.py|47;nn.Module: "
                         "Linear_0||0;");
     assert_int_equal(read.events[3].stack, MT_NO_ID); /* of the other thread */
-    assert_string_equal(stack_text(read.source, read.events[4].stack, &stack),
+    assert_string_equal(stack_text(read.source, read.events[5].stack, &stack),
                         "aten::mm||0;forward|/app/train.py|47;nn.Module: Linear_0||0;");
-    assert_int_equal(read.events[5].kind, MT_EVENT_PHASE_POP); /* forward, at 20 */
-    assert_string_equal(stack_text(read.source, read.events[6].stack, &stack),
+    assert_int_equal(read.events[4].kind, MT_EVENT_PHASE_PUSH); /* the memory event is within */
+    assert_int_equal(read.events[6].kind, MT_EVENT_PHASE_POP);
+    assert_int_equal(read.events[7].kind, MT_EVENT_PHASE_POP); /* forward, at 20 */
+    assert_string_equal(stack_text(read.source, read.events[8].stack, &stack),
                         "aten::add||0;forward|/app/train.py|47;nn.Module: Linear_0||0;");
-    assert_int_equal(read.events[7].kind, MT_EVENT_PHASE_POP); /* the step, at 31 */
-    assert_int_equal(read.events[8].stack, MT_NO_ID);
-    assert_int_equal(read.events[0].thread, read.events[8].thread);
+    assert_int_equal(read.events[9].kind, MT_EVENT_PHASE_POP); /* the step, at 31 */
+    assert_int_equal(read.events[10].stack, MT_NO_ID);
+    assert_int_equal(read.events[0].thread, read.events[10].thread);
     assert_true(read.source->header.has_stacks);
     mt_source_close(read.source);
     mt_buf_release(&text);
