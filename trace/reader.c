@@ -120,7 +120,10 @@ static void count_frame(struct trace_source *source, const struct mt_found *foun
     integrity->events_invalid += decoded->invalid;
     integrity->events_dropped += decoded->dropped;
     integrity->closed |= decoded->closed;
-    source->base.progress_bytes = found->entry.info.offset + found->entry.info.compressed_bytes;
+    /* input_bytes: of the file from which an importer made the trace */
+    source->base.progress_bytes =
+        (uint64_t)((double)(found->entry.info.offset + found->entry.info.compressed_bytes) *
+                   (double)source->base.input_bytes / (double)source->input.size);
 }
 
 /* Events ascend and every id refers to a symbol. All readers of a source rely on this. */
@@ -177,7 +180,7 @@ static enum mt_status finish(struct trace_source *source)
 
     if (source->frames.cut) {
         integrity->cut = true;
-        integrity->cut_offset = source->base.input_bytes;
+        integrity->cut_offset = source->input.size;
     }
     source->base.progress_bytes = source->base.input_bytes;
     return MT_END;

@@ -397,3 +397,8 @@ uint64_t mt_feed_raw_bytes(const struct mt_feed *feed)
 {
     return place_of(feed);
 }
+
+uint64_t mt_feed_file_bytes(const struct mt_feed *feed)
+{
+    return feed->size_bytes ? feed->size_bytes : mt_feed_raw_bytes(feed);
+}

@@ -67,4 +67,7 @@ bool mt_feed_is_cut(const struct mt_feed *feed);
 /* Number of raw bytes read so far. */
 uint64_t mt_feed_raw_bytes(const struct mt_feed *feed);
 
+/* Size of the file; of a pipe, the number of raw bytes read so far. */
+uint64_t mt_feed_file_bytes(const struct mt_feed *feed);
+
 #endif

@@ -26,7 +26,7 @@ static const struct importer importers[] = {
     {mt_xplane_probe, mt_xplane_open}, /* *.xplane.pb of jax.profiler and TensorFlow's profiler */
     {mt_jax_profile_probe, mt_jax_profile_open}, /* jax.profiler.save_device_memory_profile */
     {mt_nsys_probe, mt_nsys_open},               /* nsys export --type sqlite */
-    {mt_rows_probe, mt_rows_open},     /* events as CSV */
+    {mt_rows_probe, mt_rows_open},               /* events as CSV */
 };
 
 static bool is_trace(const struct mt_feed *feed)
@@ -100,9 +100,13 @@ static enum mt_status open_content(struct mt_feed *feed, const char *path,
     if (advice)
         return mt_fail(error, MT_ERR_FORMAT, MT_NO_OFFSET, "%s", advice);
     importer = probe(bytes, length);
-    return importer ? importer->open(feed, source, error)
-                    : mt_fail(error, MT_ERR_FORMAT, 0,
-                              "neither a memtrace trace nor a format that can be imported");
+    if (!importer)
+        return mt_fail(error, MT_ERR_FORMAT, 0,
+                       "neither a memtrace trace nor a format that can be imported");
+    status = importer->open(feed, source, error);
+    if (status == MT_OK)
+        (*source)->input_bytes = mt_feed_file_bytes(feed);
+    return status;
 }
 
 enum mt_status mt_import_open_any(const char *path, struct mt_source **source,

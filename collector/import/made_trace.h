@@ -7,7 +7,7 @@
  *         status = mt_made_trace_add(&made, &event, error);
  *     made.header.framework = ...;
  *     if (status == MT_OK)
- *         status = mt_made_trace_finish(&made, "rmm-log", source, error);
+ *         status = mt_made_trace_finish(&made, MT_SOURCES_RMM, source, error);
  *     mt_made_trace_release(&made); */
 #ifndef MT_COLLECTOR_MADE_TRACE_H
 #define MT_COLLECTOR_MADE_TRACE_H
