@@ -332,6 +332,12 @@ static void add_integrity(struct mt_buf *out, const struct info *info)
     if (source->header.starts_in_middle) {
         add_label(out, first ? "integrity" : "");
         mt_buf_add_text(out, "starts in the middle: earlier history is missing\n");
+        if (source->header.ring_left_out) {
+            char digits[MT_UNITS_TEXT];
+            add_label(out, "");
+            mt_buf_printf(out, "record --ring left out %s earlier events\n",
+                          mt_format_count(digits, source->header.ring_left_out));
+        }
         first = false;
     }
     if (integrity->cut) {

@@ -15,11 +15,12 @@
 enum {
     DEFAULT_SAMPLE_HZ = 10,
     MAX_SAMPLE_HZ = 1000,
+    MAX_RING_SECONDS = 7 * 24 * 3600,
 };
 
 struct record {
     struct mt_recording recording;
-    const char *stacks, *phases, *follow;
+    const char *stacks, *phases, *follow, *ring;
     bool strict, no_summary;
 };
 
@@ -77,6 +78,20 @@ static int check_words(const struct mt_command *command, const char *option, con
     }
 }
 
+/* The ring has whole seconds. */
+static int read_ring(struct record *record)
+{
+    uint64_t time_ms = 0;
+    int code = mt_record_read_time("ring", record->ring, &time_ms);
+
+    if (code < 0 && time_ms / 1000 > MAX_RING_SECONDS) {
+        mt_message("option '--ring' must be at most %dh", MAX_RING_SECONDS / 3600);
+        code = MT_EXIT_USAGE;
+    }
+    record->recording.settings.ring_seconds = time_ms / 1000;
+    return code;
+}
+
 static int check_options(const struct mt_command *command, struct record *record)
 {
     static const char *const stacks[] = {"auto", "none", "python", "native", "both"};
@@ -93,6 +108,8 @@ static int check_options(const struct mt_command *command, struct record *record
         mt_message("option '--sample-hz' must be at most %d", MAX_SAMPLE_HZ);
         code = MT_EXIT_USAGE;
     }
+    if (code < 0)
+        code = read_ring(record);
     settings->auto_stacks = strstr(record->stacks, "auto");
     settings->python_stacks = strstr(record->stacks, "python") || strstr(record->stacks, "both");
     settings->native_stacks = strstr(record->stacks, "native") || strstr(record->stacks, "both");
@@ -119,6 +136,8 @@ static int parse(const struct mt_command *command, struct record *record, int ar
         {"sample-hz", 0, MT_OPTION_COUNT, "N",
          "sample the memory of the process N times per second (default: 10)",
          &recording->settings.sample_hz},
+        {"ring", 0, MT_OPTION_TEXT, "TIME",
+         "keep only the last events, at least of this time (30s, 5m, 2h)", &record->ring},
         {"follow", 0, MT_OPTION_TEXT, "WHICH",
          "record all processes (default), or none except the first", &record->follow},
         {"xla-requests", 0, MT_OPTION_FLAG, NULL, "record each request of JAX and TensorFlow",

@@ -26,7 +26,7 @@ set(seconds_of_tests
   differential.test_needs=14 differential.test_table_pictures=14 differential.test_tune=14
   project.fleet_processes=14 project.json_bounds=14 property.test_policy_oracles=14
   differential.backends=13 golden.cases=13 golden.charts=13 inject.python_stacks=13
-  golden.skill=6 project.fleet=13 record.identity=13 record.processes=13 project.hostile_names=12 record.stacks=12
+  golden.skill=6 fuzz.rows=20 differential.rows=10 project.fleet=13 record.identity=13 record.processes=13 project.hostile_names=12 record.stacks=12
   unit.test_timeline_chart=12 differential.readings=12 project.schemas=11 record.redact=10
   record.same_name=10 project.completion=8 property.test_analyze_random=8
   property.test_fit_random=8 record.absent=8 differential.jobs=8 golden.pages=8

@@ -12,7 +12,7 @@ from check_manual import SUBCOMMANDS
 
 # Before you raise a limit, search for what can go. Give the reason in the same commit.
 LIMITS = {
-    "options": 226,  # long options of all commands, without --help; plan has 13, sql has ten
+    "options": 227,  # long options of all commands, without --help; plan has 13, sql has ten
     ".c files": 526,  # of the product, like the next three; view has six, databases ten
     ".h files": 390,
     "lines of C": 203500,  # imports 5,000; databases and SQL 2,700; view 1,800; ring 1,500; Perfetto 900
@@ -22,6 +22,7 @@ LIMITS = {
 MAX_FILES = 45  # in one folder
 # Folders that have more, and how many. The same rule applies; a subfolder is often the answer.
 LARGE_FOLDERS = {
+    "collector/import": 48,
     "fixtures/captures": 95,
     "fixtures/findings": 66,
     "fixtures/meaning": 62,

@@ -146,6 +146,10 @@ struct mt_trace_header {
     /* The device of the run was simulated: key=value pairs separated by semicolons (header.h).
      * NULL: a real device. Sources of simulated runs pass on events without times. */
     const char *dry_run;
+    /* A ring (record --ring): the time that it keeps, when the recording began, and how many events
+     * were left out before the first one. `ring_part`: number + 1 of a part that `record` or
+     * `recover` puts together with its neighbor; 0 = not a part. */
+    uint64_t ring_ns, ring_began_t_ns, ring_left_out, ring_part;
     bool starts_in_middle; /* history before the first event is missing */
     bool sizes_rounded;    /* size_bytes is a rounded, not a requested size */
     bool has_stacks, has_segments, has_free_requested, has_free_completed;

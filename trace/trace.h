@@ -73,6 +73,11 @@ enum mt_status mt_writer_new(int fd, const struct mt_trace_header *header,
                              const struct mt_writer_options *options, struct mt_writer **writer,
                              struct mt_error *error) MT_MUST_USE;
 
+/* Begins another file at offset 0 of the same output, which the caller has exchanged, with the same
+ * symbols and the memory of the last file. Unwritten events are discarded. */
+enum mt_status mt_writer_restart(struct mt_writer *writer, const struct mt_trace_header *header,
+                                 struct mt_error *error) MT_MUST_USE;
+
 /* Replaces the header in place. Requires options.header_bytes and a seekable `fd`. Returns
  * MT_ERR_USAGE and keeps the old header if the facts no longer fit. A crash during the write
  * damages the header, never the events. */

@@ -174,6 +174,19 @@ enum mt_status mt_writer_new_output(const struct mt_trace_output *output,
     return MT_OK;
 }
 
+enum mt_status mt_writer_restart(struct mt_writer *writer, const struct mt_trace_header *header,
+                                 struct mt_error *error)
+{
+    writer->event_count = writer->frame_count = 0;
+    writer->max_events = DEFAULT_EVENTS;
+    writer->written = (struct mt_definitions_written){0};
+    mt_buf_reset(&writer->definitions);
+    writer->offset = writer->next_seq = writer->last_t_ns = 0;
+    writer->events_added = writer->events_written = 0;
+    writer->ended = writer->failed = writer->finished = false;
+    return write_header(writer, header, error);
+}
+
 void mt_writer_free(struct mt_writer *writer)
 {
     if (!writer)

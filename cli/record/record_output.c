@@ -7,6 +7,7 @@
 #include "json.h"
 #include "next_step.h"
 #include "units.h"
+#include "util.h"
 
 struct lines {
     struct mt_buf *out;
@@ -67,6 +68,27 @@ static void add_numbers(const struct lines *lines)
         mt_buf_printf(out, " in %s", mt_format_duration(span, summary->end_ns - summary->begin_ns));
     add_peaks(out, summary);
     mt_buf_add_char(out, '\n');
+}
+
+static uint64_t recorded_ns(const struct mt_trace_summary *summary)
+{
+    return summary->end_ns - mt_min_u64(summary->end_ns, summary->ring_began_t_ns);
+}
+
+/* "recorded for 3,480 s, kept the last 303 s: 12,345 earlier events are left out" */
+static void add_ring(const struct lines *lines)
+{
+    const struct mt_trace_summary *summary = &lines->end->summary;
+    char all[MT_UNITS_TEXT], kept[MT_UNITS_TEXT], digits[MT_UNITS_TEXT];
+
+    if (!summary->ring_left_out)
+        return;
+    begin_line(lines);
+    mt_buf_printf(lines->out, "recorded for %s, kept the last %s: %s earlier event%s left out\n",
+                  mt_format_duration(all, recorded_ns(summary)),
+                  mt_format_duration(kept, summary->end_ns - summary->begin_ns),
+                  mt_format_count(digits, summary->ring_left_out),
+                  summary->ring_left_out == 1 ? " is" : "s are");
 }
 
 /* Reports a complete trace that lacks the important requests. */
@@ -234,6 +256,7 @@ void mt_record_add_trace_end(struct mt_buf *out, const struct mt_trace_end *end,
         add_failure(&lines);
     if (!only_faults) {
         add_numbers(&lines);
+        add_ring(&lines);
         add_xla(&lines);
     }
     if (end->state == MT_TRACE_RECOVERED && (!only_faults || end->recovery.events_missing))
@@ -262,6 +285,11 @@ static void json_summary(struct mt_json *json, const struct mt_trace_summary *su
     mt_json_u64(json, "bytes", summary->bytes);
     mt_json_u64(json, "events", summary->events);
     mt_json_u64(json, "duration_ns", summary->end_ns - summary->begin_ns);
+    if (summary->ring_ns) {
+        mt_json_u64(json, "ring_ns", summary->ring_ns);
+        mt_json_u64(json, "recorded_ns", recorded_ns(summary));
+        mt_json_u64(json, "events_left_out", summary->ring_left_out);
+    }
     mt_json_u64_or_null(json, "device_peak_bytes", summary->device_known,
                         summary->device_peak_bytes);
     mt_json_u64_or_null(json, "requested_peak_bytes",

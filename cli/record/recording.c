@@ -84,6 +84,28 @@ int mt_parse_command(const struct mt_command *command, const struct mt_option *o
     return -1;
 }
 
+int mt_record_read_time(const char *option, const char *text, uint64_t *time_ms)
+{
+    static const struct {
+        const char *unit;
+        uint64_t ms;
+    } units[] = {{"", 1000}, {"s", 1000}, {"m", 60000}, {"min", 60000}, {"h", 3600000}};
+    const char *at = text;
+    uint64_t number = 0;
+    bool fits = true;
+
+    if (!at)
+        return -1;
+    for (; *at >= '0' && *at <= '9' && fits; at++)
+        fits = mt_mul_ok(number, 10, &number) && mt_add_ok(number, (uint64_t)(*at - '0'), &number);
+    for (size_t i = 0; i < MT_ARRAY_LEN(units) && fits && number; i++)
+        if (!strcmp(at, units[i].unit) && mt_mul_ok(number, units[i].ms, time_ms))
+            return -1;
+    mt_message("option '--%s' needs seconds or a time such as 90s, 10m or 2h, not '%s'", option,
+               text);
+    return MT_EXIT_USAGE;
+}
+
 /* Reports a program that cannot be recorded, such as sudo. It can start memtrace instead. */
 static void say_secure(const struct mt_recording *recording)
 {
@@ -252,6 +274,28 @@ static int leave(struct mt_recording *recording, int code)
     return code;
 }
 
+static void look(void *context, bool is_asked)
+{
+    mt_ring_saves_look(context, is_asked);
+}
+
+/* A ring may be saved meanwhile. */
+static void wait_for_command(struct mt_recording *recording)
+{
+    const struct mt_launch_watch watch = {look, &recording->saves};
+
+    recording->saves =
+        (struct mt_ring_saves){.manifest = recording->manifest,
+                               .manifest_lock = recording->manifest_lock,
+                               .redaction = recording->redact ? &recording->redaction : NULL,
+                               .is_quiet = recording->quiet,
+                               .is_silent = recording->json};
+    if (recording->settings.ring_seconds && recording->settings.library)
+        recording->launch.watch = &watch;
+    mt_launch_wait(&recording->launch, recording->timeout_ms);
+    recording->launch.watch = NULL;
+}
+
 int mt_recording_run(struct mt_recording *recording)
 {
     const struct mt_launch_request request = {.command = recording->command,
@@ -271,7 +315,7 @@ int mt_recording_run(struct mt_recording *recording)
         mt_message("cannot run '%s': %s", recording->command[0], strerror(launch->exec_errno));
         return leave(recording, launch->exec_errno == ENOENT ? 127 : 126);
     }
-    mt_launch_wait(launch, recording->timeout_ms);
+    wait_for_command(recording);
     return -1;
 }
 
@@ -352,6 +396,7 @@ enum mt_recording_end mt_recording_finish(struct mt_recording *recording,
         mt_memory_return_failures(false);
         return MT_RECORDING_COMPLETE;
     }
+    mt_ring_saves_finish(&recording->saves, recording->json ? on_trace : NULL, context);
     listed = mt_manifest_read(recording->manifest, &recording->arena, &recording->traces,
                               &recording->trace_count, &error) == MT_OK;
     if (!listed)

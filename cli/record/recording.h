@@ -17,6 +17,7 @@
 #include "launch.h"
 #include "program_kind.h"
 #include "redaction.h"
+#include "ring_saves.h"
 #include "trace_end.h"
 #include "trace_target.h"
 
@@ -41,8 +42,9 @@ struct mt_recording {
     struct mt_arena arena;
     struct mt_launch launch;
     struct mt_redaction redaction;
-    int manifest_lock; /* open until the process ends */
-    char **traces;     /* paths, set by mt_recording_finish; in the arena */
+    struct mt_ring_saves saves; /* of a ring, while the command runs */
+    int manifest_lock;          /* open until the process ends */
+    char **traces;              /* paths, set by mt_recording_finish; in the arena */
     size_t trace_count;
     char library[PATH_MAX], interposer[PATH_MAX], manifest[PATH_MAX], trace[PATH_MAX];
 };
@@ -52,6 +54,10 @@ struct mt_recording {
  * -1, or the exit code after an error message. */
 int mt_parse_command(const struct mt_command *command, const struct mt_option *options, int argc,
                      char **argv, char ***words);
+
+/* Reads the value of an option: "90", "90s", "10m" or "2h". Returns -1 and leaves *time_ms as it is
+ * for NULL; otherwise -1, or the exit code after an error message. */
+int mt_record_read_time(const char *option, const char *text, uint64_t *time_ms);
 
 /* The first function only checks whether the command can run. The second also prepares the
  * recording and creates the folder of the traces. Both return -1, or the exit code after an error

@@ -97,7 +97,7 @@ static void close_ranges(struct walk *walk, uint64_t t_ns)
     walk->overlaps = walk->overlaps && walk->depth;
 }
 
-/* Of two ranges of which one begins where the other ends, the second is not within the first. */
+/* A range that begins where another one ends is not within that one. */
 static void open_range(struct walk *walk, const struct mt_kineto_range *range)
 {
     close_ranges(walk, range->start_ns);

@@ -332,7 +332,8 @@ static bool has_name(uint8_t kind)
     return kind == MT_EVENT_PHASE_PUSH || kind == MT_EVENT_PHASE_POP || kind == MT_EVENT_MARK;
 }
 
-/* Of the table of live blocks. Two that are equal by chance (2^-64) would be one block. */
+/* The key of a block in the table of live ones. Keys of two blocks are equal by chance only
+ * (2^-64). */
 static uint64_t key_of(const struct mt_event *event)
 {
     return event->addr ^ mt_hash_u64((uint64_t)event->device << 16 | event->heap);

@@ -24,6 +24,7 @@
 #include "io.h"
 #include "own_file.h"
 #include "run_identity.h"
+#include "ring.h"
 #include "run_names.h"
 #include "settings.h"
 #include "tape_file.h"
@@ -109,7 +110,7 @@ static bool name_trace(unsigned attempt)
     if (written < 0 || (size_t)written >= sizeof mt_core.trace_path)
         return false;
     (void)snprintf(mt_core.tape_path, sizeof mt_core.tape_path, "%s%s", path, MT_TAPE_SUFFIX);
-    return true;
+    return mt_ring_part_path(path, 1, mt_core.part_path, sizeof mt_core.part_path);
 }
 
 /* A message is cut at the end of its line, so the command has a line of its own. */
@@ -160,7 +161,8 @@ static bool open_trace(void)
             return false;
         }
         if (mt_own_file_create(&mt_core.trace_file, mt_core.trace_path)) {
-            if (mt_tape_make_way(mt_core.tape_path)) /* of a deleted trace */
+            if (mt_tape_make_way(mt_core.tape_path) && /* of a deleted trace */
+                (!mt_recorder_settings->ring_seconds || mt_ring_make_way(mt_core.trace_path)))
                 return true;
             mt_own_file_remove(&mt_core.trace_file);
             errno = EEXIST;
@@ -179,6 +181,7 @@ static bool make_tape(struct mt_error *error)
     if (mt_tape_create(mt_core.tape_path, slots, &tape, &mt_core.tape_file, error) != MT_OK)
         return false;
     mt_tape_set_trace(tape, &mt_core.trace_file);
+    tape->ring_ns = mt_recorder_settings->ring_seconds * UINT64_C(1000000000);
     if (mt_tape_reserve_definitions(&mt_core.tape_file, tape, FIRST_DEFINITION_BYTES))
         atomic_store(&tape->definitions_reserved, FIRST_DEFINITION_BYTES);
     mt_core.tape = tape;
@@ -366,6 +369,7 @@ static void forget_parent(void)
     detach_tape();
     mt_own_file_close(&mt_core.tape_file);
     mt_own_file_close(&mt_core.trace_file);
+    mt_core.before_file = MT_OWN_FILE_NONE;
     mt_writer_thread_forget();
     atomic_store(&mt_core.stop, false);
     if (mt_core.generation_page)
@@ -455,11 +459,12 @@ static bool launcher_waits(void)
     return waits;
 }
 
-/* Closes the trace. Returns false if a part of it is only on the tape (a full disk). */
+/* Closes the trace. Returns false if a part of it is only on the tape (a full disk), or if a ring
+ * has several parts, which takes the tape and too long for the end of a process to put together. */
 static bool close_trace(void)
 {
     mt_writer_thread_finish();
-    return atomic_load(&mt_core.tape->closed);
+    return atomic_load(&mt_core.tape->closed) && !mt_tape_last_commit(mt_core.tape)->part;
 }
 
 static void leave_tape(void)

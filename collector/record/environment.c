@@ -264,6 +264,9 @@ static void set_all(struct block *block, const struct mt_record_settings *settin
     set(block, "MEMTRACE_FOLLOW", settings->follow ? "all" : "none");
     set_number(block, "MEMTRACE_SAMPLE_HZ", settings->sample_hz);
     set_number(block, "MEMTRACE_ROOT", (uint64_t)settings->root);
+    unset(block, "MEMTRACE_RING_SECONDS");
+    if (settings->ring_seconds)
+        set_number(block, "MEMTRACE_RING_SECONDS", settings->ring_seconds);
     unset(block, "MEMTRACE_QUIET");
     unset(block, "MEMTRACE_WITH_ENV");
     if (settings->quiet)

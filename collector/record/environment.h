@@ -21,9 +21,10 @@ struct mt_record_settings {
     const char *manifest;   /* absolute */
     bool auto_stacks; /* Python stacks, or native stacks without Python; overrides the next two */
     bool python_stacks, native_stacks;
-    bool free_stacks;   /* frees also get stacks */
-    const char *phases; /* "nvtx,torch,autograd", any of them; "none" */
-    uint64_t sample_hz; /* 0 = never */
+    bool free_stacks;      /* frees also get stacks */
+    const char *phases;    /* "nvtx,torch,autograd", any of them; "none" */
+    uint64_t sample_hz;    /* 0 = never */
+    uint64_t ring_seconds; /* keep only the last events, at least of this time; 0 = all */
     bool follow, quiet, with_env;
     bool xla_requests; /* XLA and TensorFlow request each block from the driver, without an arena */
     pid_t root;        /* of the command */

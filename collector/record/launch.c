@@ -25,7 +25,7 @@
 #include "status.h"
 #include "ticks.h"
 
-enum { READINGS = 8 };
+enum { READINGS = 8, LOOK_MS = 200 };
 
 struct process {
     pid_t pid, parent;
@@ -524,19 +524,24 @@ struct deadline {
     int signal;
 };
 
-/* Like sigwaitinfo. Returns -1 at the deadline, at which it ends the command and sets the next
- * deadline. */
+/* Like sigwaitinfo. Returns 0 after a while if somebody watches, and -1 at the deadline, at which
+ * it ends the command and sets the next deadline. */
 static int wait_for_signal(struct mt_launch *launch, struct deadline *deadline, siginfo_t *info)
 {
     uint64_t now = now_ms(), left = deadline->at_ms > now ? deadline->at_ms - now : 0;
-    const struct timespec patience = {(time_t)(left / 1000), (long)(left % 1000) * 1000000};
+    struct timespec patience;
     int number;
 
-    if (!deadline->at_ms)
+    if (!deadline->at_ms && !launch->watch)
         return sigwaitinfo(&launch->relayed, info);
+    if (launch->watch && (!deadline->at_ms || left > LOOK_MS))
+        left = LOOK_MS;
+    patience = (struct timespec){(time_t)(left / 1000), (long)(left % 1000) * 1000000};
     number = sigtimedwait(&launch->relayed, info, &patience);
     if (number > 0 || errno != EAGAIN)
         return number;
+    if (!deadline->at_ms || now_ms() < deadline->at_ms)
+        return 0;
     launch->timed_out = true;
     mt_process_tree_end(launch->pid, deadline->signal);
     *deadline = (struct deadline){now_ms() + MT_LAUNCH_PATIENCE_MS, SIGKILL};
@@ -552,8 +557,12 @@ void mt_launch_wait(struct mt_launch *launch, uint64_t timeout_ms)
     for (;;) {
         int number = wait_for_signal(launch, &deadline, &info);
 
+        bool is_asked = launch->watch && number == SIGUSR2;
+
         note_interruption(launch, number);
-        if (number > 0 && number != SIGCHLD)
+        if (launch->watch && (is_asked || !number || number == SIGCHLD))
+            launch->watch->look(launch->watch->context, is_asked);
+        if (number > 0 && number != SIGCHLD && !is_asked)
             relay(launch, number, &info);
         if (number == SIGCHLD && has_ended(launch))
             break;

@@ -21,6 +21,13 @@ struct mt_witness {
     int ask, answer;
 };
 
+/* While the command runs, `look` is called five times a second and when a child process ends.
+ * SIGUSR2 to this process is not forwarded: it is a call with `is_asked`. */
+struct mt_launch_watch {
+    void (*look)(void *context, bool is_asked);
+    void *context;
+};
+
 struct mt_launch {
     pid_t pid;
     int wait_status; /* as from waitpid; set when the command has ended */
@@ -33,6 +40,7 @@ struct mt_launch {
     uint64_t began_t_ns; /* Unix time of mt_launch_init */
     uint64_t ended_t_ns; /* Unix time at which it ended; as in traces, later changes of the
                           * machine's clock have no effect */
+    const struct mt_launch_watch *watch; /* set before mt_launch_wait; NULL: none */
     /* PRIVATE: the state at mt_launch_init */
     uint64_t began_monotonic_ns;
     sigset_t mask, relayed;

@@ -246,6 +246,9 @@ static void finish(const struct summing *summing, struct mt_trace_summary *summa
     summary->bytes = source->input_bytes;
     summary->process_id = source->header.process_id;
     summary->rank = source->header.rank;
+    summary->ring_ns = source->header.ring_ns;
+    summary->ring_began_t_ns = source->header.ring_began_t_ns;
+    summary->ring_left_out = source->header.ring_left_out;
     summary->device_known = summing->seen[DEVICE];
     summary->reserved_known = summing->seen[RESERVED];
     summary->blocks_known = summing->seen[BLOCKS];

@@ -19,6 +19,9 @@ struct mt_trace_summary {
     uint64_t begin_ns, end_ns; /* of the first and the last event */
     uint64_t process_id;
     int32_t rank; /* -1 = not known */
+    /* The time that a ring keeps (0: no ring), when its recording began, and how many
+     * events were left out before the first one. */
+    uint64_t ring_ns, ring_began_t_ns, ring_left_out;
     /* Peaks, each at its own instant. `..._known`: the trace has such events. */
     bool device_known, reserved_known, blocks_known;
     uint64_t device_peak_bytes;   /* device memory that the program took from the driver */

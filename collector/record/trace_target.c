@@ -15,6 +15,7 @@
 #include "buf.h"
 #include "io.h"
 #include "own_file.h"
+#include "ring.h"
 #include "run_identity.h"
 #include "tape_file.h"
 #include "trace.h"
@@ -407,6 +408,7 @@ void mt_trace_target_clear(const struct mt_trace_target *place)
         return;
     name_tape(place, tape);
     (void)mt_tape_make_way(tape); /* otherwise the process chooses another name */
+    (void)mt_ring_make_way(place->path);
     (void)unlink(place->path);
 }
 

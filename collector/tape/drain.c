@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "alive_state.h"
 #include "drain.h"
 #include "grow.h"
 #include "sorted.h"
@@ -194,6 +195,13 @@ struct mt_drain {
     const struct mt_raw_event **window;
     uint32_t *threads; /* for the window: number of the thread */
     size_t window_capacity, thread_capacity;
+    struct mt_alive_state *alive; /* of a ring, while it records; else NULL */
+    uint64_t part, events_before; /* as in struct mt_tape_commit */
+    uint64_t part_initial;        /* initial events of the current part */
+    uint64_t part_before_events;
+    uint64_t part_t_ns; /* when the current part began */
+    uint64_t refusals;
+    bool has_segments; /* an allocator above the driver reports its refusals itself */
 };
 
 enum mt_status mt_drain_new(struct mt_tape *tape, struct mt_symbols *symbols,
@@ -212,6 +220,10 @@ enum mt_status mt_drain_new(struct mt_tape *tape, struct mt_symbols *symbols,
         drain->next_raw = from->next_raw;
         drain->next_seq = from->events_written;
         drain->dropped = from->dropped_written;
+        drain->part = from->part;
+        drain->events_before = from->events_before;
+        drain->refusals = from->refusals;
+        drain->part_t_ns = tape->started_unix_ns;
     }
     if (!drain || !drain->symbols || !drain->taken || !drain->seen) {
         mt_drain_free(drain);
@@ -230,6 +242,7 @@ void mt_drain_free(struct mt_drain *drain)
     free(drain->seen);
     free(drain->window);
     free(drain->threads);
+    mt_alive_state_free(drain->alive);
     raw_resolver_release(&drain->resolver);
     given_up_release(&drain->given_up);
     free(drain);
@@ -249,6 +262,9 @@ void mt_drain_header(struct mt_drain *drain, struct mt_trace_header *header)
     mt_tape_symbols_header(drain->symbols, header);
     if (!header->start_t_ns)
         header->start_t_ns = drain->tape->started_unix_ns;
+    header->ring_ns = drain->tape->ring_ns;
+    if (header->ring_ns)
+        header->ring_began_t_ns = drain->tape->started_unix_ns;
 }
 
 /* Committed events of a slot. A dead tape may claim too many. */
@@ -352,6 +368,23 @@ static uint64_t advance_slots(struct mt_drain *drain)
     return taken - matched;
 }
 
+/* A refusal of the driver is final only if no allocator above it tries again. */
+static void count_refusal(struct mt_drain *drain, const struct mt_event *event)
+{
+    drain->has_segments |= mt_event_is_segment(event) != 0;
+    drain->refusals += event->kind == MT_EVENT_OOM ||
+                       (event->kind == MT_EVENT_ALLOC_FAILED && !drain->has_segments);
+}
+
+static enum mt_status follow(struct mt_drain *drain, const struct mt_event *event,
+                             struct mt_error *error)
+{
+    count_refusal(drain, event);
+    return mt_alive_state_add(drain->alive, event) == MT_OK
+               ? MT_OK
+               : mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of memory");
+}
+
 static enum mt_status add(struct mt_drain *drain, struct mt_writer *writer,
                           const struct mt_event *event, struct mt_drain_result *result,
                           struct mt_error *error)
@@ -361,6 +394,8 @@ static enum mt_status add(struct mt_drain *drain, struct mt_writer *writer,
     if (status == MT_OK) {
         drain->next_seq = event->seq + 1;
         result->events++;
+        if (drain->alive)
+            status = follow(drain, event, error);
     }
     return status;
 }
@@ -629,8 +664,10 @@ void mt_drain_commit(struct mt_drain *drain, uint64_t trace_bytes)
     struct mt_tape *tape = drain->tape;
     uint32_t next = (atomic_load(&tape->current_commit) + 1u) & 1u, index;
 
-    tape->commits[next] = (struct mt_tape_commit){trace_bytes, drain->next_raw, drain->next_seq,
-                                                  drain->dropped, drain->resolver.last_t_ns};
+    tape->commits[next] = (struct mt_tape_commit){
+        trace_bytes,          drain->next_raw,           drain->next_seq,
+        drain->dropped,       drain->resolver.last_t_ns, drain->part,
+        drain->events_before, drain->refusals,           drain->part_before_events};
     atomic_store_explicit(&tape->current_commit, next, memory_order_release);
     for (index = 0; index < tape->slot_count; index++) {
         struct mt_slot *slot = mt_tape_slot(tape, index);
@@ -641,4 +678,46 @@ void mt_drain_commit(struct mt_drain *drain, uint64_t trace_bytes)
         atomic_store_explicit(&slot->committed, 0, memory_order_relaxed);
         atomic_store_explicit(&slot->state, MT_SLOT_FREE, memory_order_release);
     }
+}
+
+enum mt_status mt_drain_follow(struct mt_drain *drain)
+{
+    drain->alive = mt_alive_state_new();
+    return drain->alive ? MT_OK : MT_ERR_MEMORY;
+}
+
+bool mt_drain_part_is_full(const struct mt_drain *drain)
+{
+    return drain->tape->ring_ns && drain->alive &&
+           drain->resolver.last_t_ns - mt_min_u64(drain->resolver.last_t_ns, drain->part_t_ns) >=
+               drain->tape->ring_ns;
+}
+
+uint64_t mt_drain_part(const struct mt_drain *drain)
+{
+    return drain->part;
+}
+
+void mt_drain_begin_part(struct mt_drain *drain)
+{
+    drain->events_before += drain->next_seq - drain->part_initial;
+    drain->part_before_events = drain->next_seq;
+    drain->part++;
+    drain->part_t_ns = drain->resolver.last_t_ns;
+    drain->next_seq = 0;
+}
+
+enum mt_status mt_drain_write_state(struct mt_drain *drain, struct mt_writer *writer,
+                                    struct mt_error *error)
+{
+    enum mt_status status =
+        mt_alive_state_write(drain->alive, writer, drain->part_t_ns, &drain->next_seq, error);
+
+    drain->part_initial = drain->next_seq;
+    return status;
+}
+
+void mt_drain_renumber(struct mt_drain *drain, uint64_t next_seq)
+{
+    drain->next_seq = next_seq;
 }

@@ -48,4 +48,20 @@ enum mt_status mt_drain_pass(struct mt_drain *drain, struct mt_writer *writer,
  * `trace_bytes` bytes. Frees the slots of these events. */
 void mt_drain_commit(struct mt_drain *drain, uint64_t trace_bytes);
 
+/* A ring (ring.h). Call the first before the first pass: the drain then follows what is alive. The
+ * second returns true if the current part has the time that the ring keeps. Then, after a commit,
+ * begin the next part, make a new writer with the same symbols, write what is alive to it, flush
+ * it, and commit. */
+enum mt_status mt_drain_follow(struct mt_drain *drain) MT_MUST_USE;
+bool mt_drain_part_is_full(const struct mt_drain *drain);
+void mt_drain_begin_part(struct mt_drain *drain);
+enum mt_status mt_drain_write_state(struct mt_drain *drain, struct mt_writer *writer,
+                                    struct mt_error *error) MT_MUST_USE;
+
+/* Number of the part that the next commit describes. */
+uint64_t mt_drain_part(const struct mt_drain *drain);
+
+/* The next event gets this number. For a trace that was put together from parts. */
+void mt_drain_renumber(struct mt_drain *drain, uint64_t next_seq);
+
 #endif

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -13,11 +14,13 @@
 #include "drain.h"
 #include "io.h"
 #include "recover.h"
+#include "ring.h"
 #include "status.h"
 #include "tape.h"
 #include "tape_file.h"
 #include "temporary_file.h"
 #include "trace.h"
+#include "util.h"
 
 #define ANY_COUNT UINT64_MAX
 
@@ -229,11 +232,17 @@ static void old_trace_close(struct old_trace *old)
 struct job {
     const char *path;
     struct mt_unfinished *unfinished;
-    char tape_path[PATH_MAX];
+    char tape_path[PATH_MAX], part_path[PATH_MAX]; /* part_path: TRACE.part of a ring */
     struct mt_tape *tape;
     struct stat tape_file;
     struct mt_tape_commit commit;
     struct old_trace old;
+    /* The file of a ring that is not the current part. Its source is NULL unless it is the part
+     * before and can be used. */
+    struct old_trace other;
+    bool is_ring; /* the trace has several parts */
+    bool is_part_lost;
+    struct mt_ring_copy ring;
     struct mt_symbols own_symbols; /* used if the trace has no contents yet */
     struct mt_drain *drain;
     struct mt_writer *writer;
@@ -277,23 +286,43 @@ static enum mt_status open_drain(struct job *job, struct mt_symbols *symbols,
     return status == MT_OK ? MT_OK : mt_fail(error, status, MT_NO_OFFSET, "out of memory");
 }
 
+static struct mt_symbols *symbols_of(struct job *job)
+{
+    return job->old.source ? &job->old.source->symbols : &job->own_symbols;
+}
+
+static void make_header(const struct job *job, struct mt_trace_header *header)
+{
+    *header = job->old.source ? job->old.source->header
+                              : (struct mt_trace_header){.rank = -1, .world_size = -1};
+    if (job->drain) {
+        mt_drain_header(job->drain, header);
+        header->tape_added = true;
+    }
+    header->ring_part = 0;
+    header->ring_left_out = job->ring.left_out;
+    header->starts_in_middle = job->ring.begun ? job->ring.left_out > 0 : job->is_ring;
+    if (job->ring.begun)
+        header->start_t_ns = job->ring.first_t_ns;
+}
+
+static enum mt_status open_writer(struct job *job, const char *path, struct mt_error *error)
+{
+    const struct mt_writer_options options = {.header_bytes = MT_TAPE_HEADER_BYTES};
+    struct mt_trace_header header;
+    enum mt_status status = mt_replacement_begin(&job->made, path, job->unfinished, error);
+
+    make_header(job, &header);
+    return status == MT_OK ? mt_writer_new(job->made.file.fd, &header, symbols_of(job), &options,
+                                           &job->writer, error)
+                           : status;
+}
+
 static enum mt_status open_new(struct job *job, struct mt_error *error)
 {
-    struct mt_symbols *symbols = job->old.source ? &job->old.source->symbols : &job->own_symbols;
-    const struct mt_writer_options options = {.header_bytes = MT_TAPE_HEADER_BYTES};
-    struct mt_trace_header header = {.rank = -1, .world_size = -1};
-    enum mt_status status = open_drain(job, symbols, error);
+    enum mt_status status = open_drain(job, symbols_of(job), error);
 
-    if (status != MT_OK)
-        return status;
-    if (job->old.source)
-        header = job->old.source->header;
-    mt_drain_header(job->drain, &header);
-    header.tape_added = true;
-    status = mt_replacement_begin(&job->made, job->path, job->unfinished, error);
-    return status == MT_OK
-               ? mt_writer_new(job->made.file.fd, &header, symbols, &options, &job->writer, error)
-               : status;
+    return status == MT_OK ? open_writer(job, job->path, error) : status;
 }
 
 /* Anything lost here would be lost permanently, because the tape has only the events that
@@ -314,12 +343,80 @@ static enum mt_status check_old(const struct job *job, struct mt_error *error)
                                                       : "the rest is missing");
 }
 
+/* The facts that are known only after the parts were copied. A header without room keeps what it
+ * has: it says that the trace starts in the middle. */
+static enum mt_status tell_ring(struct job *job, struct mt_error *error)
+{
+    struct mt_trace_header header;
+    enum mt_status status;
+    char *lacks = NULL;
+
+    make_header(job, &header);
+    if (job->is_part_lost &&
+        asprintf(&lacks,
+                 "%s%sa part of the ring: it is damaged, so less than the requested time is kept",
+                 header.not_recorded ? header.not_recorded : "",
+                 header.not_recorded ? "\n" : "") > 0)
+        header.not_recorded = lacks;
+    status = mt_writer_set_header(job->writer, &header, error);
+    free(lacks);
+    return status == MT_ERR_USAGE ? MT_OK : status;
+}
+
+/* Reads only the last of the parts before the current one. */
+static enum mt_status copy_before(struct job *job, struct mt_error *error)
+{
+    struct mt_ring_copy *ring = &job->ring;
+    enum mt_status status = MT_OK;
+
+    if (job->other.source)
+        status = mt_ring_copy_source(ring, job->other.source, true, error);
+    ring->left_out =
+        job->commit.events_before -
+        mt_min_u64(job->commit.events_before, ring->kept + (ring->held.kind && !ring->begun));
+    return status;
+}
+
+/* Copies the last two parts of a ring, and leaves out what is older than its time. */
+static enum mt_status copy_parts(struct job *job, struct mt_error *error)
+{
+    struct mt_ring_copy *ring = &job->ring;
+    enum mt_status status;
+
+    ring->writer = job->writer;
+    ring->alive = mt_alive_state_new();
+    ring->from_t_ns = job->commit.last_t_ns - mt_min_u64(job->commit.last_t_ns, job->tape->ring_ns);
+    if (!ring->alive)
+        return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of memory");
+    status = copy_before(job, error);
+    if (status == MT_OK)
+        status = mt_ring_copy_source(ring, job->old.source, !job->other.source, error);
+    job->copied = ring->read;
+    if (status == MT_OK)
+        status = check_old(job, error);
+    return status == MT_OK ? mt_ring_copy_end(ring, job->commit.last_t_ns, error) : status;
+}
+
+static enum mt_status copy_ring(struct job *job, struct mt_error *error)
+{
+    enum mt_status status = copy_parts(job, error);
+
+    if (status == MT_OK)
+        status = tell_ring(job, error);
+    if (status == MT_OK && job->drain)
+        mt_drain_renumber(job->drain, job->ring.next_seq);
+    job->copied = job->ring.next_seq;
+    return status;
+}
+
 static enum mt_status copy_old(struct job *job, struct mt_error *error)
 {
     enum mt_status status;
 
     if (!job->old.source)
         return MT_OK;
+    if (job->is_ring)
+        return copy_ring(job, error);
     status = mt_writer_copy(job->writer, job->old.source, false, &job->copied, error);
     return status == MT_OK ? check_old(job, error) : status;
 }
@@ -345,6 +442,14 @@ static enum mt_status add_tape(struct job *job, struct mt_drain_result *result,
     return blame_tape(status, error);
 }
 
+/* The file that the new trace replaces. */
+static const struct stat *facts_of_trace(const struct job *job)
+{
+    const struct old_trace *old = job->commit.part & 1 ? &job->other : &job->old;
+
+    return old->fd >= 0 ? &old->facts : NULL;
+}
+
 static enum mt_status rewrite(struct job *job, struct mt_recovery *recovery, struct mt_error *error)
 {
     struct mt_replacement_facts facts = {.ended = true};
@@ -357,7 +462,7 @@ static enum mt_status rewrite(struct job *job, struct mt_recovery *recovery, str
         status = add_tape(job, &result, error);
     if (status != MT_OK)
         return status;
-    facts.old = job->old.fd >= 0 ? &job->old.facts : NULL;
+    facts.old = facts_of_trace(job);
     facts.events = job->copied + result.events + 1;
     status = mt_replacement_finish(&job->made, &facts, error);
     if (status != MT_OK)
@@ -381,11 +486,69 @@ static enum mt_status check_whole(struct job *job, uint64_t events, struct mt_er
                                      found.text);
 }
 
+/* Reads the part before the current one, to know whether it can be used. The symbols of the current
+ * part include its symbols. */
+static bool is_usable(const struct job *job, struct mt_source *source)
+{
+    struct mt_integrity found = {0};
+    struct mt_error ignored;
+
+    return source->header.ring_part == job->commit.part &&
+           mt_ring_read_symbols(source, &found, &ignored) == MT_OK && !found.frames_damaged &&
+           !found.events_invalid && !found.events_unknown &&
+           found.events_read == job->commit.part_before_events &&
+           mt_ring_same_symbols(&source->symbols, &job->old.source->symbols);
+}
+
+/* The file may be absent, or the beginning of a part that was not committed. */
+static enum mt_status open_other(struct job *job, struct mt_error *error)
+{
+    const char *path = job->commit.part & 1 ? job->path : job->part_path;
+    struct old_trace *other = &job->other;
+    enum mt_status status = open_file(path, true, other, error);
+
+    if (status != MT_OK || other->fd < 0)
+        return status;
+    status = identify(other, job->tape, false, error);
+    if (status != MT_OK || other->is_complete)
+        return status;
+    if (mt_trace_open_fd(other->fd, UINT64_MAX, &other->source, error) != MT_OK)
+        other->source = NULL;
+    if (other->source && !is_usable(job, other->source)) {
+        job->is_part_lost = other->source->header.ring_part == job->commit.part;
+        mt_source_close(other->source);
+        other->source = NULL;
+    }
+    return MT_OK;
+}
+
+/* Opens the current part as `old`, and the part before as `other`. */
+static enum mt_status open_parts(struct job *job, struct mt_error *error)
+{
+    struct mt_integrity found;
+    char path[PATH_MAX];
+    enum mt_status status;
+
+    job->is_ring = job->tape->ring_ns && job->commit.part;
+    if (!mt_ring_part_path(job->path, job->commit.part, path, sizeof path) ||
+        !mt_ring_part_path(job->path, 1, job->part_path, sizeof job->part_path))
+        return mt_fail(error, MT_ERR_IO, MT_NO_OFFSET, "the path is too long");
+    status = old_trace_open(job->path, job->tape, job->is_ring ? 0 : job->commit.trace_bytes,
+                            &job->old, error);
+    /* an earlier recovery may have put the parts together */
+    if (status != MT_OK || !job->is_ring || job->old.is_complete)
+        return status;
+    old_trace_close(&job->old);
+    status = old_trace_open(path, job->tape, job->commit.trace_bytes, &job->old, error);
+    if (status == MT_OK)
+        status = mt_ring_read_symbols(job->old.source, &found, error);
+    return status == MT_OK ? open_other(job, error) : status;
+}
+
 static enum mt_status complete(struct job *job, struct mt_recovery *recovery,
                                struct mt_error *error)
 {
-    enum mt_status status =
-        old_trace_open(job->path, job->tape, job->commit.trace_bytes, &job->old, error);
+    enum mt_status status = open_parts(job, error);
 
     if (status != MT_OK)
         return status;
@@ -394,7 +557,7 @@ static enum mt_status complete(struct job *job, struct mt_recovery *recovery,
         recovery->events_on_tape = 0;
         return check_whole(job, ANY_COUNT, error);
     }
-    if (is_whole(job->tape, &job->commit))
+    if (!job->is_ring && is_whole(job->tape, &job->commit))
         return check_whole(job, job->commit.events_written + 1, error);
     return rewrite(job, recovery, error);
 }
@@ -415,6 +578,8 @@ static void note_tape(struct job *job, struct mt_recovery *recovery)
 
 static void release(struct job *job)
 {
+    old_trace_close(&job->other);
+    mt_alive_state_free(job->ring.alive);
     mt_replacement_release(&job->made);
     mt_writer_free(job->writer);
     mt_drain_free(job->drain);
@@ -426,7 +591,8 @@ static void release(struct job *job)
 enum mt_status mt_recover(const char *path, struct mt_unfinished *unfinished,
                           struct mt_recovery *recovery, struct mt_error *error)
 {
-    struct job job = {.path = path, .unfinished = unfinished, .old.fd = -1, .made.file.fd = -1};
+    struct job job = {
+        .path = path, .unfinished = unfinished, .old.fd = -1, .other.fd = -1, .made.file.fd = -1};
     enum mt_status status;
 
     *recovery = (struct mt_recovery){0};
@@ -438,9 +604,47 @@ enum mt_status mt_recover(const char *path, struct mt_unfinished *unfinished,
         note_tape(&job, recovery);
         status = complete(&job, recovery, error);
     }
+    if (status == MT_OK && job.tape->ring_ns)
+        (void)mt_ring_make_way(path); /* a file of somebody else stays */
     if (status == MT_OK && !mt_tape_remove(job.tape_path, &job.tape_file))
         status = mt_fail(error, MT_ERR_OUTPUT, MT_NO_OFFSET, "the tape cannot be removed: %s",
                          strerror(errno));
+    release(&job);
+    return status;
+}
+
+static enum mt_status save(struct job *job, const char *target, struct mt_error *error)
+{
+    struct mt_replacement_facts facts = {.ended = true};
+    enum mt_status status = open_parts(job, error);
+
+    if (status == MT_OK && !job->old.source)
+        status = mt_fail(error, MT_ERR_USAGE, MT_NO_OFFSET,
+                         job->old.is_complete ? "its process has ended" : "it is empty");
+    if (status == MT_OK)
+        status = open_writer(job, target, error);
+    if (status == MT_OK)
+        status = copy_ring(job, error);
+    if (status == MT_OK)
+        status = mt_writer_finish(job->writer, error);
+    facts.events = job->copied + 1;
+    return status == MT_OK ? mt_replacement_finish(&job->made, &facts, error) : status;
+}
+
+enum mt_status mt_ring_save(const char *path, const char *target, struct mt_unfinished *unfinished,
+                            struct mt_error *error)
+{
+    struct job job = {
+        .path = path, .unfinished = unfinished, .old.fd = -1, .other.fd = -1, .made.file.fd = -1};
+    struct mt_tape tape;
+    enum mt_status status = mt_tape_peek(path, &tape, error);
+
+    if (status == MT_OK) {
+        job.tape = &tape;
+        job.commit = *mt_tape_last_commit(&tape);
+        status = save(&job, target, error);
+    }
+    job.tape = NULL;
     release(&job);
     return status;
 }

@@ -35,6 +35,12 @@ enum mt_status mt_recover(const char *path, struct mt_unfinished *unfinished,
 /* Returns true if there is a tape beside the trace. Does not allocate. */
 bool mt_recover_is_needed(const char *path);
 
+/* Writes the events that the ring at `path` keeps now to the new file `target`, while its process
+ * runs. What was committed to the tape less than a moment ago may be missing (MEMTRACE_FLUSH_MS).
+ * MT_ERR_USAGE: the process has not written anything. Linear in the parts. */
+enum mt_status mt_ring_save(const char *path, const char *target, struct mt_unfinished *unfinished,
+                            struct mt_error *error) MT_MUST_USE;
+
 /* A trace that replaces another one: written to a temporary file beside it, read back, and
  * renamed only if it is sound. Until then, and after any failure, the old trace is unchanged. */
 

@@ -18,7 +18,7 @@
 #include "event.h"
 
 #define MT_TAPE_MAGIC   UINT64_C(0x31657061746d656d) /* "memtape1" */
-#define MT_TAPE_VERSION 2u
+#define MT_TAPE_VERSION 3u
 
 /* Size of the header frame of a recorded trace, with room for facts that become known late. */
 enum { MT_TAPE_HEADER_BYTES = 8192 };
@@ -110,6 +110,10 @@ struct mt_clock_point {
  * index of the complete one. */
 struct mt_tape_commit {
     uint64_t trace_bytes, next_raw, events_written, dropped_written, last_t_ns;
+    /* For a ring (ring.h): number of the part that the fields above describe, events of earlier
+     * parts, and how often a request was refused for lack of memory. */
+    uint64_t part, events_before, refusals;
+    uint64_t part_before_events; /* in the file of the part before, including initial ones */
 };
 
 struct mt_tape {
@@ -117,7 +121,8 @@ struct mt_tape {
     uint32_t version, slot_count;
     uint64_t file_bytes, definitions_offset, definitions_capacity, slots_offset;
     uint64_t process_id, started_unix_ns;
-    uint64_t locked; /* the process holds a lock on the file while it lives */
+    uint64_t locked;  /* the process holds a lock on the file while it lives */
+    uint64_t ring_ns; /* only the last events are kept, at least of this time; 0 = all */
     /* The trace that the tape belongs to. The header of the trace has the same random number; if
      * it cannot be read, device and inode identify the file. */
     uint64_t recording_id, trace_device, trace_inode;
@@ -139,6 +144,11 @@ struct mt_tape {
 _Static_assert(sizeof(struct mt_raw_event) == 64, "an event is a cache line");
 _Static_assert(sizeof(struct mt_tape) <= 4096, "the header is one page");
 _Static_assert(sizeof(struct mt_slot) == MT_SLOT_BYTES, "slots have no padding");
+
+static inline const struct mt_tape_commit *mt_tape_last_commit(const struct mt_tape *tape)
+{
+    return &tape->commits[atomic_load(&tape->current_commit) & 1u];
+}
 
 static inline struct mt_slot *mt_tape_slot(struct mt_tape *tape, uint32_t index)
 {

@@ -8,9 +8,11 @@
  * that runs no handlers (a bare clone) keeps the tape locked until it ends or execs. */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -29,7 +31,7 @@
  * meanwhile is an error, not a signal, and checked contents cannot change later. A tape consists
  * mostly of holes, so only the used parts are read. */
 
-enum { SLOT_HEADER_BYTES = 64 };
+enum { SLOT_HEADER_BYTES = 64, MAX_PEEKS = 16 };
 
 _Static_assert(offsetof(struct mt_slot, events) == SLOT_HEADER_BYTES, "a slot's header");
 
@@ -253,6 +255,40 @@ static enum mt_status read_tape(int fd, struct mt_tape **tape, struct mt_error *
 }
 
 /* Not atomic: the kernel has no call that removes a name only if it refers to a certain file. */
+/* A commit is written where the last but one was, so a reading is whole if the same commit was the
+ * last one before and after it. */
+static enum mt_status peek(int fd, struct mt_tape *header, struct mt_error *error)
+{
+    struct mt_tape again;
+    enum mt_status status = read_at(fd, header, sizeof *header, 0, error);
+
+    for (int tries = 0; status == MT_OK && tries < MAX_PEEKS; tries++) {
+        status = read_at(fd, &again, sizeof again, 0, error);
+        if (status != MT_OK || !memcmp(mt_tape_last_commit(header), mt_tape_last_commit(&again),
+                                       sizeof(struct mt_tape_commit)))
+            break;
+        *header = again;
+    }
+    if (status == MT_OK && (header->magic != MT_TAPE_MAGIC || header->version != MT_TAPE_VERSION))
+        return mt_fail(error, MT_ERR_FORMAT, MT_NO_OFFSET, "not a tape of this version");
+    return status;
+}
+
+enum mt_status mt_tape_peek(const char *trace, struct mt_tape *header, struct mt_error *error)
+{
+    char path[PATH_MAX];
+    int length = snprintf(path, sizeof path, "%s%s", trace, MT_TAPE_SUFFIX), fd = -1;
+    enum mt_status status;
+
+    if (length > 0 && (size_t)length < sizeof path)
+        fd = mt_io_open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
+    if (fd < 0)
+        return mt_io_fail(error, MT_ERR_IO, "its tape cannot be opened");
+    status = peek(fd, header, error);
+    (void)mt_io_close(fd);
+    return status;
+}
+
 bool mt_tape_remove(const char *path, const struct stat *file)
 {
     struct stat named;

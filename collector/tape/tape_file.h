@@ -42,6 +42,11 @@ bool mt_tape_reserve_definitions(struct mt_own_file *file, const struct mt_tape 
 enum mt_status mt_tape_open(const char *path, struct mt_tape **tape, struct stat *file,
                             struct mt_error *error) MT_MUST_USE;
 
+/* Reads the header of the tape of the trace at `trace`, whose process may be running: the last
+ * commit is complete. MT_ERR_FORMAT if it is not a tape. */
+enum mt_status mt_tape_peek(const char *trace, struct mt_tape *header,
+                            struct mt_error *error) MT_MUST_USE;
+
 /* Removes the tape that was opened. Returns false and sets errno on failure, which is ESTALE if
  * another file has its name. */
 bool mt_tape_remove(const char *path, const struct stat *file);

@@ -281,7 +281,7 @@ static int check_options(struct dry_run *dry_run)
     if (code < 0)
         code = check_imbalance(settings->imbalance);
     if (code < 0)
-        code = mt_dry_run_read_timeout(dry_run->timeout, &settings->timeout_ms);
+        code = mt_record_read_time("timeout", dry_run->timeout, &settings->timeout_ms);
     if (code < 0 && settings->devices > MT_MAX_SIMULATED_DEVICES) {
         mt_message("option '--devices' must be at most %d", MT_MAX_SIMULATED_DEVICES);
         code = MT_EXIT_USAGE;

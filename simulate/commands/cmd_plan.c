@@ -452,7 +452,7 @@ static int check_plan_options(struct plan_command *command)
     int code = choose_cards(command);
 
     if (code < 0)
-        code = mt_dry_run_read_timeout(command->timeout, &settings->timeout_ms);
+        code = mt_record_read_time("timeout", command->timeout, &settings->timeout_ms);
     if (code < 0)
         code = read_shard(command);
     if (code < 0 && command->fit_card)

@@ -45,27 +45,6 @@ int mt_dry_run_find_card(const char *option, const char *name, const struct mt_c
     return MT_EXIT_USAGE;
 }
 
-int mt_dry_run_read_timeout(const char *text, uint64_t *timeout_ms)
-{
-    static const struct {
-        const char *unit;
-        uint64_t ms;
-    } units[] = {{"", 1000}, {"s", 1000}, {"m", 60000}, {"h", 3600000}};
-    const char *at = text;
-    uint64_t number = 0;
-    bool fits = true;
-
-    if (!at)
-        return -1;
-    for (; *at >= '0' && *at <= '9' && fits; at++)
-        fits = mt_mul_ok(number, 10, &number) && mt_add_ok(number, (uint64_t)(*at - '0'), &number);
-    for (size_t i = 0; i < MT_ARRAY_LEN(units) && fits && number; i++)
-        if (!strcmp(at, units[i].unit) && mt_mul_ok(number, units[i].ms, timeout_ms))
-            return -1;
-    mt_message("option '--timeout' needs seconds or a time such as 90s, 10m or 2h, not '%s'", text);
-    return MT_EXIT_USAGE;
-}
-
 /* Returns a launch that begins now. What the command inherits is as at the start of memtrace. */
 static struct mt_launch launch_now(const struct mt_launch *first)
 {

@@ -62,11 +62,8 @@ struct mt_simulated_run {
 /* Keeps what commands inherit, as it is at the start of memtrace. Call it once in a process. */
 void mt_run_settings_init(struct mt_run_settings *settings);
 
-/* Read the values of options. Both return -1, or the exit code after an error message. The first
- * finds the card that `option` names; the second reads "90", "90s", "10m" or "2h", and leaves
- * *timeout_ms as it is for NULL. */
+/* Finds the card that `option` names. Returns -1, or the exit code after an error message. */
 int mt_dry_run_find_card(const char *option, const char *name, const struct mt_card **card);
-int mt_dry_run_read_timeout(const char *text, uint64_t *timeout_ms);
 
 /* Returns the memory of each device. */
 uint64_t mt_run_settings_memory_bytes(const struct mt_run_settings *settings);

@@ -6,8 +6,10 @@
 
 static const _Atomic uint32_t no_generation;
 
-struct mt_core mt_core = {
-    .generation = &no_generation, .tape_file = {.fd = -1}, .trace_file = {.fd = -1}};
+struct mt_core mt_core = {.generation = &no_generation,
+                          .tape_file = {.fd = -1},
+                          .trace_file = {.fd = -1},
+                          .before_file = {.fd = -1}};
 
 _Thread_local struct mt_thread *mt_self;
 

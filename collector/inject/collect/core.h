@@ -34,7 +34,8 @@ struct mt_core {
     _Atomic bool stop;                        /* requests that the writer thread end */
     struct mt_tape *tape;                     /* valid in RUNNING and later states */
     struct mt_own_file tape_file, trace_file; /* used only by the writer thread once it runs */
-    char trace_path[4400], tape_path[4400 + 8];
+    struct mt_own_file before_file; /* of a ring: the part before the current one, not open */
+    char trace_path[4400], part_path[4400 + 8], tape_path[4400 + 8];
     struct mt_clock clock;
     /* Points to the number of this recording, in a page that the kernel zeroes in a forked child.
      * Before the start, points to a zero. */

@@ -70,6 +70,7 @@ __attribute__((constructor(101))) static void read_settings(void)
     settings.sample_hz = read_number("MEMTRACE_SAMPLE_HZ", DEFAULT_SAMPLE_HZ, 0, 1000);
     settings.flush_ms = read_number("MEMTRACE_FLUSH_MS", DEFAULT_FLUSH_MS, 5, MAX_FLUSH_MS);
     settings.arena_mib = read_number("MEMTRACE_ARENA_MIB", DEFAULT_ARENA_MIB, 4, 1024);
+    settings.ring_seconds = read_number("MEMTRACE_RING_SECONDS", 0, 0, UINT32_MAX);
     settings.root_process = read_number("MEMTRACE_ROOT", 0, 0, UINT32_MAX);
     read_text("MEMTRACE_DRY_RUN_FACT", settings.dry_run, sizeof settings.dry_run);
     read_text("MEMTRACE_CUPTI", settings.cupti, sizeof settings.cupti);

@@ -25,6 +25,7 @@ struct mt_inject_settings {
     uint32_t sample_hz;         /* MEMTRACE_SAMPLE_HZ: NVML, 0 = never; default 10 */
     uint32_t flush_ms;          /* MEMTRACE_FLUSH_MS, default 100, at most 200 */
     uint32_t arena_mib;         /* MEMTRACE_ARENA_MIB, default 32 */
+    uint32_t ring_seconds;      /* MEMTRACE_RING_SECONDS: keep this time of events; 0 = all */
     uint32_t root_process;      /* MEMTRACE_ROOT: pid of the command; others are children */
     char dry_run[256];    /* MEMTRACE_DRY_RUN_FACT: see trace/header.h; empty: a real device */
     char cupti[4096];     /* MEMTRACE_CUPTI: path, "none", or empty */

@@ -15,6 +15,7 @@
 #include "drain.h"
 #include "settings.h"
 #include "inject_source.h"
+#include "ring.h"
 #include "tape_file.h"
 #include "zstd_library.h"
 
@@ -166,13 +167,22 @@ static ssize_t write_patiently(void *file, const void *bytes, size_t length, uin
     return written;
 }
 
+static void make_header(const struct job *job, struct mt_trace_header *header)
+{
+    *header = (struct mt_trace_header){.rank = -1, .world_size = -1};
+    mt_drain_header(job->drain, header);
+    if (mt_core.tape->ring_ns)
+        header->ring_part = mt_drain_part(job->drain) + 1;
+    header->starts_in_middle |= header->ring_part > 1;
+}
+
 static enum mt_status open_writer(struct job *job, struct mt_error *error)
 {
     const struct mt_writer_options options = {.compression_level = COMPRESSION_LEVEL,
                                               .header_bytes = MT_TAPE_HEADER_BYTES};
-    const struct mt_tape_commit begin = {0};
-    struct mt_trace_header header = {.rank = -1, .world_size = -1};
     const struct mt_trace_output output = {write_patiently, write_patiently, &mt_core.trace_file};
+    const struct mt_tape_commit begin = {0};
+    struct mt_trace_header header;
     bool changed;
     enum mt_status status = mt_symbols_init(&job->symbols);
 
@@ -180,12 +190,14 @@ static enum mt_status open_writer(struct job *job, struct mt_error *error)
         status = mt_drain_new(mt_core.tape, &job->symbols, &begin, &job->drain, error);
     if (status == MT_OK)
         status = mt_drain_definitions(job->drain, &changed);
+    if (status == MT_OK && mt_core.tape->ring_ns)
+        status = mt_drain_follow(job->drain);
     if (status != MT_OK)
         return mt_fail(error, status, MT_NO_OFFSET, "%s", mt_status_text(status));
     if (!mt_zstd_load())
         return mt_fail(error, MT_ERR_UNSUPPORTED, MT_NO_OFFSET,
                        "zstd's library cannot be loaded; install libzstd 1.4 or newer");
-    mt_drain_header(job->drain, &header);
+    make_header(job, &header);
     status = mt_writer_new_output(&output, &header, &job->symbols, &options, &job->writer, error);
     if (status == MT_OK)
         mt_drain_commit(job->drain, mt_writer_bytes(job->writer));
@@ -195,13 +207,13 @@ static enum mt_status open_writer(struct job *job, struct mt_error *error)
 /* Facts become known late: the framework may be loaded hours after the start. */
 static enum mt_status update_header(struct job *job, struct mt_error *error)
 {
-    struct mt_trace_header header = {.rank = -1, .world_size = -1};
+    struct mt_trace_header header;
     bool changed;
     enum mt_status status = mt_drain_definitions(job->drain, &changed);
 
     if (status != MT_OK || !changed)
         return status;
-    mt_drain_header(job->drain, &header);
+    make_header(job, &header);
     status = mt_writer_set_header(job->writer, &header, error);
     return status == MT_ERR_USAGE ? MT_OK : status; /* does not fit: recovery writes all of it */
 }
@@ -248,6 +260,47 @@ static void tell_full_tape(void)
                            mt_core.tape_path);
 }
 
+/* Moves the recording to a new file. The part before the current one is removed first, because the
+ * disk may be full. */
+static bool take_next_file(const struct job *job)
+{
+    char *const path = mt_drain_part(job->drain) & 1 ? mt_core.trace_path : mt_core.part_path;
+    struct mt_own_file next, current = mt_core.trace_file;
+
+    if (mt_core.before_file.path)
+        mt_own_file_remove(&mt_core.before_file);
+    if (!mt_own_file_create(&next, path))
+        return false;
+    mt_core.before_file = current;
+    mt_core.before_file.fd = -1;
+    mt_core.trace_file = next;
+    mt_own_file_close(&current);
+    return true;
+}
+
+/* Begins the next part of a ring. The commit at the end makes it the current one; if the process
+ * dies before, the part before it is complete. If there can be no new file now, the current part
+ * grows until the next call. */
+static enum mt_status turn_ring(struct job *job, struct mt_error *error)
+{
+    struct mt_trace_header header;
+    enum mt_status status;
+
+    if (!mt_drain_part_is_full(job->drain) || !take_next_file(job))
+        return MT_OK;
+    mt_tape_set_trace(mt_core.tape, &mt_core.trace_file);
+    mt_drain_begin_part(job->drain);
+    make_header(job, &header);
+    status = mt_writer_restart(job->writer, &header, error);
+    if (status == MT_OK)
+        status = mt_drain_write_state(job->drain, job->writer, error);
+    if (status == MT_OK)
+        status = mt_writer_flush(job->writer, error);
+    if (status == MT_OK)
+        mt_drain_commit(job->drain, mt_writer_bytes(job->writer));
+    return status;
+}
+
 static enum mt_status drain_and_flush(struct job *job, struct mt_error *error)
 {
     struct mt_drain_result result;
@@ -269,7 +322,7 @@ static enum mt_status drain_and_flush(struct job *job, struct mt_error *error)
         job->stuck_since_ns = 0;
     else if (!job->stuck_since_ns)
         job->stuck_since_ns = mt_monotonic_ns();
-    return MT_OK;
+    return turn_ring(job, error);
 }
 
 static enum mt_status finish(struct job *job, struct mt_error *error)

@@ -1,0 +1,213 @@
+#include "ring_saves.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cli.h"
+#include "grow.h"
+#include "io.h"
+#include "manifest.h"
+#include "next_step.h"
+#include "own_file.h"
+#include "record_output.h"
+#include "tape_file.h"
+
+enum {
+    MAX_SAVES = 4,                /* of one process, because of refused requests */
+    FLUSH_NS = 300 * 1000 * 1000, /* the writer of the process takes at most 0.2 s */
+    MAX_NAMES = 100000
+};
+
+/* What was done about the ring of a process. */
+struct mt_ring_seen {
+    uint64_t refusals;
+    unsigned saves;
+};
+
+/* Returns the first free name of RUN-saved-1.trace.zst, RUN-saved-2.trace.zst, ..., or NULL. */
+static char *name_target(const char *trace)
+{
+    const int stem = (int)mt_trace_stem_length(trace);
+    struct stat facts;
+
+    for (unsigned number = 1; number < MAX_NAMES; number++) {
+        struct mt_buf name = {0};
+        mt_buf_printf(&name, "%.*s-saved-%u%s", stem, trace, number, trace + stem);
+        if (!name.failed && lstat(name.data, &facts) && errno == ENOENT)
+            return name.data;
+        mt_buf_release(&name);
+    }
+    return NULL;
+}
+
+static void say(const struct mt_ring_saves *saves, const struct mt_trace_end *end)
+{
+    struct mt_buf out = {0};
+
+    mt_record_add_trace_end(&out, end, "memtrace: ", saves->is_quiet);
+    (void)!mt_io_write(STDERR_FILENO, out.data, out.length);
+    mt_buf_release(&out);
+}
+
+static void save(const struct mt_ring_saves *saves, const char *trace, const char *target)
+{
+    const struct mt_trace_end_options options = {.redaction = saves->redaction};
+    struct mt_error error = {.offset = MT_NO_OFFSET};
+    struct mt_trace_end end;
+
+    if (mt_ring_save(trace, target, NULL, &error) != MT_OK) {
+        mt_message("'%s' could not be saved while it is recorded: %s", mt_short_path(trace),
+                   error.text);
+        return;
+    }
+    mt_trace_end(&end, target, &options);
+    if (!saves->is_silent)
+        say(saves, &end);
+}
+
+/* Returns the entry for a position of the list, or NULL if memory runs out. */
+static struct mt_ring_seen *seen_at(struct mt_ring_saves *saves, size_t position)
+{
+    if (mt_grow(&saves->seen, &saves->seen_capacity, position + 1, sizeof *saves->seen) != MT_OK)
+        return NULL;
+    for (; saves->seen_count <= position; saves->seen_count++)
+        saves->seen[saves->seen_count] = (struct mt_ring_seen){0};
+    return &saves->seen[position];
+}
+
+/* A process that has ended needs no save: its trace is completed at the end. */
+static bool is_ring_of_running(const char *trace, struct mt_tape *tape)
+{
+    struct mt_error ignored;
+    char path[4500];
+    int length = snprintf(path, sizeof path, "%s%s", trace, MT_TAPE_SUFFIX);
+
+    return length > 0 && (size_t)length < sizeof path &&
+           mt_tape_peek(trace, tape, &ignored) == MT_OK && tape->ring_ns && mt_tape_is_in_use(path);
+}
+
+/* Returns true if the ring of a trace has to be saved now. */
+static bool is_due(struct mt_ring_saves *saves, size_t position, const char *trace, bool is_asked)
+{
+    struct mt_ring_seen *seen = seen_at(saves, position);
+    struct mt_tape tape;
+    uint64_t refusals;
+    bool is_refused;
+
+    if (!seen || !is_ring_of_running(trace, &tape))
+        return false;
+    refusals = mt_tape_last_commit(&tape)->refusals;
+    is_refused = refusals > seen->refusals;
+    seen->refusals = refusals;
+    if (is_asked || !is_refused)
+        return is_asked;
+    if (seen->saves++ == MAX_SAVES)
+        mt_message("'%s' was saved %d times after refused requests; later ones do not save it, "
+                   "but SIGUSR2 does",
+                   mt_short_path(trace), MAX_SAVES);
+    return seen->saves <= MAX_SAVES;
+}
+
+static void wait_for_flush(void)
+{
+    const struct timespec flush = {0, FLUSH_NS};
+
+    (void)nanosleep(&flush, NULL);
+}
+
+/* The first `count` of traces are saved, each to the target of the same position. */
+static void start_saver(struct mt_ring_saves *saves, char *const *traces, char *const *targets,
+                        size_t count)
+{
+    saves->saver = fork();
+    if (saves->saver < 0) {
+        saves->saver = 0;
+        mt_message("the ring could not be saved: no process can be started");
+    }
+    if (saves->saver)
+        return;
+    close(
+        saves->manifest_lock); /* its lock is the sign of the process that waits for the command */
+    if (saves->is_asked)       /* a refusal was seen in the trace */
+        wait_for_flush();
+    for (size_t i = 0; i < count; i++)
+        save(saves, traces[i], targets[i]);
+    _exit(0);
+}
+
+static bool saver_runs(struct mt_ring_saves *saves, int options)
+{
+    pid_t ended;
+
+    if (!saves->saver)
+        return false;
+    do
+        ended = waitpid(saves->saver, NULL, options);
+    while (ended < 0 && errno == EINTR);
+    if (ended)
+        saves->saver = 0;
+    return !ended;
+}
+
+static bool add_target(struct mt_ring_saves *saves, const char *trace)
+{
+    char *target = name_target(trace);
+
+    if (!target)
+        return false;
+    if (mt_grow(&saves->saved, &saves->saved_capacity, saves->saved_count + 1,
+                sizeof *saves->saved) != MT_OK) {
+        free(target);
+        return false;
+    }
+    saves->saved[saves->saved_count++] = target;
+    return true;
+}
+
+void mt_ring_saves_look(struct mt_ring_saves *saves, bool is_asked)
+{
+    struct mt_arena arena = {0};
+    struct mt_error ignored;
+    size_t count = 0, due = 0, first = saves->saved_count;
+    char **traces = NULL;
+
+    saves->is_asked |= is_asked;
+    if (saver_runs(saves, WNOHANG))
+        return;
+    if (mt_manifest_read(saves->manifest, &arena, &traces, &count, &ignored) == MT_OK)
+        for (size_t i = 0; i < count; i++)
+            if (is_due(saves, i, traces[i], saves->is_asked) && add_target(saves, traces[i]))
+                traces[due++] = traces[i];
+    if (saves->is_asked && !due)
+        mt_message("nothing was saved: no process that is recorded runs now");
+    if (due)
+        start_saver(saves, traces, saves->saved + first, due);
+    saves->is_asked = false;
+    mt_arena_release(&arena);
+}
+
+void mt_ring_saves_finish(struct mt_ring_saves *saves,
+                          void (*on_trace)(void *context, const struct mt_trace_end *end),
+                          void *context)
+{
+    const struct mt_trace_end_options options = {.redaction = NULL};
+    struct mt_trace_end end;
+    struct stat facts;
+
+    (void)saver_runs(saves, 0);
+    for (size_t i = 0; i < saves->saved_count; i++) {
+        if (on_trace && lstat(saves->saved[i], &facts) == 0) {
+            mt_trace_end(&end, saves->saved[i], &options);
+            on_trace(context, &end);
+        }
+        free(saves->saved[i]);
+    }
+    free(saves->saved);
+    free(saves->seen);
+    *saves = (struct mt_ring_saves){0};
+}

@@ -1,0 +1,324 @@
+#!/usr/bin/env python3
+"""check_ring.py BUILD [CASE...]: `record --ring` keeps the last events, whole, and what was alive
+before them, however the program ends. ringed.c keeps the book that the traces are compared with."""
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+
+from ring_book import EXIT, FORK, REFUSE, Book, Trace, compare
+from support import check, command_of, main, only
+from tapes import is_running
+
+SECOND_NS = 1_000_000_000
+THREADS, LIVE = 3, 40
+
+
+def start(bench, *options, ring="1s", live=LIVE, events=6000):
+    """A recording of ringed that goes on; options may replace -o."""
+    place = options or ("-o", "run.trace.zst")
+    book = Book(bench.work / "book")
+    process = bench.start(bench.memtrace, "record", "--no-summary", "--stacks", "none", "--ring", ring, *place, "--",
+                          bench.build / "tests" / "ringed", "book", THREADS, live, events, 0)
+    while book.ready() < THREADS:
+        check(process.poll() is None, f"it ended: {process.returncode}")
+        time.sleep(0.01)
+    return book, process
+
+
+def part_exists(bench):
+    return (bench.work / "run.trace.zst.part").exists()
+
+
+def newest_part(bench):
+    """The highest number of a part, from the headers; 0: none is committed."""
+    found = [0]
+    for name in ("run.trace.zst", "run.trace.zst.part"):
+        try:
+            with open(bench.work / name, "rb") as file:
+                found += map(int, re.findall(rb"ring_part(\d+)", file.read(8192)))
+        except FileNotFoundError:
+            pass
+    return max(found)
+
+
+def turn(bench, process, parts=3):
+    """Waits until the ring has begun `parts` more parts."""
+    wanted = newest_part(bench) + parts
+    while newest_part(bench) < wanted:
+        check(process.poll() is None, f"it ended: {process.returncode}")
+        time.sleep(0.02)
+
+
+def check_trace(bench, book, name="run.trace.zst", live=LIVE, ring_ns=SECOND_NS, exact=False):
+    facts = bench.info(bench.work / name)
+    check(facts["integrity"]["closed"] and not facts["integrity"]["cut"], f"{name}: {facts['integrity']}")
+    check(facts["header"]["starts_in_middle"], f"{name} does not say that it starts in the middle")
+    trace = Trace(bench.memtrace, bench.work / name, bench.environment())
+    complaints, other = compare(trace, book, THREADS, live)
+    check(not complaints, f"{name}: {complaints}")
+    check(not exact or not other, f"{name}: {other} blocks differ")
+    # the first and the last event are less than the ring apart only if the trace lacks some
+    check(trace.times[1] - trace.times[0] >= ring_ns, f"{name}: {trace.times}")
+    check(trace.events < book_events(book), f"{name}: nothing was left out")
+    check(trace.initial <= THREADS * live + 1, f"{name}: {trace.initial} initial events, one is the context")
+    return trace
+
+
+def book_events(book, live=LIVE):
+    """Events of the driver's calls in the book: an allocation is one event, a free is two."""
+    return sum(book.count(thread) * 3 - live for thread in range(THREADS)) // 2
+
+
+def end(process):
+    _, err = process.communicate(timeout=600)
+    return process.returncode, err.decode()
+
+
+def after_exit(bench):
+    book, process = start(bench)
+    turn(bench, process)
+    book.order(EXIT)
+    status, err = end(process)
+    check(status == 0, f"{status} {err}")
+    check("earlier events are left out" in err and "recorded for" in err, err)
+    trace = check_trace(bench, book, exact=True)
+    check(not trace.lost, f"{trace.lost} events are lost")
+    bench.check_left("book", "run.trace.zst")
+
+
+def after_kill(bench):
+    """With an even and an odd number of parts."""
+    for turns in (2, 3):
+        book, process = start(bench)
+        turn(bench, process, turns)
+        os.kill(command_of(process, "ringed"), signal.SIGKILL)
+        status, err = end(process)
+        check(status == -signal.SIGKILL and "ended abnormally" in err, f"{status} {err}")
+        trace = check_trace(bench, book)
+        check(trace.lost <= THREADS, f"{trace.lost} events are lost")
+        bench.check_left("book", "run.trace.zst")
+
+
+def both_killed(bench):
+    """The command outlives memtrace and is killed: `recover` puts the parts together."""
+    book, process = start(bench)
+    turn(bench, process)
+    child = command_of(process, "ringed")
+    process.kill()
+    process.wait(timeout=600)
+    os.kill(child, signal.SIGKILL)
+    while is_running(child):
+        time.sleep(0.01)
+    hint = bench.run(bench.memtrace, "info", "run.trace.zst").stderr
+    check(b"memtrace recover" in hint, f"no hint: {hint}")
+    done = bench.run(bench.memtrace, "recover", "run.trace.zst")
+    check(done.returncode == 0, f"{done}")
+    check_trace(bench, book)
+    check(not part_exists(bench), "a part is left")
+
+
+def launcher_alone_killed(bench):
+    """The command ends in order without memtrace: the tape stays for `recover`."""
+    book, process = start(bench)
+    turn(bench, process)
+    child = command_of(process, "ringed")
+    process.kill()
+    process.wait(timeout=600)
+    book.order(EXIT)
+    while is_running(child):
+        time.sleep(0.01)
+    done = bench.run(bench.memtrace, "recover", "run.trace.zst")
+    check(done.returncode == 0, f"{done}")
+    check_trace(bench, book, exact=True)
+
+
+def at_signal(bench):
+    """SIGUSR2 to memtrace, not to the program, which would die of it."""
+    book, process = start(bench)
+    turn(bench, process, 2)
+    process.send_signal(signal.SIGUSR2)
+    saved = bench.work / "run-saved-1.trace.zst"
+    while not saved.exists():
+        check(process.poll() is None, f"it ended: {process.returncode}")
+        time.sleep(0.01)
+    book.order(EXIT)
+    status, err = end(process)
+    check_trace(bench, book, saved.name)
+    check(status == 0 and "run-saved-1.trace.zst: " in err, f"{status} {err}")
+    check_trace(bench, book, exact=True)
+
+
+def at_oom(bench):
+    """The program goes on after the refusal, longer than the ring."""
+    book, process = start(bench, ring="2s")
+    turn(bench, process, 2)
+    book.order(REFUSE)
+    turn(bench, process)
+    book.order(EXIT)
+    status, err = end(process)
+    check(status == 0, f"{status} {err}")
+    trace = check_trace(bench, book, "run-saved-1.trace.zst")
+    check(trace.refused == 1, f"{trace.refused} refusals are in the saved trace")
+    trace = check_trace(bench, book, exact=True)
+    check(not trace.refused, "the ring is longer than its time")
+
+
+def more_alive_than_events(bench):
+    """Most blocks are older than the ring."""
+    book, process = start(bench, live=20000, events=900)
+    turn(bench, process)
+    book.order(EXIT)
+    status, err = end(process)
+    check(status == 0, f"{status} {err}")
+    trace = check_trace(bench, book, live=20000, exact=True)
+    check(trace.initial > 10 * trace.events, f"{trace.initial} initial, {trace.events} other events")
+
+
+def short_run(bench):
+    """A run that is shorter than the ring is whole."""
+    done = bench.run(bench.memtrace, "record", "--no-summary", "--ring", "5m", "-o", "run.trace.zst", bench.recorded,
+                     "exit", "0")
+    check(done.returncode == 0 and b"left out" not in done.stderr, f"{done}")
+    bench.check_whole(bench.work / "run.trace.zst")
+    check(not bench.info(bench.work / "run.trace.zst")["header"]["starts_in_middle"], "it starts in the middle")
+    bench.check_left("run.trace.zst")
+
+
+def saved_early(bench):
+    """A save before the ring is full is whole."""
+    book, process = start(bench, ring="5m")
+    process.send_signal(signal.SIGUSR2)
+    while not (bench.work / "run-saved-1.trace.zst").exists():
+        check(process.poll() is None, f"it ended: {process.returncode}")
+        time.sleep(0.01)
+    book.order(EXIT)
+    status, err = end(process)
+    check(status == 0 and "left out" not in err, f"{status} {err}")
+    for name in ("run-saved-1.trace.zst", "run.trace.zst"):
+        check(not bench.info(bench.work / name)["header"]["starts_in_middle"], f"{name} starts in the middle")
+        trace = Trace(bench.memtrace, bench.work / name, bench.environment())
+        complaints, _ = compare(trace, book, THREADS, LIVE)
+        check(not complaints and not trace.initial, f"{name}: {complaints}, {trace.initial} initial events")
+
+
+def several_processes(bench):
+    book, process = start(bench, "-o", "traces/")
+    book.order(FORK)
+    time.sleep(2.5)
+    book.order(EXIT)
+    status, err = end(process)
+    check(status == 0, f"{status} {err}")
+    traces = bench.traces(bench.work / "traces")
+    check(len(traces) == 2, f"{traces}")
+    middle = [trace for trace in traces if bench.info(trace)["header"]["starts_in_middle"]]
+    check_trace(bench, book, only(middle).relative_to(bench.work), exact=True)
+    check(bench.sizes(only(set(traces) - set(middle))) == [12345], "the child's trace")
+    check(not list((bench.work / "traces").glob("*.part")), "a part is left")
+
+
+def document(bench):
+    book, process = start(bench, "--json", "-o", "run.trace.zst")
+    turn(bench, process, 2)
+    process.send_signal(signal.SIGUSR2)
+    while not (bench.work / "run-saved-1.trace.zst").exists():
+        time.sleep(0.01)
+    book.order(EXIT)
+    status, err = end(process)
+    traces = {os.path.basename(trace["path"]): trace for trace in json.loads(err)["traces"]}
+    check(status == 0 and sorted(traces) == ["run-saved-1.trace.zst", "run.trace.zst"], err)
+    for trace in traces.values():
+        check(trace["ring_ns"] == SECOND_NS and trace["events_left_out"] > 0 and trace["complete"]
+              and trace["recorded_ns"] >= trace["duration_ns"] >= SECOND_NS, f"{trace}")
+    whole = traces["run.trace.zst"]
+    kept = Trace(bench.memtrace, bench.work / "run.trace.zst", bench.environment())
+    check(whole["events"] == kept.events + kept.initial, f"{whole} {kept.events} {kept.initial}")
+    # contexts, samples and the end are no calls
+    others = kept.events + whole["events_left_out"] - book_events(book)
+    check(0 < others < 1000, f"{others} events more than in the book: {whole}")
+
+
+def foreign_part(bench):
+    """A file of somebody else with the name of the second part is not changed."""
+    (bench.work / "run.trace.zst.part").write_text("mine")
+    done = bench.run(bench.memtrace, "record", "--no-summary", "--ring", "1s", "-o", "run.trace.zst", bench.recorded,
+                     "exit", "0")
+    check(done.returncode == 0, f"{done}")
+    check((bench.work / "run.trace.zst.part").read_text() == "mine", "it was changed")
+    check(len(bench.traces()) == 1 and not (bench.work / "run.trace.zst").exists(), f"{bench.traces()}")
+
+
+def change_a_byte(content):
+    content[len(content) // 2] ^= 0xFF
+
+
+def cut_the_end(content):
+    del content[len(content) * 3 // 4:]
+
+
+def damaged_part(bench):
+    """The part before the last is damaged: the last one is kept, and the header says so."""
+    for damage in (change_a_byte, cut_the_end):
+        book, process = start(bench)
+        turn(bench, process)
+        child = command_of(process, "ringed")
+        process.kill()
+        process.wait(timeout=600)
+        os.kill(child, signal.SIGKILL)
+        while is_running(child):
+            time.sleep(0.01)
+        parts = [bench.work / "run.trace.zst", bench.work / "run.trace.zst.part"]
+        old = min(parts, key=lambda path: path.stat().st_mtime_ns)
+        content = bytearray(old.read_bytes())
+        damage(content)
+        old.write_bytes(content)
+        done = bench.run(bench.memtrace, "recover", "run.trace.zst")
+        check(done.returncode in (0, 5) and b"not recorded: a part of the ring" in done.stdout, f"{done}")
+        trace = Trace(bench.memtrace, bench.work / "run.trace.zst", bench.environment())
+        complaints, _ = compare(trace, book, THREADS, LIVE)
+        check(not complaints, f"{complaints}")
+
+
+def full_disk(bench):
+    """The disk is full while the ring turns: events that do not fit are counted."""
+    disk = bench.work / "disk"
+    disk.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=96m", "tmpfs", disk], check=False,
+                      capture_output=True).returncode:
+        print("full_disk: skipped, no file system can be mounted")
+        return
+    try:
+        book, process = start(bench, "-o", disk / "run.trace.zst")
+        hog = disk / "hog"
+        time.sleep(1.5)
+        with open(hog, "wb", buffering=0) as file:
+            for size in (1 << 20, 4096):
+                try:
+                    while True:
+                        file.write(bytes(size))
+                except OSError:
+                    pass
+        time.sleep(2)
+        hog.unlink()
+        time.sleep(2.5)
+        book.order(EXIT)
+        status, err = end(process)
+        check(status == 0, f"{status} {err}")
+        check_trace(bench, book, "disk/run.trace.zst", exact=True)
+        check(sorted(path.name for path in disk.iterdir()) == ["run.trace.zst"], f"{list(disk.iterdir())}")
+    finally:
+        subprocess.run(["umount", "-l", disk], check=False)
+
+
+def wrong_times(bench):
+    for time_text in ("0", "1x", "", "-5s", "10000h", "99999999999999999999"):
+        done = bench.run(bench.memtrace, "record", "--ring", time_text, "true")
+        check(done.returncode == 2 and done.stderr.count(b"\n") == 1 and b"--ring" in done.stderr, f"{done}")
+
+
+if __name__ == "__main__":
+    sys.exit(main([after_exit, after_kill, both_killed, launcher_alone_killed, at_signal, at_oom, more_alive_than_events,
+                   short_run, saved_early, several_processes, document, foreign_part, damaged_part, full_disk, wrong_times]))

@@ -1,0 +1,190 @@
+/* A program for the tests of `record --ring`, which keeps a book of what it did:
+ *
+ *     ringed BOOK THREADS LIVE EVENTS SECONDS
+ *
+ * THREADS threads keep LIVE blocks each and replace one after the other, together EVENTS events a
+ * second, for SECONDS (0: until they are ended). An entry of the book is written when the call of
+ * the driver has returned, so it must be in the trace. The test sets `order`. */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { MAX_THREADS = 8, LOG = 1 << 19, MAX_LIVE = 1 << 16, BATCH = 8, EVENTS_PER_BLOCK = 3 };
+enum { ORDER_NONE, ORDER_REFUSE, ORDER_EXIT, ORDER_FORK };
+
+struct entry {
+    uint64_t addr, size; /* size 0: freed */
+};
+
+struct thread_book {
+    _Atomic uint64_t entries; /* entry n is at n % LOG */
+    uint64_t pad[7];
+    struct entry log[LOG];
+    struct entry live[MAX_LIVE];
+};
+
+struct book {
+    _Atomic uint64_t order; /* done: 0 again */
+    _Atomic uint64_t ready; /* all threads have their blocks */
+    uint64_t pad[6];
+    struct thread_book threads[MAX_THREADS];
+};
+
+static int (*cuMemAlloc)(unsigned long long *addr, size_t bytes);
+static int (*cuMemFree)(unsigned long long addr);
+static int (*cuCtxSetCurrent)(void *context);
+static void *context;
+static struct book *book;
+static uint64_t threads, blocks, per_second, until_ns;
+
+static void give_up(const char *what)
+{
+    perror(what);
+    _exit(90);
+}
+
+static uint64_t now_ns(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+static void start_driver(void)
+{
+    void *library = dlopen("libcuda.so.1", RTLD_NOW);
+    int (*init)(unsigned), (*retain)(void **, int);
+
+    if (!library)
+        give_up("libcuda.so.1");
+    *(void **)&init = dlsym(library, "cuInit");
+    *(void **)&retain = dlsym(library, "cuDevicePrimaryCtxRetain");
+    *(void **)&cuCtxSetCurrent = dlsym(library, "cuCtxSetCurrent");
+    *(void **)&cuMemAlloc = dlsym(library, "cuMemAlloc_v2");
+    *(void **)&cuMemFree = dlsym(library, "cuMemFree_v2");
+    if (!init || !retain || !cuMemAlloc || !cuMemFree || init(0) || retain(&context, 0) ||
+        cuCtxSetCurrent(context))
+        give_up("no GPU");
+}
+
+static void enter(struct thread_book *mine, uint64_t addr, uint64_t size)
+{
+    uint64_t n = atomic_load(&mine->entries);
+
+    mine->log[n % LOG] = (struct entry){addr, size};
+    atomic_store(&mine->entries, n + 1);
+}
+
+static void replace(struct thread_book *mine, struct entry *block, uint64_t count)
+{
+    unsigned long long addr;
+    uint64_t size = 4096 + count % 65536 * 16;
+
+    if (block->size) {
+        if (cuMemFree(block->addr))
+            give_up("cuMemFree");
+        enter(mine, block->addr, 0);
+        block->size = 0;
+    }
+    if (cuMemAlloc(&addr, size))
+        give_up("cuMemAlloc");
+    block->addr = addr;
+    block->size = size;
+    enter(mine, addr, size);
+}
+
+static void obey(void)
+{
+    unsigned long long addr;
+
+    switch (atomic_load(&book->order)) {
+    case ORDER_REFUSE:
+        if (!cuMemAlloc(&addr, (size_t)1 << 44))
+            give_up("16 TiB");
+        break;
+    case ORDER_FORK:
+        if (fork() == 0) {
+            execl("/proc/self/exe", "ringed", "child", (char *)NULL);
+            _exit(91);
+        }
+        break;
+    case ORDER_EXIT: return;
+    default: break;
+    }
+    atomic_store(&book->order, ORDER_NONE);
+}
+
+static int goes_on(void)
+{
+    return atomic_load(&book->order) != ORDER_EXIT && (!until_ns || now_ns() < until_ns);
+}
+
+static void *work(void *argument)
+{
+    struct thread_book *mine = &book->threads[(uintptr_t)argument];
+    uint64_t began = now_ns(), count, share = per_second / threads;
+    char name[16];
+
+    snprintf(name, sizeof name, "ring%d", (int)(uintptr_t)argument);
+    prctl(PR_SET_NAME, name);
+    cuCtxSetCurrent(context);
+    for (count = 0; goes_on(); count++) {
+        replace(mine, &mine->live[count % blocks], count);
+        if (count == blocks)
+            atomic_fetch_add(&book->ready, 1);
+        if (!argument)
+            obey();
+        while (count % BATCH == 0 && count > blocks && goes_on() &&
+               (double)(count - blocks) * EVENTS_PER_BLOCK >
+                   (double)share * (double)(now_ns() - began) / 1e9) {
+            struct timespec nap = {0, 1000000};
+            nanosleep(&nap, NULL);
+        }
+    }
+    return NULL;
+}
+
+int main(int argc, char **argv)
+{
+    pthread_t started[MAX_THREADS];
+    uintptr_t i;
+    int fd;
+
+    if (argc == 2) { /* a child that executes the program again */
+        unsigned long long addr;
+        start_driver();
+        return cuMemAlloc(&addr, 12345) != 0;
+    }
+    if (argc != 6)
+        return 2;
+    threads = strtoull(argv[2], NULL, 10);
+    blocks = strtoull(argv[3], NULL, 10);
+    per_second = strtoull(argv[4], NULL, 10);
+    if (!threads || threads > MAX_THREADS || !blocks || blocks > MAX_LIVE)
+        return 2;
+    fd = open(argv[1], O_RDWR | O_CREAT, 0600);
+    if (fd < 0 || ftruncate(fd, sizeof *book))
+        give_up("book");
+    book = mmap(NULL, sizeof *book, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (book == MAP_FAILED)
+        give_up("book");
+    if (strtoull(argv[5], NULL, 10))
+        until_ns = now_ns() + strtoull(argv[5], NULL, 10) * 1000000000u;
+    start_driver();
+    for (i = 0; i < threads; i++)
+        if (pthread_create(&started[i], NULL, work, (void *)i))
+            give_up("no thread");
+    for (i = 0; i < threads; i++)
+        pthread_join(started[i], NULL);
+    return 0;
+}
