@@ -22,7 +22,6 @@ LIMITS = {
 MAX_FILES = 45  # in one folder
 # Folders that have more, and how many. The same rule applies; a subfolder is often the answer.
 LARGE_FOLDERS = {
-    "collector/import": 48,
     "fixtures/captures": 95,
     "fixtures/findings": 66,
     "fixtures/meaning": 62,
